@@ -1,0 +1,69 @@
+/*
+ * Instants, typed so that a wall-clock time and a monotonic one cannot be mixed by accident.
+ *
+ * struct mono is CLOCK_MONOTONIC in microseconds: every local deadline. A wall time (struct wall,
+ * Unix milliseconds) comes from Redis TIME and is only carried and shown, never compared with the
+ * local clock. Sums saturate; MONO_NEVER is later than everything.
+ */
+#ifndef LATER_BASE_CLOCK_H
+#define LATER_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mono {
+    int64_t us;
+};
+
+struct wall {
+    int64_t ms;
+};
+
+#define MONO_NEVER ((struct mono){INT64_MAX})
+
+/* The only reader of the monotonic clock outside libev. */
+struct mono mono_now(void);
+
+static inline struct mono mono_add_us(struct mono t, int64_t us)
+{
+    int64_t sum;
+
+    if (t.us == INT64_MAX)
+        return t;
+    if (__builtin_add_overflow(t.us, us, &sum))
+        return us > 0 ? MONO_NEVER : (struct mono){INT64_MIN};
+    return (struct mono){sum};
+}
+
+static inline struct mono mono_add_ms(struct mono t, int64_t ms)
+{
+    int64_t us;
+
+    if (__builtin_mul_overflow(ms, (int64_t)1000, &us))
+        return ms > 0 ? MONO_NEVER : (struct mono){INT64_MIN};
+    return mono_add_us(t, us);
+}
+
+static inline bool mono_before(struct mono a, struct mono b)
+{
+    return a.us < b.us;
+}
+
+static inline struct mono mono_min(struct mono a, struct mono b)
+{
+    return mono_before(a, b) ? a : b;
+}
+
+/* Microseconds from `from` until `to`; negative when `to` is past; INT64_MAX for MONO_NEVER. */
+static inline int64_t mono_until_us(struct mono from, struct mono to)
+{
+    int64_t diff;
+
+    if (to.us == INT64_MAX)
+        return INT64_MAX;
+    if (__builtin_sub_overflow(to.us, from.us, &diff))
+        return to.us > from.us ? INT64_MAX : INT64_MIN;
+    return diff;
+}
+
+#endif

@@ -1,0 +1,66 @@
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+static void out_of_memory(void)
+{
+    static const char msg[] = "<2>out of memory: stopping; running jobs will be run again\n";
+
+    /* The result cannot be used: there is nobody left to tell. */
+    if (write(STDERR_FILENO, msg, sizeof(msg) - 1) < 0)
+        _exit(EX_OSERR);
+    _exit(EX_OSERR);
+}
+
+void *mem_new(size_t n)
+{
+    void *p = calloc(1, n > 0 ? n : 1);
+
+    if (p == NULL)
+        out_of_memory();
+    return p;
+}
+
+void *mem_grow(void *p, size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / size)
+        out_of_memory();
+    p = realloc(p, count * size > 0 ? count * size : 1);
+    if (p == NULL)
+        out_of_memory();
+    return p;
+}
+
+char *mem_dup(const void *p, size_t n)
+{
+    char *copy = mem_new(n + 1);
+
+    if (n > 0)
+        memcpy(copy, p, n);
+    return copy;
+}
+
+char *mem_strdup(const char *s)
+{
+    return mem_dup(s, strlen(s));
+}
+
+char *mem_printf(const char *fmt, ...)
+{
+    char *s = NULL;
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vasprintf(&s, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        out_of_memory();
+    return s;
+}

@@ -1,0 +1,46 @@
+/*
+ * Text from strangers: escaping for terminals and logs, numbers, durations, sizes, names.
+ * Pure; no allocation except into a struct buf.
+ */
+#ifndef LATER_BASE_TEXT_H
+#define LATER_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/*
+ * Append n bytes so that they are safe to show: valid printable UTF-8 stays; control bytes, C1
+ * controls, bidirectional overrides and invalid bytes become \xNN. A backslash stays as it is.
+ */
+void text_escape(struct buf *out, const void *p, size_t n);
+
+/* Shorten b to at most max bytes, a "..." at the end counted, without splitting a UTF-8 sequence.
+ */
+void text_cut(struct buf *b, size_t max);
+
+/* Length in bytes of the valid UTF-8 sequence at p (1 to 4), or 0 when it is not valid. */
+size_t text_utf8_len(const unsigned char *p, size_t n);
+
+/* Decimal digits only (a leading '-' where min < 0), within [min, max]; -1 when not. */
+int text_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret);
+
+/* "250ms" "10s" "5m" "2h" "7d": digits and a unit, nothing else. Milliseconds; -1 when not. */
+int text_parse_duration(const char *s, int64_t *ret_ms);
+
+/* The shortest exact form, "5m" for 300000; at least 24 bytes of room. */
+const char *text_duration(int64_t ms, char out[24]);
+
+/* "512" "64KiB" "1MiB" "1GiB" (also K M G): bytes; -1 when not. */
+int text_parse_size(const char *s, int64_t *ret_bytes);
+const char *text_size(int64_t bytes, char out[24]);
+
+/* [A-Za-z0-9][A-Za-z0-9_-]{0,63} */
+bool text_is_queue_name(const char *s, size_t n);
+
+/* Of the NULL-ended names, the nearest to word if it is near enough to suggest, else NULL. */
+const char *text_nearest(const char *word, const char *const *names);
+
+#endif
