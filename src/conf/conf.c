@@ -1,0 +1,442 @@
+#include "conf/conf.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "conf/conf_env.h"
+#include "conf/conf_value.h"
+#include "conf/yaml.h"
+
+/* Where a value in force was written; neither set: it is the built-in default. */
+struct origin {
+    int line;
+    const char *env;
+};
+
+/* One level of settings while it is filled: the daemon's, the defaults, a queue's. */
+struct scope {
+    enum conf_scope kind;
+    size_t queue;
+    const struct conf_row *rows;
+    size_t nrows;
+    void *base;          /* what the rows' offsets count from */
+    struct origin *from; /* by row */
+};
+
+struct load {
+    struct conf *conf;
+    const char *file; /* for messages; NULL without a file */
+    const struct yaml_node *root;
+    struct conf_env env;
+    struct origin top[CONF_TOP_ROWS];
+    struct origin defaults[CONF_QUEUE_ROWS];
+};
+
+static void *field(void *base, const struct conf_row *row)
+{
+    return (char *)base + row->offset;
+}
+
+/* Put where it was written in front of what *err says. */
+static int blame(const struct load *load, struct origin at, struct err *err)
+{
+    char text[sizeof(err->text)];
+
+    memcpy(text, err->text, sizeof(text));
+    if (at.env != NULL)
+        return err_set(err, err->code, "%s: %s", conf_show(at.env).s, text);
+    if (load->file != NULL && at.line > 0)
+        return err_set(err, err->code, "%s:%d: %s", load->file, at.line, text);
+    return -1;
+}
+
+static const char *scope_name(const struct scope *s)
+{
+    return s->kind == CONF_SCOPE_TOP        ? "at the top level"
+           : s->kind == CONF_SCOPE_DEFAULTS ? "in defaults"
+                                            : "in a queue";
+}
+
+static const struct conf_row *find_row(const struct conf_row *rows, size_t n, const char *path)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rows[i].path, path) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static const char *nearest_row(const struct scope *s, const char *path)
+{
+    const char *names[CONF_TOP_ROWS + CONF_QUEUE_ROWS + 3];
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->nrows; i++)
+        names[n++] = s->rows[i].path;
+    if (s->kind == CONF_SCOPE_TOP) {
+        names[n++] = "defaults";
+        names[n++] = "queues";
+    }
+    names[n] = NULL;
+    return text_nearest(path, names);
+}
+
+static int refuse_unknown(const struct scope *s, const char *path, struct err *err)
+{
+    bool is_top = s->kind == CONF_SCOPE_TOP;
+    const char *near;
+
+    if (conf_is_later_word(path))
+        return err_set(err, ERR_CONFIG, "%s: is not in this version", path);
+    if (is_top && find_row(conf_queue_rows, CONF_QUEUE_ROWS, path) != NULL)
+        return err_set(err, ERR_CONFIG, "%s: belongs under defaults: or under a queue", path);
+    if (!is_top && find_row(conf_top_rows, CONF_TOP_ROWS, path) != NULL)
+        return err_set(err, ERR_CONFIG, "%s: belongs at the top level of the file", path);
+    near = nearest_row(s, path);
+    if (near != NULL)
+        return err_set(err, ERR_CONFIG, "unknown key \"%s\" %s: did you mean \"%s\"%s?",
+                       conf_show(path).s, scope_name(s), near,
+                       strchr(near, '.') != NULL ? " (the dot is a nested mapping)" : "");
+    return err_set(err, ERR_CONFIG, "unknown key \"%s\" %s", conf_show(path).s, scope_name(s));
+}
+
+static bool is_group(const struct scope *s, const char *path)
+{
+    size_t n = strlen(path);
+
+    for (size_t i = 0; i < s->nrows; i++)
+        if (strncmp(s->rows[i].path, path, n) == 0 && s->rows[i].path[n] == '.')
+            return true;
+    return false;
+}
+
+static int read_map(struct load *load, const struct scope *s, const struct yaml_node *map,
+                    const char *group, struct err *err);
+
+static int read_key(struct load *load, const struct scope *s, const struct yaml_node *node,
+                    const char *path, struct err *err)
+{
+    /* A key with a dot in it would be a second spelling of a nested one. */
+    const struct conf_row *row =
+        strchr(node->key, '.') == NULL ? find_row(s->rows, s->nrows, path) : NULL;
+    struct origin at = {node->line, NULL};
+
+    if (row != NULL) {
+        if (conf_value_read(row, node, field(s->base, row), err) < 0)
+            return blame(load, at, err);
+        s->from[row - s->rows] = at;
+        return 0;
+    }
+    if (strchr(node->key, '.') == NULL && is_group(s, path))
+        return read_map(load, s, node, path, err);
+    (void)refuse_unknown(s, path, err);
+    return blame(load, at, err);
+}
+
+/* group is "" or the key that the rows of this mapping start with ("backoff"). */
+static int read_map(struct load *load, const struct scope *s, const struct yaml_node *map,
+                    const char *group, struct err *err)
+{
+    const struct yaml_node *node;
+
+    if (!yaml_node_is_map(map)) {
+        (void)err_set(err, ERR_CONFIG, "%s: settings are expected, as lines of KEY: VALUE",
+                      map->key != NULL ? conf_show(map->key).s : "the file");
+        return blame(load, (struct origin){map->line, NULL}, err);
+    }
+    for (node = map->first; node != NULL; node = node->next) {
+        char *path;
+        int r;
+
+        if (s->kind == CONF_SCOPE_TOP && group[0] == '\0' &&
+            (strcmp(node->key, "defaults") == 0 || strcmp(node->key, "queues") == 0))
+            continue;
+        path = mem_printf("%s%s%s", group, group[0] != '\0' ? "." : "", node->key);
+        r = read_key(load, s, node, path, err);
+        free(path);
+        if (r < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_env(struct load *load, const struct scope *s, struct err *err)
+{
+    for (size_t i = 0; i < load->env.n; i++) {
+        const struct conf_env_setting *set = &load->env.at[i];
+        struct origin at = {0, set->name};
+
+        if (set->scope != s->kind || (set->scope == CONF_SCOPE_QUEUE && set->queue != s->queue))
+            continue;
+        if (conf_value_parse(set->row, set->value, field(s->base, set->row), err) < 0)
+            return blame(load, at, err);
+        s->from[set->row - s->rows] = at;
+    }
+    return 0;
+}
+
+static int read_scope(struct load *load, const struct scope *s, const struct yaml_node *map,
+                      struct err *err)
+{
+    if (map != NULL && read_map(load, s, map, "", err) < 0)
+        return -1;
+    return read_env(load, s, err);
+}
+
+/* Of two values that do not go together: the one of the environment, or further down in the file.
+ */
+static struct origin origin_of(const struct scope *s, const char *path, const char *other)
+{
+    struct origin a = s->from[find_row(s->rows, s->nrows, path) - s->rows];
+    struct origin b = s->from[find_row(s->rows, s->nrows, other) - s->rows];
+
+    if (a.env != NULL || b.env != NULL)
+        return a.env != NULL ? a : b;
+    return a.line >= b.line ? a : b;
+}
+
+static bool is_in(const struct conf_ints *ints, int v)
+{
+    for (size_t i = 0; i < ints->n; i++)
+        if (ints->at[i] == v)
+            return true;
+    return false;
+}
+
+static int check_backoff(const struct conf_queue *q, struct err *err)
+{
+    char first[24], max[24];
+
+    if (q->backoff_max >= q->backoff_first)
+        return 0;
+    return err_set(err, ERR_CONFIG, "backoff.max (%s) is under backoff.first (%s)",
+                   text_duration(q->backoff_max, max), text_duration(q->backoff_first, first));
+}
+
+static int check_exits(const struct conf_queue *q, struct err *err)
+{
+    for (size_t i = 0; i < q->exit_dead.n; i++)
+        if (is_in(&q->exit_retry, q->exit_dead.at[i]))
+            return err_set(err, ERR_CONFIG, "exit status %d is in exit_dead and in exit_retry",
+                           q->exit_dead.at[i]);
+    return 0;
+}
+
+static int check_queue(const struct load *load, const struct scope *s, const struct conf_queue *q,
+                       struct err *err)
+{
+    const char *at, *other;
+
+    if (check_backoff(q, err) < 0) {
+        at = "backoff.max";
+        other = "backoff.first";
+    } else if (check_exits(q, err) < 0) {
+        at = "exit_dead";
+        other = "exit_retry";
+    } else {
+        return 0;
+    }
+    (void)err_wrap(err, "%s", s->kind == CONF_SCOPE_QUEUE ? q->name : "defaults");
+    return blame(load, origin_of(s, at, other), err);
+}
+
+static int load_top(struct load *load, struct err *err)
+{
+    struct conf *conf = load->conf;
+    const struct scope s = {.kind = CONF_SCOPE_TOP,
+                            .rows = conf_top_rows,
+                            .nrows = CONF_TOP_ROWS,
+                            .base = conf,
+                            .from = load->top};
+
+    if (read_scope(load, &s, load->root, err) < 0)
+        return -1;
+    conf->namespace_from_env = origin_of(&s, "namespace", "namespace").env != NULL;
+    if (strcmp(conf->redis, "embedded") != 0 || strcmp(conf->state_dir, "none") != 0)
+        return 0;
+    (void)err_set(err, ERR_CONFIG,
+                  "state_dir: none does not go with redis: embedded, whose data it would hold: "
+                  "give a folder");
+    return blame(load, origin_of(&s, "state_dir", "redis"), err);
+}
+
+static int load_defaults(struct load *load, struct err *err)
+{
+    const struct scope s = {.kind = CONF_SCOPE_DEFAULTS,
+                            .rows = conf_queue_rows,
+                            .nrows = CONF_QUEUE_ROWS,
+                            .base = &load->conf->defaults,
+                            .from = load->defaults};
+
+    if (read_scope(load, &s, yaml_node_get(load->root, "defaults"), err) < 0)
+        return -1;
+    return check_queue(load, &s, &load->conf->defaults, err);
+}
+
+static int load_queue(struct load *load, size_t i, const struct yaml_node *map, struct err *err)
+{
+    struct conf_queue *q = &load->conf->queues[i];
+    struct origin from[CONF_QUEUE_ROWS];
+    const struct scope s = {.kind = CONF_SCOPE_QUEUE,
+                            .queue = i,
+                            .rows = conf_queue_rows,
+                            .nrows = CONF_QUEUE_ROWS,
+                            .base = q,
+                            .from = from};
+
+    memcpy(from, load->defaults, sizeof(from));
+    for (size_t r = 0; r < CONF_QUEUE_ROWS; r++)
+        conf_value_copy(&conf_queue_rows[r], field(&load->conf->defaults, &conf_queue_rows[r]),
+                        field(q, &conf_queue_rows[r]));
+    if (read_scope(load, &s, map, err) < 0)
+        return -1;
+    return check_queue(load, &s, q, err);
+}
+
+/* The names come first: they are what the environment's names are understood by. */
+static int name_queues(struct load *load, const struct yaml_node *queues, struct err *err)
+{
+    struct conf *conf = load->conf;
+
+    if (queues == NULL)
+        return 0;
+    if (!yaml_node_is_map(queues)) {
+        (void)err_set(err, ERR_CONFIG, "queues: a mapping of NAME: { settings } is expected");
+        return blame(load, (struct origin){queues->line, NULL}, err);
+    }
+    conf->queues = mem_new(queues->n * sizeof(*conf->queues));
+    for (const struct yaml_node *node = queues->first; node != NULL; node = node->next) {
+        if (!text_is_queue_name(node->key, strlen(node->key))) {
+            (void)err_set(err, ERR_CONFIG,
+                          "\"%s\" is no queue name: up to 64 letters, digits, _ and -, with a "
+                          "letter or digit first",
+                          conf_show(node->key).s);
+            return blame(load, (struct origin){node->line, NULL}, err);
+        }
+        (void)snprintf(conf->queues[conf->nqueues++].name, sizeof(conf->queues->name), "%s",
+                       node->key);
+    }
+    return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct conf_queue *)a)->name, ((const struct conf_queue *)b)->name);
+}
+
+static int load_all(struct load *load, char *const *env, struct err *err)
+{
+    const struct yaml_node *queues = yaml_node_get(load->root, "queues");
+    size_t i = 0;
+
+    if (name_queues(load, queues, err) < 0)
+        return -1;
+    if (conf_env_read(env, load->conf, &load->env, err) < 0)
+        return -1;
+    if (load_top(load, err) < 0 || load_defaults(load, err) < 0)
+        return -1;
+    for (const struct yaml_node *q = queues != NULL ? queues->first : NULL; q != NULL; q = q->next)
+        if (load_queue(load, i++, q, err) < 0)
+            return -1;
+    if (load->conf->nqueues > 0)
+        qsort(load->conf->queues, load->conf->nqueues, sizeof(struct conf_queue), by_name);
+    return 0;
+}
+
+static void set_default(const struct conf_row *row, void *base)
+{
+    struct err err = ERR_INIT;
+    int r = conf_value_parse(row, row->def, field(base, row), &err);
+
+    assert(r == 0);
+    (void)r;
+}
+
+static struct conf *new_conf(void)
+{
+    struct conf *conf = mem_new(sizeof(*conf));
+
+    for (size_t i = 0; i < CONF_TOP_ROWS; i++)
+        set_default(&conf_top_rows[i], conf);
+    for (size_t i = 0; i < CONF_QUEUE_ROWS; i++)
+        set_default(&conf_queue_rows[i], &conf->defaults);
+    return conf;
+}
+
+struct conf *conf_load(const char *path, char *const *env, struct err *err)
+{
+    struct err local = ERR_INIT;
+    struct yaml_node *root = NULL;
+    struct load load = {.conf = new_conf()};
+    int r = 0;
+
+    if (err == NULL)
+        err = &local;
+    if (path != NULL) {
+        load.conf->path = mem_strdup(path);
+        load.file = yaml_short_path(path);
+        r = yaml_tree_load(path, &root, err);
+    }
+    load.root = root;
+    if (r == 0)
+        r = load_all(&load, env, err);
+    conf_env_done(&load.env);
+    yaml_tree_free(root);
+    if (r == 0)
+        return load.conf;
+    conf_free(load.conf);
+    return NULL;
+}
+
+static void queue_done(struct conf_queue *q)
+{
+    for (size_t i = 0; i < CONF_QUEUE_ROWS; i++)
+        conf_value_done(&conf_queue_rows[i], field(q, &conf_queue_rows[i]));
+}
+
+void conf_free(struct conf *conf)
+{
+    if (conf == NULL)
+        return;
+    for (size_t i = 0; i < CONF_TOP_ROWS; i++)
+        conf_value_done(&conf_top_rows[i], field(conf, &conf_top_rows[i]));
+    queue_done(&conf->defaults);
+    for (size_t i = 0; i < conf->nqueues; i++)
+        queue_done(&conf->queues[i]);
+    free(conf->queues);
+    free(conf->path);
+    free(conf);
+}
+
+const struct conf_queue *conf_queue(const struct conf *conf, const char *queue)
+{
+    size_t low = 0, high = conf->nqueues;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(queue, conf->queues[middle].name);
+
+        if (order == 0)
+            return &conf->queues[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return &conf->defaults;
+}
+
+void conf_needs_restart(const struct conf *was, const struct conf *is, struct buf *out)
+{
+    for (size_t i = 0; i < CONF_TOP_ROWS; i++) {
+        const struct conf_row *row = &conf_top_rows[i];
+
+        if (row->is_reloaded || conf_value_is_equal(row, (const char *)was + row->offset,
+                                                    (const char *)is + row->offset))
+            continue;
+        buf_printf(out, "%s%s", out->len > 0 ? ", " : "", row->path);
+    }
+}

@@ -1,0 +1,87 @@
+/*
+ * The configuration: defaults, then the file, then the environment; checked whole before use.
+ *
+ * Rows live in conf.def. A struct conf is immutable after loading; the daemon swaps the whole
+ * object on reload. Units: durations in ms, sizes in bytes. Main thread only.
+ */
+#ifndef LATER_CONF_CONF_H
+#define LATER_CONF_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define CONF_NEVER INT64_MAX /* a DUR_OR_NONE written `none` */
+#define CONF_INTS_MAX 16
+
+/* The words of the CHOICE rows, in the order of their words in conf_row.c. */
+enum conf_permissions { CONF_PERMISSIONS_STRICT, CONF_PERMISSIONS_WARN, CONF_PERMISSIONS_OFF };
+enum conf_mode { CONF_MODE_EXEC };
+/* log_level: 0 error to 4 debug; CONF_LOG_LEVEL makes it the level of base/log.h. */
+#define CONF_LOG_LEVEL(choice) ((int)(choice) + 3)
+
+struct conf_strs {
+    char **at; /* NULL-ended (so it serves as an argv); NULL while empty */
+    size_t n;
+};
+
+struct conf_ints {
+    int at[CONF_INTS_MAX];
+    size_t n;
+};
+
+/* The C types of the row types. CHOICE is the index into the row's words (conf_row.c). */
+typedef char *conf_STR;
+typedef int64_t conf_DUR;
+typedef int64_t conf_DUR_OR_NONE; /* CONF_NEVER for none */
+typedef int64_t conf_SIZE;
+typedef int64_t conf_INT;
+typedef int64_t conf_PCT;    /* whole per cent */
+typedef int64_t conf_FACTOR; /* thousandths: 2 is 2000, 1.5 is 1500 */
+typedef int64_t conf_CHOICE;
+typedef struct conf_strs conf_STRS;
+typedef struct conf_ints conf_INTS;
+
+/* What holds for one queue: `defaults:` overlaid by the queue's own mapping. */
+struct conf_queue {
+    char name[65]; /* "" for the defaults */
+#define QUEUE(name, path, type, def, min, max, prose) conf_##type name;
+#include "conf/conf.def"
+};
+
+struct conf {
+#define TOP(name, path, type, def, min, max, reload, prose) conf_##type name;
+#include "conf/conf.def"
+    struct conf_queue defaults;
+    struct conf_queue *queues; /* those the file names, sorted by name */
+    size_t nqueues;
+    char *path;              /* the file read, or NULL: none */
+    bool namespace_from_env; /* for messages */
+};
+
+/*
+ * Load: path NULL reads no file. env is an environ-like list (LATERD_<KEY>, with LATERD_DEFAULTS_*
+ * and LATERD_QUEUES_<NAME>_* for queues the file names; unknown LATERD_ names are refused; the
+ * daemon's own LATERD_CONFIG is skipped). Returns the conf (free with conf_free) or NULL with code
+ * CONFIG (bad content, with file:line and, for an unknown word, a suggestion), INPUT (no such
+ * file), DENIED (unreadable, or writable by others).
+ */
+struct conf *conf_load(const char *path, char *const *env, struct err *err);
+void conf_free(struct conf *conf);
+
+/* The settings of a queue: its own mapping or the defaults. Never NULL. */
+const struct conf_queue *conf_queue(const struct conf *conf, const char *queue);
+
+/* What is in force, as a YAML file with the prose of each row; loading it gives the same conf. */
+void conf_print(const struct conf *conf, struct buf *out);
+
+/*
+ * Names of rows that differ between the two and that only a restart applies, as "redis,
+ * concurrency"; empty when none.
+ */
+void conf_needs_restart(const struct conf *was, const struct conf *is, struct buf *out);
+
+#endif

@@ -1,0 +1,153 @@
+#include "conf/conf.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "conf/conf_value.h"
+
+#define COLUMNS 100
+
+static const void *field(const void *base, const struct conf_row *row)
+{
+    return (const char *)base + row->offset;
+}
+
+static void indent(struct buf *out, int depth)
+{
+    buf_printf(out, "%*s", depth * 2, "");
+}
+
+/* Prose as comment lines, broken at blanks. */
+static void print_prose(const char *prose, int depth, struct buf *out)
+{
+    size_t room = COLUMNS - 2 - (size_t)depth * 2;
+
+    while (*prose != '\0') {
+        size_t n = strlen(prose);
+
+        if (n > room)
+            for (n = room; n > 1 && prose[n] != ' '; n--)
+                ;
+        indent(out, depth);
+        buf_puts(out, "# ");
+        buf_add(out, prose, n);
+        buf_puts(out, "\n");
+        prose += n;
+        prose += strspn(prose, " ");
+    }
+}
+
+/* A row of the group "backoff." is printed one level deeper, the first of them below `backoff:`. */
+static int open_group(const struct conf_row *row, const struct conf_row *before, int depth,
+                      struct buf *out)
+{
+    const char *dot = strchr(row->path, '.');
+    size_t n;
+
+    if (dot == NULL)
+        return depth;
+    n = (size_t)(dot - row->path) + 1;
+    if (before == NULL || strncmp(before->path, row->path, n) != 0) {
+        indent(out, depth);
+        buf_printf(out, "%.*s:\n", (int)n - 1, row->path);
+    }
+    return depth + 1;
+}
+
+static const char *key(const struct conf_row *row)
+{
+    const char *dot = strchr(row->path, '.');
+
+    return dot != NULL ? dot + 1 : row->path;
+}
+
+static void print_row(const struct conf_row *row, const void *base, int depth, struct buf *out)
+{
+    const struct conf_strs *strs = field(base, row);
+
+    indent(out, depth);
+    /* As a comment it can say what a value would look like; nothing is what it stands for. */
+    if (strcmp(row->path, "handler") == 0 && strs->n == 0) {
+        buf_puts(out, "# handler: [/path/to/program, argument]\n");
+        return;
+    }
+    buf_printf(out, "%s: ", key(row));
+    conf_value_print(row, field(base, row), out);
+    buf_puts(out, "\n");
+}
+
+static void print_defaults(const struct conf_queue *defaults, struct buf *out)
+{
+    buf_puts(out, "\n# What holds for every queue that does not say otherwise below.\ndefaults:\n");
+    for (size_t i = 0; i < CONF_QUEUE_ROWS; i++) {
+        const struct conf_row *row = &conf_queue_rows[i];
+        int depth = open_group(row, i > 0 ? row - 1 : NULL, 1, out);
+
+        print_prose(row->prose, depth, out);
+        print_row(row, defaults, depth, out);
+    }
+}
+
+static bool is_default(const struct conf_row *row, const struct conf_queue *q,
+                       const struct conf_queue *defaults)
+{
+    return conf_value_is_equal(row, field(q, row), field(defaults, row));
+}
+
+static void print_queue(const struct conf_queue *q, const struct conf_queue *defaults,
+                        struct buf *out)
+{
+    const struct conf_row *before = NULL;
+
+    buf_printf(out, "  %s:", q->name);
+    for (size_t i = 0; i < CONF_QUEUE_ROWS; i++) {
+        const struct conf_row *row = &conf_queue_rows[i];
+        int depth;
+
+        if (is_default(row, q, defaults))
+            continue;
+        if (before == NULL)
+            buf_puts(out, "\n");
+        depth = open_group(row, before, 2, out);
+        indent(out, depth);
+        buf_printf(out, "%s: ", key(row));
+        conf_value_print(row, field(q, row), out);
+        buf_puts(out, "\n");
+        before = row;
+    }
+    if (before == NULL)
+        buf_puts(out, " {}\n");
+}
+
+static void print_queues(const struct conf *conf, struct buf *out)
+{
+    buf_puts(out,
+             "\n"
+             "# Queues by name, each with what differs from the defaults. A queue whose handler\n"
+             "# is in handlers_dir need not be named here. For example:\n"
+             "#   mail:\n"
+             "#     handler: [/usr/lib/laterd/send-mail, --batch]\n"
+             "#     concurrency: 4\n"
+             "#     backoff: { first: 1m, max: 6h }\n");
+    buf_puts(out, "queues:\n");
+    for (size_t i = 0; i < conf->nqueues; i++)
+        print_queue(&conf->queues[i], &conf->defaults, out);
+}
+
+void conf_print(const struct conf *conf, struct buf *out)
+{
+    buf_puts(out,
+             "# The settings of laterd. What is left out has its default. Each may be given in\n"
+             "# the environment instead, which then holds: LATERD_REDIS, LATERD_DEFAULTS_TIMEOUT,\n"
+             "# and for a queue named here LATERD_QUEUES_MAIL_BACKOFF_FIRST.\n"
+             "# Durations need a unit (ms s m h d); sizes may have one (KiB MiB GiB).\n");
+    for (size_t i = 0; i < CONF_TOP_ROWS; i++) {
+        const struct conf_row *row = &conf_top_rows[i];
+
+        buf_puts(out, "\n");
+        print_prose(row->prose, 0, out);
+        print_row(row, conf, 0, out);
+    }
+    print_defaults(&conf->defaults, out);
+    print_queues(conf, out);
+}

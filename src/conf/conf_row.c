@@ -1,0 +1,169 @@
+#include "conf/conf_row.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "conf/conf.h"
+
+static const char *const words_check_permissions[] = {"strict", "warn", "off", NULL};
+static const char *const words_log_level[] = {"error", "warn", "notice", "info", "debug", NULL};
+static const char *const words_mode[] = {"exec", NULL};
+
+/* Keys and modes of the design that this version has not: refused as such, not as misspelt. */
+static const char *const later_words[] = {"limits", "lock",    "semaphore", "rate",     "unique",
+                                          "user",   "group",   "umask",     "cwd",      "nice",
+                                          "ionice", "rlimits", "env",       "env_file", "schedules",
+                                          "topics", "stream",  "plugin",    NULL};
+
+#define RELOAD_yes true
+#define RELOAD_no false
+#define WORDS_STR(name) NULL
+#define WORDS_DUR(name) NULL
+#define WORDS_DUR_OR_NONE(name) NULL
+#define WORDS_SIZE(name) NULL
+#define WORDS_INT(name) NULL
+#define WORDS_PCT(name) NULL
+#define WORDS_FACTOR(name) NULL
+#define WORDS_CHOICE(name) words_##name
+#define WORDS_STRS(name) NULL
+#define WORDS_INTS(name) NULL
+
+const struct conf_row conf_top_rows[CONF_TOP_ROWS] = {
+#define TOP(name, path, type, def, min, max, reload, prose)                                        \
+    {path,  CONF_TYPE_##type,  offsetof(struct conf, name), def, min, max, RELOAD_##reload,        \
+     prose, WORDS_##type(name)},
+#include "conf/conf.def"
+};
+
+const struct conf_row conf_queue_rows[CONF_QUEUE_ROWS] = {
+#define QUEUE(name, path, type, def, min, max, prose)                                              \
+    {path,  CONF_TYPE_##type,  offsetof(struct conf_queue, name), def, min, max, true,             \
+     prose, WORDS_##type(name)},
+#include "conf/conf.def"
+};
+
+bool conf_is_later_word(const char *word)
+{
+    for (const char *const *w = later_words; *w != NULL; w++)
+        if (strcmp(*w, word) == 0)
+            return true;
+    return false;
+}
+
+struct conf_shown conf_show(const char *text)
+{
+    CLEANUP_BUF struct buf b = BUF_INIT;
+    struct conf_shown shown;
+
+    text_escape(&b, text, strnlen(text, sizeof(shown.s)));
+    text_cut(&b, 48);
+    (void)snprintf(shown.s, sizeof(shown.s), "%s", buf_str(&b));
+    return shown;
+}
+
+/* The value is not shown: a URL may hold a password. */
+static int check_redis(const struct conf_row *row, const char *text, struct err *err)
+{
+    if (strncmp(text, "redis://", 8) == 0 && text[8] != '\0')
+        return 0;
+    if (strncmp(text, "unix:", 5) == 0 && text[5] != '\0')
+        return 0;
+    if (strcmp(text, "embedded") == 0)
+        return 0;
+    if (strncmp(text, "rediss://", 9) == 0)
+        return err_set(err, ERR_CONFIG,
+                       "%s: rediss:// (TLS) is not in this version: run stunnel or another local "
+                       "proxy to the server and give the proxy's address as redis://HOST:PORT",
+                       row->path);
+    return err_set(err, ERR_CONFIG,
+                   "%s: not a known address: redis://HOST:PORT, unix:PATH or "
+                   "embedded",
+                   row->path);
+}
+
+static int check_folder(const struct conf_row *row, const char *text, struct err *err)
+{
+    if (text[0] == '/')
+        return 0;
+    return err_set(err, ERR_CONFIG, "%s: \"%s\" is not an absolute path such as %s", row->path,
+                   conf_show(text).s, row->def[0] == '/' ? row->def : "/etc/laterd/redis.pass");
+}
+
+static int check_folder_or_empty(const struct conf_row *row, const char *text, struct err *err)
+{
+    return text[0] == '\0' ? 0 : check_folder(row, text, err);
+}
+
+static int check_folder_or_none(const struct conf_row *row, const char *text, struct err *err)
+{
+    return strcmp(text, "none") == 0 ? 0 : check_folder(row, text, err);
+}
+
+/* What the Lua library takes between the braces of its key. */
+static int check_namespace(const struct conf_row *row, const char *text, struct err *err)
+{
+    static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+
+    if (text[strspn(text, known)] == '\0' && strchr("_.-", text[0]) == NULL)
+        return 0;
+    return err_set(err, ERR_CONFIG,
+                   "%s: \"%s\" is not a name of letters, digits, _ . and -, with a letter or digit "
+                   "first",
+                   row->path, conf_show(text).s);
+}
+
+typedef int check_f(const struct conf_row *row, const char *text, struct err *err);
+
+int conf_row_check_text(const struct conf_row *row, const char *text, struct err *err)
+{
+    static const struct {
+        const char *path;
+        check_f *check;
+    } checks[] = {{"redis", check_redis},
+                  {"redis_password_file", check_folder_or_empty},
+                  {"namespace", check_namespace},
+                  {"state_dir", check_folder_or_none},
+                  {"handlers_dir", check_folder_or_empty}};
+
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+        if (strcmp(checks[i].path, row->path) == 0)
+            return checks[i].check(row, text, err);
+    return 0;
+}
+
+static int check_handler(const struct conf_row *row, const char *const *items, size_t n,
+                         struct err *err)
+{
+    if (n == 0 || items[0][0] == '/')
+        return 0;
+    return err_set(err, ERR_CONFIG,
+                   "%s: \"%s\" is not an absolute path: write [/path/to/program, argument, ...]",
+                   row->path, conf_show(items[0]).s);
+}
+
+static bool is_variable(const char *s)
+{
+    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+
+    if (s[0] == '\0' || (s[0] >= '0' && s[0] <= '9'))
+        return false;
+    return s[n] == '\0' || (s[n] == '*' && s[n + 1] == '\0');
+}
+
+int conf_row_check_list(const struct conf_row *row, const char *const *items, size_t n,
+                        struct err *err)
+{
+    if (strcmp(row->path, "handler") == 0)
+        return check_handler(row, items, n, err);
+    if (strcmp(row->path, "env_pass") != 0)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        if (!is_variable(items[i]))
+            return err_set(err, ERR_CONFIG,
+                           "%s: \"%s\" is not the name of a variable: write [NAME, \"PREFIX_*\"]",
+                           row->path, conf_show(items[i]).s);
+    return 0;
+}

@@ -1,0 +1,65 @@
+/*
+ * The rows of conf.def as data, and what a text must be beyond its type: an address, a path, a
+ * name.
+ */
+#ifndef LATER_CONF_CONF_ROW_H
+#define LATER_CONF_CONF_ROW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum conf_type {
+    CONF_TYPE_STR,
+    CONF_TYPE_DUR,
+    CONF_TYPE_DUR_OR_NONE,
+    CONF_TYPE_SIZE,
+    CONF_TYPE_INT,
+    CONF_TYPE_PCT,
+    CONF_TYPE_FACTOR,
+    CONF_TYPE_CHOICE,
+    CONF_TYPE_STRS,
+    CONF_TYPE_INTS,
+};
+
+struct conf_row {
+    const char *path; /* "backoff.first" */
+    enum conf_type type;
+    size_t offset; /* of the field */
+    const char *def;
+    int64_t min, max;
+    bool is_reloaded;
+    const char *prose;
+    const char *const *words; /* of a CHOICE, NULL-ended */
+};
+
+enum {
+    CONF_TOP_ROWS = 0
+#define TOP(...) +1
+#include "conf/conf.def"
+    ,
+    CONF_QUEUE_ROWS = 0
+#define QUEUE(...) +1
+#include "conf/conf.def"
+};
+
+extern const struct conf_row conf_top_rows[CONF_TOP_ROWS];
+extern const struct conf_row conf_queue_rows[CONF_QUEUE_ROWS];
+
+/* Whether the design has this key or mode and this version has not. */
+bool conf_is_later_word(const char *word);
+
+/* Text from outside as it may stand in a message: escaped and short. */
+struct conf_shown {
+    char s[64];
+};
+struct conf_shown conf_show(const char *text);
+
+/* What the row asks of a STR, and of the entries of a STRS. Code CONFIG. */
+int conf_row_check_text(const struct conf_row *row, const char *text, struct err *err);
+int conf_row_check_list(const struct conf_row *row, const char *const *items, size_t n,
+                        struct err *err);
+
+#endif

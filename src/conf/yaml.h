@@ -1,0 +1,61 @@
+/*
+ * A configuration file as a small bounded tree, made from libyaml's events.
+ *
+ * One scalar rule: a scalar is its text. Nothing is guessed from its looks: yes, no, on, null, ~,
+ * 0x10, 010 and 1e3 are those characters, quoted or not, and the setting they are for decides what
+ * they mean. Nothing written is an empty text (and serves where a mapping is asked for: no
+ * entries).
+ *
+ * Refused, with FILE:LINE: more than 256 KiB, 8 levels or 20,000 nodes; anchors, aliases, tags,
+ * merge keys, directives, a second document; a key twice, a key that is empty or no scalar; NUL and
+ * control bytes, Unicode line breaks, UTF-16, invalid UTF-8. A UTF-8 byte order mark is passed
+ * over. The caps are applied to the event stream, before libyaml's time can grow with the square of
+ * the nesting. Main thread.
+ */
+#ifndef LATER_CONF_YAML_H
+#define LATER_CONF_YAML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define YAML_FILE_BYTES_MAX (256 * 1024)
+#define YAML_DEPTH_MAX 8
+#define YAML_NODES_MAX 20000
+
+enum yaml_kind { YAML_TEXT, YAML_LIST, YAML_MAP };
+
+struct yaml_node {
+    enum yaml_kind kind;
+    int line;                       /* from 1; of the key where there is one */
+    char *key;                      /* in a mapping, else NULL */
+    char *text;                     /* of a YAML_TEXT, without a NUL in it, else NULL */
+    struct yaml_node *first, *last; /* children, in the order of the file */
+    struct yaml_node *next;
+    size_t n; /* children */
+};
+
+/*
+ * Read a file that others cannot have written: regular, owned by root or the effective user, not
+ * writable by group or others. 0 and the tree in *ret (NULL for a file without content; free with
+ * yaml_tree_free), or -1 with code INPUT (no such file), DENIED (unreadable, owner, mode) or
+ * CONFIG.
+ */
+int yaml_tree_load(const char *path, struct yaml_node **ret, struct err *err);
+
+/* The same from memory; file is for messages. Code CONFIG. */
+int yaml_tree_parse(const char *file, const char *text, size_t n, struct yaml_node **ret,
+                    struct err *err);
+void yaml_tree_free(struct yaml_node *node);
+
+/* A YAML_MAP, or the nothing that stands for an empty one. */
+bool yaml_node_is_map(const struct yaml_node *node);
+
+/* The child of a mapping with this key, or NULL. node may be NULL. */
+const struct yaml_node *yaml_node_get(const struct yaml_node *node, const char *key);
+
+/* The end of a path, short enough to leave room for the message behind it. */
+const char *yaml_short_path(const char *path);
+
+#endif
