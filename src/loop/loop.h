@@ -1,0 +1,50 @@
+/*
+ * The event loop: descriptors, timers, one precise alarm. The only folder that names libev.
+ *
+ * Built with ev_loop_new: libev's default loop would reap every child of the process and with it
+ * the exit statuses that the pool threads wait for. Main thread only, mailbox_post excepted.
+ * Every watcher may be freed inside its own callback.
+ */
+#ifndef LATER_LOOP_LOOP_H
+#define LATER_LOOP_LOOP_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+
+#define LOOP_READ 1
+#define LOOP_WRITE 2
+
+struct loop;
+struct loop *loop_new(void); /* NULL: no descriptors */
+void loop_free(struct loop *loop);
+/* Turn until loop_stop. */
+void loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+
+/* A descriptor watched for LOOP_READ and LOOP_WRITE; not owned. events 0: watched for nothing. */
+struct loop_fd;
+typedef void loop_fd_f(void *arg, int events);
+struct loop_fd *loop_fd_new(struct loop *loop, int fd, int events, loop_fd_f *cb, void *arg);
+void loop_fd_events(struct loop_fd *w, int events);
+void loop_fd_free(struct loop_fd *w); /* NULL is fine */
+
+/* A one-shot timer, 0 to 2 ms late (libev's grain). Stopped until set. */
+struct loop_timer;
+typedef void loop_timer_f(void *arg);
+struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_f *cb, void *arg);
+void loop_timer_set(struct loop_timer *t, int64_t ms);
+void loop_timer_stop(struct loop_timer *t);
+bool loop_timer_is_set(const struct loop_timer *t);
+void loop_timer_free(struct loop_timer *t);
+
+/*
+ * An alarm at an absolute monotonic instant, with the kernel's precision (timerfd). libev rounds
+ * waits up to whole milliseconds; jobs are due at exact ones.
+ */
+struct loop_alarm;
+struct loop_alarm *loop_alarm_new(struct loop *loop, loop_timer_f *cb, void *arg); /* NULL: no fd */
+void loop_alarm_set(struct loop_alarm *a, struct mono at); /* MONO_NEVER: off; the past: now */
+void loop_alarm_free(struct loop_alarm *a);
+
+#endif

@@ -1,0 +1,405 @@
+#include "run/exec.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/text.h"
+#include "run/control_fd.h"
+#include "run/exec_pipes.h"
+#include "run/exec_slot.h"
+#include "run/output.h"
+#include "run/program.h"
+#include "run/spawn.h"
+
+#define BUSY_TRIES 3 /* of a start that meets ETXTBSY, after the first */
+#define BUSY_WAIT_MS 50
+
+/*
+ * RUN    until it ends by itself (then DRAIN) or we end it (then TERM)
+ * TERM   the group was told to; when the grace is over, or the leader has ended and nobody holds a
+ *        pipe any more, KILL. The leader stays a zombie meanwhile, so that the group's number
+ *        cannot become anybody else's.
+ * KILL   the leader's end is certain, then DRAIN
+ * DRAIN  the leader is reaped; what is in the pipes is read, for EXEC_DRAIN_MS at most
+ */
+enum phase { PHASE_RUN, PHASE_TERM, PHASE_KILL, PHASE_DRAIN };
+
+struct run {
+    const struct exec_order *order;
+    struct exec_slot *slot;
+    const struct exec_hooks *hooks;
+    struct exec_result *ret;
+    struct exec_pipes pipes;
+    struct spawned child;
+    struct output output;
+    struct control_fd control;
+    enum phase phase;
+    struct mono deadline; /* of the phase */
+    struct mono tick;     /* of the control descriptor */
+    enum exec_end cause;  /* why we ended it; EXEC_EXITED: we did not */
+    bool leader_gone;
+    bool grace_over; /* KILL was needed */
+    bool at_once;    /* KILL was asked for */
+    siginfo_t status;
+};
+
+void exec_result_init(struct exec_result *r)
+{
+    *r = (struct exec_result){.retry_in_ms = -1, .result = BUF_INIT, .tail = BUF_INIT};
+}
+
+void exec_result_done(struct exec_result *r)
+{
+    buf_done(&r->result);
+    buf_done(&r->tail);
+}
+
+/* ---- the end, in words ---- */
+
+static void describe_status(const siginfo_t *st, char *out, size_t size)
+{
+    const char *name = sigdescr_np(st->si_status);
+
+    if (st->si_pid == 0)
+        (void)snprintf(out, size, "ended, but somebody else took its exit status");
+    else if (st->si_code == CLD_EXITED)
+        (void)snprintf(out, size, "exit status %d", st->si_status);
+    else if (name != NULL)
+        (void)snprintf(out, size, "killed by signal %d (%s)", st->si_status, name);
+    else
+        (void)snprintf(out, size, "killed by signal %d", st->si_status);
+}
+
+static void describe_cause(const struct run *r, char *out, size_t size)
+{
+    char timeout[24];
+
+    if (r->cause == EXEC_TIMED_OUT)
+        (void)snprintf(out, size, "timed out after %s",
+                       text_duration(r->order->timeout_ms, timeout));
+    else
+        (void)snprintf(out, size, "%s", r->cause == EXEC_CANCELLED ? "cancelled" : "stopped");
+}
+
+static void describe(const struct run *r)
+{
+    struct exec_result *ret = r->ret;
+    char status[96], cause[64], grace[24];
+
+    describe_status(&r->status, status, sizeof(status));
+    if (r->cause == EXEC_EXITED) {
+        (void)snprintf(ret->text, sizeof(ret->text), "%s", status);
+        return;
+    }
+    describe_cause(r, cause, sizeof(cause));
+    if (r->at_once)
+        (void)snprintf(ret->text, sizeof(ret->text), "%s: killed", cause);
+    else if (r->grace_over)
+        (void)snprintf(ret->text, sizeof(ret->text), "%s: killed after a grace of %s", cause,
+                       text_duration(r->order->kill_grace_ms, grace));
+    else if (r->status.si_code == CLD_EXITED)
+        (void)snprintf(ret->text, sizeof(ret->text), "%s: terminated (%s)", cause, status);
+    else
+        (void)snprintf(ret->text, sizeof(ret->text), "%s: terminated", cause);
+}
+
+static void conclude(const struct run *r)
+{
+    struct exec_result *ret = r->ret;
+
+    ret->code = r->status.si_pid != 0 ? r->status.si_status : SIGKILL; /* unknown: no success */
+    if (r->cause != EXEC_EXITED)
+        ret->end = r->cause;
+    else
+        ret->end = r->status.si_code == CLD_EXITED ? EXEC_EXITED : EXEC_SIGNALED;
+    describe(r);
+}
+
+/* ---- the phases ---- */
+
+static void tell_group(const struct run *r, int sig)
+{
+    (void)kill(-r->child.pid, sig);
+    /* A stopped process does not see the signal before it is continued. */
+    (void)kill(-r->child.pid, SIGCONT);
+}
+
+static void begin_drain(struct run *r)
+{
+    siginfo_t *st = &r->status;
+
+    /* si_pid stays 0 if somebody else reaped it; then it counts as killed, never as success. */
+    while (waitid(P_PID, (id_t)r->child.pid, st, WEXITED) != 0 && errno == EINTR)
+        continue;
+    (void)close(r->child.pidfd);
+    r->child.pidfd = -1;
+    if (r->hooks->ended != NULL)
+        r->hooks->ended(r->hooks->arg);
+    exec_pipes_close_one(&r->pipes, PIPE_IN);
+    r->phase = PHASE_DRAIN;
+    r->deadline = mono_add_ms(mono_now(), EXEC_DRAIN_MS);
+}
+
+static void begin_kill(struct run *r)
+{
+    tell_group(r, SIGKILL);
+    r->phase = PHASE_KILL;
+    r->deadline = MONO_NEVER;
+    if (r->leader_gone)
+        begin_drain(r);
+}
+
+static void on_leader_end(struct run *r)
+{
+    r->leader_gone = true;
+    r->ret->duration_us = mono_until_us(r->ret->started, mono_now());
+    if (r->phase != PHASE_TERM)
+        begin_drain(r);
+}
+
+/* What has ended by itself in the very moment was not ended by us. */
+static void begin_term(struct run *r, enum exec_end cause)
+{
+    struct pollfd p = {r->child.pidfd, POLLIN, 0};
+
+    if (poll(&p, 1, 0) > 0) {
+        on_leader_end(r);
+        return;
+    }
+    r->cause = cause;
+    tell_group(r, SIGTERM);
+    r->phase = PHASE_TERM;
+    r->deadline = mono_add_ms(mono_now(), r->order->kill_grace_ms);
+}
+
+/* A cancelled job must not come back; that outranks a stop. */
+static enum exec_end asked_cause(unsigned asked)
+{
+    return (asked & EXEC_CONTROL_CANCEL) ? EXEC_CANCELLED : EXEC_STOPPED;
+}
+
+static void on_control(struct run *r)
+{
+    unsigned asked = exec_slot_take(r->slot);
+
+    if (asked == 0 || r->phase == PHASE_DRAIN)
+        return;
+    if (r->phase == PHASE_RUN)
+        begin_term(r, asked_cause(asked));
+    else if (r->cause == EXEC_STOPPED)
+        r->cause = asked_cause(asked);
+    if ((asked & EXEC_CONTROL_KILL) && r->phase == PHASE_TERM) {
+        r->at_once = true;
+        begin_kill(r);
+    }
+}
+
+static void on_deadline(struct run *r)
+{
+    switch (r->phase) {
+    case PHASE_RUN:
+        begin_term(r, EXEC_TIMED_OUT);
+        break;
+    case PHASE_TERM:
+        r->grace_over = true;
+        begin_kill(r);
+        break;
+    case PHASE_DRAIN:
+        exec_pipes_close(&r->pipes);
+        break;
+    case PHASE_KILL:
+        break;
+    }
+}
+
+/* ---- the loop of one attempt ---- */
+
+static void on_output(struct run *r, enum exec_pipe which)
+{
+    char *buffer = exec_slot_buffer(r->slot);
+    ssize_t n = read(r->pipes.ours[which], buffer, EXEC_SLOT_BUFFER);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0)
+        exec_pipes_close_one(&r->pipes, which);
+    else if (which == PIPE_CTL)
+        control_fd_add(&r->control, buffer, (size_t)n);
+    else
+        output_add(&r->output, which == PIPE_OUT ? OUTPUT_STDOUT : OUTPUT_STDERR, buffer,
+                   (size_t)n);
+}
+
+/* Milliseconds for poll, rounded up so that nothing is looked at too early and then again. */
+static int wait_ms(const struct run *r)
+{
+    int64_t us = mono_until_us(mono_now(), mono_min(r->deadline, r->tick));
+
+    if (us == INT64_MAX)
+        return -1;
+    if (us <= 0)
+        return 0;
+    return us / 1000 >= INT_MAX - 1 ? INT_MAX : (int)((us + 999) / 1000);
+}
+
+static void turn(struct run *r)
+{
+    struct pollfd p[PIPES + 2];
+
+    for (int i = 0; i < PIPES; i++)
+        p[i] = (struct pollfd){r->pipes.ours[i], i == PIPE_IN ? POLLOUT : POLLIN, 0};
+    p[PIPES] = (struct pollfd){exec_slot_fd(r->slot), POLLIN, 0};
+    p[PIPES + 1] = (struct pollfd){r->leader_gone ? -1 : r->child.pidfd, POLLIN, 0};
+    if (poll(p, PIPES + 2, wait_ms(r)) < 0)
+        return;
+    /* The end before everything else: see begin_term. */
+    if (p[PIPES + 1].revents != 0)
+        on_leader_end(r);
+    if (p[PIPES].revents != 0)
+        on_control(r);
+    for (int i = PIPE_OUT; i < PIPES; i++)
+        if (p[i].revents != 0 && r->pipes.ours[i] >= 0)
+            on_output(r, (enum exec_pipe)i);
+    if (p[PIPE_IN].revents != 0 && r->pipes.ours[PIPE_IN] >= 0)
+        exec_pipes_feed(&r->pipes, r->order->payload, r->order->payload_len);
+    r->tick = control_fd_tick(&r->control, mono_now());
+    if (!mono_before(mono_now(), r->deadline))
+        on_deadline(r);
+    if (r->phase == PHASE_TERM && r->leader_gone && exec_pipes_silent(&r->pipes))
+        begin_kill(r);
+}
+
+static void watch(struct run *r)
+{
+    r->ret->started = mono_now();
+    r->phase = PHASE_RUN;
+    r->deadline = mono_add_ms(r->ret->started, r->order->timeout_ms);
+    r->tick = MONO_NEVER;
+    if (r->hooks->spawned != NULL)
+        r->hooks->spawned(r->hooks->arg, r->child.pid);
+    while (r->phase != PHASE_DRAIN || !exec_pipes_silent(&r->pipes))
+        turn(r);
+    control_fd_end(&r->control);
+    output_end(&r->output);
+    r->ret->output_bytes = r->output.bytes;
+    tail_copy(&r->output.tail, &r->ret->tail);
+    conclude(r);
+}
+
+/* ---- the start ---- */
+
+/* True if somebody asked for this attempt's end before it began. */
+static bool is_called_off(struct run *r)
+{
+    unsigned asked = exec_slot_take(r->slot);
+
+    if (asked == 0)
+        return false;
+    r->cause = r->ret->end = asked_cause(asked);
+    (void)snprintf(r->ret->text, sizeof(r->ret->text), "%s before it was started",
+                   r->cause == EXEC_CANCELLED ? "cancelled" : "stopped");
+    return true;
+}
+
+/* The file is being written or replaced right now: wait a moment for that, or for a control. */
+static bool is_still_busy(struct run *r, int errnum, int *tries)
+{
+    struct pollfd p = {exec_slot_fd(r->slot), POLLIN, 0};
+
+    if (errnum != ETXTBSY || (*tries)++ == BUSY_TRIES)
+        return false;
+    (void)poll(&p, 1, BUSY_WAIT_MS);
+    return true;
+}
+
+static const char *cure_of(int errnum)
+{
+    switch (errnum) {
+    case ETXTBSY:
+        return " (it is open for writing: replace it by rename)";
+    case E2BIG:
+        return " (its arguments and environment are too large)";
+    case ENOENT:
+        return " (the loader it asks for is missing: was it built for another system?)";
+    default:
+        return "";
+    }
+}
+
+static void refuse(struct run *r, const struct err *err)
+{
+    struct exec_result *ret = r->ret;
+    struct err why = ERR_INIT;
+
+    if (spawn_is_host_fault(err->errnum)) {
+        ret->end = EXEC_HOST_FAULT;
+        (void)snprintf(ret->text, sizeof(ret->text), "cannot start: %.200s", err->text);
+        return;
+    }
+    ret->end = EXEC_NOT_RUN;
+    ret->code = err->errnum;
+    if (err->errnum != ETXTBSY && program_check(r->order->argv[0], &why) != 0)
+        (void)snprintf(ret->text, sizeof(ret->text), "cannot start: %.240s", why.text);
+    else
+        (void)snprintf(ret->text, sizeof(ret->text), "cannot start: %.160s%s", err->text,
+                       cure_of(err->errnum));
+}
+
+/* True once the process runs; else *ret says why not. */
+static bool start(struct run *r)
+{
+    const struct exec_order *o = r->order;
+    struct err err = ERR_INIT;
+    struct spawn_fds fds;
+    int tries = 0, rc;
+
+    if (is_called_off(r))
+        return false;
+    if (exec_pipes_open(&r->pipes, &err) != 0) {
+        refuse(r, &err);
+        return false;
+    }
+    exec_pipes_feed(&r->pipes, o->payload, o->payload_len);
+    fds = (struct spawn_fds){r->pipes.theirs[PIPE_IN], r->pipes.theirs[PIPE_OUT],
+                             r->pipes.theirs[PIPE_ERR], r->pipes.theirs[PIPE_CTL]};
+    do {
+        if (tries > 0 && is_called_off(r)) {
+            rc = -1;
+            break;
+        }
+        rc = spawn(o->argv, o->envp, &fds, NULL, &r->child, &err);
+        if (rc != 0 && !is_still_busy(r, err.errnum, &tries)) {
+            refuse(r, &err);
+            break;
+        }
+    } while (rc != 0);
+    exec_pipes_close_theirs(&r->pipes);
+    return rc == 0;
+}
+
+void exec_run(const struct exec_order *order, struct exec_slot *slot,
+              const struct exec_hooks *hooks, struct exec_result *ret)
+{
+    static const struct exec_hooks no_hooks = {0};
+    struct run r = {.order = order, .slot = slot, .hooks = hooks != NULL ? hooks : &no_hooks};
+
+    r.ret = ret;
+    r.cause = EXEC_EXITED;
+    output_init(&r.output, order->id, order->queue);
+    control_fd_init(&r.control, &r.output, r.hooks, ret);
+    for (int i = 0; i < PIPES; i++)
+        r.pipes.ours[i] = r.pipes.theirs[i] = -1;
+    if (start(&r))
+        watch(&r);
+    exec_pipes_close(&r.pipes);
+    exec_slot_disarm(slot);
+    control_fd_done(&r.control);
+    output_done(&r.output);
+}

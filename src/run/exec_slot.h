@@ -1,0 +1,20 @@
+/*
+ * The pool thread's side of an exec_slot (the other side is in run/exec.h).
+ */
+#ifndef LATER_RUN_EXEC_SLOT_H
+#define LATER_RUN_EXEC_SLOT_H
+
+#include "run/exec.h"
+
+#define EXEC_SLOT_BUFFER 65536 /* one whole pipe */
+
+/* Readable while there is something to take. */
+int exec_slot_fd(const struct exec_slot *slot);
+/* What was asked since the last call (bits of enum exec_control). */
+unsigned exec_slot_take(struct exec_slot *slot);
+/* The job of this slot has ended: from here to the next arm every control is dropped. */
+void exec_slot_disarm(struct exec_slot *slot);
+/* EXEC_SLOT_BUFFER bytes of room for reading, kept from job to job. */
+char *exec_slot_buffer(struct exec_slot *slot);
+
+#endif

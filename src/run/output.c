@@ -1,0 +1,104 @@
+#include "run/output.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "run/exec.h"
+
+/* Escaped bytes take four times their room; a log line holds 2 KiB with its keys. */
+#define SHOWN_MAX 1800
+
+static const char *const stream_name[OUTPUT_STREAMS] = {"stdout", "stderr"};
+
+void output_init(struct output *o, const char *id, const char *queue)
+{
+    *o = (struct output){.id = id, .queue = queue};
+    for (int i = 0; i < OUTPUT_STREAMS; i++)
+        lines_init(&o->lines[i], EXEC_LINE_BYTES);
+    tail_init(&o->tail, EXEC_TAIL_BYTES);
+}
+
+void output_done(struct output *o)
+{
+    for (int i = 0; i < OUTPUT_STREAMS; i++)
+        lines_done(&o->lines[i]);
+    tail_done(&o->tail);
+}
+
+/* A quote would end the value of msg= and let a handler forge the keys behind it. */
+static void quote(struct buf *out, const char *p, size_t n)
+{
+    const char *q;
+
+    for (; (q = memchr(p, '"', n)) != NULL; n -= (size_t)(q - p) + 1, p = q + 1) {
+        text_escape(out, p, (size_t)(q - p));
+        buf_puts(out, "\\x22");
+    }
+    text_escape(out, p, n);
+}
+
+void output_line(struct output *o, const char *stream, const char *p, size_t n, bool cut)
+{
+    CLEANUP_BUF struct buf shown = BUF_INIT;
+
+    if (o->logged >= EXEC_LOG_LINES) {
+        o->left_out++;
+        return;
+    }
+    o->logged++;
+    quote(&shown, p, n < EXEC_LINE_BYTES ? n : EXEC_LINE_BYTES);
+    cut = cut || n > EXEC_LINE_BYTES || shown.len > SHOWN_MAX;
+    log_info("job=%s queue=%s stream=%s msg=\"%.*s\"%s", o->id, o->queue, stream, SHOWN_MAX,
+             buf_str(&shown), cut ? " cut=1" : "");
+}
+
+static void on_stdout(void *arg, const char *line, size_t n, bool cut)
+{
+    output_line(arg, stream_name[OUTPUT_STDOUT], line, n, cut);
+}
+
+static void on_stderr(void *arg, const char *line, size_t n, bool cut)
+{
+    output_line(arg, stream_name[OUTPUT_STDERR], line, n, cut);
+}
+
+static lines_f *const on_line[OUTPUT_STREAMS] = {on_stdout, on_stderr};
+
+static int64_t count_lf(const char *p, size_t n)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < n; i++)
+        found += p[i] == '\n';
+    return (int64_t)found;
+}
+
+void output_add(struct output *o, enum output_stream which, const char *p, size_t n)
+{
+    if (n == 0)
+        return;
+    o->bytes += (int64_t)n;
+    tail_add(&o->tail, p, n);
+    if (o->logged < EXEC_LOG_LINES) {
+        lines_feed(&o->lines[which], p, n, on_line[which], o);
+        return;
+    }
+    /* A line begun before is counted by its LF like any other. */
+    buf_clear(&o->lines[which].part);
+    o->left_out += count_lf(p, n);
+    o->open[which] = p[n - 1] != '\n';
+}
+
+void output_end(struct output *o)
+{
+    for (int i = 0; i < OUTPUT_STREAMS; i++) {
+        lines_end(&o->lines[i], on_line[i], o);
+        o->left_out += o->open[i];
+    }
+    if (o->left_out > 0)
+        log_info("job=%s queue=%s left_out_lines=%" PRId64 " output_bytes=%" PRId64
+                 " msg=\"more output than %d lines: the rest was left out of the log\"",
+                 o->id, o->queue, o->left_out, o->bytes, EXEC_LOG_LINES);
+}

@@ -1,0 +1,141 @@
+#include "run/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run/pidwatch.h"
+
+#define NFDS 4 /* 0, 1, 2 and the control descriptor */
+
+/*
+ * The sources as they are dup'ed in the child. One of 0-3 (the daemon was started with closed
+ * stdio) would be overwritten before its turn, so it is lifted above them; those are ours to close.
+ */
+struct sources {
+    int fd[NFDS];
+    bool lifted[NFDS];
+};
+
+static void sources_done(const struct sources *s)
+{
+    for (int i = 0; i < NFDS; i++)
+        if (s->lifted[i])
+            (void)close(s->fd[i]);
+}
+
+static int sources_init(struct sources *s, const struct spawn_fds *fds)
+{
+    *s = (struct sources){{fds->in, fds->out, fds->err, fds->ctl}, {false}};
+    for (int i = 0; i < NFDS; i++) {
+        int high;
+
+        if (s->fd[i] < 0 || s->fd[i] >= NFDS)
+            continue;
+        high = fcntl(s->fd[i], F_DUPFD_CLOEXEC, NFDS);
+        if (high < 0)
+            return errno;
+        s->fd[i] = high;
+        s->lifted[i] = true;
+    }
+    return 0;
+}
+
+static int actions_fill(posix_spawn_file_actions_t *fa, const struct sources *s, const char *cwd)
+{
+    bool ctl = s->fd[3] >= 0;
+    int e = 0;
+
+    for (int i = 0; e == 0 && i < (ctl ? NFDS : 3); i++) {
+        if (s->fd[i] >= 0)
+            e = posix_spawn_file_actions_adddup2(fa, s->fd[i], i);
+        else
+            e = posix_spawn_file_actions_addopen(fa, i, "/dev/null", O_RDWR, 0);
+    }
+    if (e == 0)
+        e = posix_spawn_file_actions_addclosefrom_np(fa, ctl ? NFDS : 3);
+    if (e == 0 && cwd != NULL)
+        e = posix_spawn_file_actions_addchdir_np(fa, cwd);
+    return e;
+}
+
+static int attr_fill(posix_spawnattr_t *attr)
+{
+    sigset_t none, all;
+    int e;
+
+    (void)sigemptyset(&none);
+    /* Not sigfillset: it leaves out the signals that libc keeps for its threads, and posix_spawn
+     * would then start the program with those ignored. */
+    memset(&all, 0xff, sizeof(all));
+    e = posix_spawnattr_setsigmask(attr, &none);
+    if (e == 0)
+        e = posix_spawnattr_setsigdefault(attr, &all);
+    if (e == 0)
+        e = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+                                               POSIX_SPAWN_SETSIGDEF);
+    return e;
+}
+
+static int start(char *const *argv, char *const *envp, const struct sources *s, const char *cwd,
+                 pid_t *pid)
+{
+    posix_spawn_file_actions_t fa;
+    posix_spawnattr_t attr;
+    int e;
+
+    e = posix_spawn_file_actions_init(&fa);
+    if (e != 0)
+        return e;
+    e = posix_spawnattr_init(&attr);
+    if (e == 0) {
+        e = actions_fill(&fa, s, cwd);
+        if (e == 0)
+            e = attr_fill(&attr);
+        if (e == 0)
+            e = posix_spawn(pid, argv[0], &fa, &attr, argv, envp);
+        (void)posix_spawnattr_destroy(&attr);
+    }
+    (void)posix_spawn_file_actions_destroy(&fa);
+    return e;
+}
+
+/* Without a pidfd nobody would hear of its end: it must not run. */
+static void undo(pid_t pid)
+{
+    (void)kill(-pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, const char *cwd,
+          struct spawned *ret, struct err *err)
+{
+    struct sources sources;
+    pid_t pid = -1;
+    int e, pidfd;
+
+    e = sources_init(&sources, fds);
+    if (e == 0)
+        e = start(argv, envp, &sources, cwd, &pid);
+    sources_done(&sources);
+    if (e != 0)
+        return err_sys(err, e, "%s", argv[0]);
+    pidfd = pidwatch_open(pid);
+    if (pidfd < 0) {
+        e = errno;
+        undo(pid);
+        return err_sys(err, e, "watching %s", argv[0]);
+    }
+    *ret = (struct spawned){pid, pidfd};
+    return 0;
+}
+
+bool spawn_is_host_fault(int errnum)
+{
+    return errnum == EAGAIN || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE;
+}

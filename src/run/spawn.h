@@ -1,0 +1,35 @@
+/*
+ * Start a process the one right way: posix_spawn (never fork), own session, descriptors 0-3 given
+ * and all others closed, signal mask empty and dispositions default, and a pidfd to wait on.
+ *
+ * Blocks the calling thread until exec: call it from a pool thread, or before the loop turns.
+ */
+#ifndef LATER_RUN_SPAWN_H
+#define LATER_RUN_SPAWN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct spawn_fds {
+    int in, out, err; /* become 0, 1, 2; -1: /dev/null */
+    int ctl;          /* becomes 3; -1: none */
+};
+
+struct spawned {
+    pid_t pid; /* also its process group and session */
+    int pidfd; /* readable when it has ended (pidwatch.h); owned by the caller; close-on-exec */
+};
+
+/*
+ * argv[0] is an absolute path. 0, or -1 with err->errnum set to what posix_spawn or pidfd_open
+ * said (a process that was started but could not be watched is killed and reaped first).
+ */
+int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, const char *cwd,
+          struct spawned *ret, struct err *err);
+
+/* EAGAIN, ENOMEM, EMFILE, ENFILE: the host is short of something; not the handler's fault. */
+bool spawn_is_host_fault(int errnum);
+
+#endif

@@ -1,0 +1,370 @@
+/* The loop, the mailbox and the pool, with real threads, timers and processes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "loop/mailbox.h"
+#include "run/pool.h"
+
+#define DEADLINE_MS 20000
+
+static struct loop *loop;
+static struct loop_timer *guard;
+
+static void on_guard(void *arg)
+{
+    (void)arg;
+    print_error("nothing happened for %d ms\n", DEADLINE_MS);
+    abort();
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    (void)signal(SIGPIPE, SIG_IGN);
+    log_init(LOG_LEVEL_ERR);
+    loop = loop_new();
+    guard = loop_timer_new(loop, on_guard, NULL);
+    loop_timer_set(guard, DEADLINE_MS);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    loop_timer_free(guard);
+    loop_free(loop);
+    return 0;
+}
+
+/* ---- the loop ---- */
+
+static void test_stop_before_run_holds(void **state)
+{
+    (void)state;
+    loop_stop(loop);
+    loop_run(loop);
+}
+
+struct ring {
+    struct loop_alarm *alarm;
+    struct loop_timer *timer;
+    struct mono at, rang;
+    int rings;
+};
+
+static void on_ring(void *arg)
+{
+    struct ring *r = arg;
+
+    r->rang = mono_now();
+    r->rings++;
+    loop_stop(loop);
+}
+
+static void test_alarm_is_exact(void **state)
+{
+    struct ring r = {0};
+
+    (void)state;
+    r.alarm = loop_alarm_new(loop, on_ring, &r);
+    for (int i = 1; i <= 10; i++) {
+        r.at = mono_add_us(mono_now(), 2500);
+        loop_alarm_set(r.alarm, r.at);
+        loop_run(loop);
+        assert_int_equal(r.rings, i);
+        assert_false(mono_before(r.rang, r.at)); /* never early */
+    }
+    loop_alarm_set(r.alarm, (struct mono){-5}); /* the past: now */
+    loop_run(loop);
+    assert_int_equal(r.rings, 11);
+    loop_alarm_free(r.alarm);
+}
+
+static void test_alarm_can_be_moved_and_switched_off(void **state)
+{
+    struct ring off = {0}, on = {0};
+
+    (void)state;
+    off.alarm = loop_alarm_new(loop, on_ring, &off);
+    on.alarm = loop_alarm_new(loop, on_ring, &on);
+    loop_alarm_set(off.alarm, mono_add_ms(mono_now(), 5));
+    loop_alarm_set(off.alarm, MONO_NEVER);
+    on.at = mono_add_ms(mono_now(), 30);
+    loop_alarm_set(on.alarm, mono_add_ms(mono_now(), 1));
+    loop_alarm_set(on.alarm, on.at);
+    loop_run(loop);
+    assert_int_equal(off.rings, 0);
+    assert_int_equal(on.rings, 1);
+    assert_false(mono_before(on.rang, on.at));
+    loop_alarm_free(off.alarm);
+    loop_alarm_free(on.alarm);
+}
+
+static void on_timer_free_itself(void *arg)
+{
+    struct ring *r = arg;
+
+    assert_false(loop_timer_is_set(r->timer));
+    loop_timer_free(r->timer);
+    on_ring(r);
+}
+
+static void test_timer_counts_from_now(void **state)
+{
+    struct ring r = {0};
+    struct mono set;
+
+    (void)state;
+    r.timer = loop_timer_new(loop, on_timer_free_itself, &r);
+    assert_false(loop_timer_is_set(r.timer));
+    /* The loop's own idea of now is older than this. */
+    for (set = mono_now(); mono_until_us(set, mono_now()) < 20000;)
+        continue;
+    set = mono_now();
+    loop_timer_set(r.timer, 10);
+    assert_true(loop_timer_is_set(r.timer));
+    loop_run(loop);
+    assert_true(mono_until_us(set, r.rang) >= 9900);
+}
+
+struct fds {
+    struct loop_fd *a, *b;
+    int calls;
+};
+
+static void on_either(void *arg, int events)
+{
+    struct fds *f = arg;
+
+    assert_int_equal(events, LOOP_READ);
+    f->calls++;
+    /* Both are ready in this turn: the one freed here must not be called. */
+    loop_fd_free(f->a);
+    loop_fd_free(f->b);
+    loop_stop(loop);
+}
+
+static void test_watchers_are_freed_in_callbacks(void **state)
+{
+    struct fds f = {0};
+    int a[2], b[2];
+
+    (void)state;
+    assert_int_equal(pipe(a) | pipe(b), 0);
+    assert_int_equal(write(a[1], "x", 1) + write(b[1], "x", 1), 2);
+    f.a = loop_fd_new(loop, a[0], 0, on_either, &f);
+    f.b = loop_fd_new(loop, b[0], LOOP_READ, on_either, &f);
+    loop_fd_events(f.a, LOOP_READ);
+    loop_run(loop);
+    assert_int_equal(f.calls, 1);
+    for (int i = 0; i < 2; i++)
+        (void)(close(a[i]) | close(b[i]));
+}
+
+/* ---- the mailbox ---- */
+
+#define POSTERS 4
+#define POSTS 2000
+
+struct letter {
+    struct mail mail;
+    int from, number;
+};
+
+struct office {
+    struct mailbox *box;
+    int next[POSTERS];
+    int got, want;
+};
+
+struct poster {
+    struct office *office;
+    int number;
+};
+
+static void on_letter(void *arg, struct mail *mail)
+{
+    struct office *o = arg;
+    struct letter *l = (struct letter *)mail;
+
+    assert_int_equal(l->number, o->next[l->from]++); /* order is kept */
+    free(l);
+    if (++o->got == o->want)
+        loop_stop(loop);
+}
+
+static void post(struct office *o, int from, int number)
+{
+    struct letter *l = mem_new(sizeof(*l));
+
+    l->from = from;
+    l->number = number;
+    mailbox_post(o->box, &l->mail);
+}
+
+static void *post_all(void *arg)
+{
+    const struct poster *p = arg;
+
+    for (int i = 0; i < POSTS; i++)
+        post(p->office, p->number, i);
+    return NULL;
+}
+
+static void test_mailbox_from_many_threads(void **state)
+{
+    struct office o = {.want = POSTERS * POSTS};
+    struct poster posters[POSTERS];
+    pthread_t threads[POSTERS];
+
+    (void)state;
+    o.box = mailbox_new(loop, on_letter, &o);
+    for (int i = 0; i < POSTERS; i++) {
+        posters[i] = (struct poster){&o, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, post_all, &posters[i]), 0);
+    }
+    loop_run(loop);
+    for (int i = 0; i < POSTERS; i++)
+        (void)pthread_join(threads[i], NULL);
+    assert_int_equal(o.got, o.want);
+    post(&o, 0, POSTS); /* never delivered by the loop: handed out by the free */
+    mailbox_free(o.box);
+    assert_int_equal(o.got, o.want + 1);
+}
+
+/* ---- the pool ---- */
+
+#define SLOTS 4
+#define JOBS 60
+
+/* Even jobs end by themselves with their number; odd ones say progress and are then stopped. */
+struct job {
+    struct exec_order order;
+    char *argv[5];
+    char number[16];
+};
+
+struct bench {
+    struct pool *pool;
+    int started, done, freed;
+    int current[SLOTS];
+    uint64_t serial[SLOTS], serial_before[SLOTS];
+};
+
+static struct bench *the_bench;
+
+static void free_job(void *arg)
+{
+    free(arg);
+    the_bench->freed++;
+}
+
+static void start_job(struct bench *b, unsigned slot)
+{
+    static char *const env[] = {NULL};
+    struct job *j = mem_new(sizeof(*j));
+    int n = b->started++;
+
+    (void)snprintf(j->number, sizeof(j->number), "%d", n);
+    j->argv[0] = (char *)"/bin/sh";
+    j->argv[1] = (char *)"-c";
+    j->argv[2] = n % 2 == 0 ? (char *)"exit $0" : (char *)"echo progress $0 >&3; exec sleep 600";
+    j->argv[3] = j->number;
+    j->order = (struct exec_order){"j", "q", j->argv, env, "payload", 7, INT64_MAX, 1000};
+    b->current[slot] = n;
+    b->serial_before[slot] = b->serial[slot];
+    b->serial[slot] = pool_start(b->pool, slot, &j->order, free_job, j);
+    /* Meant for the job before: must not touch this one. */
+    pool_control(b->pool, slot, b->serial_before[slot], EXEC_CONTROL_KILL);
+}
+
+static void on_done(void *arg, unsigned slot, const struct exec_result *r)
+{
+    struct bench *b = arg;
+    int n = b->current[slot];
+
+    assert_int_equal(r->end, n % 2 == 0 ? EXEC_EXITED : EXEC_STOPPED);
+    assert_int_equal(r->code, n % 2 == 0 ? n : SIGTERM);
+    b->done++;
+    if (b->started < JOBS)
+        start_job(b, slot);
+    else if (b->done == JOBS)
+        loop_stop(loop);
+}
+
+static void on_progress(void *arg, unsigned slot, uint64_t serial, const char *text)
+{
+    struct bench *b = arg;
+
+    assert_int_equal(serial, b->serial[slot]);
+    assert_int_equal(atoi(text), b->current[slot]);
+    pool_control(b->pool, slot, serial, EXEC_CONTROL_STOP);
+}
+
+static void test_pool_runs_jobs(void **state)
+{
+    struct bench b = {0};
+    const struct pool_events events = {on_done, on_progress, &b};
+    struct err err = ERR_INIT;
+    int probe = pidfd_open(getpid(), 0);
+
+    (void)state;
+    /* An emulated kernel (valgrind before 3.22, say) may not know pidfds. */
+    if (probe < 0 && errno == ENOSYS)
+        skip();
+    (void)close(probe);
+    the_bench = &b;
+    b.pool = pool_new(loop, SLOTS, &events, &err);
+    assert_non_null(b.pool);
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        start_job(&b, slot);
+    loop_run(loop);
+    assert_int_equal(b.done, JOBS);
+    pool_free(b.pool);
+    assert_int_equal(b.freed, JOBS);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombie */
+}
+
+static void test_pool_of_idle_threads(void **state)
+{
+    struct bench b = {0};
+    const struct pool_events events = {on_done, NULL, &b};
+    struct err err = ERR_INIT;
+    struct pool *pool = pool_new(loop, 16, &events, &err);
+
+    (void)state;
+    assert_non_null(pool);
+    pool_free(pool);
+    pool_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stop_before_run_holds),
+        cmocka_unit_test(test_alarm_is_exact),
+        cmocka_unit_test(test_alarm_can_be_moved_and_switched_off),
+        cmocka_unit_test(test_timer_counts_from_now),
+        cmocka_unit_test(test_watchers_are_freed_in_callbacks),
+        cmocka_unit_test(test_mailbox_from_many_threads),
+        cmocka_unit_test(test_pool_runs_jobs),
+        cmocka_unit_test(test_pool_of_idle_threads),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
