@@ -1,0 +1,164 @@
+-- later_add R QUEUE [name value]... PAYLOAD -> [id, status, due_ms]
+--
+-- Options (names in any case): in D | at T, priority 0-9 (0 first; default 5), key KEY,
+-- attempts N, timeout D, expire D (dead if not started within D of its due time), keep D (how long
+-- the outcome of a done job stays), token T (the same token within 24 h answers `repeated` with the
+-- first id), trace TRACEPARENT. unique, unique_mode, unique_for, lock, sem, rate, then, on_dead and
+-- batch are refused by name in this version.
+--
+-- status: added | repeated. Errors: ELATER_ARGS QUEUE OPTION TIME SIZE KEY TOKEN FULL TYPE NOTYET.
+-- Cost: O(log n) in the waiting jobs of the queue. Not allow-oom: a full Redis refuses new jobs.
+
+local NOT_YET = {
+  unique = 'unique jobs', unique_mode = 'unique jobs', unique_for = 'unique jobs', lock = 'locks',
+  sem = 'semaphores', rate = 'rate limits', ['then'] = 'chains', on_dead = 'chains', batch = 'batches',
+}
+
+-- A whole number within [min, max] as text, or a refusal.
+local function whole_option(name, value, min, max)
+  if not string.match(value, '^%d+$') or #value > 9 or tonumber(value) < min or tonumber(value) > max then
+    L.fail('ELATER_OPTION', name .. ' ' .. L.quote(value) .. ' is not a whole number from ' .. L.int(min) ..
+           ' to ' .. L.int(max))
+  end
+  return tonumber(value)
+end
+
+-- A word that may stand in a record header and an environment variable.
+local function word_option(code, name, value, max)
+  if #value < 1 or #value > max or string.find(value, '[%z\1-\32\127]') then
+    L.fail(code, name .. ' must be 1 to ' .. L.int(max) .. ' bytes without spaces and control characters')
+  end
+  return value
+end
+
+local OPTIONS = {
+  ['in'] = function(job, v, now) job.due = now + L.duration(v, 'in') end,
+  at = function(job, v, now) job.due = L.time(v, now, 'at') end,
+  priority = function(job, v) job.priority = whole_option('priority', v, 0, 9) end,
+  key = function(job, v) job.K = word_option('ELATER_KEY', 'key', v, 256) end,
+  attempts = function(job, v) job.a = whole_option('attempts', v, 1, 1000000) end,
+  timeout = function(job, v) job.t = L.positive('timeout', v) end,
+  expire = function(job, v) job.x = L.positive('expire', v) end,
+  keep = function(job, v) job.k = L.duration(v, 'keep') end,
+  token = function(job, v) job.token = word_option('ELATER_TOKEN', 'token', v, 128) end,
+  trace = function(job, v) job.T = word_option('ELATER_OPTION', 'trace', v, 256) end,
+}
+
+function L.positive(name, value)
+  local ms = L.duration(value, name)
+  if ms < 1 then
+    L.fail('ELATER_TIME', name .. ' must be longer than nothing')
+  end
+  return ms
+end
+
+-- One option into job; refuses what is unknown or comes twice.
+function L.option(job, seen, name, value, now_ms)
+  local lower = string.lower(name)
+  if NOT_YET[lower] then
+    L.fail('ELATER_NOTYET', lower .. ': ' .. NOT_YET[lower] .. ' are not in this version')
+  end
+  if not OPTIONS[lower] then
+    L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(name) .. ' (the payload comes last, after the options)')
+  end
+  local slot = lower == 'at' and 'in' or lower
+  if seen[slot] then
+    L.fail('ELATER_OPTION', 'option ' .. lower .. ' is given twice (in and at are one)')
+  end
+  seen[slot] = true
+  OPTIONS[lower](job, value, now_ms)
+end
+
+function L.is_option(name)
+  return OPTIONS[string.lower(name)] ~= nil or NOT_YET[string.lower(name)] ~= nil
+end
+
+-- Refuse a payload over the queue's limit. Limits below 1 KiB do not exist, so small ones pass unasked.
+function L.check_payload(R, queue, payload)
+  if #payload <= 1024 then
+    return
+  end
+  local set = redis.call('HMGET', R .. ':config', 'max_payload:' .. queue, 'max_payload')
+  local max = tonumber(set[1] or set[2] or '') or L.MAX_PAYLOAD
+  if #payload > max then
+    L.fail('ELATER_SIZE', 'the payload has ' .. L.int(#payload) .. ' bytes, queue ' .. queue .. ' takes ' ..
+           L.int(max) .. ' (max_payload)')
+  end
+end
+
+-- Refuse a new queue name when there are too many already.
+function L.check_room(R, queue)
+  if not redis.call('ZSCORE', R .. ':heads', queue) and redis.call('SCARD', R .. ':names') >= L.MAX_QUEUES and
+     redis.call('SISMEMBER', R .. ':names', queue) == 0 then
+    L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_QUEUES) .. ' queue names already')
+  end
+end
+
+-- Types of all that an add writes.
+function L.need_add(R, queue, priority)
+  L.need(R, 'jobs', 'hash', 'heads', 'zset', 'q:' .. queue .. ':' .. L.int(priority), 'zset', 'clock', 'string',
+         'names', 'set', 'prio', 'hash')
+end
+
+-- Write one checked job.
+function L.insert(R, id, job, payload)
+  job.big = #payload > L.BIG
+  if job.big then
+    redis.call('SET', R .. ':big:' .. id, payload)
+    redis.call('HSET', R .. ':jobs', id, L.header(job))
+  else
+    redis.call('HSET', R .. ':jobs', id, L.header(job) .. payload)
+  end
+end
+
+-- The first answer to this token, or nil; refuses other bytes under the same token.
+local function repeated(R, token, print)
+  local was = redis.call('GET', R .. ':token:' .. token)
+  if not was then
+    return nil
+  end
+  local id, due, sha = string.match(was, '^(%S+) (%d+) (%x+)$')
+  if sha ~= print then
+    L.fail('ELATER_TOKEN', 'token ' .. L.quote(token) .. ' was used for another job (' .. (id or '?') .. ')')
+  end
+  return {id, 'repeated', tonumber(due)}
+end
+
+L.register('later_add', {}, function(R, args)
+  local n = #args
+  if n < 2 then
+    L.fail('ELATER_ARGS', 'give QUEUE [name value]... PAYLOAD')
+  end
+  local queue = L.check_queue(args[1])
+  if n % 2 == 1 then
+    if not L.is_option(args[2]) then
+      L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[2]) .. ' (the payload comes last, after the options)')
+    end
+    L.fail('ELATER_ARGS', 'an option has no value or the payload is missing: QUEUE [name value]... PAYLOAD')
+  end
+  local now_us = L.now_us()
+  local now_ms = L.ms(now_us)
+  local job, seen, payload = {queue = queue, priority = 5, due = now_ms}, {}, args[n]
+  for i = 2, n - 1, 2 do
+    L.option(job, seen, args[i], args[i + 1], now_ms)
+  end
+  L.check_payload(R, queue, payload)
+  L.check_room(R, queue)
+  L.need_add(R, queue, job.priority)
+  local print
+  if job.token then
+    L.need(R, 'token:' .. job.token, 'string')
+    print = redis.sha1hex(queue .. '\n' .. payload)
+    local reply = repeated(R, job.token, print)
+    if reply then
+      return reply
+    end
+  end
+  local id = L.id(L.tick(R, now_us, 1))
+  L.insert(R, id, job, payload)
+  if job.token then
+    redis.call('SET', R .. ':token:' .. job.token, id .. ' ' .. L.int(job.due) .. ' ' .. print, 'EX', L.TOKEN_TTL_S)
+  end
+  L.enqueue(R, id, job, {crashes = 0}, job.due)
+  return {id, 'added', job.due}
+end)

@@ -1,0 +1,54 @@
+-- later_add_many R QUEUE [name value]... [--] PAYLOAD... -> [[id, status, due_ms], ...]
+--
+-- One queue, one set of options, many payloads, one call; all or nothing. Options end at the first
+-- argument that is no option name, or at `--` (needed only when the first payload reads like an
+-- option). token is refused: it names one job. Payloads: 1 to 1000, 16 MiB together.
+-- Errors: as later_add. Cost: O(k log n).
+
+L.register('later_add_many', {}, function(R, args)
+  local queue = L.check_queue(args[1])
+  local now_us = L.now_us()
+  local now_ms = L.ms(now_us)
+  local job, seen, i = {queue = queue, priority = 5, due = now_ms}, {}, 2
+  while args[i] and args[i] ~= '--' and L.is_option(args[i]) do
+    if not args[i + 1] then
+      L.fail('ELATER_ARGS', 'option ' .. L.quote(args[i]) .. ' has no value')
+    end
+    L.option(job, seen, args[i], args[i + 1], now_ms)
+    i = i + 2
+  end
+  if args[i] == '--' then
+    i = i + 1
+  end
+  if job.token then
+    L.fail('ELATER_OPTION', 'token names one job: use later_add')
+  end
+  local n, bytes = #args - i + 1, 0
+  if n < 1 or n > 1000 then
+    L.fail('ELATER_ARGS', 'give 1 to 1000 payloads, not ' .. L.int(math.max(n, 0)))
+  end
+  for k = i, #args do
+    L.check_payload(R, queue, args[k])
+    bytes = bytes + #args[k]
+  end
+  if bytes > 16777216 then
+    L.fail('ELATER_SIZE', 'the payloads of one call may have 16 MiB together')
+  end
+  L.check_room(R, queue)
+  L.need_add(R, queue, job.priority)
+  local first = L.tick(R, now_us, n)
+  local replies, scored = {}, {}
+  for k = 1, n do
+    local id = L.id(first + k - 1)
+    L.insert(R, id, job, args[i + k - 1])
+    scored[2 * k - 1] = L.int(job.due)
+    scored[2 * k] = id
+    replies[k] = {id, 'added', job.due}
+  end
+  redis.call('ZADD', L.waiting_key(R, job, {crashes = 0}), unpack(scored))
+  if job.priority ~= 5 then
+    L.mark_set(R, queue, L.int(job.priority))
+  end
+  L.lower_head(R, queue, job.due)
+  return replies
+end)

@@ -1,0 +1,34 @@
+-- later_cancel R ID [waiting] -> 'cancelled' | 'cancelling'
+--
+-- A waiting job ends at once. A running one is flagged: its worker terminates the handler, and the
+-- job ends on whatever path its attempt takes (a handler that finishes first counts as done).
+-- With `waiting` a running job is refused instead. An outcome `cancelled` is kept as long as the
+-- job's own `keep` says. Errors: ELATER_ARGS NOJOB STATE TYPE. Cost: O(log n).
+
+L.register('later_cancel', {'allow-oom'}, function(R, args)
+  local id = L.check_id(args[1])
+  if args[2] and string.lower(args[2]) ~= 'waiting' then
+    L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[2]) .. ' (there is only: waiting)')
+  end
+  local state, job, tries = L.find(R, id)
+  if state == 'running' then
+    if args[2] then
+      L.fail('ELATER_STATE', 'job ' .. id .. ' is running')
+    end
+    L.need(R, 'cancel', 'hash')
+    redis.call('HSET', R .. ':cancel', id, L.int(L.ms(L.now_us())))
+    redis.call('PUBLISH', R .. ':wake', '!cancel')
+    return 'cancelling'
+  end
+  if state ~= 'waiting' then
+    L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ' already')
+  end
+  L.need(R, 'jobs', 'hash', 'tries', 'hash', 'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress',
+         'hash', 'await', 'hash', 'done:' .. job.queue, 'zset', 'stats', 'hash', 'names', 'set')
+  local now_ms = L.ms(L.now_us())
+  redis.call('ZREM', L.waiting_key(R, job, tries), id)
+  L.finish(R, job, id, L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled while waiting', ''), now_ms,
+           tonumber(job.k or '0'))
+  L.count(R, 'cancelled', job.queue, 1)
+  return 'cancelled'
+end)

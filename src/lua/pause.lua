@@ -1,0 +1,32 @@
+-- later_pause R QUEUE [by WHO] [reason TEXT] [for D] -> 'paused'
+--
+-- No worker starts a job of this queue until later_resume, or for D. Running jobs go on. Pausing
+-- again replaces who, reason and time. A queue need not exist yet.
+-- Errors: ELATER_ARGS QUEUE OPTION TIME TYPE FULL. Cost: O(1).
+
+L.register('later_pause', {'allow-oom'}, function(R, args)
+  local queue = L.check_queue(args[1])
+  local now_ms = L.ms(L.now_us())
+  local given = {by = '-', reason = ''}
+  local until_ms = 0
+  if #args % 2 == 0 then
+    L.fail('ELATER_ARGS', 'an option has no value: QUEUE [by WHO] [reason TEXT] [for D]')
+  end
+  for i = 2, #args, 2 do
+    local name = string.lower(args[i])
+    if name == 'for' then
+      until_ms = now_ms + L.duration(args[i + 1], 'for')
+    elseif name == 'by' or name == 'reason' then
+      given[name] = L.line(string.sub(args[i + 1], 1, 200))
+    else
+      L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[i]) .. ' (there are: by reason for)')
+    end
+  end
+  L.need(R, 'paused', 'hash', 'names', 'set')
+  L.check_room(R, queue)
+  local who = string.gsub(given.by, '%s', '_')
+  redis.call('HSET', R .. ':paused', queue, L.int(until_ms) .. ' ' .. L.int(now_ms) .. ' ' ..
+             (who == '' and '-' or who) .. ' ' .. given.reason)
+  redis.call('SADD', R .. ':names', queue)
+  return 'paused'
+end)

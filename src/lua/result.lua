@@ -1,0 +1,21 @@
+-- later_result R ID -> [state, code, when_ms, start, text, output]
+--
+-- How a job stands, for a program: state is waiting running failed dead done cancelled. failed: it
+-- waits for its next attempt. For waiting and running jobs that never failed the rest is empty.
+-- code: exit status of the handler, 128 + n for signal n. output: `result` lines or the last output.
+-- Errors: ELATER_ARGS NOJOB. no-writes. Cost: O(log n).
+
+L.register('later_result', {'no-writes'}, function(R, args)
+  local id = L.check_id(args[1])
+  local state = L.find(R, id)
+  local outcome = redis.call('HGET', R .. (state == 'done' and ':results' or ':errors'), id)
+  if not outcome or state == 'running' then
+    return {state, '', '', '', '', ''}
+  end
+  local kind, code, when, start, text, output = string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
+  if kind == nil then
+    return {state, '', '', '', '', ''}
+  end
+  -- A dead job that was retried still has its last outcome beside it, and is not dead any more.
+  return {state == 'waiting' and 'failed' or kind, code, when, start, text, output}
+end)

@@ -1,0 +1,24 @@
+-- later_resume R QUEUE [at T] -> 'resumed' | 'not paused' | 'resuming'
+--
+-- Let the queue run again, at once or at T (as for `at`). Errors: ELATER_ARGS QUEUE TIME. Cost: O(1).
+
+L.register('later_resume', {'allow-oom'}, function(R, args)
+  local queue = L.check_queue(args[1])
+  if #args ~= 1 and not (#args == 3 and string.lower(args[2]) == 'at') then
+    L.fail('ELATER_ARGS', 'give QUEUE [at T]')
+  end
+  L.need(R, 'paused', 'hash')
+  local was = redis.call('HGET', R .. ':paused', queue)
+  if not was then
+    return 'not paused'
+  end
+  if args[3] then
+    local at = L.time(args[3], L.ms(L.now_us()), 'at')
+    redis.call('HSET', R .. ':paused', queue, (string.gsub(was, '^%d+', L.int(at), 1)))
+    redis.call('PUBLISH', R .. ':wake', queue)
+    return 'resuming'
+  end
+  redis.call('HDEL', R .. ':paused', queue)
+  redis.call('PUBLISH', R .. ':wake', queue)
+  return 'resumed'
+end)

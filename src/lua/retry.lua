@@ -1,0 +1,22 @@
+-- later_retry R ID -> [id, 'retried', due_ms]
+--
+-- Run a dead job again, at once: its budgets of attempts and crashes start anew, its start number
+-- goes on rising, so nothing that an old worker still says about it can count.
+-- Errors: ELATER_ARGS NOJOB STATE TYPE. Cost: O(log n).
+
+L.register('later_retry', {'allow-oom'}, function(R, args)
+  local id = L.check_id(args[1])
+  local state, job, tries = L.find(R, id)
+  if state ~= 'dead' then
+    L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ', only a dead one can be retried' ..
+           (state == 'waiting' and ' (later_run_now makes it due at once)' or ''))
+  end
+  L.need(R, 'tries', 'hash', 'heads', 'zset', 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset', 'prio', 'hash',
+         'names', 'set')
+  local now_ms = L.ms(L.now_us())
+  tries.attempts, tries.crashes = 0, 0
+  redis.call('ZREM', R .. ':dead:' .. job.queue, id)
+  redis.call('HSET', R .. ':tries', id, L.tries_text(tries, now_ms))
+  L.enqueue(R, id, job, tries, now_ms)
+  return {id, 'retried', now_ms}
+end)

@@ -1,0 +1,39 @@
+-- later_stats R [QUEUE] -> [now_ms, workers, running, jobs, more, queues, notes]
+--
+-- queues: a flat array of 10 values a queue: name, waiting, raw, due_ms of the first ('' none),
+-- paused ('' or "<until> <since> <who> <reason>"), dead, done kept, and since the namespace began:
+-- done, dead, cancelled. At most 500 queues, sorted; more: how many were left out.
+-- notes: a flat array of kind:name, last seen ms (stray keys, unserved queues).
+-- Constant cost in jobs, linear in queues. no-writes. A key of a foreign type counts as empty, so
+-- that one does not hide all others.
+
+-- How many there are in a sorted set.
+local function card(key)
+  local n = redis.pcall('ZCARD', key)
+  return type(n) == 'number' and n or 0
+end
+
+L.register('later_stats', {'no-writes'}, function(R, args)
+  local now_ms = L.ms(L.now_us())
+  local names = args[1] and {L.check_queue(args[1])} or redis.call('SMEMBERS', R .. ':names')
+  table.sort(names)
+  local more = math.max(#names - 500, 0)
+  local queues = {}
+  for i = 1, #names - more do
+    local queue = names[i]
+    local waiting = card(R .. ':solo:' .. queue)
+    for p = 0, 9 do
+      waiting = waiting + card(R .. ':q:' .. queue .. ':' .. L.int(p))
+    end
+    local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue)
+    for _, value in ipairs({
+      queue, waiting, card(R .. ':due:' .. queue), redis.call('ZSCORE', R .. ':heads', queue) or '',
+      redis.call('HGET', R .. ':paused', queue) or '', card(R .. ':dead:' .. queue),
+      card(R .. ':done:' .. queue), counts[1] or '0', counts[2] or '0', counts[3] or '0',
+    }) do
+      queues[#queues + 1] = value
+    end
+  end
+  return {now_ms, redis.call('HLEN', R .. ':workers'), redis.call('ZCARD', R .. ':running'),
+          redis.call('HLEN', R .. ':jobs'), more, queues, redis.call('HGETALL', R .. ':notes')}
+end)

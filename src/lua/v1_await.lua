@@ -1,0 +1,21 @@
+-- later_v1_await R ID -> as later_result
+--
+-- As later_result, and while the job has not ended, its end will be published once on
+-- R:ended:<id> (the outcome as L.outcome writes it). Subscribe first, then call this. The wish is
+-- forgotten after an hour: repeat it sooner.
+
+L.register('later_v1_await', {'allow-oom'}, function(R, args)
+  local id = L.check_id(args[1])
+  local state = L.find(R, id)
+  if state == 'waiting' or state == 'running' then
+    L.need(R, 'await', 'hash')
+    if redis.call('HLEN', R .. ':await') > 10000 then
+      L.fail('ELATER_FULL', 'too many jobs are waited for')
+    end
+    redis.call('HSET', R .. ':await', id, L.int(L.ms(L.now_us()) + 3600000))
+    return {state, '', '', '', '', ''}
+  end
+  local outcome = redis.call('HGET', R .. (state == 'done' and ':results' or ':errors'), id) or ''
+  local kind, code, when, start, text, output = string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
+  return {kind or state, code or '0', when or '0', start or '0', text or '', output or ''}
+end)

@@ -1,0 +1,63 @@
+-- later_v1_beat R EPOCH [QUEUES] -> [now_us, status, link, held, quiet, [epoch, counter, ...]]
+--
+-- A worker says that it lives: its counter rises. QUEUES: those it serves now, comma separated.
+-- status: ok | dead | unknown; the rest counts only with ok. link: the current link number; held:
+-- jobs that Redis counts as its own; quiet: 1 when it was told to claim no more. The list: the other
+-- workers, whom it watches; an epoch that holds jobs but is no worker has the counter '?'.
+-- Cost: O(workers).
+
+-- -> status, link of a worker
+function L.worker(R, epoch)
+  local mark = redis.call('HGET', R .. ':workers', epoch)
+  if not mark then
+    return 'unknown'
+  end
+  if mark == 'dead' then
+    return 'dead'
+  end
+  local link = redis.call('HGET', R .. ':worker:' .. epoch, 'link')
+  return link and 'ok' or 'unknown', link
+end
+
+-- Epochs that hold running jobs but are not in `known`: their workers' entry was lost.
+local function strangers(R, known, out)
+  local from, tries = '-inf', 0
+  while tries < 256 do
+    local row = redis.call('ZRANGEBYSCORE', R .. ':running', from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    if #row == 0 then
+      return
+    end
+    local epoch = L.int(tonumber(row[2]))
+    if not known[epoch] then
+      out[#out + 1] = epoch
+      out[#out + 1] = '?'
+    end
+    from = '(' .. epoch
+    tries = tries + 1
+  end
+end
+
+L.register('later_v1_beat', {'allow-oom'}, function(R, args)
+  local epoch = args[1] or ''
+  L.need(R, 'workers', 'hash', 'running', 'zset')
+  local now_us = L.now_us()
+  local status, link = L.worker(R, epoch)
+  if status ~= 'ok' then
+    return {now_us, status, 0, 0, 0, {}}
+  end
+  redis.call('HINCRBY', R .. ':workers', epoch, 1)
+  if args[2] then
+    redis.call('HSET', R .. ':worker:' .. epoch, 'queues', args[2])
+  end
+  local all, others, known = redis.call('HGETALL', R .. ':workers'), {}, {}
+  for i = 1, #all, 2 do
+    known[all[i]] = true
+    if all[i] ~= epoch then
+      others[#others + 1] = all[i]
+      others[#others + 1] = all[i + 1]
+    end
+  end
+  strangers(R, known, others)
+  return {now_us, 'ok', tonumber(link), redis.call('ZCOUNT', R .. ':running', epoch, epoch),
+          tonumber(redis.call('HGET', R .. ':worker:' .. epoch, 'quiet') or '0') or 0, others}
+end)

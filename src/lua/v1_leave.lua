@@ -1,0 +1,17 @@
+-- later_v1_leave R EPOCH -> 'left' | 'holds' | 'unknown'
+--
+-- A worker goes, in order. One that still holds jobs may not: it is reaped instead.
+
+L.register('later_v1_leave', {'allow-oom'}, function(R, args)
+  local epoch = args[1] or ''
+  L.need(R, 'workers', 'hash', 'running', 'zset')
+  if L.worker(R, epoch) ~= 'ok' then
+    return 'unknown'
+  end
+  if redis.call('ZCOUNT', R .. ':running', epoch, epoch) > 0 then
+    return 'holds'
+  end
+  redis.call('HDEL', R .. ':workers', epoch)
+  redis.call('DEL', R .. ':worker:' .. epoch)
+  return 'left'
+end)

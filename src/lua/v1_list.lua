@@ -1,0 +1,88 @@
+-- later_v1_list R QUEUE STATE CURSOR COUNT -> [next cursor or '', row...]
+--
+-- One page of a queue's jobs. STATE: due (waiting, raw members included) running dead done. CURSOR:
+-- '' first, then what the last page returned. COUNT: at most 200. Pages may miss or repeat jobs that
+-- move meanwhile. row: [id or '' for a raw member, score, priority, tries, outcome line or key,
+-- payload bytes, first 64 bytes of the payload]. no-writes. Cost: O(log n + COUNT); for running
+-- O(all running jobs / pages).
+
+local SEGMENTS = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}
+
+local function job_row(R, id, score, from)
+  local record = redis.call('HGET', R .. ':jobs', id)
+  local job = L.parse(record)
+  local outcome = redis.call('HGET', R .. from, id) or ''
+  local size, preview = 0, ''
+  if job and job.big then
+    size = redis.call('STRLEN', R .. ':big:' .. id)
+    preview = redis.call('GETRANGE', R .. ':big:' .. id, 0, 63)
+  elseif job then
+    size = #record - job.body + 1
+    preview = string.sub(record, job.body, job.body + 63)
+  end
+  return {id, score, job and L.int(job.priority) or '', redis.call('HGET', R .. ':tries', id) or '',
+          string.match(outcome, '^[^\n]*'), size, preview}, job
+end
+
+local function waiting_page(R, queue, segment, offset, count)
+  local reply, left = {''}, count
+  for s = segment, #SEGMENTS do
+    local name = SEGMENTS[s]
+    local key = name == 'raw' and R .. ':due:' .. queue or name == 's' and R .. ':solo:' .. queue or
+                R .. ':q:' .. queue .. ':' .. name
+    local rows = redis.call('ZRANGE', key, offset, offset + left, 'WITHSCORES')
+    for i = 1, #rows, 2 do
+      if left == 0 then
+        reply[1] = L.int(s) .. ':' .. L.int(offset + (i - 1) / 2)
+        return reply
+      end
+      left = left - 1
+      if name == 'raw' then
+        reply[#reply + 1] = {'', rows[i + 1], '5', '', '', #rows[i], string.sub(rows[i], 1, 64)}
+      else
+        reply[#reply + 1] = job_row(R, rows[i], rows[i + 1], ':errors')
+      end
+    end
+    offset = 0
+  end
+  return reply
+end
+
+local function running_page(R, queue, offset, count)
+  local ids = redis.call('ZRANGE', R .. ':running', offset, offset + count - 1, 'WITHSCORES')
+  local reply = {#ids == 2 * count and '1:' .. L.int(offset + count) or ''}
+  for i = 1, #ids, 2 do
+    local one, job = job_row(R, ids[i], ids[i + 1], ':progress')
+    if job and job.queue == queue then
+      reply[#reply + 1] = one
+    end
+  end
+  return reply
+end
+
+local function kept_page(R, key, from, offset, count)
+  local ids = redis.call('ZRANGE', key, offset, offset + count - 1, 'WITHSCORES')
+  local reply = {#ids == 2 * count and '1:' .. L.int(offset + count) or ''}
+  for i = 1, #ids, 2 do
+    reply[#reply + 1] = job_row(R, ids[i], ids[i + 1], from)
+  end
+  return reply
+end
+
+L.register('later_v1_list', {'no-writes'}, function(R, args)
+  local queue, state = L.check_queue(args[1]), args[2]
+  local count = L.whole(args[4])
+  local segment, offset = string.match(args[3] or '', '^(%d+):(%d+)$')
+  segment, offset = tonumber(segment or '1'), tonumber(offset or '0')
+  if not count or count < 1 or count > 200 or segment < 1 or segment > #SEGMENTS then
+    L.fail('ELATER_ARGS', 'give QUEUE STATE CURSOR COUNT (1 to 200)')
+  end
+  if state == 'due' then
+    return waiting_page(R, queue, segment, offset, count)
+  elseif state == 'running' then
+    return running_page(R, queue, offset, count)
+  elseif state == 'dead' or state == 'done' then
+    return kept_page(R, R .. ':' .. state .. ':' .. queue, state == 'done' and ':results' or ':errors', offset, count)
+  end
+  L.fail('ELATER_ARGS', 'unknown state ' .. L.quote(state or '') .. ' (due running dead done)')
+end)

@@ -1,0 +1,22 @@
+-- later_v1_note R KIND NAME -> 'noted'
+--
+-- A worker saw something an operator should know (KIND: stray-key). Shown by later_stats for ten
+-- minutes. For KIND raw-queue, NAME is a queue that has raw jobs but was never heard of: it becomes
+-- known, so that v1_tidy can tell whether anybody serves it.
+
+L.register('later_v1_note', {'allow-oom'}, function(R, args)
+  local kind, name = args[1] or '', args[2] or ''
+  L.need(R, 'notes', 'hash', 'heads', 'zset', 'names', 'set')
+  local now_ms = L.ms(L.now_us())
+  if kind == 'raw-queue' then
+    local queue = L.check_queue(name)
+    L.check_room(R, queue)
+    local row = redis.call('ZRANGE', R .. ':due:' .. queue, 0, 0, 'WITHSCORES')
+    if #row == 2 then
+      L.lower_head(R, queue, L.due(row[2]))
+    end
+  else
+    L.note(R, L.line(string.sub(kind .. ':' .. name, 1, 200)), now_ms)
+  end
+  return 'noted'
+end)

@@ -1,0 +1,26 @@
+-- later_v1_quiet R EPOCH|* on|off -> how many workers were told
+--
+-- Tell one worker or all to claim no more, or to claim again. They hear it at once through R:wake,
+-- or with their next beat.
+
+L.register('later_v1_quiet', {'allow-oom'}, function(R, args)
+  local who, what = args[1], args[2]
+  if not who or (what ~= 'on' and what ~= 'off') then
+    L.fail('ELATER_ARGS', 'give EPOCH or *, and on or off')
+  end
+  L.need(R, 'workers', 'hash')
+  local told = 0
+  local all = redis.call('HGETALL', R .. ':workers')
+  for i = 1, #all, 2 do
+    local epoch = all[i]
+    if (who == '*' or who == epoch) and all[i + 1] ~= 'dead' then
+      redis.call('HSET', R .. ':worker:' .. epoch, 'quiet', what == 'on' and '1' or '0')
+      told = told + 1
+    end
+  end
+  if told == 0 then
+    L.fail('ELATER_WORKER', who == '*' and 'there is no worker' or 'there is no worker ' .. L.quote(who))
+  end
+  redis.call('PUBLISH', R .. ':wake', '!beat')
+  return told
+end)

@@ -1,0 +1,77 @@
+-- later_v1_reap R EPOCH VICTIM COUNTER CRASHES DEAD_MAX -> [status, moved]
+--
+-- Take the jobs of a dead worker back. EPOCH: the caller, who must live. COUNTER: the victim's beat
+-- counter as the caller saw it stand still; the first call compares it and marks the victim `dead`,
+-- from which on its beats and steps are refused. '?' for an epoch that holds jobs but is no worker.
+-- Each call moves up to 128 jobs and anybody may go on; with none left the mark is removed.
+-- Each job has a crash counted and its attempt spent; with CRASHES of them it is dead. One that
+-- cannot be moved (a key of its queue has a foreign type) stays and does not keep the others.
+-- status: more | clear | alive (the counter moved: nothing was done) | dead or unknown (the caller).
+-- Cost: O(jobs moved * log n).
+
+local REAP_BATCH = 128
+local REAP_LOOK = 1024
+
+local function recover(R, id, victim, now_ms, crashes, dead_max)
+  local record = redis.call('HGET', R .. ':jobs', id)
+  local job, tries = L.parse(record), L.tries(redis.call('HGET', R .. ':tries', id))
+  if job == nil then
+    L.bury_broken(R, id, record, nil, now_ms)
+    return
+  end
+  if redis.call('HEXISTS', R .. ':cancel', id) == 1 then
+    L.end_cancelled(R, job, id, L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled; its worker died', ''),
+                    now_ms)
+    return
+  end
+  L.need_waiting(R, job)
+  L.need(R, 'dead:' .. job.queue, 'zset')
+  redis.call('ZREM', R .. ':running', id)
+  redis.call('HDEL', R .. ':progress', id)
+  tries.crashes = tries.crashes + 1
+  redis.call('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
+  local text = 'worker ' .. victim .. ' died while it ran (crash ' .. L.int(tries.crashes) .. ')'
+  if tries.crashes >= crashes then
+    L.bury(R, job.queue, id, L.outcome('dead', 0, now_ms, tries.starts, 'poison pill: ' .. text, ''), now_ms, dead_max)
+    return
+  end
+  redis.call('HSET', R .. ':errors', id, L.outcome('failed', 0, now_ms, tries.starts, text, ''))
+  L.enqueue(R, id, job, tries, tries.due or now_ms)
+end
+
+L.register('later_v1_reap', {'allow-oom'}, function(R, args)
+  local epoch, victim, counter = args[1] or '', args[2] or '', args[3]
+  local crashes, dead_max = L.whole(args[4]), L.whole(args[5])
+  if not (counter and crashes and dead_max and L.whole(victim)) then
+    L.fail('ELATER_ARGS', 'give EPOCH VICTIM COUNTER CRASHES DEAD_MAX')
+  end
+  L.need_worker(R)
+  local status = L.worker(R, epoch)
+  if status ~= 'ok' then
+    return {status, 0}
+  end
+  local mark = redis.call('HGET', R .. ':workers', victim)
+  if (counter == '?' and mark) and mark ~= 'dead' or (counter ~= '?' and not mark) then
+    return {mark and 'alive' or 'clear', 0}
+  end
+  if mark and mark ~= 'dead' then
+    if mark ~= counter then
+      return {'alive', 0}
+    end
+    redis.call('HSET', R .. ':workers', victim, 'dead')
+  end
+  local now_ms = L.ms(L.now_us())
+  local ids = redis.call('ZRANGEBYSCORE', R .. ':running', victim, victim, 'LIMIT', 0, REAP_LOOK)
+  local moved = 0
+  for _, id in ipairs(ids) do
+    if moved < REAP_BATCH and pcall(recover, R, id, victim, now_ms, crashes, dead_max) then
+      moved = moved + 1
+    end
+  end
+  if moved == REAP_BATCH or moved < #ids then
+    return {'more', moved}
+  end
+  redis.call('HDEL', R .. ':workers', victim)
+  redis.call('DEL', R .. ':worker:' .. victim)
+  return {'clear', moved}
+end)

@@ -1,0 +1,34 @@
+-- later_v1_reconcile R EPOCH LINK  N {id start}*N -> [now_us, status, link, released, [lost id...]]
+--
+-- After a reconnect or a failed step: the worker says what it runs (results that were not confirmed
+-- included). LINK is the number the last beat told; it is bumped here, so that an older step still
+-- on its way is refused, and so is an older reconcile. Jobs held in Redis that the worker never
+-- heard of are released unspent; jobs it names but does not hold are lost: it kills those.
+-- status: ok | dead | unknown | link. Cost: O(jobs of the worker).
+
+L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
+  local epoch, link = args[1] or '', args[2]
+  local held = L.pairs_at(args, 3)
+  L.need_worker(R)
+  local now_us = L.now_us()
+  local status, current = L.worker(R, epoch)
+  if status == 'ok' and current ~= link then
+    status = 'link'
+  end
+  if status ~= 'ok' then
+    return {now_us, status, 0, 0, {}}
+  end
+  local keep, lost = {}, {}
+  for i = 1, #held, 2 do
+    local owner = redis.call('ZSCORE', R .. ':running', held[i])
+    local tries = L.tries(redis.call('HGET', R .. ':tries', held[i]))
+    if owner and tonumber(owner) == tonumber(epoch) and tries.starts == tonumber(held[i + 1]) then
+      keep[held[i]] = true
+    else
+      lost[#lost + 1] = held[i]
+    end
+  end
+  local released = L.release_unheard(R, tonumber(epoch), keep, L.ms(now_us))
+  local new = redis.call('HINCRBY', R .. ':worker:' .. epoch, 'link', 1)
+  return {now_us, 'ok', new, released, lost}
+end)

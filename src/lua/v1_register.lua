@@ -1,0 +1,154 @@
+-- later_v1_register R SEEN INSTANCE SEQ OLD  NF {field value}*NF  NC {field value}*NC  NA {id start}*NA
+--   -> [now_us, epoch, link, rewound, [adopted|gone|taken per id], [peer...]]
+--
+-- A worker enters (or comes back after Redis forgot it) and gets an epoch that was never used.
+-- SEEN: highest clock number it knows. INSTANCE, SEQ: a token of the process and the number of this
+-- registration, so that a delayed older call is refused. OLD: its former epoch or 0. Fields: host,
+-- boot, pidns, pid, pstart, version, queues (comma separated). Config: max_payload[:queue] in bytes.
+-- Adoption: a job that it runs stays its own if it is still held under OLD or an unknown epoch, or
+-- waits, with this very start number: nobody else can have started it then. gone: there is no such
+-- job any more. taken: it was started again elsewhere. Jobs under OLD that it does not name were
+-- claimed for nobody and are released unspent. rewound: 1 when Redis lost clock numbers (data loss).
+-- peer: epoch, counter, host, boot, pidns, pid, pstart.
+-- Errors: ELATER_WORKER ARGS TYPE. Cost: O(workers + jobs adopted).
+
+-- -> the word for one adopted job
+local function adopt(R, id, start, epoch, old, now_ms)
+  local state, job, tries, score = L.locate(R, id)
+  if state == nil or job == nil then
+    return 'gone'
+  end
+  if state == 'running' and tries.starts == start and
+     (score == old or not redis.call('HGET', R .. ':workers', L.int(score))) then
+    redis.call('ZADD', R .. ':running', L.int(epoch), id)
+    return 'adopted'
+  end
+  if state == 'waiting' and start and (tries.starts == start or tries.starts + 1 == start) then
+    redis.call('ZREM', L.waiting_key(R, job, tries), id)
+    tries.attempts = math.max(tries.attempts + start - tries.starts, 1)
+    tries.starts = start
+    redis.call('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
+    redis.call('ZADD', R .. ':running', L.int(epoch), id)
+    return 'adopted'
+  end
+  return (state == 'running' or state == 'waiting') and 'taken' or 'gone'
+end
+
+-- Put a claimed job back as if it had never been claimed; its start number stays used. One that was
+-- to be cancelled ends here.
+function L.release(R, id, delay_ms, now_ms)
+  local record, tries = redis.call('HGET', R .. ':jobs', id), L.tries(redis.call('HGET', R .. ':tries', id))
+  local job = L.parse(record)
+  if job == nil then
+    L.bury_broken(R, id, record, nil, now_ms)
+    return
+  end
+  if redis.call('HEXISTS', R .. ':cancel', id) == 1 then
+    L.end_cancelled(R, job, id, L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled before it started', ''),
+                    now_ms)
+    return
+  end
+  L.need_waiting(R, job)
+  redis.call('ZREM', R .. ':running', id)
+  tries.attempts = math.max(tries.attempts - 1, 0)
+  local due = delay_ms > 0 and now_ms + delay_ms or tries.due or now_ms
+  redis.call('HSET', R .. ':tries', id, L.tries_text(tries, due))
+  redis.call('HDEL', R .. ':progress', id)
+  L.enqueue(R, id, job, tries, due)
+end
+
+-- Release all jobs held under epoch that are not in keep; -> how many. One that cannot be put back
+-- (a key of its queue has a foreign type) stays held, lest it keep the worker out.
+function L.release_unheard(R, epoch, keep, now_ms)
+  local held = redis.call('ZRANGEBYSCORE', R .. ':running', L.int(epoch), L.int(epoch))
+  local n = 0
+  for _, id in ipairs(held) do
+    if not keep[id] and pcall(L.release, R, id, 0, now_ms) then
+      n = n + 1
+    end
+  end
+  return n
+end
+
+-- What every function that moves running jobs may write.
+function L.need_worker(R)
+  L.need(R, 'workers', 'hash', 'running', 'zset', 'jobs', 'hash', 'tries', 'hash', 'errors', 'hash', 'results',
+         'hash', 'heads', 'zset', 'names', 'set', 'prio', 'hash', 'cancel', 'hash', 'progress', 'hash', 'await',
+         'hash', 'stats', 'hash', 'clock', 'string', 'paused', 'hash')
+end
+
+-- Workers that are there, each with its fields.
+function L.peers(R, fields)
+  local peers = {}
+  local all = redis.call('HGETALL', R .. ':workers')
+  for i = 1, #all, 2 do
+    local row = redis.call('HMGET', R .. ':worker:' .. all[i], unpack(fields))
+    peers[#peers + 1] = {epoch = all[i], counter = all[i + 1], row = row}
+  end
+  return peers
+end
+
+-- n pairs from args at position i -> pairs as a flat array, next position
+function L.pairs_at(args, i)
+  local n = L.whole(args[i])
+  if n == nil or i + 2 * n > #args then
+    L.fail('ELATER_ARGS', 'a list is shorter than it says')
+  end
+  local flat = {}
+  for k = i + 1, i + 2 * n do
+    flat[#flat + 1] = args[k]
+  end
+  return flat, i + 2 * n + 1
+end
+
+L.register('later_v1_register', {'allow-oom'}, function(R, args)
+  local seen, instance, seq, old = L.whole(args[1]), args[2], L.whole(args[3]), L.whole(args[4])
+  if not (seen and instance and seq and old) then
+    L.fail('ELATER_ARGS', 'give SEEN INSTANCE SEQ OLD and three lists')
+  end
+  local fields, config, held, at
+  fields, at = L.pairs_at(args, 5)
+  config, at = L.pairs_at(args, at)
+  held = L.pairs_at(args, at)
+  L.need_worker(R)
+  L.need(R, 'config', 'hash')
+  local now_us = L.now_us()
+  local now_ms = L.ms(now_us)
+  local last = tonumber(redis.call('GET', R .. ':clock') or '0') or 0
+  local peers, flat = L.peers(R, {'host', 'boot', 'pidns', 'pid', 'pstart', 'inst', 'seq'}), {}
+  for _, peer in ipairs(peers) do
+    peer.is_ghost = peer.row[6] == instance and peer.counter ~= 'dead'
+    if peer.is_ghost and (L.whole(peer.row[7]) or 0) >= seq then
+      L.fail('ELATER_WORKER', 'a newer registration of this process is there')
+    end
+  end
+  for _, peer in ipairs(peers) do
+    if peer.is_ghost then
+      redis.call('HDEL', R .. ':workers', peer.epoch)
+      redis.call('DEL', R .. ':worker:' .. peer.epoch)
+    else
+      for _, value in ipairs({peer.epoch, peer.counter, peer.row[1] or '', peer.row[2] or '', peer.row[3] or '',
+                              peer.row[4] or '', peer.row[5] or ''}) do
+        flat[#flat + 1] = value
+      end
+    end
+  end
+  local epoch = L.tick(R, now_us, 1, seen)
+  local key = L.int(epoch)
+  local answers, keep = {}, {}
+  for i = 1, #held, 2 do
+    local ok, word = pcall(adopt, R, held[i], L.whole(held[i + 1]), epoch, old, now_ms)
+    answers[#answers + 1] = ok and word or 'taken'
+    keep[held[i]] = true
+  end
+  if old ~= 0 and redis.call('HGET', R .. ':workers', L.int(old)) ~= 'dead' then
+    L.release_unheard(R, old, keep, now_ms)
+  end
+  redis.call('HSET', R .. ':workers', key, '1')
+  redis.call('HSET', R .. ':worker:' .. key, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started',
+             L.int(now_ms), unpack(fields))
+  if #config > 0 then
+    redis.call('HSET', R .. ':config', unpack(config))
+  end
+  return {now_us, key, 1, last < seen and 1 or 0, answers, flat}
+end)

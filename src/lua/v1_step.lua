@@ -1,0 +1,530 @@
+-- later_v1_step R EPOCH LINK HELD MAX
+--     NR {id start verb queue a code text tail}*NR   NQ {queue room max_payload}*NQ
+--   -> [now_us, status, [answer per result], [claim...], [id to cancel...], [head per queue],
+--       [queue, error, ...], solo_due]
+--
+-- Results in, claims out, one round trip for both.
+-- HELD: jobs that the worker still runs after these results. MAX: most jobs to claim (<= 512).
+-- verb: done (a: keep ms) | retry (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay
+-- ms; spends no attempt) | progress (text). code: exit status; text: one line; tail: output.
+-- answer: ok | settled (not held by this epoch with this start number: changes nothing) | error TEXT
+-- (could not be written: send it again).
+-- room: most claims from this queue now (0: only tell its head). Queues are served in this order
+-- (with HELD 0, those with a due suspect first); inside one by priority, due time, id; raw members
+-- count as priority 5.
+-- status: ok | dead | unknown | link (an older link number: nothing was done).
+-- claim: [id, queue, start, attempt, crashes, fence, due_ms, record]; a record that starts with '+'
+-- has its payload in R:big:<id>. head: due ms of the first job left in that queue, -1 for none, or
+-- when its pause ends. A job with L.SOLO_CRASHES crashes is claimed only by a worker that runs
+-- nothing else (HELD 0, no other claim); solo_due: 1 when such a one waits.
+-- One wrong-typed key or corrupt record stops that queue or buries that job, never the call.
+-- At most MAX jobs and 1 MiB of records and raw payloads a call (the one that passes it included).
+-- allow-oom. Cost: O(results + due queues + claims * log n).
+
+local STEP_BYTES = 1048576
+local RAW_ROWS = 16
+
+-- ---- results
+
+local function apply_retry(R, r, job, tries, now_ms)
+  L.need_waiting(R, job)
+  local due = now_ms + r.a
+  redis.call('ZREM', R .. ':running', r.id)
+  redis.call('HSET', R .. ':tries', r.id, L.tries_text(tries, due))
+  redis.call('HSET', R .. ':errors', r.id, L.outcome('failed', r.code, now_ms, tries.starts, r.text, r.tail))
+  redis.call('HDEL', R .. ':progress', r.id)
+  L.enqueue(R, r.id, job, tries, due)
+end
+
+-- The record of a held job is missing or corrupt. Done is done; any other end needs what is lost.
+local function apply_broken(R, r, record, tries, now_ms)
+  if r.verb ~= 'done' then
+    L.bury_broken(R, r.id, record, string.match(r.queue, '^%w[%w_-]*$'), now_ms)
+    return
+  end
+  redis.call('ZREM', R .. ':running', r.id)
+  L.finish(R, nil, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, 0)
+  L.count(R, 'done', r.queue, 1)
+end
+
+local VERBS = {done = true, retry = true, dead = true, release = true, progress = true}
+
+-- Apply one result of a job that is held.
+local function apply(R, r, tries, cancelled, now_ms)
+  if not VERBS[r.verb] then
+    L.fail('ELATER_ARGS', 'unknown verb ' .. L.quote(r.verb))
+  elseif not r.a then
+    L.fail('ELATER_ARGS', 'no amount')
+  elseif r.verb == 'progress' then
+    redis.call('HSET', R .. ':progress', r.id, L.line(r.text))
+    return
+  end
+  local record = redis.call('HGET', R .. ':jobs', r.id)
+  local job = L.parse(record)
+  if job == nil then
+    apply_broken(R, r, record, tries, now_ms)
+  elseif cancelled and r.verb ~= 'done' then
+    -- It did not finish by itself: it ends here, whatever its worker made of it.
+    L.end_cancelled(R, job, r.id, L.outcome('cancelled', r.code, now_ms, tries.starts, 'cancelled while running',
+                    r.tail), now_ms)
+  elseif r.verb == 'done' then
+    L.need(R, 'done:' .. job.queue, 'zset')
+    redis.call('ZREM', R .. ':running', r.id)
+    L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, r.a)
+    L.count(R, 'done', job.queue, 1)
+  elseif r.verb == 'retry' then
+    apply_retry(R, r, job, tries, now_ms)
+  elseif r.verb == 'dead' then
+    L.need(R, 'dead:' .. job.queue, 'zset')
+    redis.call('ZREM', R .. ':running', r.id)
+    L.bury(R, job.queue, r.id, L.outcome('dead', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, r.a)
+  else
+    L.release(R, r.id, r.a, now_ms)
+  end
+end
+
+-- Done jobs that leave nothing behind are most of all jobs: they go in one variadic sweep.
+local function is_plain_done(r, cancelled, awaited)
+  return r.verb == 'done' and r.a == 0 and not cancelled and not awaited
+end
+
+local function settle(R, epoch, results, now_ms)
+  local answers, ids, counts = {}, {}, {}
+  for i, r in ipairs(results) do
+    ids[i] = r.id
+  end
+  if #ids == 0 then
+    return answers
+  end
+  local owners = redis.call('ZMSCORE', R .. ':running', unpack(ids))
+  local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
+  local flags = redis.call('HMGET', R .. ':cancel', unpack(ids))
+  local awaited = redis.call('EXISTS', R .. ':await') == 1
+  local plain, ended = {}, {}
+  for i, r in ipairs(results) do
+    local t = L.tries(tries[i])
+    if ended[r.id] or not owners[i] or tonumber(owners[i]) ~= epoch or t.starts ~= r.start then
+      answers[i] = 'settled'
+    elseif is_plain_done(r, flags[i], awaited) then
+      plain[#plain + 1] = r.id
+      ended[r.id] = true
+      counts[r.queue] = (counts[r.queue] or 0) + 1
+      answers[i] = 'ok'
+    else
+      local ok, what = pcall(apply, R, r, t, flags[i], now_ms)
+      if ok then
+        ended[r.id] = r.verb ~= 'progress'
+        answers[i] = 'ok'
+      else
+        answers[i] = 'error ' .. L.error_text(what)
+      end
+    end
+  end
+  if #plain > 0 then
+    redis.call('ZREM', R .. ':running', unpack(plain))
+    L.forget(R, plain)
+  end
+  for queue, n in pairs(counts) do
+    L.count(R, 'done', queue, n)
+  end
+  return answers
+end
+
+-- Whatever pcall caught -> one line.
+function L.error_text(e)
+  if type(e) == 'table' then
+    e = e.elater or e.err or 'unknown error'
+  end
+  return L.line(tostring(e))
+end
+
+-- ---- claims
+
+-- Why a raw member with this score cannot be a job, or nil.
+local function bad_score(score)
+  if score ~= score or score == math.huge or score == -math.huge then
+    return 'its score is not finite'
+  elseif score > L.LATEST then
+    return 'its score is after the year 5000'
+  elseif score >= L.SECONDS_FROM and score <= L.SECONDS_TO then
+    return 'its score looks like seconds, milliseconds are needed'
+  end
+  return nil
+end
+
+-- The ids of one priority: appends up to `room` due ones to out, returns the due ms of the first
+-- that stays (math.huge for none) and how many there were at all.
+local function take_ids(key, room, ctx, out)
+  local rows = redis.call('ZRANGE', key, 0, room, 'WITHSCORES')
+  local taken = 0
+  for i = 1, #rows, 2 do
+    local due = L.due(rows[i + 1])
+    if due > ctx.now_ms or taken == room then
+      return due, #rows
+    end
+    taken = taken + 1
+    out[#out + 1] = {key = key, id = rows[i], turn = due, due = due}
+  end
+  return math.huge, #rows
+end
+
+-- The raw members the same way. One that can never be due is buried when tidied (v1_tidy).
+local function take_raw(key, room, ctx, out)
+  local rows = redis.call('ZRANGE', key, 0, math.min(room, RAW_ROWS), 'WITHSCORES')
+  local taken = 0
+  for i = 1, #rows, 2 do
+    local score, due = tonumber(rows[i + 1]), L.due(rows[i + 1])
+    if due > ctx.now_ms or taken == room or taken == RAW_ROWS then
+      return due
+    end
+    taken = taken + 1
+    out[#out + 1] = {key = key, raw = rows[i], turn = due,
+                     due = score > L.SECONDS_TO and due or ctx.now_ms, why = bad_score(score)}
+  end
+  return math.huge
+end
+
+-- Two lists in order of their scores -> the first `room` of both; the rest only lowers the head.
+-- Not by due time: a raw member from before 1973 is always due just now, and would stand behind
+-- every backlog, with all raw members behind it.
+local function merge(a, b, room, head)
+  local out, i, k = {}, 1, 1
+  while #out < room and (a[i] or b[k]) do
+    if b[k] == nil or (a[i] and a[i].turn <= b[k].turn) then
+      out[#out + 1] = a[i]
+      i = i + 1
+    else
+      out[#out + 1] = b[k]
+      k = k + 1
+    end
+  end
+  if a[i] then
+    head = math.min(head, a[i].due)
+  end
+  if b[k] then
+    head = math.min(head, b[k].due)
+  end
+  return out, head
+end
+
+-- Candidates of a queue in the order of claiming, and the head that is left behind them.
+local function gather(R, queue, room, ctx)
+  local marks, kept = ctx.marks[queue] or '', ''
+  local cands, head = {}, math.huge
+  for p = 0, 9 do
+    local digit = L.int(p)
+    if p == 5 then
+      local ids, raws = {}, {}
+      local left = room - #cands
+      local h1 = take_ids(R .. ':q:' .. queue .. ':5', left, ctx, ids)
+      local h2 = take_raw(R .. ':due:' .. queue, left, ctx, raws)
+      local both
+      both, head = merge(ids, raws, left, math.min(head, h1, h2))
+      for _, c in ipairs(both) do
+        cands[#cands + 1] = c
+      end
+    elseif string.find(marks, digit, 1, true) then
+      local h, rows = take_ids(R .. ':q:' .. queue .. ':' .. digit, room - #cands, ctx, cands)
+      head = math.min(head, h)
+      kept = rows > 0 and kept .. digit or kept
+    end
+  end
+  return cands, head, kept
+end
+
+-- The first suspect of a queue; claimed only by a worker that runs nothing else. -> it or nil, the
+-- head behind it (not one that is due: only an idle worker can do something about it), the mark.
+local function gather_solo(R, queue, room, ctx)
+  local key = R .. ':solo:' .. queue
+  local rows = redis.call('ZRANGE', key, 0, 1, 'WITHSCORES')
+  if #rows == 0 then
+    return nil, math.huge, ''
+  end
+  local due, solo = L.due(rows[2]), nil
+  if due <= ctx.now_ms and room > 0 and ctx.held == 0 and #ctx.claims == 0 then
+    solo = {key = key, id = rows[1], due = due}
+    due = rows[4] and L.due(rows[4]) or math.huge
+  end
+  if due <= ctx.now_ms then
+    ctx.solo_due = 1
+    due = math.huge
+  end
+  return solo, due, 's'
+end
+
+-- Read the records of the candidates; decides for each: claim it or bury it (c.why).
+local function examine(R, queue, cands, max_payload, ctx)
+  local ids = {}
+  for _, c in ipairs(cands) do
+    ids[#ids + 1] = c.id
+  end
+  local records, tries = {}, {}
+  if #ids > 0 then
+    records = redis.call('HMGET', R .. ':jobs', unpack(ids))
+    tries = redis.call('HMGET', R .. ':tries', unpack(ids))
+  end
+  local k, picked = 0, {}
+  for _, c in ipairs(cands) do
+    if c.raw then
+      c.job = {queue = queue, priority = 5}
+      c.tries = L.tries(nil)
+      if not c.why and #c.raw > max_payload then
+        c.why = 'the payload has ' .. L.int(#c.raw) .. ' bytes, queue ' .. queue .. ' takes ' .. L.int(max_payload)
+      end
+      ctx.bytes = ctx.bytes - #c.raw
+    else
+      k = k + 1
+      c.record, c.tries, c.job = records[k], L.tries(tries[k]), L.parse(records[k])
+      if c.job == nil or c.job.queue ~= queue then
+        c.why, c.broken = c.record and 'its record is corrupt (kept as the payload)' or 'its record is missing', true
+      elseif tries[k] and c.tries.due == nil then
+        c.why = 'its tries are corrupt'
+      elseif c.job.x and c.tries.starts == 0 and c.due + tonumber(c.job.x) < ctx.now_ms then
+        c.why = 'expired: not started within ' .. c.job.x .. ' ms of its due time'
+      end
+      ctx.bytes = ctx.bytes - (c.record and #c.record or 0)
+    end
+    picked[#picked + 1] = c
+    if ctx.bytes <= 0 then
+      break
+    end
+  end
+  return picked
+end
+
+-- All writes of one queue's claims and burials. Every type was read or checked before.
+local function commit(R, queue, picked, ctx)
+  local number = L.tick(R, ctx.now_us, 2 * #picked)
+  local gone, running, starts, records = {}, {}, {}, {}
+  for i, c in ipairs(picked) do
+    gone[c.key] = gone[c.key] or {}
+    table.insert(gone[c.key], c.raw or c.id)
+    if c.raw then
+      c.id = L.id(number + 2 * i - 2)
+      c.job.big = #c.raw > L.BIG
+      c.record = L.header(c.job) .. (c.job.big and '' or c.raw)
+      if c.job.big then
+        redis.call('SET', R .. ':big:' .. c.id, c.raw)
+      end
+    elseif c.broken then
+      c.record = L.header({queue = queue, priority = 5}) .. (c.record or '')
+    end
+    if c.raw or c.broken then
+      records[#records + 1] = c.id
+      records[#records + 1] = c.record
+    end
+    if not c.why then
+      c.tries.starts, c.tries.attempts = c.tries.starts + 1, c.tries.attempts + 1
+      running[#running + 1] = ctx.epoch_text
+      running[#running + 1] = c.id
+      starts[#starts + 1] = c.id
+      starts[#starts + 1] = L.tries_text(c.tries, c.due)
+      ctx.claims[#ctx.claims + 1] = {c.id, queue, c.tries.starts, c.tries.attempts, c.tries.crashes,
+                                     number + 2 * i - 1, c.due, c.record}
+    end
+  end
+  if #records > 0 then
+    redis.call('HSET', R .. ':jobs', unpack(records))
+  end
+  if #running > 0 then
+    redis.call('HSET', R .. ':tries', unpack(starts))
+    redis.call('ZADD', R .. ':running', unpack(running))
+  end
+  for key, members in pairs(gone) do
+    redis.call('ZREM', key, unpack(members))
+  end
+  for _, c in ipairs(picked) do
+    if c.why then
+      L.bury(R, queue, c.id, L.outcome('dead', 0, ctx.now_ms, c.tries.starts, c.why, ''), ctx.now_ms)
+    end
+  end
+end
+
+-- The marks and the head of a queue as they are now.
+local function remember(R, queue, marks, head, ctx)
+  if marks ~= (ctx.marks[queue] or '') then
+    if marks == '' then
+      redis.call('HDEL', R .. ':prio', queue)
+    else
+      redis.call('HSET', R .. ':prio', queue, marks)
+    end
+  end
+  local was = ctx.heads[queue]
+  if head == math.huge then
+    if was then
+      redis.call('ZREM', R .. ':heads', queue)
+    end
+  elseif not was or tonumber(was) ~= head then
+    redis.call('ZADD', R .. ':heads', L.int(head), queue)
+    if not was then
+      redis.call('SADD', R .. ':names', queue)
+    end
+    if not was or head < tonumber(was) then
+      -- A raw member nobody was told of: whoever has room should know.
+      redis.call('PUBLISH', R .. ':wake', queue)
+    end
+  end
+end
+
+-- Claim from one queue; -> its head for the reply.
+local function claim_queue(R, queue, room, max_payload, ctx)
+  local paused = L.paused_until(ctx.paused[queue], ctx.now_ms)
+  if paused then
+    return paused == 0 and -1 or paused
+  end
+  if ctx.paused[queue] then
+    redis.call('HDEL', R .. ':paused', queue)
+  end
+  room = ctx.bytes > 0 and not ctx.solo and math.min(room, ctx.max - #ctx.claims) or 0
+  local cands, head, marks, solo
+  if string.find(ctx.marks[queue] or '', 's', 1, true) then
+    local solo_head, mark
+    solo, solo_head, mark = gather_solo(R, queue, room, ctx)
+    cands, head, marks = gather(R, queue, solo and 0 or room, ctx)
+    head, marks = math.min(head, solo_head), marks .. mark
+    if solo then
+      cands = {solo}
+    end
+  else
+    cands, head, marks = gather(R, queue, room, ctx)
+  end
+  if #cands > 0 then
+    local picked = examine(R, queue, cands, max_payload, ctx)
+    for _, c in ipairs(picked) do
+      if c.why then
+        L.need(R, 'dead:' .. queue, 'zset')
+        break
+      end
+    end
+    commit(R, queue, picked, ctx)
+    if cands[#picked + 1] then
+      head = math.min(head, cands[#picked + 1].due)
+    end
+    ctx.solo = ctx.solo or (solo and not solo.why)
+  end
+  remember(R, queue, marks, head, ctx)
+  return head == math.huge and -1 or head
+end
+
+-- Values of one hash or the heads for the named queues, as a table by name.
+local function by_name(names, values)
+  local out = {}
+  for i, name in ipairs(names) do
+    out[name] = values[i] or nil
+  end
+  return out
+end
+
+local function claim_all(R, queues, ctx)
+  local heads, errors, names = {}, {}, {}
+  for i, q in ipairs(queues) do
+    names[i] = q.name
+  end
+  if #names == 0 then
+    return heads, errors
+  end
+  ctx.paused = by_name(names, redis.call('HMGET', R .. ':paused', unpack(names)))
+  ctx.marks = by_name(names, redis.call('HMGET', R .. ':prio', unpack(names)))
+  ctx.heads = by_name(names, redis.call('ZMSCORE', R .. ':heads', unpack(names)))
+  local function claim(i, q)
+    local ok, head = pcall(claim_queue, R, q.name, q.room, q.max_payload, ctx)
+    heads[i] = ok and head or -1
+    if not ok then
+      errors[#errors + 1] = q.name
+      errors[#errors + 1] = L.error_text(head)
+    end
+  end
+  -- A worker that runs nothing looks for suspects first: any other claim would shut them out.
+  local function has_due_suspect(q)
+    if ctx.held > 0 or q.room == 0 or not string.find(ctx.marks[q.name] or '', 's', 1, true) then
+      return false
+    end
+    -- One that is due later must not put its queue in front, and a foreign type is told by claim.
+    local ids = redis.pcall('ZRANGEBYSCORE', R .. ':solo:' .. q.name, '-inf', L.int(ctx.now_ms), 'LIMIT', 0, 1)
+    return ids[1] ~= nil
+  end
+  for i, q in ipairs(queues) do
+    if has_due_suspect(q) then
+      claim(i, q)
+    end
+  end
+  for i, q in ipairs(queues) do
+    if not heads[i] then
+      claim(i, q)
+    end
+  end
+  return heads, errors
+end
+
+-- Flags of running jobs: those of this worker are returned, those of ended jobs removed.
+local function cancels(R, epoch)
+  local mine = {}
+  if redis.call('EXISTS', R .. ':cancel') == 0 then
+    return mine
+  end
+  local ids = redis.call('HKEYS', R .. ':cancel')
+  for i = 1, math.min(#ids, 1000) do
+    local owner = redis.call('ZSCORE', R .. ':running', ids[i])
+    if not owner then
+      redis.call('HDEL', R .. ':cancel', ids[i])
+    elseif tonumber(owner) == epoch then
+      mine[#mine + 1] = ids[i]
+    end
+  end
+  return mine
+end
+
+-- ---- arguments
+
+local function read_results(args, at)
+  local results, n = {}, L.whole(args[at])
+  if n == nil or n > 1024 or at + 8 * n > #args then
+    L.fail('ELATER_ARGS', 'the results do not add up')
+  end
+  for i = 1, n do
+    local o = at + 8 * (i - 1)
+    results[i] = {id = args[o + 1], start = L.whole(args[o + 2]), verb = args[o + 3], queue = args[o + 4],
+                  a = L.whole(args[o + 5]), code = args[o + 6], text = args[o + 7], tail = args[o + 8]}
+  end
+  return results, at + 8 * n + 1
+end
+
+local function read_queues(args, at)
+  local queues, n = {}, L.whole(args[at])
+  if n == nil or n > 2000 or at + 3 * n ~= #args then
+    L.fail('ELATER_ARGS', 'the queues do not add up')
+  end
+  for i = 1, n do
+    local o = at + 3 * (i - 1)
+    queues[i] = {name = L.check_queue(args[o + 1]), room = L.whole(args[o + 2]),
+                 max_payload = L.whole(args[o + 3])}
+    if not queues[i].room or not queues[i].max_payload then
+      L.fail('ELATER_ARGS', 'queue ' .. L.int(i) .. ' has no room or limit')
+    end
+  end
+  return queues
+end
+
+L.register('later_v1_step', {'allow-oom'}, function(R, args)
+  local epoch_text, link = args[1] or '', args[2]
+  local epoch, held, max = L.whole(epoch_text), L.whole(args[3]), L.whole(args[4])
+  if not (epoch and link and held and max) then
+    L.fail('ELATER_ARGS', 'give EPOCH LINK HELD MAX, results and queues')
+  end
+  local results, at = read_results(args, 5)
+  local queues = read_queues(args, at)
+  L.need_worker(R)
+  local now_us = L.now_us()
+  local status, current = L.worker(R, epoch_text)
+  if status == 'ok' and current ~= link then
+    status = 'link'
+  end
+  if status ~= 'ok' then
+    return {now_us, status}
+  end
+  local ctx = {now_us = now_us, now_ms = L.ms(now_us), epoch_text = epoch_text, held = held,
+               max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, solo_due = 0}
+  local answers = settle(R, epoch, results, ctx.now_ms)
+  local heads, errors = claim_all(R, queues, ctx)
+  return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch), heads, errors, ctx.solo_due}
+end)

@@ -1,0 +1,148 @@
+-- later_v1_tidy R EPOCH NQ {queue dead_keep_ms}*NQ -> [[queue unserved for a minute...], buried]
+--
+-- Slow housekeeping of a worker's queues, every ten seconds or so: outcomes whose time is over and
+-- dead jobs past their keeping go (100 a queue and call), raw members that can never be due are
+-- buried, lost priority marks are found again, stale waiters, notes and empty names are removed, and
+-- queues with due jobs that no worker serves are noted. Cost: O(queues named + workers + due queues).
+
+local TIDY_ROWS = 100
+local MANY_NAMES = 1000
+
+local function trim(R, key, before)
+  local ids = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, TIDY_ROWS)
+  if #ids > 0 then
+    redis.call('ZREM', key, unpack(ids))
+    L.forget(R, ids)
+  end
+end
+
+-- Raw members that sort behind every possible now; -> how many were buried.
+local function bury_never(R, queue, now_us)
+  local key, buried = R .. ':due:' .. queue, 0
+  for _ = 1, TIDY_ROWS do
+    local row = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+    if #row == 0 or tonumber(row[2]) <= L.LATEST then
+      return buried
+    end
+    L.need(R, 'dead:' .. queue, 'zset')
+    local id = L.id(L.tick(R, now_us, 1))
+    L.insert(R, id, {queue = queue, priority = 5}, row[1])
+    redis.call('ZREM', key, row[1])
+    L.bury(R, queue, id, L.outcome('dead', 0, L.ms(now_us), 0, 'its score ' .. row[2] ..
+           ' is not finite or after the year 5000', ''), L.ms(now_us))
+    buried = buried + 1
+  end
+  return buried
+end
+
+local function repair_marks(R, queue)
+  for p = 0, 9 do
+    if p ~= 5 and redis.call('EXISTS', R .. ':q:' .. queue .. ':' .. L.int(p)) == 1 then
+      L.mark_set(R, queue, L.int(p))
+    end
+  end
+  if redis.call('EXISTS', R .. ':solo:' .. queue) == 1 then
+    L.mark_set(R, queue, 's')
+  end
+end
+
+-- Note something for health, at most 100 things.
+function L.note(R, name, now_ms)
+  if redis.call('HLEN', R .. ':notes') < 100 or redis.call('HEXISTS', R .. ':notes', name) == 1 then
+    redis.call('HSET', R .. ':notes', name, L.int(now_ms))
+  end
+end
+
+local function served(R)
+  local out = {}
+  for _, peer in ipairs(L.peers(R, {'queues'})) do
+    for name in string.gmatch(peer.counter ~= 'dead' and peer.row[1] or '', '[^,]+') do
+      out[name] = true
+    end
+  end
+  return out
+end
+
+-- Queues with due jobs that nobody serves since a minute.
+local function unserved(R, now_ms)
+  local by, out = served(R), {}
+  local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms), 'LIMIT', 0, 1000)
+  local is_due = {}
+  for _, queue in ipairs(due) do
+    is_due[queue] = true
+    if not by[queue] and not L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms) then
+      redis.call('HSETNX', R .. ':unserved', queue, L.int(now_ms))
+      local since = tonumber(redis.call('HGET', R .. ':unserved', queue))
+      if since and now_ms - since >= 60000 then
+        L.note(R, 'unserved-queue:' .. queue, now_ms)
+        out[#out + 1] = queue
+      end
+    end
+  end
+  for _, queue in ipairs(redis.call('HKEYS', R .. ':unserved')) do
+    if by[queue] or not is_due[queue] then
+      redis.call('HDEL', R .. ':unserved', queue)
+      redis.call('HDEL', R .. ':notes', 'unserved-queue:' .. queue)
+    end
+  end
+  return out
+end
+
+-- Entries of a hash name -> ms that are before `before`.
+local function drop_old(key, before)
+  local all = redis.call('HGETALL', key)
+  for i = 1, math.min(#all, 2000), 2 do
+    if (tonumber(all[i + 1]) or 0) < before then
+      redis.call('HDEL', key, all[i])
+    end
+  end
+end
+
+-- With very many names, those of queues with nothing in them go, ten at random a call, and their
+-- counters with them; below that an idle queue keeps its history.
+local function drop_names(R)
+  if redis.call('SCARD', R .. ':names') <= MANY_NAMES then
+    return
+  end
+  for _, queue in ipairs(redis.call('SRANDMEMBER', R .. ':names', 10)) do
+    local keys = {R .. ':due:' .. queue, R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':solo:' .. queue}
+    for p = 0, 9 do
+      keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
+    end
+    if redis.call('EXISTS', unpack(keys)) == 0 and not redis.call('ZSCORE', R .. ':heads', queue) and
+       redis.call('HEXISTS', R .. ':paused', queue) == 0 then
+      redis.call('SREM', R .. ':names', queue)
+      redis.call('HDEL', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue)
+    end
+  end
+end
+
+L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
+  local queues = L.pairs_at(args, 2)
+  for i = 1, #queues, 2 do
+    L.check_queue(queues[i])
+    if not L.whole(queues[i + 1]) then
+      L.fail('ELATER_ARGS', 'queue ' .. queues[i] .. ' has no time to keep its dead')
+    end
+  end
+  L.need_worker(R)
+  L.need(R, 'notes', 'hash', 'unserved', 'hash')
+  if L.worker(R, args[1]) ~= 'ok' then
+    return {{}, 0}
+  end
+  local now_us = L.now_us()
+  local now_ms, buried = L.ms(now_us), 0
+  for i = 1, #queues, 2 do
+    local queue, keep = queues[i], tonumber(queues[i + 1])
+    -- A wrong-typed key of one queue must not keep the others untidy; the step reports it.
+    pcall(trim, R, R .. ':done:' .. queue, now_ms)
+    pcall(trim, R, R .. ':dead:' .. queue, now_ms - keep)
+    pcall(repair_marks, R, queue)
+    local ok, n = pcall(bury_never, R, queue, now_us)
+    buried = buried + (ok and n or 0)
+  end
+  drop_old(R .. ':await', now_ms)
+  drop_old(R .. ':notes', now_ms - 600000)
+  drop_names(R)
+  return {unserved(R, now_ms), buried}
+end)
