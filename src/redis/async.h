@@ -1,0 +1,44 @@
+/*
+ * One non-blocking connection on the loop: hiredis' async API with what 0.14 lacks (connect and
+ * answer timeouts, close-on-exec) and without its traps (who frees the context when).
+ *
+ * The address must be numeric or a socket's path: hiredis resolves names on the loop (probe.h does
+ * it off the loop). Main thread. After `closed`, or after async_close, nothing is called any more;
+ * a call whose reply never came is simply dropped: its effect is unknown.
+ */
+#ifndef LATER_REDIS_ASYNC_H
+#define LATER_REDIS_ASYNC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loop/loop.h"
+#include "redis/fault.h"
+#include "redis/reply.h"
+#include "redis/url.h"
+
+struct async;
+
+struct async_events {
+    void (*opened)(void *arg); /* logged in */
+    /* Gone, by itself; the struct async is still the owner's to close. */
+    void (*closed)(void *arg, enum fault fault, const char *text);
+    void (*push)(void *arg, const struct reply *push); /* may be NULL */
+    void *arg;
+};
+
+typedef void async_reply_f(void *arg, const struct reply *reply); /* never NULL; may be an ERROR */
+
+/* NULL only when there is no memory or descriptor; later faults are told by `closed`. */
+struct async *async_open(struct loop *loop, const struct url *url, int64_t timeout_ms,
+                         const struct async_events *events);
+void async_close(struct async *a); /* NULL is fine; allowed in its own callbacks */
+
+/* Send a command; -1 when the connection is not open. lens as for client_call. */
+int async_call(struct async *a, int argc, const char *const *argv, const size_t *lens,
+               async_reply_f *cb, void *arg);
+
+/* SUBSCRIBE or PSUBSCRIBE: events.push gets the confirmation and every message. No timeout. */
+int async_subscribe(struct async *a, const char *verb, const char *channel);
+
+#endif

@@ -1,0 +1,192 @@
+#include "redis/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "redis/fault.h"
+#include "redis/lib.h"
+
+#define ARGS_MAX 1100
+
+struct client {
+    redisContext *ctx;
+    struct url url;
+    int64_t timeout_ms;
+    char peer[NI_MAXHOST];
+};
+
+static struct timeval to_timeval(int64_t ms)
+{
+    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
+}
+
+static int unavailable(struct client *c, struct err *err)
+{
+    char where[320];
+    const char *why = c->ctx == NULL ? "no memory" : c->ctx->errstr;
+
+    if (c->ctx != NULL && c->ctx->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK))
+        why = "no answer in time";
+    return err_set(err, ERR_UNAVAILABLE, "%s: %s", url_show(&c->url, where), why);
+}
+
+static void note_peer(struct client *c)
+{
+    struct sockaddr_storage addr;
+    socklen_t len = sizeof(addr);
+
+    if (getpeername(c->ctx->fd, (struct sockaddr *)&addr, &len) < 0 ||
+        getnameinfo((struct sockaddr *)&addr, len, c->peer, sizeof(c->peer), NULL, 0,
+                    NI_NUMERICHOST) != 0)
+        c->peer[0] = '\0';
+}
+
+static int log_in(struct client *c, struct err *err)
+{
+    char db[16];
+    const char *with_user[] = {"AUTH", c->url.user, c->url.password};
+    const char *without[] = {"AUTH", c->url.password};
+    const char *choose[] = {"SELECT", db};
+    struct reply *r;
+
+    if (c->url.password[0] != '\0') {
+        r = c->url.user[0] != '\0' ? client_call(c, 3, with_user, NULL, err)
+                                   : client_call(c, 2, without, NULL, err);
+        if (r == NULL)
+            return -1;
+        reply_free(r);
+    }
+    if (c->url.db == 0)
+        return 0;
+    (void)snprintf(db, sizeof(db), "%d", c->url.db);
+    r = client_call(c, 2, choose, NULL, err);
+    reply_free(r);
+    return r != NULL ? 0 : -1;
+}
+
+struct client *client_open(const struct url *url, int64_t timeout_ms, struct err *err)
+{
+    struct client *c = mem_new(sizeof(*c));
+
+    c->url = *url;
+    c->timeout_ms = timeout_ms;
+    c->ctx = url->is_unix ? redisConnectUnixWithTimeout(url->host, to_timeval(timeout_ms))
+                          : redisConnectWithTimeout(url->host, url->port, to_timeval(timeout_ms));
+    if (c->ctx == NULL || c->ctx->err != 0) {
+        (void)unavailable(c, err);
+        goto fail;
+    }
+    (void)fcntl(c->ctx->fd, F_SETFD, FD_CLOEXEC);
+    (void)redisSetTimeout(c->ctx, to_timeval(timeout_ms));
+    if (!url->is_unix)
+        note_peer(c);
+    if (log_in(c, err) < 0)
+        goto fail;
+    return c;
+fail:
+    client_close(c);
+    return NULL;
+}
+
+void client_close(struct client *c)
+{
+    if (c == NULL)
+        return;
+    if (c->ctx != NULL)
+        redisFree(c->ctx);
+    explicit_bzero(c->url.password, sizeof(c->url.password));
+    free(c);
+}
+
+struct reply *client_call(struct client *c, int argc, const char *const *argv, const size_t *lens,
+                          struct err *err)
+{
+    redisReply *r;
+
+    /* hiredis takes non-const pointers and does not write through them. */
+    errno = 0;
+    r = redisCommandArgv(c->ctx, argc, (const char **)(uintptr_t)argv, lens);
+    if (r == NULL) {
+        (void)unavailable(c, err);
+        return NULL;
+    }
+    if (r->type == REDIS_REPLY_ERROR) {
+        (void)fault_err(err, r->str);
+        freeReplyObject(r);
+        return NULL;
+    }
+    return (struct reply *)(void *)r;
+}
+
+/* A missing library is the one error that is cured on the spot. */
+static struct reply *call_library(struct client *c, int argc, const char *const *argv,
+                                  const size_t *lens, struct err *err)
+{
+    struct err first = ERR_INIT;
+    struct lib_state state;
+    struct reply *r = client_call(c, argc, argv, lens, &first);
+
+    if (r != NULL || first.code != ERR_UNAVAILABLE || fault_of(first.text) != FAULT_LIBRARY) {
+        if (r == NULL && err != NULL)
+            *err = first;
+        return r;
+    }
+    if (lib_ensure(c, LIB_ENSURE, &state, err) < 0)
+        return NULL;
+    return client_call(c, argc, argv, lens, err);
+}
+
+struct reply *client_fcall(struct client *c, const char *ns, const char *function, int argc,
+                           const char *const *argv, const size_t *lens, struct err *err)
+{
+    const char *all[ARGS_MAX];
+    size_t all_lens[ARGS_MAX];
+    char root[80];
+
+    if (argc + 4 > ARGS_MAX) {
+        (void)err_set(err, ERR_USAGE, "too many arguments");
+        return NULL;
+    }
+    (void)snprintf(root, sizeof(root), "later:{%s}", ns);
+    all[0] = "FCALL";
+    all[1] = function;
+    all[2] = "1";
+    all[3] = root;
+    for (int i = 0; i < argc; i++)
+        all[4 + i] = argv[i];
+    for (int i = 0; i < argc + 4; i++)
+        all_lens[i] = i >= 4 && lens != NULL ? lens[i - 4] : strlen(all[i]);
+    return call_library(c, argc + 4, all, all_lens, err);
+}
+
+struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err)
+{
+    void *r = NULL;
+
+    (void)redisSetTimeout(c->ctx, to_timeval(timeout_ms > 0 ? timeout_ms : 1));
+    errno = 0;
+    if (redisGetReply(c->ctx, &r) == REDIS_OK)
+        return r;
+    if (c->ctx->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        /* hiredis marks the context broken although nothing was lost: no byte had come. */
+        c->ctx->err = 0;
+        c->ctx->errstr[0] = '\0';
+        (void)err_set(err, ERR_TEMP, "no message in time");
+        return NULL;
+    }
+    (void)unavailable(c, err);
+    return NULL;
+}
+
+const char *client_peer(const struct client *c)
+{
+    return c->peer;
+}

@@ -1,0 +1,126 @@
+#include "redis/lib.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lua/lua_lib.h"
+#include "redis/fault.h"
+
+#define VERSION_KEY "later:library"
+#define RACES_MAX 10
+
+/* One command; NULL and err as client_call. */
+static struct reply *call(struct client *c, struct err *err, int argc, const char *const *argv)
+{
+    return client_call(c, argc, argv, NULL, err);
+}
+
+static int run(struct client *c, struct err *err, int argc, const char *const *argv)
+{
+    struct reply *r = call(c, err, argc, argv);
+
+    reply_free(r);
+    return r != NULL ? 0 : -1;
+}
+
+/* What is on the server: number 0 when there is none. */
+static int look(struct client *c, struct lib_state *ret, struct err *err)
+{
+    static const char *const ask[] = {"FCALL_RO", "later_version", "1", "later:{setup}"};
+    static const char *const key[] = {"GET", VERSION_KEY};
+    struct err e = ERR_INIT;
+    struct reply *r;
+
+    memset(ret, 0, sizeof(*ret));
+    r = call(c, err, 2, key);
+    if (r == NULL)
+        return -1;
+    ret->pinned = strstr(reply_str(r), " pinned") != NULL;
+    reply_free(r);
+    r = call(c, &e, 4, ask);
+    if (r == NULL) {
+        if (fault_of(e.text) == FAULT_LIBRARY)
+            return 0;
+        if (err != NULL)
+            *err = e;
+        return -1;
+    }
+    ret->number = (long)reply_int(reply_at(r, 0));
+    (void)snprintf(ret->hash, sizeof(ret->hash), "%s", reply_str(reply_at(r, 1)));
+    ret->protocol = (long)reply_int(reply_at(r, 2));
+    reply_free(r);
+    return 0;
+}
+
+static bool wanted(const struct lib_state *is, enum lib_mode mode)
+{
+    switch (mode) {
+    case LIB_DOWNGRADE:
+        return is->number != lua_lib_number || strcmp(is->hash, lua_lib_hash) != 0;
+    case LIB_FORCE:
+        return !is->pinned &&
+               (is->number < lua_lib_number ||
+                (is->number == lua_lib_number && strcmp(is->hash, lua_lib_hash) != 0));
+    case LIB_ENSURE:
+        break;
+    }
+    /* A pinned library that was flushed away is loaded again all the same. */
+    return is->number == 0 || (!is->pinned && is->number < lua_lib_number);
+}
+
+/* MULTI … EXEC under the WATCH of the caller. 1: done, 0: somebody raced us, -1: error. */
+static int replace(struct client *c, bool replace_it, enum lib_mode mode, struct err *err)
+{
+    char value[64];
+    static const char *const multi[] = {"MULTI"};
+    static const char *const exec[] = {"EXEC"};
+    const char *load[] = {"FUNCTION", "LOAD", lua_lib_text, NULL};
+    const char *set[] = {"SET", VERSION_KEY, value};
+    struct reply *r;
+    int done;
+
+    if (replace_it) {
+        load[2] = "REPLACE";
+        load[3] = lua_lib_text;
+    }
+    (void)snprintf(value, sizeof(value), "%ld %s%s", lua_lib_number, lua_lib_hash,
+                   mode == LIB_DOWNGRADE ? " pinned" : "");
+    if (run(c, err, 1, multi) < 0 || run(c, err, replace_it ? 4 : 3, load) < 0 ||
+        run(c, err, 3, set) < 0)
+        return -1;
+    r = call(c, err, 1, exec);
+    if (r == NULL)
+        return -1;
+    done = reply_kind(r) == REPLY_ARRAY;
+    if (done && reply_kind(reply_at(r, 0)) == REPLY_ERROR) {
+        /* "already exists": loaded by somebody who does not know of our key; look again. */
+        done = strstr(reply_str(reply_at(r, 0)), "already exists") != NULL
+                   ? 0
+                   : fault_err(err, reply_str(reply_at(r, 0)));
+    }
+    reply_free(r);
+    return done;
+}
+
+int lib_ensure(struct client *c, enum lib_mode mode, struct lib_state *ret, struct err *err)
+{
+    static const char *const watch[] = {"WATCH", VERSION_KEY};
+    static const char *const unwatch[] = {"UNWATCH"};
+    bool loaded = false;
+
+    for (int i = 0; i < RACES_MAX; i++) {
+        int done;
+
+        if (run(c, err, 2, watch) < 0 || look(c, ret, err) < 0)
+            return err_wrap(err, "looking for the function library");
+        ret->loaded = loaded;
+        if (loaded || !wanted(ret, mode))
+            return run(c, err, 1, unwatch);
+        done = replace(c, ret->number != 0, mode, err);
+        if (done < 0)
+            return err_wrap(err, "loading the function library");
+        loaded = done == 1;
+    }
+    return err_set(err, ERR_TEMP, "loading the function library: others load it all the time");
+}

@@ -1,0 +1,174 @@
+#include "redis/probe.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "loop/mailbox.h"
+#include "redis/client.h"
+
+#define STACK_BYTES (256 * 1024)
+
+/* The order and the answer of one thread; shared with the owner under the lock. */
+struct job {
+    struct mail mail; /* first */
+    struct url url;
+    int64_t timeout_ms;
+    struct probe_result result;
+    struct probe *owner; /* NULL: nobody waits any more */
+};
+
+struct probe {
+    struct mailbox *box;
+    probe_f *cb;
+    void *arg;
+    struct job *job; /* under way */
+};
+
+/* Guards job.owner; held over the post so that an owner cannot go between look and post. */
+static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int read_version(struct client *c, struct probe_result *r, struct err *err)
+{
+    static const char *const info[] = {"INFO", "server"};
+    struct reply *reply = client_call(c, 2, info, NULL, err);
+    const char *at;
+
+    if (reply == NULL)
+        return -1;
+    at = strstr(reply_str(reply), "redis_version:");
+    if (at != NULL)
+        (void)snprintf(r->server, sizeof(r->server), "%.*s", (int)strcspn(at + 14, "\r\n"),
+                       at + 14);
+    reply_free(reply);
+    if (strtol(r->server, NULL, 10) < 7)
+        return err_set(err, ERR_CONFIG, "the server is version %s, 7.0 is the oldest that will do",
+                       r->server[0] != '\0' ? r->server : "unknown");
+    return 0;
+}
+
+static enum fault fault_from(const struct err *err)
+{
+    enum fault fault = fault_of(err->text);
+
+    if (fault != FAULT_CALL)
+        return fault;
+    if (err->code == ERR_CONFIG || err->code == ERR_DENIED)
+        return FAULT_DENIED;
+    return err->code == ERR_UNAVAILABLE ? FAULT_LINK : FAULT_CALL;
+}
+
+static void look(struct job *job)
+{
+    struct probe_result *r = &job->result;
+    struct err err = ERR_INIT;
+    struct client *c = client_open(&job->url, job->timeout_ms, &err);
+
+    r->url = job->url;
+    if (c != NULL && read_version(c, r, &err) == 0 &&
+        lib_ensure(c, LIB_ENSURE, &r->lib, &err) == 0) {
+        if (!job->url.is_unix && client_peer(c)[0] != '\0')
+            (void)snprintf(r->url.host, sizeof(r->url.host), "%.255s", client_peer(c));
+    } else {
+        r->fault = fault_from(&err);
+        memcpy(r->text, err.text, sizeof(r->text));
+    }
+    client_close(c);
+}
+
+static void *thread(void *arg)
+{
+    struct job *job = arg;
+
+    look(job);
+    (void)pthread_mutex_lock(&owner_lock);
+    if (job->owner != NULL)
+        mailbox_post(job->owner->box, &job->mail);
+    else
+        free(job);
+    (void)pthread_mutex_unlock(&owner_lock);
+    return NULL;
+}
+
+static void on_mail(void *arg, struct mail *mail)
+{
+    struct probe *p = arg;
+    struct job *job = (struct job *)(void *)mail;
+
+    p->job = NULL;
+    p->cb(p->arg, &job->result);
+    explicit_bzero(job, sizeof(*job));
+    free(job);
+}
+
+struct probe *probe_new(struct loop *loop, probe_f *cb, void *arg)
+{
+    struct probe *p = mem_new(sizeof(*p));
+
+    p->cb = cb;
+    p->arg = arg;
+    p->box = mailbox_new(loop, on_mail, p);
+    if (p->box == NULL) {
+        free(p);
+        return NULL;
+    }
+    return p;
+}
+
+static void forget(void *arg, const struct probe_result *result)
+{
+    (void)arg;
+    (void)result;
+}
+
+void probe_free(struct probe *p)
+{
+    if (p == NULL)
+        return;
+    (void)pthread_mutex_lock(&owner_lock);
+    if (p->job != NULL)
+        p->job->owner = NULL;
+    (void)pthread_mutex_unlock(&owner_lock);
+    p->cb = forget;
+    mailbox_free(p->box);
+    free(p);
+}
+
+static int start_detached(void *arg)
+{
+    pthread_attr_t attr;
+    pthread_t id;
+    sigset_t all, was;
+    int rc;
+
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &was);
+    rc = pthread_create(&id, &attr, thread, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
+    (void)pthread_attr_destroy(&attr);
+    return rc == 0 ? 0 : -1;
+}
+
+int probe_start(struct probe *p, const struct url *url, int64_t timeout_ms)
+{
+    struct job *job;
+
+    if (p->job != NULL)
+        return 0;
+    job = mem_new(sizeof(*job));
+    job->url = *url;
+    job->timeout_ms = timeout_ms;
+    job->owner = p;
+    p->job = job;
+    if (start_detached(job) == 0)
+        return 0;
+    p->job = NULL;
+    free(job);
+    return -1;
+}

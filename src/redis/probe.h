@@ -1,0 +1,30 @@
+/*
+ * Everything about a server that would block, done on a thread of its own before the loop connects:
+ * name resolution, login, version, the function library. One probe at a time; a probe under way
+ * when its owner goes is finished in the background and forgotten.
+ */
+#ifndef LATER_REDIS_PROBE_H
+#define LATER_REDIS_PROBE_H
+
+#include "loop/loop.h"
+#include "redis/fault.h"
+#include "redis/lib.h"
+#include "redis/url.h"
+
+struct probe_result {
+    enum fault fault; /* FAULT_NONE: reachable, logged in, library there */
+    char text[256];   /* why not */
+    struct url url;   /* with the numeric address that answered */
+    struct lib_state lib;
+    char server[32]; /* redis_version */
+};
+
+struct probe;
+typedef void probe_f(void *arg, const struct probe_result *result);
+
+struct probe *probe_new(struct loop *loop, probe_f *cb, void *arg); /* NULL: no descriptor */
+void probe_free(struct probe *p);
+/* Start one; its result comes on the loop. -1: no thread could be made. */
+int probe_start(struct probe *p, const struct url *url, int64_t timeout_ms);
+
+#endif

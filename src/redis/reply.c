@@ -1,0 +1,88 @@
+#include "redis/reply.h"
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static const redisReply *raw(const struct reply *r)
+{
+    return (const redisReply *)(const void *)r;
+}
+
+enum reply_kind reply_kind(const struct reply *r)
+{
+    if (r == NULL)
+        return REPLY_NIL;
+    switch (raw(r)->type) {
+    case REDIS_REPLY_ERROR:
+        return REPLY_ERROR;
+    case REDIS_REPLY_INTEGER:
+        return REPLY_INT;
+    case REDIS_REPLY_STRING:
+    case REDIS_REPLY_STATUS:
+        return REPLY_STR;
+    case REDIS_REPLY_ARRAY:
+        return REPLY_ARRAY;
+    default:
+        return REPLY_NIL;
+    }
+}
+
+size_t reply_len(const struct reply *r)
+{
+    switch (reply_kind(r)) {
+    case REPLY_ERROR:
+    case REPLY_STR:
+        return (size_t)raw(r)->len;
+    case REPLY_ARRAY:
+        return raw(r)->elements;
+    case REPLY_NIL:
+    case REPLY_INT:
+        break;
+    }
+    return 0;
+}
+
+const char *reply_str(const struct reply *r)
+{
+    enum reply_kind kind = reply_kind(r);
+
+    return kind == REPLY_STR || kind == REPLY_ERROR ? raw(r)->str : "";
+}
+
+int64_t reply_int(const struct reply *r)
+{
+    int64_t n;
+
+    if (reply_kind(r) == REPLY_INT)
+        return raw(r)->integer;
+    return text_parse_int(reply_str(r), INT64_MIN, INT64_MAX, &n) == 0 ? n : 0;
+}
+
+const struct reply *reply_at(const struct reply *r, size_t i)
+{
+    if (reply_kind(r) != REPLY_ARRAY || i >= raw(r)->elements)
+        return NULL;
+    return (const struct reply *)(const void *)raw(r)->element[i];
+}
+
+bool reply_is(const struct reply *r, const char *text)
+{
+    return reply_len(r) == strlen(text) && memcmp(reply_str(r), text, strlen(text)) == 0;
+}
+
+const struct reply *reply_named(const struct reply *r, const char *name)
+{
+    for (size_t i = 0; i + 1 < reply_len(r); i += 2) {
+        if (reply_is(reply_at(r, i), name))
+            return reply_at(r, i + 1);
+    }
+    return NULL;
+}
+
+void reply_free(struct reply *r)
+{
+    if (r != NULL)
+        freeReplyObject(r);
+}

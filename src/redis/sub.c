@@ -1,0 +1,140 @@
+#include "redis/sub.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "redis/async.h"
+
+#define RETRY_MS 500
+#define HEARTBEAT_MS 15000
+#define DENIED_MS 60000
+
+struct sub {
+    struct loop *loop;
+    struct async *async;
+    struct loop_timer *timer; /* reconnect, heartbeat, or the heartbeat's answer */
+    struct sub_events events;
+    struct url url;
+    int64_t timeout_ms;
+    char wake[96];     /* channel */
+    char pattern[128]; /* keyspace events of later:{NS}:due:* */
+    bool is_open;
+    bool unanswered; /* a heartbeat */
+    bool was_told;   /* of this subscription: heartbeats are no news */
+    bool no_events;  /* the pattern was refused: do without keyspace events */
+};
+
+static void connect_now(struct sub *s);
+
+static void on_opened(void *arg)
+{
+    struct sub *s = arg;
+
+    s->is_open = true;
+    s->was_told = false;
+    s->unanswered = true;
+    loop_timer_set(s->timer, s->timeout_ms);
+    (void)async_subscribe(s->async, "SUBSCRIBE", s->wake);
+    if (!s->no_events)
+        (void)async_subscribe(s->async, "PSUBSCRIBE", s->pattern);
+}
+
+static void on_closed(void *arg, enum fault fault, const char *text)
+{
+    struct sub *s = arg;
+
+    s->is_open = false;
+    if (fault != FAULT_DENIED) {
+        loop_timer_set(s->timer, RETRY_MS);
+        return;
+    }
+    /* hiredis closes a subscribed connection at any error reply. The first refusal is taken for the
+     * pattern's, which we can do without; the next one is the channel's own. */
+    s->events.denied(s->events.arg, text);
+    loop_timer_set(s->timer, s->no_events ? DENIED_MS : RETRY_MS);
+    s->no_events = true;
+}
+
+static void on_timer(void *arg)
+{
+    struct sub *s = arg;
+
+    if (!s->is_open || s->unanswered) {
+        connect_now(s);
+        return;
+    }
+    s->unanswered = true;
+    (void)async_subscribe(s->async, "SUBSCRIBE", s->wake);
+    loop_timer_set(s->timer, s->timeout_ms);
+}
+
+/* [subscribe, channel, n] | [message, channel, text] | [pmessage, pattern, channel, event] */
+static void on_push(void *arg, const struct reply *push)
+{
+    struct sub *s = arg;
+    const struct reply *kind = reply_at(push, 0);
+    const char *mark;
+
+    if (reply_is(kind, "subscribe")) {
+        s->unanswered = false;
+        loop_timer_set(s->timer, HEARTBEAT_MS);
+        if (!s->was_told)
+            s->events.subscribed(s->events.arg);
+        s->was_told = true;
+    } else if (reply_is(kind, "message")) {
+        s->events.wake(s->events.arg, reply_str(reply_at(push, 2)), reply_len(reply_at(push, 2)));
+    } else if (reply_is(kind, "pmessage") && reply_is(reply_at(push, 3), "zadd")) {
+        mark = strstr(reply_str(reply_at(push, 2)), ":due:");
+        if (mark != NULL)
+            s->events.wake(s->events.arg, mark + 5, strlen(mark + 5));
+    }
+}
+
+static void connect_now(struct sub *s)
+{
+    struct async_events events = {on_opened, on_closed, on_push, s};
+
+    async_close(s->async);
+    s->is_open = false;
+    s->async = async_open(s->loop, &s->url, s->timeout_ms, &events);
+    if (s->async == NULL)
+        loop_timer_set(s->timer, RETRY_MS);
+    else
+        loop_timer_stop(s->timer);
+}
+
+struct sub *sub_new(struct loop *loop, const char *ns, int64_t timeout_ms,
+                    const struct sub_events *events)
+{
+    struct sub *s = mem_new(sizeof(*s));
+
+    s->loop = loop;
+    s->events = *events;
+    s->timeout_ms = timeout_ms;
+    s->timer = loop_timer_new(loop, on_timer, s);
+    (void)snprintf(s->wake, sizeof(s->wake), "later:{%s}:wake", ns);
+    return s;
+}
+
+void sub_free(struct sub *s)
+{
+    if (s == NULL)
+        return;
+    async_close(s->async);
+    loop_timer_free(s->timer);
+    explicit_bzero(s->url.password, sizeof(s->url.password));
+    free(s);
+}
+
+/* A namespace may hold no glob character, so it can stand in a pattern; { } are none. */
+void sub_start(struct sub *s, const struct url *url)
+{
+    s->url = *url;
+    s->no_events = false;
+    (void)snprintf(s->pattern, sizeof(s->pattern), "__keyspace@%d__:%.*s:due:*", url->db,
+                   (int)(strlen(s->wake) - strlen(":wake")), s->wake);
+    connect_now(s);
+}

@@ -1,0 +1,31 @@
+/*
+ * The subscribed connection: R:wake, and keyspace events of the raw sets where the server sends
+ * them. It reconnects by itself while the main link is up. hiredis 0.14 misroutes PING here, so the
+ * heartbeat is the subscription itself, asked for again and again.
+ */
+#ifndef LATER_REDIS_SUB_H
+#define LATER_REDIS_SUB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loop/loop.h"
+#include "redis/url.h"
+
+struct sub;
+
+struct sub_events {
+    void (*subscribed)(void *arg); /* messages may have been missed before */
+    void (*wake)(void *arg, const char *text, size_t n);
+    void (*denied)(void *arg,
+                   const char *text); /* a right is missing: wake-ups come by the sweep */
+    void *arg;
+};
+
+struct sub *sub_new(struct loop *loop, const char *ns, int64_t timeout_ms,
+                    const struct sub_events *events);
+void sub_free(struct sub *s);
+/* (Re)connect to this server (numeric address). */
+void sub_start(struct sub *s, const struct url *url);
+
+#endif

@@ -1,0 +1,175 @@
+#include "redis/url.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#define DEFAULT_PORT 6379
+
+static int copy(char *to, size_t room, const char *from, size_t n, struct err *err)
+{
+    if (n == 0 || n >= room)
+        return err_set(err, ERR_CONFIG, "a part of it is empty or too long");
+    memcpy(to, from, n);
+    to[n] = '\0';
+    return 0;
+}
+
+static int parse_number(const char *s, int64_t min, int64_t max, int *ret, const char *what,
+                        struct err *err)
+{
+    int64_t n;
+
+    if (text_parse_int(s, min, max, &n) < 0)
+        return err_set(err, ERR_CONFIG, "its %s is not a number from %d to %d", what, (int)min,
+                       (int)max);
+    *ret = (int)n;
+    return 0;
+}
+
+static int parse_unix(const char *path, struct url *ret, struct err *err)
+{
+    const char *query = strstr(path, "?db=");
+    size_t n = query != NULL ? (size_t)(query - path) : strlen(path);
+
+    ret->is_unix = true;
+    if (path[0] != '/')
+        return err_set(err, ERR_CONFIG, "the path of the socket must start with /");
+    if (n > 107)
+        return err_set(err, ERR_CONFIG, "the path of the socket is longer than 107 bytes");
+    if (copy(ret->host, sizeof(ret->host), path, n, err) < 0)
+        return -1;
+    return query != NULL ? parse_number(query + 4, 0, 1000000, &ret->db, "database", err) : 0;
+}
+
+/* USER@ in front; a password there would be shown by ps and in logs. */
+static int parse_user(const char **at, struct url *ret, struct err *err)
+{
+    const char *mark = strchr(*at, '@');
+    const char *colon = strchr(*at, ':');
+
+    if (mark == NULL)
+        return 0;
+    if (colon != NULL && colon < mark)
+        return err_set(err, ERR_CONFIG,
+                       "it holds a password: put that into a file and name it as "
+                       "redis_password_file (or use REDISCLI_AUTH with the command)");
+    if (copy(ret->user, sizeof(ret->user), *at, (size_t)(mark - *at), err) < 0)
+        return -1;
+    *at = mark + 1;
+    return 0;
+}
+
+static int parse_host(const char **at, struct url *ret, struct err *err)
+{
+    size_t n;
+
+    if (**at == '[') {
+        n = strcspn(*at, "]");
+        if ((*at)[n] != ']')
+            return err_set(err, ERR_CONFIG, "a ] is missing");
+        if (copy(ret->host, sizeof(ret->host), *at + 1, n - 1, err) < 0)
+            return -1;
+        *at += n + 1;
+        return 0;
+    }
+    n = strcspn(*at, ":/");
+    if (copy(ret->host, sizeof(ret->host), *at, n, err) < 0)
+        return -1;
+    *at += n;
+    return 0;
+}
+
+static int parse_tcp(const char *at, struct url *ret, struct err *err)
+{
+    char port[8];
+    size_t n;
+
+    ret->port = DEFAULT_PORT;
+    if (parse_user(&at, ret, err) < 0 || parse_host(&at, ret, err) < 0)
+        return -1;
+    if (*at == ':') {
+        n = strcspn(++at, "/");
+        if (copy(port, sizeof(port), at, n, err) < 0 ||
+            parse_number(port, 1, 65535, &ret->port, "port", err) < 0)
+            return -1;
+        at += n;
+    }
+    if (*at == '/' && at[1] != '\0')
+        return parse_number(at + 1, 0, 1000000, &ret->db, "database", err);
+    return *at == '\0' || *at == '/'
+               ? 0
+               : err_set(err, ERR_CONFIG, "what follows the host is not :PORT/DB");
+}
+
+static int parse_any(const char *text, struct url *ret, struct err *err)
+{
+    if (strncmp(text, "unix:", 5) == 0)
+        return parse_unix(strncmp(text, "unix://", 7) == 0 ? text + 7 : text + 5, ret, err);
+    if (strncmp(text, "redis://", 8) == 0)
+        return parse_tcp(text + 8, ret, err);
+    if (strncmp(text, "rediss://", 9) == 0)
+        return err_set(err, ERR_CONFIG,
+                       "TLS is not in this version: run stunnel (or another local proxy) and give "
+                       "its address as redis://127.0.0.1:PORT");
+    return err_set(err, ERR_CONFIG, "write redis://HOST:PORT/DB or unix:/PATH");
+}
+
+/* A refused address may hold a secret: what stands before its last @ is not shown. */
+static int refuse(const char *text, struct err *err)
+{
+    const char *mark = strrchr(text, '@');
+
+    if (mark != NULL)
+        return err_wrap(err, "redis address '...%.80s'", mark);
+    return err_wrap(err, "redis address '%.80s'", text);
+}
+
+int url_parse(const char *text, struct url *ret, struct err *err)
+{
+    memset(ret, 0, sizeof(*ret));
+    return parse_any(text, ret, err) < 0 ? refuse(text, err) : 0;
+}
+
+int url_read_password(const char *path, struct url *url, struct err *err)
+{
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    ssize_t n;
+    size_t len;
+
+    if (fd < 0)
+        return err_sys(err, errno, "password file %s", path);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return err_set(err, ERR_CONFIG, "password file %s is not a regular file", path);
+    if (st.st_mode & 077)
+        return err_set(err, ERR_DENIED, "password file %s can be read by others: chmod 600 it",
+                       path);
+    n = read(fd, url->password, sizeof(url->password) - 1);
+    if (n < 0)
+        return err_sys(err, errno, "password file %s", path);
+    url->password[n] = '\0';
+    len = strcspn(url->password, "\r\n");
+    explicit_bzero(url->password + len, sizeof(url->password) - len);
+    if (len == 0 || len == sizeof(url->password) - 1)
+        return err_set(err, ERR_CONFIG, "password file %s: its first line is empty or too long",
+                       path);
+    return 0;
+}
+
+const char *url_show(const struct url *url, char out[320])
+{
+    if (url->is_unix)
+        (void)snprintf(out, 320, "redis at unix:%s", url->host);
+    else
+        (void)snprintf(out, 320,
+                       strchr(url->host, ':') != NULL ? "redis at [%s]:%d" : "redis at %s:%d",
+                       url->host, url->port);
+    return out;
+}

@@ -1,0 +1,59 @@
+/*
+ * Processes of a test: started so that they die with it, fed, read, waited for with a deadline.
+ *
+ * What cannot be done (no such program, no descriptors) ends the test program at once: a test has
+ * no use for a half-started child. Single thread only, since the children are made by fork.
+ */
+#ifndef LATER_TESTS_SUPPORT_PROC_H
+#define LATER_TESTS_SUPPORT_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+struct proc {
+    pid_t pid;  /* 0 once it is reaped */
+    int out;    /* its log, opened for reading from the start; -1 when it has none */
+    int status; /* after proc_wait said so: exit status, 128 + n for signal n */
+};
+
+/*
+ * Start argv (argv[0] by PATH) in a process group of its own, stdin from /dev/null, our environment
+ * plus env_extra ("NAME=value", NULL-ended; NULL for none; "NAME" alone takes it away). stdout and
+ * stderr are appended to the file log_path, or are ours when it is NULL. SIGKILL reaches it when
+ * the test program dies.
+ */
+void proc_start(struct proc *p, char *const *argv, char *const *env_extra, const char *log_path);
+
+void proc_signal(const struct proc *p, int sig);
+/* The exit status (128 + n for signal n), or -1 when it still runs at the deadline. */
+int proc_wait(struct proc *p, int deadline_ms);
+/* Kill it and its group if it still runs, reap it, close. Safe to call twice. */
+void proc_done(struct proc *p);
+
+/* Whether text is in what it logged so far; a condition for test_until by way of struct proc_log.
+ */
+bool proc_has_logged(const struct proc *p, const char *text);
+struct proc_log {
+    const struct proc *proc;
+    const char *text;
+};
+bool proc_log_has(void *proc_log);
+
+/*
+ * Run to the end: stdin gets n bytes (stdin_bytes NULL: /dev/null), out and err (NULL: dropped) get
+ * what it wrote, appended. Returns the exit status as proc_wait does; after 60 s it is killed and
+ * the test program fails.
+ */
+int proc_run(char *const *argv, const char *stdin_bytes, size_t n, struct buf *out,
+             struct buf *err);
+
+/*
+ * Wait until cond(arg) holds: looked at every 10 ms, false when it did not by the deadline. The
+ * only place where a test sleeps.
+ */
+bool test_until(bool (*cond)(void *arg), void *arg, int deadline_ms);
+
+#endif

@@ -1,0 +1,154 @@
+#include "redis.h"
+
+#include <ftw.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/client.h"
+#include "redis/lib.h"
+
+#define ARGS_MAX 64
+#define START_MS 15000
+#define STOP_MS 5000
+#define CALL_MS 5000
+
+static void die(const struct test_redis *r, const char *what)
+{
+    (void)fprintf(stderr, "test support: redis-server in %s: %s\n", r->dir, what);
+    abort();
+}
+
+static struct client *connect_to(const struct test_redis *r, struct err *err)
+{
+    struct url url;
+
+    if (url_parse(r->url, &url, err) < 0)
+        return NULL;
+    return client_open(&url, CALL_MS, err);
+}
+
+/* Answers PING: listening, and done with loading its data. */
+static bool is_ready(void *arg)
+{
+    static const char *const ping[] = {"PING"};
+    struct err err = ERR_INIT;
+    struct client *c = connect_to(arg, &err);
+    struct reply *pong;
+    bool ready;
+
+    if (c == NULL)
+        return false;
+    pong = client_call(c, 1, ping, NULL, &err);
+    ready = reply_is(pong, "PONG");
+    reply_free(pong);
+    client_close(c);
+    return ready;
+}
+
+static void launch(struct test_redis *r)
+{
+    const char *argv[ARGS_MAX + 1] = {"redis-server", "--port", "0",   "--unixsocket",
+                                      r->sock,        "--save", "",    "--appendonly",
+                                      "no",           "--dir",  r->dir};
+    char log[96];
+    size_t n = 11;
+
+    for (size_t i = 0; r->extra_args != NULL && r->extra_args[i] != NULL; i++) {
+        if (n == ARGS_MAX)
+            die(r, "too many arguments");
+        argv[n++] = r->extra_args[i];
+    }
+    (void)snprintf(log, sizeof(log), "%s/redis.log", r->dir);
+    proc_start(&r->proc, (char *const *)argv, NULL, log);
+    r->pid = r->proc.pid;
+    if (!test_until(is_ready, r, START_MS))
+        die(r, "does not answer (see redis.log there)");
+}
+
+void test_redis_start(struct test_redis *r, const char *const *extra_args)
+{
+    memset(r, 0, sizeof(*r));
+    r->proc.out = -1;
+    r->extra_args = extra_args;
+    (void)strcpy(r->dir, "/tmp/later-test-XXXXXX");
+    if (mkdtemp(r->dir) == NULL)
+        die(r, "no folder");
+    (void)snprintf(r->sock, sizeof(r->sock), "%s/redis.sock", r->dir);
+    (void)snprintf(r->url, sizeof(r->url), "unix:%s", r->sock);
+    launch(r);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+void test_redis_stop(struct test_redis *r)
+{
+    if (r->dir[0] == '\0')
+        return;
+    /* A stopped one (SIGSTOP) would not hear TERM. */
+    proc_signal(&r->proc, SIGCONT);
+    proc_signal(&r->proc, SIGTERM);
+    (void)proc_wait(&r->proc, STOP_MS);
+    proc_done(&r->proc);
+    r->pid = 0;
+    (void)nftw(r->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    r->dir[0] = '\0';
+}
+
+void test_redis_kill(struct test_redis *r, int sig)
+{
+    proc_signal(&r->proc, sig);
+    if (sig == SIGKILL || sig == SIGTERM) {
+        if (proc_wait(&r->proc, STOP_MS) < 0)
+            die(r, "does not end");
+        r->pid = 0;
+    }
+}
+
+void test_redis_restart(struct test_redis *r)
+{
+    proc_done(&r->proc);
+    r->pid = 0;
+    launch(r);
+}
+
+struct reply *test_redis_call(struct test_redis *r, ...)
+{
+    struct err err = ERR_INIT;
+    struct client *c = connect_to(r, &err);
+    const char *argv[ARGS_MAX];
+    struct reply *reply;
+    int argc = 0;
+    va_list ap;
+
+    if (c == NULL)
+        die(r, err.text);
+    va_start(ap, r);
+    while (argc < ARGS_MAX && (argv[argc] = va_arg(ap, const char *)) != NULL)
+        argc++;
+    va_end(ap);
+    reply = client_call(c, argc, argv, NULL, &err);
+    if (reply == NULL)
+        (void)fprintf(stderr, "test_redis_call: %s\n", err.text);
+    client_close(c);
+    return reply;
+}
+
+void test_redis_load(struct test_redis *r)
+{
+    struct err err = ERR_INIT;
+    struct client *c = connect_to(r, &err);
+    struct lib_state state;
+
+    if (c == NULL || lib_ensure(c, LIB_ENSURE, &state, &err) < 0)
+        die(r, err.text);
+    client_close(c);
+}

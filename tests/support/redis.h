@@ -1,0 +1,42 @@
+/*
+ * A real redis-server for a test: on a unix socket in a folder of its own, without a TCP port and
+ * without persistence unless extra_args ask for it ("--appendonly", "yes": then its data is in the
+ * folder and outlives test_redis_restart). It dies with the test program. What cannot be started
+ * ends the test program.
+ */
+#ifndef LATER_TESTS_SUPPORT_REDIS_H
+#define LATER_TESTS_SUPPORT_REDIS_H
+
+#include <sys/types.h>
+
+#include "redis/reply.h"
+#include "proc.h"
+
+struct test_redis {
+    char dir[64];
+    char sock[96];
+    char url[112]; /* unix:SOCK */
+    pid_t pid;     /* 0 while it does not run */
+    struct proc proc;
+    const char *const *extra_args;
+};
+
+/* extra_args: NULL-ended or NULL; must stay valid until test_redis_stop. Returns when it answers.
+ */
+void test_redis_start(struct test_redis *r, const char *const *extra_args);
+/* TERM, after 5 s KILL, reap, remove the folder. */
+void test_redis_stop(struct test_redis *r);
+/* Only the signal; one that ends it (KILL, TERM) is followed by test_redis_restart or _stop. */
+void test_redis_kill(struct test_redis *r, int sig);
+/* Reap the old one (killing it if need be) and start it on the same folder and socket. */
+void test_redis_restart(struct test_redis *r);
+
+/*
+ * One command of C strings, NULL-ended, on a connection of its own. NULL for an error reply, which
+ * is printed. The reply is the caller's (reply_free).
+ */
+struct reply *test_redis_call(struct test_redis *r, ...) __attribute__((sentinel));
+/* Load the built-in library. */
+void test_redis_load(struct test_redis *r);
+
+#endif
