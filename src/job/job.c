@@ -1,0 +1,105 @@
+#include "job/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#define HEADER_MAX 2048
+
+static int copy_word(char *to, const char *from)
+{
+    size_t n = strlen(from);
+
+    if (n == 0 || n > JOB_WORD_MAX)
+        return -1;
+    memcpy(to, from, n + 1);
+    return 0;
+}
+
+/* One name=value; 0 also for a name of a newer version. */
+static int read_field(struct job *job, char name, const char *value)
+{
+    switch (name) {
+    case 'a':
+        return text_parse_int(value, 1, 1000000, &job->attempts_max);
+    case 't':
+        return text_parse_int(value, 1, INT64_C(3155760000000), &job->timeout_ms);
+    case 'k':
+        return text_parse_int(value, 0, INT64_C(3155760000000), &job->keep_ms);
+    case 'K':
+        return copy_word(job->key, value);
+    case 'T':
+        return copy_word(job->trace, value);
+    default:
+        return 0;
+    }
+}
+
+static int read_fields(struct job *job, char *rest)
+{
+    char *save = NULL;
+
+    for (char *f = strtok_r(rest, " ", &save); f != NULL; f = strtok_r(NULL, " ", &save)) {
+        if (f[0] == '\0' || f[1] != '=' || read_field(job, f[0], f + 2) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* "<flag><queue> <priority>[ fields]" without its LF. */
+static int read_header(struct job *job, char *h)
+{
+    size_t queue_len = strcspn(h + 1, " ");
+    char *rest = h + 1 + queue_len;
+
+    if ((h[0] != '-' && h[0] != '+') || !text_is_queue_name(h + 1, queue_len))
+        return -1;
+    if (rest[0] != ' ' || rest[1] < '0' || rest[1] > '9' || (rest[2] != ' ' && rest[2] != '\0'))
+        return -1;
+    job->is_big = h[0] == '+';
+    memcpy(job->queue, h + 1, queue_len);
+    job->queue[queue_len] = '\0';
+    job->priority = rest[1] - '0';
+    return read_fields(job, rest + 2);
+}
+
+int job_parse(struct job *job, const char *record, size_t n, struct err *err)
+{
+    const char *lf = memchr(record, '\n', n < HEADER_MAX ? n : HEADER_MAX);
+    char header[HEADER_MAX + 1];
+    size_t len;
+
+    if (lf == NULL || lf == record)
+        return err_set(err, ERR_DATA, "the record has no header");
+    len = (size_t)(lf - record);
+    memcpy(header, record, len);
+    header[len] = '\0';
+    job->keep_ms = -1;
+    if (strlen(header) != len || read_header(job, header) < 0)
+        return err_set(err, ERR_DATA, "the record's header is corrupt");
+    if (!job->is_big) {
+        job->payload_len = n - len - 1;
+        job->payload = mem_dup(lf + 1, job->payload_len);
+    }
+    return 0;
+}
+
+void job_done(struct job *job)
+{
+    free(job->payload);
+    job->payload = NULL;
+    job->payload_len = 0;
+}
+
+bool job_is_id(const char *s, size_t n)
+{
+    if (n != JOB_ID_LEN || s[0] != 'j')
+        return false;
+    for (size_t i = 1; i < n; i++) {
+        if (!((s[i] >= '0' && s[i] <= '9') || (s[i] >= 'a' && s[i] <= 'z')))
+            return false;
+    }
+    return true;
+}

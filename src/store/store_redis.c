@@ -1,0 +1,509 @@
+#include "store/store_redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+
+#define RESULT_FIELDS 8
+#define ROOM_FIELDS 3
+
+struct store_redis {
+    struct link *link;
+    struct store_events events;
+    char root[80];
+    size_t asked; /* results, then rooms, of the step under way; held of a registration */
+    size_t rooms;
+    char (*fetches)[JOB_ID_LEN + 1]; /* ids of the payloads on their way, oldest first */
+    size_t nfetches;
+};
+
+/* ---- arguments: pointers and lengths, numbers kept in a scratch buffer of their own */
+
+struct args {
+    const char **at;
+    size_t *len;
+    size_t n, cap;
+    char (*numbers)[24];
+    size_t nnumbers, max_numbers;
+};
+
+static void args_done(struct args *a)
+{
+    free((void *)a->at);
+    free(a->len);
+    free(a->numbers);
+}
+
+static void args_add(struct args *a, const char *p, size_t n)
+{
+    if (a->n == a->cap) {
+        a->cap = a->cap == 0 ? 32 : a->cap * 2;
+        a->at = mem_grow((void *)a->at, a->cap, sizeof(*a->at));
+        a->len = mem_grow(a->len, a->cap, sizeof(*a->len));
+    }
+    a->at[a->n] = p;
+    a->len[a->n++] = n;
+}
+
+static void args_str(struct args *a, const char *s)
+{
+    args_add(a, s, strlen(s));
+}
+
+/* max_numbers was set before the first one, so their addresses hold. */
+static void args_int(struct args *a, int64_t v)
+{
+    char *out = a->numbers[a->nnumbers++];
+
+    args_add(a, out, (size_t)snprintf(out, sizeof(a->numbers[0]), "%lld", (long long)v));
+}
+
+static struct args args_begin(const struct store_redis *s, const char *function, size_t numbers)
+{
+    struct args a = {.max_numbers = numbers};
+
+    a.numbers = mem_new(numbers * sizeof(a.numbers[0]));
+    args_str(&a, "FCALL");
+    args_str(&a, function);
+    args_str(&a, "1");
+    args_str(&a, s->root);
+    return a;
+}
+
+static int args_send(struct args *a, struct store_redis *s, async_reply_f *cb)
+{
+    int rc = link_call(s->link, (int)a->n, a->at, a->len, cb, s);
+
+    args_done(a);
+    return rc;
+}
+
+static void args_fields(struct args *a, const struct store_fields *f)
+{
+    args_int(a, (int64_t)f->n);
+    for (size_t i = 0; i < 2 * f->n; i++)
+        args_str(a, f->at[i]);
+}
+
+static void args_held(struct args *a, const struct store_held *held, size_t n)
+{
+    args_int(a, (int64_t)n);
+    for (size_t i = 0; i < n; i++) {
+        args_str(a, held[i].id);
+        args_int(a, held[i].start);
+    }
+}
+
+/* ---- answers */
+
+/* True when r is an error or not the array it should be; the fault was told then. */
+static bool is_bad(struct store_redis *s, const struct reply *r, size_t elements)
+{
+    if (reply_kind(r) == REPLY_ERROR) {
+        s->events.fault(s->events.arg, fault_of(reply_str(r)), reply_str(r));
+        return true;
+    }
+    if (reply_len(r) < elements) {
+        s->events.fault(s->events.arg, FAULT_CALL,
+                        "the library answered in a shape that is not known");
+        return true;
+    }
+    return false;
+}
+
+static enum store_status status_of(const struct reply *r)
+{
+    if (reply_is(r, "ok"))
+        return STORE_OK;
+    if (reply_is(r, "dead"))
+        return STORE_DEAD;
+    return reply_is(r, "link") ? STORE_LINK : STORE_UNKNOWN;
+}
+
+/* A flat array of texts; the array is the caller's. */
+static const char **texts_of(const struct reply *r, size_t *n)
+{
+    const char **at;
+
+    *n = reply_len(r);
+    at = mem_new((*n + 1) * sizeof(*at));
+    for (size_t i = 0; i < *n; i++)
+        at[i] = reply_str(reply_at(r, i));
+    return at;
+}
+
+/* ---- register */
+
+static void on_registered(void *arg, const struct reply *r)
+{
+    struct store_redis *s = arg;
+    struct store_register_reply out = {0};
+    const struct reply *peers = reply_at(r, 5);
+    CLEANUP_FREE enum store_adopt *adopted = NULL;
+    CLEANUP_FREE struct store_peer *list = NULL;
+
+    if (is_bad(s, r, 6))
+        return;
+    adopted = mem_new((s->asked + 1) * sizeof(*adopted));
+    for (size_t i = 0; i < s->asked; i++) {
+        const struct reply *word = reply_at(reply_at(r, 4), i);
+
+        adopted[i] = reply_is(word, "adopted") ? STORE_ADOPTED
+                     : reply_is(word, "gone")  ? STORE_GONE
+                                               : STORE_TAKEN;
+    }
+    out.npeers = reply_len(peers) / 7;
+    list = mem_new((out.npeers + 1) * sizeof(*list));
+    for (size_t i = 0; i < out.npeers; i++) {
+        list[i] = (struct store_peer){
+            reply_int(reply_at(peers, 7 * i)),     reply_str(reply_at(peers, 7 * i + 1)),
+            reply_str(reply_at(peers, 7 * i + 2)), reply_str(reply_at(peers, 7 * i + 3)),
+            reply_str(reply_at(peers, 7 * i + 4)), reply_str(reply_at(peers, 7 * i + 5)),
+            reply_str(reply_at(peers, 7 * i + 6))};
+    }
+    out.now_us = reply_int(reply_at(r, 0));
+    out.epoch = reply_int(reply_at(r, 1));
+    out.link = reply_int(reply_at(r, 2));
+    out.rewound = reply_int(reply_at(r, 3)) != 0;
+    out.adopted = adopted;
+    out.peers = list;
+    s->events.registered(s->events.arg, &out);
+}
+
+int store_register(struct store_redis *s, const struct store_register *req, const char *instance,
+                   const struct store_fields *fields, const struct store_fields *config)
+{
+    struct args a = args_begin(s, "later_v1_register", 6 + req->nheld);
+
+    args_int(&a, req->seen);
+    args_str(&a, instance);
+    args_int(&a, req->seq);
+    args_int(&a, req->old_epoch);
+    args_fields(&a, fields);
+    args_fields(&a, config);
+    args_held(&a, req->held, req->nheld);
+    s->asked = req->nheld;
+    return args_send(&a, s, on_registered);
+}
+
+/* ---- beat */
+
+static void on_beat(void *arg, const struct reply *r)
+{
+    struct store_redis *s = arg;
+    struct store_beat_reply out = {0};
+    const struct reply *peers = reply_at(r, 5);
+    CLEANUP_FREE struct store_peer *list = NULL;
+
+    if (is_bad(s, r, 6))
+        return;
+    out.npeers = reply_len(peers) / 2;
+    list = mem_new((out.npeers + 1) * sizeof(*list));
+    for (size_t i = 0; i < out.npeers; i++) {
+        list[i].epoch = reply_int(reply_at(peers, 2 * i));
+        list[i].counter = reply_str(reply_at(peers, 2 * i + 1));
+    }
+    out.now_us = reply_int(reply_at(r, 0));
+    out.status = status_of(reply_at(r, 1));
+    out.link = reply_int(reply_at(r, 2));
+    out.held = reply_int(reply_at(r, 3));
+    out.quiet = reply_int(reply_at(r, 4)) != 0;
+    out.peers = list;
+    s->events.beat(s->events.arg, &out);
+}
+
+int store_beat(struct store_redis *s, int64_t epoch, const char *queues)
+{
+    struct args a = args_begin(s, "later_v1_beat", 1);
+
+    args_int(&a, epoch);
+    if (queues != NULL)
+        args_str(&a, queues);
+    return args_send(&a, s, on_beat);
+}
+
+/* ---- reconcile */
+
+static void on_reconciled(void *arg, const struct reply *r)
+{
+    struct store_redis *s = arg;
+    struct store_reconcile_reply out = {0};
+    CLEANUP_FREE const char **lost = NULL;
+
+    if (is_bad(s, r, 5))
+        return;
+    lost = texts_of(reply_at(r, 4), &out.nlost);
+    out.status = status_of(reply_at(r, 1));
+    out.link = reply_int(reply_at(r, 2));
+    out.released = reply_int(reply_at(r, 3));
+    out.lost = lost;
+    s->events.reconciled(s->events.arg, &out);
+}
+
+int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link,
+                    const struct store_held *held, size_t nheld)
+{
+    struct args a = args_begin(s, "later_v1_reconcile", 3 + nheld);
+
+    args_int(&a, epoch);
+    args_int(&a, link);
+    args_held(&a, held, nheld);
+    return args_send(&a, s, on_reconciled);
+}
+
+/* ---- step */
+
+static const char *verb_name(enum store_verb verb)
+{
+    static const char *const names[] = {"done", "retry", "dead", "release", "progress"};
+
+    return names[verb];
+}
+
+static enum store_answer answer_of(const struct reply *r)
+{
+    if (reply_is(r, "ok"))
+        return STORE_APPLIED;
+    return reply_is(r, "settled") ? STORE_SETTLED : STORE_FAILED;
+}
+
+static struct store_claim claim_of(const struct reply *r)
+{
+    return (struct store_claim){.id = reply_str(reply_at(r, 0)),
+                                .queue = reply_str(reply_at(r, 1)),
+                                .start = reply_int(reply_at(r, 2)),
+                                .attempt = reply_int(reply_at(r, 3)),
+                                .crashes = reply_int(reply_at(r, 4)),
+                                .fence = reply_int(reply_at(r, 5)),
+                                .due = {reply_int(reply_at(r, 6))},
+                                .record = reply_str(reply_at(r, 7)),
+                                .record_len = reply_len(reply_at(r, 7))};
+}
+
+static void on_step_ok(struct store_redis *s, const struct reply *r, struct store_step_reply *out)
+{
+    CLEANUP_FREE enum store_answer *answers = mem_new((s->asked + 1) * sizeof(*answers));
+    CLEANUP_FREE int64_t *heads = mem_new((s->rooms + 1) * sizeof(*heads));
+    CLEANUP_FREE const char **texts = NULL;
+    CLEANUP_FREE const char **cancels = NULL;
+    CLEANUP_FREE const char **errors = NULL;
+    CLEANUP_FREE struct store_claim *claims = NULL;
+    size_t n;
+
+    texts = texts_of(reply_at(r, 2), &n);
+    for (size_t i = 0; i < s->asked; i++)
+        answers[i] = answer_of(reply_at(reply_at(r, 2), i));
+    out->nclaims = reply_len(reply_at(r, 3));
+    claims = mem_new((out->nclaims + 1) * sizeof(*claims));
+    for (size_t i = 0; i < out->nclaims; i++)
+        claims[i] = claim_of(reply_at(reply_at(r, 3), i));
+    cancels = texts_of(reply_at(r, 4), &out->ncancels);
+    for (size_t i = 0; i < s->rooms; i++)
+        heads[i] = reply_int(reply_at(reply_at(r, 5), i));
+    errors = texts_of(reply_at(r, 6), &n);
+    out->nerrors = n / 2;
+    out->answers = answers;
+    out->answer_texts = texts;
+    out->claims = claims;
+    out->cancels = cancels;
+    out->heads = heads;
+    out->errors = errors;
+    out->solo_due = reply_int(reply_at(r, 7)) != 0;
+    s->events.step(s->events.arg, out);
+}
+
+static void on_step(void *arg, const struct reply *r)
+{
+    struct store_redis *s = arg;
+    struct store_step_reply out = {0};
+
+    if (is_bad(s, r, 2))
+        return;
+    out.now_us = reply_int(reply_at(r, 0));
+    out.status = status_of(reply_at(r, 1));
+    if (out.status != STORE_OK) {
+        s->events.step(s->events.arg, &out);
+        return;
+    }
+    if (is_bad(s, r, 8))
+        return;
+    if (reply_len(reply_at(r, 2)) != s->asked || reply_len(reply_at(r, 5)) != s->rooms) {
+        s->events.fault(s->events.arg, FAULT_CALL, "the step's answers do not add up");
+        return;
+    }
+    on_step_ok(s, r, &out);
+}
+
+int store_step(struct store_redis *s, const struct store_step *step)
+{
+    struct args a = args_begin(s, "later_v1_step",
+                               6 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
+
+    args_int(&a, step->epoch);
+    args_int(&a, step->link);
+    args_int(&a, step->held);
+    args_int(&a, step->max);
+    args_int(&a, (int64_t)step->nresults);
+    for (size_t i = 0; i < step->nresults; i++) {
+        const struct store_result *r = &step->results[i];
+
+        args_str(&a, r->id);
+        args_int(&a, r->start);
+        args_str(&a, verb_name(r->verb));
+        args_str(&a, r->queue);
+        args_int(&a, r->amount);
+        args_int(&a, r->code);
+        args_str(&a, r->text);
+        args_add(&a, r->tail, r->tail_len);
+    }
+    args_int(&a, (int64_t)step->nrooms);
+    for (size_t i = 0; i < step->nrooms; i++) {
+        args_str(&a, step->rooms[i].queue);
+        args_int(&a, step->rooms[i].room);
+        args_int(&a, step->rooms[i].max_payload);
+    }
+    s->asked = step->nresults;
+    s->rooms = step->nrooms;
+    return args_send(&a, s, on_step);
+}
+
+/* ---- the payload of a big job; its answer carries no id, but answers come in order */
+
+static void on_fetched(void *arg, const struct reply *r)
+{
+    struct store_redis *s = arg;
+    char id[JOB_ID_LEN + 1];
+
+    memcpy(id, s->fetches[0], sizeof(id));
+    s->nfetches--;
+    memmove(s->fetches[0], s->fetches[1], s->nfetches * sizeof(s->fetches[0]));
+    if (reply_kind(r) == REPLY_STR)
+        s->events.fetched(s->events.arg, id, reply_str(r), reply_len(r));
+    else if (reply_kind(r) == REPLY_NIL || fault_of(reply_str(r)) == FAULT_TYPE)
+        s->events.fetched(s->events.arg, id, NULL, 0);
+    else
+        (void)is_bad(s, r, 1);
+}
+
+int store_fetch(struct store_redis *s, const char *id)
+{
+    char key[128];
+    const char *argv[] = {"GET", key};
+
+    (void)snprintf(key, sizeof(key), "%s:big:%s", s->root, id);
+    if (link_call(s->link, 2, argv, NULL, on_fetched, s) < 0)
+        return -1;
+    s->fetches = mem_grow(s->fetches, s->nfetches + 2, sizeof(*s->fetches));
+    (void)snprintf(s->fetches[s->nfetches++], sizeof(*s->fetches), "%s", id);
+    return 0;
+}
+
+void store_redis_reset(struct store_redis *s)
+{
+    s->nfetches = 0;
+}
+
+/* ---- the rest */
+
+static void on_reaped(void *arg, const struct reply *r)
+{
+    struct store_redis *s = arg;
+    const struct reply *word = reply_at(r, 0);
+    enum store_reap status = STORE_REAP_REFUSED;
+
+    if (is_bad(s, r, 2))
+        return;
+    if (reply_is(word, "more"))
+        status = STORE_REAP_MORE;
+    else if (reply_is(word, "clear"))
+        status = STORE_REAP_CLEAR;
+    else if (reply_is(word, "alive"))
+        status = STORE_REAP_ALIVE;
+    s->events.reaped(s->events.arg, status, reply_int(reply_at(r, 1)));
+}
+
+int store_reap(struct store_redis *s, int64_t epoch, int64_t victim, const char *counter,
+               int64_t crashes, int64_t dead_max)
+{
+    struct args a = args_begin(s, "later_v1_reap", 4);
+
+    args_int(&a, epoch);
+    args_int(&a, victim);
+    args_str(&a, counter);
+    args_int(&a, crashes);
+    args_int(&a, dead_max);
+    return args_send(&a, s, on_reaped);
+}
+
+static void on_tidied(void *arg, const struct reply *r)
+{
+    struct store_redis *s = arg;
+    CLEANUP_FREE const char **unserved = NULL;
+    size_t n;
+
+    if (is_bad(s, r, 2))
+        return;
+    unserved = texts_of(reply_at(r, 0), &n);
+    s->events.tidied(s->events.arg, unserved, n);
+}
+
+int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *queues)
+{
+    struct args a = args_begin(s, "later_v1_tidy", 2);
+
+    args_int(&a, epoch);
+    args_fields(&a, queues);
+    return args_send(&a, s, on_tidied);
+}
+
+static void on_left(void *arg, const struct reply *r)
+{
+    struct store_redis *s = arg;
+
+    s->events.left(s->events.arg, reply_is(r, "left"));
+}
+
+int store_leave(struct store_redis *s, int64_t epoch)
+{
+    struct args a = args_begin(s, "later_v1_leave", 1);
+
+    args_int(&a, epoch);
+    return args_send(&a, s, on_left);
+}
+
+static void on_noted(void *arg, const struct reply *r)
+{
+    (void)arg;
+    (void)r;
+}
+
+int store_note(struct store_redis *s, const char *kind, const char *name)
+{
+    struct args a = args_begin(s, "later_v1_note", 1);
+
+    args_str(&a, kind);
+    args_str(&a, name);
+    return args_send(&a, s, on_noted);
+}
+
+struct store_redis *store_redis_new(struct link *link, const char *ns,
+                                    const struct store_events *events)
+{
+    struct store_redis *s = mem_new(sizeof(*s));
+
+    s->link = link;
+    s->events = *events;
+    (void)snprintf(s->root, sizeof(s->root), "later:{%s}", ns);
+    return s;
+}
+
+void store_redis_free(struct store_redis *s)
+{
+    if (s == NULL)
+        return;
+    free(s->fetches);
+    free(s);
+}

@@ -1,0 +1,59 @@
+/*
+ * The store behind Redis: encodes the scheduler's questions as calls of the library's private
+ * functions, decodes the answers and hands them to the scheduler's events. Main thread.
+ *
+ * An answer that is not of the agreed shape counts as a fault of the library (FAULT_CALL).
+ */
+#ifndef LATER_STORE_STORE_REDIS_H
+#define LATER_STORE_STORE_REDIS_H
+
+#include <stdint.h>
+
+#include "redis/link.h"
+#include "store/store.h"
+
+struct store_redis;
+
+/* Where the answers go; arg is the first argument of all. */
+struct store_events {
+    void (*registered)(void *arg, const struct store_register_reply *r);
+    void (*beat)(void *arg, const struct store_beat_reply *r);
+    void (*reconciled)(void *arg, const struct store_reconcile_reply *r);
+    void (*step)(void *arg, const struct store_step_reply *r);
+    void (*fetched)(void *arg, const char *id, const char *payload, size_t n);
+    void (*reaped)(void *arg, enum store_reap status, int64_t moved);
+    void (*tidied)(void *arg, const char *const *unserved, size_t n);
+    void (*left)(void *arg, bool is_clean); /* not clean: it still holds jobs, or was refused */
+    void (*fault)(void *arg, enum fault fault, const char *text);
+    void *arg;
+};
+
+/* Name-value pairs for the registration: host, boot …, and max_payload… for R:config. */
+struct store_fields {
+    const char *const *at; /* 2 * n */
+    size_t n;
+};
+
+struct store_redis *store_redis_new(struct link *link, const char *ns,
+                                    const struct store_events *events);
+void store_redis_free(struct store_redis *s);
+/* The link was lost: answers that have not come will not come. */
+void store_redis_reset(struct store_redis *s);
+
+/* Each returns 0 when the question was sent, -1 when the link is down. */
+int store_register(struct store_redis *s, const struct store_register *req, const char *instance,
+                   const struct store_fields *fields, const struct store_fields *config);
+int store_beat(struct store_redis *s, int64_t epoch, const char *queues);
+int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link,
+                    const struct store_held *held, size_t nheld);
+int store_step(struct store_redis *s, const struct store_step *step);
+int store_fetch(struct store_redis *s, const char *id);
+int store_reap(struct store_redis *s, int64_t epoch, int64_t victim, const char *counter,
+               int64_t crashes, int64_t dead_max);
+/* queues: queue, dead_keep ms pairs. */
+int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *queues);
+int store_leave(struct store_redis *s, int64_t epoch);
+/* Nobody waits for the answer. */
+int store_note(struct store_redis *s, const char *kind, const char *name);
+
+#endif
