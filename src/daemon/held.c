@@ -1,0 +1,142 @@
+#include "daemon/held.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct held *held_add(struct held_list *l, const struct job *job)
+{
+    struct held *h = mem_new(sizeof(*h));
+
+    h->job = *job;
+    h->state = HELD_RUNNING;
+    h->next = l->first;
+    l->first = h;
+    l->n++;
+    l->running++;
+    return h;
+}
+
+static bool is_running(const struct held *h)
+{
+    return h->state == HELD_FETCHING || h->state == HELD_RUNNING;
+}
+
+void held_remove(struct held_list *l, struct held *h)
+{
+    struct held **at = &l->first;
+
+    while (*at != h)
+        at = &(*at)->next;
+    *at = h->next;
+    l->n--;
+    if (is_running(h))
+        l->running--;
+    job_done(&h->job);
+    free(h->tail);
+    free(h);
+}
+
+void held_clear(struct held_list *l)
+{
+    while (l->first != NULL)
+        held_remove(l, l->first);
+}
+
+struct held *held_find(const struct held_list *l, const char *id)
+{
+    for (struct held *h = l->first; h != NULL; h = h->next) {
+        if (!h->is_lost && strcmp(h->job.id, id) == 0)
+            return h;
+    }
+    return NULL;
+}
+
+struct held *held_in_pool(const struct held_list *l, const char *id)
+{
+    for (struct held *h = l->first; h != NULL; h = h->next) {
+        if (h->state == HELD_RUNNING && strcmp(h->job.id, id) == 0)
+            return h;
+    }
+    return NULL;
+}
+
+void held_end(struct held_list *l, struct held *h, const struct verdict *v, const char *tail,
+              size_t tail_len)
+{
+    h->state = HELD_ENDED;
+    h->verdict = *v;
+    h->has_progress = false;
+    h->tail = mem_dup(tail, tail_len);
+    h->tail_len = tail_len;
+    l->running--;
+    /* Only the verdict is needed from here on, the payload may be large. */
+    job_done(&h->job);
+}
+
+static struct store_result result_of(const struct held *h)
+{
+    return (struct store_result){h->job.id,       h->job.queue,      h->job.start,
+                                 h->verdict.verb, h->verdict.amount, h->verdict.code,
+                                 h->verdict.text, h->tail,           h->tail_len};
+}
+
+static bool is_sendable(const struct held *h, struct mono now)
+{
+    return h->state == HELD_ENDED && !h->is_lost && !mono_before(now, h->not_before);
+}
+
+size_t held_collect(struct held_list *l, struct mono now, struct store_result *out, size_t max)
+{
+    size_t n = 0;
+
+    for (struct held *h = l->first; h != NULL && n < max; h = h->next) {
+        if (is_sendable(h, now)) {
+            h->state = HELD_SENT;
+            out[n++] = result_of(h);
+        }
+    }
+    for (struct held *h = l->first; h != NULL && n < max; h = h->next) {
+        if (h->has_progress && !h->is_lost) {
+            h->has_progress = false;
+            out[n++] = (struct store_result){
+                h->job.id, h->job.queue, h->job.start, STORE_PROGRESS, 0, 0, h->progress, "", 0};
+        }
+    }
+    return n;
+}
+
+bool held_has_results(const struct held_list *l, struct mono now)
+{
+    for (const struct held *h = l->first; h != NULL; h = h->next) {
+        if (is_sendable(h, now))
+            return true;
+    }
+    return false;
+}
+
+void held_unsend(struct held_list *l)
+{
+    for (struct held *h = l->first; h != NULL; h = h->next) {
+        if (h->state == HELD_SENT)
+            h->state = HELD_ENDED;
+    }
+}
+
+bool held_is_named(const struct held *h)
+{
+    return !h->is_lost && !h->is_forgotten;
+}
+
+size_t held_names(const struct held_list *l, struct store_held **ret)
+{
+    size_t n = 0;
+
+    *ret = mem_new((l->n + 1) * sizeof(**ret));
+    for (const struct held *h = l->first; h != NULL; h = h->next) {
+        if (held_is_named(h))
+            (*ret)[n++] = (struct store_held){h->job.id, h->job.start};
+    }
+    return n;
+}

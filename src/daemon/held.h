@@ -1,0 +1,70 @@
+/*
+ * The jobs this worker holds, from the claim until Redis has confirmed their end. Pure.
+ *
+ * States, and who moves a job on:
+ *   FETCHING  claimed, its large payload is on its way            -> RUNNING | ENDED
+ *   RUNNING   given to the pool                                   -> ENDED
+ *   ENDED     its verdict is known, not yet sent                  -> SENT
+ *   SENT      part of the step under way                          -> gone | ENDED (to be sent
+ * again)
+ */
+#ifndef LATER_DAEMON_HELD_H
+#define LATER_DAEMON_HELD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/verdict.h"
+#include "job/job.h"
+#include "store/store.h"
+
+enum held_state { HELD_FETCHING, HELD_RUNNING, HELD_ENDED, HELD_SENT };
+
+struct held {
+    struct held *next;
+    struct job job;
+    enum held_state state;
+    struct verdict verdict; /* from ENDED on */
+    char *tail;             /* owned; output sent with the verdict */
+    size_t tail_len;
+    char progress[256];
+    bool has_progress;      /* not sent yet */
+    bool is_killed;         /* told to end: cancelled, lost, stopped */
+    bool is_lost;           /* not ours any more: its end is nobody's business */
+    bool is_forgotten;      /* Redis lost it (data loss): it may end, nobody counts it */
+    bool is_refused;        /* Redis could not write its result: it keeps its queue's place */
+    bool is_solo;           /* suspected of killing workers: runs alone */
+    struct mono not_before; /* ENDED: Redis could not write it, do not send it again before */
+    struct mono claimed_at;
+    int64_t late_us; /* when claimed, against its due time by Redis' clock */
+};
+
+struct held_list {
+    struct held *first;
+    size_t n;
+    size_t running; /* FETCHING and RUNNING */
+};
+
+/* Takes over the job's payload. */
+struct held *held_add(struct held_list *l, const struct job *job);
+void held_remove(struct held_list *l, struct held *h);
+void held_clear(struct held_list *l);
+/* The one that is ours: a lost one whose process still ends may have the same id. */
+struct held *held_find(const struct held_list *l, const char *id);
+/* The one that was given to the pool, lost or not; the caller sees to it that there is only one. */
+struct held *held_in_pool(const struct held_list *l, const char *id);
+/* FETCHING or RUNNING -> ENDED; tail is copied. */
+void held_end(struct held_list *l, struct held *h, const struct verdict *v, const char *tail,
+              size_t tail_len);
+
+/* Fill out with up to max results (ends first, then progress); ENDED -> SENT. */
+size_t held_collect(struct held_list *l, struct mono now, struct store_result *out, size_t max);
+bool held_has_results(const struct held_list *l, struct mono now);
+/* The step that carried them failed: SENT -> ENDED. */
+void held_unsend(struct held_list *l);
+/* Everything that Redis should count as ours, for reconcile and adoption; the array is the
+ * caller's. */
+size_t held_names(const struct held_list *l, struct store_held **ret);
+bool held_is_named(const struct held *h);
+
+#endif

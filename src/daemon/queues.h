@@ -1,0 +1,72 @@
+/*
+ * The queues this worker serves: when the first job of each is due, as far as we know, how many of
+ * its jobs run here, and whose turn it is. Pure.
+ *
+ * Turns follow stride scheduling (Waldspurger and Weihl, 1995): each claim moves its queue back by
+ * 1/weight, the queue that is furthest in front is named first.
+ */
+#ifndef LATER_DAEMON_QUEUES_H
+#define LATER_DAEMON_QUEUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "store/store.h"
+
+#define QUEUES_ERROR_MS 5000 /* a queue whose keys are broken is looked at again after this */
+
+struct queue_spec {
+    const char *name;
+    unsigned limit; /* jobs at once here */
+    unsigned weight;
+    int64_t max_payload;
+};
+
+struct queues;
+struct queues *queues_new(void);
+void queues_free(struct queues *qs);
+
+/* Serve these from now on (sorted by name). What is known of a name that stays, stays. */
+void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n);
+size_t queues_count(const struct queues *qs);
+/* "mail,report" */
+void queues_names(const struct queues *qs, struct buf *out);
+bool queues_has(const struct queues *qs, const char *name);
+
+/* Something may be due: look. Outlives the heads of a step that was planned before. */
+void queues_wake(struct queues *qs, const char *name);
+void queues_wake_all(struct queues *qs);
+
+void queues_claimed(struct queues *qs, const char *name);
+void queues_ended(struct queues *qs, const char *name);
+/* Count anew what runs here: after queues_clear, queues_took for each (its turn was taken before).
+ */
+void queues_clear(struct queues *qs);
+void queues_took(struct queues *qs, const char *name);
+
+/*
+ * Whom to name in a step with `free` places: due queues with room in the order of their turns,
+ * the places dealt out turn by turn, so that shares are those of the weights in any number of them.
+ * sweep: every queue from *cursor on, due or not, those without room with 0; *cursor is moved on,
+ * to 0 when all were named. At most max; names live as long as the table is not set anew. The rooms
+ * of a sweep may add up to more than `free`: the step itself must be told how many it may claim.
+ */
+size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool sweep, size_t *cursor,
+                   struct store_room *out, size_t max);
+
+/* The heads that a step told (any number: they come from Redis), `now` being when its reply came.
+ */
+void queues_heads(struct queues *qs, const struct store_room *rooms, const int64_t *heads, size_t n,
+                  int64_t now_us, struct mono now);
+void queues_failed(struct queues *qs, const char *name, struct mono now);
+/* It was asked and gave nothing: if it is said to be due now, look again only after ms or a wake.
+ */
+void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t ms);
+
+/* The earliest head among queues with room; in the past when something may be due now. */
+struct mono queues_next(const struct queues *qs);
+
+#endif

@@ -1,0 +1,283 @@
+/*
+ * The machine itself: what is to do now, what later, and how it ends. Entering and its trouble are
+ * in sched_enter.c, steps and jobs in sched_step.c. The reasoning behind each rule is in
+ * doc/architecture.md, "The worker's side".
+ */
+#include "daemon/sched.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/sched_priv.h"
+
+#define STOP_KILL_MS 6000    /* a stop sends KILL so long after TERM, whatever the grace */
+#define STOP_CONFIRM_MS 2000 /* and waits so much longer for Redis to hear of it */
+
+/* ---- making and unmaking */
+
+struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *ops, void *ctx)
+{
+    struct sched *s = mem_new(sizeof(*s));
+
+    s->conf = *conf;
+    s->ops = ops;
+    s->ctx = ctx;
+    s->queues = queues_new();
+    s->watch = watch_new();
+    s->beat_at = s->sweep_at = s->tidy_at = s->retry_at = MONO_NEVER;
+    s->host_at = s->stop_at = s->solo_since = MONO_NEVER;
+    return s;
+}
+
+void sched_free(struct sched *s)
+{
+    if (s == NULL)
+        return;
+    held_clear(&s->held);
+    queues_free(s->queues);
+    watch_free(s->watch);
+    free(s);
+}
+
+struct queues *sched_queues(struct sched *s)
+{
+    return s->queues;
+}
+
+/* ---- small questions */
+
+static bool has_solo(const struct sched *s)
+{
+    for (const struct held *h = s->held.first; h != NULL; h = h->next) {
+        if (h->is_solo && (h->state == HELD_RUNNING || h->state == HELD_FETCHING))
+            return true;
+    }
+    return false;
+}
+
+/* For a suspect that waits too long: claim nothing for a while, so that it may find us idle. Only
+ * now and then, since where jobs run for hours nobody becomes idle, and the others want to run. */
+static bool is_running_dry(const struct sched *s, struct mono now)
+{
+    int64_t waited_ms;
+
+    if (!s->solo_due || s->held.running == 0)
+        return false;
+    waited_ms = mono_until_us(s->solo_since, now) / 1000 - SCHED_SOLO_WAIT_MS;
+    return waited_ms > 0 && waited_ms % SCHED_SOLO_EVERY_MS < SCHED_SOLO_DRY_MS;
+}
+
+/* Places for claims; 0 while there is any reason not to claim. */
+unsigned sched_free_places(const struct sched *s, struct mono now)
+{
+    if (s->quiet || s->quiet_told || s->stopping || has_solo(s) || is_running_dry(s, now))
+        return 0;
+    if (s->host_at.us != INT64_MAX && mono_before(now, s->host_at))
+        return 0;
+    return s->held.running < s->conf.places ? s->conf.places - (unsigned)s->held.running : 0;
+}
+
+/* ---- waking */
+
+void sched_on_wake(struct sched *s, struct mono now, const char *text)
+{
+    if (strcmp(text, "!beat") == 0) {
+        s->beat_at = now;
+        s->beat_wanted = s->beat_out;
+    } else if (strcmp(text, "!cancel") == 0) {
+        s->step_wanted = true;
+    } else if (queues_has(s->queues, text)) {
+        queues_wake(s->queues, text);
+    } else {
+        return;
+    }
+    sched_go_on(s, now);
+}
+
+void sched_on_subscribed(struct sched *s, struct mono now)
+{
+    s->sweep_at = now;
+    s->step_wanted = true;
+    sched_go_on(s, now);
+}
+
+void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec *specs, size_t n)
+{
+    queues_set(s->queues, specs, n);
+    /* A name that comes back finds its jobs still running. */
+    queues_clear(s->queues);
+    for (const struct held *h = s->held.first; h != NULL; h = h->next) {
+        if (h->state == HELD_FETCHING || h->state == HELD_RUNNING || h->is_refused)
+            queues_took(s->queues, h->job.queue);
+    }
+    s->sweep_cursor = 0;
+    s->names_changed = true;
+    s->beat_at = now;
+    s->beat_wanted = s->beat_out;
+    sched_go_on(s, now);
+}
+
+void sched_set_stop_timeout(struct sched *s, int64_t ms)
+{
+    s->conf.stop_timeout_ms = ms;
+}
+
+/* ---- stopping */
+
+void sched_quiet(struct sched *s, struct mono now)
+{
+    s->quiet = true;
+    log_notice("event=quiet by=signal running=%zu", s->held.running);
+    sched_go_on(s, now);
+}
+
+void sched_stop(struct sched *s, struct mono now)
+{
+    if (!s->stopping)
+        s->stop_at = mono_add_ms(now, s->conf.stop_timeout_ms);
+    else if (s->stop_stage == 0)
+        s->stop_at = now;
+    log_notice("event=stopping running=%zu%s", s->held.running, s->stopping ? " now=1" : "");
+    s->stopping = true;
+    sched_go_on(s, now);
+}
+
+static void kill_all(struct sched *s, bool at_once)
+{
+    for (struct held *h = s->held.first; h != NULL; h = h->next) {
+        if (h->state == HELD_RUNNING && (at_once || !h->is_killed)) {
+            h->is_killed = true;
+            s->ops->kill(s->ctx, h, at_once);
+        }
+    }
+}
+
+/* TERM, then KILL, then go whatever Redis says. */
+static void press(struct sched *s, struct mono now)
+{
+    if (s->stop_stage == 0 && sched_is_due(s->stop_at, now)) {
+        kill_all(s, false);
+        s->stop_at = mono_add_ms(now, STOP_KILL_MS);
+        s->stop_stage = 1;
+    } else if (s->stop_stage == 1 && sched_is_due(s->stop_at, now)) {
+        kill_all(s, true);
+        s->stop_at = mono_add_ms(now, STOP_CONFIRM_MS);
+        s->stop_stage = 2;
+    }
+}
+
+static void be_gone(struct sched *s)
+{
+    if (s->held.n > 0)
+        log_warn(
+            "event=unconfirmed jobs=%zu reason=\"Redis did not answer: they will be run again\"",
+            s->held.n);
+    /* A late answer must not bring us back. */
+    sched_no_calls_out(s);
+    s->state = GONE;
+    s->ops->arm(s->ctx, MONO_NEVER);
+    s->ops->gone(s->ctx);
+}
+
+void sched_on_left(struct sched *s, struct mono now)
+{
+    (void)now;
+    if (s->state == LEAVING)
+        be_gone(s);
+}
+
+static bool try_to_leave(struct sched *s, struct mono now)
+{
+    if (!s->stopping ||
+        (s->held.running > 0 && !(s->stop_stage == 2 && sched_is_due(s->stop_at, now))))
+        return false;
+    if (s->stop_stage < 2) { /* nothing runs: only Redis is waited for */
+        s->stop_at = mono_add_ms(now, STOP_CONFIRM_MS);
+        s->stop_stage = 2;
+    }
+    if (s->state == READY && s->held.n == 0 && !s->step_out) {
+        sched_no_calls_out(s);
+        s->state = LEAVING;
+        (void)s->ops->leave(s->ctx, s->epoch);
+    }
+    /* Without a link there is nobody to tell; our jobs, if any, are reaped. */
+    if ((s->held.n == 0 && s->state == OFFLINE) || sched_is_due(s->stop_at, now)) {
+        be_gone(s);
+        return true;
+    }
+    return false;
+}
+
+/* ---- whatever is to do now, and the timer for what is to do later */
+
+static void send_tidy(struct sched *s, struct mono now)
+{
+    if (s->state != READY || s->tidy_out || !sched_is_due(s->tidy_at, now))
+        return;
+    s->tidy_at = mono_add_ms(now, SCHED_TIDY_MS);
+    s->tidy_out = s->ops->tidy(s->ctx, s->epoch) == 0;
+}
+
+void sched_on_tidied(struct sched *s, struct mono now)
+{
+    s->tidy_out = false;
+    sched_go_on(s, now);
+}
+
+static void arm(struct sched *s, struct mono now)
+{
+    struct mono at = s->stopping ? s->stop_at : MONO_NEVER;
+
+    if (s->state == WAITING)
+        at = mono_min(at, s->retry_at);
+    if (s->state == READY) {
+        if (!s->beat_out)
+            at = mono_min(at, s->beat_at);
+        if (!s->tidy_out)
+            at = mono_min(at, s->tidy_at);
+        if (!s->step_out) {
+            at = mono_min(at, s->sweep_at);
+            if (sched_free_places(s, now) > 0)
+                at = mono_min(at, queues_next(s->queues));
+            else if (s->host_at.us != INT64_MAX && mono_before(now, s->host_at))
+                at = mono_min(at, s->host_at);
+        }
+    }
+    s->ops->arm(s->ctx, at);
+}
+
+void sched_go_on(struct sched *s, struct mono now)
+{
+    if (s->state == GONE)
+        return;
+    if (s->stopping)
+        press(s, now);
+    if (try_to_leave(s, now))
+        return;
+    if (s->state == WAITING && sched_is_due(s->retry_at, now))
+        sched_enter(s, now);
+    if (s->state == READY)
+        sched_plan_step(s, now);
+    if (s->state == READY && !s->beat_out && sched_is_due(s->beat_at, now))
+        sched_send_beat(s, now);
+    sched_send_reap(s);
+    send_tidy(s, now);
+    arm(s, now);
+}
+
+void sched_on_timer(struct sched *s, struct mono now)
+{
+    sched_go_on(s, now);
+}
+
+void sched_status(const struct sched *s, struct sched_status *ret)
+{
+    *ret = (struct sched_status){.running = s->held.running,
+                                 .unsent = s->held.n - s->held.running,
+                                 .is_ready = s->state == READY,
+                                 .is_quiet = s->quiet || s->quiet_told,
+                                 .is_stopping = s->stopping,
+                                 .epoch = s->epoch};
+}

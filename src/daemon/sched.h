@@ -1,0 +1,119 @@
+/*
+ * The scheduler: one worker's side of the protocol, as a state machine. Events and the time go in,
+ * effects come out through a table of operations; it touches no clock, no Redis and no process, so
+ * that tests drive it with virtual ones.
+ *
+ * Life: OFFLINE --link up--> REGISTERING (first time) or BEATING -> RECONCILING --> READY; any
+ * trouble leads back over BEATING, since the first call after trouble is a beat. LEAVING and GONE
+ * follow a stop. In READY one step at a time is under way; results and claims travel in it
+ * together.
+ *
+ * Every operation that asks the store something returns 0 when the question was sent; the answer
+ * comes as exactly one of: the sched_on_* event for it, sched_on_fault, or sched_link_down. When it
+ * returns -1 nothing was sent: the scheduler backs off and tries again. Answers come in the order
+ * of the questions.
+ */
+#ifndef LATER_DAEMON_SCHED_H
+#define LATER_DAEMON_SCHED_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "daemon/held.h"
+#include "daemon/queues.h"
+#include "redis/fault.h"
+#include "store/store.h"
+
+#define SCHED_BEAT_MS 5000
+#define SCHED_SWEEP_MS 1000
+#define SCHED_TIDY_MS 10000
+#define SCHED_STEP_JOBS 128 /* results a step carries, and claims it may return */
+/* A suspect that has waited so long makes this worker run dry, for so long, and again after this.
+ */
+#define SCHED_SOLO_WAIT_MS 10000
+#define SCHED_SOLO_DRY_MS 30000
+#define SCHED_SOLO_EVERY_MS 300000
+
+struct sched;
+
+/* Effects. ctx is the first argument of all. */
+struct sched_ops {
+    int (*reg)(void *ctx, const struct store_register *req);
+    int (*beat)(void *ctx, int64_t epoch, const char *queues);
+    int (*reconcile)(void *ctx, int64_t epoch, int64_t link, const struct store_held *held,
+                     size_t nheld);
+    int (*step)(void *ctx, const struct store_step *step);
+    int (*fetch)(void *ctx, const char *id); /* payload of a big job */
+    int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
+    int (*tidy)(void *ctx, int64_t epoch);
+    int (*leave)(void *ctx, int64_t epoch);
+    /* Make the link anew. sched_link_down follows before it returns. */
+    void (*relink)(void *ctx, enum fault fault, const char *text);
+
+    /* May this job start? If not, its verdict. Called once per claim, before start. */
+    bool (*admit)(void *ctx, const struct job *job, struct verdict *refusal);
+    /* Run it; its end is told by sched_job_ended, never from inside. There is a place for it, and
+     * no other run of the same job is in the pool. */
+    void (*start)(void *ctx, struct held *held);
+    /* End it: TERM and KILL after the grace, or KILL at once. */
+    void (*kill)(void *ctx, const struct held *held, bool at_once);
+    /* Does this process live, as far as this host can tell for certain? */
+    bool (*is_gone)(void *ctx, const struct store_peer *peer);
+
+    /* One timer for everything: sched_on_timer at this instant. */
+    void (*arm)(void *ctx, struct mono at);
+    void (*registered)(void *ctx, int64_t epoch);
+    void (*gone)(void *ctx); /* stopped, everything confirmed or given up */
+    uint32_t (*random)(void *ctx);
+};
+
+struct sched_conf {
+    unsigned places; /* concurrency */
+    int64_t stop_timeout_ms;
+};
+
+struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *ops, void *ctx);
+void sched_free(struct sched *s);
+
+/* Settings that may change while it runs. */
+void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec *specs, size_t n);
+void sched_set_stop_timeout(struct sched *s, int64_t ms);
+struct queues *sched_queues(struct sched *s);
+
+/* Events. */
+void sched_link_up(struct sched *s, struct mono now);
+void sched_link_down(struct sched *s, struct mono now);
+void sched_on_timer(struct sched *s, struct mono now);
+/* "queue", "!cancel", "!beat"; anything else is ignored. What comes while a call is under way makes
+ * another of its kind. */
+void sched_on_wake(struct sched *s, struct mono now, const char *text);
+void sched_on_subscribed(struct sched *s, struct mono now);
+void sched_on_registered(struct sched *s, struct mono now, const struct store_register_reply *r);
+void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_reply *r);
+void sched_on_reconciled(struct sched *s, struct mono now, const struct store_reconcile_reply *r);
+void sched_on_step(struct sched *s, struct mono now, const struct store_step_reply *r);
+void sched_on_fetched(struct sched *s, struct mono now, const char *id, const char *payload,
+                      size_t n);
+void sched_on_reaped(struct sched *s, struct mono now, enum store_reap status, int64_t moved);
+void sched_on_tidied(struct sched *s, struct mono now);
+void sched_on_left(struct sched *s, struct mono now);
+/* A call was answered by an error; nothing of it was done. */
+void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const char *text);
+void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
+                     const char *tail, size_t tail_len);
+void sched_job_progress(struct sched *s, const char *id, const char *text);
+
+/* Stop in order; a second time: do not wait for running jobs. */
+void sched_stop(struct sched *s, struct mono now);
+/* Claim no more, stay. */
+void sched_quiet(struct sched *s, struct mono now);
+
+/* For the status line and the log. */
+struct sched_status {
+    size_t running, unsent;
+    bool is_ready, is_quiet, is_stopping;
+    int64_t epoch;
+};
+void sched_status(const struct sched *s, struct sched_status *ret);
+
+#endif

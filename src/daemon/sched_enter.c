@@ -1,0 +1,431 @@
+/*
+ * Getting in and staying in: registration, beats, reconciling, the others' silence, and what
+ * happens when a call fails or the link does.
+ */
+#include "daemon/sched_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define RETRY_FIRST_MS 100 /* after an error reply; doubles up to */
+
+/* ---- trouble */
+
+/* Answers to what is under way do not count any more. */
+void sched_no_calls_out(struct sched *s)
+{
+    s->step_out = s->beat_out = s->reap_out = s->tidy_out = s->beat_wanted = false;
+    s->names_changed = s->names_changed || s->names_out;
+    s->names_out = false;
+    held_unsend(&s->held);
+}
+
+/* Whoever was silent may have been cut off like us. */
+static void suspect_nobody(struct sched *s)
+{
+    size_t kept = 0;
+
+    watch_reset(s->watch);
+    for (size_t i = 0; i < s->nreaps; i++) {
+        if (s->reaps[i].is_certain)
+            s->reaps[kept++] = s->reaps[i];
+    }
+    s->nreaps = kept;
+}
+
+/* A payload that was on its way may not come; the reconcile gives the job back. */
+static void drop_fetching(struct sched *s)
+{
+    struct held *next;
+
+    for (struct held *h = s->held.first; h != NULL; h = next) {
+        next = h->next;
+        if (h->state == HELD_FETCHING)
+            sched_forget(s, h);
+    }
+}
+
+/* An error reply: everything else under way is still answered, but nothing counts until a beat. */
+static void back_off(struct sched *s, struct mono now)
+{
+    s->retry_ms = s->retry_ms == 0 ? RETRY_FIRST_MS : s->retry_ms * 2;
+    if (s->retry_ms > RETRY_MAX_MS)
+        s->retry_ms = RETRY_MAX_MS;
+    s->retry_at = mono_add_ms(now, s->retry_ms);
+    s->state = WAITING;
+    sched_no_calls_out(s);
+    drop_fetching(s);
+}
+
+/* The link takes no questions: as bad as an error reply. */
+void sched_not_sent(struct sched *s, struct mono now)
+{
+    suspect_nobody(s);
+    back_off(s, now);
+}
+
+/* Nothing that this worker runs is its own any more. */
+static void drop_all(struct sched *s)
+{
+    struct held *next;
+
+    for (struct held *h = s->held.first; h != NULL; h = next) {
+        next = h->next;
+        if (h->state == HELD_RUNNING) {
+            sched_kill_lost(s, h);
+            continue;
+        }
+        if (h->state != HELD_FETCHING)
+            log_warn("event=late-result-dropped job=%s queue=%s start=%lld reason=\"this worker "
+                     "was given up\"",
+                     h->job.id, h->job.queue, (long long)h->job.start);
+        sched_forget(s, h);
+    }
+}
+
+/* ---- entering */
+
+/* With an epoch of our own still set, what runs here is to be adopted by the next one. */
+static void send_register(struct sched *s, struct mono now)
+{
+    CLEANUP_FREE struct store_held *held = NULL;
+    struct store_register req = {s->seen, ++s->seq, s->epoch, NULL, 0};
+
+    if (s->epoch != 0) {
+        req.nheld = held_names(&s->held, &held);
+        req.held = held;
+    }
+    s->state = REGISTERING;
+    s->names_changed = false;
+    s->names_out = true;
+    if (s->ops->reg(s->ctx, &req) < 0)
+        sched_not_sent(s, now);
+}
+
+void sched_send_beat(struct sched *s, struct mono now)
+{
+    CLEANUP_BUF struct buf names = BUF_INIT;
+
+    if (s->names_changed)
+        queues_names(s->queues, &names);
+    if (s->ops->beat(s->ctx, s->epoch, s->names_changed ? buf_str(&names) : NULL) < 0) {
+        sched_not_sent(s, now);
+        return;
+    }
+    s->beat_out = true;
+    s->names_out = s->names_changed;
+    s->names_changed = false;
+    s->beat_counts = !s->step_out;
+}
+
+static void send_reconcile(struct sched *s, struct mono now)
+{
+    CLEANUP_FREE struct store_held *held = NULL;
+    size_t n = held_names(&s->held, &held);
+
+    s->state = RECONCILING;
+    if (s->ops->reconcile(s->ctx, s->epoch, s->link, held, n) < 0)
+        sched_not_sent(s, now);
+}
+
+static void become_ready(struct sched *s, struct mono now)
+{
+    s->state = READY;
+    s->beat_at = mono_add_ms(now, SCHED_BEAT_MS);
+    s->sweep_at = now;
+    if (s->tidy_at.us == INT64_MAX || sched_is_due(s->tidy_at, now))
+        s->tidy_at = mono_add_ms(now, 1000 + s->ops->random(s->ctx) % 1000);
+    queues_wake_all(s->queues);
+}
+
+/* The first call on a fresh link, or after an error. */
+void sched_enter(struct sched *s, struct mono now)
+{
+    if (s->epoch == 0) {
+        send_register(s, now);
+    } else {
+        s->state = BEATING;
+        sched_send_beat(s, now);
+    }
+}
+
+void sched_link_up(struct sched *s, struct mono now)
+{
+    if (s->state == GONE)
+        return;
+    sched_no_calls_out(s);
+    sched_enter(s, now);
+    sched_go_on(s, now);
+}
+
+void sched_link_down(struct sched *s, struct mono now)
+{
+    if (s->state == GONE)
+        return;
+    sched_no_calls_out(s);
+    suspect_nobody(s);
+    drop_fetching(s);
+    s->retry_ms = 0; /* the link backs off by itself */
+    s->state = OFFLINE;
+    sched_go_on(s, now);
+}
+
+static void on_dead(struct sched *s, struct mono now)
+{
+    log_warn("event=given-up epoch=%lld running=%zu reason=\"others took this worker for dead: "
+             "its jobs are theirs now\"",
+             (long long)s->epoch, s->held.running);
+    sched_no_calls_out(s);
+    suspect_nobody(s);
+    drop_all(s);
+    s->epoch = 0;
+    send_register(s, now);
+}
+
+static void on_unknown(struct sched *s, struct mono now)
+{
+    log_warn("event=forgotten epoch=%lld running=%zu reason=\"Redis does not know this worker (any "
+             "more): registering anew\"",
+             (long long)s->epoch, s->held.running);
+    sched_no_calls_out(s);
+    suspect_nobody(s);
+    drop_fetching(s);
+    send_register(s, now);
+}
+
+/* True when status was not OK, and the way back is entered. */
+bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status)
+{
+    switch (status) {
+    case STORE_OK:
+        return false;
+    case STORE_DEAD:
+        on_dead(s, now);
+        break;
+    case STORE_UNKNOWN:
+        on_unknown(s, now);
+        break;
+    case STORE_LINK: /* a delayed reconcile of ours came first: ask for the number again */
+        sched_no_calls_out(s);
+        s->state = BEATING;
+        sched_send_beat(s, now);
+        break;
+    }
+    sched_go_on(s, now);
+    return true;
+}
+
+/* ---- reaping others */
+
+static void add_reap(struct sched *s, int64_t epoch, const char *counter, bool is_certain)
+{
+    for (size_t i = 0; i < s->nreaps; i++) {
+        if (s->reaps[i].epoch == epoch)
+            return;
+    }
+    if (s->nreaps == REAPS_MAX)
+        return;
+    s->reaps[s->nreaps].epoch = epoch;
+    s->reaps[s->nreaps].is_certain = is_certain;
+    (void)snprintf(s->reaps[s->nreaps].counter, sizeof(s->reaps[0].counter), "%s", counter);
+    s->nreaps++;
+}
+
+static void want_reap(void *arg, int64_t epoch, const char *counter)
+{
+    add_reap(arg, epoch, counter, false);
+}
+
+static void drop_reap(struct sched *s)
+{
+    s->nreaps--;
+    memmove(&s->reaps[0], &s->reaps[1], s->nreaps * sizeof(s->reaps[0]));
+}
+
+void sched_send_reap(struct sched *s)
+{
+    if (s->state == READY && !s->reap_out && s->nreaps > 0 &&
+        s->ops->reap(s->ctx, s->epoch, s->reaps[0].epoch, s->reaps[0].counter) == 0)
+        s->reap_out = true;
+}
+
+void sched_on_reaped(struct sched *s, struct mono now, enum store_reap status, int64_t moved)
+{
+    if (!s->reap_out)
+        return;
+    s->reap_out = false;
+    if (moved > 0 || status == STORE_REAP_CLEAR)
+        log_notice("event=reaped epoch=%lld jobs=%lld%s", (long long)s->reaps[0].epoch,
+                   (long long)moved, status == STORE_REAP_MORE ? " more=1" : "");
+    /* The mark stays until the last batch: from the second call on the counter reads dead. */
+    if (status == STORE_REAP_MORE && moved > 0) {
+        if (strcmp(s->reaps[0].counter, "?") != 0)
+            (void)snprintf(s->reaps[0].counter, sizeof(s->reaps[0].counter), "dead");
+    } else {
+        drop_reap(s);
+    }
+    sched_go_on(s, now);
+}
+
+/* ---- answers */
+
+/* The answers are in the order of held_names. */
+static void take_adoptions(struct sched *s, const struct store_register_reply *r)
+{
+    struct held *next;
+    size_t i = 0;
+
+    for (struct held *h = s->held.first; h != NULL; h = next) {
+        enum store_adopt how;
+
+        next = h->next;
+        if (!held_is_named(h))
+            continue;
+        how = r->adopted[i++];
+        if (how == STORE_GONE && r->rewound)
+            h->is_forgotten = true;
+        if (how == STORE_ADOPTED || h->is_forgotten)
+            continue;
+        log_warn("event=not-adopted job=%s queue=%s start=%lld reason=\"%s\"", h->job.id,
+                 h->job.queue, (long long)h->job.start,
+                 how == STORE_GONE ? "it has ended elsewhere" : "it was started elsewhere");
+        if (h->state == HELD_RUNNING)
+            sched_kill_lost(s, h);
+        else
+            sched_forget(s, h);
+    }
+}
+
+void sched_on_registered(struct sched *s, struct mono now, const struct store_register_reply *r)
+{
+    if (s->state != REGISTERING)
+        return;
+    if (s->epoch != 0)
+        take_adoptions(s, r);
+    s->epoch = r->epoch;
+    s->link = r->link;
+    s->names_out = false;
+    sched_saw(s, r->epoch);
+    for (size_t k = 0; k < r->npeers; k++) {
+        sched_saw(s, r->peers[k].epoch);
+        if (s->ops->is_gone(s->ctx, &r->peers[k]))
+            add_reap(s, r->peers[k].epoch, r->peers[k].counter, true);
+    }
+    /* The first look at the others: silence counts from here, not from our first beat. */
+    watch_beat(s->watch, now, r->peers, r->npeers, want_reap, s);
+    s->ops->registered(s->ctx, s->epoch);
+    log_notice("event=registered epoch=%lld link=%lld%s", (long long)s->epoch, (long long)s->link,
+               r->rewound ? " rewound=1" : "");
+    become_ready(s, now);
+    sched_go_on(s, now);
+}
+
+/* Jobs that Redis should count as ours. */
+static int64_t count_named(const struct sched *s)
+{
+    int64_t n = 0;
+
+    for (const struct held *h = s->held.first; h != NULL; h = h->next)
+        n += held_is_named(h);
+    return n;
+}
+
+static void take_quiet(struct sched *s, const struct store_beat_reply *r)
+{
+    if (s->quiet_told != r->quiet)
+        log_notice("event=%s by=remote", r->quiet ? "quiet" : "awake");
+    if (s->quiet_told && !r->quiet)
+        queues_wake_all(s->queues);
+    s->quiet_told = r->quiet;
+}
+
+void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_reply *r)
+{
+    int64_t mine;
+
+    if (!s->beat_out)
+        return;
+    s->beat_out = s->names_out = false;
+    if (sched_is_not_ok(s, now, r->status))
+        return;
+    s->beat_at = s->beat_wanted ? now : mono_add_ms(now, SCHED_BEAT_MS);
+    s->beat_wanted = false;
+    s->link = r->link;
+    take_quiet(s, r);
+    for (size_t i = 0; i < r->npeers; i++)
+        sched_saw(s, r->peers[i].epoch);
+    watch_beat(s->watch, now, r->peers, r->npeers, want_reap, s);
+    if (s->state == BEATING) {
+        send_reconcile(s, now);
+    } else if (s->state == READY && s->beat_counts && !s->step_out &&
+               (mine = count_named(s)) != r->held) {
+        log_warn("event=count-differs here=%lld redis=%lld", (long long)mine, (long long)r->held);
+        send_reconcile(s, now);
+    }
+    sched_go_on(s, now);
+}
+
+void sched_lose(struct sched *s, const char *id)
+{
+    struct held *h = held_find(&s->held, id);
+
+    if (h == NULL)
+        return;
+    /* With its result under way when the link broke, it was most likely applied: nothing is wrong.
+     */
+    if (h->state == HELD_ENDED || h->state == HELD_SENT)
+        log_notice("event=settled job=%s queue=%s start=%lld reason=\"its result was taken, or "
+                   "came too late\"",
+                   h->job.id, h->job.queue, (long long)h->job.start);
+    else
+        log_warn("event=lost job=%s queue=%s start=%lld reason=\"this worker does not hold it any "
+                 "more\"",
+                 h->job.id, h->job.queue, (long long)h->job.start);
+    if (h->state == HELD_RUNNING)
+        sched_kill_lost(s, h);
+    else
+        sched_forget(s, h);
+}
+
+void sched_on_reconciled(struct sched *s, struct mono now, const struct store_reconcile_reply *r)
+{
+    if (s->state != RECONCILING)
+        return;
+    if (sched_is_not_ok(s, now, r->status))
+        return;
+    s->link = r->link;
+    for (size_t i = 0; i < r->nlost; i++)
+        sched_lose(s, r->lost[i]);
+    if (r->released > 0 || r->nlost > 0)
+        log_notice("event=reconciled released=%lld lost=%zu", (long long)r->released, r->nlost);
+    become_ready(s, now);
+    sched_go_on(s, now);
+}
+
+void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const char *text)
+{
+    if (s->state == GONE)
+        return;
+    if (fault == FAULT_MOVED || fault == FAULT_LIBRARY || fault == FAULT_DENIED) {
+        s->ops->relink(s->ctx, fault, text);
+        return;
+    }
+    if (s->state == LEAVING) {
+        sched_on_left(s, now);
+        return;
+    }
+    if (s->state == WAITING || s->state == OFFLINE)
+        return;
+    /* Asked again it would be refused again; if it is still needed, the next beats say so. */
+    if (s->reap_out)
+        drop_reap(s);
+    /* A refusal of one call, other than a beat, tells nothing about the others' beats. */
+    if ((fault != FAULT_TYPE && fault != FAULT_CALL) || s->beat_out)
+        suspect_nobody(s);
+    back_off(s, now);
+    sched_go_on(s, now);
+}

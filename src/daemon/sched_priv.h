@@ -1,0 +1,112 @@
+/*
+ * What the three files of the scheduler share; for nobody else. Each field of struct sched is
+ * written by the file that is named beside it (all may read all).
+ */
+#ifndef LATER_DAEMON_SCHED_PRIV_H
+#define LATER_DAEMON_SCHED_PRIV_H
+
+#include "daemon/sched.h"
+#include "daemon/watch.h"
+
+#define REAPS_MAX 64
+#define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
+#define ROOMS_MAX 512     /* queues named in one step */
+
+enum state {
+    OFFLINE, /* no link */
+    WAITING, /* a call was refused: beat again at retry_at */
+    REGISTERING,
+    BEATING, /* the beat after trouble */
+    RECONCILING,
+    READY,
+    LEAVING,
+    GONE,
+};
+
+struct reap {
+    int64_t epoch;
+    char counter[24];
+    bool is_certain; /* the host says that it is gone, not its silence */
+};
+
+struct sched {
+    struct sched_conf conf;
+    const struct sched_ops *ops;
+    void *ctx;
+    enum state state;
+    struct held_list held;
+    struct queues *queues;
+    struct watch *watch;
+
+    int64_t epoch; /* 0: not registered */
+    int64_t link;
+    int64_t seen; /* highest clock number */
+    int64_t seq;
+
+    struct store_room rooms[ROOMS_MAX]; /* named in the step under way */
+    char room_names[ROOMS_MAX][JOB_QUEUE_MAX + 1];
+    size_t nrooms;
+    char sent[SCHED_STEP_JOBS][JOB_ID_LEN + 1]; /* results in the step under way, "" for progress */
+    size_t nsent;
+    bool step_out, beat_out, reap_out, tidy_out;
+    bool beat_wanted; /* one more when the one under way is answered */
+    bool beat_counts; /* no step was out while the beat was: its count of held jobs is exact */
+    bool step_wanted; /* a wake came while a step was out, or cancels are to be fetched */
+    size_t sweep_cursor;
+    bool sweeping;   /* a sweep has chunks left */
+    bool sweep_ends; /* the step under way carries its last chunk */
+    struct mono beat_at, sweep_at, tidy_at, retry_at, host_at, stop_at, solo_since;
+    int64_t retry_ms, host_ms;
+    bool quiet, quiet_told, stopping;
+    int stop_stage; /* 0: running jobs may finish, 1: TERM was sent, 2: KILL was */
+    bool solo_due;
+    bool solo_seen;                /* in the sweep under way */
+    bool names_changed, names_out; /* Redis is to be told; is being told */
+    struct reap reaps[REAPS_MAX];
+    size_t nreaps;
+};
+
+static inline bool sched_is_due(struct mono at, struct mono now)
+{
+    return !mono_before(now, at);
+}
+
+static inline void sched_saw(struct sched *s, int64_t number)
+{
+    /* A corrupt one must not stop the clock: it counts in doubles. */
+    if (number > s->seen && number < (INT64_C(1) << 53))
+        s->seen = number;
+}
+
+/* ---- sched.c */
+
+/* After every event: do what is to do now, arm the timer for the rest. */
+void sched_go_on(struct sched *s, struct mono now);
+/* Places for claims; 0 while there is any reason not to claim. */
+unsigned sched_free_places(const struct sched *s, struct mono now);
+
+/* ---- sched_enter.c */
+
+/* Answers to what is under way do not count any more. */
+void sched_no_calls_out(struct sched *s);
+/* The link took no question: as bad as an error reply. */
+void sched_not_sent(struct sched *s, struct mono now);
+/* The first call on a fresh link, or after an error. */
+void sched_enter(struct sched *s, struct mono now);
+void sched_send_beat(struct sched *s, struct mono now);
+void sched_send_reap(struct sched *s);
+/* True when status was not OK; the way back is entered then. */
+bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status);
+/* Redis says that this job is not (any more) ours with the start that we know. */
+void sched_lose(struct sched *s, const char *id);
+
+/* ---- sched_step.c */
+
+/* Send a step if there is something to say or to ask. */
+void sched_plan_step(struct sched *s, struct mono now);
+/* Let go of a job without a verdict: it is not ours any more, or its end is confirmed. */
+void sched_forget(struct sched *s, struct held *h);
+/* Kill a job that is not ours; its process ends in its own time, whatever it reports. */
+void sched_kill_lost(struct sched *s, struct held *h);
+
+#endif

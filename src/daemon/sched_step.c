@@ -1,0 +1,338 @@
+/*
+ * Steps, and the jobs they bring and take: claims, payloads, starts, ends, cancels.
+ */
+#include "daemon/sched_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define HOST_FIRST_MS 100 /* after a host fault; doubles up to */
+#define HOST_MAX_MS 10000
+#define NOTHING_MS 10        /* a due queue that gave no job is asked again after this */
+#define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for so long */
+#define DUE_LATEST_MS INT64_C(100000000000000) /* see L.LATEST */
+
+/* ---- the end of what is held */
+
+/* With its verdict known. */
+static void end_with(struct sched *s, struct held *h, const struct verdict *v)
+{
+    queues_ended(s->queues, h->job.queue);
+    held_end(&s->held, h, v, "", 0);
+}
+
+static void release(struct sched *s, struct held *h, int64_t delay_ms, const char *why)
+{
+    struct verdict back = {.verb = STORE_RELEASE, .amount = delay_ms};
+
+    (void)snprintf(back.text, sizeof(back.text), "not started: %s", why);
+    end_with(s, h, &back);
+}
+
+/* Without one: it is not ours any more, or never will be run. */
+void sched_forget(struct sched *s, struct held *h)
+{
+    if (h->state == HELD_FETCHING || h->state == HELD_RUNNING || h->is_refused)
+        queues_ended(s->queues, h->job.queue);
+    held_remove(&s->held, h);
+}
+
+/* Its process ends in its own time, whatever it reports. */
+void sched_kill_lost(struct sched *s, struct held *h)
+{
+    h->is_lost = h->is_killed = true;
+    s->ops->kill(s->ctx, h, true);
+}
+
+/* ---- jobs */
+
+static void start(struct sched *s, struct held *h)
+{
+    struct verdict refusal;
+
+    if (s->stopping) {
+        release(s, h, 0, "the worker stops");
+        return;
+    }
+    if (!s->ops->admit(s->ctx, &h->job, &refusal)) {
+        end_with(s, h, &refusal);
+        return;
+    }
+    h->state = HELD_RUNNING;
+    s->ops->start(s->ctx, h);
+}
+
+static void place_claim(struct sched *s, struct mono now, struct held *h)
+{
+    const struct held *other = NULL;
+
+    for (const struct held *o = s->held.first; o != NULL; o = o->next) {
+        if (o != h && o->is_lost && strcmp(o->job.id, h->job.id) == 0)
+            other = o;
+    }
+    if (other != NULL) {
+        release(s, h, STILL_ENDING_MS, "its former run still ends here");
+    } else if (s->held.running > s->conf.places) {
+        release(s, h, 0, "there is no place for it");
+    } else if (h->job.is_big && !s->stopping) {
+        h->state = HELD_FETCHING;
+        if (s->ops->fetch(s->ctx, h->job.id) < 0)
+            sched_not_sent(s, now);
+    } else {
+        start(s, h);
+    }
+}
+
+static void take_claim(struct sched *s, struct mono now, const struct store_claim *c,
+                       int64_t now_us)
+{
+    struct err err = ERR_INIT;
+    struct job job = {.start = c->start,
+                      .attempt = c->attempt,
+                      .crashes = c->crashes,
+                      .fence = c->fence,
+                      .due = c->due};
+    struct held *h;
+
+    (void)snprintf(job.id, sizeof(job.id), "%s", c->id);
+    if (job.due.ms < 0 || job.due.ms > DUE_LATEST_MS)
+        job.due.ms = now_us / 1000;
+    /* Redis gave out a later start: what we have of an earlier one is history. */
+    sched_lose(s, job.id);
+    if (job_parse(&job, c->record, c->record_len, &err) < 0) {
+        struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
+
+        (void)snprintf(job.queue, sizeof(job.queue), "%s", c->queue);
+        (void)snprintf(v.text, sizeof(v.text), "%s", err.text);
+        h = held_add(&s->held, &job);
+        held_end(&s->held, h, &v, "", 0);
+        return;
+    }
+    h = held_add(&s->held, &job);
+    h->claimed_at = now;
+    h->late_us = now_us - job.due.ms * 1000;
+    h->is_solo = c->crashes >= 2;
+    queues_claimed(s->queues, h->job.queue);
+    sched_saw(s, c->fence);
+    place_claim(s, now, h);
+}
+
+void sched_on_fetched(struct sched *s, struct mono now, const char *id, const char *payload,
+                      size_t n)
+{
+    struct held *h = held_find(&s->held, id);
+
+    if (h == NULL || h->state != HELD_FETCHING)
+        return;
+    if (payload == NULL) {
+        struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
+
+        (void)snprintf(v.text, sizeof(v.text), "its payload is missing (the key big:%s)", id);
+        end_with(s, h, &v);
+    } else {
+        h->job.payload = mem_dup(payload, n);
+        h->job.payload_len = n;
+        start(s, h);
+    }
+    s->retry_ms = 0;
+    sched_go_on(s, now);
+}
+
+/* Many jobs meet one shortage: it counts once until the wait is over, and so does its end. */
+static void take_host(struct sched *s, struct mono now, bool is_fault)
+{
+    if (s->host_at.us != INT64_MAX && mono_before(now, s->host_at))
+        return;
+    if (!is_fault) {
+        s->host_ms = 0;
+        s->host_at = MONO_NEVER;
+        return;
+    }
+    s->host_ms = s->host_ms == 0 ? HOST_FIRST_MS : s->host_ms * 2;
+    if (s->host_ms > HOST_MAX_MS)
+        s->host_ms = HOST_MAX_MS;
+    s->host_at = mono_add_ms(now, s->host_ms);
+}
+
+void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
+                     const char *tail, size_t tail_len)
+{
+    struct held *h = held_in_pool(&s->held, id);
+
+    if (h == NULL)
+        return;
+    take_host(s, now, v->is_host_fault);
+    if (h->is_lost) {
+        log_warn(
+            "event=late-result-dropped job=%s queue=%s start=%lld reason=\"not held any more\"",
+            h->job.id, h->job.queue, (long long)h->job.start);
+        sched_forget(s, h);
+    } else {
+        queues_ended(s->queues, h->job.queue);
+        held_end(&s->held, h, v, tail, tail_len);
+    }
+    if (s->solo_due && s->held.running == 0)
+        s->sweep_at = now;
+    sched_go_on(s, now);
+}
+
+void sched_job_progress(struct sched *s, const char *id, const char *text)
+{
+    struct held *h = held_find(&s->held, id);
+
+    if (h == NULL || h->state != HELD_RUNNING)
+        return;
+    /* It travels with the next step; the sweep makes one at least every second. */
+    (void)snprintf(h->progress, sizeof(h->progress), "%s", text);
+    h->has_progress = true;
+}
+
+/* ---- the step */
+
+static void send_step(struct sched *s, struct mono now, unsigned places, bool sweep)
+{
+    struct store_result results[SCHED_STEP_JOBS];
+    struct store_step step = {.epoch = s->epoch, .link = s->link};
+
+    step.max = places < SCHED_STEP_JOBS ? places : SCHED_STEP_JOBS;
+
+    step.nresults = held_collect(&s->held, now, results, SCHED_STEP_JOBS);
+    step.results = results;
+    s->nsent = step.nresults;
+    for (size_t i = 0; i < step.nresults; i++)
+        (void)snprintf(s->sent[i], sizeof(s->sent[i]), "%s",
+                       results[i].verb == STORE_PROGRESS ? "" : results[i].id);
+    s->nrooms = queues_plan(s->queues, now, step.max, sweep, &s->sweep_cursor, s->rooms, ROOMS_MAX);
+    /* The table may be set anew before the reply comes. */
+    for (size_t i = 0; i < s->nrooms; i++) {
+        (void)snprintf(s->room_names[i], sizeof(s->room_names[i]), "%s", s->rooms[i].queue);
+        s->rooms[i].queue = s->room_names[i];
+    }
+    step.rooms = s->rooms;
+    step.nrooms = s->nrooms;
+    step.held = (unsigned)s->held.running;
+    s->step_wanted = false;
+    s->sweeping = sweep && s->sweep_cursor > 0;
+    s->sweep_ends = sweep && !s->sweeping;
+    s->beat_counts = false;
+    s->step_out = true;
+    if (s->ops->step(s->ctx, &step) < 0)
+        sched_not_sent(s, now);
+}
+
+static void take_answers(struct sched *s, struct mono now, const struct store_step_reply *r)
+{
+    for (size_t i = 0; i < s->nsent; i++) {
+        struct held *h = s->sent[i][0] != '\0' ? held_find(&s->held, s->sent[i]) : NULL;
+
+        if (h == NULL || h->state != HELD_SENT)
+            continue;
+        if (r->answers[i] == STORE_FAILED) {
+            log_err("event=result-refused job=%s queue=%s reason=\"%s\"", h->job.id, h->job.queue,
+                    r->answer_texts[i]);
+            h->state = HELD_ENDED;
+            h->not_before = mono_add_ms(now, RETRY_MAX_MS);
+            /* Its queue must not pile up results that nobody takes. */
+            if (!h->is_refused)
+                queues_took(s->queues, h->job.queue);
+            h->is_refused = true;
+            continue;
+        }
+        if (r->answers[i] == STORE_SETTLED)
+            log_warn("event=late-result-refused job=%s queue=%s start=%lld reason=\"settled "
+                     "without it\"",
+                     h->job.id, h->job.queue, (long long)h->job.start);
+        sched_forget(s, h);
+    }
+}
+
+/* A step that names some queues says nothing about the suspects of the others: only a whole sweep
+ * can tell that there is none. */
+static void take_solo(struct sched *s, struct mono now, bool is_due)
+{
+    if (is_due) {
+        if (!s->solo_due)
+            s->solo_since = now;
+        s->solo_due = s->solo_seen = true;
+    }
+    if (!s->sweep_ends)
+        return;
+    if (!s->solo_seen) {
+        s->solo_due = false;
+        s->solo_since = MONO_NEVER;
+    }
+    s->solo_seen = false;
+}
+
+static void take_cancels(struct sched *s, const struct store_step_reply *r)
+{
+    for (size_t i = 0; i < r->ncancels; i++) {
+        struct held *h = held_find(&s->held, r->cancels[i]);
+
+        if (h == NULL || h->is_killed || h->state != HELD_RUNNING)
+            continue;
+        log_notice("event=cancel job=%s queue=%s", h->job.id, h->job.queue);
+        h->is_killed = true;
+        s->ops->kill(s->ctx, h, false);
+    }
+}
+
+/* A due queue that gave nothing (it only buried) is let alone for a moment. */
+static void take_heads(struct sched *s, struct mono now, const struct store_step_reply *r)
+{
+    queues_heads(s->queues, s->rooms, r->heads, s->nrooms, r->now_us, now);
+    for (size_t i = 0; r->nclaims == 0 && i < s->nrooms; i++) {
+        if (s->rooms[i].room > 0)
+            queues_defer(s->queues, s->rooms[i].queue, now, NOTHING_MS);
+    }
+}
+
+static bool is_fetching(const struct sched *s)
+{
+    for (const struct held *h = s->held.first; h != NULL; h = h->next) {
+        if (h->state == HELD_FETCHING)
+            return true;
+    }
+    return false;
+}
+
+void sched_on_step(struct sched *s, struct mono now, const struct store_step_reply *r)
+{
+    if (!s->step_out)
+        return;
+    s->step_out = false;
+    if (sched_is_not_ok(s, now, r->status))
+        return;
+    take_answers(s, now, r);
+    take_heads(s, now, r);
+    for (size_t i = 0; i < r->nerrors; i++) {
+        log_err("event=queue-broken queue=%s reason=\"%s\"", r->errors[2 * i],
+                r->errors[2 * i + 1]);
+        queues_failed(s->queues, r->errors[2 * i], now);
+    }
+    for (size_t i = 0; i < r->nclaims; i++)
+        take_claim(s, now, &r->claims[i], r->now_us);
+    take_cancels(s, r);
+    take_solo(s, now, r->solo_due);
+    if (!is_fetching(s))
+        s->retry_ms = 0;
+    sched_go_on(s, now);
+}
+
+void sched_plan_step(struct sched *s, struct mono now)
+{
+    unsigned places = sched_free_places(s, now);
+    bool claims = places > 0 && sched_is_due(queues_next(s->queues), now);
+    bool sweep = s->sweeping || sched_is_due(s->sweep_at, now);
+
+    if (s->step_out || !(held_has_results(&s->held, now) || claims || sweep || s->step_wanted))
+        return;
+    if (sweep && !s->sweeping)
+        s->sweep_at = mono_add_ms(now, SCHED_SWEEP_MS * 9 / 10 +
+                                           s->ops->random(s->ctx) % (SCHED_SWEEP_MS / 5));
+    send_step(s, now, places, sweep);
+}

@@ -1,0 +1,37 @@
+/*
+ * Who of the other workers has fallen silent. Pure.
+ *
+ * Silence is counted in our own accepted beats, not in seconds: five in a row, at least
+ * WATCH_GAP_MS apart, in which the other's counter stood still; any trouble of our own link starts
+ * the count anew. So neither a stepped clock nor an outage of Redis makes workers bury each other.
+ */
+#ifndef LATER_DAEMON_WATCH_H
+#define LATER_DAEMON_WATCH_H
+
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "store/store.h"
+
+#define WATCH_SILENT_BEATS 5
+#define WATCH_GAP_MS 4900
+#define WATCH_PEERS_MAX 1024
+
+struct watch;
+struct watch *watch_new(void);
+void watch_free(struct watch *w);
+
+/* Our link failed, or one of our calls did: whoever was silent may have been cut off like us. */
+void watch_reset(struct watch *w);
+
+typedef void watch_silent_f(void *arg, int64_t epoch, const char *counter);
+
+/*
+ * One accepted beat of our own told these peers. Calls silent for each that is to be reaped (again
+ * with every further beat, until it is gone from the list). A peer marked dead already is silent at
+ * once: anybody may go on with reaping it.
+ */
+void watch_beat(struct watch *w, struct mono now, const struct store_peer *peers, size_t n,
+                watch_silent_f *silent, void *arg);
+
+#endif

@@ -1,0 +1,152 @@
+/*
+ * A virtual world for the scheduler: a clock, a link, a store with jobs, and a pool whose jobs end
+ * when the test says so. Everything the scheduler asks is kept in `asked`, in order.
+ *
+ * A question is carried out latency/2 after it was asked and answered at latency, in order; a test
+ * may hold answers back, turn them into faults, or cut the link with the effect done or not.
+ * Generic assertions: one step at a time, never two runs of one job nor more runs than places, and
+ * no more than FAKE_OPS_PER_MS operations within one virtual millisecond.
+ */
+#ifndef LATER_TESTS_UNIT_FAKE_STORE_H
+#define LATER_TESTS_UNIT_FAKE_STORE_H
+
+#include "daemon/sched.h"
+
+#define FAKE_OPS_PER_MS 1000
+#define FAKE_JOBS 512
+#define FAKE_PEERS 4
+#define FAKE_BEGIN_MS INT64_C(1767225600000) /* the store's clock when the test begins */
+
+enum fake_kind { REG, BEAT, RECONCILE, STEP, FETCH, REAP, TIDY, LEAVE, KINDS };
+#define ALL_KINDS 0xffu
+
+struct fake_result {
+    char id[JOB_ID_LEN + 1];
+    int64_t start, amount;
+    enum store_verb verb;
+    char text[64];
+    enum store_answer answer;
+};
+
+struct fake_room {
+    char queue[JOB_QUEUE_MAX + 1];
+    unsigned room;
+    int64_t head;
+};
+
+struct fake_claim {
+    char id[JOB_ID_LEN + 1];
+    char queue[JOB_QUEUE_MAX + 1];
+    char record[96];
+    int64_t start, attempt, crashes, due_ms;
+};
+
+/* One question and its answer. */
+struct fake_call {
+    struct fake_call *next;
+    enum fake_kind kind;
+    int64_t at_us; /* when it was asked */
+    bool is_done, is_answered;
+    enum fault fault;
+
+    int64_t epoch, link, victim;
+    char text[256]; /* names of a beat, counter of a reap, id of a fetch */
+    bool has_text;
+    unsigned held, max;
+    struct fake_result *results; /* named jobs of a registration or reconcile too */
+    size_t nresults;
+    struct fake_room *rooms;
+    size_t nrooms;
+
+    enum store_status status;
+    int64_t now_us, released, moved, held_there;
+    bool is_there, quiet, solo_due;
+    enum store_reap reap;
+    struct fake_claim *claims;
+    size_t nclaims;
+    char (*ids)[JOB_ID_LEN + 1]; /* cancels, lost */
+    size_t nids;
+};
+
+enum fake_state { WAITS, HELD, DONE, DEAD };
+
+struct fake_job {
+    char id[JOB_ID_LEN + 1], queue[JOB_QUEUE_MAX + 1];
+    enum fake_state state;
+    int64_t due_ms, start, attempt, crashes, epoch;
+    bool is_big, is_cancelled, is_corrupt, no_payload;
+};
+
+struct fake_run {
+    char id[JOB_ID_LEN + 1];
+    int64_t start, ends_us; /* INT64_MAX: when the test says so */
+    unsigned terms, kills;
+};
+
+struct fake {
+    struct sched *s;
+    int64_t now_us;
+    struct mono armed;
+    unsigned places;
+
+    /* how the store behaves */
+    int64_t latency_us;
+    bool is_up, is_held_back, takes_nothing; /* link; answers; -1 to every question */
+    unsigned fault_kinds;                    /* these are answered by: */
+    enum fault fault;
+    bool fails_results; /* each result is answered FAILED */
+    bool solo_due, quiet, rewound;
+    enum store_reap reap;
+    int64_t reap_moved;
+    int64_t head; /* != 0: told for every queue */
+
+    int64_t worker, worker_link; /* 0: no worker */
+    bool is_marked_dead;
+    int64_t last_epoch;
+    struct store_peer peers[FAKE_PEERS];
+    size_t npeers;
+    int64_t gone_peer; /* is_gone says so of this epoch */
+    struct fake_job jobs[FAKE_JOBS];
+    size_t njobs;
+
+    /* the pool */
+    struct fake_run *runs;
+    size_t nruns;
+    int64_t run_ms;      /* how long a job runs; -1: until the test ends it */
+    bool dies_when_told; /* TERM ends a run at once; KILL always does after 5 ms */
+    bool refuses_start;
+    bool host_fault;
+
+    /* what was seen */
+    struct fake_call *asked, *last;
+    unsigned count[KINDS], relinks, starts, gone, registered;
+    unsigned ops;
+    int64_t ops_ms;
+};
+
+/* queues: "a b c", each with weight 1 and the limit of the places. */
+struct fake *fake_new(unsigned places, const char *queues);
+void fake_free(struct fake *f);
+void fake_queues(struct fake *f, const char *queues);
+
+struct mono fake_now(const struct fake *f);
+void fake_run(struct fake *f, int64_t ms); /* let the world turn */
+void fake_up(struct fake *f);
+/* The link breaks; what was asked and not answered is carried out before, or never is. */
+void fake_cut(struct fake *f, bool is_done);
+
+/* Job number n; due in_ms from now. */
+struct fake_job *fake_add(struct fake *f, unsigned n, const char *queue, int64_t in_ms);
+struct fake_job *fake_find(struct fake *f, const char *id);
+const struct fake_run *fake_running(const struct fake *f, const char *id);
+void fake_end(struct fake *f, const char *id, enum store_verb verb);
+/* Forget all data; with jobs or only the worker. */
+void fake_lose_data(struct fake *f, bool with_jobs);
+
+unsigned fake_calls(const struct fake *f); /* all questions so far */
+/* The newest question of this kind; NULL when none. */
+const struct fake_call *fake_last(const struct fake *f, enum fake_kind kind);
+/* Was this id in the results, claims … of it? */
+const struct fake_result *fake_result_in(const struct fake_call *c, const char *id);
+
+#endif

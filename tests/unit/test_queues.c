@@ -1,0 +1,358 @@
+/* Whose turn it is, how much room there is, and what is known of each queue's first job. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "daemon/queues.h"
+
+#define MAX 512
+#define NOW ((struct mono){INT64_C(3600000000)})
+#define NOW_US INT64_C(1767225600000000) /* by Redis */
+#define NOW_MS (NOW_US / 1000)
+
+static struct store_room rooms[MAX];
+
+static struct queues *make(const struct queue_spec *specs, size_t n)
+{
+    struct queues *qs = queues_new();
+
+    queues_set(qs, specs, n);
+    return qs;
+}
+
+static size_t plan(struct queues *qs, unsigned free)
+{
+    size_t cursor = 0;
+
+    return queues_plan(qs, NOW, free, false, &cursor, rooms, MAX);
+}
+
+static void tell(struct queues *qs, const char *name, int64_t head)
+{
+    struct store_room room = {name, 1, 0};
+
+    queues_heads(qs, &room, &head, 1, NOW_US, NOW);
+}
+
+static int64_t next_in_us(const struct queues *qs)
+{
+    struct mono next = queues_next(qs);
+
+    return next.us == INT64_MAX ? INT64_MAX : mono_until_us(NOW, next);
+}
+
+/* All queues are always due: after n claims each has had its share, within 1 % of all. */
+static void expect_shares(const unsigned *weights, size_t n, unsigned free)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    struct queue_spec specs[5];
+    uint64_t got[5] = {0}, claims = 0, sum = 0;
+    struct queues *qs;
+
+    for (size_t i = 0; i < n; i++) {
+        specs[i] = (struct queue_spec){names[i], 1000, weights[i], 1};
+        sum += weights[i];
+    }
+    qs = make(specs, n);
+    while (claims < 200000) {
+        size_t named = plan(qs, free);
+        unsigned total = 0;
+
+        for (size_t i = 0; i < named; i++) {
+            assert_true(rooms[i].room > 0);
+            total += rooms[i].room;
+            for (unsigned k = 0; k < rooms[i].room; k++) {
+                queues_claimed(qs, rooms[i].queue);
+                queues_ended(qs, rooms[i].queue);
+            }
+            got[rooms[i].queue[0] - 'a'] += rooms[i].room;
+        }
+        assert_int_equal(total, free);
+        claims += free;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double off = (double)got[i] / (double)claims - (double)weights[i] / (double)sum;
+
+        if (off > 0.01 || off < -0.01)
+            fail_msg("free %u: queue %zu has %.4f too much", free, i, off);
+    }
+    queues_free(qs);
+}
+
+static void test_shares(void **state)
+{
+    static const unsigned weights[][5] = {{1, 1, 1, 1, 1},
+                                          {10, 1, 1, 1, 1},
+                                          {100, 1, 1, 1, 1},
+                                          {1, 2, 3, 4, 5},
+                                          {1000, 1, 500, 3, 7}};
+    static const unsigned frees[] = {1, 2, 3, 4, 16, 100};
+
+    (void)state;
+    for (size_t w = 0; w < 5; w++) {
+        for (size_t f = 0; f < 6; f++) {
+            expect_shares(weights[w], 5, frees[f]);
+            expect_shares(weights[w], 2, frees[f]);
+        }
+    }
+}
+
+/* A queue that was idle for long gets its share from now on, not what it missed. */
+static void test_no_turns_saved_up(void **state)
+{
+    static const struct queue_spec specs[] = {{"a", 100, 1, 1}, {"b", 100, 1, 1}};
+    struct queues *qs = make(specs, 2);
+    unsigned b = 0;
+
+    (void)state;
+    tell(qs, "b", STORE_HEAD_NONE);
+    for (int i = 0; i < 10000; i++) {
+        assert_int_equal(plan(qs, 1), 1);
+        assert_string_equal(rooms[0].queue, "a");
+        queues_claimed(qs, "a");
+        queues_ended(qs, "a");
+    }
+    queues_wake(qs, "b");
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(plan(qs, 1), 1);
+        b += rooms[0].queue[0] == 'b';
+        queues_claimed(qs, rooms[0].queue);
+        queues_ended(qs, rooms[0].queue);
+    }
+    assert_in_range(b, 49, 51);
+    queues_free(qs);
+}
+
+static void test_room(void **state)
+{
+    static const struct queue_spec specs[] = {{"a", 2, 1, 11}, {"b", 5, 1, 22}};
+    struct queues *qs = make(specs, 2);
+
+    (void)state;
+    assert_int_equal(plan(qs, 0), 0);
+    assert_int_equal(plan(qs, 100), 2);
+    assert_string_equal(rooms[0].queue, "a");
+    assert_int_equal(rooms[0].room, 2);
+    assert_int_equal(rooms[0].max_payload, 11);
+    assert_int_equal(rooms[1].room, 5);
+    queues_claimed(qs, "a");
+    queues_claimed(qs, "a");
+    assert_int_equal(plan(qs, 100), 1);
+    assert_string_equal(rooms[0].queue, "b");
+    tell(qs, "b", STORE_HEAD_NONE);
+    assert_int_equal(plan(qs, 100), 0);
+    /* A full queue is no reason to wake up. */
+    assert_int_equal(next_in_us(qs), INT64_MAX);
+    queues_ended(qs, "a");
+    assert_true(next_in_us(qs) <= 0);
+    assert_int_equal(plan(qs, 100), 1);
+    assert_int_equal(rooms[0].room, 1);
+    /* More ends than claims, and names nobody knows, do no harm. */
+    for (int i = 0; i < 5; i++)
+        queues_ended(qs, "a");
+    assert_int_equal(plan(qs, 100), 1);
+    assert_int_equal(rooms[0].room, 2);
+    queues_claimed(qs, "x");
+    queues_ended(qs, "x");
+    queues_took(qs, "x");
+    queues_wake(qs, "x");
+    queues_failed(qs, "x", NOW);
+    tell(qs, "x", 0);
+    queues_free(qs);
+    queues_free(NULL);
+}
+
+static void test_heads(void **state)
+{
+    static const struct queue_spec specs[] = {{"a", 1, 1, 1}};
+    static const struct {
+        int64_t head, want_us;
+    } rows[] = {
+        {STORE_HEAD_NONE, INT64_MAX},
+        {NOW_MS, 0},
+        {NOW_MS + 1, 1000},
+        {NOW_MS + 86400000, INT64_C(86400000000)},
+        {NOW_MS - 5, -5000},
+        {0, -NOW_US},
+        /* What the library never says must not look due. */
+        {INT64_MIN, INT64_MAX},
+        {-2, INT64_MAX},
+        {INT64_MAX, INT64_MAX},
+        {INT64_MAX / 1000, INT64_MAX},
+        {INT64_C(100000000000001), INT64_MAX},
+    };
+    struct queues *qs = make(specs, 1);
+
+    (void)state;
+    assert_true(next_in_us(qs) <= 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        (void)plan(qs, 1);
+        tell(qs, "a", rows[i].head);
+        if (next_in_us(qs) != rows[i].want_us)
+            fail_msg("row %zu: %lld", i, (long long)next_in_us(qs));
+        assert_int_equal(plan(qs, 1), rows[i].want_us <= 0);
+    }
+    queues_failed(qs, "a", NOW);
+    assert_int_equal(next_in_us(qs), QUEUES_ERROR_MS * 1000);
+    queues_free(qs);
+}
+
+/* A wake that comes after the queue was named in a step outlives the head that step tells. */
+static void test_wake_during_a_step(void **state)
+{
+    static const struct queue_spec specs[] = {{"a", 9, 1, 1}, {"b", 9, 1, 1}};
+    struct queues *qs = make(specs, 2);
+    size_t cursor = 0;
+
+    (void)state;
+    tell(qs, "b", STORE_HEAD_NONE);
+    assert_int_equal(plan(qs, 1), 1);
+    queues_wake(qs, "a");
+    tell(qs, "a", STORE_HEAD_NONE);
+    assert_true(next_in_us(qs) <= 0);
+    assert_int_equal(plan(qs, 1), 1);
+    tell(qs, "a", STORE_HEAD_NONE);
+    assert_int_equal(next_in_us(qs), INT64_MAX);
+    /* The same for a queue that a sweep names. */
+    assert_int_equal(queues_plan(qs, NOW, 0, true, &cursor, rooms, MAX), 2);
+    queues_wake_all(qs);
+    tell(qs, "b", STORE_HEAD_NONE);
+    assert_true(next_in_us(qs) <= 0);
+    assert_int_equal(queues_plan(qs, NOW, 0, true, &cursor, rooms, MAX), 2);
+    tell(qs, "a", STORE_HEAD_NONE);
+    tell(qs, "b", STORE_HEAD_NONE);
+    assert_int_equal(next_in_us(qs), INT64_MAX);
+    queues_free(qs);
+}
+
+#define MANY 2000
+
+static struct queues *make_many(char (*names)[16])
+{
+    struct queue_spec *specs = mem_new(MANY * sizeof(*specs));
+    struct queues *qs;
+
+    for (size_t i = 0; i < MANY; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "q%05zu", i);
+        specs[i] = (struct queue_spec){names[i], 4, 1, 1};
+    }
+    qs = make(specs, MANY);
+    free(specs);
+    return qs;
+}
+
+/* Every queue once a sweep, however many are due and however few places there are. */
+static void test_sweep_in_chunks(void **state)
+{
+    static const unsigned frees[] = {0, 1, 16, 128};
+    static char names[MANY][16];
+
+    (void)state;
+    for (size_t f = 0; f < 4; f++) {
+        struct queues *qs = make_many(names);
+        static unsigned seen[MANY];
+        unsigned chunks = 0;
+        size_t cursor = 0;
+
+        memset(seen, 0, sizeof(seen));
+        do {
+            size_t n = queues_plan(qs, NOW, frees[f], true, &cursor, rooms, MAX);
+
+            assert_true(n <= MAX);
+            for (size_t i = 0; i < n; i++) {
+                seen[atoi(rooms[i].queue + 1)]++;
+                assert_true(rooms[i].room <= frees[f]);
+                for (size_t k = 0; k < i && i < 200; k++)
+                    assert_ptr_not_equal(rooms[k].queue, rooms[i].queue);
+            }
+            chunks++;
+        } while (cursor != 0);
+        for (size_t i = 0; i < MANY; i++)
+            assert_true(seen[i] > 0);
+        assert_in_range(chunks, 4, 6);
+        queues_free(qs);
+    }
+}
+
+static void test_set_keeps_what_is_known(void **state)
+{
+    static const struct queue_spec before[] = {{"a", 2, 1, 1}, {"b", 2, 1, 1}};
+    static const struct queue_spec after[] = {{"a", 3, 5, 9}, {"c", 2, 1, 1}};
+    struct queues *qs = make(before, 2);
+    struct buf names = BUF_INIT;
+
+    (void)state;
+    (void)plan(qs, 9);
+    tell(qs, "a", NOW_MS + 50);
+    tell(qs, "b", STORE_HEAD_NONE);
+    queues_claimed(qs, "a");
+    queues_set(qs, after, 2);
+    assert_int_equal(queues_count(qs), 2);
+    assert_true(queues_has(qs, "a"));
+    assert_false(queues_has(qs, "b"));
+    queues_names(qs, &names);
+    assert_string_equal(buf_str(&names), "a,c");
+    buf_done(&names);
+    /* The new one is looked at at once, the old one when its first job is due, with its new limit.
+     */
+    assert_int_equal(plan(qs, 9), 1);
+    assert_string_equal(rooms[0].queue, "c");
+    tell(qs, "c", STORE_HEAD_NONE);
+    assert_int_equal(next_in_us(qs), 50000);
+    queues_wake(qs, "a");
+    assert_int_equal(plan(qs, 9), 1);
+    assert_int_equal(rooms[0].room, 2);
+    assert_int_equal(rooms[0].max_payload, 9);
+    /* Counting anew what runs. */
+    queues_clear(qs);
+    queues_took(qs, "a");
+    queues_took(qs, "a");
+    assert_int_equal(plan(qs, 9), 1);
+    assert_int_equal(rooms[0].room, 1);
+    queues_set(qs, NULL, 0);
+    assert_int_equal(plan(qs, 9), 0);
+    assert_int_equal(next_in_us(qs), INT64_MAX);
+    assert_false(queues_has(qs, "a"));
+    queues_free(qs);
+}
+
+/* A timer may fire a hair before Redis' clock says so: the job must not be put off for that. */
+static void test_only_a_due_head_is_deferred(void **state)
+{
+    static const struct queue_spec specs[] = {{"a", 1, 1, 0}};
+    struct queues *qs = make(specs, 1);
+
+    (void)state;
+    tell(qs, "a", NOW_MS + 1);
+    queues_defer(qs, "a", NOW, 10);
+    assert_int_equal(next_in_us(qs), 1000);
+    tell(qs, "a", NOW_MS);
+    queues_defer(qs, "a", NOW, 10);
+    assert_int_equal(next_in_us(qs), 10000);
+    queues_wake(qs, "a");
+    assert_true(next_in_us(qs) <= 0);
+    queues_free(qs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_only_a_due_head_is_deferred),
+        cmocka_unit_test(test_no_turns_saved_up),
+        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_wake_during_a_step),
+        cmocka_unit_test(test_sweep_in_chunks),
+        cmocka_unit_test(test_set_keeps_what_is_known),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

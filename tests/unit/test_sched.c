@@ -1,0 +1,607 @@
+/* The scheduler in a world that works: entering, claiming, timing, waking, stopping, idling. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "fake_store.h"
+
+#define J1 "j00000000001"
+#define J2 "j00000000002"
+
+static struct fake *up(unsigned places, const char *queues)
+{
+    struct fake *f = fake_new(places, queues);
+
+    fake_up(f);
+    fake_run(f, 20);
+    return f;
+}
+
+static bool is_ready(const struct fake *f)
+{
+    struct sched_status st;
+
+    sched_status(f->s, &st);
+    return st.is_ready;
+}
+
+static size_t unsent(const struct fake *f)
+{
+    struct sched_status st;
+
+    sched_status(f->s, &st);
+    return st.unsent;
+}
+
+static enum fake_state state_of(struct fake *f, const char *id)
+{
+    return fake_find(f, id)->state;
+}
+
+/* ---- entering */
+
+static void test_register(void **state)
+{
+    struct fake *f = fake_new(4, "a b");
+
+    (void)state;
+    fake_run(f, 60000);
+    assert_int_equal(fake_calls(f), 0);
+    fake_up(f);
+    assert_int_equal(fake_last(f, REG)->epoch, 0);
+    assert_int_equal(fake_last(f, REG)->nresults, 0);
+    fake_run(f, 20);
+    assert_true(is_ready(f));
+    assert_int_equal(f->registered, 1);
+    assert_int_equal(f->count[REG], 1);
+    /* No beat is due yet, but the first look is. */
+    assert_int_equal(f->count[BEAT], 0);
+    assert_int_equal(f->count[STEP], 1);
+    assert_int_equal(fake_last(f, STEP)->nrooms, 2);
+    fake_free(f);
+}
+
+static void test_predecessor_is_reaped_at_once(void **state)
+{
+    struct fake *f = fake_new(4, "a");
+
+    (void)state;
+    f->peers[0] = (struct store_peer){.epoch = 70, .counter = "3"};
+    f->peers[1] = (struct store_peer){.epoch = 71, .counter = "9"};
+    f->npeers = 2;
+    f->gone_peer = 71;
+    f->reap = STORE_REAP_MORE;
+    f->reap_moved = 128;
+    fake_up(f);
+    fake_run(f, 2);
+    assert_int_equal(fake_last(f, REAP)->victim, 71);
+    assert_string_equal(fake_last(f, REAP)->text, "dead");
+    assert_true(f->count[REAP] >= 2);
+    f->reap = STORE_REAP_CLEAR;
+    fake_run(f, 2);
+    f->npeers = 1;
+    assert_int_equal(f->count[BEAT], 0);
+    /* The silent one takes five beats of ours since the registration showed it. */
+    for (unsigned was = f->count[REAP], i = 0; i < 5; i++) {
+        assert_int_equal(f->count[REAP], was);
+        fake_run(f, 5001);
+    }
+    assert_int_equal(fake_last(f, REAP)->victim, 70);
+    assert_string_equal(fake_last(f, REAP)->text, "3");
+    fake_free(f);
+}
+
+/* ---- claims and results */
+
+static void test_one_job(void **state)
+{
+    struct fake *f = up(4, "a b");
+
+    (void)state;
+    fake_add(f, 1, "b", 0);
+    sched_on_wake(f->s, fake_now(f), "b");
+    fake_run(f, 1);
+    assert_non_null(fake_running(f, J1));
+    assert_int_equal(fake_last(f, STEP)->max, 4);
+    sched_job_progress(f->s, J1, "half");
+    fake_run(f, 1100);
+    assert_int_equal(state_of(f, J1), HELD);
+    fake_end(f, J1, STORE_DONE);
+    fake_run(f, 1);
+    assert_int_equal(state_of(f, J1), DONE);
+    assert_int_equal(unsent(f), 0);
+    fake_free(f);
+}
+
+/* Results go with claims: far fewer steps than jobs, and never more runs than places. */
+static void test_batches(void **state)
+{
+    struct fake *f = up(64, "a b c");
+    unsigned before = f->count[STEP], both = 0;
+
+    (void)state;
+    f->run_ms = 3;
+    for (unsigned i = 0; i < 500; i++)
+        fake_add(f, i, i % 3 == 0 ? "a" : i % 3 == 1 ? "b" : "c", 0);
+    sched_on_subscribed(f->s, fake_now(f));
+    fake_run(f, 60);
+    for (size_t i = 0; i < f->njobs; i++)
+        assert_int_equal(f->jobs[i].state, DONE);
+    for (const struct fake_call *c = f->asked; c != NULL; c = c->next)
+        both += c->kind == STEP && c->nresults > 0 && c->nclaims > 0;
+    assert_true(both >= 5);
+    assert_true(f->count[STEP] - before < 120);
+    fake_free(f);
+}
+
+/* A sweep may find jobs in more queues than there are places. */
+static void test_sweep_claims_no_more_than_places(void **state)
+{
+    struct fake *f = up(2, "a b c d e f g h");
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+
+    (void)state;
+    for (unsigned i = 0; i < 64; i++)
+        fake_add(f, i, names[i % 8], 0);
+    f->run_ms = 10;
+    fake_run(f, 3000);
+    assert_int_equal(f->starts, 64);
+    fake_free(f);
+}
+
+static void test_wake_during_a_step(void **state)
+{
+    struct fake *f = up(4, "a b");
+
+    (void)state;
+    f->latency_us = 10000;
+    sched_on_wake(f->s, fake_now(f), "a");
+    /* The store has looked; its answer is on its way. */
+    fake_run(f, 7);
+    fake_add(f, 1, "a", 0);
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 14);
+    assert_non_null(fake_running(f, J1));
+    fake_free(f);
+}
+
+static void test_wakes_of_strangers_are_ignored(void **state)
+{
+    static const char *const texts[] = {"", "x", "!", "!x", "!cancelx", "a b", "!Beat"};
+    struct fake *f = up(4, "a");
+    unsigned before = fake_calls(f);
+
+    (void)state;
+    for (unsigned i = 0; i < 700; i++)
+        sched_on_wake(f->s, fake_now(f), texts[i % 7]);
+    assert_int_equal(fake_calls(f), before);
+    /* A flood of good ones makes one step after the other, no more. */
+    for (unsigned i = 0; i < 700; i++)
+        sched_on_wake(f->s, fake_now(f), i % 2 ? "a" : "!cancel");
+    assert_int_equal(fake_calls(f), before + 1);
+    fake_run(f, 3);
+    assert_true(fake_calls(f) <= before + 3);
+    fake_free(f);
+}
+
+static bool was_asked_at(const struct fake *f, enum fake_kind kind, int64_t at_us)
+{
+    for (const struct fake_call *c = f->asked; c != NULL; c = c->next) {
+        if (c->kind == kind && c->at_us == at_us)
+            return true;
+    }
+    return false;
+}
+
+/* Exactly (head - now) after the reply that told it, whatever this host's clocks say. */
+static void test_timer_is_exact(void **state)
+{
+    struct fake *f = up(4, "a");
+    int64_t due_us;
+
+    (void)state;
+    fake_add(f, 1, "a", 357);
+    due_us = f->jobs[0].due_ms * 1000 - FAKE_BEGIN_MS * 1000;
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 400);
+    assert_true(was_asked_at(f, STEP, due_us + f->latency_us / 2));
+    assert_non_null(fake_running(f, J1));
+    assert_int_equal(f->jobs[0].start, 1);
+    fake_free(f);
+}
+
+static void test_rhythm(void **state)
+{
+    struct fake *f = up(4, "a");
+    int64_t last[KINDS] = {0}, shortest = INT64_MAX, longest = 0;
+
+    (void)state;
+    fake_run(f, 600000);
+    for (const struct fake_call *c = f->asked; c != NULL; c = c->next) {
+        int64_t gap = c->at_us - last[c->kind];
+
+        if (last[c->kind] != 0 && c->kind == STEP) {
+            shortest = gap < shortest ? gap : shortest;
+            longest = gap > longest ? gap : longest;
+        } else if (last[c->kind] != 0 && c->kind == BEAT) {
+            assert_int_equal(gap, SCHED_BEAT_MS * 1000 + f->latency_us);
+        } else if (last[c->kind] != 0 && c->kind == TIDY) {
+            assert_int_equal(gap, SCHED_TIDY_MS * 1000);
+        }
+        last[c->kind] = c->at_us;
+    }
+    /* About a second, and not in step with the rest of the fleet. */
+    assert_in_range(shortest, 900000, 960000);
+    assert_in_range(longest, 1040000, 1101000);
+    fake_free(f);
+}
+
+static void test_idle_hour(void **state)
+{
+    struct fake *f = up(16, "a b c");
+
+    (void)state;
+    fake_add(f, 1, "a", 86400000);
+    fake_run(f, 3600000);
+    assert_true(fake_calls(f) <= 2 * 3600);
+    assert_int_equal(f->starts, 0);
+    fake_free(f);
+}
+
+/* ---- one by one */
+
+static void test_cancel(void **state)
+{
+    struct fake *f = up(4, "a");
+
+    (void)state;
+    fake_add(f, 1, "a", 0);
+    fake_run(f, 1200);
+    f->jobs[0].is_cancelled = true;
+    sched_on_wake(f->s, fake_now(f), "!cancel");
+    fake_run(f, 3000);
+    assert_int_equal(fake_running(f, J1)->terms, 1);
+    assert_int_equal(fake_running(f, J1)->kills, 0);
+    fake_end(f, J1, STORE_RELEASE);
+    fake_run(f, 1);
+    assert_non_null(fake_result_in(fake_last(f, STEP), J1));
+    fake_free(f);
+}
+
+static void test_big_payloads(void **state)
+{
+    struct fake *f = up(4, "a");
+
+    (void)state;
+    f->latency_us = 10000;
+    fake_add(f, 1, "a", 0)->is_big = true;
+    fake_add(f, 2, "a", 0)->is_big = true;
+    f->jobs[1].no_payload = true;
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 15);
+    assert_int_equal(f->count[FETCH], 2);
+    assert_int_equal(f->starts, 0);
+    fake_run(f, 100);
+    assert_non_null(fake_running(f, J1));
+    assert_int_equal(state_of(f, J2), DEAD);
+    assert_int_equal(f->starts, 1);
+    fake_free(f);
+}
+
+static void test_what_is_not_started(void **state)
+{
+    struct fake *f = up(1, "a b");
+
+    (void)state;
+    fake_add(f, 1, "a", 0)->is_corrupt = true;
+    fake_run(f, 1200);
+    assert_int_equal(state_of(f, J1), DEAD);
+    f->refuses_start = true;
+    fake_add(f, 2, "a", 0);
+    fake_run(f, 1200);
+    assert_int_equal(state_of(f, J2), DEAD);
+    assert_int_equal(f->starts, 0);
+    /* Neither of them left its place taken. */
+    f->refuses_start = false;
+    fake_add(f, 3, "a", 0);
+    fake_run(f, 1200);
+    assert_int_equal(f->starts, 1);
+    fake_free(f);
+}
+
+/* A suspect in a busy worker: its neighbours end, it runs alone, and then all goes on. */
+static void test_suspects_run_alone(void **state)
+{
+    struct fake *f = up(4, "a b");
+    int64_t waited_ms = 0;
+    unsigned starts;
+
+    (void)state;
+    f->run_ms = 700;
+    for (unsigned i = 10; i < 500; i++)
+        fake_add(f, i, "a", 0);
+    fake_run(f, 2000);
+    fake_add(f, 1, "b", 0)->crashes = 2;
+    for (; fake_running(f, J1) == NULL && waited_ms < 60000; waited_ms += 10)
+        fake_run(f, 10);
+    assert_in_range(waited_ms, SCHED_SOLO_WAIT_MS, SCHED_SOLO_WAIT_MS + 4000);
+    starts = f->starts;
+    assert_int_equal(f->nruns, 1);
+    fake_run(f, 650);
+    assert_int_equal(f->starts, starts);
+    fake_run(f, 5000);
+    assert_int_equal(state_of(f, J1), DONE);
+    assert_true(f->starts > starts + 8);
+    fake_free(f);
+}
+
+/* Where a neighbour runs for hours nobody becomes idle: the others are not held up for ever. */
+static void test_a_suspect_does_not_starve_the_others(void **state)
+{
+    struct fake *f = up(2, "a b");
+    unsigned starts;
+
+    (void)state;
+    f->run_ms = 3600000;
+    fake_add(f, 500, "a", 0);
+    fake_run(f, 1500);
+    f->run_ms = 1000;
+    fake_add(f, 1, "b", 0)->crashes = 2;
+    for (unsigned i = 10; i < 150; i++)
+        fake_add(f, i, "a", 0);
+    fake_run(f, SCHED_SOLO_WAIT_MS + 5000);
+    starts = f->starts;
+    fake_run(f, SCHED_SOLO_DRY_MS - 10000);
+    assert_int_equal(f->starts, starts); /* running dry */
+    fake_run(f, 60000);
+    assert_true(f->starts > starts + 20);
+    fake_free(f);
+}
+
+static void test_queues_may_change(void **state)
+{
+    struct fake *f = up(1, "a b");
+
+    (void)state;
+    fake_add(f, 1, "a", 0);
+    fake_run(f, 1200);
+    assert_non_null(fake_running(f, J1));
+    fake_queues(f, "b c");
+    fake_run(f, 1);
+    assert_string_equal(fake_last(f, BEAT)->text, "b,c");
+    /* The queue comes back and finds its job still running: no second one beside it. */
+    fake_queues(f, "a b");
+    fake_run(f, 6000);
+    assert_string_equal(fake_last(f, STEP)->rooms[0].queue, "a");
+    assert_int_equal(fake_last(f, STEP)->rooms[0].room, 0);
+    fake_end(f, J1, STORE_DONE);
+    fake_run(f, 1100);
+    assert_int_equal(fake_last(f, STEP)->rooms[0].room, 1);
+    /* A beat that was lost told nobody. */
+    fake_queues(f, "a c");
+    assert_string_equal(fake_last(f, BEAT)->text, "a,c");
+    fake_cut(f, false);
+    fake_up(f);
+    assert_string_equal(fake_last(f, BEAT)->text, "a,c");
+    fake_run(f, 6000);
+    assert_false(fake_last(f, BEAT)->has_text);
+    fake_free(f);
+}
+
+/* ---- quiet */
+
+static void test_quiet(void **state)
+{
+    struct fake *f = up(4, "a");
+
+    (void)state;
+    fake_add(f, 1, "a", 0);
+    fake_run(f, 1200);
+    f->quiet = true;
+    sched_on_wake(f->s, fake_now(f), "!beat");
+    fake_run(f, 1);
+    fake_add(f, 2, "a", 0);
+    fake_end(f, J1, STORE_DONE);
+    fake_run(f, 10000);
+    assert_int_equal(state_of(f, J1), DONE);
+    assert_int_equal(state_of(f, J2), WAITS);
+    f->quiet = false;
+    sched_on_wake(f->s, fake_now(f), "!beat");
+    fake_run(f, 2);
+    assert_non_null(fake_running(f, J2));
+    fake_add(f, 3, "a", 0);
+    sched_quiet(f->s, fake_now(f));
+    fake_run(f, 60000);
+    assert_int_equal(f->starts, 2);
+    fake_free(f);
+}
+
+/* ---- stop */
+
+static void test_stop_idle(void **state)
+{
+    struct fake *f = up(4, "a");
+
+    (void)state;
+    sched_stop(f->s, fake_now(f));
+    fake_run(f, 2);
+    assert_int_equal(f->count[LEAVE], 1);
+    assert_int_equal(f->gone, 1);
+    assert_int_equal(f->armed.us, INT64_MAX);
+    /* Whatever comes now is late. */
+    sched_stop(f->s, fake_now(f));
+    sched_on_wake(f->s, fake_now(f), "a");
+    sched_link_down(f->s, fake_now(f));
+    sched_link_up(f->s, fake_now(f));
+    sched_on_timer(f->s, fake_now(f));
+    assert_int_equal(f->gone, 1);
+    fake_free(f);
+}
+
+static void test_stop_waits_for_running_jobs(void **state)
+{
+    struct fake *f = up(4, "a");
+
+    (void)state;
+    fake_add(f, 1, "a", 0);
+    fake_run(f, 1200);
+    sched_stop(f->s, fake_now(f));
+    fake_add(f, 2, "a", 0);
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 15000);
+    assert_int_equal(f->gone, 0);
+    assert_int_equal(state_of(f, J2), WAITS);
+    assert_int_equal(fake_running(f, J1)->terms, 0);
+    fake_end(f, J1, STORE_DONE);
+    fake_run(f, 3);
+    assert_int_equal(state_of(f, J1), DONE);
+    assert_int_equal(f->count[LEAVE], 1);
+    assert_int_equal(f->gone, 1);
+    fake_free(f);
+}
+
+static void test_stop_gives_back_what_was_not_started(void **state)
+{
+    struct fake *f = up(4, "a");
+
+    (void)state;
+    f->latency_us = 10000;
+    fake_add(f, 1, "a", 0);
+    fake_add(f, 2, "a", 0)->is_big = true;
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 7);
+    assert_int_equal(state_of(f, J1), HELD);
+    sched_stop(f->s, fake_now(f));
+    fake_run(f, 40);
+    assert_int_equal(f->starts, 0);
+    assert_int_equal(f->gone, 1);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(f->jobs[i].state, WAITS);
+        assert_int_equal(f->jobs[i].attempt, 0);
+        assert_int_equal(f->jobs[i].start, 1);
+    }
+    fake_free(f);
+}
+
+/* TERM at stop_timeout (20 s), KILL 6 s later, then the job is given back and the worker goes. */
+static void test_stop_presses(void **state)
+{
+    for (int twice = 0; twice < 2; twice++) {
+        struct fake *f = up(4, "a");
+        int64_t term_ms = twice ? 0 : 20000;
+
+        (void)state;
+        fake_add(f, 1, "a", 0);
+        fake_run(f, 1200);
+        sched_stop(f->s, fake_now(f));
+        fake_run(f, twice ? 0 : term_ms - 1);
+        assert_int_equal(fake_running(f, J1)->terms, 0);
+        if (twice)
+            sched_stop(f->s, fake_now(f));
+        fake_run(f, 1);
+        assert_int_equal(fake_running(f, J1)->terms, 1);
+        fake_run(f, 5998);
+        assert_int_equal(fake_running(f, J1)->terms, 1);
+        assert_int_equal(fake_running(f, J1)->kills, 0);
+        fake_run(f, 10);
+        assert_int_equal(f->gone, 1);
+        assert_int_equal(state_of(f, J1), WAITS);
+        assert_int_equal(f->jobs[0].attempt, 0);
+        assert_int_equal(f->count[LEAVE], 1);
+        fake_free(f);
+    }
+}
+
+static int64_t ms_until_gone(struct fake *f)
+{
+    int64_t ms = 0;
+
+    sched_stop(f->s, fake_now(f));
+    for (; f->gone == 0 && ms < 100000; ms += 10)
+        fake_run(f, 10);
+    return ms;
+}
+
+/* Redis away in every way, with and without a job: the stop ends in bounded time. */
+static void test_stop_without_redis(void **state)
+{
+    enum { CUT, FROZEN, REFUSES, DEAF, NEVER_UP, HOWS };
+    static const int64_t most_ms[] = {0, 2010, 2010, 2010, 0};
+
+    (void)state;
+    for (int how = 0; how < HOWS; how++) {
+        for (int with_job = 0; with_job < 2; with_job++) {
+            struct fake *f = fake_new(4, "a");
+            int64_t ms;
+
+            if (how != NEVER_UP)
+                fake_up(f);
+            if (with_job)
+                fake_add(f, 1, "a", 0);
+            fake_run(f, 1200);
+            f->is_held_back = how == FROZEN;
+            f->takes_nothing = how == DEAF;
+            f->fault_kinds = how == REFUSES ? ALL_KINDS : 0;
+            f->fault = FAULT_FULL;
+            if (how == CUT)
+                fake_cut(f, false);
+            fake_run(f, 6000);
+            ms = ms_until_gone(f);
+            /* A job that hears no TERM: 20 s, 6 s, and 2 s for Redis. */
+            if (with_job && how != NEVER_UP)
+                assert_in_range(ms, 26000, 28100);
+            else
+                assert_true(ms <= most_ms[how] + 10);
+            fake_free(f);
+        }
+    }
+}
+
+static void test_stop_with_an_unanswered_leave(void **state)
+{
+    struct fake *f = up(4, "a");
+
+    (void)state;
+    f->is_held_back = true;
+    assert_in_range(ms_until_gone(f), 1990, 2020);
+    assert_int_equal(f->count[LEAVE], 1);
+    fake_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_register),
+        cmocka_unit_test(test_predecessor_is_reaped_at_once),
+        cmocka_unit_test(test_one_job),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_sweep_claims_no_more_than_places),
+        cmocka_unit_test(test_wake_during_a_step),
+        cmocka_unit_test(test_wakes_of_strangers_are_ignored),
+        cmocka_unit_test(test_timer_is_exact),
+        cmocka_unit_test(test_rhythm),
+        cmocka_unit_test(test_idle_hour),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_big_payloads),
+        cmocka_unit_test(test_what_is_not_started),
+        cmocka_unit_test(test_suspects_run_alone),
+        cmocka_unit_test(test_a_suspect_does_not_starve_the_others),
+        cmocka_unit_test(test_queues_may_change),
+        cmocka_unit_test(test_quiet),
+        cmocka_unit_test(test_stop_idle),
+        cmocka_unit_test(test_stop_waits_for_running_jobs),
+        cmocka_unit_test(test_stop_gives_back_what_was_not_started),
+        cmocka_unit_test(test_stop_presses),
+        cmocka_unit_test(test_stop_without_redis),
+        cmocka_unit_test(test_stop_with_an_unanswered_leave),
+    };
+
+    log_set_level((enum log_level)0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,568 @@
+/* The scheduler in a world that fails: lost links, lost data, error replies, dead marks, chaos. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "fake_store.h"
+
+#define J1 "j00000000001"
+#define J2 "j00000000002"
+#define J3 "j00000000003"
+
+static struct fake *up(unsigned places, const char *queues)
+{
+    struct fake *f = fake_new(places, queues);
+
+    fake_up(f);
+    fake_run(f, 20);
+    return f;
+}
+
+/* Ready, with job 1 running. */
+static struct fake *up_running(unsigned places, const char *queues)
+{
+    struct fake *f = up(places, queues);
+
+    fake_add(f, 1, "a", 0);
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 2);
+    assert_non_null(fake_running(f, J1));
+    return f;
+}
+
+static struct sched_status status(const struct fake *f)
+{
+    struct sched_status st;
+
+    sched_status(f->s, &st);
+    return st;
+}
+
+static enum fake_state state_of(struct fake *f, const char *id)
+{
+    return fake_find(f, id)->state;
+}
+
+/* ---- data loss and dead marks */
+
+static void test_unknown_worker_adopts(void **state)
+{
+    struct fake *f = up_running(4, "a");
+
+    (void)state;
+    fake_lose_data(f, false);
+    fake_run(f, 1200);
+    assert_int_equal(f->count[REG], 2);
+    assert_int_equal(fake_last(f, REG)->nresults, 1);
+    assert_true(status(f).is_ready);
+    assert_int_equal(state_of(f, J1), HELD);
+    assert_int_equal(f->jobs[0].epoch, f->worker);
+    fake_run(f, 20000);
+    assert_int_equal(f->count[REG], 2);
+    assert_int_equal(fake_running(f, J1)->kills, 0);
+    fake_end(f, J1, STORE_DONE);
+    fake_run(f, 2);
+    assert_int_equal(state_of(f, J1), DONE);
+    fake_free(f);
+}
+
+/* The claim was lost with the last writes: the job waits again, and it is still ours. */
+static void test_adopts_a_job_whose_claim_was_lost(void **state)
+{
+    struct fake *f = up_running(4, "a");
+
+    (void)state;
+    fake_lose_data(f, false);
+    f->jobs[0].state = WAITS;
+    f->jobs[0].start = f->jobs[0].attempt = 0;
+    fake_run(f, 2000);
+    assert_int_equal(state_of(f, J1), HELD);
+    assert_int_equal(f->starts, 1);
+    fake_end(f, J1, STORE_DONE);
+    fake_run(f, 2);
+    assert_int_equal(state_of(f, J1), DONE);
+    fake_free(f);
+}
+
+static void test_a_job_taken_by_another_is_killed(void **state)
+{
+    struct fake *f = up_running(4, "a");
+
+    (void)state;
+    fake_lose_data(f, false);
+    f->jobs[0].start += 5;
+    f->jobs[0].epoch = 12;
+    fake_run(f, 1200);
+    assert_null(fake_running(f, J1));
+    assert_int_equal(state_of(f, J1), HELD);
+    assert_int_equal(status(f).running + status(f).unsent, 0);
+    fake_free(f);
+}
+
+/* FLUSHALL: what runs may finish, nobody kills it, and its result is refused once. */
+static void test_everything_lost(void **state)
+{
+    struct fake *f = up_running(4, "a");
+    unsigned reconciles;
+
+    (void)state;
+    fake_lose_data(f, true);
+    fake_run(f, 2000);
+    reconciles = f->count[RECONCILE];
+    fake_run(f, 60000);
+    assert_int_equal(f->count[RECONCILE], reconciles);
+    assert_int_equal(fake_running(f, J1)->kills, 0);
+    fake_end(f, J1, STORE_DONE);
+    fake_run(f, 2);
+    assert_int_equal(fake_result_in(fake_last(f, STEP), J1)->answer, STORE_SETTLED);
+    assert_int_equal(status(f).unsent, 0);
+    fake_free(f);
+}
+
+/* Given up while frozen: its handler is killed, and what it says then is not taken for the word of
+ * the next start, which the same worker may well be given. */
+static void test_dead_worker(void **state)
+{
+    for (int by_beat = 0; by_beat < 2; by_beat++) {
+        struct fake *f = up_running(4, "a");
+
+        (void)state;
+        f->is_marked_dead = true;
+        f->jobs[0].state = WAITS;
+        if (by_beat)
+            sched_on_wake(f->s, fake_now(f), "!beat");
+        fake_run(f, by_beat ? 2 : 1102);
+        assert_int_equal(fake_last(f, REG)->epoch, f->worker);
+        assert_int_equal(fake_last(f, REG)->nresults, 0);
+        if (by_beat) {
+            assert_int_equal(fake_running(f, J1)->kills, 1);
+            /* It had finished its work just then. */
+            fake_end(f, J1, STORE_DONE);
+        }
+        fake_run(f, 20);
+        assert_int_not_equal(state_of(f, J1), DONE);
+        fake_run(f, 2000);
+        assert_int_equal(f->starts, 2);
+        assert_true(fake_running(f, J1)->start >= 2);
+        fake_end(f, J1, STORE_DONE);
+        fake_run(f, 2);
+        assert_int_equal(state_of(f, J1), DONE);
+        assert_int_equal(status(f).running, 0);
+        fake_free(f);
+    }
+}
+
+static void test_older_link_number(void **state)
+{
+    struct fake *f = up_running(4, "a");
+
+    (void)state;
+    f->worker_link++;
+    fake_end(f, J1, STORE_DONE);
+    fake_run(f, 5);
+    assert_int_equal(f->count[RECONCILE], 1);
+    assert_int_equal(state_of(f, J1), DONE);
+    assert_true(status(f).is_ready);
+    fake_free(f);
+}
+
+static void test_count_mismatch(void **state)
+{
+    struct fake *f = up(4, "a");
+    struct fake_job *j = fake_add(f, 1, "a", 0);
+
+    (void)state;
+    /* Claimed for us, and the answer never came. */
+    j->state = HELD;
+    j->epoch = f->worker;
+    j->start = j->attempt = 1;
+    fake_run(f, 5100);
+    assert_int_equal(fake_last(f, RECONCILE)->released, 1);
+    assert_non_null(fake_running(f, J1));
+    fake_run(f, 20000);
+    assert_int_equal(f->count[RECONCILE], 1);
+    fake_free(f);
+}
+
+/* ---- the link */
+
+static void test_link_lost_while_jobs_run(void **state)
+{
+    for (int is_done = 0; is_done < 2; is_done++) {
+        struct fake *f = up_running(8, "a");
+
+        (void)state;
+        fake_add(f, 2, "a", 0);
+        fake_add(f, 3, "a", 0)->is_big = true;
+        sched_on_wake(f->s, fake_now(f), "a");
+        f->latency_us = 10000;
+        fake_run(f, 15);
+        assert_int_equal(f->count[FETCH], 1);
+        /* One result is under way, one comes later, a payload never. */
+        fake_end(f, J1, STORE_DONE);
+        fake_cut(f, is_done);
+        assert_int_equal(status(f).running, 1);
+        fake_end(f, J2, STORE_DONE);
+        fake_run(f, 30000);
+        assert_int_equal(status(f).unsent, 2);
+        f->latency_us = 400;
+        fake_up(f);
+        assert_int_equal(f->last->kind, BEAT);
+        fake_run(f, 20);
+        assert_int_equal(f->count[RECONCILE], 1);
+        assert_null(fake_result_in(fake_last(f, RECONCILE), J3));
+        assert_int_equal(state_of(f, J1), DONE);
+        assert_int_equal(state_of(f, J2), DONE);
+        assert_int_equal(status(f).unsent, 0);
+        /* The job without its payload was given back and claimed anew. */
+        assert_int_equal(f->count[FETCH], 2);
+        assert_int_equal(fake_running(f, J3)->start, 2);
+        assert_int_equal(fake_find(f, J3)->attempt, 1);
+        fake_free(f);
+    }
+}
+
+static void test_relink(void **state)
+{
+    static const enum fault faults[] = {FAULT_LIBRARY, FAULT_MOVED, FAULT_DENIED};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct fake *f = up_running(4, "a");
+
+        f->fault_kinds = 1u << STEP;
+        f->fault = faults[i];
+        fake_run(f, 5000);
+        assert_int_equal(f->relinks, 1);
+        assert_false(status(f).is_ready);
+        f->fault_kinds = 0;
+        fake_up(f);
+        fake_run(f, 10);
+        assert_true(status(f).is_ready);
+        assert_int_equal(fake_running(f, J1)->kills + fake_running(f, J1)->terms, 0);
+        fake_free(f);
+    }
+}
+
+/* Silence that ended in an outage is no silence: nobody is reaped right after it. */
+static void test_outage_excuses_the_silent(void **state)
+{
+    struct fake *f = up(4, "a");
+    unsigned reaps;
+
+    (void)state;
+    f->peers[0] = (struct store_peer){.epoch = 70, .counter = "3"};
+    f->npeers = 1;
+    for (int64_t ms = 0; f->count[REAP] == 0 && ms < 40000; ms++) {
+        fake_run(f, 1);
+        f->is_held_back = f->count[REAP] > 0;
+    }
+    assert_int_equal(f->count[REAP], 1);
+    fake_cut(f, false);
+    f->is_held_back = false;
+    fake_run(f, 3600000);
+    fake_up(f);
+    reaps = f->count[REAP];
+    fake_run(f, 24000);
+    assert_int_equal(f->count[REAP], reaps);
+    fake_run(f, 3000);
+    assert_int_equal(f->count[REAP], reaps + 1);
+    fake_free(f);
+}
+
+/* ---- error replies */
+
+/* Whatever call is refused, and why: paced, nothing that runs is touched, and all heals. */
+static void test_error_replies(void **state)
+{
+    static const enum fault faults[] = {FAULT_WAIT, FAULT_FULL, FAULT_TYPE, FAULT_CALL};
+
+    (void)state;
+    for (int kind = REG; kind <= KINDS; kind++) {
+        for (size_t i = 0; i < 4; i++) {
+            struct fake *f = up_running(4, "a");
+            unsigned before;
+
+            f->peers[0] = (struct store_peer){.epoch = 70, .counter = "dead"};
+            f->npeers = 1;
+            f->fault = faults[i];
+            f->fault_kinds = kind == KINDS ? ALL_KINDS : 1u << kind;
+            if (kind == REG)
+                fake_lose_data(f, false);
+            else if (kind == RECONCILE)
+                f->worker_link++;
+            fake_add(f, 2, "a", 0)->is_big = true;
+            before = fake_calls(f);
+            fake_run(f, 60000);
+            if (fake_calls(f) - before > 200)
+                fail_msg("kind %d fault %zu: %u calls in a minute", kind, i,
+                         fake_calls(f) - before);
+            assert_int_equal(fake_running(f, J1)->kills + fake_running(f, J1)->terms, 0);
+            f->fault_kinds = 0;
+            fake_run(f, 6000);
+            assert_true(status(f).is_ready);
+            assert_non_null(fake_running(f, J2));
+            fake_end(f, J1, STORE_DONE);
+            fake_run(f, 2);
+            assert_int_equal(state_of(f, J1), DONE);
+            fake_free(f);
+        }
+    }
+}
+
+/* One broken key must not blind a worker for the silence of others. */
+static void test_refused_housekeeping_does_not_stop_the_watch(void **state)
+{
+    struct fake *f = up(4, "a");
+
+    (void)state;
+    f->fault_kinds = 1u << TIDY;
+    f->fault = FAULT_TYPE;
+    f->peers[0] = (struct store_peer){.epoch = 70, .counter = "3"};
+    f->npeers = 1;
+    fake_run(f, 60000);
+    assert_true(f->count[REAP] > 0);
+    fake_free(f);
+}
+
+/* Several answers to one trouble are one trouble. */
+static void test_one_burst_of_errors_is_one_wait(void **state)
+{
+    struct fake *f = up(4, "a");
+    int64_t begin;
+
+    (void)state;
+    f->is_held_back = true;
+    fake_run(f, 12000);
+    f->fault_kinds = ALL_KINDS;
+    f->fault = FAULT_WAIT;
+    f->is_held_back = false;
+    begin = f->now_us;
+    fake_run(f, 5);
+    f->fault_kinds = 0;
+    fake_run(f, 200);
+    assert_true(fake_last(f, RECONCILE)->at_us > begin);
+    assert_true(status(f).is_ready);
+    fake_free(f);
+}
+
+static void test_a_link_that_takes_nothing(void **state)
+{
+    struct fake *f = up_running(4, "a");
+
+    (void)state;
+    f->takes_nothing = true;
+    fake_run(f, 60000);
+    f->takes_nothing = false;
+    fake_add(f, 2, "a", 0);
+    fake_run(f, 6000);
+    assert_non_null(fake_running(f, J2));
+    fake_free(f);
+}
+
+/* Heads that are not true must not make it spin. */
+static void test_wrong_heads(void **state)
+{
+    static const int64_t heads[] = {1, FAKE_BEGIN_MS, INT64_MIN, INT64_MAX, -2};
+
+    (void)state;
+    for (size_t i = 0; i < 5; i++) {
+        struct fake *f = up(4, "a b c");
+        unsigned before = fake_calls(f);
+
+        f->head = heads[i];
+        fake_run(f, 10000);
+        assert_true(fake_calls(f) - before < 1200);
+        fake_add(f, 1, "c", 0);
+        fake_run(f, 1200);
+        assert_non_null(fake_running(f, J1));
+        fake_free(f);
+    }
+}
+
+/* Results that cannot be written hold their queue's places, so they do not pile up. */
+static void test_refused_results(void **state)
+{
+    struct fake *f = up(4, "a");
+
+    (void)state;
+    f->run_ms = 5;
+    f->fails_results = true;
+    for (unsigned i = 0; i < 100; i++)
+        fake_add(f, i, "a", 0);
+    fake_run(f, 60000);
+    /* The first refusals came with the claims of as many more. */
+    assert_true(status(f).unsent <= 8);
+    assert_true(f->starts <= 8);
+    f->fails_results = false;
+    fake_run(f, 10000);
+    assert_int_equal(status(f).unsent, 0);
+    for (size_t i = 0; i < f->njobs; i++)
+        assert_int_equal(f->jobs[i].state, DONE);
+    fake_free(f);
+}
+
+/* ---- the host */
+
+static void test_host_faults(void **state)
+{
+    struct fake *f = up(4, "a");
+
+    (void)state;
+    f->run_ms = 0;
+    f->host_fault = true;
+    for (unsigned i = 0; i < 8; i++)
+        fake_add(f, i, "a", 0);
+    fake_run(f, 60000);
+    assert_in_range(f->starts, 44, 64);
+    f->host_fault = false;
+    fake_run(f, 11000);
+    for (size_t i = 0; i < f->njobs; i++) {
+        assert_int_equal(f->jobs[i].state, DONE);
+        assert_int_equal(f->jobs[i].attempt, 1);
+    }
+    fake_free(f);
+}
+
+/* ---- chaos: whatever happens, every job ends once it is left in peace */
+
+static uint32_t roll(uint32_t *seed)
+{
+    *seed = *seed * 1664525U + 1013904223U;
+    return *seed >> 16;
+}
+
+static void disturb(struct fake *f, uint32_t *seed)
+{
+    static const enum fault faults[] = {FAULT_WAIT,    FAULT_FULL, FAULT_MOVED,
+                                        FAULT_LIBRARY, FAULT_TYPE, FAULT_CALL};
+    static const char *const wakes[] = {"a", "b", "!cancel", "!beat"};
+    struct fake_job *j = &f->jobs[roll(seed) % f->njobs];
+
+    switch (roll(seed) % 12) {
+    case 0:
+        if (f->is_up)
+            fake_cut(f, roll(seed) % 2);
+        break;
+    case 1:
+        f->fault_kinds = roll(seed) % (ALL_KINDS + 1);
+        f->fault = faults[roll(seed) % 6];
+        break;
+    case 2:
+        f->is_marked_dead = f->worker != 0;
+        for (size_t i = 0; f->is_marked_dead && i < f->njobs; i++) {
+            if (f->jobs[i].state == HELD)
+                f->jobs[i].state = WAITS;
+        }
+        break;
+    case 3:
+        f->worker = 0;
+        break;
+    case 4:
+        f->worker_link++;
+        break;
+    case 5:
+        f->is_held_back = roll(seed) % 2;
+        break;
+    case 6:
+        f->latency_us = 100 + roll(seed) % 50000;
+        break;
+    case 7:
+        f->fails_results = roll(seed) % 2;
+        break;
+    case 8:
+        f->host_fault = roll(seed) % 2;
+        break;
+    case 9:
+        j->is_cancelled = j->state == HELD;
+        break;
+    case 10:
+        fake_queues(f, roll(seed) % 2 ? "a b" : "a b c");
+        break;
+    default:
+        sched_on_wake(f->s, fake_now(f), wakes[roll(seed) % 4]);
+    }
+    if (!f->is_up && roll(seed) % 2)
+        fake_up(f);
+}
+
+static void calm(struct fake *f)
+{
+    f->fault_kinds = 0;
+    f->is_held_back = f->fails_results = f->host_fault = false;
+    f->latency_us = 400;
+    if (!f->is_up)
+        fake_up(f);
+    fake_run(f, 60000);
+    if (!f->is_up)
+        fake_up(f);
+    fake_run(f, 60000);
+}
+
+static void test_chaos(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 150; n++) {
+        struct fake *f = up(4, "a b");
+        uint32_t seed = n;
+
+        f->run_ms = 20;
+        f->dies_when_told = true;
+        for (unsigned i = 0; i < 40; i++) {
+            struct fake_job *j = fake_add(f, i, i % 2 ? "a" : "b", (int64_t)i * 50);
+
+            j->is_big = i % 5 == 0;
+            j->crashes = i % 13 == 12 ? 2 : 0;
+        }
+        for (int i = 0; i < 120; i++) {
+            disturb(f, &seed);
+            fake_run(f, roll(&seed) % 200);
+        }
+        calm(f);
+        for (size_t i = 0; i < f->njobs; i++) {
+            if (f->jobs[i].state != DONE)
+                fail_msg("seed %u: job %s is left in state %d", n, f->jobs[i].id,
+                         (int)f->jobs[i].state);
+        }
+        assert_true(status(f).is_ready);
+        assert_int_equal(status(f).running + status(f).unsent, 0);
+        sched_stop(f->s, fake_now(f));
+        fake_run(f, 5);
+        assert_int_equal(f->gone, 1);
+        fake_free(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unknown_worker_adopts),
+        cmocka_unit_test(test_adopts_a_job_whose_claim_was_lost),
+        cmocka_unit_test(test_a_job_taken_by_another_is_killed),
+        cmocka_unit_test(test_everything_lost),
+        cmocka_unit_test(test_dead_worker),
+        cmocka_unit_test(test_older_link_number),
+        cmocka_unit_test(test_count_mismatch),
+        cmocka_unit_test(test_link_lost_while_jobs_run),
+        cmocka_unit_test(test_relink),
+        cmocka_unit_test(test_outage_excuses_the_silent),
+        cmocka_unit_test(test_error_replies),
+        cmocka_unit_test(test_refused_housekeeping_does_not_stop_the_watch),
+        cmocka_unit_test(test_one_burst_of_errors_is_one_wait),
+        cmocka_unit_test(test_a_link_that_takes_nothing),
+        cmocka_unit_test(test_wrong_heads),
+        cmocka_unit_test(test_refused_results),
+        cmocka_unit_test(test_host_faults),
+        cmocka_unit_test(test_chaos),
+    };
+
+    /* Without a word: each of these worlds is full of warnings. */
+    log_set_level((enum log_level)0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
