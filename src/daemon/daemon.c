@@ -1,0 +1,305 @@
+#include "daemon/daemon.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/daemon_priv.h"
+#include "daemon/notify.h"
+
+#define STATUS_MS 1000
+#define EMBEDDED_START_MS 5000
+
+static bool serves(void *arg, const char *queue)
+{
+    return served_find(((struct daemon *)arg)->served, queue) != NULL;
+}
+
+static void on_status(void *arg)
+{
+    struct daemon *d = arg;
+    struct sched_status s;
+
+    sched_status(d->sched, &s);
+    notify_status("%s%s%s, %zu of %lld running, %zu results unsent, %zu queues",
+                  s.is_ready ? "ready" : "waiting for Redis", s.is_quiet ? ", quiet" : "",
+                  s.is_stopping ? ", stopping" : "", s.running, (long long)d->conf->concurrency,
+                  s.unsent, d->served->n);
+    loop_timer_set(d->status, STATUS_MS);
+}
+
+static void on_watchdog(void *arg)
+{
+    struct daemon *d = arg;
+
+    notify_watchdog();
+    loop_timer_set(d->watchdog, notify_watchdog_ms());
+}
+
+/* ---- the queues, and how they change */
+
+static void report(void *arg, const char *what, const char *reason, bool is_warning)
+{
+    (void)arg;
+    if (is_warning)
+        log_warn("event=handler what=%s reason=\"%s\"", what, reason);
+    else
+        log_err("event=handler-refused what=%s reason=\"%s\"", what, reason);
+}
+
+static void serve(struct daemon *d, struct conf *conf)
+{
+    struct served *served = served_build(conf, d->env, report, NULL);
+    CLEANUP_FREE struct queue_spec *specs = mem_new((served->n + 1) * sizeof(*specs));
+    CLEANUP_BUF struct buf names = BUF_INIT;
+
+    for (size_t i = 0; i < served->n; i++) {
+        const struct conf_queue *q = served->at[i].conf;
+
+        specs[i] = (struct queue_spec){
+            served->at[i].name, (unsigned)(q->concurrency > 0 ? q->concurrency : conf->concurrency),
+            (unsigned)q->weight, q->max_payload};
+    }
+    runner_set(d->runner, conf, served);
+    served_free(d->served);
+    d->served = served;
+    if (conf != d->conf)
+        conf_free(d->conf);
+    d->conf = conf;
+    sched_set_queues(d->sched, mono_now(), specs, served->n);
+    queues_names(sched_queues(d->sched), &names);
+    log_notice("event=serving queues=%zu names=\"%.1000s\"", served->n, buf_str(&names));
+    if (served->n == 0)
+        log_warn("event=serving queues=0 reason=\"put executables into handlers_dir (%s), or name "
+                 "handlers "
+                 "under queues:\"",
+                 conf->handlers_dir);
+}
+
+static void on_folder(void *arg)
+{
+    struct daemon *d = arg;
+
+    /* It may be another folder of that name by now. */
+    folder_watch(d->folder, d->conf->handlers_dir);
+    serve(d, d->conf);
+}
+
+static void reload(struct daemon *d)
+{
+    struct err err = ERR_INIT;
+    CLEANUP_BUF struct buf restart = BUF_INIT;
+    struct conf *conf;
+
+    notify_reloading();
+    conf = conf_load(d->conf->path, d->env, &err);
+    if (conf == NULL) {
+        log_err("event=reload result=refused reason=\"%s\" note=\"the old configuration stays\"",
+                err.text);
+        notify_ready();
+        return;
+    }
+    conf_needs_restart(d->conf, conf, &restart);
+    if (restart.len > 0)
+        log_warn("event=reload note=\"only a restart applies: %s\"", buf_str(&restart));
+    /* What a restart applies is left as it was, so that nothing half-changed is in force. */
+    conf->concurrency = d->conf->concurrency;
+    log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
+    sched_set_stop_timeout(d->sched, conf->stop_timeout);
+    serve(d, conf);
+    folder_watch(d->folder, conf->handlers_dir);
+    log_notice("event=reload result=done");
+    notify_ready();
+}
+
+static void on_signal(void *arg, int sig)
+{
+    struct daemon *d = arg;
+
+    switch (sig) {
+    case SIGHUP:
+        reload(d);
+        break;
+    case SIGUSR1:
+        sched_quiet(d->sched, mono_now());
+        break;
+    case SIGQUIT:
+        notify_stopping();
+        sched_stop(d->sched, mono_now());
+        sched_stop(d->sched, mono_now());
+        break;
+    case SIGTERM:
+    case SIGINT:
+        notify_stopping();
+        sched_stop(d->sched, mono_now());
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- start and end */
+
+static int find_server(struct daemon *d, struct err *err)
+{
+    if (strcmp(d->conf->redis, "embedded") == 0) {
+        CLEANUP_FREE char *url = NULL;
+
+        d->embedded = embedded_start(d->loop, d->conf->state_dir, err);
+        if (d->embedded == NULL)
+            return -1;
+        /* It takes a moment to listen; that is no lost link worth a line. */
+        d->down_logged = mono_add_ms(mono_now(), EMBEDDED_START_MS - DAEMON_DOWN_LOG_MS);
+        url = mem_printf("unix:%s", embedded_socket(d->embedded));
+        return url_parse(url, &d->url, err);
+    }
+    if (url_parse(d->conf->redis, &d->url, err) < 0)
+        return -1;
+    if (d->conf->redis_password_file[0] != '\0')
+        return url_read_password(d->conf->redis_password_file, &d->url, err);
+    return 0;
+}
+
+static int take_state(struct daemon *d, struct err *err)
+{
+    int killed;
+
+    if (strcmp(d->conf->state_dir, "none") == 0)
+        return 0;
+    d->state = state_open(d->conf->state_dir, &d->me, err);
+    if (d->state == NULL)
+        return -1;
+    killed = state_take_over(d->state, (unsigned)d->conf->concurrency, err);
+    if (killed > 0)
+        log_warn("event=predecessor epoch=%lld handlers_killed=%d reason=\"it died and left them "
+                 "running\"",
+                 (long long)state_predecessor(d->state), killed);
+    return killed < 0 ? -1 : 0;
+}
+
+/* Each job needs its pipes; handlers inherit the limit, so it is raised no further than needed. */
+static void raise_files(int64_t concurrency)
+{
+    struct rlimit lim;
+    rlim_t need = (rlim_t)concurrency * 8 + 128;
+
+    if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur >= need)
+        return;
+    lim.rlim_cur = need < lim.rlim_max ? need : lim.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur < need)
+        log_warn(
+            "event=limits files=%llu needed=%llu cure=\"raise LimitNOFILE or lower concurrency\"",
+            (unsigned long long)lim.rlim_cur, (unsigned long long)need);
+}
+
+static int build(struct daemon *d, struct err *err)
+{
+    struct link_events link_events = daemon_link_events(d);
+    struct store_events store_events = daemon_store_events(d);
+    struct runner_events runner_events = daemon_runner_events(d);
+    struct sched_conf sched_conf = {(unsigned)d->conf->concurrency, d->conf->stop_timeout};
+
+    d->link = link_new(d->loop, &d->url, d->conf->namespace, d->conf->redis_timeout, &link_events);
+    d->alarm = loop_alarm_new(d->loop, daemon_on_alarm, d);
+    d->signals = signals_new(d->loop, on_signal, d);
+    d->folder = folder_new(d->loop, on_folder, d);
+    d->status = loop_timer_new(d->loop, on_status, d);
+    d->watchdog = loop_timer_new(d->loop, on_watchdog, d);
+    if (d->link == NULL || d->alarm == NULL || d->signals == NULL || d->folder == NULL)
+        return err_set(err, ERR_SYSTEM, "no file descriptors left");
+    d->store = store_redis_new(d->link, d->conf->namespace, &store_events);
+    d->runner = runner_new(d->loop, (unsigned)d->conf->concurrency, d->conf->namespace, d->state,
+                           &runner_events, err);
+    if (d->runner == NULL)
+        return -1;
+    d->sched = sched_new(&sched_conf, &daemon_ops, d);
+    d->strays = strays_new(d->loop, d->link, d->store, d->conf->namespace);
+    strays_set_serves(d->strays, serves, d);
+    return 0;
+}
+
+static void tear_down(struct daemon *d)
+{
+    runner_free(d->runner);
+    strays_free(d->strays);
+    sched_free(d->sched);
+    link_free(d->link);
+    store_redis_free(d->store);
+    served_free(d->served);
+    folder_free(d->folder);
+    signals_free(d->signals);
+    loop_timer_free(d->status);
+    loop_timer_free(d->watchdog);
+    loop_alarm_free(d->alarm);
+    embedded_stop(d->embedded);
+    state_close(d->state);
+    loop_free(d->loop);
+    conf_free(d->conf);
+    explicit_bzero(&d->url, sizeof(d->url));
+}
+
+static int start(struct daemon *d, struct err *err)
+{
+    d->loop = loop_new();
+    if (d->loop == NULL)
+        return err_set(err, ERR_SYSTEM, "no file descriptors left");
+    identity_read(&d->me);
+    raise_files(d->conf->concurrency);
+    if (take_state(d, err) < 0 || find_server(d, err) < 0 || build(d, err) < 0)
+        return -1;
+    serve(d, d->conf);
+    folder_watch(d->folder, d->conf->handlers_dir);
+    link_start(d->link);
+    notify_ready();
+    on_status(d);
+    if (notify_watchdog_ms() > 0)
+        on_watchdog(d);
+    return 0;
+}
+
+int daemon_run(struct conf *conf, char *const *env, struct err *err)
+{
+    struct daemon d = {.conf = conf, .env = env};
+    int rc;
+
+    signals_block();
+    log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
+    log_notice("event=starting version=%s namespace=%s config=%s concurrency=%lld", PACKAGE_VERSION,
+               conf->namespace, conf->path != NULL ? conf->path : "none",
+               (long long)conf->concurrency);
+    rc = start(&d, err);
+    if (rc == 0) {
+        loop_run(d.loop);
+        log_notice("event=stopped");
+    }
+    tear_down(&d);
+    return rc;
+}
+
+static void report_fault(void *arg, const char *what, const char *reason, bool is_warning)
+{
+    int *faults = arg;
+
+    (void)fprintf(stderr, "laterd: %s%s: %s\n", is_warning ? "warning: " : "", what, reason);
+    *faults += !is_warning;
+}
+
+int daemon_check(const struct conf *conf, char *const *env)
+{
+    struct err err = ERR_INIT;
+    struct url url;
+    int faults = 0;
+
+    if (strcmp(conf->redis, "embedded") != 0 && url_parse(conf->redis, &url, &err) < 0)
+        report_fault(&faults, "redis", err.text, false);
+    else if (conf->redis_password_file[0] != '\0' &&
+             url_read_password(conf->redis_password_file, &url, &err) < 0)
+        report_fault(&faults, "redis_password_file", err.text, false);
+    served_free(served_build(conf, env, report_fault, &faults));
+    return faults > 0 ? -1 : 0;
+}

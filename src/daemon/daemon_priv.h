@@ -1,0 +1,54 @@
+/*
+ * The daemon's parts, for daemon.c (makes and unmakes them, signals, reload) and wiring.c (who
+ * tells whom what); for nobody else.
+ */
+#ifndef LATER_DAEMON_DAEMON_PRIV_H
+#define LATER_DAEMON_DAEMON_PRIV_H
+
+#include "conf/conf.h"
+#include "daemon/embedded.h"
+#include "daemon/folder.h"
+#include "daemon/identity.h"
+#include "daemon/runner.h"
+#include "daemon/sched.h"
+#include "daemon/served.h"
+#include "daemon/signals.h"
+#include "daemon/state.h"
+#include "daemon/strays.h"
+#include "redis/link.h"
+#include "store/store_redis.h"
+
+#define DAEMON_DOWN_LOG_MS 30000 /* one line about a lost link per so long */
+
+struct daemon {
+    struct conf *conf;
+    char *const *env;
+    struct loop *loop;
+    struct identity me;
+    struct state *state; /* NULL: state_dir none */
+    struct embedded *embedded;
+    struct link *link;
+    struct store_redis *store;
+    struct strays *strays;
+    struct served *served;
+    struct sched *sched;
+    struct runner *runner;
+    struct signals *signals;
+    struct folder *folder;
+    struct loop_alarm *alarm;
+    struct loop_timer *status, *watchdog;
+    struct url url;
+    struct mono down_logged;
+    bool was_up;
+};
+
+/* What the scheduler may do; its ctx is the struct daemon. */
+extern const struct sched_ops daemon_ops;
+
+/* Where events go: to the scheduler, mostly. arg is the struct daemon. */
+struct link_events daemon_link_events(struct daemon *d);
+struct store_events daemon_store_events(struct daemon *d);
+struct runner_events daemon_runner_events(struct daemon *d);
+void daemon_on_alarm(void *daemon);
+
+#endif

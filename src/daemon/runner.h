@@ -1,0 +1,38 @@
+/*
+ * Places and what runs in them: turns a held job into an order for the pool, and what the pool saw
+ * into a verdict. Main thread; the pool's threads know nothing of it.
+ */
+#ifndef LATER_DAEMON_RUNNER_H
+#define LATER_DAEMON_RUNNER_H
+
+#include "daemon/held.h"
+#include "daemon/served.h"
+#include "daemon/state.h"
+#include "loop/loop.h"
+
+struct runner;
+
+struct runner_events {
+    void (*ended)(void *arg, const char *id, const struct verdict *v, const char *tail, size_t n);
+    void (*progress)(void *arg, const char *id, const char *text);
+    void (*idle)(void *arg); /* after runner_kill_all: nothing runs any more */
+    void *arg;
+};
+
+/* state may be NULL. */
+struct runner *runner_new(struct loop *loop, unsigned places, const char *ns, struct state *state,
+                          const struct runner_events *events, struct err *err);
+/* Nothing may run. NULL is fine. */
+void runner_free(struct runner *r);
+
+/* What holds from now on; both stay the caller's and must outlive the next call of this. */
+void runner_set(struct runner *r, const struct conf *conf, const struct served *served);
+
+bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);
+void runner_start(struct runner *r, struct held *h);
+void runner_kill(struct runner *r, const char *id, bool at_once);
+/* KILL to all; idle is called when all have ended (at once if none runs). No other event follows.
+ */
+void runner_kill_all(struct runner *r);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Which queues this daemon serves, and with what: the handlers folder and the configuration joined.
+ * Immutable once built; rebuilt whole when either changes. Main thread.
+ */
+#ifndef LATER_DAEMON_SERVED_H
+#define LATER_DAEMON_SERVED_H
+
+#include <stddef.h>
+
+#include "conf/conf.h"
+
+struct served_queue {
+    char name[65];
+    char **argv;                   /* NULL-ended; [0] is absolute and was checked */
+    char **env;                    /* NULL-ended "NAME=value": what the service passes on */
+    const struct conf_queue *conf; /* of the conf it was built from */
+};
+
+struct served {
+    struct served_queue *at; /* sorted by name */
+    size_t n;
+};
+
+/* Told what is not served, or served in spite of a warning, and why. is_warning: it is served. */
+typedef void served_report_f(void *arg, const char *what, const char *reason, bool is_warning);
+
+/* env: environ-like. Never fails: what cannot be served is reported. */
+struct served *served_build(const struct conf *conf, char *const *env, served_report_f *report,
+                            void *arg);
+void served_free(struct served *s); /* NULL is fine */
+const struct served_queue *served_find(const struct served *s, const char *queue);
+
+#endif

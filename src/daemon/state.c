@@ -1,0 +1,267 @@
+#include "daemon/state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#define MAGIC "laterd-worker-2"
+#define SLOTS_MAX 1024
+#define ENV_MAX 131072 /* bytes of an environment that are looked through */
+#define PASSES_MAX 10
+#define LOCK_WAIT_S 5
+
+/* The file, mapped. Only this machine reads it, in one boot: native numbers. */
+struct file {
+    char magic[16];
+    char boot[40];
+    int64_t epoch;
+    int64_t pid;               /* of the daemon, for the message to a second one */
+    int64_t fences[SLOTS_MAX]; /* 0: the slot is free */
+};
+
+struct state {
+    int fd;
+    struct file *file;
+    int64_t predecessor;
+};
+
+static int check_dir(const char *dir, struct err *err)
+{
+    struct stat st;
+
+    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+        return err_sys(
+            err, errno,
+            "state_dir %s cannot be made (make it, or set state_dir to another folder or none)",
+            dir);
+    if (stat(dir, &st) < 0)
+        return err_sys(err, errno, "state_dir %s", dir);
+    if (!S_ISDIR(st.st_mode))
+        return err_set(err, ERR_CONFIG, "state_dir %s is not a folder", dir);
+    if (st.st_uid != geteuid() && st.st_uid != 0)
+        return err_set(err, ERR_CONFIG, "state_dir %s belongs to another user: chown it", dir);
+    if (st.st_mode & 022)
+        return err_set(err, ERR_CONFIG, "state_dir %s can be written by others: chmod go-w it",
+                       dir);
+    return 0;
+}
+
+static void on_alarm(int sig)
+{
+    (void)sig;
+}
+
+/* flock(2) for LOCK_WAIT_S seconds at most. */
+static int wait_for_lock(int fd)
+{
+    struct sigaction act = {.sa_handler = on_alarm}, was;
+    int rc, e;
+
+    (void)sigaction(SIGALRM, &act, &was);
+    (void)alarm(LOCK_WAIT_S);
+    rc = flock(fd, LOCK_EX);
+    e = errno;
+    (void)alarm(0);
+    (void)sigaction(SIGALRM, &was, NULL);
+    errno = e;
+    return rc;
+}
+
+/*
+ * A process that the predecessor was just making holds the lock until it has become its handler. It
+ * is waited for: after that its environment tells whose it is.
+ */
+static int take_lock(int fd, const char *dir, struct err *err)
+{
+    int64_t pid = 0;
+
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    if (errno == EWOULDBLOCK &&
+        pread(fd, &pid, sizeof(pid), offsetof(struct file, pid)) == (ssize_t)sizeof(pid) &&
+        identity_pid_start((pid_t)pid) < 0 && wait_for_lock(fd) == 0)
+        return 0;
+    if (errno != EWOULDBLOCK && errno != EINTR)
+        return err_sys(err, errno, "state_dir %s cannot be locked", dir);
+    return err_set(err, ERR_CONFIG,
+                   "state_dir %s is in use by another laterd (pid %lld): give each its own "
+                   "state_dir, or none",
+                   dir, (long long)pid);
+}
+
+static int lock_file(struct state *s, const char *dir, struct err *err)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/worker", dir);
+    int e;
+
+    s->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (s->fd < 0)
+        return err_sys(err, errno, "%s", path);
+    if (take_lock(s->fd, dir, err) < 0)
+        return -1;
+    /* Its blocks too: a write through the map on a full disk is a SIGBUS. */
+    e = posix_fallocate(s->fd, 0, sizeof(struct file));
+    if (e != 0)
+        return err_sys(err, e, "%s", path);
+    s->file = mmap(NULL, sizeof(struct file), PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+    if (s->file == MAP_FAILED) {
+        s->file = NULL;
+        return err_sys(err, errno, "%s cannot be mapped", path);
+    }
+    return 0;
+}
+
+struct state *state_open(const char *dir, const struct identity *me, struct err *err)
+{
+    struct state *s = mem_new(sizeof(*s));
+
+    s->fd = -1;
+    if (check_dir(dir, err) < 0 || lock_file(s, dir, err) < 0)
+        goto fail;
+    if (memcmp(s->file->magic, MAGIC, sizeof(s->file->magic)) != 0)
+        memset(s->file, 0, sizeof(*s->file));
+    /* After a reboot nothing runs, but the epoch is still a dead worker's. */
+    if (strncmp(s->file->boot, me->boot, sizeof(s->file->boot)) != 0)
+        memset(s->file->fences, 0, sizeof(s->file->fences));
+    memcpy(s->file->magic, MAGIC, sizeof(s->file->magic));
+    memcpy(s->file->boot, me->boot, sizeof(s->file->boot));
+    s->file->pid = getpid();
+    s->predecessor = s->file->epoch;
+    return s;
+fail:
+    state_close(s);
+    return NULL;
+}
+
+void state_close(struct state *s)
+{
+    if (s == NULL)
+        return;
+    if (s->file != NULL)
+        (void)munmap(s->file, sizeof(*s->file));
+    if (s->fd >= 0)
+        (void)close(s->fd);
+    free(s);
+}
+
+int64_t state_predecessor(const struct state *s)
+{
+    return s->predecessor;
+}
+
+/* Is LATER_FENCE=<one of ours> in these n bytes of NUL-ended strings? */
+static bool has_fence(const struct state *s, const char *env, size_t n)
+{
+    static const char name[] = "LATER_FENCE=";
+
+    for (const char *at = env; at < env + n; at += strlen(at) + 1) {
+        int64_t fence;
+
+        if (strncmp(at, name, sizeof(name) - 1) != 0)
+            continue;
+        if (text_parse_int(at + sizeof(name) - 1, 1, INT64_MAX, &fence) < 0)
+            return false;
+        for (size_t i = 0; i < SLOTS_MAX; i++) {
+            if (s->file->fences[i] == fence)
+                return true;
+        }
+        return false;
+    }
+    return false;
+}
+
+static bool is_left_over(const struct state *s, pid_t pid)
+{
+    char path[64], env[ENV_MAX];
+    CLEANUP_CLOSE int fd = -1;
+    size_t n = 0;
+    ssize_t got;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && n < sizeof(env) - 1 && (got = read(fd, env + n, sizeof(env) - 1 - n)) > 0)
+        n += (size_t)got;
+    env[n] = '\0';
+    return has_fence(s, env, n);
+}
+
+/* The pidfd is taken before the look, so that what was looked at is what is killed. */
+static bool kill_if_left_over(const struct state *s, pid_t pid)
+{
+    CLEANUP_CLOSE int pidfd = pidfd_open(pid, 0);
+
+    if ((pidfd < 0 && errno != ENOSYS) || !is_left_over(s, pid))
+        return false;
+    /* Members of its group may have changed their environment; the leader is not reaped before us.
+     */
+    if (getpgid(pid) == pid)
+        (void)kill(-pid, SIGKILL);
+    return pidfd >= 0 ? pidfd_send_signal(pidfd, SIGKILL, NULL, 0) == 0 : kill(pid, SIGKILL) == 0;
+}
+
+static int kill_left_over(const struct state *s)
+{
+    DIR *proc = opendir("/proc");
+    int killed = 0;
+
+    for (struct dirent *e = proc != NULL ? readdir(proc) : NULL; e != NULL; e = readdir(proc)) {
+        int64_t pid;
+
+        if (text_parse_int(e->d_name, 2, INT32_MAX, &pid) == 0 && pid != getpid())
+            killed += kill_if_left_over(s, (pid_t)pid);
+    }
+    if (proc != NULL)
+        (void)closedir(proc);
+    return killed;
+}
+
+static bool has_any(const struct state *s)
+{
+    for (size_t i = 0; i < SLOTS_MAX; i++) {
+        if (s->file->fences[i] != 0)
+            return true;
+    }
+    return false;
+}
+
+int state_take_over(struct state *s, unsigned nslots, struct err *err)
+{
+    int killed = 0;
+
+    if (nslots > SLOTS_MAX)
+        return err_set(err, ERR_CONFIG, "concurrency is over %d", SLOTS_MAX);
+    /* Again while there is something: a process may have forked behind our back. */
+    for (int pass = 0; pass < PASSES_MAX && has_any(s); pass++) {
+        int n = kill_left_over(s);
+
+        /* Later passes meet the dying again. */
+        killed = pass == 0 ? n : killed;
+        if (n == 0)
+            break;
+    }
+    memset(s->file->fences, 0, sizeof(s->file->fences));
+    return killed;
+}
+
+void state_set_epoch(struct state *s, int64_t epoch)
+{
+    s->file->epoch = epoch;
+}
+
+void state_set_fence(struct state *s, unsigned slot, int64_t fence)
+{
+    s->file->fences[slot] = fence;
+}

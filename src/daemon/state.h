@@ -1,0 +1,42 @@
+/*
+ * The state folder: one daemon's own. It holds a locked file, `worker`, with the epoch under which
+ * we are registered and the fences of the jobs that run, so that the next daemon in this folder
+ * knows its dead predecessor: it kills what that left running and has its jobs taken back at once.
+ *
+ * The table is a shared mapping, which the kernel keeps when we are killed; a fence stands in it
+ * before the job's process is made. A process is known by the fence in its environment: a number
+ * that no other job ever had, so neither a reused pid nor the moment of our death can fool the
+ * search, and descendants that left their group are found too. Main thread.
+ */
+#ifndef LATER_DAEMON_STATE_H
+#define LATER_DAEMON_STATE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "daemon/identity.h"
+
+struct state;
+
+/*
+ * Create dir if it is missing (0700), check that it is ours, lock the file. NULL: err says why;
+ * code CONFIG when another daemon has the lock.
+ */
+struct state *state_open(const char *dir, const struct identity *me, struct err *err);
+void state_close(struct state *s); /* NULL is fine */
+
+/* Epoch of the predecessor, 0: none, or it left in order. */
+int64_t state_predecessor(const struct state *s);
+
+/*
+ * Kill the processes that the predecessor's running jobs left, found by their fence; returns how
+ * many. Then the table is ours, with room for nslots.
+ */
+int state_take_over(struct state *s, unsigned nslots, struct err *err);
+
+void state_set_epoch(struct state *s, int64_t epoch); /* 0: left in order */
+/* The slot is about to run the job with this fence; 0: nothing runs there any more. */
+void state_set_fence(struct state *s, unsigned slot, int64_t fence);
+
+#endif

@@ -1,0 +1,300 @@
+/*
+ * Who tells whom what: the scheduler's effects become calls of the store and the runner, their
+ * events become the scheduler's. Nothing is decided here.
+ */
+#include "daemon/daemon_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+/* ---- questions of the scheduler to the store */
+
+static int op_reg(void *ctx, const struct store_register *req)
+{
+    struct daemon *d = ctx;
+    CLEANUP_BUF struct buf queues = BUF_INIT;
+    CLEANUP_FREE char *max = mem_printf("%lld", (long long)d->conf->defaults.max_payload);
+    const char *fields[] = {"host",      d->me.host,      "boot",    d->me.boot, "pidns",
+                            d->me.pidns, "pid",           d->me.pid, "pstart",   d->me.pstart,
+                            "version",   PACKAGE_VERSION, "queues",  NULL};
+    const char *config[] = {"max_payload", max};
+
+    queues_names(sched_queues(d->sched), &queues);
+    fields[13] = buf_str(&queues);
+    return store_register(d->store, req, d->me.instance, &(struct store_fields){fields, 7},
+                          &(struct store_fields){config, 1});
+}
+
+static int op_beat(void *ctx, int64_t epoch, const char *queues)
+{
+    return store_beat(((struct daemon *)ctx)->store, epoch, queues);
+}
+
+static int op_reconcile(void *ctx, int64_t epoch, int64_t link, const struct store_held *held,
+                        size_t n)
+{
+    return store_reconcile(((struct daemon *)ctx)->store, epoch, link, held, n);
+}
+
+static int op_step(void *ctx, const struct store_step *step)
+{
+    return store_step(((struct daemon *)ctx)->store, step);
+}
+
+static int op_fetch(void *ctx, const char *id)
+{
+    return store_fetch(((struct daemon *)ctx)->store, id);
+}
+
+static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter)
+{
+    struct daemon *d = ctx;
+
+    return store_reap(d->store, epoch, victim, counter, d->conf->defaults.crashes,
+                      d->conf->defaults.dead_max);
+}
+
+static int op_tidy(void *ctx, int64_t epoch)
+{
+    struct daemon *d = ctx;
+    CLEANUP_FREE const char **pairs = mem_new((2 * d->served->n + 1) * sizeof(*pairs));
+    CLEANUP_FREE char(*keeps)[24] = mem_new((d->served->n + 1) * sizeof(*keeps));
+
+    for (size_t i = 0; i < d->served->n; i++) {
+        (void)snprintf(keeps[i], sizeof(keeps[i]), "%lld",
+                       (long long)d->served->at[i].conf->dead_keep);
+        pairs[2 * i] = d->served->at[i].name;
+        pairs[2 * i + 1] = keeps[i];
+    }
+    return store_tidy(d->store, epoch, &(struct store_fields){pairs, d->served->n});
+}
+
+static int op_leave(void *ctx, int64_t epoch)
+{
+    return store_leave(((struct daemon *)ctx)->store, epoch);
+}
+
+static void op_relink(void *ctx, enum fault fault, const char *text)
+{
+    link_reset(((struct daemon *)ctx)->link, fault, text);
+}
+
+/* ---- its other effects */
+
+static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
+{
+    return runner_admit(((struct daemon *)ctx)->runner, job, refusal);
+}
+
+static void op_start(void *ctx, struct held *h)
+{
+    runner_start(((struct daemon *)ctx)->runner, h);
+}
+
+static void op_kill(void *ctx, const struct held *h, bool at_once)
+{
+    runner_kill(((struct daemon *)ctx)->runner, h->job.id, at_once);
+}
+
+static bool op_is_gone(void *ctx, const struct store_peer *peer)
+{
+    struct daemon *d = ctx;
+
+    /* We hold the lock of the folder in which the predecessor wrote its epoch. */
+    return (d->state != NULL && peer->epoch == state_predecessor(d->state)) ||
+           identity_is_gone(&d->me, peer);
+}
+
+static void op_arm(void *ctx, struct mono at)
+{
+    loop_alarm_set(((struct daemon *)ctx)->alarm, at);
+}
+
+static void op_registered(void *ctx, int64_t epoch)
+{
+    struct daemon *d = ctx;
+
+    if (d->state != NULL)
+        state_set_epoch(d->state, epoch);
+}
+
+/* Jobs that are still running although the stop is over are killed; they will be run again. */
+static void op_gone(void *ctx)
+{
+    runner_kill_all(((struct daemon *)ctx)->runner);
+}
+
+static uint32_t op_random(void *ctx)
+{
+    uint32_t r = 0;
+
+    (void)ctx;
+    (void)getrandom(&r, sizeof(r), GRND_NONBLOCK);
+    return r;
+}
+
+const struct sched_ops daemon_ops = {
+    .reg = op_reg,
+    .beat = op_beat,
+    .reconcile = op_reconcile,
+    .step = op_step,
+    .fetch = op_fetch,
+    .reap = op_reap,
+    .tidy = op_tidy,
+    .leave = op_leave,
+    .relink = op_relink,
+    .admit = op_admit,
+    .start = op_start,
+    .kill = op_kill,
+    .is_gone = op_is_gone,
+    .arm = op_arm,
+    .registered = op_registered,
+    .gone = op_gone,
+    .random = op_random,
+};
+
+/* ---- events from below */
+
+void daemon_on_alarm(void *arg)
+{
+    sched_on_timer(((struct daemon *)arg)->sched, mono_now());
+}
+
+static void on_registered(void *arg, const struct store_register_reply *r)
+{
+    sched_on_registered(((struct daemon *)arg)->sched, mono_now(), r);
+}
+
+static void on_beat(void *arg, const struct store_beat_reply *r)
+{
+    sched_on_beat(((struct daemon *)arg)->sched, mono_now(), r);
+}
+
+static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
+{
+    sched_on_reconciled(((struct daemon *)arg)->sched, mono_now(), r);
+}
+
+static void on_step(void *arg, const struct store_step_reply *r)
+{
+    sched_on_step(((struct daemon *)arg)->sched, mono_now(), r);
+}
+
+static void on_fetched(void *arg, const char *id, const char *payload, size_t n)
+{
+    sched_on_fetched(((struct daemon *)arg)->sched, mono_now(), id, payload, n);
+}
+
+static void on_reaped(void *arg, enum store_reap status, int64_t moved)
+{
+    sched_on_reaped(((struct daemon *)arg)->sched, mono_now(), status, moved);
+}
+
+static void on_tidied(void *arg, const char *const *unserved, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        log_warn(
+            "event=unserved-queue queue=%s reason=\"it has due jobs and no worker serves it: a "
+            "handler is missing, or its name is misspelt\"",
+            unserved[i]);
+    sched_on_tidied(((struct daemon *)arg)->sched, mono_now());
+}
+
+static void on_left(void *arg, bool is_clean)
+{
+    struct daemon *d = arg;
+
+    if (d->state != NULL && is_clean)
+        state_set_epoch(d->state, 0);
+    sched_on_left(d->sched, mono_now());
+}
+
+static void on_fault(void *arg, enum fault fault, const char *text)
+{
+    log_err("event=refused class=%s reason=\"%s\"", fault_name(fault), text);
+    sched_on_fault(((struct daemon *)arg)->sched, mono_now(), fault, text);
+}
+
+static void on_up(void *arg, const struct probe_result *server)
+{
+    struct daemon *d = arg;
+    char where[320];
+
+    log_notice("event=link state=up server=\"%s\" version=%s library=%ld%s",
+               url_show(&server->url, where), server->server, server->lib.number,
+               server->lib.loaded ? " loaded=1" : "");
+    d->was_up = true;
+    d->down_logged = (struct mono){0};
+    sched_link_up(d->sched, mono_now());
+}
+
+static void on_down(void *arg, enum fault fault, const char *text)
+{
+    struct daemon *d = arg;
+
+    if (d->down_logged.us == 0 ||
+        mono_until_us(d->down_logged, mono_now()) > DAEMON_DOWN_LOG_MS * 1000) {
+        log_err("event=link state=down class=%s reason=\"%s\"", fault_name(fault), text);
+        d->down_logged = mono_now();
+    }
+    if (d->was_up) {
+        d->was_up = false;
+        store_redis_reset(d->store);
+        sched_link_down(d->sched, mono_now());
+    }
+}
+
+static void on_subscribed(void *arg)
+{
+    sched_on_subscribed(((struct daemon *)arg)->sched, mono_now());
+}
+
+static void on_wake(void *arg, const char *text, size_t n)
+{
+    if (n == strlen(text))
+        sched_on_wake(((struct daemon *)arg)->sched, mono_now(), text);
+}
+
+static void on_denied(void *arg, const char *text)
+{
+    (void)arg;
+    log_warn("event=wake-denied reason=\"%s\" effect=\"raw jobs may start up to a second late\"",
+             text);
+}
+
+static void on_ended(void *arg, const char *id, const struct verdict *v, const char *tail, size_t n)
+{
+    sched_job_ended(((struct daemon *)arg)->sched, mono_now(), id, v, tail, n);
+}
+
+static void on_progress(void *arg, const char *id, const char *text)
+{
+    sched_job_progress(((struct daemon *)arg)->sched, id, text);
+}
+
+static void on_idle(void *arg)
+{
+    loop_stop(((struct daemon *)arg)->loop);
+}
+
+struct link_events daemon_link_events(struct daemon *d)
+{
+    return (struct link_events){on_up, on_down, on_subscribed, on_wake, on_denied, d};
+}
+
+struct store_events daemon_store_events(struct daemon *d)
+{
+    return (struct store_events){on_registered, on_beat,   on_reconciled, on_step,  on_fetched,
+                                 on_reaped,     on_tidied, on_left,       on_fault, d};
+}
+
+struct runner_events daemon_runner_events(struct daemon *d)
+{
+    return (struct runner_events){on_ended, on_progress, on_idle, d};
+}

@@ -1,0 +1,474 @@
+/*
+ * The worst days, with the real programs: kills, frozen servers, lost data, foreign keys.
+ * Names in brackets are lines of the fault catalogue that the project works from.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../support/laterd.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define ROOT "later:{default}"
+#define LONG_MS 30000
+
+static const char *const with_aof[] = {"--appendonly", "yes", NULL};
+
+static struct test_redis redis;
+static char dir[64];
+static char out[96];
+static struct test_laterd a, b;
+
+static int setup_with(const char *const *args)
+{
+    test_redis_start(&redis, args);
+    test_folder_make(dir);
+    (void)snprintf(out, sizeof(out), "%s/out", dir);
+    memset(&a, 0, sizeof(a));
+    memset(&b, 0, sizeof(b));
+    return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return setup_with(NULL);
+}
+
+static int setup_aof(void **state)
+{
+    (void)state;
+    return setup_with(with_aof);
+}
+
+static int teardown(void **state)
+{
+    int status;
+
+    (void)state;
+    status = test_laterd_stop(&a) + test_laterd_stop(&b);
+    test_redis_stop(&redis);
+    test_folder_remove(dir);
+    return status;
+}
+
+static void start(struct test_laterd *d, const char *name, const char *yaml)
+{
+    test_laterd_conf(d, dir, name, redis.url, yaml);
+    test_laterd_start(d);
+}
+
+static void add_many(const char *queue, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char payload[24];
+        struct reply *r;
+
+        (void)snprintf(payload, sizeof(payload), "job %d", i);
+        r = test_fcall(&redis, "later_add", queue, payload, NULL);
+        assert_non_null(r);
+        reply_free(r);
+    }
+}
+
+static bool queue_is_empty(void *arg)
+{
+    (void)arg;
+    return test_int(&redis, "HLEN", ROOT ":jobs") == 0;
+}
+
+/* Lines of out that stand there twice: one (id, attempt) started twice. */
+static int twice(void)
+{
+    CLEANUP_FREE char *cmd = mem_printf("sort %s | uniq -d", out);
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", cmd, NULL};
+
+    assert_int_equal(proc_run(argv, NULL, 0, &text, NULL), 0);
+    return (int)text.len;
+}
+
+static bool one_subscriber(void *arg)
+{
+    struct reply *r = test_redis_call(&redis, "PUBSUB", "NUMSUB", ROOT ":wake", NULL);
+    bool one = reply_int(reply_at(r, 1)) == 1;
+
+    (void)arg;
+    reply_free(r);
+    return one;
+}
+
+/* ---- dead workers */
+
+static void a_killed_daemon_takes_its_jobs_back_at_once(void **state) /* L1 L3 */
+{
+    struct mono begin;
+
+    (void)state;
+    test_handler(dir, "slow",
+                 "echo \"$LATER_ID $LATER_ATTEMPT\" >> %s; "
+                 "setsid sh -c \"sleep 2; echo escaped$LATER_ATTEMPT >> %s\" & "
+                 "sleep 2; echo end$LATER_ATTEMPT >> %s",
+                 out, out, out);
+    start(&a, "a", "concurrency: 16");
+    add_many("slow", 16);
+    assert_true(test_until_lines(out, " 1", 16, LONG_MS));
+    test_laterd_kill(&a, SIGKILL);
+    (void)test_laterd_wait(&a, 5000);
+    begin = mono_now();
+    test_laterd_start(&a);
+    assert_true(test_until_lines(out, " 2", 16, LONG_MS));
+    assert_in_range(mono_until_us(begin, mono_now()), 0, 3000000);
+    assert_true(test_until_lines(out, "end2", 16, LONG_MS));
+    /* What the dead one left running was killed, what had left its group too. */
+    assert_true(test_until_lines(out, "escaped2", 16, LONG_MS));
+    assert_int_equal(test_lines(out, "end1") + test_lines(out, "escaped1"), 0);
+    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+}
+
+/* Killed while it starts handlers, some not yet what they will be: the next one finds them all. */
+static void a_kill_in_a_burst_of_starts_leaves_nothing_behind(void **state) /* L2 */
+{
+    (void)state;
+    test_handler(dir, "work",
+                 "exec 9> %s/lock.$LATER_ID; flock -n 9 || echo overlap >> %s; "
+                 "echo begin >> %s; sleep 0.4; echo end >> %s",
+                 dir, out, out, out);
+    test_laterd_conf(&a, dir, "a", redis.url, "concurrency: 16\ndefaults: { crashes: 1000 }");
+    test_laterd_start(&a);
+    for (int round = 1; round <= 5; round++) {
+        int begun = test_lines(out, "begin");
+
+        add_many("work", 16);
+        assert_true(test_until_lines(out, "begin", begun + 1 + round, LONG_MS));
+        test_laterd_kill(&a, SIGKILL);
+        (void)test_laterd_wait(&a, 5000);
+        test_laterd_start(&a);
+        assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    }
+    assert_int_equal(test_lines(out, "overlap"), 0);
+    assert_int_equal(test_lines(out, "end"), 5 * 16);
+}
+
+static void another_daemon_takes_over_within_thirty_seconds(void **state) /* L1 */
+{
+    struct mono begin;
+
+    (void)state;
+    test_handler(dir, "slow", "echo \"$LATER_ID $LATER_ATTEMPT\" >> %s; sleep 1", out);
+    start(&a, "a", "concurrency: 4");
+    add_many("slow", 4);
+    assert_true(test_until_lines(out, " 1", 4, LONG_MS));
+    /* It looks for dead workers of its own host only as it starts, while a still lives. */
+    start(&b, "b", "concurrency: 4");
+    test_laterd_kill(&a, SIGKILL);
+    (void)test_laterd_wait(&a, 5000);
+    begin = mono_now();
+    assert_true(test_until_lines(out, " 2", 4, 31000));
+    assert_in_range(mono_until_us(begin, mono_now()), 15000000, 30000000);
+    assert_int_equal(twice(), 0);
+    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+}
+
+static void a_worker_given_up_drops_its_jobs(void **state) /* L7 T4 */
+{
+    struct reply *r;
+    char epoch[32];
+
+    (void)state;
+    test_handler(dir, "slow",
+                 "echo \"$LATER_ID $LATER_ATTEMPT\" >> %s; sleep 3; echo end$LATER_ATTEMPT >> %s",
+                 out, out);
+    start(&a, "a", "concurrency: 2");
+    add_many("slow", 2);
+    assert_true(test_until_lines(out, " 1", 2, LONG_MS));
+    r = test_redis_call(&redis, "HKEYS", ROOT ":workers", NULL);
+    (void)snprintf(epoch, sizeof(epoch), "%s", reply_str(reply_at(r, 0)));
+    reply_free(r);
+    reply_free(test_redis_call(&redis, "HSET", ROOT ":workers", epoch, "dead", NULL));
+    assert_true(test_laterd_says(&a, "event=given-up", LONG_MS));
+    /* It enters anew, finds its former self dead, and runs the jobs again. */
+    assert_true(test_until_lines(out, " 2", 2, LONG_MS));
+    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_int_equal(test_lines(out, "end1"), 0);
+    assert_int_equal(test_lines(out, "end2"), 2);
+}
+
+static void a_poison_pill_is_buried(void **state) /* L16 P15 */
+{
+    (void)state;
+    /* The handler kills the daemon that runs it: its parent. */
+    test_handler(dir, "pill", "echo $LATER_ATTEMPT >> %s; kill -9 $PPID; sleep 5", out);
+    test_laterd_conf(&a, dir, "a", redis.url, "concurrency: 2");
+    add_many("pill", 1);
+    for (int i = 1; i <= 3; i++) {
+        test_laterd_launch(&a);
+        assert_true(test_until_lines(out, NULL, i, LONG_MS));
+        assert_int_equal(test_laterd_wait(&a, LONG_MS), 128 + SIGKILL);
+    }
+    test_laterd_start(&a);
+    assert_true(test_until_lines(a.log, "event=reaped", 1, LONG_MS));
+    assert_int_equal(test_int(&redis, "ZCARD", ROOT ":dead:pill"), 1);
+    assert_int_equal(test_lines(out, NULL), 3);
+}
+
+/* ---- Redis away, frozen, emptied */
+
+static void redis_may_come_later(void **state) /* R1 L17 */
+{
+    (void)state;
+    test_handler(dir, "work", "echo x >> %s", out);
+    test_redis_kill(&redis, SIGKILL);
+    test_laterd_conf(&a, dir, "a", redis.url, "");
+    test_laterd_launch(&a);
+    assert_true(test_laterd_says(&a, "event=link state=down", LONG_MS));
+    test_redis_restart(&redis);
+    assert_true(test_laterd_says(&a, "event=registered", LONG_MS));
+    add_many("work", 1);
+    assert_true(test_until_lines(out, NULL, 1, LONG_MS));
+    assert_in_range(test_lines(a.log, "event=link state=down"), 1, 2);
+}
+
+static void a_restart_of_redis_loses_nothing(void **state) /* R2 R3 R4 */
+{
+    struct mono back;
+    int before;
+
+    (void)state;
+    test_handler(dir, "work", "echo \"$LATER_ID $LATER_ATTEMPT\" >> %s; sleep 0.02", out);
+    start(&a, "a", "concurrency: 4");
+    start(&b, "b", "concurrency: 4");
+    add_many("work", 600);
+    assert_true(test_until_lines(out, NULL, 50, LONG_MS));
+    test_redis_kill(&redis, SIGKILL);
+    assert_true(test_laterd_says(&a, "state=down", LONG_MS));
+    before = test_lines(out, NULL);
+    test_redis_restart(&redis);
+    back = mono_now();
+    assert_true(test_until_lines(out, NULL, before + 1, LONG_MS));
+    assert_in_range(mono_until_us(back, mono_now()), 0, 2000000);
+    assert_true(test_until(queue_is_empty, NULL, 2 * LONG_MS));
+    assert_int_equal(twice(), 0);
+    assert_true(test_lines(out, NULL) >= 600);
+}
+
+static void a_frozen_redis_makes_nobody_a_reaper(void **state) /* R8 N1 */
+{
+    (void)state;
+    test_handler(dir, "slow", "echo \"$LATER_ID $LATER_ATTEMPT\" >> %s; sleep 1", out);
+    start(&a, "a", "redis_timeout: 1s\nconcurrency: 2");
+    start(&b, "b", "redis_timeout: 1s\nconcurrency: 2");
+    add_many("slow", 4);
+    assert_true(test_until_lines(out, " 1", 4, LONG_MS));
+    test_redis_kill(&redis, SIGSTOP);
+    assert_true(test_laterd_says(&a, "state=down", LONG_MS));
+    assert_true(test_until_lines(a.log, "event=end", 2, LONG_MS));
+    test_redis_kill(&redis, SIGCONT);
+    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_int_equal(test_lines(out, NULL), 4);
+    assert_int_equal(test_lines(a.log, "event=reaped") + test_lines(b.log, "event=reaped"), 0);
+}
+
+static void killed_connections_are_made_anew(void **state) /* R22 */
+{
+    (void)state;
+    test_handler(dir, "work", "echo \"$LATER_ID $LATER_ATTEMPT\" >> %s; sleep 0.05", out);
+    start(&a, "a", "concurrency: 4");
+    add_many("work", 100);
+    for (int i = 1; i <= 5; i++) {
+        assert_true(test_until_lines(out, NULL, i * 10, LONG_MS));
+        reply_free(test_redis_call(&redis, "CLIENT", "KILL", "TYPE", "normal", NULL));
+        reply_free(test_redis_call(&redis, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
+    }
+    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_int_equal(test_lines(out, NULL), 100);
+    assert_int_equal(twice(), 0);
+}
+
+static void a_flushed_library_is_loaded_again(void **state) /* R16 */
+{
+    (void)state;
+    test_handler(dir, "work", "echo x >> %s", out);
+    start(&a, "a", "");
+    reply_free(test_redis_call(&redis, "FUNCTION", "FLUSH", NULL));
+    assert_true(test_until_lines(a.log, "loaded=1", 2, LONG_MS));
+    add_many("work", 1);
+    assert_true(test_until_lines(out, NULL, 1, LONG_MS));
+}
+
+static void an_emptied_redis_is_survived(void **state) /* R18 */
+{
+    (void)state;
+    test_handler(dir, "work", "echo begin >> %s; sleep 1; echo end >> %s", out, out);
+    start(&a, "a", "");
+    add_many("work", 2);
+    assert_true(test_until_lines(out, "begin", 2, LONG_MS));
+    reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
+    /* What runs is let finish: data was lost, nobody else has these jobs. */
+    assert_true(test_until_lines(out, "end", 2, LONG_MS));
+    assert_true(test_until_lines(a.log, "event=registered", 2, LONG_MS));
+    assert_true(test_until_lines(a.log, "rewound=1", 1, LONG_MS));
+    add_many("work", 1);
+    assert_true(test_until_lines(out, "end", 3, LONG_MS));
+}
+
+static void a_full_redis_drains(void **state) /* R11 */
+{
+    (void)state;
+    test_handler(dir, "work", "echo x >> %s", out);
+    add_many("work", 50);
+    reply_free(test_redis_call(&redis, "CONFIG", "SET", "maxmemory", "1", NULL));
+    start(&a, "a", "");
+    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_int_equal(test_lines(out, NULL), 50);
+    assert_null(test_fcall(&redis, "later_add", "work", "x", NULL)); /* refused, by Redis */
+    reply_free(test_redis_call(&redis, "CONFIG", "SET", "maxmemory", "0", NULL));
+}
+
+static void without_the_right_to_keyspace_events_wakes_still_come(void **state) /* R20 */
+{
+    (void)state;
+    test_handler(dir, "work", "echo late $LATER_LATE_MS >> %s", out);
+    reply_free(test_redis_call(&redis, "ACL", "SETUSER", "default", "resetchannels",
+                               "&" ROOT ":wake", "&" ROOT ":ended:*", NULL));
+    start(&a, "a", "");
+    assert_true(test_laterd_says(&a, "event=wake-denied", LONG_MS));
+    /* Subscribed again without the pattern: a job due at once does not wait for the sweep. */
+    assert_true(test_until(one_subscriber, NULL, LONG_MS));
+    add_many("work", 1);
+    assert_true(test_until_lines(out, "late", 1, LONG_MS));
+    assert_int_equal(test_lines(a.log, "event=wake-denied"), 1);
+}
+
+/* ---- wild handlers */
+
+static void a_wild_retry_in_harms_nobody(void **state)
+{
+    (void)state;
+    test_handler(dir, "wild", "echo wild >> %s; echo 'retry-in 200000000d' >&3; exit 75", out);
+    test_handler(dir, "fine", "echo fine >> %s", out);
+    start(&a, "a", "");
+    add_many("wild", 1);
+    assert_true(test_until_lines(a.log, "outcome=retry", 1, LONG_MS));
+    add_many("fine", 3);
+    assert_true(test_until_lines(out, "fine", 3, LONG_MS));
+    assert_int_equal(test_lines(a.log, "event=refused"), 0);
+}
+
+static void a_stuck_reader_of_the_log_stops_nothing(void **state) /* S1 L14 */
+{
+    CLEANUP_FREE char *fifo = mem_printf("%s/fifo", dir);
+    CLEANUP_FREE char *cmd = NULL;
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", NULL, NULL};
+    struct proc p;
+    int reader;
+
+    (void)state;
+    test_handler(dir, "loud", "yes loud | head -c 1000000; echo ended >> %s", out);
+    test_laterd_conf(&a, dir, "a", redis.url, "");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    reader = open(fifo, O_RDWR | O_CLOEXEC);
+    assert_true(reader >= 0);
+    cmd = mem_printf("exec %s/laterd --config %s 2> %s", getenv("LATER_BUILD_DIR"), a.conf, fifo);
+    argv[2] = cmd;
+    proc_start(&p, argv, NULL, NULL);
+    add_many("loud", 4);
+    assert_true(test_until_lines(out, "ended", 4, LONG_MS));
+    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    proc_signal(&p, SIGTERM);
+    assert_int_equal(proc_wait(&p, 5000), 0);
+    proc_done(&p);
+    (void)close(reader);
+}
+
+/* ---- foreign hands */
+
+static void a_foreign_key_stops_one_queue_only(void **state) /* R15 I14 */
+{
+    (void)state;
+    test_handler(dir, "broken", "echo broken >> %s", out);
+    test_handler(dir, "fine", "echo fine >> %s", out);
+    reply_free(test_redis_call(&redis, "SET", ROOT ":due:broken", "not a sorted set", NULL));
+    start(&a, "a", "");
+    add_many("broken", 1);
+    add_many("fine", 3);
+    assert_true(test_until_lines(out, "fine", 3, LONG_MS));
+    assert_true(test_laterd_says(&a, "event=queue-broken queue=broken", LONG_MS));
+    assert_int_equal(test_lines(out, "broken"), 0);
+    reply_free(test_redis_call(&redis, "DEL", ROOT ":due:broken", NULL));
+    assert_true(test_until_lines(out, "broken", 1, LONG_MS));
+}
+
+static bool five_are_dead(void *arg)
+{
+    (void)arg;
+    return test_int(&redis, "ZCARD", ROOT ":dead:raw") == 5;
+}
+
+static void hostile_scores_are_buried_with_their_reason(void **state) /* P5 P6 */
+{
+    static const char *const bad[] = {"1767225600",       "-inf",  "inf",
+                                      "9007199254740993", "1e308", NULL};
+    static const char *const good[] = {"0", "-1", "1", NULL};
+
+    (void)state;
+    test_handler(dir, "raw", "echo \"ran $(cat)\" >> %s", out);
+    for (int i = 0; bad[i] != NULL; i++)
+        reply_free(test_redis_call(&redis, "ZADD", ROOT ":due:raw", bad[i], bad[i], NULL));
+    for (int i = 0; good[i] != NULL; i++)
+        reply_free(test_redis_call(&redis, "ZADD", ROOT ":due:raw", good[i], good[i], NULL));
+    start(&a, "a", "");
+    assert_true(test_until_lines(out, "ran", 3, LONG_MS));
+    assert_true(test_until(five_are_dead, NULL, LONG_MS));
+    assert_int_equal(test_lines(out, "ran"), 3);
+}
+
+static void stray_keys_are_reported(void **state)
+{
+    (void)state;
+    start(&a, "a", "");
+    reply_free(test_redis_call(&redis, "ZADD", "later:default:due:mail", "1", "x", NULL));
+    assert_true(test_laterd_says(&a, "event=stray-key key=\"later:default:due:mail\"", LONG_MS));
+    assert_true(test_until_lines(a.log, "event=stray-key", 1, LONG_MS));
+    assert_int_equal(test_int(&redis, "HLEN", ROOT ":notes"), 1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T_AOF(f) cmocka_unit_test_setup_teardown(f, setup_aof, teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_killed_daemon_takes_its_jobs_back_at_once),
+        T(a_kill_in_a_burst_of_starts_leaves_nothing_behind),
+        T(another_daemon_takes_over_within_thirty_seconds),
+        T(a_worker_given_up_drops_its_jobs),
+        T(a_poison_pill_is_buried),
+        T(redis_may_come_later),
+        T_AOF(a_restart_of_redis_loses_nothing),
+        T(a_frozen_redis_makes_nobody_a_reaper),
+        T(killed_connections_are_made_anew),
+        T(a_flushed_library_is_loaded_again),
+        T(an_emptied_redis_is_survived),
+        T(a_full_redis_drains),
+        T(without_the_right_to_keyspace_events_wakes_still_come),
+        T(a_wild_retry_in_harms_nobody),
+        T(a_stuck_reader_of_the_log_stops_nothing),
+        T(a_foreign_key_stops_one_queue_only),
+        T(hostile_scores_are_buried_with_their_reason),
+        T(stray_keys_are_reported),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

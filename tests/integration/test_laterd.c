@@ -1,0 +1,753 @@
+/*
+ * The main job, with the real programs: laterd on a real redis-server, real handlers.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../support/laterd.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "redis/client.h"
+
+#define ROOT "later:{default}"
+#define LONG_MS 30000
+
+static struct test_redis redis;
+static char dir[64];
+static char out[96];
+static struct test_laterd a, b;
+
+static int setup(void **state)
+{
+    (void)state;
+    test_redis_start(&redis, NULL);
+    test_folder_make(dir);
+    (void)snprintf(out, sizeof(out), "%s/out", dir);
+    memset(&a, 0, sizeof(a));
+    memset(&b, 0, sizeof(b));
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    int status;
+
+    (void)state;
+    status = test_laterd_stop(&a) + test_laterd_stop(&b);
+    test_redis_stop(&redis);
+    test_folder_remove(dir);
+    return status; /* a daemon that does not stop cleanly fails the test */
+}
+
+static void start_a(const char *yaml)
+{
+    test_laterd_conf(&a, dir, "a", redis.url, yaml);
+    test_laterd_start(&a);
+}
+
+/* Add a job; its id is the caller's. */
+static char *add(const char *queue, const char *name, const char *value, const char *payload)
+{
+    struct reply *r = name != NULL
+                          ? test_fcall(&redis, "later_add", queue, name, value, payload, NULL)
+                          : test_fcall(&redis, "later_add", queue, payload, NULL);
+    char *id;
+
+    assert_non_null(r);
+    id = mem_strdup(reply_str(reply_at(r, 0)));
+    reply_free(r);
+    return id;
+}
+
+static void add_free(const char *queue, const char *name, const char *value, const char *payload)
+{
+    free(add(queue, name, value, payload));
+}
+
+static bool state_is(const char *id, const char *want)
+{
+    struct reply *r = test_fcall(&redis, "later_result", id, NULL);
+    bool same = reply_is(reply_at(r, 0), want);
+
+    reply_free(r);
+    return same;
+}
+
+struct wanted {
+    const char *id, *state;
+};
+
+static bool has_state(void *arg)
+{
+    const struct wanted *w = arg;
+
+    return state_is(w->id, w->state);
+}
+
+static bool until_state(const char *id, const char *state)
+{
+    struct wanted w = {id, state};
+
+    return test_until(has_state, &w, LONG_MS);
+}
+
+static int compare_lines(const void *x, const void *y)
+{
+    return strcmp(*(char *const *)x, *(char *const *)y);
+}
+
+/* The number of different first words of the lines in out. */
+static int distinct_ids(void)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    char *lines[4096], *save = NULL;
+    size_t n = 0;
+    int distinct = 0;
+
+    test_read(out, &all);
+    for (char *l = strtok_r(all.data, "\n", &save); l != NULL && n < 4096;
+         l = strtok_r(NULL, "\n", &save)) {
+        l[strcspn(l, " ")] = '\0';
+        lines[n++] = l;
+    }
+    qsort(lines, n, sizeof(*lines), compare_lines);
+    for (size_t i = 0; i < n; i++)
+        distinct += i == 0 || strcmp(lines[i], lines[i - 1]) != 0;
+    return distinct;
+}
+
+static void add_spread(int n, int over_ms)
+{
+    int64_t now = test_now_ms();
+
+    for (int i = 0; i < n; i++) {
+        char at[24], payload[24];
+
+        (void)snprintf(at, sizeof(at), "%lld",
+                       (long long)(now + 200 + (int64_t)i * 7919 % over_ms));
+        (void)snprintf(payload, sizeof(payload), "job %d", i);
+        add_free("work", "at", at, payload);
+    }
+}
+
+/* ---- each once, on time */
+
+static void each_job_once_and_none_early(void **state)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    char *save = NULL;
+
+    (void)state;
+    /* Early would show as a due time after the clock of this same host. */
+    test_handler(dir, "work",
+                 "echo \"$LATER_ID $LATER_LATE_MS $(($(date +%%s%%3N) - LATER_DUE_MS))\" >> %s",
+                 out);
+    start_a("concurrency: 8");
+    add_spread(200, 1000);
+    assert_true(test_until_lines(out, NULL, 200, LONG_MS));
+    assert_int_equal(distinct_ids(), 200);
+    test_read(out, &all);
+    for (char *l = strtok_r(all.data, "\n", &save); l != NULL; l = strtok_r(NULL, "\n", &save)) {
+        int late = -1, since = -1;
+
+        assert_int_equal(sscanf(l, "%*s %d %d", &late, &since), 2);
+        assert_true(late >= 0);
+        assert_true(since >= 0);
+    }
+    assert_int_equal(test_lines(out, NULL), 200);
+    assert_int_equal(test_int(&redis, "HLEN", ROOT ":jobs"), 0);
+    assert_int_equal(test_int(&redis, "HLEN", ROOT ":tries"), 0);
+}
+
+static void two_daemons_share_the_work(void **state)
+{
+    (void)state;
+    test_handler(dir, "work", "echo \"$LATER_ID\" >> %s; sleep 0.02", out);
+    start_a("concurrency: 2");
+    test_laterd_conf(&b, dir, "b", redis.url, "concurrency: 2");
+    test_laterd_start(&b);
+    add_spread(200, 1000);
+    assert_true(test_until_lines(out, NULL, 200, LONG_MS));
+    assert_int_equal(distinct_ids(), 200);
+    assert_int_equal(test_laterd_stop(&a) + test_laterd_stop(&b), 0);
+    assert_true(test_lines(a.log, "outcome=done") > 0);
+    assert_true(test_lines(b.log, "outcome=done") > 0);
+    assert_int_equal(test_lines(a.log, "outcome=done") + test_lines(b.log, "outcome=done"), 200);
+}
+
+static void equal_due_times_keep_the_order_of_insertion(void **state)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    struct reply *r;
+    char want[512] = "";
+
+    (void)state;
+    test_handler(dir, "work", "echo \"$(cat)\" >> %s", out);
+    r = test_fcall(&redis, "later_add_many", "work", "in", "1s", "a", "b", "c", "d", "e", "f", "g",
+                   "h", NULL);
+    assert_non_null(r);
+    reply_free(r);
+    start_a("concurrency: 1");
+    assert_true(test_until_lines(out, NULL, 8, LONG_MS));
+    test_read(out, &all);
+    for (char c = 'a'; c <= 'h'; c++)
+        (void)snprintf(want + strlen(want), sizeof(want) - strlen(want), "%c\n", c);
+    assert_string_equal(buf_str(&all), want);
+}
+
+static void urgent_jobs_go_first(void **state)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    char *last_urgent, *first_patient;
+
+    (void)state;
+    test_handler(dir, "work", "echo $LATER_PRIORITY >> %s", out);
+    for (int i = 0; i < 60; i++) {
+        add_free("work", "priority", "9", "x");
+        add_free("work", "priority", "0", "x");
+    }
+    start_a("concurrency: 1");
+    assert_true(test_until_lines(out, NULL, 120, LONG_MS));
+    test_read(out, &all);
+    first_patient = strchr(all.data, '9');
+    last_urgent = strrchr(all.data, '0');
+    assert_non_null(first_patient);
+    assert_true(last_urgent < first_patient);
+}
+
+/* ---- payloads */
+
+static void raw_members_run_once(void **state)
+{
+    (void)state;
+    test_handler(dir, "raw", "echo \"$LATER_ID $(cat)\" >> %s", out);
+    start_a("");
+    for (int i = 0; i < 100; i++) {
+        char score[24], member[24];
+
+        (void)snprintf(score, sizeof(score), "%lld", (long long)test_now_ms());
+        (void)snprintf(member, sizeof(member), "member %d", i);
+        reply_free(test_redis_call(&redis, "ZADD", ROOT ":due:raw", score, member, NULL));
+    }
+    assert_true(test_until_lines(out, NULL, 100, LONG_MS));
+    assert_int_equal(distinct_ids(), 100);
+    assert_int_equal(test_lines(out, "member 99"), 1);
+}
+
+/* Add n bytes as the payload (raw: as a member), let the handler write them down, compare. */
+static void round_trip(const char *payload, size_t n, bool raw)
+{
+    CLEANUP_FREE char *got = mem_printf("%s/got", dir);
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    struct err err = ERR_INIT;
+    struct url url;
+    char score[24];
+    const char *fcall[] = {"FCALL", "later_add", "1", ROOT, "bytes", payload};
+    const char *zadd[] = {"ZADD", ROOT ":due:bytes", score, payload};
+    size_t fcall_len[] = {5, 9, 1, strlen(ROOT), 5, n};
+    size_t zadd_len[] = {4, strlen(ROOT ":due:bytes"), 0, n};
+    struct client *c;
+    struct reply *r;
+
+    (void)unlink(got);
+    zadd_len[2] = (size_t)snprintf(score, sizeof(score), "%lld", (long long)test_now_ms());
+    assert_int_equal(url_parse(redis.url, &url, &err), 0);
+    c = client_open(&url, 10000, &err);
+    assert_non_null(c);
+    r = raw ? client_call(c, 4, zadd, zadd_len, &err) : client_call(c, 6, fcall, fcall_len, &err);
+    assert_non_null(r);
+    reply_free(r);
+    client_close(c);
+    assert_true(test_until_lines(out, "done", 1, LONG_MS));
+    test_read(got, &all);
+    assert_int_equal(all.len, n);
+    assert_memory_equal(all.data, payload, n);
+    (void)unlink(out);
+}
+
+static void payloads_arrive_byte_exact(void **state)
+{
+    static char nuls[1000];
+    size_t big_n = 1024 * 1024;
+    CLEANUP_FREE char *big = mem_new(big_n);
+
+    (void)state;
+    for (size_t at = 0; at < big_n; at += 256)
+        assert_int_equal(getrandom(big + at, 256, 0), 256);
+    test_handler(dir, "bytes", "cat > %s/got.part && mv %s/got.part %s/got && echo done >> %s", dir,
+                 dir, dir, out);
+    start_a("");
+    round_trip("", 0, false);
+    round_trip(nuls, sizeof(nuls), false);
+    round_trip(big, big_n, false);
+    round_trip(big, 16384, false);
+    round_trip(big, 16385, false);
+    round_trip(nuls, sizeof(nuls), true);
+    round_trip(big, big_n, true);
+}
+
+static void payloads_over_the_limit_are_refused_or_buried(void **state)
+{
+    CLEANUP_FREE char *big = mem_new(5001);
+    char score[24];
+
+    (void)state;
+    memset(big, 'x', 5000);
+    test_handler(dir, "small", "echo started >> %s", out);
+    start_a("defaults: { max_payload: 4KiB }");
+    assert_null(test_fcall(&redis, "later_add", "small", big, NULL));
+    (void)snprintf(score, sizeof(score), "%lld", (long long)test_now_ms());
+    reply_free(test_redis_call(&redis, "ZADD", ROOT ":due:small", score, big, NULL));
+    reply_free(test_redis_call(&redis, "ZADD", ROOT ":due:small", score, "fits", NULL));
+    assert_true(test_until_lines(out, "started", 1, LONG_MS));
+    assert_int_equal(test_int(&redis, "ZCARD", ROOT ":dead:small"), 1);
+    assert_int_equal(test_lines(out, "started"), 1);
+}
+
+/* ---- failure */
+
+static void retries_until_it_succeeds(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+    CLEANUP_BUF struct buf all = BUF_INIT;
+
+    (void)state;
+    test_handler(dir, "flaky",
+                 "echo \"$LATER_ATTEMPT $(date +%%s%%3N)\" >> %s; [ $LATER_ATTEMPT = 3 ]", out);
+    start_a("defaults: { backoff: { first: 300ms, factor: 2, jitter: 10% } }");
+    id = add("flaky", "keep", "1m", "x");
+    assert_true(until_state(id, "done"));
+    test_read(out, &all);
+    {
+        long long t1, t2, t3;
+
+        assert_int_equal(sscanf(all.data, "1 %lld\n2 %lld\n3 %lld", &t1, &t2, &t3), 3);
+        assert_in_range(t2 - t1, 270, 1500);
+        assert_in_range(t3 - t2, 540, 2500);
+    }
+}
+
+static void exit_65_is_dead_and_retry_runs_it_again(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+    struct reply *r;
+
+    (void)state;
+    test_handler(dir, "deadly", "echo $LATER_ATTEMPT >> %s; exit 65", out);
+    start_a("");
+    id = add("deadly", NULL, NULL, "x");
+    assert_true(until_state(id, "dead"));
+    r = test_fcall(&redis, "later_result", id, NULL);
+    assert_true(reply_is(reply_at(r, 1), "65"));
+    reply_free(r);
+    reply_free(test_fcall(&redis, "later_retry", id, NULL));
+    assert_true(test_until_lines(out, NULL, 2, LONG_MS));
+    assert_true(until_state(id, "dead"));
+    r = test_fcall(&redis, "later_show", id, NULL);
+    assert_true(reply_is(reply_named(r, "starts"), "2"));
+    assert_true(reply_is(reply_named(r, "attempt"), "1"));
+    reply_free(r);
+}
+
+static void attempts_run_out(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+
+    (void)state;
+    test_handler(dir, "never", "echo x >> %s; exit 3", out);
+    start_a("defaults: { attempts: 2, backoff: { first: 10ms } }");
+    id = add("never", NULL, NULL, "x");
+    assert_true(until_state(id, "dead"));
+    assert_int_equal(test_lines(out, NULL), 2);
+}
+
+static bool no_process_has(void *arg)
+{
+    char *argv[] = {(char *)(uintptr_t) "pgrep", (char *)(uintptr_t) "-f", arg, NULL};
+
+    return proc_run(argv, NULL, 0, NULL, NULL) == 1;
+}
+
+static void a_timeout_ends_the_whole_group(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+    char mark[64];
+
+    (void)state;
+    /* Both ignore TERM; the grandchild is found by its odd argument. */
+    (void)snprintf(mark, sizeof(mark), "sleep 98%d", (int)getpid());
+    test_handler(dir, "hang", "trap '' TERM; echo begin >> %s; %s & wait; %s", out, mark, mark);
+    start_a("defaults: { timeout: 300ms, kill_grace: 300ms, attempts: 1 }");
+    id = add("hang", NULL, NULL, "x");
+    assert_true(until_state(id, "dead"));
+    assert_true(test_until(no_process_has, mark, 5000));
+    assert_int_equal(test_lines(a.log, "timed out"), 1);
+}
+
+static void a_handler_that_cannot_start_fails_by_name(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+    CLEANUP_FREE char *path = mem_printf("%s/handlers/gone", dir);
+    struct reply *r;
+
+    (void)state;
+    test_handler(dir, "gone", "exit 0");
+    start_a("defaults: { attempts: 1 }\nqueues: { kept: { handler: [/bin/true] } }");
+    reply_free(test_fcall(&redis, "later_pause", "gone", NULL));
+    id = add("gone", NULL, NULL, "x");
+    /* The interpreter goes, the file stays: only exec finds out. */
+    test_handler(dir, "gone", "exit 0");
+    {
+        CLEANUP_BUF struct buf script = BUF_INIT;
+        FILE *f = fopen(path, "w");
+
+        assert_non_null(f);
+        (void)fputs("#!/nonexistent/interpreter\n", f);
+        (void)fclose(f);
+    }
+    assert_true(test_laterd_says(&a, "event=handler-refused", LONG_MS));
+    r = test_fcall(&redis, "later_resume", "gone", NULL);
+    reply_free(r);
+    add_free("kept", NULL, NULL, "x");
+    assert_true(test_laterd_says(&a, "queue=kept", LONG_MS));
+    assert_true(state_is(id, "waiting"));
+}
+
+/* ---- stopping, pausing, reloading */
+
+static bool eight_run(void *arg)
+{
+    (void)arg;
+    return test_int(&redis, "ZCARD", ROOT ":running") == 8;
+}
+
+static void sigterm_drains(void **state)
+{
+    (void)state;
+    test_handler(dir, "slow", "sleep 1; echo $LATER_ATTEMPT >> %s", out);
+    start_a("concurrency: 8");
+    for (int i = 0; i < 40; i++)
+        add_free("slow", NULL, NULL, "x");
+    assert_true(test_until(eight_run, NULL, LONG_MS));
+    test_laterd_kill(&a, SIGTERM);
+    assert_int_equal(test_laterd_wait(&a, 3000), 0);
+    assert_int_equal(test_lines(out, NULL), 8);
+    assert_int_equal(test_int(&redis, "ZCARD", ROOT ":q:slow:5"), 32);
+    assert_int_equal(test_int(&redis, "HLEN", ROOT ":tries"), 0);
+    assert_int_equal(test_int(&redis, "HLEN", ROOT ":workers"), 0);
+}
+
+static void a_stop_that_takes_too_long_puts_jobs_back(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+    struct reply *r;
+
+    (void)state;
+    test_handler(dir, "slow", "trap '' TERM; echo begun >> %s; sleep 30", out);
+    start_a("stop_timeout: 200ms\ndefaults: { kill_grace: 200ms }");
+    id = add("slow", NULL, NULL, "x");
+    assert_true(test_until_lines(out, "begun", 1, LONG_MS));
+    test_laterd_kill(&a, SIGTERM);
+    assert_int_equal(test_laterd_wait(&a, 10000), 0);
+    r = test_fcall(&redis, "later_show", id, NULL);
+    assert_true(reply_is(reply_named(r, "state"), "waiting"));
+    assert_true(reply_is(reply_named(r, "attempt"), "0"));
+    assert_true(reply_is(reply_named(r, "starts"), "1"));
+    reply_free(r);
+}
+
+static void quiet_claims_no_more(void **state)
+{
+    (void)state;
+    test_handler(dir, "work", "echo x >> %s", out);
+    start_a("");
+    add_free("work", NULL, NULL, "x");
+    assert_true(test_until_lines(out, NULL, 1, LONG_MS));
+    reply_free(test_fcall(&redis, "later_v1_quiet", "*", "on", NULL));
+    assert_true(test_laterd_says(&a, "event=quiet by=remote", LONG_MS));
+    add_free("work", NULL, NULL, "x");
+    reply_free(test_fcall(&redis, "later_v1_quiet", "*", "off", NULL));
+    assert_true(test_until_lines(out, NULL, 2, LONG_MS));
+    test_laterd_kill(&a, SIGUSR1);
+    assert_true(test_laterd_says(&a, "event=quiet by=signal", LONG_MS));
+    add_free("work", NULL, NULL, "x");
+    /* A second daemon takes it; the quiet one did not. */
+    test_laterd_conf(&b, dir, "b", redis.url, "");
+    test_laterd_start(&b);
+    assert_true(test_until_lines(out, NULL, 3, LONG_MS));
+    assert_true(test_laterd_says(&b, "outcome=done", LONG_MS));
+}
+
+static void a_paused_queue_waits_and_others_go_on(void **state)
+{
+    (void)state;
+    test_handler(dir, "work", "echo work >> %s", out);
+    test_handler(dir, "other", "echo other >> %s", out);
+    start_a("");
+    reply_free(test_fcall(&redis, "later_pause", "work", "by", "me", "reason", "a test", NULL));
+    add_free("work", NULL, NULL, "x");
+    add_free("other", NULL, NULL, "x");
+    assert_true(test_until_lines(out, "other", 1, LONG_MS));
+    assert_int_equal(test_lines(out, "work"), 0);
+    reply_free(test_fcall(&redis, "later_resume", "work", NULL));
+    assert_true(test_until_lines(out, "work", 1, LONG_MS));
+}
+
+static void a_pause_ends_by_itself(void **state)
+{
+    (void)state;
+    test_handler(dir, "work", "echo work >> %s", out);
+    start_a("");
+    reply_free(test_fcall(&redis, "later_pause", "work", "for", "500ms", NULL));
+    add_free("work", NULL, NULL, "x");
+    assert_true(test_until_lines(out, "work", 1, LONG_MS));
+}
+
+static void new_handlers_are_noticed(void **state)
+{
+    (void)state;
+    start_a("");
+    add_free("fresh", NULL, NULL, "x");
+    test_handler(dir, "fresh", "echo fresh >> %s", out);
+    assert_true(test_until_lines(out, "fresh", 1, LONG_MS));
+}
+
+static void a_replaced_folder_is_noticed(void **state)
+{
+    CLEANUP_FREE char *cmd =
+        mem_printf("cd %s && mkdir next && printf '#!/bin/sh\necho moved >> %s\n' > "
+                   "next/moved && chmod 755 next next/moved && "
+                   "mv handlers old && mv next handlers",
+                   dir, out);
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", cmd, NULL};
+
+    (void)state;
+    start_a("");
+    assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
+    assert_true(test_laterd_says(&a, "names=\"moved\"", LONG_MS));
+    test_handler(dir, "later-still", "echo still >> %s", out);
+    add_free("moved", NULL, NULL, "x");
+    add_free("later-still", NULL, NULL, "x");
+    assert_true(test_until_lines(out, "moved", 1, LONG_MS));
+    assert_true(test_until_lines(out, "still", 1, LONG_MS));
+}
+
+static void sighup_reloads_and_a_bad_file_changes_nothing(void **state)
+{
+    struct test_laterd edited;
+
+    (void)state;
+    start_a("queues: { one: { handler: [/bin/sh, -c, \"echo one >> $OUT\"], env_pass: [OUT] } }");
+    test_laterd_conf(&edited, dir, "a", redis.url, "queues: { one: { handler: nonsense } }");
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_laterd_says(&a, "event=reload result=refused", LONG_MS));
+    test_handler(dir, "two", "echo two >> %s", out);
+    test_laterd_conf(&edited, dir, "a", redis.url, "queues: { three: { handler: [/bin/true] } }");
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_laterd_says(&a, "event=reload result=done", LONG_MS));
+    add_free("two", NULL, NULL, "x");
+    add_free("three", NULL, NULL, "x");
+    assert_true(test_until_lines(out, "two", 1, LONG_MS));
+    assert_true(test_laterd_says(&a, "queue=three", LONG_MS));
+}
+
+/* ---- results, progress, cancel */
+
+static bool shows_progress(void *id)
+{
+    struct reply *r = test_fcall(&redis, "later_show", id, NULL);
+    bool seen = reply_is(reply_named(r, "progress"), "40 resizing");
+
+    reply_free(r);
+    return seen;
+}
+
+static void outcomes_progress_and_cancel(void **state)
+{
+    CLEANUP_FREE char *id = NULL, *running = NULL;
+    struct reply *r;
+
+    (void)state;
+    test_handler(dir, "tell", "echo 'result forty-two' >&3; echo chatter");
+    test_handler(dir, "long", "echo 'progress 40 resizing' >&3; echo begun >> %s; sleep 30", out);
+    start_a("");
+    id = add("tell", "keep", "1m", "x");
+    assert_true(until_state(id, "done"));
+    r = test_fcall(&redis, "later_result", id, NULL);
+    assert_true(reply_is(reply_at(r, 5), "forty-two"));
+    reply_free(r);
+    running = add("long", "keep", "1m", "x");
+    assert_true(test_until_lines(out, "begun", 1, LONG_MS));
+    assert_true(test_until(shows_progress, running, LONG_MS));
+    r = test_fcall(&redis, "later_cancel", running, NULL);
+    assert_true(reply_is(r, "cancelling"));
+    reply_free(r);
+    assert_true(until_state(running, "cancelled"));
+    assert_int_equal(test_int(&redis, "ZCARD", ROOT ":running"), 0);
+}
+
+static void the_environment_is_the_contract(void **state)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    static const char *const want[] = {"LATER_ID=j",
+                                       "LATER_QUEUE=env",
+                                       "LATER_KEY=user:42",
+                                       "LATER_PRIORITY=5",
+                                       "LATER_ATTEMPT=1",
+                                       "LATER_ATTEMPTS_MAX=25",
+                                       "LATER_DUE_MS=1",
+                                       "LATER_LATE_MS=",
+                                       "LATER_TIMEOUT_MS=3600000",
+                                       "LATER_FENCE=1",
+                                       "LATER_NAMESPACE=default",
+                                       "LATER_CONTROL_FD=3",
+                                       "PATH="};
+
+    (void)state;
+    test_handler(dir, "env", "env > %s; echo end >> %s", out, out);
+    start_a("");
+    add_free("env", "key", "user:42", "x");
+    assert_true(test_until_lines(out, "end", 1, LONG_MS));
+    test_read(out, &all);
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+        assert_non_null(strstr(all.data, want[i]));
+    assert_null(strstr(all.data, "LATERD_"));
+    assert_null(strstr(all.data, "LATER_BUILD_DIR"));
+}
+
+/* ---- starting */
+
+static int run_laterd(const char *arg, struct buf *o, struct buf *e)
+{
+    CLEANUP_FREE char *program = mem_printf("%s/laterd", getenv("LATER_BUILD_DIR"));
+    char *argv[] = {program, (char *)(uintptr_t) "--config", a.conf, (char *)(uintptr_t)arg, NULL};
+
+    return proc_run(argv, NULL, 0, o, e);
+}
+
+static void bad_starts_say_what_is_wrong(void **state)
+{
+    CLEANUP_BUF struct buf o = BUF_INIT;
+    CLEANUP_BUF struct buf e = BUF_INIT;
+
+    (void)state;
+    test_laterd_conf(&a, dir, "a", redis.url, "concurency: 3");
+    assert_int_equal(run_laterd(NULL, &o, &e), 78);
+    assert_non_null(strstr(buf_str(&e), "concurrency"));
+    test_laterd_conf(&a, dir, "a", redis.url, "queues: { x: { handler: [/nonexistent/x] } }");
+    buf_clear(&e);
+    assert_int_equal(run_laterd("--check-config", &o, &e), 78);
+    assert_non_null(strstr(buf_str(&e), "/nonexistent/x"));
+    test_laterd_conf(&a, dir, "a", redis.url, "");
+    assert_int_equal(run_laterd("--check-config", &o, &e), 0);
+    buf_clear(&o);
+    assert_int_equal(run_laterd("--print-config", &o, &e), 0);
+    assert_non_null(strstr(buf_str(&o), "concurrency: 16"));
+    test_laterd_start(&a);
+    buf_clear(&e);
+    assert_int_equal(run_laterd(NULL, &o, &e), 78);
+    assert_non_null(strstr(buf_str(&e), "in use by another laterd"));
+}
+
+static void handlers_that_others_may_write_are_refused(void **state)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/handlers/open", dir);
+
+    (void)state;
+    test_handler(dir, "open", "exit 0");
+    assert_int_equal(chmod(path, 0777), 0);
+    test_handler(dir, "fine", "echo fine >> %s", out);
+    start_a("");
+    assert_int_equal(test_lines(a.log, "event=handler-refused"), 1);
+    assert_non_null(path);
+    add_free("fine", NULL, NULL, "x");
+    assert_true(test_until_lines(out, "fine", 1, LONG_MS));
+}
+
+static bool is_gone(void *arg)
+{
+    return access(arg, F_OK) < 0;
+}
+
+static void embedded_redis_is_supervised(void **state)
+{
+    CLEANUP_FREE char *sock = mem_printf("%s/state-a/redis.sock", dir);
+    struct test_redis inner = {0};
+    struct reply *r;
+
+    (void)state;
+    (void)snprintf(inner.url, sizeof(inner.url), "unix:%s", sock);
+    test_handler(dir, "work", "echo work >> %s", out);
+    test_laterd_conf(&a, dir, "a", "embedded", "");
+    test_laterd_start(&a);
+    r = test_fcall(&inner, "later_add", "work", "in", "1500ms", "x", NULL);
+    assert_non_null(r);
+    reply_free(r);
+    /* The server dies: it is started again, and the job is in its append-only file. */
+    {
+        struct url url;
+        struct err err = ERR_INIT;
+        struct client *c;
+        const char *abort_it[] = {"SHUTDOWN", "NOSAVE", "FORCE"};
+
+        assert_int_equal(url_parse(inner.url, &url, &err), 0);
+        c = client_open(&url, 5000, &err);
+        assert_non_null(c);
+        assert_null(client_call(c, 3, abort_it, NULL, &err));
+        client_close(c);
+    }
+    assert_true(test_laterd_says(&a, "state=restarted", LONG_MS));
+    assert_true(test_until_lines(out, "work", 1, LONG_MS));
+    /* We are killed: the server stays, the next daemon takes it over and stops it. */
+    test_laterd_kill(&a, SIGKILL);
+    (void)test_laterd_wait(&a, 5000);
+    test_laterd_start(&a);
+    assert_int_equal(test_lines(a.log, "state=taken-over"), 1);
+    assert_int_equal(test_laterd_stop(&a), 0);
+    assert_true(test_until(is_gone, sock, 5000));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(each_job_once_and_none_early),
+        T(two_daemons_share_the_work),
+        T(equal_due_times_keep_the_order_of_insertion),
+        T(urgent_jobs_go_first),
+        T(raw_members_run_once),
+        T(payloads_arrive_byte_exact),
+        T(payloads_over_the_limit_are_refused_or_buried),
+        T(retries_until_it_succeeds),
+        T(exit_65_is_dead_and_retry_runs_it_again),
+        T(attempts_run_out),
+        T(a_timeout_ends_the_whole_group),
+        T(a_handler_that_cannot_start_fails_by_name),
+        T(sigterm_drains),
+        T(a_stop_that_takes_too_long_puts_jobs_back),
+        T(quiet_claims_no_more),
+        T(a_paused_queue_waits_and_others_go_on),
+        T(a_pause_ends_by_itself),
+        T(new_handlers_are_noticed),
+        T(a_replaced_folder_is_noticed),
+        T(sighup_reloads_and_a_bad_file_changes_nothing),
+        T(outcomes_progress_and_cancel),
+        T(the_environment_is_the_contract),
+        T(bad_starts_say_what_is_wrong),
+        T(handlers_that_others_may_write_are_refused),
+        T(embedded_redis_is_supervised),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

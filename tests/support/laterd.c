@@ -1,0 +1,240 @@
+#include "laterd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "redis/client.h"
+
+#define START_MS 20000 /* a sanitized build on a loaded machine */
+
+static void die(const char *what)
+{
+    (void)fprintf(stderr, "test support: %s: %s\n", what, strerror(errno));
+    abort();
+}
+
+void test_folder_make(char dir[64])
+{
+    CLEANUP_FREE char *handlers = NULL;
+
+    (void)strcpy(dir, "/tmp/laterd-test.XXXXXX");
+    if (mkdtemp(dir) == NULL)
+        die("mkdtemp");
+    handlers = mem_printf("%s/handlers", dir);
+    if (chmod(dir, 0755) < 0 || mkdir(handlers, 0755) < 0)
+        die(dir);
+}
+
+void test_folder_remove(const char *dir)
+{
+    char *argv[] = {(char *)(uintptr_t) "rm", (char *)(uintptr_t) "-rf", (char *)(uintptr_t)dir,
+                    NULL};
+
+    if (proc_run(argv, NULL, 0, NULL, NULL) != 0)
+        die("rm");
+}
+
+static void write_file(const char *path, const char *text, size_t n, mode_t mode)
+{
+    CLEANUP_FREE char *tmp = mem_printf("%s.new~", path);
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+
+    if (fd < 0 || write(fd, text, n) != (ssize_t)n || fchmod(fd, mode) < 0)
+        die(path);
+    (void)close(fd);
+    /* Renamed, so that neither a daemon nor exec sees half a file or one open for writing. */
+    if (rename(tmp, path) < 0)
+        die(path);
+}
+
+void test_handler(const char *dir, const char *name, const char *body, ...)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/handlers/%s", dir, name);
+    CLEANUP_FREE char *text = NULL;
+    CLEANUP_FREE char *script = NULL;
+    va_list ap;
+
+    va_start(ap, body);
+    if (vasprintf(&text, body, ap) < 0)
+        die("memory");
+    va_end(ap);
+    script = mem_printf("#!/bin/sh\n%s\n", text);
+    write_file(path, script, strlen(script), 0755);
+}
+
+void test_laterd_conf(struct test_laterd *d, const char *dir, const char *name, const char *redis,
+                      const char *yaml)
+{
+    CLEANUP_FREE char *text =
+        mem_printf("redis: %s\nstate_dir: %s/state-%s\nhandlers_dir: %s/handlers\n%s\n", redis, dir,
+                   name, dir, yaml);
+
+    memset(d, 0, sizeof(*d));
+    (void)snprintf(d->name, sizeof(d->name), "%s", name);
+    (void)snprintf(d->dir, sizeof(d->dir), "%s", dir);
+    (void)snprintf(d->conf, sizeof(d->conf), "%s/%s.yaml", dir, name);
+    (void)snprintf(d->log, sizeof(d->log), "%s/%s.log", dir, name);
+    write_file(d->conf, text, strlen(text), 0644);
+}
+
+void test_laterd_launch(struct test_laterd *d)
+{
+    const char *build = getenv("LATER_BUILD_DIR");
+    CLEANUP_FREE char *program = mem_printf("%s/laterd", build != NULL ? build : ".");
+    char *argv[] = {program, (char *)(uintptr_t) "--config", d->conf, NULL};
+
+    (void)unlink(d->log);
+    proc_start(&d->proc, argv, NULL, d->log);
+    d->runs = true;
+}
+
+bool test_laterd_says(struct test_laterd *d, const char *text, int deadline_ms)
+{
+    struct proc_log log = {&d->proc, text};
+
+    return test_until(proc_log_has, &log, deadline_ms);
+}
+
+void test_laterd_start(struct test_laterd *d)
+{
+    test_laterd_launch(d);
+    if (!test_laterd_says(d, "event=registered", START_MS)) {
+        CLEANUP_BUF struct buf log = BUF_INIT;
+
+        test_read(d->log, &log);
+        (void)fprintf(stderr, "laterd did not register:\n%s\n", buf_str(&log));
+        abort();
+    }
+}
+
+void test_laterd_kill(struct test_laterd *d, int sig)
+{
+    proc_signal(&d->proc, sig);
+}
+
+int test_laterd_wait(struct test_laterd *d, int deadline_ms)
+{
+    int status = proc_wait(&d->proc, deadline_ms);
+
+    if (status < 0) {
+        (void)fprintf(stderr, "laterd %s still runs after %d ms\n", d->name, deadline_ms);
+        abort();
+    }
+    /* A sanitizer's report, or whatever else made it fail, stands at the end of its log. */
+    if (status != 0 && status != 128 + SIGKILL) {
+        CLEANUP_BUF struct buf log = BUF_INIT;
+
+        test_read(d->log, &log);
+        (void)fprintf(stderr, "laterd %s ended with %d:\n%s\n", d->name, status,
+                      buf_str(&log) + (log.len > 8000 ? log.len - 8000 : 0));
+    }
+    proc_done(&d->proc);
+    d->runs = false;
+    return status;
+}
+
+int test_laterd_stop(struct test_laterd *d)
+{
+    if (!d->runs)
+        return 0;
+    test_laterd_kill(d, SIGCONT);
+    test_laterd_kill(d, SIGTERM);
+    return test_laterd_wait(d, 40000);
+}
+
+void test_read(const char *path, struct buf *ret)
+{
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    buf_clear(ret);
+    while (fd >= 0 && (n = read(fd, buf_reserve(ret, 65536), 65536)) > 0)
+        ret->len += (size_t)n;
+    (void)buf_str(ret);
+}
+
+int test_lines(const char *path, const char *text)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    char *save = NULL;
+    int n = 0;
+
+    test_read(path, &all);
+    if (all.len == 0)
+        return 0;
+    for (char *l = strtok_r(all.data, "\n", &save); l != NULL; l = strtok_r(NULL, "\n", &save))
+        n += text == NULL || strstr(l, text) != NULL;
+    return n;
+}
+
+struct lines {
+    const char *path, *text;
+    int n;
+};
+
+static bool has_lines(void *arg)
+{
+    const struct lines *l = arg;
+
+    return test_lines(l->path, l->text) >= l->n;
+}
+
+bool test_until_lines(const char *path, const char *text, int n, int deadline_ms)
+{
+    struct lines l = {path, text, n};
+
+    return test_until(has_lines, &l, deadline_ms);
+}
+
+int64_t test_now_ms(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+struct reply *test_fcall(struct test_redis *r, const char *function, ...)
+{
+    const char *argv[32];
+    struct url url;
+    struct err err = ERR_INIT;
+    struct client *c;
+    struct reply *reply;
+    int argc = 0;
+    va_list ap;
+
+    va_start(ap, function);
+    while (argc < 32 && (argv[argc] = va_arg(ap, const char *)) != NULL)
+        argc++;
+    va_end(ap);
+    if (url_parse(r->url, &url, &err) < 0 || (c = client_open(&url, 20000, &err)) == NULL) {
+        (void)fprintf(stderr, "test_fcall %s: %s\n", function, err.text);
+        return NULL;
+    }
+    reply = client_fcall(c, "default", function, argc, argv, NULL, &err);
+    if (reply == NULL)
+        (void)fprintf(stderr, "test_fcall %s: %s\n", function, err.text);
+    client_close(c);
+    return reply;
+}
+
+int64_t test_int(struct test_redis *r, const char *command, const char *key)
+{
+    struct reply *reply = test_redis_call(r, command, key, NULL);
+    int64_t n = reply_int(reply);
+
+    reply_free(reply);
+    return n;
+}

@@ -1,0 +1,60 @@
+/*
+ * A real laterd for a test: the built program with a configuration, a state folder and a handlers
+ * folder of its own. It dies with the test program. What cannot be done ends the test program.
+ */
+#ifndef LATER_TESTS_SUPPORT_LATERD_H
+#define LATER_TESTS_SUPPORT_LATERD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "proc.h"
+#include "redis.h"
+
+struct test_laterd {
+    char name[16];
+    char dir[64];   /* state-NAME and NAME.yaml are in it; several daemons may share one */
+    char conf[128]; /* the file */
+    char log[128];
+    struct proc proc;
+    bool runs;
+};
+
+/* A folder for daemons, handlers and what they write: dir/handlers exists, 0755. */
+void test_folder_make(char dir[64]);
+void test_folder_remove(const char *dir);
+/* dir/handlers/NAME, a /bin/sh script, 0755. body is printf-style. */
+void test_handler(const char *dir, const char *name, const char *body, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Write the configuration: redis, state_dir and handlers_dir, then the yaml lines given. */
+void test_laterd_conf(struct test_laterd *d, const char *dir, const char *name, const char *redis,
+                      const char *yaml);
+/* Start it; returns when it has registered. */
+void test_laterd_start(struct test_laterd *d);
+/* Start it without waiting. */
+void test_laterd_launch(struct test_laterd *d);
+void test_laterd_kill(struct test_laterd *d, int sig);
+/* The exit status; fails the program when it still runs at the deadline. */
+int test_laterd_wait(struct test_laterd *d, int deadline_ms);
+/* TERM, wait, if it runs. Returns the exit status (0 if it did not run). */
+int test_laterd_stop(struct test_laterd *d);
+/* Until its log holds the text, counted from the last start. */
+bool test_laterd_says(struct test_laterd *d, const char *text, int deadline_ms);
+
+/* A file as bytes, "" when it is not there; the buf is the caller's. */
+void test_read(const char *path, struct buf *ret);
+/* Lines in a file that hold the text (NULL: any). */
+int test_lines(const char *path, const char *text);
+/* Until at least n lines of the file hold the text. */
+bool test_until_lines(const char *path, const char *text, int n, int deadline_ms);
+/* Milliseconds of the wall clock, for scores. */
+int64_t test_now_ms(void);
+
+/* FCALL function 1 later:{default} args…, NULL-ended; NULL for an error reply. */
+struct reply *test_fcall(struct test_redis *r, const char *function, ...) __attribute__((sentinel));
+/* The integer answer of a command. */
+int64_t test_int(struct test_redis *r, const char *command, const char *key);
+
+#endif
