@@ -1,0 +1,252 @@
+#include "cli/args.h"
+
+#include <getopt.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+
+enum global {
+    GLOBAL_REDIS,
+    GLOBAL_CONFIG,
+    GLOBAL_NAMESPACE,
+    GLOBAL_JSON,
+    GLOBAL_HELP,
+    GLOBAL_VERSION,
+    GLOBALS
+};
+
+#define OPTIONS_ALL (GLOBALS + CLI_OPTIONS_MAX + 1)
+#define VALUE_BASE 256 /* long options get values above every character */
+
+const struct cli_option args_globals[] = {
+    [GLOBAL_REDIS] = {"redis", "URL", "the server: redis://[USER@]HOST[:PORT][/DB] or unix:PATH"},
+    [GLOBAL_CONFIG] = {"config", "FILE", "take server and namespace from this configuration"},
+    [GLOBAL_NAMESPACE] = {"namespace", "NS", "the set of queues that is meant (default: default)"},
+    [GLOBAL_JSON] = {"json", NULL, "print JSON, one value a line"},
+    [GLOBAL_HELP] = {"help", NULL, "this help; later VERB --help for one verb"},
+    [GLOBAL_VERSION] = {"version", NULL, "print the version"},
+    [GLOBALS] = {NULL, NULL, NULL},
+};
+
+/* The options that hold at this point of the command line. */
+struct table {
+    struct option option[OPTIONS_ALL];
+    const char *names[OPTIONS_ALL]; /* NULL-ended */
+    int n;
+};
+
+static void table_put(struct table *t, const struct cli_option *o)
+{
+    for (; o != NULL && o->name != NULL && t->n < OPTIONS_ALL - 1; o++) {
+        t->option[t->n] = (struct option){o->name, o->arg != NULL ? required_argument : no_argument,
+                                          NULL, VALUE_BASE + t->n};
+        t->names[t->n++] = o->name;
+    }
+}
+
+static const struct table *table_of(struct table *t, const struct cli_verb *verb)
+{
+    memset(t, 0, sizeof(*t));
+    table_put(t, args_globals);
+    if (verb != NULL)
+        table_put(t, verb->options);
+    return t;
+}
+
+/* How many options start with this word: two or more make an abbreviation ambiguous. */
+static int count_starting(const struct table *t, const char *word)
+{
+    int n = 0;
+
+    for (int i = 0; i < t->n; i++)
+        n += strncmp(t->names[i], word, strlen(word)) == 0;
+    return n;
+}
+
+/* Text from the command line as it may stand in a message. */
+static const char *shown(struct buf *safe, const char *text)
+{
+    text_escape(safe, text, strlen(text));
+    text_cut(safe, 48);
+    return buf_str(safe);
+}
+
+static int refuse_unknown(const struct table *t, const char *given, bool is_verb_known,
+                          struct err *err)
+{
+    CLEANUP_BUF struct buf word = BUF_INIT;
+    CLEANUP_BUF struct buf safe = BUF_INIT;
+    const char *near;
+
+    buf_add(&word, given, strcspn(given, "="));
+    (void)shown(&safe, buf_str(&word));
+    if (strncmp(buf_str(&word), "--", 2) != 0)
+        return err_set(err, ERR_USAGE, "unknown option %s (%s)", buf_str(&safe),
+                       is_verb_known ? "what starts with - and is no option goes behind --"
+                                     : "try: later help");
+    if (count_starting(t, buf_str(&word) + 2) > 1)
+        return err_set(err, ERR_USAGE, "option %s could be several: write more of it",
+                       buf_str(&safe));
+    near = text_nearest(buf_str(&word) + 2, t->names);
+    if (near != NULL)
+        return err_set(err, ERR_USAGE, "unknown option %s: did you mean --%s?", buf_str(&safe),
+                       near);
+    return err_set(err, ERR_USAGE, "unknown option %s (try --help)", buf_str(&safe));
+}
+
+/* What getopt answered with ? or : as an error. */
+static int refuse(const struct table *t, int got, char **argv, bool is_verb_known, struct err *err)
+{
+    const char *given = optind > 0 ? argv[optind - 1] : "";
+    char dash[3] = {'-', (char)optopt, '\0'};
+
+    if (optopt >= VALUE_BASE && optopt < VALUE_BASE + t->n) {
+        const char *name = t->names[optopt - VALUE_BASE];
+
+        return err_set(err, ERR_USAGE,
+                       got == ':' ? "option --%s needs a value" : "option --%s takes no value",
+                       name);
+    }
+    return refuse_unknown(t, optopt != 0 ? dash : given, is_verb_known, err);
+}
+
+struct state {
+    struct cli *cli;
+    bool wants_help, wants_version;
+};
+
+static void take_global(struct state *s, enum global which, const char *value)
+{
+    switch (which) {
+    case GLOBAL_REDIS:
+        s->cli->flags.redis = value;
+        break;
+    case GLOBAL_CONFIG:
+        s->cli->flags.config = value;
+        break;
+    case GLOBAL_NAMESPACE:
+        s->cli->flags.ns = value;
+        break;
+    case GLOBAL_JSON:
+        s->cli->json = true;
+        break;
+    case GLOBAL_HELP:
+        s->wants_help = true;
+        break;
+    case GLOBAL_VERSION:
+        s->wants_version = true;
+        break;
+    case GLOBALS:
+        break;
+    }
+}
+
+/* Read options until there are no more; getopt's own optind then is the first operand. */
+static int take_options(struct state *s, int argc, char **argv, struct err *err)
+{
+    const struct cli_verb *verb = s->cli->verb;
+    struct table table;
+    const struct table *t = table_of(&table, verb);
+    int got;
+
+    opterr = 0;
+    optind = 0; /* glibc: start anew, with the order that the first letter asks for */
+    while ((got = getopt_long(argc, argv, verb == NULL ? "+:h" : ":h", t->option, NULL)) != -1) {
+        if (got == '?' || got == ':')
+            return refuse(t, got, argv, verb != NULL, err);
+        if (got == 'h')
+            s->wants_help = true;
+        else if (got - VALUE_BASE < GLOBALS)
+            take_global(s, (enum global)(got - VALUE_BASE), optarg);
+        else
+            s->cli->value[got - VALUE_BASE - GLOBALS] = optarg != NULL ? optarg : "";
+    }
+    return 0;
+}
+
+static int find_verb(struct cli *cli, const char *word, struct err *err)
+{
+    const char *names[64] = {"help"};
+    CLEANUP_BUF struct buf safe = BUF_INIT;
+    const char *near;
+
+    cli->verb = cli_verb(word);
+    if (cli->verb != NULL)
+        return 0;
+    for (size_t i = 0; i < 62 && cli_verbs[i] != NULL; i++)
+        names[i + 1] = cli_verbs[i]->name;
+    near = text_nearest(word, names);
+    if (near != NULL)
+        return err_set(err, ERR_USAGE, "there is no verb '%s': did you mean %s?",
+                       shown(&safe, word), near);
+    return err_set(err, ERR_USAGE, "there is no verb '%s' (try: later help)", shown(&safe, word));
+}
+
+static int count_operands(const struct cli *cli, struct err *err)
+{
+    const struct cli_verb *verb = cli->verb;
+
+    if (cli->argc >= verb->min && (verb->max == CLI_MANY || cli->argc <= verb->max))
+        return 0;
+    return err_set(err, ERR_USAGE, "%s: write later %s %s (later %s --help tells more)",
+                   cli->argc < verb->min ? "something is missing" : "that is too much", verb->name,
+                   verb->synopsis, verb->name);
+}
+
+static enum args_result bad(struct err *err, const char *text)
+{
+    (void)err_set(err, ERR_USAGE, "%s", text);
+    return ARGS_BAD;
+}
+
+/* `later help [VERB]`, which is no verb of the table since it needs no server. */
+static enum args_result parse_help(struct state *s, int argc, char **argv, struct err *err)
+{
+    if (argc > 2)
+        return bad(err, "write: later help [VERB]");
+    if (argc == 2 && argv[1][0] != '-' && find_verb(s->cli, argv[1], err) < 0)
+        return ARGS_BAD;
+    return ARGS_HELP;
+}
+
+/* Behind such a verb only --help, as the first word, is for us: -h is redis-cli's host. */
+static enum args_result pass_rest(struct cli *cli, int argc, char **argv)
+{
+    if (argc > 0 && strcmp(argv[0], "--help") == 0)
+        return ARGS_HELP;
+    cli->argc = argc;
+    cli->argv = argv;
+    return ARGS_RUN;
+}
+
+enum args_result args_parse(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct state s = {.cli = cli};
+    int at;
+
+    if (take_options(&s, argc, argv, err) < 0)
+        return ARGS_BAD;
+    if (s.wants_version)
+        return ARGS_VERSION;
+    at = optind;
+    if (at >= argc && s.wants_help)
+        return ARGS_HELP;
+    if (at >= argc)
+        return bad(err, "a verb is missing (try: later help)");
+    if (strcmp(argv[at], "help") == 0)
+        return parse_help(&s, argc - at, argv + at, err);
+    if (find_verb(cli, argv[at], err) < 0)
+        return ARGS_BAD;
+    if (cli->verb->passes_rest)
+        return pass_rest(cli, argc - at - 1, argv + at + 1);
+    if (take_options(&s, argc - at, argv + at, err) < 0)
+        return ARGS_BAD;
+    cli->argc = argc - at - optind;
+    cli->argv = argv + at + optind;
+    if (s.wants_help)
+        return ARGS_HELP;
+    if (s.wants_version)
+        return ARGS_VERSION;
+    return count_operands(cli, err) < 0 ? ARGS_BAD : ARGS_RUN;
+}

@@ -1,0 +1,272 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/args.h"
+#include "cli/help.h"
+#include "cli/json.h"
+#include "cli/out.h"
+
+#define STATUS_READER_GONE 141 /* as a program that SIGPIPE ended */
+
+const struct cli_verb *const cli_verbs[] = {
+    &cmd_add,     &cmd_show,       &cmd_wait,  &cmd_ls,     &cmd_cancel, &cmd_retry,
+    &cmd_run_now, &cmd_reschedule, &cmd_pause, &cmd_resume, &cmd_quiet,  &cmd_stats,
+    &cmd_workers, &cmd_setup,      &cmd_cli,   NULL,
+};
+
+const struct cli_verb *cli_verb(const char *name)
+{
+    for (size_t i = 0; cli_verbs[i] != NULL; i++)
+        if (strcmp(cli_verbs[i]->name, name) == 0)
+            return cli_verbs[i];
+    return NULL;
+}
+
+const char *cli_value(const struct cli *cli, const char *option)
+{
+    const struct cli_option *o = cli->verb->options;
+
+    for (size_t i = 0; o != NULL && o[i].name != NULL; i++)
+        if (strcmp(o[i].name, option) == 0)
+            return cli->value[i];
+    return NULL;
+}
+
+int cli_target(struct cli *cli, struct err *err)
+{
+    if (cli->has_target)
+        return 0;
+    if (target_find(&cli->flags, &cli->target, err) < 0)
+        return -1;
+    cli->has_target = true;
+    return 0;
+}
+
+int cli_connect(struct cli *cli, struct err *err)
+{
+    if (cli->client != NULL)
+        return 0;
+    if (cli_target(cli, err) < 0)
+        return -1;
+    cli->client = client_open(&cli->target.url, cli->target.timeout_ms, err);
+    return cli->client != NULL ? 0 : -1;
+}
+
+void cli_disconnect(struct cli *cli)
+{
+    client_close(cli->client);
+    cli->client = NULL;
+}
+
+void cli_call_add(struct cli_call *call, const char *p, size_t n)
+{
+    if (call->n == CLI_CALL_MAX)
+        return; /* every verb's options fit: see CLI_OPTIONS_MAX */
+    call->argv[call->n] = p;
+    call->lens[call->n++] = n;
+}
+
+void cli_call_puts(struct cli_call *call, const char *s)
+{
+    cli_call_add(call, s, strlen(s));
+}
+
+void cli_call_options(struct cli_call *call, const struct cli *cli, const char *const *options)
+{
+    for (; *options != NULL; options++) {
+        const char *value = cli_value(cli, *options);
+
+        if (value == NULL)
+            continue;
+        cli_call_puts(call, *options);
+        cli_call_puts(call, value);
+    }
+}
+
+struct reply *cli_fcall(struct cli *cli, const char *function, const struct cli_call *call,
+                        struct err *err)
+{
+    if (cli_connect(cli, err) < 0)
+        return NULL;
+    return client_fcall(cli->client, cli->target.ns, function, call->n, call->argv, call->lens,
+                        err);
+}
+
+int64_t cli_now_ms(struct cli *cli)
+{
+    static const char *const ask[] = {"TIME"};
+    struct err ignored = ERR_INIT;
+    struct reply *r;
+    int64_t ms, seconds;
+
+    if (cli_connect(cli, &ignored) < 0)
+        return 0;
+    r = client_call(cli->client, 1, ask, NULL, &ignored);
+    seconds = reply_int(reply_at(r, 0));
+    ms = seconds > 0 && seconds < INT64_MAX / 2000
+             ? seconds * 1000 + reply_int(reply_at(r, 1)) / 1000
+             : 0;
+    reply_free(r);
+    return ms;
+}
+
+bool cli_is_refusal(const struct err *err, const char *code)
+{
+    size_t n = strlen(code);
+
+    return err->code == ERR_REFUSED && strncmp(err->text, code, n) == 0 &&
+           (err->text[n] == ' ' || err->text[n] == '\0');
+}
+
+int cli_status(const struct err *err)
+{
+    static const struct {
+        const char *code;
+        int status;
+    } refusals[] = {
+        {"ELATER_NOJOB", 66}, {"ELATER_WORKER", 66}, {"ELATER_FULL", 75}, {"ELATER_ARGS", 65},
+        {"ELATER_QUEUE", 65}, {"ELATER_OPTION", 65}, {"ELATER_TIME", 65}, {"ELATER_SIZE", 65},
+        {"ELATER_KEY", 65},   {"ELATER_TOKEN", 65},  {"ELATER_ROOT", 65}, {"ELATER_NOTYET", 65},
+        {"ELATER_BUG", 70},
+    };
+
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+        if (cli_is_refusal(err, refusals[i].code))
+            return refusals[i].status;
+    return err_exit_status(err);
+}
+
+/* "ELATER_X what" as "what [ELATER_X]": the words first, the code for those who look it up. */
+static void put_refusal(struct buf *line, const char *text)
+{
+    size_t code = strcspn(text, " ");
+
+    if (strncmp(text, "ELATER_", 7) != 0 || text[code] == '\0') {
+        text_escape(line, text, strlen(text));
+        return;
+    }
+    text_escape(line, text + code + 1, strlen(text + code + 1));
+    buf_puts(line, " [");
+    text_escape(line, text, code);
+    buf_puts(line, "]");
+}
+
+/* The text, and the server it is about: the client may have named that already, without its source.
+ */
+static void put_server_fault(struct buf *line, const struct target *target, const char *text)
+{
+    CLEANUP_BUF struct buf server = BUF_INIT;
+    char where[320];
+    size_t n = strlen(url_show(&target->url, where));
+
+    target_show(target, &server);
+    text_escape(line, server.data, server.len);
+    buf_puts(line, ": ");
+    if (strncmp(text, where, n) == 0 && strncmp(text + n, ": ", 2) == 0)
+        text += n + 2;
+    text_escape(line, text, strlen(text));
+}
+
+void cli_complain(const struct cli *cli, const struct err *err)
+{
+    CLEANUP_BUF struct buf line = BUF_INIT;
+    char where[320];
+
+    /* What was written so far must come first where both streams go to one terminal. */
+    (void)fflush(stdout);
+    buf_puts(&line, "later: ");
+    if (err->code == ERR_REFUSED)
+        put_refusal(&line, err->text);
+    else if (cli->has_target &&
+             (err->code == ERR_UNAVAILABLE || err->code == ERR_DENIED || err->code == ERR_DATA))
+        put_server_fault(&line, &cli->target, err->text);
+    else
+        text_escape(&line, err->text, strlen(err->text));
+    if (cli_is_refusal(err, "ELATER_NOJOB") || cli_is_refusal(err, "ELATER_WORKER")) {
+        buf_printf(&line, ", namespace %s, ", cli->target.ns);
+        target_show(&cli->target, &line);
+    }
+    if (cli->has_target && cli->client == NULL && err->code == ERR_UNAVAILABLE &&
+        strncmp(err->text, url_show(&cli->target.url, where), strlen(where)) == 0)
+        buf_puts(&line, "\nlater: start that server, or name another one with --redis URL, "
+                        "LATER_REDIS_URL or a configuration file");
+    (void)fprintf(stderr, "%s\n", buf_str(&line));
+}
+
+/* For a script that reads JSON Lines, a failure is a line too. */
+static void print_failure(const char *operand, const struct err *err)
+{
+    json_t *line = json_object();
+
+    json_put_text(line, "id", operand, strlen(operand));
+    json_put_text(line, "status", "failed", 6);
+    json_put_text(line, "error", err->text, strlen(err->text));
+    json_print(line);
+}
+
+int cli_each(struct cli *cli, int (*one)(struct cli *cli, const char *operand, struct err *err))
+{
+    int status = 0;
+
+    for (int i = 0; i < cli->argc; i++) {
+        struct err err = ERR_INIT;
+
+        if (one(cli, cli->argv[i], &err) == 0)
+            continue;
+        cli_complain(cli, &err);
+        if (cli->json)
+            print_failure(cli->argv[i], &err);
+        if (status == 0)
+            status = cli_status(&err);
+        if (err.code == ERR_UNAVAILABLE || err.code == ERR_DENIED)
+            break;
+    }
+    return status;
+}
+
+/* The output counts as well: what could not be written was not done for the caller. */
+static int finish(struct cli *cli, int status)
+{
+    struct err err = ERR_INIT;
+
+    cli_disconnect(cli);
+    if (out_finish(&err) == 0)
+        return status;
+    if (err.errnum == EPIPE)
+        return STATUS_READER_GONE;
+    cli_complain(cli, &err);
+    return status != 0 ? status : cli_status(&err);
+}
+
+int cli_main(int argc, char **argv)
+{
+    struct err err = ERR_INIT;
+    struct cli cli = {0};
+    int status;
+
+    out_init();
+    switch (args_parse(&cli, argc, argv, &err)) {
+    case ARGS_RUN:
+        status = cli.verb->run(&cli, &err);
+        break;
+    case ARGS_HELP:
+        status = cli.verb != NULL ? help_verb(cli.verb) : help_all();
+        break;
+    case ARGS_VERSION:
+        status = help_version();
+        break;
+    case ARGS_BAD:
+    default:
+        status = -1;
+    }
+    if (status < 0) {
+        cli_complain(&cli, &err);
+        status = cli_status(&err);
+    }
+    return finish(&cli, status);
+}

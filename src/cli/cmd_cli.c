@@ -1,0 +1,81 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+
+#define OWN_MAX 10 /* arguments that say which server */
+
+struct numbers {
+    char port[12], db[12];
+};
+
+/* The arguments live in url and in numbers. */
+static size_t put_server(const struct url *url, struct numbers *numbers, const char **argv)
+{
+    size_t n = 0;
+
+    (void)snprintf(numbers->port, sizeof(numbers->port), "%d", url->port);
+    (void)snprintf(numbers->db, sizeof(numbers->db), "%d", url->db);
+    argv[n++] = "redis-cli";
+    argv[n++] = url->is_unix ? "-s" : "-h";
+    argv[n++] = url->host;
+    if (!url->is_unix) {
+        argv[n++] = "-p";
+        argv[n++] = numbers->port;
+    }
+    if (url->db != 0) {
+        argv[n++] = "-n";
+        argv[n++] = numbers->db;
+    }
+    if (url->user[0] != '\0') {
+        argv[n++] = "--user";
+        argv[n++] = url->user;
+    }
+    return n;
+}
+
+static int run(struct cli *cli, struct err *err)
+{
+    CLEANUP_FREE const char **argv = mem_new((OWN_MAX + (size_t)cli->argc + 1) * sizeof(*argv));
+    struct numbers numbers;
+    size_t n;
+
+    if (cli_target(cli, err) < 0)
+        return -1;
+    n = put_server(&cli->target.url, &numbers, argv);
+    for (int i = 0; i < cli->argc; i++)
+        argv[n++] = cli->argv[i];
+    /* Into the environment, which only the same user can read; ps shows arguments to everybody. */
+    if (cli->target.url.password[0] != '\0' &&
+        setenv("REDISCLI_AUTH", cli->target.url.password, 1) < 0)
+        return err_sys(err, errno, "cannot hand the password on");
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)execvp(argv[0], (char *const *)argv);
+    if (errno == ENOENT)
+        return err_set(err, ERR_SYSTEM,
+                       "there is no redis-cli here (Debian: apt install redis-tools)");
+    return err_sys(err, errno, "cannot run redis-cli");
+}
+
+const struct cli_verb cmd_cli = {
+    "cli",
+    "[ARGUMENT...]",
+    "run redis-cli on the server that is meant",
+    "Run redis-cli on the very server that the other verbs talk to, so that nobody looks\n"
+    "into the wrong one by accident. Everything behind `cli` is redis-cli's; options\n"
+    "that name the server stand in front of it:\n"
+    "\n"
+    "  later --config /etc/laterd/laterd.yaml cli --latency",
+    0,
+    CLI_MANY,
+    true,
+    NULL,
+    run,
+};

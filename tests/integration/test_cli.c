@@ -1,0 +1,806 @@
+/*
+ * The built command `later` ($LATER_BUILD_DIR/later) against a real redis-server: every verb, what
+ * it prints, how it exits; bad input; no Redis. A worker is played by calling the library.
+ *
+ * One long file since all cases share one server, the played worker and the reading of output.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "../support/proc.h"
+#include "../support/redis.h"
+#include "base/cleanup.h"
+
+#define ROOT "later:{default}"
+#define ARGS_MAX 24
+#define DEADLINE_MS 10000
+
+static struct test_redis redis;
+static char later[4096];
+static struct buf out, err; /* of the last run */
+static char epoch[32];      /* of the played worker */
+
+/* ---- helpers */
+
+static int run_argv(char *const *argv, const char *in, size_t n)
+{
+    buf_clear(&out);
+    buf_clear(&err);
+    return proc_run(argv, in, n, &out, &err);
+}
+
+/* later ARGS…; the strings end with NULL. */
+static int run(const char *first, ...)
+{
+    const char *argv[ARGS_MAX] = {later, first};
+    va_list ap;
+
+    va_start(ap, first);
+    for (int i = 2; i < ARGS_MAX && first != NULL; i++)
+        if ((argv[i] = va_arg(ap, const char *)) == NULL)
+            break;
+    va_end(ap);
+    return run_argv((char *const *)argv, NULL, 0);
+}
+
+static void assert_says(const struct buf *b, const char *text)
+{
+    if (b->len == 0 || memmem(b->data, b->len, text, strlen(text)) == NULL)
+        fail_msg("'%s' is not in: %s", text, b->len > 0 ? b->data : "(nothing)");
+}
+
+/* What must not reach a terminal. */
+static void assert_no_controls(const struct buf *b)
+{
+    for (size_t i = 0; i < b->len; i++) {
+        unsigned char c = (unsigned char)b->data[i];
+
+        if ((c < 0x20 && c != '\n') || c == 0x7f)
+            fail_msg("control byte 0x%02x at %zu: %s", c, i, b->data);
+    }
+}
+
+/* The only line of output, as JSON; the caller's. */
+static json_t *out_json(void)
+{
+    json_error_t e;
+    json_t *value = json_loadb(buf_str(&out), out.len, 0, &e);
+
+    if (value == NULL)
+        fail_msg("not JSON (%s): %s", e.text, buf_str(&out));
+    return value;
+}
+
+static const char *field(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+
+    if (text == NULL)
+        fail_msg("no text '%s' in: %s", name, buf_str(&out));
+    return text;
+}
+
+static json_int_t number(const json_t *object, const char *name)
+{
+    if (!json_is_integer(json_object_get(object, name)))
+        fail_msg("no number '%s' in: %s", name, buf_str(&out));
+    return json_integer_value(json_object_get(object, name));
+}
+
+/* Add a job with more options; the id in id. */
+static void add(char id[13], const char *queue, const char *payload, const char *option,
+                const char *value)
+{
+    assert_int_equal(run("add", queue, payload, option, value, NULL), 0);
+    assert_int_equal(out.len, 13);
+    assert_int_equal(out.data[0], 'j');
+    memcpy(id, out.data, 12);
+    id[12] = '\0';
+}
+
+static void register_worker(void)
+{
+    struct reply *r = test_redis_call(&redis, "FCALL", "later_v1_register", "1", ROOT, "0", "me",
+                                      "1", "0", "4", "host", "box\033[2J", "pid", "4711", "version",
+                                      "0.1", "queues", "mail,work", "0", "0", NULL);
+
+    (void)snprintf(epoch, sizeof(epoch), "%s", reply_str(reply_at(r, 1)));
+    assert_true(epoch[0] != '\0');
+    reply_free(r);
+}
+
+/* Claim one job of the queue; its start number. */
+static void claim(const char *queue, char start[24])
+{
+    struct reply *r = test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0",
+                                      "1", "0", "1", queue, "1", "1048576", NULL);
+    const struct reply *one = reply_at(reply_at(r, 3), 0);
+
+    (void)snprintf(start, 24, "%lld", (long long)reply_int(reply_at(one, 2)));
+    assert_int_equal(reply_len(reply_at(one, 0)), 12);
+    reply_free(r);
+}
+
+/* End it: verb done (a: keep ms) or dead (a: most dead kept). */
+static void finish(const char *id, const char *start, const char *verb, const char *queue,
+                   const char *code, const char *tail)
+{
+    struct reply *r =
+        test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", "1", "1", id,
+                        start, verb, queue, "60000", code, "what\033happened", tail, "0", NULL);
+
+    assert_true(reply_is(reply_at(reply_at(r, 2), 0), "ok"));
+    reply_free(r);
+}
+
+/* A job that has died with this exit status. */
+static void make_dead(char id[13], const char *queue, const char *code)
+{
+    char start[24];
+
+    add(id, queue, "x", NULL, NULL);
+    claim(queue, start);
+    finish(id, start, "dead", queue, code, "bye\n");
+}
+
+static int flush_all(void **state)
+{
+    (void)state;
+    reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
+    register_worker();
+    return 0;
+}
+
+static char *write_file(const char *name, const char *text, mode_t mode)
+{
+    static char path[128];
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", redis.dir, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fputs(text, f);
+    (void)fclose(f);
+    (void)chmod(path, mode);
+    return path;
+}
+
+/* ---- the command line itself */
+
+static void test_help_and_version(void **state)
+{
+    static const char *const verbs[] = {"add",   "show",    "wait",       "ls",    "cancel",
+                                        "retry", "run-now", "reschedule", "pause", "resume",
+                                        "quiet", "stats",   "workers",    "setup", "cli"};
+
+    (void)state;
+    assert_int_equal(run("help", NULL), 0);
+    assert_says(&out, "usage: later");
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        assert_int_equal(run(verbs[i], "--help", NULL), 0);
+        assert_says(&out, "usage: later ");
+        assert_says(&out, verbs[i]);
+        assert_int_equal(run("help", verbs[i], NULL), 0);
+        assert_says(&out, verbs[i]);
+    }
+    assert_int_equal(run("--version", NULL), 0);
+    assert_says(&out, "later ");
+}
+
+static void test_wrong_command_lines(void **state)
+{
+    (void)state;
+    assert_int_equal(run(NULL), 64);
+    assert_int_equal(run("canel", "x", NULL), 64);
+    assert_says(&err, "did you mean cancel?");
+    assert_int_equal(run("add", "mail", "x", "--prority", "3", NULL), 64);
+    assert_says(&err, "did you mean --priority?");
+    assert_int_equal(run("add", "mail", "x", "--in", NULL), 64);
+    assert_says(&err, "--in needs a value");
+    assert_int_equal(run("add", "mail", "x", "--json=1", NULL), 64);
+    assert_says(&err, "takes no value");
+    assert_int_equal(run("add", NULL), 64);
+    assert_int_equal(run("add", "a", "b", "c", NULL), 64);
+    assert_int_equal(run("add", "mail", "-x", NULL), 64);
+    assert_says(&err, "behind --");
+    assert_int_equal(run("ad\033[2Jd", NULL), 64);
+    assert_no_controls(&err);
+    assert_int_equal(run("ls", "mail", "--state", "parked", NULL), 64);
+    assert_says(&err, "not in this version");
+    assert_int_equal(run("ls", "mail", "--state", "ded", NULL), 64);
+    assert_says(&err, "did you mean dead?");
+    assert_int_equal(run("reschedule", "jabc", NULL), 64);
+    assert_int_equal(run("retry", "jabc", "--spread", "5m", NULL), 64);
+    assert_int_equal(run("quiet", NULL), 64);
+    assert_int_equal(run("--namespace", "a b", "stats", NULL), 64);
+}
+
+/* ---- which server */
+
+static void test_no_redis(void **state)
+{
+    (void)state;
+    assert_int_equal(run("--redis", "unix:/nonexistent/r.sock", "add", "mail", "x", NULL), 69);
+    assert_says(&err, "redis at unix:/nonexistent/r.sock (from --redis)");
+    assert_says(&err, "start that server");
+    assert_int_equal(out.len, 0);
+    assert_int_equal(run("--redis", "rediss://h", "stats", NULL), 78);
+    assert_int_equal(run("--redis", "redis://u:secret@h", "stats", NULL), 78);
+    assert_int_equal(run("--redis", "redis://h", "--config", "x", "stats", NULL), 64);
+    assert_int_equal(run("--config", "/nonexistent/x.yaml", "stats", NULL), 66);
+    (void)unsetenv("LATER_REDIS_URL");
+    (void)setenv("LATERD_REDIS", "unix:/nonexistent/d.sock", 1);
+    assert_int_equal(run("stats", NULL), 69);
+    assert_says(&err, "unix:/nonexistent/d.sock (from LATERD_REDIS)");
+    (void)setenv("LATERD_CONFIG", "/nonexistent/laterd.yaml", 1);
+    assert_int_equal(run("stats", NULL), 66);
+    (void)unsetenv("LATERD_CONFIG");
+    (void)unsetenv("LATERD_REDIS");
+    (void)setenv("LATER_REDIS_URL", redis.url, 1);
+}
+
+static void test_configuration_and_password(void **state)
+{
+    struct test_redis locked;
+    char text[512], *path;
+
+    (void)state;
+    (void)setenv("REDISCLI_AUTH", "s3cret", 1);
+    /* Not by an argument: the support's own connections bring no password. */
+    test_redis_start(&locked, NULL);
+    reply_free(test_redis_call(&locked, "CONFIG", "SET", "requirepass", "s3cret", NULL));
+    assert_int_equal(run("--redis", locked.url, "stats", NULL), 0);
+    (void)unsetenv("REDISCLI_AUTH");
+    assert_int_equal(run("--redis", locked.url, "stats", NULL), 77);
+    assert_says(&err, "NOAUTH");
+    path = write_file("pass", "s3cret\n", 0600);
+    (void)snprintf(text, sizeof(text), "redis: %s\nnamespace: other\nredis_password_file: %s\n",
+                   locked.url, path);
+    path = write_file("conf.yaml", text, 0600);
+    assert_int_equal(run("--config", path, "add", "mail", "x", NULL), 0);
+    /* LATER_REDIS_URL says where; the file that --config names wins over it, for both values. */
+    assert_int_equal(run("--config", path, "--json", "stats", NULL), 0);
+    assert_says(&out, "\"jobs\":1");
+    assert_int_equal(run("--config", path, "--namespace", "third", "--json", "stats", NULL), 0);
+    assert_says(&out, "\"jobs\":0");
+    assert_int_equal(run("--config", path, "show", "j00000000000", NULL), 66);
+    assert_says(&err, "namespace other");
+    assert_says(&err, "conf.yaml");
+    test_redis_stop(&locked);
+}
+
+static void test_user_file(void **state)
+{
+    char dir[96], text[160];
+
+    (void)state;
+    (void)snprintf(dir, sizeof(dir), "%s/.config", redis.dir);
+    (void)mkdir(dir, 0700);
+    (void)snprintf(text, sizeof(text), "redis: %s\nnamespace: mine\n", redis.url);
+    (void)write_file(".config/later.yaml", text, 0600);
+    (void)unsetenv("LATER_REDIS_URL");
+    assert_int_equal(run("add", "mail", "x", NULL), 0);
+    assert_int_equal(run("--namespace", "mine", "--json", "stats", NULL), 0);
+    assert_says(&out, "\"jobs\":1");
+    (void)write_file(".config/later.yaml", "redsi: x\n", 0600);
+    assert_int_equal(run("stats", NULL), 78);
+    assert_says(&err, "later.yaml:1");
+    (void)snprintf(text, sizeof(text), "%s/later.yaml", dir);
+    (void)unlink(text);
+    (void)setenv("LATER_REDIS_URL", redis.url, 1);
+}
+
+/* A server of its own that takes the first call, hangs up, and answers the second. */
+static int lose_one_reply(int listener)
+{
+    static const char answer[] =
+        "*3\r\n$12\r\nj0123456789a\r\n$8\r\nrepeated\r\n:1767225600000\r\n";
+    char calls[2][4096];
+    ssize_t n[2];
+
+    for (int i = 0; i < 2; i++) {
+        int fd = accept(listener, NULL, NULL);
+
+        n[i] = recv(fd, calls[i], sizeof(calls[i]), 0);
+        if (i == 1)
+            (void)send(fd, answer, sizeof(answer) - 1, 0);
+        (void)close(fd);
+    }
+    return n[0] > 0 && n[0] == n[1] && memcmp(calls[0], calls[1], (size_t)n[0]) == 0 ? 0 : 1;
+}
+
+static void test_add_survives_a_lost_reply(void **state)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    CLEANUP_CLOSE int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char url[128];
+    int status;
+    pid_t pid;
+
+    (void)state;
+    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/fake.sock", redis.dir);
+    (void)snprintf(url, sizeof(url), "unix:%s", addr.sun_path);
+    assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    assert_int_equal(listen(listener, 4), 0);
+    pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        _exit(lose_one_reply(listener));
+    }
+    assert_int_equal(run("--redis", url, "--json", "add", "mail", "x", NULL), 0);
+    assert_says(&out, "\"id\":\"j0123456789a\",\"status\":\"added\"");
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+/* ---- add and show */
+
+static void test_add(void **state)
+{
+    char *const from_stdin[] = {later, (char *)"add", (char *)"mail", (char *)"-", NULL};
+    char *const no_payload[] = {later, (char *)"add", (char *)"mail", NULL};
+    static const char bytes[] = "a\0b\n\xff\033[31m";
+    char id[13];
+    json_t *j;
+
+    (void)state;
+    assert_int_equal(run("--json", "add", "mail", "hello", "--in", "1h", "--priority", "2", "--key",
+                         "user:42", "--attempts", "3", "--timeout", "5m", "--expire", "2h",
+                         "--keep", "1d", "--trace", "00-ab-cd-01", NULL),
+                     0);
+    j = out_json();
+    assert_string_equal(field(j, "status"), "added");
+    assert_true(number(j, "due_ms") > 3600000);
+    assert_int_equal(run("show", field(j, "id"), "--json", NULL), 0);
+    json_decref(j);
+    j = out_json();
+    assert_string_equal(field(j, "queue"), "mail");
+    assert_string_equal(field(j, "state"), "waiting");
+    assert_string_equal(field(j, "payload"), "hello");
+    assert_string_equal(field(j, "key"), "user:42");
+    assert_int_equal(number(j, "priority"), 2);
+    assert_int_equal(number(j, "attempts_max"), 3);
+    assert_int_equal(number(j, "timeout_ms"), 300000);
+    assert_int_equal(number(j, "expire_ms"), 7200000);
+    assert_int_equal(number(j, "keep_ms"), 86400000);
+    json_decref(j);
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(run_argv(i == 0 ? from_stdin : no_payload, bytes, sizeof(bytes) - 1), 0);
+        memcpy(id, out.data, 12);
+        id[12] = '\0';
+        assert_int_equal(run("show", id, "--payload", NULL), 0);
+        assert_int_equal(out.len, sizeof(bytes) - 1);
+        assert_memory_equal(out.data, bytes, sizeof(bytes) - 1);
+    }
+    assert_int_equal(run("show", id, NULL), 0);
+    assert_no_controls(&out);
+    assert_says(&out, "\\x1b[31m");
+    assert_says(&out, "10 bytes");
+    assert_int_equal(run("show", "--json", id, NULL), 0);
+    j = out_json();
+    assert_string_equal(field(j, "payload_base64"), "YQBiCv8bWzMxbQ==");
+    json_decref(j);
+    assert_int_equal(run("add", "mail", "--", "-x", NULL), 0);
+}
+
+static void test_add_with_token_and_large(void **state)
+{
+    size_t n = 700 * 1000;
+    CLEANUP_FREE char *big = malloc(n);
+    char *const argv[] = {later, (char *)"add", (char *)"mail", NULL};
+    char first[13], again[13];
+
+    (void)state;
+    memset(big, 0xfe, n);
+    add(first, "mail", "x", "--token", "t1");
+    add(again, "mail", "x", "--token", "t1");
+    assert_string_equal(first, again);
+    assert_int_equal(run("add", "mail", "y", "--token", "t1", NULL), 65);
+    assert_int_equal(run_argv(argv, big, n), 0);
+    memcpy(first, out.data, 12);
+    assert_int_equal(run("show", first, "--payload", NULL), 0);
+    assert_int_equal(out.len, n);
+    assert_memory_equal(out.data, big, n);
+    assert_int_equal(run("show", first, NULL), 0);
+    assert_says(&out, "--payload has them all");
+}
+
+static void test_add_refusals(void **state)
+{
+    (void)state;
+    assert_int_equal(run("add", "no queue", "x", NULL), 65);
+    assert_says(&err, "[ELATER_QUEUE]");
+    assert_int_equal(run("add", "mail", "x", "--in", "5", NULL), 65);
+    assert_int_equal(run("add", "mail", "x", "--at", "tomorrow", NULL), 65);
+    assert_int_equal(run("add", "mail", "x", "--priority", "10", NULL), 65);
+    assert_int_equal(run("add", "mail", "x", "--key", "a b", NULL), 65);
+    assert_int_equal(run("show", "nonsense", NULL), 66);
+    assert_int_equal(run("show", "j00000000000", NULL), 66);
+    assert_says(&err, "namespace default, redis at unix:");
+    assert_int_equal(run("--json", "stats", NULL), 0);
+    assert_says(&out, "\"jobs\":0");
+}
+
+/* ---- jobs by id */
+
+static void test_cancel(void **state)
+{
+    char one[13], two[13], start[24];
+
+    (void)state;
+    add(one, "work", "1", NULL, NULL);
+    add(two, "work", "2", "--in", "1h");
+    assert_int_equal(run("cancel", "j00000000000", two, NULL), 66);
+    assert_says(&out, "cancelled");
+    claim("work", start);
+    assert_int_equal(run("cancel", one, NULL), 1);
+    assert_says(&err, "--running");
+    assert_int_equal(run("cancel", "--running", one, "--json", NULL), 0);
+    assert_says(&out, "\"status\":\"cancelling\"");
+    assert_int_equal(run("show", one, NULL), 0);
+    assert_says(&out, "cancelling since");
+    finish(one, start, "dead", "work", "143", "");
+    assert_int_equal(run("show", one, NULL), 66);
+}
+
+static void test_move(void **state)
+{
+    char id[13];
+    json_t *j;
+
+    (void)state;
+    add(id, "work", "1", "--in", "1h");
+    assert_int_equal(run("reschedule", id, "--at", "2040-01-01T00:00:00Z", "--json", NULL), 0);
+    j = out_json();
+    assert_true(number(j, "due_ms") == 2208988800000);
+    json_decref(j);
+    assert_int_equal(run("reschedule", id, "--in", "2h", NULL), 0);
+    assert_says(&out, "moved, due ");
+    assert_int_equal(run("reschedule", id, "--in", "soon", NULL), 65);
+    assert_int_equal(run("run-now", id, NULL), 0);
+    assert_says(&out, "moved");
+    assert_int_equal(run("retry", id, NULL), 1);
+    assert_says(&err, "[ELATER_STATE]");
+}
+
+static void test_retry(void **state)
+{
+    char ids[3][13];
+    int64_t last_ms, now_ms;
+    struct reply *r;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        make_dead(ids[i], "work", "3");
+    assert_int_equal(run("retry", ids[0], "--json", NULL), 0);
+    assert_says(&out, "\"status\":\"retried\"");
+    assert_int_equal(run("retry", "--all", "work", "--spread", "1h", NULL), 0);
+    assert_says(&out, "2 jobs retried");
+    r = test_redis_call(&redis, "ZCARD", ROOT ":q:work:5", NULL);
+    assert_int_equal(reply_int(r), 3);
+    reply_free(r);
+    /* The second of two over an hour: half an hour off. */
+    r = test_redis_call(&redis, "ZRANGE", ROOT ":q:work:5", "-1", "-1", "WITHSCORES", NULL);
+    last_ms = reply_int(reply_at(r, 1));
+    reply_free(r);
+    r = test_redis_call(&redis, "TIME", NULL);
+    now_ms = reply_int(reply_at(r, 0)) * 1000;
+    reply_free(r);
+    assert_in_range(last_ms - now_ms, 1700000, 1900000);
+    assert_int_equal(run("retry", "work", "--all", NULL), 0);
+    assert_says(&out, "0 jobs retried");
+}
+
+/* ---- wait */
+
+static bool is_awaited(void *arg)
+{
+    struct reply *r = test_redis_call(&redis, "HEXISTS", ROOT ":await", arg, NULL);
+    bool is = reply_int(r) == 1;
+
+    reply_free(r);
+    return is;
+}
+
+/* later wait, with the job ending while it waits; its exit status. */
+static int wait_for(char *id, const char *verb, const char *code)
+{
+    char *const argv[] = {later, (char *)"wait", id, NULL};
+    char log[128], start[24];
+    struct proc p;
+    int status;
+
+    (void)snprintf(log, sizeof(log), "%s/%s.wait", redis.dir, id);
+    proc_start(&p, argv, NULL, log);
+    assert_true(test_until(is_awaited, id, DEADLINE_MS));
+    claim("work", start);
+    finish(id, start, verb, "work", code, "the output\n");
+    status = proc_wait(&p, DEADLINE_MS);
+    assert_true(proc_has_logged(&p, "the output\n"));
+    proc_done(&p);
+    return status;
+}
+
+static void test_wait(void **state)
+{
+    char id[13];
+
+    (void)state;
+    add(id, "work", "1", NULL, NULL);
+    assert_int_equal(run("wait", id, "--timeout", "50ms", NULL), 75);
+    assert_int_equal(wait_for(id, "done", "0"), 0);
+    assert_int_equal(run("wait", id, "--json", NULL), 0);
+    assert_says(&out, "\"output\":\"the output\\n\"");
+    add(id, "work", "2", NULL, NULL);
+    assert_int_equal(wait_for(id, "dead", "3"), 3);
+    assert_int_equal(run("wait", id, NULL), 3);
+    assert_says(&out, "the output\n");
+    assert_says(&err, "is dead: what");
+    assert_no_controls(&err);
+    add(id, "work", "3", NULL, NULL);
+    assert_int_equal(wait_for(id, "dead", "0"), 1);
+    add(id, "work", "4", "--keep", "1h");
+    assert_int_equal(run("cancel", id, NULL), 0);
+    assert_int_equal(run("wait", id, NULL), 130);
+    assert_int_equal(run("wait", "j00000000000", NULL), 66);
+    assert_int_equal(run("wait", id, "--timeout", "5", NULL), 64);
+}
+
+/* ---- ls */
+
+static size_t lines_of(const struct buf *b)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->len; i++)
+        n += b->data[i] == '\n';
+    return n;
+}
+
+static void test_ls(void **state)
+{
+    char id[13], start[24];
+
+    (void)state;
+    reply_free(
+        test_redis_call(&redis, "ZADD", ROOT ":due:work", "1767225600000", "raw\033[2J\xff", NULL));
+    for (int i = 0; i < 450; i++)
+        reply_free(test_redis_call(&redis, "FCALL", "later_add", "1", ROOT, "work", "in", "1h", "p",
+                                   NULL));
+    assert_int_equal(run("ls", "work", "--json", NULL), 0);
+    assert_int_equal(lines_of(&out), 451);
+    assert_no_controls(&out);
+    assert_int_equal(run("ls", "work", "--limit", "7", NULL), 0);
+    assert_int_equal(lines_of(&out), 8);
+    assert_int_equal(run("ls", "work", "--limit", "0", NULL), 64);
+    assert_int_equal(run("ls", "work", NULL), 0);
+    assert_no_controls(&out);
+    assert_says(&out, "(raw)");
+    make_dead(id, "mail", "9");
+    assert_int_equal(run("ls", "mail", "--state", "dead", NULL), 0);
+    assert_says(&out, id);
+    assert_says(&out, "what happened");
+    add(id, "mail", "done soon", NULL, NULL);
+    claim("mail", start);
+    assert_int_equal(run("--json", "ls", "mail", "--state=running", NULL), 0);
+    assert_says(&out, epoch);
+    finish(id, start, "done", "mail", "0", "");
+    assert_int_equal(run("ls", "mail", "--state", "done", "--json", NULL), 0);
+    assert_says(&out, "\"outcome\":{\"state\":\"done\"");
+    assert_int_equal(run("ls", "nothing-here", "--json", NULL), 0);
+    assert_int_equal(out.len, 0);
+}
+
+/* On a terminal: fitted to its width, coloured unless NO_COLOR, and nothing escapes. */
+static size_t on_terminal(char *const *argv, char *const *env, char *text, size_t room)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+    struct winsize size = {.ws_row = 24, .ws_col = 60};
+    struct proc p;
+    ssize_t n;
+
+    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
+    proc_start(&p, argv, env, ptsname(master));
+    assert_int_equal(proc_wait(&p, DEADLINE_MS), 0);
+    n = read(master, text, room - 1);
+    assert_true(n > 0);
+    text[n] = '\0';
+    proc_done(&p);
+    (void)close(master);
+    return (size_t)n;
+}
+
+static void test_on_a_terminal(void **state)
+{
+    char *const ls[] = {later, (char *)"ls", (char *)"work", NULL};
+    char *const add_one[] = {later, (char *)"add", (char *)"work", (char *)"x", NULL};
+    char *const colour[] = {(char *)"TERM=xterm", (char *)"NO_COLOR", (char *)"COLUMNS", NULL};
+    char *const plain[] = {(char *)"TERM=xterm", (char *)"NO_COLOR=1", (char *)"COLUMNS", NULL};
+    char text[4096], id[13];
+    size_t column = 0;
+
+    (void)state;
+    add(id, "work", "\033]0;title\007 and a long text that does not fit on the line at all", NULL,
+        NULL);
+    (void)on_terminal(ls, colour, text, sizeof(text));
+    assert_non_null(strstr(text, "\033[1mID"));
+    assert_null(strstr(text, "\033]0;"));
+    (void)on_terminal(ls, plain, text, sizeof(text));
+    assert_null(strchr(text, '\033'));
+    for (const char *p = text; *p != '\0'; p++) {
+        column = *p == '\n' || *p == '\r' ? 0 : column + 1;
+        assert_true(column <= 60);
+    }
+    (void)on_terminal(add_one, plain, text, sizeof(text));
+    assert_non_null(strstr(text, "added, due "));
+}
+
+/* ---- queues, workers, the library, redis-cli */
+
+static void test_pause_and_quiet(void **state)
+{
+    (void)state;
+    assert_int_equal(run("pause", "mail", "--reason", "bad\033[1m day", "--for", "1h", NULL), 0);
+    assert_says(&out, "mail paused");
+    assert_int_equal(run("stats", "mail", NULL), 0);
+    assert_says(&out, "@");
+    assert_says(&out, "day");
+    assert_no_controls(&out);
+    assert_int_equal(run("--json", "stats", NULL), 0);
+    assert_says(&out, "\"paused\":{\"until_ms\":");
+    assert_int_equal(run("resume", "mail", "--at", "+5m", NULL), 0);
+    assert_says(&out, "resuming");
+    assert_int_equal(run("resume", "mail", "--json", NULL), 0);
+    assert_says(&out, "\"status\":\"resumed\"");
+    assert_int_equal(run("resume", "mail", NULL), 0);
+    assert_says(&out, "not paused");
+
+    assert_int_equal(run("quiet", "--all", NULL), 0);
+    assert_says(&out, "1 worker told");
+    assert_int_equal(run("workers", NULL), 0);
+    assert_says(&out, "quiet");
+    assert_says(&out, "mail,work");
+    assert_no_controls(&out);
+    assert_int_equal(run("quiet", "--off", epoch, "--json", NULL), 0);
+    assert_says(&out, "\"quiet\":false");
+    assert_int_equal(run("workers", "--json", NULL), 0);
+    assert_says(&out, "\"state\":\"live\"");
+    assert_says(&out, "\"pid\":4711");
+    assert_int_equal(run("quiet", "12345", NULL), 66);
+}
+
+static void test_setup(void **state)
+{
+    (void)state;
+    assert_int_equal(run("setup", "--print", NULL), 0);
+    assert_memory_equal(out.data, "#!lua name=laterd\n", 18);
+    assert_int_equal(run("setup", NULL), 0);
+    assert_says(&out, "was there already");
+    reply_free(test_redis_call(&redis, "FUNCTION", "FLUSH", NULL));
+    reply_free(test_redis_call(&redis, "DEL", "later:library", NULL));
+    assert_int_equal(run("setup", "--json", NULL), 0);
+    assert_says(&out, "\"loaded\":true");
+    reply_free(test_redis_call(&redis, "FUNCTION", "FLUSH", NULL));
+    assert_int_equal(run("add", "mail", "x", NULL), 0);
+    assert_int_equal(run("setup", "--force", "--downgrade", NULL), 64);
+}
+
+static void test_denied(void **state)
+{
+    char url[160];
+
+    (void)state;
+    reply_free(test_redis_call(&redis, "ACL", "SETUSER", "default", "-fcall", NULL));
+    assert_int_equal(run("stats", NULL), 77);
+    reply_free(test_redis_call(&redis, "ACL", "SETUSER", "default", "+@all", NULL));
+    (void)snprintf(url, sizeof(url), "%s?db=3", redis.url);
+    assert_int_equal(run("--redis", url, "stats", NULL), 0);
+}
+
+static void test_cli(void **state)
+{
+    char path[512];
+    char *fake;
+
+    (void)state;
+    assert_int_equal(run("cli", "PING", NULL), 0);
+    assert_string_equal(buf_str(&out), "PONG\n");
+    fake = write_file("redis-cli", "#!/bin/sh\necho \"$@\"\necho \"auth=$REDISCLI_AUTH\"\nexit 9\n",
+                      0700);
+    (void)snprintf(path, sizeof(path), "%.*s:%s", (int)(strrchr(fake, '/') - fake), fake,
+                   getenv("PATH"));
+    (void)setenv("PATH", path, 1);
+    (void)setenv("REDISCLI_AUTH", "s3cret", 1);
+    assert_int_equal(run("--redis", "redis://ann@[::1]:7000/2", "cli", "-h", "--json", NULL), 9);
+    assert_string_equal(buf_str(&out), "-h ::1 -p 7000 -n 2 --user ann -h --json\nauth=s3cret\n");
+    (void)unsetenv("REDISCLI_AUTH");
+    (void)setenv("PATH", strchr(path, ':') + 1, 1);
+}
+
+static void test_full_disk(void **state)
+{
+    char command[4200];
+    char *const argv[] = {(char *)"sh", (char *)"-c", command, NULL};
+
+    (void)state;
+    (void)snprintf(command, sizeof(command), "exec '%s' stats >/dev/full", later);
+    assert_int_equal(run_argv(argv, NULL, 0), 71);
+    assert_says(&err, "cannot write the output");
+    /* A reader that has seen enough is no error worth a word. */
+    (void)snprintf(command, sizeof(command), "'%s' help | :", later);
+    assert_int_equal(run_argv(argv, NULL, 0), 0);
+    assert_int_equal(err.len, 0);
+}
+
+static int start_all(void **state)
+{
+    const char *build = getenv("LATER_BUILD_DIR");
+
+    (void)state;
+    (void)snprintf(later, sizeof(later), "%s/later", build != NULL ? build : ".");
+    test_redis_start(&redis, NULL);
+    test_redis_load(&redis);
+    (void)setenv("LATER_REDIS_URL", redis.url, 1);
+    (void)setenv("HOME", redis.dir, 1);
+    (void)unsetenv("LATER_NAMESPACE");
+    (void)unsetenv("REDISCLI_AUTH");
+    (void)unsetenv("LATERD_CONFIG");
+    return 0;
+}
+
+static int stop_all(void **state)
+{
+    (void)state;
+    test_redis_stop(&redis);
+    buf_done(&out);
+    buf_done(&err);
+    return 0;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, flush_all)
+    const struct CMUnitTest tests[] = {
+        TEST(test_help_and_version),
+        TEST(test_wrong_command_lines),
+        TEST(test_no_redis),
+        TEST(test_configuration_and_password),
+        TEST(test_user_file),
+        TEST(test_add_survives_a_lost_reply),
+        TEST(test_add),
+        TEST(test_add_with_token_and_large),
+        TEST(test_add_refusals),
+        TEST(test_cancel),
+        TEST(test_move),
+        TEST(test_retry),
+        TEST(test_wait),
+        TEST(test_ls),
+        TEST(test_on_a_terminal),
+        TEST(test_pause_and_quiet),
+        TEST(test_setup),
+        TEST(test_denied),
+        TEST(test_cli),
+        TEST(test_full_disk),
+    };
+
+    return cmocka_run_group_tests(tests, start_all, stop_all);
+}
