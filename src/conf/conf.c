@@ -440,3 +440,19 @@ void conf_needs_restart(const struct conf *was, const struct conf *is, struct bu
         buf_printf(out, "%s%s", out->len > 0 ? ", " : "", row->path);
     }
 }
+
+void conf_keep_fixed(struct conf *was, struct conf *is)
+{
+#define SWAP_yes(type, name)
+#define SWAP_no(type, name)                                                                        \
+    {                                                                                              \
+        conf_##type fixed = was->name;                                                             \
+                                                                                                   \
+        was->name = is->name;                                                                      \
+        is->name = fixed;                                                                          \
+    }
+#define TOP(name, path, type, def, min, max, reload, prose) SWAP_##reload(type, name)
+#include "conf/conf.def"
+#undef SWAP_yes
+#undef SWAP_no
+}

@@ -107,8 +107,7 @@ static void reload(struct daemon *d)
     conf_needs_restart(d->conf, conf, &restart);
     if (restart.len > 0)
         log_warn("event=reload note=\"only a restart applies: %s\"", buf_str(&restart));
-    /* What a restart applies is left as it was, so that nothing half-changed is in force. */
-    conf->concurrency = d->conf->concurrency;
+    conf_keep_fixed(d->conf, conf);
     log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
     sched_set_stop_timeout(d->sched, conf->stop_timeout);
     serve(d, conf);

@@ -770,6 +770,26 @@ static void test_needs_restart(void **state)
     conf_free(same);
 }
 
+/* Each reload is measured against what is in force, not against the last file. */
+static void test_keep_fixed(void **state)
+{
+    struct conf *was = must_load("redis: embedded\nconcurrency: 3\nlog_level: info\n", NULL);
+    struct conf *is = must_load("concurrency: 5\nlog_level: warn\nstop_timeout: 7s\n", NULL);
+    struct conf *next = must_load("concurrency: 5\n", NULL);
+    CLEANUP_BUF struct buf b = BUF_INIT;
+
+    (void)state;
+    conf_keep_fixed(was, is);
+    conf_free(was);
+    assert_string_equal(is->redis, "embedded");
+    assert_int_equal(is->concurrency, 3);
+    assert_int_equal(is->stop_timeout, 7000);
+    conf_needs_restart(is, next, &b);
+    assert_string_equal(buf_str(&b), "redis, concurrency");
+    conf_free(is);
+    conf_free(next);
+}
+
 /* A long path leaves room for the message. */
 static void test_long_path(void **state)
 {
@@ -815,6 +835,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_print_differs_only),
         cmocka_unit_test(test_needs_restart),
+        cmocka_unit_test(test_keep_fixed),
         cmocka_unit_test(test_long_path),
     };
 
