@@ -563,6 +563,30 @@ static void test_stop_without_redis(void **state)
     }
 }
 
+/* A beat was out when the stop gave up; its answer, whatever it says, brings nothing back to life.
+ */
+static void test_gone_stays_gone(void **state)
+{
+    static const enum store_status statuses[] = {STORE_DEAD, STORE_UNKNOWN, STORE_OK};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        struct fake *f = up(4, "a");
+        const struct store_beat_reply late = {.status = statuses[i]};
+        unsigned calls;
+
+        fake_run(f, 1200);
+        f->is_held_back = true;
+        fake_run(f, 6000);
+        (void)ms_until_gone(f);
+        calls = fake_calls(f);
+        sched_on_beat(f->s, fake_now(f), &late);
+        assert_int_equal(fake_calls(f), calls);
+        assert_int_equal(f->gone, 1);
+        fake_free(f);
+    }
+}
+
 static void test_stop_with_an_unanswered_leave(void **state)
 {
     struct fake *f = up(4, "a");
@@ -599,6 +623,7 @@ int main(void)
         cmocka_unit_test(test_stop_gives_back_what_was_not_started),
         cmocka_unit_test(test_stop_presses),
         cmocka_unit_test(test_stop_without_redis),
+        cmocka_unit_test(test_gone_stays_gone),
         cmocka_unit_test(test_stop_with_an_unanswered_leave),
     };
 
