@@ -85,8 +85,8 @@ void conf_print(const struct conf *conf, struct buf *out);
 void conf_needs_restart(const struct conf *was, const struct conf *is, struct buf *out);
 
 /*
- * Before `is` takes the place of `was`: what only a restart applies is swapped between them, so that
- * `is` says what is in force and `was`, which is good for conf_free only, has the rest.
+ * Before `is` takes the place of `was`: what only a restart applies is swapped between them, so
+ * that `is` says what is in force and `was`, which is good for conf_free only, has the rest.
  */
 void conf_keep_fixed(struct conf *was, struct conf *is);
 
