@@ -64,3 +64,10 @@ char *mem_printf(const char *fmt, ...)
         out_of_memory();
     return s;
 }
+
+void mem_free_list(char **list)
+{
+    for (size_t i = 0; list != NULL && list[i] != NULL; i++)
+        free(list[i]);
+    free(list);
+}

@@ -20,4 +20,7 @@ char *mem_dup(const void *p, size_t n) __attribute__((malloc, returns_nonnull));
 /* A new string, printf-style. */
 char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
 
+/* Free a NULL-ended list of strings and the list; NULL is fine. */
+void mem_free_list(char **list);
+
 #endif

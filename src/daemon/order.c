@@ -84,19 +84,12 @@ struct order *order_new(struct job *job, const struct served_queue *q, const cha
     return o;
 }
 
-static void free_list(char **list)
-{
-    for (size_t i = 0; list[i] != NULL; i++)
-        free(list[i]);
-    free(list);
-}
-
 void order_free(void *order)
 {
     struct order *o = order;
 
-    free_list(o->argv);
-    free_list(o->envp);
+    mem_free_list(o->argv);
+    mem_free_list(o->envp);
     free(o->payload);
     free(o);
 }

@@ -162,20 +162,13 @@ struct served *served_build(const struct conf *conf, char *const *env, served_re
     return b.out;
 }
 
-static void free_list(char **list)
-{
-    for (size_t i = 0; list != NULL && list[i] != NULL; i++)
-        free(list[i]);
-    free(list);
-}
-
 void served_free(struct served *s)
 {
     if (s == NULL)
         return;
     for (size_t i = 0; i < s->n; i++) {
-        free_list(s->at[i].argv);
-        free_list(s->at[i].env);
+        mem_free_list(s->at[i].argv);
+        mem_free_list(s->at[i].env);
     }
     free(s->at);
     free(s);

@@ -307,6 +307,11 @@ function L.outcome(state, code, now_ms, start, text, tail)
          L.line(text) .. '\n' .. (tail or '')
 end
 
+-- What L.outcome wrote -> state, code, when ms, start, text, output, all as text; nil when it is not ours.
+function L.read_outcome(outcome)
+  return string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
+end
+
 -- Where a waiting job stands: the suspects of a queue have a set of their own.
 function L.waiting_key(R, job, tries)
   if tries.crashes >= L.SOLO_CRASHES then

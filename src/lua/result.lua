@@ -12,7 +12,7 @@ L.register('later_result', {'no-writes'}, function(R, args)
   if not outcome or state == 'running' then
     return {state, '', '', '', '', ''}
   end
-  local kind, code, when, start, text, output = string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
+  local kind, code, when, start, text, output = L.read_outcome(outcome)
   if kind == nil then
     return {state, '', '', '', '', ''}
   end

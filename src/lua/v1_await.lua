@@ -16,6 +16,6 @@ L.register('later_v1_await', {'allow-oom'}, function(R, args)
     return {state, '', '', '', '', ''}
   end
   local outcome = redis.call('HGET', R .. (state == 'done' and ':results' or ':errors'), id) or ''
-  local kind, code, when, start, text, output = string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
+  local kind, code, when, start, text, output = L.read_outcome(outcome)
   return {kind or state, code or '0', when or '0', start or '0', text or '', output or ''}
 end)

@@ -9,8 +9,7 @@
 #include "base/mem.h"
 
 struct async {
-    redisAsyncContext *ctx; /* NULL once hiredis has taken it back */
-    struct loop *loop;
+    redisAsyncContext *ctx;   /* NULL once hiredis has taken it back */
     struct loop_timer *timer; /* connect, then the answer that is waited for */
     struct async_events events;
     struct url url;
@@ -260,7 +259,6 @@ struct async *async_open(struct loop *loop, const struct url *url, int64_t timeo
     (void)fcntl(ctx->c.fd, F_SETFD, FD_CLOEXEC);
     a = mem_new(sizeof(*a));
     a->ctx = ctx;
-    a->loop = loop;
     a->events = *events;
     a->url = *url;
     a->timeout_ms = timeout_ms;

@@ -1,5 +1,6 @@
 #include "store/store_redis.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +57,10 @@ static void args_str(struct args *a, const char *s)
 /* max_numbers was set before the first one, so their addresses hold. */
 static void args_int(struct args *a, int64_t v)
 {
-    char *out = a->numbers[a->nnumbers++];
+    char *out;
 
+    assert(a->nnumbers < a->max_numbers);
+    out = a->numbers[a->nnumbers++];
     args_add(a, out, (size_t)snprintf(out, sizeof(a->numbers[0]), "%lld", (long long)v));
 }
 
