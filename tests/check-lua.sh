@@ -23,5 +23,12 @@ for file in src/lua/*.lua; do
         exit 1
     }
 done
+# later_v1_rights asks for every command that is used.
+for command in $(grep -ho "redis\.p\{0,1\}call('[A-Z]*'" src/lua/*.lua | cut -d"'" -f2 | sort -u); do
+    grep -q "'$command'" src/lua/v1_rights.lua || {
+        echo "$command is used by the library and not in src/lua/v1_rights.lua"
+        exit 1
+    }
+done
 luacheck --no-color --no-config --std lua51 --read-globals redis cjson cmsgpack struct bit \
     --max-line-length 130 --filename laterd.lua - <"$joined" || exit 1

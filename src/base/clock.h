@@ -24,6 +24,11 @@ struct wall {
 /* The only reader of the monotonic clock outside libev. */
 struct mono mono_now(void);
 
+/* How far this host's wall clock is ahead of a time just told (Unix microseconds), in ms. For
+ * showing only: nothing is decided by this host's wall clock, so there is no other reader of it
+ * than this and the log. */
+int64_t wall_skew_ms(int64_t told_us);
+
 static inline struct mono mono_add_us(struct mono t, int64_t us)
 {
     int64_t sum;

@@ -9,6 +9,7 @@
 #include "conf/conf.h"
 
 static const char *const words_check_permissions[] = {"strict", "warn", "off", NULL};
+static const char *const words_strict[] = {"false", "true", NULL};
 static const char *const words_log_level[] = {"error", "warn", "notice", "info", "debug", NULL};
 static const char *const words_mode[] = {"exec", NULL};
 

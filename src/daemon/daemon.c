@@ -274,6 +274,8 @@ int daemon_run(struct conf *conf, char *const *env, struct err *err)
     rc = start(&d, err);
     if (rc == 0) {
         loop_run(d.loop);
+        if (d.refusal.code != ERR_NONE)
+            rc = err_set(err, d.refusal.code, "%s", d.refusal.text);
         log_notice("event=stopped");
     }
     tear_down(&d);

@@ -39,7 +39,10 @@ struct daemon {
     struct loop_timer *status, *watchdog;
     struct url url;
     struct mono down_logged;
-    bool was_up;
+    bool was_up, has_been_up;
+    struct preflight preflight; /* what was said of the server last */
+    struct err refusal;         /* strict: why it is no server for us; code NONE while it is */
+    int64_t skew_ms;            /* our wall clock minus Redis' */
 };
 
 /* What the scheduler may do; its ctx is the struct daemon. */

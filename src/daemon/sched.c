@@ -274,7 +274,12 @@ void sched_on_timer(struct sched *s, struct mono now)
 
 void sched_status(const struct sched *s, struct sched_status *ret)
 {
+    size_t refused = 0;
+
+    for (const struct held *h = s->held.first; h != NULL; h = h->next)
+        refused += h->is_refused;
     *ret = (struct sched_status){.running = s->held.running,
+                                 .refused = refused,
                                  .unsent = s->held.n - s->held.running,
                                  .is_ready = s->state == READY,
                                  .is_quiet = s->quiet || s->quiet_told,

@@ -111,6 +111,7 @@ void sched_quiet(struct sched *s, struct mono now);
 /* For the status line and the log. */
 struct sched_status {
     size_t running, unsent;
+    size_t refused; /* of the unsent: results that Redis could not take */
     bool is_ready, is_quiet, is_stopping;
     int64_t epoch;
 };

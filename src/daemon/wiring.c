@@ -20,14 +20,16 @@ static int op_reg(void *ctx, const struct store_register *req)
     struct daemon *d = ctx;
     CLEANUP_BUF struct buf queues = BUF_INIT;
     CLEANUP_FREE char *max = mem_printf("%lld", (long long)d->conf->defaults.max_payload);
-    const char *fields[] = {"host",      d->me.host,      "boot",    d->me.boot, "pidns",
-                            d->me.pidns, "pid",           d->me.pid, "pstart",   d->me.pstart,
-                            "version",   PACKAGE_VERSION, "queues",  NULL};
+    CLEANUP_FREE char *places = mem_printf("%lld", (long long)d->conf->concurrency);
+    const char *fields[] = {"host",   d->me.host,   "boot",    d->me.boot,
+                            "pidns",  d->me.pidns,  "pid",     d->me.pid,
+                            "pstart", d->me.pstart, "version", PACKAGE_VERSION,
+                            "places", places,       "queues",  NULL};
     const char *config[] = {"max_payload", max};
 
     queues_names(sched_queues(d->sched), &queues);
-    fields[13] = buf_str(&queues);
-    return store_register(d->store, req, d->me.instance, &(struct store_fields){fields, 7},
+    fields[15] = buf_str(&queues);
+    return store_register(d->store, req, d->me.instance, &(struct store_fields){fields, 8},
                           &(struct store_fields){config, 1});
 }
 
@@ -60,9 +62,25 @@ static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter
                       d->conf->defaults.dead_max);
 }
 
+/* Queues whose limit here is below the daemon's: "mail=4,web=2". */
+static void put_limits(const struct daemon *d, struct buf *out)
+{
+    for (size_t i = 0; i < d->served->n; i++) {
+        int64_t limit = d->served->at[i].conf->concurrency;
+
+        if (limit > 0 && limit < d->conf->concurrency)
+            buf_printf(out, "%s%s=%lld", out->len > 0 ? "," : "", d->served->at[i].name,
+                       (long long)limit);
+    }
+}
+
 static int op_tidy(void *ctx, int64_t epoch)
 {
     struct daemon *d = ctx;
+    CLEANUP_BUF struct buf limits = BUF_INIT;
+    char unsent[24], refused[24], skew[24];
+    const char *state[] = {"unsent", unsent, "refused", refused, "skew_ms", skew, "limits", NULL};
+    struct sched_status s;
     CLEANUP_FREE const char **pairs = mem_new((2 * d->served->n + 1) * sizeof(*pairs));
     CLEANUP_FREE char(*keeps)[24] = mem_new((d->served->n + 1) * sizeof(*keeps));
 
@@ -72,7 +90,14 @@ static int op_tidy(void *ctx, int64_t epoch)
         pairs[2 * i] = d->served->at[i].name;
         pairs[2 * i + 1] = keeps[i];
     }
-    return store_tidy(d->store, epoch, &(struct store_fields){pairs, d->served->n});
+    sched_status(d->sched, &s);
+    (void)snprintf(unsent, sizeof(unsent), "%zu", s.unsent);
+    (void)snprintf(refused, sizeof(refused), "%zu", s.refused);
+    (void)snprintf(skew, sizeof(skew), "%lld", (long long)d->skew_ms);
+    put_limits(d, &limits);
+    state[7] = buf_str(&limits);
+    return store_tidy(d->store, epoch, &(struct store_fields){pairs, d->served->n},
+                      &(struct store_fields){state, 4});
 }
 
 static int op_leave(void *ctx, int64_t epoch)
@@ -173,7 +198,10 @@ static void on_registered(void *arg, const struct store_register_reply *r)
 
 static void on_beat(void *arg, const struct store_beat_reply *r)
 {
-    sched_on_beat(((struct daemon *)arg)->sched, mono_now(), r);
+    struct daemon *d = arg;
+
+    d->skew_ms = wall_skew_ms(r->now_us);
+    sched_on_beat(d->sched, mono_now(), r);
 }
 
 static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
@@ -221,6 +249,29 @@ static void on_fault(void *arg, enum fault fault, const char *text)
     sched_on_fault(((struct daemon *)arg)->sched, mono_now(), fault, text);
 }
 
+/* At start only: a worker that holds jobs does better to go on and say so. */
+static bool is_strict(const struct daemon *d)
+{
+    return d->conf->strict != 0 && !d->has_been_up;
+}
+
+/* With `strict`, before the first job: end, with the cause. */
+static void refuse(struct daemon *d, const char *what, const char *text)
+{
+    (void)err_set(&d->refusal, ERR_CONFIG, "strict: %s: %.200s", what, text);
+    loop_stop(d->loop);
+}
+
+/* Said once, and again when it has changed. */
+static void tell_preflight(struct daemon *d, const struct preflight *p)
+{
+    if (preflight_equal(&d->preflight, p))
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        log_warn("event=preflight check=%s reason=\"%s\"", p->at[i].check, p->at[i].text);
+    d->preflight = *p;
+}
+
 static void on_up(void *arg, const struct probe_result *server)
 {
     struct daemon *d = arg;
@@ -229,7 +280,12 @@ static void on_up(void *arg, const struct probe_result *server)
     log_notice("event=link state=up server=\"%s\" version=%s library=%ld%s",
                url_show(&server->url, where), server->server, server->lib.number,
                server->lib.loaded ? " loaded=1" : "");
-    d->was_up = true;
+    tell_preflight(d, &server->preflight);
+    if (is_strict(d) && server->preflight.n > 0) {
+        refuse(d, server->preflight.at[0].check, server->preflight.at[0].text);
+        return;
+    }
+    d->was_up = d->has_been_up = true;
     d->down_logged = (struct mono){0};
     sched_link_up(d->sched, mono_now());
 }
@@ -237,6 +293,11 @@ static void on_up(void *arg, const struct probe_result *server)
 static void on_down(void *arg, enum fault fault, const char *text)
 {
     struct daemon *d = arg;
+
+    if (is_strict(d) && fault == FAULT_DENIED) {
+        refuse(d, "redis", text);
+        return;
+    }
 
     if (d->down_logged.us == 0 ||
         mono_until_us(d->down_logged, mono_now()) > DAEMON_DOWN_LOG_MS * 1000) {

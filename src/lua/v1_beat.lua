@@ -46,8 +46,11 @@ L.register('later_v1_beat', {'allow-oom'}, function(R, args)
     return {now_us, status, 0, 0, 0, {}}
   end
   redis.call('HINCRBY', R .. ':workers', epoch, 1)
+  local key, beat_ms = R .. ':worker:' .. epoch, L.int(L.ms(now_us))
   if args[2] then
-    redis.call('HSET', R .. ':worker:' .. epoch, 'queues', args[2])
+    redis.call('HSET', key, 'beat_ms', beat_ms, 'queues', args[2])
+  else
+    redis.call('HSET', key, 'beat_ms', beat_ms)
   end
   local all, others, known = redis.call('HGETALL', R .. ':workers'), {}, {}
   for i = 1, #all, 2 do

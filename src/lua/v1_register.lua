@@ -4,7 +4,7 @@
 -- A worker enters (or comes back after Redis forgot it) and gets an epoch that was never used.
 -- SEEN: highest clock number it knows. INSTANCE, SEQ: a token of the process and the number of this
 -- registration, so that a delayed older call is refused. OLD: its former epoch or 0. Fields: host,
--- boot, pidns, pid, pstart, version, queues (comma separated). Config: max_payload[:queue] in bytes.
+-- boot, pidns, pid, pstart, version, places, queues (comma separated). Config: max_payload[:queue] in bytes.
 -- Adoption: a job that it runs stays its own if it is still held under OLD or an unknown epoch, or
 -- waits, with this very start number: nobody else can have started it then. gone: there is no such
 -- job any more. taken: it was started again elsewhere. Jobs under OLD that it does not name were
@@ -146,7 +146,7 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   end
   redis.call('HSET', R .. ':workers', key, '1')
   redis.call('HSET', R .. ':worker:' .. key, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started',
-             L.int(now_ms), unpack(fields))
+             L.int(now_ms), 'beat_ms', L.int(now_ms), unpack(fields))
   if #config > 0 then
     redis.call('HSET', R .. ':config', unpack(config))
   end

@@ -1,9 +1,11 @@
--- later_v1_tidy R EPOCH NQ {queue dead_keep_ms}*NQ -> [[queue unserved for a minute...], buried]
+-- later_v1_tidy R EPOCH NQ {queue dead_keep_ms}*NQ [NF {field value}*NF]
+--   -> [[queue unserved for a minute...], buried]
 --
 -- Slow housekeeping of a worker's queues, every ten seconds or so: outcomes whose time is over and
 -- dead jobs past their keeping go (100 a queue and call), raw members that can never be due are
 -- buried, lost priority marks are found again, stale waiters, notes and empty names are removed, and
--- queues with due jobs that no worker serves are noted. Cost: O(queues named + workers + due queues).
+-- queues with due jobs that no worker serves are noted. Fields: how the worker is, for later_v1_health
+-- (places unsent refused skew_ms limits; others are ignored). Cost: O(queues named + workers + due queues).
 
 local TIDY_ROWS = 100
 local MANY_NAMES = 1000
@@ -117,8 +119,19 @@ local function drop_names(R)
   end
 end
 
+local STATE = {places = true, unsent = true, refused = true, skew_ms = true, limits = true}
+
+local function keep_state(R, epoch, fields)
+  for i = 1, #fields, 2 do
+    if STATE[fields[i]] then
+      redis.call('HSET', R .. ':worker:' .. epoch, fields[i], fields[i + 1])
+    end
+  end
+end
+
 L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
-  local queues = L.pairs_at(args, 2)
+  local queues, at = L.pairs_at(args, 2)
+  local fields = args[at] and L.pairs_at(args, at) or {}
   for i = 1, #queues, 2 do
     L.check_queue(queues[i])
     if not L.whole(queues[i + 1]) then
@@ -132,6 +145,7 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   end
   local now_us = L.now_us()
   local now_ms, buried = L.ms(now_us), 0
+  keep_state(R, args[1], fields)
   for i = 1, #queues, 2 do
     local queue, keep = queues[i], tonumber(queues[i + 1])
     -- A wrong-typed key of one queue must not keep the others untidy; the step reports it.

@@ -20,6 +20,7 @@
 struct link {
     struct loop *loop;
     struct url url;
+    char ns[80];
     int64_t timeout_ms;
     struct link_events events;
     struct probe *probe;
@@ -99,7 +100,7 @@ static void on_retry(void *arg)
 {
     struct link *l = arg;
 
-    if (probe_start(l->probe, &l->url, l->timeout_ms) < 0)
+    if (probe_start(l->probe, &l->url, l->ns, l->timeout_ms) < 0)
         lost(l, FAULT_LINK, "no thread for the probe");
 }
 
@@ -111,6 +112,7 @@ struct link *link_new(struct loop *loop, const struct url *url, const char *ns, 
 
     l->loop = loop;
     l->url = *url;
+    (void)snprintf(l->ns, sizeof(l->ns), "%s", ns);
     l->timeout_ms = timeout_ms;
     l->events = *events;
     l->retry = loop_timer_new(loop, on_retry, l);

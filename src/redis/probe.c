@@ -16,6 +16,7 @@
 struct job {
     struct mail mail; /* first */
     struct url url;
+    char ns[80];
     int64_t timeout_ms;
     struct probe_result result;
     struct probe *owner; /* NULL: nobody waits any more */
@@ -31,18 +32,15 @@ struct probe {
 /* Guards job.owner; held over the post so that an owner cannot go between look and post. */
 static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int read_version(struct client *c, struct probe_result *r, struct err *err)
+static int read_info(struct client *c, struct probe_result *r, struct err *err)
 {
-    static const char *const info[] = {"INFO", "server"};
-    struct reply *reply = client_call(c, 2, info, NULL, err);
-    const char *at;
+    static const char *const info[] = {"INFO"};
+    struct reply *reply = client_call(c, 1, info, NULL, err);
 
     if (reply == NULL)
         return -1;
-    at = strstr(reply_str(reply), "redis_version:");
-    if (at != NULL)
-        (void)snprintf(r->server, sizeof(r->server), "%.*s", (int)strcspn(at + 14, "\r\n"),
-                       at + 14);
+    preflight_value(reply_str(reply), "redis_version", r->server, sizeof(r->server));
+    preflight_read(&r->preflight, reply_str(reply));
     reply_free(reply);
     if (strtol(r->server, NULL, 10) < 7)
         return err_set(err, ERR_CONFIG, "the server is version %s, 7.0 is the oldest that will do",
@@ -68,8 +66,8 @@ static void look(struct job *job)
     struct client *c = client_open(&job->url, job->timeout_ms, &err);
 
     r->url = job->url;
-    if (c != NULL && read_version(c, r, &err) == 0 &&
-        lib_ensure(c, LIB_ENSURE, &r->lib, &err) == 0) {
+    if (c != NULL && read_info(c, r, &err) == 0 && lib_ensure(c, LIB_ENSURE, &r->lib, &err) == 0 &&
+        preflight_rights(&r->preflight, c, job->ns, &err) == 0) {
         if (!job->url.is_unix && client_peer(c)[0] != '\0')
             (void)snprintf(r->url.host, sizeof(r->url.host), "%.255s", client_peer(c));
     } else {
@@ -155,7 +153,7 @@ static int start_detached(void *arg)
     return rc == 0 ? 0 : -1;
 }
 
-int probe_start(struct probe *p, const struct url *url, int64_t timeout_ms)
+int probe_start(struct probe *p, const struct url *url, const char *ns, int64_t timeout_ms)
 {
     struct job *job;
 
@@ -163,6 +161,7 @@ int probe_start(struct probe *p, const struct url *url, int64_t timeout_ms)
         return 0;
     job = mem_new(sizeof(*job));
     job->url = *url;
+    (void)snprintf(job->ns, sizeof(job->ns), "%s", ns);
     job->timeout_ms = timeout_ms;
     job->owner = p;
     p->job = job;

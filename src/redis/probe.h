@@ -1,7 +1,7 @@
 /*
  * Everything about a server that would block, done on a thread of its own before the loop connects:
- * name resolution, login, version, the function library. One probe at a time; a probe under way
- * when its owner goes is finished in the background and forgotten.
+ * name resolution, login, version, settings, rights, the function library. One probe at a time; a
+ * probe under way when its owner goes is finished in the background and forgotten.
  */
 #ifndef LATER_REDIS_PROBE_H
 #define LATER_REDIS_PROBE_H
@@ -9,6 +9,7 @@
 #include "loop/loop.h"
 #include "redis/fault.h"
 #include "redis/lib.h"
+#include "redis/preflight.h"
 #include "redis/url.h"
 
 struct probe_result {
@@ -17,6 +18,7 @@ struct probe_result {
     struct url url;   /* with the numeric address that answered */
     struct lib_state lib;
     char server[32]; /* redis_version */
+    struct preflight preflight;
 };
 
 struct probe;
@@ -24,7 +26,7 @@ typedef void probe_f(void *arg, const struct probe_result *result);
 
 struct probe *probe_new(struct loop *loop, probe_f *cb, void *arg); /* NULL: no descriptor */
 void probe_free(struct probe *p);
-/* Start one; its result comes on the loop. -1: no thread could be made. */
-int probe_start(struct probe *p, const struct url *url, int64_t timeout_ms);
+/* Start one for this namespace; its result comes on the loop. -1: no thread could be made. */
+int probe_start(struct probe *p, const struct url *url, const char *ns, int64_t timeout_ms);
 
 #endif

@@ -453,12 +453,14 @@ static void on_tidied(void *arg, const struct reply *r)
     s->events.tidied(s->events.arg, unserved, n);
 }
 
-int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *queues)
+int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *queues,
+               const struct store_fields *state)
 {
-    struct args a = args_begin(s, "later_v1_tidy", 2);
+    struct args a = args_begin(s, "later_v1_tidy", 3);
 
     args_int(&a, epoch);
     args_fields(&a, queues);
+    args_fields(&a, state);
     return args_send(&a, s, on_tidied);
 }
 

@@ -50,8 +50,9 @@ int store_step(struct store_redis *s, const struct store_step *step);
 int store_fetch(struct store_redis *s, const char *id);
 int store_reap(struct store_redis *s, int64_t epoch, int64_t victim, const char *counter,
                int64_t crashes, int64_t dead_max);
-/* queues: queue, dead_keep ms pairs. */
-int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *queues);
+/* queues: queue, dead_keep ms pairs. state: how the worker is, for later_v1_health. */
+int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *queues,
+               const struct store_fields *state);
 int store_leave(struct store_redis *s, int64_t epoch);
 /* Nobody waits for the answer. */
 int store_note(struct store_redis *s, const char *kind, const char *name);

@@ -1,0 +1,107 @@
+-- later_v1_health R GRACE_MS -> [now_ms, [worker...], [late queue...], notes]
+--
+-- What `later health` judges. worker: [epoch, counter, held, host, pid, beat_ms, places, unsent,
+-- refused, skew_ms, quiet]; '' where it has not said. beat_ms: when Redis last took a beat of it;
+-- places: jobs at once; unsent: results it has not got rid of; refused: results Redis did not take;
+-- skew_ms: its wall clock minus Redis'. late queue: [name, due_ms, epoch of a live worker that has
+-- room for it]: a queue whose first job, suspects aside, is due since GRACE_MS and that is neither
+-- paused nor full nor without a worker. At most 100 of them. notes: as in later_stats. no-writes.
+-- Cost: O(workers + running jobs up to 1000 + late queues).
+
+local LATE_QUEUES = 100
+local RUNNING_READ = 1000
+
+local function workers(R)
+  local rows = {}
+  for _, peer in ipairs(L.peers(R, {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_ms', 'quiet',
+                                    'queues', 'limits'})) do
+    local held = L.whole(peer.epoch) and redis.call('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
+    rows[#rows + 1] = {epoch = peer.epoch, held = held, is_live = peer.counter ~= 'dead', row = peer.row,
+                       places = L.whole(peer.row[4] or ''), counter = peer.counter}
+  end
+  return rows
+end
+
+-- The due time of the first job of a queue that is no suspect, in any of its sets.
+local function first_due(R, queue)
+  local first = math.huge
+  local function look(key)
+    local row = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
+    if row[2] then
+      first = math.min(first, L.due(row[2]))
+    end
+  end
+  look(R .. ':due:' .. queue)
+  for p = 0, 9 do
+    look(R .. ':q:' .. queue .. ':' .. L.int(p))
+  end
+  return first
+end
+
+-- How many jobs of each queue each worker holds: counts[epoch][queue]; nil where there are too many to read.
+local function running_counts(R)
+  local rows = redis.call('ZRANGE', R .. ':running', 0, RUNNING_READ, 'WITHSCORES')
+  if #rows > 2 * RUNNING_READ then
+    return nil
+  end
+  local counts = {}
+  for i = 1, #rows, 2 do
+    local job = L.parse(redis.call('HGET', R .. ':jobs', rows[i]))
+    local epoch = L.int(tonumber(rows[i + 1]))
+    counts[epoch] = counts[epoch] or {}
+    if job then
+      counts[epoch][job.queue] = (counts[epoch][job.queue] or 0) + 1
+    end
+  end
+  return counts
+end
+
+-- The limit of a queue in a worker, nil when it has none of its own. limits: "mail=4,web=2".
+local function limit_of(worker, queue)
+  for name, limit in string.gmatch(worker.row[10] or '', '([^,=]+)=(%d+)') do
+    if name == queue then
+      return L.whole(limit)
+    end
+  end
+  return nil
+end
+
+local function has_room(worker, queue, counts)
+  if not worker.is_live or worker.row[8] == '1' or not worker.places or worker.held >= worker.places then
+    return false
+  end
+  if not string.find(',' .. (worker.row[9] or '') .. ',', ',' .. queue .. ',', 1, true) then
+    return false
+  end
+  local limit = limit_of(worker, queue)
+  return not limit or (counts and ((counts[worker.epoch] or {})[queue] or 0) < limit)
+end
+
+L.register('later_v1_health', {'no-writes'}, function(R, args)
+  local grace = L.whole(args[1])
+  if not grace then
+    L.fail('ELATER_ARGS', 'give GRACE_MS')
+  end
+  local now_ms = L.ms(L.now_us())
+  local live, late, out = workers(R), {}, {}
+  local counts = running_counts(R)
+  local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms - grace), 'LIMIT', 0, LATE_QUEUES)
+  for _, queue in ipairs(due) do
+    local first = first_due(R, queue)
+    if first <= now_ms - grace and not L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms) then
+      for _, worker in ipairs(live) do
+        if has_room(worker, queue, counts) then
+          late[#late + 1] = {queue, first, worker.epoch}
+          break
+        end
+      end
+    end
+  end
+  for i, worker in ipairs(live) do
+    out[i] = {worker.epoch, worker.counter, worker.held}
+    for k = 1, 8 do
+      out[i][3 + k] = worker.row[k] or ''
+    end
+  end
+  return {now_ms, out, late, redis.call('HGETALL', R .. ':notes')}
+end)

@@ -1,0 +1,32 @@
+-- later_v1_rights R -> [command the caller may not use here...]
+--
+-- A dry test of the caller's ACL: every command that the library and the daemon use, with keys and
+-- the channel of this namespace. Functions run with the rights of their caller, so one right that is
+-- missing shows only when a job needs it. no-writes; empty for a user who may all.
+
+-- Command and the arguments behind its key. tests/check-lua.sh sees to it that none is missing.
+local USED = {
+  {'DEL'}, {'EXISTS'}, {'GET'}, {'GETRANGE', 0, 1}, {'SET', 'v'}, {'STRLEN'}, {'TYPE'},
+  {'HDEL', 'f'}, {'HEXISTS', 'f'}, {'HGET', 'f'}, {'HGETALL'}, {'HINCRBY', 'f', 1}, {'HKEYS'}, {'HLEN'},
+  {'HMGET', 'f'}, {'HSET', 'f', 'v'}, {'HSETNX', 'f', 'v'},
+  {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SMEMBERS'}, {'SRANDMEMBER'}, {'SREM', 'm'},
+  {'ZADD', 1, 'm'}, {'ZCARD'}, {'ZCOUNT', 0, 1}, {'ZMSCORE', 'm'}, {'ZRANGE', 0, 1},
+  {'ZRANGEBYSCORE', 0, 1}, {'ZREM', 'm'}, {'ZSCORE', 'm'},
+}
+
+L.register('later_v1_rights', {'no-writes'}, function(R)
+  local missing = {}
+  local function check(...)
+    if not redis.acl_check_cmd(...) then
+      missing[#missing + 1] = select(1, ...)
+    end
+  end
+  for _, used in ipairs(USED) do
+    check(used[1], R .. ':jobs', unpack(used, 2))
+  end
+  check('PUBLISH', R .. ':wake', 'm')
+  check('SUBSCRIBE', R .. ':wake')
+  check('TIME')
+  check('SCAN', 0)
+  return missing
+end)

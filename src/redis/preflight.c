@@ -1,0 +1,106 @@
+#include "redis/preflight.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "redis/fault.h"
+
+static void find(struct preflight *p, const char *check, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void find(struct preflight *p, const char *check, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (p->n == PREFLIGHT_MAX)
+        return;
+    p->at[p->n].check = check;
+    va_start(ap, fmt);
+    (void)vsnprintf(p->at[p->n].text, sizeof(p->at[p->n].text), fmt, ap);
+    va_end(ap);
+    p->n++;
+}
+
+void preflight_value(const char *info, const char *name, char *ret, size_t size)
+{
+    size_t n = strlen(name);
+
+    ret[0] = '\0';
+    for (const char *line = info; *line != '\0';) {
+        size_t len = strcspn(line, "\r\n");
+
+        if (len > n && line[n] == ':' && memcmp(line, name, n) == 0) {
+            (void)snprintf(ret, size, "%.*s", (int)(len - n - 1), line + n + 1);
+            return;
+        }
+        line += len;
+        line += strspn(line, "\r\n");
+    }
+}
+
+void preflight_read(struct preflight *p, const char *info)
+{
+    char policy[32], aof[8], aof_write[8], role[16], cluster[8];
+
+    preflight_value(info, "maxmemory_policy", policy, sizeof(policy));
+    preflight_value(info, "aof_enabled", aof, sizeof(aof));
+    preflight_value(info, "aof_last_write_status", aof_write, sizeof(aof_write));
+    preflight_value(info, "role", role, sizeof(role));
+    preflight_value(info, "cluster_enabled", cluster, sizeof(cluster));
+    if (strncmp(policy, "allkeys", 7) == 0)
+        find(p, "eviction",
+             "maxmemory-policy is %s: when Redis is full it throws jobs away; set it to noeviction",
+             policy);
+    else if (strncmp(policy, "volatile", 8) == 0)
+        find(p, "eviction",
+             "maxmemory-policy is %s: when Redis is full it forgets tokens, and a repeated add "
+             "makes a second job; set it to noeviction",
+             policy);
+    if (strcmp(aof, "0") == 0)
+        find(p, "persistence",
+             "appendonly is off: when Redis dies, every job since its last snapshot is lost (all, "
+             "if it makes none); set appendonly yes");
+    if (strcmp(aof_write, "err") == 0)
+        find(p, "disk", "the last write of the append-only file failed: look at Redis' disk");
+    if (strcmp(role, "slave") == 0)
+        find(p, "replica",
+             "it is a replica: what is written there is refused or lost; give the address of the "
+             "master");
+    if (strcmp(cluster, "1") == 0)
+        find(p, "cluster", "Redis Cluster is not in this version; give a server of its own");
+}
+
+int preflight_rights(struct preflight *p, struct client *c, const char *ns, struct err *err)
+{
+    struct err why = ERR_INIT;
+    struct reply *r = client_fcall(c, ns, "later_v1_rights", 0, NULL, NULL, &why);
+    CLEANUP_BUF struct buf missing = BUF_INIT;
+
+    if (r == NULL) {
+        /* An older library, pinned there, has not got it. */
+        if (fault_of(why.text) == FAULT_LIBRARY)
+            return 0;
+        return err_set(err, why.code, "%s", why.text);
+    }
+    for (size_t i = 0; i < reply_len(r); i++)
+        buf_printf(&missing, " %s", reply_str(reply_at(r, i)));
+    if (missing.len > 0)
+        find(p, "rights", "this user may not:%.90s; jobs wait until its ACL allows it",
+             buf_str(&missing));
+    reply_free(r);
+    return 0;
+}
+
+bool preflight_equal(const struct preflight *a, const struct preflight *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++) {
+        if (strcmp(a->at[i].check, b->at[i].check) != 0 ||
+            strcmp(a->at[i].text, b->at[i].text) != 0)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,39 @@
+/*
+ * Is this a server to trust jobs to? What its settings can do to them, and which rights our user
+ * lacks: looked at before the first job is claimed, told by `later health`, refused with `strict`.
+ */
+#ifndef LATER_REDIS_PREFLIGHT_H
+#define LATER_REDIS_PREFLIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "redis/client.h"
+
+#define PREFLIGHT_MAX 8
+
+struct preflight_finding {
+    const char *check; /* eviction persistence disk replica cluster rights; a constant */
+    char text[200];    /* what it means, and the cure */
+};
+
+struct preflight {
+    struct preflight_finding at[PREFLIGHT_MAX];
+    size_t n;
+};
+
+/* Append what the text of INFO (all default sections) says. Pure. */
+void preflight_read(struct preflight *p, const char *info);
+
+/* The value of a line "name:value" of INFO, cut to fit; "" when there is none. Pure. */
+void preflight_value(const char *info, const char *name, char *ret, size_t size);
+
+/* Append the rights that this user lacks in the namespace; the library must be there. Blocking.
+ * 0, or -1 when it could not be asked. */
+int preflight_rights(struct preflight *p, struct client *c, const char *ns, struct err *err);
+
+/* Whether both found the same. */
+bool preflight_equal(const struct preflight *a, const struct preflight *b);
+
+#endif

@@ -1,0 +1,238 @@
+/*
+ * Preflight and `later health` with the real programs: a server that is not to be trusted, work
+ * that goes on, work that does not.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "../support/laterd.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+
+#define LONG_MS 30000
+
+static const char *const with_aof[] = {"--appendonly", "yes", NULL};
+
+static struct test_redis redis;
+static char dir[64];
+static struct test_laterd a;
+
+static int setup(void **state)
+{
+    (void)state;
+    test_redis_start(&redis, with_aof);
+    test_folder_make(dir);
+    memset(&a, 0, sizeof(a));
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    int status;
+
+    (void)state;
+    status = test_laterd_stop(&a);
+    test_redis_stop(&redis);
+    test_folder_remove(dir);
+    return status;
+}
+
+/* later --json health: its exit status; the object is the caller's. */
+static int health(json_t **ret)
+{
+    const char *build = getenv("LATER_BUILD_DIR");
+    CLEANUP_FREE char *later = mem_printf("%s/later", build != NULL ? build : ".");
+    char *argv[] = {later,
+                    (char *)(uintptr_t) "--redis",
+                    redis.url,
+                    (char *)(uintptr_t) "--json",
+                    (char *)(uintptr_t) "health",
+                    NULL};
+    CLEANUP_BUF struct buf out = BUF_INIT;
+    int status = proc_run(argv, NULL, 0, &out, NULL);
+
+    *ret = json_loads(buf_str(&out), 0, NULL);
+    if (*ret == NULL)
+        fail_msg("not JSON: %s", buf_str(&out));
+    return status;
+}
+
+/* Whether the list of that name ("causes", "warnings") has this one. */
+static bool has(const json_t *object, const char *list, const char *what)
+{
+    const char *key = strcmp(list, "causes") == 0 ? "cause" : "warning";
+    size_t i;
+    const json_t *one;
+
+    json_array_foreach(json_object_get(object, list), i, one)
+    {
+        if (strcmp(json_string_value(json_object_get(one, key)), what) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_degraded_by(void *what)
+{
+    json_t *object;
+    bool found = health(&object) == 1 && has(object, "causes", what);
+
+    json_decref(object);
+    return found;
+}
+
+static bool is_ok(void *arg)
+{
+    json_t *object;
+    bool ok = health(&object) == 0;
+
+    (void)arg;
+    json_decref(object);
+    return ok;
+}
+
+static void start(const char *yaml)
+{
+    test_laterd_conf(&a, dir, "a", redis.url, yaml);
+    test_laterd_start(&a);
+}
+
+/* ---- health */
+
+static void test_health_follows_the_work(void **state)
+{
+    json_t *object;
+
+    (void)state;
+    test_handler(dir, "mail", "true");
+    assert_int_equal(health(&object), 1);
+    assert_true(has(object, "causes", "no-worker"));
+    json_decref(object);
+    start("concurrency: 2\n");
+    assert_int_equal(health(&object), 0);
+    assert_int_equal(json_array_size(json_object_get(object, "causes")), 0);
+    assert_int_equal(json_array_size(json_object_get(object, "warnings")), 0);
+    assert_int_equal(json_integer_value(json_object_get(object, "workers")), 1);
+    json_decref(object);
+    /* A worker that hangs: its due job waits although it has room; then its beats are missed. */
+    proc_signal(&a.proc, SIGSTOP);
+    reply_free(test_fcall(&redis, "later_add", "mail", "x", NULL));
+    assert_true(test_until(is_degraded_by, (void *)(uintptr_t) "due-waiting", LONG_MS));
+    assert_true(test_until(is_degraded_by, (void *)(uintptr_t) "worker-silent", LONG_MS));
+    proc_signal(&a.proc, SIGCONT);
+    assert_true(test_until(is_ok, NULL, LONG_MS));
+}
+
+static void test_health_without_redis(void **state)
+{
+    json_t *object;
+
+    (void)state;
+    test_redis_kill(&redis, SIGKILL);
+    assert_int_equal(health(&object), 69);
+    assert_string_equal(json_string_value(json_object_get(object, "status")), "down");
+    assert_true(has(object, "causes", "redis"));
+    json_decref(object);
+    test_redis_restart(&redis);
+}
+
+/* A result that Redis cannot take: the key of its kept outcomes has a foreign type. */
+static void test_health_tells_of_results(void **state)
+{
+    (void)state;
+    test_handler(dir, "mail", "while [ ! -e %s/go ]; do sleep 0.1; done", dir);
+    start("concurrency: 2\ndefaults:\n  keep: 1h\n");
+    reply_free(test_fcall(&redis, "later_add", "mail", "x", NULL));
+    assert_true(test_laterd_says(&a, "event=start", LONG_MS));
+    reply_free(test_redis_call(&redis, "SET", "later:{default}:done:mail", "x", NULL));
+    test_handler(dir, "../go", "true");
+    assert_true(test_until(is_degraded_by, (void *)(uintptr_t) "results-waiting", LONG_MS));
+    reply_free(test_redis_call(&redis, "DEL", "later:{default}:done:mail", NULL));
+    assert_true(test_until(is_ok, NULL, LONG_MS));
+}
+
+/* ---- preflight */
+
+static void refused_with(const char *text)
+{
+    test_laterd_conf(&a, dir, "a", redis.url, "strict: true\n");
+    test_laterd_launch(&a);
+    assert_int_equal(test_laterd_wait(&a, LONG_MS), 78);
+    assert_int_equal(test_lines(a.log, text), 1);
+    assert_int_equal(test_lines(a.log, "event=registered"), 0);
+    a.runs = false;
+    proc_done(&a.proc);
+}
+
+static void config(const char *name, const char *value)
+{
+    reply_free(test_redis_call(&redis, "CONFIG", "SET", name, value, NULL));
+}
+
+static void test_strict_refuses(void **state)
+{
+    (void)state;
+    config("maxmemory-policy", "allkeys-lru");
+    refused_with("strict: eviction: maxmemory-policy is allkeys-lru");
+    config("maxmemory-policy", "noeviction");
+    config("appendonly", "no");
+    refused_with("strict: persistence: ");
+    config("appendonly", "yes");
+    reply_free(test_redis_call(&redis, "ACL", "SETUSER", "default", "-zadd", NULL));
+    refused_with("strict: rights: this user may not: ZADD");
+    reply_free(test_redis_call(&redis, "ACL", "SETUSER", "default", "+zadd", NULL));
+    reply_free(test_redis_call(&redis, "REPLICAOF", "127.0.0.1", "1", NULL));
+    refused_with("strict: ");
+    reply_free(test_redis_call(&redis, "REPLICAOF", "NO", "ONE", NULL));
+    test_handler(dir, "mail", "true");
+    start("strict: true\n");
+}
+
+/* Not strict: said once, worked on. */
+static void test_preflight_warns(void **state)
+{
+    json_t *object;
+
+    (void)state;
+    config("maxmemory-policy", "allkeys-lru");
+    config("appendonly", "no");
+    test_handler(dir, "mail", "echo ran >>%s/out", dir);
+    start("redis_timeout: 1s\n");
+    assert_int_equal(test_lines(a.log, "event=preflight check=eviction"), 1);
+    assert_int_equal(test_lines(a.log, "event=preflight check=persistence"), 1);
+    reply_free(test_redis_call(&redis, "CLIENT", "KILL", "TYPE", "normal", NULL));
+    assert_true(test_until_lines(a.log, "state=up", 2, LONG_MS));
+    assert_int_equal(test_lines(a.log, "event=preflight"), 2);
+    reply_free(test_fcall(&redis, "later_add", "mail", "x", NULL));
+    {
+        CLEANUP_FREE char *out = mem_printf("%s/out", dir);
+
+        assert_true(test_until_lines(out, "ran", 1, LONG_MS));
+    }
+    assert_int_equal(health(&object), 0);
+    assert_true(has(object, "warnings", "eviction"));
+    assert_true(has(object, "warnings", "persistence"));
+    json_decref(object);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_health_follows_the_work), TEST(test_health_without_redis),
+        TEST(test_health_tells_of_results), TEST(test_strict_refuses),
+        TEST(test_preflight_warns),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

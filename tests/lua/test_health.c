@@ -1,0 +1,144 @@
+/* What `later health` is told by the library, and the dry test of an ACL. */
+#include "fixture.h"
+
+#define GRACE 2000
+
+/* A worker with so many places that serves these queues, as a daemon says it. */
+static const char *serving(const char *queues, int places, const char *limits)
+{
+    const char *w = worker();
+
+    (void)redis("HSET R:worker:%s queues %s places %d limits %s", w, queues, places, limits);
+    return w;
+}
+
+/* A job that is due since a minute. */
+static const char *late_job(const char *queue, const char *options)
+{
+    const char *id = add("%s %s x", queue, options);
+    int64_t due = now_ms() - 60000;
+
+    (void)redis("ZADD R:q:%s:5 %lld %s", queue, (long long)due, id);
+    (void)redis("ZADD R:heads %lld %s", (long long)due, queue);
+    return id;
+}
+
+static const char *late(void)
+{
+    assert_starts(fcall("later_v1_health %d", GRACE), "[");
+    return at(2, -1);
+}
+
+static void test_late_queue(void **state)
+{
+    const char *w;
+
+    (void)state;
+    w = serving("mail", 2, "x=1");
+    assert_string_equal(late(), "[]");
+    (void)late_job("mail", "attempts 3");
+    assert_starts(late(), "[[mail ");
+    assert_string_equal(at(2, 0, 2, -1), w);
+    /* Nobody would start it now, and rightly so. */
+    (void)fcall("later_pause mail");
+    assert_string_equal(late(), "[]");
+    (void)fcall("later_resume mail");
+    assert_starts(late(), "[[mail ");
+    (void)redis("HSET R:worker:%s quiet 1", w);
+    assert_string_equal(late(), "[]");
+    (void)redis("HSET R:worker:%s quiet 0 queues other", w);
+    assert_string_equal(late(), "[]");
+    (void)redis("HSET R:worker:%s queues other,mail", w);
+    assert_starts(late(), "[[mail ");
+    (void)redis("HSET R:workers %s dead", w);
+    assert_string_equal(late(), "[]");
+}
+
+static void test_full_worker_is_no_room(void **state)
+{
+    const char *w;
+
+    (void)state;
+    w = serving("mail", 1, "x=1");
+    (void)add("mail attempts 3 x");
+    (void)claim(w, "mail", 1);
+    (void)late_job("mail", "attempts 3");
+    assert_string_equal(late(), "[]");
+    (void)redis("HSET R:worker:%s places 2", w);
+    assert_starts(late(), "[[mail ");
+    /* The queue's own limit in that worker. */
+    (void)redis("HSET R:worker:%s limits sms=1,mail=1", w);
+    assert_string_equal(late(), "[]");
+    (void)redis("HSET R:worker:%s limits sms=1,mail=2", w);
+    assert_starts(late(), "[[mail ");
+}
+
+/* A suspect waits until a worker runs nothing else: that is no fault. */
+static void test_suspect_may_wait(void **state)
+{
+    const char *id;
+
+    (void)state;
+    (void)serving("mail", 2, "x=1");
+    id = late_job("mail", "attempts 3");
+    (void)redis("ZREM R:q:mail:5 %s", id);
+    (void)redis("ZADD R:solo:mail 1 %s", id);
+    assert_string_equal(late(), "[]");
+}
+
+static void test_worker_row(void **state)
+{
+    const char *w;
+    int64_t beat_ms;
+
+    (void)state;
+    w = worker();
+    assert_starts(fcall("later_v1_tidy %s 0 5 places 4 unsent 7 refused 1 skew_ms -12 link 99", w),
+                  "[");
+    assert_starts(fcall("later_v1_health %d", GRACE), "[");
+    assert_string_equal(at(1, 0, 0, -1), w);
+    assert_string_equal(
+        text("%s %s %s %s", at(1, 0, 6, -1), at(1, 0, 7, -1), at(1, 0, 8, -1), at(1, 0, 9, -1)),
+        "4 7 1 -12");
+    beat_ms = int_at(1, 0, 5, -1);
+    assert_time(beat_ms, -60000, 0);
+    /* Only what a worker says of itself: its link number is not for it to set. */
+    assert_string_equal(redis("HGET R:worker:%s link", w), "1");
+    assert_refused("ELATER_ARGS", "later_v1_health");
+    assert_refused("ELATER_ARGS", "later_v1_health nan");
+}
+
+/* ---- rights */
+
+static void test_rights(void **state)
+{
+    static const char *const taken[] = {"zadd", "hset", "publish", "zmscore", "subscribe"};
+
+    (void)state;
+    assert_string_equal(fcall("later_v1_rights"), "[]");
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        char upper[16];
+
+        for (size_t k = 0; k <= strlen(taken[i]); k++)
+            upper[k] = (char)(taken[i][k] >= 'a' ? taken[i][k] - 32 : taken[i][k]);
+        (void)redis("ACL SETUSER default reset on nopass ~* &* +@all -%s", taken[i]);
+        assert_string_equal(fcall("later_v1_rights"), text("[%s]", upper));
+    }
+    /* Keys of this namespace only, then not even those; then without its channel. */
+    (void)redis("ACL SETUSER default reset on nopass ~later:{t}:* ~later:{t} &* +@all");
+    assert_string_equal(fcall("later_v1_rights"), "[]");
+    (void)redis("ACL SETUSER default reset on nopass ~later:{t} &* +@all");
+    assert_starts(fcall("later_v1_rights"), "[DEL EXISTS GET ");
+    (void)redis("ACL SETUSER default reset on nopass ~* resetchannels +@all");
+    assert_string_equal(fcall("later_v1_rights"), "[PUBLISH SUBSCRIBE]");
+    (void)redis("ACL SETUSER default reset on nopass ~* &* +@all");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FX_TEST(test_late_queue), FX_TEST(test_full_worker_is_no_room),
+        FX_TEST(test_suspect_may_wait), FX_TEST(test_worker_row), FX_TEST(test_rights)};
+
+    return cmocka_run_group_tests(tests, fx_open, fx_close);
+}
