@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/text.h"
+#include "store/keys.h"
 
 #define SCAN_EVERY_MS 10000
 #define SCAN_COUNT "1000"
@@ -24,58 +24,6 @@ struct strays {
     strays_serves_f *serves;
     void *arg;
 };
-
-/* What may follow later:{NS}: — names that stand alone, then those that have more behind them. */
-static bool is_known(const char *rest, size_t n)
-{
-    static const char *const alone[] = {
-        "wake",  "jobs",  "running",  "workers", "tries",  "errors", "results", "heads",
-        "names", "prio",  "paused",   "clock",   "config", "stats",  "cancel",  "progress",
-        "await", "notes", "unserved", "limits",  "queues", "parked", "timers",  NULL};
-    static const char *const more[] = {
-        "due:",  "q:",   "solo:", "big:",  "worker:",  "dead:", "done:", "token:",
-        "lock:", "sem:", "rate:", "wait:", "granted:", "uniq:", NULL};
-
-    for (size_t i = 0; alone[i] != NULL; i++) {
-        if (n == strlen(alone[i]) && memcmp(rest, alone[i], n) == 0)
-            return true;
-    }
-    for (size_t i = 0; more[i] != NULL; i++) {
-        if (n > strlen(more[i]) && memcmp(rest, more[i], strlen(more[i])) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Does the key begin with later:{NS}: for some namespace (see L.register)? */
-static bool has_root(const char *key, size_t n)
-{
-    static const char letters[] =
-        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.-";
-    size_t len = strlen("later:{"), name;
-
-    if (n <= len || memcmp(key, "later:{", len) != 0 || strchr("_.-", key[len]) != NULL)
-        return false;
-    name = strspn(key + len, letters);
-    return name > 0 && strncmp(key + len + name, "}:", 2) == 0;
-}
-
-bool strays_is_ours(const char *ns, const char *key, size_t n)
-{
-    char root[96];
-    size_t len = (size_t)snprintf(root, sizeof(root), "later:{%s}:", ns);
-
-    if (n == strlen("later:library") && memcmp(key, "later:library", n) == 0)
-        return true;
-    /* Another namespace is none of our business. */
-    if (has_root(key, n) && (n < len || memcmp(key, root, len) != 0))
-        return true;
-    if (n <= len || memcmp(key, root, len) != 0)
-        return false;
-    if (strncmp(key + len, "due:", 4) == 0)
-        return text_is_queue_name(key + len + 4, n - len - 4);
-    return is_known(key + len, n - len);
-}
 
 static bool was_reported(struct strays *s, const char *key)
 {
@@ -100,7 +48,7 @@ static void look(struct strays *s, const char *key, size_t n)
 {
     size_t root = strlen(s->ns) + strlen("later:{}:");
 
-    if (!strays_is_ours(s->ns, key, n)) {
+    if (!keys_is_ours(s->ns, key, n)) {
         if (was_reported(s, key))
             return;
         (void)store_note(s->store, "stray-key", key);

@@ -18,7 +18,4 @@ struct strays *strays_new(struct loop *loop, struct link *link, struct store_red
 void strays_free(struct strays *s);
 void strays_set_serves(struct strays *s, strays_serves_f *serves, void *arg);
 
-/* Is this key of namespace ns one that laterd writes or reads? (pure, for the test) */
-bool strays_is_ours(const char *ns, const char *key, size_t n);
-
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/strays.h"
+#include "store/keys.h"
 
 struct row {
     const char *key;
@@ -22,7 +22,7 @@ static bool is_ours(const char *ns, const char *key)
     bool is;
 
     memcpy(copy, key, n + 1);
-    is = strays_is_ours(ns, copy, n);
+    is = keys_is_ours(ns, copy, n);
     free(copy);
     return is;
 }
@@ -98,24 +98,61 @@ static void test_bytes(void **state)
     char key[300];
 
     (void)state;
-    assert_false(strays_is_ours("default", "later:{default}:due:a\0b", 23));
-    assert_false(strays_is_ours("default", "later:{default}:jobs\0x", 22));
-    assert_false(strays_is_ours("default", "", 0));
+    assert_false(keys_is_ours("default", "later:{default}:due:a\0b", 23));
+    assert_false(keys_is_ours("default", "later:{default}:jobs\0x", 22));
+    assert_false(keys_is_ours("default", "", 0));
     memset(key, 'k', sizeof(key));
     memcpy(key, "later:{default}:due:", 20);
     key[20 + 64] = '\0';
-    assert_true(strays_is_ours("default", key, 20 + 64));
+    assert_true(keys_is_ours("default", key, 20 + 64));
     key[20 + 64] = 'k';
     key[20 + 65] = '\0';
-    assert_false(strays_is_ours("default", key, 20 + 65));
+    assert_false(keys_is_ours("default", key, 20 + 65));
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    assert_string_equal(keys_type("jobs", 4), "hash");
+    assert_string_equal(keys_type("q:mail:5", 8), "zset");
+    assert_string_equal(keys_type("token:x", 7), "string");
+    assert_string_equal(keys_type("lock:x", 6), "");
+    assert_null(keys_type("jobs2", 5));
+    assert_null(keys_type("job", 3));
+    assert_null(keys_type("q:", 2));
+}
+
+static void test_queues_of_sets(void **state)
+{
+    static const struct {
+        const char *rest, *queue;
+    } rows[] = {
+        {"q:mail:5", "mail"},    {"q:a:0", "a"},          {"solo:mail", "mail"},
+        {"dead:x-y_z", "x-y_z"}, {"done:mail", "mail"},   {"q:mail", NULL},
+        {"q:mail:55", NULL},     {"q:mail:x", NULL},      {"q::5", NULL},
+        {"q:a b:5", NULL},       {"solo:", NULL},         {"dead:../x", NULL},
+        {"due:mail", NULL},      {"big:jaaaaaaaa", NULL}, {"", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        size_t len = 0;
+        const char *queue = keys_queue_of_set(rows[i].rest, strlen(rows[i].rest), &len);
+
+        if (rows[i].queue == NULL && queue != NULL)
+            fail_msg("%s", rows[i].rest);
+        if (rows[i].queue != NULL)
+            assert_true(queue != NULL && len == strlen(rows[i].queue) &&
+                        memcmp(queue, rows[i].queue, len) == 0);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_namespaces_that_begin_alike),
-        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_keys),           cmocka_unit_test(test_namespaces_that_begin_alike),
+        cmocka_unit_test(test_bytes),          cmocka_unit_test(test_types),
+        cmocka_unit_test(test_queues_of_sets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

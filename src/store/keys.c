@@ -1,0 +1,92 @@
+#include "store/keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define RESERVED ""
+
+struct row {
+    const char *name, *type;
+};
+
+/* What may follow later:{NS}: - names that stand alone, then those that have more behind them. */
+static const struct row alone[] = {
+    {"jobs", "hash"},     {"running", "zset"},  {"workers", "hash"},  {"tries", "hash"},
+    {"errors", "hash"},   {"results", "hash"},  {"heads", "zset"},    {"names", "set"},
+    {"prio", "hash"},     {"paused", "hash"},   {"clock", "string"},  {"config", "hash"},
+    {"stats", "hash"},    {"cancel", "hash"},   {"progress", "hash"}, {"await", "hash"},
+    {"notes", "hash"},    {"unserved", "hash"}, {"wake", RESERVED},   {"limits", RESERVED},
+    {"queues", RESERVED}, {"parked", RESERVED}, {"timers", RESERVED},
+};
+static const struct row more[] = {
+    {"due:", "zset"},       {"q:", "zset"},      {"solo:", "zset"},   {"dead:", "zset"},
+    {"done:", "zset"},      {"big:", "string"},  {"worker:", "hash"}, {"token:", "string"},
+    {"lock:", RESERVED},    {"sem:", RESERVED},  {"rate:", RESERVED}, {"wait:", RESERVED},
+    {"granted:", RESERVED}, {"uniq:", RESERVED},
+};
+
+const char *keys_type(const char *rest, size_t n)
+{
+    for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) {
+        if (n == strlen(alone[i].name) && memcmp(rest, alone[i].name, n) == 0)
+            return alone[i].type;
+    }
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+        size_t len = strlen(more[i].name);
+
+        if (n > len && memcmp(rest, more[i].name, len) == 0)
+            return more[i].type;
+    }
+    return NULL;
+}
+
+/* Does the key begin with later:{NS}: for some namespace (see L.register)? */
+static bool has_root(const char *key, size_t n)
+{
+    static const char letters[] =
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.-";
+    size_t len = strlen("later:{"), name;
+
+    if (n <= len || memcmp(key, "later:{", len) != 0 || strchr("_.-", key[len]) != NULL)
+        return false;
+    name = strspn(key + len, letters);
+    return name > 0 && strncmp(key + len + name, "}:", 2) == 0;
+}
+
+bool keys_is_ours(const char *ns, const char *key, size_t n)
+{
+    char root[96];
+    size_t len = (size_t)snprintf(root, sizeof(root), "later:{%s}:", ns);
+
+    if (n == strlen("later:library") && memcmp(key, "later:library", n) == 0)
+        return true;
+    /* Another namespace is none of our business. */
+    if (has_root(key, n) && (n < len || memcmp(key, root, len) != 0))
+        return true;
+    if (n <= len || memcmp(key, root, len) != 0)
+        return false;
+    if (strncmp(key + len, "due:", 4) == 0)
+        return text_is_queue_name(key + len + 4, n - len - 4);
+    return keys_type(key + len, n - len) != NULL;
+}
+
+const char *keys_queue_of_set(const char *rest, size_t n, size_t *ret_len)
+{
+    static const char *const sets[] = {"solo:", "dead:", "done:"};
+    const char *queue = NULL;
+
+    if (n > 4 && memcmp(rest, "q:", 2) == 0 && rest[n - 2] == ':' && rest[n - 1] >= '0' &&
+        rest[n - 1] <= '9') {
+        queue = rest + 2;
+        *ret_len = n - 4;
+    }
+    for (size_t i = 0; queue == NULL && i < sizeof(sets) / sizeof(sets[0]); i++) {
+        if (n > 5 && memcmp(rest, sets[i], 5) == 0) {
+            queue = rest + 5;
+            *ret_len = n - 5;
+        }
+    }
+    return queue != NULL && text_is_queue_name(queue, *ret_len) ? queue : NULL;
+}
