@@ -99,6 +99,6 @@ bool cli_is_refusal(const struct err *err, const char *code);
 /* The verbs' own files. */
 extern const struct cli_verb cmd_add, cmd_show, cmd_wait, cmd_ls, cmd_cancel, cmd_retry,
     cmd_run_now, cmd_reschedule, cmd_pause, cmd_resume, cmd_quiet, cmd_stats, cmd_workers,
-    cmd_health, cmd_setup, cmd_cli;
+    cmd_health, cmd_fsck, cmd_setup, cmd_cli;
 
 #endif

@@ -8,10 +8,10 @@
 local USED = {
   {'DEL'}, {'EXISTS'}, {'GET'}, {'GETRANGE', 0, 1}, {'SET', 'v'}, {'STRLEN'}, {'TYPE'},
   {'HDEL', 'f'}, {'HEXISTS', 'f'}, {'HGET', 'f'}, {'HGETALL'}, {'HINCRBY', 'f', 1}, {'HKEYS'}, {'HLEN'},
-  {'HMGET', 'f'}, {'HSET', 'f', 'v'}, {'HSETNX', 'f', 'v'},
+  {'HMGET', 'f'}, {'HSCAN', 0}, {'HSET', 'f', 'v'}, {'HSETNX', 'f', 'v'},
   {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SMEMBERS'}, {'SRANDMEMBER'}, {'SREM', 'm'},
   {'ZADD', 1, 'm'}, {'ZCARD'}, {'ZCOUNT', 0, 1}, {'ZMSCORE', 'm'}, {'ZRANGE', 0, 1},
-  {'ZRANGEBYSCORE', 0, 1}, {'ZREM', 'm'}, {'ZSCORE', 'm'},
+  {'ZRANGEBYSCORE', 0, 1}, {'ZREM', 'm'}, {'ZSCAN', 0}, {'ZSCORE', 'm'},
 }
 
 L.register('later_v1_rights', {'no-writes'}, function(R)

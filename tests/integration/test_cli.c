@@ -186,9 +186,9 @@ static char *write_file(const char *name, const char *text, mode_t mode)
 
 static void test_help_and_version(void **state)
 {
-    static const char *const verbs[] = {"add",   "show",    "wait",       "ls",    "cancel",
-                                        "retry", "run-now", "reschedule", "pause", "resume",
-                                        "quiet", "stats",   "workers",    "setup", "cli"};
+    static const char *const verbs[] = {
+        "add",   "show",   "wait",  "ls",    "cancel",  "retry", "run-now", "reschedule",
+        "pause", "resume", "quiet", "stats", "workers", "fsck",  "setup",   "cli"};
 
     (void)state;
     assert_int_equal(run("help", NULL), 0);

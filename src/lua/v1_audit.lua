@@ -1,0 +1,609 @@
+-- later_v1_audit R PHASE CURSOR COUNT [NAME...] -> [next cursor or '', checked, finding...]
+-- later_v1_repair, the same arguments and reply
+--
+-- The audit of a namespace, a page a call: every job is in exactly one place, what a worker holds is
+-- running and nothing else is, a payload exists for every id, what is derived agrees with it. All
+-- facts about one id are read in the call that judges it, so a namespace at work gives no false
+-- finding. Both leave out what cannot be judged while one of the great keys has a foreign type.
+-- PHASE, and what NAME is:
+--   keys     name, type pairs of keys relative to R (type '': any), big:<id> and worker:<epoch> too
+--   set      one q:<queue>:<p>, solo:<queue>, dead:<queue> or done:<queue>
+--   running jobs workers tries errors results cancel progress   (no name)
+--   queue    queues: their marks, heads and names
+-- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
+-- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/protocol.md.
+-- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `; it never
+-- counts anything as done, and never touches what a worker holds: its end, or the reaper, settles
+-- that. The order of phases above is the one to repair in.
+-- later_v1_audit: no-writes. later_v1_repair: allow-oom. Cost: O(COUNT * log n), O(COUNT) sets.
+
+local PAGE_MAX = 200
+local LOST = 'lost-found'   -- the queue of what names none
+
+-- A read; nil where a key has a foreign type.
+local function ask(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then
+    return nil
+  end
+  return reply
+end
+
+-- A variadic read of many ids, as one array; nil where the key has a foreign type.
+local function ask_many(command, key, ids)
+  local out = {}
+  for from = 1, #ids, 1000 do
+    local part = ask(command, key, unpack(ids, from, math.min(from + 999, #ids)))
+    if not part then
+      return nil
+    end
+    for i = 1, #part do
+      out[from + i - 1] = part[i]
+    end
+  end
+  return out
+end
+
+-- Note a finding; in a repair fix() it, unless it is nil. A fix that fails leaves its reason.
+local function tell(ctx, kind, name, queue, text, fix)
+  local repaired = 0
+  if ctx.repairs and fix then
+    local ok, why = true, ctx.blocked
+    if not why then
+      ok, why = pcall(fix)
+    end
+    if ok and not ctx.blocked then
+      repaired = 1
+    else
+      text = text .. '; not repaired: ' .. L.error_text(why)
+    end
+  end
+  ctx.reply[#ctx.reply + 1] = {kind, name, queue or '', text, repaired}
+end
+
+-- ---- what a job is
+
+-- The queue that a record names, even a corrupt one; nil when it cannot be told.
+local function queue_of(record)
+  local queue = string.match(record or '', '^[-+](%w[%w_-]*) ')
+  return queue and #queue <= 64 and queue or nil
+end
+
+-- Who holds a running job with this score: live, dead (being reaped), stranger (its worker's entry
+-- was lost: the reaper takes it), or nobody: no epoch looks like that, so nobody would ever take it.
+local function holder(ctx, score)
+  local epoch = L.int(tonumber(score))
+  if not L.whole(epoch) or tonumber(epoch) ~= tonumber(score) then
+    return 'nobody', tostring(score)
+  end
+  if ctx.holders[epoch] == nil then
+    local mark = redis.call('HGET', ctx.R .. ':workers', epoch)
+    ctx.holders[epoch] = mark == 'dead' and 'dead' or mark and 'live' or 'stranger'
+  end
+  return ctx.holders[epoch], epoch
+end
+
+local function is_held(ctx, id)
+  local score = redis.call('ZSCORE', ctx.R .. ':running', id)
+  return score and holder(ctx, score) ~= 'nobody'
+end
+
+local LEFT = {live = ': its end settles that', dead = ': it is being reaped', stranger = ': left to the reaper'}
+
+local function left_to(who, epoch)
+  return '; worker ' .. epoch .. ' holds it' .. LEFT[who]
+end
+
+-- Why a big job cannot have its payload, or nil.
+local function lost_payload(R, id)
+  local is = redis.call('TYPE', R .. ':big:' .. id).ok
+  if is == 'string' then
+    return nil
+  end
+  return is == 'none' and 'its payload is missing (the key big:' .. id .. ')' or
+         'its payload is missing (the key big:' .. id .. ' is a ' .. is .. ')'
+end
+
+local function is_bad_score(score)
+  return score ~= score or score > L.LATEST or score == -math.huge
+end
+
+-- Every set where a job of this queue may be.
+local function sets_of(queue)
+  local names = {}
+  for p = 0, 9 do
+    names[#names + 1] = 'q:' .. queue .. ':' .. L.int(p)
+  end
+  names[11], names[12], names[13] = 'solo:' .. queue, 'dead:' .. queue, 'done:' .. queue
+  return names
+end
+
+-- Give the record of a job that has none, or a corrupt one, a header of this queue. A missing
+-- payload is said to be apart: so a retry cannot run the job with nothing, its worker finds that out.
+local function mend_record(R, id, queue, record)
+  redis.call('HSET', R .. ':jobs', id, L.header({queue = queue, priority = 5, big = not record}) .. (record or ''))
+end
+
+local function no_record_text(R, id)
+  return redis.call('EXISTS', R .. ':big:' .. id) == 1 and 'its record is missing' or
+         'its record is missing, and so its payload is missing'
+end
+
+-- Bury a job that stands in the sets `places` of its queue, with all that is wrong with it, so that
+-- a second look finds nothing more. None of the dead is forgotten for it.
+local function bury(ctx, queue, id, why, places)
+  local R = ctx.R
+  L.need(R, 'dead:' .. queue, 'zset')
+  local job = L.parse(redis.call('HGET', R .. ':jobs', id) or nil)
+  local text = redis.call('HGET', R .. ':tries', id)
+  local tries = L.tries(text or nil)
+  local lost = job and job.big and lost_payload(R, id)
+  if lost and not string.find(why, 'its payload is missing', 1, true) then
+    why = why .. '; ' .. lost
+  end
+  if text and not tries.due then
+    redis.call('HDEL', R .. ':tries', id)
+  end
+  for _, place in ipairs(places) do
+    if place.name ~= 'dead:' .. queue then
+      redis.call('ZREM', R .. ':' .. place.name, id)
+    end
+  end
+  L.bury(R, queue, id, L.outcome('dead', 0, ctx.now_ms, tries.starts, 'fsck: ' .. why, ''), ctx.now_ms, math.huge)
+end
+
+-- ---- jobs: the records, and where each stands
+
+-- Fill row.places for the rows of one queue; row.unsure where a set could not be read.
+local function find_places(ctx, queue, rows)
+  local ids = {}
+  for i, row in ipairs(rows) do
+    ids[i] = row.id
+  end
+  for _, name in ipairs(sets_of(queue)) do
+    local scores = ask_many('ZMSCORE', ctx.R .. ':' .. name, ids)
+    for i, row in ipairs(rows) do
+      if not scores then
+        row.unsure = true
+      elseif scores[i] then
+        row.places[#row.places + 1] = {name = name, score = tonumber(scores[i])}
+      end
+    end
+  end
+end
+
+local function names_of(places)
+  local names = {}
+  for i, place in ipairs(places) do
+    names[i] = place.name
+  end
+  return table.concat(names, ' and ')
+end
+
+-- A running job: only what is beside its place is put right.
+local function judge_held(ctx, row)
+  local R, who, epoch = ctx.R, holder(ctx, row.score)
+  if who == 'nobody' then
+    return  -- told by the phase running
+  end
+  if #row.places > 0 then
+    tell(ctx, 'two-places', row.id, row.queue, 'it is running and in ' .. names_of(row.places), function()
+      for _, place in ipairs(row.places) do
+        redis.call('ZREM', R .. ':' .. place.name, row.id)
+      end
+    end)
+  end
+  if not row.job then
+    tell(ctx, 'broken-record', row.id, row.queue, 'its record is corrupt' .. left_to(who, epoch))
+  elseif row.job.big then
+    local why = lost_payload(R, row.id)
+    if why then
+      tell(ctx, 'no-payload', row.id, row.queue, why .. left_to(who, epoch))
+    end
+  end
+end
+
+local function judge_waiting(ctx, row, place)
+  local R, id, queue = ctx.R, row.id, row.queue
+  local function doomed(kind, why)
+    tell(ctx, kind, id, queue, why, function()
+      bury(ctx, queue, id, why, row.places)
+    end)
+  end
+  local tries = L.tries(row.tries)
+  local why = row.job.big and lost_payload(R, id)
+  if why then
+    doomed('no-payload', why)
+  elseif row.tries and not tries.due then
+    doomed('broken-tries', 'its tries are corrupt')
+  elseif is_bad_score(place.score) then
+    doomed('bad-score', 'it can never be due: its score is ' .. tostring(place.score))
+  elseif L.waiting_key(R, row.job, tries) ~= R .. ':' .. place.name then
+    tell(ctx, 'wrong-set', id, queue, 'it waits in ' .. place.name .. ', its place is ' ..
+         string.sub(L.waiting_key(R, row.job, tries), #R + 2), function()
+      L.need_waiting(R, row.job)
+      redis.call('ZREM', R .. ':' .. place.name, id)
+      L.enqueue(R, id, row.job, tries, L.due(place.score))
+    end)
+  end
+end
+
+-- A dead or done job. The payload of a done one is needed no more; that of a dead one may be: it
+-- stays dead, but says why a retry will fail.
+local function judge_kept(ctx, row, place)
+  local R, id = ctx.R, row.id
+  if is_bad_score(place.score) then
+    tell(ctx, 'bad-score', id, row.queue, 'it is kept for ever: its score is ' .. tostring(place.score), function()
+      redis.call('ZADD', R .. ':' .. place.name, L.int(ctx.now_ms), id)
+    end)
+  end
+  if place.name ~= 'dead:' .. row.queue then
+    return
+  end
+  if row.tries and not L.tries(row.tries).due then
+    tell(ctx, 'broken-tries', id, row.queue, 'its tries are corrupt', function()
+      redis.call('HDEL', R .. ':tries', id)
+    end)
+  end
+  local why = row.job.big and lost_payload(R, id)
+  local outcome = why and redis.call('HGET', R .. ':errors', id) or ''
+  if why and not string.find(string.match(outcome, '^[^\n]*'), 'its payload is missing', 1, true) then
+    tell(ctx, 'no-payload', id, row.queue, why, function()
+      local _, code, _, start, text, output = L.read_outcome(outcome)
+      redis.call('HSET', R .. ':errors', id, L.outcome('dead', code or '0', ctx.now_ms, L.whole(start) or 0,
+                 'fsck: ' .. why .. (text and '; it died of: ' .. text or ''), output))
+    end)
+  end
+end
+
+local function judge(ctx, row)
+  local id, queue = row.id, row.queue or LOST
+  if row.score then
+    judge_held(ctx, row)
+  elseif not row.job then
+    local why = 'its record is corrupt (kept as the payload)'
+    tell(ctx, 'broken-record', id, row.queue, why, function()
+      L.need(ctx.R, 'dead:' .. queue, 'zset')
+      mend_record(ctx.R, id, queue, row.record)
+      bury(ctx, queue, id, why, row.places)
+    end)
+  elseif #row.places == 1 then
+    local place = row.places[1]
+    local is_kept = place.name == 'dead:' .. queue or place.name == 'done:' .. queue
+    local look = is_kept and judge_kept or judge_waiting
+    look(ctx, row, place)
+  elseif #row.places > 1 or not row.unsure then
+    local why = #row.places == 0 and 'it is in no set' or 'it is in ' .. names_of(row.places)
+    tell(ctx, #row.places == 0 and 'no-place' or 'two-places', id, queue, why, function()
+      bury(ctx, queue, id, why, row.places)
+    end)
+  end
+end
+
+local function audit_jobs(ctx, cursor, count)
+  local page = redis.call('HSCAN', ctx.R .. ':jobs', cursor, 'COUNT', count)
+  local rows, ids, queues = {}, {}, {}
+  for i = 1, #page[2], 2 do
+    local row = {id = page[2][i], record = page[2][i + 1], places = {}}
+    row.job = L.parse(row.record)
+    row.queue = row.job and row.job.queue or queue_of(row.record)
+    rows[#rows + 1], ids[#ids + 1] = row, row.id
+    if row.queue then
+      queues[row.queue] = queues[row.queue] or {}
+      table.insert(queues[row.queue], row)
+    end
+  end
+  local scores = ask_many('ZMSCORE', ctx.R .. ':running', ids)
+  local tries = ask_many('HMGET', ctx.R .. ':tries', ids)
+  for queue, of_queue in pairs(queues) do
+    find_places(ctx, queue, of_queue)
+  end
+  for i, row in ipairs(rows) do
+    row.score, row.tries = scores[i], tries[i]
+    judge(ctx, row)
+  end
+  return page[1], #rows
+end
+
+-- ---- sets: members without a record of this queue
+
+-- A member whose record is missing. Of a done job only the outcome was kept: it goes.
+local function judge_unknown(ctx, name, queue, id)
+  local R = ctx.R
+  local why = no_record_text(R, id)
+  tell(ctx, 'no-record', id, queue, why .. ' (it is in ' .. name .. ')', function()
+    L.need(R, 'dead:' .. queue, 'zset')
+    redis.call('ZREM', R .. ':' .. name, id)
+    if is_held(ctx, id) then
+      return
+    elseif name == 'done:' .. queue then
+      L.forget(R, {id})
+    else
+      mend_record(R, id, queue, nil)
+      bury(ctx, queue, id, why, {})
+    end
+  end)
+end
+
+local function is_in_any(ctx, queue, id)
+  local row = {id = id, places = {}}
+  find_places(ctx, queue, {row})
+  return #row.places > 0 or row.unsure
+end
+
+local function judge_member(ctx, name, queue, id, record)
+  local R, job = ctx.R, L.parse(record)
+  if not record then
+    judge_unknown(ctx, name, queue, id)
+  elseif job and job.queue ~= queue then
+    local why = 'it was in ' .. name
+    tell(ctx, 'misplaced', id, job.queue, 'it is in ' .. name .. ', its record names queue ' .. job.queue, function()
+      L.need(R, 'dead:' .. job.queue, 'zset')
+      redis.call('ZREM', R .. ':' .. name, id)
+      if not is_held(ctx, id) and not is_in_any(ctx, job.queue, id) then
+        bury(ctx, job.queue, id, why, {})
+      end
+    end)
+  elseif not job and queue_of(record) ~= queue then
+    -- Where it names this queue itself, the phase jobs finds it.
+    local why = 'its record is corrupt (kept as the payload)'
+    tell(ctx, 'broken-record', id, queue, why, function()
+      L.need(R, 'dead:' .. queue, 'zset')
+      if is_held(ctx, id) then
+        redis.call('ZREM', R .. ':' .. name, id)
+      else
+        mend_record(R, id, queue, record)
+        bury(ctx, queue, id, why, {{name = name}})
+      end
+    end)
+  end
+end
+
+local function audit_set(ctx, cursor, count, names)
+  local name = names[1] or ''
+  local queue = string.match(name, '^q:(%w[%w_-]*):%d$') or string.match(name, '^solo:(%w[%w_-]*)$') or
+                string.match(name, '^dead:(%w[%w_-]*)$') or string.match(name, '^done:(%w[%w_-]*)$')
+  if #names ~= 1 or not queue or #queue > 64 then
+    L.fail('ELATER_ARGS', 'give the one set to look at')
+  end
+  local page = ask('ZSCAN', ctx.R .. ':' .. name, cursor, 'COUNT', count)
+  if not page then
+    return '0', 0
+  end
+  local ids = {}
+  for i = 1, #page[2], 2 do
+    ids[#ids + 1] = page[2][i]
+  end
+  local records = ask_many('HMGET', ctx.R .. ':jobs', ids)
+  for i, id in ipairs(ids) do
+    judge_member(ctx, name, queue, id, records[i])
+  end
+  return page[1], #ids
+end
+
+-- ---- running
+
+-- A running job that no worker can hold: reaper and workers pass it over for ever.
+local function bury_unheld(ctx, id, why)
+  local R = ctx.R
+  local record = redis.call('HGET', R .. ':jobs', id) or nil
+  local queue = queue_of(record) or LOST
+  L.need(R, 'dead:' .. queue, 'zset')
+  if not L.parse(record) then
+    mend_record(R, id, queue, record)
+  end
+  redis.call('ZREM', R .. ':running', id)
+  bury(ctx, queue, id, why, {})
+end
+
+local function judge_running(ctx, id, score)
+  local R, who, epoch = ctx.R, holder(ctx, score)
+  if who == 'nobody' then
+    local why = 'it is running, and ' .. L.line(epoch) .. ' is no worker'
+    tell(ctx, 'bad-owner', id, queue_of(redis.call('HGET', R .. ':jobs', id) or nil), why, function()
+      bury_unheld(ctx, id, why)
+    end)
+    return
+  end
+  if who == 'stranger' then
+    tell(ctx, 'stranger', id, queue_of(redis.call('HGET', R .. ':jobs', id) or nil), 'worker ' .. epoch ..
+         ' holds it and is not registered: the next reap takes it back')
+  end
+  if redis.call('HEXISTS', R .. ':jobs', id) == 0 then
+    tell(ctx, 'no-record', id, '', 'its record is missing' .. left_to(who, epoch))
+  end
+  if L.tries(redis.call('HGET', R .. ':tries', id)).starts < 1 then
+    tell(ctx, 'no-start', id, '', 'its start number is missing' .. left_to(who, epoch))
+  end
+end
+
+local function audit_running(ctx, cursor, count)
+  local page = redis.call('ZSCAN', ctx.R .. ':running', cursor, 'COUNT', count)
+  for i = 1, #page[2], 2 do
+    judge_running(ctx, page[2][i], page[2][i + 1])
+  end
+  return page[1], #page[2] / 2
+end
+
+-- ---- what is kept beside the jobs
+
+local function audit_side(ctx, cursor, count, phase)
+  local key = ctx.R .. ':' .. phase
+  local page = ask('HSCAN', key, cursor, 'COUNT', count)
+  if not page then
+    return '0', 0
+  end
+  local is_of_running = phase == 'cancel' or phase == 'progress'
+  for i = 1, #page[2], 2 do
+    local id = page[2][i]
+    if not redis.call('ZSCORE', ctx.R .. ':running', id) and
+       (is_of_running or redis.call('HEXISTS', ctx.R .. ':jobs', id) == 0) then
+      tell(ctx, 'leftover', id, '', 'an entry of ' .. phase .. (is_of_running and
+           ', and the job is not running' or ', and there is no such job'), function()
+        redis.call('HDEL', key, id)
+      end)
+    end
+  end
+  return page[1], #page[2] / 2
+end
+
+local function audit_workers(ctx, cursor, count)
+  local R = ctx.R
+  local page = redis.call('HSCAN', R .. ':workers', cursor, 'COUNT', count)
+  for i = 1, #page[2], 2 do
+    local epoch = page[2][i]
+    local function remove()
+      redis.call('HDEL', R .. ':workers', epoch)
+    end
+    if not L.whole(epoch) then
+      tell(ctx, 'broken-worker', epoch, '', 'an entry of workers that is no epoch', remove)
+    elseif page[2][i + 1] ~= 'dead' and not ask('HGET', R .. ':worker:' .. epoch, 'link') then
+      local held = redis.call('ZCOUNT', R .. ':running', epoch, epoch)
+      tell(ctx, 'broken-worker', epoch, '', 'its fields are missing' .. (held > 0 and '; it holds ' .. L.int(held) ..
+           ' jobs: left to the reaper' or ''), held == 0 and remove or nil)
+    end
+  end
+  return page[1], #page[2] / 2
+end
+
+-- ---- keys of their own
+
+local function judge_big(ctx, id)
+  local R = ctx.R
+  local job = L.parse(redis.call('HGET', R .. ':jobs', id) or nil)
+  if (job and job.big) or (not job and redis.call('ZSCORE', R .. ':running', id)) then
+    return
+  end
+  tell(ctx, 'orphan-payload', id, job and job.queue, 'a payload without a job that has it', function()
+    redis.call('DEL', R .. ':big:' .. id)
+  end)
+end
+
+local function audit_keys(ctx, pairs_of)
+  local R = ctx.R
+  for i = 1, #pairs_of, 2 do
+    local name, want = pairs_of[i], pairs_of[i + 1]
+    local is = redis.call('TYPE', R .. ':' .. name).ok
+    local id, epoch = string.match(name, '^big:(.*)$'), string.match(name, '^worker:(.*)$')
+    if is ~= 'none' and want ~= '' and is ~= want then
+      tell(ctx, 'wrong-type', name, '', 'this key is a ' .. is .. ', laterd needs a ' .. want ..
+           ' there: rename or delete it')
+    elseif is ~= 'none' and id and not ctx.is_dark then
+      judge_big(ctx, id)
+    elseif is ~= 'none' and epoch and not ctx.is_dark and redis.call('HEXISTS', R .. ':workers', epoch) == 0 then
+      tell(ctx, 'leftover', epoch, '', 'fields of a worker that is not registered', function()
+        redis.call('DEL', R .. ':worker:' .. epoch)
+      end)
+    end
+  end
+  return '0', #pairs_of / 2
+end
+
+-- ---- queues: what is derived from the sets
+
+-- Marks that are missing, due ms of the first job outside solo (whose due ones are left out of the
+-- heads on purpose), and whether there is any job.
+local function look_at_queue(ctx, queue)
+  local R = ctx.R
+  local marks = ask('HGET', R .. ':prio', queue) or ''
+  local first, lost, any = math.huge, '', false
+  for p = 0, 9 do
+    local digit = L.int(p)
+    local row = ask('ZRANGE', R .. ':q:' .. queue .. ':' .. digit, 0, 0, 'WITHSCORES')
+    if row and row[1] then
+      any, first = true, math.min(first, L.due(row[2]))
+      lost = (p == 5 or string.find(marks, digit, 1, true)) and lost or lost .. digit
+    end
+  end
+  if redis.call('EXISTS', R .. ':solo:' .. queue) == 1 then
+    any, lost = true, string.find(marks, 's', 1, true) and lost or lost .. 's'
+  end
+  any = any or redis.call('EXISTS', R .. ':dead:' .. queue, R .. ':done:' .. queue) > 0
+  return lost, first, any
+end
+
+local function judge_queue(ctx, queue)
+  local R = ctx.R
+  local lost, first, any = look_at_queue(ctx, queue)
+  if lost ~= '' then
+    tell(ctx, 'bad-mark', queue, queue, 'the mark of waiting jobs is missing: ' .. lost, function()
+      for mark in string.gmatch(lost, '.') do
+        L.mark_set(R, queue, mark)
+      end
+    end)
+  end
+  local head = tonumber(ask('ZSCORE', R .. ':heads', queue) or '')
+  -- One that has passed already says "now", whichever of the due ones it was.
+  if first < math.huge and (not head or (head > first and head > ctx.now_ms)) then
+    tell(ctx, 'bad-head', queue, queue, head and 'its first job is due before its head' or 'it has no head', function()
+      L.lower_head(R, queue, first)
+    end)
+  end
+  if any and ask('SISMEMBER', R .. ':names', queue) == 0 then
+    tell(ctx, 'no-name', queue, queue, 'it has jobs and is not among the names', function()
+      redis.call('SADD', R .. ':names', queue)
+    end)
+  end
+end
+
+local function audit_queues(ctx, names)
+  for _, queue in ipairs(names) do
+    judge_queue(ctx, L.check_queue(queue))
+  end
+  return '0', #names
+end
+
+-- ---- the call
+
+-- The keys without which nothing can be judged.
+local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash', 'workers', 'hash', 'errors', 'hash'}
+
+local SIDES = {tries = true, errors = true, results = true, cancel = true, progress = true}
+
+local function audit(ctx, phase, cursor, count, names)
+  if phase == 'keys' then
+    return audit_keys(ctx, names)
+  elseif ctx.is_dark then
+    return '0', 0
+  elseif phase == 'set' then
+    return audit_set(ctx, cursor, count, names)
+  elseif phase == 'running' then
+    return audit_running(ctx, cursor, count)
+  elseif phase == 'jobs' then
+    return audit_jobs(ctx, cursor, count)
+  elseif phase == 'workers' then
+    return audit_workers(ctx, cursor, count)
+  elseif phase == 'queue' then
+    return audit_queues(ctx, names)
+  elseif SIDES[phase] then
+    return audit_side(ctx, cursor, count, phase)
+  end
+  L.fail('ELATER_ARGS', 'unknown phase ' .. L.quote(phase))
+end
+
+local function page_of(R, args, repairs)
+  local phase, cursor, count = args[1], args[2], L.whole(args[3])
+  local names = {unpack(args, 4)}
+  cursor = cursor == '' and '0' or cursor
+  if not count or count < 1 or count > PAGE_MAX or not string.match(cursor, '^%d+$') or #cursor > 20 or
+     #names > (phase == 'keys' and 2 or 1) * count or (phase == 'keys' and #names % 2 == 1) then
+    L.fail('ELATER_ARGS', 'give PHASE CURSOR COUNT (1 to 200) and at most COUNT names')
+  end
+  local ctx = {R = R, now_ms = L.ms(L.now_us()), repairs = repairs, holders = {}, reply = {'', 0}}
+  ctx.is_dark = not pcall(L.need, R, unpack(GREAT))
+  if repairs then
+    local ok, why = pcall(L.need_worker, R)
+    ctx.blocked = not ok and why or nil
+  end
+  local next, checked = audit(ctx, phase, cursor, L.int(count), names)
+  ctx.reply[1], ctx.reply[2] = next == '0' and '' or next, checked
+  return ctx.reply
+end
+
+L.register('later_v1_audit', {'no-writes'}, function(R, args)
+  return page_of(R, args, false)
+end)
+
+L.register('later_v1_repair', {'allow-oom'}, function(R, args)
+  return page_of(R, args, true)
+end)
