@@ -14,7 +14,7 @@
 #include "cli/out.h"
 #include "store/keys.h"
 
-#define PAGE "200"
+#define PAGE "100"
 #define PAGE_NAMES 200
 #define PAGE_QUEUES 50 /* each costs a look at 13 keys */
 #define SCAN_COUNT "1000"

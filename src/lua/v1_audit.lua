@@ -108,11 +108,13 @@ local function is_bad_score(score)
   return score ~= score or score > L.LATEST or score == -math.huge
 end
 
--- Every set where a job of this queue may be.
-local function sets_of(queue)
-  local names = {}
-  for p = 0, 9 do
-    names[#names + 1] = 'q:' .. queue .. ':' .. L.int(p)
+-- Every set where a job of this queue may be, that of priority p first.
+local function sets_of(queue, p)
+  local names = {'q:' .. queue .. ':' .. L.int(p)}
+  for other = 0, 9 do
+    if other ~= p then
+      names[#names + 1] = 'q:' .. queue .. ':' .. L.int(other)
+    end
   end
   names[11], names[12], names[13] = 'solo:' .. queue, 'dead:' .. queue, 'done:' .. queue
   return names
@@ -154,19 +156,29 @@ end
 
 -- ---- jobs: the records, and where each stands
 
--- Fill row.places for the rows of one queue; row.unsure where a set could not be read.
+-- Fill row.places for the rows of one queue; row.unsure where a set could not be read. Most sets
+-- are not there, and often only the first one is: that is asked before all ids are named.
 local function find_places(ctx, queue, rows)
-  local ids = {}
+  local names, keys, ids = sets_of(queue, rows[1].job and rows[1].job.priority or 5), {}, {}
+  for i, name in ipairs(names) do
+    keys[i] = ctx.R .. ':' .. name
+  end
   for i, row in ipairs(rows) do
     ids[i] = row.id
   end
-  for _, name in ipairs(sets_of(queue)) do
-    local scores = ask_many('ZMSCORE', ctx.R .. ':' .. name, ids)
-    for i, row in ipairs(rows) do
-      if not scores then
-        row.unsure = true
-      elseif scores[i] then
-        row.places[#row.places + 1] = {name = name, score = tonumber(scores[i])}
+  local left = redis.call('EXISTS', unpack(keys))
+  for k = 1, #keys do
+    if left == 0 then
+      return
+    elseif redis.call('EXISTS', keys[k]) == 1 then
+      left = left - 1
+      local scores = ask_many('ZMSCORE', keys[k], ids)
+      for i, row in ipairs(rows) do
+        if not scores then
+          row.unsure = true
+        elseif scores[i] then
+          row.places[#row.places + 1] = {name = names[k], score = tonumber(scores[i])}
+        end
       end
     end
   end
