@@ -480,14 +480,23 @@ end
 
 -- ---- keys of their own
 
+-- A payload that no job has. Without any record it is all that is left of a job.
 local function judge_big(ctx, id)
   local R = ctx.R
-  local job = L.parse(redis.call('HGET', R .. ':jobs', id) or nil)
-  if (job and job.big) or (not job and redis.call('ZSCORE', R .. ':running', id)) then
+  local record = redis.call('HGET', R .. ':jobs', id) or nil
+  local job = L.parse(record)
+  if (job and job.big) or redis.call('ZSCORE', R .. ':running', id) then
+    return
+  elseif record then
+    tell(ctx, 'orphan-payload', id, queue_of(record), 'a payload beside a record that has its own', function()
+      redis.call('DEL', R .. ':big:' .. id)
+    end)
     return
   end
-  tell(ctx, 'orphan-payload', id, job and job.queue, 'a payload without a job that has it', function()
-    redis.call('DEL', R .. ':big:' .. id)
+  local why = 'its payload is all that is left of it'
+  tell(ctx, 'orphan-payload', id, '', why, function()
+    mend_record(R, id, LOST, nil)
+    bury(ctx, LOST, id, why, {})
   end)
 end
 

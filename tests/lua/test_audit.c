@@ -493,9 +493,13 @@ static void test_payloads(void **state)
     assert_starts(redis("HGET R:jobs %s", id), "+mail ");
     (void)redis("SET R:big:jaaaaaaaaaaa x");
     assert_cured("orphan-payload jaaaaaaaaaaa");
+    assert_buried("jaaaaaaaaaaa", "lost-found", "its payload is all that is left of it");
+    (void)fcall("later_show jaaaaaaaaaaa");
+    assert_string_equal(named("payload"), "x");
     id = add("mail x");
     (void)redis("SET R:big:%s x", id);
     assert_cured(text("orphan-payload %s", id));
+    assert_string_equal(redis("EXISTS R:big:%s", id), "0");
 }
 
 static void test_the_payload_of_a_dead_job(void **state)
