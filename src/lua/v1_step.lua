@@ -325,6 +325,8 @@ local function commit(R, queue, picked, ctx)
   end
   if #records > 0 then
     redis.call('HSET', R .. ':jobs', unpack(records))
+    -- Raw members that are claimed at once never had a head, by which queues become known.
+    redis.call('SADD', R .. ':names', queue)
   end
   if #running > 0 then
     redis.call('HSET', R .. ':tries', unpack(starts))

@@ -234,6 +234,17 @@ static void test_raw_fraction_makes_no_storm(void **state)
     client_close(c);
 }
 
+/* One that is claimed at once never had a head; it is a queue all the same. */
+static void test_raw_makes_the_queue_known(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    raw("mail", "1", "x");
+    (void)claim(w, "mail", 1);
+    assert_string_equal(redis("SMEMBERS R:names"), "[mail]");
+}
+
 static void test_raw_payloads(void **state)
 {
     static const size_t lens[] = {0, 1, 100, 16384, 16385, 70000};
@@ -737,6 +748,7 @@ int main(void)
                                        FX_TEST(test_big_payload),
                                        FX_TEST(test_raw_scores),
                                        FX_TEST(test_raw_fraction_makes_no_storm),
+                                       FX_TEST(test_raw_makes_the_queue_known),
                                        FX_TEST(test_raw_payloads),
                                        FX_TEST(test_raw_bytes_are_bounded),
                                        FX_TEST(test_raw_same_bytes),
