@@ -1,0 +1,834 @@
+#include "calls.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define HELD_MAX 600
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+struct maker {
+    uint64_t rnd;
+    struct model *m;
+    struct args *args;
+    struct buf *want;
+};
+
+uint64_t rnd_next(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* 0 … n - 1 */
+static int below(struct maker *k, int n)
+{
+    return (int)(rnd_next(&k->rnd) % (uint64_t)n);
+}
+
+static bool percent(struct maker *k, int p)
+{
+    return below(k, 100) < p;
+}
+
+/* Any size up to most, small ones as often as large ones. */
+static int64_t any(struct maker *k, int64_t most)
+{
+    int64_t limit = 1;
+
+    while (limit < most && !percent(k, 8))
+        limit *= 3;
+    return (int64_t)(rnd_next(&k->rnd) % (uint64_t)(limit < most ? limit : most));
+}
+
+#define PICK(k, a) (a)[below(k, (int)COUNT(a))]
+
+/* ---- arguments */
+
+static void begin(struct maker *k, const char *function)
+{
+    args_text(k->args, "FCALL");
+    args_text(k->args, function);
+    args_text(k->args, "1");
+    args_text(k->args, MODEL_ROOT);
+}
+
+static void arg(struct maker *k, const char *s)
+{
+    args_text(k->args, s);
+}
+
+static void number(struct maker *k, int64_t n)
+{
+    args_number(k->args, n);
+}
+
+/* An option's name, in any case. */
+static void name(struct maker *k, const char *s)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "%s", s);
+    if (percent(k, 20))
+        for (char *c = text; *c != '\0'; c++)
+            *c = (char)toupper((unsigned char)*c);
+    arg(k, text);
+}
+
+static int queue_arg(struct maker *k)
+{
+    /* Most of it in two queues, so that jobs meet. */
+    int q = percent(k, 75) ? below(k, 2) : below(k, MODEL_QUEUES);
+
+    arg(k, k->m->queue[q].name);
+    return q;
+}
+
+static struct bytes payload(struct maker *k)
+{
+    static char large[700000];
+    static const struct bytes small[] = {
+        {"", 0},   {"x", 1},  {"hello world", 11},        {"a\nb\r\n", 5},  {"\0\0\xff\xfe\0", 5},
+        {"in", 2}, {"--", 2}, {"{\"to\":\"a@b.c\"}", 14}, {"-mail 5\nx", 9}};
+    static const size_t sizes[] = {64, 65, 1024, 1025, 2000, 16384, 16385, 20000};
+
+    if (large[0] == '\0')
+        for (size_t i = 0; i < sizeof(large); i++)
+            large[i] = (char)(1 + i % 255);
+    if (percent(k, 90))
+        return PICK(k, small);
+    return (struct bytes){large + below(k, 10), percent(k, 2) ? 600000 : PICK(k, sizes)};
+}
+
+/* A duration in one of the units. */
+static int64_t duration_arg(struct maker *k, int64_t most)
+{
+    static const struct {
+        const char *unit;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"H", 3600000}, {"d", 86400000}};
+    int u = percent(k, 50) ? 0 : below(k, (int)COUNT(units));
+    int64_t n = any(k, most) / units[u].ms;
+    char text[40];
+
+    (void)snprintf(text, sizeof(text), "%lld%s", (long long)n, units[u].unit);
+    arg(k, text);
+    return n * units[u].ms;
+}
+
+static void rfc3339(char *text, size_t size, int64_t ms, int offset_min)
+{
+    time_t t = (time_t)(ms / 1000 + (int64_t)offset_min * 60);
+    char zone[32] = "Z";
+    struct tm tm;
+
+    if (gmtime_r(&t, &tm) == NULL)
+        abort();
+    if (offset_min != 0)
+        (void)snprintf(zone, sizeof(zone), "%c%02d:%02d", offset_min < 0 ? '-' : '+',
+                       abs(offset_min) / 60, abs(offset_min) % 60);
+    (void)snprintf(text, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03d%s", tm.tm_year + 1900,
+                   tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(ms % 1000),
+                   zone);
+}
+
+/* A time in one of its forms, mostly near now; -> what it says, past or not. */
+static int64_t time_arg(struct maker *k)
+{
+    int64_t now = MODEL_MS(k->m);
+    int64_t ms = percent(k, 70) ? now + any(k, 100000000) : now - any(k, 100000000);
+    char text[64];
+
+    switch (below(k, 5)) {
+    case 0:
+        ms = percent(k, 90) ? ms : any(k, 100000000);
+        (void)snprintf(text, sizeof(text), "%lld", (long long)ms);
+        break;
+    case 1:
+        ms = ms / 1000 * 1000;
+        (void)snprintf(text, sizeof(text), "@%lld", (long long)(ms / 1000));
+        break;
+    case 2:
+        (void)snprintf(text, sizeof(text), "@%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
+        break;
+    case 3:
+        ms = now + any(k, 100000000);
+        (void)snprintf(text, sizeof(text), "+%lldms", (long long)(ms - now));
+        break;
+    default:
+        rfc3339(text, sizeof(text), ms, percent(k, 50) ? 0 : below(k, 1440) - 720);
+        break;
+    }
+    arg(k, text);
+    return ms;
+}
+
+/* A job that is there, mostly; ids live as long as the model. */
+static const char *pick_id(struct maker *k)
+{
+    static const char *const wrong[] = {"j00000000000", "j0", "", "j0000000000A", "x"};
+
+    for (int i = 0; i < 5 && k->m->jobs > 0 && !percent(k, 3); i++) {
+        const struct model_job *j = &k->m->job[below(k, (int)k->m->jobs)];
+
+        if (j->place != PLACE_GONE || percent(k, 10))
+            return j->id;
+    }
+    return PICK(k, wrong);
+}
+
+static int64_t pick_epoch(struct maker *k, bool alive)
+{
+    for (int i = 0; i < 8 && k->m->workers > 0; i++) {
+        const struct model_worker *w = &k->m->worker[below(k, (int)k->m->workers)];
+
+        if ((w->is_there && !w->is_dead) || (!alive && percent(k, 50)))
+            return w->epoch;
+    }
+    return k->m->workers > 0 ? k->m->worker[0].epoch : 7;
+}
+
+/* ---- adds */
+
+static void options(struct maker *k, struct model_options *o, bool with_token)
+{
+    static const char *const words[] = {"user:42", "k=v", "ä", "-", "a{b}*"};
+    static const char *const tokens[] = {"t1", "t2", "t:3", "{t}*"};
+    int64_t now = MODEL_MS(k->m), at;
+
+    *o = (struct model_options){now,        5,    MODEL_NONE, MODEL_NONE, MODEL_NONE,
+                                MODEL_NONE, NULL, NULL,       NULL};
+    if (percent(k, 30)) {
+        name(k, "in");
+        o->due = now + duration_arg(k, 4000000);
+    } else if (percent(k, 25)) {
+        name(k, "at");
+        at = time_arg(k);
+        o->due = at > now ? at : now;
+    }
+    if (percent(k, 35)) {
+        name(k, "priority");
+        number(k, o->priority = below(k, 10));
+    }
+    if (percent(k, 15)) {
+        name(k, "attempts");
+        number(k, o->a = 1 + any(k, 999999));
+    }
+    if (percent(k, 10)) {
+        name(k, "timeout");
+        number(k, o->t = 1 + any(k, 100000));
+        buf_puts(&k->args->arg[k->args->n - 1], "ms");
+    }
+    if (percent(k, 20)) {
+        name(k, "expire");
+        number(k, o->x = 1 + any(k, 100000));
+        buf_puts(&k->args->arg[k->args->n - 1], "ms");
+    }
+    if (percent(k, 25)) {
+        name(k, "keep");
+        o->k = duration_arg(k, 1000000);
+    }
+    if (percent(k, 15)) {
+        name(k, "key");
+        arg(k, o->key = PICK(k, words));
+    }
+    if (percent(k, 10)) {
+        name(k, "trace");
+        arg(k, o->trace = PICK(k, words));
+    }
+    if (with_token && percent(k, 20)) {
+        name(k, "token");
+        arg(k, o->token = PICK(k, tokens));
+    }
+}
+
+static void make_add(struct maker *k)
+{
+    struct model_options o;
+    struct bytes b = payload(k);
+    int q;
+
+    begin(k, "later_add");
+    q = queue_arg(k);
+    options(k, &o, true);
+    args_bytes(k->args, b.p, b.n);
+    model_add(k->m, q, &o, b, k->want);
+}
+
+static void make_add_many(struct maker *k)
+{
+    static struct bytes rows[256];
+    size_t n = percent(k, 4) ? 130 + (size_t)below(k, 70) : 1 + (size_t)below(k, 6);
+    struct model_options o;
+    int q;
+
+    begin(k, "later_add_many");
+    q = queue_arg(k);
+    options(k, &o, false);
+    arg(k, "--");
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = n < 100 ? payload(k) : (struct bytes){"x", 1};
+        args_bytes(k->args, rows[i].p, rows[i].n);
+    }
+    model_add_many(k->m, q, &o, n, rows, k->want);
+}
+
+static void make_raw(struct maker *k)
+{
+    static const double odd[] = {
+        -1,    0,        1,         99999999,          1e8, 1e9, 1e11, 1e14, 2e14,
+        1e300, INFINITY, -INFINITY, 9007199254740993.0};
+    int n = percent(k, 5) ? 20 : 1, q = percent(k, 75) ? below(k, 2) : below(k, MODEL_QUEUES);
+    int added = 0;
+    char key[64], score[40];
+
+    (void)snprintf(key, sizeof(key), MODEL_ROOT ":due:%s", k->m->queue[q].name);
+    arg(k, "ZADD");
+    arg(k, key);
+    for (int i = 0; i < n; i++) {
+        static const char *const many[] = {"r0",  "r1",  "r2",  "r3",  "r4",  "r5",  "r6",
+                                           "r7",  "r8",  "r9",  "r10", "r11", "r12", "r13",
+                                           "r14", "r15", "r16", "r17", "r18", "r19"};
+        struct bytes b = n > 1 ? (struct bytes){many[i], strlen(many[i])} : payload(k);
+        double s = percent(k, 25)   ? PICK(k, odd)
+                   : percent(k, 50) ? (double)(MODEL_MS(k->m) + any(k, 1000000))
+                                    : (double)(MODEL_MS(k->m) - any(k, 1000000));
+        struct model_raw *row[MODEL_RAWS];
+        size_t before = model_raws(k->m, q, row);
+
+        s += percent(k, 10) ? 0.25 : 0;
+        (void)snprintf(score, sizeof(score), "%.17g", s);
+        arg(k, score);
+        args_bytes(k->args, b.p, b.n);
+        model_zadd_raw(k->m, q, s, b);
+        added += model_raws(k->m, q, row) > before;
+    }
+    out_int(k->want, added);
+}
+
+/* ---- one job */
+
+static void make_cancel(struct maker *k)
+{
+    const char *id = pick_id(k);
+    bool only_waiting = percent(k, 25);
+
+    begin(k, "later_cancel");
+    arg(k, id);
+    if (only_waiting)
+        name(k, "waiting");
+    model_cancel(k->m, id, only_waiting, k->want);
+}
+
+static void make_run_now(struct maker *k)
+{
+    const char *id = pick_id(k);
+
+    begin(k, "later_run_now");
+    arg(k, id);
+    model_run_now(k->m, id, k->want);
+}
+
+static void make_reschedule(struct maker *k)
+{
+    const char *id = pick_id(k);
+    int64_t at;
+
+    begin(k, "later_reschedule");
+    arg(k, id);
+    at = time_arg(k);
+    model_reschedule(k->m, id, at, k->want);
+}
+
+/* Dead ones are few: they are looked for. */
+static const char *pick_dead(struct maker *k)
+{
+    struct model_job *row[MODEL_JOBS];
+    size_t n = model_jobs(k->m, -1, PLACE_DEAD, -1, row);
+
+    return n > 0 && percent(k, 80) ? row[below(k, (int)n)]->id : pick_id(k);
+}
+
+static void make_retry(struct maker *k)
+{
+    const char *id = pick_dead(k);
+
+    begin(k, "later_retry");
+    arg(k, id);
+    model_retry(k->m, id, k->want);
+}
+
+static void make_show(struct maker *k)
+{
+    const char *id = pick_id(k);
+
+    begin(k, "later_show");
+    arg(k, id);
+    model_show(k->m, id, k->want);
+}
+
+static void make_result(struct maker *k)
+{
+    const char *id = pick_id(k);
+
+    begin(k, "later_result");
+    arg(k, id);
+    model_result(k->m, id, k->want);
+}
+
+static void make_await(struct maker *k)
+{
+    const char *id = pick_id(k);
+
+    begin(k, "later_v1_await");
+    arg(k, id);
+    model_await(k->m, id, k->want);
+}
+
+/* ---- queues */
+
+static void make_pause(struct maker *k)
+{
+    static const char *const texts[] = {"", "ann", "a b", "why not", "0 5 x"};
+    const char *who = NULL, *reason = NULL;
+    int64_t for_ms = MODEL_NONE;
+    int q;
+
+    begin(k, "later_pause");
+    q = queue_arg(k);
+    if (percent(k, 40)) {
+        name(k, "by");
+        arg(k, who = PICK(k, texts));
+    }
+    if (percent(k, 40)) {
+        name(k, "reason");
+        arg(k, reason = PICK(k, texts));
+    }
+    if (percent(k, 60)) {
+        name(k, "for");
+        for_ms = duration_arg(k, 1000000);
+    }
+    model_pause(k->m, q, who, reason, for_ms, k->want);
+}
+
+static void make_resume(struct maker *k)
+{
+    int64_t at = MODEL_NONE;
+    int q;
+
+    begin(k, "later_resume");
+    q = queue_arg(k);
+    if (percent(k, 30)) {
+        name(k, "at");
+        at = time_arg(k);
+    }
+    model_resume(k->m, q, at, k->want);
+}
+
+static void make_stats(struct maker *k)
+{
+    begin(k, "later_stats");
+    model_stats(k->m, percent(k, 30) ? queue_arg(k) : -1, k->want);
+}
+
+static void make_list(struct maker *k)
+{
+    static const char *const states[] = {"due", "due", "running", "dead", "done"};
+    const char *state = PICK(k, states);
+    int segment = 1, count = 1 + (int)any(k, 200), q;
+    int64_t offset = 0;
+    char cursor[32] = "";
+
+    if (percent(k, 40)) {
+        segment = strcmp(state, "due") == 0 ? 1 + below(k, 12) : 1;
+        offset = any(k, 30);
+        (void)snprintf(cursor, sizeof(cursor), "%d:%lld", segment, (long long)offset);
+    }
+    begin(k, "later_v1_list");
+    q = queue_arg(k);
+    arg(k, state);
+    arg(k, cursor);
+    number(k, count);
+    model_list(k->m, q, state, segment, offset, count, k->want);
+}
+
+/* ---- workers */
+
+/* Jobs a worker says it has: most of those of `epoch`, a few others, a few wrong numbers. */
+static size_t held_args(struct maker *k, int64_t epoch, struct model_held *held)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < k->m->jobs && n < HELD_MAX; i++) {
+        const struct model_job *j = &k->m->job[i];
+        bool own = j->place == PLACE_RUNNING && j->score == epoch;
+
+        if (!percent(k, own ? 70 : 6))
+            continue;
+        held[n].id = j->id;
+        held[n++].start = j->starts + (percent(k, own ? 5 : 40) ? 1 : 0);
+    }
+    number(k, (int64_t)n);
+    for (size_t i = 0; i < n; i++) {
+        arg(k, held[i].id);
+        number(k, held[i].start);
+    }
+    return n;
+}
+
+static const char *const SERVES[] = {"mail", "mail,sms", "Q-7_x,0", "sms,0"};
+
+static void config_args(struct maker *k, struct model_entry *e)
+{
+    char key[64];
+
+    e->max_payload = percent(k, 20) ? 1500 + any(k, 1000000) : MODEL_NONE;
+    e->limited_queue = percent(k, 20) ? below(k, MODEL_QUEUES) : -1;
+    number(k, (e->max_payload != MODEL_NONE) + (e->limited_queue >= 0));
+    if (e->max_payload != MODEL_NONE) {
+        arg(k, "max_payload");
+        number(k, e->max_payload);
+    }
+    if (e->limited_queue >= 0) {
+        (void)snprintf(key, sizeof(key), "max_payload:%s", k->m->queue[e->limited_queue].name);
+        arg(k, key);
+        number(k, e->queue_max_payload = 1100 + any(k, 100000));
+    }
+}
+
+static void make_register(struct maker *k)
+{
+    static const char *const insts[] = {"i0", "i1", "i2", "i3", "i4", "i5"};
+    static struct model_held held[HELD_MAX];
+    struct model_entry e = {.inst = PICK(k, insts), .seq = 1 + below(k, 6), .job = held};
+
+    e.seen = percent(k, 70) ? 0 : percent(k, 80) ? k->m->clock : k->m->clock + any(k, 5000000);
+    e.old = percent(k, 50) ? pick_epoch(k, false) : 0;
+    e.host = percent(k, 50) ? "h1" : NULL;
+    e.queues = percent(k, 50) ? PICK(k, SERVES) : NULL;
+    begin(k, "later_v1_register");
+    number(k, e.seen);
+    arg(k, e.inst);
+    number(k, e.seq);
+    number(k, e.old);
+    number(k, (e.host != NULL) + (e.queues != NULL));
+    if (e.host != NULL) {
+        arg(k, "host");
+        arg(k, e.host);
+    }
+    if (e.queues != NULL) {
+        arg(k, "queues");
+        arg(k, e.queues);
+    }
+    config_args(k, &e);
+    e.held = held_args(k, e.old, held);
+    model_register(k->m, &e, k->want);
+}
+
+static void make_beat(struct maker *k)
+{
+    int64_t epoch = pick_epoch(k, !percent(k, 10));
+    const char *queues = percent(k, 50) ? PICK(k, SERVES) : NULL;
+
+    begin(k, "later_v1_beat");
+    number(k, epoch);
+    if (queues != NULL)
+        arg(k, queues);
+    model_beat(k->m, epoch, queues, k->want);
+}
+
+static int64_t link_of(struct maker *k, int64_t epoch)
+{
+    const struct model_worker *w = model_worker(k->m, epoch);
+
+    return (w != NULL ? w->link : 1) + (percent(k, 5) ? -1 : 0);
+}
+
+static void make_reconcile(struct maker *k)
+{
+    static struct model_held held[HELD_MAX];
+    int64_t epoch = pick_epoch(k, !percent(k, 10)), link = link_of(k, epoch);
+    size_t n;
+
+    begin(k, "later_v1_reconcile");
+    number(k, epoch);
+    number(k, link);
+    n = held_args(k, epoch, held);
+    model_reconcile(k->m, epoch, link, n, held, k->want);
+}
+
+/* Somebody who holds jobs, now and then one who holds none. */
+static int64_t pick_victim(struct maker *k)
+{
+    struct model_job *row[MODEL_JOBS];
+    size_t n = model_jobs(k->m, -1, PLACE_RUNNING, -1, row);
+
+    return n > 0 && percent(k, 70) ? row[below(k, (int)n)]->score : pick_epoch(k, false);
+}
+
+static void make_reap(struct maker *k)
+{
+    static const int64_t crashes[] = {0, 1, 2, 3, 5, 5}, max[] = {0, 1, 2, 10000, 10000};
+    int64_t epoch = pick_epoch(k, !percent(k, 5)), victim = pick_victim(k);
+    const struct model_worker *w = model_worker(k->m, victim);
+    int64_t counter = percent(k, w == NULL ? 80 : 5) ? MODEL_NONE
+                      : w != NULL                    ? w->counter + (percent(k, 10) ? 1 : 0)
+                                                     : 1;
+    int64_t most_crashes = PICK(k, crashes), most_dead = PICK(k, max);
+
+    begin(k, "later_v1_reap");
+    number(k, epoch);
+    number(k, victim);
+    if (counter == MODEL_NONE)
+        arg(k, "?");
+    else
+        number(k, counter);
+    number(k, most_crashes);
+    number(k, most_dead);
+    model_reap(k->m, epoch, victim, counter, most_crashes, most_dead, k->want);
+}
+
+static void make_leave(struct maker *k)
+{
+    int64_t epoch = pick_epoch(k, !percent(k, 20));
+
+    begin(k, "later_v1_leave");
+    number(k, epoch);
+    model_leave(k->m, epoch, k->want);
+}
+
+static void make_quiet(struct maker *k)
+{
+    int64_t epoch = percent(k, 40) ? 0 : pick_epoch(k, !percent(k, 20));
+    bool on = percent(k, 50);
+
+    begin(k, "later_v1_quiet");
+    if (epoch == 0)
+        arg(k, "*");
+    else
+        number(k, epoch);
+    arg(k, on ? "on" : "off");
+    model_quiet(k->m, epoch, on, k->want);
+}
+
+static void make_workers(struct maker *k)
+{
+    begin(k, "later_v1_workers");
+    model_workers(k->m, k->want);
+}
+
+static void make_note(struct maker *k)
+{
+    static const char *const names[] = {"later:due:x", "later:{p}:nonsense", "a b"};
+    const char *what = PICK(k, names);
+
+    begin(k, "later_v1_note");
+    if (percent(k, 40)) {
+        arg(k, "stray-key");
+        arg(k, what);
+        model_note(k->m, "stray-key", what, k->want);
+        return;
+    }
+    arg(k, "raw-queue");
+    model_note_raw(k->m, queue_arg(k), k->want);
+}
+
+static void make_tidy(struct maker *k)
+{
+    static const int64_t keeps[] = {0, 1000, 600000, 604800000};
+    int64_t epoch = pick_epoch(k, !percent(k, 5)), keep[MODEL_QUEUES], n = 0;
+
+    for (int q = 0; q < MODEL_QUEUES; q++) {
+        keep[q] = percent(k, 70) ? PICK(k, keeps) : MODEL_NONE;
+        n += keep[q] != MODEL_NONE;
+    }
+    begin(k, "later_v1_tidy");
+    number(k, epoch);
+    number(k, n);
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        if (keep[q] != MODEL_NONE) {
+            arg(k, k->m->queue[q].name);
+            number(k, keep[q]);
+        }
+    model_tidy(k->m, epoch, keep, k->want);
+}
+
+/* ---- step */
+
+static void amount(struct maker *k, struct model_end *e)
+{
+    static const int64_t max[] = {0, 1, 2, 10000, 10000};
+
+    if (e->verb == VERB_DEAD)
+        e->a = PICK(k, max);
+    else if (e->verb == VERB_DONE || e->verb == VERB_RELEASE)
+        e->a = percent(k, 60) ? 0 : any(k, 100000);
+    else
+        e->a = any(k, 100000);
+    e->a = percent(k, 1) ? MODEL_NONE : e->a;
+}
+
+static void end_args(struct maker *k, const struct model_job *j, struct model_end *e)
+{
+    static const char *const verbs[] = {"done", "retry", "dead", "release", "progress", "nonsense"};
+    static const char *const texts[] = {"", "exit 1", "tab\there", "two  words\x7f"};
+    static const char *const tails[] = {"", "out", "a\nb\n"};
+    int v = below(k, 100);
+
+    e->id = percent(k, 1) ? "j00000000000" : j->id;
+    e->start = j->starts + (percent(k, 4) ? -1 : 0);
+    e->verb = v < 35   ? VERB_DONE
+              : v < 60 ? VERB_RETRY
+              : v < 75 ? VERB_DEAD
+              : v < 85 ? VERB_RELEASE
+              : v < 99 ? VERB_PROGRESS
+                       : VERB_BAD;
+    e->verb_name = verbs[e->verb];
+    e->queue = j->queue;
+    amount(k, e);
+    e->code = below(k, 256);
+    e->text = PICK(k, texts);
+    e->tail = PICK(k, tails);
+    arg(k, e->id);
+    number(k, e->start);
+    arg(k, e->verb_name);
+    arg(k, k->m->queue[e->queue].name);
+    if (e->a == MODEL_NONE)
+        arg(k, "1e3");
+    else
+        number(k, e->a);
+    number(k, e->code);
+    arg(k, e->text);
+    arg(k, e->tail);
+}
+
+static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end)
+{
+    int share = percent(k, 30) ? 0 : percent(k, 50) ? 40 : 100, slot = k->args->n;
+    char text[24];
+    size_t n = 0;
+
+    arg(k, "");
+    for (size_t i = 0; i < k->m->jobs && n < HELD_MAX; i++) {
+        const struct model_job *j = &k->m->job[i];
+        bool own = j->place == PLACE_RUNNING && j->score == epoch;
+
+        if (!percent(k, own ? share : 1))
+            continue;
+        end_args(k, j, &end[n++]);
+        if (percent(k, 4) && n < HELD_MAX)
+            end_args(k, j, &end[n++]);
+    }
+    (void)snprintf(text, sizeof(text), "%zu", n);
+    buf_puts(&k->args->arg[slot], text);
+    return n;
+}
+
+static size_t wants_args(struct maker *k, struct model_want *want)
+{
+    static const int64_t rooms[] = {0, 1, 2, 5, 100, 300}, most[] = {1048576, 1048576, 10, 1000};
+    int first = below(k, MODEL_QUEUES), slot = k->args->n;
+    char text[24];
+    size_t n = 0;
+
+    arg(k, "");
+    for (int i = 0; i < MODEL_QUEUES + 1; i++) {
+        /* The last one is the first again: nobody asks so, and nothing may go wrong. */
+        if (!percent(k, i == MODEL_QUEUES ? 3 : 75))
+            continue;
+        want[n] = (struct model_want){(first + i) % MODEL_QUEUES, PICK(k, rooms), PICK(k, most)};
+        arg(k, k->m->queue[want[n].queue].name);
+        number(k, want[n].room);
+        number(k, want[n].max_payload);
+        n++;
+    }
+    (void)snprintf(text, sizeof(text), "%zu", n);
+    buf_puts(&k->args->arg[slot], text);
+    return n;
+}
+
+static void make_step(struct maker *k)
+{
+    static const int64_t most[] = {0, 1, 2, 5, 100, 512, 1000};
+    static struct model_end end[HELD_MAX];
+    static struct model_want want[MODEL_QUEUES + 1];
+    struct model_step s = {.epoch = pick_epoch(k, !percent(k, 4)), .end = end, .want = want};
+
+    s.link = link_of(k, s.epoch);
+    s.held = percent(k, 50) ? 0 : below(k, 4);
+    s.max = PICK(k, most);
+    begin(k, "later_v1_step");
+    number(k, s.epoch);
+    number(k, s.link);
+    number(k, s.held);
+    number(k, s.max);
+    s.ends = ends_args(k, s.epoch, end);
+    s.wants = wants_args(k, want);
+    model_step(k->m, &s, k->want);
+}
+
+/* A server that lost its last writes, as far as a worker is in them. */
+static void make_loss(struct maker *k)
+{
+    int64_t epoch = pick_epoch(k, false);
+    bool was_there = model_worker(k->m, epoch) != NULL;
+    char key[64];
+
+    /* One command for both keys, so that it is one call. */
+    arg(k, "EVAL");
+    arg(k, "redis.call('HDEL', KEYS[1], ARGV[1]) return redis.call('DEL', KEYS[2])");
+    arg(k, "2");
+    arg(k, MODEL_ROOT ":workers");
+    (void)snprintf(key, sizeof(key), MODEL_ROOT ":worker:%lld", (long long)epoch);
+    arg(k, key);
+    number(k, epoch);
+    model_lose_worker(k->m, epoch);
+    out_int(k->want, was_there);
+}
+
+/* ---- all */
+
+/* Time goes on, mostly; now and then it is set back a little. */
+static void move_time(struct maker *k)
+{
+    static const int64_t most_us[] = {1,       1,         5000,       2000000,
+                                      2000000, 120000000, 7200000000, 90000000000};
+    int64_t us = (int64_t)(rnd_next(&k->rnd) % (uint64_t)PICK(k, most_us));
+
+    model_set_time(k->m, k->m->now_us + (percent(k, 2) ? -(us % 5000000) : us));
+}
+
+static const struct {
+    int weight;
+    void (*make)(struct maker *k);
+} MAKERS[] = {{14, make_add},      {5, make_add_many},   {6, make_raw},      {6, make_cancel},
+              {4, make_run_now},   {5, make_reschedule}, {5, make_retry},    {3, make_show},
+              {3, make_result},    {4, make_await},      {2, make_pause},    {3, make_resume},
+              {2, make_stats},     {5, make_list},       {6, make_register}, {4, make_beat},
+              {4, make_reconcile}, {7, make_reap},       {2, make_leave},    {1, make_quiet},
+              {1, make_workers},   {3, make_note},       {6, make_tidy},     {28, make_step},
+              {1, make_loss}};
+
+void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *want)
+{
+    struct maker k = {seed, m, args, want};
+    int all = 0, at;
+
+    for (size_t i = 0; i < COUNT(MAKERS); i++)
+        all += MAKERS[i].weight;
+    move_time(&k);
+    at = below(&k, all);
+    for (size_t i = 0; i < COUNT(MAKERS); i++) {
+        at -= MAKERS[i].weight;
+        if (at < 0) {
+            MAKERS[i].make(&k);
+            return;
+        }
+    }
+}

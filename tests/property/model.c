@@ -1,0 +1,475 @@
+#include "model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define LATEST INT64_C(100000000000000)
+
+static const char *const NAMES[MODEL_QUEUES] = {"mail", "sms", "Q-7_x", "0"};
+
+/* ---- replies */
+
+void out_int(struct buf *out, int64_t n)
+{
+    buf_printf(out, "i%lld ", (long long)n);
+}
+
+void out_bytes(struct buf *out, const char *p, size_t n)
+{
+    buf_printf(out, "s%zu:", n);
+    if (n > 0)
+        buf_add(out, p, n);
+    buf_puts(out, " ");
+}
+
+void out_text(struct buf *out, const char *s)
+{
+    out_bytes(out, s, s != NULL ? strlen(s) : 0);
+}
+
+void out_number(struct buf *out, int64_t n)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%lld", (long long)n);
+    out_text(out, text);
+}
+
+void out_score(struct buf *out, double score)
+{
+    char text[40];
+
+    (void)snprintf(text, sizeof(text), "%.17g", score);
+    out_text(out, text);
+}
+
+void out_refusal(struct buf *out, const char *code)
+{
+    buf_printf(out, "!%s ", code);
+}
+
+/* ---- the whole */
+
+static void free_job(struct model_job *j)
+{
+    free(j->progress);
+    free(j->error);
+    free(j->result);
+}
+
+void model_set_time(struct model *m, int64_t now_us)
+{
+    m->now_us = now_us;
+    if (m->latest_us < now_us)
+        m->latest_us = now_us;
+}
+
+void model_reset(struct model *m, int64_t now_us)
+{
+    struct buf heard = m->heard;
+
+    for (size_t i = 0; i < m->jobs; i++)
+        free_job(&m->job[i]);
+    memset(m, 0, offsetof(struct model, job));
+    m->jobs = m->raws = m->workers = m->tokens = m->notes = 0;
+    buf_clear(&heard);
+    m->heard = heard;
+    model_set_time(m, now_us);
+    m->max_payload = MODEL_NONE;
+    for (int q = 0; q < MODEL_QUEUES; q++) {
+        m->queue[q].name = NAMES[q];
+        m->queue[q].unserved = m->queue[q].max_payload = MODEL_NONE;
+    }
+}
+
+int64_t model_tick(struct model *m, int64_t n, int64_t seen)
+{
+    int64_t first = m->clock + 1;
+
+    if (first < m->now_us)
+        first = m->now_us;
+    if (first < seen + 1)
+        first = seen + 1;
+    m->clock = first + n - 1;
+    return first;
+}
+
+void model_id(int64_t number, char id[16])
+{
+    id[0] = 'j';
+    for (int i = 11; i >= 1; i--) {
+        id[i] = "0123456789abcdefghjkmnpqrstvwxyz"[number % 32];
+        number /= 32;
+    }
+    id[12] = '\0';
+}
+
+struct model_job *model_new_job(struct model *m, int64_t number, int q, struct bytes payload)
+{
+    struct model_job *j = &m->job[m->jobs++];
+
+    if (m->jobs >= MODEL_JOBS)
+        abort();
+    memset(j, 0, sizeof(*j));
+    model_id(number, j->id);
+    j->queue = q;
+    j->priority = 5;
+    j->a = j->t = j->x = j->k = MODEL_NONE;
+    j->cancel_ms = j->await_ms = MODEL_NONE;
+    j->payload = payload;
+    return j;
+}
+
+struct model_job *model_find(struct model *m, const char *id)
+{
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].place != PLACE_GONE && strcmp(m->job[i].id, id) == 0)
+            return &m->job[i];
+    return NULL;
+}
+
+bool model_is_solo(const struct model_job *j)
+{
+    return j->crashes >= 2;
+}
+
+const char *model_place_name(enum model_place place)
+{
+    static const char *const names[] = {"gone", "waiting", "running", "dead", "done"};
+
+    return names[place];
+}
+
+struct model_worker *model_worker(struct model *m, int64_t epoch)
+{
+    for (size_t i = 0; i < m->workers; i++)
+        if (m->worker[i].is_there && m->worker[i].epoch == epoch)
+            return &m->worker[i];
+    return NULL;
+}
+
+const char *model_status(struct model *m, int64_t epoch)
+{
+    const struct model_worker *w = model_worker(m, epoch);
+
+    return w == NULL ? "unknown" : w->is_dead ? "dead" : "ok";
+}
+
+int64_t model_count_running(const struct model *m, int64_t epoch)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < m->jobs; i++)
+        n += m->job[i].place == PLACE_RUNNING && m->job[i].score == epoch;
+    return n;
+}
+
+bool model_has_awaited(const struct model *m)
+{
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].await_ms != MODEL_NONE)
+            return true;
+    return false;
+}
+
+void model_publish(struct model *m, const char *channel, const char *message, size_t n)
+{
+    buf_printf(&m->heard, "%s ", channel);
+    buf_add(&m->heard, message, n);
+    buf_puts(&m->heard, "\n");
+}
+
+void model_wake(struct model *m, const char *message)
+{
+    model_publish(m, MODEL_ROOT ":wake", message, strlen(message));
+}
+
+void model_set(char **where, char *text)
+{
+    free(*where);
+    *where = text;
+}
+
+char *model_line(const char *text)
+{
+    char *s = mem_dup(text, strnlen(text, 512));
+
+    for (char *c = s; *c != '\0'; c++)
+        if ((unsigned char)*c < 32 || *c == 127)
+            *c = ' ';
+    return s;
+}
+
+char *model_outcome(const char *state, int64_t code, int64_t now_ms, int64_t start,
+                    const char *text, const char *tail)
+{
+    char *clean = model_line(text);
+    char *all = mem_printf("%s %lld %lld %lld %s\n%s", state, (long long)code, (long long)now_ms,
+                           (long long)start, clean, tail);
+
+    free(clean);
+    return all;
+}
+
+/* ---- hints: heads and marks */
+
+void model_lower_head(struct model *m, int q, int64_t due)
+{
+    struct model_queue *queue = &m->queue[q];
+
+    if (queue->has_head && queue->head <= due)
+        return;
+    queue->is_known |= !queue->has_head;
+    queue->has_head = true;
+    queue->head = due;
+    model_wake(m, queue->name);
+}
+
+void model_mark(struct model *m, int q, char mark)
+{
+    char *marks = m->queue[q].marks;
+    size_t n = strlen(marks);
+
+    if (strchr(marks, mark) == NULL) {
+        marks[n] = mark;
+        marks[n + 1] = '\0';
+    }
+}
+
+int64_t model_due(double score)
+{
+    score = ceil(score);
+    return score < 0 ? 0 : score > (double)LATEST ? LATEST : (int64_t)score;
+}
+
+int64_t model_paused(const struct model *m, int q)
+{
+    const struct model_queue *queue = &m->queue[q];
+
+    if (!queue->is_paused || (queue->until != 0 && queue->until <= MODEL_MS(m)))
+        return -1;
+    return queue->until;
+}
+
+/* ---- the ways of a job */
+
+void model_enqueue(struct model *m, struct model_job *j, int64_t due)
+{
+    j->place = PLACE_WAITING;
+    j->score = due;
+    if (model_is_solo(j))
+        model_mark(m, j->queue, 's');
+    else if (j->priority != 5)
+        model_mark(m, j->queue, (char)('0' + j->priority));
+    model_lower_head(m, j->queue, due);
+}
+
+void model_forget(struct model_job *j)
+{
+    j->place = PLACE_GONE;
+    j->cancel_ms = MODEL_NONE;
+    j->has_tries = false;
+    model_set(&j->progress, NULL);
+    model_set(&j->error, NULL);
+    model_set(&j->result, NULL);
+}
+
+static void announce(struct model *m, struct model_job *j, const char *outcome)
+{
+    char channel[64];
+
+    if (j->await_ms == MODEL_NONE)
+        return;
+    j->await_ms = MODEL_NONE;
+    (void)snprintf(channel, sizeof(channel), MODEL_ROOT ":ended:%s", j->id);
+    model_publish(m, channel, outcome, strlen(outcome));
+}
+
+void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max)
+{
+    struct model_job *dead[MODEL_JOBS];
+    int64_t over;
+
+    j->place = PLACE_DEAD;
+    j->score = MODEL_MS(m);
+    j->cancel_ms = MODEL_NONE;
+    model_set(&j->progress, NULL);
+    model_set(&j->error, outcome);
+    m->queue[j->queue].is_known = true;
+    m->queue[j->queue].dead++;
+    announce(m, j, outcome);
+    over = (int64_t)model_jobs(m, j->queue, PLACE_DEAD, -1, dead) - max;
+    for (int64_t i = 0; i < over && i < 100; i++)
+        model_forget(dead[i]);
+}
+
+void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep)
+{
+    announce(m, j, outcome);
+    if (keep <= 0) {
+        model_forget(j);
+        free(outcome);
+        return;
+    }
+    j->place = PLACE_DONE;
+    j->score = MODEL_MS(m) + keep;
+    j->cancel_ms = MODEL_NONE;
+    model_set(&j->progress, NULL);
+    model_set(&j->error, NULL);
+    model_set(&j->result, outcome);
+    m->queue[j->queue].is_known = true;
+}
+
+void model_end_cancelled(struct model *m, struct model_job *j, char *outcome)
+{
+    model_finish(m, j, outcome, j->k == MODEL_NONE ? 0 : j->k);
+    m->queue[j->queue].cancelled++;
+}
+
+void model_release(struct model *m, struct model_job *j, int64_t delay)
+{
+    int64_t now = MODEL_MS(m);
+
+    if (j->cancel_ms != MODEL_NONE) {
+        model_end_cancelled(
+            m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled before it started", ""));
+        return;
+    }
+    j->attempts = j->attempts > 0 ? j->attempts - 1 : 0;
+    j->tries_due = delay > 0 ? now + delay : j->has_tries ? j->tries_due : now;
+    j->has_tries = true;
+    model_set(&j->progress, NULL);
+    model_enqueue(m, j, j->tries_due);
+}
+
+/* ---- orders */
+
+static int by_score(const void *a, const void *b)
+{
+    const struct model_job *x = *(struct model_job *const *)a, *y = *(struct model_job *const *)b;
+
+    return x->score != y->score ? (x->score < y->score ? -1 : 1) : strcmp(x->id, y->id);
+}
+
+size_t model_jobs(struct model *m, int q, enum model_place place, int priority,
+                  struct model_job **row)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->jobs; i++) {
+        struct model_job *j = &m->job[i];
+
+        if (j->place == place && (q < 0 || j->queue == q) &&
+            (priority < 0 || priority == (model_is_solo(j) ? 10 : j->priority)))
+            row[n++] = j;
+    }
+    if (n > 1)
+        qsort(row, n, sizeof(*row), by_score);
+    return n;
+}
+
+static int by_raw(const void *a, const void *b)
+{
+    const struct model_raw *x = *(struct model_raw *const *)a, *y = *(struct model_raw *const *)b;
+    size_t n = x->member.n < y->member.n ? x->member.n : y->member.n;
+    int c;
+
+    if (x->score != y->score)
+        return x->score < y->score ? -1 : 1;
+    c = memcmp(x->member.p, y->member.p, n);
+    return c != 0 ? c : x->member.n < y->member.n ? -1 : 1;
+}
+
+size_t model_raws(struct model *m, int q, struct model_raw **row)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->raws; i++)
+        if (m->raw[i].is_there && m->raw[i].queue == q)
+            row[n++] = &m->raw[i];
+    if (n > 1)
+        qsort(row, n, sizeof(*row), by_raw);
+    return n;
+}
+
+/* ---- records */
+
+static void put_number(struct buf *out, char name, int64_t n)
+{
+    if (n != MODEL_NONE)
+        buf_printf(out, " %c=%lld", name, (long long)n);
+}
+
+void model_record(const struct model_job *j, struct buf *out)
+{
+    bool big = j->payload.n > 16384;
+
+    buf_printf(out, "%c%s %d", big ? '+' : '-', NAMES[j->queue], j->priority);
+    put_number(out, 'a', j->a);
+    put_number(out, 't', j->t);
+    put_number(out, 'x', j->x);
+    put_number(out, 'k', j->k);
+    if (j->key != NULL)
+        buf_printf(out, " K=%s", j->key);
+    if (j->trace != NULL)
+        buf_printf(out, " T=%s", j->trace);
+    buf_puts(out, "\n");
+    if (!big && j->payload.n > 0)
+        buf_add(out, j->payload.p, j->payload.n);
+}
+
+/* ---- notes */
+
+void model_put_note(struct model *m, const char *name)
+{
+    struct model_note *note = NULL;
+
+    for (size_t i = 0; i < m->notes; i++)
+        if (m->note[i].is_there && strcmp(m->note[i].name, name) == 0)
+            note = &m->note[i];
+    if (note == NULL) {
+        if (m->notes == MODEL_NOTES)
+            abort();
+        note = &m->note[m->notes++];
+        note->is_there = true;
+        (void)snprintf(note->name, sizeof(note->name), "%s", name);
+    }
+    note->seen = MODEL_MS(m);
+}
+
+void model_drop_note(struct model *m, const char *name)
+{
+    for (size_t i = 0; i < m->notes; i++)
+        if (m->note[i].is_there && strcmp(m->note[i].name, name) == 0)
+            m->note[i].is_there = false;
+}
+
+/* ---- from outside */
+
+void model_zadd_raw(struct model *m, int q, double score, struct bytes member)
+{
+    struct model_raw *r = NULL;
+
+    for (size_t i = 0; i < m->raws; i++)
+        if (m->raw[i].is_there && m->raw[i].queue == q && m->raw[i].member.n == member.n &&
+            memcmp(m->raw[i].member.p, member.p, member.n) == 0)
+            r = &m->raw[i];
+    if (r == NULL) {
+        if (m->raws == MODEL_RAWS)
+            abort();
+        r = &m->raw[m->raws++];
+    }
+    *r = (struct model_raw){true, q, score, member};
+}
+
+void model_lose_worker(struct model *m, int64_t epoch)
+{
+    struct model_worker *w = model_worker(m, epoch);
+
+    if (w != NULL)
+        w->is_there = false;
+}

@@ -1,0 +1,270 @@
+/*
+ * What a namespace is and what every function of the library does to it, in plain structs: the
+ * reference that random calls on a real Redis are held against. A job is one struct with one place,
+ * so that a namespace that reads as the model says has every job in exactly one place.
+ *
+ * One function for each function of the library. It takes arguments that are well-formed, changes
+ * the model, and writes the reply that is to be expected:
+ *
+ *   i<number>   s<length>:<bytes>   [ … ]   !<code>        each followed by a space
+ *
+ * Not for: arguments that are no arguments (test_refusals), more than 1000 names or 10000 jobs.
+ */
+#ifndef LATER_TESTS_PROPERTY_MODEL_H
+#define LATER_TESTS_PROPERTY_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define MODEL_ROOT "later:{p}"
+#define MODEL_QUEUES 4
+#define MODEL_JOBS 8192
+#define MODEL_RAWS 256
+#define MODEL_WORKERS 64
+#define MODEL_TOKENS 64
+#define MODEL_NOTES 64
+#define MODEL_NONE INT64_MIN /* no such number */
+#define MODEL_MS(m) ((m)->now_us / 1000)
+
+/* Bytes that somebody else keeps. */
+struct bytes {
+    const char *p;
+    size_t n;
+};
+
+enum model_place { PLACE_GONE, PLACE_WAITING, PLACE_RUNNING, PLACE_DEAD, PLACE_DONE };
+
+struct model_job {
+    char id[16];
+    int queue, priority;
+    int64_t a, t, x, k; /* MODEL_NONE: not given */
+    const char *key, *trace;
+    struct bytes payload;
+    enum model_place place;
+    int64_t score; /* due, epoch, died, forgotten at */
+    bool has_tries;
+    int64_t starts, attempts, crashes, tries_due;
+    int64_t cancel_ms; /* MODEL_NONE: not to be cancelled */
+    int cancel_turn;   /* which of those flagged it is */
+    int64_t await_ms;
+    char *progress, *error, *result; /* NULL: none */
+};
+
+struct model_raw {
+    bool is_there;
+    int queue;
+    double score;
+    struct bytes member;
+};
+
+struct model_queue {
+    const char *name;
+    bool is_known, has_head;
+    int64_t head;
+    char marks[16];
+    bool is_paused;
+    int64_t until, since;
+    char who[64], reason[64];
+    int64_t done, dead, cancelled;
+    int64_t unserved; /* since; MODEL_NONE */
+    int64_t max_payload;
+};
+
+struct model_worker {
+    bool is_there, is_dead;
+    int64_t epoch, counter, link, seq, started;
+    char inst[16], host[32], queues[64];
+    int quiet; /* -1: never told */
+};
+
+struct model_token {
+    char name[16];
+    char id[16];
+    int64_t due, expire_ms;
+    int queue;
+    struct bytes payload;
+};
+
+struct model_note {
+    bool is_there;
+    char name[80];
+    int64_t seen;
+};
+
+struct model {
+    int64_t now_us, clock; /* clock 0: none yet */
+    int64_t latest_us;     /* the latest time there ever was */
+    int64_t max_payload;
+    int turns;
+    struct model_queue queue[MODEL_QUEUES];
+    struct model_job job[MODEL_JOBS];
+    size_t jobs;
+    struct model_raw raw[MODEL_RAWS];
+    size_t raws;
+    struct model_worker worker[MODEL_WORKERS];
+    size_t workers;
+    struct model_token token[MODEL_TOKENS];
+    size_t tokens;
+    struct model_note note[MODEL_NOTES];
+    size_t notes;
+    struct buf heard; /* "channel message\n" for everything published */
+};
+
+void model_reset(struct model *m, int64_t now_us);
+void model_set_time(struct model *m, int64_t now_us);
+
+/* ---- public functions */
+
+struct model_options {
+    int64_t due; /* of `in` or `at`; now without them */
+    int priority;
+    int64_t a, t, x, k;
+    const char *key, *trace, *token;
+};
+
+void model_add(struct model *m, int q, const struct model_options *o, struct bytes payload,
+               struct buf *out);
+void model_add_many(struct model *m, int q, const struct model_options *o, size_t n,
+                    const struct bytes *payloads, struct buf *out);
+void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf *out);
+void model_run_now(struct model *m, const char *id, struct buf *out);
+/* at: as L.time reads it, a past time not yet made now. */
+void model_reschedule(struct model *m, const char *id, int64_t at, struct buf *out);
+void model_retry(struct model *m, const char *id, struct buf *out);
+void model_show(struct model *m, const char *id, struct buf *out);
+void model_result(struct model *m, const char *id, struct buf *out);
+/* for_ms: MODEL_NONE without a limit. */
+void model_pause(struct model *m, int q, const char *who, const char *reason, int64_t for_ms,
+                 struct buf *out);
+/* at: MODEL_NONE for at once. */
+void model_resume(struct model *m, int q, int64_t at, struct buf *out);
+/* q: -1 for all. */
+void model_stats(struct model *m, int q, struct buf *out);
+
+/* ---- private functions (protocol number 1) */
+
+struct model_held {
+    const char *id;
+    int64_t start;
+};
+
+struct model_entry {
+    int64_t seen, seq, old;
+    const char *inst, *host, *queues; /* NULL: not told */
+    int64_t max_payload;              /* MODEL_NONE: not told */
+    int limited_queue;                /* -1: none has a limit of its own */
+    int64_t queue_max_payload;
+    size_t held;
+    const struct model_held *job;
+};
+
+void model_register(struct model *m, const struct model_entry *e, struct buf *out);
+void model_beat(struct model *m, int64_t epoch, const char *queues, struct buf *out);
+void model_reconcile(struct model *m, int64_t epoch, int64_t link, size_t n,
+                     const struct model_held *held, struct buf *out);
+/* counter: MODEL_NONE for '?'. */
+void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter, int64_t crashes,
+                int64_t dead_max, struct buf *out);
+void model_leave(struct model *m, int64_t epoch, struct buf *out);
+/* epoch: 0 for all. */
+void model_quiet(struct model *m, int64_t epoch, bool on, struct buf *out);
+void model_workers(struct model *m, struct buf *out);
+void model_note(struct model *m, const char *kind, const char *name, struct buf *out);
+/* q: the queue that kind raw-queue names. */
+void model_note_raw(struct model *m, int q, struct buf *out);
+/* keep[q]: MODEL_NONE for a queue that is not named. */
+void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf *out);
+void model_await(struct model *m, const char *id, struct buf *out);
+/* segment, offset: the cursor, 1 and 0 for the first page. */
+void model_list(struct model *m, int q, const char *state, int segment, int64_t offset, int count,
+                struct buf *out);
+
+enum model_verb { VERB_DONE, VERB_RETRY, VERB_DEAD, VERB_RELEASE, VERB_PROGRESS, VERB_BAD };
+
+struct model_end {
+    const char *id, *verb_name;
+    enum model_verb verb;
+    int64_t start, a, code; /* a: MODEL_NONE for no number */
+    const char *text, *tail;
+    int queue;
+};
+
+struct model_want {
+    int queue;
+    int64_t room, max_payload;
+};
+
+struct model_step {
+    int64_t epoch, link, held, max;
+    size_t ends, wants;
+    const struct model_end *end;
+    const struct model_want *want;
+};
+
+void model_step(struct model *m, const struct model_step *s, struct buf *out);
+
+/* ---- what happens to it from outside */
+
+void model_zadd_raw(struct model *m, int q, double score, struct bytes member);
+/* A server that lost its last writes forgets a worker. */
+void model_lose_worker(struct model *m, int64_t epoch);
+
+/* ---- what it looks like */
+
+/* Every key of the namespace with its content, in the form of server_read. */
+void model_render(struct model *m, struct buf *out);
+/* The promises that hold in every state; what is broken, or NULL. */
+const char *model_broken(const struct model *m);
+
+/* ---- shared by its parts */
+
+void out_int(struct buf *out, int64_t n);
+void out_bytes(struct buf *out, const char *p, size_t n);
+void out_text(struct buf *out, const char *s); /* NULL: empty */
+void out_number(struct buf *out, int64_t n);   /* an integer as a string */
+void out_score(struct buf *out, double score); /* as Redis prints it */
+void out_refusal(struct buf *out, const char *code);
+
+int64_t model_tick(struct model *m, int64_t n, int64_t seen);
+void model_id(int64_t number, char id[16]);
+struct model_job *model_new_job(struct model *m, int64_t number, int q, struct bytes payload);
+/* A job that is somewhere, or NULL. */
+struct model_job *model_find(struct model *m, const char *id);
+bool model_is_solo(const struct model_job *j);
+struct model_worker *model_worker(struct model *m, int64_t epoch);
+/* "ok", "dead" or "unknown" */
+const char *model_status(struct model *m, int64_t epoch);
+bool model_has_awaited(const struct model *m);
+int64_t model_count_running(const struct model *m, int64_t epoch);
+void model_publish(struct model *m, const char *channel, const char *message, size_t n);
+void model_wake(struct model *m, const char *message);
+void model_set(char **where, char *text);
+/* Control bytes out of one line, at most 512 of it; the caller's. */
+char *model_line(const char *text);
+char *model_outcome(const char *state, int64_t code, int64_t now_ms, int64_t start,
+                    const char *text, const char *tail);
+void model_lower_head(struct model *m, int q, int64_t due);
+void model_mark(struct model *m, int q, char mark);
+void model_enqueue(struct model *m, struct model_job *j, int64_t due);
+void model_forget(struct model_job *j);
+/* The outcome becomes the model's. */
+void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max);
+void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep);
+void model_end_cancelled(struct model *m, struct model_job *j, char *outcome);
+void model_release(struct model *m, struct model_job *j, int64_t delay);
+int64_t model_paused(const struct model *m, int q); /* -1: not; 0: for ever; until */
+int64_t model_due(double score);
+/* The raw members of a queue by score, then bytes; -> how many. */
+size_t model_raws(struct model *m, int q, struct model_raw **row);
+/* The jobs of a queue in a place by score, then id; priority -1: any, 10: suspects. */
+size_t model_jobs(struct model *m, int q, enum model_place place, int priority,
+                  struct model_job **row);
+void model_record(const struct model_job *j, struct buf *out);
+const char *model_place_name(enum model_place place);
+void model_put_note(struct model *m, const char *name);
+void model_drop_note(struct model *m, const char *name);
+
+#endif

@@ -1,0 +1,392 @@
+/*
+ * The public functions of the model: what producers and operators call.
+ */
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TOKEN_MS INT64_C(86400000)
+
+static void reply_moved(struct buf *out, const char *id, const char *word, int64_t due)
+{
+    buf_puts(out, "[ ");
+    out_text(out, id);
+    out_text(out, word);
+    out_int(out, due);
+    buf_puts(out, "] ");
+}
+
+/* ---- add */
+
+/* Payloads up to 1 KiB pass unasked. */
+static bool is_too_large(const struct model *m, int q, size_t n)
+{
+    int64_t max = m->queue[q].max_payload;
+
+    if (max == MODEL_NONE)
+        max = m->max_payload;
+    if (max == MODEL_NONE)
+        max = 1048576;
+    return n > 1024 && (int64_t)n > max;
+}
+
+static struct model_job *insert(struct model *m, int64_t number, int q,
+                                const struct model_options *o, struct bytes payload)
+{
+    struct model_job *j = model_new_job(m, number, q, payload);
+
+    j->priority = o->priority;
+    j->a = o->a;
+    j->t = o->t;
+    j->x = o->x;
+    j->k = o->k;
+    j->key = o->key;
+    j->trace = o->trace;
+    return j;
+}
+
+/* The first use of a token that is not over, or NULL. */
+static struct model_token *token_of(struct model *m, const char *name)
+{
+    for (size_t i = 0; i < m->tokens; i++)
+        if (strcmp(m->token[i].name, name) == 0 && m->token[i].expire_ms >= MODEL_MS(m))
+            return &m->token[i];
+    return NULL;
+}
+
+static void remember_token(struct model *m, const struct model_job *j, const char *name)
+{
+    struct model_token *t = &m->token[m->tokens++];
+
+    if (m->tokens > MODEL_TOKENS)
+        abort();
+    (void)snprintf(t->name, sizeof(t->name), "%s", name);
+    (void)snprintf(t->id, sizeof(t->id), "%s", j->id);
+    t->due = j->score;
+    t->expire_ms = MODEL_MS(m) + TOKEN_MS;
+    t->queue = j->queue;
+    t->payload = j->payload;
+}
+
+void model_add(struct model *m, int q, const struct model_options *o, struct bytes payload,
+               struct buf *out)
+{
+    struct model_token *was = o->token != NULL ? token_of(m, o->token) : NULL;
+    struct model_job *j;
+
+    if (is_too_large(m, q, payload.n)) {
+        out_refusal(out, "ELATER_SIZE");
+        return;
+    }
+    if (was != NULL && (was->queue != q || was->payload.n != payload.n ||
+                        memcmp(was->payload.p, payload.p, payload.n) != 0)) {
+        out_refusal(out, "ELATER_TOKEN");
+        return;
+    }
+    if (was != NULL) {
+        reply_moved(out, was->id, "repeated", was->due);
+        return;
+    }
+    j = insert(m, model_tick(m, 1, 0), q, o, payload);
+    j->score = o->due;
+    if (o->token != NULL)
+        remember_token(m, j, o->token);
+    model_enqueue(m, j, o->due);
+    reply_moved(out, j->id, "added", o->due);
+}
+
+void model_add_many(struct model *m, int q, const struct model_options *o, size_t n,
+                    const struct bytes *payloads, struct buf *out)
+{
+    int64_t number;
+
+    for (size_t i = 0; i < n; i++)
+        if (is_too_large(m, q, payloads[i].n)) {
+            out_refusal(out, "ELATER_SIZE");
+            return;
+        }
+    number = model_tick(m, (int64_t)n, 0);
+    buf_puts(out, "[ ");
+    for (size_t i = 0; i < n; i++) {
+        struct model_job *j = insert(m, number + (int64_t)i, q, o, payloads[i]);
+
+        model_enqueue(m, j, o->due);
+        reply_moved(out, j->id, "added", o->due);
+    }
+    buf_puts(out, "] ");
+}
+
+/* ---- one job */
+
+void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf *out)
+{
+    struct model_job *j = model_find(m, id);
+    int64_t now = MODEL_MS(m);
+
+    if (j == NULL) {
+        out_refusal(out, "ELATER_NOJOB");
+    } else if (j->place == PLACE_WAITING) {
+        model_end_cancelled(
+            m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled while waiting", ""));
+        out_text(out, "cancelled");
+    } else if (j->place == PLACE_RUNNING && !only_waiting) {
+        if (j->cancel_ms == MODEL_NONE)
+            j->cancel_turn = ++m->turns;
+        j->cancel_ms = now;
+        model_wake(m, "!cancel");
+        out_text(out, "cancelling");
+    } else {
+        out_refusal(out, "ELATER_STATE");
+    }
+}
+
+static void move(struct model *m, const char *id, int64_t due, struct buf *out)
+{
+    struct model_job *j = model_find(m, id);
+
+    if (j == NULL || j->place != PLACE_WAITING) {
+        out_refusal(out, j == NULL ? "ELATER_NOJOB" : "ELATER_STATE");
+        return;
+    }
+    j->score = due;
+    model_lower_head(m, j->queue, due);
+    reply_moved(out, id, "moved", due);
+}
+
+void model_run_now(struct model *m, const char *id, struct buf *out)
+{
+    move(m, id, MODEL_MS(m), out);
+}
+
+void model_reschedule(struct model *m, const char *id, int64_t at, struct buf *out)
+{
+    move(m, id, at < MODEL_MS(m) ? MODEL_MS(m) : at, out);
+}
+
+void model_retry(struct model *m, const char *id, struct buf *out)
+{
+    struct model_job *j = model_find(m, id);
+
+    if (j == NULL || j->place != PLACE_DEAD) {
+        out_refusal(out, j == NULL ? "ELATER_NOJOB" : "ELATER_STATE");
+        return;
+    }
+    j->attempts = j->crashes = 0;
+    j->has_tries = true;
+    j->tries_due = MODEL_MS(m);
+    model_enqueue(m, j, MODEL_MS(m));
+    reply_moved(out, id, "retried", MODEL_MS(m));
+}
+
+/* ---- show, result */
+
+static void put_number(struct buf *out, const char *name, int64_t n)
+{
+    if (n == MODEL_NONE)
+        return;
+    out_text(out, name);
+    out_number(out, n);
+}
+
+static void put_text(struct buf *out, const char *name, const char *text)
+{
+    if (text == NULL)
+        return;
+    out_text(out, name);
+    out_text(out, text);
+}
+
+static void show_place(const struct model_job *j, struct buf *out)
+{
+    if (j->place == PLACE_WAITING) {
+        put_number(out, "due_ms", j->score);
+    } else if (j->place == PLACE_RUNNING) {
+        put_number(out, "due_ms", j->tries_due);
+        put_number(out, "worker", j->score);
+        put_text(out, "progress", j->progress);
+        put_number(out, "cancelling", j->cancel_ms);
+    } else {
+        put_number(out, j->place == PLACE_DEAD ? "died_ms" : "until_ms", j->score);
+    }
+}
+
+void model_show(struct model *m, const char *id, struct buf *out)
+{
+    const struct model_job *j = model_find(m, id);
+
+    if (j == NULL) {
+        out_refusal(out, "ELATER_NOJOB");
+        return;
+    }
+    buf_puts(out, "[ ");
+    put_text(out, "id", id);
+    put_text(out, "queue", m->queue[j->queue].name);
+    put_text(out, "state", model_place_name(j->place));
+    put_number(out, "priority", j->priority);
+    show_place(j, out);
+    put_number(out, "attempt", j->attempts);
+    put_number(out, "attempts_max", j->a);
+    put_number(out, "starts", j->starts);
+    put_number(out, "crashes", j->crashes);
+    put_text(out, "key", j->key);
+    put_number(out, "timeout_ms", j->t);
+    put_number(out, "expire_ms", j->x);
+    put_number(out, "keep_ms", j->k);
+    put_text(out, "trace", j->trace);
+    put_text(out, "outcome", j->place == PLACE_DONE ? j->result : j->error);
+    put_number(out, "payload_bytes", (int64_t)j->payload.n);
+    out_text(out, "payload");
+    out_bytes(out, j->payload.p, j->payload.n);
+    buf_puts(out, "] ");
+}
+
+static void empty_result(struct buf *out, const char *state)
+{
+    buf_puts(out, "[ ");
+    out_text(out, state);
+    for (int i = 0; i < 5; i++)
+        out_text(out, "");
+    buf_puts(out, "] ");
+}
+
+/* "<state> <code> <when> <start> <text>\n<output>" as six values, the first replaced by state. */
+static void reply_outcome(struct buf *out, const char *outcome, const char *state)
+{
+    buf_puts(out, "[ ");
+    for (int i = 0; i < 5; i++) {
+        const char *end = strchr(outcome, i < 4 ? ' ' : '\n');
+
+        if (i == 0 && state != NULL)
+            out_text(out, state);
+        else
+            out_bytes(out, outcome, (size_t)(end - outcome));
+        outcome = end + 1;
+    }
+    out_text(out, outcome);
+    buf_puts(out, "] ");
+}
+
+void model_result(struct model *m, const char *id, struct buf *out)
+{
+    const struct model_job *j = model_find(m, id);
+    const char *outcome;
+
+    if (j == NULL) {
+        out_refusal(out, "ELATER_NOJOB");
+        return;
+    }
+    outcome = j->place == PLACE_DONE ? j->result : j->error;
+    if (outcome == NULL || j->place == PLACE_RUNNING)
+        empty_result(out, model_place_name(j->place));
+    else
+        reply_outcome(out, outcome, j->place == PLACE_WAITING ? "failed" : NULL);
+}
+
+void model_await(struct model *m, const char *id, struct buf *out)
+{
+    struct model_job *j = model_find(m, id);
+
+    if (j == NULL) {
+        out_refusal(out, "ELATER_NOJOB");
+    } else if (j->place == PLACE_WAITING || j->place == PLACE_RUNNING) {
+        j->await_ms = MODEL_MS(m) + 3600000;
+        empty_result(out, model_place_name(j->place));
+    } else {
+        reply_outcome(out, j->place == PLACE_DONE ? j->result : j->error, NULL);
+    }
+}
+
+/* ---- pause, resume */
+
+void model_pause(struct model *m, int q, const char *who, const char *reason, int64_t for_ms,
+                 struct buf *out)
+{
+    struct model_queue *queue = &m->queue[q];
+
+    queue->is_paused = queue->is_known = true;
+    queue->until = for_ms == MODEL_NONE ? 0 : MODEL_MS(m) + for_ms;
+    queue->since = MODEL_MS(m);
+    (void)snprintf(queue->who, sizeof(queue->who), "%s", who == NULL || *who == '\0' ? "-" : who);
+    for (char *c = queue->who; *c != '\0'; c++)
+        *c = *c == ' ' ? '_' : *c;
+    (void)snprintf(queue->reason, sizeof(queue->reason), "%s", reason == NULL ? "" : reason);
+    out_text(out, "paused");
+}
+
+void model_resume(struct model *m, int q, int64_t at, struct buf *out)
+{
+    struct model_queue *queue = &m->queue[q];
+
+    if (!queue->is_paused) {
+        out_text(out, "not paused");
+        return;
+    }
+    queue->is_paused = at != MODEL_NONE;
+    if (at != MODEL_NONE)
+        queue->until = at < MODEL_MS(m) ? MODEL_MS(m) : at;
+    model_wake(m, queue->name);
+    out_text(out, at != MODEL_NONE ? "resuming" : "resumed");
+}
+
+/* ---- stats */
+
+static void stats_of(struct model *m, int q, struct buf *out)
+{
+    const struct model_queue *queue = &m->queue[q];
+    struct model_job *row[MODEL_JOBS];
+    struct model_raw *raw[MODEL_RAWS];
+    char paused[256];
+
+    out_text(out, queue->name);
+    out_int(out, (int64_t)model_jobs(m, q, PLACE_WAITING, -1, row));
+    out_int(out, (int64_t)model_raws(m, q, raw));
+    if (queue->has_head)
+        out_number(out, queue->head);
+    else
+        out_text(out, "");
+    (void)snprintf(paused, sizeof(paused), "%lld %lld %s %s", (long long)queue->until,
+                   (long long)queue->since, queue->who, queue->reason);
+    out_text(out, queue->is_paused ? paused : "");
+    out_int(out, (int64_t)model_jobs(m, q, PLACE_DEAD, -1, row));
+    out_int(out, (int64_t)model_jobs(m, q, PLACE_DONE, -1, row));
+    out_number(out, queue->done);
+    out_number(out, queue->dead);
+    out_number(out, queue->cancelled);
+}
+
+static int64_t count_places(const struct model *m, bool only_running)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < m->jobs; i++)
+        n += only_running ? m->job[i].place == PLACE_RUNNING : m->job[i].place != PLACE_GONE;
+    return n;
+}
+
+void model_stats(struct model *m, int q, struct buf *out)
+{
+    static const int sorted[MODEL_QUEUES] = {3, 2, 0, 1}; /* 0 Q-7_x mail sms */
+    int64_t workers = 0;
+
+    for (size_t i = 0; i < m->workers; i++)
+        workers += m->worker[i].is_there;
+    buf_puts(out, "[ ");
+    out_int(out, MODEL_MS(m));
+    out_int(out, workers);
+    out_int(out, count_places(m, true));
+    out_int(out, count_places(m, false));
+    out_int(out, 0);
+    buf_puts(out, "[ ");
+    for (int i = 0; i < MODEL_QUEUES; i++)
+        if (q == sorted[i] || (q < 0 && m->queue[sorted[i]].is_known))
+            stats_of(m, sorted[i], out);
+    buf_puts(out, "] [ ");
+    for (size_t i = 0; i < m->notes; i++)
+        if (m->note[i].is_there) {
+            out_text(out, m->note[i].name);
+            out_number(out, m->note[i].seen);
+        }
+    buf_puts(out, "] ] ");
+}

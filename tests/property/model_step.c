@@ -1,0 +1,436 @@
+/*
+ * The model of the step: results in, claims out.
+ */
+#include "model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define RAWS_A_STEP 16
+#define BYTES_A_STEP 1048576
+#define NEVER INT64_MAX /* a head: there is nothing */
+
+/* ---- results */
+
+static void apply(struct model *m, const struct model_end *e, struct model_job *j, bool cancelled)
+{
+    int64_t now = MODEL_MS(m);
+
+    if (e->verb == VERB_PROGRESS) {
+        model_set(&j->progress, model_line(e->text));
+    } else if (cancelled && e->verb != VERB_DONE) {
+        model_end_cancelled(m, j,
+                            model_outcome("cancelled", e->code, now, j->starts,
+                                          "cancelled while running", e->tail));
+    } else if (e->verb == VERB_DONE) {
+        m->queue[j->queue].done++;
+        model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->tail), e->a);
+    } else if (e->verb == VERB_RETRY) {
+        model_set(&j->error, model_outcome("failed", e->code, now, j->starts, e->text, e->tail));
+        model_set(&j->progress, NULL);
+        j->has_tries = true;
+        j->tries_due = now + e->a;
+        model_enqueue(m, j, j->tries_due);
+    } else if (e->verb == VERB_DEAD) {
+        model_bury(m, j, model_outcome("dead", e->code, now, j->starts, e->text, e->tail), e->a);
+    } else {
+        model_release(m, j, e->a);
+    }
+}
+
+static void settle_one(struct model *m, const struct model_step *s, const struct model_end *e,
+                       struct buf *out)
+{
+    struct model_job *j = model_find(m, e->id);
+    char text[96];
+
+    if (j == NULL || j->place != PLACE_RUNNING || j->score != s->epoch || j->starts != e->start) {
+        out_text(out, "settled");
+        return;
+    }
+    if (e->verb == VERB_BAD) {
+        (void)snprintf(text, sizeof(text), "error ELATER_ARGS unknown verb '%s'", e->verb_name);
+        out_text(out, text);
+        return;
+    }
+    if (e->a == MODEL_NONE) {
+        out_text(out, "error ELATER_ARGS no amount");
+        return;
+    }
+    apply(m, e, j, j->cancel_ms != MODEL_NONE);
+    out_text(out, "ok");
+}
+
+/* ---- candidates */
+
+struct candidate {
+    struct model_job *job; /* NULL: raw */
+    struct model_raw *raw;
+    int64_t turn, due;
+    const char *why; /* cannot be a job; NULL: can */
+    bool is_dead;
+    char text[128];
+};
+
+struct claims {
+    struct model *m;
+    const struct model_step *step;
+    int64_t max, n, bytes;
+    bool has_solo, is_solo_due;
+    char marks[MODEL_QUEUES][16]; /* as they were at the start */
+    bool has_head[MODEL_QUEUES];
+    int64_t head[MODEL_QUEUES];
+    struct buf claimed;
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static const char *bad_score(double score)
+{
+    if (isinf(score))
+        return "its score is not finite";
+    if (score > 1e14)
+        return "its score is after the year 5000";
+    if (score >= 1e8 && score <= 1e11)
+        return "its score looks like seconds, milliseconds are needed";
+    return NULL;
+}
+
+/* The first due jobs of one priority, at most room. */
+static size_t take_ids(struct claims *c, int q, int priority, int64_t room, struct candidate *out,
+                       int64_t *head)
+{
+    struct model_job *row[MODEL_JOBS];
+    size_t n = model_jobs(c->m, q, PLACE_WAITING, priority, row), taken = 0;
+
+    while (taken < n && (int64_t)taken < room && row[taken]->score <= MODEL_MS(c->m)) {
+        out[taken] = (struct candidate){
+            .job = row[taken], .turn = row[taken]->score, .due = row[taken]->score};
+        taken++;
+    }
+    if (taken < n)
+        *head = least(*head, row[taken]->score);
+    return taken;
+}
+
+static size_t take_raws(struct claims *c, int q, int64_t room, struct candidate *out, int64_t *head)
+{
+    struct model_raw *row[MODEL_RAWS];
+    size_t n = model_raws(c->m, q, row), taken = 0;
+    int64_t now = MODEL_MS(c->m);
+
+    room = least(room, RAWS_A_STEP);
+    while (taken < n && (int64_t)taken < room && model_due(row[taken]->score) <= now) {
+        int64_t due = model_due(row[taken]->score);
+
+        out[taken] = (struct candidate){.raw = row[taken],
+                                        .turn = due,
+                                        .due = row[taken]->score > 1e11 ? due : now,
+                                        .why = bad_score(row[taken]->score)};
+        taken++;
+    }
+    if (taken < n)
+        *head = least(*head, model_due(row[taken]->score));
+    return taken;
+}
+
+/* Jobs of priority 5 and raw members in one order: by when it is their turn, jobs first. */
+static size_t take_fives(struct claims *c, int q, int64_t room, struct candidate *out,
+                         int64_t *head)
+{
+    struct candidate *ids = mem_new((c->m->jobs + 1) * sizeof(*ids));
+    struct candidate raws[RAWS_A_STEP + 1];
+    size_t n = 0, i = 0, k = 0;
+    size_t nids = take_ids(c, q, 5, room, ids, head);
+    size_t nraws = take_raws(c, q, room, raws, head);
+
+    while ((int64_t)n < room && (i < nids || k < nraws))
+        out[n++] = k == nraws || (i < nids && ids[i].turn <= raws[k].turn) ? ids[i++] : raws[k++];
+    if (i < nids)
+        *head = least(*head, ids[i].due);
+    if (k < nraws)
+        *head = least(*head, raws[k].due);
+    free(ids);
+    return n;
+}
+
+static size_t gather(struct claims *c, int q, int64_t room, struct candidate *out, int64_t *head,
+                     char *kept)
+{
+    struct model_job *row[MODEL_JOBS];
+    size_t n = 0, marks = 0;
+
+    for (int p = 0; p <= 9; p++) {
+        char digit = (char)('0' + p);
+
+        if (p == 5) {
+            n += take_fives(c, q, room - (int64_t)n, out + n, head);
+        } else if (strchr(c->marks[q], digit) != NULL) {
+            n += take_ids(c, q, p, room - (int64_t)n, out + n, head);
+            if (model_jobs(c->m, q, PLACE_WAITING, p, row) > 0)
+                kept[marks++] = digit;
+        }
+    }
+    kept[marks] = '\0';
+    return n;
+}
+
+/* The first suspect, if this worker may start one now. */
+static bool take_solo(struct claims *c, int q, int64_t room, struct candidate *out, int64_t *head,
+                      bool *has_mark)
+{
+    struct model_job *row[MODEL_JOBS];
+    size_t n = model_jobs(c->m, q, PLACE_WAITING, 10, row), next = 0;
+    int64_t now = MODEL_MS(c->m);
+
+    *has_mark = n > 0;
+    if (n > 0 && row[0]->score <= now && room > 0 && c->step->held == 0 && c->n == 0) {
+        *out = (struct candidate){.job = row[0], .turn = row[0]->score, .due = row[0]->score};
+        next = 1;
+    }
+    if (next < n && row[next]->score <= now)
+        c->is_solo_due = true;
+    else if (next < n)
+        *head = least(*head, row[next]->score);
+    return next > 0;
+}
+
+/* ---- claims */
+
+/* Which of them are looked at, and which of those are buried; -> how many are looked at. */
+static size_t examine(struct claims *c, const struct model_want *w, struct candidate *cand,
+                      size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct candidate *k = &cand[i];
+
+        if (k->raw != NULL) {
+            k->is_dead = k->why != NULL;
+            if (k->why == NULL && (int64_t)k->raw->member.n > w->max_payload) {
+                k->is_dead = true;
+                (void)snprintf(k->text, sizeof(k->text),
+                               "the payload has %zu bytes, queue %s takes %lld", k->raw->member.n,
+                               c->m->queue[w->queue].name, (long long)w->max_payload);
+            } else if (k->is_dead) {
+                (void)snprintf(k->text, sizeof(k->text), "%s", k->why);
+            }
+            c->bytes -= (int64_t)k->raw->member.n;
+        } else {
+            struct buf record = BUF_INIT;
+
+            if (k->job->x != MODEL_NONE && k->job->starts == 0 &&
+                k->due + k->job->x < MODEL_MS(c->m)) {
+                k->is_dead = true;
+                (void)snprintf(k->text, sizeof(k->text),
+                               "expired: not started within %lld ms of its due time",
+                               (long long)k->job->x);
+            }
+            model_record(k->job, &record);
+            c->bytes -= (int64_t)record.len;
+            buf_done(&record);
+        }
+        if (c->bytes <= 0)
+            return i + 1;
+    }
+    return n;
+}
+
+static void claim_one(struct claims *c, const struct candidate *k, int64_t fence)
+{
+    struct model_job *j = k->job;
+    struct buf record = BUF_INIT;
+
+    j->place = PLACE_RUNNING;
+    j->score = c->step->epoch;
+    j->starts++;
+    j->attempts++;
+    j->has_tries = true;
+    j->tries_due = k->due;
+    buf_puts(&c->claimed, "[ ");
+    out_text(&c->claimed, j->id);
+    out_text(&c->claimed, c->m->queue[j->queue].name);
+    out_int(&c->claimed, j->starts);
+    out_int(&c->claimed, j->attempts);
+    out_int(&c->claimed, j->crashes);
+    out_int(&c->claimed, fence);
+    out_int(&c->claimed, k->due);
+    model_record(j, &record);
+    out_bytes(&c->claimed, record.data, record.len);
+    buf_done(&record);
+    buf_puts(&c->claimed, "] ");
+    c->n++;
+}
+
+static void commit(struct claims *c, int q, struct candidate *cand, size_t n)
+{
+    int64_t number = model_tick(c->m, 2 * (int64_t)n, 0);
+
+    for (size_t i = 0; i < n; i++) {
+        struct candidate *k = &cand[i];
+
+        if (k->raw != NULL) {
+            k->raw->is_there = false;
+            c->m->queue[q].is_known = true;
+            k->job = model_new_job(c->m, number + 2 * (int64_t)i, q, k->raw->member);
+        }
+        if (!k->is_dead)
+            claim_one(c, k, number + 2 * (int64_t)i + 1);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (cand[i].is_dead)
+            model_bury(
+                c->m, cand[i].job,
+                model_outcome("dead", 0, MODEL_MS(c->m), cand[i].job->starts, cand[i].text, ""),
+                10000);
+}
+
+static void remember(struct claims *c, int q, const char *marks, int64_t head)
+{
+    struct model_queue *queue = &c->m->queue[q];
+    bool had = c->has_head[q];
+    int64_t was = c->head[q];
+
+    if (strcmp(marks, c->marks[q]) != 0)
+        (void)snprintf(queue->marks, sizeof(queue->marks), "%s", marks);
+    if (head == NEVER) {
+        if (had)
+            queue->has_head = false;
+        return;
+    }
+    if (had && was == head)
+        return;
+    queue->has_head = true;
+    queue->head = head;
+    queue->is_known |= !had;
+    if (!had || head < was)
+        model_wake(c->m, queue->name);
+}
+
+/* -> the head for the reply. */
+static int64_t claim_queue(struct claims *c, const struct model_want *w)
+{
+    struct candidate *cand = mem_new((c->m->jobs + RAWS_A_STEP + 1) * sizeof(*cand));
+    int64_t head = NEVER, paused = model_paused(c->m, w->queue);
+    int64_t room = c->bytes > 0 && !c->has_solo ? least(w->room, c->max - c->n) : 0;
+    struct candidate solo;
+    bool is_solo = false, has_mark = false;
+    char marks[16];
+    size_t n, picked;
+
+    if (paused >= 0) {
+        free(cand);
+        return paused == 0 ? -1 : paused;
+    }
+    c->m->queue[w->queue].is_paused = false;
+    if (strchr(c->marks[w->queue], 's') != NULL)
+        is_solo = take_solo(c, w->queue, room, &solo, &head, &has_mark);
+    n = gather(c, w->queue, is_solo ? 0 : room, cand, &head, marks);
+    if (has_mark)
+        (void)strcat(marks, "s");
+    if (is_solo) {
+        cand[0] = solo;
+        n = 1;
+    }
+    if (n > 0) {
+        picked = examine(c, w, cand, n);
+        commit(c, w->queue, cand, picked);
+        if (picked < n)
+            head = least(head, cand[picked].due);
+        c->has_solo |= is_solo;
+    }
+    remember(c, w->queue, marks, head);
+    free(cand);
+    return head == NEVER ? -1 : head;
+}
+
+static bool has_due_suspect(struct claims *c, const struct model_want *w)
+{
+    struct model_job *row[MODEL_JOBS];
+
+    return c->step->held == 0 && w->room > 0 && strchr(c->marks[w->queue], 's') != NULL &&
+           model_jobs(c->m, w->queue, PLACE_WAITING, 10, row) > 0 &&
+           row[0]->score <= MODEL_MS(c->m);
+}
+
+static void claim_all(struct claims *c, struct buf *heads)
+{
+    int64_t head[16];
+    bool told[16] = {false};
+
+    for (int q = 0; q < MODEL_QUEUES; q++) {
+        memcpy(c->marks[q], c->m->queue[q].marks, sizeof(c->marks[q]));
+        c->has_head[q] = c->m->queue[q].has_head;
+        c->head[q] = c->m->queue[q].head;
+    }
+    for (size_t i = 0; i < c->step->wants; i++)
+        if (has_due_suspect(c, &c->step->want[i])) {
+            head[i] = claim_queue(c, &c->step->want[i]);
+            told[i] = true;
+        }
+    for (size_t i = 0; i < c->step->wants; i++)
+        if (!told[i])
+            head[i] = claim_queue(c, &c->step->want[i]);
+    for (size_t i = 0; i < c->step->wants; i++)
+        out_int(heads, head[i]);
+}
+
+/* ---- cancels */
+
+static int by_turn(const void *a, const void *b)
+{
+    const struct model_job *x = *(struct model_job *const *)a, *y = *(struct model_job *const *)b;
+
+    return x->cancel_turn - y->cancel_turn;
+}
+
+static void reply_cancels(struct model *m, int64_t epoch, struct buf *out)
+{
+    struct model_job *row[MODEL_JOBS];
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].cancel_ms != MODEL_NONE && m->job[i].score == epoch)
+            row[n++] = &m->job[i];
+    if (n > 1)
+        qsort(row, n, sizeof(row[0]), by_turn);
+    for (size_t i = 0; i < n; i++)
+        out_text(out, row[i]->id);
+}
+
+void model_step(struct model *m, const struct model_step *s, struct buf *out)
+{
+    const struct model_worker *w = model_worker(m, s->epoch);
+    const char *status = model_status(m, s->epoch);
+    struct claims c = {
+        .m = m, .step = s, .max = least(s->max, 512), .bytes = BYTES_A_STEP, .claimed = BUF_INIT};
+    struct buf heads = BUF_INIT;
+
+    if (strcmp(status, "ok") == 0 && w->link != s->link)
+        status = "link";
+    buf_puts(out, "[ ");
+    out_int(out, m->now_us);
+    out_text(out, status);
+    if (strcmp(status, "ok") == 0) {
+        buf_puts(out, "[ ");
+        for (size_t i = 0; i < s->ends; i++)
+            settle_one(m, s, &s->end[i], out);
+        claim_all(&c, &heads);
+        buf_puts(out, "] [ ");
+        if (c.claimed.len > 0)
+            buf_add(out, c.claimed.data, c.claimed.len);
+        buf_puts(out, "] [ ");
+        reply_cancels(m, s->epoch, out);
+        buf_printf(out, "] [ %s] [ ] ", buf_str(&heads));
+        out_int(out, c.is_solo_due);
+    }
+    buf_puts(out, "] ");
+    buf_done(&heads);
+    buf_done(&c.claimed);
+}

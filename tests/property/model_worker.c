@@ -1,0 +1,641 @@
+/*
+ * The model of what workers call but for the step: enter, beat, reconcile, reap, leave, quiet;
+ * housekeeping and lists.
+ */
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define REAP_BATCH 128
+#define REAP_LOOK 1024
+#define TIDY_ROWS 100
+
+/* Copy of a short text, nothing for NULL. */
+#define COPY(to, from) (void)snprintf(to, sizeof(to), "%s", (from) != NULL ? (from) : "")
+
+/* ---- register */
+
+static const char *adopt(struct model *m, const struct model_held *h, int64_t epoch, int64_t old)
+{
+    struct model_job *j = model_find(m, h->id);
+
+    if (j == NULL || j->place == PLACE_DEAD || j->place == PLACE_DONE)
+        return "gone";
+    if (j->place == PLACE_RUNNING) {
+        if (j->starts != h->start || (j->score != old && model_worker(m, j->score) != NULL))
+            return "taken";
+        j->score = epoch;
+        return "adopted";
+    }
+    if (j->starts != h->start && j->starts + 1 != h->start)
+        return "taken";
+    j->attempts += h->start - j->starts;
+    j->attempts = j->attempts < 1 ? 1 : j->attempts;
+    j->starts = h->start;
+    j->tries_due = j->has_tries ? j->tries_due : MODEL_MS(m);
+    j->has_tries = true;
+    j->place = PLACE_RUNNING;
+    j->score = epoch;
+    return "adopted";
+}
+
+static bool is_named(const struct model_job *j, size_t n, const struct model_held *held)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(held[i].id, j->id) == 0)
+            return true;
+    return false;
+}
+
+/* Jobs held under epoch that nobody named go back; -> how many. */
+static int64_t release_unheard(struct model *m, int64_t epoch, size_t n,
+                               const struct model_held *held)
+{
+    int64_t released = 0;
+
+    for (size_t i = 0; i < m->jobs; i++) {
+        struct model_job *j = &m->job[i];
+
+        if (j->place != PLACE_RUNNING || j->score != epoch || is_named(j, n, held))
+            continue;
+        model_release(m, j, 0);
+        released++;
+    }
+    return released;
+}
+
+/* The ghosts of this process go, the others are told of. */
+static void reply_peers(struct model *m, const char *inst, struct buf *out)
+{
+    buf_puts(out, "[ ");
+    for (size_t i = 0; i < m->workers; i++) {
+        struct model_worker *w = &m->worker[i];
+
+        if (w->is_there && !w->is_dead && strcmp(w->inst, inst) == 0)
+            w->is_there = false;
+        if (!w->is_there)
+            continue;
+        out_number(out, w->epoch);
+        if (w->is_dead)
+            out_text(out, "dead");
+        else
+            out_number(out, w->counter);
+        out_text(out, w->host);
+        for (int k = 0; k < 4; k++)
+            out_text(out, "");
+    }
+    buf_puts(out, "] ");
+}
+
+static void enter(struct model *m, const struct model_entry *e, int64_t epoch)
+{
+    struct model_worker *w = &m->worker[m->workers++];
+
+    if (m->workers > MODEL_WORKERS)
+        abort();
+    memset(w, 0, sizeof(*w));
+    w->is_there = true;
+    w->epoch = epoch;
+    w->counter = w->link = 1;
+    w->seq = e->seq;
+    w->started = MODEL_MS(m);
+    w->quiet = -1;
+    COPY(w->inst, e->inst);
+    COPY(w->host, e->host);
+    COPY(w->queues, e->queues);
+    if (e->max_payload != MODEL_NONE)
+        m->max_payload = e->max_payload;
+    if (e->limited_queue >= 0)
+        m->queue[e->limited_queue].max_payload = e->queue_max_payload;
+}
+
+void model_register(struct model *m, const struct model_entry *e, struct buf *out)
+{
+    struct buf peers = BUF_INIT;
+    bool is_rewound = m->clock < e->seen;
+    const struct model_worker *was;
+    int64_t epoch;
+
+    for (size_t i = 0; i < m->workers; i++) {
+        const struct model_worker *w = &m->worker[i];
+
+        if (w->is_there && !w->is_dead && strcmp(w->inst, e->inst) == 0 && w->seq >= e->seq) {
+            out_refusal(out, "ELATER_WORKER");
+            return;
+        }
+    }
+    reply_peers(m, e->inst, &peers);
+    epoch = model_tick(m, 1, e->seen);
+    buf_puts(out, "[ ");
+    out_int(out, m->now_us);
+    out_number(out, epoch);
+    out_int(out, 1);
+    out_int(out, is_rewound);
+    buf_puts(out, "[ ");
+    for (size_t i = 0; i < e->held; i++)
+        out_text(out, adopt(m, &e->job[i], epoch, e->old));
+    buf_puts(out, "] ");
+    buf_puts(out, buf_str(&peers));
+    buf_puts(out, "] ");
+    buf_done(&peers);
+    was = model_worker(m, e->old);
+    if (e->old != 0 && (was == NULL || !was->is_dead))
+        (void)release_unheard(m, e->old, e->held, e->job);
+    enter(m, e, epoch);
+}
+
+/* ---- beat, leave, quiet, workers */
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Epochs that hold jobs and are no worker. */
+static void reply_strangers(struct model *m, struct buf *out)
+{
+    int64_t epochs[MODEL_JOBS];
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].place == PLACE_RUNNING && model_worker(m, m->job[i].score) == NULL)
+            epochs[n++] = m->job[i].score;
+    if (n > 1)
+        qsort(epochs, n, sizeof(epochs[0]), by_number);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && epochs[i] == epochs[i - 1])
+            continue;
+        out_number(out, epochs[i]);
+        out_text(out, "?");
+    }
+}
+
+void model_beat(struct model *m, int64_t epoch, const char *queues, struct buf *out)
+{
+    struct model_worker *w = model_worker(m, epoch);
+
+    buf_puts(out, "[ ");
+    out_int(out, m->now_us);
+    out_text(out, model_status(m, epoch));
+    if (w == NULL || w->is_dead) {
+        buf_puts(out, "i0 i0 i0 [ ] ] ");
+        return;
+    }
+    w->counter++;
+    if (queues != NULL)
+        COPY(w->queues, queues);
+    out_int(out, w->link);
+    out_int(out, model_count_running(m, epoch));
+    out_int(out, w->quiet > 0);
+    buf_puts(out, "[ ");
+    for (size_t i = 0; i < m->workers; i++) {
+        const struct model_worker *other = &m->worker[i];
+
+        if (!other->is_there || other == w)
+            continue;
+        out_number(out, other->epoch);
+        if (other->is_dead)
+            out_text(out, "dead");
+        else
+            out_number(out, other->counter);
+    }
+    reply_strangers(m, out);
+    buf_puts(out, "] ] ");
+}
+
+void model_leave(struct model *m, int64_t epoch, struct buf *out)
+{
+    struct model_worker *w = model_worker(m, epoch);
+
+    if (w == NULL || w->is_dead) {
+        out_text(out, "unknown");
+    } else if (model_count_running(m, epoch) > 0) {
+        out_text(out, "holds");
+    } else {
+        w->is_there = false;
+        out_text(out, "left");
+    }
+}
+
+void model_quiet(struct model *m, int64_t epoch, bool on, struct buf *out)
+{
+    int64_t told = 0;
+
+    for (size_t i = 0; i < m->workers; i++) {
+        struct model_worker *w = &m->worker[i];
+
+        if (w->is_there && !w->is_dead && (epoch == 0 || w->epoch == epoch)) {
+            w->quiet = on;
+            told++;
+        }
+    }
+    if (told == 0) {
+        out_refusal(out, "ELATER_WORKER");
+        return;
+    }
+    model_wake(m, "!beat");
+    out_int(out, told);
+}
+
+void model_workers(struct model *m, struct buf *out)
+{
+    buf_puts(out, "[ ");
+    out_int(out, MODEL_MS(m));
+    for (size_t i = 0; i < m->workers; i++) {
+        const struct model_worker *w = &m->worker[i];
+
+        if (!w->is_there)
+            continue;
+        buf_puts(out, "[ ");
+        out_number(out, w->epoch);
+        if (w->is_dead)
+            out_text(out, "dead");
+        else
+            out_number(out, w->counter);
+        out_int(out, model_count_running(m, w->epoch));
+        out_text(out, w->host);
+        out_text(out, "");
+        out_text(out, "");
+        out_number(out, w->started);
+        out_text(out, w->queues);
+        out_text(out, w->quiet > 0 ? "1" : "0");
+        buf_puts(out, "] ");
+    }
+    buf_puts(out, "] ");
+}
+
+/* ---- reconcile */
+
+void model_reconcile(struct model *m, int64_t epoch, int64_t link, size_t n,
+                     const struct model_held *held, struct buf *out)
+{
+    struct model_worker *w = model_worker(m, epoch);
+    const char *status = model_status(m, epoch);
+    struct model_held *kept = mem_new((n + 1) * sizeof(*kept));
+    struct buf lost = BUF_INIT;
+    size_t keeps = 0;
+
+    if (strcmp(status, "ok") == 0 && w->link != link)
+        status = "link";
+    buf_puts(out, "[ ");
+    out_int(out, m->now_us);
+    out_text(out, status);
+    if (strcmp(status, "ok") != 0) {
+        buf_puts(out, "i0 i0 [ ] ] ");
+        free(kept);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct model_job *j = model_find(m, held[i].id);
+
+        if (j != NULL && j->place == PLACE_RUNNING && j->score == epoch &&
+            j->starts == held[i].start)
+            kept[keeps++] = held[i];
+        else
+            out_text(&lost, held[i].id);
+    }
+    out_int(out, ++w->link);
+    out_int(out, release_unheard(m, epoch, keeps, kept));
+    buf_printf(out, "[ %s] ] ", buf_str(&lost));
+    buf_done(&lost);
+    free(kept);
+}
+
+/* ---- reap */
+
+static void recover(struct model *m, struct model_job *j, int64_t victim, int64_t crashes,
+                    int64_t dead_max)
+{
+    int64_t now = MODEL_MS(m);
+    char text[96];
+
+    if (j->cancel_ms != MODEL_NONE) {
+        model_end_cancelled(
+            m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled; its worker died", ""));
+        return;
+    }
+    model_set(&j->progress, NULL);
+    j->crashes++;
+    j->tries_due = j->has_tries ? j->tries_due : now;
+    j->has_tries = true;
+    (void)snprintf(text, sizeof(text), "%sworker %lld died while it ran (crash %lld)",
+                   j->crashes >= crashes ? "poison pill: " : "", (long long)victim,
+                   (long long)j->crashes);
+    if (j->crashes >= crashes) {
+        model_bury(m, j, model_outcome("dead", 0, now, j->starts, text, ""), dead_max);
+        return;
+    }
+    model_set(&j->error, model_outcome("failed", 0, now, j->starts, text, ""));
+    model_enqueue(m, j, j->tries_due);
+}
+
+static void reply_reap(struct buf *out, const char *status, int64_t moved)
+{
+    buf_puts(out, "[ ");
+    out_text(out, status);
+    out_int(out, moved);
+    buf_puts(out, "] ");
+}
+
+void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter, int64_t crashes,
+                int64_t dead_max, struct buf *out)
+{
+    struct model_worker *w = model_worker(m, victim);
+    int64_t held = model_count_running(m, victim), moved = 0;
+
+    if (strcmp(model_status(m, epoch), "ok") != 0) {
+        reply_reap(out, model_status(m, epoch), 0);
+        return;
+    }
+    if (counter != MODEL_NONE && w == NULL) {
+        reply_reap(out, "clear", 0);
+        return;
+    }
+    if (w != NULL && !w->is_dead) {
+        if (counter == MODEL_NONE || w->counter != counter) {
+            reply_reap(out, "alive", 0);
+            return;
+        }
+        w->is_dead = true;
+    }
+    held = held > REAP_LOOK ? REAP_LOOK : held;
+    for (size_t i = 0; i < m->jobs && moved < REAP_BATCH; i++) {
+        struct model_job *j = &m->job[i];
+
+        if (j->place != PLACE_RUNNING || j->score != victim)
+            continue;
+        recover(m, j, victim, crashes, dead_max);
+        moved++;
+    }
+    if (moved == REAP_BATCH || moved < held) {
+        reply_reap(out, "more", moved);
+        return;
+    }
+    if (w != NULL)
+        w->is_there = false;
+    reply_reap(out, "clear", moved);
+}
+
+/* ---- tidy */
+
+static void trim(struct model *m, int q, enum model_place place, int64_t before)
+{
+    struct model_job *row[MODEL_JOBS];
+    size_t n = model_jobs(m, q, place, -1, row);
+
+    for (size_t i = 0; i < n && i < TIDY_ROWS && row[i]->score <= before; i++)
+        model_forget(row[i]);
+}
+
+static int64_t bury_never(struct model *m, int q)
+{
+    struct model_raw *row[MODEL_RAWS];
+    size_t n = model_raws(m, q, row);
+    int64_t buried = 0;
+
+    while (n > 0 && buried < TIDY_ROWS && row[n - 1]->score > 1e14) {
+        struct model_job *j = model_new_job(m, model_tick(m, 1, 0), q, row[n - 1]->member);
+        char text[96];
+
+        (void)snprintf(text, sizeof(text), "its score %.17g is not finite or after the year 5000",
+                       row[n - 1]->score);
+        row[n - 1]->is_there = false;
+        model_bury(m, j, model_outcome("dead", 0, MODEL_MS(m), 0, text, ""), 10000);
+        n--;
+        buried++;
+    }
+    return buried;
+}
+
+static void repair_marks(struct model *m, int q)
+{
+    struct model_job *row[MODEL_JOBS];
+
+    for (int p = 0; p <= 10; p++)
+        if (p != 5 && model_jobs(m, q, PLACE_WAITING, p, row) > 0)
+            model_mark(m, q, p == 10 ? 's' : (char)('0' + p));
+}
+
+static bool is_served(const struct model *m, const char *name)
+{
+    for (size_t i = 0; i < m->workers; i++) {
+        char list[80], wanted[32];
+
+        (void)snprintf(list, sizeof(list), ",%s,", m->worker[i].queues);
+        (void)snprintf(wanted, sizeof(wanted), ",%s,", name);
+        if (m->worker[i].is_there && !m->worker[i].is_dead && strstr(list, wanted) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* Queues by when their first job is due, then name; -> how many are due. */
+static int due_queues(const struct model *m, int *order)
+{
+    int n = 0;
+
+    for (int q = 0; q < MODEL_QUEUES; q++) {
+        const struct model_queue *queue = &m->queue[q];
+        int i = n;
+
+        if (!queue->has_head || queue->head > MODEL_MS(m))
+            continue;
+        for (; i > 0; i--) {
+            const struct model_queue *before = &m->queue[order[i - 1]];
+
+            if (before->head < queue->head ||
+                (before->head == queue->head && strcmp(before->name, queue->name) < 0))
+                break;
+            order[i] = order[i - 1];
+        }
+        order[i] = q;
+        n++;
+    }
+    return n;
+}
+
+static void unserved(struct model *m, struct buf *out)
+{
+    int order[MODEL_QUEUES], n = due_queues(m, order);
+    char note[80];
+
+    for (int i = 0; i < n; i++) {
+        struct model_queue *queue = &m->queue[order[i]];
+
+        if (is_served(m, queue->name) || model_paused(m, order[i]) >= 0)
+            continue;
+        if (queue->unserved == MODEL_NONE)
+            queue->unserved = MODEL_MS(m);
+        if (MODEL_MS(m) - queue->unserved < 60000)
+            continue;
+        (void)snprintf(note, sizeof(note), "unserved-queue:%s", queue->name);
+        model_put_note(m, note);
+        out_text(out, queue->name);
+    }
+    for (int q = 0; q < MODEL_QUEUES; q++) {
+        struct model_queue *queue = &m->queue[q];
+
+        if (queue->unserved == MODEL_NONE ||
+            (!is_served(m, queue->name) && queue->has_head && queue->head <= MODEL_MS(m)))
+            continue;
+        queue->unserved = MODEL_NONE;
+        (void)snprintf(note, sizeof(note), "unserved-queue:%s", queue->name);
+        model_drop_note(m, note);
+    }
+}
+
+void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf *out)
+{
+    int64_t now = MODEL_MS(m), buried = 0;
+
+    if (strcmp(model_status(m, epoch), "ok") != 0) {
+        buf_puts(out, "[ [ ] i0 ] ");
+        return;
+    }
+    for (int q = 0; q < MODEL_QUEUES; q++) {
+        if (keep[q] == MODEL_NONE)
+            continue;
+        trim(m, q, PLACE_DONE, now);
+        trim(m, q, PLACE_DEAD, now - keep[q]);
+        repair_marks(m, q);
+        buried += bury_never(m, q);
+    }
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].await_ms < now)
+            m->job[i].await_ms = MODEL_NONE;
+    for (size_t i = 0; i < m->notes; i++)
+        if (m->note[i].seen < now - 600000)
+            m->note[i].is_there = false;
+    buf_puts(out, "[ [ ");
+    unserved(m, out);
+    buf_puts(out, "] ");
+    out_int(out, buried);
+    buf_puts(out, "] ");
+}
+
+void model_note(struct model *m, const char *kind, const char *name, struct buf *out)
+{
+    char note[80];
+
+    (void)snprintf(note, sizeof(note), "%s:%s", kind, name);
+    model_put_note(m, note);
+    out_text(out, "noted");
+}
+
+void model_note_raw(struct model *m, int q, struct buf *out)
+{
+    struct model_raw *row[MODEL_RAWS];
+
+    if (model_raws(m, q, row) > 0)
+        model_lower_head(m, q, model_due(row[0]->score));
+    out_text(out, "noted");
+}
+
+/* ---- list */
+
+static void first_line(struct buf *out, const char *text)
+{
+    out_bytes(out, text, text == NULL ? 0 : strcspn(text, "\n"));
+}
+
+static void job_row(const struct model_job *j, const char *beside, struct buf *out)
+{
+    char tries[96] = "";
+
+    if (j->has_tries)
+        (void)snprintf(tries, sizeof(tries), "%lld %lld %lld %lld", (long long)j->starts,
+                       (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
+    buf_puts(out, "[ ");
+    out_text(out, j->id);
+    out_number(out, j->score);
+    out_number(out, j->priority);
+    out_text(out, tries);
+    first_line(out, beside);
+    out_int(out, (int64_t)j->payload.n);
+    out_bytes(out, j->payload.p, j->payload.n < 64 ? j->payload.n : 64);
+    buf_puts(out, "] ");
+}
+
+static void raw_row(const struct model_raw *r, struct buf *out)
+{
+    buf_puts(out, "[ ");
+    out_text(out, "");
+    out_score(out, r->score);
+    out_text(out, "5");
+    out_text(out, "");
+    out_text(out, "");
+    out_int(out, (int64_t)r->member.n);
+    out_bytes(out, r->member.p, r->member.n < 64 ? r->member.n : 64);
+    buf_puts(out, "] ");
+}
+
+/* Segments: suspects, priorities 0 to 5, raw, 6 to 9. */
+static void list_due(struct model *m, int q, int segment, int64_t offset, int count,
+                     struct buf *out)
+{
+    struct buf rows = BUF_INIT;
+    char next[48] = "";
+
+    for (int s = segment; s <= 12 && next[0] == '\0'; s++) {
+        struct model_job *row[MODEL_JOBS];
+        struct model_raw *raw[MODEL_RAWS];
+        int priority = s == 1 ? 10 : s <= 7 ? s - 2 : s - 3;
+        size_t n = s == 8 ? model_raws(m, q, raw) : model_jobs(m, q, PLACE_WAITING, priority, row);
+
+        for (size_t i = (size_t)offset; i < n; i++) {
+            if (count == 0) {
+                (void)snprintf(next, sizeof(next), "%d:%zu", s, i);
+                break;
+            }
+            count--;
+            if (s == 8)
+                raw_row(raw[i], &rows);
+            else
+                job_row(row[i], row[i]->error, &rows);
+        }
+        offset = 0;
+    }
+    buf_puts(out, "[ ");
+    out_text(out, next);
+    if (rows.len > 0)
+        buf_add(out, rows.data, rows.len);
+    buf_puts(out, "] ");
+    buf_done(&rows);
+}
+
+void model_list(struct model *m, int q, const char *state, int segment, int64_t offset, int count,
+                struct buf *out)
+{
+    struct model_job *row[MODEL_JOBS];
+    bool is_running = strcmp(state, "running") == 0, is_done = strcmp(state, "done") == 0;
+    char next[48] = "";
+    size_t n;
+
+    if (strcmp(state, "due") == 0) {
+        list_due(m, q, segment, offset, count, out);
+        return;
+    }
+    n = model_jobs(m, is_running ? -1 : q,
+                   is_running ? PLACE_RUNNING
+                   : is_done  ? PLACE_DONE
+                              : PLACE_DEAD,
+                   -1, row);
+    if (offset + count <= (int64_t)n)
+        (void)snprintf(next, sizeof(next), "1:%lld", (long long)(offset + count));
+    buf_puts(out, "[ ");
+    out_text(out, next);
+    for (size_t i = (size_t)offset; i < n && i < (size_t)(offset + count); i++)
+        if (row[i]->queue == q)
+            job_row(row[i],
+                    is_running ? row[i]->progress
+                    : is_done  ? row[i]->result
+                               : row[i]->error,
+                    out);
+    buf_puts(out, "] ");
+}
