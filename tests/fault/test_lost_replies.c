@@ -1,0 +1,334 @@
+/*
+ * Answers that are lost, calls that come late, connections that are cut: what was executed without
+ * anybody hearing of it (N2, N3, the delayed step past the reconnect).
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "scene.h"
+
+#define NO_WAIT "concurrency: 4\ndefaults: { backoff: { first: 0s, jitter: 0% } }"
+
+static struct scene s;
+
+static int setup(void **state)
+{
+    (void)state;
+    scene_open(&s, NULL);
+    scene_proxy(&s);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return scene_close(&s);
+}
+
+static bool has_fired(void *arg)
+{
+    return proxy_tell(&s.proxy, "fired") >= *(int64_t *)arg;
+}
+
+static void await_fired(int64_t n)
+{
+    if (!test_until(has_fired, &n, SCENE_LONG_MS))
+        fail_msg("the fault was not injected: %s", s.proxy.said);
+}
+
+/* ---- N3: executed, reply lost */
+
+static void N3_reply_lost_add(void **state)
+{
+    CLEANUP_FREE char *program = mem_printf("%s/later", getenv("LATER_BUILD_DIR"));
+    CLEANUP_BUF struct buf out = BUF_INIT;
+    CLEANUP_BUF struct buf err = BUF_INIT;
+    char *argv[] = {program,
+                    (char *)(uintptr_t) "--redis",
+                    s.proxy.url,
+                    (char *)(uintptr_t) "add",
+                    (char *)(uintptr_t) "work",
+                    (char *)(uintptr_t) "0",
+                    NULL};
+
+    (void)state;
+    test_redis_load(&s.redis);
+    s.njobs = 1;
+    s.fate[0] = SCENE_ACKED;
+    (void)proxy_tell(&s.proxy, "on later_add dropreply");
+    assert_int_equal(proc_run(argv, NULL, 0, &out, &err), 0);
+    assert_int_equal(proxy_tell(&s.proxy, "seen later_add"), 2);
+    assert_int_equal(out.len, 13); /* the id, and the end of the line */
+    assert_int_equal(test_int(&s.redis, "HLEN", SCENE_ROOT ":jobs"), 1);
+    /* Lost twice: it says so, and the job is there once all the same. */
+    (void)proxy_tell(&s.proxy, "on later_add dropreply 2");
+    argv[5] = (char *)(uintptr_t) "1";
+    assert_int_equal(proc_run(argv, NULL, 0, &out, &err), 69);
+    assert_non_null(strstr(buf_str(&err), s.proxy.url + strlen("redis://")));
+    assert_int_equal(test_int(&s.redis, "HLEN", SCENE_ROOT ":jobs"), 2);
+    s.njobs = 2;
+    s.fate[1] = SCENE_ACKED;
+    scene_daemon(&s, 0, NULL, NO_WAIT);
+    scene_drained(&s, 0);
+}
+
+/* Each job fails once and is tried again at once: a result that is sent again meets the next start
+ * of its job. */
+static void flaky_handler(void)
+{
+    scene_handler(&s, "flaky", "[ \"$LATER_ATTEMPT\" != 1 ] || exit 1");
+}
+
+static void each_flaky_job_had_two_starts(int jobs)
+{
+    struct scene_sum sum;
+
+    scene_drained(&s, 0);
+    scene_sum(&s, &sum);
+    assert_int_equal(sum.starts, 2 * jobs);
+    assert_int_equal(sum.ends, jobs);
+    assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 0);
+}
+
+static void N3_reply_lost_step(void **state)
+{
+    int rounds = scene_full() ? 200 : 20, jobs = 0;
+
+    (void)state;
+    flaky_handler();
+    scene_daemon(&s, 0, NULL, NO_WAIT);
+    for (int i = 1; i <= rounds; i++) {
+        scene_add(&s, "flaky", 10);
+        jobs += 10;
+        (void)proxy_tell(&s.proxy, "pass");
+        (void)proxy_tell(&s.proxy, "on later_v1_step dropreply 1");
+        await_fired(i);
+    }
+    (void)proxy_tell(&s.proxy, "pass");
+    each_flaky_job_had_two_starts(jobs);
+    print_message("figure N3: %d replies of a step lost, %d jobs: 0 lost, 0 doubled\n", rounds,
+                  jobs);
+}
+
+static void N3_reply_lost_beat(void **state)
+{
+    (void)state;
+    flaky_handler();
+    scene_daemon(&s, 0, NULL, NO_WAIT);
+    for (int i = 1; i <= 5; i++) {
+        scene_add(&s, "flaky", 10);
+        (void)proxy_tell(&s.proxy, "pass");
+        (void)proxy_tell(&s.proxy, "on later_v1_beat dropreply 1");
+        scene_redis(&s, "PUBLISH", SCENE_ROOT ":wake", "!beat", NULL);
+        await_fired(i);
+    }
+    (void)proxy_tell(&s.proxy, "pass");
+    each_flaky_job_had_two_starts(50);
+    assert_int_equal(test_int(&s.redis, "HLEN", SCENE_ROOT ":workers"), 1);
+}
+
+static void N3_reply_lost_reconcile(void **state)
+{
+    (void)state;
+    flaky_handler();
+    scene_daemon(&s, 0, NULL, NO_WAIT);
+    for (int i = 1; i <= 4; i++) {
+        scene_add(&s, "flaky", 10);
+        (void)proxy_tell(&s.proxy, "pass");
+        (void)proxy_tell(&s.proxy, "on later_v1_reconcile dropreply 2");
+        (void)proxy_tell(&s.proxy, "reset");
+        await_fired(2 * i);
+    }
+    (void)proxy_tell(&s.proxy, "pass");
+    each_flaky_job_had_two_starts(40);
+}
+
+static void N3_reply_lost_register(void **state)
+{
+    (void)state;
+    flaky_handler();
+    (void)proxy_tell(&s.proxy, "on later_v1_register dropreply 3");
+    scene_daemon(&s, 0, NULL, NO_WAIT);
+    assert_int_equal(proxy_tell(&s.proxy, "fired"), 3);
+    assert_int_equal(test_int(&s.redis, "HLEN", SCENE_ROOT ":workers"), 1);
+    scene_add(&s, "flaky", 20);
+    each_flaky_job_had_two_starts(20);
+}
+
+static void N3_reply_lost_reap(void **state)
+{
+    struct scene_sum sum;
+
+    (void)state;
+    scene_daemon(&s, 0, NULL, NO_WAIT);
+    scene_add(&s, "slow", 4);
+    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    test_laterd_kill(&s.d[0], SIGKILL);
+    (void)test_laterd_wait(&s.d[0], SCENE_LONG_MS);
+    (void)proxy_tell(&s.proxy, "on later_v1_reap dropreply 2");
+    scene_daemon(&s, 0, NULL, NO_WAIT);
+    await_fired(1);
+    scene_drained(&s, 0);
+    scene_sum(&s, &sum);
+    assert_int_equal(sum.starts, 8);
+    assert_int_equal(test_int(&s.redis, "HLEN", SCENE_ROOT ":workers"), 1);
+}
+
+static void N3_reply_lost_tidy(void **state)
+{
+    (void)state;
+    (void)proxy_tell(&s.proxy, "on later_v1_tidy dropreply 1");
+    scene_daemon(&s, 0, NULL, NO_WAIT);
+    scene_add(&s, "work", 20);
+    await_fired(1);
+    scene_drained(&s, 0);
+    (void)scene_works(&s, 10000);
+}
+
+static void N3_reply_lost_leave(void **state)
+{
+    (void)state;
+    scene_daemon(&s, 0, NULL, NO_WAIT);
+    scene_add(&s, "work", 4);
+    scene_drained(&s, 0);
+    (void)proxy_tell(&s.proxy, "on later_v1_leave dropreply 1");
+    assert_int_equal(scene_stop(&s, 0), 0);
+    assert_int_equal(proxy_tell(&s.proxy, "fired"), 1);
+    assert_int_equal(test_int(&s.redis, "HLEN", SCENE_ROOT ":workers"), 0);
+}
+
+/* A step and a beat are under way when the connection goes; both were executed. */
+static void N3_two_replies_lost_in_flight(void **state)
+{
+    int rounds = scene_full() ? 50 : 8;
+
+    (void)state;
+    flaky_handler();
+    scene_daemon(&s, 0, NULL, NO_WAIT);
+    for (int i = 1; i <= rounds; i++) {
+        (void)proxy_tell(&s.proxy, "pass");
+        (void)proxy_tell(&s.proxy, "latency 60");
+        (void)proxy_tell(&s.proxy, "on %s dropreply 1",
+                         i % 2 == 0 ? "later_v1_beat" : "later_v1_step");
+        scene_add(&s, "flaky", 10);
+        scene_redis(&s, "PUBLISH", SCENE_ROOT ":wake", "!beat", NULL);
+        await_fired(i);
+    }
+    (void)proxy_tell(&s.proxy, "pass");
+    each_flaky_job_had_two_starts(10 * rounds);
+}
+
+/* ---- the delayed call */
+
+static bool has_said(void *arg)
+{
+    (void)proxy_tell(&s.proxy, "said");
+    return strstr(s.proxy.said, arg) != NULL;
+}
+
+/* The call that was held back is let through, and refused with this word. */
+static void comes_late(const char *refusal)
+{
+    assert_int_equal(proxy_tell(&s.proxy, "release"), 1);
+    if (!test_until(has_said, (void *)(uintptr_t)refusal, SCENE_LONG_MS))
+        fail_msg("the late call was answered: %s", s.proxy.said);
+}
+
+static void N3_step_delayed_past_the_reconnect(void **state)
+{
+    (void)state;
+    flaky_handler();
+    scene_daemon(&s, 0, NULL, "redis_timeout: 1s\n" NO_WAIT);
+    (void)proxy_tell(&s.proxy, "on later_v1_step hold 1");
+    scene_add(&s, "flaky", 20);
+    await_fired(1);
+    /* The worker has come back on a new connection, was answered there, and works. */
+    assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
+    scene_add(&s, "flaky", 20);
+    comes_late("link");
+    each_flaky_job_had_two_starts(40);
+    print_message("figure N3: a step delayed past the reconnect: refused, nothing held\n");
+}
+
+static void N3_reconcile_delayed_past_the_reconnect(void **state)
+{
+    (void)state;
+    flaky_handler();
+    scene_daemon(&s, 0, NULL, "redis_timeout: 1s\n" NO_WAIT);
+    (void)proxy_tell(&s.proxy, "on later_v1_reconcile hold 1");
+    (void)proxy_tell(&s.proxy, "reset");
+    await_fired(1);
+    scene_add(&s, "flaky", 20);
+    assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
+    scene_add(&s, "flaky", 20);
+    comes_late("link");
+    each_flaky_job_had_two_starts(40);
+}
+
+static void N3_registration_delayed_past_the_reconnect(void **state)
+{
+    (void)state;
+    (void)proxy_tell(&s.proxy, "on later_v1_register hold 1");
+    scene_daemon(&s, 0, NULL, "redis_timeout: 1s\n" NO_WAIT);
+    comes_late("ELATER_WORKER");
+    (void)scene_works(&s, 10000);
+    assert_int_equal(test_int(&s.redis, "HLEN", SCENE_ROOT ":workers"), 1);
+    scene_drained(&s, 0);
+}
+
+/* ---- N2 */
+
+static void N2_rst_mid_reply(void **state)
+{
+    static const int cuts[] = {0, 1, 5, 30, 80, 200};
+    int rounds = scene_full() ? 120 : 18;
+
+    (void)state;
+    flaky_handler();
+    scene_daemon(&s, 0, NULL, NO_WAIT);
+    for (int i = 1; i <= rounds; i++) {
+        (void)proxy_tell(&s.proxy, "pass");
+        if (i % 6 == 0)
+            (void)proxy_tell(&s.proxy, "on later_v1_step rst 1");
+        else
+            (void)proxy_tell(&s.proxy, "on later_v1_step cut:%d 1", cuts[i % 6]);
+        scene_add(&s, "flaky", 10);
+        await_fired(i);
+    }
+    (void)proxy_tell(&s.proxy, "pass");
+    each_flaky_job_had_two_starts(10 * rounds);
+    print_message("figure N2: %d resets in the middle of a reply, %d jobs: 0 lost, 0 doubled\n",
+                  rounds, 10 * rounds);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(N3_reply_lost_add),
+        T(N3_reply_lost_step),
+        T(N3_reply_lost_beat),
+        T(N3_reply_lost_reconcile),
+        T(N3_reply_lost_register),
+        T(N3_reply_lost_reap),
+        T(N3_reply_lost_tidy),
+        T(N3_reply_lost_leave),
+        T(N3_two_replies_lost_in_flight),
+        T(N3_step_delayed_past_the_reconnect),
+        T(N3_reconcile_delayed_past_the_reconnect),
+        T(N3_registration_delayed_past_the_reconnect),
+        T(N2_rst_mid_reply),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
