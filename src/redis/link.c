@@ -62,6 +62,8 @@ static void lost(struct link *l, enum fault fault, const char *text)
     l->is_up = false;
     async_close(l->async);
     l->async = NULL;
+    /* Without a link nobody can follow a wake-up, and its own tries would know no backoff. */
+    sub_stop(l->sub);
     schedule(l, fault);
     l->events.down(l->events.arg, fault, text);
 }

@@ -129,6 +129,14 @@ void sub_free(struct sub *s)
     free(s);
 }
 
+void sub_stop(struct sub *s)
+{
+    async_close(s->async);
+    s->async = NULL;
+    s->is_open = false;
+    loop_timer_stop(s->timer);
+}
+
 /* A namespace may hold no glob character, so it can stand in a pattern; { } are none. */
 void sub_start(struct sub *s, const struct url *url)
 {

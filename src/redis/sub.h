@@ -27,5 +27,7 @@ struct sub *sub_new(struct loop *loop, const char *ns, int64_t timeout_ms,
 void sub_free(struct sub *s);
 /* (Re)connect to this server (numeric address). */
 void sub_start(struct sub *s, const struct url *url);
+/* The main link is down: no tries until the next start. */
+void sub_stop(struct sub *s);
 
 #endif

@@ -12,10 +12,11 @@
  *   mode MODE                slice (a byte at a time), stall (nothing is read, nothing is lost),
  *                            blackhole (all is swallowed), refuse (accepted and reset)
  *   latency MS               each way
- *   jitter SEED MS           each way, random from 0 to MS
+ *   jitter SEED MS PERCENT   so many of the calls and answers are late, by 0 to MS
  *   on NAME ACTION [TIMES]   for the next TIMES (1; 0: for ever) such commands
  *   release                  what is held goes to the server
  *   reset                    RST to every client
+ *   mute                     connections that are subscribed are blackholed
  *   port accepted open held fired said seen NAME burst MS      questions
  *
  * Actions: dropreply (executed, then closed instead of answered), delay:MS (the request), late:MS
@@ -117,6 +118,7 @@ static int64_t accepted, fired;
 static char said[256];
 static bool is_slice, is_stall, is_blackhole, is_refuse;
 static int64_t latency_ms, jitter_ms;
+static int jitter_percent;
 static struct buf orders;
 
 static void die(const char *what)
@@ -181,8 +183,10 @@ static void reset_fd(int *fd)
 static struct piece *push(struct piece **queue, const char *data, size_t n, int64_t delay_ms)
 {
     struct piece *p = mem_new(sizeof(*p) + n);
-    int64_t more = latency_ms + (jitter_ms > 0 ? random() % (jitter_ms + 1) : 0);
+    int64_t more = latency_ms;
 
+    if (jitter_ms > 0 && random() % 100 < jitter_percent)
+        more += random() % (jitter_ms + 1);
     p->at = mono_add_ms(mono_now(), delay_ms + more);
     p->len = n;
     memcpy(p->data, data, n);
@@ -616,15 +620,19 @@ static int64_t obey(char *text)
     } else if (strncmp(text, "latency ", 8) == 0) {
         latency_ms = strtoll(text + 8, NULL, 10);
     } else if (strncmp(text, "jitter ", 7) == 0) {
-        (void)sscanf(text, "jitter %u %ld", &seed, &jitter_ms);
+        (void)sscanf(text, "jitter %u %ld %d", &seed, &jitter_ms, &jitter_percent);
         srandom(seed);
     } else if (strncmp(text, "on ", 3) == 0) {
         add_rule(text);
     } else if (strcmp(text, "release") == 0) {
         return each_held(true);
-    } else if (strcmp(text, "reset") == 0) {
-        for (size_t i = 0; i < nconns; i++)
-            reset_fd(&conns[i]->client);
+    } else if (strcmp(text, "reset") == 0 || strcmp(text, "mute") == 0) {
+        for (size_t i = 0; i < nconns; i++) {
+            if (*text == 'r')
+                reset_fd(&conns[i]->client);
+            else
+                conns[i]->is_dark = conns[i]->is_dark || conns[i]->is_push;
+        }
     } else {
         return ask(text);
     }
