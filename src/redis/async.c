@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "redis/bound.h"
 
 struct async {
     redisAsyncContext *ctx;   /* NULL once hiredis has taken it back */
@@ -257,6 +258,7 @@ struct async *async_open(struct loop *loop, const struct url *url, int64_t timeo
     /* hiredis 0.14 opens the socket without it; spawn closes strangers' descriptors all the same.
      */
     (void)fcntl(ctx->c.fd, F_SETFD, FD_CLOEXEC);
+    bound_reader(ctx->c.reader);
     a = mem_new(sizeof(*a));
     a->ctx = ctx;
     a->events = *events;

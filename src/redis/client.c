@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "redis/bound.h"
 #include "redis/fault.h"
 #include "redis/lib.h"
 
@@ -85,6 +86,7 @@ struct client *client_open(const struct url *url, int64_t timeout_ms, struct err
         goto fail;
     }
     (void)fcntl(c->ctx->fd, F_SETFD, FD_CLOEXEC);
+    bound_reader(c->ctx->reader);
     (void)redisSetTimeout(c->ctx, to_timeval(timeout_ms));
     if (!url->is_unix)
         note_peer(c);

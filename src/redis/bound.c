@@ -1,0 +1,33 @@
+#include "redis/bound.h"
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+
+#define ELEMENTS_MAX (1 << 24) /* more than any answer to us; `later cli` may be asked for a lot   \
+                                */
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t count_type;
+#else
+typedef int count_type;
+#endif
+
+/* Those of hiredis, which has no name for them; every reader comes with the same. */
+static redisReplyObjectFunctions original, bounded;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *create_array(const redisReadTask *task, count_type elements)
+{
+    return elements > ELEMENTS_MAX ? NULL : original.createArray(task, elements);
+}
+
+void bound_reader(struct redisReader *reader)
+{
+    (void)pthread_mutex_lock(&lock);
+    if (bounded.createArray == NULL) {
+        original = bounded = *reader->fn;
+        bounded.createArray = create_array;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    reader->fn = &bounded;
+}

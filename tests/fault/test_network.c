@@ -1,0 +1,251 @@
+/*
+ * The network between laterd and Redis, broken: links that are silent, that take a byte at a time,
+ * that carry garbage (R23, R26, N1, N4, N5).
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "scene.h"
+
+#define RESUME_MS 3000 /* promised: two seconds; the third is the machine's */
+
+static struct scene s;
+
+static int setup(void **state)
+{
+    (void)state;
+    scene_open(&s, NULL);
+    scene_proxy(&s);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return scene_close(&s);
+}
+
+static int64_t ms_since(struct mono begin)
+{
+    return mono_until_us(begin, mono_now()) / 1000;
+}
+
+/* Bytes as the proxy takes them. */
+static const char *hex(const char *bytes)
+{
+    static char out[1024];
+    size_t n = strlen(bytes);
+
+    for (size_t i = 0; i < n && 2 * i + 2 < sizeof(out); i++)
+        (void)snprintf(out + 2 * i, 3, "%02x", (unsigned char)bytes[i]);
+    return out;
+}
+
+/* ---- silent links */
+
+static void is_noticed_and_left(const char *mode, int line)
+{
+    int lasts_ms = scene_full() ? 30000 : 4000;
+    int64_t noticed, resumed, connects;
+    struct mono begin;
+
+    scene_daemon(&s, 0, NULL, "concurrency: 2");
+    scene_add(&s, "slow", 2);
+    assert_true(test_until_lines(s.ledger, "start ", 2, SCENE_LONG_MS));
+    begin = mono_now();
+    (void)proxy_tell(&s.proxy, "mode %s", mode);
+    assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
+    noticed = ms_since(begin);
+    /* A step a second at least, and 2 s for its answer. */
+    assert_in_range(noticed, 0, 5000);
+    connects = proxy_tell(&s.proxy, "accepted");
+    scene_is_calm(&s, 0, lasts_ms, 6);
+    connects = proxy_tell(&s.proxy, "accepted") - connects;
+    assert_in_range(connects, 0, lasts_ms / 1000 + 2);
+    /* What ran has ended in peace; nothing was started. */
+    assert_int_equal(scene_ends(&s), 2);
+    (void)proxy_tell(&s.proxy, "pass");
+    resumed = scene_works(&s, RESUME_MS + 2000); /* a try that hangs is given up after 2 s */
+    scene_drained(&s, 0);
+    print_message("figure N%d: %s noticed after %lld ms, work again %lld ms after its end\n", line,
+                  mode, (long long)noticed, (long long)resumed);
+}
+
+static void N1_half_open_bytes_are_gone(void **state)
+{
+    (void)state;
+    is_noticed_and_left("blackhole", 1);
+}
+
+static void N1_half_open_bytes_come_later(void **state)
+{
+    (void)state;
+    is_noticed_and_left("stall", 1);
+}
+
+static void R23_pubsub_link_goes_silent(void **state)
+{
+    int64_t worst = 0, ms;
+
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 2");
+    (void)scene_works(&s, RESUME_MS);
+    (void)proxy_tell(&s.proxy, "on SUBSCRIBE blackhole 0");
+    (void)proxy_tell(&s.proxy, "mute");
+    for (int i = 0; i < 6; i++) {
+        ms = scene_works(&s, 2500); /* the sweep: every 0.9 to 1.1 s */
+        worst = ms > worst ? ms : worst;
+    }
+    assert_int_equal(scene_log(&s, 0, "state=down"), 0);
+    (void)proxy_tell(&s.proxy, "pass");
+    scene_drained(&s, 0);
+    print_message("figure R23: without wake-ups a due job started after %lld ms at most\n",
+                  (long long)worst);
+}
+
+/* ---- links that take little at a time */
+
+static void N4_one_byte_at_a_time(void **state)
+{
+    CLEANUP_FREE char *program = mem_printf("%s/later", getenv("LATER_BUILD_DIR"));
+    char number[8];
+    char *argv[] = {program,
+                    (char *)(uintptr_t) "--redis",
+                    s.proxy.url,
+                    (char *)(uintptr_t) "add",
+                    (char *)(uintptr_t) "work",
+                    number,
+                    NULL};
+
+    (void)state;
+    (void)proxy_tell(&s.proxy, "mode slice");
+    scene_daemon(&s, 0, NULL, "concurrency: 4\nredis_timeout: 20s");
+    scene_add(&s, "work", 100);
+    for (int i = 0; i < 5; i++) {
+        (void)snprintf(number, sizeof(number), "%d", s.njobs);
+        s.fate[s.njobs++] = SCENE_ACKED;
+        assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
+    }
+    scene_drained(&s, 0);
+    assert_int_equal(scene_log(&s, 0, "state=down"), 0);
+}
+
+/* Sixteen results of 16 KiB in a step, which the socket takes a byte or three at a time. */
+static void N5_short_writes(void **state)
+{
+    CLEANUP_FREE char *preload =
+        mem_printf("%s/tests/preload/shortwrite.so", getenv("LATER_BUILD_DIR"));
+
+    (void)state;
+    assert_int_equal(access(preload, R_OK), 0);
+    scene_handler(&s, "loud",
+                  "sleep 0.5; for i in 1 2 3 4; do "
+                  "echo \"result $(head -c 4000 /dev/zero | tr '\\0' r)\" >&3; done");
+    assert_int_equal(setenv("LD_PRELOAD", preload, 1), 0);
+    scene_daemon(&s, 0, NULL, "concurrency: 16\nredis_timeout: 20s\ndefaults: { keep: 1h }");
+    (void)unsetenv("LD_PRELOAD");
+    scene_add(&s, "loud", 32);
+    assert_true(scene_until_ends(&s, 32, SCENE_LONG_MS));
+    scene_is_calm(&s, 0, 3000, 40);
+    assert_int_equal(scene_log(&s, 0, "state=down"), 0);
+    assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":done:loud"), 32);
+    /* Kept outcomes, so it never drains: each was run once. */
+    assert_int_equal(test_lines(s.ledger, "start "), 32);
+}
+
+/* ---- answers that are none */
+
+static int64_t rss_kib(pid_t pid)
+{
+    CLEANUP_FREE char *path = mem_printf("/proc/%d/status", (int)pid);
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    const char *at;
+
+    test_read(path, &text);
+    at = strstr(buf_str(&text), "VmRSS:");
+    return at != NULL ? strtoll(at + 6, NULL, 10) : -1;
+}
+
+static bool has_fired(void *arg)
+{
+    return proxy_tell(&s.proxy, "fired") >= *(int64_t *)arg;
+}
+
+static void R26_resp_garbage(void **state)
+{
+    static const char *const bad[] = {
+        "*4611686018427387904\r\n",
+        "*1000000000\r\n",
+        "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+        "?what\r\n",
+        "$-7\r\n",
+        "$999999999999999999\r\nx",
+        "*-2\r\n",
+        "+OK\r\n",
+        ":1\r\n",
+        "*0\r\n",
+        "-ERR\r\n",
+        "\r\n\r\n\r\n",
+        "*8\r\n:1\r\n+ok\r\n*-1\r\n$-1\r\n:3\r\n*0\r\n*0\r\n:0\r\n",
+        "*8\r\n:1\r\n+ok\r\n*0\r\n*1\r\n*8\r\n$1\r\nx\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n+y\r\n"
+        "*0\r\n*1\r\n:1\r\n*0\r\n:0\r\n",
+    };
+    static const char *const where[] = {"later_v1_step", "later_v1_beat", "INFO", "later_version",
+                                        "SUBSCRIBE"};
+    int64_t before, fired = 0;
+    pid_t pid;
+
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 2\nredis_timeout: 1s");
+    pid = s.d[0].proc.pid;
+    before = rss_kib(pid);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        (void)proxy_tell(&s.proxy, "pass");
+        /* The first two everywhere, the others in the answer that is looked at most. */
+        for (size_t k = 0; k < (i < 2 || scene_full() ? 5 : 1); k++) {
+            (void)proxy_tell(&s.proxy, "on %s garbage:%s", where[k], hex(bad[i]));
+            if (k != 0)
+                (void)proxy_tell(&s.proxy, "reset");
+            if (k == 1)
+                scene_redis(&s, "PUBLISH", SCENE_ROOT ":wake", "!beat", NULL);
+            fired++;
+            if (!test_until(has_fired, &fired, SCENE_LONG_MS))
+                fail_msg("%s was not answered with garbage %zu", where[k], i);
+        }
+        (void)proxy_tell(&s.proxy, "pass");
+        print_message("garbage %zu: work after %lld ms\n", i, (long long)scene_works(&s, 20000));
+    }
+    assert_int_equal(s.d[0].proc.pid, pid);
+    assert_in_range(rss_kib(pid), 1, before + 65536);
+    scene_drained(&s, 0);
+    print_message("figure R26: %d answers of garbage, memory %lld to %lld KiB\n", (int)fired,
+                  (long long)before, (long long)rss_kib(pid));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(N1_half_open_bytes_are_gone),
+        T(N1_half_open_bytes_come_later),
+        T(R23_pubsub_link_goes_silent),
+        T(N4_one_byte_at_a_time),
+        T(N5_short_writes),
+        T(R26_resp_garbage),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
