@@ -1,0 +1,179 @@
+#include "stage.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+
+static unsigned seed;
+
+void stage_begin(struct stage *s)
+{
+    memset(s, 0, sizeof(*s));
+    test_folder_make(s->dir);
+    (void)snprintf(s->out, sizeof(s->out), "%s/out", s->dir);
+    (void)snprintf(s->clock_path, sizeof(s->clock_path), "%s/clock", s->dir);
+    s->clock = test_clock_make(s->clock_path);
+    ledger_open(&s->ledger, s->dir);
+}
+
+int stage_end(struct stage *s)
+{
+    int status;
+
+    stage_plain();
+    status = test_laterd_stop(&s->a) + test_laterd_stop(&s->b);
+    test_redis_stop(&s->redis);
+    test_clock_free(s->clock);
+    ledger_close(&s->ledger);
+    test_folder_remove(s->dir);
+    return status;
+}
+
+void stage_preload(const char *name, const char *variable, const char *value)
+{
+    const char *build = getenv("LATER_BUILD_DIR");
+    CLEANUP_FREE char *path =
+        mem_printf("%s/tests/preload/%s.so", build != NULL ? build : ".", name);
+
+    (void)setenv("LD_PRELOAD", path, 1);
+    (void)setenv(variable, value, 1);
+}
+
+void stage_clock(struct stage *s)
+{
+    stage_preload("clock", "LATER_TEST_CLOCK", s->clock_path);
+}
+
+void stage_plain(void)
+{
+    (void)unsetenv("LD_PRELOAD");
+    (void)unsetenv("LATER_TEST_CLOCK");
+    (void)unsetenv("LATER_TEST_POINT");
+}
+
+/* ---- daemons */
+
+void stage_start_plain(struct stage *s, struct test_laterd *d, const char *name, const char *yaml)
+{
+    test_laterd_conf(d, s->dir, name, s->redis.url, yaml);
+    test_laterd_start(d);
+}
+
+void stage_start(struct stage *s, struct test_laterd *d, const char *name, const char *yaml)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+
+    ledger_yaml(&s->ledger, &all, "work", 20, 50);
+    buf_puts(&all, yaml);
+    stage_start_plain(s, d, name, buf_str(&all));
+}
+
+void stage_kill(struct stage *s, struct test_laterd *d)
+{
+    test_laterd_kill(d, SIGKILL);
+    (void)test_laterd_wait(d, STAGE_WAIT_MS);
+    ledger_log(&s->ledger, d->log);
+}
+
+int stage_stop(struct stage *s, struct test_laterd *d)
+{
+    int status;
+
+    if (!d->runs)
+        return 0;
+    status = test_laterd_stop(d);
+    ledger_log(&s->ledger, d->log);
+    return status;
+}
+
+/* ---- jobs */
+
+char *stage_add(struct stage *s, const char *queue, const char *option, const char *value)
+{
+    struct reply *r = option != NULL
+                          ? test_fcall(&s->redis, "later_add", queue, option, value, "x", NULL)
+                          : test_fcall(&s->redis, "later_add", queue, "x", NULL);
+    char *id;
+
+    if (r == NULL)
+        abort();
+    id = mem_printf("%s", reply_str(reply_at(r, 0)));
+    reply_free(r);
+    return id;
+}
+
+char *stage_show(struct stage *s, const char *id, const char *name)
+{
+    struct reply *r = test_fcall(&s->redis, "later_show", id, NULL);
+    char *value = mem_printf("%s", reply_str(reply_named(r, name)));
+
+    reply_free(r);
+    return value;
+}
+
+/* Dead jobs stay in R:jobs: then it never is. */
+bool stage_is_drained(void *stage)
+{
+    struct stage *s = stage;
+
+    return test_int(&s->redis, "HLEN", STAGE_ROOT ":jobs") == 0;
+}
+
+bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms)
+{
+    bool is_drained = test_until(stage_is_drained, s, drain_ms);
+    int status = stage_stop(s, &s->a) + stage_stop(s, &s->b);
+
+    ledger_sum(&s->ledger, ret);
+    if (!is_drained)
+        (void)fprintf(stderr, "stage: not drained after %d ms\n", drain_ms);
+    if (status != 0)
+        (void)fprintf(stderr, "stage: a daemon ended with %d\n", status);
+    return ledger_is_sound(ret) && is_drained && status == 0;
+}
+
+/* ---- forms */
+
+bool stage_is_long(void)
+{
+    return getenv("LATER_FULL") != NULL;
+}
+
+int stage_number(const char *name, int of_short, int of_long)
+{
+    const char *text = getenv(name);
+
+    if (text != NULL)
+        return (int)strtol(text, NULL, 10);
+    return stage_is_long() ? of_long : of_short;
+}
+
+unsigned stage_seed(void)
+{
+    const char *text = getenv("LATER_SEED");
+    struct timespec now = {0, 0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    seed = text != NULL ? (unsigned)strtoul(text, NULL, 10)
+                        : (unsigned)now.tv_sec * 1000003U ^ (unsigned)now.tv_nsec;
+    (void)printf("seed %u (LATER_SEED)\n", seed);
+    srandom(seed);
+    return seed;
+}
+
+int stage_random(int from, int to)
+{
+    return from + (int)(random() % (to - from + 1));
+}
+
+void stage_sleep_ms(int64_t ms)
+{
+    const struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+
+    (void)nanosleep(&t, NULL);
+}

@@ -1,0 +1,282 @@
+/*
+ * Daemons that are killed: at random under load, between any two steps of a job, by a job, and with
+ * handlers left behind. Each test is named after its line of the fault catalogue.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "stage.h"
+
+static struct stage stage;
+
+static int setup(void **state)
+{
+    (void)state;
+    stage_begin(&stage);
+    test_redis_start(&stage.redis, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return stage_end(&stage);
+}
+
+/* ---- L1: at random, under load */
+
+static const char under_kills[] = "concurrency: 16\ndefaults: { crashes: 1000 }\n";
+
+static void one_round(int jobs, int *starts)
+{
+    struct test_laterd *victim = stage_random(0, 1) == 0 ? &stage.a : &stage.b;
+
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", jobs, 0), jobs);
+    if (starts != NULL)
+        assert_true(ledger_until(&stage.ledger, " start", *starts + 1, STAGE_WAIT_MS));
+    stage_sleep_ms(stage_is_long() && jobs >= 1000 ? stage_random(100, 2000)
+                                                   : stage_random(10, 300));
+    stage_kill(&stage, victim);
+    test_laterd_start(victim);
+    assert_true(test_until(stage_is_drained, &stage, 10 * STAGE_WAIT_MS));
+    if (starts != NULL)
+        *starts = ledger_lines(&stage.ledger, " start");
+}
+
+static void L1_kills_under_load(void **state)
+{
+    int rounds = stage_number("LATER_ROUNDS", 3, 100),
+        jobs = stage_number("LATER_JOBS", 300, 10000);
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    unsigned seed = stage_seed();
+    struct ledger_sum sum;
+    int starts = 0;
+
+    (void)state;
+    stage_start(&stage, &stage.a, "a", under_kills);
+    stage_start(&stage, &stage.b, "b", under_kills);
+    for (int i = 0; i < rounds; i++)
+        /* With millions of lines, counting them all the time would be the load. */
+        one_round(jobs, rounds * jobs <= 50000 ? &starts : NULL);
+    assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
+    assert_int_equal(sum.acked, rounds * jobs);
+    /* No more than what ran at each kill; and Redis counted no crash that the ledger lacks. */
+    assert_in_range(sum.again, 1, rounds * 16);
+    assert_true(sum.crashes <= stage.ledger.reaped);
+    ledger_print(&sum, &text);
+    (void)printf("figure L1: %d kills -9, %s (seed %u)\n", rounds, buf_str(&text), seed);
+}
+
+/* ---- L2: between two steps */
+
+/* The claim is answered, the place is taken, the process not made. */
+static void L2_kill_before_spawn(void **state)
+{
+    struct ledger_sum sum;
+
+    (void)state;
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 8, 0), 8);
+    stage_preload("point", "LATER_TEST_POINT", "spawn");
+    {
+        CLEANUP_BUF struct buf yaml = BUF_INIT;
+
+        ledger_yaml(&stage.ledger, &yaml, "work", 20, 50);
+        test_laterd_conf(&stage.a, stage.dir, "a", stage.redis.url, buf_str(&yaml));
+        test_laterd_launch(&stage.a);
+    }
+    assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 128 + SIGKILL);
+    stage_plain();
+    assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":running"), 8);
+    assert_int_equal(ledger_lines(&stage.ledger, NULL), 0);
+    test_laterd_start(&stage.a);
+    assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
+    assert_int_equal(stage.ledger.reaped, 8);
+    assert_int_equal(sum.starts, 8);
+}
+
+static bool has_ended(void *id)
+{
+    CLEANUP_FREE char *text = mem_printf("event=end job=%s", (char *)id);
+
+    return proc_has_logged(&stage.a.proc, text);
+}
+
+/* Its process has ended, Redis has not heard of it: the one window that no order of steps closes.
+ */
+static void L2_kill_between_exit_and_ack(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+    CLEANUP_FREE char *starts = NULL;
+    CLEANUP_FREE char *crashes = NULL;
+
+    (void)state;
+    test_handler(stage.dir, "once", "echo begin$LATER_ATTEMPT >> %s; sleep 2; echo end >> %s",
+                 stage.out, stage.out);
+    stage_start_plain(&stage, &stage.a, "a", "");
+    id = stage_add(&stage, "once", "keep", "1h");
+    assert_true(test_until_lines(stage.out, "begin1", 1, STAGE_WAIT_MS));
+    /* Long before its end a step is out that gets no answer, so the result cannot go. */
+    test_redis_kill(&stage.redis, SIGSTOP);
+    assert_true(test_until(has_ended, id, STAGE_WAIT_MS));
+    stage_kill(&stage, &stage.a);
+    test_redis_kill(&stage.redis, SIGCONT);
+    test_laterd_start(&stage.a);
+    assert_true(test_until_lines(stage.out, "end", 2, STAGE_WAIT_MS));
+    assert_true(test_until_lines(stage.a.log, "outcome=done", 1, STAGE_WAIT_MS));
+    assert_int_equal(stage_stop(&stage, &stage.a), 0);
+    assert_int_equal(test_lines(stage.out, "begin2"), 1);
+    assert_int_equal(test_lines(stage.out, NULL), 4);
+    /* And the second run has its cause in Redis. */
+    starts = stage_show(&stage, id, "starts");
+    crashes = stage_show(&stage, id, "crashes");
+    assert_string_equal(starts, "2");
+    assert_string_equal(crashes, "1");
+}
+
+/* Redis heard of it, the daemon was gone before the answer: done is done. */
+static void L2_kill_after_ack(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+
+    (void)state;
+    test_handler(stage.dir, "once", "echo begin$LATER_ATTEMPT >> %s; sleep 0.5", stage.out);
+    stage_start_plain(&stage, &stage.a, "a", "");
+    id = stage_add(&stage, "once", NULL, NULL);
+    assert_true(test_until_lines(stage.out, "begin1", 1, STAGE_WAIT_MS));
+    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    stage_kill(&stage, &stage.a);
+    test_laterd_start(&stage.a);
+    free(stage_add(&stage, "once", NULL, NULL));
+    assert_true(test_until_lines(stage.out, "begin", 2, STAGE_WAIT_MS));
+    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_int_equal(test_lines(stage.out, "begin2"), 0);
+}
+
+/* ---- L3: what a killed daemon leaves */
+
+static void write_empty(const char *path)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    (void)fclose(f);
+}
+
+/* The number at the begin of the line with this text. */
+static long long fence_before(const char *path, const char *text)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    const char *at;
+
+    test_read(path, &all);
+    at = strstr(buf_str(&all), text);
+    assert_non_null(at);
+    while (at > all.data && at[-1] != '\n')
+        at--;
+    return strtoll(at, NULL, 10);
+}
+
+/* Nobody starts in its folder again, so nobody kills its handlers: another daemon runs the jobs,
+ * and the fence tells the late writers. */
+static void L3_orphans_have_an_older_fence(void **state)
+{
+    CLEANUP_FREE char *go = mem_printf("%s/go", stage.dir);
+    struct mono begin;
+
+    (void)state;
+    test_handler(stage.dir, "slow",
+                 "echo \"begin$LATER_ATTEMPT\" >> %s; "
+                 "[ $LATER_ATTEMPT = 2 ] || while [ ! -e %s ]; do sleep 0.1; done; "
+                 "echo \"$LATER_FENCE end$LATER_ATTEMPT\" >> %s",
+                 stage.out, go, stage.out);
+    stage_start_plain(&stage, &stage.a, "a", "");
+    free(stage_add(&stage, "slow", NULL, NULL));
+    assert_true(test_until_lines(stage.out, "begin1", 1, STAGE_WAIT_MS));
+    stage_start_plain(&stage, &stage.b, "b", "");
+    stage_kill(&stage, &stage.a);
+    begin = mono_now();
+    assert_true(test_until_lines(stage.out, "end2", 1, 40000));
+    (void)printf("figure L3: taken over by another daemon in %.1f s, the orphan's fence is older\n",
+                 (double)mono_until_us(begin, mono_now()) / 1e6);
+    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_int_equal(test_lines(stage.out, "end1"), 0);
+    /* The orphan goes on, and whoever minds the fence can tell it. */
+    write_empty(go);
+    assert_true(test_until_lines(stage.out, "end1", 1, STAGE_WAIT_MS));
+    assert_true(fence_before(stage.out, " end1") > 0);
+    assert_true(fence_before(stage.out, " end1") < fence_before(stage.out, " end2"));
+}
+
+/* ---- P15, L16: a job that kills its worker */
+
+static bool one_is_dead(void *arg)
+{
+    (void)arg;
+    return test_int(&stage.redis, "ZCARD", STAGE_ROOT ":dead:pill") == 1;
+}
+
+static void P15_a_poison_among_innocents(void **state)
+{
+    static const char yaml[] = "concurrency: 16\n";
+    CLEANUP_FREE char *id = NULL;
+    CLEANUP_FREE char *crashes = NULL;
+    CLEANUP_FREE char *outcome = NULL;
+    int kills = 0;
+
+    (void)state;
+    test_handler(stage.dir, "pill",
+                 "echo pill >> %s; while [ $(grep -c begin %s) -lt 15 ]; do sleep 0.05; done; "
+                 "kill -9 $PPID; sleep 5",
+                 stage.out, stage.out);
+    test_handler(stage.dir, "good",
+                 "echo \"begin $LATER_ID\" >> %s; sleep 1; echo \"end $LATER_ID\" >> %s", stage.out,
+                 stage.out);
+    test_laterd_conf(&stage.a, stage.dir, "a", stage.redis.url, yaml);
+    test_redis_load(&stage.redis);
+    for (int i = 0; i < 15; i++)
+        free(stage_add(&stage, "good", NULL, NULL));
+    id = stage_add(&stage, "pill", NULL, NULL);
+    test_laterd_launch(&stage.a);
+    while (!one_is_dead(NULL)) {
+        /* As systemd would do. */
+        if (proc_wait(&stage.a.proc, 100) < 0)
+            continue;
+        assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 128 + SIGKILL);
+        assert_in_range(++kills, 1, 3);
+        test_laterd_launch(&stage.a);
+    }
+    assert_true(test_until_lines(stage.out, "end j", 15, STAGE_WAIT_MS));
+    assert_int_equal(kills, 3);
+    assert_int_equal(test_lines(stage.out, "pill"), 3);
+    crashes = stage_show(&stage, id, "crashes");
+    outcome = stage_show(&stage, id, "outcome");
+    assert_string_equal(crashes, "3");
+    assert_non_null(strstr(outcome, "poison pill"));
+    assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":dead:good"), 0);
+    assert_int_equal(test_lines(stage.out, "end j"), 15);
+    (void)printf("figure P15: dead after its third crash, 15 of 15 innocents done\n");
+    (void)printf("figure L16: buried after 3 deaths of the worker, 15 of 15 others done\n");
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(L1_kills_under_load), T(L2_kill_before_spawn),           T(L2_kill_between_exit_and_ack),
+        T(L2_kill_after_ack),   T(L3_orphans_have_an_older_fence), T(P15_a_poison_among_innocents),
+    };
+
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,54 @@
+/*
+ * Points in laterd where a test wants something to happen, by preloading this into it.
+ * LATER_TEST_POINT says which:
+ *
+ *   spawn        SIGKILL where the process of the first job would be made
+ *   thread:N     the Nth new thread cannot be made (from 1), later ones can
+ *   threads:N    from the Nth on no thread can be made
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int threads;
+
+static const char *point(void)
+{
+    const char *text = getenv("LATER_TEST_POINT");
+
+    return text != NULL ? text : "";
+}
+
+typedef int spawn_f(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                    const posix_spawnattr_t *, char *const[], char *const[]);
+
+int posix_spawn(pid_t *restrict pid, const char *restrict path,
+                const posix_spawn_file_actions_t *restrict actions,
+                const posix_spawnattr_t *restrict attr, char *const argv[restrict],
+                char *const envp[restrict])
+{
+    spawn_f *real = (spawn_f *)dlsym(RTLD_NEXT, "posix_spawn");
+
+    if (strcmp(point(), "spawn") == 0)
+        (void)raise(SIGKILL);
+    return real(pid, path, actions, attr, argv, envp);
+}
+
+typedef int create_f(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+int pthread_create(pthread_t *restrict id, const pthread_attr_t *restrict attr,
+                   void *(*start)(void *), void *restrict arg)
+{
+    create_f *real = (create_f *)dlsym(RTLD_NEXT, "pthread_create");
+    int n = __atomic_add_fetch(&threads, 1, __ATOMIC_SEQ_CST);
+
+    if (strncmp(point(), "thread:", 7) == 0 && n == atoi(point() + 7))
+        return EAGAIN;
+    if (strncmp(point(), "threads:", 8) == 0 && n >= atoi(point() + 8))
+        return EAGAIN;
+    return real(id, attr, start, arg);
+}
