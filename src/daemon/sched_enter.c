@@ -290,7 +290,8 @@ static void take_adoptions(struct sched *s, const struct store_register_reply *r
             h->is_forgotten = true;
         if (how == STORE_ADOPTED || h->is_forgotten)
             continue;
-        log_warn("event=not-adopted job=%s queue=%s start=%lld reason=\"%s\"", h->job.id,
+        log_warn("event=%s job=%s queue=%s start=%lld reason=\"%s\"",
+                 h->state == HELD_RUNNING ? "not-adopted" : "late-result-refused", h->job.id,
                  h->job.queue, (long long)h->job.start,
                  how == STORE_GONE ? "it has ended elsewhere" : "it was started elsewhere");
         if (h->state == HELD_RUNNING)
