@@ -14,6 +14,8 @@
 
 #define STATUS_MS 1000
 #define EMBEDDED_START_MS 5000
+#define RELOAD_GAP_MS                                                                              \
+    200 /* however many HUPs come: one reload in this time, after the last one too */
 
 static bool serves(void *arg, const char *queue)
 {
@@ -90,12 +92,14 @@ static void on_folder(void *arg)
     serve(d, d->conf);
 }
 
-static void reload(struct daemon *d)
+static void reload(void *arg)
 {
+    struct daemon *d = arg;
     struct err err = ERR_INIT;
     CLEANUP_BUF struct buf restart = BUF_INIT;
     struct conf *conf;
 
+    d->reloaded = mono_now();
     notify_reloading();
     conf = conf_load(d->conf->path, d->env, &err);
     if (conf == NULL) {
@@ -116,13 +120,23 @@ static void reload(struct daemon *d)
     notify_ready();
 }
 
+static void on_hup(struct daemon *d)
+{
+    int64_t gone_ms = mono_until_us(d->reloaded, mono_now()) / 1000;
+
+    if (d->reloaded.us == 0 || gone_ms >= RELOAD_GAP_MS)
+        reload(d);
+    else
+        loop_timer_set(d->reload, RELOAD_GAP_MS - gone_ms);
+}
+
 static void on_signal(void *arg, int sig)
 {
     struct daemon *d = arg;
 
     switch (sig) {
     case SIGHUP:
-        reload(d);
+        on_hup(d);
         break;
     case SIGUSR1:
         sched_quiet(d->sched, mono_now());
@@ -209,6 +223,7 @@ static int build(struct daemon *d, struct err *err)
     d->folder = folder_new(d->loop, on_folder, d);
     d->status = loop_timer_new(d->loop, on_status, d);
     d->watchdog = loop_timer_new(d->loop, on_watchdog, d);
+    d->reload = loop_timer_new(d->loop, reload, d);
     if (d->link == NULL || d->alarm == NULL || d->signals == NULL || d->folder == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     d->store = store_redis_new(d->link, d->conf->namespace, &store_events);
@@ -234,6 +249,7 @@ static void tear_down(struct daemon *d)
     signals_free(d->signals);
     loop_timer_free(d->status);
     loop_timer_free(d->watchdog);
+    loop_timer_free(d->reload);
     loop_alarm_free(d->alarm);
     embedded_stop(d->embedded);
     state_close(d->state);

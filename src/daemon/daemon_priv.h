@@ -37,6 +37,8 @@ struct daemon {
     struct folder *folder;
     struct loop_alarm *alarm;
     struct loop_timer *status, *watchdog;
+    struct loop_timer *reload; /* of HUPs that came too soon after the last */
+    struct mono reloaded;
     struct url url;
     struct mono down_logged;
     bool was_up, has_been_up;

@@ -128,6 +128,8 @@ void sched_set_stop_timeout(struct sched *s, int64_t ms)
 
 void sched_quiet(struct sched *s, struct mono now)
 {
+    if (s->quiet)
+        return;
     s->quiet = true;
     log_notice("event=quiet by=signal running=%zu", s->held.running);
     sched_go_on(s, now);
@@ -139,6 +141,8 @@ void sched_stop(struct sched *s, struct mono now)
         s->stop_at = mono_add_ms(now, s->conf.stop_timeout_ms);
     else if (s->stop_stage == 0)
         s->stop_at = now;
+    else
+        return; /* it cannot be hurried more */
     log_notice("event=stopping running=%zu%s", s->held.running, s->stopping ? " now=1" : "");
     s->stopping = true;
     sched_go_on(s, now);

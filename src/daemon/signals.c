@@ -8,6 +8,8 @@
 
 #include "base/mem.h"
 
+#define SIGNALS_MAX 8 /* one of a kind can be pending */
+
 struct signals {
     int fd;
     struct loop_fd *watch;
@@ -34,14 +36,16 @@ void signals_block(void)
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
+/* One look a turn: whoever sends them without end must not keep the loop. */
 static void on_readable(void *arg, int events)
 {
     struct signals *s = arg;
-    struct signalfd_siginfo info;
+    struct signalfd_siginfo info[SIGNALS_MAX];
+    ssize_t n = read(s->fd, info, sizeof(info));
 
     (void)events;
-    while (read(s->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-        s->cb(s->arg, (int)info.ssi_signo);
+    for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(info[0]); i++)
+        s->cb(s->arg, (int)info[i].ssi_signo);
 }
 
 struct signals *signals_new(struct loop *loop, signals_f *cb, void *arg)

@@ -1,4 +1,490 @@
+/*
+ * The life of the daemon: stops in the middle of everything, floods of signals, threads that cannot
+ * be made, a loop that stands still, an upgrade, a start without Redis.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "stage.h"
+
+static struct stage stage;
+
+static int setup(void **state)
+{
+    (void)state;
+    stage_begin(&stage);
+    test_redis_start(&stage.redis, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return stage_end(&stage);
+}
+
+static int64_t ms_since(struct mono begin)
+{
+    return mono_until_us(begin, mono_now()) / 1000;
+}
+
+static void run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void run(const char *fmt, ...)
+{
+    CLEANUP_FREE char *cmd = NULL;
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", NULL, NULL};
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (vasprintf(&cmd, fmt, ap) < 0)
+        abort();
+    va_end(ap);
+    argv[2] = cmd;
+    assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
+}
+
+/* Milliseconds of processor time that the process used. */
+static int64_t cpu_ms(pid_t pid)
+{
+    CLEANUP_FREE char *path = mem_printf("/proc/%d/stat", (int)pid);
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    unsigned long user = 0, sys = 0;
+    const char *at;
+
+    test_read(path, &text);
+    at = strrchr(buf_str(&text), ')');
+    assert_non_null(at);
+    assert_int_equal(
+        sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &sys), 2);
+    return (int64_t)(user + sys) * 1000 / sysconf(_SC_CLK_TCK);
+}
+
+static int zombies_of(pid_t pid)
+{
+    CLEANUP_FREE char *cmd = mem_printf("ps -o stat= --ppid %d | grep -c '^Z'", (int)pid);
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", cmd, NULL};
+
+    (void)proc_run(argv, NULL, 0, &text, NULL);
+    return (int)strtol(buf_str(&text), NULL, 10);
+}
+
+/* ---- stops */
+
+static void L4_term_during_burst(void **state)
+{
+    int jobs = stage_number("LATER_JOBS", 2000, 10000);
+    struct ledger_sum sum;
+    struct mono begin;
+    int at_term, at_exit;
+
+    (void)state;
+    stage_start(&stage, &stage.a, "a", "concurrency: 16\n");
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", jobs / 2, 0), jobs / 2);
+    assert_true(ledger_until(&stage.ledger, " start", 20, STAGE_WAIT_MS));
+    begin = mono_now();
+    test_laterd_kill(&stage.a, SIGTERM);
+    /* The producers do not care. */
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", jobs - jobs / 2, 0),
+                     jobs - jobs / 2);
+    assert_true(test_laterd_says(&stage.a, "event=stopping", STAGE_WAIT_MS));
+    at_term = ledger_lines(&stage.ledger, " start");
+    assert_int_equal(test_laterd_wait(&stage.a, 10000), 0);
+    assert_in_range(ms_since(begin), 0, 10000);
+    at_exit = ledger_lines(&stage.ledger, " start");
+    /* No claims after it was heard; what was claimed and not started went back unspent. */
+    assert_in_range(at_exit - at_term, 0, 16);
+    assert_int_equal(ledger_lines(&stage.ledger, " end"), at_exit);
+    assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":running"), 0);
+    assert_int_equal(test_int(&stage.redis, "HLEN", STAGE_ROOT ":workers"), 0);
+    assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":q:work:5"), jobs - at_exit);
+    ledger_log(&stage.ledger, stage.a.log);
+    test_laterd_start(&stage.a);
+    assert_true(stage_is_sound(&stage, &sum, 4 * STAGE_WAIT_MS));
+    assert_int_equal(sum.starts, jobs);
+    (void)printf("figure L4: stopped with %d of %d jobs left, each of them run once after the "
+                 "restart\n",
+                 jobs - at_exit, jobs);
+}
+
+static void stop_twice(int first, int second)
+{
+    CLEANUP_FREE char *id = NULL;
+    CLEANUP_FREE char *was = NULL;
+    CLEANUP_FREE char *attempt = NULL;
+    struct mono begin;
+
+    test_handler(stage.dir, "slow", "echo begun >> %s; exec sleep 61", stage.out);
+    (void)unlink(stage.out);
+    stage_start_plain(&stage, &stage.a, "a", "stop_timeout: 1h\n");
+    id = stage_add(&stage, "slow", NULL, NULL);
+    assert_true(test_until_lines(stage.out, "begun", 1, STAGE_WAIT_MS));
+    begin = mono_now();
+    test_laterd_kill(&stage.a, first);
+    assert_true(test_laterd_says(&stage.a, "event=stopping", STAGE_WAIT_MS));
+    stage_sleep_ms(100);
+    test_laterd_kill(&stage.a, second);
+    assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
+    /* Not the hour of patience, and not the minute of the handler. */
+    assert_in_range(ms_since(begin), 0, 15000);
+    was = stage_show(&stage, id, "state");
+    attempt = stage_show(&stage, id, "attempt");
+    assert_string_equal(was, "waiting");
+    assert_string_equal(attempt, "0");
+    assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":running"), 0);
+    assert_int_equal(test_int(&stage.redis, "HLEN", STAGE_ROOT ":workers"), 0);
+    reply_free(test_fcall(&stage.redis, "later_cancel", id, NULL));
+}
+
+static void L5_stopped_twice(void **state)
+{
+    (void)state;
+    stop_twice(SIGTERM, SIGTERM);
+    stop_twice(SIGINT, SIGTERM);
+}
+
+static void L6_drain_deadline(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+    CLEANUP_FREE char *attempt = NULL;
+    CLEANUP_FREE char *mark = mem_printf("62%d", (int)getpid());
+    struct mono begin;
+
+    (void)state;
+    /* Handler and child ignore TERM; they are found by their odd argument. */
+    test_handler(stage.dir, "deaf", "trap '' TERM; echo begun >> %s; sleep %s & sleep %s",
+                 stage.out, mark, mark);
+    stage_start_plain(&stage, &stage.a, "a", "stop_timeout: 1s\n");
+    id = stage_add(&stage, "deaf", NULL, NULL);
+    assert_true(test_until_lines(stage.out, "begun", 1, STAGE_WAIT_MS));
+    begin = mono_now();
+    test_laterd_kill(&stage.a, SIGTERM);
+    assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
+    /* stop_timeout, TERM, 6 s later at the latest KILL, and 2 s for Redis. */
+    assert_in_range(ms_since(begin), 1000, 14000);
+    run("! pgrep -f '[s]leep %s'", mark);
+    attempt = stage_show(&stage, id, "attempt");
+    assert_string_equal(attempt, "0");
+    assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":running"), 0);
+}
+
+/* ---- signals */
+
+/* A child that sends the signals as fast as it can, or a thousand times a second. */
+static pid_t flood(pid_t target, const int *sigs, bool is_paced)
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        for (;;) {
+            for (size_t i = 0; sigs[i] != 0; i++)
+                (void)kill(target, sigs[i]);
+            if (getppid() == 1)
+                _exit(0);
+            if (is_paced)
+                stage_sleep_ms(1);
+        }
+    }
+    return pid;
+}
+
+static void end_flood(pid_t pid)
+{
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+}
+
+static void L8_hup_storm(void **state)
+{
+    static const int hup[] = {SIGHUP, 0};
+    int64_t storm_ms = stage_is_long() ? 30000 : 5000;
+    struct ledger_sum sum;
+    int64_t cpu;
+    int reloads;
+    pid_t pid;
+
+    (void)state;
+    stage_start(&stage, &stage.a, "a", "concurrency: 8\n");
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 300, 0), 300);
+    cpu = cpu_ms(stage.a.proc.pid);
+    /* As fast as they can be sent: the worst that a loop of kill -HUP can do. */
+    pid = flood(stage.a.proc.pid, hup, false);
+    stage_sleep_ms(storm_ms / 2);
+    end_flood(pid);
+    pid = flood(stage.a.proc.pid, hup, true);
+    stage_sleep_ms(storm_ms / 2);
+    /* Work goes on meanwhile. */
+    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    end_flood(pid);
+    cpu = cpu_ms(stage.a.proc.pid) - cpu;
+    reloads = test_lines(stage.a.log, "event=reload result=done");
+    assert_in_range(reloads, 2, storm_ms / 200 + 2);
+    /* The last one is not lost. */
+    run("sed -i 's/^concurrency.*/concurrency: 8\\nlog_level: notice/' %s", stage.a.conf);
+    test_laterd_kill(&stage.a, SIGHUP);
+    assert_true(
+        test_until_lines(stage.a.log, "event=reload result=done", reloads + 1, STAGE_WAIT_MS));
+    assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
+    assert_int_equal(sum.starts, 300);
+    (void)printf("figure L8: %d reloads in %d s of storm, %d ms of processor time, 300 jobs done "
+                 "meanwhile\n",
+                 reloads, (int)(storm_ms / 1000), (int)cpu);
+}
+
+static void L10_signal_floods(void **state)
+{
+    static const int harmless[] = {SIGPIPE, SIGCHLD, SIGUSR2, SIGWINCH, SIGCONT, SIGURG, 0};
+    static const int quiet[] = {SIGUSR1, 0}, quit[] = {SIGQUIT, SIGTERM, SIGINT, 0};
+    CLEANUP_FREE char *id = NULL;
+    struct ledger_sum sum;
+    pid_t pid;
+
+    (void)state;
+    stage_start(&stage, &stage.a, "a", "concurrency: 8\n");
+    pid = flood(stage.a.proc.pid, harmless, false);
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 300, 0), 300);
+    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    end_flood(pid);
+    assert_int_equal(zombies_of(stage.a.proc.pid), 0);
+    /* USR1 is `quiet`: documented, and no more than that however often it comes. */
+    pid = flood(stage.a.proc.pid, quiet, true);
+    assert_true(test_laterd_says(&stage.a, "event=quiet by=signal", STAGE_WAIT_MS));
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 1, 0), 1);
+    stage_sleep_ms(1500);
+    end_flood(pid);
+    assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":q:work:5"), 1);
+    assert_int_equal(test_lines(stage.a.log, "event=quiet by=signal"), 1);
+    /* QUIT ends it, and so do all that end it, together. */
+    pid = flood(stage.a.proc.pid, quit, true);
+    assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
+    end_flood(pid);
+    ledger_log(&stage.ledger, stage.a.log);
+    stage_start(&stage, &stage.a, "a", "concurrency: 8\n");
+    assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
+    assert_int_equal(sum.starts, 301);
+    assert_int_equal(sum.ends, 301);
+}
+
+/* ---- threads */
+
+static void L12_no_threads(void **state)
+{
+    CLEANUP_BUF struct buf log = BUF_INIT;
+    struct mono begin;
+
+    (void)state;
+    /* Of the pool: the start fails and says why. */
+    test_handler(stage.dir, "work", "echo x >> %s", stage.out);
+    test_laterd_conf(&stage.a, stage.dir, "a", stage.redis.url, "concurrency: 16\n");
+    stage_preload("point", "LATER_TEST_POINT", "threads:7");
+    begin = mono_now();
+    test_laterd_launch(&stage.a);
+    assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 71);
+    assert_in_range(ms_since(begin), 0, 10000);
+    test_read(stage.a.log, &log);
+    assert_non_null(strstr(buf_str(&log), "cannot start pool thread"));
+    assert_int_equal(test_int(&stage.redis, "HLEN", STAGE_ROOT ":workers"), 0);
+    /* Of the probe, once: it is tried again. */
+    stage_preload("point", "LATER_TEST_POINT", "thread:17");
+    test_laterd_start(&stage.a);
+    stage_plain();
+    free(stage_add(&stage, "work", NULL, NULL));
+    assert_true(test_until_lines(stage.out, "x", 1, STAGE_WAIT_MS));
+    assert_int_equal(stage_stop(&stage, &stage.a), 0);
+    assert_int_equal(test_lines(stage.a.log, "state=down"), 1);
+}
+
+static void L12_no_threads_at_all(void **state)
+{
+    int64_t cpu;
+
+    (void)state;
+    test_handler(stage.dir, "work", "echo x >> %s", stage.out);
+    test_laterd_conf(&stage.a, stage.dir, "a", stage.redis.url, "concurrency: 16\n");
+    /* Never a probe: it stays up, says so now and then, does not spin, and can be stopped. */
+    stage_preload("point", "LATER_TEST_POINT", "threads:17");
+    test_laterd_launch(&stage.a);
+    stage_plain();
+    assert_true(test_laterd_says(&stage.a, "state=down", STAGE_WAIT_MS));
+    cpu = cpu_ms(stage.a.proc.pid);
+    stage_sleep_ms(2000);
+    assert_in_range(cpu_ms(stage.a.proc.pid) - cpu, 0, 200);
+    assert_int_equal(test_lines(stage.a.log, "state=down"), 1);
+    assert_int_equal(stage_stop(&stage, &stage.a), 0);
+}
+
+/* ---- the service manager's side */
+
+static int notify_fd;
+
+/* A NOTIFY_SOCKET of our own; the daemon launched next tells us what it tells systemd. */
+static void listen_for_notes(void)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct timeval wait = {0, 100000};
+
+    (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s/notify", stage.dir);
+    notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(notify_fd >= 0);
+    assert_int_equal(bind(notify_fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(setsockopt(notify_fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)), 0);
+    (void)setenv("NOTIFY_SOCKET", at.sun_path, 1);
+    (void)setenv("WATCHDOG_USEC", "2000000", 1);
+}
+
+static void no_more_notes_for_others(void)
+{
+    (void)unsetenv("NOTIFY_SOCKET");
+    (void)unsetenv("WATCHDOG_USEC");
+}
+
+/* Until one begins with text; false when none came in time. */
+static bool is_told(const char *text, int deadline_ms)
+{
+    struct mono begin = mono_now();
+    char note[600];
+    ssize_t n;
+
+    while (ms_since(begin) < deadline_ms) {
+        n = recv(notify_fd, note, sizeof(note) - 1, 0);
+        note[n > 0 ? n : 0] = '\0';
+        if (n > 0 && strncmp(note, text, strlen(text)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void drop_notes(void)
+{
+    char note[600];
+
+    while (recv(notify_fd, note, sizeof(note), MSG_DONTWAIT) > 0)
+        continue;
+}
+
+/* The loop stands still for 10 s: systemd's watchdog hears nothing and would restart it; others do
+ * not take its jobs, and it goes on where it was. */
+static void L14_blocked_loop(void **state)
+{
+    struct ledger_sum sum;
+
+    (void)state;
+    listen_for_notes();
+    stage_start(&stage, &stage.a, "a", "concurrency: 4\n");
+    no_more_notes_for_others();
+    stage_start(&stage, &stage.b, "b", "concurrency: 4\n");
+    assert_true(is_told("READY=1", STAGE_WAIT_MS));
+    assert_true(is_told("WATCHDOG=1", STAGE_WAIT_MS));
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 40, 0), 40);
+    assert_true(ledger_until(&stage.ledger, " start", 2, STAGE_WAIT_MS));
+    test_laterd_kill(&stage.a, SIGSTOP);
+    drop_notes();
+    assert_false(is_told("WATCHDOG=1", 10000)); /* of which 2 are allowed */
+    test_laterd_kill(&stage.a, SIGCONT);
+    assert_true(is_told("WATCHDOG=1", STAGE_WAIT_MS));
+    assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
+    assert_int_equal(sum.starts, 40);
+    assert_int_equal(stage.ledger.reaped, 0);
+    (void)close(notify_fd);
+}
+
+/* Boot order does not matter: the unit is up at once, the work begins when Redis is there. */
+static void L17_ready_without_redis(void **state)
+{
+    (void)state;
+    test_handler(stage.dir, "work", "echo x >> %s", stage.out);
+    test_redis_kill(&stage.redis, SIGKILL);
+    listen_for_notes();
+    test_laterd_conf(&stage.a, stage.dir, "a", stage.redis.url, "");
+    test_laterd_launch(&stage.a);
+    no_more_notes_for_others();
+    assert_true(is_told("READY=1", STAGE_WAIT_MS));
+    assert_true(is_told("STATUS=waiting for Redis", STAGE_WAIT_MS));
+    assert_true(test_laterd_says(&stage.a, "state=down", STAGE_WAIT_MS));
+    test_redis_restart(&stage.redis);
+    assert_true(test_laterd_says(&stage.a, "event=registered", STAGE_WAIT_MS));
+    assert_true(is_told("STATUS=ready", STAGE_WAIT_MS));
+    free(stage_add(&stage, "work", NULL, NULL));
+    assert_true(test_until_lines(stage.out, "x", 1, STAGE_WAIT_MS));
+    (void)close(notify_fd);
+}
+
+/* ---- identity and upgrade */
+
+/* Without a state folder nothing tells two daemons of one machine apart but their epochs. */
+static void L13_two_of_one_kind(void **state)
+{
+    struct ledger_sum sum;
+
+    (void)state;
+    stage_start(&stage, &stage.a, "a", "concurrency: 4\n");
+    run("sed -i 's/^state_dir:.*/state_dir: none/' %s", stage.a.conf);
+    assert_int_equal(stage_stop(&stage, &stage.a), 0);
+    test_laterd_start(&stage.a);
+    stage.b = stage.a;
+    (void)snprintf(stage.b.log, sizeof(stage.b.log), "%s/b.log", stage.dir);
+    test_laterd_start(&stage.b);
+    assert_int_equal(test_int(&stage.redis, "HLEN", STAGE_ROOT ":workers"), 2);
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 200, 0), 200);
+    assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
+    assert_int_equal(sum.starts, 200);
+}
+
+/* The program is replaced while its jobs run; the new one takes over with a stop or without. */
+static void L15_upgrade(void **state)
+{
+    const char *build = getenv("LATER_BUILD_DIR");
+    CLEANUP_FREE char *was = mem_printf("%s", build != NULL ? build : ".");
+    struct ledger_sum sum;
+
+    (void)state;
+    run("install -m755 %s/laterd %s/laterd", was, stage.dir);
+    (void)setenv("LATER_BUILD_DIR", stage.dir, 1); /* only the daemon is there */
+    stage_start(&stage, &stage.a, "a", "concurrency: 8\n");
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 300, 0), 300);
+    assert_true(ledger_until(&stage.ledger, " start", 20, STAGE_WAIT_MS));
+    run("install -m755 %s/laterd %s/new && mv %s/new %s/laterd", was, stage.dir, stage.dir,
+        stage.dir);
+    assert_int_equal(stage_stop(&stage, &stage.a), 0); /* drained */
+    test_laterd_start(&stage.a);
+    assert_true(ledger_until(&stage.ledger, " start", 100, STAGE_WAIT_MS));
+    run("install -m755 %s/laterd %s/new && mv %s/new %s/laterd", was, stage.dir, stage.dir,
+        stage.dir);
+    stage_kill(&stage, &stage.a); /* fenced */
+    test_laterd_start(&stage.a);
+    (void)setenv("LATER_BUILD_DIR", was, 1);
+    assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
+    assert_in_range(sum.again, 0, 8);
+    assert_int_equal(sum.again, sum.crashes);
+}
+
 int main(void)
 {
-    return 77;
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(L4_term_during_burst),  T(L5_stopped_twice),        T(L6_drain_deadline),
+        T(L8_hup_storm),          T(L10_signal_floods),       T(L12_no_threads),
+        T(L12_no_threads_at_all), T(L13_two_of_one_kind),     T(L14_blocked_loop),
+        T(L15_upgrade),           T(L17_ready_without_redis),
+    };
+
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
