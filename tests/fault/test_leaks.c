@@ -1,4 +1,191 @@
+/*
+ * What is left after very many jobs: descriptors, threads, memory and keys are where they were.
+ */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "stage.h"
+
+#define BACKLOG 2500
+#define SLACK_KB                                                                                   \
+    128 /* pages that the allocator has not given back: 2 % of so little is nothing                \
+         */
+
+static struct stage stage;
+
+static int setup(void **state)
+{
+    (void)state;
+    stage_begin(&stage);
+    test_redis_start(&stage.redis, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return stage_end(&stage);
+}
+
+struct figures {
+    int fds, threads, children;
+    long rss_kb;
+    int64_t keys, rows; /* of all keys together */
+};
+
+static int entries(const char *what, int pid)
+{
+    char path[64];
+    DIR *dir;
+    int n = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+    dir = opendir(path);
+    assert_non_null(dir);
+    for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir))
+        n += e->d_name[0] != '.';
+    (void)closedir(dir);
+    return n;
+}
+
+static long status_of(int pid, const char *name)
+{
+    CLEANUP_FREE char *path = mem_printf("/proc/%d/status", pid);
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    const char *at;
+
+    test_read(path, &text);
+    at = strstr(buf_str(&text), name);
+    assert_non_null(at);
+    return strtol(at + strlen(name), NULL, 10);
+}
+
+/* Zombies as well: they are children until somebody asks. */
+static int children_of(int pid)
+{
+    CLEANUP_FREE char *parent = mem_printf("%d", pid);
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    char *argv[] = {(char *)(uintptr_t) "ps",
+                    (char *)(uintptr_t) "-o",
+                    (char *)(uintptr_t) "pid=",
+                    (char *)(uintptr_t) "--ppid",
+                    parent,
+                    NULL};
+    int n = 0;
+
+    (void)proc_run(argv, NULL, 0, &text, NULL);
+    for (const char *p = buf_str(&text); (p = strchr(p, '\n')) != NULL; p++)
+        n++;
+    return n;
+}
+
+static int64_t rows_of(const char *key)
+{
+    struct reply *r = test_redis_call(&stage.redis, "TYPE", key, NULL);
+    const char *command = reply_is(r, "hash")   ? "HLEN"
+                          : reply_is(r, "zset") ? "ZCARD"
+                          : reply_is(r, "set")  ? "SCARD"
+                                                : "EXISTS";
+
+    reply_free(r);
+    return test_int(&stage.redis, command, key);
+}
+
+static void measure(struct figures *f)
+{
+    int pid = (int)stage.a.proc.pid;
+    struct reply *keys = test_redis_call(&stage.redis, "KEYS", "*", NULL);
+
+    memset(f, 0, sizeof(*f));
+    f->fds = entries("fd", pid);
+    f->threads = entries("task", pid);
+    f->children = children_of(pid);
+    f->rss_kb = status_of(pid, "VmRSS:");
+    f->keys = (int64_t)reply_len(keys);
+    for (size_t i = 0; i < reply_len(keys); i++)
+        f->rows += rows_of(reply_str(reply_at(keys, i)));
+    reply_free(keys);
+}
+
+static bool has_room(void *arg)
+{
+    (void)arg;
+    return test_int(&stage.redis, "HLEN", STAGE_ROOT ":jobs") < BACKLOG;
+}
+
+static void do_jobs(int n)
+{
+    for (int part; n > 0; n -= part) {
+        part = n < BACKLOG ? n : BACKLOG;
+        assert_true(test_until(has_room, NULL, STAGE_WAIT_MS));
+        assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "void", part, 0), part);
+    }
+    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    /* A sweep, a beat and a tidy later everything is as it will stay; no probe is under way. */
+    stage_sleep_ms(12000);
+}
+
+static void print(const char *when, const struct figures *f)
+{
+    (void)printf("%s: %d descriptors, %d threads, %d children, %ld KiB, %lld keys, %lld rows\n",
+                 when, f->fds, f->threads, f->children, f->rss_kb, (long long)f->keys,
+                 (long long)f->rows);
+    (void)fflush(stdout);
+}
+
+static void I10_a_million_jobs(void **state)
+{
+    int jobs = stage_number("LATER_JOBS", 5000, 1000000), warm = jobs / 50 + 500;
+    struct figures before, after;
+    struct mono begin;
+    struct reply *done;
+    double took;
+    long grown;
+
+    (void)state;
+    stage_start_plain(&stage, &stage.a, "a",
+                      "concurrency: 16\nlog_level: notice\n"
+                      "queues: { void: { handler: [/bin/true] } }\n");
+    do_jobs(warm);
+    measure(&before);
+    print("before", &before);
+    begin = mono_now();
+    do_jobs(jobs);
+    took = (double)mono_until_us(begin, mono_now()) / 1e6 - 12;
+    measure(&after);
+    print("after", &after);
+    done = test_redis_call(&stage.redis, "HGET", STAGE_ROOT ":stats", "done:void", NULL);
+    assert_int_equal(reply_int(done), warm + jobs);
+    reply_free(done);
+    assert_int_equal(after.fds, before.fds);
+    assert_int_equal(after.threads, before.threads);
+    assert_int_equal(after.children, 0);
+    assert_int_equal(after.keys, before.keys);
+    assert_int_equal(after.rows, before.rows);
+    grown = after.rss_kb - before.rss_kb;
+    assert_true(grown <= before.rss_kb / 50 || grown <= SLACK_KB);
+    (void)printf("figure I10: %d jobs in %.0f s; descriptors %d to %d, threads %d to %d, keys %lld "
+                 "to %lld, RSS %ld to %ld KiB\n",
+                 jobs, took, before.fds, after.fds, before.threads, after.threads,
+                 (long long)before.keys, (long long)after.keys, before.rss_kb, after.rss_kb);
+}
+
 int main(void)
 {
-    return 77;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(I10_a_million_jobs, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
