@@ -118,6 +118,7 @@ static void L4_term_during_burst(void **state)
     test_laterd_start(&stage.a);
     assert_true(stage_is_sound(&stage, &sum, 4 * STAGE_WAIT_MS));
     assert_int_equal(sum.starts, jobs);
+    assert_int_equal(ledger_lines(&stage.ledger, " 2 "), 0); /* no attempt was spent */
     (void)printf("figure L4: stopped with %d of %d jobs left, each of them run once after the "
                  "restart\n",
                  jobs - at_exit, jobs);

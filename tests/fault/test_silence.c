@@ -115,6 +115,16 @@ static void wait_for_take_over(struct mono begin, const char *line)
                  (double)mono_until_us(begin, mono_now()) / 1e6, took);
 }
 
+static int done(const char *queue)
+{
+    CLEANUP_FREE char *field = mem_printf("done:%s", queue);
+    struct reply *r = test_redis_call(&stage.redis, "HGET", STAGE_ROOT ":stats", field, NULL);
+    int n = (int)reply_int(r);
+
+    reply_free(r);
+    return n;
+}
+
 /* a was given up: it says so, lets go of everything, is there anew, and is good for work. */
 static void check_return(int late)
 {
@@ -133,6 +143,7 @@ static void check_return(int late)
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     assert_int_equal(stage_stop(&stage, &stage.a), 0);
     /* Nothing was done twice on Redis' side: four second attempts, and not one third. */
+    assert_int_equal(done("short") + done("long"), 5);
     assert_int_equal(test_lines(stage.out, "begin2"), 4);
     assert_int_equal(test_lines(stage.out, "begin3"), 0);
     assert_int_equal(test_lines(stage.b.log, "event=reaped"), 1);
