@@ -82,7 +82,7 @@ static void check_two_seconds(void)
     CLEANUP_FREE char *id = stage_add(&stage, "timed", "in", "2s");
 
     assert_true(test_until(has_run, id, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 2000, 6000);
+    assert_in_range(ms_since(begin), 2000, 10000);
 }
 
 /* And one that is due now starts now. */
@@ -92,7 +92,7 @@ static void check_now(void)
     CLEANUP_FREE char *id = stage_add(&stage, "timed", NULL, NULL);
 
     assert_true(test_until(has_run, id, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 0, 2000);
+    assert_in_range(ms_since(begin), 0, 5000);
 }
 
 /* By the clock that counts no job was early, and no duration came out negative. */
@@ -255,9 +255,9 @@ static void pass(const char *instant)
     at = stage_add(&stage, "timed", "at", instant);
     over = stage_add(&stage, "timed", "in", "2s");
     assert_true(test_until(has_run, at, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 990, 5000);
+    assert_in_range(ms_since(begin), 990, 10000);
     assert_true(test_until(has_run, over, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 2000, 6000);
+    assert_in_range(ms_since(begin), 2000, 10000);
 }
 
 static void T5_odd_instants(void **state)
@@ -398,7 +398,7 @@ static void T7_monotonic_offset(void **state)
     (void)setenv("LATER_BUILD_DIR", build, 1);
     check_two_seconds();
     assert_true(test_until(work_is_drained, NULL, STAGE_WAIT_MS));
-    assert_in_range(ms_since(killed), 0, 15000); /* not the 25 s of silence */
+    assert_in_range(ms_since(killed), 0, 20000); /* not the 25 s of silence */
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
     assert_in_range(sum.again, 0, 4);
 }
