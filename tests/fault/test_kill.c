@@ -78,6 +78,67 @@ static void L1_kills_under_load(void **state)
     (void)printf("figure L1: %d kills -9, %s (seed %u)\n", rounds, buf_str(&text), seed);
 }
 
+/* The field of R:workers that is not `other`; the caller's to free. */
+static char *epoch_beside(const char *other)
+{
+    struct reply *r = test_redis_call(&stage.redis, "HKEYS", STAGE_ROOT ":workers", NULL);
+    bool is_other = reply_is(reply_at(r, 0), other);
+    char *epoch = mem_printf("%s", reply_str(reply_at(r, is_other ? 1 : 0)));
+
+    reply_free(r);
+    return epoch;
+}
+
+static bool all_run(void *arg)
+{
+    (void)arg;
+    return test_int(&stage.redis, "ZCARD", STAGE_ROOT ":running") == 300;
+}
+
+/* Who takes back the jobs of the dead dies after the first 128 of 300: another goes on, and none is
+ * counted twice. */
+static void L1_reaper_dies_half_way(void **state)
+{
+    CLEANUP_BUF struct buf yaml = BUF_INIT;
+    CLEANUP_FREE char *dead = NULL;
+    CLEANUP_FREE char *living = NULL;
+    struct ledger_sum sum;
+    struct mono begin;
+    struct reply *r, *counter;
+
+    (void)state;
+    ledger_yaml(&stage.ledger, &yaml, "work", 3000, 4000);
+    buf_puts(&yaml, "concurrency: 300\ndefaults: { crashes: 1000 }\n");
+    stage_start_plain(&stage, &stage.a, "a", buf_str(&yaml));
+    dead = epoch_beside("");
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 300, 0), 300);
+    assert_true(ledger_until(&stage.ledger, " start", 300, STAGE_WAIT_MS));
+    stage_kill(&stage, &stage.a);
+    assert_true(all_run(NULL));
+    /* It is not of this host, as far as b can see: otherwise b would finish it before we look. */
+    {
+        CLEANUP_FREE char *key = mem_printf("%s:worker:%s", STAGE_ROOT, dead);
+
+        reply_free(test_redis_call(&stage.redis, "HSET", key, "boot", "another", NULL));
+    }
+    stage_start_plain(&stage, &stage.b, "b", buf_str(&yaml));
+    living = epoch_beside(dead);
+    counter = test_redis_call(&stage.redis, "HGET", STAGE_ROOT ":workers", dead, NULL);
+    r = test_fcall(&stage.redis, "later_v1_reap", living, dead, reply_str(counter), "1000", "10000",
+                   NULL);
+    begin = mono_now();
+    assert_true(reply_is(reply_at(r, 0), "more"));
+    assert_int_equal(reply_int(reply_at(r, 1)), 128);
+    reply_free(counter);
+    reply_free(r);
+    /* The mark is enough: nobody waits for the silence of the dead. */
+    assert_true(ledger_until(&stage.ledger, " start", 600, STAGE_WAIT_MS));
+    assert_in_range(mono_until_us(begin, mono_now()) / 1000, 0, 15000);
+    assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
+    assert_int_equal(sum.again, 300);
+    assert_int_equal(stage.ledger.reaped, 300 - 128);
+}
+
 /* ---- L2: between two steps */
 
 /* The claim is answered, the place is taken, the process not made. */
@@ -273,8 +334,13 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(L1_kills_under_load), T(L2_kill_before_spawn),           T(L2_kill_between_exit_and_ack),
-        T(L2_kill_after_ack),   T(L3_orphans_have_an_older_fence), T(P15_a_poison_among_innocents),
+        T(L1_kills_under_load),
+        T(L1_reaper_dies_half_way),
+        T(L2_kill_before_spawn),
+        T(L2_kill_between_exit_and_ack),
+        T(L2_kill_after_ack),
+        T(L3_orphans_have_an_older_fence),
+        T(P15_a_poison_among_innocents),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
