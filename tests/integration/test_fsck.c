@@ -331,9 +331,13 @@ static void reading_is_enough_for_an_audit(void **state)
 
     (void)state;
     damage(ids);
-    redis_does("ACL", "SETUSER", "default", "-@write", "-@dangerous", "+info", NULL);
+    redis_does("ACL", "SETUSER", "default", "-@all", "+@connection", "+@read", "+fcall", "+time",
+               NULL);
     assert_int_equal(run("fsck", NULL), 1);
     assert_says(": 3 findings (0 repaired)\n");
+    assert_int_equal(run("stats", NULL), 0);
+    assert_int_equal(run("ls", "mail", NULL), 0);
+    assert_int_equal(run("show", ids[2], NULL), 0);
     assert_int_not_equal(run("fsck", "--repair", NULL), 0);
     assert_int_equal(run("fsck", NULL), 1);
     assert_says(": 3 findings (0 repaired)\n");
