@@ -65,8 +65,8 @@ function blockers() {
     # embedded: behind a readable pidfd, or with WNOHANG.
     blocks["waitid"] = "src/run/exec.c src/run/pidwatch.c src/daemon/embedded.c"
     # exec: the pool thread's own little loop. embedded: at the stop, behind the loop's last turn.
-    # log: with no time to wait, to see whether stderr takes a line.
-    blocks["poll"] = blocks["ppoll"] = "src/run/exec.c src/daemon/embedded.c src/base/log.c"
+    # log: with no time to wait, to see whether stderr takes a line. state: before the loop turns.
+    blocks["poll"] = blocks["ppoll"] = "src/run/exec.c src/daemon/embedded.c src/base/log.c src/daemon/state.c"
     blocks["select"] = blocks["pselect"] = blocks["system"] = blocks["popen"] = ""
 }
 
@@ -82,7 +82,6 @@ function unbounded() {
 function clocks() {
     clock["src/base/clock.c"] = 1  # mono_now
     clock["src/base/log.c"] = 1    # CLOCK_REALTIME: the time stamp of a log line
-    clock["src/daemon/state.c"] = 1 # CLOCK_BOOTTIME: compared with the start time of a process
 }
 
 function among(word, words) {

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -22,6 +24,7 @@
 #define ENV_MAX 131072 /* bytes of an environment that are looked through */
 #define PASSES_MAX 10
 #define LOCK_WAIT_S 5
+#define DEATH_WAIT_MS 10000 /* for all that was killed together */
 
 /* The file, mapped. Only this machine reads it, in one boot: native numbers. */
 struct file {
@@ -198,8 +201,19 @@ static bool is_left_over(const struct state *s, pid_t pid)
     return has_fence(s, env, n);
 }
 
+/* One that was killed keeps its locks and files until the kernel has taken it apart, which it does
+ * behind its memory: that may take a while, and its next attempt is not to meet it. */
+static void wait_for_end(int pidfd, struct mono until)
+{
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    int64_t left_us = mono_until_us(mono_now(), until);
+
+    while (left_us > 0 && poll(&p, 1, (int)(left_us / 1000) + 1) < 0 && errno == EINTR)
+        left_us = mono_until_us(mono_now(), until);
+}
+
 /* The pidfd is taken before the look, so that what was looked at is what is killed. */
-static bool kill_if_left_over(const struct state *s, pid_t pid)
+static bool kill_if_left_over(const struct state *s, pid_t pid, struct mono until)
 {
     CLEANUP_CLOSE int pidfd = pidfd_open(pid, 0);
 
@@ -209,10 +223,15 @@ static bool kill_if_left_over(const struct state *s, pid_t pid)
      */
     if (getpgid(pid) == pid)
         (void)kill(-pid, SIGKILL);
-    return pidfd >= 0 ? pidfd_send_signal(pidfd, SIGKILL, NULL, 0) == 0 : kill(pid, SIGKILL) == 0;
+    if (pidfd < 0)
+        return kill(pid, SIGKILL) == 0;
+    if (pidfd_send_signal(pidfd, SIGKILL, NULL, 0) < 0)
+        return false;
+    wait_for_end(pidfd, until);
+    return true;
 }
 
-static int kill_left_over(const struct state *s)
+static int kill_left_over(const struct state *s, struct mono until)
 {
     DIR *proc = opendir("/proc");
     int killed = 0;
@@ -221,7 +240,7 @@ static int kill_left_over(const struct state *s)
         int64_t pid;
 
         if (text_parse_int(e->d_name, 2, INT32_MAX, &pid) == 0 && pid != getpid())
-            killed += kill_if_left_over(s, (pid_t)pid);
+            killed += kill_if_left_over(s, (pid_t)pid, until);
     }
     if (proc != NULL)
         (void)closedir(proc);
@@ -239,13 +258,14 @@ static bool has_any(const struct state *s)
 
 int state_take_over(struct state *s, unsigned nslots, struct err *err)
 {
+    struct mono until = mono_add_ms(mono_now(), DEATH_WAIT_MS);
     int killed = 0;
 
     if (nslots > SLOTS_MAX)
         return err_set(err, ERR_CONFIG, "concurrency is over %d", SLOTS_MAX);
     /* Again while there is something: a process may have forked behind our back. */
     for (int pass = 0; pass < PASSES_MAX && has_any(s); pass++) {
-        int n = kill_left_over(s);
+        int n = kill_left_over(s, until);
 
         /* Later passes meet the dying again. */
         killed = pass == 0 ? n : killed;
