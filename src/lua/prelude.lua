@@ -20,6 +20,7 @@ L.SECONDS_FROM = 1e8        -- a "ms" time between these two was meant as second
 L.SECONDS_TO = 1e11
 L.LATEST = 1e14             -- the year 5138
 L.TOKEN_TTL_S = 86400
+L.CLOCK_MAX = 4503599627370496 -- numbers above are garbage: soon after, two in a row would be one
 
 -- Raise a coded refusal; the wrapper of L.register turns it into the error reply.
 function L.fail(code, text)
@@ -65,7 +66,8 @@ function L.register(name, flags, fn)
     function_name = name,
     flags = flags,
     callback = function(keys, args)
-      if #keys ~= 1 or not string.match(keys[1], '^later:{[%w][%w_.-]*}$') then
+      -- 64 characters, as many as the programs take.
+      if #keys ~= 1 or #keys[1] > 72 or not string.match(keys[1], '^later:{[%w][%w_.-]*}$') then
         return {err = "ELATER_ROOT give one key, the namespace's root, as 1 'later:{default}'"}
       end
       local ok, reply = pcall(fn, keys[1], args)
@@ -110,12 +112,17 @@ function L.ms(us)
   return math.floor(us / 1000)
 end
 
+-- The last number that was given out, 0 where there is none.
+function L.last(R)
+  local last = L.whole(redis.call('GET', R .. ':clock')) or 0
+  return last <= L.CLOCK_MAX and last or 0
+end
+
 -- The hybrid clock (Kulkarni et al. 2014, its single-node case): n successive numbers, of which the
 -- first is returned. They are above every number given out before, not below the wall clock in us,
 -- and above `seen`, the highest the caller knows: so they rise even after Redis lost its last writes.
 function L.tick(R, now_us, n, seen)
-  local last = tonumber(redis.call('GET', R .. ':clock') or '0') or 0
-  local first = math.max(last + 1, now_us, (seen or 0) + 1)
+  local first = math.max(L.last(R) + 1, now_us, (seen or 0) + 1)
   redis.call('SET', R .. ':clock', L.int(first + n - 1))
   return first
 end
@@ -289,10 +296,11 @@ end
 -- R:tries: "starts attempts crashes due", all integers; {0,0,0} for a job never started.
 function L.tries(text)
   local s, a, c, due = string.match(text or '', '^(%d+) (%d+) (%d+) (%d+)$')
-  if s == nil then
+  s, a, c, due = L.whole(s), L.whole(a), L.whole(c), L.whole(due)
+  if not (s and a and c and due) then
     return {starts = 0, attempts = 0, crashes = 0}
   end
-  return {starts = tonumber(s), attempts = tonumber(a), crashes = tonumber(c), due = tonumber(due)}
+  return {starts = s, attempts = a, crashes = c, due = due}
 end
 
 function L.tries_text(t, due)

@@ -6,17 +6,17 @@
 -- workers, whom it watches; an epoch that holds jobs but is no worker has the counter '?'.
 -- Cost: O(workers).
 
--- -> status, link of a worker
+-- -> status, link of a worker. One whose numbers are garbage is none: it enters again.
 function L.worker(R, epoch)
   local mark = redis.call('HGET', R .. ':workers', epoch)
-  if not mark then
-    return 'unknown'
-  end
   if mark == 'dead' then
     return 'dead'
   end
+  if not L.whole(mark) then
+    return 'unknown'
+  end
   local link = redis.call('HGET', R .. ':worker:' .. epoch, 'link')
-  return link and 'ok' or 'unknown', link
+  return L.whole(link) and 'ok' or 'unknown', link
 end
 
 -- Epochs that hold running jobs but are not in `known`: their workers' entry was lost.

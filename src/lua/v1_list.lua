@@ -73,8 +73,8 @@ L.register('later_v1_list', {'no-writes'}, function(R, args)
   local queue, state = L.check_queue(args[1]), args[2]
   local count = L.whole(args[4])
   local segment, offset = string.match(args[3] or '', '^(%d+):(%d+)$')
-  segment, offset = tonumber(segment or '1'), tonumber(offset or '0')
-  if not count or count < 1 or count > 200 or segment < 1 or segment > #SEGMENTS then
+  segment, offset = L.whole(segment or '1'), L.whole(offset or '0')
+  if not count or count < 1 or count > 200 or not segment or not offset or segment < 1 or segment > #SEGMENTS then
     L.fail('ELATER_ARGS', 'give QUEUE STATE CURSOR COUNT (1 to 200)')
   end
   if state == 'due' then

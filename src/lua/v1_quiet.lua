@@ -9,18 +9,20 @@ L.register('later_v1_quiet', {'allow-oom'}, function(R, args)
     L.fail('ELATER_ARGS', 'give EPOCH or *, and on or off')
   end
   L.need(R, 'workers', 'hash')
-  local told = 0
+  local told = {}
   local all = redis.call('HGETALL', R .. ':workers')
   for i = 1, #all, 2 do
-    local epoch = all[i]
-    if (who == '*' or who == epoch) and all[i + 1] ~= 'dead' then
-      redis.call('HSET', R .. ':worker:' .. epoch, 'quiet', what == 'on' and '1' or '0')
-      told = told + 1
+    if (who == '*' or who == all[i]) and all[i + 1] ~= 'dead' then
+      L.need(R, 'worker:' .. all[i], 'hash')
+      told[#told + 1] = all[i]
     end
   end
-  if told == 0 then
+  if #told == 0 then
     L.fail('ELATER_WORKER', who == '*' and 'there is no worker' or 'there is no worker ' .. L.quote(who))
   end
+  for _, epoch in ipairs(told) do
+    redis.call('HSET', R .. ':worker:' .. epoch, 'quiet', what == 'on' and '1' or '0')
+  end
   redis.call('PUBLISH', R .. ':wake', '!beat')
-  return told
+  return #told
 end)

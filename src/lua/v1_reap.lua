@@ -42,7 +42,8 @@ end
 L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   local epoch, victim, counter = args[1] or '', args[2] or '', args[3]
   local crashes, dead_max = L.whole(args[4]), L.whole(args[5])
-  if not (counter and crashes and dead_max and L.whole(victim)) then
+  -- 007 would be nobody by name, and by score another worker that lives.
+  if not (counter and crashes and dead_max and L.whole(victim)) or L.int(L.whole(victim)) ~= victim then
     L.fail('ELATER_ARGS', 'give EPOCH VICTIM COUNTER CRASHES DEAD_MAX')
   end
   L.need_worker(R)

@@ -103,7 +103,7 @@ end
 
 L.register('later_v1_register', {'allow-oom'}, function(R, args)
   local seen, instance, seq, old = L.whole(args[1]), args[2], L.whole(args[3]), L.whole(args[4])
-  if not (seen and instance and seq and old) then
+  if not (seen and seen <= L.CLOCK_MAX and instance and seq and old) then
     L.fail('ELATER_ARGS', 'give SEEN INSTANCE SEQ OLD and three lists')
   end
   local fields, config, held, at
@@ -114,7 +114,7 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   L.need(R, 'config', 'hash')
   local now_us = L.now_us()
   local now_ms = L.ms(now_us)
-  local last = tonumber(redis.call('GET', R .. ':clock') or '0') or 0
+  local last = L.last(R)
   local peers, flat = L.peers(R, {'host', 'boot', 'pidns', 'pid', 'pstart', 'inst', 'seq'}), {}
   for _, peer in ipairs(peers) do
     peer.is_ghost = peer.row[6] == instance and peer.counter ~= 'dead'
@@ -146,9 +146,13 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   end
   redis.call('HSET', R .. ':workers', key, '1')
   redis.call('HSET', R .. ':worker:' .. key, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started',
-             L.int(now_ms), 'beat_ms', L.int(now_ms), unpack(fields))
-  if #config > 0 then
-    redis.call('HSET', R .. ':config', unpack(config))
+             L.int(now_ms), 'beat_ms', L.int(now_ms))
+  -- One by one: a daemon may serve more queues than unpack can take, and the writes have begun.
+  for i = 1, #fields, 2 do
+    redis.call('HSET', R .. ':worker:' .. key, fields[i], fields[i + 1])
+  end
+  for i = 1, #config, 2 do
+    redis.call('HSET', R .. ':config', config[i], config[i + 1])
   end
   return {now_us, key, 1, last < seen and 1 or 0, answers, flat}
 end)

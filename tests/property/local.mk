@@ -1,5 +1,5 @@
 ## Property tests: random calls to the function library against a model of it; hostile ones.
-property_tests = tests/property/test_property
+property_tests = tests/property/test_property tests/property/test_refusals
 property_server = tests/property/server.c tests/property/server.h tests/property/model.h
 tests_property_test_property_SOURCES = tests/property/test_property.c tests/property/calls.c \
 	tests/property/calls.h tests/property/model.c tests/property/model_public.c \

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALL_MS 30000
+#define CALL_MS 300000
 #define END MODEL_ROOT ":end"
 
 /*
