@@ -55,7 +55,8 @@ L.register('later_v1_beat', {'allow-oom'}, function(R, args)
   local all, others, known = redis.call('HGETALL', R .. ':workers'), {}, {}
   for i = 1, #all, 2 do
     known[all[i]] = true
-    if all[i] ~= epoch then
+    -- A foreign field is no worker, and no reap could ever end watching it.
+    if all[i] ~= epoch and L.whole(all[i]) then
       others[#others + 1] = all[i]
       others[#others + 1] = all[i + 1]
     end

@@ -4,6 +4,8 @@
  * producers with raw commands, repeated tokens and odd names can do: lines of the fault catalogue
  * by their names.
  *
+ * LATER_ONLY=PATTERN runs the tests of that name; LATER_FULL=1 runs more of the long ones.
+ *
  * Reason for its length: one table of calls that all of it goes through, on one kind of world.
  */
 #include "../lua/fixture.h"
@@ -967,6 +969,18 @@ static void test_corrupt_worker(void **state)
     }
 }
 
+/* What is no epoch is nobody to watch: its reap would be refused again and again. */
+static void test_foreign_worker(void **state)
+{
+    const char *w = worker(), *v = worker();
+
+    (void)state;
+    (void)redis("HSET R:workers nonsense 5 -1 5 1e9 5 '' 5");
+    assert_starts(fcall("later_v1_beat %s", w), "[");
+    assert_string_equal(at(5, -1), text("[%s 1]", v));
+    assert_refused("ELATER_ARGS", "later_v1_reap %s nonsense 5 5 100", w);
+}
+
 /* ---- producers: the lines of the catalogue */
 
 /* One job of a queue, claimed by an idle worker: its payload with a length in front. */
@@ -1233,6 +1247,7 @@ int main(void)
                                        CALM_TEST(test_clock_told_by_a_worker),
                                        CALM_TEST(test_corrupt_tries),
                                        CALM_TEST(test_corrupt_worker),
+                                       CALM_TEST(test_foreign_worker),
                                        CALM_TEST(P4_payloads_are_opaque),
                                        CALM_TEST(P5_scores),
                                        CALM_TEST(P6_delays),
@@ -1241,5 +1256,6 @@ int main(void)
                                        CALM_TEST(P11_privileged_fields),
                                        CALM_TEST(P14_names)};
 
+    cmocka_set_test_filter(getenv("LATER_ONLY"));
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }
