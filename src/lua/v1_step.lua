@@ -399,8 +399,9 @@ local function claim_queue(R, queue, room, max_payload, ctx)
       end
     end
     commit(R, queue, picked, ctx)
-    if cands[#picked + 1] then
-      head = math.min(head, cands[#picked + 1].due)
+    -- Those behind the bound of bytes stay: by priority, so any of them may be the first due.
+    for i = #picked + 1, #cands do
+      head = math.min(head, cands[i].due)
     end
     ctx.solo = ctx.solo or (solo and not solo.why)
   end

@@ -90,20 +90,27 @@ static int queue_arg(struct maker *k)
     return q;
 }
 
+/* Bytes of any length up to 600,000; another row for another i. */
+static struct bytes large(int i, size_t n)
+{
+    static char all[700000];
+
+    if (all[0] == '\0')
+        for (size_t k = 0; k < sizeof(all); k++)
+            all[k] = (char)(1 + k % 255);
+    return (struct bytes){all + i, n};
+}
+
 static struct bytes payload(struct maker *k)
 {
-    static char large[700000];
     static const struct bytes small[] = {
         {"", 0},   {"x", 1},  {"hello world", 11},        {"a\nb\r\n", 5},  {"\0\0\xff\xfe\0", 5},
         {"in", 2}, {"--", 2}, {"{\"to\":\"a@b.c\"}", 14}, {"-mail 5\nx", 9}};
     static const size_t sizes[] = {64, 65, 1024, 1025, 2000, 16384, 16385, 20000};
 
-    if (large[0] == '\0')
-        for (size_t i = 0; i < sizeof(large); i++)
-            large[i] = (char)(1 + i % 255);
     if (percent(k, 90))
         return PICK(k, small);
-    return (struct bytes){large + below(k, 10), percent(k, 2) ? 600000 : PICK(k, sizes)};
+    return large(below(k, 10), percent(k, 2) ? 600000 : PICK(k, sizes));
 }
 
 /* A duration in one of the units. */
@@ -284,7 +291,10 @@ static void make_raw(struct maker *k)
     static const double odd[] = {
         -1,    0,        1,         99999999,          1e8, 1e9, 1e11, 1e14, 2e14,
         1e300, INFINITY, -INFINITY, 9007199254740993.0};
-    int n = percent(k, 5) ? 20 : 1, q = percent(k, 75) ? below(k, 2) : below(k, MODEL_QUEUES);
+    /* Now and then more bytes than one step takes. */
+    bool is_heavy = percent(k, 3);
+    int n = is_heavy ? 4 : percent(k, 5) ? 20 : 1;
+    int q = percent(k, 75) ? below(k, 2) : below(k, MODEL_QUEUES);
     int added = 0;
     char key[64], score[40];
 
@@ -295,7 +305,9 @@ static void make_raw(struct maker *k)
         static const char *const many[] = {"r0",  "r1",  "r2",  "r3",  "r4",  "r5",  "r6",
                                            "r7",  "r8",  "r9",  "r10", "r11", "r12", "r13",
                                            "r14", "r15", "r16", "r17", "r18", "r19"};
-        struct bytes b = n > 1 ? (struct bytes){many[i], strlen(many[i])} : payload(k);
+        struct bytes b = is_heavy ? large(i, 400000)
+                         : n > 1  ? (struct bytes){many[i], strlen(many[i])}
+                                  : payload(k);
         double s = percent(k, 25)   ? PICK(k, odd)
                    : percent(k, 50) ? (double)(MODEL_MS(k->m) + any(k, 1000000))
                                     : (double)(MODEL_MS(k->m) - any(k, 1000000));

@@ -341,8 +341,8 @@ static int64_t claim_queue(struct claims *c, const struct model_want *w)
     if (n > 0) {
         picked = examine(c, w, cand, n);
         commit(c, w->queue, cand, picked);
-        if (picked < n)
-            head = least(head, cand[picked].due);
+        for (size_t i = picked; i < n; i++)
+            head = least(head, cand[i].due);
         c->has_solo |= is_solo;
     }
     remember(c, w->queue, marks, head);

@@ -213,6 +213,8 @@ static void test_sequences(void **state)
         struct verdict v;
         int failed_at;
 
+        if (i > 0 && i % 5000 == 0)
+            (void)printf("%ld sequences\n", i);
         run(&s, false, &v);
         failed_at = v.call;
         verdict_done(&v);
@@ -287,7 +289,7 @@ static int close_all(void **state)
 
 static void read_arguments(int argc, char **argv)
 {
-    fx.sequences = getenv("LATER_FULL") != NULL ? 100000 : 600;
+    fx.sequences = getenv("LATER_FULL") != NULL ? 100000 : 1000;
     for (int i = 1; i + 1 < argc; i += 2) {
         long long n = strtoll(argv[i + 1], NULL, 10);
 
