@@ -1,0 +1,75 @@
+/*
+ * What must be true: a model of every job, moved on by each call that Redis executed, whoever made
+ * it and whether its reply arrived. A reply that does not fit breaks a property by name:
+ *
+ *   I1  no job is lost, each is in exactly one place     I5  an end is left only by an operator
+ *   I2  one start per start number, never two live runs  I6  every later start has a cause
+ *   I3  only the holder's results count                  I8  the indexes of Redis agree (audit.h)
+ *   I4  attempts are counted and never exceeded          I9  after the faults all jobs end
+ *   early: no start before its time by Redis' clock      I10 nothing is left behind
+ *
+ * When Redis loses data the model goes back with it, and forgives what follows from that.
+ */
+#ifndef LATER_TESTS_SIMULATION_LEDGER_H
+#define LATER_TESTS_SIMULATION_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "job/job.h"
+#include "redis/reply.h"
+#include "worker.h"
+
+#define LEDGER_ATTEMPTS 5 /* settings of the workers */
+#define LEDGER_CRASHES 3
+
+enum where { WAITING, RUNNING, DONE, DEAD, CANCELLED };
+
+struct entry {
+    char id[JOB_ID_LEN + 1];
+    char queue[JOB_QUEUE_MAX + 1];
+    enum where where;
+    int64_t start, attempts, crashes;
+    int64_t epoch;         /* RUNNING */
+    int64_t not_before_ms; /* by Redis' clock */
+    int64_t attempts_max;
+    bool is_cancelling;
+    bool may_expire;
+    bool ran;            /* a handler was started with this start number */
+    bool is_rolled_back; /* and not claimed since */
+};
+
+/* A raw member that waits. */
+struct raw {
+    char payload[32];
+    char queue[JOB_QUEUE_MAX + 1];
+    int64_t due_ms;
+};
+
+void ledger_begin(void);
+void ledger_end(void);
+
+/* Redis executed a call of somebody, who sent it then. */
+void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const char *const *argv,
+                     const struct reply *reply);
+/* A handler starts; what its environment says of it. */
+void ledger_run_started(const struct worker *w, const char *id, int64_t fence, int64_t attempt,
+                        int64_t attempts_max);
+void ledger_run_ended(int64_t fence);
+
+/* With server_save and server_lose. */
+void ledger_save(void);
+void ledger_lose(void);
+
+size_t ledger_count(void);
+struct entry *ledger_at(size_t i);
+struct entry *ledger_find(const char *id);
+const struct raw *ledger_raws(size_t *n);
+bool ledger_knows_worker(int64_t epoch);
+/* Of the workers that Redis knows, those that do not live any more. */
+size_t ledger_dead_workers(void);
+size_t ledger_workers(void);
+const char *where_name(enum where where);
+
+#endif

@@ -1,0 +1,64 @@
+#include "plan.h"
+
+#include <string.h>
+
+#include "world.h"
+
+static unsigned some(unsigned permille, int64_t from, int64_t to)
+{
+    return random_chance(permille) ? (unsigned)random_between(from, to) : 0;
+}
+
+void plan_make(struct plan *p)
+{
+    memset(p, 0, sizeof(*p));
+    p->workers = (unsigned)random_between(1, 3);
+    p->places = (unsigned)random_between(1, 4);
+    p->queues = (unsigned)random_between(1, PLAN_QUEUES);
+    p->jobs = (unsigned)random_between(3, 25);
+    p->chaos_us =
+        random_chance(150) ? random_between(30, 70) * SECOND : random_between(3, 15) * SECOND;
+    p->refused = some(300, 5, 80);
+    p->cut = some(400, 5, 60);
+    p->unheard = some(500, 5, 80);
+    p->late = some(500, 5, 80);
+    p->fatal = some(300, 1, 20);
+    p->lost_wake = some(400, 50, 1000);
+    p->crashes = some(400, 1, 3);
+    p->stops = some(300, 1, 2);
+    p->freezes = some(250, 1, 2);
+    p->quiets = some(100, 1, 1);
+    p->partitions = some(200, 1, 2);
+    p->reloads = some(200, 1, 3);
+    p->hangs = some(200, 1, 2);
+    p->outages = some(200, 1, 2);
+    p->losses = some(200, 1, 4);
+    /* Numbers of the hybrid clock may repeat when Redis loses them and the clock steps back too. */
+    p->clock_steps = p->losses > 0 ? 0 : some(200, 1, 2);
+    p->operators = some(600, 1, 15);
+    p->same_host = random_chance(500);
+    p->has_poison = random_chance(150);
+    p->is_handler_wicked = random_chance(400);
+}
+
+const char *plan_queue(unsigned n)
+{
+    static const char *const names[PLAN_QUEUES] = {"alpha", "beta", "gamma"};
+
+    return names[n];
+}
+
+void plan_say(const struct plan *p)
+{
+    world_say(
+        "plan workers=%u places=%u queues=%u jobs=%u chaos_s=%lld same_host=%d poison=%d wicked=%d",
+        p->workers, p->places, p->queues, p->jobs, (long long)(p->chaos_us / SECOND), p->same_host,
+        p->has_poison, p->is_handler_wicked);
+    world_say("plan refused=%u cut=%u unheard=%u late=%u fatal=%u lost_wake=%u", p->refused, p->cut,
+              p->unheard, p->late, p->fatal, p->lost_wake);
+    world_say("plan crashes=%u stops=%u freezes=%u quiets=%u partitions=%u reloads=%u hangs=%u "
+              "outages=%u "
+              "losses=%u clock_steps=%u operators=%u",
+              p->crashes, p->stops, p->freezes, p->quiets, p->partitions, p->reloads, p->hangs,
+              p->outages, p->losses, p->clock_steps, p->operators);
+}

@@ -1,0 +1,37 @@
+/*
+ * What a seed makes of its run: how many workers, jobs and queues, and which faults come how often.
+ */
+#ifndef LATER_TESTS_SIMULATION_PLAN_H
+#define LATER_TESTS_SIMULATION_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PLAN_QUEUES 3
+
+struct plan {
+    unsigned workers, places, jobs, queues;
+    int64_t chaos_us; /* how long the faults go on */
+    /* in a thousand calls */
+    unsigned refused;   /* an error reply, nothing was done */
+    unsigned cut;       /* never executed, the link breaks */
+    unsigned unheard;   /* executed, the reply is lost, the link breaks */
+    unsigned late;      /* the link breaks, executed some seconds later */
+    unsigned fatal;     /* the worker dies within two milliseconds */
+    unsigned lost_wake; /* in a thousand messages */
+    /* how often in the run */
+    unsigned crashes, stops, freezes, quiets, reloads; /* of workers */
+    unsigned partitions;                               /* one worker does not reach Redis */
+    unsigned hangs, outages, losses;                   /* of Redis */
+    unsigned clock_steps;
+    unsigned operators;     /* what people do: cancel, retry, pause … */
+    bool same_host;         /* workers can tell that another is certainly gone */
+    bool has_poison;        /* some jobs kill their worker */
+    bool is_handler_wicked; /* hangs, ignores TERM, host faults */
+};
+
+void plan_make(struct plan *p);
+const char *plan_queue(unsigned n);
+void plan_say(const struct plan *p);
+
+#endif

@@ -1,0 +1,296 @@
+#include "producer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "ledger.h"
+#include "net.h"
+#include "server.h"
+
+#define ARGS_MAX 24
+#define BIG_BYTES 17000 /* over L.BIG */
+#define PATIENCE_US (3 * SECOND)
+
+/* One thing that somebody wants done. */
+struct deed {
+    struct conn *conn; /* NULL: not under way */
+    struct event *patience;
+    unsigned left; /* times it may be asked again */
+    bool is_add;
+    int argc;
+    char *argv[ARGS_MAX];
+};
+
+static const struct plan *plan;
+static const struct owner people = {.name = "user"};
+static unsigned nadds, npayloads;
+
+static void ask(void *deed);
+
+static void deed_free(void *arg)
+{
+    struct deed *d = arg;
+
+    world_cancel(d->patience);
+    if (d->conn != NULL)
+        net_close(d->conn);
+    if (d->is_add)
+        nadds--;
+    for (int i = 0; i < d->argc; i++)
+        free(d->argv[i]);
+    free(d);
+}
+
+static void word(struct deed *d, const char *text)
+{
+    d->argv[d->argc++] = mem_strdup(text);
+}
+
+static void pair(struct deed *d, const char *name, const char *unit, int64_t value)
+{
+    char text[40];
+
+    (void)snprintf(text, sizeof(text), "%lld%s", (long long)value, unit);
+    word(d, name);
+    word(d, text);
+}
+
+static struct deed *deed_new(const char *function)
+{
+    struct deed *d = mem_new(sizeof(*d));
+
+    word(d, "FCALL");
+    word(d, function);
+    word(d, "1");
+    word(d, SERVER_ROOT);
+    return d;
+}
+
+/* Nothing was heard: what has a token may be asked again. */
+static void give_up(struct deed *d)
+{
+    world_cancel(d->patience);
+    d->patience = NULL;
+    if (d->conn != NULL)
+        net_close(d->conn);
+    d->conn = NULL;
+    if (d->left == 0) {
+        deed_free(d);
+        return;
+    }
+    d->left--;
+    (void)world_in(random_between(10 * MS, 800 * MS), NULL, ask, d, deed_free);
+}
+
+static void on_broken(void *arg)
+{
+    give_up(arg);
+}
+
+static void on_impatient(void *arg)
+{
+    struct deed *d = arg;
+
+    d->patience = NULL;
+    give_up(d);
+}
+
+static void on_answer(void *arg, const struct reply *r)
+{
+    struct deed *d = *(struct deed **)arg;
+
+    if (reply_kind(r) == REPLY_ERROR && strncmp(reply_str(r), "ELATER_", 7) != 0)
+        give_up(d);
+    else
+        deed_free(d);
+}
+
+static void ask(void *arg)
+{
+    struct deed *d = arg;
+    struct deed **self;
+
+    if (net_is_down()) {
+        give_up(d);
+        return;
+    }
+    self = mem_new(sizeof(*self));
+    *self = d;
+    d->conn = net_open(&people, on_broken, d);
+    d->patience = world_in(PATIENCE_US, NULL, on_impatient, d, deed_free);
+    net_call(d->conn, d->argc, (const char *const *)d->argv, NULL, on_answer, self);
+}
+
+/* ---- adds */
+
+static const char *any_queue(void)
+{
+    return plan_queue((unsigned)random_between(0, plan->queues - 1));
+}
+
+static void add_options(struct deed *d)
+{
+    if (random_chance(300))
+        pair(d, "in", "ms", random_between(1, 8000));
+    if (random_chance(300))
+        pair(d, "priority", "", random_between(0, 9));
+    if (random_chance(150))
+        pair(d, "attempts", "", random_between(1, 3));
+    if (random_chance(100))
+        pair(d, "keep", "ms", random_between(1, 20000));
+    if (random_chance(80))
+        pair(d, "expire", "ms", random_between(1, 3000));
+    if (random_chance(100))
+        pair(d, "timeout", "ms", random_between(50, 2000));
+}
+
+static struct deed *add_job(void)
+{
+    struct deed *d;
+    char text[64];
+
+    if (random_chance(150)) {
+        d = mem_new(sizeof(*d));
+        word(d, "ZADD");
+        (void)snprintf(text, sizeof(text), SERVER_ROOT ":due:%s", any_queue());
+        word(d, text);
+        (void)snprintf(text, sizeof(text), "%lld",
+                       (long long)(world_wall_us() / 1000 + random_between(-1000, 4000)));
+        word(d, text);
+        (void)snprintf(text, sizeof(text), "raw-%u", npayloads++);
+        word(d, text);
+        return d;
+    }
+    d = deed_new("later_add");
+    word(d, any_queue());
+    add_options(d);
+    if (random_chance(600)) {
+        pair(d, "token", "", npayloads);
+        d->left = 10;
+    }
+    (void)snprintf(text, sizeof(text), "job-%u", npayloads++);
+    if (random_chance(60)) /* a large payload, which is fetched after the claim */
+        d->argv[d->argc++] = mem_printf("%s %*s", text, BIG_BYTES, ".");
+    else
+        word(d, text);
+    return d;
+}
+
+static void on_add(void *arg)
+{
+    struct deed *d = add_job();
+
+    (void)arg;
+    d->is_add = true;
+    ask(d);
+}
+
+/* ---- what operators do */
+
+/* Of a job in this state if there is one, mostly. */
+static struct deed *of_job(const char *function, enum where where)
+{
+    size_t n = ledger_count(), i;
+    struct deed *d;
+
+    if (n == 0)
+        return NULL;
+    i = (size_t)random_between(0, (int64_t)n - 1);
+    for (size_t k = 0; random_chance(900) && k < n && ledger_at(i)->where != where; k++)
+        i = (i + 1) % n;
+    d = deed_new(function);
+    word(d, ledger_at(i)->id);
+    return d;
+}
+
+static struct deed *of_queue(const char *function, const char *queue)
+{
+    struct deed *d = deed_new(function);
+
+    word(d, queue);
+    return d;
+}
+
+static struct deed *quiet(bool on)
+{
+    struct deed *d = deed_new("later_v1_quiet");
+
+    word(d, "*");
+    word(d, on ? "on" : "off");
+    return d;
+}
+
+static void on_operator(void *arg)
+{
+    struct deed *d = NULL;
+
+    (void)arg;
+    switch (random_between(0, 9)) {
+    case 0:
+    case 1:
+    case 2:
+        d = of_job("later_cancel", random_chance(700) ? RUNNING : WAITING);
+        break;
+    case 3:
+        d = of_job("later_run_now", WAITING);
+        break;
+    case 4:
+        d = of_job("later_reschedule", WAITING);
+        if (d != NULL)
+            word(d, random_chance(500) ? "+3s" : "+200ms");
+        break;
+    case 5:
+        d = of_job("later_retry", DEAD);
+        break;
+    case 6:
+        d = of_job("later_v1_await", WAITING);
+        break;
+    case 7:
+        d = of_queue("later_pause", any_queue());
+        if (random_chance(500))
+            pair(d, "for", "ms", random_between(100, 5000));
+        break;
+    case 8:
+        d = of_queue("later_resume", any_queue());
+        break;
+    default:
+        d = quiet(random_chance(300));
+        break;
+    }
+    if (d != NULL)
+        ask(d);
+}
+
+void producer_begin(const struct plan *p)
+{
+    plan = p;
+    npayloads = 0;
+    nadds = p->jobs;
+    for (unsigned i = 0; i < p->jobs; i++)
+        (void)world_in(random_between(0, random_chance(500) ? SECOND : p->chaos_us), NULL, on_add,
+                       NULL, NULL);
+    for (unsigned i = 0; i < p->operators; i++)
+        (void)world_in(random_between(0, p->chaos_us), NULL, on_operator, NULL, NULL);
+}
+
+/* Again and again, since what an operator asked in the trouble may still come. */
+static void on_calm(void *arg)
+{
+    (void)arg;
+    for (unsigned q = 0; q < plan->queues; q++)
+        ask(of_queue("later_resume", plan_queue(q)));
+    ask(quiet(false));
+    (void)world_in(20 * SECOND, NULL, on_calm, NULL, NULL);
+}
+
+void producer_calm(void)
+{
+    on_calm(NULL);
+}
+
+unsigned producer_waits(void)
+{
+    return nadds;
+}
