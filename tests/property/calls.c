@@ -292,7 +292,7 @@ static void make_raw(struct maker *k)
         -1,    0,        1,         99999999,          1e8, 1e9, 1e11, 1e14, 2e14,
         1e300, INFINITY, -INFINITY, 9007199254740993.0};
     /* Now and then more bytes than one step takes. */
-    bool is_heavy = percent(k, 3);
+    bool is_heavy = percent(k, 1);
     int n = is_heavy ? 4 : percent(k, 5) ? 20 : 1;
     int q = percent(k, 75) ? below(k, 2) : below(k, MODEL_QUEUES);
     int added = 0;
