@@ -120,8 +120,11 @@ char *stage_show(struct stage *s, const char *id, const char *name)
 bool stage_is_drained(void *stage)
 {
     struct stage *s = stage;
+    struct reply *r = test_redis_call(&s->redis, "HLEN", STAGE_ROOT ":jobs", NULL);
+    bool is_drained = r != NULL && reply_int(r) == 0; /* no answer is no number */
 
-    return test_int(&s->redis, "HLEN", STAGE_ROOT ":jobs") == 0;
+    reply_free(r);
+    return is_drained;
 }
 
 bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms)

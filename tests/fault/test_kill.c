@@ -38,11 +38,13 @@ static int teardown(void **state)
 
 static const char under_kills[] = "concurrency: 16\ndefaults: { crashes: 1000 }\n";
 
-static void one_round(int jobs, int *starts)
+/* How many were acknowledged: on a machine that stands still for a while not all of them. */
+static int one_round(int jobs, int *starts)
 {
     struct test_laterd *victim = stage_random(0, 1) == 0 ? &stage.a : &stage.b;
+    int acked = ledger_add(&stage.ledger, &stage.redis, "work", jobs, 0);
 
-    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", jobs, 0), jobs);
+    assert_true(acked > 0);
     if (starts != NULL)
         assert_true(ledger_until(&stage.ledger, " start", *starts + 1, STAGE_WAIT_MS));
     stage_sleep_ms(stage_is_long() && jobs >= 1000 ? stage_random(100, 2000)
@@ -52,6 +54,7 @@ static void one_round(int jobs, int *starts)
     assert_true(test_until(stage_is_drained, &stage, 10 * STAGE_WAIT_MS));
     if (starts != NULL)
         *starts = ledger_lines(&stage.ledger, " start");
+    return acked;
 }
 
 static void L1_kills_under_load(void **state)
@@ -61,16 +64,17 @@ static void L1_kills_under_load(void **state)
     CLEANUP_BUF struct buf text = BUF_INIT;
     unsigned seed = stage_seed();
     struct ledger_sum sum;
-    int starts = 0;
+    int starts = 0, acked = 0;
 
     (void)state;
     stage_start(&stage, &stage.a, "a", under_kills);
     stage_start(&stage, &stage.b, "b", under_kills);
     for (int i = 0; i < rounds; i++)
         /* With millions of lines, counting them all the time would be the load. */
-        one_round(jobs, rounds * jobs <= 50000 ? &starts : NULL);
+        acked += one_round(jobs, rounds * jobs <= 50000 ? &starts : NULL);
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
-    assert_int_equal(sum.acked, rounds * jobs);
+    assert_int_equal(sum.acked, acked);
+    assert_int_equal(sum.attempted, rounds * jobs);
     /* No more than what ran at each kill; and Redis counted no crash that the ledger lacks. */
     assert_in_range(sum.again, 1, rounds * 16);
     assert_true(sum.crashes <= stage.ledger.reaped);

@@ -124,11 +124,31 @@ static bool has_room(void *arg)
     return test_int(&stage.redis, "HLEN", STAGE_ROOT ":jobs") < BACKLOG;
 }
 
+/* Why it does not go on. */
+static void explain(void)
+{
+    static const char *const keys[][2] = {{"HLEN", STAGE_ROOT ":jobs"},
+                                          {"ZCARD", STAGE_ROOT ":q:void:5"},
+                                          {"ZCARD", STAGE_ROOT ":running"},
+                                          {"HLEN", STAGE_ROOT ":workers"}};
+    CLEANUP_BUF struct buf log = BUF_INIT;
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        (void)fprintf(stderr, "%s %s: %lld\n", keys[i][0], keys[i][1],
+                      (long long)test_int(&stage.redis, keys[i][0], keys[i][1]));
+    test_read(stage.a.log, &log);
+    (void)fprintf(stderr, "laterd %s:\n%s\n", proc_wait(&stage.a.proc, 0) < 0 ? "runs" : "ended",
+                  buf_str(&log) + (log.len > 4000 ? log.len - 4000 : 0));
+}
+
 static void do_jobs(int n)
 {
     for (int part; n > 0; n -= part) {
         part = n < BACKLOG ? n : BACKLOG;
-        assert_true(test_until(has_room, NULL, STAGE_WAIT_MS));
+        if (!test_until(has_room, NULL, 5 * STAGE_WAIT_MS)) {
+            explain();
+            fail();
+        }
         assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "void", part, 0), part);
     }
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));

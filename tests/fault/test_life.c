@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -194,11 +195,10 @@ static pid_t flood(pid_t target, const int *sigs, bool is_paced)
 
     assert_true(pid >= 0);
     if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) {
             for (size_t i = 0; sigs[i] != 0; i++)
                 (void)kill(target, sigs[i]);
-            if (getppid() == 1)
-                _exit(0);
             if (is_paced)
                 stage_sleep_ms(1);
         }

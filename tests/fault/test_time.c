@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -296,11 +297,11 @@ static pid_t strobe(void)
 
     assert_true(pid >= 0);
     if (pid == 0) {
-        while (getppid() != 1) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) {
             step_to(stage_random(-200000, 200000));
             stage_sleep_ms(1);
         }
-        _exit(0);
     }
     return pid;
 }
