@@ -82,6 +82,30 @@ static void L1_kills_under_load(void **state)
     (void)printf("figure L1: %d kills -9, %s (seed %u)\n", rounds, buf_str(&text), seed);
 }
 
+/* Both die, one comes back: it sees that there is no such process as the other, and waits for no
+ * silence. */
+static void L1_both_killed(void **state)
+{
+    struct ledger_sum sum;
+    struct mono begin;
+
+    (void)state;
+    stage_start(&stage, &stage.a, "a", under_kills);
+    stage_start(&stage, &stage.b, "b", under_kills);
+    assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 400, 0), 400);
+    assert_true(ledger_until(&stage.ledger, " start", 40, STAGE_WAIT_MS));
+    test_laterd_kill(&stage.b, SIGKILL);
+    stage_kill(&stage, &stage.a);
+    stage_kill(&stage, &stage.b);
+    begin = mono_now();
+    test_laterd_start(&stage.a);
+    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_in_range(mono_until_us(begin, mono_now()) / 1000, 0, 20000);
+    assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
+    assert_in_range(sum.again, 1, 32);
+    assert_true(sum.crashes <= stage.ledger.reaped && stage.ledger.reaped <= 32);
+}
+
 /* The field of R:workers that is not `other`; the caller's to free. */
 static char *epoch_beside(const char *other)
 {
@@ -339,6 +363,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(L1_kills_under_load),
+        T(L1_both_killed),
         T(L1_reaper_dies_half_way),
         T(L2_kill_before_spawn),
         T(L2_kill_between_exit_and_ack),
