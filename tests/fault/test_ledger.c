@@ -1,0 +1,197 @@
+/*
+ * The ledger's arithmetic, on books that were cooked: each kind of wrong is found, and only that.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../support/laterd.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "ledger.h"
+
+static char dir[64];
+static struct ledger ledger;
+
+static int setup(void **state)
+{
+    (void)state;
+    test_folder_make(dir);
+    ledger_open(&ledger, dir);
+    buf_add(&ledger.numbers, "\3\3\1", 3); /* 0 and 1 acknowledged, 2 only attempted */
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    ledger_close(&ledger);
+    test_folder_remove(dir);
+    return 0;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static struct ledger_sum sum_of(const char *lines, const char *log)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/a.log", dir);
+    struct ledger_sum sum;
+
+    write_text(ledger.path, lines);
+    write_text(path, log);
+    ledger_log(&ledger, path);
+    ledger_sum(&ledger, &sum);
+    return sum;
+}
+
+#define ONCE(n, id) #n " " id " 1 1" #n " start\n" #n " " id " 1 1" #n " end\n"
+
+static void each_once_is_sound(void **state)
+{
+    struct ledger_sum s = sum_of(ONCE(0, "j0") ONCE(1, "j1") ONCE(2, "j2"), "");
+
+    (void)state;
+    assert_true(ledger_is_sound(&s));
+    assert_int_equal(s.attempted, 3);
+    assert_int_equal(s.acked, 2);
+    assert_int_equal(s.starts, 3);
+    assert_int_equal(s.ends, 3);
+}
+
+static void what_was_not_acknowledged_cannot_be_lost(void **state)
+{
+    struct ledger_sum s = sum_of(ONCE(0, "j0") ONCE(1, "j1"), "");
+
+    (void)state;
+    assert_true(ledger_is_sound(&s));
+}
+
+static void a_start_without_an_end_is_lost(void **state)
+{
+    struct ledger_sum s = sum_of(ONCE(0, "j0") "1 j1 1 11 start\n", "");
+
+    (void)state;
+    assert_false(ledger_is_sound(&s));
+    assert_int_equal(s.lost, 1);
+}
+
+static void a_stranger_is_unexpected(void **state)
+{
+    struct ledger_sum s = sum_of(ONCE(0, "j0") ONCE(1, "j1") ONCE(7, "j7") "what is this\n", "");
+
+    (void)state;
+    assert_false(ledger_is_sound(&s));
+    assert_int_equal(s.unexpected, 3);
+}
+
+static void two_ids_for_one_add(void **state)
+{
+    struct ledger_sum s =
+        sum_of(ONCE(0, "j0") ONCE(1, "j1") "1 j9 1 99 start\n1 j9 1 99 end\n", "");
+
+    (void)state;
+    assert_false(ledger_is_sound(&s));
+    assert_int_equal(s.twins, 1);
+    assert_int_equal(s.double_starts, 0);
+}
+
+static void one_attempt_started_twice(void **state)
+{
+    struct ledger_sum s =
+        sum_of(ONCE(0, "j0") ONCE(1, "j1") "1 j1 1 12 start\n",
+               "event=start job=j1 queue=q start=2 attempt=1 crashes=1 late_us=1\n");
+
+    (void)state;
+    assert_false(ledger_is_sound(&s));
+    assert_int_equal(s.double_starts, 1);
+    assert_int_equal(s.unexplained, 0);
+}
+
+static const char second[] = ONCE(0, "j0") "1 j1 1 11 start\n1 j1 2 12 start\n1 j1 2 12 end\n";
+
+static void a_second_start_needs_a_cause(void **state)
+{
+    struct ledger_sum s = sum_of(second, "event=end job=j0 queue=q outcome=retry again_in_ms=1\n"
+                                         "event=end job=j1 queue=q outcome=done code=0\n");
+
+    (void)state;
+    assert_false(ledger_is_sound(&s));
+    assert_int_equal(s.again, 1);
+    assert_int_equal(s.unexplained, 1);
+}
+
+static void each_kind_of_cause_will_do(void **state)
+{
+    static const char *const causes[] = {
+        "x notice event=start job=j1 queue=q start=2 attempt=2 crashes=1 late_us=5\n",
+        "x warn event=end job=j1 queue=q start=1 attempt=1 outcome=retry again_in_ms=1\n",
+        "x info event=end job=j1 queue=q start=1 attempt=1 outcome=released code=0\n",
+        "x warn event=late-result-refused job=j1 queue=q start=1 reason=\"\"\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+        struct ledger_sum s;
+
+        if (i > 0) {
+            (void)teardown(NULL);
+            (void)setup(NULL);
+        }
+        s = sum_of(second, causes[i]);
+        assert_true(ledger_is_sound(&s));
+        assert_int_equal(s.crashes, i == 0);
+    }
+}
+
+static void one_cause_explains_one_second_start(void **state)
+{
+    struct ledger_sum s =
+        sum_of(ONCE(0, "j0") "1 j1 1 11 start\n1 j1 2 12 start\n1 j1 3 13 start\n1 j1 3 13 end\n",
+               "event=start job=j1 queue=q start=3 attempt=3 crashes=1 late_us=5\n"
+               "event=start job=j1 queue=q start=3 attempt=3 crashes=1 late_us=5\n");
+
+    (void)state;
+    assert_false(ledger_is_sound(&s));
+    assert_int_equal(s.again, 2);
+    assert_int_equal(s.crashes, 1);
+    assert_int_equal(s.unexplained, 1);
+}
+
+static void reaped_jobs_are_added_up(void **state)
+{
+    (void)state;
+    (void)sum_of("", "event=reaped epoch=1 jobs=128 more=1\nevent=reaped epoch=1 jobs=3\n");
+    assert_int_equal(ledger.reaped, 131);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(each_once_is_sound),
+        T(what_was_not_acknowledged_cannot_be_lost),
+        T(a_start_without_an_end_is_lost),
+        T(a_stranger_is_unexpected),
+        T(two_ids_for_one_add),
+        T(one_attempt_started_twice),
+        T(a_second_start_needs_a_cause),
+        T(each_kind_of_cause_will_do),
+        T(one_cause_explains_one_second_start),
+        T(reaped_jobs_are_added_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
