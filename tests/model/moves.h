@@ -1,0 +1,56 @@
+/*
+ * What can happen next: one move of Redis, of a worker, of the network, of the world. A state and a
+ * move make the next state, nothing else goes in.
+ */
+#ifndef MODEL_MOVES_H
+#define MODEL_MOVES_H
+
+#include "state.h"
+
+enum move_kind {
+    LINK_UP,
+    SEND_STEP,
+    SEND_BEAT,
+    SEND_REAP,
+    SEND_LEAVE,
+    EXECUTE,
+    DELIVER,
+    END,
+    END_LOST,
+    TICK,
+    /* faults, and what people do */
+    EXECUTE_STRAY,
+    CUT,
+    CRASH,
+    RESTART,
+    FREEZE,
+    WAKE,
+    OUTAGE,
+    RECOVER,
+    SNAPSHOT,
+    REWIND,
+    ADD,
+    CANCEL,
+    RETRY,
+    STOP,
+    MOVES
+};
+
+struct move {
+    uint8_t kind;
+    uint8_t worker, job;
+    uint8_t choice;
+};
+
+/* false: it cannot happen in this state; s is then as it was. */
+bool move_apply(const struct conf *c, struct state *s, const struct move *m);
+
+/* Calls visit with every state that can be next (its own copy, not canonical). Ends when visit
+ * returns false. */
+typedef bool visit_f(void *arg, const struct move *m, struct state *next);
+void moves_each(const struct conf *c, const struct state *s, visit_f *visit, void *arg);
+
+/* In words; before: the state in which it happens. */
+void move_print(const struct conf *c, const struct state *before, const struct move *m, FILE *out);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * The side of Redis: each function is one of src/lua, atomic and pure. What is left out of a
+ * function is what the model has no use for (payloads, outcomes, heads, priorities).
+ */
+#ifndef MODEL_STORE_H
+#define MODEL_STORE_H
+
+#include "state.h"
+
+/* Execute a call of a worker; `first` is the job that a step looks at first (due times are not in
+ * the model: any order may be the one). */
+void store_execute(const struct conf *c, struct state *s, unsigned worker, const struct call *call,
+                   unsigned first, struct answer *answer);
+
+/* Could a step with room claim this job now? */
+bool store_can_claim(const struct conf *c, const struct state *s, unsigned job);
+
+/* add.lua, cancel.lua, retry.lua; false: refused. */
+bool store_add(struct state *s, unsigned job);
+bool store_cancel(struct state *s, unsigned job);
+bool store_retry(struct state *s, unsigned job);
+
+/* Redis comes back with an earlier state. */
+void store_rewind(const struct conf *c, struct state *s);
+
+const struct entry *store_entry(const struct redis *r, uint8_t epoch);
+
+#endif
