@@ -53,7 +53,7 @@ static int run(struct cli *cli, struct err *err)
     for (int i = 0; i < cli->argc; i++)
         argv[n++] = cli->argv[i];
     /* Into the environment, which only the same user can read; ps shows arguments to everybody. */
-    if (cli->target.url.password[0] != '\0' &&
+    if ((cli->target.url.password[0] != '\0' || cli->target.url.user[0] != '\0') &&
         setenv("REDISCLI_AUTH", cli->target.url.password, 1) < 0)
         return err_sys(err, errno, "cannot hand the password on");
     (void)signal(SIGPIPE, SIG_DFL);

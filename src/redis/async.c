@@ -230,7 +230,7 @@ static void log_in(struct async *a)
     const char *choose[] = {"SELECT", db};
     static const char *const name[] = {"CLIENT", "SETNAME", "laterd"};
 
-    if (a->url.password[0] != '\0') {
+    if (a->url.password[0] != '\0' || a->url.user[0] != '\0') {
         if (a->url.user[0] != '\0')
             login_send(a, 3, with_user);
         else

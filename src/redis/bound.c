@@ -3,8 +3,9 @@
 #include <hiredis/hiredis.h>
 #include <pthread.h>
 
-#define ELEMENTS_MAX (1 << 24) /* more than any answer to us; `later cli` may be asked for a lot   \
-                                */
+#define ELEMENTS_MAX                                                                               \
+    (1 << 24) /* more than any answer to us; `later cli` may be asked for a lot                    \
+               */
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t count_type;

@@ -58,7 +58,8 @@ static int log_in(struct client *c, struct err *err)
     const char *choose[] = {"SELECT", db};
     struct reply *r;
 
-    if (c->url.password[0] != '\0') {
+    /* A user without a password (nopass) logs in with none: else it would be the default user. */
+    if (c->url.password[0] != '\0' || c->url.user[0] != '\0') {
         r = c->url.user[0] != '\0' ? client_call(c, 3, with_user, NULL, err)
                                    : client_call(c, 2, without, NULL, err);
         if (r == NULL)

@@ -716,6 +716,23 @@ static void test_denied(void **state)
     assert_int_equal(run("--redis", url, "stats", NULL), 0);
 }
 
+/* A user of the URL is that user, also when it needs no password. */
+static void test_user_without_a_password(void **state)
+{
+    char port[16], url[64];
+
+    (void)state;
+    (void)snprintf(port, sizeof(port), "%d", 20000 + (int)(getpid() % 20000));
+    (void)snprintf(url, sizeof(url), "redis://ann@127.0.0.1:%s", port);
+    reply_free(test_redis_call(&redis, "CONFIG", "SET", "port", port, NULL));
+    reply_free(test_redis_call(&redis, "ACL", "SETUSER", "ann", "on", "nopass", "~*", "&*", "+@all",
+                               NULL));
+    assert_int_equal(run("--redis", url, "stats", NULL), 0);
+    reply_free(test_redis_call(&redis, "ACL", "SETUSER", "ann", "-fcall", NULL));
+    assert_int_equal(run("--redis", url, "stats", NULL), 77);
+    reply_free(test_redis_call(&redis, "CONFIG", "SET", "port", "0", NULL));
+}
+
 static void test_cli(void **state)
 {
     char path[512];
@@ -798,6 +815,7 @@ int main(void)
         TEST(test_pause_and_quiet),
         TEST(test_setup),
         TEST(test_denied),
+        TEST(test_user_without_a_password),
         TEST(test_cli),
         TEST(test_full_disk),
     };
