@@ -40,8 +40,8 @@ struct sched;
 struct sched_ops {
     int (*reg)(void *ctx, const struct store_register *req);
     int (*beat)(void *ctx, int64_t epoch, const char *queues);
-    int (*reconcile)(void *ctx, int64_t epoch, int64_t link, const struct store_held *held,
-                     size_t nheld);
+    int (*reconcile)(void *ctx, int64_t epoch, int64_t link, int64_t seen,
+                     const struct store_held *held, size_t nheld);
     int (*step)(void *ctx, const struct store_step *step);
     int (*fetch)(void *ctx, const char *id); /* payload of a big job */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);

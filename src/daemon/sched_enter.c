@@ -128,7 +128,7 @@ static void send_reconcile(struct sched *s, struct mono now)
     size_t n = held_names(&s->held, &held);
 
     s->state = RECONCILING;
-    if (s->ops->reconcile(s->ctx, s->epoch, s->link, held, n) < 0)
+    if (s->ops->reconcile(s->ctx, s->epoch, s->link, s->seen, held, n) < 0)
         sched_not_sent(s, now);
 }
 
@@ -401,8 +401,9 @@ void sched_on_reconciled(struct sched *s, struct mono now, const struct store_re
     s->link = r->link;
     for (size_t i = 0; i < r->nlost; i++)
         sched_lose(s, r->lost[i]);
-    if (r->released > 0 || r->nlost > 0)
-        log_notice("event=reconciled released=%lld lost=%zu", (long long)r->released, r->nlost);
+    if (r->released > 0 || r->nlost > 0 || r->rewound)
+        log_notice("event=reconciled released=%lld lost=%zu%s", (long long)r->released, r->nlost,
+                   r->rewound ? " rewound=1" : "");
     become_ready(s, now);
     sched_go_on(s, now);
 }

@@ -38,10 +38,10 @@ static int op_beat(void *ctx, int64_t epoch, const char *queues)
     return store_beat(((struct daemon *)ctx)->store, epoch, queues);
 }
 
-static int op_reconcile(void *ctx, int64_t epoch, int64_t link, const struct store_held *held,
-                        size_t n)
+static int op_reconcile(void *ctx, int64_t epoch, int64_t link, int64_t seen,
+                        const struct store_held *held, size_t n)
 {
-    return store_reconcile(((struct daemon *)ctx)->store, epoch, link, held, n);
+    return store_reconcile(((struct daemon *)ctx)->store, epoch, link, seen, held, n);
 }
 
 static int op_step(void *ctx, const struct store_step *step)

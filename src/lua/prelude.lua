@@ -118,6 +118,12 @@ function L.last(R)
   return last <= L.CLOCK_MAX and last or 0
 end
 
+-- The highest number that a caller says it knows, nil for what none can be.
+function L.seen(text)
+  local seen = L.whole(text)
+  return seen and seen <= L.CLOCK_MAX and seen or nil
+end
+
 -- The hybrid clock (Kulkarni et al. 2014, its single-node case): n successive numbers, of which the
 -- first is returned. They are above every number given out before, not below the wall clock in us,
 -- and above `seen`, the highest the caller knows: so they rise even after Redis lost its last writes.

@@ -12,6 +12,11 @@
 local REAP_BATCH = 128
 local REAP_LOOK = 1024
 
+-- What is said of a job whose worker was given up; register knows it by this.
+function L.died(victim)
+  return 'worker ' .. victim .. ' died while it ran'
+end
+
 local function recover(R, id, victim, now_ms, crashes, dead_max)
   local record = redis.call('HGET', R .. ':jobs', id)
   local job, tries = L.parse(record), L.tries(redis.call('HGET', R .. ':tries', id))
@@ -30,7 +35,7 @@ local function recover(R, id, victim, now_ms, crashes, dead_max)
   redis.call('HDEL', R .. ':progress', id)
   tries.crashes = tries.crashes + 1
   redis.call('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
-  local text = 'worker ' .. victim .. ' died while it ran (crash ' .. L.int(tries.crashes) .. ')'
+  local text = L.died(victim) .. ' (crash ' .. L.int(tries.crashes) .. ')'
   if tries.crashes >= crashes then
     L.bury(R, job.queue, id, L.outcome('dead', 0, now_ms, tries.starts, 'poison pill: ' .. text, ''), now_ms, dead_max)
     return

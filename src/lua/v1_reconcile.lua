@@ -1,14 +1,20 @@
--- later_v1_reconcile R EPOCH LINK  N {id start}*N -> [now_us, status, link, released, [lost id...]]
+-- later_v1_reconcile R EPOCH LINK  N {id start}*N [SEEN] -> [now_us, status, link, released, [lost id...], rewound]
 --
 -- After a reconnect or a failed step: the worker says what it runs (results that were not confirmed
 -- included). LINK is the number the last beat told; it is bumped here, so that an older step still
 -- on its way is refused, and so is an older reconcile. Jobs held in Redis that the worker never
 -- heard of are released unspent; jobs it names but does not hold are lost: it kills those.
+-- SEEN: highest clock number it knows; the clock is lifted to it, since the data may be an older state
+-- in which this worker is there. rewound: 1 when Redis lost clock numbers.
 -- status: ok | dead | unknown | link. Cost: O(jobs of the worker).
 
 L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
   local epoch, link = args[1] or '', args[2]
-  local held = L.pairs_at(args, 3)
+  local held, at = L.pairs_at(args, 3)
+  local seen = L.seen(args[at] or '0')
+  if not seen then
+    L.fail('ELATER_ARGS', 'SEEN is no number of the clock')
+  end
   L.need_worker(R)
   local now_us = L.now_us()
   local status, current = L.worker(R, epoch)
@@ -16,7 +22,7 @@ L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
     status = 'link'
   end
   if status ~= 'ok' then
-    return {now_us, status, 0, 0, {}}
+    return {now_us, status, 0, 0, {}, 0}
   end
   local keep, lost = {}, {}
   for i = 1, #held, 2 do
@@ -30,5 +36,9 @@ L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
   end
   local released = L.release_unheard(R, tonumber(epoch), keep, L.ms(now_us))
   local new = redis.call('HINCRBY', R .. ':worker:' .. epoch, 'link', 1)
-  return {now_us, 'ok', new, released, lost}
+  local rewound = L.last(R) < seen
+  if rewound then
+    redis.call('SET', R .. ':clock', L.int(seen))
+  end
+  return {now_us, 'ok', new, released, lost, rewound and 1 or 0}
 end)

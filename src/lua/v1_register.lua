@@ -6,11 +6,18 @@
 -- registration, so that a delayed older call is refused. OLD: its former epoch or 0. Fields: host,
 -- boot, pidns, pid, pstart, version, places, queues (comma separated). Config: max_payload[:queue] in bytes.
 -- Adoption: a job that it runs stays its own if it is still held under OLD or an unknown epoch, or
--- waits, with this very start number: nobody else can have started it then. gone: there is no such
+-- waits, with this very start number: nobody else can have started it then. One that waits because the
+-- end of that start was taken (a retry whose answer was lost) is taken: it must not end twice. gone: there is no such
 -- job any more. taken: it was started again elsewhere. Jobs under OLD that it does not name were
 -- claimed for nobody and are released unspent. rewound: 1 when Redis lost clock numbers (data loss).
 -- peer: epoch, counter, host, boot, pidns, pid, pstart.
 -- Errors: ELATER_WORKER ARGS TYPE. Cost: O(workers + jobs adopted).
+
+-- Whether a waiting job waits because its worker was given up, not because it ended.
+local function was_reaped(R, id, start, old)
+  local state, _, _, of, text = L.read_outcome(redis.call('HGET', R .. ':errors', id) or '')
+  return state == 'failed' and L.whole(of) == start and string.find(text, L.died(L.int(old)), 1, true) == 1
+end
 
 -- -> the word for one adopted job
 local function adopt(R, id, start, epoch, old, now_ms)
@@ -23,7 +30,8 @@ local function adopt(R, id, start, epoch, old, now_ms)
     redis.call('ZADD', R .. ':running', L.int(epoch), id)
     return 'adopted'
   end
-  if state == 'waiting' and start and (tries.starts == start or tries.starts + 1 == start) then
+  if state == 'waiting' and start and
+     (tries.starts + 1 == start or (tries.starts == start and was_reaped(R, id, start, old))) then
     redis.call('ZREM', L.waiting_key(R, job, tries), id)
     tries.attempts = math.max(tries.attempts + start - tries.starts, 1)
     tries.starts = start
@@ -102,8 +110,8 @@ function L.pairs_at(args, i)
 end
 
 L.register('later_v1_register', {'allow-oom'}, function(R, args)
-  local seen, instance, seq, old = L.whole(args[1]), args[2], L.whole(args[3]), L.whole(args[4])
-  if not (seen and seen <= L.CLOCK_MAX and instance and seq and old) then
+  local seen, instance, seq, old = L.seen(args[1]), args[2], L.whole(args[3]), L.whole(args[4])
+  if not (seen and instance and seq and old) then
     L.fail('ELATER_ARGS', 'give SEEN INSTANCE SEQ OLD and three lists')
   end
   local fields, config, held, at

@@ -66,8 +66,8 @@ local function served(R)
 end
 
 -- Queues with due jobs that nobody serves since a minute.
-local function unserved(R, now_ms)
-  local by, out = served(R), {}
+local function unserved(R, by, now_ms)
+  local out = {}
   local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms), 'LIMIT', 0, 1000)
   local is_due = {}
   for _, queue in ipairs(due) do
@@ -143,7 +143,7 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   if L.worker(R, args[1]) ~= 'ok' then
     return {{}, 0}
   end
-  local now_us = L.now_us()
+  local by, now_us = served(R), L.now_us()
   local now_ms, buried = L.ms(now_us), 0
   keep_state(R, args[1], fields)
   for i = 1, #queues, 2 do
@@ -158,5 +158,5 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   drop_old(R .. ':await', now_ms)
   drop_old(R .. ':notes', now_ms - 600000)
   drop_names(R)
-  return {unserved(R, now_ms), buried}
+  return {unserved(R, by, now_ms), buried}
 end)

@@ -128,6 +128,7 @@ struct store_reconcile_reply {
     int64_t released;
     const char *const *lost;
     size_t nlost;
+    bool rewound; /* Redis lost data since we last saw it */
 };
 
 enum store_reap { STORE_REAP_MORE, STORE_REAP_CLEAR, STORE_REAP_ALIVE, STORE_REAP_REFUSED };

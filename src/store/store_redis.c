@@ -242,18 +242,20 @@ static void on_reconciled(void *arg, const struct reply *r)
     out.status = status_of(reply_at(r, 1));
     out.link = reply_int(reply_at(r, 2));
     out.released = reply_int(reply_at(r, 3));
+    out.rewound = reply_int(reply_at(r, 5)) != 0; /* an older library does not say: 0 */
     out.lost = lost;
     s->events.reconciled(s->events.arg, &out);
 }
 
-int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link,
+int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link, int64_t seen,
                     const struct store_held *held, size_t nheld)
 {
-    struct args a = args_begin(s, "later_v1_reconcile", 3 + nheld);
+    struct args a = args_begin(s, "later_v1_reconcile", 4 + nheld);
 
     args_int(&a, epoch);
     args_int(&a, link);
     args_held(&a, held, nheld);
+    args_int(&a, seen);
     return args_send(&a, s, on_reconciled);
 }
 

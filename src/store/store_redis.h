@@ -44,7 +44,7 @@ void store_redis_reset(struct store_redis *s);
 int store_register(struct store_redis *s, const struct store_register *req, const char *instance,
                    const struct store_fields *fields, const struct store_fields *config);
 int store_beat(struct store_redis *s, int64_t epoch, const char *queues);
-int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link,
+int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link, int64_t seen,
                     const struct store_held *held, size_t nheld);
 int store_step(struct store_redis *s, const struct store_step *step);
 int store_fetch(struct store_redis *s, const char *id);

@@ -116,9 +116,10 @@ static void test_adoption(void **state)
     static const struct {
         const char *what, *answer;
     } rows[] = {{"held", "adopted"},    {"unknown", "adopted"}, {"other", "taken"},
-                {"restarted", "taken"}, {"waiting", "adopted"}, {"unclaimed", "adopted"},
+                {"restarted", "taken"}, {"reaped", "adopted"},  {"unclaimed", "adopted"},
                 {"older", "taken"},     {"gone", "gone"},       {"dead", "gone"},
-                {"done", "gone"},       {"broken", "gone"},     {"wrongtype", "taken"}};
+                {"done", "gone"},       {"broken", "gone"},     {"wrongtype", "taken"},
+                {"settled", "taken"},   {"released", "taken"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -136,8 +137,12 @@ static void test_adoption(void **state)
             (void)redis("ZADD R:running %s %s", worker(), id);
         } else if (strcmp(what, "restarted") == 0) {
             set_field("tries", id, "3 3 0 1000");
-        } else if (strcmp(what, "waiting") == 0 || strcmp(what, "wrongtype") == 0) {
-            (void)settle(w, id, 2, "retry", 60000);
+        } else if (strcmp(what, "reaped") == 0 || strcmp(what, "wrongtype") == 0) {
+            (void)fcall("later_v1_reap %s %s 1 9 9", worker(), w);
+        } else if (strcmp(what, "settled") == 0) {
+            (void)settle(w, id, 2, "retry", 60000); /* and the answer was lost */
+        } else if (strcmp(what, "released") == 0) {
+            (void)settle(w, id, 2, "release", 60000);
         } else if (strcmp(what, "unclaimed") == 0 || strcmp(what, "older") == 0) {
             (void)settle(w, id, 2, "retry", 60000);
             set_field("tries", id, strcmp(what, "older") == 0 ? "0 0 0 1000" : "1 1 0 1000");
@@ -156,7 +161,7 @@ static void test_adoption(void **state)
             fail_msg("%s: %s", what, shown(fx.last));
         if (strcmp(rows[i].answer, "adopted") == 0) {
             assert_string_equal(redis("ZSCORE R:running %s", id), new);
-            assert_starts(redis("HGET R:tries %s", id), "2 2 0 ");
+            assert_starts(redis("HGET R:tries %s", id), "2 2 ");
             assert_string_equal(redis("EXISTS R:q:mail:5"), "0");
             assert_string_equal(settle(new, id, 2, "done", 0), "ok");
         }
@@ -231,10 +236,10 @@ static void test_reconcile(void **state)
     assert_string_equal(redis("ZRANGE R:running 0 -1"), text("[%s]", kept));
     assert_starts(redis("HGET R:tries %s", h.id), "1 0 0 ");
     before = snapshot();
-    assert_non_null(strstr(fcall("later_v1_reconcile %s 1 0", h.w), " link 0 0 []]"));
+    assert_non_null(strstr(fcall("later_v1_reconcile %s 1 0", h.w), " link 0 0 [] 0]"));
     assert_non_null(
         strstr(fcall("later_v1_step %s 1 0 9 0 1 " MAIL, h.w), " link]")); /* a delayed one */
-    assert_non_null(strstr(fcall("later_v1_reconcile 42 1 0"), " unknown 0 0 []]"));
+    assert_non_null(strstr(fcall("later_v1_reconcile 42 1 0"), " unknown 0 0 [] 0]"));
     assert_string_equal(snapshot(), before);
     assert_refused("ELATER_ARGS", "later_v1_reconcile %s 2", h.w);
     assert_refused("ELATER_ARGS", "later_v1_reconcile %s 2 1 j", h.w);
@@ -242,10 +247,32 @@ static void test_reconcile(void **state)
     (void)redis("DEL R:q:mail:5");
     (void)redis("SET R:q:mail:5 x");
     assert_non_null(
-        strstr(fcall("later_v1_reconcile %s 2 0", h.w), " ok 3 0 []]")); /* stays held */
+        strstr(fcall("later_v1_reconcile %s 2 0", h.w), " ok 3 0 [] 0]")); /* stays held */
     assert_string_equal(redis("ZRANGE R:running 0 -1"), text("[%s]", kept));
     (void)redis("HSET R:workers %s dead", h.w);
-    assert_non_null(strstr(fcall("later_v1_reconcile %s 3 0", h.w), " dead 0 0 []]"));
+    assert_non_null(strstr(fcall("later_v1_reconcile %s 3 0", h.w), " dead 0 0 [] 0]"));
+}
+
+/* After a restored snapshot the worker's entry may still be there: then it is the reconcile that
+ * tells Redis which numbers were given out already. */
+static void test_reconcile_lifts_the_clock(void **state)
+{
+    const char *w = worker();
+    long long seen = atoll(redis("GET R:clock")) + 3600000000LL;
+
+    (void)state;
+    (void)fcall("later_v1_reconcile %s 1 0 %lld", w, seen);
+    assert_string_equal(at(5, -1), "1"); /* numbers were lost */
+    assert_string_equal(redis("GET R:clock"), text("%lld", seen));
+    (void)add("mail x");
+    (void)fcall("later_v1_step %s 2 0 9 0 1 " MAIL, w);
+    assert_true(int_at(3, 0, 5, -1) > seen);
+    (void)fcall("later_v1_reconcile %s 2 0 %lld", w, seen - 5);
+    assert_string_equal(at(5, -1), "0");
+    (void)fcall("later_v1_reconcile %s 3 0", w); /* an older daemon does not say */
+    assert_string_equal(at(5, -1), "0");
+    assert_refused("ELATER_ARGS", "later_v1_reconcile %s 4 0 nan", w);
+    assert_refused("ELATER_ARGS", "later_v1_reconcile %s 4 0 9007199254740991", w);
 }
 
 /* ---- reap */
@@ -591,6 +618,7 @@ int main(void)
                                        FX_TEST(test_register_releases_what_is_not_named),
                                        FX_TEST(test_beat),
                                        FX_TEST(test_reconcile),
+                                       FX_TEST(test_reconcile_lifts_the_clock),
                                        FX_TEST(test_reap),
                                        FX_TEST(test_reap_in_batches),
                                        FX_TEST(test_reap_passes_by_what_is_stuck),

@@ -565,14 +565,18 @@ static int64_t link_of(struct maker *k, int64_t epoch)
 static void make_reconcile(struct maker *k)
 {
     static struct model_held held[HELD_MAX];
-    int64_t epoch = pick_epoch(k, !percent(k, 10)), link = link_of(k, epoch);
+    int64_t epoch = pick_epoch(k, !percent(k, 10)), link = link_of(k, epoch), seen = 0;
     size_t n;
 
     begin(k, "later_v1_reconcile");
     number(k, epoch);
     number(k, link);
     n = held_args(k, epoch, held);
-    model_reconcile(k->m, epoch, link, n, held, k->want);
+    if (percent(k, 70)) {
+        seen = percent(k, 70) ? k->m->clock : k->m->clock + any(k, 5000000);
+        number(k, seen);
+    }
+    model_reconcile(k->m, epoch, link, n, held, seen, k->want);
 }
 
 /* Somebody who holds jobs, now and then one who holds none. */

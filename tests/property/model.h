@@ -75,7 +75,7 @@ struct model_queue {
 
 struct model_worker {
     bool is_there, is_dead;
-    int64_t epoch, counter, link, seq, started;
+    int64_t epoch, counter, link, seq, started, beat_ms;
     char inst[16], host[32], queues[64];
     int quiet; /* -1: never told */
 };
@@ -163,8 +163,9 @@ struct model_entry {
 
 void model_register(struct model *m, const struct model_entry *e, struct buf *out);
 void model_beat(struct model *m, int64_t epoch, const char *queues, struct buf *out);
+/* seen: 0 when it is not told. */
 void model_reconcile(struct model *m, int64_t epoch, int64_t link, size_t n,
-                     const struct model_held *held, struct buf *out);
+                     const struct model_held *held, int64_t seen, struct buf *out);
 /* counter: MODEL_NONE for '?'. */
 void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter, int64_t crashes,
                 int64_t dead_max, struct buf *out);

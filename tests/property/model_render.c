@@ -186,6 +186,7 @@ static void render_worker(const struct model_worker *w, struct rows *rows)
     put_text(rows, key, "hash", "inst", w->inst);
     put_number(rows, key, "hash", "seq", w->seq);
     put_number(rows, key, "hash", "started", w->started);
+    put_number(rows, key, "hash", "beat_ms", w->beat_ms);
     if (w->host[0] != '\0')
         put_text(rows, key, "hash", "host", w->host);
     if (w->queues[0] != '\0')

@@ -19,6 +19,16 @@
 
 /* ---- register */
 
+/* It waits because that worker was given up while it ran this start. */
+static bool was_reaped(const struct model_job *j, int64_t start, int64_t worker)
+{
+    long long of, died;
+
+    return j->error != NULL &&
+           sscanf(j->error, "failed %*d %*d %lld worker %lld died while it ran", &of, &died) == 2 &&
+           of == start && died == worker;
+}
+
 static const char *adopt(struct model *m, const struct model_held *h, int64_t epoch, int64_t old)
 {
     struct model_job *j = model_find(m, h->id);
@@ -31,7 +41,7 @@ static const char *adopt(struct model *m, const struct model_held *h, int64_t ep
         j->score = epoch;
         return "adopted";
     }
-    if (j->starts != h->start && j->starts + 1 != h->start)
+    if (j->starts + 1 != h->start && !(j->starts == h->start && was_reaped(j, h->start, old)))
         return "taken";
     j->attempts += h->start - j->starts;
     j->attempts = j->attempts < 1 ? 1 : j->attempts;
@@ -102,7 +112,7 @@ static void enter(struct model *m, const struct model_entry *e, int64_t epoch)
     w->epoch = epoch;
     w->counter = w->link = 1;
     w->seq = e->seq;
-    w->started = MODEL_MS(m);
+    w->started = w->beat_ms = MODEL_MS(m);
     w->quiet = -1;
     COPY(w->inst, e->inst);
     COPY(w->host, e->host);
@@ -188,6 +198,7 @@ void model_beat(struct model *m, int64_t epoch, const char *queues, struct buf *
         return;
     }
     w->counter++;
+    w->beat_ms = MODEL_MS(m);
     if (queues != NULL)
         COPY(w->queues, queues);
     out_int(out, w->link);
@@ -273,7 +284,7 @@ void model_workers(struct model *m, struct buf *out)
 /* ---- reconcile */
 
 void model_reconcile(struct model *m, int64_t epoch, int64_t link, size_t n,
-                     const struct model_held *held, struct buf *out)
+                     const struct model_held *held, int64_t seen, struct buf *out)
 {
     struct model_worker *w = model_worker(m, epoch);
     const char *status = model_status(m, epoch);
@@ -287,7 +298,7 @@ void model_reconcile(struct model *m, int64_t epoch, int64_t link, size_t n,
     out_int(out, m->now_us);
     out_text(out, status);
     if (strcmp(status, "ok") != 0) {
-        buf_puts(out, "i0 i0 [ ] ] ");
+        buf_puts(out, "i0 i0 [ ] i0 ] ");
         free(kept);
         return;
     }
@@ -302,7 +313,10 @@ void model_reconcile(struct model *m, int64_t epoch, int64_t link, size_t n,
     }
     out_int(out, ++w->link);
     out_int(out, release_unheard(m, epoch, keeps, kept));
-    buf_printf(out, "[ %s] ] ", buf_str(&lost));
+    buf_printf(out, "[ %s] ", buf_str(&lost));
+    out_int(out, m->clock < seen);
+    buf_puts(out, "] ");
+    m->clock = m->clock < seen ? seen : m->clock;
     buf_done(&lost);
     free(kept);
 }

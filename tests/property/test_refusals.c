@@ -155,7 +155,14 @@ static const char *const CALLS[] = {
     "later_v1_step $W1 1 0 10 2 $R1 1 done sms 1000 0 T O $R2 1 retry sms 500 7 T O 1 sms 5 100",
     "later_v1_step $W2 1 0 10 1 $R3 1 retry sms 500 7 T O 2 mail 5 1048576 sms 5 1048576",
     "later_v1_reconcile $W1 1 1 $R1 1",
+    "later_v1_reconcile $W1 1 1 $R1 1 1767225600000000",
+    "later_v1_health 2000",
+    "later_v1_rights",
+    "later_v1_audit jobs '' 100",
+    "later_v1_audit keys '' 100 heads zset big:$G string",
+    "later_v1_repair queue '' 100 mail sms",
     "later_v1_tidy $W1 2 mail 0 sms 604800000",
+    "later_v1_tidy $W1 1 mail 0 2 unsent 3 limits mail=2",
     "later_v1_register 0 inst9 1 0 2 host h queues mail,sms 1 max_payload 5000 1 $R4 1",
     "later_v1_register 0 inst8 1 $W1 0 0 2 $R1 1 $R2 1",
     "later_v1_reap $W2 77 ? 5 100",
@@ -692,8 +699,9 @@ static bool is_add(const char *call)
 
 static bool only_reads(const char *call)
 {
-    static const char *const readers[] = {"later_show",    "later_result",  "later_stats",
-                                          "later_version", "later_v1_list", "later_v1_workers"};
+    static const char *const readers[] = {"later_show",      "later_result",    "later_stats",
+                                          "later_version",   "later_v1_list",   "later_v1_workers",
+                                          "later_v1_health", "later_v1_rights", "later_v1_audit"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))

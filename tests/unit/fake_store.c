@@ -93,11 +93,12 @@ static int op_beat(void *ctx, int64_t epoch, const char *queues)
     return c != NULL ? 0 : -1;
 }
 
-static int op_reconcile(void *ctx, int64_t epoch, int64_t link, const struct store_held *held,
-                        size_t n)
+static int op_reconcile(void *ctx, int64_t epoch, int64_t link, int64_t seen,
+                        const struct store_held *held, size_t n)
 {
     struct fake_call *c = ask(ctx, RECONCILE, epoch);
 
+    (void)seen;
     if (c != NULL)
         c->link = link;
     return keep_held(c, held, n);
@@ -532,7 +533,7 @@ static void tell_step(struct fake *f, const struct fake_call *c)
 static void tell_reconciled(struct fake *f, const struct fake_call *c)
 {
     const char **lost = mem_new((c->nids + 1) * sizeof(*lost));
-    struct store_reconcile_reply r = {c->status, c->link, c->released, lost, c->nids};
+    struct store_reconcile_reply r = {c->status, c->link, c->released, lost, c->nids, false};
 
     for (size_t i = 0; i < c->nids; i++)
         lost[i] = c->ids[i];
