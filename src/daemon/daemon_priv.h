@@ -19,6 +19,8 @@
 #include "store/store_redis.h"
 
 #define DAEMON_DOWN_LOG_MS 30000 /* one line about a lost link per so long */
+#define DAEMON_TROUBLE_MS 30000  /* of lines about the link and refusals, so many per so long */
+#define DAEMON_TROUBLE_LINES 16
 
 struct daemon {
     struct conf *conf;
@@ -41,6 +43,8 @@ struct daemon {
     struct mono reloaded;
     struct url url;
     struct mono down_logged;
+    struct mono trouble_since; /* lines about the link and refusals are counted from here */
+    unsigned trouble_lines;
     bool was_up, has_been_up;
     struct preflight preflight; /* what was said of the server last */
     struct err refusal;         /* strict: why it is no server for us; code NONE while it is */

@@ -243,10 +243,27 @@ static void on_left(void *arg, bool is_clean)
     sched_on_left(d->sched, mono_now());
 }
 
+/* A link that comes up only to be refused is one trouble: it must not fill the log with its tries.
+ */
+static bool may_log(struct daemon *d)
+{
+    if (d->trouble_since.us == 0 ||
+        mono_until_us(d->trouble_since, mono_now()) > DAEMON_TROUBLE_MS * 1000) {
+        if (d->trouble_lines > DAEMON_TROUBLE_LINES)
+            log_warn("event=link suppressed_lines=%u", d->trouble_lines - DAEMON_TROUBLE_LINES);
+        d->trouble_since = mono_now();
+        d->trouble_lines = 0;
+    }
+    return ++d->trouble_lines <= DAEMON_TROUBLE_LINES;
+}
+
 static void on_fault(void *arg, enum fault fault, const char *text)
 {
-    log_err("event=refused class=%s reason=\"%s\"", fault_name(fault), text);
-    sched_on_fault(((struct daemon *)arg)->sched, mono_now(), fault, text);
+    struct daemon *d = arg;
+
+    if (may_log(d))
+        log_err("event=refused class=%s reason=\"%s\"", fault_name(fault), text);
+    sched_on_fault(d->sched, mono_now(), fault, text);
 }
 
 /* At start only: a worker that holds jobs does better to go on and say so. */
@@ -277,9 +294,10 @@ static void on_up(void *arg, const struct probe_result *server)
     struct daemon *d = arg;
     char where[320];
 
-    log_notice("event=link state=up server=\"%s\" version=%s library=%ld%s",
-               url_show(&server->url, where), server->server, server->lib.number,
-               server->lib.loaded ? " loaded=1" : "");
+    if (may_log(d))
+        log_notice("event=link state=up server=\"%s\" version=%s library=%ld%s",
+                   url_show(&server->url, where), server->server, server->lib.number,
+                   server->lib.loaded ? " loaded=1" : "");
     tell_preflight(d, &server->preflight);
     if (is_strict(d) && server->preflight.n > 0) {
         refuse(d, server->preflight.at[0].check, server->preflight.at[0].text);
@@ -298,9 +316,9 @@ static void on_down(void *arg, enum fault fault, const char *text)
         refuse(d, "redis", text);
         return;
     }
-
-    if (d->down_logged.us == 0 ||
-        mono_until_us(d->down_logged, mono_now()) > DAEMON_DOWN_LOG_MS * 1000) {
+    if ((d->down_logged.us == 0 ||
+         mono_until_us(d->down_logged, mono_now()) > DAEMON_DOWN_LOG_MS * 1000) &&
+        may_log(d)) {
         log_err("event=link state=down class=%s reason=\"%s\"", fault_name(fault), text);
         d->down_logged = mono_now();
     }

@@ -13,6 +13,9 @@
 #include "base/err.h"
 #include "redis/client.h"
 
+/* Of the functions this program calls. A library serves its own protocol and the one before. */
+#define LIB_PROTOCOL 1
+
 enum lib_mode { LIB_ENSURE, LIB_FORCE /* same number, other text too */, LIB_DOWNGRADE };
 
 struct lib_state {

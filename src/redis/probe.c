@@ -48,6 +48,17 @@ static int read_info(struct client *c, struct probe_result *r, struct err *err)
     return 0;
 }
 
+/* What lib_ensure has left alone may be too new for us. */
+static int check_protocol(const struct lib_state *lib, struct err *err)
+{
+    if (lib->protocol == LIB_PROTOCOL || lib->protocol == LIB_PROTOCOL + 1)
+        return 0;
+    return err_set(err, ERR_CONFIG,
+                   "library %ld on the server has protocol %ld, this program has %d: upgrade this "
+                   "program, or run its later setup --downgrade",
+                   lib->number, lib->protocol, LIB_PROTOCOL);
+}
+
 static enum fault fault_from(const struct err *err)
 {
     enum fault fault = fault_of(err->text);
@@ -67,6 +78,7 @@ static void look(struct job *job)
 
     r->url = job->url;
     if (c != NULL && read_info(c, r, &err) == 0 && lib_ensure(c, LIB_ENSURE, &r->lib, &err) == 0 &&
+        check_protocol(&r->lib, &err) == 0 &&
         preflight_rights(&r->preflight, c, job->ns, &err) == 0) {
         if (!job->url.is_unix && client_peer(c)[0] != '\0')
             (void)snprintf(r->url.host, sizeof(r->url.host), "%.255s", client_peer(c));
