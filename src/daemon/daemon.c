@@ -92,6 +92,23 @@ static void on_folder(void *arg)
     serve(d, d->conf);
 }
 
+/* Passwords are rotated; the file's name is not what changes then. */
+static void read_password_again(struct daemon *d)
+{
+    struct err err = ERR_INIT;
+    struct url url = d->url;
+
+    if (d->embedded != NULL || d->conf->redis_password_file[0] == '\0')
+        return;
+    if (url_read_password(d->conf->redis_password_file, &url, &err) < 0) {
+        log_err("event=reload note=\"the old password stays\" reason=\"%s\"", err.text);
+    } else {
+        memcpy(d->url.password, url.password, sizeof(url.password));
+        link_set_password(d->link, &d->url);
+    }
+    explicit_bzero(&url, sizeof(url));
+}
+
 static void reload(void *arg)
 {
     struct daemon *d = arg;
@@ -116,6 +133,7 @@ static void reload(void *arg)
     sched_set_stop_timeout(d->sched, conf->stop_timeout);
     serve(d, conf);
     folder_watch(d->folder, conf->handlers_dir);
+    read_password_again(d);
     log_notice("event=reload result=done");
     notify_ready();
 }

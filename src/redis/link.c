@@ -150,6 +150,13 @@ void link_reset(struct link *l, enum fault fault, const char *text)
         lost(l, fault, text);
 }
 
+void link_set_password(struct link *l, const struct url *url)
+{
+    memcpy(l->url.password, url->password, sizeof(l->url.password));
+    if (l->async == NULL)
+        loop_timer_set(l->retry, 1);
+}
+
 bool link_is_up(const struct link *l)
 {
     return l->is_up;

@@ -35,6 +35,8 @@ void link_free(struct link *l);
 void link_start(struct link *l);
 /* Drop the connection and make it anew (after an error reply that says so). Calls down first. */
 void link_reset(struct link *l, enum fault fault, const char *text);
+/* From now on with the password of this url; tries at once if it is down. */
+void link_set_password(struct link *l, const struct url *url);
 bool link_is_up(const struct link *l);
 int link_call(struct link *l, int argc, const char *const *argv, const size_t *lens,
               async_reply_f *cb, void *arg);

@@ -91,15 +91,15 @@ struct client *scene_client(struct scene *s)
     return url_parse(s->redis.url, &url, &err) == 0 ? client_open(&url, 5000, &err) : NULL;
 }
 
-bool scene_try_add(struct scene *s, struct client *c, const char *queue, int number)
+static bool try_add(struct scene *s, struct client *c, const char *queue, int number, int pad)
 {
-    char payload[16], token[24];
+    CLEANUP_FREE char *payload = mem_printf("%d\n%*s", number, pad, "");
+    char token[24];
     const char *argv[] = {queue, "token", token, payload};
     struct err err = ERR_INIT;
     struct reply *r;
 
     assert_true(number < SCENE_JOBS);
-    (void)snprintf(payload, sizeof(payload), "%d", number);
     (void)snprintf(token, sizeof(token), "token-%d", number);
     if (number >= s->njobs)
         s->njobs = number + 1;
@@ -114,14 +114,42 @@ bool scene_try_add(struct scene *s, struct client *c, const char *queue, int num
     return true;
 }
 
-void scene_add(struct scene *s, const char *queue, int n)
+bool scene_try_add(struct scene *s, struct client *c, const char *queue, int number)
+{
+    return try_add(s, c, queue, number, 0);
+}
+
+void scene_add_large(struct scene *s, const char *queue, int n, int bytes)
 {
     struct client *c = scene_client(s);
 
     for (int i = 0; i < n; i++)
-        if (!scene_try_add(s, c, queue, s->njobs))
+        if (!try_add(s, c, queue, s->njobs, bytes))
             fail_msg("an add was not taken");
     client_close(c);
+}
+
+void scene_add(struct scene *s, const char *queue, int n)
+{
+    scene_add_large(s, queue, n, 0);
+}
+
+int scene_later_add(struct scene *s, struct buf *out)
+{
+    const char *build = getenv("LATER_BUILD_DIR");
+    CLEANUP_FREE char *program = mem_printf("%s/later", build != NULL ? build : ".");
+    CLEANUP_FREE char *number = mem_printf("%d", s->njobs);
+    char *argv[] = {program,
+                    (char *)(uintptr_t) "--redis",
+                    s->redis.url,
+                    (char *)(uintptr_t) "add",
+                    (char *)(uintptr_t) "work",
+                    number,
+                    NULL};
+    int status = proc_run(argv, NULL, 0, out, out);
+
+    s->fate[s->njobs++] = status == 0 ? SCENE_ACKED : SCENE_UNKNOWN;
+    return status;
 }
 
 /* ---- the books */

@@ -62,6 +62,8 @@ int scene_stop(struct scene *s, int i);
 
 /* n jobs straight to the server, all of which it must take. */
 void scene_add(struct scene *s, const char *queue, int n);
+/* The same, padded with so many bytes each. */
+void scene_add_large(struct scene *s, const char *queue, int n, int bytes);
 /* One job with a token, on this connection; false when its answer did not come: to be tried again
  * with the same number until it does. */
 bool scene_try_add(struct scene *s, struct client *c, const char *queue, int number);
@@ -94,6 +96,9 @@ bool scene_full(void); /* LATER_FULL is set: the long form */
 /* Lines of the log of daemon i that hold the text; until it says so. */
 int scene_log(struct scene *s, int i, const char *text);
 bool scene_says(struct scene *s, int i, const char *text, int deadline_ms);
+/* `later add work` of the next number, to the server: its exit status, what it wrote in out. A
+ * refused one counts as attempted. */
+int scene_later_add(struct scene *s, struct buf *out);
 /* One command that must not be answered with an error. */
 void scene_redis(struct scene *s, const char *command, ...) __attribute__((sentinel));
 /* A connection to the server, 5 s for each answer; NULL while it is not there. */

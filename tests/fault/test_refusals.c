@@ -1,0 +1,516 @@
+/*
+ * A Redis that is there and says no: busy, full, unable to save, without replicas, without the
+ * library or with a strange one, without rights or places (R10, R11, R13, R14, R16 to R21).
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "scene.h"
+
+#define RESUME_MS 3000  /* a new link: promised within two seconds */
+#define REFUSED_MS 7000 /* after a refusal: 5 s at most, and what the machine takes */
+#define DENIED_MS 13000 /* without a right: 10 s at most */
+
+static struct scene s;
+
+static int setup(void **state)
+{
+    (void)state;
+    scene_open(&s, NULL);
+    return 0;
+}
+
+static int setup_aof(void **state)
+{
+    static const char *const aof[] = {"--appendonly", "yes", NULL};
+
+    (void)state;
+    scene_open(&s, aof);
+    return 0;
+}
+
+/* With save points, a failed snapshot makes Redis refuse writes; the folder may be changed. */
+static int setup_saving(void **state)
+{
+    static const char *const saving[] = {"--save", "3600 1", "--enable-protected-configs", "local",
+                                         NULL};
+
+    (void)state;
+    scene_open(&s, saving);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return scene_close(&s);
+}
+
+static int64_t ms_since(struct mono begin)
+{
+    return mono_until_us(begin, mono_now()) / 1000;
+}
+
+/* ---- Redis cannot answer: R10 */
+
+/* A library whose one function never returns. */
+static void hang(struct proc *p, const char *writes)
+{
+    CLEANUP_FREE char *text =
+        mem_printf("#!lua name=hang\nredis.register_function('hang', function(keys) %s "
+                   "while true do end end)",
+                   writes);
+    char *argv[] = {(char *)(uintptr_t) "redis-cli",
+                    (char *)(uintptr_t) "-s",
+                    s.redis.sock,
+                    (char *)(uintptr_t) "FCALL",
+                    (char *)(uintptr_t) "hang",
+                    (char *)(uintptr_t) "1",
+                    (char *)(uintptr_t) "x",
+                    NULL};
+
+    scene_redis(&s, "CONFIG", "SET", "busy-reply-threshold", "200", NULL);
+    scene_redis(&s, "FUNCTION", "LOAD", "REPLACE", text, NULL);
+    proc_start(p, argv, NULL, "/dev/null");
+}
+
+static void a_busy_server_is_waited_for(struct proc *p, const char *writes)
+{
+    CLEANUP_BUF struct buf out = BUF_INIT;
+
+    scene_daemon(&s, 0, NULL, "concurrency: 2");
+    scene_add(&s, "slow", 6);
+    assert_true(test_until_lines(s.ledger, "start ", 2, SCENE_LONG_MS));
+    hang(p, writes);
+    assert_true(scene_says(&s, 0, "FUNCTION KILL", SCENE_LONG_MS)); /* the remedy, by name */
+    scene_is_calm(&s, 0, 4000, 8);
+    assert_int_equal(scene_ends(&s), 2);
+    assert_int_equal(scene_later_add(&s, &out), 69);
+    assert_non_null(strstr(buf_str(&out), "FUNCTION KILL"));
+}
+
+static void R10_busy_before_a_write(void **state)
+{
+    struct proc p;
+
+    (void)state;
+    a_busy_server_is_waited_for(&p, "");
+    scene_redis(&s, "FUNCTION", "KILL", NULL);
+    (void)scene_works(&s, REFUSED_MS + 3000); /* behind the slow ones */
+    proc_done(&p);
+    scene_drained(&s, 0);
+}
+
+static void R10_busy_after_a_write(void **state)
+{
+    struct proc p;
+
+    (void)state;
+    a_busy_server_is_waited_for(&p, "redis.call('SET', keys[1], 1)");
+    /* UNKILLABLE: the other remedy. */
+    reply_free(test_redis_call(&s.redis, "SHUTDOWN", "NOSAVE", NULL));
+    if (proc_wait(&s.redis.proc, SCENE_LONG_MS) < 0)
+        fail_msg("redis-server did not end");
+    test_redis_restart(&s.redis);
+    (void)scene_works(&s, REFUSED_MS + 3000);
+    proc_done(&p);
+    scene_drained(&s, 0);
+}
+
+/* ---- full: R11 */
+
+static bool an_add_is_taken(void *arg)
+{
+    CLEANUP_BUF struct buf out = BUF_INIT;
+
+    return scene_later_add(&s, &out) == 0 && arg == NULL;
+}
+
+static int64_t used_memory(void)
+{
+    struct reply *r = test_redis_call(&s.redis, "INFO", "memory", NULL);
+    const char *at = strstr(reply_str(r), "used_memory:");
+    int64_t n = at != NULL ? strtoll(at + 12, NULL, 10) : -1;
+
+    reply_free(r);
+    return n;
+}
+
+static void R11_full_with_running_jobs(void **state)
+{
+    int jobs = scene_full() ? 3000 : 300;
+    CLEANUP_BUF struct buf out = BUF_INIT;
+    int64_t full, after;
+    struct mono begin;
+    char limit[24];
+
+    (void)state;
+    scene_handler(&s, "long", "sleep 3");
+    scene_daemon(&s, 0, NULL, "concurrency: 8");
+    scene_add(&s, "long", 8);
+    assert_true(test_until_lines(s.ledger, "start ", 8, SCENE_LONG_MS));
+    scene_add_large(&s, "work", jobs, 15000);
+    full = used_memory();
+    (void)snprintf(limit, sizeof(limit), "%lld", (long long)(full - jobs * 10000L));
+    scene_redis(&s, "CONFIG", "SET", "maxmemory", limit, NULL);
+    begin = mono_now();
+    /* A clear code, the cause, the cure. */
+    assert_int_equal(scene_later_add(&s, &out), 69);
+    assert_non_null(strstr(buf_str(&out), "OOM"));
+    assert_non_null(strstr(buf_str(&out), "maxmemory"));
+    assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 8);
+    /* Nothing is freed by hand: the running end and are confirmed, the waiting are claimed, until
+     * there is room for new ones. */
+    assert_true(test_until(an_add_is_taken, NULL, SCENE_LONG_MS));
+    print_message("figure R11: %d MB over maxmemory with 8 jobs running: adds were taken again "
+                  "after %lld ms, by work alone\n",
+                  jobs / 100, (long long)ms_since(begin));
+    scene_drained(&s, 0);
+    after = used_memory();
+    assert_true(after < full - jobs * 10000L);
+    assert_int_equal(scene_log(&s, 0, "event=refused"), 0);
+}
+
+/* ---- writes are refused: R13, R14 */
+
+struct refusal {
+    void (*inject)(void);
+    void (*cure)(void);
+    const char *word;
+    const char *cause; /* as `later add` names it */
+};
+
+static void writes_are_refused(const struct refusal *r)
+{
+    CLEANUP_BUF struct buf out = BUF_INIT;
+    struct mono begin;
+
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_add(&s, "slow", 4);
+    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    scene_add(&s, "work", 20);
+    r->inject();
+    assert_true(scene_says(&s, 0, r->word, SCENE_LONG_MS));
+    assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
+    scene_is_calm(&s, 0, 6000, 6);
+    /* The results wait; nothing was started meanwhile, and the daemon still has its link. */
+    assert_int_equal(test_lines(s.ledger, "start "), 4);
+    assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 4);
+    assert_int_equal(scene_later_add(&s, &out), 69);
+    assert_non_null(strstr(buf_str(&out), r->word));
+    assert_non_null(strstr(buf_str(&out), r->cause));
+    begin = mono_now();
+    r->cure();
+    assert_true(scene_until_ends(&s, 5, SCENE_LONG_MS));
+    assert_in_range(ms_since(begin), 0, REFUSED_MS);
+    scene_drained(&s, 0);
+}
+
+static void lose_the_data_folder(void)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/data", s.dir);
+    struct client *c = scene_client(&s);
+    static const char *const save[] = {"SAVE"};
+    struct err err = ERR_INIT;
+
+    assert_int_equal(mkdir(path, 0755), 0);
+    scene_redis(&s, "CONFIG", "SET", "dir", path, NULL);
+    assert_int_equal(rmdir(path), 0);
+    assert_null(client_call(c, 1, save, NULL, &err));
+    client_close(c);
+    reply_free(test_redis_call(&s.redis, "BGSAVE", NULL));
+}
+
+static void give_a_data_folder(void)
+{
+    scene_redis(&s, "CONFIG", "SET", "dir", s.dir, NULL);
+    scene_redis(&s, "SAVE", NULL);
+    scene_redis(&s, "BGSAVE", NULL);
+}
+
+static void R13_misconf(void **state)
+{
+    (void)state;
+    writes_are_refused(
+        &(struct refusal){lose_the_data_folder, give_a_data_folder, "MISCONF", "save to its disk"});
+}
+
+static void ask_for_replicas(void)
+{
+    scene_redis(&s, "CONFIG", "SET", "min-replicas-to-write", "1", NULL);
+}
+
+static void ask_for_none(void)
+{
+    scene_redis(&s, "CONFIG", "SET", "min-replicas-to-write", "0", NULL);
+}
+
+static void R14_noreplicas(void **state)
+{
+    (void)state;
+    writes_are_refused(
+        &(struct refusal){ask_for_replicas, ask_for_none, "NOREPLICAS", "too few replicas"});
+}
+
+/* ---- the library: R16, R17 */
+
+static void put_password(const char *path, const char *password)
+{
+    FILE *f = fopen(path, "we");
+
+    assert_non_null(f);
+    assert_true(fputs(password, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(path, 0600), 0);
+}
+
+/* Daemon 0 through the proxy as user `worker`, who has every right but this. */
+static void start_as_worker(const char *without)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/password", s.dir);
+    CLEANUP_FREE char *yaml = mem_printf("concurrency: 4\nredis_password_file: %s", path);
+    CLEANUP_FREE char *url = NULL;
+
+    scene_proxy(&s);
+    test_redis_load(&s.redis);
+    url = mem_printf("redis://worker@%s", s.proxy.url + strlen("redis://"));
+    scene_redis(&s, "ACL", "SETUSER", "worker", "on", ">first", "~*", "&*", "+@all", without, NULL);
+    put_password(path, "first\n");
+    scene_daemon(&s, 0, url, yaml);
+}
+
+static void R16_library_flushed_under_load(void **state)
+{
+    int rounds = scene_full() ? 50 : 6;
+    int64_t worst = 0;
+
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    for (int i = 0; i < rounds; i++) {
+        struct mono begin;
+        int before;
+
+        scene_add(&s, "work", 100);
+        assert_true(scene_until_ends(&s, 100 * i + 20, SCENE_LONG_MS));
+        scene_redis(&s, "FUNCTION", "FLUSH", NULL);
+        begin = mono_now();
+        before = scene_ends(&s);
+        /* Beyond what was running then. */
+        assert_true(scene_until_ends(&s, before + 5, SCENE_LONG_MS));
+        worst = ms_since(begin) > worst ? ms_since(begin) : worst;
+        assert_true(scene_until_ends(&s, 100 * (i + 1), SCENE_LONG_MS));
+    }
+    assert_in_range(worst, 0, RESUME_MS);
+    scene_drained(&s, 0);
+    print_message("figure R16: FUNCTION FLUSH %d times under load, on again after %lld ms at "
+                  "most\n",
+                  rounds, (long long)worst);
+}
+
+static void R16_library_flushed_without_the_right_to_load(void **state)
+{
+    (void)state;
+    start_as_worker("-function");
+    scene_redis(&s, "FUNCTION", "FLUSH", NULL);
+    assert_true(scene_says(&s, 0, "class=denied", SCENE_LONG_MS));
+    scene_is_calm(&s, 0, 5000, 6);
+    /* An administrator loads it. */
+    test_redis_load(&s.redis);
+    (void)scene_works(&s, DENIED_MS);
+    scene_drained(&s, 0);
+}
+
+static void R17_newer_library_without_our_protocol(void **state)
+{
+    static const char strange[] =
+        "#!lua name=laterd\nredis.register_function{function_name='later_version', "
+        "flags={'no-writes'}, callback=function() return {99, 'strange', 3} end}";
+
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_add(&s, "work", 5);
+    assert_true(scene_until_ends(&s, 5, SCENE_LONG_MS));
+    scene_redis(&s, "FUNCTION", "LOAD", "REPLACE", strange, NULL);
+    assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
+    assert_true(scene_says(&s, 0, "protocol", SCENE_LONG_MS));
+    scene_is_calm(&s, 0, 5000, 3);
+    /* It was not replaced. */
+    assert_null(
+        test_redis_call(&s.redis, "FCALL", "later_add", "1", SCENE_ROOT, "work", "x", NULL));
+    scene_redis(&s, "FUNCTION", "FLUSH", NULL);
+    assert_true(test_until_lines(s.d[0].log, "loaded=1", 2, SCENE_LONG_MS));
+    (void)scene_works(&s, DENIED_MS);
+    scene_drained(&s, 0);
+}
+
+/* It says that it has what is called, and has not: every link comes up and is refused. */
+static void R17_broken_library(void **state)
+{
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_redis(&s, "FUNCTION", "LOAD", "REPLACE",
+                "#!lua name=laterd\nredis.register_function{function_name='later_version', "
+                "flags={'no-writes'}, callback=function() return {99, 'broken', 1} end}",
+                NULL);
+    assert_true(scene_says(&s, 0, "Function not found", SCENE_LONG_MS));
+    scene_is_calm(&s, 0, 8000, 16);
+    scene_redis(&s, "FUNCTION", "FLUSH", NULL);
+    (void)scene_works(&s, RESUME_MS);
+    scene_drained(&s, 0);
+}
+
+static void R17_older_library(void **state)
+{
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_redis(&s, "FUNCTION", "LOAD", "REPLACE",
+                "#!lua name=laterd\nredis.register_function{function_name='later_version', "
+                "flags={'no-writes'}, callback=function() return {-1, 'old', 1} end}",
+                NULL);
+    /* Replaced at the next look, which the first missing function brings about. */
+    assert_true(test_until_lines(s.d[0].log, "loaded=1", 2, SCENE_LONG_MS));
+    (void)scene_works(&s, RESUME_MS);
+    scene_drained(&s, 0);
+}
+
+/* ---- data gone: R18 */
+
+static void R18_flushall_mid_run(void **state)
+{
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_add(&s, "slow", 8);
+    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    scene_redis(&s, "FLUSHALL", NULL);
+    assert_true(scene_says(&s, 0, "rewound=1", SCENE_LONG_MS));
+    assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
+    /* The other four are Redis' own loss. */
+    for (int i = 0; i < s.njobs; i++)
+        s.fate[i] = SCENE_LOST_BY_REDIS;
+    (void)scene_works(&s, RESUME_MS);
+    /* The results of the forgotten are not offered for ever. */
+    scene_is_calm(&s, 0, 3000, 2);
+    assert_int_equal(scene_stop(&s, 0), 0);
+    assert_int_equal(scene_log(&s, 0, "event=unconfirmed"), 0);
+    assert_int_equal(test_lines(s.ledger, "start "), 5);
+    scene_drained(&s, 0);
+}
+
+/* ---- rights: R19, R20 */
+
+static void R19_password_rotated_live(void **state)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/password", s.dir);
+    int64_t connects;
+
+    (void)state;
+    start_as_worker("+ping");
+    scene_add(&s, "slow", 2);
+    assert_true(test_until_lines(s.ledger, "start ", 2, SCENE_LONG_MS));
+    scene_redis(&s, "ACL", "SETUSER", "worker", "resetpass", ">second", NULL);
+    scene_redis(&s, "CLIENT", "KILL", "USER", "worker", NULL);
+    assert_true(scene_says(&s, 0, "class=denied", SCENE_LONG_MS));
+    assert_int_equal(scene_log(&s, 0, "redis_password_file"), 1); /* where to look */
+    connects = proxy_tell(&s.proxy, "accepted");
+    scene_is_calm(&s, 0, 6000, 4);
+    /* Full jitter up to 10 s. */
+    assert_in_range(proxy_tell(&s.proxy, "accepted") - connects, 0, 8);
+    put_password(path, "second\n");
+    test_laterd_kill(&s.d[0], SIGHUP);
+    (void)scene_works(&s, RESUME_MS);
+    scene_drained(&s, 0);
+}
+
+static void R20_one_command_denied(void **state)
+{
+    (void)state;
+    start_as_worker("+ping");
+    scene_add(&s, "slow", 2);
+    assert_true(test_until_lines(s.ledger, "start ", 2, SCENE_LONG_MS));
+    scene_redis(&s, "ACL", "SETUSER", "worker", "-zadd", "-zrem", NULL);
+    assert_true(scene_says(&s, 0, "class=denied", SCENE_LONG_MS));
+    assert_true(scene_says(&s, 0, "can't run this command", SCENE_LONG_MS));
+    scene_is_calm(&s, 0, 8000, 20);
+    scene_redis(&s, "ACL", "SETUSER", "worker", "+zadd", "+zrem", NULL);
+    (void)scene_works(&s, DENIED_MS);
+    scene_drained(&s, 0);
+}
+
+/* ---- places: R21 */
+
+static void call(struct client *c, int argc, const char *const *argv)
+{
+    struct err err = ERR_INIT;
+    struct reply *r = client_call(c, argc, argv, NULL, &err);
+
+    if (r == NULL)
+        fail_msg("%s: %s", argv[0], err.text);
+    reply_free(r);
+}
+
+static void R21_maxclients(void **state)
+{
+    static const char *const low[] = {"CONFIG", "SET", "maxclients", "1"};
+    static const char *const high[] = {"CONFIG", "SET", "maxclients", "1000"};
+    static const char *const kill_all[] = {"CLIENT", "KILL", "TYPE", "normal"};
+    struct client *c = scene_client(&s);
+    int64_t connects;
+
+    (void)state;
+    scene_proxy(&s);
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    call(c, 4, low);
+    /* What is connected stays and works. */
+    for (int i = 0; i < 20; i++)
+        assert_true(scene_try_add(&s, c, "work", i));
+    assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
+    scene_pause(1000);
+    assert_int_equal(scene_log(&s, 0, "state=down"), 0);
+    call(c, 4, kill_all);
+    assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
+    assert_true(scene_try_add(&s, c, "slow", 20));
+    connects = proxy_tell(&s.proxy, "accepted");
+    scene_is_calm(&s, 0, 5000, 3);
+    connects = proxy_tell(&s.proxy, "accepted") - connects;
+    assert_in_range(connects, 1, 25);
+    call(c, 4, high);
+    client_close(c);
+    (void)scene_works(&s, RESUME_MS);
+    scene_drained(&s, 0);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(R10_busy_before_a_write),
+        cmocka_unit_test_setup_teardown(R10_busy_after_a_write, setup_aof, teardown),
+        T(R11_full_with_running_jobs),
+        cmocka_unit_test_setup_teardown(R13_misconf, setup_saving, teardown),
+        T(R14_noreplicas),
+        T(R16_library_flushed_under_load),
+        T(R16_library_flushed_without_the_right_to_load),
+        T(R17_newer_library_without_our_protocol),
+        T(R17_broken_library),
+        T(R17_older_library),
+        T(R18_flushall_mid_run),
+        T(R19_password_rotated_live),
+        T(R20_one_command_denied),
+        T(R21_maxclients),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
