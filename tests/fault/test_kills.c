@@ -1,0 +1,321 @@
+/*
+ * redis-server killed at any moment, and an old snapshot put in its place (R3, R4, K10).
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../support/clock.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "scene.h"
+
+static struct scene s;
+
+static int setup_aof(void **state)
+{
+    static const char *const aof[] = {"--appendonly", "yes", "--appendfsync", "everysec", NULL};
+
+    (void)state;
+    scene_open(&s, aof);
+    return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    scene_open(&s, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return scene_close(&s);
+}
+
+/* ---- R3, R4 */
+
+/* KILL for redis-server so many ms from now, whatever it is doing then. */
+static void kill_later(struct proc *p, int ms)
+{
+    CLEANUP_FREE char *script =
+        mem_printf("sleep %d.%03d; kill -9 %d", ms / 1000, ms % 1000, (int)s.redis.pid);
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", script, NULL};
+
+    proc_start(p, argv, NULL, NULL);
+}
+
+/* Adds until the connection breaks; the add that broke is made again with its token by the next
+ * call. A pause now and then, so that the workers catch up and acknowledge. */
+static void add_until_it_breaks(void)
+{
+    struct client *c = scene_client(&s);
+    int number = s.njobs;
+
+    if (number > 0 && s.fate[number - 1] == SCENE_UNKNOWN)
+        number--;
+    while (scene_try_add(&s, c, number % 4 == 0 ? "flaky" : "work", number)) {
+        number++;
+        if (number % 40 == 0)
+            scene_pause((int)(random() % 150));
+    }
+    client_close(c);
+}
+
+/* What was acknowledged before the kill and is neither there nor done is Redis' own loss: at
+ * everysec a write that waited for the disk may go with the process, though its answer was sent.
+ * Only the last moments' adds can be that; whatever else is missing at the end was lost by us. */
+static int lost_by_redis(int from)
+{
+    int lost = 0;
+
+    for (int i = from; i < s.njobs; i++) {
+        CLEANUP_FREE char *mark = mem_printf("end %s ", s.id[i]);
+        struct reply *r;
+
+        if (s.fate[i] != SCENE_ACKED)
+            continue;
+        r = test_redis_call(&s.redis, "HEXISTS", SCENE_ROOT ":jobs", s.id[i], NULL);
+        if (reply_int(r) == 0 && test_lines(s.ledger, mark) == 0) {
+            s.fate[i] = SCENE_LOST_BY_REDIS;
+            lost++;
+        }
+        reply_free(r);
+    }
+    return lost;
+}
+
+static void R3_R4_redis_killed_at_any_moment(void **state)
+{
+    int kills = scene_full() ? 100 : 6, own = 0;
+    struct scene_sum sum;
+
+    (void)state;
+    srandom(20263);
+    /* Its first attempt fails, so that results of every kind are under way. */
+    scene_handler(&s, "flaky", "[ \"$LATER_ATTEMPT\" != 1 ] || exit 1");
+    for (int i = 0; i < 2; i++)
+        scene_daemon(&s, i, NULL,
+                     "concurrency: 8\ndefaults: { backoff: { first: 0s, jitter: 0% } }");
+    for (int i = 0; i < kills; i++) {
+        struct proc killer;
+        int from;
+
+        kill_later(&killer, 100 + (int)(random() % 1500));
+        add_until_it_breaks();
+        from = s.njobs > 200 ? s.njobs - 200 : 0;
+        if (proc_wait(&s.redis.proc, SCENE_LONG_MS) < 0)
+            fail_msg("redis-server was not killed");
+        proc_done(&killer);
+        test_redis_restart(&s.redis);
+        own += lost_by_redis(from);
+    }
+    scene_drained(&s, s.njobs);
+    scene_sum(&s, &sum);
+    /* A job is run again only when its end was lost together with a write of Redis. */
+    assert_in_range(sum.reruns, 0, own);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(scene_log(&s, i, "event=reaped"), 0);
+    print_message("figure R3: seed 20263, %d kills of redis-server under add, claim and ack: %d "
+                  "acknowledged, 0 lost by laterd, %d by Redis itself, %d started twice, %d run "
+                  "again\n",
+                  kills, sum.acked, own, sum.twice, sum.reruns);
+}
+
+/* ---- K10 */
+
+/* Fences of the starts in the ledger: the highest of the first `lines` lines, the lowest behind. */
+static void fences(int lines, int64_t *highest, int64_t *lowest)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    char *save = NULL;
+    int n = 0;
+
+    test_read(s.ledger, &all);
+    *highest = 0;
+    *lowest = INT64_MAX;
+    for (char *l = strtok_r(all.data, "\n", &save); l != NULL; l = strtok_r(NULL, "\n", &save)) {
+        long long fence;
+
+        n++;
+        if (sscanf(l, "start %*s %*d %*d %lld", &fence) != 1)
+            continue;
+        if (n <= lines && fence > *highest)
+            *highest = fence;
+        if (n > lines && fence < *lowest)
+            *lowest = fence;
+    }
+}
+
+static int64_t epoch_of(int i)
+{
+    CLEANUP_BUF struct buf log = BUF_INIT;
+    int64_t epoch = 0;
+
+    test_read(s.d[i].log, &log);
+    for (const char *at = buf_str(&log); (at = strstr(at, "event=registered epoch=")) != NULL; at++)
+        epoch = strtoll(at + strlen("event=registered epoch="), NULL, 10);
+    return epoch;
+}
+
+static void shell(char *command)
+{
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", command, NULL};
+
+    assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
+}
+
+static void save_as(const char *path)
+{
+    CLEANUP_FREE char *copy = mem_printf("cp %s/dump.rdb %s", s.redis.dir, path);
+
+    scene_redis(&s, "SAVE", NULL);
+    shell(copy);
+}
+
+static bool nothing_runs(void *arg)
+{
+    return scene_log(&s, 0, "state=down") > 0 && arg == NULL &&
+           test_lines(s.ledger, "start ") == test_lines(s.ledger, "end ");
+}
+
+/* The old snapshot takes the place of what is there, the clock is set back by so much. `lines`: of
+ * the ledger at that moment; what was claimed before stands in them. */
+static struct test_clock *restore(const char *path, int64_t back_us, int *lines)
+{
+    CLEANUP_FREE char *clock_path = mem_printf("%s/clock", s.dir);
+    CLEANUP_FREE char *preload = test_clock_preload();
+    CLEANUP_FREE char *copy = mem_printf("cp %s %s/dump.rdb", path, s.redis.dir);
+    struct test_clock *clock = test_clock_make(clock_path);
+
+    clock->offset_us = -back_us;
+    test_redis_kill(&s.redis, SIGKILL);
+    shell(copy);
+    scene_pause(500); /* for a start that is not in the books yet */
+    assert_true(test_until(nothing_runs, NULL, SCENE_LONG_MS));
+    *lines = test_lines(s.ledger, NULL);
+    assert_int_equal(access(strchr(preload, '=') + 1, R_OK), 0);
+    (void)setenv("LD_PRELOAD", strchr(preload, '=') + 1, 1);
+    (void)setenv("LATER_TEST_CLOCK", clock_path, 1);
+    test_redis_restart(&s.redis);
+    (void)unsetenv("LD_PRELOAD");
+    (void)unsetenv("LATER_TEST_CLOCK");
+    return clock;
+}
+
+static void ran_once(int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        CLEANUP_FREE char *mark = mem_printf("end %s ", s.id[i]);
+
+        assert_int_equal(test_lines(s.ledger, mark), 1);
+    }
+}
+
+/* A job added now gets a higher id than all before, and is run. */
+static void a_new_job_is_newer(void)
+{
+    CLEANUP_FREE char *mark = NULL;
+
+    scene_add(&s, "work", 1);
+    assert_true(strcmp(s.id[s.njobs - 1], s.id[s.njobs - 2]) > 0);
+    mark = mem_printf("end %s ", s.id[s.njobs - 1]);
+    assert_true(test_until_lines(s.ledger, mark, 1, SCENE_LONG_MS));
+}
+
+/* After `lines` of the ledger the fences are higher; all that Redis still knew of has been run. */
+static void books_add_up(int lines, int since, const char *what)
+{
+    struct scene_sum sum;
+    int64_t highest, lowest;
+
+    assert_true(scene_is_drained(&s, 2 * SCENE_LONG_MS));
+    scene_sum(&s, &sum);
+    assert_int_equal(sum.lost, 0);
+    assert_int_equal(sum.unexpected, 0);
+    ran_once(0, since);
+    fences(lines, &highest, &lowest);
+    assert_true(lowest > highest);
+    print_message("figure K10: %s: %d jobs run again, 0 lost, ids and fences rose\n", what,
+                  sum.reruns);
+}
+
+/* The snapshot knows the worker: it was taken while it worked. */
+static void K10_snapshot_of_this_run(void **state)
+{
+    CLEANUP_FREE char *old = mem_printf("%s/old.rdb", s.dir);
+    struct test_clock *clock;
+    int settled, kept, lines;
+
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_add(&s, "work", 50);
+    scene_drained(&s, 0);
+    settled = s.njobs;
+    scene_add(&s, "slow", 4);
+    scene_add(&s, "work", 300);
+    assert_true(scene_until_ends(&s, 100, SCENE_LONG_MS));
+    save_as(old);
+    kept = s.njobs;
+    scene_add(&s, "work", 100); /* gone with the snapshot, unless they have run by then */
+    assert_true(scene_until_ends(&s, 200, SCENE_LONG_MS));
+    clock = restore(old, 0, &lines);
+    for (int i = kept; i < s.njobs; i++)
+        s.fate[i] = SCENE_LOST_BY_REDIS;
+    a_new_job_is_newer();
+    books_add_up(lines, settled, "a snapshot of this run restored under load");
+    /* The cause of the reruns. */
+    assert_true(scene_log(&s, 0, "event=reconciled") + scene_log(&s, 0, "event=lost") >= 1);
+    test_clock_free(clock);
+}
+
+/* The snapshot is older than the worker, and the server's clock is wrong as well. */
+static void K10_snapshot_from_before(void **state)
+{
+    CLEANUP_FREE char *old = mem_printf("%s/old.rdb", s.dir);
+    struct test_clock *clock;
+    int64_t epoch;
+    int lines;
+
+    (void)state;
+    test_redis_load(&s.redis);
+    scene_add(&s, "work", 300);
+    save_as(old);
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_add(&s, "slow", 4);
+    assert_true(scene_until_ends(&s, 100, SCENE_LONG_MS));
+    epoch = epoch_of(0);
+    clock = restore(old, INT64_C(600000000), &lines);
+    for (int i = 300; i < 304; i++)
+        s.fate[i] = SCENE_LOST_BY_REDIS;
+    assert_true(test_until_lines(s.d[0].log, "rewound=1", 1, SCENE_LONG_MS));
+    assert_true(epoch_of(0) > epoch);
+    a_new_job_is_newer();
+    clock->offset_us = 0; /* the others are due by then */
+    books_add_up(lines, 0, "an older snapshot, and the clock ten minutes back");
+    /* The cause of the reruns, once. */
+    assert_int_equal(scene_log(&s, 0, "rewound=1"), 1);
+    assert_int_equal(scene_log(&s, 0, "event=forgotten"), 1);
+    test_clock_free(clock);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(R3_R4_redis_killed_at_any_moment, setup_aof, teardown),
+        cmocka_unit_test_setup_teardown(K10_snapshot_of_this_run, setup, teardown),
+        cmocka_unit_test_setup_teardown(K10_snapshot_from_before, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
