@@ -1,0 +1,139 @@
+/*
+ * A Redis that does not move, or whose data are suddenly others (R8, R25).
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "scene.h"
+
+#define RESUME_MS 3000 /* promised: two seconds; the third is the machine's */
+
+static struct scene s;
+
+static int setup(void **state)
+{
+    static const char *const args[] = {"--enable-debug-command", "yes", NULL};
+
+    (void)state;
+    scene_open(&s, args);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return scene_close(&s);
+}
+
+static int reaped(int daemons)
+{
+    int n = 0;
+
+    for (int i = 0; i < daemons; i++)
+        n += scene_log(&s, i, "event=reaped") + scene_log(&s, i, "event=given-up");
+    return n;
+}
+
+/* ---- not moving */
+
+static void stand_still(int ms)
+{
+    test_redis_kill(&s.redis, SIGSTOP);
+    scene_pause(ms);
+    test_redis_kill(&s.redis, SIGCONT);
+}
+
+static void R8_frozen_under_three_workers(void **state)
+{
+    static const int full[] = {1000, 20000, 60000}, quick[] = {1000, 9000};
+    const int *ms = scene_full() ? full : quick;
+    int n = scene_full() ? 3 : 2;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        scene_daemon(&s, i, NULL, "concurrency: 2");
+    for (int i = 0; i < n; i++) {
+        int ends = scene_ends(&s);
+
+        scene_add(&s, "slow", 12);
+        assert_true(test_until_lines(s.ledger, "start ", ends + 6, SCENE_LONG_MS));
+        stand_still(ms[i]);
+        /* What ran has ended meanwhile, and nothing was lost of it. */
+        assert_true(scene_until_ends(&s, ends + 6, 2000));
+        (void)scene_works(&s, RESUME_MS + 4000); /* behind the slow ones */
+        scene_drained(&s, 0);
+    }
+    /* Long enough for whoever had been taken for dead. */
+    scene_pause(scene_full() ? 30000 : 6000);
+    assert_int_equal(reaped(3), 0);
+    print_message("figure R8: Redis stopped for %d s under three workers: nobody reaped, every "
+                  "job once\n",
+                  ms[n - 1] / 1000);
+}
+
+static void R8_paused_and_asleep(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        scene_daemon(&s, i, NULL, "concurrency: 2");
+    scene_add(&s, "slow", 8);
+    scene_redis(&s, "CLIENT", "PAUSE", "4000", "ALL", NULL);
+    scene_pause(4000);
+    (void)scene_works(&s, RESUME_MS + 4000);
+    scene_add(&s, "slow", 8);
+    scene_redis(&s, "DEBUG", "SLEEP", "3", NULL);
+    (void)scene_works(&s, RESUME_MS + 4000);
+    scene_drained(&s, 0);
+    assert_int_equal(reaped(2), 0);
+}
+
+/* ---- somewhere else */
+
+static void R25_databases_swapped(void **state)
+{
+    struct scene_sum sum;
+    int before;
+
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_add(&s, "slow", 12);
+    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    scene_redis(&s, "SWAPDB", "0", "1", NULL);
+    assert_true(scene_says(&s, 0, "event=forgotten", SCENE_LONG_MS));
+    assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
+    /* It works for whoever is there now, and starts nothing of what it does not see. */
+    before = scene_ends(&s);
+    (void)scene_works(&s, RESUME_MS);
+    assert_in_range(scene_ends(&s), before + 1, before + 1);
+    scene_redis(&s, "SWAPDB", "0", "1", NULL);
+    assert_true(test_until_lines(s.d[0].log, "event=forgotten", 2, SCENE_LONG_MS));
+    assert_true(scene_is_drained(&s, 2 * SCENE_LONG_MS));
+    scene_sum(&s, &sum);
+    assert_int_equal(sum.lost + sum.unexpected + sum.twice, 0);
+    /* The four that ended while their data was elsewhere run again, when their former epoch has
+     * been silent for long enough; the log says so. */
+    assert_in_range(sum.reruns, 0, 4);
+    assert_in_range(scene_log(&s, 0, "event=registered"), 3, 3);
+    print_message("figure R25: swapped away and back: 0 lost, %d run again\n", sum.reruns);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(R8_frozen_under_three_workers),
+        T(R8_paused_and_asleep),
+        T(R25_databases_swapped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
