@@ -1,5 +1,5 @@
 ## Redis and the network, broken: the fault proxy and the tests of sections 2.1 and 2.2.
-rn_tests = tests/fault/test_addresses tests/fault/test_frozen \
+rn_tests = tests/fault/test_addresses tests/fault/test_away tests/fault/test_frozen \
 	tests/fault/test_kills tests/fault/test_lost_replies \
 	tests/fault/test_network tests/fault/test_refusals tests/fault/test_slow_links
 if HAVE_CMOCKA
@@ -16,4 +16,5 @@ tests_fault_test_addresses_SOURCES = tests/fault/test_addresses.c $(scene)
 tests_fault_test_slow_links_SOURCES = tests/fault/test_slow_links.c $(scene)
 tests_fault_test_refusals_SOURCES = tests/fault/test_refusals.c $(scene)
 tests_fault_test_kills_SOURCES = tests/fault/test_kills.c $(scene)
+tests_fault_test_away_SOURCES = tests/fault/test_away.c $(scene)
 tests_fault_test_frozen_SOURCES = tests/fault/test_frozen.c $(scene)

@@ -89,7 +89,7 @@ struct client *scene_client(struct scene *s)
     struct url url;
     struct err err = ERR_INIT;
 
-    return url_parse(s->redis.url, &url, &err) == 0 ? client_open(&url, 5000, &err) : NULL;
+    return url_parse(s->redis.url, &url, &err) == 0 ? client_open(&url, 20000, &err) : NULL;
 }
 
 static bool try_add(struct scene *s, struct client *c, const char *queue, int number, int pad)
@@ -260,17 +260,24 @@ void scene_drained(struct scene *s, int reruns)
     assert_in_range(sum.reruns, 0, reruns);
 }
 
-int64_t scene_works(struct scene *s, int within_ms)
+/* One more job, from its add to its end. */
+static int64_t time_of_a_job(struct scene *s)
 {
     struct mono begin = mono_now();
     int before = scene_ends(s);
-    int64_t ms;
 
     scene_add(s, "work", 1);
     if (!scene_until_ends(s, before + 1, SCENE_LONG_MS))
         fail_msg("no job is run any more");
-    ms = mono_until_us(begin, mono_now()) / 1000;
-    if (ms > within_ms)
+    return mono_until_us(begin, mono_now()) / 1000;
+}
+
+int64_t scene_works(struct scene *s, int within_ms)
+{
+    int64_t ms = time_of_a_job(s);
+
+    /* What a job takes without any fault is the machine's: several times of it are let pass. */
+    if (ms > within_ms && ms - 5 * time_of_a_job(s) > within_ms)
         fail_msg("work went on after %lld ms only", (long long)ms);
     return ms;
 }

@@ -78,7 +78,8 @@ void scene_sum(struct scene *s, struct scene_sum *ret);
 int scene_ends(struct scene *s);
 bool scene_until_ends(struct scene *s, int n, int deadline_ms);
 
-/* Work goes on: a new job of `work` ends within this time. Returns how long it took. */
+/* Work goes on: a new job of `work` ends within this time (and what a slow machine takes without
+ * any fault). Returns how long it took. */
 int64_t scene_works(struct scene *s, int within_ms);
 
 /* Daemon i for this time: which part of a processor it used (in per mille) and what it logged. */
@@ -101,7 +102,7 @@ bool scene_says(struct scene *s, int i, const char *text, int deadline_ms);
 int scene_later_add(struct scene *s, struct buf *out);
 /* One command that must not be answered with an error. */
 void scene_redis(struct scene *s, const char *command, ...) __attribute__((sentinel));
-/* A connection to the server, 5 s for each answer; NULL while it is not there. */
+/* A connection to the server, 20 s for each answer; NULL while it is not there. */
 struct client *scene_client(struct scene *s);
 
 #endif

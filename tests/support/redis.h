@@ -24,12 +24,14 @@ struct test_redis {
 /* extra_args: NULL-ended or NULL; must stay valid until test_redis_stop. Returns when it answers.
  */
 void test_redis_start(struct test_redis *r, const char *const *extra_args);
-/* TERM, after 5 s KILL, reap, remove the folder. */
+/* TERM, after 30 s KILL, reap, remove the folder. */
 void test_redis_stop(struct test_redis *r);
 /* Only the signal; one that ends it (KILL, TERM) is followed by test_redis_restart or _stop. */
 void test_redis_kill(struct test_redis *r, int sig);
 /* Reap the old one (killing it if need be) and start it on the same folder and socket. */
 void test_redis_restart(struct test_redis *r);
+/* The same without waiting until it answers. */
+void test_redis_launch(struct test_redis *r);
 
 /*
  * One command of C strings, NULL-ended, on a connection of its own. NULL for an error reply, which
