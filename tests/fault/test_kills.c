@@ -56,7 +56,7 @@ static void kill_later(struct proc *p, int ms)
 }
 
 /* Adds until the connection breaks; the add that broke is made again with its token by the next
- * call. A pause now and then, so that the workers catch up and acknowledge. */
+ * call. Pauses, so that the workers keep up: all three kinds of calls are to be under way. */
 static void add_until_it_breaks(void)
 {
     struct client *c = scene_client(&s);
@@ -66,8 +66,8 @@ static void add_until_it_breaks(void)
         number--;
     while (scene_try_add(&s, c, number % 4 == 0 ? "flaky" : "work", number)) {
         number++;
-        if (number % 40 == 0)
-            scene_pause((int)(random() % 150));
+        if (number % 10 == 0)
+            scene_pause(30 + (int)(random() % 60));
     }
     client_close(c);
 }
