@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <ev.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/timerfd.h>
+#include <sysexits.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 
 struct loop {
@@ -34,11 +37,33 @@ struct loop_alarm {
     void *arg;
 };
 
+/* libev's own abort. */
+static void *allocate(void *p, long n)
+{
+    if (n > 0)
+        return mem_grow(p, (size_t)n, 1);
+    free(p);
+    return NULL;
+}
+
+/* A loop that does not hear of a descriptor any more is deaf for good, to a stop as well. As with
+ * memory that is out: end, so that a fresh process takes over what runs. */
+static void give_up(const char *what)
+{
+    log_err("event=loop result=failed reason=\"%s: %s\" note=\"stopping; running jobs will be run "
+            "again\"",
+            what, strerror(errno));
+    _exit(EX_OSERR);
+}
+
 struct loop *loop_new(void)
 {
-    struct ev_loop *ev = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
+    struct ev_loop *ev;
     struct loop *loop;
 
+    ev_set_allocator(allocate);
+    ev_set_syserr_cb(give_up);
+    ev = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
     if (ev == NULL)
         return NULL;
     loop = mem_new(sizeof(*loop));
@@ -79,6 +104,9 @@ static void on_io(struct ev_loop *ev, ev_io *io, int revents)
     struct loop_fd *w = (struct loop_fd *)io;
 
     (void)ev;
+    /* libev has stopped the watcher: epoll_ctl refused it. */
+    if (revents & EV_ERROR)
+        give_up("a descriptor cannot be watched");
     w->cb(w->arg, ((revents & EV_READ) ? LOOP_READ : 0) | ((revents & EV_WRITE) ? LOOP_WRITE : 0));
 }
 
