@@ -338,6 +338,15 @@ static void refuse(struct run *r, const struct err *err)
     struct exec_result *ret = r->ret;
     struct err why = ERR_INIT;
 
+    /* What it did until then cannot be undone: not as if it had never been started. */
+    if (r->child.pid > 0) {
+        ret->end = EXEC_SIGNALED;
+        ret->code = SIGKILL;
+        ret->started = mono_now();
+        (void)snprintf(ret->text, sizeof(ret->text),
+                       "killed: its end could not be heard of: %.180s", err->text);
+        return;
+    }
     if (spawn_is_host_fault(err->errnum)) {
         ret->end = EXEC_HOST_FAULT;
         (void)snprintf(ret->text, sizeof(ret->text), "cannot start: %.200s", err->text);

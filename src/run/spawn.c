@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 #include "run/pidwatch.h"
 
 #define NFDS 4 /* 0, 1, 2 and the control descriptor */
+#define WATCH_TRIES 20
+#define WATCH_WAIT_MS 50
 
 /*
  * The sources as they are dup'ed in the child. One of 0-3 (the daemon was started with closed
@@ -104,6 +107,18 @@ static int start(char *const *argv, char *const *envp, const struct sources *s, 
     return e;
 }
 
+/* It runs already, and a shortage of descriptors may be over soon. */
+static int watch(pid_t pid)
+{
+    for (int tries = 1;; tries++) {
+        int pidfd = pidwatch_open(pid);
+
+        if (pidfd >= 0 || tries == WATCH_TRIES || !spawn_is_host_fault(errno))
+            return pidfd;
+        (void)poll(NULL, 0, WATCH_WAIT_MS);
+    }
+}
+
 /* Without a pidfd nobody would hear of its end: it must not run. */
 static void undo(pid_t pid)
 {
@@ -125,13 +140,13 @@ int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, con
     sources_done(&sources);
     if (e != 0)
         return err_sys(err, e, "%s", argv[0]);
-    pidfd = pidwatch_open(pid);
+    pidfd = watch(pid);
+    *ret = (struct spawned){pid, pidfd};
     if (pidfd < 0) {
         e = errno;
         undo(pid);
         return err_sys(err, e, "watching %s", argv[0]);
     }
-    *ret = (struct spawned){pid, pidfd};
     return 0;
 }
 

@@ -24,7 +24,8 @@ struct spawned {
 
 /*
  * argv[0] is an absolute path. 0, or -1 with err->errnum set to what posix_spawn or pidfd_open
- * said (a process that was started but could not be watched is killed and reaped first).
+ * said. A process that was started but could not be watched for a second is killed and reaped
+ * first; its pid stands in *ret then, with pidfd -1. Else *ret is not touched on failure.
  */
 int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, const char *cwd,
           struct spawned *ret, struct err *err);
