@@ -81,6 +81,8 @@ static void serve(struct daemon *d, struct conf *conf)
                  "handlers "
                  "under queues:\"",
                  conf->handlers_dir);
+    if (served->is_incomplete)
+        folder_again(d->folder);
 }
 
 static void on_folder(void *arg)

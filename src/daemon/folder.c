@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #define SETTLE_MS 150 /* editors and package managers write, rename, chmod: one rescan will do */
+#define AGAIN_MS 1000
 #define MASK                                                                                       \
     (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ATTRIB |            \
      IN_MOVE_SELF | IN_DELETE_SELF)
@@ -55,6 +56,11 @@ void folder_watch(struct folder *f, const char *path)
     if (f->wd >= 0 && f->wd != wd)
         (void)inotify_rm_watch(f->fd, f->wd);
     f->wd = wd;
+}
+
+void folder_again(struct folder *f)
+{
+    loop_timer_set(f->timer, AGAIN_MS);
 }
 
 void folder_free(struct folder *f)

@@ -12,6 +12,8 @@ typedef void folder_f(void *arg);
 struct folder *folder_new(struct loop *loop, folder_f *changed,
                           void *arg); /* NULL: no descriptor */
 void folder_watch(struct folder *f, const char *path);
+/* Tell of a change in a second, whatever happens. */
+void folder_again(struct folder *f);
 void folder_free(struct folder *f);
 
 #endif

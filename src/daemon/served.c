@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "run/handler.h"
+#include "run/spawn.h"
 
 struct building {
     const struct conf *conf;
@@ -124,10 +125,12 @@ static void scan(struct building *b, struct handler_dir *dir)
 
     if (b->conf->handlers_dir[0] == '\0')
         return;
-    if (handler_scan(b->conf->handlers_dir, how(b->conf), on_refused, b, dir, &err) < 0)
+    if (handler_scan(b->conf->handlers_dir, how(b->conf), on_refused, b, dir, &err) < 0) {
         b->report(b->arg, b->conf->handlers_dir, err.text, false);
-    else if (err.code != ERR_NONE)
+        b->out->is_incomplete = spawn_is_host_fault(err.errnum);
+    } else if (err.code != ERR_NONE) {
         b->report(b->arg, b->conf->handlers_dir, err.text, true);
+    }
 }
 
 static int compare(const void *a, const void *b)

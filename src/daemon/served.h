@@ -19,6 +19,7 @@ struct served_queue {
 struct served {
     struct served_queue *at; /* sorted by name */
     size_t n;
+    bool is_incomplete; /* the host was short of something: build it again soon */
 };
 
 /* Told what is not served, or served in spite of a warning, and why. is_warning: it is served. */

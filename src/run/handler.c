@@ -183,7 +183,7 @@ int handler_scan(const char *dir, enum handler_check how, handler_refused_f *ref
                        program_shown(dir));
     d = opendir(dir);
     if (d == NULL)
-        return err_set(err, ERR_CONFIG, "handlers_dir %s: %s", program_shown(dir), strerror(errno));
+        return err_sys(err, errno, "handlers_dir %s", program_shown(dir));
     if (check_perms(dir, how, err) != 0) {
         (void)closedir(d);
         return -1;
