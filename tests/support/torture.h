@@ -1,0 +1,58 @@
+/*
+ * A process whose Nth call of one function fails (tests/preload/torture.c), and what the test says
+ * and hears of it.
+ */
+#ifndef LATER_TESTS_SUPPORT_TORTURE_H
+#define LATER_TESTS_SUPPORT_TORTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* name, errno of the failure; the functions behind a name are in tests/preload/torture.c. */
+#define TEST_TORTURES(X)                                                                           \
+    X(MALLOC, ENOMEM)                                                                              \
+    X(WRITE, EIO)                                                                                  \
+    X(READ, EIO)                                                                                   \
+    X(PIPE, EMFILE)                                                                                \
+    X(SPAWN, EAGAIN)                                                                               \
+    X(THREAD, EAGAIN)                                                                              \
+    X(OPEN, EMFILE)                                                                                \
+    X(SOCKET, EMFILE)                                                                              \
+    X(CONNECT, ECONNREFUSED)                                                                       \
+    X(EPOLL, ENOMEM)                                                                               \
+    X(EVENT, EMFILE)                                                                               \
+    X(TIMER, EMFILE)                                                                               \
+    X(PIDFD, EMFILE)                                                                               \
+    X(MAP, ENOMEM)
+
+enum test_torture_kind {
+#define X(name, errnum) TORTURE_##name,
+    TEST_TORTURES(X)
+#undef X
+        TORTURE_KINDS
+};
+
+/* In a shared mapping of a file. The first three are written by the test before the start. */
+struct test_torture {
+    int32_t kind;
+    int32_t for_ever; /* the Nth call and all behind it */
+    int64_t nth;      /* from 1; 0: none fails */
+    int64_t calls;    /* of this kind so far */
+    int64_t failed;   /* of these were made to fail */
+    char module[64];  /* who made the first of them: the file, and the offset in it */
+    uint64_t offset;
+};
+
+/* Make the file (zeroed) and map it; ends the test program when it cannot. */
+struct test_torture *test_torture_make(const char *path);
+void test_torture_free(struct test_torture *t);
+/* Zeroed for the next process. */
+void test_torture_set(struct test_torture *t, enum test_torture_kind kind, int64_t nth,
+                      bool for_ever);
+const char *test_torture_name(enum test_torture_kind kind);
+
+/* "LD_PRELOAD=…" and "LATER_TORTURE=path" for the environment of the process; the caller's. */
+char *test_torture_preload(void);
+char *test_torture_variable(const char *path);
+
+#endif

@@ -1,0 +1,241 @@
+/*
+ * The command under torture: the Nth call of one kind fails, for N = 1, 2, … until a run passes
+ * untouched. What must hold: an exit status that `later help` names, never a signal, never a hang;
+ * status 0 only with all of the answer printed and the job really there; an add that failed has
+ * added one job at most.
+ *
+ * LATER_FULL=1 tries every N; without it all up to 50 and then a twelfth part more each time.
+ */
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+
+#include "../support/laterd.h"
+#include "../support/torture.h"
+
+#define ROOT "later:{default}"
+#define ALL_N 50
+#define ARGS_MAX 16
+
+static struct test_redis redis;
+static struct test_torture *torture;
+static char dir[64], order[96], id[16];
+static struct buf out, err;
+
+struct tally {
+    int64_t runs, in_library;
+};
+
+/* later --redis URL ARGS…; under torture when the order says so. */
+static int run(const char *const *args)
+{
+    const char *build = getenv("LATER_BUILD_DIR");
+    CLEANUP_FREE char *later = mem_printf("%s/later", build != NULL ? build : ".");
+    const char *argv[ARGS_MAX + 4] = {later, "--redis", redis.url};
+
+    for (int i = 0; args[i] != NULL; i++)
+        argv[3 + i] = args[i];
+    buf_clear(&out);
+    buf_clear(&err);
+    return proc_run((char *const *)(uintptr_t)argv, NULL, 0, &out, &err);
+}
+
+static int run_tortured(const char *const *args)
+{
+    CLEANUP_FREE char *preload = test_torture_preload();
+    int status;
+
+    (void)setenv("LD_PRELOAD", strchr(preload, '=') + 1, 1);
+    (void)setenv("LATER_TORTURE", order, 1);
+    status = run(args);
+    (void)unsetenv("LD_PRELOAD");
+    (void)unsetenv("LATER_TORTURE");
+    return status;
+}
+
+static int set_up(void **state)
+{
+    static const char *const add[] = {"add", "mail",  "hello",  "--in",
+                                      "3h",  "--key", "user:1", NULL};
+
+    (void)state;
+    test_redis_start(&redis, NULL);
+    test_redis_load(&redis);
+    test_folder_make(dir);
+    (void)snprintf(order, sizeof(order), "%s/torture", dir);
+    torture = test_torture_make(order);
+    if (run(add) != 0)
+        return -1;
+    (void)snprintf(id, sizeof(id), "%.12s", buf_str(&out));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    test_torture_free(torture);
+    test_redis_stop(&redis);
+    test_folder_remove(dir);
+    buf_done(&out);
+    buf_done(&err);
+    return 0;
+}
+
+static void say(const char *what, int status)
+{
+    print_error("%s: exit status %d; %s call %lld%s of %lld, first failed at %s+0x%llx; it said:\n"
+                "%s%s\n",
+                what, status, test_torture_name((enum test_torture_kind)torture->kind),
+                (long long)torture->nth, torture->for_ever ? " for ever" : "",
+                (long long)torture->calls, torture->module, (unsigned long long)torture->offset,
+                buf_str(&out), buf_str(&err));
+}
+
+#define must(cond)                                                                                 \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            say(#cond, status);                                                                    \
+            assert_true(cond);                                                                     \
+        }                                                                                          \
+    } while (0)
+
+static bool is_documented(int status)
+{
+    static const int known[] = {0, 1, 64, 65, 66, 69, 71, 75, 77, 78};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (known[i] == status)
+            return true;
+    return false;
+}
+
+/* hiredis 0.14 answers memory that is out by abort(), or not at all, and has no hook for it. */
+static bool is_library_crash(int status)
+{
+    return status > 128 && torture->kind == TORTURE_MALLOC &&
+           strncmp(torture->module, "libhiredis", 10) == 0;
+}
+
+static int count_lines(const struct buf *b)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < b->len; i++)
+        n += b->data[i] == '\n';
+    return n;
+}
+
+/* A status of 0 has a job behind it. */
+static void check_added(int status)
+{
+    struct reply *r;
+
+    if (status != 0)
+        return;
+    must(out.len == 13);
+    out.data[12] = '\0';
+    r = test_redis_call(&redis, "HEXISTS", ROOT ":jobs", out.data, NULL);
+    must(reply_int(r) == 1);
+    reply_free(r);
+}
+
+static int64_t next(int64_t nth)
+{
+    return nth < ALL_N || getenv("LATER_FULL") != NULL ? nth + 1 : nth + nth / 12;
+}
+
+/* Returns the N that was past the last call. */
+static int64_t loop(enum test_torture_kind kind, bool for_ever, const char *const *args,
+                    struct tally *t)
+{
+    bool adds = strcmp(args[0], "add") == 0;
+    int64_t nth = 1;
+    int lines;
+
+    assert_int_equal(run(args), 0);
+    lines = count_lines(&out);
+    for (;; nth = next(nth)) {
+        int64_t jobs = test_int(&redis, "HLEN", ROOT ":jobs"), more;
+        int status;
+
+        test_torture_set(torture, kind, nth, for_ever);
+        status = run_tortured(args);
+        t->runs++;
+        t->in_library += is_library_crash(status);
+        must(is_documented(status) || is_library_crash(status));
+        must(status != 0 || count_lines(&out) == lines);
+        must(status == 0 || status > 128 || err.len > 0);
+        more = test_int(&redis, "HLEN", ROOT ":jobs") - jobs;
+        must(adds ? more == 1 || (more == 0 && status != 0) : more == 0);
+        if (adds)
+            check_added(status);
+        if (torture->failed == 0) {
+            must(status == 0);
+            return nth;
+        }
+    }
+}
+
+static void torture_all(enum test_torture_kind kind)
+{
+    const char *const verbs[][8] = {
+        {"add", "mail", "hello", "--in", "3h", "--key", "user:1", NULL},
+        {"show", id, NULL},
+        {"show", id, "--json", NULL},
+        {"ls", "mail", NULL},
+        {"ls", "mail", "--json", NULL},
+        {"stats", NULL},
+        {"stats", "--json", NULL},
+    };
+    struct tally t = {0, 0};
+    int64_t most = 0;
+
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        /* Listings of thousands are another test's. */
+        reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
+        assert_int_equal(run(verbs[0]), 0);
+        (void)snprintf(id, sizeof(id), "%.12s", buf_str(&out));
+        for (int for_ever = 0; for_ever < 2; for_ever++) {
+            int64_t n = loop(kind, for_ever, verbs[i], &t);
+
+            most = n > most ? n : most;
+        }
+    }
+    printf(
+        "torture later %s: %lld runs, up to call %lld, ended by an abort inside hiredis in %lld\n",
+        test_torture_name(kind), (long long)t.runs, (long long)most, (long long)t.in_library);
+    (void)fflush(stdout);
+}
+
+#define TORTURE(name, kind)                                                                        \
+    static void L11_later_##name(void **state)                                                     \
+    {                                                                                              \
+        (void)state;                                                                               \
+        torture_all(TORTURE_##kind);                                                               \
+    }
+
+TORTURE(allocation_fails, MALLOC)
+TORTURE(write_fails, WRITE)
+TORTURE(read_fails, READ)
+TORTURE(open_fails, OPEN)
+TORTURE(socket_fails, SOCKET)
+TORTURE(connect_fails, CONNECT)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(L11_later_write_fails),   cmocka_unit_test(L11_later_read_fails),
+        cmocka_unit_test(L11_later_open_fails),    cmocka_unit_test(L11_later_socket_fails),
+        cmocka_unit_test(L11_later_connect_fails), cmocka_unit_test(L11_later_allocation_fails),
+    };
+
+    cmocka_set_test_filter(getenv("LATER_TORTURE_ONLY"));
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
