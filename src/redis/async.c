@@ -213,16 +213,18 @@ static int send_command(struct async *a, const struct call *call, int argc, cons
     return 0;
 }
 
-static void login_send(struct async *a, int argc, const char *const *argv)
+static int login_send(struct async *a, int argc, const char *const *argv)
 {
     static const struct call login = {NULL, NULL};
 
-    if (send_command(a, &login, argc, argv, NULL) == 0)
-        a->login++;
+    if (send_command(a, &login, argc, argv, NULL) < 0)
+        return -1;
+    a->login++;
+    return 0;
 }
 
 /* Pipelined behind the connect. The name shows in CLIENT LIST. */
-static void log_in(struct async *a)
+static int log_in(struct async *a)
 {
     char db[16];
     const char *with_user[] = {"AUTH", a->url.user, a->url.password};
@@ -230,16 +232,16 @@ static void log_in(struct async *a)
     const char *choose[] = {"SELECT", db};
     static const char *const name[] = {"CLIENT", "SETNAME", "laterd"};
 
-    if (a->url.password[0] != '\0' || a->url.user[0] != '\0') {
-        if (a->url.user[0] != '\0')
-            login_send(a, 3, with_user);
-        else
-            login_send(a, 2, without);
+    if (a->url.user[0] != '\0') {
+        if (login_send(a, 3, with_user) < 0)
+            return -1;
+    } else if (a->url.password[0] != '\0' && login_send(a, 2, without) < 0) {
+        return -1;
     }
     (void)snprintf(db, sizeof(db), "%d", a->url.db);
-    if (a->url.db != 0)
-        login_send(a, 2, choose);
-    login_send(a, 3, name);
+    if (a->url.db != 0 && login_send(a, 2, choose) < 0)
+        return -1;
+    return login_send(a, 3, name);
 }
 
 struct async *async_open(struct loop *loop, const struct url *url, int64_t timeout_ms,
@@ -269,7 +271,11 @@ struct async *async_open(struct loop *loop, const struct url *url, int64_t timeo
     hook_attach(loop, ctx);
     (void)redisAsyncSetConnectCallback(ctx, on_connect);
     (void)redisAsyncSetDisconnectCallback(ctx, on_disconnect);
-    log_in(a);
+    /* Without all of the login nothing would ever open it. */
+    if (log_in(a) < 0) {
+        async_close(a);
+        return NULL;
+    }
     return a;
 }
 
