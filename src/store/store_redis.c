@@ -126,6 +126,14 @@ static enum store_status status_of(const struct reply *r)
     return reply_is(r, "link") ? STORE_LINK : STORE_UNKNOWN;
 }
 
+/* Redis TIME; what is none is 0, so that nobody reckons with it beyond what an int64_t holds. */
+static int64_t time_of(const struct reply *r)
+{
+    int64_t us = reply_int(r);
+
+    return us >= 0 && us < (INT64_C(1) << 53) ? us : 0;
+}
+
 /* A flat array of texts; the array is the caller's. */
 static const char **texts_of(const struct reply *r, size_t *n)
 {
@@ -167,7 +175,7 @@ static void on_registered(void *arg, const struct reply *r)
             reply_str(reply_at(peers, 7 * i + 4)), reply_str(reply_at(peers, 7 * i + 5)),
             reply_str(reply_at(peers, 7 * i + 6))};
     }
-    out.now_us = reply_int(reply_at(r, 0));
+    out.now_us = time_of(reply_at(r, 0));
     out.epoch = reply_int(reply_at(r, 1));
     out.link = reply_int(reply_at(r, 2));
     out.rewound = reply_int(reply_at(r, 3)) != 0;
@@ -209,7 +217,7 @@ static void on_beat(void *arg, const struct reply *r)
         list[i].epoch = reply_int(reply_at(peers, 2 * i));
         list[i].counter = reply_str(reply_at(peers, 2 * i + 1));
     }
-    out.now_us = reply_int(reply_at(r, 0));
+    out.now_us = time_of(reply_at(r, 0));
     out.status = status_of(reply_at(r, 1));
     out.link = reply_int(reply_at(r, 2));
     out.held = reply_int(reply_at(r, 3));
@@ -327,7 +335,7 @@ static void on_step(void *arg, const struct reply *r)
 
     if (is_bad(s, r, 2))
         return;
-    out.now_us = reply_int(reply_at(r, 0));
+    out.now_us = time_of(reply_at(r, 0));
     out.status = status_of(reply_at(r, 1));
     if (out.status != STORE_OK) {
         s->events.step(s->events.arg, &out);
