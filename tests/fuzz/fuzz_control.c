@@ -1,0 +1,41 @@
+/* Descriptor 3, in pieces of a size that the first byte says. */
+#include "fuzz.h"
+#include "run/control_fd.h"
+
+static void on_progress(void *arg, const char *text, size_t n)
+{
+    (void)text;
+    (void)arg;
+    FUZZ_MUST(n <= CONTROL_LINE_BYTES);
+}
+
+int fuzz_control(const uint8_t *data, size_t n)
+{
+    static const struct exec_hooks hooks = {NULL, NULL, on_progress, NULL};
+    size_t piece = n > 0 ? data[0] + 1U : 1;
+    struct mono now = {1000};
+    struct control_fd c;
+    struct exec_result r;
+    struct output output;
+
+    exec_result_init(&r);
+    output_init(&output, "j00000000001", "mail");
+    control_fd_init(&c, &output, &hooks, &r);
+    for (size_t at = 1; at < n; at += piece) {
+        struct mono next;
+
+        control_fd_add(&c, (const char *)data + at, n - at < piece ? n - at : piece);
+        next = control_fd_tick(&c, now);
+        FUZZ_MUST(mono_before(now, next));
+        now = mono_add_ms(now, 30);
+        FUZZ_MUST(c.lines.part.len <= CONTROL_LINE_BYTES);
+        FUZZ_MUST(r.result.len <= EXEC_RESULT_BYTES);
+    }
+    control_fd_end(&c);
+    FUZZ_MUST(r.result.len <= EXEC_RESULT_BYTES);
+    FUZZ_MUST(r.retry_in_ms >= -1);
+    control_fd_done(&c);
+    output_done(&output);
+    exec_result_done(&r);
+    return 0;
+}
