@@ -48,6 +48,8 @@ struct tally {
     int64_t runs, untouched, exits, restarts, in_library, worst_ms;
 };
 
+static int64_t all_runs, all_exits, all_in_library; /* of all loops that passed */
+
 /* ---- the world */
 
 static const char *const conf = "concurrency: 4\n"
@@ -100,6 +102,10 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    printf(
+        "figure L11: laterd: %lld runs, %lld ended with a status (%lld by an abort of hiredis) and "
+        "were taken over, 0 jobs lost, 0 attempts started twice\n",
+        (long long)all_runs, (long long)all_exits, (long long)all_in_library);
     if (d.runs)
         proc_done(&d.proc);
     client_close(client);
@@ -375,6 +381,9 @@ static void loop(enum test_torture_kind kind, bool for_ever)
         nth = next(kind, nth, for_ever);
     /* The loop has proven nothing if no call ever failed. */
     assert_true(t.runs > 1);
+    all_runs += t.runs;
+    all_exits += t.exits;
+    all_in_library += t.in_library;
     printf("torture %s %s: %lld runs up to call %lld, nothing seen in %lld, ended with a status in "
            "%lld (%lld of them inside hiredis), finished by a fresh one in %lld; longest %lld ms, "
            "all %lld s\n",
@@ -386,51 +395,45 @@ static void loop(enum test_torture_kind kind, bool for_ever)
 }
 
 #define TORTURE(name, kind)                                                                        \
-    static void L11_##name##_once(void **state)                                                    \
+    static void name(void **state)                                                                 \
     {                                                                                              \
         (void)state;                                                                               \
         loop(TORTURE_##kind, false);                                                               \
-    }                                                                                              \
-    static void L11_##name##_for_ever(void **state)                                                \
-    {                                                                                              \
-        (void)state;                                                                               \
         loop(TORTURE_##kind, true);                                                                \
     }
 
-TORTURE(allocation_fails, MALLOC)
-TORTURE(write_fails, WRITE)
-TORTURE(read_fails, READ)
-TORTURE(pipe_fails, PIPE)
-TORTURE(spawn_fails, SPAWN)
-TORTURE(thread_fails, THREAD)
-TORTURE(open_fails, OPEN)
-TORTURE(socket_fails, SOCKET)
-TORTURE(connect_fails, CONNECT)
-TORTURE(epoll_fails, EPOLL)
-TORTURE(event_descriptor_fails, EVENT)
-TORTURE(timer_descriptor_fails, TIMER)
-TORTURE(pidfd_fails, PIDFD)
-TORTURE(mapping_fails, MAP)
-
-#define BOTH(name) cmocka_unit_test(L11_##name##_once), cmocka_unit_test(L11_##name##_for_ever)
+TORTURE(L11_allocation_fails, MALLOC)
+TORTURE(L11_write_fails, WRITE)
+TORTURE(L11_read_fails, READ)
+TORTURE(L11_pipe_fails, PIPE)
+TORTURE(L11_spawn_fails, SPAWN)
+TORTURE(L12_thread_fails, THREAD)
+TORTURE(L11_open_fails, OPEN)
+TORTURE(L11_socket_fails, SOCKET)
+TORTURE(L11_connect_fails, CONNECT)
+TORTURE(L11_epoll_fails, EPOLL)
+TORTURE(L11_event_descriptor_fails, EVENT)
+TORTURE(L11_timer_descriptor_fails, TIMER)
+TORTURE(L11_pidfd_fails, PIDFD)
+TORTURE(L11_mapping_fails, MAP)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH(timer_descriptor_fails),
-        BOTH(mapping_fails),
-        BOTH(event_descriptor_fails),
-        BOTH(thread_fails),
-        BOTH(pidfd_fails),
-        BOTH(spawn_fails),
-        BOTH(pipe_fails),
-        BOTH(socket_fails),
-        BOTH(connect_fails),
-        BOTH(epoll_fails),
-        BOTH(open_fails),
-        BOTH(read_fails),
-        BOTH(write_fails),
-        BOTH(allocation_fails),
+        cmocka_unit_test(L11_timer_descriptor_fails),
+        cmocka_unit_test(L11_mapping_fails),
+        cmocka_unit_test(L11_event_descriptor_fails),
+        cmocka_unit_test(L12_thread_fails),
+        cmocka_unit_test(L11_pidfd_fails),
+        cmocka_unit_test(L11_spawn_fails),
+        cmocka_unit_test(L11_pipe_fails),
+        cmocka_unit_test(L11_socket_fails),
+        cmocka_unit_test(L11_connect_fails),
+        cmocka_unit_test(L11_epoll_fails),
+        cmocka_unit_test(L11_open_fails),
+        cmocka_unit_test(L11_read_fails),
+        cmocka_unit_test(L11_write_fails),
+        cmocka_unit_test(L11_allocation_fails),
     };
 
     cmocka_set_test_filter(getenv("LATER_TORTURE_ONLY"));
