@@ -239,10 +239,11 @@ fi
 
 # ---- f
 # What git tracks; in an unpacked archive what it brought along.
-git ls-files >"$list" 2>/dev/null || :
+# The corpus is bytes, not text.
+git ls-files | grep -v '^tests/fuzz/corpus/' >"$list" 2>/dev/null || :
 if [ ! -s "$list" ]; then
     {
-        find src handlers etc systemd tests doc scripts .ci -type f 2>/dev/null |
+        find src handlers etc systemd tests doc scripts .ci -type f ! -path '*/corpus/*' 2>/dev/null |
             grep -E '\.(c|h|def|lua|sh|md|txt|yaml|conf|service)$|^(handlers|scripts|\.ci)/'
         ls README.md CONTRIBUTING.md Makefile.am configure.ac 2>/dev/null
     } | grep -v -e '^src/lua/lua_lib\.c$' -e '/\.deps/' >"$list" || :
