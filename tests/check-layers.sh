@@ -66,7 +66,9 @@ function blockers() {
     blocks["waitid"] = "src/run/exec.c src/run/pidwatch.c src/daemon/embedded.c"
     # exec: the pool thread's own little loop. embedded: at the stop, behind the loop's last turn.
     # log: with no time to wait, to see whether stderr takes a line. state: before the loop turns.
-    blocks["poll"] = blocks["ppoll"] = "src/run/exec.c src/daemon/embedded.c src/base/log.c src/daemon/state.c"
+    # spawn: on a pool thread, for a descriptor to become free.
+    blocks["poll"] = blocks["ppoll"] = \
+        "src/run/exec.c src/run/spawn.c src/daemon/embedded.c src/base/log.c src/daemon/state.c"
     blocks["select"] = blocks["pselect"] = blocks["system"] = blocks["popen"] = ""
 }
 
