@@ -1,0 +1,549 @@
+#include "watched.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "redis/client.h"
+
+#define START_MS 30000
+#define BATCH 500
+
+struct watched watched;
+
+static struct proc tracer = {0, -1, -1};
+static int64_t canary_from_ms;
+static int canary_n;
+
+/* ---- around a test */
+
+int watched_setup_with(const char *const *redis_args)
+{
+    memset(&watched, 0, sizeof(watched));
+    canary_n = 0;
+    test_redis_start(&watched.redis, redis_args);
+    test_folder_make(watched.dir);
+    (void)snprintf(watched.out, sizeof(watched.out), "%s/out", watched.dir);
+    return 0;
+}
+
+int watched_setup(void **state)
+{
+    (void)state;
+    return watched_setup_with(NULL);
+}
+
+static int stop_daemon(void)
+{
+    if (!watched.d.runs)
+        return 0;
+    (void)kill(watched.pid, SIGCONT);
+    (void)kill(watched.pid, SIGTERM);
+    return test_laterd_wait(&watched.d, 60000);
+}
+
+int watched_teardown(void **state)
+{
+    int status;
+
+    (void)state;
+    watched_inject_end();
+    status = stop_daemon();
+    test_redis_stop(&watched.redis);
+    test_folder_remove(watched.dir);
+    return status;
+}
+
+bool watched_is_long(void)
+{
+    return getenv("LATER_FULL") != NULL;
+}
+
+static pid_t find_daemon(pid_t parent)
+{
+    CLEANUP_BUF struct buf found = BUF_INIT;
+    pid_t pid;
+
+    /* It may be what was started itself, its child or its grandchild. */
+    if (watched_sh(&found,
+                 "p=%d; for i in 1 2 3; do for q in $p; do "
+                 "[ \"$(cat /proc/$q/comm)\" = laterd ] && echo $q && exit; done; "
+                 "p=$(for q in $p; do pgrep -P $q; done); done; exit 1",
+                 (int)parent) != 0)
+        return 0;
+    pid = (pid_t)strtol(buf_str(&found), NULL, 10);
+    return pid;
+}
+
+void watched_remember(void)
+{
+    watched.pid = find_daemon(watched.d.proc.pid);
+    assert_true(watched.pid > 0);
+    watched.fds = watched_fds(watched.pid);
+    watched.threads = watched_threads(watched.pid);
+    watched.hwm_kib = watched_status_kib(watched.pid, "VmHWM");
+}
+
+/* It has registered and both connections are up: what is open now stays. */
+static bool is_settled(void *arg)
+{
+    struct reply *r = test_redis_call(&watched.redis, "PUBSUB", "NUMSUB", ROOT ":wake", NULL);
+    bool one = reply_int(reply_at(r, 1)) == 1;
+
+    (void)arg;
+    reply_free(r);
+    return one && test_int(&watched.redis, "HLEN", ROOT ":workers") == 1;
+}
+
+static void await_settled(void)
+{
+    if (!test_until(is_settled, NULL, START_MS)) {
+        CLEANUP_BUF struct buf log = BUF_INIT;
+
+        test_read(watched.d.log, &log);
+        fail_msg("laterd did not register:\n%s", buf_str(&log));
+    }
+    watched_remember();
+}
+
+void watched_start(const char *yaml)
+{
+    test_laterd_conf(&watched.d, watched.dir, "a", watched.redis.url, yaml);
+    test_laterd_launch(&watched.d);
+    watched.pid = watched.d.proc.pid;
+    await_settled();
+}
+
+void watched_start_under(const char *prefix, const char *suffix, const char *yaml, bool await)
+{
+    CLEANUP_FREE char *program = watched_program();
+    CLEANUP_FREE char *cmd = NULL;
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", NULL, NULL};
+
+    test_laterd_conf(&watched.d, watched.dir, "a", watched.redis.url, yaml);
+    cmd = mem_printf("%s %s --config %s %s", prefix, program, watched.d.conf, suffix);
+    argv[2] = cmd;
+    (void)unlink(watched.d.log);
+    proc_start(&watched.d.proc, argv, NULL, watched.d.log);
+    watched.d.runs = true;
+    watched.pid = watched.d.proc.pid;
+    if (await)
+        await_settled();
+}
+
+static const char *build_dir(void)
+{
+    const char *build = getenv("LATER_BUILD_DIR");
+
+    return build != NULL ? build : ".";
+}
+
+char *watched_program(void)
+{
+    char *path = mem_printf("%s/laterd", watched.dir);
+
+    assert_int_equal(watched_sh(NULL, "cp %s/laterd %s", build_dir(), path), 0);
+    return path;
+}
+
+/* ---- jobs */
+
+char *watched_add_with(const char *queue, const char *name, const char *value, const char *payload)
+{
+    struct reply *r = name != NULL
+                          ? test_fcall(&watched.redis, "later_add", queue, name, value, payload, NULL)
+                          : test_fcall(&watched.redis, "later_add", queue, payload, NULL);
+    char *id;
+
+    assert_non_null(r);
+    id = mem_strdup(reply_str(reply_at(r, 0)));
+    reply_free(r);
+    return id;
+}
+
+char *watched_add(const char *queue, const char *payload)
+{
+    return watched_add_with(queue, NULL, NULL, payload);
+}
+
+static struct client *open_client(void)
+{
+    struct err err = ERR_INIT;
+    struct client *c;
+    struct url url;
+
+    assert_int_equal(url_parse(watched.redis.url, &url, &err), 0);
+    c = client_open(&url, 60000, &err);
+    assert_non_null(c);
+    return c;
+}
+
+char *watched_add_bytes(const char *queue, const char *payload, size_t n)
+{
+    const char *argv[] = {"FCALL", "later_add", "1", ROOT, queue, "keep", "1h", payload};
+    size_t len[] = {5, 9, 1, strlen(ROOT), strlen(queue), 4, 2, n};
+    struct client *c = open_client();
+    struct err err = ERR_INIT;
+    struct reply *r = client_call(c, 8, argv, len, &err);
+    char *id = r != NULL ? mem_strdup(reply_str(reply_at(r, 0))) : NULL;
+
+    reply_free(r);
+    client_close(c);
+    return id;
+}
+
+void watched_add_many(const char *queue, int n)
+{
+    const char *argv[6 + BATCH] = {"FCALL", "later_add_many", "1", ROOT, queue, "--"};
+    struct client *c = open_client();
+    struct err err = ERR_INIT;
+
+    for (int i = 0; i < BATCH; i++)
+        argv[6 + i] = "x";
+    for (int left = n; left > 0; left -= BATCH) {
+        struct reply *r = client_call(c, 6 + (left < BATCH ? left : BATCH), argv, NULL, &err);
+
+        if (r == NULL)
+            fail_msg("later_add_many: %s", err.text);
+        reply_free(r);
+    }
+    client_close(c);
+}
+
+bool watched_state_is(const char *id, const char *state)
+{
+    struct reply *r = test_fcall(&watched.redis, "later_result", id, NULL);
+    bool same = reply_is(reply_at(r, 0), state);
+
+    reply_free(r);
+    return same;
+}
+
+struct wanted {
+    const char *id, *state;
+};
+
+static bool has_state(void *arg)
+{
+    const struct wanted *w = arg;
+
+    return watched_state_is(w->id, w->state);
+}
+
+bool watched_until_state(const char *id, const char *state)
+{
+    struct wanted w = {id, state};
+
+    return test_until(has_state, &w, LONG_MS);
+}
+
+/* Canaries wait too. */
+static bool is_empty(void *arg)
+{
+    struct reply *r = test_fcall(&watched.redis, "later_stats", NULL);
+    const struct reply *queues = reply_at(r, 5);
+    bool empty = reply_int(reply_at(r, 2)) == 0;
+
+    (void)arg;
+    for (size_t i = 0; i + 9 < reply_len(queues); i += 10)
+        if (!reply_is(reply_at(queues, i), "canary") &&
+            reply_int(reply_at(queues, i + 1)) + reply_int(reply_at(queues, i + 2)) > 0)
+            empty = false;
+    reply_free(r);
+    return empty;
+}
+
+bool watched_until_empty(int deadline_ms)
+{
+    return test_until(is_empty, NULL, deadline_ms);
+}
+
+char *watched_shown(const char *id, const char *name)
+{
+    struct reply *r = test_fcall(&watched.redis, "later_show", id, NULL);
+    const struct reply *v = reply_named(r, name);
+    char *text =
+        v != NULL && reply_kind(v) == REPLY_STR ? mem_dup(reply_str(v), reply_len(v)) : NULL;
+
+    if (text == NULL)
+        text = v != NULL && reply_kind(v) == REPLY_INT ? mem_printf("%lld", (long long)reply_int(v))
+                                                       : mem_strdup("");
+    reply_free(r);
+    return text;
+}
+
+char *watched_result(const char *id, int field)
+{
+    struct reply *r = test_fcall(&watched.redis, "later_result", id, NULL);
+    const struct reply *v = reply_at(r, (size_t)field);
+    char *text = reply_kind(v) == REPLY_INT ? mem_printf("%lld", (long long)reply_int(v))
+                                            : mem_dup(reply_str(v), reply_len(v));
+
+    reply_free(r);
+    return text;
+}
+
+/* ---- the canary */
+
+void watched_canary_start(int seconds)
+{
+    test_handler(watched.dir, "canary", "echo \"$LATER_DUE_MS $LATER_LATE_MS\" >> %s/canary",
+                 watched.dir);
+    canary_from_ms = test_now_ms();
+    canary_n = seconds;
+    for (int i = 1; i <= seconds; i++) {
+        char at[24];
+
+        (void)snprintf(at, sizeof(at), "%lld", (long long)(canary_from_ms + (int64_t)i * 1000));
+        free(watched_add_with("canary", "at", at, "x"));
+    }
+}
+
+int watched_canary_check(int late_ms)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/canary", watched.dir);
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    int64_t due = (test_now_ms() - 3000 - canary_from_ms) / 1000;
+    int worst = 0, n = 0;
+
+    if (due > canary_n)
+        due = canary_n;
+    if (due <= 0)
+        due = 1; /* a short test: the first of them at least */
+    assert_true(test_until_lines(path, NULL, (int)due, 10000));
+    test_read(path, &all);
+    for (const char *l = buf_str(&all); *l != '\0'; l = strchr(l, '\n') + 1, n++) {
+        int late = -1;
+
+        assert_int_equal(sscanf(l, "%*s %d", &late), 1);
+        worst = late > worst ? late : worst;
+        if (strchr(l, '\n') == NULL)
+            break;
+    }
+    if (worst > late_ms)
+        fail_msg("the canary was %d ms late", worst);
+    return worst;
+}
+
+/* ---- what the daemon takes */
+
+static int entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    int n = 0;
+
+    while (dir != NULL && readdir(dir) != NULL)
+        n++;
+    if (dir != NULL)
+        (void)closedir(dir);
+    return n - 2; /* . and .. */
+}
+
+int watched_fds(pid_t pid)
+{
+    CLEANUP_FREE char *path = mem_printf("/proc/%d/fd", (int)pid);
+
+    return entries(path);
+}
+
+int watched_threads(pid_t pid)
+{
+    CLEANUP_FREE char *path = mem_printf("/proc/%d/task", (int)pid);
+
+    return entries(path);
+}
+
+int64_t watched_status_kib(pid_t pid, const char *name)
+{
+    CLEANUP_FREE char *path = mem_printf("/proc/%d/status", (int)pid);
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    const char *at;
+
+    test_read(path, &all);
+    at = strstr(buf_str(&all), name);
+    assert_non_null(at);
+    return strtoll(at + strlen(name) + 1, NULL, 10);
+}
+
+/* Fields of /proc/PID/stat behind the name, which may hold anything; [0] is the state. */
+static bool read_stat(pid_t pid, char *state, long long field[20])
+{
+    CLEANUP_FREE char *path = mem_printf("/proc/%d/stat", (int)pid);
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    char *at, *end;
+
+    test_read(path, &all);
+    at = all.len > 0 ? strrchr(all.data, ')') : NULL;
+    if (at == NULL)
+        return false;
+    *state = at[2];
+    end = at + 3;
+    for (int i = 1; i < 20; i++)
+        field[i] = strtoll(end, &end, 10);
+    return true;
+}
+
+int64_t watched_cpu_ms(pid_t pid)
+{
+    long long field[20];
+    char state;
+
+    assert_true(read_stat(pid, &state, field));
+    return (field[11] + field[12]) * 1000 / sysconf(_SC_CLK_TCK);
+}
+
+int watched_children(pid_t pid, bool zombies_only)
+{
+    DIR *proc = opendir("/proc");
+    int n = 0;
+
+    assert_non_null(proc);
+    for (struct dirent *e = readdir(proc); e != NULL; e = readdir(proc)) {
+        long long field[20];
+        char state;
+
+        if (isdigit((unsigned char)e->d_name[0]) &&
+            read_stat((pid_t)strtol(e->d_name, NULL, 10), &state, field) && field[1] == pid)
+            n += !zombies_only || state == 'Z';
+    }
+    (void)closedir(proc);
+    return n;
+}
+
+int64_t watched_grown_kib(void)
+{
+    return watched_status_kib(watched.pid, "VmHWM") - watched.hwm_kib;
+}
+
+static bool is_clean(void *arg)
+{
+    (void)arg;
+    return watched_fds(watched.pid) == watched.fds && watched_threads(watched.pid) == watched.threads &&
+           watched_children(watched.pid, false) == 0;
+}
+
+void watched_assert_clean(void)
+{
+    if (!test_until(is_clean, NULL, 15000))
+        fail_msg("left behind: %d descriptors instead of %d, %d threads instead of %d, %d children",
+                 watched_fds(watched.pid), watched.fds, watched_threads(watched.pid), watched.threads,
+                 watched_children(watched.pid, false));
+}
+
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+void watched_assert_idle(void)
+{
+    int64_t before = watched_cpu_ms(watched.pid);
+
+    (void)test_until(never, NULL, 2000); /* a time of its own: it is a rate that is measured */
+    assert_in_range(watched_cpu_ms(watched.pid) - before, 0, 100);
+}
+
+static bool no_process(void *arg)
+{
+    char *argv[] = {(char *)(uintptr_t) "pgrep", (char *)(uintptr_t) "-f", arg, NULL};
+
+    return proc_run(argv, NULL, 0, NULL, NULL) == 1;
+}
+
+bool watched_until_no_process(const char *text)
+{
+    return test_until(no_process, (void *)(uintptr_t)text, 10000);
+}
+
+int watched_sh(struct buf *out, const char *command, ...)
+{
+    CLEANUP_FREE char *text = NULL;
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", NULL, NULL};
+    va_list ap;
+
+    va_start(ap, command);
+    assert_true(vasprintf(&text, command, ap) >= 0);
+    va_end(ap);
+    argv[2] = text;
+    return proc_run(argv, NULL, 0, out, NULL);
+}
+
+int watched_later(struct buf *out, const char *args, ...)
+{
+    CLEANUP_FREE char *text = NULL;
+    va_list ap;
+
+    va_start(ap, args);
+    assert_true(vasprintf(&text, args, ap) >= 0);
+    va_end(ap);
+    return watched_sh(out, "%s/later --redis %s %s", build_dir(), watched.redis.url, text);
+}
+
+/* ---- system calls that fail */
+
+static bool is_traced(void *arg)
+{
+    (void)arg;
+    return watched_status_kib(watched.pid, "TracerPid:") > 0 || tracer.pid == 0 ||
+           proc_wait(&tracer, 0) >= 0;
+}
+
+static bool attach(const char *who, const char *inject)
+{
+    CLEANUP_FREE char *log = mem_printf("%s/strace.log", watched.dir);
+    CLEANUP_FREE char *cmd = NULL;
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", NULL, NULL};
+
+    cmd = mem_printf("exec strace -qq -o %s/strace.out %s -e inject=%s", watched.dir, who, inject);
+    argv[2] = cmd;
+    proc_start(&tracer, argv, NULL, log);
+    if (strncmp(who, "-f", 2) == 0)
+        (void)test_until(is_traced, NULL, 10000);
+    else
+        (void)test_until(never, NULL, 500); /* threads of the pool: nothing else tells */
+    return tracer.pid > 0;
+}
+
+bool watched_inject_begin(const char *inject)
+{
+    CLEANUP_FREE char *who = mem_printf("-f -p %d", (int)watched.pid);
+
+    return attach(who, inject);
+}
+
+bool watched_inject_pool(const char *inject)
+{
+    CLEANUP_BUF struct buf who = BUF_INIT;
+
+    assert_int_equal(watched_sh(&who,
+                              "for t in /proc/%d/task/*; do case $(cat $t/comm) in job-*) "
+                              "printf -- '-p %%s ' ${t##*/};; esac; done",
+                              (int)watched.pid),
+                     0);
+    return attach(buf_str(&who), inject);
+}
+
+void watched_inject_end(void)
+{
+    if (tracer.pid == 0)
+        return;
+    /* In order, so that it lets go of the daemon. */
+    proc_signal(&tracer, SIGTERM);
+    (void)proc_wait(&tracer, 5000);
+    proc_done(&tracer);
+}
