@@ -24,10 +24,12 @@ static void on_readable(void *arg, int events)
     char buf[4096] __attribute__((aligned(8)));
 
     (void)events;
-    /* What changed does not matter: the whole folder is read again. */
+    /* What changed does not matter: the whole folder is read again. Not put off by the next change:
+     * where something is written all the time the folder would never be read. */
     while (read(f->fd, buf, sizeof(buf)) > 0)
         ;
-    loop_timer_set(f->timer, SETTLE_MS);
+    if (!loop_timer_is_set(f->timer))
+        loop_timer_set(f->timer, SETTLE_MS);
 }
 
 struct folder *folder_new(struct loop *loop, folder_f *changed, void *arg)

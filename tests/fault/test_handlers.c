@@ -830,7 +830,7 @@ static void *swap_loop(void *arg)
 static void H29_symlink_swapped_between_check_and_start(void **state)
 {
     static bool stop;
-    bool ended;
+    bool ended, noticed;
     pthread_t thread;
     int runs;
 
@@ -846,9 +846,14 @@ static void H29_symlink_swapped_between_check_and_start(void **state)
     assert_int_equal(pthread_create(&thread, NULL, swap_loop, &stop), 0);
     watched_add_many("swap", 300);
     ended = watched_until_empty(LONG_MS);
+    /* The folder changes all the time, and is read now and then all the same. */
+    test_handler(watched.dir, "fresh", "echo fresh >> %s", watched.out);
+    watched_add_many("fresh", 1);
+    noticed = test_until_lines(watched.out, "fresh", 1, 10000);
     __atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(ended);
+    assert_true(noticed);
     runs = test_lines(watched.out, "ran one") + test_lines(watched.out, "ran two");
     assert_int_equal(runs, 300);
     assert_true(test_lines(watched.out, "ran one") > 0 && test_lines(watched.out, "ran two") > 0);
