@@ -78,8 +78,7 @@ function L.check_payload(R, queue, payload)
   if #payload <= 1024 then
     return
   end
-  local set = redis.call('HMGET', R .. ':config', 'max_payload:' .. queue, 'max_payload')
-  local max = L.whole(set[1] or set[2]) or L.MAX_PAYLOAD
+  local max = L.max_payload(R, queue)
   if #payload > max then
     L.fail('ELATER_SIZE', 'the payload has ' .. L.int(#payload) .. ' bytes, queue ' .. queue .. ' takes ' ..
            L.int(max) .. ' (max_payload)')

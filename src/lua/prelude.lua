@@ -299,6 +299,12 @@ function L.parse(record)
   return job
 end
 
+-- The largest payload that an add to this queue takes.
+function L.max_payload(R, queue)
+  local set = redis.call('HMGET', R .. ':config', 'max_payload:' .. queue, 'max_payload')
+  return L.whole(set[1] or set[2]) or L.MAX_PAYLOAD
+end
+
 -- R:tries: "starts attempts crashes due", all integers; {0,0,0} for a job never started.
 function L.tries(text)
   local s, a, c, due = string.match(text or '', '^(%d+) (%d+) (%d+) (%d+)$')

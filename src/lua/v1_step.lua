@@ -252,6 +252,18 @@ local function gather_solo(R, queue, room, ctx)
   return solo, due, 's'
 end
 
+-- A payload that no add would have taken: its key or record was written by hand, and its worker is not
+-- to hold it. The larger of both limits counts, since workers learn of a new one one after the other.
+local function too_large(R, queue, c, max_payload)
+  local n = c.job.big and redis.pcall('STRLEN', R .. ':big:' .. c.id) or #c.record - c.job.body + 1
+  -- A foreign type is told by the fetch.
+  if type(n) ~= 'number' or n <= math.max(max_payload, L.BIG) then
+    return nil
+  end
+  local max = math.max(max_payload, L.max_payload(R, queue))
+  return n > max and 'the payload has ' .. L.int(n) .. ' bytes, queue ' .. queue .. ' takes ' .. L.int(max) or nil
+end
+
 -- Read the records of the candidates; decides for each: claim it or bury it (c.why).
 local function examine(R, queue, cands, max_payload, ctx)
   local ids = {}
@@ -281,6 +293,8 @@ local function examine(R, queue, cands, max_payload, ctx)
         c.why = 'its tries are corrupt'
       elseif c.job.x and c.tries.starts == 0 and c.due + tonumber(c.job.x) < ctx.now_ms then
         c.why = 'expired: not started within ' .. c.job.x .. ' ms of its due time'
+      else
+        c.why = too_large(R, queue, c, max_payload)
       end
       ctx.bytes = ctx.bytes - (c.record and #c.record or 0)
     end

@@ -1,6 +1,6 @@
 ## Faults of handlers, payloads and producers, and of the host.
 libtests_a_SOURCES += tests/fault/watched.c tests/fault/watched.h
-hps_faults = tests/fault/test_handlers tests/fault/test_output
+hps_faults = tests/fault/test_handlers tests/fault/test_output tests/fault/test_payloads
 if HAVE_CMOCKA
 check_PROGRAMS += $(hps_faults)
 endif

@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,6 +27,8 @@
 #define BATCH 500
 
 struct watched watched;
+
+static void bystander_stop(void);
 
 static struct proc tracer = {0, -1, -1};
 static int64_t canary_from_ms;
@@ -62,6 +67,7 @@ int watched_teardown(void **state)
 
     (void)state;
     watched_inject_end();
+    bystander_stop();
     status = stop_daemon();
     test_redis_stop(&watched.redis);
     test_folder_remove(watched.dir);
@@ -299,8 +305,56 @@ char *watched_result(const char *id, int field)
 
 /* ---- the canary */
 
+/*
+ * A bystander that starts a process four times a second and writes down how long the slowest took:
+ * what the machine itself makes everybody wait is not the daemon's doing.
+ */
+static pid_t bystander;
+static int *slowest_ms;
+
+static void watch_machine(pid_t parent)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (getppid() == parent) {
+        struct mono begin = mono_now();
+        int took;
+
+        if (system("sleep 0.25") != 0)
+            break;
+        took = (int)(mono_until_us(begin, mono_now()) / 1000) - 250;
+        if (took > *slowest_ms)
+            *slowest_ms = took;
+    }
+    _exit(0);
+}
+
+static void bystander_start(void)
+{
+    pid_t parent = getpid();
+
+    if (slowest_ms == NULL)
+        slowest_ms = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(slowest_ms, MAP_FAILED);
+    *slowest_ms = 0;
+    (void)fflush(NULL);
+    bystander = fork();
+    assert_true(bystander >= 0);
+    if (bystander == 0)
+        watch_machine(parent);
+}
+
+static void bystander_stop(void)
+{
+    if (bystander == 0)
+        return;
+    (void)kill(bystander, SIGKILL);
+    (void)waitpid(bystander, NULL, 0);
+    bystander = 0;
+}
+
 void watched_canary_start(int seconds)
 {
+    bystander_start();
     test_handler(watched.dir, "canary", "echo \"$LATER_DUE_MS $LATER_LATE_MS\" >> %s/canary",
                  watched.dir);
     canary_from_ms = test_now_ms();
@@ -334,8 +388,11 @@ int watched_canary_check(int late_ms)
         if (strchr(l, '\n') == NULL)
             break;
     }
-    if (worst > late_ms)
-        fail_msg("the canary was %d ms late", worst);
+    /* Of claim, start and end each may meet the same delay. */
+    if (worst > late_ms + 4 * *slowest_ms)
+        fail_msg("the canary was %d ms late; the machine's own delay was %d ms", worst,
+                 *slowest_ms);
+    bystander_stop();
     return worst;
 }
 

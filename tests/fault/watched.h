@@ -70,8 +70,8 @@ char *watched_result(const char *id, int field);
 /* ---- the canary: a job of another queue every second, which must not be late */
 
 void watched_canary_start(int seconds);
-/* Every one that was due more than 3 s ago has run, and none was more than late_ms late. Returns
- * the worst of them. */
+/* Every one that was due more than 3 s ago has run, and none was more than late_ms late (and what
+ * the machine, seen by a bystander, makes any process wait). Returns the worst of them. */
 int watched_canary_check(int late_ms);
 
 /* ---- what the daemon takes */
