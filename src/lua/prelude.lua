@@ -395,6 +395,16 @@ function L.forget(R, ids)
   redis.call('DEL', unpack(big))
 end
 
+-- Forget the first `rows` ids of a set that sorts by the time they go, those before `before`; -> how many.
+function L.trim(R, key, before, rows)
+  local ids = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, rows)
+  if #ids > 0 then
+    redis.call('ZREM', key, unpack(ids))
+    L.forget(R, ids)
+  end
+  return #ids
+end
+
 -- Add to a counter of later_stats. Never fails: what was counted is written already.
 function L.count(R, what, queue, n)
   redis.pcall('HINCRBY', R .. ':stats', what .. ':' .. queue, n)
@@ -425,7 +435,8 @@ function L.bury(R, queue, id, outcome, now_ms, max)
   end
 end
 
--- End a job that is wanted no more: forgotten, or kept for `keep` ms with its outcome.
+-- End a job that is wanted no more: forgotten, or kept for `keep` ms with its outcome. Each that is kept
+-- takes up to two along whose time is over: however many end, no more are held than end in that time.
 function L.finish(R, job, id, outcome, now_ms, keep)
   L.announce(R, id, outcome)
   if keep > 0 then
@@ -435,6 +446,7 @@ function L.finish(R, job, id, outcome, now_ms, keep)
     redis.call('HDEL', R .. ':errors', id)
     redis.call('HDEL', R .. ':cancel', id)
     redis.call('HDEL', R .. ':progress', id)
+    L.trim(R, R .. ':done:' .. job.queue, now_ms, 2)
   else
     L.forget(R, {id})
   end

@@ -2,21 +2,15 @@
 --   -> [[queue unserved for a minute...], buried]
 --
 -- Slow housekeeping of a worker's queues, every ten seconds or so: outcomes whose time is over and
--- dead jobs past their keeping go (100 a queue and call), raw members that can never be due are
+-- dead jobs past their keeping go (1,000 a queue, 5,000 a call), raw members that can never be due are
 -- buried, lost priority marks are found again, stale waiters, notes and empty names are removed, and
 -- queues with due jobs that no worker serves are noted. Fields: how the worker is, for later_v1_health
 -- (places unsent refused skew_ms limits; others are ignored). Cost: O(queues named + workers + due queues).
 
 local TIDY_ROWS = 100
+local TRIM_ROWS = 1000
+local TRIM_CALL = 5000
 local MANY_NAMES = 1000
-
-local function trim(R, key, before)
-  local ids = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, TIDY_ROWS)
-  if #ids > 0 then
-    redis.call('ZREM', key, unpack(ids))
-    L.forget(R, ids)
-  end
-end
 
 -- Raw members that sort behind every possible now; -> how many were buried.
 local function bury_never(R, queue, now_us)
@@ -144,13 +138,19 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
     return {{}, 0}
   end
   local by, now_us = served(R), L.now_us()
-  local now_ms, buried = L.ms(now_us), 0
+  local now_ms, buried, room = L.ms(now_us), 0, TRIM_CALL
   keep_state(R, args[1], fields)
+  -- A wrong-typed key of one queue must not keep the others untidy; the step reports it.
+  local function trim(key, before)
+    local ok, n = pcall(L.trim, R, key, before, math.min(TRIM_ROWS, room))
+    room = room - (ok and n or 0)
+  end
   for i = 1, #queues, 2 do
     local queue, keep = queues[i], tonumber(queues[i + 1])
-    -- A wrong-typed key of one queue must not keep the others untidy; the step reports it.
-    pcall(trim, R, R .. ':done:' .. queue, now_ms)
-    pcall(trim, R, R .. ':dead:' .. queue, now_ms - keep)
+    if room > 0 then
+      trim(R .. ':done:' .. queue, now_ms)
+      trim(R .. ':dead:' .. queue, now_ms - keep)
+    end
     pcall(repair_marks, R, queue)
     local ok, n = pcall(bury_never, R, queue, now_us)
     buried = buried + (ok and n or 0)

@@ -473,6 +473,39 @@ static void P16_nothing_of_a_job_names_a_variable(void **state)
     watched_assert_clean();
 }
 
+/* ---- retention */
+
+static void P17_kept_outcomes_go(void **state)
+{
+    int n = watched_is_long() ? 120000 : 8000;
+    int64_t most = 0, left;
+
+    (void)state;
+    watched_start("log_level: warn\n"
+                "queues: { storm: { handler: [/bin/true], keep: 1s }, "
+                "wrong: { handler: [/bin/false], attempts: 1, dead_max: 50 } }");
+    watched_add_many("storm", 100);
+    assert_true(watched_until_empty(LONG_MS));
+    watched_add_many("storm", n);
+    watched_add_many("wrong", 500);
+    do {
+        int64_t kept = test_int(&watched.redis, "HLEN", ROOT ":results");
+
+        most = kept > most ? kept : most;
+        left = test_int(&watched.redis, "ZCARD", ROOT ":q:storm:5");
+    } while (left > 0);
+    /* About a second's worth, however many there were. */
+    assert_in_range(most, 1, watched_is_long() ? 12000 : 5000);
+    assert_int_equal(test_int(&watched.redis, "ZCARD", ROOT ":dead:wrong"), 50);
+    assert_true(until_count("HLEN", ROOT ":results", 0));
+    assert_int_equal(test_int(&watched.redis, "ZCARD", ROOT ":done:storm"), 0);
+    assert_int_equal(test_int(&watched.redis, "HLEN", ROOT ":jobs"), 50);
+    assert_int_equal(test_int(&watched.redis, "HLEN", ROOT ":tries"), 50);
+    assert_int_equal(test_int(&watched.redis, "HLEN", ROOT ":errors"), 50);
+    printf("figure P17: %d jobs done with keep 1s: at most %lld outcomes held, 0 at the end\n", n,
+           (long long)most);
+}
+
 /* An argument is a pattern of the tests to run. */
 int main(int argc, char **argv)
 {
@@ -486,6 +519,7 @@ int main(int argc, char **argv)
         T(P12_all_due_at_the_same_ms),
         T(P13_very_many_names),
         T(P16_nothing_of_a_job_names_a_variable),
+        T(P17_kept_outcomes_go),
     };
 
     if (argc > 1)
