@@ -110,10 +110,22 @@ static void describe(const struct run *r)
         (void)snprintf(ret->text, sizeof(ret->text), "%s: terminated", cause);
 }
 
+/* Half a payload is no payload: whatever the handler made of it does not count. */
+static bool is_unfed(const struct run *r)
+{
+    return r->pipes.errnum != 0 && (r->cause == EXEC_EXITED || r->cause == EXEC_HOST_FAULT);
+}
+
 static void conclude(const struct run *r)
 {
     struct exec_result *ret = r->ret;
 
+    if (is_unfed(r)) {
+        ret->end = EXEC_HOST_FAULT;
+        (void)snprintf(ret->text, sizeof(ret->text), "its payload could not be written: %s",
+                       strerrordesc_np(r->pipes.errnum));
+        return;
+    }
     ret->code = r->status.si_pid != 0 ? r->status.si_status : SIGKILL; /* unknown: no success */
     if (r->cause != EXEC_EXITED)
         ret->end = r->cause;
@@ -284,8 +296,11 @@ static void watch(struct run *r)
     r->tick = MONO_NEVER;
     if (r->hooks->spawned != NULL)
         r->hooks->spawned(r->hooks->arg, r->child.pid);
-    while (r->phase != PHASE_DRAIN || !exec_pipes_silent(&r->pipes))
+    while (r->phase != PHASE_DRAIN || !exec_pipes_silent(&r->pipes)) {
+        if (is_unfed(r) && r->phase == PHASE_RUN)
+            begin_term(r, EXEC_HOST_FAULT);
         turn(r);
+    }
     control_fd_end(&r->control);
     output_end(&r->output);
     r->ret->output_bytes = r->output.bytes;

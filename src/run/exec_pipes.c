@@ -49,6 +49,7 @@ int exec_pipes_open(struct exec_pipes *p, struct err *err)
     for (int i = 0; i < PIPES; i++)
         p->ours[i] = p->theirs[i] = -1;
     p->sent = 0;
+    p->errnum = 0;
     for (int i = 0; i < PIPES; i++) {
         if (open_one(p, i) != 0) {
             int e = errno;
@@ -88,6 +89,8 @@ void exec_pipes_feed(struct exec_pipes *p, const char *payload, size_t len)
         if (n < 0 && errno == EAGAIN)
             return;
         /* EPIPE: it did not want all of it, which is its own business. */
+        if (n < 0 && errno != EPIPE)
+            p->errnum = errno;
         if (n < 0)
             break;
         p->sent += (size_t)n;

@@ -16,6 +16,7 @@ struct exec_pipes {
     int ours[PIPES];   /* non-blocking; -1: closed */
     int theirs[PIPES]; /* -1: closed */
     size_t sent;       /* payload bytes written */
+    int errnum;        /* why the rest of the payload could not be written; 0: nothing is amiss */
 };
 
 /* -1 with err->errnum: a descriptor or memory is missing; nothing is left open. */
