@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -133,6 +134,9 @@ int main(int argc, char **argv)
     struct conf *conf;
     int rc;
 
+    /* Handlers have our user: they must not read our memory, environment or descriptors, and a core
+     * file must not leave the password and payloads behind. */
+    (void)prctl(PR_SET_DUMPABLE, 0);
     open_stdio();
     rc = read_options(argc, argv, &opt);
     if (rc >= 0)
