@@ -553,52 +553,49 @@ int watched_later(struct buf *out, const char *args, ...)
 
 /* ---- system calls that fail */
 
+/* The last of the threads that are attached to, in the order of their numbers. */
 static bool is_traced(void *arg)
 {
     (void)arg;
-    return watched_status_kib(watched.pid, "TracerPid:") > 0 || tracer.pid == 0 ||
-           proc_wait(&tracer, 0) >= 0;
+    return proc_wait(&tracer, 0) >= 0 ||
+           watched_sh(NULL,
+                    "t=$(ls /proc/%d/task | sort -n | tail -n 1); "
+                    "! grep -q 'TracerPid:.0$' /proc/%d/task/$t/status",
+                    (int)watched.pid, (int)watched.pid) == 0;
 }
 
-static bool attach(const char *who, const char *inject)
+/* Not with -f, which would follow into the handlers. */
+static bool attach(const char *threads, const char *inject)
 {
     CLEANUP_FREE char *log = mem_printf("%s/strace.log", watched.dir);
     CLEANUP_FREE char *cmd = NULL;
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", NULL, NULL};
 
-    cmd = mem_printf("exec strace -qq -o %s/strace.out %s -e inject=%s", watched.dir, who, inject);
+    cmd = mem_printf("exec strace -qq -o /dev/null $(for t in /proc/%d/task/*; do "
+                     "case $(cat $t/comm) in %s) printf -- '-p %%s ' ${t##*/};; esac; done) "
+                     "-e inject=%s",
+                     (int)watched.pid, threads, inject);
     argv[2] = cmd;
     proc_start(&tracer, argv, NULL, log);
-    if (strncmp(who, "-f", 2) == 0)
-        (void)test_until(is_traced, NULL, 10000);
-    else
-        (void)test_until(never, NULL, 500); /* threads of the pool: nothing else tells */
-    return tracer.pid > 0;
+    return test_until(is_traced, NULL, 20000) && tracer.pid > 0;
 }
 
 bool watched_inject_begin(const char *inject)
 {
-    CLEANUP_FREE char *who = mem_printf("-f -p %d", (int)watched.pid);
-
-    return attach(who, inject);
+    return attach("*", inject);
 }
 
 bool watched_inject_pool(const char *inject)
 {
-    CLEANUP_BUF struct buf who = BUF_INIT;
-
-    assert_int_equal(watched_sh(&who,
-                              "for t in /proc/%d/task/*; do case $(cat $t/comm) in job-*) "
-                              "printf -- '-p %%s ' ${t##*/};; esac; done",
-                              (int)watched.pid),
-                     0);
-    return attach(buf_str(&who), inject);
+    return attach("job-*", inject);
 }
 
 void watched_inject_end(void)
 {
-    if (tracer.pid == 0)
+    if (tracer.pid == 0) {
+        proc_done(&tracer);
         return;
+    }
     /* In order, so that it lets go of the daemon. */
     proc_signal(&tracer, SIGTERM);
     (void)proc_wait(&tracer, 5000);

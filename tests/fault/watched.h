@@ -97,9 +97,8 @@ int watched_sh(struct buf *out, const char *command, ...) __attribute__((format(
 int watched_later(struct buf *out, const char *args, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * strace attached to the daemon and all its threads that changes what system calls answer
- * ("clone3:error=EAGAIN"). Needs the right to ptrace: false when that is missing. A fault while it
- * runs, ended by watched_inject_end.
+ * strace attached to the daemon's threads, not to its handlers, that changes what system calls
+ * answer ("clone3:error=EAGAIN"), until watched_inject_end. False: it cannot be attached.
  */
 bool watched_inject_begin(const char *inject);
 /* The same on the threads of the pool only. */
