@@ -1,5 +1,6 @@
 #include "loop/mailbox.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -91,7 +92,8 @@ void mailbox_post(struct mailbox *box, struct mail *mail)
     *box->end = mail;
     box->end = &mail->next;
     (void)pthread_mutex_unlock(&box->mu);
-    /* It can only fail when the counter is full, and then the loop is awake already. */
-    if (was_empty && write(box->fd, &one, sizeof(one)) < 0)
-        return;
+    /* It can only fail when the counter is full, and then the loop is awake already. Interrupted it
+     * must not be given up: no later post would wake the loop either. */
+    while (was_empty && write(box->fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        continue;
 }

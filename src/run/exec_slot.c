@@ -1,5 +1,6 @@
 #include "run/exec_slot.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -77,8 +78,9 @@ void exec_slot_control(struct exec_slot *slot, uint64_t serial, enum exec_contro
     (void)pthread_mutex_lock(&slot->mu);
     if (slot->armed && slot->serial == serial) {
         /* A write fails only on a full counter, and forget() empties it each time. */
-        if (slot->asked == 0 && write(slot->event, &one, sizeof(one)) < 0)
-            abort();
+        while (slot->asked == 0 && write(slot->event, &one, sizeof(one)) < 0)
+            if (errno != EINTR)
+                abort();
         slot->asked |= (unsigned)what;
     }
     (void)pthread_mutex_unlock(&slot->mu);

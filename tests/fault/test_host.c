@@ -228,6 +228,22 @@ static void S3_embedded_disk_full(void **state)
 
 /* ---- system calls that fail */
 
+static void S4_interrupted_calls(void **state)
+{
+    (void)state;
+    make_work();
+    watched_start("concurrency: 4");
+    assert_true(watched_inject_begin("read,write,readv,writev,poll,ppoll,epoll_wait,epoll_pwait,"
+                                   "waitid,recvfrom,sendto:error=EINTR:when=1+2"));
+    goes_on(40);
+    watched_inject_end();
+    goes_on(5);
+    assert_int_equal(test_lines(watched.out, "ran 1"), 45);
+    assert_int_equal(test_lines(watched.d.log, "outcome=retry"), 0);
+    assert_int_equal(test_lines(watched.d.log, "outcome=released"), 0);
+    watched_assert_clean();
+}
+
 /* Its output cannot be read: lost, but its exit status says how it went. */
 static void S5_output_cannot_be_read(void **state)
 {
@@ -589,6 +605,7 @@ int main(int argc, char **argv)
         T(S3_state_folder_read_only),
         T(S3_state_folder_gone),
         T(S3_embedded_disk_full),
+        T(S4_interrupted_calls),
         T(S5_output_cannot_be_read),
         T(S5_payload_cannot_be_written),
         T(S6_starved_of_processor),
