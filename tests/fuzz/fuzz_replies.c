@@ -76,11 +76,11 @@ static int op_beat(void *ctx, int64_t epoch, const char *queues)
     return store_beat(w.store, epoch, queues);
 }
 
-static int op_reconcile(void *ctx, int64_t epoch, int64_t link, const struct store_held *held,
-                        size_t n)
+static int op_reconcile(void *ctx, int64_t epoch, int64_t link, int64_t seen,
+                        const struct store_held *held, size_t n)
 {
     (void)ctx;
-    return store_reconcile(w.store, epoch, link, held, n);
+    return store_reconcile(w.store, epoch, link, seen, held, n);
 }
 
 static int op_step(void *ctx, const struct store_step *step)
@@ -107,7 +107,7 @@ static int op_tidy(void *ctx, int64_t epoch)
     static const struct store_fields none = {NULL, 0};
 
     (void)ctx;
-    return store_tidy(w.store, epoch, &none);
+    return store_tidy(w.store, epoch, &none, &none);
 }
 
 static int op_leave(void *ctx, int64_t epoch)

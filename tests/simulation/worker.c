@@ -204,7 +204,7 @@ static void serve(struct worker *w, unsigned queues)
         q->conf = &conf->defaults;
         specs[n++] = (struct queue_spec){q->name, plan->places, i + 1, conf->defaults.max_payload};
     }
-    w->served = (struct served){w->served_at, n};
+    w->served = (struct served){.at = w->served_at, .n = n};
     runner_set(w->d.runner, conf, &w->served);
     sched_set_queues(w->d.sched, mono_now(), specs, n);
 }
