@@ -252,8 +252,9 @@ local function gather_solo(R, queue, room, ctx)
   return solo, due, 's'
 end
 
--- A payload that no add would have taken: its key or record was written by hand, and its worker is not
--- to hold it. The larger of both limits counts, since workers learn of a new one one after the other.
+-- A payload that no add would take now: its key or record was written by hand, or the limit was lowered,
+-- and its worker is not to hold it. The larger of both limits counts, since workers learn of a new one one
+-- after the other.
 local function too_large(R, queue, c, max_payload)
   local n = c.job.big and redis.pcall('STRLEN', R .. ':big:' .. c.id) or #c.record - c.job.body + 1
   -- A foreign type is told by the fetch.

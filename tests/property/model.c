@@ -307,6 +307,15 @@ void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max
         model_forget(dead[i]);
 }
 
+void model_trim(struct model *m, int q, enum model_place place, int64_t before, size_t rows)
+{
+    struct model_job *row[MODEL_JOBS];
+    size_t n = model_jobs(m, q, place, -1, row);
+
+    for (size_t i = 0; i < n && i < rows && row[i]->score <= before; i++)
+        model_forget(row[i]);
+}
+
 void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep)
 {
     announce(m, j, outcome);
@@ -322,6 +331,7 @@ void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t k
     model_set(&j->error, NULL);
     model_set(&j->result, outcome);
     m->queue[j->queue].is_known = true;
+    model_trim(m, j->queue, PLACE_DONE, MODEL_MS(m), 2);
 }
 
 void model_end_cancelled(struct model *m, struct model_job *j, char *outcome)
@@ -406,7 +416,7 @@ static void put_number(struct buf *out, char name, int64_t n)
 
 void model_record(const struct model_job *j, struct buf *out)
 {
-    bool big = j->payload.n > 16384;
+    bool big = j->payload.n > MODEL_BIG;
 
     buf_printf(out, "%c%s %d", big ? '+' : '-', NAMES[j->queue], j->priority);
     put_number(out, 'a', j->a);

@@ -27,6 +27,7 @@
 #define MODEL_TOKENS 64
 #define MODEL_NOTES 64
 #define MODEL_NONE INT64_MIN /* no such number */
+#define MODEL_BIG 16384      /* a larger payload has a key of its own */
 #define MODEL_MS(m) ((m)->now_us / 1000)
 
 /* Bytes that somebody else keeps. */
@@ -254,6 +255,10 @@ void model_forget(struct model_job *j);
 /* The outcome becomes the model's. */
 void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max);
 void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep);
+/* The largest payload that an add to this queue takes. */
+int64_t model_max_payload(const struct model *m, int q);
+/* Forget up to so many dead or done jobs of a queue whose time is over. */
+void model_trim(struct model *m, int q, enum model_place place, int64_t before, size_t rows);
 void model_end_cancelled(struct model *m, struct model_job *j, char *outcome);
 void model_release(struct model *m, struct model_job *j, int64_t delay);
 int64_t model_paused(const struct model *m, int q); /* -1: not; 0: for ever; until */

@@ -20,16 +20,19 @@ static void reply_moved(struct buf *out, const char *id, const char *word, int64
 
 /* ---- add */
 
-/* Payloads up to 1 KiB pass unasked. */
-static bool is_too_large(const struct model *m, int q, size_t n)
+int64_t model_max_payload(const struct model *m, int q)
 {
     int64_t max = m->queue[q].max_payload;
 
     if (max == MODEL_NONE)
         max = m->max_payload;
-    if (max == MODEL_NONE)
-        max = 1048576;
-    return n > 1024 && (int64_t)n > max;
+    return max == MODEL_NONE ? 1048576 : max;
+}
+
+/* Payloads up to 1 KiB pass unasked. */
+static bool is_too_large(const struct model *m, int q, size_t n)
+{
+    return n > 1024 && (int64_t)n > model_max_payload(m, q);
 }
 
 static struct model_job *insert(struct model *m, int64_t number, int q,

@@ -224,6 +224,8 @@ static size_t examine(struct claims *c, const struct model_want *w, struct candi
             c->bytes -= (int64_t)k->raw->member.n;
         } else {
             struct buf record = BUF_INIT;
+            int64_t size = (int64_t)k->job->payload.n, told = model_max_payload(c->m, w->queue);
+            int64_t max = told > w->max_payload ? told : w->max_payload;
 
             if (k->job->x != MODEL_NONE && k->job->starts == 0 &&
                 k->due + k->job->x < MODEL_MS(c->m)) {
@@ -231,6 +233,11 @@ static size_t examine(struct claims *c, const struct model_want *w, struct candi
                 (void)snprintf(k->text, sizeof(k->text),
                                "expired: not started within %lld ms of its due time",
                                (long long)k->job->x);
+            } else if (size > MODEL_BIG && size > max) {
+                k->is_dead = true;
+                (void)snprintf(k->text, sizeof(k->text),
+                               "the payload has %lld bytes, queue %s takes %lld", (long long)size,
+                               c->m->queue[w->queue].name, (long long)max);
             }
             model_record(k->job, &record);
             c->bytes -= (int64_t)record.len;

@@ -13,6 +13,7 @@
 #define REAP_BATCH 128
 #define REAP_LOOK 1024
 #define TIDY_ROWS 100
+#define TRIM_ROWS 1000
 
 /* Copy of a short text, nothing for NULL. */
 #define COPY(to, from) (void)snprintf(to, sizeof(to), "%s", (from) != NULL ? (from) : "")
@@ -398,15 +399,6 @@ void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter,
 
 /* ---- tidy */
 
-static void trim(struct model *m, int q, enum model_place place, int64_t before)
-{
-    struct model_job *row[MODEL_JOBS];
-    size_t n = model_jobs(m, q, place, -1, row);
-
-    for (size_t i = 0; i < n && i < TIDY_ROWS && row[i]->score <= before; i++)
-        model_forget(row[i]);
-}
-
 static int64_t bury_never(struct model *m, int q)
 {
     struct model_raw *row[MODEL_RAWS];
@@ -515,8 +507,8 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
     for (int q = 0; q < MODEL_QUEUES; q++) {
         if (keep[q] == MODEL_NONE)
             continue;
-        trim(m, q, PLACE_DONE, now);
-        trim(m, q, PLACE_DEAD, now - keep[q]);
+        model_trim(m, q, PLACE_DONE, now, TRIM_ROWS);
+        model_trim(m, q, PLACE_DEAD, now - keep[q], TRIM_ROWS);
         repair_marks(m, q);
         buried += bury_never(m, q);
     }
