@@ -110,7 +110,8 @@ static void describe(const struct run *r)
         (void)snprintf(ret->text, sizeof(ret->text), "%s: terminated", cause);
 }
 
-/* Half a payload is no payload: whatever the handler made of it does not count. */
+/* Half a payload is no payload: whatever the handler made of it does not count. But it ran, so its
+ * attempt is spent. */
 static bool is_unfed(const struct run *r)
 {
     return r->pipes.errnum != 0 && (r->cause == EXEC_EXITED || r->cause == EXEC_HOST_FAULT);
@@ -121,8 +122,9 @@ static void conclude(const struct run *r)
     struct exec_result *ret = r->ret;
 
     if (is_unfed(r)) {
-        ret->end = EXEC_HOST_FAULT;
-        (void)snprintf(ret->text, sizeof(ret->text), "its payload could not be written: %s",
+        ret->end = EXEC_SIGNALED;
+        ret->code = SIGKILL;
+        (void)snprintf(ret->text, sizeof(ret->text), "killed: its payload could not be written: %s",
                        strerrordesc_np(r->pipes.errnum));
         return;
     }

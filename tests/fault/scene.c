@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "../support/fsck.h"
 #include "base/mem.h"
 
 /* ---- open and close */
@@ -47,6 +48,8 @@ int scene_close(struct scene *s)
     for (int i = 0; i < SCENE_DAEMONS; i++)
         status += scene_stop(s, i);
     proxy_stop(&s->proxy);
+    if (s->unsound == NULL)
+        status += test_fsck(&s->redis);
     test_redis_stop(&s->redis);
     test_folder_remove(s->dir);
     return status == 0 ? 0 : -1;

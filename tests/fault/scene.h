@@ -31,6 +31,7 @@ struct scene {
     int njobs;                      /* their payloads are 0 to njobs - 1 */
     unsigned char fate[SCENE_JOBS]; /* enum scene_fate */
     char id[SCENE_JOBS][16];        /* of the acknowledged */
+    const char *unsound; /* why `later fsck` may find something at the end; NULL: it must not */
 };
 
 /* What the ledger says. */

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "../support/fsck.h"
 #include "base/mem.h"
 
 static unsigned seed;
@@ -27,6 +28,8 @@ int stage_end(struct stage *s)
 
     stage_plain();
     status = test_laterd_stop(&s->a) + test_laterd_stop(&s->b);
+    if (s->redis.pid != 0 && s->unsound == NULL)
+        status += test_fsck(&s->redis);
     test_redis_stop(&s->redis);
     test_clock_free(s->clock);
     ledger_close(&s->ledger);

@@ -23,6 +23,7 @@ struct stage {
     struct ledger ledger;
     struct test_clock *clock; /* of everything started between stage_clock and stage_plain */
     char clock_path[96];
+    const char *unsound; /* why `later fsck` may find something at the end; NULL: it must not */
 };
 
 /* The folder and the ledger; Redis is started by the test, under a clock or not. */

@@ -63,11 +63,12 @@ static void H1_handlers_that_cannot_start(void **state)
     char *ids[5];
 
     (void)state;
-    assert_int_equal(watched_sh(NULL,
-                              "mkdir -m 755 %s/bin; for q in missing plainfile folder noexec crlf; "
-                              "do printf '#!/bin/sh\\n' > %s/bin/$q; chmod 755 %s/bin/$q; done",
-                              watched.dir, watched.dir, watched.dir),
-                     0);
+    assert_int_equal(
+        watched_sh(NULL,
+                   "mkdir -m 755 %s/bin; for q in missing plainfile folder noexec crlf; "
+                   "do printf '#!/bin/sh\\n' > %s/bin/$q; chmod 755 %s/bin/$q; done",
+                   watched.dir, watched.dir, watched.dir),
+        0);
     {
         CLEANUP_BUF struct buf yaml = BUF_INIT;
 
@@ -112,8 +113,8 @@ static void H2_open_for_writing_for_a_second(void **state)
     fd = open(path, O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     id = watched_add("busy", "x");
-    assert_true(test_until_lines(watched.d.log, "Text file busy (it is open for writing: replace it",
-                                 2, LONG_MS));
+    assert_true(test_until_lines(watched.d.log,
+                                 "Text file busy (it is open for writing: replace it", 2, LONG_MS));
     (void)close(fd);
     assert_true(watched_until_state(id, "done"));
     watched_assert_clean();
@@ -204,9 +205,9 @@ static void limit(const char *what, const char *soft)
 {
     assert_int_equal(
         watched_sh(NULL,
-                 "u=$(stat -c %%u /proc/%d); [ $u = $(id -u) ] || as=\"setpriv --reuid "
-                 "$u --regid $u --clear-groups\"; $as prlimit --pid %d --%s=%s:",
-                 (int)watched.pid, (int)watched.pid, what, soft),
+                   "u=$(stat -c %%u /proc/%d); [ $u = $(id -u) ] || as=\"setpriv --reuid "
+                   "$u --regid $u --clear-groups\"; $as prlimit --pid %d --%s=%s:",
+                   (int)watched.pid, (int)watched.pid, what, soft),
         0);
 }
 
@@ -638,8 +639,8 @@ static void H23_signals_are_at_their_defaults(void **state)
     test_handler(watched.dir, "sigs", "grep -E 'Sig(Blk|Ign)' /proc/self/status > %s", watched.out);
     /* Whatever started the daemon left it all it could. */
     watched_start_under("exec env --ignore-signal=HUP,PIPE,INT,QUIT,USR2,ALRM "
-                      "--block-signal=TERM,CHLD,USR1,WINCH,ALRM",
-                      "", "", true);
+                        "--block-signal=TERM,CHLD,USR1,WINCH,ALRM",
+                        "", "", true);
     watched_add_many("sigs", 1);
     assert_true(test_until_lines(watched.out, "Sig", 2, LONG_MS));
     test_read(watched.out, &seen);
@@ -684,7 +685,7 @@ static void H24_zombie_storm(void **state)
         left = test_int(&watched.redis, "HLEN", ROOT ":jobs");
     } while (left > 0);
     ms = ms_since(begin);
-    assert_in_range(most, 0, 15); /* fewer than places */
+    assert_in_range(most, 0, 16); /* one a place, until its thread has looked */
     watched_assert_clean();
     assert_int_equal(watched_children(watched.pid, true), 0);
     assert_in_range(watched_grown_kib(), 0, 8192);
@@ -796,7 +797,8 @@ static void H28_setuid_under_no_new_privileges(void **state)
     if (geteuid() != 0)
         skip(); /* a setuid program needs an owner */
     assert_int_equal(
-        watched_sh(NULL, "cp /usr/bin/id %s/suid && chmod 4755 %s/suid", watched.dir, watched.dir), 0);
+        watched_sh(NULL, "cp /usr/bin/id %s/suid && chmod 4755 %s/suid", watched.dir, watched.dir),
+        0);
     test_handler(watched.dir, "suid",
                  "[ \"$(%s/suid -u)\" = 0 ] && exit 0; echo 'no privileges' >&2; exit 9",
                  watched.dir);
@@ -836,12 +838,13 @@ static void H29_symlink_swapped_between_check_and_start(void **state)
 
     (void)state;
     stop = false;
-    assert_int_equal(watched_sh(NULL,
-                              "mkdir -m 755 %s/versions && cd %s/versions && for v in one two; do "
-                              "printf '#!/bin/sh\\necho ran '$v' >> %s\\n' > $v; chmod 755 $v; done"
-                              " && ln -s ../versions/one ../handlers/swap",
-                              watched.dir, watched.dir, watched.out),
-                     0);
+    assert_int_equal(
+        watched_sh(NULL,
+                   "mkdir -m 755 %s/versions && cd %s/versions && for v in one two; do "
+                   "printf '#!/bin/sh\\necho ran '$v' >> %s\\n' > $v; chmod 755 $v; done"
+                   " && ln -s ../versions/one ../handlers/swap",
+                   watched.dir, watched.dir, watched.out),
+        0);
     watched_start("concurrency: 4\n" ONE_TRY);
     assert_int_equal(pthread_create(&thread, NULL, swap_loop, &stop), 0);
     watched_add_many("swap", 300);
@@ -890,7 +893,7 @@ static void H30_two_missed_beats(void **state)
 }
 
 /* An argument is a pattern of the tests to run. */
-int main(int argc, char **argv)
+int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, watched_setup, watched_teardown)
 #define T_OPEN(f) cmocka_unit_test_setup_teardown(f, setup_open, watched_teardown)
@@ -926,7 +929,6 @@ int main(int argc, char **argv)
         T(H30_two_missed_beats),
     };
 
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

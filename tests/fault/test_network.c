@@ -143,6 +143,12 @@ static void N4_one_byte_at_a_time(void **state)
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
 }
 
+static bool all_are_kept(void *arg)
+{
+    (void)arg;
+    return test_int(&s.redis, "ZCARD", SCENE_ROOT ":done:loud") == 32;
+}
+
 /* Sixteen results of 16 KiB in a step, which the socket takes a byte or three at a time. */
 static void N5_short_writes(void **state)
 {
@@ -159,9 +165,10 @@ static void N5_short_writes(void **state)
     (void)unsetenv("LD_PRELOAD");
     scene_add(&s, "loud", 32);
     assert_true(scene_until_ends(&s, 32, SCENE_LONG_MS));
+    /* The last results are on their way for a while, a few bytes a call. */
+    assert_true(test_until(all_are_kept, NULL, SCENE_LONG_MS));
     scene_is_calm(&s, 0, 3000, 40);
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
-    assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":done:loud"), 32);
     /* Kept outcomes, so it never drains: each was run once. */
     assert_int_equal(test_lines(s.ledger, "start "), 32);
 }
@@ -247,5 +254,6 @@ int main(void)
         T(R26_resp_garbage),
     };
 
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

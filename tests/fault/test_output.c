@@ -171,17 +171,17 @@ static void H16_forged_control_lines(void **state)
     tail = watched_result(id, 5);
     assert_non_null(strstr(tail, "result forged\n")); /* mere output */
     /* A line of the log that begins as one of laterd's own is its own. */
-    assert_int_equal(watched_sh(NULL, "grep -Ev '^[0-9TZ:.-]+ (warn|info|notice) ' %s", watched.d.log),
-                     1);
     assert_int_equal(
-        watched_sh(NULL, "grep -E '^[0-9TZ:.-]+ [a-z]+ event=end .*outcome=done' %s", watched.d.log),
-        1);
+        watched_sh(NULL, "grep -Ev '^[0-9TZ:.-]+ (warn|info|notice) ' %s", watched.d.log), 1);
+    assert_int_equal(watched_sh(NULL, "grep -E '^[0-9TZ:.-]+ [a-z]+ event=end .*outcome=done' %s",
+                                watched.d.log),
+                     1);
     watched_assert_clean();
     printf("figure H16: 12 forged lines on each of 3 descriptors: the exit status decides\n");
 }
 
 /* An argument is a pattern of the tests to run. */
-int main(int argc, char **argv)
+int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, watched_setup, watched_teardown)
     const struct CMUnitTest tests[] = {
@@ -191,7 +191,6 @@ int main(int argc, char **argv)
         T(H16_forged_control_lines),
     };
 
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,7 +145,7 @@ static void W9_hostile_answers(void **state)
 }
 
 /* An argument is a pattern of the tests to run. */
-int main(int argc, char **argv)
+int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, watched_setup, watched_teardown)
     const struct CMUnitTest tests[] = {
@@ -153,7 +153,6 @@ int main(int argc, char **argv)
         T(W9_hostile_answers),
     };
 
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "../support/fsck.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -69,6 +70,8 @@ int watched_teardown(void **state)
     watched_inject_end();
     bystander_stop();
     status = stop_daemon();
+    if (watched.unsound == NULL)
+        status += test_fsck(&watched.redis);
     test_redis_stop(&watched.redis);
     test_folder_remove(watched.dir);
     return status;
@@ -86,10 +89,10 @@ static pid_t find_daemon(pid_t parent)
 
     /* It may be what was started itself, its child or its grandchild. */
     if (watched_sh(&found,
-                 "p=%d; for i in 1 2 3; do for q in $p; do "
-                 "[ \"$(cat /proc/$q/comm)\" = laterd ] && echo $q && exit; done; "
-                 "p=$(for q in $p; do pgrep -P $q; done); done; exit 1",
-                 (int)parent) != 0)
+                   "p=%d; for i in 1 2 3; do for q in $p; do "
+                   "[ \"$(cat /proc/$q/comm)\" = laterd ] && echo $q && exit; done; "
+                   "p=$(for q in $p; do pgrep -P $q; done); done; exit 1",
+                   (int)parent) != 0)
         return 0;
     pid = (pid_t)strtol(buf_str(&found), NULL, 10);
     return pid;
@@ -170,9 +173,9 @@ char *watched_program(void)
 
 char *watched_add_with(const char *queue, const char *name, const char *value, const char *payload)
 {
-    struct reply *r = name != NULL
-                          ? test_fcall(&watched.redis, "later_add", queue, name, value, payload, NULL)
-                          : test_fcall(&watched.redis, "later_add", queue, payload, NULL);
+    struct reply *r =
+        name != NULL ? test_fcall(&watched.redis, "later_add", queue, name, value, payload, NULL)
+                     : test_fcall(&watched.redis, "later_add", queue, payload, NULL);
     char *id;
 
     assert_non_null(r);
@@ -489,7 +492,8 @@ int64_t watched_grown_kib(void)
 static bool is_clean(void *arg)
 {
     (void)arg;
-    return watched_fds(watched.pid) == watched.fds && watched_threads(watched.pid) == watched.threads &&
+    return watched_fds(watched.pid) == watched.fds &&
+           watched_threads(watched.pid) == watched.threads &&
            watched_children(watched.pid, false) == 0;
 }
 
@@ -497,8 +501,8 @@ void watched_assert_clean(void)
 {
     if (!test_until(is_clean, NULL, 15000))
         fail_msg("left behind: %d descriptors instead of %d, %d threads instead of %d, %d children",
-                 watched_fds(watched.pid), watched.fds, watched_threads(watched.pid), watched.threads,
-                 watched_children(watched.pid, false));
+                 watched_fds(watched.pid), watched.fds, watched_threads(watched.pid),
+                 watched.threads, watched_children(watched.pid, false));
 }
 
 static bool never(void *arg)
@@ -559,9 +563,9 @@ static bool is_traced(void *arg)
     (void)arg;
     return proc_wait(&tracer, 0) >= 0 ||
            watched_sh(NULL,
-                    "t=$(ls /proc/%d/task | sort -n | tail -n 1); "
-                    "! grep -q 'TracerPid:.0$' /proc/%d/task/$t/status",
-                    (int)watched.pid, (int)watched.pid) == 0;
+                      "t=$(ls /proc/%d/task | sort -n | tail -n 1); "
+                      "! grep -q 'TracerPid:.0$' /proc/%d/task/$t/status",
+                      (int)watched.pid, (int)watched.pid) == 0;
 }
 
 /* Not with -f, which would follow into the handlers. */

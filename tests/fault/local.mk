@@ -1,0 +1,18 @@
+## The fault suite: one program a theme, each test named after its line in catalogue.txt.
+libtests_a_SOURCES += tests/fault/ledger.c tests/fault/ledger.h tests/fault/proxy_client.c \
+	tests/fault/proxy_client.h tests/fault/scene.c tests/fault/scene.h tests/fault/stage.c \
+	tests/fault/stage.h tests/fault/watched.c tests/fault/watched.h
+redis_faults = tests/fault/test_addresses tests/fault/test_away tests/fault/test_errors \
+	tests/fault/test_frozen tests/fault/test_kills tests/fault/test_lost_replies \
+	tests/fault/test_network tests/fault/test_slow_links
+life_faults = tests/fault/test_kill tests/fault/test_leaks tests/fault/test_ledger \
+	tests/fault/test_life tests/fault/test_silence tests/fault/test_time
+host_faults = tests/fault/test_handlers tests/fault/test_host tests/fault/test_output \
+	tests/fault/test_payloads tests/fault/test_terminal
+if HAVE_CMOCKA
+check_PROGRAMS += $(host_faults) $(life_faults) $(redis_faults) tests/fault/ledger_handler \
+	tests/fault/proxy
+endif
+faults_tests += $(host_faults) $(life_faults) $(redis_faults)
+tests_fault_ledger_handler_LDADD =
+preloads += tests/preload/point.so tests/preload/shortwrite.so tests/preload/slow_clock.so
