@@ -31,6 +31,7 @@ static const struct option options[] = {
     OPTION("silence", silence, 5),
     OPTION("lock", lock, 7),
     OPTION("sem", sem, 7),
+    OPTION("late", has_late, 1),
     OPTION("cuts", budget.cut, 9),
     OPTION("freezes", budget.freeze, 9),
     OPTION("kills", budget.crash, 9),

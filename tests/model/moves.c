@@ -258,10 +258,21 @@ static bool recover(const struct conf *c, struct state *s, const struct move *m)
     return true;
 }
 
+/* Workers that are all there keep their epochs: only what they are given later can be lost. */
+static bool are_entered(const struct conf *c, const struct state *s)
+{
+    for (unsigned w = 0; w < c->workers; w++) {
+        if (s->workers[w].epoch == 0 || store_entry(&s->redis, s->workers[w].epoch) == NULL)
+            return false;
+    }
+    return true;
+}
+
 static bool snapshot(const struct conf *c, struct state *s, const struct move *m)
 {
     (void)m;
-    if (s->left.rewind == 0 || s->has_snapshot || c->is_early)
+    if (s->left.rewind == 0 || s->has_snapshot || c->is_early ||
+        (c->is_entered && !are_entered(c, s)))
         return false;
     s->snapshot = s->redis;
     s->has_snapshot = 1;
@@ -270,10 +281,12 @@ static bool snapshot(const struct conf *c, struct state *s, const struct move *m
 
 static bool rewind_redis(const struct conf *c, struct state *s, const struct move *m)
 {
-    if (s->left.rewind == 0 || !s->has_snapshot)
+    if (s->left.rewind == 0 || !s->has_snapshot || (m->choice == 1 && !c->has_late))
         return false;
     s->left.rewind--;
     break_links(c, s, m->choice);
+    for (unsigned w = 0; w < c->workers && !c->has_late; w++)
+        memset(&s->workers[w].stray, 0, sizeof(s->workers[w].stray));
     store_rewind(c, s);
     if (s->left.rewind == 0) {
         memset(&s->snapshot, 0, sizeof(s->snapshot));

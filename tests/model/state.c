@@ -25,8 +25,10 @@ typedef void number_f(uint8_t *number, void *arg);
 static void numbers_of_redis(struct redis *r, number_f *f, void *arg)
 {
     f(&r->clock, arg);
-    for (unsigned j = 0; j < JOBS_MAX; j++)
+    for (unsigned j = 0; j < JOBS_MAX; j++) {
         f(&r->jobs[j].owner, arg);
+        f(&r->jobs[j].reaped_from, arg);
+    }
     for (unsigned i = 0; i < r->nentries; i++)
         f(&r->entries[i].epoch, arg);
 }
@@ -202,8 +204,7 @@ void state_tidy_history(const struct conf *c, struct state *s)
             }
         }
         /* A number that was given out counts as used up once nobody can begin it any more. */
-        s->history.started[j] |=
-            (uint16_t)((2U << s->redis.jobs[j].starts) - 2) & (uint16_t)~unheard;
+        s->history.started[j] |= (uint16_t)(((2U << s->redis.jobs[j].starts) - 2) & ~unheard);
         s->history.settled[j] &= known;
     }
 }
@@ -235,6 +236,35 @@ static void tidy_worker(const struct conf *c, struct worker *w)
     }
 }
 
+/* Who may still name a start when it registers: it runs it, has claimed it, or has sent so. */
+static bool is_named(const struct conf *c, const struct state *s, unsigned j, const struct job *job)
+{
+    for (unsigned i = 0; i < c->workers; i++) {
+        const struct worker *w = &s->workers[i];
+        bool is_its = w->epoch == job->reaped_from ||
+                      (w->call.is_answered && w->answer.number == job->reaped_from);
+
+        if (is_its && (w->slots[j].start == job->starts || w->answer.start[j] == job->starts))
+            return true;
+        if ((w->call.old == job->reaped_from && w->call.start[j] == job->starts) ||
+            (w->stray.old == job->reaped_from && w->stray.start[j] == job->starts))
+            return true;
+    }
+    return false;
+}
+
+/* From whom a start was reaped counts as long as he may come back with it. Where numbers are given
+ * out twice, another may be he. */
+static void tidy_reaped(const struct conf *c, const struct state *s, struct redis *r)
+{
+    for (unsigned j = 0; j < c->jobs; j++) {
+        struct job *job = &r->jobs[j];
+
+        if (job->reaped_from != 0 && !(c->variant & CLOCK_BACK) && !is_named(c, s, j, job))
+            job->reaped_from = 0;
+    }
+}
+
 static void tidy_redis(const struct conf *c, struct redis *r)
 {
     for (unsigned j = 0; j < c->jobs; j++) {
@@ -250,7 +280,7 @@ static void tidy_redis(const struct conf *c, struct redis *r)
 /* Start numbers of one job: lowered so that the least that anybody knows is 1. */
 static void lower_starts(const struct conf *c, struct state *s, unsigned j)
 {
-    uint8_t *at[1 + 5 * WORKERS_MAX], least = UINT8_MAX;
+    uint8_t *at[2 + 4 * WORKERS_MAX], least = UINT8_MAX;
     unsigned n = 0;
 
     at[n++] = &s->redis.jobs[j].starts;
@@ -258,7 +288,6 @@ static void lower_starts(const struct conf *c, struct state *s, unsigned j)
         struct worker *w = &s->workers[i];
 
         at[n++] = &w->slots[j].start;
-        at[n++] = &w->lost[j];
         at[n++] = &w->call.start[j];
         at[n++] = &w->stray.start[j];
         at[n++] = &w->answer.start[j];
@@ -282,6 +311,8 @@ static void tidy(const struct conf *c, struct state *s)
 {
     tidy_redis(c, &s->redis);
     tidy_redis(c, &s->snapshot);
+    tidy_reaped(c, s, &s->redis);
+    tidy_reaped(c, s, &s->snapshot);
     for (unsigned w = 0; w < c->workers; w++)
         tidy_worker(c, &s->workers[w]);
     state_tidy_history(c, s);
@@ -357,8 +388,12 @@ void state_canon(const struct conf *c, struct state *s)
         rank_numbers(c, s);
     for (unsigned i = 0; i < s->redis.nentries; i++)
         lower_links(c, s, s->redis.entries[i].epoch);
-    for (unsigned w = 0; w < c->workers; w++)
+    for (unsigned w = 0; w < c->workers; w++) {
+        /* One whose entry is gone knows a number yet. */
+        if (s->workers[w].epoch != 0)
+            lower_links(c, s, s->workers[w].epoch);
         lower_tokens(s, w);
+    }
     sort_workers(c, s);
 }
 

@@ -21,15 +21,18 @@
 
 /* What a broken variant leaves out. */
 enum variant {
-    NO_FENCE = 1,      /* a result counts by the id of its job alone */
-    NO_LINK = 2,       /* link numbers are not compared */
-    SECONDS = 4,       /* silence is counted in time, not in own accepted beats */
-    ATTEMPT_FENCE = 8, /* attempts are compared where start numbers should be */
-    GATE_LEAK = 16,    /* reaping forgets the gates */
-    NO_SEEN = 32,      /* a registration tells nothing of the numbers its worker knows */
-    NO_COUNTER = 64,   /* a reap does not compare the victim's counter */
-    NO_DEAD = 128,     /* reaping marks nobody dead before it moves jobs */
-    CLOCK_BACK = 256,  /* no fault of the protocol: Redis' clock is behind what it gave out */
+    NO_FENCE = 1,        /* a result counts by the id of its job alone */
+    NO_LINK = 2,         /* link numbers are not compared */
+    SECONDS = 4,         /* silence is counted in time, not in own accepted beats */
+    ATTEMPT_FENCE = 8,   /* attempts are compared where start numbers should be */
+    GATE_LEAK = 16,      /* reaping forgets the gates */
+    NO_SEEN = 32,        /* a registration tells nothing of the numbers its worker knows */
+    NO_COUNTER = 64,     /* a reap does not compare the victim's counter */
+    NO_DEAD = 128,       /* reaping marks nobody dead before it moves jobs */
+    CLOCK_BACK = 256,    /* no fault of the protocol: Redis' clock is behind what it gave out */
+    ADOPT_SETTLED = 512, /* a waiting job is adopted though its start may have ended */
+    NO_SEEN_RECONCILE = 1024, /* a reconcile tells nothing of the numbers its worker knows */
+    BACK_ONLY = 2048, /* with CLOCK_BACK: what is known to a worker that is not back is not asked */
 };
 
 /* How often a thing may still happen. */
@@ -48,6 +51,8 @@ struct conf {
     uint8_t sem;      /* jobs that need the semaphore */
     bool has_add;     /* the last job is added on the way, the others are there */
     bool is_early;    /* what is lost is everything: the snapshot is the empty start */
+    bool is_entered;  /* what is lost is what came after all workers had registered */
+    bool has_late;    /* a call under way outlives the restart of Redis, which kills connections */
     struct budget budget;
     unsigned variant;
 };
@@ -62,7 +67,8 @@ struct job {
     uint8_t sets;
     uint8_t owner; /* the epoch in R:running */
     uint8_t starts, attempts, crashes;
-    uint8_t cancel; /* flagged in R:cancel */
+    uint8_t cancel;      /* flagged in R:cancel */
+    uint8_t reaped_from; /* R:errors: this very start was reaped from that epoch; 0: says no such */
 };
 
 /* STRANGER: no worker, but an epoch that holds jobs (the counter '?' of a beat's answer). */
@@ -98,7 +104,7 @@ struct call {
     uint8_t kind;
     uint8_t is_answered; /* executed, and the answer is on its way */
     uint8_t epoch, link;
-    uint8_t life, seq, seen, old; /* REGISTER */
+    uint8_t life, seq, seen, old; /* REGISTER; seen: RECONCILE too */
     uint8_t victim, counter;      /* REAP */
     uint8_t running, room;        /* STEP: HELD, MAX */
     uint8_t start[JOBS_MAX];      /* of each result or each job that is held, 0: none */
@@ -144,7 +150,7 @@ struct worker {
     uint8_t has_beaten; /* in this round of time */
     uint8_t victim, counter, is_certain; /* whom it wants to reap */
     struct slot slots[JOBS_MAX];
-    uint8_t lost[JOBS_MAX]; /* start of a run that is not its own any more and still ends */
+    uint8_t lost[JOBS_MAX]; /* 1: a run that is not its own any more still ends */
     /* Of each entry: 0 when its counter moved since the last look (or there was none), else 1 and
      * one more for each look at which it stood still. */
     uint8_t watch[ENTRIES_MAX];

@@ -131,6 +131,7 @@ static void move(struct state *s, unsigned j, enum job_set to)
     job->sets = (uint8_t)to;
     job->owner = 0;
     job->cancel = 0;
+    job->reaped_from = 0; /* what ends writes R:errors anew, or drops it */
     if (to & TERMINAL)
         s->history.ended[j] = (uint8_t)to;
 }
@@ -177,6 +178,7 @@ static void take_gates(const struct conf *c, struct state *s, unsigned j, uint8_
 static void release(struct state *s, unsigned j)
 {
     struct job *job = &s->redis.jobs[j];
+    uint8_t reaped_from = job->reaped_from;
 
     free_gates(s, j);
     if (job->cancel) {
@@ -184,6 +186,7 @@ static void release(struct state *s, unsigned j)
         return;
     }
     move(s, j, WAITING);
+    job->reaped_from = reaped_from;
     if (job->attempts > 0)
         job->attempts--;
 }
@@ -277,6 +280,7 @@ static void claim(const struct conf *c, struct state *s, const struct call *call
         job->owner = call->epoch;
         job->starts++;
         job->attempts++;
+        job->reaped_from = 0;
         a->number = tick(c, s, 1, 0);
         take_gates(c, s, j, a->number);
         a->start[j] = job->starts;
@@ -318,6 +322,16 @@ static bool is_right_start(const struct conf *c, const struct job *job, const st
                                       : job->starts + more == call->start[j];
 }
 
+/* was_reaped: a waiting job waits because its worker was given up, not because its start ended. */
+static bool waits_for(const struct conf *c, const struct job *job, const struct call *call,
+                      unsigned j)
+{
+    if (is_right_start(c, job, call, j, 1))
+        return true;
+    return is_right_start(c, job, call, j, 0) &&
+           ((c->variant & ADOPT_SETTLED) || (call->old != 0 && job->reaped_from == call->old));
+}
+
 static enum word adopt(const struct conf *c, struct state *s, const struct call *call, unsigned j,
                        uint8_t epoch)
 {
@@ -333,14 +347,15 @@ static enum word adopt(const struct conf *c, struct state *s, const struct call 
     if (!(job->sets & WAITING))
         return GONE;
     /* Its gates, given back with it, must be free still: gates are to have it so. */
-    if (!(is_right_start(c, job, call, j, 0) || is_right_start(c, job, call, j, 1)) ||
-        !are_open(c, &s->redis, j))
+    if (!waits_for(c, job, call, j) || !are_open(c, &s->redis, j))
         return TAKEN;
     if (job->starts > call->start[j])
         s->history.wrong |= TAKEN_LATE;
     job->attempts = (uint8_t)(job->attempts + call->start[j] - job->starts);
     if (job->attempts == 0 || job->attempts > STARTS_MAX)
         job->attempts = 1;
+    if (job->starts != call->start[j])
+        job->reaped_from = 0;
     job->starts = call->start[j];
     job->sets = RUNNING;
     job->owner = epoch;
@@ -457,6 +472,8 @@ static void reconcile(const struct conf *c, struct state *s, const struct call *
     }
     release_unheard(c, s, call->epoch, keep);
     a->link = ++r->entries[find(r, call->epoch)].link;
+    if (call->seen > r->clock && !(c->variant & NO_SEEN_RECONCILE))
+        r->clock = call->seen;
 }
 
 static void leave(const struct conf *c, struct state *s, const struct call *call, struct answer *a)
@@ -486,6 +503,7 @@ static void note_burial(const struct conf *c, struct state *s, uint8_t victim)
 static void recover(const struct conf *c, struct state *s, unsigned j)
 {
     struct job *job = &s->redis.jobs[j];
+    uint8_t victim = job->owner;
 
     s->history.open[j] = 0;
     if (!(c->variant & GATE_LEAK))
@@ -496,6 +514,8 @@ static void recover(const struct conf *c, struct state *s, unsigned j)
     }
     job->crashes++;
     move(s, j, job->crashes >= c->crashes ? DEAD : WAITING);
+    if (job->sets & WAITING)
+        job->reaped_from = victim;
 }
 
 static void reap(const struct conf *c, struct state *s, const struct call *call, struct answer *a)
@@ -596,12 +616,12 @@ bool store_retry(struct state *s, unsigned j)
     return true;
 }
 
-/* The numbers that somebody was told. */
+/* The numbers that somebody was told; with BACK_ONLY they count when he is back (worker.c). */
 static void forget_untold(const struct conf *c, struct state *s)
 {
     uint8_t told = s->snapshot.clock;
 
-    for (unsigned w = 0; w < c->workers; w++) {
+    for (unsigned w = 0; !(c->variant & BACK_ONLY) && w < c->workers; w++) {
         if (s->workers[w].seen > told)
             told = s->workers[w].seen;
     }

@@ -12,12 +12,20 @@
 #include "explore.h"
 #include "properties.h"
 
+/* A sanitizer watches the code of the model, not the protocol: the first states of each
+ * configuration do. 0: all of them. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FEW 4000
+#else
+#define FEW 0
+#endif
+
 /* The states of all the quick configurations; fewer would mean that moves went missing. */
-#define STATES_LEAST 300000
+#define STATES_LEAST (FEW != 0 ? 20000 : 300000)
 
 static void test_what_is_shipped_holds(void **state)
 {
-    struct limits limits = {0};
+    struct limits limits = {.states = FEW};
     size_t states = 0;
 
     (void)state;
@@ -28,32 +36,34 @@ static void test_what_is_shipped_holds(void **state)
         printf("%s: %zu states, %zu transitions, %.1f s\n", configs_quick[i].name, r.states,
                r.transitions, r.seconds);
         assert_null(r.broken);
-        assert_true(r.is_whole);
+        assert_true(r.is_whole || FEW != 0);
         states += r.states;
     }
     assert_in_range(states, STATES_LEAST, 10 * STATES_LEAST);
-    printf("figure model: %zu states, every property holds in each\n", states);
+    if (FEW == 0)
+        printf("figure model: %zu states, every property holds in each\n", states);
 }
 
-/* Two jobs, so that the step that tells a retry does not claim the same job again at once. */
+/* Two jobs, so that the step that tells a retry does not claim the same job again at once: it found
+ * a retry that was taken twice. */
 static void test_link_of_two_jobs(void **state)
 {
-    struct limits limits = {0};
+    struct limits limits = {.states = FEW};
     struct result r;
 
     (void)state;
-    /* A retry whose answer was lost is applied again: the worker was reaped meanwhile, registers
-     * anew, names its result, and v1_register adopts the job because it waits with this start. */
-    skip();
+    assert_string_equal(configs_full[0].name, "link, two jobs");
     explore(&configs_full[0], &limits, stdout, &r);
+    printf("%s: %zu states, %u moves, %.1f s\n", configs_full[0].name, r.states, r.depth,
+           r.seconds);
     assert_null(r.broken);
-    assert_true(r.is_whole);
+    assert_int_equal(r.is_whole, FEW == 0);
 }
 
 /* The text of the trace of a variant that must fail. */
 static char *trace_of(const struct variant_of *v, struct result *r)
 {
-    struct limits limits = {0};
+    struct limits limits = {.states = 4 * FEW};
     char *text = NULL;
     size_t n;
     FILE *out = open_memstream(&text, &n);
@@ -62,6 +72,21 @@ static char *trace_of(const struct variant_of *v, struct result *r)
     explore(&v->conf, &limits, out, r);
     assert_int_equal(fclose(out), 0);
     return text;
+}
+
+/* The same configuration with the rule: nothing breaks, as far as it took without. The clock that
+ * is behind is no rule; where it is all there is, the variant shows a limit. */
+static void holds_with_the_rule(const struct variant_of *v, unsigned depth)
+{
+    const unsigned faults = CLOCK_BACK | BACK_ONLY;
+    struct limits limits = {.depth = depth + 1};
+    struct conf c = v->conf;
+    struct result r;
+
+    c.variant = (c.variant & ~faults) != 0 ? c.variant & faults : 0;
+    explore(&c, &limits, stdout, &r);
+    assert_null(r.broken);
+    assert_true(r.is_whole || r.depth > depth);
 }
 
 static void test_each_rule_is_needed(void **state)
@@ -73,12 +98,18 @@ static void test_each_rule_is_needed(void **state)
 
         printf("%s: %zu states, %u moves, %.1f s\n", variants[i].name, r.states, r.depth,
                r.seconds);
+        if (FEW != 0 && r.broken == NULL) { /* too deep for a sanitizer */
+            assert_false(r.is_whole);
+            free(trace);
+            continue;
+        }
         assert_non_null(r.broken);
         assert_string_equal(r.broken->name, variants[i].breaks);
         /* The trace is there, to its last move. */
         assert_ptr_equal(strstr(trace, r.broken->name), trace);
         assert_null(strstr(trace, "the trace is lost"));
         free(trace);
+        holds_with_the_rule(&variants[i], r.depth);
     }
 }
 
@@ -97,27 +128,10 @@ static void test_late_result(void **state)
     free(trace);
 }
 
-/* The same states with and without the fault that a variant needs: without it nothing breaks. */
-static void test_variants_are_sound_without_their_change(void **state)
-{
-    struct limits limits = {.is_silent = true};
-
-    (void)state;
-    for (unsigned i = 0; i < nvariants; i++) {
-        struct conf c = variants[i].conf;
-        struct result r;
-
-        c.variant &= variants[i].conf.is_early ? CLOCK_BACK : 0;
-        explore(&c, &limits, stdout, &r);
-        assert_null(r.broken);
-        assert_true(r.is_whole);
-    }
-}
-
 /* A representative must go on as the state that it stands for. */
 static void test_representatives(void **state)
 {
-    struct limits limits = {.states = 3000, .is_double = true};
+    struct limits limits = {.states = FEW != 0 ? 500 : 3000, .is_double = true};
 
     (void)state;
     for (unsigned i = 0; i < nconfigs_quick; i++) {
@@ -216,13 +230,9 @@ static void test_each_property_can_break(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_shipped_holds),
-        cmocka_unit_test(test_link_of_two_jobs),
-        cmocka_unit_test(test_each_rule_is_needed),
-        cmocka_unit_test(test_late_result),
-        cmocka_unit_test(test_variants_are_sound_without_their_change),
-        cmocka_unit_test(test_representatives),
-        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_what_is_shipped_holds),   cmocka_unit_test(test_link_of_two_jobs),
+        cmocka_unit_test(test_each_rule_is_needed),     cmocka_unit_test(test_late_result),
+        cmocka_unit_test(test_representatives),         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_each_property_can_break),
     };
 

@@ -52,7 +52,7 @@ static void forget(struct worker *w, unsigned j)
 static void lose(struct worker *w, unsigned j)
 {
     if (w->slots[j].state == RUNS)
-        w->lost[j] = w->slots[j].start;
+        w->lost[j] = 1;
     forget(w, j);
 }
 
@@ -123,7 +123,7 @@ static void send_beat(struct worker *w)
 static void send_reconcile(const struct conf *c, struct worker *w)
 {
     w->state = RECONCILING;
-    w->call = (struct call){.kind = RECONCILE, .epoch = w->epoch, .link = w->link};
+    w->call = (struct call){.kind = RECONCILE, .epoch = w->epoch, .link = w->link, .seen = w->seen};
     name_held(c, w, &w->call);
 }
 
@@ -262,9 +262,12 @@ bool worker_has_predecessor(const struct state *s, unsigned i)
 
 /* ---- answers */
 
-static void become_ready(struct worker *w)
+static void become_ready(struct state *s, struct worker *w)
 {
     w->state = READY;
+    /* What it knows is not given out again from now on. */
+    if (w->seen > s->history.issued)
+        s->history.issued = w->seen;
 }
 
 /* on_dead, on_unknown, and an old link number; true when status was not OK */
@@ -313,7 +316,7 @@ static void take_registration(const struct conf *c, struct state *s, unsigned i,
         if (is_predecessor(s, i, &s->redis.entries[k]) && w->victim == 0)
             want_reap(w, &s->redis.entries[k], true);
     }
-    become_ready(w);
+    become_ready(s, w);
 }
 
 static void take_beat(const struct conf *c, struct worker *w, const struct answer *a)
@@ -329,7 +332,8 @@ static void take_beat(const struct conf *c, struct worker *w, const struct answe
         send_reconcile(c, w);
 }
 
-static void take_reconcile(const struct conf *c, struct worker *w, const struct answer *a)
+static void take_reconcile(const struct conf *c, struct state *s, struct worker *w,
+                           const struct answer *a)
 {
     if (is_not_ok(c, w, a->status))
         return;
@@ -338,7 +342,7 @@ static void take_reconcile(const struct conf *c, struct worker *w, const struct 
         if (a->word[j] == GONE)
             lose(w, j);
     }
-    become_ready(w);
+    become_ready(s, w);
 }
 
 /* ---- steps */
@@ -435,9 +439,13 @@ void worker_deliver(const struct conf *c, struct state *s, unsigned i, bool know
 
     memset(&w->call, 0, sizeof(w->call));
     memset(&w->answer, 0, sizeof(w->answer));
-    saw(c, w, a.seen);
-    if (call.kind == REGISTER || call.kind == STEP)
+    if (call.kind == REGISTER || call.kind == STEP) {
+        /* Whatever was lost, one that is given a number is not given one that it knows. */
+        if (a.number != 0 && a.number <= w->seen)
+            s->history.wrong |= TICKED_TWICE;
         saw(c, w, a.number);
+    }
+    saw(c, w, a.seen);
     switch (call.kind) {
     case REGISTER:
         take_registration(c, s, i, &a, knows_dead);
@@ -446,7 +454,7 @@ void worker_deliver(const struct conf *c, struct state *s, unsigned i, bool know
         take_beat(c, w, &a);
         break;
     case RECONCILE:
-        take_reconcile(c, w, &a);
+        take_reconcile(c, s, w, &a);
         break;
     case STEP:
         take_step(c, s, w, &a);
