@@ -29,6 +29,7 @@ const struct conf configs_full[] = {
     {CONF("link, two jobs", 2, 2), .budget = {.cut = 1, .fail = 1}},
     {CONF("link twice", 1, 2), .budget = {.cut = 2}},
     {CONF("link and freeze", 1, 2), .budget = {.cut = 1, .freeze = 1}},
+    {CONF("link and stop", 1, 2), .budget = {.cut = 1, .fail = 1, .stop = 1}},
     {CONF("freeze twice", 2, 2), .budget = {.freeze = 2}},
     {CONF("freeze and people", 1, 2), .budget = {.freeze = 1, .fail = 1, .cancel = 1, .retry = 1}},
     {CONF("crash, two jobs", 2, 2), .budget = {.crash = 1}},
