@@ -119,6 +119,7 @@ static void reload(void *arg)
     struct conf *conf;
 
     d->reloaded = mono_now();
+    loop_timer_stop(d->reload);
     notify_reloading();
     conf = conf_load(d->conf->path, d->env, &err);
     if (conf == NULL) {

@@ -204,7 +204,8 @@ static bool try_to_leave(struct sched *s, struct mono now)
     if (s->state == READY && s->held.n == 0 && !s->step_out) {
         sched_no_calls_out(s);
         s->state = LEAVING;
-        (void)s->ops->leave(s->ctx, s->epoch);
+        if (s->ops->leave(s->ctx, s->epoch) < 0)
+            sched_not_sent(s, now);
     }
     /* Without a link there is nobody to tell; our jobs, if any, are reaped. */
     if ((s->held.n == 0 && s->state == OFFLINE) || sched_is_due(s->stop_at, now)) {

@@ -233,8 +233,10 @@ static void S4_interrupted_calls(void **state)
     (void)state;
     make_work();
     watched_start("concurrency: 4");
-    assert_true(watched_inject_begin("read,write,readv,writev,poll,ppoll,epoll_wait,epoll_pwait,"
-                                     "waitid,recvfrom,sendto:error=EINTR:when=1+2"));
+    /* Not epoll_wait: strace leaves an ENOSYS behind in the call in which it lets go of a process,
+     * and that is where the daemon rests. */
+    assert_true(watched_inject_begin("read,write,readv,writev,poll,ppoll,waitid,recvfrom,sendto:"
+                                     "error=EINTR:when=1+2"));
     goes_on(40);
     watched_inject_end();
     goes_on(5);

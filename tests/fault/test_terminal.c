@@ -96,6 +96,7 @@ static void W9_hostile_redis(void **state)
     char args[64];
 
     (void)state;
+    watched.unsound = "its keys are poisoned";
     test_redis_load(redis);
     id = watched_add("mail", "x");
     poison(id);
@@ -134,6 +135,7 @@ static void W9_hostile_answers(void **state)
     struct reply *r;
 
     (void)state;
+    watched.unsound = "its library is no library";
     r = test_redis_call(redis, "FUNCTION", "LOAD", library, NULL);
     assert_non_null(r);
     reply_free(r);

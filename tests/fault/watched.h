@@ -26,6 +26,7 @@ struct watched {
     pid_t pid;    /* of the daemon, which may be a child of d.proc */
     int fds, threads;
     int64_t hwm_kib;
+    int64_t since_ms;    /* it works since; earlier canaries had to wait */
     const char *unsound; /* why `later fsck` may find something at the end; NULL: it must not */
 };
 

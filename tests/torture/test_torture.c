@@ -337,7 +337,7 @@ static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct 
     if (is_library_crash(status))
         print_message("torture MALLOC call %lld: signal %d at %s+0x%llx\n", (long long)nth,
                       status - 128, torture->module, (unsigned long long)torture->offset);
-    if (status == 0 && all_ended(NULL) && n.running == 0) {
+    if (status == 0 && all_ended(NULL) && n.running == 0 && n.workers == 0) {
         t->untouched++;
     } else if (nth > 1 && status != 0 && is_untouched(&n)) {
         /* It ended before it touched anything: a fresh one would find what the first one found. */

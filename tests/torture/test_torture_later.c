@@ -217,6 +217,8 @@ static void torture_all(enum test_torture_kind kind)
         "torture later %s: %lld runs, up to call %lld, ended by an abort inside hiredis in %lld\n",
         test_torture_name(kind), (long long)t.runs, (long long)most, (long long)t.in_library);
     (void)fflush(stdout);
+    all.runs += t.runs;
+    all.in_library += t.in_library;
 }
 
 static void L11_later(void **state)

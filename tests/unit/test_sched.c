@@ -598,6 +598,22 @@ static void test_stop_with_an_unanswered_leave(void **state)
     fake_free(f);
 }
 
+/* The link did not take it once: it is said again, lest the worker stay behind for the reaper. */
+static void test_stop_with_a_leave_that_was_not_sent(void **state)
+{
+    struct fake *f = up(4, "a");
+
+    (void)state;
+    fake_run(f, 1200);
+    f->takes_nothing = true;
+    sched_stop(f->s, fake_now(f));
+    f->takes_nothing = false;
+    fake_run(f, 500);
+    assert_int_equal(f->count[LEAVE], 1);
+    assert_int_equal(f->gone, 1);
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -625,6 +641,7 @@ int main(void)
         cmocka_unit_test(test_stop_without_redis),
         cmocka_unit_test(test_gone_stays_gone),
         cmocka_unit_test(test_stop_with_an_unanswered_leave),
+        cmocka_unit_test(test_stop_with_a_leave_that_was_not_sent),
     };
 
     log_set_level((enum log_level)0);
