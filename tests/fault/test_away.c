@@ -151,6 +151,7 @@ static void R5_back_from_an_older_snapshot(void **state)
 
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 4");
+    assert_true(scene_says(&s, 0, "event=preflight check=persistence", SCENE_LONG_MS));
     scene_add(&s, "slow", 12);
     assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
     scene_redis(&s, "SAVE", NULL);
