@@ -3,9 +3,8 @@
 #include <hiredis/hiredis.h>
 #include <pthread.h>
 
-#define ELEMENTS_MAX                                                                               \
-    (1 << 24) /* more than any answer to us; `later cli` may be asked for a lot                    \
-               */
+/* Many times what any answer to us has; they may be nested, seven deep. */
+#define ELEMENTS_MAX (1 << 20)
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t count_type;

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "daemon/sched.h"
 #include "fuzz.h"
+#include "redis/bound.h"
 #include "redis/fault.h"
 #include "redis/link.h"
 #include "store/store_redis.h"
@@ -368,6 +369,7 @@ static size_t read_reply(const char *data, size_t n)
     void *reply = NULL;
     size_t used = 0;
 
+    bound_reader(reader);
     while (reply == NULL && used < n && redisReaderFeed(reader, data + used, 1) == REDIS_OK) {
         used++;
         if (redisReaderGetReply(reader, &reply) != REDIS_OK)

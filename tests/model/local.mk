@@ -8,4 +8,4 @@ check_PROGRAMS += tests/model/model tests/model/test_model
 endif
 tests_model_model_SOURCES = tests/model/main.c $(model)
 tests_model_test_model_SOURCES = tests/model/test_model.c $(model)
-quick_tests += tests/model/test_model
+single_threaded += tests/model/test_model

@@ -8,4 +8,4 @@ tests_property_test_property_SOURCES = tests/property/test_property.c tests/prop
 if HAVE_CMOCKA
 check_PROGRAMS += $(property_tests)
 endif
-quick_tests += $(property_tests)
+single_threaded += $(property_tests)

@@ -9,7 +9,7 @@ simulation = tests/simulation/audit.c tests/simulation/audit.h tests/simulation/
 	tests/simulation/world.c tests/simulation/world.h
 tests_sim_SOURCES = $(simulation)
 tests_simulation_test_sim_SOURCES = tests/simulation/test_sim.c
-quick_tests += tests/simulation/test_sim
+single_threaded += tests/simulation/test_sim
 if HAVE_CMOCKA
 check_PROGRAMS += tests/sim tests/simulation/test_sim
 endif
