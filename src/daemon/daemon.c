@@ -14,8 +14,8 @@
 
 #define STATUS_MS 1000
 #define EMBEDDED_START_MS 5000
-#define RELOAD_GAP_MS                                                                              \
-    200 /* however many HUPs come: one reload in this time, after the last one too */
+/* However many HUPs come: one reload in this time, after the last one too. */
+#define RELOAD_GAP_MS 200
 
 static bool serves(void *arg, const char *queue)
 {
@@ -32,6 +32,7 @@ static void on_status(void *arg)
                   s.is_ready ? "ready" : "waiting for Redis", s.is_quiet ? ", quiet" : "",
                   s.is_stopping ? ", stopping" : "", s.running, (long long)d->conf->concurrency,
                   s.unsent, d->served->n);
+    daemon_tell_suppressed(d);
     loop_timer_set(d->status, STATUS_MS);
 }
 
@@ -59,7 +60,14 @@ static void serve(struct daemon *d, struct conf *conf)
     struct served *served = served_build(conf, d->env, report, NULL);
     CLEANUP_FREE struct queue_spec *specs = mem_new((served->n + 1) * sizeof(*specs));
     CLEANUP_BUF struct buf names = BUF_INIT;
+    bool is_news = conf != d->conf || !served_equal(d->served, served);
 
+    /* What was served is served on: the folder is there, only we could not look. */
+    if (served->is_incomplete && d->served != NULL && conf == d->conf) {
+        served_free(served);
+        folder_again(d->folder);
+        return;
+    }
     for (size_t i = 0; i < served->n; i++) {
         const struct conf_queue *q = served->at[i].conf;
 
@@ -73,6 +81,10 @@ static void serve(struct daemon *d, struct conf *conf)
     if (conf != d->conf)
         conf_free(d->conf);
     d->conf = conf;
+    if (served->is_incomplete)
+        folder_again(d->folder);
+    if (!is_news) /* files of a folder that never rests */
+        return;
     sched_set_queues(d->sched, mono_now(), specs, served->n);
     queues_names(sched_queues(d->sched), &names);
     log_notice("event=serving queues=%zu names=\"%.1000s\"", served->n, buf_str(&names));
@@ -81,8 +93,6 @@ static void serve(struct daemon *d, struct conf *conf)
                  "handlers "
                  "under queues:\"",
                  conf->handlers_dir);
-    if (served->is_incomplete)
-        folder_again(d->folder);
 }
 
 static void on_folder(void *arg)

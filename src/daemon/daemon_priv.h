@@ -59,5 +59,6 @@ struct link_events daemon_link_events(struct daemon *d);
 struct store_events daemon_store_events(struct daemon *d);
 struct runner_events daemon_runner_events(struct daemon *d);
 void daemon_on_alarm(void *daemon);
+void daemon_tell_suppressed(struct daemon *d);
 
 #endif

@@ -116,5 +116,7 @@ struct sched_status {
     int64_t epoch;
 };
 void sched_status(const struct sched *s, struct sched_status *ret);
+/* Places for claims; 0 while there is any reason not to claim. */
+unsigned sched_free_places(const struct sched *s, struct mono now);
 
 #endif

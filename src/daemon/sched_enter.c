@@ -357,8 +357,11 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
     s->beat_wanted = false;
     s->link = r->link;
     take_quiet(s, r);
-    for (size_t i = 0; i < r->npeers; i++)
-        sched_saw(s, r->peers[i].epoch);
+    /* A stranger's epoch is a score of some running job: anybody may have written it. */
+    for (size_t i = 0; i < r->npeers; i++) {
+        if (strcmp(r->peers[i].counter, "?") != 0)
+            sched_saw(s, r->peers[i].epoch);
+    }
     watch_beat(s->watch, now, r->peers, r->npeers, want_reap, s);
     if (s->state == BEATING) {
         send_reconcile(s, now);

@@ -73,8 +73,8 @@ static inline bool sched_is_due(struct mono at, struct mono now)
 
 static inline void sched_saw(struct sched *s, int64_t number)
 {
-    /* A corrupt one must not stop the clock: it counts in doubles. */
-    if (number > s->seen && number < (INT64_C(1) << 53))
+    /* A corrupt one must not stop the clock, which takes none above (L.CLOCK_MAX). */
+    if (number > s->seen && number <= (INT64_C(1) << 52))
         s->seen = number;
 }
 
@@ -82,8 +82,6 @@ static inline void sched_saw(struct sched *s, int64_t number)
 
 /* After every event: do what is to do now, arm the timer for the rest. */
 void sched_go_on(struct sched *s, struct mono now);
-/* Places for claims; 0 while there is any reason not to claim. */
-unsigned sched_free_places(const struct sched *s, struct mono now);
 
 /* ---- sched_enter.c */
 

@@ -165,6 +165,17 @@ struct served *served_build(const struct conf *conf, char *const *env, served_re
     return b.out;
 }
 
+bool served_equal(const struct served *a, const struct served *b)
+{
+    if (a == NULL || a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++) {
+        if (strcmp(a->at[i].name, b->at[i].name) != 0)
+            return false;
+    }
+    return true;
+}
+
 void served_free(struct served *s)
 {
     if (s == NULL)

@@ -28,6 +28,8 @@ typedef void served_report_f(void *arg, const char *what, const char *reason, bo
 /* env: environ-like. Never fails: what cannot be served is reported. */
 struct served *served_build(const struct conf *conf, char *const *env, served_report_f *report,
                             void *arg);
+/* The same names? a may be NULL: no. */
+bool served_equal(const struct served *a, const struct served *b);
 void served_free(struct served *s); /* NULL is fine */
 const struct served_queue *served_find(const struct served *s, const char *queue);
 

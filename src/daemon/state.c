@@ -23,6 +23,7 @@
 #define SLOTS_MAX 1024
 #define ENV_MAX 131072 /* bytes of an environment that are looked through */
 #define PASSES_MAX 10
+#define FOUND_MAX 100 /* of a pass; each is a descriptor */
 #define LOCK_WAIT_S 5
 #define DEATH_WAIT_MS 10000 /* for all that was killed together */
 
@@ -212,39 +213,60 @@ static void wait_for_end(int pidfd, struct mono until)
         left_us = mono_until_us(mono_now(), until);
 }
 
+struct left_over {
+    pid_t pid;
+    int pidfd; /* -1: a kernel without them */
+};
+
 /* The pidfd is taken before the look, so that what was looked at is what is killed. */
-static bool kill_if_left_over(const struct state *s, pid_t pid, struct mono until)
+static bool find_left_over(const struct state *s, pid_t pid, struct left_over *ret)
 {
     CLEANUP_CLOSE int pidfd = pidfd_open(pid, 0);
 
     if ((pidfd < 0 && errno != ENOSYS) || !is_left_over(s, pid))
         return false;
-    /* Members of its group may have changed their environment; the leader is not reaped before us.
-     */
-    if (getpgid(pid) == pid)
-        (void)kill(-pid, SIGKILL);
-    if (pidfd < 0)
-        return kill(pid, SIGKILL) == 0;
-    if (pidfd_send_signal(pidfd, SIGKILL, NULL, 0) < 0)
-        return false;
-    wait_for_end(pidfd, until);
+    *ret = (struct left_over){pid, TAKE_FD(pidfd)};
     return true;
 }
 
+static void kill_one(const struct left_over *l)
+{
+    /* Members of its group may have changed their environment; the leader is not reaped before us.
+     */
+    if (getpgid(l->pid) == l->pid)
+        (void)kill(-l->pid, SIGKILL);
+    if (l->pidfd >= 0)
+        (void)pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
+    else
+        (void)kill(l->pid, SIGKILL);
+}
+
+/* All are found before the first is killed: with its memory a process loses the environment by
+ * which it is known, and nobody would wait for it. */
 static int kill_left_over(const struct state *s, struct mono until)
 {
     DIR *proc = opendir("/proc");
-    int killed = 0;
+    struct left_over found[FOUND_MAX];
+    int n = 0;
 
-    for (struct dirent *e = proc != NULL ? readdir(proc) : NULL; e != NULL; e = readdir(proc)) {
+    for (struct dirent *e = proc != NULL ? readdir(proc) : NULL; e != NULL && n < FOUND_MAX;
+         e = readdir(proc)) {
         int64_t pid;
 
         if (text_parse_int(e->d_name, 2, INT32_MAX, &pid) == 0 && pid != getpid())
-            killed += kill_if_left_over(s, (pid_t)pid, until);
+            n += find_left_over(s, (pid_t)pid, &found[n]);
     }
     if (proc != NULL)
         (void)closedir(proc);
-    return killed;
+    for (int i = 0; i < n; i++)
+        kill_one(&found[i]);
+    for (int i = 0; i < n; i++) {
+        if (found[i].pidfd < 0)
+            continue;
+        wait_for_end(found[i].pidfd, until);
+        (void)close(found[i].pidfd);
+    }
+    return n;
 }
 
 static bool has_any(const struct state *s)

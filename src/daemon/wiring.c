@@ -1,6 +1,7 @@
 /*
  * Who tells whom what: the scheduler's effects become calls of the store and the runner, their
- * events become the scheduler's. Nothing is decided here.
+ * events become the scheduler's; and what is said of the server: how often, and with `strict`
+ * whether it will do.
  */
 #include "daemon/daemon_priv.h"
 
@@ -78,8 +79,9 @@ static int op_tidy(void *ctx, int64_t epoch)
 {
     struct daemon *d = ctx;
     CLEANUP_BUF struct buf limits = BUF_INIT;
-    char unsent[24], refused[24], skew[24];
-    const char *state[] = {"unsent", unsent, "refused", refused, "skew_ms", skew, "limits", NULL};
+    char unsent[24], refused[24], skew[24], room[24];
+    const char *state[] = {"unsent", unsent, "refused", refused,  "skew_ms",
+                           skew,     "room", room,      "limits", NULL};
     struct sched_status s;
     CLEANUP_FREE const char **pairs = mem_new((2 * d->served->n + 1) * sizeof(*pairs));
     CLEANUP_FREE char(*keeps)[24] = mem_new((d->served->n + 1) * sizeof(*keeps));
@@ -95,9 +97,10 @@ static int op_tidy(void *ctx, int64_t epoch)
     (void)snprintf(refused, sizeof(refused), "%zu", s.refused);
     (void)snprintf(skew, sizeof(skew), "%lld", (long long)d->skew_ms);
     put_limits(d, &limits);
-    state[7] = buf_str(&limits);
+    (void)snprintf(room, sizeof(room), "%u", sched_free_places(d->sched, mono_now()));
+    state[9] = buf_str(&limits);
     return store_tidy(d->store, epoch, &(struct store_fields){pairs, d->served->n},
-                      &(struct store_fields){state, 4});
+                      &(struct store_fields){state, 5});
 }
 
 static int op_leave(void *ctx, int64_t epoch)
@@ -200,7 +203,8 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
 {
     struct daemon *d = arg;
 
-    d->skew_ms = wall_skew_ms(r->now_us);
+    if (r->now_us > 0)
+        d->skew_ms = wall_skew_ms(r->now_us);
     sched_on_beat(d->sched, mono_now(), r);
 }
 
@@ -243,17 +247,26 @@ static void on_left(void *arg, bool is_clean)
     sched_on_left(d->sched, mono_now());
 }
 
+/* Also how it stands: the line that said so may be one of those. */
+void daemon_tell_suppressed(struct daemon *d)
+{
+    if (d->trouble_since.us == 0 ||
+        mono_until_us(d->trouble_since, mono_now()) <= DAEMON_TROUBLE_MS * 1000)
+        return;
+    if (d->trouble_lines > DAEMON_TROUBLE_LINES)
+        log_warn("event=link state=%s suppressed_lines=%u", link_is_up(d->link) ? "up" : "down",
+                 d->trouble_lines - DAEMON_TROUBLE_LINES);
+    d->trouble_since = (struct mono){0};
+    d->trouble_lines = 0;
+}
+
 /* A link that comes up only to be refused is one trouble: it must not fill the log with its tries.
  */
 static bool may_log(struct daemon *d)
 {
-    if (d->trouble_since.us == 0 ||
-        mono_until_us(d->trouble_since, mono_now()) > DAEMON_TROUBLE_MS * 1000) {
-        if (d->trouble_lines > DAEMON_TROUBLE_LINES)
-            log_warn("event=link suppressed_lines=%u", d->trouble_lines - DAEMON_TROUBLE_LINES);
+    daemon_tell_suppressed(d);
+    if (d->trouble_since.us == 0)
         d->trouble_since = mono_now();
-        d->trouble_lines = 0;
-    }
     return ++d->trouble_lines <= DAEMON_TROUBLE_LINES;
 }
 
@@ -299,9 +312,13 @@ static void on_up(void *arg, const struct probe_result *server)
                    url_show(&server->url, where), server->server, server->lib.number,
                    server->lib.loaded ? " loaded=1" : "");
     tell_preflight(d, &server->preflight);
-    if (is_strict(d) && server->preflight.n > 0) {
-        refuse(d, server->preflight.at[0].check, server->preflight.at[0].text);
-        return;
+    for (size_t i = 0; is_strict(d) && i < server->preflight.n; i++) {
+        const struct preflight_finding *f = &server->preflight.at[i];
+
+        if (strcmp(f->check, "disk") != 0) { /* a fault that passes, no setting */
+            refuse(d, f->check, f->text);
+            return;
+        }
     }
     d->was_up = d->has_been_up = true;
     d->down_logged = (struct mono){0};

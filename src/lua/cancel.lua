@@ -17,7 +17,7 @@ L.register('later_cancel', {'allow-oom'}, function(R, args)
     end
     L.need(R, 'cancel', 'hash')
     redis.call('HSET', R .. ':cancel', id, L.int(L.ms(L.now_us())))
-    redis.call('PUBLISH', R .. ':wake', '!cancel')
+    redis.pcall('PUBLISH', R .. ':wake', '!cancel')
     return 'cancelling'
   end
   if state ~= 'waiting' then

@@ -6,7 +6,8 @@
 --
 -- Rules that every function keeps:
 --   * one declared key, the root R = later:{NS}; every other key is R .. ':' .. something;
---   * all checks and reads come before the first write, so an error changes nothing;
+--   * all checks and reads come before the first write, so an error changes nothing; what is published
+--     is a hint, by pcall: a channel that the caller may not use must not end a call half way;
 --   * TIME is read once; all times are integers in ms unless a name ends in _us;
 --   * a number becomes text by L.int only: tostring and `..` keep 14 digits of it.
 local L = {}
@@ -118,10 +119,11 @@ function L.last(R)
   return last <= L.CLOCK_MAX and last or 0
 end
 
--- The highest number that a caller says it knows, nil for what none can be.
+-- The highest number that a caller says it knows; nil for what is no number, 0 for one that the clock
+-- cannot have given out: a garbage score that it once met must not keep a worker out.
 function L.seen(text)
   local seen = L.whole(text)
-  return seen and seen <= L.CLOCK_MAX and seen or nil
+  return seen and (seen <= L.CLOCK_MAX and seen or 0)
 end
 
 -- The hybrid clock (Kulkarni et al. 2014, its single-node case): n successive numbers, of which the
@@ -363,7 +365,7 @@ function L.lower_head(R, queue, due)
   if not head then
     redis.call('SADD', R .. ':names', queue)
   end
-  redis.call('PUBLISH', R .. ':wake', queue)
+  redis.pcall('PUBLISH', R .. ':wake', queue)
 end
 
 -- Put a job with a record into the waiting set of its queue.
@@ -413,7 +415,7 @@ end
 -- Somebody waits for the end of this job (later wait): tell them, once.
 function L.announce(R, id, outcome)
   if redis.call('HDEL', R .. ':await', id) == 1 then
-    redis.call('PUBLISH', R .. ':ended:' .. id, outcome)
+    redis.pcall('PUBLISH', R .. ':ended:' .. id, outcome)
   end
 end
 
@@ -460,6 +462,13 @@ function L.end_cancelled(R, job, id, outcome, now_ms)
   L.count(R, 'cancelled', job.queue, 1)
 end
 
+-- The record of a job whose own is missing or corrupt: what there is of a payload, in a key of its own
+-- before what stands in the record, and never an empty one: a retry must not run with nothing.
+function L.mended(R, id, queue, record)
+  local big = not record or redis.call('TYPE', R .. ':big:' .. id).ok == 'string'
+  return L.header({queue = queue, priority = 5, big = big}) .. (big and '' or record)
+end
+
 -- A running job whose record is missing or corrupt cannot run again: what is left of it is buried as
 -- its payload, in the queue that it names or, failing that, in `queue` (nil: nobody knows, it goes).
 function L.bury_broken(R, id, record, queue, now_ms)
@@ -471,7 +480,7 @@ function L.bury_broken(R, id, record, queue, now_ms)
   end
   L.need(R, 'dead:' .. queue, 'zset')
   redis.call('ZREM', R .. ':running', id)
-  redis.call('HSET', R .. ':jobs', id, L.header({queue = queue, priority = 5}) .. (record or ''))
+  redis.call('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
   L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, record and
          'its record is corrupt (kept as the payload)' or 'its record is missing', ''), now_ms)
 end

@@ -15,10 +15,10 @@ L.register('later_resume', {'allow-oom'}, function(R, args)
   if args[3] then
     local at = L.time(args[3], L.ms(L.now_us()), 'at')
     redis.call('HSET', R .. ':paused', queue, (string.gsub(was, '^%d+', L.int(at), 1)))
-    redis.call('PUBLISH', R .. ':wake', queue)
+    redis.pcall('PUBLISH', R .. ':wake', queue)
     return 'resuming'
   end
   redis.call('HDEL', R .. ':paused', queue)
-  redis.call('PUBLISH', R .. ':wake', queue)
+  redis.pcall('PUBLISH', R .. ':wake', queue)
   return 'resumed'
 end)

@@ -120,10 +120,9 @@ local function sets_of(queue, p)
   return names
 end
 
--- Give the record of a job that has none, or a corrupt one, a header of this queue. A missing
--- payload is said to be apart: so a retry cannot run the job with nothing, its worker finds that out.
+-- Give a job whose record is missing or corrupt one of this queue.
 local function mend_record(R, id, queue, record)
-  redis.call('HSET', R .. ':jobs', id, L.header({queue = queue, priority = 5, big = not record}) .. (record or ''))
+  redis.call('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
 end
 
 local function no_record_text(R, id)
@@ -495,6 +494,7 @@ local function judge_big(ctx, id)
   end
   local why = 'its payload is all that is left of it'
   tell(ctx, 'orphan-payload', id, '', why, function()
+    L.need(R, 'dead:' .. LOST, 'zset')
     mend_record(R, id, LOST, nil)
     bury(ctx, LOST, id, why, {})
   end)

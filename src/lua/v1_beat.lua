@@ -28,11 +28,12 @@ local function strangers(R, known, out)
       return
     end
     local epoch = L.int(tonumber(row[2]))
-    if not known[epoch] then
+    -- A score that is no epoch is for `later fsck`: no reap could end it.
+    if not known[epoch] and tonumber(epoch) == tonumber(row[2]) and L.whole(epoch) then
       out[#out + 1] = epoch
       out[#out + 1] = '?'
     end
-    from = '(' .. epoch
+    from = '(' .. row[2]
     tries = tries + 1
   end
 end

@@ -5,7 +5,8 @@
 -- places: jobs at once; unsent: results it has not got rid of; refused: results Redis did not take;
 -- skew_ms: its wall clock minus Redis'. late queue: [name, due_ms, epoch of a live worker that has
 -- room for it]: a queue whose first job, suspects aside, is due since GRACE_MS and that is neither
--- paused nor full nor without a worker. At most 100 of them. notes: as in later_stats. no-writes.
+-- paused nor full nor without a worker. Workers say every ten seconds whether they have room, so GRACE_MS
+-- is to be longer than that. At most 100 of them. notes: as in later_stats. no-writes.
 -- Cost: O(workers + running jobs up to 1000 + late queues).
 
 local LATE_QUEUES = 100
@@ -14,7 +15,7 @@ local RUNNING_READ = 1000
 local function workers(R)
   local rows = {}
   for _, peer in ipairs(L.peers(R, {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_ms', 'quiet',
-                                    'queues', 'limits'})) do
+                                    'queues', 'limits', 'room'})) do
     local held = L.whole(peer.epoch) and redis.call('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
     rows[#rows + 1] = {epoch = peer.epoch, held = held, is_live = peer.counter ~= 'dead', row = peer.row,
                        places = L.whole(peer.row[4] or ''), counter = peer.counter}
@@ -67,7 +68,9 @@ local function limit_of(worker, queue)
 end
 
 local function has_room(worker, queue, counts)
-  if not worker.is_live or worker.row[8] == '1' or not worker.places or worker.held >= worker.places then
+  -- Room is what it said itself: it may run a suspect alone, be stopping, or short of processes.
+  if not worker.is_live or worker.row[8] == '1' or not worker.places or worker.held >= worker.places or
+     (L.whole(worker.row[11] or '') or 0) == 0 then
     return false
   end
   if not string.find(',' .. (worker.row[9] or '') .. ',', ',' .. queue .. ',', 1, true) then
@@ -75,6 +78,19 @@ local function has_room(worker, queue, counts)
   end
   local limit = limit_of(worker, queue)
   return not limit or (counts and ((counts[worker.epoch] or {})[queue] or 0) < limit)
+end
+
+-- What was noted in the last ten minutes: where no worker tidies, nothing else takes the older away.
+local function fresh_notes(R, now_ms)
+  local all, fresh = redis.call('HGETALL', R .. ':notes'), {}
+  for i = 1, #all, 2 do
+    local seen = L.whole(all[i + 1])
+    if seen and seen >= now_ms - 600000 and seen <= now_ms + 600000 then
+      fresh[#fresh + 1] = all[i]
+      fresh[#fresh + 1] = all[i + 1]
+    end
+  end
+  return fresh
 end
 
 L.register('later_v1_health', {'no-writes'}, function(R, args)
@@ -103,5 +119,5 @@ L.register('later_v1_health', {'no-writes'}, function(R, args)
       out[i][3 + k] = worker.row[k] or ''
     end
   end
-  return {now_ms, out, late, redis.call('HGETALL', R .. ':notes')}
+  return {now_ms, out, late, fresh_notes(R, now_ms)}
 end)

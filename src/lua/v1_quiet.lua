@@ -23,6 +23,6 @@ L.register('later_v1_quiet', {'allow-oom'}, function(R, args)
   for _, epoch in ipairs(told) do
     redis.call('HSET', R .. ':worker:' .. epoch, 'quiet', what == 'on' and '1' or '0')
   end
-  redis.call('PUBLISH', R .. ':wake', '!beat')
+  redis.pcall('PUBLISH', R .. ':wake', '!beat')
   return #told
 end)

@@ -90,7 +90,9 @@ function L.peers(R, fields)
   local peers = {}
   local all = redis.call('HGETALL', R .. ':workers')
   for i = 1, #all, 2 do
-    local row = redis.call('HMGET', R .. ':worker:' .. all[i], unpack(fields))
+    local row = redis.pcall('HMGET', R .. ':worker:' .. all[i], unpack(fields))
+    -- One key of a foreign type is one worker without fields, not a stop for all.
+    row = row.err and {} or row
     peers[#peers + 1] = {epoch = all[i], counter = all[i + 1], row = row}
   end
   return peers

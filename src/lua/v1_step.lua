@@ -322,7 +322,7 @@ local function commit(R, queue, picked, ctx)
         redis.call('SET', R .. ':big:' .. c.id, c.raw)
       end
     elseif c.broken then
-      c.record = L.header({queue = queue, priority = 5}) .. (c.record or '')
+      c.record = L.mended(R, c.id, queue, c.record or nil)
     end
     if c.raw or c.broken then
       records[#records + 1] = c.id
@@ -378,7 +378,7 @@ local function remember(R, queue, marks, head, ctx)
     end
     if not was or head < tonumber(was) then
       -- A raw member nobody was told of: whoever has room should know.
-      redis.call('PUBLISH', R .. ':wake', queue)
+      redis.pcall('PUBLISH', R .. ':wake', queue)
     end
   end
 end

@@ -5,7 +5,7 @@
 -- dead jobs past their keeping go (1,000 a queue, 5,000 a call), raw members that can never be due are
 -- buried, lost priority marks are found again, stale waiters, notes and empty names are removed, and
 -- queues with due jobs that no worker serves are noted. Fields: how the worker is, for later_v1_health
--- (places unsent refused skew_ms limits; others are ignored). Cost: O(queues named + workers + due queues).
+-- (room unsent refused skew_ms limits; others are ignored). Cost: O(queues named + workers + due queues).
 
 local TIDY_ROWS = 100
 local TRIM_ROWS = 1000
@@ -113,7 +113,7 @@ local function drop_names(R)
   end
 end
 
-local STATE = {places = true, unsent = true, refused = true, skew_ms = true, limits = true}
+local STATE = {room = true, unsent = true, refused = true, skew_ms = true, limits = true}
 
 local function keep_state(R, epoch, fields)
   for i = 1, #fields, 2 do

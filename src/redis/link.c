@@ -88,6 +88,11 @@ static void on_probe(void *arg, const struct probe_result *result)
     struct link *l = arg;
     struct async_events events = {on_opened, on_closed, NULL, l};
 
+    /* The answer to a password that is not ours any more. */
+    if (result->fault == FAULT_DENIED && strcmp(result->url.password, l->url.password) != 0) {
+        loop_timer_set(l->retry, 1);
+        return;
+    }
     if (result->fault != FAULT_NONE) {
         lost(l, result->fault, result->text);
         return;
@@ -153,6 +158,7 @@ void link_reset(struct link *l, enum fault fault, const char *text)
 void link_set_password(struct link *l, const struct url *url)
 {
     memcpy(l->url.password, url->password, sizeof(l->url.password));
+    sub_set_password(l->sub, url);
     if (l->async == NULL)
         loop_timer_set(l->retry, 1);
 }

@@ -129,6 +129,11 @@ void sub_free(struct sub *s)
     free(s);
 }
 
+void sub_set_password(struct sub *s, const struct url *url)
+{
+    memcpy(s->url.password, url->password, sizeof(s->url.password));
+}
+
 void sub_stop(struct sub *s)
 {
     async_close(s->async);

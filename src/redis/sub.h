@@ -29,5 +29,7 @@ void sub_free(struct sub *s);
 void sub_start(struct sub *s, const struct url *url);
 /* The main link is down: no tries until the next start. */
 void sub_stop(struct sub *s);
+/* From now on with the password of this url. */
+void sub_set_password(struct sub *s, const struct url *url);
 
 #endif

@@ -393,6 +393,13 @@ static bool start(struct run *r)
         return false;
     }
     exec_pipes_feed(&r->pipes, o->payload, o->payload_len);
+    if (r->pipes.errnum != 0) { /* nothing has run yet: nobody's fault */
+        r->ret->end = EXEC_HOST_FAULT;
+        (void)snprintf(r->ret->text, sizeof(r->ret->text),
+                       "cannot start: its payload could not be written: %s",
+                       strerrordesc_np(r->pipes.errnum));
+        return false;
+    }
     fds = (struct spawn_fds){r->pipes.theirs[PIPE_IN], r->pipes.theirs[PIPE_OUT],
                              r->pipes.theirs[PIPE_ERR], r->pipes.theirs[PIPE_CTL]};
     do {

@@ -164,15 +164,16 @@ static void a_kill_in_a_burst_of_starts_leaves_nothing_behind(void **state) /* L
 }
 
 /* A process that is killed gives its memory back before its files: one that has much of it keeps
- * its locks for a while after it has lost all that tells whose it is. */
+ * its locks for a while after it has lost all that tells whose it is; a child of the handler as
+ * well. */
 static void a_handler_that_dies_slowly_is_waited_for(void **state) /* L3 */
 {
     (void)state;
     test_handler(dir, "work",
                  "exec 9> %s/lock; flock -n 9 || echo overlap >> %s; echo begin >> %s; "
-                 "[ $LATER_ATTEMPT = 1 ] || exit 0; exec perl -e "
+                 "[ $LATER_ATTEMPT = 1 ] || exit 0; perl -e "
                  "'$n = 300000000; $x = \"x\" x $n; open(F, \">>\", \"%s\"); print F \"large\\n\"; "
-                 "close(F); sleep 60'",
+                 "close(F); sleep 60' & wait",
                  dir, out, out, out);
     start(&a, "a", "concurrency: 2");
     add_many("work", 1);

@@ -100,6 +100,21 @@ static bool is_ok(void *arg)
     return ok;
 }
 
+/* The worker has told how much room it has: from then on a due job that waits is its fault. */
+static bool has_told_room(void *arg)
+{
+    struct reply *r = test_redis_call(
+        &redis, "EVAL",
+        "local n = 0 for _, k in ipairs(redis.call('KEYS', 'later:{default}:worker:*')) do "
+        "n = n + redis.call('HEXISTS', k, 'room') end return n",
+        "0", NULL);
+    bool told = reply_int(r) > 0;
+
+    (void)arg;
+    reply_free(r);
+    return told;
+}
+
 static void start(const char *yaml)
 {
     test_laterd_conf(&a, dir, "a", redis.url, yaml);
@@ -123,6 +138,7 @@ static void test_health_follows_the_work(void **state)
     assert_int_equal(json_array_size(json_object_get(object, "warnings")), 0);
     assert_int_equal(json_integer_value(json_object_get(object, "workers")), 1);
     json_decref(object);
+    assert_true(test_until(has_told_room, NULL, LONG_MS));
     /* A worker that hangs: its due job waits although it has room; then its beats are missed. */
     proc_signal(&a.proc, SIGSTOP);
     reply_free(test_fcall(&redis, "later_add", "mail", "x", NULL));

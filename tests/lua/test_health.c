@@ -8,7 +8,7 @@ static const char *serving(const char *queues, int places, const char *limits)
 {
     const char *w = worker();
 
-    (void)redis("HSET R:worker:%s queues %s places %d limits %s", w, queues, places, limits);
+    (void)redis("HSET R:worker:%s queues %s places %d room 1 limits %s", w, queues, places, limits);
     return w;
 }
 
@@ -48,7 +48,9 @@ static void test_late_queue(void **state)
     assert_string_equal(late(), "[]");
     (void)redis("HSET R:worker:%s quiet 0 queues other", w);
     assert_string_equal(late(), "[]");
-    (void)redis("HSET R:worker:%s queues other,mail", w);
+    (void)redis("HSET R:worker:%s queues other,mail room 0", w); /* it stops, or runs a suspect */
+    assert_string_equal(late(), "[]");
+    (void)redis("HSET R:worker:%s room 1", w);
     assert_starts(late(), "[[mail ");
     (void)redis("HSET R:workers %s dead", w);
     assert_string_equal(late(), "[]");
@@ -93,14 +95,14 @@ static void test_worker_row(void **state)
 
     (void)state;
     w = worker();
-    assert_starts(fcall("later_v1_tidy %s 0 5 places 4 unsent 7 refused 1 skew_ms -12 link 99", w),
+    assert_starts(fcall("later_v1_tidy %s 0 5 room 4 unsent 7 refused 1 skew_ms -12 link 99", w),
                   "[");
     assert_starts(fcall("later_v1_health %d", GRACE), "[");
     assert_string_equal(at(1, 0, 0, -1), w);
-    assert_string_equal(
-        text("%s %s %s %s", at(1, 0, 6, -1), at(1, 0, 7, -1), at(1, 0, 8, -1), at(1, 0, 9, -1)),
-        "4 7 1 -12");
+    assert_string_equal(text("%s %s %s", at(1, 0, 7, -1), at(1, 0, 8, -1), at(1, 0, 9, -1)),
+                        "7 1 -12");
     beat_ms = int_at(1, 0, 5, -1);
+    assert_string_equal(redis("HGET R:worker:%s room", w), "4");
     assert_time(beat_ms, -60000, 0);
     /* Only what a worker says of itself: its link number is not for it to set. */
     assert_string_equal(redis("HGET R:worker:%s link", w), "1");
