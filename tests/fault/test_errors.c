@@ -434,6 +434,34 @@ static void R19_password_rotated_live(void **state)
     scene_drained(&s, 0);
 }
 
+static bool is_subscribed(void *arg)
+{
+    struct reply *r = test_redis_call(&s.redis, "PUBSUB", "NUMSUB", SCENE_ROOT ":wake", NULL);
+    bool one = reply_int(reply_at(r, 1)) == 1;
+
+    (void)arg;
+    reply_free(r);
+    return one;
+}
+
+/* Rotated while all is well: the next login of either connection is with the new one. */
+static void R19_password_rotated_in_time(void **state)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/password", s.dir);
+
+    (void)state;
+    start_as_worker("+ping");
+    assert_true(test_until(is_subscribed, NULL, SCENE_LONG_MS));
+    scene_redis(&s, "ACL", "SETUSER", "worker", "resetpass", ">second", NULL);
+    put_password(path, "second\n");
+    test_laterd_kill(&s.d[0], SIGHUP);
+    assert_true(scene_says(&s, 0, "event=reload result=done", SCENE_LONG_MS));
+    scene_redis(&s, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+    assert_true(test_until(is_subscribed, NULL, SCENE_LONG_MS));
+    assert_int_equal(scene_log(&s, 0, "WRONGPASS"), 0);
+    scene_drained(&s, 0);
+}
+
 static void R20_one_command_denied(void **state)
 {
     (void)state;
@@ -510,6 +538,7 @@ int main(void)
         T(R17_older_library),
         T(R18_flushall_mid_run),
         T(R19_password_rotated_live),
+        T(R19_password_rotated_in_time),
         T(R20_one_command_denied),
         T(R21_maxclients),
     };

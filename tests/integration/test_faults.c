@@ -419,6 +419,27 @@ static void a_stuck_reader_of_the_log_stops_nothing(void **state) /* S1 L14 */
 
 /* ---- foreign hands */
 
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+/* Whatever is written there all the time: what is served did not change. */
+static void a_folder_that_never_rests_is_quiet(void **state)
+{
+    (void)state;
+    test_handler(dir, "work", "true");
+    start(&a, "a", "");
+    for (int i = 0; i < 40; i++) {
+        test_handler(dir, ".lock", "round %d", i);
+        (void)test_until(never, NULL, 50);
+    }
+    assert_int_equal(test_lines(a.log, "event=serving"), 1);
+    test_handler(dir, "zebra", "true");
+    assert_true(test_laterd_says(&a, "names=\"work,zebra\"", LONG_MS));
+}
+
 static void a_foreign_key_stops_one_queue_only(void **state) /* R15 I14 */
 {
     (void)state;
@@ -490,6 +511,7 @@ int main(void)
         T(without_the_right_to_keyspace_events_wakes_still_come),
         T(a_wild_retry_in_harms_nobody),
         T(a_stuck_reader_of_the_log_stops_nothing),
+        T(a_folder_that_never_rests_is_quiet),
         T(a_foreign_key_stops_one_queue_only),
         T(hostile_scores_are_buried_with_their_reason),
         T(stray_keys_are_reported),
