@@ -589,7 +589,8 @@ static void C11_half_written_at_the_reload(void **state)
     watched_add_many("extra", 1);
     assert_true(watched_until_empty(LONG_MS));
     assert_int_equal(test_lines(watched.d.log, "outcome=retry"), 0);
-    (void)watched_canary_check(2000);
+    /* Half a file may be a good one, in which the folder of the canary's handler is not named. */
+    (void)watched_canary_check(6000);
     watched_assert_clean();
 }
 
