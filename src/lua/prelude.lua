@@ -22,6 +22,7 @@ L.SECONDS_TO = 1e11
 L.LATEST = 1e14             -- the year 5138
 L.TOKEN_TTL_S = 86400
 L.CLOCK_MAX = 4503599627370496 -- numbers above are garbage: soon after, two in a row would be one
+L.CORRUPT = 'its record is corrupt (what is left of it is its payload)'
 
 -- Raise a coded refusal; the wrapper of L.register turns it into the error reply.
 function L.fail(code, text)
@@ -481,8 +482,7 @@ function L.bury_broken(R, id, record, queue, now_ms)
   L.need(R, 'dead:' .. queue, 'zset')
   redis.call('ZREM', R .. ':running', id)
   redis.call('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
-  L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, record and
-         'its record is corrupt (kept as the payload)' or 'its record is missing', ''), now_ms)
+  L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, record and L.CORRUPT or 'its record is missing', ''), now_ms)
 end
 
 -- -> state, job, tries, score. state: waiting running dead done, or nil when there is no such job.

@@ -15,6 +15,7 @@
 -- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `; it never
 -- counts anything as done, and never touches what a worker holds: its end, or the reaper, settles
 -- that. The order of phases above is the one to repair in.
+-- Reason for its length: each phase judges with the facts and the texts of the others.
 -- later_v1_audit: no-writes. later_v1_repair: allow-oom. Cost: O(COUNT * log n), O(COUNT) sets.
 
 local PAGE_MAX = 200
@@ -272,7 +273,7 @@ local function judge(ctx, row)
   if row.score then
     judge_held(ctx, row)
   elseif not row.job then
-    local why = 'its record is corrupt (kept as the payload)'
+    local why = L.CORRUPT
     tell(ctx, 'broken-record', id, row.queue, why, function()
       L.need(ctx.R, 'dead:' .. queue, 'zset')
       mend_record(ctx.R, id, queue, row.record)
@@ -357,7 +358,7 @@ local function judge_member(ctx, name, queue, id, record)
     end)
   elseif not job and queue_of(record) ~= queue then
     -- Where it names this queue itself, the phase jobs finds it.
-    local why = 'its record is corrupt (kept as the payload)'
+    local why = L.CORRUPT
     tell(ctx, 'broken-record', id, queue, why, function()
       L.need(R, 'dead:' .. queue, 'zset')
       if is_held(ctx, id) then

@@ -289,7 +289,7 @@ local function examine(R, queue, cands, max_payload, ctx)
       k = k + 1
       c.record, c.tries, c.job = records[k], L.tries(tries[k]), L.parse(records[k])
       if c.job == nil or c.job.queue ~= queue then
-        c.why, c.broken = c.record and 'its record is corrupt (kept as the payload)' or 'its record is missing', true
+        c.why, c.broken = c.record and L.CORRUPT or 'its record is missing', true
       elseif tries[k] and c.tries.due == nil then
         c.why = 'its tries are corrupt'
       elseif c.job.x and c.tries.starts == 0 and c.due + tonumber(c.job.x) < ctx.now_ms then
