@@ -3,16 +3,16 @@
 -- Options (names in any case): in D | at T, priority 0-9 (0 first; default 5), key KEY,
 -- attempts N, timeout D, expire D (dead if not started within D of its due time), keep D (how long
 -- the outcome of a done job stays), token T (the same token within 24 h answers `repeated` with the
--- first id), trace TRACEPARENT. unique, unique_mode, unique_for, lock, sem, rate, then, on_dead and
--- batch are refused by name in this version.
+-- first id), trace TRACEPARENT; lock NAME, sem NAME, rate NAME ({key} in NAME is the job's key): passed
+-- besides those of the queue; unique KEY, unique_mode drop|replace|move (drop), unique_for D (the key
+-- stays taken for D from now, even when the job has ended). then, on_dead and batch are refused by name
+-- in this version.
 --
--- status: added | repeated. Errors: ELATER_ARGS QUEUE OPTION TIME SIZE KEY TOKEN FULL TYPE NOTYET.
+-- status: added | repeated; with unique also dropped | replaced | moved, with the id that is there.
+-- Errors: ELATER_ARGS QUEUE OPTION TIME SIZE KEY TOKEN FULL TYPE NOTYET GATE LIMIT.
 -- Cost: O(log n) in the waiting jobs of the queue. Not allow-oom: a full Redis refuses new jobs.
 
-local NOT_YET = {
-  unique = 'unique jobs', unique_mode = 'unique jobs', unique_for = 'unique jobs', lock = 'locks',
-  sem = 'semaphores', rate = 'rate limits', ['then'] = 'chains', on_dead = 'chains', batch = 'batches',
-}
+local NOT_YET = {['then'] = 'chains', on_dead = 'chains', batch = 'batches'}
 
 -- A whole number within [min, max] as text, or a refusal.
 local function whole_option(name, value, min, max)
@@ -42,7 +42,47 @@ local OPTIONS = {
   keep = function(job, v) job.k = L.duration(v, 'keep') end,
   token = function(job, v) job.token = word_option('ELATER_TOKEN', 'token', v, 128) end,
   trace = function(job, v) job.T = word_option('ELATER_OPTION', 'trace', v, 256) end,
+  lock = function(job, v) job.l = L.check_gate_name('lock', v) end,
+  sem = function(job, v) job.s = L.check_gate_name('sem', v) end,
+  rate = function(job, v) job.r = L.check_gate_name('rate', v) end,
+  unique = function(job, v) job.u = word_option('ELATER_OPTION', 'unique', v, 256) end,
+  unique_mode = function(job, v)
+    job.mode = string.lower(v)
+    if job.mode ~= 'drop' and job.mode ~= 'replace' and job.mode ~= 'move' then
+      L.fail('ELATER_OPTION', 'unique_mode ' .. L.quote(v) .. ' is none of drop replace move')
+    end
+  end,
+  unique_for = function(job, v, now) job.f = now + L.positive('unique_for', v) end,
 }
+
+-- The gates of a new job: {key} is filled in, and what needs a definition has one.
+function L.check_gates(R, job)
+  local of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', job.queue))
+  for _, option in ipairs({{'l', 'lock'}, {'s', 'sem'}, {'r', 'rate'}}) do
+    local field, kind = option[1], option[2]
+    local names = {job[field] or false, of_queue and of_queue[kind] or false}
+    for i, name in ipairs(names) do
+      local filled = name and L.fill_key(name, job.K)
+      if name and not filled then
+        L.fail('ELATER_KEY', kind .. ' ' .. L.quote(name) .. (i == 2 and ' of queue ' .. job.queue or '') ..
+               ' has {key} in it: give the job a key')
+      elseif name then
+        L.check_gate_name(kind, filled)
+        if i == 1 then
+          job[field] = filled
+          if kind ~= 'lock' and not L.limit_of(R, kind, filled) then
+            L.fail('ELATER_LIMIT', 'there is no ' .. (kind == 'sem' and 'semaphore ' or 'rate ') .. L.quote(filled) ..
+                   ': later_limit_set defines it')
+          end
+        end
+      end
+    end
+  end
+  if not job.u and (job.mode or job.f) then
+    L.fail('ELATER_OPTION', 'unique_mode and unique_for belong to unique')
+  end
+  job.mode = job.mode or 'drop'
+end
 
 function L.positive(name, value)
   local ms = L.duration(value, name)
@@ -144,6 +184,7 @@ L.register('later_add', {}, function(R, args)
   L.check_payload(R, queue, payload)
   L.check_room(R, queue)
   L.need_add(R, queue, job.priority)
+  L.check_gates(R, job)
   local print
   if job.token then
     L.need(R, 'token:' .. job.token, 'string')
@@ -153,11 +194,19 @@ L.register('later_add', {}, function(R, args)
       return reply
     end
   end
-  local id = L.id(L.tick(R, now_us, 1))
-  L.insert(R, id, job, payload)
-  if job.token then
-    redis.call('SET', R .. ':token:' .. job.token, id .. ' ' .. L.int(job.due) .. ' ' .. print, 'EX', L.TOKEN_TTL_S)
+  local reply = job.u and L.add_unique(R, job, payload)
+  if not reply then
+    local id = L.id(L.tick(R, now_us, 1))
+    L.insert(R, id, job, payload)
+    if job.u then
+      redis.call('SET', R .. ':uniq:' .. queue .. ':' .. job.u, id)
+    end
+    L.enqueue(R, id, job, {crashes = 0}, job.due)
+    reply = {id, 'added', job.due}
   end
-  L.enqueue(R, id, job, {crashes = 0}, job.due)
-  return {id, 'added', job.due}
+  if job.token then
+    redis.call('SET', R .. ':token:' .. job.token, reply[1] .. ' ' .. L.int(reply[3]) .. ' ' .. print, 'EX',
+               L.TOKEN_TTL_S)
+  end
+  return reply
 end)

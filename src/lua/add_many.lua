@@ -20,8 +20,8 @@ L.register('later_add_many', {}, function(R, args)
   if args[i] == '--' then
     i = i + 1
   end
-  if job.token then
-    L.fail('ELATER_OPTION', 'token names one job: use later_add')
+  if job.token or job.u then
+    L.fail('ELATER_OPTION', (job.token and 'token' or 'unique') .. ' names one job: use later_add')
   end
   local n, bytes = #args - i + 1, 0
   if n < 1 or n > 1000 then
@@ -36,6 +36,7 @@ L.register('later_add_many', {}, function(R, args)
   end
   L.check_room(R, queue)
   L.need_add(R, queue, job.priority)
+  L.check_gates(R, job)
   local first = L.tick(R, now_us, n)
   local replies, scored = {}, {}
   for k = 1, n do

@@ -1,12 +1,12 @@
 -- later_cancel R ID [waiting] -> 'cancelled' | 'cancelling'
 --
--- A waiting job ends at once. A running one is flagged: its worker terminates the handler, and the
--- job ends on whatever path its attempt takes (a handler that finishes first counts as done).
+-- A waiting job ends at once, one that stands before a gate as well. A running one is flagged: its worker
+-- terminates the handler, and the job ends on whatever path its attempt takes (a handler that finishes first counts as done).
 -- With `waiting` a running job is refused instead. An outcome `cancelled` is kept as long as the
 -- job's own `keep` says. Errors: ELATER_ARGS NOJOB STATE TYPE. Cost: O(log n).
 
 L.register('later_cancel', {'allow-oom'}, function(R, args)
-  local id = L.check_id(args[1])
+  local id = L.check_id(R, args[1])
   if args[2] and string.lower(args[2]) ~= 'waiting' then
     L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[2]) .. ' (there is only: waiting)')
   end
@@ -20,15 +20,20 @@ L.register('later_cancel', {'allow-oom'}, function(R, args)
     redis.pcall('PUBLISH', R .. ':wake', '!cancel')
     return 'cancelling'
   end
-  if state ~= 'waiting' then
+  if state ~= 'waiting' and state ~= 'parked' then
     L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ' already')
   end
   L.need(R, 'jobs', 'hash', 'tries', 'hash', 'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress',
          'hash', 'await', 'hash', 'done:' .. job.queue, 'zset', 'stats', 'hash', 'names', 'set')
   local now_ms = L.ms(L.now_us())
+  local book = L.book(R, L.now_us())
+  if state == 'parked' then
+    L.unpark(book, job.queue, id)
+  end
   redis.call('ZREM', L.waiting_key(R, job, tries), id)
   L.finish(R, job, id, L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled while waiting', ''), now_ms,
            tonumber(job.k or '0'))
   L.count(R, 'cancelled', job.queue, 1)
+  L.settle_gates(book)
   return 'cancelled'
 end)

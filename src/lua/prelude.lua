@@ -148,12 +148,18 @@ function L.id(number)
   return 'j' .. table.concat(out)
 end
 
-function L.check_id(id)
+-- An id, or QUEUE@UNIQUE -> the id.
+function L.check_id(R, id)
   if id == nil then
     L.fail('ELATER_ARGS', 'a job id is missing')
   end
-  if string.find(id, '@', 1, true) then
-    L.fail('ELATER_NOTYET', 'QUEUE@UNIQUE is not in this version: give the job id')
+  local queue, key = string.match(id, '^([^@]*)@(.+)$')
+  if queue then
+    local owner = L.unique_owner(R, L.check_queue(queue), key)
+    if not owner then
+      L.fail('ELATER_NOJOB', 'no job has the unique key ' .. L.quote(key) .. ' in queue ' .. queue)
+    end
+    return owner
   end
   if not string.match(id, '^j[0-9a-z]+$') or #id ~= 12 then
     L.fail('ELATER_NOJOB', L.quote(id) .. ' is no job id (j and 11 characters)')
@@ -260,12 +266,12 @@ end
 
 -- The job record: one header line, LF, payload bytes untouched.
 --   <flag><queue> <priority>[ <name>=<value>]... LF payload
--- flag: '-' payload here, '+' payload in R:big:<id>. (A gated job will get flags of its own, so that
--- the first byte tells.) Names: a attempts, t timeout ms, x expire ms, k keep ms, K key, T trace.
+-- flag: '-' payload here, '+' payload in R:big:<id>. Names: a attempts, t timeout ms, x expire ms, k keep
+-- ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when it stays taken, ms.
 -- Short because a million of them wait in memory.
 function L.header(job)
   local h = {(job.big and '+' or '-') .. job.queue, L.int(job.priority)}
-  for _, name in ipairs({'a', 't', 'x', 'k', 'K', 'T'}) do
+  for _, name in ipairs({'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f'}) do
     if job[name] then
       h[#h + 1] = name .. '=' .. (type(job[name]) == 'number' and L.int(job[name]) or job[name])
     end
@@ -273,7 +279,7 @@ function L.header(job)
   return table.concat(h, ' ') .. '\n'
 end
 
-local NUMBERS = {a = true, t = true, x = true, k = true}
+local NUMBERS = {a = true, t = true, x = true, k = true, f = true}
 
 -- -> {queue, priority, big, body (offset of the payload), and the named ones as text}, or nil when
 -- the record is missing or not ours. Numbers are checked here, for all who reckon with them.
@@ -348,11 +354,22 @@ function L.need_waiting(R, job)
   L.need(R, 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset', 'solo:' .. job.queue, 'zset')
 end
 
--- The sets of a queue beside priority 5, which is always looked at: a string of digits and 's'.
+-- The sets of a queue beside priority 5, which is always looked at: a string of digits, 's' (suspects),
+-- 'g' (granted jobs) and 'a' (gates where it stands aside).
 function L.mark_set(R, queue, mark)
   local marks = redis.call('HGET', R .. ':prio', queue) or ''
   if not string.find(marks, mark, 1, true) then
     redis.call('HSET', R .. ':prio', queue, marks .. mark)
+  end
+end
+
+function L.mark_clear(R, queue, mark)
+  local marks = redis.call('HGET', R .. ':prio', queue) or ''
+  local rest = string.gsub(marks, mark, '')
+  if rest == '' then
+    redis.call('HDEL', R .. ':prio', queue)
+  elseif rest ~= marks then
+    redis.call('HSET', R .. ':prio', queue, rest)
   end
 end
 
@@ -428,6 +445,7 @@ function L.bury(R, queue, id, outcome, now_ms, max)
   redis.call('HSET', R .. ':errors', id, outcome)
   redis.call('HDEL', R .. ':cancel', id)
   redis.call('HDEL', R .. ':progress', id)
+  L.end_unique(R, id, L.parse(redis.call('HGET', R .. ':jobs', id)))
   L.count(R, 'dead', queue, 1)
   L.announce(R, id, outcome)
   local over = redis.call('ZCARD', key) - (max or 10000)
@@ -442,6 +460,7 @@ end
 -- takes up to two along whose time is over: however many end, no more are held than end in that time.
 function L.finish(R, job, id, outcome, now_ms, keep)
   L.announce(R, id, outcome)
+  L.end_unique(R, id, job)
   if keep > 0 then
     redis.call('ZADD', R .. ':done:' .. job.queue, L.int(now_ms + keep), id)
     redis.call('SADD', R .. ':names', job.queue)
@@ -485,8 +504,8 @@ function L.bury_broken(R, id, record, queue, now_ms)
   L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, record and L.CORRUPT or 'its record is missing', ''), now_ms)
 end
 
--- -> state, job, tries, score. state: waiting running dead done, or nil when there is no such job.
--- score: due ms, epoch, died ms, forgotten-at ms.
+-- -> state, job, tries, score. state: waiting parked running dead done, or nil when there is no such job.
+-- score: due ms, ticket, epoch, died ms, forgotten-at ms.
 function L.locate(R, id)
   local record = redis.call('HGET', R .. ':jobs', id)
   local tries = L.tries(redis.call('HGET', R .. ':tries', id))
@@ -504,6 +523,10 @@ function L.locate(R, id)
   local due = redis.call('ZSCORE', L.waiting_key(R, job, tries), id)
   if due then
     return 'waiting', job, tries, tonumber(due)
+  end
+  local ticket = redis.call('ZSCORE', R .. ':parked:' .. job.queue, id)
+  if ticket then
+    return 'parked', job, tries, tonumber(ticket)
   end
   local died = redis.call('ZSCORE', R .. ':dead:' .. job.queue, id)
   if died then

@@ -1,23 +1,31 @@
 -- later_reschedule R ID T -> [id, 'moved', due_ms]
 --
--- Give a waiting job another due time. T as for `at`, or +DURATION from now.
+-- Give a waiting job another due time. One that stands before a gate leaves the line for it. T as for
+-- `at`, or +DURATION from now.
 -- Errors: ELATER_ARGS NOJOB STATE TIME. Cost: O(log n).
 
 -- Move a waiting job; shared with later_run_now.
 function L.move(R, id, due)
   local state, job, tries = L.find(R, id)
-  if state ~= 'waiting' then
+  if state ~= 'waiting' and state ~= 'parked' then
     L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ', only a waiting one can be moved' ..
            (state == 'dead' and ' (later_retry runs it again)' or ''))
   end
   L.need(R, 'heads', 'zset', 'names', 'set')
+  local book = L.book(R, L.now_us())
+  if state == 'parked' then
+    L.unpark(book, job.queue, id)
+    L.enqueue(R, id, job, tries, due)
+    L.settle_gates(book)
+    return {id, 'moved', due}
+  end
   redis.call('ZADD', L.waiting_key(R, job, tries), L.int(due), id)
   L.lower_head(R, job.queue, due)
   return {id, 'moved', due}
 end
 
 L.register('later_reschedule', {'allow-oom'}, function(R, args)
-  local id = L.check_id(args[1])
+  local id = L.check_id(R, args[1])
   if not args[2] then
     L.fail('ELATER_ARGS', 'give ID and the new time')
   end

@@ -6,7 +6,7 @@
 -- Errors: ELATER_ARGS NOJOB. no-writes. Cost: O(log n).
 
 L.register('later_result', {'no-writes'}, function(R, args)
-  local id = L.check_id(args[1])
+  local id = L.check_id(R, args[1])
   local state = L.find(R, id)
   local outcome = redis.call('HGET', R .. (state == 'done' and ':results' or ':errors'), id)
   if not outcome or state == 'running' then

@@ -2,10 +2,10 @@
 --
 -- Run a dead job again, at once: its budgets of attempts and crashes start anew, its start number
 -- goes on rising, so nothing that an old worker still says about it can count.
--- Errors: ELATER_ARGS NOJOB STATE TYPE. Cost: O(log n).
+-- Errors: ELATER_ARGS NOJOB STATE TYPE UNIQUE (another job has its unique key). Cost: O(log n).
 
 L.register('later_retry', {'allow-oom'}, function(R, args)
-  local id = L.check_id(args[1])
+  local id = L.check_id(R, args[1])
   local state, job, tries = L.find(R, id)
   if state ~= 'dead' then
     L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ', only a dead one can be retried' ..
@@ -13,6 +13,7 @@ L.register('later_retry', {'allow-oom'}, function(R, args)
   end
   L.need(R, 'tries', 'hash', 'heads', 'zset', 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset', 'prio', 'hash',
          'names', 'set')
+  L.retake_unique(R, id, job)
   local now_ms = L.ms(L.now_us())
   tries.attempts, tries.crashes = 0, 0
   redis.call('ZREM', R .. ':dead:' .. job.queue, id)

@@ -1,14 +1,16 @@
 -- later_show R ID -> [name, value, name, value, ...]
 --
 -- Names: id queue state priority due_ms attempt attempts_max starts crashes key timeout_ms expire_ms
--- keep_ms trace worker progress cancelling outcome (see L.outcome; the last failure of a waiting or
--- dead job, the end of a done one) payload_bytes payload. What does not apply is left out.
--- state: waiting running dead done. due_ms of a running job is when it was due; died_ms and
+-- keep_ms trace lock sem rate unique unique_until_ms gate worker progress cancelling outcome (see
+-- L.outcome; the last failure of a waiting or dead job, the end of a done one) payload_bytes payload. What
+-- does not apply is left out.
+-- state: waiting parked running dead done. gate: the one a parked job stands before (none: it was let in,
+-- a worker is to claim it). due_ms of a running job is when it was due; died_ms and
 -- until_ms (when it is forgotten) stand in its place for dead and done ones.
 -- Errors: ELATER_ARGS NOJOB. no-writes. Cost: O(log n) and the payload.
 
 L.register('later_show', {'no-writes'}, function(R, args)
-  local id = L.check_id(args[1])
+  local id = L.check_id(R, args[1])
   local state, job, tries, score = L.find(R, id)
   local out = {}
   local function put(name, value)
@@ -24,6 +26,10 @@ L.register('later_show', {'no-writes'}, function(R, args)
   put('priority', job.priority)
   if state == 'waiting' then
     put('due_ms', score)
+  elseif state == 'parked' then
+    local spot = L.read_spot(redis.call('HGET', R .. ':parked', id))
+    put('due_ms', spot and spot.due)
+    put('gate', spot and spot.gates[spot.at])
   elseif state == 'running' then
     put('due_ms', tries.due)
     put('worker', score)
@@ -41,6 +47,11 @@ L.register('later_show', {'no-writes'}, function(R, args)
   put('expire_ms', job.x)
   put('keep_ms', job.k)
   put('trace', job.T)
+  put('lock', job.l)
+  put('sem', job.s)
+  put('rate', job.r)
+  put('unique', job.u)
+  put('unique_until_ms', job.f)
   put('outcome', redis.call('HGET', R .. (state == 'done' and ':results' or ':errors'), id))
   put('payload_bytes', #payload)
   put('payload', payload)

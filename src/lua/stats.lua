@@ -21,7 +21,7 @@ L.register('later_stats', {'no-writes'}, function(R, args)
   local queues = {}
   for i = 1, #names - more do
     local queue = names[i]
-    local waiting = card(R .. ':solo:' .. queue)
+    local waiting = card(R .. ':solo:' .. queue) + card(R .. ':parked:' .. queue)
     for p = 0, 9 do
       waiting = waiting + card(R .. ':q:' .. queue .. ':' .. L.int(p))
     end

@@ -6,7 +6,7 @@
 -- forgotten after an hour: repeat it sooner.
 
 L.register('later_v1_await', {'allow-oom'}, function(R, args)
-  local id = L.check_id(args[1])
+  local id = L.check_id(R, args[1])
   local state = L.find(R, id)
   if state == 'waiting' or state == 'running' then
     L.need(R, 'await', 'hash')

@@ -11,6 +11,9 @@ L.register('later_v1_leave', {'allow-oom'}, function(R, args)
   if redis.call('ZCOUNT', R .. ':running', epoch, epoch) > 0 then
     return 'holds'
   end
+  local book = L.book(R, L.now_us())
+  L.leave_gate(book, epoch)
+  L.settle_gates(book)
   redis.call('HDEL', R .. ':workers', epoch)
   redis.call('DEL', R .. ':worker:' .. epoch)
   return 'left'

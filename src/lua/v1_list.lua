@@ -1,6 +1,6 @@
 -- later_v1_list R QUEUE STATE CURSOR COUNT -> [next cursor or '', row...]
 --
--- One page of a queue's jobs. STATE: due (waiting, raw members included) running dead done. CURSOR:
+-- One page of a queue's jobs. STATE: due (waiting, raw members included) parked running dead done. CURSOR:
 -- '' first, then what the last page returned. COUNT: at most 200. Pages may miss or repeat jobs that
 -- move meanwhile. row: [id or '' for a raw member, score, priority, tries, outcome line or key,
 -- payload bytes, first 64 bytes of the payload]. no-writes. Cost: O(log n + COUNT); for running
@@ -81,8 +81,10 @@ L.register('later_v1_list', {'no-writes'}, function(R, args)
     return waiting_page(R, queue, segment, offset, count)
   elseif state == 'running' then
     return running_page(R, queue, offset, count)
+  elseif state == 'parked' then
+    return kept_page(R, R .. ':parked:' .. queue, ':errors', offset, count)
   elseif state == 'dead' or state == 'done' then
     return kept_page(R, R .. ':' .. state .. ':' .. queue, state == 'done' and ':results' or ':errors', offset, count)
   end
-  L.fail('ELATER_ARGS', 'unknown state ' .. L.quote(state or '') .. ' (due running dead done)')
+  L.fail('ELATER_ARGS', 'unknown state ' .. L.quote(state or '') .. ' (due parked running dead done)')
 end)

@@ -5,7 +5,8 @@
 -- from which on its beats and steps are refused. '?' for an epoch that holds jobs but is no worker.
 -- Each call moves up to 128 jobs and anybody may go on; with none left the mark is removed.
 -- Each job has a crash counted and its attempt spent; with CRASHES of them it is dead. One that
--- cannot be moved (a key of its queue has a foreign type) stays and does not keep the others.
+-- cannot be moved (a key of its queue has a foreign type) stays and does not keep the others. The gates
+-- of those moved are handed on, and so is the one that the worker itself held or stood before.
 -- status: more | clear | alive (the counter moved: nothing was done) | dead or unknown (the caller).
 -- Cost: O(jobs moved * log n).
 
@@ -66,14 +67,21 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
     end
     redis.call('HSET', R .. ':workers', victim, 'dead')
   end
-  local now_ms = L.ms(L.now_us())
+  local book = L.book(R, L.now_us())
+  local now_ms, freed = book.now_ms, {}
   local ids = redis.call('ZRANGEBYSCORE', R .. ':running', victim, victim, 'LIMIT', 0, REAP_LOOK)
   local moved = 0
   for _, id in ipairs(ids) do
     if moved < REAP_BATCH and pcall(recover, R, id, victim, now_ms, crashes, dead_max) then
       moved = moved + 1
+      freed[moved] = id
     end
   end
+  L.let_go(book, freed, false)
+  if moved < REAP_BATCH and moved == #ids then
+    L.leave_gate(book, victim)
+  end
+  L.settle_gates(book)
   if moved == REAP_BATCH or moved < #ids then
     return {'more', moved}
   end

@@ -34,7 +34,7 @@ L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
       lost[#lost + 1] = held[i]
     end
   end
-  local released = L.release_unheard(R, tonumber(epoch), keep, L.ms(now_us))
+  local released = L.release_unheard(R, tonumber(epoch), keep, L.book(R, now_us))
   local new = redis.call('HINCRBY', R .. ':worker:' .. epoch, 'link', 1)
   local rewound = L.last(R) < seen
   if rewound then

@@ -8,7 +8,7 @@
 -- Adoption: a job that it runs stays its own if it is still held under OLD or an unknown epoch, or
 -- waits, with this very start number: nobody else can have started it then. One that waits because the
 -- end of that start was taken (a retry whose answer was lost) is taken: it must not end twice. gone: there is no such
--- job any more. taken: it was started again elsewhere. Jobs under OLD that it does not name were
+-- job any more. taken: it was started again elsewhere, or another has its gates now. Jobs under OLD that it does not name were
 -- claimed for nobody and are released unspent. rewound: 1 when Redis lost clock numbers (data loss).
 -- peer: epoch, counter, host, boot, pidns, pid, pstart.
 -- Errors: ELATER_WORKER ARGS TYPE. Cost: O(workers + jobs adopted).
@@ -20,7 +20,8 @@ local function was_reaped(R, id, start, old)
 end
 
 -- -> the word for one adopted job
-local function adopt(R, id, start, epoch, old, now_ms)
+local function adopt(R, id, start, epoch, old, book)
+  local now_ms = book.now_ms
   local state, job, tries, score = L.locate(R, id)
   if state == nil or job == nil then
     return 'gone'
@@ -30,8 +31,9 @@ local function adopt(R, id, start, epoch, old, now_ms)
     redis.call('ZADD', R .. ':running', L.int(epoch), id)
     return 'adopted'
   end
-  if state == 'waiting' and start and
-     (tries.starts + 1 == start or (tries.starts == start and was_reaped(R, id, start, old))) then
+  if (state == 'waiting' or state == 'parked') and start and
+     (tries.starts + 1 == start or (tries.starts == start and was_reaped(R, id, start, old))) and
+     L.regain_gates(book, id, job, state) then
     redis.call('ZREM', L.waiting_key(R, job, tries), id)
     tries.attempts = math.max(tries.attempts + start - tries.starts, 1)
     tries.starts = start
@@ -67,15 +69,17 @@ end
 
 -- Release all jobs held under epoch that are not in keep; -> how many. One that cannot be put back
 -- (a key of its queue has a foreign type) stays held, lest it keep the worker out.
-function L.release_unheard(R, epoch, keep, now_ms)
+function L.release_unheard(R, epoch, keep, book)
   local held = redis.call('ZRANGEBYSCORE', R .. ':running', L.int(epoch), L.int(epoch))
-  local n = 0
+  local freed = {}
   for _, id in ipairs(held) do
-    if not keep[id] and pcall(L.release, R, id, 0, now_ms) then
-      n = n + 1
+    if not keep[id] and pcall(L.release, R, id, 0, book.now_ms) then
+      freed[#freed + 1] = id
     end
   end
-  return n
+  L.let_go(book, freed, false)
+  L.settle_gates(book)
+  return #freed
 end
 
 -- What every function that moves running jobs may write.
@@ -122,8 +126,8 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   held = L.pairs_at(args, at)
   L.need_worker(R)
   L.need(R, 'config', 'hash')
-  local now_us = L.now_us()
-  local now_ms = L.ms(now_us)
+  local book = L.book(R, L.now_us())
+  local now_us, now_ms = book.now_us, book.now_ms
   local last = L.last(R)
   local peers, flat = L.peers(R, {'host', 'boot', 'pidns', 'pid', 'pstart', 'inst', 'seq'}), {}
   for _, peer in ipairs(peers) do
@@ -147,12 +151,12 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   local key = L.int(epoch)
   local answers, keep = {}, {}
   for i = 1, #held, 2 do
-    local ok, word = pcall(adopt, R, held[i], L.whole(held[i + 1]), epoch, old, now_ms)
+    local ok, word = pcall(adopt, R, held[i], L.whole(held[i + 1]), epoch, old, book)
     answers[#answers + 1] = ok and word or 'taken'
     keep[held[i]] = true
   end
   if old ~= 0 and redis.call('HGET', R .. ':workers', L.int(old)) ~= 'dead' then
-    L.release_unheard(R, old, keep, now_ms)
+    L.release_unheard(R, old, keep, book)
   end
   redis.call('HSET', R .. ':workers', key, '1')
   redis.call('HSET', R .. ':worker:' .. key, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started',

@@ -7,11 +7,13 @@
 -- Command and the arguments behind its key. tests/check-lua.sh sees to it that none is missing.
 local USED = {
   {'DEL'}, {'EXISTS'}, {'GET'}, {'GETRANGE', 0, 1}, {'SET', 'v'}, {'STRLEN'}, {'TYPE'},
+  {'PERSIST'}, {'PEXPIRE', 1}, {'PEXPIREAT', 1}, {'PTTL'},
   {'HDEL', 'f'}, {'HEXISTS', 'f'}, {'HGET', 'f'}, {'HGETALL'}, {'HINCRBY', 'f', 1}, {'HKEYS'}, {'HLEN'},
   {'HMGET', 'f'}, {'HSCAN', 0}, {'HSET', 'f', 'v'}, {'HSETNX', 'f', 'v'},
   {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SMEMBERS'}, {'SRANDMEMBER'}, {'SREM', 'm'},
   {'ZADD', 1, 'm'}, {'ZCARD'}, {'ZCOUNT', 0, 1}, {'ZMSCORE', 'm'}, {'ZRANGE', 0, 1},
-  {'ZRANGEBYSCORE', 0, 1}, {'ZREM', 'm'}, {'ZSCAN', 0}, {'ZSCORE', 'm'},
+  {'ZRANDMEMBER'}, {'ZRANGEBYSCORE', 0, 1}, {'ZRANK', 'm'},
+  {'ZREM', 'm'}, {'ZREMRANGEBYSCORE', 0, 1}, {'ZREVRANGEBYSCORE', 1, 0}, {'ZSCAN', 0}, {'ZSCORE', 'm'},
 }
 
 L.register('later_v1_rights', {'no-writes'}, function(R)

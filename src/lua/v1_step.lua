@@ -1,7 +1,7 @@
 -- later_v1_step R EPOCH LINK HELD MAX
 --     NR {id start verb queue a code text tail}*NR   NQ {queue room max_payload}*NQ
 --   -> [now_us, status, [answer per result], [claim...], [id to cancel...], [head per queue],
---       [queue, error, ...], solo_due]
+--       [queue, error, ...], solo_due, timer_ms]
 --
 -- Results in, claims out, one round trip for both.
 -- HELD: jobs that the worker still runs after these results. MAX: most jobs to claim (<= 512).
@@ -17,11 +17,15 @@
 -- has its payload in R:big:<id>. head: due ms of the first job left in that queue, -1 for none, or
 -- when its pause ends. A job with L.SOLO_CRASHES crashes is claimed only by a worker that runs
 -- nothing else (HELD 0, no other claim); solo_due: 1 when such a one waits.
+-- timer_ms: when a gate wants a step, whoever makes it; -1: none does. What the results free is handed to
+-- those in line first, granted jobs are claimed before all others, a due job whose gate is shut stands in
+-- line and costs nothing until the gate opens (gate_line.lua).
 -- One wrong-typed key or corrupt record stops that queue or buries that job, never the call.
 -- At most MAX jobs and 1 MiB of records and raw payloads a call (the one that passes it included).
 -- allow-oom. Cost: O(results + due queues + claims * log n).
 
 local STEP_BYTES = 1048576
+local LOOK_ROUNDS = 16
 local RAW_ROWS = 16
 
 -- ---- results
@@ -88,8 +92,8 @@ local function is_plain_done(r, cancelled, awaited)
   return r.verb == 'done' and r.a == 0 and not cancelled and not awaited
 end
 
-local function settle(R, epoch, results, now_ms)
-  local answers, ids, counts = {}, {}, {}
+local function settle(R, epoch, results, book)
+  local answers, ids, counts, now_ms = {}, {}, {}, book.now_ms
   for i, r in ipairs(results) do
     ids[i] = r.id
   end
@@ -100,7 +104,7 @@ local function settle(R, epoch, results, now_ms)
   local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
   local flags = redis.call('HMGET', R .. ':cancel', unpack(ids))
   local awaited = redis.call('EXISTS', R .. ':await') == 1
-  local plain, ended = {}, {}
+  local plain, others, ended = {}, {}, {}
   for i, r in ipairs(results) do
     local t = L.tries(tries[i])
     if ended[r.id] or not owners[i] or tonumber(owners[i]) ~= epoch or t.starts ~= r.start then
@@ -114,6 +118,7 @@ local function settle(R, epoch, results, now_ms)
       local ok, what = pcall(apply, R, r, t, flags[i], now_ms)
       if ok then
         ended[r.id] = r.verb ~= 'progress'
+        others[#others + 1] = ended[r.id] and r.id or nil
         answers[i] = 'ok'
       else
         answers[i] = 'error ' .. L.error_text(what)
@@ -124,6 +129,8 @@ local function settle(R, epoch, results, now_ms)
     redis.call('ZREM', R .. ':running', unpack(plain))
     L.forget(R, plain)
   end
+  L.let_go(book, plain, true)
+  L.let_go(book, others, false)
   for queue, n in pairs(counts) do
     L.count(R, 'done', queue, n)
   end
@@ -252,6 +259,31 @@ local function gather_solo(R, queue, room, ctx)
   return solo, due, 's'
 end
 
+-- The granted jobs of a queue, before all others. A suspect among them is claimed only by a worker that
+-- runs nothing else. -> candidates, the one that has to be alone or nil, whether some are left, the mark
+local function gather_granted(R, queue, room, ctx)
+  local ids = redis.call('ZRANGE', R .. ':granted:' .. queue, 0, room)
+  if #ids == 0 then
+    return {}, nil, false, ''
+  end
+  local spots, tries = redis.call('HMGET', R .. ':parked', unpack(ids)), redis.call('HMGET', R .. ':tries', unpack(ids))
+  local cands, is_left = {}, false
+  for i, id in ipairs(ids) do
+    local spot = L.read_spot(spots[i])
+    local cand = {key = R .. ':granted:' .. queue, id = id, due = spot and spot.due or ctx.now_ms, is_granted = true}
+    if #cands >= room then
+      is_left = true
+    elseif L.tries(tries[i]).crashes < L.SOLO_CRASHES then
+      cands[#cands + 1] = cand
+    elseif ctx.held == 0 and #ctx.claims == 0 and #cands == 0 then
+      return {cand}, cand, #ids > 1, 'g'
+    else
+      ctx.solo_due = 1
+    end
+  end
+  return cands, nil, is_left, 'g'
+end
+
 -- A payload that no add would take now: its key or record was written by hand, or the limit was lowered,
 -- and its worker is not to hold it. The larger of both limits counts, since workers learn of a new one one
 -- after the other.
@@ -265,7 +297,8 @@ local function too_large(R, queue, c, max_payload)
   return n > max and 'the payload has ' .. L.int(n) .. ' bytes, queue ' .. queue .. ' takes ' .. L.int(max) or nil
 end
 
--- Read the records of the candidates; decides for each: claim it or bury it (c.why).
+-- Read the records of the candidates; decides for each: claim it, or bury it (c.why). c.gates: what it has
+-- to pass first.
 local function examine(R, queue, cands, max_payload, ctx)
   local ids = {}
   for _, c in ipairs(cands) do
@@ -299,6 +332,9 @@ local function examine(R, queue, cands, max_payload, ctx)
       end
       ctx.bytes = ctx.bytes - (c.record and #c.record or 0)
     end
+    if not c.why and not c.is_granted then
+      c.gates, c.why = L.gates_of(c.job, ctx.gates[queue])
+    end
     picked[#picked + 1] = c
     if ctx.bytes <= 0 then
       break
@@ -307,41 +343,75 @@ local function examine(R, queue, cands, max_payload, ctx)
   return picked
 end
 
--- All writes of one queue's claims and burials. Every type was read or checked before.
+-- The id and the record of a candidate that has none yet, or a broken one.
+local function give_record(R, queue, c, number, records)
+  if c.raw then
+    c.id = L.id(number)
+    c.job.big = #c.raw > L.BIG
+    c.record = L.header(c.job) .. (c.job.big and '' or c.raw)
+    if c.job.big then
+      redis.call('SET', R .. ':big:' .. c.id, c.raw)
+    end
+  elseif c.broken then
+    c.record = L.mended(R, c.id, queue, c.record or nil)
+  end
+  if c.raw or c.broken then
+    records[#records + 1] = c.id
+    records[#records + 1] = c.record
+  end
+end
+
+-- Whether it holds all its gates now; else it stands in line and is not claimed. holds: what to remember
+-- of it, besides its unique key, until it ends.
+local function passes(queue, c, fence, book, holds)
+  if c.is_granted then
+    local spot = L.unpark(book, queue, c.id, true)
+    c.gates = spot and spot.gates
+    L.tell_fence(book, c.id, c.gates, fence)
+  elseif c.gates and not L.pass_gates(book, queue, c.id, c.gates, c.due, fence) then
+    return false
+  end
+  local text = c.gates and table.concat(c.gates, '\n')
+  if c.job.u then
+    text = (text and text .. '\n' or '') .. 'uniq:' .. (c.job.f or '0') .. ':' .. queue .. ':' .. c.job.u
+  end
+  if text then
+    holds[#holds + 1] = c.id
+    holds[#holds + 1] = text
+  end
+  return true
+end
+
+-- All writes of one queue's claims and burials. Every type was read or checked before. -> how many
+-- stand before a gate now
 local function commit(R, queue, picked, ctx)
   local number = L.tick(R, ctx.now_us, 2 * #picked)
-  local gone, running, starts, records = {}, {}, {}, {}
+  local gone, running, starts, records, holds, parked = {}, {}, {}, {}, {}, 0
   for i, c in ipairs(picked) do
     gone[c.key] = gone[c.key] or {}
     table.insert(gone[c.key], c.raw or c.id)
-    if c.raw then
-      c.id = L.id(number + 2 * i - 2)
-      c.job.big = #c.raw > L.BIG
-      c.record = L.header(c.job) .. (c.job.big and '' or c.raw)
-      if c.job.big then
-        redis.call('SET', R .. ':big:' .. c.id, c.raw)
-      end
-    elseif c.broken then
-      c.record = L.mended(R, c.id, queue, c.record or nil)
-    end
-    if c.raw or c.broken then
-      records[#records + 1] = c.id
-      records[#records + 1] = c.record
-    end
-    if not c.why then
+    give_record(R, queue, c, number + 2 * i - 2, records)
+    local fence = number + 2 * i - 1
+    if not c.why and not passes(queue, c, fence, ctx.book, holds) then
+      c.is_parked = true
+      parked = parked + 1
+    elseif not c.why then
       c.tries.starts, c.tries.attempts = c.tries.starts + 1, c.tries.attempts + 1
       running[#running + 1] = ctx.epoch_text
       running[#running + 1] = c.id
       starts[#starts + 1] = c.id
       starts[#starts + 1] = L.tries_text(c.tries, c.due)
-      ctx.claims[#ctx.claims + 1] = {c.id, queue, c.tries.starts, c.tries.attempts, c.tries.crashes,
-                                     number + 2 * i - 1, c.due, c.record}
+      ctx.claims[#ctx.claims + 1] = {c.id, queue, c.tries.starts, c.tries.attempts, c.tries.crashes, fence, c.due,
+                                     c.record}
     end
   end
   if #records > 0 then
     redis.call('HSET', R .. ':jobs', unpack(records))
     -- Raw members that are claimed at once never had a head, by which queues become known.
     redis.call('SADD', R .. ':names', queue)
+  end
+  if #holds > 0 then
+    redis.call('HSET', R .. ':holds', unpack(holds))
   end
   if #running > 0 then
     redis.call('HSET', R .. ':tries', unpack(starts))
@@ -352,9 +422,13 @@ local function commit(R, queue, picked, ctx)
   end
   for _, c in ipairs(picked) do
     if c.why then
+      if c.is_granted then
+        L.unpark(ctx.book, queue, c.id)
+      end
       L.bury(R, queue, c.id, L.outcome('dead', 0, ctx.now_ms, c.tries.starts, c.why, ''), ctx.now_ms)
     end
   end
+  return parked
 end
 
 -- The marks and the head of a queue as they are now.
@@ -383,6 +457,73 @@ local function remember(R, queue, marks, head, ctx)
   end
 end
 
+-- Claim or bury these candidates. -> the head that those leave that were not picked, how many stand
+-- before a gate now
+local function take(R, queue, cands, max_payload, head, ctx)
+  local picked = examine(R, queue, cands, max_payload, ctx)
+  for _, c in ipairs(picked) do
+    if c.why then
+      L.need(R, 'dead:' .. queue, 'zset')
+      break
+    end
+  end
+  local parked = commit(R, queue, picked, ctx)
+  -- Those behind the bound of bytes stay: by priority, so any of them may be the first due.
+  for i = #picked + 1, #cands do
+    head = math.min(head, cands[i].due)
+  end
+  return head, parked
+end
+
+-- The due jobs of a queue, up to `room`. Those that have to stand before a gate make room for the ones
+-- behind them, within bounds. -> head, marks
+local function claim_due(R, queue, room, max_payload, ctx)
+  local most, head, marks = #ctx.claims + room, math.huge, ''
+  for _ = 1, LOOK_ROUNDS do
+    local cands, parked
+    cands, head, marks = gather(R, queue, ctx.bytes > 0 and most - #ctx.claims or 0, ctx)
+    if #cands == 0 then
+      break
+    end
+    head, parked = take(R, queue, cands, max_payload, head, ctx)
+    if parked == 0 then
+      break
+    end
+  end
+  return head, marks
+end
+
+-- The one job that must be alone, if there is one and this worker may run it. -> head, marks
+local function claim_solo(R, queue, room, max_payload, ctx)
+  if not string.find(ctx.marks[queue] or '', 's', 1, true) then
+    return math.huge, ''
+  end
+  local solo, head, mark = gather_solo(R, queue, room, ctx)
+  if solo then
+    head = take(R, queue, {solo}, max_payload, head, ctx)
+    ctx.solo = not solo.why and not solo.is_parked
+  end
+  return head, mark
+end
+
+-- -> head, marks
+local function claim_granted(R, queue, room, max_payload, ctx)
+  if not string.find(ctx.marks[queue] or '', 'g', 1, true) then
+    return math.huge, ''
+  end
+  local cands, solo, is_left, mark = gather_granted(R, queue, room, ctx)
+  local head = is_left and ctx.now_ms or math.huge
+  if #cands > 0 then
+    head = take(R, queue, cands, max_payload, head, ctx)
+    ctx.solo = ctx.solo or (solo and not solo.why)
+  end
+  if redis.call('EXISTS', R .. ':granted:' .. queue) == 0 then
+    redis.call('ZREM', R .. ':timers', 'granted:' .. queue)
+    mark = ''
+  end
+  return head, mark
+end
+
 -- Claim from one queue; -> its head for the reply.
 local function claim_queue(R, queue, room, max_payload, ctx)
   local paused = L.paused_until(ctx.paused[queue], ctx.now_ms)
@@ -392,33 +533,14 @@ local function claim_queue(R, queue, room, max_payload, ctx)
   if ctx.paused[queue] then
     redis.call('HDEL', R .. ':paused', queue)
   end
-  room = ctx.bytes > 0 and not ctx.solo and math.min(room, ctx.max - #ctx.claims) or 0
-  local cands, head, marks, solo
-  if string.find(ctx.marks[queue] or '', 's', 1, true) then
-    local solo_head, mark
-    solo, solo_head, mark = gather_solo(R, queue, room, ctx)
-    cands, head, marks = gather(R, queue, solo and 0 or room, ctx)
-    head, marks = math.min(head, solo_head), marks .. mark
-    if solo then
-      cands = {solo}
-    end
-  else
-    cands, head, marks = gather(R, queue, room, ctx)
+  local most = #ctx.claims + math.min(room, ctx.max - #ctx.claims)
+  local function left()
+    return ctx.bytes > 0 and not ctx.solo and most - #ctx.claims or 0
   end
-  if #cands > 0 then
-    local picked = examine(R, queue, cands, max_payload, ctx)
-    for _, c in ipairs(picked) do
-      if c.why then
-        L.need(R, 'dead:' .. queue, 'zset')
-        break
-      end
-    end
-    commit(R, queue, picked, ctx)
-    -- Those behind the bound of bytes stay: by priority, so any of them may be the first due.
-    for i = #picked + 1, #cands do
-      head = math.min(head, cands[i].due)
-    end
-    ctx.solo = ctx.solo or (solo and not solo.why)
+  local head, marks = math.huge, string.find(ctx.marks[queue] or '', 'a', 1, true) and 'a' or ''
+  for _, claim in ipairs({claim_solo, claim_granted, claim_due}) do
+    local its_head, its_marks = claim(R, queue, left(), max_payload, ctx)
+    head, marks = math.min(head, its_head), its_marks .. marks
   end
   remember(R, queue, marks, head, ctx)
   return head == math.huge and -1 or head
@@ -433,6 +555,24 @@ local function by_name(names, values)
   return out
 end
 
+-- Queues that stand aside at some gate and have room here stand in line again. -> whether any did
+local function rejoin_all(R, queues, ctx)
+  local any = false
+  for _, q in ipairs(queues) do
+    if q.room > 0 and string.find(ctx.marks[q.name] or '', 'a', 1, true) and
+       not L.paused_until(ctx.paused[q.name], ctx.now_ms) then
+      any = true
+      if not L.rejoin(ctx.book, q.name) then
+        L.mark_clear(R, q.name, 'a')
+      end
+    end
+  end
+  if any then
+    L.settle_gates(ctx.book)
+  end
+  return any
+end
+
 local function claim_all(R, queues, ctx)
   local heads, errors, names = {}, {}, {}
   for i, q in ipairs(queues) do
@@ -443,7 +583,14 @@ local function claim_all(R, queues, ctx)
   end
   ctx.paused = by_name(names, redis.call('HMGET', R .. ':paused', unpack(names)))
   ctx.marks = by_name(names, redis.call('HMGET', R .. ':prio', unpack(names)))
+  if rejoin_all(R, queues, ctx) then
+    ctx.marks = by_name(names, redis.call('HMGET', R .. ':prio', unpack(names)))
+  end
   ctx.heads = by_name(names, redis.call('ZMSCORE', R .. ':heads', unpack(names)))
+  ctx.gates = by_name(names, redis.call('HMGET', R .. ':queues', unpack(names)))
+  for name, text in pairs(ctx.gates) do
+    ctx.gates[name] = L.queue_gates(text)
+  end
   local function claim(i, q)
     local ok, head = pcall(claim_queue, R, q.name, q.room, q.max_payload, ctx)
     heads[i] = ok and head or -1
@@ -541,8 +688,10 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
     return {now_us, status}
   end
   local ctx = {now_us = now_us, now_ms = L.ms(now_us), epoch_text = epoch_text, held = held,
-               max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, solo_due = 0}
-  local answers = settle(R, epoch, results, ctx.now_ms)
+               max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, solo_due = 0, book = L.book(R, now_us)}
+  local answers = settle(R, epoch, results, ctx.book)
+  L.settle_gates(ctx.book)
   local heads, errors = claim_all(R, queues, ctx)
-  return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch), heads, errors, ctx.solo_due}
+  L.settle_gates(ctx.book)
+  return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch), heads, errors, ctx.solo_due, L.next_timer(R)}
 end)

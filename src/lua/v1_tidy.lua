@@ -101,7 +101,8 @@ local function drop_names(R)
     return
   end
   for _, queue in ipairs(redis.call('SRANDMEMBER', R .. ':names', 10)) do
-    local keys = {R .. ':due:' .. queue, R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':solo:' .. queue}
+    local keys = {R .. ':due:' .. queue, R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':solo:' .. queue,
+                  R .. ':parked:' .. queue}
     for p = 0, 9 do
       keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
     end
@@ -158,5 +159,12 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   drop_old(R .. ':await', now_ms)
   drop_old(R .. ':notes', now_ms - 600000)
   drop_names(R)
+  -- In case a timer was lost, or stands in the future of a clock that was set back.
+  local book = L.book(R, now_us)
+  for _, what in ipairs(redis.call('ZRANDMEMBER', R .. ':timers', 16)) do
+    local id = string.match(what, '^gate:(.+)$')
+    book.touched[#book.touched + 1] = id
+  end
+  L.settle_gates(book)
   return {unserved(R, by, now_ms), buried}
 end)

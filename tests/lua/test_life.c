@@ -46,7 +46,7 @@ static void test_ids(void **state)
         "later_result %s", "later_v1_await %s", "later_reschedule %s +1s"};
     static const struct {
         const char *id, *code;
-    } ids[] = {{"mail@order:42", "ELATER_NOTYET"},
+    } ids[] = {{"mail@order:42", "ELATER_NOJOB"},
                {"''", "ELATER_NOJOB"},
                {"x", "ELATER_NOJOB"},
                {"j0000000000\n", "ELATER_NOJOB"},

@@ -1,0 +1,258 @@
+-- Gates: what a job, or a program beside laterd, must pass before it runs. Three kinds:
+--   lock:NAME   one holder           R:lock:NAME  HASH holder fence depth until since
+--   sem:NAME    as many as its limit R:sem:NAME   ZSET holder -> until ms
+--   rate:NAME   so many in a time    R:rate:<algorithm>:NAME  as the algorithm needs (gate_rate.lua)
+-- `kind:NAME` is the id of a gate. Holders: a job by its id, a worker (later lock) as @EPOCH, a caller
+-- of the bare functions as =OWNER. until: when the lease of a holder ends; 0 (locks) or +inf (semaphores)
+-- for one that lives with its job or worker, whose reaper frees it. R:holds HASH: a job or worker -> the
+-- gates it holds, a line each, so that whoever ends it knows without its record.
+--
+-- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched}.
+-- Gates that lost a holder are in `touched`, until L.settle_gates hands their places on (gate_line.lua).
+
+L.GATE_NAME_MAX = 256
+L.MAX_LIMITS = 1000         -- definitions in one namespace
+L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
+
+function L.book(R, now_us)
+  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}}
+end
+
+-- A name that may stand in a record header, in a key and on a terminal.
+function L.check_gate_name(what, name)
+  if name == nil or #name < 1 or #name > L.GATE_NAME_MAX or string.find(name, '[%z\1-\32\127]') then
+    L.fail('ELATER_GATE', what .. ' ' .. L.quote(name or '') .. ' is no name of a gate: 1 to ' ..
+           L.int(L.GATE_NAME_MAX) .. ' bytes without spaces and control characters')
+  end
+  return name
+end
+
+-- ---- limits: R:limits name -> "semaphore <n> <keep|kill>" | "rate <algorithm> <n> <per ms> <burst>".
+-- A name with {key} in it is a template for all names that fit. The field `{}` lists the templates.
+
+function L.parse_limit(text)
+  local n, on_lost = string.match(text or '', '^semaphore (%d+) (%a+)$')
+  if L.whole(n) then
+    return {kind = 'sem', n = L.whole(n), on_lost = on_lost}
+  end
+  local algorithm, count, per_ms, burst = string.match(text or '', '^rate (%a+) (%d+) (%d+) (%d+)$')
+  count, per_ms, burst = L.whole(count), L.whole(per_ms), L.whole(burst)
+  if count and per_ms and burst and L.RATES[algorithm] and per_ms > 0 then
+    return {kind = 'rate', algorithm = algorithm, n = count, per_us = per_ms * 1000, burst = burst}
+  end
+  return nil
+end
+
+-- The template that a name fits, the one with the longest beginning; nil for none.
+local function template_of(name, list)
+  local best, best_len
+  for template in string.gmatch(list or '', '[^\n]+') do
+    local from, to = string.find(template, '{key}', 1, true)
+    local head, tail = string.sub(template, 1, from - 1), string.sub(template, to + 1)
+    if #name > #head + #tail and string.sub(name, 1, #head) == head and
+       (tail == '' or string.sub(name, -#tail) == tail) and (not best or #head > best_len) then
+      best, best_len = template, #head
+    end
+  end
+  return best
+end
+
+-- -> the limit that holds for a name of this kind, or nil, and the name it is defined under
+function L.limit_of(R, kind, name)
+  local row = redis.call('HMGET', R .. ':limits', name, '{}')
+  local under = name
+  if not row[1] or name == '{}' then
+    under = template_of(name, row[2])
+    row[1] = under and redis.call('HGET', R .. ':limits', under)
+  end
+  local limit = L.parse_limit(row[1])
+  return limit and limit.kind == kind and limit or nil, under
+end
+
+-- ---- one gate
+
+-- The gate of this id as this call knows it.
+function L.gate(book, id)
+  local g = book.gates[id]
+  if not g then
+    local kind, name = string.match(id, '^(%a+):(.+)$')
+    g = {id = id, kind = kind, name = name, key = book.R .. ':' .. id, line = book.R .. ':wait:' .. id}
+    if kind ~= 'lock' then
+      g.limit = L.limit_of(book.R, kind, name)
+    end
+    -- The state of one algorithm says nothing to another.
+    if kind == 'rate' and g.limit then
+      g.key = book.R .. ':rate:' .. g.limit.algorithm .. ':' .. name
+    end
+    book.gates[id] = g
+  end
+  return g
+end
+
+-- -> how many places are free now; with none, when one will be by itself (ms), or nil: by a release only.
+-- A semaphore or a rate without a definition is shut.
+function L.room(book, g)
+  if g.free == nil then
+    g.free, g.opens_ms = L.KINDS[g.kind].room(book, g)
+  end
+  return g.free, g.opens_ms
+end
+
+-- Take a place that is free. until_ms: the end of the lease; nil: as long as the holder lives.
+-- is_reserved: it does not know yet (a lock has depth 0 until it does).
+function L.take(book, g, holder, fence, until_ms, is_reserved)
+  L.KINDS[g.kind].take(book, g, holder, fence, until_ms, is_reserved)
+  g.free = nil
+end
+
+-- Give a place back; nothing happens when `holder` has none. A rate gives nothing back. -> whether it did
+function L.drop(book, g, holder)
+  if L.KINDS[g.kind].drop(book, g, holder) then
+    g.free = nil
+    book.touched[#book.touched + 1] = g.id
+    return true
+  end
+  return false
+end
+
+L.KINDS = {lock = {}, sem = {}, rate = {}}
+
+function L.KINDS.lock.room(book, g)
+  local row = redis.call('HMGET', g.key, 'holder', 'until')
+  local until_ms = tonumber(row[2] or '0') or 0
+  if not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then
+    return 1
+  end
+  return 0, until_ms > 0 and until_ms or nil
+end
+
+function L.KINDS.lock.take(book, g, holder, fence, until_ms, is_reserved)
+  redis.call('HSET', g.key, 'holder', holder, 'fence', L.int(fence), 'depth', is_reserved and '0' or '1', 'until',
+             L.int(until_ms or 0), 'since', L.int(book.now_ms))
+  redis.call('HDEL', g.key, 'token')
+  if until_ms then
+    redis.call('PEXPIREAT', g.key, L.int(until_ms))
+  else
+    redis.call('PERSIST', g.key)
+  end
+end
+
+function L.KINDS.lock.drop(_, g, holder)
+  if redis.call('HGET', g.key, 'holder') ~= holder then
+    return false
+  end
+  redis.call('DEL', g.key)
+  return true
+end
+
+-- The limit may have shrunk under its holders: then there is no place until enough of them have gone.
+function L.KINDS.sem.room(book, g)
+  if not g.limit then
+    return 0
+  end
+  redis.call('ZREMRANGEBYSCORE', g.key, '-inf', L.int(book.now_ms))
+  local free = g.limit.n - redis.call('ZCARD', g.key)
+  if free > 0 then
+    return free
+  end
+  local first = redis.call('ZRANGE', g.key, 0, 0, 'WITHSCORES')
+  local until_ms = tonumber(first[2] or 'inf')
+  return 0, until_ms < math.huge and until_ms or nil
+end
+
+function L.KINDS.sem.take(_, g, holder, _, until_ms)
+  redis.call('ZADD', g.key, until_ms and L.int(until_ms) or '+inf', holder)
+end
+
+function L.KINDS.sem.drop(_, g, holder)
+  return redis.call('ZREM', g.key, holder) == 1
+end
+
+function L.KINDS.rate.room(book, g)
+  if not g.limit then
+    return 0
+  end
+  return L.RATES[g.limit.algorithm].room(book, g)
+end
+
+function L.KINDS.rate.take(book, g)
+  L.RATES[g.limit.algorithm].take(book, g, 1)
+end
+
+function L.KINDS.rate.drop()
+  return false
+end
+
+-- ---- the gates of jobs
+
+local GATE_OPTIONS = {{'l', 'lock'}, {'s', 'sem'}, {'r', 'rate'}}
+
+-- A name with {key} in it -> the name for this key; nil when it needs a key and there is none.
+function L.fill_key(name, key)
+  local from, to = string.find(name, '{key}', 1, true)
+  if not from then
+    return name
+  end
+  return key and string.sub(name, 1, from - 1) .. key .. string.sub(name, to + 1)
+end
+
+-- R:queues: queue -> "lock=<name> sem=<name> rate=<name>", those there are.
+-- -> {lock, sem, rate}, or nil for a queue without gates
+function L.queue_gates(text)
+  local out
+  for kind, name in string.gmatch(text or '', '(%a+)=(%S+)') do
+    out = out or {}
+    out[kind] = name
+  end
+  return out
+end
+
+-- The gates of a job, its own and its queue's, as ids in the order in which they are taken: by id, so
+-- that no two jobs ever wait for each other. -> list, or nil: it has none; and why it cannot run.
+function L.gates_of(job, of_queue)
+  local out, why
+  for _, option in ipairs(GATE_OPTIONS) do
+    local own, kind = job[option[1]], option[2]
+    local common = of_queue and of_queue[kind]
+    local filled = common and L.fill_key(common, job.K)
+    if common and not filled then
+      why = 'its queue wants the ' .. kind .. ' ' .. common .. ', and it has no key'
+    end
+    for _, name in ipairs({filled or false, own ~= filled and own or false}) do
+      if name then
+        out = out or {}
+        out[#out + 1] = kind .. ':' .. name
+      end
+    end
+  end
+  if out then
+    table.sort(out)
+  end
+  return out, why
+end
+
+-- These holders (jobs, workers) end or wait again: their places are free, and where `is_end`, so are the
+-- unique keys of jobs.
+function L.let_go(book, holders, is_end)
+  if #holders == 0 then
+    return
+  end
+  local texts = redis.call('HMGET', book.R .. ':holds', unpack(holders))
+  local gone = {}
+  for i, holder in ipairs(holders) do
+    if texts[i] then
+      gone[#gone + 1] = holder
+      for id in string.gmatch(texts[i], '[^\n]+') do
+        local until_ms, unique = string.match(id, '^uniq:(%d+):(.*)$')
+        if not unique then
+          L.drop(book, L.gate(book, id), holder)
+        elseif is_end then
+          L.free_unique(book.R, unique, holder, L.whole(until_ms))
+        end
+      end
+    end
+  end
+  if #gone > 0 then
+    redis.call('HDEL', book.R .. ':holds', unpack(gone))
+  end
+end

@@ -1,0 +1,330 @@
+-- The lines before the gates: who waits, whose turn it is, and what happens when a gate opens.
+--
+--   R:wait:<gate>          ZSET  queue, @EPOCH or =OWNER -> lowest ticket: who stands in line
+--   R:line:<queue>:<gate>  ZSET  job -> ticket: the jobs of a queue in line there
+--   R:aside:<queue>        SET   gates at whose line the queue is not called now
+--   R:parked:<queue>       ZSET  job -> ticket: all its jobs that wait for a gate or were granted one
+--   R:parked               HASH  job -> spot; @EPOCH or =OWNER LF gate -> ticket and until when
+--   R:granted:<queue>      ZSET  job -> ms: holds all its gates, to be claimed before all others
+--   R:timers               ZSET  gate:<gate> or granted:<queue> -> ms: when to look there again
+--
+-- spot: "<ticket> <passes> <due> <at>" LF gate LF gate ... at: which of its gates it waits for, 0 when
+-- it was granted. Tickets come from the hybrid clock, so they rise; a job keeps its own until it starts.
+-- All gates of a job are taken together or none. One that was passed over for PASSES times takes them
+-- one by one instead, in the order of their ids, and keeps what it has: so it comes to its turn, and
+-- since all take them in one order none waits for the other in a circle.
+-- A grant that no worker claims within GRANT_MS goes back, and its queue stands aside at that gate until
+-- a step names it with room: nobody else waits for a queue that is full, paused or served by nobody.
+
+local PASSES = 16
+local OPEN_MAX = 64
+local GRANT_MS = 1000
+local TIMERS_MAX = 64
+
+function L.read_spot(text)
+  local ticket, passes, due, at, rest = string.match(text or '', '^(%d+) (%d+) (%d+) (%d+)\n(.+)$')
+  local spot = {ticket = L.whole(ticket), passes = L.whole(passes), due = L.whole(due), at = L.whole(at), gates = {}}
+  if not (spot.ticket and spot.passes and spot.due and spot.at) then
+    return nil
+  end
+  for id in string.gmatch(rest, '[^\n]+') do
+    spot.gates[#spot.gates + 1] = id
+  end
+  return spot.at <= #spot.gates and spot or nil
+end
+
+local function spot_text(spot)
+  return L.int(spot.ticket) .. ' ' .. L.int(spot.passes) .. ' ' .. L.int(spot.due) .. ' ' .. L.int(spot.at) .. '\n' ..
+         table.concat(spot.gates, '\n')
+end
+
+-- Look there again at this time, or earlier.
+function L.arm(book, what, at_ms)
+  redis.call('ZADD', book.R .. ':timers', 'LT', L.int(math.max(at_ms, book.now_ms)), what)
+  book.is_timed = true
+end
+
+local function line_key(book, queue, id)
+  return book.R .. ':line:' .. queue .. ':' .. id
+end
+
+-- ---- standing in line
+
+-- Stand before gate `spot.at`.
+local function stand(book, queue, job, spot)
+  local id = spot.gates[spot.at]
+  local g = L.gate(book, id)
+  redis.call('ZADD', line_key(book, queue, id), L.int(spot.ticket), job)
+  redis.call('ZADD', book.R .. ':parked:' .. queue, L.int(spot.ticket), job)
+  redis.call('HSET', book.R .. ':parked', job, spot_text(spot))
+  if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 0 then
+    redis.call('ZADD', g.line, 'LT', L.int(spot.ticket), queue)
+    g.is_lined = true
+  end
+end
+
+-- The place of a queue in the line of a gate, after its first job there has gone.
+local function restand(book, queue, g)
+  local first = redis.call('ZRANGE', line_key(book, queue, g.id), 0, 0, 'WITHSCORES')
+  g.is_lined = nil
+  if #first == 0 then
+    redis.call('ZREM', g.line, queue)
+    redis.call('SREM', book.R .. ':aside:' .. queue, g.id)
+  elseif redis.call('ZSCORE', g.line, queue) then
+    redis.call('ZADD', g.line, first[2], queue)
+  end
+end
+
+local function step_out(book, queue, job, spot)
+  local g = L.gate(book, spot.gates[spot.at])
+  redis.call('ZREM', line_key(book, queue, g.id), job)
+  restand(book, queue, g)
+end
+
+-- Does anybody stand in line there who would be called?
+local function has_line(g)
+  if g.is_lined == nil then
+    g.is_lined = redis.call('EXISTS', g.line) == 1
+  end
+  return g.is_lined
+end
+
+-- ---- taking
+
+local function hold(book, job, ids)
+  if #ids > 0 then
+    redis.call('HSET', book.R .. ':holds', job, table.concat(ids, '\n'))
+  end
+end
+
+-- Take what can be taken now. -> the index of the gate that is shut, or nil: it holds all of them.
+local function advance(book, job, spot)
+  if spot.passes < PASSES then
+    for i, id in ipairs(spot.gates) do
+      if L.room(book, L.gate(book, id)) <= 0 then
+        return i
+      end
+    end
+  end
+  local from = spot.passes > PASSES and spot.at or 1
+  for i = from, #spot.gates do
+    local g = L.gate(book, spot.gates[i])
+    if L.room(book, g) <= 0 then
+      return i
+    end
+    L.take(book, g, job, L.tick(book.R, book.now_us, 1))
+    hold(book, job, {unpack(spot.gates, 1, i)})
+  end
+  return nil
+end
+
+-- A job that has just become due: -> true when it holds all its gates now; else it stands in line.
+function L.pass_gates(book, queue, job, gates, due, fence)
+  local shut
+  for i, id in ipairs(gates) do
+    local g = L.gate(book, id)
+    if has_line(g) or L.room(book, g) <= 0 then
+      shut = i
+      break
+    end
+  end
+  if not shut then
+    for _, id in ipairs(gates) do
+      L.take(book, L.gate(book, id), job, fence)
+    end
+    return true
+  end
+  local spot = {ticket = L.tick(book.R, book.now_us, 1), passes = 0, due = due, at = shut, gates = gates}
+  stand(book, queue, job, spot)
+  local g = L.gate(book, gates[shut])
+  local free, opens_ms = L.room(book, g)
+  if free <= 0 and opens_ms then
+    L.arm(book, 'gate:' .. g.id, opens_ms)
+  end
+  return false
+end
+
+-- A granted job starts: its locks have the fence that its handler is told.
+function L.tell_fence(book, job, gates, fence)
+  for _, id in ipairs(gates or {}) do
+    local g = L.gate(book, id)
+    if g.kind == 'lock' and redis.call('HGET', g.key, 'holder') == job then
+      redis.call('HSET', g.key, 'fence', L.int(fence))
+    end
+  end
+end
+
+-- A job that a worker runs, and that waits by Redis' data: it may go on only with all its gates.
+function L.regain_gates(book, id, job, state)
+  local gates = L.gates_of(job, L.queue_gates(redis.call('HGET', book.R .. ':queues', job.queue)))
+  if state == 'parked' then
+    L.unpark(book, job.queue, id)
+  end
+  for _, gate in ipairs(gates or {}) do
+    if L.room(book, L.gate(book, gate)) <= 0 then
+      return false
+    end
+  end
+  for _, gate in ipairs(gates or {}) do
+    L.take(book, L.gate(book, gate), id, L.tick(book.R, book.now_us, 1))
+  end
+  hold(book, id, gates or {})
+  return true
+end
+
+-- A parked job leaves, whatever it holds: cancelled, moved, or claimed.
+function L.unpark(book, queue, job, keeps)
+  local spot = L.read_spot(redis.call('HGET', book.R .. ':parked', job))
+  redis.call('ZREM', book.R .. ':parked:' .. queue, job)
+  redis.call('HDEL', book.R .. ':parked', job)
+  redis.call('ZREM', book.R .. ':granted:' .. queue, job)
+  if spot and spot.at > 0 then
+    step_out(book, queue, job, spot)
+  end
+  if not keeps then
+    L.let_go(book, {job}, false)
+  end
+  return spot
+end
+
+-- ---- opening
+
+local function put_aside(book, queue, g)
+  redis.call('ZREM', g.line, queue)
+  redis.call('SADD', book.R .. ':aside:' .. queue, g.id)
+  L.mark_set(book.R, queue, 'a')
+  g.is_lined = nil
+end
+
+-- The job holds all its gates: to be claimed before all others of its queue.
+local function grant(book, queue, job, spot)
+  spot.at = 0
+  redis.call('HSET', book.R .. ':parked', job, spot_text(spot))
+  redis.call('ZADD', book.R .. ':granted:' .. queue, L.int(book.now_ms), job)
+  L.mark_set(book.R, queue, 'g')
+  L.arm(book, 'granted:' .. queue, book.now_ms + GRANT_MS)
+  L.lower_head(book.R, queue, book.now_ms)
+end
+
+-- The first job of the queue that is first in line.
+local function call_queue(book, g, queue)
+  if L.paused_until(redis.call('HGET', book.R .. ':paused', queue), book.now_ms) then
+    put_aside(book, queue, g)
+    return
+  end
+  local job = redis.call('ZRANGE', line_key(book, queue, g.id), 0, 0)[1]
+  local spot = job and L.read_spot(redis.call('HGET', book.R .. ':parked', job))
+  if not spot or spot.gates[spot.at] ~= g.id then
+    -- Nobody there, or no spot that could be read: that one is for `later fsck`.
+    if job then
+      redis.call('ZREM', line_key(book, queue, g.id), job)
+    end
+    restand(book, queue, g)
+    return
+  end
+  local shut = advance(book, job, spot)
+  step_out(book, queue, job, spot)
+  if not shut then
+    grant(book, queue, job, spot)
+    return
+  end
+  spot.at, spot.passes = shut, spot.passes + 1
+  stand(book, queue, job, spot)
+  local other = L.gate(book, spot.gates[shut])
+  local free, opens_ms = L.room(book, other)
+  if free <= 0 and opens_ms then
+    L.arm(book, 'gate:' .. other.id, opens_ms)
+  end
+end
+
+-- Hand the free places of a gate to those who stand first in its line.
+local function open(book, id)
+  local g = L.gate(book, id)
+  for _ = 1, OPEN_MAX do
+    local who = redis.call('ZRANGE', g.line, 0, 0)[1]
+    if not who then
+      return
+    end
+    local free, opens_ms = L.room(book, g)
+    if free <= 0 then
+      if opens_ms then
+        L.arm(book, 'gate:' .. id, opens_ms)
+      end
+      return
+    end
+    if string.match(who, '^[@=]') then
+      L.call_outsider(book, g, who)
+    else
+      call_queue(book, g, who)
+    end
+  end
+  L.arm(book, 'gate:' .. id, book.now_ms)
+end
+
+-- Grants that nobody claimed in time go back to their places in line.
+local function take_back(book, queue)
+  local key = book.R .. ':granted:' .. queue
+  local jobs = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(book.now_ms - GRANT_MS), 'LIMIT', 0, OPEN_MAX)
+  for _, job in ipairs(jobs) do
+    local spot = L.read_spot(redis.call('HGET', book.R .. ':parked', job))
+    redis.call('ZREM', key, job)
+    L.let_go(book, {job}, false)
+    if spot then
+      spot.at, spot.passes = 1, 0
+      put_aside(book, queue, L.gate(book, spot.gates[1]))
+      stand(book, queue, job, spot)
+    end
+  end
+  local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  if first[2] then
+    L.arm(book, 'granted:' .. queue, tonumber(first[2]) + GRANT_MS)
+  end
+end
+
+-- A step names the queue with room: it stands in line again where it stood aside.
+function L.rejoin(book, queue)
+  local key = book.R .. ':aside:' .. queue
+  local ids = redis.call('SRANDMEMBER', key, OPEN_MAX)
+  for _, id in ipairs(ids) do
+    local g = L.gate(book, id)
+    local first = redis.call('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')
+    redis.call('SREM', key, id)
+    if first[2] then
+      redis.call('ZADD', g.line, first[2], queue)
+      book.touched[#book.touched + 1] = id
+    end
+  end
+  return redis.call('EXISTS', key) == 1
+end
+
+-- Hand on what was given back in this call, then look at the gates whose time has come. One gate whose
+-- key has a foreign type stays as it is and does not keep the others.
+function L.settle_gates(book)
+  local timers = book.R .. ':timers'
+  local rounds = 0
+  local due = redis.call('ZRANGEBYSCORE', timers, '-inf', L.int(book.now_ms), 'LIMIT', 0, TIMERS_MAX)
+  for _, what in ipairs(due) do
+    redis.call('ZREM', timers, what)
+    local kind, id = string.match(what, '^(%a+):(.+)$')
+    if kind == 'granted' then
+      pcall(take_back, book, id)
+    elseif kind == 'gate' then
+      book.touched[#book.touched + 1] = id
+    end
+  end
+  while #book.touched > 0 and rounds < OPEN_MAX do
+    local id = table.remove(book.touched)
+    pcall(open, book, id)
+    rounds = rounds + 1
+  end
+  for _, id in ipairs(book.touched) do
+    L.arm(book, 'gate:' .. id, book.now_ms)
+  end
+  book.touched = {}
+end
+
+-- When the next timer is due, in ms; -1 without any.
+function L.next_timer(R)
+  local first = redis.call('ZRANGE', R .. ':timers', 0, 0, 'WITHSCORES')
+  return first[2] and tonumber(first[2]) or -1
+end

@@ -1,0 +1,157 @@
+-- later_limit_set R NAME semaphore N [on_lost keep|kill] [missing]
+-- later_limit_set R NAME rate N/D [burst N] [algorithm gcra|funnel|sliding|fixed] [missing] -> 'set' | 'kept'
+-- later_limit_del R NAME -> 1 | 0
+-- later_limits R -> [name, definition, ...]
+--
+-- The definitions of semaphores and rates, one for the fleet. NAME may hold {key} once: a template for
+-- every name that fits it, each with places of its own. N: 0 shuts it. rate 100/1m: 100 in a minute; burst:
+-- how many at once (gcra only; 1 without it). on_lost: what the holders of a semaphore do when their worker
+-- loses Redis (keep without it). missing: only if there is none yet; kept: there was one, and stays.
+-- A change holds at once, for those who wait as well; who holds a place keeps it. A definition that is
+-- deleted shuts the gate for those who wait.
+-- definition: `semaphore N keep|kill` or `rate ALGORITHM N PER_MS BURST`.
+-- Errors: ELATER_ARGS GATE OPTION TIME FULL TYPE. Cost: O(those it lets in) for a name, O(gates in line)
+-- for a template.
+
+local function whole_number(what, text, max)
+  local n = L.whole(text)
+  if not n or n > max then
+    L.fail('ELATER_OPTION', what .. ' ' .. L.quote(text or '') .. ' is not a whole number from 0 to ' .. L.int(max))
+  end
+  return n
+end
+
+local function read_options(args, at)
+  local given = {}
+  while args[at] do
+    local name = string.lower(args[at])
+    if name == 'missing' then
+      given.missing = true
+      at = at + 1
+    elseif (name == 'burst' or name == 'algorithm' or name == 'on_lost') and args[at + 1] and not given[name] then
+      given[name] = string.lower(args[at + 1])
+      at = at + 2
+    else
+      L.fail('ELATER_OPTION', L.quote(args[at]) .. ' is unknown, given twice or has no value (there are: burst ' ..
+             'algorithm on_lost missing)')
+    end
+  end
+  return given
+end
+
+local function semaphore_text(value, given)
+  local on_lost = given.on_lost or 'keep'
+  if given.burst or given.algorithm then
+    L.fail('ELATER_OPTION', 'burst and algorithm belong to a rate')
+  elseif on_lost ~= 'keep' and on_lost ~= 'kill' then
+    L.fail('ELATER_OPTION', 'on_lost ' .. L.quote(on_lost) .. ' is neither keep nor kill')
+  end
+  return 'semaphore ' .. L.int(whole_number('semaphore', value, L.MAX_PERMITS)) .. ' ' .. on_lost
+end
+
+local function rate_text(value, given)
+  local count, per = string.match(value or '', '^(%d+)/(%w+)$')
+  if given.on_lost then
+    L.fail('ELATER_OPTION', 'on_lost belongs to a semaphore')
+  elseif not count then
+    L.fail('ELATER_OPTION', 'rate ' .. L.quote(value or '') .. ' is not like 100/1m')
+  end
+  local n, per_ms = whole_number('rate', count, L.MAX_PERMITS), L.positive('rate', per)
+  local algorithm = given.algorithm == 'funnel' and 'gcra' or given.algorithm or 'gcra'
+  if not L.RATES[algorithm] then
+    L.fail('ELATER_OPTION', 'algorithm ' .. L.quote(algorithm) .. ' is none of gcra funnel sliding fixed')
+  elseif given.burst and algorithm ~= 'gcra' then
+    L.fail('ELATER_OPTION', 'burst belongs to gcra')
+  elseif algorithm == 'sliding' and n > 10000 then
+    L.fail('ELATER_OPTION', 'sliding keeps every start: at most 10000 in its time, use gcra')
+  end
+  local burst = given.burst and whole_number('burst', given.burst, L.MAX_PERMITS) or 1
+  if burst < 1 then
+    L.fail('ELATER_OPTION', 'burst must be at least 1')
+  end
+  return 'rate ' .. algorithm .. ' ' .. L.int(n) .. ' ' .. L.int(per_ms) .. ' ' .. L.int(burst)
+end
+
+local function check_name(name)
+  L.check_gate_name('limit', name)
+  local _, to = string.find(name, '{key}', 1, true)
+  if name == '{}' or name == '{key}' or (to and string.find(name, '{key}', to + 1, true)) then
+    L.fail('ELATER_GATE', L.quote(name) .. ' is no name of a limit: {key} may stand in it once, beside other text')
+  end
+  return name
+end
+
+-- The list of templates, with or without this name.
+local function list_template(R, name, is_in)
+  if not string.find(name, '{key}', 1, true) then
+    return
+  end
+  local out = {}
+  for template in string.gmatch(redis.call('HGET', R .. ':limits', '{}') or '', '[^\n]+') do
+    if template ~= name then
+      out[#out + 1] = template
+    end
+  end
+  if is_in then
+    out[#out + 1] = name
+  end
+  if #out > 0 then
+    redis.call('HSET', R .. ':limits', '{}', table.concat(out, '\n'))
+  else
+    redis.call('HDEL', R .. ':limits', '{}')
+  end
+end
+
+-- A definition changed: what waits there may go on now.
+local function look_again(R, name, kind)
+  local book = L.book(R, L.now_us())
+  if string.find(name, '{key}', 1, true) then
+    -- Those that fit it are looked at when the fleet tidies.
+    return
+  end
+  book.touched[1] = kind .. ':' .. name
+  L.settle_gates(book)
+end
+
+L.register('later_limit_set', {}, function(R, args)
+  local name, kind = check_name(args[1]), string.lower(args[2] or '')
+  local given = read_options(args, 4)
+  local text
+  if kind == 'semaphore' then
+    text = semaphore_text(args[3], given)
+  elseif kind == 'rate' then
+    text = rate_text(args[3], given)
+  else
+    L.fail('ELATER_ARGS', 'give NAME semaphore N or NAME rate N/D, and options')
+  end
+  L.need(R, 'limits', 'hash', 'timers', 'zset', 'holds', 'hash', 'parked', 'hash', 'clock', 'string')
+  local was = redis.call('HGET', R .. ':limits', name)
+  if was and given.missing then
+    return 'kept'
+  elseif not was and redis.call('HLEN', R .. ':limits') >= L.MAX_LIMITS then
+    L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_LIMITS) .. ' limits already; one with {key} serves many names')
+  end
+  redis.call('HSET', R .. ':limits', name, text)
+  list_template(R, name, true)
+  look_again(R, name, L.parse_limit(text).kind)
+  return 'set'
+end)
+
+L.register('later_limit_del', {'allow-oom'}, function(R, args)
+  local name = check_name(args[1])
+  L.need(R, 'limits', 'hash')
+  local gone = redis.call('HDEL', R .. ':limits', name)
+  list_template(R, name, false)
+  return gone
+end)
+
+L.register('later_limits', {'no-writes'}, function(R)
+  local all, out = redis.call('HGETALL', R .. ':limits'), {}
+  for i = 1, #all, 2 do
+    if all[i] ~= '{}' then
+      out[#out + 1] = all[i]
+      out[#out + 1] = all[i + 1]
+    end
+  end
+  return out
+end)

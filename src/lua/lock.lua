@@ -1,0 +1,241 @@
+-- later_lock R NAME OWNER [ttl D] [wait D] -> [granted, fence, until_ms, ahead, holder]
+-- later_sem_acquire R NAME OWNER [ttl D] [wait D] -> the same; fence is 0
+-- later_unlock R NAME OWNER [token T] | later_sem_release R NAME OWNER -> 'released' | 'kept' | 'not-held'
+-- later_renew R NAME OWNER [ttl D] [kind lock|sem] -> [fence, until_ms]
+--
+-- For callers with nothing but a Redis client. A lease lasts for ttl (30s without it, at most 7d) of
+-- Redis' clock and is then free for others: what a holder does that does not look at it is its own care;
+-- later_fenced refuses a write with a fence that is not the holder's any more.
+-- granted: 1 | 0. fence: rises from holder to holder, whatever happened to the lock between. Who holds a
+-- lock and asks again holds it once more (depth) and must unlock as often; each prolongs the lease.
+-- wait: with granted 0 the caller stands in line for so long; when its turn comes the place is kept for
+-- it for five seconds, and asking again takes it. ahead: how many stand before it (0 without wait).
+-- holder: who has the lock (=OWNER, a job's id, @EPOCH of a program), '' for semaphores.
+-- released: idempotent. 'kept': it is held still, depth times. 'not-held': by another, or nobody: a
+-- release by a stranger changes nothing. token: the same token again repeats the answer, so that an
+-- unlock whose reply was lost counts once.
+-- later_renew: ELATER_LOST when the lease is over: it is somebody else's, or may be.
+-- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n); a release O(those it lets in).
+
+local TTL_MS = 30000
+local TTL_MAX_MS = 7 * 86400000
+local RESERVE_MS = 5000
+
+local function check_owner(owner)
+  if owner == nil or #owner < 1 or #owner > 128 or string.find(owner, '[%z\1-\32\127]') then
+    L.fail('ELATER_ARGS', 'the owner must be 1 to 128 bytes without spaces and control characters')
+  end
+  return '=' .. owner
+end
+
+-- name value pairs from `at` on; allowed: name -> function(value) -> what is kept
+local function options(args, at, allowed)
+  local out = {}
+  if (#args - at) % 2 == 0 then
+    L.fail('ELATER_ARGS', 'option ' .. L.quote(args[#args]) .. ' has no value')
+  end
+  for i = at, #args, 2 do
+    local name = string.lower(args[i])
+    if not allowed[name] then
+      L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[i]))
+    elseif out[name] ~= nil then
+      L.fail('ELATER_OPTION', 'option ' .. name .. ' is given twice')
+    end
+    out[name] = allowed[name](args[i + 1])
+  end
+  return out
+end
+
+local function ttl_option(value)
+  local ms = L.positive('ttl', value)
+  if ms > TTL_MAX_MS then
+    L.fail('ELATER_TIME', 'ttl ' .. L.quote(value) .. ' is longer than 7d')
+  end
+  return ms
+end
+
+local function wait_option(value)
+  return L.duration(value, 'wait')
+end
+
+function L.need_gates(R, kind, name)
+  L.need(R, 'limits', 'hash', 'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'clock', 'string',
+         'wait:' .. kind .. ':' .. name, 'zset', kind .. ':' .. name, kind == 'lock' and 'hash' or 'zset')
+end
+
+-- ---- outsiders in line: R:parked "=OWNER LF gate" -> "<ticket> <until ms>"
+
+local function spot_name(g, who)
+  return who .. '\n' .. g.id
+end
+
+function L.leave_line(book, g, who)
+  book.touched[#book.touched + 1] = g.id
+  redis.call('HDEL', book.R .. ':parked', spot_name(g, who))
+  redis.call('ZREM', g.line, who)
+  g.is_lined = nil
+end
+
+-- -> how many stand before it
+function L.join_line(book, g, who, until_ms)
+  local was = string.match(redis.call('HGET', book.R .. ':parked', spot_name(g, who)) or '', '^(%d+) ')
+  local ticket = was or L.int(L.tick(book.R, book.now_us, 1))
+  redis.call('HSET', book.R .. ':parked', spot_name(g, who), ticket .. ' ' .. L.int(until_ms))
+  redis.call('ZADD', g.line, ticket, who)
+  g.is_lined = true
+  local free, opens_ms = L.room(book, g)
+  if free <= 0 and opens_ms then
+    L.arm(book, 'gate:' .. g.id, opens_ms)
+  end
+  return redis.call('ZRANK', g.line, who)
+end
+
+-- It is the turn of an outsider: its place is kept for a moment, at depth 0 until it asks again. One whose
+-- wait is over just leaves.
+function L.call_outsider(book, g, who)
+  local until_ms = tonumber(string.match(redis.call('HGET', book.R .. ':parked', spot_name(g, who)) or '',
+                                         '^%d+ (%d+)$') or '0')
+  L.leave_line(book, g, who)
+  if until_ms ~= 0 and until_ms < book.now_ms then
+    return
+  end
+  L.take(book, g, who, L.tick(book.R, book.now_us, 1), book.now_ms + RESERVE_MS, true)
+  redis.pcall('PUBLISH', book.R .. ':wake', who)
+end
+
+-- A worker that is a program beside laterd (later lock) goes or died: its R:worker:<epoch> names the one
+-- gate that it holds or stands before. -> whether it held it
+function L.leave_gate(book, epoch)
+  local id = redis.pcall('HGET', book.R .. ':worker:' .. epoch, 'gate')
+  if type(id) == 'string' and string.match(id, '^%a+:.') and L.KINDS[string.match(id, '^%a+')] then
+    local g = L.gate(book, id)
+    L.leave_line(book, g, '@' .. epoch)
+    return L.drop(book, g, '@' .. epoch)
+  end
+end
+
+-- ---- holding
+
+local function holder_of(book, g)
+  local row = redis.call('HMGET', g.key, 'holder', 'until', 'fence', 'depth')
+  local until_ms = tonumber(row[2] or '0') or 0
+  if not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then
+    return nil
+  end
+  return row[1], until_ms, tonumber(row[3]), tonumber(row[4])
+end
+
+local function has_lease(book, g, who)
+  if g.kind == 'lock' then
+    return holder_of(book, g) == who
+  end
+  local score = redis.call('ZSCORE', g.key, who)
+  return score and tonumber(score) > book.now_ms
+end
+
+-- Does it hold the place already? until_ms nil: for as long as it lives. Prolongs the lease; `deeper`
+-- counts one more hold of a lock. -> fence
+function L.prolong(book, g, who, until_ms, deeper)
+  if g.kind == 'sem' then
+    redis.call('ZADD', g.key, until_ms and L.int(until_ms) or '+inf', who)
+    return 0
+  end
+  local _, was, fence, depth = holder_of(book, g)
+  if until_ms then
+    until_ms = math.max(until_ms, was)
+    redis.call('PEXPIREAT', g.key, L.int(until_ms))
+  else
+    redis.call('PERSIST', g.key)
+  end
+  redis.call('HSET', g.key, 'until', L.int(until_ms or 0), 'depth', L.int(depth + (deeper and 1 or 0)))
+  return fence
+end
+
+-- Take a place, or stand in line for it. ttl_ms nil: it lives with its worker. wait_ms nil: no line.
+-- -> the reply of later_lock
+function L.enter(book, g, who, ttl_ms, wait_ms)
+  local until_ms = ttl_ms and book.now_ms + ttl_ms
+  local fence
+  if has_lease(book, g, who) then
+    fence = L.prolong(book, g, who, until_ms, true)
+  elseif redis.call('EXISTS', g.line) == 0 and L.room(book, g) > 0 then
+    fence = g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or 0
+    L.take(book, g, who, fence, until_ms)
+  else
+    local ahead = 0
+    if wait_ms then
+      ahead = L.join_line(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
+      book.touched[#book.touched + 1] = g.id
+      L.settle_gates(book)
+      if has_lease(book, g, who) then
+        return L.enter(book, g, who, ttl_ms, nil)
+      end
+    end
+    return {0, 0, 0, ahead, g.kind == 'lock' and holder_of(book, g) or ''}
+  end
+  return {1, fence, until_ms or 0, 0, g.kind == 'lock' and who or ''}
+end
+
+local function acquire(kind, what)
+  return function(R, args)
+    local name, who = L.check_gate_name(what, args[1]), check_owner(args[2])
+    local given = options(args, 3, {ttl = ttl_option, wait = wait_option})
+    L.need_gates(R, kind, name)
+    local book = L.book(R, L.now_us())
+    local g = L.gate(book, kind .. ':' .. name)
+    if kind == 'sem' and not g.limit then
+      L.fail('ELATER_LIMIT', 'there is no semaphore ' .. L.quote(name) .. ': later_limit_set defines it')
+    end
+    return L.enter(book, g, who, given.ttl or TTL_MS, given.wait)
+  end
+end
+
+local function release(kind, what)
+  return function(R, args)
+    local name, who = L.check_gate_name(what, args[1]), check_owner(args[2])
+    local given = options(args, 3, {token = function(v) return v end})
+    L.need_gates(R, kind, name)
+    local book = L.book(R, L.now_us())
+    local g = L.gate(book, kind .. ':' .. name)
+    L.leave_line(book, g, who)
+    if not has_lease(book, g, who) then
+      return 'not-held'
+    end
+    if kind == 'lock' then
+      local depth = tonumber(redis.call('HGET', g.key, 'depth'))
+      local is_again = given.token and redis.call('HGET', g.key, 'token') == given.token
+      if depth > 1 or is_again then
+        if not is_again then
+          redis.call('HSET', g.key, 'depth', L.int(depth - 1), 'token', given.token or '')
+        end
+        return 'kept'
+      end
+    end
+    L.drop(book, g, who)
+    L.settle_gates(book)
+    return 'released'
+  end
+end
+
+L.register('later_lock', {}, acquire('lock', 'lock'))
+L.register('later_sem_acquire', {}, acquire('sem', 'semaphore'))
+L.register('later_unlock', {'allow-oom'}, release('lock', 'lock'))
+L.register('later_sem_release', {'allow-oom'}, release('sem', 'semaphore'))
+
+L.register('later_renew', {'allow-oom'}, function(R, args)
+  local name, who = L.check_gate_name('gate', args[1]), check_owner(args[2])
+  local given = options(args, 3, {ttl = ttl_option, kind = string.lower})
+  local kind = given.kind or 'lock'
+  if kind ~= 'lock' and kind ~= 'sem' then
+    L.fail('ELATER_OPTION', 'kind ' .. L.quote(kind) .. ' is neither lock nor sem')
+  end
+  L.need_gates(R, kind, name)
+  local book = L.book(R, L.now_us())
+  local g = L.gate(book, kind .. ':' .. name)
+  if not has_lease(book, g, who) then
+    L.fail('ELATER_LOST', 'the lease of ' .. L.quote(args[2]) .. ' on ' .. L.quote(g.id) .. ' is over: another may ' ..
+           'hold it now, what it guarded must stop')
+  end
+  local until_ms = book.now_ms + (given.ttl or TTL_MS)
+  return {L.prolong(book, g, who, until_ms, false), until_ms}
+end)

@@ -1,0 +1,47 @@
+-- later_throttle R NAME [quota N] -> [limited, limit, left, retry_after_ms, reset_after_ms]
+--
+-- Count N (1 without it) starts against a rate limit, all or none; the shape is that of CL.THROTTLE of
+-- redis-cell, in ms. limited: 1 when nothing was counted. limit: how many can pass at once. left: how
+-- many could now. retry_after_ms: when N can pass, -1 when they did or never can (N over the limit).
+-- reset_after_ms: when all is as if nothing had been counted. Jobs that wait for this rate come first:
+-- while some do, the answer is limited.
+-- Errors: ELATER_ARGS GATE OPTION LIMIT TYPE. Cost: O(log n) for sliding, else O(1).
+
+-- When n can pass, in ms from now.
+local function retry_after(book, g, n)
+  local _, opens_ms = L.RATES[g.limit.algorithm].room(book, g, n)
+  return opens_ms and math.max(opens_ms - book.now_ms, 1) or -1
+end
+
+L.register('later_throttle', {}, function(R, args)
+  local name = L.check_gate_name('rate', args[1])
+  local n = 1
+  if #args ~= 1 then
+    if #args ~= 3 or string.lower(args[2]) ~= 'quota' then
+      L.fail('ELATER_ARGS', 'give NAME [quota N]')
+    end
+    n = L.whole(args[3])
+    if not n or n < 1 or n > L.MAX_PERMITS then
+      L.fail('ELATER_OPTION', 'quota ' .. L.quote(args[3]) .. ' is not a whole number from 1 to ' ..
+             L.int(L.MAX_PERMITS))
+    end
+  end
+  local book = L.book(R, L.now_us())
+  local g = L.gate(book, 'rate:' .. name)
+  if not g.limit then
+    L.fail('ELATER_LIMIT', 'there is no rate limit ' .. L.quote(name) .. ': later_limit_set defines it')
+  end
+  L.need(R, 'limits', 'hash', 'clock', 'string', 'rate:' .. g.limit.algorithm .. ':' .. name,
+         g.limit.algorithm == 'sliding' and 'zset' or 'string')
+  local rate = L.RATES[g.limit.algorithm]
+  local is_limited = redis.call('EXISTS', g.line) == 1 or rate.room(book, g, n) < n
+  local retry_ms = -1
+  if is_limited then
+    retry_ms = retry_after(book, g, n)
+  else
+    rate.take(book, g, n)
+  end
+  local left, reset_us = rate.seen(book, g)
+  return {is_limited and 1 or 0, g.limit.algorithm == 'gcra' and g.limit.burst or g.limit.n, left, retry_ms,
+          math.ceil(math.max(reset_us, 0) / 1000)}
+end)

@@ -1,0 +1,44 @@
+-- later_v1_enter R EPOCH GATE [wait] -> [granted, fence, 0, ahead, holder] of later_lock, or [status]
+-- later_v1_exit R EPOCH -> 'released' | 'not-held'
+--
+-- A worker that runs a program under a lock or a semaphore (later lock, later sem). What it holds has no
+-- lease: it lives with the worker, and whoever reaps that frees it. A worker holds or waits for one gate.
+-- GATE: lock:NAME or sem:NAME. wait: stand in line until its turn comes (R:wake says @EPOCH; the place is
+-- kept for five seconds, and asking again takes it). status: dead | unknown.
+-- Errors: ELATER_ARGS GATE LIMIT TYPE. Cost: as later_lock.
+
+L.register('later_v1_enter', {}, function(R, args)
+  local epoch, id = args[1] or '', args[2] or ''
+  local kind, name = string.match(id, '^(%a+):(.+)$')
+  if kind ~= 'lock' and kind ~= 'sem' then
+    L.fail('ELATER_ARGS', 'give EPOCH and lock:NAME or sem:NAME')
+  end
+  L.check_gate_name(kind, name)
+  L.need_worker(R)
+  L.need_gates(R, kind, name)
+  local status = L.worker(R, epoch)
+  if status ~= 'ok' then
+    return {status}
+  end
+  local was = redis.call('HGET', R .. ':worker:' .. epoch, 'gate')
+  if was and was ~= id then
+    L.fail('ELATER_ARGS', 'this worker holds or waits for ' .. L.quote(was))
+  end
+  local book = L.book(R, L.now_us())
+  local g = L.gate(book, id)
+  if kind == 'sem' and not g.limit then
+    L.fail('ELATER_LIMIT', 'there is no semaphore ' .. L.quote(name) .. ': later_limit_set defines it')
+  end
+  redis.call('HSET', R .. ':worker:' .. epoch, 'gate', id)
+  return L.enter(book, g, '@' .. epoch, nil, args[3] and 0 or nil)
+end)
+
+L.register('later_v1_exit', {'allow-oom'}, function(R, args)
+  local epoch = args[1] or ''
+  L.need_worker(R)
+  local book = L.book(R, L.now_us())
+  local held = L.leave_gate(book, epoch)
+  redis.call('HDEL', R .. ':worker:' .. epoch, 'gate')
+  L.settle_gates(book)
+  return held and 'released' or 'not-held'
+end)

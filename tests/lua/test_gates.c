@@ -1,0 +1,546 @@
+/*
+ * Gates: locks, semaphores and rates by the bare functions and in the claim, and unique jobs.
+ */
+#include "fixture.h"
+
+/* A step of an idle worker that has this room in mail and nothing to tell; -> the claims' ids. */
+static const char *claims(const char *w, int room)
+{
+    struct buf b = BUF_INIT;
+
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 mail %d 1048576", w, room), "[");
+    assert_string_equal(at(1, -1), "ok");
+    for (int i = 0; i < len_at(3, -1); i++)
+        buf_printf(&b, "%s%s", i > 0 ? " " : "", at(3, i, 0, -1));
+    buf_add(&b, NULL, 0);
+    return keep(buf_take(&b));
+}
+
+/* The same with the end of one job of mail in it. */
+static const char *end_and_claim(const char *w, const char *id, int start, const char *verb,
+                                 int room)
+{
+    assert_starts(fcall("later_v1_step %s 1 0 128 1 %s %d %s mail %d 0 '' '' 1 mail %d 1048576", w,
+                        id, start, verb, strcmp(verb, "dead") == 0 ? 10 : 0, room),
+                  "[");
+    assert_string_equal(at(2, 0, -1), "ok");
+    return len_at(3, -1) > 0 ? at(3, 0, 0, -1) : "";
+}
+
+static const char *state(const char *id)
+{
+    (void)fcall("later_show %s", id);
+    return named("state");
+}
+
+/* Nothing of any gate is left. */
+static void assert_no_gates(void)
+{
+    assert_string_equal(redis("EXISTS R:holds R:parked R:parked:mail R:granted:mail R:aside:mail"),
+                        "0");
+    assert_string_equal(redis("KEYS later:{t}:wait:*"), "[]");
+    assert_string_equal(redis("KEYS later:{t}:line:*"), "[]");
+    assert_string_equal(redis("KEYS later:{t}:lock:*"), "[]");
+}
+
+/* ---- locks and semaphores by the bare functions */
+
+static void test_lock(void **state)
+{
+    int64_t fence;
+
+    (void)state;
+    assert_starts(fcall("later_lock door ann"), "[1 ");
+    fence = int_at(1, -1);
+    assert_time(int_at(2, -1), 25000, 30000);
+    assert_string_equal(fcall("later_lock door bob"), "[0 0 0 0 =ann]");
+    assert_string_equal(fcall("later_unlock door bob"), "not-held");
+    assert_string_equal(redis("HGET R:lock:door holder"), "=ann");
+    assert_string_equal(fcall("later_fence_check door %lld", (long long)fence), "1");
+    assert_string_equal(fcall("later_unlock door ann"), "released");
+    assert_string_equal(fcall("later_unlock door ann"), "not-held");
+    assert_string_equal(redis("EXISTS R:lock:door"), "0");
+    assert_starts(fcall("later_lock door bob"), "[1 ");
+    assert_true(int_at(1, -1) > fence);
+    assert_string_equal(fcall("later_fence_check door %lld", (long long)fence), "0");
+}
+
+static void test_lock_twice(void **state)
+{
+    int64_t fence;
+
+    (void)state;
+    (void)fcall("later_lock door ann ttl 10s");
+    fence = int_at(1, -1);
+    assert_starts(fcall("later_lock door ann ttl 1m"), "[1 ");
+    assert_int_equal(int_at(1, -1), fence);
+    assert_time(int_at(2, -1), 55000, 60000);
+    assert_string_equal(fcall("later_unlock door ann token T1"), "kept");
+    assert_string_equal(fcall("later_unlock door ann token T1"), "kept"); /* its reply was lost */
+    assert_string_equal(fcall("later_unlock door ann token T2"), "released");
+    assert_no_gates();
+}
+
+static void test_renew(void **state)
+{
+    (void)state;
+    (void)fcall("later_lock door ann ttl 10s");
+    assert_starts(fcall("later_renew door ann ttl 1h"), "[");
+    assert_time(int_at(1, -1), 3595000, 3600000);
+    (void)redis("HSET R:lock:door until 1000");
+    assert_refused("ELATER_LOST", "later_renew door ann");
+    assert_refused("ELATER_LOST", "later_renew door bob");
+    assert_starts(fcall("later_lock door bob"), "[1 ");
+    assert_refused("ELATER_LOST", "later_renew door ann");
+}
+
+static void test_line_of_a_lock(void **state)
+{
+    struct client *c = listen_to(ROOT ":wake");
+
+    (void)state;
+    (void)fcall("later_lock door ann");
+    assert_string_equal(fcall("later_lock door bob wait 1m"), "[0 0 0 0 =ann]");
+    assert_string_equal(fcall("later_lock door cid wait 1m"), "[0 0 0 1 =ann]");
+    assert_string_equal(fcall("later_lock door bob wait 1m"), "[0 0 0 0 =ann]");
+    assert_string_equal(fcall("later_unlock door ann"), "released");
+    assert_string_equal(heard(c, ROOT ":wake"), "=bob");
+    assert_string_equal(fcall("later_lock door ann"), "[0 0 0 0 =bob]");
+    assert_starts(fcall("later_lock door bob"), "[1 ");
+    assert_string_equal(redis("HGET R:lock:door depth"), "1");
+    assert_string_equal(fcall("later_unlock door bob"), "released");
+    assert_string_equal(fcall("later_unlock door cid"), "released"); /* wants it no more */
+    assert_no_gates();
+    client_close(c);
+}
+
+/* Who stands in line and went away is passed over when its place was kept in vain. */
+static void test_line_of_the_gone(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    (void)fcall("later_lock door ann");
+    (void)fcall("later_lock door bob wait 1ms");
+    (void)fcall("later_lock door cid wait 1m");
+    (void)fcall("later_lock door dan wait 1m");
+    (void)redis("DEBUG SLEEP 0.005");
+    (void)fcall("later_unlock door ann");
+    assert_string_equal(redis("HGET R:lock:door holder"), "=cid");
+    (void)redis("HSET R:lock:door until 1000"); /* the five seconds are over */
+    (void)redis("ZADD R:timers 1000 gate:lock:door");
+    (void)claims(w, 1);
+    assert_string_equal(redis("HGET R:lock:door holder"), "=dan");
+}
+
+static void test_semaphore(void **state)
+{
+    (void)state;
+    assert_refused("ELATER_LIMIT", "later_sem_acquire smtp ann");
+    assert_string_equal(fcall("later_limit_set smtp semaphore 2"), "set");
+    assert_starts(fcall("later_sem_acquire smtp ann ttl 1m"), "[1 0 ");
+    assert_starts(fcall("later_sem_acquire smtp bob ttl 1h"), "[1 0 ");
+    assert_string_equal(fcall("later_sem_acquire smtp cid"), "[0 0 0 0 ]");
+    assert_starts(fcall("later_sem_acquire smtp ann ttl 1m"), "[1 0 "); /* refreshed */
+    assert_string_equal(redis("ZCARD R:sem:smtp"), "2");
+    assert_string_equal(fcall("later_sem_acquire smtp cid wait 1m"), "[0 0 0 0 ]");
+    assert_string_equal(fcall("later_limit_set smtp semaphore 1"), "set");
+    assert_string_equal(fcall("later_sem_release smtp ann"), "released");
+    assert_string_equal(redis("ZCARD R:sem:smtp"), "1"); /* one too many has gone */
+    assert_string_equal(fcall("later_limit_set smtp semaphore 2"), "set");
+    assert_string_equal(redis("ZRANGE R:sem:smtp 0 -1"), "[=cid =bob]");
+    assert_starts(fcall("later_renew smtp cid kind sem ttl 2h"), "[0 ");
+    (void)redis("ZADD R:sem:smtp 1000 =bob"); /* its time is over */
+    assert_refused("ELATER_LOST", "later_renew smtp bob kind sem");
+    assert_starts(fcall("later_sem_acquire smtp dan"), "[1 0 ");
+}
+
+static void test_fenced(void **state)
+{
+    int64_t old, fence;
+
+    (void)state;
+    (void)fcall("later_lock door ann");
+    old = int_at(1, -1);
+    (void)fcall("later_unlock door ann");
+    (void)fcall("later_lock door bob");
+    fence = int_at(1, -1);
+    assert_refused("ELATER_STALE", "later_fenced door %lld SET colour red", (long long)old);
+    assert_string_equal(fcall("later_fenced door %lld SET colour blue", (long long)fence), "OK");
+    assert_string_equal(redis("GET colour"), "blue");
+    (void)fcall("later_unlock door bob");
+    assert_refused("ELATER_STALE", "later_fenced door %lld SET colour red", (long long)fence);
+}
+
+static void test_bad_gates(void **state)
+{
+    static const struct {
+        const char *line, *code;
+    } rows[] = {{"later_lock", "ELATER_GATE"},
+                {"later_lock door", "ELATER_ARGS"},
+                {"later_lock door ann ttl", "ELATER_ARGS"},
+                {"later_lock door ann ttl 0s", "ELATER_TIME"},
+                {"later_lock door ann ttl 8d", "ELATER_TIME"},
+                {"later_lock door ann ttl 5", "ELATER_TIME"},
+                {"later_lock door ann patience 5s", "ELATER_OPTION"},
+                {"later_lock door ann ttl 5s TTL 5s", "ELATER_OPTION"},
+                {"later_lock do\tor ann", "ELATER_GATE"},
+                {"later_renew door ann kind rate", "ELATER_OPTION"},
+                {"later_limit_set smtp", "ELATER_ARGS"},
+                {"later_limit_set smtp semaphore", "ELATER_OPTION"},
+                {"later_limit_set smtp semaphore -1", "ELATER_OPTION"},
+                {"later_limit_set smtp semaphore 1000001", "ELATER_OPTION"},
+                {"later_limit_set smtp semaphore 5 burst 5", "ELATER_OPTION"},
+                {"later_limit_set smtp semaphore 5 on_lost run", "ELATER_OPTION"},
+                {"later_limit_set smtp rate 5", "ELATER_OPTION"},
+                {"later_limit_set smtp rate 5/1", "ELATER_TIME"},
+                {"later_limit_set smtp rate 5/0s", "ELATER_TIME"},
+                {"later_limit_set smtp rate 5/1s burst 0", "ELATER_OPTION"},
+                {"later_limit_set smtp rate 5/1s algorithm leaky", "ELATER_OPTION"},
+                {"later_limit_set smtp rate 5/1s algorithm fixed burst 2", "ELATER_OPTION"},
+                {"later_limit_set smtp rate 10001/1s algorithm sliding", "ELATER_OPTION"},
+                {"later_limit_set {key} semaphore 1", "ELATER_GATE"},
+                {"later_limit_set a{key}{key} semaphore 1", "ELATER_GATE"},
+                {"later_limit_set {} semaphore 1", "ELATER_GATE"},
+                {"later_throttle smtp", "ELATER_LIMIT"},
+                {"later_throttle smtp quota 0", "ELATER_OPTION"},
+                {"later_fence_check door x", "ELATER_ARGS"},
+                {"later_v1_enter 5 rate:x", "ELATER_ARGS"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_refused_line(rows[i].code, rows[i].line);
+}
+
+/* ---- rates */
+
+static void test_throttle(void **state)
+{
+    (void)state;
+    (void)fcall("later_limit_set api rate 10/1s burst 3");
+    assert_starts(fcall("later_throttle api"), "[0 3 2 -1 ");
+    assert_in_range(int_at(4, -1), 90, 100);
+    assert_starts(fcall("later_throttle api quota 2"), "[0 3 0 -1 ");
+    assert_starts(fcall("later_throttle api"), "[1 3 0 ");
+    assert_in_range(int_at(3, -1), 1, 101);
+    assert_in_range(int_at(4, -1), 200, 300);
+    (void)fcall("later_limit_set api rate 2/1m algorithm sliding");
+    assert_starts(fcall("later_throttle api quota 2"), "[0 2 0 -1 ");
+    assert_starts(fcall("later_throttle api"), "[1 2 0 ");
+    assert_in_range(int_at(3, -1), 59000, 60001);
+    (void)fcall("later_limit_set api rate 2/1m algorithm fixed");
+    assert_starts(fcall("later_throttle api quota 2"), "[0 2 0 -1 ");
+    assert_starts(fcall("later_throttle api"), "[1 2 0 ");
+    assert_in_range(int_at(3, -1), 1, 60000);
+    (void)fcall("later_limit_set shut rate 0/1s");
+    assert_starts(fcall("later_throttle shut"), "[1 ");
+    (void)fcall("later_limit_set shut rate 0/1s algorithm sliding");
+    assert_starts(fcall("later_throttle shut"), "[1 ");
+}
+
+static void test_rate_of_jobs(void **state)
+{
+    const char *w = worker(), *id[3];
+
+    (void)state;
+    (void)fcall("later_limit_set api rate 10/1s burst 2");
+    for (int i = 0; i < 3; i++)
+        id[i] = add("mail rate api %d", i);
+    assert_string_equal(claims(w, 10), text("%s %s", id[0], id[1]));
+    assert_time(int_at(8, -1), 1, 101); /* when to step again */
+    assert_string_equal(claims(w, 10), "");
+    (void)redis("DEBUG SLEEP 0.11");
+    assert_string_equal(claims(w, 10), id[2]);
+    assert_string_equal(at(8, -1), "-1");
+    assert_no_gates();
+}
+
+/* ---- jobs */
+
+static void test_lock_of_jobs(void **cmocka_state)
+{
+    const char *w = worker(), *a = add("mail lock door a"), *b = add("mail lock door b"),
+               *c = add("mail lock door c"), *free_one = add("mail d");
+    int64_t fence;
+
+    (void)cmocka_state;
+    assert_string_equal(claims(w, 10), text("%s %s", a, free_one));
+    fence = int_at(3, 0, 5, -1);
+    assert_string_equal(redis("HGET R:lock:door holder"), a);
+    assert_string_equal(fcall("later_fence_check door %lld", (long long)fence), "1");
+    assert_string_equal(state(b), "parked");
+    assert_string_equal(named("gate"), "lock:door");
+    assert_string_equal(claims(w, 10), "");
+    assert_string_equal(at(5, -1), "[-1]"); /* it costs nothing */
+    assert_string_equal(end_and_claim(w, a, 1, "done", 10), b);
+    assert_true(int_at(3, 0, 5, -1) > fence);
+    assert_string_equal(redis("HGET R:lock:door fence"), at(3, 0, 5, -1));
+    assert_string_equal(end_and_claim(w, b, 1, "retry", 10), c);
+    assert_string_equal(end_and_claim(w, c, 1, "dead", 10), b);
+    assert_string_equal(end_and_claim(w, b, 2, "done", 0), "");
+    assert_no_gates();
+}
+
+static void test_semaphore_of_jobs(void **state)
+{
+    const char *w = worker(), *id[4];
+
+    (void)state;
+    (void)fcall("later_limit_set smtp semaphore 2");
+    for (int i = 0; i < 4; i++)
+        id[i] = add("mail sem smtp %d", i);
+    assert_string_equal(claims(w, 10), text("%s %s", id[0], id[1]));
+    assert_string_equal(end_and_claim(w, id[1], 1, "done", 10), id[2]);
+    (void)fcall("later_limit_set smtp semaphore 3");
+    assert_string_equal(claims(w, 10), id[3]);
+}
+
+/* A job takes all its gates or none, and its neighbours do not wait for it. */
+static void test_all_or_none(void **cmocka_state)
+{
+    const char *w = worker(), *both, *other;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set smtp semaphore 1");
+    (void)fcall("later_sem_acquire smtp ann");
+    both = add("mail lock door sem smtp x");
+    assert_string_equal(claims(w, 10), "");
+    assert_string_equal(named("gate"), "nil");
+    assert_string_equal(state(both), "parked");
+    assert_string_equal(named("gate"), "sem:smtp");
+    assert_string_equal(redis("EXISTS R:lock:door"), "0");
+    other = add("mail lock door y");
+    assert_string_equal(claims(w, 10), other);
+    (void)fcall("later_sem_release smtp ann");
+    assert_string_equal(state(both), "parked");
+    assert_string_equal(named("gate"), "lock:door");
+    assert_string_equal(redis("ZCARD R:sem:smtp"), "0");
+    assert_string_equal(end_and_claim(w, other, 1, "done", 10), both);
+    assert_string_equal(redis("ZCARD R:sem:smtp"), "1");
+    assert_string_equal(end_and_claim(w, both, 1, "done", 10), "");
+    assert_no_gates();
+}
+
+static void test_gates_of_a_queue(void **state)
+{
+    const char *w = worker(), *a, *b;
+
+    (void)state;
+    (void)redis("HSET R:queues mail lock=user:{key}");
+    assert_refused("ELATER_KEY", "later_add mail x");
+    a = add("mail key 7 x");
+    (void)add("mail key 7 y");
+    b = add("mail key 8 x");
+    assert_string_equal(claims(w, 10), text("%s %s", a, b));
+    (void)redis("ZADD R:due:mail 1 raw");
+    assert_string_equal(claims(w, 10), "");
+    assert_string_equal(redis("ZCARD R:dead:mail"), "1");
+}
+
+/* A reaped worker's places go to those in line; a job that waits is cancelled and moved from there.
+ */
+static void test_reaped(void **cmocka_state)
+{
+    const char *w = worker(), *x = worker(), *a = add("mail lock door a"),
+               *b = add("mail lock door b"), *c = add("mail lock door c");
+
+    (void)cmocka_state;
+    assert_string_equal(claims(w, 10), a);
+    assert_string_equal(fcall("later_cancel %s", b), "cancelled");
+    assert_string_equal(fcall("later_v1_reap %s %s 1 3 100", x, w), "[clear 1]");
+    assert_string_equal(state(c), "parked");
+    assert_string_equal(claims(x, 10), c);
+    assert_string_equal(state(a), "parked");
+    assert_starts(fcall("later_reschedule %s +1h", a), text("[%s moved ", a));
+    assert_string_equal(state(a), "waiting");
+    assert_string_equal(end_and_claim(x, c, 1, "done", 10), "");
+    assert_no_gates();
+}
+
+/* A grant that nobody claims goes on to the next in line. */
+static void test_unclaimed_grant(void **cmocka_state)
+{
+    const char *w = worker(), *a = add("mail lock door a"), *b = add("mail lock door b"), *other;
+
+    (void)cmocka_state;
+    assert_string_equal(claims(w, 10), a);
+    assert_string_equal(claims(w, 10), "");
+    other = add("sms lock door c");
+    (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
+    assert_string_equal(state(other), "parked");
+    assert_string_equal(end_and_claim(w, a, 1, "done", 0), "");
+    assert_string_equal(redis("HGET R:lock:door holder"), b);
+    (void)redis("ZADD R:granted:mail 1000 %s", b);
+    (void)redis("ZADD R:timers 1000 granted:mail");
+    (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
+    assert_string_equal(at(3, 0, 0, -1), other);
+    assert_string_equal(state(b), "parked");
+    assert_string_equal(claims(w, 1), "");
+    assert_starts(
+        fcall("later_v1_step %s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
+        "[");
+    assert_string_equal(at(3, 0, 0, -1), b);
+}
+
+static void test_paused_in_line(void **cmocka_state)
+{
+    const char *w = worker(), *a = add("mail lock door a"), *b = add("mail lock door b"), *other;
+
+    (void)cmocka_state;
+    assert_string_equal(claims(w, 10), a);
+    other = add("sms lock door c");
+    (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
+    (void)fcall("later_pause mail");
+    assert_starts(fcall("later_v1_step %s 1 0 128 1 %s 1 done mail 0 0 '' '' 2 mail 1 1048576 sms "
+                        "1 1048576",
+                        w, a),
+                  "[");
+    assert_string_equal(at(3, 0, 0, -1), other);
+    (void)fcall("later_resume mail");
+    assert_string_equal(claims(w, 10), "");
+    assert_starts(
+        fcall("later_v1_step %s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
+        "[");
+    assert_string_equal(at(3, 0, 0, -1), b);
+}
+
+/* Two gates that are never free together: after 16 passes the job takes them one by one. */
+static void test_bounded_overtaking(void **cmocka_state)
+{
+    const char *w = worker(), *both;
+    int ends = 0;
+
+    (void)cmocka_state;
+    (void)add("mail lock door x");
+    (void)fcall("later_limit_set smtp semaphore 1");
+    (void)add("mail sem smtp x");
+    (void)claims(w, 10);
+    both = add("mail lock door sem smtp x");
+    for (int i = 0; i < 30; i++)
+        (void)add("mail %s x", i % 2 == 0 ? "lock door" : "sem smtp");
+    assert_string_equal(claims(w, 128), "");
+    while (strcmp(state(both), "running") != 0) {
+        const char *holder;
+
+        (void)redis("ZRANGE R:sem:smtp 0 -1");
+        holder = ends % 2 == 1 ? at(0, -1) : redis("HGET R:lock:door holder");
+        if (strcmp(holder, both) != 0)
+            (void)end_and_claim(w, holder, 1, "done", 10);
+        assert_true(ends++ < 40);
+    }
+    assert_in_range(ends, 16, 20);
+}
+
+static void test_worker_beside(void **state)
+{
+    const char *w = worker(), *x = worker(), *id = add("mail lock door a");
+
+    (void)state;
+    assert_starts(fcall("later_v1_enter %s lock:door", w), "[1 ");
+    assert_string_equal(at(2, -1), "0");
+    assert_string_equal(fcall("later_v1_enter %s lock:door wait", x), text("[0 0 0 0 @%s]", w));
+    assert_string_equal(claims(x, 1), "");
+    assert_starts(fcall("later_v1_reap %s %s 1 3 100", x, w), "[clear 0]");
+    assert_string_equal(redis("HGET R:lock:door holder"), text("@%s", x));
+    assert_starts(fcall("later_v1_enter %s lock:door", x), "[1 ");
+    assert_string_equal(redis("HGET R:lock:door until"), "0");
+    assert_string_equal(fcall("later_v1_exit %s", x), "released");
+    assert_string_equal(fcall("later_v1_exit %s", x), "not-held");
+    assert_string_equal(claims(x, 1), id);
+}
+
+/* ---- unique jobs */
+
+static void test_unique(void **cmocka_state)
+{
+    const char *w = worker(), *id = add("mail unique k in 1h one");
+
+    (void)cmocka_state;
+    assert_starts(fcall("later_add mail unique k two"), text("[%s dropped ", id));
+    assert_starts(fcall("later_add sms unique k two"), "[j");
+    assert_starts(fcall("later_add mail unique k unique_mode replace two"),
+                  text("[%s replaced ", id));
+    assert_string_equal(state("mail@k"), "waiting");
+    assert_string_equal(named("payload"), "two");
+    assert_starts(fcall("later_add mail unique k unique_mode move priority 3 three"),
+                  text("[%s moved ", id));
+    assert_string_equal(claims(w, 10), id);
+    assert_starts(fcall("later_add mail unique k four"), text("[%s dropped ", id));
+    assert_string_equal(end_and_claim(w, id, 1, "done", 0), "");
+    assert_string_equal(redis("EXISTS R:uniq:mail:k"), "0");
+    assert_refused("ELATER_NOJOB", "later_cancel mail@k");
+    assert_no_gates();
+}
+
+static void test_unique_successor(void **cmocka_state)
+{
+    const char *w = worker(), *id = add("mail unique k one"), *next;
+
+    (void)cmocka_state;
+    assert_string_equal(claims(w, 10), id);
+    next = add("mail unique k unique_mode replace in 1h two");
+    assert_string_not_equal(next, id);
+    assert_starts(fcall("later_add mail unique k unique_mode replace in 2h three"),
+                  text("[%s replaced ", next));
+    assert_string_equal(end_and_claim(w, id, 1, "done", 0), "");
+    assert_string_equal(redis("GET R:uniq:mail:k"), next);
+    assert_string_equal(fcall("later_cancel mail@k"), "cancelled");
+    assert_string_equal(redis("EXISTS R:uniq:mail:k"), "0");
+}
+
+static void test_unique_dies(void **cmocka_state)
+{
+    const char *w = worker(), *id = add("mail unique k one"), *other;
+
+    (void)cmocka_state;
+    assert_string_equal(claims(w, 10), id);
+    assert_string_equal(end_and_claim(w, id, 1, "dead", 0), "");
+    other = add("mail unique k two");
+    assert_refused("ELATER_UNIQUE", "later_retry %s", id);
+    assert_string_equal(fcall("later_cancel %s", other), "cancelled");
+    assert_starts(fcall("later_retry %s", id), text("[%s retried ", id));
+    assert_string_equal(redis("GET R:uniq:mail:k"), id);
+}
+
+static void test_unique_for(void **cmocka_state)
+{
+    const char *w = worker(), *id = add("mail unique k unique_for 1h one");
+
+    (void)cmocka_state;
+    assert_string_equal(claims(w, 10), id);
+    assert_string_equal(end_and_claim(w, id, 1, "done", 0), "");
+    assert_starts(fcall("later_add mail unique k unique_mode move two"), text("[%s dropped ", id));
+    (void)redis("PTTL R:uniq:mail:k");
+    assert_in_range(reply_int(fx.last), 3590000, 3600000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FX_TEST(test_lock),
+        FX_TEST(test_lock_twice),
+        FX_TEST(test_renew),
+        FX_TEST(test_line_of_a_lock),
+        FX_TEST(test_line_of_the_gone),
+        FX_TEST(test_semaphore),
+        FX_TEST(test_fenced),
+        FX_TEST(test_bad_gates),
+        FX_TEST(test_throttle),
+        FX_TEST(test_rate_of_jobs),
+        FX_TEST(test_lock_of_jobs),
+        FX_TEST(test_semaphore_of_jobs),
+        FX_TEST(test_all_or_none),
+        FX_TEST(test_gates_of_a_queue),
+        FX_TEST(test_reaped),
+        FX_TEST(test_unclaimed_grant),
+        FX_TEST(test_paused_in_line),
+        FX_TEST(test_bounded_overtaking),
+        FX_TEST(test_worker_beside),
+        FX_TEST(test_unique),
+        FX_TEST(test_unique_successor),
+        FX_TEST(test_unique_dies),
+        FX_TEST(test_unique_for),
+    };
+
+    return cmocka_run_group_tests(tests, fx_open, fx_close);
+}
