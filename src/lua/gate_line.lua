@@ -91,9 +91,21 @@ end
 
 -- ---- taking
 
-local function hold(book, job, ids)
-  if #ids > 0 then
-    redis.call('HSET', book.R .. ':holds', job, table.concat(ids, '\n'))
+-- What a job that has passed these gates holds: nothing of a rate. -> text for R:holds, or nil
+function L.holding(gates, last)
+  local held = {}
+  for i = 1, last or #gates do
+    if not string.find(gates[i], '^rate:') then
+      held[#held + 1] = gates[i]
+    end
+  end
+  return #held > 0 and table.concat(held, '\n') or nil
+end
+
+local function hold(book, job, gates, last)
+  local text = L.holding(gates, last)
+  if text then
+    redis.call('HSET', book.R .. ':holds', job, text)
   end
 end
 
@@ -113,7 +125,7 @@ local function advance(book, job, spot)
       return i
     end
     L.take(book, g, job, L.tick(book.R, book.now_us, 1))
-    hold(book, job, {unpack(spot.gates, 1, i)})
+    hold(book, job, spot.gates, i)
   end
   return nil
 end

@@ -371,7 +371,7 @@ local function passes(queue, c, fence, book, holds)
   elseif c.gates and not L.pass_gates(book, queue, c.id, c.gates, c.due, fence) then
     return false
   end
-  local text = c.gates and table.concat(c.gates, '\n')
+  local text = c.gates and L.holding(c.gates)
   if c.job.u then
     text = (text and text .. '\n' or '') .. 'uniq:' .. (c.job.f or '0') .. ':' .. queue .. ':' .. c.job.u
   end
