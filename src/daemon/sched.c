@@ -27,7 +27,7 @@ struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *o
     s->queues = queues_new();
     s->watch = watch_new();
     s->beat_at = s->sweep_at = s->tidy_at = s->retry_at = MONO_NEVER;
-    s->host_at = s->stop_at = s->solo_since = MONO_NEVER;
+    s->host_at = s->stop_at = s->solo_since = s->gate_at = MONO_NEVER;
     return s;
 }
 
@@ -243,7 +243,7 @@ static void arm(struct sched *s, struct mono now)
         if (!s->tidy_out)
             at = mono_min(at, s->tidy_at);
         if (!s->step_out) {
-            at = mono_min(at, s->sweep_at);
+            at = mono_min(mono_min(at, s->sweep_at), s->gate_at);
             if (sched_free_places(s, now) > 0)
                 at = mono_min(at, queues_next(s->queues));
             else if (s->host_at.us != INT64_MAX && mono_before(now, s->host_at))

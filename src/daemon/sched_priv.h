@@ -56,6 +56,7 @@ struct sched {
     bool sweeping;   /* a sweep has chunks left */
     bool sweep_ends; /* the step under way carries its last chunk */
     struct mono beat_at, sweep_at, tidy_at, retry_at, host_at, stop_at, solo_since;
+    struct mono gate_at; /* a gate wants a step then, whoever makes it */
     int64_t retry_ms, host_ms;
     bool quiet, quiet_told, stopping;
     int stop_stage; /* 0: running jobs may finish, 1: TERM was sent, 2: KILL was */

@@ -12,7 +12,8 @@
 
 #define HOST_FIRST_MS 100 /* after a host fault; doubles up to */
 #define HOST_MAX_MS 10000
-#define NOTHING_MS 10        /* a due queue that gave no job is asked again after this */
+#define GATE_MAX_US INT64_C(3600000000) /* the sweep tells of later ones in time */
+#define NOTHING_MS 10                   /* a due queue that gave no job is asked again after this */
 #define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for so long */
 #define DUE_LATEST_MS INT64_C(100000000000000) /* see L.LATEST */
 
@@ -220,6 +221,7 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     s->sweep_ends = sweep && !s->sweeping;
     s->beat_counts = false;
     s->step_out = true;
+    s->gate_at = MONO_NEVER;
     if (s->ops->step(s->ctx, &step) < 0)
         sched_not_sent(s, now);
 }
@@ -281,11 +283,21 @@ static void take_cancels(struct sched *s, const struct store_step_reply *r)
     }
 }
 
+/* When a gate wants a step: due at once when this one had to stop looking past shut gates. */
+static void take_timer(struct sched *s, struct mono now, const struct store_step_reply *r)
+{
+    int64_t in_us = r->timer_ms * 1000 - r->now_us;
+
+    s->gate_at = MONO_NEVER;
+    if (r->timer_ms != STORE_HEAD_NONE && in_us <= GATE_MAX_US)
+        s->gate_at = mono_add_us(now, in_us > 0 ? in_us : 0);
+}
+
 /* A due queue that gave nothing (it only buried) is let alone for a moment. */
 static void take_heads(struct sched *s, struct mono now, const struct store_step_reply *r)
 {
     queues_heads(s->queues, s->rooms, r->heads, s->nrooms, r->now_us, now);
-    for (size_t i = 0; r->nclaims == 0 && i < s->nrooms; i++) {
+    for (size_t i = 0; r->nclaims == 0 && !sched_is_due(s->gate_at, now) && i < s->nrooms; i++) {
         if (s->rooms[i].room > 0)
             queues_defer(s->queues, s->rooms[i].queue, now, NOTHING_MS);
     }
@@ -308,6 +320,7 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     if (sched_is_not_ok(s, now, r->status))
         return;
     take_answers(s, now, r);
+    take_timer(s, now, r);
     take_heads(s, now, r);
     for (size_t i = 0; i < r->nerrors; i++) {
         log_err("event=queue-broken queue=%s reason=\"%s\"", r->errors[2 * i],
@@ -328,8 +341,10 @@ void sched_plan_step(struct sched *s, struct mono now)
     unsigned places = sched_free_places(s, now);
     bool claims = places > 0 && sched_is_due(queues_next(s->queues), now);
     bool sweep = s->sweeping || sched_is_due(s->sweep_at, now);
+    bool gate = sched_is_due(s->gate_at, now);
 
-    if (s->step_out || !(held_has_results(&s->held, now) || claims || sweep || s->step_wanted))
+    if (s->step_out ||
+        !(held_has_results(&s->held, now) || claims || sweep || gate || s->step_wanted))
         return;
     if (sweep && !s->sweeping)
         s->sweep_at = mono_add_ms(now, SCHED_SWEEP_MS * 9 / 10 +

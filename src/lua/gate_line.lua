@@ -156,6 +156,17 @@ function L.pass_gates(book, queue, job, gates, due, fence)
   return false
 end
 
+-- Must a handler that holds these gates end when its worker loses Redis?
+function L.is_guarded(book, gates)
+  for _, id in ipairs(gates or {}) do
+    local g = L.gate(book, id)
+    if g.kind == 'lock' or (g.kind == 'sem' and g.limit and g.limit.on_lost == 'kill') then
+      return true
+    end
+  end
+  return false
+end
+
 -- A granted job starts: its locks have the fence that its handler is told.
 function L.tell_fence(book, job, gates, fence)
   for _, id in ipairs(gates or {}) do

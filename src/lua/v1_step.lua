@@ -13,11 +13,12 @@
 -- (with HELD 0, those with a due suspect first); inside one by priority, due time, id; raw members
 -- count as priority 5.
 -- status: ok | dead | unknown | link (an older link number: nothing was done).
--- claim: [id, queue, start, attempt, crashes, fence, due_ms, record]; a record that starts with '+'
+-- claim: [id, queue, start, attempt, crashes, fence, due_ms, record, guarded]; a record that starts with '+'
 -- has its payload in R:big:<id>. head: due ms of the first job left in that queue, -1 for none, or
 -- when its pause ends. A job with L.SOLO_CRASHES crashes is claimed only by a worker that runs
 -- nothing else (HELD 0, no other claim); solo_due: 1 when such a one waits.
--- timer_ms: when a gate wants a step, whoever makes it; -1: none does. What the results free is handed to
+-- guarded: 1 when its handler must not outlive a worker that lost Redis: it holds a lock, or a semaphore
+-- that says so. timer_ms: when a gate wants a step, whoever makes it; -1: none does. What the results free is handed to
 -- those in line first, granted jobs are claimed before all others, a due job whose gate is shut stands in
 -- line and costs nothing until the gate opens (gate_line.lua).
 -- One wrong-typed key or corrupt record stops that queue or buries that job, never the call.
@@ -26,6 +27,7 @@
 
 local STEP_BYTES = 1048576
 local LOOK_ROUNDS = 16
+local LOOK_WINDOW = 64
 local RAW_ROWS = 16
 
 -- ---- results
@@ -372,6 +374,7 @@ local function passes(queue, c, fence, book, holds)
     return false
   end
   local text = c.gates and L.holding(c.gates)
+  c.is_guarded = L.is_guarded(book, c.gates)
   if c.job.u then
     text = (text and text .. '\n' or '') .. 'uniq:' .. (c.job.f or '0') .. ':' .. queue .. ':' .. c.job.u
   end
@@ -382,17 +385,22 @@ local function passes(queue, c, fence, book, holds)
   return true
 end
 
--- All writes of one queue's claims and burials. Every type was read or checked before. -> how many
--- stand before a gate now
-local function commit(R, queue, picked, ctx)
+-- All writes of one queue's claims and burials, up to `most` claims in the call. Every type was read or
+-- checked before. -> how many stand before a gate now; candidates that were not needed have is_left
+local function commit(R, queue, picked, most, ctx)
   local number = L.tick(R, ctx.now_us, 2 * #picked)
   local gone, running, starts, records, holds, parked = {}, {}, {}, {}, {}, 0
   for i, c in ipairs(picked) do
-    gone[c.key] = gone[c.key] or {}
-    table.insert(gone[c.key], c.raw or c.id)
-    give_record(R, queue, c, number + 2 * i - 2, records)
     local fence = number + 2 * i - 1
-    if not c.why and not passes(queue, c, fence, ctx.book, holds) then
+    c.is_left = #ctx.claims >= most
+    if not c.is_left then
+      gone[c.key] = gone[c.key] or {}
+      table.insert(gone[c.key], c.raw or c.id)
+      give_record(R, queue, c, number + 2 * i - 2, records)
+    end
+    if c.is_left then
+      ctx.bytes = ctx.bytes + #(c.raw or c.record or '')
+    elseif not c.why and not passes(queue, c, fence, ctx.book, holds) then
       c.is_parked = true
       parked = parked + 1
     elseif not c.why then
@@ -402,7 +410,7 @@ local function commit(R, queue, picked, ctx)
       starts[#starts + 1] = c.id
       starts[#starts + 1] = L.tries_text(c.tries, c.due)
       ctx.claims[#ctx.claims + 1] = {c.id, queue, c.tries.starts, c.tries.attempts, c.tries.crashes, fence, c.due,
-                                     c.record}
+                                     c.record, c.is_guarded and 1 or 0}
     end
   end
   if #records > 0 then
@@ -421,7 +429,7 @@ local function commit(R, queue, picked, ctx)
     redis.call('ZREM', key, unpack(members))
   end
   for _, c in ipairs(picked) do
-    if c.why then
+    if c.why and not c.is_left then
       if c.is_granted then
         L.unpark(ctx.book, queue, c.id)
       end
@@ -457,9 +465,9 @@ local function remember(R, queue, marks, head, ctx)
   end
 end
 
--- Claim or bury these candidates. -> the head that those leave that were not picked, how many stand
--- before a gate now
-local function take(R, queue, cands, max_payload, head, ctx)
+-- Claim or bury these candidates, up to `most` claims in the call. -> the head that those leave that were
+-- not picked, how many stand before a gate now
+local function take(R, queue, cands, max_payload, head, most, ctx)
   local picked = examine(R, queue, cands, max_payload, ctx)
   for _, c in ipairs(picked) do
     if c.why then
@@ -467,10 +475,12 @@ local function take(R, queue, cands, max_payload, head, ctx)
       break
     end
   end
-  local parked = commit(R, queue, picked, ctx)
-  -- Those behind the bound of bytes stay: by priority, so any of them may be the first due.
-  for i = #picked + 1, #cands do
-    head = math.min(head, cands[i].due)
+  local parked = commit(R, queue, picked, most, ctx)
+  -- Those behind a bound stay: by priority, so any of them may be the first due.
+  for i, c in ipairs(cands) do
+    if i > #picked or c.is_left then
+      head = math.min(head, c.due)
+    end
   end
   return head, parked
 end
@@ -479,17 +489,22 @@ end
 -- behind them, within bounds. -> head, marks
 local function claim_due(R, queue, room, max_payload, ctx)
   local most, head, marks = #ctx.claims + room, math.huge, ''
+  local window = ctx.gates[queue] and LOOK_WINDOW or 0
   for _ = 1, LOOK_ROUNDS do
     local cands, parked
-    cands, head, marks = gather(R, queue, ctx.bytes > 0 and most - #ctx.claims or 0, ctx)
+    local left = ctx.bytes > 0 and most - #ctx.claims or 0
+    cands, head, marks = gather(R, queue, left > 0 and math.max(left, window) or 0, ctx)
     if #cands == 0 then
-      break
+      return head, marks
     end
-    head, parked = take(R, queue, cands, max_payload, head, ctx)
+    head, parked = take(R, queue, cands, max_payload, head, most, ctx)
     if parked == 0 then
-      break
+      return head, marks
     end
+    window = LOOK_WINDOW
   end
+  -- There may be one behind them that need not wait.
+  ctx.is_more = head <= ctx.now_ms
   return head, marks
 end
 
@@ -500,7 +515,7 @@ local function claim_solo(R, queue, room, max_payload, ctx)
   end
   local solo, head, mark = gather_solo(R, queue, room, ctx)
   if solo then
-    head = take(R, queue, {solo}, max_payload, head, ctx)
+    head = take(R, queue, {solo}, max_payload, head, #ctx.claims + 1, ctx)
     ctx.solo = not solo.why and not solo.is_parked
   end
   return head, mark
@@ -514,7 +529,7 @@ local function claim_granted(R, queue, room, max_payload, ctx)
   local cands, solo, is_left, mark = gather_granted(R, queue, room, ctx)
   local head = is_left and ctx.now_ms or math.huge
   if #cands > 0 then
-    head = take(R, queue, cands, max_payload, head, ctx)
+    head = take(R, queue, cands, max_payload, head, #ctx.claims + room, ctx)
     ctx.solo = ctx.solo or (solo and not solo.why)
   end
   if redis.call('EXISTS', R .. ':granted:' .. queue) == 0 then
@@ -693,5 +708,6 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   L.settle_gates(ctx.book)
   local heads, errors = claim_all(R, queues, ctx)
   L.settle_gates(ctx.book)
-  return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch), heads, errors, ctx.solo_due, L.next_timer(R)}
+  return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch), heads, errors, ctx.solo_due,
+          ctx.is_more and ctx.now_ms or L.next_timer(R)}
 end)

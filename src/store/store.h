@@ -61,6 +61,7 @@ struct store_claim {
     struct wall due;
     const char *record;
     size_t record_len;
+    bool has_lock; /* its handler must end when this worker loses Redis */
 };
 
 #define STORE_HEAD_NONE INT64_C(-1)
@@ -78,6 +79,7 @@ struct store_step_reply {
     const char *const *errors; /* queue, text pairs */
     size_t nerrors;
     bool solo_due;
+    int64_t timer_ms; /* Redis time when a gate wants a step, or STORE_HEAD_NONE */
 };
 
 struct store_held {

@@ -293,7 +293,8 @@ static struct store_claim claim_of(const struct reply *r)
                                 .fence = reply_int(reply_at(r, 5)),
                                 .due = {reply_int(reply_at(r, 6))},
                                 .record = reply_str(reply_at(r, 7)),
-                                .record_len = reply_len(reply_at(r, 7))};
+                                .record_len = reply_len(reply_at(r, 7)),
+                                .has_lock = reply_int(reply_at(r, 8)) != 0};
 }
 
 static void on_step_ok(struct store_redis *s, const struct reply *r, struct store_step_reply *out)
@@ -325,6 +326,8 @@ static void on_step_ok(struct store_redis *s, const struct reply *r, struct stor
     out->heads = heads;
     out->errors = errors;
     out->solo_due = reply_int(reply_at(r, 7)) != 0;
+    /* A library before gates tells none. */
+    out->timer_ms = reply_len(r) > 8 ? reply_int(reply_at(r, 8)) : STORE_HEAD_NONE;
     s->events.step(s->events.arg, out);
 }
 

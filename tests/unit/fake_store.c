@@ -505,7 +505,8 @@ static void tell_step(struct fake *f, const struct fake_call *c)
                                  .cancels = ids,
                                  .ncancels = c->nids,
                                  .heads = heads,
-                                 .solo_due = c->solo_due};
+                                 .solo_due = c->solo_due,
+                                 .timer_ms = STORE_HEAD_NONE};
 
     for (size_t i = 0; i < c->nresults; i++) {
         answers[i] = c->results[i].answer;
@@ -516,7 +517,8 @@ static void tell_step(struct fake *f, const struct fake_call *c)
 
         claims[i] = (struct store_claim){k->id,       k->queue,   k->start,
                                          k->attempt,  k->crashes, c->now_us + (int64_t)i,
-                                         {k->due_ms}, k->record,  strlen(k->record)};
+                                         {k->due_ms}, k->record,  strlen(k->record),
+                                         false};
     }
     for (size_t i = 0; i < c->nrooms; i++)
         heads[i] = c->rooms[i].head;
