@@ -62,7 +62,7 @@ static void test_claim(void **state)
     assert_string_equal(claim(w, "mail", 1), id);
     fence = int_at(3, 0, 5, -1);
     assert_string_equal(at(3, 0, -1),
-                        text("[%s mail 1 1 0 %lld 1000 -mail 5 K=K\\nhi]", id, (long long)fence));
+                        text("[%s mail 1 1 0 %lld 1000 -mail 5 K=K\\nhi 0]", id, (long long)fence));
     assert_string_equal(at(5, -1), "[-1]");
     assert_string_equal(at(6, -1), "[]");
     assert_string_equal(at(7, -1), "0");
