@@ -271,6 +271,7 @@ static void claim_one(struct claims *c, const struct candidate *k, int64_t fence
     model_record(j, &record);
     out_bytes(&c->claimed, record.data, record.len);
     buf_done(&record);
+    out_int(&c->claimed, 0);
     buf_puts(&c->claimed, "] ");
     c->n++;
 }
@@ -436,6 +437,7 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
         reply_cancels(m, s->epoch, out);
         buf_printf(out, "] [ %s] [ ] ", buf_str(&heads));
         out_int(out, c.is_solo_due);
+        out_int(out, -1);
     }
     buf_puts(out, "] ");
     buf_done(&heads);
