@@ -41,7 +41,7 @@ local function adopt(R, id, start, epoch, old, book)
     redis.call('ZADD', R .. ':running', L.int(epoch), id)
     return 'adopted'
   end
-  return (state == 'running' or state == 'waiting') and 'taken' or 'gone'
+  return (state == 'running' or state == 'waiting' or state == 'parked') and 'taken' or 'gone'
 end
 
 -- Put a claimed job back as if it had never been claimed; its start number stays used. One that was

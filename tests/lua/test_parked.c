@@ -1,0 +1,93 @@
+/*
+ * Jobs in line for a gate, as all other functions see them; and rates and fences on a clock or a
+ * Redis that went back.
+ */
+#include "fixture.h"
+
+/* A step of an idle worker that has this room in mail; -> the claims' ids. */
+static const char *claims(const char *w, int room)
+{
+    struct buf b = BUF_INIT;
+
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 mail %d 1048576", w, room), "[");
+    assert_string_equal(at(1, -1), "ok");
+    for (int i = 0; i < len_at(3, -1); i++)
+        buf_printf(&b, "%s%s", i > 0 ? " " : "", at(3, i, 0, -1));
+    buf_add(&b, NULL, 0);
+    return keep(buf_take(&b));
+}
+
+static const char *state(const char *id)
+{
+    (void)fcall("later_show %s", id);
+    return named("state");
+}
+
+/* One job has the lock, the next one stands in line for it. */
+static const char *stand(const char *w, const char *options)
+{
+    const char *first = add("mail lock door x"), *next = add("mail lock door %sx", options);
+
+    assert_string_equal(claims(w, 10), first);
+    assert_string_equal(state(next), "parked");
+    return next;
+}
+
+/* ---- adoption */
+
+/* A worker says it runs a job that stands in line: without its lock it may not, and nothing is
+ * lost. */
+static void test_not_adopted(void **cmocka_state)
+{
+    const char *w = worker(), *id = stand(w, "");
+
+    (void)cmocka_state;
+    assert_starts(fcall("later_v1_register 0 other 1 0 0 0 1 %s 1", id), "[");
+    assert_string_equal(at(4, 0, -1), "taken");
+    assert_string_equal(state(id), "parked");
+    assert_string_equal(redis("ZCARD R:line:mail:lock:door"), "1");
+}
+
+/* One that was granted its lock meanwhile goes on with it. */
+static void test_adopted_with_its_grant(void **cmocka_state)
+{
+    const char *w = worker(), *id = add("mail lock door unique k x");
+
+    (void)cmocka_state;
+    (void)fcall("later_lock door ann");
+    assert_string_equal(claims(w, 1), "");
+    (void)fcall("later_unlock door ann");
+    assert_string_equal(redis("HGET R:lock:door holder"), id);
+    assert_starts(fcall("later_v1_register 0 other 1 0 0 0 1 %s 1", id), "[");
+    assert_string_equal(at(4, 0, -1), "adopted");
+    w = at(1, -1);
+    assert_string_equal(state(id), "running");
+    assert_string_equal(redis("HGET R:lock:door holder"), id);
+    assert_string_equal(settle(w, id, 1, "done", 0), "ok");
+    assert_string_equal(redis("EXISTS R:lock:door R:holds R:uniq:mail:k R:parked"), "0");
+}
+
+/* The rate was passed when it was started: that it is shut now is no reason to end it. */
+static void test_adopted_past_a_rate(void **cmocka_state)
+{
+    const char *w = worker(), *id;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set slow rate 1/1h");
+    id = add("mail rate slow x");
+    (void)fcall("later_throttle slow");
+    assert_string_equal(claims(w, 1), "");
+    assert_starts(fcall("later_v1_register 0 other 1 0 0 0 1 %s 1", id), "[");
+    assert_string_equal(at(4, 0, -1), "adopted");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FX_TEST(test_not_adopted),
+        FX_TEST(test_adopted_with_its_grant),
+        FX_TEST(test_adopted_past_a_rate),
+    };
+
+    return cmocka_run_group_tests(tests, fx_open, fx_close);
+}
