@@ -138,6 +138,7 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   end
   for _, peer in ipairs(peers) do
     if peer.is_ghost then
+      L.leave_gate(book, peer.epoch)
       redis.call('HDEL', R .. ':workers', peer.epoch)
       redis.call('DEL', R .. ':worker:' .. peer.epoch)
     else
@@ -158,6 +159,7 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   if old ~= 0 and redis.call('HGET', R .. ':workers', L.int(old)) ~= 'dead' then
     L.release_unheard(R, old, keep, book)
   end
+  L.settle_gates(book)
   redis.call('HSET', R .. ':workers', key, '1')
   redis.call('HSET', R .. ':worker:' .. key, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started',
              L.int(now_ms), 'beat_ms', L.int(now_ms))

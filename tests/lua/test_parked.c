@@ -81,12 +81,28 @@ static void test_adopted_past_a_rate(void **cmocka_state)
     assert_string_equal(at(4, 0, -1), "adopted");
 }
 
+/* A program under a lock that enters again under the same name has not the lock of its former life.
+ */
+static void test_ghost_lets_go(void **cmocka_state)
+{
+    const char *w, *id = add("mail lock door x"), *x = worker();
+
+    (void)cmocka_state;
+    assert_starts(fcall("later_v1_register 0 program 1 0 0 0 0"), "[");
+    w = at(1, -1);
+    assert_starts(fcall("later_v1_enter %s lock:door", w), "[1 ");
+    assert_string_equal(claims(x, 1), "");
+    assert_starts(fcall("later_v1_register 0 program 2 0 0 0 0"), "[");
+    assert_string_equal(claims(x, 1), id);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FX_TEST(test_not_adopted),
         FX_TEST(test_adopted_with_its_grant),
         FX_TEST(test_adopted_past_a_rate),
+        FX_TEST(test_ghost_lets_go),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
