@@ -96,6 +96,21 @@ static void test_ghost_lets_go(void **cmocka_state)
     assert_string_equal(claims(x, 1), id);
 }
 
+/* ---- fences */
+
+/* Redis lost its last writes, and the worker tells what it saw: what is handed on has a higher
+ * fence. */
+static void test_fence_after_a_loss(void **cmocka_state)
+{
+    const char *w = worker(), *id = stand(w, "");
+    int64_t seen = (now_ms() + 3600000) * 1000;
+
+    (void)cmocka_state;
+    assert_starts(fcall("later_v1_reconcile %s 1 0 %lld", w, (long long)seen), "[");
+    assert_string_equal(redis("HGET R:lock:door holder"), id);
+    assert_true(strtoll(redis("HGET R:lock:door fence"), NULL, 10) > seen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,6 +118,7 @@ int main(void)
         FX_TEST(test_adopted_with_its_grant),
         FX_TEST(test_adopted_past_a_rate),
         FX_TEST(test_ghost_lets_go),
+        FX_TEST(test_fence_after_a_loss),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
