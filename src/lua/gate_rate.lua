@@ -1,6 +1,7 @@
 -- Rate limits: three algorithms behind one face. Times are us of Redis' clock.
 --
 --   room(book, g) -> starts that would pass now; with 0, the ms when the next one may
+--   opens(book, g, n) -> the ms when n may pass, nil for never
 --   take(book, g, n)   n pass; the caller has looked
 --   seen(book, g) -> free, reset_us: when everything is as it was before the first
 --
@@ -34,10 +35,15 @@ function L.RATES.gcra.room(book, g)
   local tat, step, burst = gcra(book, g)
   -- A hair of tolerance: the interval need not be a whole number.
   local free = math.floor((book.now_us + burst - tat) / step + 1e-6)
-  if free > 0 then
-    return free
+  return math.max(free, 0), free <= 0 and L.RATES.gcra.opens(book, g, 1) or nil
+end
+
+function L.RATES.gcra.opens(book, g, n)
+  if n > g.limit.burst or g.limit.n == 0 then
+    return nil
   end
-  return 0, math.ceil((tat + step - burst) / 1000)
+  local tat, step, burst = gcra(book, g)
+  return math.ceil((tat + n * step - burst) / 1000)
 end
 
 function L.RATES.gcra.take(book, g, n)
@@ -47,6 +53,9 @@ function L.RATES.gcra.take(book, g, n)
 end
 
 function L.RATES.gcra.seen(book, g)
+  if g.limit.n == 0 then
+    return 0, 0
+  end
   local tat, step, burst = gcra(book, g)
   return math.max(math.floor((book.now_us + burst - tat) / step + 1e-6), 0), tat - book.now_us
 end
@@ -55,17 +64,25 @@ end
 
 local function trim_log(book, g)
   redis.call('ZREMRANGEBYSCORE', g.key, '-inf', L.int(book.now_us - g.limit.per_us))
-  redis.call('ZREMRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf')
+  -- Starts ahead of a clock that was set back count as of now.
+  for _, number in ipairs(redis.call('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf')) do
+    redis.call('ZADD', g.key, L.int(book.now_us), number)
+  end
 end
 
 function L.RATES.sliding.room(book, g)
   trim_log(book, g)
   local free = g.limit.n - redis.call('ZCARD', g.key)
-  if free > 0 then
-    return free
+  return math.max(free, 0), free <= 0 and L.RATES.sliding.opens(book, g, 1) or nil
+end
+
+function L.RATES.sliding.opens(book, g, n)
+  local over = redis.call('ZCARD', g.key) + n - g.limit.n
+  if n > g.limit.n or over <= 0 then
+    return over <= 0 and book.now_ms or nil
   end
-  local first = redis.call('ZRANGE', g.key, 0, 0, 'WITHSCORES')
-  return 0, first[2] and math.ceil((tonumber(first[2]) + g.limit.per_us + 1) / 1000) or nil
+  local last = redis.call('ZRANGE', g.key, over - 1, over - 1, 'WITHSCORES')
+  return math.ceil((tonumber(last[2]) + g.limit.per_us + 1) / 1000)
 end
 
 function L.RATES.sliding.take(book, g, n)
@@ -78,35 +95,41 @@ end
 
 function L.RATES.sliding.seen(book, g)
   local cut = L.int(book.now_us - g.limit.per_us)
-  local last = redis.call('ZREVRANGEBYSCORE', g.key, L.int(book.now_us), '(' .. cut, 'WITHSCORES', 'LIMIT', 0, 1)
-  local used = redis.call('ZCOUNT', g.key, '(' .. cut, L.int(book.now_us))
-  return math.max(g.limit.n - used, 0), last[2] and tonumber(last[2]) + g.limit.per_us - book.now_us or 0
+  local last = redis.call('ZREVRANGEBYSCORE', g.key, '+inf', '(' .. cut, 'WITHSCORES', 'LIMIT', 0, 1)
+  local used = redis.call('ZCOUNT', g.key, '(' .. cut, '+inf')
+  return math.max(g.limit.n - used, 0),
+         last[2] and math.min(tonumber(last[2]) - book.now_us, 0) + g.limit.per_us or 0
 end
 
 -- ---- fixed
 
--- -> starts counted in this window, the us when it ends
-local function window(book, g)
+-- -> starts counted in this window (or in a later one, before the clock was set back), the us when it ends
+local function counted(book, g)
   local index = math.floor(book.now_us / g.limit.per_us)
   local of, count = string.match(redis.call('GET', g.key) or '', '^(%d+) (%d+)$')
-  return L.whole(of) == index and L.whole(count) or 0, (index + 1) * g.limit.per_us, index
+  return (L.whole(of) or -1) >= index and L.whole(count) or 0, (index + 1) * g.limit.per_us, index
 end
 
 function L.RATES.fixed.room(book, g)
-  local count, ends_us = window(book, g)
-  if count < g.limit.n then
-    return g.limit.n - count
+  local free = g.limit.n - counted(book, g)
+  return math.max(free, 0), free <= 0 and L.RATES.fixed.opens(book, g, 1) or nil
+end
+
+function L.RATES.fixed.opens(book, g, n)
+  local count, ends_us = counted(book, g)
+  if n > g.limit.n or count + n <= g.limit.n then
+    return n <= g.limit.n and book.now_ms or nil
   end
-  return 0, math.ceil(ends_us / 1000)
+  return math.ceil(ends_us / 1000)
 end
 
 function L.RATES.fixed.take(book, g, n)
-  local count, ends_us, index = window(book, g)
+  local count, ends_us, index = counted(book, g)
   redis.call('SET', g.key, L.int(index) .. ' ' .. L.int(count + n))
   expire(g, ends_us - book.now_us)
 end
 
 function L.RATES.fixed.seen(book, g)
-  local count, ends_us = window(book, g)
+  local count, ends_us = counted(book, g)
   return math.max(g.limit.n - count, 0), count > 0 and ends_us - book.now_us or 0
 end

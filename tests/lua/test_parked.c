@@ -96,6 +96,39 @@ static void test_ghost_lets_go(void **cmocka_state)
     assert_string_equal(claims(x, 1), id);
 }
 
+/* ---- rates */
+
+static void test_throttle_of_many(void **state)
+{
+    (void)state;
+    (void)fcall("later_limit_set r rate 1/1s burst 3");
+    assert_starts(fcall("later_throttle r quota 2"), "[0 3 1 -1 ");
+    assert_starts(fcall("later_throttle r quota 2"), "[1 3 1 ");
+    assert_in_range(int_at(3, -1), 1, 1001);
+    assert_starts(fcall("later_throttle r quota 4"), "[1 3 1 -1 ");
+    (void)fcall("later_limit_set r rate 0/1s");
+    assert_string_equal(fcall("later_throttle r"), "[1 1 0 -1 0]");
+}
+
+/* The clock was set back: what was started then counts as of now, not as never. */
+static void test_rates_ahead(void **state)
+{
+    int64_t ahead = (now_ms() + 3600000) * 1000;
+
+    (void)state;
+    (void)fcall("later_limit_set r rate 2/1m algorithm sliding");
+    (void)redis("ZADD R:rate:sliding:r %lld 1 %lld 2", (long long)ahead, (long long)ahead);
+    assert_starts(fcall("later_throttle r"), "[1 2 0 ");
+    assert_in_range(int_at(3, -1), 1, 60001);
+    (void)fcall("later_limit_set f rate 2/1m algorithm fixed");
+    (void)send_args(3,
+                    (const char *[]){"SET", ROOT ":rate:fixed:f",
+                                     text("%lld 2", (long long)(ahead / 60000000))},
+                    NULL);
+    assert_starts(fcall("later_throttle f"), "[1 2 0 ");
+    assert_in_range(int_at(3, -1), 1, 60001);
+}
+
 /* ---- fences */
 
 /* Redis lost its last writes, and the worker tells what it saw: what is handed on has a higher
@@ -118,6 +151,8 @@ int main(void)
         FX_TEST(test_adopted_with_its_grant),
         FX_TEST(test_adopted_past_a_rate),
         FX_TEST(test_ghost_lets_go),
+        FX_TEST(test_throttle_of_many),
+        FX_TEST(test_rates_ahead),
         FX_TEST(test_fence_after_a_loss),
     };
 
