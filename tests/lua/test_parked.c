@@ -33,6 +33,33 @@ static const char *stand(const char *w, const char *options)
     return next;
 }
 
+/* ---- seen from elsewhere */
+
+static void test_awaited(void **cmocka_state)
+{
+    const char *w = worker(), *id = stand(w, "keep 1h ");
+
+    (void)cmocka_state;
+    assert_string_equal(fcall("later_v1_await %s", id), "[parked     ]");
+    assert_string_equal(redis("HEXISTS R:await %s", id), "1");
+    assert_string_equal(fcall("later_result %s", id), "[parked     ]");
+}
+
+/* What a dead job died of is not how it stands when it waits again. */
+static void test_result_of_a_retried(void **cmocka_state)
+{
+    const char *w = worker(), *id = add("mail lock door x");
+
+    (void)cmocka_state;
+    assert_string_equal(claims(w, 1), id);
+    assert_string_equal(settle(w, id, 1, "dead", 10), "ok");
+    (void)fcall("later_lock door ann");
+    assert_starts(fcall("later_retry %s", id), "[");
+    assert_string_equal(claims(w, 1), "");
+    assert_string_equal(state(id), "parked");
+    assert_starts(fcall("later_result %s", id), "[failed ");
+}
+
 /* ---- adoption */
 
 /* A worker says it runs a job that stands in line: without its lock it may not, and nothing is
@@ -147,6 +174,8 @@ static void test_fence_after_a_loss(void **cmocka_state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        FX_TEST(test_awaited),
+        FX_TEST(test_result_of_a_retried),
         FX_TEST(test_not_adopted),
         FX_TEST(test_adopted_with_its_grant),
         FX_TEST(test_adopted_past_a_rate),
