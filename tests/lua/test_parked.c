@@ -123,6 +123,23 @@ static void test_ghost_lets_go(void **cmocka_state)
     assert_string_equal(claims(x, 1), id);
 }
 
+/* ---- unique keys */
+
+/* `replace` leaves the due time as it is, `drop` tells it. */
+static void test_unique_in_line(void **cmocka_state)
+{
+    const char *w = worker(), *id = stand(w, "unique k at 2020-01-31T09:00:00Z "), *due;
+
+    (void)cmocka_state;
+    (void)fcall("later_show %s", id);
+    due = named("due_ms");
+    assert_string_equal(fcall("later_add mail unique k in 1h y"), text("[%s dropped %s]", id, due));
+    assert_string_equal(fcall("later_add mail unique k unique_mode replace in 1h y"),
+                        text("[%s replaced %s]", id, due));
+    assert_string_equal(state(id), "waiting");
+    assert_string_equal(named("due_ms"), due);
+}
+
 /* ---- rates */
 
 static void test_throttle_of_many(void **state)
@@ -180,6 +197,7 @@ int main(void)
         FX_TEST(test_adopted_with_its_grant),
         FX_TEST(test_adopted_past_a_rate),
         FX_TEST(test_ghost_lets_go),
+        FX_TEST(test_unique_in_line),
         FX_TEST(test_throttle_of_many),
         FX_TEST(test_rates_ahead),
         FX_TEST(test_fence_after_a_loss),
