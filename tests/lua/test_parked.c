@@ -123,6 +123,18 @@ static void test_ghost_lets_go(void **cmocka_state)
     assert_string_equal(claims(x, 1), id);
 }
 
+/* ---- outsiders */
+
+/* Where no worker steps, a wait that is over does not shut the gate to those who only ask. */
+static void test_forgotten_wait(void **state)
+{
+    (void)state;
+    (void)fcall("later_lock door ann ttl 1ms");
+    (void)fcall("later_lock door bob wait 1ms");
+    (void)redis("DEBUG SLEEP 0.005");
+    assert_starts(fcall("later_lock door cid"), "[1 ");
+}
+
 /* ---- unique keys */
 
 /* `replace` leaves the due time as it is, `drop` tells it. */
@@ -197,6 +209,7 @@ int main(void)
         FX_TEST(test_adopted_with_its_grant),
         FX_TEST(test_adopted_past_a_rate),
         FX_TEST(test_ghost_lets_go),
+        FX_TEST(test_forgotten_wait),
         FX_TEST(test_unique_in_line),
         FX_TEST(test_throttle_of_many),
         FX_TEST(test_rates_ahead),
