@@ -135,6 +135,17 @@ static void test_forgotten_wait(void **state)
     assert_starts(fcall("later_lock door cid"), "[1 ");
 }
 
+/* Who asked in vain and does not wait may ask for another gate. */
+static void test_entered_in_vain(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    (void)fcall("later_lock door ann");
+    assert_starts(fcall("later_v1_enter %s lock:door", w), "[0 ");
+    assert_starts(fcall("later_v1_enter %s lock:window", w), "[1 ");
+}
+
 /* ---- unique keys */
 
 /* `replace` leaves the due time as it is, `drop` tells it. */
@@ -210,6 +221,7 @@ int main(void)
         FX_TEST(test_adopted_past_a_rate),
         FX_TEST(test_ghost_lets_go),
         FX_TEST(test_forgotten_wait),
+        FX_TEST(test_entered_in_vain),
         FX_TEST(test_unique_in_line),
         FX_TEST(test_throttle_of_many),
         FX_TEST(test_rates_ahead),
