@@ -333,6 +333,7 @@ end
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
   local ids = redis.call('SRANDMEMBER', key, OPEN_MAX)
+  table.sort(ids)
   for _, id in ipairs(ids) do
     local g = L.gate(book, id)
     local first = redis.call('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')
