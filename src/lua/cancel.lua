@@ -24,10 +24,12 @@ L.register('later_cancel', {'allow-oom'}, function(R, args)
     L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ' already')
   end
   L.need(R, 'jobs', 'hash', 'tries', 'hash', 'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress',
-         'hash', 'await', 'hash', 'done:' .. job.queue, 'zset', 'stats', 'hash', 'names', 'set')
+         'hash', 'await', 'hash', 'done:' .. job.queue, 'zset', 'stats', 'hash', 'names', 'set',
+         'timers', 'zset')
   local now_ms = L.ms(L.now_us())
   local book = L.book(R, L.now_us())
   if state == 'parked' then
+    L.need_parked(book, job.queue, id)
     L.unpark(book, job.queue, id)
   end
   redis.call('ZREM', L.waiting_key(R, job, tries), id)

@@ -13,7 +13,7 @@ local function is_current(R, name, fence)
     L.fail('ELATER_ARGS', 'give NAME FENCE, a whole number')
   end
   local row = redis.call('HMGET', R .. ':lock:' .. name, 'fence', 'until', 'depth')
-  local until_ms = tonumber(row[2] or '0') or 0
+  local until_ms = L.whole(row[2]) or 0
   return row[1] == fence and row[3] ~= '0' and (until_ms == 0 or until_ms > L.ms(L.now_us()))
 end
 

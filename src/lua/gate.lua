@@ -48,8 +48,8 @@ local function template_of(name, list)
   local best, best_len
   for template in string.gmatch(list or '', '[^\n]+') do
     local from, to = string.find(template, '{key}', 1, true)
-    local head, tail = string.sub(template, 1, from - 1), string.sub(template, to + 1)
-    if #name > #head + #tail and string.sub(name, 1, #head) == head and
+    local head, tail = string.sub(template, 1, (from or 1) - 1), string.sub(template, (to or 0) + 1)
+    if from and #name > #head + #tail and string.sub(name, 1, #head) == head and
        (tail == '' or string.sub(name, -#tail) == tail) and (not best or #head > best_len) then
       best, best_len = template, #head
     end
@@ -76,6 +76,9 @@ function L.gate(book, id)
   local g = book.gates[id]
   if not g then
     local kind, name = string.match(id, '^(%a+):(.+)$')
+    if not L.KINDS[kind or ''] then
+      L.fail('ELATER_GATE', L.quote(id) .. ' is no gate')
+    end
     g = {id = id, kind = kind, name = name, key = book.R .. ':' .. id, line = book.R .. ':wait:' .. id}
     if kind ~= 'lock' then
       g.limit = L.limit_of(book.R, kind, name)
@@ -87,6 +90,25 @@ function L.gate(book, id)
     book.gates[id] = g
   end
   return g
+end
+
+-- Refuse by name when a key of this gate holds a foreign type, or of the line of `queue` before it (nil: no
+-- queue). Asked once in a call, before the first write.
+function L.need_gate(book, queue, id)
+  local g = L.gate(book, id)
+  if not g.is_fine then
+    if g.kind ~= 'rate' or g.limit then
+      local is_zset = g.kind == 'sem' or (g.kind == 'rate' and g.limit.algorithm == 'sliding')
+      L.need(book.R, string.sub(g.key, #book.R + 2), g.kind == 'lock' and 'hash' or is_zset and 'zset' or 'string')
+    end
+    L.need(book.R, 'wait:' .. id, 'zset')
+    g.is_fine = {}
+  end
+  if queue and not g.is_fine[queue] then
+    L.need(book.R, 'line:' .. queue .. ':' .. id, 'zset', 'parked:' .. queue, 'zset', 'granted:' .. queue, 'zset',
+           'aside:' .. queue, 'set')
+    g.is_fine[queue] = true
+  end
 end
 
 -- -> how many places are free now; with none, when one will be by itself (ms), or nil: by a release only.
@@ -119,7 +141,7 @@ L.KINDS = {lock = {}, sem = {}, rate = {}}
 
 function L.KINDS.lock.room(book, g)
   local row = redis.call('HMGET', g.key, 'holder', 'until')
-  local until_ms = tonumber(row[2] or '0') or 0
+  local until_ms = L.whole(row[2]) or 0
   if not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then
     return 1
   end
@@ -245,7 +267,8 @@ function L.let_go(book, holders, is_end)
       for id in string.gmatch(texts[i], '[^\n]+') do
         local until_ms, unique = string.match(id, '^uniq:(%d+):(.*)$')
         if not unique then
-          L.drop(book, L.gate(book, id), holder)
+          -- One gate with a key of a foreign type must not keep the others.
+          pcall(function() L.drop(book, L.gate(book, id), holder) end)
         elseif is_end then
           L.free_unique(book.R, unique, holder, L.whole(until_ms))
         end

@@ -20,6 +20,7 @@ local PASSES = 16
 local OPEN_MAX = 64
 local GRANT_MS = 1000
 local TIMERS_MAX = 64
+local RETRY_MS = 10000      -- when a gate is looked at again whose keys had a foreign type
 
 function L.read_spot(text)
   local ticket, passes, due, at, rest = string.match(text or '', '^(%d+) (%d+) (%d+) (%d+)\n(.+)$')
@@ -28,6 +29,9 @@ function L.read_spot(text)
     return nil
   end
   for id in string.gmatch(rest, '[^\n]+') do
+    if not L.KINDS[string.match(id, '^(%a+):.') or ''] then
+      return nil
+    end
     spot.gates[#spot.gates + 1] = id
   end
   return spot.at <= #spot.gates and spot or nil
@@ -46,6 +50,28 @@ end
 
 local function line_key(book, queue, id)
   return book.R .. ':line:' .. queue .. ':' .. id
+end
+
+-- Refuse by name when something that a line is written with holds a foreign type.
+function L.need_lines(R)
+  L.need(R, 'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'limits', 'hash', 'queues', 'hash', 'prio', 'hash',
+         'heads', 'zset', 'names', 'set', 'clock', 'string', 'paused', 'hash')
+end
+
+local function need_spot(book, queue, spot)
+  for _, id in ipairs(spot and spot.gates or {}) do
+    L.need_gate(book, queue, id)
+  end
+end
+
+-- Before a parked job is taken out of its line.
+function L.need_parked(book, queue, job)
+  if not book.is_fine then
+    L.need_lines(book.R)
+    book.is_fine = true
+  end
+  L.need(book.R, 'parked:' .. queue, 'zset', 'granted:' .. queue, 'zset', 'aside:' .. queue, 'set')
+  need_spot(book, queue, L.read_spot(redis.call('HGET', book.R .. ':parked', job)))
 end
 
 -- ---- standing in line
@@ -197,9 +223,13 @@ end
 -- and places; a rate it passed when it was started. Nothing is changed when it may not.
 function L.regain_gates(book, id, job, state)
   local taken = {}
+  if state == 'parked' then
+    L.need_parked(book, job.queue, id)
+  end
   local gates = L.gates_of(job, L.queue_gates(redis.call('HGET', book.R .. ':queues', job.queue)))
   for _, gate in ipairs(gates or {}) do
     local g = L.gate(book, gate)
+    L.need_gate(book, nil, gate)
     if g.kind ~= 'rate' then
       if L.room(book, g) <= 0 and not has_place(g, id) then
         return false
@@ -256,12 +286,14 @@ end
 
 -- The first job of the queue that is first in line.
 local function call_queue(book, g, queue)
+  L.need_gate(book, queue, g.id)
   if L.paused_until(redis.call('HGET', book.R .. ':paused', queue), book.now_ms) then
     put_aside(book, queue, g)
     return
   end
   local job = redis.call('ZRANGE', line_key(book, queue, g.id), 0, 0)[1]
   local spot = job and L.read_spot(redis.call('HGET', book.R .. ':parked', job))
+  need_spot(book, queue, spot)
   if not spot or spot.gates[spot.at] ~= g.id then
     -- Nobody there, or no spot that could be read: that one is for `later fsck`.
     if job then
@@ -288,6 +320,7 @@ end
 -- Hand the free places of a gate to those who stand first in its line.
 local function open(book, id)
   local g = L.gate(book, id)
+  L.need_gate(book, nil, id)
   for _ = 1, OPEN_MAX do
     local who = redis.call('ZRANGE', g.line, 0, 0)[1]
     if not who then
@@ -313,6 +346,9 @@ end
 local function take_back(book, queue)
   local key = book.R .. ':granted:' .. queue
   local jobs = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(book.now_ms - GRANT_MS), 'LIMIT', 0, OPEN_MAX)
+  for _, job in ipairs(jobs) do
+    L.need_parked(book, queue, job)
+  end
   for _, job in ipairs(jobs) do
     local spot = L.read_spot(redis.call('HGET', book.R .. ':parked', job))
     redis.call('ZREM', key, job)
@@ -347,7 +383,7 @@ function L.rejoin(book, queue)
 end
 
 -- Hand on what was given back in this call, then look at the gates whose time has come. One gate whose
--- key has a foreign type stays as it is and does not keep the others.
+-- key has a foreign type stays as it is, is looked at later, and does not keep the others.
 function L.settle_gates(book)
   local timers = book.R .. ':timers'
   local rounds = 0
@@ -356,14 +392,18 @@ function L.settle_gates(book)
     redis.call('ZREM', timers, what)
     local kind, id = string.match(what, '^(%a+):(.+)$')
     if kind == 'granted' then
-      pcall(take_back, book, id)
+      if not pcall(take_back, book, id) then
+        L.arm(book, what, book.now_ms + RETRY_MS)
+      end
     elseif kind == 'gate' then
       book.touched[#book.touched + 1] = id
     end
   end
   while #book.touched > 0 and rounds < OPEN_MAX do
     local id = table.remove(book.touched)
-    pcall(open, book, id)
+    if not pcall(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
+      L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
+    end
     rounds = rounds + 1
   end
   for _, id in ipairs(book.touched) do

@@ -24,7 +24,7 @@ end
 local function gcra(book, g)
   local step = g.limit.per_us / g.limit.n
   local burst = step * g.limit.burst
-  local tat = tonumber(redis.call('GET', g.key) or '0') or 0
+  local tat = L.whole(redis.call('GET', g.key)) or 0
   return math.min(math.max(tat, book.now_us), book.now_us + burst), step, burst
 end
 

@@ -124,7 +124,7 @@ L.register('later_limit_set', {}, function(R, args)
   else
     L.fail('ELATER_ARGS', 'give NAME semaphore N or NAME rate N/D, and options')
   end
-  L.need(R, 'limits', 'hash', 'timers', 'zset', 'holds', 'hash', 'parked', 'hash', 'clock', 'string')
+  L.need_lines(R)
   local was = redis.call('HGET', R .. ':limits', name)
   if was and given.missing then
     return 'kept'

@@ -59,8 +59,8 @@ local function wait_option(value)
 end
 
 function L.need_gates(R, kind, name)
-  L.need(R, 'limits', 'hash', 'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'clock', 'string',
-         'wait:' .. kind .. ':' .. name, 'zset', kind .. ':' .. name, kind == 'lock' and 'hash' or 'zset')
+  L.need_lines(R)
+  L.need(R, 'wait:' .. kind .. ':' .. name, 'zset', kind .. ':' .. name, kind == 'lock' and 'hash' or 'zset')
 end
 
 -- ---- outsiders in line: R:parked "=OWNER LF gate" -> "<ticket> <until ms>"
@@ -107,7 +107,8 @@ end
 -- gate that it holds or stands before. -> whether it held it
 function L.leave_gate(book, epoch)
   local id = redis.pcall('HGET', book.R .. ':worker:' .. epoch, 'gate')
-  if type(id) == 'string' and string.match(id, '^%a+:.') and L.KINDS[string.match(id, '^%a+')] then
+  -- A key of a foreign type is no gate of ours any more.
+  if type(id) == 'string' and pcall(L.need_gate, book, nil, id) then
     local g = L.gate(book, id)
     L.leave_line(book, g, '@' .. epoch)
     return L.drop(book, g, '@' .. epoch)
@@ -118,11 +119,11 @@ end
 
 local function holder_of(book, g)
   local row = redis.call('HMGET', g.key, 'holder', 'until', 'fence', 'depth')
-  local until_ms = tonumber(row[2] or '0') or 0
+  local until_ms = L.whole(row[2]) or 0
   if not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then
     return nil
   end
-  return row[1], until_ms, tonumber(row[3]), tonumber(row[4])
+  return row[1], until_ms, L.whole(row[3]) or 0, L.whole(row[4]) or 1
 end
 
 local function has_lease(book, g, who)
@@ -211,7 +212,7 @@ local function release(kind, what)
       return 'not-held'
     end
     if kind == 'lock' then
-      local depth = tonumber(redis.call('HGET', g.key, 'depth'))
+      local depth = L.whole(redis.call('HGET', g.key, 'depth')) or 1
       local is_again = given.token and redis.call('HGET', g.key, 'token') == given.token
       if depth > 1 or is_again then
         if not is_again then

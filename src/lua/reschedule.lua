@@ -14,6 +14,8 @@ function L.move(R, id, due)
   L.need(R, 'heads', 'zset', 'names', 'set')
   local book = L.book(R, L.now_us())
   if state == 'parked' then
+    L.need_waiting(R, job)
+    L.need_parked(book, job.queue, id)
     L.unpark(book, job.queue, id)
     L.enqueue(R, id, job, tries, due)
     L.settle_gates(book)

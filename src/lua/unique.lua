@@ -83,7 +83,11 @@ function L.add_unique(R, job, payload)
   elseif state == 'running' then
     return nil
   end
-  L.need(R, 'q:' .. was.queue .. ':' .. L.int(was.priority), 'zset', 'parked', 'hash', 'holds', 'hash', 'timers', 'zset')
+  L.need(R, 'q:' .. was.queue .. ':' .. L.int(was.priority), 'zset', 'solo:' .. was.queue, 'zset', 'tries', 'hash',
+         'timers', 'zset')
+  if state == 'parked' then
+    L.need_parked(L.book(R, L.now_us()), was.queue, owner)
+  end
   due = job.mode == 'move' and job.due or due
   rewrite(R, owner, was, state, tries, job, payload, due)
   return {owner, job.mode == 'move' and 'moved' or 'replaced', due}

@@ -5,6 +5,7 @@
 L.register('later_v1_leave', {'allow-oom'}, function(R, args)
   local epoch = args[1] or ''
   L.need(R, 'workers', 'hash', 'running', 'zset')
+  L.need_lines(R)
   if L.worker(R, epoch) ~= 'ok' then
     return 'unknown'
   end

@@ -85,8 +85,8 @@ end
 -- What every function that moves running jobs may write.
 function L.need_worker(R)
   L.need(R, 'workers', 'hash', 'running', 'zset', 'jobs', 'hash', 'tries', 'hash', 'errors', 'hash', 'results',
-         'hash', 'heads', 'zset', 'names', 'set', 'prio', 'hash', 'cancel', 'hash', 'progress', 'hash', 'await',
-         'hash', 'stats', 'hash', 'clock', 'string', 'paused', 'hash')
+         'hash', 'cancel', 'hash', 'progress', 'hash', 'await', 'hash', 'stats', 'hash')
+  L.need_lines(R)
 end
 
 -- Workers that are there, each with its fields.

@@ -272,7 +272,8 @@ local function gather_granted(R, queue, room, ctx)
   local cands, is_left = {}, false
   for i, id in ipairs(ids) do
     local spot = L.read_spot(spots[i])
-    local cand = {key = R .. ':granted:' .. queue, id = id, due = spot and spot.due or ctx.now_ms, is_granted = true}
+    local cand = {key = R .. ':granted:' .. queue, id = id, due = spot and spot.due or ctx.now_ms, is_granted = true,
+                  gates = spot and spot.gates}
     if #cands >= room then
       is_left = true
     elseif L.tries(tries[i]).crashes < L.SOLO_CRASHES then
@@ -336,6 +337,9 @@ local function examine(R, queue, cands, max_payload, ctx)
     end
     if not c.why and not c.is_granted then
       c.gates, c.why = L.gates_of(c.job, ctx.gates[queue])
+    end
+    for _, id in ipairs(c.gates or {}) do
+      L.need_gate(ctx.book, queue, id)
     end
     picked[#picked + 1] = c
     if ctx.bytes <= 0 then

@@ -183,6 +183,57 @@ static void test_unique_in_line(void **cmocka_state)
     assert_string_equal(named("due_ms"), due);
 }
 
+/* ---- keys of a foreign type */
+
+/* A job behind it that cannot be claimed must not leave its place taken for nobody. */
+static void test_foreign_lock_in_a_claim(void **cmocka_state)
+{
+    const char *w = worker(), *id = add("mail lock door x");
+
+    (void)cmocka_state;
+    (void)add("mail lock window x");
+    (void)redis("SET R:lock:window foreign");
+    assert_starts(fcall("later_v1_step %s 1 0 10 0 1 mail 10 1048576", w), "[");
+    assert_string_equal(at(6, 0, -1), "mail");
+    assert_string_equal(redis("EXISTS R:lock:door R:parked"), "0");
+    (void)redis("DEL R:lock:window");
+    assert_starts(claims(w, 10), id);
+}
+
+/* The end of a job gives back what it can, and the step goes on. */
+static void test_foreign_lock_at_the_end(void **cmocka_state)
+{
+    const char *w = worker(), *id;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set smtp semaphore 1");
+    id = add("mail lock door sem smtp x");
+    assert_string_equal(claims(w, 1), id);
+    (void)redis("DEL R:lock:door");
+    (void)redis("SET R:lock:door foreign");
+    assert_string_equal(settle(w, id, 1, "done", 0), "ok");
+    assert_string_equal(redis("EXISTS R:sem:smtp R:holds R:running R:jobs"), "0");
+}
+
+/* A gate that could not be opened is looked at again when its key has made room. */
+static void test_foreign_line(void **cmocka_state)
+{
+    const char *w = worker(), *id = stand(w, "");
+
+    (void)cmocka_state;
+    (void)redis("SET R:granted:mail foreign");
+    assert_starts(fcall("later_v1_step %s 1 0 10 1 %s 1 done mail 0 0 '' '' 0", w,
+                        redis("ZRANGE R:running 0 0") != NULL ? at(0, -1) : ""),
+                  "[");
+    assert_string_equal(at(2, 0, -1), "ok");
+    assert_string_equal(state(id), "parked");
+    assert_string_equal(redis("EXISTS R:lock:door"), "0");
+    (void)redis("DEL R:granted:mail");
+    assert_time(strtoll(redis("ZSCORE R:timers gate:lock:door"), NULL, 10), 5000, 10000);
+    (void)redis("ZADD R:timers 1 gate:lock:door");
+    assert_string_equal(claims(w, 1), id);
+}
+
 /* ---- rates */
 
 static void test_throttle_of_many(void **state)
@@ -244,6 +295,9 @@ int main(void)
         FX_TEST(test_lease_is_not_shortened),
         FX_TEST(test_entered_in_vain),
         FX_TEST(test_unique_in_line),
+        FX_TEST(test_foreign_lock_in_a_claim),
+        FX_TEST(test_foreign_lock_at_the_end),
+        FX_TEST(test_foreign_line),
         FX_TEST(test_throttle_of_many),
         FX_TEST(test_rates_ahead),
         FX_TEST(test_fence_after_a_loss),

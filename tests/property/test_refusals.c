@@ -29,7 +29,7 @@ static int fx_calm(void **state)
 /* Words that stand for an id or an epoch of it. */
 static struct {
     char name[8], value[24];
-} names[24];
+} names[32];
 static size_t nnames;
 
 static const char *name_as(const char *name, const char *value)
@@ -66,6 +66,42 @@ static void running(const char *name, const char *w, const char *options)
     const char *id = name_as(name, add("sms %s running", options));
 
     assert_string_equal(claim(w, "sms", 1), id);
+}
+
+/*
+ * Two gates of one job, with one behind each; one that was let in and not claimed yet; a paused
+ * queue that stands aside; callers and a program before and behind gates; unique jobs.
+ */
+static void make_gates(const char *w1, const char *w2)
+{
+    const char *id;
+
+    (void)fcall("later_limit_set smtp semaphore 1 on_lost kill");
+    (void)fcall("later_limit_set slow rate 5/1h burst 5");
+    (void)fcall("later_limit_set log rate 5/1h algorithm sliding");
+    (void)fcall("later_limit_set t:{key} semaphore 1");
+    (void)redis("HSET R:queues keyed lock=user:{key}");
+    id = name_as("$L", add("gate lock door sem smtp unique u keep 1h x"));
+    assert_string_equal(claim(w1, "gate", 1), id);
+    (void)name_as("$P", add("gate lock door unique v x"));
+    (void)name_as("$Q", add("gate sem smtp rate slow x"));
+    (void)fcall("later_lock other ann");
+    (void)name_as("$N", add("gate lock other rate log x"));
+    assert_string_equal(claim(w1, "gate", 9), "nil");
+    (void)fcall("later_unlock other ann");
+    assert_starts(redis("ZCARD R:granted:gate"), "1");
+    (void)fcall("later_lock third ann");
+    (void)add("aside lock third x");
+    assert_string_equal(claim(w1, "aside", 1), "nil");
+    (void)fcall("later_pause aside");
+    (void)fcall("later_unlock third ann");
+    assert_string_equal(redis("SCARD R:aside:aside"), "1");
+    (void)fcall("later_lock door bob wait 1h");
+    (void)fcall("later_lock mine ann ttl 1h");
+    (void)fcall("later_sem_acquire t:a ann ttl 1h");
+    assert_starts(fcall("later_v1_enter %s lock:beside", w2), "[1 ");
+    (void)fcall("later_throttle slow");
+    (void)fcall("later_throttle log");
 }
 
 static void make_world(void)
@@ -108,6 +144,7 @@ static void make_world(void)
     assert_starts(fcall("later_pause soon by me for 1h"), "paused");
     (void)redis("HSET R:unserved mail 1767225600000");
     (void)redis("HSET R:config max_payload 1048576");
+    make_gates(w1, w2);
 }
 
 /* Every function with arguments that are well, more than once where it has more than one way. */
@@ -165,6 +202,39 @@ static const char *const CALLS[] = {
     "later_v1_tidy $W1 1 mail 0 2 unsent 3 limits mail=2",
     "later_v1_register 0 inst9 1 0 2 host h queues mail,sms 1 max_payload 5000 1 $R4 1",
     "later_v1_register 0 inst8 1 $W1 0 0 2 $R1 1 $R2 1",
+    "later_add gate lock door sem smtp rate slow x",
+    "later_add keyed key 7 unique k unique_for 5m x",
+    "later_add gate unique u unique_mode replace y",
+    "later_add gate unique v unique_mode move in 5m y",
+    "later_add_many gate sem smtp a b",
+    "later_cancel gate@v",
+    "later_run_now $Q",
+    "later_lock door ann wait 1m",
+    "later_lock mine ann ttl 1m",
+    "later_lock new ann",
+    "later_unlock mine ann token t",
+    "later_unlock door bob",
+    "later_renew mine ann ttl 2h",
+    "later_sem_acquire t:a bob wait 1m",
+    "later_sem_release t:a ann",
+    "later_throttle slow quota 2",
+    "later_throttle log",
+    "later_limit_set smtp semaphore 3",
+    "later_limit_set new rate 5/1s burst 2 algorithm gcra missing",
+    "later_limit_set u:{key} semaphore 1",
+    "later_limit_del t:{key}",
+    "later_limits",
+    "later_fence_check door 5",
+    "later_show $Q",
+    "later_v1_list gate parked '' 10",
+    "later_v1_enter $W1 lock:door wait",
+    "later_v1_enter $W2 lock:beside",
+    "later_v1_step $W1 1 0 10 1 $L 1 done gate 0 0 T O 3 gate 10 1048576 aside 5 100 keyed 5 100",
+    "later_v1_step $W2 1 0 10 0 2 gate 10 1048576 aside 5 100",
+    "later_resume aside",
+    "later_cancel $N",
+    "later_reschedule $P +5m",
+    "later_v1_exit $W2",
     "later_v1_reap $W2 77 ? 5 100",
     "later_v1_reap $W2 $W1 2 2 100",
     "later_v1_leave $W2"};
@@ -218,8 +288,11 @@ static const char PLACES[] =
     "local root, seen, bad = 'later:{t}:', {}, {}\n"
     "local alone = {jobs = 1, running = 1, workers = 1, tries = 1, errors = 1, results = 1,\n"
     "  heads = 1, names = 1, prio = 1, paused = 1, clock = 1, config = 1, stats = 1, cancel = 1,\n"
-    "  progress = 1, await = 1, notes = 1, unserved = 1}\n"
-    "local more = {due = 1, q = 1, solo = 1, big = 1, worker = 1, dead = 1, done = 1, token = 1}\n"
+    "  progress = 1, await = 1, notes = 1, unserved = 1, parked = 1, holds = 1, timers = 1,\n"
+    "  limits = 1, queues = 1}\n"
+    "local more = {due = 1, q = 1, solo = 1, big = 1, worker = 1, dead = 1, done = 1, token = 1,\n"
+    "  parked = 1, granted = 1, aside = 1, line = 1, wait = 1, lock = 1, sem = 1, rate = 1, uniq = "
+    "1}\n"
     "local function say(what) bad[#bad + 1] = what end\n"
     "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
     "  local name = string.sub(key, 1, #root) == root and string.sub(key, #root + 1) or '?'\n"
@@ -228,7 +301,7 @@ static const char PLACES[] =
     "    say('stray ' .. key)\n"
     "  end\n"
     "  if name == 'running' or first == 'q' or first == 'solo' or first == 'dead' or first == "
-    "'done' then\n"
+    "'done' or first == 'parked' then\n"
     "    for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do\n"
     "      if seen[id] then say(id .. ' in ' .. seen[id] .. ' and ' .. name) end\n"
     "      seen[id] = name\n"
@@ -576,16 +649,67 @@ static void test_long_lists(void **state)
 
 static const struct {
     const char *key, *type;
-} KEYS[] = {
-    {"jobs", "hash"},       {"running", "zset"},    {"workers", "hash"},    {"tries", "hash"},
-    {"errors", "hash"},     {"results", "hash"},    {"heads", "zset"},      {"names", "set"},
-    {"prio", "hash"},       {"paused", "hash"},     {"clock", "string"},    {"config", "hash"},
-    {"stats", "hash"},      {"cancel", "hash"},     {"progress", "hash"},   {"await", "hash"},
-    {"notes", "hash"},      {"unserved", "hash"},   {"due:mail", "zset"},   {"q:mail:5", "zset"},
-    {"q:mail:0", "zset"},   {"q:sms:5", "zset"},    {"q:sms:3", "zset"},    {"solo:mail", "zset"},
-    {"solo:sms", "zset"},   {"dead:mail", "zset"},  {"dead:sms", "zset"},   {"done:mail", "zset"},
-    {"done:sms", "zset"},   {"token:tk", "string"}, {"token:t2", "string"}, {"big:$G", "string"},
-    {"worker:$W1", "hash"}, {"worker:$W2", "hash"}};
+} KEYS[] = {{"jobs", "hash"},
+            {"running", "zset"},
+            {"workers", "hash"},
+            {"tries", "hash"},
+            {"errors", "hash"},
+            {"results", "hash"},
+            {"heads", "zset"},
+            {"names", "set"},
+            {"prio", "hash"},
+            {"paused", "hash"},
+            {"clock", "string"},
+            {"config", "hash"},
+            {"stats", "hash"},
+            {"cancel", "hash"},
+            {"progress", "hash"},
+            {"await", "hash"},
+            {"notes", "hash"},
+            {"unserved", "hash"},
+            {"due:mail", "zset"},
+            {"q:mail:5", "zset"},
+            {"q:mail:0", "zset"},
+            {"q:sms:5", "zset"},
+            {"q:sms:3", "zset"},
+            {"solo:mail", "zset"},
+            {"solo:sms", "zset"},
+            {"dead:mail", "zset"},
+            {"dead:sms", "zset"},
+            {"done:mail", "zset"},
+            {"done:sms", "zset"},
+            {"token:tk", "string"},
+            {"token:t2", "string"},
+            {"big:$G", "string"},
+            {"worker:$W1", "hash"},
+            {"worker:$W2", "hash"},
+            {"lock:door", "hash"},
+            {"lock:other", "hash"},
+            {"lock:beside", "hash"},
+            {"lock:new", "hash"},
+            {"sem:smtp", "zset"},
+            {"sem:t:a", "zset"},
+            {"rate:gcra:slow", "string"},
+            {"rate:sliding:log", "zset"},
+            {"wait:lock:door", "zset"},
+            {"wait:lock:other", "zset"},
+            {"wait:sem:smtp", "zset"},
+            {"line:gate:lock:door", "zset"},
+            {"line:gate:sem:smtp", "zset"},
+            {"line:gate:rate:slow", "zset"},
+            {"line:aside:lock:third", "zset"},
+            {"parked", "hash"},
+            {"parked:gate", "zset"},
+            {"holds", "hash"},
+            {"timers", "zset"},
+            {"limits", "hash"},
+            {"queues", "hash"},
+            {"granted:gate", "zset"},
+            {"aside:aside", "set"},
+            {"aside:gate", "set"},
+            {"uniq:gate:u", "string"},
+            {"uniq:gate:v", "string"},
+            {"uniq:keyed:k", "string"}};
 
 static const struct {
     const char *type, *verb, *rest;
@@ -620,6 +744,7 @@ static void end_foreign(const char *key)
  */
 static void R15_wrong_types(void **state)
 {
+    bool is_full = getenv("LATER_FULL") != NULL;
     int refused = 0, called = 0;
 
     (void)state;
@@ -627,7 +752,7 @@ static void R15_wrong_types(void **state)
         for (size_t t = 0; t < COUNT(TYPES); t++) {
             const char *key;
 
-            if (strcmp(KEYS[i].type, TYPES[t].type) == 0)
+            if (strcmp(KEYS[i].type, TYPES[t].type) == 0 || (!is_full && (i + t) % 3 != 0))
                 continue;
             make_world();
             key = full_key(KEYS[i].key);
@@ -635,6 +760,8 @@ static void R15_wrong_types(void **state)
             for (size_t c = 0; c < COUNT(CALLS); c++) {
                 struct words w;
 
+                if (!is_full && (c + i + t / 3) % 2 == 0)
+                    continue;
                 split(CALLS[c], &w);
                 called++;
                 refused += call_and_judge(&w, NULL, text("%s is a %s", key, TYPES[t].type));
@@ -692,16 +819,24 @@ static void R15_one_queue_stops_alone(void **state)
 
 /* ---- a server that refuses */
 
+/* What takes memory that nobody needs to end a job. */
 static bool is_add(const char *call)
 {
-    return starts(call, "later_add");
+    static const char *const takers[] = {"later_add",      "later_lock ",     "later_sem_acquire",
+                                         "later_throttle", "later_limit_set", "later_v1_enter"};
+
+    for (size_t i = 0; i < COUNT(takers); i++)
+        if (starts(call, takers[i]))
+            return true;
+    return false;
 }
 
 static bool only_reads(const char *call)
 {
-    static const char *const readers[] = {"later_show",      "later_result",    "later_stats",
-                                          "later_version",   "later_v1_list",   "later_v1_workers",
-                                          "later_v1_health", "later_v1_rights", "later_v1_audit"};
+    static const char *const readers[] = {
+        "later_show",      "later_result",     "later_stats",   "later_version",
+        "later_v1_list",   "later_v1_workers", "later_limits",  "later_fence_check",
+        "later_v1_health", "later_v1_rights",  "later_v1_audit"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))
@@ -722,7 +857,7 @@ static void test_full_server(void **state)
         split(CALLS[i], &w);
         refused = call_and_judge(&w, is_add(CALLS[i]) ? "OOM" : NULL, "full");
         if (is_add(CALLS[i]))
-            assert_true(refused && strstr(CALLS[i], "add") != NULL);
+            assert_true(refused);
     }
     assert_places("a full server");
     (void)fx_calm(NULL);
@@ -807,7 +942,26 @@ static const struct {
              {"HSET", "notes", "nonsense"},
              {"HSET", "unserved", "mail"},
              {"HSET", "stats", "done:mail"},
-             {"HSET", "stats", "dead:mail"}};
+             {"HSET", "stats", "dead:mail"},
+             {"HSET", "jobs", "$P"},
+             {"HSET", "jobs", "$N"},
+             {"HSET", "parked", "$P"},
+             {"HSET", "parked", "$N"},
+             {"HSET", "parked", "=bob\nlock:door"},
+             {"HSET", "holds", "$L"},
+             {"HSET", "holds", "$N"},
+             {"HSET", "lock:door", "until"},
+             {"HSET", "lock:door", "fence"},
+             {"HSET", "lock:mine", "depth"},
+             {"HSET", "lock:other", "holder"},
+             {"HSET", "limits", "smtp"},
+             {"HSET", "limits", "slow"},
+             {"HSET", "limits", "{}"},
+             {"HSET", "queues", "gate"},
+             {"HSET", "worker:$W2", "gate"},
+             {"SET", "rate:gcra:slow", NULL},
+             {"SET", "uniq:gate:u", NULL},
+             {"SET", "uniq:gate:v", NULL}};
 
 static const char *const GARBAGE[] = {"",
                                       "x",
@@ -864,7 +1018,7 @@ static bool ends_a_kept_job(const char *call)
  */
 static void test_corrupt_contents(void **state)
 {
-    size_t every = getenv("LATER_FULL") != NULL ? 1 : 4;
+    size_t every = getenv("LATER_FULL") != NULL ? 1 : 8;
     int called = 0;
 
     (void)state;
@@ -880,7 +1034,7 @@ static void test_corrupt_contents(void **state)
             for (size_t c = 0; c < COUNT(CALLS); c++) {
                 struct words w;
 
-                if (ends_a_kept_job(CALLS[c]))
+                if (ends_a_kept_job(CALLS[c]) || (every > 1 && (c + s + g) % 2 == 0))
                     continue;
                 split(CALLS[c], &w);
                 called++;
