@@ -296,7 +296,7 @@ static const char *broken_sem(struct model *m, struct model_gate *g)
     return NULL;
 }
 
-/* With a free place somebody is called, or a timer says when. */
+/* With a free place somebody is called, or a timer is due: timers are in ms, and never early. */
 static const char *broken_line(struct model *m, struct model_gate *g)
 {
     static struct model_gate copy;
@@ -317,7 +317,7 @@ static const char *broken_line(struct model *m, struct model_gate *g)
         const struct model_timer *t = &m->gates->timer[i];
 
         if (t->is_there && strcmp(t->what, what) == 0 &&
-            (t->at <= MODEL_MS(m) || (g->kind == KIND_RATE && m->gates->was_set_back)))
+            (t->at <= MODEL_MS(m) + 1 || (g->kind == KIND_RATE && m->gates->was_set_back)))
             return NULL;
     }
     return "a lost hand-over: a gate has room, and who stands in its line is not called";
