@@ -76,14 +76,27 @@ end
 
 -- ---- standing in line
 
+-- A job whose queue stands aside is not called, for as long as that takes: it gives back what it reserved,
+-- and reserves anew when it is called again.
+local function keep_nothing(book, job, spot)
+  if spot.passes > PASSES then
+    L.let_go(book, {job}, false)
+    spot.passes = PASSES
+  end
+end
+
 -- Stand before gate `spot.at`.
 local function stand(book, queue, job, spot)
   local id = spot.gates[spot.at]
   local g = L.gate(book, id)
+  local is_aside = redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1
+  if is_aside then
+    keep_nothing(book, job, spot)
+  end
   redis.call('ZADD', line_key(book, queue, id), L.int(spot.ticket), job)
   redis.call('ZADD', book.R .. ':parked:' .. queue, L.int(spot.ticket), job)
   redis.call('HSET', book.R .. ':parked', job, spot_text(spot))
-  if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 0 then
+  if not is_aside then
     redis.call('ZADD', g.line, 'LT', L.int(spot.ticket), queue)
     g.is_lined = true
   end
@@ -268,6 +281,13 @@ end
 -- ---- opening
 
 local function put_aside(book, queue, g)
+  for _, job in ipairs(redis.call('ZRANGE', line_key(book, queue, g.id), 0, OPEN_MAX - 1)) do
+    local spot = L.read_spot(redis.call('HGET', book.R .. ':parked', job))
+    if spot and spot.passes > PASSES then
+      keep_nothing(book, job, spot)
+      redis.call('HSET', book.R .. ':parked', job, spot_text(spot))
+    end
+  end
   redis.call('ZREM', g.line, queue)
   redis.call('SADD', book.R .. ':aside:' .. queue, g.id)
   L.mark_set(book.R, queue, 'a')

@@ -166,6 +166,49 @@ static void test_entered_in_vain(void **state)
     assert_starts(fcall("later_v1_enter %s lock:window", w), "[1 ");
 }
 
+/* ---- reservations */
+
+static void end_job(const char *w, const char *id, const char *queues)
+{
+    assert_starts(fcall("later_v1_step %s 1 0 128 1 %s 1 done mail 0 0 '' '' %s", w, id, queues),
+                  "[");
+    assert_string_equal(at(2, 0, -1), "ok");
+}
+
+/* A job that reserves lets others pass while its queue is paused. */
+static void test_paused_reservation(void **cmocka_state)
+{
+    const char *w = worker(), *both, *other;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set smtp semaphore 1");
+    (void)add("mail lock door x");
+    (void)add("mail sem smtp x");
+    (void)claims(w, 10);
+    both = add("mail lock door sem smtp x");
+    for (int i = 0; i < 40; i++)
+        (void)add("mail %s x", i % 2 == 0 ? "lock door" : "sem smtp");
+    (void)claims(w, 128);
+    for (int ends = 0; strcmp(redis("HGET R:lock:door holder"), both) != 0; ends++) {
+        (void)redis("ZRANGE R:sem:smtp 0 -1");
+        end_job(w, ends % 2 == 1 ? at(0, -1) : redis("HGET R:lock:door holder"),
+                "1 mail 10 1048576");
+        assert_true(ends < 40);
+    }
+    assert_string_equal(state(both), "parked");
+    assert_string_equal(named("gate"), "sem:smtp");
+    other = add("sms lock door x");
+    (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
+    assert_string_equal(state(other), "parked");
+    (void)fcall("later_pause mail");
+    (void)redis("ZRANGE R:sem:smtp 0 -1");
+    end_job(w, at(0, -1), "1 sms 1 1048576");
+    assert_string_equal(at(3, 0, 0, -1), other);
+    (void)fcall("later_resume mail");
+    end_job(w, other, "1 mail 1 1048576");
+    assert_string_equal(at(3, 0, 0, -1), both);
+}
+
 /* ---- unique keys */
 
 /* `replace` leaves the due time as it is, `drop` tells it. */
@@ -294,6 +337,7 @@ int main(void)
         FX_TEST(test_forgotten_wait),
         FX_TEST(test_lease_is_not_shortened),
         FX_TEST(test_entered_in_vain),
+        FX_TEST(test_paused_reservation),
         FX_TEST(test_unique_in_line),
         FX_TEST(test_foreign_lock_in_a_claim),
         FX_TEST(test_foreign_lock_at_the_end),

@@ -156,8 +156,19 @@ static void step_out(struct model *m, struct model_job *j)
         g->is_aside[j->queue] = false;
 }
 
-static void stand(struct model_job *j, int at)
+/* Whose queue stands aside is not called: it keeps nothing of what it reserved. */
+static void keep_nothing(struct model *m, struct model_job *j)
 {
+    if (j->spot.passes <= MODEL_PASSES)
+        return;
+    gates_let_go(m, j, false);
+    j->spot.passes = MODEL_PASSES;
+}
+
+static void stand(struct model *m, struct model_job *j, int at)
+{
+    if (j->spot.gate[at - 1]->is_aside[j->queue])
+        keep_nothing(m, j);
     j->place = PLACE_PARKED;
     j->score = j->spot.ticket;
     j->spot.at = at;
@@ -254,7 +265,7 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
     j->spot.ticket = model_tick(m, 1, 0);
     j->spot.due = due;
     j->spot.passes = 0;
-    stand(j, shut);
+    stand(m, j, shut);
     arm_gate(m, spot->gate[shut - 1]);
     return false;
 }
@@ -362,6 +373,14 @@ bool worker_leave_gate(struct model *m, const struct model_worker *w)
 
 static void put_aside(struct model *m, int q, struct model_gate *g)
 {
+    struct model_job *row[MODEL_JOBS];
+    size_t n = model_jobs(m, q, PLACE_PARKED, -1, row), seen = 0;
+
+    for (size_t i = 0; i < n && seen < OPEN_MAX; i++)
+        if (stands_at(row[i], g)) {
+            keep_nothing(m, row[i]);
+            seen++;
+        }
     g->is_aside[q] = true;
     model_mark(m, q, 'a');
 }
@@ -378,7 +397,7 @@ static void call_job(struct model *m, struct model_gate *g, struct model_job *j)
     step_out(m, j);
     if (shut > 0) {
         j->spot.passes++;
-        stand(j, shut);
+        stand(m, j, shut);
         arm_gate(m, j->spot.gate[shut - 1]);
         return;
     }
@@ -441,7 +460,7 @@ static void take_back(struct model *m, int q)
         gates_let_go(m, row[i], false);
         row[i]->spot.passes = 0;
         put_aside(m, q, row[i]->spot.gate[0]);
-        stand(row[i], 1);
+        stand(m, row[i], 1);
     }
     if (i < n)
         line_arm(m, "granted", m->queue[q].name, row[i]->spot.granted_ms + GRANT_MS);

@@ -343,6 +343,9 @@ static const char *broken_job(struct model *m, const struct model_job *j)
     if (j->place == PLACE_PARKED && j->spot.at == 0 && !model_is_solo(j) &&
         !m->queue[j->queue].has_head)
         return "a granted job whose queue has no head";
+    if (j->place == PLACE_PARKED && j->spot.at > 0 && j->holds != NULL &&
+        j->spot.gate[j->spot.at - 1]->is_aside[j->queue])
+        return "a job reserves whose queue stands aside";
     if (j->place == PLACE_PARKED && j->spot.passes > MODEL_PASSES + 1 + j->spot.n)
         return "overtaking is not bounded";
     if (j->unique == NULL || j->place == PLACE_GONE)
