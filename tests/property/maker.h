@@ -8,6 +8,7 @@
 #include "calls.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define HELD_MAX 600
 #define PICK(k, a) (a)[below(k, (int)COUNT(a))]
 
 struct maker {
@@ -36,6 +37,19 @@ int64_t time_arg(struct maker *k);
 /* A job that is there, mostly, or QUEUE@UNIQUE; ids live as long as the model. */
 const char *pick_id(struct maker *k);
 int64_t pick_epoch(struct maker *k, bool alive);
+
+/* ---- workers (calls_workers.c) */
+
+int64_t link_of(struct maker *k, int64_t epoch); /* mostly right */
+void make_register(struct maker *k);
+void make_beat(struct maker *k);
+void make_reconcile(struct maker *k);
+void make_reap(struct maker *k);
+void make_leave(struct maker *k);
+void make_quiet(struct maker *k);
+void make_workers(struct maker *k);
+void make_note(struct maker *k);
+void make_tidy(struct maker *k);
 
 /* ---- gates (calls_gates.c) */
 

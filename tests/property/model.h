@@ -235,6 +235,8 @@ struct model_step {
 };
 
 void model_step(struct model *m, const struct model_step *s, struct buf *out);
+/* Its results, and what they free. */
+void model_settle(struct model *m, const struct model_step *s, struct buf *out);
 
 /* ---- what happens to it from outside */
 

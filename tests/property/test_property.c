@@ -307,7 +307,7 @@ static int close_all(void **state)
 
 static void read_arguments(int argc, char **argv)
 {
-    fx.sequences = getenv("LATER_FULL") != NULL ? 100000 : 600;
+    fx.sequences = getenv("LATER_FULL") != NULL ? 100000 : 450;
     for (int i = 1; i + 1 < argc; i += 2) {
         long long n = strtoll(argv[i + 1], NULL, 10);
 

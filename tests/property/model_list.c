@@ -1,0 +1,111 @@
+/*
+ * The model of lists: pages of the jobs of a queue.
+ */
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void first_line(struct buf *out, const char *text)
+{
+    out_bytes(out, text, text == NULL ? 0 : strcspn(text, "\n"));
+}
+
+static void job_row(const struct model_job *j, const char *beside, struct buf *out)
+{
+    char tries[96] = "";
+
+    if (j->has_tries)
+        (void)snprintf(tries, sizeof(tries), "%lld %lld %lld %lld", (long long)j->starts,
+                       (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
+    buf_puts(out, "[ ");
+    out_text(out, j->id);
+    out_number(out, j->score);
+    out_number(out, j->priority);
+    out_text(out, tries);
+    first_line(out, beside);
+    out_int(out, (int64_t)j->payload.n);
+    out_bytes(out, j->payload.p, j->payload.n < 64 ? j->payload.n : 64);
+    buf_puts(out, "] ");
+}
+
+static void raw_row(const struct model_raw *r, struct buf *out)
+{
+    buf_puts(out, "[ ");
+    out_text(out, "");
+    out_score(out, r->score);
+    out_text(out, "5");
+    out_text(out, "");
+    out_text(out, "");
+    out_int(out, (int64_t)r->member.n);
+    out_bytes(out, r->member.p, r->member.n < 64 ? r->member.n : 64);
+    buf_puts(out, "] ");
+}
+
+/* Segments: suspects, priorities 0 to 5, raw, 6 to 9. */
+static void list_due(struct model *m, int q, int segment, int64_t offset, int count,
+                     struct buf *out)
+{
+    struct buf rows = BUF_INIT;
+    char next[48] = "";
+
+    for (int s = segment; s <= 12 && next[0] == '\0'; s++) {
+        struct model_job *row[MODEL_JOBS];
+        struct model_raw *raw[MODEL_RAWS];
+        int priority = s == 1 ? 10 : s <= 7 ? s - 2 : s - 3;
+        size_t n = s == 8 ? model_raws(m, q, raw) : model_jobs(m, q, PLACE_WAITING, priority, row);
+
+        for (size_t i = (size_t)offset; i < n; i++) {
+            if (count == 0) {
+                (void)snprintf(next, sizeof(next), "%d:%zu", s, i);
+                break;
+            }
+            count--;
+            if (s == 8)
+                raw_row(raw[i], &rows);
+            else
+                job_row(row[i], row[i]->error, &rows);
+        }
+        offset = 0;
+    }
+    buf_puts(out, "[ ");
+    out_text(out, next);
+    if (rows.len > 0)
+        buf_add(out, rows.data, rows.len);
+    buf_puts(out, "] ");
+    buf_done(&rows);
+}
+
+void model_list(struct model *m, int q, const char *state, int segment, int64_t offset, int count,
+                struct buf *out)
+{
+    struct model_job *row[MODEL_JOBS];
+    bool is_running = strcmp(state, "running") == 0, is_done = strcmp(state, "done") == 0;
+    bool is_parked = strcmp(state, "parked") == 0;
+    char next[48] = "";
+    size_t n;
+
+    if (strcmp(state, "due") == 0) {
+        list_due(m, q, segment, offset, count, out);
+        return;
+    }
+    n = model_jobs(m, is_running ? -1 : q,
+                   is_running  ? PLACE_RUNNING
+                   : is_done   ? PLACE_DONE
+                   : is_parked ? PLACE_PARKED
+                               : PLACE_DEAD,
+                   -1, row);
+    if (offset + count <= (int64_t)n)
+        (void)snprintf(next, sizeof(next), "1:%lld", (long long)(offset + count));
+    buf_puts(out, "[ ");
+    out_text(out, next);
+    for (size_t i = (size_t)offset; i < n && i < (size_t)(offset + count); i++)
+        if (row[i]->queue == q)
+            job_row(row[i],
+                    is_running ? row[i]->progress
+                    : is_done  ? row[i]->result
+                               : row[i]->error,
+                    out);
+    buf_puts(out, "] ");
+}

@@ -1,0 +1,80 @@
+/*
+ * The model of the first half of a step: the results.
+ */
+#include "model_gates.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void apply(struct model *m, const struct model_end *e, struct model_job *j, bool cancelled)
+{
+    int64_t now = MODEL_MS(m);
+
+    if (e->verb == VERB_PROGRESS) {
+        model_set(&j->progress, model_line(e->text));
+    } else if (cancelled && e->verb != VERB_DONE) {
+        model_end_cancelled(m, j,
+                            model_outcome("cancelled", e->code, now, j->starts,
+                                          "cancelled while running", e->tail));
+    } else if (e->verb == VERB_DONE) {
+        m->queue[j->queue].done++;
+        model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->tail), e->a);
+    } else if (e->verb == VERB_RETRY) {
+        model_set(&j->error, model_outcome("failed", e->code, now, j->starts, e->text, e->tail));
+        model_set(&j->progress, NULL);
+        j->has_tries = true;
+        j->tries_due = now + e->a;
+        model_enqueue(m, j, j->tries_due);
+    } else if (e->verb == VERB_DEAD) {
+        model_bury(m, j, model_outcome("dead", e->code, now, j->starts, e->text, e->tail), e->a);
+    } else {
+        model_release(m, j, e->a);
+    }
+}
+
+/* What a result freed is handed on after all of them: those that leave nothing behind first. */
+struct freed {
+    struct model_job *plain[1024], *other[1024];
+    size_t plains, others;
+    bool has_awaited;
+};
+
+static void settle_one(struct model *m, const struct model_step *s, const struct model_end *e,
+                       struct freed *f, struct buf *out)
+{
+    struct model_job *j = model_find(m, e->id);
+    char text[96];
+
+    if (j == NULL || j->place != PLACE_RUNNING || j->score != s->epoch || j->starts != e->start) {
+        out_text(out, "settled");
+        return;
+    }
+    if (e->verb == VERB_BAD) {
+        (void)snprintf(text, sizeof(text), "error ELATER_ARGS unknown verb '%s'", e->verb_name);
+        out_text(out, text);
+        return;
+    }
+    if (e->a == MODEL_NONE) {
+        out_text(out, "error ELATER_ARGS no amount");
+        return;
+    }
+    if (e->verb == VERB_DONE && e->a == 0 && j->cancel_ms == MODEL_NONE && !f->has_awaited)
+        f->plain[f->plains++] = j;
+    else if (e->verb != VERB_PROGRESS)
+        f->other[f->others++] = j;
+    apply(m, e, j, j->cancel_ms != MODEL_NONE);
+    out_text(out, "ok");
+}
+
+void model_settle(struct model *m, const struct model_step *s, struct buf *out)
+{
+    struct freed f = {.has_awaited = model_has_awaited(m)};
+
+    for (size_t i = 0; i < s->ends; i++)
+        settle_one(m, s, &s->end[i], &f, out);
+    for (size_t i = 0; i < f.plains; i++)
+        gates_let_go(m, f.plain[i], true);
+    for (size_t i = 0; i < f.others; i++)
+        gates_let_go(m, f.other[i], false);
+    line_settle(m);
+}
