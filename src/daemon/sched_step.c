@@ -117,6 +117,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     h->claimed_at = now;
     h->late_us = now_us - job.due.ms * 1000;
     h->is_solo = c->crashes >= 2;
+    h->is_gated = c->is_gated;
     queues_claimed(s->queues, h->job.queue);
     sched_saw(s, c->fence);
     place_claim(s, now, h);
@@ -174,6 +175,9 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
         sched_forget(s, h);
     } else {
         queues_ended(s->queues, h->job.queue);
+        /* The step that takes its end hands its place on: ask for the next one in the same call. */
+        if (h->is_gated)
+            queues_wake(s->queues, h->job.queue);
         held_end(&s->held, h, v, tail, tail_len);
     }
     if (s->solo_due && s->held.running == 0)

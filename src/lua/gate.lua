@@ -8,14 +8,15 @@
 -- gates it holds, a line each, so that whoever ends it knows without its record.
 --
 -- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched}.
--- Gates that lost a holder are in `touched`, until L.settle_gates hands their places on (gate_line.lua).
+-- Gates that lost a holder are in `touched`, until L.settle_gates hands their places on (gate_line.lua);
+-- queues with a new grant in `granted`, until the workers are told.
 
 L.GATE_NAME_MAX = 256
 L.MAX_LIMITS = 1000         -- definitions in one namespace
 L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
 
 function L.book(R, now_us)
-  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}}
+  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, granted = {}}
 end
 
 -- A name that may stand in a record header, in a key and on a terminal.

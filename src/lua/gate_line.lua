@@ -226,7 +226,18 @@ local function grant(book, queue, job, spot)
   redis.call('ZADD', book.R .. ':granted:' .. queue, L.int(book.now_ms), job)
   L.mark_set(book.R, queue, 'g')
   L.arm(book, 'granted:' .. queue, book.now_ms + GRANT_MS)
-  L.lower_head(book.R, queue, book.now_ms)
+  book.granted[queue] = true
+end
+
+-- Queues were granted something: it is due now, whoever has room should know. What the call itself has
+-- claimed since then need not be told.
+local function tell_granted(book)
+  for queue in pairs(book.granted) do
+    if redis.call('EXISTS', book.R .. ':granted:' .. queue) == 1 then
+      L.lower_head(book.R, queue, book.now_ms)
+    end
+  end
+  book.granted = {}
 end
 
 -- The first job of the queue that is first in line.
@@ -321,8 +332,9 @@ function L.rejoin(book, queue)
 end
 
 -- Hand on what was given back in this call, then look at the gates whose time has come. One gate whose
--- key has a foreign type stays as it is and does not keep the others.
-function L.settle_gates(book)
+-- key has a foreign type stays as it is and does not keep the others. claims_next: the caller claims in
+-- this call, and settles once more after that.
+function L.settle_gates(book, claims_next)
   local timers = book.R .. ':timers'
   local rounds = 0
   local due = redis.call('ZRANGEBYSCORE', timers, '-inf', L.int(book.now_ms), 'LIMIT', 0, TIMERS_MAX)
@@ -344,6 +356,9 @@ function L.settle_gates(book)
     L.arm(book, 'gate:' .. id, book.now_ms)
   end
   book.touched = {}
+  if not claims_next then
+    tell_granted(book)
+  end
 end
 
 -- When the next timer is due, in ms; -1 without any.

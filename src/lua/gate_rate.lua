@@ -86,14 +86,14 @@ end
 -- ---- fixed
 
 -- -> starts counted in this window, the us when it ends
-local function window(book, g)
+local function fixed_window(book, g)
   local index = math.floor(book.now_us / g.limit.per_us)
   local of, count = string.match(redis.call('GET', g.key) or '', '^(%d+) (%d+)$')
   return L.whole(of) == index and L.whole(count) or 0, (index + 1) * g.limit.per_us, index
 end
 
 function L.RATES.fixed.room(book, g)
-  local count, ends_us = window(book, g)
+  local count, ends_us = fixed_window(book, g)
   if count < g.limit.n then
     return g.limit.n - count
   end
@@ -101,12 +101,12 @@ function L.RATES.fixed.room(book, g)
 end
 
 function L.RATES.fixed.take(book, g, n)
-  local count, ends_us, index = window(book, g)
+  local count, ends_us, index = fixed_window(book, g)
   redis.call('SET', g.key, L.int(index) .. ' ' .. L.int(count + n))
   expire(g, ends_us - book.now_us)
 end
 
 function L.RATES.fixed.seen(book, g)
-  local count, ends_us = window(book, g)
+  local count, ends_us = fixed_window(book, g)
   return math.max(g.limit.n - count, 0), count > 0 and ends_us - book.now_us or 0
 end

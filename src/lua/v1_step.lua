@@ -13,14 +13,15 @@
 -- (with HELD 0, those with a due suspect first); inside one by priority, due time, id; raw members
 -- count as priority 5.
 -- status: ok | dead | unknown | link (an older link number: nothing was done).
--- claim: [id, queue, start, attempt, crashes, fence, due_ms, record, guarded]; a record that starts with '+'
+-- claim: [id, queue, start, attempt, crashes, fence, due_ms, record, gated]; a record that starts with '+'
 -- has its payload in R:big:<id>. head: due ms of the first job left in that queue, -1 for none, or
 -- when its pause ends. A job with L.SOLO_CRASHES crashes is claimed only by a worker that runs
 -- nothing else (HELD 0, no other claim); solo_due: 1 when such a one waits.
--- guarded: 1 when its handler must not outlive a worker that lost Redis: it holds a lock, or a semaphore
--- that says so. timer_ms: when a gate wants a step, whoever makes it; -1: none does. What the results free is handed to
--- those in line first, granted jobs are claimed before all others, a due job whose gate is shut stands in
--- line and costs nothing until the gate opens (gate_line.lua).
+-- gated: 1 when it passed gates: its end may let in another; 2 when its handler must not outlive a worker
+-- that lost Redis as well: it holds a lock, or a semaphore that says so. timer_ms: when a gate wants a step,
+-- whoever makes it; -1: none does. What the results free is handed to those in line first, granted jobs are
+-- claimed before all others, a due job whose gate is shut stands in line and costs nothing until the gate
+-- opens (gate_line.lua).
 -- One wrong-typed key or corrupt record stops that queue or buries that job, never the call.
 -- At most MAX jobs and 1 MiB of records and raw payloads a call (the one that passes it included).
 -- allow-oom. Cost: O(results + due queues + claims * log n).
@@ -410,7 +411,7 @@ local function commit(R, queue, picked, most, ctx)
       starts[#starts + 1] = c.id
       starts[#starts + 1] = L.tries_text(c.tries, c.due)
       ctx.claims[#ctx.claims + 1] = {c.id, queue, c.tries.starts, c.tries.attempts, c.tries.crashes, fence, c.due,
-                                     c.record, c.is_guarded and 1 or 0}
+                                     c.record, c.is_guarded and 2 or c.gates and 1 or 0}
     end
   end
   if #records > 0 then
@@ -583,7 +584,7 @@ local function rejoin_all(R, queues, ctx)
     end
   end
   if any then
-    L.settle_gates(ctx.book)
+    L.settle_gates(ctx.book, true)
   end
   return any
 end
@@ -705,7 +706,7 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   local ctx = {now_us = now_us, now_ms = L.ms(now_us), epoch_text = epoch_text, held = held,
                max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, solo_due = 0, book = L.book(R, now_us)}
   local answers = settle(R, epoch, results, ctx.book)
-  L.settle_gates(ctx.book)
+  L.settle_gates(ctx.book, true)
   local heads, errors = claim_all(R, queues, ctx)
   L.settle_gates(ctx.book)
   return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch), heads, errors, ctx.solo_due,

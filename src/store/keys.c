@@ -13,18 +13,24 @@ struct row {
 
 /* What may follow later:{NS}: - names that stand alone, then those that have more behind them. */
 static const struct row alone[] = {
-    {"jobs", "hash"},     {"running", "zset"},  {"workers", "hash"},  {"tries", "hash"},
-    {"errors", "hash"},   {"results", "hash"},  {"heads", "zset"},    {"names", "set"},
-    {"prio", "hash"},     {"paused", "hash"},   {"clock", "string"},  {"config", "hash"},
-    {"stats", "hash"},    {"cancel", "hash"},   {"progress", "hash"}, {"await", "hash"},
-    {"notes", "hash"},    {"unserved", "hash"}, {"wake", RESERVED},   {"limits", RESERVED},
-    {"queues", RESERVED}, {"parked", RESERVED}, {"timers", RESERVED},
+    {"jobs", "hash"},   {"running", "zset"},  {"workers", "hash"},  {"tries", "hash"},
+    {"errors", "hash"}, {"results", "hash"},  {"heads", "zset"},    {"names", "set"},
+    {"prio", "hash"},   {"paused", "hash"},   {"clock", "string"},  {"config", "hash"},
+    {"stats", "hash"},  {"cancel", "hash"},   {"progress", "hash"}, {"await", "hash"},
+    {"notes", "hash"},  {"unserved", "hash"}, {"wake", RESERVED},   {"limits", "hash"},
+    {"queues", "hash"}, {"parked", "hash"},   {"timers", "zset"},   {"holds", "hash"},
 };
 static const struct row more[] = {
-    {"due:", "zset"},       {"q:", "zset"},      {"solo:", "zset"},   {"dead:", "zset"},
-    {"done:", "zset"},      {"big:", "string"},  {"worker:", "hash"}, {"token:", "string"},
-    {"lock:", RESERVED},    {"sem:", RESERVED},  {"rate:", RESERVED}, {"wait:", RESERVED},
-    {"granted:", RESERVED}, {"uniq:", RESERVED},
+    {"due:", "zset"},          {"q:", "zset"},
+    {"solo:", "zset"},         {"dead:", "zset"},
+    {"done:", "zset"},         {"big:", "string"},
+    {"worker:", "hash"},       {"token:", "string"},
+    {"lock:", "hash"},         {"sem:", "zset"},
+    {"rate:sliding:", "zset"}, {"rate:gcra:", "string"},
+    {"rate:fixed:", "string"}, {"wait:", "zset"},
+    {"line:", "zset"},         {"parked:", "zset"},
+    {"granted:", "zset"},      {"aside:", "set"},
+    {"uniq:", "string"},
 };
 
 const char *keys_type(const char *rest, size_t n)

@@ -61,6 +61,7 @@ struct store_claim {
     struct wall due;
     const char *record;
     size_t record_len;
+    bool is_gated; /* its end may let in another job of its queue */
     bool has_lock; /* its handler must end when this worker loses Redis */
 };
 

@@ -294,7 +294,8 @@ static struct store_claim claim_of(const struct reply *r)
                                 .due = {reply_int(reply_at(r, 6))},
                                 .record = reply_str(reply_at(r, 7)),
                                 .record_len = reply_len(reply_at(r, 7)),
-                                .has_lock = reply_int(reply_at(r, 8)) != 0};
+                                .is_gated = reply_int(reply_at(r, 8)) > 0,
+                                .has_lock = reply_int(reply_at(r, 8)) > 1};
 }
 
 static void on_step_ok(struct store_redis *s, const struct reply *r, struct store_step_reply *out)

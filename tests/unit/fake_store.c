@@ -518,7 +518,7 @@ static void tell_step(struct fake *f, const struct fake_call *c)
         claims[i] = (struct store_claim){k->id,       k->queue,   k->start,
                                          k->attempt,  k->crashes, c->now_us + (int64_t)i,
                                          {k->due_ms}, k->record,  strlen(k->record),
-                                         false};
+                                         false,       false};
     }
     for (size_t i = 0; i < c->nrooms; i++)
         heads[i] = c->rooms[i].head;
