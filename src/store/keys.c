@@ -80,7 +80,7 @@ bool keys_is_ours(const char *ns, const char *key, size_t n)
 
 const char *keys_queue_of_set(const char *rest, size_t n, size_t *ret_len)
 {
-    static const char *const sets[] = {"solo:", "dead:", "done:"};
+    static const char *const sets[] = {"solo:", "dead:", "done:", "parked:"};
     const char *queue = NULL;
 
     if (n > 4 && memcmp(rest, "q:", 2) == 0 && rest[n - 2] == ':' && rest[n - 1] >= '0' &&
@@ -89,9 +89,11 @@ const char *keys_queue_of_set(const char *rest, size_t n, size_t *ret_len)
         *ret_len = n - 4;
     }
     for (size_t i = 0; queue == NULL && i < sizeof(sets) / sizeof(sets[0]); i++) {
-        if (n > 5 && memcmp(rest, sets[i], 5) == 0) {
-            queue = rest + 5;
-            *ret_len = n - 5;
+        size_t len = strlen(sets[i]);
+
+        if (n > len && memcmp(rest, sets[i], len) == 0) {
+            queue = rest + len;
+            *ret_len = n - len;
         }
     }
     return queue != NULL && text_is_queue_name(queue, *ret_len) ? queue : NULL;
