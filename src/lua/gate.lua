@@ -173,7 +173,7 @@ function L.KINDS.rate.room(book, g)
   if not g.limit then
     return 0
   end
-  return L.RATES[g.limit.algorithm].room(book, g)
+  return L.RATES[g.limit.algorithm].room(book, g, 1)
 end
 
 function L.KINDS.rate.take(book, g)

@@ -1,6 +1,7 @@
 -- Rate limits: three algorithms behind one face. Times are us of Redis' clock.
 --
---   room(book, g) -> starts that would pass now; with 0, the ms when the next one may
+--   room(book, g, n) -> starts that would pass now; when those are fewer than n, the ms when n may, or nil:
+--                       never under this limit
 --   take(book, g, n)   n pass; the caller has looked
 --   seen(book, g) -> free, reset_us: when everything is as it was before the first
 --
@@ -27,17 +28,17 @@ local function gcra(book, g)
   return math.min(math.max(tat, book.now_us), book.now_us + burst), step, burst
 end
 
-function L.RATES.gcra.room(book, g)
+function L.RATES.gcra.room(book, g, n)
   if g.limit.n == 0 then
     return 0
   end
   local tat, step, burst = gcra(book, g)
   -- A hair of tolerance: the interval need not be a whole number.
   local free = math.floor((book.now_us + burst - tat) / step + 1e-6)
-  if free > 0 then
+  if free >= n then
     return free
   end
-  return 0, math.ceil((tat + step - burst) / 1000)
+  return free, n <= g.limit.burst and math.ceil((tat + n * step - burst) / 1000) or nil
 end
 
 function L.RATES.gcra.take(book, g, n)
@@ -47,6 +48,9 @@ function L.RATES.gcra.take(book, g, n)
 end
 
 function L.RATES.gcra.seen(book, g)
+  if g.limit.n == 0 then
+    return 0, 0
+  end
   local tat, step, burst = gcra(book, g)
   return math.max(math.floor((book.now_us + burst - tat) / step + 1e-6), 0), tat - book.now_us
 end
@@ -58,14 +62,15 @@ local function trim_log(book, g)
   redis.call('ZREMRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf')
 end
 
-function L.RATES.sliding.room(book, g)
+function L.RATES.sliding.room(book, g, n)
   trim_log(book, g)
   local free = g.limit.n - redis.call('ZCARD', g.key)
-  if free > 0 then
+  if free >= n or n > g.limit.n then
     return free
   end
-  local first = redis.call('ZRANGE', g.key, 0, 0, 'WITHSCORES')
-  return 0, first[2] and math.ceil((tonumber(first[2]) + g.limit.per_us + 1) / 1000) or nil
+  -- So many of the oldest have to leave the window first.
+  local last = redis.call('ZRANGE', g.key, n - free - 1, n - free - 1, 'WITHSCORES')
+  return free, last[2] and math.ceil((tonumber(last[2]) + g.limit.per_us + 1) / 1000) or nil
 end
 
 function L.RATES.sliding.take(book, g, n)
@@ -92,12 +97,13 @@ local function fixed_window(book, g)
   return L.whole(of) == index and L.whole(count) or 0, (index + 1) * g.limit.per_us, index
 end
 
-function L.RATES.fixed.room(book, g)
+function L.RATES.fixed.room(book, g, n)
   local count, ends_us = fixed_window(book, g)
-  if count < g.limit.n then
-    return g.limit.n - count
+  local free = g.limit.n - count
+  if free >= n or n > g.limit.n then
+    return free
   end
-  return 0, math.ceil(ends_us / 1000)
+  return free, math.ceil(ends_us / 1000)
 end
 
 function L.RATES.fixed.take(book, g, n)
