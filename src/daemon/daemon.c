@@ -145,6 +145,7 @@ static void reload(void *arg)
     log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
     sched_set_stop_timeout(d->sched, conf->stop_timeout);
     serve(d, conf);
+    gates_set(d->gates, conf);
     folder_watch(d->folder, conf->handlers_dir);
     read_password_again(d);
     log_notice("event=reload result=done");
@@ -265,6 +266,7 @@ static int build(struct daemon *d, struct err *err)
     d->sched = sched_new(&sched_conf, &daemon_ops, d);
     d->strays = strays_new(d->loop, d->link, d->store, d->conf->namespace);
     strays_set_serves(d->strays, serves, d);
+    d->gates = gates_new(d->store);
     return 0;
 }
 
@@ -272,6 +274,7 @@ static void tear_down(struct daemon *d)
 {
     runner_free(d->runner);
     strays_free(d->strays);
+    gates_free(d->gates);
     sched_free(d->sched);
     link_free(d->link);
     store_redis_free(d->store);
@@ -299,6 +302,7 @@ static int start(struct daemon *d, struct err *err)
     if (take_state(d, err) < 0 || find_server(d, err) < 0 || build(d, err) < 0)
         return -1;
     serve(d, d->conf);
+    gates_set(d->gates, d->conf);
     folder_watch(d->folder, d->conf->handlers_dir);
     link_start(d->link);
     notify_ready();

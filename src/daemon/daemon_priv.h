@@ -8,6 +8,7 @@
 #include "conf/conf.h"
 #include "daemon/embedded.h"
 #include "daemon/folder.h"
+#include "daemon/gates.h"
 #include "daemon/identity.h"
 #include "daemon/runner.h"
 #include "daemon/sched.h"
@@ -32,6 +33,7 @@ struct daemon {
     struct link *link;
     struct store_redis *store;
     struct strays *strays;
+    struct gates *gates;
     struct served *served;
     struct sched *sched;
     struct runner *runner;

@@ -150,6 +150,7 @@ static void op_registered(void *ctx, int64_t epoch)
 
     if (d->state != NULL)
         state_set_epoch(d->state, epoch);
+    gates_registered(d->gates, epoch);
 }
 
 /* Jobs that are still running although the stop is over are killed; they will be run again. */
@@ -206,6 +207,8 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
     if (r->now_us > 0)
         d->skew_ms = wall_skew_ms(r->now_us);
     sched_on_beat(d->sched, mono_now(), r);
+    if (r->status == STORE_OK)
+        gates_beat(d->gates);
 }
 
 static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
@@ -245,6 +248,11 @@ static void on_left(void *arg, bool is_clean)
     if (d->state != NULL && is_clean)
         state_set_epoch(d->state, 0);
     sched_on_left(d->sched, mono_now());
+}
+
+static void on_declared(void *arg, const struct store_declare_reply *r)
+{
+    gates_declared(((struct daemon *)arg)->gates, r);
 }
 
 /* Also how it stands: the line that said so may be one of those. */
@@ -342,6 +350,7 @@ static void on_down(void *arg, enum fault fault, const char *text)
     if (d->was_up) {
         d->was_up = false;
         store_redis_reset(d->store);
+        gates_link_down(d->gates);
         sched_link_down(d->sched, mono_now());
     }
 }
@@ -386,8 +395,9 @@ struct link_events daemon_link_events(struct daemon *d)
 
 struct store_events daemon_store_events(struct daemon *d)
 {
-    return (struct store_events){on_registered, on_beat,   on_reconciled, on_step,  on_fetched,
-                                 on_reaped,     on_tidied, on_left,       on_fault, d};
+    return (struct store_events){
+        on_registered, on_beat, on_reconciled, on_step,  on_fetched, on_reaped,
+        on_tidied,     on_left, on_declared,   on_fault, d};
 }
 
 struct runner_events daemon_runner_events(struct daemon *d)

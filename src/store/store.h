@@ -134,6 +134,13 @@ struct store_reconcile_reply {
     bool rewound; /* Redis lost data since we last saw it */
 };
 
+/* To what a configuration says of gates. */
+struct store_declare_reply {
+    const char *error;            /* it was refused: why; else NULL */
+    const char *const *differing; /* limits that hold otherwise: name, definition in force pairs */
+    size_t n;
+};
+
 enum store_reap { STORE_REAP_MORE, STORE_REAP_CLEAR, STORE_REAP_ALIVE, STORE_REAP_REFUSED };
 
 #endif

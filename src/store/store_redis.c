@@ -478,6 +478,36 @@ int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *
     return args_send(&a, s, on_tidied);
 }
 
+static void on_declared(void *arg, const struct reply *r)
+{
+    struct store_redis *s = arg;
+    struct store_declare_reply out = {0};
+    CLEANUP_FREE const char **pairs = mem_new((2 * reply_len(r) + 1) * sizeof(*pairs));
+
+    if (reply_kind(r) == REPLY_ERROR)
+        out.error = reply_str(r);
+    else if (reply_kind(r) != REPLY_ARRAY)
+        out.error = "the library answered in a shape that is not known";
+    for (size_t i = 0; out.error == NULL && i < reply_len(r); i++) {
+        pairs[2 * i] = reply_str(reply_at(reply_at(r, i), 0));
+        pairs[2 * i + 1] = reply_str(reply_at(reply_at(r, i), 1));
+        out.n++;
+    }
+    out.differing = pairs;
+    s->events.declared(s->events.arg, &out);
+}
+
+int store_declare(struct store_redis *s, int64_t epoch, const struct store_fields *limits,
+                  const struct store_fields *queues)
+{
+    struct args a = args_begin(s, "later_v1_declare", 3);
+
+    args_int(&a, epoch);
+    args_fields(&a, limits);
+    args_fields(&a, queues);
+    return args_send(&a, s, on_declared);
+}
+
 static void on_left(void *arg, const struct reply *r)
 {
     struct store_redis *s = arg;

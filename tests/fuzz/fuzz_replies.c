@@ -255,6 +255,13 @@ static void on_left(void *arg, bool is_clean)
     sched_on_left(w.sched, w.now);
 }
 
+/* This worker declares nothing. */
+static void on_declared(void *arg, const struct store_declare_reply *r)
+{
+    (void)arg;
+    (void)r;
+}
+
 static void on_fault(void *arg, enum fault fault, const char *text)
 {
     (void)arg;
@@ -389,7 +396,7 @@ static void begin(void)
     static const struct queue_spec specs[] = {{"big", 3, 2, 1 << 20}, {"mail", 3, 1, 1 << 20}};
     static const struct store_events events = {on_registered, on_beat,   on_reconciled, on_step,
                                                on_fetched,    on_reaped, on_tidied,     on_left,
-                                               on_fault,      NULL};
+                                               on_declared,   on_fault,  NULL};
 
     w = (struct world){.now = {1000000}, .armed = MONO_NEVER, .is_up = true};
     w.sched = sched_new(&conf, &ops, NULL);
