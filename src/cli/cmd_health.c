@@ -123,6 +123,9 @@ static void judge_note(struct health *h, const char *note)
             "limit %.160s is another in a worker's configuration than in the fleet, where it stays "
             "as later limits shows it",
             what + 1);
+    } else if (strncmp(note, "no-limit:", 9) == 0) {
+        add(h->causes, "cause", "no-limit",
+            "jobs wait at %.160s, which has no definition: later limits set defines it", what + 1);
     } else if (strncmp(note, "queue-gates:", 12) == 0) {
         add(h->warnings, "warning", "queue-gates",
             "the gates of queue %.64s were replaced by a worker's configuration: where two differ "

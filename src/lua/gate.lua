@@ -91,7 +91,7 @@ function L.gate(book, id)
 end
 
 -- -> how many places are free now; with none, when one will be by itself (ms), or nil: by a release only.
--- A semaphore or a rate without a definition is shut.
+-- A semaphore or a rate without a definition is shut, and that is noted for health.
 function L.room(book, g)
   if g.free == nil then
     g.free, g.opens_ms = L.KINDS[g.kind].room(book, g)
@@ -149,6 +149,7 @@ end
 -- The limit may have shrunk under its holders: then there is no place until enough of them have gone.
 function L.KINDS.sem.room(book, g)
   if not g.limit then
+    L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
     return 0
   end
   redis.call('ZREMRANGEBYSCORE', g.key, '-inf', L.int(book.now_ms))
@@ -171,6 +172,7 @@ end
 
 function L.KINDS.rate.room(book, g)
   if not g.limit then
+    L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
     return 0
   end
   return L.RATES[g.limit.algorithm].room(book, g, 1)

@@ -138,6 +138,7 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   end
   for _, peer in ipairs(peers) do
     if peer.is_ghost then
+      L.leave_gate(book, peer.epoch)
       redis.call('HDEL', R .. ':workers', peer.epoch)
       redis.call('DEL', R .. ':worker:' .. peer.epoch)
     else
@@ -168,5 +169,6 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   for i = 1, #config, 2 do
     redis.call('HSET', R .. ':config', config[i], config[i + 1])
   end
+  L.settle_gates(book)
   return {now_us, key, 1, last < seen and 1 or 0, answers, flat}
 end)
