@@ -44,6 +44,15 @@ function L.parse_limit(text)
   return nil
 end
 
+-- The definition that L.parse_limit read.
+function L.limit_text(limit)
+  if limit.kind == 'sem' then
+    return 'semaphore ' .. L.int(limit.n) .. ' ' .. limit.on_lost
+  end
+  return 'rate ' .. limit.algorithm .. ' ' .. L.int(limit.n) .. ' ' .. L.int(limit.per_us / 1000) .. ' ' ..
+         L.int(limit.burst)
+end
+
 -- The template that a name fits, the one with the longest beginning; nil for none.
 local function template_of(name, list)
   local best, best_len

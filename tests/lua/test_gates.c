@@ -514,6 +514,40 @@ static void test_unique_for(void **cmocka_state)
     assert_in_range(reply_int(fx.last), 3590000, 3600000);
 }
 
+/* ---- who holds, who waits */
+
+static void test_gates_shown(void **cmocka_state)
+{
+    const char *w = worker(), *a, *limit = "semaphore 1 keep";
+    int64_t since, opens;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set smtp semaphore 1");
+    (void)fcall("later_limit_set api rate 1/1h");
+    a = add("mail lock door sem smtp rate api a");
+    (void)add("mail lock door b");
+    (void)add("mail rate api c");
+    (void)claims(w, 10);
+    (void)fcall("later_lock door ann wait 1m");
+    (void)fcall("later_v1_gates lock:door sem:smtp rate:api lock:other");
+    assert_string_equal(at(0, 0, -1), "lock:door");
+    assert_string_equal(at(0, 2, -1), "1");
+    assert_string_equal(at(0, 3, 0, -1), a);
+    since = int_at(0, 3, 1, -1);
+    opens = int_at(2, 6, -1);
+    assert_string_equal(at(0, 4, -1), "2");
+    assert_string_equal(at(0, 5, -1), "[mail 1 =ann 1]");
+    assert_string_equal(at(1, 1, -1), limit);
+    assert_string_equal(at(1, 3, -1), text("[%s 0 0 0]", a));
+    assert_string_equal(at(2, 1, -1), "rate gcra 1 3600000 1");
+    assert_string_equal(at(2, 5, -1), "[mail 1]");
+    assert_string_equal(at(3, -1), "[lock:other  0 [] 0 [] 0]");
+    assert_time(since, -5000, 0);
+    assert_time(opens, 3590000, 3600001);
+    assert_refused("ELATER_GATE", "later_v1_gates door");
+    assert_refused("ELATER_ARGS", "later_v1_gates");
+}
+
 /* ---- the audit */
 
 /* Findings of one phase; -> how many, the kinds joined. */
@@ -612,6 +646,7 @@ int main(void)
         FX_TEST(test_unique_successor),
         FX_TEST(test_unique_dies),
         FX_TEST(test_unique_for),
+        FX_TEST(test_gates_shown),
         FX_TEST(test_audit),
     };
 
