@@ -107,6 +107,7 @@ enum store_adopt { STORE_ADOPTED, STORE_GONE, STORE_TAKEN };
 
 struct store_register_reply {
     int64_t now_us;
+    struct boot sent; /* the question that this answers; it counts as a beat */
     int64_t epoch;
     int64_t link;
     bool rewound;                    /* Redis lost data since we last saw it */
@@ -123,6 +124,7 @@ struct store_beat_reply {
     bool quiet;
     const struct store_peer *peers; /* epoch and counter only; counter "?" for a stranger */
     size_t npeers;
+    struct boot sent; /* the question that this answers: an earlier one may have been given up */
 };
 
 struct store_reconcile_reply {

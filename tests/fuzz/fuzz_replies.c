@@ -197,10 +197,22 @@ static uint32_t op_random(void *ctx)
     return w.random++;
 }
 
-static const struct sched_ops ops = {op_reg,   op_beat,  op_reconcile, op_step,   op_fetch,
-                                     op_reap,  op_tidy,  op_leave,     op_relink, op_admit,
-                                     op_start, op_kill,  op_is_gone,   op_arm,    op_registered,
-                                     op_gone,  op_random};
+static bool op_is_guarded(void *ctx)
+{
+    (void)ctx;
+    return w.random % 4 > 0;
+}
+
+static bool op_is_fresh(void *ctx)
+{
+    (void)ctx;
+    return w.random++ % 2 > 0;
+}
+
+static const struct sched_ops ops = {op_reg,   op_beat,   op_reconcile,  op_step,    op_fetch,
+                                     op_reap,  op_tidy,   op_leave,      op_relink,  op_admit,
+                                     op_start, op_kill,   op_is_gone,    op_arm,     op_registered,
+                                     op_gone,  op_random, op_is_guarded, op_is_fresh};
 
 /* ---- the store's events */
 
