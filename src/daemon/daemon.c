@@ -263,6 +263,7 @@ static int build(struct daemon *d, struct err *err)
                            &runner_events, err);
     if (d->runner == NULL)
         return -1;
+    runner_set_guard(d->runner, d->guard);
     d->sched = sched_new(&sched_conf, &daemon_ops, d);
     d->strays = strays_new(d->loop, d->link, d->store, d->conf->namespace);
     strays_set_serves(d->strays, serves, d);
@@ -286,6 +287,7 @@ static void tear_down(struct daemon *d)
     loop_timer_free(d->reload);
     loop_alarm_free(d->alarm);
     embedded_stop(d->embedded);
+    guardian_free(d->guardian);
     state_close(d->state);
     loop_free(d->loop);
     conf_free(d->conf);
@@ -299,7 +301,13 @@ static int start(struct daemon *d, struct err *err)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     identity_read(&d->me);
     raise_files(d->conf->concurrency);
-    if (take_state(d, err) < 0 || find_server(d, err) < 0 || build(d, err) < 0)
+    if (take_state(d, err) < 0)
+        return -1;
+    d->guardian = guardian_new(d->loop, (unsigned)d->conf->concurrency, err);
+    if (d->guardian == NULL)
+        return -1;
+    d->guard = guardian_guard(d->guardian);
+    if (find_server(d, err) < 0 || build(d, err) < 0)
         return -1;
     serve(d, d->conf);
     gates_set(d->gates, d->conf);

@@ -9,6 +9,7 @@
 #include "daemon/embedded.h"
 #include "daemon/folder.h"
 #include "daemon/gates.h"
+#include "daemon/guardian.h"
 #include "daemon/identity.h"
 #include "daemon/runner.h"
 #include "daemon/sched.h"
@@ -17,6 +18,7 @@
 #include "daemon/state.h"
 #include "daemon/strays.h"
 #include "redis/link.h"
+#include "run/guard.h"
 #include "store/store_redis.h"
 
 #define DAEMON_DOWN_LOG_MS 30000 /* one line about a lost link per so long */
@@ -29,6 +31,8 @@ struct daemon {
     struct loop *loop;
     struct identity me;
     struct state *state; /* NULL: state_dir none */
+    struct guardian *guardian;
+    struct guard *guard; /* the guardian's */
     struct embedded *embedded;
     struct link *link;
     struct store_redis *store;

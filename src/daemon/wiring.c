@@ -168,6 +168,20 @@ static uint32_t op_random(void *ctx)
     return r;
 }
 
+static bool op_is_guarded(void *ctx)
+{
+    const struct guard *g = ((struct daemon *)ctx)->guard;
+
+    return g != NULL && guard_is_up(g);
+}
+
+static bool op_is_fresh(void *ctx)
+{
+    const struct guard *g = ((struct daemon *)ctx)->guard;
+
+    return g != NULL && guard_is_fresh(g);
+}
+
 const struct sched_ops daemon_ops = {
     .reg = op_reg,
     .beat = op_beat,
@@ -186,6 +200,8 @@ const struct sched_ops daemon_ops = {
     .registered = op_registered,
     .gone = op_gone,
     .random = op_random,
+    .is_guarded = op_is_guarded,
+    .is_fresh = op_is_fresh,
 };
 
 /* ---- events from below */
@@ -195,9 +211,14 @@ void daemon_on_alarm(void *arg)
     sched_on_timer(((struct daemon *)arg)->sched, mono_now());
 }
 
+/* The guard hears it first: what the scheduler does next may be a start. */
 static void on_registered(void *arg, const struct store_register_reply *r)
 {
-    sched_on_registered(((struct daemon *)arg)->sched, mono_now(), r);
+    struct daemon *d = arg;
+
+    if (d->guard != NULL)
+        guard_alive(d->guard, r->sent);
+    sched_on_registered(d->sched, mono_now(), r);
 }
 
 static void on_beat(void *arg, const struct store_beat_reply *r)
@@ -206,6 +227,8 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
 
     if (r->now_us > 0)
         d->skew_ms = wall_skew_ms(r->now_us);
+    if (r->status == STORE_OK && d->guard != NULL)
+        guard_alive(d->guard, r->sent);
     sched_on_beat(d->sched, mono_now(), r);
     if (r->status == STORE_OK)
         gates_beat(d->gates);
