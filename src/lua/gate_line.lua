@@ -325,7 +325,7 @@ function L.rejoin(book, queue)
     redis.call('SREM', key, id)
     if first[2] then
       redis.call('ZADD', g.line, first[2], queue)
-      book.touched[#book.touched + 1] = id
+      L.touch(book, id)
     end
   end
   return redis.call('EXISTS', key) == 1
@@ -344,18 +344,20 @@ function L.settle_gates(book, claims_next)
     if kind == 'granted' then
       pcall(take_back, book, id)
     elseif kind == 'gate' then
-      book.touched[#book.touched + 1] = id
+      L.touch(book, id)
     end
   end
   while #book.touched > 0 and rounds < OPEN_MAX do
     local id = table.remove(book.touched)
+    book.is_touched[id] = nil
     pcall(open, book, id)
     rounds = rounds + 1
   end
   for _, id in ipairs(book.touched) do
     L.arm(book, 'gate:' .. id, book.now_ms)
   end
-  book.touched = {}
+  book.touched, book.is_touched = {}, {}
+  L.flush_takes(book)
   if not claims_next then
     tell_granted(book)
   end

@@ -112,7 +112,7 @@ local function look_again(R, name, kind)
     -- Those that fit it are looked at when the fleet tidies.
     return
   end
-  book.touched[1] = kind .. ':' .. name
+  L.touch(book, kind .. ':' .. name)
   L.settle_gates(book)
 end
 

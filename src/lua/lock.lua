@@ -70,7 +70,7 @@ local function spot_name(g, who)
 end
 
 function L.leave_line(book, g, who)
-  book.touched[#book.touched + 1] = g.id
+  L.touch(book, g.id)
   redis.call('HDEL', book.R .. ':parked', spot_name(g, who))
   redis.call('ZREM', g.line, who)
   g.is_lined = nil
@@ -165,7 +165,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
     local ahead = 0
     if wait_ms then
       ahead = L.join_line(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
-      book.touched[#book.touched + 1] = g.id
+      L.touch(book, g.id)
       L.settle_gates(book)
       if has_lease(book, g, who) then
         return L.enter(book, g, who, ttl_ms, nil)
@@ -173,6 +173,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
     end
     return {0, 0, 0, ahead, g.kind == 'lock' and holder_of(book, g) or ''}
   end
+  L.flush_takes(book)
   return {1, fence, until_ms or 0, 0, g.kind == 'lock' and who or ''}
 end
 

@@ -163,7 +163,9 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   local book = L.book(R, now_us)
   for _, what in ipairs(redis.call('ZRANDMEMBER', R .. ':timers', 16)) do
     local id = string.match(what, '^gate:(.+)$')
-    book.touched[#book.touched + 1] = id
+    if id then
+      L.touch(book, id)
+    end
   end
   L.settle_gates(book)
   return {unserved(R, by, now_ms), buried}
