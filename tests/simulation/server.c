@@ -329,8 +329,8 @@ static void load_library(const char *without)
     if (without != NULL && strcmp(without, "fence") == 0)
         replace(text, " or t.starts ~= r.start", "");
     else if (without != NULL && strcmp(without, "gate") == 0)
-        replace(text, "until_ms <= book.now_ms) then\n    return 1",
-                "until_ms <= book.now_ms) or true then\n    return 1");
+        replace(text, "not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then\n    return 1",
+                "true then\n    return 1");
     else if (without != NULL &&
              strcmp(without, "link") ==
                  0) /* the step's, which what follows tells from the reconcile's */
