@@ -219,7 +219,7 @@ function L.KINDS.rate.room(book, g)
     L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
     return 0
   end
-  return L.RATES[g.limit.algorithm].room(book, g, 1)
+  return L.RATES[g.limit.algorithm].room(book, g)
 end
 
 function L.KINDS.rate.take(book, g)

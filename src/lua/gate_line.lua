@@ -177,21 +177,46 @@ function L.tell_fence(book, job, gates, fence)
   end
 end
 
--- A job that a worker runs, and that waits by Redis' data: it may go on only with all its gates.
+-- What a job that starts holds to its end: its gates and its unique key. -> text for R:holds, or nil
+function L.holding_started(gates, job)
+  local text = gates and L.holding(gates)
+  if job.u then
+    text = (text and text .. '\n' or '') .. 'uniq:' .. (job.f or '0') .. ':' .. job.queue .. ':' .. job.u
+  end
+  return text
+end
+
+local function has_place(g, job)
+  if g.kind == 'lock' then
+    return redis.call('HGET', g.key, 'holder') == job
+  end
+  return redis.call('ZSCORE', g.key, job)
+end
+
+-- A job that a worker runs, and that waits by Redis' data: it may go on only if nobody else has its locks
+-- and places; a rate it passed when it was started. Nothing is changed when it may not.
 function L.regain_gates(book, id, job, state)
+  local taken = {}
   local gates = L.gates_of(job, L.queue_gates(redis.call('HGET', book.R .. ':queues', job.queue)))
+  for _, gate in ipairs(gates or {}) do
+    local g = L.gate(book, gate)
+    if g.kind ~= 'rate' then
+      if L.room(book, g) <= 0 and not has_place(g, id) then
+        return false
+      end
+      taken[#taken + 1] = g
+    end
+  end
   if state == 'parked' then
     L.unpark(book, job.queue, id)
   end
-  for _, gate in ipairs(gates or {}) do
-    if L.room(book, L.gate(book, gate)) <= 0 then
-      return false
-    end
+  for _, g in ipairs(taken) do
+    L.take(book, g, id, L.tick(book.R, book.now_us, 1))
   end
-  for _, gate in ipairs(gates or {}) do
-    L.take(book, L.gate(book, gate), id, L.tick(book.R, book.now_us, 1))
+  local text = L.holding_started(gates, job)
+  if text then
+    redis.call('HSET', book.R .. ':holds', id, text)
   end
-  hold(book, id, gates or {})
   return true
 end
 
@@ -319,6 +344,7 @@ end
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
   local ids = redis.call('SRANDMEMBER', key, OPEN_MAX)
+  table.sort(ids)
   for _, id in ipairs(ids) do
     local g = L.gate(book, id)
     local first = redis.call('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')

@@ -156,6 +156,11 @@ end
 function L.enter(book, g, who, ttl_ms, wait_ms)
   local until_ms = ttl_ms and book.now_ms + ttl_ms
   local fence
+  if not has_lease(book, g, who) and redis.call('EXISTS', g.line) == 1 then
+    -- Leases and waits end without a call: where no worker steps, those who come look.
+    L.touch(book, g.id)
+    L.settle_gates(book)
+  end
   if has_lease(book, g, who) then
     fence = L.prolong(book, g, who, until_ms, true)
   elseif redis.call('EXISTS', g.line) == 0 and L.room(book, g) > 0 then

@@ -374,11 +374,8 @@ local function passes(queue, c, fence, book, holds)
   elseif c.gates and not L.pass_gates(book, queue, c.id, c.gates, c.due, fence) then
     return false
   end
-  local text = c.gates and L.holding(c.gates)
+  local text = L.holding_started(c.gates, c.job)
   c.is_guarded = L.is_guarded(book, c.gates)
-  if c.job.u then
-    text = (text and text .. '\n' or '') .. 'uniq:' .. (c.job.f or '0') .. ':' .. queue .. ':' .. c.job.u
-  end
   if text then
     holds[#holds + 1] = c.id
     holds[#holds + 1] = text

@@ -88,6 +88,7 @@ static bool run_call(uint64_t seed, int i, bool print, struct verdict *v)
     args_clear(&fx.args);
     calls_make(fx.model, seed, &fx.args, &v->want);
     server_set_time(&fx.server, fx.model->now_us);
+    server_expire(&fx.server);
     if (print)
         print_call(i, &fx.args);
     fx.calls++;
@@ -112,6 +113,8 @@ static void start(const struct sequence *s)
     server_clear(&fx.server);
     server_set_time(&fx.server, us);
     model_reset(fx.model, us);
+    /* Every second sequence. */
+    fx.model->is_gated = s->seed % 2 == 0;
 }
 
 /* v->call is -1 when all was well. */
@@ -178,13 +181,14 @@ static void print_text(const char *name, const struct buf *b, size_t from)
 
 static void explain(const struct verdict *v)
 {
-    size_t same = 0;
+    size_t same = 0, first;
 
     while (same < v->want.len && same < v->got.len && v->want.data[same] == v->got.data[same])
         same++;
+    first = same;
     same = same > 200 ? same - 200 : 0;
-    (void)printf("call %d: %s is not as it should be (shown from byte %zu)\n", v->call, v->what,
-                 same);
+    (void)printf("call %d: %s is not as it should be (shown from byte %zu, the same up to %zu)\n",
+                 v->call, v->what, same, first);
     print_text("want", &v->want, same);
     print_text("got", &v->got, same);
 }
@@ -241,8 +245,12 @@ static void test_judge(void **state)
     for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
         struct verdict v = {-1, "", BUF_INIT, BUF_INIT};
         struct sequence s = {.seed = 1};
-        struct model_options o = {MODEL_MS(fx.model), 5,    MODEL_NONE, MODEL_NONE, MODEL_NONE,
-                                  MODEL_NONE,         NULL, NULL,       NULL};
+        struct model_options o = {.priority = 5,
+                                  .a = MODEL_NONE,
+                                  .t = MODEL_NONE,
+                                  .x = MODEL_NONE,
+                                  .k = MODEL_NONE,
+                                  .unique_for = MODEL_NONE};
 
         start(&s);
         args_clear(&fx.args);
@@ -281,6 +289,7 @@ static int close_all(void **state)
     (void)state;
     args_clear(&fx.args);
     model_reset(fx.model, START_US);
+    free(fx.model->gates);
     buf_done(&fx.model->heard);
     free(fx.model);
     server_stop(&fx.server);
