@@ -165,13 +165,11 @@ function L.KINDS.lock.room(book, g)
 end
 
 function L.KINDS.lock.take(book, g, holder, fence, until_ms, is_reserved)
+  redis.call('DEL', g.key)
   redis.call('HSET', g.key, 'holder', holder, 'fence', L.int(fence), 'depth', is_reserved and '0' or '1', 'until',
              L.int(until_ms or 0), 'since', L.int(book.now_ms))
-  redis.call('HDEL', g.key, 'token')
   if until_ms then
     redis.call('PEXPIREAT', g.key, L.int(until_ms))
-  else
-    redis.call('PERSIST', g.key)
   end
 end
 

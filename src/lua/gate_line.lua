@@ -50,17 +50,26 @@ end
 
 -- ---- standing in line
 
+-- The queue is called at this gate from now on, not behind this ticket, unless it stands aside there. When
+-- the gate opens by itself, somebody looks.
+local function call_at(book, queue, g, ticket)
+  if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, g.id) == 0 then
+    redis.call('ZADD', g.line, 'LT', ticket, queue)
+    g.is_lined = true
+  end
+  local free, opens_ms = L.room(book, g)
+  if free <= 0 and opens_ms then
+    L.arm(book, 'gate:' .. g.id, opens_ms)
+  end
+end
+
 -- Stand before gate `spot.at`.
 local function stand(book, queue, job, spot)
   local id = spot.gates[spot.at]
-  local g = L.gate(book, id)
   redis.call('ZADD', line_key(book, queue, id), L.int(spot.ticket), job)
   redis.call('ZADD', book.R .. ':parked:' .. queue, L.int(spot.ticket), job)
   redis.call('HSET', book.R .. ':parked', job, spot_text(spot))
-  if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 0 then
-    redis.call('ZADD', g.line, 'LT', L.int(spot.ticket), queue)
-    g.is_lined = true
-  end
+  call_at(book, queue, L.gate(book, id), L.int(spot.ticket))
 end
 
 -- The place of a queue in the line of a gate, after its first job there has gone.
@@ -130,8 +139,9 @@ local function advance(book, job, spot)
   return nil
 end
 
--- A job that has just become due: -> true when it holds all its gates now; else it stands in line.
-function L.pass_gates(book, queue, job, gates, due, fence)
+-- A job that has just become due: -> nil when it holds all its gates now, with this fence; else the spot
+-- where it has to stand (L.stand_all), with the fence for its ticket.
+function L.pass_gates(book, job, gates, due, fence)
   local shut
   for i, id in ipairs(gates) do
     local g = L.gate(book, id)
@@ -144,16 +154,40 @@ function L.pass_gates(book, queue, job, gates, due, fence)
     for _, id in ipairs(gates) do
       L.take(book, L.gate(book, id), job, fence)
     end
-    return true
+    return nil
   end
-  local spot = {ticket = L.tick(book.R, book.now_us, 1), passes = 0, due = due, at = shut, gates = gates}
-  stand(book, queue, job, spot)
-  local g = L.gate(book, gates[shut])
-  local free, opens_ms = L.room(book, g)
-  if free <= 0 and opens_ms then
-    L.arm(book, 'gate:' .. g.id, opens_ms)
+  -- Those behind it have to stand there too.
+  L.gate(book, gates[shut]).is_lined = true
+  return {job = job, ticket = fence, passes = 0, due = due, at = shut, gates = gates}
+end
+
+-- These spots of jobs of one queue, in the order of their tickets, in one command a gate: most jobs that
+-- have to stand come many at once.
+function L.stand_all(book, queue, spots)
+  if #spots == 0 then
+    return
   end
-  return false
+  local lines, tickets, texts = {}, {}, {}
+  for _, spot in ipairs(spots) do
+    local id = spot.gates[spot.at]
+    lines[id] = lines[id] or {}
+    table.insert(lines[id], L.int(spot.ticket))
+    table.insert(lines[id], spot.job)
+    tickets[#tickets + 1] = L.int(spot.ticket)
+    tickets[#tickets + 1] = spot.job
+    texts[#texts + 1] = spot.job
+    texts[#texts + 1] = spot_text(spot)
+  end
+  redis.call('ZADD', book.R .. ':parked:' .. queue, unpack(tickets))
+  redis.call('HSET', book.R .. ':parked', unpack(texts))
+  for _, spot in ipairs(spots) do
+    local id = spot.gates[spot.at]
+    if lines[id] then
+      redis.call('ZADD', line_key(book, queue, id), unpack(lines[id]))
+      call_at(book, queue, L.gate(book, id), lines[id][1])
+      lines[id] = nil
+    end
+  end
 end
 
 -- Must a handler that holds these gates end when its worker loses Redis?
@@ -289,11 +323,6 @@ local function call_queue(book, g, queue)
   end
   spot.at, spot.passes = shut, spot.passes + 1
   stand(book, queue, job, spot)
-  local other = L.gate(book, spot.gates[shut])
-  local free, opens_ms = L.room(book, other)
-  if free <= 0 and opens_ms then
-    L.arm(book, 'gate:' .. other.id, opens_ms)
-  end
 end
 
 -- Hand the free places of a gate to those who stand first in its line.
