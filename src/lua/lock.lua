@@ -133,12 +133,16 @@ local function has_lease(book, g, who)
   return score and tonumber(score) > book.now_ms
 end
 
--- Does it hold the place already? until_ms nil: for as long as it lives. Prolongs the lease; `deeper`
--- counts one more hold of a lock. -> fence
+-- It holds the place already. until_ms nil: for as long as it lives. Prolongs the lease and never makes it
+-- shorter: who stands in line is called when it ends. `deeper` counts one more hold of a lock.
+-- -> fence, until ms
 function L.prolong(book, g, who, until_ms, deeper)
   if g.kind == 'sem' then
+    if until_ms then
+      until_ms = math.max(until_ms, tonumber(redis.call('ZSCORE', g.key, who)))
+    end
     redis.call('ZADD', g.key, until_ms and L.int(until_ms) or '+inf', who)
-    return 0
+    return 0, until_ms
   end
   local _, was, fence, depth = holder_of(book, g)
   if until_ms then
@@ -148,7 +152,7 @@ function L.prolong(book, g, who, until_ms, deeper)
     redis.call('PERSIST', g.key)
   end
   redis.call('HSET', g.key, 'until', L.int(until_ms or 0), 'depth', L.int(depth + (deeper and 1 or 0)))
-  return fence
+  return fence, until_ms
 end
 
 -- Take a place, or stand in line for it. ttl_ms nil: it lives with its worker. wait_ms nil: no line.
@@ -162,7 +166,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
     L.settle_gates(book)
   end
   if has_lease(book, g, who) then
-    fence = L.prolong(book, g, who, until_ms, true)
+    fence, until_ms = L.prolong(book, g, who, until_ms, true)
   elseif redis.call('EXISTS', g.line) == 0 and L.room(book, g) > 0 then
     fence = g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or 0
     L.take(book, g, who, fence, until_ms)
@@ -242,6 +246,5 @@ L.register('later_renew', {'allow-oom'}, function(R, args)
     L.fail('ELATER_LOST', 'the lease of ' .. L.quote(args[2]) .. ' on ' .. L.quote(g.id) .. ' is over: another may ' ..
            'hold it now, what it guarded must stop')
   end
-  local until_ms = book.now_ms + (given.ttl or TTL_MS)
-  return {L.prolong(book, g, who, until_ms, false), until_ms}
+  return {L.prolong(book, g, who, book.now_ms + (given.ttl or TTL_MS), false)}
 end)

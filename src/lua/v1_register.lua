@@ -158,8 +158,9 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   end
   if old ~= 0 and redis.call('HGET', R .. ':workers', L.int(old)) ~= 'dead' then
     L.release_unheard(R, old, keep, book)
+  else
+    L.settle_gates(book)
   end
-  L.settle_gates(book)
   redis.call('HSET', R .. ':workers', key, '1')
   redis.call('HSET', R .. ':worker:' .. key, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started',
              L.int(now_ms), 'beat_ms', L.int(now_ms))

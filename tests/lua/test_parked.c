@@ -135,6 +135,26 @@ static void test_forgotten_wait(void **state)
     assert_starts(fcall("later_lock door cid"), "[1 ");
 }
 
+/* Nobody is called when a lease ends before its time. */
+static void test_lease_is_not_shortened(void **state)
+{
+    int64_t until;
+
+    (void)state;
+    (void)fcall("later_limit_set smtp semaphore 1");
+    (void)fcall("later_sem_acquire smtp ann ttl 1h");
+    until = int_at(2, -1);
+    (void)fcall("later_sem_acquire smtp ann ttl 1ms");
+    assert_int_equal(int_at(2, -1), until);
+    (void)fcall("later_renew smtp ann ttl 1ms kind sem");
+    assert_int_equal(int_at(1, -1), until);
+    (void)fcall("later_lock door ann ttl 1h");
+    until = int_at(2, -1);
+    (void)fcall("later_renew door ann ttl 1ms");
+    assert_int_equal(int_at(1, -1), until);
+    assert_string_equal(redis("HGET R:lock:door until"), text("%lld", (long long)until));
+}
+
 /* Who asked in vain and does not wait may ask for another gate. */
 static void test_entered_in_vain(void **state)
 {
@@ -221,6 +241,7 @@ int main(void)
         FX_TEST(test_adopted_past_a_rate),
         FX_TEST(test_ghost_lets_go),
         FX_TEST(test_forgotten_wait),
+        FX_TEST(test_lease_is_not_shortened),
         FX_TEST(test_entered_in_vain),
         FX_TEST(test_unique_in_line),
         FX_TEST(test_throttle_of_many),

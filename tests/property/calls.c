@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "maker.h"
+#include "model_gates.h"
 
 #define HELD_MAX 600
 
@@ -25,15 +26,15 @@ static void options(struct maker *k, struct model_options *o, bool with_token)
                                 .x = MODEL_NONE,
                                 .k = MODEL_NONE,
                                 .unique_for = MODEL_NONE};
-    if (percent(k, 30)) {
+    if (percent(k, k->m->is_gated ? 5 : 30)) {
         name(k, "in");
-        o->due = now + duration_arg(k, 4000000);
-    } else if (percent(k, 25)) {
+        o->due = now + duration_arg(k, k->m->is_gated ? 3000 : 4000000);
+    } else if (percent(k, k->m->is_gated ? 3 : 25)) {
         name(k, "at");
         at = time_arg(k);
         o->due = at > now ? at : now;
     }
-    if (percent(k, 35)) {
+    if (percent(k, k->m->is_gated ? 10 : 35)) {
         name(k, "priority");
         number(k, o->priority = below(k, 10));
     }
@@ -46,7 +47,7 @@ static void options(struct maker *k, struct model_options *o, bool with_token)
         number(k, o->t = 1 + any(k, 100000));
         buf_puts(&k->args->arg[k->args->n - 1], "ms");
     }
-    if (percent(k, 20)) {
+    if (percent(k, k->m->is_gated ? 4 : 20)) {
         name(k, "expire");
         number(k, o->x = 1 + any(k, 100000));
         buf_puts(&k->args->arg[k->args->n - 1], "ms");
@@ -501,7 +502,7 @@ static void amount(struct maker *k, struct model_end *e)
     else if (e->verb == VERB_DONE || e->verb == VERB_RELEASE)
         e->a = percent(k, 60) ? 0 : any(k, 100000);
     else
-        e->a = any(k, 100000);
+        e->a = any(k, k->m->is_gated ? 2000 : 100000);
     e->a = percent(k, 1) ? MODEL_NONE : e->a;
 }
 
@@ -541,7 +542,10 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
 
 static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end)
 {
-    int share = percent(k, 30) ? 0 : percent(k, 50) ? 40 : 100, slot = k->args->n;
+    int share = percent(k, 30)                       ? 0
+                : percent(k, 50) || k->m->is_crowded ? 40
+                                                     : 100,
+        slot = k->args->n;
     char text[24];
     size_t n = 0;
 
@@ -636,27 +640,35 @@ static void move_time(struct maker *k)
     static const int64_t most_us[] = {1,       1,         5000,       2000000,
                                       2000000, 120000000, 7200000000, 90000000000};
     static const int64_t gated_us[] = {1, 1, 5000, 100000, 700000, 2000000, 2000000, 40000000};
-    int64_t most = k->m->is_gated && percent(k, 98) ? PICK(k, gated_us) : PICK(k, most_us);
+    static const int64_t crowded_us[] = {1, 1, 1, 5000, 100000, 300000, 700000, 2000000};
+    int64_t most = k->m->is_crowded && percent(k, 99) ? PICK(k, crowded_us)
+                   : k->m->is_gated && percent(k, 98) ? PICK(k, gated_us)
+                                                      : PICK(k, most_us);
     int64_t us = (int64_t)(rnd_next(&k->rnd) % (uint64_t)most);
 
     model_set_time(k->m, k->m->now_us + (percent(k, 2) ? -(us % 5000000) : us));
 }
 
 static const struct {
-    int weight, gated; /* gated: in a sequence that is about gates */
+    int weight, gated, crowded; /* in a sequence of that kind */
     void (*make)(struct maker *k);
-} MAKERS[] = {{14, 22, make_add},     {5, 2, make_add_many},  {6, 2, make_raw},
-              {6, 5, make_cancel},    {4, 3, make_run_now},   {5, 3, make_reschedule},
-              {5, 4, make_retry},     {3, 3, make_show},      {3, 2, make_result},
-              {4, 2, make_await},     {2, 2, make_pause},     {3, 3, make_resume},
-              {2, 1, make_stats},     {5, 3, make_list},      {6, 4, make_register},
-              {4, 1, make_beat},      {4, 3, make_reconcile}, {7, 5, make_reap},
-              {2, 2, make_leave},     {1, 0, make_quiet},     {1, 0, make_workers},
-              {3, 1, make_note},      {6, 4, make_tidy},      {28, 45, make_step},
-              {1, 1, make_loss},      {1, 9, make_lock},      {1, 7, make_unlock},
-              {1, 2, make_renew},     {1, 6, make_throttle},  {1, 1, make_fence_check},
-              {1, 6, make_limit_set}, {1, 1, make_limit_del}, {1, 1, make_limits},
-              {1, 4, make_enter},     {1, 3, make_exit},      {1, 4, make_queue_gates}};
+} MAKERS[] = {{14, 22, 20, make_add},    {5, 2, 6, make_add_many},  {6, 2, 0, make_raw},
+              {6, 5, 3, make_cancel},    {4, 3, 0, make_run_now},   {5, 3, 1, make_reschedule},
+              {5, 4, 1, make_retry},     {3, 3, 1, make_show},      {3, 2, 0, make_result},
+              {4, 2, 0, make_await},     {2, 2, 1, make_pause},     {3, 3, 3, make_resume},
+              {2, 1, 0, make_stats},     {5, 3, 1, make_list},      {6, 4, 1, make_register},
+              {4, 1, 0, make_beat},      {4, 3, 1, make_reconcile}, {7, 5, 2, make_reap},
+              {2, 2, 0, make_leave},     {1, 0, 0, make_quiet},     {1, 0, 0, make_workers},
+              {3, 1, 0, make_note},      {6, 4, 2, make_tidy},      {28, 45, 60, make_step},
+              {1, 1, 0, make_loss},      {1, 9, 7, make_lock},      {1, 7, 7, make_unlock},
+              {1, 2, 0, make_renew},     {1, 6, 3, make_throttle},  {1, 1, 0, make_fence_check},
+              {1, 6, 3, make_limit_set}, {1, 1, 0, make_limit_del}, {1, 1, 0, make_limits},
+              {1, 4, 3, make_enter},     {1, 3, 3, make_exit},      {1, 4, 1, make_queue_gates}};
+
+static int weight_of(const struct model *m, size_t i)
+{
+    return m->is_crowded ? MAKERS[i].crowded : m->is_gated ? MAKERS[i].gated : MAKERS[i].weight;
+}
 
 void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *want)
 {
@@ -664,11 +676,21 @@ void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *w
     int all = 0, at;
 
     for (size_t i = 0; i < COUNT(MAKERS); i++)
-        all += m->is_gated ? MAKERS[i].gated : MAKERS[i].weight;
+        all += weight_of(m, i);
     move_time(&k);
+    /* Gates are nothing without somebody who claims, and definitions. */
+    if (m->is_gated && strcmp(model_status(m, pick_epoch(&k, true)), "ok") != 0 &&
+        percent(&k, 50)) {
+        make_register(&k);
+        return;
+    }
+    if (m->is_gated && m->gates->limits < 3 && percent(&k, 40)) {
+        make_limit_set(&k);
+        return;
+    }
     at = below(&k, all);
     for (size_t i = 0; i < COUNT(MAKERS); i++) {
-        at -= m->is_gated ? MAKERS[i].gated : MAKERS[i].weight;
+        at -= weight_of(m, i);
         if (at < 0) {
             MAKERS[i].make(&k);
             return;

@@ -8,9 +8,9 @@
 
 #include "model_gates.h"
 
-static const char *const LOCKS[] = {"l1", "l1", "l2", "user:{key}"};
-static const char *const SEMS[] = {"s1", "s1", "s2", "t:{key}"};
-static const char *const RATES[] = {"r1", "r1", "r2", "q:{key}"};
+static const char *const LOCKS[] = {"l1", "l1", "l1", "l1", "l2", "user:{key}"};
+static const char *const SEMS[] = {"s1", "s1", "s1", "s1", "s2", "t:{key}"};
+static const char *const RATES[] = {"r1", "r1", "r1", "r1", "r2", "q:{key}"};
 static const char *const OWNERS[] = {"ann", "bob", "cid"};
 
 static const char *template_of_kind(struct maker *k, int kind)
@@ -33,14 +33,14 @@ void gate_options(struct maker *k, struct model_options *o, bool with_unique)
     static const char *const names[] = {"lock", "sem", "rate"};
     static const char *const modes[] = {"drop", "replace", "move"};
     static const char *const keys[] = {"u1", "u1", "u2", "u:3"};
-    int share = k->m->is_gated ? 35 : 2;
+    int share = k->m->is_gated ? 25 : 2;
 
     for (int i = 0; i < MODEL_KINDS; i++)
-        if (percent(k, share)) {
+        if (percent(k, k->m->is_gated && i != KIND_RATE ? (k->m->is_crowded ? 60 : 45) : share)) {
             name(k, names[i]);
             arg(k, o->gate[i] = template_of_kind(k, i));
         }
-    if (percent(k, with_unique ? share : 1)) {
+    if (percent(k, !with_unique ? 1 : k->m->is_crowded ? 5 : share)) {
         name(k, "unique");
         arg(k, o->unique = PICK(k, keys));
     }
@@ -184,11 +184,11 @@ void make_throttle(struct maker *k)
 static void rate_args(struct maker *k, struct model_limit *l)
 {
     static const char *const algorithms[] = {"gcra", "sliding", "fixed", "funnel"};
-    static const int64_t pers[] = {1, 7, 1000, 1000, 3000, 60000};
+    static const int64_t pers[] = {1, 300, 1000, 1000, 3000, 60000};
     char text[40];
     int a = below(k, 4);
 
-    l->n = below(k, 5);
+    l->n = percent(k, 5) ? 0 : 1 + below(k, 4);
     l->per_ms = PICK(k, pers);
     l->burst = 1;
     l->algorithm = a == 3 ? RATE_GCRA : (enum algorithm)a;
@@ -222,7 +222,7 @@ void make_limit_set(struct maker *k)
     arg(k, l.name);
     if (l.is_sem) {
         name(k, "semaphore");
-        number(k, l.n = below(k, 4));
+        number(k, l.n = percent(k, 8) ? 0 : 1 + below(k, 2));
         if (percent(k, 50)) {
             l.kills = percent(k, 50);
             name(k, "on_lost");

@@ -122,7 +122,8 @@ struct model {
     int64_t latest_us;     /* the latest time there ever was */
     int64_t max_payload;
     int turns;
-    bool is_gated; /* the calls are about gates, mostly */
+    bool is_gated;   /* the calls are about gates, mostly */
+    bool is_crowded; /* and many jobs want the same few */
     struct model_queue queue[MODEL_QUEUES];
     struct model_job job[MODEL_JOBS];
     size_t jobs;

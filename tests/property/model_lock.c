@@ -25,14 +25,19 @@ static bool has_lease(const struct model *m, struct model_gate *g, const char *w
     return lease_of(m, g, who) != NULL;
 }
 
-static int64_t prolong(const struct model *m, struct model_gate *g, const char *who, int64_t until,
+/* A lease is never made shorter. */
+static int64_t prolong(const struct model *m, struct model_gate *g, const char *who, int64_t *until,
                        bool deeper)
 {
     if (g->kind == KIND_SEM) {
-        lease_of(m, g, who)->until = until;
+        struct model_holder *h = lease_of(m, g, who);
+
+        *until = h->until > *until ? h->until : *until;
+        h->until = *until;
         return 0;
     }
-    g->until = until == NO_END ? 0 : until > g->until ? until : g->until;
+    *until = g->until > *until ? g->until : *until;
+    g->until = *until == NO_END ? 0 : *until;
     g->depth += deeper;
     return g->fence;
 }
@@ -91,7 +96,7 @@ static bool enter(struct model *m, struct model_gate *g, const char *who, int64_
         line_settle(m);
     }
     if (has_lease(m, g, who)) {
-        fence = prolong(m, g, who, until, true);
+        fence = prolong(m, g, who, &until, true);
         reply(out, true, fence, until == NO_END ? 0 : until, 0, mine);
         return true;
     }
@@ -170,7 +175,7 @@ void model_renew(struct model *m, enum gate_kind kind, const char *name, const c
         return;
     }
     buf_puts(out, "[ ");
-    out_int(out, prolong(m, g, who, until, false));
+    out_int(out, prolong(m, g, who, &until, false));
     out_int(out, until);
     buf_puts(out, "] ");
 }
