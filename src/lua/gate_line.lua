@@ -44,6 +44,14 @@ function L.arm(book, what, at_ms)
   book.is_timed = true
 end
 
+-- After one left the line: with nobody in it, it matters to nobody when the gate opens.
+function L.disarm(book, g)
+  g.is_lined = redis.call('EXISTS', g.line) == 1
+  if not g.is_lined then
+    redis.call('ZREM', book.R .. ':timers', 'gate:' .. g.id)
+  end
+end
+
 local function line_key(book, queue, id)
   return book.R .. ':line:' .. queue .. ':' .. id
 end
@@ -79,6 +87,7 @@ local function restand(book, queue, g)
   if #first == 0 then
     redis.call('ZREM', g.line, queue)
     redis.call('SREM', book.R .. ':aside:' .. queue, g.id)
+    L.disarm(book, g)
   elseif redis.call('ZSCORE', g.line, queue) then
     redis.call('ZADD', g.line, first[2], queue)
   end

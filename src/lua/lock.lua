@@ -72,8 +72,9 @@ end
 function L.leave_line(book, g, who)
   L.touch(book, g.id)
   redis.call('HDEL', book.R .. ':parked', spot_name(g, who))
-  redis.call('ZREM', g.line, who)
-  g.is_lined = nil
+  if redis.call('ZREM', g.line, who) == 1 then
+    L.disarm(book, g)
+  end
 end
 
 -- -> how many stand before it
