@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 
 static const char *const KINDS[] = {"lock", "sem", "rate"};
@@ -303,6 +304,15 @@ bool lock_is_over(const struct model *m, const struct model_gate *g)
     return !g->is_held || (g->until > 0 && g->until <= MODEL_MS(m));
 }
 
+/* Jobs wait where nothing is defined: health is to know. */
+static int64_t no_limit(struct model *m, const struct model_gate *g)
+{
+    CLEANUP_FREE char *note = mem_printf("no-limit:%.191s", g->name);
+
+    model_put_note(m, note);
+    return 0;
+}
+
 static int64_t sem_room(struct model *m, struct model_gate *g, int64_t *opens_ms)
 {
     const struct model_limit *l = limit_of(m, KIND_SEM, g->name);
@@ -310,7 +320,7 @@ static int64_t sem_room(struct model *m, struct model_gate *g, int64_t *opens_ms
     size_t n = 0;
 
     if (l == NULL)
-        return 0;
+        return no_limit(m, g);
     for (size_t i = 0; i < g->places; i++)
         if (g->place[i].until > MODEL_MS(m))
             g->place[n++] = g->place[i];
@@ -332,7 +342,7 @@ int64_t gate_room(struct model *m, struct model_gate *g, int64_t *opens_ms)
         return sem_room(m, g, opens_ms);
     if (g->kind == KIND_RATE) {
         l = limit_of(m, KIND_RATE, g->name);
-        return l == NULL ? 0 : rate_room(m, g, l, opens_ms);
+        return l == NULL ? no_limit(m, g) : rate_room(m, g, l, opens_ms);
     }
     if (lock_is_over(m, g))
         return 1;

@@ -251,7 +251,7 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
         return true;
     }
     j->spot = *spot;
-    j->spot.ticket = model_tick(m, 1, 0);
+    j->spot.ticket = fence;
     j->spot.due = due;
     j->spot.passes = 0;
     stand(j, shut);

@@ -173,7 +173,8 @@ static void shrink(struct sequence *s)
 static void print_text(const char *name, const struct buf *b, size_t from)
 {
     (void)printf("%s:\n  ", name);
-    for (size_t i = from; i < b->len && i < from + 1200 * (getenv("LATER_LONG") != NULL ? 100 : 1); i++) {
+    for (size_t i = from; i < b->len && i < from + 1200 * (getenv("LATER_LONG") != NULL ? 100 : 1);
+         i++) {
         unsigned char c = (unsigned char)b->data[i];
 
         if (c == '\n')
