@@ -62,13 +62,15 @@ function blockers() {
     # spawn: reaps a process it has just killed, on a pool thread or before the loop turns.
     blocks["waitpid"] = "src/run/spawn.c"
     # exec: a pool thread, behind a readable pidfd. pidwatch: a thread made to wait.
-    # embedded: behind a readable pidfd, or with WNOHANG.
-    blocks["waitid"] = "src/run/exec.c src/run/pidwatch.c src/daemon/embedded.c"
+    # embedded: behind a readable pidfd, or with WNOHANG. guard: behind a readable pidfd.
+    blocks["waitid"] = "src/run/exec.c src/run/guard.c src/run/pidwatch.c src/daemon/embedded.c"
     # exec: the pool thread's own little loop. embedded: at the stop, behind the loop's last turn.
     # log: with no time to wait, to see whether stderr takes a line. state: before the loop turns.
-    # spawn: on a pool thread, for a descriptor to become free.
+    # spawn: on a pool thread, for a descriptor to become free. guard: at the stop, for the end of
+    # the guard. guard_main: a process of its own.
     blocks["poll"] = blocks["ppoll"] = \
-        "src/run/exec.c src/run/spawn.c src/daemon/embedded.c src/base/log.c src/daemon/state.c"
+        "src/run/exec.c src/run/guard.c src/run/guard_main.c src/run/spawn.c src/daemon/embedded.c " \
+        "src/base/log.c src/daemon/state.c"
     blocks["select"] = blocks["pselect"] = blocks["system"] = blocks["popen"] = ""
 }
 

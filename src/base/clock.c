@@ -10,6 +10,14 @@ struct mono mono_now(void)
     return (struct mono){(int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000};
 }
 
+struct boot boot_now(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (struct boot){(int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000};
+}
+
 int64_t wall_skew_ms(int64_t told_us)
 {
     struct timespec ts = {0, 0};

@@ -1,9 +1,11 @@
 /*
- * Instants, typed so that a wall-clock time and a monotonic one cannot be mixed by accident.
+ * Instants, typed so that no two clocks can be mixed by accident.
  *
  * struct mono is CLOCK_MONOTONIC in microseconds: every local deadline. A wall time (struct wall,
  * Unix milliseconds) comes from Redis TIME and is only carried and shown, never compared with the
- * local clock. Sums saturate; MONO_NEVER is later than everything.
+ * local clock. struct boot is CLOCK_BOOTTIME in microseconds: as monotonic, but it goes on while
+ * the machine sleeps, as the clocks of all others do; for how long ago we were last heard of. Sums
+ * saturate; MONO_NEVER is later than everything.
  */
 #ifndef LATER_BASE_CLOCK_H
 #define LATER_BASE_CLOCK_H
@@ -19,10 +21,17 @@ struct wall {
     int64_t ms;
 };
 
+struct boot {
+    int64_t us; /* 0: never */
+};
+
 #define MONO_NEVER ((struct mono){INT64_MAX})
 
 /* The only reader of the monotonic clock outside libev. */
 struct mono mono_now(void);
+
+/* Compares between the processes of this machine, too. */
+struct boot boot_now(void);
 
 /* How far this host's wall clock is ahead of a time just told (Unix microseconds), in ms. For
  * showing only: nothing is decided by this host's wall clock, so there is no other reader of it

@@ -18,7 +18,7 @@
 
 #define CLI_OPTIONS_MAX 16 /* of one verb */
 #define CLI_MANY (-1)      /* no upper bound of operands */
-#define CLI_CALL_MAX 32    /* arguments of one call */
+#define CLI_CALL_MAX 48    /* arguments of one call: all options with their values, and some */
 
 struct cli_option {
     const char *name;  /* without the dashes */
@@ -99,6 +99,6 @@ bool cli_is_refusal(const struct err *err, const char *code);
 /* The verbs' own files. */
 extern const struct cli_verb cmd_add, cmd_show, cmd_wait, cmd_ls, cmd_cancel, cmd_retry,
     cmd_run_now, cmd_reschedule, cmd_pause, cmd_resume, cmd_quiet, cmd_stats, cmd_workers,
-    cmd_health, cmd_fsck, cmd_setup, cmd_cli;
+    cmd_health, cmd_fsck, cmd_setup, cmd_cli, cmd_limits, cmd_throttle;
 
 #endif

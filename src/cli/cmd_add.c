@@ -25,6 +25,12 @@ static const struct cli_option options[] = {
     {"keep", "D", "how long the outcome is kept when it is done"},
     {"token", "T", "add once: the same token within 24 h answers with the first id"},
     {"trace", "T", "a W3C traceparent for the handler"},
+    {"lock", "NAME", "hold this lock while it runs; {key} in a name is the job's key"},
+    {"sem", "NAME", "hold a place of this semaphore while it runs"},
+    {"rate", "NAME", "count its start against this rate"},
+    {"unique", "K", "one waiting or running job of the queue has this key"},
+    {"unique-mode", "M", "the key is taken: drop it (default), replace, or move (debounce)"},
+    {"unique-for", "D", "the key stays taken so long from now, whatever the job does"},
     {NULL, NULL, NULL},
 };
 
@@ -97,8 +103,10 @@ static struct reply *add(struct cli *cli, const struct cli_call *call, struct er
 static void show(struct cli *cli, const struct reply *r, bool is_own_token)
 {
     const struct reply *id = reply_at(r, 0), *status = reply_at(r, 1);
-    /* `repeated` to a token that only we know: it was our own first call that got through. */
-    const char *word = is_own_token && reply_is(status, "repeated") ? "added" : reply_str(status);
+    /* `repeated` to a token that only we know: it was our own first call that got through. With a
+     * unique key that may have dropped it or moved another. */
+    bool was_added = is_own_token && cli_value(cli, "unique") == NULL;
+    const char *word = was_added && reply_is(status, "repeated") ? "added" : reply_str(status);
     int64_t due_ms = reply_int(reply_at(r, 2));
     char instant[48], when[48];
 
@@ -121,11 +129,21 @@ static void show(struct cli *cli, const struct reply *r, bool is_own_token)
     out_printf("\n");
 }
 
+/* An option that the library spells otherwise. */
+static void add_option(struct cli_call *call, const struct cli *cli, const char *option,
+                       const char *name)
+{
+    if (cli_value(cli, option) == NULL)
+        return;
+    cli_call_puts(call, name);
+    cli_call_puts(call, cli_value(cli, option));
+}
+
 static int run(struct cli *cli, struct err *err)
 {
-    static const char *const names[] = {"in",       "at",      "priority", "key",
-                                        "attempts", "timeout", "expire",   "keep",
-                                        "token",    "trace",   NULL};
+    static const char *const names[] = {"in",      "at",     "priority", "key",    "attempts",
+                                        "timeout", "expire", "keep",     "token",  "trace",
+                                        "lock",    "sem",    "rate",     "unique", NULL};
     CLEANUP_BUF struct buf payload = BUF_INIT;
     char token[2 * TOKEN_BYTES + 1];
     bool is_own_token = cli_value(cli, "token") == NULL;
@@ -136,6 +154,8 @@ static int run(struct cli *cli, struct err *err)
         return -1;
     cli_call_puts(&call, cli->argv[0]);
     cli_call_options(&call, cli, names);
+    add_option(&call, cli, "unique-mode", "unique_mode");
+    add_option(&call, cli, "unique-for", "unique_for");
     if (is_own_token) {
         if (make_token(token, err) < 0)
             return -1;
@@ -161,6 +181,12 @@ const struct cli_verb cmd_add = {
     "\n"
     "  later add mail --in 5m '{\"to\":\"a@b.c\"}'\n"
     "  later add resize --key album:7 <photo.jpg\n"
+    "  later add sync --unique order:42 --unique-mode move --in 5m 42\n"
+    "  later add export --lock 'tenant:{key}' --key acme --sem disk report\n"
+    "\n"
+    "Gates are passed besides those of the queue; a job whose gate is shut is parked and\n"
+    "costs nothing until it opens. With a unique key that is taken the id is that of the\n"
+    "job that has it; --json tells dropped, replaced or moved.\n"
     "\n"
     "If the answer is lost with the connection, the add is repeated once on a new one;\n"
     "a token sees to it that the job is there once all the same.",

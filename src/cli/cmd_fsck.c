@@ -16,7 +16,8 @@
 
 #define PAGE "100"
 #define PAGE_NAMES 200
-#define PAGE_QUEUES 50 /* each costs a look at 13 keys */
+#define PAGE_QUEUES 50 /* each costs a look at 17 keys */
+#define PAGE_GATES 50  /* each may have many holders */
 #define SCAN_COUNT "1000"
 #define STATUS_FINDINGS 1
 
@@ -32,6 +33,7 @@ struct names {
 struct fsck {
     struct cli *cli;
     const char *function;
+    const char *phase;       /* of the names in batch */
     char root[80];           /* later:{NS}: */
     struct names sets;       /* q:mail:5 dead:mail ... */
     struct names queues;     /* mail ..., one for each set */
@@ -191,7 +193,7 @@ static int run_phase(struct fsck *f, const char *phase, const struct names *name
 
 static int send_batch(struct fsck *f, struct err *err)
 {
-    int result = f->batch.n > 0 ? run_phase(f, "keys", &f->batch, err) : 0;
+    int result = f->batch.n > 0 ? run_phase(f, f->phase, &f->batch, err) : 0;
 
     names_clear(&f->batch);
     return result;
@@ -239,6 +241,19 @@ static int take_payload(struct fsck *f, const char *key, size_t n, struct err *e
     names_add(&f->batch, key + root, n - root);
     names_add(&f->batch, "string", 6);
     return f->batch.n >= PAGE_NAMES ? send_batch(f, err) : 0;
+}
+
+/* Gates and their lines. */
+static int take_gate(struct fsck *f, const char *key, size_t n, struct err *err)
+{
+    static const char *const kinds[] = {"lock:", "sem:", "wait:", "granted:"};
+    const char *rest = key + strlen(f->root);
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strlen(key) == n && strncmp(rest, kinds[i], strlen(kinds[i])) == 0)
+            names_add(&f->batch, rest, strlen(rest));
+    }
+    return f->batch.n >= PAGE_GATES ? send_batch(f, err) : 0;
 }
 
 static int scan(struct fsck *f, const char *match,
@@ -303,8 +318,8 @@ static long look_at_queues(struct fsck *f, struct err *err)
 /* The order is that of repairs: what is found later may rest on what was put right before. */
 static long look(struct fsck *f, struct err *err)
 {
-    static const char *const phases[] = {"running", "jobs",   "tries",    "errors",
-                                         "results", "cancel", "progress", "workers"};
+    static const char *const phases[] = {"running", "jobs",     "tries",   "errors", "results",
+                                         "cancel",  "progress", "workers", "parked", "holds"};
     char match[sizeof(f->root) + 8];
     long queues;
 
@@ -314,8 +329,13 @@ static long look(struct fsck *f, struct err *err)
         if (run_phase(f, phases[i], NULL, err) < 0)
             return -1;
     }
+    (void)snprintf(match, sizeof(match), "%s*", f->root);
+    f->phase = "gates";
+    if (scan(f, match, take_gate, err) < 0)
+        return -1;
     queues = look_at_queues(f, err);
     (void)snprintf(match, sizeof(match), "%sbig:*", f->root);
+    f->phase = "keys";
     return queues < 0 || scan(f, match, take_payload, err) < 0 ? -1 : queues;
 }
 
@@ -343,7 +363,8 @@ static void sum_up(const struct fsck *f, long queues)
 static int run(struct cli *cli, struct err *err)
 {
     bool repairs = cli_value(cli, "repair") != NULL;
-    struct fsck f = {.cli = cli, .function = repairs ? "later_v1_repair" : "later_v1_audit"};
+    struct fsck f = {
+        .cli = cli, .function = repairs ? "later_v1_repair" : "later_v1_audit", .phase = "keys"};
     long queues;
 
     if (cli_connect(cli, err) < 0)

@@ -118,6 +118,19 @@ static void judge_note(struct health *h, const char *note)
                             what + 1);
 
         json_put_text(cause, "queue", what + 1, strlen(what + 1));
+    } else if (strncmp(note, "limit-differs:", 14) == 0) {
+        add(h->warnings, "warning", "limit-differs",
+            "limit %.160s is another in a worker's configuration than in the fleet, where it stays "
+            "as later limits shows it",
+            what + 1);
+    } else if (strncmp(note, "no-limit:", 9) == 0) {
+        add(h->causes, "cause", "no-limit",
+            "jobs wait at %.160s, which has no definition: later limits set defines it", what + 1);
+    } else if (strncmp(note, "queue-gates:", 12) == 0) {
+        add(h->warnings, "warning", "queue-gates",
+            "the gates of queue %.64s were replaced by a worker's configuration: where two differ "
+            "the one that came last holds",
+            what + 1);
     } else {
         add(h->warnings, "warning", "stray-key",
             "%.200s is no key of laterd's (braces missing, or a wrong name?)", what + 1);

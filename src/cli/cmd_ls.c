@@ -14,9 +14,9 @@
 #define LIMIT_ON_TTY 100
 
 /* What a row of later_v1_list holds. */
-enum field { ID, SCORE, PRIORITY, TRIES, LAST, BYTES, PREVIEW };
+enum field { ID, SCORE, PRIORITY, TRIES, LAST, BYTES, PREVIEW, GATE };
 
-enum state { DUE, RUNNING, DEAD, DONE, STATES };
+enum state { DUE, RUNNING, PARKED, DEAD, DONE, STATES };
 
 static const struct state_row {
     const char *name;
@@ -41,6 +41,15 @@ static const struct state_row {
                   {"BYTES", true, false},
                   {"PAYLOAD", false, true},
                   {"PROGRESS", false, true}}},
+    [PARKED] = {"parked",
+                "ticket",
+                {{"ID", false, false},
+                 {"PARKED", false, false},
+                 {"PRI", true, false},
+                 {"TRIES", true, false},
+                 {"BYTES", true, false},
+                 {"PAYLOAD", false, true},
+                 {"WAITS FOR", false, true}}},
     [DEAD] = {"dead",
               "died_ms",
               {{"ID", false, false},
@@ -70,7 +79,7 @@ struct ls {
 
 static int find_state(const char *name, const struct state_row **ret, struct err *err)
 {
-    static const char *const names[] = {"due", "running", "dead", "done", NULL};
+    static const char *const names[] = {"due", "running", "parked", "dead", "done", NULL};
     CLEANUP_BUF struct buf safe = BUF_INIT;
     const char *near;
 
@@ -79,14 +88,12 @@ static int find_state(const char *name, const struct state_row **ret, struct err
         if (strcmp(states[i].name, name) == 0)
             return 0;
     }
-    if (strcmp(name, "parked") == 0)
-        return err_set(err, ERR_USAGE, "--state parked is not in this version");
     near = text_nearest(name, names);
     text_escape(&safe, name, strlen(name));
     text_cut(&safe, 48);
     if (near != NULL)
         return err_set(err, ERR_USAGE, "--state '%s': did you mean %s?", buf_str(&safe), near);
-    return err_set(err, ERR_USAGE, "--state '%s': there are due, running, dead and done",
+    return err_set(err, ERR_USAGE, "--state '%s': there are due, running, parked, dead and done",
                    buf_str(&safe));
 }
 
@@ -147,16 +154,25 @@ static void put_json(const struct ls *ls, const struct reply *row)
     json_put_int(line, "starts", tries[0]);
     json_put_int(line, "attempts", tries[1]);
     json_put_int(line, "crashes", tries[2]);
+    if (reply_len(reply_at(row, GATE)) > 0)
+        json_put_text(line, "gate", reply_str(reply_at(row, GATE)), reply_len(reply_at(row, GATE)));
     put_last(ls, reply_at(row, LAST), line);
     json_put_int(line, "payload_bytes", bytes);
     json_put_bytes(line, "payload_start", reply_str(preview), whole_characters(preview, bytes));
     json_print(line);
 }
 
-static void put_note(struct ls *ls, const struct reply *last)
+static void put_note(struct ls *ls, const struct reply *last, const struct reply *gate)
 {
     struct outcome outcome;
 
+    if (ls->state == &states[PARKED]) {
+        if (reply_len(gate) > 0)
+            table_add(&ls->table, reply_str(gate), reply_len(gate));
+        else
+            table_printf(&ls->table, "(let in)");
+        return;
+    }
     if (outcome_parse(reply_str(last), reply_len(last), &outcome) == 0)
         table_add(&ls->table, outcome.text, outcome.text_len);
     else
@@ -177,13 +193,15 @@ static void put_row(struct ls *ls, const struct reply *row)
         table_printf(&ls->table, "(raw)");
     if (ls->state == &states[RUNNING])
         table_add(&ls->table, reply_str(score), reply_len(score));
+    else if (ls->state == &states[PARKED]) /* a ticket is a time in us, or little more */
+        table_printf(&ls->table, "%s", out_when(reply_int(score) / 1000, ls->now_ms, when));
     else
         table_printf(&ls->table, "%s", out_when(reply_int(score), ls->now_ms, when));
     table_add(&ls->table, reply_str(reply_at(row, PRIORITY)), reply_len(reply_at(row, PRIORITY)));
     table_printf(&ls->table, "%lld", tries[1]);
     table_printf(&ls->table, "%lld", (long long)reply_int(reply_at(row, BYTES)));
     table_add(&ls->table, reply_str(preview), reply_len(preview));
-    put_note(ls, reply_at(row, LAST));
+    put_note(ls, reply_at(row, LAST), reply_at(row, GATE));
 }
 
 static int show_pages(struct ls *ls, int64_t limit, struct err *err)
@@ -232,7 +250,7 @@ static int run(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option options[] = {
-    {"state", "S", "due (waiting; the default), running, dead or done"},
+    {"state", "S", "due (waiting; the default), running, parked, dead or done"},
     {"limit", "N", "at most N jobs (default: 100 on a terminal, else all)"},
     {NULL, NULL, NULL},
 };
@@ -242,8 +260,9 @@ const struct cli_verb cmd_ls = {
     "QUEUE",
     "list a queue's jobs",
     "List the jobs of QUEUE in one state: first what runs first, the dead and the kept\n"
-    "by time. \"(raw)\" are members written by ZADD, which get an id when they start.\n"
-    "With --json one object a line. Jobs that move meanwhile may be missed or come twice.",
+    "by time. Parked jobs wait for a gate: a lock, a semaphore or a rate. \"(raw)\" are\n"
+    "members written by ZADD, which get an id when they start. With --json one object a\n"
+    "line. Jobs that move meanwhile may be missed or come twice.",
     1,
     1,
     false,

@@ -26,6 +26,7 @@ static const struct field {
     {"due_ms", "due", INSTANT},
     {"died_ms", "died", INSTANT},
     {"until_ms", "kept until", INSTANT},
+    {"gate", "waits for", TEXT},
     {"worker", "worker", NUMBER},
     {"progress", "progress", TEXT},
     {"cancelling", "cancelling since", INSTANT},
@@ -38,6 +39,11 @@ static const struct field {
     {"expire_ms", "expires after", LENGTH},
     {"keep_ms", "keep", LENGTH},
     {"trace", "trace", TEXT},
+    {"lock", "lock", TEXT},
+    {"sem", "semaphore", TEXT},
+    {"rate", "rate", TEXT},
+    {"unique", "unique key", TEXT},
+    {"unique_until_ms", "key taken until", INSTANT},
 };
 
 static void put_label(const char *label)
@@ -195,7 +201,9 @@ const struct cli_verb cmd_show = {
     "show one job",
     "Show a job: its state, when it is due, its attempts, how the last one ended, and\n"
     "its payload (escaped, the first KiB). A done job is known as long as its queue or\n"
-    "its own keep says; by default it is forgotten at once.",
+    "its own keep says; by default it is forgotten at once. A parked job waits for a\n"
+    "gate (a lock, semaphore or rate), or was let in and is about to start. Its queue's\n"
+    "own gates are not shown: they are not part of the job.",
     1,
     1,
     false,

@@ -39,8 +39,9 @@ int help_all(void)
         "  LATER_NAMESPACE or that file. A password: redis_password_file, or REDISCLI_AUTH\n"
         "  in the environment.\n");
     put_title("Exit status");
-    out_printf("  0 fine, 1 refused, 64 wrong arguments, 65 bad input, 66 no such job, 69 Redis\n"
-               "  cannot be reached, 75 try again later, 77 not allowed, 78 bad configuration.\n");
+    out_printf("  0 fine, 1 refused or limited, 64 wrong arguments, 65 bad input, 66 no such job,\n"
+               "  69 Redis cannot be reached, 75 try again later, 77 not allowed, 78 bad\n"
+               "  configuration.\n");
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "conf/conf_env.h"
+#include "conf/conf_gates.h"
 #include "conf/conf_value.h"
 #include "conf/yaml.h"
 
@@ -17,10 +18,10 @@ struct origin {
     const char *env;
 };
 
-/* One level of settings while it is filled: the daemon's, the defaults, a queue's. */
+/* One level of settings while it is filled: the daemon's, the defaults, a queue's, a limit's. */
 struct scope {
     enum conf_scope kind;
-    size_t queue;
+    size_t index; /* of the queue or limit */
     const struct conf_row *rows;
     size_t nrows;
     void *base;          /* what the rows' offsets count from */
@@ -58,6 +59,7 @@ static const char *scope_name(const struct scope *s)
 {
     return s->kind == CONF_SCOPE_TOP        ? "at the top level"
            : s->kind == CONF_SCOPE_DEFAULTS ? "in defaults"
+           : s->kind == CONF_SCOPE_LIMIT    ? "in a limit"
                                             : "in a queue";
 }
 
@@ -71,36 +73,59 @@ static const struct conf_row *find_row(const struct conf_row *rows, size_t n, co
 
 static const char *nearest_row(const struct scope *s, const char *path)
 {
-    const char *names[CONF_TOP_ROWS + CONF_QUEUE_ROWS + 3];
+    const char *names[CONF_TOP_ROWS + CONF_QUEUE_ROWS + CONF_LIMIT_ROWS + 4];
     size_t n = 0;
 
     for (size_t i = 0; i < s->nrows; i++)
         names[n++] = s->rows[i].path;
     if (s->kind == CONF_SCOPE_TOP) {
         names[n++] = "defaults";
+        names[n++] = "limits";
         names[n++] = "queues";
     }
     names[n] = NULL;
     return text_nearest(path, names);
 }
 
+/* Where a key that is unknown in this scope would be right, or NULL. */
+static const char *right_place(const struct scope *s, const char *path)
+{
+    const struct conf_row *row = find_row(conf_queue_rows, CONF_QUEUE_ROWS, path);
+
+    if (row != NULL && row - conf_queue_rows >= CONF_DEFAULTS_ROWS)
+        return "under a queue";
+    if (row != NULL && s->kind == CONF_SCOPE_TOP)
+        return "under defaults: or under a queue";
+    if (row != NULL && s->kind == CONF_SCOPE_LIMIT)
+        return "under a queue";
+    if (s->kind != CONF_SCOPE_TOP && find_row(conf_top_rows, CONF_TOP_ROWS, path) != NULL)
+        return "at the top level of the file";
+    if (s->kind == CONF_SCOPE_QUEUE && find_row(conf_limit_rows, CONF_LIMIT_ROWS, path) != NULL)
+        return "under the name of a gate in limits:";
+    return NULL;
+}
+
 static int refuse_unknown(const struct scope *s, const char *path, struct err *err)
 {
-    bool is_top = s->kind == CONF_SCOPE_TOP;
+    const char *place = right_place(s, path);
     const char *near;
 
     if (conf_is_later_word(path))
         return err_set(err, ERR_CONFIG, "%s: is not in this version", path);
-    if (is_top && find_row(conf_queue_rows, CONF_QUEUE_ROWS, path) != NULL)
-        return err_set(err, ERR_CONFIG, "%s: belongs under defaults: or under a queue", path);
-    if (!is_top && find_row(conf_top_rows, CONF_TOP_ROWS, path) != NULL)
-        return err_set(err, ERR_CONFIG, "%s: belongs at the top level of the file", path);
+    if (place != NULL)
+        return err_set(err, ERR_CONFIG, "%s: belongs %s", path, place);
     near = nearest_row(s, path);
     if (near != NULL)
         return err_set(err, ERR_CONFIG, "unknown key \"%s\" %s: did you mean \"%s\"%s?",
                        conf_show(path).s, scope_name(s), near,
                        strchr(near, '.') != NULL ? " (the dot is a nested mapping)" : "");
     return err_set(err, ERR_CONFIG, "unknown key \"%s\" %s", conf_show(path).s, scope_name(s));
+}
+
+/* The mappings of the top level that have a reader of their own. */
+static bool is_section(const char *key)
+{
+    return strcmp(key, "defaults") == 0 || strcmp(key, "limits") == 0 || strcmp(key, "queues") == 0;
 }
 
 static bool is_group(const struct scope *s, const char *path)
@@ -151,8 +176,7 @@ static int read_map(struct load *load, const struct scope *s, const struct yaml_
         char *path;
         int r;
 
-        if (s->kind == CONF_SCOPE_TOP && group[0] == '\0' &&
-            (strcmp(node->key, "defaults") == 0 || strcmp(node->key, "queues") == 0))
+        if (s->kind == CONF_SCOPE_TOP && group[0] == '\0' && is_section(node->key))
             continue;
         path = mem_printf("%s%s%s", group, group[0] != '\0' ? "." : "", node->key);
         r = read_key(load, s, node, path, err);
@@ -169,7 +193,7 @@ static int read_env(struct load *load, const struct scope *s, struct err *err)
         const struct conf_env_setting *set = &load->env.at[i];
         struct origin at = {0, set->name};
 
-        if (set->scope != s->kind || (set->scope == CONF_SCOPE_QUEUE && set->queue != s->queue))
+        if (set->scope != s->kind || set->index != s->index)
             continue;
         if (conf_value_parse(set->row, set->value, field(s->base, set->row), err) < 0)
             return blame(load, at, err);
@@ -236,6 +260,8 @@ static int check_queue(const struct load *load, const struct scope *s, const str
     } else if (check_exits(q, err) < 0) {
         at = "exit_dead";
         other = "exit_retry";
+    } else if (conf_queue_check_gates(load->conf, q, &at, err) < 0) {
+        other = at;
     } else {
         return 0;
     }
@@ -267,7 +293,7 @@ static int load_defaults(struct load *load, struct err *err)
 {
     const struct scope s = {.kind = CONF_SCOPE_DEFAULTS,
                             .rows = conf_queue_rows,
-                            .nrows = CONF_QUEUE_ROWS,
+                            .nrows = CONF_DEFAULTS_ROWS,
                             .base = &load->conf->defaults,
                             .from = load->defaults};
 
@@ -281,7 +307,7 @@ static int load_queue(struct load *load, size_t i, const struct yaml_node *map, 
     struct conf_queue *q = &load->conf->queues[i];
     struct origin from[CONF_QUEUE_ROWS];
     const struct scope s = {.kind = CONF_SCOPE_QUEUE,
-                            .queue = i,
+                            .index = i,
                             .rows = conf_queue_rows,
                             .nrows = CONF_QUEUE_ROWS,
                             .base = q,
@@ -296,7 +322,108 @@ static int load_queue(struct load *load, size_t i, const struct yaml_node *map, 
     return check_queue(load, &s, q, err);
 }
 
+static void set_default(const struct conf_row *row, void *base)
+{
+    struct err err = ERR_INIT;
+    bool is_unset = row->type == CONF_TYPE_STR && row->def[0] == '\0' && row->min > 0;
+    int r = 0;
+
+    /* What may not be written empty can still be left out. */
+    if (is_unset)
+        *(char **)field(base, row) = mem_strdup("");
+    else
+        r = conf_value_parse(row, row->def, field(base, row), &err);
+    assert(r == 0);
+    (void)r;
+}
+
+/* `smtp: 20` is what one writes first. */
+static int refuse_short_limit(const struct load *load, const struct yaml_node *node,
+                              struct err *err)
+{
+    (void)err_set(err, ERR_CONFIG,
+                  "%s: settings are expected: %s: { semaphore: 20 } or "
+                  "{ rate: 100/1m }",
+                  conf_show(node->key).s, conf_show(node->key).s);
+    return blame(load, (struct origin){node->line, NULL}, err);
+}
+
+static int load_limit(struct load *load, size_t i, const struct yaml_node *node, struct err *err)
+{
+    struct conf_limit *limit = &load->conf->limits[i];
+    struct origin from[CONF_LIMIT_ROWS] = {{0, NULL}};
+    bool given[CONF_LIMIT_ROWS];
+    const struct scope s = {.kind = CONF_SCOPE_LIMIT,
+                            .index = i,
+                            .rows = conf_limit_rows,
+                            .nrows = CONF_LIMIT_ROWS,
+                            .base = limit,
+                            .from = from};
+    int row;
+
+    for (size_t r = 0; r < CONF_LIMIT_ROWS; r++)
+        set_default(&conf_limit_rows[r], limit);
+    if (!yaml_node_is_map(node))
+        return refuse_short_limit(load, node, err);
+    if (read_scope(load, &s, node, err) < 0)
+        return -1;
+    for (size_t r = 0; r < CONF_LIMIT_ROWS; r++)
+        given[r] = from[r].line > 0 || from[r].env != NULL;
+    if (conf_limit_settle(limit, given, &row, err) == 0)
+        return 0;
+    (void)err_wrap(err, "%s", conf_show(limit->name).s);
+    return blame(load, row >= 0 ? from[row] : (struct origin){node->line, NULL}, err);
+}
+
+static int limit_by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct conf_limit *)a)->name, ((const struct conf_limit *)b)->name);
+}
+
+static int load_limits(struct load *load, const struct yaml_node *limits, struct err *err)
+{
+    const struct yaml_node *node = limits != NULL ? limits->first : NULL;
+
+    for (size_t i = 0; node != NULL; node = node->next)
+        if (load_limit(load, i++, node, err) < 0)
+            return -1;
+    if (load->conf->nlimits > 0)
+        qsort(load->conf->limits, load->conf->nlimits, sizeof(struct conf_limit), limit_by_name);
+    return 0;
+}
+
 /* The names come first: they are what the environment's names are understood by. */
+static int name_limits(struct load *load, const struct yaml_node *limits, struct err *err)
+{
+    struct conf *conf = load->conf;
+    struct origin at = {limits != NULL ? limits->line : 0, NULL};
+
+    if (limits == NULL)
+        return 0;
+    if (!yaml_node_is_map(limits)) {
+        (void)err_set(err, ERR_CONFIG,
+                      "limits: a mapping of NAME: { semaphore: N } or NAME: "
+                      "{ rate: N/D } is expected");
+        return blame(load, at, err);
+    }
+    if (limits->n > CONF_LIMITS_MAX) {
+        (void)err_set(err, ERR_CONFIG,
+                      "limits: more than %d: one with {key} in its name serves "
+                      "many",
+                      CONF_LIMITS_MAX);
+        return blame(load, at, err);
+    }
+    conf->limits = mem_new(limits->n * sizeof(*conf->limits));
+    for (const struct yaml_node *node = limits->first; node != NULL; node = node->next) {
+        if (conf_limit_check_name(node->key, err) < 0) {
+            (void)err_wrap(err, "limits");
+            return blame(load, (struct origin){node->line, NULL}, err);
+        }
+        conf->limits[conf->nlimits++].name = mem_strdup(node->key);
+    }
+    return 0;
+}
+
 static int name_queues(struct load *load, const struct yaml_node *queues, struct err *err)
 {
     struct conf *conf = load->conf;
@@ -330,13 +457,15 @@ static int by_name(const void *a, const void *b)
 static int load_all(struct load *load, char *const *env, struct err *err)
 {
     const struct yaml_node *queues = yaml_node_get(load->root, "queues");
+    const struct yaml_node *limits = yaml_node_get(load->root, "limits");
     size_t i = 0;
 
-    if (name_queues(load, queues, err) < 0)
+    if (name_queues(load, queues, err) < 0 || name_limits(load, limits, err) < 0)
         return -1;
     if (conf_env_read(env, load->conf, &load->env, err) < 0)
         return -1;
-    if (load_top(load, err) < 0 || load_defaults(load, err) < 0)
+    if (load_top(load, err) < 0 || load_defaults(load, err) < 0 ||
+        load_limits(load, limits, err) < 0)
         return -1;
     for (const struct yaml_node *q = queues != NULL ? queues->first : NULL; q != NULL; q = q->next)
         if (load_queue(load, i++, q, err) < 0)
@@ -344,15 +473,6 @@ static int load_all(struct load *load, char *const *env, struct err *err)
     if (load->conf->nqueues > 0)
         qsort(load->conf->queues, load->conf->nqueues, sizeof(struct conf_queue), by_name);
     return 0;
-}
-
-static void set_default(const struct conf_row *row, void *base)
-{
-    struct err err = ERR_INIT;
-    int r = conf_value_parse(row, row->def, field(base, row), &err);
-
-    assert(r == 0);
-    (void)r;
 }
 
 static struct conf *new_conf(void)
@@ -406,6 +526,9 @@ void conf_free(struct conf *conf)
     queue_done(&conf->defaults);
     for (size_t i = 0; i < conf->nqueues; i++)
         queue_done(&conf->queues[i]);
+    for (size_t i = 0; i < conf->nlimits; i++)
+        free(conf->limits[i].name);
+    free(conf->limits);
     free(conf->queues);
     free(conf->path);
     free(conf);

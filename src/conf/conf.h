@@ -16,10 +16,19 @@
 
 #define CONF_NEVER INT64_MAX /* a DUR_OR_NONE written `none` */
 #define CONF_INTS_MAX 16
+#define CONF_LIMITS_MAX 1000 /* as many as one namespace takes */
 
 /* The words of the CHOICE rows, in the order of their words in conf_row.c. */
 enum conf_permissions { CONF_PERMISSIONS_STRICT, CONF_PERMISSIONS_WARN, CONF_PERMISSIONS_OFF };
 enum conf_mode { CONF_MODE_EXEC };
+enum conf_on_lost { CONF_ON_LOST_KEEP, CONF_ON_LOST_KILL };
+/* funnel is another word for gcra: no loaded conf has it. */
+enum conf_algorithm {
+    CONF_ALGORITHM_GCRA,
+    CONF_ALGORITHM_SLIDING,
+    CONF_ALGORITHM_FIXED,
+    CONF_ALGORITHM_FUNNEL
+};
 /* log_level: 0 error to 4 debug; CONF_LOG_LEVEL makes it the level of base/log.h. */
 #define CONF_LOG_LEVEL(choice) ((int)(choice) + 3)
 
@@ -33,6 +42,10 @@ struct conf_ints {
     size_t n;
 };
 
+struct conf_rate {
+    int64_t n, per_ms;
+};
+
 /* The C types of the row types. CHOICE is the index into the row's words (conf_row.c). */
 typedef char *conf_STR;
 typedef int64_t conf_DUR;
@@ -42,6 +55,7 @@ typedef int64_t conf_INT;
 typedef int64_t conf_PCT;    /* whole per cent */
 typedef int64_t conf_FACTOR; /* thousandths: 2 is 2000, 1.5 is 1500 */
 typedef int64_t conf_CHOICE;
+typedef struct conf_rate conf_RATE;
 typedef struct conf_strs conf_STRS;
 typedef struct conf_ints conf_INTS;
 
@@ -49,6 +63,15 @@ typedef struct conf_ints conf_INTS;
 struct conf_queue {
     char name[65]; /* "" for the defaults */
 #define QUEUE(name, path, type, def, min, max, prose) conf_##type name;
+#define OWN(name, path, type, def, min, max, prose) conf_##type name; /* "" where there is none */
+#include "conf/conf.def"
+};
+
+/* A gate's definition: a semaphore or a rate; the fields of the other kind say nothing. */
+struct conf_limit {
+    char *name; /* may hold {key} once */
+    bool is_rate;
+#define LIMIT(name, path, type, def, min, max, prose) conf_##type name;
 #include "conf/conf.def"
 };
 
@@ -58,22 +81,34 @@ struct conf {
     struct conf_queue defaults;
     struct conf_queue *queues; /* those the file names, sorted by name */
     size_t nqueues;
+    struct conf_limit *limits; /* sorted by name */
+    size_t nlimits;
     char *path;              /* the file read, or NULL: none */
     bool namespace_from_env; /* for messages */
 };
 
 /*
- * Load: path NULL reads no file. env is an environ-like list (LATERD_<KEY>, with LATERD_DEFAULTS_*
- * and LATERD_QUEUES_<NAME>_* for queues the file names; unknown LATERD_ names are refused; the
- * daemon's own LATERD_CONFIG is skipped). Returns the conf (free with conf_free) or NULL with code
- * CONFIG (bad content, with file:line and, for an unknown word, a suggestion), INPUT (no such
- * file), DENIED (unreadable, or writable by others).
+ * Load: path NULL reads no file. env is an environ-like list (LATERD_<KEY>, with LATERD_DEFAULTS_*,
+ * and LATERD_QUEUES_<NAME>_* and LATERD_LIMITS_<NAME>_* for what the file names; unknown LATERD_
+ * names are refused; the daemon's own LATERD_CONFIG is skipped). Returns the conf (free with
+ * conf_free) or NULL with code CONFIG (bad content, with file:line and, for an unknown word, a
+ * suggestion), INPUT (no such file), DENIED (unreadable, or writable by others).
  */
 struct conf *conf_load(const char *path, char *const *env, struct err *err);
 void conf_free(struct conf *conf);
 
 /* The settings of a queue: its own mapping or the defaults. Never NULL. */
 const struct conf_queue *conf_queue(const struct conf *conf, const char *queue);
+
+/* The definition of this name (with its {key}, if it has one) in the file, or NULL. */
+const struct conf_limit *conf_limit(const struct conf *conf, const char *name);
+
+/*
+ * Append the forms in which Redis has them. A limit: "semaphore N keep|kill" or "rate ALGORITHM N
+ * PER_MS BURST". The gates of a queue: "lock=NAME sem=NAME rate=NAME", those it has.
+ */
+void conf_limit_text(const struct conf_limit *limit, struct buf *out);
+void conf_queue_gates(const struct conf_queue *queue, struct buf *out);
 
 /* What is in force, as a YAML file with the prose of each row; loading it gives the same conf. */
 void conf_print(const struct conf *conf, struct buf *out);

@@ -9,12 +9,14 @@
 #include "base/text.h"
 
 #define PREFIX "LATERD_"
-#define QUEUES_SUGGESTED 50 /* of this many queues misspelt names are guessed */
+#define NAMES_SUGGESTED 50 /* of this many queues and limits misspelt names are guessed */
 
-/* The letter that stands for c in a variable's name. */
+/* The letter that stands for c in a variable's name; the name of a limit may have any. */
 static char env_letter(char c)
 {
-    return c == '.' || c == '-' ? '_' : (char)toupper((unsigned char)c);
+    bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+    return is_plain ? (char)toupper((unsigned char)c) : '_';
 }
 
 /* What follows word, written as in the environment, at the start of name; NULL when it is not
@@ -55,7 +57,27 @@ static size_t find_queue_row(const char *name, const struct conf *conf,
         row = find_row(conf_queue_rows, CONF_QUEUE_ROWS, rest + 1);
         if (row == NULL)
             continue;
-        setting->queue = i;
+        setting->index = i;
+        setting->row = row;
+        found++;
+    }
+    return found;
+}
+
+static size_t find_limit_row(const char *name, const struct conf *conf,
+                             struct conf_env_setting *setting)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < conf->nlimits; i++) {
+        const char *rest = skip_word(name, conf->limits[i].name);
+        const struct conf_row *row = rest != NULL && *rest == '_'
+                                         ? find_row(conf_limit_rows, CONF_LIMIT_ROWS, rest + 1)
+                                         : NULL;
+
+        if (row == NULL)
+            continue;
+        setting->index = i;
         setting->row = row;
         found++;
     }
@@ -74,9 +96,13 @@ static size_t find_setting(const struct conf *conf, struct conf_env_setting *set
     rest = skip_word(name, "defaults.");
     if (rest != NULL) {
         setting->scope = CONF_SCOPE_DEFAULTS;
-        setting->row = find_row(conf_queue_rows, CONF_QUEUE_ROWS, rest);
+        setting->row = find_row(conf_queue_rows, CONF_DEFAULTS_ROWS, rest);
         return setting->row != NULL;
     }
+    rest = skip_word(name, "limits.");
+    setting->scope = CONF_SCOPE_LIMIT;
+    if (rest != NULL)
+        return find_limit_row(rest, conf, setting);
     rest = skip_word(name, "queues.");
     setting->scope = CONF_SCOPE_QUEUE;
     return rest != NULL ? find_queue_row(rest, conf, setting) : 0;
@@ -108,9 +134,11 @@ static int refuse_unknown(const char *name, const struct conf *conf, struct err 
     const char *near;
 
     add_names(&names, "", "", conf_top_rows, CONF_TOP_ROWS);
-    add_names(&names, "DEFAULTS_", "", conf_queue_rows, CONF_QUEUE_ROWS);
-    for (size_t i = 0; i < conf->nqueues && i < QUEUES_SUGGESTED; i++)
+    add_names(&names, "DEFAULTS_", "", conf_queue_rows, CONF_DEFAULTS_ROWS);
+    for (size_t i = 0; i < conf->nqueues && i < NAMES_SUGGESTED; i++)
         add_names(&names, "QUEUES_", conf->queues[i].name, conf_queue_rows, CONF_QUEUE_ROWS);
+    for (size_t i = 0; i < conf->nlimits && i < NAMES_SUGGESTED; i++)
+        add_names(&names, "LIMITS_", conf->limits[i].name, conf_limit_rows, CONF_LIMIT_ROWS);
     near = text_nearest(name, (const char *const *)names.at);
     if (near != NULL)
         (void)err_set(err, ERR_CONFIG, "%s: no such setting in the environment: did you mean %s?",
@@ -119,7 +147,7 @@ static int refuse_unknown(const char *name, const struct conf *conf, struct err 
         (void)err_set(err, ERR_CONFIG,
                       "%s: no such setting in the environment: LATERD_<KEY>, "
                       "LATERD_DEFAULTS_<KEY>, or LATERD_QUEUES_<NAME>_<KEY> for a queue that the "
-                      "file names",
+                      "file names (LIMITS for a limit)",
                       conf_show(name).s);
     for (size_t i = 0; i < names.n; i++)
         free(names.at[i]);

@@ -11,13 +11,13 @@
 #include "conf/conf.h"
 #include "conf/conf_row.h"
 
-enum conf_scope { CONF_SCOPE_TOP, CONF_SCOPE_DEFAULTS, CONF_SCOPE_QUEUE };
+enum conf_scope { CONF_SCOPE_TOP, CONF_SCOPE_DEFAULTS, CONF_SCOPE_QUEUE, CONF_SCOPE_LIMIT };
 
 struct conf_env_setting {
     char *name;        /* owned */
     const char *value; /* within the environ given */
     enum conf_scope scope;
-    size_t queue; /* with CONF_SCOPE_QUEUE: index into conf->queues */
+    size_t index; /* with CONF_SCOPE_QUEUE into conf->queues, with CONF_SCOPE_LIMIT into limits */
     const struct conf_row *row;
 };
 
@@ -27,7 +27,8 @@ struct conf_env {
 };
 
 /*
- * Find out what env (NULL: nothing) sets; of conf only the names of the queues are looked at. 0, or
+ * Find out what env (NULL: nothing) sets; of conf only the names of queues and limits are
+ * looked at. 0, or
  * -1 with code CONFIG for a name that means nothing or more than one thing. Free *ret in any case.
  */
 int conf_env_read(char *const *env, const struct conf *conf, struct conf_env *ret, struct err *err);

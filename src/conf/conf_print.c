@@ -79,13 +79,73 @@ static void print_row(const struct conf_row *row, const void *base, int depth, s
 static void print_defaults(const struct conf_queue *defaults, struct buf *out)
 {
     buf_puts(out, "\n# What holds for every queue that does not say otherwise below.\ndefaults:\n");
-    for (size_t i = 0; i < CONF_QUEUE_ROWS; i++) {
+    for (size_t i = 0; i < CONF_DEFAULTS_ROWS; i++) {
         const struct conf_row *row = &conf_queue_rows[i];
         int depth = open_group(row, i > 0 ? row - 1 : NULL, 1, out);
 
         print_prose(row->prose, depth, out);
         print_row(row, defaults, depth, out);
     }
+}
+
+/* Whether the value is what it would be if it were left out. */
+static bool is_builtin(const struct conf_row *row, const void *value)
+{
+    CLEANUP_BUF struct buf text = BUF_INIT;
+
+    conf_value_print(row, value, &text);
+    return strcmp(buf_str(&text), row->def) == 0;
+}
+
+/* What may stand in a mapping whose example has just been shown. */
+static void print_rows_prose(const struct conf_row *rows, size_t n, struct buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        CLEANUP_BUF struct buf line = BUF_INIT;
+
+        buf_printf(&line, "%s: %s", rows[i].path, rows[i].prose);
+        print_prose(buf_str(&line), 0, out);
+    }
+}
+
+/* Only what a limit of this kind has, and what is not the default. */
+static void print_limit(const struct conf_limit *limit, struct buf *out)
+{
+    const char *kind = limit->is_rate ? "rate" : "semaphore";
+
+    buf_puts(out, "  ");
+    conf_value_print_text(limit->name, out);
+    buf_puts(out, ":\n");
+    for (size_t i = 0; i < CONF_LIMIT_ROWS; i++) {
+        const struct conf_row *row = &conf_limit_rows[i];
+        bool is_own = strcmp(row->path, "semaphore") == 0 || strcmp(row->path, "on_lost") == 0;
+
+        if (is_own == limit->is_rate)
+            continue;
+        /* Its kind is to be seen even where it is the default. */
+        if (strcmp(row->path, kind) != 0 && is_builtin(row, field(limit, row)))
+            continue;
+        buf_printf(out, "    %s: ", row->path);
+        conf_value_print(row, field(limit, row), out);
+        buf_puts(out, "\n");
+    }
+}
+
+static void print_limits(const struct conf *conf, struct buf *out)
+{
+    buf_puts(
+        out,
+        "\n"
+        "# Gates by name, one definition for the fleet: what Redis lacks is filled in, what\n"
+        "# differs there stays as it is and is reported. {key} in a name makes it a template,\n"
+        "# with places of its own for each key. For example:\n"
+        "#   smtp: { semaphore: 20 }\n"
+        "#   gateway: { rate: 100/1m, burst: 20, algorithm: gcra }\n"
+        "#   \"export:{key}\": { semaphore: 1 }\n");
+    print_rows_prose(conf_limit_rows, CONF_LIMIT_ROWS, out);
+    buf_puts(out, "limits:\n");
+    for (size_t i = 0; i < conf->nlimits; i++)
+        print_limit(&conf->limits[i], out);
 }
 
 static bool is_default(const struct conf_row *row, const struct conf_queue *q,
@@ -128,7 +188,13 @@ static void print_queues(const struct conf *conf, struct buf *out)
              "#   mail:\n"
              "#     handler: [/usr/lib/laterd/send-mail, --batch]\n"
              "#     concurrency: 4\n"
-             "#     backoff: { first: 1m, max: 6h }\n");
+             "#     backoff: { first: 1m, max: 6h }\n"
+             "#     lock: \"user:{key}\"\n"
+             "#     semaphore: smtp\n"
+             "#     rate: gateway\n"
+             "# Not under defaults, for they are a queue's own:\n");
+    print_rows_prose(conf_queue_rows + CONF_DEFAULTS_ROWS, CONF_QUEUE_ROWS - CONF_DEFAULTS_ROWS,
+                     out);
     buf_puts(out, "queues:\n");
     for (size_t i = 0; i < conf->nqueues; i++)
         print_queue(&conf->queues[i], &conf->defaults, out);
@@ -149,5 +215,6 @@ void conf_print(const struct conf *conf, struct buf *out)
         print_row(row, conf, 0, out);
     }
     print_defaults(&conf->defaults, out);
+    print_limits(conf, out);
     print_queues(conf, out);
 }

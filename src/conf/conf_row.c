@@ -7,17 +7,19 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "conf/conf_gates.h"
 
 static const char *const words_check_permissions[] = {"strict", "warn", "off", NULL};
 static const char *const words_strict[] = {"false", "true", NULL};
 static const char *const words_log_level[] = {"error", "warn", "notice", "info", "debug", NULL};
 static const char *const words_mode[] = {"exec", NULL};
+static const char *const words_on_lost[] = {"keep", "kill", NULL};
+static const char *const words_algorithm[] = {"gcra", "sliding", "fixed", "funnel", NULL};
 
 /* Keys and modes of the design that this version has not: refused as such, not as misspelt. */
-static const char *const later_words[] = {"limits", "lock",    "semaphore", "rate",     "unique",
-                                          "user",   "group",   "umask",     "cwd",      "nice",
-                                          "ionice", "rlimits", "env",       "env_file", "schedules",
-                                          "topics", "stream",  "plugin",    NULL};
+static const char *const later_words[] = {"unique",    "user",   "group",   "umask",  "cwd",
+                                          "nice",      "ionice", "rlimits", "env",    "env_file",
+                                          "schedules", "topics", "stream",  "plugin", NULL};
 
 #define RELOAD_yes true
 #define RELOAD_no false
@@ -29,6 +31,7 @@ static const char *const later_words[] = {"limits", "lock",    "semaphore", "rat
 #define WORDS_PCT(name) NULL
 #define WORDS_FACTOR(name) NULL
 #define WORDS_CHOICE(name) words_##name
+#define WORDS_RATE(name) NULL
 #define WORDS_STRS(name) NULL
 #define WORDS_INTS(name) NULL
 
@@ -42,6 +45,14 @@ const struct conf_row conf_top_rows[CONF_TOP_ROWS] = {
 const struct conf_row conf_queue_rows[CONF_QUEUE_ROWS] = {
 #define QUEUE(name, path, type, def, min, max, prose)                                              \
     {path,  CONF_TYPE_##type,  offsetof(struct conf_queue, name), def, min, max, true,             \
+     prose, WORDS_##type(name)},
+#define OWN(...) QUEUE(__VA_ARGS__)
+#include "conf/conf.def"
+};
+
+const struct conf_row conf_limit_rows[CONF_LIMIT_ROWS] = {
+#define LIMIT(name, path, type, def, min, max, prose)                                              \
+    {path,  CONF_TYPE_##type,  offsetof(struct conf_limit, name), def, min, max, true,             \
      prose, WORDS_##type(name)},
 #include "conf/conf.def"
 };
@@ -116,6 +127,11 @@ static int check_namespace(const struct conf_row *row, const char *text, struct 
                    row->path, conf_show(text).s);
 }
 
+static int check_gate(const struct conf_row *row, const char *text, struct err *err)
+{
+    return conf_gate_check_name(text, err) < 0 ? err_wrap(err, "%s", row->path) : 0;
+}
+
 typedef int check_f(const struct conf_row *row, const char *text, struct err *err);
 
 int conf_row_check_text(const struct conf_row *row, const char *text, struct err *err)
@@ -127,7 +143,10 @@ int conf_row_check_text(const struct conf_row *row, const char *text, struct err
                   {"redis_password_file", check_folder_or_empty},
                   {"namespace", check_namespace},
                   {"state_dir", check_folder_or_none},
-                  {"handlers_dir", check_folder_or_empty}};
+                  {"handlers_dir", check_folder_or_empty},
+                  {"lock", check_gate},
+                  {"semaphore", check_gate},
+                  {"rate", check_gate}};
 
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
         if (strcmp(checks[i].path, row->path) == 0)

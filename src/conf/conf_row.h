@@ -20,6 +20,7 @@ enum conf_type {
     CONF_TYPE_PCT,
     CONF_TYPE_FACTOR,
     CONF_TYPE_CHOICE,
+    CONF_TYPE_RATE,
     CONF_TYPE_STRS,
     CONF_TYPE_INTS,
 };
@@ -40,13 +41,22 @@ enum {
 #define TOP(...) +1
 #include "conf/conf.def"
     ,
-    CONF_QUEUE_ROWS = 0
+    CONF_DEFAULTS_ROWS = 0 /* the first ones of conf_queue_rows, also good under defaults: */
 #define QUEUE(...) +1
+#include "conf/conf.def"
+    ,
+    CONF_QUEUE_ROWS = CONF_DEFAULTS_ROWS
+#define OWN(...) +1
+#include "conf/conf.def"
+    ,
+    CONF_LIMIT_ROWS = 0
+#define LIMIT(...) +1
 #include "conf/conf.def"
 };
 
 extern const struct conf_row conf_top_rows[CONF_TOP_ROWS];
 extern const struct conf_row conf_queue_rows[CONF_QUEUE_ROWS];
+extern const struct conf_row conf_limit_rows[CONF_LIMIT_ROWS];
 
 /* Whether the design has this key or mode and this version has not. */
 bool conf_is_later_word(const char *word);

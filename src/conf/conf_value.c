@@ -10,6 +10,7 @@
 #include "conf/conf.h"
 
 #define ITEMS_MAX 64 /* of any list row */
+#define RATE_PER_MAX_MS INT64_C(3155760000000)
 
 static const char *expected(enum conf_type type)
 {
@@ -30,6 +31,8 @@ static const char *expected(enum conf_type type)
         return "a factor such as 2 or 1.5";
     case CONF_TYPE_CHOICE:
         return "one word";
+    case CONF_TYPE_RATE:
+        return "a rate such as 100/1m: so many in a time (units: ms s m h d)";
     case CONF_TYPE_STRS:
         return "a list such as [first, second]";
     case CONF_TYPE_INTS:
@@ -136,6 +139,33 @@ static int parse_factor(const struct conf_row *row, const char *text, int64_t *r
     return check_range(row, *ret, err);
 }
 
+/* N/D; D as the library takes it: more than nothing, at most 100 years. */
+static int parse_rate(const struct conf_row *row, const char *text, struct conf_rate *ret,
+                      struct err *err)
+{
+    const char *slash = strchr(text, '/');
+    CLEANUP_FREE char *count = NULL;
+    struct conf_rate rate;
+
+    if (slash == NULL)
+        return wrong_type(row, text, err);
+    count = mem_dup(text, (size_t)(slash - text));
+    if (!is_digits(count))
+        return wrong_type(row, text, err);
+    if (parse_int(row, count, &rate.n, err) < 0)
+        return -1;
+    if (is_digits(slash + 1))
+        return err_set(err, ERR_CONFIG, "%s: %s has no unit: write %ss, or another of ms s m h d",
+                       row->path, conf_show(text).s, conf_show(text).s);
+    if (text_parse_duration(slash + 1, &rate.per_ms) < 0)
+        return wrong_type(row, text, err);
+    if (rate.per_ms < 1 || rate.per_ms > RATE_PER_MAX_MS)
+        return err_set(err, ERR_CONFIG, "%s: the time of %s is out of range: from 1ms to 36525d",
+                       row->path, conf_show(text).s);
+    *ret = rate;
+    return 0;
+}
+
 static int parse_choice(const struct conf_row *row, const char *text, int64_t *ret, struct err *err)
 {
     CLEANUP_BUF struct buf known = BUF_INIT;
@@ -202,6 +232,8 @@ static int parse_scalar(const struct conf_row *row, const char *text, void *valu
         break;
     case CONF_TYPE_STR:
         return parse_text(row, text, value, err);
+    case CONF_TYPE_RATE:
+        return parse_rate(row, text, value, err);
     case CONF_TYPE_STRS:
     case CONF_TYPE_INTS:
     default:
@@ -367,6 +399,7 @@ static void print_number(enum conf_type type, int64_t v, struct buf *out)
     case CONF_TYPE_STR:
     case CONF_TYPE_INT:
     case CONF_TYPE_CHOICE:
+    case CONF_TYPE_RATE:
     case CONF_TYPE_STRS:
     case CONF_TYPE_INTS:
         buf_printf(out, "%lld", (long long)v);
@@ -393,8 +426,7 @@ static uint32_t code_point(const unsigned char *p, size_t len)
     return c;
 }
 
-/* Quoted; beyond ASCII by number, so that nothing in it can be a line break or a direction mark. */
-static void print_text(const char *text, struct buf *out)
+void conf_value_print_text(const char *text, struct buf *out)
 {
     const unsigned char *s = (const unsigned char *)text;
     size_t n = strlen(text), len;
@@ -406,8 +438,9 @@ static void print_text(const char *text, struct buf *out)
     buf_puts(out, "\"");
     for (size_t i = 0; i < n; i += len) {
         len = text_utf8_len(s + i, n - i);
+        /* The short form keeps the longest name within the 1024 characters of a YAML key. */
         if (len > 1)
-            buf_printf(out, "\\U%08x", code_point(s + i, len));
+            buf_printf(out, len < 4 ? "\\u%04x" : "\\U%08x", code_point(s + i, len));
         else if (s[i] < 0x20 || s[i] == 0x7f)
             buf_printf(out, "\\x%02x", s[i]);
         else
@@ -421,15 +454,19 @@ void conf_value_print(const struct conf_row *row, const void *value, struct buf 
 {
     const struct conf_strs *strs = value;
     const struct conf_ints *ints = value;
+    const struct conf_rate *rate = value;
+    char per[24];
 
-    if (row->type == CONF_TYPE_STR) {
-        print_text(*(char *const *)value, out);
+    if (row->type == CONF_TYPE_RATE) {
+        buf_printf(out, "%lld/%s", (long long)rate->n, text_duration(rate->per_ms, per));
+    } else if (row->type == CONF_TYPE_STR) {
+        conf_value_print_text(*(char *const *)value, out);
     } else if (row->type == CONF_TYPE_CHOICE) {
         buf_puts(out, row->words[*(const int64_t *)value]);
     } else if (row->type == CONF_TYPE_STRS) {
         for (size_t i = 0; i < strs->n; i++) {
             buf_puts(out, i > 0 ? ", " : "[");
-            print_text(strs->at[i], out);
+            conf_value_print_text(strs->at[i], out);
         }
         buf_puts(out, strs->n > 0 ? "]" : "[]");
     } else if (row->type == CONF_TYPE_INTS) {
@@ -450,6 +487,8 @@ bool conf_value_is_equal(const struct conf_row *row, const void *a, const void *
         return strcmp(*(char *const *)a, *(char *const *)b) == 0;
     if (row->type == CONF_TYPE_INTS)
         return i->n == j->n && memcmp(i->at, j->at, i->n * sizeof(i->at[0])) == 0;
+    if (row->type == CONF_TYPE_RATE)
+        return memcmp(a, b, sizeof(struct conf_rate)) == 0;
     if (row->type != CONF_TYPE_STRS)
         return *(const int64_t *)a == *(const int64_t *)b;
     if (x->n != y->n)
@@ -471,6 +510,8 @@ void conf_value_copy(const struct conf_row *row, const void *from, void *to)
         (void)set_strs(row, (const char *const *)strs->at, strs->n, to, NULL);
     else if (row->type == CONF_TYPE_INTS)
         *(struct conf_ints *)to = *(const struct conf_ints *)from;
+    else if (row->type == CONF_TYPE_RATE)
+        *(struct conf_rate *)to = *(const struct conf_rate *)from;
     else
         *(int64_t *)to = *(const int64_t *)from;
 }

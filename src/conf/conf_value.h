@@ -24,6 +24,11 @@ int conf_value_parse(const struct conf_row *row, const char *text, void *value, 
 
 /* Append it as YAML that conf_value_read takes. */
 void conf_value_print(const struct conf_row *row, const void *value, struct buf *out);
+/*
+ * One text, as a value or a key: quoted unless it is plain; beyond ASCII by number, so that nothing
+ * in it can be a line break or a direction mark.
+ */
+void conf_value_print_text(const char *text, struct buf *out);
 
 bool conf_value_is_equal(const struct conf_row *row, const void *a, const void *b);
 /* to must be zeroed or a value; what it had is freed. */

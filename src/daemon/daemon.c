@@ -145,6 +145,7 @@ static void reload(void *arg)
     log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
     sched_set_stop_timeout(d->sched, conf->stop_timeout);
     serve(d, conf);
+    gates_set(d->gates, conf);
     folder_watch(d->folder, conf->handlers_dir);
     read_password_again(d);
     log_notice("event=reload result=done");
@@ -262,9 +263,11 @@ static int build(struct daemon *d, struct err *err)
                            &runner_events, err);
     if (d->runner == NULL)
         return -1;
+    runner_set_guard(d->runner, d->guard);
     d->sched = sched_new(&sched_conf, &daemon_ops, d);
     d->strays = strays_new(d->loop, d->link, d->store, d->conf->namespace);
     strays_set_serves(d->strays, serves, d);
+    d->gates = gates_new(d->store);
     return 0;
 }
 
@@ -272,6 +275,7 @@ static void tear_down(struct daemon *d)
 {
     runner_free(d->runner);
     strays_free(d->strays);
+    gates_free(d->gates);
     sched_free(d->sched);
     link_free(d->link);
     store_redis_free(d->store);
@@ -283,6 +287,7 @@ static void tear_down(struct daemon *d)
     loop_timer_free(d->reload);
     loop_alarm_free(d->alarm);
     embedded_stop(d->embedded);
+    guardian_free(d->guardian);
     state_close(d->state);
     loop_free(d->loop);
     conf_free(d->conf);
@@ -296,9 +301,16 @@ static int start(struct daemon *d, struct err *err)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     identity_read(&d->me);
     raise_files(d->conf->concurrency);
-    if (take_state(d, err) < 0 || find_server(d, err) < 0 || build(d, err) < 0)
+    if (take_state(d, err) < 0)
+        return -1;
+    d->guardian = guardian_new(d->loop, (unsigned)d->conf->concurrency, err);
+    if (d->guardian == NULL)
+        return -1;
+    d->guard = guardian_guard(d->guardian);
+    if (find_server(d, err) < 0 || build(d, err) < 0)
         return -1;
     serve(d, d->conf);
+    gates_set(d->gates, d->conf);
     folder_watch(d->folder, d->conf->handlers_dir);
     link_start(d->link);
     notify_ready();

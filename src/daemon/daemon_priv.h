@@ -8,6 +8,8 @@
 #include "conf/conf.h"
 #include "daemon/embedded.h"
 #include "daemon/folder.h"
+#include "daemon/gates.h"
+#include "daemon/guardian.h"
 #include "daemon/identity.h"
 #include "daemon/runner.h"
 #include "daemon/sched.h"
@@ -16,6 +18,7 @@
 #include "daemon/state.h"
 #include "daemon/strays.h"
 #include "redis/link.h"
+#include "run/guard.h"
 #include "store/store_redis.h"
 
 #define DAEMON_DOWN_LOG_MS 30000 /* one line about a lost link per so long */
@@ -28,10 +31,13 @@ struct daemon {
     struct loop *loop;
     struct identity me;
     struct state *state; /* NULL: state_dir none */
+    struct guardian *guardian;
+    struct guard *guard; /* the guardian's */
     struct embedded *embedded;
     struct link *link;
     struct store_redis *store;
     struct strays *strays;
+    struct gates *gates;
     struct served *served;
     struct sched *sched;
     struct runner *runner;

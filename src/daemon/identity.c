@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "run/pidstat.h"
 
 static size_t read_small(const char *path, char *out, size_t room)
 {
@@ -21,29 +22,6 @@ static size_t read_small(const char *path, char *out, size_t room)
     out[n > 0 ? n : 0] = '\0';
     out[strcspn(out, "\n")] = '\0';
     return strlen(out);
-}
-
-int64_t identity_pid_start(pid_t pid)
-{
-    char path[64], stat[1024];
-    const char *at;
-    unsigned long long start;
-    char state;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    if (read_small(path, stat, sizeof(stat)) == 0)
-        return -1;
-    /* The name may hold anything, even ") 1 2": the last ) ends it. Then come the state and, as
-     * field 22, the start time. */
-    at = strrchr(stat, ')');
-    if (at == NULL || sscanf(at + 1,
-                             " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-                             "%*d %*d %llu",
-                             &state, &start) != 2)
-        return -1;
-    if (state == 'Z' || state == 'X') /* only its parent does not know yet */
-        return -2;
-    return (int64_t)start;
 }
 
 void identity_read(struct identity *id)
@@ -58,7 +36,7 @@ void identity_read(struct identity *id)
     if (stat("/proc/self/ns/pid", &st) == 0)
         (void)snprintf(id->pidns, sizeof(id->pidns), "%llu", (unsigned long long)st.st_ino);
     (void)snprintf(id->pid, sizeof(id->pid), "%d", (int)getpid());
-    (void)snprintf(id->pstart, sizeof(id->pstart), "%lld", (long long)identity_pid_start(getpid()));
+    (void)snprintf(id->pstart, sizeof(id->pstart), "%lld", (long long)pidstat_start(getpid()));
     (void)getrandom(random, sizeof(random), 0);
     for (size_t i = 0; i < sizeof(random); i++)
         (void)snprintf(id->instance + 2 * i, 3, "%02x", random[i]);
@@ -76,7 +54,7 @@ bool identity_is_gone(const struct identity *me, const struct store_peer *peer)
     if (text_parse_int(peer->pid, 1, INT32_MAX, &pid) < 0 ||
         text_parse_int(peer->pstart, 0, INT64_MAX, &start) < 0)
         return false;
-    now = identity_pid_start((pid_t)pid);
+    now = pidstat_start((pid_t)pid);
     /* Not seen is not gone: /proc may hide it (hidepid), or we have no descriptor left to look. */
     return now != -1 ? now != start : kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }

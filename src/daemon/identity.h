@@ -28,8 +28,4 @@ void identity_read(struct identity *id);
  */
 bool identity_is_gone(const struct identity *me, const struct store_peer *peer);
 
-/* Start time of a process in clock ticks since boot; -1 when none is seen,
- * -2 for one that is dead already. */
-int64_t identity_pid_start(pid_t pid);
-
 #endif

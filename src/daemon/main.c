@@ -14,6 +14,7 @@
 #include "daemon/daemon.h"
 #include "daemon/notify.h"
 #include "lua/lua_lib.h"
+#include "run/guard.h"
 
 #define DEFAULT_CONFIG SYSCONFDIR "/laterd/laterd.yaml"
 
@@ -137,6 +138,8 @@ int main(int argc, char **argv)
     /* Handlers have our user: they must not read our memory, environment or descriptors, and a core
      * file must not leave the password and payloads behind. */
     (void)prctl(PR_SET_DUMPABLE, 0);
+    if (argc > 1 && strcmp(argv[1], GUARD_ARG) == 0)
+        return guard_main();
     open_stdio();
     rc = read_options(argc, argv, &opt);
     if (rc >= 0)

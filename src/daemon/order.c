@@ -84,6 +84,13 @@ struct order *order_new(struct job *job, const struct served_queue *q, const cha
     return o;
 }
 
+void order_guard(struct order *o, struct guard *guard, unsigned slot, int64_t fence)
+{
+    o->exec.guard = guard;
+    o->exec.guard_slot = slot;
+    o->exec.guard_fence = fence;
+}
+
 void order_free(void *order)
 {
     struct order *o = order;

@@ -26,6 +26,7 @@ struct runner {
     unsigned nfree;
     char ns[80];
     struct state *state;
+    struct guard *guard;
     const struct conf *conf;
     const struct served *served;
     struct runner_events events;
@@ -120,6 +121,11 @@ void runner_set(struct runner *r, const struct conf *conf, const struct served *
     r->served = served;
 }
 
+void runner_set_guard(struct runner *r, struct guard *guard)
+{
+    r->guard = guard;
+}
+
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal)
 {
     if (served_find(r->served, job->queue) == NULL) {
@@ -148,6 +154,8 @@ void runner_start(struct runner *r, struct held *h)
     if (r->state != NULL)
         state_set_fence(r->state, slot, h->job.fence);
     order = order_new(&h->job, served_find(r->served, h->job.queue), r->ns, late_us);
+    if (h->job.has_lock)
+        order_guard(order, r->guard, slot, h->job.fence);
     p->job = h->job;
     p->serial = pool_start(r->pool, slot, order_exec(order), order_free, order);
     /* A second start has a cause, and whoever looks for it finds it here: a crash, a failure, a

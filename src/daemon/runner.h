@@ -9,6 +9,7 @@
 #include "daemon/served.h"
 #include "daemon/state.h"
 #include "loop/loop.h"
+#include "run/guard.h"
 
 struct runner;
 
@@ -27,6 +28,9 @@ void runner_free(struct runner *r);
 
 /* What holds from now on; both stay the caller's and must outlive the next call of this. */
 void runner_set(struct runner *r, const struct conf *conf, const struct served *served);
+/* Told of jobs that hold a lock, which are not started without one. Has as many slots as there are
+ * places; stays the caller's. */
+void runner_set_guard(struct runner *r, struct guard *guard);
 
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);
 void runner_start(struct runner *r, struct held *h);

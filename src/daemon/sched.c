@@ -263,6 +263,8 @@ void sched_go_on(struct sched *s, struct mono now)
         return;
     if (s->state == WAITING && sched_is_due(s->retry_at, now))
         sched_enter(s, now);
+    if (s->state == READY && !s->beat_out && s->beat_first)
+        sched_send_beat(s, now);
     if (s->state == READY)
         sched_plan_step(s, now);
     if (s->state == READY && !s->beat_out && sched_is_due(s->beat_at, now))

@@ -65,6 +65,11 @@ struct sched_ops {
     void (*registered)(void *ctx, int64_t epoch);
     void (*gone)(void *ctx); /* stopped, everything confirmed or given up */
     uint32_t (*random)(void *ctx);
+
+    /* What holds a lock is started only when both are true. Does our guard live (run/guard.h)? Was
+     * the beat that was acknowledged last sent less than 5 s ago, the machine's sleep counted? */
+    bool (*is_guarded)(void *ctx);
+    bool (*is_fresh)(void *ctx);
 };
 
 struct sched_conf {

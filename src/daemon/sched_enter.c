@@ -117,6 +117,7 @@ void sched_send_beat(struct sched *s, struct mono now)
         return;
     }
     s->beat_out = true;
+    s->beat_first = false;
     s->names_out = s->names_changed;
     s->names_changed = false;
     s->beat_counts = !s->step_out;

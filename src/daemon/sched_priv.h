@@ -50,6 +50,7 @@ struct sched {
     size_t nsent;
     bool step_out, beat_out, reap_out, tidy_out;
     bool beat_wanted; /* one more when the one under way is answered */
+    bool beat_first;  /* before the next step: a claim waits for its answer */
     bool beat_counts; /* no step was out while the beat was: its count of held jobs is exact */
     bool step_wanted; /* a wake came while a step was out, or cancels are to be fetched */
     size_t sweep_cursor;

@@ -14,6 +14,7 @@
 #define HOST_MAX_MS 10000
 #define GATE_MAX_US INT64_C(3600000000) /* the sweep tells of later ones in time */
 #define NOTHING_MS 10                   /* a due queue that gave no job is asked again after this */
+#define UNGUARDED_MS 1000               /* a job that holds a lock, when there is no guard */
 #define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for so long */
 #define DUE_LATEST_MS INT64_C(100000000000000) /* see L.LATEST */
 
@@ -51,6 +52,23 @@ void sched_kill_lost(struct sched *s, struct held *h)
 
 /* ---- jobs */
 
+/* One that holds a lock must be sure to be killed before the lock can be somebody else's. Without a
+ * fresh beat it goes back and comes again: the answers to the beat and to the step that may claim
+ * it come in this order. */
+static bool may_lock(struct sched *s, struct held *h)
+{
+    if (!s->ops->is_guarded(s->ctx)) {
+        release(s, h, UNGUARDED_MS, "it holds a lock, and there is no guard process");
+        return false;
+    }
+    if (!s->ops->is_fresh(s->ctx)) {
+        s->beat_first = !s->beat_out;
+        release(s, h, 0, "it holds a lock, and no beat was acknowledged lately");
+        return false;
+    }
+    return true;
+}
+
 static void start(struct sched *s, struct held *h)
 {
     struct verdict refusal;
@@ -59,6 +77,8 @@ static void start(struct sched *s, struct held *h)
         release(s, h, 0, "the worker stops");
         return;
     }
+    if (h->job.has_lock && !may_lock(s, h))
+        return;
     if (!s->ops->admit(s->ctx, &h->job, &refusal)) {
         end_with(s, h, &refusal);
         return;
@@ -96,6 +116,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
                       .attempt = c->attempt,
                       .crashes = c->crashes,
                       .fence = c->fence,
+                      .has_lock = c->has_lock,
                       .due = c->due};
     struct held *h;
 
@@ -117,6 +138,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     h->claimed_at = now;
     h->late_us = now_us - job.due.ms * 1000;
     h->is_solo = c->crashes >= 2;
+    h->is_gated = c->is_gated;
     queues_claimed(s->queues, h->job.queue);
     sched_saw(s, c->fence);
     place_claim(s, now, h);
@@ -174,6 +196,9 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
         sched_forget(s, h);
     } else {
         queues_ended(s->queues, h->job.queue);
+        /* The step that takes its end hands its place on: ask for the next one in the same call. */
+        if (h->is_gated)
+            queues_wake(s->queues, h->job.queue);
         held_end(&s->held, h, v, tail, tail_len);
     }
     if (s->solo_due && s->held.running == 0)

@@ -1,27 +1,24 @@
 #include "daemon/state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/text.h"
+#include "run/fenced.h"
+#include "run/pidstat.h"
 
 #define MAGIC "laterd-worker-2"
 #define SLOTS_MAX 1024
-#define ENV_MAX 131072 /* bytes of an environment that are looked through */
 #define PASSES_MAX 10
 #define FOUND_MAX 100 /* of a pass; each is a descriptor */
 #define LOCK_WAIT_S 5
@@ -96,7 +93,7 @@ static int take_lock(int fd, const char *dir, struct err *err)
         return 0;
     if (errno == EWOULDBLOCK &&
         pread(fd, &pid, sizeof(pid), offsetof(struct file, pid)) == (ssize_t)sizeof(pid) &&
-        identity_pid_start((pid_t)pid) < 0 && wait_for_lock(fd) == 0)
+        pidstat_start((pid_t)pid) < 0 && wait_for_lock(fd) == 0)
         return 0;
     if (errno != EWOULDBLOCK && errno != EINTR)
         return err_sys(err, errno, "state_dir %s cannot be locked", dir);
@@ -166,42 +163,6 @@ int64_t state_predecessor(const struct state *s)
     return s->predecessor;
 }
 
-/* Is LATER_FENCE=<one of ours> in these n bytes of NUL-ended strings? */
-static bool has_fence(const struct state *s, const char *env, size_t n)
-{
-    static const char name[] = "LATER_FENCE=";
-
-    for (const char *at = env; at < env + n; at += strlen(at) + 1) {
-        int64_t fence;
-
-        if (strncmp(at, name, sizeof(name) - 1) != 0)
-            continue;
-        if (text_parse_int(at + sizeof(name) - 1, 1, INT64_MAX, &fence) < 0)
-            return false;
-        for (size_t i = 0; i < SLOTS_MAX; i++) {
-            if (s->file->fences[i] == fence)
-                return true;
-        }
-        return false;
-    }
-    return false;
-}
-
-static bool is_left_over(const struct state *s, pid_t pid)
-{
-    char path[64], env[ENV_MAX];
-    CLEANUP_CLOSE int fd = -1;
-    size_t n = 0;
-    ssize_t got;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && n < sizeof(env) - 1 && (got = read(fd, env + n, sizeof(env) - 1 - n)) > 0)
-        n += (size_t)got;
-    env[n] = '\0';
-    return has_fence(s, env, n);
-}
-
 /* One that was killed keeps its locks and files until the kernel has taken it apart, which it does
  * behind its memory: that may take a while, and its next attempt is not to meet it. */
 static void wait_for_end(int pidfd, struct mono until)
@@ -213,60 +174,34 @@ static void wait_for_end(int pidfd, struct mono until)
         left_us = mono_until_us(mono_now(), until);
 }
 
-struct left_over {
-    pid_t pid;
-    int pidfd; /* -1: a kernel without them */
+struct found {
+    struct fenced at[FOUND_MAX];
+    size_t n;
 };
 
-/* The pidfd is taken before the look, so that what was looked at is what is killed. */
-static bool find_left_over(const struct state *s, pid_t pid, struct left_over *ret)
+static void on_found(void *arg, const struct fenced *p)
 {
-    CLEANUP_CLOSE int pidfd = pidfd_open(pid, 0);
+    struct found *f = arg;
 
-    if ((pidfd < 0 && errno != ENOSYS) || !is_left_over(s, pid))
-        return false;
-    *ret = (struct left_over){pid, TAKE_FD(pidfd)};
-    return true;
-}
-
-static void kill_one(const struct left_over *l)
-{
-    /* Members of its group may have changed their environment; the leader is not reaped before us.
-     */
-    if (getpgid(l->pid) == l->pid)
-        (void)kill(-l->pid, SIGKILL);
-    if (l->pidfd >= 0)
-        (void)pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
-    else
-        (void)kill(l->pid, SIGKILL);
+    f->at[f->n++] = *p;
 }
 
 /* All are found before the first is killed: with its memory a process loses the environment by
  * which it is known, and nobody would wait for it. */
 static int kill_left_over(const struct state *s, struct mono until)
 {
-    DIR *proc = opendir("/proc");
-    struct left_over found[FOUND_MAX];
-    int n = 0;
+    struct found found = {.n = 0};
 
-    for (struct dirent *e = proc != NULL ? readdir(proc) : NULL; e != NULL && n < FOUND_MAX;
-         e = readdir(proc)) {
-        int64_t pid;
-
-        if (text_parse_int(e->d_name, 2, INT32_MAX, &pid) == 0 && pid != getpid())
-            n += find_left_over(s, (pid_t)pid, &found[n]);
-    }
-    if (proc != NULL)
-        (void)closedir(proc);
-    for (int i = 0; i < n; i++)
-        kill_one(&found[i]);
-    for (int i = 0; i < n; i++) {
-        if (found[i].pidfd < 0)
+    (void)fenced_find(s->file->fences, SLOTS_MAX, FOUND_MAX, on_found, &found);
+    for (size_t i = 0; i < found.n; i++)
+        fenced_kill(&found.at[i]);
+    for (size_t i = 0; i < found.n; i++) {
+        if (found.at[i].pidfd < 0)
             continue;
-        wait_for_end(found[i].pidfd, until);
-        (void)close(found[i].pidfd);
+        wait_for_end(found.at[i].pidfd, until);
+        (void)close(found.at[i].pidfd);
     }
-    return n;
+    return (int)found.n;
 }
 
 static bool has_any(const struct state *s)

@@ -150,6 +150,7 @@ static void op_registered(void *ctx, int64_t epoch)
 
     if (d->state != NULL)
         state_set_epoch(d->state, epoch);
+    gates_registered(d->gates, epoch);
 }
 
 /* Jobs that are still running although the stop is over are killed; they will be run again. */
@@ -165,6 +166,20 @@ static uint32_t op_random(void *ctx)
     (void)ctx;
     (void)getrandom(&r, sizeof(r), GRND_NONBLOCK);
     return r;
+}
+
+static bool op_is_guarded(void *ctx)
+{
+    const struct guard *g = ((struct daemon *)ctx)->guard;
+
+    return g != NULL && guard_is_up(g);
+}
+
+static bool op_is_fresh(void *ctx)
+{
+    const struct guard *g = ((struct daemon *)ctx)->guard;
+
+    return g != NULL && guard_is_fresh(g);
 }
 
 const struct sched_ops daemon_ops = {
@@ -185,6 +200,8 @@ const struct sched_ops daemon_ops = {
     .registered = op_registered,
     .gone = op_gone,
     .random = op_random,
+    .is_guarded = op_is_guarded,
+    .is_fresh = op_is_fresh,
 };
 
 /* ---- events from below */
@@ -194,9 +211,14 @@ void daemon_on_alarm(void *arg)
     sched_on_timer(((struct daemon *)arg)->sched, mono_now());
 }
 
+/* The guard hears it first: what the scheduler does next may be a start. */
 static void on_registered(void *arg, const struct store_register_reply *r)
 {
-    sched_on_registered(((struct daemon *)arg)->sched, mono_now(), r);
+    struct daemon *d = arg;
+
+    if (d->guard != NULL)
+        guard_alive(d->guard, r->sent);
+    sched_on_registered(d->sched, mono_now(), r);
 }
 
 static void on_beat(void *arg, const struct store_beat_reply *r)
@@ -205,7 +227,11 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
 
     if (r->now_us > 0)
         d->skew_ms = wall_skew_ms(r->now_us);
+    if (r->status == STORE_OK && d->guard != NULL)
+        guard_alive(d->guard, r->sent);
     sched_on_beat(d->sched, mono_now(), r);
+    if (r->status == STORE_OK)
+        gates_beat(d->gates);
 }
 
 static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
@@ -245,6 +271,11 @@ static void on_left(void *arg, bool is_clean)
     if (d->state != NULL && is_clean)
         state_set_epoch(d->state, 0);
     sched_on_left(d->sched, mono_now());
+}
+
+static void on_declared(void *arg, const struct store_declare_reply *r)
+{
+    gates_declared(((struct daemon *)arg)->gates, r);
 }
 
 /* Also how it stands: the line that said so may be one of those. */
@@ -342,6 +373,7 @@ static void on_down(void *arg, enum fault fault, const char *text)
     if (d->was_up) {
         d->was_up = false;
         store_redis_reset(d->store);
+        gates_link_down(d->gates);
         sched_link_down(d->sched, mono_now());
     }
 }
@@ -386,8 +418,9 @@ struct link_events daemon_link_events(struct daemon *d)
 
 struct store_events daemon_store_events(struct daemon *d)
 {
-    return (struct store_events){on_registered, on_beat,   on_reconciled, on_step,  on_fetched,
-                                 on_reaped,     on_tidied, on_left,       on_fault, d};
+    return (struct store_events){
+        on_registered, on_beat, on_reconciled, on_step,  on_fetched, on_reaped,
+        on_tidied,     on_left, on_declared,   on_fault, d};
 }
 
 struct runner_events daemon_runner_events(struct daemon *d)

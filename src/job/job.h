@@ -30,6 +30,7 @@ struct job {
     struct wall due;
     int priority;
     bool is_big;          /* the payload is still in R:big:<id> */
+    bool has_lock;        /* it holds a lock while it runs */
     int64_t attempts_max; /* 0: as the queue says */
     int64_t timeout_ms;   /* 0: as the queue says */
     int64_t keep_ms;      /* -1: as the queue says */
@@ -39,7 +40,8 @@ struct job {
     size_t payload_len;
 };
 
-/* Read a record into a zeroed job (id, start … are the caller's). 0 or -1 with code DATA. */
+/* Read a record into a zeroed job (id, start, has_lock … are the caller's). 0 or -1 with code DATA.
+ */
 int job_parse(struct job *job, const char *record, size_t n, struct err *err);
 void job_done(struct job *job);
 

@@ -20,21 +20,25 @@ end
 
 -- ---- gcra
 
--- -> the theoretical arrival time, the interval and the tolerance
+-- Kept as "<us> <us behind it>": a time in us with a fraction has no more digits than that, and what is
+-- rounded at each start would be missing from the burst.
+-- -> how far the theoretical arrival time is ahead of now, the interval, the tolerance, all in us
 local function gcra(book, g)
   local step = g.limit.per_us / g.limit.n
   local burst = step * g.limit.burst
-  local tat = L.whole(redis.call('GET', g.key)) or 0
-  return math.min(math.max(tat, book.now_us), book.now_us + burst), step, burst
+  local base, behind = string.match(redis.call('GET', g.key) or '', '^(%d+) (%d%S*)$')
+  base, behind = L.whole(base), tonumber(behind)
+  local ahead = base and behind and base - book.now_us + behind or 0
+  return math.min(math.max(ahead, 0), burst), step, burst
 end
 
 function L.RATES.gcra.room(book, g)
   if g.limit.n == 0 then
     return 0
   end
-  local tat, step, burst = gcra(book, g)
+  local ahead, step, burst = gcra(book, g)
   -- A hair of tolerance: the interval need not be a whole number.
-  local free = math.floor((book.now_us + burst - tat) / step + 1e-6)
+  local free = math.floor((burst - ahead) / step + 1e-6)
   return math.max(free, 0), free <= 0 and L.RATES.gcra.opens(book, g, 1) or nil
 end
 
@@ -42,22 +46,23 @@ function L.RATES.gcra.opens(book, g, n)
   if n > g.limit.burst or g.limit.n == 0 then
     return nil
   end
-  local tat, step, burst = gcra(book, g)
-  return math.ceil((tat + n * step - burst) / 1000)
+  local ahead, step, burst = gcra(book, g)
+  return math.ceil((book.now_us + math.ceil(ahead + n * step - burst)) / 1000)
 end
 
 function L.RATES.gcra.take(book, g, n)
-  local tat, step = gcra(book, g)
-  redis.call('SET', g.key, L.int(math.ceil(tat + n * step)))
-  expire(g, tat + n * step - book.now_us)
+  local ahead, step = gcra(book, g)
+  ahead = ahead + n * step
+  redis.call('SET', g.key, L.int(book.now_us) .. ' ' .. string.format('%.17g', ahead))
+  expire(g, ahead)
 end
 
 function L.RATES.gcra.seen(book, g)
   if g.limit.n == 0 then
     return 0, 0
   end
-  local tat, step, burst = gcra(book, g)
-  return math.max(math.floor((book.now_us + burst - tat) / step + 1e-6), 0), tat - book.now_us
+  local ahead, step, burst = gcra(book, g)
+  return math.max(math.floor((burst - ahead) / step + 1e-6), 0), ahead
 end
 
 -- ---- sliding

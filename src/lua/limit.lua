@@ -72,7 +72,7 @@ local function rate_text(value, given)
   return 'rate ' .. algorithm .. ' ' .. L.int(n) .. ' ' .. L.int(per_ms) .. ' ' .. L.int(burst)
 end
 
-local function check_name(name)
+function L.check_limit_name(name)
   L.check_gate_name('limit', name)
   local _, to = string.find(name, '{key}', 1, true)
   if name == '{}' or name == '{key}' or (to and string.find(name, '{key}', to + 1, true)) then
@@ -81,19 +81,22 @@ local function check_name(name)
   return name
 end
 
--- The list of templates, with or without this name.
-local function list_template(R, name, is_in)
-  if not string.find(name, '{key}', 1, true) then
+-- The list of templates, with or without these names; those without {key} are none.
+function L.list_templates(R, names, is_in)
+  local given, out = {}, {}
+  for _, name in ipairs(names) do
+    given[name] = string.find(name, '{key}', 1, true) and true or nil
+  end
+  if not next(given) then
     return
   end
-  local out = {}
   for template in string.gmatch(redis.call('HGET', R .. ':limits', '{}') or '', '[^\n]+') do
-    if template ~= name then
+    if not given[template] then
       out[#out + 1] = template
     end
   end
-  if is_in then
-    out[#out + 1] = name
+  for _, name in ipairs(is_in and names or {}) do
+    out[#out + 1] = given[name] and name
   end
   if #out > 0 then
     redis.call('HSET', R .. ':limits', '{}', table.concat(out, '\n'))
@@ -109,12 +112,12 @@ local function look_again(R, name, kind)
     -- Those that fit it are looked at when the fleet tidies.
     return
   end
-  book.touched[1] = kind .. ':' .. name
+  L.touch(book, kind .. ':' .. name)
   L.settle_gates(book)
 end
 
 L.register('later_limit_set', {}, function(R, args)
-  local name, kind = check_name(args[1]), string.lower(args[2] or '')
+  local name, kind = L.check_limit_name(args[1]), string.lower(args[2] or '')
   local given = read_options(args, 4)
   local text
   if kind == 'semaphore' then
@@ -128,20 +131,20 @@ L.register('later_limit_set', {}, function(R, args)
   local was = redis.call('HGET', R .. ':limits', name)
   if was and given.missing then
     return 'kept'
-  elseif not was and redis.call('HLEN', R .. ':limits') >= L.MAX_LIMITS then
+  elseif not was and redis.call('HLEN', R .. ':limits') > L.MAX_LIMITS then
     L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_LIMITS) .. ' limits already; one with {key} serves many names')
   end
   redis.call('HSET', R .. ':limits', name, text)
-  list_template(R, name, true)
+  L.list_templates(R, {name}, true)
   look_again(R, name, L.parse_limit(text).kind)
   return 'set'
 end)
 
 L.register('later_limit_del', {'allow-oom'}, function(R, args)
-  local name = check_name(args[1])
+  local name = L.check_limit_name(args[1])
   L.need(R, 'limits', 'hash')
   local gone = redis.call('HDEL', R .. ':limits', name)
-  list_template(R, name, false)
+  L.list_templates(R, {name}, false)
   return gone
 end)
 

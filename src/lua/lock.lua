@@ -70,10 +70,11 @@ local function spot_name(g, who)
 end
 
 function L.leave_line(book, g, who)
-  book.touched[#book.touched + 1] = g.id
+  L.touch(book, g.id)
   redis.call('HDEL', book.R .. ':parked', spot_name(g, who))
-  redis.call('ZREM', g.line, who)
-  g.is_lined = nil
+  if redis.call('ZREM', g.line, who) == 1 then
+    L.disarm(book, g)
+  end
 end
 
 -- -> how many stand before it
@@ -163,7 +164,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
   local fence
   if not has_lease(book, g, who) and redis.call('EXISTS', g.line) == 1 then
     -- Leases and waits end without a call: where no worker steps, those who come look.
-    book.touched[#book.touched + 1] = g.id
+    L.touch(book, g.id)
     L.settle_gates(book)
   end
   if has_lease(book, g, who) then
@@ -175,7 +176,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
     local ahead = 0
     if wait_ms then
       ahead = L.join_line(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
-      book.touched[#book.touched + 1] = g.id
+      L.touch(book, g.id)
       L.settle_gates(book)
       if has_lease(book, g, who) then
         return L.enter(book, g, who, ttl_ms, nil)
@@ -183,6 +184,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
     end
     return {0, 0, 0, ahead, g.kind == 'lock' and holder_of(book, g) or ''}
   end
+  L.flush_takes(book)
   return {1, fence, until_ms or 0, 0, g.kind == 'lock' and who or ''}
 end
 

@@ -10,6 +10,7 @@
 --   set      one q:<queue>:<p>, solo:<queue>, dead:<queue> or done:<queue>
 --   running jobs workers tries errors results cancel progress   (no name)
 --   queue    queues: their marks, heads and names
+--   parked holds gates   see v1_audit_gates.lua
 -- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
 -- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/protocol.md.
 -- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `; it never
@@ -118,6 +119,7 @@ local function sets_of(queue, p)
     end
   end
   names[11], names[12], names[13] = 'solo:' .. queue, 'dead:' .. queue, 'done:' .. queue
+  names[14] = 'parked:' .. queue
   return names
 end
 
@@ -129,6 +131,15 @@ end
 local function no_record_text(R, id)
   return redis.call('EXISTS', R .. ':big:' .. id) == 1 and 'its record is missing' or
          'its record is missing, and so its payload is missing'
+end
+
+-- Out of one set; a parked job leaves its line with it.
+local function leave(R, name, id)
+  local queue = string.match(name, '^parked:(.*)$')
+  if queue then
+    L.audit_unpark(R, queue, id)
+  end
+  redis.call('ZREM', R .. ':' .. name, id)
 end
 
 -- Bury a job that stands in the sets `places` of its queue, with all that is wrong with it, so that
@@ -148,7 +159,7 @@ local function bury(ctx, queue, id, why, places)
   end
   for _, place in ipairs(places) do
     if place.name ~= 'dead:' .. queue then
-      redis.call('ZREM', R .. ':' .. place.name, id)
+      leave(R, place.name, id)
     end
   end
   L.bury(R, queue, id, L.outcome('dead', 0, ctx.now_ms, tries.starts, 'fsck: ' .. why, ''), ctx.now_ms, math.huge)
@@ -201,7 +212,7 @@ local function judge_held(ctx, row)
   if #row.places > 0 then
     tell(ctx, 'two-places', row.id, row.queue, 'it is running and in ' .. names_of(row.places), function()
       for _, place in ipairs(row.places) do
-        redis.call('ZREM', R .. ':' .. place.name, row.id)
+        leave(R, place.name, row.id)
       end
     end)
   end
@@ -282,7 +293,7 @@ local function judge(ctx, row)
   elseif #row.places == 1 then
     local place = row.places[1]
     local is_kept = place.name == 'dead:' .. queue or place.name == 'done:' .. queue
-    local look = is_kept and judge_kept or judge_waiting
+    local look = is_kept and judge_kept or place.name == 'parked:' .. queue and L.audit_parked or judge_waiting
     look(ctx, row, place)
   elseif #row.places > 1 or not row.unsure then
     local why = #row.places == 0 and 'it is in no set' or 'it is in ' .. names_of(row.places)
@@ -325,7 +336,7 @@ local function judge_unknown(ctx, name, queue, id)
   local why = no_record_text(R, id)
   tell(ctx, 'no-record', id, queue, why .. ' (it is in ' .. name .. ')', function()
     L.need(R, 'dead:' .. queue, 'zset')
-    redis.call('ZREM', R .. ':' .. name, id)
+    leave(R, name, id)
     if is_held(ctx, id) then
       return
     elseif name == 'done:' .. queue then
@@ -351,7 +362,7 @@ local function judge_member(ctx, name, queue, id, record)
     local why = 'it was in ' .. name
     tell(ctx, 'misplaced', id, job.queue, 'it is in ' .. name .. ', its record names queue ' .. job.queue, function()
       L.need(R, 'dead:' .. job.queue, 'zset')
-      redis.call('ZREM', R .. ':' .. name, id)
+      leave(R, name, id)
       if not is_held(ctx, id) and not is_in_any(ctx, job.queue, id) then
         bury(ctx, job.queue, id, why, {})
       end
@@ -362,7 +373,7 @@ local function judge_member(ctx, name, queue, id, record)
     tell(ctx, 'broken-record', id, queue, why, function()
       L.need(R, 'dead:' .. queue, 'zset')
       if is_held(ctx, id) then
-        redis.call('ZREM', R .. ':' .. name, id)
+        leave(R, name, id)
       else
         mend_record(R, id, queue, record)
         bury(ctx, queue, id, why, {{name = name}})
@@ -374,7 +385,8 @@ end
 local function audit_set(ctx, cursor, count, names)
   local name = names[1] or ''
   local queue = string.match(name, '^q:(%w[%w_-]*):%d$') or string.match(name, '^solo:(%w[%w_-]*)$') or
-                string.match(name, '^dead:(%w[%w_-]*)$') or string.match(name, '^done:(%w[%w_-]*)$')
+                string.match(name, '^dead:(%w[%w_-]*)$') or string.match(name, '^done:(%w[%w_-]*)$') or
+                string.match(name, '^parked:(%w[%w_-]*)$')
   if #names ~= 1 or not queue or #queue > 64 then
     L.fail('ELATER_ARGS', 'give the one set to look at')
   end
@@ -540,7 +552,14 @@ local function look_at_queue(ctx, queue)
   if redis.call('EXISTS', R .. ':solo:' .. queue) == 1 then
     any, lost = true, string.find(marks, 's', 1, true) and lost or lost .. 's'
   end
-  any = any or redis.call('EXISTS', R .. ':dead:' .. queue, R .. ':done:' .. queue) > 0
+  if redis.call('EXISTS', R .. ':granted:' .. queue) == 1 then
+    any = true
+    lost = string.find(marks, 'g', 1, true) and lost or lost .. 'g'
+  end
+  if redis.call('EXISTS', R .. ':aside:' .. queue) == 1 then
+    lost = string.find(marks, 'a', 1, true) and lost or lost .. 'a'
+  end
+  any = any or redis.call('EXISTS', R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':parked:' .. queue) > 0
   return lost, first, any
 end
 
@@ -578,7 +597,8 @@ end
 -- ---- the call
 
 -- The keys without which nothing can be judged.
-local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash', 'workers', 'hash', 'errors', 'hash'}
+local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash', 'workers', 'hash', 'errors', 'hash',
+               'parked', 'hash', 'holds', 'hash'}
 
 local SIDES = {tries = true, errors = true, results = true, cancel = true, progress = true}
 
@@ -597,6 +617,12 @@ local function audit(ctx, phase, cursor, count, names)
     return audit_workers(ctx, cursor, count)
   elseif phase == 'queue' then
     return audit_queues(ctx, names)
+  elseif phase == 'gates' then
+    return L.audit_gates(ctx, names)
+  elseif phase == 'parked' then
+    return L.audit_spots(ctx, cursor, count)
+  elseif phase == 'holds' then
+    return L.audit_holds(ctx, cursor, count)
   elseif SIDES[phase] then
     return audit_side(ctx, cursor, count, phase)
   end
@@ -612,6 +638,9 @@ local function page_of(R, args, repairs)
     L.fail('ELATER_ARGS', 'give PHASE CURSOR COUNT (1 to 200) and at most COUNT names')
   end
   local ctx = {R = R, now_ms = L.ms(L.now_us()), repairs = repairs, holders = {}, reply = {'', 0}}
+  ctx.tell = function(...)
+    tell(ctx, ...)
+  end
   ctx.is_dark = not pcall(L.need, R, unpack(GREAT))
   if repairs then
     local ok, why = pcall(L.need_worker, R)

@@ -3,7 +3,8 @@
 -- One page of a queue's jobs. STATE: due (waiting, raw members included) parked running dead done. CURSOR:
 -- '' first, then what the last page returned. COUNT: at most 200. Pages may miss or repeat jobs that
 -- move meanwhile. row: [id or '' for a raw member, score, priority, tries, outcome line or key,
--- payload bytes, first 64 bytes of the payload]. no-writes. Cost: O(log n + COUNT); for running
+-- payload bytes, first 64 bytes of the payload]; of a parked job the score is its ticket, and behind the
+-- rest is the gate it stands before, '' when it was let in. no-writes. Cost: O(log n + COUNT); for running
 -- O(all running jobs / pages).
 
 local SEGMENTS = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}
@@ -69,6 +70,15 @@ local function kept_page(R, key, from, offset, count)
   return reply
 end
 
+local function parked_page(R, queue, offset, count)
+  local reply = kept_page(R, R .. ':parked:' .. queue, ':errors', offset, count)
+  for i = 2, #reply do
+    local spot = L.read_spot(redis.call('HGET', R .. ':parked', reply[i][1]))
+    reply[i][8] = spot and spot.gates[spot.at] or ''
+  end
+  return reply
+end
+
 L.register('later_v1_list', {'no-writes'}, function(R, args)
   local queue, state = L.check_queue(args[1]), args[2]
   local count = L.whole(args[4])
@@ -82,7 +92,7 @@ L.register('later_v1_list', {'no-writes'}, function(R, args)
   elseif state == 'running' then
     return running_page(R, queue, offset, count)
   elseif state == 'parked' then
-    return kept_page(R, R .. ':parked:' .. queue, ':errors', offset, count)
+    return parked_page(R, queue, offset, count)
   elseif state == 'dead' or state == 'done' then
     return kept_page(R, R .. ':' .. state .. ':' .. queue, state == 'done' and ':results' or ':errors', offset, count)
   end

@@ -13,20 +13,21 @@
 -- (with HELD 0, those with a due suspect first); inside one by priority, due time, id; raw members
 -- count as priority 5.
 -- status: ok | dead | unknown | link (an older link number: nothing was done).
--- claim: [id, queue, start, attempt, crashes, fence, due_ms, record, guarded]; a record that starts with '+'
+-- claim: [id, queue, start, attempt, crashes, fence, due_ms, record, gated]; a record that starts with '+'
 -- has its payload in R:big:<id>. head: due ms of the first job left in that queue, -1 for none, or
 -- when its pause ends. A job with L.SOLO_CRASHES crashes is claimed only by a worker that runs
 -- nothing else (HELD 0, no other claim); solo_due: 1 when such a one waits.
--- guarded: 1 when its handler must not outlive a worker that lost Redis: it holds a lock, or a semaphore
--- that says so. timer_ms: when a gate wants a step, whoever makes it; -1: none does. What the results free is handed to
--- those in line first, granted jobs are claimed before all others, a due job whose gate is shut stands in
--- line and costs nothing until the gate opens (gate_line.lua).
+-- gated: 1 when it passed gates: its end may let in another; 2 when its handler must not outlive a worker
+-- that lost Redis as well: it holds a lock, or a semaphore that says so. timer_ms: when a gate wants a step,
+-- whoever makes it; -1: none does. What the results free is handed to those in line first, granted jobs are
+-- claimed before all others, a due job whose gate is shut stands in line and costs nothing until the gate
+-- opens (gate_line.lua).
 -- One wrong-typed key or corrupt record stops that queue or buries that job, never the call.
 -- At most MAX jobs and 1 MiB of records and raw payloads a call (the one that passes it included).
 -- allow-oom. Cost: O(results + due queues + claims * log n).
 
 local STEP_BYTES = 1048576
-local LOOK_ROUNDS = 16
+local LOOK_ROUNDS = 4
 local LOOK_WINDOW = 64
 local RAW_ROWS = 16
 
@@ -369,13 +370,17 @@ end
 
 -- Whether it holds all its gates now; else it stands in line and is not claimed. holds: what to remember
 -- of it, besides its unique key, until it ends.
-local function passes(queue, c, fence, book, holds)
+local function passes(queue, c, fence, book, holds, spots)
   if c.is_granted then
     local spot = L.unpark(book, queue, c.id, true)
     c.gates = spot and spot.gates
     L.tell_fence(book, c.id, c.gates, fence)
-  elseif c.gates and not L.pass_gates(book, queue, c.id, c.gates, c.due, fence) then
-    return false
+  else
+    local spot = c.gates and L.pass_gates(book, c.id, c.gates, c.due, fence)
+    if spot then
+      spots[#spots + 1] = spot
+      return false
+    end
   end
   local text = L.holding_started(c.gates, c.job)
   c.is_guarded = L.is_guarded(book, c.gates)
@@ -390,7 +395,7 @@ end
 -- checked before. -> how many stand before a gate now; candidates that were not needed have is_left
 local function commit(R, queue, picked, most, ctx)
   local number = L.tick(R, ctx.now_us, 2 * #picked)
-  local gone, running, starts, records, holds, parked = {}, {}, {}, {}, {}, 0
+  local gone, running, starts, records, holds, spots = {}, {}, {}, {}, {}, {}
   for i, c in ipairs(picked) do
     local fence = number + 2 * i - 1
     c.is_left = #ctx.claims >= most
@@ -401,9 +406,8 @@ local function commit(R, queue, picked, most, ctx)
     end
     if c.is_left then
       ctx.bytes = ctx.bytes + #(c.raw or c.record or '')
-    elseif not c.why and not passes(queue, c, fence, ctx.book, holds) then
+    elseif not c.why and not passes(queue, c, fence, ctx.book, holds, spots) then
       c.is_parked = true
-      parked = parked + 1
     elseif not c.why then
       c.tries.starts, c.tries.attempts = c.tries.starts + 1, c.tries.attempts + 1
       running[#running + 1] = ctx.epoch_text
@@ -411,7 +415,7 @@ local function commit(R, queue, picked, most, ctx)
       starts[#starts + 1] = c.id
       starts[#starts + 1] = L.tries_text(c.tries, c.due)
       ctx.claims[#ctx.claims + 1] = {c.id, queue, c.tries.starts, c.tries.attempts, c.tries.crashes, fence, c.due,
-                                     c.record, c.is_guarded and 1 or 0}
+                                     c.record, c.is_guarded and 2 or c.gates and 1 or 0}
     end
   end
   if #records > 0 then
@@ -419,6 +423,7 @@ local function commit(R, queue, picked, most, ctx)
     -- Raw members that are claimed at once never had a head, by which queues become known.
     redis.call('SADD', R .. ':names', queue)
   end
+  L.stand_all(ctx.book, queue, spots)
   if #holds > 0 then
     redis.call('HSET', R .. ':holds', unpack(holds))
   end
@@ -437,7 +442,7 @@ local function commit(R, queue, picked, most, ctx)
       L.bury(R, queue, c.id, L.outcome('dead', 0, ctx.now_ms, c.tries.starts, c.why, ''), ctx.now_ms)
     end
   end
-  return parked
+  return #spots
 end
 
 -- The marks and the head of a queue as they are now.
@@ -584,7 +589,7 @@ local function rejoin_all(R, queues, ctx)
     end
   end
   if any then
-    L.settle_gates(ctx.book)
+    L.settle_gates(ctx.book, true)
   end
   return any
 end
@@ -706,7 +711,7 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   local ctx = {now_us = now_us, now_ms = L.ms(now_us), epoch_text = epoch_text, held = held,
                max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, solo_due = 0, book = L.book(R, now_us)}
   local answers = settle(R, epoch, results, ctx.book)
-  L.settle_gates(ctx.book)
+  L.settle_gates(ctx.book, true)
   local heads, errors = claim_all(R, queues, ctx)
   L.settle_gates(ctx.book)
   return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch), heads, errors, ctx.solo_due,

@@ -165,7 +165,9 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   table.sort(timers)
   for _, what in ipairs(timers) do
     local id = string.match(what, '^gate:(.+)$')
-    book.touched[#book.touched + 1] = id
+    if id then
+      L.touch(book, id)
+    end
   end
   L.settle_gates(book)
   return {unserved(R, by, now_ms), buried}

@@ -117,9 +117,28 @@ static bool is_unfed(const struct run *r)
     return r->pipes.errnum != 0 && (r->cause == EXEC_EXITED || r->cause == EXEC_HOST_FAULT);
 }
 
+/* Nobody's fault, its own the least; what has ended before it was killed has ended. */
+static bool is_guard_killed(const struct run *r)
+{
+    const struct exec_order *o = r->order;
+
+    return o->guard != NULL && r->cause == EXEC_EXITED && r->status.si_pid != 0 &&
+           r->status.si_code != CLD_EXITED && r->status.si_status == SIGKILL &&
+           guard_has_killed(o->guard, o->guard_slot);
+}
+
 static void conclude(const struct run *r)
 {
     struct exec_result *ret = r->ret;
+
+    if (is_guard_killed(r)) {
+        ret->end = EXEC_STOPPED;
+        ret->code = SIGKILL;
+        (void)snprintf(ret->text, sizeof(ret->text),
+                       "killed by the guard: it held a lock, and no beat of its worker was "
+                       "acknowledged");
+        return;
+    }
 
     if (is_unfed(r)) {
         ret->end = EXEC_SIGNALED;
@@ -138,6 +157,12 @@ static void conclude(const struct run *r)
 
 /* ---- the phases ---- */
 
+static void tell_guard(const struct run *r, pid_t pid)
+{
+    if (r->order->guard != NULL)
+        guard_set_process(r->order->guard, r->order->guard_slot, pid);
+}
+
 static void tell_group(const struct run *r, int sig)
 {
     (void)kill(-r->child.pid, sig);
@@ -149,6 +174,7 @@ static void begin_drain(struct run *r)
 {
     siginfo_t *st = &r->status;
 
+    tell_guard(r, 0);
     /* si_pid stays 0 if somebody else reaped it; then it counts as killed, never as success. */
     while (waitid(P_PID, (id_t)r->child.pid, st, WEXITED) != 0 && errno == EINTR)
         continue;
@@ -292,6 +318,7 @@ static void turn(struct run *r)
 
 static void watch(struct run *r)
 {
+    tell_guard(r, r->child.pid);
     r->ret->started = mono_now();
     r->phase = PHASE_RUN;
     r->deadline = mono_add_ms(r->ret->started, r->order->timeout_ms);
@@ -322,6 +349,24 @@ static bool is_called_off(struct run *r)
     r->cause = r->ret->end = asked_cause(asked);
     (void)snprintf(r->ret->text, sizeof(r->ret->text), "%s before it was started",
                    r->cause == EXEC_CANCELLED ? "cancelled" : "stopped");
+    return true;
+}
+
+/* True if it may not be started: it holds a lock that may soon be somebody else's. The fence stands
+ * in the table first (run/guard.h). */
+static bool is_unguarded(struct run *r)
+{
+    const struct exec_order *o = r->order;
+
+    if (o->guard == NULL)
+        return false;
+    guard_set(o->guard, o->guard_slot, o->guard_fence);
+    if (guard_admits(o->guard))
+        return false;
+    r->cause = r->ret->end = EXEC_STOPPED;
+    (void)snprintf(r->ret->text, sizeof(r->ret->text), "not started: it holds a lock, and %s",
+                   guard_is_up(o->guard) ? "no beat was acknowledged lately"
+                                         : "there is no guard process");
     return true;
 }
 
@@ -403,7 +448,7 @@ static bool start(struct run *r)
     fds = (struct spawn_fds){r->pipes.theirs[PIPE_IN], r->pipes.theirs[PIPE_OUT],
                              r->pipes.theirs[PIPE_ERR], r->pipes.theirs[PIPE_CTL]};
     do {
-        if (tries > 0 && is_called_off(r)) {
+        if ((tries > 0 && is_called_off(r)) || is_unguarded(r)) {
             rc = -1;
             break;
         }
@@ -431,6 +476,8 @@ void exec_run(const struct exec_order *order, struct exec_slot *slot,
         r.pipes.ours[i] = r.pipes.theirs[i] = -1;
     if (start(&r))
         watch(&r);
+    if (order->guard != NULL)
+        guard_clear(order->guard, order->guard_slot);
     exec_pipes_close(&r.pipes);
     exec_slot_disarm(slot);
     control_fd_done(&r.control);

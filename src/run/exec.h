@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "run/guard.h"
 
 #define EXEC_TAIL_BYTES 4096    /* last output kept with the job */
 #define EXEC_RESULT_BYTES 16384 /* most of a `result` on fd 3 */
@@ -33,7 +34,8 @@ enum exec_end {
     EXEC_EXITED,     /* code: exit status 0-255 */
     EXEC_SIGNALED,   /* code: signal number */
     EXEC_TIMED_OUT,  /* code: as SIGNALED or EXITED would say, see text; 0 only for exit status 0 */
-    EXEC_STOPPED,    /* ended by exec_control: STOP or KILL (code as above; maybe never started) */
+    EXEC_STOPPED,    /* ended by exec_control: STOP or KILL (code as above; maybe never started), or
+                        by the guard */
     EXEC_CANCELLED,  /* ended by exec_control: CANCEL (the same); outranks STOPPED */
     EXEC_NOT_RUN,    /* could not be started: its own fault (code: errno; text: the cure) */
     EXEC_HOST_FAULT, /* the host could not start it (no process, memory, descriptor): nobody's */
@@ -49,6 +51,10 @@ struct exec_order {
     size_t payload_len;
     int64_t timeout_ms; /* INT64_MAX: none */
     int64_t kill_grace_ms;
+    /* It holds a lock: the guard is told before it is started. NULL: none is. */
+    struct guard *guard;
+    unsigned guard_slot;
+    int64_t guard_fence; /* as in envp */
 };
 
 /* What came back. Init with exec_result_init, release with exec_result_done. */

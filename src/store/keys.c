@@ -13,18 +13,24 @@ struct row {
 
 /* What may follow later:{NS}: - names that stand alone, then those that have more behind them. */
 static const struct row alone[] = {
-    {"jobs", "hash"},     {"running", "zset"},  {"workers", "hash"},  {"tries", "hash"},
-    {"errors", "hash"},   {"results", "hash"},  {"heads", "zset"},    {"names", "set"},
-    {"prio", "hash"},     {"paused", "hash"},   {"clock", "string"},  {"config", "hash"},
-    {"stats", "hash"},    {"cancel", "hash"},   {"progress", "hash"}, {"await", "hash"},
-    {"notes", "hash"},    {"unserved", "hash"}, {"wake", RESERVED},   {"limits", RESERVED},
-    {"queues", RESERVED}, {"parked", RESERVED}, {"timers", RESERVED},
+    {"jobs", "hash"},   {"running", "zset"},  {"workers", "hash"},  {"tries", "hash"},
+    {"errors", "hash"}, {"results", "hash"},  {"heads", "zset"},    {"names", "set"},
+    {"prio", "hash"},   {"paused", "hash"},   {"clock", "string"},  {"config", "hash"},
+    {"stats", "hash"},  {"cancel", "hash"},   {"progress", "hash"}, {"await", "hash"},
+    {"notes", "hash"},  {"unserved", "hash"}, {"wake", RESERVED},   {"limits", "hash"},
+    {"queues", "hash"}, {"parked", "hash"},   {"timers", "zset"},   {"holds", "hash"},
 };
 static const struct row more[] = {
-    {"due:", "zset"},       {"q:", "zset"},      {"solo:", "zset"},   {"dead:", "zset"},
-    {"done:", "zset"},      {"big:", "string"},  {"worker:", "hash"}, {"token:", "string"},
-    {"lock:", RESERVED},    {"sem:", RESERVED},  {"rate:", RESERVED}, {"wait:", RESERVED},
-    {"granted:", RESERVED}, {"uniq:", RESERVED},
+    {"due:", "zset"},          {"q:", "zset"},
+    {"solo:", "zset"},         {"dead:", "zset"},
+    {"done:", "zset"},         {"big:", "string"},
+    {"worker:", "hash"},       {"token:", "string"},
+    {"lock:", "hash"},         {"sem:", "zset"},
+    {"rate:sliding:", "zset"}, {"rate:gcra:", "string"},
+    {"rate:fixed:", "string"}, {"wait:", "zset"},
+    {"line:", "zset"},         {"parked:", "zset"},
+    {"granted:", "zset"},      {"aside:", "set"},
+    {"uniq:", "string"},
 };
 
 const char *keys_type(const char *rest, size_t n)
@@ -74,7 +80,7 @@ bool keys_is_ours(const char *ns, const char *key, size_t n)
 
 const char *keys_queue_of_set(const char *rest, size_t n, size_t *ret_len)
 {
-    static const char *const sets[] = {"solo:", "dead:", "done:"};
+    static const char *const sets[] = {"solo:", "dead:", "done:", "parked:"};
     const char *queue = NULL;
 
     if (n > 4 && memcmp(rest, "q:", 2) == 0 && rest[n - 2] == ':' && rest[n - 1] >= '0' &&
@@ -83,9 +89,11 @@ const char *keys_queue_of_set(const char *rest, size_t n, size_t *ret_len)
         *ret_len = n - 4;
     }
     for (size_t i = 0; queue == NULL && i < sizeof(sets) / sizeof(sets[0]); i++) {
-        if (n > 5 && memcmp(rest, sets[i], 5) == 0) {
-            queue = rest + 5;
-            *ret_len = n - 5;
+        size_t len = strlen(sets[i]);
+
+        if (n > len && memcmp(rest, sets[i], len) == 0) {
+            queue = rest + len;
+            *ret_len = n - len;
         }
     }
     return queue != NULL && text_is_queue_name(queue, *ret_len) ? queue : NULL;

@@ -61,6 +61,7 @@ struct store_claim {
     struct wall due;
     const char *record;
     size_t record_len;
+    bool is_gated; /* its end may let in another job of its queue */
     bool has_lock; /* its handler must end when this worker loses Redis */
 };
 
@@ -106,6 +107,7 @@ enum store_adopt { STORE_ADOPTED, STORE_GONE, STORE_TAKEN };
 
 struct store_register_reply {
     int64_t now_us;
+    struct boot sent; /* the question that this answers; it counts as a beat */
     int64_t epoch;
     int64_t link;
     bool rewound;                    /* Redis lost data since we last saw it */
@@ -122,6 +124,7 @@ struct store_beat_reply {
     bool quiet;
     const struct store_peer *peers; /* epoch and counter only; counter "?" for a stranger */
     size_t npeers;
+    struct boot sent; /* the question that this answers: an earlier one may have been given up */
 };
 
 struct store_reconcile_reply {
@@ -131,6 +134,13 @@ struct store_reconcile_reply {
     const char *const *lost;
     size_t nlost;
     bool rewound; /* Redis lost data since we last saw it */
+};
+
+/* To what a configuration says of gates. */
+struct store_declare_reply {
+    const char *error;            /* it was refused: why; else NULL */
+    const char *const *differing; /* limits that hold otherwise: name, definition in force pairs */
+    size_t n;
 };
 
 enum store_reap { STORE_REAP_MORE, STORE_REAP_CLEAR, STORE_REAP_ALIVE, STORE_REAP_REFUSED };

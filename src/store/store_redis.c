@@ -19,6 +19,8 @@ struct store_redis {
     size_t rooms;
     char (*fetches)[JOB_ID_LEN + 1]; /* ids of the payloads on their way, oldest first */
     size_t nfetches;
+    struct boot *beats; /* when those on their way were sent, oldest first; registrations too */
+    size_t nbeats;
 };
 
 /* ---- arguments: pointers and lengths, numbers kept in a scratch buffer of their own */
@@ -146,6 +148,29 @@ static const char **texts_of(const struct reply *r, size_t *n)
     return at;
 }
 
+/* ---- when a beat was sent */
+
+static int send_beat(struct args *a, struct store_redis *s, async_reply_f *cb)
+{
+    struct boot now = boot_now();
+
+    if (args_send(a, s, cb) < 0)
+        return -1;
+    s->beats = mem_grow(s->beats, s->nbeats + 1, sizeof(*s->beats));
+    s->beats[s->nbeats++] = now;
+    return 0;
+}
+
+/* Answers come in the order of the questions, those to given up questions too. */
+static struct boot take_beat(struct store_redis *s)
+{
+    struct boot sent = s->beats[0];
+
+    s->nbeats--;
+    memmove(&s->beats[0], &s->beats[1], s->nbeats * sizeof(s->beats[0]));
+    return sent;
+}
+
 /* ---- register */
 
 static void on_registered(void *arg, const struct reply *r)
@@ -156,6 +181,7 @@ static void on_registered(void *arg, const struct reply *r)
     CLEANUP_FREE enum store_adopt *adopted = NULL;
     CLEANUP_FREE struct store_peer *list = NULL;
 
+    out.sent = take_beat(s);
     if (is_bad(s, r, 6))
         return;
     adopted = mem_new((s->asked + 1) * sizeof(*adopted));
@@ -197,7 +223,7 @@ int store_register(struct store_redis *s, const struct store_register *req, cons
     args_fields(&a, config);
     args_held(&a, req->held, req->nheld);
     s->asked = req->nheld;
-    return args_send(&a, s, on_registered);
+    return send_beat(&a, s, on_registered);
 }
 
 /* ---- beat */
@@ -209,6 +235,7 @@ static void on_beat(void *arg, const struct reply *r)
     const struct reply *peers = reply_at(r, 5);
     CLEANUP_FREE struct store_peer *list = NULL;
 
+    out.sent = take_beat(s);
     if (is_bad(s, r, 6))
         return;
     out.npeers = reply_len(peers) / 2;
@@ -233,7 +260,7 @@ int store_beat(struct store_redis *s, int64_t epoch, const char *queues)
     args_int(&a, epoch);
     if (queues != NULL)
         args_str(&a, queues);
-    return args_send(&a, s, on_beat);
+    return send_beat(&a, s, on_beat);
 }
 
 /* ---- reconcile */
@@ -294,7 +321,8 @@ static struct store_claim claim_of(const struct reply *r)
                                 .due = {reply_int(reply_at(r, 6))},
                                 .record = reply_str(reply_at(r, 7)),
                                 .record_len = reply_len(reply_at(r, 7)),
-                                .has_lock = reply_int(reply_at(r, 8)) != 0};
+                                .is_gated = reply_int(reply_at(r, 8)) > 0,
+                                .has_lock = reply_int(reply_at(r, 8)) > 1};
 }
 
 static void on_step_ok(struct store_redis *s, const struct reply *r, struct store_step_reply *out)
@@ -419,7 +447,7 @@ int store_fetch(struct store_redis *s, const char *id)
 
 void store_redis_reset(struct store_redis *s)
 {
-    s->nfetches = 0;
+    s->nfetches = s->nbeats = 0;
 }
 
 /* ---- the rest */
@@ -477,6 +505,36 @@ int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *
     return args_send(&a, s, on_tidied);
 }
 
+static void on_declared(void *arg, const struct reply *r)
+{
+    struct store_redis *s = arg;
+    struct store_declare_reply out = {0};
+    CLEANUP_FREE const char **pairs = mem_new((2 * reply_len(r) + 1) * sizeof(*pairs));
+
+    if (reply_kind(r) == REPLY_ERROR)
+        out.error = reply_str(r);
+    else if (reply_kind(r) != REPLY_ARRAY)
+        out.error = "the library answered in a shape that is not known";
+    for (size_t i = 0; out.error == NULL && i < reply_len(r); i++) {
+        pairs[2 * i] = reply_str(reply_at(reply_at(r, i), 0));
+        pairs[2 * i + 1] = reply_str(reply_at(reply_at(r, i), 1));
+        out.n++;
+    }
+    out.differing = pairs;
+    s->events.declared(s->events.arg, &out);
+}
+
+int store_declare(struct store_redis *s, int64_t epoch, const struct store_fields *limits,
+                  const struct store_fields *queues)
+{
+    struct args a = args_begin(s, "later_v1_declare", 3);
+
+    args_int(&a, epoch);
+    args_fields(&a, limits);
+    args_fields(&a, queues);
+    return args_send(&a, s, on_declared);
+}
+
 static void on_left(void *arg, const struct reply *r)
 {
     struct store_redis *s = arg;
@@ -523,5 +581,6 @@ void store_redis_free(struct store_redis *s)
     if (s == NULL)
         return;
     free(s->fetches);
+    free(s->beats);
     free(s);
 }

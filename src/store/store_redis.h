@@ -24,6 +24,7 @@ struct store_events {
     void (*reaped)(void *arg, enum store_reap status, int64_t moved);
     void (*tidied)(void *arg, const char *const *unserved, size_t n);
     void (*left)(void *arg, bool is_clean); /* not clean: it still holds jobs, or was refused */
+    void (*declared)(void *arg, const struct store_declare_reply *r);
     void (*fault)(void *arg, enum fault fault, const char *text);
     void *arg;
 };
@@ -53,6 +54,12 @@ int store_reap(struct store_redis *s, int64_t epoch, int64_t victim, const char 
 /* queues: queue, dead_keep ms pairs. state: how the worker is, for later_v1_health. */
 int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *queues,
                const struct store_fields *state);
+/*
+ * What the configuration says: limits are name, definition pairs, queues are queue, gates pairs; at
+ * most 1000 and 2000. A refusal comes to `declared` too, not to `fault`: nothing depends on it.
+ */
+int store_declare(struct store_redis *s, int64_t epoch, const struct store_fields *limits,
+                  const struct store_fields *queues);
 int store_leave(struct store_redis *s, int64_t epoch);
 /* Nobody waits for the answer. */
 int store_note(struct store_redis *s, const char *kind, const char *name);

@@ -136,7 +136,8 @@ static void *write_then_exec(void *arg)
 
     for (int i = 0; i < 20; i++) {
         char *argv[] = {w->path, NULL};
-        struct exec_order order = {"j0123456789a", "mail", argv, env, "", 0, 60000, 1000};
+        struct exec_order order = {"j0123456789a", "mail", argv, env, "", 0,
+                                   60000,          1000,   NULL, 0,   0};
         struct exec_result ret;
         int fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
 
@@ -771,7 +772,7 @@ static void H26_reaped_by_somebody_else(void **state)
     static char *const env[] = {NULL};
     char *argv[] = {(char *)(uintptr_t) "/bin/true", NULL};
     const struct exec_hooks hooks = {.spawned = reap_it};
-    struct exec_order order = {"j0123456789a", "mail", argv, env, "", 0, 60000, 1000};
+    struct exec_order order = {"j0123456789a", "mail", argv, env, "", 0, 60000, 1000, NULL, 0, 0};
     struct exec_slot *slot = exec_slot_new();
     struct exec_result ret;
 

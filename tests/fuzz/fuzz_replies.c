@@ -197,10 +197,22 @@ static uint32_t op_random(void *ctx)
     return w.random++;
 }
 
-static const struct sched_ops ops = {op_reg,   op_beat,  op_reconcile, op_step,   op_fetch,
-                                     op_reap,  op_tidy,  op_leave,     op_relink, op_admit,
-                                     op_start, op_kill,  op_is_gone,   op_arm,    op_registered,
-                                     op_gone,  op_random};
+static bool op_is_guarded(void *ctx)
+{
+    (void)ctx;
+    return w.random % 4 > 0;
+}
+
+static bool op_is_fresh(void *ctx)
+{
+    (void)ctx;
+    return w.random++ % 2 > 0;
+}
+
+static const struct sched_ops ops = {op_reg,   op_beat,   op_reconcile,  op_step,    op_fetch,
+                                     op_reap,  op_tidy,   op_leave,      op_relink,  op_admit,
+                                     op_start, op_kill,   op_is_gone,    op_arm,     op_registered,
+                                     op_gone,  op_random, op_is_guarded, op_is_fresh};
 
 /* ---- the store's events */
 
@@ -253,6 +265,13 @@ static void on_left(void *arg, bool is_clean)
     (void)arg;
     (void)is_clean;
     sched_on_left(w.sched, w.now);
+}
+
+/* This worker declares nothing. */
+static void on_declared(void *arg, const struct store_declare_reply *r)
+{
+    (void)arg;
+    (void)r;
 }
 
 static void on_fault(void *arg, enum fault fault, const char *text)
@@ -389,7 +408,7 @@ static void begin(void)
     static const struct queue_spec specs[] = {{"big", 3, 2, 1 << 20}, {"mail", 3, 1, 1 << 20}};
     static const struct store_events events = {on_registered, on_beat,   on_reconciled, on_step,
                                                on_fetched,    on_reaped, on_tidied,     on_left,
-                                               on_fault,      NULL};
+                                               on_declared,   on_fault,  NULL};
 
     w = (struct world){.now = {1000000}, .armed = MONO_NEVER, .is_up = true};
     w.sched = sched_new(&conf, &ops, NULL);

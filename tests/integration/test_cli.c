@@ -29,7 +29,7 @@
 #include "base/cleanup.h"
 
 #define ROOT "later:{default}"
-#define ARGS_MAX 24
+#define ARGS_MAX 32
 #define DEADLINE_MS 10000
 
 static struct test_redis redis;
@@ -102,6 +102,15 @@ static json_int_t number(const json_t *object, const char *name)
     if (!json_is_integer(json_object_get(object, name)))
         fail_msg("no number '%s' in: %s", name, buf_str(&out));
     return json_integer_value(json_object_get(object, name));
+}
+
+static size_t lines_of(const struct buf *b)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->len; i++)
+        n += b->data[i] == '\n';
+    return n;
 }
 
 /* Add a job with more options; the id in id. */
@@ -186,9 +195,10 @@ static char *write_file(const char *name, const char *text, mode_t mode)
 
 static void test_help_and_version(void **state)
 {
-    static const char *const verbs[] = {
-        "add",   "show",   "wait",  "ls",    "cancel",  "retry", "run-now", "reschedule",
-        "pause", "resume", "quiet", "stats", "workers", "fsck",  "setup",   "cli"};
+    static const char *const verbs[] = {"add",   "show",    "wait",       "ls",    "cancel",
+                                        "retry", "run-now", "reschedule", "pause", "resume",
+                                        "quiet", "stats",   "workers",    "fsck",  "setup",
+                                        "cli",   "limits",  "throttle"};
 
     (void)state;
     assert_int_equal(run("help", NULL), 0);
@@ -222,14 +232,21 @@ static void test_wrong_command_lines(void **state)
     assert_says(&err, "behind --");
     assert_int_equal(run("ad\033[2Jd", NULL), 64);
     assert_no_controls(&err);
-    assert_int_equal(run("ls", "mail", "--state", "parked", NULL), 64);
-    assert_says(&err, "not in this version");
+    assert_int_equal(run("ls", "mail", "--state", "praked", NULL), 64);
+    assert_says(&err, "did you mean parked?");
     assert_int_equal(run("ls", "mail", "--state", "ded", NULL), 64);
     assert_says(&err, "did you mean dead?");
     assert_int_equal(run("reschedule", "jabc", NULL), 64);
     assert_int_equal(run("retry", "jabc", "--spread", "5m", NULL), 64);
     assert_int_equal(run("quiet", NULL), 64);
     assert_int_equal(run("--namespace", "a b", "stats", NULL), 64);
+    assert_int_equal(run("limits", "sett", "smtp", "semaphore", "1", NULL), 64);
+    assert_says(&err, "did you mean set?");
+    assert_int_equal(run("limits", "set", "smtp", NULL), 64);
+    assert_says(&err, "later limits set NAME semaphore N");
+    assert_int_equal(run("limits", "delete", NULL), 64);
+    assert_int_equal(run("limits", "--burst", "2", NULL), 64);
+    assert_int_equal(run("throttle", NULL), 64);
 }
 
 /* ---- which server */
@@ -439,6 +456,146 @@ static void test_add_refusals(void **state)
     assert_says(&out, "\"jobs\":0");
 }
 
+/* ---- gates */
+
+static void test_limits(void **state)
+{
+    json_t *j;
+
+    (void)state;
+    assert_int_equal(run("limits", NULL), 0);
+    assert_int_equal(run("limits", "set", "smtp", "semaphore", "20", NULL), 0);
+    assert_string_equal(buf_str(&out), "smtp set\n");
+    assert_int_equal(
+        run("limits", "set", "gateway", "rate", "100/1m", "--burst", "20", "--json", NULL), 0);
+    assert_string_equal(buf_str(&out), "{\"name\":\"gateway\",\"status\":\"set\"}\n");
+    assert_int_equal(run("limits", "set", "a:{key}", "rate", "5/2h", "--algorithm", "fixed", NULL),
+                     0);
+    assert_int_equal(run("limits", "set", "disk", "semaphore", "1", "--on-lost", "kill", NULL), 0);
+    assert_int_equal(run("limits", NULL), 0);
+    assert_int_equal(lines_of(&out), 5);
+    assert_says(&out, "ON LOST");
+    assert_says(&out, "a:{key}  rate           5   2h         fixed");
+    assert_says(&out, "disk     semaphore      1                         kill");
+    assert_says(&out, "gateway  rate         100   1m     20  gcra");
+    assert_int_equal(run("limits", "delete", "disk", NULL), 0);
+    assert_string_equal(buf_str(&out), "disk deleted\n");
+    assert_int_equal(run("limits", "delete", "disk", NULL), 66);
+    assert_says(&err, "there is no limit disk");
+    assert_int_equal(run("limits", "delete", "a:{key}", NULL), 0);
+    assert_int_equal(run("limits", "delete", "gateway", NULL), 0);
+    assert_int_equal(run("--json", "limits", NULL), 0);
+    j = out_json();
+    assert_string_equal(field(j, "name"), "smtp");
+    assert_string_equal(field(j, "kind"), "semaphore");
+    assert_string_equal(field(j, "on_lost"), "keep");
+    assert_int_equal(number(j, "limit"), 20);
+    json_decref(j);
+    /* What is no definition is shown and breaks nothing. */
+    reply_free(test_redis_call(&redis, "HSET", ROOT ":limits", "odd", "\033[2Jx", NULL));
+    assert_int_equal(run("limits", NULL), 0);
+    assert_says(&out, "\\x1b[2Jx");
+    assert_no_controls(&out);
+    assert_int_equal(run("limits", "set", "a b", "semaphore", "1", NULL), 65);
+    assert_says(&err, "[ELATER_GATE]");
+    assert_int_equal(run("limits", "set", "a", "semaphore", "x", NULL), 65);
+    assert_int_equal(run("limits", "set", "a", "mutex", "1", NULL), 65);
+}
+
+static void test_throttle(void **state)
+{
+    json_t *j;
+
+    (void)state;
+    assert_int_equal(run("throttle", "gateway", NULL), 65);
+    assert_says(&err, "[ELATER_LIMIT]");
+    assert_int_equal(run("limits", "set", "gateway", "rate", "2/1h", "--burst", "2", NULL), 0);
+    assert_int_equal(run("throttle", "gateway", NULL), 0);
+    assert_string_equal(buf_str(&out), "0 2 1 -1 1800000\n");
+    assert_int_equal(run("throttle", "gateway", "--quota", "x", NULL), 65);
+    assert_int_equal(run("throttle", "gateway", "--quota", "2", NULL), 1);
+    assert_says(&out, "1 2 1 ");
+    assert_int_equal(err.len, 0);
+    assert_int_equal(run("throttle", "gateway", "--json", NULL), 0);
+    assert_int_equal(run("throttle", "gateway", "--json", NULL), 1);
+    j = out_json();
+    assert_true(json_is_true(json_object_get(j, "limited")));
+    assert_int_equal(number(j, "limit"), 2);
+    assert_int_equal(number(j, "left"), 0);
+    assert_true(number(j, "retry_after_ms") > 1700000);
+    assert_true(number(j, "reset_after_ms") > 3500000);
+    json_decref(j);
+}
+
+static void test_add_with_gates(void **state)
+{
+    char first[13], second[13], start[24];
+    json_t *j;
+
+    (void)state;
+    assert_int_equal(run("add", "mail", "x", "--sem", "smtp", NULL), 65);
+    assert_says(&err, "[ELATER_LIMIT]");
+    assert_int_equal(run("add", "mail", "x", "--lock", "a b", NULL), 65);
+    assert_int_equal(run("add", "mail", "x", "--lock", "u:{key}", NULL), 65);
+    assert_int_equal(run("limits", "set", "smtp", "semaphore", "5", NULL), 0);
+    assert_int_equal(run("limits", "set", "gateway", "rate", "5/1s", NULL), 0);
+    /* All options there are at once. */
+    assert_int_equal(run("add", "mail", "x", "--lock", "u:{key}", "--key", "7", "--sem", "smtp",
+                         "--rate", "gateway", "--unique", "o:1", "--unique-mode", "drop",
+                         "--unique-for", "1h", "--in", "0s", "--priority", "5", NULL),
+                     0);
+    memcpy(first, out.data, 12);
+    first[12] = '\0';
+    assert_int_equal(run("add", "mail", "y", "--unique", "o:1", "--json", NULL), 0);
+    assert_says(&out, "\"status\":\"dropped\"");
+    assert_says(&out, first);
+    assert_int_equal(run("show", "mail@o:1", "--json", NULL), 0);
+    j = out_json();
+    assert_string_equal(field(j, "id"), first);
+    assert_string_equal(field(j, "lock"), "u:7");
+    assert_string_equal(field(j, "sem"), "smtp");
+    assert_string_equal(field(j, "rate"), "gateway");
+    assert_string_equal(field(j, "unique"), "o:1");
+    assert_true(number(j, "unique_until_ms") > 0);
+    json_decref(j);
+    claim("mail", start);
+    add(second, "mail", "z", "--lock", "u:7");
+    reply_free(test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", "1",
+                               "0", "1", "mail", "1", "1048576", NULL));
+    assert_int_equal(run("show", second, NULL), 0);
+    assert_says(&out, "parked");
+    assert_says(&out, "lock:u:7");
+    assert_int_equal(run("ls", "mail", "--state", "parked", NULL), 0);
+    assert_int_equal(lines_of(&out), 2);
+    assert_says(&out, second);
+    assert_says(&out, "lock:u:7");
+    assert_says(&out, " ago");
+    assert_int_equal(run("ls", "mail", "--state", "parked", "--json", NULL), 0);
+    j = out_json();
+    assert_string_equal(field(j, "gate"), "lock:u:7");
+    assert_string_equal(field(j, "state"), "parked");
+    assert_true(number(j, "ticket") > 0);
+    json_decref(j);
+    /* Let in, and not claimed yet. */
+    finish(first, start, "done", "mail", "0", "");
+    assert_int_equal(run("ls", "mail", "--state", "parked", NULL), 0);
+    assert_says(&out, "(let in)");
+}
+
+/* A dead job whose unique key another has by now. */
+static void test_unique_refusal(void **state)
+{
+    char id[13], start[24];
+
+    (void)state;
+    add(id, "mail", "x", "--unique", "o:1");
+    claim("mail", start);
+    finish(id, start, "dead", "mail", "10", "no");
+    assert_int_equal(run("add", "mail", "y", "--unique", "o:1", NULL), 0);
+    assert_int_equal(run("retry", id, NULL), 1);
+    assert_says(&err, "[ELATER_UNIQUE]");
+}
+
 /* ---- jobs by id */
 
 static void test_cancel(void **state)
@@ -565,15 +722,6 @@ static void test_wait(void **state)
 }
 
 /* ---- ls */
-
-static size_t lines_of(const struct buf *b)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < b->len; i++)
-        n += b->data[i] == '\n';
-    return n;
-}
 
 static void test_ls(void **state)
 {
@@ -806,6 +954,10 @@ int main(void)
         TEST(test_add),
         TEST(test_add_with_token_and_large),
         TEST(test_add_refusals),
+        TEST(test_limits),
+        TEST(test_throttle),
+        TEST(test_add_with_gates),
+        TEST(test_unique_refusal),
         TEST(test_cancel),
         TEST(test_move),
         TEST(test_retry),

@@ -139,7 +139,10 @@ static void attempt_on_slot(struct attempt *a, struct exec_slot *slot)
                                a->payload,
                                a->payload_len,
                                a->timeout_ms != 0 ? a->timeout_ms : FOREVER,
-                               a->grace_ms != 0 ? a->grace_ms : GRACE_MS};
+                               a->grace_ms != 0 ? a->grace_ms : GRACE_MS,
+                               NULL,
+                               0,
+                               0};
     struct mono start = mono_now();
 
     a->slot = slot;

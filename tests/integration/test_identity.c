@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "daemon/identity.h"
+#include "run/pidstat.h"
 
 static struct identity me;
 
@@ -76,7 +77,7 @@ static void test_the_dead_are_gone_reaped_or_not(void **state)
         _exit(read(hold[0], &c, 1) == 0 ? 0 : 1);
     }
     (void)snprintf(pid, sizeof(pid), "%d", (int)child);
-    (void)snprintf(start, sizeof(start), "%lld", (long long)identity_pid_start(child));
+    (void)snprintf(start, sizeof(start), "%lld", (long long)pidstat_start(child));
     p.pid = pid;
     p.pstart = start;
     assert_false(identity_is_gone(&me, &p));

@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "redis/client.h"
+#include "run/pidstat.h"
 
 #define ROOT "later:{default}"
 #define LONG_MS 30000
@@ -724,6 +725,51 @@ static void embedded_redis_is_supervised(void **state)
     assert_true(test_until(is_gone, sock, 5000));
 }
 
+/* ---- the guard; what it does is in test_guard.c */
+
+/* The pid in the log's last line that has this text, with "pid=" at its end. */
+static pid_t last_pid(const char *text)
+{
+    CLEANUP_BUF struct buf log = BUF_INIT;
+    const char *at, *next;
+
+    test_read(a.log, &log);
+    at = strstr(buf_str(&log), text);
+    assert_non_null(at);
+    while ((next = strstr(at + 1, text)) != NULL)
+        at = next;
+    return (pid_t)strtol(at + strlen(text), NULL, 10);
+}
+
+/* Dead at least: whose child it is now may not look. */
+static bool is_ended(void *pid)
+{
+    return pidstat_start(*(pid_t *)pid) < 0;
+}
+
+static void there_is_always_a_guard(void **state)
+{
+    static const char started[] = "event=guard state=started pid=";
+    pid_t first, second;
+
+    (void)state;
+    start_a("");
+    first = last_pid(started);
+    assert_int_equal(kill(first, SIGKILL), 0);
+    assert_true(test_laterd_says(&a, "event=guard state=died", LONG_MS));
+    assert_true(test_until_lines(a.log, started, 2, LONG_MS));
+    second = last_pid(started);
+    assert_int_equal(kill(second, 0), 0);
+    /* It is reaped before the daemon ends. */
+    assert_int_equal(test_laterd_stop(&a), 0);
+    assert_int_equal(kill(second, 0), -1);
+    test_laterd_start(&a);
+    second = last_pid(started);
+    test_laterd_kill(&a, SIGKILL);
+    (void)test_laterd_wait(&a, 5000);
+    assert_true(test_until(is_ended, &second, LONG_MS));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -753,6 +799,7 @@ int main(void)
         T(bad_starts_say_what_is_wrong),
         T(handlers_that_others_may_write_are_refused),
         T(embedded_redis_is_supervised),
+        T(there_is_always_a_guard),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,7 +285,8 @@ static void start_job(struct bench *b, unsigned slot)
     j->argv[1] = (char *)"-c";
     j->argv[2] = n % 2 == 0 ? (char *)"exit $0" : (char *)"echo progress $0 >&3; exec sleep 600";
     j->argv[3] = j->number;
-    j->order = (struct exec_order){"j", "q", j->argv, env, "payload", 7, INT64_MAX, 1000};
+    j->order =
+        (struct exec_order){"j", "q", j->argv, env, "payload", 7, INT64_MAX, 1000, NULL, 0, 0};
     b->current[slot] = n;
     b->serial_before[slot] = b->serial[slot];
     b->serial[slot] = pool_start(b->pool, slot, &j->order, free_job, j);

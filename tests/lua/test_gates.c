@@ -36,7 +36,8 @@ static const char *state(const char *id)
 /* Nothing of any gate is left. */
 static void assert_no_gates(void)
 {
-    assert_string_equal(redis("EXISTS R:holds R:parked R:parked:mail R:granted:mail R:aside:mail"),
+    assert_string_equal(redis("EXISTS R:holds R:parked R:parked:mail R:granted:mail R:aside:mail "
+                              "R:timers"),
                         "0");
     assert_string_equal(redis("KEYS later:{t}:wait:*"), "[]");
     assert_string_equal(redis("KEYS later:{t}:line:*"), "[]");
@@ -514,6 +515,112 @@ static void test_unique_for(void **cmocka_state)
     assert_in_range(reply_int(fx.last), 3590000, 3600000);
 }
 
+/* ---- who holds, who waits */
+
+static void test_gates_shown(void **cmocka_state)
+{
+    const char *w = worker(), *a, *limit = "semaphore 1 keep";
+    int64_t since, opens;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set smtp semaphore 1");
+    (void)fcall("later_limit_set api rate 1/1h");
+    a = add("mail lock door sem smtp rate api a");
+    (void)add("mail lock door b");
+    (void)add("mail rate api c");
+    (void)claims(w, 10);
+    (void)fcall("later_lock door ann wait 1m");
+    (void)fcall("later_v1_gates lock:door sem:smtp rate:api lock:other");
+    assert_string_equal(at(0, 0, -1), "lock:door");
+    assert_string_equal(at(0, 2, -1), "1");
+    assert_string_equal(at(0, 3, 0, -1), a);
+    since = int_at(0, 3, 1, -1);
+    opens = int_at(2, 6, -1);
+    assert_string_equal(at(0, 4, -1), "2");
+    assert_string_equal(at(0, 5, -1), "[mail 1 =ann 1]");
+    assert_string_equal(at(1, 1, -1), limit);
+    assert_string_equal(at(1, 3, -1), text("[%s 0 0 0]", a));
+    assert_string_equal(at(2, 1, -1), "rate gcra 1 3600000 1");
+    assert_string_equal(at(2, 5, -1), "[mail 1]");
+    assert_string_equal(at(3, -1), "[lock:other  0 [] 0 [] 0]");
+    assert_time(since, -5000, 0);
+    assert_time(opens, 3590000, 3600001);
+    assert_refused("ELATER_GATE", "later_v1_gates door");
+    assert_refused("ELATER_ARGS", "later_v1_gates");
+}
+
+/* ---- the audit */
+
+/* Findings of one phase; -> how many, the kinds joined. */
+static const char *audit(const char *function, const char *phase, const char *names)
+{
+    struct buf b = BUF_INIT;
+
+    assert_starts(
+        fcall("later_v1_%s %s 0 200%s%s", function, phase, *names != '\0' ? " " : "", names), "[");
+    for (int i = 2; i < len_at(-1); i++)
+        buf_printf(&b, "%s%s", i > 2 ? " " : "", at(i, 0, -1));
+    buf_add(&b, NULL, 0);
+    return keep(buf_take(&b));
+}
+
+static void assert_all_sound(void)
+{
+    assert_string_equal(audit("audit", "set", "parked:mail"), "");
+    assert_string_equal(audit("audit", "jobs", ""), "");
+    assert_string_equal(audit("audit", "parked", ""), "");
+    assert_string_equal(audit("audit", "holds", ""), "");
+    assert_string_equal(audit("audit", "queue", "mail"), "");
+    assert_string_equal(audit("audit", "gates", "lock:door sem:smtp wait:lock:door granted:mail"),
+                        "");
+}
+
+/* The line with an id in place of the word ID. */
+static const char *with_id(const char *line, const char *id)
+{
+    const char *at_id = strstr(line, "ID");
+
+    return at_id == NULL ? line : text("%.*s%s%s", (int)(at_id - line), line, id, at_id + 2);
+}
+
+/* One thing of a sound namespace with a holder, one in line and one let in is broken; the phase
+ * that finds it, what it says, and after the repair all is sound again. */
+static void test_audit(void **cmocka_state)
+{
+    static const struct {
+        const char *breaks, *phase, *names, *kind;
+    } rows[] = {{"HDEL R:parked ID", "jobs", "", "lost-line"},
+                {"HSET R:parked ID junk", "jobs", "", "lost-line"},
+                {"DEL R:line:mail:lock:door", "jobs", "", "lost-line"},
+                {"DEL R:wait:lock:door", "jobs", "", "lost-line"},
+                {"HDEL R:jobs ID", "set", "parked:mail", "no-record"},
+                {"HSET R:holds j00000000000 lock:door", "holds", "", "leftover"},
+                {"HSET R:parked j00000000000 junk", "parked", "", "leftover"},
+                {"ZADD R:granted:mail 5 j00000000000", "gates", "granted:mail", "leftover"},
+                {"ZADD R:wait:lock:door 5 sms", "gates", "wait:lock:door", "leftover"},
+                {"ZADD R:sem:smtp 1e300 j00000000000", "gates", "sem:smtp", "stale-holder"},
+                {"ZADD R:sem:smtp inf @77", "gates", "sem:smtp", "stale-holder"},
+                {"HSET R:lock:door holder j00000000000", "gates", "lock:door", "stale-holder"}};
+
+    (void)cmocka_state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *w, *inline_one;
+
+        (void)redis("FLUSHALL");
+        w = worker();
+        (void)fcall("later_limit_set smtp semaphore 5");
+        (void)add("mail lock door sem smtp a");
+        inline_one = add("mail lock door b");
+        (void)claims(w, 10);
+        assert_all_sound();
+        (void)send_line(with_id(rows[i].breaks, inline_one));
+        assert_string_equal(audit("audit", rows[i].phase, rows[i].names), rows[i].kind);
+        assert_string_equal(audit("repair", rows[i].phase, rows[i].names), rows[i].kind);
+        (void)audit("repair", "gates", "wait:lock:door");
+        assert_all_sound();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -540,6 +647,8 @@ int main(void)
         FX_TEST(test_unique_successor),
         FX_TEST(test_unique_dies),
         FX_TEST(test_unique_for),
+        FX_TEST(test_gates_shown),
+        FX_TEST(test_audit),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 
 static const char *const KINDS[] = {"lock", "sem", "rate"};
@@ -77,6 +78,9 @@ struct model_gate *gate_named(struct model *m, enum gate_kind kind, const char *
 
 void gate_touch(struct model *m, struct model_gate *g)
 {
+    for (size_t i = 0; i < m->gates->touched; i++)
+        if (m->gates->touch[i] == g)
+            return;
     if (m->gates->touched == TOUCHED_MAX)
         abort();
     m->gates->touch[m->gates->touched++] = g;
@@ -133,14 +137,15 @@ const struct model_limit *limit_of(struct model *m, enum gate_kind kind, const c
 
 /* ---- rates */
 
+/* How far the theoretical arrival time is ahead of now. */
 static double gcra(const struct model *m, const struct model_gate *g, const struct model_limit *l,
                    double *step, double *burst)
 {
-    double tat = g->has_tat ? (double)g->tat : 0, now = (double)m->now_us;
+    double ahead = g->has_tat ? (double)(g->tat_base - m->now_us) + g->tat_behind : 0;
 
     *step = (double)l->per_ms * 1000 / (double)l->n;
     *burst = *step * (double)l->burst;
-    return fmin(fmax(tat, now), now + *burst);
+    return fmin(fmax(ahead, 0), *burst);
 }
 
 /* Starts that lie ahead of a clock that was set back count as from now. */
@@ -171,15 +176,15 @@ static int64_t ceil_ms(double us)
 int64_t rate_room(struct model *m, struct model_gate *g, const struct model_limit *l,
                   int64_t *opens_ms)
 {
-    double step, burst, tat;
+    double step, burst, ahead;
     int64_t free;
 
     *opens_ms = MODEL_NONE;
     if (l->algorithm == RATE_GCRA) {
         if (l->n == 0)
             return 0;
-        tat = gcra(m, g, l, &step, &burst);
-        free = (int64_t)floor(((double)m->now_us + burst - tat) / step + 1e-6);
+        ahead = gcra(m, g, l, &step, &burst);
+        free = (int64_t)floor((burst - ahead) / step + 1e-6);
     } else if (l->algorithm == RATE_SLIDING) {
         trim_log(m, g, l);
         free = l->n - (int64_t)g->logged;
@@ -193,13 +198,13 @@ int64_t rate_room(struct model *m, struct model_gate *g, const struct model_limi
 int64_t rate_opens(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n)
 {
     int64_t per_us = l->per_ms * 1000, over;
-    double step, burst, tat;
+    double step, burst, ahead;
 
     if (n > (l->algorithm == RATE_GCRA ? l->burst : l->n) || l->n == 0)
         return MODEL_NONE;
     if (l->algorithm == RATE_GCRA) {
-        tat = gcra(m, g, l, &step, &burst);
-        return ceil_ms(tat + (double)n * step - burst);
+        ahead = gcra(m, g, l, &step, &burst);
+        return ceil_ms((double)m->now_us + ceil(ahead + (double)n * step - burst));
     }
     if (l->algorithm == RATE_SLIDING) {
         over = (int64_t)g->logged + n - l->n;
@@ -236,14 +241,15 @@ static void count_starts(struct model *m, struct model_gate *g, const struct mod
 void rate_take(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n)
 {
     int64_t per_us = l->per_ms * 1000, now = MODEL_MS(m);
-    double step, burst, tat;
+    double step, burst, ahead;
 
     count_starts(m, g, l, n);
     if (l->algorithm == RATE_GCRA) {
-        tat = gcra(m, g, l, &step, &burst) + (double)n * step;
-        g->tat = (int64_t)ceil(tat);
+        ahead = gcra(m, g, l, &step, &burst) + (double)n * step;
+        g->tat_base = m->now_us;
+        g->tat_behind = ahead;
         g->has_tat = true;
-        g->tat_end = now + ceil_ms(tat - (double)m->now_us) + 1000;
+        g->tat_end = now + ceil_ms(ahead) + 1000;
     } else if (l->algorithm == RATE_SLIDING) {
         int64_t number = model_tick(m, n, 0);
 
@@ -266,7 +272,7 @@ int64_t rate_seen(struct model *m, struct model_gate *g, const struct model_limi
                   int64_t *reset_us)
 {
     int64_t per_us = l->per_ms * 1000, used = 0, last = MODEL_NONE, count;
-    double step, burst, tat;
+    double step, burst, ahead;
 
     *reset_us = 0;
     if (l->algorithm == RATE_GCRA) {
@@ -274,9 +280,9 @@ int64_t rate_seen(struct model *m, struct model_gate *g, const struct model_limi
 
         if (l->n == 0)
             return 0;
-        tat = gcra(m, g, l, &step, &burst);
-        free = (int64_t)floor(((double)m->now_us + burst - tat) / step + 1e-6);
-        *reset_us = (int64_t)ceil(tat - (double)m->now_us);
+        ahead = gcra(m, g, l, &step, &burst);
+        free = (int64_t)floor((burst - ahead) / step + 1e-6);
+        *reset_us = (int64_t)ceil(ahead);
         return free > 0 ? free : 0;
     }
     if (l->algorithm == RATE_SLIDING) {
@@ -303,6 +309,15 @@ bool lock_is_over(const struct model *m, const struct model_gate *g)
     return !g->is_held || (g->until > 0 && g->until <= MODEL_MS(m));
 }
 
+/* Jobs wait where nothing is defined: health is to know. */
+static int64_t no_limit(struct model *m, const struct model_gate *g)
+{
+    CLEANUP_FREE char *note = mem_printf("no-limit:%.191s", g->name);
+
+    model_put_note(m, note);
+    return 0;
+}
+
 static int64_t sem_room(struct model *m, struct model_gate *g, int64_t *opens_ms)
 {
     const struct model_limit *l = limit_of(m, KIND_SEM, g->name);
@@ -310,7 +325,7 @@ static int64_t sem_room(struct model *m, struct model_gate *g, int64_t *opens_ms
     size_t n = 0;
 
     if (l == NULL)
-        return 0;
+        return no_limit(m, g);
     for (size_t i = 0; i < g->places; i++)
         if (g->place[i].until > MODEL_MS(m))
             g->place[n++] = g->place[i];
@@ -332,7 +347,7 @@ int64_t gate_room(struct model *m, struct model_gate *g, int64_t *opens_ms)
         return sem_room(m, g, opens_ms);
     if (g->kind == KIND_RATE) {
         l = limit_of(m, KIND_RATE, g->name);
-        return l == NULL ? 0 : rate_room(m, g, l, opens_ms);
+        return l == NULL ? no_limit(m, g) : rate_room(m, g, l, opens_ms);
     }
     if (lock_is_over(m, g))
         return 1;

@@ -55,7 +55,8 @@ struct model_gate {
     struct model_holder place[PLACES_MAX];
     size_t places;
     bool has_tat, has_window;
-    int64_t tat, tat_end, window, count, window_end;
+    int64_t tat_base, tat_end, window, count, window_end;
+    double tat_behind;          /* the theoretical arrival time */
     int64_t log[STARTS_MAX][2]; /* us, number */
     size_t logged;
     int64_t log_end;
@@ -102,7 +103,8 @@ struct model_gates {
     struct model_unique unique[UNIQUES_MAX];
     size_t touched;
     struct model_gate *touch[TOUCHED_MAX];
-    int64_t elapsed_us; /* of a clock that is never set back */
+    bool is_granted[MODEL_QUEUES]; /* was granted something: the workers are told at the end */
+    int64_t elapsed_us;            /* of a clock that is never set back */
     bool was_set_back;
     const char *broken; /* what was seen while it happened */
 };
@@ -160,6 +162,8 @@ void line_hold(struct model *m, struct model_job *j, const struct model_spot *sp
 bool line_regain(struct model *m, struct model_job *j);
 void line_rejoin(struct model *m, int q);
 void line_settle(struct model *m);
+/* The same without telling the workers: the call claims, and settles once more after that. */
+void line_settle_first(struct model *m);
 int64_t line_next_timer(const struct model *m);
 /* Whoever is first in the line of a gate: a job or an outsider. false: nobody. */
 bool line_front(struct model *m, const struct model_gate *g, struct model_job **j,

@@ -146,14 +146,23 @@ static bool has_line(struct model *m, const struct model_gate *g)
     return line_front(m, g, &j, &o);
 }
 
+/* With nobody in line it matters to nobody when the gate opens. */
+static void disarm_empty(struct model *m, const struct model_gate *g)
+{
+    if (!has_line(m, g))
+        line_disarm(m, "gate", g->id);
+}
+
 /* Nobody of the queue is left there: it is not aside any more. */
 static void step_out(struct model *m, struct model_job *j)
 {
     struct model_gate *g = j->spot.gate[j->spot.at - 1];
 
     j->spot.at = 0;
-    if (!has_jobs(m, j->queue, g))
-        g->is_aside[j->queue] = false;
+    if (has_jobs(m, j->queue, g))
+        return;
+    g->is_aside[j->queue] = false;
+    disarm_empty(m, g);
 }
 
 /* Whose queue stands aside is not called: it keeps nothing of what it reserved. */
@@ -262,7 +271,7 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
         return true;
     }
     j->spot = *spot;
-    j->spot.ticket = model_tick(m, 1, 0);
+    j->spot.ticket = fence;
     j->spot.due = due;
     j->spot.passes = 0;
     stand(m, j, shut);
@@ -341,8 +350,10 @@ void outsider_leave(struct model *m, struct model_gate *g, const char *who)
     struct model_outsider *o = outsider_of(m, g, who);
 
     gate_touch(m, g);
-    if (o != NULL)
-        o->is_there = false;
+    if (o == NULL)
+        return;
+    o->is_there = false;
+    disarm_empty(m, g);
 }
 
 static void call_outsider(struct model *m, struct model_outsider *o)
@@ -404,7 +415,7 @@ static void call_job(struct model *m, struct model_gate *g, struct model_job *j)
     j->spot.granted_ms = MODEL_MS(m);
     model_mark(m, j->queue, 'g');
     line_arm(m, "granted", m->queue[j->queue].name, MODEL_MS(m) + GRANT_MS);
-    model_lower_head(m, j->queue, MODEL_MS(m));
+    m->gates->is_granted[j->queue] = true;
 }
 
 static void open_gate(struct model *m, struct model_gate *g)
@@ -461,6 +472,7 @@ static void take_back(struct model *m, int q)
         row[i]->spot.passes = 0;
         put_aside(m, q, row[i]->spot.gate[0]);
         stand(m, row[i], 1);
+        arm_gate(m, row[i]->spot.gate[0]);
     }
     if (i < n)
         line_arm(m, "granted", m->queue[q].name, row[i]->spot.granted_ms + GRANT_MS);
@@ -482,7 +494,28 @@ void line_rejoin(struct model *m, int q)
     }
 }
 
+/* Queues that were granted something that is not claimed yet: by name. */
+static void tell_granted(struct model *m)
+{
+    static const int sorted[MODEL_QUEUES] = {3, 2, 0, 1}; /* 0 Q-7_x mail sms */
+    struct model_job *row[MODEL_JOBS];
+
+    for (int i = 0; i < MODEL_QUEUES; i++) {
+        int q = sorted[i];
+
+        if (m->gates->is_granted[q] && line_granted(m, q, row) > 0)
+            model_lower_head(m, q, MODEL_MS(m));
+        m->gates->is_granted[q] = false;
+    }
+}
+
 void line_settle(struct model *m)
+{
+    line_settle_first(m);
+    tell_granted(m);
+}
+
+void line_settle_first(struct model *m)
 {
     struct model_gates *s = m->gates;
     char due[TIMERS_A_CALL][MODEL_GATE_ID + 8];

@@ -1,7 +1,7 @@
 /*
  * The model of lists: pages of the jobs of a queue.
  */
-#include "model.h"
+#include "model_gates.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +27,9 @@ static void job_row(const struct model_job *j, const char *beside, struct buf *o
     first_line(out, beside);
     out_int(out, (int64_t)j->payload.n);
     out_bytes(out, j->payload.p, j->payload.n < 64 ? j->payload.n : 64);
+    /* Before which gate it stands; none for one that was let in. */
+    if (j->place == PLACE_PARKED)
+        out_text(out, j->spot.at > 0 ? j->spot.gate[j->spot.at - 1]->id : "");
     buf_puts(out, "] ");
 }
 

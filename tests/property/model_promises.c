@@ -50,7 +50,8 @@ static void render_rate(const struct model_gate *g, struct rows *rows)
 
     (void)snprintf(key, sizeof(key), "rate:gcra:%s", g->name);
     if (g->has_tat) {
-        rows_number(rows, key, "string", NULL, g->tat);
+        (void)snprintf(text, sizeof(text), "%lld %.17g", (long long)g->tat_base, g->tat_behind);
+        rows_text(rows, key, "string", NULL, text);
         expires(rows, key, g->tat_end);
     }
     (void)snprintf(key, sizeof(key), "rate:sliding:%s", g->name);
@@ -305,7 +306,8 @@ static const char *broken_line(struct model *m, struct model_gate *g)
     struct model_job *j;
     int64_t opens;
 
-    if (!line_front(m, g, &j, &o) || g->is_unheeded)
+    if (!line_front(m, g, &j, &o) || g->is_unheeded ||
+        (g->kind != KIND_LOCK && limit_of(m, g->kind, g->name) == NULL))
         return NULL;
     /* To look is to forget what is over, which nobody did. */
     copy = *g;

@@ -181,6 +181,16 @@ void model_render(struct model *m, struct buf *out)
 
 /* ---- what holds in every state */
 
+/* Only the first of a queue counts: the others come to it when that one was claimed. */
+static bool has_suspect_before(const struct model *m, const struct model_job *j)
+{
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].place == PLACE_WAITING && m->job[i].queue == j->queue &&
+            model_is_solo(&m->job[i]) && m->job[i].score < j->score)
+            return true;
+    return false;
+}
+
 static const char *broken_job(const struct model *m, const struct model_job *j)
 {
     const struct model_queue *queue = &m->queue[j->queue];
@@ -205,7 +215,8 @@ static const char *broken_job(const struct model *m, const struct model_job *j)
     if (model_is_solo(j)) {
         if (strchr(queue->marks, 's') == NULL)
             return "a suspect waits in a set that is not marked";
-        return j->score > m->latest_us / 1000 && (!queue->has_head || queue->head > j->score)
+        return j->score > m->latest_us / 1000 && !has_suspect_before(m, j) &&
+                       (!queue->has_head || queue->head > j->score)
                    ? "a suspect waits behind its head"
                    : NULL;
     }

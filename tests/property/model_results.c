@@ -76,5 +76,5 @@ void model_settle(struct model *m, const struct model_step *s, struct buf *out)
         gates_let_go(m, f.plain[i], true);
     for (size_t i = 0; i < f.others; i++)
         gates_let_go(m, f.other[i], false);
-    line_settle(m);
+    line_settle_first(m);
 }

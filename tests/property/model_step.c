@@ -14,7 +14,7 @@
 
 #define RAWS_A_STEP 16
 #define BYTES_A_STEP 1048576
-#define LOOK_ROUNDS 16
+#define LOOK_ROUNDS 4
 #define LOOK_WINDOW 64
 #define NEVER INT64_MAX /* a head: there is nothing */
 
@@ -251,7 +251,7 @@ static void claim_one(struct claims *c, const struct candidate *k, int64_t fence
     model_record(j, &record);
     out_bytes(&c->claimed, record.data, record.len);
     buf_done(&record);
-    out_int(&c->claimed, line_is_guarded(c->m, &k->spot));
+    out_int(&c->claimed, line_is_guarded(c->m, &k->spot) ? 2 : k->spot.n > 0);
     buf_puts(&c->claimed, "] ");
     c->n++;
 }
@@ -463,7 +463,7 @@ static void rejoin_all(struct claims *c)
         memmove(mark, mark + 1, strlen(mark));
     }
     if (any)
-        line_settle(c->m);
+        line_settle_first(c->m);
 }
 
 static void claim_all(struct claims *c, struct buf *heads)

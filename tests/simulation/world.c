@@ -209,6 +209,12 @@ struct mono mono_now(void)
     return (struct mono){(int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000};
 }
 
+/* No machine sleeps here. */
+struct boot boot_now(void)
+{
+    return (struct boot){mono_now().us};
+}
+
 int64_t wall_skew_ms(int64_t told_us)
 {
     return (world_wall_us() - world.wall_step_us - told_us) / 1000;

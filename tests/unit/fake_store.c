@@ -48,6 +48,7 @@ static struct fake_call *ask(struct fake *f, enum fake_kind kind, int64_t epoch)
     c = mem_new(sizeof(*c));
     c->kind = kind;
     c->at_us = f->now_us;
+    c->boot_us = f->now_us + f->slept_us;
     c->epoch = epoch;
     if (f->last != NULL)
         f->last->next = c;
@@ -188,6 +189,18 @@ static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
     return !f->refuses_start;
 }
 
+static bool op_is_guarded(void *ctx)
+{
+    return !((struct fake *)ctx)->is_unguarded;
+}
+
+static bool op_is_fresh(void *ctx)
+{
+    const struct fake *f = ctx;
+
+    return f->acked_us > 0 && f->now_us + f->slept_us - f->acked_us < FAKE_FRESH_US;
+}
+
 static void op_start(void *ctx, struct held *h)
 {
     struct fake *f = ctx;
@@ -196,6 +209,7 @@ static void op_start(void *ctx, struct held *h)
     count_op(f);
     assert_true(f->nruns < f->places);
     assert_null(fake_running(f, h->job.id));
+    assert_true(!h->job.has_lock || (op_is_guarded(f) && op_is_fresh(f)));
     f->starts++;
     r = &f->runs[f->nruns++];
     *r = (struct fake_run){.start = h->job.start,
@@ -247,10 +261,10 @@ static uint32_t op_random(void *ctx)
     return (uint32_t)((uint64_t)((struct fake *)ctx)->now_us * 2654435761U >> 7);
 }
 
-static const struct sched_ops ops = {op_reg,   op_beat,  op_reconcile, op_step,   op_fetch,
-                                     op_reap,  op_tidy,  op_leave,     op_relink, op_admit,
-                                     op_start, op_kill,  op_is_gone,   op_arm,    op_registered,
-                                     op_gone,  op_random};
+static const struct sched_ops ops = {op_reg,   op_beat,   op_reconcile,  op_step,    op_fetch,
+                                     op_reap,  op_tidy,   op_leave,      op_relink,  op_admit,
+                                     op_start, op_kill,   op_is_gone,    op_arm,     op_registered,
+                                     op_gone,  op_random, op_is_guarded, op_is_fresh};
 
 /* ---- the store carries a question out */
 
@@ -367,8 +381,11 @@ static void claim(struct fake *f, struct fake_call *c, struct fake_job *j)
 
     j->state = HELD;
     j->epoch = f->worker;
-    *out = (struct fake_claim){
-        .start = ++j->start, .attempt = ++j->attempt, .crashes = j->crashes, .due_ms = j->due_ms};
+    *out = (struct fake_claim){.start = ++j->start,
+                               .attempt = ++j->attempt,
+                               .crashes = j->crashes,
+                               .due_ms = j->due_ms,
+                               .has_lock = j->has_lock};
     (void)snprintf(out->id, sizeof(out->id), "%s", j->id);
     (void)snprintf(out->queue, sizeof(out->queue), "%s", j->queue);
     (void)snprintf(out->record, sizeof(out->record), "%s%s 5\npayload",
@@ -518,7 +535,7 @@ static void tell_step(struct fake *f, const struct fake_call *c)
         claims[i] = (struct store_claim){k->id,       k->queue,   k->start,
                                          k->attempt,  k->crashes, c->now_us + (int64_t)i,
                                          {k->due_ms}, k->record,  strlen(k->record),
-                                         false};
+                                         false,       k->has_lock};
     }
     for (size_t i = 0; i < c->nrooms; i++)
         heads[i] = c->rooms[i].head;
@@ -543,10 +560,16 @@ static void tell_reconciled(struct fake *f, const struct fake_call *c)
     free(lost);
 }
 
+static void take_ack(struct fake *f, const struct fake_call *c)
+{
+    if (c->kind == REG || (c->kind == BEAT && c->status == STORE_OK))
+        f->acked_us = c->boot_us;
+}
+
 static void answer(struct fake *f, struct fake_call *c)
 {
-    struct store_beat_reply beat = {c->now_us, c->status, c->link,  c->held_there,
-                                    c->quiet,  f->peers,  f->npeers};
+    struct store_beat_reply beat = {c->now_us, c->status, c->link,   c->held_there,
+                                    c->quiet,  f->peers,  f->npeers, {c->boot_us}};
 
     count_op(f);
     c->is_answered = true;
@@ -554,6 +577,7 @@ static void answer(struct fake *f, struct fake_call *c)
         sched_on_fault(f->s, fake_now(f), c->fault, "refused by the test");
         return;
     }
+    take_ack(f, c);
     switch (c->kind) {
     case REG:
         tell_registered(f, c);

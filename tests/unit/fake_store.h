@@ -4,8 +4,9 @@
  *
  * A question is carried out latency/2 after it was asked and answered at latency, in order; a test
  * may hold answers back, turn them into faults, or cut the link with the effect done or not.
- * Generic assertions: one step at a time, never two runs of one job nor more runs than places, and
- * no more than FAKE_OPS_PER_MS operations within one virtual millisecond.
+ * Generic assertions: one step at a time, never two runs of one job nor more runs than places, no
+ * start of what holds a lock without a guard and a fresh beat, and no more than FAKE_OPS_PER_MS
+ * operations within one virtual millisecond.
  */
 #ifndef LATER_TESTS_UNIT_FAKE_STORE_H
 #define LATER_TESTS_UNIT_FAKE_STORE_H
@@ -14,6 +15,7 @@
 
 #define FAKE_OPS_PER_MS 1000
 #define FAKE_JOBS 512
+#define FAKE_FRESH_US 5000000
 #define FAKE_PEERS 4
 #define FAKE_BEGIN_MS INT64_C(1767225600000) /* the store's clock when the test begins */
 
@@ -39,13 +41,15 @@ struct fake_claim {
     char queue[JOB_QUEUE_MAX + 1];
     char record[96];
     int64_t start, attempt, crashes, due_ms;
+    bool has_lock;
 };
 
 /* One question and its answer. */
 struct fake_call {
     struct fake_call *next;
     enum fake_kind kind;
-    int64_t at_us; /* when it was asked */
+    int64_t at_us;   /* when it was asked */
+    int64_t boot_us; /* the same by the clock that counts sleep */
     bool is_done, is_answered;
     enum fault fault;
 
@@ -74,7 +78,7 @@ struct fake_job {
     char id[JOB_ID_LEN + 1], queue[JOB_QUEUE_MAX + 1];
     enum fake_state state;
     int64_t due_ms, start, attempt, crashes, epoch;
-    bool is_big, is_cancelled, is_corrupt, no_payload;
+    bool is_big, is_cancelled, is_corrupt, no_payload, has_lock;
 };
 
 struct fake_run {
@@ -88,6 +92,7 @@ struct fake {
     int64_t now_us;
     struct mono armed;
     unsigned places;
+    int64_t slept_us; /* of the machine, in all; goes by in no time of now_us */
 
     /* how the store behaves */
     int64_t latency_us;
@@ -114,7 +119,8 @@ struct fake {
     size_t nruns;
     int64_t run_ms;      /* how long a job runs; -1: until the test ends it */
     bool dies_when_told; /* TERM ends a run at once; KILL always does after 5 ms */
-    bool refuses_start;
+    bool refuses_start, is_unguarded;
+    int64_t acked_us; /* when the newest acknowledged beat was sent, sleep counted; 0: none */
     bool host_fault;
 
     /* what was seen */

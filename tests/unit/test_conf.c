@@ -324,10 +324,9 @@ static void test_unknown_keys(void **state)
 
 static void test_later_words(void **state)
 {
-    static const char *const words[] = {"lock",  "semaphore", "rate", "user",    "group",
-                                        "umask", "cwd",       "nice", "rlimits", "env"};
+    static const char *const words[] = {"unique", "user", "group",   "umask",
+                                        "cwd",    "nice", "rlimits", "env"};
     static const struct refusal cases[] = {
-        {"limits:\n  smtp: { semaphore: 20 }\n", 1, "limits: is not in this version"},
         {"defaults:\n  mode: stream\n", 2, "mode: stream is not in this version"},
         {"queues:\n  a:\n    mode: plugin\n", 3, "mode: plugin is not in this version"},
         {"defaults:\n  mode: exce\n", 2, "mode: \"exce\" is not one of: exec"},
@@ -482,6 +481,196 @@ static void test_combinations(void **state)
     must_refuse_all(cases, COUNT(cases));
     conf_free(must_load("state_dir: none\n", NULL));
     conf_free(must_load("defaults:\n  backoff: { first: 1h, max: 1h }\n", NULL));
+}
+
+static const char gates[] = "queues:\n"
+                            "  mail:\n"
+                            "    lock: \"user:{key}\"\n"
+                            "    semaphore: smtp\n"
+                            "    rate: gateway\n"
+                            "  web: { semaphore: elsewhere }\n"
+                            "  plain: {}\n"
+                            "limits:\n"
+                            "  smtp: { semaphore: 20, on_lost: kill }\n"
+                            "  gateway: { rate: 100/1m, burst: 20, algorithm: funnel }\n"
+                            "  slow: { rate: 1/1d, algorithm: sliding }\n"
+                            "  shut: { semaphore: 0 }\n"
+                            "  \"user:{key}:x\": { rate: 5/250ms }\n";
+
+static void assert_limit(const struct conf *conf, const char *name, const char *want)
+{
+    const struct conf_limit *limit = conf_limit(conf, name);
+    CLEANUP_BUF struct buf b = BUF_INIT;
+
+    assert_non_null(limit);
+    assert_string_equal(limit->name, name);
+    conf_limit_text(limit, &b);
+    assert_string_equal(buf_str(&b), want);
+}
+
+static void assert_gates(const struct conf *conf, const char *queue, const char *want)
+{
+    CLEANUP_BUF struct buf b = BUF_INIT;
+
+    conf_queue_gates(conf_queue(conf, queue), &b);
+    assert_string_equal(buf_str(&b), want);
+}
+
+static void test_gates(void **state)
+{
+    struct conf *conf = must_load(gates, NULL);
+
+    (void)state;
+    assert_int_equal(conf->nlimits, 5);
+    assert_limit(conf, "smtp", "semaphore 20 kill");
+    assert_limit(conf, "shut", "semaphore 0 keep");
+    assert_limit(conf, "gateway", "rate gcra 100 60000 20");
+    assert_limit(conf, "slow", "rate sliding 1 86400000 1");
+    assert_limit(conf, "user:{key}:x", "rate gcra 5 250 1");
+    assert_null(conf_limit(conf, "elsewhere"));
+    assert_null(conf_limit(conf, ""));
+    assert_gates(conf, "mail", "lock=user:{key} sem=smtp rate=gateway");
+    assert_gates(conf, "web", "sem=elsewhere");
+    assert_gates(conf, "plain", "");
+    assert_gates(conf, "unnamed", "");
+    conf_free(conf);
+    conf = must_load("limits:\n", NULL);
+    assert_int_equal(conf->nlimits, 0);
+    assert_null(conf_limit(conf, "smtp"));
+    conf_free(conf);
+}
+
+static void test_limits_refused(void **state)
+{
+    static const struct refusal cases[] = {
+        {"limits: [smtp]\n", 1, "limits: a mapping of NAME: { semaphore: N }"},
+        {"limits:\n  smtp: 20\n", 2, "smtp: { semaphore: 20 } or { rate: 100/1m }"},
+        {"limits:\n  smtp:\n", 2, "smtp: neither a semaphore nor a rate: write"},
+        {"limits:\n  smtp: { burst: 2 }\n", 2, "smtp: neither a semaphore nor a rate"},
+        {"limits:\n  smtp:\n    semaphore: 2\n    rate: 1/1s\n", 4,
+         "smtp: both a semaphore and a rate: make it two limits"},
+        {"limits:\n  smtp:\n    semaphore: 2\n    burst: 2\n", 4, "smtp: burst belongs to a rate"},
+        {"limits:\n  smtp:\n    semaphore: 2\n    algorithm: gcra\n", 4,
+         "smtp: algorithm belongs to a rate"},
+        {"limits:\n  smtp:\n    rate: 2/1s\n    on_lost: kill\n", 4,
+         "smtp: on_lost belongs to a semaphore"},
+        {"limits:\n  g:\n    rate: 2/1s\n    algorithm: fixed\n    burst: 1\n", 5,
+         "g: burst belongs to algorithm: gcra"},
+        {"limits:\n  g:\n    algorithm: sliding\n    rate: 10001/1s\n", 4,
+         "g: rate: sliding keeps every start"},
+        {"limits:\n  smtp: { semaphor: 2 }\n", 2,
+         "unknown key \"semaphor\" in a limit: did you mean \"semaphore\"?"},
+        {"limits:\n  smtp: { concurrency: 2 }\n", 2, "concurrency: belongs under a queue"},
+        {"limits:\n  smtp: { semaphore: 1000001 }\n", 2, "out of range: from 0 to 1000000"},
+        {"limits:\n  smtp: { semaphore: -1 }\n", 2, "out of range"},
+        {"limits:\n  smtp: { semaphore: 1, on_lost: die }\n", 2, "is not one of: keep, kill"},
+        {"limits:\n  g: { rate: 1/1s, algorithm: leaky }\n", 2,
+         "is not one of: gcra, sliding, fixed, funnel"},
+        {"limits:\n  g: { rate: 1/1s, burst: 0 }\n", 2, "burst: out of range: from 1"},
+        {"limits:\n  g: { rate: 100 }\n", 2, "\"100\" is not a rate such as 100/1m"},
+        {"limits:\n  g: { rate: 100/60 }\n", 2, "100/60 has no unit: write 100/60s"},
+        {"limits:\n  g: { rate: 100/m }\n", 2, "is not a rate such as 100/1m"},
+        {"limits:\n  g: { rate: /1m }\n", 2, "is not a rate such as 100/1m"},
+        {"limits:\n  g: { rate: -1/1m }\n", 2, "is not a rate such as 100/1m"},
+        {"limits:\n  g: { rate: 1/1m/1m }\n", 2, "is not a rate such as 100/1m"},
+        {"limits:\n  g: { rate: 010/1m }\n", 2, "a number without leading zeros"},
+        {"limits:\n  g: { rate: 1/0s }\n", 2, "out of range: from 1ms"},
+        {"limits:\n  g: { rate: 1/40000d }\n", 2, "out of range: from 1ms"},
+        {"limits:\n  g: { rate: 1000001/1s }\n", 2, "out of range: from 0 to 1000000"},
+        {"limits:\n  a b: { semaphore: 1 }\n", 2, "\"a b\" is no name of a gate"},
+        {"limits:\n  \"a\\x07\": { semaphore: 1 }\n", 2, "is no name of a gate"},
+        {"limits:\n  \"{key}\": { semaphore: 1 }\n", 2, "put something beside it"},
+        {"limits:\n  \"a{key}{key}\": { semaphore: 1 }\n", 2, "in a name once"},
+        {"limits:\n  \"a{kye}\": { semaphore: 1 }\n", 2, "nothing but {key} may stand in braces"},
+        {"limits:\n  a: { semaphore: 1 }\n  a: { semaphore: 2 }\n", 3, "duplicate key"},
+        {"limit:\n  a: { semaphore: 1 }\n", 1, "did you mean \"limits\"?"},
+    };
+
+    (void)state;
+    must_refuse_all(cases, COUNT(cases));
+}
+
+static void test_gates_refused(void **state)
+{
+    static const struct refusal cases[] = {
+        {"queues:\n  mail:\n    lock: a b\n", 3, "lock: \"a b\" is no name of a gate"},
+        {"queues:\n  mail:\n    lock:\n", 3, "lock: empty: give a value, or leave the line out"},
+        {"queues:\n  mail:\n    semaphore: 20\n    lock: \"user:{id}\"\n", 4,
+         "nothing but {key} may stand in braces"},
+        {"queues:\n  mail:\n    rate: [a, b]\n", 3, "rate: a list where a text is expected"},
+        {"queues:\n  mail:\n    lokc: a\n", 3, "did you mean \"lock\"?"},
+        {"queues:\n  mail:\n    on_lost: kill\n", 3, "belongs under the name of a gate in limits:"},
+        {"defaults:\n  lock: a\n", 2, "lock: belongs under a queue"},
+        {"semaphore: a\n", 1, "semaphore: belongs under a queue"},
+        {"queues:\n  mail:\n    timeout: 5s\n    semaphore: gateway\nlimits:\n"
+         "  gateway: { rate: 1/1s }\n",
+         4, "mail: semaphore: \"gateway\" is a rate in limits: write rate: gateway"},
+        {"limits:\n  smtp: { semaphore: 1 }\nqueues:\n  mail:\n    rate: smtp\n", 5,
+         "mail: rate: \"smtp\" is a semaphore in limits: write semaphore: smtp"},
+    };
+    char name[300], text[400];
+
+    (void)state;
+    must_refuse_all(cases, COUNT(cases));
+    for (size_t n = 256; n <= 257; n++) {
+        memset(name, 'x', n);
+        name[n] = '\0';
+        (void)snprintf(text, sizeof(text), "queues: { mail: { lock: %s } }\n", name);
+        if (n == 256)
+            conf_free(must_load(text, NULL));
+        else
+            must_refuse(text, 1, "lock: longer than 256 bytes");
+        (void)snprintf(text, sizeof(text), "limits: { %s: { semaphore: 1 } }\n", name);
+        if (n == 256)
+            conf_free(must_load(text, NULL));
+        else
+            must_refuse(text, 1, "is no name of a gate: 1 to 256 bytes");
+    }
+}
+
+static void test_too_many_limits(void **state)
+{
+    CLEANUP_BUF struct buf b = BUF_INIT;
+
+    (void)state;
+    buf_puts(&b, "limits:\n");
+    for (int i = 0; i < CONF_LIMITS_MAX; i++)
+        buf_printf(&b, "  l%d: { semaphore: 1 }\n", i);
+    conf_free(must_load(buf_str(&b), NULL));
+    buf_puts(&b, "  more: { semaphore: 1 }\n");
+    must_refuse(buf_str(&b), 1, "limits: more than 1000");
+}
+
+static void test_gates_in_env(void **state)
+{
+    static const char *const env[] = {"LATERD_LIMITS_SMTP_SEMAPHORE=7",
+                                      "LATERD_LIMITS_USER__KEY__X_RATE=9/1s",
+                                      "LATERD_QUEUES_MAIL_LOCK=one", NULL};
+    static const struct {
+        const char *entry, *says;
+    } cases[] = {
+        {"LATERD_LIMITS_SMTP_RATE=1/1s", "LATERD_LIMITS_SMTP_RATE: smtp: both a semaphore and"},
+        {"LATERD_LIMITS_SMTP_SEMAPHOR=1", "did you mean LATERD_LIMITS_SMTP_SEMAPHORE?"},
+        {"LATERD_LIMITS_OTHER_SEMAPHORE=1", "no such setting"},
+        {"LATERD_DEFAULTS_LOCK=x", "no such setting"},
+        {"LATERD_QUEUES_MAIL_LOCK=", "lock: empty"},
+        {"LATERD_QUEUES_MAIL_SEMAPHORE=gateway", "LATERD_QUEUES_MAIL_SEMAPHORE: mail: semaphore:"},
+    };
+    struct conf *conf = must_load(gates, (char *const *)env);
+
+    (void)state;
+    assert_limit(conf, "smtp", "semaphore 7 kill");
+    assert_limit(conf, "user:{key}:x", "rate gcra 9 1000 1");
+    assert_gates(conf, "mail", "lock=one sem=smtp rate=gateway");
+    conf_free(conf);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *entry = mem_strdup(cases[i].entry);
+        char *const one[] = {entry, NULL};
+
+        write_file(gates, sizeof(gates) - 1);
+        must_refuse_file(one, ERR_CONFIG, 0, cases[i].says);
+        free(entry);
+    }
 }
 
 static void test_env(void **state)
@@ -710,6 +899,15 @@ static void must_round_trip(const struct conf *conf)
         assert_int_equal(was->n, is->n);
         for (size_t k = 0; k < was->n; k++)
             assert_string_equal(was->at[k], is->at[k]);
+        buf_clear(&diff);
+        conf_queue_gates(&conf->queues[i], &diff);
+        assert_gates(again, conf->queues[i].name, buf_str(&diff));
+    }
+    assert_int_equal(conf->nlimits, again->nlimits);
+    for (size_t i = 0; i < conf->nlimits; i++) {
+        buf_clear(&diff);
+        conf_limit_text(&conf->limits[i], &diff);
+        assert_limit(again, conf->limits[i].name, buf_str(&diff));
     }
     conf_free(again);
 }
@@ -727,9 +925,22 @@ static void test_round_trip(void **state)
         "\"\\U0001f600\", '', ' x ', '- a', '#', 'a: b', '@', '[', ',', '*', '&', '!', '%', '|', "
         "'<<', '~', \"it's\", '---', '...', '?', ':', 'x:', '\\'] }\n",
         "queues: { on: {attempts: 2}, 'null': {attempts: 3}, 'y': {exit_retry: []} }\n",
+        gates,
+        "limits: { '<': {semaphore: 1}, 'a:': {semaphore: 2}, \"\\u00e4'\\\"\": {rate: 1/1d}, "
+        "'#': {semaphore: 0}, '-': {rate: 0/1ms, burst: 3}, '[,]}': {semaphore: 4} }\n",
     };
+    char text[400] = "limits: { \"";
 
     (void)state;
+    for (int i = 0; i < 128; i++) /* the longest that a name becomes */
+        (void)strcat(text, "\xc3\xa4");
+    (void)strcat(text, "\": { semaphore: 1 } }\n");
+    {
+        struct conf *conf = must_load(text, NULL);
+
+        must_round_trip(conf);
+        conf_free(conf);
+    }
     for (size_t i = 0; i < COUNT(texts); i++) {
         struct conf *conf = must_load(texts[i], NULL);
 
@@ -749,6 +960,14 @@ static void test_print_differs_only(void **state)
     assert_non_null(strstr(buf_str(&b), "\nqueues:\n  a: {}\n  b:\n    weight: 9\n    backoff:\n"
                                         "      max: 1d\n"));
     assert_non_null(strstr(buf_str(&b), "\n  # handler: ["));
+    conf_free(conf);
+    conf = must_load(gates, NULL);
+    buf_clear(&b);
+    conf_print(conf, &b);
+    assert_non_null(strstr(buf_str(&b), "\nlimits:\n  gateway:\n    rate: 100/1m\n    burst: 20\n"
+                                        "  shut:\n    semaphore: 0\n"));
+    assert_non_null(strstr(buf_str(&b), "\n  mail:\n    lock: \"user:{key}\"\n    semaphore: smtp\n"
+                                        "    rate: gateway\n"));
     conf_free(conf);
 }
 
@@ -824,6 +1043,11 @@ int main(void)
         cmocka_unit_test(test_secret_unsaid),
         cmocka_unit_test(test_queues),
         cmocka_unit_test(test_combinations),
+        cmocka_unit_test(test_gates),
+        cmocka_unit_test(test_limits_refused),
+        cmocka_unit_test(test_gates_refused),
+        cmocka_unit_test(test_too_many_limits),
+        cmocka_unit_test(test_gates_in_env),
         cmocka_unit_test(test_env),
         cmocka_unit_test(test_env_refused),
         cmocka_unit_test(test_file_kinds),

@@ -1,0 +1,159 @@
+-- Phases of later_v1_audit and later_v1_repair (v1_audit.lua) about gates, and what they ask of a parked job.
+--   parked holds   (no name) HSCAN of the hashes
+--   gates          NAME: keys relative to R: lock:… sem:… wait:… granted:…
+-- A parked job stands in the line that its spot names, or is granted; who holds a gate is a job that knows
+-- of it, a registered worker, or a lease; who stands in line has a place there. Repairs put a job that is in
+-- no line back to the waiting ones, and free what nobody can give back any more.
+
+local function is_parked(R, id)
+  local job = L.parse(redis.call('HGET', R .. ':jobs', id) or nil)
+  return job and redis.call('ZSCORE', R .. ':parked:' .. job.queue, id) and true or false
+end
+
+-- Take a parked job out of its line, whatever is left of that.
+function L.audit_unpark(R, queue, id)
+  local book = L.book(R, L.now_us())
+  L.unpark(book, queue, id)
+  L.settle_gates(book)
+end
+
+-- A job whose one place is parked:<queue>.
+function L.audit_parked(ctx, row)
+  local R, id, queue = ctx.R, row.id, row.queue
+  local spot = L.read_spot(redis.call('HGET', R .. ':parked', id) or nil)
+  local gate = spot and spot.gates[spot.at]
+  local why
+  if not spot then
+    why = 'where it stands in line is missing or corrupt'
+  elseif not gate and not redis.call('ZSCORE', R .. ':granted:' .. queue, id) then
+    why = 'it was let in, and is not among the granted jobs'
+  elseif gate and not redis.call('ZSCORE', R .. ':line:' .. queue .. ':' .. gate, id) then
+    why = 'it is not in the line for ' .. gate
+  end
+  if why then
+    ctx.tell('lost-line', id, queue, why, function()
+      L.need_waiting(R, row.job)
+      L.audit_unpark(R, queue, id)
+      L.enqueue(R, id, row.job, L.tries(row.tries or nil), spot and spot.due or ctx.now_ms)
+    end)
+  elseif gate and not redis.call('ZSCORE', R .. ':wait:' .. gate, queue) and
+         redis.call('SISMEMBER', R .. ':aside:' .. queue, gate) == 0 then
+    ctx.tell('lost-line', id, queue, 'its queue is not called at ' .. gate, function()
+      redis.call('SADD', R .. ':aside:' .. queue, gate)
+      L.mark_set(R, queue, 'a')
+    end)
+  end
+end
+
+function L.audit_spots(ctx, cursor, count)
+  local R = ctx.R
+  local page = redis.call('HSCAN', R .. ':parked', cursor, 'COUNT', count)
+  for i = 1, #page[2], 2 do
+    local field = page[2][i]
+    local who, gate = string.match(field, '^([@=][^\n]*)\n(.+)$')
+    if who and not redis.call('ZSCORE', R .. ':wait:' .. gate, who) or not who and not is_parked(R, field) then
+      ctx.tell('leftover', who or field, '', 'an entry of parked, and it stands in no line', function()
+        redis.call('HDEL', R .. ':parked', field)
+      end)
+    end
+  end
+  return page[1], #page[2] / 2
+end
+
+function L.audit_holds(ctx, cursor, count)
+  local R = ctx.R
+  local page = redis.call('HSCAN', R .. ':holds', cursor, 'COUNT', count)
+  for i = 1, #page[2], 2 do
+    local id = page[2][i]
+    if not redis.call('ZSCORE', R .. ':running', id) and not is_parked(R, id) then
+      ctx.tell('leftover', id, '', 'it holds gates, and is neither running nor in line', function()
+        local book = L.book(R, L.now_us())
+        L.let_go(book, {id}, false)
+        L.settle_gates(book)
+      end)
+    end
+  end
+  return page[1], #page[2] / 2
+end
+
+-- Why a holder cannot be one, or nil.
+local function bad_holder(R, gate, holder, is_leased)
+  local epoch = string.match(holder, '^@(.*)$')
+  if epoch then
+    if redis.call('HEXISTS', R .. ':workers', epoch) == 0 and not is_leased then
+      return 'worker ' .. epoch .. ' is not registered'
+    end
+  elseif string.match(holder, '^=') then
+    return not is_leased and 'its lease has no end' or nil
+  elseif not string.find('\n' .. (redis.call('HGET', R .. ':holds', holder) or '') .. '\n', '\n' .. gate .. '\n', 1,
+                         true) then
+    return 'the job does not know of it'
+  end
+  return nil
+end
+
+local function judge_holder(ctx, gate, holder, is_leased)
+  local why = bad_holder(ctx.R, gate, holder, is_leased)
+  if why then
+    ctx.tell('stale-holder', gate, '', 'held by ' .. L.line(holder) .. ', and ' .. why, function()
+      local book = L.book(ctx.R, L.now_us())
+      L.drop(book, L.gate(book, gate), holder)
+      L.settle_gates(book)
+    end)
+  end
+end
+
+local JUDGES = {}
+
+function JUDGES.lock(ctx, name)
+  local row = redis.call('HMGET', ctx.R .. ':lock:' .. name, 'holder', 'until')
+  if row[1] then
+    judge_holder(ctx, 'lock:' .. name, row[1], (tonumber(row[2] or '0') or 0) > 0)
+  end
+end
+
+function JUDGES.sem(ctx, name)
+  local holders = redis.call('ZRANGE', ctx.R .. ':sem:' .. name, 0, 999, 'WITHSCORES')
+  for i = 1, #holders, 2 do
+    judge_holder(ctx, 'sem:' .. name, holders[i], tonumber(holders[i + 1]) < math.huge)
+  end
+end
+
+function JUDGES.wait(ctx, gate)
+  local R = ctx.R
+  for _, who in ipairs(redis.call('ZRANGE', R .. ':wait:' .. gate, 0, 999)) do
+    local is_there
+    if string.match(who, '^[@=]') then
+      is_there = redis.call('HEXISTS', R .. ':parked', who .. '\n' .. gate) == 1
+    else
+      is_there = redis.call('EXISTS', R .. ':line:' .. who .. ':' .. gate) == 1
+    end
+    if not is_there then
+      ctx.tell('leftover', gate, '', L.line(who) .. ' stands in line for it with nobody', function()
+        redis.call('ZREM', R .. ':wait:' .. gate, who)
+      end)
+    end
+  end
+end
+
+function JUDGES.granted(ctx, queue)
+  local R = ctx.R
+  for _, id in ipairs(redis.call('ZRANGE', R .. ':granted:' .. queue, 0, 999)) do
+    if not redis.call('ZSCORE', R .. ':parked:' .. queue, id) then
+      ctx.tell('leftover', id, queue, 'it is among the granted jobs, and not parked', function()
+        redis.call('ZREM', R .. ':granted:' .. queue, id)
+      end)
+    end
+  end
+end
+
+function L.audit_gates(ctx, names)
+  for _, name in ipairs(names) do
+    local kind, rest = string.match(name, '^(%a+):(.+)$')
+    -- A foreign type is told by the phase keys.
+    if JUDGES[kind] then
+      pcall(JUDGES[kind], ctx, rest)
+    end
+  end
+  return '0', #names
+end

@@ -1,0 +1,135 @@
+-- later_v1_declare R EPOCH NL {name definition}*NL NQ {queue gates}*NQ -> [[name, definition in force]...]
+--
+-- What the configuration of a worker says of gates. Limits: only what R:limits lacks is filled in; one that
+-- differs is answered with what holds ('' when there are too many definitions to take it) and noted as
+-- limit-differs:<name>. definition: as later_limits answers it. gates: "lock=<name> sem=<name> rate=<name>",
+-- those there are; '' for a queue without any. Of a queue the newest word wins: it is written where it
+-- differs, and '' takes away what was there; noted as queue-gates:<queue> unless this worker itself wrote
+-- what it replaces (R:worker:<epoch> gates:<queue>).
+-- At most 1000 limits and 2000 queues. All or nothing. Not allow-oom.
+-- Errors: ELATER_ARGS GATE QUEUE TYPE WORKER. Cost: O(NL + NQ + templates + those it lets in).
+
+local LIMITS_MAX = 1000
+local QUEUES_MAX = 2000
+
+-- -> the kind of the gates that the definition is for
+local function check_definition(name, text)
+  L.check_limit_name(name)
+  local limit = L.parse_limit(text)
+  local is_fine = limit and limit.n <= L.MAX_PERMITS
+  if is_fine and limit.kind == 'sem' then
+    is_fine = limit.on_lost == 'keep' or limit.on_lost == 'kill'
+  elseif is_fine then
+    is_fine = limit.burst >= 1 and limit.burst <= L.MAX_PERMITS
+  end
+  if not is_fine then
+    L.fail('ELATER_ARGS', 'limit ' .. L.quote(name) .. ': ' .. L.quote(text) .. ' is no definition')
+  end
+  return limit.kind
+end
+
+-- Refuse what L.queue_gates would read as something else than was written.
+local function check_queue_gates(queue, text)
+  local of_queue, words = L.queue_gates(text) or {}, {}
+  for _, kind in ipairs({'lock', 'sem', 'rate'}) do
+    if of_queue[kind] then
+      L.check_gate_name(kind, of_queue[kind])
+      words[#words + 1] = kind .. '=' .. of_queue[kind]
+    end
+  end
+  if table.concat(words, ' ') ~= text then
+    L.fail('ELATER_ARGS', 'queue ' .. L.check_queue(queue) .. ': ' .. L.quote(text) .. ' is no list of gates')
+  end
+end
+
+-- Every second element, from `from` on.
+local function every_second(list, from, prefix)
+  local out = {}
+  for i = from, #list, 2 do
+    out[#out + 1] = (prefix or '') .. list[i]
+  end
+  return out
+end
+
+-- Several fields of a hash, by name; none is no question to Redis.
+local function read_fields(key, fields)
+  return #fields > 0 and redis.call('HMGET', key, unpack(fields)) or {}
+end
+
+-- -> those that differ. What waits at a new one is let in when the book is settled.
+local function fill_limits(book, limits, kinds)
+  local R, names = book.R, every_second(limits, 1)
+  local was = read_fields(R .. ':limits', names)
+  local differ, templates = {}, {}
+  local room = L.MAX_LIMITS - redis.call('HLEN', R .. ':limits')
+  for i, name in ipairs(names) do
+    local text = limits[2 * i]
+    if not was[i] and room > 0 then
+      room = room - 1
+      redis.call('HSET', R .. ':limits', name, text)
+      if string.find(name, '{key}', 1, true) then
+        templates[#templates + 1] = name
+      else
+        L.touch(book, kinds[i] .. ':' .. name)
+      end
+    elseif was[i] ~= text then
+      differ[#differ + 1] = {name, was[i] or ''}
+      L.note(R, L.line(string.sub('limit-differs:' .. name, 1, 200)), book.now_ms)
+    end
+  end
+  L.list_templates(R, templates, true)
+  return differ
+end
+
+local function set_queues(R, epoch, queues, now_ms)
+  local worker = R .. ':worker:' .. epoch
+  local was = read_fields(R .. ':queues', every_second(queues, 1))
+  local own = read_fields(worker, every_second(queues, 1, 'gates:'))
+  for i = 1, #queues / 2 do
+    local queue, text = queues[2 * i - 1], queues[2 * i]
+    local in_force = was[i] or ''
+    if in_force ~= text then
+      if in_force ~= '' and in_force ~= own[i] then
+        L.note(R, 'queue-gates:' .. queue, now_ms)
+      end
+      if text == '' then
+        redis.call('HDEL', R .. ':queues', queue)
+      else
+        redis.call('HSET', R .. ':queues', queue, text)
+      end
+    end
+    if text ~= '' and own[i] ~= text then
+      redis.call('HSET', worker, 'gates:' .. queue, text)
+    elseif text == '' and own[i] then
+      redis.call('HDEL', worker, 'gates:' .. queue)
+    end
+  end
+end
+
+L.register('later_v1_declare', {}, function(R, args)
+  local epoch = args[1] or ''
+  local limits, from = L.pairs_at(args, 2)
+  local queues = L.pairs_at(args, from)
+  if #limits > 2 * LIMITS_MAX or #queues > 2 * QUEUES_MAX then
+    L.fail('ELATER_ARGS', 'at most ' .. L.int(LIMITS_MAX) .. ' limits and ' .. L.int(QUEUES_MAX) .. ' queues in a call')
+  end
+  local kinds = {}
+  for i = 1, #limits, 2 do
+    kinds[#kinds + 1] = check_definition(limits[i], limits[i + 1])
+  end
+  for i = 1, #queues, 2 do
+    L.check_queue(queues[i])
+    check_queue_gates(queues[i], queues[i + 1])
+  end
+  L.need(R, 'workers', 'hash', 'limits', 'hash', 'queues', 'hash', 'notes', 'hash', 'timers', 'zset', 'holds', 'hash',
+         'parked', 'hash', 'clock', 'string', 'worker:' .. epoch, 'hash')
+  local status = L.worker(R, epoch)
+  if status ~= 'ok' then
+    L.fail('ELATER_WORKER', 'worker ' .. L.quote(epoch) .. ' is ' .. status)
+  end
+  local book = L.book(R, L.now_us())
+  local differ = fill_limits(book, limits, kinds)
+  set_queues(R, epoch, queues, book.now_ms)
+  L.settle_gates(book)
+  return differ
+end)

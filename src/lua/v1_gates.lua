@@ -1,0 +1,85 @@
+-- later_v1_gates R GATE... -> [[gate, limit, holders, [holder, since_ms, until_ms, fence, ...], waiting,
+--                               [who, how many, ...], opens_ms]...]
+--
+-- What is going on at these gates (kind:NAME, at most 100). limit: the definition, '' for locks and for
+-- what has none. holders: how many; the first 20 of them: a job, =OWNER or @EPOCH; since_ms 0 where it is not
+-- known, until_ms 0 for one that lives with its job or worker, fence 0 for semaphores. waiting: jobs and
+-- callers in line; the first 20 queues or callers, in their turn, with how many jobs each has there (1 for
+-- a caller). opens_ms: when a rate lets the next one pass, or a lease ends; 0: not by itself, or it is open.
+-- no-writes. Cost: O(gates * 20).
+
+local SHOWN = 20
+
+local function lock_holders(R, name)
+  local row = redis.call('HMGET', R .. ':lock:' .. name, 'holder', 'since', 'until', 'fence')
+  if not row[1] then
+    return 0, {}
+  end
+  return 1, {row[1], L.whole(row[2]) or 0, L.whole(row[3]) or 0, L.whole(row[4]) or 0}
+end
+
+local function sem_holders(R, name, now_ms)
+  local key, out = R .. ':sem:' .. name, {}
+  local rows = redis.call('ZRANGEBYSCORE', key, '(' .. L.int(now_ms), '+inf', 'WITHSCORES', 'LIMIT', 0, SHOWN)
+  for i = 1, #rows, 2 do
+    local until_ms = tonumber(rows[i + 1])
+    for _, value in ipairs({rows[i], 0, until_ms < math.huge and until_ms or 0, 0}) do
+      out[#out + 1] = value
+    end
+  end
+  return redis.call('ZCOUNT', key, '(' .. L.int(now_ms), '+inf'), out
+end
+
+local function line_of(R, gate)
+  local key, total, out = R .. ':wait:' .. gate, 0, {}
+  for i, who in ipairs(redis.call('ZRANGE', key, 0, 999)) do
+    local n = string.match(who, '^[@=]') and 1 or redis.call('ZCARD', R .. ':line:' .. who .. ':' .. gate)
+    total = total + n
+    if i <= SHOWN then
+      out[#out + 1] = who
+      out[#out + 1] = n
+    end
+  end
+  return total, out
+end
+
+-- When the next start may pass, without touching anything.
+local function opens_at(book, g)
+  local free, reset_us = L.RATES[g.limit.algorithm].seen(book, g)
+  if free > 0 then
+    return 0
+  end
+  local first = redis.call('ZSCORE', book.R .. ':timers', 'gate:' .. g.id)
+  return first and tonumber(first) or math.ceil((book.now_us + reset_us) / 1000)
+end
+
+local function describe(book, id)
+  local kind, name = string.match(id, '^(%a+):(.+)$')
+  if not kind or not L.KINDS[kind] then
+    L.fail('ELATER_GATE', L.quote(id) .. ' is no gate: lock:NAME, sem:NAME or rate:NAME')
+  end
+  local g, holders, list, opens_ms = L.gate(book, id), 0, {}, 0
+  if kind == 'lock' then
+    holders, list = lock_holders(book.R, name)
+  elseif kind == 'sem' then
+    holders, list = sem_holders(book.R, name, book.now_ms)
+  elseif g.limit then
+    opens_ms = opens_at(book, g)
+  end
+  if list[3] and list[3] > 0 then
+    opens_ms = list[3]
+  end
+  local waiting, line = line_of(book.R, id)
+  return {id, g.limit and L.limit_text(g.limit) or '', holders, list, waiting, line, opens_ms}
+end
+
+L.register('later_v1_gates', {'no-writes'}, function(R, args)
+  if #args < 1 or #args > 100 then
+    L.fail('ELATER_ARGS', 'give 1 to 100 gates')
+  end
+  local book, out = L.book(R, L.now_us()), {}
+  for i, id in ipairs(args) do
+    out[i] = describe(book, id)
+  end
+  return out
+end)
