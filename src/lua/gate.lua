@@ -283,14 +283,16 @@ function L.let_go(book, holders, is_end)
     return
   end
   local texts = redis.call('HMGET', book.R .. ':holds', unpack(holders))
-  local gone, drops = {}, {}
+  local gone, order, drops = {}, {}, {}
   for i, holder in ipairs(holders) do
     if texts[i] then
       gone[#gone + 1] = holder
       for id in string.gmatch(texts[i], '[^\n]+') do
         local until_ms, unique = string.match(id, '^uniq:(%d+):(.*)$')
         if not unique then
-          drops[id] = drops[id] or {}
+          if not drops[id] then
+            order[#order + 1], drops[id] = id, {}
+          end
           table.insert(drops[id], holder)
         elseif is_end then
           L.free_unique(book.R, unique, holder, L.whole(until_ms))
@@ -301,7 +303,7 @@ function L.let_go(book, holders, is_end)
   if #gone > 0 then
     redis.call('HDEL', book.R .. ':holds', unpack(gone))
   end
-  for id, of_gate in pairs(drops) do
-    L.drop_all(book, L.gate(book, id), of_gate)
+  for _, id in ipairs(order) do
+    L.drop_all(book, L.gate(book, id), drops[id])
   end
 end

@@ -300,7 +300,12 @@ end
 -- Queues were granted something: it is due now, whoever has room should know. What the call itself has
 -- claimed since then need not be told.
 local function tell_granted(book)
+  local queues = {}
   for queue in pairs(book.granted) do
+    queues[#queues + 1] = queue
+  end
+  table.sort(queues)
+  for _, queue in ipairs(queues) do
     if redis.call('EXISTS', book.R .. ':granted:' .. queue) == 1 then
       L.lower_head(book.R, queue, book.now_ms)
     end

@@ -100,6 +100,7 @@ struct model_gates {
     struct model_outsider outsider[OUTSIDERS_MAX];
     struct model_timer timer[TIMERS_MAX];
     struct model_unique unique[UNIQUES_MAX];
+    bool is_granted[MODEL_QUEUES]; /* a new grant, of which the workers are not told yet */
     size_t touched;
     struct model_gate *touch[TOUCHED_MAX];
     int64_t elapsed_us; /* of a clock that is never set back */
@@ -160,6 +161,8 @@ void line_hold(struct model *m, struct model_job *j, const struct model_spot *sp
 bool line_regain(struct model *m, struct model_job *j);
 void line_rejoin(struct model *m, int q);
 void line_settle(struct model *m);
+/* The same where claims follow in the same call: the workers are told after them. */
+void line_settle_first(struct model *m);
 int64_t line_next_timer(const struct model *m);
 /* Whoever is first in the line of a gate: a job or an outsider. false: nobody. */
 bool line_front(struct model *m, const struct model_gate *g, struct model_job **j,

@@ -385,7 +385,7 @@ static void call_job(struct model *m, struct model_gate *g, struct model_job *j)
     j->spot.granted_ms = MODEL_MS(m);
     model_mark(m, j->queue, 'g');
     line_arm(m, "granted", m->queue[j->queue].name, MODEL_MS(m) + GRANT_MS);
-    model_lower_head(m, j->queue, MODEL_MS(m));
+    m->gates->is_granted[j->queue] = true;
 }
 
 static void open_gate(struct model *m, struct model_gate *g)
@@ -463,7 +463,7 @@ void line_rejoin(struct model *m, int q)
     }
 }
 
-void line_settle(struct model *m)
+void line_settle_first(struct model *m)
 {
     struct model_gates *s = m->gates;
     char due[TIMERS_A_CALL][MODEL_GATE_ID + 8];
@@ -490,4 +490,29 @@ void line_settle(struct model *m)
         open_gate(m, s->touch[--s->touched]);
     while (s->touched > 0)
         line_arm(m, "gate", s->touch[--s->touched]->id, MODEL_MS(m));
+}
+
+/* In the order of their names. */
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct model_queue *const *)a)[0]->name,
+                  ((const struct model_queue *const *)b)[0]->name);
+}
+
+void line_settle(struct model *m)
+{
+    const struct model_queue *row[MODEL_QUEUES];
+
+    line_settle_first(m);
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        row[q] = &m->queue[q];
+    qsort(row, MODEL_QUEUES, sizeof(row[0]), compare_names);
+    for (int i = 0; i < MODEL_QUEUES; i++) {
+        int q = (int)(row[i] - m->queue);
+        struct model_job *granted[MODEL_JOBS];
+
+        if (m->gates->is_granted[q] && line_granted(m, q, granted) > 0)
+            model_lower_head(m, q, MODEL_MS(m));
+        m->gates->is_granted[q] = false;
+    }
 }

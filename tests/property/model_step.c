@@ -90,7 +90,7 @@ static void settle(struct model *m, const struct model_step *s, struct buf *out)
         gates_let_go(m, f.plain[i], true);
     for (size_t i = 0; i < f.others; i++)
         gates_let_go(m, f.other[i], false);
-    line_settle(m);
+    line_settle_first(m);
 }
 
 /* ---- candidates */
@@ -538,7 +538,7 @@ static void rejoin_all(struct claims *c)
         memmove(mark, mark + 1, strlen(mark));
     }
     if (any)
-        line_settle(c->m);
+        line_settle_first(c->m);
 }
 
 static void claim_all(struct claims *c, struct buf *heads)
