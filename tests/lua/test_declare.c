@@ -55,7 +55,7 @@ static void test_templates(void **state)
     (void)fcall("later_limit_set a:{key} semaphore 1");
     assert_string_equal(declare_limit(w, "b:{key}", "semaphore 2 keep"), "[]");
     assert_string_equal(declare_limit(w, "b:{key}", "semaphore 2 keep"), "[]");
-    assert_string_equal(redis("HGET R:limits {}"), "b:{key}\\na:{key}");
+    assert_string_equal(redis("HGET R:limits {}"), "a:{key}\\nb:{key}");
     assert_starts(fcall("later_sem_acquire b:42 ann"), "[1 ");
 }
 
