@@ -345,6 +345,11 @@ static void on_fault(void *arg, enum fault fault, const char *text)
     struct lock *l = arg;
 
     (void)fault_err(&l->fault, text);
+    if (cli_is_refusal(&l->fault, "ELATER_LIMIT"))
+        (void)err_set(&l->fault, ERR_REFUSED,
+                      "ELATER_LIMIT there is no semaphore of this name: later limits set %.100s "
+                      "semaphore N makes it",
+                      strchr(l->order->gate, ':') + 1);
     keeper_on_fault(l->keeper, mono_now(), fault, text);
 }
 
