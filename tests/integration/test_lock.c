@@ -289,6 +289,37 @@ static void a_semaphore_lets_in_so_many(void **state)
     expect_empty();
 }
 
+static void gates_are_shown(void **state)
+{
+    CLEANUP_FREE char *call =
+        mem_printf("redis-cli -s %s FCALL later_lock 1 '%s' y me ttl 1h", redis.sock, ROOT);
+
+    (void)state;
+    says("$LATER gates", 0, "");
+    says("$LATER gates nobody", 66, "nobody holds such a gate");
+    says("$LATER gates lock:nobody", 0, "nobody");
+    start(&procs[0], HOLD);
+    until_lines("pid", 1, LONG_MS);
+    start(&procs[1], "$LATER lock x true");
+    while (test_int(&redis, "ZCARD", ROOT ":wait:lock:x") == 0)
+        continue;
+    assert_int_equal(sh("$LATER limits set three semaphore 3 --on-lost kill"), 0);
+    assert_int_equal(sh("$LATER limits set slow rate 5/1m"), 0);
+    assert_int_equal(sh(call), 0);
+    start(&procs[2], "$LATER sem three -- sh -c 'echo in >>$DIR/sem; exec sleep 1000'");
+    until_lines("sem", 1, LONG_MS);
+    says("$LATER gates | tr -s ' ' | cut -d' ' -f1-4", 0,
+         "KIND NAME LIMIT HELD\nlock x 1 1\nlock y 1 1\nsem three 3 1\n");
+    says("$LATER gates x", 0, "(pid ");
+    says("$LATER gates --json x three slow | wc -l", 0, "3\n");
+    says("$LATER gates --json lock:x", 0, "\"kind\":\"lock\",\"name\":\"x\",\"held\":1");
+    says("$LATER gates --json lock:x", 0, "\"waiting\":1");
+    says("$LATER gates --json y", 0, "{\"caller\":\"me\",\"since_ms\":");
+    says("$LATER health", 1, "no worker is running");
+    proc_signal(&procs[0], SIGTERM);
+    assert_int_equal(proc_wait(&procs[1], LONG_MS), 0);
+}
+
 /* ---- what can go wrong */
 
 static void a_dead_holder_is_found(void **state)
@@ -448,6 +479,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_fence_is_good_while_it_is_held, setup, teardown),
         cmocka_unit_test_setup_teardown(twenty_count_to_two_hundred, setup, teardown),
         cmocka_unit_test_setup_teardown(a_semaphore_lets_in_so_many, setup, teardown),
+        cmocka_unit_test_setup_teardown(gates_are_shown, setup, teardown),
         cmocka_unit_test_setup_teardown(a_dead_holder_is_found, setup, teardown),
         cmocka_unit_test_setup_teardown(a_dead_holder_does_not_keep_cron_out_for_ever, setup,
                                         teardown),
