@@ -15,6 +15,8 @@
 #include "run/spawn.h"
 
 #define SIGNALS_MAX 8
+/* `fg` in a shell gives us the terminal without a word, since for it we run. */
+#define ASK_MS 300
 
 struct keeper_child {
     struct loop *loop;
@@ -26,6 +28,8 @@ struct keeper_child {
     struct loop_fd *watch_signals, *watch_end;
     struct spawned child; /* pid 0: none */
     bool has_terminal;
+    struct loop_timer *ask; /* for the terminal: it was stopped for want of it */
+    int interrupted;        /* it ended by this signal of the terminal */
 };
 
 static const int ending[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
@@ -59,17 +63,28 @@ static void take_terminal(struct keeper_child *c)
     c->has_terminal = false;
 }
 
+static void ask_for_terminal(void *arg)
+{
+    struct keeper_child *c = arg;
+
+    if (c->child.pid <= 0)
+        return;
+    give_terminal(c);
+    if (c->has_terminal)
+        (void)kill(-c->child.pid, SIGCONT);
+    else
+        loop_timer_set(c->ask, ASK_MS);
+}
+
 static void on_stopped(struct keeper_child *c, int sig)
 {
     if (sig == SIGTTIN || sig == SIGTTOU) {
-        give_terminal(c);
-        if (!c->has_terminal)
-            return; /* `fg` gives it to us, with a CONT */
-    } else if (sig != SIGTSTP || !c->has_terminal) {
-        return; /* whoever sent it sends the CONT too */
-    } else {
-        (void)fputs("later: a program that holds a place is not stopped by Ctrl-Z\n", stderr);
+        ask_for_terminal(c);
+        return;
     }
+    if (sig != SIGTSTP || !c->has_terminal)
+        return; /* whoever sent it sends the CONT too */
+    (void)fputs("later: a program that holds a place is not stopped by Ctrl-Z\n", stderr);
     (void)kill(-c->child.pid, SIGCONT);
 }
 
@@ -129,8 +144,10 @@ struct keeper_child *keeper_child_new(struct loop *loop, keeper_child_signal_f *
     (void)signal(SIGCHLD, SIG_DFL);
     (void)signal(SIGTTOU, SIG_IGN);
     (void)pthread_sigmask(SIG_BLOCK, &set, &c->inherited);
+    c->ask = loop_timer_new(loop, ask_for_terminal, c);
     c->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (c->signals < 0) {
+        loop_timer_free(c->ask);
         free(c);
         return NULL;
     }
@@ -142,6 +159,7 @@ void keeper_child_free(struct keeper_child *c)
 {
     if (c == NULL)
         return;
+    loop_timer_free(c->ask);
     loop_fd_free(c->watch_end);
     loop_fd_free(c->watch_signals);
     (void)close(c->signals);
@@ -169,6 +187,7 @@ static void on_end(void *arg, int events)
     if (had_terminal && info.si_code != CLD_EXITED &&
         (info.si_status == SIGINT || info.si_status == SIGQUIT)) {
         /* Ours is blocked, and would come back as a signal to pass on. */
+        c->interrupted = info.si_status;
         (void)signal(info.si_status, SIG_IGN);
         (void)kill(0, info.si_status);
     }
@@ -223,6 +242,8 @@ pid_t keeper_child_start(struct keeper_child *c, char *const *argv, char *const 
         c->has_terminal = false;
         return -1;
     }
+    /* Stopped we would be as good as frozen. */
+    (void)signal(SIGTSTP, SIG_IGN);
     c->watch_end = loop_fd_new(c->loop, c->child.pidfd, LOOP_READ, on_end, c);
     return pid;
 }
@@ -235,6 +256,11 @@ void keeper_child_kill(const struct keeper_child *c, int sig)
     /* One that is stopped would never hear it. */
     if (sig != SIGKILL)
         (void)kill(-c->child.pid, SIGCONT);
+}
+
+int keeper_child_interrupted(const struct keeper_child *c)
+{
+    return c->interrupted;
 }
 
 void keeper_child_die(struct keeper_child *c, int sig)

@@ -3,10 +3,10 @@
  * a shell would give it, signalled, watched for its end. Main thread; blocks while it starts.
  *
  * The terminal. With standard input and output on a terminal that is ours the command's group
- * becomes its foreground at once, else when it is stopped for touching the terminal while we are in
- * the foreground; we take it back at the end. Ctrl-Z does not stop the command: who holds a place
- * must go on, so it is continued. What Ctrl-C or Ctrl-\ ended ends our own group too, as if all had
- * been in the foreground.
+ * becomes its foreground at once, else when it is stopped for touching the terminal, as soon as we
+ * are in the foreground; we take it back at the end. Ctrl-Z does not stop the command: who holds a
+ * place must go on, so it is continued. What Ctrl-C or Ctrl-\ ended ends our own group too, as if
+ * all had been in the foreground.
  */
 #ifndef LATER_CLI_KEEPER_CHILD_H
 #define LATER_CLI_KEEPER_CHILD_H
@@ -37,6 +37,9 @@ pid_t keeper_child_start(struct keeper_child *c, char *const *argv, char *const 
                          struct err *err);
 /* To its group; 0 and no command are fine. */
 void keeper_child_kill(const struct keeper_child *c, int sig);
+/* Ctrl-C or Ctrl-\ on the terminal that it had: the signal that ended it, else 0. For us to end by,
+ * too: a shell that runs a script stops then, as it does without us. */
+int keeper_child_interrupted(const struct keeper_child *c);
 /* As this program does to end by a signal; returns when that is ignored. */
 void keeper_child_die(struct keeper_child *c, int sig);
 

@@ -422,6 +422,8 @@ static int status_of(struct lock *l, struct err *err)
 {
     switch (l->end) {
     case KEEPER_RAN:
+        if (keeper_child_interrupted(l->child) != 0)
+            keeper_child_die(l->child, keeper_child_interrupted(l->child));
         return l->status;
     case KEEPER_BUSY:
         return l->order->busy_status;

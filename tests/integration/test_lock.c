@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <pty.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -320,6 +321,59 @@ static void gates_are_shown(void **state)
     assert_int_equal(proc_wait(&procs[1], LONG_MS), 0);
 }
 
+/* On a terminal of its own: what is typed once `ready` is seen, and what comes back; the status. */
+static int on_terminal(const char *line, const char *typed, struct buf *ret)
+{
+    char bytes[512];
+    int fd, status = 0;
+    pid_t pid = forkpty(&fd, NULL, NULL, NULL);
+    ssize_t n;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+        _exit(127);
+    }
+    while ((n = read(fd, bytes, sizeof(bytes))) > 0) {
+        buf_add(ret, bytes, (size_t)n);
+        if (typed != NULL && strstr(buf_str(ret), "ready") != NULL) {
+            assert_int_equal(write(fd, typed, strlen(typed)), (ssize_t)strlen(typed));
+            typed = NULL;
+        }
+    }
+    (void)close(fd);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void the_command_has_the_terminal(void **state)
+{
+    CLEANUP_BUF struct buf out = BUF_INIT, piped = BUF_INIT, stopped = BUF_INIT, ended = BUF_INIT;
+
+    (void)state;
+    assert_int_equal(on_terminal("$LATER lock x -- sh -c 'echo ready; read w; echo got-$w; exit 4'",
+                                 "word\n", &out),
+                     4);
+    assert_non_null(strstr(buf_str(&out), "got-word"));
+    /* In a pipe it gets it when it reads. */
+    assert_int_equal(on_terminal("$LATER lock x -- sh -c 'echo ready; read w; echo got-$w' | cat",
+                                 "word\n", &piped),
+                     0);
+    assert_non_null(strstr(buf_str(&piped), "got-word"));
+    /* Who holds a place goes on. */
+    assert_int_equal(
+        on_terminal("$LATER lock x -- sh -c 'echo ready; sleep 1; echo went-on'", "\x1a", &stopped),
+        0);
+    assert_non_null(strstr(buf_str(&stopped), "went-on"));
+    /* Ctrl-C ends the script too, as it does without us. */
+    assert_int_equal(
+        on_terminal("$LATER lock x -- sh -c 'echo ready; exec sleep 1000'; echo not-me", "\x03",
+                    &ended),
+        130);
+    assert_null(strstr(buf_str(&ended), "not-me"));
+    expect_empty();
+}
+
 /* ---- what can go wrong */
 
 static void a_dead_holder_is_found(void **state)
@@ -480,6 +534,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(twenty_count_to_two_hundred, setup, teardown),
         cmocka_unit_test_setup_teardown(a_semaphore_lets_in_so_many, setup, teardown),
         cmocka_unit_test_setup_teardown(gates_are_shown, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_command_has_the_terminal, setup, teardown),
         cmocka_unit_test_setup_teardown(a_dead_holder_is_found, setup, teardown),
         cmocka_unit_test_setup_teardown(a_dead_holder_does_not_keep_cron_out_for_ever, setup,
                                         teardown),
