@@ -16,7 +16,7 @@ L.MAX_LIMITS = 1000         -- definitions in one namespace
 L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
 
 function L.book(R, now_us)
-  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, granted = {}}
+  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {}, granted = {}}
 end
 
 -- A name that may stand in a record header, in a key and on a terminal.
@@ -81,6 +81,14 @@ end
 
 -- ---- one gate
 
+-- Its line may move: L.settle_gates looks.
+function L.touch(book, id)
+  if not book.is_touched[id] then
+    book.is_touched[id] = true
+    book.touched[#book.touched + 1] = id
+  end
+end
+
 -- The gate of this id as this call knows it.
 function L.gate(book, id)
   local g = book.gates[id]
@@ -112,17 +120,37 @@ end
 -- is_reserved: it does not know yet (a lock has depth 0 until it does).
 function L.take(book, g, holder, fence, until_ms, is_reserved)
   L.KINDS[g.kind].take(book, g, holder, fence, until_ms, is_reserved)
-  g.free = nil
+  -- With none left it is asked again, for the time when there will be.
+  g.free = g.free and g.free > 1 and g.free - 1 or nil
 end
 
 -- Give a place back; nothing happens when `holder` has none. A rate gives nothing back. -> whether it did
 function L.drop(book, g, holder)
-  if L.KINDS[g.kind].drop(book, g, holder) then
+  return L.drop_all(book, g, {holder})
+end
+
+-- The same for many holders of one gate. -> whether any had one
+function L.drop_all(book, g, holders)
+  if L.KINDS[g.kind].drop(g, holders) then
     g.free = nil
-    book.touched[#book.touched + 1] = g.id
+    L.touch(book, g.id)
     return true
   end
   return false
+end
+
+-- Takes that are written together: before anybody counts, and at the end of a call that takes.
+local function flush(g)
+  if g.pending then
+    redis.call('ZADD', g.key, unpack(g.pending))
+    g.pending = nil
+  end
+end
+
+function L.flush_takes(book)
+  for _, g in pairs(book.gates) do
+    flush(g)
+  end
 end
 
 L.KINDS = {lock = {}, sem = {}, rate = {}}
@@ -137,22 +165,23 @@ function L.KINDS.lock.room(book, g)
 end
 
 function L.KINDS.lock.take(book, g, holder, fence, until_ms, is_reserved)
+  redis.call('DEL', g.key)
   redis.call('HSET', g.key, 'holder', holder, 'fence', L.int(fence), 'depth', is_reserved and '0' or '1', 'until',
              L.int(until_ms or 0), 'since', L.int(book.now_ms))
-  redis.call('HDEL', g.key, 'token')
   if until_ms then
     redis.call('PEXPIREAT', g.key, L.int(until_ms))
-  else
-    redis.call('PERSIST', g.key)
   end
 end
 
-function L.KINDS.lock.drop(_, g, holder)
-  if redis.call('HGET', g.key, 'holder') ~= holder then
-    return false
+function L.KINDS.lock.drop(g, holders)
+  local is = redis.call('HGET', g.key, 'holder')
+  for _, holder in ipairs(holders) do
+    if is == holder then
+      redis.call('DEL', g.key)
+      return true
+    end
   end
-  redis.call('DEL', g.key)
-  return true
+  return false
 end
 
 -- The limit may have shrunk under its holders: then there is no place until enough of them have gone.
@@ -161,6 +190,7 @@ function L.KINDS.sem.room(book, g)
     L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
     return 0
   end
+  flush(g)
   redis.call('ZREMRANGEBYSCORE', g.key, '-inf', L.int(book.now_ms))
   local free = g.limit.n - redis.call('ZCARD', g.key)
   if free > 0 then
@@ -172,11 +202,14 @@ function L.KINDS.sem.room(book, g)
 end
 
 function L.KINDS.sem.take(_, g, holder, _, until_ms)
-  redis.call('ZADD', g.key, until_ms and L.int(until_ms) or '+inf', holder)
+  g.pending = g.pending or {}
+  g.pending[#g.pending + 1] = until_ms and L.int(until_ms) or '+inf'
+  g.pending[#g.pending + 1] = holder
 end
 
-function L.KINDS.sem.drop(_, g, holder)
-  return redis.call('ZREM', g.key, holder) == 1
+function L.KINDS.sem.drop(g, holders)
+  flush(g)
+  return redis.call('ZREM', g.key, unpack(holders)) > 0
 end
 
 function L.KINDS.rate.room(book, g)
@@ -184,7 +217,7 @@ function L.KINDS.rate.room(book, g)
     L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
     return 0
   end
-  return L.RATES[g.limit.algorithm].room(book, g, 1)
+  return L.RATES[g.limit.algorithm].room(book, g)
 end
 
 function L.KINDS.rate.take(book, g)
@@ -250,14 +283,17 @@ function L.let_go(book, holders, is_end)
     return
   end
   local texts = redis.call('HMGET', book.R .. ':holds', unpack(holders))
-  local gone = {}
+  local gone, order, drops = {}, {}, {}
   for i, holder in ipairs(holders) do
     if texts[i] then
       gone[#gone + 1] = holder
       for id in string.gmatch(texts[i], '[^\n]+') do
         local until_ms, unique = string.match(id, '^uniq:(%d+):(.*)$')
         if not unique then
-          L.drop(book, L.gate(book, id), holder)
+          if not drops[id] then
+            order[#order + 1], drops[id] = id, {}
+          end
+          table.insert(drops[id], holder)
         elseif is_end then
           L.free_unique(book.R, unique, holder, L.whole(until_ms))
         end
@@ -266,5 +302,8 @@ function L.let_go(book, holders, is_end)
   end
   if #gone > 0 then
     redis.call('HDEL', book.R .. ':holds', unpack(gone))
+  end
+  for _, id in ipairs(order) do
+    L.drop_all(book, L.gate(book, id), drops[id])
   end
 end

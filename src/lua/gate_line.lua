@@ -44,23 +44,40 @@ function L.arm(book, what, at_ms)
   book.is_timed = true
 end
 
+-- After one left the line: with nobody in it, it matters to nobody when the gate opens.
+function L.disarm(book, g)
+  g.is_lined = redis.call('EXISTS', g.line) == 1
+  if not g.is_lined then
+    redis.call('ZREM', book.R .. ':timers', 'gate:' .. g.id)
+  end
+end
+
 local function line_key(book, queue, id)
   return book.R .. ':line:' .. queue .. ':' .. id
 end
 
 -- ---- standing in line
 
+-- The queue is called at this gate from now on, not behind this ticket, unless it stands aside there. When
+-- the gate opens by itself, somebody looks.
+local function call_at(book, queue, g, ticket)
+  if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, g.id) == 0 then
+    redis.call('ZADD', g.line, 'LT', ticket, queue)
+    g.is_lined = true
+  end
+  local free, opens_ms = L.room(book, g)
+  if free <= 0 and opens_ms then
+    L.arm(book, 'gate:' .. g.id, opens_ms)
+  end
+end
+
 -- Stand before gate `spot.at`.
 local function stand(book, queue, job, spot)
   local id = spot.gates[spot.at]
-  local g = L.gate(book, id)
   redis.call('ZADD', line_key(book, queue, id), L.int(spot.ticket), job)
   redis.call('ZADD', book.R .. ':parked:' .. queue, L.int(spot.ticket), job)
   redis.call('HSET', book.R .. ':parked', job, spot_text(spot))
-  if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 0 then
-    redis.call('ZADD', g.line, 'LT', L.int(spot.ticket), queue)
-    g.is_lined = true
-  end
+  call_at(book, queue, L.gate(book, id), L.int(spot.ticket))
 end
 
 -- The place of a queue in the line of a gate, after its first job there has gone.
@@ -70,6 +87,7 @@ local function restand(book, queue, g)
   if #first == 0 then
     redis.call('ZREM', g.line, queue)
     redis.call('SREM', book.R .. ':aside:' .. queue, g.id)
+    L.disarm(book, g)
   elseif redis.call('ZSCORE', g.line, queue) then
     redis.call('ZADD', g.line, first[2], queue)
   end
@@ -130,8 +148,9 @@ local function advance(book, job, spot)
   return nil
 end
 
--- A job that has just become due: -> true when it holds all its gates now; else it stands in line.
-function L.pass_gates(book, queue, job, gates, due, fence)
+-- A job that has just become due: -> nil when it holds all its gates now, with this fence; else the spot
+-- where it has to stand (L.stand_all), with the fence for its ticket.
+function L.pass_gates(book, job, gates, due, fence)
   local shut
   for i, id in ipairs(gates) do
     local g = L.gate(book, id)
@@ -144,16 +163,40 @@ function L.pass_gates(book, queue, job, gates, due, fence)
     for _, id in ipairs(gates) do
       L.take(book, L.gate(book, id), job, fence)
     end
-    return true
+    return nil
   end
-  local spot = {ticket = L.tick(book.R, book.now_us, 1), passes = 0, due = due, at = shut, gates = gates}
-  stand(book, queue, job, spot)
-  local g = L.gate(book, gates[shut])
-  local free, opens_ms = L.room(book, g)
-  if free <= 0 and opens_ms then
-    L.arm(book, 'gate:' .. g.id, opens_ms)
+  -- Those behind it have to stand there too.
+  L.gate(book, gates[shut]).is_lined = true
+  return {job = job, ticket = fence, passes = 0, due = due, at = shut, gates = gates}
+end
+
+-- These spots of jobs of one queue, in the order of their tickets, in one command a gate: most jobs that
+-- have to stand come many at once.
+function L.stand_all(book, queue, spots)
+  if #spots == 0 then
+    return
   end
-  return false
+  local lines, tickets, texts = {}, {}, {}
+  for _, spot in ipairs(spots) do
+    local id = spot.gates[spot.at]
+    lines[id] = lines[id] or {}
+    table.insert(lines[id], L.int(spot.ticket))
+    table.insert(lines[id], spot.job)
+    tickets[#tickets + 1] = L.int(spot.ticket)
+    tickets[#tickets + 1] = spot.job
+    texts[#texts + 1] = spot.job
+    texts[#texts + 1] = spot_text(spot)
+  end
+  redis.call('ZADD', book.R .. ':parked:' .. queue, unpack(tickets))
+  redis.call('HSET', book.R .. ':parked', unpack(texts))
+  for _, spot in ipairs(spots) do
+    local id = spot.gates[spot.at]
+    if lines[id] then
+      redis.call('ZADD', line_key(book, queue, id), unpack(lines[id]))
+      call_at(book, queue, L.gate(book, id), lines[id][1])
+      lines[id] = nil
+    end
+  end
 end
 
 -- Must a handler that holds these gates end when its worker loses Redis?
@@ -177,21 +220,46 @@ function L.tell_fence(book, job, gates, fence)
   end
 end
 
--- A job that a worker runs, and that waits by Redis' data: it may go on only with all its gates.
+-- What a job that starts holds to its end: its gates and its unique key. -> text for R:holds, or nil
+function L.holding_started(gates, job)
+  local text = gates and L.holding(gates)
+  if job.u then
+    text = (text and text .. '\n' or '') .. 'uniq:' .. (job.f or '0') .. ':' .. job.queue .. ':' .. job.u
+  end
+  return text
+end
+
+local function has_place(g, job)
+  if g.kind == 'lock' then
+    return redis.call('HGET', g.key, 'holder') == job
+  end
+  return redis.call('ZSCORE', g.key, job)
+end
+
+-- A job that a worker runs, and that waits by Redis' data: it may go on only if nobody else has its locks
+-- and places; a rate it passed when it was started. Nothing is changed when it may not.
 function L.regain_gates(book, id, job, state)
+  local taken = {}
   local gates = L.gates_of(job, L.queue_gates(redis.call('HGET', book.R .. ':queues', job.queue)))
+  for _, gate in ipairs(gates or {}) do
+    local g = L.gate(book, gate)
+    if g.kind ~= 'rate' then
+      if L.room(book, g) <= 0 and not has_place(g, id) then
+        return false
+      end
+      taken[#taken + 1] = g
+    end
+  end
   if state == 'parked' then
     L.unpark(book, job.queue, id)
   end
-  for _, gate in ipairs(gates or {}) do
-    if L.room(book, L.gate(book, gate)) <= 0 then
-      return false
-    end
+  for _, g in ipairs(taken) do
+    L.take(book, g, id, L.tick(book.R, book.now_us, 1))
   end
-  for _, gate in ipairs(gates or {}) do
-    L.take(book, L.gate(book, gate), id, L.tick(book.R, book.now_us, 1))
+  local text = L.holding_started(gates, job)
+  if text then
+    redis.call('HSET', book.R .. ':holds', id, text)
   end
-  hold(book, id, gates or {})
   return true
 end
 
@@ -232,7 +300,12 @@ end
 -- Queues were granted something: it is due now, whoever has room should know. What the call itself has
 -- claimed since then need not be told.
 local function tell_granted(book)
+  local queues = {}
   for queue in pairs(book.granted) do
+    queues[#queues + 1] = queue
+  end
+  table.sort(queues)
+  for _, queue in ipairs(queues) do
     if redis.call('EXISTS', book.R .. ':granted:' .. queue) == 1 then
       L.lower_head(book.R, queue, book.now_ms)
     end
@@ -264,11 +337,6 @@ local function call_queue(book, g, queue)
   end
   spot.at, spot.passes = shut, spot.passes + 1
   stand(book, queue, job, spot)
-  local other = L.gate(book, spot.gates[shut])
-  local free, opens_ms = L.room(book, other)
-  if free <= 0 and opens_ms then
-    L.arm(book, 'gate:' .. other.id, opens_ms)
-  end
 end
 
 -- Hand the free places of a gate to those who stand first in its line.
@@ -319,13 +387,14 @@ end
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
   local ids = redis.call('SRANDMEMBER', key, OPEN_MAX)
+  table.sort(ids)
   for _, id in ipairs(ids) do
     local g = L.gate(book, id)
     local first = redis.call('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')
     redis.call('SREM', key, id)
     if first[2] then
       redis.call('ZADD', g.line, first[2], queue)
-      book.touched[#book.touched + 1] = id
+      L.touch(book, id)
     end
   end
   return redis.call('EXISTS', key) == 1
@@ -344,18 +413,20 @@ function L.settle_gates(book, claims_next)
     if kind == 'granted' then
       pcall(take_back, book, id)
     elseif kind == 'gate' then
-      book.touched[#book.touched + 1] = id
+      L.touch(book, id)
     end
   end
   while #book.touched > 0 and rounds < OPEN_MAX do
     local id = table.remove(book.touched)
+    book.is_touched[id] = nil
     pcall(open, book, id)
     rounds = rounds + 1
   end
   for _, id in ipairs(book.touched) do
     L.arm(book, 'gate:' .. id, book.now_ms)
   end
-  book.touched = {}
+  book.touched, book.is_touched = {}, {}
+  L.flush_takes(book)
   if not claims_next then
     tell_granted(book)
   end

@@ -1,7 +1,7 @@
 -- Rate limits: three algorithms behind one face. Times are us of Redis' clock.
 --
---   room(book, g, n) -> starts that would pass now; when those are fewer than n, the ms when n may, or nil:
---                       never under this limit
+--   room(book, g) -> starts that would pass now; with 0, the ms when the next one may
+--   opens(book, g, n) -> the ms when n may pass, nil for never
 --   take(book, g, n)   n pass; the caller has looked
 --   seen(book, g) -> free, reset_us: when everything is as it was before the first
 --
@@ -28,17 +28,22 @@ local function gcra(book, g)
   return math.min(math.max(tat, book.now_us), book.now_us + burst), step, burst
 end
 
-function L.RATES.gcra.room(book, g, n)
+function L.RATES.gcra.room(book, g)
   if g.limit.n == 0 then
     return 0
   end
   local tat, step, burst = gcra(book, g)
   -- A hair of tolerance: the interval need not be a whole number.
   local free = math.floor((book.now_us + burst - tat) / step + 1e-6)
-  if free >= n then
-    return free
+  return math.max(free, 0), free <= 0 and L.RATES.gcra.opens(book, g, 1) or nil
+end
+
+function L.RATES.gcra.opens(book, g, n)
+  if n > g.limit.burst or g.limit.n == 0 then
+    return nil
   end
-  return free, n <= g.limit.burst and math.ceil((tat + n * step - burst) / 1000) or nil
+  local tat, step, burst = gcra(book, g)
+  return math.ceil((tat + n * step - burst) / 1000)
 end
 
 function L.RATES.gcra.take(book, g, n)
@@ -59,18 +64,25 @@ end
 
 local function trim_log(book, g)
   redis.call('ZREMRANGEBYSCORE', g.key, '-inf', L.int(book.now_us - g.limit.per_us))
-  redis.call('ZREMRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf')
+  -- Starts ahead of a clock that was set back count as of now.
+  for _, number in ipairs(redis.call('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf')) do
+    redis.call('ZADD', g.key, L.int(book.now_us), number)
+  end
 end
 
-function L.RATES.sliding.room(book, g, n)
+function L.RATES.sliding.room(book, g)
   trim_log(book, g)
   local free = g.limit.n - redis.call('ZCARD', g.key)
-  if free >= n or n > g.limit.n then
-    return free
+  return math.max(free, 0), free <= 0 and L.RATES.sliding.opens(book, g, 1) or nil
+end
+
+function L.RATES.sliding.opens(book, g, n)
+  local over = redis.call('ZCARD', g.key) + n - g.limit.n
+  if n > g.limit.n or over <= 0 then
+    return over <= 0 and book.now_ms or nil
   end
-  -- So many of the oldest have to leave the window first.
-  local last = redis.call('ZRANGE', g.key, n - free - 1, n - free - 1, 'WITHSCORES')
-  return free, last[2] and math.ceil((tonumber(last[2]) + g.limit.per_us + 1) / 1000) or nil
+  local last = redis.call('ZRANGE', g.key, over - 1, over - 1, 'WITHSCORES')
+  return math.ceil((tonumber(last[2]) + g.limit.per_us + 1) / 1000)
 end
 
 function L.RATES.sliding.take(book, g, n)
@@ -83,36 +95,41 @@ end
 
 function L.RATES.sliding.seen(book, g)
   local cut = L.int(book.now_us - g.limit.per_us)
-  local last = redis.call('ZREVRANGEBYSCORE', g.key, L.int(book.now_us), '(' .. cut, 'WITHSCORES', 'LIMIT', 0, 1)
-  local used = redis.call('ZCOUNT', g.key, '(' .. cut, L.int(book.now_us))
-  return math.max(g.limit.n - used, 0), last[2] and tonumber(last[2]) + g.limit.per_us - book.now_us or 0
+  local last = redis.call('ZREVRANGEBYSCORE', g.key, '+inf', '(' .. cut, 'WITHSCORES', 'LIMIT', 0, 1)
+  local used = redis.call('ZCOUNT', g.key, '(' .. cut, '+inf')
+  return math.max(g.limit.n - used, 0),
+         last[2] and math.min(tonumber(last[2]) - book.now_us, 0) + g.limit.per_us or 0
 end
 
 -- ---- fixed
 
--- -> starts counted in this window, the us when it ends
-local function fixed_window(book, g)
+-- -> starts counted in this window (or in a later one, before the clock was set back), the us when it ends
+local function counted(book, g)
   local index = math.floor(book.now_us / g.limit.per_us)
   local of, count = string.match(redis.call('GET', g.key) or '', '^(%d+) (%d+)$')
-  return L.whole(of) == index and L.whole(count) or 0, (index + 1) * g.limit.per_us, index
+  return (L.whole(of) or -1) >= index and L.whole(count) or 0, (index + 1) * g.limit.per_us, index
 end
 
-function L.RATES.fixed.room(book, g, n)
-  local count, ends_us = fixed_window(book, g)
-  local free = g.limit.n - count
-  if free >= n or n > g.limit.n then
-    return free
+function L.RATES.fixed.room(book, g)
+  local free = g.limit.n - counted(book, g)
+  return math.max(free, 0), free <= 0 and L.RATES.fixed.opens(book, g, 1) or nil
+end
+
+function L.RATES.fixed.opens(book, g, n)
+  local count, ends_us = counted(book, g)
+  if n > g.limit.n or count + n <= g.limit.n then
+    return n <= g.limit.n and book.now_ms or nil
   end
-  return free, math.ceil(ends_us / 1000)
+  return math.ceil(ends_us / 1000)
 end
 
 function L.RATES.fixed.take(book, g, n)
-  local count, ends_us, index = fixed_window(book, g)
+  local count, ends_us, index = counted(book, g)
   redis.call('SET', g.key, L.int(index) .. ' ' .. L.int(count + n))
   expire(g, ends_us - book.now_us)
 end
 
 function L.RATES.fixed.seen(book, g)
-  local count, ends_us = fixed_window(book, g)
+  local count, ends_us = counted(book, g)
   return math.max(g.limit.n - count, 0), count > 0 and ends_us - book.now_us or 0
 end

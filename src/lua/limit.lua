@@ -85,10 +85,7 @@ end
 function L.list_templates(R, names, is_in)
   local given, out = {}, {}
   for _, name in ipairs(names) do
-    if string.find(name, '{key}', 1, true) then
-      given[name] = true
-      out[#out + 1] = is_in and name or nil
-    end
+    given[name] = string.find(name, '{key}', 1, true) and true or nil
   end
   if not next(given) then
     return
@@ -97,6 +94,9 @@ function L.list_templates(R, names, is_in)
     if not given[template] then
       out[#out + 1] = template
     end
+  end
+  for _, name in ipairs(is_in and names or {}) do
+    out[#out + 1] = given[name] and name
   end
   if #out > 0 then
     redis.call('HSET', R .. ':limits', '{}', table.concat(out, '\n'))
@@ -112,7 +112,7 @@ local function look_again(R, name, kind)
     -- Those that fit it are looked at when the fleet tidies.
     return
   end
-  book.touched[1] = kind .. ':' .. name
+  L.touch(book, kind .. ':' .. name)
   L.settle_gates(book)
 end
 

@@ -70,10 +70,11 @@ local function spot_name(g, who)
 end
 
 function L.leave_line(book, g, who)
-  book.touched[#book.touched + 1] = g.id
+  L.touch(book, g.id)
   redis.call('HDEL', book.R .. ':parked', spot_name(g, who))
-  redis.call('ZREM', g.line, who)
-  g.is_lined = nil
+  if redis.call('ZREM', g.line, who) == 1 then
+    L.disarm(book, g)
+  end
 end
 
 -- -> how many stand before it
@@ -133,12 +134,16 @@ local function has_lease(book, g, who)
   return score and tonumber(score) > book.now_ms
 end
 
--- Does it hold the place already? until_ms nil: for as long as it lives. Prolongs the lease; `deeper`
--- counts one more hold of a lock. -> fence
+-- It holds the place already. until_ms nil: for as long as it lives. Prolongs the lease and never makes it
+-- shorter: who stands in line is called when it ends. `deeper` counts one more hold of a lock.
+-- -> fence, until ms
 function L.prolong(book, g, who, until_ms, deeper)
   if g.kind == 'sem' then
+    if until_ms then
+      until_ms = math.max(until_ms, tonumber(redis.call('ZSCORE', g.key, who)))
+    end
     redis.call('ZADD', g.key, until_ms and L.int(until_ms) or '+inf', who)
-    return 0
+    return 0, until_ms
   end
   local _, was, fence, depth = holder_of(book, g)
   if until_ms then
@@ -148,7 +153,7 @@ function L.prolong(book, g, who, until_ms, deeper)
     redis.call('PERSIST', g.key)
   end
   redis.call('HSET', g.key, 'until', L.int(until_ms or 0), 'depth', L.int(depth + (deeper and 1 or 0)))
-  return fence
+  return fence, until_ms
 end
 
 -- Take a place, or stand in line for it. ttl_ms nil: it lives with its worker. wait_ms nil: no line.
@@ -156,8 +161,13 @@ end
 function L.enter(book, g, who, ttl_ms, wait_ms)
   local until_ms = ttl_ms and book.now_ms + ttl_ms
   local fence
+  if not has_lease(book, g, who) and redis.call('EXISTS', g.line) == 1 then
+    -- Leases and waits end without a call: where no worker steps, those who come look.
+    L.touch(book, g.id)
+    L.settle_gates(book)
+  end
   if has_lease(book, g, who) then
-    fence = L.prolong(book, g, who, until_ms, true)
+    fence, until_ms = L.prolong(book, g, who, until_ms, true)
   elseif redis.call('EXISTS', g.line) == 0 and L.room(book, g) > 0 then
     fence = g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or 0
     L.take(book, g, who, fence, until_ms)
@@ -165,7 +175,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
     local ahead = 0
     if wait_ms then
       ahead = L.join_line(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
-      book.touched[#book.touched + 1] = g.id
+      L.touch(book, g.id)
       L.settle_gates(book)
       if has_lease(book, g, who) then
         return L.enter(book, g, who, ttl_ms, nil)
@@ -173,6 +183,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
     end
     return {0, 0, 0, ahead, g.kind == 'lock' and holder_of(book, g) or ''}
   end
+  L.flush_takes(book)
   return {1, fence, until_ms or 0, 0, g.kind == 'lock' and who or ''}
 end
 
@@ -236,6 +247,5 @@ L.register('later_renew', {'allow-oom'}, function(R, args)
     L.fail('ELATER_LOST', 'the lease of ' .. L.quote(args[2]) .. ' on ' .. L.quote(g.id) .. ' is over: another may ' ..
            'hold it now, what it guarded must stop')
   end
-  local until_ms = book.now_ms + (given.ttl or TTL_MS)
-  return {L.prolong(book, g, who, until_ms, false), until_ms}
+  return {L.prolong(book, g, who, book.now_ms + (given.ttl or TTL_MS), false)}
 end)

@@ -9,7 +9,7 @@
 
 -- When n can pass, in ms from now.
 local function retry_after(book, g, n)
-  local _, opens_ms = L.RATES[g.limit.algorithm].room(book, g, n)
+  local opens_ms = L.RATES[g.limit.algorithm].opens(book, g, n)
   return opens_ms and math.max(opens_ms - book.now_ms, 1) or -1
 end
 
@@ -34,7 +34,7 @@ L.register('later_throttle', {}, function(R, args)
   L.need(R, 'limits', 'hash', 'clock', 'string', 'rate:' .. g.limit.algorithm .. ':' .. name,
          g.limit.algorithm == 'sliding' and 'zset' or 'string')
   local rate = L.RATES[g.limit.algorithm]
-  local is_limited = redis.call('EXISTS', g.line) == 1 or rate.room(book, g, n) < n
+  local is_limited = redis.call('EXISTS', g.line) == 1 or rate.room(book, g) < n
   local retry_ms = -1
   if is_limited then
     retry_ms = retry_after(book, g, n)

@@ -73,7 +73,11 @@ function L.add_unique(R, job, payload)
   if not is_live and redis.call('PTTL', R .. ':uniq:' .. job.queue .. ':' .. job.u) < 0 then
     return nil -- its job was lost with the data of Redis
   end
-  local due = state == 'waiting' and score or is_live and tries.due or job.due
+  local due = state == 'waiting' and score or state == 'running' and tries.due or job.due
+  if state == 'parked' then
+    local spot = L.read_spot(redis.call('HGET', R .. ':parked', owner))
+    due = spot and spot.due or due
+  end
   if job.mode == 'drop' or not is_live then
     return {owner, 'dropped', due}
   elseif state == 'running' then

@@ -1,6 +1,6 @@
 -- later_v1_await R ID -> [state, code, when_ms, start, text, output]
 --
--- As later_result for a job that has ended. While it has not, all but its state (waiting or running,
+-- As later_result for a job that has ended. While it has not, all but its state (waiting, parked or running,
 -- failed before or not) is empty, and its end will be published once on R:ended:<id> (the outcome as
 -- L.outcome writes it). Subscribe first, then call this. The wish is
 -- forgotten after an hour: repeat it sooner.
@@ -8,7 +8,7 @@
 L.register('later_v1_await', {'allow-oom'}, function(R, args)
   local id = L.check_id(R, args[1])
   local state = L.find(R, id)
-  if state == 'waiting' or state == 'running' then
+  if state == 'waiting' or state == 'parked' or state == 'running' then
     L.need(R, 'await', 'hash')
     if redis.call('HLEN', R .. ':await') > 10000 then
       L.fail('ELATER_FULL', 'too many jobs are waited for')

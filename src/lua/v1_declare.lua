@@ -70,7 +70,7 @@ local function fill_limits(book, limits, kinds)
       if string.find(name, '{key}', 1, true) then
         templates[#templates + 1] = name
       else
-        book.touched[#book.touched + 1] = kinds[i] .. ':' .. name
+        L.touch(book, kinds[i] .. ':' .. name)
       end
     elseif was[i] ~= text then
       differ[#differ + 1] = {name, was[i] or ''}

@@ -29,8 +29,11 @@ L.register('later_v1_enter', {}, function(R, args)
   if kind == 'sem' and not g.limit then
     L.fail('ELATER_LIMIT', 'there is no semaphore ' .. L.quote(name) .. ': later_limit_set defines it')
   end
-  redis.call('HSET', R .. ':worker:' .. epoch, 'gate', id)
-  return L.enter(book, g, '@' .. epoch, nil, args[3] and 0 or nil)
+  local reply = L.enter(book, g, '@' .. epoch, nil, args[3] and 0 or nil)
+  if reply[1] == 1 or args[3] then
+    redis.call('HSET', R .. ':worker:' .. epoch, 'gate', id)
+  end
+  return reply
 end)
 
 L.register('later_v1_exit', {'allow-oom'}, function(R, args)

@@ -34,11 +34,12 @@ L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
       lost[#lost + 1] = held[i]
     end
   end
-  local released = L.release_unheard(R, tonumber(epoch), keep, L.book(R, now_us))
-  local new = redis.call('HINCRBY', R .. ':worker:' .. epoch, 'link', 1)
+  -- First the clock: what is released here is handed on with a fence.
   local rewound = L.last(R) < seen
   if rewound then
     redis.call('SET', R .. ':clock', L.int(seen))
   end
+  local released = L.release_unheard(R, tonumber(epoch), keep, L.book(R, now_us))
+  local new = redis.call('HINCRBY', R .. ':worker:' .. epoch, 'link', 1)
   return {now_us, 'ok', new, released, lost, rewound and 1 or 0}
 end)

@@ -41,7 +41,7 @@ local function adopt(R, id, start, epoch, old, book)
     redis.call('ZADD', R .. ':running', L.int(epoch), id)
     return 'adopted'
   end
-  return (state == 'running' or state == 'waiting') and 'taken' or 'gone'
+  return (state == 'running' or state == 'waiting' or state == 'parked') and 'taken' or 'gone'
 end
 
 -- Put a claimed job back as if it had never been claimed; its start number stays used. One that was
@@ -158,6 +158,8 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   end
   if old ~= 0 and redis.call('HGET', R .. ':workers', L.int(old)) ~= 'dead' then
     L.release_unheard(R, old, keep, book)
+  else
+    L.settle_gates(book)
   end
   redis.call('HSET', R .. ':workers', key, '1')
   redis.call('HSET', R .. ':worker:' .. key, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started',

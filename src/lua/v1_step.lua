@@ -27,7 +27,7 @@
 -- allow-oom. Cost: O(results + due queues + claims * log n).
 
 local STEP_BYTES = 1048576
-local LOOK_ROUNDS = 16
+local LOOK_ROUNDS = 4
 local LOOK_WINDOW = 64
 local RAW_ROWS = 16
 
@@ -366,19 +366,20 @@ end
 
 -- Whether it holds all its gates now; else it stands in line and is not claimed. holds: what to remember
 -- of it, besides its unique key, until it ends.
-local function passes(queue, c, fence, book, holds)
+local function passes(queue, c, fence, book, holds, spots)
   if c.is_granted then
     local spot = L.unpark(book, queue, c.id, true)
     c.gates = spot and spot.gates
     L.tell_fence(book, c.id, c.gates, fence)
-  elseif c.gates and not L.pass_gates(book, queue, c.id, c.gates, c.due, fence) then
-    return false
+  else
+    local spot = c.gates and L.pass_gates(book, c.id, c.gates, c.due, fence)
+    if spot then
+      spots[#spots + 1] = spot
+      return false
+    end
   end
-  local text = c.gates and L.holding(c.gates)
+  local text = L.holding_started(c.gates, c.job)
   c.is_guarded = L.is_guarded(book, c.gates)
-  if c.job.u then
-    text = (text and text .. '\n' or '') .. 'uniq:' .. (c.job.f or '0') .. ':' .. queue .. ':' .. c.job.u
-  end
   if text then
     holds[#holds + 1] = c.id
     holds[#holds + 1] = text
@@ -390,7 +391,7 @@ end
 -- checked before. -> how many stand before a gate now; candidates that were not needed have is_left
 local function commit(R, queue, picked, most, ctx)
   local number = L.tick(R, ctx.now_us, 2 * #picked)
-  local gone, running, starts, records, holds, parked = {}, {}, {}, {}, {}, 0
+  local gone, running, starts, records, holds, spots = {}, {}, {}, {}, {}, {}
   for i, c in ipairs(picked) do
     local fence = number + 2 * i - 1
     c.is_left = #ctx.claims >= most
@@ -401,9 +402,8 @@ local function commit(R, queue, picked, most, ctx)
     end
     if c.is_left then
       ctx.bytes = ctx.bytes + #(c.raw or c.record or '')
-    elseif not c.why and not passes(queue, c, fence, ctx.book, holds) then
+    elseif not c.why and not passes(queue, c, fence, ctx.book, holds, spots) then
       c.is_parked = true
-      parked = parked + 1
     elseif not c.why then
       c.tries.starts, c.tries.attempts = c.tries.starts + 1, c.tries.attempts + 1
       running[#running + 1] = ctx.epoch_text
@@ -419,6 +419,7 @@ local function commit(R, queue, picked, most, ctx)
     -- Raw members that are claimed at once never had a head, by which queues become known.
     redis.call('SADD', R .. ':names', queue)
   end
+  L.stand_all(ctx.book, queue, spots)
   if #holds > 0 then
     redis.call('HSET', R .. ':holds', unpack(holds))
   end
@@ -437,7 +438,7 @@ local function commit(R, queue, picked, most, ctx)
       L.bury(R, queue, c.id, L.outcome('dead', 0, ctx.now_ms, c.tries.starts, c.why, ''), ctx.now_ms)
     end
   end
-  return parked
+  return #spots
 end
 
 -- The marks and the head of a queue as they are now.

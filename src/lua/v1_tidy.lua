@@ -161,9 +161,13 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   drop_names(R)
   -- In case a timer was lost, or stands in the future of a clock that was set back.
   local book = L.book(R, now_us)
-  for _, what in ipairs(redis.call('ZRANDMEMBER', R .. ':timers', 16)) do
+  local timers = redis.call('ZRANDMEMBER', R .. ':timers', 16)
+  table.sort(timers)
+  for _, what in ipairs(timers) do
     local id = string.match(what, '^gate:(.+)$')
-    book.touched[#book.touched + 1] = id
+    if id then
+      L.touch(book, id)
+    end
   end
   L.settle_gates(book)
   return {unserved(R, by, now_ms), buried}

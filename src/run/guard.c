@@ -118,7 +118,8 @@ int guard_ended(struct guard *g)
     while (waitid(P_PID, (id_t)g->pid, &info, WEXITED) < 0 && errno == EINTR)
         continue;
     (void)close(g->pidfd);
-    (void)close(g->pipe);
+    if (g->pipe >= 0)
+        (void)close(g->pipe);
     g->pidfd = g->pipe = -1;
     g->pid = 0;
     return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;

@@ -27,9 +27,10 @@
 
 #define REPEAT_US INT64_C(1000000) /* while there is silence: something may just have been made */
 #define PASSES_MAX 10
-#define IDLE_PART                                                                                  \
-    3 /* of the silence: there may have been an acknowledgement, and a start, since                \
-       */
+
+/* Of the silence. There may have been an acknowledgement since, and a start: a start needs one that
+ * is younger than this. */
+#define IDLE_PART 3
 
 /* A worker that dies may leave a process that has yet to become its handler. */
 #define CALM_US INT64_C(2000000)

@@ -71,14 +71,14 @@ static long status_of(int pid, const char *name)
     return strtol(at + strlen(name), NULL, 10);
 }
 
-/* Zombies as well: they are children until somebody asks. */
+/* Zombies as well: they are children until somebody asks. Without the guard. */
 static int children_of(int pid)
 {
     CLEANUP_FREE char *parent = mem_printf("%d", pid);
     CLEANUP_BUF struct buf text = BUF_INIT;
     char *argv[] = {(char *)(uintptr_t) "ps",
                     (char *)(uintptr_t) "-o",
-                    (char *)(uintptr_t) "pid=",
+                    (char *)(uintptr_t) "comm=",
                     (char *)(uintptr_t) "--ppid",
                     parent,
                     NULL};
@@ -87,7 +87,7 @@ static int children_of(int pid)
     (void)proc_run(argv, NULL, 0, &text, NULL);
     for (const char *p = buf_str(&text); (p = strchr(p, '\n')) != NULL; p++)
         n++;
-    return n;
+    return strstr(buf_str(&text), "later-guard") != NULL ? n - 1 : n;
 }
 
 static int64_t rows_of(const char *key)

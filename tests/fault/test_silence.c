@@ -64,7 +64,7 @@ static void play(void)
     stage_start_plain(&stage, &stage.b, "b", places);
 }
 
-/* Children of the daemon. */
+/* Children of the daemon, but for its guard. */
 static size_t handlers_of(pid_t daemon, pid_t pids[HANDLERS_MAX])
 {
     DIR *proc = opendir("/proc");
@@ -81,7 +81,7 @@ static size_t handlers_of(pid_t daemon, pid_t pids[HANDLERS_MAX])
         test_read(path, &text);
         at = strrchr(buf_str(&text), ')');
         if (at != NULL && sscanf(at, ") %c %d", &state, &parent) == 2 && parent == daemon &&
-            n < HANDLERS_MAX)
+            strstr(buf_str(&text), "(later-guard)") == NULL && n < HANDLERS_MAX)
             pids[n++] = (pid_t)strtol(e->d_name, NULL, 10);
     }
     (void)closedir(proc);

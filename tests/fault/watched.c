@@ -1,6 +1,5 @@
 #include "watched.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -470,6 +469,16 @@ int64_t watched_cpu_ms(pid_t pid)
     return (field[11] + field[12]) * 1000 / sysconf(_SC_CLK_TCK);
 }
 
+/* The guard of a daemon is its child, and no handler. */
+static bool is_guard(pid_t pid)
+{
+    CLEANUP_FREE char *path = mem_printf("/proc/%d/comm", (int)pid);
+    CLEANUP_BUF struct buf name = BUF_INIT;
+
+    test_read(path, &name);
+    return strcmp(buf_str(&name), "later-guard\n") == 0;
+}
+
 int watched_children(pid_t pid, bool zombies_only)
 {
     DIR *proc = opendir("/proc");
@@ -479,9 +488,9 @@ int watched_children(pid_t pid, bool zombies_only)
     for (struct dirent *e = readdir(proc); e != NULL; e = readdir(proc)) {
         long long field[20];
         char state;
+        pid_t child = (pid_t)strtol(e->d_name, NULL, 10);
 
-        if (isdigit((unsigned char)e->d_name[0]) &&
-            read_stat((pid_t)strtol(e->d_name, NULL, 10), &state, field) && field[1] == pid)
+        if (child > 0 && read_stat(child, &state, field) && field[1] == pid && !is_guard(child))
             n += !zombies_only || state == 'Z';
     }
     (void)closedir(proc);

@@ -82,7 +82,7 @@ int watched_fds(pid_t pid);
 int watched_threads(pid_t pid);
 int64_t watched_status_kib(pid_t pid, const char *name); /* VmHWM, VmRSS */
 int64_t watched_cpu_ms(pid_t pid);
-/* Children of pid: all, or only those that are zombies. */
+/* Children of pid, the guard of a daemon left out: all, or only those that are zombies. */
 int watched_children(pid_t pid, bool zombies_only);
 /* How much more memory than after the start it took at most, since watched_start. */
 int64_t watched_grown_kib(void);

@@ -36,7 +36,8 @@ static const char *state(const char *id)
 /* Nothing of any gate is left. */
 static void assert_no_gates(void)
 {
-    assert_string_equal(redis("EXISTS R:holds R:parked R:parked:mail R:granted:mail R:aside:mail"),
+    assert_string_equal(redis("EXISTS R:holds R:parked R:parked:mail R:granted:mail R:aside:mail "
+                              "R:timers"),
                         "0");
     assert_string_equal(redis("KEYS later:{t}:wait:*"), "[]");
     assert_string_equal(redis("KEYS later:{t}:line:*"), "[]");

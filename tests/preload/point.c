@@ -33,7 +33,7 @@ int posix_spawn(pid_t *restrict pid, const char *restrict path,
 {
     spawn_f *real = (spawn_f *)dlsym(RTLD_NEXT, "posix_spawn");
 
-    if (strcmp(point(), "spawn") == 0)
+    if (strcmp(point(), "spawn") == 0 && (argv[1] == NULL || strcmp(argv[1], "--guard") != 0))
         (void)raise(SIGKILL);
     return real(pid, path, actions, attr, argv, envp);
 }

@@ -1,225 +1,40 @@
 #include "calls.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "maker.h"
+#include "model_gates.h"
 
 #define HELD_MAX 600
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-struct maker {
-    uint64_t rnd;
-    struct model *m;
-    struct args *args;
-    struct buf *want;
-};
-
-uint64_t rnd_next(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-/* 0 … n - 1 */
-static int below(struct maker *k, int n)
-{
-    return (int)(rnd_next(&k->rnd) % (uint64_t)n);
-}
-
-static bool percent(struct maker *k, int p)
-{
-    return below(k, 100) < p;
-}
-
-/* Any size up to most, small ones as often as large ones. */
-static int64_t any(struct maker *k, int64_t most)
-{
-    int64_t limit = 1;
-
-    while (limit < most && !percent(k, 8))
-        limit *= 3;
-    return (int64_t)(rnd_next(&k->rnd) % (uint64_t)(limit < most ? limit : most));
-}
-
-#define PICK(k, a) (a)[below(k, (int)COUNT(a))]
-
-/* ---- arguments */
-
-static void begin(struct maker *k, const char *function)
-{
-    args_text(k->args, "FCALL");
-    args_text(k->args, function);
-    args_text(k->args, "1");
-    args_text(k->args, MODEL_ROOT);
-}
-
-static void arg(struct maker *k, const char *s)
-{
-    args_text(k->args, s);
-}
-
-static void number(struct maker *k, int64_t n)
-{
-    args_number(k->args, n);
-}
-
-/* An option's name, in any case. */
-static void name(struct maker *k, const char *s)
-{
-    char text[32];
-
-    (void)snprintf(text, sizeof(text), "%s", s);
-    if (percent(k, 20))
-        for (char *c = text; *c != '\0'; c++)
-            *c = (char)toupper((unsigned char)*c);
-    arg(k, text);
-}
-
-static int queue_arg(struct maker *k)
-{
-    /* Most of it in two queues, so that jobs meet. */
-    int q = percent(k, 75) ? below(k, 2) : below(k, MODEL_QUEUES);
-
-    arg(k, k->m->queue[q].name);
-    return q;
-}
-
-/* Bytes of any length up to 600,000; another row for another i. */
-static struct bytes large(int i, size_t n)
-{
-    static char all[700000];
-
-    if (all[0] == '\0')
-        for (size_t k = 0; k < sizeof(all); k++)
-            all[k] = (char)(1 + k % 255);
-    return (struct bytes){all + i, n};
-}
-
-static struct bytes payload(struct maker *k)
-{
-    static const struct bytes small[] = {
-        {"", 0},   {"x", 1},  {"hello world", 11},        {"a\nb\r\n", 5},  {"\0\0\xff\xfe\0", 5},
-        {"in", 2}, {"--", 2}, {"{\"to\":\"a@b.c\"}", 14}, {"-mail 5\nx", 9}};
-    static const size_t sizes[] = {64, 65, 1024, 1025, 2000, 16384, 16385, 20000};
-
-    if (percent(k, 90))
-        return PICK(k, small);
-    return large(below(k, 10), percent(k, 2) ? 600000 : PICK(k, sizes));
-}
-
-/* A duration in one of the units. */
-static int64_t duration_arg(struct maker *k, int64_t most)
-{
-    static const struct {
-        const char *unit;
-        int64_t ms;
-    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"H", 3600000}, {"d", 86400000}};
-    int u = percent(k, 50) ? 0 : below(k, (int)COUNT(units));
-    int64_t n = any(k, most) / units[u].ms;
-    char text[40];
-
-    (void)snprintf(text, sizeof(text), "%lld%s", (long long)n, units[u].unit);
-    arg(k, text);
-    return n * units[u].ms;
-}
-
-static void rfc3339(char *text, size_t size, int64_t ms, int offset_min)
-{
-    time_t t = (time_t)(ms / 1000 + (int64_t)offset_min * 60);
-    char zone[32] = "Z";
-    struct tm tm;
-
-    if (gmtime_r(&t, &tm) == NULL)
-        abort();
-    if (offset_min != 0)
-        (void)snprintf(zone, sizeof(zone), "%c%02d:%02d", offset_min < 0 ? '-' : '+',
-                       abs(offset_min) / 60, abs(offset_min) % 60);
-    (void)snprintf(text, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03d%s", tm.tm_year + 1900,
-                   tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(ms % 1000),
-                   zone);
-}
-
-/* A time in one of its forms, mostly near now; -> what it says, past or not. */
-static int64_t time_arg(struct maker *k)
-{
-    int64_t now = MODEL_MS(k->m);
-    int64_t ms = percent(k, 70) ? now + any(k, 100000000) : now - any(k, 100000000);
-    char text[64];
-
-    switch (below(k, 5)) {
-    case 0:
-        ms = percent(k, 90) ? ms : any(k, 100000000);
-        (void)snprintf(text, sizeof(text), "%lld", (long long)ms);
-        break;
-    case 1:
-        ms = ms / 1000 * 1000;
-        (void)snprintf(text, sizeof(text), "@%lld", (long long)(ms / 1000));
-        break;
-    case 2:
-        (void)snprintf(text, sizeof(text), "@%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
-        break;
-    case 3:
-        ms = now + any(k, 100000000);
-        (void)snprintf(text, sizeof(text), "+%lldms", (long long)(ms - now));
-        break;
-    default:
-        rfc3339(text, sizeof(text), ms, percent(k, 50) ? 0 : below(k, 1440) - 720);
-        break;
-    }
-    arg(k, text);
-    return ms;
-}
-
-/* A job that is there, mostly; ids live as long as the model. */
-static const char *pick_id(struct maker *k)
-{
-    static const char *const wrong[] = {"j00000000000", "j0", "", "j0000000000A", "x"};
-
-    for (int i = 0; i < 5 && k->m->jobs > 0 && !percent(k, 3); i++) {
-        const struct model_job *j = &k->m->job[below(k, (int)k->m->jobs)];
-
-        if (j->place != PLACE_GONE || percent(k, 10))
-            return j->id;
-    }
-    return PICK(k, wrong);
-}
-
-static int64_t pick_epoch(struct maker *k, bool alive)
-{
-    for (int i = 0; i < 8 && k->m->workers > 0; i++) {
-        const struct model_worker *w = &k->m->worker[below(k, (int)k->m->workers)];
-
-        if ((w->is_there && !w->is_dead) || (!alive && percent(k, 50)))
-            return w->epoch;
-    }
-    return k->m->workers > 0 ? k->m->worker[0].epoch : 7;
-}
 
 /* ---- adds */
 
 static void options(struct maker *k, struct model_options *o, bool with_token)
 {
     static const char *const words[] = {"user:42", "k=v", "ä", "-", "a{b}*"};
+    static const char *const keys[] = {"a", "b"};
     static const char *const tokens[] = {"t1", "t2", "t:3", "{t}*"};
     int64_t now = MODEL_MS(k->m), at;
 
-    *o = (struct model_options){now,        5,    MODEL_NONE, MODEL_NONE, MODEL_NONE,
-                                MODEL_NONE, NULL, NULL,       NULL};
-    if (percent(k, 30)) {
+    *o = (struct model_options){.due = now,
+                                .priority = 5,
+                                .a = MODEL_NONE,
+                                .t = MODEL_NONE,
+                                .x = MODEL_NONE,
+                                .k = MODEL_NONE,
+                                .unique_for = MODEL_NONE};
+    if (percent(k, k->m->is_gated ? 5 : 30)) {
         name(k, "in");
-        o->due = now + duration_arg(k, 4000000);
-    } else if (percent(k, 25)) {
+        o->due = now + duration_arg(k, k->m->is_gated ? 3000 : 4000000);
+    } else if (percent(k, k->m->is_gated ? 3 : 25)) {
         name(k, "at");
         at = time_arg(k);
         o->due = at > now ? at : now;
     }
-    if (percent(k, 35)) {
+    if (percent(k, k->m->is_gated ? 10 : 35)) {
         name(k, "priority");
         number(k, o->priority = below(k, 10));
     }
@@ -232,7 +47,7 @@ static void options(struct maker *k, struct model_options *o, bool with_token)
         number(k, o->t = 1 + any(k, 100000));
         buf_puts(&k->args->arg[k->args->n - 1], "ms");
     }
-    if (percent(k, 20)) {
+    if (percent(k, k->m->is_gated ? 4 : 20)) {
         name(k, "expire");
         number(k, o->x = 1 + any(k, 100000));
         buf_puts(&k->args->arg[k->args->n - 1], "ms");
@@ -241,9 +56,9 @@ static void options(struct maker *k, struct model_options *o, bool with_token)
         name(k, "keep");
         o->k = duration_arg(k, 1000000);
     }
-    if (percent(k, 15)) {
+    if (percent(k, k->m->is_gated ? 60 : 15)) {
         name(k, "key");
-        arg(k, o->key = PICK(k, words));
+        arg(k, o->key = percent(k, 80) ? PICK(k, keys) : PICK(k, words));
     }
     if (percent(k, 10)) {
         name(k, "trace");
@@ -253,6 +68,7 @@ static void options(struct maker *k, struct model_options *o, bool with_token)
         name(k, "token");
         arg(k, o->token = PICK(k, tokens));
     }
+    gate_options(k, o, with_token);
 }
 
 static void make_add(struct maker *k)
@@ -451,7 +267,7 @@ static void make_stats(struct maker *k)
 
 static void make_list(struct maker *k)
 {
-    static const char *const states[] = {"due", "due", "running", "dead", "done"};
+    static const char *const states[] = {"due", "due", "parked", "running", "dead", "done"};
     const char *state = PICK(k, states);
     int segment = 1, count = 1 + (int)any(k, 200), q;
     int64_t offset = 0;
@@ -686,7 +502,7 @@ static void amount(struct maker *k, struct model_end *e)
     else if (e->verb == VERB_DONE || e->verb == VERB_RELEASE)
         e->a = percent(k, 60) ? 0 : any(k, 100000);
     else
-        e->a = any(k, 100000);
+        e->a = any(k, k->m->is_gated ? 2000 : 100000);
     e->a = percent(k, 1) ? MODEL_NONE : e->a;
 }
 
@@ -726,7 +542,10 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
 
 static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end)
 {
-    int share = percent(k, 30) ? 0 : percent(k, 50) ? 40 : 100, slot = k->args->n;
+    int share = percent(k, 30)                       ? 0
+                : percent(k, 50) || k->m->is_crowded ? 40
+                                                     : 100,
+        slot = k->args->n;
     char text[24];
     size_t n = 0;
 
@@ -793,8 +612,13 @@ static void make_step(struct maker *k)
 static void make_loss(struct maker *k)
 {
     int64_t epoch = pick_epoch(k, false);
-    bool was_there = model_worker(k->m, epoch) != NULL;
+    const struct model_worker *w = model_worker(k->m, epoch);
+    bool was_there;
     char key[64];
+
+    /* What a worker holds itself was written after it entered: that is lost before. */
+    epoch = w != NULL && w->gate[0] != '\0' ? 7 : epoch;
+    was_there = model_worker(k->m, epoch) != NULL;
 
     /* One command for both keys, so that it is one call. */
     arg(k, "EVAL");
@@ -815,21 +639,36 @@ static void move_time(struct maker *k)
 {
     static const int64_t most_us[] = {1,       1,         5000,       2000000,
                                       2000000, 120000000, 7200000000, 90000000000};
-    int64_t us = (int64_t)(rnd_next(&k->rnd) % (uint64_t)PICK(k, most_us));
+    static const int64_t gated_us[] = {1, 1, 5000, 100000, 700000, 2000000, 2000000, 40000000};
+    static const int64_t crowded_us[] = {1, 1, 1, 5000, 100000, 300000, 700000, 2000000};
+    int64_t most = k->m->is_crowded && percent(k, 99) ? PICK(k, crowded_us)
+                   : k->m->is_gated && percent(k, 98) ? PICK(k, gated_us)
+                                                      : PICK(k, most_us);
+    int64_t us = (int64_t)(rnd_next(&k->rnd) % (uint64_t)most);
 
     model_set_time(k->m, k->m->now_us + (percent(k, 2) ? -(us % 5000000) : us));
 }
 
 static const struct {
-    int weight;
+    int weight, gated, crowded; /* in a sequence of that kind */
     void (*make)(struct maker *k);
-} MAKERS[] = {{14, make_add},      {5, make_add_many},   {6, make_raw},      {6, make_cancel},
-              {4, make_run_now},   {5, make_reschedule}, {5, make_retry},    {3, make_show},
-              {3, make_result},    {4, make_await},      {2, make_pause},    {3, make_resume},
-              {2, make_stats},     {5, make_list},       {6, make_register}, {4, make_beat},
-              {4, make_reconcile}, {7, make_reap},       {2, make_leave},    {1, make_quiet},
-              {1, make_workers},   {3, make_note},       {6, make_tidy},     {28, make_step},
-              {1, make_loss}};
+} MAKERS[] = {{14, 22, 20, make_add},    {5, 2, 6, make_add_many},  {6, 2, 0, make_raw},
+              {6, 5, 3, make_cancel},    {4, 3, 0, make_run_now},   {5, 3, 1, make_reschedule},
+              {5, 4, 1, make_retry},     {3, 3, 1, make_show},      {3, 2, 0, make_result},
+              {4, 2, 0, make_await},     {2, 2, 1, make_pause},     {3, 3, 3, make_resume},
+              {2, 1, 0, make_stats},     {5, 3, 1, make_list},      {6, 4, 1, make_register},
+              {4, 1, 0, make_beat},      {4, 3, 1, make_reconcile}, {7, 5, 2, make_reap},
+              {2, 2, 0, make_leave},     {1, 0, 0, make_quiet},     {1, 0, 0, make_workers},
+              {3, 1, 0, make_note},      {6, 4, 2, make_tidy},      {28, 45, 60, make_step},
+              {1, 1, 0, make_loss},      {1, 9, 7, make_lock},      {1, 7, 7, make_unlock},
+              {1, 2, 0, make_renew},     {1, 6, 3, make_throttle},  {1, 1, 0, make_fence_check},
+              {1, 6, 3, make_limit_set}, {1, 1, 0, make_limit_del}, {1, 1, 0, make_limits},
+              {1, 4, 3, make_enter},     {1, 3, 3, make_exit},      {1, 4, 1, make_queue_gates}};
+
+static int weight_of(const struct model *m, size_t i)
+{
+    return m->is_crowded ? MAKERS[i].crowded : m->is_gated ? MAKERS[i].gated : MAKERS[i].weight;
+}
 
 void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *want)
 {
@@ -837,11 +676,21 @@ void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *w
     int all = 0, at;
 
     for (size_t i = 0; i < COUNT(MAKERS); i++)
-        all += MAKERS[i].weight;
+        all += weight_of(m, i);
     move_time(&k);
+    /* Gates are nothing without somebody who claims, and definitions. */
+    if (m->is_gated && strcmp(model_status(m, pick_epoch(&k, true)), "ok") != 0 &&
+        percent(&k, 50)) {
+        make_register(&k);
+        return;
+    }
+    if (m->is_gated && m->gates->limits < 3 && percent(&k, 40)) {
+        make_limit_set(&k);
+        return;
+    }
     at = below(&k, all);
     for (size_t i = 0; i < COUNT(MAKERS); i++) {
-        at -= MAKERS[i].weight;
+        at -= weight_of(m, i);
         if (at < 0) {
             MAKERS[i].make(&k);
             return;

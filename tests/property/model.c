@@ -1,5 +1,7 @@
 #include "model.h"
 
+#include "model_gates.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,17 +61,25 @@ static void free_job(struct model_job *j)
     free(j->progress);
     free(j->error);
     free(j->result);
+    free(j->holds);
 }
 
 void model_set_time(struct model *m, int64_t now_us)
 {
+    int64_t was_us = m->now_us;
+
     m->now_us = now_us;
     if (m->latest_us < now_us)
         m->latest_us = now_us;
+    for (size_t i = 0; i < m->tokens; i++)
+        if (m->token[i].expire_ms < MODEL_MS(m))
+            m->token[i].expire_ms = MODEL_NONE;
+    gates_set_time(m, was_us);
 }
 
 void model_reset(struct model *m, int64_t now_us)
 {
+    struct model_gates *gates = m->gates;
     struct buf heard = m->heard;
 
     for (size_t i = 0; i < m->jobs; i++)
@@ -78,6 +88,9 @@ void model_reset(struct model *m, int64_t now_us)
     m->jobs = m->raws = m->workers = m->tokens = m->notes = 0;
     buf_clear(&heard);
     m->heard = heard;
+    m->gates = gates;
+    gates_reset(m);
+    m->now_us = now_us;
     model_set_time(m, now_us);
     m->max_payload = MODEL_NONE;
     for (int q = 0; q < MODEL_QUEUES; q++) {
@@ -118,14 +131,35 @@ struct model_job *model_new_job(struct model *m, int64_t number, int q, struct b
     model_id(number, j->id);
     j->queue = q;
     j->priority = 5;
-    j->a = j->t = j->x = j->k = MODEL_NONE;
+    j->a = j->t = j->x = j->k = j->unique_until = MODEL_NONE;
     j->cancel_ms = j->await_ms = MODEL_NONE;
     j->payload = payload;
     return j;
 }
 
+/* QUEUE@UNIQUE -> the id of the job that has the key, or NULL. */
+static const char *resolve(struct model *m, const char *id)
+{
+    const char *at = strchr(id, '@');
+
+    for (int q = 0; q < MODEL_QUEUES; q++) {
+        size_t n = strlen(m->queue[q].name);
+        const struct model_unique *u;
+
+        if ((size_t)(at - id) != n || strncmp(id, m->queue[q].name, n) != 0)
+            continue;
+        u = unique_of(m, q, at + 1);
+        return u != NULL ? u->id : NULL;
+    }
+    return NULL;
+}
+
 struct model_job *model_find(struct model *m, const char *id)
 {
+    if (strchr(id, '@') != NULL)
+        id = resolve(m, id);
+    if (id == NULL)
+        return NULL;
     for (size_t i = 0; i < m->jobs; i++)
         if (m->job[i].place != PLACE_GONE && strcmp(m->job[i].id, id) == 0)
             return &m->job[i];
@@ -139,7 +173,7 @@ bool model_is_solo(const struct model_job *j)
 
 const char *model_place_name(enum model_place place)
 {
-    static const char *const names[] = {"gone", "waiting", "running", "dead", "done"};
+    static const char *const names[] = {"gone", "waiting", "parked", "running", "dead", "done"};
 
     return names[place];
 }
@@ -299,6 +333,7 @@ void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max
     j->cancel_ms = MODEL_NONE;
     model_set(&j->progress, NULL);
     model_set(&j->error, outcome);
+    unique_end(m, j);
     m->queue[j->queue].is_known = true;
     m->queue[j->queue].dead++;
     announce(m, j, outcome);
@@ -319,6 +354,7 @@ void model_trim(struct model *m, int q, enum model_place place, int64_t before, 
 void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep)
 {
     announce(m, j, outcome);
+    unique_end(m, j);
     if (keep <= 0) {
         model_forget(j);
         free(outcome);
@@ -427,6 +463,12 @@ void model_record(const struct model_job *j, struct buf *out)
         buf_printf(out, " K=%s", j->key);
     if (j->trace != NULL)
         buf_printf(out, " T=%s", j->trace);
+    for (int k = 0; k < MODEL_KINDS; k++)
+        if (j->own[k][0] != '\0')
+            buf_printf(out, " %c=%s", "lsr"[k], j -> own[k]);
+    if (j->unique != NULL)
+        buf_printf(out, " u=%s", j->unique);
+    put_number(out, 'f', j->unique_until);
     buf_puts(out, "\n");
     if (!big && j->payload.n > 0)
         buf_add(out, j->payload.p, j->payload.n);

@@ -26,6 +26,10 @@
 #define MODEL_WORKERS 64
 #define MODEL_TOKENS 64
 #define MODEL_NOTES 64
+#define MODEL_KINDS 3 /* lock, sem, rate */
+#define MODEL_NAME 48
+#define MODEL_GATE_ID (MODEL_NAME + 8)
+#define MODEL_JOB_GATES 6
 #define MODEL_NONE INT64_MIN /* no such number */
 #define MODEL_BIG 16384      /* a larger payload has a key of its own */
 #define MODEL_MS(m) ((m)->now_us / 1000)
@@ -36,13 +40,25 @@ struct bytes {
     size_t n;
 };
 
-enum model_place { PLACE_GONE, PLACE_WAITING, PLACE_RUNNING, PLACE_DEAD, PLACE_DONE };
+enum model_place { PLACE_GONE, PLACE_WAITING, PLACE_PARKED, PLACE_RUNNING, PLACE_DEAD, PLACE_DONE };
+
+/* How a job stands before its gates, and in which order it takes them. */
+struct model_spot {
+    int64_t ticket, passes, due;
+    int at;             /* the gate that it waits for, from 1; 0: granted */
+    int64_t granted_ms; /* when */
+    int n;
+    struct model_gate *gate[MODEL_JOB_GATES];
+};
 
 struct model_job {
     char id[16];
     int queue, priority;
     int64_t a, t, x, k; /* MODEL_NONE: not given */
     const char *key, *trace;
+    char own[MODEL_KINDS][MODEL_NAME]; /* names of its gates; "": none */
+    const char *unique;                /* NULL: none */
+    int64_t unique_until;              /* MODEL_NONE: to its end */
     struct bytes payload;
     enum model_place place;
     int64_t score; /* due, epoch, died, forgotten at */
@@ -52,6 +68,8 @@ struct model_job {
     int cancel_turn;   /* which of those flagged it is */
     int64_t await_ms;
     char *progress, *error, *result; /* NULL: none */
+    char *holds;                     /* gates and its unique key, a line each */
+    struct model_spot spot;          /* of a parked one */
 };
 
 struct model_raw {
@@ -67,18 +85,20 @@ struct model_queue {
     int64_t head;
     char marks[16];
     bool is_paused;
-    int64_t until, since;
+    int64_t until, since; /* of the pause */
     char who[64], reason[64];
     int64_t done, dead, cancelled;
     int64_t unserved; /* since; MODEL_NONE */
     int64_t max_payload;
+    char gates[MODEL_KINDS][MODEL_NAME]; /* that its jobs pass; "": none */
 };
 
 struct model_worker {
     bool is_there, is_dead;
     int64_t epoch, counter, link, seq, started, beat_ms;
     char inst[16], host[32], queues[64];
-    int quiet; /* -1: never told */
+    int quiet;                /* -1: never told */
+    char gate[MODEL_GATE_ID]; /* that it holds or waits for; "": none */
 };
 
 struct model_token {
@@ -95,11 +115,15 @@ struct model_note {
     int64_t seen;
 };
 
+struct model_gates;
+
 struct model {
     int64_t now_us, clock; /* clock 0: none yet */
     int64_t latest_us;     /* the latest time there ever was */
     int64_t max_payload;
     int turns;
+    bool is_gated;   /* the calls are about gates, mostly */
+    bool is_crowded; /* and many jobs want the same few */
     struct model_queue queue[MODEL_QUEUES];
     struct model_job job[MODEL_JOBS];
     size_t jobs;
@@ -111,7 +135,8 @@ struct model {
     size_t tokens;
     struct model_note note[MODEL_NOTES];
     size_t notes;
-    struct buf heard; /* "channel message\n" for everything published */
+    struct model_gates *gates; /* model_gates.h; NULL until there is one */
+    struct buf heard;          /* "channel message\n" for everything published */
 };
 
 void model_reset(struct model *m, int64_t now_us);
@@ -124,6 +149,9 @@ struct model_options {
     int priority;
     int64_t a, t, x, k;
     const char *key, *trace, *token;
+    const char *gate[MODEL_KINDS]; /* as given, with {key}; NULL: none */
+    const char *unique, *mode;     /* NULL: not given */
+    int64_t unique_for;            /* MODEL_NONE: not given */
 };
 
 void model_add(struct model *m, int q, const struct model_options *o, struct bytes payload,
@@ -219,7 +247,7 @@ void model_lose_worker(struct model *m, int64_t epoch);
 /* Every key of the namespace with its content, in the form of server_read. */
 void model_render(struct model *m, struct buf *out);
 /* The promises that hold in every state; what is broken, or NULL. */
-const char *model_broken(const struct model *m);
+const char *model_broken(struct model *m);
 
 /* ---- shared by its parts */
 

@@ -3,6 +3,8 @@
  */
 #include "model.h"
 
+#include "model_gates.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,11 +37,8 @@ static bool is_too_large(const struct model *m, int q, size_t n)
     return n > 1024 && (int64_t)n > model_max_payload(m, q);
 }
 
-static struct model_job *insert(struct model *m, int64_t number, int q,
-                                const struct model_options *o, struct bytes payload)
+static void dress(struct model_job *j, const struct model_options *o)
 {
-    struct model_job *j = model_new_job(m, number, q, payload);
-
     j->priority = o->priority;
     j->a = o->a;
     j->t = o->t;
@@ -47,6 +46,23 @@ static struct model_job *insert(struct model *m, int64_t number, int q,
     j->k = o->k;
     j->key = o->key;
     j->trace = o->trace;
+    j->unique = o->unique;
+    j->unique_until = o->unique_for;
+    for (int k = 0; k < MODEL_KINDS; k++) {
+        char name[MODEL_NAME * 2] = "";
+
+        if (o->gate[k] != NULL)
+            (void)fill_key(name, o->gate[k], o->key);
+        (void)snprintf(j->own[k], sizeof(j->own[k]), "%.47s", name);
+    }
+}
+
+static struct model_job *insert(struct model *m, int64_t number, int q,
+                                const struct model_options *o, struct bytes payload)
+{
+    struct model_job *j = model_new_job(m, number, q, payload);
+
+    dress(j, o);
     return j;
 }
 
@@ -59,28 +75,100 @@ static struct model_token *token_of(struct model *m, const char *name)
     return NULL;
 }
 
-static void remember_token(struct model *m, const struct model_job *j, const char *name)
+static void remember_token(struct model *m, const char *name, const char *id, int64_t due, int q,
+                           struct bytes payload)
 {
     struct model_token *t = &m->token[m->tokens++];
 
     if (m->tokens > MODEL_TOKENS)
         abort();
     (void)snprintf(t->name, sizeof(t->name), "%s", name);
-    (void)snprintf(t->id, sizeof(t->id), "%s", j->id);
-    t->due = j->score;
+    (void)snprintf(t->id, sizeof(t->id), "%s", id);
+    t->due = due;
     t->expire_ms = MODEL_MS(m) + TOKEN_MS;
-    t->queue = j->queue;
-    t->payload = j->payload;
+    t->queue = q;
+    t->payload = payload;
+}
+
+/* What an add must know of gates before it is one: NULL, or the code of the refusal. */
+static const char *refused_gates(struct model *m, int q, const struct model_options *o)
+{
+    for (int k = 0; k < MODEL_KINDS; k++) {
+        const char *common = m->queue[q].gates[k];
+        char filled[MODEL_NAME * 2];
+
+        if (o->gate[k] != NULL) {
+            if (!fill_key(filled, o->gate[k], o->key))
+                return "ELATER_KEY";
+            if (k != KIND_LOCK && limit_of(m, (enum gate_kind)k, filled) == NULL)
+                return "ELATER_LIMIT";
+        }
+        if (common[0] != '\0' && !fill_key(filled, common, o->key))
+            return "ELATER_KEY";
+    }
+    if (o->unique == NULL && (o->mode != NULL || o->unique_for != MODEL_NONE))
+        return "ELATER_OPTION";
+    return NULL;
+}
+
+/* A waiting or parked job gets what an add brings, under its id. */
+static void rewrite(struct model *m, struct model_job *j, const struct model_options *o,
+                    struct bytes payload, int64_t due)
+{
+    if (j->place == PLACE_PARKED)
+        line_unpark(m, j, false);
+    dress(j, o);
+    j->payload = payload;
+    if (j->has_tries)
+        j->tries_due = due;
+    model_enqueue(m, j, due);
+    line_settle(m);
+}
+
+/* An add with a unique key that makes no new job; -> false: it does. */
+static bool add_unique(struct model *m, int q, const struct model_options *o, struct bytes payload,
+                       const char **id, const char **word, int64_t *due)
+{
+    const struct model_unique *u = unique_of(m, q, o->unique);
+    struct model_job *j = u != NULL ? model_find(m, u->id) : NULL;
+    bool is_live = j != NULL && j->place <= PLACE_RUNNING, is_move;
+
+    bool is_drop = !is_live || o->mode == NULL || strcmp(o->mode, "drop") == 0;
+
+    if (u == NULL || (!is_live && u->end == MODEL_NONE))
+        return false;
+    if (!is_drop && j->place == PLACE_RUNNING)
+        return false;
+    *id = u->id;
+    *word = "dropped";
+    *due = !is_live                    ? o->due
+           : j->place == PLACE_WAITING ? j->score
+           : j->place == PLACE_PARKED  ? j->spot.due
+                                       : j->tries_due;
+    if (is_drop)
+        return true;
+    is_move = strcmp(o->mode, "move") == 0;
+    *word = is_move ? "moved" : "replaced";
+    *due = is_move ? o->due : *due;
+    rewrite(m, j, o, payload, *due);
+    return true;
 }
 
 void model_add(struct model *m, int q, const struct model_options *o, struct bytes payload,
                struct buf *out)
 {
     struct model_token *was = o->token != NULL ? token_of(m, o->token) : NULL;
+    const char *id, *word = "added", *refusal = refused_gates(m, q, o);
+    int64_t due = o->due;
     struct model_job *j;
+    char copy[16];
 
     if (is_too_large(m, q, payload.n)) {
         out_refusal(out, "ELATER_SIZE");
+        return;
+    }
+    if (refusal != NULL) {
+        out_refusal(out, refusal);
         return;
     }
     if (was != NULL && (was->queue != q || was->payload.n != payload.n ||
@@ -92,24 +180,32 @@ void model_add(struct model *m, int q, const struct model_options *o, struct byt
         reply_moved(out, was->id, "repeated", was->due);
         return;
     }
-    j = insert(m, model_tick(m, 1, 0), q, o, payload);
-    j->score = o->due;
+    if (o->unique == NULL || !add_unique(m, q, o, payload, &id, &word, &due)) {
+        j = insert(m, model_tick(m, 1, 0), q, o, payload);
+        unique_take(m, j);
+        model_enqueue(m, j, o->due);
+        id = j->id;
+    }
+    (void)snprintf(copy, sizeof(copy), "%s", id);
     if (o->token != NULL)
-        remember_token(m, j, o->token);
-    model_enqueue(m, j, o->due);
-    reply_moved(out, j->id, "added", o->due);
+        remember_token(m, o->token, copy, due, q, payload);
+    reply_moved(out, copy, word, due);
 }
 
 void model_add_many(struct model *m, int q, const struct model_options *o, size_t n,
                     const struct bytes *payloads, struct buf *out)
 {
+    const char *refusal = o->unique != NULL ? "ELATER_OPTION" : NULL;
     int64_t number;
 
-    for (size_t i = 0; i < n; i++)
-        if (is_too_large(m, q, payloads[i].n)) {
-            out_refusal(out, "ELATER_SIZE");
-            return;
-        }
+    for (size_t i = 0; refusal == NULL && i < n; i++)
+        if (is_too_large(m, q, payloads[i].n))
+            refusal = "ELATER_SIZE";
+    refusal = refusal == NULL ? refused_gates(m, q, o) : refusal;
+    if (refusal != NULL) {
+        out_refusal(out, refusal);
+        return;
+    }
     number = model_tick(m, (int64_t)n, 0);
     buf_puts(out, "[ ");
     for (size_t i = 0; i < n; i++) {
@@ -130,9 +226,12 @@ void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf
 
     if (j == NULL) {
         out_refusal(out, "ELATER_NOJOB");
-    } else if (j->place == PLACE_WAITING) {
+    } else if (j->place == PLACE_WAITING || j->place == PLACE_PARKED) {
+        if (j->place == PLACE_PARKED)
+            line_unpark(m, j, false);
         model_end_cancelled(
             m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled while waiting", ""));
+        line_settle(m);
         out_text(out, "cancelled");
     } else if (j->place == PLACE_RUNNING && !only_waiting) {
         if (j->cancel_ms == MODEL_NONE)
@@ -149,13 +248,20 @@ static void move(struct model *m, const char *id, int64_t due, struct buf *out)
 {
     struct model_job *j = model_find(m, id);
 
-    if (j == NULL || j->place != PLACE_WAITING) {
+    if (j == NULL || (j->place != PLACE_WAITING && j->place != PLACE_PARKED)) {
         out_refusal(out, j == NULL ? "ELATER_NOJOB" : "ELATER_STATE");
+        return;
+    }
+    if (j->place == PLACE_PARKED) {
+        line_unpark(m, j, false);
+        model_enqueue(m, j, due);
+        line_settle(m);
+        reply_moved(out, j->id, "moved", due);
         return;
     }
     j->score = due;
     model_lower_head(m, j->queue, due);
-    reply_moved(out, id, "moved", due);
+    reply_moved(out, j->id, "moved", due);
 }
 
 void model_run_now(struct model *m, const char *id, struct buf *out)
@@ -171,16 +277,23 @@ void model_reschedule(struct model *m, const char *id, int64_t at, struct buf *o
 void model_retry(struct model *m, const char *id, struct buf *out)
 {
     struct model_job *j = model_find(m, id);
+    const struct model_unique *u;
 
     if (j == NULL || j->place != PLACE_DEAD) {
         out_refusal(out, j == NULL ? "ELATER_NOJOB" : "ELATER_STATE");
         return;
     }
+    u = j->unique != NULL ? unique_of(m, j->queue, j->unique) : NULL;
+    if (u != NULL && strcmp(u->id, j->id) != 0) {
+        out_refusal(out, "ELATER_UNIQUE");
+        return;
+    }
+    unique_take(m, j);
     j->attempts = j->crashes = 0;
     j->has_tries = true;
     j->tries_due = MODEL_MS(m);
     model_enqueue(m, j, MODEL_MS(m));
-    reply_moved(out, id, "retried", MODEL_MS(m));
+    reply_moved(out, j->id, "retried", MODEL_MS(m));
 }
 
 /* ---- show, result */
@@ -205,6 +318,9 @@ static void show_place(const struct model_job *j, struct buf *out)
 {
     if (j->place == PLACE_WAITING) {
         put_number(out, "due_ms", j->score);
+    } else if (j->place == PLACE_PARKED) {
+        put_number(out, "due_ms", j->spot.due);
+        put_text(out, "gate", j->spot.at > 0 ? j->spot.gate[j->spot.at - 1]->id : NULL);
     } else if (j->place == PLACE_RUNNING) {
         put_number(out, "due_ms", j->tries_due);
         put_number(out, "worker", j->score);
@@ -217,6 +333,7 @@ static void show_place(const struct model_job *j, struct buf *out)
 
 void model_show(struct model *m, const char *id, struct buf *out)
 {
+    static const char *const kinds[] = {"lock", "sem", "rate"};
     const struct model_job *j = model_find(m, id);
 
     if (j == NULL) {
@@ -224,7 +341,7 @@ void model_show(struct model *m, const char *id, struct buf *out)
         return;
     }
     buf_puts(out, "[ ");
-    put_text(out, "id", id);
+    put_text(out, "id", j->id);
     put_text(out, "queue", m->queue[j->queue].name);
     put_text(out, "state", model_place_name(j->place));
     put_number(out, "priority", j->priority);
@@ -238,6 +355,10 @@ void model_show(struct model *m, const char *id, struct buf *out)
     put_number(out, "expire_ms", j->x);
     put_number(out, "keep_ms", j->k);
     put_text(out, "trace", j->trace);
+    for (int k = 0; k < MODEL_KINDS; k++)
+        put_text(out, kinds[k], j->own[k][0] != '\0' ? j->own[k] : NULL);
+    put_text(out, "unique", j->unique);
+    put_number(out, "unique_until_ms", j->unique_until);
     put_text(out, "outcome", j->place == PLACE_DONE ? j->result : j->error);
     put_number(out, "payload_bytes", (int64_t)j->payload.n);
     out_text(out, "payload");
@@ -284,7 +405,8 @@ void model_result(struct model *m, const char *id, struct buf *out)
     if (outcome == NULL || j->place == PLACE_RUNNING)
         empty_result(out, model_place_name(j->place));
     else
-        reply_outcome(out, outcome, j->place == PLACE_WAITING ? "failed" : NULL);
+        reply_outcome(out, outcome,
+                      j->place == PLACE_WAITING || j->place == PLACE_PARKED ? "failed" : NULL);
 }
 
 void model_await(struct model *m, const char *id, struct buf *out)
@@ -293,7 +415,7 @@ void model_await(struct model *m, const char *id, struct buf *out)
 
     if (j == NULL) {
         out_refusal(out, "ELATER_NOJOB");
-    } else if (j->place == PLACE_WAITING || j->place == PLACE_RUNNING) {
+    } else if (j->place <= PLACE_RUNNING) {
         j->await_ms = MODEL_MS(m) + 3600000;
         empty_result(out, model_place_name(j->place));
     } else {
@@ -343,7 +465,8 @@ static void stats_of(struct model *m, int q, struct buf *out)
     char paused[256];
 
     out_text(out, queue->name);
-    out_int(out, (int64_t)model_jobs(m, q, PLACE_WAITING, -1, row));
+    out_int(out, (int64_t)model_jobs(m, q, PLACE_WAITING, -1, row) +
+                     (int64_t)model_jobs(m, q, PLACE_PARKED, -1, row));
     out_int(out, (int64_t)model_raws(m, q, raw));
     if (queue->has_head)
         out_number(out, queue->head);

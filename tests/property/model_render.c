@@ -3,65 +3,12 @@
  */
 #include "model.h"
 
+#include "model_gates.h"
+#include "rows.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define ROWS_MAX 65536
-
-/* A key that is a string, or one field or member of another. */
-struct row {
-    char *text;
-    size_t n;
-};
-
-struct rows {
-    struct row *row;
-    size_t n;
-};
-
-static int by_text(const void *a, const void *b)
-{
-    const struct row *x = a, *y = b;
-    size_t n = x->n < y->n ? x->n : y->n;
-    int c = memcmp(x->text, y->text, n);
-
-    return c != 0 ? c : x->n < y->n ? -1 : x->n > y->n;
-}
-
-/* "<key> <type> [<n>:<field>=]<n>:<value>\n" */
-static void put(struct rows *rows, const char *key, const char *type, const char *field,
-                const char *value, size_t n)
-{
-    struct buf b = BUF_INIT;
-
-    if (rows->n == ROWS_MAX)
-        abort();
-    buf_printf(&b, "%s %s ", key, type);
-    if (field != NULL)
-        buf_printf(&b, "%zu:%s=", strlen(field), field);
-    buf_printf(&b, "%zu:", n);
-    if (n > 0)
-        buf_add(&b, value, n);
-    buf_puts(&b, "\n");
-    rows->row[rows->n].n = b.len;
-    rows->row[rows->n++].text = buf_take(&b);
-}
-
-static void put_text(struct rows *rows, const char *key, const char *type, const char *field,
-                     const char *value)
-{
-    put(rows, key, type, field, value, strlen(value));
-}
-
-static void put_number(struct rows *rows, const char *key, const char *type, const char *field,
-                       int64_t n)
-{
-    char text[24];
-
-    (void)snprintf(text, sizeof(text), "%lld", (long long)n);
-    put_text(rows, key, type, field, text);
-}
 
 static const char *key_of(char out[128], const char *a, const char *b)
 {
@@ -84,7 +31,7 @@ static void render_place(const struct model *m, const struct model_job *j, struc
         (void)snprintf(key, sizeof(key), "solo:%s", queue);
     else
         (void)snprintf(key, sizeof(key), "q:%s:%d", queue, j->priority);
-    put_number(rows, key, "zset", j->id, j->score);
+    rows_number(rows, key, "zset", j->id, j->score);
 }
 
 static void render_job(const struct model *m, const struct model_job *j, struct rows *rows)
@@ -93,27 +40,27 @@ static void render_job(const struct model *m, const struct model_job *j, struct 
     char tries[96], key[128];
 
     if (j->await_ms != MODEL_NONE)
-        put_number(rows, "await", "hash", j->id, j->await_ms);
+        rows_number(rows, "await", "hash", j->id, j->await_ms);
     if (j->place == PLACE_GONE)
         return;
     model_record(j, &record);
-    put(rows, "jobs", "hash", j->id, record.data, record.len);
+    rows_put(rows, "jobs", "hash", j->id, record.data, record.len);
     if (record.data[0] == '+')
-        put(rows, key_of(key, "big:", j->id), "string", NULL, j->payload.p, j->payload.n);
+        rows_put(rows, key_of(key, "big:", j->id), "string", NULL, j->payload.p, j->payload.n);
     buf_done(&record);
     render_place(m, j, rows);
     (void)snprintf(tries, sizeof(tries), "%lld %lld %lld %lld", (long long)j->starts,
                    (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
     if (j->has_tries)
-        put_text(rows, "tries", "hash", j->id, tries);
+        rows_text(rows, "tries", "hash", j->id, tries);
     if (j->cancel_ms != MODEL_NONE)
-        put_number(rows, "cancel", "hash", j->id, j->cancel_ms);
+        rows_number(rows, "cancel", "hash", j->id, j->cancel_ms);
     if (j->progress != NULL)
-        put_text(rows, "progress", "hash", j->id, j->progress);
+        rows_text(rows, "progress", "hash", j->id, j->progress);
     if (j->error != NULL)
-        put_text(rows, "errors", "hash", j->id, j->error);
+        rows_text(rows, "errors", "hash", j->id, j->error);
     if (j->result != NULL)
-        put_text(rows, "results", "hash", j->id, j->result);
+        rows_text(rows, "results", "hash", j->id, j->result);
 }
 
 /* ---- queues */
@@ -123,11 +70,12 @@ static void render_stats(const struct model_queue *queue, struct rows *rows)
     char key[128];
 
     if (queue->done > 0)
-        put_number(rows, "stats", "hash", key_of(key, "done:", queue->name), queue->done);
+        rows_number(rows, "stats", "hash", key_of(key, "done:", queue->name), queue->done);
     if (queue->dead > 0)
-        put_number(rows, "stats", "hash", key_of(key, "dead:", queue->name), queue->dead);
+        rows_number(rows, "stats", "hash", key_of(key, "dead:", queue->name), queue->dead);
     if (queue->cancelled > 0)
-        put_number(rows, "stats", "hash", key_of(key, "cancelled:", queue->name), queue->cancelled);
+        rows_number(rows, "stats", "hash", key_of(key, "cancelled:", queue->name),
+                    queue->cancelled);
 }
 
 static void render_queue(const struct model_queue *queue, struct rows *rows)
@@ -135,20 +83,20 @@ static void render_queue(const struct model_queue *queue, struct rows *rows)
     char key[128], paused[256];
 
     if (queue->is_known)
-        put_text(rows, "names", "set", NULL, queue->name);
+        rows_text(rows, "names", "set", NULL, queue->name);
     if (queue->has_head)
-        put_number(rows, "heads", "zset", queue->name, queue->head);
+        rows_number(rows, "heads", "zset", queue->name, queue->head);
     if (queue->marks[0] != '\0')
-        put_text(rows, "prio", "hash", queue->name, queue->marks);
+        rows_text(rows, "prio", "hash", queue->name, queue->marks);
     (void)snprintf(paused, sizeof(paused), "%lld %lld %s %s", (long long)queue->until,
                    (long long)queue->since, queue->who, queue->reason);
     if (queue->is_paused)
-        put_text(rows, "paused", "hash", queue->name, paused);
+        rows_text(rows, "paused", "hash", queue->name, paused);
     if (queue->unserved != MODEL_NONE)
-        put_number(rows, "unserved", "hash", queue->name, queue->unserved);
+        rows_number(rows, "unserved", "hash", queue->name, queue->unserved);
     if (queue->max_payload != MODEL_NONE)
-        put_number(rows, "config", "hash", key_of(key, "max_payload:", queue->name),
-                   queue->max_payload);
+        rows_number(rows, "config", "hash", key_of(key, "max_payload:", queue->name),
+                    queue->max_payload);
     render_stats(queue, rows);
 }
 
@@ -164,8 +112,7 @@ static void render_raw(const struct model *m, const struct model_raw *r, struct 
     if (r->member.n > 0)
         buf_add(&row, r->member.p, r->member.n);
     buf_printf(&row, "=%zu:%s\n", strlen(score), score);
-    rows->row[rows->n].n = row.len;
-    rows->row[rows->n++].text = buf_take(&row);
+    rows_add(rows, &row);
 }
 
 /* ---- the others */
@@ -178,21 +125,21 @@ static void render_worker(const struct model_worker *w, struct rows *rows)
         return;
     (void)snprintf(epoch, sizeof(epoch), "%lld", (long long)w->epoch);
     if (w->is_dead)
-        put_text(rows, "workers", "hash", epoch, "dead");
+        rows_text(rows, "workers", "hash", epoch, "dead");
     else
-        put_number(rows, "workers", "hash", epoch, w->counter);
+        rows_number(rows, "workers", "hash", epoch, w->counter);
     (void)key_of(key, "worker:", epoch);
-    put_number(rows, key, "hash", "link", w->link);
-    put_text(rows, key, "hash", "inst", w->inst);
-    put_number(rows, key, "hash", "seq", w->seq);
-    put_number(rows, key, "hash", "started", w->started);
-    put_number(rows, key, "hash", "beat_ms", w->beat_ms);
+    rows_number(rows, key, "hash", "link", w->link);
+    rows_text(rows, key, "hash", "inst", w->inst);
+    rows_number(rows, key, "hash", "seq", w->seq);
+    rows_number(rows, key, "hash", "started", w->started);
+    rows_number(rows, key, "hash", "beat_ms", w->beat_ms);
     if (w->host[0] != '\0')
-        put_text(rows, key, "hash", "host", w->host);
+        rows_text(rows, key, "hash", "host", w->host);
     if (w->queues[0] != '\0')
-        put_text(rows, key, "hash", "queues", w->queues);
+        rows_text(rows, key, "hash", "queues", w->queues);
     if (w->quiet >= 0)
-        put_number(rows, key, "hash", "quiet", w->quiet);
+        rows_number(rows, key, "hash", "quiet", w->quiet);
 }
 
 /* The reading script takes the hash at its end off, and tells how long the key lives. */
@@ -204,13 +151,12 @@ static void render_token(const struct model *m, const struct model_token *t, str
         return;
     (void)snprintf(value, sizeof(value), "%s %lld @%lld", t->id, (long long)t->due,
                    (long long)t->expire_ms);
-    put_text(rows, key_of(key, "token:", t->name), "string", NULL, value);
+    rows_text(rows, key_of(key, "token:", t->name), "string", NULL, value);
 }
 
 void model_render(struct model *m, struct buf *out)
 {
-    static struct row room[ROWS_MAX];
-    struct rows rows = {room, 0};
+    struct rows rows = ROWS_INIT;
 
     for (size_t i = 0; i < m->jobs; i++)
         render_job(m, &m->job[i], &rows);
@@ -224,17 +170,13 @@ void model_render(struct model *m, struct buf *out)
         render_token(m, &m->token[i], &rows);
     for (size_t i = 0; i < m->notes; i++)
         if (m->note[i].is_there)
-            put_number(&rows, "notes", "hash", m->note[i].name, m->note[i].seen);
+            rows_number(&rows, "notes", "hash", m->note[i].name, m->note[i].seen);
     if (m->clock > 0)
-        put_number(&rows, "clock", "string", NULL, m->clock);
+        rows_number(&rows, "clock", "string", NULL, m->clock);
     if (m->max_payload != MODEL_NONE)
-        put_number(&rows, "config", "hash", "max_payload", m->max_payload);
-    if (rows.n > 1)
-        qsort(rows.row, rows.n, sizeof(rows.row[0]), by_text);
-    for (size_t i = 0; i < rows.n; i++) {
-        buf_add(out, rows.row[i].text, rows.row[i].n);
-        free(rows.row[i].text);
-    }
+        rows_number(&rows, "config", "hash", "max_payload", m->max_payload);
+    gates_render(m, &rows);
+    rows_take(&rows, out);
 }
 
 /* ---- what holds in every state */
@@ -256,7 +198,9 @@ static const char *broken_job(const struct model *m, const struct model_job *j)
     if (j->place == PLACE_DONE && (j->result == NULL || j->error != NULL))
         return "a done job has no outcome, or an error beside it";
     if (j->place != PLACE_WAITING)
-        return NULL;
+        return j->place == PLACE_PARKED && j->spot.at == 0 && strchr(queue->marks, 'g') == NULL
+                   ? "a job was granted in a queue that is not marked"
+                   : NULL;
     /* A suspect that is due is told by solo_due, not by the head. */
     if (model_is_solo(j)) {
         if (strchr(queue->marks, 's') == NULL)
@@ -270,7 +214,7 @@ static const char *broken_job(const struct model *m, const struct model_job *j)
     return !queue->has_head || queue->head > j->score ? "a job waits before its head" : NULL;
 }
 
-const char *model_broken(const struct model *m)
+const char *model_broken(struct model *m)
 {
     for (size_t i = 0; i < m->jobs; i++) {
         const char *what = broken_job(m, &m->job[i]);
@@ -278,5 +222,5 @@ const char *model_broken(const struct model *m)
         if (what != NULL)
             return what;
     }
-    return NULL;
+    return gates_broken(m);
 }

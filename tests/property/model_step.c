@@ -3,6 +3,8 @@
  */
 #include "model.h"
 
+#include "model_gates.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,8 @@
 
 #define RAWS_A_STEP 16
 #define BYTES_A_STEP 1048576
+#define LOOK_ROUNDS 16
+#define LOOK_WINDOW 64
 #define NEVER INT64_MAX /* a head: there is nothing */
 
 /* ---- results */
@@ -42,8 +46,15 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
     }
 }
 
+/* What a result freed is handed on after all of them: those that leave nothing behind first. */
+struct freed {
+    struct model_job *plain[1024], *other[1024];
+    size_t plains, others;
+    bool has_awaited;
+};
+
 static void settle_one(struct model *m, const struct model_step *s, const struct model_end *e,
-                       struct buf *out)
+                       struct freed *f, struct buf *out)
 {
     struct model_job *j = model_find(m, e->id);
     char text[96];
@@ -61,8 +72,25 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
         out_text(out, "error ELATER_ARGS no amount");
         return;
     }
+    if (e->verb == VERB_DONE && e->a == 0 && j->cancel_ms == MODEL_NONE && !f->has_awaited)
+        f->plain[f->plains++] = j;
+    else if (e->verb != VERB_PROGRESS)
+        f->other[f->others++] = j;
     apply(m, e, j, j->cancel_ms != MODEL_NONE);
     out_text(out, "ok");
+}
+
+static void settle(struct model *m, const struct model_step *s, struct buf *out)
+{
+    struct freed f = {.has_awaited = model_has_awaited(m)};
+
+    for (size_t i = 0; i < s->ends; i++)
+        settle_one(m, s, &s->end[i], &f, out);
+    for (size_t i = 0; i < f.plains; i++)
+        gates_let_go(m, f.plain[i], true);
+    for (size_t i = 0; i < f.others; i++)
+        gates_let_go(m, f.other[i], false);
+    line_settle_first(m);
 }
 
 /* ---- candidates */
@@ -70,17 +98,18 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
 struct candidate {
     struct model_job *job; /* NULL: raw */
     struct model_raw *raw;
-    int64_t turn, due;
+    int64_t turn, due, bytes;
     const char *why; /* cannot be a job; NULL: can */
-    bool is_dead;
-    char text[128];
+    bool is_dead, is_granted, is_left;
+    struct model_spot spot; /* what it has to pass */
+    char text[160];
 };
 
 struct claims {
     struct model *m;
     const struct model_step *step;
     int64_t max, n, bytes;
-    bool has_solo, is_solo_due;
+    bool has_solo, is_solo_due, is_more;
     char marks[MODEL_QUEUES][16]; /* as they were at the start */
     bool has_head[MODEL_QUEUES];
     int64_t head[MODEL_QUEUES];
@@ -211,7 +240,10 @@ static size_t examine(struct claims *c, const struct model_want *w, struct candi
     for (size_t i = 0; i < n; i++) {
         struct candidate *k = &cand[i];
 
+        memset(&k->spot, 0, sizeof(k->spot));
         if (k->raw != NULL) {
+            struct model_job raw = {.queue = w->queue};
+
             k->is_dead = k->why != NULL;
             if (k->why == NULL && (int64_t)k->raw->member.n > w->max_payload) {
                 k->is_dead = true;
@@ -221,7 +253,9 @@ static size_t examine(struct claims *c, const struct model_want *w, struct candi
             } else if (k->is_dead) {
                 (void)snprintf(k->text, sizeof(k->text), "%s", k->why);
             }
-            c->bytes -= (int64_t)k->raw->member.n;
+            if (!k->is_dead)
+                k->is_dead = !spot_fill(c->m, &raw, &k->spot, k->text);
+            k->bytes = (int64_t)k->raw->member.n;
         } else {
             struct buf record = BUF_INIT;
             int64_t size = (int64_t)k->job->payload.n, told = model_max_payload(c->m, w->queue);
@@ -239,14 +273,35 @@ static size_t examine(struct claims *c, const struct model_want *w, struct candi
                                "the payload has %lld bytes, queue %s takes %lld", (long long)size,
                                c->m->queue[w->queue].name, (long long)max);
             }
+            if (!k->is_dead && !k->is_granted)
+                k->is_dead = !spot_fill(c->m, k->job, &k->spot, k->text);
             model_record(k->job, &record);
-            c->bytes -= (int64_t)record.len;
+            k->bytes = (int64_t)record.len;
             buf_done(&record);
         }
+        c->bytes -= k->bytes;
         if (c->bytes <= 0)
             return i + 1;
     }
     return n;
+}
+
+/* Does it hold all its gates now? A granted one does; its locks have the fence of its start. */
+static bool passes(struct claims *c, struct candidate *k, int64_t fence)
+{
+    struct model_job *j = k->job;
+
+    if (k->is_granted) {
+        k->spot = j->spot;
+        line_unpark(c->m, j, true);
+        for (int i = 0; i < k->spot.n; i++)
+            if (k->spot.gate[i]->kind == KIND_LOCK)
+                k->spot.gate[i]->fence = fence;
+    } else if (!line_pass(c->m, j, &k->spot, k->due, fence)) {
+        return false;
+    }
+    line_hold(c->m, j, &k->spot, k->spot.n, true);
+    return true;
 }
 
 static void claim_one(struct claims *c, const struct candidate *k, int64_t fence)
@@ -271,31 +326,60 @@ static void claim_one(struct claims *c, const struct candidate *k, int64_t fence
     model_record(j, &record);
     out_bytes(&c->claimed, record.data, record.len);
     buf_done(&record);
+    out_int(&c->claimed, line_is_guarded(c->m, &k->spot) ? 2 : k->spot.n > 0);
     buf_puts(&c->claimed, "] ");
     c->n++;
 }
 
-static void commit(struct claims *c, int q, struct candidate *cand, size_t n)
+/* -> how many stand before a gate now */
+static int commit(struct claims *c, int q, struct candidate *cand, size_t n, int64_t most)
 {
     int64_t number = model_tick(c->m, 2 * (int64_t)n, 0);
+    int parked = 0;
 
     for (size_t i = 0; i < n; i++) {
         struct candidate *k = &cand[i];
 
+        k->is_left = c->n >= most;
+        if (k->is_left) {
+            c->bytes += k->bytes;
+            continue;
+        }
         if (k->raw != NULL) {
             k->raw->is_there = false;
             c->m->queue[q].is_known = true;
             k->job = model_new_job(c->m, number + 2 * (int64_t)i, q, k->raw->member);
         }
-        if (!k->is_dead)
+        if (k->is_dead)
+            continue;
+        if (passes(c, k, number + 2 * (int64_t)i + 1))
             claim_one(c, k, number + 2 * (int64_t)i + 1);
+        else
+            parked++;
     }
+    for (size_t i = 0; i < n; i++) {
+        if (!cand[i].is_dead || cand[i].is_left)
+            continue;
+        if (cand[i].is_granted)
+            line_unpark(c->m, cand[i].job, false);
+        model_bury(c->m, cand[i].job,
+                   model_outcome("dead", 0, MODEL_MS(c->m), cand[i].job->starts, cand[i].text, ""),
+                   10000);
+    }
+    return parked;
+}
+
+/* Claim or bury these, up to `most` claims in the call; -> how many stand before a gate now. */
+static int take(struct claims *c, const struct model_want *w, struct candidate *cand, size_t n,
+                int64_t most, int64_t *head)
+{
+    size_t picked = examine(c, w, cand, n);
+    int parked = commit(c, w->queue, cand, picked, most);
+
     for (size_t i = 0; i < n; i++)
-        if (cand[i].is_dead)
-            model_bury(
-                c->m, cand[i].job,
-                model_outcome("dead", 0, MODEL_MS(c->m), cand[i].job->starts, cand[i].text, ""),
-                10000);
+        if (i >= picked || cand[i].is_left)
+            *head = least(*head, cand[i].due);
+    return parked;
 }
 
 static void remember(struct claims *c, int q, const char *marks, int64_t head)
@@ -320,40 +404,112 @@ static void remember(struct claims *c, int q, const char *marks, int64_t head)
         model_wake(c->m, queue->name);
 }
 
+/* The first suspect, alone. */
+static void claim_solo(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
+                       char *marks)
+{
+    struct candidate solo;
+    bool has_mark = false;
+
+    if (strchr(c->marks[w->queue], 's') == NULL)
+        return;
+    if (take_solo(c, w->queue, room, &solo, head, &has_mark)) {
+        int parked = take(c, w, &solo, 1, c->n + 1, head);
+
+        c->has_solo = !solo.is_dead && parked == 0;
+    }
+    if (has_mark)
+        (void)strcat(marks, "s");
+}
+
+/* Those that hold all their gates come before the others. */
+static void claim_granted(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
+                          char *marks)
+{
+    struct model_job *row[MODEL_JOBS];
+    struct candidate *cand;
+    size_t n = line_granted(c->m, w->queue, row), taken = 0;
+    bool is_left = false, is_solo = false;
+
+    if (strchr(c->marks[w->queue], 'g') == NULL)
+        return;
+    cand = mem_new((n + 1) * sizeof(*cand));
+    for (size_t i = 0; i < n && (int64_t)i <= room; i++) {
+        if ((int64_t)taken >= room) {
+            is_left = true;
+        } else if (!model_is_solo(row[i])) {
+            cand[taken++] =
+                (struct candidate){.job = row[i], .due = row[i]->spot.due, .is_granted = true};
+        } else if (c->step->held == 0 && c->n == 0 && taken == 0) {
+            cand[taken++] =
+                (struct candidate){.job = row[i], .due = row[i]->spot.due, .is_granted = true};
+            is_solo = true;
+            is_left = n > 1 && room > 0;
+            break;
+        } else {
+            c->is_solo_due = true;
+        }
+    }
+    if (is_left)
+        *head = least(*head, MODEL_MS(c->m));
+    if (taken > 0) {
+        (void)take(c, w, cand, taken, c->n + room, head);
+        c->has_solo |= is_solo && !cand[0].is_dead;
+    }
+    free(cand);
+    if (line_granted(c->m, w->queue, row) > 0)
+        (void)strcat(marks, "g");
+    else
+        line_disarm(c->m, "granted", c->m->queue[w->queue].name);
+}
+
+/* The due ones. Those that have to stand make room for the ones behind them, within bounds. */
+static void claim_due(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
+                      char *marks)
+{
+    struct candidate *cand = mem_new((c->m->jobs + RAWS_A_STEP + 1) * sizeof(*cand));
+    const char(*gates)[MODEL_NAME] = c->m->queue[w->queue].gates;
+    bool has_gates = gates[0][0] != '\0' || gates[1][0] != '\0' || gates[2][0] != '\0';
+    int64_t most = c->n + room, window = has_gates ? LOOK_WINDOW : 0;
+    bool is_bounded = true;
+
+    for (int i = 0; i < LOOK_ROUNDS && is_bounded; i++) {
+        int64_t left = c->bytes > 0 ? most - c->n : 0, wide = left > window ? left : window;
+        size_t n;
+
+        *head = NEVER;
+        n = gather(c, w->queue, left > 0 ? wide : 0, cand, head, marks);
+        is_bounded = n > 0 && take(c, w, cand, n, most, head) > 0;
+        window = LOOK_WINDOW;
+    }
+    c->is_more |= is_bounded && *head <= MODEL_MS(c->m);
+    free(cand);
+}
+
 /* -> the head for the reply. */
 static int64_t claim_queue(struct claims *c, const struct model_want *w)
 {
-    struct candidate *cand = mem_new((c->m->jobs + RAWS_A_STEP + 1) * sizeof(*cand));
+    static void (*const ways[])(struct claims *, const struct model_want *, int64_t, int64_t *,
+                                char *) = {claim_solo, claim_granted, claim_due};
     int64_t head = NEVER, paused = model_paused(c->m, w->queue);
-    int64_t room = c->bytes > 0 && !c->has_solo ? least(w->room, c->max - c->n) : 0;
-    struct candidate solo;
-    bool is_solo = false, has_mark = false;
-    char marks[16];
-    size_t n, picked;
+    int64_t most = c->n + least(w->room, c->max - c->n);
+    char marks[48] = "";
 
-    if (paused >= 0) {
-        free(cand);
+    if (paused >= 0)
         return paused == 0 ? -1 : paused;
-    }
     c->m->queue[w->queue].is_paused = false;
-    if (strchr(c->marks[w->queue], 's') != NULL)
-        is_solo = take_solo(c, w->queue, room, &solo, &head, &has_mark);
-    n = gather(c, w->queue, is_solo ? 0 : room, cand, &head, marks);
-    if (has_mark)
-        (void)strcat(marks, "s");
-    if (is_solo) {
-        cand[0] = solo;
-        n = 1;
-    }
-    if (n > 0) {
-        picked = examine(c, w, cand, n);
-        commit(c, w->queue, cand, picked);
-        for (size_t i = picked; i < n; i++)
-            head = least(head, cand[i].due);
-        c->has_solo |= is_solo;
+    if (strchr(c->marks[w->queue], 'a') != NULL)
+        (void)strcpy(marks, "a");
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        int64_t room = c->bytes > 0 && !c->has_solo ? most - c->n : 0, first = NEVER;
+        char own[32] = "";
+
+        ways[i](c, w, room, &first, own);
+        head = least(head, first);
+        memmove(marks + strlen(own), marks, strlen(marks) + 1);
+        memcpy(marks, own, strlen(own));
     }
     remember(c, w->queue, marks, head);
-    free(cand);
     return head == NEVER ? -1 : head;
 }
 
@@ -366,11 +522,31 @@ static bool has_due_suspect(struct claims *c, const struct model_want *w)
            row[0]->score <= MODEL_MS(c->m);
 }
 
+/* Queues that stand aside and have room here stand in line again. */
+static void rejoin_all(struct claims *c)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < c->step->wants; i++) {
+        const struct model_want *w = &c->step->want[i];
+        char *mark = strchr(c->m->queue[w->queue].marks, 'a');
+
+        if (w->room <= 0 || mark == NULL || model_paused(c->m, w->queue) >= 0)
+            continue;
+        any = true;
+        line_rejoin(c->m, w->queue);
+        memmove(mark, mark + 1, strlen(mark));
+    }
+    if (any)
+        line_settle_first(c->m);
+}
+
 static void claim_all(struct claims *c, struct buf *heads)
 {
     int64_t head[16];
     bool told[16] = {false};
 
+    rejoin_all(c);
     for (int q = 0; q < MODEL_QUEUES; q++) {
         memcpy(c->marks[q], c->m->queue[q].marks, sizeof(c->marks[q]));
         c->has_head[q] = c->m->queue[q].has_head;
@@ -426,9 +602,9 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
     out_text(out, status);
     if (strcmp(status, "ok") == 0) {
         buf_puts(out, "[ ");
-        for (size_t i = 0; i < s->ends; i++)
-            settle_one(m, s, &s->end[i], out);
+        settle(m, s, out);
         claim_all(&c, &heads);
+        line_settle(m);
         buf_puts(out, "] [ ");
         if (c.claimed.len > 0)
             buf_add(out, c.claimed.data, c.claimed.len);
@@ -436,6 +612,7 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
         reply_cancels(m, s->epoch, out);
         buf_printf(out, "] [ %s] [ ] ", buf_str(&heads));
         out_int(out, c.is_solo_due);
+        out_int(out, c.is_more ? MODEL_MS(m) : line_next_timer(m));
     }
     buf_puts(out, "] ");
     buf_done(&heads);

@@ -4,6 +4,8 @@
  */
 #include "model.h"
 
+#include "model_gates.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 #define REAP_BATCH 128
 #define REAP_LOOK 1024
 #define TIDY_ROWS 100
+#define TIDY_TIMERS 16
 #define TRIM_ROWS 1000
 
 /* Copy of a short text, nothing for NULL. */
@@ -42,7 +45,11 @@ static const char *adopt(struct model *m, const struct model_held *h, int64_t ep
         j->score = epoch;
         return "adopted";
     }
+    /* It may have been started by a call that Redis lost, or waits because its worker was reaped.
+     */
     if (j->starts + 1 != h->start && !(j->starts == h->start && was_reaped(j, h->start, old)))
+        return "taken";
+    if (!line_regain(m, j))
         return "taken";
     j->attempts += h->start - j->starts;
     j->attempts = j->attempts < 1 ? 1 : j->attempts;
@@ -66,6 +73,7 @@ static bool is_named(const struct model_job *j, size_t n, const struct model_hel
 static int64_t release_unheard(struct model *m, int64_t epoch, size_t n,
                                const struct model_held *held)
 {
+    struct model_job *freed[MODEL_JOBS];
     int64_t released = 0;
 
     for (size_t i = 0; i < m->jobs; i++) {
@@ -74,8 +82,10 @@ static int64_t release_unheard(struct model *m, int64_t epoch, size_t n,
         if (j->place != PLACE_RUNNING || j->score != epoch || is_named(j, n, held))
             continue;
         model_release(m, j, 0);
-        released++;
+        freed[released++] = j;
     }
+    for (int64_t i = 0; i < released; i++)
+        gates_let_go(m, freed[i], false);
     return released;
 }
 
@@ -86,8 +96,10 @@ static void reply_peers(struct model *m, const char *inst, struct buf *out)
     for (size_t i = 0; i < m->workers; i++) {
         struct model_worker *w = &m->worker[i];
 
-        if (w->is_there && !w->is_dead && strcmp(w->inst, inst) == 0)
+        if (w->is_there && !w->is_dead && strcmp(w->inst, inst) == 0) {
+            (void)worker_leave_gate(m, w);
             w->is_there = false;
+        }
         if (!w->is_there)
             continue;
         out_number(out, w->epoch);
@@ -156,6 +168,7 @@ void model_register(struct model *m, const struct model_entry *e, struct buf *ou
     was = model_worker(m, e->old);
     if (e->old != 0 && (was == NULL || !was->is_dead))
         (void)release_unheard(m, e->old, e->held, e->job);
+    line_settle(m);
     enter(m, e, epoch);
 }
 
@@ -230,6 +243,8 @@ void model_leave(struct model *m, int64_t epoch, struct buf *out)
     } else if (model_count_running(m, epoch) > 0) {
         out_text(out, "holds");
     } else {
+        (void)worker_leave_gate(m, w);
+        line_settle(m);
         w->is_there = false;
         out_text(out, "left");
     }
@@ -291,6 +306,7 @@ void model_reconcile(struct model *m, int64_t epoch, int64_t link, size_t n,
     const char *status = model_status(m, epoch);
     struct model_held *kept = mem_new((n + 1) * sizeof(*kept));
     struct buf lost = BUF_INIT;
+    bool is_rewound = false;
     size_t keeps = 0;
 
     if (strcmp(status, "ok") == 0 && w->link != link)
@@ -312,12 +328,14 @@ void model_reconcile(struct model *m, int64_t epoch, int64_t link, size_t n,
         else
             out_text(&lost, held[i].id);
     }
+    is_rewound = m->clock < seen;
+    m->clock = is_rewound ? seen : m->clock;
     out_int(out, ++w->link);
     out_int(out, release_unheard(m, epoch, keeps, kept));
+    line_settle(m);
     buf_printf(out, "[ %s] ", buf_str(&lost));
-    out_int(out, m->clock < seen);
+    out_int(out, is_rewound);
     buf_puts(out, "] ");
-    m->clock = m->clock < seen ? seen : m->clock;
     buf_done(&lost);
     free(kept);
 }
@@ -363,6 +381,7 @@ void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter,
 {
     struct model_worker *w = model_worker(m, victim);
     int64_t held = model_count_running(m, victim), moved = 0;
+    struct model_job *freed[REAP_BATCH];
 
     if (strcmp(model_status(m, epoch), "ok") != 0) {
         reply_reap(out, model_status(m, epoch), 0);
@@ -386,8 +405,13 @@ void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter,
         if (j->place != PLACE_RUNNING || j->score != victim)
             continue;
         recover(m, j, victim, crashes, dead_max);
-        moved++;
+        freed[moved++] = j;
     }
+    for (int64_t i = 0; i < moved; i++)
+        gates_let_go(m, freed[i], false);
+    if (moved < REAP_BATCH && moved == held)
+        (void)worker_leave_gate(m, w);
+    line_settle(m);
     if (moved == REAP_BATCH || moved < held) {
         reply_reap(out, "more", moved);
         return;
@@ -496,6 +520,30 @@ static void unserved(struct model *m, struct buf *out)
     }
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Timers may stand in the future of a clock that was set back: their gates are looked at. */
+static void look_at_gates(struct model *m)
+{
+    const char *what[TIMERS_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < TIMERS_MAX; i++)
+        if (m->gates->timer[i].is_there)
+            what[n++] = m->gates->timer[i].what;
+    if (n > TIDY_TIMERS)
+        abort();
+    if (n > 1)
+        qsort((void *)what, n, sizeof(what[0]), by_text);
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(what[i], "gate:", 5) == 0)
+            gate_touch(m, gate_of(m, what[i] + 5));
+    line_settle(m);
+}
+
 void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf *out)
 {
     int64_t now = MODEL_MS(m), buried = 0;
@@ -518,6 +566,7 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
     for (size_t i = 0; i < m->notes; i++)
         if (m->note[i].seen < now - 600000)
             m->note[i].is_there = false;
+    look_at_gates(m);
     buf_puts(out, "[ [ ");
     unserved(m, out);
     buf_puts(out, "] ");
@@ -620,6 +669,7 @@ void model_list(struct model *m, int q, const char *state, int segment, int64_t 
 {
     struct model_job *row[MODEL_JOBS];
     bool is_running = strcmp(state, "running") == 0, is_done = strcmp(state, "done") == 0;
+    bool is_parked = strcmp(state, "parked") == 0;
     char next[48] = "";
     size_t n;
 
@@ -628,9 +678,10 @@ void model_list(struct model *m, int q, const char *state, int segment, int64_t 
         return;
     }
     n = model_jobs(m, is_running ? -1 : q,
-                   is_running ? PLACE_RUNNING
-                   : is_done  ? PLACE_DONE
-                              : PLACE_DEAD,
+                   is_running  ? PLACE_RUNNING
+                   : is_done   ? PLACE_DONE
+                   : is_parked ? PLACE_PARKED
+                               : PLACE_DEAD,
                    -1, row);
     if (offset + count <= (int64_t)n)
         (void)snprintf(next, sizeof(next), "1:%lld", (long long)(offset + count));

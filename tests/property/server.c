@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "lua/lua_lib.h"
+#include "model_gates.h"
+
 #define CALL_MS 300000
 #define END MODEL_ROOT ":end"
 
@@ -35,7 +39,7 @@ static const char READ[] =
     "  elseif kind == 'string' then row(head, redis.call('GET', key))\n"
     "  else row(head, '') end\n"
     "  if not string.match(name, '^token:') and redis.call('PTTL', key) ~= -1 then\n"
-    "    row('!expires ', key)\n"
+    "    row('!expires key ', key, string.format('%.0f', redis.call('PEXPIRETIME', key)))\n"
     "  end\n"
     "end\n"
     "return rows";
@@ -122,6 +126,22 @@ static struct reply *must(struct client *c, int argc, const char *const *argv)
     return r;
 }
 
+/* The library with another bound of overtaking, so that short sequences meet it. */
+static void load_impatient(struct server *s)
+{
+    static const char was[] = "local PASSES = 16";
+    const char *at = strstr(lua_lib_text, was);
+    char *text = at == NULL ? NULL
+                            : mem_printf("%.*slocal PASSES = %d%s", (int)(at - lua_lib_text),
+                                         lua_lib_text, MODEL_PASSES, at + strlen(was));
+    const char *const load[] = {"FUNCTION", "LOAD", "REPLACE", text};
+
+    if (text == NULL)
+        abort();
+    reply_free(must(s->client, 4, load));
+    free(text);
+}
+
 void server_start(struct server *s)
 {
     /* jemalloc's thread would never sleep by a clock that stands. */
@@ -147,6 +167,7 @@ void server_start(struct server *s)
     free(preload);
     free(variable);
     s->client = connect_to(s);
+    load_impatient(s);
     s->ear = connect_to(s);
     reply_free(must(s->ear, 2, subscribe));
 }
@@ -162,6 +183,13 @@ void server_stop(struct server *s)
 void server_set_time(struct server *s, int64_t now_us)
 {
     __atomic_store_n(&s->clock->fixed_us, now_us, __ATOMIC_SEQ_CST);
+}
+
+void server_expire(struct server *s)
+{
+    static const char *const scan[] = {"SCAN", "0", "COUNT", "1000000"};
+
+    reply_free(must(s->client, 4, scan));
 }
 
 void server_clear(struct server *s)

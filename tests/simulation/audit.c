@@ -10,9 +10,9 @@
 #include "server.h"
 
 #define R SERVER_ROOT
-#define SETS_A_QUEUE 14 /* ten priorities, solo, dead, done, due */
+#define SETS_A_QUEUE 15 /* ten priorities, solo, dead, done, parked, due */
 
-enum set { SOLO = 10, DEAD_SET, DONE_SET, DUE };
+enum set { SOLO = 10, DEAD_SET, DONE_SET, PARKED, DUE };
 
 /* All there is, as it came. */
 struct view {
@@ -42,7 +42,7 @@ static void view_get(struct view *v)
     server_queue("KEYS later:*");
     for (unsigned q = 0; q < PLAN_QUEUES; q++) {
         for (unsigned s = 0; s < SETS_A_QUEUE; s++) {
-            static const char *const names[] = {"solo:", "dead:", "done:", "due:"};
+            static const char *const names[] = {"solo:", "dead:", "done:", "parked:", "due:"};
             char words[128];
 
             if (s < SOLO)
@@ -144,6 +144,8 @@ static void check_place(const struct view *v, struct entry *e)
            : e->crashes >= 2     ? SOLO
            : record != NULL      ? priority_of(reply_str(record))
                                  : -2;
+    if (e->where == WAITING && found == PARKED && (e->lock != 0 || e->has_sem || e->has_rate))
+        return;
     if ((record == NULL && (e->where == DONE || e->where == CANCELLED)) ||
         (record != NULL && found == want && (e->where != RUNNING || (int64_t)epoch == e->epoch)))
         return;
@@ -312,6 +314,23 @@ void audit(void)
     view_free(&v);
 }
 
+/* All have ended: nobody holds a gate, nobody stands before one. */
+static void check_no_gates(const struct view *v)
+{
+    static const char *const names[] = {
+        "lock:", "sem:", "wait:", "line:", "parked", "holds", "granted:", "aside:"};
+
+    for (size_t i = 0; i < reply_len(v->keys); i++) {
+        const char *key = reply_str(reply_at(v->keys, i));
+
+        for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+            if (strncmp(key, R ":", strlen(R ":")) == 0 &&
+                strncmp(key + strlen(R ":"), names[k], strlen(names[k])) == 0)
+                world_break("I10-gates", "%s is left", key);
+        }
+    }
+}
+
 void audit_end(void)
 {
     struct view v;
@@ -324,5 +343,6 @@ void audit_end(void)
                     reply_len(v.await));
     if (reply_len(v.workers) > 0)
         world_break("I10-left", "%zu workers are left", reply_len(v.workers));
+    check_no_gates(&v);
     view_free(&v);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "plan.h"
 
 #define FALSE_REAP_US (15 * SECOND) /* the least silence that may be taken for death */
 
@@ -39,6 +40,8 @@ struct model {
 static struct model now, saved;
 static struct claim *claims;
 static size_t nclaims;
+static int64_t latest_us;              /* of Redis' clock, so far */
+static int64_t tokens[PLAN_LOCKS + 1]; /* the highest fence of each lock */
 static char (*lost_ids)[JOB_ID_LEN + 1];
 static size_t nlost;
 static unsigned nlosses;
@@ -218,6 +221,12 @@ static struct entry *claim_raw(const struct reply *c)
     return NULL;
 }
 
+/* A job that stood before a gate was due before a clock was set back: it is not early. */
+static bool was_due(const struct entry *e)
+{
+    return (e->lock != 0 || e->has_sem || e->has_rate) && e->not_before_ms * 1000 <= latest_us;
+}
+
 static void check_claim(const struct entry *e, const struct reply *c)
 {
     if (e->where == RUNNING)
@@ -235,9 +244,37 @@ static void check_claim(const struct entry *e, const struct reply *c)
         world_break("I4-count", "%s had attempts %lld crashes %lld, the claim says %lld %lld",
                     e->id, (long long)e->attempts, (long long)e->crashes,
                     (long long)reply_int(item(c, 3)), (long long)reply_int(item(c, 4)));
-    else if (wall_ms() < e->not_before_ms)
+    else if (wall_ms() < e->not_before_ms && !was_due(e))
         world_break("early", "%s is claimed %lld ms before its time", e->id,
                     (long long)(e->not_before_ms - wall_ms()));
+}
+
+/* It runs by Redis' data: with all that run, its gates must have room for it. */
+static void check_gates(const struct entry *e)
+{
+    int places = 0;
+
+    for (size_t i = 0; i < now.njobs; i++) {
+        const struct entry *o = &now.jobs[i];
+
+        if (o->where != RUNNING)
+            continue;
+        places += o->has_sem;
+        if (o != e && e->lock != 0 && o->lock == e->lock)
+            world_break("I7-lock", "%s runs under lock %d beside %s", e->id, e->lock, o->id);
+    }
+    if (e->has_sem && places > PLAN_SEM_PLACES)
+        world_break("I7-semaphore", "%d run under the semaphore with %s", places, e->id);
+}
+
+static void check_token(const struct entry *e, int64_t fence)
+{
+    if (e->lock == 0)
+        return;
+    if (fence <= tokens[e->lock])
+        world_break("LockToken", "%s has lock %d with the fence %lld, after %lld", e->id, e->lock,
+                    (long long)fence, (long long)tokens[e->lock]);
+    tokens[e->lock] = fence;
 }
 
 static void take_claim(int64_t epoch, const struct reply *c)
@@ -259,6 +296,8 @@ static void take_claim(int64_t epoch, const struct reply *c)
     e->start++;
     e->attempts++;
     e->ran = e->is_rolled_back = false;
+    check_gates(e);
+    check_token(e, fence);
     claims = mem_grow(claims, nclaims + 1, sizeof(*claims));
     claims[nclaims] = (struct claim){.fence = fence, .start = e->start, .losses = nlosses};
     (void)snprintf(claims[nclaims++].id, sizeof(claims[0].id), "%s", e->id);
@@ -282,6 +321,8 @@ static void on_step(const char *const *a, const struct reply *r)
     const struct known *k = find_worker(epoch);
     size_t n = (size_t)atoll(a[4]);
 
+    if (latest_us < world_wall_us())
+        latest_us = world_wall_us();
     if (reply_int(item(r, 0)) != world_wall_us())
         world_break("clock", "it is %lld, Redis says %lld", (long long)world_wall_us(),
                     (long long)reply_int(item(r, 0)));
@@ -347,6 +388,7 @@ static void adopt(const char *id, int64_t start, int64_t epoch, int64_t old)
     }
     e->epoch = epoch;
     e->ran = true;
+    check_gates(e);
 }
 
 /* a: SEEN INSTANCE SEQ OLD, fields, config, held */
@@ -531,6 +573,10 @@ static void on_add(int argc, const char *const *a, const struct reply *r)
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(a[i], "attempts") == 0)
             e->attempts_max = atoll(a[i + 1]);
+        if (strcmp(a[i], "lock") == 0)
+            e->lock = atoi(a[i + 1]);
+        e->has_sem = e->has_sem || strcmp(a[i], "sem") == 0;
+        e->has_rate = e->has_rate || strcmp(a[i], "rate") == 0;
         e->may_expire = e->may_expire || strcmp(a[i], "expire") == 0;
     }
 }
@@ -627,6 +673,18 @@ void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const ch
 
 /* ---- handlers */
 
+/* No two handlers under one lock, whatever their workers are. Only a loss of data excuses it. */
+static void check_alone(const struct claim *c, const struct entry *e)
+{
+    for (size_t i = 0; e != NULL && e->lock != 0 && nlosses == 0 && i < nclaims; i++) {
+        const struct entry *o = ledger_find(claims[i].id);
+
+        if (&claims[i] != c && claims[i].is_live && o != NULL && o->lock == e->lock)
+            world_break("I7-handlers", "%s starts under lock %d while a handler of %s lives", e->id,
+                        e->lock, o->id);
+    }
+}
+
 void ledger_run_started(const struct worker *w, const char *id, int64_t fence, int64_t attempt,
                         int64_t attempts_max)
 {
@@ -652,6 +710,7 @@ void ledger_run_started(const struct worker *w, const char *id, int64_t fence, i
         world_break("I4-attempts", "%s is started for the attempt %lld of %lld", id,
                     (long long)attempt, (long long)attempts_max);
     c->was_started = c->is_live = true;
+    check_alone(c, e);
     if (e != NULL && e->start == c->start && c->losses == nlosses)
         e->ran = true;
 }
@@ -756,6 +815,8 @@ static void model_done(struct model *m)
 void ledger_begin(void)
 {
     nlosses = 0;
+    latest_us = 0;
+    memset(tokens, 0, sizeof(tokens));
     lost_at_us = INT64_MIN / 2;
 }
 

@@ -6,7 +6,8 @@
  *   I2  one start per start number, never two live runs  I6  every later start has a cause
  *   I3  only the holder's results count                  I8  the indexes of Redis agree (audit.h)
  *   I4  attempts are counted and never exceeded          I9  after the faults all jobs end
- *   early: no start before its time by Redis' clock      I10 nothing is left behind
+ *   I7  no two run under one lock, and as many under a semaphore as it has places; LockToken: its
+ * fences rise early: no start before its time by Redis' clock      I10 nothing is left behind
  *
  * When Redis loses data the model goes back with it, and forgives what follows from that.
  */
@@ -34,6 +35,8 @@ struct entry {
     int64_t epoch;         /* RUNNING */
     int64_t not_before_ms; /* by Redis' clock */
     int64_t attempts_max;
+    int lock; /* 0: none */
+    bool has_sem, has_rate;
     bool is_cancelling;
     bool may_expire;
     bool ran;            /* a handler was started with this start number */

@@ -4,6 +4,7 @@ simulation = tests/simulation/audit.c tests/simulation/audit.h tests/simulation/
 	tests/simulation/net.h tests/simulation/plan.c tests/simulation/plan.h \
 	tests/simulation/producer.c tests/simulation/producer.h tests/simulation/server.c \
 	tests/simulation/server.h tests/simulation/trouble.c tests/simulation/trouble.h \
+	tests/simulation/virtual_guard.c tests/simulation/virtual_guard.h \
 	tests/simulation/virtual_link.c tests/simulation/virtual_link.h \
 	tests/simulation/virtual_pool.c tests/simulation/virtual_pool.h tests/simulation/worker.c tests/simulation/worker.h \
 	tests/simulation/world.c tests/simulation/world.h

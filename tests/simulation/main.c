@@ -1,5 +1,6 @@
 /*
- * tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] [--without fence|link] [--verbose]
+ * tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] [--without fence|link|gate|guard]
+ * [--verbose]
  *
  * Deterministic simulation of the shipped scheduler on a real redis-server: README.md in this
  * folder tells what is real and what is not. Exit status 0 when no property broke, 1 when one did.
@@ -17,6 +18,7 @@
 #include "producer.h"
 #include "server.h"
 #include "trouble.h"
+#include "virtual_guard.h"
 #include "virtual_pool.h"
 #include "worker.h"
 #include "world.h"
@@ -249,7 +251,7 @@ static int run_all(const struct options *o)
 static void usage(void)
 {
     (void)fprintf(stderr, "usage: tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] "
-                          "[--without fence|link] [--workers N] [--verbose]\n");
+                          "[--without fence|link|gate|guard] [--workers N] [--verbose]\n");
     exit(64);
 }
 
@@ -276,7 +278,8 @@ static void read_option(struct options *o, const char *name, const char *value)
     else if (strcmp(name, "--log") == 0)
         o->log = open_log(value);
     else if (strcmp(name, "--without") == 0 &&
-             (strcmp(value, "fence") == 0 || strcmp(value, "link") == 0))
+             (strcmp(value, "fence") == 0 || strcmp(value, "link") == 0 ||
+              strcmp(value, "gate") == 0 || strcmp(value, "guard") == 0))
         o->without = value;
     else if (strcmp(name, "--workers") == 0)
         o->workers = (unsigned)atoi(value);
@@ -295,6 +298,7 @@ int main(int argc, char **argv)
         else
             read_option(&o, argv[i], argv[i + 1]), i++;
     }
+    virtual_guard_asleep(o.without != NULL && strcmp(o.without, "guard") == 0);
     server_start(o.without);
     rc = run_all(&o);
     server_stop();

@@ -36,6 +36,7 @@ void plan_make(struct plan *p)
     /* Numbers of the hybrid clock may repeat when Redis loses them and the clock steps back too. */
     p->clock_steps = p->losses > 0 ? 0 : some(200, 1, 2);
     p->operators = some(600, 1, 15);
+    p->gates = some(400, 100, 1000);
     p->same_host = random_chance(500);
     p->has_poison = random_chance(150);
     p->is_handler_wicked = random_chance(400);
@@ -58,7 +59,7 @@ void plan_say(const struct plan *p)
               p->unheard, p->late, p->fatal, p->lost_wake);
     world_say("plan crashes=%u stops=%u freezes=%u quiets=%u partitions=%u reloads=%u hangs=%u "
               "outages=%u "
-              "losses=%u clock_steps=%u operators=%u",
+              "losses=%u clock_steps=%u operators=%u gates=%u",
               p->crashes, p->stops, p->freezes, p->quiets, p->partitions, p->reloads, p->hangs,
-              p->outages, p->losses, p->clock_steps, p->operators);
+              p->outages, p->losses, p->clock_steps, p->operators, p->gates);
 }

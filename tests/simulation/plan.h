@@ -8,6 +8,11 @@
 #include <stdint.h>
 
 #define PLAN_QUEUES 3
+/* Gates are named by numbers: locks 1 to PLAN_LOCKS, one semaphore, one rate. */
+#define PLAN_LOCKS 2
+#define PLAN_SEM 7
+#define PLAN_SEM_PLACES 2
+#define PLAN_RATE 8
 
 struct plan {
     unsigned workers, places, jobs, queues;
@@ -24,6 +29,7 @@ struct plan {
     unsigned partitions;                               /* one worker does not reach Redis */
     unsigned hangs, outages, losses;                   /* of Redis */
     unsigned clock_steps;
+    unsigned gates;         /* jobs in a thousand that pass locks, a semaphore, a rate */
     unsigned operators;     /* what people do: cancel, retry, pause … */
     bool same_host;         /* workers can tell that another is certainly gone */
     bool has_poison;        /* some jobs kill their worker */

@@ -146,6 +146,18 @@ static void add_options(struct deed *d)
         pair(d, "timeout", "ms", random_between(50, 2000));
 }
 
+static void add_gates(struct deed *d)
+{
+    if (!random_chance(plan->gates))
+        return;
+    if (random_chance(700))
+        pair(d, "lock", "", random_between(1, PLAN_LOCKS));
+    if (random_chance(400))
+        pair(d, "sem", "", PLAN_SEM);
+    if (random_chance(200))
+        pair(d, "rate", "", PLAN_RATE);
+}
+
 static struct deed *add_job(void)
 {
     struct deed *d;
@@ -166,6 +178,7 @@ static struct deed *add_job(void)
     d = deed_new("later_add");
     word(d, any_queue());
     add_options(d);
+    add_gates(d);
     if (random_chance(600)) {
         pair(d, "token", "", npayloads);
         d->left = 10;
@@ -268,6 +281,8 @@ void producer_begin(const struct plan *p)
     plan = p;
     npayloads = 0;
     nadds = p->jobs;
+    server_define("FCALL later_limit_set 1 " SERVER_ROOT " 7 semaphore 2");
+    server_define("FCALL later_limit_set 1 " SERVER_ROOT " 8 rate 4/1s burst 2");
     for (unsigned i = 0; i < p->jobs; i++)
         (void)world_in(random_between(0, random_chance(500) ? SECOND : p->chaos_us), NULL, on_add,
                        NULL, NULL);

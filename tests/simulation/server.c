@@ -270,6 +270,11 @@ void server_flush(void)
     must(server_ask("FLUSHALL SYNC"));
 }
 
+void server_define(const char *words)
+{
+    must(server_ask(words));
+}
+
 /* COPY keeps the order inside small values, which a dump would keep as well. */
 void server_save(void)
 {
@@ -323,7 +328,12 @@ static void load_library(const char *without)
     replace(text, "local REAP_BATCH = 128", "local REAP_BATCH = 1");
     if (without != NULL && strcmp(without, "fence") == 0)
         replace(text, " or t.starts ~= r.start", "");
-    else if (without != NULL) /* the step's, which what follows tells from the reconcile's */
+    else if (without != NULL && strcmp(without, "gate") == 0)
+        replace(text, "not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then\n    return 1",
+                "true then\n    return 1");
+    else if (without != NULL &&
+             strcmp(without, "link") ==
+                 0) /* the step's, which what follows tells from the reconcile's */
         replace(text, "current ~= link" STEP_LINK_END, "false" STEP_LINK_END);
     argv[2] = text;
     must(server_call(3, argv, NULL));

@@ -24,6 +24,8 @@ void server_stop(void);
 struct reply *server_call(int argc, const char *const *argv, const size_t *lens);
 /* The same, of one line of words. */
 struct reply *server_ask(const char *words);
+/* One command, of which nothing but success is expected. */
+void server_define(const char *words);
 /* Many commands in one trip: server_queue each, then server_answer for each, in order. */
 void server_queue(const char *words);
 struct reply *server_answer(void);

@@ -122,6 +122,18 @@ static void test_sim_finds_a_missing_link_check(void **state)
     finds("link", "I3-old-link");
 }
 
+static void test_sim_finds_a_gate_that_lets_all_in(void **state)
+{
+    (void)state;
+    finds("gate", "I7-lock");
+}
+
+static void test_sim_finds_a_missing_guard(void **state)
+{
+    (void)state;
+    finds("guard", "I7-handlers");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +141,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sim_replays_one_seed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_fence, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_link_check, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_a_gate_that_lets_all_in, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_guard, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 struct run {
     struct run *next;
     struct pool *pool; /* NULL: an orphan */
+    const struct worker *worker;
     size_t folder;
     unsigned slot;
     uint64_t serial;
@@ -20,7 +21,7 @@ struct run {
     struct event *end, *kill;
     enum exec_end how;
     int code;
-    bool is_told, ignores_term;
+    bool is_told, ignores_term, has_lock;
 };
 
 struct place {
@@ -232,6 +233,8 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct exec_order *o
     }
     *r = (struct run){.next = runs,
                       .pool = pool,
+                      .worker = pool->worker,
+                      .has_lock = order->guard != NULL,
                       .folder = pool->worker->folder,
                       .slot = slot,
                       .serial = ++pool->serial,
@@ -241,6 +244,10 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct exec_order *o
     runs = r;
     nruns++;
     pool->places[slot] = (struct place){r, free_order, free_arg};
+    if (r->has_lock && !guard_admits(order->guard)) {
+        end_in(r, 0, EXEC_STOPPED, 0);
+        return r->serial;
+    }
     ledger_run_started(pool->worker, r->id, r->fence, number_of(order, "LATER_ATTEMPT"),
                        number_of(order, "LATER_ATTEMPTS_MAX"));
     give_fate(r, order->timeout_ms * MS);
@@ -289,6 +296,23 @@ void virtual_pool_orphan(struct worker *w, bool live_on)
         r->pool->places[r->slot].run = NULL;
         r->pool = NULL;
         if (!live_on) {
+            ledger_run_ended(r->fence);
+            unlink_run(r);
+        }
+    }
+}
+
+void virtual_pool_kill_locked(struct worker *w)
+{
+    for (struct run *r = runs, *next; r != NULL; r = next) {
+        next = r->next;
+        if (r->worker != w || !r->has_lock)
+            continue;
+        world_say("the guard kills %s", r->id);
+        if (r->pool != NULL) {
+            end_in(r, 0, EXEC_STOPPED, 0);
+            ledger_run_ended(r->fence);
+        } else {
             ledger_run_ended(r->fence);
             unlink_run(r);
         }

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "ledger.h"
+#include "virtual_guard.h"
 #include "virtual_link.h"
 #include "virtual_pool.h"
 
@@ -98,6 +99,8 @@ static void tear_down(struct worker *w)
     struct daemon *d = &w->d;
 
     w->owner.is_dead = true;
+    virtual_guard_free(d->guard);
+    d->guard = NULL;
     runner_free(d->runner);
     sched_free(d->sched);
     link_free(d->link);
@@ -226,6 +229,8 @@ static void build(struct worker *w)
     d->alarm = loop_alarm_new(d->loop, daemon_on_alarm, d);
     d->store = store_redis_new(d->link, "default", &store_events);
     d->runner = runner_new(d->loop, plan->places, "default", d->state, &runner_events, &err);
+    d->guard = virtual_guard_new(w);
+    runner_set_guard(d->runner, d->guard);
     d->sched = sched_new(&sched_conf, &daemon_ops, d);
     serve(w, ~0U);
     link_start(d->link);
@@ -263,6 +268,8 @@ void worker_crash(struct worker *w, bool has_orphans)
 {
     world_say("%s crashes%s", w->owner.name, has_orphans ? ", its handlers live on" : "");
     virtual_pool_orphan(w, has_orphans);
+    /* Its guard hears of it at once. */
+    virtual_guard_alone(w);
     tear_down(w);
 }
 

@@ -1,0 +1,223 @@
+/*
+ * Limits that change while jobs run and wait, names that are none, and what is left of gates that
+ * nobody uses any more (G10).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../fault/watched.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "gate_stage.h"
+
+static struct gates g;
+
+static int setup(void **state)
+{
+    (void)state;
+    gates_begin(&g);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return gates_end(&g);
+}
+
+static void start(int min_ms, int max_ms, const char *more)
+{
+    CLEANUP_BUF struct buf yaml = BUF_INIT;
+
+    buf_puts(&yaml, "queues:\n");
+    gates_yaml(&g, &yaml, "work", min_ms, max_ms, more);
+    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+    if (*more != '\0')
+        gates_until_declared(&g, "work");
+}
+
+static void limit(const char *kind, const char *value)
+{
+    gates_do(&g, "later_limit_set", "narrow", kind, value, NULL);
+}
+
+/* Shut by zero, opened: the time to the first start, in us. */
+static int64_t shut_and_open(const char *kind, const char *shut, const char *opened)
+{
+    int lines = test_lines(g.path, " start ");
+    int64_t begin, us;
+    struct gate_book b;
+
+    limit(kind, shut);
+    gates_add_many(&g, "work", 5);
+    assert_true(gates_until_parked(&g, "work", 5, GATE_WAIT_MS));
+    stage_sleep_ms(1500); /* of sweeps */
+    assert_int_equal(test_lines(g.path, " start "), lines);
+    begin = gates_now_us();
+    limit(kind, opened);
+    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    gate_book_read(&b, g.path, NULL);
+    us = b.lines[2 * lines].us - begin;
+    assert_int_equal(gate_book_starts(&b), lines + 5);
+    gate_book_done(&b);
+    return us;
+}
+
+static void G10_zero_shuts(void **state)
+{
+    int64_t us[3];
+
+    (void)state;
+    limit("semaphore", "0");
+    start(1, 1, ", semaphore: narrow");
+    us[0] = shut_and_open("semaphore", "0", "2");
+    assert_int_equal(test_laterd_stop(&g.s.a), 0);
+    limit("rate", "0/1s");
+    start(1, 1, ", rate: narrow");
+    us[1] = shut_and_open("rate", "0/1s", "1000/1s");
+    us[2] = shut_and_open("rate", "0/100d", "50/1s");
+    print_message("figure G10: raised from zero, the first starts after %.1f ms (semaphore), %.1f "
+                  "and %.1f ms (rate)\n",
+                  (double)us[0] / 1000, (double)us[1] / 1000, (double)us[2] / 1000);
+    for (int i = 0; i < 3; i++)
+        assert_in_range(us[i], 0, stage_is_long() ? 20000 : 300000);
+}
+
+/* Holders keep their places; nobody else gets one until enough of them have gone. */
+static void G10_lowered_under_its_holders(void **state)
+{
+    int64_t lowered_us;
+    struct gate_book b;
+    int now = 0, most_after = 0, n = 24;
+
+    (void)state;
+    limit("semaphore", "8");
+    start(300, 600, ", semaphore: narrow");
+    gates_add_many(&g, "work", n);
+    assert_true(gates_until_lines(&g, " start ", 8, GATE_WAIT_MS));
+    limit("semaphore", "3");
+    lowered_us = gates_now_us();
+    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    gate_book_read(&b, g.path, NULL);
+    assert_int_equal(gate_book_starts(&b), n);
+    assert_int_equal(gate_book_most(&b, NULL), 8);
+    for (size_t i = 0; i < b.n; i++) {
+        now += b.lines[i].is_start ? 1 : -1;
+        if (b.lines[i].is_start && b.lines[i].us > lowered_us && now > most_after)
+            most_after = now;
+    }
+    print_message("figure G10: lowered from 8 to 3 under 8 holders: at most %d at once when one "
+                  "started after that\n",
+                  most_after);
+    assert_in_range(most_after, 1, 3);
+    gate_book_done(&b);
+}
+
+static void G10_wrong_names(void **state)
+{
+    static const char *const lock = "later_lock";
+    CLEANUP_FREE char *name = mem_new(258);
+
+    (void)state;
+    memset(name, 'n', 257);
+    start(1, 1, "");
+    assert_true(gates_is_refused(&g, "ELATER_GATE", lock, "", "o", NULL));
+    assert_true(gates_is_refused(&g, "ELATER_GATE", lock, "a b", "o", NULL));
+    assert_true(gates_is_refused(&g, "ELATER_GATE", lock, name, "o", NULL));
+    assert_true(
+        gates_is_refused(&g, "ELATER_GATE", "later_add", "work", "lock", "a\nb", "x", NULL));
+    assert_true(gates_is_refused(&g, "ELATER_GATE", "later_add", "work", "sem", "", "x", NULL));
+    assert_true(gates_is_refused(&g, "ELATER_", "later_add", "work", "sem", "nobody", "x", NULL));
+    assert_true(gates_is_refused(&g, "ELATER_", "later_add", "work", "rate", "nobody", "x", NULL));
+    assert_true(gates_is_refused(&g, "ELATER_", "later_add", "work", "lock", "u:{key}", "x", NULL));
+    assert_true(gates_is_refused(&g, "ELATER_LIMIT", "later_sem_acquire", "nobody", "o", NULL));
+    assert_true(gates_is_refused(&g, "ELATER_LIMIT", "later_throttle", "nobody", NULL));
+    assert_true(
+        gates_is_refused(&g, "ELATER_GATE", "later_limit_set", "{key}", "semaphore", "1", NULL));
+    assert_true(gates_is_refused(&g, "ELATER_", "later_limit_set", "n", "semaphore", "-1", NULL));
+    assert_true(gates_is_refused(&g, "ELATER_", "later_limit_set", "n", "rate", "5/0s", NULL));
+    assert_int_equal(gates_int(&g, "HLEN", STAGE_ROOT ":jobs", NULL), 0);
+    /* The longest that is one. */
+    name[256] = '\0';
+    gates_add(&g, NULL, "work", "lock", name, NULL);
+    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    assert_int_equal(test_lines(g.path, " end "), 1);
+}
+
+/* ---- nothing stays */
+
+struct size {
+    int64_t keys, used, rss_kib;
+};
+
+static struct size size_now(void)
+{
+    reply_free(gates_call(&g, "MEMORY", "PURGE", NULL));
+    return (struct size){gates_int(&g, "DBSIZE", NULL), gates_info(&g, "memory", "used_memory"),
+                         watched_status_kib(g.s.a.proc.pid, "VmRSS")};
+}
+
+/* n jobs, each with a lock of its own, each parked once since another holds its lock. */
+static void many_locks(int n, int from)
+{
+    for (int i = 0; i < n; i++) {
+        CLEANUP_FREE char *key = mem_printf("%d", from + i);
+        CLEANUP_FREE char *name = mem_printf("user:%d", from + i);
+
+        gates_do(&g, "later_lock", name, "outside", NULL);
+        gates_add(&g, NULL, "work", "key", key, NULL);
+    }
+    assert_true(gates_until_parked(&g, "work", n, GATE_WAIT_MS));
+    for (int i = 0; i < n; i++) {
+        CLEANUP_FREE char *name = mem_printf("user:%d", from + i);
+
+        gates_do(&g, "later_unlock", name, "outside", NULL);
+    }
+    assert_true(gates_until_jobs(&g, 0, 3 * GATE_WAIT_MS));
+}
+
+static void G10_ten_thousand_locks_and_none(void **state)
+{
+    int n = stage_number("LATER_JOBS", 2000, 10000);
+    CLEANUP_BUF struct buf yaml = BUF_INIT;
+    struct size before, after;
+
+    (void)state;
+    buf_puts(&yaml, "queues:\n  work: { handler: [/bin/true], lock: 'user:{key}' }\n");
+    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+    gates_until_declared(&g, "work");
+    /* Once to let all that grows with a first use have grown. */
+    many_locks(n, 0);
+    before = size_now();
+    many_locks(n, n);
+    after = size_now();
+    print_message("figure G10: %d locks and none: %lld keys before, %lld after; used_memory %lld "
+                  "KiB, %lld KiB; laterd %lld KiB, %lld KiB\n",
+                  n, (long long)before.keys, (long long)after.keys, (long long)before.used / 1024,
+                  (long long)after.used / 1024, (long long)before.rss_kib,
+                  (long long)after.rss_kib);
+    assert_in_range(after.keys, 0, before.keys + 1);
+    assert_true((double)after.used < (double)before.used * 1.05);
+    assert_true((double)after.rss_kib < (double)before.rss_kib * 1.05);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(G10_zero_shuts),
+        T(G10_lowered_under_its_holders),
+        T(G10_wrong_names),
+        T(G10_ten_thousand_locks_and_none),
+    };
+
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

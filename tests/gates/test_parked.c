@@ -1,0 +1,212 @@
+/*
+ * What gates cost: jobs that wait before a shut one, and one that is never full (G3, G4).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../fault/watched.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "gate_stage.h"
+
+#define IDLE_MS 10000 /* two beats and a tidying of each daemon */
+#define ROUNDS_MAX 9
+
+static struct gates g, bare;
+
+static int setup(void **state)
+{
+    (void)state;
+    gates_begin(&g);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return gates_end(&g);
+}
+
+static int setup_two(void **state)
+{
+    gates_begin(&bare);
+    return setup(state);
+}
+
+static int teardown_two(void **state)
+{
+    return gates_end(&bare) + teardown(state);
+}
+
+/* A queue of jobs that do nothing. */
+static void noop_yaml(struct buf *ret, const char *queue, const char *more)
+{
+    buf_printf(ret, "  %s: { handler: [/bin/true]%s }\n", queue, more);
+}
+
+/* Jobs a second of n no-ops, all due when the queue is resumed; `rest` jobs stay. */
+static double throughput(struct gates *at, const char *queue, int n, int64_t rest)
+{
+    int64_t begin;
+
+    gates_do(at, "later_pause", queue, NULL);
+    gates_add_many(at, queue, n);
+    begin = gates_now_us();
+    gates_do(at, "later_resume", queue, NULL);
+    assert_true(gates_until_jobs(at, rest, GATE_WAIT_MS));
+    return (double)n * 1e6 / (double)(gates_now_us() - begin);
+}
+
+/* ---- G3: parked ones */
+
+struct idle {
+    double calls;    /* that the daemons make, a second */
+    double commands; /* with those inside functions: it varies with the kinds of calls */
+    double cpu;      /* percent of a processor, the busier daemon's */
+};
+
+static struct idle watch_idle(struct gates *at)
+{
+    int64_t a = watched_cpu_ms(at->s.a.proc.pid);
+    int64_t b = at->s.b.runs ? watched_cpu_ms(at->s.b.proc.pid) : 0;
+    int64_t commands = gates_commands(at), calls = gates_calls(at), begin = gates_now_us();
+    struct idle ret;
+    double s;
+
+    stage_sleep_ms(IDLE_MS);
+    s = (double)(gates_now_us() - begin) / 1e6;
+    ret.calls = (double)(gates_calls(at) - calls) / s;
+    ret.commands = (double)(gates_commands(at) - commands) / s;
+    a = watched_cpu_ms(at->s.a.proc.pid) - a;
+    b = at->s.b.runs ? watched_cpu_ms(at->s.b.proc.pid) - b : 0;
+    ret.cpu = (double)(a > b ? a : b) / s / 10;
+    return ret;
+}
+
+static void park(struct gates *at, int n)
+{
+    gates_do(at, "later_lock", "one", "outside", "ttl", "1h", NULL);
+    gates_add_many(at, "work", n);
+    assert_true(gates_until_parked(at, "work", n, 3 * GATE_WAIT_MS));
+}
+
+static void G3_parked_before_a_shut_lock(void **state)
+{
+    int n = stage_number("LATER_JOBS", 5000, 100000);
+    CLEANUP_BUF struct buf yaml = BUF_INIT;
+    struct idle before, with;
+    int64_t begin, parked_us, first_us;
+    struct gate_book b;
+
+    (void)state;
+    buf_puts(&yaml, "queues:\n");
+    gates_yaml(&g, &yaml, "work", 1, 1, ", lock: one");
+    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+    gates_start(&g, &g.s.b, "b", 16, buf_str(&yaml));
+    gates_until_declared(&g, "work");
+    before = watch_idle(&g);
+    begin = gates_now_us();
+    park(&g, n);
+    parked_us = gates_now_us() - begin;
+    with = watch_idle(&g);
+    begin = gates_now_us();
+    gates_do(&g, "later_unlock", "one", "outside", NULL);
+    assert_true(gates_until_lines(&g, " end ", 20, GATE_WAIT_MS));
+    gate_book_read(&b, g.path, NULL);
+    first_us = b.lines[0].us - begin;
+    print_message("figure G3: %d jobs parked in %.1f s; two idle daemons: %.1f calls and %.1f "
+                  "commands/s before, %.1f and %.1f with them; the busier laterd %.2f %% of a "
+                  "processor before, %.2f %% with "
+                  "them; the first started %.1f ms after the release\n",
+                  n, (double)parked_us / 1e6, before.calls, before.commands, with.calls,
+                  with.commands, before.cpu, with.cpu, (double)first_us / 1000);
+    assert_int_equal(gate_book_most(&b, NULL), 1);
+    gate_book_done(&b);
+    assert_true(with.calls - before.calls <= 1 && before.calls - with.calls <= 1);
+    assert_true(with.commands < before.commands * 1.3);
+    assert_true(with.cpu < 0.5);
+    assert_in_range(first_us, 0, stage_is_long() ? 5000 : 50000);
+}
+
+static void G3_another_queue_beside_them(void **state)
+{
+    int n = stage_number("LATER_JOBS", 5000, 100000), jobs = 3000, rounds = 7;
+    CLEANUP_BUF struct buf yaml = BUF_INIT;
+    double with[ROUNDS_MAX], without[ROUNDS_MAX], part;
+
+    (void)state;
+    if (!stage_is_long())
+        skip();
+    buf_puts(&yaml, "queues:\n");
+    gates_yaml(&g, &yaml, "work", 1, 1, ", lock: one");
+    noop_yaml(&yaml, "other", "");
+    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+    gates_start(&bare, &bare.s.a, "a", 16, buf_str(&yaml));
+    gates_until_declared(&g, "work");
+    park(&g, n);
+    for (int i = 0; i < rounds; i++) {
+        with[i] = throughput(&g, "other", jobs, n);
+        without[i] = throughput(&bare, "other", jobs, 0);
+    }
+    part = gates_median(with, rounds) / gates_median(without, rounds);
+    print_message("figure G3: another queue: %.0f jobs/s beside %d parked ones, %.0f without "
+                  "(medians of %d): %.1f %%\n",
+                  gates_median(with, rounds), n, gates_median(without, rounds), rounds, part * 100);
+    assert_true(part > 0.95);
+}
+
+/* ---- G4: one that is never full */
+
+static void G4_a_semaphore_that_is_never_full(void **state)
+{
+    int jobs = stage_number("LATER_JOBS", 400, 3000), rounds = stage_is_long() ? 9 : 3;
+    CLEANUP_BUF struct buf yaml = BUF_INIT;
+    double plain[ROUNDS_MAX], gated[ROUNDS_MAX], cost;
+    int64_t commands[2] = {0, 0}, us[2] = {0, 0};
+
+    (void)state;
+    buf_puts(&yaml, "limits: { wide: { semaphore: 1000000 } }\nqueues:\n");
+    noop_yaml(&yaml, "plain", "");
+    noop_yaml(&yaml, "gated", ", semaphore: wide");
+    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+    gates_until_declared(&g, "gated");
+    for (int i = 0; i < rounds; i++) {
+        for (int k = 0; k < 2; k++) {
+            int64_t c = gates_commands(&g), t = gates_busy_us(&g);
+            double *rate = k == 0 ? &plain[i] : &gated[i];
+
+            *rate = throughput(&g, k == 0 ? "plain" : "gated", jobs, 0);
+            commands[k] += gates_commands(&g) - c;
+            us[k] += gates_busy_us(&g) - t;
+        }
+    }
+    cost = 1 - gates_median(gated, rounds) / gates_median(plain, rounds);
+    print_message(
+        "figure G4: no-ops: %.0f/s without a gate, %.0f/s under a semaphore that is never "
+        "full (medians of %d): %.1f %% less; Redis: %.1f commands and %.0f us a job "
+        "without, %.1f and %.0f under it\n",
+        gates_median(plain, rounds), gates_median(gated, rounds), rounds, cost * 100,
+        (double)commands[0] / rounds / jobs, (double)us[0] / rounds / jobs,
+        (double)commands[1] / rounds / jobs, (double)us[1] / rounds / jobs);
+    assert_true(cost <= (stage_is_long() ? 0.25 : 0.6));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(G3_parked_before_a_shut_lock),
+        cmocka_unit_test_setup_teardown(G3_another_queue_beside_them, setup_two, teardown_two),
+        T(G4_a_semaphore_that_is_never_full),
+    };
+
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

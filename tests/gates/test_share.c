@@ -1,0 +1,323 @@
+/*
+ * Gates that several queues share, jobs that need two of them, jobs that are cancelled on their way
+ * (G9).
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "gate_stage.h"
+
+#define FULL_MS 5000 /* what a job of `full` takes */
+#define IDLE_JOBS 20
+
+static struct gates g;
+
+static int setup(void **state)
+{
+    (void)state;
+    gates_begin(&g);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return gates_end(&g);
+}
+
+/* Daemon a: `idle`, and `full` with one place. Daemon b: `gone`. */
+static void start_a(void)
+{
+    CLEANUP_BUF struct buf yaml = BUF_INIT;
+
+    buf_puts(&yaml, "queues:\n");
+    gates_yaml(&g, &yaml, "idle", 1, 5, "");
+    gates_yaml(&g, &yaml, "full", FULL_MS, FULL_MS, ", concurrency: 1");
+    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+}
+
+static void start_b(int ms)
+{
+    CLEANUP_BUF struct buf yaml = BUF_INIT;
+
+    buf_puts(&yaml, "queues:\n");
+    gates_yaml(&g, &yaml, "gone", ms, ms, "");
+    gates_start(&g, &g.s.b, "b", 16, buf_str(&yaml));
+}
+
+static void until_started(const char *id)
+{
+    (void)gates_started_us(&g, id, GATE_WAIT_MS);
+}
+
+/* The one place of `full` is taken, by a job without gates. */
+static void fill_full(char id[16])
+{
+    gates_add(&g, id, "full", NULL);
+    until_started(id);
+}
+
+static void shut(void)
+{
+    gates_do(&g, "later_lock", "door", "outside", "ttl", "1h", NULL);
+}
+
+static int64_t open_it(void)
+{
+    int64_t now = gates_now_us();
+
+    gates_do(&g, "later_unlock", "door", "outside", NULL);
+    return now;
+}
+
+static void park(char id[16], const char *queue, int n)
+{
+    gates_add(&g, id, queue, "lock", "door", NULL);
+    assert_true(gates_until_parked(&g, queue, n, GATE_WAIT_MS));
+}
+
+/* Nobody holds anything or waits. */
+static void assert_no_gates(void)
+{
+    static const char *const kinds[] = {"granted", "line", "lock", "sem", "wait"};
+
+    assert_int_equal(gates_int(&g, "EXISTS", STAGE_ROOT ":holds", STAGE_ROOT ":parked", NULL), 0);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        CLEANUP_FREE char *pattern = mem_printf("%s:%s:*", STAGE_ROOT, kinds[i]);
+        struct reply *r = gates_call(&g, "KEYS", pattern, NULL);
+
+        assert_int_equal(reply_len(r), 0);
+        reply_free(r);
+    }
+}
+
+/* ---- a lock shared with a queue that cannot run what it is granted */
+
+/*
+ * n jobs of `idle` behind one of such a queue, the gate opened: how long the first had to wait, and
+ * the longest wait between two of them.
+ */
+static void idle_behind_it(const char *what, int64_t most_ms)
+{
+    int64_t begin, first_us, gap_us = 0, last_end = 0;
+    struct gate_book b;
+
+    for (int i = 0; i < IDLE_JOBS; i++)
+        gates_add(&g, NULL, "idle", "lock", "door", NULL);
+    assert_true(gates_until_parked(&g, "idle", IDLE_JOBS, GATE_WAIT_MS));
+    begin = open_it();
+    assert_true(gates_until_lines(&g, " idle", 2 * IDLE_JOBS, GATE_WAIT_MS));
+    gate_book_read(&b, g.path, "idle");
+    first_us = b.lines[0].us - begin;
+    for (size_t i = 0; i < b.n; i++) {
+        if (!b.lines[i].is_start)
+            last_end = b.lines[i].us;
+        else if (last_end != 0 && b.lines[i].us - last_end > gap_us)
+            gap_us = b.lines[i].us - last_end;
+    }
+    print_message("figure G9: a lock shared with a queue that is %s: held up %.0f ms once, then at "
+                  "most %.1f ms\n",
+                  what, (double)first_us / 1000, (double)gap_us / 1000);
+    assert_int_equal(gate_book_most(&b, NULL), 1);
+    gate_book_done(&b);
+    assert_in_range(first_us, 0, most_ms * 1000);
+    assert_in_range(gap_us, 0, 500000);
+}
+
+static void G9_shared_with_a_full_queue(void **state)
+{
+    char waits[16], fills[16];
+
+    (void)state;
+    start_a();
+    shut();
+    park(waits, "full", 1);
+    fill_full(fills);
+    idle_behind_it("full", 1500 + 500);
+    /* It keeps its turn and comes to it. */
+    until_started(waits);
+    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    assert_no_gates();
+}
+
+static void G9_shared_with_a_paused_queue(void **state)
+{
+    char waits[16];
+
+    (void)state;
+    start_a();
+    shut();
+    park(waits, "full", 1);
+    gates_do(&g, "later_pause", "full", NULL);
+    idle_behind_it("paused", 500);
+    gates_do(&g, "later_resume", "full", NULL);
+    until_started(waits);
+    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    assert_no_gates();
+}
+
+static void G9_shared_with_an_unserved_queue(void **state)
+{
+    char waits[16];
+
+    (void)state;
+    start_a();
+    start_b(1);
+    shut();
+    park(waits, "gone", 1);
+    assert_int_equal(test_laterd_stop(&g.s.b), 0);
+    idle_behind_it("served by nobody", 1500 + 500);
+    start_b(1);
+    until_started(waits);
+    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    assert_no_gates();
+}
+
+/* ---- two gates at once */
+
+static void add_streams(int n)
+{
+    for (int i = 0; i < n; i++) {
+        gates_add(&g, NULL, "locked", "lock", "door", NULL);
+        gates_add(&g, NULL, "placed", "sem", "one", NULL);
+    }
+}
+
+/* Jobs that need one of its gates come on and on; it is passed over a bounded number of times. */
+static void G9_two_gates_under_a_stream(void **state)
+{
+    CLEANUP_BUF struct buf yaml = BUF_INIT;
+    int before = 20, behind = 300, passed = 0;
+    char both[16];
+    struct gate_book b;
+
+    (void)state;
+    gates_do(&g, "later_limit_set", "one", "semaphore", "1", NULL);
+    buf_puts(&yaml, "queues:\n");
+    gates_yaml(&g, &yaml, "locked", 3, 9, "");
+    gates_yaml(&g, &yaml, "placed", 3, 9, "");
+    gates_yaml(&g, &yaml, "both", 3, 9, "");
+    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+    shut();
+    add_streams(before);
+    gates_add(&g, both, "both", "lock", "door", "sem", "one", NULL);
+    add_streams(behind);
+    (void)open_it();
+    assert_true(gates_until_jobs(&g, 0, 2 * GATE_WAIT_MS));
+    gate_book_read(&b, g.path, NULL);
+    for (size_t i = 0; i < b.n && strcmp(b.lines[i].id, both) != 0; i++)
+        passed += b.lines[i].is_start;
+    print_message(
+        "figure G9: a job with a lock and a place behind %d and before %d that need one of "
+        "them: started after %d of these\n",
+        2 * before, 2 * behind, passed);
+    assert_int_equal(gate_book_starts(&b), 2 * (before + behind) + 1);
+    assert_in_range(passed, 0, 2 * before + 100);
+    gate_book_done(&b);
+    assert_no_gates();
+}
+
+/* ---- cancelled on the way */
+
+static void assert_gone(const char *id, int starts)
+{
+    CLEANUP_FREE char *text = mem_printf(" start %s ", id);
+
+    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    stage_sleep_ms(1500); /* of sweeps */
+    assert_int_equal(test_lines(g.path, text), starts);
+    assert_no_gates();
+}
+
+static void G9_cancelled_while_parked(void **state)
+{
+    char id[16], next[16];
+
+    (void)state;
+    start_a();
+    shut();
+    park(id, "idle", 1);
+    park(next, "idle", 2);
+    gates_do(&g, "later_cancel", id, NULL);
+    (void)open_it();
+    until_started(next);
+    assert_gone(id, 0);
+}
+
+static void G9_cancelled_when_granted(void **state)
+{
+    char id[16], next[16], fills[16];
+    int64_t begin;
+
+    (void)state;
+    start_a();
+    shut();
+    park(id, "full", 1);
+    fill_full(fills);
+    park(next, "idle", 1);
+    (void)open_it();
+    assert_int_equal(gates_int(&g, "ZCARD", STAGE_ROOT ":granted:full", NULL), 1);
+    begin = gates_now_us();
+    gates_do(&g, "later_cancel", id, NULL);
+    assert_in_range(gates_started_us(&g, next, GATE_WAIT_MS) - begin, 0, 500000);
+    assert_gone(id, 0);
+}
+
+static void G9_cancelled_while_running(void **state)
+{
+    char id[16], next[16];
+    int64_t begin;
+
+    (void)state;
+    start_a();
+    gates_add(&g, id, "full", "lock", "door", NULL);
+    until_started(id);
+    park(next, "idle", 1);
+    begin = gates_now_us();
+    gates_do(&g, "later_cancel", id, NULL);
+    assert_in_range(gates_started_us(&g, next, GATE_WAIT_MS) - begin, 0, 2000000);
+    assert_gone(id, 1);
+}
+
+static void G9_cancelled_before_its_worker_is_reaped(void **state)
+{
+    char id[16], next[16];
+
+    (void)state;
+    start_a();
+    start_b(60000);
+    gates_add(&g, id, "gone", "lock", "door", NULL);
+    until_started(id);
+    park(next, "idle", 1);
+    test_laterd_kill(&g.s.b, SIGKILL);
+    (void)test_laterd_wait(&g.s.b, STAGE_WAIT_MS);
+    gates_do(&g, "later_cancel", id, NULL);
+    assert_int_equal(test_lines(g.path, " start "), 1);
+    start_b(1);
+    until_started(next);
+    assert_gone(id, 1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(G9_shared_with_a_full_queue),      T(G9_shared_with_a_paused_queue),
+        T(G9_shared_with_an_unserved_queue), T(G9_two_gates_under_a_stream),
+        T(G9_cancelled_while_parked),        T(G9_cancelled_when_granted),
+        T(G9_cancelled_while_running),       T(G9_cancelled_before_its_worker_is_reaped),
+    };
+
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

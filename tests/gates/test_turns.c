@@ -1,0 +1,246 @@
+/*
+ * Gates that are always busy: how many run at once, how fast a place is handed on, in which order
+ * (G1, G2).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "gate_stage.h"
+
+static struct gates g;
+
+static int setup(void **state)
+{
+    (void)state;
+    gates_begin(&g);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return gates_end(&g);
+}
+
+static void two_daemons(const char *limits, const char *more, int min_ms, int max_ms)
+{
+    CLEANUP_BUF struct buf yaml = BUF_INIT;
+
+    buf_printf(&yaml, "%squeues:\n", limits);
+    gates_yaml(&g, &yaml, "work", min_ms, max_ms, more);
+    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+    gates_start(&g, &g.s.b, "b", 16, buf_str(&yaml));
+    gates_until_declared(&g, "work");
+}
+
+/* ---- G1: a semaphore */
+
+/* Safe in any case; whether it was fast as well. */
+static bool five_at_once(int n)
+{
+    double average, least = stage_is_long() ? 4.5 : 3.5;
+    int64_t *times, p50_us, most_us = stage_is_long() ? 3000 : 10000;
+    struct gate_book b;
+    size_t ntimes;
+
+    assert_int_equal(truncate(g.path, 0), 0);
+    gates_add_many(&g, "work", n);
+    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    gate_book_read(&b, g.path, NULL);
+    average = gate_book_average(&b);
+    ntimes = gate_book_handovers(&b, 5, &times);
+    p50_us = gate_quantile(times, ntimes, 500);
+    print_message(
+        "figure G1: semaphore of 5, 2 daemons, %d jobs: most %d at once, %.2f on average; "
+        "handed on in p50 %.2f ms, p99 %.2f ms\n",
+        n, gate_book_most(&b, NULL), average, (double)p50_us / 1000,
+        (double)gate_quantile(times, ntimes, 990) / 1000);
+    assert_int_equal(gate_book_starts(&b), n);
+    assert_in_range(gate_book_most(&b, NULL), 1, 5);
+    free(times);
+    gate_book_done(&b);
+    return average >= least && p50_us <= most_us;
+}
+
+static void G1_semaphore_of_five(void **state)
+{
+    int n = stage_number("LATER_JOBS", 300, 2000);
+    bool is_fast = false;
+
+    (void)state;
+    two_daemons("limits: { five: { semaphore: 5 } }\n", ", semaphore: five", 5, 20);
+    /* Others use this machine, too. */
+    for (int i = 0; i < 3 && !is_fast; i++)
+        is_fast = five_at_once(n);
+    assert_true(is_fast);
+}
+
+/* ---- G2: a lock for each key */
+
+#define KEYS 50
+
+struct due {
+    char id[16];
+    int key, due;
+};
+
+/* Adds n jobs in a random order, each key's at times of their own. */
+static struct due *add_keyed(int n, int64_t from_ms, int step_ms)
+{
+    struct due *jobs = mem_new((size_t)n * sizeof(*jobs));
+
+    for (int i = 0; i < n; i++)
+        jobs[i] = (struct due){"", i % KEYS, i};
+    for (int i = n - 1; i > 0; i--) {
+        int k = stage_random(0, i);
+        struct due swapped = jobs[i];
+
+        jobs[i] = jobs[k];
+        jobs[k] = swapped;
+    }
+    for (int i = 0; i < n; i++) {
+        CLEANUP_FREE char *at =
+            mem_printf("%lld", (long long)from_ms + (int64_t)jobs[i].due * step_ms);
+        CLEANUP_FREE char *key = mem_printf("%d", jobs[i].key);
+
+        gates_add(&g, jobs[i].id, "work", "key", key, "at", at, NULL);
+    }
+    return jobs;
+}
+
+static int by_due(const void *a, const void *b)
+{
+    const struct due *x = a, *y = b;
+
+    return x->due - y->due;
+}
+
+/* How many started before one of the same key that was due earlier. */
+static int out_of_order(const struct gate_book *b, struct due *jobs, int n)
+{
+    int64_t last[KEYS] = {0};
+    int wrong = 0;
+
+    qsort(jobs, (size_t)n, sizeof(*jobs), by_due);
+    for (int i = 0; i < n; i++) {
+        const struct gate_line *start = gate_book_start(b, jobs[i].id);
+
+        assert_non_null(start);
+        wrong += start->us < last[jobs[i].key];
+        last[jobs[i].key] = start->us;
+    }
+    return wrong;
+}
+
+static bool is_past(void *arg)
+{
+    const int64_t *ms = arg;
+
+    return test_now_ms() > *ms;
+}
+
+/* All due when the first is claimed, or coming due while they run. */
+static void keyed(bool is_due, int n)
+{
+    CLEANUP_FREE struct due *jobs = NULL;
+    int64_t from_ms, last_ms;
+    struct gate_book b;
+    int wrong;
+
+    two_daemons("", ", lock: 'user:{key}'", 1, 8);
+    if (is_due)
+        gates_do(&g, "later_pause", "work", NULL);
+    /* A time in the past would be now. */
+    from_ms = test_now_ms() + 1500;
+    last_ms = from_ms + (int64_t)n * 2;
+    jobs = add_keyed(n, from_ms, 2);
+    assert_true(test_until(is_past, &last_ms, GATE_WAIT_MS));
+    if (is_due)
+        gates_do(&g, "later_resume", "work", NULL);
+    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    gate_book_read(&b, g.path, NULL);
+    wrong = out_of_order(&b, jobs, n);
+    print_message("figure G2: %d jobs over %d locks, %s: most %d of a key at once, %d of all, %d "
+                  "out of order\n",
+                  n, KEYS, is_due ? "due at once" : "coming due", gate_book_most_of_a_key(&b),
+                  gate_book_most(&b, NULL), wrong);
+    assert_int_equal(gate_book_starts(&b), n);
+    assert_int_equal(gate_book_most_of_a_key(&b), 1);
+    assert_int_equal(wrong, 0);
+    gate_book_done(&b);
+}
+
+static void G2_lock_for_each_key(void **state)
+{
+    (void)state;
+    keyed(true, 1000);
+}
+
+static void G2_in_the_order_of_their_times(void **state)
+{
+    (void)state;
+    keyed(false, stage_is_long() ? 1000 : 400);
+}
+
+static void hold_all(const char *function)
+{
+    for (int i = 0; i < KEYS; i++) {
+        CLEANUP_FREE char *name = mem_printf("user:%d", i);
+
+        gates_do(&g, function, name, "outside", NULL);
+    }
+}
+
+static void G2_a_free_key_among_shut_ones(void **state)
+{
+    int64_t begin, best_us = INT64_MAX, most_us = 0, limit_us = stage_is_long() ? 20000 : 100000;
+    char id[16];
+
+    (void)state;
+    two_daemons("", ", lock: 'user:{key}'", 1, 2);
+    hold_all("later_lock");
+    free(add_keyed(1000, test_now_ms(), 0));
+    assert_true(gates_until_parked(&g, "work", 1000, GATE_WAIT_MS));
+    for (int i = 0; i < 5; i++) {
+        int64_t us;
+
+        begin = gates_now_us();
+        gates_add(&g, id, "work", "key", "51", NULL);
+        us = gates_started_us(&g, id, GATE_WAIT_MS) - begin;
+        most_us = us > most_us ? us : most_us;
+        best_us = us < best_us ? us : best_us;
+    }
+    print_message("figure G2: a free key beside 1000 jobs before 50 shut locks: started within "
+                  "%.1f to %.1f ms\n",
+                  (double)best_us / 1000, (double)most_us / 1000);
+    assert_int_equal(test_lines(g.path, " start "), 5);
+    hold_all("later_unlock");
+    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    /* Others use this machine, too. */
+    assert_in_range(best_us, 0, limit_us);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(G1_semaphore_of_five),
+        T(G2_lock_for_each_key),
+        T(G2_in_the_order_of_their_times),
+        T(G2_a_free_key_among_shut_ones),
+    };
+
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
+    (void)stage_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

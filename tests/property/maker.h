@@ -1,0 +1,56 @@
+/*
+ * What makes one random call: the number that it comes from, the model, the command and the reply
+ * that is to be expected; and the arguments that many calls have.
+ */
+#ifndef LATER_TESTS_PROPERTY_MAKER_H
+#define LATER_TESTS_PROPERTY_MAKER_H
+
+#include "calls.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define PICK(k, a) (a)[below(k, (int)COUNT(a))]
+
+struct maker {
+    uint64_t rnd;
+    struct model *m;
+    struct args *args;
+    struct buf *want;
+};
+
+int below(struct maker *k, int n); /* 0 ... n - 1 */
+bool percent(struct maker *k, int p);
+/* Any size up to most, small ones as often as large ones. */
+int64_t any(struct maker *k, int64_t most);
+void begin(struct maker *k, const char *function);
+void arg(struct maker *k, const char *s);
+void number(struct maker *k, int64_t n);
+/* An option's name, in any case. */
+void name(struct maker *k, const char *s);
+int queue_arg(struct maker *k);
+struct bytes large(int i, size_t n);
+struct bytes payload(struct maker *k);
+/* A duration in one of the units. */
+int64_t duration_arg(struct maker *k, int64_t most);
+/* A time in one of its forms, mostly near now; -> what it says, past or not. */
+int64_t time_arg(struct maker *k);
+/* A job that is there, mostly, or QUEUE@UNIQUE; ids live as long as the model. */
+const char *pick_id(struct maker *k);
+int64_t pick_epoch(struct maker *k, bool alive);
+
+/* ---- gates (calls_gates.c) */
+
+/* Gates, a unique key and what belongs to it, for an add. */
+void gate_options(struct maker *k, struct model_options *o, bool with_unique);
+void make_lock(struct maker *k);
+void make_unlock(struct maker *k);
+void make_renew(struct maker *k);
+void make_throttle(struct maker *k);
+void make_fence_check(struct maker *k);
+void make_limit_set(struct maker *k);
+void make_limit_del(struct maker *k);
+void make_limits(struct maker *k);
+void make_enter(struct maker *k);
+void make_exit(struct maker *k);
+void make_queue_gates(struct maker *k);
+
+#endif

@@ -1,0 +1,203 @@
+/*
+ * Gates in the model: locks, semaphores, rates and the lines before them (design.md 5; the heads of
+ * src/lua/gate.lua, gate_rate.lua, gate_line.lua, lock.lua, limit.lua, throttle.lua, unique.lua).
+ *
+ * What Redis keeps twice is kept once here: a line is the parked jobs that wait for its gate, the
+ * place of a queue in it is the lowest ticket of those.
+ */
+#ifndef LATER_TESTS_PROPERTY_MODEL_GATES_H
+#define LATER_TESTS_PROPERTY_MODEL_GATES_H
+
+#include "model.h"
+#include "rows.h"
+
+#define GATES_MAX 64
+#define PLACES_MAX 512
+#define STARTS_MAX 4096
+#define OUTSIDERS_MAX 64
+#define LIMITS_MAX 32
+#define TIMERS_MAX 128
+#define UNIQUES_MAX 64
+#define TOUCHED_MAX 1024
+#define NO_END INT64_MAX /* a place that lives with its holder */
+/* Passed over so often, a job reserves. Fewer than in production, so that short sequences get
+ * there. */
+#define MODEL_PASSES 2
+
+enum gate_kind { KIND_LOCK, KIND_SEM, KIND_RATE };
+enum algorithm { RATE_GCRA, RATE_SLIDING, RATE_FIXED, RATE_COUNT };
+
+struct model_limit {
+    char name[MODEL_NAME];
+    bool is_sem, kills; /* kills: on_lost kill */
+    enum algorithm algorithm;
+    int64_t n, per_ms, burst;
+};
+
+struct model_holder {
+    char who[32];
+    int64_t until;
+};
+
+/* Starts that passed a rate: when on a clock that is never set back, how many. */
+struct model_start {
+    int64_t at_us, n;
+};
+
+struct model_gate {
+    char id[MODEL_GATE_ID];
+    const char *name; /* in id */
+    enum gate_kind kind;
+    bool is_held; /* the key of the lock is there */
+    char holder[32], token[16];
+    bool has_token;
+    int64_t fence, depth, until, since; /* until: 0 without end */
+    struct model_holder place[PLACES_MAX];
+    size_t places;
+    bool has_tat, has_window;
+    int64_t tat, tat_end, window, count, window_end;
+    int64_t log[STARTS_MAX][2]; /* us, number */
+    size_t logged;
+    int64_t log_end;
+    bool is_aside[MODEL_QUEUES];
+    /* For the promises. */
+    int64_t last_fence;
+    char last_holder[32];
+    size_t last_places;
+    bool is_unheeded; /* a template changed, and nobody looked yet */
+    struct model_start start[STARTS_MAX];
+    size_t starts;
+};
+
+struct model_outsider {
+    bool is_there;
+    char who[32];
+    struct model_gate *gate;
+    int64_t ticket, until; /* until: 0 for ever */
+};
+
+struct model_timer {
+    bool is_there;
+    char what[MODEL_GATE_ID + 8];
+    int64_t at;
+};
+
+struct model_unique {
+    bool is_there;
+    int queue;
+    const char *key;
+    char id[16];
+    int64_t end; /* MODEL_NONE: none */
+};
+
+struct model_gates {
+    struct model_gate gate[GATES_MAX];
+    size_t n;
+    struct model_limit limit[LIMITS_MAX];
+    size_t limits;
+    char template[LIMITS_MAX][MODEL_NAME]; /* in the order of R:limits {} */
+    size_t templates;
+    struct model_outsider outsider[OUTSIDERS_MAX];
+    struct model_timer timer[TIMERS_MAX];
+    struct model_unique unique[UNIQUES_MAX];
+    bool is_granted[MODEL_QUEUES]; /* a new grant, of which the workers are not told yet */
+    size_t touched;
+    struct model_gate *touch[TOUCHED_MAX];
+    int64_t elapsed_us; /* of a clock that is never set back */
+    bool was_set_back;
+    const char *broken; /* what was seen while it happened */
+};
+
+/* ---- gates (model_gates.c) */
+
+void gates_reset(struct model *m);
+/* The clock stands elsewhere: keys whose time is over are gone. */
+void gates_set_time(struct model *m, int64_t was_us);
+struct model_gate *gate_of(struct model *m, const char *id);
+struct model_gate *gate_named(struct model *m, enum gate_kind kind, const char *name);
+const struct model_limit *limit_of(struct model *m, enum gate_kind kind, const char *name);
+/* -> free places; with none, when one will be by itself, or MODEL_NONE. */
+int64_t gate_room(struct model *m, struct model_gate *g, int64_t *opens_ms);
+/* until: NO_END for a holder that lives. */
+void gate_take(struct model *m, struct model_gate *g, const char *who, int64_t fence, int64_t until,
+               bool is_reserved);
+bool gate_drop(struct model *m, struct model_gate *g, const char *who);
+void rate_take(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n);
+int64_t rate_room(struct model *m, struct model_gate *g, const struct model_limit *l,
+                  int64_t *opens_ms);
+/* When n can pass, MODEL_NONE for never. */
+int64_t rate_opens(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n);
+/* -> how many could pass now */
+int64_t rate_seen(struct model *m, struct model_gate *g, const struct model_limit *l,
+                  int64_t *reset_us);
+bool lock_is_over(const struct model *m, const struct model_gate *g);
+/* false: a name has {key} in it and there is no key */
+bool fill_key(char out[MODEL_NAME * 2], const char *name, const char *key);
+void gate_touch(struct model *m, struct model_gate *g);
+/* This job ends or waits again. */
+void gates_let_go(struct model *m, struct model_job *j, bool is_end);
+
+/* ---- unique keys (model_unique.c) */
+
+struct model_unique *unique_of(struct model *m, int q, const char *key);
+void unique_take(struct model *m, const struct model_job *j);
+void unique_free(struct model *m, int q, const char *key, const char *id, int64_t until);
+void unique_end(struct model *m, const struct model_job *j);
+
+/* ---- lines (model_line.c) */
+
+/* What this job has to pass, in order; false: it cannot run. why: room for 160 characters. */
+bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *spot, char *why);
+bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, int64_t due,
+               int64_t fence);
+void line_arm(struct model *m, const char *kind, const char *name, int64_t at);
+void line_disarm(struct model *m, const char *kind, const char *name);
+/* A parked job leaves; the caller gives it another place. */
+void line_unpark(struct model *m, struct model_job *j, bool keeps);
+bool line_is_guarded(struct model *m, const struct model_spot *spot);
+/* R:holds of a job that has passed these: the gates, and its unique key where is_started. */
+void line_hold(struct model *m, struct model_job *j, const struct model_spot *spot, int taken,
+               bool is_started);
+bool line_regain(struct model *m, struct model_job *j);
+void line_rejoin(struct model *m, int q);
+void line_settle(struct model *m);
+/* The same where claims follow in the same call: the workers are told after them. */
+void line_settle_first(struct model *m);
+int64_t line_next_timer(const struct model *m);
+/* Whoever is first in the line of a gate: a job or an outsider. false: nobody. */
+bool line_front(struct model *m, const struct model_gate *g, struct model_job **j,
+                struct model_outsider **o);
+/* Those in line, by ticket; -> how many stand before the ticket. */
+int64_t line_before(struct model *m, const struct model_gate *g, int64_t ticket);
+size_t line_granted(struct model *m, int q, struct model_job **row);
+struct model_outsider *outsider_of(struct model *m, const struct model_gate *g, const char *who);
+void outsider_leave(struct model *m, struct model_gate *g, const char *who);
+/* A worker that held or waited for a gate goes; -> whether it held it. */
+bool worker_leave_gate(struct model *m, const struct model_worker *w);
+
+/* ---- what it looks like and what holds (model_promises.c) */
+
+/* "semaphore <n> <on_lost>" or "rate <algorithm> <n> <per ms> <burst>" */
+void limit_text(const struct model_limit *l, struct buf *out);
+void gates_render(struct model *m, struct rows *rows);
+const char *gates_broken(struct model *m);
+
+/* ---- functions (model_lock.c) */
+
+void model_lock(struct model *m, enum gate_kind kind, const char *name, const char *owner,
+                int64_t ttl, int64_t wait, struct buf *out);
+void model_unlock(struct model *m, enum gate_kind kind, const char *name, const char *owner,
+                  const char *token, struct buf *out);
+void model_renew(struct model *m, enum gate_kind kind, const char *name, const char *owner,
+                 int64_t ttl, struct buf *out);
+void model_throttle(struct model *m, const char *name, int64_t n, struct buf *out);
+void model_fence_check(struct model *m, const char *name, int64_t fence, struct buf *out);
+void model_limit_set(struct model *m, const struct model_limit *l, bool if_missing,
+                     struct buf *out);
+void model_limit_del(struct model *m, const char *name, struct buf *out);
+void model_limits(struct model *m, struct buf *out);
+void model_enter(struct model *m, int64_t epoch, enum gate_kind kind, const char *name, bool waits,
+                 struct buf *out);
+void model_exit(struct model *m, int64_t epoch, struct buf *out);
+
+#endif

@@ -1,0 +1,518 @@
+/*
+ * The lines before the gates of the model: who waits, whose turn it is, what a free place does.
+ */
+#include "model_gates.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define OPEN_MAX 64
+#define TIMERS_A_CALL 64
+#define GRANT_MS 1000
+#define RESERVE_MS 5000
+
+/* ---- timers */
+
+static struct model_timer *timer_of(struct model *m, const char *what)
+{
+    for (size_t i = 0; i < TIMERS_MAX; i++)
+        if (m->gates->timer[i].is_there && strcmp(m->gates->timer[i].what, what) == 0)
+            return &m->gates->timer[i];
+    return NULL;
+}
+
+void line_arm(struct model *m, const char *kind, const char *name, int64_t at)
+{
+    char what[MODEL_GATE_ID + 8];
+    struct model_timer *t;
+
+    at = at < MODEL_MS(m) ? MODEL_MS(m) : at;
+    (void)snprintf(what, sizeof(what), "%s:%s", kind, name);
+    t = timer_of(m, what);
+    if (t != NULL) {
+        t->at = at < t->at ? at : t->at;
+        return;
+    }
+    for (size_t i = 0; i < TIMERS_MAX; i++)
+        if (!m->gates->timer[i].is_there) {
+            t = &m->gates->timer[i];
+            t->is_there = true;
+            t->at = at;
+            memcpy(t->what, what, sizeof(what));
+            return;
+        }
+    abort();
+}
+
+void line_disarm(struct model *m, const char *kind, const char *name)
+{
+    char what[MODEL_GATE_ID + 8];
+    struct model_timer *t;
+
+    (void)snprintf(what, sizeof(what), "%s:%s", kind, name);
+    t = timer_of(m, what);
+    if (t != NULL)
+        t->is_there = false;
+}
+
+static struct model_timer *first_timer(const struct model *m, int64_t until)
+{
+    struct model_timer *first = NULL;
+
+    for (size_t i = 0; i < TIMERS_MAX; i++) {
+        struct model_timer *t = &m->gates->timer[i];
+
+        if (t->is_there && t->at <= until &&
+            (first == NULL || t->at < first->at ||
+             (t->at == first->at && strcmp(t->what, first->what) < 0)))
+            first = t;
+    }
+    return first;
+}
+
+int64_t line_next_timer(const struct model *m)
+{
+    const struct model_timer *t = first_timer(m, INT64_MAX);
+
+    return t == NULL ? -1 : t->at;
+}
+
+/* ---- who stands where */
+
+static bool stands_at(const struct model_job *j, const struct model_gate *g)
+{
+    return j->place == PLACE_PARKED && j->spot.at > 0 && j->spot.gate[j->spot.at - 1] == g;
+}
+
+static bool has_jobs(const struct model *m, int q, const struct model_gate *g)
+{
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].queue == q && stands_at(&m->job[i], g))
+            return true;
+    return false;
+}
+
+bool line_front(struct model *m, const struct model_gate *g, struct model_job **j,
+                struct model_outsider **o)
+{
+    int64_t first = INT64_MAX;
+
+    *j = NULL;
+    *o = NULL;
+    for (size_t i = 0; i < m->jobs; i++)
+        if (stands_at(&m->job[i], g) && !g->is_aside[m->job[i].queue] &&
+            m->job[i].spot.ticket < first) {
+            *j = &m->job[i];
+            first = (*j)->spot.ticket;
+        }
+    for (size_t i = 0; i < OUTSIDERS_MAX; i++) {
+        struct model_outsider *who = &m->gates->outsider[i];
+
+        if (who->is_there && who->gate == g && who->ticket < first) {
+            *o = who;
+            *j = NULL;
+            first = who->ticket;
+        }
+    }
+    return *j != NULL || *o != NULL;
+}
+
+/* A queue stands in line once, with the ticket of its first job. */
+int64_t line_before(struct model *m, const struct model_gate *g, int64_t ticket)
+{
+    bool is_before[MODEL_QUEUES] = {false};
+    int64_t n = 0;
+
+    for (size_t i = 0; i < m->jobs; i++)
+        if (stands_at(&m->job[i], g) && !g->is_aside[m->job[i].queue] &&
+            m->job[i].spot.ticket < ticket)
+            is_before[m->job[i].queue] = true;
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        n += is_before[q];
+    for (size_t i = 0; i < OUTSIDERS_MAX; i++)
+        n += m->gates->outsider[i].is_there && m->gates->outsider[i].gate == g &&
+             m->gates->outsider[i].ticket < ticket;
+    return n;
+}
+
+static bool has_line(struct model *m, const struct model_gate *g)
+{
+    struct model_outsider *o;
+    struct model_job *j;
+
+    return line_front(m, g, &j, &o);
+}
+
+/* Nobody of the queue is left there: it is not aside any more. */
+static void step_out(struct model *m, struct model_job *j)
+{
+    struct model_gate *g = j->spot.gate[j->spot.at - 1];
+
+    j->spot.at = 0;
+    if (!has_jobs(m, j->queue, g))
+        g->is_aside[j->queue] = false;
+}
+
+static void stand(struct model_job *j, int at)
+{
+    j->place = PLACE_PARKED;
+    j->score = j->spot.ticket;
+    j->spot.at = at;
+    j->spot.granted_ms = MODEL_NONE;
+}
+
+static void arm_gate(struct model *m, struct model_gate *g)
+{
+    int64_t opens;
+
+    if (gate_room(m, g, &opens) <= 0 && opens != MODEL_NONE)
+        line_arm(m, "gate", g->id, opens);
+}
+
+/* ---- the gates of a job */
+
+static int by_id(const void *a, const void *b)
+{
+    return strcmp((*(struct model_gate *const *)a)->id, (*(struct model_gate *const *)b)->id);
+}
+
+bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *spot, char *why)
+{
+    static const char *const kinds[] = {"lock", "sem", "rate"};
+    bool is_fine = true;
+
+    memset(spot, 0, sizeof(*spot));
+    spot->granted_ms = MODEL_NONE;
+    for (int k = 0; k < MODEL_KINDS; k++) {
+        const char *common = m->queue[j->queue].gates[k];
+        char filled[MODEL_NAME * 2] = "";
+
+        if (common[0] != '\0' && !fill_key(filled, common, j->key)) {
+            (void)snprintf(why, 160, "its queue wants the %s %s, and it has no key", kinds[k],
+                           common);
+            is_fine = false;
+        }
+        if (filled[0] != '\0')
+            spot->gate[spot->n++] = gate_named(m, (enum gate_kind)k, filled);
+        if (j->own[k][0] != '\0' && strcmp(filled, j->own[k]) != 0)
+            spot->gate[spot->n++] = gate_named(m, (enum gate_kind)k, j->own[k]);
+    }
+    if (spot->n > 1)
+        qsort((void *)spot->gate, (size_t)spot->n, sizeof(spot->gate[0]), by_id);
+    return is_fine;
+}
+
+void line_hold(struct model *m, struct model_job *j, const struct model_spot *spot, int taken,
+               bool is_started)
+{
+    struct buf text = BUF_INIT;
+
+    for (int i = 0; i < taken; i++)
+        if (spot->gate[i]->kind != KIND_RATE)
+            buf_printf(&text, "%s%s", text.len > 0 ? "\n" : "", spot->gate[i]->id);
+    if (is_started && j->unique != NULL)
+        buf_printf(&text, "%suniq:%lld:%s:%s", text.len > 0 ? "\n" : "",
+                   j->unique_until == MODEL_NONE ? 0LL : (long long)j->unique_until,
+                   m->queue[j->queue].name, j->unique);
+    if (text.len > 0)
+        model_set(&j->holds, buf_take(&text));
+    buf_done(&text);
+}
+
+bool line_is_guarded(struct model *m, const struct model_spot *spot)
+{
+    for (int i = 0; i < spot->n; i++) {
+        const struct model_gate *g = spot->gate[i];
+        const struct model_limit *l = limit_of(m, g->kind, g->name);
+
+        if (g->kind == KIND_LOCK || (g->kind == KIND_SEM && l != NULL && l->kills))
+            return true;
+    }
+    return false;
+}
+
+/* ---- taking */
+
+bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, int64_t due,
+               int64_t fence)
+{
+    int64_t opens;
+    int shut = 0;
+
+    for (int i = 0; i < spot->n && shut == 0; i++)
+        if (has_line(m, spot->gate[i]) || gate_room(m, spot->gate[i], &opens) <= 0)
+            shut = i + 1;
+    if (shut == 0) {
+        for (int i = 0; i < spot->n; i++)
+            gate_take(m, spot->gate[i], j->id, fence, NO_END, false);
+        return true;
+    }
+    j->spot = *spot;
+    j->spot.ticket = fence;
+    j->spot.due = due;
+    j->spot.passes = 0;
+    stand(j, shut);
+    arm_gate(m, spot->gate[shut - 1]);
+    return false;
+}
+
+/* Take what can be taken; -> the gate that is shut, from 1, or 0: it has all. */
+static int advance(struct model *m, struct model_job *j)
+{
+    struct model_spot *s = &j->spot;
+    int64_t opens;
+
+    for (int i = 0; s->passes < MODEL_PASSES && i < s->n; i++)
+        if (gate_room(m, s->gate[i], &opens) <= 0)
+            return i + 1;
+    for (int i = s->passes > MODEL_PASSES ? s->at - 1 : 0; i < s->n; i++) {
+        if (gate_room(m, s->gate[i], &opens) <= 0)
+            return i + 1;
+        gate_take(m, s->gate[i], j->id, model_tick(m, 1, 0), NO_END, false);
+        line_hold(m, j, s, i + 1, false);
+    }
+    return 0;
+}
+
+void line_unpark(struct model *m, struct model_job *j, bool keeps)
+{
+    j->place = PLACE_GONE;
+    if (j->spot.at > 0)
+        step_out(m, j);
+    if (!keeps)
+        gates_let_go(m, j, false);
+}
+
+/* May a job go on that a worker runs, and that waits by Redis' data? Others may have its gates. */
+bool line_regain(struct model *m, struct model_job *j)
+{
+    struct model_spot spot;
+    int64_t opens;
+    char why[160];
+
+    (void)spot_fill(m, j, &spot, why);
+    for (int i = 0; i < spot.n; i++) {
+        struct model_gate *g = spot.gate[i];
+        bool is_own = g->kind == KIND_LOCK && !lock_is_over(m, g) && strcmp(g->holder, j->id) == 0;
+
+        for (size_t k = 0; g->kind == KIND_SEM && k < g->places; k++)
+            is_own |= strcmp(g->place[k].who, j->id) == 0;
+        if (!is_own && g->kind != KIND_RATE && gate_room(m, g, &opens) <= 0)
+            return false;
+    }
+    if (j->place == PLACE_PARKED)
+        line_unpark(m, j, false);
+    for (int i = 0; i < spot.n; i++)
+        if (spot.gate[i]->kind != KIND_RATE)
+            gate_take(m, spot.gate[i], j->id, model_tick(m, 1, 0), NO_END, false);
+    line_hold(m, j, &spot, spot.n, true);
+    return true;
+}
+
+/* ---- outsiders */
+
+struct model_outsider *outsider_of(struct model *m, const struct model_gate *g, const char *who)
+{
+    for (size_t i = 0; i < OUTSIDERS_MAX; i++) {
+        struct model_outsider *o = &m->gates->outsider[i];
+
+        if (o->is_there && o->gate == g && strcmp(o->who, who) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+void outsider_leave(struct model *m, struct model_gate *g, const char *who)
+{
+    struct model_outsider *o = outsider_of(m, g, who);
+
+    gate_touch(m, g);
+    if (o != NULL)
+        o->is_there = false;
+}
+
+static void call_outsider(struct model *m, struct model_outsider *o)
+{
+    struct model_gate *g = o->gate;
+
+    outsider_leave(m, g, o->who);
+    if (o->until != 0 && o->until < MODEL_MS(m))
+        return;
+    gate_take(m, g, o->who, model_tick(m, 1, 0), MODEL_MS(m) + RESERVE_MS, true);
+    model_wake(m, o->who);
+}
+
+bool worker_leave_gate(struct model *m, const struct model_worker *w)
+{
+    struct model_gate *g;
+    char who[32];
+
+    if (w == NULL || w->gate[0] == '\0')
+        return false;
+    (void)snprintf(who, sizeof(who), "@%lld", (long long)w->epoch);
+    g = gate_of(m, w->gate);
+    outsider_leave(m, g, who);
+    return gate_drop(m, g, who);
+}
+
+/* ---- opening */
+
+static void put_aside(struct model *m, int q, struct model_gate *g)
+{
+    g->is_aside[q] = true;
+    model_mark(m, q, 'a');
+}
+
+static void call_job(struct model *m, struct model_gate *g, struct model_job *j)
+{
+    int shut;
+
+    if (model_paused(m, j->queue) >= 0) {
+        put_aside(m, j->queue, g);
+        return;
+    }
+    shut = advance(m, j);
+    step_out(m, j);
+    if (shut > 0) {
+        j->spot.passes++;
+        stand(j, shut);
+        arm_gate(m, j->spot.gate[shut - 1]);
+        return;
+    }
+    j->spot.granted_ms = MODEL_MS(m);
+    model_mark(m, j->queue, 'g');
+    line_arm(m, "granted", m->queue[j->queue].name, MODEL_MS(m) + GRANT_MS);
+    m->gates->is_granted[j->queue] = true;
+}
+
+static void open_gate(struct model *m, struct model_gate *g)
+{
+    struct model_outsider *o;
+    struct model_job *j;
+    int64_t opens;
+
+    g->is_unheeded = false;
+    for (int i = 0; i < OPEN_MAX; i++) {
+        if (!line_front(m, g, &j, &o))
+            return;
+        if (gate_room(m, g, &opens) <= 0) {
+            if (opens != MODEL_NONE)
+                line_arm(m, "gate", g->id, opens);
+            return;
+        }
+        if (o != NULL)
+            call_outsider(m, o);
+        else
+            call_job(m, g, j);
+    }
+    line_arm(m, "gate", g->id, MODEL_MS(m));
+}
+
+static int by_grant(const void *a, const void *b)
+{
+    const struct model_job *x = *(struct model_job *const *)a, *y = *(struct model_job *const *)b;
+
+    if (x->spot.granted_ms != y->spot.granted_ms)
+        return x->spot.granted_ms < y->spot.granted_ms ? -1 : 1;
+    return strcmp(x->id, y->id);
+}
+
+size_t line_granted(struct model *m, int q, struct model_job **row)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].place == PLACE_PARKED && m->job[i].queue == q && m->job[i].spot.at == 0)
+            row[n++] = &m->job[i];
+    if (n > 1)
+        qsort((void *)row, n, sizeof(row[0]), by_grant);
+    return n;
+}
+
+static void take_back(struct model *m, int q)
+{
+    struct model_job *row[MODEL_JOBS];
+    size_t n = line_granted(m, q, row), i = 0;
+
+    for (; i < n && i < OPEN_MAX && row[i]->spot.granted_ms <= MODEL_MS(m) - GRANT_MS; i++) {
+        gates_let_go(m, row[i], false);
+        row[i]->spot.passes = 0;
+        put_aside(m, q, row[i]->spot.gate[0]);
+        stand(row[i], 1);
+    }
+    if (i < n)
+        line_arm(m, "granted", m->queue[q].name, row[i]->spot.granted_ms + GRANT_MS);
+}
+
+void line_rejoin(struct model *m, int q)
+{
+    struct model_gate *row[GATES_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->gates->n; i++)
+        if (m->gates->gate[i].is_aside[q])
+            row[n++] = &m->gates->gate[i];
+    if (n > 1)
+        qsort((void *)row, n, sizeof(row[0]), by_id);
+    for (size_t i = 0; i < n; i++) {
+        row[i]->is_aside[q] = false;
+        gate_touch(m, row[i]);
+    }
+}
+
+void line_settle_first(struct model *m)
+{
+    struct model_gates *s = m->gates;
+    char due[TIMERS_A_CALL][MODEL_GATE_ID + 8];
+    int n = 0;
+
+    for (; n < TIMERS_A_CALL; n++) {
+        struct model_timer *t = first_timer(m, MODEL_MS(m));
+
+        if (t == NULL)
+            break;
+        memcpy(due[n], t->what, sizeof(due[n]));
+        t->is_there = false;
+    }
+    for (int i = 0; i < n; i++) {
+        const char *name = strchr(due[i], ':') + 1;
+
+        for (int q = 0; strncmp(due[i], "granted:", 8) == 0 && q < MODEL_QUEUES; q++)
+            if (strcmp(m->queue[q].name, name) == 0)
+                take_back(m, q);
+        if (strncmp(due[i], "gate:", 5) == 0)
+            gate_touch(m, gate_of(m, name));
+    }
+    for (int i = 0; s->touched > 0 && i < OPEN_MAX; i++)
+        open_gate(m, s->touch[--s->touched]);
+    while (s->touched > 0)
+        line_arm(m, "gate", s->touch[--s->touched]->id, MODEL_MS(m));
+}
+
+/* In the order of their names. */
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct model_queue *const *)a)[0]->name,
+                  ((const struct model_queue *const *)b)[0]->name);
+}
+
+void line_settle(struct model *m)
+{
+    const struct model_queue *row[MODEL_QUEUES];
+
+    line_settle_first(m);
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        row[q] = &m->queue[q];
+    qsort(row, MODEL_QUEUES, sizeof(row[0]), compare_names);
+    for (int i = 0; i < MODEL_QUEUES; i++) {
+        int q = (int)(row[i] - m->queue);
+        struct model_job *granted[MODEL_JOBS];
+
+        if (m->gates->is_granted[q] && line_granted(m, q, granted) > 0)
+            model_lower_head(m, q, MODEL_MS(m));
+        m->gates->is_granted[q] = false;
+    }
+}

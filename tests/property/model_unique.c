@@ -1,0 +1,50 @@
+/*
+ * Unique keys of the model: at most one waiting or running job of a queue under each.
+ */
+#include "model_gates.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct model_unique *unique_of(struct model *m, int q, const char *key)
+{
+    for (size_t i = 0; i < UNIQUES_MAX; i++) {
+        struct model_unique *u = &m->gates->unique[i];
+
+        if (u->is_there && u->queue == q && strcmp(u->key, key) == 0)
+            return u;
+    }
+    return NULL;
+}
+
+void unique_take(struct model *m, const struct model_job *j)
+{
+    struct model_unique *u;
+
+    if (j->unique == NULL)
+        return;
+    u = unique_of(m, j->queue, j->unique);
+    for (size_t i = 0; u == NULL && i < UNIQUES_MAX; i++)
+        u = m->gates->unique[i].is_there ? NULL : &m->gates->unique[i];
+    if (u == NULL)
+        abort();
+    *u = (struct model_unique){true, j->queue, j->unique, "", MODEL_NONE};
+    (void)snprintf(u->id, sizeof(u->id), "%s", j->id);
+}
+
+void unique_free(struct model *m, int q, const char *key, const char *id, int64_t until)
+{
+    struct model_unique *u = unique_of(m, q, key);
+
+    if (u == NULL || strcmp(u->id, id) != 0)
+        return;
+    u->is_there = until != MODEL_NONE && until > MODEL_MS(m);
+    u->end = until;
+}
+
+void unique_end(struct model *m, const struct model_job *j)
+{
+    if (j->unique != NULL)
+        unique_free(m, j->queue, j->unique, j->id, j->unique_until);
+}

@@ -1,0 +1,39 @@
+/*
+ * The keys of a namespace as lines of text, one for every string, field and member, sorted: the
+ * form of server_read. One text at a time.
+ */
+#ifndef LATER_TESTS_PROPERTY_ROWS_H
+#define LATER_TESTS_PROPERTY_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct row {
+    char *text;
+    size_t n;
+};
+
+struct rows {
+    size_t n;
+};
+
+#define ROWS_INIT                                                                                  \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/* A line that is ready; it becomes the rows'. */
+void rows_add(struct rows *rows, struct buf *text);
+/* "<key> <type> [<n>:<field>=]<n>:<value>\n" */
+void rows_put(struct rows *rows, const char *key, const char *type, const char *field,
+              const char *value, size_t n);
+void rows_text(struct rows *rows, const char *key, const char *type, const char *field,
+               const char *value);
+void rows_number(struct rows *rows, const char *key, const char *type, const char *field,
+                 int64_t n);
+/* All of it, sorted; the rows are empty then. */
+void rows_take(struct rows *rows, struct buf *out);
+
+#endif
