@@ -140,10 +140,13 @@ void keeper_on_end(struct keeper *k, struct mono now, bool was_killed)
         return;
     if (was_killed && !k->is_lost)
         k->ops->tell(k->ctx, "no beat was acknowledged for 15 s: its guard killed the command");
-    if (was_killed || k->is_lost)
+    if (was_killed || k->is_lost) {
         end = KEEPER_LOST;
-    else if (k->pressed != 0)
+        /* It may have ended in order; what it left running must not meet the next holder. */
+        k->ops->kill(k->ctx, SIGKILL);
+    } else if (k->pressed != 0) {
         end = KEEPER_OVERRAN;
+    }
     leave(k, now, end);
     keeper_on_timer(k, now);
 }

@@ -57,7 +57,7 @@ struct keeper_ops {
     bool (*admits)(void *ctx, int64_t fence);
     /* Start it, 0; or -1: it cannot be run, which counts as its end. */
     int (*start)(void *ctx, int64_t epoch, int64_t fence, bool is_guarded);
-    void (*kill)(void *ctx, int sig); /* its group */
+    void (*kill)(void *ctx, int sig); /* its group; KILL also all that it left behind */
     void (*tell)(void *ctx, const char *text);
     void (*fail)(void *ctx, enum fault fault, const char *text);
     void (*arm)(void *ctx, struct mono at);

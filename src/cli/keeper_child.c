@@ -84,7 +84,8 @@ static void on_stopped(struct keeper_child *c, int sig)
     }
     if (sig != SIGTSTP || !c->has_terminal)
         return; /* whoever sent it sends the CONT too */
-    (void)fputs("later: a program that holds a place is not stopped by Ctrl-Z\n", stderr);
+    /* It stopped itself, as editors do. */
+    (void)fputs("later: a program that holds a place is not stopped\n", stderr);
     (void)kill(-c->child.pid, SIGCONT);
 }
 
@@ -231,8 +232,12 @@ static pid_t start_by_shell(struct keeper_child *c, char *const *argv, char *con
 pid_t keeper_child_start(struct keeper_child *c, char *const *argv, char *const *envp,
                          struct err *err)
 {
-    pid_t pid = start(c, argv, envp, err);
+    pid_t pid;
 
+    /* Stopped we would be as good as frozen. For the command too: a shell that is just making a
+     * process cannot stop, its child can, and then nobody hears of it. */
+    (void)signal(SIGTSTP, SIG_IGN);
+    pid = start(c, argv, envp, err);
     if (pid < 0 && err->errnum == ENOEXEC)
         pid = start_by_shell(c, argv, envp, err);
     if (pid < 0) {
@@ -242,8 +247,6 @@ pid_t keeper_child_start(struct keeper_child *c, char *const *argv, char *const 
         c->has_terminal = false;
         return -1;
     }
-    /* Stopped we would be as good as frozen. */
-    (void)signal(SIGTSTP, SIG_IGN);
     c->watch_end = loop_fd_new(c->loop, c->child.pidfd, LOOP_READ, on_end, c);
     return pid;
 }

@@ -4,9 +4,9 @@
  *
  * The terminal. With standard input and output on a terminal that is ours the command's group
  * becomes its foreground at once, else when it is stopped for touching the terminal, as soon as we
- * are in the foreground; we take it back at the end. Ctrl-Z does not stop the command: who holds a
- * place must go on, so it is continued. What Ctrl-C or Ctrl-\ ended ends our own group too, as if
- * all had been in the foreground.
+ * are in the foreground; we take it back at the end. Ctrl-Z is ignored, and a command that stops
+ * itself for it (an editor) is continued: who holds a place must go on. What Ctrl-C or Ctrl-\ ended
+ * ends our own group too, as if all had been in the foreground.
  */
 #ifndef LATER_CLI_KEEPER_CHILD_H
 #define LATER_CLI_KEEPER_CHILD_H

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <poll.h>
 #include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -334,7 +335,14 @@ static int on_terminal(const char *line, const char *typed, struct buf *ret)
         (void)execl("/bin/sh", "sh", "-c", line, (char *)NULL);
         _exit(127);
     }
-    while ((n = read(fd, bytes, sizeof(bytes))) > 0) {
+    for (;;) {
+        struct pollfd p = {fd, POLLIN, 0};
+
+        if (poll(&p, 1, LONG_MS) == 0)
+            fail_msg("it hangs, having said: %s", buf_str(ret));
+        n = read(fd, bytes, sizeof(bytes));
+        if (n <= 0)
+            break;
         buf_add(ret, bytes, (size_t)n);
         if (typed != NULL && strstr(buf_str(ret), "ready") != NULL) {
             assert_int_equal(write(fd, typed, strlen(typed)), (ssize_t)strlen(typed));

@@ -414,6 +414,7 @@ static void a_silent_link_ends_the_command(void **state)
     assert_int_equal(gone_ms(since), KEEPER_KILL_MS);
     out("k");
     keeper_on_end(keeper, now, false);
+    out("k");
     until_out();
     out("!");
     assert_int_equal(world.end, KEEPER_LOST);
@@ -460,7 +461,7 @@ static void who_was_given_up_ends_at_once(void **state)
     beaten(STORE_DEAD);
     out("Ek");
     keeper_on_end(keeper, now, false);
-    out("!");
+    out("k!");
     assert_int_equal(world.end, KEEPER_LOST);
 }
 
@@ -469,7 +470,7 @@ static void what_the_guard_killed_is_lost(void **state)
     (void)state;
     come_in(false, 0);
     keeper_on_end(keeper, now, true);
-    out("V");
+    out("kV");
     keeper_on_left(keeper, now, false);
     out("!");
     assert_int_equal(world.end, KEEPER_LOST);
@@ -495,7 +496,7 @@ static void lost_data_is_entered_again(void **state)
     out("ERnk");
     keeper_on_end(keeper, now, false);
     keeper_on_left(keeper, now, true);
-    out("V!");
+    out("kV!");
     assert_int_equal(world.end, KEEPER_LOST);
 }
 
