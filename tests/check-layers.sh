@@ -42,8 +42,9 @@ function floors() {
     may["store"] = "base loop redis job" # loop: types that come with the headers of redis/
     may["run"] = "base loop"
     may["conf"] = "base"
-    may["daemon"] = "base loop redis job store run conf"
-    may["cli"] = "base loop redis job store conf"
+    may["worker"] = "base loop redis job store run" # job, redis: types that come with store/
+    may["daemon"] = "base loop redis job store run conf worker"
+    may["cli"] = "base loop redis job store run conf worker"
     lua_lib["redis"] = lua_lib["daemon"] = lua_lib["cli"] = 1 # may include lua/lua_lib.h
     # Library -> the only folder that includes its header.
     owner["ev.h"] = "loop"

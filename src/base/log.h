@@ -1,6 +1,6 @@
 /*
  * The log: one line an event, key=value, to stderr by a single write, so that lines of several
- * threads never mix. Only daemon/, cli/ and run/'s pool threads (handler output) call it.
+ * threads never mix. Only worker/, daemon/, cli/ and run/'s pool threads (handler output) call it.
  *
  * On a journal stream each line starts with <N>. Values are escaped: no byte of a payload, a name
  * or a handler's output can start a new line or move a terminal's cursor. Elsewhere a line starts

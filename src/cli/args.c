@@ -29,10 +29,26 @@ const struct cli_option args_globals[] = {
     [GLOBALS] = {NULL, NULL, NULL},
 };
 
+/* flock's, for those who have them in their fingers. */
+static const struct {
+    const char *name;
+    char letter;
+} letters[] = {{"nonblock", 'n'}, {"wait", 'w'}, {"conflict-exit-code", 'E'}};
+
+char args_letter(const char *option)
+{
+    for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
+        if (strcmp(letters[i].name, option) == 0)
+            return letters[i].letter;
+    }
+    return '\0';
+}
+
 /* The options that hold at this point of the command line. */
 struct table {
     struct option option[OPTIONS_ALL];
     const char *names[OPTIONS_ALL]; /* NULL-ended */
+    char brief[3 * OPTIONS_ALL];    /* getopt's string */
     int n;
 };
 
@@ -45,13 +61,38 @@ static void table_put(struct table *t, const struct cli_option *o)
     }
 }
 
-static const struct table *table_of(struct table *t, const struct cli_verb *verb)
+/* order: "+" ends the options at the first operand. */
+static const struct table *table_of(struct table *t, const struct cli_verb *verb, const char *order)
 {
+    size_t at = strlen(order);
+
     memset(t, 0, sizeof(*t));
     table_put(t, args_globals);
     if (verb != NULL)
         table_put(t, verb->options);
+    memcpy(t->brief, order, at);
+    t->brief[at++] = ':';
+    t->brief[at++] = 'h';
+    for (int i = 0; i < t->n; i++) {
+        char letter = args_letter(t->names[i]);
+
+        if (letter == '\0')
+            continue;
+        t->brief[at++] = letter;
+        if (t->option[i].has_arg == required_argument)
+            t->brief[at++] = ':';
+    }
     return t;
+}
+
+/* The option that getopt answered with, by its number or its letter. */
+static int index_of(const struct table *t, int got)
+{
+    for (int i = 0; i < t->n; i++) {
+        if (got != '\0' && args_letter(t->names[i]) == got)
+            return i;
+    }
+    return got - VALUE_BASE;
 }
 
 /* How many options start with this word: two or more make an abbreviation ambiguous. */
@@ -101,8 +142,8 @@ static int refuse(const struct table *t, int got, char **argv, bool is_verb_know
     const char *given = optind > 0 ? argv[optind - 1] : "";
     char dash[3] = {'-', (char)optopt, '\0'};
 
-    if (optopt >= VALUE_BASE && optopt < VALUE_BASE + t->n) {
-        const char *name = t->names[optopt - VALUE_BASE];
+    if (index_of(t, optopt) >= 0 && index_of(t, optopt) < t->n) {
+        const char *name = t->names[index_of(t, optopt)];
 
         return err_set(err, ERR_USAGE,
                        got == ':' ? "option --%s needs a value" : "option --%s takes no value",
@@ -147,20 +188,22 @@ static int take_options(struct state *s, int argc, char **argv, struct err *err)
 {
     const struct cli_verb *verb = s->cli->verb;
     struct table table;
-    const struct table *t = table_of(&table, verb);
-    int got;
+    const char *order = verb == NULL || verb->max == CLI_COMMAND ? "+" : "";
+    const struct table *t = table_of(&table, verb, order);
+    int got, at;
 
     opterr = 0;
     optind = 0; /* glibc: start anew, with the order that the first letter asks for */
-    while ((got = getopt_long(argc, argv, verb == NULL ? "+:h" : ":h", t->option, NULL)) != -1) {
+    while ((got = getopt_long(argc, argv, t->brief, t->option, NULL)) != -1) {
         if (got == '?' || got == ':')
             return refuse(t, got, argv, verb != NULL, err);
+        at = index_of(t, got);
         if (got == 'h')
             s->wants_help = true;
-        else if (got - VALUE_BASE < GLOBALS)
-            take_global(s, (enum global)(got - VALUE_BASE), optarg);
+        else if (at < GLOBALS)
+            take_global(s, (enum global)at, optarg);
         else
-            s->cli->value[got - VALUE_BASE - GLOBALS] = optarg != NULL ? optarg : "";
+            s->cli->value[at - GLOBALS] = optarg != NULL ? optarg : "";
     }
     return 0;
 }
@@ -187,7 +230,7 @@ static int count_operands(const struct cli *cli, struct err *err)
 {
     const struct cli_verb *verb = cli->verb;
 
-    if (cli->argc >= verb->min && (verb->max == CLI_MANY || cli->argc <= verb->max))
+    if (cli->argc >= verb->min && (verb->max < 0 || cli->argc <= verb->max))
         return 0;
     return err_set(err, ERR_USAGE, "%s: write later %s %s (later %s --help tells more)",
                    cli->argc < verb->min ? "something is missing" : "that is too much", verb->name,
@@ -220,6 +263,20 @@ static enum args_result pass_rest(struct cli *cli, int argc, char **argv)
     return ARGS_RUN;
 }
 
+/* Behind the operand: more options, perhaps --, the command. The operand moves next to it. */
+static int take_command(struct state *s, struct err *err)
+{
+    struct cli *cli = s->cli;
+    char *operand = cli->argv[0];
+
+    if (take_options(s, cli->argc, cli->argv, err) < 0)
+        return -1;
+    cli->argc -= optind - 1;
+    cli->argv += optind - 1;
+    cli->argv[0] = operand;
+    return 0;
+}
+
 enum args_result args_parse(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct state s = {.cli = cli};
@@ -244,6 +301,8 @@ enum args_result args_parse(struct cli *cli, int argc, char **argv, struct err *
         return ARGS_BAD;
     cli->argc = argc - at - optind;
     cli->argv = argv + at + optind;
+    if (cli->verb->max == CLI_COMMAND && cli->argc > 0 && take_command(&s, err) < 0)
+        return ARGS_BAD;
     if (s.wants_help)
         return ARGS_HELP;
     if (s.wants_version)

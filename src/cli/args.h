@@ -13,6 +13,9 @@ enum args_result { ARGS_RUN, ARGS_HELP, ARGS_VERSION, ARGS_BAD };
 /* The global options, ended by a NULL name, for the help. */
 extern const struct cli_option args_globals[];
 
+/* The letter that stands for this option, NUL if there is none. */
+char args_letter(const char *option);
+
 /*
  * Fill cli from the command line. ARGS_RUN: verb, operands and values are set and counted.
  * ARGS_HELP: verb, or NULL for the list. ARGS_BAD: err has code USAGE and says what to write

@@ -18,6 +18,7 @@
 
 #define CLI_OPTIONS_MAX 16 /* of one verb */
 #define CLI_MANY (-1)      /* no upper bound of operands */
+#define CLI_COMMAND (-2)   /* nor here: behind the first one a command with its own options */
 #define CLI_CALL_MAX 48    /* arguments of one call: all options with their values, and some */
 
 struct cli_option {
@@ -33,7 +34,7 @@ struct cli_verb {
     const char *synopsis;             /* the operands: "QUEUE [PAYLOAD|-]" */
     const char *brief;                /* one line, for the list of verbs */
     const char *prose;                /* the long help, lines of at most 78 columns */
-    int min, max;                     /* operands; max may be CLI_MANY */
+    int min, max;                     /* operands; max may be CLI_MANY or CLI_COMMAND */
     bool passes_rest;                 /* everything behind the verb belongs to another program */
     const struct cli_option *options; /* ended by a NULL name; NULL: none of its own */
     int (*run)(struct cli *cli, struct err *err);
@@ -99,6 +100,7 @@ bool cli_is_refusal(const struct err *err, const char *code);
 /* The verbs' own files. */
 extern const struct cli_verb cmd_add, cmd_show, cmd_wait, cmd_ls, cmd_cancel, cmd_retry,
     cmd_run_now, cmd_reschedule, cmd_pause, cmd_resume, cmd_quiet, cmd_stats, cmd_workers,
-    cmd_health, cmd_fsck, cmd_setup, cmd_cli, cmd_limits, cmd_throttle;
+    cmd_health, cmd_fsck, cmd_setup, cmd_cli, cmd_limits, cmd_throttle, cmd_lock, cmd_sem,
+    cmd_gates;
 
 #endif

@@ -71,7 +71,8 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
                      "worker", epoch);
         return;
     }
-    h->live++;
+    /* A program under later lock runs no jobs. */
+    h->live += !reply_is(reply_at(w, PLACES), "0");
     if (reply_len(reply_at(w, BEAT)) > 0 && silent > SILENT_MS)
         json_put_int(add(h->causes, "cause", "worker-silent",
                          "%s has not beaten for %s: it died, hangs, or has no link to Redis", name,

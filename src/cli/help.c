@@ -9,9 +9,11 @@
 static void put_options(const struct cli_option *o)
 {
     for (; o != NULL && o->name != NULL; o++) {
-        char left[64];
+        char left[64], letter[8] = "";
 
-        (void)snprintf(left, sizeof(left), "--%s%s%s", o->name, o->arg != NULL ? " " : "",
+        if (args_letter(o->name) != '\0')
+            (void)snprintf(letter, sizeof(letter), "-%c, ", args_letter(o->name));
+        (void)snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->arg != NULL ? " " : "",
                        o->arg != NULL ? o->arg : "");
         out_printf("  %-20s  %s\n", left, o->prose);
     }

@@ -1,9 +1,13 @@
 #include <signal.h>
+#include <string.h>
 
 #include "cli/cli.h"
+#include "run/guard.h"
 
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], GUARD_ARG) == 0)
+        return guard_main();
     /* A server that closes the connection is an error to report, not the end of this process. */
     (void)signal(SIGPIPE, SIG_IGN);
     return cli_main(argc, argv);

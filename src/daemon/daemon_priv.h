@@ -9,8 +9,6 @@
 #include "daemon/embedded.h"
 #include "daemon/folder.h"
 #include "daemon/gates.h"
-#include "daemon/guardian.h"
-#include "daemon/identity.h"
 #include "daemon/runner.h"
 #include "daemon/sched.h"
 #include "daemon/served.h"
@@ -20,6 +18,8 @@
 #include "redis/link.h"
 #include "run/guard.h"
 #include "store/store_redis.h"
+#include "worker/guardian.h"
+#include "worker/identity.h"
 
 #define DAEMON_DOWN_LOG_MS 30000 /* one line about a lost link per so long */
 #define DAEMON_TROUBLE_MS 30000  /* of lines about the link and refusals, so many per so long */

@@ -6,7 +6,7 @@
 #define LATER_DAEMON_SCHED_PRIV_H
 
 #include "daemon/sched.h"
-#include "daemon/watch.h"
+#include "worker/watch.h"
 
 #define REAPS_MAX 64
 #define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "daemon/identity.h"
+#include "worker/identity.h"
 
 struct state;
 

@@ -165,15 +165,19 @@ static size_t kill_all(struct watch *w)
 
 /* ---- when */
 
-/* What is to do now; returns the instant of the next look. */
+/*
+ * What is to do now; returns the instant of the next look. Fences first: one that is seen was set
+ * behind the acknowledgement that let it start, so that is seen too.
+ */
 static int64_t look(struct watch *w)
 {
+    bool has_any = read_fences(w);
     int64_t deadline = atomic_load(&w->table->acked_us) + w->table->silence_us;
     int64_t now = boot_now().us;
 
     if (now < deadline)
         return deadline;
-    if (!read_fences(w))
+    if (!has_any)
         return now + w->table->silence_us / IDLE_PART;
     (void)kill_all(w);
     return now + REPEAT_US;

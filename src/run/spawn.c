@@ -150,6 +150,61 @@ int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, con
     return 0;
 }
 
+static int command_attr(posix_spawnattr_t *attr, const struct spawn_command *how)
+{
+    int e = posix_spawnattr_setsigmask(attr, how->mask);
+
+    if (e == 0)
+        e = posix_spawnattr_setsigdefault(attr, how->defaults);
+    if (e == 0)
+        e = posix_spawnattr_setpgroup(attr, 0);
+    if (e == 0)
+        e = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                               POSIX_SPAWN_SETSIGDEF);
+    return e;
+}
+
+static int start_command(char *const *argv, char *const *envp, const struct spawn_command *how,
+                         pid_t *pid)
+{
+    posix_spawn_file_actions_t fa;
+    posix_spawnattr_t attr;
+    int e;
+
+    e = posix_spawn_file_actions_init(&fa);
+    if (e != 0)
+        return e;
+    e = posix_spawnattr_init(&attr);
+    if (e == 0) {
+        e = command_attr(&attr, how);
+        if (e == 0 && how->tty >= 0)
+            e = posix_spawn_file_actions_addtcsetpgrp_np(&fa, how->tty);
+        if (e == 0)
+            e = posix_spawnp(pid, argv[0], &fa, &attr, argv, envp);
+        (void)posix_spawnattr_destroy(&attr);
+    }
+    (void)posix_spawn_file_actions_destroy(&fa);
+    return e;
+}
+
+int spawn_command(char *const *argv, char *const *envp, const struct spawn_command *how,
+                  struct spawned *ret, struct err *err)
+{
+    pid_t pid = -1;
+    int pidfd, e = start_command(argv, envp, how, &pid);
+
+    if (e != 0)
+        return err_sys(err, e, "%.200s", argv[0]);
+    pidfd = watch(pid);
+    *ret = (struct spawned){pid, pidfd};
+    if (pidfd < 0) {
+        e = errno;
+        undo(pid);
+        return err_sys(err, e, "watching %.200s", argv[0]);
+    }
+    return 0;
+}
+
 bool spawn_is_host_fault(int errnum)
 {
     return errnum == EAGAIN || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE;

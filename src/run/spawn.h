@@ -7,6 +7,7 @@
 #ifndef LATER_RUN_SPAWN_H
 #define LATER_RUN_SPAWN_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -29,6 +30,19 @@ struct spawned {
  */
 int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, const char *cwd,
           struct spawned *ret, struct err *err);
+
+/*
+ * A command of the person who called us, as a shell would run it: found by PATH, in our folder and
+ * session, with our descriptors that are not close-on-exec, in a process group of its own. 0, or -1
+ * as spawn. Blocks until exec.
+ */
+struct spawn_command {
+    int tty;              /* its group becomes the foreground of this terminal; -1: it does not */
+    const sigset_t *mask; /* the signal mask it is to have */
+    const sigset_t *defaults; /* signals whose disposition becomes the default one */
+};
+int spawn_command(char *const *argv, char *const *envp, const struct spawn_command *how,
+                  struct spawned *ret, struct err *err);
 
 /* EAGAIN, ENOMEM, EMFILE, ENFILE: the host is short of something; not the handler's fault. */
 bool spawn_is_host_fault(int errnum);

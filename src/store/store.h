@@ -143,6 +143,13 @@ struct store_declare_reply {
     size_t n;
 };
 
+/* To a program that asks for its place at a gate. */
+struct gate_enter_reply {
+    enum store_status status; /* the rest counts only with OK */
+    bool is_granted;
+    int64_t fence; /* 0 for semaphores */
+};
+
 enum store_reap { STORE_REAP_MORE, STORE_REAP_CLEAR, STORE_REAP_ALIVE, STORE_REAP_REFUSED };
 
 #endif

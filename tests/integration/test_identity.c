@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/identity.h"
+#include "worker/identity.h"
 #include "run/pidstat.h"
 
 static struct identity me;

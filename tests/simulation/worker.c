@@ -23,7 +23,7 @@ static size_t nworkers;
 static const struct plan *plan;
 static struct conf *conf;
 
-/* ---- daemon/state.h and daemon/identity.h, virtual */
+/* ---- daemon/state.h and worker/identity.h, virtual */
 
 int64_t state_predecessor(const struct state *s)
 {

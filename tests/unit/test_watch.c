@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/watch.h"
+#include "worker/watch.h"
 
 #define PEERS (WATCH_PEERS_MAX + 10)
 

@@ -1,4 +1,4 @@
-#include "daemon/identity.h"
+#include "worker/identity.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
  * WATCH_GAP_MS apart, in which the other's counter stood still; any trouble of our own link starts
  * the count anew. So neither a stepped clock nor an outage of Redis makes workers bury each other.
  */
-#ifndef LATER_DAEMON_WATCH_H
-#define LATER_DAEMON_WATCH_H
+#ifndef LATER_WORKER_WATCH_H
+#define LATER_WORKER_WATCH_H
 
 #include <stddef.h>
 

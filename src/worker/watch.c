@@ -1,4 +1,4 @@
-#include "daemon/watch.h"
+#include "worker/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

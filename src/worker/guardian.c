@@ -1,4 +1,4 @@
-#include "daemon/guardian.h"
+#include "worker/guardian.h"
 
 #include <stdlib.h>
 

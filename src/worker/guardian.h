@@ -2,8 +2,8 @@
  * Keeps the guard (run/guard.h) alive: starts it, hears of its death, starts the next one. Main
  * thread.
  */
-#ifndef LATER_DAEMON_GUARDIAN_H
-#define LATER_DAEMON_GUARDIAN_H
+#ifndef LATER_WORKER_GUARDIAN_H
+#define LATER_WORKER_GUARDIAN_H
 
 #include "base/err.h"
 #include "loop/loop.h"

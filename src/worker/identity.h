@@ -2,8 +2,8 @@
  * Who this process is among all processes of all hosts, and whether another one that wrote itself
  * down here is certainly gone.
  */
-#ifndef LATER_DAEMON_IDENTITY_H
-#define LATER_DAEMON_IDENTITY_H
+#ifndef LATER_WORKER_IDENTITY_H
+#define LATER_WORKER_IDENTITY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,111 @@
+#include "store/gate_redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+struct gate_redis {
+    struct link *link;
+    struct gate_events events;
+    const char *gate;
+    char root[80];
+};
+
+/* True when r is an error or not the array it should be; the fault was told then. */
+static bool is_bad(struct gate_redis *g, const struct reply *r, size_t elements)
+{
+    if (reply_kind(r) == REPLY_ERROR) {
+        g->events.fault(g->events.arg, fault_of(reply_str(r)), reply_str(r));
+        return true;
+    }
+    if (reply_len(r) < elements) {
+        g->events.fault(g->events.arg, FAULT_CALL,
+                        "the library answered in a shape that is not known");
+        return true;
+    }
+    return false;
+}
+
+static void on_entered(void *arg, const struct reply *r)
+{
+    struct gate_redis *g = arg;
+    const struct reply *first = reply_at(r, 0);
+    struct gate_enter_reply out = {STORE_OK, false, 0};
+
+    if (is_bad(g, r, 1))
+        return;
+    if (reply_is(first, "dead"))
+        out.status = STORE_DEAD;
+    else if (reply_kind(first) != REPLY_INT)
+        out.status = STORE_UNKNOWN;
+    out.is_granted = reply_kind(first) == REPLY_INT && reply_int(first) == 1;
+    out.fence = reply_int(reply_at(r, 1));
+    g->events.entered(g->events.arg, &out);
+}
+
+int gate_enter(struct gate_redis *g, int64_t epoch, bool is_waiting)
+{
+    char number[24];
+    const char *argv[] = {"FCALL", "later_v1_enter", "1", g->root, number, g->gate, "wait"};
+
+    (void)snprintf(number, sizeof(number), "%lld", (long long)epoch);
+    return link_call(g->link, is_waiting ? 7 : 6, argv, NULL, on_entered, g);
+}
+
+static void on_defined(void *arg, const struct reply *r)
+{
+    struct gate_redis *g = arg;
+
+    if (!is_bad(g, r, 1))
+        g->events.defined(g->events.arg, reply_str(reply_at(reply_at(r, 0), 1)));
+}
+
+int gate_define(struct gate_redis *g)
+{
+    const char *argv[] = {"FCALL", "later_v1_gates", "1", g->root, g->gate};
+
+    return link_call(g->link, 5, argv, NULL, on_defined, g);
+}
+
+static void on_beats(void *arg, const struct reply *r)
+{
+    struct gate_redis *g = arg;
+    const struct reply *workers = reply_at(r, 1);
+    int64_t oldest = 0;
+
+    if (is_bad(g, r, 2))
+        return;
+    for (size_t i = 0; i < reply_len(workers); i++) {
+        int64_t beat_ms = reply_int(reply_at(reply_at(workers, i), 5));
+        int64_t ago = reply_int(reply_at(r, 0)) - beat_ms;
+
+        if (beat_ms > 0 && ago > oldest)
+            oldest = ago;
+    }
+    g->events.beats(g->events.arg, oldest);
+}
+
+int gate_beats(struct gate_redis *g)
+{
+    const char *argv[] = {"FCALL", "later_v1_health", "1", g->root, "0"};
+
+    return link_call(g->link, 5, argv, NULL, on_beats, g);
+}
+
+struct gate_redis *gate_redis_new(struct link *link, const char *ns, const char *gate,
+                                  const struct gate_events *events)
+{
+    struct gate_redis *g = mem_new(sizeof(*g));
+
+    g->link = link;
+    g->events = *events;
+    g->gate = gate;
+    (void)snprintf(g->root, sizeof(g->root), "later:{%s}", ns);
+    return g;
+}
+
+void gate_redis_free(struct gate_redis *g)
+{
+    free(g);
+}

@@ -1,0 +1,558 @@
+/*
+ * later lock and later sem with real processes and a real Redis, without any laterd: they watch
+ * each other.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../support/fsck.h"
+#include "../support/laterd.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define ROOT "later:{default}"
+#define LONG_MS 60000
+#define PROCS_MAX 50
+
+static struct test_redis redis;
+static char dir[64];
+static char *later; /* the program */
+static struct proc procs[PROCS_MAX];
+
+static int setup(void **state)
+{
+    (void)state;
+    test_redis_start(&redis, NULL);
+    test_folder_make(dir);
+    later = mem_printf("%s/later", getenv("LATER_BUILD_DIR"));
+    (void)setenv("LATER_REDIS_URL", redis.url, 1);
+    (void)setenv("LATER", later, 1);
+    (void)setenv("DIR", dir, 1);
+    memset(procs, 0, sizeof(procs));
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PROCS_MAX; i++)
+        if (procs[i].pid > 0)
+            proc_done(&procs[i]);
+    test_redis_stop(&redis);
+    test_folder_remove(dir);
+    free(later);
+    return 0;
+}
+
+static bool is_full(void)
+{
+    const char *full = getenv("LATER_FULL");
+
+    return full != NULL && full[0] != '\0';
+}
+
+/* A line of shell; $LATER is the program, $DIR the folder of the test. */
+static int sh_out(const char *line, struct buf *out)
+{
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)line,
+                    NULL};
+
+    return proc_run(argv, NULL, 0, out, out);
+}
+
+static int sh(const char *line)
+{
+    return sh_out(line, NULL);
+}
+
+static void says(const char *line, int status, const char *text)
+{
+    CLEANUP_BUF struct buf out = BUF_INIT;
+
+    assert_int_equal(sh_out(line, &out), status);
+    if (strstr(buf_str(&out), text) == NULL)
+        fail_msg("%s says: %s", line, buf_str(&out));
+}
+
+/* exec: the process is the program itself. What it says goes to $DIR/said. */
+static void start(struct proc *p, const char *line)
+{
+    CLEANUP_FREE char *log = mem_printf("%s/said", dir);
+    CLEANUP_FREE char *all = mem_printf("exec %s", line);
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", all, NULL};
+
+    proc_start(p, argv, NULL, log);
+}
+
+static void until_lines(const char *name, int n, int deadline_ms)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/%s", dir, name);
+
+    if (!test_until_lines(path, NULL, n, deadline_ms))
+        fail_msg("%s never has %d lines", name, n);
+}
+
+static void until_said(const char *text, int deadline_ms)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/said", dir);
+    CLEANUP_BUF struct buf said = BUF_INIT;
+
+    if (test_until_lines(path, text, 1, deadline_ms))
+        return;
+    test_read(path, &said);
+    fail_msg("not '%s', but: %s", text, buf_str(&said));
+}
+
+/* $DIR/pid has the pid of a command that must have ended: a zombie has, too. */
+static bool has_ended(void *arg)
+{
+    (void)arg;
+    return sh("grep -q '^State:\t[^ZX]' /proc/$(cat $DIR/pid)/status 2>/dev/null") != 0;
+}
+
+/* Nobody holds or waits, and no worker is left. */
+static bool is_empty(void *arg)
+{
+    (void)arg;
+    return test_int(&redis, "HLEN", ROOT ":workers") == 0 &&
+           test_int(&redis, "EXISTS", ROOT ":lock:x") == 0 &&
+           test_int(&redis, "EXISTS", ROOT ":wait:lock:x") == 0;
+}
+
+static void expect_empty(void)
+{
+    assert_true(test_until(is_empty, NULL, LONG_MS));
+    assert_int_equal(test_fsck(&redis), 0);
+}
+
+static int64_t now_ms(void)
+{
+    return mono_now().us / 1000;
+}
+
+#define HOLD "$LATER lock x -- sh -c 'echo $$ >>$DIR/pid; exec sleep 1000'"
+
+/* ---- */
+
+static void the_command_is_as_if_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(sh("$LATER lock x true"), 0);
+    assert_int_equal(sh("$LATER lock x -- sh -c 'exit 7'"), 7);
+    assert_int_equal(sh("$LATER lock x -- sh -c 'kill -9 $$'"), 137);
+    assert_int_equal(sh("$LATER lock x -- sh -c 'kill -TERM $$'"), 143);
+    says("$LATER lock x /no/such/program", 127, "cannot run /no/such/program");
+    says("$LATER lock x /etc/passwd", 126, "cannot run /etc/passwd: Permission denied");
+    says("cd /usr && echo word | $LATER lock x -- sh -c 'pwd; cat; echo error >&2'", 0,
+         "/usr\nword\nerror\n");
+    says("A=1 $LATER lock x -- sh -c 'echo $A $LATER_LOCK $LATER_LOCK_TOKEN'", 0, "1 x @");
+    says("exec 7>$DIR/seven; $LATER lock x -- sh -c 'echo 7 >&7'; cat $DIR/seven", 0, "7\n");
+    says("printf 'echo by shell' >$DIR/bare; chmod 755 $DIR/bare; $LATER lock x $DIR/bare", 0,
+         "by shell\n");
+    says("$LATER lock x -n -- echo -n --wait", 0, "--wait");
+    says("trap '' HUP; $LATER lock x -- sh -c 'kill -HUP $$; echo goes on'", 0, "goes on");
+    expect_empty();
+}
+
+static void bad_usage_is_told(void **state)
+{
+    (void)state;
+    says("$LATER lock x", 64, "something is missing");
+    says("$LATER lock -n -w 1 x true", 64, "give one of them");
+    says("$LATER lock -w soon x true", 64, "--wait takes seconds");
+    says("$LATER lock -E 256 x true", 64, "0 to 255");
+    says("$LATER lock --ttl 5 x true", 64, "no duration");
+    says("$LATER lock 'two words' true", 64, "no spaces");
+    says("$LATER lock --nonblok x true", 64, "did you mean --nonblock");
+    says("$LATER sem nobody true", 65, "later limits set");
+    says("$LATER --redis unix:$DIR/none lock x true", 69, "start that server");
+    says("$LATER lock --help", 0, "-w, --wait SECONDS");
+}
+
+static void who_does_not_wait_is_told(void **state)
+{
+    int64_t began;
+
+    (void)state;
+    start(&procs[0], HOLD);
+    until_lines("pid", 1, LONG_MS);
+    assert_int_equal(sh("$LATER lock -n x true"), 1);
+    assert_int_equal(sh("$LATER lock x -n -E 9 -- true"), 9);
+    began = now_ms();
+    assert_int_equal(sh("$LATER lock -w 0.4 x true"), 1);
+    assert_true(now_ms() - began >= 400);
+    assert_int_equal(sh("$LATER lock -n other true"), 0);
+    assert_int_equal(test_int(&redis, "EXISTS", ROOT ":wait:lock:x"), 0);
+    /* A signal is passed on, and what the command makes of it is the status. */
+    start(&procs[1], "$LATER lock -w 60 x -- sh -c 'echo next >>$DIR/next'");
+    proc_signal(&procs[0], SIGTERM);
+    assert_int_equal(proc_wait(&procs[0], LONG_MS), 143);
+    assert_int_equal(proc_wait(&procs[1], LONG_MS), 0);
+    until_lines("next", 1, 0);
+    expect_empty();
+}
+
+static void who_waits_can_be_ended(void **state)
+{
+    (void)state;
+    start(&procs[0], HOLD);
+    until_lines("pid", 1, LONG_MS);
+    start(&procs[1], "$LATER lock x true");
+    while (test_int(&redis, "ZCARD", ROOT ":wait:lock:x") == 0)
+        continue;
+    proc_signal(&procs[1], SIGINT);
+    assert_int_equal(proc_wait(&procs[1], LONG_MS), 130);
+    assert_int_equal(test_int(&redis, "ZCARD", ROOT ":wait:lock:x"), 0);
+    proc_signal(&procs[0], SIGINT);
+    assert_int_equal(proc_wait(&procs[0], LONG_MS), 130);
+    expect_empty();
+}
+
+static void a_lock_is_entered_again(void **state)
+{
+    (void)state;
+    says("$LATER lock a -- $LATER lock b -- $LATER lock a -- echo inside", 0, "inside");
+    says("$LATER lock a -- sh -c '$LATER lock -n a -- sh -c \"exit 5\"; echo $?'", 0, "5");
+    says("$LATER lock a -- sh -c '$LATER lock -n b true; echo $?'", 0, "0");
+    /* What outlived its lock must not think that it has it. */
+    says("LATER_LOCK_TOKEN=@17:lock:a $LATER lock a true", 75, "unset that variable");
+    says("LATER_LOCK_TOKEN=nonsense $LATER lock a -- echo fine", 0, "fine");
+}
+
+static void it_may_be_held_for_so_long(void **state)
+{
+    (void)state;
+    says("$LATER lock --ttl 300ms x sleep 1000", 124, "--ttl is over");
+    assert_int_equal(sh("$LATER lock --ttl 1m x -- sh -c 'exit 3'"), 3);
+    expect_empty();
+}
+
+static void a_fence_is_good_while_it_is_held(void **state)
+{
+    CLEANUP_FREE char *inside =
+        mem_printf("$LATER lock x -- sh -c 'echo $LATER_FENCE >>$DIR/fences; redis-cli -s %s FCALL "
+                   "later_fence_check 1 \"%s\" x $LATER_FENCE >>$DIR/checks'",
+                   redis.sock, ROOT);
+    CLEANUP_FREE char *after = mem_printf(
+        "redis-cli -s %s FCALL later_fence_check 1 '%s' x $(head -1 $DIR/fences) >>$DIR/checks",
+        redis.sock, ROOT);
+
+    (void)state;
+    assert_int_equal(sh(inside), 0);
+    assert_int_equal(sh(inside), 0);
+    assert_int_equal(sh(after), 0);
+    says("tr '\\n' ' ' <$DIR/checks", 0, "1 1 0 ");
+    assert_int_equal(sh("sort -n -c $DIR/fences && test $(sort -u $DIR/fences | wc -l) = 2"), 0);
+}
+
+static void twenty_count_to_two_hundred(void **state)
+{
+    (void)state;
+    assert_int_equal(sh("echo 0 >$DIR/f"), 0);
+    for (size_t i = 0; i < 20; i++)
+        start(&procs[i], "sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do $LATER lock x -- sh -c "
+                         "\"n=\\$(cat $DIR/f); echo \\$((n+1)) >$DIR/f\" || exit; done'");
+    for (size_t i = 0; i < 20; i++)
+        assert_int_equal(proc_wait(&procs[i], LONG_MS), 0);
+    says("cat $DIR/f", 0, "200\n");
+    expect_empty();
+}
+
+static void a_semaphore_lets_in_so_many(void **state)
+{
+    (void)state;
+    assert_int_equal(sh("$LATER limits set three semaphore 3 --on-lost kill"), 0);
+    assert_int_equal(sh("mkdir $DIR/in"), 0);
+    for (size_t i = 0; i < 10; i++)
+        start(&procs[i],
+              "sh -c 'for i in 1 2 3; do $LATER sem three -- sh -c \"mkdir $DIR/in/\\$\\$; "
+              "ls $DIR/in | wc -l >>$DIR/counts; sleep 0.05; rmdir $DIR/in/\\$\\$\" || "
+              "exit; done'");
+    for (size_t i = 0; i < 10; i++)
+        assert_int_equal(proc_wait(&procs[i], LONG_MS), 0);
+    says("sort -n $DIR/counts | tail -1", 0, "3\n");
+    says("wc -l <$DIR/counts", 0, "30\n");
+    says("$LATER sem three -- sh -c '$LATER sem -n three -- echo again $LATER_SEM'", 0,
+         "again three");
+    assert_int_equal(test_int(&redis, "EXISTS", ROOT ":sem:three"), 0);
+    expect_empty();
+}
+
+static void gates_are_shown(void **state)
+{
+    CLEANUP_FREE char *call =
+        mem_printf("redis-cli -s %s FCALL later_lock 1 '%s' y me ttl 1h", redis.sock, ROOT);
+
+    (void)state;
+    says("$LATER gates", 0, "");
+    says("$LATER gates nobody", 66, "nobody holds such a gate");
+    says("$LATER gates lock:nobody", 0, "nobody");
+    start(&procs[0], HOLD);
+    until_lines("pid", 1, LONG_MS);
+    start(&procs[1], "$LATER lock x true");
+    while (test_int(&redis, "ZCARD", ROOT ":wait:lock:x") == 0)
+        continue;
+    assert_int_equal(sh("$LATER limits set three semaphore 3 --on-lost kill"), 0);
+    assert_int_equal(sh("$LATER limits set slow rate 5/1m"), 0);
+    assert_int_equal(sh(call), 0);
+    start(&procs[2], "$LATER sem three -- sh -c 'echo in >>$DIR/sem; exec sleep 1000'");
+    until_lines("sem", 1, LONG_MS);
+    says("$LATER gates | tr -s ' ' | cut -d' ' -f1-4", 0,
+         "KIND NAME LIMIT HELD\nlock x 1 1\nlock y 1 1\nsem three 3 1\n");
+    says("$LATER gates x", 0, "(pid ");
+    says("$LATER gates --json x three slow | wc -l", 0, "3\n");
+    says("$LATER gates --json lock:x", 0, "\"kind\":\"lock\",\"name\":\"x\",\"held\":1");
+    says("$LATER gates --json lock:x", 0, "\"waiting\":1");
+    says("$LATER gates --json y", 0, "{\"caller\":\"me\",\"since_ms\":");
+    says("$LATER health", 1, "no worker is running");
+    proc_signal(&procs[0], SIGTERM);
+    assert_int_equal(proc_wait(&procs[1], LONG_MS), 0);
+}
+
+/* On a terminal of its own: what is typed once `ready` is seen, and what comes back; the status. */
+static int on_terminal(const char *line, const char *typed, struct buf *ret)
+{
+    char bytes[512];
+    int fd, status = 0;
+    pid_t pid = forkpty(&fd, NULL, NULL, NULL);
+    ssize_t n;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+        _exit(127);
+    }
+    for (;;) {
+        struct pollfd p = {fd, POLLIN, 0};
+
+        if (poll(&p, 1, LONG_MS) == 0)
+            fail_msg("it hangs, having said: %s", buf_str(ret));
+        n = read(fd, bytes, sizeof(bytes));
+        if (n <= 0)
+            break;
+        buf_add(ret, bytes, (size_t)n);
+        if (typed != NULL && strstr(buf_str(ret), "ready") != NULL) {
+            assert_int_equal(write(fd, typed, strlen(typed)), (ssize_t)strlen(typed));
+            typed = NULL;
+        }
+    }
+    (void)close(fd);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void the_command_has_the_terminal(void **state)
+{
+    CLEANUP_BUF struct buf out = BUF_INIT, piped = BUF_INIT, stopped = BUF_INIT, ended = BUF_INIT;
+
+    (void)state;
+    assert_int_equal(on_terminal("$LATER lock x -- sh -c 'echo ready; read w; echo got-$w; exit 4'",
+                                 "word\n", &out),
+                     4);
+    assert_non_null(strstr(buf_str(&out), "got-word"));
+    /* In a pipe it gets it when it reads. */
+    assert_int_equal(on_terminal("$LATER lock x -- sh -c 'echo ready; read w; echo got-$w' | cat",
+                                 "word\n", &piped),
+                     0);
+    assert_non_null(strstr(buf_str(&piped), "got-word"));
+    /* Who holds a place goes on. */
+    assert_int_equal(
+        on_terminal("$LATER lock x -- sh -c 'echo ready; sleep 1; echo went-on'", "\x1a", &stopped),
+        0);
+    assert_non_null(strstr(buf_str(&stopped), "went-on"));
+    /* Ctrl-C ends the script too, as it does without us. */
+    assert_int_equal(
+        on_terminal("$LATER lock x -- sh -c 'echo ready; exec sleep 1000'; echo not-me", "\x03",
+                    &ended),
+        130);
+    assert_null(strstr(buf_str(&ended), "not-me"));
+    expect_empty();
+}
+
+/* ---- what can go wrong */
+
+static void a_dead_holder_is_found(void **state)
+{
+    int64_t began, ms;
+
+    (void)state;
+    start(&procs[0], HOLD);
+    until_lines("pid", 1, LONG_MS);
+    start(&procs[1], "$LATER lock x -- sh -c 'echo next >>$DIR/next'");
+    while (test_int(&redis, "ZCARD", ROOT ":wait:lock:x") == 0)
+        continue;
+    began = now_ms();
+    proc_signal(&procs[0], SIGKILL);
+    assert_int_equal(proc_wait(&procs[0], LONG_MS), 137);
+    assert_true(test_until(has_ended, NULL, 3000));
+    assert_int_equal(proc_wait(&procs[1], LONG_MS), 0);
+    ms = now_ms() - began;
+    print_message("the next one came in %lld ms after the kill\n", (long long)ms);
+    assert_in_range(ms, 0, 30000);
+    expect_empty();
+}
+
+/* Nobody else is there to find the dead one: not to wait must not mean never. */
+static void a_dead_holder_does_not_keep_cron_out_for_ever(void **state)
+{
+    int64_t began = now_ms();
+    int status = 1;
+
+    (void)state;
+    start(&procs[0], HOLD);
+    until_lines("pid", 1, LONG_MS);
+    proc_signal(&procs[0], SIGKILL);
+    assert_int_equal(proc_wait(&procs[0], LONG_MS), 137);
+    while (status == 1 && now_ms() - began < LONG_MS) {
+        status = sh("$LATER lock -n x true");
+        assert_int_equal(sh("sleep 1"), 0);
+    }
+    assert_int_equal(status, 0);
+    expect_empty();
+}
+
+static void without_redis_the_command_ends(void **state)
+{
+    int64_t began;
+
+    (void)state;
+    start(&procs[0],
+          "$LATER lock x -- sh -c 'echo $$ >>$DIR/pid; trap \"echo term >>$DIR/term; exit "
+          "0\" TERM; while :; do sleep 0.1; done'");
+    until_lines("pid", 1, LONG_MS);
+    start(&procs[1], "$LATER lock stubborn -- sh -c 'echo $$ >>$DIR/pid2; trap \"\" TERM; while :; "
+                     "do sleep 0.1; done'");
+    until_lines("pid2", 1, LONG_MS);
+    began = now_ms();
+    test_redis_kill(&redis, SIGSTOP);
+    assert_int_equal(proc_wait(&procs[0], LONG_MS), 75);
+    until_lines("term", 1, 0);
+    assert_int_equal(proc_wait(&procs[1], LONG_MS), 75);
+    assert_in_range(now_ms() - began, 0, 19000);
+    until_said("lock:x: Redis did not answer", 0);
+    test_redis_kill(&redis, SIGCONT);
+}
+
+/* All is lost, the lock with it: nobody has taken it, so it is ours again. */
+static void a_lock_that_redis_lost_is_held_again(void **state)
+{
+    (void)state;
+    start(&procs[0], HOLD);
+    until_lines("pid", 1, LONG_MS);
+    reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
+    until_said("it is held again", LONG_MS);
+    assert_int_equal(sh("$LATER lock -n x true"), 1);
+    /* Now somebody takes it. */
+    reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
+    start(&procs[1], "$LATER lock x -- sh -c 'echo next >>$DIR/next; exec sleep 1000'");
+    until_lines("next", 1, LONG_MS);
+    assert_int_equal(proc_wait(&procs[0], LONG_MS), 75);
+    assert_true(test_until(has_ended, NULL, 0));
+    until_said("another has it now", 0);
+}
+
+static void a_frozen_holder_loses_its_command(void **state)
+{
+    (void)state;
+    if (!is_full())
+        skip();
+    start(&procs[0], HOLD);
+    until_lines("pid", 1, LONG_MS);
+    start(&procs[1], "$LATER lock x -- sh -c 'grep \"^State:\" /proc/$(cat $DIR/pid)/status "
+                     ">>$DIR/state; echo next >>$DIR/next; exec sleep 1000'");
+    while (test_int(&redis, "ZCARD", ROOT ":wait:lock:x") == 0)
+        continue;
+    proc_signal(&procs[0], SIGSTOP);
+    until_lines("next", 1, LONG_MS);
+    /* A zombie: its parent is frozen. */
+    says("cat $DIR/state", 0, "Z");
+    assert_int_equal(sh("sleep 40"), 0);
+    proc_signal(&procs[0], SIGCONT);
+    assert_int_equal(proc_wait(&procs[0], LONG_MS), 75);
+    until_said("its guard killed the command", 0);
+    /* Its release was refused. */
+    assert_int_equal(sh("$LATER lock -n x true"), 1);
+    proc_signal(&procs[1], SIGTERM);
+    assert_int_equal(proc_wait(&procs[1], LONG_MS), 143);
+    expect_empty();
+}
+
+/* Each writes its fence and looks whether another is inside; every few seconds one is killed. */
+static void holders_die_at_random(void **state)
+{
+    CLEANUP_BUF struct buf sum = BUF_INIT;
+    bool runs = true;
+
+    (void)state;
+    if (!is_full())
+        skip();
+    assert_int_equal(
+        sh("mkdir $DIR/in; cat >$DIR/inside <<'X'\n"
+           "echo $LATER_FENCE >>$DIR/ledger\n"
+           "echo $PPID >$DIR/keeper\n"
+           "for p in $(ls $DIR/in); do\n"
+           "  grep -q '^State:.[^ZX]' /proc/$p/status 2>/dev/null && echo $p >>$DIR/two\n"
+           "  rm -f $DIR/in/$p\n"
+           "done\n"
+           ": >$DIR/in/$$\n"
+           "sleep 0.0$((LATER_FENCE % 9))\n"
+           "rm -f $DIR/in/$$\n"
+           "X\n"),
+        0);
+    for (size_t i = 0; i < 50; i++)
+        start(&procs[i], "sh -c 'i=0; while [ $i -lt 20 ]; do i=$((i+1)); $LATER lock x -- sh "
+                         "$DIR/inside; done; true'");
+    while (runs) {
+        assert_int_equal(sh("sleep 3; kill -9 $(cat $DIR/keeper) 2>/dev/null; true"), 0);
+        runs = false;
+        for (size_t i = 0; i < 50; i++)
+            runs = proc_wait(&procs[i], 0) < 0 || runs;
+    }
+    /* sort: in the order they were written, and none twice. */
+    assert_int_equal(sh("sort -n -u -c $DIR/ledger"), 0);
+    assert_int_equal(sh("test ! -e $DIR/two"), 0);
+    (void)sh_out("echo $(wc -l <$DIR/ledger) starts, $(grep -c guard-kill $DIR/said) killed", &sum);
+    print_message("%s", buf_str(&sum));
+    expect_empty();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_command_is_as_if_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(bad_usage_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_does_not_wait_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_waits_can_be_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lock_is_entered_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_may_be_held_for_so_long, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_fence_is_good_while_it_is_held, setup, teardown),
+        cmocka_unit_test_setup_teardown(twenty_count_to_two_hundred, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_semaphore_lets_in_so_many, setup, teardown),
+        cmocka_unit_test_setup_teardown(gates_are_shown, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_command_has_the_terminal, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_dead_holder_is_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_dead_holder_does_not_keep_cron_out_for_ever, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(without_redis_the_command_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lock_that_redis_lost_is_held_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_frozen_holder_loses_its_command, setup, teardown),
+        cmocka_unit_test_setup_teardown(holders_die_at_random, setup, teardown),
+    };
+
+    if (getenv("LATER_ONLY") != NULL)
+        cmocka_set_test_filter(getenv("LATER_ONLY"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

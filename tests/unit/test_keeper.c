@@ -1,0 +1,677 @@
+/* The keeper of a place: every answer and every silence, in virtual time. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/keeper.h"
+
+#define EPOCH 1000
+#define PEER 17
+
+/* What came out, a letter each: Register Define bEat eNter(n; N: in line) Look(beats) reaP leaVe,
+ * Start, kill t k or the signal's number, done!. */
+static struct {
+    char log[256];
+    size_t n;
+    bool admits, is_guarded, cannot_run;
+    int64_t fence;
+    struct mono armed;
+    enum keeper_end end;
+    bool is_done, is_gone;
+    char told[200];
+} world;
+
+static struct keeper *keeper;
+static struct mono now;
+
+static void put(char c)
+{
+    assert_in_range(world.n, 0, sizeof(world.log) - 2);
+    world.log[world.n++] = c;
+    world.log[world.n] = '\0';
+}
+
+static int op_reg(void *ctx, const struct store_register *req)
+{
+    (void)ctx;
+    (void)req;
+    put('R');
+    return 0;
+}
+
+static int op_define(void *ctx)
+{
+    (void)ctx;
+    put('D');
+    return 0;
+}
+
+static int op_beat(void *ctx, int64_t epoch)
+{
+    (void)ctx;
+    assert_int_equal(epoch, EPOCH);
+    put('E');
+    return 0;
+}
+
+static int op_enter(void *ctx, int64_t epoch, bool is_waiting)
+{
+    (void)ctx;
+    assert_int_equal(epoch, EPOCH);
+    put(is_waiting ? 'N' : 'n');
+    return 0;
+}
+
+static int op_beats(void *ctx)
+{
+    (void)ctx;
+    put('L');
+    return 0;
+}
+
+static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter)
+{
+    (void)ctx;
+    assert_int_equal(epoch, EPOCH);
+    assert_int_equal(victim, PEER);
+    assert_string_equal(counter, "5");
+    put('P');
+    return 0;
+}
+
+static int op_leave(void *ctx, int64_t epoch)
+{
+    (void)ctx;
+    assert_int_equal(epoch, EPOCH);
+    put('V');
+    return 0;
+}
+
+static void op_relink(void *ctx, enum fault fault, const char *text)
+{
+    (void)ctx;
+    put('/');
+    keeper_link_down(keeper, now, fault, text);
+}
+
+static bool op_is_gone(void *ctx, const struct store_peer *peer)
+{
+    (void)ctx;
+    (void)peer;
+    return world.is_gone;
+}
+
+static bool op_admits(void *ctx, int64_t fence)
+{
+    (void)ctx;
+    world.fence = fence;
+    return world.admits;
+}
+
+static int op_start(void *ctx, int64_t epoch, int64_t fence, bool is_guarded)
+{
+    (void)ctx;
+    assert_int_equal(epoch, EPOCH);
+    world.fence = fence;
+    world.is_guarded = is_guarded;
+    put('S');
+    return world.cannot_run ? -1 : 0;
+}
+
+static void op_kill(void *ctx, int sig)
+{
+    (void)ctx;
+    put(sig == SIGTERM ? 't' : sig == SIGKILL ? 'k' : '0');
+}
+
+static void op_tell(void *ctx, const char *text)
+{
+    (void)ctx;
+    (void)snprintf(world.told, sizeof(world.told), "%s", text);
+}
+
+static void op_fail(void *ctx, enum fault fault, const char *text)
+{
+    (void)ctx;
+    (void)fault;
+    (void)snprintf(world.told, sizeof(world.told), "%s", text);
+}
+
+static void op_arm(void *ctx, struct mono at)
+{
+    (void)ctx;
+    world.armed = at;
+}
+
+static void op_done(void *ctx, enum keeper_end end)
+{
+    (void)ctx;
+    assert_false(world.is_done);
+    world.is_done = true;
+    world.end = end;
+    put('!');
+}
+
+static const struct keeper_ops ops = {op_reg,   op_define, op_beat,    op_enter,  op_beats, op_reap,
+                                      op_leave, op_relink, op_is_gone, op_admits, op_start, op_kill,
+                                      op_tell,  op_fail,   op_arm,     op_done};
+
+static void begin(bool is_sem, int64_t wait_ms, int64_t ttl_ms)
+{
+    memset(&world, 0, sizeof(world));
+    world.admits = true;
+    now = (struct mono){1000000};
+    keeper = keeper_new(&(struct keeper_conf){is_sem, wait_ms, ttl_ms}, &ops, NULL, now);
+}
+
+static int done(void **state)
+{
+    (void)state;
+    keeper_free(keeper);
+    keeper = NULL;
+    return 0;
+}
+
+/* Since the last look exactly this came out. */
+static void out(const char *expected)
+{
+    assert_string_equal(world.log, expected);
+    world.n = 0;
+    world.log[0] = '\0';
+}
+
+static void registered_with(const struct store_peer *peers, size_t n)
+{
+    keeper_on_registered(
+        keeper, now,
+        &(struct store_register_reply){.epoch = EPOCH, .link = 1, .peers = peers, .npeers = n});
+}
+
+static void registered(void)
+{
+    registered_with(NULL, 0);
+}
+
+static void entered(bool is_granted)
+{
+    keeper_on_entered(keeper, now, &(struct gate_enter_reply){STORE_OK, is_granted, 77});
+}
+
+static void beaten_with(enum store_status status, const struct store_peer *peers, size_t n)
+{
+    keeper_on_beat(keeper, now,
+                   &(struct store_beat_reply){.status = status, .peers = peers, .npeers = n});
+}
+
+static void beaten(enum store_status status)
+{
+    beaten_with(status, NULL, 0);
+}
+
+/* Time goes on as the timer says, so long as nothing comes out. */
+static void until_out(void)
+{
+    for (int i = 0; i < 100 && world.n == 0; i++) {
+        assert_true(world.armed.us != INT64_MAX);
+        if (mono_before(now, world.armed))
+            now = world.armed;
+        keeper_on_timer(keeper, now);
+    }
+}
+
+static void come_in(bool is_sem, int64_t ttl_ms)
+{
+    begin(is_sem, -1, ttl_ms);
+    keeper_link_up(keeper, now);
+    registered();
+    entered(true);
+    out("RNS");
+}
+
+static int64_t gone_ms(struct mono since)
+{
+    return mono_until_us(since, now) / 1000;
+}
+
+/* ---- */
+
+static void it_comes_in_and_goes(void **state)
+{
+    (void)state;
+    come_in(false, 0);
+    assert_int_equal(world.fence, 77);
+    assert_true(world.is_guarded);
+    until_out();
+    out("E");
+    beaten(STORE_OK);
+    out("");
+    keeper_on_end(keeper, now, false);
+    out("V");
+    keeper_on_left(keeper, now, true);
+    out("!");
+    assert_int_equal(world.end, KEEPER_RAN);
+    assert_string_equal(world.told, "");
+}
+
+static void what_cannot_run_gives_its_place_back(void **state)
+{
+    (void)state;
+    begin(false, 0, 0);
+    world.cannot_run = true;
+    keeper_link_up(keeper, now);
+    registered();
+    entered(true);
+    out("RnSV");
+}
+
+static void it_starts_only_behind_a_fresh_beat(void **state)
+{
+    (void)state;
+    begin(false, -1, 0);
+    world.admits = false;
+    keeper_link_up(keeper, now);
+    registered();
+    entered(true);
+    out("RNE");
+    world.admits = true;
+    beaten(STORE_OK);
+    out("S");
+}
+
+static void it_waits_for_its_turn(void **state)
+{
+    (void)state;
+    begin(false, -1, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    entered(false);
+    out("RN");
+    /* Not our turn. */
+    keeper_on_wake(keeper, now, "@999");
+    keeper_on_wake(keeper, now, "mail");
+    out("");
+    keeper_on_wake(keeper, now, "@1000");
+    out("N");
+    entered(false);
+    /* The message may be lost: with each beat it asks again. */
+    until_out();
+    out("E");
+    beaten(STORE_OK);
+    out("N");
+    entered(true);
+    out("S");
+}
+
+static void it_does_not_wait(void **state)
+{
+    (void)state;
+    begin(false, 0, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    entered(false);
+    out("RnL");
+    keeper_on_beats(keeper, now, 4000);
+    out("V");
+    keeper_on_left(keeper, now, true);
+    out("!");
+    assert_int_equal(world.end, KEEPER_BUSY);
+}
+
+static void it_waits_so_long(void **state)
+{
+    struct mono since;
+
+    (void)state;
+    begin(false, 2500, 0);
+    since = now;
+    keeper_link_up(keeper, now);
+    registered();
+    entered(false);
+    out("RN");
+    until_out();
+    assert_int_equal(gone_ms(since), 2500);
+    out("L");
+    keeper_on_beats(keeper, now, 4000);
+    out("V");
+}
+
+static void it_looks_after_a_silent_holder(void **state)
+{
+    const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
+
+    (void)state;
+    begin(false, 0, 0);
+    keeper_link_up(keeper, now);
+    registered_with(&peer, 1);
+    entered(false);
+    out("RnL");
+    keeper_on_beats(keeper, now, 60000);
+    out("N");
+    entered(false);
+    for (int i = 1; i < 5; i++) {
+        until_out();
+        out("E");
+        beaten_with(STORE_OK, &peer, 1);
+        out("N");
+        entered(false);
+        out("L");
+        keeper_on_beats(keeper, now, 60000);
+        out("");
+    }
+    until_out();
+    out("E");
+    beaten_with(STORE_OK, &peer, 1);
+    out("N");
+    entered(false);
+    out("L");
+    keeper_on_beats(keeper, now, 60000);
+    out("P");
+    keeper_on_reaped(keeper, now, STORE_REAP_CLEAR, 0);
+    out("N");
+    entered(true);
+    out("S");
+}
+
+static void one_that_is_gone_has_a_moment_left(void **state)
+{
+    const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
+
+    (void)state;
+    begin(false, -1, 0);
+    keeper_link_up(keeper, now);
+    registered_with(&peer, 1);
+    entered(false);
+    out("RN");
+    world.is_gone = true;
+    until_out();
+    beaten_with(STORE_OK, &peer, 1);
+    entered(false);
+    out("EN");
+    until_out();
+    beaten_with(STORE_OK, &peer, 1);
+    entered(false);
+    out("ENP");
+}
+
+static void a_silent_link_ends_the_command(void **state)
+{
+    struct mono since;
+
+    (void)state;
+    come_in(false, 0);
+    since = now;
+    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    until_out();
+    assert_int_equal(gone_ms(since), KEEPER_TERM_MS);
+    out("t");
+    until_out();
+    assert_int_equal(gone_ms(since), KEEPER_KILL_MS);
+    out("k");
+    keeper_on_end(keeper, now, false);
+    out("k");
+    until_out();
+    out("!");
+    assert_int_equal(world.end, KEEPER_LOST);
+}
+
+/* An answer that came, but to a question that was asked long ago, is none. */
+static void an_old_answer_is_no_news(void **state)
+{
+    struct mono since;
+
+    (void)state;
+    come_in(false, 0);
+    since = now;
+    until_out();
+    out("E");
+    now = mono_add_ms(since, 11000);
+    beaten(STORE_OK);
+    until_out();
+    out("E");
+    until_out();
+    assert_int_equal(gone_ms(since), 5000 + KEEPER_TERM_MS);
+    out("t");
+}
+
+static void a_short_outage_is_nothing(void **state)
+{
+    (void)state;
+    come_in(false, 0);
+    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    now = mono_add_ms(now, 10000);
+    keeper_link_up(keeper, now);
+    out("E");
+    beaten(STORE_OK);
+    now = mono_add_ms(now, 4000);
+    keeper_on_timer(keeper, now);
+    out("");
+}
+
+static void who_was_given_up_ends_at_once(void **state)
+{
+    (void)state;
+    come_in(false, 0);
+    until_out();
+    beaten(STORE_DEAD);
+    out("Ek");
+    keeper_on_end(keeper, now, false);
+    out("k!");
+    assert_int_equal(world.end, KEEPER_LOST);
+}
+
+static void what_the_guard_killed_is_lost(void **state)
+{
+    (void)state;
+    come_in(false, 0);
+    keeper_on_end(keeper, now, true);
+    out("kV");
+    keeper_on_left(keeper, now, false);
+    out("!");
+    assert_int_equal(world.end, KEEPER_LOST);
+    assert_non_null(strstr(world.told, "guard"));
+}
+
+static void lost_data_is_entered_again(void **state)
+{
+    (void)state;
+    come_in(false, 0);
+    until_out();
+    beaten(STORE_UNKNOWN);
+    registered();
+    out("ERn");
+    entered(true);
+    out("");
+    assert_non_null(strstr(world.told, "another fence"));
+    /* And the next time another was first. */
+    until_out();
+    beaten(STORE_UNKNOWN);
+    registered();
+    entered(false);
+    out("ERnk");
+    keeper_on_end(keeper, now, false);
+    keeper_on_left(keeper, now, true);
+    out("kV!");
+    assert_int_equal(world.end, KEEPER_LOST);
+}
+
+static void a_semaphore_may_be_kept(void **state)
+{
+    (void)state;
+    begin(true, -1, 0);
+    keeper_link_up(keeper, now);
+    out("D");
+    keeper_on_defined(keeper, now, "semaphore 3 keep");
+    registered();
+    entered(true);
+    out("RNS");
+    assert_false(world.is_guarded);
+    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    now = mono_add_ms(now, 100000);
+    keeper_on_timer(keeper, now);
+    out("");
+    keeper_link_up(keeper, now);
+    beaten(STORE_DEAD);
+    registered();
+    entered(false);
+    out("ERN");
+    until_out();
+    beaten(STORE_OK);
+    entered(true);
+    out("EN");
+    keeper_on_end(keeper, now, false);
+    out("V");
+    keeper_on_left(keeper, now, true);
+    assert_int_equal(world.end, KEEPER_RAN);
+}
+
+static void a_command_may_run_so_long(void **state)
+{
+    struct mono since;
+
+    (void)state;
+    come_in(false, 3000);
+    since = now;
+    until_out();
+    assert_int_equal(gone_ms(since), 3000);
+    out("t");
+    until_out();
+    out("E");
+    beaten(STORE_OK);
+    until_out();
+    assert_int_equal(gone_ms(since), 8000);
+    out("k");
+    keeper_on_end(keeper, now, false);
+    keeper_on_left(keeper, now, true);
+    assert_int_equal(world.end, KEEPER_OVERRAN);
+}
+
+static void signals_are_passed_or_obeyed(void **state)
+{
+    (void)state;
+    come_in(false, 0);
+    keeper_on_signal(keeper, now, SIGINT);
+    out("0");
+    keeper_on_end(keeper, now, false);
+    keeper_on_left(keeper, now, true);
+    assert_int_equal(world.end, KEEPER_RAN);
+    keeper_free(keeper);
+    begin(false, -1, 0);
+    keeper_link_up(keeper, now);
+    /* Registered or not: Redis is not left with a worker that is none. */
+    keeper_on_signal(keeper, now, SIGTERM);
+    out("R");
+    registered();
+    out("V");
+    keeper_on_left(keeper, now, true);
+    assert_int_equal(world.end, KEEPER_STOPPED);
+}
+
+static void without_a_server_it_fails(void **state)
+{
+    struct mono since;
+
+    (void)state;
+    begin(false, -1, 0);
+    keeper_link_down(keeper, now, FAULT_LINK, "refused");
+    out("!");
+    assert_int_equal(world.end, KEEPER_FAILED);
+    assert_string_equal(world.told, "refused");
+    keeper_free(keeper);
+    begin(false, -1, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    entered(false);
+    out("RN");
+    since = now;
+    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    now = mono_add_ms(now, 1000);
+    keeper_link_down(keeper, now, FAULT_LINK, "still gone");
+    until_out();
+    out("!");
+    assert_int_equal(world.end, KEEPER_FAILED);
+    assert_in_range(gone_ms(since), KEEPER_AWAY_MS, KEEPER_AWAY_MS + KEEPER_LEAVE_MS);
+}
+
+static void an_end_that_cannot_be_told_is_the_end(void **state)
+{
+    struct mono since;
+
+    (void)state;
+    come_in(false, 0);
+    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    keeper_on_end(keeper, now, false);
+    since = now;
+    until_out();
+    out("!");
+    assert_int_equal(gone_ms(since), KEEPER_LEAVE_MS);
+    assert_int_equal(world.end, KEEPER_RAN);
+    assert_non_null(strstr(world.told, "could not be told"));
+}
+
+static void refusals_end_it_or_are_tried_again(void **state)
+{
+    (void)state;
+    begin(false, -1, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    out("RN");
+    keeper_on_fault(keeper, now, FAULT_CALL, "ELATER_LIMIT none");
+    until_out();
+    out("V");
+    keeper_on_left(keeper, now, true);
+    assert_int_equal(world.end, KEEPER_FAILED);
+    assert_string_equal(world.told, "ELATER_LIMIT none");
+    keeper_free(keeper);
+    begin(false, -1, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    out("RN");
+    keeper_on_fault(keeper, now, FAULT_FULL, "OOM");
+    out("");
+    until_out();
+    out("N");
+    /* A beat that is refused is a beat that was not acknowledged. */
+    entered(true);
+    out("S");
+    until_out();
+    out("E");
+    keeper_on_fault(keeper, now, FAULT_WAIT, "BUSY");
+    until_out();
+    out("E");
+    keeper_on_fault(keeper, now, FAULT_MOVED, "READONLY");
+    out("/");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(it_comes_in_and_goes, done),
+        cmocka_unit_test_teardown(what_cannot_run_gives_its_place_back, done),
+        cmocka_unit_test_teardown(it_starts_only_behind_a_fresh_beat, done),
+        cmocka_unit_test_teardown(it_waits_for_its_turn, done),
+        cmocka_unit_test_teardown(it_does_not_wait, done),
+        cmocka_unit_test_teardown(it_waits_so_long, done),
+        cmocka_unit_test_teardown(it_looks_after_a_silent_holder, done),
+        cmocka_unit_test_teardown(one_that_is_gone_has_a_moment_left, done),
+        cmocka_unit_test_teardown(a_silent_link_ends_the_command, done),
+        cmocka_unit_test_teardown(an_old_answer_is_no_news, done),
+        cmocka_unit_test_teardown(a_short_outage_is_nothing, done),
+        cmocka_unit_test_teardown(who_was_given_up_ends_at_once, done),
+        cmocka_unit_test_teardown(what_the_guard_killed_is_lost, done),
+        cmocka_unit_test_teardown(lost_data_is_entered_again, done),
+        cmocka_unit_test_teardown(a_semaphore_may_be_kept, done),
+        cmocka_unit_test_teardown(a_command_may_run_so_long, done),
+        cmocka_unit_test_teardown(signals_are_passed_or_obeyed, done),
+        cmocka_unit_test_teardown(without_a_server_it_fails, done),
+        cmocka_unit_test_teardown(an_end_that_cannot_be_told_is_the_end, done),
+        cmocka_unit_test_teardown(refusals_end_it_or_are_tried_again, done),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
