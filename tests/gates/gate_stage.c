@@ -1,11 +1,13 @@
 #include "gate_stage.h"
 
 #include <setjmp.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -16,6 +18,7 @@
 
 #define ARGS 32
 #define BATCH 500
+#define SPAWN_US 1000 /* that a process takes on an idle machine, or less */
 
 static void die(const char *what, const char *why)
 {
@@ -351,6 +354,28 @@ int64_t gates_calls(struct gates *g)
 int64_t gates_busy_us(struct gates *g)
 {
     return command_stat(g, "fcall:", "usec=");
+}
+
+static double spawn_us(void)
+{
+    char *argv[] = {(char *)(uintptr_t) "/bin/true", NULL};
+    int64_t begin = gates_now_us();
+    int status;
+    pid_t pid;
+
+    if (posix_spawn(&pid, argv[0], NULL, NULL, argv, NULL) != 0 || waitpid(pid, &status, 0) != pid)
+        die(argv[0], "cannot be run");
+    return (double)(gates_now_us() - begin);
+}
+
+double gates_slowness(void)
+{
+    double us[15], slow;
+
+    for (int i = 0; i < 15; i++)
+        us[i] = spawn_us();
+    slow = gates_median(us, 15) / SPAWN_US;
+    return slow > 1 ? slow : 1;
 }
 
 int64_t gates_now_us(void)
