@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #define STRIDE_ONE (UINT64_C(1) << 20)
+#define GATED_TIMES 16                          /* others take turns with us */
 #define HEAD_LATEST_MS INT64_C(100000000000000) /* no job is due later (see L.LATEST) */
 
 struct queue {
@@ -15,8 +16,9 @@ struct queue {
     int64_t max_payload;
     struct mono head; /* when to look; us 0: at once */
     uint64_t pass;
-    bool was_due; /* in the last plan */
-    bool woken;   /* since it was last named: a head told by then is old news */
+    bool was_due;   /* in the last plan */
+    bool woken;     /* since it was last named: a head told by then is old news */
+    unsigned gated; /* for so many openings of gates its jobs may come through them */
 };
 
 struct queues {
@@ -106,6 +108,24 @@ void queues_wake_all(struct queues *qs)
 {
     for (size_t i = 0; i < qs->n; i++)
         wake(&qs->at[i]);
+}
+
+void queues_gated(struct queues *qs, const char *name)
+{
+    struct queue *q = find(qs, name);
+
+    if (q != NULL)
+        q->gated = GATED_TIMES;
+}
+
+void queues_wake_gated(struct queues *qs)
+{
+    for (size_t i = 0; i < qs->n; i++) {
+        if (qs->at[i].gated == 0)
+            continue;
+        qs->at[i].gated--;
+        wake(&qs->at[i]);
+    }
 }
 
 static uint64_t stride(const struct queue *q)

@@ -39,6 +39,10 @@ bool queues_has(const struct queues *qs, const char *name);
 /* Something may be due: look. Outlives the heads of a step that was planned before. */
 void queues_wake(struct queues *qs, const char *name);
 void queues_wake_all(struct queues *qs);
+/* A job of it came through a gate: when a gate opens by time, the next one may. */
+void queues_gated(struct queues *qs, const char *name);
+/* One opens: wake those that had a job through a gate in one of the last times. */
+void queues_wake_gated(struct queues *qs);
 
 void queues_claimed(struct queues *qs, const char *name);
 void queues_ended(struct queues *qs, const char *name);

@@ -140,6 +140,8 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     h->is_solo = c->crashes >= 2;
     h->is_gated = c->is_gated;
     queues_claimed(s->queues, h->job.queue);
+    if (h->is_gated)
+        queues_gated(s->queues, h->job.queue);
     sched_saw(s, c->fence);
     place_claim(s, now, h);
 }
@@ -374,5 +376,8 @@ void sched_plan_step(struct sched *s, struct mono now)
     if (sweep && !s->sweeping)
         s->sweep_at = mono_add_ms(now, SCHED_SWEEP_MS * 9 / 10 +
                                            s->ops->random(s->ctx) % (SCHED_SWEEP_MS / 5));
+    /* What the opened gate grants is claimed in the same call, and nobody has to be woken. */
+    if (gate)
+        queues_wake_gated(s->queues);
     send_step(s, now, places, sweep);
 }

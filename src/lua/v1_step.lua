@@ -495,7 +495,7 @@ end
 -- behind them, within bounds. -> head, marks
 local function claim_due(R, queue, room, max_payload, ctx)
   local most, head, marks = #ctx.claims + room, math.huge, ''
-  local window = ctx.gates[queue] and LOOK_WINDOW or 0
+  local window = 0
   for _ = 1, LOOK_ROUNDS do
     local cands, parked
     local left = ctx.bytes > 0 and most - #ctx.claims or 0

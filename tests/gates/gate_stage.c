@@ -1,11 +1,14 @@
 #include "gate_stage.h"
 
 #include <setjmp.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -16,6 +19,7 @@
 
 #define ARGS 32
 #define BATCH 500
+#define HANDLER_US 1000 /* that one takes on an idle machine */
 
 static void die(const char *what, const char *why)
 {
@@ -351,6 +355,31 @@ int64_t gates_calls(struct gates *g)
 int64_t gates_busy_us(struct gates *g)
 {
     return command_stat(g, "fcall:", "usec=");
+}
+
+/* A handler that has nothing to do, from its start to its end. */
+static double handler_us(const struct gates *g)
+{
+    char *argv[] = {(char *)(uintptr_t)g->handler, (char *)(uintptr_t) "/dev/null",
+                    (char *)(uintptr_t) "0", (char *)(uintptr_t) "0", NULL};
+    int64_t begin = gates_now_us();
+    int status;
+    pid_t pid;
+
+    if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) != 0 ||
+        waitpid(pid, &status, 0) != pid)
+        die(argv[0], "cannot be run");
+    return (double)(gates_now_us() - begin);
+}
+
+double gates_slowness(const struct gates *g)
+{
+    double us[15], slow;
+
+    for (int i = 0; i < 15; i++)
+        us[i] = handler_us(g);
+    slow = gates_median(us, 15) / HANDLER_US;
+    return slow > 1 ? slow : 1;
 }
 
 int64_t gates_now_us(void)

@@ -73,6 +73,9 @@ int64_t gates_busy_us(struct gates *g);
 int64_t gates_info(struct gates *g, const char *section, const char *name);
 int64_t gates_now_us(void);
 
+/* How many times longer than on an idle machine a handler takes now; sanitizers count, too. */
+double gates_slowness(const struct gates *g);
+
 /* The middle of n values, which are sorted. */
 double gates_median(double *values, int n);
 

@@ -18,6 +18,9 @@
 #define EACH 16
 #define HOLD_MS 90000 /* longer than anything here */
 #define FROZEN_MS 60000
+/* Five beats of another after one that saw it alive, which may be as long after its last: 30 s; and
+ * what the machine takes. */
+#define PASSED_ON_MS 31000
 
 static struct gates g;
 
@@ -123,7 +126,7 @@ static void G6_killed(void **state)
     print_message("figure G6: kill -9 of a worker with 16 locks and 16 places: passed on after "
                   "%.1f to %.1f s\n",
                   (double)ms[0] / 1000, (double)ms[1] / 1000);
-    assert_in_range(ms[1], 0, 30000);
+    assert_in_range(ms[1], 0, PASSED_ON_MS);
     cancel_holders(&h);
 }
 
@@ -185,7 +188,7 @@ static void G6_stopped(void **state)
                   "%.1f s, never before their handlers were dead\n",
                   rounds, stage_is_long() ? " for 60 s" : "", (double)first_ms / 1000,
                   (double)last_ms / 1000);
-    assert_in_range(last_ms, 0, 30000);
+    assert_in_range(last_ms, 0, PASSED_ON_MS);
 }
 
 int main(void)

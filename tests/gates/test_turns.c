@@ -48,8 +48,9 @@ static void two_daemons(const char *limits, const char *more, int min_ms, int ma
 /* Safe in any case; whether it was fast as well. */
 static bool five_at_once(int n)
 {
-    double average, least = stage_is_long() ? 4.5 : 3.5;
-    int64_t *times, p50_us, most_us = stage_is_long() ? 3000 : 10000;
+    double average, slow = stage_is_long() ? 1 : gates_slowness(&g);
+    double most_idle = stage_is_long() ? 0.5 : 1.5 * slow;
+    int64_t *times, p50_us, most_us = stage_is_long() ? 3000 : (int64_t)(10000 * slow);
     struct gate_book b;
     size_t ntimes;
 
@@ -62,14 +63,14 @@ static bool five_at_once(int n)
     p50_us = gate_quantile(times, ntimes, 500);
     print_message(
         "figure G1: semaphore of 5, 2 daemons, %d jobs: most %d at once, %.2f on average; "
-        "handed on in p50 %.2f ms, p99 %.2f ms\n",
+        "handed on in p50 %.2f ms, p99 %.2f ms (the machine is %.1f times slower than idle)\n",
         n, gate_book_most(&b, NULL), average, (double)p50_us / 1000,
-        (double)gate_quantile(times, ntimes, 990) / 1000);
+        (double)gate_quantile(times, ntimes, 990) / 1000, slow);
     assert_int_equal(gate_book_starts(&b), n);
     assert_in_range(gate_book_most(&b, NULL), 1, 5);
     free(times);
     gate_book_done(&b);
-    return average >= least && p50_us <= most_us;
+    return 5 - average <= most_idle && p50_us <= most_us;
 }
 
 static void G1_semaphore_of_five(void **state)

@@ -341,6 +341,29 @@ static void test_only_a_due_head_is_deferred(void **state)
     queues_free(qs);
 }
 
+/* When a gate opens, those are named that had a job through one, for a while. */
+static void test_wake_of_the_gated(void **state)
+{
+    static const struct queue_spec specs[] = {{"a", 9, 1, 1}, {"b", 9, 1, 1}};
+    struct queues *qs = make(specs, 2);
+    size_t times = 0;
+
+    (void)state;
+    tell(qs, "a", STORE_HEAD_NONE);
+    tell(qs, "b", STORE_HEAD_NONE);
+    queues_wake_gated(qs);
+    assert_int_equal(plan(qs, 9), 0);
+    queues_gated(qs, "b");
+    for (queues_wake_gated(qs); plan(qs, 9) > 0 && times < 100; times++) {
+        assert_string_equal(rooms[0].queue, "b");
+        tell(qs, "b", STORE_HEAD_NONE);
+        queues_wake_gated(qs);
+    }
+    /* It gave nothing any more. */
+    assert_in_range(times, 1, 20);
+    queues_free(qs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_wake_during_a_step),
+        cmocka_unit_test(test_wake_of_the_gated),
         cmocka_unit_test(test_sweep_in_chunks),
         cmocka_unit_test(test_set_keeps_what_is_known),
     };
