@@ -48,7 +48,7 @@ static void two_daemons(const char *limits, const char *more, int min_ms, int ma
 /* Safe in any case; whether it was fast as well. */
 static bool five_at_once(int n)
 {
-    double average, slow = stage_is_long() ? 1 : gates_slowness(&g);
+    double average, slow = gates_slowness(&g);
     double most_idle = stage_is_long() ? 0.5 : 1.5 * slow;
     int64_t *times, p50_us, most_us = stage_is_long() ? 3000 : (int64_t)(10000 * slow);
     struct gate_book b;
