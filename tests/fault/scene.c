@@ -272,7 +272,7 @@ static int64_t time_of_a_job(struct scene *s)
     scene_add(s, "work", 1);
     if (!scene_until_ends(s, before + 1, SCENE_LONG_MS))
         fail_msg("no job is run any more");
-    return mono_until_us(begin, mono_now()) / 1000;
+    return test_ms_since(begin);
 }
 
 int64_t scene_works(struct scene *s, int within_ms)

@@ -47,11 +47,6 @@ static int teardown(void **state)
     return scene_close(&s);
 }
 
-static int64_t ms_since(struct mono begin)
-{
-    return mono_until_us(begin, mono_now()) / 1000;
-}
-
 /* Bytes as the proxy takes them. */
 static const char *hex(const char *bytes)
 {
@@ -231,7 +226,7 @@ static void N10_thundering_herd(void **state)
     begin = mono_now();
     for (int i = 0; i < HERD; i++)
         assert_true(test_until_lines(s.d[i].log, "state=up", 2, SCENE_LONG_MS));
-    up = ms_since(begin);
+    up = test_ms_since(begin);
     assert_in_range(up, 0, 10000);
     scene_drained(&s, 0);
     for (int i = 0; i < HERD; i++)

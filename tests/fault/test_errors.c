@@ -59,11 +59,6 @@ static int teardown(void **state)
     return scene_close(&s);
 }
 
-static int64_t ms_since(struct mono begin)
-{
-    return mono_until_us(begin, mono_now()) / 1000;
-}
-
 /* ---- Redis cannot answer: R10 */
 
 /* A library whose one function never returns. */
@@ -188,7 +183,7 @@ static void R11_full_with_running_jobs(void **state)
     assert_true(test_until(an_add_is_taken, NULL, SCENE_LONG_MS));
     print_message("figure R11: %d MB over maxmemory with 8 jobs running: adds were taken again "
                   "after %lld ms, by work alone\n",
-                  jobs / 100, (long long)ms_since(begin));
+                  jobs / 100, (long long)test_ms_since(begin));
     scene_drained(&s, 0);
     after = used_memory();
     assert_true(after < full - jobs * 10000L);
@@ -226,7 +221,7 @@ static void writes_are_refused(const struct refusal *r)
     begin = mono_now();
     r->cure();
     assert_true(scene_until_ends(&s, 5, SCENE_LONG_MS));
-    assert_in_range(ms_since(begin), 0, REFUSED_MS);
+    assert_in_range(test_ms_since(begin), 0, REFUSED_MS);
     scene_drained(&s, 0);
 }
 
@@ -321,7 +316,7 @@ static void R16_library_flushed_under_load(void **state)
         before = scene_ends(&s);
         /* Beyond what was running then. */
         assert_true(scene_until_ends(&s, before + 5, SCENE_LONG_MS));
-        worst = ms_since(begin) > worst ? ms_since(begin) : worst;
+        worst = test_ms_since(begin) > worst ? test_ms_since(begin) : worst;
         assert_true(scene_until_ends(&s, 100 * (i + 1), SCENE_LONG_MS));
     }
     assert_in_range(worst, 0, RESUME_MS);

@@ -29,11 +29,6 @@
 
 #define ONE_TRY "defaults: { attempts: 1, kill_grace: 500ms, timeout: 20s }\n"
 
-static int64_t ms_since(struct mono begin)
-{
-    return mono_until_us(begin, mono_now()) / 1000;
-}
-
 static void assert_outcome(const char *id, const char *state, const char *code, const char *text)
 {
     CLEANUP_FREE char *got_code = NULL;
@@ -320,7 +315,7 @@ static int64_t ended_by_us(const char *handler, const char *code, const char *sa
     assert_true(test_until_lines(watched.out, "begun", 1, LONG_MS));
     begin = mono_now();
     assert_outcome(id, "dead", code, says);
-    return ms_since(begin) - 500;
+    return test_ms_since(begin) - 500;
 }
 
 static void H6_hangs_for_ever(void **state)
@@ -381,7 +376,7 @@ static int64_t leaves_behind(const char *body, const char *mark)
     assert_true(test_until_lines(watched.out, "ends", 1, LONG_MS));
     begin = mono_now();
     assert_outcome(id, "dead", "3", "exit status 3");
-    ms = ms_since(begin);
+    ms = test_ms_since(begin);
     assert_in_range(ms, 0, 3000);
     /* It ended by itself: what it left is its own matter (doc/protocol.md), and nobody's child. */
     assert_int_equal(watched_sh(NULL, "pgrep -f '^%s' > %s/left", mark, watched.dir), 0);
@@ -505,7 +500,7 @@ static void H11_closes_stdin_and_runs_on(void **state)
     start_for_ten_mib();
     id = add_ten_mib("deaf");
     assert_outcome(id, "dead", "4", "exit status 4");
-    assert_true(ms_since(begin) >= 3000);
+    assert_true(test_ms_since(begin) >= 3000);
     (void)watched_canary_check(2000);
     watched_assert_clean();
 }
@@ -681,10 +676,10 @@ static void H24_zombie_storm(void **state)
         int zombies = watched_children(watched.pid, true);
 
         most = zombies > most ? zombies : most;
-        assert_true(ms_since(begin) < 120000 + seconds * 1000);
+        assert_true(test_ms_since(begin) < 120000 + seconds * 1000);
         left = test_int(&watched.redis, "HLEN", ROOT ":jobs");
     } while (left > 0);
-    ms = ms_since(begin);
+    ms = test_ms_since(begin);
     assert_in_range(most, 0, 16); /* one a place, until its thread has looked */
     watched_assert_clean();
     assert_int_equal(watched_children(watched.pid, true), 0);

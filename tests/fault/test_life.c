@@ -40,11 +40,6 @@ static int teardown(void **state)
     return stage_end(&stage);
 }
 
-static int64_t ms_since(struct mono begin)
-{
-    return mono_until_us(begin, mono_now()) / 1000;
-}
-
 static void run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static void run(const char *fmt, ...)
 {
@@ -107,7 +102,7 @@ static void L4_term_during_burst(void **state)
     assert_true(test_laterd_says(&stage.a, "event=stopping", STAGE_WAIT_MS));
     at_term = ledger_lines(&stage.ledger, " start");
     assert_int_equal(test_laterd_wait(&stage.a, 10000), 0);
-    assert_in_range(ms_since(begin), 0, 10000);
+    assert_in_range(test_ms_since(begin), 0, 10000);
     at_exit = ledger_lines(&stage.ledger, " start");
     /* No claims after it was heard; what was claimed and not started went back unspent. */
     assert_in_range(at_exit - at_term, 0, 16);
@@ -144,7 +139,7 @@ static void stop_twice(int first, int second)
     test_laterd_kill(&stage.a, second);
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
     /* Not the hour of patience, and not the minute of the handler. */
-    assert_in_range(ms_since(begin), 0, 15000);
+    assert_in_range(test_ms_since(begin), 0, 15000);
     was = stage_show(&stage, id, "state");
     attempt = stage_show(&stage, id, "attempt");
     assert_string_equal(was, "waiting");
@@ -179,7 +174,7 @@ static void L6_drain_deadline(void **state)
     test_laterd_kill(&stage.a, SIGTERM);
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
     /* stop_timeout, TERM, 6 s later at the latest KILL, and 2 s for Redis. */
-    assert_in_range(ms_since(begin), 1000, 14000);
+    assert_in_range(test_ms_since(begin), 1000, 14000);
     run("! pgrep -f '[s]leep %s'", mark);
     attempt = stage_show(&stage, id, "attempt");
     assert_string_equal(attempt, "0");
@@ -300,7 +295,7 @@ static void L12_no_threads(void **state)
     begin = mono_now();
     test_laterd_launch(&stage.a);
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 71);
-    assert_in_range(ms_since(begin), 0, 10000);
+    assert_in_range(test_ms_since(begin), 0, 10000);
     test_read(stage.a.log, &log);
     assert_non_null(strstr(buf_str(&log), "cannot start pool thread"));
     assert_int_equal(test_int(&stage.redis, "HLEN", STAGE_ROOT ":workers"), 0);
@@ -365,7 +360,7 @@ static bool is_told(const char *text, int deadline_ms)
     char note[600];
     ssize_t n;
 
-    while (ms_since(begin) < deadline_ms) {
+    while (test_ms_since(begin) < deadline_ms) {
         n = recv(notify_fd, note, sizeof(note) - 1, 0);
         note[n > 0 ? n : 0] = '\0';
         if (n > 0 && strncmp(note, text, strlen(text)) == 0)

@@ -38,11 +38,6 @@ static int teardown(void **state)
     return scene_close(&s);
 }
 
-static int64_t ms_since(struct mono begin)
-{
-    return mono_until_us(begin, mono_now()) / 1000;
-}
-
 /* Bytes as the proxy takes them. */
 static const char *hex(const char *bytes)
 {
@@ -68,7 +63,7 @@ static void is_noticed_and_left(const char *mode, int line)
     begin = mono_now();
     (void)proxy_tell(&s.proxy, "mode %s", mode);
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
-    noticed = ms_since(begin);
+    noticed = test_ms_since(begin);
     /* A step a second at least, and 2 s for its answer. */
     assert_in_range(noticed, 0, 5000);
     connects = proxy_tell(&s.proxy, "accepted");

@@ -45,11 +45,6 @@ static int teardown(void **state)
     return stage_end(&stage);
 }
 
-static int64_t ms_since(struct mono begin)
-{
-    return mono_until_us(begin, mono_now()) / 1000;
-}
-
 /* Redis, and two daemons with the queue `timed`, which writes down how late each job is. */
 static void play(bool redis_has_clock, bool daemons_have_clock)
 {
@@ -84,7 +79,7 @@ static void check_two_seconds(void)
     CLEANUP_FREE char *id = stage_add(&stage, "timed", "in", "2s");
 
     assert_true(test_until(has_run, id, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 2000, SOON_MS);
+    assert_in_range(test_ms_since(begin), 2000, SOON_MS);
 }
 
 /* And one that is due now starts now. */
@@ -94,7 +89,7 @@ static void check_now(void)
     CLEANUP_FREE char *id = stage_add(&stage, "timed", NULL, NULL);
 
     assert_true(test_until(has_run, id, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 0, SOON_MS);
+    assert_in_range(test_ms_since(begin), 0, SOON_MS);
 }
 
 /* By the clock that counts no job was early, and no duration came out negative. */
@@ -257,9 +252,9 @@ static void pass(const char *instant)
     at = stage_add(&stage, "timed", "at", instant);
     over = stage_add(&stage, "timed", "in", "2s");
     assert_true(test_until(has_run, at, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 990, SOON_MS);
+    assert_in_range(test_ms_since(begin), 990, SOON_MS);
     assert_true(test_until(has_run, over, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 2000, SOON_MS);
+    assert_in_range(test_ms_since(begin), 2000, SOON_MS);
 }
 
 static void T5_odd_instants(void **state)
@@ -321,7 +316,7 @@ static void T6_strobe(void **state)
     play(true, true);
     pid = strobe();
     begin = mono_now();
-    while (ms_since(begin) < strobe_ms) {
+    while (test_ms_since(begin) < strobe_ms) {
         CLEANUP_FREE char *id = stage_add(&stage, "timed", "in", "300ms");
 
         assert_true(strcmp(last, id) < 0); /* ids rise whatever the clock does */
@@ -400,7 +395,7 @@ static void T7_monotonic_offset(void **state)
     (void)setenv("LATER_BUILD_DIR", build, 1);
     check_two_seconds();
     assert_true(test_until(work_is_drained, NULL, STAGE_WAIT_MS));
-    assert_in_range(ms_since(killed), 0, 24000); /* not the 25 s of silence */
+    assert_in_range(test_ms_since(killed), 0, 24000); /* not the 25 s of silence */
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
     assert_in_range(sum.again, 0, 4);
 }

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 
 #define RUN_DEADLINE_MS 60000
 #define STEP_MS 10
@@ -35,6 +34,11 @@ bool test_until(bool (*cond)(void *arg), void *arg, int deadline_ms)
         (void)nanosleep(&step, NULL);
     }
     return true;
+}
+
+int64_t test_ms_since(struct mono begin)
+{
+    return mono_until_us(begin, mono_now()) / 1000;
 }
 
 static void change_env(char *const *extra)

@@ -9,9 +9,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 
 struct proc {
     pid_t pid;  /* 0 once it is reaped */
@@ -55,5 +57,7 @@ int proc_run(char *const *argv, const char *stdin_bytes, size_t n, struct buf *o
  * only place where a test sleeps.
  */
 bool test_until(bool (*cond)(void *arg), void *arg, int deadline_ms);
+/* Milliseconds since then, of the monotonic clock, which no test steps. */
+int64_t test_ms_since(struct mono begin);
 
 #endif

@@ -352,7 +352,7 @@ static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct 
     check_ledger();
     proc_done(&d.proc);
     d.runs = false;
-    took = mono_until_us(from, mono_now()) / 1000;
+    took = test_ms_since(from);
     t->worst_ms = took > t->worst_ms ? took : t->worst_ms;
     return torture->failed > 0;
 }
