@@ -302,23 +302,12 @@ static int64_t cpu_ms(pid_t pid)
     return (int64_t)(user + sys) * 1000 / sysconf(_SC_CLK_TCK);
 }
 
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
-}
-
-void scene_pause(int ms)
-{
-    (void)test_until(never, NULL, ms);
-}
-
 struct scene_load scene_watch(struct scene *s, int i, int ms)
 {
     int lines = scene_log(s, i, NULL);
     int64_t cpu = cpu_ms(s->d[i].proc.pid);
 
-    scene_pause(ms);
+    test_pause(ms);
     return (struct scene_load){(int)((cpu_ms(s->d[i].proc.pid) - cpu) * 1000 / ms),
                                scene_log(s, i, NULL) - lines};
 }

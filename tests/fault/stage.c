@@ -176,10 +176,3 @@ int stage_random(int from, int to)
 {
     return from + (int)(random() % (to - from + 1));
 }
-
-void stage_sleep_ms(int64_t ms)
-{
-    const struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
-
-    (void)nanosleep(&t, NULL);
-}

@@ -62,6 +62,5 @@ int stage_number(const char *name, int of_short, int of_long);
 /* Seed the random numbers, from LATER_SEED or anew, and print it. */
 unsigned stage_seed(void);
 int stage_random(int from, int to);
-void stage_sleep_ms(int64_t ms); /* only where a fault lasts that long */
 
 #endif

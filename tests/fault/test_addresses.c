@@ -181,7 +181,7 @@ static void N9_unix_socket_deleted(void **state)
     assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
     /* What is connected goes on without the name. */
     assert_int_equal(unlink(s.redis.sock), 0);
-    scene_pause(2000);
+    test_pause(2000);
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
     test_redis_kill(&s.redis, SIGKILL);
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
@@ -217,7 +217,7 @@ static void N10_thundering_herd(void **state)
     for (int i = 0; i < HERD; i++)
         assert_true(scene_says(&s, i, "state=down", SCENE_LONG_MS));
     /* Past the first, short waits. */
-    scene_pause(2000);
+    test_pause(2000);
     down = proxy_tell(&s.proxy, "accepted");
     scene_is_calm(&s, 0, 4000, 3);
     down = (proxy_tell(&s.proxy, "accepted") - down) / 4;

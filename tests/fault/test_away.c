@@ -91,7 +91,7 @@ static void R1_absent_at_start(void **state)
     test_redis_kill(&s.redis, SIGKILL);
     scene_launch(&s, 0, NULL, "concurrency: 2");
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
-    scene_pause(1500); /* past the first, short waits */
+    test_pause(1500); /* past the first, short waits */
     connects = proxy_tell(&s.proxy, "accepted");
     scene_is_calm(&s, 0, 6000, 1);
     connects = proxy_tell(&s.proxy, "accepted") - connects;
@@ -113,7 +113,7 @@ static void R2_killed_while_idle(void **state)
 
         (void)scene_works(&s, RESUME_MS);
         test_redis_kill(&s.redis, SIGKILL);
-        scene_pause(1000);
+        test_pause(1000);
         test_redis_restart(&s.redis);
         ms = scene_works(&s, RESUME_MS);
         worst = ms > worst ? ms : worst;
@@ -159,7 +159,7 @@ static void R5_back_from_an_older_snapshot(void **state)
     assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
     scene_add(&s, "slow", 20);
     test_redis_kill(&s.redis, SIGKILL);
-    scene_pause(1500);
+    test_pause(1500);
     test_redis_restart(&s.redis);
     lost = count_lost();
     assert_in_range(lost, 16, 20); /* added since the snapshot, not even started */
@@ -170,7 +170,7 @@ static void R5_back_from_an_older_snapshot(void **state)
     /* What had ended since the snapshot ends again, once. */
     assert_in_range(sum.reruns, 0, 8);
     /* No ghosts: the two sides agree. */
-    scene_pause(6000); /* a beat */
+    test_pause(6000); /* a beat */
     assert_int_equal(scene_log(&s, 0, "event=count-differs"), 0);
     assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 0);
     print_message("figure R5: %d jobs lost by Redis (since its snapshot), 0 by laterd, %d run "

@@ -513,7 +513,7 @@ static void R21_maxclients(void **state)
     for (int i = 0; i < 20; i++)
         assert_true(scene_try_add(&s, c, "work", i));
     assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
-    scene_pause(1000);
+    test_pause(1000);
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
     call(c, 4, kill_all);
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));

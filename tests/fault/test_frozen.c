@@ -48,7 +48,7 @@ static int reaped(int daemons)
 static void stand_still(int ms)
 {
     test_redis_kill(&s.redis, SIGSTOP);
-    scene_pause(ms);
+    test_pause(ms);
     test_redis_kill(&s.redis, SIGCONT);
 }
 
@@ -73,7 +73,7 @@ static void R8_frozen_under_three_workers(void **state)
         scene_drained(&s, 0);
     }
     /* Long enough for whoever had been taken for dead. */
-    scene_pause(scene_full() ? 30000 : 6000);
+    test_pause(scene_full() ? 30000 : 6000);
     assert_int_equal(reaped(3), 0);
     print_message("figure R8: Redis stopped for %d s under three workers: nobody reaped, every "
                   "job once\n",
@@ -87,7 +87,7 @@ static void R8_paused_and_asleep(void **state)
         scene_daemon(&s, i, NULL, "concurrency: 2");
     scene_add(&s, "slow", 8);
     scene_redis(&s, "CLIENT", "PAUSE", "4000", "ALL", NULL);
-    scene_pause(4000);
+    test_pause(4000);
     (void)scene_works(&s, RESUME_MS + 4000);
     scene_add(&s, "slow", 8);
     scene_redis(&s, "DEBUG", "SLEEP", "3", NULL);

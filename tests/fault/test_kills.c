@@ -67,7 +67,7 @@ static void add_until_it_breaks(void)
     while (scene_try_add(&s, c, number % 4 == 0 ? "flaky" : "work", number)) {
         number++;
         if (number % 10 == 0)
-            scene_pause(30 + (int)(random() % 60));
+            test_pause(30 + (int)(random() % 60));
     }
     client_close(c);
 }
@@ -201,7 +201,7 @@ static struct test_clock *restore(const char *path, int64_t back_us, int *lines)
     clock->offset_us = -back_us;
     test_redis_kill(&s.redis, SIGKILL);
     shell(copy);
-    scene_pause(500); /* for a start that is not in the books yet */
+    test_pause(500); /* for a start that is not in the books yet */
     assert_true(test_until(nothing_runs, NULL, SCENE_LONG_MS));
     *lines = test_lines(s.ledger, NULL);
     assert_int_equal(access(strchr(preload, '=') + 1, R_OK), 0);

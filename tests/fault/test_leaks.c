@@ -156,7 +156,7 @@ static int do_jobs(int n)
     }
     assert_true(test_until(stage_is_drained, &stage, 5 * STAGE_WAIT_MS));
     /* A sweep, a beat and a tidy later everything is as it will stay; no probe is under way. */
-    stage_sleep_ms(12000);
+    test_pause(12000);
     return acked;
 }
 

@@ -135,7 +135,7 @@ static void stop_twice(int first, int second)
     begin = mono_now();
     test_laterd_kill(&stage.a, first);
     assert_true(test_laterd_says(&stage.a, "event=stopping", STAGE_WAIT_MS));
-    stage_sleep_ms(100);
+    test_pause(100);
     test_laterd_kill(&stage.a, second);
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
     /* Not the hour of patience, and not the minute of the handler. */
@@ -195,7 +195,7 @@ static pid_t flood(pid_t target, const int *sigs, bool is_paced)
             for (size_t i = 0; sigs[i] != 0; i++)
                 (void)kill(target, sigs[i]);
             if (is_paced)
-                stage_sleep_ms(1);
+                test_pause(1);
         }
     }
     return pid;
@@ -224,10 +224,10 @@ static void L8_hup_storm(void **state)
     begin = mono_now();
     /* As fast as they can be sent: the worst that a loop of kill -HUP can do. */
     pid = flood(stage.a.proc.pid, hup, false);
-    stage_sleep_ms(storm_ms / 2);
+    test_pause(storm_ms / 2);
     end_flood(pid);
     pid = flood(stage.a.proc.pid, hup, true);
-    stage_sleep_ms(storm_ms / 2);
+    test_pause(storm_ms / 2);
     /* Work goes on meanwhile. */
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     end_flood(pid);
@@ -265,7 +265,7 @@ static void L10_signal_floods(void **state)
     pid = flood(stage.a.proc.pid, quiet, true);
     assert_true(test_laterd_says(&stage.a, "event=quiet by=signal", STAGE_WAIT_MS));
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 1, 0), 1);
-    stage_sleep_ms(1500);
+    test_pause(1500);
     end_flood(pid);
     assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":q:work:5"), 1);
     assert_int_equal(test_lines(stage.a.log, "event=quiet by=signal"), 1);
@@ -322,7 +322,7 @@ static void L12_no_threads_at_all(void **state)
     stage_plain();
     assert_true(test_laterd_says(&stage.a, "state=down", STAGE_WAIT_MS));
     cpu = cpu_ms(stage.a.proc.pid);
-    stage_sleep_ms(2000);
+    test_pause(2000);
     assert_in_range(cpu_ms(stage.a.proc.pid) - cpu, 0, 200);
     assert_int_equal(test_lines(stage.a.log, "state=down"), 1);
     assert_int_equal(stage_stop(&stage, &stage.a), 0);

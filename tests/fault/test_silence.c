@@ -110,7 +110,7 @@ static void wait_for_take_over(struct mono begin, const char *line)
     took = (double)mono_until_us(begin, mono_now()) / 1e6;
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     if (stage_is_long() && took * 1000 < FROZEN_MS)
-        stage_sleep_ms(FROZEN_MS - (int64_t)(took * 1000));
+        test_pause(FROZEN_MS - (int64_t)(took * 1000));
     (void)printf("figure %s: stopped for %.0f s, taken over after %.1f s\n", line,
                  (double)mono_until_us(begin, mono_now()) / 1e6, took);
 }

@@ -54,7 +54,7 @@ static void R24_slow_link(void **state)
     /* Longer than it takes to be reaped. */
     for (int i = 0; i < jobs; i++) {
         scene_add(&s, "slow", 5);
-        scene_pause(2500);
+        test_pause(2500);
     }
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
     assert_int_equal(reaped(0) + reaped(1), 0);
@@ -73,7 +73,7 @@ static void N6_latency_spikes(void **state)
     for (int i = 0; i < jobs; i++) {
         scene_add(&s, "work", 20);
         scene_add(&s, "slow", 2);
-        scene_pause(2000);
+        test_pause(2000);
     }
     downs = scene_log(&s, 0, "state=up") + scene_log(&s, 1, "state=up") - 2;
     assert_int_equal(reaped(0) + reaped(1), 0);

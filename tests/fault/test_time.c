@@ -110,7 +110,7 @@ static void check_nobody_is_suspected(void)
                                           "event=lost",         "event=refused",  "state=down",
                                           "event=count-differs"};
 
-    stage_sleep_ms(stage_is_long() ? 35000 : 6000);
+    test_pause(stage_is_long() ? 35000 : 6000);
     for (size_t i = 0; i < sizeof(trouble) / sizeof(trouble[0]); i++) {
         assert_int_equal(test_lines(stage.a.log, trouble[i]), 0);
         assert_int_equal(test_lines(stage.b.log, trouble[i]), 0);
@@ -296,7 +296,7 @@ static pid_t strobe(void)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) {
             step_to(stage_random(-200000, 200000));
-            stage_sleep_ms(1);
+            test_pause(1);
         }
     }
     return pid;
@@ -324,7 +324,7 @@ static void T6_strobe(void **state)
         assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 5, stage_random(0, 1500)),
                          5);
         jobs++;
-        stage_sleep_ms(50);
+        test_pause(50);
     }
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);

@@ -23,15 +23,21 @@ static void die(const char *what)
     abort();
 }
 
+void test_pause(int64_t ms)
+{
+    const struct timespec time = {ms / 1000, ms % 1000 * 1000000L};
+
+    (void)nanosleep(&time, NULL);
+}
+
 bool test_until(bool (*cond)(void *arg), void *arg, int deadline_ms)
 {
-    const struct timespec step = {0, STEP_MS * 1000000L};
     struct mono deadline = mono_add_ms(mono_now(), deadline_ms);
 
     while (!cond(arg)) {
         if (!mono_before(mono_now(), deadline))
             return false;
-        (void)nanosleep(&step, NULL);
+        test_pause(STEP_MS);
     }
     return true;
 }

@@ -53,10 +53,11 @@ int proc_run(char *const *argv, const char *stdin_bytes, size_t n, struct buf *o
              struct buf *err);
 
 /*
- * Wait until cond(arg) holds: looked at every 10 ms, false when it did not by the deadline. The
- * only place where a test sleeps.
+ * Wait until cond(arg) holds: looked at every 10 ms, false when it did not by the deadline.
  */
 bool test_until(bool (*cond)(void *arg), void *arg, int deadline_ms);
+/* Wait: only where a fault has to last, or a rate is measured. */
+void test_pause(int64_t ms);
 /* Milliseconds since then, of the monotonic clock, which no test steps. */
 int64_t test_ms_since(struct mono begin);
 
