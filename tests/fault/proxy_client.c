@@ -89,3 +89,33 @@ int64_t proxy_tell(struct proxy *p, const char *order, ...)
     (void)snprintf(p->said, sizeof(p->said), "%s", *end == ' ' ? end + 1 : end);
     return number;
 }
+
+struct wanted {
+    struct proxy *proxy;
+    int64_t n;
+};
+
+static bool has_fired(void *arg)
+{
+    const struct wanted *w = arg;
+
+    return proxy_tell(w->proxy, "fired") >= w->n;
+}
+
+bool proxy_until_fired(struct proxy *p, int64_t n, int deadline_ms)
+{
+    struct wanted w = {p, n};
+
+    return test_until(has_fired, &w, deadline_ms);
+}
+
+const char *proxy_hex(const char *text)
+{
+    static char out[1024];
+    size_t n = strlen(text);
+
+    out[0] = '\0';
+    for (size_t i = 0; i < n && 2 * i + 2 < sizeof(out); i++)
+        (void)snprintf(out + 2 * i, 3, "%02x", (unsigned char)text[i]);
+    return out;
+}

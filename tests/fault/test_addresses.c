@@ -47,17 +47,6 @@ static int teardown(void **state)
     return scene_close(&s);
 }
 
-/* Bytes as the proxy takes them. */
-static const char *hex(const char *bytes)
-{
-    static char out[1024];
-    size_t n = strlen(bytes);
-
-    for (size_t i = 0; i < n && 2 * i + 2 < sizeof(out); i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", (unsigned char)bytes[i]);
-    return out;
-}
-
 static int reaped(int i)
 {
     return scene_log(&s, i, "event=reaped");
@@ -89,7 +78,7 @@ static void N8_http_server_on_the_port(void **state)
     (void)state;
     (void)proxy_tell(
         &s.proxy, "on * bye:%s 0",
-        hex("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"));
+        proxy_hex("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"));
     scene_launch(&s, 0, NULL, "");
     is_told_and_left("http");
 }

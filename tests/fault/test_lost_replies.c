@@ -35,14 +35,9 @@ static int teardown(void **state)
     return scene_close(&s);
 }
 
-static bool has_fired(void *arg)
-{
-    return proxy_tell(&s.proxy, "fired") >= *(int64_t *)arg;
-}
-
 static void await_fired(int64_t n)
 {
-    if (!test_until(has_fired, &n, SCENE_LONG_MS))
+    if (!proxy_until_fired(&s.proxy, n, SCENE_LONG_MS))
         fail_msg("the fault was not injected: %s", s.proxy.said);
 }
 

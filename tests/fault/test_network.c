@@ -38,17 +38,6 @@ static int teardown(void **state)
     return scene_close(&s);
 }
 
-/* Bytes as the proxy takes them. */
-static const char *hex(const char *bytes)
-{
-    static char out[1024];
-    size_t n = strlen(bytes);
-
-    for (size_t i = 0; i < n && 2 * i + 2 < sizeof(out); i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", (unsigned char)bytes[i]);
-    return out;
-}
-
 /* ---- silent links */
 
 static void is_noticed_and_left(const char *mode, int line)
@@ -181,11 +170,6 @@ static int64_t rss_kib(pid_t pid)
     return at != NULL ? strtoll(at + 6, NULL, 10) : -1;
 }
 
-static bool has_fired(void *arg)
-{
-    return proxy_tell(&s.proxy, "fired") >= *(int64_t *)arg;
-}
-
 static void R26_resp_garbage(void **state)
 {
     static const char *const bad[] = {
@@ -218,13 +202,13 @@ static void R26_resp_garbage(void **state)
         (void)proxy_tell(&s.proxy, "pass");
         /* The first two everywhere, the others in the answer that is looked at most. */
         for (size_t k = 0; k < (i < 2 || scene_full() ? 5 : 1); k++) {
-            (void)proxy_tell(&s.proxy, "on %s garbage:%s", where[k], hex(bad[i]));
+            (void)proxy_tell(&s.proxy, "on %s garbage:%s", where[k], proxy_hex(bad[i]));
             if (k != 0)
                 (void)proxy_tell(&s.proxy, "reset");
             if (k == 1)
                 scene_redis(&s, "PUBLISH", SCENE_ROOT ":wake", "!beat", NULL);
             fired++;
-            if (!test_until(has_fired, &fired, SCENE_LONG_MS))
+            if (!proxy_until_fired(&s.proxy, fired, SCENE_LONG_MS))
                 fail_msg("%s was not answered with garbage %zu", where[k], i);
         }
         (void)proxy_tell(&s.proxy, "pass");
