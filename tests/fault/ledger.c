@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../support/env.h"
 #include "../support/laterd.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -33,9 +34,7 @@ static void die(const char *what)
 
 void ledger_open(struct ledger *l, const char *dir)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *from =
-        mem_printf("%s/tests/fault/ledger_handler", build != NULL ? build : ".");
+    CLEANUP_FREE char *from = mem_printf("%s/tests/fault/ledger_handler", test_build_dir());
     int fd;
 
     memset(l, 0, sizeof(*l));

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 
@@ -40,8 +41,7 @@ static bool connects(void *arg)
 
 void proxy_start(struct proxy *p, const struct test_redis *r)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/tests/fault/proxy", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/tests/fault/proxy", test_build_dir());
     CLEANUP_FREE char *path = mem_printf("%s/proxy.sock", r->dir);
     CLEANUP_FREE char *log = mem_printf("%s/proxy.log", r->dir);
     char *argv[] = {program, path, (char *)(uintptr_t)r->sock, NULL};

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "../support/env.h"
 #include "../support/fsck.h"
 #include "base/mem.h"
 
@@ -140,8 +141,7 @@ void scene_add(struct scene *s, const char *queue, int n)
 
 int scene_later_add(struct scene *s, struct buf *out)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/later", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
     CLEANUP_FREE char *number = mem_printf("%d", s->njobs);
     char *argv[] = {program,
                     (char *)(uintptr_t) "--redis",

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "../support/env.h"
 #include "../support/fsck.h"
 #include "base/mem.h"
 
@@ -39,9 +40,7 @@ int stage_end(struct stage *s)
 
 void stage_preload(const char *name, const char *variable, const char *value)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *path =
-        mem_printf("%s/tests/preload/%s.so", build != NULL ? build : ".", name);
+    CLEANUP_FREE char *path = mem_printf("%s/tests/preload/%s.so", test_build_dir(), name);
 
     (void)setenv("LD_PRELOAD", path, 1);
     (void)setenv(variable, value, 1);

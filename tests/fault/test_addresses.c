@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -116,7 +117,7 @@ static void launch_with_hosts(const char *hosts, int port)
     CLEANUP_FREE char *url = mem_printf("redis://redis.laterd.test:%d", port);
     CLEANUP_FREE char *script =
         mem_printf("mount --bind %s /etc/hosts && exec %s/laterd --config %s/d0.yaml", hosts,
-                   getenv("LATER_BUILD_DIR"), s.dir);
+                   test_build_dir(), s.dir);
     char *argv[] = {(char *)(uintptr_t) "unshare",
                     (char *)(uintptr_t) "-m",
                     (char *)(uintptr_t) "sh",

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -403,11 +404,10 @@ static void S8_no_entropy(void **state)
 
 static void S9_slow_clock(void **state)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
     CLEANUP_FREE char *file = mem_printf("%s/calls", watched.dir);
     CLEANUP_FREE char *prefix =
         mem_printf("exec env LATER_TEST_CLOCK_CALLS=%s LD_PRELOAD=%s/tests/preload/slow_clock.so",
-                   file, build != NULL ? build : ".");
+                   file, test_build_dir());
     int64_t zero = 0, *calls, few, many;
     int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -456,8 +457,7 @@ static void L13_two_of_one_kind(void **state)
 /* The program is replaced while its jobs run; the new one takes over with a stop or without. */
 static void L15_upgrade(void **state)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *was = mem_printf("%s", build != NULL ? build : ".");
+    CLEANUP_FREE char *was = mem_strdup(test_build_dir());
     struct ledger_sum sum;
 
     (void)state;

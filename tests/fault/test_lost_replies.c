@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "scene.h"
@@ -45,7 +46,7 @@ static void await_fired(int64_t n)
 
 static void N3_reply_lost_add(void **state)
 {
-    CLEANUP_FREE char *program = mem_printf("%s/later", getenv("LATER_BUILD_DIR"));
+    CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
     CLEANUP_BUF struct buf out = BUF_INIT;
     CLEANUP_BUF struct buf err = BUF_INIT;
     char *argv[] = {program,

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -104,7 +105,7 @@ static void R23_pubsub_link_goes_silent(void **state)
 
 static void N4_one_byte_at_a_time(void **state)
 {
-    CLEANUP_FREE char *program = mem_printf("%s/later", getenv("LATER_BUILD_DIR"));
+    CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
     char number[8];
     char *argv[] = {program,
                     (char *)(uintptr_t) "--redis",
@@ -136,8 +137,7 @@ static bool all_are_kept(void *arg)
 /* Sixteen results of 16 KiB in a step, which the socket takes a byte or three at a time. */
 static void N5_short_writes(void **state)
 {
-    CLEANUP_FREE char *preload =
-        mem_printf("%s/tests/preload/shortwrite.so", getenv("LATER_BUILD_DIR"));
+    CLEANUP_FREE char *preload = mem_printf("%s/tests/preload/shortwrite.so", test_build_dir());
 
     (void)state;
     assert_int_equal(access(preload, R_OK), 0);

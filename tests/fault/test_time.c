@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -340,13 +341,6 @@ static void T6_strobe(void **state)
 
 /* ---- T7: a monotonic clock that begins elsewhere */
 
-static const char *build_dir(void)
-{
-    const char *build = getenv("LATER_BUILD_DIR");
-
-    return build != NULL ? build : ".";
-}
-
 /* A program named laterd in the folder that starts the real one in a time namespace. */
 static void write_launcher(const char *build, const char *offset_s)
 {
@@ -371,7 +365,7 @@ static bool has_time_namespaces(void)
 
 static void T7_monotonic_offset(void **state)
 {
-    CLEANUP_FREE char *build = mem_printf("%s", build_dir());
+    CLEANUP_FREE char *build = mem_strdup(test_build_dir());
     struct ledger_sum sum;
     struct mono killed;
 

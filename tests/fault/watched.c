@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "../support/fsck.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -155,18 +156,11 @@ void watched_start_under(const char *prefix, const char *suffix, const char *yam
         await_settled();
 }
 
-static const char *build_dir(void)
-{
-    const char *build = getenv("LATER_BUILD_DIR");
-
-    return build != NULL ? build : ".";
-}
-
 char *watched_program(void)
 {
     char *path = mem_printf("%s/laterd", watched.dir);
 
-    assert_int_equal(watched_sh(NULL, "cp %s/laterd %s", build_dir(), path), 0);
+    assert_int_equal(watched_sh(NULL, "cp %s/laterd %s", test_build_dir(), path), 0);
     return path;
 }
 
@@ -550,7 +544,7 @@ int watched_later(struct buf *out, const char *args, ...)
     va_start(ap, args);
     assert_true(vasprintf(&text, args, ap) >= 0);
     va_end(ap);
-    return watched_sh(out, "%s/later --redis %s %s", build_dir(), watched.redis.url, text);
+    return watched_sh(out, "%s/later --redis %s %s", test_build_dir(), watched.redis.url, text);
 }
 
 /* ---- system calls that fail */

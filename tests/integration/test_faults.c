@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "../support/laterd.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -405,7 +406,7 @@ static void a_stuck_reader_of_the_log_stops_nothing(void **state) /* S1 L14 */
     assert_int_equal(mkfifo(fifo, 0600), 0);
     reader = open(fifo, O_RDWR | O_CLOEXEC);
     assert_true(reader >= 0);
-    cmd = mem_printf("exec %s/laterd --config %s 2> %s", getenv("LATER_BUILD_DIR"), a.conf, fifo);
+    cmd = mem_printf("exec %s/laterd --config %s 2> %s", test_build_dir(), a.conf, fifo);
     argv[2] = cmd;
     proc_start(&p, argv, NULL, NULL);
     add_many("loud", 4);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "../support/env.h"
 #include "../support/fsck.h"
 #include "../support/laterd.h"
 #include "base/cleanup.h"
@@ -61,8 +62,7 @@ static int teardown(void **state)
 /* later --redis URL ARGS…; the strings end with NULL. */
 static int run_at(const char *url, const char *first, ...)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/later", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
     const char *argv[ARGS_MAX] = {program, "--redis", url, first};
     va_list ap;
 

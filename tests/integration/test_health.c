@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "../support/env.h"
 #include "../support/laterd.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -49,8 +50,7 @@ static int teardown(void **state)
 /* later --json health: its exit status; the object is the caller's. */
 static int health(json_t **ret)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *later = mem_printf("%s/later", build != NULL ? build : ".");
+    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
     char *argv[] = {later,
                     (char *)(uintptr_t) "--redis",
                     redis.url,

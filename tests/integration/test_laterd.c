@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "../support/laterd.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -636,7 +637,7 @@ static void the_environment_is_the_contract(void **state)
 
 static int run_laterd(const char *arg, struct buf *o, struct buf *e)
 {
-    CLEANUP_FREE char *program = mem_printf("%s/laterd", getenv("LATER_BUILD_DIR"));
+    CLEANUP_FREE char *program = mem_printf("%s/laterd", test_build_dir());
     char *argv[] = {program, (char *)(uintptr_t) "--config", a.conf, (char *)(uintptr_t)arg, NULL};
 
     return proc_run(argv, NULL, 0, o, e);

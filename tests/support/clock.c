@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "env.h"
 
 struct test_clock *test_clock_make(const char *path)
 {
@@ -30,9 +31,7 @@ void test_clock_free(struct test_clock *clock)
 
 char *test_clock_preload(void)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-
-    return mem_printf("LD_PRELOAD=%s/tests/preload/clock.so", build != NULL ? build : ".");
+    return mem_printf("LD_PRELOAD=%s/tests/preload/clock.so", test_build_dir());
 }
 
 char *test_clock_variable(const char *path)

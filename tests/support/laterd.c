@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "redis/client.h"
+#include "env.h"
 
 #define START_MS 20000 /* a sanitized build on a loaded machine */
 
@@ -90,8 +91,7 @@ void test_laterd_conf(struct test_laterd *d, const char *dir, const char *name, 
 
 void test_laterd_launch(struct test_laterd *d)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/laterd", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/laterd", test_build_dir());
     char *argv[] = {program, (char *)(uintptr_t) "--config", d->conf, NULL};
 
     (void)unlink(d->log);

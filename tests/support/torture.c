@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "env.h"
 
 struct test_torture *test_torture_make(const char *path)
 {
@@ -51,9 +52,7 @@ const char *test_torture_name(enum test_torture_kind kind)
 
 char *test_torture_preload(void)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-
-    return mem_printf("LD_PRELOAD=%s/tests/preload/torture.so", build != NULL ? build : ".");
+    return mem_printf("LD_PRELOAD=%s/tests/preload/torture.so", test_build_dir());
 }
 
 char *test_torture_variable(const char *path)

@@ -23,6 +23,7 @@
 #include "base/mem.h"
 #include "redis/client.h"
 
+#include "../support/env.h"
 #include "../support/laterd.h"
 #include "../support/torture.h"
 
@@ -256,8 +257,7 @@ static void check_ledger(void)
 
 static void launch(char *const *with_env)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/laterd", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/laterd", test_build_dir());
     char *argv[] = {program, (char *)(uintptr_t) "--config", d.conf, NULL};
 
     (void)unlink(d.log);

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
+#include "../support/env.h"
 #include "../support/laterd.h"
 #include "../support/torture.h"
 
@@ -38,8 +39,7 @@ static struct tally all; /* of all loops that passed */
 /* later --redis URL ARGS…; under torture when the order says so. */
 static int run(const char *const *args)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *later = mem_printf("%s/later", build != NULL ? build : ".");
+    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
     const char *argv[ARGS_MAX + 4] = {later, "--redis", redis.url};
 
     for (int i = 0; args[i] != NULL; i++)
