@@ -322,11 +322,6 @@ void scene_is_calm(struct scene *s, int i, int ms, int lines)
     assert_in_range(load.lines, 0, lines);
 }
 
-bool scene_full(void)
-{
-    return getenv("LATER_FULL") != NULL;
-}
-
 int scene_log(struct scene *s, int i, const char *text)
 {
     return test_lines(s->d[i].log, text);

@@ -91,7 +91,6 @@ struct scene_load {
 struct scene_load scene_watch(struct scene *s, int i, int ms);
 /* Not spinning, not flooding: under 5 % of a processor, at most `lines` lines. */
 void scene_is_calm(struct scene *s, int i, int ms, int lines);
-bool scene_full(void); /* LATER_FULL is set: the long form */
 
 /* Lines of the log of daemon i that hold the text; until it says so. */
 int scene_log(struct scene *s, int i, const char *text);

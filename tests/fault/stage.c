@@ -144,18 +144,13 @@ bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms)
 
 /* ---- forms */
 
-bool stage_is_long(void)
-{
-    return getenv("LATER_FULL") != NULL;
-}
-
 int stage_number(const char *name, int of_short, int of_long)
 {
     const char *text = getenv(name);
 
     if (text != NULL)
         return (int)strtol(text, NULL, 10);
-    return stage_is_long() ? of_long : of_short;
+    return test_is_long() ? of_long : of_short;
 }
 
 unsigned stage_seed(void)

@@ -56,7 +56,6 @@ bool stage_is_drained(void *stage);
  * sound. */
 bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms);
 
-bool stage_is_long(void);
 /* From the environment, or one of the two. */
 int stage_number(const char *name, int of_short, int of_long);
 /* Seed the random numbers, from LATER_SEED or anew, and print it. */

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "../support/fsck.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -195,7 +196,7 @@ static void R6_tail_of_the_aof_torn(void **state)
     CLEANUP_FREE char *tear = mem_printf(
         "for f in %s/appendonlydir/*.incr.aof; do truncate -s -100 $f; done", s.redis.dir);
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", tear, NULL};
-    int rounds = scene_full() ? 30 : 3, lost = 0, halves;
+    int rounds = test_is_long() ? 30 : 3, lost = 0, halves;
     struct scene_sum sum;
 
     (void)state;
@@ -250,7 +251,7 @@ static void R7_loading(void **state)
 
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 4");
-    scene_redis(&s, "DEBUG", "POPULATE", scene_full() ? "100000" : "25000", "foreign", NULL);
+    scene_redis(&s, "DEBUG", "POPULATE", test_is_long() ? "100000" : "25000", "foreign", NULL);
     scene_add(&s, "slow", 12);
     assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
     scene_redis(&s, "SAVE", NULL);

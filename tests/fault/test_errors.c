@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -157,7 +158,7 @@ static int64_t used_memory(void)
 
 static void R11_full_with_running_jobs(void **state)
 {
-    int jobs = scene_full() ? 3000 : 300;
+    int jobs = test_is_long() ? 3000 : 300;
     CLEANUP_BUF struct buf out = BUF_INIT;
     int64_t full, after;
     struct mono begin;
@@ -300,7 +301,7 @@ static void start_as_worker(const char *without)
 
 static void R16_library_flushed_under_load(void **state)
 {
-    int rounds = scene_full() ? 50 : 6;
+    int rounds = test_is_long() ? 50 : 6;
     int64_t worst = 0;
 
     (void)state;

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "scene.h"
 
 #define RESUME_MS 3000 /* promised: two seconds; the third is the machine's */
@@ -55,8 +56,8 @@ static void stand_still(int ms)
 static void R8_frozen_under_three_workers(void **state)
 {
     static const int full[] = {1000, 20000, 60000}, quick[] = {1000, 9000};
-    const int *ms = scene_full() ? full : quick;
-    int n = scene_full() ? 3 : 2;
+    const int *ms = test_is_long() ? full : quick;
+    int n = test_is_long() ? 3 : 2;
 
     (void)state;
     for (int i = 0; i < 3; i++)
@@ -73,7 +74,7 @@ static void R8_frozen_under_three_workers(void **state)
         scene_drained(&s, 0);
     }
     /* Long enough for whoever had been taken for dead. */
-    test_pause(scene_full() ? 30000 : 6000);
+    test_pause(test_is_long() ? 30000 : 6000);
     assert_int_equal(reaped(3), 0);
     print_message("figure R8: Redis stopped for %d s under three workers: nobody reaped, every "
                   "job once\n",

@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -664,7 +665,7 @@ static void H27_started_with_sigchld_ignored(void **state)
 
 static void H24_zombie_storm(void **state)
 {
-    int seconds = watched_is_long() ? 60 : 6, n = seconds * 1000, most = 0;
+    int seconds = test_is_long() ? 60 : 6, n = seconds * 1000, most = 0;
     struct mono begin;
     int64_t ms, left;
 
@@ -707,7 +708,7 @@ static void H25_pid_reuse(void **state)
     CLEANUP_FREE char *cmd = NULL;
     CLEANUP_FREE char *mark = mem_printf("sleep 6%d", (int)getpid());
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", NULL, NULL};
-    int n = watched_is_long() ? 20000 : 1500;
+    int n = test_is_long() ? 20000 : 1500;
 
     (void)state;
     if (geteuid() != 0)

@@ -295,7 +295,7 @@ static void S5_payload_cannot_be_written(void **state)
 
 static void S6_starved_of_processor(void **state)
 {
-    int seconds = watched_is_long() ? 60 : 12;
+    int seconds = test_is_long() ? 60 : 12;
     struct test_laterd other;
     struct proc hogs;
     CLEANUP_FREE char *cmd =

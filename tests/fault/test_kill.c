@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -47,7 +48,7 @@ static int one_round(int jobs, int *starts)
     assert_true(acked > 0);
     if (starts != NULL)
         assert_true(ledger_until(&stage.ledger, " start", *starts + 1, STAGE_WAIT_MS));
-    test_pause(stage_is_long() && jobs >= 1000 ? stage_random(100, 2000) : stage_random(10, 300));
+    test_pause(test_is_long() && jobs >= 1000 ? stage_random(100, 2000) : stage_random(10, 300));
     stage_kill(&stage, victim);
     test_laterd_start(victim);
     assert_true(test_until(stage_is_drained, &stage, 10 * STAGE_WAIT_MS));

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "../support/clock.h"
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -97,7 +98,7 @@ static int lost_by_redis(int from)
 
 static void R3_R4_redis_killed_at_any_moment(void **state)
 {
-    int kills = scene_full() ? 100 : 6, own = 0;
+    int kills = test_is_long() ? 100 : 6, own = 0;
     struct scene_sum sum;
 
     (void)state;

@@ -211,7 +211,7 @@ static void end_flood(pid_t pid)
 static void L8_hup_storm(void **state)
 {
     static const int hup[] = {SIGHUP, 0};
-    int64_t storm_ms = stage_is_long() ? 30000 : 5000;
+    int64_t storm_ms = test_is_long() ? 30000 : 5000;
     struct ledger_sum sum;
     struct mono begin;
     int64_t cpu;

@@ -98,7 +98,7 @@ static void each_flaky_job_had_two_starts(int jobs)
 
 static void N3_reply_lost_step(void **state)
 {
-    int rounds = scene_full() ? 200 : 20, jobs = 0;
+    int rounds = test_is_long() ? 200 : 20, jobs = 0;
 
     (void)state;
     flaky_handler();
@@ -206,7 +206,7 @@ static void N3_reply_lost_leave(void **state)
 /* A step and a beat are under way when the connection goes; both were executed. */
 static void N3_two_replies_lost_in_flight(void **state)
 {
-    int rounds = scene_full() ? 50 : 8;
+    int rounds = test_is_long() ? 50 : 8;
 
     (void)state;
     flaky_handler();
@@ -287,7 +287,7 @@ static void N3_registration_delayed_past_the_reconnect(void **state)
 static void N2_rst_mid_reply(void **state)
 {
     static const int cuts[] = {0, 1, 5, 30, 80, 200};
-    int rounds = scene_full() ? 120 : 18;
+    int rounds = test_is_long() ? 120 : 18;
 
     (void)state;
     flaky_handler();

@@ -43,7 +43,7 @@ static int teardown(void **state)
 
 static void is_noticed_and_left(const char *mode, int line)
 {
-    int lasts_ms = scene_full() ? 30000 : 4000;
+    int lasts_ms = test_is_long() ? 30000 : 4000;
     int64_t noticed, resumed, connects;
     struct mono begin;
 
@@ -201,7 +201,7 @@ static void R26_resp_garbage(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         (void)proxy_tell(&s.proxy, "pass");
         /* The first two everywhere, the others in the answer that is looked at most. */
-        for (size_t k = 0; k < (i < 2 || scene_full() ? 5 : 1); k++) {
+        for (size_t k = 0; k < (i < 2 || test_is_long() ? 5 : 1); k++) {
             (void)proxy_tell(&s.proxy, "on %s garbage:%s", where[k], proxy_hex(bad[i]));
             if (k != 0)
                 (void)proxy_tell(&s.proxy, "reset");

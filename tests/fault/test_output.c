@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -21,7 +22,7 @@
 /* MB of output of one job: enough to see a leak of a thousandth. */
 static int megabytes(void)
 {
-    return watched_is_long() ? 10240 : 400;
+    return test_is_long() ? 10240 : 400;
 }
 
 /* Run a job of this handler to its end; the memory is flat, others are on time. */
@@ -33,7 +34,7 @@ static char *run_loud(const char *handler, const char *line, const char *what)
     int64_t ms;
 
     test_handler(watched.dir, "loud", "%s", handler);
-    watched_canary_start(watched_is_long() ? 120 : 20);
+    watched_canary_start(test_is_long() ? 120 : 20);
     watched_start("concurrency: 4\ndefaults: { keep: 1h, timeout: 1h }");
     begin = mono_now();
     id = watched_add("loud", "x");

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -109,7 +110,7 @@ static void wait_for_take_over(struct mono begin, const char *line)
     assert_true(test_until_lines(stage.out, "end2", 4, 45000));
     took = (double)mono_until_us(begin, mono_now()) / 1e6;
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
-    if (stage_is_long() && took * 1000 < FROZEN_MS)
+    if (test_is_long() && took * 1000 < FROZEN_MS)
         test_pause(FROZEN_MS - (int64_t)(took * 1000));
     (void)printf("figure %s: stopped for %.0f s, taken over after %.1f s\n", line,
                  (double)mono_until_us(begin, mono_now()) / 1e6, took);

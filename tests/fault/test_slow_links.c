@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -42,7 +43,7 @@ static int reaped(int i)
 
 static void R24_slow_link(void **state)
 {
-    int jobs = scene_full() ? 40 : 12;
+    int jobs = test_is_long() ? 40 : 12;
 
     (void)state;
     scene_daemon(&s, 1, s.redis.url, "concurrency: 1");
@@ -64,7 +65,7 @@ static void R24_slow_link(void **state)
 
 static void N6_latency_spikes(void **state)
 {
-    int jobs = scene_full() ? 60 : 10, downs;
+    int jobs = test_is_long() ? 60 : 10, downs;
 
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 4");

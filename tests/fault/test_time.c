@@ -111,7 +111,7 @@ static void check_nobody_is_suspected(void)
                                           "event=lost",         "event=refused",  "state=down",
                                           "event=count-differs"};
 
-    test_pause(stage_is_long() ? 35000 : 6000);
+    test_pause(test_is_long() ? 35000 : 6000);
     for (size_t i = 0; i < sizeof(trouble) / sizeof(trouble[0]); i++) {
         assert_int_equal(test_lines(stage.a.log, trouble[i]), 0);
         assert_int_equal(test_lines(stage.b.log, trouble[i]), 0);
@@ -305,7 +305,7 @@ static pid_t strobe(void)
 
 static void T6_strobe(void **state)
 {
-    int64_t strobe_ms = stage_is_long() ? 30000 : 6000;
+    int64_t strobe_ms = test_is_long() ? 30000 : 6000;
     unsigned seed = stage_seed();
     struct ledger_sum sum;
     struct mono begin;

@@ -78,11 +78,6 @@ int watched_teardown(void **state)
     return status;
 }
 
-bool watched_is_long(void)
-{
-    return getenv("LATER_FULL") != NULL;
-}
-
 static pid_t find_daemon(pid_t parent)
 {
     CLEANUP_BUF struct buf found = BUF_INIT;

@@ -48,7 +48,6 @@ void watched_start_under(const char *prefix, const char *suffix, const char *yam
 void watched_remember(void);
 /* A copy of laterd in the folder, for a daemon that may not read the build tree. */
 char *watched_program(void);
-bool watched_is_long(void); /* LATER_FULL */
 
 /* ---- jobs */
 

@@ -185,7 +185,7 @@ static void nothing_is_found_while_laterd_works(void **state)
     static const char yaml[] = "concurrency: 8\n"
                                "defaults: { attempts: 3, crashes: 100, dead_max: 20, keep: 0s,\n"
                                "            backoff: { first: 50ms, factor: 1, jitter: 0% } }";
-    int rounds = getenv("LATER_FULL") != NULL ? 200 : 14;
+    int rounds = test_is_long() ? 200 : 14;
     CLEANUP_FREE char *big = big_payload();
 
     (void)state;
@@ -397,7 +397,7 @@ static void R12_evictions_under_working_daemons_end_clean(void **state)
     /* The last one takes a reaper's patience: 25 s. */
     static const char *const keys[] = {ROOT ":running", ROOT ":tries", ROOT ":jobs",
                                        ROOT ":workers"};
-    size_t n = getenv("LATER_FULL") != NULL ? 4 : 3;
+    size_t n = test_is_long() ? 4 : 3;
 
     (void)state;
     test_handler(dir, "work", "cat > /dev/null; sleep 0.3; echo end >> %s", done);

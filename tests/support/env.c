@@ -8,3 +8,8 @@ const char *test_build_dir(void)
 
     return build != NULL ? build : ".";
 }
+
+bool test_is_long(void)
+{
+    return getenv("LATER_FULL") != NULL;
+}

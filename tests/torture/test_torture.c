@@ -360,7 +360,7 @@ static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct 
 /* What fails for ever takes its time, and little of that depends on N. */
 static int64_t next(enum test_torture_kind kind, int64_t nth, bool for_ever)
 {
-    if (getenv("LATER_FULL") != NULL)
+    if (test_is_long())
         return nth + 1;
     if (for_ever)
         return nth + 1 + nth / 2;

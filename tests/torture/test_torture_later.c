@@ -153,7 +153,7 @@ static void check_added(int status)
 
 static int64_t next(int64_t nth)
 {
-    return nth < ALL_N || getenv("LATER_FULL") != NULL ? nth + 1 : nth + nth / 12;
+    return nth < ALL_N || test_is_long() ? nth + 1 : nth + nth / 12;
 }
 
 /* Returns the N that was past the last call. */
