@@ -16,6 +16,7 @@
 #include "../support/env.h"
 #include "../support/fsck.h"
 #include "base/mem.h"
+#include "usage.h"
 
 /* ---- open and close */
 
@@ -287,28 +288,13 @@ int64_t scene_works(struct scene *s, int within_ms)
 
 /* ---- watching */
 
-static int64_t cpu_ms(pid_t pid)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/stat", (int)pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    unsigned long user = 0, sys = 0;
-    const char *rest;
-
-    test_read(path, &text);
-    rest = strrchr(buf_str(&text), ')');
-    if (rest == NULL ||
-        sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &sys) != 2)
-        fail_msg("no process %d", (int)pid);
-    return (int64_t)(user + sys) * 1000 / sysconf(_SC_CLK_TCK);
-}
-
 struct scene_load scene_watch(struct scene *s, int i, int ms)
 {
     int lines = scene_log(s, i, NULL);
-    int64_t cpu = cpu_ms(s->d[i].proc.pid);
+    int64_t cpu = usage_cpu_ms(s->d[i].proc.pid);
 
     test_pause(ms);
-    return (struct scene_load){(int)((cpu_ms(s->d[i].proc.pid) - cpu) * 1000 / ms),
+    return (struct scene_load){(int)((usage_cpu_ms(s->d[i].proc.pid) - cpu) * 1000 / ms),
                                scene_log(s, i, NULL) - lines};
 }
 

@@ -26,6 +26,7 @@
 #include "base/mem.h"
 #include "run/exec.h"
 #include "run/exec_slot.h"
+#include "usage.h"
 #include "watched.h"
 
 #define ONE_TRY "defaults: { attempts: 1, kill_grace: 500ms, timeout: 20s }\n"
@@ -180,11 +181,11 @@ static void released_while(const char *what, void (*begin)(void), void (*end)(vo
     begin();
     id = watched_add_with("work", "keep", "1h", "x");
     assert_true(test_until_lines(watched.d.log, "outcome=released", 4, LONG_MS));
-    cpu = watched_cpu_ms(watched.pid);
+    cpu = usage_cpu_ms(watched.pid);
     tries = test_lines(watched.d.log, "outcome=released");
     assert_true(test_until_lines(watched.d.log, "outcome=released", tries + 1, LONG_MS));
     /* 0.8 s and more lie between the two. */
-    assert_in_range(watched_cpu_ms(watched.pid) - cpu, 0, 300);
+    assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 300);
     assert_true(test_lines(watched.d.log, what) >= 4);
     assert_int_equal(test_lines(watched.out, NULL), 0);
     attempt = watched_shown(id, "attempt");
@@ -262,7 +263,7 @@ static void no_more_files(void)
 {
     char few[16];
 
-    (void)snprintf(few, sizeof(few), "%d", watched_fds(watched.pid) + 2);
+    (void)snprintf(few, sizeof(few), "%d", usage_fds(watched.pid) + 2);
     limit("nofile", few);
 }
 
@@ -515,14 +516,14 @@ static void H12_reads_a_byte_a_second(void **state)
     test_handler(watched.dir, "slow",
                  "for i in 1 2 3 4 5; do head -c 1 >/dev/null; sleep 1; done; exit 0");
     start_for_ten_mib();
-    cpu = watched_cpu_ms(watched.pid);
+    cpu = usage_cpu_ms(watched.pid);
     for (int i = 0; i < 3; i++)
         ids[i] = add_ten_mib("slow");
     for (int i = 0; i < 3; i++) {
         assert_outcome(ids[i], "done", "0", "exit status 0");
         free(TAKE_PTR(ids[i]));
     }
-    assert_in_range(watched_cpu_ms(watched.pid) - cpu, 0, 1500);
+    assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 1500);
     printf("figure H12: 3 jobs of 10 MiB read at 1 byte/s: other queue at most %d ms late\n",
            watched_canary_check(2000));
     watched_assert_clean();
@@ -674,7 +675,7 @@ static void H24_zombie_storm(void **state)
     watched_add_many("storm", n);
     begin = mono_now();
     do {
-        int zombies = watched_children(watched.pid, true);
+        int zombies = usage_children(watched.pid, true);
 
         most = zombies > most ? zombies : most;
         assert_true(test_ms_since(begin) < 120000 + seconds * 1000);
@@ -683,7 +684,7 @@ static void H24_zombie_storm(void **state)
     ms = test_ms_since(begin);
     assert_in_range(most, 0, 16); /* one a place, until its thread has looked */
     watched_assert_clean();
-    assert_int_equal(watched_children(watched.pid, true), 0);
+    assert_int_equal(usage_children(watched.pid, true), 0);
     assert_in_range(watched_grown_kib(), 0, 8192);
     watched_assert_idle();
     printf(

@@ -23,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "usage.h"
 #include "watched.h"
 
 static bool may_mount; /* in a mount namespace of our own: nothing stays when we end */
@@ -216,9 +217,9 @@ static void S3_embedded_disk_full(void **state)
     (void)watched_sh(NULL, "cat /dev/zero > %s/filler", small);
     assert_true(test_until(add_fails, &inner, LONG_MS));
     assert_true(test_laterd_says(&watched.d, "class=full", LONG_MS));
-    cpu = watched_cpu_ms(watched.pid);
+    cpu = usage_cpu_ms(watched.pid);
     assert_int_equal(watched_sh(NULL, "sleep 3"), 0);
-    assert_in_range(watched_cpu_ms(watched.pid) - cpu, 0, 300);
+    assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 300);
     had = test_lines(watched.out, "ran");
     assert_int_equal(watched_sh(NULL, "rm %s/filler", small), 0);
     assert_true(test_until(add_works, &inner, LONG_MS));

@@ -1,7 +1,6 @@
 /*
  * What is left after very many jobs: descriptors, threads, memory and keys are where they were.
  */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "stage.h"
+#include "usage.h"
 
 #define BACKLOG 2500
 #define SLACK_KB                                                                                   \
@@ -44,52 +44,6 @@ struct figures {
     int64_t keys, rows; /* of all keys together */
 };
 
-static int entries(const char *what, int pid)
-{
-    char path[64];
-    DIR *dir;
-    int n = 0;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
-    dir = opendir(path);
-    assert_non_null(dir);
-    for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir))
-        n += e->d_name[0] != '.';
-    (void)closedir(dir);
-    return n;
-}
-
-static long status_of(int pid, const char *name)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/status", pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    const char *at;
-
-    test_read(path, &text);
-    at = strstr(buf_str(&text), name);
-    assert_non_null(at);
-    return strtol(at + strlen(name), NULL, 10);
-}
-
-/* Zombies as well: they are children until somebody asks. */
-static int children_of(int pid)
-{
-    CLEANUP_FREE char *parent = mem_printf("%d", pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    char *argv[] = {(char *)(uintptr_t) "ps",
-                    (char *)(uintptr_t) "-o",
-                    (char *)(uintptr_t) "pid=",
-                    (char *)(uintptr_t) "--ppid",
-                    parent,
-                    NULL};
-    int n = 0;
-
-    (void)proc_run(argv, NULL, 0, &text, NULL);
-    for (const char *p = buf_str(&text); (p = strchr(p, '\n')) != NULL; p++)
-        n++;
-    return n;
-}
-
 static int64_t rows_of(const char *key)
 {
     struct reply *r = test_redis_call(&stage.redis, "TYPE", key, NULL);
@@ -104,14 +58,14 @@ static int64_t rows_of(const char *key)
 
 static void measure(struct figures *f)
 {
-    int pid = (int)stage.a.proc.pid;
+    pid_t pid = stage.a.proc.pid;
     struct reply *keys = test_redis_call(&stage.redis, "KEYS", "*", NULL);
 
     memset(f, 0, sizeof(*f));
-    f->fds = entries("fd", pid);
-    f->threads = entries("task", pid);
-    f->children = children_of(pid);
-    f->rss_kb = status_of(pid, "VmRSS:");
+    f->fds = usage_fds(pid);
+    f->threads = usage_threads(pid);
+    f->children = usage_children(pid, false);
+    f->rss_kb = usage_kib(pid, "VmRSS");
     f->keys = (int64_t)reply_len(keys);
     for (size_t i = 0; i < reply_len(keys); i++)
         f->rows += rows_of(reply_str(reply_at(keys, i)));

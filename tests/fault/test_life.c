@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "stage.h"
+#include "usage.h"
 
 static struct stage stage;
 
@@ -54,32 +55,6 @@ static void run(const char *fmt, ...)
     va_end(ap);
     argv[2] = cmd;
     assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
-}
-
-/* Milliseconds of processor time that the process used. */
-static int64_t cpu_ms(pid_t pid)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/stat", (int)pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    unsigned long user = 0, sys = 0;
-    const char *at;
-
-    test_read(path, &text);
-    at = strrchr(buf_str(&text), ')');
-    assert_non_null(at);
-    assert_int_equal(
-        sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &sys), 2);
-    return (int64_t)(user + sys) * 1000 / sysconf(_SC_CLK_TCK);
-}
-
-static int zombies_of(pid_t pid)
-{
-    CLEANUP_FREE char *cmd = mem_printf("ps -o stat= --ppid %d | grep -c '^Z'", (int)pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", cmd, NULL};
-
-    (void)proc_run(argv, NULL, 0, &text, NULL);
-    return (int)strtol(buf_str(&text), NULL, 10);
 }
 
 /* ---- stops */
@@ -221,7 +196,7 @@ static void L8_hup_storm(void **state)
     (void)state;
     stage_start(&stage, &stage.a, "a", "concurrency: 8\n");
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 300, 0), 300);
-    cpu = cpu_ms(stage.a.proc.pid);
+    cpu = usage_cpu_ms(stage.a.proc.pid);
     begin = mono_now();
     /* As fast as they can be sent: the worst that a loop of kill -HUP can do. */
     pid = flood(stage.a.proc.pid, hup, false);
@@ -232,7 +207,7 @@ static void L8_hup_storm(void **state)
     /* Work goes on meanwhile. */
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     end_flood(pid);
-    cpu = cpu_ms(stage.a.proc.pid) - cpu;
+    cpu = usage_cpu_ms(stage.a.proc.pid) - cpu;
     reloads = test_lines(stage.a.log, "event=reload result=done");
     assert_in_range(reloads, 2, mono_until_us(begin, mono_now()) / 200000 + 2);
     /* The last one is not lost. */
@@ -261,7 +236,7 @@ static void L10_signal_floods(void **state)
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 300, 0), 300);
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     end_flood(pid);
-    assert_int_equal(zombies_of(stage.a.proc.pid), 0);
+    assert_int_equal(usage_children(stage.a.proc.pid, true), 0);
     /* USR1 is `quiet`: documented, and no more than that however often it comes. */
     pid = flood(stage.a.proc.pid, quiet, true);
     assert_true(test_laterd_says(&stage.a, "event=quiet by=signal", STAGE_WAIT_MS));
@@ -322,9 +297,9 @@ static void L12_no_threads_at_all(void **state)
     test_laterd_launch(&stage.a);
     stage_plain();
     assert_true(test_laterd_says(&stage.a, "state=down", STAGE_WAIT_MS));
-    cpu = cpu_ms(stage.a.proc.pid);
+    cpu = usage_cpu_ms(stage.a.proc.pid);
     test_pause(2000);
-    assert_in_range(cpu_ms(stage.a.proc.pid) - cpu, 0, 200);
+    assert_in_range(usage_cpu_ms(stage.a.proc.pid) - cpu, 0, 200);
     assert_int_equal(test_lines(stage.a.log, "state=down"), 1);
     assert_int_equal(stage_stop(&stage, &stage.a), 0);
 }

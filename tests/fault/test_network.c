@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "scene.h"
+#include "usage.h"
 
 #define RESUME_MS 3000 /* promised: two seconds; the third is the machine's */
 
@@ -159,17 +160,6 @@ static void N5_short_writes(void **state)
 
 /* ---- answers that are none */
 
-static int64_t rss_kib(pid_t pid)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/status", (int)pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    const char *at;
-
-    test_read(path, &text);
-    at = strstr(buf_str(&text), "VmRSS:");
-    return at != NULL ? strtoll(at + 6, NULL, 10) : -1;
-}
-
 static void R26_resp_garbage(void **state)
 {
     static const char *const bad[] = {
@@ -197,7 +187,7 @@ static void R26_resp_garbage(void **state)
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 2\nredis_timeout: 1s");
     pid = s.d[0].proc.pid;
-    before = rss_kib(pid);
+    before = usage_kib(pid, "VmRSS");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         (void)proxy_tell(&s.proxy, "pass");
         /* The first two everywhere, the others in the answer that is looked at most. */
@@ -215,10 +205,10 @@ static void R26_resp_garbage(void **state)
         print_message("garbage %zu: work after %lld ms\n", i, (long long)scene_works(&s, 20000));
     }
     assert_int_equal(s.d[0].proc.pid, pid);
-    assert_in_range(rss_kib(pid), 1, before + 65536);
+    assert_in_range(usage_kib(pid, "VmRSS"), 1, before + 65536);
     scene_drained(&s, 0);
     print_message("figure R26: %d answers of garbage, memory %lld to %lld KiB\n", (int)fired,
-                  (long long)before, (long long)rss_kib(pid));
+                  (long long)before, (long long)usage_kib(pid, "VmRSS"));
 }
 
 int main(void)

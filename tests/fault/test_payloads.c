@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "redis/client.h"
+#include "usage.h"
 #include "watched.h"
 
 #define MIB (1 << 20)
@@ -397,10 +398,10 @@ static void P13_very_many_names(void **state)
                    1);
         assert_non_null(strstr(error, "ELATER_FULL"));
     }
-    cpu = watched_cpu_ms(watched.pid);
+    cpu = usage_cpu_ms(watched.pid);
     assert_true(test_until_lines(watched.d.log, "event=stray-key", 1, LONG_MS));
     assert_int_equal(watched_sh(NULL, "sleep 12"), 0); /* two looks of the scan, a tidy */
-    assert_in_range(watched_cpu_ms(watched.pid) - cpu, 0, 3000);
+    assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 3000);
     assert_in_range(test_lines(watched.d.log, "event=stray-key"), 1, 64);
     assert_in_range(test_int(&watched.redis, "HLEN", ROOT ":notes"), 1, 100);
     r = test_fcall(&watched.redis, "later_stats", NULL);

@@ -1,7 +1,5 @@
 #include "watched.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -24,6 +22,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "redis/client.h"
+#include "usage.h"
 
 #define START_MS 30000
 #define BATCH 500
@@ -98,9 +97,9 @@ void watched_remember(void)
 {
     watched.pid = find_daemon(watched.d.proc.pid);
     assert_true(watched.pid > 0);
-    watched.fds = watched_fds(watched.pid);
-    watched.threads = watched_threads(watched.pid);
-    watched.hwm_kib = watched_status_kib(watched.pid, "VmHWM");
+    watched.fds = usage_fds(watched.pid);
+    watched.threads = usage_threads(watched.pid);
+    watched.hwm_kib = usage_kib(watched.pid, "VmHWM");
 }
 
 /* It has registered and both connections are up: what is open now stays. */
@@ -394,116 +393,32 @@ int watched_canary_check(int late_ms)
 
 /* ---- what the daemon takes */
 
-static int entries(const char *path)
-{
-    DIR *dir = opendir(path);
-    int n = 0;
-
-    while (dir != NULL && readdir(dir) != NULL)
-        n++;
-    if (dir != NULL)
-        (void)closedir(dir);
-    return n - 2; /* . and .. */
-}
-
-int watched_fds(pid_t pid)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/fd", (int)pid);
-
-    return entries(path);
-}
-
-int watched_threads(pid_t pid)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/task", (int)pid);
-
-    return entries(path);
-}
-
-int64_t watched_status_kib(pid_t pid, const char *name)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/status", (int)pid);
-    CLEANUP_BUF struct buf all = BUF_INIT;
-    const char *at;
-
-    test_read(path, &all);
-    at = strstr(buf_str(&all), name);
-    assert_non_null(at);
-    return strtoll(at + strlen(name) + 1, NULL, 10);
-}
-
-/* Fields of /proc/PID/stat behind the name, which may hold anything; [0] is the state. */
-static bool read_stat(pid_t pid, char *state, long long field[20])
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/stat", (int)pid);
-    CLEANUP_BUF struct buf all = BUF_INIT;
-    char *at, *end;
-
-    test_read(path, &all);
-    at = all.len > 0 ? strrchr(all.data, ')') : NULL;
-    if (at == NULL)
-        return false;
-    *state = at[2];
-    end = at + 3;
-    for (int i = 1; i < 20; i++)
-        field[i] = strtoll(end, &end, 10);
-    return true;
-}
-
-int64_t watched_cpu_ms(pid_t pid)
-{
-    long long field[20];
-    char state;
-
-    assert_true(read_stat(pid, &state, field));
-    return (field[11] + field[12]) * 1000 / sysconf(_SC_CLK_TCK);
-}
-
-int watched_children(pid_t pid, bool zombies_only)
-{
-    DIR *proc = opendir("/proc");
-    int n = 0;
-
-    assert_non_null(proc);
-    for (struct dirent *e = readdir(proc); e != NULL; e = readdir(proc)) {
-        long long field[20];
-        char state;
-
-        if (isdigit((unsigned char)e->d_name[0]) &&
-            read_stat((pid_t)strtol(e->d_name, NULL, 10), &state, field) && field[1] == pid)
-            n += !zombies_only || state == 'Z';
-    }
-    (void)closedir(proc);
-    return n;
-}
-
 int64_t watched_grown_kib(void)
 {
-    return watched_status_kib(watched.pid, "VmHWM") - watched.hwm_kib;
+    return usage_kib(watched.pid, "VmHWM") - watched.hwm_kib;
 }
 
 static bool is_clean(void *arg)
 {
     (void)arg;
-    return watched_fds(watched.pid) == watched.fds &&
-           watched_threads(watched.pid) == watched.threads &&
-           watched_children(watched.pid, false) == 0;
+    return usage_fds(watched.pid) == watched.fds && usage_threads(watched.pid) == watched.threads &&
+           usage_children(watched.pid, false) == 0;
 }
 
 void watched_assert_clean(void)
 {
     if (!test_until(is_clean, NULL, 15000))
         fail_msg("left behind: %d descriptors instead of %d, %d threads instead of %d, %d children",
-                 watched_fds(watched.pid), watched.fds, watched_threads(watched.pid),
-                 watched.threads, watched_children(watched.pid, false));
+                 usage_fds(watched.pid), watched.fds, usage_threads(watched.pid), watched.threads,
+                 usage_children(watched.pid, false));
 }
 
 void watched_assert_idle(void)
 {
-    int64_t before = watched_cpu_ms(watched.pid);
+    int64_t before = usage_cpu_ms(watched.pid);
 
     test_pause(2000); /* a time of its own: it is a rate that is measured */
-    assert_in_range(watched_cpu_ms(watched.pid) - before, 0, 100);
+    assert_in_range(usage_cpu_ms(watched.pid) - before, 0, 100);
 }
 
 static bool no_process(void *arg)

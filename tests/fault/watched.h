@@ -77,12 +77,6 @@ int watched_canary_check(int late_ms);
 
 /* ---- what the daemon takes */
 
-int watched_fds(pid_t pid);
-int watched_threads(pid_t pid);
-int64_t watched_status_kib(pid_t pid, const char *name); /* VmHWM, VmRSS */
-int64_t watched_cpu_ms(pid_t pid);
-/* Children of pid: all, or only those that are zombies. */
-int watched_children(pid_t pid, bool zombies_only);
 /* How much more memory than after the start it took at most, since watched_start. */
 int64_t watched_grown_kib(void);
 /* Descriptors and threads are as after the start, and there is no child: waits for it. */
