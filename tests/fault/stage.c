@@ -97,15 +97,10 @@ int stage_stop(struct stage *s, struct test_laterd *d)
 
 char *stage_add(struct stage *s, const char *queue, const char *option, const char *value)
 {
-    struct reply *r = option != NULL
-                          ? test_fcall(&s->redis, "later_add", queue, option, value, "x", NULL)
-                          : test_fcall(&s->redis, "later_add", queue, "x", NULL);
-    char *id;
+    char *id = test_add(&s->redis, queue, option, value, "x");
 
-    if (r == NULL)
+    if (id == NULL)
         abort();
-    id = mem_printf("%s", reply_str(reply_at(r, 0)));
-    reply_free(r);
     return id;
 }
 

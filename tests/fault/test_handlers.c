@@ -388,7 +388,7 @@ static int64_t leaves_behind(const char *body, const char *mark)
     watched_add_many("next", 1);
     assert_true(test_until_lines(watched.out, "next", 1, LONG_MS));
     assert_int_equal(watched_sh(NULL, "kill -9 $(cat %s/left)", watched.dir), 0);
-    assert_true(watched_until_no_process(mark));
+    assert_true(proc_until_none(mark, 10000));
     return ms;
 }
 

@@ -162,14 +162,9 @@ char *watched_program(void)
 
 char *watched_add_with(const char *queue, const char *name, const char *value, const char *payload)
 {
-    struct reply *r =
-        name != NULL ? test_fcall(&watched.redis, "later_add", queue, name, value, payload, NULL)
-                     : test_fcall(&watched.redis, "later_add", queue, payload, NULL);
-    char *id;
+    char *id = test_add(&watched.redis, queue, name, value, payload);
 
-    assert_non_null(r);
-    id = mem_strdup(reply_str(reply_at(r, 0)));
-    reply_free(r);
+    assert_non_null(id);
     return id;
 }
 
@@ -224,29 +219,12 @@ void watched_add_many(const char *queue, int n)
 
 bool watched_state_is(const char *id, const char *state)
 {
-    struct reply *r = test_fcall(&watched.redis, "later_result", id, NULL);
-    bool same = reply_is(reply_at(r, 0), state);
-
-    reply_free(r);
-    return same;
-}
-
-struct wanted {
-    const char *id, *state;
-};
-
-static bool has_state(void *arg)
-{
-    const struct wanted *w = arg;
-
-    return watched_state_is(w->id, w->state);
+    return test_state_is(&watched.redis, id, state);
 }
 
 bool watched_until_state(const char *id, const char *state)
 {
-    struct wanted w = {id, state};
-
-    return test_until(has_state, &w, LONG_MS);
+    return test_until_state(&watched.redis, id, state, LONG_MS);
 }
 
 /* Canaries wait too. */
@@ -419,18 +397,6 @@ void watched_assert_idle(void)
 
     test_pause(2000); /* a time of its own: it is a rate that is measured */
     assert_in_range(usage_cpu_ms(watched.pid) - before, 0, 100);
-}
-
-static bool no_process(void *arg)
-{
-    char *argv[] = {(char *)(uintptr_t) "pgrep", (char *)(uintptr_t) "-f", arg, NULL};
-
-    return proc_run(argv, NULL, 0, NULL, NULL) == 1;
-}
-
-bool watched_until_no_process(const char *text)
-{
-    return test_until(no_process, (void *)(uintptr_t)text, 10000);
 }
 
 int watched_sh(struct buf *out, const char *command, ...)

@@ -83,8 +83,6 @@ int64_t watched_grown_kib(void);
 void watched_assert_clean(void);
 /* It takes less than 5 % of a processor, looked at for a second. */
 void watched_assert_idle(void);
-/* No process has this text in its command line: waits for it. */
-bool watched_until_no_process(const char *text);
 
 /* sh -c with this command; its exit status, what it wrote is dropped (or goes into out). */
 int watched_sh(struct buf *out, const char *command, ...) __attribute__((format(printf, 2, 3)));

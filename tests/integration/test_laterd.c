@@ -60,14 +60,9 @@ static void start_a(const char *yaml)
 /* Add a job; its id is the caller's. */
 static char *add(const char *queue, const char *name, const char *value, const char *payload)
 {
-    struct reply *r = name != NULL
-                          ? test_fcall(&redis, "later_add", queue, name, value, payload, NULL)
-                          : test_fcall(&redis, "later_add", queue, payload, NULL);
-    char *id;
+    char *id = test_add(&redis, queue, name, value, payload);
 
-    assert_non_null(r);
-    id = mem_strdup(reply_str(reply_at(r, 0)));
-    reply_free(r);
+    assert_non_null(id);
     return id;
 }
 
@@ -76,31 +71,14 @@ static void add_free(const char *queue, const char *name, const char *value, con
     free(add(queue, name, value, payload));
 }
 
-static bool state_is(const char *id, const char *want)
+static bool state_is(const char *id, const char *state)
 {
-    struct reply *r = test_fcall(&redis, "later_result", id, NULL);
-    bool same = reply_is(reply_at(r, 0), want);
-
-    reply_free(r);
-    return same;
-}
-
-struct wanted {
-    const char *id, *state;
-};
-
-static bool has_state(void *arg)
-{
-    const struct wanted *w = arg;
-
-    return state_is(w->id, w->state);
+    return test_state_is(&redis, id, state);
 }
 
 static bool until_state(const char *id, const char *state)
 {
-    struct wanted w = {id, state};
-
-    return test_until(has_state, &w, LONG_MS);
+    return test_until_state(&redis, id, state, LONG_MS);
 }
 
 static int compare_lines(const void *x, const void *y)
@@ -380,13 +358,6 @@ static void attempts_run_out(void **state)
     assert_int_equal(test_lines(out, NULL), 2);
 }
 
-static bool no_process_has(void *arg)
-{
-    char *argv[] = {(char *)(uintptr_t) "pgrep", (char *)(uintptr_t) "-f", arg, NULL};
-
-    return proc_run(argv, NULL, 0, NULL, NULL) == 1;
-}
-
 static void a_timeout_ends_the_whole_group(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -399,7 +370,7 @@ static void a_timeout_ends_the_whole_group(void **state)
     start_a("defaults: { timeout: 300ms, kill_grace: 300ms, attempts: 1 }");
     id = add("hang", NULL, NULL, "x");
     assert_true(until_state(id, "dead"));
-    assert_true(test_until(no_process_has, mark, 5000));
+    assert_true(proc_until_none(mark, 5000));
     assert_int_equal(test_lines(a.log, "timed out"), 1);
 }
 

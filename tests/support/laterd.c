@@ -230,6 +230,46 @@ struct reply *test_fcall(struct test_redis *r, const char *function, ...)
     return reply;
 }
 
+char *test_add(struct test_redis *r, const char *queue, const char *name, const char *value,
+               const char *payload)
+{
+    struct reply *reply = name != NULL
+                              ? test_fcall(r, "later_add", queue, name, value, payload, NULL)
+                              : test_fcall(r, "later_add", queue, payload, NULL);
+    char *id = reply != NULL ? mem_strdup(reply_str(reply_at(reply, 0))) : NULL;
+
+    reply_free(reply);
+    return id;
+}
+
+bool test_state_is(struct test_redis *r, const char *id, const char *state)
+{
+    struct reply *reply = test_fcall(r, "later_result", id, NULL);
+    bool same = reply_is(reply_at(reply, 0), state);
+
+    reply_free(reply);
+    return same;
+}
+
+struct wanted {
+    struct test_redis *redis;
+    const char *id, *state;
+};
+
+static bool has_state(void *arg)
+{
+    const struct wanted *w = arg;
+
+    return test_state_is(w->redis, w->id, w->state);
+}
+
+bool test_until_state(struct test_redis *r, const char *id, const char *state, int deadline_ms)
+{
+    struct wanted w = {r, id, state};
+
+    return test_until(has_state, &w, deadline_ms);
+}
+
 int64_t test_int(struct test_redis *r, const char *command, const char *key)
 {
     struct reply *reply = test_redis_call(r, command, key, NULL);

@@ -271,3 +271,15 @@ int proc_run(char *const *argv, const char *stdin_bytes, size_t n, struct buf *o
         streams_close(&s.at[i]);
     return p.status;
 }
+
+static bool is_none(void *arg)
+{
+    char *argv[] = {(char *)(uintptr_t) "pgrep", (char *)(uintptr_t) "-f", arg, NULL};
+
+    return proc_run(argv, NULL, 0, NULL, NULL) == 1;
+}
+
+bool proc_until_none(const char *text, int deadline_ms)
+{
+    return test_until(is_none, (void *)(uintptr_t)text, deadline_ms);
+}

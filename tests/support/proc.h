@@ -52,6 +52,9 @@ bool proc_log_has(void *proc_log);
 int proc_run(char *const *argv, const char *stdin_bytes, size_t n, struct buf *out,
              struct buf *err);
 
+/* Until no process has this text (pgrep -f) in its command line. */
+bool proc_until_none(const char *text, int deadline_ms);
+
 /*
  * Wait until cond(arg) holds: looked at every 10 ms, false when it did not by the deadline.
  */
