@@ -87,6 +87,32 @@ int scene_stop(struct scene *s, int i)
     return test_laterd_stop(&s->d[i]);
 }
 
+int scene_setup(void **scene)
+{
+    scene_open(*scene, NULL);
+    return 0;
+}
+
+int scene_setup_aof(void **scene)
+{
+    static const char *const aof[] = {"--appendonly", "yes", NULL};
+
+    scene_open(*scene, aof);
+    return 0;
+}
+
+int scene_setup_proxy(void **scene)
+{
+    scene_open(*scene, NULL);
+    scene_proxy(*scene);
+    return 0;
+}
+
+int scene_teardown(void **scene)
+{
+    return scene_close(*scene);
+}
+
 /* ---- adding */
 
 struct client *scene_client(struct scene *s)

@@ -50,6 +50,13 @@ void scene_open(struct scene *s, const char *const *redis_args);
 /* Stop the daemons, which must exit 0, and clean up. Returns 0 or -1, for a teardown function. */
 int scene_close(struct scene *s);
 
+/* For cmocka, the state of the test being the scene: no persistence, an append-only file, or no
+ * persistence and a proxy. */
+int scene_setup(void **scene);
+int scene_setup_aof(void **scene);
+int scene_setup_proxy(void **scene);
+int scene_teardown(void **scene);
+
 /* A handler that books its jobs and in between does what the sh lines say; $n is the number. */
 void scene_handler(struct scene *s, const char *name, const char *lines);
 

@@ -24,28 +24,11 @@
 
 static struct scene s;
 
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    scene_proxy(&s);
-    return 0;
-}
-
 static int setup_aof(void **state)
 {
-    static const char *const aof[] = {"--appendonly", "yes", NULL};
-
-    (void)state;
-    scene_open(&s, aof);
+    (void)scene_setup_aof(state);
     scene_proxy(&s);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
 }
 
 static int reaped(int i)
@@ -228,8 +211,8 @@ static void N10_thundering_herd(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define T_AOF(f) cmocka_unit_test_setup_teardown(f, setup_aof, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, scene_setup_proxy, scene_teardown, &s)
+#define T_AOF(f) cmocka_unit_test_prestate_setup_teardown(f, setup_aof, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
         T(N7_name_without_an_address_and_with_another),
         T(N8_http_server_on_the_port),

@@ -24,22 +24,6 @@
 
 static struct scene s;
 
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    return 0;
-}
-
-static int setup_aof(void **state)
-{
-    static const char *const aof[] = {"--appendonly", "yes", NULL};
-
-    (void)state;
-    scene_open(&s, aof);
-    return 0;
-}
-
 /* So that nothing but the torn tail is missing: at everysec a write may wait for a slow disk. */
 static int setup_always(void **state)
 {
@@ -73,12 +57,6 @@ static int setup_slow_load(void **state)
     (void)state;
     scene_open(&s, slow);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
 }
 
 /* ---- absent */
@@ -291,14 +269,14 @@ static void R9_writes_paused(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define T_WITH(f, with) cmocka_unit_test_setup_teardown(f, setup_##with, teardown)
+#define T_WITH(f, setup) cmocka_unit_test_prestate_setup_teardown(f, setup, scene_teardown, &s)
+#define T(f) T_WITH(f, scene_setup)
     const struct CMUnitTest tests[] = {
         T(R1_absent_at_start),
-        T_WITH(R2_killed_while_idle, aof),
-        T_WITH(R5_back_from_an_older_snapshot, snapshots),
-        T_WITH(R6_tail_of_the_aof_torn, always),
-        T_WITH(R7_loading, slow_load),
+        T_WITH(R2_killed_while_idle, scene_setup_aof),
+        T_WITH(R5_back_from_an_older_snapshot, setup_snapshots),
+        T_WITH(R6_tail_of_the_aof_torn, setup_always),
+        T_WITH(R7_loading, setup_slow_load),
         T(R9_writes_paused),
     };
 

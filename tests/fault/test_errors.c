@@ -27,22 +27,6 @@
 
 static struct scene s;
 
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    return 0;
-}
-
-static int setup_aof(void **state)
-{
-    static const char *const aof[] = {"--appendonly", "yes", NULL};
-
-    (void)state;
-    scene_open(&s, aof);
-    return 0;
-}
-
 /* With save points, a failed snapshot makes Redis refuse writes; the folder may be changed. */
 static int setup_saving(void **state)
 {
@@ -52,12 +36,6 @@ static int setup_saving(void **state)
     (void)state;
     scene_open(&s, saving);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
 }
 
 /* ---- Redis cannot answer: R10 */
@@ -531,12 +509,13 @@ static void R21_maxclients(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T_WITH(f, setup) cmocka_unit_test_prestate_setup_teardown(f, setup, scene_teardown, &s)
+#define T(f) T_WITH(f, scene_setup)
     const struct CMUnitTest tests[] = {
         T(R10_busy_before_a_write),
-        cmocka_unit_test_setup_teardown(R10_busy_after_a_write, setup_aof, teardown),
+        T_WITH(R10_busy_after_a_write, scene_setup_aof),
         T(R11_full_with_running_jobs),
-        cmocka_unit_test_setup_teardown(R13_misconf, setup_saving, teardown),
+        T_WITH(R13_misconf, setup_saving),
         T(R14_noreplicas),
         T(R16_library_flushed_under_load),
         T(R16_library_flushed_without_the_right_to_load),

@@ -29,12 +29,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
-}
-
 static int reaped(int daemons)
 {
     int n = 0;
@@ -129,7 +123,7 @@ static void R25_databases_swapped(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, setup, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
         T(R8_frozen_under_three_workers),
         T(R8_paused_and_asleep),

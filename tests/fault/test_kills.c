@@ -31,19 +31,6 @@ static int setup_aof(void **state)
     return 0;
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
-}
-
 /* ---- R3, R4 */
 
 /* KILL for redis-server so many ms from now, whatever it is doing then. */
@@ -312,10 +299,11 @@ static void K10_snapshot_from_before(void **state)
 
 int main(void)
 {
+#define T(f, setup) cmocka_unit_test_prestate_setup_teardown(f, setup, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(R3_R4_redis_killed_at_any_moment, setup_aof, teardown),
-        cmocka_unit_test_setup_teardown(K10_snapshot_of_this_run, setup, teardown),
-        cmocka_unit_test_setup_teardown(K10_snapshot_from_before, setup, teardown),
+        T(R3_R4_redis_killed_at_any_moment, setup_aof),
+        T(K10_snapshot_of_this_run, scene_setup),
+        T(K10_snapshot_from_before, scene_setup),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */

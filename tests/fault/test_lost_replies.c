@@ -22,20 +22,6 @@
 
 static struct scene s;
 
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    scene_proxy(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
-}
-
 static void await_fired(int64_t n)
 {
     if (!proxy_until_fired(&s.proxy, n, SCENE_LONG_MS))
@@ -309,7 +295,7 @@ static void N2_rst_mid_reply(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, scene_setup_proxy, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
         T(N3_reply_lost_add),
         T(N3_reply_lost_step),

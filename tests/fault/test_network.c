@@ -26,20 +26,6 @@
 
 static struct scene s;
 
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    scene_proxy(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
-}
-
 /* ---- silent links */
 
 static void is_noticed_and_left(const char *mode, int line)
@@ -213,7 +199,7 @@ static void R26_resp_garbage(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, scene_setup_proxy, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
         T(N1_half_open_bytes_are_gone),
         T(N1_half_open_bytes_come_later),

@@ -22,20 +22,6 @@
 
 static struct scene s;
 
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    scene_proxy(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
-}
-
 static int reaped(int i)
 {
     return scene_log(&s, i, "event=reaped");
@@ -88,7 +74,7 @@ static void N6_latency_spikes(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, scene_setup_proxy, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
         T(N6_latency_spikes),
         T(R24_slow_link),
