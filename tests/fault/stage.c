@@ -38,6 +38,20 @@ int stage_end(struct stage *s)
     return status;
 }
 
+int stage_setup(void **stage)
+{
+    struct stage *s = *stage;
+
+    stage_begin(s);
+    test_redis_start(&s->redis, NULL);
+    return 0;
+}
+
+int stage_teardown(void **stage)
+{
+    return stage_end(*stage);
+}
+
 void stage_preload(const char *name, const char *variable, const char *value)
 {
     CLEANUP_FREE char *path = mem_printf("%s/tests/preload/%s.so", test_build_dir(), name);

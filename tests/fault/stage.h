@@ -31,6 +31,10 @@ void stage_begin(struct stage *s);
 /* Stops everything. 0, or the exit statuses of the daemons did not say that all is well. */
 int stage_end(struct stage *s);
 
+/* For cmocka, the state of the test being the stage: begun, with a Redis that keeps nothing. */
+int stage_setup(void **stage);
+int stage_teardown(void **stage);
+
 /* Processes started from now on have the stage's clock; tests/preload/NAME.so with VARIABLE set to
  * value; nothing of that any more. */
 void stage_clock(struct stage *s);

@@ -21,20 +21,6 @@
 
 static struct stage stage;
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&stage);
-    test_redis_start(&stage.redis, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return stage_end(&stage);
-}
-
 /* ---- L1: at random, under load */
 
 static const char under_kills[] = "concurrency: 16\ndefaults: { crashes: 1000 }\n";
@@ -360,7 +346,7 @@ static void P15_a_poison_among_innocents(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, stage_setup, stage_teardown, &stage)
     const struct CMUnitTest tests[] = {
         T(L1_kills_under_load),
         T(L1_both_killed),

@@ -24,20 +24,6 @@
 
 static struct stage stage;
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&stage);
-    test_redis_start(&stage.redis, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return stage_end(&stage);
-}
-
 struct figures {
     int fds, threads, children;
     long rss_kb;
@@ -162,7 +148,8 @@ static void I10_a_million_jobs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(I10_a_million_jobs, setup, teardown),
+        cmocka_unit_test_prestate_setup_teardown(I10_a_million_jobs, stage_setup, stage_teardown,
+                                                 &stage),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */

@@ -28,20 +28,6 @@
 
 static struct stage stage;
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&stage);
-    test_redis_start(&stage.redis, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return stage_end(&stage);
-}
-
 static void run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static void run(const char *fmt, ...)
 {
@@ -458,7 +444,7 @@ static void L15_upgrade(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, stage_setup, stage_teardown, &stage)
     const struct CMUnitTest tests[] = {
         T(L4_term_during_burst),  T(L5_stopped_twice),        T(L6_drain_deadline),
         T(L8_hup_storm),          T(L10_signal_floods),       T(L12_no_threads),

@@ -25,20 +25,6 @@
 
 static struct stage stage;
 
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&stage);
-    test_redis_start(&stage.redis, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return stage_end(&stage);
-}
-
 /* ---- the scene: four jobs run on a, b is there to take them over */
 
 static const char places[] = "concurrency: 4\n";
@@ -204,7 +190,7 @@ static void T4_suspended_machine(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, stage_setup, stage_teardown, &stage)
     const struct CMUnitTest tests[] = {
         T(L7_stopped_worker),
         T(T4_suspended_machine),

@@ -40,12 +40,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    return stage_end(&stage);
-}
-
 /* Redis, and two daemons with the queue `timed`, which writes down how late each job is. */
 static void play(bool redis_has_clock, bool daemons_have_clock)
 {
@@ -396,7 +390,7 @@ static void T7_monotonic_offset(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, setup, stage_teardown, &stage)
     const struct CMUnitTest tests[] = {
         T(T1_redis_an_hour_ahead),
         T(T2_redis_an_hour_back),
