@@ -16,46 +16,12 @@
 #include <cmocka.h>
 
 #include "../support/env.h"
-#include "../support/laterd.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "fixture.h"
 #include "redis/client.h"
 
-#define ROOT "later:{default}"
 #define LONG_MS 30000
-
-static struct test_redis redis;
-static char dir[64];
-static char out[96];
-static struct test_laterd a, b;
-
-static int setup(void **state)
-{
-    (void)state;
-    test_redis_start(&redis, NULL);
-    test_folder_make(dir);
-    (void)snprintf(out, sizeof(out), "%s/out", dir);
-    memset(&a, 0, sizeof(a));
-    memset(&b, 0, sizeof(b));
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    int status;
-
-    (void)state;
-    status = test_laterd_stop(&a) + test_laterd_stop(&b);
-    test_redis_stop(&redis);
-    test_folder_remove(dir);
-    return status; /* a daemon that does not stop cleanly fails the test */
-}
-
-static void start_a(const char *yaml)
-{
-    test_laterd_conf(&a, dir, "a", redis.url, yaml);
-    test_laterd_start(&a);
-}
 
 /* Add a job; its id is the caller's. */
 static char *add(const char *queue, const char *name, const char *value, const char *payload)
@@ -120,12 +86,6 @@ static void add_spread(int n, int over_ms)
     }
 }
 
-static bool all_is_settled(void *arg)
-{
-    (void)arg;
-    return test_int(&redis, "HLEN", ROOT ":jobs") == 0;
-}
-
 /* ---- each once, on time */
 
 static void each_job_once_and_none_early(void **state)
@@ -161,8 +121,7 @@ static void two_daemons_share_the_work(void **state)
     (void)state;
     test_handler(dir, "work", "echo \"$LATER_ID\" >> %s; sleep 0.02", out);
     start_a("concurrency: 2");
-    test_laterd_conf(&b, dir, "b", redis.url, "concurrency: 2");
-    test_laterd_start(&b);
+    start(&b, "b", "concurrency: 2");
     add_spread(200, 1000);
     assert_true(test_until_lines(out, NULL, 200, LONG_MS));
     assert_int_equal(distinct_ids(), 200);
@@ -461,8 +420,7 @@ static void quiet_claims_no_more(void **state)
     assert_true(test_laterd_says(&a, "event=quiet by=signal", LONG_MS));
     add_free("work", NULL, NULL, "x");
     /* A second daemon takes it; the quiet one did not. */
-    test_laterd_conf(&b, dir, "b", redis.url, "");
-    test_laterd_start(&b);
+    start(&b, "b", "");
     assert_true(test_until_lines(out, NULL, 3, LONG_MS));
     assert_true(test_laterd_says(&b, "outcome=done", LONG_MS));
 }
@@ -698,7 +656,7 @@ static void embedded_redis_is_supervised(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, fx_open, fx_close)
     const struct CMUnitTest tests[] = {
         T(each_job_once_and_none_early),
         T(two_daemons_share_the_work),
