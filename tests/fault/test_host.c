@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "../support/env.h"
+#include "../support/shared.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -409,14 +410,9 @@ static void S9_slow_clock(void **state)
     CLEANUP_FREE char *prefix =
         mem_printf("exec env LATER_TEST_CLOCK_CALLS=%s LD_PRELOAD=%s/tests/preload/slow_clock.so",
                    file, test_build_dir());
-    int64_t zero = 0, *calls, few, many;
-    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int64_t *calls = test_shared_make(file, sizeof(*calls)), few, many;
 
     (void)state;
-    assert_true(fd >= 0 && write(fd, &zero, sizeof(zero)) == (ssize_t)sizeof(zero));
-    calls = mmap(NULL, sizeof(*calls), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    assert_ptr_not_equal(calls, MAP_FAILED);
-    (void)close(fd);
     make_work();
     watched_start_under(prefix, "", "concurrency: 4", true);
     few = *calls;
