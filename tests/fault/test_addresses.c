@@ -31,11 +31,6 @@ static int setup_aof(void **state)
     return 0;
 }
 
-static int reaped(int i)
-{
-    return scene_log(&s, i, "event=reaped");
-}
-
 /* ---- whoever answers there is no Redis */
 
 static void is_told_and_left(const char *name)
@@ -203,7 +198,7 @@ static void N10_thundering_herd(void **state)
     assert_in_range(up, 0, 10000);
     scene_drained(&s, 0);
     for (int i = 0; i < HERD; i++)
-        assert_int_equal(reaped(i), 0);
+        assert_int_equal(scene_log(&s, i, "event=reaped"), 0);
     print_message("figure N10: %d workers, %lld connects a second while Redis was away; all back "
                   "%lld ms after it\n",
                   HERD, (long long)down, (long long)up);
