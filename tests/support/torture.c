@@ -37,6 +37,11 @@ const char *test_torture_name(enum test_torture_kind kind)
     return names[kind];
 }
 
+bool test_torture_in_hiredis(const struct test_torture *t, int status)
+{
+    return status > 128 && t->kind == TORTURE_MALLOC && strncmp(t->module, "libhiredis", 10) == 0;
+}
+
 char *test_torture_preload(void)
 {
     return mem_printf("LD_PRELOAD=%s/tests/preload/torture.so", test_build_dir());

@@ -284,14 +284,6 @@ static bool is_documented(int status)
     return status == 0 || status == 71 || status == 78;
 }
 
-/* hiredis 0.14 answers memory that is out by abort(), or not at all, and has no hook for it. Its
- * crash is a crash of laterd like any other: the jobs must survive it. */
-static bool is_library_crash(int status)
-{
-    return status > 128 && torture->kind == TORTURE_MALLOC &&
-           strncmp(torture->module, "libhiredis", 10) == 0;
-}
-
 static bool is_untouched(const struct counts *n)
 {
     return n->done + n->dead + n->running + n->workers == 0 && test_lines(ledger, NULL) == 0;
@@ -329,12 +321,12 @@ static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct 
     if (!test_until(ended_or_exited, NULL, for_ever ? FOR_EVER_MS : SETTLE_MS))
         must(for_ever);
     status = end();
-    must(is_documented(status) || is_library_crash(status));
+    must(is_documented(status) || test_torture_in_hiredis(torture, status));
     n = count_all();
     t->runs++;
     t->exits += status != 0;
-    t->in_library += is_library_crash(status);
-    if (is_library_crash(status))
+    t->in_library += test_torture_in_hiredis(torture, status);
+    if (test_torture_in_hiredis(torture, status))
         print_message("torture MALLOC call %lld: signal %d at %s+0x%llx\n", (long long)nth,
                       status - 128, torture->module, (unsigned long long)torture->offset);
     if (status == 0 && all_ended(NULL) && n.running == 0 && n.workers == 0) {

@@ -121,13 +121,6 @@ static bool is_documented(int status)
     return false;
 }
 
-/* hiredis 0.14 answers memory that is out by abort(), or not at all, and has no hook for it. */
-static bool is_library_crash(int status)
-{
-    return status > 128 && torture->kind == TORTURE_MALLOC &&
-           strncmp(torture->module, "libhiredis", 10) == 0;
-}
-
 static int count_lines(const struct buf *b)
 {
     int n = 0;
@@ -173,8 +166,8 @@ static int64_t loop(enum test_torture_kind kind, bool for_ever, const char *cons
         test_torture_set(torture, kind, nth, for_ever);
         status = run_tortured(args);
         t->runs++;
-        t->in_library += is_library_crash(status);
-        must(is_documented(status) || is_library_crash(status));
+        t->in_library += test_torture_in_hiredis(torture, status);
+        must(is_documented(status) || test_torture_in_hiredis(torture, status));
         must(status != 0 || count_lines(&out) == lines);
         must(status == 0 || status > 128 || err.len > 0);
         more = test_int(&redis, "HLEN", ROOT ":jobs") - jobs;
