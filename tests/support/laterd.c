@@ -1,7 +1,6 @@
 #include "laterd.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,22 +18,16 @@
 
 #define START_MS 20000 /* a sanitized build on a loaded machine */
 
-static void die(const char *what)
-{
-    (void)fprintf(stderr, "test support: %s: %s\n", what, strerror(errno));
-    abort();
-}
-
 void test_folder_make(char dir[64])
 {
     CLEANUP_FREE char *handlers = NULL;
 
     (void)strcpy(dir, "/tmp/laterd-test.XXXXXX");
     if (mkdtemp(dir) == NULL)
-        die("mkdtemp");
+        test_die("mkdtemp");
     handlers = mem_printf("%s/handlers", dir);
     if (chmod(dir, 0755) < 0 || mkdir(handlers, 0755) < 0)
-        die(dir);
+        test_die(dir);
 }
 
 void test_folder_remove(const char *dir)
@@ -43,7 +36,7 @@ void test_folder_remove(const char *dir)
                     NULL};
 
     if (proc_run(argv, NULL, 0, NULL, NULL) != 0)
-        die("rm");
+        test_die("rm");
 }
 
 static void write_file(const char *path, const char *text, size_t n, mode_t mode)
@@ -52,11 +45,11 @@ static void write_file(const char *path, const char *text, size_t n, mode_t mode
     int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 
     if (fd < 0 || write(fd, text, n) != (ssize_t)n || fchmod(fd, mode) < 0)
-        die(path);
+        test_die(path);
     (void)close(fd);
     /* Renamed, so that neither a daemon nor exec sees half a file or one open for writing. */
     if (rename(tmp, path) < 0)
-        die(path);
+        test_die(path);
 }
 
 void test_handler(const char *dir, const char *name, const char *body, ...)
@@ -68,7 +61,7 @@ void test_handler(const char *dir, const char *name, const char *body, ...)
 
     va_start(ap, body);
     if (vasprintf(&text, body, ap) < 0)
-        die("memory");
+        test_die("memory");
     va_end(ap);
     script = mem_printf("#!/bin/sh\n%s\n", text);
     write_file(path, script, strlen(script), 0755);

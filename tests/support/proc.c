@@ -17,7 +17,7 @@
 #define RUN_DEADLINE_MS 60000
 #define STEP_MS 10
 
-static void die(const char *what)
+void test_die(const char *what)
 {
     (void)fprintf(stderr, "test support: %s: %s\n", what, strerror(errno));
     abort();
@@ -85,7 +85,7 @@ static pid_t start(char *const *argv, char *const *env_extra, const int fds[3])
     (void)fflush(NULL);
     pid = fork();
     if (pid < 0)
-        die("fork");
+        test_die("fork");
     if (pid == 0)
         become(argv, env_extra, fds, parent);
     (void)setpgid(pid, pid);
@@ -97,7 +97,7 @@ static int must_open(const char *path, int flags)
     int fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0600);
 
     if (fd < 0)
-        die(path);
+        test_die(path);
     return fd;
 }
 
@@ -236,7 +236,7 @@ static bool pump(struct streams *s, struct mono deadline)
 static void must_pipe(int fds[2])
 {
     if (pipe2(fds, O_CLOEXEC) < 0)
-        die("pipe");
+        test_die("pipe");
 }
 
 int proc_run(char *const *argv, const char *stdin_bytes, size_t n, struct buf *out, struct buf *err)

@@ -1,10 +1,10 @@
 #include "shared.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "proc.h"
 
 void *test_shared_make(const char *path, size_t n)
 {
@@ -13,10 +13,8 @@ void *test_shared_make(const char *path, size_t n)
 
     if (fd >= 0 && ftruncate(fd, (off_t)n) == 0)
         map = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED) {
-        perror(path);
-        abort();
-    }
+    if (map == MAP_FAILED)
+        test_die(path);
     (void)close(fd);
     return map;
 }
