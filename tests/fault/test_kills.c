@@ -15,6 +15,7 @@
 
 #include "../support/clock.h"
 #include "../support/env.h"
+#include "../support/fsck.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -107,6 +108,7 @@ static void R3_R4_redis_killed_at_any_moment(void **state)
         proc_done(&killer);
         test_redis_restart(&s.redis);
         own += lost_by_redis(from);
+        assert_int_equal(test_fsck(&s.redis), 0);
     }
     scene_drained(&s, s.njobs);
     scene_sum(&s, &sum);
