@@ -18,9 +18,8 @@
 #include "usage.h"
 
 #define BACKLOG 2500
-#define SLACK_KB                                                                                   \
-    128 /* pages that the allocator has not given back: 2 % of so little is nothing                \
-         */
+/* Pages that the allocator has not given back: 2 % of so little is nothing. */
+#define SLACK_KB 128
 
 static struct stage stage;
 
