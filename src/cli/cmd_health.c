@@ -12,9 +12,8 @@
 #include "redis/preflight.h"
 
 #define STATUS_DEGRADED 1
-#define LATE_MS                                                                                    \
-    "12000"             /* a due job that could run has started by then; a worker tells its room   \
-                         * every 10 s */
+/* A due job that could run has started by then; a worker tells its room every 10 s. */
+#define LATE_MS "12000"
 #define SILENT_MS 12000 /* a worker beats every 5 s */
 #define SKEW_MS 1000    /* from here on its log and LATER_LATE_MS mislead */
 #define UNSENT_MANY 256 /* results: two steps full */

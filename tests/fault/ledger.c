@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../support/env.h"
 #include "../support/laterd.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -23,19 +24,11 @@ struct ledger_cause {
     int others;  /* retries, releases, results that did not count */
 };
 
-static void die(const char *what)
-{
-    perror(what);
-    abort();
-}
-
 /* ---- the file and the handler */
 
 void ledger_open(struct ledger *l, const char *dir)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *from =
-        mem_printf("%s/tests/fault/ledger_handler", build != NULL ? build : ".");
+    CLEANUP_FREE char *from = mem_printf("%s/tests/fault/ledger_handler", test_build_dir());
     int fd;
 
     memset(l, 0, sizeof(*l));
@@ -47,11 +40,11 @@ void ledger_open(struct ledger *l, const char *dir)
                         l->handler, NULL};
 
         if (proc_run(argv, NULL, 0, NULL, NULL) != 0)
-            die(from);
+            test_die(from);
     }
     fd = open(l->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0 || fchmod(fd, 0666) < 0)
-        die(l->path);
+        test_die(l->path);
     (void)close(fd);
 }
 
@@ -111,7 +104,7 @@ int ledger_add(struct ledger *l, const struct test_redis *r, const char *queue, 
     int acked = 0;
 
     if (url_parse(r->url, &url, &err) < 0)
-        die(r->url);
+        test_die(r->url);
     for (int done = 0, part; done < n; done += part) {
         int first = (int)l->numbers.len;
         bool ok;

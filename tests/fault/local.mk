@@ -1,7 +1,8 @@
 ## The fault suite: one program a theme, each test named after its line in catalogue.txt.
 libtests_a_SOURCES += tests/fault/ledger.c tests/fault/ledger.h tests/fault/proxy_client.c \
 	tests/fault/proxy_client.h tests/fault/scene.c tests/fault/scene.h tests/fault/stage.c \
-	tests/fault/stage.h tests/fault/watched.c tests/fault/watched.h
+	tests/fault/stage.h tests/fault/usage.c tests/fault/usage.h \
+	tests/fault/watched.c tests/fault/watched.h
 redis_faults = tests/fault/test_addresses tests/fault/test_away tests/fault/test_errors \
 	tests/fault/test_frozen tests/fault/test_kills tests/fault/test_lost_replies \
 	tests/fault/test_network tests/fault/test_slow_links

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 
@@ -40,8 +41,7 @@ static bool connects(void *arg)
 
 void proxy_start(struct proxy *p, const struct test_redis *r)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/tests/fault/proxy", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/tests/fault/proxy", test_build_dir());
     CLEANUP_FREE char *path = mem_printf("%s/proxy.sock", r->dir);
     CLEANUP_FREE char *log = mem_printf("%s/proxy.log", r->dir);
     char *argv[] = {program, path, (char *)(uintptr_t)r->sock, NULL};
@@ -88,4 +88,34 @@ int64_t proxy_tell(struct proxy *p, const char *order, ...)
     number = strtoll(buf_str(&answer), &end, 10);
     (void)snprintf(p->said, sizeof(p->said), "%s", *end == ' ' ? end + 1 : end);
     return number;
+}
+
+struct wanted {
+    struct proxy *proxy;
+    int64_t n;
+};
+
+static bool has_fired(void *arg)
+{
+    const struct wanted *w = arg;
+
+    return proxy_tell(w->proxy, "fired") >= w->n;
+}
+
+bool proxy_until_fired(struct proxy *p, int64_t n, int deadline_ms)
+{
+    struct wanted w = {p, n};
+
+    return test_until(has_fired, &w, deadline_ms);
+}
+
+const char *proxy_hex(const char *text)
+{
+    static char out[1024];
+    size_t n = strlen(text);
+
+    out[0] = '\0';
+    for (size_t i = 0; i < n && 2 * i + 2 < sizeof(out); i++)
+        (void)snprintf(out + 2 * i, 3, "%02x", (unsigned char)text[i]);
+    return out;
 }

@@ -5,6 +5,7 @@
 #ifndef LATER_TESTS_FAULT_PROXY_CLIENT_H
 #define LATER_TESTS_FAULT_PROXY_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "../support/proc.h"
@@ -23,5 +24,9 @@ void proxy_start(struct proxy *p, const struct test_redis *r);
 void proxy_stop(struct proxy *p);
 /* One order or question of proxy.c, printf-style; returns its number when it is in force. */
 int64_t proxy_tell(struct proxy *p, const char *order, ...) __attribute__((format(printf, 2, 3)));
+/* Until its rules have applied so many times since the start (`fired` in proxy.c). */
+bool proxy_until_fired(struct proxy *p, int64_t n, int deadline_ms);
+/* A text as orders have it, in hex; valid until the next call, cut after 511 bytes. */
+const char *proxy_hex(const char *text);
 
 #endif

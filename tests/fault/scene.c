@@ -13,8 +13,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "../support/env.h"
 #include "../support/fsck.h"
 #include "base/mem.h"
+#include "usage.h"
 
 /* ---- open and close */
 
@@ -85,6 +87,32 @@ int scene_stop(struct scene *s, int i)
     return test_laterd_stop(&s->d[i]);
 }
 
+int scene_setup(void **scene)
+{
+    scene_open(*scene, NULL);
+    return 0;
+}
+
+int scene_setup_aof(void **scene)
+{
+    static const char *const aof[] = {"--appendonly", "yes", NULL};
+
+    scene_open(*scene, aof);
+    return 0;
+}
+
+int scene_setup_proxy(void **scene)
+{
+    scene_open(*scene, NULL);
+    scene_proxy(*scene);
+    return 0;
+}
+
+int scene_teardown(void **scene)
+{
+    return scene_close(*scene);
+}
+
 /* ---- adding */
 
 struct client *scene_client(struct scene *s)
@@ -140,8 +168,7 @@ void scene_add(struct scene *s, const char *queue, int n)
 
 int scene_later_add(struct scene *s, struct buf *out)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/later", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
     CLEANUP_FREE char *number = mem_printf("%d", s->njobs);
     char *argv[] = {program,
                     (char *)(uintptr_t) "--redis",
@@ -272,7 +299,7 @@ static int64_t time_of_a_job(struct scene *s)
     scene_add(s, "work", 1);
     if (!scene_until_ends(s, before + 1, SCENE_LONG_MS))
         fail_msg("no job is run any more");
-    return mono_until_us(begin, mono_now()) / 1000;
+    return test_ms_since(begin);
 }
 
 int64_t scene_works(struct scene *s, int within_ms)
@@ -287,39 +314,13 @@ int64_t scene_works(struct scene *s, int within_ms)
 
 /* ---- watching */
 
-static int64_t cpu_ms(pid_t pid)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/stat", (int)pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    unsigned long user = 0, sys = 0;
-    const char *rest;
-
-    test_read(path, &text);
-    rest = strrchr(buf_str(&text), ')');
-    if (rest == NULL ||
-        sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &sys) != 2)
-        fail_msg("no process %d", (int)pid);
-    return (int64_t)(user + sys) * 1000 / sysconf(_SC_CLK_TCK);
-}
-
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
-}
-
-void scene_pause(int ms)
-{
-    (void)test_until(never, NULL, ms);
-}
-
 struct scene_load scene_watch(struct scene *s, int i, int ms)
 {
     int lines = scene_log(s, i, NULL);
-    int64_t cpu = cpu_ms(s->d[i].proc.pid);
+    int64_t cpu = usage_cpu_ms(s->d[i].proc.pid);
 
-    scene_pause(ms);
-    return (struct scene_load){(int)((cpu_ms(s->d[i].proc.pid) - cpu) * 1000 / ms),
+    test_pause(ms);
+    return (struct scene_load){(int)((usage_cpu_ms(s->d[i].proc.pid) - cpu) * 1000 / ms),
                                scene_log(s, i, NULL) - lines};
 }
 
@@ -331,11 +332,6 @@ void scene_is_calm(struct scene *s, int i, int ms, int lines)
                   load.cpu_permille / 10, load.cpu_permille % 10, load.lines);
     assert_in_range(load.cpu_permille, 0, 49);
     assert_in_range(load.lines, 0, lines);
-}
-
-bool scene_full(void)
-{
-    return getenv("LATER_FULL") != NULL;
 }
 
 int scene_log(struct scene *s, int i, const char *text)

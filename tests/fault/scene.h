@@ -50,6 +50,13 @@ void scene_open(struct scene *s, const char *const *redis_args);
 /* Stop the daemons, which must exit 0, and clean up. Returns 0 or -1, for a teardown function. */
 int scene_close(struct scene *s);
 
+/* For cmocka, the state of the test being the scene: no persistence, an append-only file, or no
+ * persistence and a proxy. */
+int scene_setup(void **scene);
+int scene_setup_aof(void **scene);
+int scene_setup_proxy(void **scene);
+int scene_teardown(void **scene);
+
 /* A handler that books its jobs and in between does what the sh lines say; $n is the number. */
 void scene_handler(struct scene *s, const char *name, const char *lines);
 
@@ -91,9 +98,6 @@ struct scene_load {
 struct scene_load scene_watch(struct scene *s, int i, int ms);
 /* Not spinning, not flooding: under 5 % of a processor, at most `lines` lines. */
 void scene_is_calm(struct scene *s, int i, int ms, int lines);
-/* Wait: for a fault that has to last. */
-void scene_pause(int ms);
-bool scene_full(void); /* LATER_FULL is set: the long form */
 
 /* Lines of the log of daemon i that hold the text; until it says so. */
 int scene_log(struct scene *s, int i, const char *text);

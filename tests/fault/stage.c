@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "../support/env.h"
 #include "../support/fsck.h"
 #include "base/mem.h"
 
@@ -37,11 +38,23 @@ int stage_end(struct stage *s)
     return status;
 }
 
+int stage_setup(void **stage)
+{
+    struct stage *s = *stage;
+
+    stage_begin(s);
+    test_redis_start(&s->redis, NULL);
+    return 0;
+}
+
+int stage_teardown(void **stage)
+{
+    return stage_end(*stage);
+}
+
 void stage_preload(const char *name, const char *variable, const char *value)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *path =
-        mem_printf("%s/tests/preload/%s.so", build != NULL ? build : ".", name);
+    CLEANUP_FREE char *path = mem_printf("%s/tests/preload/%s.so", test_build_dir(), name);
 
     (void)setenv("LD_PRELOAD", path, 1);
     (void)setenv(variable, value, 1);
@@ -98,15 +111,10 @@ int stage_stop(struct stage *s, struct test_laterd *d)
 
 char *stage_add(struct stage *s, const char *queue, const char *option, const char *value)
 {
-    struct reply *r = option != NULL
-                          ? test_fcall(&s->redis, "later_add", queue, option, value, "x", NULL)
-                          : test_fcall(&s->redis, "later_add", queue, "x", NULL);
-    char *id;
+    char *id = test_add(&s->redis, queue, option, value, "x");
 
-    if (r == NULL)
+    if (id == NULL)
         abort();
-    id = mem_printf("%s", reply_str(reply_at(r, 0)));
-    reply_free(r);
     return id;
 }
 
@@ -145,18 +153,13 @@ bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms)
 
 /* ---- forms */
 
-bool stage_is_long(void)
-{
-    return getenv("LATER_FULL") != NULL;
-}
-
 int stage_number(const char *name, int of_short, int of_long)
 {
     const char *text = getenv(name);
 
     if (text != NULL)
         return (int)strtol(text, NULL, 10);
-    return stage_is_long() ? of_long : of_short;
+    return test_is_long() ? of_long : of_short;
 }
 
 unsigned stage_seed(void)
@@ -175,11 +178,4 @@ unsigned stage_seed(void)
 int stage_random(int from, int to)
 {
     return from + (int)(random() % (to - from + 1));
-}
-
-void stage_sleep_ms(int64_t ms)
-{
-    const struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
-
-    (void)nanosleep(&t, NULL);
 }

@@ -31,6 +31,10 @@ void stage_begin(struct stage *s);
 /* Stops everything. 0, or the exit statuses of the daemons did not say that all is well. */
 int stage_end(struct stage *s);
 
+/* For cmocka, the state of the test being the stage: begun, with a Redis that keeps nothing. */
+int stage_setup(void **stage);
+int stage_teardown(void **stage);
+
 /* Processes started from now on have the stage's clock; tests/preload/NAME.so with VARIABLE set to
  * value; nothing of that any more. */
 void stage_clock(struct stage *s);
@@ -56,12 +60,10 @@ bool stage_is_drained(void *stage);
  * sound. */
 bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms);
 
-bool stage_is_long(void);
 /* From the environment, or one of the two. */
 int stage_number(const char *name, int of_short, int of_long);
 /* Seed the random numbers, from LATER_SEED or anew, and print it. */
 unsigned stage_seed(void);
 int stage_random(int from, int to);
-void stage_sleep_ms(int64_t ms); /* only where a fault lasts that long */
 
 #endif

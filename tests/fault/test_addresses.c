@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -23,49 +24,11 @@
 
 static struct scene s;
 
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    scene_proxy(&s);
-    return 0;
-}
-
 static int setup_aof(void **state)
 {
-    static const char *const aof[] = {"--appendonly", "yes", NULL};
-
-    (void)state;
-    scene_open(&s, aof);
+    (void)scene_setup_aof(state);
     scene_proxy(&s);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
-}
-
-static int64_t ms_since(struct mono begin)
-{
-    return mono_until_us(begin, mono_now()) / 1000;
-}
-
-/* Bytes as the proxy takes them. */
-static const char *hex(const char *bytes)
-{
-    static char out[1024];
-    size_t n = strlen(bytes);
-
-    for (size_t i = 0; i < n && 2 * i + 2 < sizeof(out); i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", (unsigned char)bytes[i]);
-    return out;
-}
-
-static int reaped(int i)
-{
-    return scene_log(&s, i, "event=reaped");
 }
 
 /* ---- whoever answers there is no Redis */
@@ -94,7 +57,7 @@ static void N8_http_server_on_the_port(void **state)
     (void)state;
     (void)proxy_tell(
         &s.proxy, "on * bye:%s 0",
-        hex("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"));
+        proxy_hex("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"));
     scene_launch(&s, 0, NULL, "");
     is_told_and_left("http");
 }
@@ -132,7 +95,7 @@ static void launch_with_hosts(const char *hosts, int port)
     CLEANUP_FREE char *url = mem_printf("redis://redis.laterd.test:%d", port);
     CLEANUP_FREE char *script =
         mem_printf("mount --bind %s /etc/hosts && exec %s/laterd --config %s/d0.yaml", hosts,
-                   getenv("LATER_BUILD_DIR"), s.dir);
+                   test_build_dir(), s.dir);
     char *argv[] = {(char *)(uintptr_t) "unshare",
                     (char *)(uintptr_t) "-m",
                     (char *)(uintptr_t) "sh",
@@ -186,7 +149,7 @@ static void N9_unix_socket_deleted(void **state)
     assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
     /* What is connected goes on without the name. */
     assert_int_equal(unlink(s.redis.sock), 0);
-    scene_pause(2000);
+    test_pause(2000);
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
     test_redis_kill(&s.redis, SIGKILL);
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
@@ -222,7 +185,7 @@ static void N10_thundering_herd(void **state)
     for (int i = 0; i < HERD; i++)
         assert_true(scene_says(&s, i, "state=down", SCENE_LONG_MS));
     /* Past the first, short waits. */
-    scene_pause(2000);
+    test_pause(2000);
     down = proxy_tell(&s.proxy, "accepted");
     scene_is_calm(&s, 0, 4000, 3);
     down = (proxy_tell(&s.proxy, "accepted") - down) / 4;
@@ -231,11 +194,11 @@ static void N10_thundering_herd(void **state)
     begin = mono_now();
     for (int i = 0; i < HERD; i++)
         assert_true(test_until_lines(s.d[i].log, "state=up", 2, SCENE_LONG_MS));
-    up = ms_since(begin);
+    up = test_ms_since(begin);
     assert_in_range(up, 0, 10000);
     scene_drained(&s, 0);
     for (int i = 0; i < HERD; i++)
-        assert_int_equal(reaped(i), 0);
+        assert_int_equal(scene_log(&s, i, "event=reaped"), 0);
     print_message("figure N10: %d workers, %lld connects a second while Redis was away; all back "
                   "%lld ms after it\n",
                   HERD, (long long)down, (long long)up);
@@ -243,8 +206,8 @@ static void N10_thundering_herd(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define T_AOF(f) cmocka_unit_test_setup_teardown(f, setup_aof, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, scene_setup_proxy, scene_teardown, &s)
+#define T_AOF(f) cmocka_unit_test_prestate_setup_teardown(f, setup_aof, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
         T(N7_name_without_an_address_and_with_another),
         T(N8_http_server_on_the_port),

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "../support/fsck.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -22,22 +23,6 @@
 #define RESUME_MS 3000 /* promised: two seconds; the third is the machine's */
 
 static struct scene s;
-
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    return 0;
-}
-
-static int setup_aof(void **state)
-{
-    static const char *const aof[] = {"--appendonly", "yes", NULL};
-
-    (void)state;
-    scene_open(&s, aof);
-    return 0;
-}
 
 /* So that nothing but the torn tail is missing: at everysec a write may wait for a slow disk. */
 static int setup_always(void **state)
@@ -74,12 +59,6 @@ static int setup_slow_load(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
-}
-
 /* ---- absent */
 
 static void R1_absent_at_start(void **state)
@@ -91,7 +70,7 @@ static void R1_absent_at_start(void **state)
     test_redis_kill(&s.redis, SIGKILL);
     scene_launch(&s, 0, NULL, "concurrency: 2");
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
-    scene_pause(1500); /* past the first, short waits */
+    test_pause(1500); /* past the first, short waits */
     connects = proxy_tell(&s.proxy, "accepted");
     scene_is_calm(&s, 0, 6000, 1);
     connects = proxy_tell(&s.proxy, "accepted") - connects;
@@ -113,7 +92,7 @@ static void R2_killed_while_idle(void **state)
 
         (void)scene_works(&s, RESUME_MS);
         test_redis_kill(&s.redis, SIGKILL);
-        scene_pause(1000);
+        test_pause(1000);
         test_redis_restart(&s.redis);
         ms = scene_works(&s, RESUME_MS);
         worst = ms > worst ? ms : worst;
@@ -159,7 +138,7 @@ static void R5_back_from_an_older_snapshot(void **state)
     assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
     scene_add(&s, "slow", 20);
     test_redis_kill(&s.redis, SIGKILL);
-    scene_pause(1500);
+    test_pause(1500);
     test_redis_restart(&s.redis);
     lost = count_lost();
     assert_in_range(lost, 16, 20); /* added since the snapshot, not even started */
@@ -170,7 +149,7 @@ static void R5_back_from_an_older_snapshot(void **state)
     /* What had ended since the snapshot ends again, once. */
     assert_in_range(sum.reruns, 0, 8);
     /* No ghosts: the two sides agree. */
-    scene_pause(6000); /* a beat */
+    test_pause(6000); /* a beat */
     assert_int_equal(scene_log(&s, 0, "event=count-differs"), 0);
     assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 0);
     print_message("figure R5: %d jobs lost by Redis (since its snapshot), 0 by laterd, %d run "
@@ -195,7 +174,7 @@ static void R6_tail_of_the_aof_torn(void **state)
     CLEANUP_FREE char *tear = mem_printf(
         "for f in %s/appendonlydir/*.incr.aof; do truncate -s -100 $f; done", s.redis.dir);
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", tear, NULL};
-    int rounds = scene_full() ? 30 : 3, lost = 0, halves;
+    int rounds = test_is_long() ? 30 : 3, lost = 0, halves;
     struct scene_sum sum;
 
     (void)state;
@@ -250,7 +229,7 @@ static void R7_loading(void **state)
 
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 4");
-    scene_redis(&s, "DEBUG", "POPULATE", scene_full() ? "100000" : "25000", "foreign", NULL);
+    scene_redis(&s, "DEBUG", "POPULATE", test_is_long() ? "100000" : "25000", "foreign", NULL);
     scene_add(&s, "slow", 12);
     assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
     scene_redis(&s, "SAVE", NULL);
@@ -290,14 +269,14 @@ static void R9_writes_paused(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define T_WITH(f, with) cmocka_unit_test_setup_teardown(f, setup_##with, teardown)
+#define T_WITH(f, setup) cmocka_unit_test_prestate_setup_teardown(f, setup, scene_teardown, &s)
+#define T(f) T_WITH(f, scene_setup)
     const struct CMUnitTest tests[] = {
         T(R1_absent_at_start),
-        T_WITH(R2_killed_while_idle, aof),
-        T_WITH(R5_back_from_an_older_snapshot, snapshots),
-        T_WITH(R6_tail_of_the_aof_torn, always),
-        T_WITH(R7_loading, slow_load),
+        T_WITH(R2_killed_while_idle, scene_setup_aof),
+        T_WITH(R5_back_from_an_older_snapshot, setup_snapshots),
+        T_WITH(R6_tail_of_the_aof_torn, setup_always),
+        T_WITH(R7_loading, setup_slow_load),
         T(R9_writes_paused),
     };
 

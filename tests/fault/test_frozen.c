@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "scene.h"
 
 #define RESUME_MS 3000 /* promised: two seconds; the third is the machine's */
@@ -26,12 +27,6 @@ static int setup(void **state)
     (void)state;
     scene_open(&s, args);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
 }
 
 static int reaped(int daemons)
@@ -48,15 +43,15 @@ static int reaped(int daemons)
 static void stand_still(int ms)
 {
     test_redis_kill(&s.redis, SIGSTOP);
-    scene_pause(ms);
+    test_pause(ms);
     test_redis_kill(&s.redis, SIGCONT);
 }
 
 static void R8_frozen_under_three_workers(void **state)
 {
     static const int full[] = {1000, 20000, 60000}, quick[] = {1000, 9000};
-    const int *ms = scene_full() ? full : quick;
-    int n = scene_full() ? 3 : 2;
+    const int *ms = test_is_long() ? full : quick;
+    int n = test_is_long() ? 3 : 2;
 
     (void)state;
     for (int i = 0; i < 3; i++)
@@ -73,7 +68,7 @@ static void R8_frozen_under_three_workers(void **state)
         scene_drained(&s, 0);
     }
     /* Long enough for whoever had been taken for dead. */
-    scene_pause(scene_full() ? 30000 : 6000);
+    test_pause(test_is_long() ? 30000 : 6000);
     assert_int_equal(reaped(3), 0);
     print_message("figure R8: Redis stopped for %d s under three workers: nobody reaped, every "
                   "job once\n",
@@ -87,7 +82,7 @@ static void R8_paused_and_asleep(void **state)
         scene_daemon(&s, i, NULL, "concurrency: 2");
     scene_add(&s, "slow", 8);
     scene_redis(&s, "CLIENT", "PAUSE", "4000", "ALL", NULL);
-    scene_pause(4000);
+    test_pause(4000);
     (void)scene_works(&s, RESUME_MS + 4000);
     scene_add(&s, "slow", 8);
     scene_redis(&s, "DEBUG", "SLEEP", "3", NULL);
@@ -128,7 +123,7 @@ static void R25_databases_swapped(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, setup, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
         T(R8_frozen_under_three_workers),
         T(R8_paused_and_asleep),

@@ -20,19 +20,16 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "run/exec.h"
 #include "run/exec_slot.h"
+#include "usage.h"
 #include "watched.h"
 
 #define ONE_TRY "defaults: { attempts: 1, kill_grace: 500ms, timeout: 20s }\n"
-
-static int64_t ms_since(struct mono begin)
-{
-    return mono_until_us(begin, mono_now()) / 1000;
-}
 
 static void assert_outcome(const char *id, const char *state, const char *code, const char *text)
 {
@@ -185,11 +182,11 @@ static void released_while(const char *what, void (*begin)(void), void (*end)(vo
     begin();
     id = watched_add_with("work", "keep", "1h", "x");
     assert_true(test_until_lines(watched.d.log, "outcome=released", 4, LONG_MS));
-    cpu = watched_cpu_ms(watched.pid);
+    cpu = usage_cpu_ms(watched.pid);
     tries = test_lines(watched.d.log, "outcome=released");
     assert_true(test_until_lines(watched.d.log, "outcome=released", tries + 1, LONG_MS));
     /* 0.8 s and more lie between the two. */
-    assert_in_range(watched_cpu_ms(watched.pid) - cpu, 0, 300);
+    assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 300);
     assert_true(test_lines(watched.d.log, what) >= 4);
     assert_int_equal(test_lines(watched.out, NULL), 0);
     attempt = watched_shown(id, "attempt");
@@ -267,7 +264,7 @@ static void no_more_files(void)
 {
     char few[16];
 
-    (void)snprintf(few, sizeof(few), "%d", watched_fds(watched.pid) + 2);
+    (void)snprintf(few, sizeof(few), "%d", usage_fds(watched.pid) + 2);
     limit("nofile", few);
 }
 
@@ -321,7 +318,7 @@ static int64_t ended_by_us(const char *handler, const char *code, const char *sa
     assert_true(test_until_lines(watched.out, "begun", 1, LONG_MS));
     begin = mono_now();
     assert_outcome(id, "dead", code, says);
-    return ms_since(begin) - 500;
+    return test_ms_since(begin) - 500;
 }
 
 static void H6_hangs_for_ever(void **state)
@@ -382,7 +379,7 @@ static int64_t leaves_behind(const char *body, const char *mark)
     assert_true(test_until_lines(watched.out, "ends", 1, LONG_MS));
     begin = mono_now();
     assert_outcome(id, "dead", "3", "exit status 3");
-    ms = ms_since(begin);
+    ms = test_ms_since(begin);
     assert_in_range(ms, 0, 3000);
     /* It ended by itself: what it left is its own matter (doc/protocol.md), and nobody's child. */
     assert_int_equal(watched_sh(NULL, "pgrep -f '^%s' > %s/left", mark, watched.dir), 0);
@@ -392,7 +389,7 @@ static int64_t leaves_behind(const char *body, const char *mark)
     watched_add_many("next", 1);
     assert_true(test_until_lines(watched.out, "next", 1, LONG_MS));
     assert_int_equal(watched_sh(NULL, "kill -9 $(cat %s/left)", watched.dir), 0);
-    assert_true(watched_until_no_process(mark));
+    assert_true(proc_until_none(mark, 10000));
     return ms;
 }
 
@@ -506,7 +503,7 @@ static void H11_closes_stdin_and_runs_on(void **state)
     start_for_ten_mib();
     id = add_ten_mib("deaf");
     assert_outcome(id, "dead", "4", "exit status 4");
-    assert_true(ms_since(begin) >= 3000);
+    assert_true(test_ms_since(begin) >= 3000);
     (void)watched_canary_check(2000);
     watched_assert_clean();
 }
@@ -520,14 +517,14 @@ static void H12_reads_a_byte_a_second(void **state)
     test_handler(watched.dir, "slow",
                  "for i in 1 2 3 4 5; do head -c 1 >/dev/null; sleep 1; done; exit 0");
     start_for_ten_mib();
-    cpu = watched_cpu_ms(watched.pid);
+    cpu = usage_cpu_ms(watched.pid);
     for (int i = 0; i < 3; i++)
         ids[i] = add_ten_mib("slow");
     for (int i = 0; i < 3; i++) {
         assert_outcome(ids[i], "done", "0", "exit status 0");
         free(TAKE_PTR(ids[i]));
     }
-    assert_in_range(watched_cpu_ms(watched.pid) - cpu, 0, 1500);
+    assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 1500);
     printf("figure H12: 3 jobs of 10 MiB read at 1 byte/s: other queue at most %d ms late\n",
            watched_canary_check(2000));
     watched_assert_clean();
@@ -670,7 +667,7 @@ static void H27_started_with_sigchld_ignored(void **state)
 
 static void H24_zombie_storm(void **state)
 {
-    int seconds = watched_is_long() ? 60 : 6, n = seconds * 1000, most = 0;
+    int seconds = test_is_long() ? 60 : 6, n = seconds * 1000, most = 0;
     struct mono begin;
     int64_t ms, left;
 
@@ -679,16 +676,16 @@ static void H24_zombie_storm(void **state)
     watched_add_many("storm", n);
     begin = mono_now();
     do {
-        int zombies = watched_children(watched.pid, true);
+        int zombies = usage_children(watched.pid, true);
 
         most = zombies > most ? zombies : most;
-        assert_true(ms_since(begin) < 120000 + seconds * 1000);
+        assert_true(test_ms_since(begin) < 120000 + seconds * 1000);
         left = test_int(&watched.redis, "HLEN", ROOT ":jobs");
     } while (left > 0);
-    ms = ms_since(begin);
+    ms = test_ms_since(begin);
     assert_in_range(most, 0, 16); /* one a place, until its thread has looked */
     watched_assert_clean();
-    assert_int_equal(watched_children(watched.pid, true), 0);
+    assert_int_equal(usage_children(watched.pid, true), 0);
     assert_in_range(watched_grown_kib(), 0, 8192);
     watched_assert_idle();
     printf(
@@ -713,7 +710,7 @@ static void H25_pid_reuse(void **state)
     CLEANUP_FREE char *cmd = NULL;
     CLEANUP_FREE char *mark = mem_printf("sleep 6%d", (int)getpid());
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", NULL, NULL};
-    int n = watched_is_long() ? 20000 : 1500;
+    int n = test_is_long() ? 20000 : 1500;
 
     (void)state;
     if (geteuid() != 0)

@@ -19,9 +19,12 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
+#include "../support/shared.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "usage.h"
 #include "watched.h"
 
 static bool may_mount; /* in a mount namespace of our own: nothing stays when we end */
@@ -215,9 +218,9 @@ static void S3_embedded_disk_full(void **state)
     (void)watched_sh(NULL, "cat /dev/zero > %s/filler", small);
     assert_true(test_until(add_fails, &inner, LONG_MS));
     assert_true(test_laterd_says(&watched.d, "class=full", LONG_MS));
-    cpu = watched_cpu_ms(watched.pid);
+    cpu = usage_cpu_ms(watched.pid);
     assert_int_equal(watched_sh(NULL, "sleep 3"), 0);
-    assert_in_range(watched_cpu_ms(watched.pid) - cpu, 0, 300);
+    assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 300);
     had = test_lines(watched.out, "ran");
     assert_int_equal(watched_sh(NULL, "rm %s/filler", small), 0);
     assert_true(test_until(add_works, &inner, LONG_MS));
@@ -294,7 +297,7 @@ static void S5_payload_cannot_be_written(void **state)
 
 static void S6_starved_of_processor(void **state)
 {
-    int seconds = watched_is_long() ? 60 : 12;
+    int seconds = test_is_long() ? 60 : 12;
     struct test_laterd other;
     struct proc hogs;
     CLEANUP_FREE char *cmd =
@@ -403,19 +406,13 @@ static void S8_no_entropy(void **state)
 
 static void S9_slow_clock(void **state)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
     CLEANUP_FREE char *file = mem_printf("%s/calls", watched.dir);
     CLEANUP_FREE char *prefix =
         mem_printf("exec env LATER_TEST_CLOCK_CALLS=%s LD_PRELOAD=%s/tests/preload/slow_clock.so",
-                   file, build != NULL ? build : ".");
-    int64_t zero = 0, *calls, few, many;
-    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+                   file, test_build_dir());
+    int64_t *calls = test_shared_make(file, sizeof(*calls)), few, many;
 
     (void)state;
-    assert_true(fd >= 0 && write(fd, &zero, sizeof(zero)) == (ssize_t)sizeof(zero));
-    calls = mmap(NULL, sizeof(*calls), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    assert_ptr_not_equal(calls, MAP_FAILED);
-    (void)close(fd);
     make_work();
     watched_start_under(prefix, "", "concurrency: 4", true);
     few = *calls;

@@ -13,26 +13,13 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "stage.h"
 
 static struct stage stage;
-
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&stage);
-    test_redis_start(&stage.redis, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return stage_end(&stage);
-}
 
 /* ---- L1: at random, under load */
 
@@ -47,8 +34,7 @@ static int one_round(int jobs, int *starts)
     assert_true(acked > 0);
     if (starts != NULL)
         assert_true(ledger_until(&stage.ledger, " start", *starts + 1, STAGE_WAIT_MS));
-    stage_sleep_ms(stage_is_long() && jobs >= 1000 ? stage_random(100, 2000)
-                                                   : stage_random(10, 300));
+    test_pause(test_is_long() && jobs >= 1000 ? stage_random(100, 2000) : stage_random(10, 300));
     stage_kill(&stage, victim);
     test_laterd_start(victim);
     assert_true(test_until(stage_is_drained, &stage, 10 * STAGE_WAIT_MS));
@@ -100,7 +86,7 @@ static void L1_both_killed(void **state)
     begin = mono_now();
     test_laterd_start(&stage.a);
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
-    assert_in_range(mono_until_us(begin, mono_now()) / 1000, 0, 24000);
+    assert_in_range(test_ms_since(begin), 0, 24000);
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
     assert_in_range(sum.again, 1, 32);
     assert_true(sum.crashes <= stage.ledger.reaped && stage.ledger.reaped <= 32);
@@ -161,7 +147,7 @@ static void L1_reaper_dies_half_way(void **state)
     reply_free(r);
     /* The mark is enough: nobody waits for the silence of the dead. */
     assert_true(ledger_until(&stage.ledger, " start", 600, STAGE_WAIT_MS));
-    assert_in_range(mono_until_us(begin, mono_now()) / 1000, 0, 24000);
+    assert_in_range(test_ms_since(begin), 0, 24000);
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
     assert_int_equal(sum.again, 300);
     assert_int_equal(stage.ledger.reaped, 300 - 128);
@@ -360,7 +346,7 @@ static void P15_a_poison_among_innocents(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, stage_setup, stage_teardown, &stage)
     const struct CMUnitTest tests[] = {
         T(L1_kills_under_load),
         T(L1_both_killed),

@@ -14,6 +14,8 @@
 #include <cmocka.h>
 
 #include "../support/clock.h"
+#include "../support/env.h"
+#include "../support/fsck.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -28,19 +30,6 @@ static int setup_aof(void **state)
     (void)state;
     scene_open(&s, aof);
     return 0;
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
 }
 
 /* ---- R3, R4 */
@@ -67,7 +56,7 @@ static void add_until_it_breaks(void)
     while (scene_try_add(&s, c, number % 4 == 0 ? "flaky" : "work", number)) {
         number++;
         if (number % 10 == 0)
-            scene_pause(30 + (int)(random() % 60));
+            test_pause(30 + (int)(random() % 60));
     }
     client_close(c);
 }
@@ -97,7 +86,7 @@ static int lost_by_redis(int from)
 
 static void R3_R4_redis_killed_at_any_moment(void **state)
 {
-    int kills = scene_full() ? 100 : 6, own = 0;
+    int kills = test_is_long() ? 100 : 6, own = 0;
     struct scene_sum sum;
 
     (void)state;
@@ -119,6 +108,7 @@ static void R3_R4_redis_killed_at_any_moment(void **state)
         proc_done(&killer);
         test_redis_restart(&s.redis);
         own += lost_by_redis(from);
+        assert_int_equal(test_fsck(&s.redis), 0);
     }
     scene_drained(&s, s.njobs);
     scene_sum(&s, &sum);
@@ -201,7 +191,7 @@ static struct test_clock *restore(const char *path, int64_t back_us, int *lines)
     clock->offset_us = -back_us;
     test_redis_kill(&s.redis, SIGKILL);
     shell(copy);
-    scene_pause(500); /* for a start that is not in the books yet */
+    test_pause(500); /* for a start that is not in the books yet */
     assert_true(test_until(nothing_runs, NULL, SCENE_LONG_MS));
     *lines = test_lines(s.ledger, NULL);
     assert_int_equal(access(strchr(preload, '=') + 1, R_OK), 0);
@@ -311,10 +301,11 @@ static void K10_snapshot_from_before(void **state)
 
 int main(void)
 {
+#define T(f, setup) cmocka_unit_test_prestate_setup_teardown(f, setup, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(R3_R4_redis_killed_at_any_moment, setup_aof, teardown),
-        cmocka_unit_test_setup_teardown(K10_snapshot_of_this_run, setup, teardown),
-        cmocka_unit_test_setup_teardown(K10_snapshot_from_before, setup, teardown),
+        T(R3_R4_redis_killed_at_any_moment, setup_aof),
+        T(K10_snapshot_of_this_run, scene_setup),
+        T(K10_snapshot_from_before, scene_setup),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */

@@ -1,7 +1,6 @@
 /*
  * What is left after very many jobs: descriptors, threads, memory and keys are where they were.
  */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,79 +15,19 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "stage.h"
+#include "usage.h"
 
 #define BACKLOG 2500
-#define SLACK_KB                                                                                   \
-    128 /* pages that the allocator has not given back: 2 % of so little is nothing                \
-         */
+/* Pages that the allocator has not given back: 2 % of so little is nothing. */
+#define SLACK_KB 128
 
 static struct stage stage;
-
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&stage);
-    test_redis_start(&stage.redis, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return stage_end(&stage);
-}
 
 struct figures {
     int fds, threads, children;
     long rss_kb;
     int64_t keys, rows; /* of all keys together */
 };
-
-static int entries(const char *what, int pid)
-{
-    char path[64];
-    DIR *dir;
-    int n = 0;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
-    dir = opendir(path);
-    assert_non_null(dir);
-    for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir))
-        n += e->d_name[0] != '.';
-    (void)closedir(dir);
-    return n;
-}
-
-static long status_of(int pid, const char *name)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/status", pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    const char *at;
-
-    test_read(path, &text);
-    at = strstr(buf_str(&text), name);
-    assert_non_null(at);
-    return strtol(at + strlen(name), NULL, 10);
-}
-
-/* Zombies as well: they are children until somebody asks. Without the guard. */
-static int children_of(int pid)
-{
-    CLEANUP_FREE char *parent = mem_printf("%d", pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    char *argv[] = {(char *)(uintptr_t) "ps",
-                    (char *)(uintptr_t) "-o",
-                    (char *)(uintptr_t) "comm=",
-                    (char *)(uintptr_t) "--ppid",
-                    parent,
-                    NULL};
-    int n = 0;
-
-    (void)proc_run(argv, NULL, 0, &text, NULL);
-    for (const char *p = buf_str(&text); (p = strchr(p, '\n')) != NULL; p++)
-        n++;
-    return strstr(buf_str(&text), "later-guard") != NULL ? n - 1 : n;
-}
 
 static int64_t rows_of(const char *key)
 {
@@ -104,14 +43,14 @@ static int64_t rows_of(const char *key)
 
 static void measure(struct figures *f)
 {
-    int pid = (int)stage.a.proc.pid;
+    pid_t pid = stage.a.proc.pid;
     struct reply *keys = test_redis_call(&stage.redis, "KEYS", "*", NULL);
 
     memset(f, 0, sizeof(*f));
-    f->fds = entries("fd", pid);
-    f->threads = entries("task", pid);
-    f->children = children_of(pid);
-    f->rss_kb = status_of(pid, "VmRSS:");
+    f->fds = usage_fds(pid);
+    f->threads = usage_threads(pid);
+    f->children = usage_children(pid, false);
+    f->rss_kb = usage_kib(pid, "VmRSS");
     f->keys = (int64_t)reply_len(keys);
     for (size_t i = 0; i < reply_len(keys); i++)
         f->rows += rows_of(reply_str(reply_at(keys, i)));
@@ -156,7 +95,7 @@ static int do_jobs(int n)
     }
     assert_true(test_until(stage_is_drained, &stage, 5 * STAGE_WAIT_MS));
     /* A sweep, a beat and a tidy later everything is as it will stay; no probe is under way. */
-    stage_sleep_ms(12000);
+    test_pause(12000);
     return acked;
 }
 
@@ -208,7 +147,8 @@ static void I10_a_million_jobs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(I10_a_million_jobs, setup, teardown),
+        cmocka_unit_test_prestate_setup_teardown(I10_a_million_jobs, stage_setup, stage_teardown,
+                                                 &stage),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */

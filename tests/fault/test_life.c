@@ -19,31 +19,14 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "stage.h"
+#include "usage.h"
 
 static struct stage stage;
-
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&stage);
-    test_redis_start(&stage.redis, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return stage_end(&stage);
-}
-
-static int64_t ms_since(struct mono begin)
-{
-    return mono_until_us(begin, mono_now()) / 1000;
-}
 
 static void run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static void run(const char *fmt, ...)
@@ -58,32 +41,6 @@ static void run(const char *fmt, ...)
     va_end(ap);
     argv[2] = cmd;
     assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
-}
-
-/* Milliseconds of processor time that the process used. */
-static int64_t cpu_ms(pid_t pid)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/stat", (int)pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    unsigned long user = 0, sys = 0;
-    const char *at;
-
-    test_read(path, &text);
-    at = strrchr(buf_str(&text), ')');
-    assert_non_null(at);
-    assert_int_equal(
-        sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &sys), 2);
-    return (int64_t)(user + sys) * 1000 / sysconf(_SC_CLK_TCK);
-}
-
-static int zombies_of(pid_t pid)
-{
-    CLEANUP_FREE char *cmd = mem_printf("ps -o stat= --ppid %d | grep -c '^Z'", (int)pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", cmd, NULL};
-
-    (void)proc_run(argv, NULL, 0, &text, NULL);
-    return (int)strtol(buf_str(&text), NULL, 10);
 }
 
 /* ---- stops */
@@ -107,7 +64,7 @@ static void L4_term_during_burst(void **state)
     assert_true(test_laterd_says(&stage.a, "event=stopping", STAGE_WAIT_MS));
     at_term = ledger_lines(&stage.ledger, " start");
     assert_int_equal(test_laterd_wait(&stage.a, 10000), 0);
-    assert_in_range(ms_since(begin), 0, 10000);
+    assert_in_range(test_ms_since(begin), 0, 10000);
     at_exit = ledger_lines(&stage.ledger, " start");
     /* No claims after it was heard; what was claimed and not started went back unspent. */
     assert_in_range(at_exit - at_term, 0, 16);
@@ -140,11 +97,11 @@ static void stop_twice(int first, int second)
     begin = mono_now();
     test_laterd_kill(&stage.a, first);
     assert_true(test_laterd_says(&stage.a, "event=stopping", STAGE_WAIT_MS));
-    stage_sleep_ms(100);
+    test_pause(100);
     test_laterd_kill(&stage.a, second);
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
     /* Not the hour of patience, and not the minute of the handler. */
-    assert_in_range(ms_since(begin), 0, 15000);
+    assert_in_range(test_ms_since(begin), 0, 15000);
     was = stage_show(&stage, id, "state");
     attempt = stage_show(&stage, id, "attempt");
     assert_string_equal(was, "waiting");
@@ -179,7 +136,7 @@ static void L6_drain_deadline(void **state)
     test_laterd_kill(&stage.a, SIGTERM);
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
     /* stop_timeout, TERM, 6 s later at the latest KILL, and 2 s for Redis. */
-    assert_in_range(ms_since(begin), 1000, 14000);
+    assert_in_range(test_ms_since(begin), 1000, 14000);
     run("! pgrep -f '[s]leep %s'", mark);
     attempt = stage_show(&stage, id, "attempt");
     assert_string_equal(attempt, "0");
@@ -200,7 +157,7 @@ static pid_t flood(pid_t target, const int *sigs, bool is_paced)
             for (size_t i = 0; sigs[i] != 0; i++)
                 (void)kill(target, sigs[i]);
             if (is_paced)
-                stage_sleep_ms(1);
+                test_pause(1);
         }
     }
     return pid;
@@ -215,7 +172,7 @@ static void end_flood(pid_t pid)
 static void L8_hup_storm(void **state)
 {
     static const int hup[] = {SIGHUP, 0};
-    int64_t storm_ms = stage_is_long() ? 30000 : 5000;
+    int64_t storm_ms = test_is_long() ? 30000 : 5000;
     struct ledger_sum sum;
     struct mono begin;
     int64_t cpu;
@@ -225,18 +182,18 @@ static void L8_hup_storm(void **state)
     (void)state;
     stage_start(&stage, &stage.a, "a", "concurrency: 8\n");
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 300, 0), 300);
-    cpu = cpu_ms(stage.a.proc.pid);
+    cpu = usage_cpu_ms(stage.a.proc.pid);
     begin = mono_now();
     /* As fast as they can be sent: the worst that a loop of kill -HUP can do. */
     pid = flood(stage.a.proc.pid, hup, false);
-    stage_sleep_ms(storm_ms / 2);
+    test_pause(storm_ms / 2);
     end_flood(pid);
     pid = flood(stage.a.proc.pid, hup, true);
-    stage_sleep_ms(storm_ms / 2);
+    test_pause(storm_ms / 2);
     /* Work goes on meanwhile. */
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     end_flood(pid);
-    cpu = cpu_ms(stage.a.proc.pid) - cpu;
+    cpu = usage_cpu_ms(stage.a.proc.pid) - cpu;
     reloads = test_lines(stage.a.log, "event=reload result=done");
     assert_in_range(reloads, 2, mono_until_us(begin, mono_now()) / 200000 + 2);
     /* The last one is not lost. */
@@ -265,12 +222,12 @@ static void L10_signal_floods(void **state)
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 300, 0), 300);
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     end_flood(pid);
-    assert_int_equal(zombies_of(stage.a.proc.pid), 0);
+    assert_int_equal(usage_children(stage.a.proc.pid, true), 0);
     /* USR1 is `quiet`: documented, and no more than that however often it comes. */
     pid = flood(stage.a.proc.pid, quiet, true);
     assert_true(test_laterd_says(&stage.a, "event=quiet by=signal", STAGE_WAIT_MS));
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 1, 0), 1);
-    stage_sleep_ms(1500);
+    test_pause(1500);
     end_flood(pid);
     assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":q:work:5"), 1);
     assert_int_equal(test_lines(stage.a.log, "event=quiet by=signal"), 1);
@@ -300,7 +257,7 @@ static void L12_no_threads(void **state)
     begin = mono_now();
     test_laterd_launch(&stage.a);
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 71);
-    assert_in_range(ms_since(begin), 0, 10000);
+    assert_in_range(test_ms_since(begin), 0, 10000);
     test_read(stage.a.log, &log);
     assert_non_null(strstr(buf_str(&log), "cannot start pool thread"));
     assert_int_equal(test_int(&stage.redis, "HLEN", STAGE_ROOT ":workers"), 0);
@@ -326,9 +283,9 @@ static void L12_no_threads_at_all(void **state)
     test_laterd_launch(&stage.a);
     stage_plain();
     assert_true(test_laterd_says(&stage.a, "state=down", STAGE_WAIT_MS));
-    cpu = cpu_ms(stage.a.proc.pid);
-    stage_sleep_ms(2000);
-    assert_in_range(cpu_ms(stage.a.proc.pid) - cpu, 0, 200);
+    cpu = usage_cpu_ms(stage.a.proc.pid);
+    test_pause(2000);
+    assert_in_range(usage_cpu_ms(stage.a.proc.pid) - cpu, 0, 200);
     assert_int_equal(test_lines(stage.a.log, "state=down"), 1);
     assert_int_equal(stage_stop(&stage, &stage.a), 0);
 }
@@ -365,7 +322,7 @@ static bool is_told(const char *text, int deadline_ms)
     char note[600];
     ssize_t n;
 
-    while (ms_since(begin) < deadline_ms) {
+    while (test_ms_since(begin) < deadline_ms) {
         n = recv(notify_fd, note, sizeof(note) - 1, 0);
         note[n > 0 ? n : 0] = '\0';
         if (n > 0 && strncmp(note, text, strlen(text)) == 0)
@@ -461,8 +418,7 @@ static void L13_two_of_one_kind(void **state)
 /* The program is replaced while its jobs run; the new one takes over with a stop or without. */
 static void L15_upgrade(void **state)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *was = mem_printf("%s", build != NULL ? build : ".");
+    CLEANUP_FREE char *was = mem_strdup(test_build_dir());
     struct ledger_sum sum;
 
     (void)state;
@@ -488,7 +444,7 @@ static void L15_upgrade(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, stage_setup, stage_teardown, &stage)
     const struct CMUnitTest tests[] = {
         T(L4_term_during_burst),  T(L5_stopped_twice),        T(L6_drain_deadline),
         T(L8_hup_storm),          T(L10_signal_floods),       T(L12_no_threads),

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "scene.h"
@@ -21,28 +22,9 @@
 
 static struct scene s;
 
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    scene_proxy(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
-}
-
-static bool has_fired(void *arg)
-{
-    return proxy_tell(&s.proxy, "fired") >= *(int64_t *)arg;
-}
-
 static void await_fired(int64_t n)
 {
-    if (!test_until(has_fired, &n, SCENE_LONG_MS))
+    if (!proxy_until_fired(&s.proxy, n, SCENE_LONG_MS))
         fail_msg("the fault was not injected: %s", s.proxy.said);
 }
 
@@ -50,7 +32,7 @@ static void await_fired(int64_t n)
 
 static void N3_reply_lost_add(void **state)
 {
-    CLEANUP_FREE char *program = mem_printf("%s/later", getenv("LATER_BUILD_DIR"));
+    CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
     CLEANUP_BUF struct buf out = BUF_INIT;
     CLEANUP_BUF struct buf err = BUF_INIT;
     char *argv[] = {program,
@@ -102,7 +84,7 @@ static void each_flaky_job_had_two_starts(int jobs)
 
 static void N3_reply_lost_step(void **state)
 {
-    int rounds = scene_full() ? 200 : 20, jobs = 0;
+    int rounds = test_is_long() ? 200 : 20, jobs = 0;
 
     (void)state;
     flaky_handler();
@@ -210,7 +192,7 @@ static void N3_reply_lost_leave(void **state)
 /* A step and a beat are under way when the connection goes; both were executed. */
 static void N3_two_replies_lost_in_flight(void **state)
 {
-    int rounds = scene_full() ? 50 : 8;
+    int rounds = test_is_long() ? 50 : 8;
 
     (void)state;
     flaky_handler();
@@ -291,7 +273,7 @@ static void N3_registration_delayed_past_the_reconnect(void **state)
 static void N2_rst_mid_reply(void **state)
 {
     static const int cuts[] = {0, 1, 5, 30, 80, 200};
-    int rounds = scene_full() ? 120 : 18;
+    int rounds = test_is_long() ? 120 : 18;
 
     (void)state;
     flaky_handler();
@@ -313,7 +295,7 @@ static void N2_rst_mid_reply(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, scene_setup_proxy, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
         T(N3_reply_lost_add),
         T(N3_reply_lost_step),

@@ -15,50 +15,22 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "scene.h"
+#include "usage.h"
 
 #define RESUME_MS 3000 /* promised: two seconds; the third is the machine's */
 
 static struct scene s;
 
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    scene_proxy(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
-}
-
-static int64_t ms_since(struct mono begin)
-{
-    return mono_until_us(begin, mono_now()) / 1000;
-}
-
-/* Bytes as the proxy takes them. */
-static const char *hex(const char *bytes)
-{
-    static char out[1024];
-    size_t n = strlen(bytes);
-
-    for (size_t i = 0; i < n && 2 * i + 2 < sizeof(out); i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", (unsigned char)bytes[i]);
-    return out;
-}
-
 /* ---- silent links */
 
 static void is_noticed_and_left(const char *mode, int line)
 {
-    int lasts_ms = scene_full() ? 30000 : 4000;
+    int lasts_ms = test_is_long() ? 30000 : 4000;
     int64_t noticed, resumed, connects;
     struct mono begin;
 
@@ -68,7 +40,7 @@ static void is_noticed_and_left(const char *mode, int line)
     begin = mono_now();
     (void)proxy_tell(&s.proxy, "mode %s", mode);
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
-    noticed = ms_since(begin);
+    noticed = test_ms_since(begin);
     /* A step a second at least, and 2 s for its answer. */
     assert_in_range(noticed, 0, 5000);
     connects = proxy_tell(&s.proxy, "accepted");
@@ -120,7 +92,7 @@ static void R23_pubsub_link_goes_silent(void **state)
 
 static void N4_one_byte_at_a_time(void **state)
 {
-    CLEANUP_FREE char *program = mem_printf("%s/later", getenv("LATER_BUILD_DIR"));
+    CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
     char number[8];
     char *argv[] = {program,
                     (char *)(uintptr_t) "--redis",
@@ -152,8 +124,7 @@ static bool all_are_kept(void *arg)
 /* Sixteen results of 16 KiB in a step, which the socket takes a byte or three at a time. */
 static void N5_short_writes(void **state)
 {
-    CLEANUP_FREE char *preload =
-        mem_printf("%s/tests/preload/shortwrite.so", getenv("LATER_BUILD_DIR"));
+    CLEANUP_FREE char *preload = mem_printf("%s/tests/preload/shortwrite.so", test_build_dir());
 
     (void)state;
     assert_int_equal(access(preload, R_OK), 0);
@@ -174,22 +145,6 @@ static void N5_short_writes(void **state)
 }
 
 /* ---- answers that are none */
-
-static int64_t rss_kib(pid_t pid)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/status", (int)pid);
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    const char *at;
-
-    test_read(path, &text);
-    at = strstr(buf_str(&text), "VmRSS:");
-    return at != NULL ? strtoll(at + 6, NULL, 10) : -1;
-}
-
-static bool has_fired(void *arg)
-{
-    return proxy_tell(&s.proxy, "fired") >= *(int64_t *)arg;
-}
 
 static void R26_resp_garbage(void **state)
 {
@@ -218,33 +173,33 @@ static void R26_resp_garbage(void **state)
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 2\nredis_timeout: 1s");
     pid = s.d[0].proc.pid;
-    before = rss_kib(pid);
+    before = usage_kib(pid, "VmRSS");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         (void)proxy_tell(&s.proxy, "pass");
         /* The first two everywhere, the others in the answer that is looked at most. */
-        for (size_t k = 0; k < (i < 2 || scene_full() ? 5 : 1); k++) {
-            (void)proxy_tell(&s.proxy, "on %s garbage:%s", where[k], hex(bad[i]));
+        for (size_t k = 0; k < (i < 2 || test_is_long() ? 5 : 1); k++) {
+            (void)proxy_tell(&s.proxy, "on %s garbage:%s", where[k], proxy_hex(bad[i]));
             if (k != 0)
                 (void)proxy_tell(&s.proxy, "reset");
             if (k == 1)
                 scene_redis(&s, "PUBLISH", SCENE_ROOT ":wake", "!beat", NULL);
             fired++;
-            if (!test_until(has_fired, &fired, SCENE_LONG_MS))
+            if (!proxy_until_fired(&s.proxy, fired, SCENE_LONG_MS))
                 fail_msg("%s was not answered with garbage %zu", where[k], i);
         }
         (void)proxy_tell(&s.proxy, "pass");
         print_message("garbage %zu: work after %lld ms\n", i, (long long)scene_works(&s, 20000));
     }
     assert_int_equal(s.d[0].proc.pid, pid);
-    assert_in_range(rss_kib(pid), 1, before + 65536);
+    assert_in_range(usage_kib(pid, "VmRSS"), 1, before + 65536);
     scene_drained(&s, 0);
     print_message("figure R26: %d answers of garbage, memory %lld to %lld KiB\n", (int)fired,
-                  (long long)before, (long long)rss_kib(pid));
+                  (long long)before, (long long)usage_kib(pid, "VmRSS"));
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, scene_setup_proxy, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
         T(N1_half_open_bytes_are_gone),
         T(N1_half_open_bytes_come_later),

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -21,7 +22,7 @@
 /* MB of output of one job: enough to see a leak of a thousandth. */
 static int megabytes(void)
 {
-    return watched_is_long() ? 10240 : 400;
+    return test_is_long() ? 10240 : 400;
 }
 
 /* Run a job of this handler to its end; the memory is flat, others are on time. */
@@ -33,13 +34,13 @@ static char *run_loud(const char *handler, const char *line, const char *what)
     int64_t ms;
 
     test_handler(watched.dir, "loud", "%s", handler);
-    watched_canary_start(watched_is_long() ? 120 : 20);
+    watched_canary_start(test_is_long() ? 120 : 20);
     watched_start("concurrency: 4\ndefaults: { keep: 1h, timeout: 1h }");
     begin = mono_now();
     id = watched_add("loud", "x");
     while (watched_state_is(id, "waiting") || watched_state_is(id, "running"))
         assert_true(mono_until_us(begin, mono_now()) < INT64_C(900000000));
-    ms = mono_until_us(begin, mono_now()) / 1000;
+    ms = test_ms_since(begin);
     assert_true(watched_state_is(id, "done"));
     late = watched_canary_check(2000);
     assert_in_range(watched_grown_kib(), 0, FLAT_KIB);

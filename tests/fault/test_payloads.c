@@ -12,10 +12,12 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "redis/client.h"
+#include "usage.h"
 #include "watched.h"
 
 #define MIB (1 << 20)
@@ -96,7 +98,7 @@ static bool until_count(const char *command, const char *key, int64_t n)
 
 static void P1_over_the_limit_and_half_a_gigabyte(void **state)
 {
-    size_t huge = watched_is_long() ? (512UL << 20) - 64 : 32UL << 20;
+    size_t huge = test_is_long() ? (512UL << 20) - 64 : 32UL << 20;
     CLEANUP_FREE char *bytes = mem_new(huge);
     const char *add[] = {"FCALL", "later_add", "1", ROOT, "work"};
     char error[256];
@@ -127,7 +129,7 @@ static void P1_over_the_limit_and_half_a_gigabyte(void **state)
 /* Larger than its add was asked for: put in its place afterwards, by hand. */
 static void P1_made_large_behind_the_add(void **state)
 {
-    size_t huge = watched_is_long() ? 500UL << 20 : 32UL << 20;
+    size_t huge = test_is_long() ? 500UL << 20 : 32UL << 20;
     CLEANUP_FREE char *bytes = mem_new(huge);
     CLEANUP_FREE char *id = NULL;
     CLEANUP_FREE char *key = NULL;
@@ -218,7 +220,7 @@ static void P8_a_queue_that_nobody_serves(void **state)
     /* It waits, is seen, and after a minute shown as what needs attention. */
     assert_true(test_until(is_noted, NULL, LONG_MS));
     assert_true(watched_state_is(id, "waiting"));
-    if (watched_is_long()) {
+    if (test_is_long()) {
         assert_true(test_laterd_says(&watched.d, "event=unserved-queue", 90000));
         assert_int_equal(watched_sh(NULL, "sleep 3"), 0);
     }
@@ -311,7 +313,7 @@ static bool two_is_done(void *arg)
 
 static void P12_all_due_at_the_same_ms(void **state)
 {
-    int n = watched_is_long() ? 1000000 : 20000;
+    int n = test_is_long() ? 1000000 : 20000;
     char at[24];
     CLEANUP_BUF struct buf calls = BUF_INIT;
     struct reply *slow;
@@ -361,7 +363,7 @@ static void P12_all_due_at_the_same_ms(void **state)
 
 static void P13_very_many_names(void **state)
 {
-    int n = watched_is_long() ? 1000000 : 50000;
+    int n = test_is_long() ? 1000000 : 50000;
     struct reply *r;
     int64_t cpu;
 
@@ -396,10 +398,10 @@ static void P13_very_many_names(void **state)
                    1);
         assert_non_null(strstr(error, "ELATER_FULL"));
     }
-    cpu = watched_cpu_ms(watched.pid);
+    cpu = usage_cpu_ms(watched.pid);
     assert_true(test_until_lines(watched.d.log, "event=stray-key", 1, LONG_MS));
     assert_int_equal(watched_sh(NULL, "sleep 12"), 0); /* two looks of the scan, a tidy */
-    assert_in_range(watched_cpu_ms(watched.pid) - cpu, 0, 3000);
+    assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 3000);
     assert_in_range(test_lines(watched.d.log, "event=stray-key"), 1, 64);
     assert_in_range(test_int(&watched.redis, "HLEN", ROOT ":notes"), 1, 100);
     r = test_fcall(&watched.redis, "later_stats", NULL);
@@ -479,7 +481,7 @@ static void P16_nothing_of_a_job_names_a_variable(void **state)
 
 static void P17_kept_outcomes_go(void **state)
 {
-    int n = watched_is_long() ? 120000 : 8000;
+    int n = test_is_long() ? 120000 : 8000;
     int64_t most = 0, left;
 
     (void)state;
@@ -497,7 +499,7 @@ static void P17_kept_outcomes_go(void **state)
         left = test_int(&watched.redis, "ZCARD", ROOT ":q:storm:5");
     } while (left > 0);
     /* About a second's worth, however many there were. */
-    assert_in_range(most, 1, watched_is_long() ? 12000 : 5000);
+    assert_in_range(most, 1, test_is_long() ? 12000 : 5000);
     assert_int_equal(test_int(&watched.redis, "ZCARD", ROOT ":dead:wrong"), 50);
     assert_true(until_count("HLEN", ROOT ":results", 0));
     assert_int_equal(test_int(&watched.redis, "ZCARD", ROOT ":done:storm"), 0);

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -23,20 +24,6 @@
 #define HANDLERS_MAX 16
 
 static struct stage stage;
-
-static int setup(void **state)
-{
-    (void)state;
-    stage_begin(&stage);
-    test_redis_start(&stage.redis, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return stage_end(&stage);
-}
 
 /* ---- the scene: four jobs run on a, b is there to take them over */
 
@@ -109,8 +96,8 @@ static void wait_for_take_over(struct mono begin, const char *line)
     assert_true(test_until_lines(stage.out, "end2", 4, 45000));
     took = (double)mono_until_us(begin, mono_now()) / 1e6;
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
-    if (stage_is_long() && took * 1000 < FROZEN_MS)
-        stage_sleep_ms(FROZEN_MS - (int64_t)(took * 1000));
+    if (test_is_long() && took * 1000 < FROZEN_MS)
+        test_pause(FROZEN_MS - (int64_t)(took * 1000));
     (void)printf("figure %s: stopped for %.0f s, taken over after %.1f s\n", line,
                  (double)mono_until_us(begin, mono_now()) / 1e6, took);
 }
@@ -203,7 +190,7 @@ static void T4_suspended_machine(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, stage_setup, stage_teardown, &stage)
     const struct CMUnitTest tests[] = {
         T(L7_stopped_worker),
         T(T4_suspended_machine),

@@ -14,26 +14,13 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "scene.h"
 
 static struct scene s;
-
-static int setup(void **state)
-{
-    (void)state;
-    scene_open(&s, NULL);
-    scene_proxy(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return scene_close(&s);
-}
 
 static int reaped(int i)
 {
@@ -42,7 +29,7 @@ static int reaped(int i)
 
 static void R24_slow_link(void **state)
 {
-    int jobs = scene_full() ? 40 : 12;
+    int jobs = test_is_long() ? 40 : 12;
 
     (void)state;
     scene_daemon(&s, 1, s.redis.url, "concurrency: 1");
@@ -54,7 +41,7 @@ static void R24_slow_link(void **state)
     /* Longer than it takes to be reaped. */
     for (int i = 0; i < jobs; i++) {
         scene_add(&s, "slow", 5);
-        scene_pause(2500);
+        test_pause(2500);
     }
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
     assert_int_equal(reaped(0) + reaped(1), 0);
@@ -64,7 +51,7 @@ static void R24_slow_link(void **state)
 
 static void N6_latency_spikes(void **state)
 {
-    int jobs = scene_full() ? 60 : 10, downs;
+    int jobs = test_is_long() ? 60 : 10, downs;
 
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 4");
@@ -73,7 +60,7 @@ static void N6_latency_spikes(void **state)
     for (int i = 0; i < jobs; i++) {
         scene_add(&s, "work", 20);
         scene_add(&s, "slow", 2);
-        scene_pause(2000);
+        test_pause(2000);
     }
     downs = scene_log(&s, 0, "state=up") + scene_log(&s, 1, "state=up") - 2;
     assert_int_equal(reaped(0) + reaped(1), 0);
@@ -87,7 +74,7 @@ static void N6_latency_spikes(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, scene_setup_proxy, scene_teardown, &s)
     const struct CMUnitTest tests[] = {
         T(N6_latency_spikes),
         T(R24_slow_link),

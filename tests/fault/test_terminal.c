@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "watched.h"
@@ -54,9 +55,8 @@ static void on_terminal(const char *args, struct buf *text)
 {
     static char plain[] = "NO_COLOR=1", term[] = "TERM=xterm";
     char *const env[] = {plain, term, NULL};
-    const char *build = getenv("LATER_BUILD_DIR");
     CLEANUP_FREE char *cmd =
-        mem_printf("%s/later --redis %s %s", build != NULL ? build : ".", watched.redis.url, args);
+        mem_printf("%s/later --redis %s %s", test_build_dir(), watched.redis.url, args);
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", cmd, NULL};
     CLEANUP_CLOSE int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
     struct winsize size = {.ws_row = 24, .ws_col = 120};

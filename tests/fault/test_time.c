@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -37,17 +38,6 @@ static int setup(void **state)
     (void)state;
     stage_begin(&stage);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return stage_end(&stage);
-}
-
-static int64_t ms_since(struct mono begin)
-{
-    return mono_until_us(begin, mono_now()) / 1000;
 }
 
 /* Redis, and two daemons with the queue `timed`, which writes down how late each job is. */
@@ -84,7 +74,7 @@ static void check_two_seconds(void)
     CLEANUP_FREE char *id = stage_add(&stage, "timed", "in", "2s");
 
     assert_true(test_until(has_run, id, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 2000, SOON_MS);
+    assert_in_range(test_ms_since(begin), 2000, SOON_MS);
 }
 
 /* And one that is due now starts now. */
@@ -94,7 +84,7 @@ static void check_now(void)
     CLEANUP_FREE char *id = stage_add(&stage, "timed", NULL, NULL);
 
     assert_true(test_until(has_run, id, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 0, SOON_MS);
+    assert_in_range(test_ms_since(begin), 0, SOON_MS);
 }
 
 /* By the clock that counts no job was early, and no duration came out negative. */
@@ -115,7 +105,7 @@ static void check_nobody_is_suspected(void)
                                           "event=lost",         "event=refused",  "state=down",
                                           "event=count-differs"};
 
-    stage_sleep_ms(stage_is_long() ? 35000 : 6000);
+    test_pause(test_is_long() ? 35000 : 6000);
     for (size_t i = 0; i < sizeof(trouble) / sizeof(trouble[0]); i++) {
         assert_int_equal(test_lines(stage.a.log, trouble[i]), 0);
         assert_int_equal(test_lines(stage.b.log, trouble[i]), 0);
@@ -257,9 +247,9 @@ static void pass(const char *instant)
     at = stage_add(&stage, "timed", "at", instant);
     over = stage_add(&stage, "timed", "in", "2s");
     assert_true(test_until(has_run, at, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 990, SOON_MS);
+    assert_in_range(test_ms_since(begin), 990, SOON_MS);
     assert_true(test_until(has_run, over, STAGE_WAIT_MS));
-    assert_in_range(ms_since(begin), 2000, SOON_MS);
+    assert_in_range(test_ms_since(begin), 2000, SOON_MS);
 }
 
 static void T5_odd_instants(void **state)
@@ -301,7 +291,7 @@ static pid_t strobe(void)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) {
             step_to(stage_random(-200000, 200000));
-            stage_sleep_ms(1);
+            test_pause(1);
         }
     }
     return pid;
@@ -309,7 +299,7 @@ static pid_t strobe(void)
 
 static void T6_strobe(void **state)
 {
-    int64_t strobe_ms = stage_is_long() ? 30000 : 6000;
+    int64_t strobe_ms = test_is_long() ? 30000 : 6000;
     unsigned seed = stage_seed();
     struct ledger_sum sum;
     struct mono begin;
@@ -321,7 +311,7 @@ static void T6_strobe(void **state)
     play(true, true);
     pid = strobe();
     begin = mono_now();
-    while (ms_since(begin) < strobe_ms) {
+    while (test_ms_since(begin) < strobe_ms) {
         CLEANUP_FREE char *id = stage_add(&stage, "timed", "in", "300ms");
 
         assert_true(strcmp(last, id) < 0); /* ids rise whatever the clock does */
@@ -329,7 +319,7 @@ static void T6_strobe(void **state)
         assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 5, stage_random(0, 1500)),
                          5);
         jobs++;
-        stage_sleep_ms(50);
+        test_pause(50);
     }
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -344,13 +334,6 @@ static void T6_strobe(void **state)
 }
 
 /* ---- T7: a monotonic clock that begins elsewhere */
-
-static const char *build_dir(void)
-{
-    const char *build = getenv("LATER_BUILD_DIR");
-
-    return build != NULL ? build : ".";
-}
 
 /* A program named laterd in the folder that starts the real one in a time namespace. */
 static void write_launcher(const char *build, const char *offset_s)
@@ -376,7 +359,7 @@ static bool has_time_namespaces(void)
 
 static void T7_monotonic_offset(void **state)
 {
-    CLEANUP_FREE char *build = mem_printf("%s", build_dir());
+    CLEANUP_FREE char *build = mem_strdup(test_build_dir());
     struct ledger_sum sum;
     struct mono killed;
 
@@ -400,14 +383,14 @@ static void T7_monotonic_offset(void **state)
     (void)setenv("LATER_BUILD_DIR", build, 1);
     check_two_seconds();
     assert_true(test_until(work_is_drained, NULL, STAGE_WAIT_MS));
-    assert_in_range(ms_since(killed), 0, 24000); /* not the 25 s of silence */
+    assert_in_range(test_ms_since(killed), 0, 24000); /* not the 25 s of silence */
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
     assert_in_range(sum.again, 0, 4);
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_prestate_setup_teardown(f, setup, stage_teardown, &stage)
     const struct CMUnitTest tests[] = {
         T(T1_redis_an_hour_ahead),
         T(T2_redis_an_hour_back),

@@ -1,6 +1,5 @@
 #include "watched.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,11 +16,13 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "../support/fsck.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "redis/client.h"
+#include "usage.h"
 
 #define START_MS 30000
 #define BATCH 500
@@ -76,11 +77,6 @@ int watched_teardown(void **state)
     return status;
 }
 
-bool watched_is_long(void)
-{
-    return getenv("LATER_FULL") != NULL;
-}
-
 static pid_t find_daemon(pid_t parent)
 {
     CLEANUP_BUF struct buf found = BUF_INIT;
@@ -101,9 +97,9 @@ void watched_remember(void)
 {
     watched.pid = find_daemon(watched.d.proc.pid);
     assert_true(watched.pid > 0);
-    watched.fds = watched_fds(watched.pid);
-    watched.threads = watched_threads(watched.pid);
-    watched.hwm_kib = watched_status_kib(watched.pid, "VmHWM");
+    watched.fds = usage_fds(watched.pid);
+    watched.threads = usage_threads(watched.pid);
+    watched.hwm_kib = usage_kib(watched.pid, "VmHWM");
 }
 
 /* It has registered and both connections are up: what is open now stays. */
@@ -154,18 +150,11 @@ void watched_start_under(const char *prefix, const char *suffix, const char *yam
         await_settled();
 }
 
-static const char *build_dir(void)
-{
-    const char *build = getenv("LATER_BUILD_DIR");
-
-    return build != NULL ? build : ".";
-}
-
 char *watched_program(void)
 {
     char *path = mem_printf("%s/laterd", watched.dir);
 
-    assert_int_equal(watched_sh(NULL, "cp %s/laterd %s", build_dir(), path), 0);
+    assert_int_equal(watched_sh(NULL, "cp %s/laterd %s", test_build_dir(), path), 0);
     return path;
 }
 
@@ -173,14 +162,9 @@ char *watched_program(void)
 
 char *watched_add_with(const char *queue, const char *name, const char *value, const char *payload)
 {
-    struct reply *r =
-        name != NULL ? test_fcall(&watched.redis, "later_add", queue, name, value, payload, NULL)
-                     : test_fcall(&watched.redis, "later_add", queue, payload, NULL);
-    char *id;
+    char *id = test_add(&watched.redis, queue, name, value, payload);
 
-    assert_non_null(r);
-    id = mem_strdup(reply_str(reply_at(r, 0)));
-    reply_free(r);
+    assert_non_null(id);
     return id;
 }
 
@@ -235,29 +219,12 @@ void watched_add_many(const char *queue, int n)
 
 bool watched_state_is(const char *id, const char *state)
 {
-    struct reply *r = test_fcall(&watched.redis, "later_result", id, NULL);
-    bool same = reply_is(reply_at(r, 0), state);
-
-    reply_free(r);
-    return same;
-}
-
-struct wanted {
-    const char *id, *state;
-};
-
-static bool has_state(void *arg)
-{
-    const struct wanted *w = arg;
-
-    return watched_state_is(w->id, w->state);
+    return test_state_is(&watched.redis, id, state);
 }
 
 bool watched_until_state(const char *id, const char *state)
 {
-    struct wanted w = {id, state};
-
-    return test_until(has_state, &w, LONG_MS);
+    return test_until_state(&watched.redis, id, state, LONG_MS);
 }
 
 /* Canaries wait too. */
@@ -324,7 +291,7 @@ static void watch_machine(pid_t parent)
 
         if (system("sleep 0.25") != 0)
             break;
-        took = (int)(mono_until_us(begin, mono_now()) / 1000) - 250;
+        took = (int)test_ms_since(begin) - 250;
         if (took > *slowest_ms)
             *slowest_ms = took;
     }
@@ -404,144 +371,32 @@ int watched_canary_check(int late_ms)
 
 /* ---- what the daemon takes */
 
-static int entries(const char *path)
-{
-    DIR *dir = opendir(path);
-    int n = 0;
-
-    while (dir != NULL && readdir(dir) != NULL)
-        n++;
-    if (dir != NULL)
-        (void)closedir(dir);
-    return n - 2; /* . and .. */
-}
-
-int watched_fds(pid_t pid)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/fd", (int)pid);
-
-    return entries(path);
-}
-
-int watched_threads(pid_t pid)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/task", (int)pid);
-
-    return entries(path);
-}
-
-int64_t watched_status_kib(pid_t pid, const char *name)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/status", (int)pid);
-    CLEANUP_BUF struct buf all = BUF_INIT;
-    const char *at;
-
-    test_read(path, &all);
-    at = strstr(buf_str(&all), name);
-    assert_non_null(at);
-    return strtoll(at + strlen(name) + 1, NULL, 10);
-}
-
-/* Fields of /proc/PID/stat behind the name, which may hold anything; [0] is the state. */
-static bool read_stat(pid_t pid, char *state, long long field[20])
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/stat", (int)pid);
-    CLEANUP_BUF struct buf all = BUF_INIT;
-    char *at, *end;
-
-    test_read(path, &all);
-    at = all.len > 0 ? strrchr(all.data, ')') : NULL;
-    if (at == NULL)
-        return false;
-    *state = at[2];
-    end = at + 3;
-    for (int i = 1; i < 20; i++)
-        field[i] = strtoll(end, &end, 10);
-    return true;
-}
-
-int64_t watched_cpu_ms(pid_t pid)
-{
-    long long field[20];
-    char state;
-
-    assert_true(read_stat(pid, &state, field));
-    return (field[11] + field[12]) * 1000 / sysconf(_SC_CLK_TCK);
-}
-
-/* The guard of a daemon is its child, and no handler. */
-static bool is_guard(pid_t pid)
-{
-    CLEANUP_FREE char *path = mem_printf("/proc/%d/comm", (int)pid);
-    CLEANUP_BUF struct buf name = BUF_INIT;
-
-    test_read(path, &name);
-    return strcmp(buf_str(&name), "later-guard\n") == 0;
-}
-
-int watched_children(pid_t pid, bool zombies_only)
-{
-    DIR *proc = opendir("/proc");
-    int n = 0;
-
-    assert_non_null(proc);
-    for (struct dirent *e = readdir(proc); e != NULL; e = readdir(proc)) {
-        long long field[20];
-        char state;
-        pid_t child = (pid_t)strtol(e->d_name, NULL, 10);
-
-        if (child > 0 && read_stat(child, &state, field) && field[1] == pid && !is_guard(child))
-            n += !zombies_only || state == 'Z';
-    }
-    (void)closedir(proc);
-    return n;
-}
-
 int64_t watched_grown_kib(void)
 {
-    return watched_status_kib(watched.pid, "VmHWM") - watched.hwm_kib;
+    return usage_kib(watched.pid, "VmHWM") - watched.hwm_kib;
 }
 
 static bool is_clean(void *arg)
 {
     (void)arg;
-    return watched_fds(watched.pid) == watched.fds &&
-           watched_threads(watched.pid) == watched.threads &&
-           watched_children(watched.pid, false) == 0;
+    return usage_fds(watched.pid) == watched.fds && usage_threads(watched.pid) == watched.threads &&
+           usage_children(watched.pid, false) == 0;
 }
 
 void watched_assert_clean(void)
 {
     if (!test_until(is_clean, NULL, 15000))
         fail_msg("left behind: %d descriptors instead of %d, %d threads instead of %d, %d children",
-                 watched_fds(watched.pid), watched.fds, watched_threads(watched.pid),
-                 watched.threads, watched_children(watched.pid, false));
-}
-
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
+                 usage_fds(watched.pid), watched.fds, usage_threads(watched.pid), watched.threads,
+                 usage_children(watched.pid, false));
 }
 
 void watched_assert_idle(void)
 {
-    int64_t before = watched_cpu_ms(watched.pid);
+    int64_t before = usage_cpu_ms(watched.pid);
 
-    (void)test_until(never, NULL, 2000); /* a time of its own: it is a rate that is measured */
-    assert_in_range(watched_cpu_ms(watched.pid) - before, 0, 100);
-}
-
-static bool no_process(void *arg)
-{
-    char *argv[] = {(char *)(uintptr_t) "pgrep", (char *)(uintptr_t) "-f", arg, NULL};
-
-    return proc_run(argv, NULL, 0, NULL, NULL) == 1;
-}
-
-bool watched_until_no_process(const char *text)
-{
-    return test_until(no_process, (void *)(uintptr_t)text, 10000);
+    test_pause(2000); /* a time of its own: it is a rate that is measured */
+    assert_in_range(usage_cpu_ms(watched.pid) - before, 0, 100);
 }
 
 int watched_sh(struct buf *out, const char *command, ...)
@@ -565,7 +420,7 @@ int watched_later(struct buf *out, const char *args, ...)
     va_start(ap, args);
     assert_true(vasprintf(&text, args, ap) >= 0);
     va_end(ap);
-    return watched_sh(out, "%s/later --redis %s %s", build_dir(), watched.redis.url, text);
+    return watched_sh(out, "%s/later --redis %s %s", test_build_dir(), watched.redis.url, text);
 }
 
 /* ---- system calls that fail */

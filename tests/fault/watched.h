@@ -48,7 +48,6 @@ void watched_start_under(const char *prefix, const char *suffix, const char *yam
 void watched_remember(void);
 /* A copy of laterd in the folder, for a daemon that may not read the build tree. */
 char *watched_program(void);
-bool watched_is_long(void); /* LATER_FULL */
 
 /* ---- jobs */
 
@@ -78,20 +77,12 @@ int watched_canary_check(int late_ms);
 
 /* ---- what the daemon takes */
 
-int watched_fds(pid_t pid);
-int watched_threads(pid_t pid);
-int64_t watched_status_kib(pid_t pid, const char *name); /* VmHWM, VmRSS */
-int64_t watched_cpu_ms(pid_t pid);
-/* Children of pid, the guard of a daemon left out: all, or only those that are zombies. */
-int watched_children(pid_t pid, bool zombies_only);
 /* How much more memory than after the start it took at most, since watched_start. */
 int64_t watched_grown_kib(void);
 /* Descriptors and threads are as after the start, and there is no child: waits for it. */
 void watched_assert_clean(void);
 /* It takes less than 5 % of a processor, looked at for a second. */
 void watched_assert_idle(void);
-/* No process has this text in its command line: waits for it. */
-bool watched_until_no_process(const char *text);
 
 /* sh -c with this command; its exit status, what it wrote is dropped (or goes into out). */
 int watched_sh(struct buf *out, const char *command, ...) __attribute__((format(printf, 2, 3)));

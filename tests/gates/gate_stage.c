@@ -29,9 +29,7 @@ static void die(const char *what, const char *why)
 
 void gates_begin(struct gates *g)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *from =
-        mem_printf("%s/tests/gates/gate_handler", build != NULL ? build : ".");
+    CLEANUP_FREE char *from = mem_printf("%s/tests/gates/gate_handler", test_build_dir());
     struct err err = ERR_INIT;
     struct url url;
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "../fault/stage.h"
+#include "../support/env.h"
 #include "gate_book.h"
 
 #define GATE_WAIT_MS 60000

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "../fault/watched.h"
+#include "../fault/usage.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "gate_stage.h"
@@ -65,7 +65,7 @@ static int64_t shut_and_open(const char *kind, const char *shut, const char *ope
     limit(kind, shut);
     gates_add_many(&g, "work", 5);
     assert_true(gates_until_parked(&g, "work", 5, GATE_WAIT_MS));
-    stage_sleep_ms(1200); /* a sweep */
+    test_pause(1200); /* a sweep */
     assert_int_equal(test_lines(g.path, " start "), lines);
     begin = gates_now_us();
     limit(kind, opened);
@@ -107,7 +107,7 @@ static void G10_zero_shuts(void **state)
                   "and %.1f ms (rate)\n",
                   (double)us[0] / 1000, (double)us[1] / 1000, (double)us[2] / 1000);
     for (int i = 0; i < 3; i++)
-        assert_in_range(us[i], 0, stage_is_long() ? 20000 : 300000);
+        assert_in_range(us[i], 0, test_is_long() ? 20000 : 300000);
 }
 
 /* Holders keep their places; nobody else gets one until enough of them have gone. */
@@ -181,7 +181,7 @@ static struct size size_now(void)
 {
     reply_free(gates_call(&g, "MEMORY", "PURGE", NULL));
     return (struct size){gates_int(&g, "DBSIZE", NULL), gates_info(&g, "memory", "used_memory"),
-                         watched_status_kib(g.s.a.proc.pid, "VmRSS")};
+                         usage_kib(g.s.a.proc.pid, "VmRSS")};
 }
 
 /* n jobs, each with a lock of its own, each parked once since another holds its lock. */

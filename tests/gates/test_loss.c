@@ -175,7 +175,7 @@ static void G6_stopped(void **state)
         hold_and_wait(&h, 2 * i * EACH);
         test_laterd_kill(&g.s.a, SIGSTOP);
         since_us = gates_now_us();
-        until_us = since_us + (stage_is_long() ? FROZEN_MS * INT64_C(1000) : 0);
+        until_us = since_us + (test_is_long() ? FROZEN_MS * INT64_C(1000) : 0);
         until_passed_on(&h, since_us, i + 1, ms);
         first_ms = ms[0] < first_ms ? ms[0] : first_ms;
         last_ms = ms[1] > last_ms ? ms[1] : last_ms;
@@ -186,7 +186,7 @@ static void G6_stopped(void **state)
     }
     print_message("figure G6: %d times a worker with 16 locks stopped%s: passed on after %.1f to "
                   "%.1f s, never before their handlers were dead\n",
-                  rounds, stage_is_long() ? " for 60 s" : "", (double)first_ms / 1000,
+                  rounds, test_is_long() ? " for 60 s" : "", (double)first_ms / 1000,
                   (double)last_ms / 1000);
     assert_in_range(last_ms, 0, PASSED_ON_MS);
 }

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../fault/watched.h"
+#include "../fault/usage.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "gate_stage.h"
@@ -74,18 +74,18 @@ struct idle {
 
 static struct idle watch_idle(struct gates *at)
 {
-    int64_t a = watched_cpu_ms(at->s.a.proc.pid);
-    int64_t b = at->s.b.runs ? watched_cpu_ms(at->s.b.proc.pid) : 0;
+    int64_t a = usage_cpu_ms(at->s.a.proc.pid);
+    int64_t b = at->s.b.runs ? usage_cpu_ms(at->s.b.proc.pid) : 0;
     int64_t commands = gates_commands(at), calls = gates_calls(at), begin = gates_now_us();
     struct idle ret;
     double s;
 
-    stage_sleep_ms(IDLE_MS);
+    test_pause(IDLE_MS);
     s = (double)(gates_now_us() - begin) / 1e6;
     ret.calls = (double)(gates_calls(at) - calls) / s;
     ret.commands = (double)(gates_commands(at) - commands) / s;
-    a = watched_cpu_ms(at->s.a.proc.pid) - a;
-    b = at->s.b.runs ? watched_cpu_ms(at->s.b.proc.pid) - b : 0;
+    a = usage_cpu_ms(at->s.a.proc.pid) - a;
+    b = at->s.b.runs ? usage_cpu_ms(at->s.b.proc.pid) - b : 0;
     ret.cpu = (double)(a > b ? a : b) / s / 10;
     return ret;
 }
@@ -132,7 +132,7 @@ static void G3_parked_before_a_shut_lock(void **state)
     assert_true(with.calls - before.calls <= 1 && before.calls - with.calls <= 1);
     assert_true(with.commands < before.commands * 1.3);
     assert_true(with.cpu < 0.5);
-    assert_in_range(first_us, 0, stage_is_long() ? 5000 : 50000);
+    assert_in_range(first_us, 0, test_is_long() ? 5000 : 50000);
 }
 
 static void G3_another_queue_beside_them(void **state)
@@ -142,7 +142,7 @@ static void G3_another_queue_beside_them(void **state)
     double with[ROUNDS_MAX], without[ROUNDS_MAX], part;
 
     (void)state;
-    if (!stage_is_long())
+    if (!test_is_long())
         skip();
     buf_puts(&yaml, "queues:\n");
     gates_yaml(&g, &yaml, "work", 1, 1, ", lock: one");
@@ -166,7 +166,7 @@ static void G3_another_queue_beside_them(void **state)
 
 static void G4_a_semaphore_that_is_never_full(void **state)
 {
-    int jobs = stage_number("LATER_JOBS", 400, 3000), rounds = stage_is_long() ? 9 : 3;
+    int jobs = stage_number("LATER_JOBS", 400, 3000), rounds = test_is_long() ? 9 : 3;
     CLEANUP_BUF struct buf yaml = BUF_INIT;
     double plain[ROUNDS_MAX], gated[ROUNDS_MAX], cost;
     int64_t commands[2] = {0, 0}, us[2] = {0, 0};
@@ -195,7 +195,7 @@ static void G4_a_semaphore_that_is_never_full(void **state)
         gates_median(plain, rounds), gates_median(gated, rounds), rounds, cost * 100,
         (double)commands[0] / rounds / jobs, (double)us[0] / rounds / jobs,
         (double)commands[1] / rounds / jobs, (double)us[1] / rounds / jobs);
-    assert_true(cost <= (stage_is_long() ? 0.25 : 0.6));
+    assert_true(cost <= (test_is_long() ? 0.25 : 0.6));
 }
 
 int main(void)

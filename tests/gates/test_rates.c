@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "../fault/watched.h"
+#include "../fault/usage.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "gate_stage.h"
@@ -87,14 +87,14 @@ static void run(struct run *ret, int n)
     assert_int_equal(truncate(g.path, 0), 0);
     calls = gates_calls(&g);
     commands = gates_commands(&g);
-    cpu = watched_cpu_ms(g.s.a.proc.pid) + watched_cpu_ms(g.s.b.proc.pid);
+    cpu = usage_cpu_ms(g.s.a.proc.pid) + usage_cpu_ms(g.s.b.proc.pid);
     begin = gates_now_us();
     gates_add_many(&g, "work", n);
     assert_true(test_until(is_through, ret, n * 20 + GATE_WAIT_MS));
     ret->seconds = (double)(gates_now_us() - begin) / SECOND_US;
     ret->calls = (double)(gates_calls(&g) - calls) / n;
     ret->commands = (double)(gates_commands(&g) - commands) / n;
-    cpu = watched_cpu_ms(g.s.a.proc.pid) + watched_cpu_ms(g.s.b.proc.pid) - cpu;
+    cpu = usage_cpu_ms(g.s.a.proc.pid) + usage_cpu_ms(g.s.b.proc.pid) - cpu;
     ret->cpu = (double)cpu / ret->seconds / 10;
     gate_book_read(&ret->b, g.path, NULL);
     assert_int_equal(gate_book_starts(&ret->b), n);
@@ -127,7 +127,7 @@ static int64_t fence_of(const struct gate_book *b, int i)
 static bool gcra(int n)
 {
     int most, fewest, of_second, first;
-    int64_t window_us = stage_is_long() ? 10 * SECOND_US : SECOND_US;
+    int64_t window_us = test_is_long() ? 10 * SECOND_US : SECOND_US;
     struct run r;
 
     run(&r, n);
@@ -144,7 +144,7 @@ static bool gcra(int n)
     assert_true(r.calls < 6);
     assert_true(r.cpu < 50);
     run_done(&r);
-    return fewest >= (stage_is_long() ? 990 : 80);
+    return fewest >= (test_is_long() ? 990 : 80);
 }
 
 static void G5_gcra(void **state)

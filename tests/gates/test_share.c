@@ -243,7 +243,7 @@ static void assert_gone(const char *id, int starts)
     CLEANUP_FREE char *text = mem_printf(" start %s ", id);
 
     assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
-    stage_sleep_ms(1500); /* of sweeps */
+    test_pause(1500); /* of sweeps */
     assert_int_equal(test_lines(g.path, text), starts);
     assert_no_gates();
 }

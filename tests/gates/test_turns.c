@@ -49,8 +49,8 @@ static void two_daemons(const char *limits, const char *more, int min_ms, int ma
 static bool five_at_once(int n)
 {
     double average, slow = gates_slowness(&g);
-    double most_idle = stage_is_long() ? 0.5 : 1.5 * slow;
-    int64_t *times, p50_us, most_us = stage_is_long() ? 3000 : (int64_t)(10000 * slow);
+    double most_idle = test_is_long() ? 0.5 : 1.5 * slow;
+    int64_t *times, p50_us, most_us = test_is_long() ? 3000 : (int64_t)(10000 * slow);
     struct gate_book b;
     size_t ntimes;
 
@@ -190,7 +190,7 @@ static void G2_lock_for_each_key(void **state)
 static void G2_in_the_order_of_their_times(void **state)
 {
     (void)state;
-    keyed(false, stage_is_long() ? 1000 : 400);
+    keyed(false, test_is_long() ? 1000 : 400);
 }
 
 static void hold_all(const char *function)
@@ -204,7 +204,7 @@ static void hold_all(const char *function)
 
 static void G2_a_free_key_among_shut_ones(void **state)
 {
-    int64_t begin, best_us = INT64_MAX, most_us = 0, limit_us = stage_is_long() ? 20000 : 100000;
+    int64_t begin, best_us = INT64_MAX, most_us = 0, limit_us = test_is_long() ? 20000 : 100000;
     char id[16];
 
     (void)state;

@@ -24,6 +24,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "../support/env.h"
 #include "../support/proc.h"
 #include "../support/redis.h"
 #include "base/cleanup.h"
@@ -918,10 +919,8 @@ static void test_full_disk(void **state)
 
 static int start_all(void **state)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-
     (void)state;
-    (void)snprintf(later, sizeof(later), "%s/later", build != NULL ? build : ".");
+    (void)snprintf(later, sizeof(later), "%s/later", test_build_dir());
     test_redis_start(&redis, NULL);
     test_redis_load(&redis);
     (void)setenv("LATER_REDIS_URL", redis.url, 1);

@@ -16,59 +16,13 @@
 
 #include <cmocka.h>
 
-#include "../support/laterd.h"
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "fixture.h"
 
-#define ROOT "later:{default}"
 #define LONG_MS 30000
-
-static const char *const with_aof[] = {"--appendonly", "yes", NULL};
-
-static struct test_redis redis;
-static char dir[64];
-static char out[96];
-static struct test_laterd a, b;
-
-static int setup_with(const char *const *args)
-{
-    test_redis_start(&redis, args);
-    test_folder_make(dir);
-    (void)snprintf(out, sizeof(out), "%s/out", dir);
-    memset(&a, 0, sizeof(a));
-    memset(&b, 0, sizeof(b));
-    return 0;
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    return setup_with(NULL);
-}
-
-static int setup_aof(void **state)
-{
-    (void)state;
-    return setup_with(with_aof);
-}
-
-static int teardown(void **state)
-{
-    int status;
-
-    (void)state;
-    status = test_laterd_stop(&a) + test_laterd_stop(&b);
-    test_redis_stop(&redis);
-    test_folder_remove(dir);
-    return status;
-}
-
-static void start(struct test_laterd *d, const char *name, const char *yaml)
-{
-    test_laterd_conf(d, dir, name, redis.url, yaml);
-    test_laterd_start(d);
-}
 
 static void add_many(const char *queue, int n)
 {
@@ -81,12 +35,6 @@ static void add_many(const char *queue, int n)
         assert_non_null(r);
         reply_free(r);
     }
-}
-
-static bool queue_is_empty(void *arg)
-{
-    (void)arg;
-    return test_int(&redis, "HLEN", ROOT ":jobs") == 0;
 }
 
 /* Lines of out that stand there twice: one (id, attempt) started twice. */
@@ -135,7 +83,7 @@ static void a_killed_daemon_takes_its_jobs_back_at_once(void **state) /* L1 L3 *
     /* What the dead one left running was killed, what had left its group too. */
     assert_true(test_until_lines(out, "escaped2", 16, LONG_MS));
     assert_int_equal(test_lines(out, "end1") + test_lines(out, "escaped1"), 0);
-    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
 }
 
 /* Killed while it starts handlers, some not yet what they will be: the next one finds them all. */
@@ -156,7 +104,7 @@ static void a_kill_in_a_burst_of_starts_leaves_nothing_behind(void **state) /* L
         test_laterd_kill(&a, SIGKILL);
         (void)test_laterd_wait(&a, 5000);
         test_laterd_start(&a);
-        assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+        assert_true(test_until(all_is_settled, NULL, LONG_MS));
     }
     assert_int_equal(test_lines(out, "overlap"), 0);
     /* All of them, and again those that ended between the death and the search for them. */
@@ -182,7 +130,7 @@ static void a_handler_that_dies_slowly_is_waited_for(void **state) /* L3 */
     (void)test_laterd_wait(&a, 5000);
     test_laterd_start(&a);
     assert_true(test_until_lines(out, "begin", 2, LONG_MS));
-    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
     assert_int_equal(test_lines(out, "overlap"), 0);
 }
 
@@ -203,7 +151,7 @@ static void another_daemon_takes_over_within_thirty_seconds(void **state) /* L1 
     assert_true(test_until_lines(out, " 2", 4, 31000));
     assert_in_range(mono_until_us(begin, mono_now()), 15000000, 30000000);
     assert_int_equal(twice(), 0);
-    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
 }
 
 static void a_worker_given_up_drops_its_jobs(void **state) /* L7 T4 */
@@ -225,7 +173,7 @@ static void a_worker_given_up_drops_its_jobs(void **state) /* L7 T4 */
     assert_true(test_laterd_says(&a, "event=given-up", LONG_MS));
     /* It enters anew, finds its former self dead, and runs the jobs again. */
     assert_true(test_until_lines(out, " 2", 2, LONG_MS));
-    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
     assert_int_equal(test_lines(out, "end1"), 0);
     assert_int_equal(test_lines(out, "end2"), 2);
 }
@@ -283,7 +231,7 @@ static void a_restart_of_redis_loses_nothing(void **state) /* R2 R3 R4 */
     back = mono_now();
     assert_true(test_until_lines(out, NULL, before + 1, LONG_MS));
     assert_in_range(mono_until_us(back, mono_now()), 0, 2000000);
-    assert_true(test_until(queue_is_empty, NULL, 2 * LONG_MS));
+    assert_true(test_until(all_is_settled, NULL, 2 * LONG_MS));
     assert_int_equal(twice(), 0);
     assert_true(test_lines(out, NULL) >= 600);
 }
@@ -300,7 +248,7 @@ static void a_frozen_redis_makes_nobody_a_reaper(void **state) /* R8 N1 */
     assert_true(test_laterd_says(&a, "state=down", LONG_MS));
     assert_true(test_until_lines(a.log, "event=end", 2, LONG_MS));
     test_redis_kill(&redis, SIGCONT);
-    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
     assert_int_equal(test_lines(out, NULL), 4);
     assert_int_equal(test_lines(a.log, "event=reaped") + test_lines(b.log, "event=reaped"), 0);
 }
@@ -316,7 +264,7 @@ static void killed_connections_are_made_anew(void **state) /* R22 */
         reply_free(test_redis_call(&redis, "CLIENT", "KILL", "TYPE", "normal", NULL));
         reply_free(test_redis_call(&redis, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
     }
-    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
     assert_int_equal(test_lines(out, NULL), 100);
     assert_int_equal(twice(), 0);
 }
@@ -355,7 +303,7 @@ static void a_full_redis_drains(void **state) /* R11 */
     add_many("work", 50);
     reply_free(test_redis_call(&redis, "CONFIG", "SET", "maxmemory", "1", NULL));
     start(&a, "a", "");
-    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
     assert_int_equal(test_lines(out, NULL), 50);
     assert_null(test_fcall(&redis, "later_add", "work", "x", NULL)); /* refused, by Redis */
     reply_free(test_redis_call(&redis, "CONFIG", "SET", "maxmemory", "0", NULL));
@@ -405,12 +353,12 @@ static void a_stuck_reader_of_the_log_stops_nothing(void **state) /* S1 L14 */
     assert_int_equal(mkfifo(fifo, 0600), 0);
     reader = open(fifo, O_RDWR | O_CLOEXEC);
     assert_true(reader >= 0);
-    cmd = mem_printf("exec %s/laterd --config %s 2> %s", getenv("LATER_BUILD_DIR"), a.conf, fifo);
+    cmd = mem_printf("exec %s/laterd --config %s 2> %s", test_build_dir(), a.conf, fifo);
     argv[2] = cmd;
     proc_start(&p, argv, NULL, NULL);
     add_many("loud", 4);
     assert_true(test_until_lines(out, "ended", 4, LONG_MS));
-    assert_true(test_until(queue_is_empty, NULL, LONG_MS));
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
     proc_signal(&p, SIGTERM);
     assert_int_equal(proc_wait(&p, 5000), 0);
     proc_done(&p);
@@ -418,12 +366,6 @@ static void a_stuck_reader_of_the_log_stops_nothing(void **state) /* S1 L14 */
 }
 
 /* ---- foreign hands */
-
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
-}
 
 /* Whatever is written there all the time: what is served did not change. */
 static void a_folder_that_never_rests_is_quiet(void **state)
@@ -433,7 +375,7 @@ static void a_folder_that_never_rests_is_quiet(void **state)
     start(&a, "a", "");
     for (int i = 0; i < 40; i++) {
         test_handler(dir, ".lock", "round %d", i);
-        (void)test_until(never, NULL, 50);
+        test_pause(50);
     }
     assert_int_equal(test_lines(a.log, "event=serving"), 1);
     test_handler(dir, "zebra", "true");
@@ -492,8 +434,8 @@ static void stray_keys_are_reported(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define T_AOF(f) cmocka_unit_test_setup_teardown(f, setup_aof, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, fx_open, fx_close)
+#define T_AOF(f) cmocka_unit_test_setup_teardown(f, fx_open_aof, fx_close)
     const struct CMUnitTest tests[] = {
         T(a_killed_daemon_takes_its_jobs_back_at_once),
         T(a_kill_in_a_burst_of_starts_leaves_nothing_behind),

@@ -14,46 +14,31 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "../support/env.h"
 #include "../support/fsck.h"
-#include "../support/laterd.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "fixture.h"
 
-#define ROOT "later:{default}"
 #define ARGS_MAX 16
 #define LONG_MS 60000
 #define JOBS 200
 #define BIG_BYTES 20000
 
-static struct test_redis redis;
-static char dir[64];
-static char done[96]; /* a line for each end of a handler */
-static struct test_laterd a, b;
-static struct buf out, err; /* of the last run */
+static struct buf said, err; /* of the last run */
 
 static int setup(void **state)
 {
-    (void)state;
-    test_redis_start(&redis, NULL);
+    (void)fx_open(state);
     test_redis_load(&redis);
-    test_folder_make(dir);
-    (void)snprintf(done, sizeof(done), "%s/done", dir);
-    memset(&a, 0, sizeof(a));
-    memset(&b, 0, sizeof(b));
     return 0;
 }
 
 static int teardown(void **state)
 {
-    int status;
-
-    (void)state;
-    status = test_laterd_stop(&a) + test_laterd_stop(&b);
-    test_redis_stop(&redis);
-    test_folder_remove(dir);
-    buf_done(&out);
+    buf_done(&said);
     buf_done(&err);
-    return status;
+    return fx_close(state);
 }
 
 /* ---- helpers */
@@ -61,8 +46,7 @@ static int teardown(void **state)
 /* later --redis URL ARGS…; the strings end with NULL. */
 static int run_at(const char *url, const char *first, ...)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/later", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
     const char *argv[ARGS_MAX] = {program, "--redis", url, first};
     va_list ap;
 
@@ -71,22 +55,22 @@ static int run_at(const char *url, const char *first, ...)
         if ((argv[i] = va_arg(ap, const char *)) == NULL)
             break;
     va_end(ap);
-    buf_clear(&out);
+    buf_clear(&said);
     buf_clear(&err);
-    return proc_run((char *const *)(uintptr_t)argv, NULL, 0, &out, &err);
+    return proc_run((char *const *)(uintptr_t)argv, NULL, 0, &said, &err);
 }
 
 #define run(...) run_at(redis.url, __VA_ARGS__)
 
 static bool says(const char *text)
 {
-    return out.len > 0 && memmem(out.data, out.len, text, strlen(text)) != NULL;
+    return said.len > 0 && memmem(said.data, said.len, text, strlen(text)) != NULL;
 }
 
 static void assert_says(const char *text)
 {
     if (!says(text))
-        fail_msg("'%s' is not in: %s", text, buf_str(&out));
+        fail_msg("'%s' is not in: %s", text, buf_str(&said));
 }
 
 static void redis_does(const char *first, ...)
@@ -132,7 +116,7 @@ static json_int_t assert_json_lines(void)
     json_int_t findings = 0, told = -1;
     char *save = NULL;
 
-    for (char *l = strtok_r(out.data, "\n", &save); l != NULL; l = strtok_r(NULL, "\n", &save)) {
+    for (char *l = strtok_r(said.data, "\n", &save); l != NULL; l = strtok_r(NULL, "\n", &save)) {
         json_error_t e;
         json_t *line = json_loads(l, 0, &e);
 
@@ -185,7 +169,7 @@ static void nothing_is_found_while_laterd_works(void **state)
     static const char yaml[] = "concurrency: 8\n"
                                "defaults: { attempts: 3, crashes: 100, dead_max: 20, keep: 0s,\n"
                                "            backoff: { first: 50ms, factor: 1, jitter: 0% } }";
-    int rounds = getenv("LATER_FULL") != NULL ? 200 : 14;
+    int rounds = test_is_long() ? 200 : 14;
     CLEANUP_FREE char *big = big_payload();
 
     (void)state;
@@ -193,12 +177,10 @@ static void nothing_is_found_while_laterd_works(void **state)
                  "cat > /dev/null; echo 'progress half' >&3; sleep 0.0$((LATER_FENCE %% 10)); "
                  "echo end >> %s; case $((LATER_FENCE %% 7)) in 0) exit 1;; 1) exit 75;; "
                  "2) exit 65;; esac",
-                 done);
-    test_handler(dir, "other", "cat > /dev/null; sleep 0.05; echo end >> %s", done);
-    test_laterd_conf(&a, dir, "a", redis.url, yaml);
-    test_laterd_conf(&b, dir, "b", redis.url, yaml);
-    test_laterd_start(&a);
-    test_laterd_start(&b);
+                 out);
+    test_handler(dir, "other", "cat > /dev/null; sleep 0.05; echo end >> %s", out);
+    start_a(yaml);
+    start(&b, "b", yaml);
     for (int i = 0; i < rounds; i++) {
         struct reply *running;
 
@@ -217,9 +199,9 @@ static void nothing_is_found_while_laterd_works(void **state)
             test_laterd_start(&b);
         }
     }
-    assert_true(test_until_lines(done, NULL, rounds * 20, LONG_MS));
+    assert_true(test_until_lines(out, NULL, rounds * 20, LONG_MS));
     assert_int_equal(test_fsck(&redis), 0);
-    printf("%d ends while fsck looked %d times\n", test_lines(done, NULL), 2 * rounds);
+    printf("%d ends while fsck looked %d times\n", test_lines(out, NULL), 2 * rounds);
 }
 
 /* ---- a damaged one */
@@ -238,7 +220,7 @@ static void damage_is_told_repaired_and_gone(void **state)
 
     (void)state;
     assert_int_equal(run("fsck", NULL), 0);
-    assert_string_equal(buf_str(&out), "checked 0 jobs in 0 queues: clean\n");
+    assert_string_equal(buf_str(&said), "checked 0 jobs in 0 queues: clean\n");
     damage(ids);
     assert_int_equal(run("fsck", NULL), 1);
     for (int i = 0; i < 3; i++)
@@ -251,7 +233,7 @@ static void damage_is_told_repaired_and_gone(void **state)
     assert_says(", repaired\n");
     assert_says("3 findings (3 repaired)\n");
     assert_int_equal(run("fsck", NULL), 0);
-    assert_string_equal(buf_str(&out), "checked 3 jobs in 1 queue: clean\n");
+    assert_string_equal(buf_str(&said), "checked 3 jobs in 1 queue: clean\n");
     assert_int_equal(run("ls", "mail", "--state", "dead", NULL), 0);
     assert_says("fsck: it is in no set");
     assert_says("fsck: its record is missing");
@@ -305,13 +287,13 @@ static void hostile_names_are_escaped(void **state)
     redis_does("SET", key, "x", NULL);
     key[strlen(key) - 1] = '\0';
     assert_int_equal(run("fsck", NULL), 1);
-    assert_no_controls(&out);
+    assert_no_controls(&said);
     assert_says("\\x1b");
     assert_int_equal(run("fsck", "--json", NULL), 1);
-    assert_no_controls(&out);
+    assert_no_controls(&said);
     assert_true(assert_json_lines() >= 7);
     assert_int_equal(run("fsck", "--repair", NULL), 1);
-    assert_no_controls(&out);
+    assert_no_controls(&said);
     redis_does("ZREM", ROOT ":running", "\033[2Jy", NULL);
     assert_int_equal(run("fsck", "--repair", NULL), 1);
     assert_says(": 1 finding (0 repaired)\n"); /* the stray key */
@@ -355,7 +337,7 @@ static void evict_and_repair(const char *key, int broken, char (*ids)[13], int n
     for (int i = 0; i < n; i++)
         told += says(ids[i]);
     if (told != broken)
-        fail_msg("%s: %d of %d broken jobs are told: %s", key, told, broken, buf_str(&out));
+        fail_msg("%s: %d of %d broken jobs are told: %s", key, told, broken, buf_str(&said));
     if (test_fsck_repair(&redis) != 0 || test_fsck(&redis) != 0)
         fail_msg("%s: repaired, and yet not clean", key);
 }
@@ -397,22 +379,21 @@ static void R12_evictions_under_working_daemons_end_clean(void **state)
     /* The last one takes a reaper's patience: 25 s. */
     static const char *const keys[] = {ROOT ":running", ROOT ":tries", ROOT ":jobs",
                                        ROOT ":workers"};
-    size_t n = getenv("LATER_FULL") != NULL ? 4 : 3;
+    size_t n = test_is_long() ? 4 : 3;
 
     (void)state;
-    test_handler(dir, "work", "cat > /dev/null; sleep 0.3; echo end >> %s", done);
-    test_laterd_conf(&a, dir, "a", redis.url, "concurrency: 4");
-    test_laterd_start(&a);
+    test_handler(dir, "work", "cat > /dev/null; sleep 0.3; echo end >> %s", out);
+    start_a("concurrency: 4");
     for (size_t i = 0; i < n; i++) {
         add_many(20, "work", "x", "priority", "5", NULL);
-        assert_true(test_until_lines(done, NULL, test_lines(done, NULL) + 1, LONG_MS));
+        assert_true(test_until_lines(out, NULL, test_lines(out, NULL) + 1, LONG_MS));
         redis_does("DEL", keys[i], NULL);
         (void)test_fsck_repair(&redis);
     }
     /* What is left is what daemons settle by themselves: ends, reconciles, reaps. */
     for (int tries = 0; test_fsck_repair(&redis) > 0; tries++) {
         assert_true(tries < 60);
-        (void)test_until_lines(done, NULL, 1000000, 1000);
+        (void)test_until_lines(out, NULL, 1000000, 1000);
     }
     assert_int_equal(test_fsck(&redis), 0);
 }
@@ -497,7 +478,7 @@ static void R12_after_real_evictions_each_broken_job_is_told(void **state)
         told += says(ids[i]);
         if (is + is_gone + says(ids[i]) != 1)
             fail_msg("%s is %s: %s", ids[i], is ? "whole and told" : "broken and not told",
-                     buf_str(&out));
+                     buf_str(&said));
     }
     assert_true(told > 0);
     assert_int_equal(test_fsck_repair(&redis), 0);

@@ -156,11 +156,14 @@ static void a_reload_declares_what_changed(void **state)
 static void a_refusal_is_not_the_end(void **state)
 {
     (void)state;
-    reply_free(test_redis_call(&redis, "SET", LIMITS, "x", NULL));
     start(&a, "a", gates);
+    until(LIMITS, "smtp", "semaphore 20 kill");
+    reply_free(test_redis_call(&redis, "DEL", LIMITS, NULL));
+    reply_free(test_redis_call(&redis, "SET", LIMITS, "x", NULL));
+    reload(&a, "limits: { more: { semaphore: 1 } }\n");
     assert_true(test_laterd_says(&a, "event=gates-refused reason=\"ELATER_TYPE", LONG_MS));
     reply_free(test_redis_call(&redis, "DEL", LIMITS, NULL));
-    until(LIMITS, "smtp", "semaphore 20 kill");
+    until(LIMITS, "more", "semaphore 1 keep");
     assert_int_equal(test_lines(a.log, "event=gates-refused"), 1);
 }
 

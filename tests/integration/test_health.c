@@ -14,55 +14,29 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "../support/laterd.h"
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "fixture.h"
 
 #define LONG_MS 30000
-
-static const char *const with_aof[] = {"--appendonly", "yes", NULL};
-
-static struct test_redis redis;
-static char dir[64];
-static struct test_laterd a;
-
-static int setup(void **state)
-{
-    (void)state;
-    test_redis_start(&redis, with_aof);
-    test_folder_make(dir);
-    memset(&a, 0, sizeof(a));
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    int status;
-
-    (void)state;
-    status = test_laterd_stop(&a);
-    test_redis_stop(&redis);
-    test_folder_remove(dir);
-    return status;
-}
 
 /* later --json health: its exit status; the object is the caller's. */
 static int health(json_t **ret)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *later = mem_printf("%s/later", build != NULL ? build : ".");
+    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
     char *argv[] = {later,
                     (char *)(uintptr_t) "--redis",
                     redis.url,
                     (char *)(uintptr_t) "--json",
                     (char *)(uintptr_t) "health",
                     NULL};
-    CLEANUP_BUF struct buf out = BUF_INIT;
-    int status = proc_run(argv, NULL, 0, &out, NULL);
+    CLEANUP_BUF struct buf said = BUF_INIT;
+    int status = proc_run(argv, NULL, 0, &said, NULL);
 
-    *ret = json_loads(buf_str(&out), 0, NULL);
+    *ret = json_loads(buf_str(&said), 0, NULL);
     if (*ret == NULL)
-        fail_msg("not JSON: %s", buf_str(&out));
+        fail_msg("not JSON: %s", buf_str(&said));
     return status;
 }
 
@@ -115,12 +89,6 @@ static bool has_told_room(void *arg)
     return told;
 }
 
-static void start(const char *yaml)
-{
-    test_laterd_conf(&a, dir, "a", redis.url, yaml);
-    test_laterd_start(&a);
-}
-
 /* ---- health */
 
 static void test_health_follows_the_work(void **state)
@@ -132,7 +100,7 @@ static void test_health_follows_the_work(void **state)
     assert_int_equal(health(&object), 1);
     assert_true(has(object, "causes", "no-worker"));
     json_decref(object);
-    start("concurrency: 2\n");
+    start_a("concurrency: 2\n");
     assert_int_equal(health(&object), 0);
     assert_int_equal(json_array_size(json_object_get(object, "causes")), 0);
     assert_int_equal(json_array_size(json_object_get(object, "warnings")), 0);
@@ -166,7 +134,7 @@ static void test_health_tells_of_results(void **state)
 {
     (void)state;
     test_handler(dir, "mail", "while [ ! -e %s/go ]; do sleep 0.1; done", dir);
-    start("concurrency: 2\ndefaults:\n  keep: 1h\n");
+    start_a("concurrency: 2\ndefaults:\n  keep: 1h\n");
     reply_free(test_fcall(&redis, "later_add", "mail", "x", NULL));
     assert_true(test_laterd_says(&a, "event=start", LONG_MS));
     reply_free(test_redis_call(&redis, "SET", "later:{default}:done:mail", "x", NULL));
@@ -210,7 +178,7 @@ static void test_strict_refuses(void **state)
     refused_with("strict: ");
     reply_free(test_redis_call(&redis, "REPLICAOF", "NO", "ONE", NULL));
     test_handler(dir, "mail", "true");
-    start("strict: true\n");
+    start_a("strict: true\n");
 }
 
 /* Not strict: said once, worked on. */
@@ -221,26 +189,22 @@ static void test_preflight_warns(void **state)
     (void)state;
     config("maxmemory-policy", "allkeys-lru");
     config("appendonly", "no");
-    test_handler(dir, "mail", "echo ran >>%s/out", dir);
-    start("redis_timeout: 1s\n");
+    test_handler(dir, "mail", "echo ran >> %s", out);
+    start_a("redis_timeout: 1s\n");
     assert_int_equal(test_lines(a.log, "event=preflight check=eviction"), 1);
     assert_int_equal(test_lines(a.log, "event=preflight check=persistence"), 1);
     reply_free(test_redis_call(&redis, "CLIENT", "KILL", "TYPE", "normal", NULL));
     assert_true(test_until_lines(a.log, "state=up", 2, LONG_MS));
     assert_int_equal(test_lines(a.log, "event=preflight"), 2);
     reply_free(test_fcall(&redis, "later_add", "mail", "x", NULL));
-    {
-        CLEANUP_FREE char *out = mem_printf("%s/out", dir);
-
-        assert_true(test_until_lines(out, "ran", 1, LONG_MS));
-    }
+    assert_true(test_until_lines(out, "ran", 1, LONG_MS));
     assert_int_equal(health(&object), 0);
     assert_true(has(object, "warnings", "eviction"));
     assert_true(has(object, "warnings", "persistence"));
     json_decref(object);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fx_open_aof, fx_close)
 
 int main(void)
 {

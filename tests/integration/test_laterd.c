@@ -15,59 +15,21 @@
 
 #include <cmocka.h>
 
-#include "../support/laterd.h"
+#include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "fixture.h"
 #include "redis/client.h"
 #include "run/pidstat.h"
 
-#define ROOT "later:{default}"
 #define LONG_MS 30000
-
-static struct test_redis redis;
-static char dir[64];
-static char out[96];
-static struct test_laterd a, b;
-
-static int setup(void **state)
-{
-    (void)state;
-    test_redis_start(&redis, NULL);
-    test_folder_make(dir);
-    (void)snprintf(out, sizeof(out), "%s/out", dir);
-    memset(&a, 0, sizeof(a));
-    memset(&b, 0, sizeof(b));
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    int status;
-
-    (void)state;
-    status = test_laterd_stop(&a) + test_laterd_stop(&b);
-    test_redis_stop(&redis);
-    test_folder_remove(dir);
-    return status; /* a daemon that does not stop cleanly fails the test */
-}
-
-static void start_a(const char *yaml)
-{
-    test_laterd_conf(&a, dir, "a", redis.url, yaml);
-    test_laterd_start(&a);
-}
 
 /* Add a job; its id is the caller's. */
 static char *add(const char *queue, const char *name, const char *value, const char *payload)
 {
-    struct reply *r = name != NULL
-                          ? test_fcall(&redis, "later_add", queue, name, value, payload, NULL)
-                          : test_fcall(&redis, "later_add", queue, payload, NULL);
-    char *id;
+    char *id = test_add(&redis, queue, name, value, payload);
 
-    assert_non_null(r);
-    id = mem_strdup(reply_str(reply_at(r, 0)));
-    reply_free(r);
+    assert_non_null(id);
     return id;
 }
 
@@ -76,31 +38,14 @@ static void add_free(const char *queue, const char *name, const char *value, con
     free(add(queue, name, value, payload));
 }
 
-static bool state_is(const char *id, const char *want)
+static bool state_is(const char *id, const char *state)
 {
-    struct reply *r = test_fcall(&redis, "later_result", id, NULL);
-    bool same = reply_is(reply_at(r, 0), want);
-
-    reply_free(r);
-    return same;
-}
-
-struct wanted {
-    const char *id, *state;
-};
-
-static bool has_state(void *arg)
-{
-    const struct wanted *w = arg;
-
-    return state_is(w->id, w->state);
+    return test_state_is(&redis, id, state);
 }
 
 static bool until_state(const char *id, const char *state)
 {
-    struct wanted w = {id, state};
-
-    return test_until(has_state, &w, LONG_MS);
+    return test_until_state(&redis, id, state, LONG_MS);
 }
 
 static int compare_lines(const void *x, const void *y)
@@ -142,12 +87,6 @@ static void add_spread(int n, int over_ms)
     }
 }
 
-static bool all_is_settled(void *arg)
-{
-    (void)arg;
-    return test_int(&redis, "HLEN", ROOT ":jobs") == 0;
-}
-
 /* ---- each once, on time */
 
 static void each_job_once_and_none_early(void **state)
@@ -183,8 +122,7 @@ static void two_daemons_share_the_work(void **state)
     (void)state;
     test_handler(dir, "work", "echo \"$LATER_ID\" >> %s; sleep 0.02", out);
     start_a("concurrency: 2");
-    test_laterd_conf(&b, dir, "b", redis.url, "concurrency: 2");
-    test_laterd_start(&b);
+    start(&b, "b", "concurrency: 2");
     add_spread(200, 1000);
     assert_true(test_until_lines(out, NULL, 200, LONG_MS));
     assert_int_equal(distinct_ids(), 200);
@@ -380,13 +318,6 @@ static void attempts_run_out(void **state)
     assert_int_equal(test_lines(out, NULL), 2);
 }
 
-static bool no_process_has(void *arg)
-{
-    char *argv[] = {(char *)(uintptr_t) "pgrep", (char *)(uintptr_t) "-f", arg, NULL};
-
-    return proc_run(argv, NULL, 0, NULL, NULL) == 1;
-}
-
 static void a_timeout_ends_the_whole_group(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -399,7 +330,7 @@ static void a_timeout_ends_the_whole_group(void **state)
     start_a("defaults: { timeout: 300ms, kill_grace: 300ms, attempts: 1 }");
     id = add("hang", NULL, NULL, "x");
     assert_true(until_state(id, "dead"));
-    assert_true(test_until(no_process_has, mark, 5000));
+    assert_true(proc_until_none(mark, 5000));
     assert_int_equal(test_lines(a.log, "timed out"), 1);
 }
 
@@ -490,8 +421,7 @@ static void quiet_claims_no_more(void **state)
     assert_true(test_laterd_says(&a, "event=quiet by=signal", LONG_MS));
     add_free("work", NULL, NULL, "x");
     /* A second daemon takes it; the quiet one did not. */
-    test_laterd_conf(&b, dir, "b", redis.url, "");
-    test_laterd_start(&b);
+    start(&b, "b", "");
     assert_true(test_until_lines(out, NULL, 3, LONG_MS));
     assert_true(test_laterd_says(&b, "outcome=done", LONG_MS));
 }
@@ -637,7 +567,7 @@ static void the_environment_is_the_contract(void **state)
 
 static int run_laterd(const char *arg, struct buf *o, struct buf *e)
 {
-    CLEANUP_FREE char *program = mem_printf("%s/laterd", getenv("LATER_BUILD_DIR"));
+    CLEANUP_FREE char *program = mem_printf("%s/laterd", test_build_dir());
     char *argv[] = {program, (char *)(uintptr_t) "--config", a.conf, (char *)(uintptr_t)arg, NULL};
 
     return proc_run(argv, NULL, 0, o, e);
@@ -772,7 +702,7 @@ static void there_is_always_a_guard(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, fx_open, fx_close)
     const struct CMUnitTest tests[] = {
         T(each_job_once_and_none_early),
         T(two_daemons_share_the_work),

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "../support/fsck.h"
 #include "../support/laterd.h"
 #include "base/cleanup.h"
@@ -37,7 +38,7 @@ static int setup(void **state)
     (void)state;
     test_redis_start(&redis, NULL);
     test_folder_make(dir);
-    later = mem_printf("%s/later", getenv("LATER_BUILD_DIR"));
+    later = mem_printf("%s/later", test_build_dir());
     (void)setenv("LATER_REDIS_URL", redis.url, 1);
     (void)setenv("LATER", later, 1);
     (void)setenv("DIR", dir, 1);
@@ -55,13 +56,6 @@ static int teardown(void **state)
     test_folder_remove(dir);
     free(later);
     return 0;
-}
-
-static bool is_full(void)
-{
-    const char *full = getenv("LATER_FULL");
-
-    return full != NULL && full[0] != '\0';
 }
 
 /* A line of shell; $LATER is the program, $DIR the folder of the test. */
@@ -467,7 +461,7 @@ static void a_lock_that_redis_lost_is_held_again(void **state)
 static void a_frozen_holder_loses_its_command(void **state)
 {
     (void)state;
-    if (!is_full())
+    if (!test_is_long())
         skip();
     start(&procs[0], HOLD);
     until_lines("pid", 1, LONG_MS);
@@ -497,7 +491,7 @@ static void holders_die_at_random(void **state)
     bool runs = true;
 
     (void)state;
-    if (!is_full())
+    if (!test_is_long())
         skip();
     assert_int_equal(
         sh("mkdir $DIR/in; cat >$DIR/inside <<'X'\n"

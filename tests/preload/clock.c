@@ -6,30 +6,19 @@
  * LATER_TEST_CLOCK names the file: struct test_clock (tests/support/clock.h), written by the test.
  * Without it the real time is told.
  */
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../support/clock.h"
+#include "shared.h"
 
 static const struct test_clock *shared;
 
 __attribute__((constructor)) static void find_clock(void)
 {
-    const char *path = getenv("LATER_TEST_CLOCK");
-    int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    void *map;
-
-    if (fd < 0)
-        return;
-    map = mmap(NULL, sizeof(*shared), PROT_READ, MAP_SHARED, fd, 0);
-    (void)close(fd);
-    if (map != MAP_FAILED)
-        shared = map;
+    shared = shared_map("LATER_TEST_CLOCK", sizeof(*shared));
 }
 
 static int64_t wall_us(void)

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "../support/torture.h"
+#include "shared.h"
 
 /* glibc's own, so that no allocation is needed to find the real ones. */
 extern void *__libc_malloc(size_t n);
@@ -40,21 +41,16 @@ extern void *__libc_memalign(size_t align, size_t n);
 
 static struct test_torture *shared;
 
+/* What it calls is ours, and fails nothing before there is an order. */
 __attribute__((constructor)) static void find_order(void)
 {
-    const char *path = getenv("LATER_TORTURE");
-    int fd = path != NULL ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0) : -1;
-    void *map = MAP_FAILED;
+    struct test_torture *order = shared_map("LATER_TORTURE", sizeof(*order));
 
-    if (fd < 0)
+    if (order == NULL)
         return;
-    map = (void *)syscall(SYS_mmap, NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                          0L);
-    (void)syscall(SYS_close, fd);
     /* The first backtrace loads a library, and so allocates. */
     (void)backtrace((void *[1]){NULL}, 1);
-    if (map != MAP_FAILED)
-        shared = map;
+    shared = order;
 }
 
 /* dladdr would allocate and lock. */

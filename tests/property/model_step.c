@@ -393,9 +393,7 @@ static void claim_due(struct claims *c, const struct model_want *w, int64_t room
                       char *marks)
 {
     struct candidate *cand = mem_new((c->m->jobs + RAWS_A_STEP + 1) * sizeof(*cand));
-    const char(*gates)[MODEL_NAME] = c->m->queue[w->queue].gates;
-    bool has_gates = gates[0][0] != '\0' || gates[1][0] != '\0' || gates[2][0] != '\0';
-    int64_t most = c->n + room, window = has_gates ? LOOK_WINDOW : 0;
+    int64_t most = c->n + room, window = 0;
     bool is_bounded = true;
 
     for (int i = 0; i < LOOK_ROUNDS && is_bounded; i++) {

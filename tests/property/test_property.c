@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/env.h"
 #include "calls.h"
 #include "model.h"
 #include "server.h"
@@ -307,7 +308,7 @@ static int close_all(void **state)
 
 static void read_arguments(int argc, char **argv)
 {
-    fx.sequences = getenv("LATER_FULL") != NULL ? 100000 : 450;
+    fx.sequences = test_is_long() ? 100000 : 450;
     for (int i = 1; i + 1 < argc; i += 2) {
         long long n = strtoll(argv[i + 1], NULL, 10);
 

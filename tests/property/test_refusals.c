@@ -9,6 +9,7 @@
  * Reason for its length: one table of calls that all of it goes through, on one kind of world.
  */
 #include "../lua/fixture.h"
+#include "../support/env.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define WORDS_MAX 40
@@ -538,7 +539,7 @@ static void spoil(struct words *w)
 
 static void test_hostile_arguments(void **state)
 {
-    int rounds = getenv("LATER_FULL") != NULL ? 3000 : 25, refused = 0, called = 0;
+    int rounds = test_is_long() ? 3000 : 25, refused = 0, called = 0;
 
     (void)state;
     for (int round = 0; round < rounds; round++)
@@ -744,7 +745,7 @@ static void end_foreign(const char *key)
  */
 static void R15_wrong_types(void **state)
 {
-    bool is_full = getenv("LATER_FULL") != NULL;
+    bool is_full = test_is_long();
     int refused = 0, called = 0;
 
     (void)state;
@@ -1018,7 +1019,7 @@ static bool ends_a_kept_job(const char *call)
  */
 static void test_corrupt_contents(void **state)
 {
-    size_t every = getenv("LATER_FULL") != NULL ? 1 : 8;
+    size_t every = test_is_long() ? 1 : 8;
     int called = 0;
 
     (void)state;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/env.h"
 #include "../support/laterd.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -36,8 +37,7 @@ static int teardown(void **state)
 /* Run it; log and without may be NULL. Its exit status; what it printed is shown and in *said. */
 static int sim(const char *seeds, const char *log, const char *without, struct buf *said)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/tests/sim", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/tests/sim", test_build_dir());
     CLEANUP_FREE char *out = mem_printf("%s/out-%s", dir, seeds);
     char *argv[8] = {program, (char *)(uintptr_t) "--seeds", (char *)(uintptr_t)seeds};
     struct proc p;

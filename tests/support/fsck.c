@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "env.h"
 
 /* The number behind "name": in the last line of JSON; -1 when it is not there. */
 static long number(const char *line, const char *name)
@@ -20,8 +21,7 @@ static long number(const char *line, const char *name)
 /* -> findings that are left */
 static int run(struct test_redis *r, const char *option)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/later", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
     CLEANUP_BUF struct buf out = BUF_INIT, err = BUF_INIT;
     const char *argv[] = {program, "--redis", r->url, "fsck", "--json", option, NULL};
     int status = proc_run((char *const *)(uintptr_t)argv, NULL, 0, &out, &err);

@@ -1,7 +1,6 @@
 #include "laterd.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,14 +14,9 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "redis/client.h"
+#include "env.h"
 
 #define START_MS 20000 /* a sanitized build on a loaded machine */
-
-static void die(const char *what)
-{
-    (void)fprintf(stderr, "test support: %s: %s\n", what, strerror(errno));
-    abort();
-}
 
 void test_folder_make(char dir[64])
 {
@@ -30,10 +24,10 @@ void test_folder_make(char dir[64])
 
     (void)strcpy(dir, "/tmp/laterd-test.XXXXXX");
     if (mkdtemp(dir) == NULL)
-        die("mkdtemp");
+        test_die("mkdtemp");
     handlers = mem_printf("%s/handlers", dir);
     if (chmod(dir, 0755) < 0 || mkdir(handlers, 0755) < 0)
-        die(dir);
+        test_die(dir);
 }
 
 void test_folder_remove(const char *dir)
@@ -42,7 +36,7 @@ void test_folder_remove(const char *dir)
                     NULL};
 
     if (proc_run(argv, NULL, 0, NULL, NULL) != 0)
-        die("rm");
+        test_die("rm");
 }
 
 static void write_file(const char *path, const char *text, size_t n, mode_t mode)
@@ -51,11 +45,11 @@ static void write_file(const char *path, const char *text, size_t n, mode_t mode
     int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 
     if (fd < 0 || write(fd, text, n) != (ssize_t)n || fchmod(fd, mode) < 0)
-        die(path);
+        test_die(path);
     (void)close(fd);
     /* Renamed, so that neither a daemon nor exec sees half a file or one open for writing. */
     if (rename(tmp, path) < 0)
-        die(path);
+        test_die(path);
 }
 
 void test_handler(const char *dir, const char *name, const char *body, ...)
@@ -67,7 +61,7 @@ void test_handler(const char *dir, const char *name, const char *body, ...)
 
     va_start(ap, body);
     if (vasprintf(&text, body, ap) < 0)
-        die("memory");
+        test_die("memory");
     va_end(ap);
     script = mem_printf("#!/bin/sh\n%s\n", text);
     write_file(path, script, strlen(script), 0755);
@@ -90,8 +84,7 @@ void test_laterd_conf(struct test_laterd *d, const char *dir, const char *name, 
 
 void test_laterd_launch(struct test_laterd *d)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/laterd", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/laterd", test_build_dir());
     char *argv[] = {program, (char *)(uintptr_t) "--config", d->conf, NULL};
 
     (void)unlink(d->log);
@@ -228,6 +221,46 @@ struct reply *test_fcall(struct test_redis *r, const char *function, ...)
         (void)fprintf(stderr, "test_fcall %s: %s\n", function, err.text);
     client_close(c);
     return reply;
+}
+
+char *test_add(struct test_redis *r, const char *queue, const char *name, const char *value,
+               const char *payload)
+{
+    struct reply *reply = name != NULL
+                              ? test_fcall(r, "later_add", queue, name, value, payload, NULL)
+                              : test_fcall(r, "later_add", queue, payload, NULL);
+    char *id = reply != NULL ? mem_strdup(reply_str(reply_at(reply, 0))) : NULL;
+
+    reply_free(reply);
+    return id;
+}
+
+bool test_state_is(struct test_redis *r, const char *id, const char *state)
+{
+    struct reply *reply = test_fcall(r, "later_result", id, NULL);
+    bool same = reply_is(reply_at(reply, 0), state);
+
+    reply_free(reply);
+    return same;
+}
+
+struct wanted {
+    struct test_redis *redis;
+    const char *id, *state;
+};
+
+static bool has_state(void *arg)
+{
+    const struct wanted *w = arg;
+
+    return test_state_is(w->redis, w->id, w->state);
+}
+
+bool test_until_state(struct test_redis *r, const char *id, const char *state, int deadline_ms)
+{
+    struct wanted w = {r, id, state};
+
+    return test_until(has_state, &w, deadline_ms);
 }
 
 int64_t test_int(struct test_redis *r, const char *command, const char *key)

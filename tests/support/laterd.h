@@ -54,6 +54,13 @@ int64_t test_now_ms(void);
 
 /* FCALL function 1 later:{default} args…, NULL-ended; NULL for an error reply. */
 struct reply *test_fcall(struct test_redis *r, const char *function, ...) __attribute__((sentinel));
+/* later_add QUEUE [name value] PAYLOAD (name NULL: without); the id is the caller's, NULL when it
+ * is refused. */
+char *test_add(struct test_redis *r, const char *queue, const char *name, const char *value,
+               const char *payload);
+/* The state that later_result tells of a job; until it is this one. */
+bool test_state_is(struct test_redis *r, const char *id, const char *state);
+bool test_until_state(struct test_redis *r, const char *id, const char *state, int deadline_ms);
 /* The integer answer of a command. */
 int64_t test_int(struct test_redis *r, const char *command, const char *key);
 

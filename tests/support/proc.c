@@ -13,28 +13,38 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 
 #define RUN_DEADLINE_MS 60000
 #define STEP_MS 10
 
-static void die(const char *what)
+void test_die(const char *what)
 {
     (void)fprintf(stderr, "test support: %s: %s\n", what, strerror(errno));
     abort();
 }
 
+void test_pause(int64_t ms)
+{
+    const struct timespec time = {ms / 1000, ms % 1000 * 1000000L};
+
+    (void)nanosleep(&time, NULL);
+}
+
 bool test_until(bool (*cond)(void *arg), void *arg, int deadline_ms)
 {
-    const struct timespec step = {0, STEP_MS * 1000000L};
     struct mono deadline = mono_add_ms(mono_now(), deadline_ms);
 
     while (!cond(arg)) {
         if (!mono_before(mono_now(), deadline))
             return false;
-        (void)nanosleep(&step, NULL);
+        test_pause(STEP_MS);
     }
     return true;
+}
+
+int64_t test_ms_since(struct mono begin)
+{
+    return mono_until_us(begin, mono_now()) / 1000;
 }
 
 static void change_env(char *const *extra)
@@ -75,7 +85,7 @@ static pid_t start(char *const *argv, char *const *env_extra, const int fds[3])
     (void)fflush(NULL);
     pid = fork();
     if (pid < 0)
-        die("fork");
+        test_die("fork");
     if (pid == 0)
         become(argv, env_extra, fds, parent);
     (void)setpgid(pid, pid);
@@ -87,7 +97,7 @@ static int must_open(const char *path, int flags)
     int fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0600);
 
     if (fd < 0)
-        die(path);
+        test_die(path);
     return fd;
 }
 
@@ -226,7 +236,7 @@ static bool pump(struct streams *s, struct mono deadline)
 static void must_pipe(int fds[2])
 {
     if (pipe2(fds, O_CLOEXEC) < 0)
-        die("pipe");
+        test_die("pipe");
 }
 
 int proc_run(char *const *argv, const char *stdin_bytes, size_t n, struct buf *out, struct buf *err)
@@ -260,4 +270,16 @@ int proc_run(char *const *argv, const char *stdin_bytes, size_t n, struct buf *o
     for (int i = 0; i < 3; i++)
         streams_close(&s.at[i]);
     return p.status;
+}
+
+static bool is_none(void *arg)
+{
+    char *argv[] = {(char *)(uintptr_t) "pgrep", (char *)(uintptr_t) "-f", arg, NULL};
+
+    return proc_run(argv, NULL, 0, NULL, NULL) == 1;
+}
+
+bool proc_until_none(const char *text, int deadline_ms)
+{
+    return test_until(is_none, (void *)(uintptr_t)text, deadline_ms);
 }

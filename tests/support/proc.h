@@ -9,9 +9,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 
 struct proc {
     pid_t pid;  /* 0 once it is reaped */
@@ -50,10 +52,18 @@ bool proc_log_has(void *proc_log);
 int proc_run(char *const *argv, const char *stdin_bytes, size_t n, struct buf *out,
              struct buf *err);
 
+/* Until no process has this text (pgrep -f) in its command line. */
+bool proc_until_none(const char *text, int deadline_ms);
+
 /*
- * Wait until cond(arg) holds: looked at every 10 ms, false when it did not by the deadline. The
- * only place where a test sleeps.
+ * Wait until cond(arg) holds: looked at every 10 ms, false when it did not by the deadline.
  */
 bool test_until(bool (*cond)(void *arg), void *arg, int deadline_ms);
+/* Wait: only where a fault has to last, or a rate is measured. */
+void test_pause(int64_t ms);
+/* End the test program with this and the text of errno. */
+void test_die(const char *what) __attribute__((noreturn));
+/* Milliseconds since then, of the monotonic clock, which no test steps. */
+int64_t test_ms_since(struct mono begin);
 
 #endif

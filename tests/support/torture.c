@@ -1,27 +1,15 @@
 #include "torture.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "env.h"
+#include "shared.h"
 
 struct test_torture *test_torture_make(const char *path)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    void *map = MAP_FAILED;
-
-    if (fd >= 0 && ftruncate(fd, sizeof(struct test_torture)) == 0)
-        map = mmap(NULL, sizeof(struct test_torture), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED) {
-        perror(path);
-        abort();
-    }
-    (void)close(fd);
-    return map;
+    return test_shared_make(path, sizeof(struct test_torture));
 }
 
 void test_torture_free(struct test_torture *t)
@@ -49,11 +37,14 @@ const char *test_torture_name(enum test_torture_kind kind)
     return names[kind];
 }
 
+bool test_torture_in_hiredis(const struct test_torture *t, int status)
+{
+    return status > 128 && t->kind == TORTURE_MALLOC && strncmp(t->module, "libhiredis", 10) == 0;
+}
+
 char *test_torture_preload(void)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-
-    return mem_printf("LD_PRELOAD=%s/tests/preload/torture.so", build != NULL ? build : ".");
+    return mem_printf("LD_PRELOAD=%s/tests/preload/torture.so", test_build_dir());
 }
 
 char *test_torture_variable(const char *path)

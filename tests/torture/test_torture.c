@@ -23,6 +23,7 @@
 #include "base/mem.h"
 #include "redis/client.h"
 
+#include "../support/env.h"
 #include "../support/laterd.h"
 #include "../support/torture.h"
 
@@ -256,8 +257,7 @@ static void check_ledger(void)
 
 static void launch(char *const *with_env)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *program = mem_printf("%s/laterd", build != NULL ? build : ".");
+    CLEANUP_FREE char *program = mem_printf("%s/laterd", test_build_dir());
     char *argv[] = {program, (char *)(uintptr_t) "--config", d.conf, NULL};
 
     (void)unlink(d.log);
@@ -282,14 +282,6 @@ static int end(void)
 static bool is_documented(int status)
 {
     return status == 0 || status == 71 || status == 78;
-}
-
-/* hiredis 0.14 answers memory that is out by abort(), or not at all, and has no hook for it. Its
- * crash is a crash of laterd like any other: the jobs must survive it. */
-static bool is_library_crash(int status)
-{
-    return status > 128 && torture->kind == TORTURE_MALLOC &&
-           strncmp(torture->module, "libhiredis", 10) == 0;
 }
 
 static bool is_untouched(const struct counts *n)
@@ -329,12 +321,12 @@ static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct 
     if (!test_until(ended_or_exited, NULL, for_ever ? FOR_EVER_MS : SETTLE_MS))
         must(for_ever);
     status = end();
-    must(is_documented(status) || is_library_crash(status));
+    must(is_documented(status) || test_torture_in_hiredis(torture, status));
     n = count_all();
     t->runs++;
     t->exits += status != 0;
-    t->in_library += is_library_crash(status);
-    if (is_library_crash(status))
+    t->in_library += test_torture_in_hiredis(torture, status);
+    if (test_torture_in_hiredis(torture, status))
         print_message("torture MALLOC call %lld: signal %d at %s+0x%llx\n", (long long)nth,
                       status - 128, torture->module, (unsigned long long)torture->offset);
     if (status == 0 && all_ended(NULL) && n.running == 0 && n.workers == 0) {
@@ -352,7 +344,7 @@ static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct 
     check_ledger();
     proc_done(&d.proc);
     d.runs = false;
-    took = mono_until_us(from, mono_now()) / 1000;
+    took = test_ms_since(from);
     t->worst_ms = took > t->worst_ms ? took : t->worst_ms;
     return torture->failed > 0;
 }
@@ -360,7 +352,7 @@ static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct 
 /* What fails for ever takes its time, and little of that depends on N. */
 static int64_t next(enum test_torture_kind kind, int64_t nth, bool for_ever)
 {
-    if (getenv("LATER_FULL") != NULL)
+    if (test_is_long())
         return nth + 1;
     if (for_ever)
         return nth + 1 + nth / 2;

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
+#include "../support/env.h"
 #include "../support/laterd.h"
 #include "../support/torture.h"
 
@@ -38,8 +39,7 @@ static struct tally all; /* of all loops that passed */
 /* later --redis URL ARGS…; under torture when the order says so. */
 static int run(const char *const *args)
 {
-    const char *build = getenv("LATER_BUILD_DIR");
-    CLEANUP_FREE char *later = mem_printf("%s/later", build != NULL ? build : ".");
+    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
     const char *argv[ARGS_MAX + 4] = {later, "--redis", redis.url};
 
     for (int i = 0; args[i] != NULL; i++)
@@ -121,13 +121,6 @@ static bool is_documented(int status)
     return false;
 }
 
-/* hiredis 0.14 answers memory that is out by abort(), or not at all, and has no hook for it. */
-static bool is_library_crash(int status)
-{
-    return status > 128 && torture->kind == TORTURE_MALLOC &&
-           strncmp(torture->module, "libhiredis", 10) == 0;
-}
-
 static int count_lines(const struct buf *b)
 {
     int n = 0;
@@ -153,7 +146,7 @@ static void check_added(int status)
 
 static int64_t next(int64_t nth)
 {
-    return nth < ALL_N || getenv("LATER_FULL") != NULL ? nth + 1 : nth + nth / 12;
+    return nth < ALL_N || test_is_long() ? nth + 1 : nth + nth / 12;
 }
 
 /* Returns the N that was past the last call. */
@@ -173,8 +166,8 @@ static int64_t loop(enum test_torture_kind kind, bool for_ever, const char *cons
         test_torture_set(torture, kind, nth, for_ever);
         status = run_tortured(args);
         t->runs++;
-        t->in_library += is_library_crash(status);
-        must(is_documented(status) || is_library_crash(status));
+        t->in_library += test_torture_in_hiredis(torture, status);
+        must(is_documented(status) || test_torture_in_hiredis(torture, status));
         must(status != 0 || count_lines(&out) == lines);
         must(status == 0 || status > 128 || err.len > 0);
         more = test_int(&redis, "HLEN", ROOT ":jobs") - jobs;

@@ -116,7 +116,13 @@ static void test_types(void **state)
     assert_string_equal(keys_type("jobs", 4), "hash");
     assert_string_equal(keys_type("q:mail:5", 8), "zset");
     assert_string_equal(keys_type("token:x", 7), "string");
-    assert_string_equal(keys_type("lock:x", 6), "");
+    assert_string_equal(keys_type("lock:x", 6), "hash");
+    assert_string_equal(keys_type("sem:x:{key}", 11), "zset");
+    assert_string_equal(keys_type("rate:gcra:x", 11), "string");
+    assert_string_equal(keys_type("aside:mail", 10), "set");
+    assert_string_equal(keys_type("wake", 4), "");
+    assert_null(keys_type("rate:x", 6));
+    assert_null(keys_type("lock:", 5));
     assert_null(keys_type("jobs2", 5));
     assert_null(keys_type("job", 3));
     assert_null(keys_type("q:", 2));
@@ -127,11 +133,14 @@ static void test_queues_of_sets(void **state)
     static const struct {
         const char *rest, *queue;
     } rows[] = {
-        {"q:mail:5", "mail"},    {"q:a:0", "a"},          {"solo:mail", "mail"},
-        {"dead:x-y_z", "x-y_z"}, {"done:mail", "mail"},   {"q:mail", NULL},
-        {"q:mail:55", NULL},     {"q:mail:x", NULL},      {"q::5", NULL},
-        {"q:a b:5", NULL},       {"solo:", NULL},         {"dead:../x", NULL},
-        {"due:mail", NULL},      {"big:jaaaaaaaa", NULL}, {"", NULL},
+        {"q:mail:5", "mail"},    {"q:a:0", "a"},
+        {"solo:mail", "mail"},   {"dead:x-y_z", "x-y_z"},
+        {"done:mail", "mail"},   {"parked:mail", "mail"},
+        {"q:mail", NULL},        {"q:mail:55", NULL},
+        {"q:mail:x", NULL},      {"q::5", NULL},
+        {"q:a b:5", NULL},       {"solo:", NULL},
+        {"dead:../x", NULL},     {"due:mail", NULL},
+        {"big:jaaaaaaaa", NULL}, {"", NULL},
     };
 
     (void)state;

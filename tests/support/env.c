@@ -1,0 +1,15 @@
+#include "env.h"
+
+#include <stdlib.h>
+
+const char *test_build_dir(void)
+{
+    const char *build = getenv("LATER_BUILD_DIR");
+
+    return build != NULL ? build : ".";
+}
+
+bool test_is_long(void)
+{
+    return getenv("LATER_FULL") != NULL;
+}

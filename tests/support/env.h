@@ -1,0 +1,14 @@
+/*
+ * What a test is told by its environment.
+ */
+#ifndef LATER_TESTS_SUPPORT_ENV_H
+#define LATER_TESTS_SUPPORT_ENV_H
+
+#include <stdbool.h>
+
+/* LATER_BUILD_DIR, where the built programs are; the current folder without it. Do not free. */
+const char *test_build_dir(void);
+/* LATER_FULL is set: the long forms, of minutes and hours. */
+bool test_is_long(void);
+
+#endif
