@@ -479,11 +479,20 @@ void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_ente
     keeper_on_timer(k, now);
 }
 
-void keeper_on_beats(struct keeper *k, struct mono now, int64_t oldest_ms)
+static bool may_be_dead(const struct gate_beats_reply *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->beats_ms[i] > 0 && r->now_ms - r->beats_ms[i] >= KEEPER_STALE_MS)
+            return true;
+    }
+    return false;
+}
+
+void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_reply *r)
 {
     if (!take(k, CALL_BEATS))
         return;
-    if (k->place == OUTSIDE && oldest_ms < KEEPER_STALE_MS) {
+    if (k->place == OUTSIDE && !may_be_dead(r)) {
         leave(k, now, KEEPER_BUSY);
     } else if (k->place == OUTSIDE && !k->is_patient) {
         k->is_patient = k->wants_place = true;

@@ -335,9 +335,9 @@ static void on_defined(void *arg, const char *limit)
     keeper_on_defined(((struct lock *)arg)->keeper, mono_now(), limit);
 }
 
-static void on_beats(void *arg, int64_t oldest_ms)
+static void on_beats(void *arg, const struct gate_beats_reply *r)
 {
-    keeper_on_beats(((struct lock *)arg)->keeper, mono_now(), oldest_ms);
+    keeper_on_beats(((struct lock *)arg)->keeper, mono_now(), r);
 }
 
 static void on_fault(void *arg, enum fault fault, const char *text)

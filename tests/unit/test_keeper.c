@@ -25,6 +25,7 @@ static struct {
     enum keeper_end end;
     bool is_done, is_gone;
     char told[200];
+    int64_t redis_ahead_ms; /* of our clock */
 } world;
 
 static struct keeper *keeper;
@@ -166,6 +167,7 @@ static void begin(bool is_sem, int64_t wait_ms, int64_t ttl_ms)
 {
     memset(&world, 0, sizeof(world));
     world.admits = true;
+    world.redis_ahead_ms = INT64_C(1795000000000);
     now = (struct mono){1000000};
     keeper = keeper_new(&(struct keeper_conf){is_sem, wait_ms, ttl_ms}, &ops, NULL, now);
 }
@@ -186,11 +188,17 @@ static void out(const char *expected)
     world.log[0] = '\0';
 }
 
+static int64_t redis_ms(void)
+{
+    return now.us / 1000 + world.redis_ahead_ms;
+}
+
 static void registered_with(const struct store_peer *peers, size_t n)
 {
     keeper_on_registered(
         keeper, now,
-        &(struct store_register_reply){.epoch = EPOCH, .link = 1, .peers = peers, .npeers = n});
+        &(struct store_register_reply){
+            .now_us = redis_ms() * 1000, .epoch = EPOCH, .link = 1, .peers = peers, .npeers = n});
 }
 
 static void registered(void)
@@ -212,6 +220,14 @@ static void beaten_with(enum store_status status, const struct store_peer *peers
 static void beaten(enum store_status status)
 {
     beaten_with(status, NULL, 0);
+}
+
+/* Two workers: one has just beaten, the other so long ago by the clock of Redis as it is now. */
+static void heard(int64_t ago_ms)
+{
+    const int64_t beats_ms[] = {redis_ms(), redis_ms() - ago_ms};
+
+    keeper_on_beats(keeper, now, &(struct gate_beats_reply){redis_ms(), beats_ms, 2});
 }
 
 /* Time goes on as the timer says, so long as nothing comes out. */
@@ -316,7 +332,7 @@ static void it_does_not_wait(void **state)
     registered();
     entered(false);
     out("RnL");
-    keeper_on_beats(keeper, now, 4000);
+    heard(4000);
     out("V");
     keeper_on_left(keeper, now, true);
     out("!");
@@ -337,7 +353,7 @@ static void it_waits_so_long(void **state)
     until_out();
     assert_int_equal(gone_ms(since), 2500);
     out("L");
-    keeper_on_beats(keeper, now, 4000);
+    heard(4000);
     out("V");
 }
 
@@ -351,7 +367,7 @@ static void it_looks_after_a_silent_holder(void **state)
     registered_with(&peer, 1);
     entered(false);
     out("RnL");
-    keeper_on_beats(keeper, now, 60000);
+    heard(60000);
     out("N");
     entered(false);
     for (int i = 1; i < 5; i++) {
@@ -361,7 +377,7 @@ static void it_looks_after_a_silent_holder(void **state)
         out("N");
         entered(false);
         out("L");
-        keeper_on_beats(keeper, now, 60000);
+        heard(60000);
         out("");
     }
     until_out();
@@ -370,7 +386,7 @@ static void it_looks_after_a_silent_holder(void **state)
     out("N");
     entered(false);
     out("L");
-    keeper_on_beats(keeper, now, 60000);
+    heard(60000);
     out("P");
     keeper_on_reaped(keeper, now, STORE_REAP_CLEAR, 0);
     out("N");
