@@ -48,6 +48,8 @@ struct keeper {
     struct mono acked;             /* the last one that was acknowledged */
     struct mono beat_at;           /* of the next */
     struct mono kill_at;           /* behind our TERM */
+    int64_t redis_ms;              /* the clock of Redis when we registered */
+    struct mono redis_at;
     struct mono give_up_at, ttl_at, leave_at, away_at, retry_at;
 };
 
@@ -407,6 +409,8 @@ void keeper_on_registered(struct keeper *k, struct mono now, const struct store_
         return;
     k->epoch = r->epoch;
     k->acked = k->sent;
+    k->redis_ms = r->now_us / 1000;
+    k->redis_at = now;
     k->beat_at = mono_add_ms(k->sent, KEEPER_BEAT_MS);
     k->wants_place = true;
     if (r->epoch > k->seen)
@@ -479,10 +483,20 @@ void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_ente
     keeper_on_timer(k, now);
 }
 
-static bool may_be_dead(const struct gate_beats_reply *r)
+/* A beat is known by its time on the clock of Redis. That may have been set since we registered:
+ * then the beat was before that or behind it, and what makes it the nearer one is believed. One
+ * far in the future is of before that, too, and tells nothing of its worker. */
+static bool is_old(int64_t ago_ms, int64_t step_ms)
 {
+    return llabs(ago_ms) >= KEEPER_STALE_MS && llabs(ago_ms - step_ms) >= KEEPER_STALE_MS;
+}
+
+static bool may_be_dead(const struct keeper *k, struct mono now, const struct gate_beats_reply *r)
+{
+    int64_t step_ms = r->now_ms - k->redis_ms - mono_until_us(k->redis_at, now) / 1000;
+
     for (size_t i = 0; i < r->n; i++) {
-        if (r->beats_ms[i] > 0 && r->now_ms - r->beats_ms[i] >= KEEPER_STALE_MS)
+        if (r->beats_ms[i] > 0 && is_old(r->now_ms - r->beats_ms[i], step_ms))
             return true;
     }
     return false;
@@ -492,7 +506,7 @@ void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_
 {
     if (!take(k, CALL_BEATS))
         return;
-    if (k->place == OUTSIDE && !may_be_dead(r)) {
+    if (k->place == OUTSIDE && !may_be_dead(k, now, r)) {
         leave(k, now, KEEPER_BUSY);
     } else if (k->place == OUTSIDE && !k->is_patient) {
         k->is_patient = k->wants_place = true;

@@ -394,6 +394,60 @@ static void it_looks_after_a_silent_holder(void **state)
     out("S");
 }
 
+/* Two and a half seconds of waiting, in which the clock of Redis is set. */
+static void wait_through_step(int64_t step_ms)
+{
+    keeper_free(keeper);
+    begin(false, 2500, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    entered(false);
+    out("RN");
+    world.redis_ahead_ms += step_ms;
+    until_out();
+    out("L");
+}
+
+static void a_step_of_the_clock_is_no_silence(void **state)
+{
+    const int64_t hour_ms = 3600000;
+
+    (void)state;
+    /* The last beat was before the step, or behind it. */
+    wait_through_step(hour_ms);
+    heard(hour_ms + 4000);
+    out("V");
+    wait_through_step(hour_ms);
+    heard(1000);
+    out("V");
+    wait_through_step(-hour_ms);
+    heard(4000 - hour_ms);
+    out("V");
+    wait_through_step(-hour_ms);
+    heard(1000);
+    out("V");
+    /* Silent all the same. */
+    wait_through_step(hour_ms);
+    heard(hour_ms + 60000);
+    out("N");
+    wait_through_step(-hour_ms);
+    heard(60000 - hour_ms);
+    out("N");
+}
+
+/* Of a step before our time we know nothing: a beat in the future tells nothing of its worker. */
+static void a_beat_in_the_future_is_none(void **state)
+{
+    (void)state;
+    begin(false, 0, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    entered(false);
+    out("RnL");
+    heard(4000 - 3600000);
+    out("N");
+}
+
 static void one_that_is_gone_has_a_moment_left(void **state)
 {
     const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
@@ -674,6 +728,8 @@ int main(void)
         cmocka_unit_test_teardown(it_does_not_wait, done),
         cmocka_unit_test_teardown(it_waits_so_long, done),
         cmocka_unit_test_teardown(it_looks_after_a_silent_holder, done),
+        cmocka_unit_test_teardown(a_step_of_the_clock_is_no_silence, done),
+        cmocka_unit_test_teardown(a_beat_in_the_future_is_none, done),
         cmocka_unit_test_teardown(one_that_is_gone_has_a_moment_left, done),
         cmocka_unit_test_teardown(a_silent_link_ends_the_command, done),
         cmocka_unit_test_teardown(an_old_answer_is_no_news, done),
