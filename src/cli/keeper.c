@@ -141,7 +141,8 @@ void keeper_on_end(struct keeper *k, struct mono now, bool was_killed)
     if (k->place != INSIDE)
         return;
     if (was_killed && !k->is_lost)
-        k->ops->tell(k->ctx, "no beat was acknowledged for 15 s: its guard killed the command");
+        k->ops->tell(k->ctx, "the place was lost: no beat was acknowledged for 15 s, so its guard "
+                             "killed the command");
     if (was_killed || k->is_lost) {
         end = KEEPER_LOST;
         /* It may have ended in order; what it left running must not meet the next holder. */
