@@ -346,6 +346,33 @@ static void Q1_a_frozen_holder(void **state)
                   atoi(buf_str(&sum)));
 }
 
+/* At the worst instant: all is looked at, and the command is about to be made. */
+static void Q1_frozen_as_its_command_starts(void **state)
+{
+    CLEANUP_FREE char *line =
+        mem_printf("env LD_PRELOAD=%s/tests/preload/point.so LATER_TEST_POINT=stop $LATER lock x "
+                   "sh $DIR/first",
+                   test_build_dir());
+    CLEANUP_FREE char *before = NULL;
+    CLEANUP_FREE char *after = NULL;
+
+    (void)state;
+    assert_int_equal(sh(": >$DIR/pids"), 0);
+    start(0, line);
+    assert_true(test_until(is_count, &(struct count){"EXISTS", ROOT ":lock:x", 1}, LONG_MS));
+    start(1, "$LATER lock x sh $DIR/next second stays");
+    until_lines("ledger", "second ", 1);
+    before = snapshot();
+    proc_signal(&procs[0], SIGCONT);
+    assert_int_equal(proc_wait(&procs[0], LONG_MS), 75);
+    after = snapshot();
+    assert_string_equal(before, after);
+    assert_int_equal(lines_of("ledger", "first"), 0);
+    proc_signal(&procs[1], SIGTERM);
+    assert_int_equal(proc_wait(&procs[1], LONG_MS), 143);
+    expect_empty();
+}
+
 /* ---- Q2, Q3: the clock of Redis steps */
 
 #define LOCK_STAYS 0
@@ -543,6 +570,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(Q1_a_frozen_holder, setup, teardown),
+        cmocka_unit_test_setup_teardown(Q1_frozen_as_its_command_starts, setup, teardown),
         cmocka_unit_test_setup_teardown(Q2_the_clock_an_hour_ahead, setup, teardown),
         cmocka_unit_test_setup_teardown(Q3_the_clock_an_hour_back, setup, teardown),
         cmocka_unit_test_setup_teardown(Q2_a_lease_an_hour_ahead, setup, teardown),
