@@ -232,7 +232,7 @@ local function passes(queue, c, fence, book, holds, spots)
   if c.is_granted then
     local spot = L.unpark(book, queue, c.id, true)
     c.gates = spot and spot.gates
-    L.tell_fence(book, c.id, c.gates, fence)
+    L.spend(book, c.id, c.gates, fence)
   else
     local spot = c.gates and L.pass_gates(book, c.id, c.gates, c.due, fence)
     if spot then
@@ -245,6 +245,8 @@ local function passes(queue, c, fence, book, holds, spots)
   if text then
     holds[#holds + 1] = c.id
     holds[#holds + 1] = text
+  elseif c.is_granted then
+    redis.call('HDEL', book.R .. ':holds', c.id)
   end
   return true
 end
