@@ -30,6 +30,8 @@
 
 #define GUARD_ARG "--guard" /* the program's only argument when it is to be a guard */
 #define GUARD_SILENCE_MS 15000
+/* For guard_is_fresh before a job is given to its thread: guard_admits comes so much later. */
+#define GUARD_SPARE_MS 100
 
 struct guard;
 
@@ -55,8 +57,9 @@ int guard_ended(struct guard *g);
 
 /* Any thread. */
 bool guard_is_up(const struct guard *g);
-/* Was the last acknowledged beat sent less than a third of the silence ago (5 s)? Any thread. */
-bool guard_is_fresh(const struct guard *g);
+/* Was the last acknowledged beat sent less than a third of the silence ago (5 s), and will that be
+ * true for spare_ms more? Any thread. */
+bool guard_is_fresh(const struct guard *g, int64_t spare_ms);
 /* A beat sent then was acknowledged. Older news than the last are none. Main thread. */
 void guard_alive(struct guard *g, struct boot sent);
 
