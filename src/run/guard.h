@@ -8,8 +8,8 @@
  * the guard looks when that beat is GUARD_SILENCE_MS old: no message, no system call on a job's
  * way. The end of the worker is the end of a pipe.
  *
- * The others take a worker for dead 20 s after its last beat at the earliest. All instants are
- * CLOCK_BOOTTIME: those others do not sleep with this machine.
+ * The others take a worker for dead 19.6 s after its last beat at the earliest (worker/watch.h).
+ * All instants are CLOCK_BOOTTIME: those others do not sleep with this machine.
  *
  * How a job starts (the pool thread that runs it, in this order): guard_set, guard_admits, the
  * process, guard_set_process. So when the guard looks, either the fence stands there, or the thread

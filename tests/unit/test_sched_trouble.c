@@ -269,7 +269,7 @@ static void test_outage_excuses_the_silent(void **state)
     fake_run(f, 3600000);
     fake_up(f);
     reaps = f->count[REAP];
-    fake_run(f, 24000);
+    fake_run(f, 19000);
     assert_int_equal(f->count[REAP], reaps);
     fake_run(f, 3000);
     assert_int_equal(f->count[REAP], reaps + 1);
