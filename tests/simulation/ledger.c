@@ -8,8 +8,10 @@
 
 #include "base/mem.h"
 #include "plan.h"
+#include "run/guard.h"
 
-#define FALSE_REAP_US (15 * SECOND) /* the least silence that may be taken for death */
+/* The least silence that may be taken for death: what a guard needs (worker/watch.h). */
+#define FALSE_REAP_US ((GUARD_SILENCE_MS + 4600) * MS)
 
 /* A worker as Redis knows it. */
 struct known {
