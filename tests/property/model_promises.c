@@ -321,8 +321,9 @@ static const char *broken_line(struct model *m, struct model_gate *g)
     for (size_t i = 0; i < TIMERS_MAX; i++) {
         const struct model_timer *t = &m->gates->timer[i];
 
+        /* Set back, the clock puts it off: the next tidy looks. */
         if (t->is_there && strcmp(t->what, what) == 0 &&
-            (t->at <= MODEL_MS(m) + 1 || (g->kind == KIND_RATE && m->gates->was_set_back)))
+            (t->at <= MODEL_MS(m) + 1 || m->gates->was_set_back))
             return NULL;
     }
     return "a lost hand-over: a gate has room, and who stands in its line is not called";
