@@ -288,14 +288,17 @@ static void take_adoptions(struct sched *s, const struct store_register_reply *r
         if (!held_is_named(h))
             continue;
         how = r->adopted[i++];
-        if (how == STORE_GONE && r->rewound)
+        /* With a job that Redis lost went its lock: another may have that by now. */
+        if (how == STORE_GONE && r->rewound && !h->job.has_lock)
             h->is_forgotten = true;
         if (how == STORE_ADOPTED || h->is_forgotten)
             continue;
         log_warn("event=%s job=%s queue=%s start=%lld reason=\"%s\"",
                  h->state == HELD_RUNNING ? "not-adopted" : "late-result-refused", h->job.id,
                  h->job.queue, (long long)h->job.start,
-                 how == STORE_GONE ? "it has ended elsewhere" : "it was started elsewhere");
+                 how != STORE_GONE ? "it was started elsewhere"
+                 : r->rewound      ? "Redis lost it, and with it the lock that it held"
+                                   : "it has ended elsewhere");
         if (h->state == HELD_RUNNING)
             sched_kill_lost(s, h);
         else

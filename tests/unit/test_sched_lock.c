@@ -357,6 +357,27 @@ static void test_lost_meanwhile(void **state)
     fake_free(f);
 }
 
+/* ---- lost by Redis */
+
+/* With the job its lock was lost, and may be another's by now: it does not end in peace. */
+static void test_forgotten_with_its_lock(void **state)
+{
+    struct fake *f = with_locks(1, 0);
+
+    (void)state;
+    fake_add(f, 2, "a", 0);
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 50);
+    assert_int_equal(f->starts, 2);
+    fake_lose_data(f, true);
+    fake_run(f, 6000);
+    assert_int_equal(status(f).epoch, f->worker);
+    assert_null(fake_running(f, J1)); /* killed: here nothing ends by itself */
+    assert_non_null(fake_running(f, J2));
+    assert_int_equal(fake_running(f, J2)->kills, 0);
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_error_reply),
         cmocka_unit_test(test_dead_or_unknown),
         cmocka_unit_test(test_lost_meanwhile),
+        cmocka_unit_test(test_forgotten_with_its_lock),
     };
 
     log_set_level((enum log_level)0);
