@@ -46,11 +46,11 @@ end
 -- When the next start may pass, without touching anything.
 local function opens_at(book, g)
   local free, reset_us = L.RATES[g.limit.algorithm].seen(book, g)
-  if free > 0 then
+  if free > redis.call('SCARD', g.granted) then
     return 0
   end
-  local first = redis.call('ZSCORE', book.R .. ':timers', 'gate:' .. g.id)
-  return first and tonumber(first) or math.ceil((book.now_us + reset_us) / 1000)
+  local first = tonumber(redis.call('ZSCORE', book.R .. ':timers', 'gate:' .. g.id) or L.LATEST)
+  return first < L.LATEST and first or math.ceil((book.now_us + reset_us) / 1000)
 end
 
 local function describe(book, id)

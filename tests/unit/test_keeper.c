@@ -370,7 +370,8 @@ static void it_looks_after_a_silent_holder(void **state)
     heard(60000);
     out("N");
     entered(false);
-    for (int i = 1; i < 5; i++) {
+    /* The registration was the first look of five. */
+    for (int i = 2; i < 5; i++) {
         until_out();
         out("E");
         beaten_with(STORE_OK, &peer, 1);
