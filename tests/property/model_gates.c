@@ -423,20 +423,27 @@ bool gate_drop(struct model *m, struct model_gate *g, const char *who)
 
 void gate_promise(struct model *m, struct model_gate *g, const char *who, int64_t fence)
 {
+    struct model_holder *h = holder_called(g, who);
+
     if (g->kind != KIND_RATE) {
         gate_take(m, g, who, fence, NO_END, false);
         return;
     }
-    if (holder_called(g, who) != NULL)
+    if (h != NULL)
         return;
     if (g->places == PLACES_MAX)
         abort();
-    (void)snprintf(g->place[g->places++].who, sizeof(g->place[0].who), "%s", who);
+    h = &g->place[g->places++];
+    *h = (struct model_holder){.until = NO_END};
+    (void)snprintf(h->who, sizeof(h->who), "%s", who);
 }
 
 void gate_spend(struct model *m, struct model_gate *g, const char *who, int64_t fence)
 {
     struct model_holder *h = holder_called(g, who);
+    const char *broken = m->gates->broken;
+    bool is_earlier = h != NULL && h->is_earlier;
+    size_t starts = g->starts;
 
     if (g->kind == KIND_LOCK && g->is_held && strcmp(g->holder, who) == 0)
         g->fence = fence;
@@ -446,6 +453,10 @@ void gate_spend(struct model *m, struct model_gate *g, const char *who, int64_t 
         *h = g->place[--g->places];
     if (limit_of(m, KIND_RATE, g->name) != NULL)
         gate_take(m, g, who, fence, NO_END, false);
+    if (is_earlier) {
+        g->starts = starts;
+        m->gates->broken = broken;
+    }
     gate_touch(m, g);
 }
 

@@ -250,8 +250,11 @@ static void changed(struct model *m, const char *name)
     for (size_t i = 0; i < m->gates->n; i++) {
         struct model_gate *g = &m->gates->gate[i];
 
-        if (is_template || strcmp(g->name, name) == 0)
-            g->starts = 0;
+        if (!is_template && strcmp(g->name, name) != 0)
+            continue;
+        g->starts = 0;
+        for (size_t k = 0; g->kind == KIND_RATE && k < g->places; k++)
+            g->place[k].is_earlier = true;
     }
 }
 
