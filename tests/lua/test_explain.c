@@ -138,6 +138,8 @@ static void test_nobody_serves(void **state)
     (void)state;
     explains(id, "worker", "no live worker serves queue mail: there is no live worker at all");
     assert_string_equal(named("workers_live"), "0");
+    (void)worker(); /* later lock is one, too */
+    explains(id, "worker", ": there is no live worker at all");
     w = serving("sms", 4);
     explains(id, "worker", "no live worker serves queue mail (1 other worker in the namespace)");
     (void)redis("HSET R:unserved mail %lld", (long long)now_ms() - 120500);
