@@ -124,7 +124,9 @@ function GATES.lock(e, g)
   end
   L.tell(e, 'held_since_ms', since_ms > 0 and since_ms)
   L.tell(e, 'until_ms', until_ms > 0 and until_ms)
-  return 'lock ' .. g.name .. ' is held by ' .. words ..
+  -- Depth 0: its turn has come, and it does not know yet.
+  local is_kept = redis.call('HGET', g.key, 'depth') == '0'
+  return 'lock ' .. g.name .. (is_kept and ' is kept for ' or ' is held by ') .. words ..
          (since_ms > 0 and ', for ' .. L.span(e.now_ms - since_ms) or '')
 end
 

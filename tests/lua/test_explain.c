@@ -293,6 +293,10 @@ static void test_lease(void **state)
     two_ms_later();
     explains(id, "lock", "lock door is held by caller ann (its lease ends in 59.");
     assert_true(strtoll(named("until_ms"), NULL, 10) > 0);
+    (void)fcall("later_lock door bob wait 1h");
+    (void)redis("ZADD R:wait:lock:door 1 =bob");
+    (void)fcall("later_unlock door ann");
+    explains(id, "lock", "lock door is kept for caller bob (its lease ends in ");
     (void)redis("HSET R:lock:door until 1");
     explains(id, "nothing", "lock:door is free again, and it is the first in line");
     (void)redis("HSET R:worker:%s queues x", w);
