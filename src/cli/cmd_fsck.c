@@ -246,7 +246,7 @@ static int take_payload(struct fsck *f, const char *key, size_t n, struct err *e
 /* Gates and their lines. */
 static int take_gate(struct fsck *f, const char *key, size_t n, struct err *err)
 {
-    static const char *const kinds[] = {"lock:", "sem:", "wait:", "granted:"};
+    static const char *const kinds[] = {"lock:", "sem:", "rate:granted:", "wait:", "granted:"};
     const char *rest = key + strlen(f->root);
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

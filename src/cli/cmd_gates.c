@@ -313,7 +313,7 @@ static int look_at_all(struct gates *g, struct err *err)
     for (size_t i = 0; i < g->n && !out_has_failed(); i += BATCH) {
         if (look(g, i, err) < 0)
             return -1;
-        if (!g->cli->json)
+        if (!g->cli->json && (g->shown > 0 || g->cli->argc == 0))
             table_flush(&g->table);
     }
     if (g->shown == 0 && g->cli->argc > 0)

@@ -189,7 +189,8 @@ static const struct cli_option options[] = {
 #define STATUSES                                                                                   \
     "Exit status: that of COMMAND, 128+N for signal N; 1 (-E CODE) taken, with -n or -w;\n"        \
     "75 the place was lost and COMMAND killed; 124 --ttl; 126, 127 COMMAND cannot be run;\n"       \
-    "64 wrong arguments; 69 Redis cannot be reached."
+    "64 wrong arguments; 65 no such semaphore; 69 Redis cannot be reached; 71, 77 this host\n"     \
+    "is short of something, not allowed."
 
 const struct cli_verb cmd_lock = {
     "lock",
@@ -205,7 +206,7 @@ const struct cli_verb cmd_lock = {
     "No laterd needs to run. When this program dies, is frozen, or has no answer from\n"
     "Redis for 15s, its guard kills COMMAND; after 20 to 25s the lock is free for others.\n"
     "COMMAND finds LATER_LOCK, and LATER_FENCE, a number that rises from holder to holder.\n"
-    "The same lock inside COMMAND is no obstacle: it runs at once.\n"
+    "The same lock inside COMMAND is no obstacle: it runs at once (LATER_LOCK_TOKEN).\n"
     "\n" STATUSES,
     2,
     CLI_COMMAND,

@@ -48,6 +48,8 @@ struct keeper {
     struct mono acked;             /* the last one that was acknowledged */
     struct mono beat_at;           /* of the next */
     struct mono kill_at;           /* behind our TERM */
+    int64_t redis_ms;              /* the clock of Redis when we registered */
+    struct mono redis_at;
     struct mono give_up_at, ttl_at, leave_at, away_at, retry_at;
 };
 
@@ -139,7 +141,8 @@ void keeper_on_end(struct keeper *k, struct mono now, bool was_killed)
     if (k->place != INSIDE)
         return;
     if (was_killed && !k->is_lost)
-        k->ops->tell(k->ctx, "no beat was acknowledged for 15 s: its guard killed the command");
+        k->ops->tell(k->ctx, "the place was lost: no beat was acknowledged for 15 s, so its guard "
+                             "killed the command");
     if (was_killed || k->is_lost) {
         end = KEEPER_LOST;
         /* It may have ended in order; what it left running must not meet the next holder. */
@@ -407,6 +410,8 @@ void keeper_on_registered(struct keeper *k, struct mono now, const struct store_
         return;
     k->epoch = r->epoch;
     k->acked = k->sent;
+    k->redis_ms = r->now_us / 1000;
+    k->redis_at = now;
     k->beat_at = mono_add_ms(k->sent, KEEPER_BEAT_MS);
     k->wants_place = true;
     if (r->epoch > k->seen)
@@ -479,11 +484,30 @@ void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_ente
     keeper_on_timer(k, now);
 }
 
-void keeper_on_beats(struct keeper *k, struct mono now, int64_t oldest_ms)
+/* A beat is known by its time on the clock of Redis. That may have been set since we registered:
+ * then the beat was before that or behind it, and what makes it the nearer one is believed. One
+ * far in the future is of before that, too, and tells nothing of its worker. */
+static bool is_old(int64_t ago_ms, int64_t step_ms)
+{
+    return llabs(ago_ms) >= KEEPER_STALE_MS && llabs(ago_ms - step_ms) >= KEEPER_STALE_MS;
+}
+
+static bool may_be_dead(const struct keeper *k, struct mono now, const struct gate_beats_reply *r)
+{
+    int64_t step_ms = r->now_ms - k->redis_ms - mono_until_us(k->redis_at, now) / 1000;
+
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->beats_ms[i] > 0 && is_old(r->now_ms - r->beats_ms[i], step_ms))
+            return true;
+    }
+    return false;
+}
+
+void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_reply *r)
 {
     if (!take(k, CALL_BEATS))
         return;
-    if (k->place == OUTSIDE && oldest_ms < KEEPER_STALE_MS) {
+    if (k->place == OUTSIDE && !may_be_dead(k, now, r)) {
         leave(k, now, KEEPER_BUSY);
     } else if (k->place == OUTSIDE && !k->is_patient) {
         k->is_patient = k->wants_place = true;

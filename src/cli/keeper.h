@@ -82,7 +82,7 @@ void keeper_on_registered(struct keeper *k, struct mono now, const struct store_
 void keeper_on_defined(struct keeper *k, struct mono now, const char *limit);
 void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_reply *r);
 void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_enter_reply *r);
-void keeper_on_beats(struct keeper *k, struct mono now, int64_t oldest_ms);
+void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_reply *r);
 void keeper_on_reaped(struct keeper *k, struct mono now, enum store_reap status, int64_t moved);
 void keeper_on_left(struct keeper *k, struct mono now, bool is_clean);
 void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const char *text);

@@ -214,21 +214,6 @@ static pid_t start(struct keeper_child *c, char *const *argv, char *const *envp,
     return c->child.pid;
 }
 
-/* As execvp would: what the kernel does not know is for the shell. */
-static pid_t start_by_shell(struct keeper_child *c, char *const *argv, char *const *envp,
-                            struct err *err)
-{
-    size_t n = 0;
-    CLEANUP_FREE char **by_shell = NULL;
-
-    while (argv[n] != NULL)
-        n++;
-    by_shell = mem_new((n + 2) * sizeof(*by_shell));
-    by_shell[0] = (char *)(uintptr_t) "/bin/sh";
-    memcpy(&by_shell[1], argv, n * sizeof(*argv));
-    return start(c, by_shell, envp, err);
-}
-
 pid_t keeper_child_start(struct keeper_child *c, char *const *argv, char *const *envp,
                          struct err *err)
 {
@@ -238,8 +223,6 @@ pid_t keeper_child_start(struct keeper_child *c, char *const *argv, char *const 
      * process cannot stop, its child can, and then nobody hears of it. */
     (void)signal(SIGTSTP, SIG_IGN);
     pid = start(c, argv, envp, err);
-    if (pid < 0 && err->errnum == ENOEXEC)
-        pid = start_by_shell(c, argv, envp, err);
     if (pid < 0) {
         /* The one that could not be run may have had it. */
         if (c->has_terminal)

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/keeper_child.h"
+#include "cli/lock_start.h"
 #include "redis/link.h"
 #include "run/fenced.h"
 #include "store/gate_redis.h"
@@ -43,6 +44,7 @@ struct lock {
     struct err fault;  /* what the link or a call said last */
     struct err failed; /* why there is no place */
     enum keeper_end end;
+    struct boot acked; /* when the last beat was sent that was acknowledged */
     int64_t fence;
     bool is_guarded;
     int status;  /* of the command */
@@ -164,10 +166,13 @@ int lock_not_run(const char *command, struct err *err)
 static int op_start(void *ctx, int64_t epoch, int64_t fence, bool is_guarded)
 {
     struct lock *l = ctx;
-    char **env = make_env(l, epoch, fence);
+    /* From then on it would be ended anyway, and its guard has not looked yet. */
+    int64_t until_us = is_guarded ? l->acked.us + KEEPER_TERM_MS * INT64_C(1000) : INT64_MAX;
+    char **env = make_env(l, epoch, fence), **argv = lock_start_argv(until_us, l->order->argv);
     struct err err = ERR_INIT;
-    pid_t pid = keeper_child_start(l->child, l->order->argv, env, &err);
+    pid_t pid = keeper_child_start(l->child, argv, env, &err);
 
+    mem_free_list(argv);
     mem_free_list(env);
     if (pid < 0) {
         guard_clear(l->guard, SLOT);
@@ -298,11 +303,18 @@ static void on_denied(void *arg, const char *text)
     (void)text;
 }
 
+static void be_alive(struct lock *l, struct boot sent)
+{
+    guard_alive(l->guard, sent);
+    if (sent.us > l->acked.us)
+        l->acked = sent;
+}
+
 static void on_registered(void *arg, const struct store_register_reply *r)
 {
     struct lock *l = arg;
 
-    guard_alive(l->guard, r->sent);
+    be_alive(l, r->sent);
     keeper_on_registered(l->keeper, mono_now(), r);
 }
 
@@ -311,7 +323,7 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
     struct lock *l = arg;
 
     if (r->status == STORE_OK)
-        guard_alive(l->guard, r->sent);
+        be_alive(l, r->sent);
     keeper_on_beat(l->keeper, mono_now(), r);
 }
 
@@ -335,9 +347,9 @@ static void on_defined(void *arg, const char *limit)
     keeper_on_defined(((struct lock *)arg)->keeper, mono_now(), limit);
 }
 
-static void on_beats(void *arg, int64_t oldest_ms)
+static void on_beats(void *arg, const struct gate_beats_reply *r)
 {
-    keeper_on_beats(((struct lock *)arg)->keeper, mono_now(), oldest_ms);
+    keeper_on_beats(((struct lock *)arg)->keeper, mono_now(), r);
 }
 
 static void on_fault(void *arg, enum fault fault, const char *text)

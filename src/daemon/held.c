@@ -20,7 +20,7 @@ struct held *held_add(struct held_list *l, const struct job *job)
 
 static bool is_running(const struct held *h)
 {
-    return h->state == HELD_FETCHING || h->state == HELD_RUNNING;
+    return h->state == HELD_READYING || h->state == HELD_RUNNING;
 }
 
 void held_remove(struct held_list *l, struct held *h)

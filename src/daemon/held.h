@@ -2,7 +2,7 @@
  * The jobs this worker holds, from the claim until Redis has confirmed their end. Pure.
  *
  * States, and who moves a job on:
- *   FETCHING  claimed, its large payload is on its way            -> RUNNING | ENDED
+ *   READYING  claimed, its large payload or a beat's answer comes -> RUNNING | ENDED
  *   RUNNING   given to the pool                                   -> ENDED
  *   ENDED     its verdict is known, not yet sent                  -> SENT
  *   SENT      part of the step under way                          -> gone | ENDED (to be sent
@@ -18,7 +18,7 @@
 #include "job/job.h"
 #include "store/store.h"
 
-enum held_state { HELD_FETCHING, HELD_RUNNING, HELD_ENDED, HELD_SENT };
+enum held_state { HELD_READYING, HELD_RUNNING, HELD_ENDED, HELD_SENT };
 
 struct held {
     struct held *next;
@@ -29,6 +29,7 @@ struct held {
     size_t tail_len;
     char progress[256];
     bool has_progress;      /* not sent yet */
+    bool awaits_beat;       /* READYING: its payload is there, it holds a lock */
     bool is_killed;         /* told to end: cancelled, lost, stopped */
     bool is_lost;           /* not ours any more: its end is nobody's business */
     bool is_forgotten;      /* Redis lost it (data loss): it may end, nobody counts it */
@@ -43,7 +44,7 @@ struct held {
 struct held_list {
     struct held *first;
     size_t n;
-    size_t running; /* FETCHING and RUNNING */
+    size_t running; /* READYING and RUNNING */
 };
 
 /* Takes over the job's payload. */
@@ -54,7 +55,7 @@ void held_clear(struct held_list *l);
 struct held *held_find(const struct held_list *l, const char *id);
 /* The one that was given to the pool, lost or not; the caller sees to it that there is only one. */
 struct held *held_in_pool(const struct held_list *l, const char *id);
-/* FETCHING or RUNNING -> ENDED; tail is copied. */
+/* READYING or RUNNING -> ENDED; tail is copied. */
 void held_end(struct held_list *l, struct held *h, const struct verdict *v, const char *tail,
               size_t tail_len);
 

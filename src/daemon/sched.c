@@ -51,7 +51,7 @@ struct queues *sched_queues(struct sched *s)
 static bool has_solo(const struct sched *s)
 {
     for (const struct held *h = s->held.first; h != NULL; h = h->next) {
-        if (h->is_solo && (h->state == HELD_RUNNING || h->state == HELD_FETCHING))
+        if (h->is_solo && (h->state == HELD_RUNNING || h->state == HELD_READYING))
             return true;
     }
     return false;
@@ -109,7 +109,7 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
     /* A name that comes back finds its jobs still running. */
     queues_clear(s->queues);
     for (const struct held *h = s->held.first; h != NULL; h = h->next) {
-        if (h->state == HELD_FETCHING || h->state == HELD_RUNNING || h->is_refused)
+        if (h->state == HELD_READYING || h->state == HELD_RUNNING || h->is_refused)
             queues_took(s->queues, h->job.queue);
     }
     s->sweep_cursor = 0;

@@ -67,7 +67,8 @@ struct sched_ops {
     uint32_t (*random)(void *ctx);
 
     /* What holds a lock is started only when both are true. Does our guard live (run/guard.h)? Was
-     * the beat that was acknowledged last sent less than 5 s ago, the machine's sleep counted? */
+     * the beat that was acknowledged last sent less than 5 s ago, the machine's sleep counted, with
+     * a moment left for its thread, which asks again? Else it waits for the next answer. */
     bool (*is_guarded)(void *ctx);
     bool (*is_fresh)(void *ctx);
 };

@@ -37,14 +37,14 @@ static void suspect_nobody(struct sched *s)
     s->nreaps = kept;
 }
 
-/* A payload that was on its way may not come; the reconcile gives the job back. */
-static void drop_fetching(struct sched *s)
+/* What they wait for may not come; the reconcile gives them back. */
+static void drop_readying(struct sched *s)
 {
     struct held *next;
 
     for (struct held *h = s->held.first; h != NULL; h = next) {
         next = h->next;
-        if (h->state == HELD_FETCHING)
+        if (h->state == HELD_READYING)
             sched_forget(s, h);
     }
 }
@@ -58,7 +58,7 @@ static void back_off(struct sched *s, struct mono now)
     s->retry_at = mono_add_ms(now, s->retry_ms);
     s->state = WAITING;
     sched_no_calls_out(s);
-    drop_fetching(s);
+    drop_readying(s);
 }
 
 /* The link takes no questions: as bad as an error reply. */
@@ -79,7 +79,7 @@ static void drop_all(struct sched *s)
             sched_kill_lost(s, h);
             continue;
         }
-        if (h->state != HELD_FETCHING)
+        if (h->state != HELD_READYING)
             log_warn("event=late-result-dropped job=%s queue=%s start=%lld reason=\"this worker "
                      "was given up\"",
                      h->job.id, h->job.queue, (long long)h->job.start);
@@ -118,6 +118,7 @@ void sched_send_beat(struct sched *s, struct mono now)
     }
     s->beat_out = true;
     s->beat_first = false;
+    s->beat_early = mono_before(now, s->beat_at);
     s->names_out = s->names_changed;
     s->names_changed = false;
     s->beat_counts = !s->step_out;
@@ -169,7 +170,7 @@ void sched_link_down(struct sched *s, struct mono now)
         return;
     sched_no_calls_out(s);
     suspect_nobody(s);
-    drop_fetching(s);
+    drop_readying(s);
     s->retry_ms = 0; /* the link backs off by itself */
     s->state = OFFLINE;
     sched_go_on(s, now);
@@ -194,7 +195,7 @@ static void on_unknown(struct sched *s, struct mono now)
              (long long)s->epoch, s->held.running);
     sched_no_calls_out(s);
     suspect_nobody(s);
-    drop_fetching(s);
+    drop_readying(s);
     send_register(s, now);
 }
 
@@ -287,14 +288,17 @@ static void take_adoptions(struct sched *s, const struct store_register_reply *r
         if (!held_is_named(h))
             continue;
         how = r->adopted[i++];
-        if (how == STORE_GONE && r->rewound)
+        /* With a job that Redis lost went its lock: another may have that by now. */
+        if (how == STORE_GONE && r->rewound && !h->job.has_lock)
             h->is_forgotten = true;
         if (how == STORE_ADOPTED || h->is_forgotten)
             continue;
         log_warn("event=%s job=%s queue=%s start=%lld reason=\"%s\"",
                  h->state == HELD_RUNNING ? "not-adopted" : "late-result-refused", h->job.id,
                  h->job.queue, (long long)h->job.start,
-                 how == STORE_GONE ? "it has ended elsewhere" : "it was started elsewhere");
+                 how != STORE_GONE ? "it was started elsewhere"
+                 : r->rewound      ? "Redis lost it, and with it the lock that it held"
+                                   : "it has ended elsewhere");
         if (h->state == HELD_RUNNING)
             sched_kill_lost(s, h);
         else
@@ -354,7 +358,8 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
     s->beat_out = s->names_out = false;
     if (sched_is_not_ok(s, now, r->status))
         return;
-    s->beat_at = s->beat_wanted ? now : mono_add_ms(now, SCHED_BEAT_MS);
+    if (s->beat_wanted || !s->beat_early)
+        s->beat_at = s->beat_wanted ? now : mono_add_ms(now, SCHED_BEAT_MS);
     s->beat_wanted = false;
     s->link = r->link;
     take_quiet(s, r);
@@ -371,6 +376,9 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
         log_warn("event=count-differs here=%lld redis=%lld", (long long)mine, (long long)r->held);
         send_reconcile(s, now);
     }
+    /* Else behind the reconcile: what waits may be another's by now. */
+    if (s->state == READY)
+        sched_start_waiting(s);
     sched_go_on(s, now);
 }
 
@@ -409,6 +417,7 @@ void sched_on_reconciled(struct sched *s, struct mono now, const struct store_re
         log_notice("event=reconciled released=%lld lost=%zu%s", (long long)r->released, r->nlost,
                    r->rewound ? " rewound=1" : "");
     become_ready(s, now);
+    sched_start_waiting(s);
     sched_go_on(s, now);
 }
 

@@ -51,6 +51,7 @@ struct sched {
     bool step_out, beat_out, reap_out, tidy_out;
     bool beat_wanted; /* one more when the one under way is answered */
     bool beat_first;  /* before the next step: a claim waits for its answer */
+    bool beat_early;  /* the one under way, or answered last, was sent before beat_at: one more */
     bool beat_counts; /* no step was out while the beat was: its count of held jobs is exact */
     bool step_wanted; /* a wake came while a step was out, or cancels are to be fetched */
     size_t sweep_cursor;
@@ -106,6 +107,8 @@ void sched_lose(struct sched *s, const char *id);
 void sched_plan_step(struct sched *s, struct mono now);
 /* Let go of a job without a verdict: it is not ours any more, or its end is confirmed. */
 void sched_forget(struct sched *s, struct held *h);
+/* A beat was accepted: start what waited for that, in the order of the claims. */
+void sched_start_waiting(struct sched *s);
 /* Kill a job that is not ours; its process ends in its own time, whatever it reports. */
 void sched_kill_lost(struct sched *s, struct held *h);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -38,7 +39,7 @@ static void release(struct sched *s, struct held *h, int64_t delay_ms, const cha
 /* Without one: it is not ours any more, or never will be run. */
 void sched_forget(struct sched *s, struct held *h)
 {
-    if (h->state == HELD_FETCHING || h->state == HELD_RUNNING || h->is_refused)
+    if (h->state == HELD_READYING || h->state == HELD_RUNNING || h->is_refused)
         queues_ended(s->queues, h->job.queue);
     held_remove(&s->held, h);
 }
@@ -53,31 +54,38 @@ void sched_kill_lost(struct sched *s, struct held *h)
 /* ---- jobs */
 
 /* One that holds a lock must be sure to be killed before the lock can be somebody else's. Without a
- * fresh beat it goes back and comes again: the answers to the beat and to the step that may claim
- * it come in this order. */
-static bool may_lock(struct sched *s, struct held *h)
+ * fresh beat it waits for the answer of one: if it went back it would lose its place in the line of
+ * its lock. When that answer is stale too the link is ill: it goes back, and comes again behind the
+ * answer of a beat that goes first. */
+static bool may_lock(struct sched *s, struct held *h, bool has_waited)
 {
     if (!s->ops->is_guarded(s->ctx)) {
         release(s, h, UNGUARDED_MS, "it holds a lock, and there is no guard process");
         return false;
     }
-    if (!s->ops->is_fresh(s->ctx)) {
-        s->beat_first = !s->beat_out;
+    if (s->ops->is_fresh(s->ctx))
+        return true;
+    s->beat_first = !s->beat_out;
+    if (has_waited) {
         release(s, h, 0, "it holds a lock, and no beat was acknowledged lately");
-        return false;
+    } else {
+        h->state = HELD_READYING;
+        h->awaits_beat = true;
     }
-    return true;
+    return false;
 }
 
 static void start(struct sched *s, struct held *h)
 {
     struct verdict refusal;
+    bool has_waited = h->awaits_beat;
 
+    h->awaits_beat = false;
     if (s->stopping) {
         release(s, h, 0, "the worker stops");
         return;
     }
-    if (h->job.has_lock && !may_lock(s, h))
+    if (h->job.has_lock && !may_lock(s, h, has_waited))
         return;
     if (!s->ops->admit(s->ctx, &h->job, &refusal)) {
         end_with(s, h, &refusal);
@@ -85,6 +93,20 @@ static void start(struct sched *s, struct held *h)
     }
     h->state = HELD_RUNNING;
     s->ops->start(s->ctx, h);
+}
+
+void sched_start_waiting(struct sched *s)
+{
+    CLEANUP_FREE struct held **waiting = mem_new((s->held.n + 1) * sizeof(struct held *));
+    size_t n = 0;
+
+    /* The newest claim is the first of the list. */
+    for (struct held *h = s->held.first; h != NULL; h = h->next) {
+        if (h->awaits_beat)
+            waiting[n++] = h;
+    }
+    while (n > 0)
+        start(s, waiting[--n]);
 }
 
 static void place_claim(struct sched *s, struct mono now, struct held *h)
@@ -100,7 +122,7 @@ static void place_claim(struct sched *s, struct mono now, struct held *h)
     } else if (s->held.running > s->conf.places) {
         release(s, h, 0, "there is no place for it");
     } else if (h->job.is_big && !s->stopping) {
-        h->state = HELD_FETCHING;
+        h->state = HELD_READYING;
         if (s->ops->fetch(s->ctx, h->job.id) < 0)
             sched_not_sent(s, now);
     } else {
@@ -151,7 +173,7 @@ void sched_on_fetched(struct sched *s, struct mono now, const char *id, const ch
 {
     struct held *h = held_find(&s->held, id);
 
-    if (h == NULL || h->state != HELD_FETCHING)
+    if (h == NULL || h->state != HELD_READYING || h->awaits_beat)
         return;
     if (payload == NULL) {
         struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
@@ -333,7 +355,7 @@ static void take_heads(struct sched *s, struct mono now, const struct store_step
 static bool is_fetching(const struct sched *s)
 {
     for (const struct held *h = s->held.first; h != NULL; h = h->next) {
-        if (h->state == HELD_FETCHING)
+        if (h->state == HELD_READYING && !h->awaits_beat)
             return true;
     }
     return false;

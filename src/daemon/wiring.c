@@ -179,7 +179,7 @@ static bool op_is_fresh(void *ctx)
 {
     const struct guard *g = ((struct daemon *)ctx)->guard;
 
-    return g != NULL && guard_is_fresh(g);
+    return g != NULL && guard_is_fresh(g, GUARD_SPARE_MS);
 }
 
 const struct sched_ops daemon_ops = {

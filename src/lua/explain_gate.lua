@@ -149,13 +149,14 @@ function GATES.rate(e, g)
   if text then
     return text
   end
-  local opens_ms = L.next_start(e.book, g)
+  local opens_ms, kept = L.next_start(e.book, g)
   if opens_ms == 0 then
     return nil
   end
   L.tell(e, 'until_ms', opens_ms)
-  return 'rate ' .. g.name .. ' is used up' ..
-         (opens_ms and ', the next start passes in ' .. L.span(opens_ms - e.now_ms) or ' and lets nobody in')
+  return 'rate ' .. g.name .. ' is used up, ' ..
+         (opens_ms and 'the next start passes in ' .. L.span(opens_ms - e.now_ms) or
+          'its starts are kept for ' .. L.plural(kept, 'job') .. ' let in and not claimed yet')
 end
 
 -- -> waits_for, text; nil where the gate is open and nobody stands before it

@@ -2,6 +2,7 @@
 --   lock:NAME   one holder           R:lock:NAME  HASH holder fence depth until since
 --   sem:NAME    as many as its limit R:sem:NAME   ZSET holder -> until ms
 --   rate:NAME   so many in a time    R:rate:<algorithm>:NAME  as the algorithm needs (gate_rate.lua)
+--                                    R:rate:granted:NAME  SET of jobs that were let in and not yet claimed
 -- `kind:NAME` is the id of a gate. Holders: a job by its id, a worker (later lock) as @EPOCH, a caller
 -- of the bare functions as =OWNER. until: when the lease of a holder ends; 0 (locks) or +inf (semaphores)
 -- for one that lives with its job or worker, whose reaper frees it. R:holds HASH: a job or worker -> the
@@ -53,15 +54,24 @@ function L.limit_text(limit)
          L.int(limit.burst)
 end
 
+-- Does the name fit the template? -> the length of what stands before {key}, or nil
+function L.fits(template, name)
+  local from, to = string.find(template, '{key}', 1, true)
+  local head, tail = string.sub(template, 1, (from or 1) - 1), string.sub(template, (to or 0) + 1)
+  if from and #name > #head + #tail and string.sub(name, 1, #head) == head and
+     (tail == '' or string.sub(name, -#tail) == tail) then
+    return #head
+  end
+  return nil
+end
+
 -- The template that a name fits, the one with the longest beginning; nil for none.
 local function template_of(name, list)
   local best, best_len
   for template in string.gmatch(list or '', '[^\n]+') do
-    local from, to = string.find(template, '{key}', 1, true)
-    local head, tail = string.sub(template, 1, (from or 1) - 1), string.sub(template, (to or 0) + 1)
-    if from and #name > #head + #tail and string.sub(name, 1, #head) == head and
-       (tail == '' or string.sub(name, -#tail) == tail) and (not best or #head > best_len) then
-      best, best_len = template, #head
+    local len = L.fits(template, name)
+    if len and (not best or len > best_len) then
+      best, best_len = template, len
     end
   end
   return best
@@ -102,8 +112,9 @@ function L.gate(book, id)
       g.limit = L.limit_of(book.R, kind, name)
     end
     -- The state of one algorithm says nothing to another.
-    if kind == 'rate' and g.limit then
-      g.key = book.R .. ':rate:' .. g.limit.algorithm .. ':' .. name
+    if kind == 'rate' then
+      g.key = g.limit and book.R .. ':rate:' .. g.limit.algorithm .. ':' .. name
+      g.granted = book.R .. ':rate:granted:' .. name
     end
     book.gates[id] = g
   end
@@ -115,7 +126,10 @@ end
 function L.need_gate(book, queue, id)
   local g = L.gate(book, id)
   if not g.is_fine then
-    if g.kind ~= 'rate' or g.limit then
+    if g.granted then
+      L.need(book.R, 'rate:granted:' .. g.name, 'set')
+    end
+    if g.key then
       local is_zset = g.kind == 'sem' or (g.kind == 'rate' and g.limit.algorithm == 'sliding')
       L.need(book.R, string.sub(g.key, #book.R + 2), g.kind == 'lock' and 'hash' or is_zset and 'zset' or 'string')
     end
@@ -146,7 +160,35 @@ function L.take(book, g, holder, fence, until_ms, is_reserved)
   g.free = g.free and g.free > 1 and g.free - 1 or nil
 end
 
--- Give a place back; nothing happens when `holder` has none. A rate gives nothing back. -> whether it did
+-- Take a place for a job that is to be claimed: a start is counted when it is claimed (L.spend), until then
+-- the rate only keeps it. So a queue without room saves up no herd, and a grant that is taken back costs
+-- nothing.
+function L.promise(book, g, job, fence)
+  if g.kind == 'rate' then
+    redis.call('SADD', g.granted, job)
+    g.free = g.free and g.free > 1 and g.free - 1 or nil
+  else
+    L.take(book, g, job, fence)
+  end
+end
+
+-- A granted job is claimed: its locks have the fence that its handler is told, its rates count it.
+function L.spend(book, job, gates, fence)
+  for _, id in ipairs(gates or {}) do
+    local g = L.gate(book, id)
+    if g.kind == 'lock' and redis.call('HGET', g.key, 'holder') == job then
+      redis.call('HSET', g.key, 'fence', L.int(fence))
+    elseif g.kind == 'rate' then
+      redis.call('SREM', g.granted, job)
+      if g.limit then
+        L.take(book, g, job, fence)
+      end
+      L.touch(book, id)
+    end
+  end
+end
+
+-- Give a place back; nothing happens when `holder` has none. What a rate has counted it keeps. -> whether it did
 function L.drop(book, g, holder)
   return L.drop_all(book, g, {holder})
 end
@@ -239,15 +281,22 @@ function L.KINDS.rate.room(book, g)
     L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
     return 0
   end
-  return L.RATES[g.limit.algorithm].room(book, g)
+  local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
+  local free, opens_ms = rate.room(book, g)
+  if kept > 0 and free > 0 then
+    free = math.max(free - kept, 0)
+    -- With nil it opens when one of those is claimed, or loses its grant.
+    opens_ms = free == 0 and rate.opens(book, g, kept + 1) or nil
+  end
+  return free, opens_ms
 end
 
 function L.KINDS.rate.take(book, g)
   L.RATES[g.limit.algorithm].take(book, g, 1)
 end
 
-function L.KINDS.rate.drop()
-  return false
+function L.KINDS.rate.drop(g, holders)
+  return redis.call('SREM', g.granted, unpack(holders)) > 0
 end
 
 -- ---- the gates of jobs
@@ -274,8 +323,10 @@ function L.queue_gates(text)
   return out
 end
 
--- The gates of a job, its own and its queue's, as ids in the order in which they are taken: by id, so
--- that no two jobs ever wait for each other. -> list, or nil: it has none; and why it cannot run.
+-- The gates of a job, its own and its queue's, as ids in the order in which they are taken: by kind and name,
+-- so that no two jobs ever wait for each other; rates last, since they open by themselves: nobody else
+-- waits for a start that is kept for a job that waits for a lock. -> list, or nil: it has none; and why it
+-- cannot run.
 function L.gates_of(job, of_queue)
   local out, why
   for _, option in ipairs(GATE_OPTIONS) do
@@ -285,15 +336,14 @@ function L.gates_of(job, of_queue)
     if common and not filled then
       why = 'its queue wants the ' .. kind .. ' ' .. common .. ', and it has no key'
     end
-    for _, name in ipairs({filled or false, own ~= filled and own or false}) do
-      if name then
-        out = out or {}
-        out[#out + 1] = kind .. ':' .. name
-      end
+    local one, two = filled or own, own ~= filled and filled and own
+    if two and two < one then
+      one, two = two, one
     end
-  end
-  if out then
-    table.sort(out)
+    for _, name in ipairs({one, two or nil}) do
+      out = out or {}
+      out[#out + 1] = kind .. ':' .. name
+    end
   end
   return out, why
 end

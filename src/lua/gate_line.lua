@@ -6,12 +6,13 @@
 --   R:parked:<queue>       ZSET  job -> ticket: all its jobs that wait for a gate or were granted one
 --   R:parked               HASH  job -> spot; @EPOCH or =OWNER LF gate -> ticket and until when
 --   R:granted:<queue>      ZSET  job -> ms: holds all its gates, to be claimed before all others
---   R:timers               ZSET  gate:<gate> or granted:<queue> -> ms: when to look there again
+--   R:timers               ZSET  gate:<gate> or granted:<queue> -> ms: when to look there again; NEVER for a
+--                                semaphore or a rate that opens by a call only: so all that have a line are here
 --
 -- spot: "<ticket> <passes> <due> <at>" LF gate LF gate ... at: which of its gates it waits for, 0 when
 -- it was granted. Tickets come from the hybrid clock, so they rise; a job keeps its own until it starts.
 -- All gates of a job are taken together or none. One that was passed over for PASSES times takes them
--- one by one instead, in the order of their ids, and keeps what it has: so it comes to its turn, and
+-- one by one instead, in the order of L.gates_of, and keeps what it has: so it comes to its turn, and
 -- since all take them in one order none waits for the other in a circle.
 -- A grant that no worker claims within GRANT_MS goes back, and its queue stands aside at that gate until
 -- a step names it with room: nobody else waits for a queue that is full, paused or served by nobody.
@@ -21,6 +22,7 @@ local OPEN_MAX = 64
 local GRANT_MS = 1000
 local TIMERS_MAX = 64
 local RETRY_MS = 10000      -- when a gate is looked at again whose keys had a foreign type
+local NEVER = L.LATEST
 
 function L.read_spot(text)
   local ticket, passes, due, at, rest = string.match(text or '', '^(%d+) (%d+) (%d+) (%d+)\n(.+)$')
@@ -45,7 +47,14 @@ end
 -- Look there again at this time, or earlier.
 function L.arm(book, what, at_ms)
   redis.call('ZADD', book.R .. ':timers', 'LT', L.int(math.max(at_ms, book.now_ms)), what)
-  book.is_timed = true
+end
+
+-- Somebody stands in line there: it is looked at when it opens by itself.
+function L.arm_gate(book, g)
+  local free, opens_ms = L.room(book, g)
+  if free <= 0 and (opens_ms or g.kind ~= 'lock') then
+    L.arm(book, 'gate:' .. g.id, opens_ms or NEVER)
+  end
 end
 
 -- After one left the line: with nobody in it, it matters to nobody when the gate opens.
@@ -93,17 +102,13 @@ local function keep_nothing(book, job, spot)
   end
 end
 
--- The queue is called at this gate from now on, not behind this ticket, unless it stands aside there. When
--- the gate opens by itself, somebody looks.
+-- The queue is called at this gate from now on, not behind this ticket, unless it stands aside there.
 local function call_at(book, queue, g, ticket)
   if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, g.id) == 0 then
     redis.call('ZADD', g.line, 'LT', ticket, queue)
     g.is_lined = true
   end
-  local free, opens_ms = L.room(book, g)
-  if free <= 0 and opens_ms then
-    L.arm(book, 'gate:' .. g.id, opens_ms)
-  end
+  L.arm_gate(book, g)
 end
 
 -- Stand before gate `spot.at`.
@@ -147,24 +152,6 @@ end
 
 -- ---- taking
 
--- What a job that has passed these gates holds: nothing of a rate. -> text for R:holds, or nil
-function L.holding(gates, last)
-  local held = {}
-  for i = 1, last or #gates do
-    if not string.find(gates[i], '^rate:') then
-      held[#held + 1] = gates[i]
-    end
-  end
-  return #held > 0 and table.concat(held, '\n') or nil
-end
-
-local function hold(book, job, gates, last)
-  local text = L.holding(gates, last)
-  if text then
-    redis.call('HSET', book.R .. ':holds', job, text)
-  end
-end
-
 -- Take what can be taken now. -> the index of the gate that is shut, or nil: it holds all of them.
 local function advance(book, job, spot)
   if spot.passes < PASSES then
@@ -180,8 +167,8 @@ local function advance(book, job, spot)
     if L.room(book, g) <= 0 then
       return i
     end
-    L.take(book, g, job, L.tick(book.R, book.now_us, 1))
-    hold(book, job, spot.gates, i)
+    L.promise(book, g, job, L.tick(book.R, book.now_us, 1))
+    redis.call('HSET', book.R .. ':holds', job, table.concat(spot.gates, '\n', 1, i))
   end
   return nil
 end
@@ -248,23 +235,17 @@ function L.is_guarded(book, gates)
   return false
 end
 
--- A granted job starts: its locks have the fence that its handler is told.
-function L.tell_fence(book, job, gates, fence)
-  for _, id in ipairs(gates or {}) do
-    local g = L.gate(book, id)
-    if g.kind == 'lock' and redis.call('HGET', g.key, 'holder') == job then
-      redis.call('HSET', g.key, 'fence', L.int(fence))
-    end
-  end
-end
-
--- What a job that starts holds to its end: its gates and its unique key. -> text for R:holds, or nil
+-- What a job that starts holds to its end: its gates, but nothing of a rate, and its unique key. -> text for
+-- R:holds, or nil
 function L.holding_started(gates, job)
-  local text = gates and L.holding(gates)
-  if job.u then
-    text = (text and text .. '\n' or '') .. 'uniq:' .. (job.f or '0') .. ':' .. job.queue .. ':' .. job.u
+  local held = {}
+  for _, id in ipairs(gates or {}) do
+    held[#held + 1] = not string.find(id, '^rate:') and id or nil
   end
-  return text
+  if job.u then
+    held[#held + 1] = 'uniq:' .. (job.f or '0') .. ':' .. job.queue .. ':' .. job.u
+  end
+  return #held > 0 and table.concat(held, '\n') or nil
 end
 
 local function has_place(g, job)
@@ -399,11 +380,8 @@ local function open(book, id)
     if not who then
       return
     end
-    local free, opens_ms = L.room(book, g)
-    if free <= 0 then
-      if opens_ms then
-        L.arm(book, 'gate:' .. id, opens_ms)
-      end
+    if L.room(book, g) <= 0 then
+      L.arm_gate(book, g)
       return
     end
     if string.match(who, '^[@=]') then
@@ -491,8 +469,52 @@ function L.settle_gates(book, claims_next)
   end
 end
 
+-- A definition changed: those who wait at these gates may go on now, or at another time. The workers that
+-- serve them are woken to hear when.
+local function tell_lines(book, ids)
+  local told = {}
+  for _, id in ipairs(ids) do
+    for _, queue in ipairs(redis.call('ZRANGE', book.R .. ':wait:' .. id, 0, OPEN_MAX - 1)) do
+      if not told[queue] and not string.match(queue, '^[@=]') then
+        told[queue] = true
+        redis.pcall('PUBLISH', book.R .. ':wake', queue)
+      end
+    end
+  end
+end
+
+-- The gates with a line that this definition is for: a name, or a template.
+local function lines_under(R, kind, name)
+  if not string.find(name, '{key}', 1, true) then
+    return {kind .. ':' .. name}
+  end
+  local out, prefix = {}, 'gate:' .. kind .. ':'
+  for _, what in ipairs(redis.call('ZRANGE', R .. ':timers', 0, -1)) do
+    if string.sub(what, 1, #prefix) == prefix and L.fits(name, string.sub(what, #prefix + 1)) then
+      out[#out + 1] = string.sub(what, 6)
+    end
+  end
+  return out
+end
+
+-- The definition of this name, or template, changed.
+function L.limit_changed(R, kind, name)
+  local book = L.book(R, L.now_us())
+  local ids = lines_under(R, kind, name)
+  for i, id in ipairs(ids) do
+    if i <= TIMERS_MAX then
+      L.touch(book, id)
+    else
+      L.arm(book, 'gate:' .. id, book.now_ms)
+    end
+  end
+  L.settle_gates(book)
+  tell_lines(book, ids)
+end
+
 -- When the next timer is due, in ms; -1 without any.
 function L.next_timer(R)
   local first = redis.call('ZRANGE', R .. ':timers', 0, 0, 'WITHSCORES')
-  return first[2] and tonumber(first[2]) or -1
+  local at_ms = tonumber(first[2] or NEVER)
+  return at_ms < NEVER and at_ms or -1
 end

@@ -8,7 +8,7 @@
 -- how many at once (gcra only; 1 without it). on_lost: what the holders of a semaphore do when their worker
 -- loses Redis (keep without it). missing: only if there is none yet; kept: there was one, and stays.
 -- A change holds at once, for those who wait as well; who holds a place keeps it. A definition that is
--- deleted shuts the gate for those who wait.
+-- deleted shuts the gate for those who wait, or leaves it to the template that its name fits.
 -- definition: `semaphore N keep|kill` or `rate ALGORITHM N PER_MS BURST`.
 -- Errors: ELATER_ARGS GATE OPTION TIME FULL TYPE. Cost: O(those it lets in) for a name, O(gates in line)
 -- for a template.
@@ -105,17 +105,6 @@ function L.list_templates(R, names, is_in)
   end
 end
 
--- A definition changed: what waits there may go on now.
-local function look_again(R, name, kind)
-  local book = L.book(R, L.now_us())
-  if string.find(name, '{key}', 1, true) then
-    -- Those that fit it are looked at when the fleet tidies.
-    return
-  end
-  L.touch(book, kind .. ':' .. name)
-  L.settle_gates(book)
-end
-
 L.register('later_limit_set', {}, function(R, args)
   local name, kind = L.check_limit_name(args[1]), string.lower(args[2] or '')
   local given = read_options(args, 4)
@@ -136,15 +125,19 @@ L.register('later_limit_set', {}, function(R, args)
   end
   redis.call('HSET', R .. ':limits', name, text)
   L.list_templates(R, {name}, true)
-  look_again(R, name, L.parse_limit(text).kind)
+  L.limit_changed(R, L.parse_limit(text).kind, name)
   return 'set'
 end)
 
 L.register('later_limit_del', {'allow-oom'}, function(R, args)
   local name = L.check_limit_name(args[1])
-  L.need(R, 'limits', 'hash')
+  L.need_lines(R)
+  local was = L.parse_limit(redis.call('HGET', R .. ':limits', name) or nil)
   local gone = redis.call('HDEL', R .. ':limits', name)
   L.list_templates(R, {name}, false)
+  if was then
+    L.limit_changed(R, was.kind, name)
+  end
   return gone
 end)
 

@@ -12,8 +12,8 @@
 -- it for five seconds, and asking again takes it. ahead: how many stand before it (0 without wait).
 -- holder: who has the lock (=OWNER, a job's id, @EPOCH of a program), '' for semaphores.
 -- released: idempotent. 'kept': it is held still, depth times. 'not-held': by another, or nobody: a
--- release by a stranger changes nothing. token: the same token again repeats the answer, so that an
--- unlock whose reply was lost counts once.
+-- release by a stranger changes nothing. token: the same token again counts once while the lock is kept, for
+-- an unlock whose reply was lost. After the last one whoever repeats it hears not-held: nothing more was to do.
 -- later_renew: ELATER_LOST when the lease is over: it is somebody else's, or may be.
 -- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n); a release O(those it lets in).
 
@@ -84,10 +84,7 @@ function L.join_line(book, g, who, until_ms)
   redis.call('HSET', book.R .. ':parked', spot_name(g, who), ticket .. ' ' .. L.int(until_ms))
   redis.call('ZADD', g.line, ticket, who)
   g.is_lined = true
-  local free, opens_ms = L.room(book, g)
-  if free <= 0 and opens_ms then
-    L.arm(book, 'gate:' .. g.id, opens_ms)
-  end
+  L.arm_gate(book, g)
   return redis.call('ZRANK', g.line, who)
 end
 

@@ -7,9 +7,11 @@
 -- while some do, the answer is limited.
 -- Errors: ELATER_ARGS GATE OPTION LIMIT TYPE. Cost: O(log n) for sliding, else O(1).
 
--- When n can pass, in ms from now.
-local function retry_after(book, g, n)
-  local opens_ms = L.RATES[g.limit.algorithm].opens(book, g, n)
+-- When n can pass, in ms from now. kept: starts that are kept for granted jobs; when they stand in the way for
+-- longer than the algorithm can tell, the earliest that n alone could.
+local function retry_after(book, g, n, kept)
+  local rate = L.RATES[g.limit.algorithm]
+  local opens_ms = rate.opens(book, g, n + kept) or rate.opens(book, g, n)
   return opens_ms and math.max(opens_ms - book.now_ms, 1) or -1
 end
 
@@ -32,16 +34,17 @@ L.register('later_throttle', {}, function(R, args)
     L.fail('ELATER_LIMIT', 'there is no rate limit ' .. L.quote(name) .. ': later_limit_set defines it')
   end
   L.need(R, 'limits', 'hash', 'clock', 'string', 'rate:' .. g.limit.algorithm .. ':' .. name,
-         g.limit.algorithm == 'sliding' and 'zset' or 'string')
-  local rate = L.RATES[g.limit.algorithm]
-  local is_limited = redis.call('EXISTS', g.line) == 1 or rate.room(book, g) < n
+         g.limit.algorithm == 'sliding' and 'zset' or 'string', 'rate:granted:' .. name, 'set')
+  local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
+  local is_limited = redis.call('EXISTS', g.line) == 1 or L.room(book, g) < n
   local retry_ms = -1
   if is_limited then
-    retry_ms = retry_after(book, g, n)
+    retry_ms = retry_after(book, g, n, kept)
   else
     rate.take(book, g, n)
   end
   local left, reset_us = rate.seen(book, g)
-  return {is_limited and 1 or 0, g.limit.algorithm == 'gcra' and g.limit.burst or g.limit.n, left, retry_ms,
+  return {is_limited and 1 or 0, g.limit.algorithm == 'gcra' and g.limit.burst or g.limit.n,
+          math.max(left - kept, 0), retry_ms,
           math.ceil(math.max(reset_us, 0) / 1000)}
 end)

@@ -1,6 +1,6 @@
 -- Phases of later_v1_audit and later_v1_repair (v1_audit.lua) about gates, and what they ask of a parked job.
 --   parked holds   (no name) HSCAN of the hashes
---   gates          NAME: keys relative to R: lock:… sem:… wait:… granted:…
+--   gates          NAME: keys relative to R: lock:… sem:… rate:granted:… wait:… granted:…
 -- A parked job stands in the line that its spot names, or is granted; who holds a gate is a job that knows
 -- of it, a registered worker, or a lease; who stands in line has a place there. Repairs put a job that is in
 -- no line back to the waiting ones, and free what nobody can give back any more.
@@ -116,6 +116,13 @@ function JUDGES.sem(ctx, name)
   local holders = redis.call('ZRANGE', ctx.R .. ':sem:' .. name, 0, 999, 'WITHSCORES')
   for i = 1, #holders, 2 do
     judge_holder(ctx, 'sem:' .. name, holders[i], tonumber(holders[i + 1]) < math.huge)
+  end
+end
+
+function JUDGES.rate(ctx, rest)
+  local name = string.match(rest, '^granted:(.+)$')
+  for _, job in ipairs(name and redis.call('SRANDMEMBER', ctx.R .. ':rate:' .. rest, 1000) or {}) do
+    judge_holder(ctx, 'rate:' .. name, job, false)
   end
 end
 

@@ -54,14 +54,16 @@ local function line_of(R, gate)
   return total, out
 end
 
--- When a rate lets the next start pass, and somebody looks; 0: it would now, nil: never. Nothing is touched.
+-- When a rate lets the next start pass, and somebody looks; 0: it would now; nil: not by itself. How many starts
+-- it keeps for those who were let in and are not claimed yet. Nothing is touched.
 function L.next_start(book, g)
-  if L.RATES[g.limit.algorithm].seen(book, g) > 0 then
-    return 0
+  local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
+  if rate.seen(book, g) > kept then
+    return 0, kept
   end
-  local opens_ms = L.RATES[g.limit.algorithm].opens(book, g, 1)
-  local timer = redis.call('ZSCORE', book.R .. ':timers', 'gate:' .. g.id)
-  return opens_ms and math.max(opens_ms, timer and tonumber(timer) or 0)
+  local opens_ms = rate.opens(book, g, kept + 1)
+  local timer = tonumber(redis.call('ZSCORE', book.R .. ':timers', 'gate:' .. g.id) or 0)
+  return opens_ms and math.max(opens_ms, timer < L.LATEST and timer or 0), kept
 end
 
 local function describe(book, id)
@@ -71,7 +73,7 @@ local function describe(book, id)
   end
   local g = L.gate(book, id)
   local holders, list = L.holders(book, g)
-  local opens_ms = kind == 'rate' and g.limit and L.next_start(book, g) or list[3] or 0
+  local opens_ms = kind == 'rate' and g.limit and (L.next_start(book, g)) or list[3] or 0
   local waiting, line = line_of(book.R, id)
   return {id, g.limit and L.limit_text(g.limit) or '', holders, list, waiting, line, opens_ms}
 end

@@ -171,6 +171,5 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   for i = 1, #config, 2 do
     redis.call('HSET', R .. ':config', config[i], config[i + 1])
   end
-  L.settle_gates(book)
   return {now_us, key, 1, last < seen and 1 or 0, answers, flat}
 end)

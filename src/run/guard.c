@@ -161,11 +161,12 @@ bool guard_is_up(const struct guard *g)
     return atomic_load(&g->is_up);
 }
 
-bool guard_is_fresh(const struct guard *g)
+bool guard_is_fresh(const struct guard *g, int64_t spare_ms)
 {
     int64_t acked_us = atomic_load(&g->table->acked_us);
 
-    return acked_us > 0 && boot_now().us - acked_us < g->table->silence_us / FRESH_PART;
+    return acked_us > 0 &&
+           boot_now().us - acked_us < g->table->silence_us / FRESH_PART - spare_ms * 1000;
 }
 
 void guard_alive(struct guard *g, struct boot sent)
@@ -184,7 +185,7 @@ void guard_set(struct guard *g, unsigned slot, int64_t fence)
 
 bool guard_admits(const struct guard *g)
 {
-    return guard_is_up(g) && guard_is_fresh(g);
+    return guard_is_up(g) && guard_is_fresh(g, 0);
 }
 
 void guard_set_process(struct guard *g, unsigned slot, pid_t pid)

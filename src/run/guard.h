@@ -8,8 +8,8 @@
  * the guard looks when that beat is GUARD_SILENCE_MS old: no message, no system call on a job's
  * way. The end of the worker is the end of a pipe.
  *
- * The others take a worker for dead 20 s after its last beat at the earliest. All instants are
- * CLOCK_BOOTTIME: those others do not sleep with this machine.
+ * The others take a worker for dead 19.6 s after its last beat at the earliest (worker/watch.h).
+ * All instants are CLOCK_BOOTTIME: those others do not sleep with this machine.
  *
  * How a job starts (the pool thread that runs it, in this order): guard_set, guard_admits, the
  * process, guard_set_process. So when the guard looks, either the fence stands there, or the thread
@@ -30,6 +30,8 @@
 
 #define GUARD_ARG "--guard" /* the program's only argument when it is to be a guard */
 #define GUARD_SILENCE_MS 15000
+/* For guard_is_fresh before a job is given to its thread: guard_admits comes so much later. */
+#define GUARD_SPARE_MS 100
 
 struct guard;
 
@@ -55,8 +57,9 @@ int guard_ended(struct guard *g);
 
 /* Any thread. */
 bool guard_is_up(const struct guard *g);
-/* Was the last acknowledged beat sent less than a third of the silence ago (5 s)? Any thread. */
-bool guard_is_fresh(const struct guard *g);
+/* Was the last acknowledged beat sent less than a third of the silence ago (5 s), and will that be
+ * true for spare_ms more? Any thread. */
+bool guard_is_fresh(const struct guard *g, int64_t spare_ms);
 /* A beat sent then was acknowledged. Older news than the last are none. Main thread. */
 void guard_alive(struct guard *g, struct boot sent);
 

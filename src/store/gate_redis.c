@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 
 struct gate_redis {
@@ -72,18 +73,15 @@ static void on_beats(void *arg, const struct reply *r)
 {
     struct gate_redis *g = arg;
     const struct reply *workers = reply_at(r, 1);
-    int64_t oldest = 0;
+    size_t n = reply_len(workers);
+    CLEANUP_FREE int64_t *beats_ms = mem_new((n + 1) * sizeof(*beats_ms));
 
     if (is_bad(g, r, 2))
         return;
-    for (size_t i = 0; i < reply_len(workers); i++) {
-        int64_t beat_ms = reply_int(reply_at(reply_at(workers, i), 5));
-        int64_t ago = reply_int(reply_at(r, 0)) - beat_ms;
-
-        if (beat_ms > 0 && ago > oldest)
-            oldest = ago;
-    }
-    g->events.beats(g->events.arg, oldest);
+    for (size_t i = 0; i < n; i++)
+        beats_ms[i] = reply_int(reply_at(reply_at(workers, i), 5));
+    g->events.beats(g->events.arg,
+                    &(struct gate_beats_reply){reply_int(reply_at(r, 0)), beats_ms, n});
 }
 
 int gate_beats(struct gate_redis *g)

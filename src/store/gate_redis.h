@@ -14,7 +14,7 @@
 struct gate_events {
     void (*entered)(void *arg, const struct gate_enter_reply *r);
     void (*defined)(void *arg, const char *limit); /* its text in R:limits, "" if there is none */
-    void (*beats)(void *arg, int64_t oldest_ms);   /* the oldest last beat is so long ago */
+    void (*beats)(void *arg, const struct gate_beats_reply *r);
     void (*fault)(void *arg, enum fault fault, const char *text);
     void *arg;
 };

@@ -29,8 +29,8 @@ static const struct row more[] = {
     {"rate:sliding:", "zset"}, {"rate:gcra:", "string"},
     {"rate:fixed:", "string"}, {"wait:", "zset"},
     {"line:", "zset"},         {"parked:", "zset"},
-    {"granted:", "zset"},      {"aside:", "set"},
-    {"uniq:", "string"},
+    {"rate:granted:", "set"},  {"granted:", "zset"},
+    {"aside:", "set"},         {"uniq:", "string"},
 };
 
 const char *keys_type(const char *rest, size_t n)

@@ -150,6 +150,13 @@ struct gate_enter_reply {
     int64_t fence; /* 0 for semaphores */
 };
 
+/* When the last beat of each worker came, all by the clock of Redis; 0: it has not said. */
+struct gate_beats_reply {
+    int64_t now_ms;
+    const int64_t *beats_ms;
+    size_t n;
+};
+
 enum store_reap { STORE_REAP_MORE, STORE_REAP_CLEAR, STORE_REAP_ALIVE, STORE_REAP_REFUSED };
 
 #endif

@@ -9,7 +9,7 @@
 struct peer {
     int64_t epoch;
     char counter[24];
-    unsigned silent; /* our beats since it moved */
+    unsigned silent; /* our beats that saw it there, the first one counted */
     bool is_listed;
 };
 
@@ -79,9 +79,8 @@ void watch_beat(struct watch *w, struct mono now, const struct store_peer *peers
         if (strcmp(p->counter, peers[i].counter) != 0) {
             (void)snprintf(p->counter, sizeof(p->counter), "%s", peers[i].counter);
             p->silent = 0;
-        } else {
-            p->silent++;
         }
+        p->silent++;
         if (p->silent >= WATCH_SILENT_BEATS || strcmp(p->counter, "dead") == 0)
             silent(arg, p->epoch, p->counter);
     }

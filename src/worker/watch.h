@@ -2,8 +2,14 @@
  * Who of the other workers has fallen silent. Pure.
  *
  * Silence is counted in our own accepted beats, not in seconds: five in a row, at least
- * WATCH_GAP_MS apart, in which the other's counter stood still; any trouble of our own link starts
- * the count anew. So neither a stepped clock nor an outage of Redis makes workers bury each other.
+ * WATCH_GAP_MS apart, that see the other's counter at the same place; any trouble of our own link
+ * starts the count anew. So neither a stepped clock nor an outage of Redis makes workers bury each
+ * other.
+ *
+ * The sum: five beats are four gaps, 4 * 4.9 = 19.6 s at the least, from an answer that comes after
+ * the last beat of the other was sent. Its guard kills 15 s after the last acknowledged one was
+ * (run/guard.h), so it has 4.6 s to do so. With beats every 5 s, the first of which comes up to 5 s
+ * after that last one, it is 20 to 25 s.
  */
 #ifndef LATER_WORKER_WATCH_H
 #define LATER_WORKER_WATCH_H
@@ -15,6 +21,8 @@
 
 #define WATCH_SILENT_BEATS 5
 #define WATCH_GAP_MS 4900
+/* From the first of them to the last. */
+#define WATCH_LEAST_MS ((WATCH_SILENT_BEATS - 1) * WATCH_GAP_MS)
 #define WATCH_PEERS_MAX 1024
 
 struct watch;

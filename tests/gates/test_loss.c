@@ -18,9 +18,9 @@
 #define EACH 16
 #define HOLD_MS 90000 /* longer than anything here */
 #define FROZEN_MS 60000
-/* Five beats of another after one that saw it alive, which may be as long after its last: 30 s; and
- * what the machine takes. */
-#define PASSED_ON_MS 31000
+/* Five beats of another that see the same, the first up to 5 s after the last one of the dead: 25 s
+ * (worker/watch.h); and what the machine takes. */
+#define PASSED_ON_MS 27000
 
 static struct gates g;
 

@@ -471,13 +471,16 @@ static void test_fresh(void **state)
     struct boot now = boot_now();
 
     (void)state;
-    assert_false(guard_is_fresh(g));
+    assert_false(guard_is_fresh(g, 0));
     guard_alive(g, (struct boot){now.us - 5000000});
-    assert_false(guard_is_fresh(g));
+    assert_false(guard_is_fresh(g, 0));
+    guard_alive(g, (struct boot){now.us - 3000000});
+    assert_true(guard_is_fresh(g, GUARD_SPARE_MS));
+    assert_false(guard_is_fresh(g, 2000));
     guard_alive(g, (struct boot){now.us});
-    assert_true(guard_is_fresh(g));
+    assert_true(guard_is_fresh(g, 2000));
     guard_alive(g, (struct boot){now.us - 5000000}); /* an answer that comes late */
-    assert_true(guard_is_fresh(g));
+    assert_true(guard_is_fresh(g, 0));
     assert_false(guard_is_up(g));
     assert_false(guard_admits(g));
     guard_free(g);

@@ -600,6 +600,7 @@ static void test_audit(void **cmocka_state)
                 {"ZADD R:wait:lock:door 5 sms", "gates", "wait:lock:door", "leftover"},
                 {"ZADD R:sem:smtp 1e300 j00000000000", "gates", "sem:smtp", "stale-holder"},
                 {"ZADD R:sem:smtp inf @77", "gates", "sem:smtp", "stale-holder"},
+                {"SADD R:rate:granted:r j00000000000", "gates", "rate:granted:r", "stale-holder"},
                 {"HSET R:lock:door holder j00000000000", "gates", "lock:door", "stale-holder"}};
 
     (void)cmocka_state;

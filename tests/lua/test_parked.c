@@ -292,6 +292,97 @@ static void test_throttle_of_many(void **state)
 }
 
 /* The clock was set back: what was started then counts as of now, not as never. */
+/* A job that is let in has not started: the rate keeps a start for it, and counts it at the claim.
+ */
+static void test_rate_is_spent_at_the_claim(void **cmocka_state)
+{
+    const char *w = worker(), *id;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set r rate 1/1h algorithm sliding");
+    (void)fcall("later_lock door ann");
+    id = add("mail lock door rate r x");
+    assert_string_equal(claims(w, 1), "");
+    (void)fcall("later_unlock door ann");
+    assert_string_equal(redis("SMEMBERS R:rate:granted:r"), keep(mem_printf("[%s]", id)));
+    assert_string_equal(redis("EXISTS R:rate:sliding:r"), "0");
+    assert_starts(fcall("later_throttle r"), "[1 1 0 ");
+    assert_string_equal(claims(w, 1), id);
+    assert_string_equal(redis("EXISTS R:rate:granted:r"), "0");
+    assert_string_equal(redis("ZCARD R:rate:sliding:r"), "1");
+    assert_string_equal(settle(w, id, 1, "done", 0), "ok");
+    assert_string_equal(redis("EXISTS R:holds"), "0");
+    assert_string_equal(redis("ZCARD R:rate:sliding:r"), "1");
+}
+
+/* One that was let in and never started has cost nothing. */
+static void test_rate_of_a_lost_grant(void **cmocka_state)
+{
+    const char *w = worker(), *id;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set r rate 1/1h");
+    (void)fcall("later_lock door ann");
+    id = add("mail lock door rate r x");
+    assert_string_equal(claims(w, 1), "");
+    (void)fcall("later_unlock door ann");
+    assert_string_equal(fcall("later_cancel %s", id), "cancelled");
+    assert_string_equal(redis("EXISTS R:rate:granted:r R:holds"), "0");
+    assert_starts(fcall("later_throttle r"), "[0 1 0 ");
+}
+
+/* A start that is kept for one that waits for a lock would keep all others out. */
+static void test_rates_are_taken_last(void **cmocka_state)
+{
+    const char *w = worker(), *id;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set a rate 1/1h");
+    (void)fcall("later_limit_set z semaphore 0");
+    id = add("mail rate a sem z lock y x");
+    assert_string_equal(claims(w, 1), "");
+    assert_string_equal(
+        redis("HGET R:parked %s", id),
+        keep(mem_printf("%s 0 %s 2\\nlock:y\\nsem:z\\nrate:a", redis("ZSCORE R:parked:mail %s", id),
+                        (fcall("later_show %s", id), named("due_ms")))));
+}
+
+/* ---- definitions that change */
+
+static void test_template_that_changes(void **cmocka_state)
+{
+    const char *w = worker(), *a, *b;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set t:{key} semaphore 0");
+    (void)fcall("later_limit_set t:b semaphore 0");
+    a = add("mail sem t:a x");
+    b = add("mail sem t:b x");
+    assert_string_equal(claims(w, 2), "");
+    (void)fcall("later_limit_set t:{key} semaphore 1");
+    assert_string_equal(claims(w, 2), a);
+    /* Without a definition of its own its name fits the template. */
+    assert_string_equal(fcall("later_limit_del t:b"), "1");
+    assert_string_equal(claims(w, 2), b);
+    assert_string_equal(redis("EXISTS R:timers R:parked"), "0");
+}
+
+/* No timer is set for a gate that opens by a call only, and the one that stands for it wakes
+ * nobody. */
+static void test_gate_that_never_opens(void **cmocka_state)
+{
+    const char *w = worker(), *id;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set s semaphore 0");
+    id = add("mail sem s x");
+    assert_string_equal(claims(w, 1), "");
+    assert_string_equal(at(8, -1), "-1");
+    assert_string_equal(redis("ZSCORE R:timers gate:sem:s"), "100000000000000");
+    assert_string_equal(fcall("later_cancel %s", id), "cancelled");
+    assert_string_equal(redis("EXISTS R:timers"), "0");
+}
+
 static void test_rates_ahead(void **state)
 {
     int64_t ahead = (now_ms() + 3600000) * 1000;
@@ -343,6 +434,11 @@ int main(void)
         FX_TEST(test_foreign_lock_at_the_end),
         FX_TEST(test_foreign_line),
         FX_TEST(test_throttle_of_many),
+        FX_TEST(test_rate_is_spent_at_the_claim),
+        FX_TEST(test_rate_of_a_lost_grant),
+        FX_TEST(test_rates_are_taken_last),
+        FX_TEST(test_template_that_changes),
+        FX_TEST(test_gate_that_never_opens),
         FX_TEST(test_rates_ahead),
         FX_TEST(test_fence_after_a_loss),
     };

@@ -26,7 +26,7 @@ struct calm {
 /* All jobs at their end soon enough: every attempt may cost a silence, and a crashed worker's. */
 static unsigned most_rounds(const struct conf *c)
 {
-    return 4U * c->silence + 4U * c->jobs + 8;
+    return 4U * (c->silence - 1U) + 4U * c->jobs + 8;
 }
 
 struct calm *calm_new(const struct conf *c)

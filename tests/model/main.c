@@ -137,7 +137,8 @@ int main(int argc, char **argv)
     const char *only = NULL;
     bool is_full = false, is_own = false;
 
-    own.crashes = own.silence = 2;
+    own.crashes = 2;
+    own.silence = 3;
     own.lock = own.sem = 7;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";

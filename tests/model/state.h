@@ -46,7 +46,7 @@ struct conf {
     uint8_t places;   /* jobs at once in a worker */
     uint8_t attempts; /* the budget of a job */
     uint8_t crashes;  /* with so many it is dead */
-    uint8_t silence;  /* own accepted beats until another worker is silent */
+    uint8_t silence;  /* own accepted beats that see the same until another is silent */
     uint8_t lock;     /* jobs that need the lock, a bit each */
     uint8_t sem;      /* jobs that need the semaphore */
     bool has_add;     /* the last job is added on the way, the others are there */
@@ -151,8 +151,8 @@ struct worker {
     uint8_t victim, counter, is_certain; /* whom it wants to reap */
     struct slot slots[JOBS_MAX];
     uint8_t lost[JOBS_MAX]; /* 1: a run that is not its own any more still ends */
-    /* Of each entry: 0 when its counter moved since the last look (or there was none), else 1 and
-     * one more for each look at which it stood still. */
+    /* Of each entry: 0 when its counter moved since the last look (or there was none), else the
+     * number of looks that saw it there. */
     uint8_t watch[ENTRIES_MAX];
     struct call call;
     struct answer answer;

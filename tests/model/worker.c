@@ -231,9 +231,9 @@ void worker_look(const struct conf *c, struct state *s, unsigned i, uint8_t own_
             continue;
         if (w->watch[k] == 0)
             w->watch[k] = 1;
-        else if (w->watch[k] <= c->silence && !(c->variant & SECONDS))
+        else if (w->watch[k] < c->silence && !(c->variant & SECONDS))
             w->watch[k]++;
-        if (w->watch[k] > c->silence || e->mark == MARKED_DEAD)
+        if (w->watch[k] >= c->silence || e->mark == MARKED_DEAD)
             want_reap(w, e, false);
     }
 }
@@ -241,7 +241,7 @@ void worker_look(const struct conf *c, struct state *s, unsigned i, uint8_t own_
 void worker_wait(const struct conf *c, struct worker *w)
 {
     for (unsigned k = 0; (c->variant & SECONDS) && k < ENTRIES_MAX; k++) {
-        if (w->watch[k] > 0 && w->watch[k] <= c->silence)
+        if (w->watch[k] > 0 && w->watch[k] < c->silence)
             w->watch[k]++;
     }
 }

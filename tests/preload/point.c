@@ -1,8 +1,10 @@
 /*
- * Points in laterd where a test wants something to happen, by preloading this into it.
+ * Points in laterd or later where a test wants something to happen, by preloading this into it.
  * LATER_TEST_POINT says which:
  *
  *   spawn        SIGKILL where the process of the first job would be made
+ *   stop         SIGSTOP where the process of the command would be made; and behind that, a busy
+ *                machine: 300 ms pass before its parent goes on
  *   thread:N     the Nth new thread cannot be made (from 1), later ones can
  *   threads:N    from the Nth on no thread can be made
  */
@@ -13,6 +15,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int threads;
 
@@ -36,6 +39,22 @@ int posix_spawn(pid_t *restrict pid, const char *restrict path,
     if (strcmp(point(), "spawn") == 0 && (argv[1] == NULL || strcmp(argv[1], "--guard") != 0))
         (void)raise(SIGKILL);
     return real(pid, path, actions, attr, argv, envp);
+}
+
+int posix_spawnp(pid_t *restrict pid, const char *restrict file,
+                 const posix_spawn_file_actions_t *restrict actions,
+                 const posix_spawnattr_t *restrict attr, char *const argv[restrict],
+                 char *const envp[restrict])
+{
+    spawn_f *real = (spawn_f *)dlsym(RTLD_NEXT, "posix_spawnp");
+    int rc;
+
+    if (strcmp(point(), "stop") != 0)
+        return real(pid, file, actions, attr, argv, envp);
+    (void)raise(SIGSTOP);
+    rc = real(pid, file, actions, attr, argv, envp);
+    (void)usleep(300000);
+    return rc;
 }
 
 typedef int create_f(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);

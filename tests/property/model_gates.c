@@ -108,18 +108,26 @@ static const struct model_limit *limit_called(const struct model *m, const char 
     return NULL;
 }
 
+bool limit_fits(const char *template, const char *name)
+{
+    size_t head = (size_t)(strstr(template, "{key}") - template), n = strlen(name);
+    size_t tail = strlen(template) - head - 5;
+
+    return n > head + tail && strncmp(name, template, head) == 0 &&
+           strcmp(name + n - tail, template + head + 5) == 0;
+}
+
 /* The template with the longest beginning that the name fits. */
 static const struct model_limit *template_of(const struct model *m, const char *name)
 {
     const struct model_limit *best = NULL;
-    size_t best_head = 0, n = strlen(name);
+    size_t best_head = 0;
 
     for (size_t i = 0; i < m->gates->templates; i++) {
         const char *t = m->gates->template[i];
-        size_t head = (size_t)(strstr(t, "{key}") - t), tail = strlen(t) - head - 5;
+        size_t head = (size_t)(strstr(t, "{key}") - t);
 
-        if (n <= head + tail || strncmp(name, t, head) != 0 ||
-            strcmp(name + n - tail, t + head + 5) != 0 || (best != NULL && head <= best_head))
+        if (!limit_fits(t, name) || (best != NULL && head <= best_head))
             continue;
         best = limit_called(m, t);
         best_head = head;
@@ -173,11 +181,12 @@ static int64_t ceil_ms(double us)
     return (int64_t)ceil(us / 1000);
 }
 
-int64_t rate_room(struct model *m, struct model_gate *g, const struct model_limit *l,
-                  int64_t *opens_ms)
+/* Without what granted jobs will take. */
+static int64_t rate_room(struct model *m, struct model_gate *g, const struct model_limit *l,
+                         int64_t *opens_ms)
 {
+    int64_t kept = (int64_t)g->places, free;
     double step, burst, ahead;
-    int64_t free;
 
     *opens_ms = MODEL_NONE;
     if (l->algorithm == RATE_GCRA) {
@@ -191,8 +200,11 @@ int64_t rate_room(struct model *m, struct model_gate *g, const struct model_limi
     } else {
         free = l->n - window_count(m, g, l);
     }
-    *opens_ms = free > 0 ? MODEL_NONE : rate_opens(m, g, l, 1);
-    return free > 0 ? free : 0;
+    if (free <= 0)
+        *opens_ms = rate_opens(m, g, l, 1);
+    else if (free <= kept)
+        *opens_ms = rate_opens(m, g, l, kept + 1);
+    return free > kept ? free - kept : 0;
 }
 
 int64_t rate_opens(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n)
@@ -396,9 +408,7 @@ bool gate_drop(struct model *m, struct model_gate *g, const char *who)
 {
     struct model_holder *h = holder_called(g, who);
 
-    if (g->kind == KIND_RATE)
-        return false;
-    if (g->kind == KIND_SEM) {
+    if (g->kind != KIND_LOCK) {
         if (h == NULL)
             return false;
         *h = g->place[--g->places];
@@ -409,6 +419,34 @@ bool gate_drop(struct model *m, struct model_gate *g, const char *who)
     }
     gate_touch(m, g);
     return true;
+}
+
+void gate_promise(struct model *m, struct model_gate *g, const char *who, int64_t fence)
+{
+    if (g->kind != KIND_RATE) {
+        gate_take(m, g, who, fence, NO_END, false);
+        return;
+    }
+    if (holder_called(g, who) != NULL)
+        return;
+    if (g->places == PLACES_MAX)
+        abort();
+    (void)snprintf(g->place[g->places++].who, sizeof(g->place[0].who), "%s", who);
+}
+
+void gate_spend(struct model *m, struct model_gate *g, const char *who, int64_t fence)
+{
+    struct model_holder *h = holder_called(g, who);
+
+    if (g->kind == KIND_LOCK && g->is_held && strcmp(g->holder, who) == 0)
+        g->fence = fence;
+    if (g->kind != KIND_RATE)
+        return;
+    if (h != NULL)
+        *h = g->place[--g->places];
+    if (limit_of(m, KIND_RATE, g->name) != NULL)
+        gate_take(m, g, who, fence, NO_END, false);
+    gate_touch(m, g);
 }
 
 /* ---- jobs */

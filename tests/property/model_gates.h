@@ -52,6 +52,7 @@ struct model_gate {
     char holder[32], token[16];
     bool has_token;
     int64_t fence, depth, until, since; /* until: 0 without end */
+    /* Of a semaphore; of a rate: starts that are kept for granted jobs. */
     struct model_holder place[PLACES_MAX];
     size_t places;
     bool has_tat, has_window;
@@ -65,7 +66,6 @@ struct model_gate {
     int64_t last_fence;
     char last_holder[32];
     size_t last_places;
-    bool is_unheeded; /* a template changed, and nobody looked yet */
     struct model_start start[STARTS_MAX];
     size_t starts;
 };
@@ -117,15 +117,18 @@ void gates_set_time(struct model *m, int64_t was_us);
 struct model_gate *gate_of(struct model *m, const char *id);
 struct model_gate *gate_named(struct model *m, enum gate_kind kind, const char *name);
 const struct model_limit *limit_of(struct model *m, enum gate_kind kind, const char *name);
+/* Does the name fit the template? */
+bool limit_fits(const char *template, const char *name);
 /* -> free places; with none, when one will be by itself, or MODEL_NONE. */
 int64_t gate_room(struct model *m, struct model_gate *g, int64_t *opens_ms);
 /* until: NO_END for a holder that lives. */
 void gate_take(struct model *m, struct model_gate *g, const char *who, int64_t fence, int64_t until,
                bool is_reserved);
 bool gate_drop(struct model *m, struct model_gate *g, const char *who);
+/* For a job that is to be claimed: a rate counts when it is (gate_spend), until then it keeps. */
+void gate_promise(struct model *m, struct model_gate *g, const char *who, int64_t fence);
+void gate_spend(struct model *m, struct model_gate *g, const char *who, int64_t fence);
 void rate_take(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n);
-int64_t rate_room(struct model *m, struct model_gate *g, const struct model_limit *l,
-                  int64_t *opens_ms);
 /* When n can pass, MODEL_NONE for never. */
 int64_t rate_opens(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n);
 /* -> how many could pass now */
@@ -149,6 +152,10 @@ void unique_end(struct model *m, const struct model_job *j);
 
 /* What this job has to pass, in order; false: it cannot run. why: room for 160 characters. */
 bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *spot, char *why);
+/* Somebody stands there: it is looked at when it opens by itself. */
+void line_arm_gate(struct model *m, struct model_gate *g);
+/* The definition of this name, or template, changed: those who wait are looked at, and told. */
+void line_limit_changed(struct model *m, bool is_sem, const char *name);
 bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, int64_t due,
                int64_t fence);
 void line_arm(struct model *m, const char *kind, const char *name, int64_t at);

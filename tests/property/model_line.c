@@ -13,6 +13,7 @@
 #define TIMERS_A_CALL 64
 #define GRANT_MS 1000
 #define RESERVE_MS 5000
+#define NEVER_MS INT64_C(100000000000000) /* L.LATEST */
 
 /* ---- timers */
 
@@ -77,7 +78,7 @@ int64_t line_next_timer(const struct model *m)
 {
     const struct model_timer *t = first_timer(m, INT64_MAX);
 
-    return t == NULL ? -1 : t->at;
+    return t == NULL || t->at >= NEVER_MS ? -1 : t->at;
 }
 
 /* ---- who stands where */
@@ -184,12 +185,12 @@ static void stand(struct model *m, struct model_job *j, int at)
     j->spot.granted_ms = MODEL_NONE;
 }
 
-static void arm_gate(struct model *m, struct model_gate *g)
+void line_arm_gate(struct model *m, struct model_gate *g)
 {
     int64_t opens;
 
-    if (gate_room(m, g, &opens) <= 0 && opens != MODEL_NONE)
-        line_arm(m, "gate", g->id, opens);
+    if (gate_room(m, g, &opens) <= 0 && (opens != MODEL_NONE || g->kind != KIND_LOCK))
+        line_arm(m, "gate", g->id, opens != MODEL_NONE ? opens : NEVER_MS);
 }
 
 /* ---- the gates of a job */
@@ -209,6 +210,7 @@ bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *sp
     for (int k = 0; k < MODEL_KINDS; k++) {
         const char *common = m->queue[j->queue].gates[k];
         char filled[MODEL_NAME * 2] = "";
+        int from = spot->n;
 
         if (common[0] != '\0' && !fill_key(filled, common, j->key)) {
             (void)snprintf(why, 160, "its queue wants the %s %s, and it has no key", kinds[k],
@@ -219,9 +221,10 @@ bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *sp
             spot->gate[spot->n++] = gate_named(m, (enum gate_kind)k, filled);
         if (j->own[k][0] != '\0' && strcmp(filled, j->own[k]) != 0)
             spot->gate[spot->n++] = gate_named(m, (enum gate_kind)k, j->own[k]);
+        if (spot->n - from > 1)
+            qsort((void *)&spot->gate[from], (size_t)(spot->n - from), sizeof(spot->gate[0]),
+                  by_id);
     }
-    if (spot->n > 1)
-        qsort((void *)spot->gate, (size_t)spot->n, sizeof(spot->gate[0]), by_id);
     return is_fine;
 }
 
@@ -231,14 +234,14 @@ void line_hold(struct model *m, struct model_job *j, const struct model_spot *sp
     struct buf text = BUF_INIT;
 
     for (int i = 0; i < taken; i++)
-        if (spot->gate[i]->kind != KIND_RATE)
+        if (spot->gate[i]->kind != KIND_RATE || !is_started)
             buf_printf(&text, "%s%s", text.len > 0 ? "\n" : "", spot->gate[i]->id);
     if (is_started && j->unique != NULL)
         buf_printf(&text, "%suniq:%lld:%s:%s", text.len > 0 ? "\n" : "",
                    j->unique_until == MODEL_NONE ? 0LL : (long long)j->unique_until,
                    m->queue[j->queue].name, j->unique);
-    if (text.len > 0)
-        model_set(&j->holds, buf_take(&text));
+    if (text.len > 0 || is_started)
+        model_set(&j->holds, text.len > 0 ? buf_take(&text) : NULL);
     buf_done(&text);
 }
 
@@ -275,7 +278,7 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
     j->spot.due = due;
     j->spot.passes = 0;
     stand(m, j, shut);
-    arm_gate(m, spot->gate[shut - 1]);
+    line_arm_gate(m, spot->gate[shut - 1]);
     return false;
 }
 
@@ -291,7 +294,7 @@ static int advance(struct model *m, struct model_job *j)
     for (int i = s->passes > MODEL_PASSES ? s->at - 1 : 0; i < s->n; i++) {
         if (gate_room(m, s->gate[i], &opens) <= 0)
             return i + 1;
-        gate_take(m, s->gate[i], j->id, model_tick(m, 1, 0), NO_END, false);
+        gate_promise(m, s->gate[i], j->id, model_tick(m, 1, 0));
         line_hold(m, j, s, i + 1, false);
     }
     return 0;
@@ -409,7 +412,7 @@ static void call_job(struct model *m, struct model_gate *g, struct model_job *j)
     if (shut > 0) {
         j->spot.passes++;
         stand(m, j, shut);
-        arm_gate(m, j->spot.gate[shut - 1]);
+        line_arm_gate(m, j->spot.gate[shut - 1]);
         return;
     }
     j->spot.granted_ms = MODEL_MS(m);
@@ -424,13 +427,11 @@ static void open_gate(struct model *m, struct model_gate *g)
     struct model_job *j;
     int64_t opens;
 
-    g->is_unheeded = false;
     for (int i = 0; i < OPEN_MAX; i++) {
         if (!line_front(m, g, &j, &o))
             return;
         if (gate_room(m, g, &opens) <= 0) {
-            if (opens != MODEL_NONE)
-                line_arm(m, "gate", g->id, opens);
+            line_arm_gate(m, g);
             return;
         }
         if (o != NULL)
@@ -472,7 +473,7 @@ static void take_back(struct model *m, int q)
         row[i]->spot.passes = 0;
         put_aside(m, q, row[i]->spot.gate[0]);
         stand(m, row[i], 1);
-        arm_gate(m, row[i]->spot.gate[0]);
+        line_arm_gate(m, row[i]->spot.gate[0]);
     }
     if (i < n)
         line_arm(m, "granted", m->queue[q].name, row[i]->spot.granted_ms + GRANT_MS);
@@ -542,4 +543,79 @@ void line_settle_first(struct model *m)
         open_gate(m, s->touch[--s->touched]);
     while (s->touched > 0)
         line_arm(m, "gate", s->touch[--s->touched]->id, MODEL_MS(m));
+}
+
+/* ---- limits */
+
+static int by_time(const void *a, const void *b)
+{
+    const struct model_timer *x = *(struct model_timer *const *)a;
+    const struct model_timer *y = *(struct model_timer *const *)b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return strcmp(x->what, y->what);
+}
+
+/* The gates with a line for which the template is, in the order of R:timers. */
+static size_t lines_under(struct model *m, const char *kind, const char *name,
+                          struct model_gate **row)
+{
+    struct model_timer *timer[TIMERS_MAX];
+    size_t n = 0, found = 0;
+
+    for (size_t i = 0; i < TIMERS_MAX; i++)
+        if (m->gates->timer[i].is_there)
+            timer[n++] = &m->gates->timer[i];
+    if (n > 1)
+        qsort((void *)timer, n, sizeof(timer[0]), by_time);
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(timer[i]->what, kind, strlen(kind)) == 0 &&
+            limit_fits(name, timer[i]->what + strlen(kind)))
+            row[found++] = gate_of(m, timer[i]->what + strlen("gate:"));
+    return found;
+}
+
+/* The queues in line, in their turn. */
+static void tell_line(struct model *m, const struct model_gate *g, bool told[MODEL_QUEUES])
+{
+    int64_t first[MODEL_QUEUES];
+
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        first[q] = INT64_MAX;
+    for (size_t i = 0; i < m->jobs; i++) {
+        const struct model_job *j = &m->job[i];
+
+        if (stands_at(j, g) && !g->is_aside[j->queue] && j->spot.ticket < first[j->queue])
+            first[j->queue] = j->spot.ticket;
+    }
+    for (;;) {
+        int next = 0;
+
+        for (int q = 1; q < MODEL_QUEUES; q++)
+            next = first[q] < first[next] ? q : next;
+        if (first[next] == INT64_MAX)
+            return;
+        first[next] = INT64_MAX;
+        if (!told[next])
+            model_wake(m, m->queue[next].name);
+        told[next] = true;
+    }
+}
+
+void line_limit_changed(struct model *m, bool is_sem, const char *name)
+{
+    struct model_gate *row[TIMERS_MAX];
+    bool told[MODEL_QUEUES] = {false};
+    size_t n = 1;
+
+    if (strstr(name, "{key}") != NULL)
+        n = lines_under(m, is_sem ? "gate:sem:" : "gate:rate:", name, row);
+    else
+        row[0] = gate_named(m, is_sem ? KIND_SEM : KIND_RATE, name);
+    for (size_t i = 0; i < n; i++)
+        gate_touch(m, row[i]);
+    line_settle(m);
+    for (size_t i = 0; i < n; i++)
+        tell_line(m, row[i], told);
 }

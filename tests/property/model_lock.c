@@ -57,7 +57,6 @@ static void reply(struct buf *out, bool is_granted, int64_t fence, int64_t until
 static int64_t join(struct model *m, struct model_gate *g, const char *who, int64_t until)
 {
     struct model_outsider *o = outsider_of(m, g, who);
-    int64_t opens;
 
     for (size_t i = 0; o == NULL; i++) {
         if (i == OUTSIDERS_MAX)
@@ -71,8 +70,7 @@ static int64_t join(struct model *m, struct model_gate *g, const char *who, int6
         (void)snprintf(o->who, sizeof(o->who), "%s", who);
     }
     o->until = until;
-    if (gate_room(m, g, &opens) <= 0 && opens != MODEL_NONE)
-        line_arm(m, "gate", g->id, opens);
+    line_arm_gate(m, g);
     return line_before(m, g, o->ticket);
 }
 
@@ -193,8 +191,9 @@ void model_fence_check(struct model *m, const char *name, int64_t fence, struct 
 static int64_t retry_after(struct model *m, struct model_gate *g, const struct model_limit *l,
                            int64_t n)
 {
-    int64_t opens = rate_opens(m, g, l, n);
+    int64_t opens = rate_opens(m, g, l, n + (int64_t)g->places);
 
+    opens = opens != MODEL_NONE ? opens : rate_opens(m, g, l, n);
     if (opens == MODEL_NONE)
         return -1;
     return opens - MODEL_MS(m) < 1 ? 1 : opens - MODEL_MS(m);
@@ -211,16 +210,16 @@ void model_throttle(struct model *m, const char *name, int64_t n, struct buf *ou
         out_refusal(out, "ELATER_LIMIT");
         return;
     }
-    is_limited = has_line(m, g) || rate_room(m, g, l, &opens) < n;
+    is_limited = has_line(m, g) || gate_room(m, g, &opens) < n;
     if (is_limited)
         retry = retry_after(m, g, l, n);
     else
         rate_take(m, g, l, n);
-    left = rate_seen(m, g, l, &reset_us);
+    left = rate_seen(m, g, l, &reset_us) - (int64_t)g->places;
     buf_puts(out, "[ ");
     out_int(out, is_limited);
     out_int(out, l->algorithm == RATE_GCRA ? l->burst : l->n);
-    out_int(out, left);
+    out_int(out, left > 0 ? left : 0);
     out_int(out, retry);
     out_int(out, (reset_us + 999) / 1000);
     buf_puts(out, "] ");
@@ -251,10 +250,8 @@ static void changed(struct model *m, const char *name)
     for (size_t i = 0; i < m->gates->n; i++) {
         struct model_gate *g = &m->gates->gate[i];
 
-        if (!is_template && strcmp(g->name, name) != 0)
-            continue;
-        g->starts = 0;
-        g->is_unheeded = true;
+        if (is_template || strcmp(g->name, name) == 0)
+            g->starts = 0;
     }
 }
 
@@ -275,16 +272,14 @@ void model_limit_set(struct model *m, const struct model_limit *l, bool if_missi
     s->limit[i] = *l;
     list_template(m, l->name, true);
     changed(m, l->name);
-    if (strstr(l->name, "{key}") == NULL) {
-        gate_touch(m, gate_named(m, l->is_sem ? KIND_SEM : KIND_RATE, l->name));
-        line_settle(m);
-    }
+    line_limit_changed(m, l->is_sem, l->name);
     out_text(out, "set");
 }
 
 void model_limit_del(struct model *m, const char *name, struct buf *out)
 {
     struct model_gates *s = m->gates;
+    bool is_sem;
     size_t i = 0;
 
     while (i < s->limits && strcmp(s->limit[i].name, name) != 0)
@@ -292,10 +287,12 @@ void model_limit_del(struct model *m, const char *name, struct buf *out)
     out_int(out, i < s->limits);
     if (i == s->limits)
         return;
+    is_sem = s->limit[i].is_sem;
     list_template(m, name, false);
     memmove(&s->limit[i], &s->limit[i + 1], (s->limits - i - 1) * sizeof(s->limit[0]));
     s->limits--;
     changed(m, name);
+    line_limit_changed(m, is_sem, name);
 }
 
 static void put_limit(const struct model_limit *l, struct buf *out)

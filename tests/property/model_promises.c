@@ -61,6 +61,9 @@ static void render_rate(const struct model_gate *g, struct rows *rows)
     }
     if (g->logged > 0)
         expires(rows, key, g->log_end);
+    (void)snprintf(key, sizeof(key), "rate:granted:%s", g->name);
+    for (size_t i = 0; i < g->places; i++)
+        rows_text(rows, key, "set", NULL, g->place[i].who);
     (void)snprintf(key, sizeof(key), "rate:fixed:%s", g->name);
     (void)snprintf(text, sizeof(text), "%lld %lld", (long long)g->window, (long long)g->count);
     if (g->has_window) {
@@ -306,7 +309,7 @@ static const char *broken_line(struct model *m, struct model_gate *g)
     struct model_job *j;
     int64_t opens;
 
-    if (!line_front(m, g, &j, &o) || g->is_unheeded ||
+    if (!line_front(m, g, &j, &o) ||
         (g->kind != KIND_LOCK && limit_of(m, g->kind, g->name) == NULL))
         return NULL;
     /* To look is to forget what is over, which nobody did. */
@@ -318,8 +321,9 @@ static const char *broken_line(struct model *m, struct model_gate *g)
     for (size_t i = 0; i < TIMERS_MAX; i++) {
         const struct model_timer *t = &m->gates->timer[i];
 
+        /* Set back, the clock puts it off: the next tidy looks. */
         if (t->is_there && strcmp(t->what, what) == 0 &&
-            (t->at <= MODEL_MS(m) + 1 || (g->kind == KIND_RATE && m->gates->was_set_back)))
+            (t->at <= MODEL_MS(m) + 1 || m->gates->was_set_back))
             return NULL;
     }
     return "a lost hand-over: a gate has room, and who stands in its line is not called";

@@ -220,8 +220,7 @@ static bool passes(struct claims *c, struct candidate *k, int64_t fence)
         k->spot = j->spot;
         line_unpark(c->m, j, true);
         for (int i = 0; i < k->spot.n; i++)
-            if (k->spot.gate[i]->kind == KIND_LOCK)
-                k->spot.gate[i]->fence = fence;
+            gate_spend(c->m, k->spot.gate[i], j->id, fence);
     } else if (!line_pass(c->m, j, &k->spot, k->due, fence)) {
         return false;
     }

@@ -8,8 +8,10 @@
 
 #include "base/mem.h"
 #include "plan.h"
+#include "run/guard.h"
 
-#define FALSE_REAP_US (15 * SECOND) /* the least silence that may be taken for death */
+/* The least silence that may be taken for death: what a guard needs (worker/watch.h). */
+#define FALSE_REAP_US ((GUARD_SILENCE_MS + 4600) * MS)
 
 /* A worker as Redis knows it. */
 struct known {
@@ -42,6 +44,9 @@ static struct claim *claims;
 static size_t nclaims;
 static int64_t latest_us;              /* of Redis' clock, so far */
 static int64_t tokens[PLAN_LOCKS + 1]; /* the highest fence of each lock */
+static int64_t
+    *rated_us; /* claims under the rate, by Redis' clock, since it went back or lost data */
+static size_t nrated;
 static char (*lost_ids)[JOB_ID_LEN + 1];
 static size_t nlost;
 static unsigned nlosses;
@@ -277,6 +282,28 @@ static void check_token(const struct entry *e, int64_t fence)
     tokens[e->lock] = fence;
 }
 
+/* A start counts when it is claimed, however long before that it was let in. */
+static void check_rate(const struct entry *e)
+{
+    int64_t now_us = world_wall_us();
+
+    if (!e->has_rate)
+        return;
+    if (nrated > 0 && now_us < rated_us[nrated - 1])
+        nrated = 0;
+    rated_us = mem_grow(rated_us, nrated + 1, sizeof(*rated_us));
+    rated_us[nrated++] = now_us;
+    for (size_t i = nrated; i > 0; i--) {
+        int64_t n = (int64_t)(nrated - i + 1), window_us = now_us - rated_us[i - 1];
+
+        if ((n - PLAN_RATE_BURST) * SECOND > window_us * PLAN_RATE_PER_S) {
+            world_break("GcraWindow", "%lld starts within %lld us, %s is the last", (long long)n,
+                        (long long)window_us, e->id);
+            return;
+        }
+    }
+}
+
 static void take_claim(int64_t epoch, const struct reply *c)
 {
     struct entry *e = ledger_find(reply_str(item(c, 0)));
@@ -298,6 +325,7 @@ static void take_claim(int64_t epoch, const struct reply *c)
     e->ran = e->is_rolled_back = false;
     check_gates(e);
     check_token(e, fence);
+    check_rate(e);
     claims = mem_grow(claims, nclaims + 1, sizeof(*claims));
     claims[nclaims] = (struct claim){.fence = fence, .start = e->start, .losses = nlosses};
     (void)snprintf(claims[nclaims++].id, sizeof(claims[0].id), "%s", e->id);
@@ -750,6 +778,7 @@ void ledger_lose(void)
 {
     struct model was = now;
 
+    nrated = 0;
     memset(&now, 0, sizeof(now));
     copy_model(&now, &saved);
     for (size_t i = 0; i < was.njobs; i++) {
@@ -816,6 +845,7 @@ void ledger_begin(void)
 {
     nlosses = 0;
     latest_us = 0;
+    nrated = 0;
     memset(tokens, 0, sizeof(tokens));
     lost_at_us = INT64_MIN / 2;
 }
@@ -826,6 +856,9 @@ void ledger_end(void)
     model_done(&saved);
     free(claims);
     free(lost_ids);
+    free(rated_us);
+    rated_us = NULL;
+    nrated = 0;
     claims = NULL;
     lost_ids = NULL;
     nclaims = nlost = 0;

@@ -6,8 +6,10 @@
  *   I2  one start per start number, never two live runs  I6  every later start has a cause
  *   I3  only the holder's results count                  I8  the indexes of Redis agree (audit.h)
  *   I4  attempts are counted and never exceeded          I9  after the faults all jobs end
- *   I7  no two run under one lock, and as many under a semaphore as it has places; LockToken: its
- * fences rise early: no start before its time by Redis' clock      I10 nothing is left behind
+ *   I7  no two run under one lock, and as many under a semaphore as it has places
+ *   LockToken   the fences of a lock rise            I10 nothing is left behind
+ *   GcraWindow  no more starts in any time than burst + rate * time
+ *   early       no start before its time by Redis' clock
  *
  * When Redis loses data the model goes back with it, and forgives what follows from that.
  */

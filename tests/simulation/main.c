@@ -1,5 +1,5 @@
 /*
- * tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] [--without fence|link|gate|guard]
+ * tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] [--without fence|link|gate|rate|guard]
  * [--verbose]
  *
  * Deterministic simulation of the shipped scheduler on a real redis-server: README.md in this
@@ -251,7 +251,7 @@ static int run_all(const struct options *o)
 static void usage(void)
 {
     (void)fprintf(stderr, "usage: tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] "
-                          "[--without fence|link|gate|guard] [--workers N] [--verbose]\n");
+                          "[--without fence|link|gate|rate|guard] [--workers N] [--verbose]\n");
     exit(64);
 }
 
@@ -279,7 +279,8 @@ static void read_option(struct options *o, const char *name, const char *value)
         o->log = open_log(value);
     else if (strcmp(name, "--without") == 0 &&
              (strcmp(value, "fence") == 0 || strcmp(value, "link") == 0 ||
-              strcmp(value, "gate") == 0 || strcmp(value, "guard") == 0))
+              strcmp(value, "gate") == 0 || strcmp(value, "rate") == 0 ||
+              strcmp(value, "guard") == 0))
         o->without = value;
     else if (strcmp(name, "--workers") == 0)
         o->workers = (unsigned)atoi(value);

@@ -13,6 +13,9 @@
 #define PLAN_SEM 7
 #define PLAN_SEM_PLACES 2
 #define PLAN_RATE 8
+#define PLAN_RATE_TEXT "rate 4/1s burst 2"
+#define PLAN_RATE_PER_S 4
+#define PLAN_RATE_BURST 2
 
 struct plan {
     unsigned workers, places, jobs, queues;

@@ -282,7 +282,7 @@ void producer_begin(const struct plan *p)
     npayloads = 0;
     nadds = p->jobs;
     server_define("FCALL later_limit_set 1 " SERVER_ROOT " 7 semaphore 2");
-    server_define("FCALL later_limit_set 1 " SERVER_ROOT " 8 rate 4/1s burst 2");
+    server_define("FCALL later_limit_set 1 " SERVER_ROOT " 8 " PLAN_RATE_TEXT);
     for (unsigned i = 0; i < p->jobs; i++)
         (void)world_in(random_between(0, random_chance(500) ? SECOND : p->chaos_us), NULL, on_add,
                        NULL, NULL);

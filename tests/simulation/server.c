@@ -319,6 +319,21 @@ static void replace(char *text, const char *what, const char *with)
 #define STEP_LINK_END                                                                              \
     " then\n    status = 'link'\n  end\n  if status ~= 'ok' then\n    return {now_us, status}\n"
 
+/* What each check is in the library, and what it is not to be any more. */
+static const struct {
+    const char *name, *text, *instead;
+} checks[] = {
+    {"fence", " or t.starts ~= r.start", ""},
+    {"gate", "not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then\n    return 1",
+     "true then\n    return 1"},
+    /* The step's, which what follows tells from the reconcile's. */
+    {"link", "current ~= link" STEP_LINK_END, "false" STEP_LINK_END},
+    /* Starts that are kept for granted jobs. */
+    {"rate",
+     "local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)\n  local free",
+     "local rate, kept = L.RATES[g.limit.algorithm], 0\n  local free"},
+};
+
 static void load_library(const char *without)
 {
     const char *argv[] = {"FUNCTION", "LOAD", NULL};
@@ -326,15 +341,9 @@ static void load_library(const char *without)
 
     /* Smaller, so that reaping takes more than one call and its victim may wake in between. */
     replace(text, "local REAP_BATCH = 128", "local REAP_BATCH = 1");
-    if (without != NULL && strcmp(without, "fence") == 0)
-        replace(text, " or t.starts ~= r.start", "");
-    else if (without != NULL && strcmp(without, "gate") == 0)
-        replace(text, "not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then\n    return 1",
-                "true then\n    return 1");
-    else if (without != NULL &&
-             strcmp(without, "link") ==
-                 0) /* the step's, which what follows tells from the reconcile's */
-        replace(text, "current ~= link" STEP_LINK_END, "false" STEP_LINK_END);
+    for (size_t i = 0; without != NULL && i < sizeof(checks) / sizeof(checks[0]); i++)
+        if (strcmp(without, checks[i].name) == 0)
+            replace(text, checks[i].text, checks[i].instead);
     argv[2] = text;
     must(server_call(3, argv, NULL));
     free(text);

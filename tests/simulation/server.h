@@ -15,8 +15,8 @@
 #define SERVER_ROOT "later:{default}"
 #define SERVER_WAKES_MAX 64
 
-/* without: NULL, "fence" or "link": the library with that check taken out. What cannot be done ends
- * the program. */
+/* without: the library with that check taken out (server.c, checks), or NULL. What cannot be done
+ * ends the program. */
 void server_start(const char *without);
 void server_stop(void);
 

@@ -94,14 +94,14 @@ static void test_sim_replays_one_seed(void **state)
     assert_non_null(strstr(all.data, one.data));
 }
 
-static void finds(const char *without, const char *property)
+static void finds(const char *without, const char *property, const char *among)
 {
     CLEANUP_BUF struct buf said = BUF_INIT;
     CLEANUP_FREE char *broken = mem_printf("BROKEN %s", property);
     CLEANUP_FREE char *seeds = NULL;
     uint64_t seed = 0;
 
-    assert_int_equal(sim("1..2000", NULL, without, &said), 1);
+    assert_int_equal(sim(among, NULL, without, &said), 1);
     assert_non_null(strstr(said.data, broken));
     assert_non_null(strstr(said.data, "replay: tests/sim --seeds "));
     assert_int_equal(sscanf(said.data, "seed %lu", &seed), 1);
@@ -113,25 +113,32 @@ static void finds(const char *without, const char *property)
 static void test_sim_finds_a_missing_fence(void **state)
 {
     (void)state;
-    finds("fence", "I3-fence");
+    finds("fence", "I3-fence", "1..2000");
 }
 
 static void test_sim_finds_a_missing_link_check(void **state)
 {
     (void)state;
-    finds("link", "I3-old-link");
+    finds("link", "I3-old-link", "1..2000");
 }
 
 static void test_sim_finds_a_gate_that_lets_all_in(void **state)
 {
     (void)state;
-    finds("gate", "I7-lock");
+    finds("gate", "I7-lock", "1..2000");
+}
+
+/* A grant has to wait for a whole burst to be seen: from where that is not far. */
+static void test_sim_finds_starts_counted_too_early(void **state)
+{
+    (void)state;
+    finds("rate", "GcraWindow", "650..3000");
 }
 
 static void test_sim_finds_a_missing_guard(void **state)
 {
     (void)state;
-    finds("guard", "I7-handlers");
+    finds("guard", "I7-handlers", "1..2000");
 }
 
 int main(void)
@@ -142,6 +149,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_fence, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_link_check, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_gate_that_lets_all_in, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_starts_counted_too_early, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_guard, setup, teardown),
     };
 

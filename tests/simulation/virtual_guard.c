@@ -57,14 +57,14 @@ bool guard_is_up(const struct guard *g)
     return g != NULL;
 }
 
-bool guard_is_fresh(const struct guard *g)
+bool guard_is_fresh(const struct guard *g, int64_t spare_ms)
 {
-    return asleep || world.now_us - g->sent_us < SILENCE_US / 3;
+    return asleep || world.now_us - g->sent_us < SILENCE_US / 3 - spare_ms * MS;
 }
 
 bool guard_admits(const struct guard *g)
 {
-    return guard_is_up(g) && guard_is_fresh(g);
+    return guard_is_up(g) && guard_is_fresh(g, 0);
 }
 
 void guard_alive(struct guard *g, struct boot sent)

@@ -16,6 +16,7 @@
 #define FAKE_OPS_PER_MS 1000
 #define FAKE_JOBS 512
 #define FAKE_FRESH_US 5000000
+#define FAKE_SPARE_US 100000 /* is_fresh asks for so much more than a start needs */
 #define FAKE_PEERS 4
 #define FAKE_BEGIN_MS INT64_C(1767225600000) /* the store's clock when the test begins */
 

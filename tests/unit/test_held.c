@@ -132,7 +132,7 @@ static void test_names(void **state)
     (void)state;
     assert_int_equal(held_names(&l, &names), 0);
     free(names);
-    add(&l, 1, 11)->state = HELD_FETCHING;
+    add(&l, 1, 11)->state = HELD_READYING;
     add(&l, 2, 12);
     end(&l, add(&l, 3, 13), STORE_DONE);
     add(&l, 4, 14)->is_lost = true;

@@ -25,6 +25,7 @@ static struct {
     enum keeper_end end;
     bool is_done, is_gone;
     char told[200];
+    int64_t redis_ahead_ms; /* of our clock */
 } world;
 
 static struct keeper *keeper;
@@ -166,6 +167,7 @@ static void begin(bool is_sem, int64_t wait_ms, int64_t ttl_ms)
 {
     memset(&world, 0, sizeof(world));
     world.admits = true;
+    world.redis_ahead_ms = INT64_C(1795000000000);
     now = (struct mono){1000000};
     keeper = keeper_new(&(struct keeper_conf){is_sem, wait_ms, ttl_ms}, &ops, NULL, now);
 }
@@ -186,11 +188,17 @@ static void out(const char *expected)
     world.log[0] = '\0';
 }
 
+static int64_t redis_ms(void)
+{
+    return now.us / 1000 + world.redis_ahead_ms;
+}
+
 static void registered_with(const struct store_peer *peers, size_t n)
 {
     keeper_on_registered(
         keeper, now,
-        &(struct store_register_reply){.epoch = EPOCH, .link = 1, .peers = peers, .npeers = n});
+        &(struct store_register_reply){
+            .now_us = redis_ms() * 1000, .epoch = EPOCH, .link = 1, .peers = peers, .npeers = n});
 }
 
 static void registered(void)
@@ -212,6 +220,14 @@ static void beaten_with(enum store_status status, const struct store_peer *peers
 static void beaten(enum store_status status)
 {
     beaten_with(status, NULL, 0);
+}
+
+/* Two workers: one has just beaten, the other so long ago by the clock of Redis as it is now. */
+static void heard(int64_t ago_ms)
+{
+    const int64_t beats_ms[] = {redis_ms(), redis_ms() - ago_ms};
+
+    keeper_on_beats(keeper, now, &(struct gate_beats_reply){redis_ms(), beats_ms, 2});
 }
 
 /* Time goes on as the timer says, so long as nothing comes out. */
@@ -316,7 +332,7 @@ static void it_does_not_wait(void **state)
     registered();
     entered(false);
     out("RnL");
-    keeper_on_beats(keeper, now, 4000);
+    heard(4000);
     out("V");
     keeper_on_left(keeper, now, true);
     out("!");
@@ -337,7 +353,7 @@ static void it_waits_so_long(void **state)
     until_out();
     assert_int_equal(gone_ms(since), 2500);
     out("L");
-    keeper_on_beats(keeper, now, 4000);
+    heard(4000);
     out("V");
 }
 
@@ -351,17 +367,18 @@ static void it_looks_after_a_silent_holder(void **state)
     registered_with(&peer, 1);
     entered(false);
     out("RnL");
-    keeper_on_beats(keeper, now, 60000);
+    heard(60000);
     out("N");
     entered(false);
-    for (int i = 1; i < 5; i++) {
+    /* The registration was the first look of five. */
+    for (int i = 2; i < 5; i++) {
         until_out();
         out("E");
         beaten_with(STORE_OK, &peer, 1);
         out("N");
         entered(false);
         out("L");
-        keeper_on_beats(keeper, now, 60000);
+        heard(60000);
         out("");
     }
     until_out();
@@ -370,12 +387,66 @@ static void it_looks_after_a_silent_holder(void **state)
     out("N");
     entered(false);
     out("L");
-    keeper_on_beats(keeper, now, 60000);
+    heard(60000);
     out("P");
     keeper_on_reaped(keeper, now, STORE_REAP_CLEAR, 0);
     out("N");
     entered(true);
     out("S");
+}
+
+/* Two and a half seconds of waiting, in which the clock of Redis is set. */
+static void wait_through_step(int64_t step_ms)
+{
+    keeper_free(keeper);
+    begin(false, 2500, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    entered(false);
+    out("RN");
+    world.redis_ahead_ms += step_ms;
+    until_out();
+    out("L");
+}
+
+static void a_step_of_the_clock_is_no_silence(void **state)
+{
+    const int64_t hour_ms = 3600000;
+
+    (void)state;
+    /* The last beat was before the step, or behind it. */
+    wait_through_step(hour_ms);
+    heard(hour_ms + 4000);
+    out("V");
+    wait_through_step(hour_ms);
+    heard(1000);
+    out("V");
+    wait_through_step(-hour_ms);
+    heard(4000 - hour_ms);
+    out("V");
+    wait_through_step(-hour_ms);
+    heard(1000);
+    out("V");
+    /* Silent all the same. */
+    wait_through_step(hour_ms);
+    heard(hour_ms + 60000);
+    out("N");
+    wait_through_step(-hour_ms);
+    heard(60000 - hour_ms);
+    out("N");
+}
+
+/* Of a step before our time we know nothing: a beat in the future tells nothing of its worker. */
+static void a_beat_in_the_future_is_none(void **state)
+{
+    (void)state;
+    begin(false, 0, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    entered(false);
+    out("RnL");
+    heard(4000 - 3600000);
+    out("N");
 }
 
 static void one_that_is_gone_has_a_moment_left(void **state)
@@ -474,7 +545,7 @@ static void what_the_guard_killed_is_lost(void **state)
     keeper_on_left(keeper, now, false);
     out("!");
     assert_int_equal(world.end, KEEPER_LOST);
-    assert_non_null(strstr(world.told, "guard"));
+    assert_non_null(strstr(world.told, "the place was lost"));
 }
 
 static void lost_data_is_entered_again(void **state)
@@ -658,6 +729,8 @@ int main(void)
         cmocka_unit_test_teardown(it_does_not_wait, done),
         cmocka_unit_test_teardown(it_waits_so_long, done),
         cmocka_unit_test_teardown(it_looks_after_a_silent_holder, done),
+        cmocka_unit_test_teardown(a_step_of_the_clock_is_no_silence, done),
+        cmocka_unit_test_teardown(a_beat_in_the_future_is_none, done),
         cmocka_unit_test_teardown(one_that_is_gone_has_a_moment_left, done),
         cmocka_unit_test_teardown(a_silent_link_ends_the_command, done),
         cmocka_unit_test_teardown(an_old_answer_is_no_news, done),

@@ -87,8 +87,8 @@ static void test_predecessor_is_reaped_at_once(void **state)
     fake_run(f, 2);
     f->npeers = 1;
     assert_int_equal(f->count[BEAT], 0);
-    /* The silent one takes five beats of ours since the registration showed it. */
-    for (unsigned was = f->count[REAP], i = 0; i < 5; i++) {
+    /* The silent one takes four beats of ours since the registration showed it. */
+    for (unsigned was = f->count[REAP], i = 0; i < 4; i++) {
         assert_int_equal(f->count[REAP], was);
         fake_run(f, 5001);
     }
@@ -394,117 +394,6 @@ static void test_queues_may_change(void **state)
     fake_free(f);
 }
 
-/* ---- what holds a lock */
-
-static struct fake *with_lock(int64_t acked_ms_ago)
-{
-    struct fake *f = up(4, "a");
-
-    fake_add(f, 1, "a", 0)->has_lock = true;
-    f->slept_us = acked_ms_ago * 1000 - (f->now_us - f->acked_us);
-    return f;
-}
-
-/* The age counts when the answer to the claim is there: 400 us after it was asked. */
-static void test_lock_with_a_fresh_beat(void **state)
-{
-    struct fake *f = with_lock(5000);
-    unsigned beats = f->count[BEAT];
-
-    (void)state;
-    f->slept_us -= f->latency_us + 1;
-    sched_on_wake(f->s, fake_now(f), "a");
-    fake_run(f, 1);
-    assert_non_null(fake_running(f, J1));
-    assert_int_equal(f->count[BEAT], beats);
-    assert_int_equal(fake_find(f, J1)->start, 1);
-    fake_free(f);
-}
-
-/* The machine slept: by the monotonic clock the last beat is fresh. */
-static void test_lock_with_a_stale_beat(void **state)
-{
-    struct fake *f = with_lock(5000);
-    unsigned beats = f->count[BEAT], steps = f->count[STEP];
-
-    (void)state;
-    f->slept_us -= f->latency_us;
-    sched_on_wake(f->s, fake_now(f), "a");
-    fake_run(f, 2);
-    assert_int_equal(f->count[BEAT], beats + 1);
-    /* The release is told to nobody here: the next sweep finds it. */
-    fake_run(f, 1300);
-    /* Claimed, released, claimed: no attempt was spent, and the beat went before the release. */
-    assert_non_null(fake_running(f, J1));
-    assert_int_equal(fake_find(f, J1)->start, 2);
-    assert_int_equal(fake_find(f, J1)->attempt, 1);
-    assert_int_equal(f->count[BEAT], beats + 1);
-    assert_true(f->count[STEP] <= steps + 5);
-    assert_non_null(fake_result_in(fake_last(f, BEAT)->next, J1));
-    fake_free(f);
-}
-
-/* One that is under way says nothing yet, and its answer is not given another's age. */
-static void test_lock_while_a_beat_is_out(void **state)
-{
-    struct fake *f = with_lock(0);
-    unsigned beats;
-
-    (void)state;
-    fake_find(f, J1)->due_ms += 5000;
-    fake_run(f, 4900);
-    beats = f->count[BEAT];
-    f->latency_us = 200000;
-    fake_run(f, 2000);
-    assert_non_null(fake_running(f, J1));
-    assert_int_equal(fake_find(f, J1)->attempt, 1);
-    assert_int_equal(f->count[BEAT], beats + 1);
-    fake_free(f);
-}
-
-static void test_lock_without_a_guard(void **state)
-{
-    struct fake *f = with_lock(0);
-    struct fake_job *j;
-    unsigned beats = f->count[BEAT];
-
-    (void)state;
-    fake_add(f, 2, "a", 0);
-    f->is_unguarded = true;
-    sched_on_wake(f->s, fake_now(f), "a");
-    fake_run(f, 2500);
-    assert_non_null(fake_running(f, J2));
-    assert_null(fake_running(f, J1));
-    j = fake_find(f, J1);
-    assert_in_range(j->start, 2, 4); /* once a second */
-    assert_int_equal(f->count[BEAT], beats);
-    f->is_unguarded = false;
-    fake_run(f, 1100);
-    assert_non_null(fake_running(f, J1));
-    assert_int_equal(j->attempt, 1);
-    fake_free(f);
-}
-
-/* Its payload took long. */
-static void test_lock_with_a_big_payload(void **state)
-{
-    struct fake *f = with_lock(0);
-
-    (void)state;
-    fake_find(f, J1)->is_big = true;
-    f->latency_us = 5000;
-    sched_on_wake(f->s, fake_now(f), "a");
-    while (f->count[FETCH] == 0)
-        fake_run(f, 1);
-    f->slept_us += 6000000;
-    fake_run(f, 1300);
-    assert_non_null(fake_running(f, J1));
-    assert_int_equal(fake_find(f, J1)->start, 2);
-    assert_int_equal(fake_find(f, J1)->attempt, 1);
-    assert_int_equal(f->count[FETCH], 2);
-    fake_free(f);
-}
-
 /* ---- quiet */
 
 static void test_quiet(void **state)
@@ -750,11 +639,6 @@ int main(void)
         cmocka_unit_test(test_stop_gives_back_what_was_not_started),
         cmocka_unit_test(test_stop_presses),
         cmocka_unit_test(test_stop_without_redis),
-        cmocka_unit_test(test_lock_with_a_fresh_beat),
-        cmocka_unit_test(test_lock_with_a_stale_beat),
-        cmocka_unit_test(test_lock_while_a_beat_is_out),
-        cmocka_unit_test(test_lock_without_a_guard),
-        cmocka_unit_test(test_lock_with_a_big_payload),
         cmocka_unit_test(test_gone_stays_gone),
         cmocka_unit_test(test_stop_with_an_unanswered_leave),
         cmocka_unit_test(test_stop_with_a_leave_that_was_not_sent),

@@ -269,7 +269,7 @@ static void test_outage_excuses_the_silent(void **state)
     fake_run(f, 3600000);
     fake_up(f);
     reaps = f->count[REAP];
-    fake_run(f, 24000);
+    fake_run(f, 19000);
     assert_int_equal(f->count[REAP], reaps);
     fake_run(f, 3000);
     assert_int_equal(f->count[REAP], reaps + 1);
@@ -445,7 +445,7 @@ static void disturb(struct fake *f, uint32_t *seed)
     static const char *const wakes[] = {"a", "b", "!cancel", "!beat"};
     struct fake_job *j = &f->jobs[roll(seed) % f->njobs];
 
-    switch (roll(seed) % 12) {
+    switch (roll(seed) % 14) {
     case 0:
         if (f->is_up)
             fake_cut(f, roll(seed) % 2);
@@ -485,6 +485,12 @@ static void disturb(struct fake *f, uint32_t *seed)
     case 10:
         fake_queues(f, roll(seed) % 2 ? "a b" : "a b c");
         break;
+    case 11:
+        f->slept_us += roll(seed) % 6000 * 1000;
+        break;
+    case 12:
+        f->is_unguarded = roll(seed) % 2;
+        break;
     default:
         sched_on_wake(f->s, fake_now(f), wakes[roll(seed) % 4]);
     }
@@ -495,7 +501,7 @@ static void disturb(struct fake *f, uint32_t *seed)
 static void calm(struct fake *f)
 {
     f->fault_kinds = 0;
-    f->is_held_back = f->fails_results = f->host_fault = false;
+    f->is_held_back = f->fails_results = f->host_fault = f->is_unguarded = false;
     f->latency_us = 400;
     if (!f->is_up)
         fake_up(f);
@@ -518,6 +524,7 @@ static void test_chaos(void **state)
             struct fake_job *j = fake_add(f, i, i % 2 ? "a" : "b", (int64_t)i * 50);
 
             j->is_big = i % 5 == 0;
+            j->has_lock = i % 3 == 0;
             j->crashes = i % 13 == 12 ? 2 : 0;
         }
         for (int i = 0; i < 120; i++) {

@@ -119,6 +119,7 @@ static void test_types(void **state)
     assert_string_equal(keys_type("lock:x", 6), "hash");
     assert_string_equal(keys_type("sem:x:{key}", 11), "zset");
     assert_string_equal(keys_type("rate:gcra:x", 11), "string");
+    assert_string_equal(keys_type("rate:granted:x", 14), "set");
     assert_string_equal(keys_type("aside:mail", 10), "set");
     assert_string_equal(keys_type("wake", 4), "");
     assert_null(keys_type("rate:x", 6));

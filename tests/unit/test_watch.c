@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "run/guard.h"
 #include "worker/watch.h"
 
 #define PEERS (WATCH_PEERS_MAX + 10)
@@ -45,17 +46,36 @@ static void test_five_beats(void **state)
     struct store_peer p = {.epoch = 7, .counter = "12"};
 
     (void)state;
-    for (int i = 0; i < WATCH_SILENT_BEATS; i++)
+    for (int i = 1; i < WATCH_SILENT_BEATS; i++)
         assert_int_equal(beat(w, &seen, 5000, &p, 1), 0);
-    /* The first one only said where the counter stands: this is the fifth since. */
+    /* The first one, which said where the counter stands, is the first of the five. */
     assert_int_equal(beat(w, &seen, 5000, &p, 1), 1);
     assert_int_equal(seen.epoch, 7);
     assert_string_equal(seen.counter, "12");
-    assert_int_equal(seen.now_ms, 30000);
+    assert_int_equal(seen.now_ms, 25000);
     /* Told again until it is gone from the list. */
     assert_int_equal(beat(w, &seen, 5000, &p, 1), 1);
     assert_int_equal(beat(w, &seen, 5000, NULL, 0), 0);
     assert_int_equal(beat(w, &seen, 5000, &p, 1), 0);
+    watch_free(w);
+}
+
+/* The sum that stands in watch.h, and that the guard of the other has time enough. */
+static void test_least_silence(void **state)
+{
+    struct watch *w = watch_new();
+    struct seen seen = {0};
+    struct store_peer p = {.epoch = 7, .counter = "12"};
+    int64_t first_ms;
+
+    (void)state;
+    assert_int_equal(beat(w, &seen, 1, &p, 1), 0);
+    first_ms = seen.now_ms;
+    while (beat(w, &seen, 1, &p, 1) == 0)
+        continue;
+    assert_int_equal(seen.now_ms - first_ms, 19600);
+    assert_int_equal(seen.now_ms - first_ms, WATCH_LEAST_MS);
+    assert_true(WATCH_LEAST_MS - GUARD_SILENCE_MS >= 4600);
     watch_free(w);
 }
 
@@ -67,14 +87,14 @@ static void test_moving_counter(void **state)
     struct store_peer p = {.epoch = 7, .counter = counter};
 
     (void)state;
-    /* Four beats of silence at a time, for an hour. */
+    /* Four beats that see the same at a time, for an hour. */
     for (int i = 0; i < 720; i++) {
-        (void)snprintf(counter, sizeof(counter), "%d", i / WATCH_SILENT_BEATS);
+        (void)snprintf(counter, sizeof(counter), "%d", i / (WATCH_SILENT_BEATS - 1));
         assert_int_equal(beat(w, &seen, 5000, &p, 1), 0);
     }
     /* A counter that went back (data loss) has moved as well. */
     (void)snprintf(counter, sizeof(counter), "1");
-    for (int i = 0; i < WATCH_SILENT_BEATS; i++)
+    for (int i = 1; i < WATCH_SILENT_BEATS; i++)
         assert_int_equal(beat(w, &seen, 5000, &p, 1), 0);
     assert_int_equal(beat(w, &seen, 5000, &p, 1), 1);
     watch_free(w);
@@ -88,13 +108,13 @@ static void test_trouble_starts_anew(void **state)
 
     (void)state;
     for (int round = 0; round < 4; round++) {
-        for (int i = 0; i < WATCH_SILENT_BEATS; i++)
+        for (int i = 1; i < WATCH_SILENT_BEATS; i++)
             assert_int_equal(beat(w, &seen, 5000, &p, 1), 0);
         watch_reset(w);
         /* What it was before an outage of an hour does not count as the first look after it. */
         seen.now_ms += round == 2 ? 3600000 : 0;
     }
-    for (int i = 0; i < WATCH_SILENT_BEATS; i++)
+    for (int i = 1; i < WATCH_SILENT_BEATS; i++)
         assert_int_equal(beat(w, &seen, 5000, &p, 1), 0);
     assert_int_equal(beat(w, &seen, 5000, &p, 1), 1);
     watch_free(w);
@@ -110,7 +130,7 @@ static void test_beats_too_close_do_not_count(void **state)
     assert_int_equal(beat(w, &seen, 5000, &p, 1), 0);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(beat(w, &seen, 4, &p, 1), 0);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 3; i++)
         assert_int_equal(beat(w, &seen, WATCH_GAP_MS, &p, 1), 0);
     assert_int_equal(beat(w, &seen, WATCH_GAP_MS - 1, &p, 1), 0);
     assert_int_equal(beat(w, &seen, 1, &p, 1), 1);
@@ -132,7 +152,7 @@ static void test_dead_and_strangers(void **state)
     watch_reset(w);
     assert_int_equal(beat(w, &seen, 5000, &dead, 1), 1);
     /* Jobs under an epoch that is no worker: a registration may be on its way, so the same wait. */
-    for (int i = 0; i < WATCH_SILENT_BEATS; i++)
+    for (int i = 1; i < WATCH_SILENT_BEATS; i++)
         assert_int_equal(beat(w, &seen, 5000, &stranger, 1), 0);
     assert_int_equal(beat(w, &seen, 5000, &stranger, 1), 1);
     assert_string_equal(seen.counter, "?");
@@ -149,7 +169,7 @@ static void test_table_limit(void **state)
     for (size_t i = 0; i < PEERS; i++)
         peers[i] = (struct store_peer){.epoch = (int64_t)i + 1, .counter = "1"};
     /* The order changes from beat to beat: those in the table stay in it and are still counted. */
-    for (int i = 0; i < WATCH_SILENT_BEATS; i++) {
+    for (int i = 1; i < WATCH_SILENT_BEATS; i++) {
         assert_int_equal(beat(w, &seen, 5000, peers, PEERS), 0);
         for (size_t k = 0; k < PEERS / 2; k++) {
             struct store_peer p = peers[k];
@@ -181,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_five_beats),
+        cmocka_unit_test(test_least_silence),
         cmocka_unit_test(test_moving_counter),
         cmocka_unit_test(test_trouble_starts_anew),
         cmocka_unit_test(test_beats_too_close_do_not_count),

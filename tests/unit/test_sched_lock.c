@@ -1,0 +1,404 @@
+/*
+ * The scheduler and jobs that hold a lock: they start behind a fresh beat only, and wait for the
+ * answer of one instead of losing their place in the line of their lock.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "fake_store.h"
+
+#define J1 "j00000000001"
+#define J2 "j00000000002"
+#define J3 "j00000000003"
+
+static struct sched_status status(const struct fake *f)
+{
+    struct sched_status st;
+
+    sched_status(f->s, &st);
+    return st;
+}
+
+/* The machine sleeps: by the monotonic clock the last beat is as fresh as before. */
+static void sleep_on(struct fake *f)
+{
+    f->slept_us += 6000000;
+}
+
+/* Ready, its last beat of that age, with this many jobs (1, 2 ...) that hold locks and are due. */
+static struct fake *with_locks(unsigned n, int64_t acked_ms_ago)
+{
+    struct fake *f = fake_new(4, "a");
+
+    fake_up(f);
+    fake_run(f, 20);
+    for (unsigned i = 1; i <= n; i++)
+        fake_add(f, i, "a", 0)->has_lock = true;
+    f->slept_us = acked_ms_ago * 1000 - (f->now_us - f->acked_us);
+    return f;
+}
+
+/* They are claimed, the beat that they wait for is out. */
+static struct fake *waiting(unsigned n)
+{
+    struct fake *f = with_locks(n, 6000);
+    unsigned beats = f->count[BEAT];
+
+    f->latency_us = 10000;
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 12);
+    assert_int_equal(f->count[BEAT], beats + 1);
+    assert_int_equal(status(f).running, n);
+    assert_int_equal(f->starts, 0);
+    return f;
+}
+
+/* Claimed so often, and no attempt was spent on anything but the last time. */
+static void assert_claims(struct fake *f, const char *id, int64_t claims)
+{
+    assert_int_equal(fake_find(f, id)->start, claims);
+    assert_int_equal(fake_find(f, id)->attempt, 1);
+}
+
+/* ---- fresh, stale, and between */
+
+/* The age counts when the answer to the claim is there: 400 us after it was asked. Its thread asks
+ * again, so a moment must be left. */
+static void test_fresh_beat(void **state)
+{
+    struct fake *f = with_locks(1, (FAKE_FRESH_US - FAKE_SPARE_US) / 1000);
+    unsigned beats = f->count[BEAT];
+
+    (void)state;
+    f->slept_us -= f->latency_us + 1;
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 1);
+    assert_non_null(fake_running(f, J1));
+    assert_int_equal(f->count[BEAT], beats);
+    assert_claims(f, J1, 1);
+    fake_free(f);
+}
+
+static void test_stale_beat(void **state)
+{
+    struct fake *f = with_locks(1, (FAKE_FRESH_US - FAKE_SPARE_US) / 1000);
+    unsigned beats = f->count[BEAT], steps = f->count[STEP];
+
+    (void)state;
+    f->slept_us -= f->latency_us;
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 2);
+    assert_non_null(fake_running(f, J1));
+    assert_claims(f, J1, 1);
+    assert_int_equal(f->count[BEAT], beats + 1);
+    assert_true(f->count[STEP] <= steps + 2);
+    fake_free(f);
+}
+
+/* The line of a lock is in order of due time: whoever waits for the beat keeps that order. */
+static void test_order_of_claims(void **state)
+{
+    struct fake *f = waiting(3);
+
+    (void)state;
+    fake_run(f, 30);
+    assert_int_equal(f->nruns, 3);
+    assert_string_equal(f->runs[0].id, J1);
+    assert_string_equal(f->runs[1].id, J2);
+    assert_string_equal(f->runs[2].id, J3);
+    assert_claims(f, J1, 1);
+    assert_claims(f, J2, 1);
+    assert_claims(f, J3, 1);
+    fake_free(f);
+}
+
+/* Others are nobody's prisoners. */
+static void test_the_others_do_not_wait(void **state)
+{
+    struct fake *f = with_locks(1, 6000);
+
+    (void)state;
+    fake_add(f, 2, "a", 0);
+    f->latency_us = 10000;
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 12);
+    assert_non_null(fake_running(f, J2));
+    assert_null(fake_running(f, J1));
+    fake_run(f, 30);
+    assert_non_null(fake_running(f, J1));
+    fake_free(f);
+}
+
+/* The one under way will do, and its answer is not given another's age. */
+static void test_a_beat_is_out(void **state)
+{
+    struct fake *f = with_locks(1, 0);
+    unsigned beats;
+
+    (void)state;
+    fake_find(f, J1)->due_ms += 5000;
+    fake_run(f, 4900);
+    beats = f->count[BEAT];
+    f->latency_us = 200000;
+    fake_run(f, 2000);
+    assert_non_null(fake_running(f, J1));
+    assert_claims(f, J1, 1);
+    assert_int_equal(f->count[BEAT], beats + 1);
+    fake_free(f);
+}
+
+/* An answer so late that it says nothing: the job goes back, and a beat goes first. */
+static void test_still_stale(void **state)
+{
+    struct fake *f = waiting(2);
+    unsigned beats = f->count[BEAT];
+
+    (void)state;
+    sleep_on(f);
+    fake_run(f, 10);
+    assert_int_equal(f->starts, 0);
+    assert_int_equal(status(f).running, 0);
+    assert_int_equal(f->count[BEAT], beats + 1);
+    assert_non_null(fake_result_in(fake_last(f, BEAT)->next, J1));
+    assert_non_null(fake_result_in(fake_last(f, BEAT)->next, J2));
+    fake_run(f, 1300);
+    assert_int_equal(f->starts, 2);
+    assert_claims(f, J1, 2);
+    assert_claims(f, J2, 2);
+    assert_int_equal(f->count[BEAT], beats + 1);
+    fake_free(f);
+}
+
+/* A beat for such a job is one more: if it moved the rhythm, and its answer took less time than the
+ * one before, silence of others would be counted in every second beat only (watch.h). */
+static void test_rhythm_is_kept(void **state)
+{
+    struct fake *f = with_locks(0, 0);
+    int64_t begin_us = f->now_us;
+
+    (void)state;
+    f->run_ms = 1;
+    f->peers[0] = (struct store_peer){.epoch = 70, .counter = "3"};
+    f->npeers = 1;
+    for (unsigned i = 1; f->count[REAP] == 0 && f->now_us < begin_us + 60000000; i++) {
+        const struct fake_call *beat = fake_last(f, BEAT);
+
+        /* Every second beat is slow. */
+        f->latency_us =
+            beat != NULL && !beat->is_answered && f->count[BEAT] % 2 == 0 ? 40000 : 2000;
+        fake_run(f, 1);
+        if (i % 4 > 0 || f->now_us - f->acked_us < FAKE_FRESH_US - 2 * FAKE_SPARE_US)
+            continue;
+        fake_add(f, i, "a", 0)->has_lock = true;
+        sched_on_wake(f->s, fake_now(f), "a");
+    }
+    assert_in_range(f->now_us - begin_us, 19500000, 26000000);
+    fake_free(f);
+}
+
+/* ---- no guard, large payloads */
+
+static void test_no_guard(void **state)
+{
+    struct fake *f = with_locks(1, 0);
+    struct fake_job *j;
+    unsigned beats = f->count[BEAT];
+
+    (void)state;
+    fake_add(f, 2, "a", 0);
+    f->is_unguarded = true;
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 2500);
+    assert_non_null(fake_running(f, J2));
+    assert_null(fake_running(f, J1));
+    j = fake_find(f, J1);
+    assert_in_range(j->start, 2, 4); /* once a second */
+    assert_int_equal(f->count[BEAT], beats);
+    f->is_unguarded = false;
+    fake_run(f, 1100);
+    assert_non_null(fake_running(f, J1));
+    assert_int_equal(j->attempt, 1);
+    fake_free(f);
+}
+
+/* It died while the beat was waited for. */
+static void test_guard_dies_meanwhile(void **state)
+{
+    struct fake *f = waiting(1);
+
+    (void)state;
+    f->is_unguarded = true;
+    fake_run(f, 30);
+    assert_int_equal(f->starts, 0);
+    assert_int_equal(fake_find(f, J1)->state, WAITS);
+    assert_int_equal(fake_find(f, J1)->attempt, 0);
+    fake_free(f);
+}
+
+/* Its payload took long. */
+static void test_big_payload(void **state)
+{
+    struct fake *f = with_locks(1, 0);
+
+    (void)state;
+    fake_find(f, J1)->is_big = true;
+    f->latency_us = 5000;
+    sched_on_wake(f->s, fake_now(f), "a");
+    while (f->count[FETCH] == 0)
+        fake_run(f, 1);
+    sleep_on(f);
+    fake_run(f, 6);
+    assert_int_equal(f->starts, 0);
+    /* A second answer, to a question of its life before, starts nothing. */
+    sched_on_fetched(f->s, fake_now(f), J1, "big payload", 11);
+    assert_int_equal(f->starts, 0);
+    fake_run(f, 10);
+    assert_non_null(fake_running(f, J1));
+    assert_claims(f, J1, 1);
+    assert_int_equal(f->count[FETCH], 1);
+    fake_free(f);
+}
+
+/* ---- the end of the wait */
+
+static void test_stop(void **state)
+{
+    struct fake *f = waiting(2);
+
+    (void)state;
+    sched_stop(f->s, fake_now(f));
+    fake_run(f, 60);
+    assert_int_equal(f->starts, 0);
+    assert_int_equal(f->gone, 1);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(f->jobs[i].state, WAITS);
+        assert_int_equal(f->jobs[i].attempt, 0);
+        assert_int_equal(f->jobs[i].start, 1);
+    }
+    fake_free(f);
+}
+
+static void test_link_lost(void **state)
+{
+    for (int is_done = 0; is_done < 2; is_done++) {
+        struct fake *f = waiting(2);
+
+        (void)state;
+        fake_cut(f, is_done);
+        assert_int_equal(status(f).running + status(f).unsent, 0);
+        fake_run(f, 30000);
+        fake_up(f);
+        fake_run(f, 1300);
+        assert_int_equal(fake_last(f, RECONCILE)->released, 2);
+        assert_int_equal(f->starts, 2);
+        assert_claims(f, J1, 2);
+        fake_free(f);
+    }
+}
+
+static void test_error_reply(void **state)
+{
+    struct fake *f = waiting(1);
+
+    (void)state;
+    f->fault_kinds = 1u << BEAT;
+    f->fault = FAULT_WAIT;
+    fake_run(f, 10);
+    assert_int_equal(status(f).running, 0);
+    f->fault_kinds = 0;
+    fake_run(f, 1500);
+    assert_non_null(fake_running(f, J1));
+    assert_claims(f, J1, 2);
+    fake_free(f);
+}
+
+static void test_dead_or_unknown(void **state)
+{
+    for (int is_dead = 0; is_dead < 2; is_dead++) {
+        struct fake *f = waiting(1);
+
+        (void)state;
+        f->is_marked_dead = is_dead;
+        if (is_dead)
+            fake_find(f, J1)->state = WAITS;
+        else
+            fake_lose_data(f, false);
+        fake_run(f, 10);
+        assert_int_equal(f->count[REG], 2);
+        assert_int_equal(status(f).running, 0);
+        fake_run(f, 1500);
+        assert_int_equal(f->starts, 1);
+        assert_int_equal(fake_running(f, J1)->start, 2);
+        fake_free(f);
+    }
+}
+
+/* The beat counts one less than we hold: nothing starts before it is known which. */
+static void test_lost_meanwhile(void **state)
+{
+    struct fake *f = waiting(2);
+
+    (void)state;
+    fake_find(f, J1)->state = DONE;
+    fake_run(f, 12);
+    assert_int_equal(f->count[RECONCILE], 1);
+    assert_int_equal(f->starts, 0);
+    fake_run(f, 20);
+    assert_null(fake_running(f, J1));
+    assert_non_null(fake_running(f, J2));
+    assert_claims(f, J2, 1);
+    fake_free(f);
+}
+
+/* ---- lost by Redis */
+
+/* With the job its lock was lost, and may be another's by now: it does not end in peace. */
+static void test_forgotten_with_its_lock(void **state)
+{
+    struct fake *f = with_locks(1, 0);
+
+    (void)state;
+    fake_add(f, 2, "a", 0);
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 50);
+    assert_int_equal(f->starts, 2);
+    fake_lose_data(f, true);
+    fake_run(f, 6000);
+    assert_int_equal(status(f).epoch, f->worker);
+    assert_null(fake_running(f, J1)); /* killed: here nothing ends by itself */
+    assert_non_null(fake_running(f, J2));
+    assert_int_equal(fake_running(f, J2)->kills, 0);
+    fake_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fresh_beat),
+        cmocka_unit_test(test_stale_beat),
+        cmocka_unit_test(test_order_of_claims),
+        cmocka_unit_test(test_the_others_do_not_wait),
+        cmocka_unit_test(test_a_beat_is_out),
+        cmocka_unit_test(test_still_stale),
+        cmocka_unit_test(test_rhythm_is_kept),
+        cmocka_unit_test(test_no_guard),
+        cmocka_unit_test(test_guard_dies_meanwhile),
+        cmocka_unit_test(test_big_payload),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_link_lost),
+        cmocka_unit_test(test_error_reply),
+        cmocka_unit_test(test_dead_or_unknown),
+        cmocka_unit_test(test_lost_meanwhile),
+        cmocka_unit_test(test_forgotten_with_its_lock),
+    };
+
+    log_set_level((enum log_level)0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
