@@ -8,7 +8,7 @@
 --   lock        held_since_ms until_ms (the end of a lease) holders gate ahead ahead_queue
 --   semaphore   limit (left out: not defined) held holders gate ahead ahead_queue
 --   rate        limit (its definition; left out: not defined) until_ms (when the next start passes; left out:
---               never) gate ahead ahead_queue
+--               not by itself) gate ahead ahead_queue
 --   worker      no live worker serves its queue: workers_live, unserved_since_ms
 --   room        workers serve it, none can start it now (busy, quiet, full, silent): workers ahead
 --   alone       its worker died twice under it: it waits for a worker that runs nothing else: workers ahead

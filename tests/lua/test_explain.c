@@ -371,6 +371,10 @@ static void test_rate(void **state)
     explains(id, "rate", "rate api is shut: its limit is 0 ");
     (void)fcall("later_limit_del api");
     explains(id, "rate", "no rate api is defined ");
+    (void)fcall("later_limit_set api rate 1/1h");
+    explains(id, "rate",
+             "rate api is used up, its starts are kept for 1 job let in and not claimed");
+    assert_string_equal(named("until_ms"), "nil");
     /* With a burst, the next one passes long before all could again. */
     (void)fcall("later_limit_set fast rate 60/1h burst 10");
     (void)fcall("later_throttle fast quota 10");
