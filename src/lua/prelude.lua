@@ -2,7 +2,7 @@
 --
 -- Built by scripts/join-lua into one library named `laterd` (the #!lua line is put in front there).
 -- At load time Redis gives this chunk no string, table or cjson: they may be used inside functions
--- only. Everything shared hangs on the one local L, since a chunk may hold 200 locals.
+-- only. Everything shared hangs on the one local L: the locals of any other file end with it.
 --
 -- Rules that every function keeps:
 --   * one declared key, the root R = later:{NS}; every other key is R .. ':' .. something;

@@ -10,24 +10,35 @@
 
 local SHOWN = 20
 
-local function lock_holders(R, name)
-  local row = redis.call('HMGET', R .. ':lock:' .. name, 'holder', 'since', 'until', 'fence')
-  if not row[1] then
+local function lock_holders(book, g)
+  local row = redis.call('HMGET', g.key, 'holder', 'since', 'until', 'fence')
+  local until_ms = L.whole(row[3]) or 0
+  if not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then
     return 0, {}
   end
-  return 1, {row[1], L.whole(row[2]) or 0, L.whole(row[3]) or 0, L.whole(row[4]) or 0}
+  return 1, {row[1], L.whole(row[2]) or 0, until_ms, L.whole(row[4]) or 0}
 end
 
-local function sem_holders(R, name, now_ms)
-  local key, out = R .. ':sem:' .. name, {}
-  local rows = redis.call('ZRANGEBYSCORE', key, '(' .. L.int(now_ms), '+inf', 'WITHSCORES', 'LIMIT', 0, SHOWN)
+local function sem_holders(book, g)
+  local from, out = '(' .. L.int(book.now_ms), {}
+  local rows = redis.call('ZRANGEBYSCORE', g.key, from, '+inf', 'WITHSCORES', 'LIMIT', 0, SHOWN)
   for i = 1, #rows, 2 do
     local until_ms = tonumber(rows[i + 1])
     for _, value in ipairs({rows[i], 0, until_ms < math.huge and until_ms or 0, 0}) do
       out[#out + 1] = value
     end
   end
-  return redis.call('ZCOUNT', key, '(' .. L.int(now_ms), '+inf'), out
+  return redis.call('ZCOUNT', g.key, from, '+inf'), out
+end
+
+-- -> how many hold it, and the first of them as in the reply above; nothing is touched
+function L.holders(book, g)
+  if g.kind == 'lock' then
+    return lock_holders(book, g)
+  elseif g.kind == 'sem' then
+    return sem_holders(book, g)
+  end
+  return 0, {}
 end
 
 local function line_of(R, gate)
@@ -43,32 +54,26 @@ local function line_of(R, gate)
   return total, out
 end
 
--- When the next start may pass, without touching anything.
-local function opens_at(book, g)
-  local free, reset_us = L.RATES[g.limit.algorithm].seen(book, g)
-  if free > redis.call('SCARD', g.granted) then
-    return 0
+-- When a rate lets the next start pass, and somebody looks; 0: it would now; nil: not by itself. How many starts
+-- it keeps for those who were let in and are not claimed yet. Nothing is touched.
+function L.next_start(book, g)
+  local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
+  if rate.seen(book, g) > kept then
+    return 0, kept
   end
-  local first = tonumber(redis.call('ZSCORE', book.R .. ':timers', 'gate:' .. g.id) or L.LATEST)
-  return first < L.LATEST and first or math.ceil((book.now_us + reset_us) / 1000)
+  local opens_ms = rate.opens(book, g, kept + 1)
+  local timer = tonumber(redis.call('ZSCORE', book.R .. ':timers', 'gate:' .. g.id) or 0)
+  return opens_ms and math.max(opens_ms, timer < L.LATEST and timer or 0), kept
 end
 
 local function describe(book, id)
-  local kind, name = string.match(id, '^(%a+):(.+)$')
+  local kind = string.match(id, '^(%a+):.')
   if not kind or not L.KINDS[kind] then
     L.fail('ELATER_GATE', L.quote(id) .. ' is no gate: lock:NAME, sem:NAME or rate:NAME')
   end
-  local g, holders, list, opens_ms = L.gate(book, id), 0, {}, 0
-  if kind == 'lock' then
-    holders, list = lock_holders(book.R, name)
-  elseif kind == 'sem' then
-    holders, list = sem_holders(book.R, name, book.now_ms)
-  elseif g.limit then
-    opens_ms = opens_at(book, g)
-  end
-  if list[3] and list[3] > 0 then
-    opens_ms = list[3]
-  end
+  local g = L.gate(book, id)
+  local holders, list = L.holders(book, g)
+  local opens_ms = kind == 'rate' and g.limit and (L.next_start(book, g)) or list[3] or 0
   local waiting, line = line_of(book.R, id)
   return {id, g.limit and L.limit_text(g.limit) or '', holders, list, waiting, line, opens_ms}
 end

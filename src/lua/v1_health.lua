@@ -7,21 +7,9 @@
 -- room for it]: a queue whose first job, suspects aside, is due since GRACE_MS and that is neither
 -- paused nor full nor without a worker. Workers say every ten seconds whether they have room, so GRACE_MS
 -- is to be longer than that. At most 100 of them. notes: as in later_stats. no-writes.
--- Cost: O(workers + running jobs up to 1000 + late queues).
+-- Cost: O(workers + late queues), and running jobs up to 1000 where a late queue has a limit in a worker.
 
 local LATE_QUEUES = 100
-local RUNNING_READ = 1000
-
-local function workers(R)
-  local rows = {}
-  for _, peer in ipairs(L.peers(R, {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_ms', 'quiet',
-                                    'queues', 'limits', 'room'})) do
-    local held = L.whole(peer.epoch) and redis.call('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
-    rows[#rows + 1] = {epoch = peer.epoch, held = held, is_live = peer.counter ~= 'dead', row = peer.row,
-                       places = L.whole(peer.row[4] or ''), counter = peer.counter}
-  end
-  return rows
-end
 
 -- The due time of the first job of a queue that is no suspect, in any of its sets.
 local function first_due(R, queue)
@@ -37,47 +25,6 @@ local function first_due(R, queue)
     look(R .. ':q:' .. queue .. ':' .. L.int(p))
   end
   return first
-end
-
--- How many jobs of each queue each worker holds: counts[epoch][queue]; nil where there are too many to read.
-local function running_counts(R)
-  local rows = redis.call('ZRANGE', R .. ':running', 0, RUNNING_READ, 'WITHSCORES')
-  if #rows > 2 * RUNNING_READ then
-    return nil
-  end
-  local counts = {}
-  for i = 1, #rows, 2 do
-    local job = L.parse(redis.call('HGET', R .. ':jobs', rows[i]))
-    local epoch = L.int(tonumber(rows[i + 1]))
-    counts[epoch] = counts[epoch] or {}
-    if job then
-      counts[epoch][job.queue] = (counts[epoch][job.queue] or 0) + 1
-    end
-  end
-  return counts
-end
-
--- The limit of a queue in a worker, nil when it has none of its own. limits: "mail=4,web=2".
-local function limit_of(worker, queue)
-  for name, limit in string.gmatch(worker.row[10] or '', '([^,=]+)=(%d+)') do
-    if name == queue then
-      return L.whole(limit)
-    end
-  end
-  return nil
-end
-
-local function has_room(worker, queue, counts)
-  -- Room is what it said itself: it may run a suspect alone, be stopping, or short of processes.
-  if not worker.is_live or worker.row[8] == '1' or not worker.places or worker.held >= worker.places or
-     (L.whole(worker.row[11] or '') or 0) == 0 then
-    return false
-  end
-  if not string.find(',' .. (worker.row[9] or '') .. ',', ',' .. queue .. ',', 1, true) then
-    return false
-  end
-  local limit = limit_of(worker, queue)
-  return not limit or (counts and ((counts[worker.epoch] or {})[queue] or 0) < limit)
 end
 
 -- What was noted in the last ten minutes: where no worker tidies, nothing else takes the older away.
@@ -99,14 +46,14 @@ L.register('later_v1_health', {'no-writes'}, function(R, args)
     L.fail('ELATER_ARGS', 'give GRACE_MS')
   end
   local now_ms = L.ms(L.now_us())
-  local live, late, out = workers(R), {}, {}
-  local counts = running_counts(R)
+  local live, late, out = L.worker_rows(R), {}, {}
+  local count = L.job_counter(R)
   local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms - grace), 'LIMIT', 0, LATE_QUEUES)
   for _, queue in ipairs(due) do
     local first = first_due(R, queue)
     if first <= now_ms - grace and not L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms) then
       for _, worker in ipairs(live) do
-        if has_room(worker, queue, counts) then
+        if L.room_in(worker, queue, count) == 'room' then
           late[#late + 1] = {queue, first, worker.epoch}
           break
         end

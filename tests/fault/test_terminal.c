@@ -108,6 +108,8 @@ static void W9_hostile_redis(void **state)
             must_be_plain(verbs[i]);
         (void)snprintf(args, sizeof(args), "show %s", id);
         must_be_plain(args);
+        (void)snprintf(args, sizeof(args), "explain %s", id);
+        must_be_plain(args);
         (void)snprintf(args, sizeof(args), "cancel %s", id);
         must_be_plain(broken ? args : "ls mail --state waiting");
         reply_free(test_redis_call(redis, "DEL", ROOT ":running", NULL));
@@ -131,7 +133,7 @@ static void W9_hostile_answers(void **state)
         "local function say(f) redis.register_function{function_name = f, callback = function() "
         "return {err = 'ELATER_BUG \\27]0;title\\7\\27[2J'} end, flags = {'no-writes'}} end\n"
         "say('later_stats') say('later_v1_list') say('later_v1_workers') say('later_show') "
-        "say('later_version')";
+        "say('later_explain') say('later_version')";
     struct reply *r;
 
     (void)state;
@@ -144,6 +146,7 @@ static void W9_hostile_answers(void **state)
     must_be_plain("ls mail");
     must_be_plain("workers");
     must_be_plain("show j00000000000");
+    must_be_plain("explain j00000000000");
 }
 
 /* An argument is a pattern of the tests to run. */

@@ -196,10 +196,10 @@ static char *write_file(const char *name, const char *text, mode_t mode)
 
 static void test_help_and_version(void **state)
 {
-    static const char *const verbs[] = {"add",   "show",    "wait",       "ls",    "cancel",
-                                        "retry", "run-now", "reschedule", "pause", "resume",
-                                        "quiet", "stats",   "workers",    "fsck",  "setup",
-                                        "cli",   "limits",  "throttle"};
+    static const char *const verbs[] = {"add",    "show",  "explain", "wait",       "ls",
+                                        "cancel", "retry", "run-now", "reschedule", "pause",
+                                        "resume", "quiet", "stats",   "workers",    "fsck",
+                                        "setup",  "cli",   "limits",  "throttle"};
 
     (void)state;
     assert_int_equal(run("help", NULL), 0);
@@ -439,6 +439,48 @@ static void test_add_with_token_and_large(void **state)
     assert_memory_equal(out.data, big, n);
     assert_int_equal(run("show", first, NULL), 0);
     assert_says(&out, "--payload has them all");
+}
+
+/* The sentence, the facts, and nothing that a host or a reason could do to a terminal. */
+static void test_explain(void **state)
+{
+    char id[13], start[24];
+    json_t *j;
+
+    (void)state;
+    add(id, "mail", "x", "--in", "1h");
+    assert_int_equal(run("explain", id, NULL), 0);
+    assert_says(&out, "(mail, waiting): it is not due for ");
+    assert_says(&out, "due               20");
+    assert_int_equal(run("explain", id, "--json", NULL), 0);
+    j = out_json();
+    assert_string_equal(field(j, "id"), id);
+    assert_string_equal(field(j, "waits_for"), "time");
+    assert_true(number(j, "due_ms") > number(j, "now_ms"));
+    json_decref(j);
+    assert_int_equal(run("run-now", id, NULL), 0);
+    claim("mail", start);
+    assert_int_equal(run("explain", id, NULL), 0);
+    assert_says(&out, "(mail, running): it runs on box");
+    assert_no_controls(&out);
+    assert_int_equal(run("explain", id, "--json", NULL), 0);
+    j = out_json();
+    assert_int_equal(number(j, "pid"), 4711);
+    json_decref(j);
+    finish(id, start, "dead", "mail", "7", "bye\n");
+    assert_int_equal(run("explain", id, NULL), 0);
+    assert_says(&out, "(exit status 7): what happened; later retry runs it again at once");
+    assert_int_equal(run("explain", "j00000000000", NULL), 66);
+    assert_int_equal(run("explain", "mail@nobody", NULL), 66);
+    assert_int_equal(run("explain", NULL), 64);
+    /* A name that means something to a shell is in no command that one could copy. */
+    assert_int_equal(run("limits", "set", "$(id)", "semaphore", "1", NULL), 0);
+    add(id, "mail", "x", "--sem", "$(id)");
+    assert_int_equal(run("limits", "delete", "$(id)", NULL), 0);
+    reply_free(test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", "1",
+                               "0", "1", "mail", "1", "1048576", NULL));
+    assert_int_equal(run("explain", id, NULL), 0);
+    assert_says(&out, "no semaphore $(id) is defined (later limits set defines one); it is the");
 }
 
 static void test_add_refusals(void **state)
@@ -952,6 +994,7 @@ int main(void)
         TEST(test_add_survives_a_lost_reply),
         TEST(test_add),
         TEST(test_add_with_token_and_large),
+        TEST(test_explain),
         TEST(test_add_refusals),
         TEST(test_limits),
         TEST(test_throttle),

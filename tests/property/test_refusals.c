@@ -165,6 +165,17 @@ static const char *const CALLS[] = {
     "later_retry $D",
     "later_show $G",
     "later_show $R1",
+    "later_explain $A",
+    "later_explain $B",
+    "later_explain $D",
+    "later_explain $K",
+    "later_explain $R2",
+    "later_explain $R4",
+    "later_explain $X",
+    "later_explain $N",
+    "later_explain $P",
+    "later_explain $Q",
+    "later_explain gate@u",
     "later_result $K",
     "later_result $D",
     "later_pause mail by me reason why for 5m",
@@ -227,6 +238,8 @@ static const char *const CALLS[] = {
     "later_limits",
     "later_fence_check door 5",
     "later_show $Q",
+    "later_explain $Q",
+    "later_v1_gates lock:door sem:smtp rate:slow rate:log sem:t:a",
     "later_v1_list gate parked '' 10",
     "later_v1_enter $W1 lock:door wait",
     "later_v1_enter $W2 lock:beside",
@@ -835,9 +848,10 @@ static bool is_add(const char *call)
 static bool only_reads(const char *call)
 {
     static const char *const readers[] = {
-        "later_show",      "later_result",     "later_stats",   "later_version",
-        "later_v1_list",   "later_v1_workers", "later_limits",  "later_fence_check",
-        "later_v1_health", "later_v1_rights",  "later_v1_audit"};
+        "later_show",    "later_explain",     "later_v1_gates",  "later_result",
+        "later_stats",   "later_version",     "later_v1_list",   "later_v1_workers",
+        "later_limits",  "later_fence_check", "later_v1_health", "later_v1_rights",
+        "later_v1_audit"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))
@@ -926,9 +940,15 @@ static const struct {
              {"HSET", "workers", "nonsense"},
              {"HSET", "worker:$W1", "link"},
              {"HSET", "worker:$W1", "quiet"},
+             {"HSET", "worker:$W1", "places"},
+             {"HSET", "worker:$W1", "limits"},
+             {"HSET", "worker:$W1", "room"},
+             {"HSET", "worker:$W1", "beat_ms"},
+             {"HSET", "worker:$W1", "host"},
              {"HSET", "worker:$W2", "seq"},
              {"HSET", "worker:$W2", "queues"},
              {"HSET", "paused", "mail"},
+             {"HSET", "paused", "gate"},
              {"HSET", "prio", "mail"},
              {"HSET", "config", "max_payload"},
              {"HSET", "config", "max_payload:mail"},
@@ -953,6 +973,8 @@ static const struct {
              {"HSET", "holds", "$N"},
              {"HSET", "lock:door", "until"},
              {"HSET", "lock:door", "fence"},
+             {"HSET", "lock:door", "holder"},
+             {"HSET", "lock:door", "since"},
              {"HSET", "lock:mine", "depth"},
              {"HSET", "lock:other", "holder"},
              {"HSET", "limits", "smtp"},

@@ -187,6 +187,8 @@ static void torture_all(enum test_torture_kind kind)
         {"add", "mail", "hello", "--in", "3h", "--key", "user:1", NULL},
         {"show", id, NULL},
         {"show", id, "--json", NULL},
+        {"explain", id, NULL},
+        {"explain", id, "--json", NULL},
         {"ls", "mail", NULL},
         {"ls", "mail", "--json", NULL},
         {"stats", NULL},

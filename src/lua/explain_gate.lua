@@ -1,0 +1,172 @@
+-- What later_explain tells of a job that stands before a gate: who holds it, when it opens, who is before it.
+-- Nothing is touched.
+
+local HOLDERS = 20
+local LINE_MAX = 1000
+local WAITS_FOR = {lock = 'lock', sem = 'semaphore', rate = 'rate'}
+
+local function ordinal(n)
+  local last, two = n % 10, n % 100
+  local ending = (two < 11 or two > 13) and ({'st', 'nd', 'rd'})[last] or 'th'
+  return L.int(n) .. ending
+end
+
+-- Who stands before this ticket in the line and would be called: {{who, how many}...}, all of them, those of
+-- its own queue.
+local function before_ticket(e, g, ticket)
+  local below = '(' .. L.int(ticket)
+  local names = redis.call('ZRANGEBYSCORE', g.line, '-inf', below, 'LIMIT', 0, LINE_MAX)
+  local list, all, own = {}, 0, 0
+  if #names == 0 then
+    return list, all, own
+  end
+  local spots = {}
+  for i, who in ipairs(names) do
+    spots[i] = who .. '\n' .. g.id
+  end
+  local pauses = redis.call('HMGET', e.R .. ':paused', unpack(names))
+  spots = redis.call('HMGET', e.R .. ':parked', unpack(spots))
+  for i, who in ipairs(names) do
+    local n
+    if string.match(who, '^[@=]') then
+      local until_ms = L.whole(string.match(spots[i] or '', '^%d+ (%d+)$')) or 0
+      n = (until_ms == 0 or until_ms >= e.now_ms) and 1 or 0
+    elseif who ~= e.queue and L.paused_until(pauses[i], e.now_ms) then
+      n = 0
+    else
+      n = redis.call('ZCOUNT', e.R .. ':line:' .. who .. ':' .. g.id, '-inf', below)
+    end
+    all = all + n
+    own = who == e.queue and n or own
+    list[#list + 1] = n > 0 and {who, n} or nil
+  end
+  return list, all, own, #names == LINE_MAX
+end
+
+local function place_in_line(e, g, ticket)
+  local list, all, own, is_more = before_ticket(e, g, ticket)
+  local words = {}
+  for _, one in ipairs(list) do
+    local who = one[1]
+    words[#words + 1] = string.sub(who, 1, 1) == '=' and 'caller ' .. string.sub(who, 2) or
+                        string.sub(who, 1, 1) == '@' and 'program ' .. who or L.int(one[2]) .. ' of queue ' .. who
+  end
+  L.tell(e, 'ahead', all)
+  L.tell(e, 'ahead_queue', own)
+  return all, all == 0 and 'it is the first in line' or
+         'it is ' .. (is_more and 'at best ' or '') .. ordinal(all + 1) .. ' in line (before it: ' .. L.listed(words) .. ')'
+end
+
+-- A job that holds a place -> its queue, its host, what is to be said of it.
+local function job_holder(e, id)
+  local state, job, _, epoch = L.locate(e.R, id)
+  local name = 'job ' .. L.line(string.sub(id, 1, 40)) .. (job and ' of queue ' .. job.queue or '')
+  local queue = job and job.queue or ''
+  if state == 'running' then
+    local row = redis.call('HMGET', e.R .. ':worker:' .. L.int(epoch), 'host', 'pid')
+    return queue, row[1] or '', name .. ' on ' .. L.where(row[1], row[2])
+  elseif state == 'parked' then
+    local spot = L.read_spot(redis.call('HGET', e.R .. ':parked', id))
+    local next_gate = spot and spot.gates[spot.at]
+    return queue, '', name .. (next_gate and ' (reserved, it waits for ' .. next_gate .. ')' or
+                               ' (let in, about to start)')
+  end
+  return queue, '', name .. ' (which does not run: see later fsck)'
+end
+
+-- -> its queue, its host, what is to be said of it
+local function one_holder(e, who, until_ms)
+  local lease = until_ms > 0 and ' (its lease ends in ' .. L.span(until_ms - e.now_ms) .. ')' or ''
+  if string.sub(who, 1, 1) == '=' then
+    return '', '', 'caller ' .. L.line(string.sub(who, 2)) .. lease
+  elseif string.sub(who, 1, 1) == '@' then
+    local row = redis.call('HMGET', e.R .. ':worker:' .. string.sub(who, 2), 'host', 'pid')
+    return '', row[1] or '', 'a program on ' .. L.where(row[1], row[2]) .. lease
+  end
+  return job_holder(e, who)
+end
+
+-- -> how many hold it, the first few in words
+local function tell_holders(e, g)
+  local n, list = L.holders(e.book, g)
+  local flat, words = {}, {}
+  for i = 1, math.min(#list, 4 * HOLDERS), 4 do
+    local queue, host, text = one_holder(e, list[i], list[i + 2])
+    for _, value in ipairs({list[i], queue, host, L.int(list[i + 2])}) do
+      flat[#flat + 1] = value
+    end
+    words[#words + 1] = text
+  end
+  L.tell(e, 'holders', #flat > 0 and flat)
+  return n, L.listed(words, n), list[2], list[3]
+end
+
+-- A limit that is missing, is one of the other kind, or lets nobody in. No command with the name in it: a producer
+-- chose that, and it may hold what a shell would do.
+local function shut(e, g, kind)
+  local other = g.kind == 'sem' and 'rate' or 'sem'
+  if not g.limit and L.limit_of(e.R, other, g.name) then
+    return g.name .. ' is defined as a ' .. (other == 'sem' and 'semaphore' or other) .. ', and as no ' .. kind
+  elseif not g.limit then
+    return 'no ' .. kind .. ' ' .. g.name .. ' is defined (later limits set defines one)'
+  elseif g.limit.n == 0 then
+    return kind .. ' ' .. g.name .. ' is shut: its limit is 0 (later limits set gives it another)'
+  end
+  return nil
+end
+
+local GATES = {}
+
+function GATES.lock(e, g)
+  local n, words, since_ms, until_ms = tell_holders(e, g)
+  if n == 0 then
+    return nil
+  end
+  L.tell(e, 'held_since_ms', since_ms > 0 and since_ms)
+  L.tell(e, 'until_ms', until_ms > 0 and until_ms)
+  -- Depth 0: its turn has come, and it does not know yet.
+  local is_kept = redis.call('HGET', g.key, 'depth') == '0'
+  return 'lock ' .. g.name .. (is_kept and ' is kept for ' or ' is held by ') .. words ..
+         (since_ms > 0 and ', for ' .. L.span(e.now_ms - since_ms) or '')
+end
+
+function GATES.sem(e, g)
+  local n, words = tell_holders(e, g)
+  L.tell(e, 'limit', g.limit and g.limit.n)
+  L.tell(e, 'held', n)
+  local text = shut(e, g, 'semaphore')
+  if text then
+    return text
+  elseif n < g.limit.n then
+    return nil
+  end
+  return 'semaphore ' .. g.name .. ' is full, ' .. L.int(n) .. ' of ' .. L.plural(g.limit.n, 'place') .. ': ' .. words
+end
+
+function GATES.rate(e, g)
+  L.tell(e, 'limit', g.limit and L.limit_text(g.limit))
+  local text = shut(e, g, 'rate')
+  if text then
+    return text
+  end
+  local opens_ms, kept = L.next_start(e.book, g)
+  if opens_ms == 0 then
+    return nil
+  end
+  L.tell(e, 'until_ms', opens_ms)
+  return 'rate ' .. g.name .. ' is used up, ' ..
+         (opens_ms and 'the next start passes in ' .. L.span(opens_ms - e.now_ms) or
+          'its starts are kept for ' .. L.plural(kept, 'job') .. ' let in and not claimed yet')
+end
+
+-- -> waits_for, text; nil where the gate is open and nobody stands before it
+function L.explain_gate(e, g, ticket)
+  local text = GATES[g.kind](e, g)
+  local ahead, in_line = place_in_line(e, g, ticket)
+  if text then
+    return WAITS_FOR[g.kind], text .. '; ' .. in_line
+  elseif ahead > 0 then
+    return WAITS_FOR[g.kind], g.id .. ' is free, and those in line are let in with the next step of any worker; ' .. in_line
+  end
+  return nil
+end
