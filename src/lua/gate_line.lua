@@ -474,7 +474,8 @@ end
 local function tell_lines(book, ids)
   local told = {}
   for _, id in ipairs(ids) do
-    for _, queue in ipairs(redis.call('ZRANGE', book.R .. ':wait:' .. id, 0, OPEN_MAX - 1)) do
+    -- A foreign type there is told by those who stand before it; the definition has been written.
+    for _, queue in ipairs(redis.pcall('ZRANGE', book.R .. ':wait:' .. id, 0, OPEN_MAX - 1)) do
       if not told[queue] and not string.match(queue, '^[@=]') then
         told[queue] = true
         redis.pcall('PUBLISH', book.R .. ':wake', queue)

@@ -129,9 +129,9 @@ static void test_ghost_lets_go(void **cmocka_state)
 static void test_forgotten_wait(void **state)
 {
     (void)state;
-    (void)fcall("later_lock door ann ttl 1ms");
+    (void)fcall("later_lock door ann ttl 200ms");
     (void)fcall("later_lock door bob wait 1ms");
-    (void)redis("DEBUG SLEEP 0.005");
+    (void)redis("DEBUG SLEEP 0.205");
     assert_starts(fcall("later_lock door cid"), "[1 ");
 }
 

@@ -156,6 +156,15 @@ static double gcra(const struct model *m, const struct model_gate *g, const stru
     return fmin(fmax(ahead, 0), *burst);
 }
 
+static int by_start(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+
+    if (x[0] != y[0])
+        return x[0] < y[0] ? -1 : 1;
+    return x[1] < y[1] ? -1 : 1;
+}
+
 /* Starts that lie ahead of a clock that was set back count as from now. */
 static void trim_log(const struct model *m, struct model_gate *g, const struct model_limit *l)
 {
@@ -219,6 +228,10 @@ int64_t rate_opens(struct model *m, struct model_gate *g, const struct model_lim
         return ceil_ms((double)m->now_us + ceil(ahead + (double)n * step - burst));
     }
     if (l->algorithm == RATE_SLIDING) {
+        /* One that was counted when the clock was back may stand behind some that were not cut yet.
+         */
+        if (g->logged > 1)
+            qsort(g->log, g->logged, sizeof(g->log[0]), by_start);
         over = (int64_t)g->logged + n - l->n;
         return over <= 0 ? MODEL_MS(m) : ceil_ms((double)(g->log[over - 1][0] + per_us + 1));
     }
