@@ -316,8 +316,22 @@ static void turn(struct run *r)
         begin_kill(r);
 }
 
+/* We stood still (SIGSTOP, a machine that slept) between our look and the start: another may have
+ * the lock. Killed before its own first instructions, if we are quick. */
+static bool kill_late(struct run *r)
+{
+    if (r->order->guard == NULL || guard_admits(r->order->guard))
+        return false;
+    tell_group(r, SIGKILL);
+    r->cause = EXEC_STOPPED;
+    r->at_once = true;
+    return true;
+}
+
 static void watch(struct run *r)
 {
+    bool is_late = kill_late(r);
+
     tell_guard(r, r->child.pid);
     r->ret->started = mono_now();
     r->phase = PHASE_RUN;
@@ -325,6 +339,8 @@ static void watch(struct run *r)
     r->tick = MONO_NEVER;
     if (r->hooks->spawned != NULL)
         r->hooks->spawned(r->hooks->arg, r->child.pid);
+    if (is_late)
+        begin_kill(r);
     while (r->phase != PHASE_DRAIN || !exec_pipes_silent(&r->pipes)) {
         if (is_unfed(r) && r->phase == PHASE_RUN)
             begin_term(r, EXEC_HOST_FAULT);

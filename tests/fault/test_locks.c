@@ -373,6 +373,36 @@ static void Q1_frozen_as_its_command_starts(void **state)
     expect_empty();
 }
 
+/* The same to laterd: its handler is killed before it has begun, not when the guard looks again. */
+static void Q1_frozen_as_its_handler_starts(void **state)
+{
+    CLEANUP_FREE char *preload = mem_printf("%s/tests/preload/point.so", test_build_dir());
+    struct test_laterd a = {0}, b = {0};
+    char *id;
+
+    (void)state;
+    test_handler(dir, "work", "sleep 0.02; echo $LATER_ATTEMPT >>%s/ledger\n", dir);
+    test_laterd_conf(&a, dir, "a", redis.url, "log_level: debug\n");
+    test_laterd_conf(&b, dir, "b", redis.url, "log_level: debug\n");
+    (void)setenv("LD_PRELOAD", preload, 1);
+    (void)setenv("LATER_TEST_POINT", "freeze", 1);
+    test_laterd_start(&a);
+    (void)unsetenv("LD_PRELOAD");
+    (void)unsetenv("LATER_TEST_POINT");
+    id = test_add(&redis, "work", "lock", "x", "");
+    assert_non_null(id);
+    assert_true(test_until_state(&redis, id, "running", LONG_MS));
+    test_laterd_start(&b);
+    until_lines("ledger", "2", 1);
+    proc_signal(&a.proc, SIGCONT);
+    assert_true(test_laterd_says(&a, "event=not-adopted", LONG_MS));
+    test_pause(500);
+    assert_int_equal(lines_of("ledger", "1"), 0);
+    assert_int_equal(test_laterd_stop(&a), 0);
+    assert_int_equal(test_laterd_stop(&b), 0);
+    free(id);
+}
+
 /* ---- Q2, Q3: the clock of Redis steps */
 
 #define LOCK_STAYS 0
@@ -424,7 +454,8 @@ static bool all_have_beaten(void *arg)
     return sh("now=$(redis-cli -s $SOCK TIME | head -n 1)\n"
               "for e in $(redis-cli -s $SOCK HKEYS 'later:{default}:workers'); do\n"
               "  ms=$(redis-cli -s $SOCK HGET \"later:{default}:worker:$e\" beat_ms)\n"
-              "  test $((ms / 1000 - now)) -lt 10 && test $((now - ms / 1000)) -lt 10 || exit 1\n"
+              "  test $((ms / 1000 - now)) -lt 10 && test $((now - ms / 1000)) -lt 10 || exit "
+              "1\n"
               "done") == 0;
 }
 
@@ -571,6 +602,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(Q1_a_frozen_holder, setup, teardown),
         cmocka_unit_test_setup_teardown(Q1_frozen_as_its_command_starts, setup, teardown),
+        cmocka_unit_test_setup_teardown(Q1_frozen_as_its_handler_starts, setup, teardown),
         cmocka_unit_test_setup_teardown(Q2_the_clock_an_hour_ahead, setup, teardown),
         cmocka_unit_test_setup_teardown(Q3_the_clock_an_hour_back, setup, teardown),
         cmocka_unit_test_setup_teardown(Q2_a_lease_an_hour_ahead, setup, teardown),

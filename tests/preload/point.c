@@ -3,6 +3,7 @@
  * LATER_TEST_POINT says which:
  *
  *   spawn        SIGKILL where the process of the first job would be made
+ *   freeze       SIGSTOP where the process of a job would be made
  *   stop         SIGSTOP where the process of the command would be made; and behind that, a busy
  *                machine: 300 ms pass before its parent goes on
  *   thread:N     the Nth new thread cannot be made (from 1), later ones can
@@ -13,6 +14,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,8 +38,12 @@ int posix_spawn(pid_t *restrict pid, const char *restrict path,
 {
     spawn_f *real = (spawn_f *)dlsym(RTLD_NEXT, "posix_spawn");
 
-    if (strcmp(point(), "spawn") == 0 && (argv[1] == NULL || strcmp(argv[1], "--guard") != 0))
+    bool is_guard = argv[1] != NULL && strcmp(argv[1], "--guard") == 0;
+
+    if (strcmp(point(), "spawn") == 0 && !is_guard)
         (void)raise(SIGKILL);
+    if (strcmp(point(), "freeze") == 0 && !is_guard)
+        (void)raise(SIGSTOP);
     return real(pid, path, actions, attr, argv, envp);
 }
 
