@@ -19,7 +19,7 @@
 /* The elements of a row of later_v1_gates, and how many make a holder or one in line there. */
 enum { GATE, LIMIT, HOLDERS, LIST, WAITING, LINE, OPENS };
 #define HOLDER 4
-#define WAITER 2
+#define WAITER 3
 
 static const char *const kinds[] = {"lock:", "sem:", "rate:"};
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -224,8 +224,11 @@ static void show(struct gates *g, const struct reply *row)
     add_cell(&g->table, &cell);
     table_printf(&g->table, "%s", since > 0 ? out_when(since, g->now_ms, when) : "");
     table_printf(&g->table, "%lld", (long long)reply_int(reply_at(row, WAITING)));
-    put_people(g, &cell, reply_at(row, LINE), WAITER, (int64_t)reply_len(reply_at(row, LINE)) / 2);
+    put_people(g, &cell, reply_at(row, LINE), WAITER,
+               (int64_t)(reply_len(reply_at(row, LINE)) / WAITER));
     add_cell(&g->table, &cell);
+    since = reply_int(reply_at(reply_at(row, LINE), 2));
+    table_printf(&g->table, "%s", since > 0 ? out_when(since, g->now_ms, when) : "");
     table_printf(&g->table, "%s", opens > 0 ? out_when(opens, g->now_ms, when) : "");
 }
 
@@ -257,6 +260,7 @@ static void put_json(const struct gates *g, const struct reply *row)
         json_t *one = who_json(g, reply_str(reply_at(queue, i)), true);
 
         json_put_int(one, "waiting", reply_int(reply_at(queue, i + 1)));
+        json_put_int(one, "since_ms", reply_int(reply_at(queue, i + 2)));
         (void)json_array_append_new(waiters, one);
     }
     (void)json_object_set_new(line, "line", waiters);
@@ -326,11 +330,11 @@ static int look_at_all(struct gates *g, struct err *err)
 static int run(struct cli *cli, struct err *err)
 {
     static const struct table_column columns[] = {
-        {"KIND", false, false}, {"NAME", false, true},
-        {"LIMIT", true, false}, {"HELD", true, false},
-        {"BY", false, true},    {"SINCE", false, false},
-        {"WAIT", true, false},  {"FIRST IN LINE", false, true},
-        {"OPENS", false, false}};
+        {"KIND", false, false},  {"NAME", false, true},
+        {"LIMIT", true, false},  {"HELD", true, false},
+        {"BY", false, true},     {"SINCE", false, false},
+        {"WAIT", true, false},   {"FIRST IN LINE", false, true},
+        {"SINCE", false, false}, {"OPENS", false, false}};
     struct gates g = {.cli = cli};
     int status;
 

@@ -4,7 +4,7 @@
 --   rate:NAME   so many in a time    R:rate:<algorithm>:NAME  as the algorithm needs (gate_rate.lua)
 --                                    R:rate:granted:NAME  SET of jobs that were let in and not yet claimed
 -- `kind:NAME` is the id of a gate. Holders: a job by its id, a worker (later lock) as @EPOCH, a caller
--- of the bare functions as =OWNER. until: when the lease of a holder ends; 0 (locks) or +inf (semaphores)
+-- of the bare functions as =OWNER. until: when the lease of a holder ends; 0 (locks), L.LIVES + since (semaphores)
 -- for one that lives with its job or worker, whose reaper frees it. R:holds HASH: a job or worker -> the
 -- gates it holds, a line each, so that whoever ends it knows without its record.
 --
@@ -13,6 +13,7 @@
 -- queues with a new grant in `granted`, until the workers are told.
 
 L.GATE_NAME_MAX = 256
+L.LIVES = 1e15              -- the score of a holder without a lease is this and the ms since when it holds
 L.MAX_LIMITS = 1000         -- definitions in one namespace
 L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
 
@@ -262,12 +263,12 @@ function L.KINDS.sem.room(book, g)
   end
   local first = redis.call('ZRANGE', g.key, 0, 0, 'WITHSCORES')
   local until_ms = tonumber(first[2] or 'inf')
-  return 0, until_ms < math.huge and until_ms or nil
+  return 0, until_ms < L.LIVES and until_ms or nil
 end
 
-function L.KINDS.sem.take(_, g, holder, _, until_ms)
+function L.KINDS.sem.take(book, g, holder, _, until_ms)
   g.pending = g.pending or {}
-  g.pending[#g.pending + 1] = until_ms and L.int(until_ms) or '+inf'
+  g.pending[#g.pending + 1] = L.int(until_ms or L.LIVES + book.now_ms)
   g.pending[#g.pending + 1] = holder
 end
 

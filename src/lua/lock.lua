@@ -137,10 +137,11 @@ end
 -- -> fence, until ms
 function L.prolong(book, g, who, until_ms, deeper)
   if g.kind == 'sem' then
-    if until_ms then
-      until_ms = math.max(until_ms, tonumber(redis.call('ZSCORE', g.key, who)))
+    local was = tonumber(redis.call('ZSCORE', g.key, who))
+    until_ms = until_ms and math.max(until_ms, was)
+    if until_ms or was < L.LIVES then
+      redis.call('ZADD', g.key, L.int(until_ms or L.LIVES + book.now_ms), who)
     end
-    redis.call('ZADD', g.key, until_ms and L.int(until_ms) or '+inf', who)
     return 0, until_ms
   end
   local _, was, fence, depth = holder_of(book, g)

@@ -115,7 +115,7 @@ end
 function JUDGES.sem(ctx, name)
   local holders = redis.call('ZRANGE', ctx.R .. ':sem:' .. name, 0, 999, 'WITHSCORES')
   for i = 1, #holders, 2 do
-    judge_holder(ctx, 'sem:' .. name, holders[i], tonumber(holders[i + 1]) < math.huge)
+    judge_holder(ctx, 'sem:' .. name, holders[i], tonumber(holders[i + 1]) < L.LIVES)
   end
 end
 

@@ -520,7 +520,7 @@ static void test_unique_for(void **cmocka_state)
 static void test_gates_shown(void **cmocka_state)
 {
     const char *w = worker(), *a, *limit = "semaphore 1 keep";
-    int64_t since, opens;
+    int64_t since, opens, in_line, ann_in_line, in_place;
 
     (void)cmocka_state;
     (void)fcall("later_limit_set smtp semaphore 1");
@@ -537,13 +537,23 @@ static void test_gates_shown(void **cmocka_state)
     since = int_at(0, 3, 1, -1);
     opens = int_at(2, 6, -1);
     assert_string_equal(at(0, 4, -1), "2");
-    assert_string_equal(at(0, 5, -1), "[mail 1 =ann 1]");
+    assert_string_equal(at(0, 5, 0, -1), "mail");
+    assert_string_equal(at(0, 5, 1, -1), "1");
+    in_line = int_at(0, 5, 2, -1);
+    assert_string_equal(at(0, 5, 3, -1), "=ann");
+    assert_string_equal(at(0, 5, 4, -1), "1");
+    ann_in_line = int_at(0, 5, 5, -1);
     assert_string_equal(at(1, 1, -1), limit);
-    assert_string_equal(at(1, 3, -1), text("[%s 0 0 0]", a));
+    assert_string_equal(at(1, 3, 0, -1), a);
+    in_place = int_at(1, 3, 1, -1);
+    assert_string_equal(at(1, 3, 2, -1), "0");
     assert_string_equal(at(2, 1, -1), "rate gcra 1 3600000 1");
-    assert_string_equal(at(2, 5, -1), "[mail 1]");
+    assert_string_equal(at(2, 5, 0, -1), "mail");
     assert_string_equal(at(3, -1), "[lock:other  0 [] 0 [] 0]");
     assert_time(since, -5000, 0);
+    assert_time(in_line, -5000, 0);
+    assert_time(ann_in_line, -5000, 0);
+    assert_time(in_place, -5000, 0);
     assert_time(opens, 3590000, 3600001);
     assert_refused("ELATER_GATE", "later_v1_gates door");
     assert_refused("ELATER_ARGS", "later_v1_gates");

@@ -404,6 +404,7 @@ void gate_take(struct model *m, struct model_gate *g, const char *who, int64_t f
         h = h != NULL ? h : &g->place[g->places++];
         (void)snprintf(h->who, sizeof(h->who), "%s", who);
         h->until = until;
+        h->since = MODEL_MS(m);
         return;
     }
     if (!lock_is_over(m, g))

@@ -36,8 +36,8 @@ struct model_limit {
 
 struct model_holder {
     char who[32];
-    int64_t until;
-    bool is_earlier; /* a start that is kept since before the rate was defined anew */
+    int64_t until, since; /* since: of one that lives */
+    bool is_earlier;      /* a start that is kept since before the rate was defined anew */
 };
 
 /* Starts that passed a rate: when on a clock that is never set back, how many. */

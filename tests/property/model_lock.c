@@ -32,6 +32,8 @@ static int64_t prolong(const struct model *m, struct model_gate *g, const char *
     if (g->kind == KIND_SEM) {
         struct model_holder *h = lease_of(m, g, who);
 
+        if (*until == NO_END && h->until != NO_END)
+            h->since = MODEL_MS(m);
         *until = h->until > *until ? h->until : *until;
         h->until = *until;
         return 0;

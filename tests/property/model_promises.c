@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define KEY_MAX 160
+#define LIVES INT64_C(1000000000000000) /* L.LIVES */
 
 static void expires(struct rows *rows, const char *key, int64_t at)
 {
@@ -38,7 +39,7 @@ static void render_sem(const struct model_gate *g, struct rows *rows)
 {
     for (size_t i = 0; i < g->places; i++) {
         if (g->place[i].until == NO_END)
-            rows_text(rows, g->id, "zset", g->place[i].who, "inf");
+            rows_number(rows, g->id, "zset", g->place[i].who, LIVES + g->place[i].since);
         else
             rows_number(rows, g->id, "zset", g->place[i].who, g->place[i].until);
     }
