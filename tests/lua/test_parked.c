@@ -291,7 +291,6 @@ static void test_throttle_of_many(void **state)
     assert_string_equal(fcall("later_throttle r"), "[1 1 0 -1 0]");
 }
 
-/* The clock was set back: what was started then counts as of now, not as never. */
 /* A job that is let in has not started: the rate keeps a start for it, and counts it at the claim.
  */
 static void test_rate_is_spent_at_the_claim(void **cmocka_state)
@@ -383,6 +382,7 @@ static void test_gate_that_never_opens(void **cmocka_state)
     assert_string_equal(redis("EXISTS R:timers"), "0");
 }
 
+/* The clock was set back: what was started then counts as of now, not as never. */
 static void test_rates_ahead(void **state)
 {
     int64_t ahead = (now_ms() + 3600000) * 1000;
@@ -399,6 +399,27 @@ static void test_rates_ahead(void **state)
                     NULL);
     assert_starts(fcall("later_throttle f"), "[1 2 0 ");
     assert_in_range(int_at(3, -1), 1, 60001);
+}
+
+/* Who looks once shuts a gate for no longer than its time. */
+static void test_rates_ahead_pass(void **state)
+{
+    int64_t ahead = (now_ms() + 3600000) * 1000;
+
+    (void)state;
+    (void)fcall("later_limit_set g rate 2/20ms burst 2");
+    (void)fcall("later_limit_set f rate 2/20ms algorithm fixed");
+    (void)send_args(
+        3, (const char *[]){"SET", ROOT ":rate:gcra:g", text("%lld 1", (long long)ahead)}, NULL);
+    (void)send_args(
+        3,
+        (const char *[]){"SET", ROOT ":rate:fixed:f", text("%lld 2", (long long)(ahead / 20000))},
+        NULL);
+    assert_starts(fcall("later_throttle g"), "[1 2 0 ");
+    assert_starts(fcall("later_throttle f"), "[1 2 0 ");
+    (void)redis("DEBUG SLEEP 0.025");
+    assert_starts(fcall("later_throttle g"), "[0 2 ");
+    assert_starts(fcall("later_throttle f"), "[0 2 ");
 }
 
 /* ---- fences */
@@ -440,6 +461,7 @@ int main(void)
         FX_TEST(test_template_that_changes),
         FX_TEST(test_gate_that_never_opens),
         FX_TEST(test_rates_ahead),
+        FX_TEST(test_rates_ahead_pass),
         FX_TEST(test_fence_after_a_loss),
     };
 
