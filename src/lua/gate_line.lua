@@ -14,8 +14,9 @@
 -- All gates of a job are taken together or none. One that was passed over for PASSES times takes them
 -- one by one instead, in the order of L.gates_of, and keeps what it has: so it comes to its turn, and
 -- since all take them in one order none waits for the other in a circle.
--- A grant that no worker claims within GRANT_MS goes back, and its queue stands aside at that gate until
--- a step names it with room: nobody else waits for a queue that is full, paused or served by nobody.
+-- A grant that no worker claims within GRANT_MS goes back, and its queue stands aside at those of its gates
+-- where it has a line until a step names it with room: nobody else waits for a queue that is full, paused or
+-- served by nobody.
 
 local PASSES = 16
 local OPEN_MAX = 64
@@ -393,6 +394,17 @@ local function open(book, id)
   L.arm(book, 'gate:' .. id, book.now_ms)
 end
 
+-- Nobody claims what the queue is granted: it is not called where jobs of it stand, at the gates of one that was
+-- and has to stand at the first of them again.
+local function stand_back(book, queue, gates)
+  for i, id in ipairs(gates) do
+    if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 0 and
+       (i == 1 or redis.call('EXISTS', line_key(book, queue, id)) == 1) then
+      put_aside(book, queue, L.gate(book, id))
+    end
+  end
+end
+
 -- Grants that nobody claimed in time go back to their places in line.
 local function take_back(book, queue)
   local key = book.R .. ':granted:' .. queue
@@ -406,7 +418,7 @@ local function take_back(book, queue)
     L.let_go(book, {job}, false)
     if spot then
       spot.at, spot.passes = 1, 0
-      put_aside(book, queue, L.gate(book, spot.gates[1]))
+      stand_back(book, queue, spot.gates)
       stand(book, queue, job, spot)
     end
   end

@@ -383,6 +383,30 @@ static void test_unclaimed_grant(void **cmocka_state)
     assert_string_equal(at(3, 0, 0, -1), b);
 }
 
+/* Jobs of a queue that nobody serves stand before a semaphore, each with a free lock of its own: it
+ * costs the others the time of one grant, not of all. */
+static void test_unclaimed_at_all_gates(void **state)
+{
+    const char *w = worker(), *first, *other;
+
+    (void)state;
+    (void)fcall("later_limit_set s semaphore 1");
+    (void)fcall("later_sem_acquire s ann");
+    first = add("mail lock l0 sem s x");
+    (void)add("mail lock l1 sem s x");
+    (void)add("mail lock l2 sem s x");
+    assert_string_equal(claims(w, 10), "");
+    other = add("sms sem s x");
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w), "[");
+    (void)fcall("later_sem_release s ann");
+    assert_string_equal(redis("HGET R:lock:l0 holder"), first);
+    (void)redis("ZADD R:granted:mail 1000 %s", first);
+    (void)redis("ZADD R:timers 1000 granted:mail");
+    (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
+    assert_string_equal(at(3, 0, 0, -1), other);
+    assert_string_equal(redis("ZCARD R:line:mail:sem:s"), "2");
+}
+
 static void test_paused_in_line(void **cmocka_state)
 {
     const char *w = worker(), *a = add("mail lock door a"), *b = add("mail lock door b"), *other;
@@ -641,6 +665,7 @@ int main(void)
         FX_TEST(test_gates_of_a_queue),
         FX_TEST(test_reaped),
         FX_TEST(test_unclaimed_grant),
+        FX_TEST(test_unclaimed_at_all_gates),
         FX_TEST(test_paused_in_line),
         FX_TEST(test_bounded_overtaking),
         FX_TEST(test_worker_beside),

@@ -463,6 +463,14 @@ size_t line_granted(struct model *m, int q, struct model_job **row)
     return n;
 }
 
+/* Not called where it has a line, at the gates of a job that nobody claimed. */
+static void stand_back(struct model *m, int q, const struct model_spot *spot)
+{
+    for (int i = 0; i < spot->n; i++)
+        if (!spot->gate[i]->is_aside[q] && (i == 0 || has_jobs(m, q, spot->gate[i])))
+            put_aside(m, q, spot->gate[i]);
+}
+
 static void take_back(struct model *m, int q)
 {
     struct model_job *row[MODEL_JOBS];
@@ -471,7 +479,7 @@ static void take_back(struct model *m, int q)
     for (; i < n && i < OPEN_MAX && row[i]->spot.granted_ms <= MODEL_MS(m) - GRANT_MS; i++) {
         gates_let_go(m, row[i], false);
         row[i]->spot.passes = 0;
-        put_aside(m, q, row[i]->spot.gate[0]);
+        stand_back(m, q, &row[i]->spot);
         stand(m, row[i], 1);
         line_arm_gate(m, row[i]->spot.gate[0]);
     }
