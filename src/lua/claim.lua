@@ -234,7 +234,7 @@ local function passes(queue, c, fence, book, holds, spots)
     c.gates = spot and spot.gates
     L.spend(book, c.id, c.gates, fence)
   else
-    local spot = c.gates and L.pass_gates(book, c.id, c.gates, c.due, fence)
+    local spot = c.gates and L.pass_gates(book, queue, c.id, c.gates, c.due, fence)
     if spot then
       spots[#spots + 1] = spot
       return false
@@ -443,7 +443,9 @@ local function rejoin_all(R, queues, ctx)
     if q.room > 0 and string.find(ctx.marks[q.name] or '', 'a', 1, true) and
        not L.paused_until(ctx.paused[q.name], ctx.now_ms) then
       any = true
-      if not L.rejoin(ctx.book, q.name) then
+      if L.rejoin(ctx.book, q.name) then
+        ctx.is_more = true
+      else
         L.mark_clear(R, q.name, 'a')
       end
     end

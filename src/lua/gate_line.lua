@@ -174,13 +174,24 @@ local function advance(book, job, spot)
   return nil
 end
 
+-- Does the queue stand aside there? Those of its jobs that are in line are not called, but go first. Between two
+-- settlings of a book no queue goes aside.
+local function is_aside(book, queue, id)
+  if book.aside[queue] == nil then
+    book.aside[queue] = redis.call('EXISTS', book.R .. ':aside:' .. queue) == 1
+  end
+  return book.aside[queue] and redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1
+end
+
 -- A job that has just become due: -> nil when it holds all its gates now, with this fence; else the spot
 -- where it has to stand (L.stand_all), with the fence for its ticket.
-function L.pass_gates(book, job, gates, due, fence)
+function L.pass_gates(book, queue, job, gates, due, fence)
   local shut
   for i, id in ipairs(gates) do
     local g = L.gate(book, id)
-    if has_line(g) or L.room(book, g) <= 0 then
+    if is_aside(book, queue, id) then
+      return {job = job, ticket = fence, passes = 0, due = due, at = i, gates = gates}
+    elseif has_line(g) or L.room(book, g) <= 0 then
       shut = i
       break
     end
@@ -428,7 +439,8 @@ local function take_back(book, queue)
   end
 end
 
--- A step names the queue with room: it stands in line again where it stood aside.
+-- A step names the queue with room: it stands in line again where it stood aside. -> whether it stands aside
+-- at more gates than a call looks at
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
   local ids = redis.call('SRANDMEMBER', key, OPEN_MAX)
@@ -449,6 +461,7 @@ end
 -- key has a foreign type stays as it is, is looked at later, and does not keep the others. claims_next: the
 -- caller claims in this call, and settles once more after that.
 function L.settle_gates(book, claims_next)
+  book.aside = {}
   local timers = book.R .. ':timers'
   local rounds = 0
   local due = redis.call('ZRANGEBYSCORE', timers, '-inf', L.int(book.now_ms), 'LIMIT', 0, TIMERS_MAX)

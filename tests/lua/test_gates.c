@@ -429,6 +429,38 @@ static void test_paused_in_line(void **cmocka_state)
     assert_string_equal(at(3, 0, 0, -1), b);
 }
 
+/* A queue that stood aside at more gates than one call looks at: a later job does not overtake
+ * those that are not called yet, and the next step is made at once. */
+static void test_aside_at_many_gates(void **state)
+{
+    const char *w = worker(), *first[100], *second[100];
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        (void)fcall("later_lock l%d ann", i);
+        first[i] = add("mail lock l%d 1", i);
+    }
+    assert_string_equal(claims(w, 128), "");
+    (void)fcall("later_pause mail");
+    for (int i = 0; i < 100; i++) {
+        (void)fcall("later_unlock l%d ann", i);
+        second[i] = add("mail lock l%d 2", i);
+    }
+    assert_string_equal(redis("SCARD R:aside:mail"), "100");
+    (void)fcall("later_resume mail");
+    (void)claims(w, 128);
+    assert_int_equal(len_at(3, -1), 64);
+    assert_true(int_at(8, -1) > 0 && int_at(8, -1) <= now_ms());
+    (void)claims(w, 128);
+    assert_int_equal(len_at(3, -1), 36);
+    assert_string_equal(redis("EXISTS R:aside:mail"), "0");
+    for (int i = 0; i < 100; i++) {
+        assert_string_equal(redis("HGET R:lock:l%d holder", i), first[i]);
+        assert_string_equal(redis("ZSCORE R:line:mail:lock:l%d %s", i, second[i]),
+                            redis("ZSCORE R:parked:mail %s", second[i]));
+    }
+}
+
 /* Two gates that are never free together: after 16 passes the job takes them one by one. */
 static void test_bounded_overtaking(void **cmocka_state)
 {
@@ -667,6 +699,7 @@ int main(void)
         FX_TEST(test_unclaimed_grant),
         FX_TEST(test_unclaimed_at_all_gates),
         FX_TEST(test_paused_in_line),
+        FX_TEST(test_aside_at_many_gates),
         FX_TEST(test_bounded_overtaking),
         FX_TEST(test_worker_beside),
         FX_TEST(test_unique),

@@ -265,8 +265,10 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
     int64_t opens;
     int shut = 0;
 
+    /* Those of its queue that stand aside go first. */
     for (int i = 0; i < spot->n && shut == 0; i++)
-        if (has_line(m, spot->gate[i]) || gate_room(m, spot->gate[i], &opens) <= 0)
+        if (spot->gate[i]->is_aside[j->queue] || has_line(m, spot->gate[i]) ||
+            gate_room(m, spot->gate[i], &opens) <= 0)
             shut = i + 1;
     if (shut == 0) {
         for (int i = 0; i < spot->n; i++)
