@@ -522,10 +522,10 @@ local function lines_under(R, kind, name)
   return out
 end
 
--- The definition of this name, or template, changed.
-function L.limit_changed(R, kind, name)
-  local book = L.book(R, L.now_us())
-  local ids = lines_under(R, kind, name)
+-- The definition of this name, or template, changed: who stands in line is looked at when the book is settled, at
+-- very many gates with the next steps. -> the gates
+function L.touch_lines(book, kind, name)
+  local ids = lines_under(book.R, kind, name)
   for i, id in ipairs(ids) do
     if i <= TIMERS_MAX then
       L.touch(book, id)
@@ -533,6 +533,13 @@ function L.limit_changed(R, kind, name)
       L.arm(book, 'gate:' .. id, book.now_ms)
     end
   end
+  return ids
+end
+
+-- The same, done at once.
+function L.limit_changed(R, kind, name)
+  local book = L.book(R, L.now_us())
+  local ids = L.touch_lines(book, kind, name)
   L.settle_gates(book)
   tell_lines(book, ids)
 end
