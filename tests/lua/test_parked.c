@@ -422,6 +422,27 @@ static void test_rates_ahead_pass(void **state)
     assert_starts(fcall("later_throttle f"), "[0 2 ");
 }
 
+/* ---- suspects */
+
+/* A worker that runs nothing takes a suspect that was let in before the jobs of other queues: they
+ * would shut it out again, however often the worker is idle. */
+static void test_granted_suspect_first(void **cmocka_state)
+{
+    const char *w = worker(), *id = add("mail lock door x");
+
+    (void)cmocka_state;
+    (void)fcall("later_lock door ann");
+    assert_string_equal(claims(w, 1), "");
+    (void)send_args(4, (const char *[]){"HSET", ROOT ":tries", id, "2 2 2 1000"}, NULL);
+    (void)fcall("later_unlock door ann");
+    (void)add("sms x");
+    assert_starts(fcall("later_v1_step %s 1 1 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
+    (void)add("sms x");
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
+    assert_int_equal(len_at(3, -1), 1);
+    assert_string_equal(at(3, 0, 0, -1), id);
+}
+
 /* ---- fences */
 
 /* Redis lost its last writes, and the worker tells what it saw: what is handed on has a higher
@@ -462,6 +483,7 @@ int main(void)
         FX_TEST(test_gate_that_never_opens),
         FX_TEST(test_rates_ahead),
         FX_TEST(test_rates_ahead_pass),
+        FX_TEST(test_granted_suspect_first),
         FX_TEST(test_fence_after_a_loss),
     };
 
