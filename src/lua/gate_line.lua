@@ -476,18 +476,20 @@ function L.settle_gates(book, claims_next)
       L.touch(book, id)
     end
   end
-  while #book.touched > 0 and rounds < OPEN_MAX do
+  while #book.touched > 0 do
     local id = table.remove(book.touched)
     book.is_touched[id] = nil
-    if not pcall(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
-      L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
+    -- Most gates have no line, and a step may give back a thousand: only what is to be done counts.
+    local is_lined = redis.call('EXISTS', book.R .. ':wait:' .. id) == 1
+    if is_lined and rounds >= OPEN_MAX then
+      L.arm(book, 'gate:' .. id, book.now_ms)
+    elseif is_lined then
+      rounds = rounds + 1
+      if not pcall(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
+        L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
+      end
     end
-    rounds = rounds + 1
   end
-  for _, id in ipairs(book.touched) do
-    L.arm(book, 'gate:' .. id, book.now_ms)
-  end
-  book.touched, book.is_touched = {}, {}
   L.flush_takes(book)
   if not claims_next then
     tell_granted(book)

@@ -461,6 +461,26 @@ static void test_aside_at_many_gates(void **state)
     }
 }
 
+/* Many places that nobody waits for are given back in one step: nothing is left to be done. */
+static void test_many_without_a_line(void **state)
+{
+    const char *w = worker(), *id[100];
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        id[i] = add("mail lock l%d x", i);
+    (void)claims(w, 100);
+    assert_int_equal(len_at(3, -1), 100);
+    for (int i = 0; i < 100; i++)
+        buf_printf(&b, "%s 1 done mail 0 0 '' '' ", id[i]);
+    buf_add(&b, NULL, 0);
+    assert_starts(fcall("later_v1_step %s 1 0 128 100 %s1 mail 1 1048576", w, keep(buf_take(&b))),
+                  "[");
+    assert_string_equal(at(8, -1), "-1");
+    assert_no_gates();
+}
+
 /* Two gates that are never free together: after 16 passes the job takes them one by one. */
 static void test_bounded_overtaking(void **cmocka_state)
 {
@@ -700,6 +720,7 @@ int main(void)
         FX_TEST(test_unclaimed_at_all_gates),
         FX_TEST(test_paused_in_line),
         FX_TEST(test_aside_at_many_gates),
+        FX_TEST(test_many_without_a_line),
         FX_TEST(test_bounded_overtaking),
         FX_TEST(test_worker_beside),
         FX_TEST(test_unique),

@@ -549,10 +549,16 @@ void line_settle_first(struct model *m)
         if (strncmp(due[i], "gate:", 5) == 0)
             gate_touch(m, gate_of(m, name));
     }
-    for (int i = 0; s->touched > 0 && i < OPEN_MAX; i++)
-        open_gate(m, s->touch[--s->touched]);
-    while (s->touched > 0)
-        line_arm(m, "gate", s->touch[--s->touched]->id, MODEL_MS(m));
+    for (int rounds = 0; s->touched > 0;) {
+        struct model_gate *g = s->touch[--s->touched];
+
+        if (has_line(m, g) && rounds >= OPEN_MAX) {
+            line_arm(m, "gate", g->id, MODEL_MS(m));
+        } else if (has_line(m, g)) {
+            rounds++;
+            open_gate(m, g);
+        }
+    }
 }
 
 /* ---- limits */
