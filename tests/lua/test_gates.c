@@ -464,18 +464,20 @@ static void test_aside_at_many_gates(void **state)
 /* Many places that nobody waits for are given back in one step: nothing is left to be done. */
 static void test_many_without_a_line(void **state)
 {
-    const char *w = worker(), *id[100];
+    const char *w = worker(), *id[200];
     struct buf b = BUF_INIT;
 
     (void)state;
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 200; i++)
         id[i] = add("mail lock l%d x", i);
     (void)claims(w, 100);
     assert_int_equal(len_at(3, -1), 100);
-    for (int i = 0; i < 100; i++)
+    (void)claims(w, 100);
+    assert_int_equal(len_at(3, -1), 100);
+    for (int i = 0; i < 200; i++)
         buf_printf(&b, "%s 1 done mail 0 0 '' '' ", id[i]);
     buf_add(&b, NULL, 0);
-    assert_starts(fcall("later_v1_step %s 1 0 128 100 %s1 mail 1 1048576", w, keep(buf_take(&b))),
+    assert_starts(fcall("later_v1_step %s 1 0 128 200 %s1 mail 1 1048576", w, keep(buf_take(&b))),
                   "[");
     assert_string_equal(at(8, -1), "-1");
     assert_no_gates();

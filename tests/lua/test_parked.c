@@ -130,7 +130,7 @@ static void test_forgotten_wait(void **state)
 {
     (void)state;
     (void)fcall("later_lock door ann ttl 1ms");
-    (void)fcall("later_lock door bob wait 1ms");
+    (void)fcall("later_lock door bob ttl 1ms wait 1ms");
     (void)redis("DEBUG SLEEP 0.005");
     assert_starts(fcall("later_lock door cid"), "[1 ");
 }
