@@ -419,6 +419,10 @@ end
 -- Grants that nobody claimed in time go back to their places in line.
 local function take_back(book, queue)
   local key = book.R .. ':granted:' .. queue
+  -- What was granted before a clock was set back counts as from now.
+  for _, job in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. L.int(book.now_ms), '+inf', 'LIMIT', 0, OPEN_MAX)) do
+    redis.call('ZADD', key, L.int(book.now_ms), job)
+  end
   local jobs = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(book.now_ms - GRANT_MS), 'LIMIT', 0, OPEN_MAX)
   for _, job in ipairs(jobs) do
     L.need_parked(book, queue, job)

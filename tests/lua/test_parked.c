@@ -422,6 +422,28 @@ static void test_rates_ahead_pass(void **state)
     assert_starts(fcall("later_throttle f"), "[0 2 ");
 }
 
+/* A grant that nobody claims, from before the clock was set back, does not keep its place for as
+ * long. */
+static void test_grant_ahead(void **cmocka_state)
+{
+    const char *w = worker(), *id, *other;
+    int64_t ahead = now_ms() + 3600000;
+
+    (void)cmocka_state;
+    (void)fcall("later_lock door ann");
+    id = add("sms lock door x");
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w), "[");
+    other = add("mail lock door x");
+    assert_string_equal(claims(w, 1), "");
+    (void)fcall("later_unlock door ann");
+    (void)redis("ZADD R:granted:sms %lld %s", (long long)ahead, id);
+    (void)redis("ZADD R:timers %lld granted:sms", (long long)ahead + 1000);
+    (void)fcall("later_v1_tidy %s 0", w);
+    (void)redis("DEBUG SLEEP 1.01");
+    assert_string_equal(claims(w, 1), other);
+    assert_string_equal(state(id), "parked");
+}
+
 /* ---- suspects */
 
 /* A worker that runs nothing takes a suspect that was let in before the jobs of other queues: they
@@ -483,6 +505,7 @@ int main(void)
         FX_TEST(test_gate_that_never_opens),
         FX_TEST(test_rates_ahead),
         FX_TEST(test_rates_ahead_pass),
+        FX_TEST(test_grant_ahead),
         FX_TEST(test_granted_suspect_first),
         FX_TEST(test_fence_after_a_loss),
     };

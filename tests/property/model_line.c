@@ -476,9 +476,14 @@ static void stand_back(struct model *m, int q, const struct model_spot *spot)
 static void take_back(struct model *m, int q)
 {
     struct model_job *row[MODEL_JOBS];
-    size_t n = line_granted(m, q, row), i = 0;
+    size_t n = line_granted(m, q, row), i;
 
-    for (; i < n && i < OPEN_MAX && row[i]->spot.granted_ms <= MODEL_MS(m) - GRANT_MS; i++) {
+    /* What was granted before the clock was set back counts as from now. */
+    for (i = 0; i < n; i++)
+        if (row[i]->spot.granted_ms > MODEL_MS(m))
+            row[i]->spot.granted_ms = MODEL_MS(m);
+    n = line_granted(m, q, row);
+    for (i = 0; i < n && i < OPEN_MAX && row[i]->spot.granted_ms <= MODEL_MS(m) - GRANT_MS; i++) {
         gates_let_go(m, row[i], false);
         row[i]->spot.passes = 0;
         stand_back(m, q, &row[i]->spot);
