@@ -234,7 +234,7 @@ local function passes(queue, c, fence, book, holds, spots)
     c.gates = spot and spot.gates
     L.spend(book, c.id, c.gates, fence)
   else
-    local spot = c.gates and L.pass_gates(book, c.id, c.gates, c.due, fence)
+    local spot = c.gates and L.pass_gates(book, queue, c.id, c.gates, c.due, fence)
     if spot then
       spots[#spots + 1] = spot
       return false
@@ -443,7 +443,9 @@ local function rejoin_all(R, queues, ctx)
     if q.room > 0 and string.find(ctx.marks[q.name] or '', 'a', 1, true) and
        not L.paused_until(ctx.paused[q.name], ctx.now_ms) then
       any = true
-      if not L.rejoin(ctx.book, q.name) then
+      if L.rejoin(ctx.book, q.name) then
+        ctx.is_more = true
+      else
         L.mark_clear(R, q.name, 'a')
       end
     end
@@ -484,12 +486,17 @@ function L.claim_all(R, queues, ctx)
   end
   -- A worker that runs nothing looks for suspects first: any other claim would shut them out.
   local function has_due_suspect(q)
-    if ctx.held > 0 or q.room == 0 or not string.find(ctx.marks[q.name] or '', 's', 1, true) then
+    local marks = ctx.marks[q.name] or ''
+    if ctx.held > 0 or q.room == 0 then
       return false
     end
     -- One that is due later must not put its queue in front, and a foreign type is told by claim.
-    local ids = redis.pcall('ZRANGEBYSCORE', R .. ':solo:' .. q.name, '-inf', L.int(ctx.now_ms), 'LIMIT', 0, 1)
-    return ids[1] ~= nil
+    if string.find(marks, 's', 1, true) and
+       redis.pcall('ZRANGEBYSCORE', R .. ':solo:' .. q.name, '-inf', L.int(ctx.now_ms), 'LIMIT', 0, 1)[1] then
+      return true
+    end
+    local first = string.find(marks, 'g', 1, true) and redis.pcall('ZRANGE', R .. ':granted:' .. q.name, 0, 0)[1]
+    return first and L.tries(redis.call('HGET', R .. ':tries', first)).crashes >= L.SOLO_CRASHES
   end
   for i, q in ipairs(queues) do
     if has_due_suspect(q) then

@@ -18,7 +18,8 @@ L.MAX_LIMITS = 1000         -- definitions in one namespace
 L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
 
 function L.book(R, now_us)
-  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {}, granted = {}}
+  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {}, granted = {},
+          aside = {}}
 end
 
 -- A name that may stand in a record header, in a key and on a terminal.

@@ -14,8 +14,9 @@
 -- All gates of a job are taken together or none. One that was passed over for PASSES times takes them
 -- one by one instead, in the order of L.gates_of, and keeps what it has: so it comes to its turn, and
 -- since all take them in one order none waits for the other in a circle.
--- A grant that no worker claims within GRANT_MS goes back, and its queue stands aside at that gate until
--- a step names it with room: nobody else waits for a queue that is full, paused or served by nobody.
+-- A grant that no worker claims within GRANT_MS goes back, and its queue stands aside at those of its gates
+-- where it has a line until a step names it with room: nobody else waits for a queue that is full, paused or
+-- served by nobody.
 
 local PASSES = 16
 local OPEN_MAX = 64
@@ -173,13 +174,24 @@ local function advance(book, job, spot)
   return nil
 end
 
+-- Does the queue stand aside there? Those of its jobs that are in line are not called, but go first. Between two
+-- settlings of a book no queue goes aside.
+local function is_aside(book, queue, id)
+  if book.aside[queue] == nil then
+    book.aside[queue] = redis.call('EXISTS', book.R .. ':aside:' .. queue) == 1
+  end
+  return book.aside[queue] and redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1
+end
+
 -- A job that has just become due: -> nil when it holds all its gates now, with this fence; else the spot
 -- where it has to stand (L.stand_all), with the fence for its ticket.
-function L.pass_gates(book, job, gates, due, fence)
+function L.pass_gates(book, queue, job, gates, due, fence)
   local shut
   for i, id in ipairs(gates) do
     local g = L.gate(book, id)
-    if has_line(g) or L.room(book, g) <= 0 then
+    if is_aside(book, queue, id) then
+      return {job = job, ticket = fence, passes = 0, due = due, at = i, gates = gates}
+    elseif has_line(g) or L.room(book, g) <= 0 then
       shut = i
       break
     end
@@ -393,9 +405,24 @@ local function open(book, id)
   L.arm(book, 'gate:' .. id, book.now_ms)
 end
 
+-- Nobody claims what the queue is granted: it is not called where jobs of it stand, at the gates of one that was
+-- and has to stand at the first of them again.
+local function stand_back(book, queue, gates)
+  for i, id in ipairs(gates) do
+    if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 0 and
+       (i == 1 or redis.call('EXISTS', line_key(book, queue, id)) == 1) then
+      put_aside(book, queue, L.gate(book, id))
+    end
+  end
+end
+
 -- Grants that nobody claimed in time go back to their places in line.
 local function take_back(book, queue)
   local key = book.R .. ':granted:' .. queue
+  -- What was granted before a clock was set back counts as from now.
+  for _, job in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. L.int(book.now_ms), '+inf', 'LIMIT', 0, OPEN_MAX)) do
+    redis.call('ZADD', key, L.int(book.now_ms), job)
+  end
   local jobs = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(book.now_ms - GRANT_MS), 'LIMIT', 0, OPEN_MAX)
   for _, job in ipairs(jobs) do
     L.need_parked(book, queue, job)
@@ -406,7 +433,7 @@ local function take_back(book, queue)
     L.let_go(book, {job}, false)
     if spot then
       spot.at, spot.passes = 1, 0
-      put_aside(book, queue, L.gate(book, spot.gates[1]))
+      stand_back(book, queue, spot.gates)
       stand(book, queue, job, spot)
     end
   end
@@ -416,7 +443,8 @@ local function take_back(book, queue)
   end
 end
 
--- A step names the queue with room: it stands in line again where it stood aside.
+-- A step names the queue with room: it stands in line again where it stood aside. -> whether it stands aside
+-- at more gates than a call looks at
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
   local ids = redis.call('SRANDMEMBER', key, OPEN_MAX)
@@ -437,6 +465,7 @@ end
 -- key has a foreign type stays as it is, is looked at later, and does not keep the others. claims_next: the
 -- caller claims in this call, and settles once more after that.
 function L.settle_gates(book, claims_next)
+  book.aside = {}
   local timers = book.R .. ':timers'
   local rounds = 0
   local due = redis.call('ZRANGEBYSCORE', timers, '-inf', L.int(book.now_ms), 'LIMIT', 0, TIMERS_MAX)
@@ -451,18 +480,20 @@ function L.settle_gates(book, claims_next)
       L.touch(book, id)
     end
   end
-  while #book.touched > 0 and rounds < OPEN_MAX do
+  while #book.touched > 0 do
     local id = table.remove(book.touched)
     book.is_touched[id] = nil
-    if not pcall(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
-      L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
+    -- Most gates have no line, and a step may give back a thousand: only what is to be done counts.
+    local is_lined = redis.call('EXISTS', book.R .. ':wait:' .. id) == 1
+    if is_lined and rounds >= OPEN_MAX then
+      L.arm(book, 'gate:' .. id, book.now_ms)
+    elseif is_lined then
+      rounds = rounds + 1
+      if not pcall(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
+        L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
+      end
     end
-    rounds = rounds + 1
   end
-  for _, id in ipairs(book.touched) do
-    L.arm(book, 'gate:' .. id, book.now_ms)
-  end
-  book.touched, book.is_touched = {}, {}
   L.flush_takes(book)
   if not claims_next then
     tell_granted(book)
@@ -498,10 +529,10 @@ local function lines_under(R, kind, name)
   return out
 end
 
--- The definition of this name, or template, changed.
-function L.limit_changed(R, kind, name)
-  local book = L.book(R, L.now_us())
-  local ids = lines_under(R, kind, name)
+-- The definition of this name, or template, changed: who stands in line is looked at when the book is settled, at
+-- very many gates with the next steps. -> the gates
+function L.touch_lines(book, kind, name)
+  local ids = lines_under(book.R, kind, name)
   for i, id in ipairs(ids) do
     if i <= TIMERS_MAX then
       L.touch(book, id)
@@ -509,6 +540,13 @@ function L.limit_changed(R, kind, name)
       L.arm(book, 'gate:' .. id, book.now_ms)
     end
   end
+  return ids
+end
+
+-- The same, done at once.
+function L.limit_changed(R, kind, name)
+  local book = L.book(R, L.now_us())
+  local ids = L.touch_lines(book, kind, name)
   L.settle_gates(book)
   tell_lines(book, ids)
 end

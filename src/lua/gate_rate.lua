@@ -10,7 +10,8 @@
 -- sliding  a log of all starts in the last `per`: at most n in any such window. Exact, O(log n), n entries.
 -- fixed    a counter for each whole `per` since 1970: up to 2 n around a border. O(1).
 -- A clock that was set back would shut a gate for as long: what lies further ahead than the algorithm
--- can have put it is taken back to the furthest that it can be.
+-- can have put it is taken back to the furthest that it can be, and written so by room: else it would be as
+-- far ahead whenever somebody looks.
 
 L.RATES = {gcra = {}, sliding = {}, fixed = {}}
 
@@ -22,21 +23,30 @@ end
 
 -- Kept as "<us> <us behind it>": a time in us with a fraction has no more digits than that, and what is
 -- rounded at each start would be missing from the burst.
--- -> how far the theoretical arrival time is ahead of now, the interval, the tolerance, all in us
+-- -> how far the theoretical arrival time is ahead of now, the interval, the tolerance, all in us; whether the
+-- clock was set back since
 local function gcra(book, g)
   local step = g.limit.per_us / g.limit.n
   local burst = step * g.limit.burst
   local base, behind = string.match(redis.call('GET', g.key) or '', '^(%d+) (%d%S*)$')
   base, behind = L.whole(base), tonumber(behind)
   local ahead = base and behind and base - book.now_us + behind or 0
-  return math.min(math.max(ahead, 0), burst), step, burst
+  return math.min(math.max(ahead, 0), burst), step, burst, base and base > book.now_us
+end
+
+local function put_ahead(book, g, ahead)
+  redis.call('SET', g.key, L.int(book.now_us) .. ' ' .. string.format('%.17g', ahead))
+  expire(g, ahead)
 end
 
 function L.RATES.gcra.room(book, g)
   if g.limit.n == 0 then
     return 0
   end
-  local ahead, step, burst = gcra(book, g)
+  local ahead, step, burst, is_set_back = gcra(book, g)
+  if is_set_back then
+    put_ahead(book, g, ahead)
+  end
   -- A hair of tolerance: the interval need not be a whole number.
   local free = math.floor((burst - ahead) / step + 1e-6)
   return math.max(free, 0), free <= 0 and L.RATES.gcra.opens(book, g, 1) or nil
@@ -52,9 +62,7 @@ end
 
 function L.RATES.gcra.take(book, g, n)
   local ahead, step = gcra(book, g)
-  ahead = ahead + n * step
-  redis.call('SET', g.key, L.int(book.now_us) .. ' ' .. string.format('%.17g', ahead))
-  expire(g, ahead)
+  put_ahead(book, g, ahead + n * step)
 end
 
 function L.RATES.gcra.seen(book, g)
@@ -108,15 +116,26 @@ end
 
 -- ---- fixed
 
--- -> starts counted in this window (or in a later one, before the clock was set back), the us when it ends
+-- -> starts counted in this window (or in a later one, before the clock was set back), the us when it ends,
+-- its number, whether it was a later one
 local function counted(book, g)
   local index = math.floor(book.now_us / g.limit.per_us)
   local of, count = string.match(redis.call('GET', g.key) or '', '^(%d+) (%d+)$')
-  return (L.whole(of) or -1) >= index and L.whole(count) or 0, (index + 1) * g.limit.per_us, index
+  of = L.whole(of) or -1
+  return of >= index and L.whole(count) or 0, (index + 1) * g.limit.per_us, index, of > index
+end
+
+local function put_count(book, g, index, count)
+  redis.call('SET', g.key, L.int(index) .. ' ' .. L.int(count))
+  expire(g, (index + 1) * g.limit.per_us - book.now_us)
 end
 
 function L.RATES.fixed.room(book, g)
-  local free = g.limit.n - counted(book, g)
+  local count, _, index, is_set_back = counted(book, g)
+  if is_set_back then
+    put_count(book, g, index, count)
+  end
+  local free = g.limit.n - count
   return math.max(free, 0), free <= 0 and L.RATES.fixed.opens(book, g, 1) or nil
 end
 
@@ -129,9 +148,8 @@ function L.RATES.fixed.opens(book, g, n)
 end
 
 function L.RATES.fixed.take(book, g, n)
-  local count, ends_us, index = counted(book, g)
-  redis.call('SET', g.key, L.int(index) .. ' ' .. L.int(count + n))
-  expire(g, ends_us - book.now_us)
+  local count, _, index = counted(book, g)
+  put_count(book, g, index, count + n)
 end
 
 function L.RATES.fixed.seen(book, g)

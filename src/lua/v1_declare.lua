@@ -7,7 +7,8 @@
 -- differs, and '' takes away what was there; noted as queue-gates:<queue> unless this worker itself wrote
 -- what it replaces (R:worker:<epoch> gates:<queue>).
 -- At most 1000 limits and 2000 queues. All or nothing. Not allow-oom.
--- Errors: ELATER_ARGS GATE QUEUE TYPE WORKER. Cost: O(NL + NQ + templates + those it lets in).
+-- Errors: ELATER_ARGS GATE QUEUE TYPE WORKER. Cost: O(NL + NQ + templates + those it lets in), and
+-- for each new template O(gates in line).
 
 local LIMITS_MAX = 1000
 local QUEUES_MAX = 2000
@@ -69,9 +70,8 @@ local function fill_limits(book, limits, kinds)
       redis.call('HSET', R .. ':limits', name, text)
       if string.find(name, '{key}', 1, true) then
         templates[#templates + 1] = name
-      else
-        L.touch(book, kinds[i] .. ':' .. name)
       end
+      L.touch_lines(book, kinds[i], name)
     elseif was[i] ~= text then
       differ[#differ + 1] = {name, was[i] or ''}
       L.note(R, L.line(string.sub('limit-differs:' .. name, 1, 200)), book.now_ms)

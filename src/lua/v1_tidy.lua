@@ -164,9 +164,11 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   local timers = redis.call('ZRANDMEMBER', R .. ':timers', 16)
   table.sort(timers)
   for _, what in ipairs(timers) do
-    local id = string.match(what, '^gate:(.+)$')
-    if id then
+    local kind, id = string.match(what, '^(%a+):(.+)$')
+    if kind == 'gate' then
       L.touch(book, id)
+    elseif kind == 'granted' then
+      L.arm(book, what, book.now_ms)
     end
   end
   L.settle_gates(book)

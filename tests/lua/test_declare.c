@@ -60,6 +60,21 @@ static void test_templates(void **state)
 }
 
 /* A job that stood before a limit which nobody had defined yet goes on. */
+/* Jobs wait at gates of a name that no template is for any more: they go on with the new one. */
+static void test_template_opens_its_gates(void **state)
+{
+    const char *w = worker(), *id;
+
+    (void)state;
+    (void)fcall("later_limit_set b:{key} semaphore 1");
+    id = add("mail key 42 sem b:{key} x");
+    (void)fcall("later_limit_del b:{key}");
+    assert_string_equal(claim(w, "mail", 1), "nil");
+    assert_string_equal(declare_limit(w, "b:{key}", "semaphore 2 keep"), "[]");
+    assert_string_equal(redis("ZSCORE R:sem:b:42 %s", id), "inf");
+    assert_string_equal(redis("EXISTS R:granted:mail"), "1");
+}
+
 static void test_opens_the_gate(void **state)
 {
     const char *w = worker(), *id;
@@ -184,10 +199,15 @@ static void test_no_room_for_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FX_TEST(test_fills_what_lacks), FX_TEST(test_differing_is_told_and_kept),
-        FX_TEST(test_templates),        FX_TEST(test_opens_the_gate),
-        FX_TEST(test_queues),           FX_TEST(test_queue_without_gates),
-        FX_TEST(test_refusals),         FX_TEST(test_bounds),
+        FX_TEST(test_fills_what_lacks),
+        FX_TEST(test_differing_is_told_and_kept),
+        FX_TEST(test_templates),
+        FX_TEST(test_template_opens_its_gates),
+        FX_TEST(test_opens_the_gate),
+        FX_TEST(test_queues),
+        FX_TEST(test_queue_without_gates),
+        FX_TEST(test_refusals),
+        FX_TEST(test_bounds),
         FX_TEST(test_no_room_for_more),
     };
 

@@ -383,6 +383,30 @@ static void test_unclaimed_grant(void **cmocka_state)
     assert_string_equal(at(3, 0, 0, -1), b);
 }
 
+/* Jobs of a queue that nobody serves stand before a semaphore, each with a free lock of its own: it
+ * costs the others the time of one grant, not of all. */
+static void test_unclaimed_at_all_gates(void **state)
+{
+    const char *w = worker(), *first, *other;
+
+    (void)state;
+    (void)fcall("later_limit_set s semaphore 1");
+    (void)fcall("later_sem_acquire s ann");
+    first = add("mail lock l0 sem s x");
+    (void)add("mail lock l1 sem s x");
+    (void)add("mail lock l2 sem s x");
+    assert_string_equal(claims(w, 10), "");
+    other = add("sms sem s x");
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w), "[");
+    (void)fcall("later_sem_release s ann");
+    assert_string_equal(redis("HGET R:lock:l0 holder"), first);
+    (void)redis("ZADD R:granted:mail 1000 %s", first);
+    (void)redis("ZADD R:timers 1000 granted:mail");
+    (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
+    assert_string_equal(at(3, 0, 0, -1), other);
+    assert_string_equal(redis("ZCARD R:line:mail:sem:s"), "2");
+}
+
 static void test_paused_in_line(void **cmocka_state)
 {
     const char *w = worker(), *a = add("mail lock door a"), *b = add("mail lock door b"), *other;
@@ -403,6 +427,60 @@ static void test_paused_in_line(void **cmocka_state)
         fcall("later_v1_step %s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
         "[");
     assert_string_equal(at(3, 0, 0, -1), b);
+}
+
+/* A queue that stood aside at more gates than one call looks at: a later job does not overtake
+ * those that are not called yet, and the next step is made at once. */
+static void test_aside_at_many_gates(void **state)
+{
+    const char *w = worker(), *first[100], *second[100];
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        (void)fcall("later_lock l%d ann", i);
+        first[i] = add("mail lock l%d 1", i);
+    }
+    assert_string_equal(claims(w, 128), "");
+    (void)fcall("later_pause mail");
+    for (int i = 0; i < 100; i++) {
+        (void)fcall("later_unlock l%d ann", i);
+        second[i] = add("mail lock l%d 2", i);
+    }
+    assert_string_equal(redis("SCARD R:aside:mail"), "100");
+    (void)fcall("later_resume mail");
+    (void)claims(w, 128);
+    assert_int_equal(len_at(3, -1), 64);
+    assert_true(int_at(8, -1) > 0 && int_at(8, -1) <= now_ms());
+    (void)claims(w, 128);
+    assert_int_equal(len_at(3, -1), 36);
+    assert_string_equal(redis("EXISTS R:aside:mail"), "0");
+    for (int i = 0; i < 100; i++) {
+        assert_string_equal(redis("HGET R:lock:l%d holder", i), first[i]);
+        assert_string_equal(redis("ZSCORE R:line:mail:lock:l%d %s", i, second[i]),
+                            redis("ZSCORE R:parked:mail %s", second[i]));
+    }
+}
+
+/* Many places that nobody waits for are given back in one step: nothing is left to be done. */
+static void test_many_without_a_line(void **state)
+{
+    const char *w = worker(), *id[200];
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    for (int i = 0; i < 200; i++)
+        id[i] = add("mail lock l%d x", i);
+    (void)claims(w, 100);
+    assert_int_equal(len_at(3, -1), 100);
+    (void)claims(w, 100);
+    assert_int_equal(len_at(3, -1), 100);
+    for (int i = 0; i < 200; i++)
+        buf_printf(&b, "%s 1 done mail 0 0 '' '' ", id[i]);
+    buf_add(&b, NULL, 0);
+    assert_starts(fcall("later_v1_step %s 1 0 128 200 %s1 mail 1 1048576", w, keep(buf_take(&b))),
+                  "[");
+    assert_string_equal(at(8, -1), "-1");
+    assert_no_gates();
 }
 
 /* Two gates that are never free together: after 16 passes the job takes them one by one. */
@@ -651,7 +729,10 @@ int main(void)
         FX_TEST(test_gates_of_a_queue),
         FX_TEST(test_reaped),
         FX_TEST(test_unclaimed_grant),
+        FX_TEST(test_unclaimed_at_all_gates),
         FX_TEST(test_paused_in_line),
+        FX_TEST(test_aside_at_many_gates),
+        FX_TEST(test_many_without_a_line),
         FX_TEST(test_bounded_overtaking),
         FX_TEST(test_worker_beside),
         FX_TEST(test_unique),

@@ -129,9 +129,9 @@ static void test_ghost_lets_go(void **cmocka_state)
 static void test_forgotten_wait(void **state)
 {
     (void)state;
-    (void)fcall("later_lock door ann ttl 200ms");
-    (void)fcall("later_lock door bob wait 1ms");
-    (void)redis("DEBUG SLEEP 0.205");
+    (void)fcall("later_lock door ann ttl 1ms");
+    (void)fcall("later_lock door bob ttl 1ms wait 1ms");
+    (void)redis("DEBUG SLEEP 0.005");
     assert_starts(fcall("later_lock door cid"), "[1 ");
 }
 
@@ -291,7 +291,6 @@ static void test_throttle_of_many(void **state)
     assert_string_equal(fcall("later_throttle r"), "[1 1 0 -1 0]");
 }
 
-/* The clock was set back: what was started then counts as of now, not as never. */
 /* A job that is let in has not started: the rate keeps a start for it, and counts it at the claim.
  */
 static void test_rate_is_spent_at_the_claim(void **cmocka_state)
@@ -383,6 +382,7 @@ static void test_gate_that_never_opens(void **cmocka_state)
     assert_string_equal(redis("EXISTS R:timers"), "0");
 }
 
+/* The clock was set back: what was started then counts as of now, not as never. */
 static void test_rates_ahead(void **state)
 {
     int64_t ahead = (now_ms() + 3600000) * 1000;
@@ -399,6 +399,70 @@ static void test_rates_ahead(void **state)
                     NULL);
     assert_starts(fcall("later_throttle f"), "[1 2 0 ");
     assert_in_range(int_at(3, -1), 1, 60001);
+}
+
+/* Who looks once shuts a gate for no longer than its time. */
+static void test_rates_ahead_pass(void **state)
+{
+    int64_t ahead = (now_ms() + 3600000) * 1000;
+
+    (void)state;
+    (void)fcall("later_limit_set g rate 2/20ms burst 2");
+    (void)fcall("later_limit_set f rate 2/20ms algorithm fixed");
+    (void)send_args(
+        3, (const char *[]){"SET", ROOT ":rate:gcra:g", text("%lld 1", (long long)ahead)}, NULL);
+    (void)send_args(
+        3,
+        (const char *[]){"SET", ROOT ":rate:fixed:f", text("%lld 2", (long long)(ahead / 20000))},
+        NULL);
+    assert_starts(fcall("later_throttle g"), "[1 2 0 ");
+    assert_starts(fcall("later_throttle f"), "[1 2 0 ");
+    (void)redis("DEBUG SLEEP 0.025");
+    assert_starts(fcall("later_throttle g"), "[0 2 ");
+    assert_starts(fcall("later_throttle f"), "[0 2 ");
+}
+
+/* A grant that nobody claims, from before the clock was set back, does not keep its place for as
+ * long. */
+static void test_grant_ahead(void **cmocka_state)
+{
+    const char *w = worker(), *id, *other;
+    int64_t ahead = now_ms() + 3600000;
+
+    (void)cmocka_state;
+    (void)fcall("later_lock door ann");
+    id = add("sms lock door x");
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w), "[");
+    other = add("mail lock door x");
+    assert_string_equal(claims(w, 1), "");
+    (void)fcall("later_unlock door ann");
+    (void)redis("ZADD R:granted:sms %lld %s", (long long)ahead, id);
+    (void)redis("ZADD R:timers %lld granted:sms", (long long)ahead + 1000);
+    (void)fcall("later_v1_tidy %s 0", w);
+    (void)redis("DEBUG SLEEP 1.01");
+    assert_string_equal(claims(w, 1), other);
+    assert_string_equal(state(id), "parked");
+}
+
+/* ---- suspects */
+
+/* A worker that runs nothing takes a suspect that was let in before the jobs of other queues: they
+ * would shut it out again, however often the worker is idle. */
+static void test_granted_suspect_first(void **cmocka_state)
+{
+    const char *w = worker(), *id = add("mail lock door x");
+
+    (void)cmocka_state;
+    (void)fcall("later_lock door ann");
+    assert_string_equal(claims(w, 1), "");
+    (void)send_args(4, (const char *[]){"HSET", ROOT ":tries", id, "2 2 2 1000"}, NULL);
+    (void)fcall("later_unlock door ann");
+    (void)add("sms x");
+    assert_starts(fcall("later_v1_step %s 1 1 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
+    (void)add("sms x");
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
+    assert_int_equal(len_at(3, -1), 1);
+    assert_string_equal(at(3, 0, 0, -1), id);
 }
 
 /* ---- fences */
@@ -440,6 +504,9 @@ int main(void)
         FX_TEST(test_template_that_changes),
         FX_TEST(test_gate_that_never_opens),
         FX_TEST(test_rates_ahead),
+        FX_TEST(test_rates_ahead_pass),
+        FX_TEST(test_grant_ahead),
+        FX_TEST(test_granted_suspect_first),
         FX_TEST(test_fence_after_a_loss),
     };
 

@@ -179,15 +179,34 @@ static void trim_log(const struct model *m, struct model_gate *g, const struct m
     g->logged = n;
 }
 
+static int64_t ceil_ms(double us)
+{
+    return (int64_t)ceil(us / 1000);
+}
+
+static void put_ahead(const struct model *m, struct model_gate *g, double ahead)
+{
+    g->tat_base = m->now_us;
+    g->tat_behind = ahead;
+    g->has_tat = true;
+    g->tat_end = MODEL_MS(m) + ceil_ms(ahead) + 1000;
+}
+
+static void put_count(const struct model *m, struct model_gate *g, const struct model_limit *l,
+                      int64_t count)
+{
+    int64_t per_us = l->per_ms * 1000;
+
+    g->count = count;
+    g->window = m->now_us / per_us;
+    g->has_window = true;
+    g->window_end = MODEL_MS(m) + ceil_ms((double)((g->window + 1) * per_us - m->now_us)) + 1000;
+}
+
 static int64_t window_count(const struct model *m, const struct model_gate *g,
                             const struct model_limit *l)
 {
     return g->has_window && g->window >= m->now_us / (l->per_ms * 1000) ? g->count : 0;
-}
-
-static int64_t ceil_ms(double us)
-{
-    return (int64_t)ceil(us / 1000);
 }
 
 /* Without what granted jobs will take. */
@@ -202,11 +221,16 @@ static int64_t rate_room(struct model *m, struct model_gate *g, const struct mod
         if (l->n == 0)
             return 0;
         ahead = gcra(m, g, l, &step, &burst);
+        /* Written as from now, or it would be as far ahead whenever somebody looks. */
+        if (g->has_tat && g->tat_base > m->now_us)
+            put_ahead(m, g, ahead);
         free = (int64_t)floor((burst - ahead) / step + 1e-6);
     } else if (l->algorithm == RATE_SLIDING) {
         trim_log(m, g, l);
         free = l->n - (int64_t)g->logged;
     } else {
+        if (g->has_window && g->window > m->now_us / (l->per_ms * 1000))
+            put_count(m, g, l, g->count);
         free = l->n - window_count(m, g, l);
     }
     if (free <= 0)
@@ -265,16 +289,12 @@ static void count_starts(struct model *m, struct model_gate *g, const struct mod
 
 void rate_take(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n)
 {
-    int64_t per_us = l->per_ms * 1000, now = MODEL_MS(m);
     double step, burst, ahead;
 
     count_starts(m, g, l, n);
     if (l->algorithm == RATE_GCRA) {
-        ahead = gcra(m, g, l, &step, &burst) + (double)n * step;
-        g->tat_base = m->now_us;
-        g->tat_behind = ahead;
-        g->has_tat = true;
-        g->tat_end = now + ceil_ms(ahead) + 1000;
+        ahead = gcra(m, g, l, &step, &burst);
+        put_ahead(m, g, ahead + (double)n * step);
     } else if (l->algorithm == RATE_SLIDING) {
         int64_t number = model_tick(m, n, 0);
 
@@ -284,12 +304,9 @@ void rate_take(struct model *m, struct model_gate *g, const struct model_limit *
             g->log[g->logged][0] = m->now_us;
             g->log[g->logged++][1] = number + i;
         }
-        g->log_end = now + l->per_ms + 1000;
+        g->log_end = MODEL_MS(m) + l->per_ms + 1000;
     } else {
-        g->count = window_count(m, g, l) + n;
-        g->window = m->now_us / per_us;
-        g->has_window = true;
-        g->window_end = now + ceil_ms((double)((g->window + 1) * per_us - m->now_us)) + 1000;
+        put_count(m, g, l, window_count(m, g, l) + n);
     }
 }
 

@@ -265,8 +265,10 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
     int64_t opens;
     int shut = 0;
 
+    /* Those of its queue that stand aside go first. */
     for (int i = 0; i < spot->n && shut == 0; i++)
-        if (has_line(m, spot->gate[i]) || gate_room(m, spot->gate[i], &opens) <= 0)
+        if (spot->gate[i]->is_aside[j->queue] || has_line(m, spot->gate[i]) ||
+            gate_room(m, spot->gate[i], &opens) <= 0)
             shut = i + 1;
     if (shut == 0) {
         for (int i = 0; i < spot->n; i++)
@@ -463,15 +465,28 @@ size_t line_granted(struct model *m, int q, struct model_job **row)
     return n;
 }
 
+/* Not called where it has a line, at the gates of a job that nobody claimed. */
+static void stand_back(struct model *m, int q, const struct model_spot *spot)
+{
+    for (int i = 0; i < spot->n; i++)
+        if (!spot->gate[i]->is_aside[q] && (i == 0 || has_jobs(m, q, spot->gate[i])))
+            put_aside(m, q, spot->gate[i]);
+}
+
 static void take_back(struct model *m, int q)
 {
     struct model_job *row[MODEL_JOBS];
-    size_t n = line_granted(m, q, row), i = 0;
+    size_t n = line_granted(m, q, row), i;
 
-    for (; i < n && i < OPEN_MAX && row[i]->spot.granted_ms <= MODEL_MS(m) - GRANT_MS; i++) {
+    /* What was granted before the clock was set back counts as from now. */
+    for (i = 0; i < n; i++)
+        if (row[i]->spot.granted_ms > MODEL_MS(m))
+            row[i]->spot.granted_ms = MODEL_MS(m);
+    n = line_granted(m, q, row);
+    for (i = 0; i < n && i < OPEN_MAX && row[i]->spot.granted_ms <= MODEL_MS(m) - GRANT_MS; i++) {
         gates_let_go(m, row[i], false);
         row[i]->spot.passes = 0;
-        put_aside(m, q, row[i]->spot.gate[0]);
+        stand_back(m, q, &row[i]->spot);
         stand(m, row[i], 1);
         line_arm_gate(m, row[i]->spot.gate[0]);
     }
@@ -539,10 +554,16 @@ void line_settle_first(struct model *m)
         if (strncmp(due[i], "gate:", 5) == 0)
             gate_touch(m, gate_of(m, name));
     }
-    for (int i = 0; s->touched > 0 && i < OPEN_MAX; i++)
-        open_gate(m, s->touch[--s->touched]);
-    while (s->touched > 0)
-        line_arm(m, "gate", s->touch[--s->touched]->id, MODEL_MS(m));
+    for (int rounds = 0; s->touched > 0;) {
+        struct model_gate *g = s->touch[--s->touched];
+
+        if (has_line(m, g) && rounds >= OPEN_MAX) {
+            line_arm(m, "gate", g->id, MODEL_MS(m));
+        } else if (has_line(m, g)) {
+            rounds++;
+            open_gate(m, g);
+        }
+    }
 }
 
 /* ---- limits */

@@ -439,9 +439,13 @@ static bool has_due_suspect(struct claims *c, const struct model_want *w)
 {
     struct model_job *row[MODEL_JOBS];
 
-    return c->step->held == 0 && w->room > 0 && strchr(c->marks[w->queue], 's') != NULL &&
-           model_jobs(c->m, w->queue, PLACE_WAITING, 10, row) > 0 &&
-           row[0]->score <= MODEL_MS(c->m);
+    if (c->step->held > 0 || w->room <= 0)
+        return false;
+    if (strchr(c->marks[w->queue], 's') != NULL &&
+        model_jobs(c->m, w->queue, PLACE_WAITING, 10, row) > 0 && row[0]->score <= MODEL_MS(c->m))
+        return true;
+    return strchr(c->marks[w->queue], 'g') != NULL && line_granted(c->m, w->queue, row) > 0 &&
+           model_is_solo(row[0]);
 }
 
 /* Queues that stand aside and have room here stand in line again. */

@@ -525,7 +525,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Timers may stand in the future of a clock that was set back: their gates are looked at. */
+/* Timers may stand in the future of a clock that was set back: their gates and grants are looked
+ * at. */
 static void look_at_gates(struct model *m)
 {
     const char *what[TIMERS_MAX];
@@ -541,6 +542,8 @@ static void look_at_gates(struct model *m)
     for (size_t i = 0; i < n; i++)
         if (strncmp(what[i], "gate:", 5) == 0)
             gate_touch(m, gate_of(m, what[i] + 5));
+        else if (strncmp(what[i], "granted:", 8) == 0)
+            line_arm(m, "granted", what[i] + 8, MODEL_MS(m));
     line_settle(m);
 }
 
