@@ -477,12 +477,14 @@ function L.claim_all(R, queues, ctx)
     ctx.gates[name] = L.queue_gates(text)
   end
   local function claim(i, q)
+    local before = #ctx.claims
     local ok, head = pcall(claim_queue, R, q.name, q.room, q.max_payload, ctx)
     heads[i] = ok and head or -1
     if not ok then
       errors[#errors + 1] = q.name
       errors[#errors + 1] = L.error_text(head)
     end
+    ctx.book.room[q.name] = q.room - (#ctx.claims - before)
   end
   -- A worker that runs nothing looks for suspects first: any other claim would shut them out.
   local function has_due_suspect(q)
@@ -507,6 +509,9 @@ function L.claim_all(R, queues, ctx)
     if not heads[i] then
       claim(i, q)
     end
+  end
+  for _, q in ipairs(queues) do
+    ctx.book.room[q.name] = math.min(ctx.book.room[q.name], ctx.max - #ctx.claims)
   end
   return heads, errors
 end

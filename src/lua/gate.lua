@@ -10,7 +10,8 @@
 --
 -- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched}.
 -- Gates that lost a holder are in `touched`, until L.settle_gates hands their places on (gate_line.lua);
--- queues with a new grant in `granted`, until the workers are told.
+-- queues with a new grant in `granted`, until the workers are told. room: queue -> how many jobs a step that is
+-- made would still claim of it.
 
 L.GATE_NAME_MAX = 256
 L.LIVES = 1e15              -- the score of a holder without a lease is this and the ms since when it holds
@@ -19,7 +20,7 @@ L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
 
 function L.book(R, now_us)
   return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {}, granted = {},
-          aside = {}}
+          aside = {}, room = {}}
 end
 
 -- A name that may stand in a record header, in a key and on a terminal.

@@ -16,7 +16,7 @@
 -- since all take them in one order none waits for the other in a circle.
 -- A grant that no worker claims within GRANT_MS goes back, and its queue stands aside at those of its gates
 -- where it has a line until a step names it with room: nobody else waits for a queue that is full, paused or
--- served by nobody.
+-- served by nobody. So does one that has been granted as many as it is known to have room for.
 
 local PASSES = 16
 local OPEN_MAX = 64
@@ -359,6 +359,12 @@ end
 local function call_queue(book, g, queue)
   L.need_gate(book, queue, g.id)
   if L.paused_until(redis.call('HGET', book.R .. ':paused', queue), book.now_ms) then
+    put_aside(book, queue, g)
+    return
+  end
+  -- No more than the caller has room for, or one where it has none or does not say: a place that the queue does
+  -- not use is idle for up to GRANT_MS.
+  if redis.call('ZCARD', book.R .. ':granted:' .. queue) >= math.max(book.room[queue] or 0, 1) then
     put_aside(book, queue, g)
     return
   end

@@ -5,7 +5,8 @@
 -- what has none. holders: how many; the first 20 of them: a job, =OWNER or @EPOCH; since_ms 0 where it is not
 -- known (leases of a semaphore), until_ms 0 for one that lives with its job or worker, fence 0 for semaphores.
 -- waiting: jobs and callers in line; the first 20 queues or callers, in their turn, with how many jobs each has
--- there (1 for a caller) and since when its first one has its place. opens_ms: when a rate lets the next one pass, or a lease ends; 0: not by itself, or it is open.
+-- there (1 for a caller) and since when its first one has its place. opens_ms: when a rate lets the next one
+-- pass, or a lease ends; 0: not by itself, or it is open.
 -- no-writes. Cost: O(gates * 20).
 
 local SHOWN = 20

@@ -346,6 +346,32 @@ static void test_rates_are_taken_last(void **cmocka_state)
                         (fcall("later_show %s", id), named("due_ms")))));
 }
 
+/* A queue that cannot use the places that are free leaves them to others: one is granted by a call
+ * that knows nothing of its room, by a step no more than it has room for. */
+static void test_full_queue_leaves_places(void **cmocka_state)
+{
+    const char *w = worker(), *id = NULL;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set s semaphore 0");
+    for (int i = 0; i < 5; i++)
+        id = add("mail sem s x");
+    assert_string_equal(claims(w, 8), "");
+    for (int i = 0; i < 5; i++)
+        (void)add("sms sem s x");
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 8 1048576", w), "[");
+    (void)fcall("later_limit_set s semaphore 4");
+    assert_string_equal(redis("ZCARD R:granted:mail"), "1");
+    assert_string_equal(redis("ZCARD R:granted:sms"), "1");
+    assert_string_equal(redis("ZCARD R:sem:s"), "2");
+    assert_int_equal(strlen(claims(w, 1)), strlen(id));
+    assert_string_equal(redis("ZCARD R:granted:mail"), "0");
+    assert_string_equal(redis("ZCARD R:sem:s"), "2");
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 8 1048576", w), "[");
+    assert_int_equal(len_at(3, -1), 3);
+    assert_string_equal(redis("ZCARD R:sem:s"), "4");
+}
+
 /* ---- definitions that change */
 
 static void test_template_that_changes(void **cmocka_state)
@@ -501,6 +527,7 @@ int main(void)
         FX_TEST(test_rate_is_spent_at_the_claim),
         FX_TEST(test_rate_of_a_lost_grant),
         FX_TEST(test_rates_are_taken_last),
+        FX_TEST(test_full_queue_leaves_places),
         FX_TEST(test_template_that_changes),
         FX_TEST(test_gate_that_never_opens),
         FX_TEST(test_rates_ahead),

@@ -43,6 +43,9 @@ void gates_set_time(struct model *m, int64_t was_us)
 
     if (m->now_us > was_us)
         s->elapsed_us += m->now_us - was_us;
+    /* A lease that was over counts again. */
+    for (size_t i = 0; m->now_us < was_us && i < s->n; i++)
+        s->gate[i].last_places = s->gate[i].places;
     s->was_set_back |= m->now_us < was_us;
     for (size_t i = 0; i < s->n; i++)
         expire(m, &s->gate[i]);

@@ -104,6 +104,7 @@ struct model_gates {
     struct model_unique unique[UNIQUES_MAX];
     size_t touched;
     struct model_gate *touch[TOUCHED_MAX];
+    int64_t room[MODEL_QUEUES];    /* of the step that is made */
     bool is_granted[MODEL_QUEUES]; /* was granted something: the workers are told at the end */
     int64_t elapsed_us;            /* of a clock that is never set back */
     bool was_set_back;

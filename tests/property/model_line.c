@@ -403,9 +403,12 @@ static void put_aside(struct model *m, int q, struct model_gate *g)
 
 static void call_job(struct model *m, struct model_gate *g, struct model_job *j)
 {
+    int64_t room = m->gates->room[j->queue];
+    struct model_job *row[MODEL_JOBS];
     int shut;
 
-    if (model_paused(m, j->queue) >= 0) {
+    if (model_paused(m, j->queue) >= 0 ||
+        (int64_t)line_granted(m, j->queue, row) >= (room > 1 ? room : 1)) {
         put_aside(m, j->queue, g);
         return;
     }

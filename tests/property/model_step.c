@@ -448,6 +448,15 @@ static bool has_due_suspect(struct claims *c, const struct model_want *w)
            model_is_solo(row[0]);
 }
 
+/* Claim from one queue; -> its head. */
+static int64_t claim_want(struct claims *c, const struct model_want *w)
+{
+    int64_t before = c->n, head = claim_queue(c, w);
+
+    c->m->gates->room[w->queue] = w->room - (c->n - before);
+    return head;
+}
+
 /* Queues that stand aside and have room here stand in line again. */
 static void rejoin_all(struct claims *c)
 {
@@ -480,14 +489,18 @@ static void claim_all(struct claims *c, struct buf *heads)
     }
     for (size_t i = 0; i < c->step->wants; i++)
         if (has_due_suspect(c, &c->step->want[i])) {
-            head[i] = claim_queue(c, &c->step->want[i]);
+            head[i] = claim_want(c, &c->step->want[i]);
             told[i] = true;
         }
     for (size_t i = 0; i < c->step->wants; i++)
         if (!told[i])
-            head[i] = claim_queue(c, &c->step->want[i]);
-    for (size_t i = 0; i < c->step->wants; i++)
+            head[i] = claim_want(c, &c->step->want[i]);
+    for (size_t i = 0; i < c->step->wants; i++) {
+        int64_t *room = &c->m->gates->room[c->step->want[i].queue];
+
+        *room = least(*room, c->max - c->n);
         out_int(heads, head[i]);
+    }
 }
 
 /* ---- cancels */
@@ -528,9 +541,12 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
     out_text(out, status);
     if (strcmp(status, "ok") == 0) {
         buf_puts(out, "[ ");
+        for (size_t i = 0; i < s->wants; i++)
+            m->gates->room[s->want[i].queue] = least(s->want[i].room, c.max);
         model_settle(m, s, out);
         claim_all(&c, &heads);
         line_settle(m);
+        memset(m->gates->room, 0, sizeof(m->gates->room));
         buf_puts(out, "] [ ");
         if (c.claimed.len > 0)
             buf_add(out, c.claimed.data, c.claimed.len);
