@@ -438,20 +438,25 @@ end
 
 -- Queues that stand aside at some gate and have room here stand in line again. -> whether any did
 local function rejoin_all(R, queues, ctx)
-  local any = false
+  local any, rest = false, {}
   for _, q in ipairs(queues) do
     if q.room > 0 and string.find(ctx.marks[q.name] or '', 'a', 1, true) and
        not L.paused_until(ctx.paused[q.name], ctx.now_ms) then
       any = true
-      if L.rejoin(ctx.book, q.name) then
-        ctx.is_more = true
-      else
+      local left, called = L.rejoin(ctx.book, q.name)
+      if left == 0 then
         L.mark_clear(R, q.name, 'a')
+      else
+        rest[q.name] = left + called
       end
     end
   end
   if any then
     L.settle_gates(ctx.book, true)
+  end
+  for name, all in pairs(rest) do
+    -- Where none stayed in line there is no room after all: the next ones would fare no better.
+    ctx.is_more = ctx.is_more or redis.call('SCARD', R .. ':aside:' .. name) < all
   end
   return any
 end

@@ -449,8 +449,8 @@ local function take_back(book, queue)
   end
 end
 
--- A step names the queue with room: it stands in line again where it stood aside. -> whether it stands aside
--- at more gates than a call looks at
+-- A step names the queue with room: it stands in line again where it stood aside. -> at how many more gates it
+-- stands aside than a call looks at, and how many it was called to
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
   local ids = redis.call('SRANDMEMBER', key, OPEN_MAX)
@@ -464,7 +464,7 @@ function L.rejoin(book, queue)
       L.touch(book, id)
     end
   end
-  return redis.call('EXISTS', key) == 1
+  return redis.call('SCARD', key), #ids
 end
 
 -- Hand on what was given back in this call, then look at the gates whose time has come. One gate whose

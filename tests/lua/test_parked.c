@@ -372,6 +372,33 @@ static void test_full_queue_leaves_places(void **cmocka_state)
     assert_string_equal(redis("ZCARD R:sem:s"), "4");
 }
 
+/* Suspects that are let in can only be claimed by an idle worker. One that is not, with room, is
+ * not to look again and again at the many other gates where its queue stands aside. */
+static void test_suspects_at_many_gates(void **cmocka_state)
+{
+    const char *w = worker();
+    int steps = 0;
+
+    (void)cmocka_state;
+    for (int i = 0; i < 140; i++) {
+        (void)fcall("later_lock k%d ann", i);
+        (void)send_args(4,
+                        (const char *[]){"HSET", ROOT ":tries", add("mail lock k%d x", i),
+                                         "1 1 2 1767225600000"},
+                        NULL);
+    }
+    (void)fcall("later_v1_step %s 1 1 128 0 1 mail 2 1048576", w);
+    (void)fcall("later_pause mail");
+    for (int i = 0; i < 140; i++)
+        (void)fcall("later_unlock k%d ann", i);
+    (void)fcall("later_resume mail");
+    do
+        (void)fcall("later_v1_step %s 1 1 128 0 1 mail 2 1048576", w);
+    while (int_at(8, -1) >= 0 && int_at(8, -1) <= int_at(0, -1) / 1000 && ++steps < 20);
+    assert_in_range(steps, 0, 5);
+    assert_string_equal(redis("ZCARD R:granted:mail"), "2");
+}
+
 /* ---- definitions that change */
 
 static void test_template_that_changes(void **cmocka_state)
@@ -528,6 +555,7 @@ int main(void)
         FX_TEST(test_rate_of_a_lost_grant),
         FX_TEST(test_rates_are_taken_last),
         FX_TEST(test_full_queue_leaves_places),
+        FX_TEST(test_suspects_at_many_gates),
         FX_TEST(test_template_that_changes),
         FX_TEST(test_gate_that_never_opens),
         FX_TEST(test_rates_ahead),
