@@ -337,6 +337,7 @@ static int on_terminal(const char *line, const char *typed, struct buf *ret)
 
     assert_true(pid >= 0);
     if (pid == 0) {
+        proc_default_signals();
         (void)execl("/bin/sh", "sh", "-c", line, (char *)NULL);
         _exit(127);
     }

@@ -57,6 +57,14 @@ static void change_env(char *const *extra)
 }
 
 /* In the child, from here to exec: nothing of the test may stay but what it was given. */
+void proc_default_signals(void)
+{
+    static const int list[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM};
+
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+        (void)signal(list[i], SIG_DFL);
+}
+
 static void become(char *const *argv, char *const *env_extra, const int fds[3], pid_t parent)
 {
     sigset_t none;
@@ -70,7 +78,7 @@ static void become(char *const *argv, char *const *env_extra, const int fds[3], 
             _exit(127);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)signal(SIGPIPE, SIG_DFL);
+    proc_default_signals();
     change_env(env_extra);
     (void)execvp(argv[0], argv);
     (void)fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));

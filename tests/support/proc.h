@@ -61,6 +61,8 @@ bool proc_until_none(const char *text, int deadline_ms);
 bool test_until(bool (*cond)(void *arg), void *arg, int deadline_ms);
 /* Wait: only where a fault has to last, or a rate is measured. */
 void test_pause(int64_t ms);
+/* In a child before exec: what our caller ignores (nohup, a shell's background) it does not. */
+void proc_default_signals(void);
 /* End the test program with this and the text of errno. */
 void test_die(const char *what) __attribute__((noreturn));
 /* Milliseconds since then, of the monotonic clock, which no test steps. */
