@@ -395,7 +395,7 @@ static void Q1_frozen_as_its_handler_starts(void **state)
     test_laterd_start(&b);
     until_lines("ledger", "2", 1);
     proc_signal(&a.proc, SIGCONT);
-    assert_true(test_laterd_says(&a, "event=not-adopted", LONG_MS));
+    assert_true(test_laterd_says(&a, "event=forgotten", LONG_MS));
     test_pause(500);
     assert_int_equal(lines_of("ledger", "1"), 0);
     assert_int_equal(test_laterd_stop(&a), 0);

@@ -132,7 +132,7 @@ static void test_sim_finds_a_gate_that_lets_all_in(void **state)
 static void test_sim_finds_starts_counted_too_early(void **state)
 {
     (void)state;
-    finds("rate", "GcraWindow", "650..3000");
+    finds("rate", "GcraWindow", "1350..4000");
 }
 
 static void test_sim_finds_a_missing_guard(void **state)
