@@ -84,26 +84,44 @@ static int attr_fill(posix_spawnattr_t *attr)
     return e;
 }
 
+/* What a process is made with, whole or not at all. */
+struct making {
+    posix_spawn_file_actions_t fa;
+    posix_spawnattr_t attr;
+};
+
+static int making_init(struct making *h)
+{
+    int e = posix_spawn_file_actions_init(&h->fa);
+
+    if (e != 0)
+        return e;
+    e = posix_spawnattr_init(&h->attr);
+    if (e != 0)
+        (void)posix_spawn_file_actions_destroy(&h->fa);
+    return e;
+}
+
+static void making_done(struct making *h)
+{
+    (void)posix_spawnattr_destroy(&h->attr);
+    (void)posix_spawn_file_actions_destroy(&h->fa);
+}
+
 static int start(char *const *argv, char *const *envp, const struct sources *s, const char *cwd,
                  pid_t *pid)
 {
-    posix_spawn_file_actions_t fa;
-    posix_spawnattr_t attr;
-    int e;
+    struct making h;
+    int e = making_init(&h);
 
-    e = posix_spawn_file_actions_init(&fa);
     if (e != 0)
         return e;
-    e = posix_spawnattr_init(&attr);
-    if (e == 0) {
-        e = actions_fill(&fa, s, cwd);
-        if (e == 0)
-            e = attr_fill(&attr);
-        if (e == 0)
-            e = posix_spawn(pid, argv[0], &fa, &attr, argv, envp);
-        (void)posix_spawnattr_destroy(&attr);
-    }
-    (void)posix_spawn_file_actions_destroy(&fa);
+    e = actions_fill(&h.fa, s, cwd);
+    if (e == 0)
+        e = attr_fill(&h.attr);
+    if (e == 0)
+        e = posix_spawn(pid, argv[0], &h.fa, &h.attr, argv, envp);
+    making_done(&h);
     return e;
 }
 
@@ -127,27 +145,35 @@ static void undo(pid_t pid)
         continue;
 }
 
-int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, const char *cwd,
-          struct spawned *ret, struct err *err)
+/* e: what making it said. */
+static int made(const char *name, int e, pid_t pid, struct spawned *ret, struct err *err)
 {
-    struct sources sources;
-    pid_t pid = -1;
-    int e, pidfd;
+    int pidfd;
 
-    e = sources_init(&sources, fds);
-    if (e == 0)
-        e = start(argv, envp, &sources, cwd, &pid);
-    sources_done(&sources);
     if (e != 0)
-        return err_sys(err, e, "%s", argv[0]);
+        return err_sys(err, e, "%.200s", name);
     pidfd = watch(pid);
     *ret = (struct spawned){pid, pidfd};
     if (pidfd < 0) {
         e = errno;
         undo(pid);
-        return err_sys(err, e, "watching %s", argv[0]);
+        return err_sys(err, e, "watching %.200s", name);
     }
     return 0;
+}
+
+int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, const char *cwd,
+          struct spawned *ret, struct err *err)
+{
+    struct sources sources;
+    pid_t pid = -1;
+    int e;
+
+    e = sources_init(&sources, fds);
+    if (e == 0)
+        e = start(argv, envp, &sources, cwd, &pid);
+    sources_done(&sources);
+    return made(argv[0], e, pid, ret, err);
 }
 
 static int command_attr(posix_spawnattr_t *attr, const struct spawn_command *how)
@@ -167,23 +193,17 @@ static int command_attr(posix_spawnattr_t *attr, const struct spawn_command *how
 static int start_command(char *const *argv, char *const *envp, const struct spawn_command *how,
                          pid_t *pid)
 {
-    posix_spawn_file_actions_t fa;
-    posix_spawnattr_t attr;
-    int e;
+    struct making h;
+    int e = making_init(&h);
 
-    e = posix_spawn_file_actions_init(&fa);
     if (e != 0)
         return e;
-    e = posix_spawnattr_init(&attr);
-    if (e == 0) {
-        e = command_attr(&attr, how);
-        if (e == 0 && how->tty >= 0)
-            e = posix_spawn_file_actions_addtcsetpgrp_np(&fa, how->tty);
-        if (e == 0)
-            e = posix_spawnp(pid, argv[0], &fa, &attr, argv, envp);
-        (void)posix_spawnattr_destroy(&attr);
-    }
-    (void)posix_spawn_file_actions_destroy(&fa);
+    e = command_attr(&h.attr, how);
+    if (e == 0 && how->tty >= 0)
+        e = posix_spawn_file_actions_addtcsetpgrp_np(&h.fa, how->tty);
+    if (e == 0)
+        e = posix_spawnp(pid, argv[0], &h.fa, &h.attr, argv, envp);
+    making_done(&h);
     return e;
 }
 
@@ -191,18 +211,9 @@ int spawn_command(char *const *argv, char *const *envp, const struct spawn_comma
                   struct spawned *ret, struct err *err)
 {
     pid_t pid = -1;
-    int pidfd, e = start_command(argv, envp, how, &pid);
+    int e = start_command(argv, envp, how, &pid);
 
-    if (e != 0)
-        return err_sys(err, e, "%.200s", argv[0]);
-    pidfd = watch(pid);
-    *ret = (struct spawned){pid, pidfd};
-    if (pidfd < 0) {
-        e = errno;
-        undo(pid);
-        return err_sys(err, e, "watching %.200s", argv[0]);
-    }
-    return 0;
+    return made(argv[0], e, pid, ret, err);
 }
 
 bool spawn_is_host_fault(int errnum)
