@@ -22,6 +22,7 @@
 #include "../support/env.h"
 #include "../support/fsck.h"
 #include "../support/laterd.h"
+#include "../support/shell.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -42,38 +43,9 @@ static struct test_clock *wall; /* of Redis */
 static char dir[64];
 static struct proc procs[PROCS];
 
-/* ---- lines of shell: $LATER is the program, $DIR the folder, f calls a function of the library */
-
-static int sh_out(const char *line, struct buf *ret)
-{
-    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)line,
-                    NULL};
-
-    return proc_run(argv, NULL, 0, ret, ret);
-}
-
-static int sh(const char *line)
-{
-    return sh_out(line, NULL);
-}
-
-static void says(const char *line, int status, const char *text)
-{
-    CLEANUP_BUF struct buf out = BUF_INIT;
-
-    assert_int_equal(sh_out(line, &out), status);
-    if (strstr(buf_str(&out), text) == NULL)
-        fail_msg("%s says: %s", line, buf_str(&out));
-}
-
-/* exec: the process is the program itself. What it says goes to $DIR/said. */
 static struct proc *start(int i, const char *line)
 {
-    CLEANUP_FREE char *log = mem_printf("%s/said", dir);
-    CLEANUP_FREE char *all = mem_printf("exec %s", line);
-    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", all, NULL};
-
-    proc_start(&procs[i], argv, NULL, log);
+    test_sh_start(&procs[i], line);
     return &procs[i];
 }
 
@@ -138,7 +110,7 @@ static char *snapshot(void)
 {
     CLEANUP_BUF struct buf out = BUF_INIT;
 
-    assert_int_equal(sh_out("redis-cli -s $SOCK --eval $DIR/snapshot.lua", &out), 0);
+    assert_int_equal(test_sh_out("redis-cli -s $SOCK --eval $DIR/snapshot.lua", &out), 0);
     assert_non_null(strstr(buf_str(&out), ROOT));
     return mem_strdup(buf_str(&out));
 }
@@ -148,82 +120,83 @@ static char *snapshot(void)
 static void write_scripts(void)
 {
     assert_int_equal(
-        sh("cat >$DIR/f <<'X'\n"
-           "#!/bin/sh\n"
-           "name=$1; shift\n"
-           "exec redis-cli -s $SOCK FCALL $name 1 'later:{default}' \"$@\"\n"
-           "X\n"
-           "chmod 755 $DIR/f\n"
-           "cat >$DIR/snapshot.lua <<'X'\n"
-           "local out, keys = {}, redis.call('KEYS', '*')\n"
-           "table.sort(keys)\n"
-           "for _, key in ipairs(keys) do\n"
-           "  local kind, row = redis.call('TYPE', key).ok, {}\n"
-           "  if kind == 'hash' then\n"
-           "    local all = redis.call('HGETALL', key)\n"
-           "    for i = 1, #all, 2 do\n"
-           "      local beats = all[i] == 'beat_ms' or key:match(':workers$') and all[i + 1] ~= "
-           "'dead'\n"
-           "      row[#row + 1] = all[i] .. '=' .. (beats and '*' or all[i + 1])\n"
-           "    end\n"
-           "    table.sort(row)\n"
-           "  elseif kind == 'zset' then\n"
-           "    row = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')\n"
-           "  elseif kind == 'set' then\n"
-           "    row = redis.call('SMEMBERS', key)\n"
-           "    table.sort(row)\n"
-           "  else\n"
-           "    row = {redis.call('GET', key)}\n"
-           "  end\n"
-           "  out[#out + 1] = key .. ' ' .. table.concat(row, ' ')\n"
-           "end\n"
-           "return out\n"
-           "X\n"
-           /* Says again and again that it lives, by the clock that nobody steps. */
-           "cat >$DIR/beat <<'X'\n"
-           "trap '' TERM INT HUP\n"
-           "while read up rest </proc/uptime; do\n"
-           "  echo \"$1 $up\" >>$DIR/ledger\n"
-           "  sleep 0.05\n"
-           "done\n"
-           "X\n"
-           /* A command with a process in its group and one that has left it. */
-           "cat >$DIR/first <<'X'\n"
-           "sh $DIR/beat first.near &\n"
-           "echo $! >>$DIR/pids\n"
-           "setsid sh $DIR/beat first.far &\n"
-           "echo $! >>$DIR/pids\n"
-           "echo $$ >>$DIR/pids\n"
-           "echo $LATER_FENCE >>$DIR/fences\n"
-           "expr \"$LATER_LOCK_TOKEN\" : '@\\([0-9]*\\):' >$DIR/epoch\n"
-           "exec sh $DIR/beat first\n"
-           "X\n"
-           /* Looks for them before anything else. */
-           "cat >$DIR/next <<'X'\n"
-           "for p in $(cat $DIR/pids); do\n"
-           "  grep -q '^State:.[^ZX]' /proc/$p/status 2>/dev/null && echo $1 $p >>$DIR/two\n"
-           "done\n"
-           "read up rest </proc/uptime\n"
-           "echo \"$1 $up\" >>$DIR/ledger\n"
-           "echo $LATER_FENCE >>$DIR/fences\n"
-           "test -z \"$2\" || exec sleep 1000\n"
-           "X\n"
-           /* In, alone or with so many others, and out. */
-           "cat >$DIR/turn <<'X'\n"
-           "mkdir $DIR/in.$2/$1 || exit\n"
-           "test $(ls $DIR/in.$2 | wc -l) -le $3 || echo $1 >>$DIR/two\n"
-           "echo $1 >>$DIR/turns.$2\n"
-           "sleep 0.1\n"
-           "rmdir $DIR/in.$2/$1\n"
-           "X\n"
-           "cat >$DIR/stay <<'X'\n"
-           "mkdir $DIR/in.$2/$1\n"
-           "trap 'rmdir $DIR/in.$2/$1; exit 0' TERM\n"
-           "exec 2>/dev/null\n"
-           "echo $1 >>$DIR/held\n"
-           "while :; do sleep 0.05; done\n"
-           "X\n"
-           "mkdir $DIR/in.lock $DIR/in.sem\n"),
+        test_sh(
+            "cat >$DIR/f <<'X'\n"
+            "#!/bin/sh\n"
+            "name=$1; shift\n"
+            "exec redis-cli -s $SOCK FCALL $name 1 'later:{default}' \"$@\"\n"
+            "X\n"
+            "chmod 755 $DIR/f\n"
+            "cat >$DIR/snapshot.lua <<'X'\n"
+            "local out, keys = {}, redis.call('KEYS', '*')\n"
+            "table.sort(keys)\n"
+            "for _, key in ipairs(keys) do\n"
+            "  local kind, row = redis.call('TYPE', key).ok, {}\n"
+            "  if kind == 'hash' then\n"
+            "    local all = redis.call('HGETALL', key)\n"
+            "    for i = 1, #all, 2 do\n"
+            "      local beats = all[i] == 'beat_ms' or key:match(':workers$') and all[i + 1] ~= "
+            "'dead'\n"
+            "      row[#row + 1] = all[i] .. '=' .. (beats and '*' or all[i + 1])\n"
+            "    end\n"
+            "    table.sort(row)\n"
+            "  elseif kind == 'zset' then\n"
+            "    row = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')\n"
+            "  elseif kind == 'set' then\n"
+            "    row = redis.call('SMEMBERS', key)\n"
+            "    table.sort(row)\n"
+            "  else\n"
+            "    row = {redis.call('GET', key)}\n"
+            "  end\n"
+            "  out[#out + 1] = key .. ' ' .. table.concat(row, ' ')\n"
+            "end\n"
+            "return out\n"
+            "X\n"
+            /* Says again and again that it lives, by the clock that nobody steps. */
+            "cat >$DIR/beat <<'X'\n"
+            "trap '' TERM INT HUP\n"
+            "while read up rest </proc/uptime; do\n"
+            "  echo \"$1 $up\" >>$DIR/ledger\n"
+            "  sleep 0.05\n"
+            "done\n"
+            "X\n"
+            /* A command with a process in its group and one that has left it. */
+            "cat >$DIR/first <<'X'\n"
+            "sh $DIR/beat first.near &\n"
+            "echo $! >>$DIR/pids\n"
+            "setsid sh $DIR/beat first.far &\n"
+            "echo $! >>$DIR/pids\n"
+            "echo $$ >>$DIR/pids\n"
+            "echo $LATER_FENCE >>$DIR/fences\n"
+            "expr \"$LATER_LOCK_TOKEN\" : '@\\([0-9]*\\):' >$DIR/epoch\n"
+            "exec sh $DIR/beat first\n"
+            "X\n"
+            /* Looks for them before anything else. */
+            "cat >$DIR/next <<'X'\n"
+            "for p in $(cat $DIR/pids); do\n"
+            "  grep -q '^State:.[^ZX]' /proc/$p/status 2>/dev/null && echo $1 $p >>$DIR/two\n"
+            "done\n"
+            "read up rest </proc/uptime\n"
+            "echo \"$1 $up\" >>$DIR/ledger\n"
+            "echo $LATER_FENCE >>$DIR/fences\n"
+            "test -z \"$2\" || exec sleep 1000\n"
+            "X\n"
+            /* In, alone or with so many others, and out. */
+            "cat >$DIR/turn <<'X'\n"
+            "mkdir $DIR/in.$2/$1 || exit\n"
+            "test $(ls $DIR/in.$2 | wc -l) -le $3 || echo $1 >>$DIR/two\n"
+            "echo $1 >>$DIR/turns.$2\n"
+            "sleep 0.1\n"
+            "rmdir $DIR/in.$2/$1\n"
+            "X\n"
+            "cat >$DIR/stay <<'X'\n"
+            "mkdir $DIR/in.$2/$1\n"
+            "trap 'rmdir $DIR/in.$2/$1; exit 0' TERM\n"
+            "exec 2>/dev/null\n"
+            "echo $1 >>$DIR/held\n"
+            "while :; do sleep 0.05; done\n"
+            "X\n"
+            "mkdir $DIR/in.lock $DIR/in.sem\n"),
         0);
 }
 
@@ -278,9 +251,10 @@ static void check_ledger(void)
     assert_in_range(lines_of("ledger", "first "), 100, 100000);
     assert_in_range(lines_of("ledger", "first.near "), 100, 100000);
     assert_in_range(lines_of("ledger", "first.far "), 100, 100000);
-    says("sed '1,/^second /d' $DIR/ledger | grep -c '^first'", 1, "0\n");
-    says("awk '/^first/ && $2 > last { last = $2 } /^second/ { exit !($2 > last) }' $DIR/ledger", 0,
-         "");
+    test_says("sed '1,/^second /d' $DIR/ledger | grep -c '^first'", 1, "0\n");
+    test_says(
+        "awk '/^first/ && $2 > last { last = $2 } /^second/ { exit !($2 > last) }' $DIR/ledger", 0,
+        "");
 }
 
 /* What the frozen one may still send, and what comes of it. */
@@ -289,13 +263,13 @@ static void check_late_words(void)
     CLEANUP_FREE char *before = snapshot();
     CLEANUP_FREE char *after = NULL;
 
-    says("$DIR/f later_v1_exit $(cat $DIR/epoch)", 0, "not-held");
-    says("$DIR/f later_v1_leave $(cat $DIR/epoch)", 0, "unknown");
-    says("$DIR/f later_v1_beat $(cat $DIR/epoch)", 0, "unknown");
-    says("$DIR/f later_v1_enter $(cat $DIR/epoch) lock:x", 0, "unknown");
-    says("$DIR/f later_v1_enter $(cat $DIR/epoch) lock:x wait", 0, "unknown");
-    says("$DIR/f later_fence_check x $(head -n 1 $DIR/fences)", 0, "0\n");
-    says("$DIR/f later_fenced x $(head -n 1 $DIR/fences) SET written 1", 0, "ELATER_STALE");
+    test_says("$DIR/f later_v1_exit $(cat $DIR/epoch)", 0, "not-held");
+    test_says("$DIR/f later_v1_leave $(cat $DIR/epoch)", 0, "unknown");
+    test_says("$DIR/f later_v1_beat $(cat $DIR/epoch)", 0, "unknown");
+    test_says("$DIR/f later_v1_enter $(cat $DIR/epoch) lock:x", 0, "unknown");
+    test_says("$DIR/f later_v1_enter $(cat $DIR/epoch) lock:x wait", 0, "unknown");
+    test_says("$DIR/f later_fence_check x $(head -n 1 $DIR/fences)", 0, "0\n");
+    test_says("$DIR/f later_fenced x $(head -n 1 $DIR/fences) SET written 1", 0, "ELATER_STALE");
     after = snapshot();
     assert_string_equal(before, after);
 }
@@ -335,12 +309,13 @@ static void Q1_a_frozen_holder(void **state)
     assert_int_equal(proc_wait(&procs[1], LONG_MS), 143);
     assert_int_equal(proc_wait(&procs[2], LONG_MS), 0);
     check_ledger();
-    assert_int_equal(sh("sort -n -u -c $DIR/fences && test $(wc -l <$DIR/fences) = 3"), 0);
+    assert_int_equal(test_sh("sort -n -u -c $DIR/fences && test $(wc -l <$DIR/fences) = 3"), 0);
     expect_empty();
-    assert_int_equal(sh_out("awk '/^first/ { last = $2 } /^second/ { print int(($2 - last) * 1000) "
-                            "}' $DIR/ledger",
-                            &sum),
-                     0);
+    assert_int_equal(
+        test_sh_out("awk '/^first/ { last = $2 } /^second/ { print int(($2 - last) * 1000) "
+                    "}' $DIR/ledger",
+                    &sum),
+        0);
     print_message("figure Q1: the command was dead %d ms before the next one began; the late "
                   "release changed nothing\n",
                   atoi(buf_str(&sum)));
@@ -357,7 +332,7 @@ static void Q1_frozen_as_its_command_starts(void **state)
     CLEANUP_FREE char *after = NULL;
 
     (void)state;
-    assert_int_equal(sh(": >$DIR/pids"), 0);
+    assert_int_equal(test_sh(": >$DIR/pids"), 0);
     start(0, line);
     assert_true(test_until(is_count, &(struct count){"EXISTS", ROOT ":lock:x", 1}, LONG_MS));
     start(1, "$LATER lock x sh $DIR/next second stays");
@@ -415,7 +390,7 @@ static void Q1_frozen_as_its_handler_starts(void **state)
 /* One at the lock, two at the semaphore, three in line before each. */
 static void fill(void)
 {
-    assert_int_equal(sh("$LATER limits set two semaphore 2 --on-lost kill"), 0);
+    assert_int_equal(test_sh("$LATER limits set two semaphore 2 --on-lost kill"), 0);
     start(LOCK_STAYS, "$LATER lock x sh $DIR/stay 0 lock");
     start(SEM_STAYS, "$LATER sem two sh $DIR/stay 0 sem");
     start(SEM_STAYS + 1, "$LATER sem two sh $DIR/stay 00 sem");
@@ -451,12 +426,12 @@ static void step_under_waiters(int64_t offset_us)
 static bool all_have_beaten(void *arg)
 {
     (void)arg;
-    return sh("now=$(redis-cli -s $SOCK TIME | head -n 1)\n"
-              "for e in $(redis-cli -s $SOCK HKEYS 'later:{default}:workers'); do\n"
-              "  ms=$(redis-cli -s $SOCK HGET \"later:{default}:worker:$e\" beat_ms)\n"
-              "  test $((ms / 1000 - now)) -lt 10 && test $((now - ms / 1000)) -lt 10 || exit "
-              "1\n"
-              "done") == 0;
+    return test_sh("now=$(redis-cli -s $SOCK TIME | head -n 1)\n"
+                   "for e in $(redis-cli -s $SOCK HKEYS 'later:{default}:workers'); do\n"
+                   "  ms=$(redis-cli -s $SOCK HGET \"later:{default}:worker:$e\" beat_ms)\n"
+                   "  test $((ms / 1000 - now)) -lt 10 && test $((now - ms / 1000)) -lt 10 || exit "
+                   "1\n"
+                   "done") == 0;
 }
 
 static void check_held(void)
@@ -476,8 +451,8 @@ static void check_not_waiting(void)
 {
     struct mono begin = mono_now();
 
-    assert_int_equal(sh("$LATER lock -n x true"), 1);
-    assert_int_equal(sh("$LATER sem -n two true"), 1);
+    assert_int_equal(test_sh("$LATER lock -n x true"), 1);
+    assert_int_equal(test_sh("$LATER sem -n two true"), 1);
     assert_in_range(test_ms_since(begin), 0, WAITED_MAX_MS);
 }
 
@@ -492,8 +467,8 @@ static void check_turns(void)
     }
     for (int i = LOCK_WAITS; i < LOCK_PASSES; i++)
         assert_int_equal(proc_wait(&procs[i], LONG_MS), 0);
-    says("tr '\\n' ' ' <$DIR/turns.lock", 0, "1 2 3 ");
-    says("tr '\\n' ' ' <$DIR/turns.sem", 0, "1 2 3 ");
+    test_says("tr '\\n' ' ' <$DIR/turns.lock", 0, "1 2 3 ");
+    test_says("tr '\\n' ' ' <$DIR/turns.sem", 0, "1 2 3 ");
     assert_int_equal(lines_of("two", NULL), 0);
     expect_nothing_said();
     expect_empty();
@@ -535,15 +510,15 @@ static void Q2_a_lease_an_hour_ahead(void **state)
     CLEANUP_FREE char *after = NULL;
 
     (void)state;
-    says("$DIR/f later_lock x ann ttl 1m", 0, "1\n");
+    test_says("$DIR/f later_lock x ann ttl 1m", 0, "1\n");
     start(0, "$LATER lock x sh $DIR/stay 0 lock");
     until_waiting("lock:x", 1);
     step_to(HOUR_US);
     /* It is over, and the one in line finds that. */
     until_lines("held", NULL, 1);
     before = snapshot();
-    says("$DIR/f later_renew x ann ttl 1m", 0, "ELATER_LOST");
-    says("$DIR/f later_unlock x ann token t", 0, "not-held");
+    test_says("$DIR/f later_renew x ann ttl 1m", 0, "ELATER_LOST");
+    test_says("$DIR/f later_unlock x ann token t", 0, "not-held");
     after = snapshot();
     assert_string_equal(before, after);
     proc_signal(&procs[0], SIGTERM);
@@ -554,15 +529,15 @@ static void Q2_a_lease_an_hour_ahead(void **state)
 static void Q3_a_lease_an_hour_back(void **state)
 {
     (void)state;
-    says("$DIR/f later_lock x ann ttl 1m", 0, "1\n");
+    test_says("$DIR/f later_lock x ann ttl 1m", 0, "1\n");
     start(0, "$LATER lock x sh $DIR/stay 0 lock");
     until_waiting("lock:x", 1);
     step_to(-HOUR_US);
-    says("$DIR/f later_lock x bob", 0, "0\n");
-    says("$DIR/f later_renew x ann ttl 1m", 0, "");
+    test_says("$DIR/f later_lock x bob", 0, "0\n");
+    test_says("$DIR/f later_renew x ann ttl 1m", 0, "");
     assert_true(test_until(all_have_beaten, NULL, LONG_MS));
     assert_int_equal(lines_of("held", NULL), 0);
-    says("$DIR/f later_unlock x ann", 0, "released");
+    test_says("$DIR/f later_unlock x ann", 0, "released");
     until_lines("held", NULL, 1);
     proc_signal(&procs[0], SIGTERM);
     assert_int_equal(proc_wait(&procs[0], LONG_MS), 0);
@@ -577,19 +552,19 @@ static void a_late_release_changes_nothing(void **state)
     CLEANUP_FREE char *after = NULL;
 
     (void)state;
-    says("$DIR/f later_lock x ann ttl 1m | sed -n 2p >$DIR/fence", 0, "");
-    says("$DIR/f later_unlock x ann token t", 0, "released");
+    test_says("$DIR/f later_lock x ann ttl 1m | sed -n 2p >$DIR/fence", 0, "");
+    test_says("$DIR/f later_unlock x ann token t", 0, "released");
     start(0, "$LATER lock x sh $DIR/stay 0 lock");
     until_lines("held", NULL, 1);
     before = snapshot();
-    says("$DIR/f later_unlock x ann token t", 0, "not-held");
-    says("$DIR/f later_unlock x ann", 0, "not-held");
-    says("$DIR/f later_renew x ann", 0, "ELATER_LOST");
-    says("$DIR/f later_fence_check x $(cat $DIR/fence)", 0, "0\n");
-    says("$DIR/f later_fenced x $(cat $DIR/fence) SET written 1", 0, "ELATER_STALE");
+    test_says("$DIR/f later_unlock x ann token t", 0, "not-held");
+    test_says("$DIR/f later_unlock x ann", 0, "not-held");
+    test_says("$DIR/f later_renew x ann", 0, "ELATER_LOST");
+    test_says("$DIR/f later_fence_check x $(cat $DIR/fence)", 0, "0\n");
+    test_says("$DIR/f later_fenced x $(cat $DIR/fence) SET written 1", 0, "ELATER_STALE");
     /* The name of a program is no owner. */
-    says("$DIR/f later_unlock x $(redis-cli -s $SOCK HGET 'later:{default}:lock:x' holder)", 0,
-         "not-held");
+    test_says("$DIR/f later_unlock x $(redis-cli -s $SOCK HGET 'later:{default}:lock:x' holder)", 0,
+              "not-held");
     after = snapshot();
     assert_string_equal(before, after);
     proc_signal(&procs[0], SIGTERM);

@@ -20,6 +20,7 @@
 #include "../support/env.h"
 #include "../support/fsck.h"
 #include "../support/laterd.h"
+#include "../support/shell.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -58,39 +59,6 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A line of shell; $LATER is the program, $DIR the folder of the test. */
-static int sh_out(const char *line, struct buf *out)
-{
-    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)line,
-                    NULL};
-
-    return proc_run(argv, NULL, 0, out, out);
-}
-
-static int sh(const char *line)
-{
-    return sh_out(line, NULL);
-}
-
-static void says(const char *line, int status, const char *text)
-{
-    CLEANUP_BUF struct buf out = BUF_INIT;
-
-    assert_int_equal(sh_out(line, &out), status);
-    if (strstr(buf_str(&out), text) == NULL)
-        fail_msg("%s says: %s", line, buf_str(&out));
-}
-
-/* exec: the process is the program itself. What it says goes to $DIR/said. */
-static void start(struct proc *p, const char *line)
-{
-    CLEANUP_FREE char *log = mem_printf("%s/said", dir);
-    CLEANUP_FREE char *all = mem_printf("exec %s", line);
-    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", all, NULL};
-
-    proc_start(p, argv, NULL, log);
-}
-
 static void until_lines(const char *name, int n, int deadline_ms)
 {
     CLEANUP_FREE char *path = mem_printf("%s/%s", dir, name);
@@ -114,7 +82,7 @@ static void until_said(const char *text, int deadline_ms)
 static bool has_ended(void *arg)
 {
     (void)arg;
-    return sh("grep -q '^State:\t[^ZX]' /proc/$(cat $DIR/pid)/status 2>/dev/null") != 0;
+    return test_sh("grep -q '^State:\t[^ZX]' /proc/$(cat $DIR/pid)/status 2>/dev/null") != 0;
 }
 
 /* Nobody holds or waits, and no worker is left. */
@@ -139,41 +107,51 @@ static int64_t now_ms(void)
 
 #define HOLD "$LATER lock x -- sh -c 'echo $$ >>$DIR/pid; exec sleep 1000'"
 
+/* One holds, the other waits. */
+static void hold_and_wait(const char *waiter)
+{
+    test_sh_start(&procs[0], HOLD);
+    until_lines("pid", 1, LONG_MS);
+    test_sh_start(&procs[1], waiter);
+    while (test_int(&redis, "ZCARD", ROOT ":wait:lock:x") == 0)
+        continue;
+}
+
 /* ---- */
 
 static void the_command_is_as_if_alone(void **state)
 {
     (void)state;
-    assert_int_equal(sh("$LATER lock x true"), 0);
-    assert_int_equal(sh("$LATER lock x -- sh -c 'exit 7'"), 7);
-    assert_int_equal(sh("$LATER lock x -- sh -c 'kill -9 $$'"), 137);
-    assert_int_equal(sh("$LATER lock x -- sh -c 'kill -TERM $$'"), 143);
-    says("$LATER lock x /no/such/program", 127, "cannot run /no/such/program");
-    says("$LATER lock x /etc/passwd", 126, "cannot run /etc/passwd: Permission denied");
-    says("cd /usr && echo word | $LATER lock x -- sh -c 'pwd; cat; echo error >&2'", 0,
-         "/usr\nword\nerror\n");
-    says("A=1 $LATER lock x -- sh -c 'echo $A $LATER_LOCK $LATER_LOCK_TOKEN'", 0, "1 x @");
-    says("exec 7>$DIR/seven; $LATER lock x -- sh -c 'echo 7 >&7'; cat $DIR/seven", 0, "7\n");
-    says("printf 'echo by shell' >$DIR/bare; chmod 755 $DIR/bare; $LATER lock x $DIR/bare", 0,
-         "by shell\n");
-    says("$LATER lock x -n -- echo -n --wait", 0, "--wait");
-    says("trap '' HUP; $LATER lock x -- sh -c 'kill -HUP $$; echo goes on'", 0, "goes on");
+    assert_int_equal(test_sh("$LATER lock x true"), 0);
+    assert_int_equal(test_sh("$LATER lock x -- sh -c 'exit 7'"), 7);
+    assert_int_equal(test_sh("$LATER lock x -- sh -c 'kill -9 $$'"), 137);
+    assert_int_equal(test_sh("$LATER lock x -- sh -c 'kill -TERM $$'"), 143);
+    test_says("$LATER lock x /no/such/program", 127, "cannot run /no/such/program");
+    test_says("$LATER lock x /etc/passwd", 126, "cannot run /etc/passwd: Permission denied");
+    test_says("cd /usr && echo word | $LATER lock x -- sh -c 'pwd; cat; echo error >&2'", 0,
+              "/usr\nword\nerror\n");
+    test_says("A=1 $LATER lock x -- sh -c 'echo $A $LATER_LOCK $LATER_LOCK_TOKEN'", 0, "1 x @");
+    test_says("exec 7>$DIR/seven; $LATER lock x -- sh -c 'echo 7 >&7'; cat $DIR/seven", 0, "7\n");
+    test_says("printf 'echo by shell' >$DIR/bare; chmod 755 $DIR/bare; $LATER lock x $DIR/bare", 0,
+              "by shell\n");
+    test_says("$LATER lock x -n -- echo -n --wait", 0, "--wait");
+    test_says("trap '' HUP; $LATER lock x -- sh -c 'kill -HUP $$; echo goes on'", 0, "goes on");
     expect_empty();
 }
 
 static void bad_usage_is_told(void **state)
 {
     (void)state;
-    says("$LATER lock x", 64, "something is missing");
-    says("$LATER lock -n -w 1 x true", 64, "give one of them");
-    says("$LATER lock -w soon x true", 64, "--wait takes seconds");
-    says("$LATER lock -E 256 x true", 64, "0 to 255");
-    says("$LATER lock --ttl 5 x true", 64, "no duration");
-    says("$LATER lock 'two words' true", 64, "no spaces");
-    says("$LATER lock --nonblok x true", 64, "did you mean --nonblock");
-    says("$LATER sem nobody true", 65, "later limits set");
-    says("$LATER --redis unix:$DIR/none lock x true", 69, "start that server");
-    says("$LATER lock --help", 0, "-w, --wait SECONDS");
+    test_says("$LATER lock x", 64, "something is missing");
+    test_says("$LATER lock -n -w 1 x true", 64, "give one of them");
+    test_says("$LATER lock -w soon x true", 64, "--wait takes seconds");
+    test_says("$LATER lock -E 256 x true", 64, "0 to 255");
+    test_says("$LATER lock --ttl 5 x true", 64, "no duration");
+    test_says("$LATER lock 'two words' true", 64, "no spaces");
+    test_says("$LATER lock --nonblok x true", 64, "did you mean --nonblock");
+    test_says("$LATER sem nobody true", 65, "later limits set");
+    test_says("$LATER --redis unix:$DIR/none lock x true", 69, "start that server");
+    test_says("$LATER lock --help", 0, "-w, --wait SECONDS");
 }
 
 static void who_does_not_wait_is_told(void **state)
@@ -181,17 +159,17 @@ static void who_does_not_wait_is_told(void **state)
     int64_t began;
 
     (void)state;
-    start(&procs[0], HOLD);
+    test_sh_start(&procs[0], HOLD);
     until_lines("pid", 1, LONG_MS);
-    assert_int_equal(sh("$LATER lock -n x true"), 1);
-    assert_int_equal(sh("$LATER lock x -n -E 9 -- true"), 9);
+    assert_int_equal(test_sh("$LATER lock -n x true"), 1);
+    assert_int_equal(test_sh("$LATER lock x -n -E 9 -- true"), 9);
     began = now_ms();
-    assert_int_equal(sh("$LATER lock -w 0.4 x true"), 1);
+    assert_int_equal(test_sh("$LATER lock -w 0.4 x true"), 1);
     assert_true(now_ms() - began >= 400);
-    assert_int_equal(sh("$LATER lock -n other true"), 0);
+    assert_int_equal(test_sh("$LATER lock -n other true"), 0);
     assert_int_equal(test_int(&redis, "EXISTS", ROOT ":wait:lock:x"), 0);
     /* A signal is passed on, and what the command makes of it is the status. */
-    start(&procs[1], "$LATER lock -w 60 x -- sh -c 'echo next >>$DIR/next'");
+    test_sh_start(&procs[1], "$LATER lock -w 60 x -- sh -c 'echo next >>$DIR/next'");
     proc_signal(&procs[0], SIGTERM);
     assert_int_equal(proc_wait(&procs[0], LONG_MS), 143);
     assert_int_equal(proc_wait(&procs[1], LONG_MS), 0);
@@ -202,11 +180,7 @@ static void who_does_not_wait_is_told(void **state)
 static void who_waits_can_be_ended(void **state)
 {
     (void)state;
-    start(&procs[0], HOLD);
-    until_lines("pid", 1, LONG_MS);
-    start(&procs[1], "$LATER lock x true");
-    while (test_int(&redis, "ZCARD", ROOT ":wait:lock:x") == 0)
-        continue;
+    hold_and_wait("$LATER lock x true");
     proc_signal(&procs[1], SIGINT);
     assert_int_equal(proc_wait(&procs[1], LONG_MS), 130);
     assert_int_equal(test_int(&redis, "ZCARD", ROOT ":wait:lock:x"), 0);
@@ -218,19 +192,19 @@ static void who_waits_can_be_ended(void **state)
 static void a_lock_is_entered_again(void **state)
 {
     (void)state;
-    says("$LATER lock a -- $LATER lock b -- $LATER lock a -- echo inside", 0, "inside");
-    says("$LATER lock a -- sh -c '$LATER lock -n a -- sh -c \"exit 5\"; echo $?'", 0, "5");
-    says("$LATER lock a -- sh -c '$LATER lock -n b true; echo $?'", 0, "0");
+    test_says("$LATER lock a -- $LATER lock b -- $LATER lock a -- echo inside", 0, "inside");
+    test_says("$LATER lock a -- sh -c '$LATER lock -n a -- sh -c \"exit 5\"; echo $?'", 0, "5");
+    test_says("$LATER lock a -- sh -c '$LATER lock -n b true; echo $?'", 0, "0");
     /* What outlived its lock must not think that it has it. */
-    says("LATER_LOCK_TOKEN=@17:lock:a $LATER lock a true", 75, "unset that variable");
-    says("LATER_LOCK_TOKEN=nonsense $LATER lock a -- echo fine", 0, "fine");
+    test_says("LATER_LOCK_TOKEN=@17:lock:a $LATER lock a true", 75, "unset that variable");
+    test_says("LATER_LOCK_TOKEN=nonsense $LATER lock a -- echo fine", 0, "fine");
 }
 
 static void it_may_be_held_for_so_long(void **state)
 {
     (void)state;
-    says("$LATER lock --ttl 300ms x sleep 1000", 124, "--ttl is over");
-    assert_int_equal(sh("$LATER lock --ttl 1m x -- sh -c 'exit 3'"), 3);
+    test_says("$LATER lock --ttl 300ms x sleep 1000", 124, "--ttl is over");
+    assert_int_equal(test_sh("$LATER lock --ttl 1m x -- sh -c 'exit 3'"), 3);
     expect_empty();
 }
 
@@ -245,11 +219,12 @@ static void a_fence_is_good_while_it_is_held(void **state)
         redis.sock, ROOT);
 
     (void)state;
-    assert_int_equal(sh(inside), 0);
-    assert_int_equal(sh(inside), 0);
-    assert_int_equal(sh(after), 0);
-    says("tr '\\n' ' ' <$DIR/checks", 0, "1 1 0 ");
-    assert_int_equal(sh("sort -n -c $DIR/fences && test $(sort -u $DIR/fences | wc -l) = 2"), 0);
+    assert_int_equal(test_sh(inside), 0);
+    assert_int_equal(test_sh(inside), 0);
+    assert_int_equal(test_sh(after), 0);
+    test_says("tr '\\n' ' ' <$DIR/checks", 0, "1 1 0 ");
+    assert_int_equal(test_sh("sort -n -c $DIR/fences && test $(sort -u $DIR/fences | wc -l) = 2"),
+                     0);
 }
 
 /* 20 of them 10 times each; in the long form 50 and 20 times. */
@@ -265,12 +240,12 @@ static void many_count_together(void **state)
     int64_t began = now_ms();
 
     (void)state;
-    assert_int_equal(sh("echo 0 >$DIR/f"), 0);
+    assert_int_equal(test_sh("echo 0 >$DIR/f"), 0);
     for (size_t i = 0; i < n; i++)
-        start(&procs[i], counts);
+        test_sh_start(&procs[i], counts);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(proc_wait(&procs[i], 4 * LONG_MS), 0);
-    says("cat $DIR/f", 0, sum);
+    test_says("cat $DIR/f", 0, sum);
     print_message("%d turns in %lld ms\n", (int)n * times, (long long)(now_ms() - began));
     expect_empty();
 }
@@ -278,19 +253,19 @@ static void many_count_together(void **state)
 static void a_semaphore_lets_in_so_many(void **state)
 {
     (void)state;
-    assert_int_equal(sh("$LATER limits set three semaphore 3 --on-lost kill"), 0);
-    assert_int_equal(sh("mkdir $DIR/in"), 0);
+    assert_int_equal(test_sh("$LATER limits set three semaphore 3 --on-lost kill"), 0);
+    assert_int_equal(test_sh("mkdir $DIR/in"), 0);
     for (size_t i = 0; i < 10; i++)
-        start(&procs[i],
-              "sh -c 'for i in 1 2 3; do $LATER sem three -- sh -c \"mkdir $DIR/in/\\$\\$; "
-              "ls $DIR/in | wc -l >>$DIR/counts; sleep 0.05; rmdir $DIR/in/\\$\\$\" || "
-              "exit; done'");
+        test_sh_start(&procs[i],
+                      "sh -c 'for i in 1 2 3; do $LATER sem three -- sh -c \"mkdir $DIR/in/\\$\\$; "
+                      "ls $DIR/in | wc -l >>$DIR/counts; sleep 0.05; rmdir $DIR/in/\\$\\$\" || "
+                      "exit; done'");
     for (size_t i = 0; i < 10; i++)
         assert_int_equal(proc_wait(&procs[i], LONG_MS), 0);
-    says("sort -n $DIR/counts | tail -1", 0, "3\n");
-    says("wc -l <$DIR/counts", 0, "30\n");
-    says("$LATER sem three -- sh -c '$LATER sem -n three -- echo again $LATER_SEM'", 0,
-         "again three");
+    test_says("sort -n $DIR/counts | tail -1", 0, "3\n");
+    test_says("wc -l <$DIR/counts", 0, "30\n");
+    test_says("$LATER sem three -- sh -c '$LATER sem -n three -- echo again $LATER_SEM'", 0,
+              "again three");
     assert_int_equal(test_int(&redis, "EXISTS", ROOT ":sem:three"), 0);
     expect_empty();
 }
@@ -301,28 +276,24 @@ static void gates_are_shown(void **state)
         mem_printf("redis-cli -s %s FCALL later_lock 1 '%s' y me ttl 1h", redis.sock, ROOT);
 
     (void)state;
-    says("$LATER gates", 0, "");
-    says("$LATER gates nobody", 66, "nobody holds such a gate");
-    says("$LATER gates nobody 2>/dev/null | wc -c", 0, "0\n");
-    says("$LATER gates lock:nobody", 0, "nobody");
-    start(&procs[0], HOLD);
-    until_lines("pid", 1, LONG_MS);
-    start(&procs[1], "$LATER lock x true");
-    while (test_int(&redis, "ZCARD", ROOT ":wait:lock:x") == 0)
-        continue;
-    assert_int_equal(sh("$LATER limits set three semaphore 3 --on-lost kill"), 0);
-    assert_int_equal(sh("$LATER limits set slow rate 5/1m"), 0);
-    assert_int_equal(sh(call), 0);
-    start(&procs[2], "$LATER sem three -- sh -c 'echo in >>$DIR/sem; exec sleep 1000'");
+    test_says("$LATER gates", 0, "");
+    test_says("$LATER gates nobody", 66, "nobody holds such a gate");
+    test_says("$LATER gates nobody 2>/dev/null | wc -c", 0, "0\n");
+    test_says("$LATER gates lock:nobody", 0, "nobody");
+    hold_and_wait("$LATER lock x true");
+    assert_int_equal(test_sh("$LATER limits set three semaphore 3 --on-lost kill"), 0);
+    assert_int_equal(test_sh("$LATER limits set slow rate 5/1m"), 0);
+    assert_int_equal(test_sh(call), 0);
+    test_sh_start(&procs[2], "$LATER sem three -- sh -c 'echo in >>$DIR/sem; exec sleep 1000'");
     until_lines("sem", 1, LONG_MS);
-    says("$LATER gates | tr -s ' ' | cut -d' ' -f1-4", 0,
-         "KIND NAME LIMIT HELD\nlock x 1 1\nlock y 1 1\nsem three 3 1\n");
-    says("$LATER gates x", 0, "(pid ");
-    says("$LATER gates --json x three slow | wc -l", 0, "3\n");
-    says("$LATER gates --json lock:x", 0, "\"kind\":\"lock\",\"name\":\"x\",\"held\":1");
-    says("$LATER gates --json lock:x", 0, "\"waiting\":1");
-    says("$LATER gates --json y", 0, "{\"caller\":\"me\",\"since_ms\":");
-    says("$LATER health", 1, "no worker is running");
+    test_says("$LATER gates | tr -s ' ' | cut -d' ' -f1-4", 0,
+              "KIND NAME LIMIT HELD\nlock x 1 1\nlock y 1 1\nsem three 3 1\n");
+    test_says("$LATER gates x", 0, "(pid ");
+    test_says("$LATER gates --json x three slow | wc -l", 0, "3\n");
+    test_says("$LATER gates --json lock:x", 0, "\"kind\":\"lock\",\"name\":\"x\",\"held\":1");
+    test_says("$LATER gates --json lock:x", 0, "\"waiting\":1");
+    test_says("$LATER gates --json y", 0, "{\"caller\":\"me\",\"since_ms\":");
+    test_says("$LATER health", 1, "no worker is running");
     proc_signal(&procs[0], SIGTERM);
     assert_int_equal(proc_wait(&procs[1], LONG_MS), 0);
 }
@@ -395,11 +366,7 @@ static void a_dead_holder_is_found(void **state)
     int64_t began, ms;
 
     (void)state;
-    start(&procs[0], HOLD);
-    until_lines("pid", 1, LONG_MS);
-    start(&procs[1], "$LATER lock x -- sh -c 'echo next >>$DIR/next'");
-    while (test_int(&redis, "ZCARD", ROOT ":wait:lock:x") == 0)
-        continue;
+    hold_and_wait("$LATER lock x -- sh -c 'echo next >>$DIR/next'");
     began = now_ms();
     proc_signal(&procs[0], SIGKILL);
     assert_int_equal(proc_wait(&procs[0], LONG_MS), 137);
@@ -418,13 +385,13 @@ static void a_dead_holder_does_not_keep_cron_out_for_ever(void **state)
     int status = 1;
 
     (void)state;
-    start(&procs[0], HOLD);
+    test_sh_start(&procs[0], HOLD);
     until_lines("pid", 1, LONG_MS);
     proc_signal(&procs[0], SIGKILL);
     assert_int_equal(proc_wait(&procs[0], LONG_MS), 137);
     while (status == 1 && now_ms() - began < LONG_MS) {
-        status = sh("$LATER lock -n x true");
-        assert_int_equal(sh("sleep 1"), 0);
+        status = test_sh("$LATER lock -n x true");
+        assert_int_equal(test_sh("sleep 1"), 0);
     }
     assert_int_equal(status, 0);
     expect_empty();
@@ -435,12 +402,13 @@ static void without_redis_the_command_ends(void **state)
     int64_t began;
 
     (void)state;
-    start(&procs[0],
-          "$LATER lock x -- sh -c 'echo $$ >>$DIR/pid; trap \"echo term >>$DIR/term; exit "
-          "0\" TERM; while :; do sleep 0.1; done'");
+    test_sh_start(&procs[0],
+                  "$LATER lock x -- sh -c 'echo $$ >>$DIR/pid; trap \"echo term >>$DIR/term; exit "
+                  "0\" TERM; while :; do sleep 0.1; done'");
     until_lines("pid", 1, LONG_MS);
-    start(&procs[1], "$LATER lock stubborn -- sh -c 'echo $$ >>$DIR/pid2; trap \"\" TERM; while :; "
-                     "do sleep 0.1; done'");
+    test_sh_start(&procs[1],
+                  "$LATER lock stubborn -- sh -c 'echo $$ >>$DIR/pid2; trap \"\" TERM; while :; "
+                  "do sleep 0.1; done'");
     until_lines("pid2", 1, LONG_MS);
     began = now_ms();
     test_redis_kill(&redis, SIGSTOP);
@@ -456,14 +424,14 @@ static void without_redis_the_command_ends(void **state)
 static void a_lock_that_redis_lost_is_held_again(void **state)
 {
     (void)state;
-    start(&procs[0], HOLD);
+    test_sh_start(&procs[0], HOLD);
     until_lines("pid", 1, LONG_MS);
     reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
     until_said("it is held again", LONG_MS);
-    assert_int_equal(sh("$LATER lock -n x true"), 1);
+    assert_int_equal(test_sh("$LATER lock -n x true"), 1);
     /* Now somebody takes it. */
     reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
-    start(&procs[1], "$LATER lock x -- sh -c 'echo next >>$DIR/next; exec sleep 1000'");
+    test_sh_start(&procs[1], "$LATER lock x -- sh -c 'echo next >>$DIR/next; exec sleep 1000'");
     until_lines("next", 1, LONG_MS);
     assert_int_equal(proc_wait(&procs[0], LONG_MS), 75);
     assert_true(test_until(has_ended, NULL, 0));
@@ -480,31 +448,33 @@ static void holders_die_at_random(void **state)
     if (!test_is_long())
         skip();
     assert_int_equal(
-        sh("mkdir $DIR/in; cat >$DIR/inside <<'X'\n"
-           "echo $LATER_FENCE >>$DIR/ledger\n"
-           "echo $PPID >$DIR/keeper\n"
-           "for p in $(ls $DIR/in); do\n"
-           "  grep -q '^State:.[^ZX]' /proc/$p/status 2>/dev/null && echo $p >>$DIR/two\n"
-           "  rm -f $DIR/in/$p\n"
-           "done\n"
-           ": >$DIR/in/$$\n"
-           "sleep 0.0$((LATER_FENCE % 9))\n"
-           "rm -f $DIR/in/$$\n"
-           "X\n"),
+        test_sh("mkdir $DIR/in; cat >$DIR/inside <<'X'\n"
+                "echo $LATER_FENCE >>$DIR/ledger\n"
+                "echo $PPID >$DIR/keeper\n"
+                "for p in $(ls $DIR/in); do\n"
+                "  grep -q '^State:.[^ZX]' /proc/$p/status 2>/dev/null && echo $p >>$DIR/two\n"
+                "  rm -f $DIR/in/$p\n"
+                "done\n"
+                ": >$DIR/in/$$\n"
+                "sleep 0.0$((LATER_FENCE % 9))\n"
+                "rm -f $DIR/in/$$\n"
+                "X\n"),
         0);
     for (size_t i = 0; i < 50; i++)
-        start(&procs[i], "sh -c 'i=0; while [ $i -lt 20 ]; do i=$((i+1)); $LATER lock x -- sh "
-                         "$DIR/inside; done; true'");
+        test_sh_start(&procs[i],
+                      "sh -c 'i=0; while [ $i -lt 20 ]; do i=$((i+1)); $LATER lock x -- sh "
+                      "$DIR/inside; done; true'");
     while (runs) {
-        assert_int_equal(sh("sleep 3; kill -9 $(cat $DIR/keeper) 2>/dev/null; true"), 0);
+        assert_int_equal(test_sh("sleep 3; kill -9 $(cat $DIR/keeper) 2>/dev/null; true"), 0);
         runs = false;
         for (size_t i = 0; i < 50; i++)
             runs = proc_wait(&procs[i], 0) < 0 || runs;
     }
     /* sort: in the order they were written, and none twice. */
-    assert_int_equal(sh("sort -n -u -c $DIR/ledger"), 0);
-    assert_int_equal(sh("test ! -e $DIR/two"), 0);
-    (void)sh_out("echo $(wc -l <$DIR/ledger) starts, $(grep -c guard-kill $DIR/said) killed", &sum);
+    assert_int_equal(test_sh("sort -n -u -c $DIR/ledger"), 0);
+    assert_int_equal(test_sh("test ! -e $DIR/two"), 0);
+    (void)test_sh_out("echo $(wc -l <$DIR/ledger) starts, $(grep -c guard-kill $DIR/said) killed",
+                      &sum);
     print_message("%s", buf_str(&sum));
     expect_empty();
 }
