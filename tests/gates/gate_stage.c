@@ -69,6 +69,21 @@ int gates_end(struct gates *g)
 
 /* ---- daemons */
 
+struct gates gates;
+
+int gates_setup(void **state)
+{
+    (void)state;
+    gates_begin(&gates);
+    return 0;
+}
+
+int gates_teardown(void **state)
+{
+    (void)state;
+    return gates_end(&gates);
+}
+
 static void queue_line(const struct gates *g, struct buf *ret, const char *queue, int min_ms,
                        int max_ms, const char *referee, const char *more)
 {

@@ -28,6 +28,11 @@ void gates_begin(struct gates *g);
  */
 int gates_end(struct gates *g);
 
+/* The stage of a test program that needs one only. */
+extern struct gates gates;
+int gates_setup(void **state);
+int gates_teardown(void **state);
+
 /* A queue for `queues:`, one line, jobs of min to max ms; more: settings of it, "" or ", lock: x".
  */
 void gates_yaml(const struct gates *g, struct buf *ret, const char *queue, int min_ms, int max_ms,

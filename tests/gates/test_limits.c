@@ -24,53 +24,38 @@
 #define SANITIZED 0
 #endif
 
-static struct gates g;
-
-static int setup(void **state)
-{
-    (void)state;
-    gates_begin(&g);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return gates_end(&g);
-}
-
 static void start(int min_ms, int max_ms, const char *more)
 {
     CLEANUP_BUF struct buf yaml = BUF_INIT;
 
     buf_puts(&yaml, "queues:\n");
-    gates_yaml(&g, &yaml, "work", min_ms, max_ms, more);
-    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+    gates_yaml(&gates, &yaml, "work", min_ms, max_ms, more);
+    gates_start(&gates, &gates.s.a, "a", 16, buf_str(&yaml));
     if (*more != '\0')
-        gates_until_declared(&g, "work");
+        gates_until_declared(&gates, "work");
 }
 
 static void limit(const char *kind, const char *value)
 {
-    gates_do(&g, "later_limit_set", "narrow", kind, value, NULL);
+    gates_do(&gates, "later_limit_set", "narrow", kind, value, NULL);
 }
 
 /* Shut by zero, opened: the time to the first start, in us. */
 static int64_t shut_and_open(const char *kind, const char *shut, const char *opened)
 {
-    int lines = test_lines(g.path, " start ");
+    int lines = test_lines(gates.path, " start ");
     int64_t begin, us;
     struct gate_book b;
 
     limit(kind, shut);
-    gates_add_many(&g, "work", 5);
-    assert_true(gates_until_parked(&g, "work", 5, GATE_WAIT_MS));
+    gates_add_many(&gates, "work", 5);
+    assert_true(gates_until_parked(&gates, "work", 5, GATE_WAIT_MS));
     test_pause(1200); /* a sweep */
-    assert_int_equal(test_lines(g.path, " start "), lines);
+    assert_int_equal(test_lines(gates.path, " start "), lines);
     begin = gates_now_us();
     limit(kind, opened);
-    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
-    gate_book_read(&b, g.path, NULL);
+    assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
+    gate_book_read(&b, gates.path, NULL);
     us = b.lines[2 * lines].us - begin;
     assert_int_equal(gate_book_starts(&b), lines + 5);
     gate_book_done(&b);
@@ -98,7 +83,7 @@ static void G10_zero_shuts(void **state)
     limit("semaphore", "0");
     start(1, 1, ", semaphore: narrow");
     us[0] = best_of_three("semaphore", "0", "2");
-    assert_int_equal(test_laterd_stop(&g.s.a), 0);
+    assert_int_equal(test_laterd_stop(&gates.s.a), 0);
     limit("rate", "0/1s");
     start(1, 1, ", rate: narrow");
     us[1] = best_of_three("rate", "0/1s", "1000/1s");
@@ -120,12 +105,12 @@ static void G10_lowered_under_its_holders(void **state)
     (void)state;
     limit("semaphore", "8");
     start(300, 600, ", semaphore: narrow");
-    gates_add_many(&g, "work", n);
-    assert_true(gates_until_lines(&g, " start ", 8, GATE_WAIT_MS));
+    gates_add_many(&gates, "work", n);
+    assert_true(gates_until_lines(&gates, " start ", 8, GATE_WAIT_MS));
     limit("semaphore", "3");
     lowered_us = gates_now_us();
-    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
-    gate_book_read(&b, g.path, NULL);
+    assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
+    gate_book_read(&b, gates.path, NULL);
     assert_int_equal(gate_book_starts(&b), n);
     assert_int_equal(gate_book_most(&b, NULL), 8);
     for (size_t i = 0; i < b.n; i++) {
@@ -148,27 +133,31 @@ static void G10_wrong_names(void **state)
     (void)state;
     memset(name, 'n', 257);
     start(1, 1, "");
-    assert_true(gates_is_refused(&g, "ELATER_GATE", lock, "", "o", NULL));
-    assert_true(gates_is_refused(&g, "ELATER_GATE", lock, "a b", "o", NULL));
-    assert_true(gates_is_refused(&g, "ELATER_GATE", lock, name, "o", NULL));
+    assert_true(gates_is_refused(&gates, "ELATER_GATE", lock, "", "o", NULL));
+    assert_true(gates_is_refused(&gates, "ELATER_GATE", lock, "a b", "o", NULL));
+    assert_true(gates_is_refused(&gates, "ELATER_GATE", lock, name, "o", NULL));
     assert_true(
-        gates_is_refused(&g, "ELATER_GATE", "later_add", "work", "lock", "a\nb", "x", NULL));
-    assert_true(gates_is_refused(&g, "ELATER_GATE", "later_add", "work", "sem", "", "x", NULL));
-    assert_true(gates_is_refused(&g, "ELATER_", "later_add", "work", "sem", "nobody", "x", NULL));
-    assert_true(gates_is_refused(&g, "ELATER_", "later_add", "work", "rate", "nobody", "x", NULL));
-    assert_true(gates_is_refused(&g, "ELATER_", "later_add", "work", "lock", "u:{key}", "x", NULL));
-    assert_true(gates_is_refused(&g, "ELATER_LIMIT", "later_sem_acquire", "nobody", "o", NULL));
-    assert_true(gates_is_refused(&g, "ELATER_LIMIT", "later_throttle", "nobody", NULL));
+        gates_is_refused(&gates, "ELATER_GATE", "later_add", "work", "lock", "a\nb", "x", NULL));
+    assert_true(gates_is_refused(&gates, "ELATER_GATE", "later_add", "work", "sem", "", "x", NULL));
     assert_true(
-        gates_is_refused(&g, "ELATER_GATE", "later_limit_set", "{key}", "semaphore", "1", NULL));
-    assert_true(gates_is_refused(&g, "ELATER_", "later_limit_set", "n", "semaphore", "-1", NULL));
-    assert_true(gates_is_refused(&g, "ELATER_", "later_limit_set", "n", "rate", "5/0s", NULL));
-    assert_int_equal(gates_int(&g, "HLEN", STAGE_ROOT ":jobs", NULL), 0);
+        gates_is_refused(&gates, "ELATER_", "later_add", "work", "sem", "nobody", "x", NULL));
+    assert_true(
+        gates_is_refused(&gates, "ELATER_", "later_add", "work", "rate", "nobody", "x", NULL));
+    assert_true(
+        gates_is_refused(&gates, "ELATER_", "later_add", "work", "lock", "u:{key}", "x", NULL));
+    assert_true(gates_is_refused(&gates, "ELATER_LIMIT", "later_sem_acquire", "nobody", "o", NULL));
+    assert_true(gates_is_refused(&gates, "ELATER_LIMIT", "later_throttle", "nobody", NULL));
+    assert_true(gates_is_refused(&gates, "ELATER_GATE", "later_limit_set", "{key}", "semaphore",
+                                 "1", NULL));
+    assert_true(
+        gates_is_refused(&gates, "ELATER_", "later_limit_set", "n", "semaphore", "-1", NULL));
+    assert_true(gates_is_refused(&gates, "ELATER_", "later_limit_set", "n", "rate", "5/0s", NULL));
+    assert_int_equal(gates_int(&gates, "HLEN", STAGE_ROOT ":jobs", NULL), 0);
     /* The longest that is one. */
     name[256] = '\0';
-    gates_add(&g, NULL, "work", "lock", name, NULL);
-    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
-    assert_int_equal(test_lines(g.path, " end "), 1);
+    gates_add(&gates, NULL, "work", "lock", name, NULL);
+    assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
+    assert_int_equal(test_lines(gates.path, " end "), 1);
 }
 
 /* ---- nothing stays */
@@ -179,9 +168,10 @@ struct size {
 
 static struct size size_now(void)
 {
-    reply_free(gates_call(&g, "MEMORY", "PURGE", NULL));
-    return (struct size){gates_int(&g, "DBSIZE", NULL), gates_info(&g, "memory", "used_memory"),
-                         usage_kib(g.s.a.proc.pid, "VmRSS")};
+    reply_free(gates_call(&gates, "MEMORY", "PURGE", NULL));
+    return (struct size){gates_int(&gates, "DBSIZE", NULL),
+                         gates_info(&gates, "memory", "used_memory"),
+                         usage_kib(gates.s.a.proc.pid, "VmRSS")};
 }
 
 /* n jobs, each with a lock of its own, each parked once since another holds its lock. */
@@ -191,16 +181,16 @@ static void many_locks(int n, int from)
         CLEANUP_FREE char *key = mem_printf("%d", from + i);
         CLEANUP_FREE char *name = mem_printf("user:%d", from + i);
 
-        gates_do(&g, "later_lock", name, "outside", NULL);
-        gates_add(&g, NULL, "work", "key", key, NULL);
+        gates_do(&gates, "later_lock", name, "outside", NULL);
+        gates_add(&gates, NULL, "work", "key", key, NULL);
     }
-    assert_true(gates_until_parked(&g, "work", n, GATE_WAIT_MS));
+    assert_true(gates_until_parked(&gates, "work", n, GATE_WAIT_MS));
     for (int i = 0; i < n; i++) {
         CLEANUP_FREE char *name = mem_printf("user:%d", from + i);
 
-        gates_do(&g, "later_unlock", name, "outside", NULL);
+        gates_do(&gates, "later_unlock", name, "outside", NULL);
     }
-    assert_true(gates_until_jobs(&g, 0, 3 * GATE_WAIT_MS));
+    assert_true(gates_until_jobs(&gates, 0, 3 * GATE_WAIT_MS));
 }
 
 static void G10_ten_thousand_locks_and_none(void **state)
@@ -211,8 +201,8 @@ static void G10_ten_thousand_locks_and_none(void **state)
 
     (void)state;
     buf_puts(&yaml, "queues:\n  work: { handler: [/bin/true], lock: 'user:{key}' }\n");
-    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
-    gates_until_declared(&g, "work");
+    gates_start(&gates, &gates.s.a, "a", 16, buf_str(&yaml));
+    gates_until_declared(&gates, "work");
     /* Once to let all that grows with a first use have grown. */
     many_locks(n, 0);
     before = size_now();
@@ -230,7 +220,7 @@ static void G10_ten_thousand_locks_and_none(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, gates_setup, gates_teardown)
     const struct CMUnitTest tests[] = {
         T(G10_zero_shuts),
         T(G10_lowered_under_its_holders),

@@ -22,21 +22,6 @@
  * (worker/watch.h); and what the machine takes. */
 #define PASSED_ON_MS 27000
 
-static struct gates g;
-
-static int setup(void **state)
-{
-    (void)state;
-    gates_begin(&g);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return gates_end(&g);
-}
-
 /* ---- holders in `hold` at daemon a, who wait for the same gates in `work` at daemon b */
 
 struct held {
@@ -49,13 +34,13 @@ static void add_holders(struct held *h, const char *queue)
     for (int i = 0; i < h->locks; i++) {
         CLEANUP_FREE char *name = mem_printf("door:%d", i);
 
-        gates_add(&g, h->ids[i], queue, "lock", name, "key", name, NULL);
+        gates_add(&gates, h->ids[i], queue, "lock", name, "key", name, NULL);
     }
     /* These may be beside each other: a key for each. */
     for (int i = 0; i < h->places; i++) {
         CLEANUP_FREE char *key = mem_printf("%s:%d", queue, i);
 
-        gates_add(&g, h->ids[h->locks + i], queue, "sem", "places", "key", key, NULL);
+        gates_add(&gates, h->ids[h->locks + i], queue, "sem", "places", "key", key, NULL);
     }
 }
 
@@ -64,8 +49,8 @@ static void start_one(struct test_laterd *d, const char *name, const char *queue
     CLEANUP_BUF struct buf yaml = BUF_INIT;
 
     buf_puts(&yaml, "queues:\n");
-    gates_yaml_alone(&g, &yaml, queue, ms, ms, "");
-    gates_start(&g, d, name, 2 * EACH, buf_str(&yaml));
+    gates_yaml_alone(&gates, &yaml, queue, ms, ms, "");
+    gates_start(&gates, d, name, 2 * EACH, buf_str(&yaml));
 }
 
 static void hold_and_wait(struct held *h, int starts)
@@ -73,9 +58,9 @@ static void hold_and_wait(struct held *h, int starts)
     struct held waiting = *h;
 
     add_holders(h, "hold");
-    assert_true(gates_until_lines(&g, " start ", starts + h->locks + h->places, GATE_WAIT_MS));
+    assert_true(gates_until_lines(&gates, " start ", starts + h->locks + h->places, GATE_WAIT_MS));
     add_holders(&waiting, "work");
-    assert_true(gates_until_parked(&g, "work", h->locks + h->places, GATE_WAIT_MS));
+    assert_true(gates_until_parked(&gates, "work", h->locks + h->places, GATE_WAIT_MS));
 }
 
 /* All who wait have started; ret: when the first and the last did. */
@@ -84,9 +69,9 @@ static void until_passed_on(const struct held *h, int64_t since_us, int rounds, 
     size_t n = (size_t)(h->locks + h->places) * (size_t)rounds, of_round = 0;
     struct gate_book b;
 
-    assert_true(gates_until_parked(&g, "work", 0, 2 * GATE_WAIT_MS));
-    assert_true(gates_until_lines(&g, " end ", (int)n, GATE_WAIT_MS));
-    gate_book_read(&b, g.path, "work");
+    assert_true(gates_until_parked(&gates, "work", 0, 2 * GATE_WAIT_MS));
+    assert_true(gates_until_lines(&gates, " end ", (int)n, GATE_WAIT_MS));
+    gate_book_read(&b, gates.path, "work");
     assert_int_equal(gate_book_starts(&b), n);
     for (size_t i = 0; i < b.n; i++) {
         if (!b.lines[i].is_start || b.lines[i].us < since_us)
@@ -95,18 +80,33 @@ static void until_passed_on(const struct held *h, int64_t since_us, int rounds, 
     }
     assert_int_equal(of_round, h->locks + h->places);
     gate_book_done(&b);
-    assert_int_equal(test_lines(g.path, " clash "), 0);
+    assert_int_equal(test_lines(gates.path, " clash "), 0);
 }
 
 /* The holders' jobs wait again, for a worker that serves them. */
 static void cancel_holders(const struct held *h)
 {
     for (int i = 0; i < h->locks + h->places; i++)
-        gates_do(&g, "later_cancel", h->ids[i], NULL);
-    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
-    assert_int_equal(gates_int(&g, "EXISTS", STAGE_ROOT ":holds", STAGE_ROOT ":parked",
+        gates_do(&gates, "later_cancel", h->ids[i], NULL);
+    assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
+    assert_int_equal(gates_int(&gates, "EXISTS", STAGE_ROOT ":holds", STAGE_ROOT ":parked",
                                STAGE_ROOT ":sem:places", NULL),
                      0);
+}
+
+/* The one that holds is killed; -> when. */
+static int64_t kill_holder(struct held *h)
+{
+    int64_t since_us;
+
+    gates_do(&gates, "later_limit_set", "places", "semaphore", "16", NULL);
+    start_one(&gates.s.a, "a", "hold", HOLD_MS);
+    start_one(&gates.s.b, "b", "work", 20);
+    hold_and_wait(h, 0);
+    test_laterd_kill(&gates.s.a, SIGKILL);
+    since_us = gates_now_us();
+    (void)test_laterd_wait(&gates.s.a, STAGE_WAIT_MS);
+    return since_us;
 }
 
 static void G6_killed(void **state)
@@ -115,13 +115,7 @@ static void G6_killed(void **state)
     int64_t since_us, ms[2] = {0, 0};
 
     (void)state;
-    gates_do(&g, "later_limit_set", "places", "semaphore", "16", NULL);
-    start_one(&g.s.a, "a", "hold", HOLD_MS);
-    start_one(&g.s.b, "b", "work", 20);
-    hold_and_wait(&h, 0);
-    test_laterd_kill(&g.s.a, SIGKILL);
-    since_us = gates_now_us();
-    (void)test_laterd_wait(&g.s.a, STAGE_WAIT_MS);
+    since_us = kill_holder(&h);
     until_passed_on(&h, since_us, 1, ms);
     print_message("figure G6: kill -9 of a worker with 16 locks and 16 places: passed on after "
                   "%.1f to %.1f s\n",
@@ -136,14 +130,8 @@ static void G6_started_again(void **state)
     int64_t since_us, ms[2] = {0, 0};
 
     (void)state;
-    gates_do(&g, "later_limit_set", "places", "semaphore", "16", NULL);
-    start_one(&g.s.a, "a", "hold", HOLD_MS);
-    start_one(&g.s.b, "b", "work", 20);
-    hold_and_wait(&h, 0);
-    test_laterd_kill(&g.s.a, SIGKILL);
-    since_us = gates_now_us();
-    (void)test_laterd_wait(&g.s.a, STAGE_WAIT_MS);
-    start_one(&g.s.a, "a", "rest", 20);
+    since_us = kill_holder(&h);
+    start_one(&gates.s.a, "a", "rest", 20);
     until_passed_on(&h, since_us, 1, ms);
     print_message("figure G6: the same, started again in its state folder: passed on after %.1f to "
                   "%.1f s\n",
@@ -167,13 +155,13 @@ static void G6_stopped(void **state)
     struct held h = {.locks = EACH};
 
     (void)state;
-    start_one(&g.s.a, "a", "hold", HOLD_MS);
-    start_one(&g.s.b, "b", "work", 20);
+    start_one(&gates.s.a, "a", "hold", HOLD_MS);
+    start_one(&gates.s.b, "b", "work", 20);
     for (int i = 0; i < rounds; i++) {
         int64_t since_us, until_us, ms[2] = {0, 0};
 
         hold_and_wait(&h, 2 * i * EACH);
-        test_laterd_kill(&g.s.a, SIGSTOP);
+        test_laterd_kill(&gates.s.a, SIGSTOP);
         since_us = gates_now_us();
         until_us = since_us + (test_is_long() ? FROZEN_MS * INT64_C(1000) : 0);
         until_passed_on(&h, since_us, i + 1, ms);
@@ -181,8 +169,8 @@ static void G6_stopped(void **state)
         last_ms = ms[1] > last_ms ? ms[1] : last_ms;
         cancel_holders(&h);
         assert_true(test_until(is_frozen_long_enough, &until_us, 2 * FROZEN_MS));
-        test_laterd_kill(&g.s.a, SIGCONT);
-        assert_true(test_until_lines(g.s.a.log, "event=registered", i + 2, GATE_WAIT_MS));
+        test_laterd_kill(&gates.s.a, SIGCONT);
+        assert_true(test_until_lines(gates.s.a.log, "event=registered", i + 2, GATE_WAIT_MS));
     }
     print_message("figure G6: %d times a worker with 16 locks stopped%s: passed on after %.1f to "
                   "%.1f s, never before their handlers were dead\n",
@@ -193,7 +181,7 @@ static void G6_stopped(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, gates_setup, gates_teardown)
     const struct CMUnitTest tests[] = {
         T(G6_killed),
         T(G6_started_again),

@@ -19,30 +19,17 @@
 #define IDLE_MS 10000 /* two beats and a tidying of each daemon */
 #define ROUNDS_MAX 9
 
-static struct gates g, bare;
-
-static int setup(void **state)
-{
-    (void)state;
-    gates_begin(&g);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return gates_end(&g);
-}
+static struct gates bare;
 
 static int setup_two(void **state)
 {
     gates_begin(&bare);
-    return setup(state);
+    return gates_setup(state);
 }
 
 static int teardown_two(void **state)
 {
-    return gates_end(&bare) + teardown(state);
+    return gates_end(&bare) + gates_teardown(state);
 }
 
 /* A queue of jobs that do nothing. */
@@ -107,19 +94,19 @@ static void G3_parked_before_a_shut_lock(void **state)
 
     (void)state;
     buf_puts(&yaml, "queues:\n");
-    gates_yaml(&g, &yaml, "work", 1, 1, ", lock: one");
-    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
-    gates_start(&g, &g.s.b, "b", 16, buf_str(&yaml));
-    gates_until_declared(&g, "work");
-    before = watch_idle(&g);
+    gates_yaml(&gates, &yaml, "work", 1, 1, ", lock: one");
+    gates_start(&gates, &gates.s.a, "a", 16, buf_str(&yaml));
+    gates_start(&gates, &gates.s.b, "b", 16, buf_str(&yaml));
+    gates_until_declared(&gates, "work");
+    before = watch_idle(&gates);
     begin = gates_now_us();
-    park(&g, n);
+    park(&gates, n);
     parked_us = gates_now_us() - begin;
-    with = watch_idle(&g);
+    with = watch_idle(&gates);
     begin = gates_now_us();
-    gates_do(&g, "later_unlock", "one", "outside", NULL);
-    assert_true(gates_until_lines(&g, " end ", 20, GATE_WAIT_MS));
-    gate_book_read(&b, g.path, NULL);
+    gates_do(&gates, "later_unlock", "one", "outside", NULL);
+    assert_true(gates_until_lines(&gates, " end ", 20, GATE_WAIT_MS));
+    gate_book_read(&b, gates.path, NULL);
     first_us = b.lines[0].us - begin;
     print_message("figure G3: %d jobs parked in %.1f s; two idle daemons: %.1f calls and %.1f "
                   "commands/s before, %.1f and %.1f with them; the busier laterd %.2f %% of a "
@@ -145,14 +132,14 @@ static void G3_another_queue_beside_them(void **state)
     if (!test_is_long())
         skip();
     buf_puts(&yaml, "queues:\n");
-    gates_yaml(&g, &yaml, "work", 1, 1, ", lock: one");
+    gates_yaml(&gates, &yaml, "work", 1, 1, ", lock: one");
     noop_yaml(&yaml, "other", "");
-    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+    gates_start(&gates, &gates.s.a, "a", 16, buf_str(&yaml));
     gates_start(&bare, &bare.s.a, "a", 16, buf_str(&yaml));
-    gates_until_declared(&g, "work");
-    park(&g, n);
+    gates_until_declared(&gates, "work");
+    park(&gates, n);
     for (int i = 0; i < rounds; i++) {
-        with[i] = throughput(&g, "other", jobs, n);
+        with[i] = throughput(&gates, "other", jobs, n);
         without[i] = throughput(&bare, "other", jobs, 0);
     }
     part = gates_median(with, rounds) / gates_median(without, rounds);
@@ -175,16 +162,16 @@ static void G4_a_semaphore_that_is_never_full(void **state)
     buf_puts(&yaml, "limits: { wide: { semaphore: 1000000 } }\nqueues:\n");
     noop_yaml(&yaml, "plain", "");
     noop_yaml(&yaml, "gated", ", semaphore: wide");
-    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
-    gates_until_declared(&g, "gated");
+    gates_start(&gates, &gates.s.a, "a", 16, buf_str(&yaml));
+    gates_until_declared(&gates, "gated");
     for (int i = 0; i < rounds; i++) {
         for (int k = 0; k < 2; k++) {
-            int64_t c = gates_commands(&g), t = gates_busy_us(&g);
+            int64_t c = gates_commands(&gates), t = gates_busy_us(&gates);
             double *rate = k == 0 ? &plain[i] : &gated[i];
 
-            *rate = throughput(&g, k == 0 ? "plain" : "gated", jobs, 0);
-            commands[k] += gates_commands(&g) - c;
-            us[k] += gates_busy_us(&g) - t;
+            *rate = throughput(&gates, k == 0 ? "plain" : "gated", jobs, 0);
+            commands[k] += gates_commands(&gates) - c;
+            us[k] += gates_busy_us(&gates) - t;
         }
     }
     cost = 1 - gates_median(gated, rounds) / gates_median(plain, rounds);
@@ -200,7 +187,7 @@ static void G4_a_semaphore_that_is_never_full(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, gates_setup, gates_teardown)
     const struct CMUnitTest tests[] = {
         T(G3_parked_before_a_shut_lock),
         cmocka_unit_test_setup_teardown(G3_another_queue_beside_them, setup_two, teardown_two),

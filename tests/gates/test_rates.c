@@ -18,8 +18,6 @@
 #include "gate_stage.h"
 
 #define SECOND_US 1000000
-static struct gates g;
-
 struct run {
     struct gate_book b;
     struct gate_book granted; /* lines with nothing but a fence: when Redis counted it */
@@ -28,25 +26,12 @@ struct run {
     double cpu;             /* percent of a processor, both daemons, without their handlers */
 };
 
-static int setup(void **state)
-{
-    (void)state;
-    gates_begin(&g);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return gates_end(&g);
-}
-
 /* What the log of the sliding rate holds for a second, into r->granted. */
 static void sample(struct run *r)
 {
     struct gate_book *b = &r->granted;
-    struct reply *log =
-        gates_call(&g, "ZRANGE", STAGE_ROOT ":rate:sliding:pace", "0", "-1", "WITHSCORES", NULL);
+    struct reply *log = gates_call(&gates, "ZRANGE", STAGE_ROOT ":rate:sliding:pace", "0", "-1",
+                                   "WITHSCORES", NULL);
     int64_t last = b->n > 0 ? b->lines[b->n - 1].us : 0;
 
     b->lines = mem_grow(b->lines, b->n + reply_len(log) + 1, sizeof(*b->lines));
@@ -64,7 +49,7 @@ static void sample(struct run *r)
 static bool is_through(void *arg)
 {
     sample(arg);
-    return gates_int(&g, "HLEN", STAGE_ROOT ":jobs", NULL) == 0;
+    return gates_int(&gates, "HLEN", STAGE_ROOT ":jobs", NULL) == 0;
 }
 
 static void start_two(const char *rate)
@@ -72,10 +57,10 @@ static void start_two(const char *rate)
     CLEANUP_BUF struct buf yaml = BUF_INIT;
 
     buf_printf(&yaml, "limits: { pace: { %s } }\nqueues:\n", rate);
-    gates_yaml(&g, &yaml, "work", 1, 1, ", rate: pace");
-    gates_start(&g, &g.s.a, "a", 32, buf_str(&yaml));
-    gates_start(&g, &g.s.b, "b", 32, buf_str(&yaml));
-    gates_until_declared(&g, "work");
+    gates_yaml(&gates, &yaml, "work", 1, 1, ", rate: pace");
+    gates_start(&gates, &gates.s.a, "a", 32, buf_str(&yaml));
+    gates_start(&gates, &gates.s.b, "b", 32, buf_str(&yaml));
+    gates_until_declared(&gates, "work");
 }
 
 /* n waiting jobs, served by two daemons, to their end. */
@@ -84,19 +69,19 @@ static void run(struct run *ret, int n)
     int64_t begin, calls, commands, cpu;
 
     memset(ret, 0, sizeof(*ret));
-    assert_int_equal(truncate(g.path, 0), 0);
-    calls = gates_calls(&g);
-    commands = gates_commands(&g);
-    cpu = usage_cpu_ms(g.s.a.proc.pid) + usage_cpu_ms(g.s.b.proc.pid);
+    assert_int_equal(truncate(gates.path, 0), 0);
+    calls = gates_calls(&gates);
+    commands = gates_commands(&gates);
+    cpu = usage_cpu_ms(gates.s.a.proc.pid) + usage_cpu_ms(gates.s.b.proc.pid);
     begin = gates_now_us();
-    gates_add_many(&g, "work", n);
+    gates_add_many(&gates, "work", n);
     assert_true(test_until(is_through, ret, n * 20 + GATE_WAIT_MS));
     ret->seconds = (double)(gates_now_us() - begin) / SECOND_US;
-    ret->calls = (double)(gates_calls(&g) - calls) / n;
-    ret->commands = (double)(gates_commands(&g) - commands) / n;
-    cpu = usage_cpu_ms(g.s.a.proc.pid) + usage_cpu_ms(g.s.b.proc.pid) - cpu;
+    ret->calls = (double)(gates_calls(&gates) - calls) / n;
+    ret->commands = (double)(gates_commands(&gates) - commands) / n;
+    cpu = usage_cpu_ms(gates.s.a.proc.pid) + usage_cpu_ms(gates.s.b.proc.pid) - cpu;
     ret->cpu = (double)cpu / ret->seconds / 10;
-    gate_book_read(&ret->b, g.path, NULL);
+    gate_book_read(&ret->b, gates.path, NULL);
     assert_int_equal(gate_book_starts(&ret->b), n);
 }
 
@@ -202,7 +187,7 @@ static void G5_fixed(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, gates_setup, gates_teardown)
     const struct CMUnitTest tests[] = {
         T(G5_gcra),
         T(G5_sliding),

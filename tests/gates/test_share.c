@@ -20,30 +20,15 @@
 #define FULL_MS 5000 /* what a job of `full` takes */
 #define IDLE_JOBS 20
 
-static struct gates g;
-
-static int setup(void **state)
-{
-    (void)state;
-    gates_begin(&g);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return gates_end(&g);
-}
-
 /* Daemon a: `idle`, and `full` with one place. Daemon b: `gone`. */
 static void start_a(void)
 {
     CLEANUP_BUF struct buf yaml = BUF_INIT;
 
     buf_puts(&yaml, "queues:\n");
-    gates_yaml(&g, &yaml, "idle", 1, 5, "");
-    gates_yaml(&g, &yaml, "full", FULL_MS, FULL_MS, ", concurrency: 1");
-    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+    gates_yaml(&gates, &yaml, "idle", 1, 5, "");
+    gates_yaml(&gates, &yaml, "full", FULL_MS, FULL_MS, ", concurrency: 1");
+    gates_start(&gates, &gates.s.a, "a", 16, buf_str(&yaml));
 }
 
 static void start_b(int ms)
@@ -51,39 +36,39 @@ static void start_b(int ms)
     CLEANUP_BUF struct buf yaml = BUF_INIT;
 
     buf_puts(&yaml, "queues:\n");
-    gates_yaml(&g, &yaml, "gone", ms, ms, "");
-    gates_start(&g, &g.s.b, "b", 16, buf_str(&yaml));
+    gates_yaml(&gates, &yaml, "gone", ms, ms, "");
+    gates_start(&gates, &gates.s.b, "b", 16, buf_str(&yaml));
 }
 
 static void until_started(const char *id)
 {
-    (void)gates_started_us(&g, id, GATE_WAIT_MS);
+    (void)gates_started_us(&gates, id, GATE_WAIT_MS);
 }
 
 /* The one place of `full` is taken, by a job without gates. */
 static void fill_full(char id[16])
 {
-    gates_add(&g, id, "full", NULL);
+    gates_add(&gates, id, "full", NULL);
     until_started(id);
 }
 
 static void shut(void)
 {
-    gates_do(&g, "later_lock", "door", "outside", "ttl", "1h", NULL);
+    gates_do(&gates, "later_lock", "door", "outside", "ttl", "1h", NULL);
 }
 
 static int64_t open_it(void)
 {
     int64_t now = gates_now_us();
 
-    gates_do(&g, "later_unlock", "door", "outside", NULL);
+    gates_do(&gates, "later_unlock", "door", "outside", NULL);
     return now;
 }
 
 static void park(char id[16], const char *queue, int n)
 {
-    gates_add(&g, id, queue, "lock", "door", NULL);
-    assert_true(gates_until_parked(&g, queue, n, GATE_WAIT_MS));
+    gates_add(&gates, id, queue, "lock", "door", NULL);
+    assert_true(gates_until_parked(&gates, queue, n, GATE_WAIT_MS));
 }
 
 /* Nobody holds anything or waits. */
@@ -91,10 +76,11 @@ static void assert_no_gates(void)
 {
     static const char *const kinds[] = {"granted", "line", "lock", "sem", "wait"};
 
-    assert_int_equal(gates_int(&g, "EXISTS", STAGE_ROOT ":holds", STAGE_ROOT ":parked", NULL), 0);
+    assert_int_equal(gates_int(&gates, "EXISTS", STAGE_ROOT ":holds", STAGE_ROOT ":parked", NULL),
+                     0);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
         CLEANUP_FREE char *pattern = mem_printf("%s:%s:*", STAGE_ROOT, kinds[i]);
-        struct reply *r = gates_call(&g, "KEYS", pattern, NULL);
+        struct reply *r = gates_call(&gates, "KEYS", pattern, NULL);
 
         assert_int_equal(reply_len(r), 0);
         reply_free(r);
@@ -113,11 +99,11 @@ static void idle_behind_it(const char *what, int64_t most_ms)
     struct gate_book b;
 
     for (int i = 0; i < IDLE_JOBS; i++)
-        gates_add(&g, NULL, "idle", "lock", "door", NULL);
-    assert_true(gates_until_parked(&g, "idle", IDLE_JOBS, GATE_WAIT_MS));
+        gates_add(&gates, NULL, "idle", "lock", "door", NULL);
+    assert_true(gates_until_parked(&gates, "idle", IDLE_JOBS, GATE_WAIT_MS));
     begin = open_it();
-    assert_true(gates_until_lines(&g, " idle", 2 * IDLE_JOBS, GATE_WAIT_MS));
-    gate_book_read(&b, g.path, "idle");
+    assert_true(gates_until_lines(&gates, " idle", 2 * IDLE_JOBS, GATE_WAIT_MS));
+    gate_book_read(&b, gates.path, "idle");
     first_us = b.lines[0].us - begin;
     for (size_t i = 0; i < b.n; i++) {
         if (!b.lines[i].is_start)
@@ -146,7 +132,7 @@ static void G9_shared_with_a_full_queue(void **state)
     idle_behind_it("full", 1500 + 500);
     /* It keeps its turn and comes to it. */
     until_started(waits);
-    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
     assert_no_gates();
 }
 
@@ -158,11 +144,11 @@ static void G9_shared_with_a_paused_queue(void **state)
     start_a();
     shut();
     park(waits, "full", 1);
-    gates_do(&g, "later_pause", "full", NULL);
+    gates_do(&gates, "later_pause", "full", NULL);
     idle_behind_it("paused", 500);
-    gates_do(&g, "later_resume", "full", NULL);
+    gates_do(&gates, "later_resume", "full", NULL);
     until_started(waits);
-    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
     assert_no_gates();
 }
 
@@ -175,11 +161,11 @@ static void G9_shared_with_an_unserved_queue(void **state)
     start_b(1);
     shut();
     park(waits, "gone", 1);
-    assert_int_equal(test_laterd_stop(&g.s.b), 0);
+    assert_int_equal(test_laterd_stop(&gates.s.b), 0);
     idle_behind_it("served by nobody", 1500 + 500);
     start_b(1);
     until_started(waits);
-    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
     assert_no_gates();
 }
 
@@ -188,15 +174,15 @@ static void G9_shared_with_an_unserved_queue(void **state)
 /* n more in each queue; returns when they stand in line. */
 static void add_streams(int n)
 {
-    int64_t locked = gates_int(&g, "ZCARD", STAGE_ROOT ":parked:locked", NULL);
-    int64_t placed = gates_int(&g, "ZCARD", STAGE_ROOT ":parked:placed", NULL);
+    int64_t locked = gates_int(&gates, "ZCARD", STAGE_ROOT ":parked:locked", NULL);
+    int64_t placed = gates_int(&gates, "ZCARD", STAGE_ROOT ":parked:placed", NULL);
 
     for (int i = 0; i < n; i++) {
-        gates_add(&g, NULL, "locked", "lock", "door", NULL);
-        gates_add(&g, NULL, "placed", "sem", "one", NULL);
+        gates_add(&gates, NULL, "locked", "lock", "door", NULL);
+        gates_add(&gates, NULL, "placed", "sem", "one", NULL);
     }
-    assert_true(gates_until_parked(&g, "locked", locked + n, GATE_WAIT_MS));
-    assert_true(gates_until_parked(&g, "placed", placed + n, GATE_WAIT_MS));
+    assert_true(gates_until_parked(&gates, "locked", locked + n, GATE_WAIT_MS));
+    assert_true(gates_until_parked(&gates, "placed", placed + n, GATE_WAIT_MS));
 }
 
 /* Jobs that need one of its gates go on and on; it is passed over a bounded number of times. */
@@ -208,21 +194,21 @@ static void G9_two_gates_under_a_stream(void **state)
     struct gate_book b;
 
     (void)state;
-    gates_do(&g, "later_limit_set", "one", "semaphore", "0", NULL);
+    gates_do(&gates, "later_limit_set", "one", "semaphore", "0", NULL);
     buf_puts(&yaml, "queues:\n");
-    gates_yaml(&g, &yaml, "locked", 3, 9, "");
-    gates_yaml(&g, &yaml, "placed", 3, 9, "");
-    gates_yaml(&g, &yaml, "both", 3, 9, "");
-    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
+    gates_yaml(&gates, &yaml, "locked", 3, 9, "");
+    gates_yaml(&gates, &yaml, "placed", 3, 9, "");
+    gates_yaml(&gates, &yaml, "both", 3, 9, "");
+    gates_start(&gates, &gates.s.a, "a", 16, buf_str(&yaml));
     shut();
     add_streams(before);
-    gates_add(&g, both, "both", "lock", "door", "sem", "one", NULL);
-    assert_true(gates_until_parked(&g, "both", 1, GATE_WAIT_MS));
+    gates_add(&gates, both, "both", "lock", "door", "sem", "one", NULL);
+    assert_true(gates_until_parked(&gates, "both", 1, GATE_WAIT_MS));
     add_streams(behind);
-    gates_do(&g, "later_limit_set", "one", "semaphore", "1", NULL);
+    gates_do(&gates, "later_limit_set", "one", "semaphore", "1", NULL);
     (void)open_it();
-    assert_true(gates_until_jobs(&g, 0, 2 * GATE_WAIT_MS));
-    gate_book_read(&b, g.path, NULL);
+    assert_true(gates_until_jobs(&gates, 0, 2 * GATE_WAIT_MS));
+    gate_book_read(&b, gates.path, NULL);
     for (size_t i = 0; i < b.n && strcmp(b.lines[i].id, both) != 0; i++)
         passed += b.lines[i].is_start;
     print_message(
@@ -242,9 +228,9 @@ static void assert_gone(const char *id, int starts)
 {
     CLEANUP_FREE char *text = mem_printf(" start %s ", id);
 
-    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
     test_pause(1500); /* of sweeps */
-    assert_int_equal(test_lines(g.path, text), starts);
+    assert_int_equal(test_lines(gates.path, text), starts);
     assert_no_gates();
 }
 
@@ -257,7 +243,7 @@ static void G9_cancelled_while_parked(void **state)
     shut();
     park(id, "idle", 1);
     park(next, "idle", 2);
-    gates_do(&g, "later_cancel", id, NULL);
+    gates_do(&gates, "later_cancel", id, NULL);
     (void)open_it();
     until_started(next);
     assert_gone(id, 0);
@@ -275,10 +261,10 @@ static void G9_cancelled_when_granted(void **state)
     fill_full(fills);
     park(next, "idle", 1);
     (void)open_it();
-    assert_int_equal(gates_int(&g, "ZCARD", STAGE_ROOT ":granted:full", NULL), 1);
+    assert_int_equal(gates_int(&gates, "ZCARD", STAGE_ROOT ":granted:full", NULL), 1);
     begin = gates_now_us();
-    gates_do(&g, "later_cancel", id, NULL);
-    assert_in_range(gates_started_us(&g, next, GATE_WAIT_MS) - begin, 0, 500000);
+    gates_do(&gates, "later_cancel", id, NULL);
+    assert_in_range(gates_started_us(&gates, next, GATE_WAIT_MS) - begin, 0, 500000);
     assert_gone(id, 0);
 }
 
@@ -289,12 +275,12 @@ static void G9_cancelled_while_running(void **state)
 
     (void)state;
     start_a();
-    gates_add(&g, id, "full", "lock", "door", NULL);
+    gates_add(&gates, id, "full", "lock", "door", NULL);
     until_started(id);
     park(next, "idle", 1);
     begin = gates_now_us();
-    gates_do(&g, "later_cancel", id, NULL);
-    assert_in_range(gates_started_us(&g, next, GATE_WAIT_MS) - begin, 0, 2000000);
+    gates_do(&gates, "later_cancel", id, NULL);
+    assert_in_range(gates_started_us(&gates, next, GATE_WAIT_MS) - begin, 0, 2000000);
     assert_gone(id, 1);
 }
 
@@ -305,13 +291,13 @@ static void G9_cancelled_before_its_worker_is_reaped(void **state)
     (void)state;
     start_a();
     start_b(60000);
-    gates_add(&g, id, "gone", "lock", "door", NULL);
+    gates_add(&gates, id, "gone", "lock", "door", NULL);
     until_started(id);
     park(next, "idle", 1);
-    test_laterd_kill(&g.s.b, SIGKILL);
-    (void)test_laterd_wait(&g.s.b, STAGE_WAIT_MS);
-    gates_do(&g, "later_cancel", id, NULL);
-    assert_int_equal(test_lines(g.path, " start "), 1);
+    test_laterd_kill(&gates.s.b, SIGKILL);
+    (void)test_laterd_wait(&gates.s.b, STAGE_WAIT_MS);
+    gates_do(&gates, "later_cancel", id, NULL);
+    assert_int_equal(test_lines(gates.path, " start "), 1);
     start_b(1);
     until_started(next);
     assert_gone(id, 1);
@@ -319,7 +305,7 @@ static void G9_cancelled_before_its_worker_is_reaped(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, gates_setup, gates_teardown)
     const struct CMUnitTest tests[] = {
         T(G9_shared_with_a_full_queue),      T(G9_shared_with_a_paused_queue),
         T(G9_shared_with_an_unserved_queue), T(G9_two_gates_under_a_stream),

@@ -17,30 +17,15 @@
 #include "base/mem.h"
 #include "gate_stage.h"
 
-static struct gates g;
-
-static int setup(void **state)
-{
-    (void)state;
-    gates_begin(&g);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return gates_end(&g);
-}
-
 static void two_daemons(const char *limits, const char *more, int min_ms, int max_ms)
 {
     CLEANUP_BUF struct buf yaml = BUF_INIT;
 
     buf_printf(&yaml, "%squeues:\n", limits);
-    gates_yaml(&g, &yaml, "work", min_ms, max_ms, more);
-    gates_start(&g, &g.s.a, "a", 16, buf_str(&yaml));
-    gates_start(&g, &g.s.b, "b", 16, buf_str(&yaml));
-    gates_until_declared(&g, "work");
+    gates_yaml(&gates, &yaml, "work", min_ms, max_ms, more);
+    gates_start(&gates, &gates.s.a, "a", 16, buf_str(&yaml));
+    gates_start(&gates, &gates.s.b, "b", 16, buf_str(&yaml));
+    gates_until_declared(&gates, "work");
 }
 
 /* ---- G1: a semaphore */
@@ -48,16 +33,16 @@ static void two_daemons(const char *limits, const char *more, int min_ms, int ma
 /* Safe in any case; whether it was fast as well. */
 static bool five_at_once(int n)
 {
-    double average, slow = gates_slowness(&g);
+    double average, slow = gates_slowness(&gates);
     double most_idle = test_is_long() ? 0.5 : 1.5 * slow;
     int64_t *times, p50_us, most_us = test_is_long() ? 3000 : (int64_t)(10000 * slow);
     struct gate_book b;
     size_t ntimes;
 
-    assert_int_equal(truncate(g.path, 0), 0);
-    gates_add_many(&g, "work", n);
-    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
-    gate_book_read(&b, g.path, NULL);
+    assert_int_equal(truncate(gates.path, 0), 0);
+    gates_add_many(&gates, "work", n);
+    assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
+    gate_book_read(&b, gates.path, NULL);
     average = gate_book_average(&b);
     ntimes = gate_book_handovers(&b, 5, &times);
     p50_us = gate_quantile(times, ntimes, 500);
@@ -114,7 +99,7 @@ static struct due *add_keyed(int n, int64_t from_ms, int step_ms)
             mem_printf("%lld", (long long)from_ms + (int64_t)jobs[i].due * step_ms);
         CLEANUP_FREE char *key = mem_printf("%d", jobs[i].key);
 
-        gates_add(&g, jobs[i].id, "work", "key", key, "at", at, NULL);
+        gates_add(&gates, jobs[i].id, "work", "key", key, "at", at, NULL);
     }
     return jobs;
 }
@@ -160,16 +145,16 @@ static void keyed(bool is_due, int n)
 
     two_daemons("", ", lock: 'user:{key}'", 1, 8);
     if (is_due)
-        gates_do(&g, "later_pause", "work", NULL);
+        gates_do(&gates, "later_pause", "work", NULL);
     /* A time in the past would be now. */
     from_ms = test_now_ms() + 1500;
     last_ms = from_ms + (int64_t)n * 2;
     jobs = add_keyed(n, from_ms, 2);
     assert_true(test_until(is_past, &last_ms, GATE_WAIT_MS));
     if (is_due)
-        gates_do(&g, "later_resume", "work", NULL);
-    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
-    gate_book_read(&b, g.path, NULL);
+        gates_do(&gates, "later_resume", "work", NULL);
+    assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
+    gate_book_read(&b, gates.path, NULL);
     wrong = out_of_order(&b, jobs, n);
     print_message("figure G2: %d jobs over %d locks, %s: most %d of a key at once, %d of all, %d "
                   "out of order\n",
@@ -198,7 +183,7 @@ static void hold_all(const char *function)
     for (int i = 0; i < KEYS; i++) {
         CLEANUP_FREE char *name = mem_printf("user:%d", i);
 
-        gates_do(&g, function, name, "outside", NULL);
+        gates_do(&gates, function, name, "outside", NULL);
     }
 }
 
@@ -211,29 +196,29 @@ static void G2_a_free_key_among_shut_ones(void **state)
     two_daemons("", ", lock: 'user:{key}'", 1, 2);
     hold_all("later_lock");
     free(add_keyed(1000, test_now_ms(), 0));
-    assert_true(gates_until_parked(&g, "work", 1000, GATE_WAIT_MS));
+    assert_true(gates_until_parked(&gates, "work", 1000, GATE_WAIT_MS));
     for (int i = 0; i < 5; i++) {
         int64_t us;
 
         begin = gates_now_us();
-        gates_add(&g, id, "work", "key", "51", NULL);
-        us = gates_started_us(&g, id, GATE_WAIT_MS) - begin;
+        gates_add(&gates, id, "work", "key", "51", NULL);
+        us = gates_started_us(&gates, id, GATE_WAIT_MS) - begin;
         most_us = us > most_us ? us : most_us;
         best_us = us < best_us ? us : best_us;
     }
     print_message("figure G2: a free key beside 1000 jobs before 50 shut locks: started within "
                   "%.1f to %.1f ms\n",
                   (double)best_us / 1000, (double)most_us / 1000);
-    assert_int_equal(test_lines(g.path, " start "), 5);
+    assert_int_equal(test_lines(gates.path, " start "), 5);
     hold_all("later_unlock");
-    assert_true(gates_until_jobs(&g, 0, GATE_WAIT_MS));
+    assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
     /* Others use this machine, too. */
     assert_in_range(best_us, 0, limit_us);
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, gates_setup, gates_teardown)
     const struct CMUnitTest tests[] = {
         T(G1_semaphore_of_five),
         T(G2_lock_for_each_key),
