@@ -16,21 +16,35 @@
 
 /* ---- questions of the scheduler to the store */
 
+/* Queues whose limit here is below the daemon's: "mail=4,web=2". */
+static void put_limits(const struct daemon *d, struct buf *out)
+{
+    for (size_t i = 0; i < d->served->n; i++) {
+        int64_t limit = d->served->at[i].conf->concurrency;
+
+        if (limit > 0 && limit < d->conf->concurrency)
+            buf_printf(out, "%s%s=%lld", out->len > 0 ? "," : "", d->served->at[i].name,
+                       (long long)limit);
+    }
+}
+
 static int op_reg(void *ctx, const struct store_register *req)
 {
     struct daemon *d = ctx;
-    CLEANUP_BUF struct buf queues = BUF_INIT;
+    CLEANUP_BUF struct buf queues = BUF_INIT, limits = BUF_INIT;
     CLEANUP_FREE char *max = mem_printf("%lld", (long long)d->conf->defaults.max_payload);
     CLEANUP_FREE char *places = mem_printf("%lld", (long long)d->conf->concurrency);
-    const char *fields[] = {"host",   d->me.host,   "boot",    d->me.boot,
-                            "pidns",  d->me.pidns,  "pid",     d->me.pid,
-                            "pstart", d->me.pstart, "version", PACKAGE_VERSION,
-                            "places", places,       "queues",  NULL};
+    const char *fields[] = {"host",      d->me.host,      "boot",    d->me.boot, "pidns",
+                            d->me.pidns, "pid",           d->me.pid, "pstart",   d->me.pstart,
+                            "version",   PACKAGE_VERSION, "places",  places,     "limits",
+                            NULL,        "queues",        NULL};
     const char *config[] = {"max_payload", max};
 
     queues_names(sched_queues(d->sched), &queues);
-    fields[15] = buf_str(&queues);
-    return store_register(d->store, req, d->me.instance, &(struct store_fields){fields, 8},
+    fields[17] = buf_str(&queues);
+    put_limits(d, &limits);
+    fields[15] = buf_str(&limits);
+    return store_register(d->store, req, d->me.instance, &(struct store_fields){fields, 9},
                           &(struct store_fields){config, 1});
 }
 
@@ -61,18 +75,6 @@ static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter
 
     return store_reap(d->store, epoch, victim, counter, d->conf->defaults.crashes,
                       d->conf->defaults.dead_max);
-}
-
-/* Queues whose limit here is below the daemon's: "mail=4,web=2". */
-static void put_limits(const struct daemon *d, struct buf *out)
-{
-    for (size_t i = 0; i < d->served->n; i++) {
-        int64_t limit = d->served->at[i].conf->concurrency;
-
-        if (limit > 0 && limit < d->conf->concurrency)
-            buf_printf(out, "%s%s=%lld", out->len > 0 ? "," : "", d->served->at[i].name,
-                       (long long)limit);
-    }
 }
 
 static int op_tidy(void *ctx, int64_t epoch)

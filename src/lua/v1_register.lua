@@ -3,13 +3,15 @@
 --
 -- A worker enters (or comes back after Redis forgot it) and gets an epoch that was never used.
 -- SEEN: highest clock number it knows. INSTANCE, SEQ: a token of the process and the number of this
--- registration, so that a delayed older call is refused. OLD: its former epoch or 0. Fields: host,
--- boot, pidns, pid, pstart, version, places, queues (comma separated). Config: max_payload[:queue] in bytes.
+-- registration, so that a delayed older call is refused. OLD: its former epoch or 0. Fields: host, boot, pidns,
+-- pid, pstart, version, places, limits ("mail=4,web=2"), queues (comma separated). Config: max_payload[:queue] in
+-- bytes.
 -- Adoption: a job that it runs stays its own if it is still held under OLD or an unknown epoch, or
 -- waits, with this very start number: nobody else can have started it then. One that waits because the
--- end of that start was taken (a retry whose answer was lost) is taken: it must not end twice. gone: there is no such
--- job any more. taken: it was started again elsewhere, or another has its gates now. Jobs under OLD that it does not name were
--- claimed for nobody and are released unspent. rewound: 1 when Redis lost clock numbers (data loss).
+-- end of that start was taken (a retry whose answer was lost) is taken: it must not end twice. gone: there is no
+-- such job any more. taken: it was started again elsewhere, or another has its gates now. Jobs under OLD that it
+-- does not name were claimed for nobody and are released unspent. rewound: 1 when Redis lost clock numbers (data
+-- loss).
 -- peer: epoch, counter, host, boot, pidns, pid, pstart.
 -- Errors: ELATER_WORKER ARGS TYPE. Cost: O(workers + jobs adopted).
 
