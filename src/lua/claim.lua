@@ -77,7 +77,7 @@ end
 
 -- Candidates of a queue in the order of claiming, and the head that is left behind them.
 local function gather(R, queue, room, ctx)
-  local marks, kept = ctx.marks[queue] or '', ''
+  local marks, kept = ctx.marks[queue], ''
   local cands, head = {}, math.huge
   for p = 0, 9 do
     local digit = L.int(p)
@@ -120,30 +120,48 @@ local function gather_solo(R, queue, room, ctx)
   return solo, due, 's'
 end
 
--- The granted jobs of a queue, before all others. A suspect among them is claimed only by a worker that
--- runs nothing else. -> candidates, the one that has to be alone or nil, whether some are left, the mark
-local function gather_granted(R, queue, room, ctx)
-  local ids = redis.call('ZRANGE', R .. ':granted:' .. queue, 0, room)
-  if #ids == 0 then
-    return {}, nil, false, ''
+-- The first granted jobs of a queue, up to `most`: those that are written, or those that this call has granted.
+local function read_granted(R, queue, most, ctx)
+  local cands, key, fresh = {}, R .. ':granted:' .. queue, L.fresh_grants(ctx.book, queue)
+  if fresh then
+    for i = 1, math.min(#fresh, most) do
+      cands[i] = {id = fresh[i].id, is_granted = true, fresh = fresh[i], due = fresh[i].spot.due,
+                  gates = fresh[i].spot.gates}
+    end
+    return cands
   end
-  local spots, tries = redis.call('HMGET', R .. ':parked', unpack(ids)), redis.call('HMGET', R .. ':tries', unpack(ids))
-  local cands, is_left = {}, false
+  local ids = redis.call('ZRANGE', key, 0, most - 1)
+  local spots = #ids > 0 and redis.call('HMGET', R .. ':parked', unpack(ids))
   for i, id in ipairs(ids) do
     local spot = L.read_spot(spots[i])
-    local cand = {key = R .. ':granted:' .. queue, id = id, due = spot and spot.due or ctx.now_ms, is_granted = true,
-                  gates = spot and spot.gates}
+    cands[i] = {key = key, id = id, is_granted = true, due = spot and spot.due or ctx.now_ms,
+                gates = spot and spot.gates}
+  end
+  return cands
+end
+
+-- The granted jobs of a queue, before all others. A suspect among them is claimed only by a worker that
+-- runs nothing else. -> candidates, the one that has to be alone or nil, whether some are left
+local function gather_granted(R, queue, room, ctx)
+  local granted, ids = read_granted(R, queue, room + 1, ctx), {}
+  for i, c in ipairs(granted) do
+    ids[i] = c.id
+  end
+  local tries = #ids > 0 and redis.call('HMGET', R .. ':tries', unpack(ids))
+  local cands, is_left = {}, false
+  for i, c in ipairs(granted) do
+    c.tries_text = tries[i]
     if #cands >= room then
       is_left = true
     elseif L.tries(tries[i]).crashes < L.SOLO_CRASHES then
-      cands[#cands + 1] = cand
+      cands[#cands + 1] = c
     elseif ctx.held == 0 and #ctx.claims == 0 and #cands == 0 then
-      return {cand}, cand, #ids > 1, 'g'
+      return {c}, c, #ids > 1
     else
       ctx.solo_due = 1
     end
   end
-  return cands, nil, is_left, 'g'
+  return cands, nil, is_left
 end
 
 -- A payload that no add would take now: its key or record was written by hand, or the limit was lowered,
@@ -159,18 +177,24 @@ local function too_large(R, queue, c, max_payload)
   return n > max and 'the payload has ' .. L.int(n) .. ' bytes, queue ' .. queue .. ' takes ' .. L.int(max) or nil
 end
 
+-- The records of the candidates that have an id, and their tries: those of granted ones were read.
+local function read_jobs(R, cands)
+  local ids, tries = {}, {}
+  for _, c in ipairs(cands) do
+    ids[#ids + 1] = c.id
+    tries[#tries + 1] = c.tries_text
+  end
+  if #ids == 0 then
+    return {}, {}
+  end
+  return redis.call('HMGET', R .. ':jobs', unpack(ids)),
+         cands[1].is_granted and tries or redis.call('HMGET', R .. ':tries', unpack(ids))
+end
+
 -- Read the records of the candidates; decides for each: claim it, or bury it (c.why). c.gates: what it has
 -- to pass first.
 local function examine(R, queue, cands, max_payload, ctx)
-  local ids = {}
-  for _, c in ipairs(cands) do
-    ids[#ids + 1] = c.id
-  end
-  local records, tries = {}, {}
-  if #ids > 0 then
-    records = redis.call('HMGET', R .. ':jobs', unpack(ids))
-    tries = redis.call('HMGET', R .. ':tries', unpack(ids))
-  end
+  local records, tries = read_jobs(R, cands)
   local k, picked = 0, {}
   for _, c in ipairs(cands) do
     if c.raw then
@@ -230,8 +254,11 @@ end
 -- of it, besides its unique key, until it ends.
 local function passes(queue, c, fence, book, holds, spots)
   if c.is_granted then
-    local spot = L.unpark(book, queue, c.id, true)
-    c.gates = spot and spot.gates
+    if c.fresh then
+      L.take_fresh(book, queue, c.fresh)
+    else
+      L.unpark(book, queue, c.id, true)
+    end
     L.spend(book, c.id, c.gates, fence)
   else
     local spot = c.gates and L.pass_gates(book, queue, c.id, c.gates, c.due, fence)
@@ -260,8 +287,10 @@ local function commit(R, queue, picked, most, ctx)
     local fence = number + 2 * i - 1
     c.is_left = #ctx.claims >= most
     if not c.is_left then
-      gone[c.key] = gone[c.key] or {}
-      table.insert(gone[c.key], c.raw or c.id)
+      if c.key then
+        gone[c.key] = gone[c.key] or {}
+        table.insert(gone[c.key], c.raw or c.id)
+      end
       give_record(R, queue, c, number + 2 * i - 2, records)
     end
     if c.is_left then
@@ -296,6 +325,9 @@ local function commit(R, queue, picked, most, ctx)
   end
   for _, c in ipairs(picked) do
     if c.why and not c.is_left then
+      if c.fresh then
+        L.keep_fresh(ctx.book, queue, c.fresh)
+      end
       if c.is_granted then
         L.unpark(ctx.book, queue, c.id)
       end
@@ -307,12 +339,13 @@ end
 
 -- The marks and the head of a queue as they are now.
 local function remember(R, queue, marks, head, ctx)
-  if marks ~= (ctx.marks[queue] or '') then
+  if marks ~= ctx.marks[queue] then
     if marks == '' then
       redis.call('HDEL', R .. ':prio', queue)
     else
       redis.call('HSET', R .. ':prio', queue, marks)
     end
+    ctx.marks[queue] = marks
   end
   local was = ctx.heads[queue]
   if head == math.huge then
@@ -376,7 +409,7 @@ end
 
 -- The one job that must be alone, if there is one and this worker may run it. -> head, marks
 local function claim_solo(R, queue, room, max_payload, ctx)
-  if not string.find(ctx.marks[queue] or '', 's', 1, true) then
+  if not string.find(ctx.marks[queue], 's', 1, true) then
     return math.huge, ''
   end
   local solo, head, mark = gather_solo(R, queue, room, ctx)
@@ -389,20 +422,24 @@ end
 
 -- -> head, marks
 local function claim_granted(R, queue, room, max_payload, ctx)
-  if not string.find(ctx.marks[queue] or '', 'g', 1, true) then
+  if not ctx.book.fresh[queue] and not string.find(ctx.marks[queue], 'g', 1, true) then
     return math.huge, ''
   end
-  local cands, solo, is_left, mark = gather_granted(R, queue, room, ctx)
+  local cands, solo, is_left = gather_granted(R, queue, room, ctx)
   local head = is_left and ctx.now_ms or math.huge
   if #cands > 0 then
     head = take(R, queue, cands, max_payload, head, #ctx.claims + room, ctx)
     ctx.solo = ctx.solo or (solo and not solo.why)
   end
-  if redis.call('EXISTS', R .. ':granted:' .. queue) == 0 then
-    redis.call('ZREM', R .. ':timers', 'granted:' .. queue)
-    mark = ''
+  L.keep_all_fresh(ctx.book, queue)
+  -- Without a mark none was written.
+  if not string.find(ctx.marks[queue], 'g', 1, true) then
+    return head, ''
+  elseif redis.call('EXISTS', R .. ':granted:' .. queue) == 1 then
+    return head, 'g'
   end
-  return head, mark
+  redis.call('ZREM', R .. ':timers', 'granted:' .. queue)
+  return head, ''
 end
 
 -- Claim from one queue; -> its head for the reply.
@@ -418,7 +455,7 @@ local function claim_queue(R, queue, room, max_payload, ctx)
   local function left()
     return ctx.bytes > 0 and not ctx.solo and most - #ctx.claims or 0
   end
-  local head, marks = math.huge, string.find(ctx.marks[queue] or '', 'a', 1, true) and 'a' or ''
+  local head, marks = math.huge, string.find(ctx.marks[queue], 'a', 1, true) and 'a' or ''
   for _, claim in ipairs({claim_solo, claim_granted, claim_due}) do
     local its_head, its_marks = claim(R, queue, left(), max_payload, ctx)
     head, marks = math.min(head, its_head), its_marks .. marks
@@ -436,16 +473,17 @@ local function by_name(names, values)
   return out
 end
 
--- Queues that stand aside at some gate and have room here stand in line again. -> whether any did
+-- Queues that stand aside at some gate and have room here stand in line again.
 local function rejoin_all(R, queues, ctx)
   local any, rest = false, {}
   for _, q in ipairs(queues) do
-    if q.room > 0 and string.find(ctx.marks[q.name] or '', 'a', 1, true) and
+    if q.room > 0 and string.find(ctx.marks[q.name], 'a', 1, true) and
        not L.paused_until(ctx.paused[q.name], ctx.now_ms) then
       any = true
       local left, called = L.rejoin(ctx.book, q.name)
       if left == 0 then
         L.mark_clear(R, q.name, 'a')
+        ctx.marks[q.name] = string.gsub(ctx.marks[q.name], 'a', '')
       else
         rest[q.name] = left + called
       end
@@ -458,24 +496,33 @@ local function rejoin_all(R, queues, ctx)
     -- Where none stayed in line there is no room after all: the next ones would fare no better.
     ctx.is_more = ctx.is_more or redis.call('SCARD', R .. ':aside:' .. name) < all
   end
-  return any
+end
+
+-- What a step has to know of the queues that it names before the gates are settled.
+function L.read_queues(R, queues, ctx)
+  local names = {}
+  for i, q in ipairs(queues) do
+    names[i] = q.name
+    ctx.book.room[q.name] = math.min(q.room, ctx.max)
+  end
+  if #names > 0 then
+    ctx.book.paused = by_name(names, redis.call('HMGET', R .. ':paused', unpack(names)))
+    ctx.book.marks = by_name(names, redis.call('HMGET', R .. ':prio', unpack(names)))
+    for _, name in ipairs(names) do
+      ctx.book.marks[name] = ctx.book.marks[name] or ''
+    end
+  end
+  ctx.names, ctx.paused, ctx.marks = names, ctx.book.paused, ctx.book.marks
 end
 
 -- Claim from these queues, {name, room, max_payload} each, in their order; those with a due suspect first, where
 -- nothing runs. -> head per queue, {queue, error, ...}
 function L.claim_all(R, queues, ctx)
-  local heads, errors, names = {}, {}, {}
-  for i, q in ipairs(queues) do
-    names[i] = q.name
-  end
+  local heads, errors, names = {}, {}, ctx.names
   if #names == 0 then
     return heads, errors
   end
-  ctx.paused = by_name(names, redis.call('HMGET', R .. ':paused', unpack(names)))
-  ctx.marks = by_name(names, redis.call('HMGET', R .. ':prio', unpack(names)))
-  if rejoin_all(R, queues, ctx) then
-    ctx.marks = by_name(names, redis.call('HMGET', R .. ':prio', unpack(names)))
-  end
+  rejoin_all(R, queues, ctx)
   ctx.heads = by_name(names, redis.call('ZMSCORE', R .. ':heads', unpack(names)))
   ctx.gates = by_name(names, redis.call('HMGET', R .. ':queues', unpack(names)))
   for name, text in pairs(ctx.gates) do
@@ -493,7 +540,7 @@ function L.claim_all(R, queues, ctx)
   end
   -- A worker that runs nothing looks for suspects first: any other claim would shut them out.
   local function has_due_suspect(q)
-    local marks = ctx.marks[q.name] or ''
+    local marks = ctx.marks[q.name]
     if ctx.held > 0 or q.room == 0 then
       return false
     end
@@ -502,7 +549,9 @@ function L.claim_all(R, queues, ctx)
        redis.pcall('ZRANGEBYSCORE', R .. ':solo:' .. q.name, '-inf', L.int(ctx.now_ms), 'LIMIT', 0, 1)[1] then
       return true
     end
-    local first = string.find(marks, 'g', 1, true) and redis.pcall('ZRANGE', R .. ':granted:' .. q.name, 0, 0)[1]
+    local fresh = L.fresh_grants(ctx.book, q.name)
+    local first = fresh and fresh[1].id or
+                  (string.find(marks, 'g', 1, true) and redis.pcall('ZRANGE', R .. ':granted:' .. q.name, 0, 0)[1])
     return first and L.tries(redis.call('HGET', R .. ':tries', first)).crashes >= L.SOLO_CRASHES
   end
   for i, q in ipairs(queues) do
@@ -516,6 +565,7 @@ function L.claim_all(R, queues, ctx)
     end
   end
   for _, q in ipairs(queues) do
+    L.keep_all_fresh(ctx.book, q.name)
     ctx.book.room[q.name] = math.min(ctx.book.room[q.name], ctx.max - #ctx.claims)
   end
   return heads, errors

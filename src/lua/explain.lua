@@ -27,7 +27,6 @@
 -- and caller (at most 1000), 20 holders; and running jobs up to 1000 where its queue has a limit in a worker.
 -- Measured with 20 holders: 0.6 ms behind 100,000 jobs of one queue, 1.4 ms behind those of 300 more queues.
 
-local SILENT_MS = 12000     -- as `later health` has it
 local LISTED = 20
 local TOLD = 3              -- of them in the text
 
@@ -103,7 +102,7 @@ local function of_running(e)
     text = 'its worker ' .. epoch .. ' is not registered: it comes back in about 25 s, while some worker lives'
   elseif mark == 'dead' then
     text = 'its worker on ' .. L.where(row[1], row[2]) .. ' was given up: it is being put back'
-  elseif beat_ms and e.now_ms - beat_ms >= SILENT_MS then
+  elseif beat_ms and e.now_ms - beat_ms >= L.SILENT_MS then
     text = text .. ', which is silent for ' .. L.since(e, beat_ms) .. ' (after 20 to 25 s others take it back)'
   end
   text = text .. '; attempt ' .. L.int(e.tries.attempts)
@@ -169,7 +168,7 @@ local function servers(e)
     if word == 'dead' then
       found.gone = w
     elseif word ~= 'elsewhere' then
-      if row.silent_ms >= SILENT_MS then
+      if row.silent_ms >= L.SILENT_MS then
         row.why = 'silent'
       elseif is_solo and w.held > 0 and row.why ~= 'quiet' then
         row.why = 'busy'
@@ -279,7 +278,7 @@ local function startable(e, due_ms)
   end
   local text = 'it is about to start: due for ' .. L.since(e, due_ms) .. ', and ' .. where .. ' has room'
   -- A queue that was resumed just now looks the same.
-  return 'nothing', e.now_ms - due_ms < SILENT_MS and text or
+  return 'nothing', e.now_ms - due_ms < L.SILENT_MS and text or
          text .. '; if that stays so, that worker is in trouble, and its log says which'
 end
 

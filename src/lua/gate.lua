@@ -10,8 +10,9 @@
 --
 -- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched}.
 -- Gates that lost a holder are in `touched`, until L.settle_gates hands their places on (gate_line.lua);
--- queues with a new grant in `granted`, until the workers are told. room: queue -> how many jobs a step that is
--- made would still claim of it.
+-- queues with a new grant in `granted`, until the workers are told. Of a step that is made it knows room: queue ->
+-- how many jobs the step would still claim of it; marks, paused: what R:prio and R:paused say of the queues that it
+-- names; fresh: queue -> grants that it may claim itself, not written yet (grant.lua); epoch: who makes it.
 
 L.GATE_NAME_MAX = 256
 L.LIVES = 1e15              -- the score of a holder without a lease is this and the ms since when it holds
@@ -20,7 +21,7 @@ L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
 
 function L.book(R, now_us)
   return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {}, granted = {},
-          aside = {}, room = {}}
+          aside = {}, room = {}, marks = {}, paused = {}, fresh = {}}
 end
 
 -- A name that may stand in a record header, in a key and on a terminal.
@@ -151,27 +152,39 @@ end
 function L.room(book, g)
   if g.free == nil then
     g.free, g.opens_ms = L.KINDS[g.kind].room(book, g)
+  elseif g.is_spent then
+    g.opens_ms, g.is_spent = L.KINDS[g.kind].opens(g), nil
   end
   return g.free, g.opens_ms
+end
+
+-- One of the free places went. With none left of those that count them, when one will be free is asked only by who
+-- wants to know (is_spent).
+local function took(g)
+  g.free = g.free and g.free > 0 and g.free - 1 or nil
+  if g.free == 0 and L.KINDS[g.kind].opens then
+    g.is_spent = true
+  elseif g.free == 0 then
+    g.free = nil
+  end
 end
 
 -- Take a place that is free. until_ms: the end of the lease; nil: as long as the holder lives.
 -- is_reserved: it does not know yet (a lock has depth 0 until it does).
 function L.take(book, g, holder, fence, until_ms, is_reserved)
   L.KINDS[g.kind].take(book, g, holder, fence, until_ms, is_reserved)
-  -- With none left it is asked again, for the time when there will be.
-  g.free = g.free and g.free > 1 and g.free - 1 or nil
+  took(g)
 end
 
 -- Take a place for a job that is to be claimed: a start is counted when it is claimed (L.spend), until then
 -- the rate only keeps it. So a queue without room saves up no herd, and a grant that is taken back costs
 -- nothing.
-function L.promise(book, g, job, fence)
+function L.promise(book, g, job)
   if g.kind == 'rate' then
     redis.call('SADD', g.granted, job)
-    g.free = g.free and g.free > 1 and g.free - 1 or nil
+    took(g)
   else
-    L.take(book, g, job, fence)
+    L.take(book, g, job, g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or nil)
   end
 end
 
@@ -199,7 +212,7 @@ end
 -- The same for many holders of one gate. -> whether any had one
 function L.drop_all(book, g, holders)
   if L.KINDS[g.kind].drop(g, holders) then
-    g.free = nil
+    g.free, g.is_spent = nil, nil
     L.touch(book, g.id)
     return true
   end
@@ -263,9 +276,15 @@ function L.KINDS.sem.room(book, g)
   if free > 0 then
     return free
   end
+  return 0, L.KINDS.sem.opens(g)
+end
+
+-- When the first lease there ends, nil without any.
+function L.KINDS.sem.opens(g)
+  flush(g)
   local first = redis.call('ZRANGE', g.key, 0, 0, 'WITHSCORES')
   local until_ms = tonumber(first[2] or 'inf')
-  return 0, until_ms < L.LIVES and until_ms or nil
+  return until_ms < L.LIVES and until_ms or nil
 end
 
 function L.KINDS.sem.take(book, g, holder, _, until_ms)

@@ -16,11 +16,11 @@
 -- since all take them in one order none waits for the other in a circle.
 -- A grant that no worker claims within GRANT_MS goes back, and its queue stands aside at those of its gates
 -- where it has a line until a step names it with room: nobody else waits for a queue that is full, paused or
--- served by nobody. So does one that has been granted as many as it is known to have room for.
+-- served by nobody. So does one that has been granted as many as the caller has room for, and that no other worker
+-- has room for (L.has_taker): its workers are woken, and their next step with room calls it again.
 
 local PASSES = 16
 local OPEN_MAX = 64
-local GRANT_MS = 1000
 local TIMERS_MAX = 64
 local RETRY_MS = 10000      -- when a gate is looked at again whose keys had a foreign type
 local NEVER = L.LATEST
@@ -40,7 +40,7 @@ function L.read_spot(text)
   return spot.at <= #spot.gates and spot or nil
 end
 
-local function spot_text(spot)
+function L.spot_text(spot)
   return L.int(spot.ticket) .. ' ' .. L.int(spot.passes) .. ' ' .. L.int(spot.due) .. ' ' .. L.int(spot.at) .. '\n' ..
          table.concat(spot.gates, '\n')
 end
@@ -120,8 +120,15 @@ local function stand(book, queue, job, spot)
   end
   redis.call('ZADD', line_key(book, queue, id), L.int(spot.ticket), job)
   redis.call('ZADD', book.R .. ':parked:' .. queue, L.int(spot.ticket), job)
-  redis.call('HSET', book.R .. ':parked', job, spot_text(spot))
+  redis.call('HSET', book.R .. ':parked', job, L.spot_text(spot))
   call_at(book, queue, L.gate(book, id), L.int(spot.ticket))
+end
+
+-- Its last job there has gone.
+local function leave_line(book, queue, g)
+  redis.call('ZREM', g.line, queue)
+  redis.call('SREM', book.R .. ':aside:' .. queue, g.id)
+  L.disarm(book, g)
 end
 
 -- The place of a queue in the line of a gate, after its first job there has gone.
@@ -129,9 +136,7 @@ local function restand(book, queue, g)
   local first = redis.call('ZRANGE', line_key(book, queue, g.id), 0, 0, 'WITHSCORES')
   g.is_lined = nil
   if #first == 0 then
-    redis.call('ZREM', g.line, queue)
-    redis.call('SREM', book.R .. ':aside:' .. queue, g.id)
-    L.disarm(book, g)
+    leave_line(book, queue, g)
   elseif redis.call('ZSCORE', g.line, queue) then
     redis.call('ZADD', g.line, first[2], queue)
   end
@@ -153,7 +158,8 @@ end
 
 -- ---- taking
 
--- Take what can be taken now. -> the index of the gate that is shut, or nil: it holds all of them.
+-- Take what can be taken now. -> the index of the gate that is shut, or nil: it is granted all of them, which is
+-- not written yet.
 local function advance(book, job, spot)
   if spot.passes < PASSES then
     for i, id in ipairs(spot.gates) do
@@ -166,10 +172,12 @@ local function advance(book, job, spot)
   for i = from, #spot.gates do
     local g = L.gate(book, spot.gates[i])
     if L.room(book, g) <= 0 then
+      if i > from then
+        L.hold(book, job, spot.gates, i - 1)
+      end
       return i
     end
-    L.promise(book, g, job, L.tick(book.R, book.now_us, 1))
-    redis.call('HSET', book.R .. ':holds', job, table.concat(spot.gates, '\n', 1, i))
+    L.promise(book, g, job)
   end
   return nil
 end
@@ -222,7 +230,7 @@ function L.stand_all(book, queue, spots)
     tickets[#tickets + 1] = L.int(spot.ticket)
     tickets[#tickets + 1] = spot.job
     texts[#texts + 1] = spot.job
-    texts[#texts + 1] = spot_text(spot)
+    texts[#texts + 1] = L.spot_text(spot)
   end
   redis.call('ZADD', book.R .. ':parked:' .. queue, unpack(tickets))
   redis.call('HSET', book.R .. ':parked', unpack(texts))
@@ -320,23 +328,21 @@ local function put_aside(book, queue, g)
     local spot = L.read_spot(redis.call('HGET', book.R .. ':parked', job))
     if spot and spot.passes > PASSES then
       keep_nothing(book, job, spot)
-      redis.call('HSET', book.R .. ':parked', job, spot_text(spot))
+      redis.call('HSET', book.R .. ':parked', job, L.spot_text(spot))
     end
   end
   redis.call('ZREM', g.line, queue)
   redis.call('SADD', book.R .. ':aside:' .. queue, g.id)
-  L.mark_set(book.R, queue, 'a')
+  L.mark(book, queue, 'a')
   g.is_lined = nil
 end
 
--- The job holds all its gates: to be claimed before all others of its queue.
-local function grant(book, queue, job, spot)
-  spot.at = 0
-  redis.call('HSET', book.R .. ':parked', job, spot_text(spot))
-  redis.call('ZADD', book.R .. ':granted:' .. queue, L.int(book.now_ms), job)
-  L.mark_set(book.R, queue, 'g')
-  L.arm(book, 'granted:' .. queue, book.now_ms + GRANT_MS)
-  book.granted[queue] = true
+local function is_paused(book, queue)
+  local text = book.paused[queue]
+  if not book.marks[queue] then
+    text = redis.call('HGET', book.R .. ':paused', queue)
+  end
+  return L.paused_until(text, book.now_ms) ~= nil
 end
 
 -- Queues were granted something: it is due now, whoever has room should know. What the call itself has
@@ -358,17 +364,19 @@ end
 -- The first job of the queue that is first in line.
 local function call_queue(book, g, queue)
   L.need_gate(book, queue, g.id)
-  if L.paused_until(redis.call('HGET', book.R .. ':paused', queue), book.now_ms) then
+  if is_paused(book, queue) then
     put_aside(book, queue, g)
     return
   end
-  -- No more than the caller has room for, or one where it has none or does not say: a place that the queue does
-  -- not use is idle for up to GRANT_MS.
-  if redis.call('ZCARD', book.R .. ':granted:' .. queue) >= math.max(book.room[queue] or 0, 1) then
+  if not L.may_grant(book, queue) then
     put_aside(book, queue, g)
+    if (book.room[queue] or 0) == 0 then
+      redis.pcall('PUBLISH', book.R .. ':wake', queue)
+    end
     return
   end
-  local job = redis.call('ZRANGE', line_key(book, queue, g.id), 0, 0)[1]
+  local rows = redis.call('ZRANGE', line_key(book, queue, g.id), 0, 1, 'WITHSCORES')
+  local job, next_ticket = rows[1], rows[4]
   local spot = job and L.read_spot(redis.call('HGET', book.R .. ':parked', job))
   need_spot(book, queue, spot)
   if not spot or spot.gates[spot.at] ~= g.id then
@@ -380,25 +388,33 @@ local function call_queue(book, g, queue)
     return
   end
   local shut = advance(book, job, spot)
-  step_out(book, queue, job, spot)
+  redis.call('ZREM', line_key(book, queue, g.id), job)
+  if next_ticket then
+    redis.call('ZADD', g.line, next_ticket, queue)
+    g.is_lined = true
+  else
+    leave_line(book, queue, g)
+  end
   if not shut then
-    grant(book, queue, job, spot)
+    L.grant(book, queue, job, spot)
     return
   end
   spot.at, spot.passes = shut, spot.passes + 1
   stand(book, queue, job, spot)
 end
 
--- Hand the free places of a gate to those who stand first in its line.
-local function open(book, id)
+-- Hand the free places of a gate to those who stand first in its line, of whom the first is known.
+local function open(book, id, first)
   local g = L.gate(book, id)
   L.need_gate(book, nil, id)
   for _ = 1, OPEN_MAX do
-    local who = redis.call('ZRANGE', g.line, 0, 0)[1]
+    local is_shut = first == nil and g.is_lined and L.room(book, g) <= 0
+    local who = first or is_shut or redis.call('ZRANGE', g.line, 0, 0)[1]
+    first = nil
     if not who then
       return
     end
-    if L.room(book, g) <= 0 then
+    if is_shut or L.room(book, g) <= 0 then
       L.arm_gate(book, g)
       return
     end
@@ -429,7 +445,7 @@ local function take_back(book, queue)
   for _, job in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. L.int(book.now_ms), '+inf', 'LIMIT', 0, OPEN_MAX)) do
     redis.call('ZADD', key, L.int(book.now_ms), job)
   end
-  local jobs = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(book.now_ms - GRANT_MS), 'LIMIT', 0, OPEN_MAX)
+  local jobs = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(book.now_ms - L.GRANT_MS), 'LIMIT', 0, OPEN_MAX)
   for _, job in ipairs(jobs) do
     L.need_parked(book, queue, job)
   end
@@ -445,7 +461,7 @@ local function take_back(book, queue)
   end
   local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
   if first[2] then
-    L.arm(book, 'granted:' .. queue, tonumber(first[2]) + GRANT_MS)
+    L.arm(book, 'granted:' .. queue, tonumber(first[2]) + L.GRANT_MS)
   end
 end
 
@@ -467,13 +483,13 @@ function L.rejoin(book, queue)
   return redis.call('SCARD', key), #ids
 end
 
--- Hand on what was given back in this call, then look at the gates whose time has come. One gate whose
--- key has a foreign type stays as it is, is looked at later, and does not keep the others. claims_next: the
--- caller claims in this call, and settles once more after that.
-function L.settle_gates(book, claims_next)
-  book.aside = {}
+-- The timers that are due, once in a call.
+local function look_at_timers(book)
+  if book.has_looked then
+    return
+  end
+  book.has_looked = true
   local timers = book.R .. ':timers'
-  local rounds = 0
   local due = redis.call('ZRANGEBYSCORE', timers, '-inf', L.int(book.now_ms), 'LIMIT', 0, TIMERS_MAX)
   for _, what in ipairs(due) do
     redis.call('ZREM', timers, what)
@@ -486,16 +502,27 @@ function L.settle_gates(book, claims_next)
       L.touch(book, id)
     end
   end
+end
+
+-- Hand on what was given back in this call, then look at the gates whose time has come. One gate whose
+-- key has a foreign type stays as it is, is looked at later, and does not keep the others. claims_next: the
+-- caller claims in this call, and settles once more after that.
+function L.settle_gates(book, claims_next)
+  local rounds = 0
+  book.aside, book.claims_next = {}, claims_next
+  look_at_timers(book)
   while #book.touched > 0 do
     local id = table.remove(book.touched)
     book.is_touched[id] = nil
-    -- Most gates have no line, and a step may give back a thousand: only what is to be done counts.
-    local is_lined = redis.call('EXISTS', book.R .. ':wait:' .. id) == 1
-    if is_lined and rounds >= OPEN_MAX then
+    -- Most gates have no line, and a step may give back a thousand: only what is to be done counts. A foreign type
+    -- there is told to open.
+    local row = redis.pcall('ZRANGE', book.R .. ':wait:' .. id, 0, 0)
+    local first = row.err or row[1]
+    if first and rounds >= OPEN_MAX then
       L.arm(book, 'gate:' .. id, book.now_ms)
-    elseif is_lined then
+    elseif first then
       rounds = rounds + 1
-      if not pcall(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
+      if not pcall(open, book, id, first) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
         L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
       end
     end
@@ -504,57 +531,6 @@ function L.settle_gates(book, claims_next)
   if not claims_next then
     tell_granted(book)
   end
-end
-
--- A definition changed: those who wait at these gates may go on now, or at another time. The workers that
--- serve them are woken to hear when.
-local function tell_lines(book, ids)
-  local told = {}
-  for _, id in ipairs(ids) do
-    -- A foreign type there is told by those who stand before it; the definition has been written.
-    for _, queue in ipairs(redis.pcall('ZRANGE', book.R .. ':wait:' .. id, 0, OPEN_MAX - 1)) do
-      if not told[queue] and not string.match(queue, '^[@=]') then
-        told[queue] = true
-        redis.pcall('PUBLISH', book.R .. ':wake', queue)
-      end
-    end
-  end
-end
-
--- The gates with a line that this definition is for: a name, or a template.
-local function lines_under(R, kind, name)
-  if not string.find(name, '{key}', 1, true) then
-    return {kind .. ':' .. name}
-  end
-  local out, prefix = {}, 'gate:' .. kind .. ':'
-  for _, what in ipairs(redis.call('ZRANGE', R .. ':timers', 0, -1)) do
-    if string.sub(what, 1, #prefix) == prefix and L.fits(name, string.sub(what, #prefix + 1)) then
-      out[#out + 1] = string.sub(what, 6)
-    end
-  end
-  return out
-end
-
--- The definition of this name, or template, changed: who stands in line is looked at when the book is settled, at
--- very many gates with the next steps. -> the gates
-function L.touch_lines(book, kind, name)
-  local ids = lines_under(book.R, kind, name)
-  for i, id in ipairs(ids) do
-    if i <= TIMERS_MAX then
-      L.touch(book, id)
-    else
-      L.arm(book, 'gate:' .. id, book.now_ms)
-    end
-  end
-  return ids
-end
-
--- The same, done at once.
-function L.limit_changed(R, kind, name)
-  local book = L.book(R, L.now_us())
-  local ids = L.touch_lines(book, kind, name)
-  L.settle_gates(book)
-  tell_lines(book, ids)
 end
 
 -- When the next timer is due, in ms; -1 without any.

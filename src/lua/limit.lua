@@ -13,6 +13,63 @@
 -- Errors: ELATER_ARGS GATE OPTION TIME FULL TYPE. Cost: O(those it lets in) for a name, O(gates in line)
 -- for a template.
 
+local LINES_MAX = 64        -- gates that a change looks at itself, and queues that it wakes
+
+-- ---- who waits
+
+-- A definition changed: those who wait at these gates may go on now, or at another time. The workers that
+-- serve them are woken to hear when.
+local function tell_lines(book, ids)
+  local told = {}
+  for _, id in ipairs(ids) do
+    -- A foreign type there is told by those who stand before it; the definition has been written.
+    for _, queue in ipairs(redis.pcall('ZRANGE', book.R .. ':wait:' .. id, 0, LINES_MAX - 1)) do
+      if not told[queue] and not string.match(queue, '^[@=]') then
+        told[queue] = true
+        redis.pcall('PUBLISH', book.R .. ':wake', queue)
+      end
+    end
+  end
+end
+
+-- The gates with a line that this definition is for: a name, or a template.
+local function lines_under(R, kind, name)
+  if not string.find(name, '{key}', 1, true) then
+    return {kind .. ':' .. name}
+  end
+  local out, prefix = {}, 'gate:' .. kind .. ':'
+  for _, what in ipairs(redis.call('ZRANGE', R .. ':timers', 0, -1)) do
+    if string.sub(what, 1, #prefix) == prefix and L.fits(name, string.sub(what, #prefix + 1)) then
+      out[#out + 1] = string.sub(what, 6)
+    end
+  end
+  return out
+end
+
+-- The definition of this name, or template, changed: who stands in line is looked at when the book is settled, at
+-- very many gates with the next steps. -> the gates
+function L.touch_lines(book, kind, name)
+  local ids = lines_under(book.R, kind, name)
+  for i, id in ipairs(ids) do
+    if i <= LINES_MAX then
+      L.touch(book, id)
+    else
+      L.arm(book, 'gate:' .. id, book.now_ms)
+    end
+  end
+  return ids
+end
+
+-- The same, done at once.
+function L.limit_changed(R, kind, name)
+  local book = L.book(R, L.now_us())
+  local ids = L.touch_lines(book, kind, name)
+  L.settle_gates(book)
+  tell_lines(book, ids)
+end
+
+-- ---- definitions
+
 local function whole_number(what, text, max)
   local n = L.whole(text)
   if not n or n > max then

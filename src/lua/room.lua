@@ -1,51 +1,59 @@
--- Which workers could start a job of a queue now: what later_v1_health judges, and later_explain tells.
+-- Which workers could start a job of a queue now: what later_v1_health judges and later_explain tells, and whether
+-- a queue is granted a place.
 --
 -- A worker says which queues it serves, how many places it has and the limits of its queues (R:worker:<epoch>);
 -- how many jobs it holds is counted here. `room` is what it said itself, up to ten seconds ago: it may run a
 -- suspect alone, be stopping, or short of processes.
 
 local RUNNING_READ = 1000
+local TAKER_READ = 64       -- jobs that are read to know whether a grant would be taken
 
--- -> [{epoch, counter, is_live, held, places, row}...]; row: host pid beat_ms places unsent refused skew_ms quiet
--- queues limits room, as they were written
+L.SILENT_MS = 12000         -- without a beat for so long a worker is not counted on
+
+local FIELDS = {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_ms', 'quiet', 'queues', 'limits', 'room'}
+
+-- What is known of one of L.peers: {epoch, counter, is_live, held, places, row}; row: FIELDS, as they were written
+local function known(R, peer)
+  local held = L.whole(peer.epoch) and redis.call('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
+  return {epoch = peer.epoch, held = held, is_live = peer.counter ~= 'dead', row = peer.row,
+          places = L.whole(peer.row[4] or ''), counter = peer.counter}
+end
+
+-- All workers, as known has them.
 function L.worker_rows(R)
   local rows = {}
-  for _, peer in ipairs(L.peers(R, {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_ms', 'quiet',
-                                    'queues', 'limits', 'room'})) do
-    local held = L.whole(peer.epoch) and redis.call('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
-    rows[#rows + 1] = {epoch = peer.epoch, held = held, is_live = peer.counter ~= 'dead', row = peer.row,
-                       places = L.whole(peer.row[4] or ''), counter = peer.counter}
+  for i, peer in ipairs(L.peers(R, FIELDS)) do
+    rows[i] = known(R, peer)
   end
   return rows
 end
 
--- How many jobs of each queue each worker holds: counts[epoch][queue]; nil where there are too many to read.
-local function running_counts(R)
-  local rows = redis.call('ZRANGE', R .. ':running', 0, RUNNING_READ, 'WITHSCORES')
-  if #rows > 2 * RUNNING_READ then
-    return nil
+-- How many jobs of each queue a worker holds; nil where they are more than `most`. -> counts, how many jobs
+local function running_counts(R, epoch, most)
+  local ids = redis.call('ZRANGEBYSCORE', R .. ':running', epoch, epoch, 'LIMIT', 0, most + 1)
+  if #ids > most then
+    return nil, 0
   end
   local counts = {}
-  for i = 1, #rows, 2 do
-    local job = L.parse(redis.call('HGET', R .. ':jobs', rows[i]))
-    local epoch = L.int(tonumber(rows[i + 1]))
-    counts[epoch] = counts[epoch] or {}
+  for _, record in ipairs(#ids > 0 and redis.call('HMGET', R .. ':jobs', unpack(ids)) or {}) do
+    local job = L.parse(record)
     if job then
-      counts[epoch][job.queue] = (counts[epoch][job.queue] or 0) + 1
+      counts[job.queue] = (counts[job.queue] or 0) + 1
     end
   end
-  return counts
+  return counts, #ids
 end
 
--- -> count(epoch, queue) -> how many jobs of a queue a worker holds, nil where there are too many to read. They
--- are read when it is first asked: most queues have no limit of their own.
-function L.job_counter(R)
-  local counts, is_read
+-- -> count(epoch, queue) -> how many jobs of a queue a worker holds, nil where there are too many to read: it
+-- reads `most` in all. They are read when they are first asked for: most queues have no limit of their own.
+function L.job_counter(R, most)
+  local counts, left = {}, most or RUNNING_READ
   return function(epoch, queue)
-    if not is_read then
-      counts, is_read = running_counts(R), true
+    if counts[epoch] == nil then
+      local of_worker, n = running_counts(R, epoch, left)
+      counts[epoch], left = of_worker or false, left - n
     end
-    return counts and ((counts[epoch] or {})[queue] or 0)
+    return counts[epoch] and (counts[epoch][queue] or 0) or nil
   end
 end
 
@@ -84,4 +92,29 @@ function L.room_in(worker, queue, count)
     return 'limit', limit, held
   end
   return worker.row[11] and 'room' or 'new'
+end
+
+-- Would a worker take a job of this queue, if it were granted one? One that nobody takes keeps a place from all
+-- others for a second. Not the caller, when it has just said that it has no room. Asked once in a call for each
+-- queue.
+function L.has_taker(book, queue)
+  if book.takers == nil then
+    book.takers, book.peers, book.count = {}, L.peers(book.R, FIELDS), L.job_counter(book.R, TAKER_READ)
+  end
+  if book.takers[queue] == nil then
+    book.takers[queue] = false
+    for _, peer in ipairs(book.peers) do
+      local beat_ms = L.whole(peer.row[3])
+      local is_silent = beat_ms and book.now_ms - beat_ms >= L.SILENT_MS
+      local is_full = peer.epoch == book.epoch and book.room[queue] == 0
+      if not is_full and not is_silent and L.serves(peer, queue) then
+        local word = L.room_in(known(book.R, peer), queue, book.count)
+        if word == 'room' or word == 'new' then
+          book.takers[queue] = true
+          break
+        end
+      end
+    end
+  end
+  return book.takers[queue]
 end

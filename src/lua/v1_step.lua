@@ -213,10 +213,9 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   end
   local ctx = {now_us = now_us, now_ms = L.ms(now_us), epoch_text = epoch_text, held = held,
                max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, solo_due = 0, book = L.book(R, now_us)}
-  for _, q in ipairs(queues) do
-    ctx.book.room[q.name] = math.min(q.room, ctx.max)
-  end
+  ctx.book.epoch = epoch_text
   local answers = settle(R, epoch, results, ctx.book)
+  L.read_queues(R, queues, ctx)
   L.settle_gates(ctx.book, true)
   local heads, errors = L.claim_all(R, queues, ctx)
   L.settle_gates(ctx.book)

@@ -129,7 +129,7 @@ static void G9_shared_with_a_full_queue(void **state)
     shut();
     park(waits, "full", 1);
     fill_full(fills);
-    idle_behind_it("full", 1500 + 500);
+    idle_behind_it("full", 500);
     /* It keeps its turn and comes to it. */
     until_started(waits);
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
@@ -162,7 +162,7 @@ static void G9_shared_with_an_unserved_queue(void **state)
     shut();
     park(waits, "gone", 1);
     assert_int_equal(test_laterd_stop(&gates.s.b), 0);
-    idle_behind_it("served by nobody", 1500 + 500);
+    idle_behind_it("served by nobody", 500);
     start_b(1);
     until_started(waits);
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
@@ -249,21 +249,23 @@ static void G9_cancelled_while_parked(void **state)
     assert_gone(id, 0);
 }
 
+/* Its worker is frozen, so that nobody claims what it is granted. */
 static void G9_cancelled_when_granted(void **state)
 {
-    char id[16], next[16], fills[16];
+    char id[16], next[16];
     int64_t begin;
 
     (void)state;
     start_a();
     shut();
     park(id, "full", 1);
-    fill_full(fills);
     park(next, "idle", 1);
+    assert_int_equal(kill(gates.s.a.proc.pid, SIGSTOP), 0);
     (void)open_it();
     assert_int_equal(gates_int(&gates, "ZCARD", STAGE_ROOT ":granted:full", NULL), 1);
-    begin = gates_now_us();
     gates_do(&gates, "later_cancel", id, NULL);
+    assert_int_equal(kill(gates.s.a.proc.pid, SIGCONT), 0);
+    begin = gates_now_us();
     assert_in_range(gates_started_us(&gates, next, GATE_WAIT_MS) - begin, 0, 500000);
     assert_gone(id, 0);
 }

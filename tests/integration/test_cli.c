@@ -28,6 +28,7 @@
 #include "../support/proc.h"
 #include "../support/redis.h"
 #include "base/cleanup.h"
+#include "base/mem.h"
 
 #define ROOT "later:{default}"
 #define ARGS_MAX 32
@@ -573,6 +574,7 @@ static void test_throttle(void **state)
 static void test_add_with_gates(void **state)
 {
     char first[13], second[13], start[24];
+    CLEANUP_FREE char *worker = NULL;
     json_t *j;
 
     (void)state;
@@ -619,7 +621,9 @@ static void test_add_with_gates(void **state)
     assert_string_equal(field(j, "state"), "parked");
     assert_true(number(j, "ticket") > 0);
     json_decref(j);
-    /* Let in, and not claimed yet. */
+    /* Let in, and not claimed yet, though its worker has room. */
+    worker = mem_printf("%s:worker:%s", ROOT, epoch);
+    reply_free(test_redis_call(&redis, "HSET", worker, "places", "9", NULL));
     finish(first, start, "done", "mail", "0", "");
     assert_int_equal(run("ls", "mail", "--state", "parked", NULL), 0);
     assert_says(&out, "(let in)");

@@ -269,6 +269,16 @@ static inline const char *worker(void)
     return at(1, -1);
 }
 
+/* One that says which queues it serves and how many places it has. */
+static inline const char *serving(const char *queues, int places)
+{
+    const char *w = worker();
+
+    (void)redis("HSET R:worker:%s host web1 pid 77 queues %s places %d room %d", w, queues, places,
+                places);
+    return w;
+}
+
 /* An idle worker takes up to n jobs of a queue; -> the id of the first, "nil" for none. */
 static inline const char *claim(const char *w, const char *queue, int n)
 {

@@ -2,15 +2,6 @@
 #include "fixture.h"
 
 /* A worker on web1 with so many places that serves these queues, as a daemon says it. */
-static const char *serving(const char *queues, int places)
-{
-    const char *w = worker();
-
-    (void)redis("HSET R:worker:%s host web1 pid 77 queues %s places %d room %d", w, queues, places,
-                places);
-    return w;
-}
-
 /* A step with this room in queue mail, of a worker that holds nothing by its own word. */
 static void step(const char *w, int room)
 {
@@ -264,7 +255,9 @@ static void test_lock(void **state)
     (void)fcall("later_pause mail by ann");
     explains(id, "pause", "paused by ann");
     (void)fcall("later_resume mail");
+    (void)redis("HSET R:worker:%s queues mail", w);
     assert_string_equal(settle(w, holder, 1, "done", 0), "ok");
+    (void)redis("HSET R:worker:%s queues sms", w);
     explains(second, "worker", "it was let in at lock:door ");
     explains(id, "lock",
              text("lock door is held by job %s of queue mail (let in, about to start)", second));
@@ -392,13 +385,13 @@ static void test_aside(void **state)
     step(w, 1);
     (void)add("mail priority 0 x");
     step(w, 1);
-    (void)fcall("later_unlock door ann");
-    explains(id, "room", "it was let in at lock:door ");
-    explains(id, "room", "web1 (pid 77) is busy with 1 of 1 places");
-    assert_true(strtoll(named("granted_ms"), NULL, 10) > 0);
     (void)redis("HSET R:worker:%s places 2", w);
+    (void)fcall("later_unlock door ann");
+    explains(id, "nothing", "it was let in at lock:door ");
     explains(id, "nothing", "; it is about to start, web1 (pid 77) has room");
+    assert_true(strtoll(named("granted_ms"), NULL, 10) > 0);
     (void)redis("HSET R:worker:%s places 1", w);
+    explains(id, "room", "web1 (pid 77) is busy with 1 of 1 places");
     (void)redis("ZADD R:granted:mail 1 %s", id);
     (void)redis("ZADD R:timers 1 granted:mail");
     step(w, 0);

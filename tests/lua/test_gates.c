@@ -302,6 +302,7 @@ static void test_all_or_none(void **cmocka_state)
     const char *w = worker(), *both, *other;
 
     (void)cmocka_state;
+    (void)serving("mail", 16);
     (void)fcall("later_limit_set smtp semaphore 1");
     (void)fcall("later_sem_acquire smtp ann");
     both = add("mail lock door sem smtp x");
@@ -364,6 +365,7 @@ static void test_unclaimed_grant(void **cmocka_state)
     const char *w = worker(), *a = add("mail lock door a"), *b = add("mail lock door b"), *other;
 
     (void)cmocka_state;
+    (void)serving("mail", 16);
     assert_string_equal(claims(w, 10), a);
     assert_string_equal(claims(w, 10), "");
     other = add("sms lock door c");
@@ -383,13 +385,14 @@ static void test_unclaimed_grant(void **cmocka_state)
     assert_string_equal(at(3, 0, 0, -1), b);
 }
 
-/* Jobs of a queue that nobody serves stand before a semaphore, each with a free lock of its own: it
- * costs the others the time of one grant, not of all. */
+/* Jobs of a queue whose worker is frozen stand before a semaphore, each with a free lock of its
+ * own: it costs the others the time of one grant, not of all. */
 static void test_unclaimed_at_all_gates(void **state)
 {
     const char *w = worker(), *first, *other;
 
     (void)state;
+    (void)serving("mail", 16);
     (void)fcall("later_limit_set s semaphore 1");
     (void)fcall("later_sem_acquire s ann");
     first = add("mail lock l0 sem s x");

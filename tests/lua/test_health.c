@@ -4,7 +4,7 @@
 #define GRACE 2000
 
 /* A worker with so many places that serves these queues, as a daemon says it. */
-static const char *serving(const char *queues, int places, const char *limits)
+static const char *limited(const char *queues, int places, const char *limits)
 {
     const char *w = worker();
 
@@ -34,7 +34,7 @@ static void test_late_queue(void **state)
     const char *w;
 
     (void)state;
-    w = serving("mail", 2, "x=1");
+    w = limited("mail", 2, "x=1");
     assert_string_equal(late(), "[]");
     (void)late_job("mail", "attempts 3");
     assert_starts(late(), "[[mail ");
@@ -61,7 +61,7 @@ static void test_full_worker_is_no_room(void **state)
     const char *w;
 
     (void)state;
-    w = serving("mail", 1, "x=1");
+    w = limited("mail", 1, "x=1");
     (void)add("mail attempts 3 x");
     (void)claim(w, "mail", 1);
     (void)late_job("mail", "attempts 3");
@@ -81,7 +81,7 @@ static void test_suspect_may_wait(void **state)
     const char *id;
 
     (void)state;
-    (void)serving("mail", 2, "x=1");
+    (void)limited("mail", 2, "x=1");
     id = late_job("mail", "attempts 3");
     (void)redis("ZREM R:q:mail:5 %s", id);
     (void)redis("ZADD R:solo:mail 1 %s", id);

@@ -81,6 +81,7 @@ static void test_adopted_with_its_grant(void **cmocka_state)
     const char *w = worker(), *id = add("mail lock door unique k x");
 
     (void)cmocka_state;
+    (void)serving("mail", 16);
     (void)fcall("later_lock door ann");
     assert_string_equal(claims(w, 1), "");
     (void)fcall("later_unlock door ann");
@@ -298,6 +299,7 @@ static void test_rate_is_spent_at_the_claim(void **cmocka_state)
     const char *w = worker(), *id;
 
     (void)cmocka_state;
+    (void)serving("mail", 16);
     (void)fcall("later_limit_set r rate 1/1h algorithm sliding");
     (void)fcall("later_lock door ann");
     id = add("mail lock door rate r x");
@@ -320,11 +322,13 @@ static void test_rate_of_a_lost_grant(void **cmocka_state)
     const char *w = worker(), *id;
 
     (void)cmocka_state;
+    (void)serving("mail", 16);
     (void)fcall("later_limit_set r rate 1/1h");
     (void)fcall("later_lock door ann");
     id = add("mail lock door rate r x");
     assert_string_equal(claims(w, 1), "");
     (void)fcall("later_unlock door ann");
+    assert_string_equal(redis("SCARD R:rate:granted:r"), "1");
     assert_string_equal(fcall("later_cancel %s", id), "cancelled");
     assert_string_equal(redis("EXISTS R:rate:granted:r R:holds"), "0");
     assert_starts(fcall("later_throttle r"), "[0 1 0 ");
@@ -347,12 +351,13 @@ static void test_rates_are_taken_last(void **cmocka_state)
 }
 
 /* A queue that cannot use the places that are free leaves them to others: one is granted by a call
- * that knows nothing of its room, by a step no more than it has room for. */
+ * that knows of room somewhere, by a step no more than it has room for. */
 static void test_full_queue_leaves_places(void **cmocka_state)
 {
     const char *w = worker(), *id = NULL;
 
     (void)cmocka_state;
+    (void)serving("mail,sms", 16);
     (void)fcall("later_limit_set s semaphore 0");
     for (int i = 0; i < 5; i++)
         id = add("mail sem s x");
@@ -370,6 +375,46 @@ static void test_full_queue_leaves_places(void **cmocka_state)
     assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 8 1048576", w), "[");
     assert_int_equal(len_at(3, -1), 3);
     assert_string_equal(redis("ZCARD R:sem:s"), "4");
+}
+
+/* A queue is granted nothing that nobody would take. */
+static void test_nobody_has_room(void **cmocka_state)
+{
+    static const struct {
+        const char *what, *fields;
+        bool is_granted;
+    } rows[] = {
+        {"serves other queues", "queues sms places 4 room 4", false},
+        {"has room", "queues sms,mail places 4 room 4", true},
+        {"has not said yet", "queues mail places 4", true},
+        {"says it has none", "queues mail places 4 room 0", false},
+        {"is quiet", "queues mail places 4 room 4 quiet 1", false},
+        {"is silent", "queues mail places 4 room 4 beat_ms 1000", false},
+        {"is full", "queues mail places 1 room 1", false},
+        {"is at the limit of the queue", "queues mail places 4 room 3 limits sms=9,mail=1", false},
+        {"is below it", "queues mail places 4 room 3 limits sms=1,mail=2", true},
+        {"never said a thing", "host web1", false},
+    };
+
+    (void)cmocka_state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *w = worker(), *id;
+
+        assert_int_equal(strlen(claims(w, 1)), 0);
+        (void)add("mail runs");
+        assert_int_not_equal(strlen(claims(w, 1)), 0);
+        (void)fcall("later_lock door ann");
+        id = add("mail lock door x");
+        assert_string_equal(claims(w, 1), "");
+        (void)redis("HSET R:worker:%s %s", w, rows[i].fields);
+        (void)fcall("later_unlock door ann");
+        if (strcmp(redis("ZCARD R:granted:mail"), rows[i].is_granted ? "1" : "0") != 0 ||
+            strcmp(redis("SCARD R:aside:mail"), rows[i].is_granted ? "0" : "1") != 0)
+            fail_msg("its worker %s: wrongly %s", rows[i].what,
+                     rows[i].is_granted ? "aside" : "granted");
+        assert_string_equal(claims(w, 1), id);
+        (void)redis("FLUSHALL");
+    }
 }
 
 /* Suspects that are let in can only be claimed by an idle worker. One that is not, with room, is
@@ -528,6 +573,7 @@ static void test_fence_after_a_loss(void **cmocka_state)
     int64_t seen = (now_ms() + 3600000) * 1000;
 
     (void)cmocka_state;
+    (void)serving("mail", 16);
     assert_starts(fcall("later_v1_reconcile %s 1 0 %lld", w, (long long)seen), "[");
     assert_string_equal(redis("HGET R:lock:door holder"), id);
     assert_true(strtoll(redis("HGET R:lock:door fence"), NULL, 10) > seen);
@@ -555,6 +601,7 @@ int main(void)
         FX_TEST(test_rate_of_a_lost_grant),
         FX_TEST(test_rates_are_taken_last),
         FX_TEST(test_full_queue_leaves_places),
+        FX_TEST(test_nobody_has_room),
         FX_TEST(test_suspects_at_many_gates),
         FX_TEST(test_template_that_changes),
         FX_TEST(test_gate_that_never_opens),

@@ -31,6 +31,9 @@ static size_t held_args(struct maker *k, int64_t epoch, struct model_held *held)
 }
 
 static const char *const SERVES[] = {"mail", "mail,sms", "Q-7_x,0", "sms,0"};
+static const char *const PLACES[] = {"1", "2", "16"};
+static const char *const LIMITS[] = {"mail=1", "sms=2,mail=3"};
+static const char *const ROOMS[] = {"0", "2"};
 
 static void config_args(struct maker *k, struct model_entry *e)
 {
@@ -50,6 +53,14 @@ static void config_args(struct maker *k, struct model_entry *e)
     }
 }
 
+static void field_arg(struct maker *k, const char *name, const char *value)
+{
+    if (value == NULL)
+        return;
+    arg(k, name);
+    arg(k, value);
+}
+
 void make_register(struct maker *k)
 {
     static const char *const insts[] = {"i0", "i1", "i2", "i3", "i4", "i5"};
@@ -65,15 +76,16 @@ void make_register(struct maker *k)
     arg(k, e.inst);
     number(k, e.seq);
     number(k, e.old);
-    number(k, (e.host != NULL) + (e.queues != NULL));
-    if (e.host != NULL) {
-        arg(k, "host");
-        arg(k, e.host);
-    }
-    if (e.queues != NULL) {
-        arg(k, "queues");
-        arg(k, e.queues);
-    }
+    e.places = percent(k, 80) ? PICK(k, PLACES) : NULL;
+    e.limits = percent(k, 25) ? PICK(k, LIMITS) : NULL;
+    e.room = percent(k, 25) ? PICK(k, ROOMS) : NULL;
+    number(k, (e.host != NULL) + (e.queues != NULL) + (e.places != NULL) + (e.limits != NULL) +
+                  (e.room != NULL));
+    field_arg(k, "host", e.host);
+    field_arg(k, "queues", e.queues);
+    field_arg(k, "places", e.places);
+    field_arg(k, "limits", e.limits);
+    field_arg(k, "room", e.room);
     config_args(k, &e);
     e.held = held_args(k, e.old, held);
     model_register(k->m, &e, k->want);

@@ -97,8 +97,9 @@ struct model_worker {
     bool is_there, is_dead;
     int64_t epoch, counter, link, seq, started, beat_ms;
     char inst[16], host[32], queues[64];
-    int quiet;                /* -1: never told */
-    char gate[MODEL_GATE_ID]; /* that it holds or waits for; "": none */
+    char places[8], limits[24], room[8]; /* as it told them; "": it did not */
+    int quiet;                           /* -1: never told */
+    char gate[MODEL_GATE_ID];            /* that it holds or waits for; "": none */
 };
 
 struct model_token {
@@ -182,9 +183,10 @@ struct model_held {
 
 struct model_entry {
     int64_t seen, seq, old;
-    const char *inst, *host, *queues; /* NULL: not told */
-    int64_t max_payload;              /* MODEL_NONE: not told */
-    int limited_queue;                /* -1: none has a limit of its own */
+    const char *inst, *host, *queues;   /* NULL: not told */
+    const char *places, *limits, *room; /* the same */
+    int64_t max_payload;                /* MODEL_NONE: not told */
+    int limited_queue;                  /* -1: none has a limit of its own */
     int64_t queue_max_payload;
     size_t held;
     const struct model_held *job;

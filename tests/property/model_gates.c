@@ -455,12 +455,12 @@ bool gate_drop(struct model *m, struct model_gate *g, const char *who)
     return true;
 }
 
-void gate_promise(struct model *m, struct model_gate *g, const char *who, int64_t fence)
+void gate_promise(struct model *m, struct model_gate *g, const char *who)
 {
     struct model_holder *h = holder_called(g, who);
 
     if (g->kind != KIND_RATE) {
-        gate_take(m, g, who, fence, NO_END, false);
+        gate_take(m, g, who, g->kind == KIND_LOCK ? model_tick(m, 1, 0) : 0, NO_END, false);
         return;
     }
     if (h != NULL)

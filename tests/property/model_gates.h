@@ -104,7 +104,8 @@ struct model_gates {
     struct model_unique unique[UNIQUES_MAX];
     size_t touched;
     struct model_gate *touch[TOUCHED_MAX];
-    int64_t room[MODEL_QUEUES];    /* of the step that is made */
+    int64_t room[MODEL_QUEUES];    /* of the step that is made; -1: it did not say */
+    int64_t stepper;               /* its worker; 0 in any other call */
     bool is_granted[MODEL_QUEUES]; /* was granted something: the workers are told at the end */
     int64_t elapsed_us;            /* of a clock that is never set back */
     bool was_set_back;
@@ -128,7 +129,7 @@ void gate_take(struct model *m, struct model_gate *g, const char *who, int64_t f
                bool is_reserved);
 bool gate_drop(struct model *m, struct model_gate *g, const char *who);
 /* For a job that is to be claimed: a rate counts when it is (gate_spend), until then it keeps. */
-void gate_promise(struct model *m, struct model_gate *g, const char *who, int64_t fence);
+void gate_promise(struct model *m, struct model_gate *g, const char *who);
 void gate_spend(struct model *m, struct model_gate *g, const char *who, int64_t fence);
 void rate_take(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n);
 /* When n can pass, MODEL_NONE for never. */
@@ -171,8 +172,11 @@ void line_hold(struct model *m, struct model_job *j, const struct model_spot *sp
 bool line_regain(struct model *m, struct model_job *j);
 void line_rejoin(struct model *m, int q);
 void line_settle(struct model *m);
-/* The same without telling the workers: the call claims, and settles once more after that. */
+/* The same in three steps, for a call that claims: the timers are looked at first, and the workers
+ * are told at last. */
 void line_settle_first(struct model *m);
+void line_settle_again(struct model *m);
+void line_settle_last(struct model *m);
 int64_t line_next_timer(const struct model *m);
 /* Whoever is first in the line of a gate: a job or an outsider. false: nobody. */
 bool line_front(struct model *m, const struct model_gate *g, struct model_job **j,
@@ -184,6 +188,8 @@ struct model_outsider *outsider_of(struct model *m, const struct model_gate *g, 
 void outsider_leave(struct model *m, struct model_gate *g, const char *who);
 /* A worker that held or waited for a gate goes; -> whether it held it. */
 bool worker_leave_gate(struct model *m, const struct model_worker *w);
+/* Would a worker take a job of this queue? (model_worker.c) */
+bool workers_have_room(struct model *m, int q);
 
 /* ---- what it looks like and what holds (model_promises.c) */
 

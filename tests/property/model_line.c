@@ -296,7 +296,7 @@ static int advance(struct model *m, struct model_job *j)
     for (int i = s->passes > MODEL_PASSES ? s->at - 1 : 0; i < s->n; i++) {
         if (gate_room(m, s->gate[i], &opens) <= 0)
             return i + 1;
-        gate_promise(m, s->gate[i], j->id, model_tick(m, 1, 0));
+        gate_promise(m, s->gate[i], j->id);
         line_hold(m, j, s, i + 1, false);
     }
     return 0;
@@ -401,15 +401,24 @@ static void put_aside(struct model *m, int q, struct model_gate *g)
     model_mark(m, q, 'a');
 }
 
+/* As many as the caller has room for; where it has none or did not say, one if somebody has. */
+static bool may_grant(struct model *m, int q)
+{
+    int64_t room = m->gates->room[q];
+    struct model_job *row[MODEL_JOBS];
+    int64_t granted = (int64_t)line_granted(m, q, row);
+
+    return granted < room || (room <= 0 && granted == 0 && workers_have_room(m, q));
+}
+
 static void call_job(struct model *m, struct model_gate *g, struct model_job *j)
 {
-    int64_t room = m->gates->room[j->queue];
-    struct model_job *row[MODEL_JOBS];
     int shut;
 
-    if (model_paused(m, j->queue) >= 0 ||
-        (int64_t)line_granted(m, j->queue, row) >= (room > 1 ? room : 1)) {
+    if (model_paused(m, j->queue) >= 0 || !may_grant(m, j->queue)) {
         put_aside(m, j->queue, g);
+        if (model_paused(m, j->queue) < 0 && m->gates->room[j->queue] <= 0)
+            model_wake(m, m->queue[j->queue].name);
         return;
     }
     shut = advance(m, j);
@@ -528,15 +537,9 @@ static void tell_granted(struct model *m)
     }
 }
 
-void line_settle(struct model *m)
+/* The timers that are due, once in a call. */
+static void look_at_timers(struct model *m)
 {
-    line_settle_first(m);
-    tell_granted(m);
-}
-
-void line_settle_first(struct model *m)
-{
-    struct model_gates *s = m->gates;
     char due[TIMERS_A_CALL][MODEL_GATE_ID + 8];
     int n = 0;
 
@@ -557,6 +560,13 @@ void line_settle_first(struct model *m)
         if (strncmp(due[i], "gate:", 5) == 0)
             gate_touch(m, gate_of(m, name));
     }
+}
+
+/* Hand on what was given back, and what the timers touched. */
+void line_settle_again(struct model *m)
+{
+    struct model_gates *s = m->gates;
+
     for (int rounds = 0; s->touched > 0;) {
         struct model_gate *g = s->touch[--s->touched];
 
@@ -567,6 +577,24 @@ void line_settle_first(struct model *m)
             open_gate(m, g);
         }
     }
+}
+
+void line_settle_first(struct model *m)
+{
+    look_at_timers(m);
+    line_settle_again(m);
+}
+
+void line_settle_last(struct model *m)
+{
+    line_settle_again(m);
+    tell_granted(m);
+}
+
+void line_settle(struct model *m)
+{
+    look_at_timers(m);
+    line_settle_last(m);
 }
 
 /* ---- limits */

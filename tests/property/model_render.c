@@ -138,6 +138,12 @@ static void render_worker(const struct model_worker *w, struct rows *rows)
         rows_text(rows, key, "hash", "host", w->host);
     if (w->queues[0] != '\0')
         rows_text(rows, key, "hash", "queues", w->queues);
+    if (w->places[0] != '\0')
+        rows_text(rows, key, "hash", "places", w->places);
+    if (w->limits[0] != '\0')
+        rows_text(rows, key, "hash", "limits", w->limits);
+    if (w->room[0] != '\0')
+        rows_text(rows, key, "hash", "room", w->room);
     if (w->quiet >= 0)
         rows_number(rows, key, "hash", "quiet", w->quiet);
 }

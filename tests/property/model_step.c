@@ -473,7 +473,7 @@ static void rejoin_all(struct claims *c)
         memmove(mark, mark + 1, strlen(mark));
     }
     if (any)
-        line_settle_first(c->m);
+        line_settle_again(c->m);
 }
 
 static void claim_all(struct claims *c, struct buf *heads)
@@ -541,11 +541,15 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
     out_text(out, status);
     if (strcmp(status, "ok") == 0) {
         buf_puts(out, "[ ");
+        m->gates->stepper = s->epoch;
+        for (int q = 0; q < MODEL_QUEUES; q++)
+            m->gates->room[q] = -1;
         for (size_t i = 0; i < s->wants; i++)
             m->gates->room[s->want[i].queue] = least(s->want[i].room, c.max);
         model_settle(m, s, out);
         claim_all(&c, &heads);
-        line_settle(m);
+        line_settle_last(m);
+        m->gates->stepper = 0;
         memset(m->gates->room, 0, sizeof(m->gates->room));
         buf_puts(out, "] [ ");
         if (c.claimed.len > 0)

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 
 #define REAP_BATCH 128
+#define SILENT_MS 12000
 #define REAP_LOOK 1024
 #define TIDY_ROWS 100
 #define TIDY_TIMERS 16
@@ -20,6 +21,70 @@
 
 /* Copy of a short text, nothing for NULL. */
 #define COPY(to, from) (void)snprintf(to, sizeof(to), "%s", (from) != NULL ? (from) : "")
+
+/* ---- room */
+
+/* Jobs of a queue that a worker runs. */
+static int64_t running_of(const struct model *m, const struct model_worker *w, int q)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < m->jobs; i++) {
+        const struct model_job *j = &m->job[i];
+
+        n += j->place == PLACE_RUNNING && j->score == w->epoch && j->queue == q;
+    }
+    return n;
+}
+
+/* The number behind "mail=" in "mail=4,web=2"; -1: there is none. */
+static int64_t limit_in(const struct model_worker *w, const char *queue)
+{
+    char text[sizeof(w->limits)], *save = NULL;
+
+    memcpy(text, w->limits, sizeof(text));
+    for (char *at = strtok_r(text, ",", &save); at != NULL; at = strtok_r(NULL, ",", &save)) {
+        char *eq = strchr(at, '=');
+
+        if (eq != NULL && strncmp(at, queue, (size_t)(eq - at)) == 0 &&
+            strlen(queue) == (size_t)(eq - at))
+            return atoll(eq + 1);
+    }
+    return -1;
+}
+
+static bool serves(const struct model_worker *w, const char *queue)
+{
+    char list[sizeof(w->queues) + 2], name[MODEL_NAME];
+
+    (void)snprintf(list, sizeof(list), ",%s,", w->queues);
+    (void)snprintf(name, sizeof(name), ",%s,", queue);
+    return strstr(list, name) != NULL;
+}
+
+static bool has_room(const struct model *m, const struct model_worker *w, int q)
+{
+    int64_t limit = limit_in(w, m->queue[q].name);
+
+    if (!w->is_there || w->is_dead || w->quiet == 1 || w->places[0] == '\0' ||
+        strcmp(w->room, "0") == 0 || MODEL_MS(m) - w->beat_ms >= SILENT_MS)
+        return false;
+    return model_count_running(m, w->epoch) < atoll(w->places) &&
+           (limit < 0 || running_of(m, w, q) < limit);
+}
+
+bool workers_have_room(struct model *m, int q)
+{
+    for (size_t i = 0; i < m->workers; i++) {
+        const struct model_worker *w = &m->worker[i];
+
+        bool is_full = w->epoch == m->gates->stepper && m->gates->room[q] == 0;
+
+        if (!is_full && serves(w, m->queue[q].name) && has_room(m, w, q))
+            return true;
+    }
+    return false;
+}
 
 /* ---- register */
 
@@ -130,6 +195,9 @@ static void enter(struct model *m, const struct model_entry *e, int64_t epoch)
     COPY(w->inst, e->inst);
     COPY(w->host, e->host);
     COPY(w->queues, e->queues);
+    COPY(w->places, e->places);
+    COPY(w->limits, e->limits);
+    COPY(w->room, e->room);
     if (e->max_payload != MODEL_NONE)
         m->max_payload = e->max_payload;
     if (e->limited_queue >= 0)

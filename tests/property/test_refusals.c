@@ -89,6 +89,7 @@ static void make_gates(const char *w1, const char *w2)
     (void)fcall("later_lock other ann");
     (void)name_as("$N", add("gate lock other rate log x"));
     assert_string_equal(claim(w1, "gate", 9), "nil");
+    (void)redis("HSET R:worker:%s queues gate places 9 room 9", w2);
     (void)fcall("later_unlock other ann");
     assert_starts(redis("ZCARD R:granted:gate"), "1");
     (void)fcall("later_lock third ann");
