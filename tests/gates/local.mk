@@ -3,11 +3,12 @@ gate_proofs = tests/gates/test_gate_book tests/gates/test_limits tests/gates/tes
 	tests/gates/test_parked tests/gates/test_rates tests/gates/test_share tests/gates/test_turns
 libtests_a_SOURCES += tests/gates/gate_book.c tests/gates/gate_book.h tests/gates/gate_stage.c \
 	tests/gates/gate_stage.h
+## What it takes to start the C library of a handler is not what is measured: of musl 0.1 ms, of glibc, linked
+## statically, 0.4 ms on a virtual machine, since it asks the processor what it can do, and the hypervisor answers.
 tests_gates_gate_handler_LDADD =
-## What it takes to load libc is not what is measured.
-if !SANITIZED
-tests_gates_gate_handler_LDFLAGS = -static
-endif
+tests_gates_gate_handler_LINK = $(MUSL_GCC) -static -o $@
+tests/gates/gate_handler.$(OBJEXT): tests/gates/gate_handler.c
+	$(AM_V_CC)mkdir -p $(@D) && $(MUSL_GCC) -std=gnu11 $(WARN_CFLAGS) $(CFLAGS) -c -o $@ $(top_srcdir)/tests/gates/gate_handler.c
 if HAVE_CMOCKA
 check_PROGRAMS += $(gate_proofs) tests/gates/gate_handler
 endif
