@@ -271,7 +271,8 @@ size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool sweep
          * rest is asked for once its head is known. */
         if (is_named(out, due, q->name))
             continue;
-        q->woken = false;
+        /* Without room it is not asked what it was woken for. */
+        q->woken = q->woken && room == 0;
         out[n++] = (struct store_room){q->name, room, q->max_payload};
     }
     if (*cursor >= qs->n)

@@ -221,11 +221,11 @@ static void test_wake_during_a_step(void **state)
     tell(qs, "a", STORE_HEAD_NONE);
     assert_int_equal(next_in_us(qs), INT64_MAX);
     /* The same for a queue that a sweep names. */
-    assert_int_equal(queues_plan(qs, NOW, 0, true, &cursor, rooms, MAX), 2);
+    assert_int_equal(queues_plan(qs, NOW, 2, true, &cursor, rooms, MAX), 2);
     queues_wake_all(qs);
     tell(qs, "b", STORE_HEAD_NONE);
     assert_true(next_in_us(qs) <= 0);
-    assert_int_equal(queues_plan(qs, NOW, 0, true, &cursor, rooms, MAX), 2);
+    assert_int_equal(queues_plan(qs, NOW, 2, true, &cursor, rooms, MAX), 2);
     tell(qs, "a", STORE_HEAD_NONE);
     tell(qs, "b", STORE_HEAD_NONE);
     assert_int_equal(next_in_us(qs), INT64_MAX);
@@ -246,6 +246,27 @@ static struct queues *make_many(char (*names)[16])
     qs = make(specs, MANY);
     free(specs);
     return qs;
+}
+
+/* A sweep of a worker that is full asks for heads only: what a queue was woken for is still to be
+ * asked. */
+static void test_woken_when_full(void **state)
+{
+    struct queue_spec spec = {"a", 4, 1, 1};
+    struct queues *qs = make(&spec, 1);
+    size_t cursor = 0;
+
+    (void)state;
+    tell(qs, "a", -1);
+    queues_wake(qs, "a");
+    assert_int_equal(queues_plan(qs, NOW, 0, true, &cursor, rooms, MAX), 1);
+    assert_int_equal(rooms[0].room, 0);
+    tell(qs, "a", -1);
+    assert_true(next_in_us(qs) <= 0);
+    assert_int_equal(plan(qs, 1), 1);
+    tell(qs, "a", -1);
+    assert_true(next_in_us(qs) == INT64_MAX);
+    queues_free(qs);
 }
 
 /* Every queue once a sweep, however many are due and however few places there are. */
@@ -374,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_wake_during_a_step),
         cmocka_unit_test(test_wake_of_the_gated),
+        cmocka_unit_test(test_woken_when_full),
         cmocka_unit_test(test_sweep_in_chunks),
         cmocka_unit_test(test_set_keeps_what_is_known),
     };
