@@ -403,7 +403,7 @@ local function claim_due(R, queue, room, max_payload, ctx)
     window = LOOK_WINDOW
   end
   -- There may be one behind them that need not wait.
-  ctx.is_more = head <= ctx.now_ms
+  ctx.is_more = ctx.is_more or head <= ctx.now_ms
   return head, marks
 end
 
@@ -566,7 +566,8 @@ function L.claim_all(R, queues, ctx)
   end
   for _, q in ipairs(queues) do
     L.keep_all_fresh(ctx.book, q.name)
-    ctx.book.room[q.name] = math.min(ctx.book.room[q.name], ctx.max - #ctx.claims)
+    -- One that runs alone takes all the room there is.
+    ctx.book.room[q.name] = ctx.solo and 0 or math.min(ctx.book.room[q.name], ctx.max - #ctx.claims)
   end
   return heads, errors
 end

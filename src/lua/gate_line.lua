@@ -16,8 +16,9 @@
 -- since all take them in one order none waits for the other in a circle.
 -- A grant that no worker claims within GRANT_MS goes back, and its queue stands aside at those of its gates
 -- where it has a line until a step names it with room: nobody else waits for a queue that is full, paused or
--- served by nobody. So does one that has been granted as many as the caller has room for, and that no other worker
--- has room for (L.has_taker): its workers are woken, and their next step with room calls it again.
+-- served by nobody. So does one that has been granted as many as the caller has room for, or that no worker has
+-- room for (L.may_grant): its workers are woken, and their next step with room calls it again. To be refused for
+-- want of room counts as being passed over.
 
 local PASSES = 16
 local OPEN_MAX = 64
@@ -368,13 +369,6 @@ local function call_queue(book, g, queue)
     put_aside(book, queue, g)
     return
   end
-  if not L.may_grant(book, queue) then
-    put_aside(book, queue, g)
-    if (book.room[queue] or 0) == 0 then
-      redis.pcall('PUBLISH', book.R .. ':wake', queue)
-    end
-    return
-  end
   local rows = redis.call('ZRANGE', line_key(book, queue, g.id), 0, 1, 'WITHSCORES')
   local job, next_ticket = rows[1], rows[4]
   local spot = job and L.read_spot(redis.call('HGET', book.R .. ':parked', job))
@@ -385,6 +379,16 @@ local function call_queue(book, g, queue)
       redis.call('ZREM', line_key(book, queue, g.id), job)
     end
     restand(book, queue, g)
+    return
+  end
+  local word = L.may_grant(book, queue, spot.passes >= PASSES)
+  if word ~= 'yes' then
+    if word == 'no' then
+      spot.passes = spot.passes + 1
+      redis.call('HSET', book.R .. ':parked', job, L.spot_text(spot))
+    end
+    put_aside(book, queue, g)
+    redis.pcall('PUBLISH', book.R .. ':wake', queue)
     return
   end
   local shut = advance(book, job, spot)

@@ -85,8 +85,13 @@ local function count_granted(book, queue)
 end
 
 -- May one more of it be granted? As many as the caller has room for; when it has none or did not name the queue,
--- one, if any worker would take it.
-function L.may_grant(book, queue)
+-- one, if any worker would take it, or if it was refused this often enough (is_its_turn): a worker that is busy each
+-- time would never come to it, and a grant waits for it for a while. -> 'yes', 'enough': what is granted will do, or
+-- 'no': nobody would take it
+function L.may_grant(book, queue, is_its_turn)
   local own, granted = book.room[queue] or 0, count_granted(book, queue)
-  return granted < own or (own == 0 and granted == 0 and L.has_taker(book, queue))
+  if own > 0 or granted > 0 then
+    return granted < own and 'yes' or 'enough'
+  end
+  return (is_its_turn or L.has_taker(book, queue)) and 'yes' or 'no'
 end

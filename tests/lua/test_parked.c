@@ -417,6 +417,56 @@ static void test_nobody_has_room(void **cmocka_state)
     }
 }
 
+/* Its worker has a free place now and then, but never when the lock is given back: it comes to its
+ * turn all the same, after as many as a job is passed over. */
+static void test_busy_worker_comes_to_its_turn(void **cmocka_state)
+{
+    const char *busy = serving("mail", 1), *idle = serving("sms", 16), *id, *other;
+    int turns = 0;
+
+    (void)cmocka_state;
+    (void)fcall("later_lock door ann");
+    id = add("mail lock door x");
+    assert_string_equal(claims(busy, 1), "");
+    (void)add("mail priority 0 long");
+    assert_int_not_equal(strlen(claims(busy, 1)), 0);
+    for (int i = 0; i < 30; i++)
+        (void)add("sms lock door x");
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 16 1048576", idle), "[");
+    (void)fcall("later_unlock door ann");
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 16 1048576", idle), "[");
+    other = at(3, 0, 0, -1);
+    while (strcmp(redis("HGET R:lock:door holder"), id) != 0 && turns++ < 25) {
+        /* Its place is free for a moment. */
+        assert_string_equal(claims(busy, 1), "");
+        assert_starts(fcall("later_v1_step %s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 sms 16 1048576",
+                            idle, other),
+                      "[");
+        other = len_at(3, -1) > 0 ? at(3, 0, 0, -1) : "";
+    }
+    assert_in_range(turns, 10, 17);
+    assert_string_equal(claims(busy, 1), id);
+}
+
+/* A step has room for one job, and the semaphore for more: whoever has room hears of it. */
+static void test_more_places_than_room(void **cmocka_state)
+{
+    const char *w = worker();
+    struct client *wakes = listen_to(ROOT ":wake");
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set s semaphore 0");
+    for (int i = 0; i < 5; i++)
+        (void)add("mail sem s x");
+    assert_string_equal(claims(w, 8), "");
+    (void)fcall("later_limit_set s semaphore 4");
+    (void)heard(wakes, ROOT ":wake");
+    assert_int_equal(strlen(claims(w, 1)), 12);
+    assert_string_equal(heard(wakes, ROOT ":wake"), "mail");
+    assert_int_equal(strlen(claims(w, 8)), 3 * 12 + 2);
+    client_close(wakes);
+}
+
 /* Suspects that are let in can only be claimed by an idle worker. One that is not, with room, is
  * not to look again and again at the many other gates where its queue stands aside. */
 static void test_suspects_at_many_gates(void **cmocka_state)
@@ -602,6 +652,8 @@ int main(void)
         FX_TEST(test_rates_are_taken_last),
         FX_TEST(test_full_queue_leaves_places),
         FX_TEST(test_nobody_has_room),
+        FX_TEST(test_busy_worker_comes_to_its_turn),
+        FX_TEST(test_more_places_than_room),
         FX_TEST(test_suspects_at_many_gates),
         FX_TEST(test_template_that_changes),
         FX_TEST(test_gate_that_never_opens),

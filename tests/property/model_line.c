@@ -401,24 +401,34 @@ static void put_aside(struct model *m, int q, struct model_gate *g)
     model_mark(m, q, 'a');
 }
 
-/* As many as the caller has room for; where it has none or did not say, one if somebody has. */
-static bool may_grant(struct model *m, int q)
-{
-    int64_t room = m->gates->room[q];
-    struct model_job *row[MODEL_JOBS];
-    int64_t granted = (int64_t)line_granted(m, q, row);
+enum grant { GRANT_YES, GRANT_ENOUGH, GRANT_NO };
 
-    return granted < room || (room <= 0 && granted == 0 && workers_have_room(m, q));
+/* As many as the caller has room for; where it has none or did not say, one if somebody has. */
+static enum grant may_grant(struct model *m, const struct model_job *j)
+{
+    int64_t room = m->gates->room[j->queue];
+    struct model_job *row[MODEL_JOBS];
+    int64_t granted = (int64_t)line_granted(m, j->queue, row);
+
+    if (room > 0 || granted > 0)
+        return granted < room ? GRANT_YES : GRANT_ENOUGH;
+    return j->spot.passes >= MODEL_PASSES || workers_have_room(m, j->queue) ? GRANT_YES : GRANT_NO;
 }
 
 static void call_job(struct model *m, struct model_gate *g, struct model_job *j)
 {
+    enum grant word;
     int shut;
 
-    if (model_paused(m, j->queue) >= 0 || !may_grant(m, j->queue)) {
+    if (model_paused(m, j->queue) >= 0) {
         put_aside(m, j->queue, g);
-        if (model_paused(m, j->queue) < 0 && m->gates->room[j->queue] <= 0)
-            model_wake(m, m->queue[j->queue].name);
+        return;
+    }
+    word = may_grant(m, j);
+    if (word != GRANT_YES) {
+        j->spot.passes += word == GRANT_NO;
+        put_aside(m, j->queue, g);
+        model_wake(m, m->queue[j->queue].name);
         return;
     }
     shut = advance(m, j);

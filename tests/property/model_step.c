@@ -498,7 +498,7 @@ static void claim_all(struct claims *c, struct buf *heads)
     for (size_t i = 0; i < c->step->wants; i++) {
         int64_t *room = &c->m->gates->room[c->step->want[i].queue];
 
-        *room = least(*room, c->max - c->n);
+        *room = c->has_solo ? 0 : least(*room, c->max - c->n);
         out_int(heads, head[i]);
     }
 }
