@@ -96,12 +96,19 @@ end
 -- ---- standing in line
 
 -- A job whose queue stands aside is not called, for as long as that takes: it gives back what it reserved,
--- and reserves anew when it is called again.
+-- and reserves anew when it is called again. So does one that comes to stand behind others of its queue: they are
+-- called first, and who puts the queue aside looks at the first of them only (OPEN_MAX).
 local function keep_nothing(book, job, spot)
   if spot.passes > PASSES then
     L.let_go(book, {job}, false)
     spot.passes = PASSES
   end
+end
+
+-- One that reserves: does it come to stand behind others of its queue?
+local function is_behind(book, queue, id, spot)
+  local first = spot.passes > PASSES and redis.call('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')
+  return first and first[2] and tonumber(first[2]) < spot.ticket
 end
 
 -- The queue is called at this gate from now on, not behind this ticket, unless it stands aside there.
@@ -116,7 +123,7 @@ end
 -- Stand before gate `spot.at`.
 local function stand(book, queue, job, spot)
   local id = spot.gates[spot.at]
-  if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1 then
+  if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1 or is_behind(book, queue, id, spot) then
     keep_nothing(book, job, spot)
   end
   redis.call('ZADD', line_key(book, queue, id), L.int(spot.ticket), job)

@@ -448,6 +448,35 @@ static void test_busy_worker_comes_to_its_turn(void **cmocka_state)
     assert_string_equal(claims(busy, 1), id);
 }
 
+/* Only the first of its queue keeps what it has taken: those behind it are not looked at when the
+ * queue stands aside. */
+static void test_reserves_behind_others(void **cmocka_state)
+{
+    const char *w = serving("mail", 200), *id, *ticket, *due;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set r rate 1/1h");
+    (void)fcall("later_limit_set s semaphore 1");
+    (void)fcall("later_throttle r");
+    (void)fcall("later_sem_acquire s ann");
+    for (int i = 0; i < 70; i++)
+        (void)add("mail rate r x");
+    id = add("mail sem s rate r x");
+    assert_string_equal(claims(w, 100), "");
+    ticket = redis("ZSCORE R:parked:mail %s", id);
+    due = (fcall("later_show %s", id), named("due_ms"));
+    (void)send_args(4,
+                    (const char *[]){"HSET", ROOT ":parked", id,
+                                     text("%s 16 %s 1\nsem:s\nrate:r", ticket, due)},
+                    NULL);
+    (void)fcall("later_sem_release s ann");
+    assert_string_equal(redis("ZCARD R:line:mail:rate:r"), "71");
+    (void)fcall("later_pause mail");
+    (void)fcall("later_limit_set r rate 1000/1s algorithm sliding");
+    assert_string_equal(redis("SCARD R:aside:mail"), "1");
+    assert_string_equal(redis("ZCARD R:sem:s"), "0");
+}
+
 /* A step has room for one job, and the semaphore for more: whoever has room hears of it. */
 static void test_more_places_than_room(void **cmocka_state)
 {
@@ -654,6 +683,7 @@ int main(void)
         FX_TEST(test_nobody_has_room),
         FX_TEST(test_busy_worker_comes_to_its_turn),
         FX_TEST(test_more_places_than_room),
+        FX_TEST(test_reserves_behind_others),
         FX_TEST(test_suspects_at_many_gates),
         FX_TEST(test_template_that_changes),
         FX_TEST(test_gate_that_never_opens),

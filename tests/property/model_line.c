@@ -175,9 +175,19 @@ static void keep_nothing(struct model *m, struct model_job *j)
     j->spot.passes = MODEL_PASSES;
 }
 
+/* Does it come to stand behind others of its queue? */
+static bool is_behind(const struct model *m, const struct model_job *j, const struct model_gate *g)
+{
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].queue == j->queue && &m->job[i] != j && stands_at(&m->job[i], g) &&
+            m->job[i].spot.ticket < j->spot.ticket)
+            return true;
+    return false;
+}
+
 static void stand(struct model *m, struct model_job *j, int at)
 {
-    if (j->spot.gate[at - 1]->is_aside[j->queue])
+    if (j->spot.gate[at - 1]->is_aside[j->queue] || is_behind(m, j, j->spot.gate[at - 1]))
         keep_nothing(m, j);
     j->place = PLACE_PARKED;
     j->score = j->spot.ticket;
