@@ -116,24 +116,29 @@ end
 
 -- ---- fixed
 
--- -> starts counted in this window (or in a later one, before the clock was set back), the us when it ends,
--- its number, whether it was a later one
+-- A clock that was set back may come to the same border again: what a later window counted stands to the end of the
+-- next one, so that neither is used twice.
+-- -> starts counted, the us when their window ends, its number, whether a window further ahead was written
 local function counted(book, g)
   local index = math.floor(book.now_us / g.limit.per_us)
   local of, count = string.match(redis.call('GET', g.key) or '', '^(%d+) (%d+)$')
-  of = L.whole(of) or -1
-  return of >= index and L.whole(count) or 0, (index + 1) * g.limit.per_us, index, of > index
+  of, count = L.whole(of) or -1, L.whole(count) or 0
+  if of < index then
+    of, count = index, 0
+  end
+  local window = math.min(of, index + 1)
+  return count, (window + 1) * g.limit.per_us, window, of > window
 end
 
-local function put_count(book, g, index, count)
-  redis.call('SET', g.key, L.int(index) .. ' ' .. L.int(count))
-  expire(g, (index + 1) * g.limit.per_us - book.now_us)
+local function put_count(book, g, window, count)
+  redis.call('SET', g.key, L.int(window) .. ' ' .. L.int(count))
+  expire(g, (window + 1) * g.limit.per_us - book.now_us)
 end
 
 function L.RATES.fixed.room(book, g)
-  local count, _, index, is_set_back = counted(book, g)
-  if is_set_back then
-    put_count(book, g, index, count)
+  local count, _, window, is_ahead = counted(book, g)
+  if is_ahead then
+    put_count(book, g, window, count)
   end
   local free = g.limit.n - count
   return math.max(free, 0), free <= 0 and L.RATES.fixed.opens(book, g, 1) or nil
@@ -148,8 +153,8 @@ function L.RATES.fixed.opens(book, g, n)
 end
 
 function L.RATES.fixed.take(book, g, n)
-  local count, _, index = counted(book, g)
-  put_count(book, g, index, count + n)
+  local count, _, window = counted(book, g)
+  put_count(book, g, window, count + n)
 end
 
 function L.RATES.fixed.seen(book, g)

@@ -195,13 +195,21 @@ static void put_ahead(const struct model *m, struct model_gate *g, double ahead)
     g->tat_end = MODEL_MS(m) + ceil_ms(ahead) + 1000;
 }
 
+/* The window that counts now; of starts before the clock was set back it is the next. */
+static int64_t window_now(const struct model *m, const struct model_gate *g,
+                          const struct model_limit *l)
+{
+    return m->now_us / (l->per_ms * 1000) +
+           (g->has_window && g->window > m->now_us / (l->per_ms * 1000));
+}
+
 static void put_count(const struct model *m, struct model_gate *g, const struct model_limit *l,
                       int64_t count)
 {
     int64_t per_us = l->per_ms * 1000;
 
     g->count = count;
-    g->window = m->now_us / per_us;
+    g->window = window_now(m, g, l);
     g->has_window = true;
     g->window_end = MODEL_MS(m) + ceil_ms((double)((g->window + 1) * per_us - m->now_us)) + 1000;
 }
@@ -232,7 +240,7 @@ static int64_t rate_room(struct model *m, struct model_gate *g, const struct mod
         trim_log(m, g, l);
         free = l->n - (int64_t)g->logged;
     } else {
-        if (g->has_window && g->window > m->now_us / (l->per_ms * 1000))
+        if (g->has_window && g->window > window_now(m, g, l))
             put_count(m, g, l, g->count);
         free = l->n - window_count(m, g, l);
     }
@@ -264,7 +272,7 @@ int64_t rate_opens(struct model *m, struct model_gate *g, const struct model_lim
     }
     if (window_count(m, g, l) + n <= l->n)
         return MODEL_MS(m);
-    return ceil_ms((double)((m->now_us / per_us + 1) * per_us));
+    return ceil_ms((double)((window_now(m, g, l) + 1) * per_us));
 }
 
 /* GcraWindow and its like: in any window no more than the definition says. */
@@ -343,7 +351,7 @@ int64_t rate_seen(struct model *m, struct model_gate *g, const struct model_limi
         return l->n > used ? l->n - used : 0;
     }
     count = window_count(m, g, l);
-    *reset_us = count > 0 ? (m->now_us / per_us + 1) * per_us - m->now_us : 0;
+    *reset_us = count > 0 ? (window_now(m, g, l) + 1) * per_us - m->now_us : 0;
     return l->n > count ? l->n - count : 0;
 }
 

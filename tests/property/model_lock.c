@@ -90,8 +90,9 @@ static bool enter(struct model *m, struct model_gate *g, const char *who, int64_
 {
     int64_t until = ttl == NO_END ? NO_END : MODEL_MS(m) + ttl, ahead = 0, fence, opens;
     const char *mine = g->kind == KIND_LOCK ? who : "";
+    bool has_looked = !has_lease(m, g, who) && has_line(m, g);
 
-    if (!has_lease(m, g, who) && has_line(m, g)) {
+    if (has_looked) {
         gate_touch(m, g);
         line_settle(m);
     }
@@ -109,7 +110,10 @@ static bool enter(struct model *m, struct model_gate *g, const char *who, int64_
     if (wait != MODEL_NONE) {
         ahead = join(m, g, who, ttl == NO_END ? 0 : MODEL_MS(m) + wait);
         gate_touch(m, g);
-        line_settle(m);
+        if (has_looked)
+            line_settle_last(m);
+        else
+            line_settle(m);
         if (has_lease(m, g, who)) {
             return enter(m, g, who, ttl, MODEL_NONE, out);
         }
