@@ -134,7 +134,7 @@ static bool gcra(int n)
 
 static void G5_gcra(void **state)
 {
-    int n = stage_number("LATER_JOBS", 400, 3000);
+    int n = stage_number("LATER_JOBS", 400, 5000);
     bool is_even = false;
 
     (void)state;
