@@ -82,11 +82,19 @@ static void on_progress(void *arg, unsigned slot, uint64_t serial, const char *t
         r->events.progress(r->events.arg, p->job.id, text);
 }
 
+static void on_rest(void *arg)
+{
+    const struct runner *r = arg;
+
+    if (!r->is_ending)
+        r->events.rest(r->events.arg);
+}
+
 struct runner *runner_new(struct loop *loop, unsigned places, const char *ns, struct state *state,
                           const struct runner_events *events, struct err *err)
 {
     struct runner *r = mem_new(sizeof(*r));
-    struct pool_events pool_events = {on_done, on_progress, r};
+    struct pool_events pool_events = {on_done, on_progress, on_rest, r};
 
     r->nplaces = places;
     r->places = mem_new(places * sizeof(*r->places));

@@ -16,6 +16,7 @@ struct runner;
 struct runner_events {
     void (*ended)(void *arg, const char *id, const struct verdict *v, const char *tail, size_t n);
     void (*progress)(void *arg, const char *id, const char *text);
+    void (*rest)(void *arg); /* all that ended at once has been told */
     void (*idle)(void *arg); /* after runner_kill_all: nothing runs any more */
     void *arg;
 };

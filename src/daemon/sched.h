@@ -107,6 +107,8 @@ void sched_on_left(struct sched *s, struct mono now);
 void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const char *text);
 void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
                      const char *tail, size_t tail_len);
+/* After one or more of these, so that one step carries what is at hand. */
+void sched_jobs_ended(struct sched *s, struct mono now);
 void sched_job_progress(struct sched *s, const char *id, const char *text);
 
 /* Stop in order; a second time: do not wait for running jobs. */

@@ -225,6 +225,10 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
             queues_wake(s->queues, h->job.queue);
         held_end(&s->held, h, v, tail, tail_len);
     }
+}
+
+void sched_jobs_ended(struct sched *s, struct mono now)
+{
     if (s->solo_due && s->held.running == 0)
         s->sweep_at = now;
     sched_go_on(s, now);

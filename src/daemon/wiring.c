@@ -408,6 +408,11 @@ static void on_progress(void *arg, const char *id, const char *text)
     sched_job_progress(((struct daemon *)arg)->sched, id, text);
 }
 
+static void on_rest(void *arg)
+{
+    sched_jobs_ended(((struct daemon *)arg)->sched, mono_now());
+}
+
 static void on_idle(void *arg)
 {
     loop_stop(((struct daemon *)arg)->loop);
@@ -427,5 +432,5 @@ struct store_events daemon_store_events(struct daemon *d)
 
 struct runner_events daemon_runner_events(struct daemon *d)
 {
-    return (struct runner_events){on_ended, on_progress, on_idle, d};
+    return (struct runner_events){on_ended, on_progress, on_rest, on_idle, d};
 }

@@ -12,6 +12,7 @@ struct mailbox {
     struct loop_fd *watch;
     int fd;
     mailbox_f *cb;
+    mailbox_rest_f *rest;
     void *arg;
     pthread_mutex_t mu; /* guards the list; a leaf: nothing is called while it is held */
     struct mail *head;
@@ -40,6 +41,8 @@ static void deliver(struct mailbox *box)
         box->cb(box->arg, mail);
         mail = next;
     }
+    if (box->rest != NULL)
+        box->rest(box->arg);
 }
 
 static void on_wake(void *arg, int events)
@@ -53,7 +56,7 @@ static void on_wake(void *arg, int events)
         deliver(box);
 }
 
-struct mailbox *mailbox_new(struct loop *loop, mailbox_f *cb, void *arg)
+struct mailbox *mailbox_new(struct loop *loop, mailbox_f *cb, mailbox_rest_f *rest, void *arg)
 {
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct mailbox *box;
@@ -63,6 +66,7 @@ struct mailbox *mailbox_new(struct loop *loop, mailbox_f *cb, void *arg)
     box = mem_new(sizeof(*box));
     box->fd = fd;
     box->cb = cb;
+    box->rest = rest;
     box->arg = arg;
     box->end = &box->head;
     (void)pthread_mutex_init(&box->mu, NULL);

@@ -120,7 +120,7 @@ struct probe *probe_new(struct loop *loop, probe_f *cb, void *arg)
 
     p->cb = cb;
     p->arg = arg;
-    p->box = mailbox_new(loop, on_mail, p);
+    p->box = mailbox_new(loop, on_mail, NULL, p);
     if (p->box == NULL) {
         free(p);
         return NULL;

@@ -96,6 +96,14 @@ static void on_mail(void *arg, struct mail *mail)
     mail_free(m);
 }
 
+static void on_rest(void *arg)
+{
+    const struct pool *pool = arg;
+
+    if (pool->events.rest != NULL)
+        pool->events.rest(pool->events.arg);
+}
+
 static void on_progress(void *arg, const char *text, size_t n)
 {
     const struct pool_slot *s = arg;
@@ -187,7 +195,7 @@ struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_even
         (void)pthread_mutex_init(&pool->slots[i].mu, NULL);
         (void)pthread_cond_init(&pool->slots[i].wake, NULL);
     }
-    pool->box = mailbox_new(loop, on_mail, pool);
+    pool->box = mailbox_new(loop, on_mail, on_rest, pool);
     if (pool->box == NULL) {
         (void)err_sys(err, errno, "cannot make the pool's mailbox");
         goto fail;

@@ -15,10 +15,12 @@
 
 struct pool;
 
-/* Both are called on the main thread, from the loop. The result is the callee's to read only. */
+/* Called on the main thread, from the loop; all but done may be NULL. The result is the callee's to
+ * read only. */
 struct pool_events {
     void (*done)(void *arg, unsigned slot, const struct exec_result *result);
     void (*progress)(void *arg, unsigned slot, uint64_t serial, const char *text);
+    void (*rest)(void *arg); /* all that ended at once has been told */
     void *arg;
 };
 

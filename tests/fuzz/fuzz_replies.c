@@ -291,6 +291,7 @@ static void end_oldest(const struct verdict *v)
     run = w.runs[0];
     memmove(&w.runs[0], &w.runs[1], --w.nruns * sizeof(w.runs[0]));
     sched_job_ended(w.sched, w.now, run.id, v, "some output", 11);
+    sched_jobs_ended(w.sched, w.now);
 }
 
 static void pass(int64_t ms)

@@ -233,7 +233,7 @@ static void test_mailbox_from_many_threads(void **state)
     pthread_t threads[POSTERS];
 
     (void)state;
-    o.box = mailbox_new(loop, on_letter, &o);
+    o.box = mailbox_new(loop, on_letter, NULL, &o);
     for (int i = 0; i < POSTERS; i++) {
         posters[i] = (struct poster){&o, i};
         assert_int_equal(pthread_create(&threads[i], NULL, post_all, &posters[i]), 0);
@@ -320,7 +320,7 @@ static void on_progress(void *arg, unsigned slot, uint64_t serial, const char *t
 static void test_pool_runs_jobs(void **state)
 {
     struct bench b = {0};
-    const struct pool_events events = {on_done, on_progress, &b};
+    const struct pool_events events = {on_done, on_progress, NULL, &b};
     struct err err = ERR_INIT;
     int probe = pidfd_open(getpid(), 0);
 
@@ -344,7 +344,7 @@ static void test_pool_runs_jobs(void **state)
 static void test_pool_of_idle_threads(void **state)
 {
     struct bench b = {0};
-    const struct pool_events events = {on_done, NULL, &b};
+    const struct pool_events events = {on_done, NULL, NULL, &b};
     struct err err = ERR_INIT;
     struct pool *pool = pool_new(loop, 16, &events, &err);
 

@@ -73,6 +73,7 @@ static void on_mail(void *arg)
     worker_did(m.pool->worker);
     m.pool->places[m.slot] = (struct place){NULL, NULL, NULL};
     m.pool->events.done(m.pool->events.arg, m.slot, &m.result);
+    m.pool->events.rest(m.pool->events.arg);
     p.free_order(p.free_arg);
 }
 

@@ -673,6 +673,7 @@ static bool turn(struct fake *f, int64_t until)
         end_run(f, run,
                 f->host_fault || f->runs[run].kills + f->runs[run].terms > 0 ? STORE_RELEASE
                                                                              : STORE_DONE);
+        sched_jobs_ended(f->s, fake_now(f));
     } else {
         f->armed = MONO_NEVER;
         count_op(f);
@@ -744,6 +745,14 @@ void fake_end(struct fake *f, const char *id, enum store_verb verb)
 
     assert_non_null(r);
     end_run(f, (size_t)(r - f->runs), verb);
+    sched_jobs_ended(f->s, fake_now(f));
+}
+
+void fake_end_all(struct fake *f, enum store_verb verb)
+{
+    while (f->nruns > 0)
+        end_run(f, 0, verb);
+    sched_jobs_ended(f->s, fake_now(f));
 }
 
 void fake_lose_data(struct fake *f, bool with_jobs)

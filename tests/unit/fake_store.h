@@ -147,6 +147,7 @@ struct fake_job *fake_add(struct fake *f, unsigned n, const char *queue, int64_t
 struct fake_job *fake_find(struct fake *f, const char *id);
 const struct fake_run *fake_running(const struct fake *f, const char *id);
 void fake_end(struct fake *f, const char *id, enum store_verb verb);
+void fake_end_all(struct fake *f, enum store_verb verb); /* at once */
 /* Forget all data; with jobs or only the worker. */
 void fake_lose_data(struct fake *f, bool with_jobs);
 

@@ -140,6 +140,27 @@ static void test_batches(void **state)
     fake_free(f);
 }
 
+/* What ends in one moment travels in one step. */
+static void test_ends_of_a_moment(void **state)
+{
+    struct fake *f = up(8, "a");
+    unsigned before;
+
+    (void)state;
+    for (unsigned i = 0; i < 8; i++)
+        fake_add(f, i, "a", 0);
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 1);
+    assert_int_equal(f->nruns, 8);
+    before = f->count[STEP];
+    fake_end_all(f, STORE_DONE);
+    fake_run(f, 1);
+    assert_int_equal(f->count[STEP], before + 1);
+    assert_int_equal(fake_last(f, STEP)->nresults, 8);
+    assert_int_equal(unsent(f), 0);
+    fake_free(f);
+}
+
 /* A sweep may find jobs in more queues than there are places. */
 static void test_sweep_claims_no_more_than_places(void **state)
 {
@@ -621,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_predecessor_is_reaped_at_once),
         cmocka_unit_test(test_one_job),
         cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_ends_of_a_moment),
         cmocka_unit_test(test_sweep_claims_no_more_than_places),
         cmocka_unit_test(test_wake_during_a_step),
         cmocka_unit_test(test_wakes_of_strangers_are_ignored),
