@@ -250,6 +250,7 @@ static int build(struct daemon *d, struct err *err)
     struct sched_conf sched_conf = {(unsigned)d->conf->concurrency, d->conf->stop_timeout};
 
     d->link = link_new(d->loop, &d->url, d->conf->namespace, d->conf->redis_timeout, &link_events);
+    d->alarm_at = MONO_NEVER;
     d->alarm = loop_alarm_new(d->loop, daemon_on_alarm, d);
     d->signals = signals_new(d->loop, on_signal, d);
     d->folder = folder_new(d->loop, on_folder, d);

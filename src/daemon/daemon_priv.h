@@ -44,6 +44,7 @@ struct daemon {
     struct signals *signals;
     struct folder *folder;
     struct loop_alarm *alarm;
+    struct mono alarm_at; /* what it is set for, MONO_NEVER: nothing */
     struct loop_timer *status, *watchdog;
     struct loop_timer *reload; /* of HUPs that came too soon after the last */
     struct mono reloaded;

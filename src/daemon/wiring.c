@@ -141,9 +141,16 @@ static bool op_is_gone(void *ctx, const struct store_peer *peer)
            identity_is_gone(&d->me, peer);
 }
 
+/* One that is set for an earlier instant rings then, and is set anew: that is seldom, and events
+ * that put the next instant off are many. */
 static void op_arm(void *ctx, struct mono at)
 {
-    loop_alarm_set(((struct daemon *)ctx)->alarm, at);
+    struct daemon *d = ctx;
+
+    if (!mono_before(at, d->alarm_at))
+        return;
+    d->alarm_at = at;
+    loop_alarm_set(d->alarm, at);
 }
 
 static void op_registered(void *ctx, int64_t epoch)
@@ -210,7 +217,10 @@ const struct sched_ops daemon_ops = {
 
 void daemon_on_alarm(void *arg)
 {
-    sched_on_timer(((struct daemon *)arg)->sched, mono_now());
+    struct daemon *d = arg;
+
+    d->alarm_at = MONO_NEVER;
+    sched_on_timer(d->sched, mono_now());
 }
 
 /* The guard hears it first: what the scheduler does next may be a start. */

@@ -226,6 +226,7 @@ static void build(struct worker *w)
     d->loop = &w->loop;
     d->served = &w->served;
     d->link = link_new(d->loop, &d->url, "default", conf->redis_timeout, &link_events);
+    d->alarm_at = MONO_NEVER;
     d->alarm = loop_alarm_new(d->loop, daemon_on_alarm, d);
     d->store = store_redis_new(d->link, "default", &store_events);
     d->runner = runner_new(d->loop, plan->places, "default", d->state, &runner_events, &err);
