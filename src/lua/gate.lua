@@ -351,6 +351,9 @@ end
 -- cannot run.
 function L.gates_of(job, of_queue)
   local out, why
+  if not (of_queue or job.l or job.s or job.r) then
+    return nil
+  end
   for _, option in ipairs(GATE_OPTIONS) do
     local own, kind = job[option[1]], option[2]
     local common = of_queue and of_queue[kind]

@@ -254,7 +254,10 @@ end
 
 -- Must a handler that holds these gates end when its worker loses Redis?
 function L.is_guarded(book, gates)
-  for _, id in ipairs(gates or {}) do
+  if not gates then
+    return false
+  end
+  for _, id in ipairs(gates) do
     local g = L.gate(book, id)
     if g.kind == 'lock' or (g.kind == 'sem' and g.limit and g.limit.on_lost == 'kill') then
       return true
@@ -266,6 +269,9 @@ end
 -- What a job that starts holds to its end: its gates, but nothing of a rate, and its unique key. -> text for
 -- R:holds, or nil
 function L.holding_started(gates, job)
+  if not (gates or job.u) then
+    return nil
+  end
   local held = {}
   for _, id in ipairs(gates or {}) do
     held[#held + 1] = not string.find(id, '^rate:') and id or nil

@@ -29,15 +29,24 @@ function L.fail(code, text)
   error({elater = code .. ' ' .. text})
 end
 
--- Integer -> decimal text, exact up to 2^53.
+-- Integer -> decimal text, exact up to 2^53. Small ones are kept from call to call.
+local SMALL, SMALL_MAX = {}, 1000
+
 function L.int(x)
-  return string.format('%.0f', x)
+  local text = SMALL[x]
+  if not text then
+    text = string.format('%.0f', x)
+    if x >= 0 and x < SMALL_MAX and x % 1 == 0 then
+      SMALL[x] = text
+    end
+  end
+  return text
 end
 
 -- Text of a whole number below 2^53 -> the number, else nil. tonumber alone takes nan, inf, 0x10,
 -- 1e3 and -1 as well, which would fail, or worse pass, in the middle of the writes.
 function L.whole(text)
-  if type(text) ~= 'string' or #text > 16 or not string.match(text, '^%d+$') then
+  if type(text) ~= 'string' or #text > 16 or not string.find(text, '^%d+$') then
     return nil
   end
   local n = tonumber(text)
@@ -47,7 +56,11 @@ end
 -- Any score -> the ms when it is due, a whole number from 0 to L.LATEST. Raw writers may have
 -- scores with a fraction; a head that keeps it never equals what is stored of it.
 function L.due(score)
-  return math.min(math.max(math.ceil(tonumber(score)), 0), L.LATEST)
+  local n = tonumber(score)
+  if n >= 0 and n <= L.LATEST and n % 1 == 0 then
+    return n
+  end
+  return math.min(math.max(math.ceil(n), 0), L.LATEST)
 end
 
 -- Any bytes -> short printable text for an error message.
@@ -137,15 +150,29 @@ function L.tick(R, now_us, n, seen)
 end
 
 -- A clock number -> job id: 'j' and 11 digits of Crockford's base 32, so that ids sort by age.
-function L.id(number)
-  local digits = '0123456789abcdefghjkmnpqrstvwxyz'
+-- Numbers of one call stand side by side, so the digits before the last two are mostly known already.
+local DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
+local known_high, known_text
+
+local function spell(number, n)
   local out = {}
-  for i = 11, 1, -1 do
+  for i = n, 1, -1 do
     local d = number % 32
-    out[i] = string.sub(digits, d + 1, d + 1)
+    out[i] = string.sub(DIGITS, d + 1, d + 1)
     number = (number - d) / 32
   end
-  return 'j' .. table.concat(out)
+  return table.concat(out)
+end
+
+function L.id(number)
+  local low = number % 1024
+  local high = (number - low) / 1024
+  if high ~= known_high then
+    known_high, known_text = high, 'j' .. spell(high, 9)
+  end
+  local d = low % 32
+  local c = (low - d) / 32
+  return known_text .. string.sub(DIGITS, c + 1, c + 1) .. string.sub(DIGITS, d + 1, d + 1)
 end
 
 -- An id, or QUEUE@UNIQUE -> the id.
@@ -287,19 +314,20 @@ function L.parse(record)
   if not record then
     return nil
   end
-  local lf = string.find(record, '\n', 1, true)
+  local flag, queue, priority, at, next = string.match(record, '^([-+])(%w[%w_-]*) (%d)()([ \n])')
+  if flag == nil or #queue > 64 then
+    return nil
+  end
+  local job = {queue = queue, priority = tonumber(priority), big = flag == '+', body = at + 1}
+  if next == '\n' then
+    return job
+  end
+  local lf = string.find(record, '\n', at, true)
   if lf == nil or lf > 2048 then
     return nil
   end
-  local flag, queue, priority, rest = string.match(string.sub(record, 1, lf - 1), '^([-+])(%w[%w_-]*) (%d)(.*)$')
-  if flag == nil or #queue > 64 or string.find(rest, '^[^ ]') then
-    return nil
-  end
-  local job = {queue = queue, priority = tonumber(priority), big = flag == '+', body = lf + 1}
-  if rest == '' then
-    return job
-  end
-  for name, value in string.gmatch(rest, ' (%a)=(%S+)') do
+  job.body = lf + 1
+  for name, value in string.gmatch(string.sub(record, at, lf - 1), ' (%a)=(%S+)') do
     if NUMBERS[name] and not L.whole(value) then
       return nil
     end
@@ -316,12 +344,15 @@ end
 
 -- R:tries: "starts attempts crashes due", all integers; {0,0,0} for a job never started.
 function L.tries(text)
-  local s, a, c, due = string.match(text or '', '^(%d+) (%d+) (%d+) (%d+)$')
-  s, a, c, due = L.whole(s), L.whole(a), L.whole(c), L.whole(due)
-  if not (s and a and c and due) then
+  local s, a, c, due
+  if text then
+    s, a, c, due = string.match(text, '^(%d+) (%d+) (%d+) (%d+)$')
+  end
+  -- 15 digits are below 2^53.
+  if not s or #s > 15 or #a > 15 or #c > 15 or #due > 15 then
     return {starts = 0, attempts = 0, crashes = 0}
   end
-  return {starts = s, attempts = a, crashes = c, due = due}
+  return {starts = tonumber(s), attempts = tonumber(a), crashes = tonumber(c), due = tonumber(due)}
 end
 
 function L.tries_text(t, due)
@@ -404,13 +435,15 @@ function L.forget(R, ids)
   end
   redis.call('HDEL', R .. ':jobs', unpack(ids))
   redis.call('HDEL', R .. ':tries', unpack(ids))
-  redis.call('HDEL', R .. ':errors', unpack(ids))
-  redis.call('HDEL', R .. ':results', unpack(ids))
-  redis.call('HDEL', R .. ':cancel', unpack(ids))
-  redis.call('HDEL', R .. ':progress', unpack(ids))
-  local big = {}
-  for i, id in ipairs(ids) do
-    big[i] = R .. ':big:' .. id
+  for _, name in ipairs({':errors', ':results', ':cancel', ':progress'}) do
+    -- Most jobs have none, nor has any other at most times.
+    if redis.call('EXISTS', R .. name) == 1 then
+      redis.call('HDEL', R .. name, unpack(ids))
+    end
+  end
+  local big, prefix = {}, R .. ':big:'
+  for i = 1, #ids do
+    big[i] = prefix .. ids[i]
   end
   redis.call('DEL', unpack(big))
 end
