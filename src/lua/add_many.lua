@@ -38,14 +38,22 @@ L.register('later_add_many', {}, function(R, args)
   L.need_add(R, queue, job.priority)
   L.check_gates(R, job)
   local first = L.tick(R, now_us, n)
-  local replies, scored = {}, {}
+  local replies, scored, records, due = {}, {}, {}, L.int(job.due)
+  local small = L.header(job)
+  local big = '+' .. string.sub(small, 2)
   for k = 1, n do
-    local id = L.id(first + k - 1)
-    L.insert(R, id, job, args[i + k - 1])
-    scored[2 * k - 1] = L.int(job.due)
-    scored[2 * k] = id
+    local id, payload = L.id(first + k - 1), args[i + k - 1]
+    if #payload > L.BIG then
+      redis.call('SET', R .. ':big:' .. id, payload)
+      records[2 * k] = big
+    else
+      records[2 * k] = small .. payload
+    end
+    records[2 * k - 1] = id
+    scored[2 * k - 1], scored[2 * k] = due, id
     replies[k] = {id, 'added', job.due}
   end
+  redis.call('HSET', R .. ':jobs', unpack(records))
   redis.call('ZADD', L.waiting_key(R, job, {crashes = 0}), unpack(scored))
   if job.priority ~= 5 then
     L.mark_set(R, queue, L.int(job.priority))
