@@ -384,11 +384,14 @@ local function take(R, queue, cands, max_payload, head, most, ctx)
   return head, parked
 end
 
--- The due jobs of a queue, up to `room`. Those that have to stand before a gate make room for the ones
--- behind them, within bounds. -> head, marks
+-- The due jobs of a queue, up to `room`: the plain ones that are first as lists (plain.lua), all others one by one.
+-- Those that have to stand before a gate make room for the ones behind them, within bounds. -> head, marks
 local function claim_due(R, queue, room, max_payload, ctx)
-  local most, head, marks = #ctx.claims + room, math.huge, ''
+  local most, head, marks = #ctx.claims + room, L.claim_plain(R, queue, room, ctx), ''
   local window = 0
+  if head then
+    return head, marks
+  end
   for _ = 1, LOOK_ROUNDS do
     local cands, parked
     local left = ctx.bytes > 0 and most - #ctx.claims or 0

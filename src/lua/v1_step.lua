@@ -87,38 +87,44 @@ local function apply(R, r, tries, cancelled, now_ms)
   end
 end
 
--- Done jobs that leave nothing behind are most of all jobs: they go in one variadic sweep.
-local function is_plain_done(r, cancelled, awaited)
-  return r.verb == 'done' and r.a == 0 and not cancelled and not awaited
+-- The results of a step: n of them, 8 arguments each, from args[at] on. Most are read no further than that
+-- they are plain: done, and nothing is to be kept.
+local function read_result(args, o)
+  return {id = args[o], start = L.whole(args[o + 1]), verb = args[o + 2], queue = args[o + 3],
+          a = L.whole(args[o + 4]), code = args[o + 5], text = args[o + 6], tail = args[o + 7]}
 end
 
-local function settle(R, epoch, results, book)
-  local answers, ids, counts, now_ms = {}, {}, {}, book.now_ms
-  for i, r in ipairs(results) do
-    ids[i] = r.id
-  end
-  if #ids == 0 then
+local function settle(R, epoch_text, args, at, n, book)
+  local answers, ids = {}, {}
+  if n == 0 then
     return answers
+  end
+  for i = 1, n do
+    ids[i] = args[at + 8 * i - 8]
   end
   local owners = redis.call('ZMSCORE', R .. ':running', unpack(ids))
   local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
   local flags = redis.call('HMGET', R .. ':cancel', unpack(ids))
   local awaited = redis.call('EXISTS', R .. ':await') == 1
-  local plain, others, ended = {}, {}, {}
-  for i, r in ipairs(results) do
-    local t = L.tries(tries[i])
-    if ended[r.id] or not owners[i] or tonumber(owners[i]) ~= epoch or t.starts ~= r.start then
+  local plain, others, ended, counts = {}, {}, {}, {}
+  for i = 1, n do
+    local o, id = at + 8 * i - 8, ids[i]
+    if ended[id] or owners[i] ~= epoch_text or
+       not tries[i] or string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= args[o + 1] then
       answers[i] = 'settled'
-    elseif is_plain_done(r, flags[i], awaited) then
-      plain[#plain + 1] = r.id
-      ended[r.id] = true
-      counts[r.queue] = (counts[r.queue] or 0) + 1
+    elseif args[o + 2] == 'done' and args[o + 4] == '0' and not flags[i] and not awaited then
+      -- Those that leave nothing behind go in one variadic sweep.
+      local queue = args[o + 3]
+      plain[#plain + 1] = id
+      ended[id] = true
+      counts[queue] = (counts[queue] or 0) + 1
       answers[i] = 'ok'
     else
-      local ok, what = pcall(apply, R, r, t, flags[i], now_ms)
+      local r = read_result(args, o)
+      local ok, what = pcall(apply, R, r, L.tries(tries[i]), flags[i], book.now_ms)
       if ok then
-        ended[r.id] = r.verb ~= 'progress'
-        others[#others + 1] = ended[r.id] and r.id or nil
+        ended[id] = r.verb ~= 'progress'
+        others[#others + 1] = ended[id] and id or nil
         answers[i] = 'ok'
       else
         answers[i] = 'error ' .. L.error_text(what)
@@ -131,8 +137,8 @@ local function settle(R, epoch, results, book)
   end
   L.let_go(book, plain, true)
   L.let_go(book, others, false)
-  for queue, n in pairs(counts) do
-    L.count(R, 'done', queue, n)
+  for queue, count in pairs(counts) do
+    L.count(R, 'done', queue, count)
   end
   return answers
 end
@@ -165,19 +171,6 @@ end
 
 -- ---- arguments
 
-local function read_results(args, at)
-  local results, n = {}, L.whole(args[at])
-  if n == nil or n > 1024 or at + 8 * n > #args then
-    L.fail('ELATER_ARGS', 'the results do not add up')
-  end
-  for i = 1, n do
-    local o = at + 8 * (i - 1)
-    results[i] = {id = args[o + 1], start = L.whole(args[o + 2]), verb = args[o + 3], queue = args[o + 4],
-                  a = L.whole(args[o + 5]), code = args[o + 6], text = args[o + 7], tail = args[o + 8]}
-  end
-  return results, at + 8 * n + 1
-end
-
 local function read_queues(args, at)
   local queues, n = {}, L.whole(args[at])
   if n == nil or n > 2000 or at + 3 * n ~= #args then
@@ -200,8 +193,11 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   if not (epoch and link and held and max) then
     L.fail('ELATER_ARGS', 'give EPOCH LINK HELD MAX, results and queues')
   end
-  local results, at = read_results(args, 5)
-  local queues = read_queues(args, at)
+  local n = L.whole(args[5])
+  if n == nil or n > 1024 or 5 + 8 * n > #args then
+    L.fail('ELATER_ARGS', 'the results do not add up')
+  end
+  local queues = read_queues(args, 6 + 8 * n)
   L.need_worker(R)
   local now_us = L.now_us()
   local status, current = L.worker(R, epoch_text)
@@ -214,7 +210,7 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   local ctx = {now_us = now_us, now_ms = L.ms(now_us), epoch_text = epoch_text, held = held,
                max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, solo_due = 0, book = L.book(R, now_us)}
   ctx.book.epoch = epoch_text
-  local answers = settle(R, epoch, results, ctx.book)
+  local answers = settle(R, epoch_text, args, 6, n, ctx.book)
   L.read_queues(R, queues, ctx)
   L.settle_gates(ctx.book, true)
   local heads, errors = L.claim_all(R, queues, ctx)
