@@ -323,7 +323,8 @@ static void replace(char *text, const char *what, const char *with)
 static const struct {
     const char *name, *text, *instead;
 } checks[] = {
-    {"fence", " or t.starts ~= r.start", ""},
+    {"fence", "not tries[i] or string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= args[o + 1]",
+     "not tries[i]"},
     {"gate", "not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then\n    return 1",
      "true then\n    return 1"},
     /* The step's, which what follows tells from the reconcile's. */
