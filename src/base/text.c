@@ -92,6 +92,17 @@ void text_escape(struct buf *out, const void *p, size_t n)
         buf_add(out, s + plain, n - plain);
 }
 
+void text_quote(struct buf *out, const void *bytes, size_t n)
+{
+    const char *p = bytes, *q;
+
+    for (; n > 0 && (q = memchr(p, '"', n)) != NULL; n -= (size_t)(q - p) + 1, p = q + 1) {
+        text_escape(out, p, (size_t)(q - p));
+        buf_puts(out, "\\x22");
+    }
+    text_escape(out, p, n);
+}
+
 void text_cut(struct buf *b, size_t max)
 {
     size_t len;

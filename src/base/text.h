@@ -17,6 +17,10 @@
  */
 void text_escape(struct buf *out, const void *p, size_t n);
 
+/* The same, and a double quote becomes \x22: it would end a value in the log, and let a stranger
+ * forge the keys behind it. */
+void text_quote(struct buf *out, const void *p, size_t n);
+
 /* Shorten b to at most max bytes, a "..." at the end counted, without splitting a UTF-8 sequence.
  */
 void text_cut(struct buf *b, size_t max);

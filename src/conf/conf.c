@@ -260,6 +260,11 @@ static int check_queue(const struct load *load, const struct scope *s, const str
     } else if (check_exits(q, err) < 0) {
         at = "exit_dead";
         other = "exit_retry";
+    } else if (s->kind == CONF_SCOPE_QUEUE && q->mode == CONF_MODE_PLUGIN && q->handler.n == 0) {
+        (void)err_set(err, ERR_CONFIG,
+                      "mode: plugin needs a handler: [/path/to/it.so, argument, ...]");
+        at = "mode";
+        other = "handler";
     } else if (conf_queue_check_gates(load->conf, q, &at, err) < 0) {
         other = at;
     } else {

@@ -20,7 +20,7 @@
 
 /* The words of the CHOICE rows, in the order of their words in conf_row.c. */
 enum conf_permissions { CONF_PERMISSIONS_STRICT, CONF_PERMISSIONS_WARN, CONF_PERMISSIONS_OFF };
-enum conf_mode { CONF_MODE_EXEC };
+enum conf_mode { CONF_MODE_EXEC, CONF_MODE_STREAM, CONF_MODE_PLUGIN };
 enum conf_on_lost { CONF_ON_LOST_KEEP, CONF_ON_LOST_KILL };
 /* funnel is another word for gcra: no loaded conf has it. */
 enum conf_algorithm {

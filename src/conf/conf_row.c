@@ -12,14 +12,14 @@
 static const char *const words_check_permissions[] = {"strict", "warn", "off", NULL};
 static const char *const words_strict[] = {"false", "true", NULL};
 static const char *const words_log_level[] = {"error", "warn", "notice", "info", "debug", NULL};
-static const char *const words_mode[] = {"exec", NULL};
+static const char *const words_mode[] = {"exec", "stream", "plugin", NULL};
 static const char *const words_on_lost[] = {"keep", "kill", NULL};
 static const char *const words_algorithm[] = {"gcra", "sliding", "fixed", "funnel", NULL};
 
 /* Keys and modes of the design that this version has not: refused as such, not as misspelt. */
-static const char *const later_words[] = {"unique",    "user",   "group",   "umask",  "cwd",
-                                          "nice",      "ionice", "rlimits", "env",    "env_file",
-                                          "schedules", "topics", "stream",  "plugin", NULL};
+static const char *const later_words[] = {"unique",    "user",   "group",   "umask", "cwd",
+                                          "nice",      "ionice", "rlimits", "env",   "env_file",
+                                          "schedules", "topics", NULL};
 
 #define RELOAD_yes true
 #define RELOAD_no false

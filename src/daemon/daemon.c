@@ -68,14 +68,13 @@ static void serve(struct daemon *d, struct conf *conf)
         folder_again(d->folder);
         return;
     }
-    for (size_t i = 0; i < served->n; i++) {
-        const struct conf_queue *q = served->at[i].conf;
-
-        specs[i] = (struct queue_spec){
-            served->at[i].name, (unsigned)(q->concurrency > 0 ? q->concurrency : conf->concurrency),
-            (unsigned)q->weight, q->max_payload};
-    }
     runner_set(d->runner, conf, served);
+    for (size_t i = 0; i < served->n; i++) {
+        const struct served_queue *q = &served->at[i];
+
+        specs[i] = (struct queue_spec){q->name, runner_limit(d->runner, q),
+                                       (unsigned)q->conf->weight, q->conf->max_payload};
+    }
     served_free(d->served);
     d->served = served;
     if (conf != d->conf)

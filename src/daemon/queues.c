@@ -74,6 +74,14 @@ void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n)
     qs->order = mem_grow(qs->order, n, sizeof(struct queue *));
 }
 
+void queues_set_limit(struct queues *qs, const char *name, unsigned limit)
+{
+    struct queue *q = find(qs, name);
+
+    if (q != NULL)
+        q->limit = limit;
+}
+
 size_t queues_count(const struct queues *qs)
 {
     return qs->n;

@@ -31,6 +31,7 @@ void queues_free(struct queues *qs);
 
 /* Serve these from now on (sorted by name). What is known of a name that stays, stays. */
 void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n);
+void queues_set_limit(struct queues *qs, const char *name, unsigned limit);
 size_t queues_count(const struct queues *qs);
 /* "mail,report" */
 void queues_names(const struct queues *qs, struct buf *out);

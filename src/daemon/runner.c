@@ -5,21 +5,26 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/backends.h"
 #include "daemon/order.h"
 #include "run/pool.h"
 
 #define UNSERVED_DELAY_MS 5000 /* a job whose handler went away goes back for so long */
 
 struct place {
-    struct job job; /* without its payload */
+    struct job job; /* its payload: a plug-in's only, which reads it here */
     uint64_t serial;
+    struct backend *backend; /* NULL: a process of its own */
+    struct plugin_order plugin;
     bool is_busy;
 };
 
 struct runner {
     struct pool *pool;
+    struct backends *backends;
     struct place *places;
     unsigned nplaces;
     unsigned *free; /* stack of places; the one freed last is the warmest */
@@ -30,15 +35,20 @@ struct runner {
     const struct conf *conf;
     const struct served *served;
     struct runner_events events;
-    bool is_ending;
+    struct buf header; /* of the job that is given to a stream just now */
+    uint64_t random;
+    bool is_ending, are_backends_gone;
 };
 
-static void log_end(const struct job *job, const struct verdict *v, const struct exec_result *run)
+/* What makes a process for each job can afford a line for each that went well. */
+static void log_end(const struct job *job, const struct verdict *v, const struct run_result *run,
+                    bool is_process)
 {
     static const char *const outcome[] = {"done", "retry", "dead", "released", "progress"};
-    enum log_level level = v->verb == STORE_BURY ? LOG_LEVEL_ERR
-                           : v->is_error         ? LOG_LEVEL_WARN
-                                                 : LOG_LEVEL_INFO;
+    enum log_level level = v->verb == STORE_BURY                 ? LOG_LEVEL_ERR
+                           : v->is_error                         ? LOG_LEVEL_WARN
+                           : is_process || v->verb != STORE_DONE ? LOG_LEVEL_INFO
+                                                                 : LOG_LEVEL_DEBUG;
 
     log_line(level,
              "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld%s%lld "
@@ -49,28 +59,58 @@ static void log_end(const struct job *job, const struct verdict *v, const struct
              v->verb == STORE_RETRY ? (long long)v->amount : (long long)v->code, v->text);
 }
 
-static void on_done(void *arg, unsigned slot, const struct exec_result *run)
+/* For the spread of retries: xorshift64 (Marsaglia, 2003), one word from the kernel to begin with.
+ */
+static uint32_t next_random(struct runner *r)
 {
-    struct runner *r = arg;
-    struct place *p = &r->places[slot];
-    const struct buf *tail = run->result.len > 0 ? &run->result : &run->tail;
-    struct job job = p->job;
-    struct verdict v;
-    uint32_t random = 0;
+    r->random ^= r->random << 13;
+    r->random ^= r->random >> 7;
+    r->random ^= r->random << 17;
+    return (uint32_t)(r->random >> 32);
+}
 
-    (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
-    verdict_of(&job, conf_queue(r->conf, job.queue), run, random, &v);
-    log_end(&job, &v, run);
+static void tell_idle(const struct runner *r)
+{
+    if (r->is_ending && r->are_backends_gone && r->nfree == r->nplaces)
+        r->events.idle(r->events.arg);
+}
+
+/* Before the event, which may want the place. */
+static void free_place(struct runner *r, unsigned slot)
+{
+    struct place *p = &r->places[slot];
+
     p->is_busy = false;
     if (r->state != NULL)
         state_set_fence(r->state, slot, 0);
+    if (p->backend != NULL)
+        backends_put(r->backends, p->backend);
+    job_done(&p->job);
     r->free[r->nfree++] = slot;
-    if (r->is_ending) {
-        if (r->nfree == r->nplaces)
-            r->events.idle(r->events.arg);
-        return;
-    }
-    r->events.ended(r->events.arg, job.id, &v, tail->data != NULL ? tail->data : "", tail->len);
+}
+
+static void on_done(void *arg, unsigned slot, const struct run_result *run)
+{
+    struct runner *r = arg;
+    const struct place *p = &r->places[slot];
+    const struct buf *tail = run->result.len > 0 ? &run->result : &run->tail;
+    struct verdict v;
+    char id[JOB_ID_LEN + 1];
+
+    memcpy(id, p->job.id, sizeof(id));
+    verdict_of(&p->job, conf_queue(r->conf, p->job.queue), run, next_random(r), &v);
+    log_end(&p->job, &v, run, p->backend == NULL);
+    free_place(r, slot);
+    if (r->is_ending)
+        tell_idle(r);
+    else
+        r->events.ended(r->events.arg, id, &v, tail->data != NULL ? tail->data : "", tail->len);
+}
+
+static void tell_progress(struct runner *r, unsigned slot, const char *text)
+{
+    if (!r->is_ending)
+        r->events.progress(r->events.arg, r->places[slot].job.id, text);
 }
 
 static void on_progress(void *arg, unsigned slot, uint64_t serial, const char *text)
@@ -78,8 +118,29 @@ static void on_progress(void *arg, unsigned slot, uint64_t serial, const char *t
     struct runner *r = arg;
     const struct place *p = &r->places[slot];
 
-    if (p->is_busy && p->serial == serial && !r->is_ending)
-        r->events.progress(r->events.arg, p->job.id, text);
+    if (p->is_busy && p->serial == serial)
+        tell_progress(r, slot, text);
+}
+
+static void on_stream_progress(void *arg, unsigned slot, const char *text)
+{
+    tell_progress(arg, slot, text);
+}
+
+static void on_limit(void *arg, const char *queue, unsigned limit)
+{
+    const struct runner *r = arg;
+
+    if (!r->is_ending)
+        r->events.limit(r->events.arg, queue, limit);
+}
+
+static void on_backends_gone(void *arg)
+{
+    struct runner *r = arg;
+
+    r->are_backends_gone = true;
+    tell_idle(r);
 }
 
 static void on_rest(void *arg)
@@ -95,6 +156,8 @@ struct runner *runner_new(struct loop *loop, unsigned places, const char *ns, st
 {
     struct runner *r = mem_new(sizeof(*r));
     struct pool_events pool_events = {on_done, on_progress, on_rest, r};
+    struct backends_events backends_events = {on_done,  on_stream_progress, on_rest,
+                                              on_limit, on_backends_gone,   r};
 
     r->nplaces = places;
     r->places = mem_new(places * sizeof(*r->places));
@@ -109,6 +172,9 @@ struct runner *runner_new(struct loop *loop, unsigned places, const char *ns, st
         runner_free(r);
         return NULL;
     }
+    while (r->random == 0)
+        (void)getrandom(&r->random, sizeof(r->random), 0);
+    r->backends = backends_new(loop, r->pool, ns, &backends_events);
     return r;
 }
 
@@ -118,6 +184,8 @@ void runner_free(struct runner *r)
         return;
     if (r->pool != NULL)
         pool_free(r->pool);
+    backends_free(r->backends);
+    buf_done(&r->header);
     free(r->places);
     free(r->free);
     free(r);
@@ -127,6 +195,12 @@ void runner_set(struct runner *r, const struct conf *conf, const struct served *
 {
     r->conf = conf;
     r->served = served;
+    backends_set(r->backends, served, r->nplaces);
+}
+
+unsigned runner_limit(const struct runner *r, const struct served_queue *q)
+{
+    return backends_limit(r->backends, q, r->nplaces);
 }
 
 void runner_set_guard(struct runner *r, struct guard *guard)
@@ -151,21 +225,75 @@ bool runner_admit(struct runner *r, const struct job *job, struct verdict *refus
     return false;
 }
 
+static void start_process(struct runner *r, unsigned slot, struct job *job, int64_t late_us)
+{
+    struct place *p = &r->places[slot];
+    struct order *order = order_new(job, served_find(r->served, job->queue), r->ns, late_us);
+
+    if (job->has_lock)
+        order_guard(order, r->guard, slot, job->fence);
+    if (r->state != NULL)
+        state_set_fence(r->state, slot, job->fence);
+    p->serial = pool_start(
+        r->pool, slot,
+        &(struct pool_order){.exec = order_exec(order), .free = order_free, .arg = order});
+}
+
+static void start_plugin(struct runner *r, unsigned slot, int64_t late_us)
+{
+    struct place *p = &r->places[slot];
+    const struct conf_queue *conf = conf_queue(r->conf, p->job.queue);
+
+    p->plugin = (struct plugin_order){.plugin = backend_plugin(p->backend),
+                                      .job = order_plugin(&p->job, conf, r->ns, late_us),
+                                      .timeout_ms = order_timeout_ms(&p->job, conf),
+                                      .guard = p->job.has_lock ? r->guard : NULL,
+                                      .guard_slot = slot};
+    p->serial = pool_start(r->pool, slot, &(struct pool_order){.plugin = &p->plugin});
+}
+
+static void start_stream(struct runner *r, unsigned slot, int64_t late_us)
+{
+    struct place *p = &r->places[slot];
+    const struct conf_queue *conf = conf_queue(r->conf, p->job.queue);
+    struct stream_job job = {.id = p->job.id,
+                             .place = slot,
+                             .payload = p->job.payload,
+                             .payload_len = p->job.payload_len,
+                             .timeout_ms = order_timeout_ms(&p->job, conf),
+                             .guard = p->job.has_lock ? r->guard : NULL};
+    int64_t fence;
+
+    buf_clear(&r->header);
+    order_header(&p->job, conf, late_us, &r->header);
+    job.header = r->header.data;
+    job.header_len = r->header.len;
+    fence = stream_start(backend_stream(p->backend), &job);
+    /* By which a successor finds it: the process', which all its jobs share. */
+    if (r->state != NULL)
+        state_set_fence(r->state, slot, fence);
+    job_done(&p->job);
+}
+
 void runner_start(struct runner *r, struct held *h)
 {
     unsigned slot = r->free[--r->nfree];
     struct place *p = &r->places[slot];
     int64_t late_us = h->late_us + mono_until_us(h->claimed_at, mono_now());
-    struct order *order;
 
     p->is_busy = true;
-    if (r->state != NULL)
-        state_set_fence(r->state, slot, h->job.fence);
-    order = order_new(&h->job, served_find(r->served, h->job.queue), r->ns, late_us);
-    if (h->job.has_lock)
-        order_guard(order, r->guard, slot, h->job.fence);
     p->job = h->job;
-    p->serial = pool_start(r->pool, slot, order_exec(order), order_free, order);
+    p->backend = backends_take(r->backends, h->job.queue);
+    if (p->backend == NULL) {
+        p->job.payload = NULL; /* the order takes it */
+        start_process(r, slot, &h->job, late_us);
+    } else {
+        h->job.payload = NULL;
+        if (backend_plugin(p->backend) != NULL)
+            start_plugin(r, slot, late_us);
+        else
+            start_stream(r, slot, late_us);
+    }
     /* A second start has a cause, and whoever looks for it finds it here: a crash, a failure, a
      * stop. */
     log_line(h->job.start > 1 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
@@ -174,23 +302,32 @@ void runner_start(struct runner *r, struct held *h)
              (long long)h->job.crashes, (long long)late_us);
 }
 
+static void control(struct runner *r, unsigned slot, enum exec_control what)
+{
+    const struct place *p = &r->places[slot];
+
+    if (p->backend != NULL && backend_stream(p->backend) != NULL)
+        stream_control(backend_stream(p->backend), slot, what);
+    else
+        pool_control(r->pool, slot, p->serial, what);
+}
+
 void runner_kill(struct runner *r, const char *id, bool at_once)
 {
     for (unsigned i = 0; i < r->nplaces; i++) {
-        struct place *p = &r->places[i];
-
-        if (p->is_busy && strcmp(p->job.id, id) == 0)
-            pool_control(r->pool, i, p->serial, at_once ? EXEC_CONTROL_KILL : EXEC_CONTROL_STOP);
+        if (r->places[i].is_busy && strcmp(r->places[i].job.id, id) == 0)
+            control(r, i, at_once ? EXEC_CONTROL_KILL : EXEC_CONTROL_STOP);
     }
 }
 
-void runner_kill_all(struct runner *r)
+void runner_end(struct runner *r)
 {
+    bool is_idle = r->nfree == r->nplaces;
+
     r->is_ending = true;
     for (unsigned i = 0; i < r->nplaces; i++) {
         if (r->places[i].is_busy)
-            pool_control(r->pool, i, r->places[i].serial, EXEC_CONTROL_KILL);
+            control(r, i, EXEC_CONTROL_KILL);
     }
-    if (r->nfree == r->nplaces)
-        r->events.idle(r->events.arg);
+    backends_end(r->backends, !is_idle);
 }

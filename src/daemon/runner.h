@@ -16,8 +16,10 @@ struct runner;
 struct runner_events {
     void (*ended)(void *arg, const char *id, const struct verdict *v, const char *tail, size_t n);
     void (*progress)(void *arg, const char *id, const char *text);
+    /* So many jobs of the queue may run here at once from now on. Not from inside runner_set. */
+    void (*limit)(void *arg, const char *queue, unsigned limit);
     void (*rest)(void *arg); /* all that ended at once has been told */
-    void (*idle)(void *arg); /* after runner_kill_all: nothing runs any more */
+    void (*idle)(void *arg); /* after runner_end: nothing runs any more */
     void *arg;
 };
 
@@ -29,6 +31,8 @@ void runner_free(struct runner *r);
 
 /* What holds from now on; both stay the caller's and must outlive the next call of this. */
 void runner_set(struct runner *r, const struct conf *conf, const struct served *served);
+/* How many jobs of this queue may run here at once, as things stand. */
+unsigned runner_limit(const struct runner *r, const struct served_queue *q);
 /* Told of jobs that hold a lock, which are not started without one. Has as many slots as there are
  * places; stays the caller's. */
 void runner_set_guard(struct runner *r, struct guard *guard);
@@ -36,8 +40,8 @@ void runner_set_guard(struct runner *r, struct guard *guard);
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);
 void runner_start(struct runner *r, struct held *h);
 void runner_kill(struct runner *r, const char *id, bool at_once);
-/* KILL to all; idle is called when all have ended (at once if none runs). No other event follows.
- */
-void runner_kill_all(struct runner *r);
+/* KILL to all that runs; processes that serve many and have no job may end by themselves. idle is
+ * called when all have ended (at once if there are none). No other event follows. */
+void runner_end(struct runner *r);
 
 #endif

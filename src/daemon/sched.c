@@ -119,6 +119,12 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
     sched_go_on(s, now);
 }
 
+void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit)
+{
+    queues_set_limit(s->queues, queue, limit);
+    sched_go_on(s, now);
+}
+
 void sched_set_stop_timeout(struct sched *s, int64_t ms)
 {
     s->conf.stop_timeout_ms = ms;

@@ -83,6 +83,8 @@ void sched_free(struct sched *s);
 
 /* Settings that may change while it runs. */
 void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec *specs, size_t n);
+/* Of a queue that is served: how many of its jobs may run here at once. */
+void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit);
 void sched_set_stop_timeout(struct sched *s, int64_t ms);
 struct queues *sched_queues(struct sched *s);
 

@@ -94,7 +94,8 @@ static void add_configured(struct building *b, const struct conf_queue *q)
 {
     struct err err = ERR_INIT;
 
-    if (handler_check(q->handler.at[0], how(b->conf), &err) < 0) {
+    if ((q->mode == CONF_MODE_PLUGIN ? handler_check_object
+                                     : handler_check)(q->handler.at[0], how(b->conf), &err) < 0) {
         b->report(b->arg, q->name, err.text, false);
         return;
     }

@@ -32,7 +32,7 @@ static void bury(const struct conf_queue *conf, struct verdict *ret)
 
 /* Another try if the budget allows one. asked: the handler asked for it, it is no error. */
 static void again(const struct job *job, const struct conf_queue *conf,
-                  const struct exec_result *run, uint32_t random, bool asked, struct verdict *ret)
+                  const struct run_result *run, uint32_t random, bool asked, struct verdict *ret)
 {
     struct backoff backoff = {conf->backoff_first, conf->backoff_factor, conf->backoff_max,
                               conf->backoff_jitter};
@@ -64,7 +64,7 @@ static void release(struct verdict *ret)
     ret->amount = 0;
 }
 
-void verdict_of(const struct job *job, const struct conf_queue *conf, const struct exec_result *run,
+void verdict_of(const struct job *job, const struct conf_queue *conf, const struct run_result *run,
                 uint32_t random, struct verdict *ret)
 {
     /* One that was stopped before it started has no exit status: its 0 says nothing. */
@@ -74,7 +74,7 @@ void verdict_of(const struct job *job, const struct conf_queue *conf, const stru
     ret->code = run->code;
     (void)snprintf(ret->text, sizeof(ret->text), "%s", run->text);
     switch (run->end) {
-    case EXEC_EXITED:
+    case RUN_EXITED:
         if (run->code == 0)
             done(job, conf, ret);
         else if (is_in(&conf->exit_dead, run->code))
@@ -82,27 +82,37 @@ void verdict_of(const struct job *job, const struct conf_queue *conf, const stru
         else
             again(job, conf, run, random, is_in(&conf->exit_retry, run->code), ret);
         break;
-    case EXEC_SIGNALED:
+    case RUN_SIGNALED:
         ret->code = 128 + run->code;
         again(job, conf, run, random, false, ret);
         break;
-    case EXEC_TIMED_OUT:
+    case RUN_TIMED_OUT:
         ret->code = CODE_TIMED_OUT;
         again(job, conf, run, random, false, ret);
         break;
-    case EXEC_NOT_RUN:
+    case RUN_NOT_RUN:
         ret->code = CODE_NOT_RUN;
         again(job, conf, run, random, false, ret);
         break;
-    case EXEC_STOPPED:
-    case EXEC_CANCELLED:
+    case RUN_STOPPED:
+    case RUN_CANCELLED:
         /* One that finished its work although it was told to end has finished its work. */
         if (clean)
             done(job, conf, ret);
         else
             release(ret);
         break;
-    case EXEC_HOST_FAULT:
+    case RUN_SAID_OK:
+        done(job, conf, ret);
+        break;
+    case RUN_SAID_RETRY:
+    case RUN_SAID_FAIL:
+        again(job, conf, run, random, run->end == RUN_SAID_RETRY, ret);
+        break;
+    case RUN_SAID_DEAD:
+        bury(conf, ret);
+        break;
+    case RUN_HOST_FAULT:
         release(ret);
         ret->is_error = true;
         ret->is_host_fault = true;

@@ -10,7 +10,7 @@
 
 #include "conf/conf.h"
 #include "job/job.h"
-#include "run/exec.h"
+#include "run/result.h"
 #include "store/store.h"
 
 struct verdict {
@@ -23,7 +23,7 @@ struct verdict {
 };
 
 /* After a run. */
-void verdict_of(const struct job *job, const struct conf_queue *conf, const struct exec_result *run,
+void verdict_of(const struct job *job, const struct conf_queue *conf, const struct run_result *run,
                 uint32_t random, struct verdict *ret);
 
 /* Before it: false when the job may not start any more, with the verdict. */

@@ -165,7 +165,7 @@ static void op_registered(void *ctx, int64_t epoch)
 /* Jobs that are still running although the stop is over are killed; they will be run again. */
 static void op_gone(void *ctx)
 {
-    runner_kill_all(((struct daemon *)ctx)->runner);
+    runner_end(((struct daemon *)ctx)->runner);
 }
 
 static uint32_t op_random(void *ctx)
@@ -418,6 +418,11 @@ static void on_progress(void *arg, const char *id, const char *text)
     sched_job_progress(((struct daemon *)arg)->sched, id, text);
 }
 
+static void on_limit(void *arg, const char *queue, unsigned limit)
+{
+    sched_set_limit(((struct daemon *)arg)->sched, mono_now(), queue, limit);
+}
+
 static void on_rest(void *arg)
 {
     sched_jobs_ended(((struct daemon *)arg)->sched, mono_now());
@@ -442,5 +447,5 @@ struct store_events daemon_store_events(struct daemon *d)
 
 struct runner_events daemon_runner_events(struct daemon *d)
 {
-    return (struct runner_events){on_ended, on_progress, on_rest, on_idle, d};
+    return (struct runner_events){on_ended, on_progress, on_limit, on_rest, on_idle, d};
 }

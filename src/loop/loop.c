@@ -23,6 +23,13 @@ struct loop_fd {
     void *arg;
 };
 
+struct loop_hook {
+    ev_prepare prepare; /* first */
+    struct loop *loop;
+    loop_hook_f *cb;
+    void *arg;
+};
+
 struct loop_timer {
     ev_timer timer; /* first */
     struct loop *loop;
@@ -139,6 +146,37 @@ void loop_fd_free(struct loop_fd *w)
         return;
     ev_io_stop(w->loop->ev, &w->io);
     free(w);
+}
+
+static void on_prepare(struct ev_loop *ev, ev_prepare *prepare, int revents)
+{
+    const struct loop_hook *h = (const struct loop_hook *)prepare;
+
+    (void)ev;
+    (void)revents;
+    h->cb(h->arg);
+}
+
+struct loop_hook *loop_hook_new(struct loop *loop, loop_hook_f *cb, void *arg)
+{
+    struct loop_hook *h = mem_new(sizeof(*h));
+
+    h->loop = loop;
+    h->cb = cb;
+    h->arg = arg;
+    ev_prepare_init(&h->prepare, on_prepare);
+    /* First of all: libev, and hiredis behind us, see what it changes in this very turn. */
+    ev_set_priority(&h->prepare, EV_MAXPRI);
+    ev_prepare_start(loop->ev, &h->prepare);
+    return h;
+}
+
+void loop_hook_free(struct loop_hook *h)
+{
+    if (h == NULL)
+        return;
+    ev_prepare_stop(h->loop->ev, &h->prepare);
+    free(h);
 }
 
 static void on_timer(struct ev_loop *ev, ev_timer *timer, int revents)

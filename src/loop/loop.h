@@ -29,6 +29,12 @@ struct loop_fd *loop_fd_new(struct loop *loop, int fd, int events, loop_fd_f *cb
 void loop_fd_events(struct loop_fd *w, int events);
 void loop_fd_free(struct loop_fd *w); /* NULL is fine */
 
+/* Called each time before the loop waits: what a turn has gathered is sent at once, together. */
+struct loop_hook;
+typedef void loop_hook_f(void *arg);
+struct loop_hook *loop_hook_new(struct loop *loop, loop_hook_f *cb, void *arg);
+void loop_hook_free(struct loop_hook *h); /* NULL is fine */
+
 /* A one-shot timer, 0 to 2 ms late (libev's grain). Stopped until set. */
 struct loop_timer;
 typedef void loop_timer_f(void *arg);

@@ -49,7 +49,7 @@ void control_line_parse(const char *line, size_t n, struct control_line *ret)
 }
 
 void control_fd_init(struct control_fd *c, struct output *output, const struct exec_hooks *hooks,
-                     struct exec_result *ret)
+                     struct run_result *ret)
 {
     *c = (struct control_fd){.output = output, .hooks = hooks, .ret = ret};
     lines_init(&c->lines, CONTROL_LINE_BYTES);
@@ -66,10 +66,10 @@ static void add_result(struct control_fd *c, const char *p, size_t n)
     struct buf *result = &c->ret->result;
     size_t room;
 
-    if (c->has_result && result->len < EXEC_RESULT_BYTES)
+    if (c->has_result && result->len < RUN_RESULT_BYTES)
         buf_add(result, "\n", 1);
     c->has_result = true;
-    room = EXEC_RESULT_BYTES - result->len;
+    room = RUN_RESULT_BYTES - result->len;
     buf_add(result, p, n < room ? n : room);
 }
 

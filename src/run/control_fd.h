@@ -4,7 +4,7 @@
  *
  *   progress TEXT       how far it is; shown, not kept
  *   retry-in DURATION   if this attempt fails or asks for another: when (the last one said holds)
- *   result TEXT         kept with the outcome; several are joined by LF up to EXEC_RESULT_BYTES
+ *   result TEXT         kept with the outcome; several are joined by LF up to RUN_RESULT_BYTES
  *   log TEXT            a line for the log
  *
  * What is not understood is logged at debug and ignored: a handler cannot break the daemon here.
@@ -48,7 +48,7 @@ struct control_fd {
     struct lines lines;
     struct output *output;
     const struct exec_hooks *hooks;
-    struct exec_result *ret;
+    struct run_result *ret;
     bool has_result;
     struct buf progress; /* the latest one not handed on */
     bool has_progress;
@@ -56,7 +56,7 @@ struct control_fd {
 };
 
 void control_fd_init(struct control_fd *c, struct output *output, const struct exec_hooks *hooks,
-                     struct exec_result *ret);
+                     struct run_result *ret);
 void control_fd_done(struct control_fd *c);
 void control_fd_add(struct control_fd *c, const char *p, size_t n);
 /* Hand on progress whose time has come; returns when to call again (MONO_NEVER: nothing waits). */

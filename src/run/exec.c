@@ -35,7 +35,7 @@ struct run {
     const struct exec_order *order;
     struct exec_slot *slot;
     const struct exec_hooks *hooks;
-    struct exec_result *ret;
+    struct run_result *ret;
     struct exec_pipes pipes;
     struct spawned child;
     struct output output;
@@ -43,23 +43,12 @@ struct run {
     enum phase phase;
     struct mono deadline; /* of the phase */
     struct mono tick;     /* of the control descriptor */
-    enum exec_end cause;  /* why we ended it; EXEC_EXITED: we did not */
+    enum run_end cause;   /* why we ended it; RUN_EXITED: we did not */
     bool leader_gone;
     bool grace_over; /* KILL was needed */
     bool at_once;    /* KILL was asked for */
     siginfo_t status;
 };
-
-void exec_result_init(struct exec_result *r)
-{
-    *r = (struct exec_result){.retry_in_ms = -1, .result = BUF_INIT, .tail = BUF_INIT};
-}
-
-void exec_result_done(struct exec_result *r)
-{
-    buf_done(&r->result);
-    buf_done(&r->tail);
-}
 
 /* ---- the end, in words ---- */
 
@@ -81,20 +70,20 @@ static void describe_cause(const struct run *r, char *out, size_t size)
 {
     char timeout[24];
 
-    if (r->cause == EXEC_TIMED_OUT)
+    if (r->cause == RUN_TIMED_OUT)
         (void)snprintf(out, size, "timed out after %s",
                        text_duration(r->order->timeout_ms, timeout));
     else
-        (void)snprintf(out, size, "%s", r->cause == EXEC_CANCELLED ? "cancelled" : "stopped");
+        (void)snprintf(out, size, "%s", r->cause == RUN_CANCELLED ? "cancelled" : "stopped");
 }
 
 static void describe(const struct run *r)
 {
-    struct exec_result *ret = r->ret;
+    struct run_result *ret = r->ret;
     char status[96], cause[64], grace[24];
 
     describe_status(&r->status, status, sizeof(status));
-    if (r->cause == EXEC_EXITED) {
+    if (r->cause == RUN_EXITED) {
         (void)snprintf(ret->text, sizeof(ret->text), "%s", status);
         return;
     }
@@ -114,7 +103,7 @@ static void describe(const struct run *r)
  * attempt is spent. */
 static bool is_unfed(const struct run *r)
 {
-    return r->pipes.errnum != 0 && (r->cause == EXEC_EXITED || r->cause == EXEC_HOST_FAULT);
+    return r->pipes.errnum != 0 && (r->cause == RUN_EXITED || r->cause == RUN_HOST_FAULT);
 }
 
 /* Nobody's fault, its own the least; what has ended before it was killed has ended. */
@@ -122,17 +111,17 @@ static bool is_guard_killed(const struct run *r)
 {
     const struct exec_order *o = r->order;
 
-    return o->guard != NULL && r->cause == EXEC_EXITED && r->status.si_pid != 0 &&
+    return o->guard != NULL && r->cause == RUN_EXITED && r->status.si_pid != 0 &&
            r->status.si_code != CLD_EXITED && r->status.si_status == SIGKILL &&
            guard_has_killed(o->guard, o->guard_slot);
 }
 
 static void conclude(const struct run *r)
 {
-    struct exec_result *ret = r->ret;
+    struct run_result *ret = r->ret;
 
     if (is_guard_killed(r)) {
-        ret->end = EXEC_STOPPED;
+        ret->end = RUN_STOPPED;
         ret->code = SIGKILL;
         (void)snprintf(ret->text, sizeof(ret->text),
                        "killed by the guard: it held a lock, and no beat of its worker was "
@@ -141,17 +130,17 @@ static void conclude(const struct run *r)
     }
 
     if (is_unfed(r)) {
-        ret->end = EXEC_SIGNALED;
+        ret->end = RUN_SIGNALED;
         ret->code = SIGKILL;
         (void)snprintf(ret->text, sizeof(ret->text), "killed: its payload could not be written: %s",
                        strerrordesc_np(r->pipes.errnum));
         return;
     }
     ret->code = r->status.si_pid != 0 ? r->status.si_status : SIGKILL; /* unknown: no success */
-    if (r->cause != EXEC_EXITED)
+    if (r->cause != RUN_EXITED)
         ret->end = r->cause;
     else
-        ret->end = r->status.si_code == CLD_EXITED ? EXEC_EXITED : EXEC_SIGNALED;
+        ret->end = r->status.si_code == CLD_EXITED ? RUN_EXITED : RUN_SIGNALED;
     describe(r);
 }
 
@@ -205,7 +194,7 @@ static void on_leader_end(struct run *r)
 }
 
 /* What has ended by itself in the very moment was not ended by us. */
-static void begin_term(struct run *r, enum exec_end cause)
+static void begin_term(struct run *r, enum run_end cause)
 {
     struct pollfd p = {r->child.pidfd, POLLIN, 0};
 
@@ -220,9 +209,9 @@ static void begin_term(struct run *r, enum exec_end cause)
 }
 
 /* A cancelled job must not come back; that outranks a stop. */
-static enum exec_end asked_cause(unsigned asked)
+static enum run_end asked_cause(unsigned asked)
 {
-    return (asked & EXEC_CONTROL_CANCEL) ? EXEC_CANCELLED : EXEC_STOPPED;
+    return (asked & EXEC_CONTROL_CANCEL) ? RUN_CANCELLED : RUN_STOPPED;
 }
 
 static void on_control(struct run *r)
@@ -233,7 +222,7 @@ static void on_control(struct run *r)
         return;
     if (r->phase == PHASE_RUN)
         begin_term(r, asked_cause(asked));
-    else if (r->cause == EXEC_STOPPED)
+    else if (r->cause == RUN_STOPPED)
         r->cause = asked_cause(asked);
     if ((asked & EXEC_CONTROL_KILL) && r->phase == PHASE_TERM) {
         r->at_once = true;
@@ -245,7 +234,7 @@ static void on_deadline(struct run *r)
 {
     switch (r->phase) {
     case PHASE_RUN:
-        begin_term(r, EXEC_TIMED_OUT);
+        begin_term(r, RUN_TIMED_OUT);
         break;
     case PHASE_TERM:
         r->grace_over = true;
@@ -323,7 +312,7 @@ static bool kill_late(struct run *r)
     if (r->order->guard == NULL || guard_admits(r->order->guard))
         return false;
     tell_group(r, SIGKILL);
-    r->cause = EXEC_STOPPED;
+    r->cause = RUN_STOPPED;
     r->at_once = true;
     return true;
 }
@@ -343,7 +332,7 @@ static void watch(struct run *r)
         begin_kill(r);
     while (r->phase != PHASE_DRAIN || !exec_pipes_silent(&r->pipes)) {
         if (is_unfed(r) && r->phase == PHASE_RUN)
-            begin_term(r, EXEC_HOST_FAULT);
+            begin_term(r, RUN_HOST_FAULT);
         turn(r);
     }
     control_fd_end(&r->control);
@@ -364,7 +353,7 @@ static bool is_called_off(struct run *r)
         return false;
     r->cause = r->ret->end = asked_cause(asked);
     (void)snprintf(r->ret->text, sizeof(r->ret->text), "%s before it was started",
-                   r->cause == EXEC_CANCELLED ? "cancelled" : "stopped");
+                   r->cause == RUN_CANCELLED ? "cancelled" : "stopped");
     return true;
 }
 
@@ -379,7 +368,7 @@ static bool is_unguarded(struct run *r)
     guard_set(o->guard, o->guard_slot, o->guard_fence);
     if (guard_admits(o->guard))
         return false;
-    r->cause = r->ret->end = EXEC_STOPPED;
+    r->cause = r->ret->end = RUN_STOPPED;
     (void)snprintf(r->ret->text, sizeof(r->ret->text), "not started: it holds a lock, and %s",
                    guard_is_up(o->guard) ? "no beat was acknowledged lately"
                                          : "there is no guard process");
@@ -413,12 +402,12 @@ static const char *cure_of(int errnum)
 
 static void refuse(struct run *r, const struct err *err)
 {
-    struct exec_result *ret = r->ret;
+    struct run_result *ret = r->ret;
     struct err why = ERR_INIT;
 
     /* What it did until then cannot be undone: not as if it had never been started. */
     if (r->child.pid > 0) {
-        ret->end = EXEC_SIGNALED;
+        ret->end = RUN_SIGNALED;
         ret->code = SIGKILL;
         ret->started = mono_now();
         (void)snprintf(ret->text, sizeof(ret->text),
@@ -426,11 +415,11 @@ static void refuse(struct run *r, const struct err *err)
         return;
     }
     if (spawn_is_host_fault(err->errnum)) {
-        ret->end = EXEC_HOST_FAULT;
+        ret->end = RUN_HOST_FAULT;
         (void)snprintf(ret->text, sizeof(ret->text), "cannot start: %.200s", err->text);
         return;
     }
-    ret->end = EXEC_NOT_RUN;
+    ret->end = RUN_NOT_RUN;
     ret->code = err->errnum;
     if (err->errnum != ETXTBSY && program_check(r->order->argv[0], &why) != 0)
         (void)snprintf(ret->text, sizeof(ret->text), "cannot start: %.240s", why.text);
@@ -455,7 +444,7 @@ static bool start(struct run *r)
     }
     exec_pipes_feed(&r->pipes, o->payload, o->payload_len);
     if (r->pipes.errnum != 0) { /* nothing has run yet: nobody's fault */
-        r->ret->end = EXEC_HOST_FAULT;
+        r->ret->end = RUN_HOST_FAULT;
         (void)snprintf(r->ret->text, sizeof(r->ret->text),
                        "cannot start: its payload could not be written: %s",
                        strerrordesc_np(r->pipes.errnum));
@@ -479,13 +468,13 @@ static bool start(struct run *r)
 }
 
 void exec_run(const struct exec_order *order, struct exec_slot *slot,
-              const struct exec_hooks *hooks, struct exec_result *ret)
+              const struct exec_hooks *hooks, struct run_result *ret)
 {
     static const struct exec_hooks no_hooks = {0};
     struct run r = {.order = order, .slot = slot, .hooks = hooks != NULL ? hooks : &no_hooks};
 
     r.ret = ret;
-    r.cause = EXEC_EXITED;
+    r.cause = RUN_EXITED;
     output_init(&r.output, order->id, order->queue);
     control_fd_init(&r.control, &r.output, r.hooks, ret);
     for (int i = 0; i < PIPES; i++)

@@ -22,24 +22,11 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "run/guard.h"
+#include "run/result.h"
 
-#define EXEC_TAIL_BYTES 4096    /* last output kept with the job */
-#define EXEC_RESULT_BYTES 16384 /* most of a `result` on fd 3 */
-#define EXEC_LINE_BYTES 1024    /* longer lines of output are cut in the log */
-#define EXEC_LOG_LINES 1000     /* lines of one attempt that reach the log; the rest is counted */
+#define EXEC_LINE_BYTES 1024 /* longer lines of output are cut in the log */
+#define EXEC_LOG_LINES 1000  /* lines of one attempt that reach the log; the rest is counted */
 #define EXEC_DRAIN_MS 1000
-
-/* How an attempt ended, as the operating system saw it; policy (retry or not) is not made here. */
-enum exec_end {
-    EXEC_EXITED,     /* code: exit status 0-255 */
-    EXEC_SIGNALED,   /* code: signal number */
-    EXEC_TIMED_OUT,  /* code: as SIGNALED or EXITED would say, see text; 0 only for exit status 0 */
-    EXEC_STOPPED,    /* ended by exec_control: STOP or KILL (code as above; maybe never started), or
-                        by the guard */
-    EXEC_CANCELLED,  /* ended by exec_control: CANCEL (the same); outranks STOPPED */
-    EXEC_NOT_RUN,    /* could not be started: its own fault (code: errno; text: the cure) */
-    EXEC_HOST_FAULT, /* the host could not start it (no process, memory, descriptor): nobody's */
-};
 
 /* A const order: everything exec_run needs, owned by the caller until it returns. */
 struct exec_order {
@@ -56,22 +43,6 @@ struct exec_order {
     unsigned guard_slot;
     int64_t guard_fence; /* as in envp */
 };
-
-/* What came back. Init with exec_result_init, release with exec_result_done. */
-struct exec_result {
-    enum exec_end end;
-    int code;
-    int64_t retry_in_ms; /* from fd 3, -1: not said */
-    char text[256];      /* one line for people: "exit status 3", "timed out after 1s, killed" */
-    struct buf result;   /* from fd 3 */
-    struct buf tail;     /* last bytes of stdout and stderr as they came */
-    int64_t output_bytes;
-    int64_t duration_us;
-    struct mono started; /* when posix_spawn returned; 0: it never was */
-};
-
-void exec_result_init(struct exec_result *r);
-void exec_result_done(struct exec_result *r);
 
 /*
  * What other threads may do to a running exec: any number of exec_control calls, from any thread.
@@ -107,6 +78,6 @@ struct exec_hooks {
  * and is disarmed when this returns. hooks may be NULL.
  */
 void exec_run(const struct exec_order *order, struct exec_slot *slot,
-              const struct exec_hooks *hooks, struct exec_result *ret);
+              const struct exec_hooks *hooks, struct run_result *ret);
 
 #endif

@@ -20,14 +20,32 @@ static int check_perms(const char *path, enum handler_check how, struct err *err
     return how == HANDLER_CHECK_STRICT ? -1 : 0;
 }
 
-int handler_check(const char *path, enum handler_check how, struct err *err)
+static int check_absolute(const char *path, struct err *err)
 {
     *err = (struct err)ERR_INIT;
-    if (path[0] != '/')
-        return err_set(err, ERR_CONFIG, "%s: a handler is named by its absolute path",
-                       program_shown(path));
-    if (program_check(path, err) != 0)
+    if (path[0] == '/')
+        return 0;
+    return err_set(err, ERR_CONFIG, "%s: a handler is named by its absolute path",
+                   program_shown(path));
+}
+
+int handler_check(const char *path, enum handler_check how, struct err *err)
+{
+    if (check_absolute(path, err) != 0 || program_check(path, err) != 0)
         return -1;
+    return check_perms(path, how, err);
+}
+
+int handler_check_object(const char *path, enum handler_check how, struct err *err)
+{
+    struct stat st;
+
+    if (check_absolute(path, err) != 0)
+        return -1;
+    if (stat(path, &st) != 0)
+        return err_sys(err, errno, "%s", program_shown(path));
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_CONFIG, "%s: a plug-in is a file", program_shown(path));
     return check_perms(path, how, err);
 }
 

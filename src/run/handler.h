@@ -23,6 +23,9 @@ enum handler_check { HANDLER_CHECK_STRICT, HANDLER_CHECK_WARN, HANDLER_CHECK_OFF
  */
 int handler_check(const char *path, enum handler_check how, struct err *err);
 
+/* The same for a shared object, which nobody executes. */
+int handler_check_object(const char *path, enum handler_check how, struct err *err);
+
 struct handler_file {
     char queue[65]; /* name without extension */
     char *path;     /* absolute */

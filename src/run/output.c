@@ -17,7 +17,7 @@ void output_init(struct output *o, const char *id, const char *queue)
     *o = (struct output){.id = id, .queue = queue};
     for (int i = 0; i < OUTPUT_STREAMS; i++)
         lines_init(&o->lines[i], EXEC_LINE_BYTES);
-    tail_init(&o->tail, EXEC_TAIL_BYTES);
+    tail_init(&o->tail, RUN_TAIL_BYTES);
 }
 
 void output_done(struct output *o)
@@ -25,18 +25,6 @@ void output_done(struct output *o)
     for (int i = 0; i < OUTPUT_STREAMS; i++)
         lines_done(&o->lines[i]);
     tail_done(&o->tail);
-}
-
-/* A quote would end the value of msg= and let a handler forge the keys behind it. */
-static void quote(struct buf *out, const char *p, size_t n)
-{
-    const char *q;
-
-    for (; (q = memchr(p, '"', n)) != NULL; n -= (size_t)(q - p) + 1, p = q + 1) {
-        text_escape(out, p, (size_t)(q - p));
-        buf_puts(out, "\\x22");
-    }
-    text_escape(out, p, n);
 }
 
 void output_line(struct output *o, const char *stream, const char *p, size_t n, bool cut)
@@ -48,7 +36,7 @@ void output_line(struct output *o, const char *stream, const char *p, size_t n, 
         return;
     }
     o->logged++;
-    quote(&shown, p, n < EXEC_LINE_BYTES ? n : EXEC_LINE_BYTES);
+    text_quote(&shown, p, n < EXEC_LINE_BYTES ? n : EXEC_LINE_BYTES);
     cut = cut || n > EXEC_LINE_BYTES || shown.len > SHOWN_MAX;
     log_info("job=%s queue=%s stream=%s msg=\"%.*s\"%s", o->id, o->queue, stream, SHOWN_MAX,
              buf_str(&shown), cut ? " cut=1" : "");

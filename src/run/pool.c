@@ -6,9 +6,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
-#include "loop/mailbox.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STACK_BYTES (4096 * 1024) /* red zones and shadow frames */
@@ -21,26 +22,26 @@
 #define STACK_BYTES (256 * 1024)
 #endif
 
-/* An order on its way: set by the main thread, taken by the slot's thread. */
-struct pool_work {
-    const struct exec_order *order; /* NULL: none */
-    uint64_t serial;
-    void (*free_order)(void *);
-    void *free_arg;
-};
+#define WAKING_MAX 2 /* threads on their way to the work at once; each wakes the next */
+#define LONG_MS 1    /* quick work that waits so long is not quick: one more thread comes */
 
 struct pool_slot {
+    struct pool_work work; /* first */
     struct pool *pool;
     unsigned index;
-    struct exec_slot *exec;
+    struct exec_slot *exec; /* made with the first order */
+    struct pool_order order;
+    struct run_result result;
+    bool busy;       /* main thread only: from pool_start until done is called */
+    uint64_t serial; /* of the order */
+};
+
+struct pool_thread {
+    struct pool *pool;
     pthread_t thread;
-    bool has_thread;
-    bool busy;          /* main thread only: from pool_start until done is called */
-    uint64_t serial;    /* pool thread only: of the job that runs */
-    pthread_mutex_t mu; /* guards work and quit; a leaf */
     pthread_cond_t wake;
-    struct pool_work work;
-    bool quit;
+    struct pool_thread *below; /* of the idle ones */
+    bool is_woken;
 };
 
 struct pool {
@@ -48,52 +49,60 @@ struct pool {
     struct pool_events events;
     unsigned nslots;
     struct pool_slot *slots;
+    struct loop_hook *hand_over;
+    struct loop_timer *look;
+    struct pool_work *new_first, **new_end; /* started in this turn of the loop */
+
+    pthread_mutex_t mu;             /* guards all that follows; a leaf but for pthread_create */
+    struct pool_work *first, **end; /* work that waits */
+    struct pool_thread *threads;
+    struct pool_thread *idle; /* a stack: the one that slept least is the warmest */
+    unsigned nthreads, waking;
+    bool quit;
 };
 
-enum pool_mail_kind { POOL_PROGRESS, POOL_DONE };
-
-struct pool_mail {
-    struct mail mail; /* first */
-    enum pool_mail_kind kind;
+struct pool_progress {
+    struct pool_work work; /* first */
     unsigned slot;
-    struct pool_work work; /* DONE: to be freed; PROGRESS: its serial */
-    struct exec_result result;
+    uint64_t serial;
     char *text;
 };
 
-static struct pool_mail *mail_new(enum pool_mail_kind kind, unsigned slot)
-{
-    struct pool_mail *m = mem_new(sizeof(*m));
+/* ---- what comes back, on the main thread */
 
-    m->kind = kind;
-    m->slot = slot;
-    exec_result_init(&m->result);
-    return m;
+static void on_done(struct pool *pool, struct pool_slot *s)
+{
+    pool->events.done(pool->events.arg, s->index, &s->result);
+    run_result_done(&s->result);
+    if (s->order.free != NULL)
+        s->order.free(s->order.arg);
+    s->busy = false;
 }
 
-static void mail_free(struct pool_mail *m)
+static void on_told(const struct pool *pool, struct pool_progress *p)
 {
-    exec_result_done(&m->result);
-    free(m->text);
-    free(m);
+    if (pool->events.progress != NULL)
+        pool->events.progress(pool->events.arg, p->slot, p->serial, p->text);
+    free(p->text);
+    free(p);
 }
 
-/* Main thread. The slot is free before done is called, which may start the next job on it. */
 static void on_mail(void *arg, struct mail *mail)
 {
-    struct pool *pool = arg;
-    struct pool_mail *m = (struct pool_mail *)mail;
+    struct pool_work *w = (struct pool_work *)mail;
+    struct pool_task *task = (struct pool_task *)mail;
 
-    if (m->kind == POOL_PROGRESS) {
-        if (pool->events.progress != NULL)
-            pool->events.progress(pool->events.arg, m->slot, m->work.serial, m->text);
-    } else {
-        pool->slots[m->slot].busy = false;
-        pool->events.done(pool->events.arg, m->slot, &m->result);
-        if (m->work.free_order != NULL)
-            m->work.free_order(m->work.free_arg);
+    switch (w->kind) {
+    case POOL_SLOT:
+        on_done(arg, (struct pool_slot *)mail);
+        break;
+    case POOL_PROGRESS:
+        on_told(arg, (struct pool_progress *)mail);
+        break;
+    case POOL_TASK:
+        task->done(task);
+        break;
     }
-    mail_free(m);
 }
 
 static void on_rest(void *arg)
@@ -104,152 +113,297 @@ static void on_rest(void *arg)
         pool->events.rest(pool->events.arg);
 }
 
+/* ---- on the threads */
+
 static void on_progress(void *arg, const char *text, size_t n)
 {
     const struct pool_slot *s = arg;
-    struct pool_mail *m = mail_new(POOL_PROGRESS, s->index);
+    struct pool_progress *p = mem_new(sizeof(*p));
 
-    m->work.serial = s->serial;
-    m->text = mem_dup(text, n);
-    mailbox_post(s->pool->box, &m->mail);
+    p->work.kind = POOL_PROGRESS;
+    p->slot = s->index;
+    p->serial = s->serial;
+    p->text = mem_dup(text, n);
+    mailbox_post(s->pool->box, &p->work.mail);
 }
 
-/* False: the pool is closing. */
-static bool take_work(struct pool_slot *s, struct pool_work *ret)
+static void run_slot(struct pool_slot *s)
 {
-    bool got;
+    const struct exec_hooks hooks = {NULL, NULL, on_progress, s};
 
-    (void)pthread_mutex_lock(&s->mu);
-    while (s->work.order == NULL && !s->quit)
-        (void)pthread_cond_wait(&s->wake, &s->mu);
-    *ret = s->work;
-    s->work.order = NULL;
-    got = ret->order != NULL;
-    (void)pthread_mutex_unlock(&s->mu);
-    return got;
+    if (s->exec == NULL) {
+        s->result.end = RUN_HOST_FAULT;
+        (void)snprintf(s->result.text, sizeof(s->result.text),
+                       "cannot start: no descriptor is left");
+    } else if (s->order.plugin != NULL) {
+        plugin_run(s->order.plugin, s->exec, &hooks, &s->result);
+    } else {
+        exec_run(s->order.exec, s->exec, &hooks, &s->result);
+    }
+}
+
+static void run(struct pool *pool, struct pool_work *w)
+{
+    if (w->kind == POOL_SLOT)
+        run_slot((struct pool_slot *)w);
+    else
+        ((struct pool_task *)w)->run((struct pool_task *)w);
+    mailbox_post(pool->box, &w->mail);
+}
+
+static void wake_one(struct pool *pool);
+
+/* NULL: the pool is closing. Holds the lock. */
+static struct pool_work *take(struct pool *pool, struct pool_thread *me)
+{
+    struct pool_work *w;
+
+    while (pool->first == NULL) {
+        if (pool->quit)
+            return NULL;
+        me->below = pool->idle;
+        pool->idle = me;
+        while (!me->is_woken)
+            (void)pthread_cond_wait(&me->wake, &pool->mu);
+        me->is_woken = false;
+        pool->waking--;
+    }
+    w = pool->first;
+    pool->first = w->next;
+    if (pool->first == NULL)
+        pool->end = &pool->first;
+    else if (!pool->first->is_quick)
+        wake_one(pool);
+    return w;
 }
 
 static void *thread_main(void *arg)
 {
-    struct pool_slot *s = arg;
-    const struct exec_hooks hooks = {NULL, NULL, on_progress, s};
-    struct pool_work work;
+    struct pool_thread *me = arg;
+    struct pool *pool = me->pool;
+    struct pool_work *w;
 
-    while (take_work(s, &work)) {
-        struct pool_mail *m = mail_new(POOL_DONE, s->index);
-
-        s->serial = work.serial;
-        exec_run(work.order, s->exec, &hooks, &m->result);
-        m->work = work;
-        mailbox_post(s->pool->box, &m->mail);
+    (void)pthread_mutex_lock(&pool->mu);
+    pool->waking--;
+    while ((w = take(pool, me)) != NULL) {
+        (void)pthread_mutex_unlock(&pool->mu);
+        run(pool, w);
+        (void)pthread_mutex_lock(&pool->mu);
     }
+    (void)pthread_mutex_unlock(&pool->mu);
     return NULL;
 }
 
-static int slot_start(struct pool_slot *s, const pthread_attr_t *attr, struct err *err)
-{
-    char name[16];
-    int e;
-
-    s->exec = exec_slot_new();
-    if (s->exec == NULL)
-        return err_sys(err, errno, "cannot make pool slot %u", s->index);
-    e = pthread_create(&s->thread, attr, thread_main, s);
-    if (e != 0)
-        return err_sys(err, e, "cannot start pool thread %u of %u", s->index, s->pool->nslots);
-    s->has_thread = true;
-    (void)snprintf(name, sizeof(name), "job-%u", s->index);
-    (void)pthread_setname_np(s->thread, name);
-    return 0;
-}
+/* ---- threads, under the lock */
 
 /* All signals are the main thread's: threads inherit the mask they are born under. */
-static int start_threads(struct pool *pool, struct err *err)
+static int add_thread(struct pool *pool)
 {
+    struct pool_thread *t = &pool->threads[pool->nthreads];
+    char name[16];
     sigset_t all, was;
     pthread_attr_t attr;
-    int rc = 0;
+    int e;
 
+    t->pool = pool;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &was);
     (void)pthread_attr_init(&attr);
     (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-    for (unsigned i = 0; rc == 0 && i < pool->nslots; i++)
-        rc = slot_start(&pool->slots[i], &attr, err);
+    e = pthread_create(&t->thread, &attr, thread_main, t);
     (void)pthread_attr_destroy(&attr);
     (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
-    return rc;
+    if (e != 0)
+        return e;
+    (void)snprintf(name, sizeof(name), "job-%u", pool->nthreads);
+    (void)pthread_setname_np(t->thread, name);
+    pool->nthreads++;
+    pool->waking++;
+    return 0;
+}
+
+static void wake(struct pool *pool, struct pool_thread *t)
+{
+    pool->idle = t->below;
+    pool->waking++;
+    t->is_woken = true;
+    (void)pthread_cond_signal(&t->wake);
+}
+
+/* Without a thread more the work waits for one of those that are there. */
+static void wake_one(struct pool *pool)
+{
+    int e;
+
+    if (pool->waking >= WAKING_MAX)
+        return;
+    if (pool->idle != NULL) {
+        wake(pool, pool->idle);
+    } else if (pool->nthreads <= pool->nslots) {
+        e = add_thread(pool);
+        if (e != 0)
+            log_warn("event=pool threads=%u reason=\"cannot make another thread: %s\"",
+                     pool->nthreads, strerrordesc_np(e));
+    }
+}
+
+/* ---- from the main thread */
+
+/* A thread that is awake comes by. */
+static bool has_awake(const struct pool *pool)
+{
+    unsigned idle = 0;
+
+    for (const struct pool_thread *t = pool->idle; t != NULL; t = t->below)
+        idle++;
+    return idle < pool->nthreads;
+}
+
+static void hand_over(void *arg)
+{
+    struct pool *pool = arg;
+
+    if (pool->new_first == NULL)
+        return;
+    (void)pthread_mutex_lock(&pool->mu);
+    *pool->end = pool->new_first;
+    pool->end = pool->new_end;
+    if (!pool->first->is_quick || !has_awake(pool))
+        wake_one(pool);
+    (void)pthread_mutex_unlock(&pool->mu);
+    pool->new_first = NULL;
+    pool->new_end = &pool->new_first;
+    if (!loop_timer_is_set(pool->look))
+        loop_timer_set(pool->look, LONG_MS);
+}
+
+static void on_look(void *arg)
+{
+    struct pool *pool = arg;
+    bool is_waiting;
+
+    (void)pthread_mutex_lock(&pool->mu);
+    is_waiting = pool->first != NULL;
+    if (is_waiting)
+        wake_one(pool);
+    (void)pthread_mutex_unlock(&pool->mu);
+    if (is_waiting)
+        loop_timer_set(pool->look, LONG_MS);
+}
+
+static void submit(struct pool *pool, struct pool_work *w, bool is_quick)
+{
+    w->next = NULL;
+    w->is_quick = is_quick;
+    *pool->new_end = w;
+    pool->new_end = &w->next;
+}
+
+/* ---- making and unmaking */
+
+static void init(struct pool *pool, unsigned nslots)
+{
+    pool->nslots = nslots;
+    pool->slots = mem_new(nslots * sizeof(*pool->slots));
+    pool->threads = mem_new((nslots + 1) * sizeof(*pool->threads));
+    pool->end = &pool->first;
+    pool->new_end = &pool->new_first;
+    (void)pthread_mutex_init(&pool->mu, NULL);
+    for (unsigned i = 0; i < nslots; i++) {
+        pool->slots[i].work.kind = POOL_SLOT;
+        pool->slots[i].pool = pool;
+        pool->slots[i].index = i;
+    }
+    for (unsigned i = 0; i <= nslots; i++)
+        (void)pthread_cond_init(&pool->threads[i].wake, NULL);
 }
 
 struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_events *events,
                       struct err *err)
 {
     struct pool *pool = mem_new(sizeof(*pool));
+    int e;
 
+    init(pool, nslots);
     pool->events = *events;
-    pool->nslots = nslots;
-    pool->slots = mem_new(nslots * sizeof(*pool->slots));
-    for (unsigned i = 0; i < nslots; i++) {
-        pool->slots[i].pool = pool;
-        pool->slots[i].index = i;
-        (void)pthread_mutex_init(&pool->slots[i].mu, NULL);
-        (void)pthread_cond_init(&pool->slots[i].wake, NULL);
-    }
     pool->box = mailbox_new(loop, on_mail, on_rest, pool);
     if (pool->box == NULL) {
         (void)err_sys(err, errno, "cannot make the pool's mailbox");
         goto fail;
     }
-    if (start_threads(pool, err) != 0)
-        goto fail;
-    return pool;
+    pool->hand_over = loop_hook_new(loop, hand_over, pool);
+    pool->look = loop_timer_new(loop, on_look, pool);
+    (void)pthread_mutex_lock(&pool->mu);
+    e = add_thread(pool);
+    (void)pthread_mutex_unlock(&pool->mu);
+    if (e == 0)
+        return pool;
+    (void)err_sys(err, e, "cannot start a thread of the pool");
 fail:
     pool_free(pool);
     return NULL;
 }
 
-static void slot_stop(struct pool_slot *s)
+static void stop_threads(struct pool *pool)
 {
-    assert(!s->busy);
-    (void)pthread_mutex_lock(&s->mu);
-    s->quit = true;
-    (void)pthread_cond_signal(&s->wake);
-    (void)pthread_mutex_unlock(&s->mu);
-    if (s->has_thread)
-        (void)pthread_join(s->thread, NULL);
-    exec_slot_free(s->exec);
-    (void)pthread_mutex_destroy(&s->mu);
-    (void)pthread_cond_destroy(&s->wake);
+    unsigned n;
+
+    (void)pthread_mutex_lock(&pool->mu);
+    pool->quit = true;
+    while (pool->idle != NULL)
+        wake(pool, pool->idle);
+    n = pool->nthreads;
+    (void)pthread_mutex_unlock(&pool->mu);
+    for (unsigned i = 0; i < n; i++)
+        (void)pthread_join(pool->threads[i].thread, NULL);
 }
 
 void pool_free(struct pool *pool)
 {
     if (pool == NULL)
         return;
-    for (unsigned i = 0; i < pool->nslots; i++)
-        slot_stop(&pool->slots[i]);
+    hand_over(pool);
+    stop_threads(pool);
+    loop_hook_free(pool->hand_over);
+    loop_timer_free(pool->look);
     mailbox_free(pool->box);
+    for (unsigned i = 0; i < pool->nslots; i++) {
+        assert(!pool->slots[i].busy);
+        exec_slot_free(pool->slots[i].exec);
+    }
+    for (unsigned i = 0; i <= pool->nslots; i++)
+        (void)pthread_cond_destroy(&pool->threads[i].wake);
+    (void)pthread_mutex_destroy(&pool->mu);
+    free(pool->threads);
     free(pool->slots);
     free(pool);
 }
 
-uint64_t pool_start(struct pool *pool, unsigned slot, const struct exec_order *order,
-                    void (*free_order)(void *), void *free_arg)
+/* ---- orders */
+
+uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *order)
 {
     struct pool_slot *s = &pool->slots[slot];
-    uint64_t serial;
 
     assert(slot < pool->nslots && !s->busy);
-    serial = exec_slot_arm(s->exec);
+    if (s->exec == NULL)
+        s->exec = exec_slot_new();
+    s->serial = s->exec != NULL ? exec_slot_arm(s->exec) : 0;
     s->busy = true;
-    (void)pthread_mutex_lock(&s->mu);
-    s->work = (struct pool_work){order, serial, free_order, free_arg};
-    (void)pthread_cond_signal(&s->wake);
-    (void)pthread_mutex_unlock(&s->mu);
-    return serial;
+    s->order = *order;
+    run_result_init(&s->result);
+    submit(pool, &s->work, order->plugin != NULL && plugin_is_quick(order->plugin->plugin));
+    return s->serial;
 }
 
 void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_control what)
 {
-    exec_slot_control(pool->slots[slot].exec, serial, what);
+    if (pool->slots[slot].exec != NULL)
+        exec_slot_control(pool->slots[slot].exec, serial, what);
+}
+
+void pool_do(struct pool *pool, struct pool_task *task)
+{
+    task->work.kind = POOL_TASK;
+    submit(pool, &task->work, false);
 }

@@ -135,18 +135,18 @@ static void *write_then_exec(void *arg)
         char *argv[] = {w->path, NULL};
         struct exec_order order = {"j0123456789a", "mail", argv, env, "", 0,
                                    60000,          1000,   NULL, 0,   0};
-        struct exec_result ret;
+        struct run_result ret;
         int fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
 
         if (fd < 0 || write(fd, script, sizeof(script) - 1) != (ssize_t)sizeof(script) - 1)
             w->failed++;
         (void)close(fd);
-        exec_result_init(&ret);
+        run_result_init(&ret);
         (void)exec_slot_arm(slot);
         exec_run(&order, slot, NULL, &ret);
-        w->busy += ret.code == ETXTBSY && ret.end == EXEC_NOT_RUN;
-        w->failed += ret.end != EXEC_EXITED || ret.code != 0;
-        exec_result_done(&ret);
+        w->busy += ret.code == ETXTBSY && ret.end == RUN_NOT_RUN;
+        w->failed += ret.end != RUN_EXITED || ret.code != 0;
+        run_result_done(&ret);
         (void)unlink(w->path);
     }
     exec_slot_free(slot);
@@ -771,17 +771,17 @@ static void H26_reaped_by_somebody_else(void **state)
     const struct exec_hooks hooks = {.spawned = reap_it};
     struct exec_order order = {"j0123456789a", "mail", argv, env, "", 0, 60000, 1000, NULL, 0, 0};
     struct exec_slot *slot = exec_slot_new();
-    struct exec_result ret;
+    struct run_result ret;
 
     (void)state;
-    exec_result_init(&ret);
+    run_result_init(&ret);
     (void)exec_slot_arm(slot);
     exec_run(&order, slot, &hooks, &ret);
     exec_slot_free(slot);
     /* It ended well, but nobody can know: a failure, tried again, never a success. */
     assert_string_equal(ret.text, "ended, but somebody else took its exit status");
-    assert_int_equal(ret.end, EXEC_SIGNALED);
-    exec_result_done(&ret);
+    assert_int_equal(ret.end, RUN_SIGNALED);
+    run_result_done(&ret);
 }
 
 /* ---- rights */

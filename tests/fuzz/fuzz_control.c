@@ -15,10 +15,10 @@ int fuzz_control(const uint8_t *data, size_t n)
     size_t piece = n > 0 ? data[0] + 1U : 1;
     struct mono now = {1000};
     struct control_fd c;
-    struct exec_result r;
+    struct run_result r;
     struct output output;
 
-    exec_result_init(&r);
+    run_result_init(&r);
     output_init(&output, "j00000000001", "mail");
     control_fd_init(&c, &output, &hooks, &r);
     for (size_t at = 1; at < n; at += piece) {
@@ -29,13 +29,13 @@ int fuzz_control(const uint8_t *data, size_t n)
         FUZZ_MUST(mono_before(now, next));
         now = mono_add_ms(now, 30);
         FUZZ_MUST(c.lines.part.len <= CONTROL_LINE_BYTES);
-        FUZZ_MUST(r.result.len <= EXEC_RESULT_BYTES);
+        FUZZ_MUST(r.result.len <= RUN_RESULT_BYTES);
     }
     control_fd_end(&c);
-    FUZZ_MUST(r.result.len <= EXEC_RESULT_BYTES);
+    FUZZ_MUST(r.result.len <= RUN_RESULT_BYTES);
     FUZZ_MUST(r.retry_in_ms >= -1);
     control_fd_done(&c);
     output_done(&output);
-    exec_result_done(&r);
+    run_result_done(&r);
     return 0;
 }

@@ -88,7 +88,7 @@ struct attempt {
     unsigned on_progress_again;
     struct exec_slot *slot;
     uint64_t serial;
-    struct exec_result ret;
+    struct run_result ret;
     pid_t pid;
     int ended, progresses;
     bool has_stderr; /* our own 2 was open while it ran */
@@ -146,7 +146,7 @@ static void attempt_on_slot(struct attempt *a, struct exec_slot *slot)
     struct mono start = mono_now();
 
     a->slot = slot;
-    exec_result_init(&a->ret);
+    run_result_init(&a->ret);
     exec_run(&order, slot, &hooks, &a->ret);
     a->took_ms = mono_until_us(start, mono_now()) / 1000;
     assert_int_equal(a->ended, a->pid > 0);
@@ -164,10 +164,10 @@ static void attempt(struct attempt *a)
 
 static void attempt_done(struct attempt *a)
 {
-    exec_result_done(&a->ret);
+    run_result_done(&a->ret);
 }
 
-static void expect(const struct attempt *a, enum exec_end end, int code, const char *text)
+static void expect(const struct attempt *a, enum run_end end, int code, const char *text)
 {
     if (strcmp(a->ret.text, text) != 0)
         print_error("said: %s\n", a->ret.text);
@@ -176,7 +176,7 @@ static void expect(const struct attempt *a, enum exec_end end, int code, const c
     assert_int_equal(a->ret.code, code);
 }
 
-static void run_expect(struct attempt *a, enum exec_end end, int code, const char *text)
+static void run_expect(struct attempt *a, enum run_end end, int code, const char *text)
 {
     attempt(a);
     expect(a, end, code, text);
@@ -240,7 +240,7 @@ static void copies_payload(const char *payload, size_t n)
     size_t got_n;
 
     (void)snprintf(script, sizeof(script), "cat >%s", in_dir("payload"));
-    run_expect(&a, EXEC_EXITED, 0, "exit status 0");
+    run_expect(&a, RUN_EXITED, 0, "exit status 0");
     got = slurp(in_dir("payload"), &got_n);
     assert_int_equal(got_n, n);
     assert_memory_equal(got, payload, n);
@@ -276,7 +276,7 @@ static void test_h10_exits_before_reading(void **state)
     struct attempt a = {.script = "exit 0", .payload = payload, .payload_len = n};
 
     (void)state;
-    run_expect(&a, EXEC_EXITED, 0, "exit status 0");
+    run_expect(&a, RUN_EXITED, 0, "exit status 0");
     free(payload);
 }
 
@@ -288,7 +288,7 @@ static void test_h11_closes_stdin_and_runs_on(void **state)
         .script = "exec <&-; sleep 0.3; exit 4", .payload = payload, .payload_len = n};
 
     (void)state;
-    run_expect(&a, EXEC_EXITED, 4, "exit status 4");
+    run_expect(&a, RUN_EXITED, 4, "exit status 4");
     assert_in_range(a.took_ms, 290, 5000);
     free(payload);
 }
@@ -303,7 +303,7 @@ static void test_h12_slow_reader_can_be_stopped(void **state)
                         .on_progress = EXEC_CONTROL_STOP};
 
     (void)state;
-    run_expect(&a, EXEC_STOPPED, SIGTERM, "stopped: terminated");
+    run_expect(&a, RUN_STOPPED, SIGTERM, "stopped: terminated");
     free(payload);
 }
 
@@ -318,7 +318,7 @@ static void test_h18_exit_statuses(void **state)
 
         (void)snprintf(script, sizeof(script), "exit %d", n);
         (void)snprintf(text, sizeof(text), "exit status %d", n);
-        run_expect(&a, EXEC_EXITED, n, text);
+        run_expect(&a, RUN_EXITED, n, text);
     }
 }
 
@@ -334,7 +334,7 @@ static void test_h17_signals(void **state)
             continue;
         (void)snprintf(script, sizeof(script), "kill -%d $$", n);
         attempt(&a);
-        assert_int_equal(a.ret.end, EXEC_SIGNALED);
+        assert_int_equal(a.ret.end, RUN_SIGNALED);
         assert_int_equal(a.ret.code, n);
         if (n == SIGSEGV)
             assert_string_equal(a.ret.text, "killed by signal 11 (Segmentation fault)");
@@ -349,7 +349,7 @@ static void test_h6_hangs(void **state)
     struct attempt a = {.script = "exec sleep 600", .timeout_ms = 300};
 
     (void)state;
-    run_expect(&a, EXEC_TIMED_OUT, SIGTERM, "timed out after 300ms: terminated");
+    run_expect(&a, RUN_TIMED_OUT, SIGTERM, "timed out after 300ms: terminated");
     assert_in_range(a.took_ms, 300, 3000);
 }
 
@@ -358,7 +358,7 @@ static void test_timeout_of_one_that_cleans_up(void **state)
     struct attempt a = {.script = "trap 'exit 3' TERM; sleep 600 & wait", .timeout_ms = 300};
 
     (void)state;
-    run_expect(&a, EXEC_TIMED_OUT, 3, "timed out after 300ms: terminated (exit status 3)");
+    run_expect(&a, RUN_TIMED_OUT, 3, "timed out after 300ms: terminated (exit status 3)");
 }
 
 static void test_h7_ignores_term(void **state)
@@ -366,7 +366,7 @@ static void test_h7_ignores_term(void **state)
     struct attempt a = {.script = "trap '' TERM; while :; do sleep 600; done", .timeout_ms = 300};
 
     (void)state;
-    run_expect(&a, EXEC_TIMED_OUT, SIGKILL, "timed out after 300ms: killed after a grace of 200ms");
+    run_expect(&a, RUN_TIMED_OUT, SIGKILL, "timed out after 300ms: killed after a grace of 200ms");
     assert_in_range(a.took_ms, 500, 4000);
 }
 
@@ -375,7 +375,7 @@ static void test_h20_stops_itself(void **state)
     struct attempt a = {.script = "kill -STOP $$; exit 0", .timeout_ms = 300};
 
     (void)state;
-    run_expect(&a, EXEC_TIMED_OUT, SIGTERM, "timed out after 300ms: terminated");
+    run_expect(&a, RUN_TIMED_OUT, SIGTERM, "timed out after 300ms: terminated");
 }
 
 /* ---- its children ---- */
@@ -387,7 +387,7 @@ static void test_h8_leaves_a_child_with_the_pipes(void **state)
 
     (void)state;
     attempt(&a);
-    expect(&a, EXEC_EXITED, 3, "exit status 3");
+    expect(&a, RUN_EXITED, 3, "exit status 3");
     assert_in_range(a.took_ms, EXEC_DRAIN_MS - 50, EXEC_DRAIN_MS + 3000);
     assert_in_range(a.ret.duration_us, 0, (EXEC_DRAIN_MS - 100) * 1000);
     child = pid_in_tail(&a);
@@ -402,13 +402,13 @@ static void test_child_without_pipes_costs_no_time(void **state)
 
     (void)state;
     attempt(&a);
-    expect(&a, EXEC_EXITED, 0, "exit status 0");
+    expect(&a, RUN_EXITED, 0, "exit status 0");
     assert_in_range(a.took_ms, 0, EXEC_DRAIN_MS / 2);
     assert_int_equal(kill(pid_in_tail(&a), SIGKILL), 0);
     attempt_done(&a);
 }
 
-static void grandchild_dies(const char *script, enum exec_end end, int code, const char *text)
+static void grandchild_dies(const char *script, enum run_end end, int code, const char *text)
 {
     struct attempt a = {.script = script, .timeout_ms = 400};
 
@@ -421,16 +421,16 @@ static void grandchild_dies(const char *script, enum exec_end end, int code, con
 static void test_timeout_takes_the_grandchild_too(void **state)
 {
     (void)state;
-    grandchild_dies("sleep 600 & echo $!; wait", EXEC_TIMED_OUT, SIGTERM,
+    grandchild_dies("sleep 600 & echo $!; wait", RUN_TIMED_OUT, SIGTERM,
                     "timed out after 400ms: terminated");
     /* The leader goes at TERM, the grandchild not. */
-    grandchild_dies("(trap '' TERM; exec sleep 600) & echo $!; wait", EXEC_TIMED_OUT, SIGTERM,
+    grandchild_dies("(trap '' TERM; exec sleep 600) & echo $!; wait", RUN_TIMED_OUT, SIGTERM,
                     "timed out after 400ms: killed after a grace of 200ms");
     /* The same, with no pipe to tell of it. */
     grandchild_dies("(trap '' TERM; exec sleep 600 >/dev/null 2>&1 3>&-) & echo $!; wait",
-                    EXEC_TIMED_OUT, SIGTERM, "timed out after 400ms: terminated");
+                    RUN_TIMED_OUT, SIGTERM, "timed out after 400ms: terminated");
     /* Both stay. */
-    grandchild_dies("trap '' TERM; sleep 600 & echo $!; while :; do wait; done", EXEC_TIMED_OUT,
+    grandchild_dies("trap '' TERM; sleep 600 & echo $!; while :; do wait; done", RUN_TIMED_OUT,
                     SIGKILL, "timed out after 400ms: killed after a grace of 200ms");
 }
 
@@ -443,7 +443,7 @@ static void test_grandchild_gets_the_grace_too(void **state)
 
     (void)state;
     attempt(&a);
-    expect(&a, EXEC_STOPPED, SIGTERM, "stopped: terminated");
+    expect(&a, RUN_STOPPED, SIGTERM, "stopped: terminated");
     assert_string_equal(buf_str(&a.ret.tail), "cleaned\n");
     assert_in_range(a.took_ms, 300, 10000);
     attempt_done(&a);
@@ -455,7 +455,7 @@ static void test_h9_escaped_session_does_not_hold_the_slot(void **state)
 
     (void)state;
     attempt(&a);
-    expect(&a, EXEC_TIMED_OUT, SIGTERM, "timed out after 300ms: killed after a grace of 200ms");
+    expect(&a, RUN_TIMED_OUT, SIGTERM, "timed out after 300ms: killed after a grace of 200ms");
     assert_in_range(a.took_ms, 500, 5000);
     (void)kill(pid_in_tail(&a), SIGKILL);
     attempt_done(&a);
@@ -475,11 +475,11 @@ static void test_stop_and_cancel(void **state)
     struct attempt at_once = {.script = deaf, .grace_ms = 60000, .on_progress = EXEC_CONTROL_KILL};
 
     (void)state;
-    run_expect(&stop, EXEC_STOPPED, SIGTERM, "stopped: terminated");
-    run_expect(&cancel, EXEC_CANCELLED, SIGTERM, "cancelled: terminated");
-    run_expect(&both, EXEC_CANCELLED, SIGTERM, "cancelled: terminated");
-    run_expect(&late, EXEC_CANCELLED, SIGKILL, "cancelled: killed after a grace of 200ms");
-    run_expect(&at_once, EXEC_STOPPED, SIGKILL, "stopped: killed");
+    run_expect(&stop, RUN_STOPPED, SIGTERM, "stopped: terminated");
+    run_expect(&cancel, RUN_CANCELLED, SIGTERM, "cancelled: terminated");
+    run_expect(&both, RUN_CANCELLED, SIGTERM, "cancelled: terminated");
+    run_expect(&late, RUN_CANCELLED, SIGKILL, "cancelled: killed after a grace of 200ms");
+    run_expect(&at_once, RUN_STOPPED, SIGKILL, "stopped: killed");
     assert_in_range(at_once.took_ms, 0, 10000);
 }
 
@@ -493,7 +493,7 @@ static void test_kill_cuts_the_grace_short(void **state)
                         .on_progress_again = EXEC_CONTROL_CANCEL | EXEC_CONTROL_KILL};
 
     (void)state;
-    run_expect(&a, EXEC_CANCELLED, SIGKILL, "cancelled: killed");
+    run_expect(&a, RUN_CANCELLED, SIGKILL, "cancelled: killed");
     assert_in_range(a.took_ms, 0, 10000);
 }
 
@@ -506,13 +506,13 @@ static void test_called_off_before_the_start(void **state)
     a.serial = exec_slot_arm(slot);
     exec_slot_control(slot, a.serial, EXEC_CONTROL_CANCEL);
     attempt_on_slot(&a, slot);
-    expect(&a, EXEC_CANCELLED, 0, "cancelled before it was started");
+    expect(&a, RUN_CANCELLED, 0, "cancelled before it was started");
     assert_int_equal(a.pid, 0);
     assert_int_equal(a.ret.started.us, 0);
     b.serial = exec_slot_arm(slot);
     exec_slot_control(slot, b.serial, EXEC_CONTROL_STOP);
     attempt_on_slot(&b, slot);
-    expect(&b, EXEC_STOPPED, 0, "stopped before it was started");
+    expect(&b, RUN_STOPPED, 0, "stopped before it was started");
     exec_slot_free(slot);
     attempt_done(&a);
     attempt_done(&b);
@@ -532,7 +532,7 @@ static void test_late_control_is_dropped(void **state)
     assert_true(second.serial != first.serial);
     exec_slot_control(slot, first.serial, EXEC_CONTROL_KILL);
     attempt_on_slot(&second, slot);
-    expect(&second, EXEC_EXITED, 2, "exit status 2");
+    expect(&second, RUN_EXITED, 2, "exit status 2");
     exec_slot_free(slot);
     attempt_done(&first);
     attempt_done(&second);
@@ -545,9 +545,9 @@ static void refused(const char *name, int errnum, const char *cure)
     struct attempt a = {.program = in_dir(name)};
 
     attempt(&a);
-    if (strstr(a.ret.text, cure) == NULL || a.ret.end != EXEC_NOT_RUN)
+    if (strstr(a.ret.text, cure) == NULL || a.ret.end != RUN_NOT_RUN)
         print_error("%s said: %s\n", name, a.ret.text);
-    assert_int_equal(a.ret.end, EXEC_NOT_RUN);
+    assert_int_equal(a.ret.end, RUN_NOT_RUN);
     assert_int_equal(a.ret.code, errnum);
     assert_ptr_equal(strstr(a.ret.text, "cannot start: "), a.ret.text);
     assert_non_null(strstr(a.ret.text, cure));
@@ -609,13 +609,13 @@ static void test_h2_text_file_busy(void **state)
     assert_true(fd >= 0);
     busy.program = freed.program = path;
     attempt(&busy);
-    assert_int_equal(busy.ret.end, EXEC_NOT_RUN);
+    assert_int_equal(busy.ret.end, RUN_NOT_RUN);
     assert_int_equal(busy.ret.code, ETXTBSY);
     assert_non_null(strstr(busy.ret.text, "Text file busy (it is open for writing"));
     assert_in_range(busy.took_ms, 150, 3000);
     assert_int_equal(pthread_create(&thread, NULL, close_soon, &fd), 0);
     attempt(&freed);
-    expect(&freed, EXEC_EXITED, 0, "exit status 0");
+    expect(&freed, RUN_EXITED, 0, "exit status 0");
     assert_int_equal(pthread_join(thread, NULL), 0);
     attempt_done(&busy);
     attempt_done(&freed);
@@ -643,11 +643,11 @@ static void test_h5_no_descriptors(void **state)
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
         attempt_on_slot(&a, slot);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
-        if (a.ret.end == EXEC_HOST_FAULT) {
+        if (a.ret.end == RUN_HOST_FAULT) {
             assert_non_null(strstr(a.ret.text, "Too many open files"));
             faults++;
         } else {
-            expect(&a, EXEC_EXITED, 0, "exit status 0");
+            expect(&a, RUN_EXITED, 0, "exit status 0");
         }
         assert_int_equal(dup(STDERR_FILENO), next);
         (void)close(next);
@@ -732,7 +732,7 @@ static int runs_with_closed_stdio(void)
     for (int fd = 0; fd <= 3; fd++)
         (void)close(fd);
     attempt(&a);
-    if (a.ret.end != EXEC_EXITED || a.ret.code != 0)
+    if (a.ret.end != RUN_EXITED || a.ret.code != 0)
         rc = 1;
     else if (strstr(buf_str(&a.ret.tail), "1048576\n") == NULL ||
              strstr(buf_str(&a.ret.tail), "err\n") == NULL || a.ret.tail.len != 12)
@@ -784,7 +784,7 @@ static int starts_without_a_process_to_have(void)
     if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(65534) != 0))
         return 1;
     attempt(&a);
-    if (a.ret.end != EXEC_HOST_FAULT || strstr(a.ret.text, "temporarily unavailable") == NULL)
+    if (a.ret.end != RUN_HOST_FAULT || strstr(a.ret.text, "temporarily unavailable") == NULL)
         rc = 2;
     attempt_done(&a);
     return rc;
@@ -823,7 +823,7 @@ static void test_h13_a_gigabyte_of_output(void **state)
 
     (void)state;
     (void)snprintf(script, sizeof(script), "yes | head -c %lld", (long long)bytes);
-    run_expect(&a, EXEC_EXITED, 0, "exit status 0");
+    run_expect(&a, RUN_EXITED, 0, "exit status 0");
     assert_int_equal(a.ret.output_bytes, bytes);
     if (!slow)
         assert_in_range(rss_peak_kib() - before, 0, 2048);
@@ -837,8 +837,8 @@ static void test_h14_no_line_ends(void **state)
     (void)state;
     attempt(&a);
     assert_int_equal(a.ret.output_bytes, 20000003);
-    assert_int_equal(a.ret.tail.len, EXEC_TAIL_BYTES);
-    assert_string_equal(a.ret.tail.data + EXEC_TAIL_BYTES - 4, "xEND");
+    assert_int_equal(a.ret.tail.len, RUN_TAIL_BYTES);
+    assert_string_equal(a.ret.tail.data + RUN_TAIL_BYTES - 4, "xEND");
     if (!SANITIZED && !on_valgrind())
         assert_in_range(rss_peak_kib() - before, 0, 2048);
     attempt_done(&a);
@@ -939,7 +939,7 @@ static void test_fd3(void **state)
 
     (void)state;
     attempt(&a);
-    expect(&a, EXEC_EXITED, 0, "exit status 0");
+    expect(&a, RUN_EXITED, 0, "exit status 0");
     assert_string_equal(a.progress, "40 resizing");
     assert_int_equal(a.ret.retry_in_ms, 300000);
     assert_string_equal(buf_str(&a.ret.result), "one\ntwo\n\n4");
@@ -953,7 +953,7 @@ static void test_fd3_is_not_used(void **state)
 
     (void)state;
     attempt(&a);
-    expect(&a, EXEC_EXITED, 0, "exit status 0");
+    expect(&a, RUN_EXITED, 0, "exit status 0");
     assert_int_equal(a.ret.retry_in_ms, -1);
     assert_int_equal(a.ret.result.len, 0);
     attempt_done(&a);
@@ -968,7 +968,7 @@ static void test_fd3_is_bounded(void **state)
 
     (void)state;
     attempt(&a);
-    assert_int_equal(a.ret.result.len, EXEC_RESULT_BYTES);
+    assert_int_equal(a.ret.result.len, RUN_RESULT_BYTES);
     assert_int_equal(strchr(a.ret.result.data, '\n') - a.ret.result.data, 4096 - 7);
     attempt_done(&a);
     attempt(&b);

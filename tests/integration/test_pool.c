@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -263,6 +264,7 @@ struct bench {
     struct pool *pool;
     int started, done, freed;
     int current[SLOTS];
+    bool is_free[SLOTS];
     uint64_t serial[SLOTS], serial_before[SLOTS];
 };
 
@@ -289,23 +291,34 @@ static void start_job(struct bench *b, unsigned slot)
         (struct exec_order){"j", "q", j->argv, env, "payload", 7, INT64_MAX, 1000, NULL, 0, 0};
     b->current[slot] = n;
     b->serial_before[slot] = b->serial[slot];
-    b->serial[slot] = pool_start(b->pool, slot, &j->order, free_job, j);
+    b->serial[slot] = pool_start(b->pool, slot, &(struct pool_order){&j->order, NULL, free_job, j});
     /* Meant for the job before: must not touch this one. */
     pool_control(b->pool, slot, b->serial_before[slot], EXEC_CONTROL_KILL);
 }
 
-static void on_done(void *arg, unsigned slot, const struct exec_result *r)
+static void on_done(void *arg, unsigned slot, const struct run_result *r)
 {
     struct bench *b = arg;
     int n = b->current[slot];
 
-    assert_int_equal(r->end, n % 2 == 0 ? EXEC_EXITED : EXEC_STOPPED);
+    assert_int_equal(r->end, n % 2 == 0 ? RUN_EXITED : RUN_STOPPED);
     assert_int_equal(r->code, n % 2 == 0 ? n : SIGTERM);
     b->done++;
-    if (b->started < JOBS)
-        start_job(b, slot);
-    else if (b->done == JOBS)
+    b->is_free[slot] = true;
+    if (b->done == JOBS)
         loop_stop(loop);
+}
+
+static void on_rest(void *arg)
+{
+    struct bench *b = arg;
+
+    for (unsigned slot = 0; slot < SLOTS && b->started < JOBS; slot++) {
+        if (b->is_free[slot]) {
+            b->is_free[slot] = false;
+            start_job(b, slot);
+        }
+    }
 }
 
 static void on_progress(void *arg, unsigned slot, uint64_t serial, const char *text)
@@ -320,7 +333,7 @@ static void on_progress(void *arg, unsigned slot, uint64_t serial, const char *t
 static void test_pool_runs_jobs(void **state)
 {
     struct bench b = {0};
-    const struct pool_events events = {on_done, on_progress, NULL, &b};
+    const struct pool_events events = {on_done, on_progress, on_rest, &b};
     struct err err = ERR_INIT;
     int probe = pidfd_open(getpid(), 0);
 
@@ -339,6 +352,82 @@ static void test_pool_runs_jobs(void **state)
     pool_free(b.pool);
     assert_int_equal(b.freed, JOBS);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombie */
+}
+
+/* Work that waits for all other work: it ends only if each has a thread, those of all slots and one
+ * for tasks. */
+#define TASKS 17
+
+struct meeting {
+    struct pool_task task[TASKS];
+    pthread_barrier_t barrier;
+    int done;
+};
+
+static struct meeting *the_meeting;
+
+static void meet(struct pool_task *task)
+{
+    (void)task;
+    (void)pthread_barrier_wait(&the_meeting->barrier);
+}
+
+static void on_met(struct pool_task *task)
+{
+    (void)task;
+    if (++the_meeting->done == TASKS)
+        loop_stop(loop);
+}
+
+static void test_pool_has_a_thread_for_each(void **state)
+{
+    struct meeting m = {.done = 0};
+    const struct pool_events events = {on_done, NULL, NULL, NULL};
+    struct pool *pool = pool_new(loop, TASKS - 1, &events, NULL);
+
+    (void)state;
+    the_meeting = &m;
+    (void)pthread_barrier_init(&m.barrier, NULL, TASKS);
+    for (int round = 1; round <= 3; round++) {
+        m.done = 0;
+        for (int i = 0; i < TASKS; i++) {
+            m.task[i] = (struct pool_task){.run = meet, .done = on_met};
+            pool_do(pool, &m.task[i]);
+        }
+        loop_run(loop);
+        assert_int_equal(m.done, TASKS);
+    }
+    pool_free(pool);
+    (void)pthread_barrier_destroy(&m.barrier);
+}
+
+/* A task that is still under way is waited for, and told. */
+static void nap(struct pool_task *task)
+{
+    (void)task;
+    (void)poll(NULL, 0, 20);
+}
+
+static void on_napped(struct pool_task *task)
+{
+    (void)task;
+    the_meeting->done++;
+}
+
+static void test_pool_waits_for_its_tasks(void **state)
+{
+    struct meeting m = {.done = 0};
+    const struct pool_events events = {on_done, NULL, NULL, NULL};
+    struct pool *pool = pool_new(loop, 1, &events, NULL);
+
+    (void)state;
+    the_meeting = &m;
+    for (int i = 0; i < 5; i++) {
+        m.task[i] = (struct pool_task){.run = nap, .done = on_napped};
+        pool_do(pool, &m.task[i]);
+    }
+    pool_free(pool);
+    assert_int_equal(m.done, 5);
 }
 
 static void test_pool_of_idle_threads(void **state)
@@ -364,6 +453,8 @@ int main(void)
         cmocka_unit_test(test_watchers_are_freed_in_callbacks),
         cmocka_unit_test(test_mailbox_from_many_threads),
         cmocka_unit_test(test_pool_runs_jobs),
+        cmocka_unit_test(test_pool_has_a_thread_for_each),
+        cmocka_unit_test(test_pool_waits_for_its_tasks),
         cmocka_unit_test(test_pool_of_idle_threads),
     };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "daemon/backends.h"
 #include "ledger.h"
 #include "trouble.h"
 
@@ -19,7 +20,7 @@ struct run {
     char id[JOB_ID_LEN + 1];
     int64_t fence, grace_us;
     struct event *end, *kill;
-    enum exec_end how;
+    enum run_end how;
     int code;
     bool is_told, ignores_term, has_lock;
 };
@@ -39,10 +40,10 @@ struct pool {
 };
 
 /* The end of a run on its way to the main thread. */
-struct mail {
+struct told_end {
     struct pool *pool;
     unsigned slot;
-    struct exec_result result;
+    struct run_result result;
 };
 
 static const struct plan *plan;
@@ -66,7 +67,7 @@ static void unlink_run(struct run *r)
 
 static void on_mail(void *arg)
 {
-    struct mail m = *(struct mail *)arg;
+    struct told_end m = *(struct told_end *)arg;
     struct place p = m.pool->places[m.slot];
 
     free(arg);
@@ -77,7 +78,7 @@ static void on_mail(void *arg)
     p.free_order(p.free_arg);
 }
 
-static const char *describe(enum exec_end how)
+static const char *describe(enum run_end how)
 {
     static const char *const texts[] = {"exit status",    "signal",  "timed out", "stopped",
                                         "told to cancel", "not run", "host fault"};
@@ -88,7 +89,7 @@ static const char *describe(enum exec_end how)
 static void on_end(void *arg)
 {
     struct run *r = arg;
-    struct mail *m;
+    struct told_end *m;
 
     r->end = NULL;
     ledger_run_ended(r->fence);
@@ -101,8 +102,8 @@ static void on_end(void *arg)
         m->result.end = r->how;
         m->result.code = r->code;
         m->result.retry_in_ms =
-            r->how == EXEC_EXITED && random_chance(100) ? random_between(0, 2000) : -1;
-        m->result.started.us = r->how == EXEC_HOST_FAULT ? 0 : world.now_us;
+            r->how == RUN_EXITED && random_chance(100) ? random_between(0, 2000) : -1;
+        m->result.started.us = r->how == RUN_HOST_FAULT ? 0 : world.now_us;
         (void)snprintf(m->result.text, sizeof(m->result.text), "%s %d", describe(r->how), r->code);
         r->pool->places[r->slot].run = NULL;
         (void)world_in(random_between(5, 300), &r->pool->worker->owner, on_mail, m, free);
@@ -110,7 +111,7 @@ static void on_end(void *arg)
     unlink_run(r);
 }
 
-static void end_in(struct run *r, int64_t us, enum exec_end how, int code)
+static void end_in(struct run *r, int64_t us, enum run_end how, int code)
 {
     world_cancel(r->end);
     r->how = how;
@@ -127,7 +128,7 @@ static void on_grace_over(void *arg)
 }
 
 /* TERM, and KILL after the grace. A handler may finish its work although it is told to end. */
-static void tell(struct run *r, enum exec_end how)
+static void tell(struct run *r, enum run_end how)
 {
     if (r->is_told)
         return;
@@ -149,7 +150,7 @@ static void on_timeout(void *arg)
     struct run *r = arg;
 
     r->end = NULL;
-    tell(r, EXEC_TIMED_OUT);
+    tell(r, RUN_TIMED_OUT);
 }
 
 void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_control what)
@@ -163,9 +164,9 @@ void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_c
         r->is_told = true;
         world_cancel(r->kill);
         r->kill = NULL;
-        end_in(r, random_between(100, 5 * MS), EXEC_STOPPED, 9);
+        end_in(r, random_between(100, 5 * MS), RUN_STOPPED, 9);
     } else {
-        tell(r, what == EXEC_CONTROL_CANCEL ? EXEC_CANCELLED : EXEC_STOPPED);
+        tell(r, what == EXEC_CONTROL_CANCEL ? RUN_CANCELLED : RUN_STOPPED);
     }
 }
 
@@ -189,11 +190,11 @@ static void give_fate(struct run *r, int64_t timeout_us)
 
     r->ignores_term = is_wicked && random_chance(200);
     if (is_wicked && random_chance(50))
-        end_in(r, random_between(10, 500), EXEC_HOST_FAULT, 11);
+        end_in(r, random_between(10, 500), RUN_HOST_FAULT, 11);
     else if (us > timeout_us || (is_wicked && random_chance(60)))
         r->end = world_in(timeout_us, NULL, on_timeout, r, NULL);
     else
-        end_in(r, us, EXEC_EXITED,
+        end_in(r, us, RUN_EXITED,
                world.is_calm ? 0 : codes[random_between(0, sizeof(codes) / sizeof(codes[0]) - 1)]);
 }
 
@@ -218,9 +219,9 @@ static void on_progress(void *arg)
     }
 }
 
-uint64_t pool_start(struct pool *pool, unsigned slot, const struct exec_order *order,
-                    void (*free_order)(void *), void *free_arg)
+uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *what)
 {
+    const struct exec_order *order = what->exec;
     struct run *r = mem_new(sizeof(*r));
 
     worker_did(pool->worker);
@@ -244,9 +245,9 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct exec_order *o
     (void)snprintf(r->id, sizeof(r->id), "%s", order->id);
     runs = r;
     nruns++;
-    pool->places[slot] = (struct place){r, free_order, free_arg};
+    pool->places[slot] = (struct place){r, what->free, what->arg};
     if (r->has_lock && !guard_admits(order->guard)) {
-        end_in(r, 0, EXEC_STOPPED, 0);
+        end_in(r, 0, RUN_STOPPED, 0);
         return r->serial;
     }
     ledger_run_started(pool->worker, r->id, r->fence, number_of(order, "LATER_ATTEMPT"),
@@ -311,7 +312,7 @@ void virtual_pool_kill_locked(struct worker *w)
             continue;
         world_say("the guard kills %s", r->id);
         if (r->pool != NULL) {
-            end_in(r, 0, EXEC_STOPPED, 0);
+            end_in(r, 0, RUN_STOPPED, 0);
             ledger_run_ended(r->fence);
         } else {
             ledger_run_ended(r->fence);
@@ -346,4 +347,86 @@ void virtual_pool_end(void)
 {
     while (runs != NULL)
         unlink_run(runs);
+}
+
+/* ---- backends: here every job has a process of its own */
+
+struct backends {
+    struct backends_events events;
+};
+
+struct backends *backends_new(struct loop *loop, struct pool *pool, const char *ns,
+                              const struct backends_events *events)
+{
+    struct backends *b = mem_new(sizeof(*b));
+
+    (void)loop;
+    (void)pool;
+    (void)ns;
+    b->events = *events;
+    return b;
+}
+
+void backends_free(struct backends *b)
+{
+    free(b);
+}
+
+void backends_set(struct backends *b, const struct served *served, unsigned places)
+{
+    (void)b;
+    (void)served;
+    (void)places;
+}
+
+unsigned backends_limit(const struct backends *b, const struct served_queue *q, unsigned places)
+{
+    (void)b;
+    (void)q;
+    return places;
+}
+
+struct backend *backends_take(struct backends *b, const char *queue)
+{
+    (void)b;
+    (void)queue;
+    return NULL;
+}
+
+void backends_put(struct backends *b, struct backend *at)
+{
+    (void)b;
+    (void)at;
+}
+
+struct stream *backend_stream(const struct backend *at)
+{
+    (void)at;
+    return NULL;
+}
+
+int64_t stream_start(struct stream *s, const struct stream_job *job)
+{
+    (void)s;
+    (void)job;
+    return 0;
+}
+
+void stream_control(struct stream *s, unsigned place, enum exec_control what)
+{
+    (void)s;
+    (void)place;
+    (void)what;
+}
+
+struct plugin *backend_plugin(const struct backend *at)
+{
+    (void)at;
+    return NULL;
+}
+
+void backends_end(struct backends *b, bool at_once)
+{
+    (void)at_once;
+    b->events.gone(b->events.arg);
 }

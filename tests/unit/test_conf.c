@@ -327,9 +327,8 @@ static void test_later_words(void **state)
     static const char *const words[] = {"unique", "user", "group",   "umask",
                                         "cwd",    "nice", "rlimits", "env"};
     static const struct refusal cases[] = {
-        {"defaults:\n  mode: stream\n", 2, "mode: stream is not in this version"},
-        {"queues:\n  a:\n    mode: plugin\n", 3, "mode: plugin is not in this version"},
-        {"defaults:\n  mode: exce\n", 2, "mode: \"exce\" is not one of: exec"},
+        {"queues:\n  a:\n    mode: plugin\n", 3, "mode: plugin needs a handler"},
+        {"defaults:\n  mode: exce\n", 2, "mode: \"exce\" is not one of: exec, stream, plugin"},
     };
 
     (void)state;

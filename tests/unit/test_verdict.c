@@ -24,10 +24,10 @@ static const struct conf_queue conf = {
     .exit_dead = {{65, 66}, 2},
 };
 
-static struct verdict judge(const struct job *job, enum exec_end end, int code, int64_t retry_in_ms,
+static struct verdict judge(const struct job *job, enum run_end end, int code, int64_t retry_in_ms,
                             struct mono started)
 {
-    struct exec_result run = {.end = end,
+    struct run_result run = {.end = end,
                               .code = code,
                               .retry_in_ms = retry_in_ms,
                               .started = started,
@@ -53,7 +53,7 @@ static void test_every_exit_status(void **state)
 
         for (int64_t attempt = 1; attempt <= 3; attempt++) {
             struct job job = job_at(attempt);
-            struct verdict v = judge(&job, EXEC_EXITED, code, -1, RAN);
+            struct verdict v = judge(&job, RUN_EXITED, code, -1, RAN);
 
             assert_int_equal(v.code, code);
             assert_false(v.is_host_fault);
@@ -79,7 +79,7 @@ static void test_every_exit_status(void **state)
 static void test_every_end(void **state)
 {
     static const struct {
-        enum exec_end end;
+        enum run_end end;
         int code;
         struct mono started;
         int64_t attempt;
@@ -87,26 +87,26 @@ static void test_every_end(void **state)
         int want_code;
         bool is_error, is_host_fault;
     } rows[] = {
-        {EXEC_SIGNALED, 11, {1}, 1, STORE_RETRY, 139, true, false},
-        {EXEC_SIGNALED, 9, {1}, 3, STORE_BURY, 137, true, false},
-        {EXEC_TIMED_OUT, 15, {1}, 1, STORE_RETRY, 124, true, false},
-        {EXEC_TIMED_OUT, 0, {1}, 1, STORE_RETRY, 124, true, false},
-        {EXEC_TIMED_OUT, 65, {1}, 1, STORE_RETRY, 124, true, false},
-        {EXEC_TIMED_OUT, 9, {1}, 3, STORE_BURY, 124, true, false},
-        {EXEC_NOT_RUN, 2, {0}, 1, STORE_RETRY, 127, true, false},
-        {EXEC_NOT_RUN, 0, {0}, 1, STORE_RETRY, 127, true, false},
-        {EXEC_NOT_RUN, 13, {0}, 3, STORE_BURY, 127, true, false},
+        {RUN_SIGNALED, 11, {1}, 1, STORE_RETRY, 139, true, false},
+        {RUN_SIGNALED, 9, {1}, 3, STORE_BURY, 137, true, false},
+        {RUN_TIMED_OUT, 15, {1}, 1, STORE_RETRY, 124, true, false},
+        {RUN_TIMED_OUT, 0, {1}, 1, STORE_RETRY, 124, true, false},
+        {RUN_TIMED_OUT, 65, {1}, 1, STORE_RETRY, 124, true, false},
+        {RUN_TIMED_OUT, 9, {1}, 3, STORE_BURY, 124, true, false},
+        {RUN_NOT_RUN, 2, {0}, 1, STORE_RETRY, 127, true, false},
+        {RUN_NOT_RUN, 0, {0}, 1, STORE_RETRY, 127, true, false},
+        {RUN_NOT_RUN, 13, {0}, 3, STORE_BURY, 127, true, false},
         /* Finished although it was told to end. */
-        {EXEC_STOPPED, 0, {1}, 1, STORE_DONE, 0, false, false},
-        {EXEC_CANCELLED, 0, {1}, 3, STORE_DONE, 0, false, false},
-        {EXEC_STOPPED, 15, {1}, 1, STORE_RELEASE, 15, false, false},
-        {EXEC_STOPPED, 1, {1}, 3, STORE_RELEASE, 1, false, false},
-        {EXEC_CANCELLED, 9, {1}, 1, STORE_RELEASE, 9, false, false},
+        {RUN_STOPPED, 0, {1}, 1, STORE_DONE, 0, false, false},
+        {RUN_CANCELLED, 0, {1}, 3, STORE_DONE, 0, false, false},
+        {RUN_STOPPED, 15, {1}, 1, STORE_RELEASE, 15, false, false},
+        {RUN_STOPPED, 1, {1}, 3, STORE_RELEASE, 1, false, false},
+        {RUN_CANCELLED, 9, {1}, 1, STORE_RELEASE, 9, false, false},
         /* Told to end before it was started: its status 0 is not an exit status. */
-        {EXEC_STOPPED, 0, {0}, 1, STORE_RELEASE, 0, false, false},
-        {EXEC_CANCELLED, 0, {0}, 1, STORE_RELEASE, 0, false, false},
-        {EXEC_HOST_FAULT, 0, {0}, 1, STORE_RELEASE, 0, true, true},
-        {EXEC_HOST_FAULT, 11, {0}, 3, STORE_RELEASE, 11, true, true},
+        {RUN_STOPPED, 0, {0}, 1, STORE_RELEASE, 0, false, false},
+        {RUN_CANCELLED, 0, {0}, 1, STORE_RELEASE, 0, false, false},
+        {RUN_HOST_FAULT, 0, {0}, 1, STORE_RELEASE, 0, true, true},
+        {RUN_HOST_FAULT, 11, {0}, 3, STORE_RELEASE, 11, true, true},
     };
 
     (void)state;
@@ -130,27 +130,27 @@ static void test_what_the_job_says_outranks_the_queue(void **state)
 
     (void)state;
     job.attempts_max = 4;
-    assert_int_equal(judge(&job, EXEC_EXITED, 1, -1, RAN).verb, STORE_RETRY);
+    assert_int_equal(judge(&job, RUN_EXITED, 1, -1, RAN).verb, STORE_RETRY);
     job.attempts_max = 1;
     job.attempt = 1;
-    assert_int_equal(judge(&job, EXEC_EXITED, 75, -1, RAN).verb, STORE_BURY);
+    assert_int_equal(judge(&job, RUN_EXITED, 75, -1, RAN).verb, STORE_BURY);
     job.keep_ms = 0;
-    assert_int_equal(judge(&job, EXEC_EXITED, 0, -1, RAN).amount, 0);
+    assert_int_equal(judge(&job, RUN_EXITED, 0, -1, RAN).amount, 0);
     job.keep_ms = 9000;
-    assert_int_equal(judge(&job, EXEC_EXITED, 0, -1, RAN).amount, 9000);
+    assert_int_equal(judge(&job, RUN_EXITED, 0, -1, RAN).amount, 9000);
     /* The handler's own wait, 0 included, instead of the backoff; it buys no attempt. */
     job = job_at(1);
-    v = judge(&job, EXEC_EXITED, 75, 123456, RAN);
+    v = judge(&job, RUN_EXITED, 75, 123456, RAN);
     assert_int_equal(v.verb, STORE_RETRY);
     assert_int_equal(v.amount, 123456);
-    assert_int_equal(judge(&job, EXEC_EXITED, 1, 0, RAN).amount, 0);
+    assert_int_equal(judge(&job, RUN_EXITED, 1, 0, RAN).amount, 0);
     job.attempt = 3;
-    assert_int_equal(judge(&job, EXEC_EXITED, 75, 123456, RAN).verb, STORE_BURY);
+    assert_int_equal(judge(&job, RUN_EXITED, 75, 123456, RAN).verb, STORE_BURY);
 }
 
 static void test_long_text(void **state)
 {
-    struct exec_result run = {.end = EXEC_EXITED, .code = 1, .retry_in_ms = -1, .started = RAN};
+    struct run_result run = {.end = RUN_EXITED, .code = 1, .retry_in_ms = -1, .started = RAN};
     struct job job = job_at(3);
     struct verdict v;
 

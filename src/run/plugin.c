@@ -1,0 +1,283 @@
+#include "run/plugin.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "run/exec_slot.h"
+
+#define PROGRESS_MS 100 /* what is told more often is dropped */
+#define LOG_BYTES 1024
+#define SHOWN_MAX 1800 /* as in run/output.c */
+#define QUICK_US 100
+#define MEAN_OF 8 /* jobs, about */
+
+struct plugin {
+    void *handle;
+    const struct later_plugin *face;
+    void *state;
+    _Atomic int64_t run_us; /* a running mean over the last ones */
+};
+
+/* One run, as the plug-in sees it. */
+struct run {
+    struct later_host host; /* first */
+    const struct plugin_order *order;
+    struct exec_slot *slot;
+    const struct exec_hooks *hooks;
+    struct run_result *ret;
+    enum run_end cause; /* why it should end; RUN_EXITED: it should not */
+    struct mono deadline;
+    struct mono progress_at; /* when it may be told again */
+    int logged;
+};
+
+static struct run *run_of(const struct later_host *host)
+{
+    return (struct run *)(uintptr_t)host;
+}
+
+/* ---- what it may ask */
+
+static void host_progress(const struct later_host *host, const char *text)
+{
+    struct run *r = run_of(host);
+    struct mono now = mono_now();
+
+    if (mono_before(now, r->progress_at))
+        return;
+    r->progress_at = mono_add_ms(now, PROGRESS_MS);
+    if (r->hooks->progress != NULL)
+        r->hooks->progress(r->hooks->arg, text, strnlen(text, LOG_BYTES));
+}
+
+static void host_log(const struct later_host *host, enum later_level level, const char *text)
+{
+    struct run *r = run_of(host);
+    CLEANUP_BUF struct buf shown = BUF_INIT;
+    size_t n = strnlen(text, LOG_BYTES + 1);
+
+    if (r->logged++ >= EXEC_LOG_LINES)
+        return;
+    text_quote(&shown, text, n < LOG_BYTES ? n : LOG_BYTES);
+    log_line(level < LATER_ERROR   ? LOG_LEVEL_ERR
+             : level > LATER_DEBUG ? LOG_LEVEL_DEBUG
+                                   : (enum log_level)level,
+             "job=%s queue=%s stream=plugin msg=\"%.*s\"%s", r->order->job.id, r->order->job.queue,
+             SHOWN_MAX, buf_str(&shown), n > LOG_BYTES || shown.len > SHOWN_MAX ? " cut=1" : "");
+}
+
+static void host_result(const struct later_host *host, const void *bytes, size_t n)
+{
+    struct run *r = run_of(host);
+
+    buf_clear(&r->ret->result);
+    buf_add(&r->ret->result, bytes, n < RUN_RESULT_BYTES ? n : RUN_RESULT_BYTES);
+}
+
+static void host_retry_in(const struct later_host *host, int64_t ms)
+{
+    run_of(host)->ret->retry_in_ms = ms >= 0 ? ms : 0;
+}
+
+static void look(struct run *r)
+{
+    unsigned asked = exec_slot_take(r->slot);
+
+    if (asked & EXEC_CONTROL_CANCEL)
+        r->cause = RUN_CANCELLED;
+    else if (asked != 0 && r->cause != RUN_CANCELLED)
+        r->cause = RUN_STOPPED;
+    else if (r->cause == RUN_EXITED && !mono_before(mono_now(), r->deadline))
+        r->cause = RUN_TIMED_OUT;
+}
+
+static int host_cancelled(const struct later_host *host)
+{
+    struct run *r = run_of(host);
+
+    look(r);
+    return r->cause != RUN_EXITED;
+}
+
+/* ---- a run */
+
+bool plugin_is_quick(const struct plugin *p)
+{
+    return atomic_load_explicit(&p->run_us, memory_order_relaxed) < QUICK_US;
+}
+
+static void learn(struct plugin *p, int64_t us)
+{
+    int64_t mean = atomic_load_explicit(&p->run_us, memory_order_relaxed);
+
+    atomic_store_explicit(&p->run_us, mean + (us - mean) / MEAN_OF, memory_order_relaxed);
+}
+
+static void refuse(struct run_result *ret, const char *why)
+{
+    ret->end = RUN_STOPPED;
+    (void)snprintf(ret->text, sizeof(ret->text), "not started: %s", why);
+}
+
+/* As exec.c does it; the process to be killed is this one. */
+static bool may_start(const struct plugin_order *o, struct run *r)
+{
+    look(r);
+    if (r->cause != RUN_EXITED) {
+        refuse(r->ret, "it was to be stopped");
+        return false;
+    }
+    if (o->guard == NULL)
+        return true;
+    guard_set(o->guard, o->guard_slot, o->job.fence);
+    if (guard_admits(o->guard)) {
+        guard_set_process(o->guard, o->guard_slot, getpid());
+        return true;
+    }
+    guard_clear(o->guard, o->guard_slot);
+    refuse(r->ret, "it holds a lock, and no beat was acknowledged lately");
+    return false;
+}
+
+static void say_result(struct run_result *ret, const char *otherwise)
+{
+    CLEANUP_BUF struct buf shown = BUF_INIT;
+
+    text_quote(&shown, ret->result.data, ret->result.len);
+    text_cut(&shown, sizeof(ret->text) - 1);
+    (void)snprintf(ret->text, sizeof(ret->text), "%s", shown.len > 0 ? buf_str(&shown) : otherwise);
+}
+
+static void conclude(struct run *r, int outcome)
+{
+    static const struct {
+        enum run_end end;
+        int code;
+        const char *text;
+    } means[] = {[LATER_OK] = {RUN_SAID_OK, 0, "ok"},
+                 [LATER_RETRY] = {RUN_SAID_RETRY, 75, "it asked for another try"},
+                 [LATER_FAIL] = {RUN_SAID_FAIL, 1, "it failed"},
+                 [LATER_DEAD] = {RUN_SAID_DEAD, 65, "it will never work"}};
+    struct run_result *ret = r->ret;
+
+    if (outcome < LATER_OK || outcome > LATER_DEAD) {
+        ret->end = RUN_SAID_FAIL;
+        ret->code = 1;
+        (void)snprintf(ret->text, sizeof(ret->text), "its plug-in returned %d, which says nothing",
+                       outcome);
+        return;
+    }
+    ret->end = means[outcome].end;
+    ret->code = means[outcome].code;
+    if (outcome == LATER_OK)
+        (void)snprintf(ret->text, sizeof(ret->text), "ok");
+    else
+        say_result(ret, means[outcome].text);
+    /* Asked to end, it gave up. Its own word holds where it says more than that. */
+    if (r->cause != RUN_EXITED && (outcome == LATER_RETRY || outcome == LATER_FAIL)) {
+        ret->end = r->cause;
+        ret->code = SIGTERM;
+        (void)snprintf(ret->text, sizeof(ret->text), "%s",
+                       r->cause == RUN_TIMED_OUT   ? "timed out"
+                       : r->cause == RUN_CANCELLED ? "cancelled"
+                                                   : "stopped");
+    }
+}
+
+void plugin_run(const struct plugin_order *order, struct exec_slot *slot,
+                const struct exec_hooks *hooks, struct run_result *ret)
+{
+    const struct later_plugin *face = order->plugin->face;
+    struct run r = {
+        {sizeof(r.host), host_progress, host_log, host_result, host_retry_in, host_cancelled},
+        order,
+        slot,
+        hooks,
+        ret,
+        RUN_EXITED,
+        MONO_NEVER,
+        {0},
+        0};
+
+    if (may_start(order, &r)) {
+        ret->started = mono_now();
+        r.deadline = mono_add_ms(ret->started, order->timeout_ms);
+        conclude(&r, face->run(order->plugin->state, &order->job, &r.host));
+        ret->duration_us = mono_until_us(ret->started, mono_now());
+        learn(order->plugin, ret->duration_us);
+        if (order->guard != NULL)
+            guard_clear(order->guard, order->guard_slot);
+    }
+    exec_slot_disarm(slot);
+}
+
+/* ---- loading */
+
+static int check(const char *path, const struct later_plugin *face, struct err *err)
+{
+    if (face == NULL)
+        return err_set(err, ERR_CONFIG,
+                       "%.150s is no plug-in: it has no later_plugin (see later_plugin.h)", path);
+    if (face->abi != LATER_PLUGIN_ABI)
+        return err_set(err, ERR_CONFIG,
+                       "%.150s was built for plug-in ABI %" PRIu32 ", this laterd has %d: build it "
+                       "anew",
+                       path, face->abi, LATER_PLUGIN_ABI);
+    if (face->size < sizeof(struct later_plugin) || face->run == NULL)
+        return err_set(err, ERR_CONFIG, "%.150s: its later_plugin is not filled in", path);
+    return 0;
+}
+
+static int init(struct plugin *p, const char *queue, char *const *argv, struct err *err)
+{
+    char error[256] = "";
+
+    if (p->face->init == NULL ||
+        p->face->init(queue, (const char *const *)argv + 1, &p->state, error) == 0)
+        return 0;
+    error[sizeof(error) - 1] = '\0';
+    return err_set(err, ERR_CONFIG, "%.100s: init refused: %.130s", argv[0],
+                   error[0] != '\0' ? error : "it did not say why");
+}
+
+struct plugin *plugin_load(const char *queue, char *const *argv, struct err *err)
+{
+    struct plugin *p = mem_new(sizeof(*p));
+    const char *why;
+
+    atomic_init(&p->run_us, 1000000); /* until we know better */
+    /* NOW: a symbol that is missing is told here, not in the middle of a job. */
+    p->handle = dlopen(argv[0], RTLD_NOW | RTLD_LOCAL);
+    why = p->handle == NULL ? dlerror() : NULL;
+    if (p->handle == NULL) {
+        (void)err_set(err, ERR_CONFIG, "cannot load: %.230s", why != NULL ? why : "unknown");
+        free(p);
+        return NULL;
+    }
+    p->face = dlsym(p->handle, "later_plugin");
+    if (check(argv[0], p->face, err) < 0 || init(p, queue, argv, err) < 0) {
+        (void)dlclose(p->handle);
+        free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void plugin_free(struct plugin *p)
+{
+    if (p == NULL)
+        return;
+    if (p->face->done != NULL)
+        p->face->done(p->state);
+    (void)dlclose(p->handle);
+    free(p);
+}
