@@ -5,14 +5,35 @@
 
 #include "base/mem.h"
 
+/* FNV-1a (Fowler, Noll, Vo) over the end of the id, where ids of one time differ. */
+static struct held **place_of(struct held_list *l, const char *id)
+{
+    size_t n = strlen(id);
+    uint32_t hash = 2166136261U;
+
+    for (const char *p = id + (n > 6 ? n - 6 : 0); *p != '\0'; p++)
+        hash = (hash ^ (unsigned char)*p) * 16777619U;
+    return &l->table[hash % HELD_TABLE];
+}
+
+static struct held *chain_of(const struct held_list *l, const char *id)
+{
+    return *place_of((struct held_list *)l, id);
+}
+
 struct held *held_add(struct held_list *l, const struct job *job)
 {
     struct held *h = mem_new(sizeof(*h));
+    struct held **place = place_of(l, job->id);
 
     h->job = *job;
     h->state = HELD_RUNNING;
     h->next = l->first;
+    if (l->first != NULL)
+        l->first->before = h;
     l->first = h;
+    h->chain = *place;
+    *place = h;
     l->n++;
     l->running++;
     return h;
@@ -25,11 +46,14 @@ static bool is_running(const struct held *h)
 
 void held_remove(struct held_list *l, struct held *h)
 {
-    struct held **at = &l->first;
+    struct held **at = place_of(l, h->job.id);
 
     while (*at != h)
-        at = &(*at)->next;
-    *at = h->next;
+        at = &(*at)->chain;
+    *at = h->chain;
+    *(h->before != NULL ? &h->before->next : &l->first) = h->next;
+    if (h->next != NULL)
+        h->next->before = h->before;
     l->n--;
     if (is_running(h))
         l->running--;
@@ -46,8 +70,17 @@ void held_clear(struct held_list *l)
 
 struct held *held_find(const struct held_list *l, const char *id)
 {
-    for (struct held *h = l->first; h != NULL; h = h->next) {
+    for (struct held *h = chain_of(l, id); h != NULL; h = h->chain) {
         if (!h->is_lost && strcmp(h->job.id, id) == 0)
+            return h;
+    }
+    return NULL;
+}
+
+struct held *held_find_lost(const struct held_list *l, const char *id)
+{
+    for (struct held *h = chain_of(l, id); h != NULL; h = h->chain) {
+        if (h->is_lost && strcmp(h->job.id, id) == 0)
             return h;
     }
     return NULL;
@@ -55,7 +88,7 @@ struct held *held_find(const struct held_list *l, const char *id)
 
 struct held *held_in_pool(const struct held_list *l, const char *id)
 {
-    for (struct held *h = l->first; h != NULL; h = h->next) {
+    for (struct held *h = chain_of(l, id); h != NULL; h = h->chain) {
         if (h->state == HELD_RUNNING && strcmp(h->job.id, id) == 0)
             return h;
     }
@@ -68,18 +101,26 @@ void held_end(struct held_list *l, struct held *h, const struct verdict *v, cons
     h->state = HELD_ENDED;
     h->verdict = *v;
     h->has_progress = false;
-    h->tail = mem_dup(tail, tail_len);
+    h->tail = tail_len > 0 ? mem_dup(tail, tail_len) : NULL;
     h->tail_len = tail_len;
     l->running--;
     /* Only the verdict is needed from here on, the payload may be large. */
     job_done(&h->job);
 }
 
+/* A plain job that ended well and leaves nothing. */
+static bool is_short(const struct held *h)
+{
+    return h->is_short && h->verdict.verb == STORE_DONE && h->verdict.amount == 0 &&
+           h->tail_len == 0;
+}
+
 static struct store_result result_of(const struct held *h)
 {
-    return (struct store_result){h->job.id,       h->job.queue,      h->job.start,
-                                 h->verdict.verb, h->verdict.amount, h->verdict.code,
-                                 h->verdict.text, h->tail,           h->tail_len};
+    return (struct store_result){
+        h->job.id,         h->job.queue,    h->job.start,    h->verdict.verb,
+        h->verdict.amount, h->verdict.code, h->verdict.text, h->tail != NULL ? h->tail : "",
+        h->tail_len,       is_short(h)};
 }
 
 static bool is_sendable(const struct held *h, struct mono now)
@@ -101,7 +142,8 @@ size_t held_collect(struct held_list *l, struct mono now, struct store_result *o
         if (h->has_progress && !h->is_lost) {
             h->has_progress = false;
             out[n++] = (struct store_result){
-                h->job.id, h->job.queue, h->job.start, STORE_PROGRESS, 0, 0, h->progress, "", 0};
+                h->job.id, h->job.queue, h->job.start, STORE_PROGRESS, 0, 0, h->progress, "",
+                0,         false};
         }
     }
     return n;

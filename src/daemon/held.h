@@ -21,11 +21,12 @@
 enum held_state { HELD_READYING, HELD_RUNNING, HELD_ENDED, HELD_SENT };
 
 struct held {
-    struct held *next;
+    struct held *next, *before; /* of all, the newest first */
+    struct held *chain;         /* of those whose ids meet in one place of the table */
     struct job job;
     enum held_state state;
     struct verdict verdict; /* from ENDED on */
-    char *tail;             /* owned; output sent with the verdict */
+    char *tail;             /* owned; output sent with the verdict; NULL: none */
     size_t tail_len;
     char progress[256];
     bool has_progress;      /* not sent yet */
@@ -35,14 +36,18 @@ struct held {
     bool is_forgotten;      /* Redis lost it (data loss): it may end, nobody counts it */
     bool is_refused;        /* Redis could not write its result: it keeps its queue's place */
     bool is_gated;          /* its end may let in another job of its queue */
+    bool is_short;          /* claimed as a plain job: see store.h */
     bool is_solo;           /* suspected of killing workers: runs alone */
     struct mono not_before; /* ENDED: Redis could not write it, do not send it again before */
     struct mono claimed_at;
     int64_t late_us; /* when claimed, against its due time by Redis' clock */
 };
 
+#define HELD_TABLE 1024 /* a power of two; about as many as there may be */
+
 struct held_list {
     struct held *first;
+    struct held *table[HELD_TABLE]; /* by id */
     size_t n;
     size_t running; /* READYING and RUNNING */
 };
@@ -53,6 +58,8 @@ void held_remove(struct held_list *l, struct held *h);
 void held_clear(struct held_list *l);
 /* The one that is ours: a lost one whose process still ends may have the same id. */
 struct held *held_find(const struct held_list *l, const char *id);
+/* One that is lost, whose process still ends here. */
+struct held *held_find_lost(const struct held_list *l, const char *id);
 /* The one that was given to the pool, lost or not; the caller sees to it that there is only one. */
 struct held *held_in_pool(const struct held_list *l, const char *id);
 /* READYING or RUNNING -> ENDED; tail is copied. */

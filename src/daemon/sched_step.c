@@ -111,13 +111,7 @@ void sched_start_waiting(struct sched *s)
 
 static void place_claim(struct sched *s, struct mono now, struct held *h)
 {
-    const struct held *other = NULL;
-
-    for (const struct held *o = s->held.first; o != NULL; o = o->next) {
-        if (o != h && o->is_lost && strcmp(o->job.id, h->job.id) == 0)
-            other = o;
-    }
-    if (other != NULL) {
+    if (held_find_lost(&s->held, h->job.id) != NULL) {
         release(s, h, STILL_ENDING_MS, "its former run still ends here");
     } else if (s->held.running > s->conf.places) {
         release(s, h, 0, "there is no place for it");
@@ -161,6 +155,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     h->late_us = now_us - job.due.ms * 1000;
     h->is_solo = c->crashes >= 2;
     h->is_gated = c->is_gated;
+    h->is_short = c->is_short;
     queues_claimed(s->queues, h->job.queue);
     if (h->is_gated)
         queues_gated(s->queues, h->job.queue);

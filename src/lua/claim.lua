@@ -1,8 +1,8 @@
 -- Claiming: which jobs of which queues a step gives to its worker (v1_step.lua has the order of them).
 --
 -- ctx, what one step knows: now_us, now_ms, epoch_text, held (jobs that the worker runs), max (claims in all),
--- bytes (of records that may still be read), claims (the reply, filled here), solo_due, book (gate.lua), is_more
--- (a look ended at a bound). Candidates: {key, id or raw, due, turn}, then record, job, tries; why: it is buried.
+-- claimed (so far), bytes (of records that may still be read), claims and short (the reply, filled here; short may be
+-- nil), solo_due, book (gate.lua), is_more (a look ended at a bound). Candidates: {key, id or raw, due, turn}, then record, job, tries; why: it is buried.
 
 local LOOK_ROUNDS = 4
 local LOOK_WINDOW = 64
@@ -109,7 +109,7 @@ local function gather_solo(R, queue, room, ctx)
     return nil, math.huge, ''
   end
   local due, solo = L.due(rows[2]), nil
-  if due <= ctx.now_ms and room > 0 and ctx.held == 0 and #ctx.claims == 0 then
+  if due <= ctx.now_ms and room > 0 and ctx.held == 0 and ctx.claimed == 0 then
     solo = {key = key, id = rows[1], due = due}
     due = rows[4] and L.due(rows[4]) or math.huge
   end
@@ -155,7 +155,7 @@ local function gather_granted(R, queue, room, ctx)
       is_left = true
     elseif L.tries(tries[i]).crashes < L.SOLO_CRASHES then
       cands[#cands + 1] = c
-    elseif ctx.held == 0 and #ctx.claims == 0 and #cands == 0 then
+    elseif ctx.held == 0 and ctx.claimed == 0 and #cands == 0 then
       return {c}, c, #ids > 1
     else
       ctx.solo_due = 1
@@ -285,7 +285,7 @@ local function commit(R, queue, picked, most, ctx)
   local gone, running, starts, records, holds, spots = {}, {}, {}, {}, {}, {}
   for i, c in ipairs(picked) do
     local fence = number + 2 * i - 1
-    c.is_left = #ctx.claims >= most
+    c.is_left = ctx.claimed >= most
     if not c.is_left then
       if c.key then
         gone[c.key] = gone[c.key] or {}
@@ -303,6 +303,7 @@ local function commit(R, queue, picked, most, ctx)
       running[#running + 1] = c.id
       starts[#starts + 1] = c.id
       starts[#starts + 1] = L.tries_text(c.tries, c.due)
+      ctx.claimed = ctx.claimed + 1
       ctx.claims[#ctx.claims + 1] = {c.id, queue, c.tries.starts, c.tries.attempts, c.tries.crashes, fence, c.due,
                                      c.record, c.is_guarded and 2 or c.gates and 1 or 0}
     end
@@ -387,14 +388,14 @@ end
 -- The due jobs of a queue, up to `room`: the plain ones that are first as lists (plain.lua), all others one by one.
 -- Those that have to stand before a gate make room for the ones behind them, within bounds. -> head, marks
 local function claim_due(R, queue, room, max_payload, ctx)
-  local most, head, marks = #ctx.claims + room, L.claim_plain(R, queue, room, ctx), ''
+  local most, head, marks = ctx.claimed + room, L.claim_plain(R, queue, room, ctx), ''
   local window = 0
   if head then
     return head, marks
   end
   for _ = 1, LOOK_ROUNDS do
     local cands, parked
-    local left = ctx.bytes > 0 and most - #ctx.claims or 0
+    local left = ctx.bytes > 0 and most - ctx.claimed or 0
     cands, head, marks = gather(R, queue, left > 0 and math.max(left, window) or 0, ctx)
     if #cands == 0 then
       return head, marks
@@ -417,7 +418,7 @@ local function claim_solo(R, queue, room, max_payload, ctx)
   end
   local solo, head, mark = gather_solo(R, queue, room, ctx)
   if solo then
-    head = take(R, queue, {solo}, max_payload, head, #ctx.claims + 1, ctx)
+    head = take(R, queue, {solo}, max_payload, head, ctx.claimed + 1, ctx)
     ctx.solo = not solo.why and not solo.is_parked
   end
   return head, mark
@@ -431,7 +432,7 @@ local function claim_granted(R, queue, room, max_payload, ctx)
   local cands, solo, is_left = gather_granted(R, queue, room, ctx)
   local head = is_left and ctx.now_ms or math.huge
   if #cands > 0 then
-    head = take(R, queue, cands, max_payload, head, #ctx.claims + room, ctx)
+    head = take(R, queue, cands, max_payload, head, ctx.claimed + room, ctx)
     ctx.solo = ctx.solo or (solo and not solo.why)
   end
   L.keep_all_fresh(ctx.book, queue)
@@ -454,9 +455,9 @@ local function claim_queue(R, queue, room, max_payload, ctx)
   if ctx.paused[queue] then
     redis.call('HDEL', R .. ':paused', queue)
   end
-  local most = #ctx.claims + math.min(room, ctx.max - #ctx.claims)
+  local most = ctx.claimed + math.min(room, ctx.max - ctx.claimed)
   local function left()
-    return ctx.bytes > 0 and not ctx.solo and most - #ctx.claims or 0
+    return ctx.bytes > 0 and not ctx.solo and most - ctx.claimed or 0
   end
   local head, marks = math.huge, string.find(ctx.marks[queue], 'a', 1, true) and 'a' or ''
   for _, claim in ipairs({claim_solo, claim_granted, claim_due}) do
@@ -532,14 +533,14 @@ function L.claim_all(R, queues, ctx)
     ctx.gates[name] = L.queue_gates(text)
   end
   local function claim(i, q)
-    local before = #ctx.claims
+    local before = ctx.claimed
     local ok, head = pcall(claim_queue, R, q.name, q.room, q.max_payload, ctx)
     heads[i] = ok and head or -1
     if not ok then
       errors[#errors + 1] = q.name
       errors[#errors + 1] = L.error_text(head)
     end
-    ctx.book.room[q.name] = q.room - (#ctx.claims - before)
+    ctx.book.room[q.name] = q.room - (ctx.claimed - before)
   end
   -- A worker that runs nothing looks for suspects first: any other claim would shut them out.
   local function has_due_suspect(q)
@@ -570,7 +571,7 @@ function L.claim_all(R, queues, ctx)
   for _, q in ipairs(queues) do
     L.keep_all_fresh(ctx.book, q.name)
     -- One that runs alone takes all the room there is.
-    ctx.book.room[q.name] = ctx.solo and 0 or math.min(ctx.book.room[q.name], ctx.max - #ctx.claims)
+    ctx.book.room[q.name] = ctx.solo and 0 or math.min(ctx.book.room[q.name], ctx.max - ctx.claimed)
   end
   return heads, errors
 end

@@ -1,20 +1,41 @@
 -- Plain jobs: priority 5, a small record without options, never started before, no gates. Most jobs are, and a step
--- claims them by the hundred: so they pass here as lists, without a table for each, at a fifth of the cost of
--- claim.lua, which claims all others. What is written and answered is the same.
+-- claims and ends them by the hundred: so they pass here as lists, without a table for each, at a fifth of the cost of
+-- claim.lua and of v1_step.lua's apply, which do all others. What is written is the same. A worker that says so is
+-- also told of them in short (v1_step.lua), and tells of their ends so.
 
 -- The ids of the first jobs that are due, up to `room`, and when they are. -> ids, dues, the due ms of the first
--- that stays (math.huge: none)
+-- that stays (math.huge: none). Jobs that were added together are due together: then the first and the last tell,
+-- and Redis, which takes a microsecond to print a score, is asked for three of them.
 local function due_ids(key, room, ctx)
-  local rows = redis.call('ZRANGE', key, 0, room, 'WITHSCORES')
-  local ids, dues = {}, {}
-  for i = 1, #rows, 2 do
-    local due = L.due(rows[i + 1])
-    if due > ctx.now_ms or #ids == room then
-      return ids, dues, due
-    end
-    ids[#ids + 1], dues[#dues + 1] = rows[i], due
+  local ids = redis.call('ZRANGE', key, 0, room)
+  local n, dues, head = #ids, {}, math.huge
+  if n == 0 then
+    return ids, dues, head
   end
-  return ids, dues, math.huge
+  local ends = redis.call('ZMSCORE', key, ids[1], ids[math.min(n, room)], ids[n])
+  if n > room then
+    head, ids[n], n = L.due(ends[3]), nil, room
+  end
+  local first, last = L.due(ends[1]), L.due(ends[2])
+  if first > ctx.now_ms then
+    return {}, dues, first
+  elseif first == last then
+    for i = 1, n do
+      dues[i] = first
+    end
+    return ids, dues, head
+  end
+  for i, score in ipairs(redis.call('ZMSCORE', key, unpack(ids))) do
+    dues[i] = L.due(score)
+    if dues[i] > ctx.now_ms then
+      head = dues[i]
+      for j = n, i, -1 do
+        ids[j] = nil
+      end
+      return ids, dues, head
+    end
+  end
+  return ids, dues, head
 end
 
 -- How many of the first ones are plain, and fit into what the call may read.
@@ -31,19 +52,45 @@ local function count_plain(queue, records, tries, ctx)
   return n
 end
 
--- Start the first n of them.
+-- Redis keeps a small hash or sorted set as a list, which is read from its start for each id (up to 512 and 128
+-- entries, as it is delivered): for a hundred jobs that is most of what a call costs. One long value makes an index
+-- of it, which stays as long as the key does: so one is put in front where a worker comes to hold many.
+local MANY = 32
+local LONG = '-----------------------------------------------------------------'
+
+-- Start the first n of them, which are the first n of the queue.
 local function start(R, queue, key, ids, dues, records, n, ctx)
   local number, epoch = L.tick(R, ctx.now_us, 2 * n), ctx.epoch_text
-  local running, tries, claims = {}, {}, ctx.claims
-  local before = #claims
+  local running, tries, due, text = {}, {}, nil, nil
+  local out = ctx.short and {queue, number + 1} or ctx.claims
+  local at, step = #out, ctx.short and 3 or 1
   for i = 1, n do
+    if dues[i] ~= due then
+      due, text = dues[i], '1 1 0 ' .. L.int(dues[i])
+    end
     running[2 * i - 1], running[2 * i] = epoch, ids[i]
-    tries[2 * i - 1], tries[2 * i] = ids[i], '1 1 0 ' .. L.int(dues[i])
-    claims[before + i] = {ids[i], queue, 1, 1, 0, number + 2 * i - 1, dues[i], records[i], 0}
+    tries[2 * i - 1], tries[2 * i] = ids[i], text
+    if ctx.short then
+      out[at + 1], out[at + 2], out[at + 3] = ids[i], due, records[i]
+    else
+      out[at + 1] = {ids[i], queue, 1, 1, 0, number + 2 * i - 1, due, records[i], 0}
+    end
+    at = at + step
   end
-  redis.call('HSET', R .. ':tries', unpack(tries))
-  redis.call('ZADD', R .. ':running', unpack(running))
-  redis.call('ZREM', key, unpack(ids, 1, n))
+  if ctx.short then
+    ctx.short[#ctx.short + 1] = out
+  end
+  ctx.claimed = ctx.claimed + n
+  if ctx.held < MANY and ctx.held + n >= MANY then
+    redis.call('HSET', R .. ':tries', LONG, LONG, unpack(tries))
+    redis.call('HDEL', R .. ':tries', LONG)
+    redis.call('ZADD', R .. ':running', 0, LONG, unpack(running))
+    redis.call('ZREM', R .. ':running', LONG)
+  else
+    redis.call('HSET', R .. ':tries', unpack(tries))
+    redis.call('ZADD', R .. ':running', unpack(running))
+  end
+  redis.call('ZREMRANGEBYRANK', key, 0, n - 1)
 end
 
 -- Claim the first jobs of a queue, up to `room`, as long as they are plain. -> the head that is left; nil where
@@ -64,4 +111,68 @@ function L.claim_plain(R, queue, room, ctx)
     start(R, queue, key, ids, dues, records, n, ctx)
   end
   return n == #ids and head or nil
+end
+
+-- ---- their ends
+
+-- Whom of these does this worker hold? -> a table with a true for each. For many it is less to be told of all that it
+-- holds, without their scores.
+local function held_by(R, epoch_text, held, ids)
+  local mine = {}
+  if #ids > 8 and 3 * #ids > held then
+    for _, id in ipairs(redis.call('ZRANGEBYSCORE', R .. ':running', epoch_text, epoch_text)) do
+      mine[id] = true
+    end
+    return mine
+  end
+  local owners = redis.call('ZMSCORE', R .. ':running', unpack(ids))
+  for i, id in ipairs(ids) do
+    mine[id] = owners[i] == epoch_text
+  end
+  return mine
+end
+
+-- Jobs that ended well at their first start, and leave nothing: groups of {queue, n, id * n}, from args[at] on.
+-- other(id, queue) does those that are more than that after all. -> {number of the result, answer}*: those that are
+-- not ok
+function L.end_plain(R, args, at, groups, ctx, other)
+  local ids, queues, refused = {}, {}, {}
+  for _ = 1, groups do
+    for i = at + 2, at + 1 + L.whole(args[at + 1]) do
+      ids[#ids + 1], queues[#queues + 1] = args[i], args[at]
+    end
+    at = at + 2 + L.whole(args[at + 1])
+  end
+  if #ids == 0 then
+    return refused
+  end
+  local mine = held_by(R, ctx.epoch_text, ctx.held, ids)
+  local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
+  local is_watched = redis.call('EXISTS', R .. ':cancel', R .. ':await') > 0
+  local plain, ended, counts = {}, {}, {}
+  for i, id in ipairs(ids) do
+    local first, second = string.byte(tries[i] or '', 1, 2)
+    -- '1 ...': the first start.
+    if ended[id] or not mine[id] or first ~= 49 or second ~= 32 then
+      refused[#refused + 1], refused[#refused + 2] = i, 'settled'
+    elseif is_watched then
+      local answer = other(id, queues[i])
+      if answer ~= 'ok' then
+        refused[#refused + 1], refused[#refused + 2] = i, answer
+      end
+    else
+      plain[#plain + 1] = id
+      counts[queues[i]] = (counts[queues[i]] or 0) + 1
+    end
+    ended[id] = true
+  end
+  if #plain > 0 then
+    redis.call('ZREM', R .. ':running', unpack(plain))
+    L.forget(R, plain, true)
+    L.let_go(ctx.book, plain, true)
+  end
+  for queue, count in pairs(counts) do
+    L.count(R, 'done', queue, count)
+  end
+  return refused
 end

@@ -428,8 +428,8 @@ function L.enqueue(R, id, job, tries, due)
   L.lower_head(R, job.queue, due)
 end
 
--- Forget ids altogether.
-function L.forget(R, ids)
+-- Forget ids altogether. are_small: none has a large payload, as far as the caller knows for certain.
+function L.forget(R, ids, are_small)
   if #ids == 0 then
     return
   end
@@ -440,6 +440,9 @@ function L.forget(R, ids)
     if redis.call('EXISTS', R .. name) == 1 then
       redis.call('HDEL', R .. name, unpack(ids))
     end
+  end
+  if are_small then
+    return
   end
   local big, prefix = {}, R .. ':big:'
   for i = 1, #ids do

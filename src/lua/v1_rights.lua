@@ -13,7 +13,8 @@ local USED = {
   {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SMEMBERS'}, {'SRANDMEMBER'}, {'SREM', 'm'},
   {'ZADD', 1, 'm'}, {'ZCARD'}, {'ZCOUNT', 0, 1}, {'ZMSCORE', 'm'}, {'ZRANGE', 0, 1},
   {'ZRANDMEMBER'}, {'ZRANGEBYSCORE', 0, 1}, {'ZRANK', 'm'},
-  {'ZREM', 'm'}, {'ZREMRANGEBYSCORE', 0, 1}, {'ZREVRANGEBYSCORE', 1, 0}, {'ZSCAN', 0}, {'ZSCORE', 'm'},
+  {'ZREM', 'm'}, {'ZREMRANGEBYRANK', 0, 1}, {'ZREMRANGEBYSCORE', 0, 1}, {'ZREVRANGEBYSCORE', 1, 0}, {'ZSCAN', 0},
+  {'ZSCORE', 'm'},
 }
 
 L.register('later_v1_rights', {'no-writes'}, function(R)

@@ -1,12 +1,16 @@
 -- later_v1_step R EPOCH LINK HELD MAX
---     NR {id start verb queue a code text tail}*NR   NQ {queue room max_payload}*NQ
+--     NR {id start verb queue a code text tail}*NR   NQ {queue room max_payload}*NQ   [NG {queue n id*n}*NG]
 --   -> [now_us, status, [answer per result], [claim...], [id to cancel...], [head per queue],
---       [queue, error, ...], solo_due, timer_ms]
+--       [queue, error, ...], solo_due, timer_ms, [number, answer, ...], [short claims...]]
 --
 -- Results in, claims out, one round trip for both.
 -- HELD: jobs that the worker still runs after these results. MAX: most jobs to claim (<= 512).
 -- verb: done (a: keep ms) | retry (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay
 -- ms; spends no attempt) | progress (text). code: exit status; text: one line; tail: output.
+-- With NG, plain jobs go in short both ways (plain.lua). Its groups: jobs of one queue that ended well at their
+-- first start (`done`, nothing is kept) and were claimed in short; then all those that are not ok, by their number
+-- among them. Short claims, one list a queue: queue, fence of the first, {id due_ms record}*: fences rise by 2, it is
+-- the first start and the first attempt, without crashes and gates. Without NG the last two are not there.
 -- answer: ok | settled (not held by this epoch with this start number: changes nothing) | error TEXT
 -- (could not be written: send it again).
 -- room: most claims from this queue now (0: only tell its head). Queues are served in this order
@@ -94,6 +98,15 @@ local function read_result(args, o)
           a = L.whole(args[o + 4]), code = args[o + 5], text = args[o + 6], tail = args[o + 7]}
 end
 
+-- One that leaves something behind. -> answer, did it end?
+local function settle_one(R, r, tries, flag, book)
+  local ok, what = pcall(apply, R, r, L.tries(tries), flag, book.now_ms)
+  if not ok then
+    return 'error ' .. L.error_text(what), false
+  end
+  return 'ok', r.verb ~= 'progress'
+end
+
 local function settle(R, epoch_text, args, at, n, book)
   local answers, ids = {}, {}
   if n == 0 then
@@ -120,15 +133,8 @@ local function settle(R, epoch_text, args, at, n, book)
       counts[queue] = (counts[queue] or 0) + 1
       answers[i] = 'ok'
     else
-      local r = read_result(args, o)
-      local ok, what = pcall(apply, R, r, L.tries(tries[i]), flags[i], book.now_ms)
-      if ok then
-        ended[id] = r.verb ~= 'progress'
-        others[#others + 1] = ended[id] and id or nil
-        answers[i] = 'ok'
-      else
-        answers[i] = 'error ' .. L.error_text(what)
-      end
+      answers[i], ended[id] = settle_one(R, read_result(args, o), tries[i], flags[i], book)
+      others[#others + 1] = ended[id] and id or nil
     end
   end
   if #plain > 0 then
@@ -141,6 +147,32 @@ local function settle(R, epoch_text, args, at, n, book)
     L.count(R, 'done', queue, count)
   end
   return answers
+end
+
+-- The groups of NG.
+local function settle_short(R, args, at, ctx)
+  return L.end_plain(R, args, at + 1, L.whole(args[at]), ctx, function(id, queue)
+    local r = {id = id, start = 1, verb = 'done', queue = queue, a = 0, code = '0', text = 'ok', tail = ''}
+    local tries, flag = redis.call('HGET', R .. ':tries', id), redis.call('HGET', R .. ':cancel', id)
+    local answer, ended = settle_one(R, r, tries, flag, ctx.book)
+    L.let_go(ctx.book, ended and {id} or {}, false)
+    return answer
+  end)
+end
+
+-- Do they end where the call does?
+local function check_groups(args, at)
+  local groups, ids = L.whole(args[at]), 0
+  at = at + 1
+  for _ = 1, groups and groups <= #args and groups or 0 do
+    local n = L.whole(args[at + 1] or '')
+    if not n or at + 1 + n > #args then
+      return false
+    end
+    L.check_queue(args[at])
+    ids, at = ids + n, at + 2 + n
+  end
+  return groups and at == #args + 1 and ids <= 1024
 end
 
 -- Whatever pcall caught -> one line.
@@ -173,7 +205,7 @@ end
 
 local function read_queues(args, at)
   local queues, n = {}, L.whole(args[at])
-  if n == nil or n > 2000 or at + 3 * n ~= #args then
+  if n == nil or n > 2000 or at + 3 * n > #args or (at + 3 * n < #args and not check_groups(args, at + 3 * n + 1)) then
     L.fail('ELATER_ARGS', 'the queues do not add up')
   end
   for i = 1, n do
@@ -208,13 +240,18 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
     return {now_us, status}
   end
   local ctx = {now_us = now_us, now_ms = L.ms(now_us), epoch_text = epoch_text, held = held,
-               max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, solo_due = 0, book = L.book(R, now_us)}
+               max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, claimed = 0, solo_due = 0,
+               book = L.book(R, now_us)}
   ctx.book.epoch = epoch_text
-  local answers = settle(R, epoch_text, args, 6, n, ctx.book)
+  local answers, refused = settle(R, epoch_text, args, 6, n, ctx.book), nil
+  local short_at = 7 + 8 * n + 3 * #queues
+  if args[short_at] then
+    refused, ctx.short = settle_short(R, args, short_at, ctx), {}
+  end
   L.read_queues(R, queues, ctx)
   L.settle_gates(ctx.book, true)
   local heads, errors = L.claim_all(R, queues, ctx)
   L.settle_gates(ctx.book)
   return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch), heads, errors, ctx.solo_due,
-          ctx.is_more and ctx.now_ms or L.next_timer(R)}
+          ctx.is_more and ctx.now_ms or L.next_timer(R), refused, ctx.short}
 end)

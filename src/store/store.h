@@ -34,6 +34,7 @@ struct store_result {
     const char *text;
     const char *tail;
     size_t tail_len;
+    bool is_short; /* DONE, at the first start of a job that was claimed so, and nothing is kept */
 };
 
 struct store_room {
@@ -63,6 +64,7 @@ struct store_claim {
     size_t record_len;
     bool is_gated; /* its end may let in another job of its queue */
     bool has_lock; /* its handler must end when this worker loses Redis */
+    bool is_short; /* a plain one: see store_result */
 };
 
 #define STORE_HEAD_NONE INT64_C(-1)

@@ -15,7 +15,9 @@ struct store_redis {
     struct link *link;
     struct store_events events;
     char root[80];
-    size_t asked; /* results, then rooms, of the step under way; held of a registration */
+    bool *is_short; /* for each result of the step under way; kept */
+    size_t longs;   /* of these, those that are not */
+    size_t asked;   /* results, then rooms, of the step under way; held of a registration */
     size_t rooms;
     char (*fetches)[JOB_ID_LEN + 1]; /* ids of the payloads on their way, oldest first */
     size_t nfetches;
@@ -325,23 +327,75 @@ static struct store_claim claim_of(const struct reply *r)
                                 .has_lock = reply_int(reply_at(r, 8)) > 1};
 }
 
+/* Answers to the long results come in their order; of the short ones only those that are not ok. */
+static void read_answers(const struct store_redis *s, const struct reply *r,
+                         enum store_answer *answers, const char **texts)
+{
+    const struct reply *longs = reply_at(r, 2), *refused = reply_at(r, 9);
+    size_t at = 0, number = 0, next = 0;
+
+    for (size_t i = 0; i < s->asked; i++) {
+        const struct reply *answer = NULL;
+
+        if (!s->is_short[i]) {
+            answer = reply_at(longs, at++);
+        } else if (reply_int(reply_at(refused, next)) == (int64_t)++number) {
+            answer = reply_at(refused, next + 1);
+            next += 2;
+        }
+        answers[i] = answer != NULL ? answer_of(answer) : STORE_APPLIED;
+        texts[i] = answer != NULL ? reply_str(answer) : "";
+    }
+}
+
+static size_t count_short(const struct reply *lists)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < reply_len(lists); i++) {
+        size_t len = reply_len(reply_at(lists, i));
+
+        n += len > 2 ? (len - 2) / 3 : 0;
+    }
+    return n;
+}
+
+static size_t read_short(const struct reply *list, struct store_claim *out)
+{
+    size_t len = reply_len(list), n = len > 2 ? (len - 2) / 3 : 0;
+
+    for (size_t i = 0; i < n; i++)
+        out[i] = (struct store_claim){
+            .id = reply_str(reply_at(list, 2 + 3 * i)),
+            .queue = reply_str(reply_at(list, 0)),
+            .start = 1,
+            .attempt = 1,
+            .fence = reply_int(reply_at(list, 1)) + 2 * (int64_t)i,
+            .due = {reply_int(reply_at(list, 3 + 3 * i))},
+            .record = reply_str(reply_at(list, 4 + 3 * i)),
+            .record_len = reply_len(reply_at(list, 4 + 3 * i)),
+            .is_short = true,
+        };
+    return n;
+}
+
 static void on_step_ok(struct store_redis *s, const struct reply *r, struct store_step_reply *out)
 {
+    const struct reply *longs = reply_at(r, 3), *shorts = reply_at(r, 10);
     CLEANUP_FREE enum store_answer *answers = mem_new((s->asked + 1) * sizeof(*answers));
+    CLEANUP_FREE const char **texts = mem_new((s->asked + 1) * sizeof(*texts));
     CLEANUP_FREE int64_t *heads = mem_new((s->rooms + 1) * sizeof(*heads));
-    CLEANUP_FREE const char **texts = NULL;
     CLEANUP_FREE const char **cancels = NULL;
     CLEANUP_FREE const char **errors = NULL;
     CLEANUP_FREE struct store_claim *claims = NULL;
     size_t n;
 
-    texts = texts_of(reply_at(r, 2), &n);
-    for (size_t i = 0; i < s->asked; i++)
-        answers[i] = answer_of(reply_at(reply_at(r, 2), i));
-    out->nclaims = reply_len(reply_at(r, 3));
-    claims = mem_new((out->nclaims + 1) * sizeof(*claims));
-    for (size_t i = 0; i < out->nclaims; i++)
-        claims[i] = claim_of(reply_at(reply_at(r, 3), i));
+    read_answers(s, r, answers, texts);
+    claims = mem_new((reply_len(longs) + count_short(shorts) + 1) * sizeof(*claims));
+    for (size_t i = 0; i < reply_len(longs); i++)
+        claims[out->nclaims++] = claim_of(reply_at(longs, i));
+    for (size_t i = 0; i < reply_len(shorts); i++)
+        out->nclaims += read_short(reply_at(shorts, i), &claims[out->nclaims]);
     cancels = texts_of(reply_at(r, 4), &out->ncancels);
     for (size_t i = 0; i < s->rooms; i++)
         heads[i] = reply_int(reply_at(reply_at(r, 5), i));
@@ -354,8 +408,7 @@ static void on_step_ok(struct store_redis *s, const struct reply *r, struct stor
     out->heads = heads;
     out->errors = errors;
     out->solo_due = reply_int(reply_at(r, 7)) != 0;
-    /* A library before gates tells none. */
-    out->timer_ms = reply_len(r) > 8 ? reply_int(reply_at(r, 8)) : STORE_HEAD_NONE;
+    out->timer_ms = reply_int(reply_at(r, 8));
     s->events.step(s->events.arg, out);
 }
 
@@ -372,36 +425,91 @@ static void on_step(void *arg, const struct reply *r)
         s->events.step(s->events.arg, &out);
         return;
     }
-    if (is_bad(s, r, 8))
+    if (is_bad(s, r, 11))
         return;
-    if (reply_len(reply_at(r, 2)) != s->asked || reply_len(reply_at(r, 5)) != s->rooms) {
+    if (reply_len(reply_at(r, 2)) != s->longs || reply_len(reply_at(r, 5)) != s->rooms) {
         s->events.fault(s->events.arg, FAULT_CALL, "the step's answers do not add up");
         return;
     }
     on_step_ok(s, r, &out);
 }
 
+static void args_result(struct args *a, const struct store_result *r)
+{
+    args_str(a, r->id);
+    args_int(a, r->start);
+    args_str(a, verb_name(r->verb));
+    args_str(a, r->queue);
+    args_int(a, r->amount);
+    args_int(a, r->code);
+    args_str(a, r->text);
+    args_add(a, r->tail, r->tail_len);
+}
+
+/* From the i-th on, short ones of one queue that stand side by side but for long ones between. */
+static size_t end_of_group(const struct store_step *step, size_t i)
+{
+    size_t end = i;
+
+    for (size_t k = i; k < step->nresults; k++) {
+        if (!step->results[k].is_short)
+            continue;
+        if (strcmp(step->results[k].queue, step->results[i].queue) != 0)
+            break;
+        end = k;
+    }
+    return end + 1;
+}
+
+static void args_groups(struct args *a, const struct store_step *step)
+{
+    int64_t groups = 0;
+
+    for (size_t i = 0; i < step->nresults; i++) {
+        if (step->results[i].is_short) {
+            i = end_of_group(step, i) - 1;
+            groups++;
+        }
+    }
+    args_int(a, groups);
+    for (size_t i = 0; i < step->nresults; i++) {
+        size_t end;
+        int64_t n = 0;
+
+        if (!step->results[i].is_short)
+            continue;
+        end = end_of_group(step, i);
+        for (size_t k = i; k < end; k++)
+            n += step->results[k].is_short;
+        args_str(a, step->results[i].queue);
+        args_int(a, n);
+        for (; i < end; i++) {
+            if (step->results[i].is_short)
+                args_str(a, step->results[i].id);
+        }
+        i--;
+    }
+}
+
 int store_step(struct store_redis *s, const struct store_step *step)
 {
     struct args a = args_begin(s, "later_v1_step",
-                               6 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
+                               7 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
 
+    s->is_short = mem_grow(s->is_short, step->nresults + 1, sizeof(*s->is_short));
+    s->longs = 0;
+    for (size_t i = 0; i < step->nresults; i++) {
+        s->is_short[i] = step->results[i].is_short;
+        s->longs += !s->is_short[i];
+    }
     args_int(&a, step->epoch);
     args_int(&a, step->link);
     args_int(&a, step->held);
     args_int(&a, step->max);
-    args_int(&a, (int64_t)step->nresults);
+    args_int(&a, (int64_t)s->longs);
     for (size_t i = 0; i < step->nresults; i++) {
-        const struct store_result *r = &step->results[i];
-
-        args_str(&a, r->id);
-        args_int(&a, r->start);
-        args_str(&a, verb_name(r->verb));
-        args_str(&a, r->queue);
-        args_int(&a, r->amount);
-        args_int(&a, r->code);
-        args_str(&a, r->text);
-        args_add(&a, r->tail, r->tail_len);
+        if (!step->results[i].is_short)
+            args_result(&a, &step->results[i]);
     }
     args_int(&a, (int64_t)step->nrooms);
     for (size_t i = 0; i < step->nrooms; i++) {
@@ -409,6 +517,7 @@ int store_step(struct store_redis *s, const struct store_step *step)
         args_int(&a, step->rooms[i].room);
         args_int(&a, step->rooms[i].max_payload);
     }
+    args_groups(&a, step);
     s->asked = step->nresults;
     s->rooms = step->nrooms;
     return args_send(&a, s, on_step);
@@ -582,5 +691,6 @@ void store_redis_free(struct store_redis *s)
         return;
     free(s->fetches);
     free(s->beats);
+    free(s->is_short);
     free(s);
 }

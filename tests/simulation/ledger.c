@@ -166,15 +166,15 @@ static void release_unheard(struct entry *e)
 
 /* ---- steps */
 
-static void take_result(int64_t epoch, const char *const *r, const struct reply *answer)
+static void take_result(int64_t epoch, const char *const *r, const char *answer)
 {
     struct entry *e = ledger_find(r[0]);
     int64_t start = atoll(r[1]), amount = atoll(r[4]);
     bool current = is_current(e, epoch, start);
 
-    if (!reply_is(answer, "ok")) {
-        if (!reply_is(answer, "settled"))
-            world_break("I8-error", "the result of %s is answered: %s", r[0], reply_str(answer));
+    if (strcmp(answer, "ok") != 0) {
+        if (strcmp(answer, "settled") != 0)
+            world_break("I8-error", "the result of %s is answered: %s", r[0], answer);
         else if (current)
             world_break("I3-refused", "%s start %lld: its holder's result is refused", r[0],
                         (long long)start);
@@ -207,16 +207,35 @@ static void take_result(int64_t epoch, const char *const *r, const struct reply 
     }
 }
 
-/* A raw member becomes a job when it is claimed. */
-static struct entry *claim_raw(const struct reply *c)
+/* A claim as it was answered, in long or in short. */
+struct told {
+    const char *id, *record;
+    int64_t start, attempt, crashes, fence;
+};
+
+static struct told told_long(const struct reply *c)
 {
-    const char *payload = strchr(reply_str(item(c, 7)), '\n');
+    return (struct told){reply_str(item(c, 0)), reply_str(item(c, 7)), reply_int(item(c, 2)),
+                         reply_int(item(c, 3)), reply_int(item(c, 4)), reply_int(item(c, 5))};
+}
+
+static struct told told_short(const struct reply *list, size_t i)
+{
+    return (struct told){
+        reply_str(item(list, 2 + 3 * i)),         reply_str(item(list, 4 + 3 * i)), 1, 1, 0,
+        reply_int(item(list, 1)) + 2 * (int64_t)i};
+}
+
+/* A raw member becomes a job when it is claimed. */
+static struct entry *claim_raw(const struct told *c)
+{
+    const char *payload = strchr(c->record, '\n');
 
     for (size_t i = 0; payload != NULL && i < now.nraws; i++) {
         struct raw raw = now.raws[i];
 
         if (strcmp(raw.payload, payload + 1) == 0) {
-            struct entry *e = add_job(reply_str(item(c, 0)), raw.queue);
+            struct entry *e = add_job(c->id, raw.queue);
 
             e->not_before_ms = raw.due_ms;
             now.raws[i] = now.raws[--now.nraws];
@@ -232,23 +251,22 @@ static bool was_due(const struct entry *e)
     return (e->lock != 0 || e->has_sem || e->has_rate) && e->not_before_ms * 1000 <= latest_us;
 }
 
-static void check_claim(const struct entry *e, const struct reply *c)
+static void check_claim(const struct entry *e, const struct told *c)
 {
     if (e->where == RUNNING)
         world_break("I2-claimed-twice",
                     "%s start %lld is claimed while worker %lld holds start "
                     "%lld",
-                    e->id, (long long)reply_int(item(c, 2)), (long long)e->epoch,
-                    (long long)e->start);
+                    e->id, (long long)c->start, (long long)e->epoch, (long long)e->start);
     else if (e->where != WAITING)
         world_break("I5-terminal", "%s is %s and is claimed", e->id, where_name(e->where));
-    else if (reply_int(item(c, 2)) != e->start + 1)
+    else if (c->start != e->start + 1)
         world_break("I2-start", "%s had start %lld and is claimed with %lld", e->id,
-                    (long long)e->start, (long long)reply_int(item(c, 2)));
-    else if (reply_int(item(c, 3)) != e->attempts + 1 || reply_int(item(c, 4)) != e->crashes)
+                    (long long)e->start, (long long)c->start);
+    else if (c->attempt != e->attempts + 1 || c->crashes != e->crashes)
         world_break("I4-count", "%s had attempts %lld crashes %lld, the claim says %lld %lld",
-                    e->id, (long long)e->attempts, (long long)e->crashes,
-                    (long long)reply_int(item(c, 3)), (long long)reply_int(item(c, 4)));
+                    e->id, (long long)e->attempts, (long long)e->crashes, (long long)c->attempt,
+                    (long long)c->crashes);
     else if (wall_ms() < e->not_before_ms && !was_due(e))
         world_break("early", "%s is claimed %lld ms before its time", e->id,
                     (long long)(e->not_before_ms - wall_ms()));
@@ -304,15 +322,15 @@ static void check_rate(const struct entry *e)
     }
 }
 
-static void take_claim(int64_t epoch, const struct reply *c)
+static void take_claim(int64_t epoch, const struct told *c)
 {
-    struct entry *e = ledger_find(reply_str(item(c, 0)));
-    int64_t fence = reply_int(item(c, 5));
+    struct entry *e = ledger_find(c->id);
+    int64_t fence = c->fence;
 
     if (e == NULL)
         e = claim_raw(c);
     if (e == NULL) {
-        world_break("I1-unknown", "%s is claimed, nobody added it", reply_str(item(c, 0)));
+        world_break("I1-unknown", "%s is claimed, nobody added it", c->id);
         return;
     }
     check_claim(e, c);
@@ -334,12 +352,50 @@ static void take_claim(int64_t epoch, const struct reply *c)
 }
 
 /* A suspect is claimed only by a worker that runs nothing else. */
-static void check_solo(const struct reply *list, const char *held)
+static void check_solo(const struct reply *list, const struct reply *shorts, const char *held)
 {
+    bool is_alone = reply_len(list) == 1 && reply_len(shorts) == 0 && atoll(held) == 0;
+
     for (size_t i = 0; i < reply_len(list); i++) {
-        if (reply_int(item(item(list, i), 4)) >= 2 && (reply_len(list) > 1 || atoll(held) > 0))
+        if (reply_int(item(item(list, i), 4)) >= 2 && !is_alone)
             world_break("solo", "the suspect %s is not claimed alone",
                         reply_str(item(item(list, i), 0)));
+    }
+}
+
+/* Short results: those that are not ok are told by their number. */
+static void take_short_results(int64_t epoch, const char *const *a, const struct reply *refused)
+{
+    int64_t number = 0;
+    size_t next = 0;
+
+    for (int64_t groups = atoll(*a++); groups > 0; groups--) {
+        const char *queue = *a++;
+
+        for (int64_t n = atoll(*a++); n > 0; n--, a++) {
+            const char *answer = "ok";
+            const char *r[] = {*a, "1", "done", queue, "0", "0", "", ""};
+
+            if (reply_int(item(refused, next)) == ++number) {
+                answer = reply_str(item(refused, next + 1));
+                next += 2;
+            }
+            world_say("result %s start=1 done: %s", *a, answer);
+            take_result(epoch, r, answer);
+        }
+    }
+}
+
+static void take_short_claims(int64_t epoch, const struct reply *lists)
+{
+    for (size_t i = 0; i < reply_len(lists); i++) {
+        const struct reply *list = item(lists, i);
+
+        for (size_t k = 0; 2 + 3 * k < reply_len(list); k++) {
+            struct told c = told_short(list, k);
+
+            take_claim(epoch, &c);
+        }
     }
 }
 
@@ -365,11 +421,16 @@ static void on_step(const char *const *a, const struct reply *r)
     for (size_t i = 0; i < n; i++) {
         world_say("result %s start=%s %s: %s", a[5 + 8 * i], a[6 + 8 * i], a[7 + 8 * i],
                   reply_str(item(item(r, 2), i)));
-        take_result(epoch, &a[5 + 8 * i], item(item(r, 2), i));
+        take_result(epoch, &a[5 + 8 * i], reply_str(item(item(r, 2), i)));
     }
-    check_solo(item(r, 3), a[2]);
-    for (size_t i = 0; i < reply_len(item(r, 3)); i++)
-        take_claim(epoch, item(item(r, 3), i));
+    take_short_results(epoch, &a[6 + 8 * n + 3 * (size_t)atoll(a[5 + 8 * n])], item(r, 9));
+    check_solo(item(r, 3), item(r, 10), a[2]);
+    for (size_t i = 0; i < reply_len(item(r, 3)); i++) {
+        struct told c = told_long(item(item(r, 3), i));
+
+        take_claim(epoch, &c);
+    }
+    take_short_claims(epoch, item(r, 10));
     if (reply_len(item(r, 6)) > 0)
         world_break("I8-error", "queue %s: %s", reply_str(item(item(r, 6), 0)),
                     reply_str(item(item(r, 6), 1)));

@@ -535,10 +535,10 @@ static void tell_step(struct fake *f, const struct fake_call *c)
     for (size_t i = 0; i < c->nclaims; i++) {
         const struct fake_claim *k = &c->claims[i];
 
-        claims[i] = (struct store_claim){k->id,       k->queue,   k->start,
-                                         k->attempt,  k->crashes, c->now_us + (int64_t)i,
-                                         {k->due_ms}, k->record,  strlen(k->record),
-                                         false,       k->has_lock};
+        claims[i] = (struct store_claim){k->id,       k->queue,    k->start,
+                                         k->attempt,  k->crashes,  c->now_us + (int64_t)i,
+                                         {k->due_ms}, k->record,   strlen(k->record),
+                                         false,       k->has_lock, false};
     }
     for (size_t i = 0; i < c->nrooms; i++)
         heads[i] = c->rooms[i].head;
