@@ -13,6 +13,7 @@
 struct queue {
     char name[JOB_QUEUE_MAX + 1];
     unsigned limit, weight, running;
+    unsigned asked; /* claims that steps under way may bring */
     int64_t max_payload;
     struct mono head; /* when to look; us 0: at once */
     uint64_t pass;
@@ -177,7 +178,9 @@ void queues_ended(struct queues *qs, const char *name)
 
 static unsigned room_of(const struct queue *q)
 {
-    return q->limit > q->running ? q->limit - q->running : 0;
+    unsigned taken = q->running + q->asked;
+
+    return q->limit > taken ? q->limit - taken : 0;
 }
 
 static int compare_turn(const void *a, const void *b)
@@ -263,7 +266,7 @@ static bool is_named(const struct store_room *out, size_t n, const char *name)
     return false;
 }
 
-size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool sweep, size_t *cursor,
+static size_t plan(struct queues *qs, struct mono now, unsigned free, bool sweep, size_t *cursor,
                    struct store_room *out, size_t max)
 {
     size_t n = free > 0 ? share(qs->order, due_in_turn(qs, now), free, out, max) : 0;
@@ -286,6 +289,35 @@ size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool sweep
     if (*cursor >= qs->n)
         *cursor = 0;
     return n;
+}
+
+size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool sweep, size_t *cursor,
+                   struct store_room *out, size_t max)
+{
+    size_t n = plan(qs, now, free, sweep, cursor, out, max);
+
+    for (size_t i = 0; i < n; i++) {
+        struct queue *q = find(qs, out[i].queue);
+
+        q->asked += out[i].room;
+    }
+    return n;
+}
+
+void queues_answered(struct queues *qs, const struct store_room *rooms, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct queue *q = find(qs, rooms[i].queue);
+
+        if (q != NULL)
+            q->asked = q->asked > rooms[i].room ? q->asked - rooms[i].room : 0;
+    }
+}
+
+void queues_unanswered(struct queues *qs)
+{
+    for (size_t i = 0; i < qs->n; i++)
+        qs->at[i].asked = 0;
 }
 
 void queues_heads(struct queues *qs, const struct store_room *rooms, const int64_t *heads, size_t n,

@@ -62,6 +62,11 @@ void queues_took(struct queues *qs, const char *name);
 size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool sweep, size_t *cursor,
                    struct store_room *out, size_t max);
 
+/* The step that was planned so has been answered: what it brought is claimed, the rest is free. Or
+ * none of those under way will be. */
+void queues_answered(struct queues *qs, const struct store_room *rooms, size_t n);
+void queues_unanswered(struct queues *qs);
+
 /* The heads that a step told (any number: they come from Redis), `now` being when its reply came.
  */
 void queues_heads(struct queues *qs, const struct store_room *rooms, const int64_t *heads, size_t n,

@@ -207,7 +207,7 @@ static bool try_to_leave(struct sched *s, struct mono now)
         s->stop_at = mono_add_ms(now, STOP_CONFIRM_MS);
         s->stop_stage = 2;
     }
-    if (s->state == READY && s->held.n == 0 && !s->step_out) {
+    if (s->state == READY && s->held.n == 0 && s->steps_out == 0) {
         sched_no_calls_out(s);
         s->state = LEAVING;
         if (s->ops->leave(s->ctx, s->epoch) < 0)
@@ -248,7 +248,7 @@ static void arm(struct sched *s, struct mono now)
             at = mono_min(at, s->beat_at);
         if (!s->tidy_out)
             at = mono_min(at, s->tidy_at);
-        if (!s->step_out) {
+        if (s->steps_out == 0) {
             at = mono_min(mono_min(at, s->sweep_at), s->gate_at);
             if (sched_free_places(s, now) > 0)
                 at = mono_min(at, queues_next(s->queues));

@@ -18,7 +18,9 @@
 /* Answers to what is under way do not count any more. */
 void sched_no_calls_out(struct sched *s)
 {
-    s->step_out = s->beat_out = s->reap_out = s->tidy_out = s->beat_wanted = false;
+    s->beat_out = s->reap_out = s->tidy_out = s->beat_wanted = false;
+    s->steps_out = 0;
+    queues_unanswered(s->queues);
     s->names_changed = s->names_changed || s->names_out;
     s->names_out = false;
     held_unsend(&s->held);
@@ -121,7 +123,7 @@ void sched_send_beat(struct sched *s, struct mono now)
     s->beat_early = mono_before(now, s->beat_at);
     s->names_out = s->names_changed;
     s->names_changed = false;
-    s->beat_counts = !s->step_out;
+    s->beat_counts = s->steps_out == 0;
 }
 
 static void send_reconcile(struct sched *s, struct mono now)
@@ -371,7 +373,7 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
     watch_beat(s->watch, now, r->peers, r->npeers, want_reap, s);
     if (s->state == BEATING) {
         send_reconcile(s, now);
-    } else if (s->state == READY && s->beat_counts && !s->step_out &&
+    } else if (s->state == READY && s->beat_counts && s->steps_out == 0 &&
                (mine = count_named(s)) != r->held) {
         log_warn("event=count-differs here=%lld redis=%lld", (long long)mine, (long long)r->held);
         send_reconcile(s, now);

@@ -29,6 +29,17 @@ struct reap {
     bool is_certain; /* the host says that it is gone, not its silence */
 };
 
+/* A step under way. */
+struct sent_step {
+    struct store_room rooms[ROOMS_MAX]; /* named in it */
+    char room_names[ROOMS_MAX][JOB_QUEUE_MAX + 1];
+    size_t nrooms;
+    char sent[SCHED_STEP_JOBS][JOB_ID_LEN + 1]; /* results in it, "" for progress */
+    size_t nsent;
+    unsigned max;    /* claims that it may bring */
+    bool sweep_ends; /* it carries the last chunk of a sweep */
+};
+
 struct sched {
     struct sched_conf conf;
     const struct sched_ops *ops;
@@ -43,20 +54,17 @@ struct sched {
     int64_t seen; /* highest clock number */
     int64_t seq;
 
-    struct store_room rooms[ROOMS_MAX]; /* named in the step under way */
-    char room_names[ROOMS_MAX][JOB_QUEUE_MAX + 1];
-    size_t nrooms;
-    char sent[SCHED_STEP_JOBS][JOB_ID_LEN + 1]; /* results in the step under way, "" for progress */
-    size_t nsent;
-    bool step_out, beat_out, reap_out, tidy_out;
+    struct sent_step steps[STORE_STEPS_MAX]; /* under way, answered in the order of a ring */
+    unsigned step_first, steps_out;
+    bool is_more; /* the last answer brought all that it was asked for: ask ahead of the next */
+    bool beat_out, reap_out, tidy_out;
     bool beat_wanted; /* one more when the one under way is answered */
     bool beat_first;  /* before the next step: a claim waits for its answer */
     bool beat_early;  /* the one under way, or answered last, was sent before beat_at: one more */
     bool beat_counts; /* no step was out while the beat was: its count of held jobs is exact */
     bool step_wanted; /* a wake came while a step was out, or cancels are to be fetched */
     size_t sweep_cursor;
-    bool sweeping;   /* a sweep has chunks left */
-    bool sweep_ends; /* the step under way carries its last chunk */
+    bool sweeping; /* a sweep has chunks left */
     struct mono beat_at, sweep_at, tidy_at, retry_at, host_at, stop_at, solo_since;
     struct mono gate_at; /* a gate wants a step then, whoever makes it */
     int64_t retry_ms, host_ms;

@@ -242,8 +242,19 @@ void sched_job_progress(struct sched *s, const char *id, const char *text)
 
 /* ---- the step */
 
+/* Claims that the steps under way may bring. */
+static unsigned promised(const struct sched *s)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < s->steps_out; i++)
+        n += s->steps[(s->step_first + i) % STORE_STEPS_MAX].max;
+    return n;
+}
+
 static void send_step(struct sched *s, struct mono now, unsigned places, bool sweep)
 {
+    struct sent_step *out = &s->steps[(s->step_first + s->steps_out) % STORE_STEPS_MAX];
     struct store_result results[SCHED_STEP_JOBS];
     struct store_step step = {.epoch = s->epoch, .link = s->link};
 
@@ -251,33 +262,37 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
 
     step.nresults = held_collect(&s->held, now, results, SCHED_STEP_JOBS);
     step.results = results;
-    s->nsent = step.nresults;
+    out->nsent = step.nresults;
     for (size_t i = 0; i < step.nresults; i++)
-        (void)snprintf(s->sent[i], sizeof(s->sent[i]), "%s",
+        (void)snprintf(out->sent[i], sizeof(out->sent[i]), "%s",
                        results[i].verb == STORE_PROGRESS ? "" : results[i].id);
-    s->nrooms = queues_plan(s->queues, now, step.max, sweep, &s->sweep_cursor, s->rooms, ROOMS_MAX);
+    out->nrooms =
+        queues_plan(s->queues, now, step.max, sweep, &s->sweep_cursor, out->rooms, ROOMS_MAX);
     /* The table may be set anew before the reply comes. */
-    for (size_t i = 0; i < s->nrooms; i++) {
-        (void)snprintf(s->room_names[i], sizeof(s->room_names[i]), "%s", s->rooms[i].queue);
-        s->rooms[i].queue = s->room_names[i];
+    for (size_t i = 0; i < out->nrooms; i++) {
+        (void)snprintf(out->room_names[i], sizeof(out->room_names[i]), "%s", out->rooms[i].queue);
+        out->rooms[i].queue = out->room_names[i];
     }
-    step.rooms = s->rooms;
-    step.nrooms = s->nrooms;
-    step.held = (unsigned)s->held.running;
+    step.rooms = out->rooms;
+    step.nrooms = out->nrooms;
+    /* Those that may be on their way count as if they were here: no suspect comes beside them. */
+    step.held = (unsigned)s->held.running + promised(s);
+    out->max = step.max;
     s->step_wanted = false;
     s->sweeping = sweep && s->sweep_cursor > 0;
-    s->sweep_ends = sweep && !s->sweeping;
+    out->sweep_ends = sweep && !s->sweeping;
     s->beat_counts = false;
-    s->step_out = true;
+    s->steps_out++;
     s->gate_at = MONO_NEVER;
     if (s->ops->step(s->ctx, &step) < 0)
         sched_not_sent(s, now);
 }
 
-static void take_answers(struct sched *s, struct mono now, const struct store_step_reply *r)
+static void take_answers(struct sched *s, struct mono now, const struct sent_step *out,
+                         const struct store_step_reply *r)
 {
-    for (size_t i = 0; i < s->nsent; i++) {
-        struct held *h = s->sent[i][0] != '\0' ? held_find(&s->held, s->sent[i]) : NULL;
+    for (size_t i = 0; i < out->nsent; i++) {
+        struct held *h = out->sent[i][0] != '\0' ? held_find(&s->held, out->sent[i]) : NULL;
 
         if (h == NULL || h->state != HELD_SENT)
             continue;
@@ -302,14 +317,14 @@ static void take_answers(struct sched *s, struct mono now, const struct store_st
 
 /* A step that names some queues says nothing about the suspects of the others: only a whole sweep
  * can tell that there is none. */
-static void take_solo(struct sched *s, struct mono now, bool is_due)
+static void take_solo(struct sched *s, struct mono now, bool is_due, bool sweep_ends)
 {
     if (is_due) {
         if (!s->solo_due)
             s->solo_since = now;
         s->solo_due = s->solo_seen = true;
     }
-    if (!s->sweep_ends)
+    if (!sweep_ends)
         return;
     if (!s->solo_seen) {
         s->solo_due = false;
@@ -342,12 +357,13 @@ static void take_timer(struct sched *s, struct mono now, const struct store_step
 }
 
 /* A due queue that gave nothing (it only buried) is let alone for a moment. */
-static void take_heads(struct sched *s, struct mono now, const struct store_step_reply *r)
+static void take_heads(struct sched *s, struct mono now, const struct sent_step *out,
+                       const struct store_step_reply *r)
 {
-    queues_heads(s->queues, s->rooms, r->heads, s->nrooms, r->now_us, now);
-    for (size_t i = 0; r->nclaims == 0 && !sched_is_due(s->gate_at, now) && i < s->nrooms; i++) {
-        if (s->rooms[i].room > 0)
-            queues_defer(s->queues, s->rooms[i].queue, now, NOTHING_MS);
+    queues_heads(s->queues, out->rooms, r->heads, out->nrooms, r->now_us, now);
+    for (size_t i = 0; r->nclaims == 0 && !sched_is_due(s->gate_at, now) && i < out->nrooms; i++) {
+        if (out->rooms[i].room > 0)
+            queues_defer(s->queues, out->rooms[i].queue, now, NOTHING_MS);
     }
 }
 
@@ -362,14 +378,18 @@ static bool is_fetching(const struct sched *s)
 
 void sched_on_step(struct sched *s, struct mono now, const struct store_step_reply *r)
 {
-    if (!s->step_out)
+    const struct sent_step *out = &s->steps[s->step_first];
+
+    if (s->steps_out == 0)
         return;
-    s->step_out = false;
+    s->step_first = (s->step_first + 1) % STORE_STEPS_MAX;
+    s->steps_out--;
+    queues_answered(s->queues, out->rooms, out->nrooms);
     if (sched_is_not_ok(s, now, r->status))
         return;
-    take_answers(s, now, r);
+    take_answers(s, now, out, r);
     take_timer(s, now, r);
-    take_heads(s, now, r);
+    take_heads(s, now, out, r);
     for (size_t i = 0; i < r->nerrors; i++) {
         log_err("event=queue-broken queue=%s reason=\"%s\"", r->errors[2 * i],
                 r->errors[2 * i + 1]);
@@ -377,22 +397,34 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     }
     for (size_t i = 0; i < r->nclaims; i++)
         take_claim(s, now, &r->claims[i], r->now_us);
+    s->is_more = r->nclaims > 0 && r->nclaims == out->max;
     take_cancels(s, r);
-    take_solo(s, now, r->solo_due);
+    take_solo(s, now, r->solo_due, out->sweep_ends);
     if (!is_fetching(s))
         s->retry_ms = 0;
     sched_go_on(s, now);
 }
 
+/* A second one overlaps with the first: what it says and takes must not depend on what that one
+ * brings. Sweeps, gates and wakes wait until none is under way, and none is sent before them. */
+static bool may_overlap(const struct sched *s, bool alone, bool claims, bool results)
+{
+    if (s->steps_out == STORE_STEPS_MAX || alone || s->step_wanted)
+        return false;
+    return results || (claims && s->is_more);
+}
+
 void sched_plan_step(struct sched *s, struct mono now)
 {
-    unsigned places = sched_free_places(s, now);
+    unsigned free = sched_free_places(s, now), taken = promised(s);
+    unsigned places = free > taken ? free - taken : 0;
     bool claims = places > 0 && sched_is_due(queues_next(s->queues), now);
+    bool results = held_has_results(&s->held, now);
     bool sweep = s->sweeping || sched_is_due(s->sweep_at, now);
     bool gate = sched_is_due(s->gate_at, now);
 
-    if (s->step_out ||
-        !(held_has_results(&s->held, now) || claims || sweep || gate || s->step_wanted))
+    if (s->steps_out > 0 ? !may_overlap(s, sweep || gate, claims, results)
+                         : !(results || claims || sweep || gate || s->step_wanted))
         return;
     if (sweep && !s->sweeping)
         s->sweep_at = mono_add_ms(now, SCHED_SWEEP_MS * 9 / 10 +

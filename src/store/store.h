@@ -67,6 +67,8 @@ struct store_claim {
     bool is_short; /* a plain one: see store_result */
 };
 
+#define STORE_STEPS_MAX 2 /* steps under way at once */
+
 #define STORE_HEAD_NONE INT64_C(-1)
 
 struct store_step_reply {

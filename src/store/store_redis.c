@@ -11,14 +11,20 @@
 #define RESULT_FIELDS 8
 #define ROOM_FIELDS 3
 
+/* What an answer must be held against. */
+struct sent_step {
+    bool *is_short; /* for each result; kept */
+    size_t longs;   /* of these, those that are not */
+    size_t results, rooms;
+};
+
 struct store_redis {
     struct link *link;
     struct store_events events;
     char root[80];
-    bool *is_short; /* for each result of the step under way; kept */
-    size_t longs;   /* of these, those that are not */
-    size_t asked;   /* results, then rooms, of the step under way; held of a registration */
-    size_t rooms;
+    struct sent_step steps[STORE_STEPS_MAX]; /* under way, answered in the order of a ring */
+    unsigned step_first, nsteps;
+    size_t asked;                    /* held of a registration */
     char (*fetches)[JOB_ID_LEN + 1]; /* ids of the payloads on their way, oldest first */
     size_t nfetches;
     struct boot *beats; /* when those on their way were sent, oldest first; registrations too */
@@ -328,13 +334,13 @@ static struct store_claim claim_of(const struct reply *r)
 }
 
 /* Answers to the long results come in their order; of the short ones only those that are not ok. */
-static void read_answers(const struct store_redis *s, const struct reply *r,
+static void read_answers(const struct sent_step *s, const struct reply *r,
                          enum store_answer *answers, const char **texts)
 {
     const struct reply *longs = reply_at(r, 2), *refused = reply_at(r, 9);
     size_t at = 0, number = 0, next = 0;
 
-    for (size_t i = 0; i < s->asked; i++) {
+    for (size_t i = 0; i < s->results; i++) {
         const struct reply *answer = NULL;
 
         if (!s->is_short[i]) {
@@ -379,25 +385,26 @@ static size_t read_short(const struct reply *list, struct store_claim *out)
     return n;
 }
 
-static void on_step_ok(struct store_redis *s, const struct reply *r, struct store_step_reply *out)
+static void on_step_ok(struct store_redis *s, const struct sent_step *sent, const struct reply *r,
+                       struct store_step_reply *out)
 {
     const struct reply *longs = reply_at(r, 3), *shorts = reply_at(r, 10);
-    CLEANUP_FREE enum store_answer *answers = mem_new((s->asked + 1) * sizeof(*answers));
-    CLEANUP_FREE const char **texts = mem_new((s->asked + 1) * sizeof(*texts));
-    CLEANUP_FREE int64_t *heads = mem_new((s->rooms + 1) * sizeof(*heads));
+    CLEANUP_FREE enum store_answer *answers = mem_new((sent->results + 1) * sizeof(*answers));
+    CLEANUP_FREE const char **texts = mem_new((sent->results + 1) * sizeof(*texts));
+    CLEANUP_FREE int64_t *heads = mem_new((sent->rooms + 1) * sizeof(*heads));
     CLEANUP_FREE const char **cancels = NULL;
     CLEANUP_FREE const char **errors = NULL;
     CLEANUP_FREE struct store_claim *claims = NULL;
     size_t n;
 
-    read_answers(s, r, answers, texts);
+    read_answers(sent, r, answers, texts);
     claims = mem_new((reply_len(longs) + count_short(shorts) + 1) * sizeof(*claims));
     for (size_t i = 0; i < reply_len(longs); i++)
         claims[out->nclaims++] = claim_of(reply_at(longs, i));
     for (size_t i = 0; i < reply_len(shorts); i++)
         out->nclaims += read_short(reply_at(shorts, i), &claims[out->nclaims]);
     cancels = texts_of(reply_at(r, 4), &out->ncancels);
-    for (size_t i = 0; i < s->rooms; i++)
+    for (size_t i = 0; i < sent->rooms; i++)
         heads[i] = reply_int(reply_at(reply_at(r, 5), i));
     errors = texts_of(reply_at(r, 6), &n);
     out->nerrors = n / 2;
@@ -415,8 +422,11 @@ static void on_step_ok(struct store_redis *s, const struct reply *r, struct stor
 static void on_step(void *arg, const struct reply *r)
 {
     struct store_redis *s = arg;
+    const struct sent_step *sent = &s->steps[s->step_first];
     struct store_step_reply out = {0};
 
+    s->step_first = (s->step_first + 1) % STORE_STEPS_MAX;
+    s->nsteps--;
     if (is_bad(s, r, 2))
         return;
     out.now_us = time_of(reply_at(r, 0));
@@ -427,11 +437,11 @@ static void on_step(void *arg, const struct reply *r)
     }
     if (is_bad(s, r, 11))
         return;
-    if (reply_len(reply_at(r, 2)) != s->longs || reply_len(reply_at(r, 5)) != s->rooms) {
+    if (reply_len(reply_at(r, 2)) != sent->longs || reply_len(reply_at(r, 5)) != sent->rooms) {
         s->events.fault(s->events.arg, FAULT_CALL, "the step's answers do not add up");
         return;
     }
-    on_step_ok(s, r, &out);
+    on_step_ok(s, sent, r, &out);
 }
 
 static void args_result(struct args *a, const struct store_result *r)
@@ -491,22 +501,34 @@ static void args_groups(struct args *a, const struct store_step *step)
     }
 }
 
+/* Where its answer will find it. */
+static struct sent_step *remember(struct store_redis *s, const struct store_step *step)
+{
+    struct sent_step *sent = &s->steps[(s->step_first + s->nsteps) % STORE_STEPS_MAX];
+
+    assert(s->nsteps < STORE_STEPS_MAX);
+    sent->is_short = mem_grow(sent->is_short, step->nresults + 1, sizeof(*sent->is_short));
+    sent->results = step->nresults;
+    sent->rooms = step->nrooms;
+    sent->longs = 0;
+    for (size_t i = 0; i < step->nresults; i++) {
+        sent->is_short[i] = step->results[i].is_short;
+        sent->longs += !sent->is_short[i];
+    }
+    return sent;
+}
+
 int store_step(struct store_redis *s, const struct store_step *step)
 {
+    const struct sent_step *sent = remember(s, step);
     struct args a = args_begin(s, "later_v1_step",
                                7 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
 
-    s->is_short = mem_grow(s->is_short, step->nresults + 1, sizeof(*s->is_short));
-    s->longs = 0;
-    for (size_t i = 0; i < step->nresults; i++) {
-        s->is_short[i] = step->results[i].is_short;
-        s->longs += !s->is_short[i];
-    }
     args_int(&a, step->epoch);
     args_int(&a, step->link);
     args_int(&a, step->held);
     args_int(&a, step->max);
-    args_int(&a, (int64_t)s->longs);
+    args_int(&a, (int64_t)sent->longs);
     for (size_t i = 0; i < step->nresults; i++) {
         if (!step->results[i].is_short)
             args_result(&a, &step->results[i]);
@@ -518,9 +540,10 @@ int store_step(struct store_redis *s, const struct store_step *step)
         args_int(&a, step->rooms[i].max_payload);
     }
     args_groups(&a, step);
-    s->asked = step->nresults;
-    s->rooms = step->nrooms;
-    return args_send(&a, s, on_step);
+    if (args_send(&a, s, on_step) < 0)
+        return -1;
+    s->nsteps++;
+    return 0;
 }
 
 /* ---- the payload of a big job; its answer carries no id, but answers come in order */
@@ -557,6 +580,7 @@ int store_fetch(struct store_redis *s, const char *id)
 void store_redis_reset(struct store_redis *s)
 {
     s->nfetches = s->nbeats = 0;
+    s->step_first = s->nsteps = 0;
 }
 
 /* ---- the rest */
@@ -691,6 +715,7 @@ void store_redis_free(struct store_redis *s)
         return;
     free(s->fetches);
     free(s->beats);
-    free(s->is_short);
+    for (size_t i = 0; i < STORE_STEPS_MAX; i++)
+        free(s->steps[i].is_short);
     free(s);
 }

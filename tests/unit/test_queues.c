@@ -27,11 +27,21 @@ static struct queues *make(const struct queue_spec *specs, size_t n)
     return qs;
 }
 
+/* A step that is answered at once. */
+static size_t sweep(struct queues *qs, unsigned free, size_t *cursor)
+{
+    size_t n = queues_plan(qs, NOW, free, true, cursor, rooms, MAX);
+
+    queues_answered(qs, rooms, n);
+    return n;
+}
+
 static size_t plan(struct queues *qs, unsigned free)
 {
-    size_t cursor = 0;
+    size_t cursor = 0, n = queues_plan(qs, NOW, free, false, &cursor, rooms, MAX);
 
-    return queues_plan(qs, NOW, free, false, &cursor, rooms, MAX);
+    queues_answered(qs, rooms, n);
+    return n;
 }
 
 static void tell(struct queues *qs, const char *name, int64_t head)
@@ -204,6 +214,35 @@ static void test_heads(void **state)
     queues_free(qs);
 }
 
+/* What a step may bring that is not answered yet has its place already. */
+static void test_room_is_promised_once(void **state)
+{
+    static const struct queue_spec specs[] = {{"a", 5, 1, 1}, {"b", 100, 1, 1}};
+    struct queues *qs = make(specs, 2);
+    struct store_room first[MAX];
+    size_t cursor = 0, n;
+
+    (void)state;
+    n = queues_plan(qs, NOW, 8, false, &cursor, first, MAX);
+    assert_int_equal(n, 2);
+    assert_int_equal(first[0].room + first[1].room, 8);
+    assert_int_equal(first[0].room, 4);
+    /* Of a there is one left, however many are free. */
+    assert_int_equal(queues_plan(qs, NOW, 20, false, &cursor, rooms, MAX), 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 1 : 19);
+    queues_answered(qs, rooms, 2);
+    queues_answered(qs, first, 2);
+    assert_int_equal(plan(qs, 100), 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 5 : 95);
+    /* A link that breaks answers nothing. */
+    (void)queues_plan(qs, NOW, 100, false, &cursor, rooms, MAX);
+    queues_unanswered(qs);
+    assert_int_equal(plan(qs, 100), 2);
+    queues_free(qs);
+}
+
 /* A wake that comes after the queue was named in a step outlives the head that step tells. */
 static void test_wake_during_a_step(void **state)
 {
@@ -221,11 +260,11 @@ static void test_wake_during_a_step(void **state)
     tell(qs, "a", STORE_HEAD_NONE);
     assert_int_equal(next_in_us(qs), INT64_MAX);
     /* The same for a queue that a sweep names. */
-    assert_int_equal(queues_plan(qs, NOW, 2, true, &cursor, rooms, MAX), 2);
+    assert_int_equal(sweep(qs, 2, &cursor), 2);
     queues_wake_all(qs);
     tell(qs, "b", STORE_HEAD_NONE);
     assert_true(next_in_us(qs) <= 0);
-    assert_int_equal(queues_plan(qs, NOW, 2, true, &cursor, rooms, MAX), 2);
+    assert_int_equal(sweep(qs, 2, &cursor), 2);
     tell(qs, "a", STORE_HEAD_NONE);
     tell(qs, "b", STORE_HEAD_NONE);
     assert_int_equal(next_in_us(qs), INT64_MAX);
@@ -259,7 +298,7 @@ static void test_woken_when_full(void **state)
     (void)state;
     tell(qs, "a", -1);
     queues_wake(qs, "a");
-    assert_int_equal(queues_plan(qs, NOW, 0, true, &cursor, rooms, MAX), 1);
+    assert_int_equal(sweep(qs, 0, &cursor), 1);
     assert_int_equal(rooms[0].room, 0);
     tell(qs, "a", -1);
     assert_true(next_in_us(qs) <= 0);
@@ -284,7 +323,7 @@ static void test_sweep_in_chunks(void **state)
 
         memset(seen, 0, sizeof(seen));
         do {
-            size_t n = queues_plan(qs, NOW, frees[f], true, &cursor, rooms, MAX);
+            size_t n = sweep(qs, frees[f], &cursor);
 
             assert_true(n <= MAX);
             for (size_t i = 0; i < n; i++) {
@@ -393,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_no_turns_saved_up),
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_room_is_promised_once),
         cmocka_unit_test(test_wake_during_a_step),
         cmocka_unit_test(test_wake_of_the_gated),
         cmocka_unit_test(test_woken_when_full),

@@ -140,6 +140,55 @@ static void test_batches(void **state)
     fake_free(f);
 }
 
+/* Where a step brings all that it was asked for, the next is asked ahead, as long as there are
+ * places; no more of either than there may be. */
+static void test_steps_overlap(void **state)
+{
+    struct fake *f = up(300, "a");
+    unsigned before;
+
+    (void)state;
+    f->run_ms = 1;
+    for (unsigned i = 0; i < FAKE_JOBS; i++)
+        fake_add(f, i, "a", 0);
+    before = f->count[STEP];
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 100);
+    for (size_t i = 0; i < f->njobs; i++)
+        assert_int_equal(f->jobs[i].state, DONE);
+    assert_int_equal(f->most_steps, 2);
+    assert_true(f->count[STEP] - before < 40);
+    fake_free(f);
+}
+
+/* One job at a time wants no second step; an end while one is under way does not wait for it. */
+static void test_an_end_overlaps(void **state)
+{
+    struct fake *f = up(8, "a");
+    unsigned before;
+
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        fake_add(f, i, "a", 0);
+        sched_on_wake(f->s, fake_now(f), "a");
+        fake_run(f, 5);
+    }
+    assert_int_equal(f->most_steps, 1);
+    assert_int_equal(f->nruns, 8);
+    f->is_held_back = true;
+    sched_on_wake(f->s, fake_now(f), "!cancel");
+    before = f->count[STEP];
+    fake_end_all(f, STORE_DONE);
+    fake_run(f, 1);
+    assert_int_equal(f->count[STEP], before + 1);
+    assert_int_equal(f->most_steps, 2);
+    assert_int_equal(fake_last(f, STEP)->nresults, 8);
+    f->is_held_back = false;
+    fake_run(f, 10);
+    assert_int_equal(unsent(f), 0);
+    fake_free(f);
+}
+
 /* What ends in one moment travels in one step. */
 static void test_ends_of_a_moment(void **state)
 {
@@ -642,6 +691,8 @@ int main(void)
         cmocka_unit_test(test_predecessor_is_reaped_at_once),
         cmocka_unit_test(test_one_job),
         cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_steps_overlap),
+        cmocka_unit_test(test_an_end_overlaps),
         cmocka_unit_test(test_ends_of_a_moment),
         cmocka_unit_test(test_sweep_claims_no_more_than_places),
         cmocka_unit_test(test_wake_during_a_step),
