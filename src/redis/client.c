@@ -109,14 +109,9 @@ void client_close(struct client *c)
     free(c);
 }
 
-struct reply *client_call(struct client *c, int argc, const char *const *argv, const size_t *lens,
-                          struct err *err)
+/* What hiredis answered; an error reply as err. */
+static struct reply *take(struct client *c, redisReply *r, struct err *err)
 {
-    redisReply *r;
-
-    /* hiredis takes non-const pointers and does not write through them. */
-    errno = 0;
-    r = redisCommandArgv(c->ctx, argc, (const char **)(uintptr_t)argv, lens);
     if (r == NULL) {
         (void)unavailable(c, err);
         return NULL;
@@ -127,6 +122,14 @@ struct reply *client_call(struct client *c, int argc, const char *const *argv, c
         return NULL;
     }
     return (struct reply *)(void *)r;
+}
+
+struct reply *client_call(struct client *c, int argc, const char *const *argv, const size_t *lens,
+                          struct err *err)
+{
+    /* hiredis takes non-const pointers and does not write through them. */
+    errno = 0;
+    return take(c, redisCommandArgv(c->ctx, argc, (const char **)(uintptr_t)argv, lens), err);
 }
 
 /* A missing library is the one error that is cured on the spot. */
@@ -147,27 +150,73 @@ static struct reply *call_library(struct client *c, int argc, const char *const 
     return client_call(c, argc, argv, lens, err);
 }
 
+/* FCALL and its arguments. */
+struct fcall {
+    const char *argv[ARGS_MAX];
+    size_t lens[ARGS_MAX];
+    char root[80];
+    int argc;
+};
+
+static int fcall_make(struct fcall *f, const char *ns, const char *function, int argc,
+                      const char *const *argv, const size_t *lens, struct err *err)
+{
+    if (argc + 4 > ARGS_MAX)
+        return err_set(err, ERR_USAGE, "too many arguments");
+    (void)snprintf(f->root, sizeof(f->root), "later:{%s}", ns);
+    f->argc = argc + 4;
+    f->argv[0] = "FCALL";
+    f->argv[1] = function;
+    f->argv[2] = "1";
+    f->argv[3] = f->root;
+    for (int i = 0; i < argc; i++)
+        f->argv[4 + i] = argv[i];
+    for (int i = 0; i < f->argc; i++)
+        f->lens[i] = i >= 4 && lens != NULL ? lens[i - 4] : strlen(f->argv[i]);
+    return 0;
+}
+
 struct reply *client_fcall(struct client *c, const char *ns, const char *function, int argc,
                            const char *const *argv, const size_t *lens, struct err *err)
 {
-    const char *all[ARGS_MAX];
-    size_t all_lens[ARGS_MAX];
-    char root[80];
+    struct fcall f;
 
-    if (argc + 4 > ARGS_MAX) {
-        (void)err_set(err, ERR_USAGE, "too many arguments");
+    if (fcall_make(&f, ns, function, argc, argv, lens, err) < 0)
         return NULL;
+    return call_library(c, f.argc, f.argv, f.lens, err);
+}
+
+int client_fcall_send(struct client *c, const char *ns, const char *function, int argc,
+                      const char *const *argv, const size_t *lens, struct err *err)
+{
+    struct fcall f;
+    int is_written = 0;
+
+    if (fcall_make(&f, ns, function, argc, argv, lens, err) < 0)
+        return -1;
+    if (redisAppendCommandArgv(c->ctx, f.argc, f.argv, f.lens) != REDIS_OK)
+        return unavailable(c, err);
+    while (!is_written) {
+        errno = 0;
+        if (redisBufferWrite(c->ctx, &is_written) != REDIS_OK)
+            return unavailable(c, err);
     }
-    (void)snprintf(root, sizeof(root), "later:{%s}", ns);
-    all[0] = "FCALL";
-    all[1] = function;
-    all[2] = "1";
-    all[3] = root;
-    for (int i = 0; i < argc; i++)
-        all[4 + i] = argv[i];
-    for (int i = 0; i < argc + 4; i++)
-        all_lens[i] = i >= 4 && lens != NULL ? lens[i - 4] : strlen(all[i]);
-    return call_library(c, argc + 4, all, all_lens, err);
+    return 0;
+}
+
+struct reply *client_answer(struct client *c, struct err *err)
+{
+    void *r = NULL;
+
+    errno = 0;
+    if (redisGetReply(c->ctx, &r) != REDIS_OK)
+        r = NULL;
+    return take(c, r, err);
+}
+
+bool client_is_broken(const struct client *c)
+{
+    return c->ctx->err != 0;
 }
 
 struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err)

@@ -7,6 +7,7 @@
 #ifndef LATER_REDIS_CLIENT_H
 #define LATER_REDIS_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -31,6 +32,19 @@ struct reply *client_call(struct client *c, int argc, const char *const *argv, c
  */
 struct reply *client_fcall(struct client *c, const char *ns, const char *function, int argc,
                            const char *const *argv, const size_t *lens, struct err *err);
+
+/*
+ * The same without waiting: client_answer takes the answers, in the order of the calls. Between the
+ * two there may be no other call, and the caller bounds how many are under way. A missing library
+ * is an error like any other here, so let the first call of a program be client_fcall. 0 or -1.
+ */
+int client_fcall_send(struct client *c, const char *ns, const char *function, int argc,
+                      const char *const *argv, const size_t *lens, struct err *err);
+/* The next answer, as client_call returns it. */
+struct reply *client_answer(struct client *c, struct err *err);
+/* After an error: the link broke, and what was sent without an answer may have been done or not.
+ * False: the error is an answer. */
+bool client_is_broken(const struct client *c);
 
 /* The next message on a subscribed connection; NULL with code TEMP when timeout_ms is over. */
 struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err);
