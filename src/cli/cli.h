@@ -16,7 +16,7 @@
 #include "cli/target.h"
 #include "redis/client.h"
 
-#define CLI_OPTIONS_MAX 16 /* of one verb */
+#define CLI_OPTIONS_MAX 20 /* of one verb */
 #define CLI_MANY (-1)      /* no upper bound of operands */
 #define CLI_COMMAND (-2)   /* nor here: behind the first one a command with its own options */
 #define CLI_CALL_MAX 48    /* arguments of one call: all options with their values, and some */

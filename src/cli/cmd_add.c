@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "cli/add_from.h"
 #include "cli/json.h"
 #include "cli/out.h"
 
@@ -15,6 +16,7 @@
 #define TOKEN_BYTES 16
 
 static const struct cli_option options[] = {
+    {"from", "FILE", "a job for each line of FILE (-: standard input)"},
     {"in", "D", "run it after this time: 250ms 10s 5m 2h 7d"},
     {"at", "TIME", "run it at: 2030-01-31T09:00:00Z, @SECONDS, integer ms"},
     {"priority", "P", "0 first ... 9 last (default: 5)"},
@@ -139,23 +141,48 @@ static void add_option(struct cli_call *call, const struct cli *cli, const char 
     cli_call_puts(call, cli_value(cli, option));
 }
 
-static int run(struct cli *cli, struct err *err)
+/* The queue and the options, as both functions take them. */
+static void put_head(struct cli_call *call, const struct cli *cli)
 {
     static const char *const names[] = {"in",      "at",     "priority", "key",    "attempts",
                                         "timeout", "expire", "keep",     "token",  "trace",
                                         "lock",    "sem",    "rate",     "unique", NULL};
+
+    cli_call_puts(call, cli->argv[0]);
+    cli_call_options(call, cli, names);
+    add_option(call, cli, "unique-mode", "unique_mode");
+    add_option(call, cli, "unique-for", "unique_for");
+}
+
+static int run_from(struct cli *cli, const char *path, struct err *err)
+{
+    static const char *const of_one[] = {"token", "unique", "unique-mode", "unique-for", NULL};
+    struct cli_call head = {.n = 0};
+
+    if (cli->argc > 1)
+        return err_set(err, ERR_USAGE, "with --from FILE the payloads are its lines: write none");
+    for (size_t i = 0; of_one[i] != NULL; i++) {
+        if (cli_value(cli, of_one[i]) != NULL)
+            return err_set(err, ERR_USAGE, "--%s is of one job: it does not go with --from",
+                           of_one[i]);
+    }
+    put_head(&head, cli);
+    return add_from(cli, &head, path, err);
+}
+
+static int run(struct cli *cli, struct err *err)
+{
     CLEANUP_BUF struct buf payload = BUF_INIT;
     char token[2 * TOKEN_BYTES + 1];
     bool is_own_token = cli_value(cli, "token") == NULL;
     struct cli_call call = {.n = 0};
     struct reply *r;
 
+    if (cli_value(cli, "from") != NULL)
+        return run_from(cli, cli_value(cli, "from"), err);
     if (cli_target(cli, err) < 0 || take_payload(cli, &payload, err) < 0)
         return -1;
-    cli_call_puts(&call, cli->argv[0]);
-    cli_call_options(&call, cli, names);
-    add_option(&call, cli, "unique-mode", "unique_mode");
-    add_option(&call, cli, "unique-for", "unique_for");
+    put_head(&call, cli);
     if (is_own_token) {
         if (make_token(token, err) < 0)
             return -1;
@@ -173,8 +200,8 @@ static int run(struct cli *cli, struct err *err)
 
 const struct cli_verb cmd_add = {
     "add",
-    "QUEUE [PAYLOAD|-]",
-    "put a job into a queue; prints its id",
+    "QUEUE [PAYLOAD|-|--from FILE]",
+    "put a job, or one for each line of a file, into a queue",
     "Put a job into QUEUE. PAYLOAD is given to the handler as it is, byte for byte.\n"
     "With - instead, or without PAYLOAD when standard input is no terminal, it is read\n"
     "from standard input to its end. A payload that starts with - goes behind --.\n"
@@ -189,7 +216,17 @@ const struct cli_verb cmd_add = {
     "job that has it; --json tells dropped, replaced or moved.\n"
     "\n"
     "If the answer is lost with the connection, the add is repeated once on a new one;\n"
-    "a token sees to it that the job is there once all the same.",
+    "a token sees to it that the job is there once all the same.\n"
+    "\n"
+    "  later add resize --from paths.txt --priority 9\n"
+    "  find . -name '*.jpg' | later add resize --from -\n"
+    "\n"
+    "--from makes a job of every line: what stands before its end, byte for byte. An empty\n"
+    "line is an empty payload, a last line needs no end. The options hold for all of them;\n"
+    "--token and --unique, which are of one job, do not go with it. It prints how many were\n"
+    "added. At the first fault it stops and says which lines were added, which were not,\n"
+    "and for which nobody knows (the connection was lost, and they had been sent): those\n"
+    "are not repeated. Ctrl-C stops it likewise, with status 130.",
     1,
     2,
     false,

@@ -1,0 +1,44 @@
+#include "cli/tally.h"
+
+void tally_note(struct tally *t, enum tally_fate fate, uint64_t first, uint64_t n)
+{
+    bool goes_on = t->n > 0 && t->span[t->n - 1].fate == fate;
+
+    t->count[fate] += n;
+    if (!goes_on && t->n < TALLY_SPANS) {
+        t->span[t->n].fate = fate;
+        t->span[t->n++].first = first;
+    }
+    t->span[t->n - 1].last = first + n - 1;
+}
+
+void tally_put(const struct tally *t, enum tally_fate fate, struct buf *out)
+{
+    const char *before = t->count[fate] == 1 ? "line " : "lines ";
+
+    for (int i = 0; i < t->n; i++) {
+        if (t->span[i].fate != fate)
+            continue;
+        buf_printf(out, "%s%llu", before, (unsigned long long)t->span[i].first);
+        if (t->span[i].last > t->span[i].first)
+            buf_printf(out, " to %llu", (unsigned long long)t->span[i].last);
+        before = ", ";
+    }
+}
+
+json_t *tally_json(const struct tally *t, enum tally_fate fate)
+{
+    json_t *spans = json_array();
+
+    for (int i = 0; i < t->n; i++) {
+        json_t *span;
+
+        if (t->span[i].fate != fate)
+            continue;
+        span = json_array();
+        (void)json_array_append_new(span, json_integer((json_int_t)t->span[i].first));
+        (void)json_array_append_new(span, json_integer((json_int_t)t->span[i].last));
+        (void)json_array_append_new(spans, span);
+    }
+    return spans;
+}
