@@ -153,6 +153,7 @@ end
 -- Numbers of one call stand side by side, so the digits before the last two are mostly known already.
 local DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
 local known_high, known_text
+local PAIRS = {} -- the last two, by their number
 
 local function spell(number, n)
   local out = {}
@@ -170,9 +171,12 @@ function L.id(number)
   if high ~= known_high then
     known_high, known_text = high, 'j' .. spell(high, 9)
   end
-  local d = low % 32
-  local c = (low - d) / 32
-  return known_text .. string.sub(DIGITS, c + 1, c + 1) .. string.sub(DIGITS, d + 1, d + 1)
+  local pair = PAIRS[low]
+  if not pair then
+    pair = spell(low, 2)
+    PAIRS[low] = pair
+  end
+  return known_text .. pair
 end
 
 -- An id, or QUEUE@UNIQUE -> the id.
