@@ -358,7 +358,7 @@ struct backends *backends_new(struct loop *loop, struct pool *pool, const char *
     b->events = *events;
     b->kill = loop_timer_new(loop, on_kill, b);
     b->stuck = loop_timer_new(loop, on_stuck, b);
-    b->flush = loop_hook_new(loop, flush, b);
+    b->flush = loop_hook_new(loop, LOOP_HOOK_GATHERED, flush, b);
     return b;
 }
 

@@ -157,7 +157,8 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *prepare, int revents)
     h->cb(h->arg);
 }
 
-struct loop_hook *loop_hook_new(struct loop *loop, loop_hook_f *cb, void *arg)
+struct loop_hook *loop_hook_new(struct loop *loop, enum loop_hook_when when, loop_hook_f *cb,
+                                void *arg)
 {
     struct loop_hook *h = mem_new(sizeof(*h));
 
@@ -165,8 +166,7 @@ struct loop_hook *loop_hook_new(struct loop *loop, loop_hook_f *cb, void *arg)
     h->cb = cb;
     h->arg = arg;
     ev_prepare_init(&h->prepare, on_prepare);
-    /* First of all: libev, and hiredis behind us, see what it changes in this very turn. */
-    ev_set_priority(&h->prepare, EV_MAXPRI);
+    ev_set_priority(&h->prepare, when == LOOP_HOOK_GATHERED ? EV_MAXPRI : EV_MINPRI);
     ev_prepare_start(loop->ev, &h->prepare);
     return h;
 }

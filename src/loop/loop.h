@@ -29,10 +29,13 @@ struct loop_fd *loop_fd_new(struct loop *loop, int fd, int events, loop_fd_f *cb
 void loop_fd_events(struct loop_fd *w, int events);
 void loop_fd_free(struct loop_fd *w); /* NULL is fine */
 
-/* Called each time before the loop waits: what a turn has gathered is sent at once, together. */
+/* Called each time before the loop waits, in this order: what a turn has gathered is handed over
+ * together, and what that wants to be sent is sent. */
+enum loop_hook_when { LOOP_HOOK_GATHERED, LOOP_HOOK_SEND };
 struct loop_hook;
 typedef void loop_hook_f(void *arg);
-struct loop_hook *loop_hook_new(struct loop *loop, loop_hook_f *cb, void *arg);
+struct loop_hook *loop_hook_new(struct loop *loop, enum loop_hook_when when, loop_hook_f *cb,
+                                void *arg);
 void loop_hook_free(struct loop_hook *h); /* NULL is fine */
 
 /* A one-shot timer, 0 to 2 ms late (libev's grain). Stopped until set. */

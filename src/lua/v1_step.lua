@@ -205,7 +205,8 @@ end
 
 local function read_queues(args, at)
   local queues, n = {}, L.whole(args[at])
-  if n == nil or n > 2000 or at + 3 * n > #args or (at + 3 * n < #args and not check_groups(args, at + 3 * n + 1)) then
+  local left = n and #args - at - 3 * n
+  if n == nil or n > 2000 or left < 0 or (left > 0 and not check_groups(args, at + 3 * n + 1)) then
     L.fail('ELATER_ARGS', 'the queues do not add up')
   end
   for i = 1, n do

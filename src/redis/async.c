@@ -30,7 +30,10 @@ struct call {
 struct hook {
     redisAsyncContext *ctx;
     struct loop_fd *fd;
+    struct loop_hook *send;
     int events;
+    bool has_output; /* since the loop waited last */
+    bool is_sending; /* until hiredis says whether that was all */
 };
 
 static void on_fd(void *arg, int events)
@@ -66,18 +69,38 @@ static void hook_del_read(void *data)
     hook_set(h, h->events & ~LOOP_READ);
 }
 
+/* Written at the end of the turn, all of it together, without asking the kernel whether it may be:
+ * only what does not fit then waits for that. Before the connection is there, that is what says so.
+ */
 static void hook_add_write(void *data)
 {
     struct hook *h = data;
 
-    hook_set(h, h->events | LOOP_WRITE);
+    if (h->is_sending || (h->ctx->c.flags & REDIS_CONNECTED) == 0)
+        hook_set(h, h->events | LOOP_WRITE);
+    else if ((h->events & LOOP_WRITE) == 0)
+        h->has_output = true;
+    h->is_sending = false;
 }
 
 static void hook_del_write(void *data)
 {
     struct hook *h = data;
 
+    h->is_sending = false;
     hook_set(h, h->events & ~LOOP_WRITE);
+}
+
+static void on_send(void *arg)
+{
+    struct hook *h = arg;
+
+    if (!h->has_output)
+        return;
+    h->has_output = false;
+    h->is_sending = true;
+    /* It may free the hook; else it says either add or del. */
+    redisAsyncHandleWrite(h->ctx);
 }
 
 static void hook_cleanup(void *data)
@@ -85,6 +108,7 @@ static void hook_cleanup(void *data)
     struct hook *h = data;
 
     loop_fd_free(h->fd);
+    loop_hook_free(h->send);
     free(h);
 }
 
@@ -94,6 +118,7 @@ static void hook_attach(struct loop *loop, redisAsyncContext *ctx)
 
     h->ctx = ctx;
     h->fd = loop_fd_new(loop, ctx->c.fd, 0, on_fd, h);
+    h->send = loop_hook_new(loop, LOOP_HOOK_SEND, on_send, h);
     ctx->ev.addRead = hook_add_read;
     ctx->ev.delRead = hook_del_read;
     ctx->ev.addWrite = hook_add_write;

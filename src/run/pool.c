@@ -331,7 +331,7 @@ struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_even
         (void)err_sys(err, errno, "cannot make the pool's mailbox");
         goto fail;
     }
-    pool->hand_over = loop_hook_new(loop, hand_over, pool);
+    pool->hand_over = loop_hook_new(loop, LOOP_HOOK_GATHERED, hand_over, pool);
     pool->look = loop_timer_new(loop, on_look, pool);
     (void)pthread_mutex_lock(&pool->mu);
     e = add_thread(pool);

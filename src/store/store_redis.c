@@ -7,39 +7,9 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
-
-#define RESULT_FIELDS 8
-#define ROOM_FIELDS 3
-
-/* What an answer must be held against. */
-struct sent_step {
-    bool *is_short; /* for each result; kept */
-    size_t longs;   /* of these, those that are not */
-    size_t results, rooms;
-};
-
-struct store_redis {
-    struct link *link;
-    struct store_events events;
-    char root[80];
-    struct sent_step steps[STORE_STEPS_MAX]; /* under way, answered in the order of a ring */
-    unsigned step_first, nsteps;
-    size_t asked;                    /* held of a registration */
-    char (*fetches)[JOB_ID_LEN + 1]; /* ids of the payloads on their way, oldest first */
-    size_t nfetches;
-    struct boot *beats; /* when those on their way were sent, oldest first; registrations too */
-    size_t nbeats;
-};
+#include "store/store_redis_priv.h"
 
 /* ---- arguments: pointers and lengths, numbers kept in a scratch buffer of their own */
-
-struct args {
-    const char **at;
-    size_t *len;
-    size_t n, cap;
-    char (*numbers)[24];
-    size_t nnumbers, max_numbers;
-};
 
 static void args_done(struct args *a)
 {
@@ -48,7 +18,7 @@ static void args_done(struct args *a)
     free(a->numbers);
 }
 
-static void args_add(struct args *a, const char *p, size_t n)
+void args_add(struct args *a, const char *p, size_t n)
 {
     if (a->n == a->cap) {
         a->cap = a->cap == 0 ? 32 : a->cap * 2;
@@ -59,13 +29,13 @@ static void args_add(struct args *a, const char *p, size_t n)
     a->len[a->n++] = n;
 }
 
-static void args_str(struct args *a, const char *s)
+void args_str(struct args *a, const char *s)
 {
     args_add(a, s, strlen(s));
 }
 
 /* max_numbers was set before the first one, so their addresses hold. */
-static void args_int(struct args *a, int64_t v)
+void args_int(struct args *a, int64_t v)
 {
     char *out;
 
@@ -74,7 +44,7 @@ static void args_int(struct args *a, int64_t v)
     args_add(a, out, (size_t)snprintf(out, sizeof(a->numbers[0]), "%lld", (long long)v));
 }
 
-static struct args args_begin(const struct store_redis *s, const char *function, size_t numbers)
+struct args args_begin(const struct store_redis *s, const char *function, size_t numbers)
 {
     struct args a = {.max_numbers = numbers};
 
@@ -86,7 +56,7 @@ static struct args args_begin(const struct store_redis *s, const char *function,
     return a;
 }
 
-static int args_send(struct args *a, struct store_redis *s, async_reply_f *cb)
+int args_send(struct args *a, struct store_redis *s, async_reply_f *cb)
 {
     int rc = link_call(s->link, (int)a->n, a->at, a->len, cb, s);
 
@@ -113,7 +83,7 @@ static void args_held(struct args *a, const struct store_held *held, size_t n)
 /* ---- answers */
 
 /* True when r is an error or not the array it should be; the fault was told then. */
-static bool is_bad(struct store_redis *s, const struct reply *r, size_t elements)
+bool store_redis_is_bad(struct store_redis *s, const struct reply *r, size_t elements)
 {
     if (reply_kind(r) == REPLY_ERROR) {
         s->events.fault(s->events.arg, fault_of(reply_str(r)), reply_str(r));
@@ -127,7 +97,7 @@ static bool is_bad(struct store_redis *s, const struct reply *r, size_t elements
     return false;
 }
 
-static enum store_status status_of(const struct reply *r)
+enum store_status store_redis_status(const struct reply *r)
 {
     if (reply_is(r, "ok"))
         return STORE_OK;
@@ -137,7 +107,7 @@ static enum store_status status_of(const struct reply *r)
 }
 
 /* Redis TIME; what is none is 0, so that nobody reckons with it beyond what an int64_t holds. */
-static int64_t time_of(const struct reply *r)
+int64_t store_redis_time(const struct reply *r)
 {
     int64_t us = reply_int(r);
 
@@ -145,7 +115,7 @@ static int64_t time_of(const struct reply *r)
 }
 
 /* A flat array of texts; the array is the caller's. */
-static const char **texts_of(const struct reply *r, size_t *n)
+const char **store_redis_texts(const struct reply *r, size_t *n)
 {
     const char **at;
 
@@ -190,7 +160,7 @@ static void on_registered(void *arg, const struct reply *r)
     CLEANUP_FREE struct store_peer *list = NULL;
 
     out.sent = take_beat(s);
-    if (is_bad(s, r, 6))
+    if (store_redis_is_bad(s, r, 6))
         return;
     adopted = mem_new((s->asked + 1) * sizeof(*adopted));
     for (size_t i = 0; i < s->asked; i++) {
@@ -209,7 +179,7 @@ static void on_registered(void *arg, const struct reply *r)
             reply_str(reply_at(peers, 7 * i + 4)), reply_str(reply_at(peers, 7 * i + 5)),
             reply_str(reply_at(peers, 7 * i + 6))};
     }
-    out.now_us = time_of(reply_at(r, 0));
+    out.now_us = store_redis_time(reply_at(r, 0));
     out.epoch = reply_int(reply_at(r, 1));
     out.link = reply_int(reply_at(r, 2));
     out.rewound = reply_int(reply_at(r, 3)) != 0;
@@ -244,7 +214,7 @@ static void on_beat(void *arg, const struct reply *r)
     CLEANUP_FREE struct store_peer *list = NULL;
 
     out.sent = take_beat(s);
-    if (is_bad(s, r, 6))
+    if (store_redis_is_bad(s, r, 6))
         return;
     out.npeers = reply_len(peers) / 2;
     list = mem_new((out.npeers + 1) * sizeof(*list));
@@ -252,8 +222,8 @@ static void on_beat(void *arg, const struct reply *r)
         list[i].epoch = reply_int(reply_at(peers, 2 * i));
         list[i].counter = reply_str(reply_at(peers, 2 * i + 1));
     }
-    out.now_us = time_of(reply_at(r, 0));
-    out.status = status_of(reply_at(r, 1));
+    out.now_us = store_redis_time(reply_at(r, 0));
+    out.status = store_redis_status(reply_at(r, 1));
     out.link = reply_int(reply_at(r, 2));
     out.held = reply_int(reply_at(r, 3));
     out.quiet = reply_int(reply_at(r, 4)) != 0;
@@ -279,10 +249,10 @@ static void on_reconciled(void *arg, const struct reply *r)
     struct store_reconcile_reply out = {0};
     CLEANUP_FREE const char **lost = NULL;
 
-    if (is_bad(s, r, 5))
+    if (store_redis_is_bad(s, r, 5))
         return;
-    lost = texts_of(reply_at(r, 4), &out.nlost);
-    out.status = status_of(reply_at(r, 1));
+    lost = store_redis_texts(reply_at(r, 4), &out.nlost);
+    out.status = store_redis_status(reply_at(r, 1));
     out.link = reply_int(reply_at(r, 2));
     out.released = reply_int(reply_at(r, 3));
     out.rewound = reply_int(reply_at(r, 5)) != 0; /* an older library does not say: 0 */
@@ -302,250 +272,6 @@ int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link, int64_t 
     return args_send(&a, s, on_reconciled);
 }
 
-/* ---- step */
-
-static const char *verb_name(enum store_verb verb)
-{
-    static const char *const names[] = {"done", "retry", "dead", "release", "progress"};
-
-    return names[verb];
-}
-
-static enum store_answer answer_of(const struct reply *r)
-{
-    if (reply_is(r, "ok"))
-        return STORE_APPLIED;
-    return reply_is(r, "settled") ? STORE_SETTLED : STORE_FAILED;
-}
-
-static struct store_claim claim_of(const struct reply *r)
-{
-    return (struct store_claim){.id = reply_str(reply_at(r, 0)),
-                                .queue = reply_str(reply_at(r, 1)),
-                                .start = reply_int(reply_at(r, 2)),
-                                .attempt = reply_int(reply_at(r, 3)),
-                                .crashes = reply_int(reply_at(r, 4)),
-                                .fence = reply_int(reply_at(r, 5)),
-                                .due = {reply_int(reply_at(r, 6))},
-                                .record = reply_str(reply_at(r, 7)),
-                                .record_len = reply_len(reply_at(r, 7)),
-                                .is_gated = reply_int(reply_at(r, 8)) > 0,
-                                .has_lock = reply_int(reply_at(r, 8)) > 1};
-}
-
-/* Answers to the long results come in their order; of the short ones only those that are not ok. */
-static void read_answers(const struct sent_step *s, const struct reply *r,
-                         enum store_answer *answers, const char **texts)
-{
-    const struct reply *longs = reply_at(r, 2), *refused = reply_at(r, 9);
-    size_t at = 0, number = 0, next = 0;
-
-    for (size_t i = 0; i < s->results; i++) {
-        const struct reply *answer = NULL;
-
-        if (!s->is_short[i]) {
-            answer = reply_at(longs, at++);
-        } else if (reply_int(reply_at(refused, next)) == (int64_t)++number) {
-            answer = reply_at(refused, next + 1);
-            next += 2;
-        }
-        answers[i] = answer != NULL ? answer_of(answer) : STORE_APPLIED;
-        texts[i] = answer != NULL ? reply_str(answer) : "";
-    }
-}
-
-static size_t count_short(const struct reply *lists)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < reply_len(lists); i++) {
-        size_t len = reply_len(reply_at(lists, i));
-
-        n += len > 2 ? (len - 2) / 3 : 0;
-    }
-    return n;
-}
-
-static size_t read_short(const struct reply *list, struct store_claim *out)
-{
-    size_t len = reply_len(list), n = len > 2 ? (len - 2) / 3 : 0;
-
-    for (size_t i = 0; i < n; i++)
-        out[i] = (struct store_claim){
-            .id = reply_str(reply_at(list, 2 + 3 * i)),
-            .queue = reply_str(reply_at(list, 0)),
-            .start = 1,
-            .attempt = 1,
-            .fence = reply_int(reply_at(list, 1)) + 2 * (int64_t)i,
-            .due = {reply_int(reply_at(list, 3 + 3 * i))},
-            .record = reply_str(reply_at(list, 4 + 3 * i)),
-            .record_len = reply_len(reply_at(list, 4 + 3 * i)),
-            .is_short = true,
-        };
-    return n;
-}
-
-static void on_step_ok(struct store_redis *s, const struct sent_step *sent, const struct reply *r,
-                       struct store_step_reply *out)
-{
-    const struct reply *longs = reply_at(r, 3), *shorts = reply_at(r, 10);
-    CLEANUP_FREE enum store_answer *answers = mem_new((sent->results + 1) * sizeof(*answers));
-    CLEANUP_FREE const char **texts = mem_new((sent->results + 1) * sizeof(*texts));
-    CLEANUP_FREE int64_t *heads = mem_new((sent->rooms + 1) * sizeof(*heads));
-    CLEANUP_FREE const char **cancels = NULL;
-    CLEANUP_FREE const char **errors = NULL;
-    CLEANUP_FREE struct store_claim *claims = NULL;
-    size_t n;
-
-    read_answers(sent, r, answers, texts);
-    claims = mem_new((reply_len(longs) + count_short(shorts) + 1) * sizeof(*claims));
-    for (size_t i = 0; i < reply_len(longs); i++)
-        claims[out->nclaims++] = claim_of(reply_at(longs, i));
-    for (size_t i = 0; i < reply_len(shorts); i++)
-        out->nclaims += read_short(reply_at(shorts, i), &claims[out->nclaims]);
-    cancels = texts_of(reply_at(r, 4), &out->ncancels);
-    for (size_t i = 0; i < sent->rooms; i++)
-        heads[i] = reply_int(reply_at(reply_at(r, 5), i));
-    errors = texts_of(reply_at(r, 6), &n);
-    out->nerrors = n / 2;
-    out->answers = answers;
-    out->answer_texts = texts;
-    out->claims = claims;
-    out->cancels = cancels;
-    out->heads = heads;
-    out->errors = errors;
-    out->solo_due = reply_int(reply_at(r, 7)) != 0;
-    out->timer_ms = reply_int(reply_at(r, 8));
-    s->events.step(s->events.arg, out);
-}
-
-static void on_step(void *arg, const struct reply *r)
-{
-    struct store_redis *s = arg;
-    const struct sent_step *sent = &s->steps[s->step_first];
-    struct store_step_reply out = {0};
-
-    s->step_first = (s->step_first + 1) % STORE_STEPS_MAX;
-    s->nsteps--;
-    if (is_bad(s, r, 2))
-        return;
-    out.now_us = time_of(reply_at(r, 0));
-    out.status = status_of(reply_at(r, 1));
-    if (out.status != STORE_OK) {
-        s->events.step(s->events.arg, &out);
-        return;
-    }
-    if (is_bad(s, r, 11))
-        return;
-    if (reply_len(reply_at(r, 2)) != sent->longs || reply_len(reply_at(r, 5)) != sent->rooms) {
-        s->events.fault(s->events.arg, FAULT_CALL, "the step's answers do not add up");
-        return;
-    }
-    on_step_ok(s, sent, r, &out);
-}
-
-static void args_result(struct args *a, const struct store_result *r)
-{
-    args_str(a, r->id);
-    args_int(a, r->start);
-    args_str(a, verb_name(r->verb));
-    args_str(a, r->queue);
-    args_int(a, r->amount);
-    args_int(a, r->code);
-    args_str(a, r->text);
-    args_add(a, r->tail, r->tail_len);
-}
-
-/* From the i-th on, short ones of one queue that stand side by side but for long ones between. */
-static size_t end_of_group(const struct store_step *step, size_t i)
-{
-    size_t end = i;
-
-    for (size_t k = i; k < step->nresults; k++) {
-        if (!step->results[k].is_short)
-            continue;
-        if (strcmp(step->results[k].queue, step->results[i].queue) != 0)
-            break;
-        end = k;
-    }
-    return end + 1;
-}
-
-static void args_groups(struct args *a, const struct store_step *step)
-{
-    int64_t groups = 0;
-
-    for (size_t i = 0; i < step->nresults; i++) {
-        if (step->results[i].is_short) {
-            i = end_of_group(step, i) - 1;
-            groups++;
-        }
-    }
-    args_int(a, groups);
-    for (size_t i = 0; i < step->nresults; i++) {
-        size_t end;
-        int64_t n = 0;
-
-        if (!step->results[i].is_short)
-            continue;
-        end = end_of_group(step, i);
-        for (size_t k = i; k < end; k++)
-            n += step->results[k].is_short;
-        args_str(a, step->results[i].queue);
-        args_int(a, n);
-        for (; i < end; i++) {
-            if (step->results[i].is_short)
-                args_str(a, step->results[i].id);
-        }
-        i--;
-    }
-}
-
-/* Where its answer will find it. */
-static struct sent_step *remember(struct store_redis *s, const struct store_step *step)
-{
-    struct sent_step *sent = &s->steps[(s->step_first + s->nsteps) % STORE_STEPS_MAX];
-
-    assert(s->nsteps < STORE_STEPS_MAX);
-    sent->is_short = mem_grow(sent->is_short, step->nresults + 1, sizeof(*sent->is_short));
-    sent->results = step->nresults;
-    sent->rooms = step->nrooms;
-    sent->longs = 0;
-    for (size_t i = 0; i < step->nresults; i++) {
-        sent->is_short[i] = step->results[i].is_short;
-        sent->longs += !sent->is_short[i];
-    }
-    return sent;
-}
-
-int store_step(struct store_redis *s, const struct store_step *step)
-{
-    const struct sent_step *sent = remember(s, step);
-    struct args a = args_begin(s, "later_v1_step",
-                               7 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
-
-    args_int(&a, step->epoch);
-    args_int(&a, step->link);
-    args_int(&a, step->held);
-    args_int(&a, step->max);
-    args_int(&a, (int64_t)sent->longs);
-    for (size_t i = 0; i < step->nresults; i++) {
-        if (!step->results[i].is_short)
-            args_result(&a, &step->results[i]);
-    }
-    args_int(&a, (int64_t)step->nrooms);
-    for (size_t i = 0; i < step->nrooms; i++) {
-        args_str(&a, step->rooms[i].queue);
-        args_int(&a, step->rooms[i].room);
-        args_int(&a, step->rooms[i].max_payload);
-    }
-    args_groups(&a, step);
-    if (args_send(&a, s, on_step) < 0)
-        return -1;
-    s->nsteps++;
-    return 0;
-}
-
 /* ---- the payload of a big job; its answer carries no id, but answers come in order */
 
 static void on_fetched(void *arg, const struct reply *r)
@@ -561,7 +287,7 @@ static void on_fetched(void *arg, const struct reply *r)
     else if (reply_kind(r) == REPLY_NIL || fault_of(reply_str(r)) == FAULT_TYPE)
         s->events.fetched(s->events.arg, id, NULL, 0);
     else
-        (void)is_bad(s, r, 1);
+        (void)store_redis_is_bad(s, r, 1);
 }
 
 int store_fetch(struct store_redis *s, const char *id)
@@ -591,7 +317,7 @@ static void on_reaped(void *arg, const struct reply *r)
     const struct reply *word = reply_at(r, 0);
     enum store_reap status = STORE_REAP_REFUSED;
 
-    if (is_bad(s, r, 2))
+    if (store_redis_is_bad(s, r, 2))
         return;
     if (reply_is(word, "more"))
         status = STORE_REAP_MORE;
@@ -621,9 +347,9 @@ static void on_tidied(void *arg, const struct reply *r)
     CLEANUP_FREE const char **unserved = NULL;
     size_t n;
 
-    if (is_bad(s, r, 2))
+    if (store_redis_is_bad(s, r, 2))
         return;
-    unserved = texts_of(reply_at(r, 0), &n);
+    unserved = store_redis_texts(reply_at(r, 0), &n);
     s->events.tidied(s->events.arg, unserved, n);
 }
 
