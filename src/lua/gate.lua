@@ -376,7 +376,7 @@ end
 -- These holders (jobs, workers) end or wait again: their places are free, and where `is_end`, so are the
 -- unique keys of jobs.
 function L.let_go(book, holders, is_end)
-  if #holders == 0 then
+  if #holders == 0 or L.absent.holds then
     return
   end
   local texts = redis.call('HMGET', book.R .. ':holds', unpack(holders))

@@ -73,8 +73,8 @@ end
 
 -- Refuse by name when something that a line is written with holds a foreign type.
 function L.need_lines(R)
-  L.need(R, 'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'limits', 'hash', 'queues', 'hash', 'prio', 'hash',
-         'heads', 'zset', 'names', 'set', 'clock', 'string', 'paused', 'hash')
+  L.need(R, 'prio', 'hash', 'heads', 'zset', 'names', 'set', 'clock', 'string')
+  L.need_rare(R, 'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'limits', 'hash', 'queues', 'hash', 'paused', 'hash')
 end
 
 local function need_spot(book, queue, spot)
@@ -506,6 +506,9 @@ local function look_at_timers(book)
     return
   end
   book.has_looked = true
+  if L.absent.timers then
+    return
+  end
   local timers = book.R .. ':timers'
   local due = redis.call('ZRANGEBYSCORE', timers, '-inf', L.int(book.now_ms), 'LIMIT', 0, TIMERS_MAX)
   for _, what in ipairs(due) do

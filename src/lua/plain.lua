@@ -148,7 +148,8 @@ function L.end_plain(R, args, at, groups, ctx, other)
   end
   local mine = held_by(R, ctx.epoch_text, ctx.held, ids)
   local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
-  local is_watched = redis.call('EXISTS', R .. ':cancel', R .. ':await') > 0
+  local is_watched = not (L.absent.cancel and L.absent.await) and
+                     redis.call('EXISTS', R .. ':cancel', R .. ':await') > 0
   local plain, ended, counts = {}, {}, {}
   for i, id in ipairs(ids) do
     local first, second = string.byte(tries[i] or '', 1, 2)

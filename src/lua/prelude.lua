@@ -85,6 +85,7 @@ function L.register(name, flags, fn)
       if #keys ~= 1 or #keys[1] > 72 or not string.match(keys[1], '^later:{[%w][%w_.-]*}$') then
         return {err = "ELATER_ROOT give one key, the namespace's root, as 1 'later:{default}'"}
       end
+      L.absent = {}
       local ok, reply = pcall(fn, keys[1], args)
       if ok then
         return reply
@@ -114,6 +115,22 @@ function L.need(R, ...)
       L.fail('ELATER_TYPE', 'key ' .. R .. ':' .. L.line(want[i]) .. ' is a ' .. is ..
              ', laterd needs a ' .. want[i + 1] .. ' there: rename or delete it')
     end
+  end
+end
+
+-- The same for keys of which most namespaces have none: one look tells. What is not there is known for the rest of the
+-- call, as L.absent[name], to those who do not write it.
+function L.need_rare(R, ...)
+  local want, keys = {...}, {}
+  for i = 1, #want, 2 do
+    keys[#keys + 1] = R .. ':' .. want[i]
+  end
+  if redis.call('EXISTS', unpack(keys)) > 0 then
+    L.need(R, ...)
+    return
+  end
+  for i = 1, #want, 2 do
+    L.absent[want[i]] = true
   end
 end
 
@@ -439,10 +456,10 @@ function L.forget(R, ids, are_small)
   end
   redis.call('HDEL', R .. ':jobs', unpack(ids))
   redis.call('HDEL', R .. ':tries', unpack(ids))
-  for _, name in ipairs({':errors', ':results', ':cancel', ':progress'}) do
+  for _, name in ipairs({'errors', 'results', 'cancel', 'progress'}) do
     -- Most jobs have none, nor has any other at most times.
-    if redis.call('EXISTS', R .. name) == 1 then
-      redis.call('HDEL', R .. name, unpack(ids))
+    if not L.absent[name] and redis.call('EXISTS', R .. ':' .. name) == 1 then
+      redis.call('HDEL', R .. ':' .. name, unpack(ids))
     end
   end
   if are_small then

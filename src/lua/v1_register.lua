@@ -86,8 +86,8 @@ end
 
 -- What every function that moves running jobs may write.
 function L.need_worker(R)
-  L.need(R, 'workers', 'hash', 'running', 'zset', 'jobs', 'hash', 'tries', 'hash', 'errors', 'hash', 'results',
-         'hash', 'cancel', 'hash', 'progress', 'hash', 'await', 'hash', 'stats', 'hash')
+  L.need(R, 'workers', 'hash', 'running', 'zset', 'jobs', 'hash', 'tries', 'hash', 'stats', 'hash')
+  L.need_rare(R, 'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress', 'hash', 'await', 'hash')
   L.need_lines(R)
 end
 

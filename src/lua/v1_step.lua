@@ -100,6 +100,7 @@ end
 
 -- One that leaves something behind. -> answer, did it end?
 local function settle_one(R, r, tries, flag, book)
+  L.absent = {}
   local ok, what = pcall(apply, R, r, L.tries(tries), flag, book.now_ms)
   if not ok then
     return 'error ' .. L.error_text(what), false
@@ -186,7 +187,7 @@ end
 -- Flags of running jobs: those of this worker are returned, those of ended jobs removed.
 local function cancels(R, epoch)
   local mine = {}
-  if redis.call('EXISTS', R .. ':cancel') == 0 then
+  if L.absent.cancel or redis.call('EXISTS', R .. ':cancel') == 0 then
     return mine
   end
   local ids = redis.call('HKEYS', R .. ':cancel')
