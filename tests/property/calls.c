@@ -24,6 +24,13 @@ static void options(struct maker *k, struct model_options *o, bool with_token)
                                 .x = MODEL_NONE,
                                 .k = MODEL_NONE,
                                 .unique_for = MODEL_NONE};
+    if (k->m->is_plain && percent(k, 85)) {
+        if (percent(k, 30)) {
+            name(k, "in");
+            o->due = now + duration_arg(k, 100);
+        }
+        return;
+    }
     if (percent(k, k->m->is_gated ? 5 : 30)) {
         name(k, "in");
         o->due = now + duration_arg(k, k->m->is_gated ? 3000 : 4000000);
@@ -85,7 +92,8 @@ static void make_add(struct maker *k)
 static void make_add_many(struct maker *k)
 {
     static struct bytes rows[256];
-    size_t n = percent(k, 4) ? 130 + (size_t)below(k, 70) : 1 + (size_t)below(k, 6);
+    size_t n =
+        percent(k, k->m->is_plain ? 30 : 4) ? 130 + (size_t)below(k, 70) : 1 + (size_t)below(k, 6);
     struct model_options o;
     int q;
 
@@ -316,6 +324,7 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
                        : VERB_BAD;
     e->verb_name = verbs[e->verb];
     e->queue = j->queue;
+    e->is_short = false;
     amount(k, e);
     e->code = below(k, 256);
     e->text = PICK(k, texts);
@@ -333,7 +342,53 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
     arg(k, e->tail);
 }
 
-static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end)
+/* Well, at its first start, with nothing to keep: what may be said short. That it is true is said
+ * of any job here: what it has besides is seen by the library, but for a payload in a key of its
+ * own. */
+static bool short_end(struct maker *k, const struct model_job *j, struct model_end *e)
+{
+    if (j->payload.n > MODEL_BIG)
+        return false;
+    *e = (struct model_end){.id = percent(k, 1) ? "j00000000000" : j->id,
+                            .verb_name = "done",
+                            .verb = VERB_DONE,
+                            .start = 1,
+                            .text = "ok",
+                            .tail = "",
+                            .queue = j->queue,
+                            .is_short = true};
+    return true;
+}
+
+/* Groups of those of one queue that stand side by side, now and then an empty or a divided one. */
+static void groups_args(struct maker *k, const struct model_end *end, size_t n)
+{
+    int slot = k->args->n, groups = 0;
+    char text[24];
+
+    arg(k, "");
+    for (size_t i = 0, next; i < n; i = next) {
+        for (next = i;
+             next < n && end[next].queue == end[i].queue && (next == i || !percent(k, 2));)
+            next++;
+        if (percent(k, 2)) {
+            arg(k, k->m->queue[end[i].queue].name);
+            number(k, 0);
+            groups++;
+        }
+        arg(k, k->m->queue[end[i].queue].name);
+        number(k, (int64_t)(next - i));
+        for (size_t g = i; g < next; g++)
+            arg(k, end[g].id);
+        groups++;
+    }
+    (void)snprintf(text, sizeof(text), "%d", groups);
+    buf_puts(&k->args->arg[slot], text);
+}
+
+/* Those that are long are written; `brief` gets the others, in share of 100. */
+static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end, int short_share,
+                        struct model_end *brief, size_t *briefs)
 {
     int share = percent(k, 30)                       ? 0
                 : percent(k, 50) || k->m->is_crowded ? 40
@@ -342,16 +397,19 @@ static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end)
     char text[24];
     size_t n = 0;
 
+    *briefs = 0;
     arg(k, "");
-    for (size_t i = 0; i < k->m->jobs && n < HELD_MAX; i++) {
+    for (size_t i = 0; i < k->m->jobs && n + *briefs < HELD_MAX; i++) {
         const struct model_job *j = &k->m->job[i];
         bool own = j->place == PLACE_RUNNING && j->score == epoch;
+        int times = percent(k, own ? share : 1) ? 1 + percent(k, 4) : 0;
 
-        if (!percent(k, own ? share : 1))
-            continue;
-        end_args(k, j, &end[n++]);
-        if (percent(k, 4) && n < HELD_MAX)
-            end_args(k, j, &end[n++]);
+        while (times-- > 0 && n + *briefs < HELD_MAX) {
+            if (percent(k, short_share) && short_end(k, j, &brief[*briefs]))
+                ++*briefs;
+            else
+                end_args(k, j, &end[n++]);
+        }
     }
     (void)snprintf(text, sizeof(text), "%zu", n);
     buf_puts(&k->args->arg[slot], text);
@@ -384,20 +442,26 @@ static size_t wants_args(struct maker *k, struct model_want *want)
 static void make_step(struct maker *k)
 {
     static const int64_t most[] = {0, 1, 2, 5, 100, 512, 1000};
-    static struct model_end end[HELD_MAX];
+    static struct model_end end[2 * HELD_MAX], brief[HELD_MAX];
     static struct model_want want[MODEL_QUEUES + 1];
     struct model_step s = {.epoch = pick_epoch(k, !percent(k, 4)), .end = end, .want = want};
+    bool is_short = percent(k, 50);
+    size_t briefs;
 
     s.link = link_of(k, s.epoch);
-    s.held = percent(k, 50) ? 0 : below(k, 4);
+    s.held = percent(k, 50) ? 0 : percent(k, 90) ? below(k, 4) : below(k, 1000);
     s.max = PICK(k, most);
     begin(k, "later_v1_step");
     number(k, s.epoch);
     number(k, s.link);
     number(k, s.held);
     number(k, s.max);
-    s.ends = ends_args(k, s.epoch, end);
+    s.ends = ends_args(k, s.epoch, end, is_short ? 30 + below(k, 70) : 0, brief, &briefs);
     s.wants = wants_args(k, want);
+    if (is_short)
+        groups_args(k, brief, briefs);
+    memcpy(end + s.ends, brief, briefs * sizeof(brief[0]));
+    s.ends += briefs;
     model_step(k->m, &s, k->want);
 }
 
@@ -434,9 +498,9 @@ static void move_time(struct maker *k)
                                       2000000, 120000000, 7200000000, 90000000000};
     static const int64_t gated_us[] = {1, 1, 5000, 100000, 700000, 2000000, 2000000, 40000000};
     static const int64_t crowded_us[] = {1, 1, 1, 5000, 100000, 300000, 700000, 2000000};
-    int64_t most = k->m->is_crowded && percent(k, 99) ? PICK(k, crowded_us)
-                   : k->m->is_gated && percent(k, 98) ? PICK(k, gated_us)
-                                                      : PICK(k, most_us);
+    int64_t most = (k->m->is_crowded || k->m->is_plain) && percent(k, 99) ? PICK(k, crowded_us)
+                   : k->m->is_gated && percent(k, 98)                     ? PICK(k, gated_us)
+                                                                          : PICK(k, most_us);
     int64_t us = (int64_t)(rnd_next(&k->rnd) % (uint64_t)most);
 
     model_set_time(k->m, k->m->now_us + (percent(k, 2) ? -(us % 5000000) : us));
@@ -458,6 +522,13 @@ static const struct {
               {1, 6, 3, make_limit_set}, {1, 1, 0, make_limit_del}, {1, 1, 0, make_limits},
               {1, 4, 3, make_enter},     {1, 3, 3, make_exit},      {1, 4, 1, make_queue_gates}};
 
+/* What plain sequences are made of, mostly: jobs that come and go by the hundred, and what meets
+ * them. */
+static void (*const PLAIN[])(struct maker *k) = {
+    make_add,  make_add,  make_add_many, make_add_many, make_add_many,  make_register, make_step,
+    make_step, make_step, make_step,     make_step,     make_step,      make_step,     make_step,
+    make_step, make_step, make_cancel,   make_await,    make_reconcile, make_reap};
+
 static int weight_of(const struct model *m, size_t i)
 {
     return m->is_crowded ? MAKERS[i].crowded : m->is_gated ? MAKERS[i].gated : MAKERS[i].weight;
@@ -471,14 +542,18 @@ void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *w
     for (size_t i = 0; i < COUNT(MAKERS); i++)
         all += weight_of(m, i);
     move_time(&k);
-    /* Gates are nothing without somebody who claims, and definitions. */
-    if (m->is_gated && strcmp(model_status(m, pick_epoch(&k, true)), "ok") != 0 &&
+    /* Jobs are nothing without somebody who claims, nor gates without definitions. */
+    if ((m->is_gated || m->is_plain) && strcmp(model_status(m, pick_epoch(&k, true)), "ok") != 0 &&
         percent(&k, 50)) {
         make_register(&k);
         return;
     }
     if (m->is_gated && m->gates->limits < 3 && percent(&k, 40)) {
         make_limit_set(&k);
+        return;
+    }
+    if (m->is_plain && percent(&k, 90)) {
+        PICK(&k, PLAIN)(&k);
         return;
     }
     at = below(&k, all);

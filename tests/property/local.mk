@@ -1,6 +1,7 @@
 ## Property tests: random calls to the function library against a model of it; hostile ones.
 property_tests = tests/property/test_property tests/property/test_refusals
-property_server = tests/property/server.c tests/property/server.h tests/property/model.h
+property_server = tests/property/server.c tests/property/server.h tests/property/model.h \
+	tests/property/short.c tests/property/short.h
 tests_property_test_property_SOURCES = tests/property/test_property.c tests/property/calls.c \
 	tests/property/calls.h tests/property/calls_gates.c tests/property/calls_workers.c \
 	tests/property/maker.c \

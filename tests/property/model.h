@@ -125,6 +125,7 @@ struct model {
     int turns;
     bool is_gated;   /* the calls are about gates, mostly */
     bool is_crowded; /* and many jobs want the same few */
+    bool is_plain;   /* most jobs have no options, and there are many */
     struct model_queue queue[MODEL_QUEUES];
     struct model_job job[MODEL_JOBS];
     size_t jobs;
@@ -222,6 +223,7 @@ struct model_end {
     int64_t start, a, code; /* a: MODEL_NONE for no number */
     const char *text, *tail;
     int queue;
+    bool is_short; /* sent in a group of plain ones, which come after all others */
 };
 
 struct model_want {

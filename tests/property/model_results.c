@@ -32,10 +32,13 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
     }
 }
 
-/* What a result freed is handed on after all of them: those that leave nothing behind first. */
+/*
+ * What a result freed is handed on after all of them: those that leave nothing behind first, those
+ * that were sent short last.
+ */
 struct freed {
-    struct model_job *plain[1024], *other[1024];
-    size_t plains, others;
+    struct model_job *plain[1024], *other[1024], *brief[1024];
+    size_t plains, others, briefs;
     bool has_awaited;
 };
 
@@ -58,7 +61,9 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
         out_text(out, "error ELATER_ARGS no amount");
         return;
     }
-    if (e->verb == VERB_DONE && e->a == 0 && j->cancel_ms == MODEL_NONE && !f->has_awaited)
+    if (e->is_short)
+        f->brief[f->briefs++] = j;
+    else if (e->verb == VERB_DONE && e->a == 0 && j->cancel_ms == MODEL_NONE && !f->has_awaited)
         f->plain[f->plains++] = j;
     else if (e->verb != VERB_PROGRESS)
         f->other[f->others++] = j;
@@ -76,5 +81,7 @@ void model_settle(struct model *m, const struct model_step *s, struct buf *out)
         gates_let_go(m, f.plain[i], true);
     for (size_t i = 0; i < f.others; i++)
         gates_let_go(m, f.other[i], false);
+    for (size_t i = 0; i < f.briefs; i++)
+        gates_let_go(m, f.brief[i], true);
     line_settle_first(m);
 }

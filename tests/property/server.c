@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "lua/lua_lib.h"
 #include "model_gates.h"
+#include "short.h"
 
 #define CALL_MS 300000
 #define END MODEL_ROOT ":end"
@@ -204,7 +205,7 @@ void server_clear(struct server *s)
 
 /* ---- replies */
 
-static void render(struct buf *out, const struct reply *r)
+void server_render(struct buf *out, const struct reply *r)
 {
     switch (reply_kind(r)) {
     case REPLY_NIL:
@@ -220,7 +221,7 @@ static void render(struct buf *out, const struct reply *r)
     case REPLY_ARRAY:
         buf_puts(out, "[ ");
         for (size_t i = 0; i < reply_len(r); i++)
-            render(out, reply_at(r, i));
+            server_render(out, reply_at(r, i));
         buf_puts(out, "] ");
         break;
     }
@@ -239,7 +240,7 @@ void server_call(struct server *s, const struct args *a, struct buf *out)
     }
     r = client_call(s->client, a->n, argv, lens, &err);
     if (r != NULL)
-        render(out, r);
+        short_render(a, r, out);
     else if (strncmp(err.text, "ELATER_", 7) == 0 && strncmp(err.text, "ELATER_BUG", 10) != 0)
         buf_printf(out, "!%.*s ", (int)strcspn(err.text, " "), err.text);
     else

@@ -38,7 +38,9 @@ void server_clear(struct server *s);
 void server_set_time(struct server *s, int64_t now_us);
 /* Keys whose time is over go now, not when somebody happens to look. */
 void server_expire(struct server *s);
-/* The reply as the model writes replies; an error as its first word. */
+void server_render(struct buf *out, const struct reply *r);
+/* The reply as the model writes replies, that of a short step as that of a long one (short.h); an
+ * error as its first word. */
 void server_call(struct server *s, const struct args *a, struct buf *out);
 /* Every key and its content, sorted; a key outside the namespace begins with '!'. */
 void server_read(struct server *s, struct buf *out);

@@ -22,6 +22,7 @@
 #include "calls.h"
 #include "model.h"
 #include "server.h"
+#include "short.h"
 
 #define LENGTH_MAX 50
 #define CROWDED 3 /* so many times longer */
@@ -124,6 +125,7 @@ static void start(const struct sequence *s)
     model_reset(fx.model, us);
     fx.model->is_gated = s->seed % 2 == 0;
     fx.model->is_crowded = is_crowded(s->seed);
+    fx.model->is_plain = s->seed % 4 == 3;
 }
 
 /* v->call is -1 when all was well. */
@@ -240,6 +242,10 @@ static void test_sequences(void **state)
     }
     (void)printf("%ld sequences from seed %llu, %llu calls, no difference\n", fx.sequences,
                  (unsigned long long)fx.seed, (unsigned long long)fx.calls);
+    (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
+                 (unsigned long long)short_counts()->claims,
+                 (unsigned long long)short_counts()->ends,
+                 (unsigned long long)short_counts()->refused);
 }
 
 /* The judge itself: whatever is put beside what the model says is seen. */
