@@ -164,8 +164,11 @@ end
 -- Do they end where the call does?
 local function check_groups(args, at)
   local groups, ids = L.whole(args[at]), 0
+  if not groups or groups > #args then
+    return false
+  end
   at = at + 1
-  for _ = 1, groups and groups <= #args and groups or 0 do
+  for _ = 1, groups do
     local n = L.whole(args[at + 1] or '')
     if not n or at + 1 + n > #args then
       return false
@@ -173,7 +176,7 @@ local function check_groups(args, at)
     L.check_queue(args[at])
     ids, at = ids + n, at + 2 + n
   end
-  return groups and at == #args + 1 and ids <= 1024
+  return at == #args + 1 and ids <= 1024
 end
 
 -- Whatever pcall caught -> one line.

@@ -476,6 +476,8 @@ static void test_arguments(void **state)
                                          "2 mail 1 j1 mail 1",
                                          "0 mail 1 j1",
                                          "0 mail 0",
+                                         "5000",
+                                         "9007199254740991",
                                          "1 mail 1025 J",
                                          "2 mail 1024 K mail 1 j1"};
     const char *w = worker(), *a = add("mail a");
