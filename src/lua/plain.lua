@@ -158,17 +158,19 @@ function L.end_plain(R, args, at, groups, ctx, other)
       refused[#refused + 1], refused[#refused + 2] = i, 'settled'
     elseif is_watched then
       local answer = other(id, queues[i])
-      if answer ~= 'ok' then
+      ended[id] = answer == 'ok'
+      if not ended[id] then
         refused[#refused + 1], refused[#refused + 2] = i, answer
       end
     else
       plain[#plain + 1] = id
+      ended[id] = true
       counts[queues[i]] = (counts[queues[i]] or 0) + 1
     end
-    ended[id] = true
   end
   if #plain > 0 then
     redis.call('ZREM', R .. ':running', unpack(plain))
+    -- Claimed in short, so they are small: whoever names others here leaves their large payloads behind.
     L.forget(R, plain, true)
     L.let_go(ctx.book, plain, true)
   end

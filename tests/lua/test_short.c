@@ -455,6 +455,25 @@ static void test_gates_and_unique(void **state)
     assert_string_equal(redis("EXISTS R:uniq:mail:u R:lock:door R:holds R:jobs"), "0");
 }
 
+/* One that cannot be written is sent again, and is not settled because it was told twice. */
+static void test_error(void **state)
+{
+    const char *w = worker(), *a = add("mail a"), *before;
+
+    (void)state;
+    claim_mail(w);
+    (void)fcall("later_v1_await %s", a);
+    (void)redis("SET R:done:mail x");
+    before = snapshot();
+    (void)end_mail(w, 2, text("%s %s", a, a));
+    assert_int_equal(len_at(9, -1), 4);
+    assert_starts(at(9, 1, -1), "error ELATER_TYPE ");
+    assert_starts(at(9, 3, -1), "error ELATER_TYPE ");
+    assert_string_equal(snapshot(), before);
+    (void)redis("DEL R:done:mail");
+    assert_string_equal(end_mail(w, 2, text("%s %s", a, a)), "[2 settled]");
+}
+
 /* ---- refusals */
 
 static void test_arguments(void **state)
@@ -533,6 +552,7 @@ int main(void)
                                        FX_TEST(test_cancel_flag),
                                        FX_TEST(test_awaited),
                                        FX_TEST(test_gates_and_unique),
+                                       FX_TEST(test_error),
                                        FX_TEST(test_arguments),
                                        FX_TEST(test_status)};
 
