@@ -80,8 +80,9 @@ local function start(R, queue, key, ids, dues, records, n, ctx)
   if ctx.short then
     ctx.short[#ctx.short + 1] = out
   end
+  local holds = ctx.held + ctx.claimed
   ctx.claimed = ctx.claimed + n
-  if ctx.held < MANY and ctx.held + n >= MANY then
+  if holds < MANY and holds + n >= MANY then
     redis.call('HSET', R .. ':tries', LONG, LONG, unpack(tries))
     redis.call('HDEL', R .. ':tries', LONG)
     redis.call('ZADD', R .. ':running', 0, LONG, unpack(running))

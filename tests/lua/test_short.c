@@ -330,7 +330,7 @@ static void test_index(void **state)
                                         "1 20 600 0 1 " MAIL " 0"};
 
     (void)state;
-    for (int i = 0; i < 3; i += 2) {
+    for (int i = 0; i < 3; i++) {
         const char *w;
         int n;
 
