@@ -94,6 +94,8 @@ static void make_add_many(struct maker *k)
     static struct bytes rows[256];
     size_t n =
         percent(k, k->m->is_plain ? 30 : 4) ? 130 + (size_t)below(k, 70) : 1 + (size_t)below(k, 6);
+    /* Now and then more bytes than one step takes. */
+    bool is_heavy = k->m->is_plain && percent(k, 15);
     struct model_options o;
     int q;
 
@@ -102,7 +104,9 @@ static void make_add_many(struct maker *k)
     options(k, &o, false);
     arg(k, "--");
     for (size_t i = 0; i < n; i++) {
-        rows[i] = n < 100 ? payload(k) : (struct bytes){"x", 1};
+        rows[i] = n < 100    ? payload(k)
+                  : is_heavy ? large((int)i, MODEL_BIG)
+                             : (struct bytes){"x", 1};
         args_bytes(k->args, rows[i].p, rows[i].n);
     }
     model_add_many(k->m, q, &o, n, rows, k->want);
