@@ -242,6 +242,8 @@ static void test_sequences(void **state)
     }
     (void)printf("%ld sequences from seed %llu, %llu calls, no difference\n", fx.sequences,
                  (unsigned long long)fx.seed, (unsigned long long)fx.calls);
+    if (fx.sequences >= 100 && fx.length == LENGTH_MAX)
+        assert_true(short_counts()->claims > 0 && short_counts()->ends > short_counts()->refused);
     (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
                  (unsigned long long)short_counts()->claims,
                  (unsigned long long)short_counts()->ends,
