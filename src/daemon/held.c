@@ -108,11 +108,14 @@ void held_end(struct held_list *l, struct held *h, const struct verdict *v, cons
     job_done(&h->job);
 }
 
-/* A plain job that ended well and leaves nothing. */
+/* A plain job that ended well and leaves nothing, and of which there is nothing more to be said. */
 static bool is_short(const struct held *h)
 {
-    return h->is_short && h->verdict.verb == STORE_DONE && h->verdict.amount == 0 &&
-           h->tail_len == 0;
+    const struct verdict *v = &h->verdict;
+
+    return h->is_short && v->verb == STORE_DONE && v->amount == 0 && v->code == 0 &&
+           h->tail_len == 0 &&
+           (strcmp(v->text, "ok") == 0 || strcmp(v->text, "exit status 0") == 0);
 }
 
 static struct store_result result_of(const struct held *h)
