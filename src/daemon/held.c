@@ -57,6 +57,8 @@ void held_remove(struct held_list *l, struct held *h)
     l->n--;
     if (is_running(h))
         l->running--;
+    if (h->state == HELD_ENDED)
+        l->ended--;
     job_done(&h->job);
     free(h->tail);
     free(h);
@@ -104,6 +106,7 @@ void held_end(struct held_list *l, struct held *h, const struct verdict *v, cons
     h->tail = tail_len > 0 ? mem_dup(tail, tail_len) : NULL;
     h->tail_len = tail_len;
     l->running--;
+    l->ended++;
     /* Only the verdict is needed from here on, the payload may be large. */
     job_done(&h->job);
 }
@@ -138,6 +141,7 @@ size_t held_collect(struct held_list *l, struct mono now, struct store_result *o
     for (struct held *h = l->first; h != NULL && n < max; h = h->next) {
         if (is_sendable(h, now)) {
             h->state = HELD_SENT;
+            l->ended--;
             out[n++] = result_of(h);
         }
     }
@@ -154,6 +158,8 @@ size_t held_collect(struct held_list *l, struct mono now, struct store_result *o
 
 bool held_has_results(const struct held_list *l, struct mono now)
 {
+    if (l->ended == 0)
+        return false;
     for (const struct held *h = l->first; h != NULL; h = h->next) {
         if (is_sendable(h, now))
             return true;
@@ -161,11 +167,17 @@ bool held_has_results(const struct held_list *l, struct mono now)
     return false;
 }
 
+void held_refused(struct held_list *l, struct held *h)
+{
+    h->state = HELD_ENDED;
+    l->ended++;
+}
+
 void held_unsend(struct held_list *l)
 {
     for (struct held *h = l->first; h != NULL; h = h->next) {
         if (h->state == HELD_SENT)
-            h->state = HELD_ENDED;
+            held_refused(l, h);
     }
 }
 

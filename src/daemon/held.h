@@ -50,6 +50,7 @@ struct held_list {
     struct held *table[HELD_TABLE]; /* by id */
     size_t n;
     size_t running; /* READYING and RUNNING */
+    size_t ended;   /* ENDED */
 };
 
 /* Takes over the job's payload. */
@@ -69,6 +70,8 @@ void held_end(struct held_list *l, struct held *h, const struct verdict *v, cons
 /* Fill out with up to max results (ends first, then progress); ENDED -> SENT. */
 size_t held_collect(struct held_list *l, struct mono now, struct store_result *out, size_t max);
 bool held_has_results(const struct held_list *l, struct mono now);
+/* The answer to one was that it could not be written: SENT -> ENDED. */
+void held_refused(struct held_list *l, struct held *h);
 /* The step that carried them failed: SENT -> ENDED. */
 void held_unsend(struct held_list *l);
 /* Everything that Redis should count as ours, for reconcile and adoption; the array is the

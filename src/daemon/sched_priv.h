@@ -57,6 +57,7 @@ struct sched {
     struct sent_step steps[STORE_STEPS_MAX]; /* under way, answered in the order of a ring */
     unsigned step_first, steps_out;
     bool is_more; /* the last answer brought all that it was asked for: ask ahead of the next */
+    bool is_hurried; /* an end frees a gate */
     bool beat_out, reap_out, tidy_out;
     bool beat_wanted; /* one more when the one under way is answered */
     bool beat_first;  /* before the next step: a claim waits for its answer */

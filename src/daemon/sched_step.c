@@ -14,8 +14,9 @@
 #define HOST_FIRST_MS 100 /* after a host fault; doubles up to */
 #define HOST_MAX_MS 10000
 #define GATE_MAX_US INT64_C(3600000000) /* the sweep tells of later ones in time */
-#define NOTHING_MS 10                   /* a due queue that gave no job is asked again after this */
-#define UNGUARDED_MS 1000               /* a job that holds a lock, when there is no guard */
+#define OVERLAP_ENDS 4       /* so many are worth a second step; one that frees a gate is */
+#define NOTHING_MS 10        /* a due queue that gave no job is asked again after this */
+#define UNGUARDED_MS 1000    /* a job that holds a lock, when there is no guard */
 #define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for so long */
 #define DUE_LATEST_MS INT64_C(100000000000000) /* see L.LATEST */
 
@@ -216,8 +217,10 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
     } else {
         queues_ended(s->queues, h->job.queue);
         /* The step that takes its end hands its place on: ask for the next one in the same call. */
-        if (h->is_gated)
+        if (h->is_gated) {
             queues_wake(s->queues, h->job.queue);
+            s->is_hurried = true;
+        }
         held_end(&s->held, h, v, tail, tail_len);
     }
 }
@@ -278,7 +281,7 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     /* Those that may be on their way count as if they were here: no suspect comes beside them. */
     step.held = (unsigned)s->held.running + promised(s);
     out->max = step.max;
-    s->step_wanted = false;
+    s->step_wanted = s->is_hurried = false;
     s->sweeping = sweep && s->sweep_cursor > 0;
     out->sweep_ends = sweep && !s->sweeping;
     s->beat_counts = false;
@@ -299,7 +302,7 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
         if (r->answers[i] == STORE_FAILED) {
             log_err("event=result-refused job=%s queue=%s reason=\"%s\"", h->job.id, h->job.queue,
                     r->answer_texts[i]);
-            h->state = HELD_ENDED;
+            held_refused(&s->held, h);
             h->not_before = mono_add_ms(now, RETRY_MAX_MS);
             /* Its queue must not pile up results that nobody takes. */
             if (!h->is_refused)
@@ -406,12 +409,13 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
 }
 
 /* A second one overlaps with the first: what it says and takes must not depend on what that one
- * brings. Sweeps, gates and wakes wait until none is under way, and none is sent before them. */
+ * brings. Sweeps, gates and wakes wait until none is under way, and none is sent before them. Few
+ * ends wait too: they travel with those that come meanwhile, for a fraction of a millisecond. */
 static bool may_overlap(const struct sched *s, bool alone, bool claims, bool results)
 {
     if (s->steps_out == STORE_STEPS_MAX || alone || s->step_wanted)
         return false;
-    return results || (claims && s->is_more);
+    return (results && (s->held.ended >= OVERLAP_ENDS || s->is_hurried)) || (claims && s->is_more);
 }
 
 void sched_plan_step(struct sched *s, struct mono now)

@@ -71,10 +71,11 @@ local function line_key(book, queue, id)
   return book.R .. ':line:' .. queue .. ':' .. id
 end
 
--- Refuse by name when something that a line is written with holds a foreign type.
+-- Refuse by name when something that a line is written with holds a foreign type. -> as L.need_rare
 function L.need_lines(R)
   L.need(R, 'prio', 'hash', 'heads', 'zset', 'names', 'set', 'clock', 'string')
-  L.need_rare(R, 'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'limits', 'hash', 'queues', 'hash', 'paused', 'hash')
+  return L.need_rare(R, 'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'limits', 'hash', 'queues', 'hash',
+                     'paused', 'hash')
 end
 
 local function need_spot(book, queue, spot)

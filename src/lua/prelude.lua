@@ -118,8 +118,8 @@ function L.need(R, ...)
   end
 end
 
--- The same for keys of which most namespaces have none: one look tells. What is not there is known for the rest of the
--- call, as L.absent[name], to those who do not write it.
+-- The same for keys of which most namespaces have none: one look tells. -> names of those that are not there, as far as
+-- it knows: a table with true for each
 function L.need_rare(R, ...)
   local want, keys = {...}, {}
   for i = 1, #want, 2 do
@@ -127,12 +127,17 @@ function L.need_rare(R, ...)
   end
   if redis.call('EXISTS', unpack(keys)) > 0 then
     L.need(R, ...)
-    return
+    return {}
   end
+  local absent = {}
   for i = 1, #want, 2 do
-    L.absent[want[i]] = true
+    absent[want[i]] = true
   end
+  return absent
 end
+
+-- What a call knows not to be there, and has not written yet: it need not be looked for. Only a step fills it.
+L.absent = {}
 
 -- -> us since 1970, an exact integer.
 function L.now_us()

@@ -84,11 +84,15 @@ function L.release_unheard(R, epoch, keep, book)
   return #freed
 end
 
--- What every function that moves running jobs may write.
+-- What every function that moves running jobs may write. -> as L.need_rare
 function L.need_worker(R)
   L.need(R, 'workers', 'hash', 'running', 'zset', 'jobs', 'hash', 'tries', 'hash', 'stats', 'hash')
-  L.need_rare(R, 'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress', 'hash', 'await', 'hash')
-  L.need_lines(R)
+  local absent = L.need_rare(R, 'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress', 'hash', 'await',
+                             'hash')
+  for name in pairs(L.need_lines(R)) do
+    absent[name] = true
+  end
+  return absent
 end
 
 -- Workers that are there, each with its fields.

@@ -188,9 +188,9 @@ function L.error_text(e)
 end
 
 -- Flags of running jobs: those of this worker are returned, those of ended jobs removed.
-local function cancels(R, epoch)
+local function cancels(R, epoch, has_none)
   local mine = {}
-  if L.absent.cancel or redis.call('EXISTS', R .. ':cancel') == 0 then
+  if has_none or redis.call('EXISTS', R .. ':cancel') == 0 then
     return mine
   end
   local ids = redis.call('HKEYS', R .. ':cancel')
@@ -235,7 +235,7 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
     L.fail('ELATER_ARGS', 'the results do not add up')
   end
   local queues = read_queues(args, 6 + 8 * n)
-  L.need_worker(R)
+  local absent = L.need_worker(R)
   local now_us = L.now_us()
   local status, current = L.worker(R, epoch_text)
   if status == 'ok' and current ~= link then
@@ -248,6 +248,7 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
                max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, claimed = 0, solo_due = 0,
                book = L.book(R, now_us)}
   ctx.book.epoch = epoch_text
+  L.absent = absent
   local answers, refused = settle(R, epoch_text, args, 6, n, ctx.book), nil
   local short_at = 7 + 8 * n + 3 * #queues
   if args[short_at] then
@@ -255,8 +256,9 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   end
   L.read_queues(R, queues, ctx)
   L.settle_gates(ctx.book, true)
+  L.absent = {}
   local heads, errors = L.claim_all(R, queues, ctx)
   L.settle_gates(ctx.book)
-  return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch), heads, errors, ctx.solo_due,
+  return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch, absent.cancel), heads, errors, ctx.solo_due,
           ctx.is_more and ctx.now_ms or L.next_timer(R), refused, ctx.short}
 end)

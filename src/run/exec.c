@@ -20,6 +20,7 @@
 
 #define BUSY_TRIES 3 /* of a start that meets ETXTBSY, after the first */
 #define BUSY_WAIT_MS 50
+#define YOUNG_MS 3 /* a process this young is watched for its end alone */
 
 /*
  * RUN    until it ends by itself (then DRAIN) or we end it (then TERM)
@@ -250,10 +251,13 @@ static void on_deadline(struct run *r)
 
 /* ---- the loop of one attempt ---- */
 
-static void on_output(struct run *r, enum exec_pipe which)
+static void on_output(struct run *r, enum exec_pipe which, int events)
 {
     char *buffer = exec_slot_buffer(r->slot);
-    ssize_t n = read(r->pipes.ours[which], buffer, EXEC_SLOT_BUFFER);
+    /* Nobody writes any more, and nothing is left: no need to read that. */
+    ssize_t n = (events & (POLLIN | POLLHUP)) == POLLHUP
+                    ? 0
+                    : read(r->pipes.ours[which], buffer, EXEC_SLOT_BUFFER);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -264,6 +268,14 @@ static void on_output(struct run *r, enum exec_pipe which)
     else
         output_add(&r->output, which == PIPE_OUT ? OUTPUT_STDOUT : OUTPUT_STDERR, buffer,
                    (size_t)n);
+}
+
+/* Most processes end within a moment, and close their pipes a moment before they end: who listens
+ * to the pipes is woken twice. What is written meanwhile waits in them. */
+static bool is_young(const struct run *r)
+{
+    return r->phase == PHASE_RUN && r->pipes.ours[PIPE_IN] < 0 &&
+           mono_until_us(r->ret->started, mono_now()) < YOUNG_MS * 1000;
 }
 
 /* Milliseconds for poll, rounded up so that nothing is looked at too early and then again. */
@@ -281,12 +293,16 @@ static int wait_ms(const struct run *r)
 static void turn(struct run *r)
 {
     struct pollfd p[PIPES + 2];
+    bool young = is_young(r);
+    int ms = wait_ms(r);
 
     for (int i = 0; i < PIPES; i++)
-        p[i] = (struct pollfd){r->pipes.ours[i], i == PIPE_IN ? POLLOUT : POLLIN, 0};
+        p[i] = (struct pollfd){young ? -1 : r->pipes.ours[i], i == PIPE_IN ? POLLOUT : POLLIN, 0};
     p[PIPES] = (struct pollfd){exec_slot_fd(r->slot), POLLIN, 0};
     p[PIPES + 1] = (struct pollfd){r->leader_gone ? -1 : r->child.pidfd, POLLIN, 0};
-    if (poll(p, PIPES + 2, wait_ms(r)) < 0)
+    if (young && (ms < 0 || ms > YOUNG_MS))
+        ms = YOUNG_MS;
+    if (poll(p, PIPES + 2, ms) < 0)
         return;
     /* The end before everything else: see begin_term. */
     if (p[PIPES + 1].revents != 0)
@@ -295,7 +311,7 @@ static void turn(struct run *r)
         on_control(r);
     for (int i = PIPE_OUT; i < PIPES; i++)
         if (p[i].revents != 0 && r->pipes.ours[i] >= 0)
-            on_output(r, (enum exec_pipe)i);
+            on_output(r, (enum exec_pipe)i, p[i].revents);
     if (p[PIPE_IN].revents != 0 && r->pipes.ours[PIPE_IN] >= 0)
         exec_pipes_feed(&r->pipes, r->order->payload, r->order->payload_len);
     r->tick = control_fd_tick(&r->control, mono_now());
