@@ -5,8 +5,8 @@
  *
  * Life: OFFLINE --link up--> REGISTERING (first time) or BEATING -> RECONCILING --> READY; any
  * trouble leads back over BEATING, since the first call after trouble is a beat. LEAVING and GONE
- * follow a stop. In READY one step at a time is under way; results and claims travel in it
- * together.
+ * follow a stop. In READY one step is under way, or two that overlap; results and claims travel
+ * together in each.
  *
  * Every operation that asks the store something returns 0 when the question was sent; the answer
  * comes as exactly one of: the sched_on_* event for it, sched_on_fault, or sched_link_down. When it
