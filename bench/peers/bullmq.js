@@ -1,0 +1,41 @@
+// BullMQ: a queue, addBulk by the thousand, one worker of 100 at once, what is done is removed.
+const { Queue, Worker } = require('bullmq');
+const IORedis = require('ioredis');
+const { mode, n, plan, now, handler, answer, results } = require('./common.js');
+
+const connection = { host: '127.0.0.1', port: Number(process.env.REDIS_PORT), maxRetriesPerRequest: null };
+const CONCURRENCY = 100;
+const PER_CALL = 1000;
+
+async function add(queue, dues) {
+  for (let i = 0; i < n; i += PER_CALL) {
+    const at = Date.now();
+    await queue.addBulk(dues.slice(i, i + PER_CALL).map(due => ({
+      name: 'noop',
+      data: { due, pad: 'x'.repeat(100) },
+      opts: { removeOnComplete: true, attempts: 3, ...(due ? { timestamp: at, delay: Math.max(0, due - at) } : {}) },
+    })));
+  }
+}
+
+async function usedMemory(redis) {
+  return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))[1]);
+}
+
+async function main() {
+  const redis = new IORedis(connection);
+  const queue = new Queue('bench', { connection });
+  await queue.waitUntilReady();
+  const before = await usedMemory(redis);
+  const from = now();
+  if (mode !== 'idle') await add(queue, plan());
+  const seconds = (now() - from) / 1000;
+  if (mode === 'mem') return answer({ bytes_per_job: (await usedMemory(redis) - before) / n });
+  if (mode === 'add') return answer({ seconds });
+  const seen = handler();
+  let confirmed = 0;
+  const worker = new Worker('bench', job => seen.run(job.data.due), { connection, concurrency: CONCURRENCY });
+  worker.on('completed', () => { if (++confirmed === n) results(seen, now()); });
+}
+
+main().catch(e => { console.error(e); process.exit(1); });

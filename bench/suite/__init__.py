@@ -1,0 +1,1 @@
+"""The benchmarks of laterd: see bench/README.md."""

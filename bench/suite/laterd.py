@@ -1,0 +1,154 @@
+"""Runs of laterd: how it is configured, and how its work is watched from outside."""
+import json
+import os
+import struct
+import time
+
+from . import procs
+
+LATERD = os.path.join(procs.TOP, "laterd")
+LATER = os.path.join(procs.TOP, "later")
+ROOT = "later:{default}"
+PAYLOAD_BYTES = 100
+PLUGIN = os.path.join(procs.PROGRAMS, "job_plugin.so")
+STREAM_C = os.path.join(procs.PROGRAMS, "job_stream")
+STREAM_PYTHON = os.path.join(procs.PROGRAMS, "job_stream.py")
+# As many handler processes as processors; enough jobs in flight that each read brings many.
+PROCESSES = os.cpu_count() or 1
+IN_FLIGHT = 512
+PLUGIN_PLACES = 64
+EXEC_PLACES = 2 * PROCESSES
+
+
+class Kind:
+    """A way to run a handler: what stands in the configuration, and whether the handler records."""
+
+    def __init__(self, name, mode, program, places, extra=""):
+        self.name, self.mode, self.program = name, mode, program
+        self.places, self.extra = places, extra
+
+    def queue(self, record=None):
+        """The settings of a queue, in flow style."""
+        handler = [self.program] + ([record] if record else [])
+        return f"{{ mode: {self.mode}, handler: {json.dumps(handler)}{self.extra} }}"
+
+
+PLUGIN_KIND = Kind("plug-in", "plugin", PLUGIN, PLUGIN_PLACES)
+STREAM_C_KIND = Kind("stream worker in C", "stream", STREAM_C, IN_FLIGHT,
+                     f", processes: {PROCESSES}, concurrency: {IN_FLIGHT}")
+STREAM_PYTHON_KIND = Kind("stream worker in Python", "stream", STREAM_PYTHON, IN_FLIGHT,
+                          f", processes: {PROCESSES}, concurrency: {IN_FLIGHT}")
+EXEC_KIND = Kind("a process a job", "exec", "/bin/true", EXEC_PLACES)
+
+
+def environment():
+    """Ours without what would configure laterd."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("LATERD_")}
+
+
+def write_config(url, queues, places):
+    """queues: name -> settings in flow style. -> the file"""
+    path = procs.folder("laterd")
+    lines = [f"redis: {url}", f"state_dir: {path}/state", 'handlers_dir: ""', "check_permissions: warn",
+             f"concurrency: {places}", "log_level: warn", "queues:"]
+    lines += [f"  {name}: {settings}" for name, settings in queues.items()]
+    config = os.path.join(path, "laterd.yaml")
+    with open(config, "w", encoding="utf-8") as f:
+        f.write("\n".join(lines) + "\n")
+    os.chmod(config, 0o644)
+    return config
+
+
+def missing(kind):
+    """Why this build cannot run handlers so; None when it can."""
+    config = write_config("redis://127.0.0.1:1", {"bench": kind.queue()}, kind.places)
+    try:
+        procs.output([LATERD, "--check-config", "--config", config], 20, env=environment())
+    except procs.Failed as e:
+        return str(e)
+    return None
+
+
+class Daemon:
+    """One laterd. A `with` block."""
+
+    def __init__(self, url, queues, places):
+        config = write_config(url, queues, places)
+        self.log = config[:-4] + "log"
+        self.process = procs.start([LATERD, "--config", config], self.log, env=environment())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        procs.stop(self.process)
+
+    def why(self):
+        """Its last words, for a message."""
+        return procs.last_line(self.log)
+
+
+def setup(server):
+    procs.output([LATER, "--redis", server.url, "setup"], env=environment())
+
+
+def add(server, queue, n, how="many", from_ms=0, span_ms=0, payload=PAYLOAD_BYTES):
+    """-> what add_jobs measured"""
+    text = procs.output([os.path.join(procs.PROGRAMS, "add_jobs"), str(server.port), queue, str(n),
+                         str(payload), how, str(from_ms), str(span_ms)], 3600)
+    return json.loads(text)
+
+
+def stats(server):
+    """-> (workers, running, jobs, done)"""
+    _, workers, running, jobs, _, queues, _ = server.call("FCALL_RO", "later_stats", 1, ROOT)
+    return workers, running, jobs, sum(int(queues[i + 7]) for i in range(0, len(queues), 10))
+
+
+def await_workers(server, daemon, n=1):
+    try:
+        procs.await_true("laterd registers", lambda: stats(server)[0] >= n, 30, 0.01, daemon.process)
+    except procs.Failed as e:
+        raise procs.Failed(f"{e}: {daemon.why()}") from e
+
+
+def await_start(server, daemon, jobs):
+    """Until the first job is claimed; -> when. Looks each millisecond, so it is that much late at most."""
+    until = time.monotonic() + 60
+    while True:
+        running, left = server.call.pipeline([("ZCARD", ROOT + ":running"), ("HLEN", ROOT + ":jobs")])
+        if running > 0 or left < jobs:
+            return time.monotonic()
+        if daemon.process.poll() is not None or time.monotonic() > until:
+            raise procs.Failed(f"laterd starts no job: {daemon.why()}")
+        time.sleep(0.001)
+
+
+def await_end(server, daemon, left, seconds=600):
+    """Until only `left` jobs are there; -> when the last of the others was confirmed.
+    Each job has its record until its end is: the length of one hash tells."""
+    until = time.monotonic() + seconds
+    while server.call("HLEN", ROOT + ":jobs") > left:
+        if daemon.process.poll() is not None or time.monotonic() > until:
+            raise procs.Failed(f"laterd does not end its jobs: {daemon.why()}")
+        time.sleep(0.004)
+    return time.monotonic()
+
+
+def drain(server, queues, places, n, left=0):
+    """N due jobs are there beside `left` others: -> jobs a second, first start to last confirmed end."""
+    done = stats(server)[3]
+    with Daemon(server.url, queues, places) as daemon:
+        begin = await_start(server, daemon, n + left)
+        end = await_end(server, daemon, left)
+        done = stats(server)[3] - done
+    if done != n:
+        raise procs.Failed(f"{done} of {n} jobs are counted as done")
+    return n / (end - begin)
+
+
+def read_record(path):
+    """-> [(due, start) in microseconds since 1970]"""
+    with open(path, "rb") as f:
+        data = f.read()
+    return list(struct.iter_unpack("=qq", data[:len(data) // 16 * 16]))

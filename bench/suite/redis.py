@@ -1,0 +1,104 @@
+"""A private redis-server, and as much of a client as measuring needs."""
+import os
+import socket
+
+from . import procs
+
+
+class RedisError(Exception):
+    """What the server answered."""
+
+
+class Client:
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.replies = self.socket.makefile("rb")
+
+    @staticmethod
+    def _encode(words):
+        out = [b"*%d\r\n" % len(words)]
+        for word in words:
+            data = word if isinstance(word, bytes) else str(word).encode()
+            out.append(b"$%d\r\n%s\r\n" % (len(data), data))
+        return b"".join(out)
+
+    def __call__(self, *words):
+        return self.pipeline([words])[0]
+
+    def pipeline(self, calls):
+        self.socket.sendall(b"".join(self._encode(words) for words in calls))
+        return [self.reply() for _ in calls]
+
+    def reply(self):
+        line = self.replies.readline()
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"+":
+            return rest.decode()
+        if kind == b":":
+            return int(rest)
+        if kind == b"-":
+            raise RedisError(rest.decode())
+        if kind == b"$":
+            size = int(rest)
+            return None if size < 0 else self.replies.read(size + 2)[:-2].decode(errors="replace")
+        if kind == b"*":
+            return [self.reply() for _ in range(max(int(rest), 0))]
+        raise RedisError("the connection broke")
+
+    def info(self, section):
+        pairs = (line.split(":", 1) for line in self("INFO", section).splitlines() if ":" in line)
+        return {name: value.strip() for name, value in pairs}
+
+    def close(self):
+        self.replies.close()
+        self.socket.close()
+
+
+class Server:
+    """Without persistence unless more settings ask for it. A `with` block."""
+
+    def __init__(self, *settings):
+        self.dir = procs.folder("redis")
+        self.port = procs.free_port()
+        self.url = f"redis://127.0.0.1:{self.port}"
+        self.log = os.path.join(self.dir, "log")
+        self.process = procs.start(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+             "--dir", self.dir, *settings], self.log)
+        try:
+            procs.await_true("redis-server listens", lambda: procs.listens(self.port), 20, 0.01,
+                             self.process)
+            self.call = Client(self.port)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self):
+        # Nothing of it is wanted any more: no last snapshot, no orderly end.
+        procs.stop(self.process, 9)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def used_memory(self):
+        return int(self.call.info("memory")["used_memory"])
+
+    def watch_slow(self):
+        """From now on: what takes a millisecond is logged, what takes ten is an event."""
+        for name, value in (("slowlog-log-slower-than", 1000), ("slowlog-max-len", 4096),
+                            ("latency-monitor-threshold", 10)):
+            self.call("CONFIG", "SET", name, value)
+        self.call("SLOWLOG", "RESET")
+        self.call("LATENCY", "RESET")
+
+    def slowest(self):
+        """-> (ms of the slowest call of a function, its name, events over 10 ms)"""
+        calls = [(row[2] / 1000, row[3][1]) for row in self.call("SLOWLOG", "GET", 4096)
+                 if row[3][0].upper().startswith("FCALL")]
+        events = [f"{row[0]} {row[3]} ms" for row in self.call("LATENCY", "LATEST")]
+        ms, name = max(calls, default=(0, ""))
+        return ms, name, events
