@@ -47,16 +47,23 @@ def environment():
 
 
 def write_config(url, queues, places):
-    """queues: name -> settings in flow style. -> the file"""
+    """queues: name -> settings in flow style; None: the defaults of all. -> the file"""
     path = procs.folder("laterd")
     lines = [f"redis: {url}", f"state_dir: {path}/state", 'handlers_dir: ""', "check_permissions: warn",
-             f"concurrency: {places}", "log_level: warn", "queues:"]
-    lines += [f"  {name}: {settings}" for name, settings in queues.items()]
+             f"concurrency: {places}", "log_level: warn"]
+    lines += [f"defaults: {queues[None]}"] if None in queues else []
+    lines += ["queues:"]
+    lines += [f"  {name}: {settings}" for name, settings in queues.items() if name]
     config = os.path.join(path, "laterd.yaml")
     with open(config, "w", encoding="utf-8") as f:
         f.write("\n".join(lines) + "\n")
     os.chmod(config, 0o644)
     return config
+
+
+def fastest():
+    """The first way to run handlers that this build has."""
+    return next(kind for kind in (PLUGIN_KIND, STREAM_C_KIND, EXEC_KIND) if missing(kind) is None)
 
 
 def missing(kind):
