@@ -3,6 +3,7 @@
 python3 beanstalk.py MODE N SECONDS, with beanstalkd at $BEANSTALKD_PORT. Its delays are whole seconds.
 """
 import json
+import math
 import os
 import random
 import socket
@@ -39,7 +40,7 @@ def put_all(connection, dues):
         commands = []
         for due in batch:
             body = b"%d " % due + b"x" * 100
-            delay = max(0, round(due - time.time())) if due else 0
+            delay = max(0, math.ceil(due - time.time())) if due else 0
             commands.append(b"put 1 %d 60 %d\r\n%s\r\n" % (delay, len(body), body))
         connection.send(commands)
         for _ in batch:

@@ -29,9 +29,9 @@ class Case:
         self.queue, self.left = queue, left
         self.rates, self.slow, self.slow_add, self.events = [], (0, ""), (0, ""), []
 
-    def drain(self, n, payload=laterd.PAYLOAD_BYTES):
+    def drain(self, n, how="many", payload=laterd.PAYLOAD_BYTES):
         self.server.watch_slow()
-        laterd.add(self.server, self.queue, n, payload=payload)
+        laterd.add(self.server, self.queue, n, how, payload=payload)
         self.slow_add = max(self.slow_add, self.look())
         self.server.watch_slow()
         self.rates.append(laterd.drain(self.server, self.queues, self.kind.places, n, self.left))
@@ -113,7 +113,7 @@ def payloads(kind, size, rounds):
                 limits.append(_benchmark_get(server, 5 * n))
                 server.call("FLUSHDB")
             laterd.setup(server)
-            case.drain(n, payload=BIG_PAYLOAD)
+            case.drain(n, "add", BIG_PAYLOAD)
     row = case.row(case)
     row["bytes_per_s"] = row["per_s"] * BIG_PAYLOAD
     rows = [row]

@@ -72,7 +72,7 @@ def missing(kind):
     try:
         procs.output([LATERD, "--check-config", "--config", config], 20, env=environment())
     except procs.Failed as e:
-        return str(e)
+        return str(e).rsplit("laterd.yaml:", maxsplit=1)[-1].lstrip("0123456789: ")
     return None
 
 

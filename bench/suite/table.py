@@ -10,6 +10,16 @@ def _grid(header, rows):
         yield "  " + "  ".join(cells).rstrip()
 
 
+def _missing(rows, key):
+    """Who did not take part, by reason."""
+    names = {}
+    for row in rows:
+        if "missing" in row:
+            names.setdefault(row["missing"], []).append(row[key])
+    for reason, who in names.items():
+        yield f"  {reason}: {', '.join(who)}"
+
+
 def _contest(mode):
     metrics = mode["metrics"]
     ways = [row["name"] for row in mode["rows"] if row["kind"] == "laterd" and row["samples"]]
@@ -30,9 +40,7 @@ def _contest(mode):
         rows = [[row["name"], *(show(row["laterd_ratio"].get(way, {}).get(key)) for way in ways)]
                 for row in rivals]
         yield from _grid([f"laterd ÷ it, {title}", *(way.removeprefix("laterd, ") for way in ways)], rows)
-    for row in mode["rows"]:
-        if "missing" in row:
-            yield f"  {row['name']}: {row['missing']}"
+    yield from _missing(mode["rows"], "name")
 
 
 def _cell(value):
@@ -46,9 +54,7 @@ def _lines(mode):
     there = [row for row in mode["lines"] if "missing" not in row]
     yield from _grid([title for _, title in columns],
                      [[_cell(row.get(key)) for key, _ in columns] for row in there])
-    for row in mode["lines"]:
-        if "missing" in row:
-            yield f"  {row['case']}: {row['missing']}"
+    yield from _missing(mode["lines"], "case")
 
 
 def text(report):
