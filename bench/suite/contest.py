@@ -59,10 +59,10 @@ def median(runs, key):
 
 
 def ratio(ways, rival, key):
-    """Median over the rival's runs of: laterd's run nearest to it / that run."""
+    """Median over the rival's runs of: laterd's run nearest to it in that round / that run."""
     values = []
-    for number, _, sample in rival:
-        mine = min(ways, key=lambda run: abs(run[0] - number), default=None)
+    for number, turn, sample in rival:
+        mine = min(ways, key=lambda run: (run[1] != turn, abs(run[0] - number)), default=None)
         if mine is not None and sample.get(key) and key in mine[2]:
             values.append(mine[2][key] / sample[key])
     return statistics.median(values) if values else None

@@ -1,0 +1,96 @@
+"""What the benchmarks make of their samples, without measuring: order, ratios, tables, chart, arguments."""
+import io
+import os
+import sys
+import unittest
+import xml.dom.minidom
+from contextlib import redirect_stderr, redirect_stdout
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import bench  # noqa: E402
+from suite import chart, contest, modes, procs, table  # noqa: E402
+
+SPEED = modes.Metric("per_s", "jobs/s", "", True)
+
+
+def contestant(name, kind, values, is_close=False, missing=None):
+    """Its runs give these values, then fail."""
+    left = list(values)
+
+    def run():
+        if not left:
+            raise procs.Failed("no more")
+        return {"per_s": left.pop(0)}
+
+    return modes.Contestant(name, kind, run, missing, "", is_close)
+
+
+def measured(contestants, rounds):
+    mode = modes.Mode("drain", "a test", [SPEED], contestants)
+    with redirect_stderr(io.StringIO()):
+        return contest.summarize(mode, *contest.run(mode, rounds))
+
+
+def report(mode):
+    return {"version": "laterd 0", "redis": "7", "processors": 2, "rounds": 3, "load_before": 0.0,
+            "load_after": 0.0, "modes": {"drain": mode}}
+
+
+class Contest(unittest.TestCase):
+    def test_rivals_and_laterd_take_turns(self):
+        who = [contestant("a", "laterd", []), contestant("b", "laterd", []), contestant("x", "peer", [], True),
+               contestant("y", "peer", []), contestant("z", "peer", [])]
+        self.assertEqual("".join(c.name for c in contest.order(who)), "xabyaza")
+        self.assertEqual("".join(c.name for c in contest.order(who[:2])), "ab")
+
+    def test_ratio_is_of_runs_beside_each_other(self):
+        # The machine is twice as fast in the second round: the ratio of each round is 4 all the same.
+        mode = measured([contestant("a", "laterd", [40, 80]), contestant("x", "peer", [10, 20])], 2)
+        rival = mode["rows"][1]
+        self.assertEqual(rival["laterd_ratio"], {"a": {"per_s": 4}})
+        self.assertEqual(rival["median"], {"per_s": 15})
+
+    def test_what_is_missing_is_named(self):
+        mode = measured([contestant("a", "laterd", [40]), contestant("x", "peer", [], missing="not installed: x"),
+                         contestant("y", "peer", [])], 1)
+        text = table.text(report(mode))
+        self.assertIn("not installed: x: x", text)
+        self.assertIn("failed: no more: y", text)
+        self.assertTrue(bench.failed(report(mode)))
+
+    def test_percentiles(self):
+        late = modes.lateness([float(i) for i in range(100)] + [-1.0])
+        self.assertEqual((late["p50_ms"], late["p99_ms"], late["max_ms"], late["early"]), (49.0, 98.0, 99.0, 1))
+
+
+class Chart(unittest.TestCase):
+    def test_it_is_xml_and_has_what_was_measured(self):
+        mode = measured([contestant("a & b", "laterd", [40]), contestant("x", "peer", [10]),
+                         contestant("gone", "peer", [], missing="not installed: gone")], 1)
+        svg = chart.draw(report(mode))
+        xml.dom.minidom.parseString(svg)
+        self.assertIn("a &amp; b", svg)
+        self.assertNotIn("gone", svg)
+
+
+class Arguments(unittest.TestCase):
+    def status(self, *argv):
+        with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
+            try:
+                bench.parse(list(argv))
+            except SystemExit as e:
+                return e.code
+        return None
+
+    def test_wrong_ones_are_refused_with_64(self):
+        for argv in (["dance"], ["--loud"], ["--rounds", "0"], ["--rounds", "x"], ["drain", "--from", "x"]):
+            self.assertEqual(self.status(*argv), 64, argv)
+
+    def test_right_ones(self):
+        self.assertEqual(self.status("--help"), 0)
+        self.assertIsNone(self.status("drain", "idle", "--rounds", "5", "--no-peers", "--json"))
+
+
+if __name__ == "__main__":
+    unittest.main()
