@@ -142,5 +142,5 @@ def run(size, rounds, most_waiting, most_queues):
             rows.append({"case": name, "missing": f"failed: {e}"})
     columns = [("case", ""), ("per_s", "jobs/s"), ("of_first", "of the line above"),
                ("bytes_per_s", "bytes/s"), ("slowest_ms", "slowest call, ms"),
-               ("slowest_add_ms", "slowest add, ms"), ("events_over_10_ms", "events over 10 ms")]
+               ("slowest_call", ""), ("slowest_add_ms", "slowest add, ms"), ("events_over_10_ms", "events over 10 ms")]
     return {"title": f"how the cost grows ({kind.name})", "columns": columns, "lines": rows}

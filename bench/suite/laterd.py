@@ -107,9 +107,12 @@ def add(server, queue, n, how="many", from_ms=0, span_ms=0, payload=PAYLOAD_BYTE
 
 
 def stats(server):
-    """-> (workers, running, jobs, done)"""
-    _, workers, running, jobs, _, queues, _ = server.call("FCALL_RO", "later_stats", 1, ROOT)
-    return workers, running, jobs, sum(int(queues[i + 7]) for i in range(0, len(queues), 10))
+    """-> (workers, running, jobs, done). By their keys: later_stats costs more the more queues there are."""
+    workers, running, jobs, counters = server.call.pipeline([
+        ("HLEN", ROOT + ":workers"), ("ZCARD", ROOT + ":running"), ("HLEN", ROOT + ":jobs"),
+        ("HGETALL", ROOT + ":stats")])
+    pairs = zip(counters[::2], counters[1::2])
+    return workers, running, jobs, sum(int(count) for name, count in pairs if name.startswith("done:"))
 
 
 def await_workers(server, daemon, n=1):
