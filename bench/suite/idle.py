@@ -6,7 +6,7 @@ import time
 from . import laterd, peers, procs, redis
 from .contest import note
 
-SETTLE_SECONDS = 3
+SETTLE_SECONDS = 5  # or as long as it is watched, if that is less
 WAITING = 1000
 
 
@@ -78,7 +78,7 @@ def _strace(pid, seconds):
 
 
 def measure(process, server, seconds):
-    time.sleep(SETTLE_SECONDS)
+    time.sleep(min(SETTLE_SECONDS, seconds))
     if process.poll() is not None:
         raise procs.Failed(f"it ended with {process.returncode}")
     cpu = cpu_seconds(process.pid)

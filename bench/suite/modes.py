@@ -63,8 +63,8 @@ def _peer_contestants(mode, size, sample, with_peers):
 
         missing = peer.missing() if with_peers else "left out"
         reason = f"not installed: {missing}" if missing and with_peers else missing
-        out.append(Contestant(peer.name, "peer", run, reason, peer.note,
-                              peer.name in ("BullMQ", "graphile-worker")))
+        note = "" if mode in ("mem", "add") else peer.note
+        out.append(Contestant(peer.name, "peer", run, reason, note, peer.name in ("BullMQ", "graphile-worker")))
     return out
 
 
@@ -137,7 +137,7 @@ def late_once(kind, n, span, daemons):
             for i in range(daemons):
                 running.append(laterd.Daemon(server.url, queues, kind.places))
                 laterd.await_workers(server, running[0], i + 1)
-            from_ms = int(time.time() * 1000) + 2000
+            from_ms = int(time.time() * 1000) + 700 + n // 4
             laterd.add(server, "bench", n, "add", from_ms, int(span * 1000))
             laterd.await_end(server, running[0], 0, span + 60)
         finally:
@@ -181,7 +181,7 @@ def herd_once(kind, n):
         laterd.setup(server)
         with laterd.Daemon(server.url, queues, kind.places) as daemon:
             laterd.await_workers(server, daemon)
-            due = int(time.time() * 1000) + 2500
+            due = int(time.time() * 1000) + 700 + n // 10
             laterd.add(server, "herd", n, "many", due)
             server.call.pipeline([("FCALL", "later_add", 1, laterd.ROOT, "beside", "at",
                                    due + BESIDE_STEP_MS * i, "x") for i in range(BESIDE_JOBS)])
