@@ -92,10 +92,12 @@ int main(int argc, char **argv)
         if (at > 0)
             memmove(in, in + at, in_len);
         if (in_cap - in_len < READ_BYTES) {
-            in_cap = in_len + 2 * READ_BYTES;
-            in = realloc(in, in_cap);
-            if (in == NULL)
+            char *more = realloc(in, in_len + 2 * READ_BYTES);
+
+            if (more == NULL)
                 return 71;
+            in = more;
+            in_cap = in_len + 2 * READ_BYTES;
         }
         n = read(STDIN_FILENO, in + in_len, READ_BYTES);
         if (n <= 0)

@@ -100,7 +100,7 @@ def drain(size, with_peers):
            for kind in (laterd.PLUGIN_KIND, laterd.STREAM_C_KIND, laterd.STREAM_PYTHON_KIND)]
     for claims in (128, 512):
         limit = Contestant(f"bare later_step, {claims} a call", "limit",
-                           lambda claims=claims: _step_limit(n, claims), None, "one call at a time", True)
+                           lambda claims=claims: _step_limit(n, claims), None, "one call at a time")
         out.append(limit)
     out += _peer_contestants("drain", size, _per_s, with_peers)
     return Mode("drain", f"no-op jobs that are due already ({n:,} for laterd)",
