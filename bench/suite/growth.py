@@ -66,9 +66,12 @@ def waiting(kind, size, rounds, most):
         cases = []
         for server, jobs in ((small, few), (big, most)):
             laterd.setup(server)
+            case = Case(f"{jobs:,} jobs wait", server, {"bench": kind.queue()}, kind, "bench", jobs)
             note(f"growth: adding {jobs:,} jobs that wait")
+            server.watch_slow()
             laterd.add(server, "bench", jobs, "many", int(time.time() * 1000) + DAY_MS, DAY_MS)
-            cases.append(Case(f"{jobs:,} jobs wait", server, {"bench": kind.queue()}, kind, "bench", jobs))
+            case.slow_add = case.look()
+            cases.append(case)
         return _in_turn(cases, rounds, n)
 
 
