@@ -59,7 +59,7 @@ def build():
 
 def measure(mode, args, size, rounds):
     if mode == "growth":
-        return growth.run(size, rounds, args.waiting or size.jobs(10000000), args.queues or 10000)
+        return growth.run(size, rounds, args.waiting or size.jobs(5000000 if args.quick else 10000000), args.queues or 10000)
     if mode == "idle":
         return idle.run(args.seconds or (1 if args.quick else 60), not args.no_peers)
     plan = modes.WITH_RIVALS[mode](size, not args.no_peers)

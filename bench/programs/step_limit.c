@@ -7,7 +7,6 @@
  *
  * The jobs are there and due before it starts. What laterd drains is compared with this.
  */
-#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,16 +15,21 @@
 #define ROOT "later:{default}"
 #define CLAIMS_MAX 512
 #define RESULT_FIELDS 8
+#define NUMBERS_MAX (CLAIMS_MAX + 16)
 #define MAX_PAYLOAD "1048576"
 
 /* Where things stand in the answer of the step, and in a claim. */
-enum { STEP_STATUS = 1, STEP_ANSWERS = 2, STEP_CLAIMS = 3 };
+enum { STEP_STATUS = 1, STEP_ANSWERS = 2, STEP_CLAIMS = 3, STEP_REFUSED = 9, STEP_SHORT = 10 };
 enum { CLAIM_ID = 0, CLAIM_QUEUE = 1, CLAIM_START = 2 };
+/* A short list: a queue, a fence, then for each job its id, due time and record. */
+enum { SHORT_QUEUE = 0, SHORT_FIRST = 2, SHORT_FIELDS = 3 };
 
 struct call {
-    const char *argv[16 + RESULT_FIELDS * CLAIMS_MAX];
-    size_t len[16 + RESULT_FIELDS * CLAIMS_MAX];
+    const char *argv[32 + RESULT_FIELDS * CLAIMS_MAX];
+    size_t len[32 + RESULT_FIELDS * CLAIMS_MAX];
     int n;
+    char numbers[NUMBERS_MAX][24];
+    size_t nnumbers;
 };
 
 static void put_bytes(struct call *call, const char *p, size_t n)
@@ -37,6 +41,14 @@ static void put_bytes(struct call *call, const char *p, size_t n)
 static void put(struct call *call, const char *text)
 {
     put_bytes(call, text, strlen(text));
+}
+
+static void put_number(struct call *call, long long number)
+{
+    char *text = call->numbers[call->nnumbers++];
+
+    (void)snprintf(text, sizeof(call->numbers[0]), "%lld", number);
+    put(call, text);
 }
 
 static redisReply *perform(redisContext *c, struct call *call)
@@ -71,20 +83,35 @@ static void enter(redisContext *c, const char *queue, char epoch[32])
     freeReplyObject(r);
 }
 
-/* The claims of the last answer as results: done, nothing kept. Numbers live in `numbers`. */
-static void put_results(struct call *call, const redisReply *claims, char numbers[][24])
+static size_t short_jobs(const redisReply *list)
 {
+    return list->elements < SHORT_FIRST ? 0 : (list->elements - SHORT_FIRST) / SHORT_FIELDS;
+}
+
+/* How many jobs the answer hands out, the long and the short. */
+static size_t claimed(const redisReply *r)
+{
+    const redisReply *lists = at(r, STEP_SHORT);
+    size_t n = at(r, STEP_CLAIMS)->elements;
+
+    for (size_t i = 0; i < lists->elements; i++)
+        n += short_jobs(lists->element[i]);
+    return n;
+}
+
+/* Long claims as results: done, nothing is kept. */
+static void put_results(struct call *call, const redisReply *claims)
+{
+    put_number(call, (long long)claims->elements);
     for (size_t i = 0; i < claims->elements; i++) {
         const redisReply *claim = claims->element[i];
         const redisReply *start = at(claim, CLAIM_START);
 
         put_bytes(call, at(claim, CLAIM_ID)->str, at(claim, CLAIM_ID)->len);
-        if (start->type == REDIS_REPLY_INTEGER) {
-            (void)snprintf(numbers[i], 24, "%lld", start->integer);
-            put(call, numbers[i]);
-        } else {
+        if (start->type == REDIS_REPLY_INTEGER)
+            put_number(call, start->integer);
+        else
             put_bytes(call, start->str, start->len);
-        }
         put(call, "done");
         put_bytes(call, at(claim, CLAIM_QUEUE)->str, at(claim, CLAIM_QUEUE)->len);
         put(call, "0");
@@ -94,36 +121,50 @@ static void put_results(struct call *call, const redisReply *claims, char number
     }
 }
 
+/* Short claims as groups of results. */
+static void put_groups(struct call *call, const redisReply *lists)
+{
+    put_number(call, (long long)lists->elements);
+    for (size_t i = 0; i < lists->elements; i++) {
+        const redisReply *list = lists->element[i];
+        size_t n = short_jobs(list);
+
+        put_bytes(call, at(list, SHORT_QUEUE)->str, at(list, SHORT_QUEUE)->len);
+        put_number(call, (long long)n);
+        for (size_t k = 0; k < n; k++) {
+            const redisReply *id = at(list, SHORT_FIRST + SHORT_FIELDS * k);
+
+            put_bytes(call, id->str, id->len);
+        }
+    }
+}
+
 /* One step: results of the last answer (NULL: none) in, the next answer out. */
 static redisReply *step(redisContext *c, const char *epoch, const char *queue, const char *most,
                         const redisReply *last)
 {
     static struct call call;
-    static char numbers[CLAIMS_MAX][24];
+    static const redisReply nothing = {.type = REDIS_REPLY_ARRAY};
     const char *const words[] = {"FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", most};
-    const redisReply *claims = last == NULL ? NULL : at(last, STEP_CLAIMS);
-    char count[24];
+    const char *const room[] = {"1", queue, most, MAX_PAYLOAD};
     redisReply *r;
 
     call.n = 0;
+    call.nnumbers = 0;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         put(&call, words[i]);
-    (void)snprintf(count, sizeof(count), "%zu", claims == NULL ? 0 : claims->elements);
-    put(&call, count);
-    if (claims != NULL)
-        put_results(&call, claims, numbers);
-    put(&call, "1");
-    put(&call, queue);
-    put(&call, most);
-    put(&call, MAX_PAYLOAD);
+    put_results(&call, last == NULL ? &nothing : at(last, STEP_CLAIMS));
+    for (size_t i = 0; i < sizeof(room) / sizeof(room[0]); i++)
+        put(&call, room[i]);
+    put_groups(&call, last == NULL ? &nothing : at(last, STEP_SHORT));
     r = perform(c, &call);
     if (at(r, STEP_STATUS)->str == NULL || strcmp(at(r, STEP_STATUS)->str, "ok") != 0)
         client_give_up("the step was refused");
     return r;
 }
 
-/* Each answer must be a plain "ok", or what is counted as done was not. */
-static size_t confirmed(const redisReply *r)
+/* What is counted as done must have been taken: long results say ok, of the short none is named. */
+static void need_taken(const redisReply *r)
 {
     const redisReply *answers = at(r, STEP_ANSWERS);
 
@@ -131,7 +172,8 @@ static size_t confirmed(const redisReply *r)
         if (answers->element[i]->str == NULL || strcmp(answers->element[i]->str, "ok") != 0)
             client_give_up("a result was not taken");
     }
-    return answers->elements;
+    if (at(r, STEP_REFUSED)->elements > 0)
+        client_give_up("a short result was not taken");
 }
 
 int main(int argc, char **argv)
@@ -152,12 +194,14 @@ int main(int argc, char **argv)
     from = client_seconds();
     do {
         r = step(c, epoch, argv[2], argv[3], last);
-        done += confirmed(r);
+        need_taken(r);
         calls++;
-        if (last != NULL)
+        if (last != NULL) {
+            done += claimed(last);
             freeReplyObject(last);
+        }
         last = r;
-    } while (at(last, STEP_CLAIMS)->elements > 0);
+    } while (claimed(last) > 0);
     seconds = client_seconds() - from;
     (void)printf("{\"n\": %zu, \"per_s\": %.1f, \"calls\": %zu}\n", done, (double)done / seconds,
                  calls);
