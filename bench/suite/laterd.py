@@ -13,10 +13,10 @@ PAYLOAD_BYTES = 100
 PLUGIN = os.path.join(procs.PROGRAMS, "job_plugin.so")
 STREAM_C = os.path.join(procs.PROGRAMS, "job_stream")
 STREAM_PYTHON = os.path.join(procs.PROGRAMS, "job_stream.py")
-# As many handler processes as processors; enough jobs in flight that each read brings many.
+# As many handler processes as processors; enough jobs in flight that a step carries hundreds of them.
 PROCESSES = os.cpu_count() or 1
-IN_FLIGHT = 512
-PLUGIN_PLACES = 64
+IN_FLIGHT = 256
+PLUGIN_PLACES = 256
 EXEC_PLACES = 2 * PROCESSES
 
 
