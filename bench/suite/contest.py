@@ -50,7 +50,7 @@ def show(value):
         return "-"
     if abs(value) >= 100 or value == int(value):
         return f"{value:,.0f}"
-    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.3f}"
+    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}"
 
 
 def median(runs, key):
