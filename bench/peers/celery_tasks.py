@@ -17,7 +17,7 @@ import celery
 import redis
 
 PORT = int(os.environ["REDIS_PORT"])
-LEAD_SECONDS = {"late": 12, "herd": 12, "mem": 3600}
+LEAD_SECONDS = {"late": 20, "herd": 20, "mem": 3600}
 app = celery.Celery("celery_tasks", broker=f"redis://127.0.0.1:{PORT}/0")
 app.conf.update(
     task_ignore_result=True,
