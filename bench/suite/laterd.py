@@ -17,7 +17,7 @@ STREAM_PYTHON = os.path.join(procs.PROGRAMS, "job_stream.py")
 PROCESSES = os.cpu_count() or 1
 IN_FLIGHT = 256
 PLUGIN_PLACES = 256
-EXEC_PLACES = 2 * PROCESSES
+EXEC_PLACES = 16 # as many as laterd has by default
 
 
 class Kind:
