@@ -265,7 +265,7 @@ static int count_event(struct builder *b, const yaml_event_t *event, struct err 
 
     if (is_node && ++b->nodes > YAML_NODES_MAX)
         return refuse(b->file, event->start_mark.line + 1,
-                      "too many values (20000 at most in a file)", err);
+                      "too many values (100000 at most in a file)", err);
     return 0;
 }
 
@@ -337,7 +337,7 @@ int yaml_tree_parse(const char *file, const char *text, size_t n, struct yaml_no
     int r;
 
     if (n > YAML_FILE_BYTES_MAX)
-        return refuse(b.file, 1, "larger than 256 KiB", err);
+        return refuse(b.file, 1, "larger than 1 MiB", err);
     if (check_bytes(b.file, text, n, err) < 0)
         return -1;
     if (!yaml_parser_initialize(&parser))
@@ -384,7 +384,7 @@ static int check_file(const char *file, int fd, struct err *err)
     if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
         return err_set(err, ERR_DENIED, "%s: can be written by others: chmod go-w %s", file, file);
     if (st.st_size > YAML_FILE_BYTES_MAX)
-        return refuse(file, 1, "larger than 256 KiB", err);
+        return refuse(file, 1, "larger than 1 MiB", err);
     return 0;
 }
 

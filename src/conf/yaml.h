@@ -6,7 +6,7 @@
  * they mean. Nothing written is an empty text (and serves where a mapping is asked for: no
  * entries).
  *
- * Refused, with FILE:LINE: more than 256 KiB, 8 levels or 20,000 nodes; anchors, aliases, tags,
+ * Refused, with FILE:LINE: more than 1 MiB, 8 levels or 100,000 nodes; anchors, aliases, tags,
  * merge keys, directives, a second document; a key twice, a key that is empty or no scalar; NUL and
  * control bytes, Unicode line breaks, UTF-16, invalid UTF-8. A UTF-8 byte order mark is passed
  * over. The caps are applied to the event stream, before libyaml's time can grow with the square of
@@ -20,9 +20,9 @@
 
 #include "base/err.h"
 
-#define YAML_FILE_BYTES_MAX (256 * 1024)
+#define YAML_FILE_BYTES_MAX (1024 * 1024)
 #define YAML_DEPTH_MAX 8
-#define YAML_NODES_MAX 20000
+#define YAML_NODES_MAX 100000
 
 enum yaml_kind { YAML_TEXT, YAML_LIST, YAML_MAP };
 
