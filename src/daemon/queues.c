@@ -17,21 +17,31 @@ struct queue {
     int64_t max_payload;
     struct mono head; /* when to look; us 0: at once */
     uint64_t pass;
-    bool was_due;   /* in the last plan */
-    bool woken;     /* since it was last named: a head told by then is old news */
-    unsigned gated; /* for so many openings of gates its jobs may come through them */
+    uint64_t due_in; /* the last plan in which it was due */
+    size_t place;    /* in the heap, from 1; 0: it has no room */
+    bool woken;      /* since it was last named: a head told by then is old news */
+    unsigned gated;  /* for so many openings of gates its jobs may come through them */
 };
 
 struct queues {
     struct queue *at; /* sorted by name */
     size_t n;
+    struct queue **heap; /* those with room, binary, the earliest head first */
+    size_t nheap;
+    struct queue **gated; /* those whose `gated` is not 0 */
+    size_t ngated;
     struct queue **order; /* room for a plan */
-    uint64_t pass;        /* of the last claim: where a queue that was idle comes in */
+    uint64_t plans;       /* so many looked for due queues */
+    uint64_t looked_at;
+    uint64_t pass; /* of the last claim: where a queue that was idle comes in */
 };
 
 struct queues *queues_new(void)
 {
-    return mem_new(sizeof(struct queues));
+    struct queues *qs = mem_new(sizeof(*qs));
+
+    qs->plans = 1; /* nobody was due in it */
+    return qs;
 }
 
 void queues_free(struct queues *qs)
@@ -39,6 +49,8 @@ void queues_free(struct queues *qs)
     if (qs == NULL)
         return;
     free(qs->at);
+    free(qs->heap);
+    free(qs->gated);
     free(qs->order);
     free(qs);
 }
@@ -52,6 +64,78 @@ static struct queue *find(const struct queues *qs, const char *name)
 {
     return qs->n > 0 ? bsearch(name, qs->at, qs->n, sizeof(*qs->at), compare_name) : NULL;
 }
+
+/* Of queues that are named in the order of the table, each stands behind the last. */
+static struct queue *find_behind(const struct queues *qs, struct queue *last, const char *name)
+{
+    if (last != NULL && last + 1 < qs->at + qs->n && strcmp(last[1].name, name) == 0)
+        return last + 1;
+    return find(qs, name);
+}
+
+/* ---- who is due: what a plan costs must not grow with the queues that are not */
+
+static unsigned room_of(const struct queue *q)
+{
+    unsigned taken = q->running + q->asked;
+
+    return q->limit > taken ? q->limit - taken : 0;
+}
+
+static void put(struct queues *qs, size_t i, struct queue *q)
+{
+    qs->heap[i] = q;
+    q->place = i + 1;
+}
+
+/* Move the one at i to where its head belongs. */
+static void sift(struct queues *qs, size_t i)
+{
+    struct queue *q = qs->heap[i];
+
+    for (; i > 0 && mono_before(q->head, qs->heap[(i - 1) / 2]->head); i = (i - 1) / 2)
+        put(qs, i, qs->heap[(i - 1) / 2]);
+    for (;;) {
+        size_t child = 2 * i + 1;
+
+        if (child + 1 < qs->nheap && mono_before(qs->heap[child + 1]->head, qs->heap[child]->head))
+            child++;
+        if (child >= qs->nheap || !mono_before(qs->heap[child]->head, q->head))
+            break;
+        put(qs, i, qs->heap[child]);
+        i = child;
+    }
+    put(qs, i, q);
+}
+
+/* After every change of its head or its room. */
+static void settle(struct queues *qs, struct queue *q)
+{
+    if (room_of(q) > 0) {
+        if (q->place == 0)
+            put(qs, qs->nheap++, q);
+        sift(qs, q->place - 1);
+    } else if (q->place > 0) {
+        size_t i = q->place - 1;
+
+        q->place = 0;
+        if (i == --qs->nheap)
+            return;
+        put(qs, i, qs->heap[qs->nheap]);
+        sift(qs, i);
+    }
+}
+
+static void settle_all(struct queues *qs)
+{
+    qs->nheap = 0;
+    for (size_t i = 0; i < qs->n; i++) {
+        qs->at[i].place = 0;
+        settle(qs, &qs->at[i]);
+    }
+}
+
+/* ---- which there are */
 
 void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n)
 {
@@ -73,14 +157,24 @@ void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n)
     qs->at = at;
     qs->n = n;
     qs->order = mem_grow(qs->order, n, sizeof(struct queue *));
+    qs->heap = mem_grow(qs->heap, n, sizeof(struct queue *));
+    qs->gated = mem_grow(qs->gated, n, sizeof(struct queue *));
+    qs->ngated = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (at[i].gated > 0)
+            qs->gated[qs->ngated++] = &at[i];
+    }
+    settle_all(qs);
 }
 
 void queues_set_limit(struct queues *qs, const char *name, unsigned limit)
 {
     struct queue *q = find(qs, name);
 
-    if (q != NULL)
-        q->limit = limit;
+    if (q == NULL)
+        return;
+    q->limit = limit;
+    settle(qs, q);
 }
 
 size_t queues_count(const struct queues *qs)
@@ -99,10 +193,20 @@ bool queues_has(const struct queues *qs, const char *name)
     return find(qs, name) != NULL;
 }
 
-static void wake(struct queue *q)
+/* ---- what happens to them */
+
+static void look_at(struct queues *qs, struct queue *q, struct mono head)
 {
-    q->head = (struct mono){0};
+    if (q->head.us == head.us)
+        return;
+    q->head = head;
+    settle(qs, q);
+}
+
+static void wake(struct queues *qs, struct queue *q)
+{
     q->woken = true;
+    look_at(qs, q, (struct mono){0});
 }
 
 void queues_wake(struct queues *qs, const char *name)
@@ -110,30 +214,34 @@ void queues_wake(struct queues *qs, const char *name)
     struct queue *q = find(qs, name);
 
     if (q != NULL)
-        wake(q);
+        wake(qs, q);
 }
 
 void queues_wake_all(struct queues *qs)
 {
     for (size_t i = 0; i < qs->n; i++)
-        wake(&qs->at[i]);
+        wake(qs, &qs->at[i]);
 }
 
 void queues_gated(struct queues *qs, const char *name)
 {
     struct queue *q = find(qs, name);
 
-    if (q != NULL)
-        q->gated = GATED_TIMES;
+    if (q == NULL)
+        return;
+    if (q->gated == 0)
+        qs->gated[qs->ngated++] = q;
+    q->gated = GATED_TIMES;
 }
 
 void queues_wake_gated(struct queues *qs)
 {
-    for (size_t i = 0; i < qs->n; i++) {
-        if (qs->at[i].gated == 0)
-            continue;
-        qs->at[i].gated--;
-        wake(&qs->at[i]);
+    for (size_t i = qs->ngated; i-- > 0;) {
+        struct queue *q = qs->gated[i];
+
+        wake(qs, q);
+        if (--q->gated == 0)
+            qs->gated[i] = qs->gated[--qs->ngated];
     }
 }
 
@@ -152,36 +260,37 @@ void queues_claimed(struct queues *qs, const char *name)
     if (q->pass > qs->pass)
         qs->pass = q->pass;
     q->pass += stride(q);
+    settle(qs, q);
 }
 
 void queues_clear(struct queues *qs)
 {
     for (size_t i = 0; i < qs->n; i++)
         qs->at[i].running = 0;
+    settle_all(qs);
 }
 
 void queues_took(struct queues *qs, const char *name)
 {
     struct queue *q = find(qs, name);
 
-    if (q != NULL)
-        q->running++;
+    if (q == NULL)
+        return;
+    q->running++;
+    settle(qs, q);
 }
 
 void queues_ended(struct queues *qs, const char *name)
 {
     struct queue *q = find(qs, name);
 
-    if (q != NULL && q->running > 0)
-        q->running--;
+    if (q == NULL || q->running == 0)
+        return;
+    q->running--;
+    settle(qs, q);
 }
 
-static unsigned room_of(const struct queue *q)
-{
-    unsigned taken = q->running + q->asked;
-
-    return q->limit > taken ? q->limit - taken : 0;
-}
+/* ---- plans */
 
 static int compare_turn(const void *a, const void *b)
 {
@@ -189,24 +298,36 @@ static int compare_turn(const void *a, const void *b)
 
     if (qa->pass != qb->pass)
         return qa->pass < qb->pass ? -1 : 1;
-    return strcmp(qa->name, qb->name);
+    return qa < qb ? -1 : qa > qb; /* by name, as the table is */
 }
 
-/* Due queues with room in the order of their turns, into qs->order. */
+static void add_if_due(struct queues *qs, size_t i, struct mono now, size_t *n)
+{
+    if (i >= qs->nheap)
+        return;
+    qs->looked_at++;
+    if (!mono_before(now, qs->heap[i]->head))
+        qs->order[(*n)++] = qs->heap[i];
+}
+
+/* Due queues with room in the order of their turns, into qs->order. Below one that is not due
+ * nobody is, so they are found from the root down. */
 static size_t due_in_turn(struct queues *qs, struct mono now)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < qs->n; i++) {
-        struct queue *q = &qs->at[i];
-        bool due = !mono_before(now, q->head) && room_of(q) > 0;
+    qs->plans++;
+    add_if_due(qs, 0, now, &n);
+    for (size_t i = 0; i < n; i++) {
+        struct queue *q = qs->order[i];
+        size_t place = q->place;
 
         /* A queue that had nothing to do has saved up no turns. */
-        if (due && !q->was_due && q->pass < qs->pass)
+        if (q->due_in != qs->plans - 1 && q->pass < qs->pass)
             q->pass = qs->pass;
-        q->was_due = due;
-        if (due)
-            qs->order[n++] = q;
+        q->due_in = qs->plans;
+        add_if_due(qs, 2 * place - 1, now, &n);
+        add_if_due(qs, 2 * place, now, &n);
     }
     qsort(qs->order, n, sizeof(struct queue *), compare_turn);
     return n;
@@ -295,22 +416,28 @@ size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool sweep
                    struct store_room *out, size_t max)
 {
     size_t n = plan(qs, now, free, sweep, cursor, out, max);
+    struct queue *q = NULL;
 
     for (size_t i = 0; i < n; i++) {
-        struct queue *q = find(qs, out[i].queue);
-
+        q = find_behind(qs, q, out[i].queue);
+        if (out[i].room == 0)
+            continue;
         q->asked += out[i].room;
+        settle(qs, q);
     }
     return n;
 }
 
 void queues_answered(struct queues *qs, const struct store_room *rooms, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct queue *q = find(qs, rooms[i].queue);
+    struct queue *q = NULL;
 
-        if (q != NULL)
-            q->asked = q->asked > rooms[i].room ? q->asked - rooms[i].room : 0;
+    for (size_t i = 0; i < n; i++) {
+        q = find_behind(qs, q, rooms[i].queue);
+        if (q == NULL || rooms[i].room == 0)
+            continue;
+        q->asked = q->asked > rooms[i].room ? q->asked - rooms[i].room : 0;
+        settle(qs, q);
     }
 }
 
@@ -318,20 +445,22 @@ void queues_unanswered(struct queues *qs)
 {
     for (size_t i = 0; i < qs->n; i++)
         qs->at[i].asked = 0;
+    settle_all(qs);
 }
 
 void queues_heads(struct queues *qs, const struct store_room *rooms, const int64_t *heads, size_t n,
                   int64_t now_us, struct mono now)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct queue *q = find(qs, rooms[i].queue);
+    struct queue *q = NULL;
 
+    for (size_t i = 0; i < n; i++) {
+        q = find_behind(qs, q, rooms[i].queue);
         if (q == NULL || q->woken)
             continue;
         if (heads[i] < 0 || heads[i] > HEAD_LATEST_MS)
-            q->head = MONO_NEVER;
+            look_at(qs, q, MONO_NEVER);
         else
-            q->head = mono_add_us(now, heads[i] * 1000 - now_us);
+            look_at(qs, q, mono_add_us(now, heads[i] * 1000 - now_us));
     }
 }
 
@@ -340,7 +469,7 @@ void queues_failed(struct queues *qs, const char *name, struct mono now)
     struct queue *q = find(qs, name);
 
     if (q != NULL)
-        q->head = mono_add_ms(now, QUEUES_ERROR_MS);
+        look_at(qs, q, mono_add_ms(now, QUEUES_ERROR_MS));
 }
 
 void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t ms)
@@ -349,16 +478,15 @@ void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t 
 
     /* One that is due in a moment is not put off: it is exact to the microsecond. */
     if (q != NULL && !q->woken && !mono_before(now, q->head))
-        q->head = mono_add_ms(now, ms);
+        look_at(qs, q, mono_add_ms(now, ms));
 }
 
 struct mono queues_next(const struct queues *qs)
 {
-    struct mono next = MONO_NEVER;
+    return qs->nheap > 0 ? qs->heap[0]->head : MONO_NEVER;
+}
 
-    for (size_t i = 0; i < qs->n; i++) {
-        if (room_of(&qs->at[i]) > 0)
-            next = mono_min(next, qs->at[i].head);
-    }
-    return next;
+uint64_t queues_looked_at(const struct queues *qs)
+{
+    return qs->looked_at;
 }

@@ -4,6 +4,9 @@
  *
  * Turns follow stride scheduling (Waldspurger and Weihl, 1995): each claim moves its queue back by
  * 1/weight, the queue that is furthest in front is named first.
+ *
+ * Those with room are kept in a heap by their heads: a plan costs by the queues that are due, each
+ * event the logarithm of all; a sweep alone, and what says so, costs by all.
  */
 #ifndef LATER_DAEMON_QUEUES_H
 #define LATER_DAEMON_QUEUES_H
@@ -78,5 +81,9 @@ void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t 
 
 /* The earliest head among queues with room; in the past when something may be due now. */
 struct mono queues_next(const struct queues *qs);
+
+/* How many queues all plans so far have looked at, for tests to hold against those that were due.
+ */
+uint64_t queues_looked_at(const struct queues *qs);
 
 #endif

@@ -424,6 +424,30 @@ static void test_wake_of_the_gated(void **state)
     queues_free(qs);
 }
 
+/* A plan looks at those that are due and at the two below each of them, however many there are. */
+static void test_cost_by_due_queues(void **state)
+{
+    static char names[MANY][16];
+    struct queues *qs = make_many(names);
+    uint64_t before;
+
+    (void)state;
+    for (size_t i = 0; i < MANY; i++) {
+        (void)plan(qs, 1);
+        tell(qs, names[i], i % 3 == 0 ? STORE_HEAD_NONE : NOW_MS + 1 + (int64_t)(i * 7919 % MANY));
+    }
+    assert_int_equal(plan(qs, 100), 0);
+    before = queues_looked_at(qs);
+    assert_int_equal(plan(qs, 100), 0);
+    assert_int_equal(queues_looked_at(qs) - before, 1);
+    for (size_t i = 0; i < 10; i++)
+        queues_wake(qs, names[i * (MANY / 10)]);
+    before = queues_looked_at(qs);
+    assert_int_equal(plan(qs, 100), 10);
+    assert_in_range(queues_looked_at(qs) - before, 10, 21);
+    queues_free(qs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_woken_when_full),
         cmocka_unit_test(test_sweep_in_chunks),
         cmocka_unit_test(test_set_keeps_what_is_known),
+        cmocka_unit_test(test_cost_by_due_queues),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
