@@ -13,6 +13,8 @@
 #define END_MS 2000    /* for processes to end by themselves when the daemon does, then KILL; */
 #define STUCK_MS 10000 /* then for plug-ins, which nobody can kill, to return */
 
+#define TABLE 4096 /* a power of two */
+
 /* Which file it was: one that was replaced is another. */
 struct stamp {
     uint64_t dev, ino;
@@ -20,7 +22,9 @@ struct stamp {
 };
 
 struct backend {
-    struct backend *next;
+    struct backend *next, *before;
+    struct backend *chain;       /* of those whose names meet in one place of the table */
+    struct backend *next_stream; /* of those that were made with a stream */
     struct backends *all;
     char queue[65];
     struct stream *stream; /* NULL: none, or it has closed */
@@ -38,15 +42,27 @@ struct backends {
     char ns[80];
     struct backends_events events;
     struct backend *first;
+    struct backend *table[TABLE]; /* by name */
+    struct backend *streams;
     unsigned places;
     struct loop_timer *kill, *stuck;
     struct loop_hook *flush;
     bool is_ending;
 };
 
+/* FNV-1a (Fowler, Noll, Vo). */
+static size_t place_of(const char *queue)
+{
+    uint32_t hash = 2166136261U;
+
+    for (; *queue != '\0'; queue++)
+        hash = (hash ^ (unsigned char)*queue) * 16777619U;
+    return hash % TABLE;
+}
+
 static struct backend *find(const struct backends *b, const char *queue)
 {
-    for (struct backend *at = b->first; at != NULL; at = at->next) {
+    for (struct backend *at = b->table[place_of(queue)]; at != NULL; at = at->chain) {
         if (!at->is_old && strcmp(at->queue, queue) == 0)
             return at;
     }
@@ -55,16 +71,29 @@ static struct backend *find(const struct backends *b, const char *queue)
 
 /* ---- its end */
 
+static void unlink_all(struct backends *b, struct backend *at)
+{
+    struct backend **chain = &b->table[place_of(at->queue)], **stream = &b->streams;
+
+    while (*chain != at)
+        chain = &(*chain)->chain;
+    *chain = at->chain;
+    while (*stream != NULL && *stream != at)
+        stream = &(*stream)->next_stream;
+    if (*stream != NULL)
+        *stream = at->next_stream;
+    *(at->before != NULL ? &at->before->next : &b->first) = at->next;
+    if (at->next != NULL)
+        at->next->before = at->before;
+}
+
 static void drop_if_done(struct backend *at)
 {
     struct backends *b = at->all;
-    struct backend **link = &b->first;
 
     if (!at->is_old || at->running > 0 || at->stream != NULL)
         return;
-    while (*link != at)
-        link = &(*link)->next;
-    *link = at->next;
+    unlink_all(b, at);
     plugin_free(at->plugin);
     mem_free_list(at->argv);
     free(at);
@@ -159,9 +188,14 @@ static bool is_same_file(const struct backend *at, const char *path)
 static struct backend *add(struct backends *b, const char *queue, const char *path)
 {
     struct backend *at = mem_new(sizeof(*at));
+    struct backend **place = &b->table[place_of(queue)];
 
     at->all = b;
     at->next = b->first;
+    if (b->first != NULL)
+        b->first->before = at;
+    at->chain = *place;
+    *place = at;
     (void)snprintf(at->queue, sizeof(at->queue), "%s", queue);
     at->stamp = stamp_of(path);
     b->first = at;
@@ -207,6 +241,8 @@ static void set_stream(struct backends *b, struct backend *at, const struct serv
     }
     if (at == NULL) {
         at = add(b, q->name, q->argv[0]);
+        at->next_stream = b->streams;
+        b->streams = at;
         at->stream = stream_new(
             b->loop, b->pool, &conf,
             &(struct stream_events){on_done, on_progress, on_rest, on_capacity, on_closed, at});
@@ -320,8 +356,8 @@ static void flush(void *arg)
 {
     struct backends *b = arg;
 
-    for (struct backend *at = b->first, *next; at != NULL; at = next) {
-        next = at->next;
+    for (struct backend *at = b->streams, *next; at != NULL; at = next) {
+        next = at->next_stream;
         if (at->stream != NULL)
             stream_flush(at->stream);
     }
@@ -333,7 +369,7 @@ static void on_kill(void *arg)
 {
     struct backends *b = arg;
 
-    for (struct backend *at = b->first; at != NULL; at = at->next) {
+    for (struct backend *at = b->streams; at != NULL; at = at->next_stream) {
         if (at->stream != NULL)
             stream_kill(at->stream);
     }
