@@ -523,9 +523,9 @@ end
 -- Claim from these queues, {name, room, max_payload} each, in their order; those with a due suspect first, where
 -- nothing runs. -> head per queue, {queue, error, ...}
 function L.claim_all(R, queues, ctx)
-  local heads, errors, names = {}, {}, ctx.names
+  local errors, names = {}, ctx.names
   if #names == 0 then
-    return heads, errors
+    return {}, errors
   end
   rejoin_all(R, queues, ctx)
   ctx.heads = by_name(names, redis.call('ZMSCORE', R .. ':heads', unpack(names)))
@@ -533,6 +533,7 @@ function L.claim_all(R, queues, ctx)
   for name, text in pairs(ctx.gates) do
     ctx.gates[name] = L.queue_gates(text)
   end
+  local heads = L.idle_heads(R, queues, ctx)
   local function claim(i, q)
     local before = ctx.claimed
     local ok, head = pcall(claim_queue, R, q.name, q.room, q.max_payload, ctx)
@@ -560,7 +561,7 @@ function L.claim_all(R, queues, ctx)
     return first and L.tries(redis.call('HGET', R .. ':tries', first)).crashes >= L.SOLO_CRASHES
   end
   for i, q in ipairs(queues) do
-    if has_due_suspect(q) then
+    if not heads[i] and has_due_suspect(q) then
       claim(i, q)
     end
   end
