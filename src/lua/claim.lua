@@ -469,15 +469,6 @@ local function claim_queue(R, queue, room, max_payload, ctx)
   return head == math.huge and -1 or head
 end
 
--- Values of one hash or the heads for the named queues, as a table by name.
-local function by_name(names, values)
-  local out = {}
-  for i, name in ipairs(names) do
-    out[name] = values[i] or nil
-  end
-  return out
-end
-
 -- Queues that stand aside at some gate and have room here stand in line again.
 local function rejoin_all(R, queues, ctx)
   local any, rest = false, {}
@@ -511,8 +502,8 @@ function L.read_queues(R, queues, ctx)
     ctx.book.room[q.name] = math.min(q.room, ctx.max)
   end
   if #names > 0 then
-    ctx.book.paused = by_name(names, redis.call('HMGET', R .. ':paused', unpack(names)))
-    ctx.book.marks = by_name(names, redis.call('HMGET', R .. ':prio', unpack(names)))
+    ctx.book.paused = L.fields_of(R .. ':paused', names)
+    ctx.book.marks = L.fields_of(R .. ':prio', names)
     for _, name in ipairs(names) do
       ctx.book.marks[name] = ctx.book.marks[name] or ''
     end
@@ -528,8 +519,8 @@ function L.claim_all(R, queues, ctx)
     return {}, errors
   end
   rejoin_all(R, queues, ctx)
-  ctx.heads = by_name(names, redis.call('ZMSCORE', R .. ':heads', unpack(names)))
-  ctx.gates = by_name(names, redis.call('HMGET', R .. ':queues', unpack(names)))
+  ctx.heads = L.scores_of(R .. ':heads', names)
+  ctx.gates = L.fields_of(R .. ':queues', names)
   for name, text in pairs(ctx.gates) do
     ctx.gates[name] = L.queue_gates(text)
   end

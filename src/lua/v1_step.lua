@@ -213,10 +213,17 @@ local function read_queues(args, at)
   if n == nil or n > 2000 or left < 0 or (left > 0 and not check_groups(args, at + 3 * n + 1)) then
     L.fail('ELATER_ARGS', 'the queues do not add up')
   end
+  -- Most say the same as the one before.
+  local room_text, room, max_text, max
   for i = 1, n do
     local o = at + 3 * (i - 1)
-    queues[i] = {name = L.check_queue(args[o + 1]), room = L.whole(args[o + 2]),
-                 max_payload = L.whole(args[o + 3])}
+    if args[o + 2] ~= room_text then
+      room_text, room = args[o + 2], L.whole(args[o + 2])
+    end
+    if args[o + 3] ~= max_text then
+      max_text, max = args[o + 3], L.whole(args[o + 3])
+    end
+    queues[i] = {name = L.check_queue(args[o + 1]), room = room, max_payload = max}
     if not queues[i].room or not queues[i].max_payload then
       L.fail('ELATER_ARGS', 'queue ' .. L.int(i) .. ' has no room or limit')
     end

@@ -117,6 +117,57 @@ static void test_queues_room_and_max(void **state)
     assert_string_equal(at(5, -1), "[-1 -1]");
 }
 
+/* A sweep names very many: what a queue is told then is what it is told alone, and each is claimed
+ * from. */
+static void test_many_names_at_once(void **state)
+{
+    const char *w = worker();
+    struct buf many = BUF_INIT;
+    char alone[64][24];
+    int64_t now = now_ms();
+
+    (void)state;
+    (void)add("q03 in 1h later");
+    (void)add("q04 in 1h priority 2 later");
+    (void)fcall("later_cancel %s", add("q05 in 1h gone"));
+    (void)add("q05 in 2h later");
+    (void)fcall("later_cancel %s", add("q06 in 1h gone"));
+    (void)add("q07 paused");
+    (void)fcall("later_pause q07");
+    raw("q08", text("%lld", (long long)now + 3600000), "r");
+    (void)add("q09 in 1h unknown");
+    (void)redis("ZREM R:heads q09");
+    (void)redis("SET R:q:q10:5 foreign");
+    (void)redis("SET R:due:q11 foreign");
+    raw("q12", text("%lld", (long long)now - 1000), "R");
+    (void)add("q13 J");
+    for (int i = 0; i < 64; i++)
+        buf_printf(&many, " q%02d %d 1000", i, i % 20 != 9);
+    for (int round = 0; round < 3; round++) {
+        /* With few heads and pauses, with many, and as repaired by the first round. */
+        for (int i = 20; round == 1 && i < 40; i++) {
+            (void)add("q%02d in 1h x", i);
+            (void)fcall("later_pause q%02d for 1h", i);
+        }
+        assert_starts(fcall("later_v1_step %s 1 0 9 0 64%s", w, buf_str(&many)), "[");
+        assert_int_equal(reply_len(reply_at(fx.last, 3)), round == 0 ? 2 : 0);
+        assert_int_equal(reply_len(reply_at(fx.last, 6)), 4);
+        for (int i = 0; i < 64; i++)
+            (void)snprintf(alone[i], sizeof(alone[i]), "%s", at(5, i, -1));
+        for (int i = 0; i < 64; i++) {
+            (void)fcall("later_v1_step %s 1 0 9 0 1 q%02d %d 1000", w, i, i % 20 != 9);
+            if (strcmp(at(5, 0, -1), alone[i]) != 0)
+                fail_msg("round %d, q%02d: %s, alone %s", round, i, alone[i], at(5, 0, -1));
+        }
+    }
+    assert_time(atoll(alone[5]), 7100000, 7200000);
+    assert_string_equal(alone[6], "-1");
+    assert_string_equal(redis("ZSCORE R:heads q06"), "nil");
+    assert_string_equal(redis("ZSCORE R:heads q09"), alone[9]);
+    assert_string_equal(redis("ZSCORE R:heads q08"), alone[8]);
+    buf_done(&many);
+}
+
 static void test_most_jobs_in_one_step(void **state)
 {
     struct buf b = BUF_INIT;
@@ -761,6 +812,7 @@ int main(void)
                                        FX_TEST(test_results),
                                        FX_TEST(test_settled_changes_nothing),
                                        FX_TEST(test_results_of_one_batch),
+                                       FX_TEST(test_many_names_at_once),
                                        FX_TEST(test_results_of_broken_records),
                                        FX_TEST(test_dead_max),
                                        FX_TEST(test_solo),
