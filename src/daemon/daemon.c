@@ -77,6 +77,7 @@ static void serve(struct daemon *d, struct conf *conf)
     }
     served_free(d->served);
     d->served = served;
+    d->tidy_from = 0;
     if (conf != d->conf)
         conf_free(d->conf);
     d->conf = conf;

@@ -40,6 +40,8 @@ struct daemon {
     struct gates *gates;
     struct served *served;
     struct sched *sched;
+    size_t tidy_from; /* of the served queues: from where on the next call tidies */
+    bool tidy_tells;  /* the call under way was the first of a round: what it finds is told */
     struct runner *runner;
     struct signals *signals;
     struct folder *folder;

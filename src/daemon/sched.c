@@ -225,9 +225,11 @@ static bool try_to_leave(struct sched *s, struct mono now)
 
 static void send_tidy(struct sched *s, struct mono now)
 {
+    int64_t calls = 1 + (int64_t)(queues_count(s->queues) / (SCHED_TIDY_QUEUES + 1));
+
     if (s->state != READY || s->tidy_out || !sched_is_due(s->tidy_at, now))
         return;
-    s->tidy_at = mono_add_ms(now, SCHED_TIDY_MS);
+    s->tidy_at = mono_add_ms(now, SCHED_TIDY_MS / calls);
     s->tidy_out = s->ops->tidy(s->ctx, s->epoch) == 0;
 }
 

@@ -77,23 +77,39 @@ static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter
                       d->conf->defaults.dead_max);
 }
 
+/* The next of the served queues, and how long each keeps its dead. */
+static size_t next_to_tidy(struct daemon *d, const char **pairs, char (*keeps)[24])
+{
+    size_t n = 0;
+
+    for (; n < SCHED_TIDY_QUEUES && d->tidy_from < d->served->n; n++, d->tidy_from++) {
+        const struct served_queue *q = &d->served->at[d->tidy_from];
+
+        (void)snprintf(keeps[n], sizeof(keeps[n]), "%lld", (long long)q->conf->dead_keep);
+        pairs[2 * n] = q->name;
+        pairs[2 * n + 1] = keeps[n];
+    }
+    if (d->tidy_from >= d->served->n)
+        d->tidy_from = 0;
+    return n;
+}
+
+/* The first of a round also says how this worker is. */
 static int op_tidy(void *ctx, int64_t epoch)
 {
     struct daemon *d = ctx;
     CLEANUP_BUF struct buf limits = BUF_INIT;
-    char unsent[24], refused[24], skew[24], room[24];
+    char unsent[24], refused[24], skew[24], room[24], keeps[SCHED_TIDY_QUEUES][24];
+    const char *pairs[2 * SCHED_TIDY_QUEUES];
     const char *state[] = {"unsent", unsent, "refused", refused,  "skew_ms",
                            skew,     "room", room,      "limits", NULL};
+    struct store_fields queues = {pairs, 0};
     struct sched_status s;
-    CLEANUP_FREE const char **pairs = mem_new((2 * d->served->n + 1) * sizeof(*pairs));
-    CLEANUP_FREE char(*keeps)[24] = mem_new((d->served->n + 1) * sizeof(*keeps));
 
-    for (size_t i = 0; i < d->served->n; i++) {
-        (void)snprintf(keeps[i], sizeof(keeps[i]), "%lld",
-                       (long long)d->served->at[i].conf->dead_keep);
-        pairs[2 * i] = d->served->at[i].name;
-        pairs[2 * i + 1] = keeps[i];
-    }
+    d->tidy_tells = d->tidy_from == 0;
+    queues.n = next_to_tidy(d, pairs, keeps);
+    if (!d->tidy_tells)
+        return store_tidy(d->store, epoch, &queues, &(struct store_fields){state, 0});
     sched_status(d->sched, &s);
     (void)snprintf(unsent, sizeof(unsent), "%zu", s.unsent);
     (void)snprintf(refused, sizeof(refused), "%zu", s.refused);
@@ -101,8 +117,7 @@ static int op_tidy(void *ctx, int64_t epoch)
     put_limits(d, &limits);
     (void)snprintf(room, sizeof(room), "%u", sched_free_places(d->sched, mono_now()));
     state[9] = buf_str(&limits);
-    return store_tidy(d->store, epoch, &(struct store_fields){pairs, d->served->n},
-                      &(struct store_fields){state, 5});
+    return store_tidy(d->store, epoch, &queues, &(struct store_fields){state, 5});
 }
 
 static int op_leave(void *ctx, int64_t epoch)
@@ -268,7 +283,7 @@ static void on_reaped(void *arg, enum store_reap status, int64_t moved)
 
 static void on_tidied(void *arg, const char *const *unserved, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; ((struct daemon *)arg)->tidy_tells && i < n; i++)
         log_warn(
             "event=unserved-queue queue=%s reason=\"it has due jobs and no worker serves it: a "
             "handler is missing, or its name is misspelt\"",

@@ -1,7 +1,8 @@
 -- later_v1_tidy R EPOCH NQ {queue dead_keep_ms}*NQ [NF {field value}*NF]
 --   -> [[queue unserved for a minute...], buried]
 --
--- Slow housekeeping of a worker's queues, every ten seconds or so: outcomes whose time is over and
+-- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many names some of them in each
+-- call): outcomes whose time is over and
 -- dead jobs past their keeping go (1,000 a queue, 5,000 a call), raw members that can never be due are
 -- buried, lost priority marks are found again, stale waiters, notes and empty names are removed, and
 -- queues with due jobs that no worker serves are noted. Fields: how the worker is, for later_v1_health
@@ -31,6 +32,17 @@ local function bury_never(R, queue, now_us)
   return buried
 end
 
+-- Is there anything in it that tidying could meet? Most of very many queues are empty at most times.
+local function has_keys(R, queue)
+  local keys = {R .. ':done:' .. queue, R .. ':dead:' .. queue, R .. ':solo:' .. queue, R .. ':due:' .. queue}
+  for p = 0, 9 do
+    if p ~= 5 then
+      keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
+    end
+  end
+  return redis.call('EXISTS', unpack(keys)) > 0
+end
+
 local function repair_marks(R, queue)
   for p = 0, 9 do
     if p ~= 5 and redis.call('EXISTS', R .. ':q:' .. queue .. ':' .. L.int(p)) == 1 then
@@ -49,24 +61,51 @@ function L.note(R, name, now_ms)
   end
 end
 
+-- The names of a list, as a table with a true for each. Workers of one kind serve the same list, which may be long and
+-- is asked for all the time: the last few stay from call to call.
+local LISTS = 8
+local lists, nlists = {}, 0
+
+local function names_in(text)
+  if not lists[text] then
+    local names = {}
+    for name in string.gmatch(text, '[^,]+') do
+      names[name] = true
+    end
+    if nlists == LISTS then
+      lists, nlists = {}, 0
+    end
+    lists[text], nlists = names, nlists + 1
+  end
+  return lists[text]
+end
+
+-- -> is_served(queue)
 local function served(R)
-  local out = {}
+  local live = {}
   for _, peer in ipairs(L.peers(R, {'queues'})) do
-    for name in string.gmatch(peer.counter ~= 'dead' and peer.row[1] or '', '[^,]+') do
-      out[name] = true
+    if peer.counter ~= 'dead' and peer.row[1] then
+      live[#live + 1] = names_in(peer.row[1])
     end
   end
-  return out
+  return function(queue)
+    for _, names in ipairs(live) do
+      if names[queue] then
+        return true
+      end
+    end
+    return false
+  end
 end
 
 -- Queues with due jobs that nobody serves since a minute.
-local function unserved(R, by, now_ms)
+local function unserved(R, is_served, now_ms)
   local out = {}
   local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms), 'LIMIT', 0, 1000)
   local is_due = {}
   for _, queue in ipairs(due) do
     is_due[queue] = true
-    if not by[queue] and not L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms) then
+    if not is_served(queue) and not L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms) then
       redis.call('HSETNX', R .. ':unserved', queue, L.int(now_ms))
       local since = tonumber(redis.call('HGET', R .. ':unserved', queue))
       if since and now_ms - since >= 60000 then
@@ -76,7 +115,7 @@ local function unserved(R, by, now_ms)
     end
   end
   for _, queue in ipairs(redis.call('HKEYS', R .. ':unserved')) do
-    if by[queue] or not is_due[queue] then
+    if is_served(queue) or not is_due[queue] then
       redis.call('HDEL', R .. ':unserved', queue)
       redis.call('HDEL', R .. ':notes', 'unserved-queue:' .. queue)
     end
@@ -138,7 +177,7 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   if L.worker(R, args[1]) ~= 'ok' then
     return {{}, 0}
   end
-  local by, now_us = served(R), L.now_us()
+  local is_served, now_us = served(R), L.now_us()
   local now_ms, buried, room = L.ms(now_us), 0, TRIM_CALL
   keep_state(R, args[1], fields)
   -- A wrong-typed key of one queue must not keep the others untidy; the step reports it.
@@ -146,8 +185,7 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
     local ok, n = pcall(L.trim, R, key, before, math.min(TRIM_ROWS, room))
     room = room - (ok and n or 0)
   end
-  for i = 1, #queues, 2 do
-    local queue, keep = queues[i], tonumber(queues[i + 1])
+  local function tidy(queue, keep)
     if room > 0 then
       trim(R .. ':done:' .. queue, now_ms)
       trim(R .. ':dead:' .. queue, now_ms - keep)
@@ -155,6 +193,11 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
     pcall(repair_marks, R, queue)
     local ok, n = pcall(bury_never, R, queue, now_us)
     buried = buried + (ok and n or 0)
+  end
+  for i = 1, #queues, 2 do
+    if has_keys(R, queues[i]) then
+      tidy(queues[i], tonumber(queues[i + 1]))
+    end
   end
   drop_old(R .. ':await', now_ms)
   drop_old(R .. ':notes', now_ms - 600000)
@@ -172,5 +215,5 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
     end
   end
   L.settle_gates(book)
-  return {unserved(R, by, now_ms), buried}
+  return {unserved(R, is_served, now_ms), buried}
 end)
