@@ -30,6 +30,7 @@ struct held {
     size_t tail_len;
     char progress[256];
     bool has_progress;      /* not sent yet */
+    struct mono start_at;   /* READYING: claimed ahead, it is due then; us 0: now */
     bool awaits_beat;       /* READYING: its payload is there, it holds a lock */
     bool is_killed;         /* told to end: cancelled, lost, stopped */
     bool is_lost;           /* not ours any more: its end is nobody's business */

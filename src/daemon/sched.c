@@ -27,6 +27,7 @@ struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *o
     s->queues = queues_new();
     s->watch = watch_new();
     s->beat_at = s->sweep_at = s->tidy_at = s->retry_at = MONO_NEVER;
+    s->start_at = MONO_NEVER;
     s->host_at = s->stop_at = s->solo_since = s->gate_at = MONO_NEVER;
     return s;
 }
@@ -243,6 +244,7 @@ static void arm(struct sched *s, struct mono now)
 {
     struct mono at = s->stopping ? s->stop_at : MONO_NEVER;
 
+    at = mono_min(at, s->start_at);
     if (s->state == WAITING)
         at = mono_min(at, s->retry_at);
     if (s->state == READY) {
@@ -253,7 +255,7 @@ static void arm(struct sched *s, struct mono now)
         if (s->steps_out == 0) {
             at = mono_min(mono_min(at, s->sweep_at), s->gate_at);
             if (sched_free_places(s, now) > 0)
-                at = mono_min(at, queues_next(s->queues));
+                at = mono_min(at, mono_add_us(queues_next(s->queues), -s->conf.ahead_us));
             else if (s->host_at.us != INT64_MAX && mono_before(now, s->host_at))
                 at = mono_min(at, s->host_at);
         }
@@ -265,6 +267,7 @@ void sched_go_on(struct sched *s, struct mono now)
 {
     if (s->state == GONE)
         return;
+    sched_start_due(s, now);
     if (s->stopping)
         press(s, now);
     if (try_to_leave(s, now))

@@ -29,6 +29,8 @@
 #define SCHED_TIDY_MS 10000   /* each queue is tidied once in so long, */
 #define SCHED_TIDY_QUEUES 256 /* so many in one call: with more of them calls come more often */
 #define SCHED_STEP_JOBS 128   /* results a step carries, and claims it may return */
+/* A round trip and what a busy machine adds to it, in most cases. */
+#define SCHED_AHEAD_US 2000
 /* A suspect that has waited so long makes this worker run dry, for so long, and again after this.
  */
 #define SCHED_SOLO_WAIT_MS 10000
@@ -75,7 +77,8 @@ struct sched_ops {
 };
 
 struct sched_conf {
-    unsigned places; /* concurrency */
+    unsigned places;  /* concurrency */
+    int64_t ahead_us; /* plain jobs are claimed so long before they are due, and started then */
     int64_t stop_timeout_ms;
 };
 

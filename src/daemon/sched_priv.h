@@ -56,7 +56,7 @@ struct sched {
 
     struct sent_step steps[STORE_STEPS_MAX]; /* under way, answered in the order of a ring */
     unsigned step_first, steps_out;
-    bool is_more; /* the last answer brought all that it was asked for: ask ahead of the next */
+    bool is_more;    /* the last answer brought all that it was asked for: ask ahead of the next */
     bool is_hurried; /* an end frees a gate */
     bool beat_out, reap_out, tidy_out;
     bool beat_wanted; /* one more when the one under way is answered */
@@ -67,7 +67,8 @@ struct sched {
     size_t sweep_cursor;
     bool sweeping; /* a sweep has chunks left */
     struct mono beat_at, sweep_at, tidy_at, retry_at, host_at, stop_at, solo_since;
-    struct mono gate_at; /* a gate wants a step then, whoever makes it */
+    struct mono start_at; /* the first of those that were claimed ahead is due */
+    struct mono gate_at;  /* a gate wants a step then, whoever makes it */
     int64_t retry_ms, host_ms;
     bool quiet, quiet_told, stopping;
     int stop_stage; /* 0: running jobs may finish, 1: TERM was sent, 2: KILL was */
@@ -116,6 +117,8 @@ void sched_lose(struct sched *s, const char *id);
 void sched_plan_step(struct sched *s, struct mono now);
 /* Let go of a job without a verdict: it is not ours any more, or its end is confirmed. */
 void sched_forget(struct sched *s, struct held *h);
+/* Those that were claimed ahead and are due now, all of them when the worker stops. */
+void sched_start_due(struct sched *s, struct mono now);
 /* A beat was accepted: start what waited for that, in the order of the claims. */
 void sched_start_waiting(struct sched *s);
 /* Kill a job that is not ours; its process ends in its own time, whatever it reports. */

@@ -14,7 +14,7 @@
 #define HOST_FIRST_MS 100 /* after a host fault; doubles up to */
 #define HOST_MAX_MS 10000
 #define GATE_MAX_US INT64_C(3600000000) /* the sweep tells of later ones in time */
-#define OVERLAP_ENDS 4 /* so many are worth a second step; one that frees a gate is */
+#define OVERLAP_ENDS 4       /* so many are worth a second step; one that frees a gate is */
 #define NOTHING_MS 10        /* a due queue that gave no job is asked again after this */
 #define UNGUARDED_MS 1000    /* a job that holds a lock, when there is no guard */
 #define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for so long */
@@ -96,6 +96,30 @@ static void start(struct sched *s, struct held *h)
     s->ops->start(s->ctx, h);
 }
 
+void sched_start_due(struct sched *s, struct mono now)
+{
+    CLEANUP_FREE struct held **due = NULL;
+    size_t n = 0;
+
+    if (s->start_at.us == INT64_MAX || (!s->stopping && mono_before(now, s->start_at)))
+        return;
+    s->start_at = MONO_NEVER;
+    due = mem_new((s->held.n + 1) * sizeof(struct held *));
+    for (struct held *h = s->held.first; h != NULL; h = h->next) {
+        if (h->start_at.us == 0)
+            continue;
+        if (s->stopping || !mono_before(now, h->start_at))
+            due[n++] = h;
+        else
+            s->start_at = mono_min(s->start_at, h->start_at);
+    }
+    /* The newest claim, which is due last, is the first of the list. */
+    while (n > 0) {
+        due[--n]->start_at = (struct mono){0};
+        start(s, due[n]);
+    }
+}
+
 void sched_start_waiting(struct sched *s)
 {
     CLEANUP_FREE struct held **waiting = mem_new((s->held.n + 1) * sizeof(struct held *));
@@ -120,6 +144,10 @@ static void place_claim(struct sched *s, struct mono now, struct held *h)
         h->state = HELD_READYING;
         if (s->ops->fetch(s->ctx, h->job.id) < 0)
             sched_not_sent(s, now);
+    } else if (h->late_us < 0 && !s->stopping) {
+        h->state = HELD_READYING;
+        h->start_at = mono_add_us(now, -h->late_us);
+        s->start_at = mono_min(s->start_at, h->start_at);
     } else {
         start(s, h);
     }
@@ -169,7 +197,7 @@ void sched_on_fetched(struct sched *s, struct mono now, const char *id, const ch
 {
     struct held *h = held_find(&s->held, id);
 
-    if (h == NULL || h->state != HELD_READYING || h->awaits_beat)
+    if (h == NULL || h->state != HELD_READYING || h->awaits_beat || h->start_at.us != 0)
         return;
     if (payload == NULL) {
         struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
@@ -269,8 +297,8 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     for (size_t i = 0; i < step.nresults; i++)
         (void)snprintf(out->sent[i], sizeof(out->sent[i]), "%s",
                        results[i].verb == STORE_PROGRESS ? "" : results[i].id);
-    out->nrooms =
-        queues_plan(s->queues, now, step.max, sweep, &s->sweep_cursor, out->rooms, ROOMS_MAX);
+    out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max, sweep,
+                              &s->sweep_cursor, out->rooms, ROOMS_MAX);
     /* The table may be set anew before the reply comes. */
     for (size_t i = 0; i < out->nrooms; i++) {
         (void)snprintf(out->room_names[i], sizeof(out->room_names[i]), "%s", out->rooms[i].queue);
@@ -280,6 +308,8 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     step.nrooms = out->nrooms;
     /* Those that may be on their way count as if they were here: no suspect comes beside them. */
     step.held = (unsigned)s->held.running + promised(s);
+    /* Redis reckons in whole milliseconds, and our clocks may differ by some microseconds. */
+    step.ahead_ms = s->conf.ahead_us > 0 ? (unsigned)(s->conf.ahead_us / 1000) + 1 : 0;
     out->max = step.max;
     s->step_wanted = s->is_hurried = false;
     s->sweeping = sweep && s->sweep_cursor > 0;
@@ -359,11 +389,29 @@ static void take_timer(struct sched *s, struct mono now, const struct store_step
         s->gate_at = mono_add_us(now, in_us > 0 ? in_us : 0);
 }
 
+/* A head that could have been claimed ahead and was not is none that may be: it is asked for again
+ * when it is due, no earlier. */
+static void tell_heads(struct sched *s, struct mono now, const struct sent_step *out,
+                       const struct store_step_reply *r)
+{
+    CLEANUP_FREE int64_t *heads = mem_new((out->nrooms + 1) * sizeof(*heads));
+
+    for (size_t i = 0; i < out->nrooms; i++) {
+        int64_t in_us =
+            r->heads[i] > 0 && r->heads[i] <= DUE_LATEST_MS ? r->heads[i] * 1000 - r->now_us : -1;
+
+        heads[i] = r->heads[i];
+        if (in_us > 0 && in_us <= s->conf.ahead_us)
+            heads[i] += s->conf.ahead_us / 1000;
+    }
+    queues_heads(s->queues, out->rooms, heads, out->nrooms, r->now_us, now);
+}
+
 /* A due queue that gave nothing (it only buried) is let alone for a moment. */
 static void take_heads(struct sched *s, struct mono now, const struct sent_step *out,
                        const struct store_step_reply *r)
 {
-    queues_heads(s->queues, out->rooms, r->heads, out->nrooms, r->now_us, now);
+    tell_heads(s, now, out, r);
     for (size_t i = 0; r->nclaims == 0 && !sched_is_due(s->gate_at, now) && i < out->nrooms; i++) {
         if (out->rooms[i].room > 0)
             queues_defer(s->queues, out->rooms[i].queue, now, NOTHING_MS);
@@ -373,7 +421,7 @@ static void take_heads(struct sched *s, struct mono now, const struct sent_step 
 static bool is_fetching(const struct sched *s)
 {
     for (const struct held *h = s->held.first; h != NULL; h = h->next) {
-        if (h->state == HELD_READYING && !h->awaits_beat)
+        if (h->state == HELD_READYING && !h->awaits_beat && h->start_at.us == 0)
             return true;
     }
     return false;
@@ -422,7 +470,8 @@ void sched_plan_step(struct sched *s, struct mono now)
 {
     unsigned free = sched_free_places(s, now), taken = promised(s);
     unsigned places = free > taken ? free - taken : 0;
-    bool claims = places > 0 && sched_is_due(queues_next(s->queues), now);
+    bool claims =
+        places > 0 && sched_is_due(queues_next(s->queues), mono_add_us(now, s->conf.ahead_us));
     bool results = held_has_results(&s->held, now);
     bool sweep = s->sweeping || sched_is_due(s->sweep_at, now);
     bool gate = sched_is_due(s->gate_at, now);

@@ -1,8 +1,8 @@
 -- Claiming: which jobs of which queues a step gives to its worker (v1_step.lua has the order of them).
 --
--- ctx, what one step knows: now_us, now_ms, epoch_text, held (jobs that the worker runs), max (claims in all),
--- claimed (so far), bytes (of records that may still be read), claims and short (the reply, filled here; short may be
--- nil), solo_due, book (gate.lua), is_more (a look ended at a bound).
+-- ctx, what one step knows: now_us, now_ms, until_ms (plain jobs may be claimed so early), epoch_text, held (jobs that
+-- the worker runs), max (claims in all), claimed (so far), bytes (of records that may still be read), claims and short
+-- (the reply, filled here; short may be nil), solo_due, book (gate.lua), is_more (a look ended at a bound).
 -- Candidates: {key, id or raw, due, turn}, then record, job, tries; why: it is buried.
 
 local LOOK_ROUNDS = 4

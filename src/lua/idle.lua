@@ -53,7 +53,7 @@ local function noted_head(q, ctx)
     return nil
   end
   local head = ctx.heads[q.name] and tonumber(ctx.heads[q.name]) or false
-  if head and head <= ctx.now_ms and q.room > 0 then
+  if head and head <= ctx.until_ms and q.room > 0 then
     return nil
   end
   return head

@@ -3,7 +3,7 @@
 -- claim.lua and of v1_step.lua's apply, which do all others. What is written is the same. A worker that says so is
 -- also told of them in short (v1_step.lua), and tells of their ends so.
 
--- The ids of the first jobs that are due, up to `room`, and when they are. -> ids, dues, the due ms of the first
+-- The ids of the first jobs that are due by ctx.until_ms, up to `room`, and when they are. -> ids, dues, the due ms of the first
 -- that stays (math.huge: none). Jobs that were added together are due together: then the first and the last tell,
 -- and Redis, which takes a microsecond to print a score, is asked for three of them.
 local function due_ids(key, room, ctx)
@@ -17,7 +17,7 @@ local function due_ids(key, room, ctx)
     head, ids[n], n = L.due(ends[3]), nil, room
   end
   local first, last = L.due(ends[1]), L.due(ends[2])
-  if first > ctx.now_ms then
+  if first > ctx.until_ms then
     return {}, dues, first
   elseif first == last then
     for i = 1, n do
@@ -27,7 +27,7 @@ local function due_ids(key, room, ctx)
   end
   for i, score in ipairs(redis.call('ZMSCORE', key, unpack(ids))) do
     dues[i] = L.due(score)
-    if dues[i] > ctx.now_ms then
+    if dues[i] > ctx.until_ms then
       head = dues[i]
       for j = n, i, -1 do
         ids[j] = nil

@@ -1,5 +1,5 @@
 -- later_v1_step R EPOCH LINK HELD MAX
---     NR {id start verb queue a code text tail}*NR   NQ {queue room max_payload}*NQ   [NG {queue n id*n}*NG]
+--     NR {id start verb queue a code text tail}*NR   NQ {queue room max_payload}*NQ   [NG {queue n id*n}*NG [AHEAD]]
 --   -> [now_us, status, [answer per result], [claim...], [id to cancel...], [head per queue],
 --       [queue, error, ...], solo_due, timer_ms, [number, answer, ...], [short claims...]]
 --
@@ -11,6 +11,8 @@
 -- first start (`done`, nothing is kept) and were claimed in short; then all those that are not ok, by their number
 -- among them. Short claims, one list a queue: queue, fence of the first, {id due_ms record}*: fences rise by 2, it is
 -- the first start and the first attempt, without crashes and gates. Without NG the last two are not there.
+-- AHEAD: plain jobs that are due within so many ms (0 to 1000) are claimed too: their worker starts each when it is
+-- due, to the microsecond.
 -- answer: ok | settled (not held by this epoch with this start number: changes nothing) | error TEXT
 -- (could not be written: send it again).
 -- room: most claims from this queue now (0: only tell its head). Queues are served in this order
@@ -161,7 +163,7 @@ local function settle_short(R, args, at, ctx)
   end)
 end
 
--- Do they end where the call does?
+-- Do they end where the call does? -> AHEAD, false where they do not
 local function check_groups(args, at)
   local groups, ids = L.whole(args[at]), 0
   if not groups or groups > #args then
@@ -176,7 +178,8 @@ local function check_groups(args, at)
     L.check_queue(args[at])
     ids, at = ids + n, at + 2 + n
   end
-  return at == #args + 1 and ids <= 1024
+  local ahead = args[at] and L.whole(args[at]) or 0
+  return ids <= 1024 and (at == #args + 1 or (at == #args and L.whole(args[at]) and ahead <= 1000)) and ahead
 end
 
 -- Whatever pcall caught -> one line.
@@ -210,7 +213,8 @@ end
 local function read_queues(args, at)
   local queues, n = {}, L.whole(args[at])
   local left = n and #args - at - 3 * n
-  if n == nil or n > 2000 or left < 0 or (left > 0 and not check_groups(args, at + 3 * n + 1)) then
+  local ahead = left == 0 and 0 or n and n <= 2000 and left > 0 and check_groups(args, at + 3 * n + 1)
+  if not ahead then
     L.fail('ELATER_ARGS', 'the queues do not add up')
   end
   -- Most say the same as the one before.
@@ -228,7 +232,7 @@ local function read_queues(args, at)
       L.fail('ELATER_ARGS', 'queue ' .. L.int(i) .. ' has no room or limit')
     end
   end
-  return queues
+  return queues, ahead
 end
 
 L.register('later_v1_step', {'allow-oom'}, function(R, args)
@@ -241,7 +245,7 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   if n == nil or n > 1024 or 5 + 8 * n > #args then
     L.fail('ELATER_ARGS', 'the results do not add up')
   end
-  local queues = read_queues(args, 6 + 8 * n)
+  local queues, ahead = read_queues(args, 6 + 8 * n)
   local absent = L.need_worker(R)
   local now_us = L.now_us()
   local status, current = L.worker(R, epoch_text)
@@ -251,8 +255,8 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   if status ~= 'ok' then
     return {now_us, status}
   end
-  local ctx = {now_us = now_us, now_ms = L.ms(now_us), epoch_text = epoch_text, held = held,
-               max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, claimed = 0, solo_due = 0,
+  local ctx = {now_us = now_us, now_ms = L.ms(now_us), until_ms = L.ms(now_us) + ahead, epoch_text = epoch_text,
+               held = held, max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, claimed = 0, solo_due = 0,
                book = L.book(R, now_us)}
   ctx.book.epoch = epoch_text
   L.absent = absent

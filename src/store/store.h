@@ -52,6 +52,7 @@ struct store_step {
     size_t nresults;
     const struct store_room *rooms;
     size_t nrooms;
+    unsigned ahead_ms; /* plain jobs may be claimed so early */
 };
 
 enum store_answer { STORE_APPLIED, STORE_SETTLED, STORE_FAILED };

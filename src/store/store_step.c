@@ -240,7 +240,7 @@ int store_step(struct store_redis *s, const struct store_step *step)
 {
     const struct sent_step *sent = remember(s, step);
     struct args a = args_begin(s, "later_v1_step",
-                               7 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
+                               8 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
 
     args_int(&a, step->epoch);
     args_int(&a, step->link);
@@ -258,6 +258,7 @@ int store_step(struct store_redis *s, const struct store_step *step)
         args_int(&a, step->rooms[i].max_payload);
     }
     args_groups(&a, step);
+    args_int(&a, step->ahead_ms);
     if (args_send(&a, s, on_step) < 0)
         return -1;
     s->nsteps++;

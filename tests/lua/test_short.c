@@ -66,6 +66,34 @@ static const char *longs(void)
     return keep(buf_take(&b));
 }
 
+/* Plain jobs come as early as the worker can wait for them by itself; no others do. */
+static void test_ahead(void **state)
+{
+    const char *w = worker();
+    int64_t began_ms;
+
+    (void)state;
+    began_ms = now_ms();
+    (void)fcall("later_add mail at %lld near", (long long)began_ms + 60000);
+    (void)fcall("later_add mail at %lld far", (long long)began_ms + 70000);
+    (void)fcall("later_add sms at %lld priority 3 urgent", (long long)began_ms + 200);
+    step("%s 1 0 600 0 2 " MAIL " " SMS " 0", w);
+    assert_string_equal(shorts(), "");
+    step("%s 1 0 600 0 2 " MAIL " " SMS " 0 1000", w);
+    assert_string_equal(shorts(), "");
+    assert_string_equal(longs(), "");
+    (void)fcall("later_add mail at %lld soon", (long long)now_ms() + 900);
+    step("%s 1 0 600 0 2 " MAIL " " SMS " 0 1000", w);
+    assert_int_equal(len_at(10, -1), 1);
+    assert_int_equal(len_at(10, 0, -1), 5);
+    assert_string_equal(at(10, 0, 4, -1), "-mail 5\\nsoon");
+    /* The head that is left is the next one's. */
+    assert_true(atoll(at(5, 0, -1)) == began_ms + 60000);
+    assert_refused("ELATER_ARGS", "later_v1_step %s 1 0 9 0 1 " MAIL " 0 1001", w);
+    assert_refused("ELATER_ARGS", "later_v1_step %s 1 0 9 0 1 " MAIL " 0 x", w);
+    assert_refused("ELATER_ARGS", "later_v1_step %s 1 0 9 0 1 " MAIL " 0 1 1", w);
+}
+
 static void claim_mail(const char *w)
 {
     step("%s 1 0 600 0 1 " MAIL " 0", w);
@@ -545,6 +573,7 @@ int main(void)
                                        FX_TEST(test_big_payload_stays_long),
                                        FX_TEST(test_byte_bound),
                                        FX_TEST(test_due_times),
+                                       FX_TEST(test_ahead),
                                        FX_TEST(test_many),
                                        FX_TEST(test_index),
                                        FX_TEST(test_refused),

@@ -57,7 +57,7 @@ struct fake_call {
     int64_t epoch, link, victim;
     char text[256]; /* names of a beat, counter of a reap, id of a fetch */
     bool has_text;
-    unsigned held, max;
+    unsigned held, max, ahead_ms;
     struct fake_result *results; /* named jobs of a registration or reconcile too */
     size_t nresults;
     struct fake_room *rooms;
@@ -84,7 +84,7 @@ struct fake_job {
 
 struct fake_run {
     char id[JOB_ID_LEN + 1];
-    int64_t start, ends_us; /* INT64_MAX: when the test says so */
+    int64_t start, began_us, ends_us; /* INT64_MAX: when the test says so */
     unsigned terms, kills;
 };
 
@@ -134,6 +134,8 @@ struct fake {
 
 /* queues: "a b c", each with weight 1 and the limit of the places. */
 struct fake *fake_new(unsigned places, const char *queues);
+/* One that claims ahead. */
+struct fake *fake_new_ahead(unsigned places, const char *queues, int64_t ahead_us);
 void fake_free(struct fake *f);
 void fake_queues(struct fake *f, const char *queues);
 

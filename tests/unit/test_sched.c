@@ -286,6 +286,75 @@ static void test_timer_is_exact(void **state)
     fake_free(f);
 }
 
+/* Claimed ahead, it starts when it is due, to the microsecond: no round trip lies between. */
+static void test_claimed_ahead(void **state)
+{
+    struct fake *f = fake_new_ahead(4, "a", 2000);
+    int64_t due_us;
+    unsigned before;
+
+    (void)state;
+    fake_up(f);
+    fake_add(f, 1, "a", 357);
+    fake_add(f, 2, "a", 358);
+    due_us = f->jobs[0].due_ms * 1000 - FAKE_BEGIN_MS * 1000;
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 20);
+    before = f->count[STEP];
+    fake_run(f, 335);
+    assert_int_equal(f->nruns, 0);
+    fake_run(f, 10);
+    /* Our clock is behind the store's by the way of an answer. */
+    assert_int_equal(fake_running(f, J1)->began_us, due_us + f->latency_us / 2);
+    assert_int_equal(f->jobs[0].start, 1);
+    assert_int_equal(f->nruns, 2);
+    assert_int_equal(f->count[STEP], before + 1);
+    fake_free(f);
+}
+
+/* One that may not be claimed ahead is asked for once too early, then when it is due. */
+static void test_not_claimed_ahead(void **state)
+{
+    struct fake *f = fake_new_ahead(4, "a", 2000);
+    int64_t due_us;
+    unsigned before;
+
+    (void)state;
+    fake_up(f);
+    fake_add(f, 1, "a", 357);
+    f->jobs[0].start = 1;
+    due_us = f->jobs[0].due_ms * 1000 - FAKE_BEGIN_MS * 1000;
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 20);
+    before = f->count[STEP];
+    fake_run(f, 345);
+    assert_true(was_asked_at(f, STEP, due_us + f->latency_us / 2));
+    assert_int_equal(f->jobs[0].start, 2);
+    assert_true(f->count[STEP] <= before + 3);
+    fake_free(f);
+}
+
+/* A stop between the claim and the start. */
+static void test_stop_gives_back_what_was_claimed_ahead(void **state)
+{
+    struct fake *f = fake_new_ahead(4, "a", 2000);
+
+    (void)state;
+    fake_up(f);
+    fake_add(f, 1, "a", 357);
+    sched_on_wake(f->s, fake_now(f), "a");
+    while (f->jobs[0].state == WAITS)
+        fake_run(f, 1);
+    assert_int_equal(f->nruns, 0);
+    sched_stop(f->s, fake_now(f));
+    fake_run(f, 20);
+    assert_int_equal(f->gone, 1);
+    assert_int_equal(f->starts, 0);
+    assert_int_equal(f->jobs[0].state, WAITS);
+    assert_int_equal(f->jobs[0].attempt, 0);
+    fake_free(f);
+}
+
 static void test_rhythm(void **state)
 {
     struct fake *f = up(4, "a");
@@ -698,6 +767,9 @@ int main(void)
         cmocka_unit_test(test_wake_during_a_step),
         cmocka_unit_test(test_wakes_of_strangers_are_ignored),
         cmocka_unit_test(test_timer_is_exact),
+        cmocka_unit_test(test_claimed_ahead),
+        cmocka_unit_test(test_not_claimed_ahead),
+        cmocka_unit_test(test_stop_gives_back_what_was_claimed_ahead),
         cmocka_unit_test(test_rhythm),
         cmocka_unit_test(test_idle_hour),
         cmocka_unit_test(test_cancel),

@@ -28,10 +28,10 @@ static struct verdict judge(const struct job *job, enum run_end end, int code, i
                             struct mono started)
 {
     struct run_result run = {.end = end,
-                              .code = code,
-                              .retry_in_ms = retry_in_ms,
-                              .started = started,
-                              .text = "so it ended"};
+                             .code = code,
+                             .retry_in_ms = retry_in_ms,
+                             .started = started,
+                             .text = "so it ended"};
     struct verdict v;
 
     verdict_of(job, &conf, &run, 0, &v);
