@@ -48,7 +48,7 @@ static int read_fields(struct job *job, char *rest)
     return 0;
 }
 
-/* "<flag><queue> <priority>[ fields]" without its LF. */
+/* "<flag><queue>[ <priority>][ fields]" without its LF. */
 static int read_header(struct job *job, char *h)
 {
     size_t queue_len = strcspn(h + 1, " ");
@@ -56,13 +56,17 @@ static int read_header(struct job *job, char *h)
 
     if ((h[0] != '-' && h[0] != '+') || !text_is_queue_name(h + 1, queue_len))
         return -1;
-    if (rest[0] != ' ' || rest[1] < '0' || rest[1] > '9' || (rest[2] != ' ' && rest[2] != '\0'))
+    job->priority = JOB_PRIORITY;
+    if (rest[0] == ' ' && rest[1] >= '0' && rest[1] <= '9' && (rest[2] == ' ' || rest[2] == '\0')) {
+        job->priority = rest[1] - '0';
+        rest += 2;
+    }
+    if (rest[0] == ' ' && rest[1] == '\0')
         return -1;
     job->is_big = h[0] == '+';
     memcpy(job->queue, h + 1, queue_len);
     job->queue[queue_len] = '\0';
-    job->priority = rest[1] - '0';
-    return read_fields(job, rest + 2);
+    return read_fields(job, rest);
 }
 
 int job_parse(struct job *job, const char *record, size_t n, struct err *err)

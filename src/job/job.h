@@ -2,7 +2,7 @@
  * A claimed job as the daemon holds it, and the codec of its record.
  *
  * Record (made by src/lua/prelude.lua, L.header): one header line, LF, payload bytes untouched:
- *   <flag><queue> <priority>[ <name>=<value>]...
+ *   <flag><queue>[ <priority>][ <name>=<value>]...
  * flag '-': the payload follows; '+': it is in R:big:<id> and nothing follows. Unknown names are
  * passed over, so that an older daemon reads a newer record. Pure; bytes from Redis are checked.
  */
@@ -19,6 +19,7 @@
 #define JOB_ID_LEN 12
 #define JOB_QUEUE_MAX 64
 #define JOB_WORD_MAX 256 /* a key, a trace */
+#define JOB_PRIORITY 5   /* where the record has none */
 
 struct job {
     char id[JOB_ID_LEN + 1];

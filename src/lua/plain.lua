@@ -40,7 +40,7 @@ end
 
 -- How many of the first ones are plain, and fit into what the call may read.
 local function count_plain(queue, records, tries, ctx)
-  local prefix, n = '-' .. queue .. ' 5\n', 0
+  local prefix, n = '-' .. queue .. '\n', 0
   local len = #prefix
   for i, record in ipairs(records) do
     if tries[i] or not record or #record > len + L.BIG or string.sub(record, 1, len) ~= prefix or ctx.bytes <= 0 then

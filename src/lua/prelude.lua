@@ -318,12 +318,15 @@ function L.time(text, now_ms, what)
 end
 
 -- The job record: one header line, LF, payload bytes untouched.
---   <flag><queue> <priority>[ <name>=<value>]... LF payload
+--   <flag><queue>[ <priority>][ <name>=<value>]... LF payload
 -- flag: '-' payload here, '+' payload in R:big:<id>. Names: a attempts, t timeout ms, x expire ms, k keep
 -- ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when it stays taken, ms.
 -- Short because a million of them wait in memory.
 function L.header(job)
-  local h = {(job.big and '+' or '-') .. job.queue, L.int(job.priority)}
+  local h = {(job.big and '+' or '-') .. job.queue}
+  if job.priority ~= 5 then
+    h[2] = L.int(job.priority)
+  end
   for _, name in ipairs({'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f'}) do
     if job[name] then
       h[#h + 1] = name .. '=' .. (type(job[name]) == 'number' and L.int(job[name]) or job[name])
@@ -340,11 +343,17 @@ function L.parse(record)
   if not record then
     return nil
   end
-  local flag, queue, priority, at, next = string.match(record, '^([-+])(%w[%w_-]*) (%d)()([ \n])')
+  local flag, queue, at, next = string.match(record, '^([-+])(%w[%w_-]*)()([ \n])')
   if flag == nil or #queue > 64 then
     return nil
   end
-  local job = {queue = queue, priority = tonumber(priority), big = flag == '+', body = at + 1}
+  local priority, behind, then_next = string.match(record, '^ (%d)()([ \n])', at)
+  if priority then
+    at, next = behind, then_next
+  elseif next == ' ' and not string.find(record, '^ %a=', at) then
+    return nil
+  end
+  local job = {queue = queue, priority = tonumber(priority or 5), big = flag == '+', body = at + 1}
   if next == '\n' then
     return job
   end
@@ -554,7 +563,7 @@ end
 -- A running job whose record is missing or corrupt cannot run again: what is left of it is buried as
 -- its payload, in the queue that it names or, failing that, in `queue` (nil: nobody knows, it goes).
 function L.bury_broken(R, id, record, queue, now_ms)
-  queue = string.match(record or '', '^[-+](%w[%w_-]*) ') or queue
+  queue = string.match(record or '', '^[-+](%w[%w_-]*)[ \n]') or queue
   if queue == nil or #queue > 64 then
     redis.call('ZREM', R .. ':running', id)
     L.forget(R, {id})

@@ -67,7 +67,7 @@ end
 
 -- The queue that a record names, even a corrupt one; nil when it cannot be told.
 local function queue_of(record)
-  local queue = string.match(record or '', '^[-+](%w[%w_-]*) ')
+  local queue = string.match(record or '', '^[-+](%w[%w_-]*)[ \n]')
   return queue and #queue <= 64 and queue or nil
 end
 

@@ -490,7 +490,7 @@ static void test_payloads(void **state)
     assert_cured(text("no-payload %s", id));
     assert_buried(id, "mail", "its payload is missing");
     /* A retry must not run it with nothing: its worker sees that the payload is not there. */
-    assert_starts(redis("HGET R:jobs %s", id), "+mail ");
+    assert_starts(redis("HGET R:jobs %s", id), "+mail");
     (void)redis("SET R:big:jaaaaaaaaaaa x");
     assert_cured("orphan-payload jaaaaaaaaaaa");
     assert_buried("jaaaaaaaaaaa", "lost-found", "its payload is all that is left of it");

@@ -454,7 +454,9 @@ void model_record(const struct model_job *j, struct buf *out)
 {
     bool big = j->payload.n > MODEL_BIG;
 
-    buf_printf(out, "%c%s %d", big ? '+' : '-', NAMES[j->queue], j->priority);
+    buf_printf(out, "%c%s", big ? '+' : '-', NAMES[j->queue]);
+    if (j->priority != 5)
+        buf_printf(out, " %d", j->priority);
     put_number(out, 'a', j->a);
     put_number(out, 't', j->t);
     put_number(out, 'x', j->x);

@@ -88,7 +88,7 @@ static void render_answers(const struct reply *r, int64_t ends, struct buf *out)
 static bool is_plain(const char *queue, const struct reply *record)
 {
     char head[96];
-    size_t n = (size_t)snprintf(head, sizeof(head), "-%s 5\n", queue), len = reply_len(record);
+    size_t n = (size_t)snprintf(head, sizeof(head), "-%s\n", queue), len = reply_len(record);
 
     return len >= n && len <= n + MODEL_BIG && memcmp(reply_str(record), head, n) == 0;
 }

@@ -58,6 +58,9 @@ static void test_what_is_not_said(void **state)
     struct job job;
 
     (void)state;
+    assert_int_equal(parse(&job, LIT("-q\n")), 0);
+    assert_int_equal(job.priority, 5);
+    job_done(&job);
     assert_int_equal(parse(&job, LIT("-q 5\n")), 0);
     assert_int_equal(job.attempts_max, 0);
     assert_int_equal(job.timeout_ms, 0);
@@ -88,7 +91,6 @@ static void test_refused(void **state)
         {LIT("q 5\nx")},
         {LIT("*q 5\nx")},
         {LIT("- 5\nx")},
-        {LIT("-q\nx")},
         {LIT("-q \nx")},
         {LIT("-q x\nx")},
         {LIT("-q 10\nx")},
