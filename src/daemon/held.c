@@ -44,6 +44,19 @@ static bool is_running(const struct held *h)
     return h->state == HELD_READYING || h->state == HELD_RUNNING;
 }
 
+void held_mark_solo(struct held_list *l, struct held *h)
+{
+    h->is_solo = true;
+    l->solos++;
+}
+
+/* It is about to be neither READYING nor RUNNING. */
+static void count_end(struct held_list *l, const struct held *h)
+{
+    l->running--;
+    l->solos -= h->is_solo;
+}
+
 void held_remove(struct held_list *l, struct held *h)
 {
     struct held **at = place_of(l, h->job.id);
@@ -56,7 +69,7 @@ void held_remove(struct held_list *l, struct held *h)
         h->next->before = h->before;
     l->n--;
     if (is_running(h))
-        l->running--;
+        count_end(l, h);
     if (h->state == HELD_ENDED)
         l->ended--;
     job_done(&h->job);
@@ -100,12 +113,12 @@ struct held *held_in_pool(const struct held_list *l, const char *id)
 void held_end(struct held_list *l, struct held *h, const struct verdict *v, const char *tail,
               size_t tail_len)
 {
+    count_end(l, h);
     h->state = HELD_ENDED;
     h->verdict = *v;
     h->has_progress = false;
     h->tail = tail_len > 0 ? mem_dup(tail, tail_len) : NULL;
     h->tail_len = tail_len;
-    l->running--;
     l->ended++;
     /* Only the verdict is needed from here on, the payload may be large. */
     job_done(&h->job);

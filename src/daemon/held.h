@@ -38,7 +38,7 @@ struct held {
     bool is_refused;        /* Redis could not write its result: it keeps its queue's place */
     bool is_gated;          /* its end may let in another job of its queue */
     bool is_short;          /* claimed as a plain job: see store.h */
-    bool is_solo;           /* suspected of killing workers: runs alone */
+    bool is_solo;           /* suspected of killing workers: runs alone (held_mark_solo) */
     struct mono not_before; /* ENDED: Redis could not write it, do not send it again before */
     struct mono claimed_at;
     int64_t late_us; /* when claimed, against its due time by Redis' clock */
@@ -52,10 +52,13 @@ struct held_list {
     size_t n;
     size_t running; /* READYING and RUNNING */
     size_t ended;   /* ENDED */
+    size_t solos;   /* of these, those that run alone */
 };
 
 /* Takes over the job's payload. */
 struct held *held_add(struct held_list *l, const struct job *job);
+/* READYING or RUNNING: it is to run alone. */
+void held_mark_solo(struct held_list *l, struct held *h);
 void held_remove(struct held_list *l, struct held *h);
 void held_clear(struct held_list *l);
 /* The one that is ours: a lost one whose process still ends may have the same id. */

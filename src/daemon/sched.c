@@ -49,15 +49,6 @@ struct queues *sched_queues(struct sched *s)
 
 /* ---- small questions */
 
-static bool has_solo(const struct sched *s)
-{
-    for (const struct held *h = s->held.first; h != NULL; h = h->next) {
-        if (h->is_solo && (h->state == HELD_RUNNING || h->state == HELD_READYING))
-            return true;
-    }
-    return false;
-}
-
 /* For a suspect that waits too long: claim nothing for a while, so that it may find us idle. Only
  * now and then, since where jobs run for hours nobody becomes idle, and the others want to run. */
 static bool is_running_dry(const struct sched *s, struct mono now)
@@ -73,7 +64,7 @@ static bool is_running_dry(const struct sched *s, struct mono now)
 /* Places for claims; 0 while there is any reason not to claim. */
 unsigned sched_free_places(const struct sched *s, struct mono now)
 {
-    if (s->quiet || s->quiet_told || s->stopping || has_solo(s) || is_running_dry(s, now))
+    if (s->quiet || s->quiet_told || s->stopping || s->held.solos > 0 || is_running_dry(s, now))
         return 0;
     if (s->host_at.us != INT64_MAX && mono_before(now, s->host_at))
         return 0;

@@ -182,7 +182,8 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     h = held_add(&s->held, &job);
     h->claimed_at = now;
     h->late_us = now_us - job.due.ms * 1000;
-    h->is_solo = c->crashes >= 2;
+    if (c->crashes >= 2)
+        held_mark_solo(&s->held, h);
     h->is_gated = c->is_gated;
     h->is_short = c->is_short;
     queues_claimed(s->queues, h->job.queue);
@@ -301,7 +302,7 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
                               &s->sweep_cursor, out->rooms, ROOMS_MAX);
     /* The table may be set anew before the reply comes. */
     for (size_t i = 0; i < out->nrooms; i++) {
-        (void)snprintf(out->room_names[i], sizeof(out->room_names[i]), "%s", out->rooms[i].queue);
+        memcpy(out->room_names[i], out->rooms[i].queue, strlen(out->rooms[i].queue) + 1);
         out->rooms[i].queue = out->room_names[i];
     }
     step.rooms = out->rooms;
@@ -407,13 +408,14 @@ static void tell_heads(struct sched *s, struct mono now, const struct sent_step 
     queues_heads(s->queues, out->rooms, heads, out->nrooms, r->now_us, now);
 }
 
-/* A due queue that gave nothing (it only buried) is let alone for a moment. */
+/* A due queue that gave nothing (it only buried) is let alone for a moment. Most that a sweep names
+ * are not due: they need not be looked for. */
 static void take_heads(struct sched *s, struct mono now, const struct sent_step *out,
                        const struct store_step_reply *r)
 {
     tell_heads(s, now, out, r);
     for (size_t i = 0; r->nclaims == 0 && !sched_is_due(s->gate_at, now) && i < out->nrooms; i++) {
-        if (out->rooms[i].room > 0)
+        if (out->rooms[i].room > 0 && r->heads[i] >= 0 && r->heads[i] <= r->now_us / 1000)
             queues_defer(s->queues, out->rooms[i].queue, now, NOTHING_MS);
     }
 }

@@ -183,6 +183,29 @@ static void test_remove_anywhere(void **state)
     }
 }
 
+/* However one that runs alone ends, others may run then. */
+static void test_solos(void **state)
+{
+    struct held_list l = {0};
+    struct held *a = add(&l, 1, 1), *b = add(&l, 2, 1), *c = add(&l, 3, 1);
+
+    (void)state;
+    assert_int_equal(l.solos, 0);
+    held_mark_solo(&l, a);
+    held_mark_solo(&l, b);
+    b->state = HELD_READYING;
+    assert_int_equal(l.solos, 2);
+    end(&l, c, STORE_DONE);
+    held_remove(&l, c);
+    assert_int_equal(l.solos, 2);
+    end(&l, a, STORE_DONE);
+    assert_int_equal(l.solos, 1);
+    held_remove(&l, a);
+    assert_int_equal(l.solos, 1);
+    held_remove(&l, b);
+    assert_int_equal(l.solos, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_same_id_twice),
         cmocka_unit_test(test_remove_anywhere),
+        cmocka_unit_test(test_solos),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
