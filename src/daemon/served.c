@@ -111,13 +111,14 @@ static void on_refused(void *arg, const char *file, const char *reason)
     b->report(b->arg, file, reason, strncmp(reason, "warning: ", 9) == 0);
 }
 
-static const char *file_of(const struct handler_dir *dir, const char *queue)
+static int compare_file(const void *queue, const void *file)
 {
-    for (size_t i = 0; i < dir->n; i++) {
-        if (strcmp(dir->at[i].queue, queue) == 0)
-            return dir->at[i].path;
-    }
-    return NULL;
+    return strcmp(queue, ((const struct handler_file *)file)->queue);
+}
+
+static bool has_file(const struct handler_dir *dir, const char *queue)
+{
+    return dir->n > 0 && bsearch(queue, dir->at, dir->n, sizeof(*dir->at), compare_file) != NULL;
 }
 
 static void scan(struct building *b, struct handler_dir *dir)
@@ -154,7 +155,7 @@ struct served *served_build(const struct conf *conf, char *const *env, served_re
     for (size_t i = 0; i < conf->nqueues; i++) {
         if (conf->queues[i].handler.n > 0)
             add_configured(&b, &conf->queues[i]);
-        else if (file_of(&dir, conf->queues[i].name) == NULL)
+        else if (!has_file(&dir, conf->queues[i].name))
             report(arg, conf->queues[i].name,
                    "no handler: put an executable of that name into handlers_dir, or name one as "
                    "handler",
