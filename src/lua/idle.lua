@@ -65,25 +65,31 @@ local function head_of(R, queue, noted)
   return first[2] and L.due(first[2]) == noted and noted or nil
 end
 
--- -> heads by the number of the queue, as claim_queue would tell them; nil where it has to look.
+-- -> heads by the number of the queue, as claim.lua would tell them; nil where it has to look.
 function L.idle_heads(R, queues, ctx)
   local heads, noted, keys, exists, seen = {}, {}, {}, {}, {}
+  local due, five, n = R .. ':due:', R .. ':q:', 0
   for i, q in ipairs(queues) do
+    local name = q.name
     -- One that is named again has another head by then.
-    if not seen[q.name] then
-      seen[q.name], noted[i] = true, noted_head(q, ctx)
+    if not seen[name] then
+      seen[name], noted[i] = true, noted_head(q, ctx)
     end
     if noted[i] ~= nil then
-      keys[#keys + 1] = R .. ':due:' .. q.name
+      n = n + 1
+      keys[n] = due .. name
     end
     if noted[i] == false then
-      keys[#keys + 1] = R .. ':q:' .. q.name .. ':5'
+      n = n + 1
+      keys[n] = five .. name .. ':5'
     end
   end
-  find_existing(keys, 1, #keys, exists)
+  find_existing(keys, 1, n, exists)
+  local is_any = next(exists) ~= nil
   for i, q in ipairs(queues) do
-    if noted[i] ~= nil and not (next(exists) and (exists[R .. ':due:' .. q.name] or exists[R .. ':q:' .. q.name .. ':5']))
-    then
+    if noted[i] == nil or (is_any and (exists[due .. q.name] or exists[five .. q.name .. ':5'])) then
+      heads[i] = nil
+    else
       heads[i] = noted[i] and head_of(R, q.name, noted[i]) or not noted[i] and -1 or nil
     end
   end
