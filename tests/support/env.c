@@ -9,6 +9,13 @@ const char *test_build_dir(void)
     return build != NULL ? build : ".";
 }
 
+const char *test_source_dir(void)
+{
+    const char *source = getenv("LATER_SOURCE_DIR");
+
+    return source != NULL ? source : ".";
+}
+
 bool test_is_long(void)
 {
     return getenv("LATER_FULL") != NULL;

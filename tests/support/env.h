@@ -8,6 +8,8 @@
 
 /* LATER_BUILD_DIR, where the built programs are; the current folder without it. Do not free. */
 const char *test_build_dir(void);
+/* LATER_SOURCE_DIR, the root of the tree; the current folder without it. Do not free. */
+const char *test_source_dir(void);
 /* LATER_FULL is set: the long forms, of minutes and hours. */
 bool test_is_long(void);
 

@@ -120,6 +120,30 @@ void proc_start(struct proc *p, char *const *argv, char *const *env_extra, const
     p->pid = start(argv, env_extra, (const int[3]){null, log, log});
 }
 
+static void must_pipe(int fds[2])
+{
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        test_die("pipe");
+}
+
+void proc_start_piped(struct proc *p, char *const *argv, int *ret_in, int *ret_out)
+{
+    int in[2], out[2];
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    must_pipe(in);
+    must_pipe(out);
+    p->status = -1;
+    p->out = -1;
+    p->pid = start(argv, NULL, (const int[3]){in[0], out[1], -1});
+    (void)close(in[0]);
+    (void)close(out[1]);
+    (void)fcntl(in[1], F_SETFL, O_NONBLOCK);
+    (void)fcntl(out[0], F_SETFL, O_NONBLOCK);
+    *ret_in = in[1];
+    *ret_out = out[0];
+}
+
 void proc_signal(const struct proc *p, int sig)
 {
     if (p->pid > 0)
@@ -239,12 +263,6 @@ static bool pump(struct streams *s, struct mono deadline)
                 drain(s, i);
     }
     return true;
-}
-
-static void must_pipe(int fds[2])
-{
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        test_die("pipe");
 }
 
 int proc_run(char *const *argv, const char *stdin_bytes, size_t n, struct buf *out, struct buf *err)

@@ -29,6 +29,12 @@ struct proc {
  */
 void proc_start(struct proc *p, char *const *argv, char *const *env_extra, const char *log_path);
 
+/*
+ * The same, but stdin and stdout are pipes whose other ends the caller gets, non-blocking, and
+ * closes; stderr is ours. SIGPIPE is ignored from here on.
+ */
+void proc_start_piped(struct proc *p, char *const *argv, int *ret_in, int *ret_out);
+
 void proc_signal(const struct proc *p, int sig);
 /* The exit status (128 + n for signal n), or -1 when it still runs at the deadline. */
 int proc_wait(struct proc *p, int deadline_ms);
