@@ -1,5 +1,5 @@
 ## Stream mode: the example workers by themselves (drive.h: the daemon's side of the pipes).
-stream_tests = tests/stream/test_examples
+stream_tests = tests/stream/test_check tests/stream/test_examples
 libtests_a_SOURCES += tests/stream/drive.c tests/stream/drive.h tests/stream/examples.c \
 	tests/stream/examples.h
 if HAVE_CMOCKA
