@@ -36,6 +36,7 @@ struct item {
     int64_t timeout_ms;
     struct mono started, heard;
     enum run_end cause;  /* why it was told to end; RUN_EXITED: it was not */
+    bool is_silent;      /* TIMED_OUT: by `heartbeat` */
     struct mono kill_at; /* it was told by `cancel`: then its process ends */
 };
 
@@ -187,6 +188,20 @@ static void describe_status(const siginfo_t *st, char *out, size_t size)
                        name != NULL ? " (" : "", name != NULL ? name : "", name != NULL ? ")" : "");
 }
 
+/* Why the job was told to end. */
+static void describe_cause(const struct stream_proc *p, const struct item *it, char *out,
+                           size_t size)
+{
+    char length[24];
+
+    if (it->cause == RUN_TIMED_OUT)
+        (void)snprintf(
+            out, size, "%s %s", it->is_silent ? "said nothing for" : "timed out after",
+            text_duration(it->is_silent ? p->conf->heartbeat_ms : it->timeout_ms, length));
+    else
+        (void)snprintf(out, size, "%s", it->cause == RUN_CANCELLED ? "cancelled" : "stopped");
+}
+
 /* What the end of the process means for a job that had no answer yet. */
 static void judge(const struct stream_proc *p, const struct item *it, const siginfo_t *st,
                   struct run_result *ret)
@@ -196,16 +211,11 @@ static void judge(const struct stream_proc *p, const struct item *it, const sigi
     describe_status(st, status, sizeof(status));
     ret->code = st->si_pid != 0 && st->si_status != 0 ? st->si_status : SIGKILL;
     if (it->cause != RUN_EXITED) {
-        char timeout[24];
+        char cause[64];
 
+        describe_cause(p, it, cause, sizeof(cause));
         ret->end = it->cause;
-        if (it->cause == RUN_TIMED_OUT)
-            (void)snprintf(ret->text, sizeof(ret->text), "timed out after %s: process ended, %s",
-                           text_duration(mono_until_us(it->started, mono_now()) / 1000, timeout),
-                           status);
-        else
-            (void)snprintf(ret->text, sizeof(ret->text), "%s: process ended, %s",
-                           it->cause == RUN_CANCELLED ? "cancelled" : "stopped", status);
+        (void)snprintf(ret->text, sizeof(ret->text), "%s: process ended, %s", cause, status);
     } else if (it->guard != NULL && !p->was_ended && guard_has_killed(it->guard, it->place)) {
         ret->end = RUN_STOPPED;
         (void)snprintf(ret->text, sizeof(ret->text),
@@ -250,13 +260,19 @@ static void be_gone(struct stream_proc *p, const char *why)
 
 /* ---- what it says */
 
-static void say(struct run_result *ret, const struct stream_answer *a, const char *otherwise)
+/* why: "" or what stands before its own text. */
+static void say(struct run_result *ret, const char *why, const struct stream_answer *a,
+                const char *otherwise)
 {
     CLEANUP_BUF struct buf shown = BUF_INIT;
 
-    text_quote(&shown, a->text, a->len);
+    buf_puts(&shown, why);
+    if (a->len > 0)
+        text_quote(&shown, a->text, a->len);
+    else
+        buf_puts(&shown, otherwise);
     text_cut(&shown, sizeof(ret->text) - 1);
-    (void)snprintf(ret->text, sizeof(ret->text), "%s", a->len > 0 ? buf_str(&shown) : otherwise);
+    (void)snprintf(ret->text, sizeof(ret->text), "%s", buf_str(&shown));
 }
 
 static void on_answer(struct stream_proc *p, struct item *it, const struct stream_answer *a)
@@ -270,21 +286,24 @@ static void on_answer(struct stream_proc *p, struct item *it, const struct strea
                  [STREAM_FAIL] = {RUN_SAID_FAIL, 1, "it failed"},
                  [STREAM_DEAD] = {RUN_SAID_DEAD, 65, "it will never work"}};
     struct run_result ret;
+    char cause[64];
 
     run_result_init(&ret);
     ret.end = means[a->word].end;
     ret.code = means[a->word].code;
     ret.retry_in_ms = a->retry_in_ms;
-    if (a->word == STREAM_OK)
+    if (a->word == STREAM_OK) {
         buf_add(&ret.result, a->text, a->len);
-    if (a->word == STREAM_OK)
         (void)snprintf(ret.text, sizeof(ret.text), "ok");
-    else
-        say(&ret, a, means[a->word].otherwise);
-    /* Told to end, it gave up. Its own word holds where it says more than that. */
-    if (it->cause != RUN_EXITED && (a->word == STREAM_RETRY || a->word == STREAM_FAIL)) {
+    } else if (it->cause != RUN_EXITED && a->word != STREAM_DEAD) {
+        /* Told to end, it gave up. Its own word holds where it says more than that. */
+        describe_cause(p, it, cause, sizeof(cause) - 2);
+        (void)strcat(cause, ": ");
         ret.end = it->cause;
         ret.code = SIGTERM;
+        say(&ret, cause, a, means[a->word].otherwise);
+    } else {
+        say(&ret, "", a, means[a->word].otherwise);
     }
     p->served++;
     finish(p, it, &ret);
@@ -573,6 +592,7 @@ static void check_items(struct stream_proc *p, struct mono now)
         if (mono_before(now, deadline_of(p, it))) {
             arm(p, deadline_of(p, it));
         } else if (it->cause == RUN_EXITED) {
+            it->is_silent = mono_before(now, mono_add_ms(it->started, it->timeout_ms));
             end_item(p, it, RUN_TIMED_OUT);
         } else {
             it->kill_at = MONO_NEVER;

@@ -6,3 +6,11 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(stream_tests)
 endif
 single_threaded += $(stream_tests)
+## Through the built daemon, with a worker that does what a job asks for, also what none should.
+stream_daemon_tests = tests/integration/test_stream
+integration_tests += $(stream_daemon_tests)
+tests_stream_worker_SOURCES = tests/stream/worker.c
+tests_stream_worker_LDADD =
+if HAVE_CMOCKA
+check_PROGRAMS += tests/stream/worker
+endif

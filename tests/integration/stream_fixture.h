@@ -1,0 +1,205 @@
+/*
+ * What tests of stream mode through the built laterd stand on: beside fixture.h a queue `s` that
+ * tests/stream/worker.c serves, with its book and its gate, and a queue `other` in exec mode.
+ */
+#ifndef LATER_TESTS_INTEGRATION_STREAM_FIXTURE_H
+#define LATER_TESTS_INTEGRATION_STREAM_FIXTURE_H
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../support/env.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "fixture.h"
+#include "redis/client.h"
+
+#define LONG_MS 30000
+
+static char worker[128]; /* the program: a copy, since anybody may own the folders of the build */
+static char book[96], gate[96];
+
+static inline void install(const char *from, const char *to)
+{
+    char *argv[] = {(char *)(uintptr_t) "install", (char *)(uintptr_t) "-m755",
+                    (char *)(uintptr_t)from, (char *)(uintptr_t)to, NULL};
+
+    if (proc_run(argv, NULL, 0, NULL, NULL) != 0)
+        test_die(from);
+}
+
+static inline int stream_open(void **state)
+{
+    CLEANUP_FREE char *from = mem_printf("%s/tests/stream/worker", test_build_dir());
+
+    (void)fx_open(state);
+    (void)snprintf(worker, sizeof(worker), "%s/worker", dir);
+    (void)snprintf(book, sizeof(book), "%s/book", dir);
+    (void)snprintf(gate, sizeof(gate), "%s/gate", dir);
+    install(from, worker);
+    return 0;
+}
+
+/* Nothing of the worker is left behind a daemon that has stopped. */
+static inline int stream_close_all(void **state)
+{
+    int status = test_laterd_stop(&a) + test_laterd_stop(&b);
+    bool is_clean = proc_until_none(worker, 5000);
+
+    if (!is_clean)
+        (void)fprintf(stderr, "processes of %s are left\n", worker);
+    return fx_close(state) + status + !is_clean;
+}
+
+/* top: lines of the configuration; settings: of the queue, each behind a comma; args: of the
+ * worker, the same. Written for the daemon `a`. */
+static inline void stream_conf(struct test_laterd *d, const char *top, const char *settings,
+                               const char *args)
+{
+    CLEANUP_FREE char *yaml = mem_printf(
+        "%s\nqueues:\n  s: { mode: stream, keep: 1m, handler: [%s, %s, \"gate=%s\"%s]%s }\n"
+        "  other: { handler: [/bin/sh, -c, \"echo other >> %s\"] }\n",
+        top, worker, book, gate, args, settings, out);
+
+    test_laterd_conf(d, dir, "a", redis.url, yaml);
+}
+
+static inline void stream_start_a(const char *top, const char *settings, const char *args)
+{
+    stream_conf(&a, top, settings, args);
+    test_laterd_start(&a);
+}
+
+static inline void reload_with(const char *settings, const char *args)
+{
+    struct test_laterd edited;
+    int before = test_lines(a.log, "event=reload result=done");
+
+    stream_conf(&edited, "", settings, args);
+    test_laterd_kill(&a, SIGHUP);
+    if (!test_until_lines(a.log, "event=reload result=done", before + 1, LONG_MS))
+        test_die("reload");
+}
+
+static inline void open_gate(void)
+{
+    FILE *f = fopen(gate, "w");
+
+    if (f == NULL || fclose(f) != 0)
+        test_die(gate);
+}
+
+/* ---- jobs */
+
+/* Of the queue `s`; the id is the caller's. name NULL: without an option. */
+static inline char *ask_with(const char *name, const char *value, const char *payload)
+{
+    char *id = test_add(&redis, "s", name, value, payload);
+
+    if (id == NULL)
+        test_die("later_add");
+    return id;
+}
+
+static inline char *ask(const char *payload)
+{
+    return ask_with(NULL, NULL, payload);
+}
+
+static inline char *ask_bytes(const char *queue, const char *payload, size_t n)
+{
+    const char *argv[] = {"FCALL", "later_add", "1", ROOT, queue, payload};
+    size_t len[] = {5, 9, 1, strlen(ROOT), strlen(queue), n};
+    struct err err = ERR_INIT;
+    struct url url;
+    struct client *c =
+        url_parse(redis.url, &url, &err) == 0 ? client_open(&url, 10000, &err) : NULL;
+    struct reply *r = c != NULL ? client_call(c, 6, argv, len, &err) : NULL;
+    char *id = r != NULL ? mem_strdup(reply_str(reply_at(r, 0))) : NULL;
+
+    if (id == NULL)
+        test_die(err.text);
+    reply_free(r);
+    client_close(c);
+    return id;
+}
+
+static inline bool until_state(const char *id, const char *state)
+{
+    return test_until_state(&redis, id, state, LONG_MS);
+}
+
+enum result_field { RESULT_CODE = 1, RESULT_TEXT = 4, RESULT_OUTPUT = 5 };
+
+/* Does what later_result tells there hold the text? */
+static inline bool result_has(const char *id, enum result_field field, const char *text)
+{
+    struct reply *r = test_fcall(&redis, "later_result", id, NULL);
+    bool has = strstr(reply_str(reply_at(r, field)), text) != NULL;
+
+    if (!has)
+        (void)fprintf(stderr, "%s: \"%s\" is not in \"%s\"\n", id, text,
+                      reply_str(reply_at(r, field)));
+    reply_free(r);
+    return has;
+}
+
+/* A number that later_show tells, -1 without it. */
+static inline int shown(const char *id, const char *name)
+{
+    struct reply *r = test_fcall(&redis, "later_show", id, NULL);
+    const struct reply *value = reply_named(r, name);
+    int n = value != NULL ? (int)strtol(reply_str(value), NULL, 10) : -1;
+
+    reply_free(r);
+    return n;
+}
+
+/* ---- the book */
+
+/* Until it has n lines with the text. */
+static inline bool until_booked(const char *text, int n)
+{
+    return test_until_lines(book, text, n, LONG_MS);
+}
+
+static inline int booked(const char *text)
+{
+    return test_lines(book, text);
+}
+
+/* The process of the nth line that begins so, from 1; 0: there is none. */
+static inline pid_t booked_pid(const char *text, int n)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    char *save = NULL;
+
+    test_read(book, &all);
+    for (char *l = all.len > 0 ? strtok_r(all.data, "\n", &save) : NULL; l != NULL;
+         l = strtok_r(NULL, "\n", &save)) {
+        if (strncmp(l, text, strlen(text)) == 0 && --n == 0)
+            return (pid_t)strtol(l + strlen(text), NULL, 10);
+    }
+    return 0;
+}
+
+/* How often the job was started, with this attempt. */
+static inline int booked_starts(const char *id, int attempt)
+{
+    char text[40];
+
+    (void)snprintf(text, sizeof(text), " %s %d ", id, attempt);
+    return booked(text);
+}
+
+/* The exec queue beside it is served. */
+static inline bool other_runs(void)
+{
+    int before = test_lines(out, "other");
+
+    free(test_add(&redis, "other", NULL, NULL, "x"));
+    return test_until_lines(out, "other", before + 1, LONG_MS);
+}
+
+#endif
