@@ -64,7 +64,8 @@ function blockers() {
     blocks["waitpid"] = "src/run/spawn.c"
     # exec: a pool thread, behind a readable pidfd. pidwatch: a thread made to wait.
     # embedded: behind a readable pidfd, or with WNOHANG. guard: behind a readable pidfd.
-    blocks["waitid"] = "src/run/stream_proc.c src/run/exec.c src/run/guard.c src/run/pidwatch.c src/daemon/embedded.c"
+    blocks["waitid"] = "src/run/exec.c src/run/guard.c src/run/pidwatch.c src/run/stream_proc.c " \
+        "src/daemon/embedded.c"
     # exec: the pool thread's own little loop. embedded: at the stop, behind the loop's last turn.
     # log: with no time to wait, to see whether stderr takes a line. state: before the loop turns.
     # spawn: on a pool thread, for a descriptor to become free. guard: at the stop, for the end of

@@ -87,6 +87,13 @@ static void unlink_all(struct backends *b, struct backend *at)
         at->next->before = at->before;
 }
 
+static void tell_gone(struct backends *b)
+{
+    loop_timer_stop(b->kill);
+    loop_timer_stop(b->stuck);
+    b->events.gone(b->events.arg);
+}
+
 static void drop_if_done(struct backend *at)
 {
     struct backends *b = at->all;
@@ -98,7 +105,7 @@ static void drop_if_done(struct backend *at)
     mem_free_list(at->argv);
     free(at);
     if (b->is_ending && b->first == NULL)
-        b->events.gone(b->events.arg);
+        tell_gone(b);
 }
 
 static void retire(struct backend *at)
@@ -323,6 +330,24 @@ unsigned backends_limit(const struct backends *b, const struct served_queue *q, 
     return at != NULL ? limit_of(at, limit) : 0;
 }
 
+bool backends_can_run(const struct backends *b, const struct served_queue *q)
+{
+    const struct backend *at;
+
+    if (q->conf->mode == CONF_MODE_EXEC)
+        return true;
+    at = find(b, q->name);
+    return at != NULL && (at->stream != NULL || at->plugin != NULL);
+}
+
+void backends_finish(struct backends *b)
+{
+    for (struct backend *at = b->first; at != NULL; at = at->next) {
+        if (at->stream != NULL)
+            stream_finish(at->stream);
+    }
+}
+
 /* ---- use */
 
 struct backend *backends_take(struct backends *b, const char *queue)
@@ -412,7 +437,7 @@ void backends_end(struct backends *b, bool at_once)
 {
     b->is_ending = true;
     if (b->first == NULL) {
-        b->events.gone(b->events.arg);
+        tell_gone(b);
         return;
     }
     loop_timer_set(b->kill, END_MS);

@@ -175,12 +175,14 @@ static void on_signal(void *arg, int sig)
         break;
     case SIGQUIT:
         notify_stopping();
+        runner_finish(d->runner);
         sched_stop(d->sched, mono_now());
         sched_stop(d->sched, mono_now());
         break;
     case SIGTERM:
     case SIGINT:
         notify_stopping();
+        runner_finish(d->runner);
         sched_stop(d->sched, mono_now());
         break;
     default:

@@ -210,7 +210,9 @@ void runner_set_guard(struct runner *r, struct guard *guard)
 
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal)
 {
-    if (served_find(r->served, job->queue) == NULL) {
+    const struct served_queue *q = served_find(r->served, job->queue);
+
+    if (q == NULL || !backends_can_run(r->backends, q)) {
         memset(refusal, 0, sizeof(*refusal));
         refusal->verb = STORE_RELEASE;
         refusal->amount = UNSERVED_DELAY_MS;
@@ -318,6 +320,11 @@ void runner_kill(struct runner *r, const char *id, bool at_once)
         if (r->places[i].is_busy && strcmp(r->places[i].job.id, id) == 0)
             control(r, i, at_once ? EXEC_CONTROL_KILL : EXEC_CONTROL_STOP);
     }
+}
+
+void runner_finish(struct runner *r)
+{
+    backends_finish(r->backends);
 }
 
 void runner_end(struct runner *r)

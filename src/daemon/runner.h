@@ -40,6 +40,8 @@ void runner_set_guard(struct runner *r, struct guard *guard);
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);
 void runner_start(struct runner *r, struct held *h);
 void runner_kill(struct runner *r, const char *id, bool at_once);
+/* The daemon stops: jobs run on, but no process that serves many is started any more. */
+void runner_finish(struct runner *r);
 /* KILL to all that runs; processes that serve many and have no job may end by themselves. idle is
  * called when all have ended (at once if there are none). No other event follows. */
 void runner_end(struct runner *r);

@@ -1,5 +1,6 @@
 #include "run/stream.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +27,9 @@ struct stream {
     struct stream_proc *worn; /* is to be retired when another is ready; NULL: none */
     struct loop_timer *retry;
     int64_t retry_ms;
-    unsigned capacity; /* as it was told last */
+    unsigned capacity; /* as it was told last; UINT_MAX: not yet */
     struct orphan *orphans;
-    bool is_closing;
+    bool is_closing, is_final; /* final: no process is started any more */
 };
 
 /* ---- how many there are */
@@ -58,7 +59,7 @@ static void make_up(struct stream *s)
 {
     unsigned wanted = s->conf.processes + (s->worn != NULL);
 
-    if (s->is_closing || loop_timer_is_set(s->retry))
+    if (s->is_closing || s->is_final || loop_timer_is_set(s->retry))
         return;
     while (count_kept(s) < wanted) {
         s->at = mem_grow(s->at, s->n + 1, sizeof(struct stream_proc *));
@@ -109,7 +110,6 @@ static void on_done(void *arg, unsigned place, const struct run_result *result)
 {
     struct stream *s = arg;
 
-    s->retry_ms = 0;
     s->events.done(s->events.arg, place, result);
 }
 
@@ -135,7 +135,9 @@ static void on_rest(void *arg, struct stream_proc *p)
  * ended it was a job, and that one's attempt is spent. */
 static void replace(struct stream *s, const struct stream_proc *lost)
 {
-    if (stream_proc_served(lost) == 0 && !s->is_closing && !loop_timer_is_set(s->retry)) {
+    if (!stream_proc_has_failed(lost)) {
+        s->retry_ms = 0;
+    } else if (!s->is_closing && !loop_timer_is_set(s->retry)) {
         s->retry_ms = s->retry_ms == 0 ? STREAM_RETRY_MS : s->retry_ms * 2;
         if (s->retry_ms > STREAM_RETRY_MAX_MS)
             s->retry_ms = STREAM_RETRY_MAX_MS;
@@ -150,8 +152,7 @@ static void on_ending(void *arg, struct stream_proc *p)
 
     if (s->worn == p)
         s->worn = NULL;
-    if (!stream_proc_is_retired(p))
-        replace(s, p);
+    replace(s, p);
 }
 
 static void on_gone(void *arg, struct stream_proc *p, const char *why)
@@ -167,8 +168,6 @@ static void on_gone(void *arg, struct stream_proc *p, const char *why)
     log_line(stream_proc_is_retired(p) ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
              "event=stream-end queue=%s pid=%d served=%lld reason=\"%s\"", s->conf.queue,
              (int)stream_proc_pid(p), (long long)stream_proc_served(p), why);
-    if (stream_proc_is_kept(p))
-        replace(s, p);
     (void)end_if_empty(s);
 }
 
@@ -287,6 +286,7 @@ struct stream *stream_new(struct loop *loop, struct pool *pool, const struct str
     s->conf.argv = copy_list(conf->argv);
     s->conf.envp = copy_list(conf->envp);
     s->events = *events;
+    s->capacity = UINT_MAX;
     s->proc_events =
         (struct stream_proc_events){on_ready, on_done, on_progress, on_rest, on_ending, on_gone, s};
     s->retry = loop_timer_new(loop, on_retry, s);
@@ -301,6 +301,11 @@ void stream_close(struct stream *s)
     for (size_t i = 0; i < s->n; i++)
         stream_proc_retire(s->at[i]);
     (void)end_if_empty(s);
+}
+
+void stream_finish(struct stream *s)
+{
+    s->is_final = true;
 }
 
 void stream_kill(struct stream *s)

@@ -59,6 +59,8 @@ struct stream *stream_new(struct loop *loop, struct pool *pool, const struct str
 /* No more jobs; those that run may end, then the processes get EOF. `closed` follows, perhaps from
  * inside; the stream is freed behind it. */
 void stream_close(struct stream *s);
+/* No process is started any more; those that are there serve on. */
+void stream_finish(struct stream *s);
 /* After stream_close: KILL to what is left. */
 void stream_kill(struct stream *s);
 

@@ -5,8 +5,10 @@
  *   LAUNCHING  a thread makes the process
  *   GREETING   it has to say its first line, within start_timeout
  *   READY      it takes jobs
- *   CLOSING    its standard input is closed: it has kill_grace to end by itself
+ *   CLOSING    its standard input is closed: it has kill_grace to end by itself, or a moment
+ *              where it was the one who closed a pipe
  *   ENDING     it was told to by TERM, and after kill_grace by KILL
+ *   GONE       it has ended, and what ran in it is being told
  *
  * Its end is its pidfd, never EOF. Then all that still runs in it is ended too, `gone` is called,
  * and it is freed.
@@ -26,7 +28,7 @@ struct stream_proc_events {
     void (*progress)(void *arg, unsigned place, const char *text);
     /* All that was said at once has been told. */
     void (*rest)(void *arg, struct stream_proc *p);
-    /* It takes no more jobs: it is being ended, by us, for a cause that is not `retire`. */
+    /* It takes no more jobs from here on, for a cause that is not `retire`. At most once. */
     void (*ending)(void *arg, struct stream_proc *p);
     /* It has ended; why: one line for people. Not to be used any more. */
     void (*gone)(void *arg, struct stream_proc *p, const char *why);
@@ -47,6 +49,8 @@ bool stream_proc_is_ready(const struct stream_proc *p);
 /* Does it, or will it, take jobs? */
 bool stream_proc_is_kept(const struct stream_proc *p);
 bool stream_proc_is_retired(const struct stream_proc *p);
+/* Did it end before it answered anything, and by itself or by its own fault? */
+bool stream_proc_has_failed(const struct stream_proc *p);
 pid_t stream_proc_pid(const struct stream_proc *p);     /* 0 before there is one */
 int64_t stream_proc_fence(const struct stream_proc *p); /* LATER_FENCE of the process */
 /* Is it older, larger, or has it served more than its configuration wants? */

@@ -7,7 +7,7 @@ check_PROGRAMS += $(stream_tests)
 endif
 single_threaded += $(stream_tests)
 ## Through the built daemon, with a worker that does what a job asks for, also what none should.
-stream_daemon_tests = tests/integration/test_stream
+stream_daemon_tests = tests/integration/test_stream tests/integration/test_stream_life
 integration_tests += $(stream_daemon_tests)
 tests_stream_worker_SOURCES = tests/stream/worker.c
 tests_stream_worker_LDADD =

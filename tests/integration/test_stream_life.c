@@ -1,0 +1,590 @@
+/*
+ * The processes of stream mode, with the real programs: how they begin, are replaced, and end.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+#include "run/pidstat.h"
+#include "stream_fixture.h"
+
+#define CANCEL ", \"greet=later-stream 1 inflight=4 cancel\""
+
+/* ---- beginnings that fail */
+
+/* None is up: nothing of the queue is claimed, the other one is served, tries come less and less
+ * often. Behind it the cure: new processes serve. */
+static void check_refused(const char *settings, const char *args, const char *reason)
+{
+    CLEANUP_FREE char *id = NULL;
+    struct mono begin = mono_now();
+
+    stream_start_a("", settings, args);
+    assert_true(test_laterd_says(&a, reason, LONG_MS));
+    id = ask("ok");
+    assert_true(other_runs());
+    assert_true(test_until_lines(a.log, "event=stream-end", 3, LONG_MS));
+    assert_true(test_ms_since(begin) >= 300); /* 100, 200 */
+    assert_true(test_state_is(&redis, id, "waiting"));
+    assert_int_equal(shown(id, "starts"), 0);
+    assert_int_equal(test_lines(a.log, "event=start job"), 0);
+    reload_with("", "");
+    assert_true(until_state(id, "done"));
+    assert_int_equal(test_lines(a.log, "event=stream-ready"), 1);
+}
+
+static void one_that_ends_at_once(void **state)
+{
+    (void)state;
+    check_refused("", ", code=3", "served=0 reason=\"exit status 3\"");
+}
+
+static void one_that_does_not_greet(void **state)
+{
+    (void)state;
+    check_refused(", start_timeout: 50ms", ", mute=1",
+                  "reason=\"it did not greet within start_timeout: is its output buffered?");
+}
+
+static void one_that_says_something_else(void **state)
+{
+    (void)state;
+    check_refused("", ", \"greet=hello, world\"",
+                  "reason=\"its first line is no greeting: later-stream 1");
+}
+
+static void one_of_another_version(void **state)
+{
+    (void)state;
+    check_refused("", ", \"greet=later-stream 2 inflight=4\"",
+                  "reason=\"it speaks another version of the protocol than 1");
+}
+
+static void one_whose_file_comes_later(void **state)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/handlers/words", dir);
+    FILE *f;
+
+    (void)state;
+    start_a("queues: { words: { mode: stream } }");
+    f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fputs("#!/bin/sh\necho later-stream 1\nexec cat >/dev/null\n", f);
+    (void)fclose(f);
+    assert_int_equal(chmod(path, 0755), 0);
+    assert_true(test_laterd_says(&a, "event=stream-ready queue=words", LONG_MS));
+}
+
+/* ---- ends that were not wanted */
+
+static void check_shut(const char *payload, const char *reason)
+{
+    CLEANUP_FREE char *id = NULL, *held = NULL, *first = NULL, *next = NULL;
+
+    stream_start_a("", ", backoff: { first: 1h }, kill_grace: 200ms", ", inflight=4");
+    first = ask("ok");
+    assert_true(until_state(first, "done"));
+    held = ask("hold");
+    assert_true(until_booked(" hold", 1));
+    id = ask(payload);
+    /* Without a job that is written to it, nobody can know of a standard input that is closed. */
+    assert_true(until_booked(" shut", 1));
+    next = ask("ok");
+    assert_true(test_laterd_says(&a, reason, LONG_MS));
+    assert_true(until_state(id, "failed"));
+    assert_true(until_state(held, "failed"));
+    assert_true(result_has(id, RESULT_TEXT, reason));
+    assert_int_equal(shown(id, "attempt"), 1);
+    assert_int_equal(shown(held, "attempt"), 1);
+    free(next);
+    next = ask("ok");
+    assert_true(until_state(next, "done"));
+    assert_int_equal(test_lines(a.log, "event=stream-ready"), 2);
+}
+
+static void one_that_closes_its_output(void **state)
+{
+    (void)state;
+    check_shut("shut out", "it closed its standard output");
+}
+
+static void one_that_closes_its_input(void **state)
+{
+    (void)state;
+    check_shut("shut in", "it closed its standard input");
+}
+
+static void one_that_is_killed_while_it_is_idle(void **state)
+{
+    CLEANUP_FREE char *id = NULL, *next = NULL;
+    pid_t pid;
+
+    (void)state;
+    stream_start_a("", "", "");
+    id = ask("ok");
+    assert_true(until_state(id, "done"));
+    pid = booked_pid("start ", 1);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_true(test_laterd_says(&a, "served=1 reason=\"killed by signal 9", LONG_MS));
+    next = ask("ok");
+    assert_true(until_state(next, "done"));
+    assert_int_equal(booked_starts(next, 1), 1);
+}
+
+/* A job that kills whatever runs it does not keep the queue busy: processes come less often. */
+static void deaths_without_an_answer_slow_down(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+    struct mono begin = mono_now();
+
+    (void)state;
+    stream_start_a("", ", attempts: 5, backoff: { first: 0s }", "");
+    id = ask("exit 1");
+    assert_true(until_state(id, "dead"));
+    assert_int_equal(booked(" exit"), 5);
+    assert_true(test_ms_since(begin) >= 1500); /* 100, 200, 400, 800 */
+}
+
+/* ---- recycling */
+
+static void serve_for(int n)
+{
+    char *ids[64];
+
+    assert_true(n <= 64);
+    for (int i = 0; i < n; i++)
+        ids[i] = ask("ok");
+    for (int i = 0; i < n; i++) {
+        assert_true(until_state(ids[i], "done"));
+        assert_int_equal(booked_starts(ids[i], 1), 1);
+        free(ids[i]);
+    }
+}
+
+/* The old one takes jobs until the new one has greeted, and holds one until after that. */
+static void replaced_by_jobs_without_a_gap(void **state)
+{
+    CLEANUP_FREE char *held = NULL;
+
+    (void)state;
+    stream_start_a("", ", recycle: { jobs: 10 }", ", late=700");
+    held = ask("hold");
+    assert_true(until_booked(" hold", 1));
+    serve_for(10);
+    assert_true(until_booked("start ", 2));
+    serve_for(5); /* while the second sets itself up */
+    assert_int_equal(test_lines(a.log, "event=stream-ready"), 1);
+    assert_true(test_laterd_says(&a, "event=stream-recycle queue=s served=", LONG_MS));
+    serve_for(5);
+    assert_int_equal(booked("eof "), 0);
+    open_gate();
+    assert_true(until_state(held, "done"));
+    assert_true(until_booked("eof ", 1));
+    assert_int_equal(booked_pid("eof ", 1), booked_pid("start ", 1));
+    assert_int_equal(test_lines(a.log, "outcome=retry"), 0);
+}
+
+static void replaced_by_age(void **state)
+{
+    (void)state;
+    stream_start_a("", ", recycle: { age: 1s }", "");
+    while (booked("start ") < 3)
+        serve_for(4);
+    assert_true(until_booked("eof ", 2));
+    assert_int_equal(test_lines(a.log, "outcome=re"), 0);
+}
+
+static void replaced_by_memory(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+
+    (void)state;
+    stream_start_a("", ", recycle: { memory: 64MiB }", "");
+    serve_for(4);
+    assert_int_equal(booked("start "), 1);
+    id = ask("grow 100");
+    assert_true(until_state(id, "done"));
+    while (booked("start ") < 2)
+        serve_for(4);
+    assert_true(until_booked("eof ", 1));
+    assert_int_equal(booked_pid("eof ", 1), booked_pid("start ", 1));
+}
+
+/* ---- reload */
+
+static void a_reload_brings_new_processes(void **state)
+{
+    CLEANUP_FREE char *held = NULL, *next = NULL;
+    pid_t old;
+
+    (void)state;
+    stream_start_a("", "", "");
+    held = ask("hold");
+    assert_true(until_booked(" hold", 1));
+    old = booked_pid("start ", 1);
+    reload_with("", ""); /* nothing is new */
+    assert_int_equal(booked("start "), 1);
+    reload_with("", ", any=new");
+    next = ask("ok");
+    assert_true(until_state(next, "done"));
+    assert_int_equal(booked("start "), 2);
+    assert_int_equal(booked_pid("job ", 2), booked_pid("start ", 2));
+    assert_int_equal(booked("eof "), 0);
+    open_gate();
+    assert_true(until_state(held, "done"));
+    assert_true(until_booked("eof ", 1));
+    assert_int_equal(booked_pid("eof ", 1), old);
+    assert_int_equal(test_lines(a.log, "outcome=re"), 0);
+}
+
+static void a_reload_changes_how_many(void **state)
+{
+    (void)state;
+    stream_start_a("", "", "");
+    reload_with(", processes: 3", "");
+    assert_true(test_until_lines(a.log, "event=stream-ready", 4, LONG_MS));
+    assert_true(until_booked("eof ", 1));
+    serve_for(20);
+    assert_int_equal(booked("start "), 4);
+}
+
+/* Under load, again and again: nothing is run twice, nothing is lost. */
+static void reloads_under_load(void **state)
+{
+    char *ids[400], args[24];
+
+    (void)state;
+    stream_start_a("", ", processes: 2", "");
+    for (int i = 0; i < 400; i++) {
+        ids[i] = ask(i % 4 == 0 ? "late 20" : "ok");
+        if (i % 40 == 39) {
+            (void)snprintf(args, sizeof(args), ", any=%d", i);
+            reload_with(", processes: 2", args);
+        }
+    }
+    for (int i = 0; i < 400; i++) {
+        assert_true(until_state(ids[i], "done"));
+        assert_int_equal(booked_starts(ids[i], 1), 1);
+        free(ids[i]);
+    }
+    /* What was claimed for processes that went is put back. */
+    assert_int_equal(test_lines(a.log, "outcome=re"),
+                     test_lines(a.log, "outcome=released run_ms=0 code=0 reason=\"not started"));
+}
+
+static void words_handler(const char *answer)
+{
+    /* A line feed ends the body too: payloads here have none. */
+    test_handler(dir, "words",
+                 "echo 'later-stream 1'\n"
+                 "while read -r _ id _; do read -r _; echo \"ok ${id#id=} %s\"; done",
+                 answer);
+}
+
+static bool says_new(void *arg)
+{
+    CLEANUP_FREE char *id = test_add(&redis, "words", "keep", "1m", "x");
+    struct reply *r;
+    bool is_new;
+
+    (void)arg;
+    assert_true(until_state(id, "done"));
+    r = test_fcall(&redis, "later_result", id, NULL);
+    is_new = reply_is(reply_at(r, RESULT_OUTPUT), "new");
+    reply_free(r);
+    return is_new;
+}
+
+static void a_file_that_is_replaced_is_served(void **state)
+{
+    (void)state;
+    words_handler("old");
+    start_a("queues: { words: { mode: stream } }");
+    assert_false(says_new(NULL));
+    words_handler("new");
+    assert_true(test_until(says_new, NULL, LONG_MS));
+    assert_int_equal(test_lines(a.log, "outcome=re"), 0);
+}
+
+static void a_queue_that_is_removed(void **state)
+{
+    CLEANUP_FREE char *held = NULL, *left = NULL;
+    struct test_laterd edited;
+
+    (void)state;
+    stream_start_a("", "", "");
+    held = ask("hold");
+    assert_true(until_booked(" hold", 1));
+    test_laterd_conf(&edited, dir, "a", redis.url, "queues: { x: { handler: [/bin/true] } }");
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_laterd_says(&a, "event=reload result=done", LONG_MS));
+    left = ask("ok");
+    open_gate();
+    assert_true(until_booked("eof ", 1));
+    assert_true(test_laterd_says(&a, "event=stream-end", LONG_MS));
+    assert_true(test_state_is(&redis, left, "waiting"));
+    assert_int_equal(test_lines(a.log, "outcome=done"), 0); /* debug */
+    assert_int_equal(test_int(&redis, "ZCARD", ROOT ":running"), 0);
+    assert_int_equal(booked("start "), 1);
+}
+
+static void from_exec_to_stream_and_back(void **state)
+{
+    struct test_laterd edited;
+    CLEANUP_FREE char *first = NULL, *second = NULL;
+
+    (void)state;
+    stream_start_a("", "", "");
+    first = ask("ok");
+    assert_true(until_state(first, "done"));
+    test_laterd_conf(&edited, dir, "a", redis.url,
+                     "queues: { s: { handler: [/bin/echo, x], keep: 1m } }");
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_laterd_says(&a, "event=reload result=done", LONG_MS));
+    second = ask("ok");
+    assert_true(until_state(second, "done"));
+    assert_true(until_booked("eof ", 1));
+    reload_with("", "");
+    free(first);
+    first = ask("ok");
+    assert_true(until_state(first, "done"));
+    assert_int_equal(booked(" ok"), 2);
+}
+
+/* ---- the daemon's stop and end */
+
+static void a_stop_with_idle_processes(void **state)
+{
+    struct mono begin;
+
+    (void)state;
+    stream_start_a("", ", processes: 3", "");
+    assert_true(test_until_lines(a.log, "event=stream-ready", 3, LONG_MS));
+    begin = mono_now();
+    assert_int_equal(test_laterd_stop(&a), 0);
+    assert_true(test_ms_since(begin) < 1500);
+    assert_int_equal(booked("eof "), 3);
+}
+
+static void a_stop_waits_for_jobs(void **state)
+{
+    CLEANUP_FREE char *id = NULL, *left = NULL;
+
+    (void)state;
+    stream_start_a("", "", ", \"greet=later-stream 1\"");
+    id = ask("late 1000");
+    assert_true(until_booked(" late", 1));
+    test_laterd_kill(&a, SIGTERM);
+    assert_true(test_laterd_says(&a, "event=stopping", LONG_MS));
+    left = ask("ok");
+    assert_int_equal(test_laterd_wait(&a, LONG_MS), 0);
+    assert_true(test_state_is(&redis, id, "done"));
+    assert_true(test_state_is(&redis, left, "waiting"));
+    assert_int_equal(booked("eof "), 1);
+}
+
+/* Without `cancel` by TERM and KILL, with it by the word; the jobs are put back. */
+static void check_stop(const char *args, int cancels, int eofs)
+{
+    CLEANUP_FREE char *one = NULL, *two = NULL;
+    struct mono begin;
+
+    stream_start_a("stop_timeout: 300ms", ", kill_grace: 300ms", args);
+    one = ask("hold");
+    two = ask("hold");
+    assert_true(until_booked(" hold", 2));
+    begin = mono_now();
+    assert_int_equal(test_laterd_stop(&a), 0);
+    assert_true(test_ms_since(begin) < 5000);
+    assert_true(test_state_is(&redis, one, "waiting"));
+    assert_true(test_state_is(&redis, two, "waiting"));
+    assert_int_equal(shown(one, "attempt"), 0);
+    assert_int_equal(shown(one, "starts"), 1);
+    assert_int_equal(booked("cancel "), cancels);
+    if (eofs >= 0)
+        assert_int_equal(booked("eof "), eofs);
+    assert_int_equal(booked("start "), 1); /* none for the jobs that are not to come */
+}
+
+static void a_stop_that_takes_too_long(void **state)
+{
+    (void)state;
+    check_stop("", 0, -1); /* end of file may be faster than TERM */
+}
+
+static void a_stop_that_takes_too_long_for_deaf_ones(void **state)
+{
+    (void)state;
+    check_stop(", \"deaf=term,eof\"", 0, 1);
+}
+
+static void a_stop_that_cancels(void **state)
+{
+    (void)state;
+    check_stop(CANCEL, 2, 1);
+}
+
+static void a_stop_that_cancels_deaf_ones(void **state)
+{
+    (void)state;
+    check_stop(CANCEL ", \"deaf=cancel,term,eof\"", 2, 1);
+}
+
+static void a_stop_of_one_that_does_not_end(void **state)
+{
+    struct mono begin;
+
+    (void)state;
+    stream_start_a("", "", ", \"deaf=eof,term\"");
+    assert_true(test_laterd_says(&a, "event=stream-ready", LONG_MS));
+    begin = mono_now();
+    assert_int_equal(test_laterd_stop(&a), 0);
+    assert_in_range(test_ms_since(begin), 1900, 6000);
+}
+
+static void a_stop_while_one_is_starting(void **state)
+{
+    struct mono begin;
+
+    (void)state;
+    stream_start_a("", "", ", late=30000");
+    assert_true(until_booked("start ", 1));
+    begin = mono_now();
+    assert_int_equal(test_laterd_stop(&a), 0);
+    assert_true(test_ms_since(begin) < 6000);
+}
+
+static void a_stop_between_two_tries(void **state)
+{
+    struct mono begin;
+
+    (void)state;
+    stream_start_a("", "", ", code=3");
+    assert_true(test_until_lines(a.log, "event=stream-end", 3, LONG_MS));
+    begin = mono_now();
+    assert_int_equal(test_laterd_stop(&a), 0);
+    assert_true(test_ms_since(begin) < 1500);
+}
+
+static void killed_daemons_leave_no_process(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+
+    (void)state;
+    stream_start_a("", ", processes: 2", "");
+    assert_true(test_until_lines(a.log, "event=stream-ready", 2, LONG_MS));
+    id = ask("hold");
+    assert_true(until_booked(" hold", 1));
+    test_laterd_kill(&a, SIGKILL);
+    (void)test_laterd_wait(&a, 5000);
+    assert_true(proc_until_none(worker, 5000));
+    assert_int_equal(booked("eof "), 2);
+    test_laterd_start(&a);
+    assert_true(until_booked(" hold", 2));
+    open_gate();
+    assert_true(until_state(id, "done"));
+    assert_int_equal(shown(id, "crashes"), 1);
+}
+
+static void a_stuck_one_is_killed_by_the_successor(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+    pid_t old;
+
+    (void)state;
+    stream_start_a("", "", ", \"deaf=eof,term\"");
+    id = ask("hold");
+    assert_true(until_booked(" hold", 1));
+    old = booked_pid("start ", 1);
+    test_laterd_kill(&a, SIGKILL);
+    (void)test_laterd_wait(&a, 5000);
+    assert_true(until_booked("eof ", 1));
+    assert_int_equal(kill(old, 0), 0);
+    test_laterd_start(&a);
+    assert_int_equal(test_lines(a.log, "handlers_killed=1"), 1);
+    assert_true(until_booked(" hold", 2));
+    open_gate();
+    assert_true(until_state(id, "done"));
+}
+
+/* ---- locks */
+
+static bool is_dead(void *pid)
+{
+    return kill(*(pid_t *)pid, 0) != 0 || pidstat_start(*(pid_t *)pid) < 0;
+}
+
+/* The worker stands still for 15 s: its guard kills the process, before another may have the lock.
+ */
+static void the_guard_kills_one_with_a_lock(void **state)
+{
+    CLEANUP_FREE char *id = NULL, *neighbour = NULL;
+    struct mono begin;
+    pid_t pid;
+
+    (void)state;
+    stream_start_a("", "", "");
+    neighbour = ask("hold");
+    id = ask_with("lock", "door", "hold");
+    assert_true(until_booked(" hold", 2));
+    pid = booked_pid("start ", 1);
+    test_laterd_kill(&a, SIGSTOP);
+    begin = mono_now();
+    assert_true(test_until(is_dead, &pid, 20000));
+    assert_in_range(test_ms_since(begin), 9000, 16000);
+    test_laterd_kill(&a, SIGCONT);
+    assert_true(test_laterd_says(&a, "event=guard-kill", LONG_MS));
+    open_gate();
+    assert_true(until_state(id, "done"));
+    assert_true(until_state(neighbour, "done"));
+    assert_int_equal(booked_starts(id, 1), 2);
+    assert_int_equal(booked_starts(neighbour, 1), 2);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, stream_open, stream_close_all)
+    const struct CMUnitTest tests[] = {
+        T(one_that_ends_at_once),
+        T(one_that_does_not_greet),
+        T(one_that_says_something_else),
+        T(one_of_another_version),
+        T(one_whose_file_comes_later),
+        T(one_that_closes_its_output),
+        T(one_that_closes_its_input),
+        T(one_that_is_killed_while_it_is_idle),
+        T(deaths_without_an_answer_slow_down),
+        T(replaced_by_jobs_without_a_gap),
+        T(replaced_by_age),
+        T(replaced_by_memory),
+        T(a_reload_brings_new_processes),
+        T(a_reload_changes_how_many),
+        T(reloads_under_load),
+        T(a_file_that_is_replaced_is_served),
+        T(a_queue_that_is_removed),
+        T(from_exec_to_stream_and_back),
+        T(a_stop_with_idle_processes),
+        T(a_stop_waits_for_jobs),
+        T(a_stop_that_takes_too_long),
+        T(a_stop_that_takes_too_long_for_deaf_ones),
+        T(a_stop_that_cancels),
+        T(a_stop_that_cancels_deaf_ones),
+        T(a_stop_of_one_that_does_not_end),
+        T(a_stop_while_one_is_starting),
+        T(a_stop_between_two_tries),
+        T(killed_daemons_leave_no_process),
+        T(a_stuck_one_is_killed_by_the_successor),
+        T(the_guard_kills_one_with_a_lock),
+    };
+
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
