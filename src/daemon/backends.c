@@ -292,7 +292,7 @@ static void set_plugin(struct backends *b, struct backend *at, const struct serv
     if (at == NULL) {
         at = add(b, q->name, q->argv[0]);
         at->argv = copy_list(q->argv);
-        at->plugin = plugin_load(q->name, q->argv, &err);
+        at->plugin = plugin_load(at->queue, at->argv, &err);
         if (at->plugin == NULL)
             log_err("event=handler-refused what=%s reason=\"%s\"", q->name, err.text);
     }

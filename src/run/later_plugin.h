@@ -66,9 +66,10 @@ struct later_job {
 /* What run may ask of the daemon, from the thread that runs it. Texts are copied. */
 struct later_host {
     size_t size; /* of this structure, in the daemon */
-    /* Shown by `later show`; at most ten times a second, the last one wins. */
+    /* Shown by `later show`; at most ten times a second. What is said sooner waits until the job
+     * says more or asks `cancelled`; the last one wins. */
     void (*progress)(const struct later_host *host, const char *text);
-    /* One line for the log, cut behind 1 KiB; it bears the job's id. */
+    /* One line for the log, cut behind 1 KiB; it bears the job's id. At most 1000 a job. */
     void (*log)(const struct later_host *host, enum later_level level, const char *text);
     /* Kept with the outcome (at most 16 KiB): the result, or why it failed. The last call holds. */
     void (*result)(const struct later_host *host, const void *bytes, size_t n);
@@ -83,7 +84,8 @@ struct later_host {
 struct later_plugin {
     uint32_t abi; /* LATER_PLUGIN_ABI */
     size_t size;  /* sizeof(struct later_plugin), in the plug-in */
-    /* args: what the configuration has behind the file in `handler`, NULL-ended. 0: *state is given
+    /* args: what the configuration has behind the file in `handler`, NULL-ended; they live until
+     * done returns. 0: *state is given
      * to run and done. Anything else refuses the queue; `error` (256 bytes) says why. May be NULL.
      */
     int (*init)(const char *queue, const char *const *args, void **state, char *error);

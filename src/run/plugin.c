@@ -1,12 +1,14 @@
 #include "run/plugin.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -16,16 +18,23 @@
 
 #define PROGRESS_MS 100 /* what is told more often is dropped */
 #define LOG_BYTES 1024
-#define SHOWN_MAX 1800 /* as in run/output.c */
+#define SHOWN_MAX 1800                        /* as in run/output.c */
+#define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; the store refuses what has no date */
 #define QUICK_US 100
 #define MEAN_OF 8 /* jobs, about */
 
 struct plugin {
+    struct plugin *next; /* of all that are loaded */
+    char *name;          /* by which dlopen knows the file */
+    dev_t dev;           /* of the file */
+    ino_t ino;
     void *handle;
     const struct later_plugin *face;
     void *state;
     _Atomic int64_t run_us; /* a running mean over the last ones */
 };
+
+static struct plugin *loaded; /* main thread */
 
 /* One run, as the plug-in sees it. */
 struct run {
@@ -36,7 +45,9 @@ struct run {
     struct run_result *ret;
     enum run_end cause; /* why it should end; RUN_EXITED: it should not */
     struct mono deadline;
-    struct mono progress_at; /* when it may be told again */
+    struct mono progress_at; /* when it may be told again; until then the last text waits: */
+    char progress[LOG_BYTES + 1];
+    bool has_progress;
     int logged;
 };
 
@@ -47,16 +58,23 @@ static struct run *run_of(const struct later_host *host)
 
 /* ---- what it may ask */
 
+static void tell_progress(struct run *r, struct mono now)
+{
+    if (!r->has_progress || mono_before(now, r->progress_at))
+        return;
+    r->has_progress = false;
+    r->progress_at = mono_add_ms(now, PROGRESS_MS);
+    if (r->hooks->progress != NULL)
+        r->hooks->progress(r->hooks->arg, r->progress, strlen(r->progress));
+}
+
 static void host_progress(const struct later_host *host, const char *text)
 {
     struct run *r = run_of(host);
-    struct mono now = mono_now();
 
-    if (mono_before(now, r->progress_at))
-        return;
-    r->progress_at = mono_add_ms(now, PROGRESS_MS);
-    if (r->hooks->progress != NULL)
-        r->hooks->progress(r->hooks->arg, text, strnlen(text, LOG_BYTES));
+    (void)snprintf(r->progress, sizeof(r->progress), "%.*s", LOG_BYTES, text);
+    r->has_progress = true;
+    tell_progress(r, mono_now());
 }
 
 static void host_log(const struct later_host *host, enum later_level level, const char *text)
@@ -65,7 +83,9 @@ static void host_log(const struct later_host *host, enum later_level level, cons
     CLEANUP_BUF struct buf shown = BUF_INIT;
     size_t n = strnlen(text, LOG_BYTES + 1);
 
-    if (r->logged++ >= EXEC_LOG_LINES)
+    if (r->logged < INT32_MAX)
+        r->logged++;
+    if (r->logged > EXEC_LOG_LINES)
         return;
     text_quote(&shown, text, n < LOG_BYTES ? n : LOG_BYTES);
     log_line(level < LATER_ERROR   ? LOG_LEVEL_ERR
@@ -85,19 +105,21 @@ static void host_result(const struct later_host *host, const void *bytes, size_t
 
 static void host_retry_in(const struct later_host *host, int64_t ms)
 {
-    run_of(host)->ret->retry_in_ms = ms >= 0 ? ms : 0;
+    run_of(host)->ret->retry_in_ms = ms < 0 ? 0 : ms < RETRY_IN_MAX_MS ? ms : RETRY_IN_MAX_MS;
 }
 
 static void look(struct run *r)
 {
     unsigned asked = exec_slot_take(r->slot);
+    struct mono now = mono_now();
 
     if (asked & EXEC_CONTROL_CANCEL)
         r->cause = RUN_CANCELLED;
     else if (asked != 0 && r->cause != RUN_CANCELLED)
         r->cause = RUN_STOPPED;
-    else if (r->cause == RUN_EXITED && !mono_before(mono_now(), r->deadline))
+    else if (r->cause == RUN_EXITED && !mono_before(now, r->deadline))
         r->cause = RUN_TIMED_OUT;
+    tell_progress(r, now);
 }
 
 static int host_cancelled(const struct later_host *host)
@@ -148,13 +170,34 @@ static bool may_start(const struct plugin_order *o, struct run *r)
     return false;
 }
 
-static void say_result(struct run_result *ret, const char *otherwise)
+/* why: "" or what stands before its own words. */
+static void say_result(struct run_result *ret, const char *why, const char *otherwise)
 {
     CLEANUP_BUF struct buf shown = BUF_INIT;
 
-    text_quote(&shown, ret->result.data, ret->result.len);
+    if (why[0] != '\0')
+        buf_printf(&shown, "%s: ", why);
+    if (ret->result.len > 0)
+        text_quote(&shown, ret->result.data, ret->result.len);
+    else
+        buf_puts(&shown, otherwise);
     text_cut(&shown, sizeof(ret->text) - 1);
-    (void)snprintf(ret->text, sizeof(ret->text), "%s", shown.len > 0 ? buf_str(&shown) : otherwise);
+    (void)snprintf(ret->text, sizeof(ret->text), "%s", buf_str(&shown));
+}
+
+/* Asked to end, it gave up. */
+static void give_up(const struct run *r, const char *otherwise)
+{
+    char length[24], why[64];
+
+    if (r->cause == RUN_TIMED_OUT)
+        (void)snprintf(why, sizeof(why), "timed out after %s",
+                       text_duration(r->order->timeout_ms, length));
+    else
+        (void)snprintf(why, sizeof(why), "%s", r->cause == RUN_CANCELLED ? "cancelled" : "stopped");
+    r->ret->end = r->cause;
+    r->ret->code = SIGTERM;
+    say_result(r->ret, why, otherwise);
 }
 
 static void conclude(struct run *r, int outcome)
@@ -180,17 +223,18 @@ static void conclude(struct run *r, int outcome)
     ret->code = means[outcome].code;
     if (outcome == LATER_OK)
         (void)snprintf(ret->text, sizeof(ret->text), "ok");
+    else if (r->cause != RUN_EXITED && outcome != LATER_DEAD) /* which says more than that */
+        give_up(r, means[outcome].text);
     else
-        say_result(ret, means[outcome].text);
-    /* Asked to end, it gave up. Its own word holds where it says more than that. */
-    if (r->cause != RUN_EXITED && (outcome == LATER_RETRY || outcome == LATER_FAIL)) {
-        ret->end = r->cause;
-        ret->code = SIGTERM;
-        (void)snprintf(ret->text, sizeof(ret->text), "%s",
-                       r->cause == RUN_TIMED_OUT   ? "timed out"
-                       : r->cause == RUN_CANCELLED ? "cancelled"
-                                                   : "stopped");
-    }
+        say_result(ret, "", means[outcome].text);
+}
+
+static void tell_left_out(const struct run *r)
+{
+    if (r->logged > EXEC_LOG_LINES)
+        log_info("job=%s queue=%s left_out_lines=%d msg=\"more than %d lines: the rest was left "
+                 "out of the log\"",
+                 r->order->job.id, r->order->job.queue, r->logged - EXEC_LOG_LINES, EXEC_LOG_LINES);
 }
 
 void plugin_run(const struct plugin_order *order, struct exec_slot *slot,
@@ -206,6 +250,8 @@ void plugin_run(const struct plugin_order *order, struct exec_slot *slot,
         RUN_EXITED,
         MONO_NEVER,
         {0},
+        "",
+        false,
         0};
 
     if (may_start(order, &r)) {
@@ -216,6 +262,7 @@ void plugin_run(const struct plugin_order *order, struct exec_slot *slot,
         learn(order->plugin, ret->duration_us);
         if (order->guard != NULL)
             guard_clear(order->guard, order->guard_slot);
+        tell_left_out(&r);
     }
     exec_slot_disarm(slot);
 }
@@ -249,35 +296,88 @@ static int init(struct plugin *p, const char *queue, char *const *argv, struct e
                    error[0] != '\0' ? error : "it did not say why");
 }
 
+/*
+ * dlopen takes a name that it knows for the file it knows, although that one was replaced: a file
+ * that is served still, by jobs that run or in another queue, must have another name. "/./" makes
+ * one, and leaves $ORIGIN what it is.
+ */
+static bool is_taken(const char *name, const struct stat *st)
+{
+    for (const struct plugin *p = loaded; p != NULL; p = p->next) {
+        if (strcmp(p->name, name) == 0 && (p->dev != st->st_dev || p->ino != st->st_ino))
+            return true;
+    }
+    return false;
+}
+
+static char *name_file(const char *path, const struct stat *st)
+{
+    int folder = (int)(strrchr(path, '/') + 1 - path);
+    CLEANUP_BUF struct buf dots = BUF_INIT;
+
+    for (;;) {
+        char *name = mem_printf("%.*s%s%s", folder, path, buf_str(&dots), path + folder);
+
+        if (!is_taken(name, st))
+            return name;
+        free(name);
+        buf_puts(&dots, "./");
+    }
+}
+
+static int open_object(struct plugin *p, const char *path, struct err *err)
+{
+    struct stat st;
+    const char *why;
+
+    if (stat(path, &st) != 0)
+        return err_sys(err, errno, "%.200s", path);
+    p->dev = st.st_dev;
+    p->ino = st.st_ino;
+    p->name = name_file(path, &st);
+    /* NOW: a symbol that is missing is told here, not in the middle of a job. */
+    p->handle = dlopen(p->name, RTLD_NOW | RTLD_LOCAL);
+    if (p->handle != NULL)
+        return 0;
+    why = dlerror();
+    return err_set(err, ERR_CONFIG, "cannot load: %.230s", why != NULL ? why : "unknown");
+}
+
+static void close_object(struct plugin *p)
+{
+    if (p->handle != NULL)
+        (void)dlclose(p->handle);
+    free(p->name);
+    free(p);
+}
+
 struct plugin *plugin_load(const char *queue, char *const *argv, struct err *err)
 {
     struct plugin *p = mem_new(sizeof(*p));
-    const char *why;
 
     atomic_init(&p->run_us, 1000000); /* until we know better */
-    /* NOW: a symbol that is missing is told here, not in the middle of a job. */
-    p->handle = dlopen(argv[0], RTLD_NOW | RTLD_LOCAL);
-    why = p->handle == NULL ? dlerror() : NULL;
-    if (p->handle == NULL) {
-        (void)err_set(err, ERR_CONFIG, "cannot load: %.230s", why != NULL ? why : "unknown");
-        free(p);
-        return NULL;
+    if (open_object(p, argv[0], err) == 0) {
+        p->face = dlsym(p->handle, "later_plugin");
+        if (check(argv[0], p->face, err) == 0 && init(p, queue, argv, err) == 0) {
+            p->next = loaded;
+            loaded = p;
+            return p;
+        }
     }
-    p->face = dlsym(p->handle, "later_plugin");
-    if (check(argv[0], p->face, err) < 0 || init(p, queue, argv, err) < 0) {
-        (void)dlclose(p->handle);
-        free(p);
-        return NULL;
-    }
-    return p;
+    close_object(p);
+    return NULL;
 }
 
 void plugin_free(struct plugin *p)
 {
+    struct plugin **link = &loaded;
+
     if (p == NULL)
         return;
     if (p->face->done != NULL)
         p->face->done(p->state);
-    (void)dlclose(p->handle);
-    free(p);
+    while (*link != p)
+        link = &(*link)->next;
+    *link = p->next;
+    close_object(p);
 }

@@ -12,8 +12,8 @@
 struct plugin;
 
 /*
- * Load argv[0] for a queue and init it with the rest. NULL: err says why, and the cure (code
- * CONFIG). Main thread; blocks as long as its init does.
+ * Load argv[0] for a queue and init it with the rest, which must live as long as it. NULL: err says
+ * why, and the cure (code CONFIG). Main thread; blocks as long as its init does.
  */
 struct plugin *plugin_load(const char *queue, char *const *argv, struct err *err);
 /* Nothing of it may run. Calls its done; NULL is fine. */
