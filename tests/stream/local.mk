@@ -14,3 +14,5 @@ tests_stream_worker_LDADD =
 if HAVE_CMOCKA
 check_PROGRAMS += tests/stream/worker
 endif
+## Its processes and its timer are its own; drive.c has names of the daemon's side.
+tests_unit_test_stream_LDADD = $(libs) $(CMOCKA_LIBS)
