@@ -47,7 +47,7 @@ struct backends {
     unsigned places;
     struct loop_timer *kill, *stuck;
     struct loop_hook *flush;
-    bool is_ending;
+    bool is_final, is_ending; /* final: nothing is made any more */
 };
 
 /* FNV-1a (Fowler, Noll, Vo). */
@@ -301,6 +301,8 @@ static void set_plugin(struct backends *b, struct backend *at, const struct serv
 
 void backends_set(struct backends *b, const struct served *served, unsigned places)
 {
+    if (b->is_final) /* who stops has no use for a new configuration */
+        return;
     b->places = places;
     for (struct backend *at = b->first, *next; at != NULL; at = next) {
         const struct served_queue *q = served_find(served, at->queue);
@@ -342,6 +344,7 @@ bool backends_can_run(const struct backends *b, const struct served_queue *q)
 
 void backends_finish(struct backends *b)
 {
+    b->is_final = true;
     for (struct backend *at = b->first; at != NULL; at = at->next) {
         if (at->stream != NULL)
             stream_finish(at->stream);
@@ -435,7 +438,7 @@ void backends_free(struct backends *b)
 
 void backends_end(struct backends *b, bool at_once)
 {
-    b->is_ending = true;
+    b->is_final = b->is_ending = true;
     if (b->first == NULL) {
         tell_gone(b);
         return;

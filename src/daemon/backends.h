@@ -30,7 +30,7 @@ void backends_free(struct backends *b); /* after gone, or before anything was se
 
 /* What is served from now on; `places` is how many jobs this daemon runs at once. */
 void backends_set(struct backends *b, const struct served *served, unsigned places);
-/* The daemon stops: no process is started any more. */
+/* The daemon stops: no process is started any more, and backends_set changes nothing. */
 void backends_finish(struct backends *b);
 /* Can a job of this queue be run now? Not where its plug-in could not be loaded. */
 bool backends_can_run(const struct backends *b, const struct served_queue *q);

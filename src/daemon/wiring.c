@@ -343,11 +343,13 @@ static bool is_strict(const struct daemon *d)
     return d->conf->strict != 0 && !d->has_been_up;
 }
 
-/* With `strict`, before the first job: end, with the cause. */
+/* With `strict`, before the first job: end, with the cause. What serves many jobs runs already. */
 static void refuse(struct daemon *d, const char *what, const char *text)
 {
+    if (d->refusal.code != ERR_NONE)
+        return;
     (void)err_set(&d->refusal, ERR_CONFIG, "strict: %s: %.200s", what, text);
-    loop_stop(d->loop);
+    runner_end(d->runner);
 }
 
 /* Said once, and again when it has changed. */

@@ -473,6 +473,26 @@ static void a_crash_is_one_of_the_worker(void **state)
     assert_int_equal(shown(neighbour, "crashes"), 1);
 }
 
+/* Nothing less can be killed. */
+static void the_guard_kills_the_worker_for_a_lock(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+    struct mono begin_at;
+
+    (void)state;
+    begin("", "", "");
+    id = ask_with("lock", "door", "hold");
+    assert_true(until_booked(" hold", 1));
+    begin_at = mono_now();
+    test_laterd_kill(&a, SIGSTOP);
+    assert_int_equal(test_laterd_wait(&a, 20000), 128 + SIGKILL);
+    assert_in_range(test_ms_since(begin_at), 9000, 16000);
+    assert_true(test_until_lines(a.log, "event=guard-kill", 1, LONG_MS));
+    open_gate();
+    test_laterd_start(&a);
+    assert_true(until_state(id, "done"));
+}
+
 /* ---- those that are installed */
 
 static void noop_does_nothing(void **state)
@@ -566,6 +586,7 @@ int main(void)
         T(jobs_run_at_once),
         T(no_more_than_its_concurrency),
         T(a_crash_is_one_of_the_worker),
+        T(the_guard_kills_the_worker_for_a_lock),
         T(noop_does_nothing),
         T(append_writes_lines),
         T(append_checks_its_arguments),

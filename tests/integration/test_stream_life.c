@@ -474,6 +474,63 @@ static void a_stop_between_two_tries(void **state)
     assert_true(test_ms_since(begin) < 1500);
 }
 
+static void hurried(int second)
+{
+    CLEANUP_FREE char *id = NULL;
+    struct mono begin;
+
+    stream_start_a("", "", "");
+    id = ask("hold");
+    assert_true(until_booked(" hold", 1));
+    begin = mono_now();
+    test_laterd_kill(&a, SIGTERM);
+    assert_true(test_laterd_says(&a, "event=stopping", LONG_MS));
+    test_laterd_kill(&a, second);
+    assert_int_equal(test_laterd_wait(&a, LONG_MS), 0);
+    assert_true(test_ms_since(begin) < 5000);
+    assert_true(test_state_is(&redis, id, "waiting"));
+}
+
+static void a_stop_that_is_hurried(void **state)
+{
+    (void)state;
+    hurried(SIGTERM);
+}
+
+static void a_stop_that_quits(void **state)
+{
+    (void)state;
+    hurried(SIGQUIT);
+}
+
+/* It comes too late to change anything. */
+static void a_reload_while_it_stops(void **state)
+{
+    struct test_laterd edited;
+
+    (void)state;
+    stream_start_a("", "", ", \"deaf=eof,term\"");
+    assert_true(test_laterd_says(&a, "event=stream-ready", LONG_MS));
+    test_laterd_kill(&a, SIGTERM);
+    assert_true(until_booked("eof ", 1));
+    stream_conf(&edited, "", ", processes: 2", ", \"deaf=eof,term\", any=new");
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_laterd_says(&a, "event=reload", LONG_MS));
+    assert_int_equal(test_laterd_wait(&a, 10000), 0);
+    assert_int_equal(booked("start "), 1);
+}
+
+/* `strict` on a server that may lose jobs: what was started already ends too. */
+static void a_start_that_is_refused(void **state)
+{
+    (void)state;
+    stream_conf(&a, "strict: true", ", processes: 2", "");
+    test_laterd_launch(&a);
+    assert_int_equal(test_laterd_wait(&a, LONG_MS), 78);
+    assert_int_equal(test_lines(a.log, "event=stream-end"), 2);
+    assert_true(proc_until_none(worker, 5000));
+}
+
 static void killed_daemons_leave_no_process(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -580,6 +637,10 @@ int main(void)
         T(a_stop_of_one_that_does_not_end),
         T(a_stop_while_one_is_starting),
         T(a_stop_between_two_tries),
+        T(a_stop_that_is_hurried),
+        T(a_stop_that_quits),
+        T(a_reload_while_it_stops),
+        T(a_start_that_is_refused),
         T(killed_daemons_leave_no_process),
         T(a_stuck_one_is_killed_by_the_successor),
         T(the_guard_kills_one_with_a_lock),
