@@ -279,7 +279,8 @@ static int check(const char *path, const struct later_plugin *face, struct err *
                        "%.150s was built for plug-in ABI %" PRIu32 ", this laterd has %d: build it "
                        "anew",
                        path, face->abi, LATER_PLUGIN_ABI);
-    if (face->size < sizeof(struct later_plugin) || face->run == NULL)
+    /* What came after version 1.0 may be missing. */
+    if (face->size < offsetof(struct later_plugin, done) + sizeof(face->done) || face->run == NULL)
         return err_set(err, ERR_CONFIG, "%.150s: its later_plugin is not filled in", path);
     return 0;
 }

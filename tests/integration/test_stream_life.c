@@ -249,6 +249,7 @@ static void a_reload_changes_how_many(void **state)
 {
     (void)state;
     stream_start_a("", "", "");
+    assert_true(test_laterd_says(&a, "event=stream-ready", LONG_MS));
     reload_with(", processes: 3", "");
     assert_true(test_until_lines(a.log, "event=stream-ready", 4, LONG_MS));
     assert_true(until_booked("eof ", 1));
