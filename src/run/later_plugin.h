@@ -8,8 +8,8 @@
  *       host->log(host, LATER_INFO, "hello");
  *       return LATER_OK;
  *   }
- *   const struct later_plugin later_plugin = {LATER_PLUGIN_ABI, sizeof(later_plugin), NULL, run,
- * NULL};
+ *   const struct later_plugin later_plugin = {
+ *       LATER_PLUGIN_ABI, sizeof(later_plugin), NULL, run, NULL};
  *
  *   cc -shared -fPIC -o hello.so hello.c
  *
