@@ -97,7 +97,7 @@ struct fake {
 
     /* how the store behaves */
     int64_t latency_us;
-    unsigned most_steps; /* that were under way at once */
+    unsigned most_steps;                     /* that were under way at once */
     bool is_up, is_held_back, takes_nothing; /* link; answers; -1 to every question */
     unsigned fault_kinds;                    /* these are answered by: */
     enum fault fault;
