@@ -499,6 +499,7 @@ function L.read_queues(R, queues, ctx)
   local names = {}
   for i, q in ipairs(queues) do
     names[i] = q.name
+    q.is_again = ctx.book.room[q.name] ~= nil
     ctx.book.room[q.name] = math.min(q.room, ctx.max)
   end
   if #names > 0 then

@@ -46,42 +46,41 @@ local function find_existing(keys, from, to, out)
   find_existing(keys, middle + 1, to, out)
 end
 
--- The head in R:heads, false for none, when there seems to be nothing to claim: no mark, no pause, nothing granted,
--- and not due unless without room. nil: claim.lua has to look.
-local function noted_head(q, ctx)
-  if ctx.marks[q.name] ~= '' or ctx.paused[q.name] or ctx.book.fresh[q.name] then
-    return nil
-  end
-  local head = ctx.heads[q.name] and tonumber(ctx.heads[q.name]) or false
-  if head and head <= ctx.until_ms and q.room > 0 then
-    return nil
-  end
-  return head
-end
-
 -- The head that was noted, when the first job of the queue is due then; else nil.
 local function head_of(R, queue, noted)
   local first = redis.pcall('ZRANGE', R .. ':q:' .. queue .. ':5', 0, 0, 'WITHSCORES')
   return first[2] and L.due(first[2]) == noted and noted or nil
 end
 
--- -> heads by the number of the queue, as claim.lua would tell them; nil where it has to look.
-function L.idle_heads(R, queues, ctx)
-  local heads, noted, keys, exists, seen = {}, {}, {}, {}, {}
-  local due, five, n = R .. ':due:', R .. ':q:', 0
+-- The queues in which there seems to be nothing to claim: no mark, no pause, nothing granted, and not due unless without
+-- room. -> their heads in R:heads by their number, false for none; nil: claim.lua has to look
+local function noted_heads(queues, ctx)
+  local noted, marks, paused, fresh, heads = {}, ctx.marks, ctx.paused, ctx.book.fresh, ctx.heads
   for i, q in ipairs(queues) do
     local name = q.name
     -- One that is named again has another head by then.
-    if not seen[name] then
-      seen[name], noted[i] = true, noted_head(q, ctx)
+    if marks[name] == '' and not paused[name] and not fresh[name] and not q.is_again then
+      local head = tonumber(heads[name] or '')
+      if not head or head > ctx.until_ms or q.room == 0 then
+        noted[i] = head or false
+      end
     end
+  end
+  return noted
+end
+
+-- -> heads by the number of the queue, as claim.lua would tell them; nil where it has to look.
+function L.idle_heads(R, queues, ctx)
+  local heads, noted, keys, exists = {}, noted_heads(queues, ctx), {}, {}
+  local due, five, n = R .. ':due:', R .. ':q:', 0
+  for i, q in ipairs(queues) do
     if noted[i] ~= nil then
       n = n + 1
-      keys[n] = due .. name
+      keys[n] = due .. q.name
     end
     if noted[i] == false then
       n = n + 1
-      keys[n] = five .. name .. ':5'
+      keys[n] = five .. q.name .. ':5'
     end
   end
   find_existing(keys, 1, n, exists)

@@ -112,9 +112,9 @@ static unsigned number_of_queue(const char *queue)
 
 static int priority_of(const char *record)
 {
-    const char *space = strchr(record, ' ');
+    const char *end = record + strcspn(record, " \n");
 
-    return space != NULL && space[1] >= '0' && space[1] <= '9' ? space[1] - '0' : -1;
+    return end[0] == ' ' && end[1] >= '0' && end[1] <= '9' ? end[1] - '0' : 5;
 }
 
 static void check_place(const struct view *v, struct entry *e)
