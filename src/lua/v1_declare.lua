@@ -119,7 +119,9 @@ L.register('later_v1_declare', {}, function(R, args)
   end
   for i = 1, #queues, 2 do
     L.check_queue(queues[i])
-    check_queue_gates(queues[i], queues[i + 1])
+    if queues[i + 1] ~= '' then
+      check_queue_gates(queues[i], queues[i + 1])
+    end
   end
   L.need(R, 'workers', 'hash', 'limits', 'hash', 'queues', 'hash', 'notes', 'hash', 'timers', 'zset', 'holds', 'hash',
          'parked', 'hash', 'clock', 'string', 'worker:' .. epoch, 'hash')
