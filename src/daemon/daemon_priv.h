@@ -40,8 +40,9 @@ struct daemon {
     struct gates *gates;
     struct served *served;
     struct sched *sched;
-    size_t tidy_from; /* of the served queues: from where on the next call tidies */
-    bool tidy_tells;  /* the call under way was the first of a round: what it finds is told */
+    size_t tidy_from;    /* of the served queues: from where on the next call tidies */
+    struct mono tell_at; /* then a call also says how this worker is, */
+    bool tidy_tells;     /* as the one under way does: what it finds is told in the log */
     struct runner *runner;
     struct signals *signals;
     struct folder *folder;

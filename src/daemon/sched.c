@@ -221,7 +221,9 @@ static void send_tidy(struct sched *s, struct mono now)
 
     if (s->state != READY || s->tidy_out || !sched_is_due(s->tidy_at, now))
         return;
-    s->tidy_at = mono_add_ms(now, SCHED_TIDY_MS / calls);
+    s->tidy_at =
+        mono_add_ms(now, SCHED_TIDY_MS / calls > SCHED_TIDY_LEAST_MS ? SCHED_TIDY_MS / calls
+                                                                     : SCHED_TIDY_LEAST_MS);
     s->tidy_out = s->ops->tidy(s->ctx, s->epoch) == 0;
 }
 

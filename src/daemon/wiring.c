@@ -94,7 +94,7 @@ static size_t next_to_tidy(struct daemon *d, const char **pairs, char (*keeps)[2
     return n;
 }
 
-/* The first of a round also says how this worker is. */
+/* One in SCHED_TIDY_MS also says how this worker is. */
 static int op_tidy(void *ctx, int64_t epoch)
 {
     struct daemon *d = ctx;
@@ -106,10 +106,11 @@ static int op_tidy(void *ctx, int64_t epoch)
     struct store_fields queues = {pairs, 0};
     struct sched_status s;
 
-    d->tidy_tells = d->tidy_from == 0;
+    d->tidy_tells = !mono_before(mono_now(), d->tell_at);
     queues.n = next_to_tidy(d, pairs, keeps);
     if (!d->tidy_tells)
         return store_tidy(d->store, epoch, &queues, &(struct store_fields){state, 0});
+    d->tell_at = mono_add_ms(mono_now(), SCHED_TIDY_MS - SCHED_TIDY_LEAST_MS);
     sched_status(d->sched, &s);
     (void)snprintf(unsent, sizeof(unsent), "%zu", s.unsent);
     (void)snprintf(refused, sizeof(refused), "%zu", s.refused);
@@ -172,6 +173,7 @@ static void op_registered(void *ctx, int64_t epoch)
 {
     struct daemon *d = ctx;
 
+    d->tell_at = (struct mono){0}; /* of this epoch nothing is known yet */
     if (d->state != NULL)
         state_set_epoch(d->state, epoch);
     gates_registered(d->gates, epoch);

@@ -1,8 +1,8 @@
 -- later_v1_tidy R EPOCH NQ {queue dead_keep_ms}*NQ [NF {field value}*NF]
 --   -> [[queue unserved for a minute...], buried]
 --
--- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many names some of them in each
--- call): outcomes whose time is over and
+-- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many names 256 of them a
+-- second): outcomes whose time is over and
 -- dead jobs past their keeping go (1,000 a queue, 5,000 a call), raw members that can never be due are
 -- buried, lost priority marks are found again, stale waiters, notes and empty names are removed, and
 -- queues with due jobs that no worker serves are noted. Fields: how the worker is, for later_v1_health
