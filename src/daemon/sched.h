@@ -26,9 +26,6 @@
 
 #define SCHED_BEAT_MS 5000
 #define SCHED_SWEEP_MS 1000
-#define SCHED_TIDY_MS 10000   /* each queue is tidied once in so long, */
-#define SCHED_TIDY_QUEUES 256 /* so many in one call: with more of them calls come more often */
-#define SCHED_STEP_JOBS 128   /* results a step carries, and claims it may return */
 /* A round trip and what a busy machine adds to it, in most cases. */
 #define SCHED_AHEAD_US 2000
 #define SCHED_TIDY_MS 10000      /* each queue is tidied once in so long, */
