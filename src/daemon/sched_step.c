@@ -14,7 +14,8 @@
 #define HOST_FIRST_MS 100 /* after a host fault; doubles up to */
 #define HOST_MAX_MS 10000
 #define GATE_MAX_US INT64_C(3600000000) /* the sweep tells of later ones in time */
-#define OVERLAP_ENDS 4       /* so many are worth a second step; one that frees a gate is */
+#define OVERLAP_ENDS                                                                               \
+    64 /* so many are worth a second step; one that frees a gate is, and the last is */
 #define NOTHING_MS 10        /* a due queue that gave no job is asked again after this */
 #define UNGUARDED_MS 1000    /* a job that holds a lock, when there is no guard */
 #define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for so long */
@@ -465,7 +466,8 @@ static bool may_overlap(const struct sched *s, bool alone, bool claims, bool res
 {
     if (s->steps_out == STORE_STEPS_MAX || alone || s->step_wanted)
         return false;
-    return (results && (s->held.ended >= OVERLAP_ENDS || s->is_hurried)) || (claims && s->is_more);
+    return (results && (s->held.ended >= OVERLAP_ENDS || s->held.running == 0 || s->is_hurried)) ||
+           (claims && s->is_more);
 }
 
 void sched_plan_step(struct sched *s, struct mono now)
