@@ -172,8 +172,9 @@ struct runner *runner_new(struct loop *loop, unsigned places, const char *ns, st
         runner_free(r);
         return NULL;
     }
-    while (r->random == 0)
-        (void)getrandom(&r->random, sizeof(r->random), 0);
+    /* A kernel without any to give: spread like the moment at which we started. */
+    if (getrandom(&r->random, sizeof(r->random), GRND_NONBLOCK) < 0 || r->random == 0)
+        r->random = (uint64_t)mono_now().us | 1;
     r->backends = backends_new(loop, r->pool, ns, &backends_events);
     return r;
 }

@@ -35,6 +35,8 @@ static void deliver(struct mailbox *box)
 {
     struct mail *mail = take_all(box);
 
+    if (mail == NULL)
+        return;
     while (mail != NULL) {
         struct mail *next = mail->next;
 

@@ -23,13 +23,14 @@
 #endif
 
 #define WAKING_MAX 2 /* threads on their way to the work at once; each wakes the next */
+#define READY 16     /* slots and threads that are made at the start, where there are so many */
 #define LONG_MS 1    /* quick work that waits so long is not quick: one more thread comes */
 
 struct pool_slot {
     struct pool_work work; /* first */
     struct pool *pool;
     unsigned index;
-    struct exec_slot *exec; /* made with the first order */
+    struct exec_slot *exec; /* made at the start, or with the first order */
     struct pool_order order;
     struct run_result result;
     bool busy;       /* main thread only: from pool_start until done is called */
@@ -239,7 +240,7 @@ static void wake_one(struct pool *pool)
         return;
     if (pool->idle != NULL) {
         wake(pool, pool->idle);
-    } else if (pool->nthreads <= pool->nslots) {
+    } else if (pool->nthreads < pool->nslots + (pool->first->kind == POOL_TASK)) {
         e = add_thread(pool);
         if (e != 0)
             log_warn("event=pool threads=%u reason=\"cannot make another thread: %s\"",
@@ -318,11 +319,29 @@ static void init(struct pool *pool, unsigned nslots)
         (void)pthread_cond_init(&pool->threads[i].wake, NULL);
 }
 
+/* A daemon that cannot have these had better say so at once. */
+static int make_ready(struct pool *pool, unsigned n, struct err *err)
+{
+    int e = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        pool->slots[i].exec = exec_slot_new();
+        if (pool->slots[i].exec == NULL)
+            return err_sys(err, errno, "cannot make pool slot %u", i);
+    }
+    (void)pthread_mutex_lock(&pool->mu);
+    while (e == 0 && pool->nthreads < n)
+        e = add_thread(pool);
+    (void)pthread_mutex_unlock(&pool->mu);
+    if (e != 0)
+        return err_sys(err, e, "cannot start pool thread %u of %u", pool->nthreads, n);
+    return 0;
+}
+
 struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_events *events,
                       struct err *err)
 {
     struct pool *pool = mem_new(sizeof(*pool));
-    int e;
 
     init(pool, nslots);
     pool->events = *events;
@@ -333,12 +352,8 @@ struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_even
     }
     pool->hand_over = loop_hook_new(loop, LOOP_HOOK_GATHERED, hand_over, pool);
     pool->look = loop_timer_new(loop, on_look, pool);
-    (void)pthread_mutex_lock(&pool->mu);
-    e = add_thread(pool);
-    (void)pthread_mutex_unlock(&pool->mu);
-    if (e == 0)
+    if (make_ready(pool, nslots < READY ? nslots : READY, err) == 0)
         return pool;
-    (void)err_sys(err, e, "cannot start a thread of the pool");
 fail:
     pool_free(pool);
     return NULL;

@@ -1,10 +1,11 @@
 /*
  * The pool: threads that run what blocks. The main thread gives an order to a free slot and later
  * gets the result through the mailbox on its loop; nothing else is shared. A slot is a place for a
- * job; threads are made when there is work that no idle one can take, one for each slot at most,
- * and one more for tasks. What one turn of the loop starts is handed over at its end, together;
- * work queues up in order; the thread that went idle last takes it, and wakes the next if more is
- * left. Of work that is quick it does them all, unless that takes longer than it should.
+ * job. Sixteen threads are made at the start, more when there is work that no idle one can take,
+ * one for each slot at most, and one more for tasks. What one turn of the loop starts is handed
+ * over at its end, together; work queues up in order; the thread that went idle last takes it, and
+ * wakes the next if more is left. Of work that is quick it does them all, unless that takes longer
+ * than it should.
  *
  * Thread stacks are small (256 KiB) and all signals are blocked in them.
  */

@@ -433,8 +433,9 @@ static int64_t make_fence(void)
 {
     uint64_t random = 0;
 
-    while (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        continue;
+    /* A kernel without any to give: another of each moment, and of each daemon. */
+    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
+        random = (uint64_t)mono_now().us << 24 ^ (uint64_t)getpid();
     return (int64_t)(random >> 2 | UINT64_C(1) << 61);
 }
 
