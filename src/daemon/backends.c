@@ -42,6 +42,7 @@ struct backends {
     char ns[80];
     struct backends_events events;
     struct backend *first;
+    struct backend *gone; /* to be freed */
     struct backend *table[TABLE]; /* by name */
     struct backend *streams;
     unsigned places;
@@ -75,6 +76,12 @@ static void unlink_all(struct backends *b, struct backend *at)
 {
     struct backend **chain = &b->table[place_of(at->queue)], **stream = &b->streams;
 
+    if (b->first == at)
+        b->first = at->next;
+    else
+        at->before->next = at->next;
+    if (at->next != NULL)
+        at->next->before = at->before;
     while (*chain != at)
         chain = &(*chain)->chain;
     *chain = at->chain;
@@ -82,9 +89,6 @@ static void unlink_all(struct backends *b, struct backend *at)
         stream = &(*stream)->next_stream;
     if (*stream != NULL)
         *stream = at->next_stream;
-    *(at->before != NULL ? &at->before->next : &b->first) = at->next;
-    if (at->next != NULL)
-        at->next->before = at->before;
 }
 
 static void tell_gone(struct backends *b)
@@ -92,6 +96,16 @@ static void tell_gone(struct backends *b)
     loop_timer_stop(b->kill);
     loop_timer_stop(b->stuck);
     b->events.gone(b->events.arg);
+}
+
+static void free_gone(struct backends *b)
+{
+    while (b->gone != NULL) {
+        struct backend *at = b->gone;
+
+        b->gone = at->next;
+        free(at);
+    }
 }
 
 static void drop_if_done(struct backend *at)
@@ -103,7 +117,9 @@ static void drop_if_done(struct backend *at)
     unlink_all(b, at);
     plugin_free(at->plugin);
     mem_free_list(at->argv);
-    free(at);
+    /* Whoever called may still hold it: freed at the end of the turn. */
+    at->next = b->gone;
+    b->gone = at;
     if (b->is_ending && b->first == NULL)
         tell_gone(b);
 }
@@ -384,6 +400,7 @@ static void flush(void *arg)
 {
     struct backends *b = arg;
 
+    free_gone(b);
     for (struct backend *at = b->streams, *next; at != NULL; at = next) {
         next = at->next_stream;
         if (at->stream != NULL)
@@ -433,6 +450,7 @@ void backends_free(struct backends *b)
     loop_timer_free(b->kill);
     loop_timer_free(b->stuck);
     loop_hook_free(b->flush);
+    free_gone(b);
     free(b);
 }
 

@@ -28,8 +28,14 @@ static struct stream_item *find_place(const struct stream_proc *p, unsigned plac
 
 static void unlink_item(struct stream_proc *p, struct stream_item *it)
 {
-    *(it->before != NULL ? &it->before->next : &p->first) = it->next;
-    *(it->next != NULL ? &it->next->before : &p->last) = it->before;
+    if (p->first == it)
+        p->first = it->next;
+    else
+        it->before->next = it->next;
+    if (p->last == it)
+        p->last = it->before;
+    else
+        it->next->before = it->before;
     p->running--;
 }
 

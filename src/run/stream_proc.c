@@ -124,8 +124,6 @@ static void close_when_idle(struct stream_proc *p)
 
 static void drop(struct stream_proc *p)
 {
-    if (p->depth > 0)
-        return;
     loop_fd_free(p->watch_in);
     loop_fd_free(p->watch_out);
     loop_fd_free(p->watch_err);
@@ -142,7 +140,6 @@ static void be_gone(struct stream_proc *p, const char *why)
 {
     p->is_gone = true;
     p->events->gone(p->events->arg, p, why);
-    drop(p);
 }
 
 /* ---- what it says */
@@ -239,8 +236,7 @@ static void enter(struct stream_proc *p)
 
 static void leave(struct stream_proc *p)
 {
-    p->depth--;
-    if (p->is_gone)
+    if (--p->depth == 0 && p->is_gone)
         drop(p);
 }
 
@@ -409,7 +405,9 @@ static void on_launched(struct pool_task *task)
         p->state = GONE;
         if (was_kept)
             p->events->ending(p->events->arg, p);
+        enter(p);
         be_gone(p, why);
+        leave(p);
         return;
     }
     p->state = GREETING;
