@@ -318,6 +318,11 @@ static void flush(struct stream_proc *p)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {
+            /* One that is never quite done must not keep all that it ever got. */
+            if (p->sent >= KEEP_BYTES) {
+                buf_drop(&p->out, p->sent);
+                p->sent = 0;
+            }
             loop_fd_events(p->watch_in, LOOP_WRITE);
             return;
         }
