@@ -42,7 +42,7 @@ struct backends {
     char ns[80];
     struct backends_events events;
     struct backend *first;
-    struct backend *gone; /* to be freed */
+    struct backend *gone;         /* to be freed */
     struct backend *table[TABLE]; /* by name */
     struct backend *streams;
     unsigned places;
