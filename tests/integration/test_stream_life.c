@@ -312,7 +312,8 @@ static void a_file_that_is_replaced_is_served(void **state)
     assert_false(says_new(NULL));
     words_handler("new");
     assert_true(test_until(says_new, NULL, LONG_MS));
-    assert_int_equal(test_lines(a.log, "outcome=re"), 0);
+    /* A job that met the change goes back, and spends nothing. */
+    assert_int_equal(test_lines(a.log, "outcome=retry"), 0);
 }
 
 static void a_queue_that_is_removed(void **state)

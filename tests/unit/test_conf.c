@@ -803,6 +803,13 @@ static int64_t cpu_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+/* What watches memory or threads takes its share of the time. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define REFUSE_MS 1000
+#else
+#define REFUSE_MS 100
+#endif
+
 /* text, over and over up to `bytes`, behind `start`: refused within 100 ms of our own time. */
 static void must_refuse_fast(const char *start, const char *text, size_t bytes, const char *says)
 {
@@ -818,7 +825,7 @@ static void must_refuse_fast(const char *start, const char *text, size_t bytes, 
     before = cpu_ms();
     must_refuse_file(NULL, ERR_CONFIG, 0, says);
     spent = cpu_ms() - before;
-    if (spent > 100)
+    if (spent > REFUSE_MS)
         fail_msg("%lld ms to refuse: %s", (long long)spent, says);
 }
 
