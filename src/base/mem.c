@@ -65,6 +65,30 @@ char *mem_printf(const char *fmt, ...)
     return s;
 }
 
+char **mem_dup_list(char *const *list, size_t extra, size_t *n)
+{
+    size_t count = 0;
+    char **out;
+
+    while (list[count] != NULL)
+        count++;
+    out = mem_new((count + extra + 1) * sizeof(*out));
+    for (size_t i = 0; i < count; i++)
+        out[i] = mem_strdup(list[i]);
+    if (n != NULL)
+        *n = count;
+    return out;
+}
+
+bool mem_is_same_list(char *const *a, char *const *b)
+{
+    for (; *a != NULL && *b != NULL; a++, b++) {
+        if (strcmp(*a, *b) != 0)
+            return false;
+    }
+    return *a == NULL && *b == NULL;
+}
+
 void mem_free_list(char **list)
 {
     for (size_t i = 0; list != NULL && list[i] != NULL; i++)

@@ -5,6 +5,7 @@
 #ifndef LATER_BASE_MEM_H
 #define LATER_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* n zeroed bytes (n may be 0). Never NULL. */
@@ -20,6 +21,10 @@ char *mem_dup(const void *p, size_t n) __attribute__((malloc, returns_nonnull));
 /* A new string, printf-style. */
 char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
 
+/* Copy a NULL-ended list of strings, with room for `extra` more behind them; *n (may be NULL): how
+ * many there are. */
+char **mem_dup_list(char *const *list, size_t extra, size_t *n) __attribute__((returns_nonnull));
+bool mem_is_same_list(char *const *a, char *const *b);
 /* Free a NULL-ended list of strings and the list; NULL is fine. */
 void mem_free_list(char **list);
 

@@ -92,6 +92,15 @@ void text_escape(struct buf *out, const void *p, size_t n)
         buf_add(out, s + plain, n - plain);
 }
 
+uint32_t text_hash(const char *s)
+{
+    uint32_t hash = 2166136261U;
+
+    for (; *s != '\0'; s++)
+        hash = (hash ^ (unsigned char)*s) * 16777619U;
+    return hash;
+}
+
 void text_quote(struct buf *out, const void *bytes, size_t n)
 {
     const char *p = bytes, *q;

@@ -25,6 +25,9 @@ void text_quote(struct buf *out, const void *p, size_t n);
  */
 void text_cut(struct buf *b, size_t max);
 
+/* FNV-1a (Fowler, Noll, Vo): for tables in memory, of names that nobody chooses against us. */
+uint32_t text_hash(const char *s);
+
 /* Length in bytes of the valid UTF-8 sequence at p (1 to 4), or 0 when it is not valid. */
 size_t text_utf8_len(const unsigned char *p, size_t n);
 

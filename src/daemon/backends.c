@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #define END_MS 2000    /* for processes to end by themselves when the daemon does, then KILL; */
 #define STUCK_MS 10000 /* then for plug-ins, which nobody can kill, to return */
@@ -51,14 +52,9 @@ struct backends {
     bool is_final, is_ending; /* final: nothing is made any more */
 };
 
-/* FNV-1a (Fowler, Noll, Vo). */
 static size_t place_of(const char *queue)
 {
-    uint32_t hash = 2166136261U;
-
-    for (; *queue != '\0'; queue++)
-        hash = (hash ^ (unsigned char)*queue) * 16777619U;
-    return hash % TABLE;
+    return text_hash(queue) % TABLE;
 }
 
 static struct backend *find(const struct backends *b, const char *queue)
@@ -227,14 +223,9 @@ static struct backend *add(struct backends *b, const char *queue, const char *pa
 
 static char **make_env(const struct backends *b, const struct served_queue *q)
 {
-    size_t n = 0;
-    char **out;
+    size_t n;
+    char **out = mem_dup_list(q->env, 3, &n);
 
-    while (q->env[n] != NULL)
-        n++;
-    out = mem_new((n + 4) * sizeof(*out));
-    for (size_t i = 0; i < n; i++)
-        out[i] = mem_strdup(q->env[i]);
     out[n++] = mem_printf("LATER_QUEUE=%s", q->name);
     out[n++] = mem_printf("LATER_NAMESPACE=%s", b->ns);
     out[n] = mem_strdup("LATER_MODE=stream");
@@ -274,40 +265,18 @@ static void set_stream(struct backends *b, struct backend *at, const struct serv
     mem_free_list(env);
 }
 
-static bool is_same_list(char *const *a, char *const *b)
-{
-    for (; *a != NULL && *b != NULL; a++, b++) {
-        if (strcmp(*a, *b) != 0)
-            return false;
-    }
-    return *a == NULL && *b == NULL;
-}
-
-static char **copy_list(char *const *list)
-{
-    size_t n = 0;
-    char **out;
-
-    while (list[n] != NULL)
-        n++;
-    out = mem_new((n + 1) * sizeof(*out));
-    for (size_t i = 0; i < n; i++)
-        out[i] = mem_strdup(list[i]);
-    return out;
-}
-
 static void set_plugin(struct backends *b, struct backend *at, const struct served_queue *q)
 {
     struct err err = ERR_INIT;
 
-    if (at != NULL &&
-        (at->plugin == NULL || !is_same_file(at, q->argv[0]) || !is_same_list(at->argv, q->argv))) {
+    if (at != NULL && (at->plugin == NULL || !is_same_file(at, q->argv[0]) ||
+                       !mem_is_same_list(at->argv, q->argv))) {
         retire(at);
         at = NULL;
     }
     if (at == NULL) {
         at = add(b, q->name, q->argv[0]);
-        at->argv = copy_list(q->argv);
+        at->argv = mem_dup_list(q->argv, 0, NULL);
         at->plugin = plugin_load(at->queue, at->argv, &err);
         if (at->plugin == NULL)
             log_err("event=handler-refused what=%s reason=\"%s\"", q->name, err.text);

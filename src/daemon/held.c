@@ -4,16 +4,14 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
-/* FNV-1a (Fowler, Noll, Vo) over the end of the id, where ids of one time differ. */
+/* By the end of the id, where ids of one time differ. */
 static struct held **place_of(struct held_list *l, const char *id)
 {
     size_t n = strlen(id);
-    uint32_t hash = 2166136261U;
 
-    for (const char *p = id + (n > 6 ? n - 6 : 0); *p != '\0'; p++)
-        hash = (hash ^ (unsigned char)*p) * 16777619U;
-    return &l->table[hash % HELD_TABLE];
+    return &l->table[text_hash(id + (n > 6 ? n - 6 : 0)) % HELD_TABLE];
 }
 
 static struct held *chain_of(const struct held_list *l, const char *id)

@@ -17,18 +17,6 @@ struct order {
     char *payload;
 };
 
-static char **copy_list(char *const *list, size_t extra, size_t *n)
-{
-    char **out;
-
-    for (*n = 0; list[*n] != NULL; ++*n)
-        ;
-    out = mem_new((*n + extra + 1) * sizeof(*out));
-    for (size_t i = 0; i < *n; i++)
-        out[i] = mem_strdup(list[i]);
-    return out;
-}
-
 static void add_int(char **envp, size_t *n, const char *name, int64_t value)
 {
     envp[(*n)++] = mem_printf("%s=%lld", name, (long long)value);
@@ -89,8 +77,8 @@ struct order *order_new(struct job *job, const struct served_queue *q, const cha
 
     memcpy(o->id, job->id, sizeof(o->id));
     memcpy(o->queue, job->queue, sizeof(o->queue));
-    o->argv = copy_list(q->argv, 0, &n);
-    o->envp = copy_list(q->env, JOB_VARS, &n);
+    o->argv = mem_dup_list(q->argv, 0, NULL);
+    o->envp = mem_dup_list(q->env, JOB_VARS, &n);
     add_job(o->envp, n, job, q->conf, ns, late_us, timeout_ms);
     o->payload = TAKE_PTR(job->payload);
     o->exec = (struct exec_order){.id = o->id,

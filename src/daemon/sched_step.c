@@ -396,7 +396,7 @@ static void take_timer(struct sched *s, struct mono now, const struct store_step
 static void tell_heads(struct sched *s, struct mono now, const struct sent_step *out,
                        const struct store_step_reply *r)
 {
-    CLEANUP_FREE int64_t *heads = mem_new((out->nrooms + 1) * sizeof(*heads));
+    int64_t heads[ROOMS_MAX];
 
     for (size_t i = 0; i < out->nrooms; i++) {
         int64_t in_us =

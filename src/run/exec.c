@@ -53,42 +53,17 @@ struct run {
 
 /* ---- the end, in words ---- */
 
-static void describe_status(const siginfo_t *st, char *out, size_t size)
-{
-    const char *name = sigdescr_np(st->si_status);
-
-    if (st->si_pid == 0)
-        (void)snprintf(out, size, "ended, but somebody else took its exit status");
-    else if (st->si_code == CLD_EXITED)
-        (void)snprintf(out, size, "exit status %d", st->si_status);
-    else if (name != NULL)
-        (void)snprintf(out, size, "killed by signal %d (%s)", st->si_status, name);
-    else
-        (void)snprintf(out, size, "killed by signal %d", st->si_status);
-}
-
-static void describe_cause(const struct run *r, char *out, size_t size)
-{
-    char timeout[24];
-
-    if (r->cause == RUN_TIMED_OUT)
-        (void)snprintf(out, size, "timed out after %s",
-                       text_duration(r->order->timeout_ms, timeout));
-    else
-        (void)snprintf(out, size, "%s", r->cause == RUN_CANCELLED ? "cancelled" : "stopped");
-}
-
 static void describe(const struct run *r)
 {
     struct run_result *ret = r->ret;
     char status[96], cause[64], grace[24];
 
-    describe_status(&r->status, status, sizeof(status));
+    run_describe_status(&r->status, status, sizeof(status));
     if (r->cause == RUN_EXITED) {
         (void)snprintf(ret->text, sizeof(ret->text), "%s", status);
         return;
     }
-    describe_cause(r, cause, sizeof(cause));
+    run_describe_cause(r->cause, r->order->timeout_ms, cause, sizeof(cause));
     if (r->at_once)
         (void)snprintf(ret->text, sizeof(ret->text), "%s: killed", cause);
     else if (r->grace_over)

@@ -7,9 +7,6 @@
 #include "base/text.h"
 #include "run/exec.h"
 
-/* Escaped bytes take four times their room; a log line holds 2 KiB with its keys. */
-#define SHOWN_MAX 1800
-
 static const char *const stream_name[OUTPUT_STREAMS] = {"stdout", "stderr"};
 
 void output_init(struct output *o, const char *id, const char *queue)
@@ -27,6 +24,13 @@ void output_done(struct output *o)
     tail_done(&o->tail);
 }
 
+/* Escaped bytes take four times their room. */
+bool output_quote(struct buf *out, const char *p, size_t n, bool cut)
+{
+    text_quote(out, p, n < EXEC_LINE_BYTES ? n : EXEC_LINE_BYTES);
+    return cut || n > EXEC_LINE_BYTES || out->len > OUTPUT_SHOWN_MAX;
+}
+
 void output_line(struct output *o, const char *stream, const char *p, size_t n, bool cut)
 {
     CLEANUP_BUF struct buf shown = BUF_INIT;
@@ -36,9 +40,8 @@ void output_line(struct output *o, const char *stream, const char *p, size_t n, 
         return;
     }
     o->logged++;
-    text_quote(&shown, p, n < EXEC_LINE_BYTES ? n : EXEC_LINE_BYTES);
-    cut = cut || n > EXEC_LINE_BYTES || shown.len > SHOWN_MAX;
-    log_info("job=%s queue=%s stream=%s msg=\"%.*s\"%s", o->id, o->queue, stream, SHOWN_MAX,
+    cut = output_quote(&shown, p, n, cut);
+    log_info("job=%s queue=%s stream=%s msg=\"%.*s\"%s", o->id, o->queue, stream, OUTPUT_SHOWN_MAX,
              buf_str(&shown), cut ? " cut=1" : "");
 }
 

@@ -25,6 +25,11 @@ struct output {
     int logged;
 };
 
+/* What of a line stands in the log, and a line of the log holds with its keys. */
+#define OUTPUT_SHOWN_MAX 1800
+/* Append it, quoted, at most EXEC_LINE_BYTES of it. True: not all of it is shown. */
+bool output_quote(struct buf *out, const char *p, size_t n, bool cut);
+
 void output_init(struct output *o, const char *id, const char *queue);
 void output_done(struct output *o);
 void output_add(struct output *o, enum output_stream which, const char *p, size_t n);

@@ -15,10 +15,9 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "run/exec_slot.h"
+#include "run/output.h"
 
-#define PROGRESS_MS 100 /* what is told more often is dropped */
-#define LOG_BYTES 1024
-#define SHOWN_MAX 1800                        /* as in run/output.c */
+#define PROGRESS_MS 100                       /* what is told more often is dropped */
 #define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; the store refuses what has no date */
 #define QUICK_US 100
 #define MEAN_OF 8 /* jobs, about */
@@ -46,7 +45,7 @@ struct run {
     enum run_end cause; /* why it should end; RUN_EXITED: it should not */
     struct mono deadline;
     struct mono progress_at; /* when it may be told again; until then the last text waits: */
-    char progress[LOG_BYTES + 1];
+    char progress[EXEC_LINE_BYTES + 1];
     bool has_progress;
     int logged;
 };
@@ -72,7 +71,7 @@ static void host_progress(const struct later_host *host, const char *text)
 {
     struct run *r = run_of(host);
 
-    (void)snprintf(r->progress, sizeof(r->progress), "%.*s", LOG_BYTES, text);
+    (void)snprintf(r->progress, sizeof(r->progress), "%.*s", EXEC_LINE_BYTES, text);
     r->has_progress = true;
     tell_progress(r, mono_now());
 }
@@ -81,18 +80,19 @@ static void host_log(const struct later_host *host, enum later_level level, cons
 {
     struct run *r = run_of(host);
     CLEANUP_BUF struct buf shown = BUF_INIT;
-    size_t n = strnlen(text, LOG_BYTES + 1);
+    size_t n = strnlen(text, EXEC_LINE_BYTES + 1);
+    bool cut;
 
     if (r->logged < INT32_MAX)
         r->logged++;
     if (r->logged > EXEC_LOG_LINES)
         return;
-    text_quote(&shown, text, n < LOG_BYTES ? n : LOG_BYTES);
+    cut = output_quote(&shown, text, n, false);
     log_line(level < LATER_ERROR   ? LOG_LEVEL_ERR
              : level > LATER_DEBUG ? LOG_LEVEL_DEBUG
                                    : (enum log_level)level,
              "job=%s queue=%s stream=plugin msg=\"%.*s\"%s", r->order->job.id, r->order->job.queue,
-             SHOWN_MAX, buf_str(&shown), n > LOG_BYTES || shown.len > SHOWN_MAX ? " cut=1" : "");
+             OUTPUT_SHOWN_MAX, buf_str(&shown), cut ? " cut=1" : "");
 }
 
 static void host_result(const struct later_host *host, const void *bytes, size_t n)
@@ -170,47 +170,14 @@ static bool may_start(const struct plugin_order *o, struct run *r)
     return false;
 }
 
-/* why: "" or what stands before its own words. */
-static void say_result(struct run_result *ret, const char *why, const char *otherwise)
+static void conclude(const struct run *r, int outcome)
 {
-    CLEANUP_BUF struct buf shown = BUF_INIT;
-
-    if (why[0] != '\0')
-        buf_printf(&shown, "%s: ", why);
-    if (ret->result.len > 0)
-        text_quote(&shown, ret->result.data, ret->result.len);
-    else
-        buf_puts(&shown, otherwise);
-    text_cut(&shown, sizeof(ret->text) - 1);
-    (void)snprintf(ret->text, sizeof(ret->text), "%s", buf_str(&shown));
-}
-
-/* Asked to end, it gave up. */
-static void give_up(const struct run *r, const char *otherwise)
-{
-    char length[24], why[64];
-
-    if (r->cause == RUN_TIMED_OUT)
-        (void)snprintf(why, sizeof(why), "timed out after %s",
-                       text_duration(r->order->timeout_ms, length));
-    else
-        (void)snprintf(why, sizeof(why), "%s", r->cause == RUN_CANCELLED ? "cancelled" : "stopped");
-    r->ret->end = r->cause;
-    r->ret->code = SIGTERM;
-    say_result(r->ret, why, otherwise);
-}
-
-static void conclude(struct run *r, int outcome)
-{
-    static const struct {
-        enum run_end end;
-        int code;
-        const char *text;
-    } means[] = {[LATER_OK] = {RUN_SAID_OK, 0, "ok"},
-                 [LATER_RETRY] = {RUN_SAID_RETRY, 75, "it asked for another try"},
-                 [LATER_FAIL] = {RUN_SAID_FAIL, 1, "it failed"},
-                 [LATER_DEAD] = {RUN_SAID_DEAD, 65, "it will never work"}};
+    static const enum run_end ends[] = {[LATER_OK] = RUN_SAID_OK,
+                                        [LATER_RETRY] = RUN_SAID_RETRY,
+                                        [LATER_FAIL] = RUN_SAID_FAIL,
+                                        [LATER_DEAD] = RUN_SAID_DEAD};
     struct run_result *ret = r->ret;
+    char why[64] = "";
 
     if (outcome < LATER_OK || outcome > LATER_DEAD) {
         ret->end = RUN_SAID_FAIL;
@@ -219,14 +186,9 @@ static void conclude(struct run *r, int outcome)
                        outcome);
         return;
     }
-    ret->end = means[outcome].end;
-    ret->code = means[outcome].code;
-    if (outcome == LATER_OK)
-        (void)snprintf(ret->text, sizeof(ret->text), "ok");
-    else if (r->cause != RUN_EXITED && outcome != LATER_DEAD) /* which says more than that */
-        give_up(r, means[outcome].text);
-    else
-        say_result(ret, "", means[outcome].text);
+    if (r->cause != RUN_EXITED)
+        run_describe_cause(r->cause, r->order->timeout_ms, why, sizeof(why));
+    run_result_say(ret, ends[outcome], ret->result.data, ret->result.len, r->cause, why);
 }
 
 static void tell_left_out(const struct run *r)

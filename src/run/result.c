@@ -1,5 +1,10 @@
 #include "run/result.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
 void run_result_init(struct run_result *r)
 {
     *r = (struct run_result){.retry_in_ms = -1, .result = BUF_INIT, .tail = BUF_INIT};
@@ -9,4 +14,68 @@ void run_result_done(struct run_result *r)
 {
     buf_done(&r->result);
     buf_done(&r->tail);
+}
+
+void run_describe_status(const siginfo_t *st, char *out, size_t size)
+{
+    const char *name = sigdescr_np(st->si_status);
+
+    if (st->si_pid == 0)
+        (void)snprintf(out, size, "ended, but somebody else took its exit status");
+    else if (st->si_code == CLD_EXITED)
+        (void)snprintf(out, size, "exit status %d", st->si_status);
+    else if (name != NULL)
+        (void)snprintf(out, size, "killed by signal %d (%s)", st->si_status, name);
+    else
+        (void)snprintf(out, size, "killed by signal %d", st->si_status);
+}
+
+void run_describe_cause(enum run_end cause, int64_t timeout_ms, char *out, size_t size)
+{
+    char length[24];
+
+    if (cause == RUN_TIMED_OUT)
+        (void)snprintf(out, size, "timed out after %s", text_duration(timeout_ms, length));
+    else
+        (void)snprintf(out, size, "%s", cause == RUN_CANCELLED ? "cancelled" : "stopped");
+}
+
+/* why: "" or what stands before its own words. */
+static void tell(struct run_result *r, const char *why, const char *p, size_t n,
+                 const char *otherwise)
+{
+    CLEANUP_BUF struct buf shown = BUF_INIT;
+
+    if (why[0] != '\0')
+        buf_printf(&shown, "%s: ", why);
+    if (n > 0)
+        text_quote(&shown, p, n);
+    else
+        buf_puts(&shown, otherwise);
+    text_cut(&shown, sizeof(r->text) - 1);
+    (void)snprintf(r->text, sizeof(r->text), "%s", buf_str(&shown));
+}
+
+void run_result_say(struct run_result *r, enum run_end said, const char *p, size_t n,
+                    enum run_end cause, const char *why)
+{
+    static const struct {
+        int code;
+        const char *text;
+    } means[] = {[RUN_SAID_OK] = {0, "ok"},
+                 [RUN_SAID_RETRY] = {75, "it asked for another try"},
+                 [RUN_SAID_FAIL] = {1, "it failed"},
+                 [RUN_SAID_DEAD] = {65, "it will never work"}};
+
+    r->end = said;
+    r->code = means[said].code;
+    if (said == RUN_SAID_OK) {
+        tell(r, "", NULL, 0, means[said].text);
+    } else if (cause != RUN_EXITED && said != RUN_SAID_DEAD) {
+        r->end = cause;
+        r->code = SIGTERM;
+        tell(r, why, p, n, means[said].text);
+    } else {
+        tell(r, "", p, n, means[said].text);
+    }
 }

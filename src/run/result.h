@@ -4,6 +4,7 @@
 #ifndef LATER_RUN_RESULT_H
 #define LATER_RUN_RESULT_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -40,6 +41,18 @@ struct run_result {
     int64_t duration_us;
     struct mono started; /* when it began to run; 0: it never did */
 };
+
+/* How a process ended: "exit status 3", "killed by signal 9 (Killed)". */
+void run_describe_status(const siginfo_t *st, char *out, size_t size);
+/* Why it was ended by us (TIMED_OUT, STOPPED, CANCELLED): "timed out after 1s". */
+void run_describe_cause(enum run_end cause, int64_t timeout_ms, char *out, size_t size);
+/*
+ * The handler's own word, one of SAID_…, and the n bytes with which it says why. One that was told
+ * to end (cause is not EXITED, why is that in words) and gave up ends by that; its word holds where
+ * it says more: done, or never again.
+ */
+void run_result_say(struct run_result *r, enum run_end said, const char *p, size_t n,
+                    enum run_end cause, const char *why);
 
 void run_result_init(struct run_result *r);
 void run_result_done(struct run_result *r);

@@ -261,19 +261,6 @@ void stream_control(struct stream *s, unsigned place, enum exec_control what)
 
 /* ---- making and unmaking */
 
-static char **copy_list(char *const *list)
-{
-    char **out;
-    size_t n = 0;
-
-    while (list[n] != NULL)
-        n++;
-    out = mem_new((n + 1) * sizeof(*out));
-    for (size_t i = 0; i < n; i++)
-        out[i] = mem_strdup(list[i]);
-    return out;
-}
-
 struct stream *stream_new(struct loop *loop, struct pool *pool, const struct stream_conf *conf,
                           const struct stream_events *events)
 {
@@ -283,8 +270,8 @@ struct stream *stream_new(struct loop *loop, struct pool *pool, const struct str
     s->pool = pool;
     s->conf = *conf;
     s->conf.queue = mem_strdup(conf->queue);
-    s->conf.argv = copy_list(conf->argv);
-    s->conf.envp = copy_list(conf->envp);
+    s->conf.argv = mem_dup_list(conf->argv, 0, NULL);
+    s->conf.envp = mem_dup_list(conf->envp, 0, NULL);
     s->events = *events;
     s->capacity = UINT_MAX;
     s->proc_events =
@@ -314,20 +301,11 @@ void stream_kill(struct stream *s)
         stream_proc_kill(s->at[i]);
 }
 
-static bool is_same_list(char *const *a, char *const *b)
-{
-    for (; *a != NULL && *b != NULL; a++, b++) {
-        if (strcmp(*a, *b) != 0)
-            return false;
-    }
-    return *a == NULL && *b == NULL;
-}
-
 bool stream_equal(const struct stream *s, const struct stream_conf *conf)
 {
     const struct stream_conf *c = &s->conf;
 
-    return is_same_list(c->argv, conf->argv) && is_same_list(c->envp, conf->envp) &&
+    return mem_is_same_list(c->argv, conf->argv) && mem_is_same_list(c->envp, conf->envp) &&
            c->processes == conf->processes && c->places == conf->places &&
            c->kill_grace_ms == conf->kill_grace_ms &&
            c->start_timeout_ms == conf->start_timeout_ms && c->heartbeat_ms == conf->heartbeat_ms &&

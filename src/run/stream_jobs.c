@@ -54,31 +54,17 @@ static void finish(struct stream_proc *p, struct stream_item *it, struct run_res
     run_result_done(ret);
 }
 
-void stream_jobs_describe(const siginfo_t *st, char *out, size_t size)
-{
-    const char *name = sigdescr_np(st->si_status);
-
-    if (st->si_pid == 0)
-        (void)snprintf(out, size, "ended, but somebody else took its exit status");
-    else if (st->si_code == CLD_EXITED)
-        (void)snprintf(out, size, "exit status %d", st->si_status);
-    else
-        (void)snprintf(out, size, "killed by signal %d%s%s%s", st->si_status,
-                       name != NULL ? " (" : "", name != NULL ? name : "", name != NULL ? ")" : "");
-}
-
 /* Why the job was told to end. */
 static void describe_cause(const struct stream_proc *p, const struct stream_item *it, char *out,
                            size_t size)
 {
     char length[24];
 
-    if (it->cause == RUN_TIMED_OUT)
-        (void)snprintf(
-            out, size, "%s %s", it->is_silent ? "said nothing for" : "timed out after",
-            text_duration(it->is_silent ? p->conf->heartbeat_ms : it->timeout_ms, length));
+    if (it->cause == RUN_TIMED_OUT && it->is_silent)
+        (void)snprintf(out, size, "said nothing for %s",
+                       text_duration(p->conf->heartbeat_ms, length));
     else
-        (void)snprintf(out, size, "%s", it->cause == RUN_CANCELLED ? "cancelled" : "stopped");
+        run_describe_cause(it->cause, it->timeout_ms, out, size);
 }
 
 /* What the end of the process means for a job that had no answer yet. */
@@ -87,7 +73,7 @@ static void judge(const struct stream_proc *p, const struct stream_item *it, con
 {
     char status[96];
 
-    stream_jobs_describe(st, status, sizeof(status));
+    run_describe_status(st, status, sizeof(status));
     ret->code = st->si_pid != 0 && st->si_status != 0 ? st->si_status : SIGKILL;
     if (it->cause != RUN_EXITED) {
         char cause[64];
@@ -144,51 +130,22 @@ void stream_jobs_end(struct stream_proc *p, const siginfo_t *st)
     }
 }
 
-/* why: "" or what stands before its own text. */
-static void say(struct run_result *ret, const char *why, const struct stream_answer *a,
-                const char *otherwise)
-{
-    CLEANUP_BUF struct buf shown = BUF_INIT;
-
-    if (why[0] != '\0')
-        buf_printf(&shown, "%s: ", why);
-    if (a->len > 0)
-        text_quote(&shown, a->text, a->len);
-    else
-        buf_puts(&shown, otherwise);
-    text_cut(&shown, sizeof(ret->text) - 1);
-    (void)snprintf(ret->text, sizeof(ret->text), "%s", buf_str(&shown));
-}
-
 static void settle(struct stream_proc *p, struct stream_item *it, const struct stream_answer *a)
 {
-    static const struct {
-        enum run_end end;
-        int code;
-        const char *otherwise;
-    } means[] = {[STREAM_OK] = {RUN_SAID_OK, 0, "ok"},
-                 [STREAM_RETRY] = {RUN_SAID_RETRY, 75, "it asked for another try"},
-                 [STREAM_FAIL] = {RUN_SAID_FAIL, 1, "it failed"},
-                 [STREAM_DEAD] = {RUN_SAID_DEAD, 65, "it will never work"}};
+    static const enum run_end ends[] = {[STREAM_OK] = RUN_SAID_OK,
+                                        [STREAM_RETRY] = RUN_SAID_RETRY,
+                                        [STREAM_FAIL] = RUN_SAID_FAIL,
+                                        [STREAM_DEAD] = RUN_SAID_DEAD};
     struct run_result ret;
-    char cause[64];
+    char cause[64] = "";
 
     run_result_init(&ret);
-    ret.end = means[a->word].end;
-    ret.code = means[a->word].code;
     ret.retry_in_ms = a->retry_in_ms;
-    if (a->word == STREAM_OK) {
+    if (a->word == STREAM_OK)
         buf_add(&ret.result, a->text, a->len);
-        (void)snprintf(ret.text, sizeof(ret.text), "ok");
-    } else if (it->cause != RUN_EXITED && a->word != STREAM_DEAD) {
-        /* Told to end, it gave up. Its own word holds where it says more than that. */
+    if (it->cause != RUN_EXITED)
         describe_cause(p, it, cause, sizeof(cause));
-        ret.end = it->cause;
-        ret.code = SIGTERM;
-        say(&ret, cause, a, means[a->word].otherwise);
-    } else {
-        say(&ret, "", a, means[a->word].otherwise);
-    }
+    run_result_say(&ret, ends[a->word], a->text, a->len, it->cause, cause);
     p->served++;
     finish(p, it, &ret);
 }

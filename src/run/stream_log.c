@@ -3,16 +3,13 @@
 #include <inttypes.h>
 
 #include "base/buf.h"
-#include "base/text.h"
-
-#define LINE_BYTES 1024 /* longer lines are cut */
-/* Escaped bytes take four times their room; a log line holds 2 KiB with its keys. */
-#define SHOWN_MAX 1800
+#include "run/exec.h"
+#include "run/output.h"
 
 void stream_log_init(struct stream_log *l, const char *queue)
 {
     *l = (struct stream_log){.queue = queue, .id = "-"};
-    lines_init(&l->lines, LINE_BYTES);
+    lines_init(&l->lines, EXEC_LINE_BYTES);
 }
 
 void stream_log_start(struct stream_log *l, pid_t pid)
@@ -59,10 +56,9 @@ void stream_log_line(struct stream_log *l, enum log_level level, const char *str
 
     if (!may_log(l))
         return;
-    text_quote(&shown, line, n < LINE_BYTES ? n : LINE_BYTES);
-    cut = cut || n > LINE_BYTES || shown.len > SHOWN_MAX;
+    cut = output_quote(&shown, line, n, cut);
     log_line(level, "job=%s queue=%s pid=%d stream=%s msg=\"%.*s\"%s", l->id, l->queue, (int)l->pid,
-             stream, SHOWN_MAX, buf_str(&shown), cut ? " cut=1" : "");
+             stream, OUTPUT_SHOWN_MAX, buf_str(&shown), cut ? " cut=1" : "");
 }
 
 static void on_line(void *arg, const char *line, size_t n, bool cut)

@@ -85,7 +85,5 @@ void stream_jobs_answer(struct stream_proc *p, struct stream_item *it,
 void stream_jobs_check(struct stream_proc *p, struct mono now);
 /* The process has ended, and so have they. */
 void stream_jobs_end(struct stream_proc *p, const siginfo_t *status);
-/* As people read it: "exit status 3". */
-void stream_jobs_describe(const siginfo_t *status, char *out, size_t size);
 
 #endif

@@ -291,7 +291,7 @@ static void on_pid(void *arg, int events)
     read_pipe(p, PIPE_ERR, READS_MAX);
     stream_log_end(&p->log);
     stream_jobs_end(p, &st);
-    stream_jobs_describe(&st, status, sizeof(status));
+    run_describe_status(&st, status, sizeof(status));
     /* One that ended by itself was not ended by what it did before. */
     (void)snprintf(why, sizeof(why), "%.150s%s%s", p->was_ended ? p->why : "",
                    p->was_ended && p->why[0] != '\0' ? ": " : "", status);
