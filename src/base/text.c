@@ -92,6 +92,14 @@ void text_escape(struct buf *out, const void *p, size_t n)
         buf_add(out, s + plain, n - plain);
 }
 
+void text_copy(char *out, size_t size, const char *s)
+{
+    size_t n = strnlen(s, size - 1);
+
+    memcpy(out, s, n);
+    out[n] = '\0';
+}
+
 uint32_t text_hash(const char *s)
 {
     uint32_t hash = 2166136261U;

@@ -25,6 +25,9 @@ void text_quote(struct buf *out, const void *p, size_t n);
  */
 void text_cut(struct buf *b, size_t max);
 
+/* s, or as much of it as fits in size bytes with its NUL. size > 0; they do not overlap. */
+void text_copy(char *out, size_t size, const char *s);
+
 /* FNV-1a (Fowler, Noll, Vo): for tables in memory, of names that nobody chooses against us. */
 uint32_t text_hash(const char *s);
 

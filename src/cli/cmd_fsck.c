@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/json.h"
 #include "cli/out.h"
 #include "store/keys.h"
@@ -171,7 +172,7 @@ static int call(struct fsck *f, const char *phase, char cursor[24], const struct
         reply_free(r);
         return err_set(err, ERR_DATA, "the audit came with a bad cursor");
     }
-    (void)snprintf(cursor, 24, "%s", reply_str(next));
+    text_copy(cursor, 24, reply_str(next));
     if (strcmp(phase, "jobs") == 0)
         f->jobs += (unsigned long long)reply_int(reply_at(r, 1));
     take_findings(f, r);
@@ -270,7 +271,7 @@ static int scan(struct fsck *f, const char *match,
 
         for (size_t i = 0; i < reply_len(keys) && result == 0; i++)
             result = take(f, reply_str(reply_at(keys, i)), reply_len(reply_at(keys, i)), err);
-        (void)snprintf(cursor, sizeof(cursor), "%s", reply_str(reply_at(r, 0)));
+        text_copy(cursor, sizeof(cursor), reply_str(reply_at(r, 0)));
         reply_free(r);
         if (result < 0)
             return -1;

@@ -82,7 +82,7 @@ static int find(struct gates *g, struct err *err)
             if (reply_len(key) > root)
                 take_key(g, reply_str(key) + root);
         }
-        (void)snprintf(cursor, sizeof(cursor), "%s", reply_str(reply_at(r, 0)));
+        text_copy(cursor, sizeof(cursor), reply_str(reply_at(r, 0)));
         reply_free(r);
     } while (strcmp(cursor, "0") != 0 && cursor[0] != '\0');
     g->is_quiet = true;

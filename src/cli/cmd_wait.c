@@ -32,7 +32,7 @@ static int subscribe(struct wait *w, struct err *err)
 
     /* A name may stand for several servers: the message comes only from the one that is asked. */
     if (!url.is_unix && peer[0] != '\0')
-        (void)snprintf(url.host, sizeof(url.host), "%s", peer);
+        text_copy(url.host, sizeof(url.host), peer);
     w->events = client_open(&url, w->cli->target.timeout_ms, err);
     if (w->events == NULL)
         return -1;

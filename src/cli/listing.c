@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 void listing_init(struct listing *l, const char *queue, const char *state)
 {
     memset(l, 0, sizeof(*l));
@@ -16,7 +18,7 @@ static int move_on(struct listing *l, const struct reply *cursor, struct err *er
     if (reply_kind(cursor) != REPLY_STR || reply_len(cursor) >= sizeof(l->cursor) ||
         (reply_len(cursor) > 0 && strcmp(reply_str(cursor), l->cursor) == 0))
         return err_set(err, ERR_DATA, "the list of jobs came with a bad cursor");
-    (void)snprintf(l->cursor, sizeof(l->cursor), "%s", reply_str(cursor));
+    text_copy(l->cursor, sizeof(l->cursor), reply_str(cursor));
     l->is_over = l->cursor[0] == '\0';
     return 0;
 }

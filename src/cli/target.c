@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "conf/conf.h"
 
 #ifndef SYSCONFDIR
@@ -44,14 +45,14 @@ static void set_auth(struct target *t)
     const char *auth = env("REDISCLI_AUTH");
 
     if (auth != NULL)
-        (void)snprintf(t->url.password, sizeof(t->url.password), "%s", auth);
+        text_copy(t->url.password, sizeof(t->url.password), auth);
 }
 
 static int from_url(struct target *t, const char *text, const char *who, struct err *err)
 {
     if (url_parse(text, &t->url, err) < 0)
         return -1;
-    (void)snprintf(t->from, sizeof(t->from), "%s", who);
+    text_copy(t->from, sizeof(t->from), who);
     set_auth(t);
     return 0;
 }

@@ -448,8 +448,7 @@ static int name_queues(struct load *load, const struct yaml_node *queues, struct
                           conf_show(node->key).s);
             return blame(load, (struct origin){node->line, NULL}, err);
         }
-        (void)snprintf(conf->queues[conf->nqueues++].name, sizeof(conf->queues->name), "%s",
-                       node->key);
+        text_copy(conf->queues[conf->nqueues++].name, sizeof(conf->queues->name), node->key);
     }
     return 0;
 }

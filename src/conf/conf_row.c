@@ -1,7 +1,6 @@
 #include "conf/conf_row.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -72,7 +71,7 @@ struct conf_shown conf_show(const char *text)
 
     text_escape(&b, text, strnlen(text, sizeof(shown.s)));
     text_cut(&b, 48);
-    (void)snprintf(shown.s, sizeof(shown.s), "%s", buf_str(&b));
+    text_copy(shown.s, sizeof(shown.s), buf_str(&b));
     return shown;
 }
 

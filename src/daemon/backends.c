@@ -215,7 +215,7 @@ static struct backend *add(struct backends *b, const char *queue, const char *pa
         b->first->before = at;
     at->chain = *place;
     *place = at;
-    (void)snprintf(at->queue, sizeof(at->queue), "%s", queue);
+    text_copy(at->queue, sizeof(at->queue), queue);
     at->stamp = stamp_of(path);
     b->first = at;
     return at;
@@ -404,7 +404,7 @@ struct backends *backends_new(struct loop *loop, struct pool *pool, const char *
 
     b->loop = loop;
     b->pool = pool;
-    (void)snprintf(b->ns, sizeof(b->ns), "%s", ns);
+    text_copy(b->ns, sizeof(b->ns), ns);
     b->events = *events;
     b->kill = loop_timer_new(loop, on_kill, b);
     b->stuck = loop_timer_new(loop, on_stuck, b);

@@ -166,7 +166,7 @@ static int take_over(struct embedded *e, struct err *err)
     struct ucred peer;
     socklen_t len = sizeof(peer);
 
-    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", e->sock);
+    text_copy(addr.sun_path, sizeof(addr.sun_path), e->sock);
     if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
         return 0;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)

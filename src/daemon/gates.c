@@ -249,7 +249,7 @@ static void tell_refusal(struct gates *g, const char *text)
 {
     if (strncmp(g->refusal, text, sizeof(g->refusal) - 1) == 0)
         return;
-    (void)snprintf(g->refusal, sizeof(g->refusal), "%s", text);
+    text_copy(g->refusal, sizeof(g->refusal), text);
     log_warn("event=gates-refused reason=\"%s\" note=\"limits and gates of queues in the "
              "configuration are not in force yet\"",
              text);

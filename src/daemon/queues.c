@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #define STRIDE_ONE (UINT64_C(1) << 20)
 #define GATED_TIMES 16                          /* others take turns with us */
@@ -148,7 +149,7 @@ void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n)
             at[i] = *was;
         else
             at[i].pass = qs->pass;
-        (void)snprintf(at[i].name, sizeof(at[i].name), "%s", specs[i].name);
+        text_copy(at[i].name, sizeof(at[i].name), specs[i].name);
         at[i].limit = specs[i].limit;
         at[i].weight = specs[i].weight;
         at[i].max_payload = specs[i].max_payload;

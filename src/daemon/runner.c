@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "daemon/backends.h"
 #include "daemon/order.h"
 #include "run/pool.h"
@@ -164,7 +165,7 @@ struct runner *runner_new(struct loop *loop, unsigned places, const char *ns, st
     r->free = mem_new(places * sizeof(*r->free));
     for (unsigned i = 0; i < places; i++)
         r->free[r->nfree++] = places - 1 - i;
-    (void)snprintf(r->ns, sizeof(r->ns), "%s", ns);
+    text_copy(r->ns, sizeof(r->ns), ns);
     r->state = state;
     r->events = *events;
     r->pool = pool_new(loop, places, &pool_events, err);

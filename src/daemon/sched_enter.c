@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #define RETRY_FIRST_MS 100 /* after an error reply; doubles up to */
 
@@ -235,7 +236,7 @@ static void add_reap(struct sched *s, int64_t epoch, const char *counter, bool i
         return;
     s->reaps[s->nreaps].epoch = epoch;
     s->reaps[s->nreaps].is_certain = is_certain;
-    (void)snprintf(s->reaps[s->nreaps].counter, sizeof(s->reaps[0].counter), "%s", counter);
+    text_copy(s->reaps[s->nreaps].counter, sizeof(s->reaps[0].counter), counter);
     s->nreaps++;
 }
 

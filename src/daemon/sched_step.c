@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #define HOST_FIRST_MS 100 /* after a host fault; doubles up to */
 #define HOST_MAX_MS 10000
@@ -166,7 +167,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
                       .due = c->due};
     struct held *h;
 
-    (void)snprintf(job.id, sizeof(job.id), "%s", c->id);
+    text_copy(job.id, sizeof(job.id), c->id);
     if (job.due.ms < 0 || job.due.ms > DUE_LATEST_MS)
         job.due.ms = now_us / 1000;
     /* Redis gave out a later start: what we have of an earlier one is history. */
@@ -174,8 +175,8 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     if (job_parse(&job, c->record, c->record_len, &err) < 0) {
         struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
 
-        (void)snprintf(job.queue, sizeof(job.queue), "%s", c->queue);
-        (void)snprintf(v.text, sizeof(v.text), "%s", err.text);
+        text_copy(job.queue, sizeof(job.queue), c->queue);
+        text_copy(v.text, sizeof(v.text), err.text);
         h = held_add(&s->held, &job);
         held_end(&s->held, h, &v, "", 0);
         return;
@@ -269,7 +270,7 @@ void sched_job_progress(struct sched *s, const char *id, const char *text)
     if (h == NULL || h->state != HELD_RUNNING)
         return;
     /* It travels with the next step; the sweep makes one at least every second. */
-    (void)snprintf(h->progress, sizeof(h->progress), "%s", text);
+    text_copy(h->progress, sizeof(h->progress), text);
     h->has_progress = true;
 }
 
@@ -297,8 +298,8 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     step.results = results;
     out->nsent = step.nresults;
     for (size_t i = 0; i < step.nresults; i++)
-        (void)snprintf(out->sent[i], sizeof(out->sent[i]), "%s",
-                       results[i].verb == STORE_PROGRESS ? "" : results[i].id);
+        text_copy(out->sent[i], sizeof(out->sent[i]),
+                  results[i].verb == STORE_PROGRESS ? "" : results[i].id);
     out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max, sweep,
                               &s->sweep_cursor, out->rooms, ROOMS_MAX);
     /* The table may be set anew before the reply comes. */

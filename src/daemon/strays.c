@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/keys.h"
 
 #define SCAN_EVERY_MS 10000
@@ -38,7 +39,7 @@ static bool was_reported(struct strays *s, const char *key)
     if (s->reported[s->next][0] != '\0' &&
         mono_until_us(s->reported_at[s->next], now) < INT64_C(600000000))
         return true;
-    (void)snprintf(s->reported[s->next], sizeof(s->reported[0]), "%s", key);
+    text_copy(s->reported[s->next], sizeof(s->reported[0]), key);
     s->reported_at[s->next] = now;
     s->next = (s->next + 1) % REMEMBERED;
     return false;
@@ -68,8 +69,8 @@ static void on_page(void *arg, const struct reply *r)
     struct strays *s = arg;
     const struct reply *keys = reply_at(r, 1);
 
-    (void)snprintf(s->cursor, sizeof(s->cursor), "%s",
-                   reply_kind(r) == REPLY_ARRAY ? reply_str(reply_at(r, 0)) : "0");
+    text_copy(s->cursor, sizeof(s->cursor),
+              reply_kind(r) == REPLY_ARRAY ? reply_str(reply_at(r, 0)) : "0");
     for (size_t i = 0; i < reply_len(keys); i++)
         look(s, reply_str(reply_at(keys, i)), reply_len(reply_at(keys, i)));
 }
@@ -90,7 +91,7 @@ struct strays *strays_new(struct loop *loop, struct link *link, struct store_red
 
     s->link = link;
     s->store = store;
-    (void)snprintf(s->ns, sizeof(s->ns), "%s", ns);
+    text_copy(s->ns, sizeof(s->ns), ns);
     (void)snprintf(s->cursor, sizeof(s->cursor), "0");
     s->timer = loop_timer_new(loop, on_timer, s);
     loop_timer_set(s->timer, 1000);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "job/backoff.h"
 
 /* As timeout(1) and the shells say it. */
@@ -72,7 +73,7 @@ void verdict_of(const struct job *job, const struct conf_queue *conf, const stru
 
     memset(ret, 0, sizeof(*ret));
     ret->code = run->code;
-    (void)snprintf(ret->text, sizeof(ret->text), "%s", run->text);
+    text_copy(ret->text, sizeof(ret->text), run->text);
     switch (run->end) {
     case RUN_EXITED:
         if (run->code == 0)

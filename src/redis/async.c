@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "redis/bound.h"
 
 struct async {
@@ -134,7 +135,7 @@ static void detach(struct async *a, enum fault fault, const char *text)
 {
     char copy[192];
 
-    (void)snprintf(copy, sizeof(copy), "%s", text);
+    text_copy(copy, sizeof(copy), text);
     a->ctx->data = NULL;
     a->ctx = NULL;
     a->is_open = false;
@@ -190,7 +191,7 @@ static void login_reply(struct async *a, const struct reply *reply)
     if (reply_kind(reply) == REPLY_ERROR) {
         char text[192];
 
-        (void)snprintf(text, sizeof(text), "%s", reply_str(reply));
+        text_copy(text, sizeof(text), reply_str(reply));
         ctx->data = NULL;
         a->ctx = NULL;
         loop_timer_stop(a->timer);

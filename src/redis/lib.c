@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "lua/lua_lib.h"
 #include "redis/fault.h"
 
@@ -47,7 +48,7 @@ static int look(struct client *c, struct lib_state *ret, struct err *err)
         return -1;
     }
     ret->number = (long)reply_int(reply_at(r, 0));
-    (void)snprintf(ret->hash, sizeof(ret->hash), "%s", reply_str(reply_at(r, 1)));
+    text_copy(ret->hash, sizeof(ret->hash), reply_str(reply_at(r, 1)));
     ret->protocol = (long)reply_int(reply_at(r, 2));
     reply_free(r);
     return 0;

@@ -1,11 +1,11 @@
 #include "redis/link.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "redis/sub.h"
 
 /* Full jitter (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015). The cap keeps the
@@ -119,7 +119,7 @@ struct link *link_new(struct loop *loop, const struct url *url, const char *ns, 
 
     l->loop = loop;
     l->url = *url;
-    (void)snprintf(l->ns, sizeof(l->ns), "%s", ns);
+    text_copy(l->ns, sizeof(l->ns), ns);
     l->timeout_ms = timeout_ms;
     l->events = *events;
     l->retry = loop_timer_new(loop, on_retry, l);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "loop/mailbox.h"
 #include "redis/client.h"
 
@@ -173,7 +174,7 @@ int probe_start(struct probe *p, const struct url *url, const char *ns, int64_t 
         return 0;
     job = mem_new(sizeof(*job));
     job->url = *url;
-    (void)snprintf(job->ns, sizeof(job->ns), "%s", ns);
+    text_copy(job->ns, sizeof(job->ns), ns);
     job->timeout_ms = timeout_ms;
     job->owner = p;
     p->job = job;

@@ -60,7 +60,7 @@ static void describe(const struct run *r)
 
     run_describe_status(&r->status, status, sizeof(status));
     if (r->cause == RUN_EXITED) {
-        (void)snprintf(ret->text, sizeof(ret->text), "%s", status);
+        text_copy(ret->text, sizeof(ret->text), status);
         return;
     }
     run_describe_cause(r->cause, r->order->timeout_ms, cause, sizeof(cause));

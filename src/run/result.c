@@ -37,7 +37,7 @@ void run_describe_cause(enum run_end cause, int64_t timeout_ms, char *out, size_
     if (cause == RUN_TIMED_OUT)
         (void)snprintf(out, size, "timed out after %s", text_duration(timeout_ms, length));
     else
-        (void)snprintf(out, size, "%s", cause == RUN_CANCELLED ? "cancelled" : "stopped");
+        text_copy(out, size, cause == RUN_CANCELLED ? "cancelled" : "stopped");
 }
 
 /* why: "" or what stands before its own words. */
@@ -46,6 +46,10 @@ static void tell(struct run_result *r, const char *why, const char *p, size_t n,
 {
     CLEANUP_BUF struct buf shown = BUF_INIT;
 
+    if (why[0] == '\0' && n == 0) {
+        text_copy(r->text, sizeof(r->text), otherwise);
+        return;
+    }
     if (why[0] != '\0')
         buf_printf(&shown, "%s: ", why);
     if (n > 0)
@@ -53,7 +57,7 @@ static void tell(struct run_result *r, const char *why, const char *p, size_t n,
     else
         buf_puts(&shown, otherwise);
     text_cut(&shown, sizeof(r->text) - 1);
-    (void)snprintf(r->text, sizeof(r->text), "%s", buf_str(&shown));
+    text_copy(r->text, sizeof(r->text), buf_str(&shown));
 }
 
 void run_result_say(struct run_result *r, enum run_end said, const char *p, size_t n,

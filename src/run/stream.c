@@ -1,12 +1,12 @@
 #include "run/stream.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "run/stream_proc.h"
 
 /* A job that no process could take: told with the next flush. */
@@ -222,7 +222,7 @@ static void tell_orphans(struct stream *s)
         s->orphans = o->next;
         run_result_init(&ret);
         ret.end = RUN_STOPPED;
-        (void)snprintf(ret.text, sizeof(ret.text), "%s", o->why);
+        text_copy(ret.text, sizeof(ret.text), o->why);
         s->events.done(s->events.arg, o->place, &ret);
         free(o);
     }

@@ -190,7 +190,7 @@ void stream_proc_start(struct stream_proc *p, const struct stream_job *job)
                                .started = mono_now(),
                                .cause = RUN_EXITED,
                                .kill_at = MONO_NEVER};
-    (void)snprintf(it->id, sizeof(it->id), "%s", job->id);
+    text_copy(it->id, sizeof(it->id), job->id);
     it->heard = it->started;
     *(p->last != NULL ? &p->last->next : &p->first) = it;
     p->last = it;

@@ -72,7 +72,7 @@ void stream_proc_end(struct stream_proc *p, const char *why)
     if (p->state >= ENDING)
         return;
     if (p->why[0] == '\0')
-        (void)snprintf(p->why, sizeof(p->why), "%s", why);
+        text_copy(p->why, sizeof(p->why), why);
     p->was_ended = true;
     if (p->state == LAUNCHING) { /* when it is there */
         p->is_killed = true;
@@ -103,7 +103,7 @@ static void expect_end(struct stream_proc *p, const char *why)
 
     if (p->state != READY && p->state != GREETING)
         return;
-    (void)snprintf(p->why, sizeof(p->why), "%s", why);
+    text_copy(p->why, sizeof(p->why), why);
     p->is_at_fault = true;
     p->state = CLOSING;
     close_in(p);

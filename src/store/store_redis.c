@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/store_redis_priv.h"
 
 /* ---- arguments: pointers and lengths, numbers kept in a scratch buffer of their own */
@@ -299,7 +300,7 @@ int store_fetch(struct store_redis *s, const char *id)
     if (link_call(s->link, 2, argv, NULL, on_fetched, s) < 0)
         return -1;
     s->fetches = mem_grow(s->fetches, s->nfetches + 2, sizeof(*s->fetches));
-    (void)snprintf(s->fetches[s->nfetches++], sizeof(*s->fetches), "%s", id);
+    text_copy(s->fetches[s->nfetches++], sizeof(*s->fetches), id);
     return 0;
 }
 

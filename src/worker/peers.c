@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "worker/watch.h"
 
 #define VICTIMS_MAX 64
@@ -85,7 +86,7 @@ static void suspect(void *arg, int64_t epoch, const char *counter)
     if (p->nvictims == VICTIMS_MAX)
         return;
     v->epoch = epoch;
-    (void)snprintf(v->counter, sizeof(v->counter), "%s", counter);
+    text_copy(v->counter, sizeof(v->counter), counter);
     p->nvictims++;
 }
 

@@ -1,10 +1,10 @@
 #include "worker/watch.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
 struct peer {
     int64_t epoch;
@@ -77,7 +77,7 @@ void watch_beat(struct watch *w, struct mono now, const struct store_peer *peers
             continue;
         p->is_listed = true;
         if (strcmp(p->counter, peers[i].counter) != 0) {
-            (void)snprintf(p->counter, sizeof(p->counter), "%s", peers[i].counter);
+            text_copy(p->counter, sizeof(p->counter), peers[i].counter);
             p->silent = 0;
         }
         p->silent++;

@@ -106,6 +106,22 @@ static void test_cut(void **state)
     assert_string_equal(buf_str(&b), "..");
 }
 
+/* It fits, it just fits, it does not; what lies behind stays. */
+static void test_copy(void **state)
+{
+    char out[6] = "-----";
+
+    (void)state;
+    text_copy(out, 4, "ab");
+    assert_memory_equal(out, "ab\0--", 6);
+    text_copy(out, 4, "abc");
+    assert_memory_equal(out, "abc\0-", 6);
+    text_copy(out, 4, "abcdef");
+    assert_memory_equal(out, "abc\0-", 6);
+    text_copy(out, 1, "x");
+    assert_memory_equal(out, "\0bc\0-", 6);
+}
+
 static void test_parse_int(void **state)
 {
     static const char *const bad[] = {"",    "-",   "+1",  " 1",  "1 ",
@@ -402,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_escape_nul),
         cmocka_unit_test(test_utf8_len),
         cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_copy),
         cmocka_unit_test(test_parse_int),
         cmocka_unit_test(test_duration),
         cmocka_unit_test(test_size),
