@@ -4,8 +4,9 @@ libtests_a_SOURCES += tests/fault/ledger.c tests/fault/ledger.h tests/fault/prox
 	tests/fault/stage.h tests/fault/usage.c tests/fault/usage.h \
 	tests/fault/watched.c tests/fault/watched.h
 redis_faults = tests/fault/test_addresses tests/fault/test_away tests/fault/test_errors \
-	tests/fault/test_frozen tests/fault/test_kills tests/fault/test_lost_replies \
-	tests/fault/test_network tests/fault/test_slow_links
+	tests/fault/test_frozen tests/fault/test_kills tests/fault/test_library \
+	tests/fault/test_lost_replies tests/fault/test_network tests/fault/test_rights \
+	tests/fault/test_slow_links
 life_faults = tests/fault/test_kill tests/fault/test_leaks tests/fault/test_ledger \
 	tests/fault/test_life tests/fault/test_locks tests/fault/test_silence tests/fault/test_time
 host_faults = tests/fault/test_handlers tests/fault/test_host tests/fault/test_output \

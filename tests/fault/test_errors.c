@@ -1,9 +1,8 @@
 /*
- * A Redis that is there and says no: busy, full, unable to save, without replicas, without the
- * library or with a strange one, without rights or places (R10, R11, R13, R14, R16 to R21).
+ * A Redis that is there and says no: busy, full, unable to save, without replicas or places (R10,
+ * R11, R13, R14, R21).
  */
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +22,6 @@
 
 #define RESUME_MS 3000  /* a new link: promised within two seconds */
 #define REFUSED_MS 7000 /* after a refusal: 5 s at most, and what the machine takes */
-#define DENIED_MS 13000 /* without a right: 10 s at most */
 
 static struct scene s;
 
@@ -250,225 +248,6 @@ static void R14_noreplicas(void **state)
         &(struct refusal){ask_for_replicas, ask_for_none, "NOREPLICAS", "too few replicas"});
 }
 
-/* ---- the library: R16, R17 */
-
-static void put_password(const char *path, const char *password)
-{
-    FILE *f = fopen(path, "we");
-
-    assert_non_null(f);
-    assert_true(fputs(password, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-    assert_int_equal(chmod(path, 0600), 0);
-}
-
-/* Daemon 0 through the proxy as user `worker`, who has every right but this. */
-static void start_as_worker(const char *without)
-{
-    CLEANUP_FREE char *path = mem_printf("%s/password", s.dir);
-    CLEANUP_FREE char *yaml = mem_printf("concurrency: 4\nredis_password_file: %s", path);
-    CLEANUP_FREE char *url = NULL;
-
-    scene_proxy(&s);
-    test_redis_load(&s.redis);
-    url = mem_printf("redis://worker@%s", s.proxy.url + strlen("redis://"));
-    scene_redis(&s, "ACL", "SETUSER", "worker", "on", ">first", "~*", "&*", "+@all", without, NULL);
-    put_password(path, "first\n");
-    scene_daemon(&s, 0, url, yaml);
-}
-
-static void R16_library_flushed_under_load(void **state)
-{
-    int rounds = test_is_long() ? 50 : 6, loaded = 0;
-    int64_t worst = 0;
-
-    (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 4");
-    for (int i = 0; i < rounds; i++) {
-        struct mono begin;
-        int before;
-
-        scene_add(&s, "work", 100);
-        assert_true(scene_until_ends(&s, 100 * i + 20, SCENE_LONG_MS));
-        scene_redis(&s, "FUNCTION", "FLUSH", NULL);
-        begin = mono_now();
-        before = scene_ends(&s);
-        /* Beyond what was running then, unless this process stood still until nearly all had run.
-         */
-        if (before + 5 <= 100 * (i + 1)) {
-            assert_true(scene_until_ends(&s, before + 5, SCENE_LONG_MS));
-            worst = test_ms_since(begin) > worst ? test_ms_since(begin) : worst;
-            loaded++;
-        }
-        assert_true(scene_until_ends(&s, 100 * (i + 1), SCENE_LONG_MS));
-    }
-    assert_in_range(loaded, 1, rounds);
-    assert_in_range(worst, 0, RESUME_MS);
-    scene_drained(&s, 0);
-    print_message("figure R16: FUNCTION FLUSH %d times under load, on again after %lld ms at "
-                  "most\n",
-                  loaded, (long long)worst);
-}
-
-static void R16_library_flushed_without_the_right_to_load(void **state)
-{
-    (void)state;
-    start_as_worker("-function");
-    scene_redis(&s, "FUNCTION", "FLUSH", NULL);
-    assert_true(scene_says(&s, 0, "class=denied", SCENE_LONG_MS));
-    scene_is_calm(&s, 0, 5000, 6);
-    /* An administrator loads it. */
-    test_redis_load(&s.redis);
-    (void)scene_works(&s, DENIED_MS);
-    scene_drained(&s, 0);
-}
-
-static void R17_newer_library_without_our_protocol(void **state)
-{
-    static const char strange[] =
-        "#!lua name=laterd\nredis.register_function{function_name='later_version', "
-        "flags={'no-writes'}, callback=function() return {99, 'strange', 3} end}";
-
-    (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 4");
-    scene_add(&s, "work", 5);
-    assert_true(scene_until_ends(&s, 5, SCENE_LONG_MS));
-    scene_redis(&s, "FUNCTION", "LOAD", "REPLACE", strange, NULL);
-    assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
-    assert_true(scene_says(&s, 0, "protocol", SCENE_LONG_MS));
-    scene_is_calm(&s, 0, 5000, 3);
-    /* It was not replaced. */
-    assert_null(
-        test_redis_call(&s.redis, "FCALL", "later_add", "1", SCENE_ROOT, "work", "x", NULL));
-    scene_redis(&s, "FUNCTION", "FLUSH", NULL);
-    assert_true(test_until_lines(s.d[0].log, "loaded=1", 2, SCENE_LONG_MS));
-    (void)scene_works(&s, DENIED_MS);
-    scene_drained(&s, 0);
-}
-
-/* It says that it has what is called, and has not: every link comes up and is refused. */
-static void R17_broken_library(void **state)
-{
-    (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 4");
-    scene_redis(&s, "FUNCTION", "LOAD", "REPLACE",
-                "#!lua name=laterd\nredis.register_function{function_name='later_version', "
-                "flags={'no-writes'}, callback=function() return {99, 'broken', 1} end}",
-                NULL);
-    assert_true(scene_says(&s, 0, "Function not found", SCENE_LONG_MS));
-    scene_is_calm(&s, 0, 8000, 16);
-    scene_redis(&s, "FUNCTION", "FLUSH", NULL);
-    (void)scene_works(&s, RESUME_MS);
-    scene_drained(&s, 0);
-}
-
-static void R17_older_library(void **state)
-{
-    (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 4");
-    scene_redis(&s, "FUNCTION", "LOAD", "REPLACE",
-                "#!lua name=laterd\nredis.register_function{function_name='later_version', "
-                "flags={'no-writes'}, callback=function() return {-1, 'old', 1} end}",
-                NULL);
-    /* Replaced at the next look, which the first missing function brings about. */
-    assert_true(test_until_lines(s.d[0].log, "loaded=1", 2, SCENE_LONG_MS));
-    (void)scene_works(&s, RESUME_MS);
-    scene_drained(&s, 0);
-}
-
-/* ---- data gone: R18 */
-
-static void R18_flushall_mid_run(void **state)
-{
-    (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 4");
-    scene_add(&s, "slow", 8);
-    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
-    scene_redis(&s, "FLUSHALL", NULL);
-    assert_true(scene_says(&s, 0, "rewound=1", SCENE_LONG_MS));
-    assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
-    /* The other four are Redis' own loss. */
-    for (int i = 0; i < s.njobs; i++)
-        s.fate[i] = SCENE_LOST_BY_REDIS;
-    (void)scene_works(&s, RESUME_MS);
-    /* The results of the forgotten are not offered for ever. */
-    scene_is_calm(&s, 0, 3000, 2);
-    assert_int_equal(scene_stop(&s, 0), 0);
-    assert_int_equal(scene_log(&s, 0, "event=unconfirmed"), 0);
-    assert_int_equal(test_lines(s.ledger, "start "), 5);
-    scene_drained(&s, 0);
-}
-
-/* ---- rights: R19, R20 */
-
-static void R19_password_rotated_live(void **state)
-{
-    CLEANUP_FREE char *path = mem_printf("%s/password", s.dir);
-    int64_t connects;
-
-    (void)state;
-    start_as_worker("+ping");
-    scene_add(&s, "slow", 2);
-    assert_true(test_until_lines(s.ledger, "start ", 2, SCENE_LONG_MS));
-    scene_redis(&s, "ACL", "SETUSER", "worker", "resetpass", ">second", NULL);
-    scene_redis(&s, "CLIENT", "KILL", "USER", "worker", NULL);
-    assert_true(scene_says(&s, 0, "class=denied", SCENE_LONG_MS));
-    assert_int_equal(scene_log(&s, 0, "redis_password_file"), 1); /* where to look */
-    connects = proxy_tell(&s.proxy, "accepted");
-    scene_is_calm(&s, 0, 6000, 4);
-    /* Full jitter up to 10 s. */
-    assert_in_range(proxy_tell(&s.proxy, "accepted") - connects, 0, 8);
-    put_password(path, "second\n");
-    test_laterd_kill(&s.d[0], SIGHUP);
-    (void)scene_works(&s, RESUME_MS);
-    scene_drained(&s, 0);
-}
-
-static bool is_subscribed(void *arg)
-{
-    struct reply *r = test_redis_call(&s.redis, "PUBSUB", "NUMSUB", SCENE_ROOT ":wake", NULL);
-    bool one = reply_int(reply_at(r, 1)) == 1;
-
-    (void)arg;
-    reply_free(r);
-    return one;
-}
-
-/* Rotated while all is well: the next login of either connection is with the new one. */
-static void R19_password_rotated_in_time(void **state)
-{
-    CLEANUP_FREE char *path = mem_printf("%s/password", s.dir);
-
-    (void)state;
-    start_as_worker("+ping");
-    assert_true(test_until(is_subscribed, NULL, SCENE_LONG_MS));
-    scene_redis(&s, "ACL", "SETUSER", "worker", "resetpass", ">second", NULL);
-    put_password(path, "second\n");
-    test_laterd_kill(&s.d[0], SIGHUP);
-    assert_true(scene_says(&s, 0, "event=reload result=done", SCENE_LONG_MS));
-    scene_redis(&s, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
-    assert_true(test_until(is_subscribed, NULL, SCENE_LONG_MS));
-    assert_int_equal(scene_log(&s, 0, "WRONGPASS"), 0);
-    scene_drained(&s, 0);
-}
-
-static void R20_one_command_denied(void **state)
-{
-    (void)state;
-    start_as_worker("+ping");
-    scene_add(&s, "slow", 2);
-    assert_true(test_until_lines(s.ledger, "start ", 2, SCENE_LONG_MS));
-    scene_redis(&s, "ACL", "SETUSER", "worker", "-zadd", "-zrem", NULL);
-    assert_true(scene_says(&s, 0, "class=denied", SCENE_LONG_MS));
-    assert_true(scene_says(&s, 0, "can't run this command", SCENE_LONG_MS));
-    /* The dry test of the next login names both. */
-    assert_true(scene_says(&s, 0, "may not: ZADD ZREM", SCENE_LONG_MS));
-    scene_is_calm(&s, 0, 8000, 20);
-    scene_redis(&s, "ACL", "SETUSER", "worker", "+zadd", "+zrem", NULL);
-    (void)scene_works(&s, DENIED_MS);
-    scene_drained(&s, 0);
-}
-
 /* ---- places: R21 */
 
 static void call(struct client *c, int argc, const char *const *argv)
@@ -522,15 +301,6 @@ int main(void)
         T(R11_full_with_running_jobs),
         T_WITH(R13_misconf, setup_saving),
         T(R14_noreplicas),
-        T(R16_library_flushed_under_load),
-        T(R16_library_flushed_without_the_right_to_load),
-        T(R17_newer_library_without_our_protocol),
-        T(R17_broken_library),
-        T(R17_older_library),
-        T(R18_flushall_mid_run),
-        T(R19_password_rotated_live),
-        T(R19_password_rotated_in_time),
-        T(R20_one_command_denied),
         T(R21_maxclients),
     };
 

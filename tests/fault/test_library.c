@@ -1,0 +1,144 @@
+/*
+ * A Redis without the library, with a strange one, or without anything (R16, R17, R18).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "../support/env.h"
+#include "base/clock.h"
+#include "scene.h"
+
+#define RESUME_MS 3000  /* a new link: promised within two seconds */
+#define DENIED_MS 13000 /* without a right: 10 s at most */
+
+static struct scene s;
+
+static void R16_library_flushed_under_load(void **state)
+{
+    int rounds = test_is_long() ? 50 : 6, loaded = 0;
+    int64_t worst = 0;
+
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    for (int i = 0; i < rounds; i++) {
+        struct mono begin;
+        int before;
+
+        scene_add(&s, "work", 100);
+        assert_true(scene_until_ends(&s, 100 * i + 20, SCENE_LONG_MS));
+        scene_redis(&s, "FUNCTION", "FLUSH", NULL);
+        begin = mono_now();
+        before = scene_ends(&s);
+        /* Beyond what was running then, unless this process stood still until nearly all had run.
+         */
+        if (before + 5 <= 100 * (i + 1)) {
+            assert_true(scene_until_ends(&s, before + 5, SCENE_LONG_MS));
+            worst = test_ms_since(begin) > worst ? test_ms_since(begin) : worst;
+            loaded++;
+        }
+        assert_true(scene_until_ends(&s, 100 * (i + 1), SCENE_LONG_MS));
+    }
+    assert_in_range(loaded, 1, rounds);
+    assert_in_range(worst, 0, RESUME_MS);
+    scene_drained(&s, 0);
+    print_message("figure R16: FUNCTION FLUSH %d times under load, on again after %lld ms at "
+                  "most\n",
+                  loaded, (long long)worst);
+}
+
+static void R17_newer_library_without_our_protocol(void **state)
+{
+    static const char strange[] =
+        "#!lua name=laterd\nredis.register_function{function_name='later_version', "
+        "flags={'no-writes'}, callback=function() return {99, 'strange', 3} end}";
+
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_add(&s, "work", 5);
+    assert_true(scene_until_ends(&s, 5, SCENE_LONG_MS));
+    scene_redis(&s, "FUNCTION", "LOAD", "REPLACE", strange, NULL);
+    assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
+    assert_true(scene_says(&s, 0, "protocol", SCENE_LONG_MS));
+    scene_is_calm(&s, 0, 5000, 3);
+    /* It was not replaced. */
+    assert_null(
+        test_redis_call(&s.redis, "FCALL", "later_add", "1", SCENE_ROOT, "work", "x", NULL));
+    scene_redis(&s, "FUNCTION", "FLUSH", NULL);
+    assert_true(test_until_lines(s.d[0].log, "loaded=1", 2, SCENE_LONG_MS));
+    (void)scene_works(&s, DENIED_MS);
+    scene_drained(&s, 0);
+}
+
+/* It says that it has what is called, and has not: every link comes up and is refused. */
+static void R17_broken_library(void **state)
+{
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_redis(&s, "FUNCTION", "LOAD", "REPLACE",
+                "#!lua name=laterd\nredis.register_function{function_name='later_version', "
+                "flags={'no-writes'}, callback=function() return {99, 'broken', 1} end}",
+                NULL);
+    assert_true(scene_says(&s, 0, "Function not found", SCENE_LONG_MS));
+    scene_is_calm(&s, 0, 8000, 16);
+    scene_redis(&s, "FUNCTION", "FLUSH", NULL);
+    (void)scene_works(&s, RESUME_MS);
+    scene_drained(&s, 0);
+}
+
+static void R17_older_library(void **state)
+{
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_redis(&s, "FUNCTION", "LOAD", "REPLACE",
+                "#!lua name=laterd\nredis.register_function{function_name='later_version', "
+                "flags={'no-writes'}, callback=function() return {-1, 'old', 1} end}",
+                NULL);
+    /* Replaced at the next look, which the first missing function brings about. */
+    assert_true(test_until_lines(s.d[0].log, "loaded=1", 2, SCENE_LONG_MS));
+    (void)scene_works(&s, RESUME_MS);
+    scene_drained(&s, 0);
+}
+
+/* ---- data gone: R18 */
+
+static void R18_flushall_mid_run(void **state)
+{
+    (void)state;
+    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    scene_add(&s, "slow", 8);
+    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    scene_redis(&s, "FLUSHALL", NULL);
+    assert_true(scene_says(&s, 0, "rewound=1", SCENE_LONG_MS));
+    assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
+    /* The other four are Redis' own loss. */
+    for (int i = 0; i < s.njobs; i++)
+        s.fate[i] = SCENE_LOST_BY_REDIS;
+    (void)scene_works(&s, RESUME_MS);
+    /* The results of the forgotten are not offered for ever. */
+    scene_is_calm(&s, 0, 3000, 2);
+    assert_int_equal(scene_stop(&s, 0), 0);
+    assert_int_equal(scene_log(&s, 0, "event=unconfirmed"), 0);
+    assert_int_equal(test_lines(s.ledger, "start "), 5);
+    scene_drained(&s, 0);
+}
+
+int main(void)
+{
+#define T_WITH(f, setup) cmocka_unit_test_prestate_setup_teardown(f, setup, scene_teardown, &s)
+#define T(f) T_WITH(f, scene_setup)
+    const struct CMUnitTest tests[] = {
+        T(R16_library_flushed_under_load),
+        T(R17_newer_library_without_our_protocol),
+        T(R17_broken_library),
+        T(R17_older_library),
+        T(R18_flushall_mid_run),
+    };
+
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
