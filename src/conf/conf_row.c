@@ -67,7 +67,7 @@ bool conf_is_later_word(const char *word)
 struct conf_shown conf_show(const char *text)
 {
     CLEANUP_BUF struct buf b = BUF_INIT;
-    struct conf_shown shown;
+    struct conf_shown shown = {""};
 
     text_escape(&b, text, strnlen(text, sizeof(shown.s)));
     text_cut(&b, 48);

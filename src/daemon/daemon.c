@@ -250,7 +250,7 @@ static int build(struct daemon *d, struct err *err)
     struct store_events store_events = daemon_store_events(d);
     struct runner_events runner_events = daemon_runner_events(d);
     struct sched_conf sched_conf = {(unsigned)d->conf->concurrency, SCHED_AHEAD_US,
-                                    d->conf->stop_timeout};
+                                    d->conf->stop_timeout, true};
 
     d->link = link_new(d->loop, &d->url, d->conf->namespace, d->conf->redis_timeout, &link_events);
     d->alarm_at = MONO_NEVER;

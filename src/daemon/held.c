@@ -48,9 +48,39 @@ void held_mark_solo(struct held_list *l, struct held *h)
     l->solos++;
 }
 
-/* It is about to be neither READYING nor RUNNING. */
-static void count_end(struct held_list *l, const struct held *h)
+void held_queue_up(struct held_list *l, struct held *h)
 {
+    h->is_in_line = true;
+    h->ahead = l->line_end;
+    h->behind = NULL;
+    if (l->line_end != NULL)
+        l->line_end->behind = h;
+    else
+        l->line = h;
+    l->line_end = h;
+    l->waiting++;
+}
+
+void held_leave_line(struct held_list *l, struct held *h)
+{
+    if (!h->is_in_line)
+        return;
+    if (h->ahead != NULL)
+        h->ahead->behind = h->behind;
+    else
+        l->line = h->behind;
+    if (h->behind != NULL)
+        h->behind->ahead = h->ahead;
+    else
+        l->line_end = h->ahead;
+    h->is_in_line = false;
+    l->waiting--;
+}
+
+/* It is about to be neither READYING nor RUNNING. */
+static void count_end(struct held_list *l, struct held *h)
+{
+    held_leave_line(l, h);
     l->running--;
     l->solos -= h->is_solo;
 }

@@ -2,7 +2,7 @@
  * The jobs this worker holds, from the claim until Redis has confirmed their end. Pure.
  *
  * States, and who moves a job on:
- *   READYING  claimed, its large payload or a beat's answer comes -> RUNNING | ENDED
+ *   READYING  claimed, its payload, a beat or a place comes       -> RUNNING | ENDED
  *   RUNNING   given to the pool                                   -> ENDED
  *   ENDED     its verdict is known, not yet sent                  -> SENT
  *   SENT      part of the step under way                          -> gone | ENDED (to be sent
@@ -21,8 +21,10 @@
 enum held_state { HELD_READYING, HELD_RUNNING, HELD_ENDED, HELD_SENT };
 
 struct held {
-    struct held *next, *before; /* of all, the newest first */
-    struct held *chain;         /* of those whose ids meet in one place of the table */
+    struct held *next, *before;  /* of all, the newest first */
+    struct held *chain;          /* of those whose ids meet in one place of the table */
+    struct held *behind, *ahead; /* in line, READYING: the next to come, the one before */
+    bool is_in_line;
     struct job job;
     enum held_state state;
     struct verdict verdict; /* from ENDED on */
@@ -41,7 +43,8 @@ struct held {
     bool is_solo;           /* suspected of killing workers: runs alone (held_mark_solo) */
     struct mono not_before; /* ENDED: Redis could not write it, do not send it again before */
     struct mono claimed_at;
-    int64_t late_us; /* when claimed, against its due time by Redis' clock */
+    struct mono started_at; /* RUNNING */
+    int64_t late_us;        /* when claimed, against its due time by Redis' clock */
 };
 
 #define HELD_TABLE 1024 /* a power of two; about as many as there may be */
@@ -50,15 +53,21 @@ struct held_list {
     struct held *first;
     struct held *table[HELD_TABLE]; /* by id */
     size_t n;
-    size_t running; /* READYING and RUNNING */
-    size_t ended;   /* ENDED */
-    size_t solos;   /* of these, those that run alone */
+    size_t running;               /* READYING and RUNNING */
+    size_t ended;                 /* ENDED */
+    size_t solos;                 /* of these, those that run alone */
+    struct held *line, *line_end; /* READYING: those that wait for a place, as they came */
+    size_t waiting;
 };
 
 /* Takes over the job's payload. */
 struct held *held_add(struct held_list *l, const struct job *job);
 /* READYING or RUNNING: it is to run alone. */
 void held_mark_solo(struct held_list *l, struct held *h);
+/* READYING: it waits for a place, behind the others that do. One that ends or goes leaves by
+ * itself. */
+void held_queue_up(struct held_list *l, struct held *h);
+void held_leave_line(struct held_list *l, struct held *h);
 void held_remove(struct held_list *l, struct held *h);
 void held_clear(struct held_list *l);
 /* The one that is ours: a lost one whose process still ends may have the same id. */

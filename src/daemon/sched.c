@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/sched_priv.h"
@@ -61,14 +62,32 @@ static bool is_running_dry(const struct sched *s, struct mono now)
     return waited_ms > 0 && waited_ms % SCHED_SOLO_EVERY_MS < SCHED_SOLO_DRY_MS;
 }
 
-/* Places for claims; 0 while there is any reason not to claim. */
-unsigned sched_free_places(const struct sched *s, struct mono now)
+static unsigned room(const struct sched *s, struct mono now, unsigned most)
 {
     if (s->quiet || s->quiet_told || s->stopping || s->held.solos > 0 || is_running_dry(s, now))
         return 0;
     if (s->host_at.us != INT64_MAX && mono_before(now, s->host_at))
         return 0;
-    return s->held.running < s->conf.places ? s->conf.places - (unsigned)s->held.running : 0;
+    return s->held.running < most ? most - (unsigned)s->held.running : 0;
+}
+
+unsigned sched_free_places(const struct sched *s, struct mono now)
+{
+    return room(s, now, s->conf.places);
+}
+
+unsigned sched_room(const struct sched *s, struct mono now)
+{
+    unsigned beyond = s->conf.prefetches ? prefetch_most(&s->prefetch, s->conf.places, now) : 0;
+
+    return room(s, now, s->conf.places + beyond);
+}
+
+/* A queue with a bound of its own keeps to it; the others share the places, and what is claimed
+ * beyond them. */
+static unsigned bound(const struct sched *s, unsigned limit)
+{
+    return s->conf.prefetches && limit >= s->conf.places ? limit + PREFETCH_MAX : limit;
 }
 
 /* ---- waking */
@@ -97,7 +116,13 @@ void sched_on_subscribed(struct sched *s, struct mono now)
 
 void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec *specs, size_t n)
 {
-    queues_set(s->queues, specs, n);
+    CLEANUP_FREE struct queue_spec *bounded = mem_new((n + 1) * sizeof(*bounded));
+
+    for (size_t i = 0; i < n; i++) {
+        bounded[i] = specs[i];
+        bounded[i].limit = bound(s, specs[i].limit);
+    }
+    queues_set(s->queues, bounded, n);
     /* A name that comes back finds its jobs still running. */
     queues_clear(s->queues);
     for (const struct held *h = s->held.first; h != NULL; h = h->next) {
@@ -113,7 +138,7 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
 
 void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit)
 {
-    queues_set_limit(s->queues, queue, limit);
+    queues_set_limit(s->queues, queue, bound(s, limit));
     sched_go_on(s, now);
 }
 
@@ -238,6 +263,8 @@ static void arm(struct sched *s, struct mono now)
     struct mono at = s->stopping ? s->stop_at : MONO_NEVER;
 
     at = mono_min(at, s->start_at);
+    if (s->held.line != NULL)
+        at = mono_min(at, mono_add_ms(s->held.line->claimed_at, PREFETCH_WAIT_MS));
     if (s->state == WAITING)
         at = mono_min(at, s->retry_at);
     if (s->state == READY) {
@@ -261,6 +288,7 @@ void sched_go_on(struct sched *s, struct mono now)
     if (s->state == GONE)
         return;
     sched_start_due(s, now);
+    sched_start_line(s, now);
     if (s->stopping)
         press(s, now);
     if (try_to_leave(s, now))
@@ -289,7 +317,7 @@ void sched_status(const struct sched *s, struct sched_status *ret)
 
     for (const struct held *h = s->held.first; h != NULL; h = h->next)
         refused += h->is_refused;
-    *ret = (struct sched_status){.running = s->held.running,
+    *ret = (struct sched_status){.running = s->held.running - s->held.waiting,
                                  .refused = refused,
                                  .unsent = s->held.n - s->held.running,
                                  .is_ready = s->state == READY,

@@ -81,6 +81,7 @@ struct sched_conf {
     unsigned places;  /* concurrency */
     int64_t ahead_us; /* plain jobs are claimed so long before they are due, and started then */
     int64_t stop_timeout_ms;
+    bool prefetches; /* claims some that start when a place is free, see daemon/prefetch.h */
 };
 
 struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *ops, void *ctx);

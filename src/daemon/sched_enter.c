@@ -381,7 +381,7 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
     }
     /* Else behind the reconcile: what waits may be another's by now. */
     if (s->state == READY)
-        sched_start_waiting(s);
+        sched_start_waiting(s, now);
     sched_go_on(s, now);
 }
 
@@ -420,7 +420,7 @@ void sched_on_reconciled(struct sched *s, struct mono now, const struct store_re
         log_notice("event=reconciled released=%lld lost=%zu%s", (long long)r->released, r->nlost,
                    r->rewound ? " rewound=1" : "");
     become_ready(s, now);
-    sched_start_waiting(s);
+    sched_start_waiting(s, now);
     sched_go_on(s, now);
 }
 

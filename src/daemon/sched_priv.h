@@ -5,6 +5,7 @@
 #ifndef LATER_DAEMON_SCHED_PRIV_H
 #define LATER_DAEMON_SCHED_PRIV_H
 
+#include "daemon/prefetch.h"
 #include "daemon/sched.h"
 #include "worker/watch.h"
 
@@ -47,6 +48,7 @@ struct sched {
     enum state state;
     struct held_list held;
     struct queues *queues;
+    struct prefetch prefetch;
     struct watch *watch;
 
     int64_t epoch; /* 0: not registered */
@@ -93,6 +95,9 @@ static inline void sched_saw(struct sched *s, int64_t number)
 
 /* ---- sched.c */
 
+/* How many more jobs may be here, those beyond the places counted; 0 as sched_free_places. */
+unsigned sched_room(const struct sched *s, struct mono now);
+
 /* After every event: do what is to do now, arm the timer for the rest. */
 void sched_go_on(struct sched *s, struct mono now);
 
@@ -120,7 +125,10 @@ void sched_forget(struct sched *s, struct held *h);
 /* Those that were claimed ahead and are due now, all of them when the worker stops. */
 void sched_start_due(struct sched *s, struct mono now);
 /* A beat was accepted: start what waited for that, in the order of the claims. */
-void sched_start_waiting(struct sched *s);
+void sched_start_waiting(struct sched *s, struct mono now);
+/* Those that wait for a place: start as many as there are free ones, give back who waited too long,
+ * and all when the worker stops. */
+void sched_start_line(struct sched *s, struct mono now);
 /* Kill a job that is not ours; its process ends in its own time, whatever it reports. */
 void sched_kill_lost(struct sched *s, struct held *h);
 

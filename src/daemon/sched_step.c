@@ -78,7 +78,7 @@ static bool may_lock(struct sched *s, struct held *h, bool has_waited)
     return false;
 }
 
-static void start(struct sched *s, struct held *h)
+static void start(struct sched *s, struct mono now, struct held *h)
 {
     struct verdict refusal;
     bool has_waited = h->awaits_beat;
@@ -95,6 +95,7 @@ static void start(struct sched *s, struct held *h)
         return;
     }
     h->state = HELD_RUNNING;
+    h->started_at = now;
     s->ops->start(s->ctx, h);
 }
 
@@ -118,11 +119,11 @@ void sched_start_due(struct sched *s, struct mono now)
     /* The newest claim, which is due last, is the first of the list. */
     while (n > 0) {
         due[--n]->start_at = (struct mono){0};
-        start(s, due[n]);
+        start(s, now, due[n]);
     }
 }
 
-void sched_start_waiting(struct sched *s)
+void sched_start_waiting(struct sched *s, struct mono now)
 {
     CLEANUP_FREE struct held **waiting = mem_new((s->held.n + 1) * sizeof(struct held *));
     size_t n = 0;
@@ -133,16 +134,13 @@ void sched_start_waiting(struct sched *s)
             waiting[n++] = h;
     }
     while (n > 0)
-        start(s, waiting[--n]);
+        start(s, now, waiting[--n]);
 }
 
+/* There is a place for it. */
 static void place_claim(struct sched *s, struct mono now, struct held *h)
 {
-    if (held_find_lost(&s->held, h->job.id) != NULL) {
-        release(s, h, STILL_ENDING_MS, "its former run still ends here");
-    } else if (s->held.running > s->conf.places) {
-        release(s, h, 0, "there is no place for it");
-    } else if (h->job.is_big && !s->stopping) {
+    if (h->job.is_big && !s->stopping) {
         h->state = HELD_READYING;
         if (s->ops->fetch(s->ctx, h->job.id) < 0)
             sched_not_sent(s, now);
@@ -151,7 +149,36 @@ static void place_claim(struct sched *s, struct mono now, struct held *h)
         h->start_at = mono_add_us(now, -h->late_us);
         s->start_at = mono_min(s->start_at, h->start_at);
     } else {
-        start(s, h);
+        start(s, now, h);
+    }
+}
+
+static bool has_free_place(const struct sched *s, struct mono now)
+{
+    bool is_host_ill = s->host_at.us != INT64_MAX && mono_before(now, s->host_at);
+
+    return !is_host_ill && s->held.running - s->held.waiting < s->conf.places;
+}
+
+void sched_start_line(struct sched *s, struct mono now)
+{
+    struct held *h;
+
+    while ((h = s->held.line) != NULL) {
+        int64_t waited_us = mono_until_us(h->claimed_at, now);
+
+        if (s->stopping) {
+            release(s, h, 0, "the worker stops");
+        } else if (has_free_place(s, now)) {
+            held_leave_line(&s->held, h);
+            h->late_us += waited_us;
+            place_claim(s, now, h);
+        } else if (waited_us >= INT64_C(1000) * PREFETCH_WAIT_MS) {
+            release(s, h, 0, "no place became free for it");
+            prefetch_waited(&s->prefetch, now);
+        } else {
+            return;
+        }
     }
 }
 
@@ -192,7 +219,12 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     if (h->is_gated)
         queues_gated(s->queues, h->job.queue);
     sched_saw(s, c->fence);
-    place_claim(s, now, h);
+    if (held_find_lost(&s->held, h->job.id) != NULL) {
+        release(s, h, STILL_ENDING_MS, "its former run still ends here");
+    } else {
+        h->state = HELD_READYING;
+        held_queue_up(&s->held, h);
+    }
 }
 
 void sched_on_fetched(struct sched *s, struct mono now, const char *id, const char *payload,
@@ -200,7 +232,8 @@ void sched_on_fetched(struct sched *s, struct mono now, const char *id, const ch
 {
     struct held *h = held_find(&s->held, id);
 
-    if (h == NULL || h->state != HELD_READYING || h->awaits_beat || h->start_at.us != 0)
+    if (h == NULL || h->state != HELD_READYING || h->is_in_line || h->awaits_beat ||
+        h->start_at.us != 0)
         return;
     if (payload == NULL) {
         struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
@@ -210,7 +243,7 @@ void sched_on_fetched(struct sched *s, struct mono now, const char *id, const ch
     } else {
         h->job.payload = mem_dup(payload, n);
         h->job.payload_len = n;
-        start(s, h);
+        start(s, now, h);
     }
     s->retry_ms = 0;
     sched_go_on(s, now);
@@ -247,6 +280,7 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
         sched_forget(s, h);
     } else {
         queues_ended(s->queues, h->job.queue);
+        prefetch_ran(&s->prefetch, mono_until_us(h->started_at, now));
         /* The step that takes its end hands its place on: ask for the next one in the same call. */
         if (h->is_gated) {
             queues_wake(s->queues, h->job.queue);
@@ -425,10 +459,19 @@ static void take_heads(struct sched *s, struct mono now, const struct sent_step 
 static bool is_fetching(const struct sched *s)
 {
     for (const struct held *h = s->held.first; h != NULL; h = h->next) {
-        if (h->state == HELD_READYING && !h->awaits_beat && h->start_at.us == 0)
+        if (h->state == HELD_READYING && !h->is_in_line && !h->awaits_beat && h->start_at.us == 0)
             return true;
     }
     return false;
+}
+
+static bool are_plain(const struct store_step_reply *r)
+{
+    for (size_t i = 0; i < r->nclaims; i++) {
+        if (!r->claims[i].is_short)
+            return false;
+    }
+    return true;
 }
 
 void sched_on_step(struct sched *s, struct mono now, const struct store_step_reply *r)
@@ -452,6 +495,9 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     }
     for (size_t i = 0; i < r->nclaims; i++)
         take_claim(s, now, &r->claims[i], r->now_us);
+    if (r->nclaims > 0)
+        prefetch_claimed(&s->prefetch, are_plain(r));
+    sched_start_line(s, now);
     s->is_more = r->nclaims > 0 && r->nclaims == out->max;
     take_cancels(s, r);
     take_solo(s, now, r->solo_due, out->sweep_ends);
@@ -471,9 +517,18 @@ static bool may_overlap(const struct sched *s, bool alone, bool claims, bool res
            (claims && s->is_more);
 }
 
+/* More than half of what may wait here for a place does: the next claims are not needed yet, and
+ * the ends travel with them. No end waits for longer than those in line do, which is not long. */
+static bool is_stocked(const struct sched *s, struct mono now)
+{
+    return s->held.waiting > 0 && !s->is_hurried && !s->step_wanted &&
+           s->held.ended < OVERLAP_ENDS &&
+           2 * s->held.waiting > prefetch_most(&s->prefetch, s->conf.places, now);
+}
+
 void sched_plan_step(struct sched *s, struct mono now)
 {
-    unsigned free = sched_free_places(s, now), taken = promised(s);
+    unsigned free = sched_room(s, now), taken = promised(s);
     unsigned places = free > taken ? free - taken : 0;
     bool claims =
         places > 0 && sched_is_due(queues_next(s->queues), mono_add_us(now, s->conf.ahead_us));
@@ -481,6 +536,8 @@ void sched_plan_step(struct sched *s, struct mono now)
     bool sweep = s->sweeping || sched_is_due(s->sweep_at, now);
     bool gate = sched_is_due(s->gate_at, now);
 
+    if (!sweep && !gate && is_stocked(s, now))
+        return;
     if (s->steps_out > 0 ? !may_overlap(s, sweep || gate, claims, results)
                          : !(results || claims || sweep || gate || s->step_wanted))
         return;

@@ -54,9 +54,14 @@ end
 
 -- Redis keeps a small hash or sorted set as a list, which is read from its start for each id (up to 512 and 128
 -- entries, as it is delivered): for a hundred jobs that is most of what a call costs. One long value makes an index
--- of it, which stays as long as the key does: so one is put in front where a worker comes to hold many.
-local MANY = 32
+-- of it, which stays as long as the key does: so one is put in front where such a key comes to hold many.
+local MANY, LIST_FIELDS, LIST_MEMBERS = 32, 512, 128
 local LONG = '-----------------------------------------------------------------'
+
+-- Many with the n that come, and it may be a list still?
+local function becomes_many(has, n, most)
+  return has + n >= MANY and has <= most
+end
 
 -- Start the first n of them, which are the first n of the queue.
 local function start(R, queue, key, ids, dues, records, n, ctx)
@@ -80,15 +85,17 @@ local function start(R, queue, key, ids, dues, records, n, ctx)
   if ctx.short then
     ctx.short[#ctx.short + 1] = out
   end
-  local holds = ctx.held + ctx.claimed
   ctx.claimed = ctx.claimed + n
-  if holds < MANY and holds + n >= MANY then
+  if becomes_many(redis.call('HLEN', R .. ':tries'), n, LIST_FIELDS) then
     redis.call('HSET', R .. ':tries', LONG, LONG, unpack(tries))
     redis.call('HDEL', R .. ':tries', LONG)
+  else
+    redis.call('HSET', R .. ':tries', unpack(tries))
+  end
+  if becomes_many(redis.call('ZCARD', R .. ':running'), n, LIST_MEMBERS) then
     redis.call('ZADD', R .. ':running', 0, LONG, unpack(running))
     redis.call('ZREM', R .. ':running', LONG)
   else
-    redis.call('HSET', R .. ':tries', unpack(tries))
     redis.call('ZADD', R .. ':running', unpack(running))
   end
   redis.call('ZREMRANGEBYRANK', key, 0, n - 1)

@@ -405,7 +405,7 @@ static size_t read_reply(const char *data, size_t n)
 
 static void begin(void)
 {
-    static const struct sched_conf conf = {PLACES, SCHED_AHEAD_US, 5000};
+    static const struct sched_conf conf = {PLACES, SCHED_AHEAD_US, 5000, true};
     static const struct queue_spec specs[] = {{"big", 3, 2, 1 << 20}, {"mail", 3, 1, 1 << 20}};
     static const struct store_events events = {on_registered, on_beat,   on_reconciled, on_step,
                                                on_fetched,    on_reaped, on_tidied,     on_left,

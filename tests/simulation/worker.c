@@ -219,7 +219,7 @@ static void build(struct worker *w)
     struct link_events link_events = daemon_link_events(d);
     struct store_events store_events = daemon_store_events(d);
     struct runner_events runner_events = daemon_runner_events(d);
-    struct sched_conf sched_conf = {plan->places, SCHED_AHEAD_US, conf->stop_timeout};
+    struct sched_conf sched_conf = {plan->places, SCHED_AHEAD_US, conf->stop_timeout, true};
     struct err err = ERR_INIT;
 
     d->conf = conf;

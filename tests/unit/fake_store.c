@@ -394,7 +394,8 @@ static void claim(struct fake *f, struct fake_call *c, struct fake_job *j)
                                .attempt = ++j->attempt,
                                .crashes = j->crashes,
                                .due_ms = j->due_ms,
-                               .has_lock = j->has_lock};
+                               .has_lock = j->has_lock,
+                               .is_short = j->is_plain && j->start == 1};
     (void)snprintf(out->id, sizeof(out->id), "%s", j->id);
     (void)snprintf(out->queue, sizeof(out->queue), "%s", j->queue);
     (void)snprintf(out->record, sizeof(out->record), "%s%s 5\npayload",
@@ -545,7 +546,7 @@ static void tell_step(struct fake *f, const struct fake_call *c)
         claims[i] = (struct store_claim){k->id,       k->queue,    k->start,
                                          k->attempt,  k->crashes,  c->now_us + (int64_t)i,
                                          {k->due_ms}, k->record,   strlen(k->record),
-                                         false,       k->has_lock, false};
+                                         false,       k->has_lock, k->is_short};
     }
     for (size_t i = 0; i < c->nrooms; i++)
         heads[i] = c->rooms[i].head;
@@ -815,15 +816,10 @@ void fake_queues(struct fake *f, const char *queues)
     sched_set_queues(f->s, fake_now(f), specs, n);
 }
 
-struct fake *fake_new(unsigned places, const char *queues)
-{
-    return fake_new_ahead(places, queues, 0);
-}
-
-struct fake *fake_new_ahead(unsigned places, const char *queues, int64_t ahead_us)
+static struct fake *new_with(unsigned places, const char *queues, int64_t ahead_us, bool prefetches)
 {
     struct fake *f = mem_new(sizeof(*f));
-    struct sched_conf conf = {places, ahead_us, 20000};
+    struct sched_conf conf = {places, ahead_us, 20000, prefetches};
 
     f->now_us = 1000000;
     f->armed = MONO_NEVER;
@@ -836,6 +832,21 @@ struct fake *fake_new_ahead(unsigned places, const char *queues, int64_t ahead_u
     f->s = sched_new(&conf, &ops, f);
     fake_queues(f, queues);
     return f;
+}
+
+struct fake *fake_new(unsigned places, const char *queues)
+{
+    return new_with(places, queues, 0, false);
+}
+
+struct fake *fake_new_ahead(unsigned places, const char *queues, int64_t ahead_us)
+{
+    return new_with(places, queues, ahead_us, false);
+}
+
+struct fake *fake_new_prefetching(unsigned places, const char *queues)
+{
+    return new_with(places, queues, 0, true);
 }
 
 void fake_free(struct fake *f)

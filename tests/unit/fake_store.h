@@ -42,7 +42,7 @@ struct fake_claim {
     char queue[JOB_QUEUE_MAX + 1];
     char record[96];
     int64_t start, attempt, crashes, due_ms;
-    bool has_lock;
+    bool has_lock, is_short;
 };
 
 /* One question and its answer. */
@@ -80,6 +80,7 @@ struct fake_job {
     enum fake_state state;
     int64_t due_ms, start, attempt, crashes, epoch;
     bool is_big, is_cancelled, is_corrupt, no_payload, has_lock;
+    bool is_plain; /* claimed in short, the first time */
 };
 
 struct fake_run {
@@ -136,6 +137,8 @@ struct fake {
 struct fake *fake_new(unsigned places, const char *queues);
 /* One that claims ahead. */
 struct fake *fake_new_ahead(unsigned places, const char *queues, int64_t ahead_us);
+/* One that claims beyond its places. */
+struct fake *fake_new_prefetching(unsigned places, const char *queues);
 void fake_free(struct fake *f);
 void fake_queues(struct fake *f, const char *queues);
 
