@@ -92,7 +92,10 @@ void held_remove(struct held_list *l, struct held *h)
     while (*at != h)
         at = &(*at)->chain;
     *at = h->chain;
-    *(h->before != NULL ? &h->before->next : &l->first) = h->next;
+    if (h == l->first)
+        l->first = h->next;
+    else
+        h->before->next = h->next;
     if (h->next != NULL)
         h->next->before = h->before;
     l->n--;
