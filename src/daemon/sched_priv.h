@@ -7,6 +7,7 @@
 
 #include "daemon/prefetch.h"
 #include "daemon/sched.h"
+#include "daemon/server_clock.h"
 #include "worker/watch.h"
 
 #define REAPS_MAX 64
@@ -49,6 +50,7 @@ struct sched {
     struct held_list held;
     struct queues *queues;
     struct prefetch prefetch;
+    struct server_clock clock;
     struct watch *watch;
 
     int64_t epoch; /* 0: not registered */

@@ -426,30 +426,30 @@ static void take_timer(struct sched *s, struct mono now, const struct store_step
         s->gate_at = mono_add_us(now, in_us > 0 ? in_us : 0);
 }
 
-/* A head that could have been claimed ahead and was not is none that may be: it is asked for again
- * when it is due, no earlier. */
-static void tell_heads(struct sched *s, struct mono now, const struct sent_step *out,
-                       const struct store_step_reply *r)
+/* now_us: what Redis' clock shows now. A head that could have been claimed ahead and was not is
+ * none that may be: it is asked for again when it is due, no earlier. */
+static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
+                       const struct sent_step *out, const struct store_step_reply *r)
 {
     int64_t heads[ROOMS_MAX];
 
     for (size_t i = 0; i < out->nrooms; i++) {
         int64_t in_us =
-            r->heads[i] > 0 && r->heads[i] <= DUE_LATEST_MS ? r->heads[i] * 1000 - r->now_us : -1;
+            r->heads[i] > 0 && r->heads[i] <= DUE_LATEST_MS ? r->heads[i] * 1000 - now_us : -1;
 
         heads[i] = r->heads[i];
         if (in_us > 0 && in_us <= s->conf.ahead_us)
             heads[i] += s->conf.ahead_us / 1000;
     }
-    queues_heads(s->queues, out->rooms, heads, out->nrooms, r->now_us, now);
+    queues_heads(s->queues, out->rooms, heads, out->nrooms, now_us, now);
 }
 
 /* A due queue that gave nothing (it only buried) is let alone for a moment. Most that a sweep names
  * are not due: they need not be looked for. */
-static void take_heads(struct sched *s, struct mono now, const struct sent_step *out,
-                       const struct store_step_reply *r)
+static void take_heads(struct sched *s, struct mono now, int64_t now_us,
+                       const struct sent_step *out, const struct store_step_reply *r)
 {
-    tell_heads(s, now, out, r);
+    tell_heads(s, now, now_us, out, r);
     for (size_t i = 0; r->nclaims == 0 && !sched_is_due(s->gate_at, now) && i < out->nrooms; i++) {
         if (out->rooms[i].room > 0 && r->heads[i] >= 0 && r->heads[i] <= r->now_us / 1000)
             queues_defer(s->queues, out->rooms[i].queue, now, NOTHING_MS);
@@ -477,6 +477,7 @@ static bool are_plain(const struct store_step_reply *r)
 void sched_on_step(struct sched *s, struct mono now, const struct store_step_reply *r)
 {
     const struct sent_step *out = &s->steps[s->step_first];
+    int64_t now_us;
 
     if (s->steps_out == 0)
         return;
@@ -485,16 +486,17 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     queues_answered(s->queues, out->rooms, out->nrooms);
     if (sched_is_not_ok(s, now, r->status))
         return;
+    now_us = server_clock_hear(&s->clock, now, r->now_us);
     take_answers(s, now, out, r);
     take_timer(s, now, r);
-    take_heads(s, now, out, r);
+    take_heads(s, now, now_us, out, r);
     for (size_t i = 0; i < r->nerrors; i++) {
         log_err("event=queue-broken queue=%s reason=\"%s\"", r->errors[2 * i],
                 r->errors[2 * i + 1]);
         queues_failed(s->queues, r->errors[2 * i], now);
     }
     for (size_t i = 0; i < r->nclaims; i++)
-        take_claim(s, now, &r->claims[i], r->now_us);
+        take_claim(s, now, &r->claims[i], now_us);
     if (r->nclaims > 0)
         prefetch_claimed(&s->prefetch, are_plain(r));
     sched_start_line(s, now);
