@@ -89,7 +89,11 @@ def load(paths):
     report = {"modes": {}}
     for path in paths:
         with open(path, encoding="utf-8") as f:
-            saved = json.load(f)
+            try:
+                saved = json.load(f)
+                saved["modes"].items()
+            except (ValueError, KeyError, TypeError, AttributeError) as e:
+                raise procs.Failed(f"{path}: not what --json printed: {e}") from e
         report = {**report, **saved, "modes": {**report["modes"], **saved["modes"]}}
     return report
 

@@ -9,7 +9,7 @@ from .contest import note, show
 
 DAY_MS = 86400000
 BIG_PAYLOAD = 65536
-SERVED_MAX = 9900  # a configuration has at most 20,000 values, two of them for each queue
+SERVED_MAX = 10000 # what a configuration may name
 BYTES_PER_WAITING = 450  # more than a waiting job takes, for a look at the memory before it is filled
 
 
