@@ -446,6 +446,7 @@ static size_t wants_args(struct maker *k, struct model_want *want)
 static void make_step(struct maker *k)
 {
     static const int64_t most[] = {0, 1, 2, 5, 100, 512, 1000};
+    static const int64_t aheads[] = {0, 1, 3, 50, 1000};
     static struct model_end end[2 * HELD_MAX], brief[HELD_MAX];
     static struct model_want want[MODEL_QUEUES + 1];
     struct model_step s = {.epoch = pick_epoch(k, !percent(k, 4)), .end = end, .want = want};
@@ -464,6 +465,10 @@ static void make_step(struct maker *k)
     s.wants = wants_args(k, want);
     if (is_short)
         groups_args(k, brief, briefs);
+    if (is_short && percent(k, 70)) {
+        s.ahead = PICK(k, aheads);
+        number(k, s.ahead);
+    }
     memcpy(end + s.ends, brief, briefs * sizeof(brief[0]));
     s.ends += briefs;
     model_step(k->m, &s, k->want);

@@ -233,6 +233,7 @@ struct model_want {
 
 struct model_step {
     int64_t epoch, link, held, max;
+    int64_t ahead; /* ms that plain jobs may be early; of the short form only */
     size_t ends, wants;
     const struct model_end *end;
     const struct model_want *want;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 
 #define RAWS_A_STEP 16
@@ -387,6 +388,45 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
         line_disarm(c->m, "granted", c->m->queue[w->queue].name);
 }
 
+/* Priority 5, no options, a small payload, never started. */
+static bool is_plain(const struct model *m, const struct model_job *j)
+{
+    CLEANUP_BUF struct buf record = BUF_INIT, plain = BUF_INIT;
+
+    model_record(j, &record);
+    buf_printf(&plain, "-%s\n", m->queue[j->queue].name);
+    return !j->has_tries && record.len >= plain.len && record.len <= plain.len + MODEL_BIG &&
+           memcmp(record.data, plain.data, plain.len) == 0;
+}
+
+/* The plain ones that are first, also some that are due soon, where nothing else could come
+ * between: no other priority, no raw member, no gate. */
+static void claim_ahead(struct claims *c, const struct model_want *w, int64_t room)
+{
+    struct model_queue *q = &c->m->queue[w->queue];
+    struct model_raw *raw[MODEL_RAWS];
+    struct model_job *row[MODEL_JOBS];
+    size_t n = model_jobs(c->m, w->queue, PLACE_WAITING, 5, row), taken = 0;
+    struct candidate *cand;
+    int64_t head = NEVER;
+
+    for (int k = 0; k < MODEL_KINDS; k++)
+        if (q->gates[k][0] != '\0')
+            return;
+    if (strpbrk(c->marks[w->queue], "0123456789") != NULL || model_raws(c->m, w->queue, raw) > 0)
+        return;
+    cand = mem_new((n + 1) * sizeof(*cand));
+    while (taken < n && (int64_t)taken < room && is_plain(c->m, row[taken]) &&
+           row[taken]->score <= MODEL_MS(c->m) + c->step->ahead) {
+        cand[taken] = (struct candidate){
+            .job = row[taken], .turn = row[taken]->score, .due = row[taken]->score};
+        taken++;
+    }
+    if (taken > 0)
+        (void)take(c, w, cand, taken, c->n + room, &head);
+    free(cand);
+}
+
 /* The due ones. Those that have to stand make room for the ones behind them, within bounds. */
 static void claim_due(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
                       char *marks)
@@ -395,6 +435,8 @@ static void claim_due(struct claims *c, const struct model_want *w, int64_t room
     int64_t most = c->n + room, window = 0;
     bool is_bounded = true;
 
+    if (c->step->ahead > 0)
+        claim_ahead(c, w, room);
     for (int i = 0; i < LOOK_ROUNDS && is_bounded; i++) {
         int64_t left = c->bytes > 0 ? most - c->n : 0, wide = left > window ? left : window;
         size_t n;
