@@ -41,9 +41,9 @@ end
 -- How many of the first ones are plain, and fit into what the call may read.
 local function count_plain(queue, records, tries, ctx)
   local prefix, n = '-' .. queue .. '\n', 0
-  local len = #prefix
+  local most, find = #prefix + L.BIG, string.find
   for i, record in ipairs(records) do
-    if tries[i] or not record or #record > len + L.BIG or string.sub(record, 1, len) ~= prefix or ctx.bytes <= 0 then
+    if tries[i] or not record or #record > most or find(record, prefix, 1, true) ~= 1 or ctx.bytes <= 0 then
       break
     end
     n = i
@@ -144,37 +144,49 @@ end
 -- other(id, queue) does those that are more than that after all. -> {number of the result, answer}*: those that are
 -- not ok
 function L.end_plain(R, args, at, groups, ctx, other)
-  local ids, queues, refused = {}, {}, {}
+  local ids, refused, n, o = {}, {}, 0, at
   for _ = 1, groups do
-    for i = at + 2, at + 1 + L.whole(args[at + 1]) do
-      ids[#ids + 1], queues[#queues + 1] = args[i], args[at]
+    local last = o + 1 + L.whole(args[o + 1])
+    for i = o + 2, last do
+      n = n + 1
+      ids[n] = args[i]
     end
-    at = at + 2 + L.whole(args[at + 1])
+    o = last + 1
   end
-  if #ids == 0 then
+  if n == 0 then
     return refused
   end
   local mine = held_by(R, ctx.epoch_text, ctx.held, ids)
   local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
   local is_watched = not (L.absent.cancel and L.absent.await) and
                      redis.call('EXISTS', R .. ':cancel', R .. ':await') > 0
-  local plain, ended, counts = {}, {}, {}
-  for i, id in ipairs(ids) do
-    local first, second = string.byte(tries[i] or '', 1, 2)
-    -- '1 ...': the first start.
-    if ended[id] or not mine[id] or first ~= 49 or second ~= 32 then
-      refused[#refused + 1], refused[#refused + 2] = i, 'settled'
-    elseif is_watched then
-      local answer = other(id, queues[i])
-      ended[id] = answer == 'ok'
-      if not ended[id] then
-        refused[#refused + 1], refused[#refused + 2] = i, answer
+  local plain, ended, counts, byte = {}, 0, {}, string.byte
+  n, o = 0, at
+  for _ = 1, groups do
+    local queue, before = args[o], ended
+    for _ = 1, L.whole(args[o + 1]) do
+      n = n + 1
+      local id, answer = ids[n], 'ok'
+      local first, second = byte(tries[n] or '', 1, 2)
+      -- '1 ...': the first start.
+      if not mine[id] or first ~= 49 or second ~= 32 then
+        answer = 'settled'
+      elseif is_watched then
+        answer = other(id, queue)
+      else
+        ended = ended + 1
+        plain[ended] = id
       end
-    else
-      plain[#plain + 1] = id
-      ended[id] = true
-      counts[queues[i]] = (counts[queues[i]] or 0) + 1
+      if answer == 'ok' then
+        mine[id] = nil
+      else
+        refused[#refused + 1], refused[#refused + 2] = n, answer
+      end
     end
+    if ended > before then
+      counts[queue] = (counts[queue] or 0) + ended - before
+    end
+    o = o + 2 + L.whole(args[o + 1])
   end
   if #plain > 0 then
     redis.call('ZREM', R .. ':running', unpack(plain))
