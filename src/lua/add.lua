@@ -55,10 +55,12 @@ local OPTIONS = {
   unique_for = function(job, v, now) job.f = now + L.positive('unique_for', v) end,
 }
 
+local GATES = {{'l', 'lock'}, {'s', 'sem'}, {'r', 'rate'}}
+
 -- The gates of a new job: {key} is filled in, and what needs a definition has one.
 function L.check_gates(R, job)
   local of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', job.queue))
-  for _, option in ipairs({{'l', 'lock'}, {'s', 'sem'}, {'r', 'rate'}}) do
+  for _, option in ipairs((of_queue or job.l or job.s or job.r) and GATES or {}) do
     local field, kind = option[1], option[2]
     local names = {job[field] or false, of_queue and of_queue[kind] or false}
     for i, name in ipairs(names) do
@@ -106,6 +108,8 @@ function L.option(job, seen, name, value, now_ms)
     L.fail('ELATER_OPTION', 'option ' .. lower .. ' is given twice (in and at are one)')
   end
   seen[slot] = true
+  -- Of one that says only when it is due, the record is as short as can be.
+  job.has_options = job.has_options or slot ~= 'in'
   OPTIONS[lower](job, value, now_ms)
 end
 
@@ -125,18 +129,25 @@ function L.check_payload(R, queue, payload)
   end
 end
 
--- Refuse a new queue name when there are too many already.
+-- Refuse a new queue name when there are too many already. -> the head of the queue, false: it has none
 function L.check_room(R, queue)
-  if not redis.call('ZSCORE', R .. ':heads', queue) and redis.call('SCARD', R .. ':names') >= L.MAX_QUEUES and
+  local head = redis.call('ZSCORE', R .. ':heads', queue)
+  if not head and redis.call('SCARD', R .. ':names') >= L.MAX_QUEUES and
      redis.call('SISMEMBER', R .. ':names', queue) == 0 then
     L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_QUEUES) .. ' queue names already')
   end
+  return head
 end
 
--- Types of all that an add writes.
-function L.need_add(R, queue, priority)
-  L.need(R, 'jobs', 'hash', 'heads', 'zset', 'q:' .. queue .. ':' .. L.int(priority), 'zset', 'clock', 'string',
-         'names', 'set', 'prio', 'hash')
+-- Types of what an add writes and does not read first: the clock and the heads are. head: as in L.lower_head
+function L.need_add(R, queue, priority, head)
+  L.need(R, 'jobs', 'hash', 'q:' .. queue .. ':' .. L.int(priority), 'zset')
+  if not head then
+    L.need(R, 'names', 'set')
+  end
+  if priority ~= 5 then
+    L.need(R, 'prio', 'hash')
+  end
 end
 
 -- Write one checked job.
@@ -163,6 +174,8 @@ local function repeated(R, token, print)
   return {id, 'repeated', tonumber(due)}
 end
 
+local NEW = {crashes = 0}
+
 L.register('later_add', {}, function(R, args)
   local n = #args
   if n < 2 then
@@ -182,8 +195,8 @@ L.register('later_add', {}, function(R, args)
     L.option(job, seen, args[i], args[i + 1], now_ms)
   end
   L.check_payload(R, queue, payload)
-  L.check_room(R, queue)
-  L.need_add(R, queue, job.priority)
+  local head = L.check_room(R, queue)
+  L.need_add(R, queue, job.priority, head)
   L.check_gates(R, job)
   local print
   if job.token then
@@ -194,6 +207,10 @@ L.register('later_add', {}, function(R, args)
       return reply
     end
   end
+  if job.u then
+    -- It may come to another place than a new one.
+    L.need(R, 'heads', 'zset', 'clock', 'string', 'names', 'set', 'prio', 'hash')
+  end
   local reply = job.u and L.add_unique(R, job, payload)
   if not reply then
     local id = L.id(L.tick(R, now_us, 1))
@@ -201,7 +218,7 @@ L.register('later_add', {}, function(R, args)
     if job.u then
       redis.call('SET', R .. ':uniq:' .. queue .. ':' .. job.u, id)
     end
-    L.enqueue(R, id, job, {crashes = 0}, job.due)
+    L.enqueue(R, id, job, NEW, job.due, head)
     reply = {id, 'added', job.due}
   end
   if job.token then

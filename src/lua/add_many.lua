@@ -34,8 +34,8 @@ L.register('later_add_many', {}, function(R, args)
   if bytes > 16777216 then
     L.fail('ELATER_SIZE', 'the payloads of one call may have 16 MiB together')
   end
-  L.check_room(R, queue)
-  L.need_add(R, queue, job.priority)
+  local head = L.check_room(R, queue)
+  L.need_add(R, queue, job.priority, head)
   L.check_gates(R, job)
   local first = L.tick(R, now_us, n)
   local replies, scored, records, due = {}, {}, {}, L.int(job.due)
@@ -58,6 +58,6 @@ L.register('later_add_many', {}, function(R, args)
   if job.priority ~= 5 then
     L.mark_set(R, queue, L.int(job.priority))
   end
-  L.lower_head(R, queue, job.due)
+  L.lower_head(R, queue, job.due, head)
   return replies
 end)

@@ -338,7 +338,10 @@ end
 -- -> {lock, sem, rate}, or nil for a queue without gates
 function L.queue_gates(text)
   local out
-  for kind, name in string.gmatch(text or '', '(%a+)=(%S+)') do
+  if not text then
+    return nil
+  end
+  for kind, name in string.gmatch(text, '(%a+)=(%S+)') do
     out = out or {}
     out[kind] = name
   end

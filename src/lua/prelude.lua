@@ -29,16 +29,35 @@ function L.fail(code, text)
   error({elater = code .. ' ' .. text})
 end
 
--- Integer -> decimal text, exact up to 2^53. Small ones are kept from call to call.
-local SMALL, SMALL_MAX = {}, 1000
+-- Integer -> decimal text, exact up to 2^53. Small ones are kept from call to call. Of times, which have the same first
+-- digits for minutes, the rest is put together by threes: to print them costs as much as a small command.
+local SMALL, THREES, LIMIT = {}, {}, 1000
+local known_millions, known_millions_text
+
+local function three(n)
+  local text = THREES[n]
+  if not text then
+    text = string.format('%03d', n)
+    THREES[n] = text
+  end
+  return text
+end
 
 function L.int(x)
   local text = SMALL[x]
-  if not text then
-    text = string.format('%.0f', x)
-    if x >= 0 and x < SMALL_MAX and x % 1 == 0 then
-      SMALL[x] = text
+  if text then
+    return text
+  elseif x >= 1e9 and x < 9007199254740992 and x % 1 == 0 then
+    local rest = x % 1000000
+    local millions, last = (x - rest) / 1000000, rest % LIMIT
+    if millions ~= known_millions then
+      known_millions, known_millions_text = millions, string.format('%.0f', millions)
     end
+    return known_millions_text .. three((rest - last) / LIMIT) .. three(last)
+  end
+  text = string.format('%.0f', x)
+  if x >= 0 and x < LIMIT and x % 1 == 0 then
+    SMALL[x] = text
   end
   return text
 end
@@ -74,6 +93,9 @@ function L.line(s)
   return (string.gsub(string.sub(s, 1, 512), '[%z\1-\31\127]', ' '))
 end
 
+-- Most calls name the same root and queue as the one before: those were checked.
+local known_root, known_queue
+
 -- Register `name` with `flags`; fn(R, args) is called with the checked root. Coded refusals become
 -- error replies, a foreign type that a read met ELATER_TYPE; other errors of Redis go on as they are.
 function L.register(name, flags, fn)
@@ -82,9 +104,11 @@ function L.register(name, flags, fn)
     flags = flags,
     callback = function(keys, args)
       -- 64 characters, as many as the programs take.
-      if #keys ~= 1 or #keys[1] > 72 or not string.match(keys[1], '^later:{[%w][%w_.-]*}$') then
+      if #keys ~= 1 or (keys[1] ~= known_root and
+                        (#keys[1] > 72 or not string.match(keys[1], '^later:{[%w][%w_.-]*}$'))) then
         return {err = "ELATER_ROOT give one key, the namespace's root, as 1 'later:{default}'"}
       end
+      known_root = keys[1]
       L.absent = {}
       local ok, reply = pcall(fn, keys[1], args)
       if ok then
@@ -149,10 +173,14 @@ function L.ms(us)
   return math.floor(us / 1000)
 end
 
--- The last number that was given out, 0 where there is none.
-function L.last(R)
-  local last = L.whole(redis.call('GET', R .. ':clock')) or 0
+-- What R:clock holds -> the last number that was given out, 0 where there is none.
+local function last_of(text)
+  local last = L.whole(text) or 0
   return last <= L.CLOCK_MAX and last or 0
+end
+
+function L.last(R)
+  return last_of(redis.call('GET', R .. ':clock'))
 end
 
 -- The highest number that a caller says it knows; nil for what is no number, 0 for one that the clock
@@ -166,8 +194,13 @@ end
 -- first is returned. They are above every number given out before, not below the wall clock in us,
 -- and above `seen`, the highest the caller knows: so they rise even after Redis lost its last writes.
 function L.tick(R, now_us, n, seen)
-  local first = math.max(L.last(R) + 1, now_us, (seen or 0) + 1)
-  redis.call('SET', R .. ':clock', L.int(first + n - 1))
+  local first = math.max(now_us, (seen or 0) + 1)
+  local last = last_of(redis.call('SET', R .. ':clock', L.int(first + n - 1), 'GET'))
+  -- Seldom: within a microsecond, or Redis' own clock was set back.
+  if last >= first then
+    first = last + 1
+    redis.call('SET', R .. ':clock', L.int(first + n - 1))
+  end
   return first
 end
 
@@ -223,11 +256,14 @@ end
 function L.check_queue(queue)
   if queue == nil or queue == '' then
     L.fail('ELATER_QUEUE', 'the queue is missing')
+  elseif queue == known_queue then
+    return queue
   end
   if #queue > 64 or not string.match(queue, '^%w[%w_-]*$') then
     L.fail('ELATER_QUEUE', L.quote(queue) .. ' is no queue name (letters, digits, _ and -, at most 64,' ..
            ' a letter or digit first)')
   end
+  known_queue = queue
   return queue
 end
 
@@ -322,14 +358,21 @@ end
 -- flag: '-' payload here, '+' payload in R:big:<id>. Names: a attempts, t timeout ms, x expire ms, k keep
 -- ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when it stays taken, ms.
 -- Short because a million of them wait in memory.
+local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f'}
+
 function L.header(job)
+  if not job.has_options and job.priority == 5 then
+    return (job.big and '+' or '-') .. job.queue .. '\n'
+  end
   local h = {(job.big and '+' or '-') .. job.queue}
   if job.priority ~= 5 then
     h[2] = L.int(job.priority)
   end
-  for _, name in ipairs({'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f'}) do
-    if job[name] then
-      h[#h + 1] = name .. '=' .. (type(job[name]) == 'number' and L.int(job[name]) or job[name])
+  for i = 1, #NAMES do
+    local name = NAMES[i]
+    local value = job[name]
+    if value then
+      h[#h + 1] = name .. '=' .. (type(value) == 'number' and L.int(value) or value)
     end
   end
   return table.concat(h, ' ') .. '\n'
@@ -439,9 +482,12 @@ function L.mark_clear(R, queue, mark)
   end
 end
 
--- A queue may have become due earlier: tell the workers, but only then.
-function L.lower_head(R, queue, due)
-  local head = redis.call('ZSCORE', R .. ':heads', queue)
+-- A queue may have become due earlier: tell the workers, but only then. head: what R:heads says of it, false for
+-- nothing; nil: not read yet
+function L.lower_head(R, queue, due, head)
+  if head == nil then
+    head = redis.call('ZSCORE', R .. ':heads', queue)
+  end
   if head and tonumber(head) <= due then
     return
   end
@@ -452,15 +498,15 @@ function L.lower_head(R, queue, due)
   redis.pcall('PUBLISH', R .. ':wake', queue)
 end
 
--- Put a job with a record into the waiting set of its queue.
-function L.enqueue(R, id, job, tries, due)
+-- Put a job with a record into the waiting set of its queue. head: as in L.lower_head
+function L.enqueue(R, id, job, tries, due, head)
   redis.call('ZADD', L.waiting_key(R, job, tries), L.int(due), id)
   if tries.crashes >= L.SOLO_CRASHES then
     L.mark_set(R, job.queue, 's')
   elseif job.priority ~= 5 then
     L.mark_set(R, job.queue, L.int(job.priority))
   end
-  L.lower_head(R, job.queue, due)
+  L.lower_head(R, job.queue, due, head)
 end
 
 -- Forget ids altogether. are_small: none has a large payload, as far as the caller knows for certain.
