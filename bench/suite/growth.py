@@ -76,7 +76,8 @@ def waiting(kind, size, rounds, most):
 
 
 def queues(kind, size, rounds, most):
-    n, due = size.jobs(100000, 1000), 10
+    # Long enough that the first look at each queue, at the start, is a small part of it.
+    n, due = size.jobs(300000, 1000), 10
     with redis.Server() as small, redis.Server() as big:
         cases = []
         for server, count in ((small, due), (big, most)):

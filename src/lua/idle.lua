@@ -2,6 +2,7 @@
 -- R:heads says the truth, are told from the others by as few reads as will do; claim.lua looks into the others.
 
 local MANY = 16
+local TURNS = 8 -- of many queues each has its head looked at once in so many seconds
 
 -- What a hash (HLEN, HGETALL, HMGET) or a sorted set has for these names, as a table by name. Where many are asked for
 -- and there are few or none, those that there are cost less than all that there might be.
@@ -46,8 +47,12 @@ local function find_existing(keys, from, to, out)
   find_existing(keys, middle + 1, to, out)
 end
 
--- The head that was noted, when the first job of the queue is due then; else nil.
-local function head_of(R, queue, noted)
+-- The head that was noted, when the first job of the queue is due then; else nil. It is, unless a key was lost or
+-- written by hand: to ask each time for each of many queues would be most of what a sweep costs.
+local function head_of(R, queue, noted, is_its_turn)
+  if not is_its_turn then
+    return noted
+  end
   local first = redis.pcall('ZRANGE', R .. ':q:' .. queue .. ':5', 0, 0, 'WITHSCORES')
   return first[2] and L.due(first[2]) == noted and noted or nil
 end
@@ -84,12 +89,13 @@ function L.idle_heads(R, queues, ctx)
     end
   end
   find_existing(keys, 1, n, exists)
-  local is_any = next(exists) ~= nil
+  local is_any, turn = next(exists) ~= nil, math.floor(ctx.now_ms / 1000)
   for i, q in ipairs(queues) do
     if noted[i] == nil or (is_any and (exists[due .. q.name] or exists[five .. q.name .. ':5'])) then
       heads[i] = nil
     else
-      heads[i] = noted[i] and head_of(R, q.name, noted[i]) or not noted[i] and -1 or nil
+      local is_its_turn = #queues <= MANY or (turn + i) % TURNS == 0
+      heads[i] = noted[i] and head_of(R, q.name, noted[i], is_its_turn) or not noted[i] and -1 or nil
     end
   end
   return heads
