@@ -61,8 +61,9 @@ static void L1_kills_under_load(void **state)
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
     assert_int_equal(sum.acked, acked);
     assert_int_equal(sum.attempted, rounds * jobs);
-    /* No more than what ran at each kill; and Redis counted no crash that the ledger lacks. */
-    assert_in_range(sum.again, 1, rounds * 16);
+    /* No more than what ran at each kill, or had ended and was not told; and Redis counted no crash
+     * that the ledger lacks. */
+    assert_in_range(sum.again, 1, rounds * 32);
     assert_true(sum.crashes <= stage.ledger.reaped);
     ledger_print(&sum, &text);
     (void)printf("figure L1: %d kills -9, %s (seed %u)\n", rounds, buf_str(&text), seed);
@@ -88,8 +89,9 @@ static void L1_both_killed(void **state)
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     assert_in_range(test_ms_since(begin), 0, 24000);
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
-    assert_in_range(sum.again, 1, 32);
-    assert_true(sum.crashes <= stage.ledger.reaped && stage.ledger.reaped <= 32);
+    assert_in_range(sum.again, 1, 64);
+    /* What waited for a place is among them. */
+    assert_true(sum.crashes <= stage.ledger.reaped && stage.ledger.reaped <= 96);
 }
 
 /* The field of R:workers that is not `other`; the caller's to free. */
