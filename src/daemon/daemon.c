@@ -249,8 +249,10 @@ static int build(struct daemon *d, struct err *err)
     struct link_events link_events = daemon_link_events(d);
     struct store_events store_events = daemon_store_events(d);
     struct runner_events runner_events = daemon_runner_events(d);
+    /* Whoever waits for a place when its worker dies counts as crashed: where one or two crashes
+     * bury a job, none waits. */
     struct sched_conf sched_conf = {(unsigned)d->conf->concurrency, SCHED_AHEAD_US,
-                                    d->conf->stop_timeout, true};
+                                    d->conf->stop_timeout, d->conf->defaults.crashes > 2};
 
     d->link = link_new(d->loop, &d->url, d->conf->namespace, d->conf->redis_timeout, &link_events);
     d->alarm_at = MONO_NEVER;

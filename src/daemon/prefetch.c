@@ -4,15 +4,10 @@ unsigned prefetch_most(const struct prefetch *p, unsigned places, struct mono no
 {
     int64_t n;
 
-    if (p->run_us == 0 || !p->are_plain || mono_before(now, p->rest_until))
+    if (p->run_us == 0 || mono_before(now, p->rest_until))
         return 0;
     n = (int64_t)places * PREFETCH_WORK_US / p->run_us;
     return n < PREFETCH_MAX ? (unsigned)n : PREFETCH_MAX;
-}
-
-void prefetch_claimed(struct prefetch *p, bool are_plain)
-{
-    p->are_plain = are_plain;
 }
 
 void prefetch_ran(struct prefetch *p, int64_t us)
@@ -23,7 +18,7 @@ void prefetch_ran(struct prefetch *p, int64_t us)
     p->run_us = p->run_us == 0 ? us : p->run_us + (us - p->run_us) / 8;
 }
 
-void prefetch_waited(struct prefetch *p, struct mono now)
+void prefetch_rest(struct prefetch *p, struct mono now)
 {
     p->rest_until = mono_add_ms(now, PREFETCH_REST_MS);
 }

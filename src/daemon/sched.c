@@ -122,6 +122,7 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
         bounded[i] = specs[i];
         bounded[i].limit = bound(s, specs[i].limit);
     }
+    sched_leave_line(s, NULL);
     queues_set(s->queues, bounded, n);
     /* A name that comes back finds its jobs still running. */
     queues_clear(s->queues);
@@ -138,6 +139,8 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
 
 void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit)
 {
+    if (limit < s->conf.places)
+        sched_leave_line(s, queue);
     queues_set_limit(s->queues, queue, bound(s, limit));
     sched_go_on(s, now);
 }
@@ -263,7 +266,7 @@ static void arm(struct sched *s, struct mono now)
     struct mono at = s->stopping ? s->stop_at : MONO_NEVER;
 
     at = mono_min(at, s->start_at);
-    if (s->held.line != NULL)
+    if (s->held.line != NULL && s->state == READY)
         at = mono_min(at, mono_add_ms(s->held.line->claimed_at, PREFETCH_WAIT_MS));
     if (s->state == WAITING)
         at = mono_min(at, s->retry_at);

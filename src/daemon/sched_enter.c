@@ -174,7 +174,8 @@ void sched_link_down(struct sched *s, struct mono now)
     sched_no_calls_out(s);
     suspect_nobody(s);
     drop_readying(s);
-    s->retry_ms = 0; /* the link backs off by itself */
+    s->clock = (struct server_clock){0}; /* the next one may be another server's */
+    s->retry_ms = 0;                     /* the link backs off by itself */
     s->state = OFFLINE;
     sched_go_on(s, now);
 }

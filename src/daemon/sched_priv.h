@@ -131,6 +131,8 @@ void sched_start_waiting(struct sched *s, struct mono now);
 /* Those that wait for a place: start as many as there are free ones, give back who waited too long,
  * and all when the worker stops. */
 void sched_start_line(struct sched *s, struct mono now);
+/* Those of this queue, all with NULL, go back: it may have no room for them any more. */
+void sched_leave_line(struct sched *s, const char *queue);
 /* Kill a job that is not ours; its process ends in its own time, whatever it reports. */
 void sched_kill_lost(struct sched *s, struct held *h);
 

@@ -37,6 +37,7 @@ static void release(struct sched *s, struct held *h, int64_t delay_ms, const cha
 
     (void)snprintf(back.text, sizeof(back.text), "not started: %s", why);
     end_with(s, h, &back);
+    s->is_hurried = true; /* others can have it */
 }
 
 /* Without one: it is not ours any more, or never will be run. */
@@ -160,10 +161,22 @@ static bool has_free_place(const struct sched *s, struct mono now)
     return !is_host_ill && s->held.running - s->held.waiting < s->conf.places;
 }
 
+void sched_leave_line(struct sched *s, const char *queue)
+{
+    for (struct held *h = s->held.line, *next; h != NULL; h = next) {
+        next = h->behind;
+        if (queue == NULL || strcmp(h->job.queue, queue) == 0)
+            release(s, h, 0, "its queue has other settings now");
+    }
+}
+
 void sched_start_line(struct sched *s, struct mono now)
 {
     struct held *h;
 
+    /* What waits may be another's, as long as the store has not said. */
+    if (s->state != READY && !s->stopping)
+        return;
     while ((h = s->held.line) != NULL) {
         int64_t waited_us = mono_until_us(h->claimed_at, now);
 
@@ -172,10 +185,11 @@ void sched_start_line(struct sched *s, struct mono now)
         } else if (has_free_place(s, now)) {
             held_leave_line(&s->held, h);
             h->late_us += waited_us;
+            h->claimed_at = now;
             place_claim(s, now, h);
         } else if (waited_us >= INT64_C(1000) * PREFETCH_WAIT_MS) {
             release(s, h, 0, "no place became free for it");
-            prefetch_waited(&s->prefetch, now);
+            prefetch_rest(&s->prefetch, now);
         } else {
             return;
         }
@@ -280,7 +294,8 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
         sched_forget(s, h);
     } else {
         queues_ended(s->queues, h->job.queue);
-        prefetch_ran(&s->prefetch, mono_until_us(h->started_at, now));
+        if (v->verb != STORE_RELEASE)
+            prefetch_ran(&s->prefetch, mono_until_us(h->started_at, now));
         /* The step that takes its end hands its place on: ask for the next one in the same call. */
         if (h->is_gated) {
             queues_wake(s->queues, h->job.queue);
@@ -408,6 +423,10 @@ static void take_cancels(struct sched *s, const struct store_step_reply *r)
     for (size_t i = 0; i < r->ncancels; i++) {
         struct held *h = held_find(&s->held, r->cancels[i]);
 
+        if (h != NULL && h->is_in_line) {
+            release(s, h, 0, "cancelled"); /* which ends it */
+            continue;
+        }
         if (h == NULL || h->is_killed || h->state != HELD_RUNNING)
             continue;
         log_notice("event=cancel job=%s queue=%s", h->job.id, h->job.queue);
@@ -440,6 +459,9 @@ static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
         heads[i] = r->heads[i];
         if (in_us > 0 && in_us <= s->conf.ahead_us)
             heads[i] += s->conf.ahead_us / 1000;
+        /* Due by what we take Redis' clock for, and not by itself: not again at once. */
+        if (out->rooms[i].room > 0 && in_us <= 0 && r->heads[i] * 1000 > r->now_us)
+            heads[i] = now_us / 1000 + 1;
     }
     queues_heads(s->queues, out->rooms, heads, out->nrooms, now_us, now);
 }
@@ -497,8 +519,8 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     }
     for (size_t i = 0; i < r->nclaims; i++)
         take_claim(s, now, &r->claims[i], now_us);
-    if (r->nclaims > 0)
-        prefetch_claimed(&s->prefetch, are_plain(r));
+    if (!are_plain(r))
+        prefetch_rest(&s->prefetch, now);
     sched_start_line(s, now);
     s->is_more = r->nclaims > 0 && r->nclaims == out->max;
     take_cancels(s, r);

@@ -31,7 +31,7 @@ end
 
 -- Integer -> decimal text, exact up to 2^53. Small ones are kept from call to call. Of times, which have the same first
 -- digits for minutes, the rest is put together by threes: to print them costs as much as a small command.
-local SMALL, THREES, LIMIT = {}, {}, 1000
+local SMALL, THREES, LIMIT = {[0] = '0'}, {}, 1000 -- [0]: of -0, too
 local known_millions, known_millions_text
 
 local function three(n)
