@@ -18,8 +18,8 @@
 #include "usage.h"
 
 #define BACKLOG 2500
-/* Pages that the allocator has not given back: 2 % of so little is nothing. How many jobs wait for a
- * place at most is known late; 5,000 and 40,000 jobs leave the same 200 KiB. */
+/* Pages that the allocator has not given back: 2 % of so little is nothing. How many jobs wait for
+ * a place at most is known late; 5,000 and 40,000 jobs leave the same 200 KiB. */
 #define SLACK_KB 256
 
 static struct stage stage;
