@@ -460,7 +460,8 @@ static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
         if (in_us > 0 && in_us <= s->conf.ahead_us)
             heads[i] += s->conf.ahead_us / 1000;
         /* Due by what we take Redis' clock for, and not by itself: not again at once. */
-        if (out->rooms[i].room > 0 && in_us <= 0 && r->heads[i] * 1000 > r->now_us)
+        if (out->rooms[i].room > 0 && in_us <= 0 && r->heads[i] > r->now_us / 1000 &&
+            r->heads[i] <= DUE_LATEST_MS)
             heads[i] = now_us / 1000 + 1;
     }
     queues_heads(s->queues, out->rooms, heads, out->nrooms, now_us, now);
