@@ -66,7 +66,7 @@ static unsigned room(const struct sched *s, struct mono now, unsigned most)
 {
     if (s->quiet || s->quiet_told || s->stopping || s->held.solos > 0 || is_running_dry(s, now))
         return 0;
-    if (s->host_at.us != INT64_MAX && mono_before(now, s->host_at))
+    if (sched_is_host_ill(s, now))
         return 0;
     return s->held.running < most ? most - (unsigned)s->held.running : 0;
 }
@@ -279,7 +279,7 @@ static void arm(struct sched *s, struct mono now)
             at = mono_min(mono_min(at, s->sweep_at), s->gate_at);
             if (sched_free_places(s, now) > 0)
                 at = mono_min(at, mono_add_us(queues_next(s->queues), -s->conf.ahead_us));
-            else if (s->host_at.us != INT64_MAX && mono_before(now, s->host_at))
+            else if (sched_is_host_ill(s, now))
                 at = mono_min(at, s->host_at);
         }
     }

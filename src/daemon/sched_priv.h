@@ -88,6 +88,12 @@ static inline bool sched_is_due(struct mono at, struct mono now)
     return !mono_before(now, at);
 }
 
+/* A shortage of this host (processes, memory) is waited out: nothing is claimed or started. */
+static inline bool sched_is_host_ill(const struct sched *s, struct mono now)
+{
+    return s->host_at.us != INT64_MAX && mono_before(now, s->host_at);
+}
+
 static inline void sched_saw(struct sched *s, int64_t number)
 {
     /* A corrupt one must not stop the clock, which takes none above (L.CLOCK_MAX). */

@@ -156,9 +156,7 @@ static void place_claim(struct sched *s, struct mono now, struct held *h)
 
 static bool has_free_place(const struct sched *s, struct mono now)
 {
-    bool is_host_ill = s->host_at.us != INT64_MAX && mono_before(now, s->host_at);
-
-    return !is_host_ill && s->held.running - s->held.waiting < s->conf.places;
+    return !sched_is_host_ill(s, now) && s->held.running - s->held.waiting < s->conf.places;
 }
 
 void sched_leave_line(struct sched *s, const char *queue)
@@ -241,13 +239,18 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     }
 }
 
+/* Its payload, not a place, the answer of a beat, or the time when it is due. */
+static bool awaits_payload(const struct held *h)
+{
+    return h->state == HELD_READYING && !h->is_in_line && !h->awaits_beat && h->start_at.us == 0;
+}
+
 void sched_on_fetched(struct sched *s, struct mono now, const char *id, const char *payload,
                       size_t n)
 {
     struct held *h = held_find(&s->held, id);
 
-    if (h == NULL || h->state != HELD_READYING || h->is_in_line || h->awaits_beat ||
-        h->start_at.us != 0)
+    if (h == NULL || !awaits_payload(h))
         return;
     if (payload == NULL) {
         struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
@@ -266,7 +269,7 @@ void sched_on_fetched(struct sched *s, struct mono now, const char *id, const ch
 /* Many jobs meet one shortage: it counts once until the wait is over, and so does its end. */
 static void take_host(struct sched *s, struct mono now, bool is_fault)
 {
-    if (s->host_at.us != INT64_MAX && mono_before(now, s->host_at))
+    if (sched_is_host_ill(s, now))
         return;
     if (!is_fault) {
         s->host_ms = 0;
@@ -482,7 +485,7 @@ static void take_heads(struct sched *s, struct mono now, int64_t now_us,
 static bool is_fetching(const struct sched *s)
 {
     for (const struct held *h = s->held.first; h != NULL; h = h->next) {
-        if (h->state == HELD_READYING && !h->is_in_line && !h->awaits_beat && h->start_at.us == 0)
+        if (awaits_payload(h))
             return true;
     }
     return false;
