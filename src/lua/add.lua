@@ -57,10 +57,8 @@ local OPTIONS = {
 
 local GATES = {{'l', 'lock'}, {'s', 'sem'}, {'r', 'rate'}}
 
--- The gates of a new job: {key} is filled in, and what needs a definition has one.
-function L.check_gates(R, job)
-  local of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', job.queue))
-  for _, option in ipairs((of_queue or job.l or job.s or job.r) and GATES or {}) do
+local function fill_gates(R, job, of_queue)
+  for _, option in ipairs(GATES) do
     local field, kind = option[1], option[2]
     local names = {job[field] or false, of_queue and of_queue[kind] or false}
     for i, name in ipairs(names) do
@@ -80,10 +78,17 @@ function L.check_gates(R, job)
       end
     end
   end
+end
+
+-- The gates of a new job: {key} is filled in, and what needs a definition has one.
+function L.check_gates(R, job)
+  local of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', job.queue))
+  if of_queue or job.l or job.s or job.r then
+    fill_gates(R, job, of_queue)
+  end
   if not job.u and (job.mode or job.f) then
     L.fail('ELATER_OPTION', 'unique_mode and unique_for belong to unique')
   end
-  job.mode = job.mode or 'drop'
 end
 
 function L.positive(name, value)
@@ -139,9 +144,8 @@ function L.check_room(R, queue)
   return head
 end
 
--- Types of what an add writes and does not read first: the clock and the heads are. head: as in L.lower_head
-function L.need_add(R, queue, priority, head)
-  L.need(R, 'jobs', 'hash', 'q:' .. queue .. ':' .. L.int(priority), 'zset')
+-- Types of what an add seldom writes, and does not read first. head: as in L.lower_head
+function L.need_add(R, priority, head)
   if not head then
     L.need(R, 'names', 'set')
   end
@@ -176,6 +180,31 @@ end
 
 local NEW = {crashes = 0}
 
+local function write(R, id, job, payload, head)
+  L.insert(R, id, job, payload)
+  L.enqueue(R, id, job, NEW, job.due, head)
+end
+
+-- Write a new job, and tell its id. Two types are not asked for before: that costs as much as the writing. A foreign key
+-- refuses to be written, then the rest is taken back.
+local function write_new(R, job, payload, now_us, head)
+  local number, clock = L.advance(R, now_us, 1)
+  local id = L.id(number)
+  local ok, why = pcall(write, R, id, job, payload, head)
+  if not ok then
+    redis.pcall('HDEL', R .. ':jobs', id)
+    redis.pcall('DEL', R .. ':big:' .. id)
+    if clock then
+      redis.call('SET', R .. ':clock', clock)
+    else
+      redis.call('DEL', R .. ':clock')
+    end
+    L.need(R, 'jobs', 'hash', 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset')
+    error(why, 0)
+  end
+  return id
+end
+
 L.register('later_add', {}, function(R, args)
   local n = #args
   if n < 2 then
@@ -196,7 +225,7 @@ L.register('later_add', {}, function(R, args)
   end
   L.check_payload(R, queue, payload)
   local head = L.check_room(R, queue)
-  L.need_add(R, queue, job.priority, head)
+  L.need_add(R, job.priority, head)
   L.check_gates(R, job)
   local print
   if job.token then
@@ -213,12 +242,10 @@ L.register('later_add', {}, function(R, args)
   end
   local reply = job.u and L.add_unique(R, job, payload)
   if not reply then
-    local id = L.id(L.tick(R, now_us, 1))
-    L.insert(R, id, job, payload)
+    local id = write_new(R, job, payload, now_us, head)
     if job.u then
       redis.call('SET', R .. ':uniq:' .. queue .. ':' .. job.u, id)
     end
-    L.enqueue(R, id, job, NEW, job.due, head)
     reply = {id, 'added', job.due}
   end
   if job.token then

@@ -6,8 +6,9 @@
 --
 -- Rules that every function keeps:
 --   * one declared key, the root R = later:{NS}; every other key is R .. ':' .. something;
---   * all checks and reads come before the first write, so an error changes nothing; what is published
---     is a hint, by pcall: a channel that the caller may not use must not end a call half way;
+--   * all checks and reads come before the first write, so an error changes nothing (later_add takes
+--     back what it wrote instead); what is published is a hint, by pcall: a channel that the caller may
+--     not use must not end a call half way;
 --   * TIME is read once; all times are integers in ms unless a name ends in _us;
 --   * a number becomes text by L.int only: tostring and `..` keep 14 digits of it.
 local L = {}
@@ -96,6 +97,10 @@ end
 -- Most calls name the same root and queue as the one before: those were checked.
 local known_root, known_queue
 
+-- What a call knows not to be there, and has not written yet: it need not be looked for. Only a step fills it.
+local NOTHING = {}
+L.absent = NOTHING
+
 -- Register `name` with `flags`; fn(R, args) is called with the checked root. Coded refusals become
 -- error replies, a foreign type that a read met ELATER_TYPE; other errors of Redis go on as they are.
 function L.register(name, flags, fn)
@@ -109,7 +114,7 @@ function L.register(name, flags, fn)
         return {err = "ELATER_ROOT give one key, the namespace's root, as 1 'later:{default}'"}
       end
       known_root = keys[1]
-      L.absent = {}
+      L.absent = NOTHING
       local ok, reply = pcall(fn, keys[1], args)
       if ok then
         return reply
@@ -160,9 +165,6 @@ function L.need_rare(R, ...)
   return absent
 end
 
--- What a call knows not to be there, and has not written yet: it need not be looked for. Only a step fills it.
-L.absent = {}
-
 -- -> us since 1970, an exact integer.
 function L.now_us()
   local t = redis.call('TIME')
@@ -173,10 +175,10 @@ function L.ms(us)
   return math.floor(us / 1000)
 end
 
--- What R:clock holds -> the last number that was given out, 0 where there is none.
+-- What R:clock holds -> the last number that was given out, 0 where there is none, or garbage.
 local function last_of(text)
-  local last = L.whole(text) or 0
-  return last <= L.CLOCK_MAX and last or 0
+  local last = text and tonumber(text) or 0
+  return last > 0 and last <= L.CLOCK_MAX and last % 1 == 0 and last or 0
 end
 
 function L.last(R)
@@ -193,15 +195,22 @@ end
 -- The hybrid clock (Kulkarni et al. 2014, its single-node case): n successive numbers, of which the
 -- first is returned. They are above every number given out before, not below the wall clock in us,
 -- and above `seen`, the highest the caller knows: so they rise even after Redis lost its last writes.
-function L.tick(R, now_us, n, seen)
-  local first = math.max(now_us, (seen or 0) + 1)
-  local last = last_of(redis.call('SET', R .. ':clock', L.int(first + n - 1), 'GET'))
+-- -> the number, what R:clock held before (false for nothing)
+function L.advance(R, now_us, n, seen)
+  local first = seen and math.max(now_us, seen + 1) or now_us
+  local was = redis.call('SET', R .. ':clock', L.int(first + n - 1), 'GET')
+  local last = last_of(was)
   -- Seldom: within a microsecond, or Redis' own clock was set back.
   if last >= first then
     first = last + 1
     redis.call('SET', R .. ':clock', L.int(first + n - 1))
   end
-  return first
+  return first, was
+end
+
+-- The number alone.
+function L.tick(R, now_us, n, seen)
+  return (L.advance(R, now_us, n, seen))
 end
 
 -- A clock number -> job id: 'j' and 11 digits of Crockford's base 32, so that ids sort by age.

@@ -78,7 +78,7 @@ function L.add_unique(R, job, payload)
     local spot = L.read_spot(redis.call('HGET', R .. ':parked', owner))
     due = spot and spot.due or due
   end
-  if job.mode == 'drop' or not is_live then
+  if (job.mode or 'drop') == 'drop' or not is_live then
     return {owner, 'dropped', due}
   elseif state == 'running' then
     return nil

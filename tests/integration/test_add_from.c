@@ -570,7 +570,7 @@ static void test_producer(void **state)
                                "~later:{default}*", "&later:{default}:wake", "+ping", "+hello",
                                "+fcall|later_add", "+fcall|later_add_many", "+time", "+type",
                                "+hget", "+hset", "+hmget", "+get", "+set", "+zscore", "+zadd",
-                               "+sadd", "+scard", "+sismember", "+publish", NULL));
+                               "+sadd", "+scard", "+sismember", "+hdel", "+del", "+publish", NULL));
     write_bytes("a\nb\n", 4);
     assert_int_equal(run("--redis", url, "add", "bulk", "--from", path), 0);
     assert_out("2 jobs added\n");

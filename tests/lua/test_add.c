@@ -367,6 +367,28 @@ static void test_wrong_types(void **state)
     }
 }
 
+/* Found by writing: what was written until then is taken back, the clock too, and the key is named.
+ */
+static void test_wrong_types_found_late(void **state)
+{
+    static const char *const keys[] = {"jobs", "q:mail:5"};
+    static const char *const options[] = {"", "in 5m ", "token T ", "unique U ",
+                                          "unique U unique_mode move token T "};
+
+    (void)state;
+    for (size_t i = 0; i < 4 * sizeof(options) / sizeof(options[0]); i++) {
+        const char *key = keys[i % 2];
+        const char *line = text("later_add mail %s%020000d", options[i / 4], 1);
+
+        (void)redis("FLUSHALL");
+        if (i % 4 < 2)
+            (void)redis("SET R:clock 7");
+        (void)redis("RPUSH R:%s x", key);
+        assert_refused_line("ELATER_TYPE", line);
+        assert_non_null(strstr(call_line(line), text("key %s:%s is a list", ROOT, key)));
+    }
+}
+
 static void test_publishes_only_earlier_heads(void **state)
 {
     struct client *c = listen_to(ROOT ":wake");
@@ -480,11 +502,14 @@ static void test_full_redis(void **state)
  */
 static void test_missing_rights(void **state)
 {
+    const char *before = snapshot();
+
     (void)state;
     (void)redis("ACL SETUSER default -zadd");
     assert_non_null(strstr(fcall("later_add mail x"), "can't run this command"));
     assert_null(strstr(fcall("later_add mail x"), "ELATER_"));
     (void)redis("ACL SETUSER default +zadd");
+    assert_string_equal(snapshot(), before);
     (void)add("mail x");
 }
 
@@ -504,6 +529,7 @@ int main(void)
         FX_TEST(test_token),
         FX_TEST(test_queue_cap),
         FX_TEST(test_wrong_types),
+        FX_TEST(test_wrong_types_found_late),
         FX_TEST(test_publishes_only_earlier_heads),
         FX_TEST(test_many),
         FX_TEST(test_clock),
