@@ -4,9 +4,10 @@
  *
  *   add_jobs PORT QUEUE N BYTES add|many [FROM_MS [SPAN_MS]]
  *
- * add: one later_add a job, pipelined. many: later_add_many, 1,000 jobs a call. FROM_MS: when they
- * are due in Unix milliseconds, 0 for at once; SPAN_MS: at random from then on, with `many` one
- * instant a call. QUEUE may be NAME:K: the jobs go round the queues NAME0 to NAME<K-1>.
+ * add: one later_add a job, pipelined. many: later_add_many, as many jobs a call as `later add
+ * --from` has in one. FROM_MS: when they are due in Unix milliseconds, 0 for at once; SPAN_MS: at
+ * random from then on, with `many` one instant a call. QUEUE may be NAME:K: the jobs go round the
+ * queues NAME0 to NAME<K-1>.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -18,7 +19,7 @@
 #define ROOT "later:{default}"
 #define ADDS_IN_FLIGHT 256
 #define CALLS_IN_FLIGHT 4
-#define PER_CALL 1000
+#define PER_CALL 128
 #define PAYLOAD_MAX (1L << 20)
 
 struct plan {

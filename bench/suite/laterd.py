@@ -16,7 +16,7 @@ STREAM_PYTHON = os.path.join(procs.PROGRAMS, "job_stream.py")
 # As many handler processes as processors; enough jobs in flight that a step carries hundreds of them.
 PROCESSES = os.cpu_count() or 1
 IN_FLIGHT = 256
-PLUGIN_PLACES = 128
+PLUGIN_PLACES = 64
 EXEC_PLACES = 16 # as many as laterd has by default
 
 

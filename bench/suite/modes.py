@@ -98,7 +98,7 @@ def drain(size, with_peers):
     n = size.jobs(200000)
     out = [_kind_contestant(f"laterd, {kind.name}", kind, lambda kind=kind: drain_once(kind, n))
            for kind in (laterd.PLUGIN_KIND, laterd.STREAM_C_KIND, laterd.STREAM_PYTHON_KIND)]
-    for claims in (128, 512):
+    for claims in (192, 512):
         limit = Contestant(f"bare later_step, {claims} a call", "limit",
                            lambda claims=claims: _step_limit(n, claims), None, "one call at a time")
         out.append(limit)
@@ -273,7 +273,7 @@ def add(size, with_peers):
     n = size.jobs(200000, 2000)
     node = peers.BullMQ().missing() if with_peers else "left out"
     out = [Contestant("later_add, pipelined, C", "laterd", lambda: _add_once(n, "add")),
-           Contestant("later_add_many, 1,000 a call, C", "laterd", lambda: _add_once(n, "many")),
+           Contestant("later_add_many, 128 a call, C", "laterd", lambda: _add_once(n, "many")),
            Contestant("later add --from FILE", "laterd", lambda: _add_file_once(n), _add_file_missing()),
            Contestant("later_add, pipelined, Node", "laterd", lambda: _add_node_once(n),
                       f"not installed: {node}" if node and with_peers else node, "ioredis, as BullMQ")]

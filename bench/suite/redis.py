@@ -5,6 +5,9 @@ import socket
 from . import procs
 
 
+SLOW_CALLS = 16384 # that the log keeps
+
+
 class RedisError(Exception):
     """What the server answered."""
 
@@ -88,8 +91,8 @@ class Server:
         return int(self.call.info("memory")["used_memory"])
 
     def watch_slow(self):
-        """From now on: what takes a millisecond is logged, what takes ten is an event."""
-        for name, value in (("slowlog-log-slower-than", 1000), ("slowlog-max-len", 4096),
+        """From now on: what takes two milliseconds is logged, what takes ten is an event."""
+        for name, value in (("slowlog-log-slower-than", 2000), ("slowlog-max-len", SLOW_CALLS),
                             ("latency-monitor-threshold", 10)):
             self.call("CONFIG", "SET", name, value)
         self.call("SLOWLOG", "RESET")
@@ -97,8 +100,9 @@ class Server:
 
     def slowest(self):
         """-> (ms of the slowest call of a function, its name, events over 10 ms)"""
-        calls = [(row[2] / 1000, row[3][1]) for row in self.call("SLOWLOG", "GET", 4096)
-                 if row[3][0].upper().startswith("FCALL")]
+        # The events first: to read a long log is one of them.
         events = [f"{row[0]} {row[3]} ms" for row in self.call("LATENCY", "LATEST")]
+        calls = [(row[2] / 1000, row[3][1]) for row in self.call("SLOWLOG", "GET", SLOW_CALLS)
+                 if row[3][0].upper().startswith("FCALL")]
         ms, name = max(calls, default=(0, ""))
         return ms, name, events

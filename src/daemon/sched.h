@@ -31,7 +31,7 @@
 #define SCHED_TIDY_MS 10000      /* each queue is tidied once in so long, */
 #define SCHED_TIDY_QUEUES 256    /* so many in one call: with more of them calls come more often, */
 #define SCHED_TIDY_LEAST_MS 1000 /* but not more often than this */
-#define SCHED_STEP_JOBS 128      /* results a step carries, and claims it may return */
+#define SCHED_STEP_JOBS 192      /* results a step carries, and claims it may return */
 /* A suspect that has waited so long makes this worker run dry, for so long, and again after this.
  */
 #define SCHED_SOLO_WAIT_MS 10000
