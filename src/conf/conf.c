@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "conf/conf_env.h"
 #include "conf/conf_gates.h"
+#include "conf/conf_isolation.h"
 #include "conf/conf_value.h"
 #include "conf/yaml.h"
 
@@ -265,7 +266,8 @@ static int check_queue(const struct load *load, const struct scope *s, const str
                       "mode: plugin needs a handler: [/path/to/it.so, argument, ...]");
         at = "mode";
         other = "handler";
-    } else if (conf_queue_check_gates(load->conf, q, &at, err) < 0) {
+    } else if (conf_queue_check_gates(load->conf, q, &at, err) < 0 ||
+               conf_queue_check_isolation(q, &at, err) < 0) {
         other = at;
     } else {
         return 0;

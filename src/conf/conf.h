@@ -57,6 +57,7 @@ typedef int64_t conf_FACTOR; /* thousandths: 2 is 2000, 1.5 is 1500 */
 typedef int64_t conf_CHOICE;
 typedef struct conf_rate conf_RATE;
 typedef struct conf_strs conf_STRS;
+typedef struct conf_strs conf_PAIRS; /* "NAME=value" each */
 typedef struct conf_ints conf_INTS;
 
 /* What holds for one queue: `defaults:` overlaid by the queue's own mapping. */

@@ -7,18 +7,19 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_gates.h"
+#include "conf/conf_isolation.h"
 
 static const char *const words_check_permissions[] = {"strict", "warn", "off", NULL};
 static const char *const words_strict[] = {"false", "true", NULL};
+static const char *const words_no_new_privileges[] = {"false", "true", NULL};
+static const char *const words_private_tmp[] = {"false", "true", NULL};
 static const char *const words_log_level[] = {"error", "warn", "notice", "info", "debug", NULL};
 static const char *const words_mode[] = {"exec", "stream", "plugin", NULL};
 static const char *const words_on_lost[] = {"keep", "kill", NULL};
 static const char *const words_algorithm[] = {"gcra", "sliding", "fixed", "funnel", NULL};
 
 /* Keys and modes of the design that this version has not: refused as such, not as misspelt. */
-static const char *const later_words[] = {"unique",    "user",   "group",   "umask", "cwd",
-                                          "nice",      "ionice", "rlimits", "env",   "env_file",
-                                          "schedules", "topics", NULL};
+static const char *const later_words[] = {"unique", "ionice", "schedules", "topics", NULL};
 
 #define RELOAD_yes true
 #define RELOAD_no false
@@ -32,6 +33,7 @@ static const char *const later_words[] = {"unique",    "user",   "group",   "uma
 #define WORDS_CHOICE(name) words_##name
 #define WORDS_RATE(name) NULL
 #define WORDS_STRS(name) NULL
+#define WORDS_PAIRS(name) NULL
 #define WORDS_INTS(name) NULL
 
 const struct conf_row conf_top_rows[CONF_TOP_ROWS] = {
@@ -103,6 +105,13 @@ static int check_folder(const struct conf_row *row, const char *text, struct err
                    conf_show(text).s, row->def[0] == '/' ? row->def : "/etc/laterd/redis.pass");
 }
 
+static int check_umask(const struct conf_row *row, const char *text, struct err *err)
+{
+    int umask;
+
+    return conf_umask_parse(text, &umask, err) < 0 ? err_wrap(err, "%s", row->path) : 0;
+}
+
 static int check_folder_or_empty(const struct conf_row *row, const char *text, struct err *err)
 {
     return text[0] == '\0' ? 0 : check_folder(row, text, err);
@@ -143,6 +152,9 @@ int conf_row_check_text(const struct conf_row *row, const char *text, struct err
                   {"namespace", check_namespace},
                   {"state_dir", check_folder_or_none},
                   {"handlers_dir", check_folder_or_empty},
+                  {"env_file", check_folder_or_empty},
+                  {"cwd", check_folder_or_empty},
+                  {"umask", check_umask},
                   {"lock", check_gate},
                   {"semaphore", check_gate},
                   {"rate", check_gate}};
@@ -177,6 +189,8 @@ int conf_row_check_list(const struct conf_row *row, const char *const *items, si
 {
     if (strcmp(row->path, "handler") == 0)
         return check_handler(row, items, n, err);
+    if (row->type == CONF_TYPE_PAIRS)
+        return conf_pairs_check(row, items, n, err);
     if (strcmp(row->path, "env_pass") != 0)
         return 0;
     for (size_t i = 0; i < n; i++)

@@ -22,6 +22,7 @@ enum conf_type {
     CONF_TYPE_CHOICE,
     CONF_TYPE_RATE,
     CONF_TYPE_STRS,
+    CONF_TYPE_PAIRS,
     CONF_TYPE_INTS,
 };
 

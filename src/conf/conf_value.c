@@ -35,6 +35,8 @@ static const char *expected(enum conf_type type)
         return "a rate such as 100/1m: so many in a time (units: ms s m h d)";
     case CONF_TYPE_STRS:
         return "a list such as [first, second]";
+    case CONF_TYPE_PAIRS:
+        return "a mapping such as { NAME: value }";
     case CONF_TYPE_INTS:
         return "a list of numbers such as [75, 76]";
     }
@@ -235,6 +237,7 @@ static int parse_scalar(const struct conf_row *row, const char *text, void *valu
     case CONF_TYPE_RATE:
         return parse_rate(row, text, value, err);
     case CONF_TYPE_STRS:
+    case CONF_TYPE_PAIRS:
     case CONF_TYPE_INTS:
     default:
         return wrong_type(row, text, err);
@@ -282,14 +285,15 @@ static int set_ints(const struct conf_row *row, const char *const *items, size_t
 static int set_list(const struct conf_row *row, const char *const *items, size_t n, void *value,
                     struct err *err)
 {
-    if (row->type == CONF_TYPE_STRS)
+    if (row->type != CONF_TYPE_INTS)
         return set_strs(row, items, n, value, err);
     return set_ints(row, items, n, value, err);
 }
 
 static bool is_list(const struct conf_row *row)
 {
-    return row->type == CONF_TYPE_STRS || row->type == CONF_TYPE_INTS;
+    return row->type == CONF_TYPE_STRS || row->type == CONF_TYPE_PAIRS ||
+           row->type == CONF_TYPE_INTS;
 }
 
 /* `handler: /path` and `env_pass: NAME`: what cannot be meant otherwise is taken as a list of one.
@@ -305,12 +309,38 @@ static int read_list_of_one(const struct conf_row *row, const char *text, void *
     return set_list(row, &text, 1, value, err);
 }
 
+/* NAME: value, line by line. */
+static int read_pairs(const struct conf_row *row, const struct yaml_node *map, void *value,
+                      struct err *err)
+{
+    char *items[ITEMS_MAX];
+    size_t n = 0;
+    int r = 0;
+
+    for (const struct yaml_node *node = map->first; node != NULL && r == 0; node = node->next) {
+        if (node->kind != YAML_TEXT)
+            r = err_set(err, ERR_CONFIG, "%s: %s: a text is expected", row->path,
+                        conf_show(node->key).s);
+        else if (n == ITEMS_MAX)
+            r = err_set(err, ERR_CONFIG, "%s: more than %d entries", row->path, ITEMS_MAX);
+        else
+            items[n++] = mem_printf("%s=%s", node->key, node->text);
+    }
+    if (r == 0)
+        r = set_list(row, (const char *const *)items, n, value, err);
+    while (n > 0)
+        free(items[--n]);
+    return r;
+}
+
 int conf_value_read(const struct conf_row *row, const struct yaml_node *node, void *value,
                     struct err *err)
 {
     const char *items[ITEMS_MAX];
     size_t n = 0;
 
+    if (row->type == CONF_TYPE_PAIRS && yaml_node_is_map(node))
+        return read_pairs(row, node, value, err);
     if (node->kind == YAML_TEXT)
         return is_list(row) ? read_list_of_one(row, node->text, value, err)
                             : parse_scalar(row, node->text, value, err);
@@ -401,6 +431,7 @@ static void print_number(enum conf_type type, int64_t v, struct buf *out)
     case CONF_TYPE_CHOICE:
     case CONF_TYPE_RATE:
     case CONF_TYPE_STRS:
+    case CONF_TYPE_PAIRS:
     case CONF_TYPE_INTS:
         buf_printf(out, "%lld", (long long)v);
         break;
@@ -450,6 +481,20 @@ void conf_value_print_text(const char *text, struct buf *out)
     buf_puts(out, "\"");
 }
 
+static void print_pairs(const struct conf_strs *pairs, struct buf *out)
+{
+    for (size_t i = 0; i < pairs->n; i++) {
+        const char *value = strchr(pairs->at[i], '=');
+        CLEANUP_FREE char *name = mem_dup(pairs->at[i], (size_t)(value - pairs->at[i]));
+
+        buf_puts(out, i > 0 ? ", " : "{ ");
+        conf_value_print_text(name, out);
+        buf_puts(out, ": ");
+        conf_value_print_text(value + 1, out);
+    }
+    buf_puts(out, pairs->n > 0 ? " }" : "{}");
+}
+
 void conf_value_print(const struct conf_row *row, const void *value, struct buf *out)
 {
     const struct conf_strs *strs = value;
@@ -463,6 +508,8 @@ void conf_value_print(const struct conf_row *row, const void *value, struct buf 
         conf_value_print_text(*(char *const *)value, out);
     } else if (row->type == CONF_TYPE_CHOICE) {
         buf_puts(out, row->words[*(const int64_t *)value]);
+    } else if (row->type == CONF_TYPE_PAIRS) {
+        print_pairs(strs, out);
     } else if (row->type == CONF_TYPE_STRS) {
         for (size_t i = 0; i < strs->n; i++) {
             buf_puts(out, i > 0 ? ", " : "[");
@@ -489,7 +536,7 @@ bool conf_value_is_equal(const struct conf_row *row, const void *a, const void *
         return i->n == j->n && memcmp(i->at, j->at, i->n * sizeof(i->at[0])) == 0;
     if (row->type == CONF_TYPE_RATE)
         return memcmp(a, b, sizeof(struct conf_rate)) == 0;
-    if (row->type != CONF_TYPE_STRS)
+    if (!is_list(row))
         return *(const int64_t *)a == *(const int64_t *)b;
     if (x->n != y->n)
         return false;
@@ -506,7 +553,7 @@ void conf_value_copy(const struct conf_row *row, const void *from, void *to)
     conf_value_done(row, to);
     if (row->type == CONF_TYPE_STR)
         *(char **)to = mem_strdup(*(char *const *)from);
-    else if (row->type == CONF_TYPE_STRS)
+    else if (row->type == CONF_TYPE_STRS || row->type == CONF_TYPE_PAIRS)
         (void)set_strs(row, (const char *const *)strs->at, strs->n, to, NULL);
     else if (row->type == CONF_TYPE_INTS)
         *(struct conf_ints *)to = *(const struct conf_ints *)from;
@@ -523,7 +570,7 @@ void conf_value_done(const struct conf_row *row, void *value)
     if (row->type == CONF_TYPE_STR) {
         free(*(char **)value);
         *(char **)value = NULL;
-    } else if (row->type == CONF_TYPE_STRS) {
+    } else if (row->type == CONF_TYPE_STRS || row->type == CONF_TYPE_PAIRS) {
         for (size_t i = 0; i < strs->n; i++)
             free(strs->at[i]);
         free(strs->at);

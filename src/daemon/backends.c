@@ -249,12 +249,12 @@ static void set_stream(struct backends *b, struct backend *at, const struct serv
                                .recycle_age_ms = c->recycle_age};
 
     if (at != NULL &&
-        (at->stream == NULL || !is_same_file(at, q->argv[0]) || !stream_equal(at->stream, &conf))) {
+        (at->stream == NULL || !is_same_file(at, q->file) || !stream_equal(at->stream, &conf))) {
         retire(at);
         at = NULL;
     }
     if (at == NULL) {
-        at = add(b, q->name, q->argv[0]);
+        at = add(b, q->name, q->file);
         at->next_stream = b->streams;
         b->streams = at;
         at->stream = stream_new(
@@ -269,13 +269,13 @@ static void set_plugin(struct backends *b, struct backend *at, const struct serv
 {
     struct err err = ERR_INIT;
 
-    if (at != NULL && (at->plugin == NULL || !is_same_file(at, q->argv[0]) ||
+    if (at != NULL && (at->plugin == NULL || !is_same_file(at, q->file) ||
                        !mem_is_same_list(at->argv, q->argv))) {
         retire(at);
         at = NULL;
     }
     if (at == NULL) {
-        at = add(b, q->name, q->argv[0]);
+        at = add(b, q->name, q->file);
         at->argv = mem_dup_list(q->argv, 0, NULL);
         at->plugin = plugin_load(at->queue, at->argv, &err);
         if (at->plugin == NULL)

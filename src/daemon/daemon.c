@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/daemon_priv.h"
+#include "daemon/isolate.h"
 #include "daemon/notify.h"
 
 #define STATUS_MS 1000
@@ -132,6 +133,10 @@ static void reload(void *arg)
     loop_timer_stop(d->reload);
     notify_reloading();
     conf = conf_load(d->conf->path, d->env, &err);
+    if (conf != NULL && isolate_check(conf, d->env, &err) < 0) {
+        conf_free(conf);
+        conf = NULL;
+    }
     if (conf == NULL) {
         log_err("event=reload result=refused reason=\"%s\" note=\"the old configuration stays\"",
                 err.text);
@@ -306,6 +311,8 @@ static int start(struct daemon *d, struct err *err)
     if (d->loop == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     identity_read(&d->me);
+    if (isolate_check(d->conf, d->env, err) < 0)
+        return -1;
     raise_files(d->conf->concurrency);
     if (take_state(d, err) < 0)
         return -1;

@@ -14,7 +14,9 @@
 #include "daemon/daemon.h"
 #include "daemon/notify.h"
 #include "lua/lua_lib.h"
+#include "run/caps.h"
 #include "run/guard.h"
+#include "run/isolation.h"
 
 #define DEFAULT_CONFIG SYSCONFDIR "/laterd/laterd.yaml"
 
@@ -140,6 +142,9 @@ int main(int argc, char **argv)
     (void)prctl(PR_SET_DUMPABLE, 0);
     if (argc > 1 && strcmp(argv[1], GUARD_ARG) == 0)
         return guard_main();
+    if (argc > 1 && strcmp(argv[1], ISOLATION_ARG) == 0)
+        return isolation_main(argc, argv);
+    caps_init();
     open_stdio();
     rc = read_options(argc, argv, &opt);
     if (rc >= 0)

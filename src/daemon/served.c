@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "daemon/handler_env.h"
+#include "daemon/isolate.h"
 #include "run/handler.h"
 #include "run/spawn.h"
 
@@ -23,71 +25,35 @@ static enum handler_check how(const struct conf *conf)
     return map[conf->check_permissions];
 }
 
-/* ---- the environment */
-
-static bool passes(const struct conf_queue *conf, const char *entry, size_t name_len)
+/* What stands in a plug-in's place of arguments is not started. */
+static int prepare(const struct building *b, struct served_queue *q, char *const *argv, size_t argc,
+                   struct err *err)
 {
-    static const char *const always[] = {"PATH", "HOME", "USER", "LANG", "TZ"};
+    struct isolation isolation = {.umask = -1};
 
-    for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++) {
-        if (strlen(always[i]) == name_len && memcmp(entry, always[i], name_len) == 0)
-            return true;
-    }
-    for (size_t i = 0; i < conf->env_pass.n; i++) {
-        const char *pattern = conf->env_pass.at[i];
-        size_t n = strlen(pattern);
-
-        if (n > 0 && pattern[n - 1] == '*' ? name_len >= n - 1 && memcmp(entry, pattern, n - 1) == 0
-                                           : name_len == n && memcmp(entry, pattern, n) == 0)
-            return true;
-    }
-    return false;
+    if (q->conf->mode != CONF_MODE_PLUGIN && isolate_queue(q->conf, &isolation, err) < 0)
+        return -1;
+    q->env = handler_env(q->conf, b->env, err);
+    if (q->env == NULL)
+        return -1;
+    q->argv = isolation_argv(&isolation, argv, argc);
+    q->file = mem_strdup(argv[0]);
+    return 0;
 }
-
-/* Never passed on, whatever a pattern says: they are the daemon's own or made for each job. */
-static bool is_ours(const char *entry)
-{
-    return strncmp(entry, "LATER_", 6) == 0 || strncmp(entry, "LATERD_", 7) == 0;
-}
-
-static char **base_env(const struct conf_queue *conf, char *const *env)
-{
-    char **out = NULL;
-    size_t n = 0;
-    bool has_path = false;
-
-    for (; *env != NULL; env++) {
-        size_t name_len = strcspn(*env, "=");
-
-        if ((*env)[name_len] != '=' || is_ours(*env) || !passes(conf, *env, name_len))
-            continue;
-        has_path = has_path || (name_len == 4 && memcmp(*env, "PATH", 4) == 0);
-        out = mem_grow(out, n + 3, sizeof(*out));
-        out[n++] = mem_strdup(*env);
-    }
-    out = mem_grow(out, n + 2, sizeof(*out));
-    if (!has_path)
-        out[n++] = mem_strdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    out[n] = NULL;
-    return out;
-}
-
-/* ---- the queues */
 
 static void add(struct building *b, const char *queue, char *const *argv, size_t argc)
 {
     struct served *s = b->out;
-    struct served_queue *q;
+    struct served_queue q = {.conf = conf_queue(b->conf, queue)};
+    struct err err = ERR_INIT;
 
+    memcpy(q.name, queue, strlen(queue));
+    if (prepare(b, &q, argv, argc, &err) < 0) {
+        b->report(b->arg, queue, err.text, false);
+        return;
+    }
     s->at = mem_grow(s->at, s->n + 1, sizeof(*s->at));
-    q = &s->at[s->n++];
-    memset(q, 0, sizeof(*q));
-    memcpy(q->name, queue, strlen(queue));
-    q->conf = conf_queue(b->conf, queue);
-    q->argv = mem_new((argc + 1) * sizeof(*q->argv));
-    for (size_t i = 0; i < argc; i++)
-        q->argv[i] = mem_strdup(argv[i]);
-    q->env = base_env(q->conf, b->env);
+    s->at[s->n++] = q;
 }
 
 static void add_configured(struct building *b, const struct conf_queue *q)
@@ -185,6 +151,7 @@ void served_free(struct served *s)
     for (size_t i = 0; i < s->n; i++) {
         mem_free_list(s->at[i].argv);
         mem_free_list(s->at[i].env);
+        free(s->at[i].file);
     }
     free(s->at);
     free(s);

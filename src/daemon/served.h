@@ -11,8 +11,9 @@
 
 struct served_queue {
     char name[65];
-    char **argv;                   /* NULL-ended; [0] is absolute and was checked */
-    char **env;                    /* NULL-ended "NAME=value": what the service passes on */
+    char **argv; /* NULL-ended: the handler, which was checked, or what becomes it */
+    char *file;  /* the handler's own */
+    char **env;  /* NULL-ended "NAME=value": the same for each job */
     const struct conf_queue *conf; /* of the conf it was built from */
 };
 

@@ -1,8 +1,8 @@
 /*
  * Processes by their fence: the number in LATER_FENCE, which no other job ever had. So neither a
  * reused pid nor the moment at which somebody died can fool the search, and descendants that left
- * their group are found too. Not found is who cannot be looked at (another user's, one that is not
- * dumpable) or who wrote over its environment. Any thread.
+ * their group are found too. Not found is who cannot be looked at (another user's without
+ * CAP_SETUID, one that is not dumpable) or who wrote over its environment. Any thread.
  */
 #ifndef LATER_RUN_FENCED_H
 #define LATER_RUN_FENCED_H

@@ -75,7 +75,7 @@ static void make_env(char *env[], size_t max)
 int guard_start(struct guard *g, struct err *err)
 {
     /* The file that runs, even when another has its name by now. */
-    char *argv[] = {(char *)(uintptr_t) "/proc/self/exe", (char *)(uintptr_t)GUARD_ARG, NULL};
+    char *argv[] = {(char *)(uintptr_t)SPAWN_SELF, (char *)(uintptr_t)GUARD_ARG, NULL};
     char **env = mem_new(3 * sizeof(*env));
     struct spawned child;
     int pipe[2], rc;

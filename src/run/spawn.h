@@ -13,6 +13,9 @@
 
 #include "base/err.h"
 
+#define SPAWN_SELF                                                                                 \
+    "/proc/self/exe" /* argv[0] of the running program, which gets what caps.h lends */
+
 struct spawn_fds {
     int in, out, err; /* become 0, 1, 2; -1: /dev/null */
     int ctl;          /* becomes 3; -1: none */

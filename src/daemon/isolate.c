@@ -1,0 +1,142 @@
+#include "daemon/isolate.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "conf/conf_isolation.h"
+#include "daemon/handler_env.h"
+
+#define ID_MAX INT64_C(4294967294) /* the one above means: leave it */
+
+static bool is_number(const char *s, int64_t *ret)
+{
+    return text_parse_int(s, 0, ID_MAX, ret) == 0;
+}
+
+int isolate_find_user(const char *user, struct isolate_user *ret, struct err *err)
+{
+    const struct passwd *pw;
+    int64_t uid = 0;
+
+    errno = 0;
+    pw = is_number(user, &uid) ? getpwuid((uid_t)uid) : getpwnam(user);
+    if (pw == NULL && errno != 0 && errno != ENOENT)
+        return err_sys(err, errno, "user: %.64s", user);
+    if (pw == NULL)
+        return err_set(err, ERR_CONFIG, "user: there is no user \"%s\" here", conf_show(user).s);
+    *ret = (struct isolate_user){pw->pw_uid, pw->pw_gid, mem_strdup(pw->pw_name),
+                                 mem_strdup(pw->pw_dir), mem_strdup(pw->pw_shell)};
+    return 0;
+}
+
+void isolate_user_done(struct isolate_user *u)
+{
+    free(u->name);
+    free(u->home);
+    free(u->shell);
+    *u = (struct isolate_user){0};
+}
+
+static int find_group(const char *group, gid_t *ret, struct err *err)
+{
+    const struct group *gr;
+    int64_t gid = 0;
+
+    errno = 0;
+    gr = is_number(group, &gid) ? getgrgid((gid_t)gid) : getgrnam(group);
+    if (gr == NULL && errno != 0 && errno != ENOENT)
+        return err_sys(err, errno, "group: %.64s", group);
+    if (gr == NULL)
+        return err_set(err, ERR_CONFIG, "group: there is no group \"%s\" here", conf_show(group).s);
+    *ret = gr->gr_gid;
+    return 0;
+}
+
+/* The user's groups, its own first; `group` takes the first place. */
+static int set_user(const struct conf_queue *q, struct isolation *i, struct err *err)
+{
+    struct isolate_user user;
+    int n = ISOLATION_GROUPS_MAX;
+    int r;
+
+    if (isolate_find_user(q->user, &user, err) < 0)
+        return -1;
+    i->has_user = true;
+    i->uid = user.uid;
+    r = getgrouplist(user.name, user.gid, i->groups, &n);
+    isolate_user_done(&user);
+    if (r < 0)
+        return err_set(err, ERR_CONFIG, "user: \"%s\" has more than %d groups",
+                       conf_show(q->user).s, ISOLATION_GROUPS_MAX);
+    i->ngroups = (size_t)n;
+    return 0;
+}
+
+static int set_group(const struct conf_queue *q, struct isolation *i, struct err *err)
+{
+    gid_t gid;
+    size_t at = 0;
+
+    if (find_group(q->group, &gid, err) < 0)
+        return -1;
+    while (at < i->ngroups && i->groups[at] != gid)
+        at++;
+    if (at == ISOLATION_GROUPS_MAX)
+        return err_set(err, ERR_CONFIG, "group: with it the handler has more than %d groups",
+                       ISOLATION_GROUPS_MAX);
+    if (at == i->ngroups)
+        i->ngroups++;
+    memmove(&i->groups[1], &i->groups[0], at * sizeof(i->groups[0]));
+    i->groups[0] = gid;
+    return 0;
+}
+
+int isolate_queue(const struct conf_queue *q, struct isolation *ret, struct err *err)
+{
+    *ret = (struct isolation){.umask = -1};
+    if (q->user[0] != '\0' && set_user(q, ret, err) < 0)
+        return -1;
+    if (q->group[0] != '\0' && set_group(q, ret, err) < 0)
+        return -1;
+    if (conf_umask_parse(q->umask, &ret->umask, err) < 0)
+        return -1;
+    for (; ret->nlimits < q->rlimits.n; ret->nlimits++) {
+        struct isolation_limit *l = &ret->limits[ret->nlimits];
+
+        if (conf_rlimit_parse(q->rlimits.at[ret->nlimits], &l->resource, &l->max, err) < 0)
+            return -1;
+    }
+    ret->nice = (int)q->nice;
+    ret->cwd = q->cwd[0] != '\0' ? q->cwd : NULL;
+    ret->no_new_privileges = q->no_new_privileges != 0;
+    ret->private_tmp = q->private_tmp != 0;
+    return isolation_check_rights(ret, err);
+}
+
+static int check_one(const struct conf_queue *q, char *const *env, struct err *err)
+{
+    struct isolation unused;
+    char **vars = NULL;
+
+    if (q->mode != CONF_MODE_PLUGIN && isolate_queue(q, &unused, err) < 0)
+        return -1;
+    vars = handler_env(q, env, err);
+    mem_free_list(vars);
+    return vars == NULL ? -1 : 0;
+}
+
+int isolate_check(const struct conf *conf, char *const *env, struct err *err)
+{
+    if (check_one(&conf->defaults, env, err) < 0)
+        return err_wrap(err, "defaults");
+    for (size_t i = 0; i < conf->nqueues; i++)
+        if (check_one(&conf->queues[i], env, err) < 0)
+            return err_wrap(err, "queues: %s", conf->queues[i].name);
+    return 0;
+}

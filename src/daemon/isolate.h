@@ -1,0 +1,30 @@
+/*
+ * From what the configuration says of a queue to what the process of its handler is to be: names
+ * become numbers, and rights are looked at, once, when the configuration is read. Main thread; asks
+ * the system for users and groups, which may take a moment.
+ */
+#ifndef LATER_DAEMON_ISOLATE_H
+#define LATER_DAEMON_ISOLATE_H
+
+#include <sys/types.h>
+
+#include "conf/conf.h"
+#include "run/isolation.h"
+
+struct isolate_user {
+    uid_t uid;
+    gid_t gid;
+    char *name, *home, *shell; /* owned */
+};
+
+/* By name or number. 0, or -1 with code CONFIG: there is none. */
+int isolate_find_user(const char *user, struct isolate_user *ret, struct err *err);
+void isolate_user_done(struct isolate_user *u);
+
+/* cwd is that of the queue's configuration. 0, or -1 with code CONFIG. */
+int isolate_queue(const struct conf_queue *q, struct isolation *ret, struct err *err);
+
+/* The same for all of them, and their environments: the first that cannot be, by its name. */
+int isolate_check(const struct conf *conf, char *const *env, struct err *err);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * What the process of a handler is beyond its arguments, environment and descriptors: another user,
+ * limits, a folder of its own. posix_spawn can do none of it. So the program starts itself first,
+ * as ISOLATION_ARG; single-threaded, it does all of it to itself, and becomes the handler. The
+ * process keeps its id, session, descriptors and environment. That is one more exec, a millisecond;
+ * handlers without such settings do not pay it.
+ */
+#ifndef LATER_RUN_ISOLATION_H
+#define LATER_RUN_ISOLATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#define ISOLATION_ARG "--isolate" /* the program's first argument then */
+#define ISOLATION_GROUPS_MAX 256
+#define ISOLATION_LIMITS_MAX 16
+#define ISOLATION_EXIT 71 /* EX_OSERR: it could not be done; standard error says what */
+
+struct isolation_limit {
+    int resource; /* RLIMIT_… */
+    uint64_t max; /* soft and hard; UINT64_MAX: unlimited */
+};
+
+/* {0} with umask -1 is: nothing. */
+struct isolation {
+    bool has_user;
+    uid_t uid;
+    gid_t groups[ISOLATION_GROUPS_MAX]; /* all of them; the first is the one of its files */
+    size_t ngroups;                     /* 0: the daemon's */
+    int umask;                          /* -1: the daemon's */
+    int nice;                           /* added to the daemon's */
+    const char *cwd;                    /* NULL: the daemon's; the caller's */
+    struct isolation_limit limits[ISOLATION_LIMITS_MAX];
+    size_t nlimits;
+    bool no_new_privileges, private_tmp;
+};
+
+bool isolation_is_nothing(const struct isolation *i);
+
+/* 0: this process has the rights for it. -1: err names what is missing (code CONFIG). */
+int isolation_check_rights(const struct isolation *i, struct err *err);
+
+/*
+ * What to start instead of argv (n entries). NULL-ended; the caller frees it (mem_free_list). argv
+ * itself where isolation is nothing.
+ */
+char **isolation_argv(const struct isolation *i, char *const *argv, size_t n);
+
+/*
+ * What the program does with ISOLATION_ARG, before anything else. Returns only when it could not
+ * become the handler: with the exit status, ISOLATION_EXIT, or 126 or 127 as a shell has it.
+ */
+int isolation_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,148 @@
+/*
+ * The process that becomes a handler (run/isolation.h). Single-threaded. What it is to be comes as
+ * arguments in the order in which it has to be done: what needs rights before what gives them up.
+ */
+#include "run/isolation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run/caps.h"
+
+extern char **environ;
+
+/* Each: 0, or -1 with errno. */
+typedef int do_f(const char *value);
+
+static int do_tmp(const char *value)
+{
+    static const char *const folders[] = {"/tmp", "/var/tmp"};
+
+    (void)value;
+    /* What is mounted elsewhere later is seen here, and nothing of ours there. */
+    if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        if (mount("tmpfs", folders[i], "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
+            return -1;
+    return 0;
+}
+
+static int do_limit(const char *value)
+{
+    char *rest;
+    long resource = strtol(value, &rest, 10);
+    unsigned long long max = *rest == ':' ? strtoull(rest + 1, NULL, 10) : 0;
+    rlim_t to = max == UINT64_MAX ? RLIM_INFINITY : (rlim_t)max;
+
+    return setrlimit((__rlimit_resource_t)resource, &(struct rlimit){to, to});
+}
+
+static int do_nice(const char *value)
+{
+    errno = 0;
+    (void)nice((int)strtol(value, NULL, 10));
+    return errno == 0 ? 0 : -1;
+}
+
+static int do_groups(const char *value)
+{
+    gid_t groups[ISOLATION_GROUPS_MAX];
+    size_t n = 0;
+    char *rest = NULL;
+
+    do
+        groups[n++] = (gid_t)strtoul(value, &rest, 10);
+    while (n < ISOLATION_GROUPS_MAX && *rest == ',' && (value = rest + 1) != NULL);
+    if (setgroups(n, groups) < 0)
+        return -1;
+    return setresgid(groups[0], groups[0], groups[0]);
+}
+
+/* Our pipes and the payload's memory have no name: only who holds them can open them, by /dev/stdin
+ * and its like, and that has to go on. */
+static void open_to_all(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || (S_ISREG(st.st_mode) && st.st_nlink == 0)))
+        (void)fchmod(fd, 0666);
+}
+
+static int do_uid(const char *value)
+{
+    uid_t uid = (uid_t)strtoul(value, NULL, 10);
+
+    for (int fd = 0; fd <= 3; fd++)
+        open_to_all(fd);
+    return setresuid(uid, uid, uid);
+}
+
+static int do_umask(const char *value)
+{
+    (void)umask((mode_t)strtol(value, NULL, 10));
+    return 0;
+}
+
+static int do_cwd(const char *value)
+{
+    return chdir(value);
+}
+
+static int do_nnp(const char *value)
+{
+    (void)value;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+/* 0, or -1 with errno; a word that is none of ours: EINVAL. */
+static int apply(const char *arg)
+{
+    static const struct {
+        const char *name;
+        do_f *apply;
+    } words[] = {{"tmp=", do_tmp}, {"limit=", do_limit}, {"nice=", do_nice}, {"groups=", do_groups},
+                 {"uid=", do_uid}, {"umask=", do_umask}, {"cwd=", do_cwd},   {"nnp=", do_nnp}};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t n = strlen(words[i].name);
+
+        if (strncmp(arg, words[i].name, n) == 0)
+            return words[i].apply(arg + n);
+    }
+    errno = EINVAL;
+    return -1;
+}
+
+static int complain(const char *what, int status)
+{
+    (void)fprintf(stderr, "laterd: before the handler: %s: %s\n", what, strerror(errno));
+    return status;
+}
+
+int isolation_main(int argc, char **argv)
+{
+    int i = 2;
+
+    for (; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (apply(argv[i]) < 0)
+            return complain(argv[i], ISOLATION_EXIT);
+    if (i + 1 >= argc) {
+        errno = EINVAL;
+        return complain("no handler", ISOLATION_EXIT);
+    }
+    if (caps_drop() < 0)
+        return complain("capabilities", ISOLATION_EXIT);
+    (void)execve(argv[i + 1], &argv[i + 1], environ);
+    return complain(argv[i + 1], errno == ENOENT ? 127 : 126);
+}

@@ -1,0 +1,412 @@
+/*
+ * Handlers that are somebody else: the built laterd as root, and as a service user that was given
+ * three capabilities, or none. Needs root; skipped without.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../support/env.h"
+#include "../support/shell.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "fixture.h"
+
+#define LONG_MS 20000
+#define EXIT_SKIPPED 77 /* the test driver's word for it */
+#define SERVICE 1       /* a user (Debian: daemon) for laterd */
+#define CAPS "+setuid,+setgid,+kill"
+
+/* What a handler can tell of itself, a line each. */
+#define TELL                                                                                       \
+    "{ grep -E '^(Uid|Gid|Groups|CapPrm|CapEff|CapAmb|NoNewPrivs):' /proc/self/status; "           \
+    "echo umask $(umask); echo cwd $(pwd); echo nice $(nice); echo files $(ulimit -n); "           \
+    "echo home $HOME; echo user $USER; echo a \"$A\"; echo b \"$B\"; echo c \"$C\"; "              \
+    "echo id $LATER_ID; echo end; } >>%s"
+
+static char service_program[96]; /* laterd, where SERVICE may start it */
+
+__attribute__((format(printf, 1, 2))) static void sh(const char *fmt, ...)
+{
+    CLEANUP_FREE char *line = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    assert_true(vasprintf(&line, fmt, ap) >= 0);
+    va_end(ap);
+    assert_int_equal(test_sh(line), 0);
+}
+
+static void open_to_others(void)
+{
+    CLEANUP_FREE char *laterd = mem_printf("%s/laterd", test_build_dir());
+    CLEANUP_FREE char *socket = mem_strdup(redis.url + strlen("unix:"));
+
+    assert_int_equal(chmod(dir, 0755), 0);
+    assert_int_equal(chmod(socket, 0777), 0);
+    *strrchr(socket, '/') = '\0';
+    assert_int_equal(chmod(socket, 0755), 0);
+    (void)snprintf(service_program, sizeof(service_program), "%s/laterd", dir);
+    sh("cp %s %s && chmod 755 %s && : >%s && chmod 666 %s", laterd, service_program,
+       service_program, out, out);
+}
+
+static int setup(void **state)
+{
+    if (fx_open(state) != 0)
+        return -1;
+    open_to_others();
+    return 0;
+}
+
+/* laterd as SERVICE, with these capabilities in the way in which systemd gives them. */
+static void launch_as_service(struct test_laterd *d, const char *caps)
+{
+    CLEANUP_FREE char *inh = mem_printf("--inh-caps=%s", caps);
+    CLEANUP_FREE char *amb = mem_printf("--ambient-caps=%s", caps);
+    char *argv[] = {(char *)(uintptr_t) "setpriv",
+                    (char *)(uintptr_t) "--reuid=1",
+                    (char *)(uintptr_t) "--regid=1",
+                    (char *)(uintptr_t) "--clear-groups",
+                    inh,
+                    amb,
+                    service_program,
+                    (char *)(uintptr_t) "--config",
+                    d->conf,
+                    NULL};
+    CLEANUP_FREE char *folder = mem_printf("%s/state-%s", dir, d->name);
+
+    (void)mkdir(folder, 0700);
+    assert_int_equal(chown(folder, SERVICE, SERVICE), 0);
+    (void)unlink(d->log);
+    proc_start(&d->proc, argv, NULL, d->log);
+    d->runs = true;
+}
+
+static void start_as_service(const char *yaml, const char *caps)
+{
+    test_laterd_conf(&a, dir, "a", redis.url, yaml);
+    launch_as_service(&a, caps);
+    assert_true(test_laterd_says(&a, "event=registered", LONG_MS));
+}
+
+static void run_one(const char *queue)
+{
+    CLEANUP_FREE char *id = test_add(&redis, queue, NULL, NULL, "x");
+
+    assert_non_null(id);
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+}
+
+/* A line of `out` is exactly this. */
+static void assert_told(const char *line)
+{
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    CLEANUP_FREE char *want = mem_printf("\n%s\n", line);
+    CLEANUP_BUF struct buf all = BUF_INIT;
+
+    test_read(out, &text);
+    buf_printf(&all, "\n%s", buf_str(&text));
+    if (strstr(buf_str(&all), want) == NULL)
+        fail_msg("no line \"%s\" in:\n%s", line, buf_str(&text));
+}
+
+static void assert_is_nobody(void)
+{
+    assert_told("Uid:\t65534\t65534\t65534\t65534");
+    assert_told("Gid:\t65534\t65534\t65534\t65534");
+    assert_told("Groups:\t65534 ");
+    assert_told("CapPrm:\t0000000000000000");
+    assert_told("CapEff:\t0000000000000000");
+    assert_told("CapAmb:\t0000000000000000");
+}
+
+/* ---- as root */
+
+static void test_all_settings(void **state)
+{
+    CLEANUP_FREE char *file = mem_printf("%s/vars", dir);
+    int mine = getpriority(PRIO_PROCESS, 0);
+    CLEANUP_FREE char *nice = mem_printf("nice %d", mine > 12 ? 19 : mine + 7);
+    CLEANUP_FREE char *yaml = mem_printf(
+        "queues:\n  work:\n    user: nobody\n    umask: \"027\"\n    cwd: /usr\n"
+        "    nice: 7\n    rlimits: { nofile: 77, core: 0 }\n    no_new_privileges: true\n"
+        "    env: { A: \"of the queue\", B: 'b=c d' }\n    env_file: %s\n",
+        file);
+
+    (void)state;
+    sh("printf '# vars\\n\\nA=of the file\\nC=\"quoted\"\\r\\n' >%s", file);
+    test_handler(dir, "work", TELL, out);
+    start_a(yaml);
+    run_one("work");
+    assert_is_nobody();
+    assert_told("NoNewPrivs:\t1");
+    assert_told("umask 0027");
+    assert_told("cwd /usr");
+    assert_told(nice);
+    assert_told("files 77");
+    assert_told("home /nonexistent");
+    assert_told("user nobody");
+    assert_told("a of the queue");
+    assert_told("b b=c d");
+    assert_told("c quoted");
+    assert_told("end");
+}
+
+static void test_group_alone(void **state)
+{
+    (void)state;
+    test_handler(dir, "work", TELL, out);
+    start_a("queues:\n  work: { group: nogroup }\n");
+    run_one("work");
+    assert_told("Uid:\t0\t0\t0\t0");
+    assert_told("Gid:\t65534\t65534\t65534\t65534");
+    assert_told("Groups:\t65534 ");
+}
+
+static void test_private_tmp(void **state)
+{
+    CLEANUP_FREE char *left = mem_printf("/tmp/later-left-%d", (int)getpid());
+
+    (void)state;
+    /* Its own files are below /tmp: a handler elsewhere, which says what it sees on fd 3. */
+    test_handler(dir, "work", "true");
+    start_a("queues:\n  work:\n    handler: [/bin/sh, -c, 'ls -A /tmp /var/tmp >&3; "
+            "echo result $(ls -A /tmp | wc -l) >&3; touch /tmp/later-left']\n"
+            "    private_tmp: true\n    keep: 1h\n");
+    {
+        CLEANUP_FREE char *id = test_add(&redis, "work", NULL, NULL, "x");
+        struct reply *r;
+
+        assert_true(test_until_state(&redis, id, "done", LONG_MS));
+        r = test_fcall(&redis, "later_result", id, NULL);
+        assert_non_null(r);
+        assert_string_equal(reply_str(reply_at(r, reply_len(r) - 1)), "0");
+        reply_free(r);
+    }
+    assert_int_equal(access("/tmp/later-left", F_OK), -1);
+    assert_int_equal(access(left, F_OK), -1);
+}
+
+/* Processes that serve many are made the same way. */
+static void test_stream(void **state)
+{
+    CLEANUP_FREE char *yaml = mem_printf(
+        "queues:\n  work: { mode: stream, user: nobody, handler: [%s/handlers/serve] }\n", dir);
+
+    (void)state;
+    test_handler(
+        dir, "serve",
+        "echo later-stream 1\nwhile read -r line; do\n"
+        "id=${line#*id=}; id=${id%%%% *}; len=${line##*len=}; head -c $len >/dev/null\n" TELL
+        "\necho ok $id\ndone",
+        out);
+    start_a(yaml);
+    run_one("work");
+    assert_is_nobody();
+}
+
+/* ---- as a service user */
+
+static void test_service_with_rights(void **state)
+{
+    (void)state;
+    /* The pipes are somebody else's: by their names they have to be opened anew. */
+    test_handler(dir, "work",
+                 TELL "\nfor f in stderr fd/3; do echo x >/dev/$f && echo opened $f; done "
+                      ">>%s\necho got $(cat /dev/stdin) >>%s",
+                 out, out, out);
+    start_as_service("queues:\n  work: { user: nobody }\n", CAPS);
+    run_one("work");
+    assert_is_nobody();
+    assert_told("opened stderr");
+    assert_told("opened fd/3");
+    assert_told("got x");
+}
+
+/* Its own rights are not those of its handlers. */
+static void test_handler_without_rights(void **state)
+{
+    (void)state;
+    test_handler(dir, "work", TELL, out);
+    start_as_service("queues:\n  work: {}\n  other: { handler: [/bin/true], user: nobody }\n",
+                     CAPS);
+    run_one("work");
+    assert_told("Uid:\t1\t1\t1\t1");
+    assert_told("CapPrm:\t0000000000000000");
+    assert_told("CapEff:\t0000000000000000");
+    assert_told("CapAmb:\t0000000000000000");
+}
+
+static bool has_started(void *arg)
+{
+    (void)arg;
+    return test_lines(out, "started") > 0;
+}
+
+/* One of another user can be ended: at its time, and when the daemon that made it was killed. */
+static void test_service_ends_them(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+
+    (void)state;
+    test_handler(dir, "work", "trap '' TERM\necho started >>%s\nexec sleep 86433", out);
+    start_as_service("queues:\n  work:\n    user: nobody\n    timeout: 1s\n    kill_grace: 100ms\n"
+                     "    attempts: 1\n",
+                     CAPS);
+    id = test_add(&redis, "work", NULL, NULL, "x");
+    assert_true(test_until_state(&redis, id, "dead", LONG_MS));
+    assert_true(proc_until_none("sleep 86433", LONG_MS));
+}
+
+static void test_service_finds_left_ones(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+
+    (void)state;
+    test_handler(dir, "work", "trap '' TERM\necho started >>%s\nexec sleep 86434", out);
+    start_as_service("queues:\n  work: { user: nobody }\n", CAPS);
+    id = test_add(&redis, "work", NULL, NULL, "x");
+    assert_true(test_until(has_started, NULL, LONG_MS));
+    test_laterd_kill(&a, SIGKILL);
+    assert_int_equal(test_laterd_wait(&a, LONG_MS), 128 + SIGKILL);
+    test_handler(dir, "work", "true");
+    start_as_service("queues:\n  work: { user: nobody }\n", CAPS);
+    assert_true(proc_until_none("sleep 86434", LONG_MS));
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+}
+
+static void must_refuse_as_service(const char *yaml, const char *says)
+{
+    test_laterd_conf(&a, dir, "a", redis.url, yaml);
+    launch_as_service(&a, "-all");
+    assert_int_equal(proc_wait(&a.proc, LONG_MS), 78);
+    if (!proc_has_logged(&a.proc, says)) {
+        CLEANUP_BUF struct buf log = BUF_INIT;
+
+        test_read(a.log, &log);
+        fail_msg("not said: %s\n%s", says, buf_str(&log));
+    }
+    proc_done(&a.proc);
+    a.runs = false;
+}
+
+static void test_service_without_rights(void **state)
+{
+    (void)state;
+    test_handler(dir, "work", "true");
+    must_refuse_as_service("queues:\n  work: { user: nobody }\n",
+                           "queues: work: user: laterd has not the right to it (CAP_SETUID)");
+    must_refuse_as_service("queues:\n  work: { group: nogroup }\n",
+                           "queues: work: group: laterd has not the right to it (CAP_SETGID)");
+    must_refuse_as_service("defaults: { nice: -5 }\n",
+                           "defaults: nice: laterd has not the right to it (CAP_SYS_NICE)");
+    must_refuse_as_service("defaults: { private_tmp: true }\n",
+                           "defaults: private_tmp: laterd has not the right to it (CAP_SYS_ADMIN)");
+    must_refuse_as_service("defaults: { rlimits: { nofile: 2000000000 } }\n",
+                           "defaults: rlimits: ");
+    /* What needs none. */
+    start_as_service("queues:\n  work: { umask: \"077\", nice: 3, rlimits: { core: 0 } }\n",
+                     "-all");
+    run_one("work");
+}
+
+/* ---- what is wrong is told by name, and changes nothing */
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *yaml, *says;
+    } cases[] = {
+        {"defaults: { user: no-such-user }\n", "defaults: user: there is no user \"no-such-user\""},
+        {"defaults: { group: no-such-group }\n",
+         "defaults: group: there is no group \"no-such-group\""},
+        {"defaults: { env_file: /nonexistent/vars }\n",
+         "defaults: env_file /nonexistent/vars: No such file"},
+        {"defaults: { env_file: /dev/zero }\n", "env_file /dev/zero: not a file of at most"},
+    };
+
+    (void)state;
+    test_handler(dir, "work", "true");
+    start_a("");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct test_laterd bad;
+
+        test_laterd_conf(&bad, dir, "bad", redis.url, cases[i].yaml);
+        test_laterd_launch(&bad);
+        assert_int_equal(proc_wait(&bad.proc, LONG_MS), 78);
+        if (!proc_has_logged(&bad.proc, cases[i].says))
+            fail_msg("not said: %s", cases[i].says);
+        proc_done(&bad.proc);
+    }
+    /* A reload keeps what is in force. */
+    sh("printf 'defaults: { user: no-such-user }\\n' >>%s", a.conf);
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_laterd_says(&a, "event=reload result=refused", LONG_MS));
+    run_one("work");
+}
+
+static void test_env_file_lines(void **state)
+{
+    static const struct {
+        const char *line, *says;
+    } cases[] = {{"A", "a line NAME=value is expected"},
+                 {"1A=b", "is not the name of a variable"},
+                 {"LATER_ID=j", "is laterd's own"},
+                 {"A b=c", "is not the name of a variable"}};
+    CLEANUP_FREE char *file = mem_printf("%s/vars", dir);
+    CLEANUP_FREE char *yaml = mem_printf("defaults: { env_file: %s }\n", file);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        CLEANUP_FREE char *at = mem_printf("%s:2: ", file);
+
+        sh("printf 'OK=1\\n%s\\n' >%s", cases[i].line, file);
+        test_laterd_conf(&a, dir, "a", redis.url, yaml);
+        test_laterd_launch(&a);
+        assert_int_equal(proc_wait(&a.proc, LONG_MS), 78);
+        assert_true(proc_has_logged(&a.proc, cases[i].says));
+        assert_true(proc_has_logged(&a.proc, at));
+        proc_done(&a.proc);
+        a.runs = false;
+    }
+    sh("printf 'A=1\\n' >%s; chmod 666 %s", file, file);
+    test_laterd_launch(&a);
+    assert_int_equal(proc_wait(&a.proc, LONG_MS), 78);
+    assert_true(proc_has_logged(&a.proc, "env_file"));
+    proc_done(&a.proc);
+    a.runs = false;
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, fx_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {T(test_all_settings),
+                                       T(test_group_alone),
+                                       T(test_private_tmp),
+                                       T(test_stream),
+                                       T(test_service_with_rights),
+                                       T(test_handler_without_rights),
+                                       T(test_service_ends_them),
+                                       T(test_service_finds_left_ones),
+                                       T(test_service_without_rights),
+                                       T(test_refused),
+                                       T(test_env_file_lines)};
+
+    if (geteuid() != 0) {
+        print_message("needs root: skipped\n");
+        return EXIT_SKIPPED;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
