@@ -248,6 +248,37 @@ static void test_handler_without_rights(void **state)
     assert_told("CapAmb:\t0000000000000000");
 }
 
+/* What a handler tries on the daemon, and on a file that only the daemon may read. */
+#define TRY                                                                                        \
+    "{ for f in environ mem maps fd/0; do head -c 1 /proc/$PPID/$f >/dev/null 2>&1 && "            \
+    "echo read $f; done; ls /proc/$PPID/fd >/dev/null 2>&1 && echo read fd; "                      \
+    "kill -0 $PPID 2>/dev/null && echo signalled; "                                                \
+    "cat %s/secret 2>/dev/null && echo read secret; "                                              \
+    "ls %s/state-a >/dev/null 2>&1 && echo read state; echo tried $PPID; } >>%s"
+
+static void test_daemon_is_out_of_reach(void **state)
+{
+    CLEANUP_FREE char *tried = NULL;
+
+    (void)state;
+    sh("cd %s && echo password >secret && chown 1:1 secret && chmod 600 secret", dir);
+    test_handler(dir, "other", TRY, dir, dir, out);
+    test_handler(dir, "own", TRY, dir, dir, out);
+    start_as_service("queues:\n  other: { user: nobody }\n", CAPS);
+    tried = mem_printf("tried %d", (int)a.proc.pid);
+    run_one("other");
+    assert_told(tried);
+    assert_int_equal(test_lines(out, NULL), 1);
+    /* One of the daemon's own user is not kept from what is that user's; its memory and
+     * environment, where the password is, it does not see. */
+    sh(": >%s", out);
+    run_one("own");
+    assert_told(tried);
+    assert_int_equal(test_lines(out, "read environ") + test_lines(out, "read mem") +
+                         test_lines(out, "read maps") + test_lines(out, "read fd"),
+                     0);
+}
+
 static bool has_started(void *arg)
 {
     (void)arg;
@@ -306,9 +337,9 @@ static void test_service_without_rights(void **state)
     (void)state;
     test_handler(dir, "work", "true");
     must_refuse_as_service("queues:\n  work: { user: nobody }\n",
-                           "queues: work: user: laterd has not the right to it (CAP_SETUID)");
+                           "work: user: laterd has not the right to it (CAP_SETUID)");
     must_refuse_as_service("queues:\n  work: { group: nogroup }\n",
-                           "queues: work: group: laterd has not the right to it (CAP_SETGID)");
+                           "work: group: laterd has not the right to it (CAP_SETGID)");
     must_refuse_as_service("defaults: { nice: -5 }\n",
                            "defaults: nice: laterd has not the right to it (CAP_SYS_NICE)");
     must_refuse_as_service("defaults: { private_tmp: true }\n",
@@ -398,6 +429,7 @@ int main(void)
                                        T(test_stream),
                                        T(test_service_with_rights),
                                        T(test_handler_without_rights),
+                                       T(test_daemon_is_out_of_reach),
                                        T(test_service_ends_them),
                                        T(test_service_finds_left_ones),
                                        T(test_service_without_rights),
