@@ -7,9 +7,9 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "conf/conf_check.h"
 #include "conf/conf_env.h"
 #include "conf/conf_gates.h"
-#include "conf/conf_isolation.h"
 #include "conf/conf_value.h"
 #include "conf/yaml.h"
 
@@ -223,57 +223,21 @@ static struct origin origin_of(const struct scope *s, const char *path, const ch
     return a.line >= b.line ? a : b;
 }
 
-static bool is_in(const struct conf_ints *ints, int v)
-{
-    for (size_t i = 0; i < ints->n; i++)
-        if (ints->at[i] == v)
-            return true;
-    return false;
-}
-
-static int check_backoff(const struct conf_queue *q, struct err *err)
-{
-    char first[24], max[24];
-
-    if (q->backoff_max >= q->backoff_first)
-        return 0;
-    return err_set(err, ERR_CONFIG, "backoff.max (%s) is under backoff.first (%s)",
-                   text_duration(q->backoff_max, max), text_duration(q->backoff_first, first));
-}
-
-static int check_exits(const struct conf_queue *q, struct err *err)
-{
-    for (size_t i = 0; i < q->exit_dead.n; i++)
-        if (is_in(&q->exit_retry, q->exit_dead.at[i]))
-            return err_set(err, ERR_CONFIG, "exit status %d is in exit_dead and in exit_retry",
-                           q->exit_dead.at[i]);
-    return 0;
-}
-
 static int check_queue(const struct load *load, const struct scope *s, const struct conf_queue *q,
                        struct err *err)
 {
-    const char *at, *other;
+    const char *at = NULL, *other = NULL;
 
-    if (check_backoff(q, err) < 0) {
-        at = "backoff.max";
-        other = "backoff.first";
-    } else if (check_exits(q, err) < 0) {
-        at = "exit_dead";
-        other = "exit_retry";
-    } else if (s->kind == CONF_SCOPE_QUEUE && q->mode == CONF_MODE_PLUGIN && q->handler.n == 0) {
-        (void)err_set(err, ERR_CONFIG,
-                      "mode: plugin needs a handler: [/path/to/it.so, argument, ...]");
-        at = "mode";
-        other = "handler";
-    } else if (conf_queue_check_gates(load->conf, q, &at, err) < 0 ||
-               conf_queue_check_isolation(q, &at, err) < 0) {
-        other = at;
-    } else {
+    if (conf_queue_check(load->conf, q, &at, &other, err) == 0)
         return 0;
-    }
     (void)err_wrap(err, "%s", s->kind == CONF_SCOPE_QUEUE ? q->name : "defaults");
     return blame(load, origin_of(s, at, other), err);
+}
+
+static void keep_lines(const struct origin *from, size_t n, int *lines)
+{
+    for (size_t i = 0; i < n; i++)
+        lines[i] = from[i].env != NULL ? CONF_LINE_ENV : from[i].line;
 }
 
 static int load_top(struct load *load, struct err *err)
@@ -287,6 +251,7 @@ static int load_top(struct load *load, struct err *err)
 
     if (read_scope(load, &s, load->root, err) < 0)
         return -1;
+    keep_lines(load->top, CONF_TOP_ROWS, conf->lines);
     conf->namespace_from_env = origin_of(&s, "namespace", "namespace").env != NULL;
     if (strcmp(conf->redis, "embedded") != 0 || strcmp(conf->state_dir, "none") != 0)
         return 0;
@@ -306,6 +271,7 @@ static int load_defaults(struct load *load, struct err *err)
 
     if (read_scope(load, &s, yaml_node_get(load->root, "defaults"), err) < 0)
         return -1;
+    keep_lines(load->defaults, CONF_QUEUE_ROWS, load->conf->defaults.lines);
     return check_queue(load, &s, &load->conf->defaults, err);
 }
 
@@ -326,6 +292,7 @@ static int load_queue(struct load *load, size_t i, const struct yaml_node *map, 
                         field(q, &conf_queue_rows[r]));
     if (read_scope(load, &s, map, err) < 0)
         return -1;
+    keep_lines(from, CONF_QUEUE_ROWS, q->lines);
     return check_queue(load, &s, q, err);
 }
 
@@ -538,6 +505,20 @@ void conf_free(struct conf *conf)
     free(conf->queues);
     free(conf->path);
     free(conf);
+}
+
+int conf_blame(const struct conf *conf, const struct conf_queue *q, const char *path,
+               struct err *err)
+{
+    const struct conf_row *rows = q == NULL ? conf_top_rows : conf_queue_rows;
+    const struct conf_row *row = find_row(rows, q == NULL ? CONF_TOP_ROWS : CONF_QUEUE_ROWS, path);
+    int line = (q == NULL ? conf->lines : q->lines)[row - rows];
+
+    if (q != NULL)
+        (void)err_wrap(err, "%s", q->name[0] != '\0' ? q->name : "defaults");
+    if (line > 0)
+        return err_wrap(err, "%s:%d", yaml_short_path(conf->path), line);
+    return line == CONF_LINE_ENV ? err_wrap(err, "environment") : -1;
 }
 
 const struct conf_queue *conf_queue(const struct conf *conf, const char *queue)

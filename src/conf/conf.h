@@ -16,6 +16,7 @@
 
 #define CONF_NEVER INT64_MAX /* a DUR_OR_NONE written `none` */
 #define CONF_INTS_MAX 16
+#define CONF_LINE_ENV (-1)
 #define CONF_LIMITS_MAX 1000 /* as many as one namespace takes */
 
 /* The words of the CHOICE rows, in the order of their words in conf_row.c. */
@@ -60,9 +61,29 @@ typedef struct conf_strs conf_STRS;
 typedef struct conf_strs conf_PAIRS; /* "NAME=value" each */
 typedef struct conf_ints conf_INTS;
 
+/* How many rows each scope has. */
+enum {
+    CONF_TOP_ROWS = 0
+#define TOP(...) +1
+#include "conf/conf.def"
+    ,
+    CONF_DEFAULTS_ROWS = 0 /* the first ones of conf_queue_rows, also good under defaults: */
+#define QUEUE(...) +1
+#include "conf/conf.def"
+    ,
+    CONF_QUEUE_ROWS = CONF_DEFAULTS_ROWS
+#define OWN(...) +1
+#include "conf/conf.def"
+    ,
+    CONF_LIMIT_ROWS = 0
+#define LIMIT(...) +1
+#include "conf/conf.def"
+};
+
 /* What holds for one queue: `defaults:` overlaid by the queue's own mapping. */
 struct conf_queue {
-    char name[65]; /* "" for the defaults */
+    char name[65];              /* "" for the defaults */
+    int lines[CONF_QUEUE_ROWS]; /* of the file; 0: a default, CONF_LINE_ENV: the environment */
 #define QUEUE(name, path, type, def, min, max, prose) conf_##type name;
 #define OWN(name, path, type, def, min, max, prose) conf_##type name; /* "" where there is none */
 #include "conf/conf.def"
@@ -84,8 +105,9 @@ struct conf {
     size_t nqueues;
     struct conf_limit *limits; /* sorted by name */
     size_t nlimits;
-    char *path;              /* the file read, or NULL: none */
-    bool namespace_from_env; /* for messages */
+    char *path;               /* the file read, or NULL: none */
+    int lines[CONF_TOP_ROWS]; /* as in struct conf_queue */
+    bool namespace_from_env;  /* for messages */
 };
 
 /*
@@ -97,6 +119,13 @@ struct conf {
  */
 struct conf *conf_load(const char *path, char *const *env, struct err *err);
 void conf_free(struct conf *conf);
+
+/*
+ * Something was wrong with a value after all: put where it was written in front of what *err says.
+ * q: the queue's (or &conf->defaults); NULL: one of the daemon's own. -1.
+ */
+int conf_blame(const struct conf *conf, const struct conf_queue *q, const char *path,
+               struct err *err);
 
 /* The settings of a queue: its own mapping or the defaults. Never NULL. */
 const struct conf_queue *conf_queue(const struct conf *conf, const char *queue);

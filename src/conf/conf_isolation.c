@@ -139,31 +139,3 @@ int conf_pairs_check(const struct conf_row *row, const char *const *items, size_
                         : err_set(err, ERR_CONFIG, "%s: \"%s\" is there twice", row->path,
                                   conf_show(twin).s);
 }
-
-int conf_queue_check_isolation(const struct conf_queue *queue, const char **ret_path,
-                               struct err *err)
-{
-    const struct {
-        const char *path;
-        bool is_set;
-    } own[] = {{"user", queue->user[0] != '\0'},
-               {"group", queue->group[0] != '\0'},
-               {"umask", queue->umask[0] != '\0'},
-               {"cwd", queue->cwd[0] != '\0'},
-               {"nice", queue->nice != 0},
-               {"rlimits", queue->rlimits.n > 0},
-               {"no_new_privileges", queue->no_new_privileges != 0},
-               {"private_tmp", queue->private_tmp != 0}};
-
-    if (queue->mode != CONF_MODE_PLUGIN)
-        return 0;
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-        if (own[i].is_set) {
-            *ret_path = own[i].path;
-            return err_set(
-                err, ERR_CONFIG,
-                "%s: a plug-in has no process of its own: that needs mode exec or stream",
-                own[i].path);
-        }
-    return 0;
-}

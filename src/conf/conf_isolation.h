@@ -25,8 +25,4 @@ int conf_variable_check(const char *name, size_t n, struct err *err);
 int conf_pairs_check(const struct conf_row *row, const char *const *items, size_t n,
                      struct err *err);
 
-/* Settings that do not go together; *ret_path is the row to blame. */
-int conf_queue_check_isolation(const struct conf_queue *queue, const char **ret_path,
-                               struct err *err);
-
 #endif

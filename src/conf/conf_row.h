@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "conf/conf.h"
 
 enum conf_type {
     CONF_TYPE_STR,
@@ -35,24 +36,6 @@ struct conf_row {
     bool is_reloaded;
     const char *prose;
     const char *const *words; /* of a CHOICE, NULL-ended */
-};
-
-enum {
-    CONF_TOP_ROWS = 0
-#define TOP(...) +1
-#include "conf/conf.def"
-    ,
-    CONF_DEFAULTS_ROWS = 0 /* the first ones of conf_queue_rows, also good under defaults: */
-#define QUEUE(...) +1
-#include "conf/conf.def"
-    ,
-    CONF_QUEUE_ROWS = CONF_DEFAULTS_ROWS
-#define OWN(...) +1
-#include "conf/conf.def"
-    ,
-    CONF_LIMIT_ROWS = 0
-#define LIMIT(...) +1
-#include "conf/conf.def"
 };
 
 extern const struct conf_row conf_top_rows[CONF_TOP_ROWS];

@@ -122,6 +122,38 @@ static void read_password_again(struct daemon *d)
     explicit_bzero(&url, sizeof(url));
 }
 
+/* ---- what the configuration says of things outside of it */
+
+/* Of an embedded server nothing is said. */
+static int parse_address(const struct conf *conf, struct url *ret, struct err *err)
+{
+    if (strcmp(conf->redis, "embedded") == 0 || url_parse(conf->redis, ret, err) == 0)
+        return 0;
+    return conf_blame(conf, NULL, "redis", err);
+}
+
+static int read_password(const struct conf *conf, struct url *ret, struct err *err)
+{
+    if (strcmp(conf->redis, "embedded") == 0 || conf->redis_password_file[0] == '\0' ||
+        url_read_password(conf->redis_password_file, ret, err) == 0)
+        return 0;
+    return conf_blame(conf, NULL, "redis_password_file", err);
+}
+
+/* NULL where it cannot be in force. */
+static struct conf *load_again(const struct daemon *d, struct err *err)
+{
+    struct conf *conf = conf_load(d->conf->path, d->env, err);
+    struct url unused = {0};
+
+    if (conf != NULL &&
+        (parse_address(conf, &unused, err) < 0 || isolate_check(conf, d->env, err) < 0)) {
+        conf_free(conf);
+        return NULL;
+    }
+    return conf;
+}
+
 static void reload(void *arg)
 {
     struct daemon *d = arg;
@@ -132,11 +164,7 @@ static void reload(void *arg)
     d->reloaded = mono_now();
     loop_timer_stop(d->reload);
     notify_reloading();
-    conf = conf_load(d->conf->path, d->env, &err);
-    if (conf != NULL && isolate_check(conf, d->env, &err) < 0) {
-        conf_free(conf);
-        conf = NULL;
-    }
+    conf = load_again(d, &err);
     if (conf == NULL) {
         log_err("event=reload result=refused reason=\"%s\" note=\"the old configuration stays\"",
                 err.text);
@@ -210,11 +238,9 @@ static int find_server(struct daemon *d, struct err *err)
         url = mem_printf("unix:%s", embedded_socket(d->embedded));
         return url_parse(url, &d->url, err);
     }
-    if (url_parse(d->conf->redis, &d->url, err) < 0)
+    if (parse_address(d->conf, &d->url, err) < 0)
         return -1;
-    if (d->conf->redis_password_file[0] != '\0')
-        return url_read_password(d->conf->redis_password_file, &d->url, err);
-    return 0;
+    return read_password(d->conf, &d->url, err);
 }
 
 static int take_state(struct daemon *d, struct err *err)
@@ -365,14 +391,15 @@ static void report_fault(void *arg, const char *what, const char *reason, bool i
 int daemon_check(const struct conf *conf, char *const *env)
 {
     struct err err = ERR_INIT;
-    struct url url;
+    struct url url = {0};
     int faults = 0;
 
-    if (strcmp(conf->redis, "embedded") != 0 && url_parse(conf->redis, &url, &err) < 0)
-        report_fault(&faults, "redis", err.text, false);
-    else if (conf->redis_password_file[0] != '\0' &&
-             url_read_password(conf->redis_password_file, &url, &err) < 0)
-        report_fault(&faults, "redis_password_file", err.text, false);
+    if (parse_address(conf, &url, &err) < 0 || read_password(conf, &url, &err) < 0 ||
+        isolate_check(conf, env, &err) < 0) {
+        (void)fprintf(stderr, "laterd: %s\n", err.text);
+        return -1;
+    }
+    explicit_bzero(&url, sizeof(url));
     served_free(served_build(conf, env, report_fault, &faults));
     return faults > 0 ? -1 : 0;
 }

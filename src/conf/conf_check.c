@@ -1,0 +1,85 @@
+#include "conf/conf_check.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "conf/conf_gates.h"
+
+static bool is_in(const struct conf_ints *ints, int v)
+{
+    for (size_t i = 0; i < ints->n; i++)
+        if (ints->at[i] == v)
+            return true;
+    return false;
+}
+
+static int check_backoff(const struct conf_queue *q, struct err *err)
+{
+    char first[24], max[24];
+
+    if (q->backoff_max >= q->backoff_first)
+        return 0;
+    return err_set(err, ERR_CONFIG, "backoff.max (%s) is under backoff.first (%s)",
+                   text_duration(q->backoff_max, max), text_duration(q->backoff_first, first));
+}
+
+static int check_exits(const struct conf_queue *q, struct err *err)
+{
+    for (size_t i = 0; i < q->exit_dead.n; i++)
+        if (is_in(&q->exit_retry, q->exit_dead.at[i]))
+            return err_set(err, ERR_CONFIG, "exit status %d is in exit_dead and in exit_retry",
+                           q->exit_dead.at[i]);
+    return 0;
+}
+
+static int check_isolation(const struct conf_queue *queue, const char **ret_path, struct err *err)
+{
+    const struct {
+        const char *path;
+        bool is_set;
+    } own[] = {{"user", queue->user[0] != '\0'},
+               {"group", queue->group[0] != '\0'},
+               {"umask", queue->umask[0] != '\0'},
+               {"cwd", queue->cwd[0] != '\0'},
+               {"nice", queue->nice != 0},
+               {"rlimits", queue->rlimits.n > 0},
+               {"no_new_privileges", queue->no_new_privileges != 0},
+               {"private_tmp", queue->private_tmp != 0}};
+
+    if (queue->mode != CONF_MODE_PLUGIN)
+        return 0;
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (own[i].is_set) {
+            *ret_path = own[i].path;
+            return err_set(
+                err, ERR_CONFIG,
+                "%s: a plug-in has no process of its own: that needs mode exec or stream",
+                own[i].path);
+        }
+    return 0;
+}
+
+int conf_queue_check(const struct conf *conf, const struct conf_queue *q, const char **ret_path,
+                     const char **ret_other, struct err *err)
+{
+    bool is_queue = q != &conf->defaults;
+
+    if (check_backoff(q, err) < 0) {
+        *ret_path = "backoff.max";
+        *ret_other = "backoff.first";
+    } else if (check_exits(q, err) < 0) {
+        *ret_path = "exit_dead";
+        *ret_other = "exit_retry";
+    } else if (is_queue && q->mode == CONF_MODE_PLUGIN && q->handler.n == 0) {
+        (void)err_set(err, ERR_CONFIG,
+                      "mode: plugin needs a handler: [/path/to/it.so, argument, ...]");
+        *ret_path = "mode";
+        *ret_other = "handler";
+    } else if (conf_queue_check_gates(conf, q, ret_path, err) < 0 ||
+               check_isolation(q, ret_path, err) < 0) {
+        *ret_other = *ret_path;
+    } else {
+        return 0;
+    }
+    return -1;
+}
