@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/daemon_priv.h"
-#include "daemon/isolate.h"
 #include "daemon/notify.h"
 
 #define STATUS_MS 1000
@@ -147,7 +146,7 @@ static struct conf *load_again(const struct daemon *d, struct err *err)
     struct url unused = {0};
 
     if (conf != NULL &&
-        (parse_address(conf, &unused, err) < 0 || isolate_check(conf, d->env, err) < 0)) {
+        (parse_address(conf, &unused, err) < 0 || served_check(conf, d->env, err) < 0)) {
         conf_free(conf);
         return NULL;
     }
@@ -337,7 +336,7 @@ static int start(struct daemon *d, struct err *err)
     if (d->loop == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     identity_read(&d->me);
-    if (isolate_check(d->conf, d->env, err) < 0)
+    if (served_check(d->conf, d->env, err) < 0)
         return -1;
     raise_files(d->conf->concurrency);
     if (take_state(d, err) < 0)
@@ -395,7 +394,7 @@ int daemon_check(const struct conf *conf, char *const *env)
     int faults = 0;
 
     if (parse_address(conf, &url, &err) < 0 || read_password(conf, &url, &err) < 0 ||
-        isolate_check(conf, env, &err) < 0) {
+        served_check(conf, env, &err) < 0) {
         (void)fprintf(stderr, "laterd: %s\n", err.text);
         return -1;
     }

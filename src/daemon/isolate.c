@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "conf/conf_isolation.h"
-#include "daemon/handler_env.h"
 
 #define ID_MAX INT64_C(4294967294) /* the one above means: leave it */
 
@@ -117,39 +116,4 @@ int isolate_queue(const struct conf_queue *q, struct isolation *ret, struct err 
     ret->no_new_privileges = q->no_new_privileges != 0;
     ret->private_tmp = q->private_tmp != 0;
     return isolation_check_rights(ret, err);
-}
-
-/* What *err says starts with the row it is about. */
-static int blame(const struct conf *conf, const struct conf_queue *q, struct err *err)
-{
-    static const char *const rows[] = {"user", "group",   "env_file",
-                                       "nice", "rlimits", "private_tmp"};
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (strncmp(err->text, rows[i], strlen(rows[i])) == 0)
-            return conf_blame(conf, q, rows[i], err);
-    return -1;
-}
-
-static int check_one(const struct conf *conf, const struct conf_queue *q, char *const *env,
-                     struct err *err)
-{
-    struct isolation unused;
-    char **vars = NULL;
-
-    if (q->mode != CONF_MODE_PLUGIN && isolate_queue(q, &unused, err) < 0)
-        return blame(conf, q, err);
-    vars = handler_env(q, env, err);
-    mem_free_list(vars);
-    return vars == NULL ? blame(conf, q, err) : 0;
-}
-
-int isolate_check(const struct conf *conf, char *const *env, struct err *err)
-{
-    if (check_one(conf, &conf->defaults, env, err) < 0)
-        return -1;
-    for (size_t i = 0; i < conf->nqueues; i++)
-        if (check_one(conf, &conf->queues[i], env, err) < 0)
-            return -1;
-    return 0;
 }

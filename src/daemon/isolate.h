@@ -24,7 +24,4 @@ void isolate_user_done(struct isolate_user *u);
 /* cwd is that of the queue's configuration. 0, or -1 with code CONFIG. */
 int isolate_queue(const struct conf_queue *q, struct isolation *ret, struct err *err);
 
-/* The same for all of them, and their environments: the first that cannot be, by its name. */
-int isolate_check(const struct conf *conf, char *const *env, struct err *err);
-
 #endif

@@ -26,6 +26,12 @@ struct served {
 /* Told what is not served, or served in spite of a warning, and why. is_warning: it is served. */
 typedef void served_report_f(void *arg, const char *what, const char *reason, bool is_warning);
 
+/*
+ * Can every queue's process be what the configuration says? 0, or -1 with code CONFIG, the first
+ * that cannot be and where that is written. What there is of handlers is not looked at.
+ */
+int served_check(const struct conf *conf, char *const *env, struct err *err);
+
 /* env: environ-like. Never fails: what cannot be served is reported. */
 struct served *served_build(const struct conf *conf, char *const *env, served_report_f *report,
                             void *arg);
