@@ -37,7 +37,9 @@ static int check_isolation(const struct conf_queue *queue, const char **ret_path
     const struct {
         const char *path;
         bool is_set;
-    } own[] = {{"user", queue->user[0] != '\0'},
+    } own[] = {{"env", queue->env.n > 0},
+               {"env_file", queue->env_file[0] != '\0'},
+               {"user", queue->user[0] != '\0'},
                {"group", queue->group[0] != '\0'},
                {"umask", queue->umask[0] != '\0'},
                {"cwd", queue->cwd[0] != '\0'},

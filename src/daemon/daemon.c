@@ -55,9 +55,10 @@ static void report(void *arg, const char *what, const char *reason, bool is_warn
         log_err("event=handler-refused what=%s reason=\"%s\"", what, reason);
 }
 
-static void serve(struct daemon *d, struct conf *conf)
+/* Both become the daemon's, unless they are. */
+static void serve(struct daemon *d, struct conf *conf, struct starts *starts)
 {
-    struct served *served = served_build(conf, d->env, report, NULL);
+    struct served *served = served_build(conf, starts, report, NULL);
     CLEANUP_FREE struct queue_spec *specs = mem_new((served->n + 1) * sizeof(*specs));
     CLEANUP_BUF struct buf names = BUF_INIT;
     bool is_news = conf != d->conf || !served_equal(d->served, served);
@@ -78,8 +79,11 @@ static void serve(struct daemon *d, struct conf *conf)
     served_free(d->served);
     d->served = served;
     d->tidy_from = 0;
-    if (conf != d->conf)
+    if (conf != d->conf) {
+        starts_free(d->starts);
         conf_free(d->conf);
+    }
+    d->starts = starts;
     d->conf = conf;
     if (served->is_incomplete)
         folder_again(d->folder);
@@ -101,7 +105,7 @@ static void on_folder(void *arg)
 
     /* It may be another folder of that name by now. */
     folder_watch(d->folder, d->conf->handlers_dir);
-    serve(d, d->conf);
+    serve(d, d->conf, d->starts);
 }
 
 /* Passwords are rotated; the file's name is not what changes then. */
@@ -140,17 +144,18 @@ static int read_password(const struct conf *conf, struct url *ret, struct err *e
 }
 
 /* NULL where it cannot be in force. */
-static struct conf *load_again(const struct daemon *d, struct err *err)
+static struct conf *load_again(const struct daemon *d, struct starts **ret, struct err *err)
 {
     struct conf *conf = conf_load(d->conf->path, d->env, err);
     struct url unused = {0};
 
-    if (conf != NULL &&
-        (parse_address(conf, &unused, err) < 0 || served_check(conf, d->env, err) < 0)) {
-        conf_free(conf);
+    if (conf == NULL)
         return NULL;
-    }
-    return conf;
+    *ret = parse_address(conf, &unused, err) < 0 ? NULL : starts_new(conf, d->env, err);
+    if (*ret != NULL)
+        return conf;
+    conf_free(conf);
+    return NULL;
 }
 
 static void reload(void *arg)
@@ -158,12 +163,13 @@ static void reload(void *arg)
     struct daemon *d = arg;
     struct err err = ERR_INIT;
     CLEANUP_BUF struct buf restart = BUF_INIT;
+    struct starts *starts = NULL;
     struct conf *conf;
 
     d->reloaded = mono_now();
     loop_timer_stop(d->reload);
     notify_reloading();
-    conf = load_again(d, &err);
+    conf = load_again(d, &starts, &err);
     if (conf == NULL) {
         log_err("event=reload result=refused reason=\"%s\" note=\"the old configuration stays\"",
                 err.text);
@@ -176,7 +182,7 @@ static void reload(void *arg)
     conf_keep_fixed(d->conf, conf);
     log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
     sched_set_stop_timeout(d->sched, conf->stop_timeout);
-    serve(d, conf);
+    serve(d, conf, starts);
     gates_set(d->gates, conf);
     folder_watch(d->folder, conf->handlers_dir);
     read_password_again(d);
@@ -316,6 +322,7 @@ static void tear_down(struct daemon *d)
     link_free(d->link);
     store_redis_free(d->store);
     served_free(d->served);
+    starts_free(d->starts);
     folder_free(d->folder);
     signals_free(d->signals);
     loop_timer_free(d->status);
@@ -336,7 +343,8 @@ static int start(struct daemon *d, struct err *err)
     if (d->loop == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     identity_read(&d->me);
-    if (served_check(d->conf, d->env, err) < 0)
+    d->starts = starts_new(d->conf, d->env, err);
+    if (d->starts == NULL)
         return -1;
     raise_files(d->conf->concurrency);
     if (take_state(d, err) < 0)
@@ -347,7 +355,7 @@ static int start(struct daemon *d, struct err *err)
     d->guard = guardian_guard(d->guardian);
     if (find_server(d, err) < 0 || build(d, err) < 0)
         return -1;
-    serve(d, d->conf);
+    serve(d, d->conf, d->starts);
     gates_set(d->gates, d->conf);
     folder_watch(d->folder, d->conf->handlers_dir);
     link_start(d->link);
@@ -389,16 +397,19 @@ static void report_fault(void *arg, const char *what, const char *reason, bool i
 
 int daemon_check(const struct conf *conf, char *const *env)
 {
+    struct starts *starts = NULL;
     struct err err = ERR_INIT;
     struct url url = {0};
     int faults = 0;
 
-    if (parse_address(conf, &url, &err) < 0 || read_password(conf, &url, &err) < 0 ||
-        served_check(conf, env, &err) < 0) {
+    if (parse_address(conf, &url, &err) == 0 && read_password(conf, &url, &err) == 0)
+        starts = starts_new(conf, env, &err);
+    explicit_bzero(&url, sizeof(url));
+    if (starts == NULL) {
         (void)fprintf(stderr, "laterd: %s\n", err.text);
         return -1;
     }
-    explicit_bzero(&url, sizeof(url));
-    served_free(served_build(conf, env, report_fault, &faults));
+    served_free(served_build(conf, starts, report_fault, &faults));
+    starts_free(starts);
     return faults > 0 ? -1 : 0;
 }

@@ -38,6 +38,7 @@ struct daemon {
     struct store_redis *store;
     struct strays *strays;
     struct gates *gates;
+    struct starts *starts; /* of conf */
     struct served *served;
     struct sched *sched;
     size_t tidy_from;    /* of the served queues: from where on the next call tidies */

@@ -59,7 +59,8 @@ static bool passes(const struct conf_queue *conf, const char *entry, size_t name
 /* Never passed on, whatever a pattern says: they are the daemon's own or made for each job. */
 static bool is_ours(const char *entry)
 {
-    return strncmp(entry, "LATER_", 6) == 0 || strncmp(entry, "LATERD_", 7) == 0;
+    return strncmp(entry, "LATER_", 6) == 0 || strncmp(entry, "LATERD_", 7) == 0 ||
+           strncmp(entry, "TRACEPARENT=", 12) == 0;
 }
 
 static void pass(struct vars *v, const struct conf_queue *conf, char *const *env)
@@ -174,6 +175,15 @@ static int add_file(struct vars *v, const char *path, struct err *err)
     return 0;
 }
 
+static size_t bytes(const struct vars *v)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < v->n; i++)
+        sum += strlen(v->at[i]) + 1;
+    return sum;
+}
+
 char **handler_env(const struct conf_queue *q, char *const *env, struct err *err)
 {
     struct vars v = {NULL, 0};
@@ -185,5 +195,11 @@ char **handler_env(const struct conf_queue *q, char *const *env, struct err *err
     }
     for (size_t i = 0; i < q->env.n; i++)
         put(&v, mem_strdup(q->env.at[i]));
+    if (bytes(&v) > HANDLER_ENV_MAX) {
+        (void)err_set(err, ERR_CONFIG, "env: the variables have more than %d bytes together",
+                      HANDLER_ENV_MAX);
+        mem_free_list(v.at);
+        return NULL;
+    }
     return v.at;
 }

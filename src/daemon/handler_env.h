@@ -10,6 +10,8 @@
 #include "conf/conf.h"
 
 #define HANDLER_ENV_FILE_MAX 65536
+#define HANDLER_ENV_MAX                                                                            \
+    98304 /* bytes of all of them: one execve takes 128 KiB in a text, more in all */
 
 /* "NAME=value", NULL-ended; mem_free_list. NULL with code CONFIG: env_file, its line, or user. */
 char **handler_env(const struct conf_queue *q, char *const *env, struct err *err);

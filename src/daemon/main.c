@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -140,6 +141,14 @@ int main(int argc, char **argv)
     /* Handlers have our user: they must not read our memory, environment or descriptors, and a core
      * file must not leave the password and payloads behind. */
     (void)prctl(PR_SET_DUMPABLE, 0);
+    /* Whoever starts it then would have the rights of the file, and can say what to run. */
+    if (getauxval(AT_SECURE) != 0) {
+        (void)fputs("laterd: its file must not be setuid or have capabilities: a service gives it "
+                    "rights, as "
+                    "users.conf does\n",
+                    stderr);
+        return EX_CONFIG;
+    }
     if (argc > 1 && strcmp(argv[1], GUARD_ARG) == 0)
         return guard_main();
     if (argc > 1 && strcmp(argv[1], ISOLATION_ARG) == 0)

@@ -4,14 +4,12 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "daemon/handler_env.h"
-#include "daemon/isolate.h"
 #include "run/handler.h"
 #include "run/spawn.h"
 
 struct building {
     const struct conf *conf;
-    char *const *env;
+    const struct starts *starts;
     served_report_f *report;
     void *arg;
     struct served *out;
@@ -25,35 +23,34 @@ static enum handler_check how(const struct conf *conf)
     return map[conf->check_permissions];
 }
 
-/* What stands in a plug-in's place of arguments is not started. */
-static int prepare(const struct building *b, struct served_queue *q, char *const *argv, size_t argc,
-                   struct err *err)
+/* The handler, behind what becomes it. */
+static char **join(char *const *prefix, char *const *argv, size_t argc)
 {
-    struct isolation isolation = {.umask = -1};
+    char **all;
+    size_t n = 0;
 
-    if (q->conf->mode != CONF_MODE_PLUGIN && isolate_queue(q->conf, &isolation, err) < 0)
-        return -1;
-    q->env = handler_env(q->conf, b->env, err);
-    if (q->env == NULL)
-        return -1;
-    q->argv = isolation_argv(&isolation, argv, argc);
-    q->file = mem_strdup(argv[0]);
-    return 0;
+    while (prefix != NULL && prefix[n] != NULL)
+        n++;
+    all = mem_new((n + argc + 1) * sizeof(*all));
+    for (size_t i = 0; i < n + argc; i++)
+        all[i] = mem_strdup(i < n ? prefix[i] : argv[i - n]);
+    return all;
 }
 
 static void add(struct building *b, const char *queue, char *const *argv, size_t argc)
 {
+    const struct conf_queue *conf = conf_queue(b->conf, queue);
+    const struct start *start = starts_of(b->starts, conf);
     struct served *s = b->out;
-    struct served_queue q = {.conf = conf_queue(b->conf, queue)};
-    struct err err = ERR_INIT;
+    struct served_queue *q;
 
-    memcpy(q.name, queue, strlen(queue));
-    if (prepare(b, &q, argv, argc, &err) < 0) {
-        b->report(b->arg, queue, err.text, false);
-        return;
-    }
     s->at = mem_grow(s->at, s->n + 1, sizeof(*s->at));
-    s->at[s->n++] = q;
+    q = &s->at[s->n++];
+    *q = (struct served_queue){.argv = join(start->prefix, argv, argc),
+                               .file = mem_strdup(argv[0]),
+                               .env = start->env,
+                               .conf = conf};
+    memcpy(q->name, queue, strlen(queue));
 }
 
 static void add_configured(struct building *b, const struct conf_queue *q)
@@ -106,10 +103,10 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct served_queue *)a)->name, ((const struct served_queue *)b)->name);
 }
 
-struct served *served_build(const struct conf *conf, char *const *env, served_report_f *report,
-                            void *arg)
+struct served *served_build(const struct conf *conf, const struct starts *starts,
+                            served_report_f *report, void *arg)
 {
-    struct building b = {conf, env, report, arg, mem_new(sizeof(struct served))};
+    struct building b = {conf, starts, report, arg, mem_new(sizeof(struct served))};
     struct handler_dir dir = {0};
 
     scan(&b, &dir);
@@ -150,7 +147,6 @@ void served_free(struct served *s)
         return;
     for (size_t i = 0; i < s->n; i++) {
         mem_free_list(s->at[i].argv);
-        mem_free_list(s->at[i].env);
         free(s->at[i].file);
     }
     free(s->at);
@@ -165,41 +161,4 @@ const struct served_queue *served_find(const struct served *s, const char *queue
         return NULL;
     memcpy(key.name, queue, strlen(queue));
     return bsearch(&key, s->at, s->n, sizeof(*s->at), compare);
-}
-
-/* ---- before any of it is built */
-
-/* What *err says starts with the row it is about. */
-static int blame(const struct conf *conf, const struct conf_queue *q, struct err *err)
-{
-    static const char *const rows[] = {"user", "group",   "env_file",
-                                       "nice", "rlimits", "private_tmp"};
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (strncmp(err->text, rows[i], strlen(rows[i])) == 0)
-            return conf_blame(conf, q, rows[i], err);
-    return -1;
-}
-
-static int check_one(const struct conf *conf, const struct conf_queue *q, char *const *env,
-                     struct err *err)
-{
-    struct isolation unused;
-    char **vars = NULL;
-
-    if (q->mode != CONF_MODE_PLUGIN && isolate_queue(q, &unused, err) < 0)
-        return blame(conf, q, err);
-    vars = handler_env(q, env, err);
-    mem_free_list(vars);
-    return vars == NULL ? blame(conf, q, err) : 0;
-}
-
-int served_check(const struct conf *conf, char *const *env, struct err *err)
-{
-    if (check_one(conf, &conf->defaults, env, err) < 0)
-        return -1;
-    for (size_t i = 0; i < conf->nqueues; i++)
-        if (check_one(conf, &conf->queues[i], env, err) < 0)
-            return -1;
-    return 0;
 }

@@ -8,12 +8,13 @@
 #include <stddef.h>
 
 #include "conf/conf.h"
+#include "daemon/starts.h"
 
 struct served_queue {
     char name[65];
-    char **argv; /* NULL-ended: the handler, which was checked, or what becomes it */
-    char *file;  /* the handler's own */
-    char **env;  /* NULL-ended "NAME=value": the same for each job */
+    char **argv;      /* NULL-ended: the handler, which was checked, or what becomes it */
+    char *file;       /* the handler's own */
+    char *const *env; /* NULL-ended "NAME=value": the same for each job; of starts */
     const struct conf_queue *conf; /* of the conf it was built from */
 };
 
@@ -26,15 +27,10 @@ struct served {
 /* Told what is not served, or served in spite of a warning, and why. is_warning: it is served. */
 typedef void served_report_f(void *arg, const char *what, const char *reason, bool is_warning);
 
-/*
- * Can every queue's process be what the configuration says? 0, or -1 with code CONFIG, the first
- * that cannot be and where that is written. What there is of handlers is not looked at.
- */
-int served_check(const struct conf *conf, char *const *env, struct err *err);
-
-/* env: environ-like. Never fails: what cannot be served is reported. */
-struct served *served_build(const struct conf *conf, char *const *env, served_report_f *report,
-                            void *arg);
+/* starts: of that configuration; both must outlive it. Never fails: what cannot be served is
+ * reported. */
+struct served *served_build(const struct conf *conf, const struct starts *starts,
+                            served_report_f *report, void *arg);
 /* The same names? a may be NULL: no. */
 bool served_equal(const struct served *a, const struct served *b);
 void served_free(struct served *s); /* NULL is fine */

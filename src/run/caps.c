@@ -36,48 +36,6 @@ static int set(const struct sets *s)
     return (int)syscall(SYS_capset, &h, s->at);
 }
 
-static bool is_permitted(const struct sets *s, int cap)
-{
-    return (s->at[CAP_TO_INDEX(cap)].permitted & CAP_TO_MASK(cap)) != 0;
-}
-
-bool caps_has(int cap)
-{
-    struct sets s;
-
-    return get(&s) == 0 && is_permitted(&s, cap);
-}
-
-static bool is_lender; /* set before there are threads */
-
-/* Only what is inheritable can become ambient. */
-void caps_init(void)
-{
-    struct sets s;
-
-    is_lender = true;
-    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    if (geteuid() == 0 || get(&s) < 0)
-        return;
-    for (size_t i = 0; i < NUSEFUL; i++)
-        if (is_permitted(&s, useful[i]))
-            s.at[CAP_TO_INDEX(useful[i])].inheritable |= CAP_TO_MASK(useful[i]);
-    (void)set(&s);
-}
-
-/* One that is not permitted is refused; root's processes have all of them anyway. */
-void caps_lend(void)
-{
-    for (size_t i = 0; is_lender && i < NUSEFUL; i++)
-        (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, useful[i], 0, 0);
-}
-
-void caps_take_back(void)
-{
-    if (is_lender)
-        (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-}
-
 static bool is_empty(const struct sets *s)
 {
     for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
@@ -86,18 +44,69 @@ static bool is_empty(const struct sets *s)
     return true;
 }
 
-/* The ambient ones go with the permitted ones. Where there are none it is not asked for: a
- * service's filter of system calls may refuse it. */
+bool caps_has(int cap)
+{
+    struct sets s;
+
+    return get(&s) == 0 && (s.at[CAP_TO_INDEX(cap)].effective & CAP_TO_MASK(cap)) != 0;
+}
+
+static bool is_lender; /* set before there are threads */
+
+/* What a process inherits is a set of the thread that starts it; only what is in it can become
+ * ambient. Without rights there is nothing to set: a service's filter of system calls may refuse
+ * it. */
+static void set_inheritable(bool is_lent)
+{
+    struct sets s;
+
+    if (get(&s) < 0 || is_empty(&s))
+        return;
+    for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+        s.at[i].inheritable = 0;
+    for (size_t i = 0; is_lent && i < NUSEFUL; i++)
+        s.at[CAP_TO_INDEX(useful[i])].inheritable |=
+            s.at[CAP_TO_INDEX(useful[i])].permitted & CAP_TO_MASK(useful[i]);
+    (void)set(&s);
+}
+
+void caps_init(void)
+{
+    is_lender = true;
+    caps_take_back();
+}
+
+/* One that is not permitted is refused. */
+void caps_lend(void)
+{
+    if (!is_lender)
+        return;
+    set_inheritable(true);
+    for (size_t i = 0; i < NUSEFUL; i++)
+        (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, useful[i], 0, 0);
+}
+
+void caps_take_back(void)
+{
+    if (!is_lender)
+        return;
+    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    set_inheritable(false);
+}
+
 int caps_drop(void)
 {
     struct sets s;
 
-    if (geteuid() == 0)
-        return 0;
+    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     if (get(&s) < 0)
         return -1;
     if (is_empty(&s))
         return 0;
-    memset(&s, 0, sizeof(s));
+    for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+        s.at[i].inheritable = 0;
+        if (geteuid() != 0)
+            s.at[i].permitted = s.at[i].effective = 0;
+    }
     return set(&s);
 }

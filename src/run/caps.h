@@ -12,14 +12,15 @@
 /* At the start, before there are threads. */
 void caps_init(void);
 
-/* Is it permitted to this process? cap: CAP_… of linux/capability.h. */
+/* Is it in effect for this process? cap: CAP_… of linux/capability.h. */
 bool caps_has(int cap);
 
 /* What this thread starts from now on has them; until caps_take_back. Nothing without caps_init. */
 void caps_lend(void);
 void caps_take_back(void);
 
-/* Not for root: this process, and what it becomes, has none from now on. 0, or -1 with errno. */
+/* This process, and what it becomes, has none from now on (root has them by being root). 0, or -1
+ * with errno. */
 int caps_drop(void);
 
 #endif

@@ -16,6 +16,7 @@
 #include "run/exec_slot.h"
 #include "run/output.h"
 #include "run/program.h"
+#include "run/isolation.h"
 #include "run/spawn.h"
 
 #define BUSY_TRIES 3 /* of a start that meets ETXTBSY, after the first */
@@ -448,7 +449,7 @@ static bool start(struct run *r)
             rc = -1;
             break;
         }
-        rc = spawn(o->argv, o->envp, &fds, NULL, &r->child, &err);
+        rc = isolation_spawn(o->argv, o->envp, &fds, &r->child, &err);
         if (rc != 0 && !is_still_busy(r, err.errnum, &tries)) {
             refuse(r, &err);
             break;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,6 +57,8 @@ static int open_as_owner(pid_t pid, const char *path)
     fd = open(path, O_RDONLY | O_CLOEXEC);
     (void)setfsuid(geteuid());
     (void)setfsgid(getegid());
+    /* Another fsuid makes a process dumpable again, as far as the system lets it (prctl(2)). */
+    (void)prctl(PR_SET_DUMPABLE, 0);
     return fd;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "run/caps.h"
 #include "run/guard_table.h"
 #include "run/spawn.h"
 
@@ -74,7 +75,6 @@ static void make_env(char *env[], size_t max)
 
 int guard_start(struct guard *g, struct err *err)
 {
-    /* The file that runs, even when another has its name by now. */
     char *argv[] = {(char *)(uintptr_t)SPAWN_SELF, (char *)(uintptr_t)GUARD_ARG, NULL};
     char **env = mem_new(3 * sizeof(*env));
     struct spawned child;
@@ -85,8 +85,11 @@ int guard_start(struct guard *g, struct err *err)
         return err_sys(err, errno, "cannot make the guard's pipe");
     }
     make_env(env, 3);
+    /* It has to end handlers of other users, too. */
+    caps_lend();
     rc = spawn(argv, env, &(struct spawn_fds){pipe[0], -1, STDERR_FILENO, g->memfd}, "/", &child,
                err);
+    caps_take_back();
     mem_free_list(env);
     (void)close(pipe[0]);
     if (rc < 0) {

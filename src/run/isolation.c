@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "run/caps.h"
-#include "run/spawn.h"
 
 bool isolation_is_nothing(const struct isolation *i)
 {
@@ -19,14 +20,14 @@ bool isolation_is_nothing(const struct isolation *i)
 
 /* ---- rights */
 
-static int missing(const char *setting, const char *cap, struct err *err)
+static int missing(const char *setting, const char *cap, const char *cure, struct err *err)
 {
-    return err_set(
-        err, ERR_CONFIG,
-        "%s: laterd has not the right to it (%s): run it as root, or let its service give it, "
-        "as users.conf does",
-        setting, cap);
+    return err_set(err, ERR_CONFIG, "%s: laterd has not the right to it (%s): %s", setting, cap,
+                   cure);
 }
+
+#define CURE_USERS "run it as root, or as a service with the drop-in users.conf"
+#define CURE_OTHER "its service has to give it, by AmbientCapabilities="
 
 static bool is_lower(const struct isolation_limit *l)
 {
@@ -46,20 +47,25 @@ int isolation_check_rights(const struct isolation *i, struct err *err)
 {
     bool is_other = i->has_user && i->uid != geteuid();
 
+    /* Root has all rights by being root: one that had three would be given the rest. */
+    if (is_other && i->uid == 0)
+        return err_set(err, ERR_CONFIG,
+                       "user: only a laterd that runs as root starts handlers as root");
     if (is_other && !caps_has(CAP_SETUID))
-        return missing("user", "CAP_SETUID", err);
+        return missing("user", "CAP_SETUID", CURE_USERS, err);
     if (i->ngroups > 0 && !caps_has(CAP_SETGID))
-        return missing(i->has_user ? "user" : "group", "CAP_SETGID", err);
+        return missing(i->has_user ? "user" : "group", "CAP_SETGID", CURE_USERS, err);
     /* Or a handler that is over its time runs on. */
     if (is_other && !caps_has(CAP_KILL))
-        return missing("user", "CAP_KILL", err);
+        return missing("user", "CAP_KILL", CURE_USERS, err);
     if (i->nice < 0 && !may_lower_nice())
-        return missing("nice", "CAP_SYS_NICE", err);
+        return missing("nice", "CAP_SYS_NICE", CURE_OTHER, err);
     if (i->private_tmp && !caps_has(CAP_SYS_ADMIN))
-        return missing("private_tmp", "CAP_SYS_ADMIN", err);
+        return missing("private_tmp", "CAP_SYS_ADMIN", CURE_OTHER, err);
     for (size_t k = 0; k < i->nlimits; k++)
         if (!is_lower(&i->limits[k]) && !caps_has(CAP_SYS_RESOURCE))
-            return missing("rlimits", "CAP_SYS_RESOURCE: one is above the daemon's own", err);
+            return missing("rlimits", "CAP_SYS_RESOURCE, since one is above the daemon's own",
+                           CURE_OTHER, err);
     return 0;
 }
 
@@ -86,7 +92,7 @@ static void add_groups(struct args *a, const struct isolation *i)
     add(a, mem_printf("groups=%s", buf_str(&list)));
 }
 
-char **isolation_argv(const struct isolation *i, char *const *argv, size_t n)
+char **isolation_prefix(const struct isolation *i)
 {
     struct args a = {NULL, 0};
 
@@ -112,7 +118,43 @@ char **isolation_argv(const struct isolation *i, char *const *argv, size_t n)
             add(&a, mem_strdup("nnp=1"));
         add(&a, mem_strdup("--"));
     }
-    for (size_t k = 0; k < n; k++)
-        add(&a, mem_strdup(argv[k]));
     return a.at;
+}
+
+/* ---- start */
+
+static bool is_isolated(char *const *argv)
+{
+    return strcmp(argv[0], SPAWN_SELF) == 0 && argv[1] != NULL &&
+           strcmp(argv[1], ISOLATION_ARG) == 0;
+}
+
+/* What laterd itself may need to start is its own, not the handler's. */
+static char **hidden(char *const *envp)
+{
+    const char *libraries = getenv("LD_LIBRARY_PATH");
+    struct args a = {NULL, 0};
+
+    for (; *envp != NULL; envp++)
+        add(&a, strncmp(*envp, "LATER_", 6) == 0 ? mem_strdup(*envp)
+                                                 : mem_printf("%c%s", ISOLATION_VAR, *envp));
+    if (libraries != NULL)
+        add(&a, mem_printf("LD_LIBRARY_PATH=%s", libraries));
+    return a.at;
+}
+
+int isolation_spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds,
+                    struct spawned *ret, struct err *err)
+{
+    char **env;
+    int rc;
+
+    if (!is_isolated(argv))
+        return spawn(argv, envp, fds, NULL, ret, err);
+    env = hidden(envp);
+    caps_lend();
+    rc = spawn(argv, env, fds, NULL, ret, err);
+    caps_take_back();
+    mem_free_list(env);
+    return rc;
 }

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "run/spawn.h"
 
 #define ISOLATION_ARG "--isolate" /* the program's first argument then */
 #define ISOLATION_GROUPS_MAX 256
@@ -45,10 +46,21 @@ bool isolation_is_nothing(const struct isolation *i);
 int isolation_check_rights(const struct isolation *i, struct err *err);
 
 /*
- * What to start instead of argv (n entries). NULL-ended; the caller frees it (mem_free_list). argv
- * itself where isolation is nothing.
+ * What stands before the handler and its arguments. NULL-ended; the caller frees it
+ * (mem_free_list). NULL where isolation is nothing.
  */
-char **isolation_argv(const struct isolation *i, char *const *argv, size_t n);
+char **isolation_prefix(const struct isolation *i);
+
+/*
+ * spawn (spawn.h) of a handler, be there a prefix or not. The variables of a handler may be
+ * anything, also what the dynamic linker listens to, and the process still has rights while it
+ * isolates itself: so they are given to it under names that mean nothing, and get their own back
+ * when it becomes the handler.
+ */
+int isolation_spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds,
+                    struct spawned *ret, struct err *err);
+
+#define ISOLATION_VAR '.' /* in front of a name; LATER_… keep theirs */
 
 /*
  * What the program does with ISOLATION_ARG, before anything else. Returns only when it could not

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,15 +28,19 @@ typedef int do_f(const char *value);
 static int do_tmp(const char *value)
 {
     static const char *const folders[] = {"/tmp", "/var/tmp"};
+    char here[PATH_MAX];
 
     (void)value;
+    if (getcwd(here, sizeof(here)) == NULL)
+        return -1;
     /* What is mounted elsewhere later is seen here, and nothing of ours there. */
     if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return -1;
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
         if (mount("tmpfs", folders[i], "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
             return -1;
-    return 0;
+    /* What lies below a mount now is not where it was. */
+    return chdir(here) == 0 || chdir("/") == 0 ? 0 : -1;
 }
 
 static int do_limit(const char *value)
@@ -130,6 +135,20 @@ static int complain(const char *what, int status)
     return status;
 }
 
+/* The handler's variables, under their own names; the program's own go. */
+static void show(char **envp)
+{
+    char **to = envp;
+
+    for (; *envp != NULL; envp++) {
+        if ((*envp)[0] == ISOLATION_VAR)
+            *to++ = *envp + 1;
+        else if (strncmp(*envp, "LATER_", 6) == 0)
+            *to++ = *envp;
+    }
+    *to = NULL;
+}
+
 int isolation_main(int argc, char **argv)
 {
     int i = 2;
@@ -143,6 +162,7 @@ int isolation_main(int argc, char **argv)
     }
     if (caps_drop() < 0)
         return complain("capabilities", ISOLATION_EXIT);
+    show(environ);
     (void)execve(argv[i + 1], &argv[i + 1], environ);
     return complain(argv[i + 1], errno == ENOENT ? 127 : 126);
 }

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "run/caps.h"
 #include "run/pidwatch.h"
 
 #define NFDS 4 /* 0, 1, 2 and the control descriptor */
@@ -112,7 +111,6 @@ static void making_done(struct making *h)
 static int start(char *const *argv, char *const *envp, const struct sources *s, const char *cwd,
                  pid_t *pid)
 {
-    bool is_self = strcmp(argv[0], SPAWN_SELF) == 0;
     struct making h;
     int e = making_init(&h);
 
@@ -121,12 +119,8 @@ static int start(char *const *argv, char *const *envp, const struct sources *s, 
     e = actions_fill(&h.fa, s, cwd);
     if (e == 0)
         e = attr_fill(&h.attr);
-    if (is_self)
-        caps_lend();
     if (e == 0)
         e = posix_spawn(pid, argv[0], &h.fa, &h.attr, argv, envp);
-    if (is_self)
-        caps_take_back();
     making_done(&h);
     return e;
 }

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "run/isolation.h"
 #include "run/stream_priv.h"
 
 #define READ_BYTES 65536 /* one whole pipe */
@@ -387,14 +388,15 @@ static void launch(struct pool_task *task)
     while (p->conf->envp[n] != NULL)
         n++;
     envp = mem_new((n + 2) * sizeof(*envp));
-    memcpy(envp, p->conf->envp, n * sizeof(*envp));
-    envp[n] = fence;
+    /* First, where the search for it looks first (fenced.h). */
+    envp[0] = fence;
+    memcpy(&envp[1], p->conf->envp, n * sizeof(*envp));
     if (exec_pipes_open(&p->pipes, &p->err) != 0)
         return;
     exec_pipes_close_one(&p->pipes, PIPE_CTL);
     fds = (struct spawn_fds){p->pipes.theirs[PIPE_IN], p->pipes.theirs[PIPE_OUT],
                              p->pipes.theirs[PIPE_ERR], -1};
-    (void)spawn(p->conf->argv, envp, &fds, NULL, &p->child, &p->err);
+    (void)isolation_spawn(p->conf->argv, envp, &fds, &p->child, &p->err);
     exec_pipes_close_theirs(&p->pipes);
 }
 

@@ -29,7 +29,7 @@
 
 /* What a handler can tell of itself, a line each. */
 #define TELL                                                                                       \
-    "{ grep -E '^(Uid|Gid|Groups|CapPrm|CapEff|CapAmb|NoNewPrivs):' /proc/self/status; "           \
+    "{ grep -E '^(Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapAmb|NoNewPrivs):' /proc/self/status; "    \
     "echo umask $(umask); echo cwd $(pwd); echo nice $(nice); echo files $(ulimit -n); "           \
     "echo home $HOME; echo user $USER; echo a \"$A\"; echo b \"$B\"; echo c \"$C\"; "              \
     "echo id $LATER_ID; echo end; } >>%s"
@@ -126,6 +126,7 @@ static void assert_is_nobody(void)
     assert_told("Uid:\t65534\t65534\t65534\t65534");
     assert_told("Gid:\t65534\t65534\t65534\t65534");
     assert_told("Groups:\t65534 ");
+    assert_told("CapInh:\t0000000000000000");
     assert_told("CapPrm:\t0000000000000000");
     assert_told("CapEff:\t0000000000000000");
     assert_told("CapAmb:\t0000000000000000");
@@ -243,6 +244,7 @@ static void test_handler_without_rights(void **state)
                      CAPS);
     run_one("work");
     assert_told("Uid:\t1\t1\t1\t1");
+    assert_told("CapInh:\t0000000000000000");
     assert_told("CapPrm:\t0000000000000000");
     assert_told("CapEff:\t0000000000000000");
     assert_told("CapAmb:\t0000000000000000");
@@ -303,24 +305,27 @@ static void test_service_ends_them(void **state)
 static void test_service_finds_left_ones(void **state)
 {
     CLEANUP_FREE char *id = NULL;
+    /* As much environment as is taken. */
+    CLEANUP_FREE char *yaml =
+        mem_printf("queues:\n  work: { user: nobody, env: { B: '%090000d' } }\n", 1);
 
     (void)state;
     test_handler(dir, "work", "trap '' TERM\necho started >>%s\nexec sleep 86434", out);
-    start_as_service("queues:\n  work: { user: nobody }\n", CAPS);
+    start_as_service(yaml, CAPS);
     id = test_add(&redis, "work", NULL, NULL, "x");
     assert_true(test_until(has_started, NULL, LONG_MS));
     test_laterd_kill(&a, SIGKILL);
     assert_int_equal(test_laterd_wait(&a, LONG_MS), 128 + SIGKILL);
     test_handler(dir, "work", "true");
-    start_as_service("queues:\n  work: { user: nobody }\n", CAPS);
+    start_as_service(yaml, CAPS);
     assert_true(proc_until_none("sleep 86434", LONG_MS));
     assert_true(test_until(all_is_settled, NULL, LONG_MS));
 }
 
-static void must_refuse_as_service(const char *yaml, const char *says)
+static void must_refuse_as_service(const char *yaml, const char *caps, const char *says)
 {
     test_laterd_conf(&a, dir, "a", redis.url, yaml);
-    launch_as_service(&a, "-all");
+    launch_as_service(&a, caps);
     assert_int_equal(proc_wait(&a.proc, LONG_MS), 78);
     if (!proc_has_logged(&a.proc, says)) {
         CLEANUP_BUF struct buf log = BUF_INIT;
@@ -336,20 +341,80 @@ static void test_service_without_rights(void **state)
 {
     (void)state;
     test_handler(dir, "work", "true");
-    must_refuse_as_service("queues:\n  work: { user: nobody }\n",
+    must_refuse_as_service("queues:\n  work: { user: nobody }\n", "-all",
                            "work: user: laterd has not the right to it (CAP_SETUID)");
-    must_refuse_as_service("queues:\n  work: { group: nogroup }\n",
+    must_refuse_as_service("queues:\n  work: { group: nogroup }\n", "-all",
                            "work: group: laterd has not the right to it (CAP_SETGID)");
-    must_refuse_as_service("defaults: { nice: -5 }\n",
+    must_refuse_as_service("defaults: { nice: -5 }\n", "-all",
                            "defaults: nice: laterd has not the right to it (CAP_SYS_NICE)");
-    must_refuse_as_service("defaults: { private_tmp: true }\n",
+    must_refuse_as_service("defaults: { private_tmp: true }\n", "-all",
                            "defaults: private_tmp: laterd has not the right to it (CAP_SYS_ADMIN)");
-    must_refuse_as_service("defaults: { rlimits: { nofile: 2000000000 } }\n",
+    must_refuse_as_service("defaults: { rlimits: { nofile: 2000000000 } }\n", "-all",
                            "defaults: rlimits: ");
     /* What needs none. */
     start_as_service("queues:\n  work: { umask: \"077\", nice: 3, rlimits: { core: 0 } }\n",
                      "-all");
     run_one("work");
+}
+
+/* Root is more than what it was given. */
+static void test_service_makes_no_root(void **state)
+{
+    (void)state;
+    test_handler(dir, "work", "true");
+    must_refuse_as_service("queues:\n  work: { user: root }\n", CAPS,
+                           "work: user: only a laterd that runs as root");
+    must_refuse_as_service("queues:\n  work: { user: 0 }\n", CAPS,
+                           "work: user: only a laterd that runs as root");
+}
+
+/* ---- what is done before the handler is there is not the handler's to change */
+
+static void test_linker_variables(void **state)
+{
+    (void)state;
+    start_a("queues:\n  work: { handler: [/bin/true], user: nobody, env: { LD_PRELOAD: "
+            "/nonexistent/x.so } }\n");
+    run_one("work");
+    /* One process heard of it: the handler. */
+    assert_true(test_until_lines(a.log, "cannot be preloaded", 1, LONG_MS));
+    assert_int_equal(test_lines(a.log, "cannot be preloaded"), 1);
+}
+
+/* A file with rights of its own would run anything for anybody. */
+static void test_setuid_program(void **state)
+{
+    CLEANUP_BUF struct buf said = BUF_INIT;
+    CLEANUP_FREE char *line = NULL;
+
+    (void)state;
+    sh("chmod u+s %s", service_program);
+    line = mem_printf("setpriv --reuid=65534 --clear-groups %s --isolate uid=0 -- /usr/bin/id 2>&1",
+                      service_program);
+    assert_int_equal(test_sh_out(line, &said), 78);
+    assert_non_null(strstr(buf_str(&said), "must not be setuid"));
+}
+
+/* A folder that changes reads nothing again of what the configuration names. */
+static void test_folder_event(void **state)
+{
+    CLEANUP_FREE char *file = mem_printf("%s/vars", dir);
+    CLEANUP_FREE char *yaml = mem_printf("defaults: { env_file: %s }\n", file);
+
+    (void)state;
+    sh("echo A=first >%s", file);
+    test_handler(dir, "work", TELL, out);
+    start_a(yaml);
+    sh("echo A=second >%s", file);
+    test_handler(dir, "more", "true");
+    assert_true(test_until_lines(a.log, "event=serving queues=2", 1, LONG_MS));
+    run_one("work");
+    assert_told("a first");
+    sh("rm %s; : >%s", file, out);
+    test_handler(dir, "evenmore", "true");
+    assert_true(test_until_lines(a.log, "event=serving queues=3", 1, LONG_MS));
+    run_one("work");
+    assert_told("a first");
 }
 
 /* ---- what is wrong is told by name, and changes nothing */
@@ -364,7 +429,8 @@ static void test_refused(void **state)
          "defaults: group: there is no group \"no-such-group\""},
         {"defaults: { env_file: /nonexistent/vars }\n",
          "defaults: env_file /nonexistent/vars: No such file"},
-        {"defaults: { env_file: /dev/zero }\n", "env_file /dev/zero: not a file of at most"},
+        {"defaults: { user: root, env_file: /dev/zero }\n",
+         "env_file /dev/zero: not a file of at most"},
     };
 
     (void)state;
@@ -433,6 +499,10 @@ int main(void)
                                        T(test_service_ends_them),
                                        T(test_service_finds_left_ones),
                                        T(test_service_without_rights),
+                                       T(test_service_makes_no_root),
+                                       T(test_linker_variables),
+                                       T(test_setuid_program),
+                                       T(test_folder_event),
                                        T(test_refused),
                                        T(test_env_file_lines)};
 
