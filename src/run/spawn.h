@@ -13,8 +13,8 @@
 
 #include "base/err.h"
 
-#define SPAWN_SELF "/proc/self/exe" /* argv[0]: the file that runs, whatever has its name by now   \
-                                     */
+/* argv[0]: the file that runs, whatever has its name by now. */
+#define SPAWN_SELF "/proc/self/exe"
 
 struct spawn_fds {
     int in, out, err; /* become 0, 1, 2; -1: /dev/null */
