@@ -80,6 +80,13 @@ char **mem_dup_list(char *const *list, size_t extra, size_t *n)
     return out;
 }
 
+void mem_list_add(char ***list, size_t *n, char *s)
+{
+    *list = mem_grow(*list, *n + 2, sizeof(**list));
+    (*list)[(*n)++] = s;
+    (*list)[*n] = NULL;
+}
+
 bool mem_is_same_list(char *const *a, char *const *b)
 {
     for (; *a != NULL && *b != NULL; a++, b++) {

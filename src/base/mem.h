@@ -24,6 +24,9 @@ char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2), retu
 /* Copy a NULL-ended list of strings, with room for `extra` more behind them; *n (may be NULL): how
  * many there are. */
 char **mem_dup_list(char *const *list, size_t extra, size_t *n) __attribute__((returns_nonnull));
+/* Append s, which is the list's then. *list may be NULL and is NULL-ended afterwards; *n: how many
+ * there are. */
+void mem_list_add(char ***list, size_t *n, char *s);
 bool mem_is_same_list(char *const *a, char *const *b);
 /* Free a NULL-ended list of strings and the list; NULL is fine. */
 void mem_free_list(char **list);

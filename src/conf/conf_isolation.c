@@ -84,15 +84,26 @@ int conf_rlimit_parse(const char *pair, int *ret_resource, uint64_t *ret_max, st
     return 0;
 }
 
-int conf_variable_check(const char *name, size_t n, struct err *err)
+bool conf_variable_is_name(const char *name, size_t n)
 {
     static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+    return strspn(name, known) >= n && (n == 0 || name[0] < '0' || name[0] > '9');
+}
+
+bool conf_variable_is_ours(const char *name, size_t n)
+{
+    return strncmp(name, "LATER_", 6) == 0 || strncmp(name, "LATERD_", 7) == 0 ||
+           (n == 11 && strncmp(name, "TRACEPARENT", n) == 0);
+}
+
+int conf_variable_check(const char *name, size_t n, struct err *err)
+{
     const char *refused = NULL;
 
-    if (n == 0 || strspn(name, known) < n || (name[0] >= '0' && name[0] <= '9'))
+    if (n == 0 || !conf_variable_is_name(name, n))
         refused = "is not the name of a variable (letters, digits and _, no digit first)";
-    else if (strncmp(name, "LATER_", 6) == 0 || strncmp(name, "LATERD_", 7) == 0 ||
-             (n == 11 && strncmp(name, "TRACEPARENT", n) == 0))
+    else if (conf_variable_is_ours(name, n))
         refused = "is laterd's own: it is made for each job";
     return refused == NULL ? 0
                            : err_set(err, ERR_CONFIG, "\"%.*s\" %s", (int)(n < 40 ? n : 40),

@@ -175,13 +175,12 @@ static int check_handler(const struct conf_row *row, const char *const *items, s
                    row->path, conf_show(items[0]).s);
 }
 
+/* Of a pattern: a * at its end matches any rest. */
 static bool is_variable(const char *s)
 {
-    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    size_t n = strlen(s);
 
-    if (s[0] == '\0' || (s[0] >= '0' && s[0] <= '9'))
-        return false;
-    return s[n] == '\0' || (s[n] == '*' && s[n + 1] == '\0');
+    return n > 0 && conf_variable_is_name(s, s[n - 1] == '*' ? n - 1 : n);
 }
 
 int conf_row_check_list(const struct conf_row *row, const char *const *items, size_t n,

@@ -32,9 +32,7 @@ static void put(struct vars *v, char *entry)
             v->at[i] = entry;
             return;
         }
-    v->at = mem_grow(v->at, v->n + 2, sizeof(*v->at));
-    v->at[v->n++] = entry;
-    v->at[v->n] = NULL;
+    mem_list_add(&v->at, &v->n, entry);
 }
 
 static bool passes(const struct conf_queue *conf, const char *entry, size_t name_len)
@@ -56,39 +54,26 @@ static bool passes(const struct conf_queue *conf, const char *entry, size_t name
     return false;
 }
 
-/* Never passed on, whatever a pattern says: they are the daemon's own or made for each job. */
-static bool is_ours(const char *entry)
-{
-    return strncmp(entry, "LATER_", 6) == 0 || strncmp(entry, "LATERD_", 7) == 0 ||
-           strncmp(entry, "TRACEPARENT=", 12) == 0;
-}
-
 static void pass(struct vars *v, const struct conf_queue *conf, char *const *env)
 {
     put(v, mem_strdup(DEFAULT_PATH));
     for (; *env != NULL; env++) {
         size_t name_len = strcspn(*env, "=");
 
-        if ((*env)[name_len] == '=' && !is_ours(*env) && passes(conf, *env, name_len))
+        /* What is ours is not passed on, whatever a pattern says. */
+        if ((*env)[name_len] == '=' && !conf_variable_is_ours(*env, name_len) &&
+            passes(conf, *env, name_len))
             put(v, mem_strdup(*env));
     }
 }
 
 /* What login(1) would tell. */
-static int add_user(struct vars *v, const char *name, struct err *err)
+static void add_user(struct vars *v, const struct isolate_user *user)
 {
-    struct isolate_user user;
-
-    if (name[0] == '\0')
-        return 0;
-    if (isolate_find_user(name, &user, err) < 0)
-        return -1;
-    put(v, mem_printf("HOME=%s", user.home));
-    put(v, mem_printf("USER=%s", user.name));
-    put(v, mem_printf("LOGNAME=%s", user.name));
-    put(v, mem_printf("SHELL=%s", user.shell));
-    isolate_user_done(&user);
-    return 0;
+    put(v, mem_printf("HOME=%s", user->home));
+    put(v, mem_printf("USER=%s", user->name));
+    put(v, mem_printf("LOGNAME=%s", user->name));
+    put(v, mem_printf("SHELL=%s", user->shell));
 }
 
 /* ---- env_file */
@@ -184,12 +169,15 @@ static size_t bytes(const struct vars *v)
     return sum;
 }
 
-char **handler_env(const struct conf_queue *q, char *const *env, struct err *err)
+char **handler_env(const struct conf_queue *q, const struct isolate_user *user, char *const *env,
+                   struct err *err)
 {
     struct vars v = {NULL, 0};
 
     pass(&v, q, env);
-    if (add_user(&v, q->user, err) < 0 || add_file(&v, q->env_file, err) < 0) {
+    if (user != NULL)
+        add_user(&v, user);
+    if (add_file(&v, q->env_file, err) < 0) {
         mem_free_list(v.at);
         return NULL;
     }

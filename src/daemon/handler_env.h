@@ -8,12 +8,15 @@
 
 #include "base/err.h"
 #include "conf/conf.h"
+#include "daemon/isolate.h"
 
 #define HANDLER_ENV_FILE_MAX 65536
-#define HANDLER_ENV_MAX                                                                            \
-    98304 /* bytes of all of them: one execve takes 128 KiB in a text, more in all */
+/* Bytes of all of them: one text of an execve has 128 KiB at most, all together more. */
+#define HANDLER_ENV_MAX 98304
 
-/* "NAME=value", NULL-ended; mem_free_list. NULL with code CONFIG: env_file, its line, or user. */
-char **handler_env(const struct conf_queue *q, char *const *env, struct err *err);
+/* user: the handler's, NULL where it is the daemon's. "NAME=value", NULL-ended; mem_free_list. NULL
+ * with code CONFIG: env_file, its line, or too many. */
+char **handler_env(const struct conf_queue *q, const struct isolate_user *user, char *const *env,
+                   struct err *err);
 
 #endif

@@ -18,6 +18,15 @@ static bool is_number(const char *s, int64_t *ret)
     return text_parse_int(s, 0, ID_MAX, ret) == 0;
 }
 
+/* None of that name (errnum 0, ENOENT), or the system could not say. */
+static int not_found(const char *what, const char *name, int errnum, struct err *err)
+{
+    if (errnum != 0 && errnum != ENOENT)
+        return err_sys(err, errnum, "%s: %s", what, conf_show(name).s);
+    return err_set(err, ERR_CONFIG, "%s: there is no %s \"%s\" here", what, what,
+                   conf_show(name).s);
+}
+
 int isolate_find_user(const char *user, struct isolate_user *ret, struct err *err)
 {
     const struct passwd *pw;
@@ -25,10 +34,8 @@ int isolate_find_user(const char *user, struct isolate_user *ret, struct err *er
 
     errno = 0;
     pw = is_number(user, &uid) ? getpwuid((uid_t)uid) : getpwnam(user);
-    if (pw == NULL && errno != 0 && errno != ENOENT)
-        return err_sys(err, errno, "user: %.64s", user);
     if (pw == NULL)
-        return err_set(err, ERR_CONFIG, "user: there is no user \"%s\" here", conf_show(user).s);
+        return not_found("user", user, errno, err);
     *ret = (struct isolate_user){pw->pw_uid, pw->pw_gid, mem_strdup(pw->pw_name),
                                  mem_strdup(pw->pw_dir), mem_strdup(pw->pw_shell)};
     return 0;
@@ -49,37 +56,29 @@ static int find_group(const char *group, gid_t *ret, struct err *err)
 
     errno = 0;
     gr = is_number(group, &gid) ? getgrgid((gid_t)gid) : getgrnam(group);
-    if (gr == NULL && errno != 0 && errno != ENOENT)
-        return err_sys(err, errno, "group: %.64s", group);
     if (gr == NULL)
-        return err_set(err, ERR_CONFIG, "group: there is no group \"%s\" here", conf_show(group).s);
+        return not_found("group", group, errno, err);
     *ret = gr->gr_gid;
     return 0;
 }
 
-/* The user's groups, its own first; `group` takes the first place. */
-static int set_user(const struct conf_queue *q, struct isolation *i, struct err *err)
+/* With the user's groups, its own first; `group` takes the first place. */
+static int set_user(const struct isolate_user *user, struct isolation *i, struct err *err)
 {
-    struct isolate_user user;
     int n = ISOLATION_GROUPS_MAX;
-    int r;
 
-    if (isolate_find_user(q->user, &user, err) < 0)
-        return -1;
     i->has_user = true;
-    i->uid = user.uid;
-    r = getgrouplist(user.name, user.gid, i->groups, &n);
-    isolate_user_done(&user);
-    if (r < 0)
+    i->uid = user->uid;
+    if (getgrouplist(user->name, user->gid, i->groups, &n) < 0)
         return err_set(err, ERR_CONFIG, "user: \"%s\" has more than %d groups",
-                       conf_show(q->user).s, ISOLATION_GROUPS_MAX);
+                       conf_show(user->name).s, ISOLATION_GROUPS_MAX);
     i->ngroups = (size_t)n;
     return 0;
 }
 
 static int set_group(const struct conf_queue *q, struct isolation *i, struct err *err)
 {
-    gid_t gid;
+    gid_t gid = 0;
     size_t at = 0;
 
     if (find_group(q->group, &gid, err) < 0)
@@ -96,10 +95,11 @@ static int set_group(const struct conf_queue *q, struct isolation *i, struct err
     return 0;
 }
 
-int isolate_queue(const struct conf_queue *q, struct isolation *ret, struct err *err)
+int isolate_queue(const struct conf_queue *q, const struct isolate_user *user,
+                  struct isolation *ret, struct err *err)
 {
     *ret = (struct isolation){.umask = -1};
-    if (q->user[0] != '\0' && set_user(q, ret, err) < 0)
+    if (user != NULL && set_user(user, ret, err) < 0)
         return -1;
     if (q->group[0] != '\0' && set_group(q, ret, err) < 0)
         return -1;

@@ -21,7 +21,9 @@ struct isolate_user {
 int isolate_find_user(const char *user, struct isolate_user *ret, struct err *err);
 void isolate_user_done(struct isolate_user *u);
 
-/* cwd is that of the queue's configuration. 0, or -1 with code CONFIG. */
-int isolate_queue(const struct conf_queue *q, struct isolation *ret, struct err *err);
+/* user: the queue's, NULL where it is the daemon's. cwd is that of the queue's configuration. 0, or
+ * -1 with code CONFIG. */
+int isolate_queue(const struct conf_queue *q, const struct isolate_user *user,
+                  struct isolation *ret, struct err *err);
 
 #endif

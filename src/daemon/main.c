@@ -143,9 +143,8 @@ int main(int argc, char **argv)
     (void)prctl(PR_SET_DUMPABLE, 0);
     /* Whoever starts it then would have the rights of the file, and can say what to run. */
     if (getauxval(AT_SECURE) != 0) {
-        (void)fputs("laterd: its file must not be setuid or have capabilities: a service gives it "
-                    "rights, as "
-                    "users.conf does\n",
+        (void)fputs("laterd: its file must not be setuid or have capabilities: a service gives "
+                    "it rights, as users.conf does\n",
                     stderr);
         return EX_CONFIG;
     }

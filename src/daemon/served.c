@@ -26,14 +26,11 @@ static enum handler_check how(const struct conf *conf)
 /* The handler, behind what becomes it. */
 static char **join(char *const *prefix, char *const *argv, size_t argc)
 {
-    char **all;
-    size_t n = 0;
+    size_t n;
+    char **all = mem_dup_list(prefix, argc, &n);
 
-    while (prefix != NULL && prefix[n] != NULL)
-        n++;
-    all = mem_new((n + argc + 1) * sizeof(*all));
-    for (size_t i = 0; i < n + argc; i++)
-        all[i] = mem_strdup(i < n ? prefix[i] : argv[i - n]);
+    for (size_t i = 0; i < argc; i++)
+        all[n + i] = mem_strdup(argv[i]);
     return all;
 }
 

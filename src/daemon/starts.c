@@ -25,19 +25,32 @@ static int blame(const struct conf *conf, const struct conf_queue *q, struct err
     return -1;
 }
 
-static int prepare(const struct conf *conf, const struct conf_queue *q, char *const *env,
-                   struct start *ret, struct err *err)
+static int fill(const struct conf_queue *q, const struct isolate_user *user, char *const *env,
+                struct start *ret, struct err *err)
 {
     struct isolation isolation = {.umask = -1};
 
     /* A plug-in has no process. */
-    if (q->mode != CONF_MODE_PLUGIN && isolate_queue(q, &isolation, err) < 0)
-        return blame(conf, q, err);
-    ret->env = handler_env(q, env, err);
+    if (q->mode != CONF_MODE_PLUGIN && isolate_queue(q, user, &isolation, err) < 0)
+        return -1;
+    ret->env = handler_env(q, user, env, err);
     if (ret->env == NULL)
-        return blame(conf, q, err);
+        return -1;
     ret->prefix = isolation_prefix(&isolation);
     return 0;
+}
+
+static int prepare(const struct conf *conf, const struct conf_queue *q, char *const *env,
+                   struct start *ret, struct err *err)
+{
+    bool has_user = q->user[0] != '\0';
+    struct isolate_user user = {0};
+    int r = has_user ? isolate_find_user(q->user, &user, err) : 0;
+
+    if (r == 0)
+        r = fill(q, has_user ? &user : NULL, env, ret, err);
+    isolate_user_done(&user);
+    return r == 0 ? 0 : blame(conf, q, err);
 }
 
 struct starts *starts_new(const struct conf *conf, char *const *env, struct err *err)

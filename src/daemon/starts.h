@@ -11,9 +11,9 @@
 #include "conf/conf.h"
 
 struct start {
-    char **prefix; /* what stands before the handler and its arguments (run/isolation.h); NULL:
-                      nothing */
-    char **env;    /* NULL-ended "NAME=value": the same for each job */
+    char **
+        prefix; /* NULL-ended: what stands before the handler and its arguments (run/isolation.h) */
+    char **env; /* NULL-ended "NAME=value": the same for each job */
 };
 
 struct starts;

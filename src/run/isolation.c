@@ -12,12 +12,6 @@
 #include "base/mem.h"
 #include "run/caps.h"
 
-bool isolation_is_nothing(const struct isolation *i)
-{
-    return !i->has_user && i->ngroups == 0 && i->umask < 0 && i->nice == 0 && i->cwd == NULL &&
-           i->nlimits == 0 && !i->no_new_privileges && !i->private_tmp;
-}
-
 /* ---- rights */
 
 static int missing(const char *setting, const char *cap, const char *cure, struct err *err)
@@ -78,9 +72,7 @@ struct args {
 
 static void add(struct args *a, char *arg)
 {
-    a->at = mem_grow(a->at, a->n + 2, sizeof(*a->at));
-    a->at[a->n++] = arg;
-    a->at[a->n] = NULL;
+    mem_list_add(&a->at, &a->n, arg);
 }
 
 static void add_groups(struct args *a, const struct isolation *i)
@@ -92,33 +84,43 @@ static void add_groups(struct args *a, const struct isolation *i)
     add(a, mem_printf("groups=%s", buf_str(&list)));
 }
 
+static void add_settings(struct args *a, const struct isolation *i)
+{
+    if (i->private_tmp)
+        add(a, mem_strdup("tmp=1"));
+    for (size_t k = 0; k < i->nlimits; k++)
+        add(a, mem_printf("limit=%d:%llu", i->limits[k].resource,
+                          (unsigned long long)i->limits[k].max));
+    if (i->nice != 0)
+        add(a, mem_printf("nice=%d", i->nice));
+    if (i->ngroups > 0)
+        add_groups(a, i);
+    if (i->has_user)
+        add(a, mem_printf("uid=%lu", (unsigned long)i->uid));
+    if (i->umask >= 0)
+        add(a, mem_printf("umask=%d", i->umask));
+    if (i->cwd != NULL)
+        add(a, mem_printf("cwd=%s", i->cwd));
+    if (i->no_new_privileges)
+        add(a, mem_strdup("nnp=1"));
+}
+
 char **isolation_prefix(const struct isolation *i)
 {
+    static char *const self[] = {(char *)(uintptr_t)SPAWN_SELF, (char *)(uintptr_t)ISOLATION_ARG,
+                                 NULL};
     struct args a = {NULL, 0};
+    size_t bare;
 
-    if (!isolation_is_nothing(i)) {
-        add(&a, mem_strdup(SPAWN_SELF));
-        add(&a, mem_strdup(ISOLATION_ARG));
-        if (i->private_tmp)
-            add(&a, mem_strdup("tmp=1"));
-        for (size_t k = 0; k < i->nlimits; k++)
-            add(&a, mem_printf("limit=%d:%llu", i->limits[k].resource,
-                               (unsigned long long)i->limits[k].max));
-        if (i->nice != 0)
-            add(&a, mem_printf("nice=%d", i->nice));
-        if (i->ngroups > 0)
-            add_groups(&a, i);
-        if (i->has_user)
-            add(&a, mem_printf("uid=%lu", (unsigned long)i->uid));
-        if (i->umask >= 0)
-            add(&a, mem_printf("umask=%d", i->umask));
-        if (i->cwd != NULL)
-            add(&a, mem_printf("cwd=%s", i->cwd));
-        if (i->no_new_privileges)
-            add(&a, mem_strdup("nnp=1"));
+    a.at = mem_dup_list(self, 0, &bare);
+    a.n = bare;
+    add_settings(&a, i);
+    if (a.n > bare) {
         add(&a, mem_strdup("--"));
+        return a.at;
     }
-    return a.at;
+    mem_free_list(a.at);
+    return mem_new(sizeof(*a.at));
 }
 
 /* ---- start */

@@ -40,15 +40,11 @@ struct isolation {
     bool no_new_privileges, private_tmp;
 };
 
-bool isolation_is_nothing(const struct isolation *i);
-
 /* 0: this process has the rights for it. -1: err names what is missing (code CONFIG). */
 int isolation_check_rights(const struct isolation *i, struct err *err);
 
-/*
- * What stands before the handler and its arguments. NULL-ended; the caller frees it
- * (mem_free_list). NULL where isolation is nothing.
- */
+/* What stands before the handler and its arguments: nothing where isolation is. NULL-ended; the
+ * caller frees it (mem_free_list). */
 char **isolation_prefix(const struct isolation *i);
 
 /*
