@@ -71,7 +71,7 @@ function blockers() {
     # spawn: on a pool thread, for a descriptor to become free. guard: at the stop, for the end of
     # the guard. guard_main: a process of its own.
     blocks["poll"] = blocks["ppoll"] = \
-        "src/run/exec.c src/run/guard.c src/run/guard_main.c src/run/spawn.c src/daemon/embedded.c " \
+        "src/run/cgroup.c src/run/exec.c src/run/guard.c src/run/guard_main.c src/run/spawn.c src/daemon/embedded.c " \
         "src/base/log.c src/daemon/state.c"
     blocks["select"] = blocks["pselect"] = blocks["system"] = blocks["popen"] = ""
 }

@@ -26,6 +26,7 @@ exposure() {
 exposure 16
 exposure 12 strict.conf
 exposure 40 users.conf
+exposure 20 cgroups.conf
 
 # Words that systemd does not know are told on standard error, and passed over.
 units=$work/units
@@ -33,7 +34,7 @@ mkdir -p "$units/laterd.service.d"
 printf '#!/bin/sh\n' >"$units/program"
 chmod 755 "$units/program"
 sed "s|^\(Exec[A-Za-z]*\)=laterd|\1=$units/program|" systemd/laterd.service >"$units/laterd.service"
-cp systemd/strict.conf systemd/users.conf "$units/laterd.service.d"
+cp systemd/cgroups.conf systemd/strict.conf systemd/users.conf "$units/laterd.service.d"
 systemd-analyze verify --man=no "$units/laterd.service" >"$work/out" 2>&1 || true
 if grep "^$units" "$work/out"; then
     exit 1

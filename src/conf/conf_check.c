@@ -32,6 +32,18 @@ static int check_exits(const struct conf_queue *q, struct err *err)
     return 0;
 }
 
+#define MEMORY_MIN 1048576
+
+static int check_memory(const struct conf_queue *q, struct err *err)
+{
+    char size[24];
+
+    if (q->memory == 0 || q->memory >= MEMORY_MIN)
+        return 0;
+    return err_set(err, ERR_CONFIG, "memory: %s is less than any program needs: give 1MiB or more",
+                   text_size(q->memory, size));
+}
+
 static int check_isolation(const struct conf_queue *queue, const char **ret_path, struct err *err)
 {
     const struct {
@@ -45,6 +57,9 @@ static int check_isolation(const struct conf_queue *queue, const char **ret_path
                {"cwd", queue->cwd[0] != '\0'},
                {"nice", queue->nice != 0},
                {"rlimits", queue->rlimits.n > 0},
+               {"memory", queue->memory != 0},
+               {"cpu", queue->cpu != 0},
+               {"pids", queue->pids != 0},
                {"no_new_privileges", queue->no_new_privileges != 0},
                {"private_tmp", queue->private_tmp != 0}};
 
@@ -72,6 +87,8 @@ int conf_queue_check(const struct conf *conf, const struct conf_queue *q, const 
     } else if (check_exits(q, err) < 0) {
         *ret_path = "exit_dead";
         *ret_other = "exit_retry";
+    } else if (check_memory(q, err) < 0) {
+        *ret_path = *ret_other = "memory";
     } else if (is_queue && q->mode == CONF_MODE_PLUGIN && q->handler.n == 0) {
         (void)err_set(err, ERR_CONFIG,
                       "mode: plugin needs a handler: [/path/to/it.so, argument, ...]");

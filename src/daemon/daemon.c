@@ -152,8 +152,9 @@ static struct conf *load_again(const struct daemon *d, struct starts **ret, stru
     if (conf == NULL)
         return NULL;
     *ret = parse_address(conf, &unused, err) < 0 ? NULL : starts_new(conf, d->env, err);
-    if (*ret != NULL)
+    if (*ret != NULL && starts_enter(*ret, err) == 0)
         return conf;
+    starts_free(*ret);
     conf_free(conf);
     return NULL;
 }
@@ -347,7 +348,7 @@ static int start(struct daemon *d, struct err *err)
     if (d->starts == NULL)
         return -1;
     raise_files(d->conf->concurrency);
-    if (take_state(d, err) < 0)
+    if (take_state(d, err) < 0 || starts_enter(d->starts, err) < 0)
         return -1;
     d->guardian = guardian_new(d->loop, (unsigned)d->conf->concurrency, err);
     if (d->guardian == NULL)

@@ -170,17 +170,19 @@ static size_t bytes(const struct vars *v)
 }
 
 char **handler_env(const struct conf_queue *q, const struct isolate_user *user, char *const *env,
-                   struct err *err)
+                   const char **ret_path, struct err *err)
 {
     struct vars v = {NULL, 0};
 
     pass(&v, q, env);
     if (user != NULL)
         add_user(&v, user);
+    *ret_path = "env_file";
     if (add_file(&v, q->env_file, err) < 0) {
         mem_free_list(v.at);
         return NULL;
     }
+    *ret_path = "env";
     for (size_t i = 0; i < q->env.n; i++)
         put(&v, mem_strdup(q->env.at[i]));
     if (bytes(&v) > HANDLER_ENV_MAX) {

@@ -15,8 +15,8 @@
 #define HANDLER_ENV_MAX 98304
 
 /* user: the handler's, NULL where it is the daemon's. "NAME=value", NULL-ended; mem_free_list. NULL
- * with code CONFIG: env_file, its line, or too many. */
+ * with code CONFIG: env_file, its line, or too many; *ret_path is the row that is to blame. */
 char **handler_env(const struct conf_queue *q, const struct isolate_user *user, char *const *env,
-                   struct err *err);
+                   const char **ret_path, struct err *err);
 
 #endif

@@ -95,25 +95,38 @@ static int set_group(const struct conf_queue *q, struct isolation *i, struct err
     return 0;
 }
 
+static int set_group_limits(const struct conf_queue *q, struct isolation *i, const char **ret_path,
+                            struct err *err)
+{
+    i->group = (struct cgroup_limits){q->memory, q->cpu, q->pids};
+    return cgroup_has(&i->group) ? cgroup_find(&i->group, i->cgroup, ret_path, err) : 0;
+}
+
 int isolate_queue(const struct conf_queue *q, const struct isolate_user *user,
-                  struct isolation *ret, struct err *err)
+                  struct isolation *ret, const char **ret_path, struct err *err)
 {
     *ret = (struct isolation){.umask = -1};
+    *ret_path = "user";
     if (user != NULL && set_user(user, ret, err) < 0)
         return -1;
+    *ret_path = "group";
     if (q->group[0] != '\0' && set_group(q, ret, err) < 0)
         return -1;
+    *ret_path = "umask";
     if (conf_umask_parse(q->umask, &ret->umask, err) < 0)
         return -1;
+    *ret_path = "rlimits";
     for (; ret->nlimits < q->rlimits.n; ret->nlimits++) {
         struct isolation_limit *l = &ret->limits[ret->nlimits];
 
         if (conf_rlimit_parse(q->rlimits.at[ret->nlimits], &l->resource, &l->max, err) < 0)
             return -1;
     }
+    if (set_group_limits(q, ret, ret_path, err) < 0)
+        return -1;
     ret->nice = (int)q->nice;
     ret->cwd = q->cwd[0] != '\0' ? q->cwd : NULL;
     ret->no_new_privileges = q->no_new_privileges != 0;
     ret->private_tmp = q->private_tmp != 0;
-    return isolation_check_rights(ret, err);
+    return isolation_check_rights(ret, ret_path, err);
 }

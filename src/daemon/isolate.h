@@ -22,8 +22,8 @@ int isolate_find_user(const char *user, struct isolate_user *ret, struct err *er
 void isolate_user_done(struct isolate_user *u);
 
 /* user: the queue's, NULL where it is the daemon's. cwd is that of the queue's configuration. 0, or
- * -1 with code CONFIG. */
+ * -1 with code CONFIG, and in *ret_path the row that is to blame. */
 int isolate_queue(const struct conf_queue *q, const struct isolate_user *user,
-                  struct isolation *ret, struct err *err);
+                  struct isolation *ret, const char **ret_path, struct err *err);
 
 #endif

@@ -10,47 +10,42 @@
 struct starts {
     const struct conf *conf;
     struct start defaults;
-    struct start *queues; /* as in conf */
+    struct start *queues;             /* as in conf */
+    const struct conf_queue *limited; /* the first that wants a cgroup; NULL: none */
+    char cgroup[CGROUP_PATH];         /* the base of all those */
 };
 
-/* What *err says starts with the row it is about. */
-static int blame(const struct conf *conf, const struct conf_queue *q, struct err *err)
-{
-    static const char *const rows[] = {"user", "group",   "env_file",   "env",
-                                       "nice", "rlimits", "private_tmp"};
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (strncmp(err->text, rows[i], strlen(rows[i])) == 0)
-            return conf_blame(conf, q, rows[i], err);
-    return -1;
-}
-
-static int fill(const struct conf_queue *q, const struct isolate_user *user, char *const *env,
-                struct start *ret, struct err *err)
+static int fill(struct starts *s, const struct conf_queue *q, const struct isolate_user *user,
+                char *const *env, struct start *ret, const char **ret_path, struct err *err)
 {
     struct isolation isolation = {.umask = -1};
 
     /* A plug-in has no process. */
-    if (q->mode != CONF_MODE_PLUGIN && isolate_queue(q, user, &isolation, err) < 0)
+    if (q->mode != CONF_MODE_PLUGIN && isolate_queue(q, user, &isolation, ret_path, err) < 0)
         return -1;
-    ret->env = handler_env(q, user, env, err);
+    ret->env = handler_env(q, user, env, ret_path, err);
     if (ret->env == NULL)
         return -1;
     ret->prefix = isolation_prefix(&isolation);
+    if (s->limited == NULL && cgroup_has(&isolation.group)) {
+        s->limited = q;
+        memcpy(s->cgroup, isolation.cgroup, sizeof(s->cgroup));
+    }
     return 0;
 }
 
-static int prepare(const struct conf *conf, const struct conf_queue *q, char *const *env,
+static int prepare(struct starts *s, const struct conf_queue *q, char *const *env,
                    struct start *ret, struct err *err)
 {
     bool has_user = q->user[0] != '\0';
     struct isolate_user user = {0};
+    const char *path = "user";
     int r = has_user ? isolate_find_user(q->user, &user, err) : 0;
 
     if (r == 0)
-        r = fill(q, has_user ? &user : NULL, env, ret, err);
+        r = fill(s, q, has_user ? &user : NULL, env, ret, &path, err);
     isolate_user_done(&user);
-    return r == 0 ? 0 : blame(conf, q, err);
+    return r == 0 ? 0 : conf_blame(s->conf, q, path, err);
 }
 
 struct starts *starts_new(const struct conf *conf, char *const *env, struct err *err)
@@ -60,13 +55,22 @@ struct starts *starts_new(const struct conf *conf, char *const *env, struct err 
 
     s->conf = conf;
     s->queues = mem_new((conf->nqueues + 1) * sizeof(*s->queues));
-    r = prepare(conf, &conf->defaults, env, &s->defaults, err);
+    r = prepare(s, &conf->defaults, env, &s->defaults, err);
     for (size_t i = 0; r == 0 && i < conf->nqueues; i++)
-        r = prepare(conf, &conf->queues[i], env, &s->queues[i], err);
+        r = prepare(s, &conf->queues[i], env, &s->queues[i], err);
     if (r == 0)
         return s;
     starts_free(s);
     return NULL;
+}
+
+int starts_enter(const struct starts *s, struct err *err)
+{
+    const struct conf_queue *q = s->limited;
+
+    if (q == NULL || cgroup_enter(s->cgroup, err) == 0)
+        return 0;
+    return conf_blame(s->conf, q, q->memory > 0 ? "memory" : q->cpu > 0 ? "cpu" : "pids", err);
 }
 
 static void done(struct start *s)

@@ -25,6 +25,10 @@ struct starts;
 struct starts *starts_new(const struct conf *conf, char *const *env, struct err *err);
 void starts_free(struct starts *s); /* NULL is fine */
 
+/* Before the first process is started so: where some are to have cgroups, the daemon makes room for
+ * them (run/cgroup.h). 0, or -1 with code CONFIG. */
+int starts_enter(const struct starts *s, struct err *err);
+
 /* q: of that configuration. */
 const struct start *starts_of(const struct starts *s, const struct conf_queue *q);
 

@@ -49,6 +49,8 @@ struct run {
     bool leader_gone;
     bool grace_over; /* KILL was needed */
     bool at_once;    /* KILL was asked for */
+    bool has_met;    /* a limit of its cgroup, */
+    char met[96];    /* in words */
     siginfo_t status;
 };
 
@@ -60,6 +62,10 @@ static void describe(const struct run *r)
     char status[96], cause[64], grace[24];
 
     run_describe_status(&r->status, status, sizeof(status));
+    if (r->cause == RUN_EXITED && r->has_met && ret->code != 0) {
+        (void)snprintf(ret->text, sizeof(ret->text), "%s: %s", r->met, status);
+        return;
+    }
     if (r->cause == RUN_EXITED) {
         text_copy(ret->text, sizeof(ret->text), status);
         return;
@@ -141,6 +147,7 @@ static void begin_drain(struct run *r)
     siginfo_t *st = &r->status;
 
     tell_guard(r, 0);
+    r->has_met = isolation_ended(r->order->argv, r->child.pid, EXEC_DRAIN_MS, r->met);
     /* si_pid stays 0 if somebody else reaped it; then it counts as killed, never as success. */
     while (waitid(P_PID, (id_t)r->child.pid, st, WEXITED) != 0 && errno == EINTR)
         continue;

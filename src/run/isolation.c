@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,15 +11,16 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "run/caps.h"
 
 /* ---- rights */
 
-static int missing(const char *setting, const char *cap, const char *cure, struct err *err)
-{
-    return err_set(err, ERR_CONFIG, "%s: laterd has not the right to it (%s): %s", setting, cap,
-                   cure);
-}
+struct want {
+    const char *setting;
+    bool is_missing;
+    const char *what, *cure;
+};
 
 #define CURE_USERS "run it as root, or as a service with the drop-in users.conf"
 #define CURE_OTHER "its service has to give it, by AmbientCapabilities="
@@ -37,30 +39,46 @@ static bool may_lower_nice(void)
     return caps_has(CAP_SYS_NICE) || (getrlimit(RLIMIT_NICE, &now) == 0 && now.rlim_cur >= 40);
 }
 
-int isolation_check_rights(const struct isolation *i, struct err *err)
+static bool raises_limits(const struct isolation *i)
+{
+    for (size_t k = 0; k < i->nlimits; k++)
+        if (!is_lower(&i->limits[k]))
+            return true;
+    return false;
+}
+
+static int check_capabilities(const struct isolation *i, const char **ret_what, struct err *err)
 {
     bool is_other = i->has_user && i->uid != geteuid();
+    const struct want wants[] = {
+        {"user", is_other && !caps_has(CAP_SETUID), "CAP_SETUID", CURE_USERS},
+        {i->has_user ? "user" : "group", i->ngroups > 0 && !caps_has(CAP_SETGID), "CAP_SETGID",
+         CURE_USERS},
+        /* Or a handler that is over its time runs on. */
+        {"user", is_other && !caps_has(CAP_KILL), "CAP_KILL", CURE_USERS},
+        {"nice", i->nice < 0 && !may_lower_nice(), "CAP_SYS_NICE", CURE_OTHER},
+        {"private_tmp", i->private_tmp && !caps_has(CAP_SYS_ADMIN), "CAP_SYS_ADMIN", CURE_OTHER},
+        {"rlimits", raises_limits(i) && !caps_has(CAP_SYS_RESOURCE),
+         "CAP_SYS_RESOURCE, since one is above the daemon's own", CURE_OTHER}};
 
+    for (size_t k = 0; k < sizeof(wants) / sizeof(wants[0]); k++)
+        if (wants[k].is_missing) {
+            *ret_what = wants[k].setting;
+            return err_set(err, ERR_CONFIG, "%s: laterd has not the right to it (%s): %s",
+                           wants[k].setting, wants[k].what, wants[k].cure);
+        }
+    return 0;
+}
+
+int isolation_check_rights(const struct isolation *i, const char **ret_what, struct err *err)
+{
     /* Root has all rights by being root: one that had three would be given the rest. */
-    if (is_other && i->uid == 0)
+    if (i->has_user && i->uid != geteuid() && i->uid == 0) {
+        *ret_what = "user";
         return err_set(err, ERR_CONFIG,
                        "user: only a laterd that runs as root starts handlers as root");
-    if (is_other && !caps_has(CAP_SETUID))
-        return missing("user", "CAP_SETUID", CURE_USERS, err);
-    if (i->ngroups > 0 && !caps_has(CAP_SETGID))
-        return missing(i->has_user ? "user" : "group", "CAP_SETGID", CURE_USERS, err);
-    /* Or a handler that is over its time runs on. */
-    if (is_other && !caps_has(CAP_KILL))
-        return missing("user", "CAP_KILL", CURE_USERS, err);
-    if (i->nice < 0 && !may_lower_nice())
-        return missing("nice", "CAP_SYS_NICE", CURE_OTHER, err);
-    if (i->private_tmp && !caps_has(CAP_SYS_ADMIN))
-        return missing("private_tmp", "CAP_SYS_ADMIN", CURE_OTHER, err);
-    for (size_t k = 0; k < i->nlimits; k++)
-        if (!is_lower(&i->limits[k]) && !caps_has(CAP_SYS_RESOURCE))
-            return missing("rlimits", "CAP_SYS_RESOURCE, since one is above the daemon's own",
-                           CURE_OTHER, err);
-    return 0;
+    }
+    return check_capabilities(i, ret_what, err);
 }
 
 /* ---- as arguments: NAME=VALUE each, then --, then the handler's own */
@@ -86,6 +104,9 @@ static void add_groups(struct args *a, const struct isolation *i)
 
 static void add_settings(struct args *a, const struct isolation *i)
 {
+    if (cgroup_has(&i->group))
+        add(a, mem_printf("cgroup=%lld:%lld:%lld:%s", (long long)i->group.memory,
+                          (long long)i->group.cpu, (long long)i->group.pids, i->cgroup));
     if (i->private_tmp)
         add(a, mem_strdup("tmp=1"));
     for (size_t k = 0; k < i->nlimits; k++)
@@ -159,4 +180,40 @@ int isolation_spawn(char *const *argv, char *const *envp, const struct spawn_fds
     caps_take_back();
     mem_free_list(env);
     return rc;
+}
+
+/* ---- end */
+
+bool isolation_read_cgroup(const char *value, struct cgroup_limits *limits, const char **base)
+{
+    int64_t *const to[] = {&limits->memory, &limits->cpu, &limits->pids};
+    char *rest;
+
+    for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
+        *to[i] = strtoll(value, &rest, 10);
+        if (rest == value || *rest != ':')
+            return false;
+        value = rest + 1;
+    }
+    *base = value;
+    return true;
+}
+
+bool isolation_ended(char *const *argv, pid_t pid, int wait_ms, char text[96])
+{
+    struct cgroup_limits limits;
+    struct cgroup_met met;
+    const char *base;
+    char size[24];
+
+    /* It is the first of them all. */
+    if (!is_isolated(argv) || argv[2] == NULL || strncmp(argv[2], "cgroup=", 7) != 0 ||
+        !isolation_read_cgroup(argv[2] + 7, &limits, &base))
+        return false;
+    cgroup_end(base, pid, wait_ms, &met);
+    if (met.memory)
+        (void)snprintf(text, 96, "over memory limit (%s)", text_size(limits.memory, size));
+    else if (met.pids)
+        (void)snprintf(text, 96, "over its limit of processes (%lld)", (long long)limits.pids);
+    return met.memory || met.pids;
 }

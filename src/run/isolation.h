@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "run/cgroup.h"
 #include "run/spawn.h"
 
 #define ISOLATION_ARG "--isolate" /* the program's first argument then */
@@ -38,10 +39,13 @@ struct isolation {
     struct isolation_limit limits[ISOLATION_LIMITS_MAX];
     size_t nlimits;
     bool no_new_privileges, private_tmp;
+    struct cgroup_limits group; /* of it and all that it starts */
+    char cgroup[CGROUP_PATH];   /* set where group has a limit: the base (run/cgroup.h) */
 };
 
-/* 0: this process has the rights for it. -1: err names what is missing (code CONFIG). */
-int isolation_check_rights(const struct isolation *i, struct err *err);
+/* 0: this process has the rights for it. -1: err says what is missing (code CONFIG), and *ret_what
+ * which setting wants it. Those of a cgroup: cgroup_find. */
+int isolation_check_rights(const struct isolation *i, const char **ret_what, struct err *err);
 
 /* What stands before the handler and its arguments: nothing where isolation is. NULL-ended; the
  * caller frees it (mem_free_list). */
@@ -55,6 +59,16 @@ char **isolation_prefix(const struct isolation *i);
  */
 int isolation_spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds,
                     struct spawned *ret, struct err *err);
+
+/*
+ * The process that was started so has ended, and is not reaped yet. What is left in its cgroup is
+ * killed; wait_ms is for that. True if it met a limit of that: then text says which.
+ */
+bool isolation_ended(char *const *argv, pid_t pid, int wait_ms, char text[96]);
+
+/* What comes behind cgroup= in the arguments. False: it is not of that form. base points into it.
+ */
+bool isolation_read_cgroup(const char *value, struct cgroup_limits *limits, const char **base);
 
 #define ISOLATION_VAR '.' /* in front of a name; LATER_… keep theirs */
 

@@ -25,6 +25,20 @@ extern char **environ;
 /* Each: 0, or -1 with errno. */
 typedef int do_f(const char *value);
 
+static const char *fault; /* what of a setting failed, where that says more than its name */
+
+static int do_cgroup(const char *value)
+{
+    struct cgroup_limits limits;
+    const char *base;
+
+    if (!isolation_read_cgroup(value, &limits, &base)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return cgroup_join(base, &limits, &fault);
+}
+
 static int do_tmp(const char *value)
 {
     static const char *const folders[] = {"/tmp", "/var/tmp"};
@@ -110,28 +124,40 @@ static int do_nnp(const char *value)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* 0, or -1 with errno; a word that is none of ours: EINVAL. */
-static int apply(const char *arg)
+/* 0, or -1 with errno; a word that is none of ours: EINVAL. *ret_what: how the configuration calls
+ * it. */
+static int apply(const char *arg, const char **ret_what)
 {
     static const struct {
         const char *name;
         do_f *apply;
-    } words[] = {{"tmp=", do_tmp}, {"limit=", do_limit}, {"nice=", do_nice}, {"groups=", do_groups},
-                 {"uid=", do_uid}, {"umask=", do_umask}, {"cwd=", do_cwd},   {"nnp=", do_nnp}};
+        const char *setting;
+    } words[] = {{"cgroup=", do_cgroup, "memory, cpu, pids"},
+                 {"tmp=", do_tmp, "private_tmp"},
+                 {"limit=", do_limit, "rlimits"},
+                 {"nice=", do_nice, "nice"},
+                 {"groups=", do_groups, "group"},
+                 {"uid=", do_uid, "user"},
+                 {"umask=", do_umask, "umask"},
+                 {"cwd=", do_cwd, "cwd"},
+                 {"nnp=", do_nnp, "no_new_privileges"}};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         size_t n = strlen(words[i].name);
 
+        *ret_what = words[i].setting;
         if (strncmp(arg, words[i].name, n) == 0)
             return words[i].apply(arg + n);
     }
+    *ret_what = arg;
     errno = EINVAL;
     return -1;
 }
 
 static int complain(const char *what, int status)
 {
-    (void)fprintf(stderr, "laterd: before the handler: %s: %s\n", what, strerror(errno));
+    (void)fprintf(stderr, "laterd: before the handler: %s: %s%s%s\n", what,
+                  fault != NULL ? fault : "", fault != NULL ? ": " : "", strerror(errno));
     return status;
 }
 
@@ -151,11 +177,12 @@ static void show(char **envp)
 
 int isolation_main(int argc, char **argv)
 {
+    const char *what;
     int i = 2;
 
-    for (; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (apply(argv[i]) < 0)
-            return complain(argv[i], ISOLATION_EXIT);
+    for (; i < argc && strcmp(argv[i], "--") != 0; i++, fault = NULL)
+        if (apply(argv[i], &what) < 0)
+            return complain(what, ISOLATION_EXIT);
     if (i + 1 >= argc) {
         errno = EINVAL;
         return complain("no handler", ISOLATION_EXIT);

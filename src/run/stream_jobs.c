@@ -67,20 +67,28 @@ static void describe_cause(const struct stream_proc *p, const struct stream_item
         run_describe_cause(it->cause, it->timeout_ms, out, size);
 }
 
-/* What the end of the process means for a job that had no answer yet. */
-static void judge(const struct stream_proc *p, const struct stream_item *it, const siginfo_t *st,
-                  bool by_guard, struct run_result *ret)
+void stream_jobs_status(const struct stream_proc *p, const siginfo_t *st, char out[STREAM_STATUS])
 {
     char status[96];
 
     run_describe_status(st, status, sizeof(status));
+    (void)snprintf(out, STREAM_STATUS, "%s%s%s", p->met, p->met[0] != '\0' ? ": " : "", status);
+}
+
+/* What the end of the process means for a job that had no answer yet. */
+static void judge(const struct stream_proc *p, const struct stream_item *it, const siginfo_t *st,
+                  bool by_guard, struct run_result *ret)
+{
+    char status[STREAM_STATUS];
+
+    stream_jobs_status(p, st, status);
     ret->code = st->si_pid != 0 && st->si_status != 0 ? st->si_status : SIGKILL;
     if (it->cause != RUN_EXITED) {
         char cause[64];
 
         describe_cause(p, it, cause, sizeof(cause));
         ret->end = it->cause;
-        (void)snprintf(ret->text, sizeof(ret->text), "%s: process ended, %s", cause, status);
+        (void)snprintf(ret->text, sizeof(ret->text), "%s: process ended, %.170s", cause, status);
     } else if (by_guard) {
         ret->end = RUN_STOPPED;
         (void)snprintf(ret->text, sizeof(ret->text),

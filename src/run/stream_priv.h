@@ -41,6 +41,7 @@ struct stream_proc {
     bool was_ended;             /* by us, and */
     bool is_at_fault;           /* it did what no worker may: its jobs have failed */
     char why[256];              /* the cause of its end, if it was ours */
+    char met[96];               /* the limit of its cgroup that it met, or empty */
     int64_t fence;
     struct exec_pipes pipes;
     struct spawned child;
@@ -85,5 +86,8 @@ void stream_jobs_answer(struct stream_proc *p, struct stream_item *it,
 void stream_jobs_check(struct stream_proc *p, struct mono now);
 /* The process has ended, and so have they. */
 void stream_jobs_end(struct stream_proc *p, const siginfo_t *status);
+/* How it ended, in words. */
+#define STREAM_STATUS 200
+void stream_jobs_status(const struct stream_proc *p, const siginfo_t *st, char out[STREAM_STATUS]);
 
 #endif

@@ -22,6 +22,7 @@
 #define KEEP_BYTES 65536 /* a larger buffer is given back once it is written */
 #define LAST_READS 17    /* a pipe of 1 MiB, the largest, and what it was read by before */
 #define FAREWELL_MS 200  /* for one that closed its pipes: it is most likely about to end */
+#define LEFT_MS 50       /* for what it leaves in its cgroup to be gone */
 #define MEMORY_LOOK_MS 1000
 
 /* ---- its end */
@@ -269,6 +270,8 @@ static void reap(struct stream_proc *p, siginfo_t *st)
     for (struct stream_item *it = p->first; it != NULL; it = it->next)
         if (it->guard != NULL)
             guard_set_process(it->guard, it->place, 0);
+    if (!isolation_ended(p->conf->argv, p->child.pid, LEFT_MS, p->met))
+        p->met[0] = '\0';
     while (waitid(P_PID, (id_t)p->child.pid, st, WEXITED) != 0 && errno == EINTR)
         continue;
     (void)close(p->child.pidfd);
@@ -281,7 +284,7 @@ static void on_pid(void *arg, int events)
     struct stream_proc *p = arg;
     bool was_kept = stream_proc_is_kept(p);
     siginfo_t st = {0};
-    char why[256], status[96];
+    char why[sizeof(p->why) + STREAM_STATUS + 2], status[STREAM_STATUS];
 
     (void)events;
     enter(p);
@@ -292,9 +295,9 @@ static void on_pid(void *arg, int events)
     read_pipe(p, PIPE_ERR, READS_MAX);
     stream_log_end(&p->log);
     stream_jobs_end(p, &st);
-    run_describe_status(&st, status, sizeof(status));
+    stream_jobs_status(p, &st, status);
     /* One that ended by itself was not ended by what it did before. */
-    (void)snprintf(why, sizeof(why), "%.150s%s%s", p->was_ended ? p->why : "",
+    (void)snprintf(why, sizeof(why), "%s%s%s", p->was_ended ? p->why : "",
                    p->was_ended && p->why[0] != '\0' ? ": " : "", status);
     if (was_kept)
         p->events->ending(p->events->arg, p);
