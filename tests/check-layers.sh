@@ -61,7 +61,8 @@ function blockers() {
     # hiredis resolves names itself, in redis/client.c, on the thread of redis/probe.c.
     blocks["getaddrinfo"] = blocks["gethostbyname"] = ""
     # spawn: reaps a process it has just killed, on a pool thread or before the loop turns.
-    blocks["waitpid"] = "src/run/spawn.c"
+    # init: process 1 of a container, which has no loop.
+    blocks["waitpid"] = "src/run/spawn.c src/run/init.c"
     # exec: a pool thread, behind a readable pidfd. pidwatch: a thread made to wait.
     # embedded: behind a readable pidfd, or with WNOHANG. guard: behind a readable pidfd.
     blocks["waitid"] = "src/run/exec.c src/run/guard.c src/run/pidwatch.c src/run/stream_proc.c " \

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/daemon_priv.h"
 #include "daemon/notify.h"
+#include "daemon/password.h"
 
 #define STATUS_MS 1000
 #define EMBEDDED_START_MS 5000
@@ -114,11 +116,14 @@ static void read_password_again(struct daemon *d)
     struct err err = ERR_INIT;
     struct url url = d->url;
 
-    if (d->embedded != NULL || d->conf->redis_password_file[0] == '\0')
+    int found;
+
+    if (d->embedded != NULL)
         return;
-    if (url_read_password(d->conf->redis_password_file, &url, &err) < 0) {
+    found = password_read(d->conf->redis_password_file, &url, &err);
+    if (found < 0) {
         log_err("event=reload note=\"the old password stays\" reason=\"%s\"", err.text);
-    } else {
+    } else if (found > 0) {
         memcpy(d->url.password, url.password, sizeof(url.password));
         link_set_password(d->link, &d->url);
     }
@@ -137,8 +142,8 @@ static int parse_address(const struct conf *conf, struct url *ret, struct err *e
 
 static int read_password(const struct conf *conf, struct url *ret, struct err *err)
 {
-    if (strcmp(conf->redis, "embedded") == 0 || conf->redis_password_file[0] == '\0' ||
-        url_read_password(conf->redis_password_file, ret, err) == 0)
+    if (strcmp(conf->redis, "embedded") == 0 ||
+        password_read(conf->redis_password_file, ret, err) >= 0)
         return 0;
     return conf_blame(conf, NULL, "redis_password_file", err);
 }
@@ -377,6 +382,10 @@ int daemon_run(struct conf *conf, char *const *env, struct err *err)
     log_notice("event=starting version=%s namespace=%s config=%s concurrency=%lld", PACKAGE_VERSION,
                conf->namespace, conf->path != NULL ? conf->path : "none",
                (long long)conf->concurrency);
+    if (geteuid() == 0)
+        log_warn(
+            "event=root reason=\"handlers without user: run as root, too: start it as a user of "
+            "its own\"");
     rc = start(&d, err);
     if (rc == 0) {
         loop_run(d.loop);

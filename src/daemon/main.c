@@ -14,9 +14,11 @@
 #include "conf/conf.h"
 #include "daemon/daemon.h"
 #include "daemon/notify.h"
+#include "daemon/password.h"
 #include "lua/lua_lib.h"
 #include "run/caps.h"
 #include "run/guard.h"
+#include "run/init.h"
 #include "run/isolation.h"
 
 #define DEFAULT_CONFIG SYSCONFDIR "/laterd/laterd.yaml"
@@ -131,6 +133,14 @@ static int print(const struct conf *conf)
                                                                                   : EX_IOERR;
 }
 
+static int run_as_init(char **argv)
+{
+    struct err err = ERR_INIT;
+    int status = init_main(argv, environ, &err);
+
+    return status < 0 ? fail(&err) : status;
+}
+
 int main(int argc, char **argv)
 {
     struct options opt = {NULL, MODE_RUN};
@@ -158,7 +168,10 @@ int main(int argc, char **argv)
     if (rc >= 0)
         return rc;
     log_init(LOG_LEVEL_INFO);
+    if (opt.mode == MODE_RUN && init_is_needed())
+        return run_as_init(argv);
     notify_init();
+    password_init();
     conf = conf_load(find_config(&opt), environ, &err);
     if (conf == NULL)
         return fail(&err);

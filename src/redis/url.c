@@ -137,7 +137,7 @@ int url_parse(const char *text, struct url *ret, struct err *err)
     return parse_any(text, ret, err) < 0 ? refuse(text, err) : 0;
 }
 
-int url_read_password(const char *path, struct url *url, struct err *err)
+static int read_first_line(const char *path, mode_t refused, struct url *url, struct err *err)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
@@ -148,7 +148,7 @@ int url_read_password(const char *path, struct url *url, struct err *err)
         return err_sys(err, errno, "password file %s", path);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return err_set(err, ERR_CONFIG, "password file %s is not a regular file", path);
-    if (st.st_mode & 077)
+    if (st.st_mode & refused)
         return err_set(err, ERR_DENIED, "password file %s can be read by others: chmod 600 it",
                        path);
     n = read(fd, url->password, sizeof(url->password) - 1);
@@ -161,6 +161,16 @@ int url_read_password(const char *path, struct url *url, struct err *err)
         return err_set(err, ERR_CONFIG, "password file %s: its first line is empty or too long",
                        path);
     return 0;
+}
+
+int url_read_password(const char *path, struct url *url, struct err *err)
+{
+    return read_first_line(path, 077, url, err);
+}
+
+int url_read_credential(const char *path, struct url *url, struct err *err)
+{
+    return read_first_line(path, 07, url, err);
 }
 
 const char *url_show(const struct url *url, char out[320])

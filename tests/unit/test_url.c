@@ -184,6 +184,26 @@ static void test_password_file(void **state)
     }
 }
 
+/* systemd gives the service a right of its own to the file, which shows as rights of the group. */
+static void test_credential(void **state)
+{
+    struct err err = ERR_INIT;
+    struct url url = {0};
+    char path[64];
+    int fd = memfd_create("credential", MFD_CLOEXEC);
+
+    (void)state;
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    assert_int_equal(write(fd, "s3cret\n", 7), 7);
+    assert_int_equal(fchmod(fd, 0440), 0);
+    assert_int_equal(url_read_credential(path, &url, &err), 0);
+    assert_string_equal(url.password, "s3cret");
+    assert_int_equal(fchmod(fd, 0444), 0);
+    assert_int_equal(url_read_credential(path, &url, &err), -1);
+    assert_int_equal(err.code, ERR_DENIED);
+    assert_int_equal(close(fd), 0);
+}
+
 static void test_password_length(void **state)
 {
     char content[2000];
@@ -218,9 +238,13 @@ static void test_password_no_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_taken),           cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_long_parts),      cmocka_unit_test(test_password_file),
-        cmocka_unit_test(test_password_length), cmocka_unit_test(test_password_no_file),
+        cmocka_unit_test(test_taken),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_long_parts),
+        cmocka_unit_test(test_password_file),
+        cmocka_unit_test(test_credential),
+        cmocka_unit_test(test_password_length),
+        cmocka_unit_test(test_password_no_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
