@@ -25,8 +25,8 @@ int url_parse(const char *text, struct url *ret, struct err *err);
 /* First line of the file, which must not be readable by others; code CONFIG or DENIED. */
 int url_read_password(const char *path, struct url *url, struct err *err);
 
-/* The same of a credential of the service manager: what looks like the rights of a group is the mask
- * of an access list there, in which nobody but the service stands. */
+/* The same of a credential of the service manager: what looks like the rights of a group is the
+ * mask of an access list there, in which nobody but the service stands. */
 int url_read_credential(const char *path, struct url *url, struct err *err);
 
 /* For messages: "redis at 127.0.0.1:6379" without secrets. */
