@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "cli/words.h"
 
 enum global {
     GLOBAL_REDIS,
@@ -202,6 +203,8 @@ static int take_options(struct state *s, int argc, char **argv, struct err *err)
             s->wants_help = true;
         else if (at < GLOBALS)
             take_global(s, (enum global)at, optarg);
+        else if (words_check(&verb->options[at - GLOBALS], optarg, err) < 0)
+            return -1;
         else
             s->cli->value[at - GLOBALS] = optarg != NULL ? optarg : "";
     }
@@ -248,9 +251,9 @@ static enum args_result parse_help(struct state *s, int argc, char **argv, struc
 {
     if (argc > 2)
         return bad(err, "write: later help [VERB]");
-    if (argc == 2 && argv[1][0] != '-' && find_verb(s->cli, argv[1], err) < 0)
-        return ARGS_BAD;
-    return ARGS_HELP;
+    if (argc < 2 || argv[1][0] == '-' || strcmp(argv[1], "help") == 0)
+        return ARGS_HELP;
+    return find_verb(s->cli, argv[1], err) < 0 ? ARGS_BAD : ARGS_HELP;
 }
 
 /* Behind such a verb only --help, as the first word, is for us: -h is redis-cli's host. */

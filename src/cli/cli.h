@@ -23,7 +23,8 @@
 
 struct cli_option {
     const char *name;  /* without the dashes */
-    const char *arg;   /* what its value is called in the help; NULL: it has none */
+    const char *arg;   /* what its value is called in the help ("FILE"), or the words that it must
+                          be one of ("keep|kill", see words.h); NULL: it has none */
     const char *prose; /* one line */
 };
 
@@ -33,7 +34,8 @@ struct cli_verb {
     const char *name;
     const char *synopsis;             /* the operands: "QUEUE [PAYLOAD|-]" */
     const char *brief;                /* one line, for the list of verbs */
-    const char *prose;                /* the long help, lines of at most 78 columns */
+    const char *prose;                /* the long help: paragraphs, their lines are filled anew, and
+                                         examples and tables, whose lines begin with blanks */
     int min, max;                     /* operands; max may be CLI_MANY or CLI_COMMAND */
     bool passes_rest;                 /* everything behind the verb belongs to another program */
     const struct cli_option *options; /* ended by a NULL name; NULL: none of its own */

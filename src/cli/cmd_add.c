@@ -31,7 +31,8 @@ static const struct cli_option options[] = {
     {"sem", "NAME", "hold a place of this semaphore while it runs"},
     {"rate", "NAME", "count its start against this rate"},
     {"unique", "K", "one waiting or running job of the queue has this key"},
-    {"unique-mode", "M", "the key is taken: drop it (default), replace, or move (debounce)"},
+    {"unique-mode", "drop|replace|move",
+     "the key is taken: drop the new one (default), replace the other, or move it too (debounce)"},
     {"unique-for", "D", "the key stays taken so long from now, whatever the job does"},
     {NULL, NULL, NULL},
 };

@@ -218,8 +218,9 @@ static int run_limits(struct cli *cli, struct err *err)
 
 static const struct cli_option limits_options[] = {
     {"burst", "N", "of a rate: how many may start at once (gcra; default: 1)"},
-    {"algorithm", "A", "of a rate: gcra (the default; alias funnel), sliding or fixed"},
-    {"on-lost", "WHAT", "of a semaphore: its holders' lot without Redis: keep, kill"},
+    {"algorithm", "gcra|funnel|sliding|fixed",
+     "how a rate is counted (default: gcra, alias funnel)"},
+    {"on-lost", "keep|kill", "the holders of a semaphore without Redis (default: keep)"},
     {NULL, NULL, NULL},
 };
 

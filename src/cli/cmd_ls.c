@@ -250,7 +250,7 @@ static int run(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option options[] = {
-    {"state", "S", "due (waiting; the default), running, parked, dead or done"},
+    {"state", "due|running|parked|dead|done", "which jobs (default: due, those that wait)"},
     {"limit", "N", "at most N jobs (default: 100 on a terminal, else all)"},
     {NULL, NULL, NULL},
 };

@@ -212,6 +212,8 @@ static void test_help_and_version(void **state)
         assert_int_equal(run("help", verbs[i], NULL), 0);
         assert_says(&out, verbs[i]);
     }
+    assert_int_equal(run("help", "help", NULL), 0);
+    assert_says(&out, "Options of every verb");
     assert_int_equal(run("--version", NULL), 0);
     assert_says(&out, "later ");
 }
@@ -238,6 +240,22 @@ static void test_wrong_command_lines(void **state)
     assert_says(&err, "did you mean parked?");
     assert_int_equal(run("ls", "mail", "--state", "ded", NULL), 64);
     assert_says(&err, "did you mean dead?");
+    assert_int_equal(run("ls", "mail", "--state", "sleeping", NULL), 64);
+    assert_says(&err, "there are due, running, parked, dead, done");
+    assert_int_equal(run("ls", "mail", "--state=", NULL), 64);
+    assert_int_equal(run("ls", "mail", "--state", "due|dead", NULL), 64);
+    assert_int_equal(run("ls", "mail", "--state", "\033[2J", NULL), 64);
+    assert_no_controls(&err);
+    assert_int_equal(run("add", "mail", "x", "--unique", "k", "--unique-mode", "mvoe", NULL), 64);
+    assert_says(&err, "--unique-mode 'mvoe': did you mean move?");
+    assert_int_equal(run("limits", "set", "a", "rate", "5/2h", "--algorithm", "slidng", NULL), 64);
+    assert_says(&err, "did you mean sliding?");
+    assert_int_equal(run("limits", "set", "a", "semaphore", "1", "--on-lost", "kil", NULL), 64);
+    assert_says(&err, "did you mean kill?");
+    assert_int_equal(run("help", "canel", NULL), 64);
+    assert_says(&err, "did you mean cancel?");
+    assert_int_equal(run("--jsno", "stats", NULL), 64);
+    assert_says(&err, "did you mean --json?");
     assert_int_equal(run("reschedule", "jabc", NULL), 64);
     assert_int_equal(run("retry", "jabc", "--spread", "5m", NULL), 64);
     assert_int_equal(run("quiet", NULL), 64);
@@ -824,6 +842,50 @@ static size_t on_terminal(char *const *argv, char *const *env, char *text, size_
     return (size_t)n;
 }
 
+static size_t longest_line(const char *text)
+{
+    size_t longest = 0;
+
+    for (; *text != '\0'; text += strspn(text, "\r\n")) {
+        size_t n = strcspn(text, "\r\n");
+
+        longest = n > longest ? n : longest;
+        text += n;
+    }
+    return longest;
+}
+
+/* The help fits: its words are put into lines anew, and none is lost by it. */
+static void test_help_on_terminals(void **state)
+{
+    static const struct {
+        const char *columns, *verb;
+        size_t width;
+    } cases[] = {{"COLUMNS=60", "limits", 60},    {"COLUMNS=60", "pause", 60},
+                 {"COLUMNS=60", "health", 60},    {"COLUMNS=80", "limits", 80},
+                 {"COLUMNS=80", "pause", 80},     {"COLUMNS=120", "limits", 100},
+                 {"COLUMNS=120", "pause", 100},   {"COLUMNS=40", "pause", 40},
+                 {"COLUMNS=9999", "health", 100}, {"COLUMNS=60", "help", 60}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *const argv[] = {later, (char *)"help", (char *)cases[i].verb, NULL};
+        char *const env[] = {(char *)"TERM=xterm", (char *)"NO_COLOR=1", (char *)cases[i].columns,
+                             NULL};
+        char text[8192];
+
+        (void)on_terminal(argv, env, text, sizeof(text));
+        if (longest_line(text) > cases[i].width)
+            fail_msg("%s, %s: a line of %zu columns: %s", cases[i].columns, cases[i].verb,
+                     longest_line(text), text);
+        assert_non_null(strstr(text, "Options of every verb"));
+        assert_non_null(strstr(text, "--version"));
+    }
+    /* Without a terminal, lines of 80. */
+    assert_int_equal(run("help", NULL), 0);
+    assert_true(longest_line(buf_str(&out)) <= 80);
+}
+
 static void test_on_a_terminal(void **state)
 {
     char *const ls[] = {later, (char *)"ls", (char *)"work", NULL};
@@ -991,6 +1053,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, flush_all)
     const struct CMUnitTest tests[] = {
         TEST(test_help_and_version),
+        TEST(test_help_on_terminals),
         TEST(test_wrong_command_lines),
         TEST(test_no_redis),
         TEST(test_configuration_and_password),
