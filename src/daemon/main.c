@@ -1,6 +1,5 @@
 /* laterd: the program. Options, then daemon_run. */
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "conf/conf.h"
 #include "daemon/daemon.h"
 #include "daemon/notify.h"
+#include "daemon/options.h"
 #include "daemon/password.h"
 #include "lua/lua_lib.h"
 #include "run/caps.h"
@@ -24,72 +24,6 @@
 #define DEFAULT_CONFIG SYSCONFDIR "/laterd/laterd.yaml"
 
 extern char **environ;
-
-static const char help[] =
-    "Usage: laterd [--config FILE] [--check-config | --print-config]\n"
-    "Runs jobs that Redis holds when they are due. Stays in the foreground, logs to stderr.\n"
-    "\n"
-    "  -c, --config FILE   configuration (default " DEFAULT_CONFIG ",\n"
-    "                      then /etc/laterd/laterd.yaml, if there is one)\n"
-    "      --check-config  check file, environment, handlers; say what is wrong; exit 0 or 78\n"
-    "      --print-config  print what is in force, as a configuration file\n"
-    "  -V, --version       version of the program and of its function library\n"
-    "  -h, --help          this\n"
-    "\n"
-    "Each setting can also be given as LATERD_<KEY> in the environment.\n"
-    "Signals: TERM stop in order, twice: now; USR1 claim no more; HUP reload.\n"
-    "See also: later help\n";
-
-enum mode { MODE_RUN, MODE_CHECK, MODE_PRINT };
-
-struct options {
-    const char *config;
-    enum mode mode;
-};
-
-static int usage(void)
-{
-    (void)fputs("Try: laterd --help\n", stderr);
-    return EX_USAGE;
-}
-
-/* -1: go on; else exit with it. */
-static int read_options(int argc, char **argv, struct options *opt)
-{
-    static const struct option longs[] = {
-        {"config", required_argument, NULL, 'c'}, {"check-config", no_argument, NULL, 'k'},
-        {"print-config", no_argument, NULL, 'p'}, {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
-    int c;
-
-    while ((c = getopt_long(argc, argv, "c:Vh", longs, NULL)) != -1) {
-        switch (c) {
-        case 'c':
-            opt->config = optarg;
-            break;
-        case 'k':
-            opt->mode = MODE_CHECK;
-            break;
-        case 'p':
-            opt->mode = MODE_PRINT;
-            break;
-        case 'V':
-            (void)printf("laterd %s (function library %ld, %s)\n", PACKAGE_VERSION, lua_lib_number,
-                         lua_lib_hash);
-            return EX_OK;
-        case 'h':
-            (void)fputs(help, stdout);
-            return EX_OK;
-        default:
-            return usage();
-        }
-    }
-    if (optind < argc) {
-        (void)fprintf(stderr, "laterd: unexpected argument '%s'\n", argv[optind]);
-        return usage();
-    }
-    return -1;
-}
 
 /* A file that was named must exist; the default ones may be missing. */
 static const char *find_config(const struct options *opt)
@@ -141,9 +75,19 @@ static int run_as_init(char **argv)
     return status < 0 ? fail(&err) : status;
 }
 
+static int tell(enum daemon_mode mode)
+{
+    if (mode == DAEMON_HELP)
+        options_help(DEFAULT_CONFIG);
+    else
+        (void)printf("laterd %s (function library %ld, %s)\n", PACKAGE_VERSION, lua_lib_number,
+                     lua_lib_hash);
+    return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
+}
+
 int main(int argc, char **argv)
 {
-    struct options opt = {NULL, MODE_RUN};
+    struct options opt;
     struct err err = ERR_INIT;
     struct conf *conf;
     int rc;
@@ -164,21 +108,25 @@ int main(int argc, char **argv)
         return isolation_main(argc, argv);
     caps_init();
     open_stdio();
-    rc = read_options(argc, argv, &opt);
-    if (rc >= 0)
-        return rc;
+    if (options_parse(&opt, argc, argv, &err) < 0)
+        return fail(&err);
+    if (opt.mode == DAEMON_HELP || opt.mode == DAEMON_VERSION)
+        return tell(opt.mode);
     log_init(LOG_LEVEL_INFO);
-    if (opt.mode == MODE_RUN && init_is_needed())
+    if (opt.mode == DAEMON_RUN && init_is_needed())
         return run_as_init(argv);
     notify_init();
     password_init();
     conf = conf_load(find_config(&opt), environ, &err);
     if (conf == NULL)
         return fail(&err);
-    if (opt.mode == MODE_RUN)
+    if (opt.mode == DAEMON_RUN)
         return daemon_run(conf, environ, &err) < 0 ? fail(&err) : EX_OK;
-    rc = opt.mode == MODE_PRINT ? print(conf) : daemon_check(conf, environ) < 0 ? EX_CONFIG : EX_OK;
-    if (opt.mode == MODE_CHECK && rc == EX_OK)
+    if (opt.mode == DAEMON_PRINT)
+        rc = print(conf);
+    else
+        rc = daemon_check(conf, environ) < 0 ? EX_CONFIG : EX_OK;
+    if (opt.mode == DAEMON_CHECK && rc == EX_OK)
         (void)printf("%s: ok\n", conf->path != NULL ? conf->path : "built-in configuration");
     conf_free(conf);
     return rc;
