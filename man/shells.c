@@ -1,0 +1,320 @@
+/* The lists of the completions. Nothing of a table is a command to the shell: all is in quotes. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "cli/words.h"
+#include "daemon/options.h"
+#include "parts.h"
+
+#define OPERANDS_MAX 8
+
+/* In single quotes. */
+static void put_quoted(struct buf *out, const char *text)
+{
+    buf_puts(out, "'");
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            buf_puts(out, "'\\''");
+        else
+            buf_add(out, text, 1);
+    }
+    buf_puts(out, "'");
+}
+
+/* ---- what operands a verb takes, from its synopsis: by place, the words or a name in capitals */
+
+struct operands {
+    struct buf at[OPERANDS_MAX];
+    bool is_words[OPERANDS_MAX];
+    size_t n;
+    bool is_many; /* the last one any number of times */
+    /* "REST" alone: what follows is another program's. */
+};
+
+static bool is_word(const char *token)
+{
+    return token[0] >= 'a' && token[0] <= 'z' &&
+           token[strspn(token, "abcdefghijklmnopqrstuvwxyz-")] == '\0';
+}
+
+/* Whether token is `name`, or a choice that has it: "FILE|-". */
+static bool is_or_has(const char *token, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (;;) {
+        size_t part = strcspn(token, "|");
+
+        if (part == n && strncmp(token, name, n) == 0)
+            return true;
+        if (token[part] == '\0')
+            return false;
+        token += part + 1;
+    }
+}
+
+static bool has_part(const struct buf *words, const char *token)
+{
+    return words->len > 0 && is_or_has(words->data, token);
+}
+
+/* Several alternatives may have a token in one place: their words, or else the first one's name. */
+static void merge(struct operands *o, size_t place, const char *token)
+{
+    struct buf *at = &o->at[place];
+
+    o->n = place < o->n ? o->n : place + 1;
+    if (is_word(token)) {
+        if (!o->is_words[place])
+            buf_clear(at);
+        o->is_words[place] = true;
+        if (!has_part(at, token))
+            buf_printf(at, "%s%s", at->len > 0 ? "|" : "", token);
+    } else if (at->len == 0) {
+        buf_puts(at, is_or_has(token, "FILE") ? "FILE" : token);
+    }
+}
+
+static void read_operands(struct operands *o, const struct cli_verb *verb)
+{
+    CLEANUP_FREE char *copy = mem_strdup(verb->synopsis);
+    size_t max = verb->max >= 0 && verb->max < OPERANDS_MAX ? (size_t)verb->max : OPERANDS_MAX;
+    size_t place = 0;
+    char *rest = copy, *token;
+
+    memset(o, 0, sizeof(*o));
+    if (verb->passes_rest) {
+        merge(o, 0, "REST");
+        return;
+    }
+    while ((token = strsep(&rest, " []()")) != NULL) {
+        size_t n = strlen(token);
+        bool is_many = n > 3 && strcmp(token + n - 3, "...") == 0;
+
+        if (strcmp(token, "|") == 0) {
+            place = 0;
+            continue;
+        }
+        if (n == 0 || token[0] == '-' || token[0] == '.' || place >= max)
+            continue;
+        if (is_many)
+            token[n - 3] = '\0';
+        o->is_many = o->is_many || is_many;
+        merge(o, place++, token);
+    }
+}
+
+static void operands_done(struct operands *o)
+{
+    for (size_t i = 0; i < OPERANDS_MAX; i++)
+        buf_done(&o->at[i]);
+}
+
+/* ---- bash */
+
+void bash_verbs(struct buf *out)
+{
+    buf_puts(out, "    echo '");
+    for (size_t i = 0; cli_verbs[i] != NULL; i++)
+        buf_printf(out, "%s ", cli_verbs[i]->name);
+    buf_puts(out, "help'\n");
+}
+
+static void bash_option(struct buf *out, char letter, const char *name)
+{
+    if (letter != '\0')
+        buf_printf(out, " -%c", letter);
+    buf_printf(out, " --%s", name);
+}
+
+static void bash_list(struct buf *out, const char *verb, const struct cli_option *o)
+{
+    buf_printf(out, "    %s) echo '", verb);
+    for (; o != NULL && o->name != NULL; o++)
+        bash_option(out, args_letter(o->name), o->name);
+    buf_puts(out, "' ;;\n");
+}
+
+/* The branch of an empty name: the options of every verb. */
+void bash_options(struct buf *out)
+{
+    bash_list(out, "''", args_globals);
+    for (size_t i = 0; cli_verbs[i] != NULL; i++)
+        if (cli_verbs[i]->options != NULL)
+            bash_list(out, cli_verbs[i]->name, cli_verbs[i]->options);
+}
+
+static void bash_value(struct buf *out, const char *verb, char letter, const char *name,
+                       const char *arg)
+{
+    if (arg == NULL)
+        return;
+    buf_printf(out, "    %s/--%s", verb, name);
+    if (letter != '\0')
+        buf_printf(out, " | %s/-%c", verb, letter);
+    buf_puts(out, ") echo ");
+    put_quoted(out, arg);
+    buf_puts(out, " ;;\n");
+}
+
+void bash_values(struct buf *out)
+{
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        const struct cli_verb *verb = cli_verbs[i];
+
+        for (const struct cli_option *o = verb->options; o != NULL && o->name != NULL; o++)
+            bash_value(out, verb->name, args_letter(o->name), o->name, o->arg);
+    }
+    for (const struct cli_option *o = args_globals; o->name != NULL; o++)
+        bash_value(out, "*", args_letter(o->name), o->name, o->arg);
+}
+
+void bash_operands(struct buf *out)
+{
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        struct operands o;
+
+        read_operands(&o, cli_verbs[i]);
+        buf_printf(out, "    %s) echo '", cli_verbs[i]->name);
+        for (size_t k = 0; k < o.n; k++)
+            buf_printf(out, "%s%s", k > 0 ? " " : "", buf_str(&o.at[k]));
+        buf_printf(out, "%s' ;;\n", o.is_many ? "..." : "");
+        operands_done(&o);
+    }
+    buf_puts(out, "    help) echo 'VERB' ;;\n");
+}
+
+void bash_daemon_options(struct buf *out)
+{
+    buf_puts(out, "    echo '");
+    for (const struct daemon_option *o = daemon_options; o->name != NULL; o++)
+        bash_option(out, o->letter, o->name);
+    buf_puts(out, "'\n");
+}
+
+void bash_daemon_values(struct buf *out)
+{
+    for (const struct daemon_option *o = daemon_options; o->name != NULL; o++)
+        bash_value(out, "*", o->letter, o->name, o->arg);
+}
+
+/* ---- zsh */
+
+/* Within [] or behind a colon of a specification. */
+static void zsh_escape(struct buf *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (strchr("[]:\\", *text) != NULL)
+            buf_puts(out, "\\");
+        buf_add(out, text, 1);
+    }
+}
+
+/* How a value is completed: words, files, or only told what it is. */
+static void zsh_value(struct buf *spec, const char *arg)
+{
+    buf_puts(spec, ":");
+    if (words_are(arg)) {
+        CLEANUP_FREE char *words = mem_strdup(arg);
+
+        for (char *c = words; *c != '\0'; c++)
+            *c = *c == '|' ? ' ' : *c;
+        buf_printf(spec, "word:(%s)", words);
+        return;
+    }
+    zsh_escape(spec, arg);
+    buf_puts(spec, strcmp(arg, "FILE") == 0 ? ":_files" : ": ");
+}
+
+static void zsh_option(struct buf *out, char letter, const char *name, const char *arg,
+                       const char *prose)
+{
+    CLEANUP_BUF struct buf spec = BUF_INIT;
+
+    buf_puts(&spec, "[");
+    zsh_escape(&spec, prose);
+    buf_puts(&spec, "]");
+    if (arg != NULL)
+        zsh_value(&spec, arg);
+    buf_puts(out, "        ");
+    if (letter != '\0')
+        buf_printf(out, "'(-%c --%s)'{-%c,--%s%s}", letter, name, letter, name,
+                   arg != NULL ? "=" : "");
+    else
+        buf_printf(out, "--%s%s", name, arg != NULL ? "=" : "");
+    put_quoted(out, buf_str(&spec));
+    buf_puts(out, "\n");
+}
+
+static void zsh_options(struct buf *out, const struct cli_option *o)
+{
+    for (; o != NULL && o->name != NULL; o++)
+        zsh_option(out, args_letter(o->name), o->name, o->arg, o->prose);
+}
+
+void zsh_verbs(struct buf *out)
+{
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        CLEANUP_BUF struct buf line = BUF_INIT;
+
+        buf_printf(&line, "%s:", cli_verbs[i]->name);
+        zsh_escape(&line, cli_verbs[i]->brief);
+        buf_puts(out, "        ");
+        put_quoted(out, buf_str(&line));
+        buf_puts(out, "\n");
+    }
+}
+
+void zsh_globals(struct buf *out)
+{
+    zsh_options(out, args_globals);
+}
+
+/* A place of an operand; the last one may be any number of times, or a whole command line. */
+static void zsh_operand(struct buf *out, const struct operands *o, size_t k)
+{
+    struct buf at = o->at[k];
+    CLEANUP_BUF struct buf spec = BUF_INIT;
+    const char *name = buf_str(&at);
+    bool is_rest = o->is_many && k + 1 == o->n;
+
+    if (is_rest && strcmp(name, "COMMAND") == 0)
+        buf_puts(&spec, "*:::COMMAND:_normal");
+    else {
+        if (is_rest)
+            buf_puts(&spec, "*");
+        else
+            buf_printf(&spec, "%zu", k + 1);
+        zsh_value(&spec, name);
+    }
+    buf_puts(out, "        ");
+    put_quoted(out, buf_str(&spec));
+    buf_puts(out, "\n");
+}
+
+void zsh_arguments(struct buf *out)
+{
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        struct operands o;
+
+        read_operands(&o, cli_verbs[i]);
+        buf_printf(out, "    %s) arguments=(\n", cli_verbs[i]->name);
+        zsh_options(out, cli_verbs[i]->options);
+        for (size_t k = 0; k < o.n; k++)
+            zsh_operand(out, &o, k);
+        buf_puts(out, "        ) ;;\n");
+        operands_done(&o);
+    }
+}
+
+void zsh_daemon_options(struct buf *out)
+{
+    for (const struct daemon_option *o = daemon_options; o->name != NULL; o++)
+        zsh_option(out, o->letter, o->name, o->arg, o->prose);
+}
