@@ -20,6 +20,7 @@ static const struct {
     {"VERBS", page_verbs},
     {"GLOBALS", page_globals},
     {"DAEMON_OPTIONS", page_daemon_options},
+    {"CONFIG_FILES", page_config_files},
     {"SETTINGS", page_settings},
     {"QUEUE_SETTINGS", page_queue_settings},
     {"OWN_SETTINGS", page_own_settings},

@@ -51,6 +51,22 @@ void page_daemon_options(struct buf *out)
     buf_puts(out, ".El\n");
 }
 
+/* The file below sysconfdir is looked for first; it may be the same one. */
+void page_config_files(struct buf *out)
+{
+    static const char first[] = SYSCONFDIR "/laterd/laterd.yaml";
+    static const char last[] = "/etc/laterd/laterd.yaml";
+
+    if (strcmp(first, last) != 0) {
+        buf_puts(out, ".Pa ");
+        roff_text(out, first, strlen(first));
+        buf_puts(out, " ,\nelse\n");
+    }
+    buf_puts(out, ".Pa ");
+    roff_text(out, last, strlen(last));
+    buf_puts(out, " ,\n");
+}
+
 void page_verbs(struct buf *out)
 {
     for (size_t i = 0; cli_verbs[i] != NULL; i++) {

@@ -11,6 +11,7 @@
 void page_verbs(struct buf *out);
 void page_globals(struct buf *out);
 void page_daemon_options(struct buf *out);
+void page_config_files(struct buf *out);
 void page_settings(struct buf *out);
 void page_queue_settings(struct buf *out);
 void page_own_settings(struct buf *out);

@@ -30,11 +30,11 @@ const struct cli_option args_globals[] = {
     [GLOBALS] = {NULL, NULL, NULL},
 };
 
-/* flock's, for those who have them in their fingers. */
+/* Besides that of the help flock's, for those who have them in their fingers. */
 static const struct {
     const char *name;
     char letter;
-} letters[] = {{"nonblock", 'n'}, {"wait", 'w'}, {"conflict-exit-code", 'E'}};
+} letters[] = {{"help", 'h'}, {"nonblock", 'n'}, {"wait", 'w'}, {"conflict-exit-code", 'E'}};
 
 char args_letter(const char *option)
 {
@@ -73,7 +73,6 @@ static const struct table *table_of(struct table *t, const struct cli_verb *verb
         table_put(t, verb->options);
     memcpy(t->brief, order, at);
     t->brief[at++] = ':';
-    t->brief[at++] = 'h';
     for (int i = 0; i < t->n; i++) {
         char letter = args_letter(t->names[i]);
 
@@ -199,9 +198,7 @@ static int take_options(struct state *s, int argc, char **argv, struct err *err)
         if (got == '?' || got == ':')
             return refuse(t, got, argv, verb != NULL, err);
         at = index_of(t, got);
-        if (got == 'h')
-            s->wants_help = true;
-        else if (at < GLOBALS)
+        if (at < GLOBALS)
             take_global(s, (enum global)at, optarg);
         else if (words_check(&verb->options[at - GLOBALS], optarg, err) < 0)
             return -1;

@@ -124,6 +124,8 @@ int options_parse(struct options *ret, int argc, char **argv, struct err *err)
 
 void options_help(const char *config)
 {
+    static const char other[] = "/etc/laterd/laterd.yaml";
+
     (void)puts("Usage: laterd [--config FILE] [--check-config | --print-config]\n"
                "Runs jobs that Redis holds when they are due. Stays in the foreground, logs to "
                "stderr.\n");
@@ -135,11 +137,9 @@ void options_help(const char *config)
                        o->arg != NULL ? o->arg : "");
         (void)printf("  %3s %-15s %s\n", o->letter != '\0' ? letter : "", left, o->prose);
     }
-    (void)printf("\n"
-                 "Without --config: LATERD_CONFIG, else %s, else\n"
-                 "/etc/laterd/laterd.yaml, if there is one.\n"
-                 "Each setting can also be given as LATERD_<KEY> in the environment.\n"
-                 "Signals: TERM stop in order, twice: now; USR1 claim no more; HUP reload.\n"
-                 "See also: later help\n",
-                 config);
+    (void)printf("\nWithout --config: LATERD_CONFIG, else %s%s.\n", config,
+                 strcmp(config, other) == 0 ? "" : ", else /etc/laterd/laterd.yaml");
+    (void)puts("Each setting can also be given as LATERD_<KEY> in the environment.\n"
+               "Signals: TERM stop in order, twice: now; USR1 claim no more; HUP reload.\n"
+               "See also: later help");
 }
