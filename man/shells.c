@@ -81,12 +81,22 @@ static void merge(struct operands *o, size_t place, const char *token)
     }
 }
 
+/* Whether what follows this word of a synopsis is the value of an option: "--state S". */
+static bool takes_value(const struct cli_verb *verb, const char *token)
+{
+    for (const struct cli_option *o = verb->options; o != NULL && o->name != NULL; o++)
+        if (strncmp(token, "--", 2) == 0 && strcmp(token + 2, o->name) == 0)
+            return o->arg != NULL;
+    return false;
+}
+
 static void read_operands(struct operands *o, const struct cli_verb *verb)
 {
     CLEANUP_FREE char *copy = mem_strdup(verb->synopsis);
     size_t max = verb->max >= 0 && verb->max < OPERANDS_MAX ? (size_t)verb->max : OPERANDS_MAX;
     size_t place = 0;
     char *rest = copy, *token;
+    bool is_value = false;
 
     memset(o, 0, sizeof(*o));
     if (verb->passes_rest) {
@@ -101,8 +111,12 @@ static void read_operands(struct operands *o, const struct cli_verb *verb)
             place = 0;
             continue;
         }
-        if (n == 0 || token[0] == '-' || token[0] == '.' || place >= max)
+        if (n == 0)
             continue;
+        if (is_value || token[0] == '-' || token[0] == '.' || place >= max) {
+            is_value = takes_value(verb, token);
+            continue;
+        }
         if (is_many)
             token[n - 3] = '\0';
         o->is_many = o->is_many || is_many;
@@ -159,7 +173,7 @@ static void bash_value(struct buf *out, const char *verb, char letter, const cha
     if (letter != '\0')
         buf_printf(out, " | %s/-%c", verb, letter);
     buf_puts(out, ") echo ");
-    put_quoted(out, arg);
+    put_quoted(out, is_or_has(arg, "FILE") ? "FILE" : arg);
     buf_puts(out, " ;;\n");
 }
 
@@ -229,7 +243,7 @@ static void zsh_value(struct buf *spec, const char *arg)
         return;
     }
     zsh_escape(spec, arg);
-    buf_puts(spec, strcmp(arg, "FILE") == 0 ? ":_files" : ": ");
+    buf_puts(spec, is_or_has(arg, "FILE") ? ":_files" : ": ");
 }
 
 static void zsh_option(struct buf *out, char letter, const char *name, const char *arg,
