@@ -1,5 +1,6 @@
 #include "cli/args.h"
 
+#include <assert.h>
 #include <getopt.h>
 #include <string.h>
 
@@ -183,6 +184,15 @@ static void take_global(struct state *s, enum global which, const char *value)
     }
 }
 
+static int take_own(struct cli *cli, int which, const char *value, struct err *err)
+{
+    assert(cli->verb != NULL); /* or none of its options were in the table */
+    if (words_check(&cli->verb->options[which], value, err) < 0)
+        return -1;
+    cli->value[which] = value != NULL ? value : "";
+    return 0;
+}
+
 /* Read options until there are no more; getopt's own optind then is the first operand. */
 static int take_options(struct state *s, int argc, char **argv, struct err *err)
 {
@@ -200,10 +210,8 @@ static int take_options(struct state *s, int argc, char **argv, struct err *err)
         at = index_of(t, got);
         if (at < GLOBALS)
             take_global(s, (enum global)at, optarg);
-        else if (words_check(&verb->options[at - GLOBALS], optarg, err) < 0)
+        else if (take_own(s->cli, at - GLOBALS, optarg, err) < 0)
             return -1;
-        else
-            s->cli->value[at - GLOBALS] = optarg != NULL ? optarg : "";
     }
     return 0;
 }
