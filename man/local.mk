@@ -11,6 +11,8 @@ filled = $(pages) $(bash_completions) $(zsh_completions)
 nodist_man_MANS = $(pages)
 bashcompletionsdir = $(datadir)/bash-completion/completions
 nodist_bashcompletions_DATA = $(bash_completions)
+## Where zsh itself looks; Debian's looks for those of packages in /usr/share/zsh/vendor-completions:
+## make install zshfunctionsdir=...
 zshfunctionsdir = $(datadir)/zsh/site-functions
 nodist_zshfunctions_DATA = $(zsh_completions)
 EXTRA_DIST += man/later.1.in man/later-handlers.7.in man/later-protocol.7.in man/laterd.8.in \

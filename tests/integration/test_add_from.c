@@ -416,7 +416,7 @@ static void test_wrong_command_lines(void **state)
     assert_int_equal(run("add", "bulk", "--from", path, "--unique-for", "1h"), 64);
     assert_int_equal(run("help", "add"), 0);
     assert_says(&out, "--from FILE");
-    assert_says(&out, "An empty\nline is an empty payload");
+    assert_says(&out, "--from makes a job of every line");
 }
 
 /* It is found before anything behind it is sent. */
