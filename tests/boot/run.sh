@@ -30,7 +30,7 @@ fill() {
         export DEBIAN_FRONTEND=noninteractive LC_ALL=C
         kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n "s/.*Depends: \(linux-image[^ ]*\).*/\1/p")
         cd /tmp && apt-get -q download "$kernel"
-        apt-get -q install -y --no-install-recommends systemd-sysv redis-server python3 nodejs curl msmtp-mta procps \
+        apt-get -q install -y --no-install-recommends systemd-sysv redis-server python3 nodejs curl msmtp-mta procps libcmocka0 \
             /laterd.deb'
     rm "$root/usr/sbin/policy-rc.d"
     rm -rf "$work/kernel"
@@ -38,6 +38,9 @@ fill() {
     rm -f "$root"/tmp/linux-image-*.deb "$root"/var/cache/apt/archives/*.deb
     # The example that is compiled; there is no compiler inside.
     musl-gcc -static -O1 -D_GNU_SOURCE -o "$root/opt/stream" "$root/usr/share/laterd/handlers/examples/stream.c"
+    # A program of the tests, for which this machine may not have the right kernel.
+    mkdir "$root/opt/later"
+    cp ../../laterd ../integration/test_cgroup "$root/opt/later/"
     cp "$root/etc/laterd/laterd.yaml" "$root/etc/laterd/laterd.yaml.dist"
     # Nobody logs in, and nothing waits for a terminal to be found.
     ln -sf /dev/null "$root/etc/systemd/system/getty.target"
