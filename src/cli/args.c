@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
-#include "cli/words.h"
+#include "cli/choice.h"
 
 enum global {
     GLOBAL_REDIS,
@@ -187,7 +187,7 @@ static void take_global(struct state *s, enum global which, const char *value)
 static int take_own(struct cli *cli, int which, const char *value, struct err *err)
 {
     assert(cli->verb != NULL); /* or none of its options were in the table */
-    if (words_check(&cli->verb->options[which], value, err) < 0)
+    if (choice_check(&cli->verb->options[which], value, err) < 0)
         return -1;
     cli->value[which] = value != NULL ? value : "";
     return 0;

@@ -24,7 +24,7 @@
 struct cli_option {
     const char *name;  /* without the dashes */
     const char *arg;   /* what its value is called in the help ("FILE"), or the words that it must
-                          be one of ("keep|kill", see words.h); NULL: it has none */
+                          be one of ("keep|kill", see choice.h); NULL: it has none */
     const char *prose; /* one line */
 };
 

@@ -1,4 +1,4 @@
-#include "cli/words.h"
+#include "cli/choice.h"
 
 #include <string.h>
 
@@ -7,19 +7,19 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-bool words_are(const char *arg)
+bool choice_is(const char *arg)
 {
     return arg != NULL && strchr(arg, '|') != NULL &&
            arg[strspn(arg, "abcdefghijklmnopqrstuvwxyz-|")] == '\0';
 }
 
 /* In place; the list is NULL-ended. */
-static void split(char *text, const char *names[WORDS_MAX + 1])
+static void split(char *text, const char *names[CHOICE_MAX + 1])
 {
     size_t n = 0;
     char *word;
 
-    while (n < WORDS_MAX && (word = strsep(&text, "|")) != NULL)
+    while (n < CHOICE_MAX && (word = strsep(&text, "|")) != NULL)
         names[n++] = word;
     names[n] = NULL;
 }
@@ -31,15 +31,15 @@ static void list(struct buf *out, const char *const *names)
         buf_printf(out, "%s%s", i > 0 ? ", " : "", names[i]);
 }
 
-int words_check(const struct cli_option *option, const char *value, struct err *err)
+int choice_check(const struct cli_option *option, const char *value, struct err *err)
 {
     CLEANUP_FREE char *text = NULL;
     CLEANUP_BUF struct buf safe = BUF_INIT;
     CLEANUP_BUF struct buf known = BUF_INIT;
-    const char *names[WORDS_MAX + 1];
+    const char *names[CHOICE_MAX + 1];
     const char *near;
 
-    if (!words_are(option->arg))
+    if (!choice_is(option->arg))
         return 0;
     text = mem_strdup(option->arg);
     split(text, names);
