@@ -10,14 +10,15 @@
 #include "cli/help.h"
 #include "cli/json.h"
 #include "cli/out.h"
+#include "cli/times.h"
 
 #define STATUS_READER_GONE 141 /* as a program that SIGPIPE ended */
 
 const struct cli_verb *const cli_verbs[] = {
-    &cmd_add,   &cmd_show,    &cmd_explain,    &cmd_wait,     &cmd_ls,     &cmd_cancel,
-    &cmd_retry, &cmd_run_now, &cmd_reschedule, &cmd_pause,    &cmd_resume, &cmd_quiet,
-    &cmd_stats, &cmd_workers, &cmd_limits,     &cmd_throttle, &cmd_lock,   &cmd_sem,
-    &cmd_gates, &cmd_health,  &cmd_fsck,       &cmd_setup,    &cmd_cli,    NULL,
+    &cmd_add,     &cmd_show,       &cmd_explain, &cmd_wait,   &cmd_ls,    &cmd_cancel, &cmd_retry,
+    &cmd_run_now, &cmd_reschedule, &cmd_pause,   &cmd_resume, &cmd_quiet, &cmd_stats,  &cmd_workers,
+    &cmd_limits,  &cmd_throttle,   &cmd_lock,    &cmd_sem,    &cmd_gates, &cmd_purge,  &cmd_export,
+    &cmd_import,  &cmd_health,     &cmd_fsck,    &cmd_setup,  &cmd_cli,   NULL,
 };
 
 const struct cli_verb *cli_verb(const char *name)
@@ -253,7 +254,7 @@ int cli_main(int argc, char **argv)
     out_init();
     switch (args_parse(&cli, argc, argv, &err)) {
     case ARGS_RUN:
-        status = cli.verb->run(&cli, &err);
+        status = times_read(&cli, &err) < 0 ? -1 : cli.verb->run(&cli, &err);
         break;
     case ARGS_HELP:
         status = cli.verb != NULL ? help_verb(cli.verb) : help_all();

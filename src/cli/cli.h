@@ -19,6 +19,7 @@
 #define CLI_OPTIONS_MAX 20 /* of one verb */
 #define CLI_MANY (-1)      /* no upper bound of operands */
 #define CLI_COMMAND (-2)   /* nor here: behind the first one a command with its own options */
+#define CLI_TIME_MAX 24    /* a time in ms, as text */
 #define CLI_CALL_MAX 48    /* arguments of one call: all options with their values, and some */
 
 struct cli_option {
@@ -48,10 +49,11 @@ struct cli {
     bool json;
     struct target target; /* valid while run() runs, if the server is asked for: see cli_target */
     bool has_target;
-    struct client *client;              /* NULL until cli_connect */
-    int argc;                           /* operands */
-    char **argv;                        /* NULL-ended */
-    const char *value[CLI_OPTIONS_MAX]; /* of the verb's options, in their order */
+    struct client *client;                         /* NULL until cli_connect */
+    int argc;                                      /* operands */
+    char **argv;                                   /* NULL-ended */
+    const char *value[CLI_OPTIONS_MAX];            /* of the verb's options, in their order */
+    char time_text[CLI_OPTIONS_MAX][CLI_TIME_MAX]; /* values that were rewritten: see times.h */
 };
 
 int cli_main(int argc, char **argv);
@@ -103,6 +105,6 @@ bool cli_is_refusal(const struct err *err, const char *code);
 extern const struct cli_verb cmd_add, cmd_show, cmd_explain, cmd_wait, cmd_ls, cmd_cancel,
     cmd_retry, cmd_run_now, cmd_reschedule, cmd_pause, cmd_resume, cmd_quiet, cmd_stats,
     cmd_workers, cmd_health, cmd_fsck, cmd_setup, cmd_cli, cmd_limits, cmd_throttle, cmd_lock,
-    cmd_sem, cmd_gates;
+    cmd_sem, cmd_gates, cmd_purge, cmd_export, cmd_import;
 
 #endif

@@ -17,8 +17,8 @@
 
 static const struct cli_option options[] = {
     {"from", "FILE", "a job for each line of FILE (-: standard input)"},
-    {"in", "D", "run it after this time: 250ms 10s 5m 2h 7d"},
-    {"at", "TIME", "run it at: 2030-01-31T09:00:00Z, @SECONDS, integer ms"},
+    {"in", "D", "run it after this time: 250ms 10s 5m 1h30m 7d"},
+    {"at", "TIME", "run it at: tomorrow 09:00, 18:00, 2030-01-31T09:00:00Z, @SECONDS"},
     {"priority", "P", "0 first ... 9 last (default: 5)"},
     {"key", "K", "what the job is about; the handler gets it as LATER_KEY"},
     {"attempts", "N", "starts before it is dead (default: the queue's)"},
@@ -211,6 +211,12 @@ const struct cli_verb cmd_add = {
     "  later add resize --key album:7 <photo.jpg\n"
     "  later add sync --unique order:42 --unique-mode move --in 5m 42\n"
     "  later add export --lock 'tenant:{key}' --key acme --sem disk report\n"
+    "  later add report --at 'monday 8:00' weekly\n"
+    "\n"
+    "Times are local (TZ), counted from the clock of Redis: now, in 90m, 18:00 (the next\n"
+    "one), today 17:30, tomorrow 09:00, monday 8:00, 2030-12-24 18:00; and as programs\n"
+    "write them: integer ms, @SECONDS, 2030-01-31T09:00:00Z, +5m. One that the clocks skip\n"
+    "is as much later, of one that they show twice it is the first that is not past.\n"
     "\n"
     "Gates are passed besides those of the queue; a job whose gate is shut is parked and\n"
     "costs nothing until it opens. With a unique key that is taken the id is that of the\n"

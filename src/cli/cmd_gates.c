@@ -330,11 +330,11 @@ static int look_at_all(struct gates *g, struct err *err)
 static int run(struct cli *cli, struct err *err)
 {
     static const struct table_column columns[] = {
-        {"KIND", false, false},  {"NAME", false, true},
-        {"LIMIT", true, false},  {"HELD", true, false},
-        {"BY", false, true},     {"SINCE", false, false},
-        {"WAIT", true, false},   {"FIRST IN LINE", false, true},
-        {"SINCE", false, false}, {"OPENS", false, false}};
+        {"KIND", false, false},        {"NAME", false, true},
+        {"LIMIT", true, false},        {"HELD", true, false},
+        {"BY", false, true},           {"SINCE", false, TABLE_SPARE},
+        {"WAIT", true, false},         {"FIRST IN LINE", false, true},
+        {"SINCE", false, TABLE_SPARE}, {"OPENS", false, TABLE_SPARE}};
     struct gates g = {.cli = cli};
     int status;
 

@@ -129,8 +129,8 @@ static int run_reschedule(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option reschedule_options[] = {
-    {"in", "D", "this long from now: 250ms 10s 5m 2h 7d"},
-    {"at", "TIME", "2030-01-31T09:00:00Z, @SECONDS, integer ms"},
+    {"in", "D", "this long from now: 250ms 10s 5m 1h30m 7d"},
+    {"at", "TIME", "tomorrow 09:00, 18:00, 2030-01-31T09:00:00Z, @SECONDS"},
     {NULL, NULL, NULL},
 };
 

@@ -9,6 +9,7 @@
 #include "cli/listing.h"
 #include "cli/out.h"
 #include "cli/outcome.h"
+#include "cli/state.h"
 #include "cli/table.h"
 
 #define LIMIT_ON_TTY 100
@@ -16,86 +17,59 @@
 /* What a row of later_v1_list holds. */
 enum field { ID, SCORE, PRIORITY, TRIES, LAST, BYTES, PREVIEW, GATE };
 
-enum state { DUE, RUNNING, PARKED, DEAD, DONE, STATES };
-
 static const struct state_row {
-    const char *name;
     const char *score; /* what the score is, in JSON */
     struct table_column columns[7];
-} states[STATES] = {
-    [DUE] = {"due",
-             "due_ms",
-             {{"ID", false, false},
-              {"DUE", false, false},
-              {"PRI", true, false},
-              {"TRIES", true, false},
-              {"BYTES", true, false},
-              {"PAYLOAD", false, true},
-              {"LAST FAILURE", false, true}}},
-    [RUNNING] = {"running",
-                 "worker",
-                 {{"ID", false, false},
-                  {"WORKER", false, false},
-                  {"PRI", true, false},
-                  {"TRIES", true, false},
-                  {"BYTES", true, false},
-                  {"PAYLOAD", false, true},
-                  {"PROGRESS", false, true}}},
-    [PARKED] = {"parked",
-                "ticket",
-                {{"ID", false, false},
-                 {"PARKED", false, false},
-                 {"PRI", true, false},
-                 {"TRIES", true, false},
-                 {"BYTES", true, false},
-                 {"PAYLOAD", false, true},
-                 {"WAITS FOR", false, true}}},
-    [DEAD] = {"dead",
-              "died_ms",
-              {{"ID", false, false},
-               {"DIED", false, false},
-               {"PRI", true, false},
-               {"TRIES", true, false},
-               {"BYTES", true, false},
-               {"PAYLOAD", false, true},
-               {"REASON", false, true}}},
-    [DONE] = {"done",
-              "until_ms",
-              {{"ID", false, false},
-               {"KEPT", false, false},
-               {"PRI", true, false},
-               {"TRIES", true, false},
-               {"BYTES", true, false},
-               {"PAYLOAD", false, true},
-               {"OUTCOME", false, true}}},
+} states[STATE_MAX] = {
+    [STATE_DUE] = {"due_ms",
+                   {{"ID", false, false},
+                    {"DUE", false, false},
+                    {"PRI", true, false},
+                    {"TRIES", true, false},
+                    {"BYTES", true, TABLE_SPARE},
+                    {"PAYLOAD", false, true},
+                    {"LAST FAILURE", false, true}}},
+    [STATE_RUNNING] = {"worker",
+                       {{"ID", false, false},
+                        {"WORKER", false, false},
+                        {"PRI", true, false},
+                        {"TRIES", true, false},
+                        {"BYTES", true, TABLE_SPARE},
+                        {"PAYLOAD", false, true},
+                        {"PROGRESS", false, true}}},
+    [STATE_PARKED] = {"ticket",
+                      {{"ID", false, false},
+                       {"PARKED", false, false},
+                       {"PRI", true, false},
+                       {"TRIES", true, false},
+                       {"BYTES", true, TABLE_SPARE},
+                       {"PAYLOAD", false, true},
+                       {"WAITS FOR", false, true}}},
+    [STATE_DEAD] = {"died_ms",
+                    {{"ID", false, false},
+                     {"DIED", false, false},
+                     {"PRI", true, false},
+                     {"TRIES", true, false},
+                     {"BYTES", true, TABLE_SPARE},
+                     {"PAYLOAD", false, true},
+                     {"REASON", false, true}}},
+    [STATE_DONE] = {"until_ms",
+                    {{"ID", false, false},
+                     {"KEPT", false, false},
+                     {"PRI", true, false},
+                     {"TRIES", true, false},
+                     {"BYTES", true, TABLE_SPARE},
+                     {"PAYLOAD", false, true},
+                     {"OUTCOME", false, true}}},
 };
 
 struct ls {
     struct cli *cli;
+    const char *name; /* of the state */
     const struct state_row *state;
     struct table table;
     int64_t now_ms;
 };
-
-static int find_state(const char *name, const struct state_row **ret, struct err *err)
-{
-    static const char *const names[] = {"due", "running", "parked", "dead", "done", NULL};
-    CLEANUP_BUF struct buf safe = BUF_INIT;
-    const char *near;
-
-    for (size_t i = 0; i < STATES; i++) {
-        *ret = &states[i];
-        if (strcmp(states[i].name, name) == 0)
-            return 0;
-    }
-    near = text_nearest(name, names);
-    text_escape(&safe, name, strlen(name));
-    text_cut(&safe, 48);
-    if (near != NULL)
-        return err_set(err, ERR_USAGE, "--state '%s': did you mean %s?", buf_str(&safe), near);
-    return err_set(err, ERR_USAGE, "--state '%s': there are due, running, parked, dead and done",
-                   buf_str(&safe));
-}
 
 /* starts, attempts spent, crashes; zeros for a job that was never started. */
 static void parse_tries(const struct reply *text, long long n[3])
@@ -124,7 +98,7 @@ static void put_last(const struct ls *ls, const struct reply *last, json_t *line
 
     if (reply_len(last) == 0)
         return;
-    if (ls->state == &states[RUNNING]) {
+    if (ls->state == &states[STATE_RUNNING]) {
         json_put_text(line, "progress", reply_str(last), reply_len(last));
         return;
     }
@@ -148,7 +122,7 @@ static void put_json(const struct ls *ls, const struct reply *row)
     else
         (void)json_object_set_new(line, "raw", json_true());
     json_put_text(line, "queue", ls->cli->argv[0], strlen(ls->cli->argv[0]));
-    json_put_text(line, "state", ls->state->name, strlen(ls->state->name));
+    json_put_text(line, "state", ls->name, strlen(ls->name));
     json_put_int(line, ls->state->score, reply_int(reply_at(row, SCORE)));
     json_put_int(line, "priority", reply_int(reply_at(row, PRIORITY)));
     json_put_int(line, "starts", tries[0]);
@@ -166,7 +140,7 @@ static void put_note(struct ls *ls, const struct reply *last, const struct reply
 {
     struct outcome outcome;
 
-    if (ls->state == &states[PARKED]) {
+    if (ls->state == &states[STATE_PARKED]) {
         if (reply_len(gate) > 0)
             table_add(&ls->table, reply_str(gate), reply_len(gate));
         else
@@ -191,9 +165,9 @@ static void put_row(struct ls *ls, const struct reply *row)
         table_add(&ls->table, reply_str(id), reply_len(id));
     else
         table_printf(&ls->table, "(raw)");
-    if (ls->state == &states[RUNNING])
+    if (ls->state == &states[STATE_RUNNING])
         table_add(&ls->table, reply_str(score), reply_len(score));
-    else if (ls->state == &states[PARKED]) /* a ticket is a time in us, or little more */
+    else if (ls->state == &states[STATE_PARKED]) /* a ticket is a time in us, or little more */
         table_printf(&ls->table, "%s", out_when(reply_int(score) / 1000, ls->now_ms, when));
     else
         table_printf(&ls->table, "%s", out_when(reply_int(score), ls->now_ms, when));
@@ -208,7 +182,7 @@ static int show_pages(struct ls *ls, int64_t limit, struct err *err)
 {
     struct listing list;
 
-    listing_init(&list, ls->cli->argv[0], ls->state->name);
+    listing_init(&list, ls->cli->argv[0], ls->name);
     while (!list.is_over && limit > 0 && !out_has_failed()) {
         struct reply *r =
             listing_next(&list, ls->cli, limit < LISTING_PAGE ? limit : LISTING_PAGE, err);
@@ -235,10 +209,13 @@ static int run(struct cli *cli, struct err *err)
     const char *state = cli_value(cli, "state"), *limit = cli_value(cli, "limit");
     int64_t max = out_is_tty() ? LIMIT_ON_TTY : INT64_MAX;
     struct ls ls = {.cli = cli};
+    enum state which;
     int result;
 
-    if (find_state(state != NULL ? state : "due", &ls.state, err) < 0)
+    if (state_parse(state != NULL ? state : "due", &which, err) < 0)
         return -1;
+    ls.name = state_name(which);
+    ls.state = &states[which];
     if (limit != NULL && text_parse_int(limit, 1, INT64_MAX, &max) < 0)
         return err_set(err, ERR_USAGE, "--limit is not a number from 1 on");
     if (!cli->json)

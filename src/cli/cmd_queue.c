@@ -62,7 +62,7 @@ static int run_pause(struct cli *cli, struct err *err)
 
 static const struct cli_option pause_options[] = {
     {"reason", "TEXT", "why, for those who look at the queue"},
-    {"for", "D", "only this long: 250ms 10s 5m 2h 7d"},
+    {"for", "D", "only this long: 250ms 10s 5m 1h30m 7d"},
     {"by", "WHO", "who pauses it (default: USER@HOST)"},
     {NULL, NULL, NULL},
 };
@@ -98,7 +98,7 @@ static int run_resume(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option resume_options[] = {
-    {"at", "TIME", "not now but at: 2030-01-31T09:00:00Z, @SECONDS, integer ms, +5m"},
+    {"at", "TIME", "not now but at: tomorrow 09:00, 18:00, 2030-01-31T09:00:00Z, +5m"},
     {NULL, NULL, NULL},
 };
 

@@ -138,9 +138,9 @@ static void put_notes(const struct reply *notes, int64_t now_ms)
 static void stats_show(const struct reply *r)
 {
     static const struct table_column columns[] = {
-        {"QUEUE", false, false}, {"WAITING", true, false},   {"FIRST DUE", false, false},
-        {"DEAD", true, false},   {"KEPT", true, false},      {"DONE", true, false},
-        {"DIED", true, false},   {"CANCELLED", true, false}, {"PAUSED", false, true}};
+        {"QUEUE", false, true},      {"WAITING", true, false},         {"FIRST DUE", false, false},
+        {"DEAD", true, false},       {"KEPT", true, TABLE_SPARE},      {"DONE", true, TABLE_SPARE},
+        {"DIED", true, TABLE_SPARE}, {"CANCELLED", true, TABLE_SPARE}, {"PAUSED", false, true}};
     const struct reply *queues = reply_at(r, QUEUES);
     int64_t now_ms = reply_int(reply_at(r, NOW));
     struct table t;
@@ -242,9 +242,9 @@ static void worker_row(struct table *t, const struct reply *worker, int64_t now_
 static void workers_show(const struct reply *r)
 {
     static const struct table_column columns[] = {
-        {"WORKER", false, false},  {"HOST", false, true},     {"PID", true, false},
-        {"VERSION", false, false}, {"STARTED", false, false}, {"RUNNING", true, false},
-        {"STATE", false, false},   {"QUEUES", false, true}};
+        {"WORKER", false, false},        {"HOST", false, true},           {"PID", true, false},
+        {"VERSION", false, TABLE_SPARE}, {"STARTED", false, TABLE_SPARE}, {"RUNNING", true, false},
+        {"STATE", false, false},         {"QUEUES", false, true}};
     struct table t;
 
     table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));

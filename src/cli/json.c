@@ -7,29 +7,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cli/base64.h"
 #include "cli/out.h"
-
-static void base64(struct buf *out, const unsigned char *p, size_t n)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-    for (size_t i = 0; i < n; i += 3) {
-        unsigned word = (unsigned)p[i] << 16;
-        char four[4];
-
-        if (i + 1 < n)
-            word |= (unsigned)p[i + 1] << 8;
-        if (i + 2 < n)
-            word |= p[i + 2];
-        for (int k = 0; k < 4; k++)
-            four[k] = digits[word >> (18 - 6 * k) & 63];
-        if (i + 2 >= n)
-            four[3] = '=';
-        if (i + 1 >= n)
-            four[2] = '=';
-        buf_add(out, four, 4);
-    }
-}
 
 void json_put_bytes(json_t *object, const char *name, const void *p, size_t n)
 {
@@ -41,7 +20,7 @@ void json_put_bytes(json_t *object, const char *name, const void *p, size_t n)
         (void)json_object_set_new(object, name, text);
         return;
     }
-    base64(&encoded, p, n);
+    base64_put(&encoded, p, n);
     (void)snprintf(key, sizeof(key), "%s_base64", name);
     (void)json_object_set_new(object, key, json_stringn(buf_str(&encoded), encoded.len));
 }

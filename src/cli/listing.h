@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 
-#define LISTING_PAGE 200
+#define LISTING_PAGE 100
 
 struct listing {
     const char *queue, *state; /* state: due running dead done */

@@ -90,10 +90,31 @@ static size_t next_to_give(const struct table *t, const size_t *width)
     size_t found = t->ncolumns;
 
     for (size_t i = 0; i < t->ncolumns; i++)
-        if (t->columns[i].is_soft && width[i] > SOFT_MIN &&
+        if (t->columns[i].fit == TABLE_SOFT && width[i] > SOFT_MIN &&
             (found == t->ncolumns || gives_first(t, width, i, found)))
             found = i;
     return found;
+}
+
+/* Columns of the terminal with all soft ones cut as far as they may be. */
+static size_t narrowest(const struct table *t)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < t->ncolumns; i++) {
+        bool is_cut = t->columns[i].fit == TABLE_SOFT && t->width[i] > SOFT_MIN;
+
+        if (!t->is_left_out[i])
+            total += (is_cut ? SOFT_MIN : t->width[i]) + (total > 0 ? GAP : 0);
+    }
+    return total;
+}
+
+/* Before the head: which columns there are cannot change behind it. */
+static void leave_out(struct table *t)
+{
+    for (size_t i = t->ncolumns; i-- > 0 && out_width() > 0 && narrowest(t) > out_width();)
+        t->is_left_out[i] = t->columns[i].fit == TABLE_SPARE;
 }
 
 static void fit(const struct table *t, size_t *width)
@@ -101,8 +122,9 @@ static void fit(const struct table *t, size_t *width)
     size_t total = 0, i;
 
     for (i = 0; i < t->ncolumns; i++) {
-        width[i] = t->width[i];
-        total += width[i] + (i > 0 ? GAP : 0);
+        width[i] = t->is_left_out[i] ? 0 : t->width[i];
+        if (!t->is_left_out[i])
+            total += width[i] + (total > 0 ? GAP : 0);
     }
     for (; out_width() > 0 && total > out_width(); total--) {
         i = next_to_give(t, width);
@@ -125,9 +147,14 @@ static size_t prefix_of(const char *s, size_t n, size_t columns)
 
 static void put(const struct table *t, size_t column, const struct buf *cell, size_t width)
 {
-    bool is_last = column + 1 == t->ncolumns;
-    size_t have = columns_of(cell);
+    size_t have = columns_of(cell), next = column + 1;
+    bool is_last;
 
+    if (t->is_left_out[column])
+        return;
+    while (next < t->ncolumns && t->is_left_out[next])
+        next++;
+    is_last = next == t->ncolumns;
     if (have > width) {
         out_bytes(cell->data, prefix_of(cell->data, cell->len, width - 3));
         out_printf("...");
@@ -157,6 +184,8 @@ void table_flush(struct table *t)
 {
     size_t width[TABLE_COLUMNS_MAX];
 
+    if (!t->is_headed)
+        leave_out(t);
     fit(t, width);
     if (!t->is_headed)
         put_head(t, width);

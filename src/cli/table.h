@@ -14,10 +14,17 @@
 
 #define TABLE_COLUMNS_MAX 12
 
+/* What becomes of a column where the terminal is too narrow. */
+enum table_fit {
+    TABLE_WHOLE,
+    TABLE_SOFT, /* its cells are cut */
+    TABLE_SPARE /* it is left out, the rightmost first, if cutting is not enough */
+};
+
 struct table_column {
     const char *title;
     bool is_right; /* numbers */
-    bool is_soft;  /* may be cut where the terminal is too narrow */
+    int fit;       /* one of enum table_fit; true and false will do for the first two */
 };
 
 struct table {
@@ -27,6 +34,7 @@ struct table {
     size_t n, room;
     size_t width[TABLE_COLUMNS_MAX];
     bool is_used[TABLE_COLUMNS_MAX]; /* some cell was not empty */
+    bool is_left_out[TABLE_COLUMNS_MAX];
     bool is_headed;
 };
 

@@ -1,6 +1,6 @@
 /*
  * What became of the lines that were sent, span by span. Until something fails that is one span,
- * and after it come only the calls that were under way: a handful.
+ * and after it come only the calls that were under way.
  */
 #ifndef LATER_CLI_TALLY_H
 #define LATER_CLI_TALLY_H
@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 
-#define TALLY_SPANS 16
+#define TALLY_SPANS 72
 
 enum tally_fate { TALLY_ADDED, TALLY_REFUSED, TALLY_UNKNOWN };
 

@@ -55,6 +55,9 @@ local OPTIONS = {
   unique_for = function(job, v, now) job.f = now + L.positive('unique_for', v) end,
 }
 
+-- For functions that see to it themselves that none comes twice.
+L.OPTIONS = OPTIONS
+
 local GATES = {{'l', 'lock'}, {'s', 'sem'}, {'r', 'rate'}}
 
 local function fill_gates(R, job, of_queue)
@@ -80,9 +83,12 @@ local function fill_gates(R, job, of_queue)
   end
 end
 
--- The gates of a new job: {key} is filled in, and what needs a definition has one.
-function L.check_gates(R, job)
-  local of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', job.queue))
+-- The gates of a new job: {key} is filled in, and what needs a definition has one. of_queue: its queue's, if they
+-- were read already; false: it has none
+function L.check_gates(R, job, of_queue)
+  if of_queue == nil then
+    of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', job.queue))
+  end
   if of_queue or job.l or job.s or job.r then
     fill_gates(R, job, of_queue)
   end
@@ -205,6 +211,40 @@ local function write_new(R, job, payload, now_us, head)
   return id
 end
 
+-- Check and write a job of which the options are read. -> [id, status, due_ms]
+function L.add_one(R, job, payload, now_us)
+  L.check_payload(R, job.queue, payload)
+  local head = L.check_room(R, job.queue)
+  L.need_add(R, job.priority, head)
+  L.check_gates(R, job)
+  local print
+  if job.token then
+    L.need(R, 'token:' .. job.token, 'string')
+    print = redis.sha1hex(job.queue .. '\n' .. payload)
+    local reply = repeated(R, job.token, print)
+    if reply then
+      return reply
+    end
+  end
+  if job.u then
+    -- It may come to another place than a new one.
+    L.need(R, 'heads', 'zset', 'clock', 'string', 'names', 'set', 'prio', 'hash')
+  end
+  local reply = job.u and L.add_unique(R, job, payload)
+  if not reply then
+    local id = write_new(R, job, payload, now_us, head)
+    if job.u then
+      redis.call('SET', R .. ':uniq:' .. job.queue .. ':' .. job.u, id)
+    end
+    reply = {id, 'added', job.due}
+  end
+  if job.token then
+    redis.call('SET', R .. ':token:' .. job.token, reply[1] .. ' ' .. L.int(reply[3]) .. ' ' .. print, 'EX',
+               L.TOKEN_TTL_S)
+  end
+  return reply
+end
+
 L.register('later_add', {}, function(R, args)
   local n = #args
   if n < 2 then
@@ -223,34 +263,5 @@ L.register('later_add', {}, function(R, args)
   for i = 2, n - 1, 2 do
     L.option(job, seen, args[i], args[i + 1], now_ms)
   end
-  L.check_payload(R, queue, payload)
-  local head = L.check_room(R, queue)
-  L.need_add(R, job.priority, head)
-  L.check_gates(R, job)
-  local print
-  if job.token then
-    L.need(R, 'token:' .. job.token, 'string')
-    print = redis.sha1hex(queue .. '\n' .. payload)
-    local reply = repeated(R, job.token, print)
-    if reply then
-      return reply
-    end
-  end
-  if job.u then
-    -- It may come to another place than a new one.
-    L.need(R, 'heads', 'zset', 'clock', 'string', 'names', 'set', 'prio', 'hash')
-  end
-  local reply = job.u and L.add_unique(R, job, payload)
-  if not reply then
-    local id = write_new(R, job, payload, now_us, head)
-    if job.u then
-      redis.call('SET', R .. ':uniq:' .. queue .. ':' .. job.u, id)
-    end
-    reply = {id, 'added', job.due}
-  end
-  if job.token then
-    redis.call('SET', R .. ':token:' .. job.token, reply[1] .. ' ' .. L.int(reply[3]) .. ' ' .. print, 'EX',
-               L.TOKEN_TTL_S)
-  end
-  return reply
+  return L.add_one(R, job, payload, now_us)
 end)

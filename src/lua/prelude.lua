@@ -277,13 +277,14 @@ function L.check_queue(queue)
 end
 
 -- '250ms' '10s' '5m' '2h' '7d' -> ms, at most 100 years.
+local UNITS = {ms = 1, s = 1000, m = 60000, h = 3600000, d = 86400000}
+
 function L.duration(text, what)
-  local units = {ms = 1, s = 1000, m = 60000, h = 3600000, d = 86400000}
   local digits, unit = string.match(text, '^(%d+)(%a*)$')
   if digits == nil or #digits > 15 then
     L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) .. ' is no duration: write it like 250ms 10s 5m 2h 7d')
   end
-  local factor = units[string.lower(unit)]
+  local factor = UNITS[string.lower(unit)]
   if factor == nil then
     L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) .. ' needs a unit: ms s m h d')
   end

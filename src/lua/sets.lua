@@ -1,0 +1,107 @@
+-- The sets in which the jobs of a queue stand, state by state, and reading one of them page by page.
+--
+-- A page begins behind a score and a member, those that were told last, wherever they stood: so what stays in its
+-- place is told exactly once, whatever is added, taken out or moved meanwhile.
+
+local WAITING = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}
+
+-- -> {key, is_raw: its members are payloads}*, in the order in which they are told; nil for what is no state.
+-- R:running has those of other queues as well.
+function L.sets_of(R, queue, state)
+  if state == 'running' then
+    return {{key = R .. ':running'}}
+  elseif state == 'parked' or state == 'dead' or state == 'done' then
+    return {{key = R .. ':' .. state .. ':' .. queue}}
+  elseif state ~= 'due' then
+    return nil
+  end
+  local sets = {}
+  for i, name in ipairs(WAITING) do
+    local key = name == 's' and ':solo:' .. queue or name == 'raw' and ':due:' .. queue or ':q:' .. queue .. ':' .. name
+    sets[i] = {key = R .. key, is_raw = name == 'raw'}
+  end
+  return sets
+end
+
+function L.count_in(sets)
+  local n = 0
+  for _, set in ipairs(sets) do
+    n = n + redis.call('ZCARD', set.key)
+  end
+  return n
+end
+
+-- Is a before b, byte by byte as Redis sorts members? What `<` says depends on the server's locale.
+local function is_before(a, b)
+  local lo, hi, sub = 0, math.min(#a, #b), string.sub
+  if sub(a, 1, hi) == sub(b, 1, hi) then
+    return #a < #b
+  end
+  -- The first lo bytes are the same, the first hi are not.
+  while hi - lo > 1 do
+    local mid = math.floor((lo + hi) / 2)
+    if sub(a, lo + 1, mid) == sub(b, lo + 1, mid) then
+      lo = mid
+    else
+      hi = mid
+    end
+  end
+  return string.byte(a, hi) < string.byte(b, hi)
+end
+
+-- The rank of the first member behind this score and member, which may be gone; score '': of the first one.
+-- Cost: O(log n), squared if it is gone.
+function L.rank_behind(key, score, member)
+  if score == '' then
+    return 0
+  end
+  local rank = redis.call('ZRANK', key, member)
+  if rank and redis.call('ZSCORE', key, member) == score then
+    return rank + 1
+  end
+  local lo, hi = redis.call('ZCOUNT', key, '-inf', '(' .. score), redis.call('ZCOUNT', key, '-inf', score)
+  while lo < hi do
+    local mid = math.floor((lo + hi) / 2)
+    if is_before(member, redis.call('ZRANGE', key, mid, mid)[1]) then
+      hi = mid
+    else
+      lo = mid + 1
+    end
+  end
+  return lo
+end
+
+-- Up to `count` members that may be large, from a rank on: -> {member, score, ...}. No more than `bytes` of them as
+-- far as one can know before: twice as many at a time, but not of the size of the largest one so far.
+function L.read_members(key, rank, count, bytes)
+  local rows, step, largest = {}, 1, 1
+  while count > 0 and bytes > 0 do
+    local n = math.min(count, step, math.max(math.floor(bytes / largest), 1))
+    local some = redis.call('ZRANGE', key, rank, rank + n - 1, 'WITHSCORES')
+    for i = 1, #some, 2 do
+      rows[#rows + 1], rows[#rows + 2] = some[i], some[i + 1]
+      largest, bytes = math.max(largest, #some[i]), bytes - #some[i]
+    end
+    if #some < 2 * n then
+      return rows
+    end
+    rank, count, step = rank + n, count - n, 2 * step
+  end
+  return rows
+end
+
+-- The records of ids, until `bytes` of them are read. -> records ('' where there is none), at least one, perhaps fewer
+-- than ids.
+function L.read_records(R, ids, bytes)
+  local records = {}
+  for from = 1, #ids, 25 do
+    if bytes <= 0 then
+      break
+    end
+    for _, record in ipairs(redis.call('HMGET', R .. ':jobs', unpack(ids, from, math.min(from + 24, #ids)))) do
+      records[#records + 1] = record or ''
+      bytes = bytes - #(record or '')
+    end
+  end
+  return records
+end

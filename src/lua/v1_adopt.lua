@@ -1,0 +1,103 @@
+-- later_v1_adopt R QUEUE KEY HASH UNIT REMOVE SCORE MEMBER COUNT -> [added, left, SCORE, MEMBER, why, one left]
+--
+-- Jobs for the members of a sorted set that is not ours: a home-made delay queue, the schedule of another system. KEY: that
+-- set, score -> when it is due in UNIT (s or ms, with a fraction if it likes). HASH: '', then a member is a payload; or a
+-- hash that has the payload under the member. REMOVE 1: what was added leaves the set and the hash in the same call, so
+-- that it is never in both nor in none. SCORE, MEMBER: empty first, then what the last call told; an empty SCORE: that was
+-- the end. COUNT: at most 200; a call ends early at 1 MiB. What cannot be a job is left where it is: how many, and why
+-- the first one was. Errors: ARGS QUEUE FULL TYPE, NOPERM. Cost: O(COUNT log n).
+
+local BYTES = 1048576
+
+-- -> due ms, or nil and why not
+local function due_of(score, unit, now_ms)
+  local n = tonumber(score)
+  local ms = unit == 's' and math.floor(n * 1000 + 0.5) or math.ceil(n)
+  if ms ~= ms or ms > L.LATEST then
+    return nil, 'its score ' .. score .. ' is after the year 5000' .. (unit == 's' and ': is it in ms?' or '')
+  elseif unit == 'ms' and ms >= L.SECONDS_FROM and ms <= L.SECONDS_TO then
+    return nil, 'its score ' .. score .. ' looks like seconds'
+  end
+  return ms >= L.SECONDS_FROM and ms or now_ms
+end
+
+local function need_source(R, key, hash, is_first)
+  if string.sub(key, 1, #R + 1) == R .. ':' then
+    L.fail('ELATER_ARGS', L.quote(key) .. ' belongs to this namespace')
+  end
+  local is = redis.call('TYPE', key).ok
+  if is == 'none' and is_first then
+    L.fail('ELATER_ARGS', 'there is no key ' .. L.quote(key))
+  elseif is ~= 'none' and is ~= 'zset' then
+    L.fail('ELATER_TYPE', L.quote(key) .. ' is a ' .. is .. ', no sorted set')
+  end
+  is = hash ~= '' and redis.call('TYPE', hash).ok or 'none'
+  if is ~= 'none' and is ~= 'hash' then
+    L.fail('ELATER_TYPE', L.quote(hash) .. ' is a ' .. is .. ', no hash')
+  end
+end
+
+-- What the caller may not do there would end the call half way, with the jobs added.
+local function need_right(command, key)
+  if key ~= '' and not redis.acl_check_cmd(command, key, 'm') then
+    L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(key))
+  end
+end
+
+-- Read and check a page. -> jobs, their payloads, their members, how many rows were looked at
+local function read_page(R, queue, source, rows, now_ms)
+  local jobs, payloads, members, bytes, max = {}, {}, {}, 0, L.max_payload(R, queue)
+  for i = 1, #rows, 2 do
+    local member, payload = rows[i], rows[i]
+    local due, why = due_of(rows[i + 1], source.unit, now_ms)
+    if source.hash ~= '' then
+      payload = redis.call('HGET', source.hash, member)
+      why = not payload and 'it has no field in ' .. L.quote(source.hash) or why
+    end
+    if payload and #payload > max then
+      why = 'it has ' .. L.int(#payload) .. ' bytes, queue ' .. queue .. ' takes ' .. L.int(max) .. ' (max_payload)'
+    end
+    if why then
+      source.left = source.left + 1
+      source.why, source.one = source.why or why, source.one or member
+    else
+      local job = {queue = queue, priority = 5, due = due}
+      L.check_gates(R, job, source.of_queue)
+      jobs[#jobs + 1], payloads[#payloads + 1], members[#members + 1] = job, payload, member
+      bytes = bytes + #payload
+    end
+    if bytes >= BYTES then
+      return jobs, payloads, members, i + 1
+    end
+  end
+  return jobs, payloads, members, #rows
+end
+
+L.register('later_v1_adopt', {}, function(R, args)
+  local queue, key, hash, unit, remove = L.check_queue(args[1]), args[2], args[3], args[4], args[5]
+  local score, member, count = args[6], args[7], L.whole(args[8])
+  if not count or count < 1 or count > 200 or key == '' or (unit ~= 's' and unit ~= 'ms') or
+     (remove ~= '0' and remove ~= '1') or (score ~= '' and not tonumber(score)) then
+    L.fail('ELATER_ARGS', 'give QUEUE KEY HASH UNIT REMOVE SCORE MEMBER COUNT (1 to 200)')
+  end
+  need_source(R, key, hash, score == '')
+  if remove == '1' then
+    need_right('ZREM', key)
+    need_right('HDEL', hash)
+  end
+  local now_us = L.now_us()
+  local source = {hash = hash, unit = unit, left = 0,
+                  of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', queue)) or false}
+  local rows = L.read_members(key, L.rank_behind(key, score, member), count, BYTES)
+  local jobs, payloads, members, n = read_page(R, queue, source, rows, L.ms(now_us))
+  if #jobs > 0 then
+    L.write_many(R, queue, jobs, payloads, now_us, L.need_many(R, queue, jobs))
+    if remove == '1' then
+      redis.call('ZREM', key, unpack(members))
+      if hash ~= '' then
+        redis.call('HDEL', hash, unpack(members))
+      end
+    end
+  end
+  return {#jobs, source.left, rows[n] or '', rows[n - 1] or '', source.why or '', source.one or ''}
+end)

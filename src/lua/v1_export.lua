@@ -1,0 +1,108 @@
+-- later_v1_export R QUEUE STATE SET SCORE MEMBER COUNT -> [SET, SCORE, MEMBER, how many, row...]
+--
+-- A page of a queue's jobs with all that there is to say of them. STATE: due (waiting, raw members included) parked
+-- running dead done. SET, SCORE, MEMBER: 1 and two empty ones first, then what the last page told; an empty SET: there
+-- are no more. COUNT: at most 200; a page ends early once it has 1 MiB of payload. A job that stays where it is from the
+-- first page to the last is told exactly once; one that moves meanwhile may be missed or told twice. how many there are
+-- in the state now; of running those of other queues, too.
+-- row: [id, score, due ms or '', record, payload of a large one or '', tries, first line of the outcome]; of a raw member
+-- ['', score, due ms, member]. no-writes. Cost: O(log n + COUNT).
+
+local BYTES = 1048576
+
+-- When each of these jobs is or was due, as far as that is known.
+local function dues_of(R, state, ids, scores, tries)
+  local dues = {}
+  local spots = state == 'parked' and redis.call('HMGET', R .. ':parked', unpack(ids))
+  for i = 1, #ids do
+    local due
+    if state == 'due' then
+      due = L.due(scores[i])
+    elseif state == 'parked' then
+      local spot = L.read_spot(spots[i])
+      due = spot and spot.due
+    else
+      due = L.tries(tries[i]).due
+    end
+    dues[i] = due and L.int(due) or ''
+  end
+  return dues
+end
+
+-- Is it a record of this queue? One that is none of any is told all the same: somebody should know.
+local function is_of(record, queue)
+  local name = string.match(record, '^[-+](%w[%w_-]*)[ \n]')
+  return name == nil or name == queue
+end
+
+-- Append the rows of these jobs. -> how many of them were looked at, bytes
+local function put_jobs(R, queue, state, ids, scores, reply)
+  local records = L.read_records(R, ids, BYTES)
+  local bytes = 0
+  for i = #ids, #records + 1, -1 do
+    ids[i] = nil
+  end
+  local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
+  local outcomes = redis.call('HMGET', R .. (state == 'done' and ':results' or ':errors'), unpack(ids))
+  local dues = dues_of(R, state, ids, scores, tries)
+  for i, id in ipairs(ids) do
+    local record, payload = records[i], ''
+    if state ~= 'running' or is_of(record, queue) then
+      if string.byte(record) == 43 then -- '+'
+        payload = redis.call('GET', R .. ':big:' .. id) or ''
+      end
+      reply[#reply + 1] = {id, scores[i], dues[i], record, payload, tries[i] or '',
+                           string.match(outcomes[i] or '', '^[^\n]*')}
+      bytes = bytes + #record + #payload
+    end
+    if bytes >= BYTES then
+      return i, bytes
+    end
+  end
+  return #ids, bytes
+end
+
+local function page(R, queue, state, sets, at, count)
+  local reply = {'', '', '', L.count_in(sets)}
+  local bytes, score, member = 0, at.score, at.member
+  for s = at.set, #sets do
+    local set = sets[s]
+    local rank = L.rank_behind(set.key, score, member)
+    local rows
+    if set.is_raw then
+      rows = L.read_members(set.key, rank, count, BYTES - bytes)
+    else
+      rows = redis.call('ZRANGE', set.key, rank, rank + count - 1, 'WITHSCORES')
+    end
+    local ids, scores = {}, {}
+    for i = 1, #rows, 2 do
+      ids[#ids + 1], scores[#scores + 1] = rows[i], rows[i + 1]
+    end
+    local all, n, more = #ids, #ids, 0
+    if set.is_raw then
+      for i, one in ipairs(ids) do
+        reply[#reply + 1] = {'', scores[i], L.int(L.due(scores[i])), one}
+        more = more + #one
+      end
+    elseif n > 0 then
+      n, more = put_jobs(R, queue, state, ids, scores, reply)
+    end
+    bytes, count = bytes + more, count - n
+    if count <= 0 or bytes >= BYTES or n < all then
+      reply[1], reply[2], reply[3] = L.int(s), scores[n] or '', ids[n] or ''
+      return reply
+    end
+    score, member = '', ''
+  end
+  return reply
+end
+
+L.register('later_v1_export', {'no-writes'}, function(R, args)
+  local queue = L.check_queue(args[1])
+  local sets, set, count = L.sets_of(R, queue, args[2]), L.whole(args[3]), L.whole(args[6])
+  if not sets or not set or set < 1 or set > #sets or not args[4] or not args[5] or not count or count < 1 or
+     count > 200 or (args[4] ~= '' and not tonumber(args[4])) then
+    L.fail('ELATER_ARGS', 'give QUEUE STATE SET SCORE MEMBER COUNT (1 to 200)')
+  end
+  return page(R, queue, args[2], sets, {set = set, score = args[4], member = args[5]}, count)
+end)

@@ -1,0 +1,163 @@
+-- later_v1_import R QUEUE {n {name value}*n PAYLOAD}... -> [how many were added, status]
+--
+-- Jobs with options of their own, in one call; all or nothing. Names: those of later_add but in, at and unique_for; due MS,
+-- which unlike `at` may be past, and unique_until MS. 1 to 1000 jobs, payloads of 16 MiB together; one with a token or a
+-- unique key goes alone, and so may a larger one. status: that of later_add, of more than one `added`.
+-- Errors: as later_add; the text ends with `[record N]` if it is about the N-th. Cost: O(k log n).
+
+local MANY_BYTES = 16777216
+local OPTIONS = L.OPTIONS
+local NOT_HERE = {['in'] = true, at = true, unique_for = true}
+local PRIORITIES = {['0'] = 0, ['1'] = 1, ['2'] = 2, ['3'] = 3, ['4'] = 4, ['5'] = 5, ['6'] = 6, ['7'] = 7, ['8'] = 8,
+                    ['9'] = 9}
+
+local function instant(name, value)
+  local ms = L.whole(value)
+  if not ms or ms > L.LATEST then
+    L.fail('ELATER_TIME', name .. ' ' .. L.quote(value) .. ' is no time in ms up to the year 5000')
+  elseif ms >= L.SECONDS_FROM and ms <= L.SECONDS_TO then
+    L.fail('ELATER_TIME', name .. ' ' .. L.quote(value) .. ' looks like seconds: times are in ms')
+  end
+  return ms
+end
+
+-- What L.header writes of these. Of a gate it may have to fill in the key first, and there are few.
+local LETTERS = {attempts = 'a', timeout = 't', expire = 'x', keep = 'k', key = 'K', trace = 'T'}
+
+local function put_field(job, letter)
+  local value = job[letter]
+  job.fields = job.fields .. ' ' .. letter .. '=' .. (type(value) == 'number' and L.int(value) or value)
+end
+
+local function record_of(job, payload)
+  if not job.fields then
+    return L.header(job) .. payload
+  end
+  return (job.big and '+' or '-') .. job.queue .. (job.priority ~= 5 and ' ' .. L.int(job.priority) or '') .. job.fields ..
+         '\n' .. payload
+end
+
+-- The options of one job, from args[at] on. -> where its payload is
+local function read_options(args, at, job, now_ms)
+  local n = L.whole(args[at])
+  if not n or n > 100 or not args[at + 2 * n + 1] then
+    L.fail('ELATER_ARGS', 'give QUEUE and for each job N, N names with values, PAYLOAD')
+  end
+  for i = at + 1, at + 2 * n, 2 do
+    local name, value = args[i], args[i + 1]
+    if name == 'due' then
+      job.due, job.due_text = instant(name, value), value
+    elseif name == 'priority' and PRIORITIES[value] then
+      job.priority = PRIORITIES[value]
+    elseif name == 'unique_until' then
+      job.f, job.has_options = instant(name, value), true
+    elseif NOT_HERE[name] or not OPTIONS[name] then
+      L.fail('ELATER_OPTION', L.quote(name) .. ' is not an option here')
+    else
+      job.has_options = true
+      OPTIONS[name](job, value, now_ms)
+      if LETTERS[name] and job.fields then
+        put_field(job, LETTERS[name])
+      else
+        job.fields = nil
+      end
+    end
+  end
+  return at + 2 * n + 1
+end
+
+-- Write checked jobs that have neither token nor unique key. jobs, payloads: as many of each.
+function L.write_many(R, queue, jobs, payloads, now_us, head)
+  local first, earliest = L.tick(R, now_us, #jobs), math.huge
+  local records, scored = {}, {}
+  for k, job in ipairs(jobs) do
+    local id, payload = L.id(first + k - 1), payloads[k]
+    job.big = #payload > L.BIG
+    if job.big then
+      redis.call('SET', R .. ':big:' .. id, payload)
+    end
+    records[2 * k - 1], records[2 * k] = id, record_of(job, job.big and '' or payload)
+    local set = scored[job.priority]
+    if not set then
+      set = {}
+      scored[job.priority] = set
+    end
+    set[#set + 1], set[#set + 2] = job.due_text or L.int(job.due), id
+    earliest = math.min(earliest, job.due)
+  end
+  redis.call('HSET', R .. ':jobs', unpack(records))
+  for p = 0, 9 do
+    if scored[p] then
+      redis.call('ZADD', R .. ':q:' .. queue .. ':' .. L.int(p), unpack(scored[p]))
+      if p ~= 5 then
+        L.mark_set(R, queue, L.int(p))
+      end
+    end
+  end
+  L.lower_head(R, queue, earliest, head)
+end
+
+-- Refuse what the writing of these jobs would meet half way. -> the head of the queue, as L.check_room tells it
+function L.need_many(R, queue, jobs)
+  local head, is_asked = L.check_room(R, queue), {}
+  L.need(R, 'jobs', 'hash', 'clock', 'string', 'heads', 'zset')
+  for _, job in ipairs(jobs) do
+    if not is_asked[job.priority] then
+      is_asked[job.priority] = true
+      L.need(R, 'q:' .. queue .. ':' .. L.int(job.priority), 'zset')
+      L.need_add(R, job.priority, head)
+    end
+  end
+  return head
+end
+
+-- Fills jobs and payloads. -> the bytes of the payloads
+local function read_jobs(R, args, queue, now_ms, jobs, payloads)
+  local of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', queue)) or false
+  local bytes, at, n = 0, 2, 0
+  while at <= #args do
+    local job = {queue = queue, priority = 5, due = now_ms, fields = '', K = nil, has_options = false}
+    at = read_options(args, at, job, now_ms)
+    local payload = args[at]
+    if #payload > 1024 then
+      L.check_payload(R, queue, payload)
+    end
+    L.check_gates(R, job, of_queue)
+    n, at, bytes = n + 1, at + 1, bytes + #payload
+    jobs[n], payloads[n] = job, payload
+  end
+  return bytes
+end
+
+local function read_all(R, args, queue, now_ms)
+  local jobs, payloads = {}, {}
+  local ok, bytes = pcall(read_jobs, R, args, queue, now_ms, jobs, payloads)
+  if not ok then
+    local why = bytes
+    if type(why) == 'table' and why.elater then
+      why.elater = why.elater .. ' [record ' .. L.int(#jobs + 1) .. ']'
+    end
+    error(why, 0)
+  end
+  if #jobs < 1 or #jobs > 1000 then
+    L.fail('ELATER_ARGS', 'give 1 to 1000 jobs, not ' .. L.int(#jobs))
+  elseif #jobs > 1 and bytes > MANY_BYTES then
+    L.fail('ELATER_SIZE', 'the payloads of one call may have 16 MiB together')
+  end
+  return jobs, payloads
+end
+
+L.register('later_v1_import', {}, function(R, args)
+  local queue, now_us = L.check_queue(args[1]), L.now_us()
+  local jobs, payloads = read_all(R, args, queue, L.ms(now_us))
+  if #jobs == 1 then
+    return {1, L.add_one(R, jobs[1], payloads[1], now_us)[2]}
+  end
+  for i, job in ipairs(jobs) do
+    if job.token or job.u then
+      L.fail('ELATER_OPTION', (job.token and 'token' or 'unique') .. ' goes alone [record ' .. L.int(i) .. ']')
+    end
+  end
+  L.write_many(R, queue, jobs, payloads, now_us, L.need_many(R, queue, jobs))
+  return {#jobs, 'added'}
+end)

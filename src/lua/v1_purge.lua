@@ -1,0 +1,101 @@
+-- later_v1_purge R QUEUE STATE MOST -> [removed, left]
+--
+-- Remove jobs of a queue that are in one state, the first ones first: at most MOST and as many as one call may. STATE: due
+-- (waiting, raw members included) parked dead done; MOST 0 only counts. What a job had goes with it: its payload, its
+-- place before a gate and what it was granted there, its unique key (unless unique_for holds it longer); who waits for its
+-- end is told it was cancelled. A token stays for its 24 h, as after a cancel. Waiting and parked ones count as cancelled.
+-- Errors: ELATER_ARGS QUEUE TYPE. Cost: O(removed log n).
+
+local KEPT_MOST, WAITING_MOST, PARKED_MOST = 200, 100, 40
+local BYTES = 1048576
+
+-- These jobs will never run: their people are told, their keys are free, nothing of them stays.
+local function drop(R, queue, ids, records, now_ms)
+  local is_awaited = redis.call('EXISTS', R .. ':await') == 1
+  for i, id in ipairs(ids) do
+    if is_awaited then
+      L.announce(R, id, L.outcome('cancelled', 0, now_ms, 0, 'purged', ''))
+    end
+    -- A look is cheaper than to take each header apart.
+    if string.find(string.sub(records[i], 1, 2048), ' u=', 1, true) then
+      L.end_unique(R, id, L.parse(records[i]))
+    end
+  end
+  L.forget(R, ids)
+  L.count(R, 'cancelled', queue, #ids)
+end
+
+local function purge_waiting(R, queue, set, most, now_ms)
+  if set.is_raw then
+    local rows = L.read_members(set.key, 0, math.min(most, WAITING_MOST), BYTES)
+    redis.call('ZREMRANGEBYRANK', set.key, 0, #rows / 2 - 1)
+    L.count(R, 'cancelled', queue, #rows / 2)
+    return #rows / 2
+  end
+  local ids = redis.call('ZRANGE', set.key, 0, math.min(most, WAITING_MOST) - 1)
+  local records = L.read_records(R, ids, BYTES)
+  for i = #ids, #records + 1, -1 do
+    ids[i] = nil
+  end
+  redis.call('ZREM', set.key, unpack(ids))
+  drop(R, queue, ids, records, now_ms)
+  return #ids
+end
+
+local function purge_parked(R, queue, set, most, now_us)
+  local ids, book = redis.call('ZRANGE', set.key, 0, math.min(most, PARKED_MOST) - 1), L.book(R, now_us)
+  local records = L.read_records(R, ids, BYTES)
+  for i = #ids, #records + 1, -1 do
+    ids[i] = nil
+  end
+  for _, id in ipairs(ids) do
+    L.need_parked(book, queue, id)
+  end
+  for _, id in ipairs(ids) do
+    L.unpark(book, queue, id)
+  end
+  drop(R, queue, ids, records, L.ms(now_us))
+  L.settle_gates(book)
+  return #ids
+end
+
+-- They have ended before: who waited for it was told, and a unique key that is still taken has its time.
+local function purge_kept(R, set, most)
+  local ids = redis.call('ZRANGE', set.key, 0, math.min(most, KEPT_MOST) - 1)
+  redis.call('ZREM', set.key, unpack(ids))
+  L.forget(R, ids)
+  return #ids
+end
+
+-- The first set that has any.
+local function purge(R, queue, state, sets, most)
+  local now_us = L.now_us()
+  L.need(R, 'jobs', 'hash', 'tries', 'hash', 'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress', 'hash',
+         'await', 'hash', 'heads', 'zset')
+  for _, set in ipairs(sets) do
+    if redis.call('EXISTS', set.key) == 1 then
+      if state == 'due' then
+        return purge_waiting(R, queue, set, most, L.ms(now_us))
+      elseif state == 'parked' then
+        return purge_parked(R, queue, set, most, now_us)
+      end
+      return purge_kept(R, set, most)
+    end
+  end
+  return 0
+end
+
+L.register('later_v1_purge', {'allow-oom'}, function(R, args)
+  local queue, state, most = L.check_queue(args[1]), args[2], L.whole(args[3])
+  local sets = state ~= 'running' and L.sets_of(R, queue, state)
+  if not sets or not most then
+    L.fail('ELATER_ARGS', 'give QUEUE STATE (due parked dead done) MOST')
+  end
+  local removed = most > 0 and purge(R, queue, state, sets, most) or 0
+  local left = L.count_in(sets)
+  -- A worker would find out with its next step; where there is none, stats should not tell of a job that is gone.
+  if state == 'due' and removed > 0 and left == 0 and redis.call('EXISTS', R .. ':granted:' .. queue) == 0 then
+    redis.call('ZREM', R .. ':heads', queue)
+  end
+  return {removed, left}
+end)
