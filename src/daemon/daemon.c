@@ -36,6 +36,31 @@ static void on_status(void *arg)
     loop_timer_set(d->status, STATUS_MS);
 }
 
+static void say_how_it_is(void *arg, struct buf *line)
+{
+    const struct daemon *d = arg;
+    struct sched_status s;
+
+    sched_status(d->sched, &s);
+    buf_printf(line,
+               "laterd epoch=%lld linked=%d registered=%d quiet=%d stopping=%d queues=%zu "
+               "running=%zu places=%lld",
+               (long long)s.epoch, link_is_up(d->link), s.is_ready, s.is_quiet, s.is_stopping,
+               d->served->n, s.running, (long long)d->conf->concurrency);
+}
+
+/* Without it nothing is lost but an answer. */
+static void listen_for_probes(struct daemon *d)
+{
+    struct err err = ERR_INIT;
+
+    d->live = live_new(d->loop, d->conf->namespace, say_how_it_is, d, &err);
+    if (d->live == NULL)
+        log_warn("event=limits reason=\"%s\" effect=\"later health --live does not find this "
+                 "daemon\"",
+                 err.text);
+}
+
 static void on_watchdog(void *arg)
 {
     struct daemon *d = arg;
@@ -324,6 +349,7 @@ static void tear_down(struct daemon *d)
     served_free(d->served);
     starts_free(d->starts);
     folder_free(d->folder);
+    live_free(d->live);
     signals_free(d->signals);
     loop_timer_free(d->status);
     loop_timer_free(d->watchdog);
@@ -359,6 +385,7 @@ static int start(struct daemon *d, struct err *err)
     gates_set(d->gates, d->conf);
     folder_watch(d->folder, d->conf->handlers_dir);
     link_start(d->link);
+    listen_for_probes(d);
     notify_ready();
     on_status(d);
     if (notify_watchdog_ms() > 0)

@@ -10,7 +10,7 @@ local USED = {
   {'PERSIST'}, {'PEXPIRE', 1}, {'PEXPIREAT', 1}, {'PTTL'},
   {'HDEL', 'f'}, {'HEXISTS', 'f'}, {'HGET', 'f'}, {'HGETALL'}, {'HINCRBY', 'f', 1}, {'HKEYS'}, {'HLEN'},
   {'HMGET', 'f'}, {'HSCAN', 0}, {'HSET', 'f', 'v'}, {'HSETNX', 'f', 'v'},
-  {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SMEMBERS'}, {'SRANDMEMBER'}, {'SREM', 'm'},
+  {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SMEMBERS'}, {'SRANDMEMBER'}, {'SREM', 'm'}, {'SSCAN', 0},
   {'ZADD', 1, 'm'}, {'ZCARD'}, {'ZCOUNT', 0, 1}, {'ZMSCORE', 'm'}, {'ZRANGE', 0, 1},
   {'ZRANDMEMBER'}, {'ZRANGEBYSCORE', 0, 1}, {'ZRANK', 'm'},
   {'ZREM', 'm'}, {'ZREMRANGEBYRANK', 0, 1}, {'ZREMRANGEBYSCORE', 0, 1}, {'ZREVRANGEBYSCORE', 1, 0}, {'ZSCAN', 0},
