@@ -73,7 +73,7 @@ static void take_queue(struct metrics *m, const struct reply *r, int64_t now_ms)
     text_copy(q->name, sizeof(q->name), reply_str(reply_at(r, NAME)));
     for (size_t i = NAME + 1; i < QUEUE_VALUES; i++)
         q->value[i] = i == OLDEST ? reply_int(reply_at(r, i)) : count_of(reply_at(r, i));
-    if (reply_len(reply_at(r, OLDEST)) > 0)
+    if (reply_kind(reply_at(r, OLDEST)) == REPLY_INT)
         q->value[OLDEST] = now_ms > q->value[OLDEST] ? now_ms - q->value[OLDEST] : 0;
 }
 
