@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/daemon_priv.h"
 #include "daemon/notify.h"
+#include "run/perms.h"
 
 #define STATUS_MS 1000
 #define EMBEDDED_START_MS 5000
@@ -168,6 +170,31 @@ static int read_password(const struct conf *conf, struct url *ret, struct err *e
     return conf_blame(conf, NULL, "redis_password_file", err);
 }
 
+/* The whole way to a file, if there is one. */
+static int check_way(const char *path, struct err *err)
+{
+    CLEANUP_FREE char *here = path[0] == '/' || path[0] == '\0' ? NULL : getcwd(NULL, 0);
+    CLEANUP_FREE char *whole =
+        mem_printf("%s%s%s", here != NULL ? here : "", here != NULL ? "/" : "", path);
+
+    return path[0] == '\0' ? 0 : perms_check(whole, err);
+}
+
+/* For root everybody's mistake is everybody's root: whoever could put another configuration or
+ * password in place of ours must be root. The files themselves are looked at when they are read. */
+static int check_own_files(const struct conf *conf, struct err *err)
+{
+    if (geteuid() != 0)
+        return 0;
+    if (conf->path != NULL && check_way(conf->path, err) < 0)
+        return err_wrap(err, "the configuration");
+    if (strcmp(conf->redis, "embedded") != 0 && check_way(conf->redis_password_file, err) < 0) {
+        (void)err_wrap(err, "redis_password_file");
+        return conf_blame(conf, NULL, "redis_password_file", err);
+    }
+    return 0;
+}
+
 /* NULL where it cannot be in force. */
 static struct conf *load_again(const struct daemon *d, struct starts **ret, struct err *err)
 {
@@ -176,7 +203,9 @@ static struct conf *load_again(const struct daemon *d, struct starts **ret, stru
 
     if (conf == NULL)
         return NULL;
-    *ret = parse_address(conf, &unused, err) < 0 ? NULL : starts_new(conf, d->env, err);
+    *ret = check_own_files(conf, err) < 0 || parse_address(conf, &unused, err) < 0
+               ? NULL
+               : starts_new(conf, d->env, err);
     if (*ret != NULL)
         return conf;
     conf_free(conf);
@@ -368,6 +397,8 @@ static int start(struct daemon *d, struct err *err)
     d->loop = loop_new();
     if (d->loop == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
+    if (check_own_files(d->conf, err) < 0)
+        return -1;
     identity_read(&d->me);
     d->starts = starts_new(d->conf, d->env, err);
     if (d->starts == NULL)
@@ -429,7 +460,8 @@ int daemon_check(const struct conf *conf, char *const *env)
     struct url url = {0};
     int faults = 0;
 
-    if (parse_address(conf, &url, &err) == 0 && read_password(conf, &url, &err) == 0)
+    if (check_own_files(conf, &err) == 0 && parse_address(conf, &url, &err) == 0 &&
+        read_password(conf, &url, &err) == 0)
         starts = starts_new(conf, env, &err);
     explicit_bzero(&url, sizeof(url));
     if (starts == NULL) {

@@ -22,7 +22,8 @@ struct url {
 /* 0, or -1 with code CONFIG. The password is left empty. */
 int url_parse(const char *text, struct url *ret, struct err *err);
 
-/* First line of the file, which must not be readable by others; code CONFIG or DENIED. */
+/* First line of the file, which must be ours or root's and not readable by others; code CONFIG or
+ * DENIED. */
 int url_read_password(const char *path, struct url *url, struct err *err);
 
 /* For messages: "redis at 127.0.0.1:6379" without secrets. */
