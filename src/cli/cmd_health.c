@@ -1,14 +1,18 @@
-/* The verb health: does the work go on, and if not, why? */
+/* The verb health: does the work go on, and if not, why? With --live and --ready: does the daemon
+ * of this host turn, and can it take jobs? */
 #include "cli/cli.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "cli/json.h"
 #include "cli/out.h"
+#include "cli/probe_host.h"
 #include "redis/preflight.h"
 
 #define STATUS_DEGRADED 1
@@ -16,6 +20,7 @@
 #define LATE_MS "12000"
 #define SILENT_MS 12000 /* a worker beats every 5 s */
 #define SKEW_MS 1000    /* from here on its log and LATER_LATE_MS mislead */
+#define PROBE_MS 2000   /* for the answers of all daemons of this host */
 #define UNSENT_MANY 256 /* results: two steps full */
 
 /* later_v1_health: the elements of its reply, those of a worker, those of a late queue. */
@@ -203,7 +208,7 @@ static void show(const struct cli *cli, struct health *h, const char *status)
     json_decref(h->warnings);
 }
 
-static int run_health(struct cli *cli, struct err *err)
+static int judge_namespace(struct cli *cli, struct err *err)
 {
     struct health h = {json_array(), json_array(), 0};
     struct cli_call call = {.n = 0};
@@ -230,6 +235,132 @@ static int run_health(struct cli *cli, struct err *err)
     return is_degraded ? STATUS_DEGRADED : 0;
 }
 
+/* ---- the daemons of this host */
+
+/* Why Redis does not think that it can take jobs; NULL: it can. */
+static const char *why_not_in_redis(const struct reply *r, int64_t epoch)
+{
+    const struct reply *workers = reply_at(r, WORKERS);
+
+    for (size_t i = 0; i < reply_len(workers); i++) {
+        const struct reply *w = reply_at(workers, i);
+
+        if (reply_int(reply_at(w, EPOCH)) != epoch)
+            continue;
+        if (reply_is(reply_at(w, COUNTER), "dead"))
+            return "it was given up for dead";
+        if (reply_int(reply_at(r, NOW)) - reply_int(reply_at(w, BEAT)) > SILENT_MS)
+            return "its beats do not arrive in Redis";
+        return NULL;
+    }
+    return "Redis does not know it";
+}
+
+/* The same by what it says itself. */
+static const char *why_not_by_itself(const struct probe_daemon *d)
+{
+    return !d->has_answered    ? "it does not answer: its loop does not turn"
+           : d->is_stopping    ? "it is stopping"
+           : !d->is_linked     ? "it has no link to Redis"
+           : !d->is_registered ? "it is not registered yet"
+           : d->is_quiet       ? "it is quiet: it claims no more"
+           : d->queues == 0    ? "it serves no queue: there is no handler"
+                               : NULL;
+}
+
+/* Adds a cause for this daemon if it has one. server: its view, NULL while only life counts. */
+static void judge_daemon(struct health *h, const struct probe_daemon *d, bool must_be_ready,
+                         const struct reply *server)
+{
+    const char *why = d->has_answered && !must_be_ready ? NULL : why_not_by_itself(d);
+
+    if (why == NULL && server != NULL)
+        why = why_not_in_redis(server, d->epoch);
+    h->live += why == NULL;
+    if (why != NULL)
+        json_put_int(add(h->causes, "cause", d->has_answered ? "not-ready" : "silent",
+                         "laterd (pid %d, uid %u): %s", (int)d->pid, (unsigned)d->uid, why),
+                     "pid", d->pid);
+}
+
+/* Redis' view, when those here think well of themselves. */
+static struct reply *ask_server(struct cli *cli, struct health *h)
+{
+    struct cli_call call = {.n = 0};
+    struct err err = ERR_INIT;
+    struct reply *r;
+
+    cli_call_puts(&call, LATE_MS);
+    r = cli_fcall(cli, "later_v1_health", &call, &err);
+    if (r == NULL)
+        add(h->causes, "cause", "redis", "%s", err.text);
+    return r;
+}
+
+static void show_daemons(const struct cli *cli, struct health *h, const char *word)
+{
+    bool is_well = json_array_size(h->causes) == 0;
+
+    if (cli->json) {
+        show(cli, h, is_well ? word : "degraded");
+        return;
+    }
+    if (is_well)
+        out_printf("%s%s%s: %zu %s of namespace %s on this host\n", out_style(OUT_GOOD), word,
+                   out_style(OUT_PLAIN), h->live, h->live == 1 ? "daemon" : "daemons",
+                   cli->target.ns);
+    show_list(h->causes, "cause", "degraded:", OUT_BAD);
+    json_decref(h->causes);
+    json_decref(h->warnings);
+}
+
+/* All that are found must be well: one that hangs beside another is not seen by anybody else. */
+static int run_probe(struct cli *cli, bool must_be_ready, struct err *err)
+{
+    struct health h = {json_array(), json_array(), 0};
+    struct probe_daemon *found = NULL;
+    struct reply *server = NULL;
+    size_t n = 0;
+    bool is_well;
+    int rc = cli_target(cli, err) < 0 ? -1 : probe_host(cli->target.ns, PROBE_MS, &found, &n, err);
+
+    if (rc == 0 && n == 0)
+        add(h.causes, "cause", "no-daemon",
+            "no laterd of namespace %s that belongs to uid %u%s listens on this host (sockets "
+            "@laterd/%s/... in /proc/net/unix)",
+            cli->target.ns, (unsigned)geteuid(), geteuid() == 0 ? " or anybody" : " or root",
+            cli->target.ns);
+    if (rc == 0 && n > 0 && must_be_ready)
+        server = ask_server(cli, &h);
+    for (size_t i = 0; i < n; i++)
+        judge_daemon(&h, &found[i], must_be_ready, server);
+    free(found);
+    reply_free(server);
+    if (rc < 0) {
+        json_decref(h.causes);
+        json_decref(h.warnings);
+        return -1;
+    }
+    is_well = json_array_size(h.causes) == 0;
+    show_daemons(cli, &h, must_be_ready ? "ready" : "live");
+    return is_well ? 0 : STATUS_DEGRADED;
+}
+
+static int run_health(struct cli *cli, struct err *err)
+{
+    bool must_be_ready = cli_value(cli, "ready") != NULL;
+
+    if (must_be_ready || cli_value(cli, "live") != NULL)
+        return run_probe(cli, must_be_ready, err);
+    return judge_namespace(cli, err);
+}
+
+static const struct cli_option health_options[] = {
+    {"live", NULL, "only: the daemon of this host turns; does not touch Redis"},
+    {"ready", NULL, "only: the daemon of this host can take jobs"},
+    {NULL, NULL, NULL},
+};
+
 const struct cli_verb cmd_health = {
     "health",
     "",
@@ -238,10 +369,13 @@ const struct cli_verb cmd_health = {
     "a worker has room, queues that nobody serves, workers that are silent, results that\n"
     "Redis does not take, a clock that is off. Exit 69: Redis cannot be reached. Warnings\n"
     "are about what may cost jobs one day (eviction, no append-only file) and do not count.\n"
-    "With --json one object: status (ok, degraded, down), workers, causes, warnings.",
+    "With --json one object: status (ok, degraded, down), workers, causes, warnings.\n"
+    "--live and --ready are for a container's probes and ask the daemons of this host,\n"
+    "namespace and user (root's, too; root asks all): exit 0 if there is one and all of\n"
+    "them are live or ready, else 1, within 3 seconds.",
     0,
     0,
     false,
-    NULL,
+    health_options,
     run_health,
 };

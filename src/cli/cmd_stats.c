@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "cli/metrics.h"
 #include "cli/out.h"
 #include "cli/table.h"
 
@@ -166,6 +167,8 @@ static int run_stats(struct cli *cli, struct err *err)
     struct cli_call call = {.n = 0};
     struct reply *r;
 
+    if (cli_value(cli, "prometheus") != NULL)
+        return metrics_show(cli, err);
     if (cli->argc > 0)
         cli_call_puts(&call, cli->argv[0]);
     r = cli_fcall(cli, "later_stats", &call, err);
@@ -179,17 +182,24 @@ static int run_stats(struct cli *cli, struct err *err)
     return 0;
 }
 
+static const struct cli_option stats_options[] = {
+    {"prometheus", NULL, "as metrics, in Prometheus' text format: write them to a file"},
+    {NULL, NULL, NULL},
+};
+
 const struct cli_verb cmd_stats = {
     "stats",
     "[QUEUE]",
     "count the jobs of every queue",
     "Show every queue, or one: jobs waiting, when the first is due, dead ones and kept\n"
     "outcomes; and since the namespace began how many were done, died, were cancelled.\n"
-    "Below it what needs attention: stray keys, queues that nobody serves.",
+    "Below it what needs attention: stray keys, queues that nobody serves.\n"
+    "With --prometheus all of them as metrics, for the textfile collector of a node\n"
+    "exporter: jobs by queue and state, how late jobs start, what ended how.",
     0,
     1,
     false,
-    NULL,
+    stats_options,
     run_stats,
 };
 

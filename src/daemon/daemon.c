@@ -13,6 +13,7 @@
 #include "daemon/daemon_priv.h"
 #include "daemon/notify.h"
 #include "daemon/password.h"
+#include "run/perms.h"
 
 #define STATUS_MS 1000
 #define EMBEDDED_START_MS 5000
@@ -36,6 +37,31 @@ static void on_status(void *arg)
                   s.unsent, d->served->n);
     daemon_tell_suppressed(d);
     loop_timer_set(d->status, STATUS_MS);
+}
+
+static void say_how_it_is(void *arg, struct buf *line)
+{
+    const struct daemon *d = arg;
+    struct sched_status s;
+
+    sched_status(d->sched, &s);
+    buf_printf(line,
+               "laterd epoch=%lld linked=%d registered=%d quiet=%d stopping=%d queues=%zu "
+               "running=%zu places=%lld",
+               (long long)s.epoch, link_is_up(d->link), s.is_ready, s.is_quiet, s.is_stopping,
+               d->served->n, s.running, (long long)d->conf->concurrency);
+}
+
+/* Without it nothing is lost but an answer. */
+static void listen_for_probes(struct daemon *d)
+{
+    struct err err = ERR_INIT;
+
+    d->live = live_new(d->loop, d->conf->namespace, say_how_it_is, d, &err);
+    if (d->live == NULL)
+        log_warn("event=limits reason=\"%s\" effect=\"later health --live does not find this "
+                 "daemon\"",
+                 err.text);
 }
 
 static void on_watchdog(void *arg)
@@ -148,6 +174,31 @@ static int read_password(const struct conf *conf, struct url *ret, struct err *e
     return conf_blame(conf, NULL, "redis_password_file", err);
 }
 
+/* The whole way to a file, if there is one. */
+static int check_way(const char *path, struct err *err)
+{
+    CLEANUP_FREE char *here = path[0] == '/' || path[0] == '\0' ? NULL : getcwd(NULL, 0);
+    CLEANUP_FREE char *whole =
+        mem_printf("%s%s%s", here != NULL ? here : "", here != NULL ? "/" : "", path);
+
+    return path[0] == '\0' ? 0 : perms_check(whole, err);
+}
+
+/* For root everybody's mistake is everybody's root: whoever could put another configuration or
+ * password in place of ours must be root. The files themselves are looked at when they are read. */
+static int check_own_files(const struct conf *conf, struct err *err)
+{
+    if (geteuid() != 0)
+        return 0;
+    if (conf->path != NULL && check_way(conf->path, err) < 0)
+        return err_wrap(err, "the configuration");
+    if (strcmp(conf->redis, "embedded") != 0 && check_way(conf->redis_password_file, err) < 0) {
+        (void)err_wrap(err, "redis_password_file");
+        return conf_blame(conf, NULL, "redis_password_file", err);
+    }
+    return 0;
+}
+
 /* NULL where it cannot be in force. */
 static struct conf *load_again(const struct daemon *d, struct starts **ret, struct err *err)
 {
@@ -156,7 +207,9 @@ static struct conf *load_again(const struct daemon *d, struct starts **ret, stru
 
     if (conf == NULL)
         return NULL;
-    *ret = parse_address(conf, &unused, err) < 0 ? NULL : starts_new(conf, d->env, err);
+    *ret = check_own_files(conf, err) < 0 || parse_address(conf, &unused, err) < 0
+               ? NULL
+               : starts_new(conf, d->env, err);
     if (*ret != NULL && starts_enter(*ret, err) == 0)
         return conf;
     starts_free(*ret);
@@ -330,6 +383,7 @@ static void tear_down(struct daemon *d)
     served_free(d->served);
     starts_free(d->starts);
     folder_free(d->folder);
+    live_free(d->live);
     signals_free(d->signals);
     loop_timer_free(d->status);
     loop_timer_free(d->watchdog);
@@ -348,6 +402,8 @@ static int start(struct daemon *d, struct err *err)
     d->loop = loop_new();
     if (d->loop == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
+    if (check_own_files(d->conf, err) < 0)
+        return -1;
     identity_read(&d->me);
     d->starts = starts_new(d->conf, d->env, err);
     if (d->starts == NULL)
@@ -365,6 +421,7 @@ static int start(struct daemon *d, struct err *err)
     gates_set(d->gates, d->conf);
     folder_watch(d->folder, d->conf->handlers_dir);
     link_start(d->link);
+    listen_for_probes(d);
     notify_ready();
     on_status(d);
     if (notify_watchdog_ms() > 0)
@@ -412,7 +469,8 @@ int daemon_check(const struct conf *conf, char *const *env)
     struct url url = {0};
     int faults = 0;
 
-    if (parse_address(conf, &url, &err) == 0 && read_password(conf, &url, &err) == 0)
+    if (check_own_files(conf, &err) == 0 && parse_address(conf, &url, &err) == 0 &&
+        read_password(conf, &url, &err) == 0)
         starts = starts_new(conf, env, &err);
     explicit_bzero(&url, sizeof(url));
     if (starts == NULL) {

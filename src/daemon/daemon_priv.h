@@ -9,6 +9,7 @@
 #include "daemon/embedded.h"
 #include "daemon/folder.h"
 #include "daemon/gates.h"
+#include "daemon/live.h"
 #include "daemon/runner.h"
 #include "daemon/sched.h"
 #include "daemon/served.h"
@@ -47,6 +48,7 @@ struct daemon {
     struct runner *runner;
     struct signals *signals;
     struct folder *folder;
+    struct live *live; /* NULL: it could not be made */
     struct loop_alarm *alarm;
     struct mono alarm_at; /* what it is set for, MONO_NEVER: nothing */
     struct loop_timer *status, *watchdog;

@@ -36,6 +36,7 @@ struct runner {
     const struct conf *conf;
     const struct served *served;
     struct runner_events events;
+    struct counts counts;
     struct buf header; /* of the job that is given to a stream just now */
     uint64_t random;
     bool is_ending, are_backends_gone;
@@ -101,6 +102,7 @@ static void on_done(void *arg, unsigned slot, const struct run_result *run)
     memcpy(id, p->job.id, sizeof(id));
     verdict_of(&p->job, conf_queue(r->conf, p->job.queue), run, next_random(r), &v);
     log_end(&p->job, &v, run, p->backend == NULL);
+    r->counts.at[COUNTS_RETRIED] += v.verb == STORE_RETRY;
     free_place(r, slot);
     if (r->is_ending)
         tell_idle(r);
@@ -210,6 +212,11 @@ void runner_set_guard(struct runner *r, struct guard *guard)
     r->guard = guard;
 }
 
+struct counts *runner_counts(struct runner *r)
+{
+    return &r->counts;
+}
+
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal)
 {
     const struct served_queue *q = served_find(r->served, job->queue);
@@ -285,6 +292,7 @@ void runner_start(struct runner *r, struct held *h)
     struct place *p = &r->places[slot];
     int64_t late_us = h->late_us + mono_until_us(h->claimed_at, mono_now());
 
+    counts_start(&r->counts, late_us);
     p->is_busy = true;
     p->job = h->job;
     p->backend = backends_take(r->backends, h->job.queue);

@@ -8,6 +8,7 @@
 #include "daemon/held.h"
 #include "daemon/served.h"
 #include "daemon/state.h"
+#include "job/counts.h"
 #include "loop/loop.h"
 #include "run/guard.h"
 
@@ -36,6 +37,9 @@ unsigned runner_limit(const struct runner *r, const struct served_queue *q);
 /* Told of jobs that hold a lock, which are not started without one. Has as many slots as there are
  * places; stays the caller's. */
 void runner_set_guard(struct runner *r, struct guard *guard);
+
+/* What it started and what will be tried again; the caller takes away what it has told. */
+struct counts *runner_counts(struct runner *r);
 
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);
 void runner_start(struct runner *r, struct held *h);

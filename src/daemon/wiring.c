@@ -94,17 +94,39 @@ static size_t next_to_tidy(struct daemon *d, const char **pairs, char (*keeps)[2
     return n;
 }
 
-/* One in SCHED_TIDY_MS also says how this worker is. */
+#define STATE_FIELDS 5
+
+/* What was counted since the last time it was told; told, it is counted no more, though the call
+ * may be lost. -> how many pairs. */
+static size_t take_counts(struct counts *counts, const char **pairs, char (*texts)[2][24])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < COUNTS_FIELDS; i++) {
+        if (counts->at[i] == 0)
+            continue;
+        pairs[2 * n] = counts_field(i, texts[n][0]);
+        (void)snprintf(texts[n][1], sizeof(texts[n][1]), "%llu", (unsigned long long)counts->at[i]);
+        pairs[2 * n + 1] = texts[n][1];
+        n++;
+    }
+    *counts = (struct counts){0};
+    return n;
+}
+
+/* One in SCHED_TIDY_MS also says how this worker is, and what it counted. */
 static int op_tidy(void *ctx, int64_t epoch)
 {
     struct daemon *d = ctx;
     CLEANUP_BUF struct buf limits = BUF_INIT;
     char unsent[24], refused[24], skew[24], room[24], keeps[SCHED_TIDY_QUEUES][24];
+    char texts[COUNTS_FIELDS][2][24];
     const char *pairs[2 * SCHED_TIDY_QUEUES];
-    const char *state[] = {"unsent", unsent, "refused", refused,  "skew_ms",
-                           skew,     "room", room,      "limits", NULL};
+    const char *state[2 * (STATE_FIELDS + COUNTS_FIELDS)] = {
+        "unsent", unsent, "refused", refused, "skew_ms", skew, "room", room, "limits", NULL};
     struct store_fields queues = {pairs, 0};
     struct sched_status s;
+    size_t counted;
 
     d->tidy_tells = !mono_before(mono_now(), d->tell_at);
     queues.n = next_to_tidy(d, pairs, keeps);
@@ -118,12 +140,24 @@ static int op_tidy(void *ctx, int64_t epoch)
     put_limits(d, &limits);
     (void)snprintf(room, sizeof(room), "%u", sched_free_places(d->sched, mono_now()));
     state[9] = buf_str(&limits);
-    return store_tidy(d->store, epoch, &queues, &(struct store_fields){state, 5});
+    counted = take_counts(runner_counts(d->runner), state + 2 * STATE_FIELDS, texts);
+    return store_tidy(d->store, epoch, &queues,
+                      &(struct store_fields){state, STATE_FIELDS + counted});
 }
 
+/* What is not told now nobody will ever know. */
 static int op_leave(void *ctx, int64_t epoch)
 {
-    return store_leave(((struct daemon *)ctx)->store, epoch);
+    struct daemon *d = ctx;
+    char texts[COUNTS_FIELDS][2][24];
+    const char *pairs[2 * COUNTS_FIELDS];
+    size_t n = take_counts(runner_counts(d->runner), pairs, texts);
+
+    d->tidy_tells = false;
+    if (n > 0)
+        (void)store_tidy(d->store, epoch, &(struct store_fields){pairs, 0},
+                         &(struct store_fields){pairs, n});
+    return store_leave(d->store, epoch);
 }
 
 static void op_relink(void *ctx, enum fault fault, const char *text)

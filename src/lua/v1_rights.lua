@@ -1,19 +1,20 @@
 -- later_v1_rights R -> [command the caller may not use here...]
 --
--- A dry test of the caller's ACL: every command that the library and the daemon use, with keys and
--- the channel of this namespace. Functions run with the rights of their caller, so one right that is
--- missing shows only when a job needs it. no-writes; empty for a user who may all.
+-- A dry test of the caller's ACL: every command that a daemon and the functions for it use, with keys and
+-- the channel of this namespace (what only `later` calls may need others). Functions run with the rights
+-- of their caller, so one right that is missing shows only when a job needs it. no-writes; empty for a user
+-- who may all.
 
--- Command and the arguments behind its key. tests/check-lua.sh sees to it that none is missing.
+-- Command and the arguments behind its key. tests/check-lua.sh sees to it that they are those, no more and no less.
 local USED = {
-  {'DEL'}, {'EXISTS'}, {'GET'}, {'GETRANGE', 0, 1}, {'SET', 'v'}, {'STRLEN'}, {'TYPE'},
+  {'DEL'}, {'EXISTS'}, {'GET'}, {'SET', 'v'}, {'STRLEN'}, {'TYPE'},
   {'PERSIST'}, {'PEXPIRE', 1}, {'PEXPIREAT', 1}, {'PTTL'},
   {'HDEL', 'f'}, {'HEXISTS', 'f'}, {'HGET', 'f'}, {'HGETALL'}, {'HINCRBY', 'f', 1}, {'HKEYS'}, {'HLEN'},
-  {'HMGET', 'f'}, {'HSCAN', 0}, {'HSET', 'f', 'v'}, {'HSETNX', 'f', 'v'},
-  {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SMEMBERS'}, {'SRANDMEMBER'}, {'SREM', 'm'},
+  {'HMGET', 'f'}, {'HSET', 'f', 'v'}, {'HSETNX', 'f', 'v'},
+  {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SRANDMEMBER'}, {'SREM', 'm'},
   {'ZADD', 1, 'm'}, {'ZCARD'}, {'ZCOUNT', 0, 1}, {'ZMSCORE', 'm'}, {'ZRANGE', 0, 1},
   {'ZRANDMEMBER'}, {'ZRANGEBYSCORE', 0, 1}, {'ZRANK', 'm'},
-  {'ZREM', 'm'}, {'ZREMRANGEBYRANK', 0, 1}, {'ZREMRANGEBYSCORE', 0, 1}, {'ZREVRANGEBYSCORE', 1, 0}, {'ZSCAN', 0},
+  {'ZREM', 'm'}, {'ZREMRANGEBYRANK', 0, 1}, {'ZREMRANGEBYSCORE', 0, 1}, {'ZREVRANGEBYSCORE', 1, 0},
   {'ZSCORE', 'm'},
 }
 

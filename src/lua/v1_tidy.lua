@@ -6,7 +6,8 @@
 -- dead jobs past their keeping go (1,000 a queue, 5,000 a call), raw members that can never be due are
 -- buried, lost priority marks are found again, stale waiters, notes and empty names are removed, and
 -- queues with due jobs that no worker serves are noted. Fields: how the worker is, for later_v1_health
--- (room unsent refused skew_ms limits; others are ignored). Cost: O(queues named + workers + due queues).
+-- (room unsent refused skew_ms limits), and what it counted since it said so last, for later_v1_metrics (late:<ms>
+-- late:inf late:us retried: added to R:stats); others are ignored. Cost: O(queues named + workers + due queues).
 
 local TIDY_ROWS = 100
 local TRIM_ROWS = 1000
@@ -155,10 +156,16 @@ end
 
 local STATE = {room = true, unsent = true, refused = true, skew_ms = true, limits = true}
 
+local function is_count(name)
+  return name == 'retried' or string.find(name, '^late:%w+$')
+end
+
 local function keep_state(R, epoch, fields)
   for i = 1, #fields, 2 do
     if STATE[fields[i]] then
       redis.call('HSET', R .. ':worker:' .. epoch, fields[i], fields[i + 1])
+    elseif is_count(fields[i]) and L.whole(fields[i + 1]) then
+      redis.pcall('HINCRBY', R .. ':stats', fields[i], fields[i + 1])
     end
   end
 end

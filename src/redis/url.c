@@ -148,6 +148,10 @@ static int read_first_line(const char *path, mode_t refused, struct url *url, st
         return err_sys(err, errno, "password file %s", path);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return err_set(err, ERR_CONFIG, "password file %s is not a regular file", path);
+    if (st.st_uid != 0 && st.st_uid != geteuid())
+        return err_set(err, ERR_DENIED,
+                       "password file %s belongs to uid %u, not to root or uid %u: chown %u it",
+                       path, (unsigned)st.st_uid, (unsigned)geteuid(), (unsigned)geteuid());
     if (st.st_mode & refused)
         return err_set(err, ERR_DENIED, "password file %s can be read by others: chmod 600 it",
                        path);

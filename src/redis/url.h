@@ -22,7 +22,8 @@ struct url {
 /* 0, or -1 with code CONFIG. The password is left empty. */
 int url_parse(const char *text, struct url *ret, struct err *err);
 
-/* First line of the file, which must not be readable by others; code CONFIG or DENIED. */
+/* First line of the file, which must be ours or root's and not readable by others; code CONFIG or
+ * DENIED. */
 int url_read_password(const char *path, struct url *url, struct err *err);
 
 /* The same of a credential of the service manager: what looks like the rights of a group is the

@@ -1,0 +1,67 @@
+-- later_v1_metrics R CURSOR [FIELD...] -> [now_ms, next cursor, running, records, [queue...], [value of each FIELD...]]
+--
+-- What `later stats --prometheus` shows, a page of about 64 queues a call: the first CURSOR is 0, and 0 is the next
+-- one behind the last page. A queue may come twice. queue: [name, scheduled, due, parked, raw, dead, kept, oldest_ms,
+-- paused, done, died, cancelled]: scheduled and due: those that wait for their time and those whose time has come, raw
+-- members among them; parked: before a gate; raw: how many of the first two are raw; kept: outcomes of done jobs;
+-- oldest_ms: due time of the first due one ('' none); paused: 1 or 0; the last three since the namespace began.
+-- FIELD: counters of R:stats, '0' where there is none. no-writes. Cost: O(queues of the page), constant in jobs.
+
+local PAGE = 64
+
+-- How many wait in this set, how many of them are due, and since when the first.
+local function look(key, now_text, seen)
+  local n = redis.pcall('ZCARD', key)
+  if type(n) ~= 'number' or n == 0 then
+    return 0
+  end
+  local due = redis.call('ZCOUNT', key, '-inf', now_text)
+  if due > 0 then
+    local first = L.due(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
+    seen.oldest = math.min(seen.oldest or first, first)
+  end
+  seen.due = seen.due + due
+  seen.scheduled = seen.scheduled + n - due
+  return n
+end
+
+local function card(key)
+  local n = redis.pcall('ZCARD', key)
+  return type(n) == 'number' and n or 0
+end
+
+local function row(R, queue, now_ms)
+  local now_text, seen = L.int(now_ms), {due = 0, scheduled = 0}
+  local raw = look(R .. ':due:' .. queue, now_text, seen)
+  look(R .. ':q:' .. queue .. ':5', now_text, seen)
+  for mark in string.gmatch(redis.call('HGET', R .. ':prio', queue) or '', '[%ds]') do
+    look(mark == 's' and R .. ':solo:' .. queue or R .. ':q:' .. queue .. ':' .. mark, now_text, seen)
+  end
+  local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue)
+  local paused = L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms)
+  return {queue, seen.scheduled, seen.due, card(R .. ':parked:' .. queue), raw, card(R .. ':dead:' .. queue),
+          card(R .. ':done:' .. queue), seen.oldest or '', paused and 1 or 0, counts[1] or '0', counts[2] or '0',
+          counts[3] or '0'}
+end
+
+L.register('later_v1_metrics', {'no-writes'}, function(R, args)
+  if not L.whole(args[1]) then
+    L.fail('ELATER_ARGS', 'give CURSOR')
+  end
+  L.need(R, 'names', 'set', 'stats', 'hash', 'prio', 'hash', 'paused', 'hash')
+  local now_ms = L.ms(L.now_us())
+  local page = redis.call('SSCAN', R .. ':names', args[1], 'COUNT', PAGE)
+  local queues, values = {}, {}
+  for _, queue in ipairs(page[2]) do
+    if #queue <= 64 and string.match(queue, '^%w[%w_-]*$') then
+      queues[#queues + 1] = row(R, queue, now_ms)
+    end
+  end
+  if #args > 1 then
+    values = redis.call('HMGET', R .. ':stats', unpack(args, 2))
+    for i = 1, #args - 1 do
+      values[i] = values[i] or '0'
+    end
+  end
+  return {now_ms, page[1], card(R .. ':running'), redis.call('HLEN', R .. ':jobs'), queues, values}
+end)

@@ -1,0 +1,74 @@
+# Functions: add add_many unique gate gate_line gate_rate room cancel explain explain_gate limit lock pause reschedule result resume retry run_now show stats throttle v1_audit v1_audit_gates v1_await v1_beat v1_enter v1_gates v1_health v1_leave v1_list v1_metrics v1_quiet v1_workers
+. "$(dirname "$0")/common.sh"
+
+root FUNCTION FLUSH
+later setup
+later setup --force
+later limits set more semaphore 3
+later limits set gone rate 10/1m --burst 2
+later limits delete gone
+later add mail --in 1h --unique one --lock user --sem places --rate speed --token t x
+head -c 20000 /dev/zero | later add mail --in 1h -
+id=$("$LATER" add mail --in 1h x)
+later show "$id"
+later show mail@one
+later explain "$id"
+later reschedule "$id" --in 2h
+listen
+later run-now "$id"
+heard mail
+later cancel "$id"
+[ "$(env -u REDISCLI_AUTH redis-cli -s "$SOCK" HGET "$R:stats" cancelled:mail)" = 1 ]
+later pause mail --for 1h
+later resume mail
+for state in due running parked dead done; do
+    later ls mail --state $state
+done
+# A dead one: seconds for milliseconds, and a worker to bury it.
+root ZADD "$R:dead:mail" 1 j00000000000
+root HSET "$R:jobs" j00000000000 '-mail
+x'
+later retry j00000000000
+root ZADD "$R:dead:mail" 1 j00000000001
+root HSET "$R:jobs" j00000000001 '-mail
+x'
+later retry mail --all --spread 1h
+later stats
+later stats --prometheus
+later workers
+later gates
+later throttle speed
+later health || [ $? = 1 ]
+# What the repair can meet.
+root ZADD "$R:q:mail:5" 1 j00000000009
+root ZADD "$R:running" 5 j00000000008
+root HSET "$R:workers" 77 3
+root SET "$R:big:j00000000007" lost
+root HSET "$R:errors" j00000000006 x
+root ZADD "$R:parked:mail" 5 j00000000005
+root HSET "$R:parked" j00000000005 lock:x
+later fsck || [ $? = 1 ]
+later fsck --repair || [ $? = 1 ]
+later lock nightly true
+later sem places true
+later quiet --all || [ $? = 66 ]
+later wait --timeout 10ms "$("$LATER" add mail --in 1h y)" || [ $? = 75 ]
+later cli -e GET later:library
+# Jobs before gates and with a worker.
+root_laterd
+slow=$("$LATER" add mail slow)
+wait_for is_state "$slow" running
+later cancel --running "$slow"
+root FCALL later_lock 1 "$R" door other ttl 10s
+root_later limits set shut semaphore 0 >/dev/null
+for n in 1 2 3; do
+    id=$("$LATER" add mail --lock door --sem shut --unique "u$n" $n)
+done
+wait_for is_state "$id" parked
+later explain "$id"
+later gates
+later fsck || [ $? = 1 ]
+later cancel "$id"
+later limits set shut semaphore 2
+later quiet --all
+later quiet --all --off

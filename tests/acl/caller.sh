@@ -1,0 +1,42 @@
+# Functions: lock throttle fenced gate gate_line gate_rate room
+. "$(dirname "$0")/common.sh"
+
+# Somebody else stands in line, holds a place with a lease that is over, and there are waiting jobs.
+root_laterd
+root FCALL later_lock 1 "$R" old other ttl 1ms
+root FCALL later_lock 1 "$R" door other ttl 10s
+fcall later_lock door me ttl 10s wait 1s
+root FCALL later_unlock 1 "$R" door other
+fcall later_lock door me ttl 10s
+fcall later_lock old me ttl 10s
+fcall later_lock old me ttl 10s
+fcall later_renew old me ttl 10s
+fcall later_fence_check old 1
+for n in 1 2 3; do
+    id=$(root_add mail --lock old --sem places $n)
+done
+wait_for is_state "$id" parked
+fcall later_lock single me ttl 10s
+id=$(root_add mail --lock single --rate speed x)
+wait_for is_state "$id" parked
+fcall later_unlock single me
+fcall later_unlock old me token first
+fcall later_unlock old me token first
+fcall later_unlock old me token second
+# Who waits behind us is told that it is his turn.
+fcall later_lock turn me ttl 10s
+root FCALL later_lock 1 "$R" turn other ttl 10s wait 10s
+listen
+fcall later_unlock turn me
+heard =other
+fcall later_unlock door me
+fcall later_sem_acquire places me ttl 10s
+fcall later_sem_acquire places me ttl 10s
+fcall later_sem_release places me
+fcall later_throttle speed
+root_later limits set slow rate 1/1h --algorithm sliding >/dev/null
+root_later limits set fixed rate 1/1h --algorithm fixed >/dev/null
+for gate in slow fixed speed; do
+    fcall later_throttle $gate
+    fcall later_throttle $gate
+done

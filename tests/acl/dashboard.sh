@@ -1,0 +1,36 @@
+. "$(dirname "$0")/common.sh"
+
+root_later add mail --lock user x >/dev/null
+id=$(root_later add mail --in 1h --unique one --token t --key k waiting)
+head -c 20000 /dev/zero | root_later add mail --in 1h - >/dev/null
+root ZADD "$R:due:mail" 4102444800000 raw
+root_later pause mail >/dev/null
+later stats
+later --json stats mail
+later stats --prometheus
+later workers
+later limits
+later gates
+later show "$id"
+later show mail@one
+later explain "$id"
+later --json show "$id"
+for state in due running parked dead done; do
+    later ls mail --state $state
+done
+later fsck
+bare FCALL_RO later_result 1 "$R" "$id" || true
+bare FCALL_RO later_version 1 "$R"
+root CONFIG SET maxmemory-policy allkeys-lru
+"$LATER" health | grep -q eviction
+root CONFIG SET maxmemory-policy noeviction
+# Of a job before a gate, and of a line where it stands aside.
+root_laterd
+root FCALL later_lock 1 "$R" door other ttl 10s
+id=$(root_add mail --lock door x)
+root_later resume mail >/dev/null
+wait_for is_state "$id" parked
+later explain "$id"
+later gates
+later fsck
+later --json ls mail --state parked

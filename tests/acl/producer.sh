@@ -1,0 +1,47 @@
+# Functions: add add_many unique gate gate_line gate_rate room
+. "$(dirname "$0")/common.sh"
+
+all='--key user:42 --priority 3 --attempts 4 --timeout 1m --expire 1d --keep 1h --trace 00-x-y-01'
+later add mail plain
+# shellcheck disable=SC2086 # words
+later add mail --in 1h $all --token once all
+# shellcheck disable=SC2086
+later add mail --in 1h $all --token once all
+later add mail --lock user --sem places --rate speed gated
+for mode in drop move replace; do
+    later add mail --in 1h --unique one --unique-mode $mode --unique-for 1h "$mode"
+done
+head -c 20000 /dev/zero | later add mail --in 1h --unique big -
+later add mail --in 1h --unique big --unique-mode replace small
+printf 'a\nb\n' | later add mail --from -
+bare -x FCALL later_add 1 "$R" mail in 5m </dev/null
+# The raw way.
+bare ZADD "$R:due:mail" 4102444800000 raw
+bare PUBLISH "$R:wake" mail
+# One that runs makes a successor; one that is parked leaves its line, in which others stand.
+root_laterd
+id=$(root_add mail --unique runs slow)
+wait_for is_state "$id" running
+later add mail --unique runs --unique-mode replace next
+root FCALL later_lock 1 "$R" door other ttl 10s
+root_add mail --lock door first >/dev/null
+id=$(root_add mail --lock door --unique stands x)
+root_add mail --lock door --sem places last >/dev/null
+wait_for is_state "$id" parked
+later add mail --lock door --unique stands --unique-mode replace y
+root FCALL later_lock 1 "$R" single other ttl 10s
+id=$(root_add mail --lock single --unique alone x)
+wait_for is_state "$id" parked
+later add mail --lock single --unique alone --unique-mode replace y
+# One that has ended keeps its key for as long as it was told to.
+root_add mail --unique ended --unique-for 1h --keep 1h x >/dev/null
+wait_for is_state mail@ended done
+later add mail --unique ended x
+# In a namespace that has all the queues it may have.
+root EVAL "for i = 1, 10000 do redis.call('SADD', KEYS[1], 'q' .. i) end" 1 "$R:names"
+root SREM "$R:names" q1
+later add mail x
+root ZADD "$R:due:mail" 1 x
+listen
+later add q7 x
+heard q7

@@ -1,0 +1,397 @@
+/*
+ * etc/users.acl in a real redis-server: each role does all of its work with the real programs
+ * (tests/acl/ROLE.sh), each single right is needed for that, and none may what it must not.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../support/env.h"
+#include "../support/laterd.h"
+#include "../support/redis.h"
+#include "../support/shell.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+
+#define TOKENS_MAX 96
+#define SECRET "secret"
+
+static struct test_redis redis;
+static char dir[64], port[16], acl_file[128];
+
+/* ---- a role of the file */
+
+struct role {
+    char line[4096];
+    char *tokens[TOKENS_MAX]; /* behind `off`, into line; NULL-ended */
+    size_t n;
+};
+
+static void read_role(const char *name, struct role *ret)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/etc/users.acl", test_source_dir());
+    CLEANUP_FREE char *start = mem_printf("user %s off ", name);
+    FILE *f = fopen(path, "re");
+    char *rest = NULL, *token;
+
+    assert_non_null(f);
+    ret->n = 0;
+    while (rest == NULL && fgets(ret->line, sizeof(ret->line), f) != NULL)
+        if (strncmp(ret->line, start, strlen(start)) == 0)
+            rest = ret->line + strlen(start);
+    (void)fclose(f);
+    assert_non_null(rest);
+    rest[strcspn(rest, "\n")] = '\0';
+    while ((token = strsep(&rest, " ")) != NULL) {
+        assert_true(ret->n + 1 < TOKENS_MAX);
+        ret->tokens[ret->n++] = token;
+    }
+    ret->tokens[ret->n] = NULL;
+}
+
+/* The user anew, with every token but one (NULL: with all). */
+static void set_user(const char *name, const struct role *role, const char *without)
+{
+    CLEANUP_FREE char *line = NULL;
+    CLEANUP_BUF struct buf words = BUF_INIT;
+
+    for (size_t i = 0; i < role->n; i++)
+        if (role->tokens[i] != without)
+            buf_printf(&words, " '%s'", role->tokens[i]);
+    line = mem_printf("env -u REDISCLI_AUTH redis-cli -e -s %s ACL SETUSER %s reset on '>%s'%s",
+                      redis.sock, name, SECRET, buf_str(&words));
+    test_says(line, 0, "OK");
+}
+
+static int work(const char *name)
+{
+    CLEANUP_FREE char *line = mem_printf("ROLE=%s; export ROLE; exec sh %s/tests/acl/%s.sh 2>&1",
+                                         name, test_source_dir(), name);
+    CLEANUP_BUF struct buf said = BUF_INIT;
+    int status = test_sh_out(line, &said);
+
+    if (status != 0 && getenv("LATER_VERBOSE") != NULL)
+        print_message("%s\n", buf_str(&said));
+    return status;
+}
+
+/* ---- tests */
+
+static void works(const char *name)
+{
+    if (work(name) != 0)
+        fail_msg("user %s cannot do its work (LATER_VERBOSE=1 shows it)", name);
+}
+
+/* As the server read them from the file. */
+static void test_each_role_works(void **state)
+{
+    (void)state;
+    works("producer");
+    works("caller");
+    works("worker");
+    works("dashboard");
+    works("admin");
+}
+
+/* What begins so allows something; `resetchannels` takes away. */
+static bool is_right(const char *token)
+{
+    return strchr("+~%&", token[0]) != NULL;
+}
+
+/* Commands for turns of the gates that no script brings about (a queue that stands aside, a sliding
+ * rate behind a lock that is passed on): somewhere in these files, which the role's functions run.
+ */
+static const char *const rare[] = {"pexpire",
+                                   "pexpireat",
+                                   "sadd",
+                                   "sismember",
+                                   "srandmember",
+                                   "srem",
+                                   "zcard",
+                                   "zcount",
+                                   "zrank",
+                                   "persist",
+                                   "pttl",
+                                   "hexists",
+                                   "zremrangebyscore",
+                                   "zrevrangebyscore",
+                                   "hincrby",
+                                   NULL};
+
+/* Whether a function of the role, as its script names them, has this command. */
+static bool is_rare_use(const char *name, const char *token)
+{
+    CLEANUP_FREE char *line =
+        mem_printf("cd %s && for f in $(sed -n 's/^# Functions: //p' tests/acl/%s.sh); do "
+                   "tr '[:upper:]' '[:lower:]' <src/lua/$f.lua; done | grep -q \"call('%s'\"",
+                   test_source_dir(), name, token + 1);
+
+    for (size_t i = 0; rare[i] != NULL; i++)
+        if (token[0] == '+' && strcmp(rare[i], token + 1) == 0)
+            return test_sh(line) == 0;
+    return false;
+}
+
+/* The other way round: of those functions no command is missing. */
+static void none_is_missing(const char *name, const char *but)
+{
+    CLEANUP_FREE char *line = mem_printf(
+        "cd %s && for f in $(sed -n 's/^# Functions: //p' tests/acl/%s.sh); do "
+        "grep -ho \"redis\\.p\\{0,1\\}call('[A-Z]*'\" src/lua/$f.lua; done | cut -d\\' -f2 | "
+        "sort -u | tr '[:upper:]' '[:lower:]' | while read -r c; do "
+        "[ $c = %s ] || "
+        "grep -q \"^user %s .*+$c\\( \\|$\\)\" etc/users.acl || echo missing: $c; done",
+        test_source_dir(), name, but, name);
+    CLEANUP_BUF struct buf said = BUF_INIT;
+
+    (void)test_sh_out(line, &said);
+    assert_string_equal(buf_str(&said), "");
+}
+
+static void test_none_is_missing(void **state)
+{
+    (void)state;
+    /* A step's alone: L.rejoin. */
+    none_is_missing("producer", "srandmember");
+    none_is_missing("caller", "srandmember");
+    none_is_missing("admin", "-");
+}
+
+static void each_is_needed(const char *name)
+{
+    struct role role;
+    int idle = 0;
+
+    read_role(name, &role);
+    for (size_t i = 0; i < role.n; i++) {
+        bool is_rare = is_rare_use(name, role.tokens[i]);
+
+        if (!is_right(role.tokens[i]) || (is_rare && !test_is_long()))
+            continue;
+        set_user(name, &role, role.tokens[i]);
+        if (work(name) == 0 && !is_rare) {
+            print_message("user %s does not need %s\n", name, role.tokens[i]);
+            idle++;
+        }
+    }
+    set_user(name, &role, NULL);
+    assert_int_equal(idle, 0);
+    works(name);
+}
+
+static void test_producer_needs_each(void **state)
+{
+    (void)state;
+    each_is_needed("producer");
+}
+
+static void test_caller_needs_each(void **state)
+{
+    (void)state;
+    each_is_needed("caller");
+}
+
+static void test_worker_needs_each(void **state)
+{
+    (void)state;
+    each_is_needed("worker");
+}
+
+static void test_dashboard_needs_each(void **state)
+{
+    (void)state;
+    each_is_needed("dashboard");
+}
+
+static void test_admin_needs_each(void **state)
+{
+    (void)state;
+    each_is_needed("admin");
+}
+
+/* A command of a role, with its words split at spaces. */
+static bool may(const char *name, const char *command)
+{
+    CLEANUP_FREE char *line =
+        mem_printf("redis-cli -e -p %s --user %s %s 2>&1", port, name, command);
+    CLEANUP_BUF struct buf said = BUF_INIT;
+
+    (void)test_sh_out(line, &said);
+    return strstr(buf_str(&said), "NOPERM") == NULL &&
+           strstr(buf_str(&said), "can't run this command") == NULL &&
+           strstr(buf_str(&said), "command not allowed") == NULL; /* DEBUG and MODULE: to nobody */
+}
+
+static void must_not(const char *name, const char *const *commands)
+{
+    for (; *commands != NULL; commands++)
+        if (may(name, *commands))
+            fail_msg("user %s may: %s", name, *commands);
+}
+
+#define R "'later:{default}"
+
+static void test_denied(void **state)
+{
+    static const char *const roles[] = {"producer", "caller", "worker", "dashboard", "admin"};
+    static const char *const nobody[] = {"FLUSHALL",
+                                         "FLUSHDB",
+                                         "CONFIG GET '*'",
+                                         "CONFIG SET maxmemory 1",
+                                         "DEBUG SLEEP 0",
+                                         "EVAL 'return 1' 0",
+                                         "EVAL_RO 'return 1' 0",
+                                         "EVALSHA x 0",
+                                         "SCRIPT FLUSH",
+                                         "SCRIPT LOAD 'return 1'",
+                                         "FUNCTION FLUSH",
+                                         "FUNCTION DELETE laterd",
+                                         "FUNCTION RESTORE x",
+                                         "FUNCTION KILL",
+                                         "FUNCTION DUMP",
+                                         "SHUTDOWN NOSAVE",
+                                         "SAVE",
+                                         "BGSAVE",
+                                         "REPLICAOF NO ONE",
+                                         "MONITOR",
+                                         "CLIENT KILL ID 1",
+                                         "CLIENT LIST",
+                                         "CLIENT NO-EVICT on",
+                                         "ACL LIST",
+                                         "ACL SETUSER x",
+                                         "ACL WHOAMI",
+                                         "KEYS '*'",
+                                         "SWAPDB 0 1",
+                                         "RENAME a b",
+                                         "MIGRATE h 1 k 0 1",
+                                         "RESTORE " R ":x' 0 x",
+                                         "SORT " R ":jobs'",
+                                         "MODULE LIST",
+                                         "SYNC",
+                                         "CLUSTER INFO",
+                                         "GET other",
+                                         "GET 'later:{other}:clock'",
+                                         "GET 'later:{defaults}:clock'",
+                                         "HGETALL 'later:{other}:jobs'",
+                                         "SET other x",
+                                         "ZADD 'later:{other}:due:mail' 1 x",
+                                         "PUBLISH 'later:{other}:wake' x",
+                                         "PUBLISH other x",
+                                         "SUBSCRIBE 'later:{other}:wake'",
+                                         "PSUBSCRIBE '*'",
+                                         "FCALL later_stats 1 'later:{other}'",
+                                         NULL};
+    static const char *const readers[] = {"SET " R ":clock' 1",
+                                          "HSET " R ":jobs' j x",
+                                          "DEL " R ":jobs'",
+                                          "ZADD " R ":due:mail' 1 x",
+                                          "FCALL later_add 1 " R "' mail x",
+                                          "FCALL later_pause 1 " R "' mail",
+                                          "FCALL later_limit_set 1 " R "' x semaphore 1",
+                                          "FUNCTION LOAD x",
+                                          NULL};
+    static const char *const producers[] = {"FCALL later_stats 1 " R "'",
+                                            "FCALL later_show 1 " R "' j00000000000",
+                                            "FCALL later_cancel 1 " R "' j00000000000",
+                                            "FCALL later_pause 1 " R "' mail",
+                                            "FCALL later_lock 1 " R "' x me",
+                                            "FCALL later_v1_step 1 " R "' 1 1 0 1 0 0",
+                                            "HGETALL " R ":jobs'",
+                                            "SUBSCRIBE " R ":wake'",
+                                            "SCAN 0",
+                                            "FUNCTION LOAD x",
+                                            NULL};
+    static const char *const callers[] = {"FCALL later_add 1 " R "' mail x",
+                                          "FCALL later_limit_set 1 " R "' x semaphore 1",
+                                          "HGETALL " R ":jobs'", "FUNCTION LOAD x", NULL};
+    static const char *const workers[] = {"FUNCTION LOAD x", "SET later:library x", "MULTI", NULL};
+
+    (void)state;
+    test_redis_load(&redis);
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+        must_not(roles[i], nobody);
+    must_not("dashboard", readers);
+    must_not("producer", producers);
+    must_not("caller", callers);
+    must_not("worker", workers);
+}
+
+/* The file names nobody who can log in: an operator gives each a password first. */
+static void test_off_until_given_a_password(void **state)
+{
+    CLEANUP_FREE char *line = mem_printf("grep -v -E '^$|^user [a-z]+ off resetchannels ' "
+                                         "%s/etc/users.acl",
+                                         test_source_dir());
+
+    (void)state;
+    test_says(line, 1, "");
+}
+
+/* ---- cmocka */
+
+static void make_acl_file(void)
+{
+    CLEANUP_FREE char *line =
+        mem_printf("sed 's/^\\(user [a-z]*\\) off/\\1 on >%s/' %s/etc/users.acl >%s", SECRET,
+                   test_source_dir(), acl_file);
+
+    assert_int_equal(test_sh(line), 0);
+}
+
+static int setup(void **state)
+{
+    static const char *args[] = {"--appendonly", "yes",    "--port", port,
+                                 "--aclfile",    acl_file, NULL};
+    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
+    CLEANUP_FREE char *laterd = mem_printf("%s/laterd", test_build_dir());
+
+    (void)state;
+    test_folder_make(dir);
+    (void)snprintf(port, sizeof(port), "%d", 20000 + (int)(getpid() % 20000));
+    (void)snprintf(acl_file, sizeof(acl_file), "%s/users.acl", dir);
+    make_acl_file();
+    test_redis_start(&redis, args);
+    (void)setenv("LATER", later, 1);
+    (void)setenv("LATERD", laterd, 1);
+    (void)setenv("PORT", port, 1);
+    (void)setenv("SOCK", redis.sock, 1);
+    (void)setenv("DIR", dir, 1);
+    (void)setenv("REDISCLI_AUTH", SECRET, 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    (void)unsetenv("REDISCLI_AUTH");
+    test_redis_stop(&redis);
+    test_folder_remove(dir);
+    return 0;
+}
+
+#define T(f) cmocka_unit_test(f)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {T(test_each_role_works),
+                                       T(test_denied),
+                                       T(test_off_until_given_a_password),
+                                       T(test_none_is_missing),
+                                       T(test_producer_needs_each),
+                                       T(test_caller_needs_each),
+                                       T(test_worker_needs_each),
+                                       T(test_dashboard_needs_each),
+                                       T(test_admin_needs_each)};
+
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

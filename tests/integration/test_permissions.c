@@ -1,0 +1,124 @@
+/*
+ * Who could put another configuration or another password in place of laterd's: as root it refuses
+ * a way to either on which others can write, names the file, its owner or mode, and the cure. Needs
+ * root; skipped without.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../support/env.h"
+#include "../support/shell.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "fixture.h"
+
+#define LONG_MS 20000
+#define EXIT_SKIPPED 77
+
+/* laterd with this file, which is to refuse: at the start and when it is only checked. 77 says of
+ * some files that they are the reason, 78 that the configuration is. */
+static void must_refuse(const char *file, const char *says)
+{
+    CLEANUP_FREE char *check =
+        mem_printf("$LATERD --config %s --check-config; s=$?; [ $s = 77 ] || [ $s = 78 ]", file);
+    CLEANUP_FREE char *run =
+        mem_printf("timeout 20 $LATERD --config %s; s=$?; [ $s = 77 ] || [ $s = 78 ]", file);
+
+    test_says(check, 0, says);
+    test_says(run, 0, says);
+}
+
+static void sh(const char *line)
+{
+    test_says(line, 0, "");
+}
+
+static void test_folders_of_the_configuration(void **state)
+{
+    (void)state;
+    test_handler(dir, "mail", "true");
+    test_laterd_conf(&a, dir, "a", redis.url, "");
+    sh("mkdir $DIR/etc && cp $DIR/a.yaml $DIR/etc/ && ln -s $DIR/etc/a.yaml $DIR/link.yaml");
+    sh("$LATERD --config $DIR/etc/a.yaml --check-config");
+    sh("chmod 777 $DIR/etc");
+    must_refuse("$DIR/etc/a.yaml", "etc can be written by others (mode 0777): chmod go-w");
+    must_refuse("$DIR/link.yaml", "etc can be written by others");
+    sh("cd $DIR/etc && ! $LATERD --config a.yaml --check-config");
+    sh("chmod 1777 $DIR/etc && $LATERD --config $DIR/etc/a.yaml --check-config");
+    sh("chmod 755 $DIR/etc && chown nobody $DIR/etc");
+    must_refuse("$DIR/etc/a.yaml", "belongs to uid 65534, not to root");
+    sh("chown root $DIR/etc && chmod 664 $DIR/etc/a.yaml");
+    must_refuse("$DIR/etc/a.yaml", "can be written by others: chmod go-w");
+    sh("chmod 644 $DIR/etc/a.yaml && chown nobody $DIR/etc/a.yaml");
+    must_refuse("$DIR/etc/a.yaml", "belongs to user 65534, not to root");
+    sh("chown -h nobody $DIR/link.yaml; chown root $DIR/etc/a.yaml");
+    must_refuse("$DIR/link.yaml", "link.yaml belongs to uid 65534");
+}
+
+static void test_password_file(void **state)
+{
+    CLEANUP_FREE char *yaml = mem_printf("redis_password_file: %s/pw/redis\n", dir);
+
+    (void)state;
+    sh("mkdir $DIR/pw && echo secret >$DIR/pw/redis && chmod 600 $DIR/pw/redis");
+    test_laterd_conf(&a, dir, "a", redis.url, yaml);
+    sh("$LATERD --config $DIR/a.yaml --check-config");
+    sh("chmod 640 $DIR/pw/redis");
+    must_refuse("$DIR/a.yaml", "can be read by others: chmod 600 it");
+    sh("chmod 600 $DIR/pw/redis && chown nobody $DIR/pw/redis");
+    must_refuse("$DIR/a.yaml", "belongs to uid 65534");
+    sh("chown root $DIR/pw/redis && chmod 775 $DIR/pw");
+    must_refuse("$DIR/a.yaml", "pw can be written by others");
+    must_refuse("$DIR/a.yaml", "redis_password_file");
+}
+
+/* What has become wrong since the start does not come into force. */
+static void test_reload(void **state)
+{
+    (void)state;
+    test_handler(dir, "mail", "true");
+    sh("mkdir $DIR/etc");
+    start_a("");
+    sh("chmod 777 $DIR");
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_laterd_says(&a, "event=reload result=refused", LONG_MS));
+    assert_true(test_lines(a.log, "can be written by others (mode 0777)") > 0);
+    sh("chmod 755 $DIR");
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_laterd_says(&a, "event=reload result=done", LONG_MS));
+}
+
+static int setup(void **state)
+{
+    CLEANUP_FREE char *laterd = mem_printf("%s/laterd", test_build_dir());
+
+    (void)setenv("LATERD", laterd, 1);
+    if (fx_open(state) != 0)
+        return -1;
+    (void)setenv("DIR", dir, 1);
+    return 0;
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, fx_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {T(test_folders_of_the_configuration), T(test_password_file),
+                                       T(test_reload)};
+
+    if (geteuid() != 0) {
+        print_message("needs root: skipped\n");
+        return EXIT_SKIPPED;
+    }
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
