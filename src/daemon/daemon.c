@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/daemon_priv.h"
+#include "daemon/log_json.h"
 #include "daemon/notify.h"
 
 #define STATUS_MS 1000
@@ -33,6 +34,7 @@ static void on_status(void *arg)
                   s.is_stopping ? ", stopping" : "", s.running, (long long)d->conf->concurrency,
                   s.unsent, d->served->n);
     daemon_tell_suppressed(d);
+    log_tick();
     loop_timer_set(d->status, STATUS_MS);
 }
 
@@ -158,6 +160,13 @@ static struct conf *load_again(const struct daemon *d, struct starts **ret, stru
     return NULL;
 }
 
+static void set_log(const struct conf *conf)
+{
+    log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
+    log_set_format(conf->log_format == CONF_LOG_JSON ? log_json : NULL);
+    log_set_rate(conf->log_rate);
+}
+
 static void reload(void *arg)
 {
     struct daemon *d = arg;
@@ -180,7 +189,7 @@ static void reload(void *arg)
     if (restart.len > 0)
         log_warn("event=reload note=\"only a restart applies: %s\"", buf_str(&restart));
     conf_keep_fixed(d->conf, conf);
-    log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
+    set_log(conf);
     sched_set_stop_timeout(d->sched, conf->stop_timeout);
     serve(d, conf, starts);
     gates_set(d->gates, conf);
@@ -372,7 +381,7 @@ int daemon_run(struct conf *conf, char *const *env, struct err *err)
     int rc;
 
     signals_block();
-    log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
+    set_log(conf);
     log_notice("event=starting version=%s namespace=%s config=%s concurrency=%lld", PACKAGE_VERSION,
                conf->namespace, conf->path != NULL ? conf->path : "none",
                (long long)conf->concurrency);

@@ -41,6 +41,8 @@ struct runner {
     bool is_ending, are_backends_gone;
 };
 
+#define END "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld "
+
 /* What makes a process for each job can afford a line for each that went well. */
 static void log_end(const struct job *job, const struct verdict *v, const struct run_result *run,
                     bool is_process)
@@ -52,11 +54,10 @@ static void log_end(const struct job *job, const struct verdict *v, const struct
                                                                  : LOG_LEVEL_DEBUG;
 
     log_line(level,
-             "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld%s%lld "
-             "reason=\"%s\"",
+             v->verb == STORE_RETRY ? END "again_in_ms=%lld reason=\"%s\""
+                                    : END "code=%lld reason=\"%s\"",
              job->id, job->queue, (long long)job->start, (long long)job->attempt, outcome[v->verb],
              (long long)(run->duration_us / 1000),
-             v->verb == STORE_RETRY ? " again_in_ms=" : " code=",
              v->verb == STORE_RETRY ? (long long)v->amount : (long long)v->code, v->text);
 }
 

@@ -79,20 +79,16 @@ static void host_progress(const struct later_host *host, const char *text)
 static void host_log(const struct later_host *host, enum later_level level, const char *text)
 {
     struct run *r = run_of(host);
-    CLEANUP_BUF struct buf shown = BUF_INIT;
-    size_t n = strnlen(text, EXEC_LINE_BYTES + 1);
-    bool cut;
 
     if (r->logged < INT32_MAX)
         r->logged++;
     if (r->logged > EXEC_LOG_LINES)
         return;
-    cut = output_quote(&shown, text, n, false);
-    log_line(level < LATER_ERROR   ? LOG_LEVEL_ERR
-             : level > LATER_DEBUG ? LOG_LEVEL_DEBUG
-                                   : (enum log_level)level,
-             "job=%s queue=%s stream=plugin msg=\"%.*s\"%s", r->order->job.id, r->order->job.queue,
-             OUTPUT_SHOWN_MAX, buf_str(&shown), cut ? " cut=1" : "");
+    output_log(level < LATER_ERROR   ? LOG_LEVEL_ERR
+               : level > LATER_DEBUG ? LOG_LEVEL_DEBUG
+                                     : (enum log_level)level,
+               r->order->job.id, r->order->job.queue, 0, "plugin", text,
+               strnlen(text, EXEC_LINE_BYTES + 1), false);
 }
 
 static void host_result(const struct later_host *host, const void *bytes, size_t n)
