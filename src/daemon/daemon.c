@@ -14,6 +14,8 @@
 #include "daemon/notify.h"
 
 #define STATUS_MS 1000
+/* Beside stop_timeout: to end what still runs and to report it, and for an embedded Redis. */
+#define STOP_SPARE_MS 40000
 #define EMBEDDED_START_MS 5000
 /* However many HUPs come: one reload in this time, after the last one too. */
 #define RELOAD_GAP_MS 200
@@ -23,16 +25,35 @@ static bool serves(void *arg, const char *queue)
     return served_find(((struct daemon *)arg)->served, queue) != NULL;
 }
 
+/* A loop that turns is half of what the watchdog is for: jobs run on threads. The second look in a
+ * row counts: whoever stood still has to catch up first. */
+static void look_at_pool(struct daemon *d)
+{
+    char why[256] = "";
+
+    if (runner_is_well(d->runner, mono_now(), why, sizeof(why))) {
+        if (d->wedged > 1)
+            log_notice("event=pool-well");
+        d->wedged = 0;
+    } else if (++d->wedged == 2) {
+        log_err("event=pool-wedged reason=\"%s\" effect=\"%s\"", why,
+                notify_watchdog_ms() > 0 ? "the watchdog is not fed: a restart is due"
+                                         : "its place is lost until a restart");
+    }
+}
+
 static void on_status(void *arg)
 {
     struct daemon *d = arg;
     struct sched_status s;
 
     sched_status(d->sched, &s);
-    notify_status("%s%s%s, %zu of %lld running, %zu results unsent, %zu queues",
+    look_at_pool(d);
+    notify_status("%s%s%s%s, %zu of %lld running, %zu results unsent, %zu queues",
                   s.is_ready ? "ready" : "waiting for Redis", s.is_quiet ? ", quiet" : "",
-                  s.is_stopping ? ", stopping" : "", s.running, (long long)d->conf->concurrency,
-                  s.unsent, d->served->n);
+                  s.is_stopping ? ", stopping" : "",
+                  d->wedged > 1 ? ", POOL WEDGED (see the log)" : "", s.running,
+                  (long long)d->conf->concurrency, s.unsent, d->served->n);
     daemon_tell_suppressed(d);
     log_tick();
     loop_timer_set(d->status, STATUS_MS);
@@ -42,7 +63,8 @@ static void on_watchdog(void *arg)
 {
     struct daemon *d = arg;
 
-    notify_watchdog();
+    if (d->wedged < 2)
+        notify_watchdog();
     loop_timer_set(d->watchdog, notify_watchdog_ms());
 }
 
@@ -221,14 +243,14 @@ static void on_signal(void *arg, int sig)
         sched_quiet(d->sched, mono_now());
         break;
     case SIGQUIT:
-        notify_stopping();
+        notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
         runner_finish(d->runner);
         sched_stop(d->sched, mono_now());
         sched_stop(d->sched, mono_now());
         break;
     case SIGTERM:
     case SIGINT:
-        notify_stopping();
+        notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
         runner_finish(d->runner);
         sched_stop(d->sched, mono_now());
         break;

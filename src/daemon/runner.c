@@ -317,6 +317,11 @@ static void control(struct runner *r, unsigned slot, enum exec_control what)
         pool_control(r->pool, slot, p->serial, what);
 }
 
+bool runner_is_well(struct runner *r, struct mono now, char *why, size_t size)
+{
+    return pool_is_well(r->pool, now, why, size);
+}
+
 void runner_kill(struct runner *r, const char *id, bool at_once)
 {
     for (unsigned i = 0; i < r->nplaces; i++) {

@@ -70,16 +70,19 @@ static void tell_progress(struct run *r, struct mono now)
 static void host_progress(const struct later_host *host, const char *text)
 {
     struct run *r = run_of(host);
+    struct mono now = mono_now();
 
     (void)snprintf(r->progress, sizeof(r->progress), "%.*s", EXEC_LINE_BYTES, text);
     r->has_progress = true;
-    tell_progress(r, mono_now());
+    exec_slot_say(r->slot, now);
+    tell_progress(r, now);
 }
 
 static void host_log(const struct later_host *host, enum later_level level, const char *text)
 {
     struct run *r = run_of(host);
 
+    exec_slot_say(r->slot, mono_now());
     if (r->logged < INT32_MAX)
         r->logged++;
     if (r->logged > EXEC_LOG_LINES)
@@ -115,6 +118,7 @@ static void look(struct run *r)
         r->cause = RUN_STOPPED;
     else if (r->cause == RUN_EXITED && !mono_before(now, r->deadline))
         r->cause = RUN_TIMED_OUT;
+    exec_slot_say(r->slot, now);
     tell_progress(r, now);
 }
 
