@@ -15,9 +15,11 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/text.h"
+#include "base/clock.h"
+#include "base/log_journal.h"
+#include "base/log_rate.h"
 
-#define LOG_LINE_BYTES 2048 /* under PIPE_BUF, so that a write to a pipe is all or nothing */
+#define OUTPUT_WEIGHT 10
 
 static const struct {
     const char *name;
@@ -29,9 +31,13 @@ static const struct {
               {"debug", LOG_LEVEL_DEBUG}};
 
 static atomic_int level_max = LOG_LEVEL_INFO;
+static atomic_llong worker;
+static _Atomic(log_format_f *) format;
 static bool to_journal;      /* written by log_init only */
 static atomic_ulong dropped; /* lines lost since the last one that got through */
 static atomic_bool is_torn;  /* the last write stopped in the middle of a line */
+static pthread_mutex_t rate_mu = PTHREAD_MUTEX_INITIALIZER; /* guards rate; a leaf */
+static struct log_rate rate;
 
 /* $JOURNAL_STREAM is the DEV:INODE of the stream the journal reads; ours may since be another. */
 static bool is_journal(void)
@@ -54,6 +60,8 @@ static bool is_journal(void)
 void log_init(enum log_level max)
 {
     to_journal = is_journal();
+    if (to_journal)
+        log_journal_open();
     log_set_level(max);
 }
 
@@ -62,47 +70,62 @@ void log_set_level(enum log_level max)
     atomic_store(&level_max, (int)max);
 }
 
-int log_level_parse(const char *name)
+void log_set_rate(int64_t per_s)
 {
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
-        if (strcmp(levels[i].name, name) == 0)
-            return (int)levels[i].level;
-    return -1;
+    (void)pthread_mutex_lock(&rate_mu);
+    rate.per_s = per_s;
+    (void)pthread_mutex_unlock(&rate_mu);
 }
 
-static const char *level_name(enum log_level level)
+void log_set_format(log_format_f *f)
+{
+    atomic_store(&format, f);
+}
+
+void log_set_worker(int64_t epoch)
+{
+    atomic_store(&worker, epoch);
+}
+
+const char *log_level_name(int level)
 {
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
-        if (levels[i].level == level)
+        if ((int)levels[i].level == level)
             return levels[i].name;
     return "info";
 }
 
-static void add_prefix(struct buf *line, enum log_level level)
+static void add_time(char when[40])
 {
-    char when[32] = "";
+    char second[32] = "";
     struct timespec ts = {0, 0};
     struct tm tm;
 
-    if (to_journal) {
-        buf_printf(line, "<%d>", (int)level);
-        return;
-    }
     (void)clock_gettime(CLOCK_REALTIME, &ts);
     if (gmtime_r(&ts.tv_sec, &tm) != NULL)
-        (void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
-    buf_printf(line, "%s.%03dZ %s ", when, (int)(ts.tv_nsec / 1000000), level_name(level));
+        (void)strftime(second, sizeof(second), "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)snprintf(when, 40, "%s.%03dZ", second, (int)(ts.tv_nsec / 1000000));
 }
 
-__attribute__((format(printf, 2, 0))) static void add_message(struct buf *line, const char *fmt,
-                                                              va_list ap)
+static void add_line(struct buf *line, const struct log_record *r)
 {
-    char msg[LOG_LINE_BYTES];
-    int n = vsnprintf(msg, sizeof(msg), fmt, ap);
+    log_format_f *f = atomic_load(&format);
+    char when[40];
 
-    if (n > 0)
-        text_escape(line, msg, (size_t)n < sizeof(msg) ? (size_t)n : sizeof(msg) - 1);
-    text_cut(line, LOG_LINE_BYTES - 1);
+    if (to_journal) {
+        buf_printf(line, "<%d>", r->level);
+    } else {
+        add_time(when);
+        if (f != NULL) {
+            f(r, when, atomic_load(&worker), line);
+            buf_puts(line, "\n");
+            return;
+        }
+        buf_printf(line, "%s %s ", when, log_level_name(r->level));
+    }
+    if (r->dropped > 0)
+        buf_printf(line, "dropped_lines=%lu ", r->dropped);
+    log_record_show(r, line);
     buf_puts(line, "\n");
 }
 
@@ -127,30 +150,121 @@ static int write_line(const struct buf *line)
     return n == (ssize_t)line->len ? 0 : -1;
 }
 
-void log_line(enum log_level level, const char *fmt, ...)
+static void write_record(struct log_record *r)
 {
     CLEANUP_BUF struct buf line = BUF_INIT;
-    int saved = errno;
-    unsigned long lost;
     bool torn;
+
+    if (to_journal && log_journal_send(r, atomic_load(&worker)) == 0)
+        return;
+    r->dropped = atomic_exchange(&dropped, 0);
+    torn = atomic_exchange(&is_torn, false);
+    if (torn)
+        buf_puts(&line, "\n");
+    add_line(&line, r);
+    if (write_line(&line) < 0) {
+        (void)atomic_fetch_add(&dropped, r->dropped + 1);
+        if (torn)
+            atomic_store(&is_torn, true);
+    }
+}
+
+static void write_event(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void write_event(int level, const char *fmt, ...)
+{
+    struct log_record r;
+    va_list ap;
+
+    va_start(ap, fmt);
+    log_record_make(&r, level, fmt, &ap);
+    va_end(ap);
+    write_record(&r);
+}
+
+static void tell_suppressed(const struct log_left_out *out)
+{
+    const char *queue = strchr(out->name, ' ');
+
+    write_event(out->level < LOG_LEVEL_NOTICE ? out->level : LOG_LEVEL_NOTICE,
+                "event=suppressed of=%.*s level=%s queue=%s suppressed_lines=%llu",
+                queue != NULL ? (int)(queue - out->name) : (int)strlen(out->name), out->name,
+                log_level_name(out->level), queue != NULL ? queue + 1 : "",
+                (unsigned long long)out->lines);
+}
+
+void log_tick(void)
+{
+    struct log_left_out out;
+    bool is_due;
+
+    do {
+        (void)pthread_mutex_lock(&rate_mu);
+        is_due = log_rate_tell(&rate, mono_now(), &out);
+        (void)pthread_mutex_unlock(&rate_mu);
+        if (is_due)
+            tell_suppressed(&out);
+    } while (is_due);
+}
+
+/* "EVENT[ QUEUE]", which is what tell_suppressed takes apart. */
+static void name_kind(const struct log_record *r, char name[80])
+{
+    const struct log_field *event = log_record_find(r, "event");
+    const struct log_field *queue = log_record_find(r, "queue");
+    int n = event != NULL ? event->len : 0, m = queue != NULL ? queue->len : 0;
+
+    (void)snprintf(name, 80, "%.*s%s%.*s", n > 0 ? (n < 32 ? n : 32) : 6,
+                   n > 0 ? r->values + event->at : "output", m > 0 ? " " : "", m,
+                   m > 0 ? r->values + queue->at : "");
+}
+
+static bool may_write(const struct log_record *r, const void *site, int weight)
+{
+    struct log_left_out out;
+    char name[80];
+    bool may;
+
+    if (r->level >= LOG_LEVEL_DEBUG)
+        return true;
+    name_kind(r, name);
+    (void)pthread_mutex_lock(&rate_mu);
+    may = log_rate_take(&rate, site, r->level, name, weight, mono_now(), &out);
+    (void)pthread_mutex_unlock(&rate_mu);
+    if (out.lines > 0)
+        tell_suppressed(&out);
+    return may;
+}
+
+static void write_limited(enum log_level level, int weight, const char *fmt, va_list *args)
+{
+    struct log_record r;
+    int saved = errno;
+
+    log_record_make(&r, (int)level, fmt, args);
+    if (may_write(&r, fmt, weight))
+        write_record(&r);
+    errno = saved;
+}
+
+void log_line(enum log_level level, const char *fmt, ...)
+{
     va_list ap;
 
     if ((int)level > atomic_load(&level_max))
         return;
-    lost = atomic_exchange(&dropped, 0);
-    torn = atomic_exchange(&is_torn, false);
-    if (torn)
-        buf_puts(&line, "\n");
-    add_prefix(&line, level);
-    if (lost > 0)
-        buf_printf(&line, "dropped_lines=%lu ", lost);
     va_start(ap, fmt);
-    add_message(&line, fmt, ap);
+    write_limited(level, 1, fmt, &ap);
     va_end(ap);
-    if (write_line(&line) < 0) {
-        (void)atomic_fetch_add(&dropped, lost + 1);
-        if (torn)
-            atomic_store(&is_torn, true);
-    }
-    errno = saved;
+}
+
+void log_output(enum log_level level, const char *fmt, ...)
+{
+    va_list ap;
+
+    if ((int)level > atomic_load(&level_max))
+        return;
+    va_start(ap, fmt);
+    write_limited(level, OUTPUT_WEIGHT, fmt, &ap);
+    va_end(ap);
 }

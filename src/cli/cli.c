@@ -18,7 +18,7 @@ const struct cli_verb *const cli_verbs[] = {
     &cmd_add,     &cmd_show,       &cmd_explain, &cmd_wait,   &cmd_ls,    &cmd_cancel, &cmd_retry,
     &cmd_run_now, &cmd_reschedule, &cmd_pause,   &cmd_resume, &cmd_quiet, &cmd_stats,  &cmd_workers,
     &cmd_limits,  &cmd_throttle,   &cmd_lock,    &cmd_sem,    &cmd_gates, &cmd_purge,  &cmd_export,
-    &cmd_import,  &cmd_health,     &cmd_fsck,    &cmd_setup,  &cmd_cli,   NULL,
+    &cmd_import,  &cmd_tail,       &cmd_health,  &cmd_fsck,   &cmd_setup, &cmd_cli,    NULL,
 };
 
 const struct cli_verb *cli_verb(const char *name)
@@ -97,6 +97,35 @@ struct reply *cli_fcall(struct cli *cli, const char *function, const struct cli_
         return NULL;
     return client_fcall(cli->client, cli->target.ns, function, call->n, call->argv, call->lens,
                         err);
+}
+
+struct client *cli_subscribe(struct cli *cli, const char *channel, struct err *err)
+{
+    CLEANUP_BUF struct buf name = BUF_INIT;
+    const char *argv[2] = {"SUBSCRIBE", NULL};
+    struct client *ears;
+    struct reply *r;
+    struct url url;
+
+    if (cli_connect(cli, err) < 0)
+        return NULL;
+    url = cli->target.url;
+    /* A name may stand for several servers: messages come only from the one that is asked. */
+    if (!url.is_unix && client_peer(cli->client)[0] != '\0')
+        text_copy(url.host, sizeof(url.host), client_peer(cli->client));
+    ears = client_open(&url, cli->target.timeout_ms, err);
+    explicit_bzero(&url, sizeof(url));
+    if (ears == NULL)
+        return NULL;
+    buf_printf(&name, "later:{%s}:%s", cli->target.ns, channel);
+    argv[1] = buf_str(&name);
+    r = client_call(ears, 2, argv, NULL, err);
+    if (r == NULL) {
+        client_close(ears);
+        return NULL;
+    }
+    reply_free(r);
+    return ears;
 }
 
 int64_t cli_now_ms(struct cli *cli)

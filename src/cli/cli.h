@@ -86,6 +86,9 @@ void cli_call_options(struct cli_call *call, const struct cli *cli, const char *
 struct reply *cli_fcall(struct cli *cli, const char *function, const struct cli_call *call,
                         struct err *err);
 
+/* A connection of its own that hears R:<channel>; the caller's. NULL with err. */
+struct client *cli_subscribe(struct cli *cli, const char *channel, struct err *err);
+
 /* Redis TIME in ms, or 0 when it may not be asked: only for showing "in 5m". */
 int64_t cli_now_ms(struct cli *cli);
 
@@ -105,6 +108,6 @@ bool cli_is_refusal(const struct err *err, const char *code);
 extern const struct cli_verb cmd_add, cmd_show, cmd_explain, cmd_wait, cmd_ls, cmd_cancel,
     cmd_retry, cmd_run_now, cmd_reschedule, cmd_pause, cmd_resume, cmd_quiet, cmd_stats,
     cmd_workers, cmd_health, cmd_fsck, cmd_setup, cmd_cli, cmd_limits, cmd_throttle, cmd_lock,
-    cmd_sem, cmd_gates, cmd_purge, cmd_export, cmd_import;
+    cmd_sem, cmd_gates, cmd_purge, cmd_export, cmd_import, cmd_tail;
 
 #endif

@@ -24,23 +24,11 @@ struct wait {
 
 static int subscribe(struct wait *w, struct err *err)
 {
-    struct url url = w->cli->target.url;
     CLEANUP_BUF struct buf channel = BUF_INIT;
-    const char *argv[2] = {"SUBSCRIBE", NULL};
-    const char *peer = client_peer(w->cli->client);
-    struct reply *r;
 
-    /* A name may stand for several servers: the message comes only from the one that is asked. */
-    if (!url.is_unix && peer[0] != '\0')
-        text_copy(url.host, sizeof(url.host), peer);
-    w->events = client_open(&url, w->cli->target.timeout_ms, err);
-    if (w->events == NULL)
-        return -1;
-    buf_printf(&channel, "later:{%s}:ended:%s", w->cli->target.ns, w->id);
-    argv[1] = buf_str(&channel);
-    r = client_call(w->events, 2, argv, NULL, err);
-    reply_free(r);
-    return r != NULL ? 0 : -1;
+    buf_printf(&channel, "ended:%s", w->id);
+    w->events = cli_subscribe(w->cli, buf_str(&channel), err);
+    return w->events != NULL ? 0 : -1;
 }
 
 /* 1: it has ended, outcome is set. 0: not yet. */
@@ -93,7 +81,7 @@ static int wait_for_end(struct wait *w, struct err *err)
     bool was_there = false;
     int ended;
 
-    if (cli_connect(w->cli, err) < 0 || subscribe(w, err) < 0)
+    if (subscribe(w, err) < 0)
         return -1;
     for (;;) {
         ended = ask(w, err);

@@ -32,6 +32,7 @@ enum conf_algorithm {
 };
 /* log_level: 0 error to 4 debug; CONF_LOG_LEVEL makes it the level of base/log.h. */
 #define CONF_LOG_LEVEL(choice) ((int)(choice) + 3)
+#define CONF_LOG_JSON 1 /* log_format */
 
 struct conf_strs {
     char **at; /* NULL-ended (so it serves as an argv); NULL while empty */

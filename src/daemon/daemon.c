@@ -11,11 +11,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/daemon_priv.h"
+#include "daemon/log_json.h"
 #include "daemon/notify.h"
 #include "daemon/password.h"
 #include "run/perms.h"
 
 #define STATUS_MS 1000
+/* Beside stop_timeout: to end what still runs and to report it, and for an embedded Redis. */
+#define STOP_SPARE_MS 40000
 #define EMBEDDED_START_MS 5000
 /* However many HUPs come: one reload in this time, after the last one too. */
 #define RELOAD_GAP_MS 200
@@ -25,17 +28,37 @@ static bool serves(void *arg, const char *queue)
     return served_find(((struct daemon *)arg)->served, queue) != NULL;
 }
 
+/* A loop that turns is half of what the watchdog is for: jobs run on threads. The second look in a
+ * row counts: whoever stood still has to catch up first. */
+static void look_at_pool(struct daemon *d)
+{
+    char why[256] = "";
+
+    if (runner_is_well(d->runner, mono_now(), why, sizeof(why))) {
+        if (d->wedged > 1)
+            log_notice("event=pool-well");
+        d->wedged = 0;
+    } else if (++d->wedged == 2) {
+        log_err("event=pool-wedged reason=\"%s\" effect=\"%s\"", why,
+                notify_watchdog_ms() > 0 ? "the watchdog is not fed: a restart is due"
+                                         : "its place is lost until a restart");
+    }
+}
+
 static void on_status(void *arg)
 {
     struct daemon *d = arg;
     struct sched_status s;
 
     sched_status(d->sched, &s);
-    notify_status("%s%s%s, %zu of %lld running, %zu results unsent, %zu queues",
+    look_at_pool(d);
+    notify_status("%s%s%s%s, %zu of %lld running, %zu results unsent, %zu queues",
                   s.is_ready ? "ready" : "waiting for Redis", s.is_quiet ? ", quiet" : "",
-                  s.is_stopping ? ", stopping" : "", s.running, (long long)d->conf->concurrency,
-                  s.unsent, d->served->n);
+                  s.is_stopping ? ", stopping" : "",
+                  d->wedged > 1 ? ", POOL WEDGED (see the log)" : "", s.running,
+                  (long long)d->conf->concurrency, s.unsent, d->served->n);
     daemon_tell_suppressed(d);
+    log_tick();
     loop_timer_set(d->status, STATUS_MS);
 }
 
@@ -68,7 +91,8 @@ static void on_watchdog(void *arg)
 {
     struct daemon *d = arg;
 
-    notify_watchdog();
+    if (d->wedged < 2)
+        notify_watchdog();
     loop_timer_set(d->watchdog, notify_watchdog_ms());
 }
 
@@ -217,6 +241,13 @@ static struct conf *load_again(const struct daemon *d, struct starts **ret, stru
     return NULL;
 }
 
+static void set_log(const struct conf *conf)
+{
+    log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
+    log_set_format(conf->log_format == CONF_LOG_JSON ? log_json : NULL);
+    log_set_rate(conf->log_rate);
+}
+
 static void reload(void *arg)
 {
     struct daemon *d = arg;
@@ -239,7 +270,7 @@ static void reload(void *arg)
     if (restart.len > 0)
         log_warn("event=reload note=\"only a restart applies: %s\"", buf_str(&restart));
     conf_keep_fixed(d->conf, conf);
-    log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
+    set_log(conf);
     sched_set_stop_timeout(d->sched, conf->stop_timeout);
     serve(d, conf, starts);
     gates_set(d->gates, conf);
@@ -271,14 +302,14 @@ static void on_signal(void *arg, int sig)
         sched_quiet(d->sched, mono_now());
         break;
     case SIGQUIT:
-        notify_stopping();
+        notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
         runner_finish(d->runner);
         sched_stop(d->sched, mono_now());
         sched_stop(d->sched, mono_now());
         break;
     case SIGTERM:
     case SIGINT:
-        notify_stopping();
+        notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
         runner_finish(d->runner);
         sched_stop(d->sched, mono_now());
         break;
@@ -435,7 +466,7 @@ int daemon_run(struct conf *conf, char *const *env, struct err *err)
     int rc;
 
     signals_block();
-    log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
+    set_log(conf);
     log_notice("event=starting version=%s namespace=%s config=%s concurrency=%lld", PACKAGE_VERSION,
                conf->namespace, conf->path != NULL ? conf->path : "none",
                (long long)conf->concurrency);

@@ -52,6 +52,7 @@ struct daemon {
     struct loop_alarm *alarm;
     struct mono alarm_at; /* what it is set for, MONO_NEVER: nothing */
     struct loop_timer *status, *watchdog;
+    unsigned wedged; /* looks at the pool that found it so, in a row; from 2 no watchdog is fed */
     struct loop_timer *reload; /* of HUPs that came too soon after the last */
     struct mono reloaded;
     struct url url;

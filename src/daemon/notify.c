@@ -69,9 +69,13 @@ void notify_reloading(void)
     tell(text);
 }
 
-void notify_stopping(void)
+void notify_stopping(int64_t at_most_ms)
 {
-    tell("STOPPING=1");
+    char text[80];
+
+    (void)snprintf(text, sizeof(text), "STOPPING=1\nEXTEND_TIMEOUT_USEC=%lld",
+                   (long long)at_most_ms * 1000);
+    tell(text);
 }
 
 void notify_status(const char *fmt, ...)

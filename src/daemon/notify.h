@@ -5,10 +5,13 @@
 #ifndef LATER_DAEMON_NOTIFY_H
 #define LATER_DAEMON_NOTIFY_H
 
+#include <stdint.h>
+
 void notify_init(void);
 void notify_ready(void);
 void notify_reloading(void); /* notify_ready ends it */
-void notify_stopping(void);
+/* So long the stop may take, whatever TimeoutStopSec= says, which this only extends. */
+void notify_stopping(int64_t at_most_ms);
 /* One line for `systemctl status`; send at most once a second. */
 void notify_status(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Milliseconds between watchdog pings, 0: none asked for. */

@@ -42,6 +42,8 @@ struct runner {
     bool is_ending, are_backends_gone;
 };
 
+#define END "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld "
+
 /* What makes a process for each job can afford a line for each that went well. */
 static void log_end(const struct job *job, const struct verdict *v, const struct run_result *run,
                     bool is_process)
@@ -53,11 +55,10 @@ static void log_end(const struct job *job, const struct verdict *v, const struct
                                                                  : LOG_LEVEL_DEBUG;
 
     log_line(level,
-             "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld%s%lld "
-             "reason=\"%s\"",
+             v->verb == STORE_RETRY ? END "again_in_ms=%lld reason=\"%s\""
+                                    : END "code=%lld reason=\"%s\"",
              job->id, job->queue, (long long)job->start, (long long)job->attempt, outcome[v->verb],
              (long long)(run->duration_us / 1000),
-             v->verb == STORE_RETRY ? " again_in_ms=" : " code=",
              v->verb == STORE_RETRY ? (long long)v->amount : (long long)v->code, v->text);
 }
 
@@ -322,6 +323,11 @@ static void control(struct runner *r, unsigned slot, enum exec_control what)
         stream_control(backend_stream(p->backend), slot, what);
     else
         pool_control(r->pool, slot, p->serial, what);
+}
+
+bool runner_is_well(struct runner *r, struct mono now, char *why, size_t size)
+{
+    return pool_is_well(r->pool, now, why, size);
 }
 
 void runner_kill(struct runner *r, const char *id, bool at_once)

@@ -43,6 +43,8 @@ struct counts *runner_counts(struct runner *r);
 
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);
 void runner_start(struct runner *r, struct held *h);
+/* As pool_is_well. */
+bool runner_is_well(struct runner *r, struct mono now, char *why, size_t size);
 void runner_kill(struct runner *r, const char *id, bool at_once);
 /* The daemon stops: jobs run on, but no process that serves many is started any more. */
 void runner_finish(struct runner *r);

@@ -169,7 +169,7 @@ void sched_stop(struct sched *s, struct mono now)
         s->stop_at = now;
     else
         return; /* it cannot be hurried more */
-    log_notice("event=stopping running=%zu%s", s->held.running, s->stopping ? " now=1" : "");
+    log_notice("event=stopping running=%zu now=%s", s->held.running, s->stopping ? "1" : "");
     s->stopping = true;
     sched_go_on(s, now);
 }

@@ -265,8 +265,8 @@ void sched_on_reaped(struct sched *s, struct mono now, enum store_reap status, i
         return;
     s->reap_out = false;
     if (moved > 0 || status == STORE_REAP_CLEAR)
-        log_notice("event=reaped epoch=%lld jobs=%lld%s", (long long)s->reaps[0].epoch,
-                   (long long)moved, status == STORE_REAP_MORE ? " more=1" : "");
+        log_notice("event=reaped epoch=%lld jobs=%lld more=%s", (long long)s->reaps[0].epoch,
+                   (long long)moved, status == STORE_REAP_MORE ? "1" : "");
     /* The mark stays until the last batch: from the second call on the counter reads dead. */
     if (status == STORE_REAP_MORE && moved > 0) {
         if (strcmp(s->reaps[0].counter, "?") != 0)
@@ -328,8 +328,8 @@ void sched_on_registered(struct sched *s, struct mono now, const struct store_re
     /* The first look at the others: silence counts from here, not from our first beat. */
     watch_beat(s->watch, now, r->peers, r->npeers, want_reap, s);
     s->ops->registered(s->ctx, s->epoch);
-    log_notice("event=registered epoch=%lld link=%lld%s", (long long)s->epoch, (long long)s->link,
-               r->rewound ? " rewound=1" : "");
+    log_notice("event=registered epoch=%lld link=%lld rewound=%s", (long long)s->epoch,
+               (long long)s->link, r->rewound ? "1" : "");
     become_ready(s, now);
     sched_go_on(s, now);
 }
@@ -418,8 +418,8 @@ void sched_on_reconciled(struct sched *s, struct mono now, const struct store_re
     for (size_t i = 0; i < r->nlost; i++)
         sched_lose(s, r->lost[i]);
     if (r->released > 0 || r->nlost > 0 || r->rewound)
-        log_notice("event=reconciled released=%lld lost=%zu%s", (long long)r->released, r->nlost,
-                   r->rewound ? " rewound=1" : "");
+        log_notice("event=reconciled released=%lld lost=%zu rewound=%s", (long long)r->released,
+                   r->nlost, r->rewound ? "1" : "");
     become_ready(s, now);
     sched_start_waiting(s, now);
     sched_go_on(s, now);

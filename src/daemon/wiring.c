@@ -207,6 +207,7 @@ static void op_registered(void *ctx, int64_t epoch)
 {
     struct daemon *d = ctx;
 
+    log_set_worker(epoch);
     d->tell_at = (struct mono){0}; /* of this epoch nothing is known yet */
     if (d->state != NULL)
         state_set_epoch(d->state, epoch);
@@ -404,9 +405,9 @@ static void on_up(void *arg, const struct probe_result *server)
     char where[320];
 
     if (may_log(d))
-        log_notice("event=link state=up server=\"%s\" version=%s library=%ld%s",
+        log_notice("event=link state=up server=\"%s\" version=%s library=%ld loaded=%s",
                    url_show(&server->url, where), server->server, server->lib.number,
-                   server->lib.loaded ? " loaded=1" : "");
+                   server->lib.loaded ? "1" : "");
     tell_preflight(d, &server->preflight);
     for (size_t i = 0; is_strict(d) && i < server->preflight.n; i++) {
         const struct preflight_finding *f = &server->preflight.at[i];

@@ -208,6 +208,9 @@ local function write_new(R, job, payload, now_us, head)
     L.need(R, 'jobs', 'hash', 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset')
     error(why, 0)
   end
+  if L.events then
+    L.event('added', id, job.queue, job.due)
+  end
   return id
 end
 

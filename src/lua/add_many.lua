@@ -60,5 +60,8 @@ L.register('later_add_many', {}, function(R, args)
     L.mark_set(R, queue, L.int(job.priority))
   end
   L.lower_head(R, queue, job.due, head)
+  for k = 1, L.events and n or 0 do
+    L.event('added', replies[k][1], queue, job.due)
+  end
   return replies
 end)

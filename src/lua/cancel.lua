@@ -18,6 +18,9 @@ L.register('later_cancel', {'allow-oom'}, function(R, args)
     L.need(R, 'cancel', 'hash')
     redis.call('HSET', R .. ':cancel', id, L.int(L.ms(L.now_us())))
     redis.pcall('PUBLISH', R .. ':wake', '!cancel')
+    if L.events then
+      L.event('cancelling', id, job.queue, nil, tries.starts)
+    end
     return 'cancelling'
   end
   if state ~= 'waiting' and state ~= 'parked' then

@@ -298,6 +298,9 @@ local function commit(R, queue, picked, most, ctx)
       ctx.bytes = ctx.bytes + #(c.raw or c.record or '')
     elseif not c.why and not passes(queue, c, fence, ctx.book, holds, spots) then
       c.is_parked = true
+      if L.events then
+        L.event('parked', c.id, queue, c.due)
+      end
     elseif not c.why then
       c.tries.starts, c.tries.attempts = c.tries.starts + 1, c.tries.attempts + 1
       running[#running + 1] = ctx.epoch_text
@@ -307,6 +310,9 @@ local function commit(R, queue, picked, most, ctx)
       ctx.claimed = ctx.claimed + 1
       ctx.claims[#ctx.claims + 1] = {c.id, queue, c.tries.starts, c.tries.attempts, c.tries.crashes, fence, c.due,
                                      c.record, c.is_guarded and 2 or c.gates and 1 or 0}
+      if L.events then
+        L.event('started', c.id, queue, c.due, c.tries.starts, c.tries.attempts)
+      end
     end
   end
   if #records > 0 then

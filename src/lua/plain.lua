@@ -86,6 +86,9 @@ local function start(R, queue, key, ids, dues, records, n, ctx)
     ctx.short[#ctx.short + 1] = out
   end
   ctx.claimed = ctx.claimed + n
+  for i = 1, L.events and n or 0 do
+    L.event('started', ids[i], queue, dues[i], 1, 1)
+  end
   if becomes_many(redis.call('HLEN', R .. ':tries'), n, LIST_FIELDS) then
     redis.call('HSET', R .. ':tries', LONG, LONG, unpack(tries))
     redis.call('HDEL', R .. ':tries', LONG)
@@ -160,7 +163,7 @@ function L.end_plain(R, args, at, groups, ctx, other)
   local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
   local is_watched = not (L.absent.cancel and L.absent.await) and
                      redis.call('EXISTS', R .. ':cancel', R .. ':await') > 0
-  local plain, ended, counts, byte = {}, 0, {}, string.byte
+  local plain, ended, counts, byte, is_followed = {}, 0, {}, string.byte, L.events
   n, o = 0, at
   for _ = 1, groups do
     local queue, before = args[o], ended
@@ -176,6 +179,9 @@ function L.end_plain(R, args, at, groups, ctx, other)
       else
         ended = ended + 1
         plain[ended] = id
+        if is_followed then
+          L.event('done', id, queue, nil, 1, nil, 0)
+        end
       end
       if answer == 'ok' then
         mine[id] = nil

@@ -101,6 +101,11 @@ local known_root, known_queue
 local NOTHING = {}
 L.absent = NOTHING
 
+-- Who follows the events of which root (v1_tail.lua), and those of this call, false where nobody does. By a hint that
+-- nobody hears, nothing may be lost: L.event is called only while L.events is there.
+L.tails = {}
+L.events = false
+
 -- Register `name` with `flags`; fn(R, args) is called with the checked root. Coded refusals become
 -- error replies, a foreign type that a read met ELATER_TYPE; other errors of Redis go on as they are.
 function L.register(name, flags, fn)
@@ -115,8 +120,12 @@ function L.register(name, flags, fn)
       end
       known_root = keys[1]
       L.absent = NOTHING
+      L.events = L.tails[known_root] and L.watch(known_root) or false
       local ok, reply = pcall(fn, keys[1], args)
       if ok then
+        if L.events then
+          pcall(L.publish, known_root, L.events)
+        end
         return reply
       end
       if type(reply) == 'table' and reply.elater then
@@ -575,6 +584,9 @@ function L.bury(R, queue, id, outcome, now_ms, max)
   L.end_unique(R, id, L.parse(redis.call('HGET', R .. ':jobs', id)))
   L.count(R, 'dead', queue, 1)
   L.announce(R, id, outcome)
+  if L.events then
+    L.event_end(id, queue, outcome)
+  end
   local over = redis.call('ZCARD', key) - (max or 10000)
   if over > 0 then
     local old = redis.call('ZRANGE', key, 0, math.min(over, 100) - 1)
@@ -587,6 +599,9 @@ end
 -- takes up to two along whose time is over: however many end, no more are held than end in that time.
 function L.finish(R, job, id, outcome, now_ms, keep)
   L.announce(R, id, outcome)
+  if L.events then
+    L.event_end(id, job and job.queue or '-', outcome)
+  end
   L.end_unique(R, id, job)
   if keep > 0 then
     redis.call('ZADD', R .. ':done:' .. job.queue, L.int(now_ms + keep), id)

@@ -13,6 +13,9 @@ function L.move(R, id, due)
   end
   L.need(R, 'heads', 'zset', 'names', 'set')
   local book = L.book(R, L.now_us())
+  if L.events then
+    L.event('moved', id, job.queue, due)
+  end
   if state == 'parked' then
     L.need_waiting(R, job)
     L.need_parked(book, job.queue, id)

@@ -19,5 +19,8 @@ L.register('later_retry', {'allow-oom'}, function(R, args)
   redis.call('ZREM', R .. ':dead:' .. job.queue, id)
   redis.call('HSET', R .. ':tries', id, L.tries_text(tries, now_ms))
   L.enqueue(R, id, job, tries, now_ms)
+  if L.events then
+    L.event('retried', id, job.queue, now_ms, tries.starts)
+  end
   return {id, 'retried', now_ms}
 end)

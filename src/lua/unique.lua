@@ -90,5 +90,9 @@ function L.add_unique(R, job, payload)
   end
   due = job.mode == 'move' and job.due or due
   rewrite(R, owner, was, state, tries, job, payload, due)
-  return {owner, job.mode == 'move' and 'moved' or 'replaced', due}
+  local status = job.mode == 'move' and 'moved' or 'replaced'
+  if L.events then
+    L.event(status, owner, job.queue, due)
+  end
+  return {owner, status, due}
 end

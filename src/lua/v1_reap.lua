@@ -43,6 +43,9 @@ local function recover(R, id, victim, now_ms, crashes, dead_max)
   end
   redis.call('HSET', R .. ':errors', id, L.outcome('failed', 0, now_ms, tries.starts, text, ''))
   L.enqueue(R, id, job, tries, tries.due or now_ms)
+  if L.events then
+    L.event('failed', id, job.queue, tries.due or now_ms, tries.starts, tries.attempts, nil, text)
+  end
 end
 
 L.register('later_v1_reap', {'allow-oom'}, function(R, args)

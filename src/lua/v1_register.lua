@@ -67,6 +67,9 @@ function L.release(R, id, delay_ms, now_ms)
   redis.call('HSET', R .. ':tries', id, L.tries_text(tries, due))
   redis.call('HDEL', R .. ':progress', id)
   L.enqueue(R, id, job, tries, due)
+  if L.events then
+    L.event('released', id, job.queue, due, tries.starts)
+  end
 end
 
 -- Release all jobs held under epoch that are not in keep; -> how many. One that cannot be put back

@@ -44,6 +44,9 @@ local function apply_retry(R, r, job, tries, now_ms)
   redis.call('HSET', R .. ':errors', r.id, L.outcome('failed', r.code, now_ms, tries.starts, r.text, r.tail))
   redis.call('HDEL', R .. ':progress', r.id)
   L.enqueue(R, r.id, job, tries, due)
+  if L.events then
+    L.event('failed', r.id, job.queue, due, tries.starts, tries.attempts, L.whole(r.code), r.text)
+  end
 end
 
 -- The record of a held job is missing or corrupt. Done is done; any other end needs what is lost.
@@ -122,7 +125,7 @@ local function settle(R, epoch_text, args, at, n, book)
   local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
   local flags = redis.call('HMGET', R .. ':cancel', unpack(ids))
   local awaited = redis.call('EXISTS', R .. ':await') == 1
-  local plain, others, ended, counts = {}, {}, {}, {}
+  local plain, others, ended, counts, is_followed = {}, {}, {}, {}, L.events
   for i = 1, n do
     local o, id = at + 8 * i - 8, ids[i]
     if ended[id] or owners[i] ~= epoch_text or
@@ -135,6 +138,9 @@ local function settle(R, epoch_text, args, at, n, book)
       ended[id] = true
       counts[queue] = (counts[queue] or 0) + 1
       answers[i] = 'ok'
+      if is_followed then
+        L.event('done', id, queue, nil, args[o + 1], nil, L.whole(args[o + 5]))
+      end
     else
       answers[i], ended[id] = settle_one(R, read_result(args, o), tries[i], flags[i], book)
       others[#others + 1] = ended[id] and id or nil

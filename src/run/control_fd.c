@@ -75,11 +75,8 @@ static void add_result(struct control_fd *c, const char *p, size_t n)
 
 static void log_other(const struct control_fd *c, const char *p, size_t n)
 {
-    CLEANUP_BUF struct buf shown = BUF_INIT;
-
-    text_escape(&shown, p, n < 64 ? n : 64);
-    log_debug("job=%s queue=%s stream=fd3 msg=\"not understood\" line=%s", c->output->id,
-              c->output->queue, buf_str(&shown));
+    log_debug("job=%s queue=%s stream=fd3 msg=\"not understood\" line=%.*s", c->output->id,
+              c->output->queue, (int)(n < 64 ? n : 64), p);
 }
 
 static void on_line(void *arg, const char *line, size_t n, bool cut)

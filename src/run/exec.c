@@ -163,6 +163,7 @@ static void begin_drain(struct run *r)
 static void begin_kill(struct run *r)
 {
     tell_group(r, SIGKILL);
+    exec_slot_say(r->slot, MONO_NEVER); /* from here on it is the kernel's */
     r->phase = PHASE_KILL;
     r->deadline = MONO_NEVER;
     if (r->leader_gone)
@@ -472,6 +473,7 @@ void exec_run(const struct exec_order *order, struct exec_slot *slot,
     static const struct exec_hooks no_hooks = {0};
     struct run r = {.order = order, .slot = slot, .hooks = hooks != NULL ? hooks : &no_hooks};
 
+    exec_slot_say(slot, mono_now());
     r.ret = ret;
     r.cause = RUN_EXITED;
     output_init(&r.output, order->id, order->queue);

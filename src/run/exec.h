@@ -61,6 +61,9 @@ void exec_slot_free(struct exec_slot *slot);
 /* Start a new serial for the next job of this slot; returned for exec_control. Main thread. */
 uint64_t exec_slot_arm(struct exec_slot *slot);
 void exec_slot_control(struct exec_slot *slot, uint64_t serial, enum exec_control what);
+/* When the job was taken by its thread (0: it was not yet), and when it gave the last sign of life.
+ */
+void exec_slot_heard(const struct exec_slot *slot, struct mono *ret_taken, struct mono *ret_said);
 
 /*
  * Called on the pool thread while the job runs, from exec_run; must not block for long. Each may be

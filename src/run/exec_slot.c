@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -10,7 +11,8 @@
 
 struct exec_slot {
     int event;
-    pthread_mutex_t mu; /* guards the rest but the buffer; a leaf */
+    atomic_llong taken_us, said_us; /* of the job it is armed for; 0: not yet */
+    pthread_mutex_t mu;             /* guards the rest but the buffer; a leaf */
     uint64_t serial;
     bool armed;
     unsigned asked;
@@ -57,10 +59,25 @@ uint64_t exec_slot_arm(struct exec_slot *slot)
 
     (void)pthread_mutex_lock(&slot->mu);
     (void)forget(slot);
+    atomic_store(&slot->taken_us, 0);
+    atomic_store(&slot->said_us, 0);
     serial = ++slot->serial;
     slot->armed = true;
     (void)pthread_mutex_unlock(&slot->mu);
     return serial;
+}
+
+void exec_slot_say(struct exec_slot *slot, struct mono when)
+{
+    if (atomic_load_explicit(&slot->taken_us, memory_order_relaxed) == 0)
+        atomic_store_explicit(&slot->taken_us, when.us, memory_order_relaxed);
+    atomic_store_explicit(&slot->said_us, when.us, memory_order_relaxed);
+}
+
+void exec_slot_heard(const struct exec_slot *slot, struct mono *ret_taken, struct mono *ret_said)
+{
+    ret_taken->us = atomic_load_explicit(&slot->taken_us, memory_order_relaxed);
+    ret_said->us = atomic_load_explicit(&slot->said_us, memory_order_relaxed);
 }
 
 void exec_slot_disarm(struct exec_slot *slot)

@@ -12,6 +12,8 @@
 int exec_slot_fd(const struct exec_slot *slot);
 /* What was asked since the last call (bits of enum exec_control). */
 unsigned exec_slot_take(struct exec_slot *slot);
+/* A sign of life of what runs here; MONO_NEVER: none is to be expected any more. */
+void exec_slot_say(struct exec_slot *slot, struct mono when);
 /* The job of this slot has ended: from here to the next arm every control is dropped. */
 void exec_slot_disarm(struct exec_slot *slot);
 /* EXEC_SLOT_BUFFER bytes of room for reading, kept from job to job. */

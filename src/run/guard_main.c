@@ -227,6 +227,7 @@ int guard_main(void)
     ignore_signals();
     (void)prctl(PR_SET_DUMPABLE, 0);
     (void)prctl(PR_SET_NAME, "later-guard");
+    program_invocation_short_name = (char *)(uintptr_t) "later-guard"; /* for the log */
     log_init(LOG_LEVEL_INFO);
     w.table = map_table();
     if (w.table == NULL) {

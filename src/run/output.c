@@ -1,10 +1,9 @@
 #include "run/output.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/text.h"
 #include "run/exec.h"
 
 static const char *const stream_name[OUTPUT_STREAMS] = {"stdout", "stderr"};
@@ -24,25 +23,26 @@ void output_done(struct output *o)
     tail_done(&o->tail);
 }
 
-/* Escaped bytes take four times their room. */
-bool output_quote(struct buf *out, const char *p, size_t n, bool cut)
+void output_log(enum log_level level, const char *id, const char *queue, pid_t pid,
+                const char *stream, const char *p, size_t n, bool cut)
 {
-    text_quote(out, p, n < EXEC_LINE_BYTES ? n : EXEC_LINE_BYTES);
-    return cut || n > EXEC_LINE_BYTES || out->len > OUTPUT_SHOWN_MAX;
+    char shown_pid[16] = "";
+
+    if (pid > 0)
+        (void)snprintf(shown_pid, sizeof(shown_pid), "%d", (int)pid);
+    log_output(level, "job=%s queue=%s pid=%s stream=%s msg=\"%.*s\" cut=%s", id, queue, shown_pid,
+               stream, (int)(n < EXEC_LINE_BYTES ? n : EXEC_LINE_BYTES), p,
+               cut || n > EXEC_LINE_BYTES ? "1" : "");
 }
 
 void output_line(struct output *o, const char *stream, const char *p, size_t n, bool cut)
 {
-    CLEANUP_BUF struct buf shown = BUF_INIT;
-
     if (o->logged >= EXEC_LOG_LINES) {
         o->left_out++;
         return;
     }
     o->logged++;
-    cut = output_quote(&shown, p, n, cut);
-    log_info("job=%s queue=%s stream=%s msg=\"%.*s\"%s", o->id, o->queue, stream, OUTPUT_SHOWN_MAX,
-             buf_str(&shown), cut ? " cut=1" : "");
+    output_log(LOG_LEVEL_INFO, o->id, o->queue, 0, stream, p, n, cut);
 }
 
 static void on_stdout(void *arg, const char *line, size_t n, bool cut)

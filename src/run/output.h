@@ -8,8 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "run/lines.h"
 #include "run/tail.h"
 
@@ -25,10 +27,10 @@ struct output {
     int logged;
 };
 
-/* What of a line stands in the log, and a line of the log holds with its keys. */
-#define OUTPUT_SHOWN_MAX 1800
-/* Append it, quoted, at most EXEC_LINE_BYTES of it. True: not all of it is shown. */
-bool output_quote(struct buf *out, const char *p, size_t n, bool cut);
+/* A line to the log, at most EXEC_LINE_BYTES of it. pid: 0 where the job has the process for
+ * itself. stream: the name of what it came from. */
+void output_log(enum log_level level, const char *id, const char *queue, pid_t pid,
+                const char *stream, const char *p, size_t n, bool cut);
 
 void output_init(struct output *o, const char *id, const char *queue);
 void output_done(struct output *o);

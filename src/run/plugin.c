@@ -70,29 +70,28 @@ static void tell_progress(struct run *r, struct mono now)
 static void host_progress(const struct later_host *host, const char *text)
 {
     struct run *r = run_of(host);
+    struct mono now = mono_now();
 
     (void)snprintf(r->progress, sizeof(r->progress), "%.*s", EXEC_LINE_BYTES, text);
     r->has_progress = true;
-    tell_progress(r, mono_now());
+    exec_slot_say(r->slot, now);
+    tell_progress(r, now);
 }
 
 static void host_log(const struct later_host *host, enum later_level level, const char *text)
 {
     struct run *r = run_of(host);
-    CLEANUP_BUF struct buf shown = BUF_INIT;
-    size_t n = strnlen(text, EXEC_LINE_BYTES + 1);
-    bool cut;
 
+    exec_slot_say(r->slot, mono_now());
     if (r->logged < INT32_MAX)
         r->logged++;
     if (r->logged > EXEC_LOG_LINES)
         return;
-    cut = output_quote(&shown, text, n, false);
-    log_line(level < LATER_ERROR   ? LOG_LEVEL_ERR
-             : level > LATER_DEBUG ? LOG_LEVEL_DEBUG
-                                   : (enum log_level)level,
-             "job=%s queue=%s stream=plugin msg=\"%.*s\"%s", r->order->job.id, r->order->job.queue,
-             OUTPUT_SHOWN_MAX, buf_str(&shown), cut ? " cut=1" : "");
+    output_log(level < LATER_ERROR   ? LOG_LEVEL_ERR
+               : level > LATER_DEBUG ? LOG_LEVEL_DEBUG
+                                     : (enum log_level)level,
+               r->order->job.id, r->order->job.queue, 0, "plugin", text,
+               strnlen(text, EXEC_LINE_BYTES + 1), false);
 }
 
 static void host_result(const struct later_host *host, const void *bytes, size_t n)
@@ -119,6 +118,7 @@ static void look(struct run *r)
         r->cause = RUN_STOPPED;
     else if (r->cause == RUN_EXITED && !mono_before(now, r->deadline))
         r->cause = RUN_TIMED_OUT;
+    exec_slot_say(r->slot, now);
     tell_progress(r, now);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "run/wedge.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STACK_BYTES (4096 * 1024) /* red zones and shadow frames */
@@ -53,12 +54,14 @@ struct pool {
     struct loop_hook *hand_over;
     struct loop_timer *look;
     struct pool_work *new_first, **new_end; /* started in this turn of the loop */
+    struct wedge_line line;
 
     pthread_mutex_t mu;             /* guards all that follows; a leaf but for pthread_create */
     struct pool_work *first, **end; /* work that waits */
     struct pool_thread *threads;
     struct pool_thread *idle; /* a stack: the one that slept least is the warmest */
     unsigned nthreads, waking;
+    uint64_t taken;
     bool quit;
 };
 
@@ -171,6 +174,7 @@ static struct pool_work *take(struct pool *pool, struct pool_thread *me)
     }
     w = pool->first;
     pool->first = w->next;
+    pool->taken++;
     if (pool->first == NULL)
         pool->end = &pool->first;
     else if (!pool->first->is_quick)
@@ -415,6 +419,48 @@ void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_c
 {
     if (pool->slots[slot].exec != NULL)
         exec_slot_control(pool->slots[slot].exec, serial, what);
+}
+
+/* A task has no limit; what it does is short. */
+static int64_t overdue_ms(const struct pool_slot *s, struct mono now)
+{
+    const struct exec_order *e = s->order.exec;
+    struct wedge_job job = {.timeout_ms = s->order.plugin != NULL ? s->order.plugin->timeout_ms
+                                                                  : e->timeout_ms,
+                            .kill_grace_ms = s->order.plugin != NULL ? 0 : e->kill_grace_ms};
+
+    exec_slot_heard(s->exec, &job.taken, &job.said);
+    return wedge_overdue_ms(&job, now);
+}
+
+bool pool_is_well(struct pool *pool, struct mono now, char *why, size_t size)
+{
+    bool is_waiting, is_free;
+    uint64_t taken;
+    int64_t ms;
+
+    for (unsigned i = 0; i < pool->nslots; i++) {
+        const struct pool_slot *s = &pool->slots[i];
+
+        if (!s->busy || s->exec == NULL || (ms = overdue_ms(s, now)) <= 0)
+            continue;
+        (void)snprintf(why, size,
+                       "job %s of queue %s should have ended %lld s ago, and its thread "
+                       "says nothing",
+                       s->order.plugin != NULL ? s->order.plugin->job.id : s->order.exec->id,
+                       s->order.plugin != NULL ? s->order.plugin->job.queue : s->order.exec->queue,
+                       (long long)((ms + WEDGE_MARGIN_MS) / 1000));
+        return false;
+    }
+    (void)pthread_mutex_lock(&pool->mu);
+    is_waiting = pool->first != NULL;
+    is_free = pool->idle != NULL || pool->waking > 0;
+    taken = pool->taken;
+    (void)pthread_mutex_unlock(&pool->mu);
+    if (!wedge_line(&pool->line, is_waiting, is_free, taken, now))
+        return true;
+    (void)snprintf(why, size, "work waits, threads are free, and none takes it");
+    return false;
 }
 
 void pool_do(struct pool *pool, struct pool_task *task)

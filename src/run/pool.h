@@ -12,6 +12,8 @@
 #ifndef LATER_RUN_POOL_H
 #define LATER_RUN_POOL_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -48,6 +50,12 @@ void pool_free(struct pool *pool);
 /* Start an order on an idle slot (0 … nslots-1). Returns the serial for pool_control. */
 uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *order);
 void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_control what);
+
+/*
+ * Whether it still works (run/wedge.h); to be asked once a second. False, with what is wrong in
+ * why.
+ */
+bool pool_is_well(struct pool *pool, struct mono now, char *why, size_t size);
 
 /* Something short that must not hold up the loop. Embedded in what it is about. */
 struct pool_task {

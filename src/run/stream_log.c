@@ -52,13 +52,8 @@ static bool may_log(struct stream_log *l)
 void stream_log_line(struct stream_log *l, enum log_level level, const char *stream,
                      const char *line, size_t n, bool cut)
 {
-    CLEANUP_BUF struct buf shown = BUF_INIT;
-
-    if (!may_log(l))
-        return;
-    cut = output_quote(&shown, line, n, cut);
-    log_line(level, "job=%s queue=%s pid=%d stream=%s msg=\"%.*s\"%s", l->id, l->queue, (int)l->pid,
-             stream, OUTPUT_SHOWN_MAX, buf_str(&shown), cut ? " cut=1" : "");
+    if (may_log(l))
+        output_log(level, l->id, l->queue, l->pid, stream, line, n, cut);
 }
 
 static void on_line(void *arg, const char *line, size_t n, bool cut)

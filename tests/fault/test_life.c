@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "../support/env.h"
+#include "../support/notes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -292,53 +293,6 @@ static void L12_no_threads_at_all(void **state)
 
 /* ---- the service manager's side */
 
-static int notify_fd;
-
-/* A NOTIFY_SOCKET of our own; the daemon launched next tells us what it tells systemd. */
-static void listen_for_notes(void)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    struct timeval wait = {0, 100000};
-
-    (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s/notify", stage.dir);
-    notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    assert_true(notify_fd >= 0);
-    assert_int_equal(bind(notify_fd, (struct sockaddr *)&at, sizeof(at)), 0);
-    assert_int_equal(setsockopt(notify_fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)), 0);
-    (void)setenv("NOTIFY_SOCKET", at.sun_path, 1);
-    (void)setenv("WATCHDOG_USEC", "2000000", 1);
-}
-
-static void no_more_notes_for_others(void)
-{
-    (void)unsetenv("NOTIFY_SOCKET");
-    (void)unsetenv("WATCHDOG_USEC");
-}
-
-/* Until one begins with text; false when none came in time. */
-static bool is_told(const char *text, int deadline_ms)
-{
-    struct mono begin = mono_now();
-    char note[600];
-    ssize_t n;
-
-    while (test_ms_since(begin) < deadline_ms) {
-        n = recv(notify_fd, note, sizeof(note) - 1, 0);
-        note[n > 0 ? n : 0] = '\0';
-        if (n > 0 && strncmp(note, text, strlen(text)) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void drop_notes(void)
-{
-    char note[600];
-
-    while (recv(notify_fd, note, sizeof(note), MSG_DONTWAIT) > 0)
-        continue;
-}
-
 /* The loop stands still for 10 s: systemd's watchdog hears nothing and would restart it; others do
  * not take its jobs, and it goes on where it was. */
 static void L14_blocked_loop(void **state)
@@ -346,23 +300,23 @@ static void L14_blocked_loop(void **state)
     struct ledger_sum sum;
 
     (void)state;
-    listen_for_notes();
+    notes_open(stage.dir);
     stage_start(&stage, &stage.a, "a", "concurrency: 4\n");
-    no_more_notes_for_others();
+    notes_for_no_others();
     stage_start(&stage, &stage.b, "b", "concurrency: 4\n");
-    assert_true(is_told("READY=1", STAGE_WAIT_MS));
-    assert_true(is_told("WATCHDOG=1", STAGE_WAIT_MS));
+    assert_true(notes_told("READY=1", STAGE_WAIT_MS));
+    assert_true(notes_told("WATCHDOG=1", STAGE_WAIT_MS));
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 40, 0), 40);
     assert_true(ledger_until(&stage.ledger, " start", 2, STAGE_WAIT_MS));
     test_laterd_kill(&stage.a, SIGSTOP);
-    drop_notes();
-    assert_false(is_told("WATCHDOG=1", 10000)); /* of which 2 are allowed */
+    notes_drop();
+    assert_false(notes_told("WATCHDOG=1", 10000)); /* of which 2 are allowed */
     test_laterd_kill(&stage.a, SIGCONT);
-    assert_true(is_told("WATCHDOG=1", STAGE_WAIT_MS));
+    assert_true(notes_told("WATCHDOG=1", STAGE_WAIT_MS));
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
     assert_int_equal(sum.starts, 40);
     assert_int_equal(stage.ledger.reaped, 0);
-    (void)close(notify_fd);
+    notes_close();
 }
 
 /* Boot order does not matter: the unit is up at once, the work begins when Redis is there. */
@@ -371,19 +325,19 @@ static void L17_ready_without_redis(void **state)
     (void)state;
     test_handler(stage.dir, "work", "echo x >> %s", stage.out);
     test_redis_kill(&stage.redis, SIGKILL);
-    listen_for_notes();
+    notes_open(stage.dir);
     test_laterd_conf(&stage.a, stage.dir, "a", stage.redis.url, "");
     test_laterd_launch(&stage.a);
-    no_more_notes_for_others();
-    assert_true(is_told("READY=1", STAGE_WAIT_MS));
-    assert_true(is_told("STATUS=waiting for Redis", STAGE_WAIT_MS));
+    notes_for_no_others();
+    assert_true(notes_told("READY=1", STAGE_WAIT_MS));
+    assert_true(notes_told("STATUS=waiting for Redis", STAGE_WAIT_MS));
     assert_true(test_laterd_says(&stage.a, "state=down", STAGE_WAIT_MS));
     test_redis_restart(&stage.redis);
     assert_true(test_laterd_says(&stage.a, "event=registered", STAGE_WAIT_MS));
-    assert_true(is_told("STATUS=ready", STAGE_WAIT_MS));
+    assert_true(notes_told("STATUS=ready", STAGE_WAIT_MS));
     free(stage_add(&stage, "work", NULL, NULL));
     assert_true(test_until_lines(stage.out, "x", 1, STAGE_WAIT_MS));
-    (void)close(notify_fd);
+    notes_close();
 }
 
 /* ---- identity and upgrade */

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "../support/notes.h"
 #include "stream_fixture.h"
 
 static char object[128]; /* of the queue `s` */
@@ -73,6 +74,33 @@ static void check(const char *payload, const char *state, const char *code, enum
     assert_true(until_state(id, state));
     assert_true(result_has(id, RESULT_CODE, code));
     assert_true(result_has(id, field, text));
+}
+
+/* ---- the watchdog */
+
+/* One that is past its time and says nothing holds a thread for good: systemd is to restart the
+ * daemon. Within its time it may be as silent as it likes. */
+static void a_silent_one_starves_the_watchdog(void **state)
+{
+    (void)state;
+    notes_open(dir);
+    begin("", ", timeout: 6s", "");
+    notes_for_no_others();
+    free(ask("stone"));
+    assert_true(test_until_lines(book, "stone", 1, LONG_MS));
+    notes_drop();
+    test_pause(5000);
+    notes_drop();
+    assert_true(notes_told("WATCHDOG=1", 3000)); /* 6 s, and 10 s more, have not gone by */
+    assert_true(test_laterd_says(&a, "event=pool-wedged reason=\"job j", LONG_MS));
+    notes_drop();
+    assert_false(notes_told("WATCHDOG=1", 5000));
+    assert_true(notes_told("STATUS=ready, POOL WEDGED", 3000));
+    open_gate();
+    assert_true(notes_told("WATCHDOG=1", LONG_MS)); /* it came back after all */
+    assert_true(test_laterd_says(&a, "event=pool-well", LONG_MS));
+    assert_int_equal(test_lines(a.log, "event=pool-wedged"), 1);
+    notes_close();
 }
 
 /* ---- what it returns and says */
@@ -564,6 +592,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, fx_close)
     const struct CMUnitTest tests[] = {
         T(each_outcome),
+        T(a_silent_one_starves_the_watchdog),
         T(payloads_arrive_byte_exact),
         T(it_is_told_the_facts),
         T(its_log_does_no_harm),

@@ -71,8 +71,8 @@ void test_laterd_conf(struct test_laterd *d, const char *dir, const char *name, 
                       const char *yaml)
 {
     CLEANUP_FREE char *text =
-        mem_printf("redis: %s\nstate_dir: %s/state-%s\nhandlers_dir: %s/handlers\n%s\n", redis, dir,
-                   name, dir, yaml);
+        mem_printf("redis: %s\nstate_dir: %s/state-%s\nhandlers_dir: %s/handlers\n%s%s\n", redis,
+                   dir, name, dir, strstr(yaml, "log_rate:") != NULL ? "" : "log_rate: 0\n", yaml);
 
     memset(d, 0, sizeof(*d));
     (void)snprintf(d->name, sizeof(d->name), "%s", name);

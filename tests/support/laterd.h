@@ -28,7 +28,8 @@ void test_folder_remove(const char *dir);
 void test_handler(const char *dir, const char *name, const char *body, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Write the configuration: redis, state_dir and handlers_dir, then the yaml lines given. */
+/* Write the configuration: redis, state_dir and handlers_dir, log_rate 0 unless yaml has it, then
+ * the yaml lines given. */
 void test_laterd_conf(struct test_laterd *d, const char *dir, const char *name, const char *redis,
                       const char *yaml);
 /* Start it; returns when it has registered. */

@@ -1,4 +1,4 @@
-/* base/text and base/log. */
+/* base/text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,14 +9,6 @@
 
 #include <cmocka.h>
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/log.h"
 #include "base/text.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -246,193 +238,15 @@ static void test_nearest(void **state)
     assert_null(text_nearest(huge, names));
 }
 
-/* stderr as the write end of a pipe while a log test runs. */
-struct capture {
-    int saved;
-    int reader;
-};
-
-static int capture_start(void **state)
-{
-    struct capture *c = calloc(1, sizeof(*c));
-    int fds[2];
-
-    if (c == NULL || pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-        return -1;
-    c->saved = dup(STDERR_FILENO);
-    c->reader = fds[0];
-    (void)dup2(fds[1], STDERR_FILENO);
-    (void)close(fds[1]);
-    (void)unsetenv("JOURNAL_STREAM");
-    log_init(LOG_LEVEL_INFO);
-    *state = c;
-    return 0;
-}
-
-static int capture_stop(void **state)
-{
-    struct capture *c = *state;
-
-    (void)dup2(c->saved, STDERR_FILENO);
-    (void)close(c->saved);
-    if (c->reader >= 0)
-        (void)close(c->reader);
-    free(c);
-    return 0;
-}
-
-static const char *captured(const struct capture *c, char out[8192])
-{
-    ssize_t n = read(c->reader, out, 8191);
-
-    out[n > 0 ? n : 0] = '\0';
-    return out;
-}
-
-static void test_log_plain(void **state)
-{
-    char out[8192];
-    int year, month, day, hour, minute, second, ms, end = 0;
-
-    log_warn("event=%s", "x\nforged");
-    captured(*state, out);
-    assert_int_equal(sscanf(out, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ warn %n", &year, &month, &day, &hour,
-                            &minute, &second, &ms, &end),
-                     7);
-    assert_int_equal(end, 30);
-    assert_string_equal(out + end, "event=x\\x0aforged\n");
-}
-
-static void test_log_level(void **state)
-{
-    char out[8192];
-
-    log_debug("event=quiet");
-    assert_string_equal(captured(*state, out), "");
-    log_set_level(LOG_LEVEL_DEBUG);
-    errno = EXDEV;
-    log_debug("event=loud");
-    assert_int_equal(errno, EXDEV);
-    assert_non_null(strstr(captured(*state, out), " debug event=loud\n"));
-    assert_int_equal(log_level_parse("error"), LOG_LEVEL_ERR);
-    assert_int_equal(log_level_parse("debug"), LOG_LEVEL_DEBUG);
-    assert_int_equal(log_level_parse("Debug"), -1);
-}
-
-static void test_log_journal(void **state)
-{
-    char out[8192], stream[64];
-    struct stat st;
-
-    assert_int_equal(fstat(STDERR_FILENO, &st), 0);
-    (void)snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-    (void)setenv("JOURNAL_STREAM", stream, 1);
-    log_init(LOG_LEVEL_INFO);
-    log_err("event=x");
-    assert_string_equal(captured(*state, out), "<3>event=x\n");
-    (void)setenv("JOURNAL_STREAM", "1:1", 1);
-    log_init(LOG_LEVEL_INFO);
-    log_err("event=x");
-    assert_non_null(strstr(captured(*state, out), "Z error event=x\n"));
-    (void)unsetenv("JOURNAL_STREAM");
-}
-
-static void test_log_truncates(void **state)
-{
-    char out[8192], big[4096];
-
-    memset(big, '\x01', sizeof(big) - 1);
-    big[sizeof(big) - 1] = '\0';
-    log_info("event=x value=%s", big);
-    captured(*state, out);
-    assert_true(strlen(out) <= 2048);
-    assert_string_equal(out + strlen(out) - 4, "...\n");
-    assert_ptr_equal(strchr(out, '\n'), out + strlen(out) - 1);
-}
-
-static void test_log_full_pipe(void **state)
-{
-    char out[8192];
-    size_t written = 0;
-
-    while (write(STDERR_FILENO, "0123456789abcde\n", 16) == 16)
-        written += 16;
-    log_info("event=lost n=1");
-    log_info("event=lost n=2");
-    for (size_t n = 0; n < written; n += strlen(out))
-        captured(*state, out);
-    log_info("event=seen");
-    captured(*state, out);
-    assert_non_null(strstr(out, " info dropped_lines=2 event=seen\n"));
-    log_info("event=next");
-    captured(*state, out);
-    assert_null(strstr(out, "dropped_lines"));
-}
-
-static void test_log_reader_gone(void **state)
-{
-    struct capture *c = *state;
-    char out[8192];
-    int fds[2];
-
-    (void)close(c->reader);
-    log_info("event=lost");
-    assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
-    (void)dup2(fds[1], STDERR_FILENO);
-    (void)close(fds[1]);
-    c->reader = fds[0];
-    log_info("event=seen");
-    assert_non_null(strstr(captured(c, out), " dropped_lines=1 event=seen\n"));
-}
-
-static void *log_some(void *arg)
-{
-    for (int i = 0; i < 10; i++)
-        log_info("thread=%s n=%d end", (const char *)arg, i);
-    return NULL;
-}
-
-static void test_log_threads(void **state)
-{
-    pthread_t a, b;
-    char out[8192], *rest = out, *line;
-    int lines = 0;
-
-    assert_int_equal(pthread_create(&a, NULL, log_some, (void *)(uintptr_t) "aaaaaaaaaa"), 0);
-    assert_int_equal(pthread_create(&b, NULL, log_some, (void *)(uintptr_t) "bbbbbbbbbb"), 0);
-    (void)pthread_join(a, NULL);
-    (void)pthread_join(b, NULL);
-    captured(*state, out);
-    while ((line = strsep(&rest, "\n")) != NULL && *line != '\0') {
-        assert_string_equal(line + strlen(line) - 4, " end");
-        assert_ptr_equal(strstr(line, "thread="), line + 30);
-        lines++;
-    }
-    assert_int_equal(lines, 20);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escape),
-        cmocka_unit_test(test_escape_nul),
-        cmocka_unit_test(test_utf8_len),
-        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_parse_int),
-        cmocka_unit_test(test_duration),
-        cmocka_unit_test(test_size),
-        cmocka_unit_test(test_queue_name),
-        cmocka_unit_test(test_nearest),
-        cmocka_unit_test_setup_teardown(test_log_plain, capture_start, capture_stop),
-        cmocka_unit_test_setup_teardown(test_log_level, capture_start, capture_stop),
-        cmocka_unit_test_setup_teardown(test_log_journal, capture_start, capture_stop),
-        cmocka_unit_test_setup_teardown(test_log_truncates, capture_start, capture_stop),
-        cmocka_unit_test_setup_teardown(test_log_full_pipe, capture_start, capture_stop),
-        cmocka_unit_test_setup_teardown(test_log_reader_gone, capture_start, capture_stop),
-        cmocka_unit_test_setup_teardown(test_log_threads, capture_start, capture_stop),
+        cmocka_unit_test(test_escape),     cmocka_unit_test(test_escape_nul),
+        cmocka_unit_test(test_utf8_len),   cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_copy),       cmocka_unit_test(test_parse_int),
+        cmocka_unit_test(test_duration),   cmocka_unit_test(test_size),
+        cmocka_unit_test(test_queue_name), cmocka_unit_test(test_nearest),
     };
 
-    (void)signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
