@@ -132,7 +132,7 @@ static int run(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option options[] = {
-    {"state", "S", "due (waiting), parked, dead or done"},
+    {"state", "due|parked|dead|done", "which jobs; due: those that wait"},
     {"yes", NULL, "do not ask"},
     {"dry-run", NULL, "only tell how many there are"},
     {NULL, NULL, NULL},

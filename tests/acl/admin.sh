@@ -17,7 +17,9 @@ later reschedule "$id" --in 2h
 listen
 later run-now "$id"
 heard mail
+follow
 later cancel "$id"
+told cancelled
 [ "$(env -u REDISCLI_AUTH redis-cli -s "$SOCK" HGET "$R:stats" cancelled:mail)" = 1 ]
 later pause mail --for 1h
 later resume mail

@@ -59,3 +59,12 @@ heard() {
     kill $listener
     listener=
 }
+
+# Somebody follows what happens to jobs; whether that was told.
+follow() {
+    env -u REDISCLI_AUTH redis-cli -s "$SOCK" SUBSCRIBE "$R:events" >"$DIR/events" 2>&1 &
+    listener="$listener $!"
+    wait_for grep -q subscribe "$DIR/events"
+    root FCALL later_v1_tail 1 "$R" 60000
+}
+told() { patience=200 wait_for grep -q "^$1 " "$DIR/events"; }

@@ -34,3 +34,12 @@ later explain "$id"
 later gates
 later fsck
 later --json ls mail --state parked
+# Following what happens.
+"$LATER" tail >"$DIR/tail" 2>"$DIR/tail.err" &
+listener=$!
+seen() {
+    root_later add mail --in 1h x >/dev/null
+    grep -q added "$DIR/tail"
+}
+patience=300 wait_for seen
+! grep . "$DIR/tail.err"

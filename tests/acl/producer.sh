@@ -2,7 +2,9 @@
 . "$(dirname "$0")/common.sh"
 
 all='--key user:42 --priority 3 --attempts 4 --timeout 1m --expire 1d --keep 1h --trace 00-x-y-01'
+follow
 later add mail plain
+told added
 # shellcheck disable=SC2086 # words
 later add mail --in 1h $all --token once all
 # shellcheck disable=SC2086

@@ -32,6 +32,7 @@ head -c 20000 /dev/zero | root_later add mail - >/dev/null
 root ZADD "$R:due:mail" 1 raw
 root_later add bad x >/dev/null
 slow=$(root_later add slow x)
+follow
 rm -f "$DIR/worker.log"
 "$LATERD" --config "$DIR/worker.yaml" >/dev/null 2>"$DIR/worker.log" &
 laterd=$!
@@ -57,3 +58,5 @@ kill -TERM $laterd
 wait $laterd
 is_clean() { ! grep -q -E 'event=refused|wake-denied|denied|NOPERM' "$DIR/worker.log"; }
 is_clean
+told started
+told dead
