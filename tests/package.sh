@@ -84,11 +84,17 @@ if ! inside "$root" sh /tmp/clean.sh | tee "$work/clean.out" || [ "$(grep -c '^o
 fi
 say 'installed, upgraded, removed, purged in a clean root'
 
-bash tests/package/container.sh "$work/base" "$work" "$deb"
-say 'run as a container'
-
+# Beside the next: each waits for downloads, or for a clock.
+bash tests/package/container.sh "$work/base" "$work" "$deb" >"$work/container-test.log" 2>&1 &
+container=$!
 status=0
 bash tests/boot/run.sh "$root" "$work" || status=$?
+wait $container || {
+    cat "$work/container-test.log"
+    say 'FAILED as a container'
+    exit 1
+}
+cat "$work/container-test.log"
 [ "$status" -eq 0 ] || {
     say 'FAILED in the booted system'
     exit "$status"

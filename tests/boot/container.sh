@@ -183,7 +183,7 @@ check_instance() {
     configure </etc/laterd/laterd.yaml.dist
     echo 'echo good' | handler greets
     { sed 's|^state_dir:.*||' /etc/laterd/laterd.yaml.dist; echo 'namespace: x'; } >/etc/laterd/x.yaml
-    systemctl start laterd@x
+    systemctl enable --now laterd@x
     until_ready laterd@x
     [ "$(stat -c '%U %a' '/var/lib/laterd@x')" = 'laterd 700' ]
     ls '/var/lib/laterd@x'

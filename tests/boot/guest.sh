@@ -19,4 +19,4 @@ while read -r name; do
         journalctl -q -n 30 --no-pager -o cat --since "@$begin"
     fi
 done </opt/boot/names
-systemctl --force --force poweroff
+systemctl --force --force poweroff >/dev/null 2>&1

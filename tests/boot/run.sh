@@ -135,7 +135,7 @@ machine() { # FILE...
     local options=$emulated pid ticks=0
     prepare "$root" "$@"
     rm -f "$work/disk" "$work/machine.out"
-    mke2fs -q -t ext4 -O ^has_journal -d "$root" "$work/disk" 2G 2>"$work/machine.log"
+    mke2fs -q -t ext4 -O ^has_journal -d "$root" "$work/disk" 2G >"$work/machine.log" 2>&1
     ! kvm_works || options=$kvm
     say "the machine boots with $options"
     # shellcheck disable=SC2086 # options are words
