@@ -8,7 +8,7 @@ check_machine_memory() {
     printf 'defaults: { memory: 48MiB, pids: 50, cpu: 90%% }\nqueues:\n  hungry: { attempts: 1 }\n' >>/etc/laterd/laterd.yaml
     # The unit by itself delegates nothing, and says so.
     if systemctl reload laterd; then return 1; fi
-    until_true 10 journal_has 'memory: laterd.*cgroups.conf'
+    until_true 10 journal_has ': laterd.s cgroup .*cgroups.conf'
     drop_in </usr/share/laterd/systemd/cgroups.conf
     local calm before
     calm=$(add calm x)

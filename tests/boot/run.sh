@@ -78,10 +78,11 @@ prepare() {
 verdict() {
     local out=$1 name missing=0 n=0
     shift
-    tr -d '\r' <"$out" 2>/dev/null | cat -v || true
+    tr -d '\r' <"$out" 2>/dev/null | cat -v >"$out.text" || true
+    cat "$out.text"
     for name in $(names_of "$@"); do
         n=$((n + 1))
-        tr -d '\r' <"$out" 2>/dev/null | grep -q "^ok $name " || {
+        grep -q "^ok $name " "$out.text" || {
             echo "boot: FAILED or missing: $name"
             missing=1
         }

@@ -307,7 +307,7 @@ static void test_not_alone(void **state)
     while (sh("grep -qx %d %s/cgroup.procs", (int)sleeper.pid, group) != 0)
         assert_int_equal(kill(sleeper.pid, 0), 0);
     is_refused("", "queues:\n  work: { memory: 32MiB }\n",
-               ":5: work: other programs are in laterd's cgroup");
+               ":6: work: other programs are in laterd's cgroup");
     proc_signal(&sleeper, SIGKILL);
     (void)proc_wait(&sleeper, LONG_MS);
     proc_done(&sleeper);
@@ -321,7 +321,7 @@ static void test_not_delegated(void **state)
     (void)mkdir(folder, 0700);
     assert_int_equal(chmod(dir, 0755), 0);
     is_refused("setpriv --reuid=1 --regid=1 --clear-groups", "queues:\n  work: { cpu: 50% }\n",
-               ":5: work: cpu: laterd may not write to its cgroup");
+               ":6: work: cpu: laterd may not write to its cgroup");
 }
 
 /* Where there are no cgroups at all, or not the whole of them. */
@@ -329,9 +329,9 @@ static void test_without_cgroups(void **state)
 {
     static const struct {
         const char *yaml, *says;
-    } cases[] = {{"queues:\n  work: { memory: 32MiB }\n", ":5: work: memory: "},
-                 {"queues:\n  work: { cpu: 50% }\n", ":5: work: cpu: "},
-                 {"defaults: { pids: 20 }\n", ":4: defaults: pids: "}};
+    } cases[] = {{"queues:\n  work: { memory: 32MiB }\n", ":6: work: memory: "},
+                 {"queues:\n  work: { cpu: 50% }\n", ":6: work: cpu: "},
+                 {"defaults: { pids: 20 }\n", ":5: defaults: pids: "}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
