@@ -132,7 +132,7 @@ static int run(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option options[] = {
-    {"state", "due|parked|dead|done", "which jobs; due: those that wait"},
+    {"state", "due|parked|running|dead|done", "which jobs (due: those that wait; running ones are cancelled)"},
     {"yes", NULL, "do not ask"},
     {"dry-run", NULL, "only tell how many there are"},
     {NULL, NULL, NULL},
