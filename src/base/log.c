@@ -187,7 +187,7 @@ static void tell_suppressed(const struct log_left_out *out)
     const char *queue = strchr(out->name, ' ');
 
     write_event(out->level < LOG_LEVEL_NOTICE ? out->level : LOG_LEVEL_NOTICE,
-                "event=suppressed of=%.*s level=%s queue=%s suppressed_lines=%llu",
+                "event=suppressed of=%.*s of_level=%s queue=%s suppressed_lines=%llu",
                 queue != NULL ? (int)(queue - out->name) : (int)strlen(out->name), out->name,
                 log_level_name(out->level), queue != NULL ? queue + 1 : "",
                 (unsigned long long)out->lines);

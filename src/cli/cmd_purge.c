@@ -85,7 +85,7 @@ static void show(const struct purge *p, bool is_dry)
     out_printf("\n");
 }
 
-/* As many as there were when the question was put: what comes meanwhile stays. */
+/* As many as there were when the question was put. */
 static int remove_all(struct purge *p, struct err *err)
 {
     int64_t wanted = p->left, before = -1;
@@ -132,7 +132,8 @@ static int run(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option options[] = {
-    {"state", "due|parked|running|dead|done", "which jobs (due: those that wait; running ones are cancelled)"},
+    {"state", "due|parked|running|dead|done",
+     "which jobs (due: those that wait; running ones are cancelled)"},
     {"yes", NULL, "do not ask"},
     {"dry-run", NULL, "only tell how many there are"},
     {NULL, NULL, NULL},
@@ -145,7 +146,7 @@ const struct cli_verb cmd_purge = {
     "Remove the jobs of QUEUE that are in one state, with their payloads, the gates they\n"
     "wait for or were let in at, and their unique keys. There is no way back: `later export\n"
     "QUEUE --state S` keeps a copy. It asks before, and removes as many as it said, the\n"
-    "first ones first: jobs that come meanwhile stay. Waiting and parked ones count as\n"
+    "first ones first: pause the queue if more may come. Waiting and parked ones count as\n"
     "cancelled, and whoever waits for one is told so; nothing of them is kept, whatever\n"
     "their keep says. Running jobs are ended by `later cancel --running`.",
     1,

@@ -17,6 +17,7 @@ static const char *const others[] = {"repeated", "dropped", "replaced", "moved"}
 
 /* Options of its own make a job two or three times the work of a line of --from. */
 #define CALL_LINES (ADDS_CALL_LINES / 2)
+#define CALL_WORDS 1000 /* a call of the client has 1,100 at most; a line has some forty */
 
 struct import {
     bool is_once;
@@ -62,7 +63,8 @@ static void take(struct adds *a, struct feed_line line)
     }
     feed_drop(&a->feed, line.next);
     bytes = im->words.bytes.len - before;
-    if (a->next.n > 0 && (is_alone || a->next.bytes + bytes > ADDS_CALL_BYTES)) {
+    if (a->next.n > 0 &&
+        (is_alone || a->next.bytes + bytes > ADDS_CALL_BYTES || im->words.n > CALL_WORDS)) {
         send(a);
         if (adds_is_over(a))
             return;

@@ -31,22 +31,6 @@ static bool is_ours(uid_t uid)
     return geteuid() == 0 || uid == geteuid() || uid == 0;
 }
 
-/* Real id of a process, as the kernel tells anybody. */
-static bool uid_of(pid_t pid, uid_t *ret)
-{
-    char path[64], line[256];
-    bool is_found = false;
-    FILE *f;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    f = fopen(path, "re");
-    while (f != NULL && !is_found && fgets(line, sizeof(line), f) != NULL)
-        is_found = sscanf(line, "Uid: %u", ret) == 1;
-    if (f != NULL)
-        (void)fclose(f);
-    return is_found;
-}
-
 static void add(struct probe *p, pid_t pid, uid_t uid, int fd)
 {
     if (p->n == PROBE_HOST_MAX) {
@@ -59,14 +43,13 @@ static void add(struct probe *p, pid_t pid, uid_t uid, int fd)
 }
 
 /* name: "laterd/NAMESPACE/PID-RANDOM", from a list in which anybody may have written it. */
-static void ask(struct probe *p, const char *name, pid_t pid)
+static void ask(struct probe *p, const char *name)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     size_t n = strlen(name);
     struct ucred peer = {0};
     socklen_t len = sizeof(peer);
     CLEANUP_CLOSE int fd = -1;
-    uid_t uid;
 
     if (n >= sizeof(to.sun_path) - 1)
         return;
@@ -75,12 +58,8 @@ static void ask(struct probe *p, const char *name, pid_t pid)
     if (fd < 0)
         return;
     if (connect(fd, (struct sockaddr *)&to,
-                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0) {
-        /* Its line of callers is full: nobody has been answered for long. */
-        if (errno == EAGAIN && uid_of(pid, &uid) && is_ours(uid))
-            add(p, pid, uid, -1);
-        return;
-    }
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0)
+        return; /* whose it is only the kernel tells, of one that takes callers */
     /* No process id: it is none that we can see, in another container. */
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid != 0 &&
         is_ours(peer.uid))
@@ -92,7 +71,7 @@ static void look_at(struct probe *p, char *line, const char *ns)
 {
     CLEANUP_FREE char *prefix = mem_printf("@laterd/%s/", ns);
     unsigned flags = 0;
-    int at = 0, end = 0, pid = 0;
+    int at = 0, end = 0;
     const char *name;
 
     line[strcspn(line, "\n")] = '\0';
@@ -101,10 +80,10 @@ static void look_at(struct probe *p, char *line, const char *ns)
         return;
     name = line + at;
     if (strncmp(name, prefix, strlen(prefix)) != 0 ||
-        sscanf(name + strlen(prefix), "%9d-%*8[0-9a-f]%n", &pid, &end) != 1 || end == 0 ||
+        sscanf(name + strlen(prefix), "%*9d-%*8[0-9a-f]%n", &end) != 0 || end == 0 ||
         name[strlen(prefix) + (size_t)end] != '\0')
         return;
-    ask(p, name + 1, pid);
+    ask(p, name + 1);
 }
 
 static int64_t number_in(const char *line, const char *key)

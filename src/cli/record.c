@@ -170,6 +170,10 @@ json_t *record_to_json(const struct reply *row, const char *queue, const char *s
     json_put_text(line, "state", state, strlen(state));
     if (reply_len(due) > 0)
         json_put_int(line, "due_ms", reply_int(due));
+    if (is_raw && reply_len(due) == 0) { /* its score is no time: it would be buried */
+        json_decref(line);
+        return NULL;
+    }
     if (is_raw) {
         const struct reply *member = reply_at(row, RECORD);
 

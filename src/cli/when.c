@@ -226,12 +226,25 @@ static int split(const char *text, char words[2][TEXT_MAX])
     return n > 0 ? 0 : -1;
 }
 
+/* An integer is ms. 900, 20301224 and 203012241800 are none that anybody means; seconds the
+ * library knows by their size. */
+static bool is_ms(const char *digits)
+{
+    int64_t ms;
+
+    return text_parse_int(digits, 0, INT64_MAX, &ms) < 0 || ms == 0 ||
+           (ms >= INT64_C(100000000) && ms <= INT64_C(100000000000)) ||
+           ms >= INT64_C(1000000000000);
+}
+
 bool when_is_machine(const char *text)
 {
     size_t n = strlen(text);
     const char *tail = n >= 6 ? text + n - 6 : "";
 
-    if (text[0] == '@' || text[0] == '+' || text[strspn(text, "0123456789")] == '\0')
+    if (text[strspn(text, "0123456789")] == '\0')
+        return is_ms(text);
+    if (text[0] == '@' || text[0] == '+')
         return true;
     return n >= 20 && text[4] == '-' && text[13] == ':' && text[16] == ':' &&
            (toupper((unsigned char)text[n - 1]) == 'Z' || has_shape(tail, "+dd:dd") ||

@@ -1,5 +1,6 @@
 #include "daemon/password.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ int password_read(const char *file, struct url *url, struct err *err)
 {
     if (file[0] != '\0')
         return url_read_password(file, url, err) < 0 ? -1 : 1;
-    if (credential == NULL || access(credential, F_OK) < 0)
+    if (credential == NULL || (access(credential, F_OK) < 0 && errno == ENOENT))
         return 0;
     return url_read_credential(credential, url, err) < 0 ? -1 : 1;
 }

@@ -90,17 +90,29 @@ function L.read_members(key, rank, count, bytes)
   return rows
 end
 
+-- When a raw member is due, as its claim sees it; nil: it will be buried then.
+function L.raw_due(score, now_ms)
+  local n, due = tonumber(score), L.due(score)
+  if n < L.SECONDS_FROM then
+    return n > -math.huge and now_ms or nil
+  end
+  return n > L.SECONDS_TO and n <= L.LATEST and due or nil
+end
+
+-- A payload that stands by itself counts as this much: what it has is not known, and freeing it takes its time.
+local LARGE_BYTES = 262144
+
 -- The records of ids, until `bytes` of them are read. -> records ('' where there is none), at least one, perhaps fewer
 -- than ids.
 function L.read_records(R, ids, bytes)
   local records = {}
   for from = 1, #ids, 25 do
     if bytes <= 0 then
-      break
+      return records
     end
     for _, record in ipairs(redis.call('HMGET', R .. ':jobs', unpack(ids, from, math.min(from + 24, #ids)))) do
       records[#records + 1] = record or ''
-      bytes = bytes - #(record or '')
+      bytes = bytes - (record and string.byte(record) == 43 and LARGE_BYTES or #(record or ''))
     end
   end
   return records

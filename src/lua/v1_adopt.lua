@@ -22,8 +22,10 @@ local function due_of(score, unit, now_ms)
 end
 
 local function need_source(R, key, hash, is_first)
-  if string.sub(key, 1, #R + 1) == R .. ':' then
-    L.fail('ELATER_ARGS', L.quote(key) .. ' belongs to this namespace')
+  for _, name in ipairs({key, hash}) do
+    if string.sub(name, 1, #R + 1) == R .. ':' then
+      L.fail('ELATER_ARGS', L.quote(name) .. ' belongs to this namespace')
+    end
   end
   local is = redis.call('TYPE', key).ok
   if is == 'none' and is_first then
@@ -64,8 +66,8 @@ local function read_page(R, queue, source, rows, now_ms)
       local job = {queue = queue, priority = 5, due = due}
       L.check_gates(R, job, source.of_queue)
       jobs[#jobs + 1], payloads[#payloads + 1], members[#members + 1] = job, payload, member
-      bytes = bytes + #payload
     end
+    bytes = bytes + #(payload or '') -- what is refused was read, too
     if bytes >= BYTES then
       return jobs, payloads, members, i + 1
     end

@@ -6,7 +6,7 @@
 -- first page to the last is told exactly once; one that moves meanwhile may be missed or told twice. how many there are
 -- in the state now; of running those of other queues, too.
 -- row: [id, score, due ms or '', record, payload of a large one or '', tries, first line of the outcome]; of a raw member
--- ['', score, due ms, member]. no-writes. Cost: O(log n + COUNT).
+-- ['', score, due ms or '' if it will be buried, member]. no-writes. Cost: O(log n + COUNT).
 
 local BYTES = 1048576
 
@@ -64,7 +64,7 @@ end
 
 local function page(R, queue, state, sets, at, count)
   local reply = {'', '', '', L.count_in(sets)}
-  local bytes, score, member = 0, at.score, at.member
+  local bytes, score, member, now_ms = 0, at.score, at.member, L.ms(L.now_us())
   for s = at.set, #sets do
     local set = sets[s]
     local rank = L.rank_behind(set.key, score, member)
@@ -81,7 +81,8 @@ local function page(R, queue, state, sets, at, count)
     local all, n, more = #ids, #ids, 0
     if set.is_raw then
       for i, one in ipairs(ids) do
-        reply[#reply + 1] = {'', scores[i], L.int(L.due(scores[i])), one}
+        local due = L.raw_due(scores[i], now_ms)
+        reply[#reply + 1] = {'', scores[i], due and L.int(due) or '', one}
         more = more + #one
       end
     elseif n > 0 then

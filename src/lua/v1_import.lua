@@ -43,8 +43,13 @@ local function read_options(args, at, job, now_ms)
   if not n or n > 100 or not args[at + 2 * n + 1] then
     L.fail('ELATER_ARGS', 'give QUEUE and for each job N, N names with values, PAYLOAD')
   end
+  local seen = {}
   for i = at + 1, at + 2 * n, 2 do
     local name, value = args[i], args[i + 1]
+    if seen[name] then
+      L.fail('ELATER_OPTION', L.quote(name) .. ' is given twice')
+    end
+    seen[name] = true
     if name == 'due' then
       job.due, job.due_text = instant(name, value), value
     elseif name == 'priority' and PRIORITIES[value] then
@@ -95,6 +100,9 @@ function L.write_many(R, queue, jobs, payloads, now_us, head)
     end
   end
   L.lower_head(R, queue, earliest, head)
+  for k = 1, L.events and #jobs or 0 do
+    L.event('added', L.id(first + k - 1), queue, jobs[k].due)
+  end
 end
 
 -- Refuse what the writing of these jobs would meet half way. -> the head of the queue, as L.check_room tells it

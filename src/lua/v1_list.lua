@@ -7,6 +7,7 @@
 -- rest is the gate it stands before, '' when it was let in. no-writes. Cost: O(log n + COUNT); for running
 -- O(all running jobs / pages).
 
+local RAW_BYTES = 1048576
 local SEGMENTS = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}
 
 local function job_row(R, id, score, from)
@@ -31,7 +32,12 @@ local function waiting_page(R, queue, segment, offset, count)
     local name = SEGMENTS[s]
     local key = name == 'raw' and R .. ':due:' .. queue or name == 's' and R .. ':solo:' .. queue or
                 R .. ':q:' .. queue .. ':' .. name
-    local rows = redis.call('ZRANGE', key, offset, offset + left, 'WITHSCORES')
+    local rows
+    if name == 'raw' then -- they may be large
+      rows = L.read_members(key, offset, left + 1, RAW_BYTES)
+    else
+      rows = redis.call('ZRANGE', key, offset, offset + left, 'WITHSCORES')
+    end
     for i = 1, #rows, 2 do
       if left == 0 then
         reply[1] = L.int(s) .. ':' .. L.int(offset + (i - 1) / 2)
@@ -43,6 +49,10 @@ local function waiting_page(R, queue, segment, offset, count)
       else
         reply[#reply + 1] = job_row(R, rows[i], rows[i + 1], ':errors')
       end
+    end
+    if name == 'raw' and left > 0 and offset + #rows / 2 < redis.call('ZCARD', key) then
+      reply[1] = L.int(s) .. ':' .. L.int(offset + #rows / 2)
+      return reply
     end
     offset = 0
   end

@@ -10,14 +10,16 @@
 local PAGE = 64
 
 -- How many wait in this set, how many of them are due, and since when the first.
-local function look(key, now_text, seen)
+local function look(key, now_text, seen, now_ms)
   local n = redis.pcall('ZCARD', key)
   if type(n) ~= 'number' or n == 0 then
     return 0
   end
   local due = redis.call('ZCOUNT', key, '-inf', now_text)
   if due > 0 then
-    local first = L.due(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
+    local score = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
+    -- A raw member may say anything.
+    local first = now_ms and (L.raw_due(score, now_ms) or now_ms) or L.due(score)
     seen.oldest = math.min(seen.oldest or first, first)
   end
   seen.due = seen.due + due
@@ -32,7 +34,7 @@ end
 
 local function row(R, queue, now_ms)
   local now_text, seen = L.int(now_ms), {due = 0, scheduled = 0}
-  local raw = look(R .. ':due:' .. queue, now_text, seen)
+  local raw = look(R .. ':due:' .. queue, now_text, seen, now_ms)
   look(R .. ':q:' .. queue .. ':5', now_text, seen)
   for mark in string.gmatch(redis.call('HGET', R .. ':prio', queue) or '', '[%ds]') do
     look(mark == 's' and R .. ':solo:' .. queue or R .. ':q:' .. queue .. ':' .. mark, now_text, seen)

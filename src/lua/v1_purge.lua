@@ -23,14 +23,20 @@ local function drop(R, queue, ids, records, now_ms)
   end
   L.forget(R, ids)
   L.count(R, 'cancelled', queue, #ids)
+  for i = 1, L.events and #ids or 0 do
+    L.event('cancelled', ids[i], queue, nil, nil, nil, 0, 'purged')
+  end
 end
 
 local function purge_waiting(R, queue, set, most, now_ms)
   if set.is_raw then
-    local rows = L.read_members(set.key, 0, math.min(most, WAITING_MOST), BYTES)
-    redis.call('ZREMRANGEBYRANK', set.key, 0, #rows / 2 - 1)
-    L.count(R, 'cancelled', queue, #rows / 2)
-    return #rows / 2
+    local rows, members = L.read_members(set.key, 0, math.min(most, WAITING_MOST), BYTES), {}
+    for i = 1, #rows, 2 do
+      members[#members + 1] = rows[i]
+    end
+    redis.call('ZREM', set.key, unpack(members))
+    L.count(R, 'cancelled', queue, #members)
+    return #members
   end
   local ids = redis.call('ZRANGE', set.key, 0, math.min(most, WAITING_MOST) - 1)
   local records = L.read_records(R, ids, BYTES)
@@ -62,6 +68,10 @@ end
 -- They have ended before: who waited for it was told, and a unique key that is still taken has its time.
 local function purge_kept(R, set, most)
   local ids = redis.call('ZRANGE', set.key, 0, math.min(most, KEPT_MOST) - 1)
+  local records = L.read_records(R, ids, BYTES)
+  for i = #ids, #records + 1, -1 do
+    ids[i] = nil
+  end
   redis.call('ZREM', set.key, unpack(ids))
   L.forget(R, ids)
   return #ids

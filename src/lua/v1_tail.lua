@@ -51,7 +51,10 @@ end
 
 -- What a call begins with where somebody follows.
 function L.watch(R)
-  local tail = L.tails[R]
+  local tail, second = L.tails[R], math.floor(L.ms(L.now_us()) / 1000)
+  if second ~= tail.second then
+    tail.second, tail.room = second, PER_S
+  end
   return {room = tail.room, bytes = 0, left_out = 0}
 end
 
@@ -66,10 +69,6 @@ function L.publish(R, events)
     L.tails[R] = nil
     return
   end
-  local second = math.floor(now_ms / 1000)
-  if second ~= tail.second then
-    tail.second, tail.room = second, PER_S
-  end
   tail.room = math.max(tail.room - #events, 0)
   tail.left_out = tail.left_out + events.left_out
   if #events == 0 and tail.room == 0 then
@@ -78,8 +77,8 @@ function L.publish(R, events)
   if redis.acl_check_cmd('PUBLISH', channel, '') then
     table.insert(events, 1, '1 ' .. L.int(now_ms) .. ' ' .. L.int(tail.left_out))
     redis.pcall('PUBLISH', channel, table.concat(events, '\n'))
+    tail.left_out = 0
   end
-  tail.left_out = 0
 end
 
 L.register('later_v1_tail', {'allow-oom'}, function(R, args)

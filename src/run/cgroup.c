@@ -145,7 +145,8 @@ static bool find_base(char base[CGROUP_PATH])
         return false;
     strip_leaf(own);
     /* A mount may show a part of the tree only. */
-    if (strcmp(root, "/") != 0 && strncmp(own, root, strlen(root)) == 0)
+    if (strcmp(root, "/") != 0 && strncmp(own, root, strlen(root)) == 0 &&
+        (own[strlen(root)] == '/' || own[strlen(root)] == '\0'))
         below = own + strlen(root);
     return snprintf(base, CGROUP_PATH, "%s%s", point, strcmp(below, "/") == 0 ? "" : below) <
            CGROUP_PATH;
@@ -256,10 +257,10 @@ static bool is_left(const char *name)
            errno == ESRCH;
 }
 
-/* What a daemon that died left there; beside another one that lives, too. */
-static void sweep(int base)
+/* What a daemon that died left there; beside another one that lives, too. First all are killed. */
+static void sweep_once(int base, int wait_ms)
 {
-    DIR *d = fdopendir(dup(base));
+    DIR *d = fdopendir(openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const struct dirent *e;
 
     while (d != NULL && (e = readdir(d)) != NULL) {
@@ -269,11 +270,18 @@ static void sweep(int base)
             continue;
         dir = openat(base, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (dir >= 0)
-            empty(dir, SWEEP_MS);
+            empty(dir, wait_ms);
         (void)unlinkat(base, e->d_name, AT_REMOVEDIR);
+        wait_ms = 0;
     }
     if (d != NULL)
         (void)closedir(d);
+}
+
+static void sweep(int base)
+{
+    sweep_once(base, 0);
+    sweep_once(base, SWEEP_MS);
 }
 
 static int enter_failed(const char *base, struct err *err)
@@ -313,12 +321,14 @@ int cgroup_enter(const char *base, struct err *err)
         sweep(dir);
     if (find_own(own, sizeof(own)) && strlen(own) > strlen(OURS) &&
         strcmp(own + strlen(own) - strlen(OURS) - 1, "/" OURS) == 0)
-        return 0;
+        return dir < 0 || enable(dir) < 0 ? enter_failed(base, err) : 0;
     if (dir < 0 || (mkdirat(dir, OURS, 0755) < 0 && errno != EEXIST))
         return enter_failed(base, err);
     ours = openat(dir, OURS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; n > 0 && i < ROUNDS; i++)
         n = ours < 0 ? -1 : move_all(dir, ours, may_move_others);
+    if (n > 0)
+        errno = EBUSY; /* more came than went */
     if (n != 0 || enable(dir) < 0)
         return enter_failed(base, err);
     return 0;
@@ -374,7 +384,8 @@ int cgroup_join(const char *base, const struct cgroup_limits *l, const char **re
     return set(dir, "cgroup.procs", true, "0", ret_what);
 }
 
-void cgroup_end(const char *base, pid_t pid, int wait_ms, struct cgroup_met *ret)
+void cgroup_end(const char *base, const struct cgroup_limits *l, pid_t pid, int wait_ms,
+                struct cgroup_met *ret)
 {
     CLEANUP_CLOSE int parent = open_folder(base);
     CLEANUP_CLOSE int dir = -1;
@@ -385,9 +396,10 @@ void cgroup_end(const char *base, pid_t pid, int wait_ms, struct cgroup_met *ret
     dir = parent < 0 ? -1 : openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return; /* it did not come so far */
-    if (read_at(dir, "memory.events", text, sizeof(text)) == 0)
-        ret->memory = count_of(text, "oom_kill") > 0;
-    if (read_at(dir, "pids.events", text, sizeof(text)) == 0)
+    /* oom: at a limit of its own, and not where the whole host was short of memory. */
+    if (l->memory > 0 && read_at(dir, "memory.events", text, sizeof(text)) == 0)
+        ret->memory = count_of(text, "oom") > 0 && count_of(text, "oom_kill") > 0;
+    if (l->pids > 0 && read_at(dir, "pids.events", text, sizeof(text)) == 0)
         ret->pids = count_of(text, "max") > 0;
     if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
         return;

@@ -56,6 +56,7 @@ struct cgroup_met {
  * is left in the group is killed, and the group removed, if that takes no longer than wait_ms; else
  * its empty folder stays until the next start of a daemon.
  */
-void cgroup_end(const char *base, pid_t pid, int wait_ms, struct cgroup_met *ret);
+void cgroup_end(const char *base, const struct cgroup_limits *l, pid_t pid, int wait_ms,
+                struct cgroup_met *ret);
 
 #endif

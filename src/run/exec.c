@@ -323,6 +323,8 @@ static void watch(struct run *r)
 
     tell_guard(r, r->child.pid);
     r->ret->started = mono_now();
+    exec_slot_say(r->slot,
+                  r->ret->started); /* a start that the kernel holds up is not the pool's fault */
     r->phase = PHASE_RUN;
     r->deadline = mono_add_ms(r->ret->started, r->order->timeout_ms);
     r->tick = MONO_NEVER;
@@ -473,7 +475,6 @@ void exec_run(const struct exec_order *order, struct exec_slot *slot,
     static const struct exec_hooks no_hooks = {0};
     struct run r = {.order = order, .slot = slot, .hooks = hooks != NULL ? hooks : &no_hooks};
 
-    exec_slot_say(slot, mono_now());
     r.ret = ret;
     r.cause = RUN_EXITED;
     output_init(&r.output, order->id, order->queue);

@@ -210,7 +210,7 @@ bool isolation_ended(char *const *argv, pid_t pid, int wait_ms, char text[96])
     if (!is_isolated(argv) || argv[2] == NULL || strncmp(argv[2], "cgroup=", 7) != 0 ||
         !isolation_read_cgroup(argv[2] + 7, &limits, &base))
         return false;
-    cgroup_end(base, pid, wait_ms, &met);
+    cgroup_end(base, &limits, pid, wait_ms, &met);
     if (met.memory)
         (void)snprintf(text, 96, "over memory limit (%s)", text_size(limits.memory, size));
     else if (met.pids)

@@ -1,4 +1,4 @@
-# Functions: add add_many unique gate gate_line gate_rate room cancel explain explain_gate limit lock pause reschedule result resume retry run_now show stats throttle v1_audit v1_audit_gates v1_await v1_beat v1_enter v1_gates v1_health v1_leave v1_list v1_metrics v1_quiet v1_workers
+# Functions: add add_many unique gate gate_line gate_rate room cancel explain explain_gate limit lock pause reschedule result resume retry run_now show stats throttle v1_audit v1_audit_gates v1_await v1_beat v1_export v1_import v1_purge v1_enter v1_gates v1_health v1_leave v1_list v1_metrics v1_quiet v1_workers
 . "$(dirname "$0")/common.sh"
 
 root FUNCTION FLUSH
@@ -26,6 +26,11 @@ later resume mail
 for state in due running parked dead done; do
     later ls mail --state $state
 done
+"$LATER" export mail >"$DIR/mail.jsonl"
+later import mail "$DIR/mail.jsonl"
+root ZADD "$R:due:mail" 4102444800000 raw
+later purge mail --state due --yes
+[ "$(env -u REDISCLI_AUTH redis-cli -s "$SOCK" ZCARD "$R:due:mail")" = 0 ]
 # A dead one: seconds for milliseconds, and a worker to bury it.
 root ZADD "$R:dead:mail" 1 j00000000000
 root HSET "$R:jobs" j00000000000 '-mail

@@ -161,6 +161,44 @@ static void test_once(void **state)
 }
 
 /* Nothing behind the first fault is sent, and its line is named. */
+/* As many options as a line can have, in more lines than a call of them could have words. */
+static void test_full_lines(void **state)
+{
+    CLEANUP_BUF struct buf lines = BUF_INIT;
+
+    (void)state;
+    do_redis("FLUSHALL");
+    for (int i = 0; i < 200; i++)
+        buf_printf(&lines,
+                   "{\"payload\":\"%d\",\"due_ms\":4102444800000,\"priority\":4,\"key\":\"k\","
+                   "\"attempts_max\":3,\"timeout_ms\":1000,\"expire_ms\":2000,\"keep_ms\":3000,"
+                   "\"trace\":\"t\",\"lock\":\"l\"}\n",
+                   i);
+    assert_int_equal(feed(buf_str(&lines), "import", "mail", "-"), 0);
+    assert_out("200 jobs added\n");
+    assert_int_equal(count("HLEN", ROOT ":jobs"), 200);
+    assert_int_equal(
+        feed("{\"payload\":\"1\",\"key\":\"a\",\"key_base64\":\"YQ==\"}\n", "import", "mail", "-"),
+        65);
+}
+
+/* A score that is no time: it runs now, or it is a member that will be buried and no job. */
+static void test_raw_scores(void **state)
+{
+    (void)state;
+    do_redis("FLUSHALL");
+    do_redis("ZADD", ROOT ":due:mail", "0", "old", "1767225600", "seconds", "+inf", "never");
+    do_redis("SADD", ROOT ":names", "mail");
+    assert_int_equal(run("export", "mail"), 65);
+    assert_says(&out, "\"payload\":\"old\"");
+    assert_says(&err, "2 of the jobs");
+    assert_null(strstr(buf_str(&out), "\"due_ms\":0,"));
+    assert_null(strstr(buf_str(&out), "seconds"));
+    assert_int_equal(run("stats", "--prometheus"), 0);
+    assert_null(strstr(buf_str(&out),
+                       "laterd_oldest_due_seconds{namespace=\"default\",queue=\"mail\"} 17"));
+}
+
 static void test_bad_lines(void **state)
 {
     static const struct {
@@ -457,9 +495,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, flush_all)
     const struct CMUnitTest tests[] = {
-        TEST(test_round),     TEST(test_states), TEST(test_once),
-        TEST(test_bad_lines), TEST(test_zset),   TEST(test_purge),
-        TEST(test_rights),    TEST(test_tables), TEST(test_times),
+        TEST(test_round),      TEST(test_states),    TEST(test_once),  TEST(test_full_lines),
+        TEST(test_raw_scores), TEST(test_bad_lines), TEST(test_zset),  TEST(test_purge),
+        TEST(test_rights),     TEST(test_tables),    TEST(test_times),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

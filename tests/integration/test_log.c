@@ -217,11 +217,12 @@ static void a_storm_is_told_in_short(void **state)
     for (int i = 0; i < 300; i++)
         free(test_add(&redis, "mail", NULL, NULL, "x"));
     assert_true(
-        test_until_lines(a.log, "event=suppressed of=end level=error queue=mail", 1, LONG_MS));
+        test_until_lines(a.log, "event=suppressed of=end of_level=error queue=mail", 1, LONG_MS));
     free(test_add(&redis, "web", NULL, NULL, "x"));
     assert_true(test_until_lines(a.log, "event=end job=j", 51, LONG_MS));
     assert_true(test_laterd_says(&a, "queue=web", LONG_MS)); /* another kind is not hidden */
-    assert_true(test_laterd_says(&a, "of=output level=info queue=mail suppressed_lines=", LONG_MS));
+    assert_true(
+        test_laterd_says(&a, "of=output of_level=info queue=mail suppressed_lines=", LONG_MS));
     assert_in_range(test_lines(a.log, "stream=stdout"), 500, 1200);
     assert_in_range(test_lines(a.log, "event=end job="), 51, 120);
     assert_int_equal(stat(a.log, &st), 0);

@@ -188,8 +188,15 @@ static void test_machine(void **state)
                                       "2030-01-31T09:00:00Z",
                                       "2030-01-31t09:00:00.25+01:00",
                                       "2030-01-31 09:00:00-05:00"};
-    static const char *const ours[] = {
-        "2030-01-31T09:00:00", "2030-01-31 09:00", "18:00", "now", "in 90m", "tomorrow 09:00"};
+    static const char *const ours[] = {"2030-01-31T09:00:00",
+                                       "2030-01-31 09:00",
+                                       "18:00",
+                                       "now",
+                                       "in 90m",
+                                       "tomorrow 09:00",
+                                       "900",
+                                       "20301224",
+                                       "203012241800"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(its) / sizeof(its[0]); i++)

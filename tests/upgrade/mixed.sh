@@ -59,7 +59,7 @@ write_handlers() {
 echo "begin $LATER_ID $LATER_KEY $WHO" >> "$BOOK"
 case $(cat) in
 flaky) [ "$LATER_ATTEMPT" -gt 1 ] || { echo "fail $LATER_ID $LATER_KEY $WHO" >> "$BOOK"; exit 1; } ;;
-slow) sleep 600 & wait ;;
+slow) sleep 600 & echo $! > "$BOOK.sleep"; wait ;;
 esac
 echo "end $LATER_ID $LATER_KEY $WHO" >> "$BOOK"
 HANDLER
@@ -149,7 +149,7 @@ for who in old new; do
     until_holds 60 is_running 1 || die "$who did not start the job"
     start $other "$([ $other = old ] && echo "$dir/old/laterd" || echo "$top/laterd")"
     stop $who KILL
-    pkill -KILL -f "sleep 60[0]" || true
+    kill -KILL "$(cat "$dir/book.sleep")" 2>/dev/null || true
     # Taken for dead after 20 s and started again by the other.
     until_holds 120 grep -q 'event=reaped' "$dir/$other.log" || die "$other did not take over"
     later_new cancel --running "$(sed 's/ .*//' "$dir/slow")" > /dev/null
