@@ -144,6 +144,26 @@ static void wait_for_answers(struct probe *p, int wait_ms)
     }
 }
 
+/* Root may ask about any user's; but where root has a daemon itself, as in a container, another
+ * user's answer says nothing of that one: its handlers are such users. */
+static void prefer_own(struct probe *p)
+{
+    bool has_own = false;
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        has_own = has_own || p->daemons[i].uid == geteuid();
+    for (size_t i = 0; has_own && i < p->n; i++) {
+        if (p->daemons[i].uid != 0 && p->daemons[i].uid != geteuid()) {
+            (void)close(p->fds[i]);
+            continue;
+        }
+        p->daemons[n] = p->daemons[i];
+        p->fds[n++] = p->fds[i];
+    }
+    p->n = has_own ? n : p->n;
+}
+
 int probe_host(const char *ns, int wait_ms, struct probe_daemon **ret, size_t *ret_n,
                struct err *err)
 {
@@ -159,6 +179,7 @@ int probe_host(const char *ns, int wait_ms, struct probe_daemon **ret, size_t *r
     while (getline(&line, &room, list) > 0)
         look_at(p, line, ns);
     (void)fclose(list);
+    prefer_own(p);
     wait_for_answers(p, wait_ms);
     for (size_t i = 0; i < p->n; i++) {
         if (p->fds[i] >= 0)
