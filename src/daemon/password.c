@@ -1,6 +1,5 @@
 #include "daemon/password.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -24,7 +23,8 @@ int password_read(const char *file, struct url *url, struct err *err)
 {
     if (file[0] != '\0')
         return url_read_password(file, url, err) < 0 ? -1 : 1;
-    if (credential == NULL || (access(credential, F_OK) < 0 && errno == ENOENT))
+    /* Nor can the command of a reload read it, which has not the service's own view. */
+    if (credential == NULL || access(credential, F_OK) < 0)
         return 0;
     return url_read_credential(credential, url, err) < 0 ? -1 : 1;
 }

@@ -12,5 +12,6 @@ check_machine_job() {
     echo '! (: >/etc/written) && ! (: >/usr/written) && (: >"$HOME/written") && grep -q "^NoNewPrivs:.*1" /proc/self/status' |
         handler tries
     wait_done "$(add tries x)"
-    systemctl status laterd | grep 'Status: "ready, 0 of 16 running'
+    until_true 20 is_status 'ready, 0 of 16 running'
+    systemctl status laterd --no-pager
 }
