@@ -178,12 +178,23 @@ static void a_full_semaphore(void **state)
     explains(second, "; it is the first in line\n");
 }
 
+/* Declared a moment after the worker is registered. */
+static bool is_limit(void *name)
+{
+    struct reply *r = test_redis_call(&redis, "HEXISTS", ROOT ":limits", (const char *)name, NULL);
+    bool is_there = reply_int(r) == 1;
+
+    reply_free(r);
+    return is_there;
+}
+
 static void a_rate(void **state)
 {
     CLEANUP_FREE char *first = NULL, *id = NULL;
 
     (void)state;
     start_mail("stop_timeout: 1s\nlimits: { api: { rate: 1/1h } }\n");
+    assert_true(test_until(is_limit, (void *)(uintptr_t) "api", LONG_MS));
     first = add_running("rate", "api");
     id = add_parked("rate", "api");
     explains(id, "rate api is used up, the next start passes in 59 m ");
