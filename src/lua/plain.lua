@@ -3,37 +3,53 @@
 -- claim.lua and of v1_step.lua's apply, which do all others. What is written is the same. A worker that says so is
 -- also told of them in short (v1_step.lua), and tells of their ends so.
 
--- The ids of the first jobs that are due by ctx.until_ms, up to `room`, and when they are. -> ids, dues, the due ms of the first
--- that stays (math.huge: none). Jobs that were added together are due together: then the first and the last tell,
--- and Redis, which takes a microsecond to print a score, is asked for three of them.
+-- When these are due, which are sorted by it, up to the first that is due after until_ms; scores: of the first and the
+-- last. Redis takes half a microsecond to print a score, and jobs that were added together are due together: while
+-- there are few runs of one due time, it is asked how long each is.
+local RUNS = 8
+
+local function dues_of(key, ids, scores, until_ms)
+  local dues, at, n, score = {}, 1, #ids, scores[1]
+  for _ = 1, RUNS do
+    local due = L.due(score)
+    if due > until_ms then
+      dues[at] = due
+      return dues
+    end
+    local last = score == scores[2] and n or math.min(n, at - 1 + redis.call('ZCOUNT', key, score, score))
+    for i = at, last do
+      dues[i] = due
+    end
+    at = last + 1
+    if at > n then
+      return dues
+    end
+    score = redis.call('ZSCORE', key, ids[at])
+  end
+  for i, rest in ipairs(redis.call('ZMSCORE', key, unpack(ids, at))) do
+    dues[at + i - 1] = L.due(rest)
+  end
+  return dues
+end
+
+-- The ids of the first jobs that are due by ctx.until_ms, up to `room`, and when they are. -> ids, dues, the due ms of
+-- the first that stays (math.huge: none)
 local function due_ids(key, room, ctx)
   local ids = redis.call('ZRANGE', key, 0, room)
-  local n, dues, head = #ids, {}, math.huge
+  local n, head = #ids, math.huge
   if n == 0 then
-    return ids, dues, head
+    return ids, {}, head
   end
-  local ends = redis.call('ZMSCORE', key, ids[1], ids[math.min(n, room)], ids[n])
+  local scores = redis.call('ZMSCORE', key, ids[1], ids[math.min(n, room)], ids[n])
   if n > room then
-    head, ids[n], n = L.due(ends[3]), nil, room
+    head, ids[n], n = L.due(scores[3]), nil, room
   end
-  local first, last = L.due(ends[1]), L.due(ends[2])
-  if first > ctx.until_ms then
-    return {}, dues, first
-  elseif first == last then
-    for i = 1, n do
-      dues[i] = first
+  local dues = dues_of(key, ids, scores, ctx.until_ms)
+  for i = n, 1, -1 do
+    if dues[i] and dues[i] <= ctx.until_ms then
+      break
     end
-    return ids, dues, head
-  end
-  for i, score in ipairs(redis.call('ZMSCORE', key, unpack(ids))) do
-    dues[i] = L.due(score)
-    if dues[i] > ctx.until_ms then
-      head = dues[i]
-      for j = n, i, -1 do
-        ids[j] = nil
-      end
-      return ids, dues, head
-    end
+    head, ids[i] = dues[i] or head, nil
   end
   return ids, dues, head
 end
@@ -126,19 +142,23 @@ end
 
 -- ---- their ends
 
--- Whom of these does this worker hold? -> a table with a true for each. For many it is less to be told of all that it
--- holds, without their scores.
-local function held_by(R, epoch_text, held, ids)
-  local mine = {}
-  if #ids > 8 and 3 * #ids > held then
-    for _, id in ipairs(redis.call('ZRANGEBYSCORE', R .. ':running', epoch_text, epoch_text)) do
+-- Whom of these does this worker hold? -> a table with a true for each. To be told ids is less than to be told scores,
+-- and those that end are among its oldest: for many, these are asked for first, and scores for the rest.
+local function held_by(R, epoch_text, ids)
+  local key, mine, rest = R .. ':running', {}, ids
+  if #ids > 8 then
+    for _, id in ipairs(redis.call('ZRANGEBYSCORE', key, epoch_text, epoch_text, 'LIMIT', 0, 2 * #ids)) do
       mine[id] = true
     end
-    return mine
+    rest = {}
+    for _, id in ipairs(ids) do
+      if not mine[id] then
+        rest[#rest + 1] = id
+      end
+    end
   end
-  local owners = redis.call('ZMSCORE', R .. ':running', unpack(ids))
-  for i, id in ipairs(ids) do
-    mine[id] = owners[i] == epoch_text
+  for i, owner in ipairs(#rest > 0 and redis.call('ZMSCORE', key, unpack(rest)) or {}) do
+    mine[rest[i]] = owner == epoch_text
   end
   return mine
 end
@@ -159,20 +179,22 @@ function L.end_plain(R, args, at, groups, ctx, other)
   if n == 0 then
     return refused
   end
-  local mine = held_by(R, ctx.epoch_text, ctx.held, ids)
+  local mine = held_by(R, ctx.epoch_text, ids)
   local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
   local is_watched = not (L.absent.cancel and L.absent.await) and
                      redis.call('EXISTS', R .. ':cancel', R .. ':await') > 0
-  local plain, ended, counts, byte, is_followed = {}, 0, {}, string.byte, L.events
+  local plain, ended, counts, first_start, is_followed = {}, 0, {}, nil, L.events
   n, o = 0, at
   for _ = 1, groups do
     local queue, before = args[o], ended
     for _ = 1, L.whole(args[o + 1]) do
       n = n + 1
       local id, answer = ids[n], 'ok'
-      local first, second = byte(tries[n] or '', 1, 2)
-      -- '1 ...': the first start.
-      if not mine[id] or first ~= 49 or second ~= 32 then
+      -- Those that were due together have the same text.
+      if tries[n] and tries[n] ~= first_start and string.find(tries[n], '^1 ') then
+        first_start = tries[n]
+      end
+      if not mine[id] or not tries[n] or tries[n] ~= first_start then
         answer = 'settled'
       elseif is_watched then
         answer = other(id, queue)

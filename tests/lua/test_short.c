@@ -286,6 +286,14 @@ static void test_due_times(void **state)
         {"1000.2 1000.9", 9, 2, -1, "1001 1001"},
         {"1000.2 1000.9 1000.95", 2, 2, 1001, "1001 1001"},
         {"5 inf", 9, 1, INT64_C(100000000000000), "5"},
+        /* More due times than are counted one by one. */
+        {"1 1 2 3 4 5 5 6 7 8 8 9 10 10 11", 20, 15, -1, "1 1 2 3 4 5 5 6 7 8 8 9 10 10 11"},
+        {"1 2 3 4 5 6 7 8 9 10 10 11", 10, 10, 10, "1 2 3 4 5 6 7 8 9 10"},
+        {"1 2 3 4 5 6 7 8 9 4102444800000", 20, 9, LATER, "1 2 3 4 5 6 7 8 9"},
+        {"1 2 3 4 5 6 7 8 4102444800000", 20, 8, LATER, "1 2 3 4 5 6 7 8"},
+        {"1 2 3 4 5 6 7 8 9 10 4102444800000 4102444800001", 20, 10, LATER, "1 2 3 4 5 6 7 8 9 10"},
+        {"1 2 3 4 5 6 7 8 9 10 4102444800000 4102444800001", 11, 10, LATER, "1 2 3 4 5 6 7 8 9 10"},
+        {"5 4102444800000 4102444800001", 9, 1, LATER, "5"},
     };
     const char *w = worker();
 
@@ -338,8 +346,8 @@ static void test_many(void **state)
     assert_int_equal(len_at(9, -1), 1024);
     assert_string_equal(text("%s %s", at(9, 1022, -1), at(9, 1023, -1)), "512 settled");
     assert_string_equal(redis("ZCARD R:running"), "1200");
-    /* Told of all that it holds, or asked for each: as many as it says that it has left. */
-    step("%s 1 100000 0 0 0 1 mail 176%s", w, rest);
+    /* Its newest, then its oldest. */
+    step("%s 1 512 0 0 0 1 mail 176%s", w, rest);
     assert_string_equal(at(9, -1), "[]");
     step("%s 1 0 0 0 0 1 mail 512%s", w, ids);
     assert_string_equal(at(9, -1), "[]");
