@@ -28,10 +28,10 @@
 #define SCHED_SWEEP_MS 1000
 /* A round trip and what a busy machine adds to it, in most cases. */
 #define SCHED_AHEAD_US 2000
-#define SCHED_TIDY_MS 10000      /* each queue is tidied once in so long, */
-#define SCHED_TIDY_QUEUES 256    /* so many in one call: with more of them calls come more often, */
-#define SCHED_TIDY_LEAST_MS 1000 /* but not more often than this */
-#define SCHED_STEP_JOBS 192      /* results a step carries, and claims it may return */
+#define SCHED_TIDY_MS 10000     /* each queue is tidied once in so long, */
+#define SCHED_TIDY_QUEUES 64    /* so many in one call: with more of them calls come more often, */
+#define SCHED_TIDY_LEAST_MS 250 /* but not more often than this */
+#define SCHED_STEP_JOBS 192     /* results a step carries, and claims it may return */
 /* A suspect that has waited so long makes this worker run dry, for so long, and again after this.
  */
 #define SCHED_SOLO_WAIT_MS 10000

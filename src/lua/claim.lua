@@ -479,7 +479,8 @@ end
 local function rejoin_all(R, queues, ctx)
   local any, rest = false, {}
   for _, q in ipairs(queues) do
-    if q.room > 0 and string.find(ctx.marks[q.name], 'a', 1, true) and
+    local marks = ctx.marks[q.name]
+    if marks ~= '' and q.room > 0 and string.find(marks, 'a', 1, true) and
        not L.paused_until(ctx.paused[q.name], ctx.now_ms) then
       any = true
       local left, called = L.rejoin(ctx.book, q.name)
@@ -502,20 +503,22 @@ end
 
 -- What a step has to know of the queues that it names before the gates are settled.
 function L.read_queues(R, queues, ctx)
-  local names = {}
+  local names, room, most, book = {}, ctx.book.room, ctx.max, ctx.book
   for i, q in ipairs(queues) do
-    names[i] = q.name
-    q.is_again = ctx.book.room[q.name] ~= nil
-    ctx.book.room[q.name] = math.min(q.room, ctx.max)
+    local name = q.name
+    names[i] = name
+    q.is_again = room[name] ~= nil
+    room[name] = q.room < most and q.room or most
   end
   if #names > 0 then
-    ctx.book.paused = L.fields_of(R .. ':paused', names)
-    ctx.book.marks = L.fields_of(R .. ':prio', names)
+    book.paused = L.fields_of(R .. ':paused', names)
+    local marks = L.fields_of(R .. ':prio', names)
     for _, name in ipairs(names) do
-      ctx.book.marks[name] = ctx.book.marks[name] or ''
+      marks[name] = marks[name] or ''
     end
+    book.marks = marks
   end
-  ctx.names, ctx.paused, ctx.marks = names, ctx.book.paused, ctx.book.marks
+  ctx.names, ctx.paused, ctx.marks = names, book.paused, book.marks
 end
 
 -- Claim from these queues, {name, room, max_payload} each, in their order; those with a due suspect first, where
@@ -568,10 +571,13 @@ function L.claim_all(R, queues, ctx)
       claim(i, q)
     end
   end
-  for _, q in ipairs(queues) do
-    L.keep_all_fresh(ctx.book, q.name)
-    -- One that runs alone takes all the room there is.
-    ctx.book.room[q.name] = ctx.solo and 0 or math.min(ctx.book.room[q.name], ctx.max - ctx.claimed)
+  -- One that runs alone takes all the room there is.
+  local room, left, has_fresh = ctx.book.room, ctx.solo and 0 or ctx.max - ctx.claimed, next(ctx.book.fresh)
+  for _, name in ipairs(names) do
+    if has_fresh then
+      L.keep_all_fresh(ctx.book, name)
+    end
+    room[name] = room[name] < left and room[name] or left
   end
   return heads, errors
 end

@@ -49,10 +49,7 @@ end
 
 -- The head that was noted, when the first job of the queue is due then; else nil. It is, unless a key was lost or
 -- written by hand: to ask each time for each of many queues would be most of what a sweep costs.
-local function head_of(R, queue, noted, is_its_turn)
-  if not is_its_turn then
-    return noted
-  end
+local function head_of(R, queue, noted)
   local first = redis.pcall('ZRANGE', R .. ':q:' .. queue .. ':5', 0, 0, 'WITHSCORES')
   return first[2] and L.due(first[2]) == noted and noted or nil
 end
@@ -90,12 +87,15 @@ function L.idle_heads(R, queues, ctx)
   end
   find_existing(keys, 1, n, exists)
   local is_any, turn = next(exists) ~= nil, math.floor(ctx.now_ms / 1000)
+  local turns = #queues <= MANY and 1 or TURNS
   for i, q in ipairs(queues) do
-    if noted[i] == nil or (is_any and (exists[due .. q.name] or exists[five .. q.name .. ':5'])) then
+    local head = noted[i]
+    if head == nil or (is_any and (exists[due .. q.name] or exists[five .. q.name .. ':5'])) then
       heads[i] = nil
+    elseif head == false then
+      heads[i] = -1
     else
-      local is_its_turn = #queues <= MANY or (turn + i) % TURNS == 0
-      heads[i] = noted[i] and head_of(R, q.name, noted[i], is_its_turn) or not noted[i] and -1 or nil
+      heads[i] = (turn + i) % turns ~= 0 and head or head_of(R, q.name, head)
     end
   end
   return heads

@@ -227,16 +227,14 @@ local function read_queues(args, at)
   local room_text, room, max_text, max
   for i = 1, n do
     local o = at + 3 * (i - 1)
-    if args[o + 2] ~= room_text then
-      room_text, room = args[o + 2], L.whole(args[o + 2])
-    end
-    if args[o + 3] ~= max_text then
-      max_text, max = args[o + 3], L.whole(args[o + 3])
+    if args[o + 2] ~= room_text or args[o + 3] ~= max_text then
+      room_text, max_text = args[o + 2], args[o + 3]
+      room, max = L.whole(room_text), L.whole(max_text)
+      if not room or not max then
+        L.fail('ELATER_ARGS', 'queue ' .. L.int(i) .. ' has no room or limit')
+      end
     end
     queues[i] = {name = L.check_queue(args[o + 1]), room = room, max_payload = max}
-    if not queues[i].room or not queues[i].max_payload then
-      L.fail('ELATER_ARGS', 'queue ' .. L.int(i) .. ' has no room or limit')
-    end
   end
   return queues, ahead
 end

@@ -1,13 +1,13 @@
 -- later_v1_tidy R EPOCH NQ {queue dead_keep_ms}*NQ [NF {field value}*NF]
 --   -> [[queue unserved for a minute...], buried]
 --
--- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many names 256 of them a
--- second): outcomes whose time is over and
--- dead jobs past their keeping go (1,000 a queue, 5,000 a call), raw members that can never be due are
--- buried, lost priority marks are found again, stale waiters, notes and empty names are removed, and
--- queues with due jobs that no worker serves are noted. Fields: how the worker is, for later_v1_health
--- (room unsent refused skew_ms limits), and what it counted since it said so last, for later_v1_metrics (late:<ms>
--- late:inf late:us retried: added to R:stats); others are ignored. Cost: O(queues named + workers + due queues).
+-- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many names 64 of them four
+-- times a second): outcomes whose time is over and dead jobs past their keeping go (1,000 a queue, 5,000 a call), raw
+-- members that can never be due are buried, lost priority marks are found again, stale waiters, notes and empty names
+-- are removed, and queues with due jobs that no worker serves are noted. Fields: how the worker is, for
+-- later_v1_health (room unsent refused skew_ms limits), and what it counted since it said so last, for later_v1_metrics
+-- (late:<ms> late:inf late:us retried: added to R:stats); others are ignored. Cost: O(queues named + workers + due
+-- queues).
 
 local TIDY_ROWS = 100
 local TRIM_ROWS = 1000
