@@ -48,8 +48,9 @@ root_laterd() {
 root_add() { root_later add "$@"; }
 is_state() { root_later --json show "$1" | grep -q '^{[^{]*"state":"'"$2"'"'; }
 
-# What is said on the wake channel from now on; whether that was said.
+# What is said on the wake channel from now on; whether that was said. Without the file of the script before.
 listen() {
+    rm -f "$DIR/wakes"
     env -u REDISCLI_AUTH redis-cli -s "$SOCK" SUBSCRIBE "$R:wake" >"$DIR/wakes" 2>&1 &
     listener=$!
     wait_for grep -q subscribe "$DIR/wakes"
@@ -62,6 +63,7 @@ heard() {
 
 # Somebody follows what happens to jobs; whether that was told.
 follow() {
+    rm -f "$DIR/events"
     env -u REDISCLI_AUTH redis-cli -s "$SOCK" SUBSCRIBE "$R:events" >"$DIR/events" 2>&1 &
     listener="$listener $!"
     wait_for grep -q subscribe "$DIR/events"
