@@ -181,7 +181,7 @@ static void test_moves(void **state)
 
 static void test_retry(void **state)
 {
-    const char *w = worker(), *id = a_dead_job(w, "priority 7 attempts 1 expire 1ms");
+    const char *w = worker(), *id = a_dead_job(w, "priority 7 attempts 1 expire 1h");
 
     (void)state;
     assert_starts(fcall("later_result %s", id), "[dead 7 ");
@@ -190,6 +190,8 @@ static void test_retry(void **state)
     assert_starts(fcall("later_result %s", id), "[failed 7 ");
     assert_string_equal(state_of(id), "waiting");
     assert_refused("ELATER_STATE", "later_retry %s", id);
+    /* It was started once, and in time: however late it is now, it does not expire. */
+    assert_starts(fcall("later_reschedule %s 1767225600000", id), text("[%s moved ", id));
     assert_string_equal(claim(w, "mail", 1), id);
     assert_string_equal(at(3, 0, 2, -1), "2"); /* the start goes on, the budget is anew */
     assert_string_equal(at(3, 0, 3, -1), "1");
