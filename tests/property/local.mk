@@ -16,4 +16,4 @@ tests_property_test_property_LDADD = $(LDADD) -lm
 if HAVE_CMOCKA
 check_PROGRAMS += $(property_tests)
 endif
-single_threaded += $(property_tests)
+unsanitized += $(property_tests)
