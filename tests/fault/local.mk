@@ -12,7 +12,7 @@ life_faults = tests/fault/test_kill tests/fault/test_leaks tests/fault/test_ledg
 host_faults = tests/fault/test_handlers tests/fault/test_host tests/fault/test_output \
 	tests/fault/test_payloads tests/fault/test_terminal
 if HAVE_CMOCKA
-check_PROGRAMS += $(host_faults) $(life_faults) $(redis_faults) tests/fault/ledger_handler \
+plain_programs += $(host_faults) $(life_faults) $(redis_faults) tests/fault/ledger_handler \
 	tests/fault/proxy
 endif
 faults_tests += $(host_faults) $(life_faults) $(redis_faults)

@@ -10,7 +10,7 @@ tests_gates_gate_handler_LINK = $(MUSL_GCC) -static -o $@
 tests/gates/gate_handler.$(OBJEXT): tests/gates/gate_handler.c
 	$(AM_V_CC)mkdir -p $(@D) && $(MUSL_GCC) -std=gnu11 $(WARN_CFLAGS) $(CFLAGS) -c -o $@ $(top_srcdir)/tests/gates/gate_handler.c
 if HAVE_CMOCKA
-check_PROGRAMS += $(gate_proofs) tests/gates/gate_handler
+plain_programs += $(gate_proofs) tests/gates/gate_handler
 endif
 ## They measure, and what they start is tested under sanitizers by the integration tests.
 if !SANITIZED

@@ -14,6 +14,6 @@ tests_property_test_property_SOURCES = tests/property/test_property.c tests/prop
 	$(property_server)
 tests_property_test_property_LDADD = $(LDADD) -lm
 if HAVE_CMOCKA
-check_PROGRAMS += $(property_tests)
+plain_programs += $(property_tests)
 endif
 unsanitized += $(property_tests)
