@@ -241,11 +241,16 @@ static struct conf *load_again(const struct daemon *d, struct starts **ret, stru
     return NULL;
 }
 
-static void set_log(const struct conf *conf)
+/* guard: NULL before there is one. */
+static void set_log(const struct conf *conf, struct guard *guard)
 {
+    bool is_json = conf->log_format == CONF_LOG_JSON;
+
     log_set_level((enum log_level)CONF_LOG_LEVEL(conf->log_level));
-    log_set_format(conf->log_format == CONF_LOG_JSON ? log_json : NULL);
+    log_set_format(is_json ? log_json : NULL);
     log_set_rate(conf->log_rate);
+    if (guard != NULL)
+        guard_log_formatted(guard, is_json);
 }
 
 static void reload(void *arg)
@@ -270,7 +275,7 @@ static void reload(void *arg)
     if (restart.len > 0)
         log_warn("event=reload note=\"only a restart applies: %s\"", buf_str(&restart));
     conf_keep_fixed(d->conf, conf);
-    set_log(conf);
+    set_log(conf, d->guard);
     sched_set_stop_timeout(d->sched, conf->stop_timeout);
     serve(d, conf, starts);
     gates_set(d->gates, conf);
@@ -446,6 +451,7 @@ static int start(struct daemon *d, struct err *err)
     if (d->guardian == NULL)
         return -1;
     d->guard = guardian_guard(d->guardian);
+    set_log(d->conf, d->guard);
     if (find_server(d, err) < 0 || build(d, err) < 0)
         return -1;
     serve(d, d->conf, d->starts);
@@ -466,7 +472,7 @@ int daemon_run(struct conf *conf, char *const *env, struct err *err)
     int rc;
 
     signals_block();
-    set_log(conf);
+    set_log(conf, NULL);
     log_notice("event=starting version=%s namespace=%s config=%s concurrency=%lld", PACKAGE_VERSION,
                conf->namespace, conf->path != NULL ? conf->path : "none",
                (long long)conf->concurrency);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "daemon/daemon.h"
+#include "daemon/log_json.h"
 #include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/password.h"
@@ -103,7 +104,7 @@ int main(int argc, char **argv)
         return EX_CONFIG;
     }
     if (argc > 1 && strcmp(argv[1], GUARD_ARG) == 0)
-        return guard_main();
+        return guard_main(log_json);
     if (argc > 1 && strcmp(argv[1], ISOLATION_ARG) == 0)
         return isolation_main(argc, argv);
     caps_init();

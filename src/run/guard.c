@@ -172,6 +172,11 @@ bool guard_is_fresh(const struct guard *g, int64_t spare_ms)
            boot_now().us - acked_us < g->table->silence_us / FRESH_PART - spare_ms * 1000;
 }
 
+void guard_log_formatted(struct guard *g, bool is_formatted)
+{
+    atomic_store(&g->table->is_formatted, is_formatted);
+}
+
 void guard_alive(struct guard *g, struct boot sent)
 {
     if (sent.us > atomic_load(&g->table->acked_us))

@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 
 #define GUARD_ARG "--guard" /* the program's only argument when it is to be a guard */
 #define GUARD_SILENCE_MS 15000
@@ -60,6 +61,8 @@ bool guard_is_up(const struct guard *g);
 /* Was the last acknowledged beat sent less than a third of the silence ago (5 s), and will that be
  * true for spare_ms more? Any thread. */
 bool guard_is_fresh(const struct guard *g, int64_t spare_ms);
+/* Does it log in guard_main's format, or as text, as it does at first? Any thread. */
+void guard_log_formatted(struct guard *g, bool is_formatted);
 /* A beat sent then was acknowledged. Older news than the last are none. Main thread. */
 void guard_alive(struct guard *g, struct boot sent);
 
@@ -78,8 +81,9 @@ bool guard_has_killed(const struct guard *g, unsigned slot);
 
 /*
  * What the program does with GUARD_ARG, before anything else: be a guard. 0-2 and the table are the
- * only open descriptors. Returns the exit status. Nothing else runs in this process; it logs.
+ * only open descriptors. Returns the exit status. Nothing else runs in this process; it logs, and
+ * in this format where guard_log_formatted says so. NULL: as text.
  */
-int guard_main(void);
+int guard_main(log_format_f *format);
 
 #endif

@@ -39,6 +39,7 @@
 
 struct watch {
     struct guard_table *table;
+    log_format_f *format;
     int64_t *fences; /* those that are set, one per slot; 0: none */
     char reason[80];
     bool is_orphaned; /* the worker is gone; its children are somebody else's to reap */
@@ -70,9 +71,11 @@ static struct guard_table *map_table(void)
 static void tell(struct watch *w, pid_t pid, int64_t fence)
 {
     w->killed++;
-    if (w->is_first)
-        log_warn("event=guard-kill pid=%d fence=%lld reason=\"%s\"", (int)pid, (long long)fence,
-                 w->reason);
+    if (!w->is_first)
+        return;
+    log_set_format(atomic_load(&w->table->is_formatted) ? w->format : NULL);
+    log_warn("event=guard-kill pid=%d fence=%lld reason=\"%s\"", (int)pid, (long long)fence,
+             w->reason);
 }
 
 /*
@@ -219,9 +222,9 @@ static void ignore_signals(void)
         (void)signal(list[i], SIG_IGN);
 }
 
-int guard_main(void)
+int guard_main(log_format_f *format)
 {
-    struct watch w = {.table = NULL};
+    struct watch w = {.format = format};
     int timer;
 
     ignore_signals();

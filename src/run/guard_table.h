@@ -6,6 +6,7 @@
 #define LATER_RUN_GUARD_TABLE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GUARD_MAGIC INT64_C(0x6c61746572677264)
@@ -25,6 +26,7 @@ struct guard_table {
     int64_t silence_us;
     int64_t nslots;
     _Atomic int64_t acked_us; /* 0: never */
+    atomic_bool is_formatted; /* the log's lines are in the form that the program gave guard_main */
     struct guard_slot slots[];
 };
 

@@ -568,7 +568,7 @@ int main(int argc, char **argv)
     };
 
     if (argc > 1 && strcmp(argv[1], GUARD_ARG) == 0)
-        return guard_main();
+        return guard_main(NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     log_init(LOG_LEVEL_ERR);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,6 +202,28 @@ static void json_lines(void **state)
     assert_true(test_laterd_says(&a, "notice event=reload result=done", LONG_MS));
 }
 
+/* The guard is a process of its own, which does not read the configuration. */
+static void json_lines_of_the_guard(void **state)
+{
+    json_t *kill;
+
+    (void)state;
+    test_handler(dir, "mail", "echo started; exec sleep 1000");
+    test_laterd_conf(&a, dir, "a", redis.url, "log_format: json");
+    test_laterd_launch(&a);
+    assert_true(test_laterd_says(&a, "\"event\":\"registered\"", LONG_MS));
+    free(test_add(&redis, "mail", "lock", "door", "x"));
+    assert_true(test_laterd_says(&a, "\"msg\":\"started\"", LONG_MS));
+    test_laterd_kill(&a, SIGKILL);
+    (void)test_laterd_wait(&a, LONG_MS);
+    assert_true(test_until_lines(a.log, "guard-kill", 1, LONG_MS));
+    kill = line_of(a.log, "guard-kill");
+    assert_non_null(kill);
+    assert_string_equal(json_string_value(json_object_get(kill, "level")), "warn");
+    assert_true(json_integer_value(json_object_get(kill, "pid")) > 1);
+    json_decref(kill);
+}
+
 /* ---- how much */
 
 /* A storm of failing jobs, each of which prints a lot: the log stays small, and tells of the rest.
@@ -233,7 +255,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fx_open, fx_close)
     const struct CMUnitTest tests[] = {
-        T(json_lines), T(a_storm_is_told_in_short),
+        T(json_lines), T(json_lines_of_the_guard), T(a_storm_is_told_in_short),
         T(journal_gets_fields), /* last: /run is another from there on */
     };
 
