@@ -312,8 +312,8 @@ static void test_ten_thousand_queues(void **state)
     calls = calls_over(0);
     slow = calls_over(5000);
     assert_in_range(calls, 100, 1000);
-    /* About one each; on a machine that is busy with others many are put off. */
-    if (slow > calls / 2)
+    /* About one each; on a machine that is busy with others some are put off. */
+    if (slow > calls / 5)
         fail_msg("%zu of %zu calls took more than 5 ms", slow, calls);
     assert_has(text, "laterd_jobs", "queue=\"queue1\",state=\"due\"", "1");
     assert_has(text, "laterd_jobs", "queue=\"queue10000\",state=\"scheduled\"", "1");
