@@ -173,6 +173,14 @@ static json_t *line_of(const char *log, const char *event)
     return found;
 }
 
+static void start_as_json(const char *handler)
+{
+    test_handler(dir, "mail", "%s", handler);
+    test_laterd_conf(&a, dir, "a", redis.url, "log_format: json");
+    test_laterd_launch(&a);
+    assert_true(test_laterd_says(&a, "\"event\":\"registered\"", LONG_MS));
+}
+
 static void json_lines(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -180,10 +188,7 @@ static void json_lines(void **state)
     json_t *end;
 
     (void)state;
-    test_handler(dir, "mail", "printf 'a \"quote\" \\\\ and \\377\\n'; exit 3");
-    test_laterd_conf(&a, dir, "a", redis.url, "log_format: json");
-    test_laterd_launch(&a);
-    assert_true(test_laterd_says(&a, "\"event\":\"registered\"", LONG_MS));
+    start_as_json("printf 'a \"quote\" \\\\ and \\377\\n'; exit 3");
     id = test_add(&redis, "mail", "attempts", "2", "x");
     assert_true(test_laterd_says(&a, "\"event\":\"end\"", LONG_MS));
     end = line_of(a.log, "end");
@@ -208,10 +213,7 @@ static void json_lines_of_the_guard(void **state)
     json_t *kill;
 
     (void)state;
-    test_handler(dir, "mail", "echo started; exec sleep 1000");
-    test_laterd_conf(&a, dir, "a", redis.url, "log_format: json");
-    test_laterd_launch(&a);
-    assert_true(test_laterd_says(&a, "\"event\":\"registered\"", LONG_MS));
+    start_as_json("echo started; exec sleep 1000");
     free(test_add(&redis, "mail", "lock", "door", "x"));
     assert_true(test_laterd_says(&a, "\"msg\":\"started\"", LONG_MS));
     test_laterd_kill(&a, SIGKILL);
