@@ -417,6 +417,37 @@ static void test_refused(void **state)
     assert_string_equal(at(9, -1), "[2 settled]");
 }
 
+/* Those that end in the order of their claims are found at a glance; these are not, or not all. */
+static void test_order_of_ends(void **state)
+{
+    const char *w = worker(), *other = worker(), *ids[12], *theirs, *some;
+
+    (void)state;
+    for (int i = 0; i < 12; i++)
+        ids[i] = add("mail x");
+    step("%s 1 0 99 0 1 mail 12 100 0", w);
+    theirs = add("mail x");
+    claim_mail(other);
+    assert_string_equal(settle(w, ids[3], 1, "retry", 0), "ok");
+    claim_mail(w);
+    some = text("%s %s %s %s %s %s", ids[0], ids[1], ids[2], ids[3], ids[4], ids[5]);
+    assert_string_equal(
+        end_mail(w, 10, text("%s %s %s j00000000000 %s", some, theirs, ids[6], ids[1])),
+        "[4 settled 7 settled 9 settled 10 settled]");
+    assert_string_equal(redis("HGET R:stats done:mail"), "6");
+    for (int i = 0; i < 10; i++)
+        (void)add("mail x");
+    step("%s 1 0 99 0 1 mail 10 100 0", w);
+    some = text("%s %s %s %s %s", ids[11], ids[10], ids[9], ids[8], ids[7]);
+    assert_string_equal(
+        end_mail(w, 9, text("%s %s %s %s %s", some, ids[7], theirs, ids[3], ids[2])),
+        "[6 settled 7 settled 8 settled 9 settled]");
+    assert_string_equal(redis("HGET R:stats done:mail"), "11");
+    assert_string_equal(redis("ZCARD R:running"), "12");
+    assert_string_equal(redis("HLEN R:jobs"), "12");
+    assert_string_equal(redis("HLEN R:tries"), "12");
+}
+
 /* Long ones first; what they ended is settled for a short one. */
 static void test_long_and_short_of_one_job(void **state)
 {
@@ -587,6 +618,7 @@ int main(void)
                                        FX_TEST(test_many),
                                        FX_TEST(test_index),
                                        FX_TEST(test_refused),
+                                       FX_TEST(test_order_of_ends),
                                        FX_TEST(test_long_and_short_of_one_job),
                                        FX_TEST(test_cancel_flag),
                                        FX_TEST(test_awaited),
