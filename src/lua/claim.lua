@@ -511,12 +511,16 @@ function L.read_queues(R, queues, ctx)
     room[name] = q.room < most and q.room or most
   end
   if #names > 0 then
-    book.paused = L.fields_of(R .. ':paused', names)
-    local marks = L.fields_of(R .. ':prio', names)
+    book.paused = L.fields_of(R, 'paused', names)
+    local marks = L.fields_of(R, 'prio', names)
     for _, name in ipairs(names) do
       marks[name] = marks[name] or ''
     end
     book.marks = marks
+    ctx.gates = L.fields_of(R, 'queues', names)
+    for name, text in pairs(ctx.gates) do
+      ctx.gates[name] = L.queue_gates(text)
+    end
   end
   ctx.names, ctx.paused, ctx.marks = names, book.paused, book.marks
 end
@@ -530,10 +534,6 @@ function L.claim_all(R, queues, ctx)
   end
   rejoin_all(R, queues, ctx)
   ctx.heads = L.scores_of(R .. ':heads', names)
-  ctx.gates = L.fields_of(R .. ':queues', names)
-  for name, text in pairs(ctx.gates) do
-    ctx.gates[name] = L.queue_gates(text)
-  end
   local heads = L.idle_heads(R, queues, ctx)
   local function claim(i, q)
     local before = ctx.claimed

@@ -71,11 +71,16 @@ local function line_key(book, queue, id)
   return book.R .. ':line:' .. queue .. ':' .. id
 end
 
--- Refuse by name when something that a line is written with holds a foreign type. -> as L.need_rare
+-- What a line is written with.
+L.LINES = {'prio', 'hash', 'heads', 'zset', 'names', 'set', 'clock', 'string'}
+L.RARE_LINES = {'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'limits', 'hash', 'queues', 'hash', 'paused', 'hash'}
+
+-- Refuse by name when something of it holds a foreign type.
 function L.need_lines(R)
-  L.need(R, 'prio', 'hash', 'heads', 'zset', 'names', 'set', 'clock', 'string')
-  return L.need_rare(R, 'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'limits', 'hash', 'queues', 'hash',
-                     'paused', 'hash')
+  L.need(R, unpack(L.LINES))
+  if L.has_any(R, L.RARE_LINES) then
+    L.need(R, unpack(L.RARE_LINES))
+  end
 end
 
 local function need_spot(book, queue, spot)

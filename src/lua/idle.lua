@@ -26,7 +26,12 @@ local function values_of(key, names, count, read_all, read_some)
   return out
 end
 
-function L.fields_of(key, names)
+-- Of a hash below R, without a look where the call knows that it is not there.
+function L.fields_of(R, hash, names)
+  if L.absent[hash] then
+    return {}
+  end
+  local key = R .. ':' .. hash
   return values_of(key, names, 'HLEN', function() return redis.call('HGETALL', key) end, 'HMGET')
 end
 

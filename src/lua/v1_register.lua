@@ -87,13 +87,22 @@ function L.release_unheard(R, epoch, keep, book)
   return #freed
 end
 
--- What every function that moves running jobs may write. -> as L.need_rare
+-- What every function that moves running jobs may write.
+local HELD = {'workers', 'hash', 'running', 'zset', 'jobs', 'hash', 'tries', 'hash', 'stats', 'hash'}
+local RARE = {'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress', 'hash', 'await', 'hash'}
+
+-- Refuse by name when something of it holds a foreign type. -> of those that most namespaces have not, which are not
+-- there: a table with true for each name
 function L.need_worker(R)
-  L.need(R, 'workers', 'hash', 'running', 'zset', 'jobs', 'hash', 'tries', 'hash', 'stats', 'hash')
-  local absent = L.need_rare(R, 'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress', 'hash', 'await',
-                             'hash')
-  for name in pairs(L.need_lines(R)) do
-    absent[name] = true
+  local absent = {errors = true, results = true, cancel = true, progress = true, await = true, parked = true, holds = true,
+                  timers = true, limits = true, queues = true, paused = true, prio = false, heads = false, names = false,
+                  clock = false}
+  L.need_all(R, HELD)
+  L.need_all(R, L.LINES, absent)
+  for _, rare in ipairs({RARE, L.RARE_LINES}) do
+    if L.has_any(R, rare) then
+      L.need_all(R, rare, absent)
+    end
   end
   return absent
 end
