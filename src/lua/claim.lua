@@ -355,7 +355,7 @@ local function remember(R, queue, marks, head, ctx)
     end
     ctx.marks[queue] = marks
   end
-  local was = ctx.heads[queue]
+  local was = ctx.head
   if head == math.huge then
     if was then
       redis.call('ZREM', R .. ':heads', queue)
@@ -453,7 +453,7 @@ local function claim_granted(R, queue, room, max_payload, ctx)
   return head, ''
 end
 
--- Claim from one queue; -> its head for the reply.
+-- Claim from one queue, of which R:heads says ctx.head; -> its head for the reply.
 local function claim_queue(R, queue, room, max_payload, ctx)
   local paused = L.paused_until(ctx.paused[queue], ctx.now_ms)
   if paused then
@@ -478,7 +478,8 @@ end
 -- Queues that stand aside at some gate and have room here stand in line again.
 local function rejoin_all(R, queues, ctx)
   local any, rest = false, {}
-  for _, q in ipairs(queues) do
+  for i = 1, #queues do
+    local q = queues[i]
     local marks = ctx.marks[q.name]
     if marks ~= '' and q.room > 0 and string.find(marks, 'a', 1, true) and
        not L.paused_until(ctx.paused[q.name], ctx.now_ms) then
@@ -504,17 +505,19 @@ end
 -- What a step has to know of the queues that it names before the gates are settled.
 function L.read_queues(R, queues, ctx)
   local names, room, most, book = {}, ctx.book.room, ctx.max, ctx.book
-  for i, q in ipairs(queues) do
-    local name = q.name
-    names[i] = name
-    q.is_again = room[name] ~= nil
-    room[name] = q.room < most and q.room or most
+  for i = 1, #queues do
+    local q = queues[i]
+    local name, its_room = q.name, q.room
+    if room[name] then
+      q.is_again = true
+    end
+    names[i], room[name] = name, its_room < most and its_room or most
   end
   if #names > 0 then
     book.paused = L.fields_of(R, 'paused', names)
     local marks = L.fields_of(R, 'prio', names)
-    for _, name in ipairs(names) do
-      marks[name] = marks[name] or ''
+    for i = 1, #names do
+      marks[names[i]] = marks[names[i]] or ''
     end
     book.marks = marks
     ctx.gates = L.fields_of(R, 'queues', names)
@@ -533,17 +536,17 @@ function L.claim_all(R, queues, ctx)
     return {}, errors
   end
   rejoin_all(R, queues, ctx)
-  ctx.heads = L.scores_of(R .. ':heads', names)
   local heads = L.idle_heads(R, queues, ctx)
   local function claim(i, q)
     local before = ctx.claimed
+    ctx.head = ctx.heads[i]
     local ok, head = pcall(claim_queue, R, q.name, q.room, q.max_payload, ctx)
     heads[i] = ok and head or -1
     if not ok then
       errors[#errors + 1] = q.name
       errors[#errors + 1] = L.error_text(head)
     end
-    ctx.book.room[q.name] = q.room - (ctx.claimed - before)
+    ctx.book.room[q.name] = math.min(q.room, ctx.max) - (ctx.claimed - before)
   end
   -- A worker that runs nothing looks for suspects first: any other claim would shut them out.
   local function has_due_suspect(q)
@@ -561,19 +564,20 @@ function L.claim_all(R, queues, ctx)
                   (string.find(marks, 'g', 1, true) and redis.pcall('ZRANGE', R .. ':granted:' .. q.name, 0, 0)[1])
     return first and L.tries(redis.call('HGET', R .. ':tries', first)).crashes >= L.SOLO_CRASHES
   end
-  for i, q in ipairs(queues) do
-    if not heads[i] and has_due_suspect(q) then
-      claim(i, q)
+  for i = 1, #queues do
+    if not heads[i] and has_due_suspect(queues[i]) then
+      claim(i, queues[i])
     end
   end
-  for i, q in ipairs(queues) do
+  for i = 1, #queues do
     if not heads[i] then
-      claim(i, q)
+      claim(i, queues[i])
     end
   end
   -- One that runs alone takes all the room there is.
   local room, left, has_fresh = ctx.book.room, ctx.solo and 0 or ctx.max - ctx.claimed, next(ctx.book.fresh)
-  for _, name in ipairs(names) do
+  for i = 1, (left < ctx.max or has_fresh) and #names or 0 do
+    local name = names[i]
     if has_fresh then
       L.keep_all_fresh(ctx.book, name)
     end

@@ -4,39 +4,41 @@
 local MANY = 16
 local TURNS = 8 -- of many queues each has its head looked at once in so many seconds
 
--- What a hash (HLEN, HGETALL, HMGET) or a sorted set has for these names, as a table by name. Where many are asked for
--- and there are few or none, those that there are cost less than all that there might be.
+-- What a hash (HLEN, HGETALL, HMGET) or a sorted set has for these names: a list, false for nothing. Where many are asked
+-- for and there are few or none, those that there are cost less than all that there might be. -> nil for none at all
 local function values_of(key, names, count, read_all, read_some)
-  local out, n = {}, #names > MANY and redis.call(count, key)
+  local n = #names > MANY and redis.call(count, key)
   if n == 0 then
-    return out
-  elseif n and 4 * n < #names then
-    local rows, by = read_all(), {}
-    for i = 1, #rows, 2 do
-      by[rows[i]] = rows[i + 1]
-    end
-    for _, name in ipairs(names) do
-      out[name] = by[name]
-    end
-    return out
+    return nil
+  elseif not n or 4 * n >= #names then
+    return redis.call(read_some, key, unpack(names))
   end
-  for i, value in ipairs(redis.call(read_some, key, unpack(names))) do
-    out[names[i]] = value or nil
+  local rows, by, out = read_all(), {}, {}
+  for i = 1, #rows, 2 do
+    by[rows[i]] = rows[i + 1]
+  end
+  for i = 1, #names do
+    out[i] = by[names[i]] or false
   end
   return out
 end
 
--- Of a hash below R, without a look where the call knows that it is not there.
+-- Of a hash below R, by name, without a look where the call knows that it is not there.
 function L.fields_of(R, hash, names)
-  if L.absent[hash] then
-    return {}
+  local key, out = R .. ':' .. hash, {}
+  local values = not L.absent[hash] and
+                 values_of(key, names, 'HLEN', function() return redis.call('HGETALL', key) end, 'HMGET')
+  for i = 1, values and #names or 0 do
+    out[names[i]] = values[i] or nil
   end
-  local key = R .. ':' .. hash
-  return values_of(key, names, 'HLEN', function() return redis.call('HGETALL', key) end, 'HMGET')
+  return out
 end
 
-function L.scores_of(key, names)
-  return values_of(key, names, 'ZCARD', function() return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end, 'ZMSCORE')
+-- Of R:heads, by the number of the name.
+local function read_heads(R, names)
+  local key = R .. ':heads'
+  return values_of(key, names, 'ZCARD', function() return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end,
+                   'ZMSCORE') or {}
 end
 
 -- Of keys[from..to], those that exist, into out. Mostly none does, and one call tells; else it is asked by halves.
@@ -60,48 +62,46 @@ local function head_of(R, queue, noted)
 end
 
 -- The queues in which there seems to be nothing to claim: no mark, no pause, nothing granted, and not due unless without
--- room. -> their heads in R:heads by their number, false for none; nil: claim.lua has to look
-local function noted_heads(queues, ctx)
-  local noted, marks, paused, fresh, heads = {}, ctx.marks, ctx.paused, ctx.book.fresh, ctx.heads
-  for i, q in ipairs(queues) do
+-- room. -> their heads in R:heads by their number, false for none, nil: claim.lua has to look; the keys that may not be
+-- there, and how many
+local function noted_heads(R, queues, ctx)
+  local noted, keys, n = {}, {}, 0
+  local marks, paused, fresh, heads, until_ms = ctx.marks, ctx.paused, ctx.book.fresh, ctx.heads, ctx.until_ms
+  local raw, five = R .. ':due:', R .. ':q:'
+  for i = 1, #queues do
+    local q = queues[i]
     local name = q.name
     -- One that is named again has another head by then.
     if marks[name] == '' and not paused[name] and not fresh[name] and not q.is_again then
-      local head = tonumber(heads[name] or '')
-      if not head or head > ctx.until_ms or q.room == 0 then
-        noted[i] = head or false
+      local head = heads[i] and tonumber(heads[i])
+      if not head then
+        noted[i], keys[n + 1], keys[n + 2], n = false, raw .. name, five .. name .. ':5', n + 2
+      elseif head > until_ms or q.room == 0 then
+        noted[i], keys[n + 1], n = head, raw .. name, n + 1
       end
     end
   end
-  return noted
+  return noted, keys, n
 end
 
--- -> heads by the number of the queue, as claim.lua would tell them; nil where it has to look.
+-- ctx.heads: what R:heads says of each, by their number. -> heads by number, as claim.lua would tell them; nil where it has
+-- to look.
 function L.idle_heads(R, queues, ctx)
-  local heads, noted, keys, exists = {}, noted_heads(queues, ctx), {}, {}
-  local due, five, n = R .. ':due:', R .. ':q:', 0
-  for i, q in ipairs(queues) do
-    if noted[i] ~= nil then
-      n = n + 1
-      keys[n] = due .. q.name
-    end
-    if noted[i] == false then
-      n = n + 1
-      keys[n] = five .. q.name .. ':5'
-    end
-  end
+  local exists, out = {}, {}
+  ctx.heads = read_heads(R, ctx.names)
+  local noted, keys, n = noted_heads(R, queues, ctx)
   find_existing(keys, 1, n, exists)
   local is_any, turn = next(exists) ~= nil, math.floor(ctx.now_ms / 1000)
   local turns = #queues <= MANY and 1 or TURNS
-  for i, q in ipairs(queues) do
-    local head = noted[i]
-    if head == nil or (is_any and (exists[due .. q.name] or exists[five .. q.name .. ':5'])) then
-      heads[i] = nil
+  for i = 1, #queues do
+    local head, name = noted[i], queues[i].name
+    if head == nil or (is_any and (exists[R .. ':due:' .. name] or exists[R .. ':q:' .. name .. ':5'])) then
+      out[i] = nil
     elseif head == false then
-      heads[i] = -1
+      out[i] = -1
     else
-      heads[i] = (turn + i) % turns ~= 0 and head or head_of(R, q.name, head)
+      out[i] = (turn + i) % turns ~= 0 and head or head_of(R, name, head)
     end
   end
-  return heads
+  return out
 end

@@ -94,8 +94,9 @@ function L.line(s)
   return (string.gsub(string.sub(s, 1, 512), '[%z\1-\31\127]', ' '))
 end
 
--- Most calls name the same root and queue as the one before: those were checked.
-local known_root, known_queue
+-- Most calls name the same root as the one before, and queues that were named before: those were checked.
+local known_root
+local known_queues, n_known = {}, 0
 
 -- What a call knows not to be there, and has not written yet: it need not be looked for. Only a step fills it.
 local NOTHING = {}
@@ -286,16 +287,19 @@ function L.check_id(R, id)
 end
 
 function L.check_queue(queue)
-  if queue == nil or queue == '' then
-    L.fail('ELATER_QUEUE', 'the queue is missing')
-  elseif queue == known_queue then
+  if known_queues[queue] then
     return queue
+  elseif queue == nil or queue == '' then
+    L.fail('ELATER_QUEUE', 'the queue is missing')
   end
   if #queue > 64 or not string.match(queue, '^%w[%w_-]*$') then
     L.fail('ELATER_QUEUE', L.quote(queue) .. ' is no queue name (letters, digits, _ and -, at most 64,' ..
            ' a letter or digit first)')
   end
-  known_queue = queue
+  if n_known == L.MAX_QUEUES then
+    known_queues, n_known = {}, 0
+  end
+  known_queues[queue], n_known = true, n_known + 1
   return queue
 end
 
