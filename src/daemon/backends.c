@@ -43,6 +43,7 @@ struct backends {
     char ns[80];
     struct backends_events events;
     struct backend *first;
+    struct backend *last_found;   /* jobs come in runs of one queue */
     struct backend *gone;         /* to be freed */
     struct backend *table[TABLE]; /* by name */
     struct backend *streams;
@@ -57,13 +58,21 @@ static size_t place_of(const char *queue)
     return text_hash(queue) % TABLE;
 }
 
-static struct backend *find(const struct backends *b, const char *queue)
+static bool serves(const struct backend *at, const char *queue)
 {
-    for (struct backend *at = b->table[place_of(queue)]; at != NULL; at = at->chain) {
-        if (!at->is_old && strcmp(at->queue, queue) == 0)
-            return at;
-    }
-    return NULL;
+    return at != NULL && !at->is_old && strcmp(at->queue, queue) == 0;
+}
+
+static struct backend *find(struct backends *b, const char *queue)
+{
+    struct backend *at = b->last_found;
+
+    if (!serves(at, queue))
+        at = b->table[place_of(queue)];
+    while (at != NULL && !serves(at, queue))
+        at = at->chain;
+    b->last_found = at;
+    return at;
 }
 
 /* ---- its end */
@@ -72,6 +81,8 @@ static void unlink_all(struct backends *b, struct backend *at)
 {
     struct backend **chain = &b->table[place_of(at->queue)], **stream = &b->streams;
 
+    if (b->last_found == at)
+        b->last_found = NULL;
     if (b->first == at)
         b->first = at->next;
     else
@@ -306,7 +317,7 @@ void backends_set(struct backends *b, const struct served *served, unsigned plac
     }
 }
 
-unsigned backends_limit(const struct backends *b, const struct served_queue *q, unsigned places)
+unsigned backends_limit(struct backends *b, const struct served_queue *q, unsigned places)
 {
     const struct backend *at;
     unsigned limit = own_limit(q->conf->concurrency, places);
@@ -317,7 +328,7 @@ unsigned backends_limit(const struct backends *b, const struct served_queue *q, 
     return at != NULL ? limit_of(at, limit) : 0;
 }
 
-bool backends_can_run(const struct backends *b, const struct served_queue *q)
+bool backends_can_run(struct backends *b, const struct served_queue *q)
 {
     const struct backend *at;
 

@@ -33,10 +33,10 @@ void backends_set(struct backends *b, const struct served *served, unsigned plac
 /* The daemon stops: no process is started any more, and backends_set changes nothing. */
 void backends_finish(struct backends *b);
 /* Can a job of this queue be run now? Not where its plug-in could not be loaded. */
-bool backends_can_run(const struct backends *b, const struct served_queue *q);
+bool backends_can_run(struct backends *b, const struct served_queue *q);
 /* How many jobs of it may run at once here: the queue's `concurrency`, or less where its processes
  * take less, or 0 while there is none. */
-unsigned backends_limit(const struct backends *b, const struct served_queue *q, unsigned places);
+unsigned backends_limit(struct backends *b, const struct served_queue *q, unsigned places);
 
 /* What runs a job of this queue now, to be given back when the job has ended. NULL: a process of
  * its own. */

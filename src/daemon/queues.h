@@ -19,7 +19,9 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-#define QUEUES_ERROR_MS 5000 /* a queue whose keys are broken is looked at again after this */
+#define QUEUES_ERROR_MS 5000   /* a queue whose keys are broken is looked at again after this */
+#define QUEUES_NAMED_ALWAYS 64 /* of more a sweep names each once in so many: */
+#define QUEUES_LOOK_TURNS 16
 
 struct queue_spec {
     const char *name;
@@ -38,7 +40,7 @@ void queues_set_limit(struct queues *qs, const char *name, unsigned limit);
 size_t queues_count(const struct queues *qs);
 /* "mail,report" */
 void queues_names(const struct queues *qs, struct buf *out);
-bool queues_has(const struct queues *qs, const char *name);
+bool queues_has(struct queues *qs, const char *name);
 
 /* Something may be due: look. Outlives the heads of a step that was planned before. */
 void queues_wake(struct queues *qs, const char *name);
@@ -58,9 +60,10 @@ void queues_took(struct queues *qs, const char *name);
 /*
  * Whom to name in a step with `free` places: due queues with room in the order of their turns,
  * the places dealt out turn by turn, so that shares are those of the weights in any number of them.
- * sweep: every queue from *cursor on, due or not, those without room with 0; *cursor is moved on,
- * to 0 when all were named. At most max; names live as long as the table is not set anew. The rooms
- * of a sweep may add up to more than `free`: the step itself must be told how many it may claim.
+ * sweep: every queue from *cursor on, due or not, those without room with 0, and where there are
+ * many most of them as looks; *cursor is moved on, to 0 when all were named. At most max; names
+ * live as long as the table is not set anew. The rooms of a sweep may add up to more than `free`:
+ * the step itself must be told how many it may claim.
  */
 size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool sweep, size_t *cursor,
                    struct store_room *out, size_t max);
@@ -71,7 +74,7 @@ void queues_answered(struct queues *qs, const struct store_room *rooms, size_t n
 void queues_unanswered(struct queues *qs);
 
 /* The heads that a step told (any number: they come from Redis), `now` being when its reply came.
- */
+ * What is known of a queue that was only looked at stays where there is nothing to be done. */
 void queues_heads(struct queues *qs, const struct store_room *rooms, const int64_t *heads, size_t n,
                   int64_t now_us, struct mono now);
 void queues_failed(struct queues *qs, const char *name, struct mono now);

@@ -36,11 +36,39 @@ struct runner {
     const struct conf *conf;
     const struct served *served;
     struct runner_events events;
+    struct {
+        char name[JOB_QUEUE_MAX + 1];
+        const struct served_queue *served; /* NULL: not any more */
+        const struct conf_queue *conf;
+    } queue; /* that was looked up last */
     struct counts counts;
     struct buf header; /* of the job that is given to a stream just now */
     uint64_t random;
     bool is_ending, are_backends_gone;
 };
+
+/* Jobs come in runs of one queue, and to find it among thousands costs as much as all the rest of a
+ * plug-in's job here. */
+static void look_up(struct runner *r, const char *queue)
+{
+    if (strcmp(r->queue.name, queue) == 0)
+        return;
+    text_copy(r->queue.name, sizeof(r->queue.name), queue);
+    r->queue.served = served_find(r->served, queue);
+    r->queue.conf = conf_queue(r->conf, queue);
+}
+
+static const struct served_queue *served_of(struct runner *r, const char *queue)
+{
+    look_up(r, queue);
+    return r->queue.served;
+}
+
+static const struct conf_queue *conf_of(struct runner *r, const char *queue)
+{
+    look_up(r, queue);
+    return r->queue.conf;
+}
 
 #define END "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld "
 
@@ -101,7 +129,7 @@ static void on_done(void *arg, unsigned slot, const struct run_result *run)
     char id[JOB_ID_LEN + 1];
 
     memcpy(id, p->job.id, sizeof(id));
-    verdict_of(&p->job, conf_queue(r->conf, p->job.queue), run, next_random(r), &v);
+    verdict_of(&p->job, conf_of(r, p->job.queue), run, next_random(r), &v);
     log_end(&p->job, &v, run, p->backend == NULL);
     r->counts.at[COUNTS_RETRIED] += v.verb == STORE_RETRY;
     free_place(r, slot);
@@ -200,6 +228,7 @@ void runner_set(struct runner *r, const struct conf *conf, const struct served *
 {
     r->conf = conf;
     r->served = served;
+    r->queue.name[0] = '\0';
     backends_set(r->backends, served, r->nplaces);
 }
 
@@ -220,7 +249,7 @@ struct counts *runner_counts(struct runner *r)
 
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal)
 {
-    const struct served_queue *q = served_find(r->served, job->queue);
+    const struct served_queue *q = served_of(r, job->queue);
 
     if (q == NULL || !backends_can_run(r->backends, q)) {
         memset(refusal, 0, sizeof(*refusal));
@@ -230,7 +259,7 @@ bool runner_admit(struct runner *r, const struct job *job, struct verdict *refus
                        "its queue is not served here any more");
         return false;
     }
-    if (verdict_admit(job, conf_queue(r->conf, job->queue), refusal))
+    if (verdict_admit(job, conf_of(r, job->queue), refusal))
         return true;
     log_err("event=end job=%s queue=%s start=%lld outcome=dead reason=\"%s\"", job->id, job->queue,
             (long long)job->start, refusal->text);
@@ -240,7 +269,7 @@ bool runner_admit(struct runner *r, const struct job *job, struct verdict *refus
 static void start_process(struct runner *r, unsigned slot, struct job *job, int64_t late_us)
 {
     struct place *p = &r->places[slot];
-    struct order *order = order_new(job, served_find(r->served, job->queue), r->ns, late_us);
+    struct order *order = order_new(job, served_of(r, job->queue), r->ns, late_us);
 
     if (job->has_lock)
         order_guard(order, r->guard, slot, job->fence);
@@ -254,7 +283,7 @@ static void start_process(struct runner *r, unsigned slot, struct job *job, int6
 static void start_plugin(struct runner *r, unsigned slot, int64_t late_us)
 {
     struct place *p = &r->places[slot];
-    const struct conf_queue *conf = conf_queue(r->conf, p->job.queue);
+    const struct conf_queue *conf = conf_of(r, p->job.queue);
 
     p->plugin = (struct plugin_order){.plugin = backend_plugin(p->backend),
                                       .job = order_plugin(&p->job, conf, r->ns, late_us),
@@ -267,7 +296,7 @@ static void start_plugin(struct runner *r, unsigned slot, int64_t late_us)
 static void start_stream(struct runner *r, unsigned slot, int64_t late_us)
 {
     struct place *p = &r->places[slot];
-    const struct conf_queue *conf = conf_queue(r->conf, p->job.queue);
+    const struct conf_queue *conf = conf_of(r, p->job.queue);
     struct stream_job job = {.id = p->job.id,
                              .place = slot,
                              .payload = p->job.payload,

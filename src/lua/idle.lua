@@ -1,8 +1,9 @@
--- Idle queues: a sweep names every queue, and hardly any has something to claim. Those that have nothing, and of which
--- R:heads says the truth, are told from the others by as few reads as will do; claim.lua looks into the others.
+-- Idle queues: a sweep names every queue, or looks at it, and hardly any has something to claim. Those that have nothing,
+-- and of which R:heads says the truth, are told from the others by as few reads as will do; claim.lua looks into the others.
 
 local MANY = 16
 local TURNS = 8 -- of many queues each has its head looked at once in so many seconds
+local SOON_MS = 2500 -- a queue that is only looked at is told of before its head is due: there are sweeps enough by then
 
 -- What a hash (HLEN, HGETALL, HMGET) or a sorted set has for these names: a list, false for nothing. Where many are asked
 -- for and there are few or none, those that there are cost less than all that there might be. -> nil for none at all
@@ -92,7 +93,8 @@ function L.idle_heads(R, queues, ctx)
   local noted, keys, n = noted_heads(R, queues, ctx)
   find_existing(keys, 1, n, exists)
   local is_any, turn = next(exists) ~= nil, math.floor(ctx.now_ms / 1000)
-  local turns = #queues <= MANY and 1 or TURNS
+  -- Who looks at the others names each by turns as it is.
+  local turns = (#queues <= MANY or ctx.looks) and 1 or TURNS
   for i = 1, #queues do
     local head, name = noted[i], queues[i].name
     if head == nil or (is_any and (exists[R .. ':due:' .. name] or exists[R .. ':q:' .. name .. ':5'])) then
@@ -101,6 +103,47 @@ function L.idle_heads(R, queues, ctx)
       out[i] = -1
     else
       out[i] = (turn + i) % turns ~= 0 and head or head_of(R, name, head)
+    end
+  end
+  return out
+end
+
+-- Whose head is due by until_ms? -> by name, and perhaps of others, too
+local function due_by(R, names, until_ms)
+  local key, out = R .. ':heads', {}
+  local last = L.int(until_ms)
+  local n = redis.call('ZCOUNT', key, '-inf', last)
+  if n == 0 then
+    return out
+  elseif n <= 4 * #names then
+    for _, name in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', last)) do
+      out[name] = true
+    end
+    return out
+  end
+  for i, score in ipairs(redis.call('ZMSCORE', key, unpack(names))) do
+    out[names[i]] = score and tonumber(score) <= until_ms or nil
+  end
+  return out
+end
+
+-- Which of these queues has to be named in a step now or soon: it has raw members, a mark, a pause, or a head that is due.
+-- That is a fifth of what it costs to name them all. -> their numbers
+function L.look(R, names, now_ms)
+  local keys, raw, out = {}, {}, {}
+  local prefix, soon = R .. ':due:', due_by(R, names, now_ms + SOON_MS)
+  local marks, paused = L.fields_of(R, 'prio', names), L.fields_of(R, 'paused', names)
+  for i = 1, #names do
+    keys[i] = prefix .. names[i]
+  end
+  find_existing(keys, 1, #keys, raw)
+  if not (next(soon) or next(marks) or next(paused) or next(raw)) then
+    return out
+  end
+  for i = 1, #names do
+    local name = names[i]
+    if soon[name] or marks[name] or paused[name] or raw[keys[i]] then
+      out[#out + 1] = i
     end
   end
   return out

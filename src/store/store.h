@@ -41,6 +41,7 @@ struct store_room {
     const char *queue;
     unsigned room; /* claim at most so many; 0: only tell the head */
     int64_t max_payload;
+    bool is_look; /* not even that: only tell whether it has to be named soon; room is 0 */
 };
 
 struct store_step {
@@ -71,6 +72,7 @@ struct store_claim {
 #define STORE_STEPS_MAX 2 /* steps under way at once */
 
 #define STORE_HEAD_NONE INT64_C(-1)
+#define STORE_HEAD_UNTOLD INT64_C(-2) /* of a look: nothing is to be done in it soon */
 
 struct store_step_reply {
     int64_t now_us; /* Redis TIME in the call */
@@ -81,7 +83,8 @@ struct store_step_reply {
     size_t nclaims;
     const char *const *cancels; /* ids this worker runs and should end */
     size_t ncancels;
-    const int64_t *heads; /* due ms of the first job left, one per room sent, or STORE_HEAD_NONE */
+    const int64_t *heads; /* due ms of the first job left, one per room sent, or STORE_HEAD_NONE;
+                           * of a look 0 where it is to be named, else STORE_HEAD_UNTOLD */
     const char *const *errors; /* queue, text pairs */
     size_t nerrors;
     bool solo_due;

@@ -442,7 +442,14 @@ void store_redis_free(struct store_redis *s)
         return;
     free(s->fetches);
     free(s->beats);
-    for (size_t i = 0; i < STORE_STEPS_MAX; i++)
+    for (size_t i = 0; i < STORE_STEPS_MAX; i++) {
         free(s->steps[i].is_short);
+        free(s->steps[i].is_look);
+    }
     free(s);
+}
+
+void store_redis_library(struct store_redis *s, long number)
+{
+    s->can_look = number >= LIBRARY_LOOKS;
 }

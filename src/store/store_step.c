@@ -98,6 +98,24 @@ static size_t read_short(const struct reply *list, struct store_claim *out)
     return n;
 }
 
+/* Heads are told of those that were named, in their order; of looks the numbers of some. */
+static void read_heads(const struct sent_step *sent, const struct reply *r, int64_t *heads)
+{
+    const struct reply *told = reply_at(r, 5), *looked = reply_at(r, 11);
+    size_t named = 0, look = 0, next = 0;
+
+    for (size_t i = 0; i < sent->rooms; i++) {
+        if (!sent->is_look[i]) {
+            heads[i] = reply_int(reply_at(told, named++));
+        } else if (reply_int(reply_at(looked, next)) == (int64_t)++look) {
+            heads[i] = 0;
+            next++;
+        } else {
+            heads[i] = STORE_HEAD_UNTOLD;
+        }
+    }
+}
+
 static void on_step_ok(struct store_redis *s, const struct sent_step *sent, const struct reply *r,
                        struct store_step_reply *out)
 {
@@ -120,8 +138,7 @@ static void on_step_ok(struct store_redis *s, const struct sent_step *sent, cons
     for (size_t i = 0; i < reply_len(shorts); i++)
         out->nclaims += read_short(reply_at(shorts, i), &claims[out->nclaims]);
     cancels = store_redis_texts(reply_at(r, 4), &out->ncancels);
-    for (size_t i = 0; i < sent->rooms; i++)
-        heads[i] = reply_int(reply_at(reply_at(r, 5), i));
+    read_heads(sent, r, heads);
     errors = store_redis_texts(reply_at(r, 6), &n);
     out->nerrors = n / 2;
     out->answers = answers;
@@ -151,9 +168,9 @@ static void on_step(void *arg, const struct reply *r)
         s->events.step(s->events.arg, &out);
         return;
     }
-    if (store_redis_is_bad(s, r, 11))
+    if (store_redis_is_bad(s, r, sent->looks > 0 ? 12 : 11))
         return;
-    if (reply_len(reply_at(r, 5)) != sent->rooms) {
+    if (reply_len(reply_at(r, 5)) != sent->rooms - sent->looks) {
         s->events.fault(s->events.arg, FAULT_CALL, "the step's heads do not add up");
         return;
     }
@@ -226,6 +243,7 @@ static struct sent_step *remember(struct store_redis *s, const struct store_step
 
     assert(s->nsteps < STORE_STEPS_MAX);
     sent->is_short = mem_grow(sent->is_short, step->nresults + 1, sizeof(*sent->is_short));
+    sent->is_look = mem_grow(sent->is_look, step->nrooms + 1, sizeof(*sent->is_look));
     sent->results = step->nresults;
     sent->rooms = step->nrooms;
     sent->longs = 0;
@@ -233,14 +251,43 @@ static struct sent_step *remember(struct store_redis *s, const struct store_step
         sent->is_short[i] = step->results[i].is_short;
         sent->longs += !sent->is_short[i];
     }
+    sent->looks = 0;
+    for (size_t i = 0; i < step->nrooms; i++) {
+        sent->is_look[i] = s->can_look && step->rooms[i].is_look;
+        sent->looks += sent->is_look[i];
+    }
     return sent;
+}
+
+/* Those that are named, with what they may give. */
+static void args_rooms(struct args *a, const struct sent_step *sent, const struct store_step *step)
+{
+    args_int(a, (int64_t)(step->nrooms - sent->looks));
+    for (size_t i = 0; i < step->nrooms; i++) {
+        if (sent->is_look[i])
+            continue;
+        args_str(a, step->rooms[i].queue);
+        args_int(a, step->rooms[i].room);
+        args_int(a, step->rooms[i].max_payload);
+    }
+}
+
+static void args_looks(struct args *a, const struct sent_step *sent, const struct store_step *step)
+{
+    if (sent->looks == 0)
+        return;
+    args_int(a, (int64_t)sent->looks);
+    for (size_t i = 0; i < step->nrooms; i++) {
+        if (sent->is_look[i])
+            args_str(a, step->rooms[i].queue);
+    }
 }
 
 int store_step(struct store_redis *s, const struct store_step *step)
 {
     const struct sent_step *sent = remember(s, step);
     struct args a = args_begin(s, "later_v1_step",
-                               8 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
+                               9 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
 
     args_int(&a, step->epoch);
     args_int(&a, step->link);
@@ -251,14 +298,10 @@ int store_step(struct store_redis *s, const struct store_step *step)
         if (!step->results[i].is_short)
             args_result(&a, &step->results[i]);
     }
-    args_int(&a, (int64_t)step->nrooms);
-    for (size_t i = 0; i < step->nrooms; i++) {
-        args_str(&a, step->rooms[i].queue);
-        args_int(&a, step->rooms[i].room);
-        args_int(&a, step->rooms[i].max_payload);
-    }
+    args_rooms(&a, sent, step);
     args_groups(&a, step);
     args_int(&a, step->ahead_ms);
+    args_looks(&a, sent, step);
     if (args_send(&a, s, on_step) < 0)
         return -1;
     s->nsteps++;

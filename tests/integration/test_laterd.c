@@ -23,6 +23,7 @@
 #include "run/pidstat.h"
 
 #define LONG_MS 30000
+#define LOOKED_MS 8000 /* some sweeps, and half of the time in which each queue is named in one */
 
 /* Add a job; its id is the caller's. */
 static char *add(const char *queue, const char *name, const char *value, const char *payload)
@@ -189,6 +190,39 @@ static void raw_members_run_once(void **state)
     assert_true(test_until_lines(out, NULL, 100, LONG_MS));
     assert_int_equal(distinct_ids(), 100);
     assert_int_equal(test_lines(out, "member 99"), 1);
+}
+
+/* Of many queues a sweep only looks at most: whatever it was not told of starts all the same. */
+static void nothing_is_overlooked_among_many_queues(void **state)
+{
+    CLEANUP_BUF struct buf conf = BUF_INIT;
+    char now[24], soon[24];
+
+    (void)state;
+    buf_puts(&conf, "queues:\n");
+    for (int i = 0; i < 200; i++)
+        buf_printf(&conf,
+                   "  q%d: { handler: [/bin/sh, -c, \"echo $(cat) >> $OUT\"], env_pass: [OUT] }\n",
+                   i);
+    (void)setenv("OUT", out, 1);
+    start_a(buf_str(&conf));
+    add_free("q150", NULL, NULL, "told");
+    assert_true(test_until_lines(out, "told", 1, LONG_MS));
+    /* No message is sent for any of these but the last, which comes before its time. */
+    (void)snprintf(now, sizeof(now), "%lld", (long long)test_now_ms());
+    (void)snprintf(soon, sizeof(soon), "%lld", (long long)test_now_ms() + 3000);
+    reply_free(test_redis_call(&redis, "ZADD", ROOT ":due:q90", now, "raw", NULL));
+    reply_free(
+        test_redis_call(&redis, "HSET", ROOT ":jobs", "j00000000001", "-q91\nunheard", NULL));
+    reply_free(test_redis_call(&redis, "ZADD", ROOT ":q:q91:5", soon, "j00000000001", NULL));
+    reply_free(test_redis_call(&redis, "ZADD", ROOT ":heads", soon, "q91", NULL));
+    reply_free(test_fcall(&redis, "later_pause", "q92", "for", "1s", NULL));
+    add_free("q92", NULL, NULL, "paused");
+    assert_true(test_until_lines(out, "raw", 1, LOOKED_MS));
+    assert_true(test_until_lines(out, "paused", 1, LOOKED_MS));
+    assert_true(test_until_lines(out, "unheard", 1, LOOKED_MS));
+    assert_true(test_now_ms() >= atoll(soon));
+    (void)unsetenv("OUT");
 }
 
 /* Add n bytes as the payload (raw: as a member), let the handler write them down, compare. */
@@ -709,6 +743,7 @@ int main(void)
         T(equal_due_times_keep_the_order_of_insertion),
         T(urgent_jobs_go_first),
         T(raw_members_run_once),
+        T(nothing_is_overlooked_among_many_queues),
         T(payloads_arrive_byte_exact),
         T(payloads_over_the_limit_are_refused_or_buried),
         T(retries_until_it_succeeds),

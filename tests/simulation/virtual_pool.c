@@ -379,14 +379,14 @@ void backends_set(struct backends *b, const struct served *served, unsigned plac
     (void)places;
 }
 
-unsigned backends_limit(const struct backends *b, const struct served_queue *q, unsigned places)
+unsigned backends_limit(struct backends *b, const struct served_queue *q, unsigned places)
 {
     (void)b;
     (void)q;
     return places;
 }
 
-bool backends_can_run(const struct backends *b, const struct served_queue *q)
+bool backends_can_run(struct backends *b, const struct served_queue *q)
 {
     (void)b;
     (void)q;

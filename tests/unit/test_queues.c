@@ -46,7 +46,7 @@ static size_t plan(struct queues *qs, unsigned free)
 
 static void tell(struct queues *qs, const char *name, int64_t head)
 {
-    struct store_room room = {name, 1, 0};
+    struct store_room room = {name, 1, 0, false};
 
     queues_heads(qs, &room, &head, 1, NOW_US, NOW);
 }
@@ -341,6 +341,79 @@ static void test_sweep_in_chunks(void **state)
     }
 }
 
+/* Of many each is named once in so many sweeps and only looked at in the others, which forgets
+ * nothing; what a look finds is named by the next step, with the room that it has. */
+static void test_many_are_looked_at(void **state)
+{
+    enum { LOOKED = QUEUES_NAMED_ALWAYS + 16 };
+    static char names[LOOKED][8];
+    static struct queue_spec specs[LOOKED];
+    unsigned named[LOOKED] = {0};
+    int64_t heads[MAX];
+    struct queues *qs;
+    size_t cursor = 0;
+
+    (void)state;
+    for (size_t i = 0; i < LOOKED; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "q%02zu", i);
+        specs[i] = (struct queue_spec){names[i], 4, 1, 0};
+    }
+    qs = make(specs, LOOKED);
+    /* Nothing is known of them yet: all are named. */
+    assert_int_equal(sweep(qs, 0, &cursor), LOOKED);
+    for (size_t i = 0; i < LOOKED; i++) {
+        assert_false(rooms[i].is_look);
+        tell(qs, names[i], i == 7 ? NOW_MS + 60000 : STORE_HEAD_NONE);
+    }
+    for (int sweeps = 0; sweeps < QUEUES_LOOK_TURNS; sweeps++) {
+        assert_int_equal(sweep(qs, 8, &cursor), LOOKED);
+        assert_int_equal(cursor, 0);
+        for (size_t i = 0; i < LOOKED; i++) {
+            assert_string_equal(rooms[i].queue, names[i]);
+            assert_int_equal(rooms[i].room, rooms[i].is_look ? 0 : 1);
+            named[i] += !rooms[i].is_look;
+            heads[i] = rooms[i].is_look || i == 7 ? STORE_HEAD_UNTOLD : STORE_HEAD_NONE;
+        }
+        queues_heads(qs, rooms, heads, LOOKED, NOW_US, NOW);
+    }
+    for (size_t i = 0; i < LOOKED; i++)
+        assert_int_equal(named[i], 1);
+    assert_int_equal(next_in_us(qs), 60000000);
+    heads[0] = 0;
+    rooms[0] = (struct store_room){.queue = "q42", .is_look = true};
+    queues_heads(qs, rooms, heads, 1, NOW_US, NOW);
+    assert_true(next_in_us(qs) <= 0);
+    assert_int_equal(plan(qs, 8), 1);
+    assert_string_equal(rooms[0].queue, "q42");
+    assert_int_equal(rooms[0].room, 4);
+    /* It is due, and stays so where there is no place for it. */
+    assert_int_equal(sweep(qs, 0, &cursor), LOOKED);
+    assert_string_equal(rooms[42].queue, "q42");
+    assert_false(rooms[42].is_look);
+    queues_free(qs);
+}
+
+/* What was found last is not what is found after the table has changed. */
+static void test_found_after_a_change(void **state)
+{
+    const struct queue_spec before[] = {{"a", 1, 1, 0}, {"b", 2, 1, 0}, {"c", 3, 1, 0}};
+    const struct queue_spec after[] = {{"b", 2, 1, 0}, {"d", 4, 1, 0}};
+    struct queues *qs = make(before, 3);
+
+    (void)state;
+    queues_claimed(qs, "c");
+    assert_true(queues_has(qs, "c"));
+    queues_set(qs, after, 2);
+    assert_false(queues_has(qs, "c"));
+    assert_true(queues_has(qs, "b"));
+    queues_set(qs, after, 1);
+    assert_false(queues_has(qs, "d"));
+    tell(qs, "b", NOW_MS);
+    assert_int_equal(plan(qs, 8), 1);
+    assert_int_equal(rooms[0].room, 2);
+    queues_free(qs);
+}
+
 static void test_set_keeps_what_is_known(void **state)
 {
     static const struct queue_spec before[] = {{"a", 2, 1, 1}, {"b", 2, 1, 1}};
@@ -461,6 +534,8 @@ int main(void)
         cmocka_unit_test(test_wake_of_the_gated),
         cmocka_unit_test(test_woken_when_full),
         cmocka_unit_test(test_sweep_in_chunks),
+        cmocka_unit_test(test_many_are_looked_at),
+        cmocka_unit_test(test_found_after_a_change),
         cmocka_unit_test(test_set_keeps_what_is_known),
         cmocka_unit_test(test_cost_by_due_queues),
     };

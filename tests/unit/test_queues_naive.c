@@ -95,7 +95,7 @@ static size_t naive_share(int64_t now_us, unsigned free, struct store_room *out,
         if (room[i] == 0)
             continue;
         due[i]->woken = false;
-        out[kept++] = (struct store_room){due[i]->name, room[i], 7};
+        out[kept++] = (struct store_room){due[i]->name, room[i], 7, false};
     }
     return kept;
 }
@@ -115,7 +115,7 @@ static size_t naive_plan(int64_t now_us, unsigned free, bool sweep, size_t *curs
         if (is_named)
             continue;
         q->woken = q->woken && room == 0;
-        out[n++] = (struct store_room){q->name, room, 7};
+        out[n++] = (struct store_room){q->name, room, 7, false};
     }
     if (sweep && *cursor >= NAIVES)
         *cursor = 0;
