@@ -12,7 +12,7 @@
 #include "base/clock.h"
 
 #define PREFETCH_WORK_US 10000 /* of all places */
-#define PREFETCH_MAX 256
+#define PREFETCH_MAX 320
 #define PREFETCH_WAIT_MS 50   /* a job that has waited so long for a place goes back */
 #define PREFETCH_REST_MS 1000 /* and none is claimed beyond the places for so long */
 
