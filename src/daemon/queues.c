@@ -22,6 +22,7 @@ struct queue {
     size_t place;    /* in the heap, from 1; 0: it has no room */
     bool woken;      /* since it was last named: a head told by then is old news */
     unsigned gated;  /* for so many openings of gates its jobs may come through them */
+    unsigned hits;   /* sweeps that name it yet, since a look found something */
 };
 
 struct queues {
@@ -397,22 +398,22 @@ static bool is_named(const struct store_room *out, size_t n, const char *name)
     return false;
 }
 
-/* Of many queues a sweep names each that is not known to be due at one turn in so many, and only
- * looks at it in the others: that is a fifth of the work, and finds all but a head that was lost in
- * Redis. */
+/* Of many queues most have nothing to do: a fifth of the work is to look at one. Named are those
+ * that may be due, those in which the last looks found something, which is mostly there for longer,
+ * and each at its turn: a look does not find a head that was lost in Redis. */
 static bool will_do_to_look(const struct queues *qs, size_t i, struct mono now)
 {
-    return qs->n > QUEUES_NAMED_ALWAYS && mono_before(now, qs->at[i].head) &&
+    return qs->n > QUEUES_NAMED_ALWAYS && qs->at[i].hits == 0 && mono_before(now, qs->at[i].head) &&
            (i + qs->sweeps) % QUEUES_LOOK_TURNS != 0;
 }
 
-static size_t plan(struct queues *qs, struct mono now, unsigned free, bool sweep, size_t *cursor,
-                   struct store_room *out, size_t max)
+static size_t plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
+                   size_t *cursor, struct store_room *out, size_t max)
 {
     size_t n = free > 0 ? share(qs->order, due_in_turn(qs, now), free, out, max) : 0;
     size_t due = n;
 
-    if (!sweep)
+    if (sweep == QUEUES_DUE)
         return n;
     for (; *cursor < qs->n && n < max; ++*cursor) {
         struct queue *q = &qs->at[*cursor];
@@ -422,10 +423,11 @@ static size_t plan(struct queues *qs, struct mono now, unsigned free, bool sweep
          * rest is asked for once its head is known. */
         if (is_named(out, due, q->name))
             continue;
-        if (will_do_to_look(qs, *cursor, now)) {
+        if (sweep == QUEUES_LOOK && will_do_to_look(qs, *cursor, now)) {
             out[n++] = (struct store_room){.queue = q->name, .is_look = true};
             continue;
         }
+        q->hits -= q->hits > 0;
         /* Without room it is not asked what it was woken for. */
         q->woken = q->woken && room == 0;
         out[n++] = (struct store_room){q->name, room, q->max_payload, false};
@@ -437,8 +439,8 @@ static size_t plan(struct queues *qs, struct mono now, unsigned free, bool sweep
     return n;
 }
 
-size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool sweep, size_t *cursor,
-                   struct store_room *out, size_t max)
+size_t queues_plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
+                   size_t *cursor, struct store_room *out, size_t max)
 {
     size_t n = plan(qs, now, free, sweep, cursor, out, max);
     struct queue *q = NULL;
@@ -480,7 +482,11 @@ void queues_heads(struct queues *qs, const struct store_room *rooms, const int64
 
     for (size_t i = 0; i < n; i++) {
         q = find_behind(qs, q, rooms[i].queue);
-        if (q == NULL || q->woken || heads[i] == STORE_HEAD_UNTOLD)
+        if (q == NULL || heads[i] == STORE_HEAD_UNTOLD)
+            continue;
+        if (rooms[i].is_look)
+            q->hits = QUEUES_HIT_SWEEPS;
+        if (q->woken)
             continue;
         if (heads[i] < 0 || heads[i] > HEAD_LATEST_MS)
             look_at(qs, q, MONO_NEVER);

@@ -22,6 +22,11 @@
 #define QUEUES_ERROR_MS 5000   /* a queue whose keys are broken is looked at again after this */
 #define QUEUES_NAMED_ALWAYS 64 /* of more a sweep names each once in so many: */
 #define QUEUES_LOOK_TURNS 16
+#define QUEUES_HIT_SWEEPS 60 /* one in which a look found something is named in so many */
+
+/* Which queues a step names, or looks at: those that are due; of a sweep all; or all, of which most
+ * are only looked at where they are many. */
+enum queues_sweep { QUEUES_DUE, QUEUES_NAME, QUEUES_LOOK };
 
 struct queue_spec {
     const char *name;
@@ -60,13 +65,12 @@ void queues_took(struct queues *qs, const char *name);
 /*
  * Whom to name in a step with `free` places: due queues with room in the order of their turns,
  * the places dealt out turn by turn, so that shares are those of the weights in any number of them.
- * sweep: every queue from *cursor on, due or not, those without room with 0, and where there are
- * many most of them as looks; *cursor is moved on, to 0 when all were named. At most max; names
- * live as long as the table is not set anew. The rooms of a sweep may add up to more than `free`:
- * the step itself must be told how many it may claim.
+ * A sweep: every queue from *cursor on, due or not, those without room with 0; *cursor is moved on,
+ * to 0 when all were named. At most max; names live as long as the table is not set anew. The rooms
+ * of a sweep may add up to more than `free`: the step itself must be told how many it may claim.
  */
-size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool sweep, size_t *cursor,
-                   struct store_room *out, size_t max);
+size_t queues_plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
+                   size_t *cursor, struct store_room *out, size_t max);
 
 /* The step that was planned so has been answered: what it brought is claimed, the rest is free. Or
  * none of those under way will be. */

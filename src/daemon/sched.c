@@ -150,6 +150,11 @@ void sched_set_stop_timeout(struct sched *s, int64_t ms)
     s->conf.stop_timeout_ms = ms;
 }
 
+void sched_set_looks(struct sched *s, bool may_look)
+{
+    s->may_look = may_look;
+}
+
 /* ---- stopping */
 
 void sched_quiet(struct sched *s, struct mono now)

@@ -92,6 +92,8 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
 /* Of a queue that is served: how many of its jobs may run here at once. */
 void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit);
 void sched_set_stop_timeout(struct sched *s, int64_t ms);
+/* The library that is there takes looks (store_room.is_look). Until a call is refused. */
+void sched_set_looks(struct sched *s, bool may_look);
 struct queues *sched_queues(struct sched *s);
 
 /* Events. */

@@ -443,6 +443,8 @@ void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const ch
     if (s->reap_out)
         drop_reap(s);
     /* A refusal of one call, other than a beat, tells nothing about the others' beats. */
+    if (fault == FAULT_CALL)
+        s->may_look = false; /* the library may be an older one by now */
     if ((fault != FAULT_TYPE && fault != FAULT_CALL) || s->beat_out)
         suspect_nobody(s);
     back_off(s, now);

@@ -12,7 +12,7 @@
 
 #define REAPS_MAX 64
 #define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
-#define ROOMS_MAX 512     /* queues named in one step */
+#define ROOMS_MAX 512     /* queues named in one step, or looked at */
 
 enum state {
     OFFLINE, /* no link */
@@ -70,6 +70,7 @@ struct sched {
     bool step_wanted; /* a wake came while a step was out, or cancels are to be fetched */
     size_t sweep_cursor;
     bool sweeping; /* a sweep has chunks left */
+    bool may_look; /* and may look at queues */
     struct mono beat_at, sweep_at, tidy_at, retry_at, host_at, stop_at, solo_since;
     struct mono start_at; /* the first of those that were claimed ahead is due */
     struct mono gate_at;  /* a gate wants a step then, whoever makes it */

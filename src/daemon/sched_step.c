@@ -338,6 +338,15 @@ static unsigned promised(const struct sched *s)
     return n;
 }
 
+/* A look does not tell of suspects: while one is due, all are named, so that it is known when none
+ * is. */
+static enum queues_sweep kind_of(const struct sched *s, bool sweep)
+{
+    if (!sweep)
+        return QUEUES_DUE;
+    return s->may_look && !s->solo_due ? QUEUES_LOOK : QUEUES_NAME;
+}
+
 static void send_step(struct sched *s, struct mono now, unsigned places, bool sweep)
 {
     struct sent_step *out = &s->steps[(s->step_first + s->steps_out) % STORE_STEPS_MAX];
@@ -352,8 +361,8 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     for (size_t i = 0; i < step.nresults; i++)
         text_copy(out->sent[i], sizeof(out->sent[i]),
                   results[i].verb == STORE_PROGRESS ? "" : results[i].id);
-    out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max, sweep,
-                              &s->sweep_cursor, out->rooms, ROOMS_MAX);
+    out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max,
+                              kind_of(s, sweep), &s->sweep_cursor, out->rooms, ROOMS_MAX);
     /* The table may be set anew before the reply comes. */
     for (size_t i = 0; i < out->nrooms; i++) {
         memcpy(out->room_names[i], out->rooms[i].queue, strlen(out->rooms[i].queue) + 1);
@@ -404,7 +413,7 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
 }
 
 /* A step that names some queues says nothing about the suspects of the others: only a whole sweep
- * can tell that there is none. */
+ * can tell that there is none. One that began with one due looks at none, and is whole. */
 static void take_solo(struct sched *s, struct mono now, bool is_due, bool sweep_ends)
 {
     if (is_due) {

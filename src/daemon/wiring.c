@@ -408,7 +408,7 @@ static void on_up(void *arg, const struct probe_result *server)
         log_notice("event=link state=up server=\"%s\" version=%s library=%ld loaded=%s",
                    url_show(&server->url, where), server->server, server->lib.number,
                    server->lib.loaded ? "1" : "");
-    store_redis_library(d->store, server->lib.number);
+    sched_set_looks(d->sched, server->lib.number >= STORE_LIBRARY_LOOKS);
     tell_preflight(d, &server->preflight);
     for (size_t i = 0; is_strict(d) && i < server->preflight.n; i++) {
         const struct preflight_finding *f = &server->preflight.at[i];

@@ -11,7 +11,7 @@
 -- With NG, plain jobs go in short both ways (plain.lua). Its groups: jobs of one queue that ended well at their
 -- first start (`done`, nothing is kept) and were claimed in short; then all those that are not ok, by their number
 -- among them. Short claims, one list a queue: queue, fence of the first, {id due_ms record}*: fences rise by 2, it is
--- the first start and the first attempt, without crashes and gates. Without NG the last two are not there.
+-- the first start and the first attempt, without crashes and gates. Without NG the last three are not there.
 -- AHEAD: plain jobs that are due within so many ms (0 to 1000) are claimed too: their worker starts each when it is
 -- due, to the microsecond.
 -- NL: queues that are only looked at; those that have to be named now or soon are told by their number among them, last
@@ -198,7 +198,7 @@ local function check_groups(args, at)
     return ahead
   end
   looks = L.whole(looks)
-  return looks and looks <= 2000 and at + 1 + looks == #args and ahead, at + 2
+  return looks and looks > 0 and looks <= 2000 and at + 1 + looks == #args and ahead, at + 2
 end
 
 -- Whatever pcall caught -> one line.
@@ -290,6 +290,8 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
     refused, ctx.short = settle_short(R, args, short_at, ctx), {}
   end
   L.read_queues(R, queues, ctx)
+  -- Gates that open write what holds them, and may read it in the same call.
+  L.absent = {timers = L.absent.timers}
   L.settle_gates(ctx.book, true)
   L.absent = {}
   local heads, errors = L.claim_all(R, queues, ctx)

@@ -69,7 +69,8 @@ struct store_claim {
     bool is_short; /* a plain one: see store_result */
 };
 
-#define STORE_STEPS_MAX 2 /* steps under way at once */
+#define STORE_LIBRARY_LOOKS 12 /* the first library whose step takes looks */
+#define STORE_STEPS_MAX 2      /* steps under way at once */
 
 #define STORE_HEAD_NONE INT64_C(-1)
 #define STORE_HEAD_UNTOLD INT64_C(-2) /* of a look: nothing is to be done in it soon */

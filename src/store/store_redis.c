@@ -448,8 +448,3 @@ void store_redis_free(struct store_redis *s)
     }
     free(s);
 }
-
-void store_redis_library(struct store_redis *s, long number)
-{
-    s->can_look = number >= LIBRARY_LOOKS;
-}

@@ -40,8 +40,6 @@ struct store_redis *store_redis_new(struct link *link, const char *ns,
 void store_redis_free(struct store_redis *s);
 /* The link was lost: answers that have not come will not come. */
 void store_redis_reset(struct store_redis *s);
-/* Which library is there (its VERSION): one that is pinned may know less than ours. */
-void store_redis_library(struct store_redis *s, long number);
 
 /* Each returns 0 when the question was sent, -1 when the link is down. */
 int store_register(struct store_redis *s, const struct store_register *req, const char *instance,

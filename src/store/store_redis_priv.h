@@ -11,8 +11,6 @@
 #include "store/store_redis.h"
 
 /* What an answer must be held against. */
-#define LIBRARY_LOOKS 12 /* the first library whose step can be asked to look */
-
 struct sent_step {
     bool *is_short; /* for each result; kept */
     size_t longs;   /* of these, those that are not */
@@ -27,7 +25,6 @@ struct store_redis {
     char root[80];
     struct sent_step steps[STORE_STEPS_MAX]; /* under way, answered in the order of a ring */
     unsigned step_first, nsteps;
-    bool can_look;                   /* the library knows looks */
     size_t asked;                    /* held of a registration */
     char (*fetches)[JOB_ID_LEN + 1]; /* ids of the payloads on their way, oldest first */
     size_t nfetches;

@@ -98,8 +98,9 @@ static size_t read_short(const struct reply *list, struct store_claim *out)
     return n;
 }
 
-/* Heads are told of those that were named, in their order; of looks the numbers of some. */
-static void read_heads(const struct sent_step *sent, const struct reply *r, int64_t *heads)
+/* Heads are told of those that were named, in their order; of looks the numbers of some. False:
+ * they do not add up. */
+static bool read_heads(const struct sent_step *sent, const struct reply *r, int64_t *heads)
 {
     const struct reply *told = reply_at(r, 5), *looked = reply_at(r, 11);
     size_t named = 0, look = 0, next = 0;
@@ -114,6 +115,7 @@ static void read_heads(const struct sent_step *sent, const struct reply *r, int6
             heads[i] = STORE_HEAD_UNTOLD;
         }
     }
+    return named == reply_len(told) && next == reply_len(looked);
 }
 
 static void on_step_ok(struct store_redis *s, const struct sent_step *sent, const struct reply *r,
@@ -132,13 +134,16 @@ static void on_step_ok(struct store_redis *s, const struct sent_step *sent, cons
         s->events.fault(s->events.arg, FAULT_CALL, "the step's answers do not add up");
         return;
     }
+    if (!read_heads(sent, r, heads)) {
+        s->events.fault(s->events.arg, FAULT_CALL, "the step's heads do not add up");
+        return;
+    }
     claims = mem_new((reply_len(longs) + count_short(shorts) + 1) * sizeof(*claims));
     for (size_t i = 0; i < reply_len(longs); i++)
         claims[out->nclaims++] = claim_of(reply_at(longs, i));
     for (size_t i = 0; i < reply_len(shorts); i++)
         out->nclaims += read_short(reply_at(shorts, i), &claims[out->nclaims]);
     cancels = store_redis_texts(reply_at(r, 4), &out->ncancels);
-    read_heads(sent, r, heads);
     errors = store_redis_texts(reply_at(r, 6), &n);
     out->nerrors = n / 2;
     out->answers = answers;
@@ -170,10 +175,6 @@ static void on_step(void *arg, const struct reply *r)
     }
     if (store_redis_is_bad(s, r, sent->looks > 0 ? 12 : 11))
         return;
-    if (reply_len(reply_at(r, 5)) != sent->rooms - sent->looks) {
-        s->events.fault(s->events.arg, FAULT_CALL, "the step's heads do not add up");
-        return;
-    }
     on_step_ok(s, sent, r, &out);
 }
 
@@ -253,7 +254,7 @@ static struct sent_step *remember(struct store_redis *s, const struct store_step
     }
     sent->looks = 0;
     for (size_t i = 0; i < step->nrooms; i++) {
-        sent->is_look[i] = s->can_look && step->rooms[i].is_look;
+        sent->is_look[i] = step->rooms[i].is_look;
         sent->looks += sent->is_look[i];
     }
     return sent;

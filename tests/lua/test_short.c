@@ -611,6 +611,7 @@ static void test_arguments(void **state)
                                          "9007199254740991",
                                          "1 mail 1025 J",
                                          "2 mail 1024 K mail 1 j1",
+                                         "0 3 0",
                                          "0 3 1",
                                          "0 3 2 mail",
                                          "0 3 1 mail sms",

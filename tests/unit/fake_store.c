@@ -137,6 +137,7 @@ static int op_step(void *ctx, const struct store_step *step)
     for (size_t i = 0; i < c->nrooms; i++) {
         (void)snprintf(c->rooms[i].queue, sizeof(c->rooms[i].queue), "%s", step->rooms[i].queue);
         c->rooms[i].room = step->rooms[i].room;
+        c->rooms[i].is_look = step->rooms[i].is_look;
     }
     return 0;
 }
@@ -422,6 +423,19 @@ static bool claim_suspect(struct fake *f, struct fake_call *c)
     return false;
 }
 
+/* As L.look does it. */
+static int64_t look(const struct fake *f, const char *queue)
+{
+    for (size_t i = 0; i < f->njobs; i++) {
+        const struct fake_job *j = &f->jobs[i];
+
+        if (j->state == WAITS && strcmp(j->queue, queue) == 0 &&
+            (j->due_ms <= store_ms(f) + 2500 || j->crashes >= 2))
+            return 0;
+    }
+    return STORE_HEAD_UNTOLD;
+}
+
 static void do_step(struct fake *f, struct fake_call *c)
 {
     bool is_solo = false;
@@ -434,6 +448,10 @@ static void do_step(struct fake *f, struct fake_call *c)
         unsigned room = c->rooms[q].room;
         int64_t head = INT64_MAX;
 
+        if (c->rooms[q].is_look) {
+            c->rooms[q].head = look(f, c->rooms[q].queue);
+            continue;
+        }
         for (size_t i = 0; i < f->njobs; i++) {
             struct fake_job *j = &f->jobs[i];
             /* Only a first start comes ahead of its time. */
@@ -806,8 +824,8 @@ const struct fake_result *fake_result_in(const struct fake_call *c, const char *
 
 void fake_queues(struct fake *f, const char *queues)
 {
-    char copy[256], *save = NULL;
-    struct queue_spec specs[32];
+    char copy[1024], *save = NULL;
+    struct queue_spec specs[128];
     size_t n = 0;
 
     (void)snprintf(copy, sizeof(copy), "%s", queues);

@@ -35,6 +35,7 @@ struct fake_room {
     char queue[JOB_QUEUE_MAX + 1];
     unsigned room;
     int64_t head;
+    bool is_look;
 };
 
 struct fake_claim {

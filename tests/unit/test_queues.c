@@ -30,7 +30,7 @@ static struct queues *make(const struct queue_spec *specs, size_t n)
 /* A step that is answered at once. */
 static size_t sweep(struct queues *qs, unsigned free, size_t *cursor)
 {
-    size_t n = queues_plan(qs, NOW, free, true, cursor, rooms, MAX);
+    size_t n = queues_plan(qs, NOW, free, QUEUES_LOOK, cursor, rooms, MAX);
 
     queues_answered(qs, rooms, n);
     return n;
@@ -38,7 +38,7 @@ static size_t sweep(struct queues *qs, unsigned free, size_t *cursor)
 
 static size_t plan(struct queues *qs, unsigned free)
 {
-    size_t cursor = 0, n = queues_plan(qs, NOW, free, false, &cursor, rooms, MAX);
+    size_t cursor = 0, n = queues_plan(qs, NOW, free, QUEUES_DUE, &cursor, rooms, MAX);
 
     queues_answered(qs, rooms, n);
     return n;
@@ -223,12 +223,12 @@ static void test_room_is_promised_once(void **state)
     size_t cursor = 0, n;
 
     (void)state;
-    n = queues_plan(qs, NOW, 8, false, &cursor, first, MAX);
+    n = queues_plan(qs, NOW, 8, QUEUES_DUE, &cursor, first, MAX);
     assert_int_equal(n, 2);
     assert_int_equal(first[0].room + first[1].room, 8);
     assert_int_equal(first[0].room, 4);
     /* Of a there is one left, however many are free. */
-    assert_int_equal(queues_plan(qs, NOW, 20, false, &cursor, rooms, MAX), 2);
+    assert_int_equal(queues_plan(qs, NOW, 20, QUEUES_DUE, &cursor, rooms, MAX), 2);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 1 : 19);
     queues_answered(qs, rooms, 2);
@@ -237,7 +237,7 @@ static void test_room_is_promised_once(void **state)
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 5 : 95);
     /* A link that breaks answers nothing. */
-    (void)queues_plan(qs, NOW, 100, false, &cursor, rooms, MAX);
+    (void)queues_plan(qs, NOW, 100, QUEUES_DUE, &cursor, rooms, MAX);
     queues_unanswered(qs);
     assert_int_equal(plan(qs, 100), 2);
     queues_free(qs);
@@ -390,6 +390,19 @@ static void test_many_are_looked_at(void **state)
     assert_int_equal(sweep(qs, 0, &cursor), LOOKED);
     assert_string_equal(rooms[42].queue, "q42");
     assert_false(rooms[42].is_look);
+    /* What was found once is mostly there for longer: for some time it is named. */
+    tell(qs, "q42", STORE_HEAD_NONE);
+    for (int sweeps = 1; sweeps < QUEUES_HIT_SWEEPS; sweeps++) {
+        assert_int_equal(sweep(qs, 8, &cursor), LOOKED);
+        assert_false(rooms[42].is_look);
+        assert_int_equal(rooms[42].room, 1);
+    }
+    assert_int_equal(sweep(qs, 8, &cursor), LOOKED);
+    assert_true(rooms[42].is_look);
+    /* Where one must be known to have nothing, all are named. */
+    assert_int_equal(queues_plan(qs, NOW, 8, QUEUES_NAME, &cursor, rooms, MAX), LOOKED);
+    for (size_t i = 0; i < LOOKED; i++)
+        assert_false(rooms[i].is_look);
     queues_free(qs);
 }
 

@@ -235,7 +235,8 @@ static size_t plan_both(struct queues *qs, int64_t now_us, size_t *cursor, struc
     unsigned free = (unsigned)rand() % 20;
     bool is_sweep = *cursor > 0 || rand() % 8 == 0;
     size_t max = 1 + (size_t)rand() % NAIVES, cursor_want = *cursor;
-    size_t n = queues_plan(qs, (struct mono){now_us}, free, is_sweep, cursor, out, max);
+    size_t n = queues_plan(qs, (struct mono){now_us}, free, is_sweep ? QUEUES_NAME : QUEUES_DUE,
+                           cursor, out, max);
 
     assert_int_equal(n, naive_plan(now_us, free, is_sweep, &cursor_want, want, max));
     assert_int_equal(*cursor, cursor_want);

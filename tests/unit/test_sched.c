@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -480,6 +481,36 @@ static void test_suspects_run_alone(void **state)
     fake_free(f);
 }
 
+/* The same where a sweep only looks at most queues: it runs, and when it has, none is waited for.
+ */
+static void test_suspects_among_many_queues(void **state)
+{
+    struct fake *f = up(4, "a b");
+    char queues[1024] = "a b";
+    int64_t waited_ms = 0;
+    unsigned starts;
+
+    (void)state;
+    for (int i = 0; i < 98; i++)
+        (void)snprintf(queues + strlen(queues), 8, " c%02d", i);
+    fake_queues(f, queues);
+    sched_set_looks(f->s, true);
+    f->run_ms = 5000;
+    for (unsigned i = 10; i < 300; i++)
+        fake_add(f, i, "a", 0);
+    fake_run(f, 12000);
+    fake_add(f, 1, "b", 0)->crashes = 2;
+    for (; fake_running(f, J1) == NULL && waited_ms < 120000; waited_ms += 10)
+        fake_run(f, 10);
+    assert_in_range(waited_ms, SCHED_SOLO_WAIT_MS, SCHED_SOLO_WAIT_MS + 9000);
+    assert_int_equal(f->nruns, 1);
+    starts = f->starts;
+    fake_run(f, 60000);
+    assert_int_equal(state_of(f, J1), DONE);
+    assert_in_range(f->starts, starts + 36, starts + 48);
+    fake_free(f);
+}
+
 /* Where a neighbour runs for hours nobody becomes idle: the others are not held up for ever. */
 static void test_a_suspect_does_not_starve_the_others(void **state)
 {
@@ -776,6 +807,7 @@ int main(void)
         cmocka_unit_test(test_big_payloads),
         cmocka_unit_test(test_what_is_not_started),
         cmocka_unit_test(test_suspects_run_alone),
+        cmocka_unit_test(test_suspects_among_many_queues),
         cmocka_unit_test(test_a_suspect_does_not_starve_the_others),
         cmocka_unit_test(test_queues_may_change),
         cmocka_unit_test(test_quiet),
