@@ -9,6 +9,10 @@ run_tests() { # TARGET JOBS
     make --quiet -j"$2" "$1" VERBOSE=1 && return
     again=$(find . -name '*.trs' -exec grep -El '^:test-result: (FAIL|ERROR)' {} + |
         sed 's|^\./||; s|\.trs$||' | tr '\n' ' ')
+    # An assertion that fails jumps over what frees, and that is no leak; one of its own is there again.
+    for failed in $again; do
+        grep -ls 'ERROR: LeakSanitizer' tests/sanitizer.* | xargs -r grep -l "$failed\.c:" | xargs -r rm
+    done
     [ -n "$again" ] && make --quiet check TESTS="$again" VERBOSE=1
 }
 
