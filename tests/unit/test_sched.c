@@ -455,24 +455,32 @@ static void test_what_is_not_started(void **state)
     fake_free(f);
 }
 
+/* Among jobs of run_ms that keep the worker busy comes a suspect, and runs alone. -> its wait, ms
+ */
+static int64_t wait_of_suspect(struct fake *f, int64_t run_ms, unsigned jobs, int64_t busy_ms)
+{
+    int64_t waited_ms = 0;
+
+    f->run_ms = run_ms;
+    for (unsigned i = 10; i < jobs; i++)
+        fake_add(f, i, "a", 0);
+    fake_run(f, busy_ms);
+    fake_add(f, 1, "b", 0)->crashes = 2;
+    for (; fake_running(f, J1) == NULL && waited_ms < 60000; waited_ms += 10)
+        fake_run(f, 10);
+    assert_int_equal(f->nruns, 1);
+    return waited_ms;
+}
+
 /* A suspect in a busy worker: its neighbours end, it runs alone, and then all goes on. */
 static void test_suspects_run_alone(void **state)
 {
     struct fake *f = up(4, "a b");
-    int64_t waited_ms = 0;
-    unsigned starts;
+    int64_t waited_ms = wait_of_suspect(f, 700, 500, 2000);
+    unsigned starts = f->starts;
 
     (void)state;
-    f->run_ms = 700;
-    for (unsigned i = 10; i < 500; i++)
-        fake_add(f, i, "a", 0);
-    fake_run(f, 2000);
-    fake_add(f, 1, "b", 0)->crashes = 2;
-    for (; fake_running(f, J1) == NULL && waited_ms < 60000; waited_ms += 10)
-        fake_run(f, 10);
     assert_in_range(waited_ms, SCHED_SOLO_WAIT_MS, SCHED_SOLO_WAIT_MS + 4000);
-    starts = f->starts;
-    assert_int_equal(f->nruns, 1);
     fake_run(f, 650);
     assert_int_equal(f->starts, starts);
     fake_run(f, 5000);
@@ -487,7 +495,7 @@ static void test_suspects_among_many_queues(void **state)
 {
     struct fake *f = up(4, "a b");
     char queues[1024] = "a b";
-    int64_t waited_ms = 0;
+    int64_t waited_ms;
     unsigned starts;
 
     (void)state;
@@ -495,15 +503,8 @@ static void test_suspects_among_many_queues(void **state)
         (void)snprintf(queues + strlen(queues), 8, " c%02d", i);
     fake_queues(f, queues);
     sched_set_looks(f->s, true);
-    f->run_ms = 5000;
-    for (unsigned i = 10; i < 300; i++)
-        fake_add(f, i, "a", 0);
-    fake_run(f, 12000);
-    fake_add(f, 1, "b", 0)->crashes = 2;
-    for (; fake_running(f, J1) == NULL && waited_ms < 120000; waited_ms += 10)
-        fake_run(f, 10);
+    waited_ms = wait_of_suspect(f, 5000, 300, 12000);
     assert_in_range(waited_ms, SCHED_SOLO_WAIT_MS, SCHED_SOLO_WAIT_MS + 9000);
-    assert_int_equal(f->nruns, 1);
     starts = f->starts;
     fake_run(f, 60000);
     assert_int_equal(state_of(f, J1), DONE);
