@@ -91,12 +91,11 @@ end
 local HELD = {'workers', 'hash', 'running', 'zset', 'jobs', 'hash', 'tries', 'hash', 'stats', 'hash'}
 local RARE = {'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress', 'hash', 'await', 'hash'}
 
--- Refuse by name when something of it holds a foreign type. -> of those that most namespaces have not, which are not
--- there: a table with true for each name
+-- Refuse by name when something of it holds a foreign type. -> of what a line is written with, and of those that most
+-- namespaces have not, which are not there: a table with true for each name
 function L.need_worker(R)
   local absent = {errors = true, results = true, cancel = true, progress = true, await = true, parked = true, holds = true,
-                  timers = true, limits = true, queues = true, paused = true, prio = false, heads = false, names = false,
-                  clock = false}
+                  timers = true, limits = true, queues = true, paused = true}
   L.need_all(R, HELD)
   L.need_all(R, L.LINES, absent)
   for _, rare in ipairs({RARE, L.RARE_LINES}) do

@@ -188,8 +188,10 @@ local function check_groups(args, at)
     L.check_queue(args[at])
     ids, at = ids + n, at + 2 + n
   end
-  if ids > 1024 or at == #args + 1 then
-    return ids <= 1024 and 0
+  if ids > 1024 then
+    return false
+  elseif at > #args then
+    return 0
   end
   local ahead, looks = L.whole(args[at]), args[at + 1]
   if not ahead or ahead > 1000 then
