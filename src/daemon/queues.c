@@ -407,15 +407,14 @@ static bool will_do_to_look(const struct queues *qs, size_t i, struct mono now)
            (i + qs->sweeps) % QUEUES_LOOK_TURNS != 0;
 }
 
-static size_t plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
-                   size_t *cursor, struct store_room *out, size_t max)
+/* The queues of a sweep from *cursor on, behind the n that are named as they are due. -> how many
+ * there are then */
+static size_t plan_sweep(struct queues *qs, struct mono now, bool may_look, unsigned free,
+                         size_t *cursor, struct store_room *out, size_t n, size_t cost)
 {
-    size_t n = free > 0 ? share(qs->order, due_in_turn(qs, now), free, out, max) : 0;
-    size_t due = n;
+    size_t due = n, left = cost - due * QUEUES_NAME_COST;
 
-    if (sweep == QUEUES_DUE)
-        return n;
-    for (; *cursor < qs->n && n < max; ++*cursor) {
+    for (; *cursor < qs->n && left >= QUEUES_NAME_COST; ++*cursor) {
         struct queue *q = &qs->at[*cursor];
         unsigned room = free > 0 && room_of(q) > 0;
 
@@ -423,14 +422,16 @@ static size_t plan(struct queues *qs, struct mono now, unsigned free, enum queue
          * rest is asked for once its head is known. */
         if (is_named(out, due, q->name))
             continue;
-        if (sweep == QUEUES_LOOK && will_do_to_look(qs, *cursor, now)) {
+        if (may_look && will_do_to_look(qs, *cursor, now)) {
             out[n++] = (struct store_room){.queue = q->name, .is_look = true};
+            left--;
             continue;
         }
         q->hits -= q->hits > 0;
         /* Without room it is not asked what it was woken for. */
         q->woken = q->woken && room == 0;
         out[n++] = (struct store_room){q->name, room, q->max_payload, false};
+        left -= QUEUES_NAME_COST;
     }
     if (*cursor >= qs->n) {
         *cursor = 0;
@@ -439,10 +440,22 @@ static size_t plan(struct queues *qs, struct mono now, unsigned free, enum queue
     return n;
 }
 
-size_t queues_plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
-                   size_t *cursor, struct store_room *out, size_t max)
+/* However many are due, half of a sweep's step is the sweep's: else it would never end. */
+static size_t plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
+                   size_t *cursor, struct store_room *out, size_t cost)
 {
-    size_t n = plan(qs, now, free, sweep, cursor, out, max);
+    size_t most = cost / QUEUES_NAME_COST / (sweep == QUEUES_DUE ? 1 : 2);
+    size_t n = free > 0 ? share(qs->order, due_in_turn(qs, now), free, out, most) : 0;
+
+    if (sweep == QUEUES_DUE)
+        return n;
+    return plan_sweep(qs, now, sweep == QUEUES_LOOK, free, cursor, out, n, cost);
+}
+
+size_t queues_plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
+                   size_t *cursor, struct store_room *out, size_t cost)
+{
+    size_t n = plan(qs, now, free, sweep, cursor, out, cost);
     struct queue *q = NULL;
 
     for (size_t i = 0; i < n; i++) {

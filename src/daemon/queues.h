@@ -23,6 +23,7 @@
 #define QUEUES_NAMED_ALWAYS 64 /* of more a sweep names each once in so many: */
 #define QUEUES_LOOK_TURNS 16
 #define QUEUES_HIT_SWEEPS 60 /* one in which a look found something is named in so many */
+#define QUEUES_NAME_COST 4   /* looks: what it costs Redis to name one */
 
 /* Which queues a step names, or looks at: those that are due; of a sweep all; or all, of which most
  * are only looked at where they are many. */
@@ -66,11 +67,13 @@ void queues_took(struct queues *qs, const char *name);
  * Whom to name in a step with `free` places: due queues with room in the order of their turns,
  * the places dealt out turn by turn, so that shares are those of the weights in any number of them.
  * A sweep: every queue from *cursor on, due or not, those without room with 0; *cursor is moved on,
- * to 0 when all were named. At most max; names live as long as the table is not set anew. The rooms
- * of a sweep may add up to more than `free`: the step itself must be told how many it may claim.
+ * to 0 when all were named. Together they cost at most so much: one that is looked at 1, one that
+ * is named QUEUES_NAME_COST; out has room for `cost`. Names live as long as the table is not set
+ * anew. The rooms of a sweep may add up to more than `free`: the step itself must be told how many
+ * it may claim.
  */
 size_t queues_plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
-                   size_t *cursor, struct store_room *out, size_t max);
+                   size_t *cursor, struct store_room *out, size_t cost);
 
 /* The step that was planned so has been answered: what it brought is claimed, the rest is free. Or
  * none of those under way will be. */

@@ -12,7 +12,7 @@
 
 #define REAPS_MAX 64
 #define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
-#define ROOMS_MAX 512     /* queues named in one step, or looked at */
+#define ROOMS_MAX 256     /* queues that one step looks at; it names a quarter as many */
 
 enum state {
     OFFLINE, /* no link */

@@ -12,12 +12,13 @@
 #include "base/mem.h"
 #include "daemon/queues.h"
 
-#define MAX 512
+#define MAX 512 /* that are named */
+#define ALL ((size_t)MAX * QUEUES_NAME_COST)
 #define NOW ((struct mono){INT64_C(3600000000)})
 #define NOW_US INT64_C(1767225600000000) /* by Redis */
 #define NOW_MS (NOW_US / 1000)
 
-static struct store_room rooms[MAX];
+static struct store_room rooms[ALL];
 
 static struct queues *make(const struct queue_spec *specs, size_t n)
 {
@@ -30,7 +31,7 @@ static struct queues *make(const struct queue_spec *specs, size_t n)
 /* A step that is answered at once. */
 static size_t sweep(struct queues *qs, unsigned free, size_t *cursor)
 {
-    size_t n = queues_plan(qs, NOW, free, QUEUES_LOOK, cursor, rooms, MAX);
+    size_t n = queues_plan(qs, NOW, free, QUEUES_LOOK, cursor, rooms, ALL);
 
     queues_answered(qs, rooms, n);
     return n;
@@ -38,7 +39,7 @@ static size_t sweep(struct queues *qs, unsigned free, size_t *cursor)
 
 static size_t plan(struct queues *qs, unsigned free)
 {
-    size_t cursor = 0, n = queues_plan(qs, NOW, free, QUEUES_DUE, &cursor, rooms, MAX);
+    size_t cursor = 0, n = queues_plan(qs, NOW, free, QUEUES_DUE, &cursor, rooms, ALL);
 
     queues_answered(qs, rooms, n);
     return n;
@@ -223,12 +224,12 @@ static void test_room_is_promised_once(void **state)
     size_t cursor = 0, n;
 
     (void)state;
-    n = queues_plan(qs, NOW, 8, QUEUES_DUE, &cursor, first, MAX);
+    n = queues_plan(qs, NOW, 8, QUEUES_DUE, &cursor, first, ALL);
     assert_int_equal(n, 2);
     assert_int_equal(first[0].room + first[1].room, 8);
     assert_int_equal(first[0].room, 4);
     /* Of a there is one left, however many are free. */
-    assert_int_equal(queues_plan(qs, NOW, 20, QUEUES_DUE, &cursor, rooms, MAX), 2);
+    assert_int_equal(queues_plan(qs, NOW, 20, QUEUES_DUE, &cursor, rooms, ALL), 2);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 1 : 19);
     queues_answered(qs, rooms, 2);
@@ -237,7 +238,7 @@ static void test_room_is_promised_once(void **state)
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 5 : 95);
     /* A link that breaks answers nothing. */
-    (void)queues_plan(qs, NOW, 100, QUEUES_DUE, &cursor, rooms, MAX);
+    (void)queues_plan(qs, NOW, 100, QUEUES_DUE, &cursor, rooms, ALL);
     queues_unanswered(qs);
     assert_int_equal(plan(qs, 100), 2);
     queues_free(qs);
@@ -400,9 +401,43 @@ static void test_many_are_looked_at(void **state)
     assert_int_equal(sweep(qs, 8, &cursor), LOOKED);
     assert_true(rooms[42].is_look);
     /* Where one must be known to have nothing, all are named. */
-    assert_int_equal(queues_plan(qs, NOW, 8, QUEUES_NAME, &cursor, rooms, MAX), LOOKED);
+    assert_int_equal(queues_plan(qs, NOW, 8, QUEUES_NAME, &cursor, rooms, ALL), LOOKED);
     for (size_t i = 0; i < LOOKED; i++)
         assert_false(rooms[i].is_look);
+    queues_free(qs);
+}
+
+/* A call of Redis is short however many queues there are: what it names and looks at is bounded by
+ * what that costs, and a sweep takes no more calls than it must. */
+static void test_a_sweep_costs_so_much(void **state)
+{
+    enum { STEP = 256, NAMED = STEP / QUEUES_NAME_COST, TURN = MANY / QUEUES_LOOK_TURNS };
+    static char names[MANY][16];
+    struct queues *qs = make_many(names);
+    size_t cursor = 0, looks = 0, calls = 0;
+
+    (void)state;
+    /* All may be due, all have to be named. */
+    assert_int_equal(queues_plan(qs, NOW, MANY, QUEUES_DUE, &cursor, rooms, STEP), NAMED);
+    queues_answered(qs, rooms, NAMED);
+    assert_int_equal(queues_plan(qs, NOW, 0, QUEUES_LOOK, &cursor, rooms, STEP), NAMED);
+    assert_int_equal(cursor, NAMED);
+    for (size_t i = 0; i < MANY; i++)
+        tell(qs, names[i], STORE_HEAD_NONE);
+    cursor = 0;
+    do {
+        size_t n = queues_plan(qs, NOW, 0, QUEUES_LOOK, &cursor, rooms, STEP), cost = 0;
+
+        for (size_t i = 0; i < n; i++) {
+            cost += rooms[i].is_look ? 1 : QUEUES_NAME_COST;
+            looks += rooms[i].is_look;
+        }
+        assert_true(cost <= STEP);
+        assert_true(cursor == 0 || cost > STEP - QUEUES_NAME_COST);
+        calls++;
+    } while (cursor > 0);
+    assert_int_equal(looks, MANY - TURN);
+    assert_int_equal(calls, 1 + (looks + TURN * QUEUES_NAME_COST) / STEP);
     queues_free(qs);
 }
 
@@ -548,6 +583,7 @@ int main(void)
         cmocka_unit_test(test_woken_when_full),
         cmocka_unit_test(test_sweep_in_chunks),
         cmocka_unit_test(test_many_are_looked_at),
+        cmocka_unit_test(test_a_sweep_costs_so_much),
         cmocka_unit_test(test_found_after_a_change),
         cmocka_unit_test(test_set_keeps_what_is_known),
         cmocka_unit_test(test_cost_by_due_queues),

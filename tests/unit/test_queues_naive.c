@@ -103,7 +103,7 @@ static size_t naive_share(int64_t now_us, unsigned free, struct store_room *out,
 static size_t naive_plan(int64_t now_us, unsigned free, bool sweep, size_t *cursor,
                          struct store_room *out, size_t max)
 {
-    size_t due = free > 0 ? naive_share(now_us, free, out, max) : 0, n = due;
+    size_t due = free > 0 ? naive_share(now_us, free, out, sweep ? max / 2 : max) : 0, n = due;
 
     for (; sweep && *cursor < NAIVES && n < max; ++*cursor) {
         struct naive *q = &naive[*cursor];
@@ -236,7 +236,7 @@ static size_t plan_both(struct queues *qs, int64_t now_us, size_t *cursor, struc
     bool is_sweep = *cursor > 0 || rand() % 8 == 0;
     size_t max = 1 + (size_t)rand() % NAIVES, cursor_want = *cursor;
     size_t n = queues_plan(qs, (struct mono){now_us}, free, is_sweep ? QUEUES_NAME : QUEUES_DUE,
-                           cursor, out, max);
+                           cursor, out, max * QUEUES_NAME_COST);
 
     assert_int_equal(n, naive_plan(now_us, free, is_sweep, &cursor_want, want, max));
     assert_int_equal(*cursor, cursor_want);
