@@ -155,13 +155,16 @@ static void run(struct pool *pool, struct pool_work *w)
     mailbox_post(pool->box, &w->mail);
 }
 
-static void wake_one(struct pool *pool);
+static struct pool_thread *one_more(struct pool *pool);
+static void wake(struct pool_thread *t);
 
-/* NULL: the pool is closing. Holds the lock. */
-static struct pool_work *take(struct pool *pool, struct pool_thread *me)
+/* NULL: the pool is closing. Holds the lock. ret_next: as one_more tells. */
+static struct pool_work *take(struct pool *pool, struct pool_thread *me,
+                              struct pool_thread **ret_next)
 {
     struct pool_work *w;
 
+    *ret_next = NULL;
     while (pool->first == NULL) {
         if (pool->quit)
             return NULL;
@@ -178,7 +181,7 @@ static struct pool_work *take(struct pool *pool, struct pool_thread *me)
     if (pool->first == NULL)
         pool->end = &pool->first;
     else if (!pool->first->is_quick)
-        wake_one(pool);
+        *ret_next = one_more(pool);
     return w;
 }
 
@@ -186,12 +189,14 @@ static void *thread_main(void *arg)
 {
     struct pool_thread *me = arg;
     struct pool *pool = me->pool;
+    struct pool_thread *next;
     struct pool_work *w;
 
     (void)pthread_mutex_lock(&pool->mu);
     pool->waking--;
-    while ((w = take(pool, me)) != NULL) {
+    while ((w = take(pool, me, &next)) != NULL) {
         (void)pthread_mutex_unlock(&pool->mu);
+        wake(next);
         run(pool, w);
         (void)pthread_mutex_lock(&pool->mu);
     }
@@ -227,29 +232,40 @@ static int add_thread(struct pool *pool)
     return 0;
 }
 
-static void wake(struct pool *pool, struct pool_thread *t)
+static struct pool_thread *take_idle(struct pool *pool)
 {
+    struct pool_thread *t = pool->idle;
+
     pool->idle = t->below;
     pool->waking++;
     t->is_woken = true;
-    (void)pthread_cond_signal(&t->wake);
+    return t;
 }
 
-/* Without a thread more the work waits for one of those that are there. */
-static void wake_one(struct pool *pool)
+/* Behind the lock: who is woken wants it at once. */
+static void wake(struct pool_thread *t)
+{
+    if (t != NULL)
+        (void)pthread_cond_signal(&t->wake);
+}
+
+/* -> who is to be woken behind the lock; NULL: nobody. Without a thread more the work waits for one
+ * of those that are there. */
+static struct pool_thread *one_more(struct pool *pool)
 {
     int e;
 
     if (pool->waking >= WAKING_MAX)
-        return;
-    if (pool->idle != NULL) {
-        wake(pool, pool->idle);
-    } else if (pool->nthreads < pool->nslots + (pool->first->kind == POOL_TASK)) {
+        return NULL;
+    if (pool->idle != NULL)
+        return take_idle(pool);
+    if (pool->nthreads < pool->nslots + (pool->first->kind == POOL_TASK)) {
         e = add_thread(pool);
         if (e != 0)
             log_warn("event=pool threads=%u reason=\"cannot make another thread: %s\"",
                      pool->nthreads, strerrordesc_np(e));
     }
+    return NULL;
 }
 
 /* ---- from the main thread */
@@ -267,6 +283,7 @@ static bool has_awake(const struct pool *pool)
 static void hand_over(void *arg)
 {
     struct pool *pool = arg;
+    struct pool_thread *next = NULL;
 
     if (pool->new_first == NULL)
         return;
@@ -274,8 +291,9 @@ static void hand_over(void *arg)
     *pool->end = pool->new_first;
     pool->end = pool->new_end;
     if (!pool->first->is_quick || !has_awake(pool))
-        wake_one(pool);
+        next = one_more(pool);
     (void)pthread_mutex_unlock(&pool->mu);
+    wake(next);
     pool->new_first = NULL;
     pool->new_end = &pool->new_first;
     if (!loop_timer_is_set(pool->look))
@@ -285,13 +303,15 @@ static void hand_over(void *arg)
 static void on_look(void *arg)
 {
     struct pool *pool = arg;
+    struct pool_thread *next = NULL;
     bool is_waiting;
 
     (void)pthread_mutex_lock(&pool->mu);
     is_waiting = pool->first != NULL;
     if (is_waiting)
-        wake_one(pool);
+        next = one_more(pool);
     (void)pthread_mutex_unlock(&pool->mu);
+    wake(next);
     if (is_waiting)
         loop_timer_set(pool->look, LONG_MS);
 }
@@ -370,7 +390,7 @@ static void stop_threads(struct pool *pool)
     (void)pthread_mutex_lock(&pool->mu);
     pool->quit = true;
     while (pool->idle != NULL)
-        wake(pool, pool->idle);
+        wake(take_idle(pool));
     n = pool->nthreads;
     (void)pthread_mutex_unlock(&pool->mu);
     for (unsigned i = 0; i < n; i++)
