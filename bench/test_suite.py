@@ -9,7 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import bench  # noqa: E402
-from suite import chart, contest, modes, procs, table  # noqa: E402
+from suite import chart, contest, laterd, modes, procs, table  # noqa: E402
 
 SPEED = modes.Metric("per_s", "jobs/s", "", True)
 
@@ -35,6 +35,14 @@ def measured(contestants, rounds):
 def report(mode):
     return {"version": "laterd 0", "redis": "7", "processors": 2, "rounds": 3, "load_before": 0.0,
             "load_after": 0.0, "modes": {"drain": mode}}
+
+
+class Looks(unittest.TestCase):
+    def test_more_often_towards_the_end(self):
+        self.assertEqual(laterd.pause_s(0, 1, 100), laterd.LOOK_S)
+        self.assertEqual(laterd.pause_s(1000, 0.1, 1000), 0.05)
+        self.assertEqual(laterd.pause_s(1000, 0.1, 10), laterd.LOOK_LEAST_S)
+        self.assertEqual(laterd.pause_s(1, 1, 1000000), laterd.LOOK_MOST_S)
 
 
 class Contest(unittest.TestCase):

@@ -27,16 +27,21 @@ class Case:
     def __init__(self, name, server, queues, kind, queue, left):
         self.name, self.server, self.queues, self.kind = name, server, queues, kind
         self.queue, self.left = queue, left
-        self.rates, self.slow, self.slow_add, self.events = [], (0, ""), (0, ""), []
+        self.rates, self.slow, self.slow_add, self.events, self.stolen_s = [], (0, ""), (0, ""), [], 0
 
     def drain(self, n, how="many", payload=laterd.PAYLOAD_BYTES):
         self.server.watch_slow()
         laterd.add(self.server, self.queue, n, how, payload=payload)
         self.slow_add = max(self.slow_add, self.look())
         self.server.watch_slow()
+        stolen_s = procs.stolen_s()
         self.rates.append(laterd.drain(self.server, self.queues, self.kind.places, n, self.left))
-        self.slow = max(self.slow, self.look())
-        note(f"growth: {self.name}: {show(self.rates[-1])} jobs/s, slowest call {show(self.slow[0])} ms")
+        stolen_s = procs.stolen_s() - stolen_s
+        self.stolen_s = max(self.stolen_s, stolen_s)
+        slow = self.look()
+        self.slow = max(self.slow, slow)
+        note(f"growth: {self.name}: {show(self.rates[-1])} jobs/s, slowest call {show(slow[0])} ms, "
+             f"{show(1000 * stolen_s)} ms stolen")
 
     def look(self):
         ms, name, events = self.server.slowest()
@@ -48,6 +53,7 @@ class Case:
         share = statistics.median(b / a for a, b in zip(first.rates, self.rates))
         return {"case": self.name, "per_s": rate, "of_first": None if self is first else share,
                 "slowest_ms": self.slow[0], "slowest_call": self.slow[1], "slowest_add_ms": self.slow_add[0],
+                "stolen_ms": 1000 * self.stolen_s,
                 "events_over_10_ms": self.events, "samples": self.rates}
 
 
@@ -159,5 +165,6 @@ def run(size, rounds, most_waiting, most_queues):
             rows.append({"case": name, "missing": f"failed: {e}"})
     columns = [("case", ""), ("per_s", "jobs/s"), ("of_first", "of the line above"),
                ("bytes_per_s", "bytes/s"), ("slowest_ms", "slowest call, ms"),
-               ("slowest_call", ""), ("slowest_add_ms", "slowest add, ms"), ("events_over_10_ms", "events over 10 ms")]
+               ("slowest_call", ""), ("stolen_ms", "stolen, ms"), ("slowest_add_ms", "slowest add, ms"),
+               ("events_over_10_ms", "events over 10 ms")]
     return {"title": f"how the cost grows ({kind.name})", "columns": columns, "lines": rows}

@@ -134,15 +134,31 @@ def await_start(server, daemon, jobs):
         time.sleep(0.001)
 
 
+LOOK_S, LOOK_LEAST_S, LOOK_MOST_S = 0.01, 0.002, 0.25
+
+
+def pause_s(ended, seconds, left):
+    """When to look again at work of which so much ended in the last `seconds`: when half of what is left should have.
+    Who looks all the time takes a part of the processors that are measured."""
+    if ended <= 0:
+        return LOOK_S
+    return min(max(left * seconds / ended / 2, LOOK_LEAST_S), LOOK_MOST_S)
+
+
 def await_end(server, daemon, left, seconds=600):
     """Until only `left` jobs are there; -> when the last of the others was confirmed.
     Each job has its record until its end is: the length of one hash tells."""
-    until = time.monotonic() + seconds
-    while server.call("HLEN", ROOT + ":jobs") > left:
-        if daemon.process.poll() is not None or time.monotonic() > until:
+    until, before, jobs, pause = time.monotonic() + seconds, time.monotonic(), None, LOOK_S
+    while True:
+        was, jobs, now = jobs, server.call("HLEN", ROOT + ":jobs"), time.monotonic()
+        if jobs <= left:
+            return now
+        if daemon.process.poll() is not None or now > until:
             raise procs.Failed(f"laterd does not end its jobs: {daemon.why()}")
-        time.sleep(0.004)
-    return time.monotonic()
+        if was is not None:
+            pause = pause_s(was - jobs, now - before, jobs - left)
+        before = now
+        time.sleep(pause)
 
 
 def drain(server, queues, places, n, left=0):

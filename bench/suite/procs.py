@@ -139,6 +139,13 @@ def listens(port):
         return s.connect_ex(("127.0.0.1", port)) == 0
 
 
+def stolen_s():
+    """Seconds that the processors were another machine's, since this one runs: nothing is slow by itself then."""
+    with open("/proc/stat", encoding="ascii") as f:
+        fields = f.readline().split()
+    return int(fields[8]) / os.sysconf("SC_CLK_TCK") if len(fields) > 8 else 0
+
+
 def find(command, *folders):
     """Where the command is; None when it is not installed."""
     path = os.pathsep.join([*folders, os.environ.get("PATH", ""), "/usr/bin", "/usr/sbin"])
