@@ -31,9 +31,21 @@ function L.fail(code, text)
 end
 
 -- Integer -> decimal text, exact up to 2^53. Small ones are kept from call to call. Of times, which have the same first
--- digits for minutes, the rest is put together by threes: to print them costs as much as a small command.
+-- digits for a second or minutes, the rest is put together by threes: to print them costs as much as a small command.
 local SMALL, THREES, LIMIT = {[0] = '0'}, {}, 1000 -- [0]: of -0, too
-local known_millions, known_millions_text
+local MILLIONS, millions_text, n_millions = 64, {}, 0
+
+local function first_digits(millions)
+  local text = millions_text[millions]
+  if not text then
+    if n_millions == MILLIONS then
+      millions_text, n_millions = {}, 0
+    end
+    text = string.format('%.0f', millions)
+    millions_text[millions], n_millions = text, n_millions + 1
+  end
+  return text
+end
 
 local function three(n)
   local text = THREES[n]
@@ -50,11 +62,8 @@ function L.int(x)
     return text
   elseif x >= 1e9 and x < 9007199254740992 and x % 1 == 0 then
     local rest = x % 1000000
-    local millions, last = (x - rest) / 1000000, rest % LIMIT
-    if millions ~= known_millions then
-      known_millions, known_millions_text = millions, string.format('%.0f', millions)
-    end
-    return known_millions_text .. three((rest - last) / LIMIT) .. three(last)
+    local last = rest % LIMIT
+    return first_digits((x - rest) / 1000000) .. three((rest - last) / LIMIT) .. three(last)
   end
   text = string.format('%.0f', x)
   if x >= 0 and x < LIMIT and x % 1 == 0 then
@@ -222,7 +231,12 @@ end
 -- -> the number, what R:clock held before (false for nothing)
 function L.advance(R, now_us, n, seen)
   local first = seen and math.max(now_us, seen + 1) or now_us
-  local was = redis.call('SET', R .. ':clock', L.int(first + n - 1), 'GET')
+  local text = L.int(first)
+  local was = redis.call('SET', R .. ':clock', n == 1 and text or L.int(first + n - 1), 'GET')
+  -- Mostly: of as many digits, and less. To read so many as a number costs as much as a small command.
+  if was and #was == #text and was < text and string.find(was, '^%d+$') then
+    return first, was
+  end
   local last = last_of(was)
   -- Seldom: within a microsecond, or Redis' own clock was set back.
   if last >= first then
