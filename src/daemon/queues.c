@@ -398,7 +398,7 @@ static bool is_named(const struct store_room *out, size_t n, const char *name)
     return false;
 }
 
-/* Of many queues most have nothing to do: a fifth of the work is to look at one. Named are those
+/* Of many queues most have nothing to do: a quarter of the work is to look at one. Named are those
  * that may be due, those in which the last looks found something, which is mostly there for longer,
  * and each at its turn: a look does not find a head that was lost in Redis. */
 static bool will_do_to_look(const struct queues *qs, size_t i, struct mono now)

@@ -12,7 +12,8 @@
 
 #define REAPS_MAX 64
 #define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
-#define ROOMS_MAX 256     /* queues that one step looks at; it names a quarter as many */
+#define STEP_COST 256 /* looks that a step has for queues, a quarter as many to name (queues.h) */
+#define ROOMS_MAX 512 /* queues that it names when it is to find a suspect a worker of its own */
 
 enum state {
     OFFLINE, /* no link */

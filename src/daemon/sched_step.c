@@ -347,6 +347,13 @@ static enum queues_sweep kind_of(const struct sched *s, bool sweep)
     return s->may_look && !s->solo_due ? QUEUES_LOOK : QUEUES_NAME;
 }
 
+/* A suspect is claimed before all others of its call, by a worker that runs nothing: where one is
+ * due, whoever could fill the places first has to be in the same call. */
+static size_t cost_of(const struct sched *s)
+{
+    return s->solo_due && s->held.running == 0 ? (size_t)ROOMS_MAX * QUEUES_NAME_COST : STEP_COST;
+}
+
 static void send_step(struct sched *s, struct mono now, unsigned places, bool sweep)
 {
     struct sent_step *out = &s->steps[(s->step_first + s->steps_out) % STORE_STEPS_MAX];
@@ -362,7 +369,7 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
         text_copy(out->sent[i], sizeof(out->sent[i]),
                   results[i].verb == STORE_PROGRESS ? "" : results[i].id);
     out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max,
-                              kind_of(s, sweep), &s->sweep_cursor, out->rooms, ROOMS_MAX);
+                              kind_of(s, sweep), &s->sweep_cursor, out->rooms, cost_of(s));
     /* The table may be set anew before the reply comes. */
     for (size_t i = 0; i < out->nrooms; i++) {
         memcpy(out->room_names[i], out->rooms[i].queue, strlen(out->rooms[i].queue) + 1);

@@ -128,7 +128,7 @@ local function due_by(R, names, until_ms)
 end
 
 -- Which of these queues has to be named in a step now or soon: it has raw members, a mark, a pause, or a head that is due.
--- Where it is none, that is a fifth of what it costs to name them. -> their numbers
+-- Where it is none, that is a quarter of what it costs to name them. -> their numbers
 function L.look(R, names, now_ms)
   local keys, raw, out = {}, {}, {}
   local prefix, soon = R .. ':due:', due_by(R, names, now_ms + SOON_MS)

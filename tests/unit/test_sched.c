@@ -455,9 +455,10 @@ static void test_what_is_not_started(void **state)
     fake_free(f);
 }
 
-/* Among jobs of run_ms that keep the worker busy comes a suspect, and runs alone. -> its wait, ms
- */
-static int64_t wait_of_suspect(struct fake *f, int64_t run_ms, unsigned jobs, int64_t busy_ms)
+/* Among jobs of run_ms that keep the worker busy comes a suspect of this queue, and runs alone. ->
+ * its wait, ms */
+static int64_t wait_of_suspect(struct fake *f, const char *queue, int64_t run_ms, unsigned jobs,
+                               int64_t busy_ms)
 {
     int64_t waited_ms = 0;
 
@@ -465,7 +466,7 @@ static int64_t wait_of_suspect(struct fake *f, int64_t run_ms, unsigned jobs, in
     for (unsigned i = 10; i < jobs; i++)
         fake_add(f, i, "a", 0);
     fake_run(f, busy_ms);
-    fake_add(f, 1, "b", 0)->crashes = 2;
+    fake_add(f, 1, queue, 0)->crashes = 2;
     for (; fake_running(f, J1) == NULL && waited_ms < 60000; waited_ms += 10)
         fake_run(f, 10);
     assert_int_equal(f->nruns, 1);
@@ -476,7 +477,7 @@ static int64_t wait_of_suspect(struct fake *f, int64_t run_ms, unsigned jobs, in
 static void test_suspects_run_alone(void **state)
 {
     struct fake *f = up(4, "a b");
-    int64_t waited_ms = wait_of_suspect(f, 700, 500, 2000);
+    int64_t waited_ms = wait_of_suspect(f, "b", 700, 500, 2000);
     unsigned starts = f->starts;
 
     (void)state;
@@ -489,27 +490,34 @@ static void test_suspects_run_alone(void **state)
     fake_free(f);
 }
 
-/* The same where a sweep only looks at most queues: it runs, and when it has, none is waited for.
- */
-static void test_suspects_among_many_queues(void **state)
+static void suspect_among_many_queues(const char *queue)
 {
     struct fake *f = up(4, "a b");
     char queues[1024] = "a b";
     int64_t waited_ms;
     unsigned starts;
 
-    (void)state;
-    for (int i = 0; i < 98; i++)
+    for (int i = 0; i < 97; i++)
         (void)snprintf(queues + strlen(queues), 8, " c%02d", i);
+    (void)snprintf(queues + strlen(queues), 8, " z");
     fake_queues(f, queues);
     sched_set_looks(f->s, true);
-    waited_ms = wait_of_suspect(f, 5000, 300, 12000);
+    waited_ms = wait_of_suspect(f, queue, 5000, 300, 12000);
     assert_in_range(waited_ms, SCHED_SOLO_WAIT_MS, SCHED_SOLO_WAIT_MS + 9000);
     starts = f->starts;
     fake_run(f, 60000);
     assert_int_equal(state_of(f, J1), DONE);
     assert_in_range(f->starts, starts + 36, starts + 48);
     fake_free(f);
+}
+
+/* The same where a sweep only looks at most queues, and they do not go into one call, whichever of
+ * them it is in: it runs, and when it has, none is waited for. */
+static void test_suspects_among_many_queues(void **state)
+{
+    (void)state;
+    suspect_among_many_queues("b");
+    suspect_among_many_queues("z");
 }
 
 /* Where a neighbour runs for hours nobody becomes idle: the others are not held up for ever. */
