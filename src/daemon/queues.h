@@ -68,9 +68,9 @@ void queues_took(struct queues *qs, const char *name);
  * the places dealt out turn by turn, so that shares are those of the weights in any number of them.
  * A sweep: every queue from *cursor on, due or not, those without room with 0; *cursor is moved on,
  * to 0 when all were named. Together they cost at most so much: one that is looked at 1, one that
- * is named QUEUES_NAME_COST; out has room for as many. Names live as long as the table is not set
- * anew. The rooms of a sweep may add up to more than `free`: the step itself must be told how many
- * it may claim.
+ * is named QUEUES_NAME_COST; out has room for what that buys. Names live as long as the table is
+ * not set anew. The rooms of a sweep may add up to more than `free`: the step itself must be told
+ * how many it may claim.
  */
 size_t queues_plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
                    size_t *cursor, struct store_room *out, size_t cost);
