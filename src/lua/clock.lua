@@ -1,0 +1,84 @@
+-- Redis' time, the hybrid clock, and the ids that it gives out.
+
+-- -> us since 1970, an exact integer.
+function L.now_us()
+  local t = redis.call('TIME')
+  return tonumber(t[1]) * 1000000 + tonumber(t[2])
+end
+
+function L.ms(us)
+  return math.floor(us / 1000)
+end
+
+-- What R:clock holds -> the last number that was given out, 0 where there is none, or garbage.
+local function last_of(text)
+  local last = text and tonumber(text) or 0
+  return last > 0 and last <= L.CLOCK_MAX and last % 1 == 0 and last or 0
+end
+
+function L.last(R)
+  return last_of(redis.call('GET', R .. ':clock'))
+end
+
+-- The highest number that a caller says it knows; nil for what is no number, 0 for one that the clock
+-- cannot have given out: a garbage score that it once met must not keep a worker out.
+function L.seen(text)
+  local seen = L.whole(text)
+  return seen and (seen <= L.CLOCK_MAX and seen or 0)
+end
+
+-- The hybrid clock (Kulkarni et al. 2014, its single-node case): n successive numbers, of which the
+-- first is returned. They are above every number given out before, not below the wall clock in us,
+-- and above `seen`, the highest the caller knows: so they rise even after Redis lost its last writes.
+-- -> the number, what R:clock held before (false for nothing)
+function L.advance(R, now_us, n, seen)
+  local first = seen and math.max(now_us, seen + 1) or now_us
+  local text = L.int(first)
+  local was = redis.call('SET', R .. ':clock', n == 1 and text or L.int(first + n - 1), 'GET')
+  -- Mostly: of as many digits, and less. To read so many as a number costs as much as a small command.
+  if was and #was == #text and was < text and string.find(was, '^%d+$') then
+    return first, was
+  end
+  local last = last_of(was)
+  -- Seldom: within a microsecond, or Redis' own clock was set back.
+  if last >= first then
+    first = last + 1
+    redis.call('SET', R .. ':clock', L.int(first + n - 1))
+  end
+  return first, was
+end
+
+-- The number alone.
+function L.tick(R, now_us, n, seen)
+  return (L.advance(R, now_us, n, seen))
+end
+
+-- A clock number -> job id: 'j' and 11 digits of Crockford's base 32, so that ids sort by age.
+-- Numbers of one call stand side by side, so the digits before the last two are mostly known already.
+local DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
+local known_high, known_text
+local PAIRS = {} -- the last two, by their number
+
+local function spell(number, n)
+  local out = {}
+  for i = n, 1, -1 do
+    local d = number % 32
+    out[i] = string.sub(DIGITS, d + 1, d + 1)
+    number = (number - d) / 32
+  end
+  return table.concat(out)
+end
+
+function L.id(number)
+  local low = number % 1024
+  local high = (number - low) / 1024
+  if high ~= known_high then
+    known_high, known_text = high, 'j' .. spell(high, 9)
+  end
+  local pair = PAIRS[low]
+  if not pair then
+    pair = spell(low, 2)
+    PAIRS[low] = pair
+  end
+  return known_text .. pair
+end

@@ -1,0 +1,319 @@
+-- What is kept of a job: its record, its tries, where it waits, how it ends.
+
+-- The job record: one header line, LF, payload bytes untouched.
+--   <flag><queue>[ <priority>][ <name>=<value>]... LF payload
+-- flag: '-' payload here, '+' payload in R:big:<id>. Names: a attempts, t timeout ms, x expire ms, k keep
+-- ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when it stays taken, ms.
+-- Short because a million of them wait in memory.
+local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f'}
+
+function L.header(job)
+  if not job.has_options and job.priority == 5 then
+    return (job.big and '+' or '-') .. job.queue .. '\n'
+  end
+  local h = {(job.big and '+' or '-') .. job.queue}
+  if job.priority ~= 5 then
+    h[2] = L.int(job.priority)
+  end
+  for i = 1, #NAMES do
+    local name = NAMES[i]
+    local value = job[name]
+    if value then
+      h[#h + 1] = name .. '=' .. (type(value) == 'number' and L.int(value) or value)
+    end
+  end
+  return table.concat(h, ' ') .. '\n'
+end
+
+local NUMBERS = {a = true, t = true, x = true, k = true, f = true}
+
+-- -> {queue, priority, big, body (offset of the payload), and the named ones as text}, or nil when
+-- the record is missing or not ours. Numbers are checked here, for all who reckon with them.
+function L.parse(record)
+  if not record then
+    return nil
+  end
+  local flag, queue, at, next = string.match(record, '^([-+])(%w[%w_-]*)()([ \n])')
+  if flag == nil or #queue > 64 then
+    return nil
+  end
+  local priority, behind, then_next = string.match(record, '^ (%d)()([ \n])', at)
+  if priority then
+    at, next = behind, then_next
+  elseif next == ' ' and not string.find(record, '^ %a=', at) then
+    return nil
+  end
+  local job = {queue = queue, priority = tonumber(priority or 5), big = flag == '+', body = at + 1}
+  if next == '\n' then
+    return job
+  end
+  local lf = string.find(record, '\n', at, true)
+  if lf == nil or lf > 2048 then
+    return nil
+  end
+  job.body = lf + 1
+  for name, value in string.gmatch(string.sub(record, at, lf - 1), ' (%a)=(%S+)') do
+    if NUMBERS[name] and not L.whole(value) then
+      return nil
+    end
+    job[name] = value
+  end
+  return job
+end
+
+-- The largest payload that an add to this queue takes.
+function L.max_payload(R, queue)
+  local set = redis.call('HMGET', R .. ':config', 'max_payload:' .. queue, 'max_payload')
+  return L.whole(set[1] or set[2]) or L.MAX_PAYLOAD
+end
+
+-- R:tries: "starts attempts crashes due", all integers; {0,0,0} for a job never started.
+function L.tries(text)
+  local s, a, c, due
+  if text then
+    s, a, c, due = string.match(text, '^(%d+) (%d+) (%d+) (%d+)$')
+  end
+  -- 15 digits are below 2^53.
+  if not s or #s > 15 or #a > 15 or #c > 15 or #due > 15 then
+    return {starts = 0, attempts = 0, crashes = 0}
+  end
+  return {starts = tonumber(s), attempts = tonumber(a), crashes = tonumber(c), due = tonumber(due)}
+end
+
+function L.tries_text(t, due)
+  return L.int(t.starts) .. ' ' .. L.int(t.attempts) .. ' ' .. L.int(t.crashes) .. ' ' .. L.int(due)
+end
+
+-- How an attempt or a job ended, for R:errors and R:results:
+--   "<state> <code> <when ms> <start> <text>" LF output bytes
+-- state: failed, dead, done, cancelled. code: exit status (128 + n for signal n), 0 where none.
+function L.outcome(state, code, now_ms, start, text, tail)
+  return state .. ' ' .. L.int(L.whole(code) or 0) .. ' ' .. L.int(now_ms) .. ' ' .. L.int(start) .. ' ' ..
+         L.line(text) .. '\n' .. (tail or '')
+end
+
+-- What L.outcome wrote -> state, code, when ms, start, text, output, all as text; nil when it is not ours.
+function L.read_outcome(outcome)
+  return string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
+end
+
+-- Where a waiting job stands: the suspects of a queue have a set of their own.
+function L.waiting_key(R, job, tries)
+  if tries.crashes >= L.SOLO_CRASHES then
+    return R .. ':solo:' .. job.queue
+  end
+  return R .. ':q:' .. job.queue .. ':' .. L.int(job.priority)
+end
+
+-- Refuse when one of the sets where this job may have to wait holds a foreign type.
+function L.need_waiting(R, job)
+  L.need(R, 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset', 'solo:' .. job.queue, 'zset')
+end
+
+-- The sets of a queue beside priority 5, which is always looked at: a string of digits, 's' (suspects),
+-- 'g' (granted jobs) and 'a' (gates where it stands aside).
+function L.mark_set(R, queue, mark)
+  local marks = redis.call('HGET', R .. ':prio', queue) or ''
+  if not string.find(marks, mark, 1, true) then
+    redis.call('HSET', R .. ':prio', queue, marks .. mark)
+  end
+end
+
+function L.mark_clear(R, queue, mark)
+  local marks = redis.call('HGET', R .. ':prio', queue) or ''
+  local rest = string.gsub(marks, mark, '')
+  if rest == '' then
+    redis.call('HDEL', R .. ':prio', queue)
+  elseif rest ~= marks then
+    redis.call('HSET', R .. ':prio', queue, rest)
+  end
+end
+
+-- A queue may have become due earlier: tell the workers, but only then. head: what R:heads says of it, false for
+-- nothing; nil: not read yet
+function L.lower_head(R, queue, due, head)
+  if head == nil then
+    head = redis.call('ZSCORE', R .. ':heads', queue)
+  end
+  if head and tonumber(head) <= due then
+    return
+  end
+  redis.call('ZADD', R .. ':heads', L.int(due), queue)
+  if not head then
+    redis.call('SADD', R .. ':names', queue)
+  end
+  redis.pcall('PUBLISH', R .. ':wake', queue)
+end
+
+-- Put a job with a record into the waiting set of its queue. head: as in L.lower_head
+function L.enqueue(R, id, job, tries, due, head)
+  redis.call('ZADD', L.waiting_key(R, job, tries), L.int(due), id)
+  if tries.crashes >= L.SOLO_CRASHES then
+    L.mark_set(R, job.queue, 's')
+  elseif job.priority ~= 5 then
+    L.mark_set(R, job.queue, L.int(job.priority))
+  end
+  L.lower_head(R, job.queue, due, head)
+end
+
+-- Forget ids altogether. are_small: none has a large payload, as far as the caller knows for certain.
+function L.forget(R, ids, are_small)
+  if #ids == 0 then
+    return
+  end
+  redis.call('HDEL', R .. ':jobs', unpack(ids))
+  redis.call('HDEL', R .. ':tries', unpack(ids))
+  for _, name in ipairs({'errors', 'results', 'cancel', 'progress'}) do
+    -- Most jobs have none, nor has any other at most times.
+    if not L.absent[name] and redis.call('EXISTS', R .. ':' .. name) == 1 then
+      redis.call('HDEL', R .. ':' .. name, unpack(ids))
+    end
+  end
+  if are_small then
+    return
+  end
+  local big, prefix = {}, R .. ':big:'
+  for i = 1, #ids do
+    big[i] = prefix .. ids[i]
+  end
+  redis.call('DEL', unpack(big))
+end
+
+-- Forget the first `rows` ids of a set that sorts by the time they go, those before `before`; -> how many.
+function L.trim(R, key, before, rows)
+  local ids = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, rows)
+  if #ids > 0 then
+    redis.call('ZREM', key, unpack(ids))
+    L.forget(R, ids)
+  end
+  return #ids
+end
+
+-- Add to a counter of later_stats. Never fails: what was counted is written already.
+function L.count(R, what, queue, n)
+  redis.pcall('HINCRBY', R .. ':stats', what .. ':' .. queue, n)
+end
+
+-- Somebody waits for the end of this job (later wait): tell them, once.
+function L.announce(R, id, outcome)
+  if redis.call('HDEL', R .. ':await', id) == 1 then
+    redis.pcall('PUBLISH', R .. ':ended:' .. id, outcome)
+  end
+end
+
+-- Bury: the record stays, the reason beside it; the oldest go when there are more than max.
+function L.bury(R, queue, id, outcome, now_ms, max)
+  local key = R .. ':dead:' .. queue
+  redis.call('ZADD', key, L.int(now_ms), id)
+  redis.call('SADD', R .. ':names', queue)
+  redis.call('HSET', R .. ':errors', id, outcome)
+  redis.call('HDEL', R .. ':cancel', id)
+  redis.call('HDEL', R .. ':progress', id)
+  L.end_unique(R, id, L.parse(redis.call('HGET', R .. ':jobs', id)))
+  L.count(R, 'dead', queue, 1)
+  L.announce(R, id, outcome)
+  if L.events then
+    L.event_end(id, queue, outcome)
+  end
+  local over = redis.call('ZCARD', key) - (max or 10000)
+  if over > 0 then
+    local old = redis.call('ZRANGE', key, 0, math.min(over, 100) - 1)
+    redis.call('ZREM', key, unpack(old))
+    L.forget(R, old)
+  end
+end
+
+-- End a job that is wanted no more: forgotten, or kept for `keep` ms with its outcome. Each that is kept
+-- takes up to two along whose time is over: however many end, no more are held than end in that time.
+function L.finish(R, job, id, outcome, now_ms, keep)
+  L.announce(R, id, outcome)
+  if L.events then
+    L.event_end(id, job and job.queue or '-', outcome)
+  end
+  L.end_unique(R, id, job)
+  if keep > 0 then
+    redis.call('ZADD', R .. ':done:' .. job.queue, L.int(now_ms + keep), id)
+    redis.call('SADD', R .. ':names', job.queue)
+    redis.call('HSET', R .. ':results', id, outcome)
+    redis.call('HDEL', R .. ':errors', id)
+    redis.call('HDEL', R .. ':cancel', id)
+    redis.call('HDEL', R .. ':progress', id)
+    L.trim(R, R .. ':done:' .. job.queue, now_ms, 2)
+  else
+    L.forget(R, {id})
+  end
+end
+
+-- End a running job that was to be cancelled and did not finish by itself.
+function L.end_cancelled(R, job, id, outcome, now_ms)
+  L.need(R, 'done:' .. job.queue, 'zset')
+  redis.call('ZREM', R .. ':running', id)
+  L.finish(R, job, id, outcome, now_ms, tonumber(job.k or '0'))
+  L.count(R, 'cancelled', job.queue, 1)
+end
+
+-- The record of a job whose own is missing or corrupt: what there is of a payload, in a key of its own
+-- before what stands in the record, and never an empty one: a retry must not run with nothing.
+function L.mended(R, id, queue, record)
+  local big = not record or redis.call('TYPE', R .. ':big:' .. id).ok == 'string'
+  return L.header({queue = queue, priority = 5, big = big}) .. (big and '' or record)
+end
+
+-- A running job whose record is missing or corrupt cannot run again: what is left of it is buried as
+-- its payload, in the queue that it names or, failing that, in `queue` (nil: nobody knows, it goes).
+function L.bury_broken(R, id, record, queue, now_ms)
+  queue = string.match(record or '', '^[-+](%w[%w_-]*)[ \n]') or queue
+  if queue == nil or #queue > 64 then
+    redis.call('ZREM', R .. ':running', id)
+    L.forget(R, {id})
+    return
+  end
+  L.need(R, 'dead:' .. queue, 'zset')
+  redis.call('ZREM', R .. ':running', id)
+  redis.call('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
+  L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, record and L.CORRUPT or 'its record is missing', ''), now_ms)
+end
+
+-- -> state, job, tries, score. state: waiting parked running dead done, or nil when there is no such job.
+-- score: due ms, ticket, epoch, died ms, forgotten-at ms.
+function L.locate(R, id)
+  local record = redis.call('HGET', R .. ':jobs', id)
+  local tries = L.tries(redis.call('HGET', R .. ':tries', id))
+  local epoch = redis.call('ZSCORE', R .. ':running', id)
+  local job = L.parse(record)
+  if job then
+    job.record = record
+  end
+  if epoch then
+    return 'running', job, tries, tonumber(epoch)
+  end
+  if job == nil then
+    return nil
+  end
+  local due = redis.call('ZSCORE', L.waiting_key(R, job, tries), id)
+  if due then
+    return 'waiting', job, tries, tonumber(due)
+  end
+  local ticket = redis.call('ZSCORE', R .. ':parked:' .. job.queue, id)
+  if ticket then
+    return 'parked', job, tries, tonumber(ticket)
+  end
+  local died = redis.call('ZSCORE', R .. ':dead:' .. job.queue, id)
+  if died then
+    return 'dead', job, tries, tonumber(died)
+  end
+  local until_ms = redis.call('ZSCORE', R .. ':done:' .. job.queue, id)
+  if until_ms then
+    return 'done', job, tries, tonumber(until_ms)
+  end
+  return nil
+end
+
+-- The same for a function that needs the job.
+function L.find(R, id)
+  local state, job, tries, score = L.locate(R, id)
+  if state == nil or job == nil then
+    L.fail('ELATER_NOJOB', 'there is no job ' .. id .. ' (done, cancelled, or never here)')
+  end
+  return state, job, tries, score
+end
