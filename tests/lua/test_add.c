@@ -486,6 +486,42 @@ static void test_memory_per_job(void **state)
     buf_done(&b);
 }
 
+static int64_t vm_memory(void)
+{
+    const char *info = redis("INFO memory");
+    const char *line = strstr(info, "used_memory_vm_functions:");
+
+    assert_non_null(line);
+    return atoll(line + strlen("used_memory_vm_functions:"));
+}
+
+/* The collector works at half its pace, and still keeps up with what calls leave behind. */
+static void test_collector(void **state)
+{
+    static const char library[] =
+        "#!lua name=ask\n"
+        "redis.register_function('pace', function() return collectgarbage('setstepmul', 100) end)";
+    const char *load[] = {"FUNCTION", "LOAD", library};
+    static char payload[100000];
+    int64_t before, most = 0;
+
+    (void)state;
+    (void)add("mail x");
+    assert_string_equal(send_args(3, load, NULL), "ask");
+    assert_string_equal(redis("FCALL pace 0"), "100");
+    (void)redis("FUNCTION DELETE ask");
+    before = vm_memory();
+    for (int i = 0; i < 500; i++) {
+        (void)memset(payload, 'x', sizeof(payload));
+        (void)snprintf(payload, 10, "%d", i);
+        (void)fcall_bytes("later_add mail", payload, sizeof(payload));
+        if (vm_memory() > most)
+            most = vm_memory();
+    }
+    if (most - before > 8 << 20)
+        fail_msg("calls of 100 kB leave %lld bytes", (long long)(most - before));
+}
+
 /* A full Redis takes no new jobs, and still lets go of those it has. */
 static void test_full_redis(void **state)
 {
@@ -535,6 +571,7 @@ int main(void)
         FX_TEST(test_publishes_only_earlier_heads),
         FX_TEST(test_many),
         FX_TEST(test_clock),
+        FX_TEST(test_collector),
         FX_TEST(test_full_redis),
         FX_TEST(test_missing_rights)};
 
