@@ -129,13 +129,19 @@ function L.mark_clear(R, queue, mark)
   end
 end
 
+-- The last head that was read: many jobs in a row come to one queue.
+local known_head, known_head_ms
+
 -- A queue may have become due earlier: tell the workers, but only then. head: what R:heads says of it, false for
 -- nothing; nil: not read yet
 function L.lower_head(R, queue, due, head)
   if head == nil then
     head = redis.call('ZSCORE', R .. ':heads', queue)
   end
-  if head and tonumber(head) <= due then
+  if head and head ~= known_head then
+    known_head, known_head_ms = head, tonumber(head)
+  end
+  if head and known_head_ms <= due then
     return
   end
   redis.call('ZADD', R .. ':heads', L.int(due), queue)
