@@ -228,10 +228,18 @@ void queues_wake(struct queues *qs, const char *name)
         wake(qs, q);
 }
 
-void queues_wake_all(struct queues *qs)
+void queues_forget_heads(struct queues *qs, bool may_look)
 {
-    for (size_t i = 0; i < qs->n; i++)
-        wake(qs, &qs->at[i]);
+    bool will_look = may_look && qs->n > QUEUES_NAMED_ALWAYS;
+
+    for (size_t i = 0; i < qs->n; i++) {
+        struct queue *q = &qs->at[i];
+
+        if (!will_look)
+            wake(qs, q);
+        else if (!q->woken)
+            look_at(qs, q, MONO_NEVER);
+    }
 }
 
 void queues_gated(struct queues *qs, const char *name)

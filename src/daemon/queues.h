@@ -50,7 +50,9 @@ bool queues_has(struct queues *qs, const char *name);
 
 /* Something may be due: look. Outlives the heads of a step that was planned before. */
 void queues_wake(struct queues *qs, const char *name);
-void queues_wake_all(struct queues *qs);
+/* Whatever was told of heads may be old. Each of few queues is taken for due until a step has named
+ * it; of many, most of which are not, the sweep that has to follow tells, by its looks. */
+void queues_forget_heads(struct queues *qs, bool may_look);
 /* A job of it came through a gate: when a gate opens by time, the next one may. */
 void queues_gated(struct queues *qs, const char *name);
 /* One opens: wake those that had a job through a gate in one of the last times. */

@@ -144,7 +144,7 @@ static void become_ready(struct sched *s, struct mono now)
     s->sweep_at = now;
     if (s->tidy_at.us == INT64_MAX || sched_is_due(s->tidy_at, now))
         s->tidy_at = mono_add_ms(now, 1000 + s->ops->random(s->ctx) % 1000);
-    queues_wake_all(s->queues);
+    queues_forget_heads(s->queues, s->may_look);
 }
 
 /* The first call on a fresh link, or after an error. */
@@ -344,12 +344,14 @@ static int64_t count_named(const struct sched *s)
     return n;
 }
 
-static void take_quiet(struct sched *s, const struct store_beat_reply *r)
+static void take_quiet(struct sched *s, struct mono now, const struct store_beat_reply *r)
 {
     if (s->quiet_told != r->quiet)
         log_notice("event=%s by=remote", r->quiet ? "quiet" : "awake");
-    if (s->quiet_told && !r->quiet)
-        queues_wake_all(s->queues);
+    if (s->quiet_told && !r->quiet) {
+        queues_forget_heads(s->queues, s->may_look);
+        s->sweep_at = now;
+    }
     s->quiet_told = r->quiet;
 }
 
@@ -366,7 +368,7 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
         s->beat_at = s->beat_wanted ? now : mono_add_ms(now, SCHED_BEAT_MS);
     s->beat_wanted = false;
     s->link = r->link;
-    take_quiet(s, r);
+    take_quiet(s, now, r);
     /* A stranger's epoch is a score of some running job: anybody may have written it. */
     for (size_t i = 0; i < r->npeers; i++) {
         if (strcmp(r->peers[i].counter, "?") != 0)

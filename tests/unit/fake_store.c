@@ -883,3 +883,17 @@ void fake_free(struct fake *f)
     free(f->runs);
     free(f);
 }
+
+struct fake *fake_ready(unsigned places, const char *queues)
+{
+    struct fake *f = fake_new(places, queues);
+
+    fake_up(f);
+    fake_run(f, 20);
+    return f;
+}
+
+enum fake_state fake_state_of(struct fake *f, const char *id)
+{
+    return fake_find(f, id)->state;
+}

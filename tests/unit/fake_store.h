@@ -140,6 +140,8 @@ struct fake *fake_new(unsigned places, const char *queues);
 struct fake *fake_new_ahead(unsigned places, const char *queues, int64_t ahead_us);
 /* One that claims beyond its places. */
 struct fake *fake_new_prefetching(unsigned places, const char *queues);
+/* One that has entered, and looked once. */
+struct fake *fake_ready(unsigned places, const char *queues);
 void fake_free(struct fake *f);
 void fake_queues(struct fake *f, const char *queues);
 
@@ -152,6 +154,7 @@ void fake_cut(struct fake *f, bool is_done);
 /* Job number n; due in_ms from now. */
 struct fake_job *fake_add(struct fake *f, unsigned n, const char *queue, int64_t in_ms);
 struct fake_job *fake_find(struct fake *f, const char *id);
+enum fake_state fake_state_of(struct fake *f, const char *id);
 const struct fake_run *fake_running(const struct fake *f, const char *id);
 void fake_end(struct fake *f, const char *id, enum store_verb verb);
 void fake_end_all(struct fake *f, enum store_verb verb); /* at once */

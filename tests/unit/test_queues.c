@@ -262,7 +262,7 @@ static void test_wake_during_a_step(void **state)
     assert_int_equal(next_in_us(qs), INT64_MAX);
     /* The same for a queue that a sweep names. */
     assert_int_equal(sweep(qs, 2, &cursor), 2);
-    queues_wake_all(qs);
+    queues_forget_heads(qs, true);
     tell(qs, "b", STORE_HEAD_NONE);
     assert_true(next_in_us(qs) <= 0);
     assert_int_equal(sweep(qs, 2, &cursor), 2);
@@ -360,12 +360,14 @@ static void test_many_are_looked_at(void **state)
         specs[i] = (struct queue_spec){names[i], 4, 1, 0};
     }
     qs = make(specs, LOOKED);
-    /* Nothing is known of them yet: all are named. */
-    assert_int_equal(sweep(qs, 0, &cursor), LOOKED);
-    for (size_t i = 0; i < LOOKED; i++) {
-        assert_false(rooms[i].is_look);
-        tell(qs, names[i], i == 7 ? NOW_MS + 60000 : STORE_HEAD_NONE);
-    }
+    /* What is new is named. */
+    assert_int_equal(plan(qs, LOOKED), LOOKED);
+    /* Where nothing is known of any, none is taken for due, unless no look would tell. */
+    queues_forget_heads(qs, false);
+    assert_int_equal(plan(qs, LOOKED), LOOKED);
+    queues_forget_heads(qs, true);
+    assert_int_equal(plan(qs, LOOKED), 0);
+    tell(qs, names[7], NOW_MS + 60000);
     for (int sweeps = 0; sweeps < QUEUES_LOOK_TURNS; sweeps++) {
         assert_int_equal(sweep(qs, 8, &cursor), LOOKED);
         assert_int_equal(cursor, 0);
@@ -400,6 +402,12 @@ static void test_many_are_looked_at(void **state)
     }
     assert_int_equal(sweep(qs, 8, &cursor), LOOKED);
     assert_true(rooms[42].is_look);
+    /* What was told is old, what was woken is due still. */
+    tell(qs, "q33", 0);
+    queues_wake(qs, "q34");
+    queues_forget_heads(qs, true);
+    assert_int_equal(plan(qs, 8), 1);
+    assert_string_equal(rooms[0].queue, "q34");
     /* Where one must be known to have nothing, all are named. */
     assert_int_equal(queues_plan(qs, NOW, 8, QUEUES_NAME, &cursor, rooms, ALL), LOOKED);
     for (size_t i = 0; i < LOOKED; i++)

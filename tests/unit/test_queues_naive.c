@@ -212,7 +212,7 @@ static void shake_both(struct queues *qs, const struct queue_spec *specs)
         naive[i].limit = specs[i].limit;
     }
     if (rand() % 2 == 0) {
-        queues_wake_all(qs);
+        queues_forget_heads(qs, true);
         for (size_t i = 0; i < NAIVES; i++)
             naive_wake(&naive[i]);
     }

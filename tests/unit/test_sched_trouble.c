@@ -15,19 +15,10 @@
 #define J2 "j00000000002"
 #define J3 "j00000000003"
 
-static struct fake *up(unsigned places, const char *queues)
-{
-    struct fake *f = fake_new(places, queues);
-
-    fake_up(f);
-    fake_run(f, 20);
-    return f;
-}
-
 /* Ready, with job 1 running. */
 static struct fake *up_running(unsigned places, const char *queues)
 {
-    struct fake *f = up(places, queues);
+    struct fake *f = fake_ready(places, queues);
 
     fake_add(f, 1, "a", 0);
     sched_on_wake(f->s, fake_now(f), "a");
@@ -44,11 +35,6 @@ static struct sched_status status(const struct fake *f)
     return st;
 }
 
-static enum fake_state state_of(struct fake *f, const char *id)
-{
-    return fake_find(f, id)->state;
-}
-
 /* ---- data loss and dead marks */
 
 static void test_unknown_worker_adopts(void **state)
@@ -61,14 +47,14 @@ static void test_unknown_worker_adopts(void **state)
     assert_int_equal(f->count[REG], 2);
     assert_int_equal(fake_last(f, REG)->nresults, 1);
     assert_true(status(f).is_ready);
-    assert_int_equal(state_of(f, J1), HELD);
+    assert_int_equal(fake_state_of(f, J1), HELD);
     assert_int_equal(f->jobs[0].epoch, f->worker);
     fake_run(f, 20000);
     assert_int_equal(f->count[REG], 2);
     assert_int_equal(fake_running(f, J1)->kills, 0);
     fake_end(f, J1, STORE_DONE);
     fake_run(f, 2);
-    assert_int_equal(state_of(f, J1), DONE);
+    assert_int_equal(fake_state_of(f, J1), DONE);
     fake_free(f);
 }
 
@@ -82,11 +68,11 @@ static void test_adopts_a_job_whose_claim_was_lost(void **state)
     f->jobs[0].state = WAITS;
     f->jobs[0].start = f->jobs[0].attempt = 0;
     fake_run(f, 2000);
-    assert_int_equal(state_of(f, J1), HELD);
+    assert_int_equal(fake_state_of(f, J1), HELD);
     assert_int_equal(f->starts, 1);
     fake_end(f, J1, STORE_DONE);
     fake_run(f, 2);
-    assert_int_equal(state_of(f, J1), DONE);
+    assert_int_equal(fake_state_of(f, J1), DONE);
     fake_free(f);
 }
 
@@ -100,7 +86,7 @@ static void test_a_job_taken_by_another_is_killed(void **state)
     f->jobs[0].epoch = 12;
     fake_run(f, 1200);
     assert_null(fake_running(f, J1));
-    assert_int_equal(state_of(f, J1), HELD);
+    assert_int_equal(fake_state_of(f, J1), HELD);
     assert_int_equal(status(f).running + status(f).unsent, 0);
     fake_free(f);
 }
@@ -146,13 +132,13 @@ static void test_dead_worker(void **state)
             fake_end(f, J1, STORE_DONE);
         }
         fake_run(f, 20);
-        assert_int_not_equal(state_of(f, J1), DONE);
+        assert_int_not_equal(fake_state_of(f, J1), DONE);
         fake_run(f, 2000);
         assert_int_equal(f->starts, 2);
         assert_true(fake_running(f, J1)->start >= 2);
         fake_end(f, J1, STORE_DONE);
         fake_run(f, 2);
-        assert_int_equal(state_of(f, J1), DONE);
+        assert_int_equal(fake_state_of(f, J1), DONE);
         assert_int_equal(status(f).running, 0);
         fake_free(f);
     }
@@ -167,14 +153,14 @@ static void test_older_link_number(void **state)
     fake_end(f, J1, STORE_DONE);
     fake_run(f, 5);
     assert_int_equal(f->count[RECONCILE], 1);
-    assert_int_equal(state_of(f, J1), DONE);
+    assert_int_equal(fake_state_of(f, J1), DONE);
     assert_true(status(f).is_ready);
     fake_free(f);
 }
 
 static void test_count_mismatch(void **state)
 {
-    struct fake *f = up(4, "a");
+    struct fake *f = fake_ready(4, "a");
     struct fake_job *j = fake_add(f, 1, "a", 0);
 
     (void)state;
@@ -217,8 +203,8 @@ static void test_link_lost_while_jobs_run(void **state)
         fake_run(f, 20);
         assert_int_equal(f->count[RECONCILE], 1);
         assert_null(fake_result_in(fake_last(f, RECONCILE), J3));
-        assert_int_equal(state_of(f, J1), DONE);
-        assert_int_equal(state_of(f, J2), DONE);
+        assert_int_equal(fake_state_of(f, J1), DONE);
+        assert_int_equal(fake_state_of(f, J2), DONE);
         assert_int_equal(status(f).unsent, 0);
         /* The job without its payload was given back and claimed anew. */
         assert_int_equal(f->count[FETCH], 2);
@@ -253,7 +239,7 @@ static void test_relink(void **state)
 /* Silence that ended in an outage is no silence: nobody is reaped right after it. */
 static void test_outage_excuses_the_silent(void **state)
 {
-    struct fake *f = up(4, "a");
+    struct fake *f = fake_ready(4, "a");
     unsigned reaps;
 
     (void)state;
@@ -310,7 +296,7 @@ static void test_error_replies(void **state)
             assert_non_null(fake_running(f, J2));
             fake_end(f, J1, STORE_DONE);
             fake_run(f, 2);
-            assert_int_equal(state_of(f, J1), DONE);
+            assert_int_equal(fake_state_of(f, J1), DONE);
             fake_free(f);
         }
     }
@@ -319,7 +305,7 @@ static void test_error_replies(void **state)
 /* One broken key must not blind a worker for the silence of others. */
 static void test_refused_housekeeping_does_not_stop_the_watch(void **state)
 {
-    struct fake *f = up(4, "a");
+    struct fake *f = fake_ready(4, "a");
 
     (void)state;
     f->fault_kinds = 1u << TIDY;
@@ -334,7 +320,7 @@ static void test_refused_housekeeping_does_not_stop_the_watch(void **state)
 /* Several answers to one trouble are one trouble. */
 static void test_one_burst_of_errors_is_one_wait(void **state)
 {
-    struct fake *f = up(4, "a");
+    struct fake *f = fake_ready(4, "a");
     int64_t begin;
 
     (void)state;
@@ -373,7 +359,7 @@ static void test_wrong_heads(void **state)
 
     (void)state;
     for (size_t i = 0; i < 5; i++) {
-        struct fake *f = up(4, "a b c");
+        struct fake *f = fake_ready(4, "a b c");
         unsigned before = fake_calls(f);
 
         f->head = heads[i];
@@ -389,7 +375,7 @@ static void test_wrong_heads(void **state)
 /* Results that cannot be written hold their queue's places, so they do not pile up. */
 static void test_refused_results(void **state)
 {
-    struct fake *f = up(4, "a");
+    struct fake *f = fake_ready(4, "a");
 
     (void)state;
     f->run_ms = 5;
@@ -412,7 +398,7 @@ static void test_refused_results(void **state)
 
 static void test_host_faults(void **state)
 {
-    struct fake *f = up(4, "a");
+    struct fake *f = fake_ready(4, "a");
 
     (void)state;
     f->run_ms = 0;
@@ -515,7 +501,7 @@ static void test_chaos(void **state)
 {
     (void)state;
     for (uint32_t n = 1; n <= 150; n++) {
-        struct fake *f = up(4, "a b");
+        struct fake *f = fake_ready(4, "a b");
         uint32_t seed = n;
 
         f->run_ms = 20;
