@@ -33,24 +33,26 @@ function L.seen(text)
   return seen and (seen <= L.CLOCK_MAX and seen or 0)
 end
 
+-- What a call wrote last into R:clock, of whatever root. To read 16 digits as a number costs as much as a small command,
+-- to see that they are still the same nothing.
+local known_text, known_number
+
 -- The hybrid clock (Kulkarni et al. 2014, its single-node case): n successive numbers, of which the
 -- first is returned. They are above every number given out before, not below the wall clock in us,
 -- and above `seen`, the highest the caller knows: so they rise even after Redis lost its last writes.
 -- -> the number, what R:clock held before (false for nothing)
 function L.advance(R, now_us, n, seen)
   local first = seen and math.max(now_us, seen + 1) or now_us
-  local text = L.int(first)
-  local was = redis.call('SET', R .. ':clock', n == 1 and text or L.int(first + n - 1), 'GET')
-  -- Mostly: of as many digits, and less. To read so many as a number costs as much as a small command.
-  if was and #was == #text and was < text and string.find(was, '^%d+$') then
-    return first, was
-  end
-  local last = last_of(was)
+  local text = L.int(first + n - 1)
+  local was = redis.call('SET', R .. ':clock', text, 'GET')
+  local last = was == known_text and known_number <= L.CLOCK_MAX and known_number or last_of(was)
   -- Seldom: within a microsecond, or Redis' own clock was set back.
   if last >= first then
     first = last + 1
-    redis.call('SET', R .. ':clock', L.int(first + n - 1))
+    text = L.int(first + n - 1)
+    redis.call('SET', R .. ':clock', text)
   end
+  known_text, known_number = text, first + n - 1
   return first, was
 end
 
@@ -62,7 +64,7 @@ end
 -- A clock number -> job id: 'j' and 11 digits of Crockford's base 32, so that ids sort by age.
 -- Numbers of one call stand side by side, so the digits before the last two are mostly known already.
 local DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
-local known_high, known_text
+local known_high, high_text
 local PAIRS = {} -- the last two, by their number
 
 local function spell(number, n)
@@ -79,12 +81,12 @@ function L.id(number)
   local low = number % 1024
   local high = (number - low) / 1024
   if high ~= known_high then
-    known_high, known_text = high, 'j' .. spell(high, 9)
+    known_high, high_text = high, 'j' .. spell(high, 9)
   end
   local pair = PAIRS[low]
   if not pair then
     pair = spell(low, 2)
     PAIRS[low] = pair
   end
-  return known_text .. pair
+  return high_text .. pair
 end

@@ -57,7 +57,7 @@ end
 -- digits for a second or minutes, the rest is put together by threes: to print them costs as much as a small command.
 local SMALL, THREES, LIMIT = {[0] = '0'}, {}, 1000 -- [0]: of -0, too
 local MILLIONS, millions_text, n_millions = 64, {}, 0
-local known_number, number_text -- the last of these: many jobs have one instant
+local known_ms, ms_text = false, nil -- the last time in ms: many jobs have one instant
 
 local function first_digits(millions)
   local text = millions_text[millions]
@@ -84,13 +84,16 @@ function L.int(x)
   local text = SMALL[x]
   if text then
     return text
-  elseif x == known_number then
-    return number_text
+  elseif x == known_ms then
+    return ms_text
   elseif x >= 1e9 and x < 9007199254740992 and x % 1 == 0 then
     local rest = x % 1000000
     local last = rest % LIMIT
-    known_number, number_text = x, first_digits((x - rest) / 1000000) .. three((rest - last) / LIMIT) .. three(last)
-    return number_text
+    text = first_digits((x - rest) / 1000000) .. three((rest - last) / LIMIT) .. three(last)
+    if x <= L.LATEST then
+      known_ms, ms_text = x, text
+    end
+    return text
   end
   text = string.format('%.0f', x)
   if x >= 0 and x < LIMIT and x % 1 == 0 then

@@ -435,29 +435,6 @@ static void test_many(void **state)
     buf_done(&b);
 }
 
-/* The clock goes on from whatever is higher: its last number or the time. */
-static void test_clock(void **state)
-{
-    static const char *const odd[] = {"junk", "0",   "7",   "-1",   "1junkjunkjunkjun",
-                                      "1e3",  "inf", "nan", "0x1f", "99999999999999999999"};
-    int64_t now_us = now_ms() * 1000;
-    const char *a, *b;
-
-    (void)state;
-    (void)redis("SET R:clock %lld", (long long)now_us + 3600000000);
-    a = add("mail x");
-    b = add("mail x");
-    assert_true(strcmp(a, b) < 0);
-    assert_string_equal(redis("GET R:clock"), text("%lld", (long long)now_us + 3600000002));
-    /* None of these can it have given out, whatever they sort as beside a time. */
-    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
-        (void)redis("SET R:clock %s", odd[i]);
-        (void)add("mail x");
-        (void)redis("GET R:clock");
-        assert_true(reply_int(fx.last) >= now_us && reply_int(fx.last) < now_us + 60000000);
-    }
-}
-
 static int64_t used_memory(void)
 {
     const char *info = redis("INFO memory");
@@ -570,7 +547,6 @@ int main(void)
         FX_TEST(test_wrong_types_found_late),
         FX_TEST(test_publishes_only_earlier_heads),
         FX_TEST(test_many),
-        FX_TEST(test_clock),
         FX_TEST(test_collector),
         FX_TEST(test_full_redis),
         FX_TEST(test_missing_rights)};
