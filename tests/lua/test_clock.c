@@ -1,5 +1,7 @@
 /* R:clock: ids rise whatever became of it, though the library remembers what it wrote there last.
  */
+#include <unistd.h>
+
 #include "fixture.h"
 
 static int64_t clock_now(void)
@@ -60,16 +62,15 @@ static void test_somebody_else_wrote(void **state)
 /* The numbers are those of Redis' TIME, in this second and the next. */
 static void test_follows_the_time(void **state)
 {
-    int64_t from_ms = now_ms();
-
     (void)state;
-    do {
+    for (int i = 0; i < 24; i++) {
         int64_t before = now_ms();
 
         (void)add("mail x");
         assert_true(clock_now() >= before * 1000);
         assert_true(clock_now() <= now_ms() * 1000 + 999);
-    } while (now_ms() < from_ms + 1100);
+        (void)usleep(50000);
+    }
 }
 
 /* Each has a clock of its own. */
