@@ -349,7 +349,8 @@ static enum queues_sweep kind_of(const struct sched *s, bool sweep)
 
 /* A suspect is claimed before all others of its call, by a worker that runs nothing: where one is
  * due, whoever could fill the places first has to be in the same call. All are named then
- * (kind_of), so there are no more than ROOMS_MAX. */
+ * (kind_of), ROOMS_MAX in one call: of more queues, one in a later call still has to wait for those
+ * that a call before it starts. */
 static size_t cost_of(const struct sched *s)
 {
     return s->solo_due && s->held.running == 0 ? (size_t)ROOMS_MAX * QUEUES_NAME_COST : STEP_COST;
