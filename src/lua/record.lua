@@ -300,17 +300,11 @@ function L.locate(R, id)
   if due then
     return 'waiting', job, tries, tonumber(due)
   end
-  local ticket = redis.call('ZSCORE', R .. ':parked:' .. job.queue, id)
-  if ticket then
-    return 'parked', job, tries, tonumber(ticket)
-  end
-  local died = redis.call('ZSCORE', R .. ':dead:' .. job.queue, id)
-  if died then
-    return 'dead', job, tries, tonumber(died)
-  end
-  local until_ms = redis.call('ZSCORE', R .. ':done:' .. job.queue, id)
-  if until_ms then
-    return 'done', job, tries, tonumber(until_ms)
+  for _, state in ipairs({'parked', 'dead', 'done'}) do
+    local score = redis.call('ZSCORE', R .. ':' .. state .. ':' .. job.queue, id)
+    if score then
+      return state, job, tries, tonumber(score)
+    end
   end
   return nil
 end
