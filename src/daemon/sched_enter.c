@@ -137,14 +137,20 @@ static void send_reconcile(struct sched *s, struct mono now)
         sched_not_sent(s, now);
 }
 
+/* What is due may have been told to nobody here. */
+static void look_anew(struct sched *s, struct mono now)
+{
+    queues_forget_heads(s->queues, s->may_look);
+    s->sweep_at = now;
+}
+
 static void become_ready(struct sched *s, struct mono now)
 {
     s->state = READY;
     s->beat_at = mono_add_ms(now, SCHED_BEAT_MS);
-    s->sweep_at = now;
+    look_anew(s, now);
     if (s->tidy_at.us == INT64_MAX || sched_is_due(s->tidy_at, now))
         s->tidy_at = mono_add_ms(now, 1000 + s->ops->random(s->ctx) % 1000);
-    queues_forget_heads(s->queues, s->may_look);
 }
 
 /* The first call on a fresh link, or after an error. */
@@ -348,10 +354,8 @@ static void take_quiet(struct sched *s, struct mono now, const struct store_beat
 {
     if (s->quiet_told != r->quiet)
         log_notice("event=%s by=remote", r->quiet ? "quiet" : "awake");
-    if (s->quiet_told && !r->quiet) {
-        queues_forget_heads(s->queues, s->may_look);
-        s->sweep_at = now;
-    }
+    if (s->quiet_told && !r->quiet)
+        look_anew(s, now);
     s->quiet_told = r->quiet;
 }
 
