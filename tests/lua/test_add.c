@@ -435,13 +435,14 @@ static void test_many(void **state)
     buf_done(&b);
 }
 
-static int64_t used_memory(void)
+/* A field of INFO memory, in bytes. */
+static int64_t memory(const char *field)
 {
-    const char *info = redis("INFO memory");
-    const char *line = strstr(info, "used_memory:");
+    const char *name = text("%s:", field);
+    const char *line = strstr(redis("INFO memory"), name);
 
     assert_non_null(line);
-    return atoll(line + strlen("used_memory:"));
+    return atoll(line + strlen(name));
 }
 
 static void test_memory_per_job(void **state)
@@ -452,24 +453,15 @@ static void test_memory_per_job(void **state)
     (void)state;
     for (int i = 0; i < 1000; i++)
         buf_printf(&b, " %0100d", i);
-    before = used_memory();
+    before = memory("used_memory");
     for (int i = 0; i < 100; i++)
         (void)call_line(text("later_add_many mail in %dh%s", i + 1, buf_str(&b)));
     assert_string_equal(redis("HLEN R:jobs"), "100000");
-    before = used_memory() - before;
+    before = memory("used_memory") - before;
     if (before / 100000 > 320)
         fail_msg("%lld bytes a job", (long long)before / 100000);
     print_message("             %lld bytes a job of 100 bytes\n", (long long)before / 100000);
     buf_done(&b);
-}
-
-static int64_t vm_memory(void)
-{
-    const char *info = redis("INFO memory");
-    const char *line = strstr(info, "used_memory_vm_functions:");
-
-    assert_non_null(line);
-    return atoll(line + strlen("used_memory_vm_functions:"));
 }
 
 /* The collector works at half its pace, and still keeps up with what calls leave behind. */
@@ -480,20 +472,21 @@ static void test_collector(void **state)
         "redis.register_function('pace', function() return collectgarbage('setstepmul', 100) end)";
     const char *load[] = {"FUNCTION", "LOAD", library};
     static char payload[100000];
-    int64_t before, most = 0;
+    static const char vm[] = "used_memory_vm_functions";
+    int64_t before, now, most = 0;
 
     (void)state;
     (void)add("mail x");
     assert_string_equal(send_args(3, load, NULL), "ask");
     assert_string_equal(redis("FCALL pace 0"), "100");
     (void)redis("FUNCTION DELETE ask");
-    before = vm_memory();
+    before = memory(vm);
     for (int i = 0; i < 500; i++) {
         (void)memset(payload, 'x', sizeof(payload));
         (void)snprintf(payload, 10, "%d", i);
         (void)fcall_bytes("later_add mail", payload, sizeof(payload));
-        if (vm_memory() > most)
-            most = vm_memory();
+        now = memory(vm);
+        most = now > most ? now : most;
     }
     if (most - before > 8 << 20)
         fail_msg("calls of 100 kB leave %lld bytes", (long long)(most - before));

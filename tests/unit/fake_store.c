@@ -897,3 +897,15 @@ enum fake_state fake_state_of(struct fake *f, const char *id)
 {
     return fake_find(f, id)->state;
 }
+
+void fake_many_queues(struct fake *f, const char *first, unsigned n, const char *last)
+{
+    CLEANUP_BUF struct buf names = BUF_INIT;
+
+    buf_puts(&names, first);
+    for (unsigned i = 0; i < n; i++)
+        buf_printf(&names, " c%02u", i);
+    buf_printf(&names, " %s", last);
+    fake_queues(f, buf_str(&names));
+    sched_set_looks(f->s, true);
+}

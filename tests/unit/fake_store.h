@@ -144,6 +144,9 @@ struct fake *fake_new_prefetching(unsigned places, const char *queues);
 struct fake *fake_ready(unsigned places, const char *queues);
 void fake_free(struct fake *f);
 void fake_queues(struct fake *f, const char *queues);
+/* So many queues c00 c01 ... behind `first` and before `last`, of which it may only look at most.
+ */
+void fake_many_queues(struct fake *f, const char *first, unsigned n, const char *last);
 
 struct mono fake_now(const struct fake *f);
 void fake_run(struct fake *f, int64_t ms); /* let the world turn */

@@ -471,17 +471,6 @@ static void test_queues_may_change(void **state)
     fake_free(f);
 }
 
-/* A hundred queues and one more, b; where there are so many a sweep looks at most of them. */
-static void serve_many(struct fake *f)
-{
-    char queues[1024] = "b";
-
-    for (int i = 0; i < 100; i++)
-        (void)snprintf(queues + strlen(queues), 8, " c%02d", i);
-    fake_queues(f, queues);
-    sched_set_looks(f->s, true);
-}
-
 /* Of many queues nothing is known at first, nor behind a lost link or a time without claims: the
  * looks of the sweep that follows tell, and one call of it names few. What a new configuration
  * brings is named at once. */
@@ -491,7 +480,7 @@ static void test_many_queues(void **state)
     size_t named = 0;
 
     (void)state;
-    serve_many(f);
+    fake_many_queues(f, "b", 99, "d");
     fake_add(f, 1, "b", 0);
     fake_up(f);
     fake_run(f, 20);
@@ -518,7 +507,7 @@ static void test_many_queues(void **state)
     fake_queues(f, "a");
     fake_run(f, 2000);
     fake_add(f, 4, "b", 0);
-    serve_many(f);
+    fake_many_queues(f, "b", 99, "d");
     fake_run(f, 5);
     assert_int_equal(f->starts, 4);
     fake_free(f);

@@ -5,9 +5,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/log.h"
 #include "fake_store.h"
 
@@ -51,15 +48,10 @@ static void test_suspects_run_alone(void **state)
 static void suspect_among_many_queues(const char *queue)
 {
     struct fake *f = fake_ready(4, "a b");
-    char queues[1024] = "a b";
     int64_t waited_ms;
     unsigned starts;
 
-    for (int i = 0; i < 97; i++)
-        (void)snprintf(queues + strlen(queues), 8, " c%02d", i);
-    (void)snprintf(queues + strlen(queues), 8, " z");
-    fake_queues(f, queues);
-    sched_set_looks(f->s, true);
+    fake_many_queues(f, "a b", 97, "z");
     waited_ms = wait_of_suspect(f, queue, 5000, 300, 12000);
     assert_in_range(waited_ms, SCHED_SOLO_WAIT_MS, SCHED_SOLO_WAIT_MS + 9000);
     starts = f->starts;
