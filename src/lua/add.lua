@@ -83,12 +83,9 @@ local function fill_gates(R, job, of_queue)
   end
 end
 
--- The gates of a new job: {key} is filled in, and what needs a definition has one. of_queue: its queue's, if they
--- were read already; false: it has none
+-- The gates of a new job: {key} is filled in, and what needs a definition has one. of_queue: those of its
+-- queue, as L.queue_gates tells them
 function L.check_gates(R, job, of_queue)
-  if of_queue == nil then
-    of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', job.queue))
-  end
   if of_queue or job.l or job.s or job.r then
     fill_gates(R, job, of_queue)
   end
@@ -128,11 +125,8 @@ function L.is_option(name)
   return OPTIONS[string.lower(name)] ~= nil or NOT_YET[string.lower(name)] ~= nil
 end
 
--- Refuse a payload over the queue's limit. Limits below 1 KiB do not exist, so small ones pass unasked.
+-- Refuse a payload over the queue's limit, to be asked for one over L.LEAST_LIMIT.
 function L.check_payload(R, queue, payload)
-  if #payload <= 1024 then
-    return
-  end
   local max = L.max_payload(R, queue)
   if #payload > max then
     L.fail('ELATER_SIZE', 'the payload has ' .. L.int(#payload) .. ' bytes, queue ' .. queue .. ' takes ' ..
@@ -140,23 +134,14 @@ function L.check_payload(R, queue, payload)
   end
 end
 
--- Refuse a new queue name when there are too many already. -> the head of the queue, false: it has none
-function L.check_room(R, queue)
-  local head = redis.call('ZSCORE', R .. ':heads', queue)
-  if not head and redis.call('SCARD', R .. ':names') >= L.MAX_QUEUES and
-     redis.call('SISMEMBER', R .. ':names', queue) == 0 then
-    L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_QUEUES) .. ' queue names already')
-  end
-  return head
+function L.fail_full()
+  L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_QUEUES) .. ' queue names already')
 end
 
--- Types of what an add seldom writes, and does not read first. head: as in L.lower_head
-function L.need_add(R, priority, head)
-  if not head then
-    L.need(R, 'names', 'set')
-  end
-  if priority ~= 5 then
-    L.need(R, 'prio', 'hash')
+-- Refuse a new queue name when there are too many already, for all that cannot take back what they wrote.
+function L.check_room(R, queue)
+  if redis.call('SCARD', R .. ':names') >= L.MAX_QUEUES and redis.call('SISMEMBER', R .. ':names', queue) == 0 then
+    L.fail_full()
   end
 end
 
@@ -186,26 +171,42 @@ end
 
 local NEW = {crashes = 0}
 
-local function write(R, id, job, payload, head)
+local function write(R, id, job, payload)
   L.insert(R, id, job, payload)
-  L.enqueue(R, id, job, NEW, job.due, head)
+  L.enqueue(R, id, job, NEW, job.due, L.MAX_QUEUES)
 end
 
--- Write a new job, and tell its id. Two types are not asked for before: that costs as much as the writing. A foreign key
--- refuses to be written, then the rest is taken back.
-local function write_new(R, job, payload, now_us, head)
+-- Take back what was written of a job, but for the head of its queue.
+local function take_back(R, id, job, clock)
+  redis.pcall('HDEL', R .. ':jobs', id)
+  redis.pcall('DEL', R .. ':big:' .. id)
+  redis.pcall('ZREM', L.waiting_key(R, job, NEW), id)
+  if clock then
+    redis.call('SET', R .. ':clock', clock)
+  else
+    redis.call('DEL', R .. ':clock')
+  end
+end
+
+-- A head was written for a job that is taken back: before an empty queue it was made for it, one that was lowered may stay.
+local function take_back_head(R, queue)
+  if L.count_in(L.sets_of(R, queue, 'due')) == 0 then
+    redis.call('ZREM', R .. ':heads', queue)
+  end
+end
+
+-- Write a new job, and tell its id. The types of its keys and the number of names are not asked for before: that costs
+-- as much as the writing. What refuses to be written has the rest taken back.
+local function write_new(R, job, payload, now_us)
   local number, clock = L.advance(R, now_us, 1)
   local id = L.id(number)
-  local ok, why = pcall(write, R, id, job, payload, head)
+  local ok, why = pcall(write, R, id, job, payload)
   if not ok then
-    redis.pcall('HDEL', R .. ':jobs', id)
-    redis.pcall('DEL', R .. ':big:' .. id)
-    if clock then
-      redis.call('SET', R .. ':clock', clock)
-    else
-      redis.call('DEL', R .. ':clock')
-    end
-    L.need(R, 'jobs', 'hash', 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset')
+    take_back(R, id, job, clock)
+    L.need(R, 'jobs', 'hash', 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset', 'heads', 'zset')
+    -- So it was its name that was refused.
+    take_back_head(R, job.queue)
+    L.need(R, 'names', 'set')
     error(why, 0)
   end
   if L.events then
@@ -214,12 +215,11 @@ local function write_new(R, job, payload, now_us, head)
   return id
 end
 
--- Check and write a job of which the options are read. -> [id, status, due_ms]
-function L.add_one(R, job, payload, now_us)
-  L.check_payload(R, job.queue, payload)
-  local head = L.check_room(R, job.queue)
-  L.need_add(R, job.priority, head)
-  L.check_gates(R, job)
+-- Write a job that is checked but for what only these options need.
+local function add_with_options(R, job, payload, now_us)
+  if job.priority ~= 5 then
+    L.need(R, 'prio', 'hash')
+  end
   local print
   if job.token then
     L.need(R, 'token:' .. job.token, 'string')
@@ -235,7 +235,7 @@ function L.add_one(R, job, payload, now_us)
   end
   local reply = job.u and L.add_unique(R, job, payload)
   if not reply then
-    local id = write_new(R, job, payload, now_us, head)
+    local id = write_new(R, job, payload, now_us)
     if job.u then
       redis.call('SET', R .. ':uniq:' .. job.queue .. ':' .. job.u, id)
     end
@@ -246,6 +246,28 @@ function L.add_one(R, job, payload, now_us)
                L.TOKEN_TTL_S)
   end
   return reply
+end
+
+-- Check and write a job of which the options are read. -> [id, status, due_ms]
+function L.add_one(R, job, payload, now_us)
+  if #payload > L.LEAST_LIMIT then
+    L.check_payload(R, job.queue, payload)
+  end
+  local gates = redis.call('HGET', R .. ':queues', job.queue)
+  if gates or job.has_options then
+    L.check_gates(R, job, L.queue_gates(gates))
+  end
+  if job.has_options then
+    return add_with_options(R, job, payload, now_us)
+  end
+  return {write_new(R, job, payload, now_us), 'added', job.due}
+end
+
+local function read_options(job, args, n, now_ms)
+  local seen = {}
+  for i = 2, n - 1, 2 do
+    L.option(job, seen, args[i], args[i + 1], now_ms)
+  end
 end
 
 L.register('later_add', {}, function(R, args)
@@ -262,9 +284,9 @@ L.register('later_add', {}, function(R, args)
   end
   local now_us = L.now_us()
   local now_ms = L.ms(now_us)
-  local job, seen, payload = {queue = queue, priority = 5, due = now_ms}, {}, args[n]
-  for i = 2, n - 1, 2 do
-    L.option(job, seen, args[i], args[i + 1], now_ms)
+  local job = {queue = queue, priority = 5, due = now_ms}
+  if n > 2 then
+    read_options(job, args, n, now_ms)
   end
-  return L.add_one(R, job, payload, now_us)
+  return L.add_one(R, job, args[n], now_us)
 end)

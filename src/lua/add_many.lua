@@ -28,16 +28,17 @@ L.register('later_add_many', {}, function(R, args)
     L.fail('ELATER_ARGS', 'give 1 to 1000 payloads, not ' .. L.int(math.max(n, 0)))
   end
   for k = i, #args do
-    L.check_payload(R, queue, args[k])
+    if #args[k] > L.LEAST_LIMIT then
+      L.check_payload(R, queue, args[k])
+    end
     bytes = bytes + #args[k]
   end
   if bytes > 16777216 then
     L.fail('ELATER_SIZE', 'the payloads of one call may have 16 MiB together')
   end
-  local head = L.check_room(R, queue)
-  L.need(R, 'jobs', 'hash', 'q:' .. queue .. ':' .. L.int(job.priority), 'zset')
-  L.need_add(R, job.priority, head)
-  L.check_gates(R, job)
+  L.check_room(R, queue)
+  L.need(R, 'jobs', 'hash', 'heads', 'zset', 'prio', 'hash', 'q:' .. queue .. ':' .. L.int(job.priority), 'zset')
+  L.check_gates(R, job, L.queue_gates(redis.call('HGET', R .. ':queues', queue)))
   local first = L.tick(R, now_us, n)
   local replies, scored, records, due = {}, {}, {}, L.int(job.due)
   local small = L.header(job)
@@ -55,11 +56,12 @@ L.register('later_add_many', {}, function(R, args)
     replies[k] = {id, 'added', job.due}
   end
   redis.call('HSET', R .. ':jobs', unpack(records))
-  redis.call('ZADD', L.waiting_key(R, job, {crashes = 0}), unpack(scored))
-  if job.priority ~= 5 then
-    L.mark_set(R, queue, L.int(job.priority))
+  local key, mark = L.waiting_key(R, job, {crashes = 0})
+  redis.call('ZADD', key, unpack(scored))
+  if mark then
+    L.mark_set(R, queue, mark)
   end
-  L.lower_head(R, queue, job.due, head)
+  L.lower_head(R, queue, job.due)
   for k = 1, L.events and n or 0 do
     L.event('added', replies[k][1], queue, job.due)
   end

@@ -24,6 +24,7 @@ local L = {}
 
 L.PROTOCOL = 1
 L.MAX_PAYLOAD = 1048576     -- bytes, where R:config says nothing else
+L.LEAST_LIMIT = 1024        -- bytes of a payload; no queue takes fewer
 L.BIG = 16384               -- a larger payload lives in R:big:<id>
 L.MAX_QUEUES = 10000        -- names in one namespace
 L.SOLO_CRASHES = 2          -- from so many crashes a job is started alone in its worker

@@ -97,12 +97,14 @@ function L.read_outcome(outcome)
   return string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
 end
 
--- Where a waiting job stands: the suspects of a queue have a set of their own.
+-- Where a waiting job stands: the suspects of a queue have a set of their own. -> the key, and the mark that tells of it
+-- (false for priority 5, which needs none)
 function L.waiting_key(R, job, tries)
   if tries.crashes >= L.SOLO_CRASHES then
-    return R .. ':solo:' .. job.queue
+    return R .. ':solo:' .. job.queue, 's'
   end
-  return R .. ':q:' .. job.queue .. ':' .. L.int(job.priority)
+  local priority = L.int(job.priority)
+  return R .. ':q:' .. job.queue .. ':' .. priority, priority ~= '5' and priority
 end
 
 -- Refuse when one of the sets where this job may have to wait holds a foreign type.
@@ -129,37 +131,28 @@ function L.mark_clear(R, queue, mark)
   end
 end
 
--- The last head that was read: many jobs in a row come to one queue.
-local known_head, known_head_ms
-
--- A queue may have become due earlier: tell the workers, but only then. head: what R:heads says of it, false for
--- nothing; nil: not read yet
-function L.lower_head(R, queue, due, head)
-  if head == nil then
-    head = redis.call('ZSCORE', R .. ':heads', queue)
-  end
-  if head and head ~= known_head then
-    known_head, known_head_ms = head, tonumber(head)
-  end
-  if head and known_head_ms <= due then
+-- A queue may have become due earlier: tell the workers, but only then. One command for most jobs: LT writes a head that
+-- is lower or the first, CH tells so; to read it first costs more than that. most: a new name is refused where that
+-- makes more of them (nil: never), and its head stays for the caller to take back.
+function L.lower_head(R, queue, due, most)
+  if redis.call('ZADD', R .. ':heads', 'LT', 'CH', L.int(due), queue) == 0 then
     return
   end
-  redis.call('ZADD', R .. ':heads', L.int(due), queue)
-  if not head then
-    redis.call('SADD', R .. ':names', queue)
+  if redis.call('SADD', R .. ':names', queue) == 1 and most and redis.call('SCARD', R .. ':names') > most then
+    redis.call('SREM', R .. ':names', queue)
+    L.fail_full()
   end
   redis.pcall('PUBLISH', R .. ':wake', queue)
 end
 
--- Put a job with a record into the waiting set of its queue. head: as in L.lower_head
-function L.enqueue(R, id, job, tries, due, head)
-  redis.call('ZADD', L.waiting_key(R, job, tries), L.int(due), id)
-  if tries.crashes >= L.SOLO_CRASHES then
-    L.mark_set(R, job.queue, 's')
-  elseif job.priority ~= 5 then
-    L.mark_set(R, job.queue, L.int(job.priority))
+-- Put a job with a record into the waiting set of its queue. most: as in L.lower_head
+function L.enqueue(R, id, job, tries, due, most)
+  local key, mark = L.waiting_key(R, job, tries)
+  redis.call('ZADD', key, L.int(due), id)
+  L.lower_head(R, job.queue, due, most)
+  if mark then
+    L.mark_set(R, job.queue, mark)
   end
-  L.lower_head(R, job.queue, due, head)
 end
 
 -- Forget ids altogether. are_small: none has a large payload, as far as the caller knows for certain.

@@ -71,8 +71,22 @@ local function read_options(args, at, job, now_ms)
   return at + 2 * n + 1
 end
 
+-- Refuse what the writing of these jobs would meet half way.
+local function need_many(R, queue, jobs)
+  local is_asked = {}
+  L.check_room(R, queue)
+  L.need(R, 'jobs', 'hash', 'clock', 'string', 'heads', 'zset', 'prio', 'hash')
+  for _, job in ipairs(jobs) do
+    if not is_asked[job.priority] then
+      is_asked[job.priority] = true
+      L.need(R, 'q:' .. queue .. ':' .. L.int(job.priority), 'zset')
+    end
+  end
+end
+
 -- Write checked jobs that have neither token nor unique key. jobs, payloads: as many of each.
-function L.write_many(R, queue, jobs, payloads, now_us, head)
+function L.write_many(R, queue, jobs, payloads, now_us)
+  need_many(R, queue, jobs)
   local first, earliest = L.tick(R, now_us, #jobs), math.huge
   local records, scored = {}, {}
   for k, job in ipairs(jobs) do
@@ -99,35 +113,21 @@ function L.write_many(R, queue, jobs, payloads, now_us, head)
       end
     end
   end
-  L.lower_head(R, queue, earliest, head)
+  L.lower_head(R, queue, earliest)
   for k = 1, L.events and #jobs or 0 do
     L.event('added', L.id(first + k - 1), queue, jobs[k].due)
   end
 end
 
--- Refuse what the writing of these jobs would meet half way. -> the head of the queue, as L.check_room tells it
-function L.need_many(R, queue, jobs)
-  local head, is_asked = L.check_room(R, queue), {}
-  L.need(R, 'jobs', 'hash', 'clock', 'string', 'heads', 'zset')
-  for _, job in ipairs(jobs) do
-    if not is_asked[job.priority] then
-      is_asked[job.priority] = true
-      L.need(R, 'q:' .. queue .. ':' .. L.int(job.priority), 'zset')
-      L.need_add(R, job.priority, head)
-    end
-  end
-  return head
-end
-
 -- Fills jobs and payloads. -> the bytes of the payloads
 local function read_jobs(R, args, queue, now_ms, jobs, payloads)
-  local of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', queue)) or false
+  local of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', queue))
   local bytes, at, n = 0, 2, 0
   while at <= #args do
     local job = {queue = queue, priority = 5, due = now_ms, fields = '', K = nil, has_options = false}
     at = read_options(args, at, job, now_ms)
     local payload = args[at]
-    if #payload > 1024 then
+    if #payload > L.LEAST_LIMIT then
       L.check_payload(R, queue, payload)
     end
     L.check_gates(R, job, of_queue)
@@ -166,6 +166,6 @@ L.register('later_v1_import', {}, function(R, args)
       L.fail('ELATER_OPTION', (job.token and 'token' or 'unique') .. ' goes alone [record ' .. L.int(i) .. ']')
     end
   end
-  L.write_many(R, queue, jobs, payloads, now_us, L.need_many(R, queue, jobs))
+  L.write_many(R, queue, jobs, payloads, now_us)
   return {#jobs, 'added'}
 end)

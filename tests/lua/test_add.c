@@ -337,17 +337,23 @@ static void test_token(void **state)
 
 static void test_queue_cap(void **state)
 {
+    struct client *c = listen_to(ROOT ":wake");
+
     (void)state;
     assert_starts(
         redis("EVAL for\ti=1,10000\tdo\tredis.call('SADD',KEYS[1],'n'..i)\tend 1 R:names"), "nil");
     assert_refused("ELATER_FULL", "later_add fresh x");
     assert_refused("ELATER_FULL", "later_add_many fresh x");
     assert_refused("ELATER_FULL", "later_pause fresh");
+    assert_refused("ELATER_FULL", "later_add fresh token T unique U priority 3 %020000d", 1);
+    assert_string_equal(heard(c, "R:wake"), "");
     (void)add("n77 x"); /* the known ones go on */
+    assert_string_equal(heard(c, "R:wake"), "n77");
     (void)redis("SREM R:names n5");
     (void)add("fresh x");
     (void)add("fresh x");
     assert_refused("ELATER_FULL", "later_add n5 x");
+    client_close(c);
 }
 
 static void test_wrong_types(void **state)
@@ -384,6 +390,19 @@ static void test_wrong_types_found_late(void **state)
         assert_refused_line("ELATER_TYPE", line);
         assert_non_null(strstr(call_line(line), text("key %s:%s is a list", ROOT, key)));
     }
+}
+
+/* A foreign key that is met behind the head: that of the jobs which wait there is not lost. */
+static void test_takes_back_no_head_of_others(void **state)
+{
+    (void)state;
+    (void)add("mail in 1h x");
+    (void)redis("DEL R:names");
+    (void)redis("RPUSH R:names x");
+    assert_refused("ELATER_TYPE", "later_add sms y");
+    assert_starts(fcall("later_add mail y"), "!ELATER_TYPE");
+    assert_string_equal(redis("ZRANGE R:heads 0 -1"), "[mail]");
+    assert_string_equal(redis("HLEN R:jobs"), "1");
 }
 
 static void test_publishes_only_earlier_heads(void **state)
@@ -538,6 +557,7 @@ int main(void)
         FX_TEST(test_queue_cap),
         FX_TEST(test_wrong_types),
         FX_TEST(test_wrong_types_found_late),
+        FX_TEST(test_takes_back_no_head_of_others),
         FX_TEST(test_publishes_only_earlier_heads),
         FX_TEST(test_many),
         FX_TEST(test_collector),
