@@ -44,8 +44,14 @@ local function set_pace()
   collectgarbage('setstepmul', GC_PACE)
 end
 
+-- The numbers below a thousand as text, and with three digits.
+local SMALL, THREES = {}, {}
+
 local function bind()
   redis, string, math, table, tonumber, type, ipairs, unpack, pcall = offered()
+  for n = 0, 999 do
+    SMALL[n], THREES[n] = string.format('%d', n), string.format('%03d', n)
+  end
   pcall(set_pace)
 end
 
@@ -54,33 +60,21 @@ function L.fail(code, text)
   error({elater = code .. ' ' .. text})
 end
 
--- Integer -> decimal text, exact up to 2^53. Small ones are kept from call to call. Of times, which have the same first
--- digits for a second or minutes, the rest is put together by threes: to print them costs as much as a small command.
-local SMALL, THREES, LIMIT = {[0] = '0'}, {}, 1000 -- [0]: of -0, too
+-- Of times, which have the same first digits for a second or minutes, the rest is put together by threes: to print them
+-- costs as much as a small command.
 local MILLIONS, millions_text, n_millions = 64, {}, 0
 local known_ms, ms_text = false, nil -- the last time in ms: many jobs have one instant
 
 local function first_digits(millions)
-  local text = millions_text[millions]
-  if not text then
-    if n_millions == MILLIONS then
-      millions_text, n_millions = {}, 0
-    end
-    text = string.format('%.0f', millions)
-    millions_text[millions], n_millions = text, n_millions + 1
+  if n_millions == MILLIONS then
+    millions_text, n_millions = {}, 0
   end
+  local text = string.format('%.0f', millions)
+  millions_text[millions], n_millions = text, n_millions + 1
   return text
 end
 
-local function three(n)
-  local text = THREES[n]
-  if not text then
-    text = string.format('%03d', n)
-    THREES[n] = text
-  end
-  return text
-end
-
+-- Integer -> decimal text, exact up to 2^53.
 function L.int(x)
   local text = SMALL[x]
   if text then
@@ -89,18 +83,14 @@ function L.int(x)
     return ms_text
   elseif x >= 1e9 and x < 9007199254740992 and x % 1 == 0 then
     local rest = x % 1000000
-    local last = rest % LIMIT
-    text = first_digits((x - rest) / 1000000) .. three((rest - last) / LIMIT) .. three(last)
+    local last, millions = rest % 1000, (x - rest) / 1000000
+    text = (millions_text[millions] or first_digits(millions)) .. THREES[(rest - last) / 1000] .. THREES[last]
     if x <= L.LATEST then
       known_ms, ms_text = x, text
     end
     return text
   end
-  text = string.format('%.0f', x)
-  if x >= 0 and x < LIMIT and x % 1 == 0 then
-    SMALL[x] = text
-  end
-  return text
+  return string.format('%.0f', x)
 end
 
 -- Text of a whole number below 2^53 -> the number, else nil. tonumber alone takes nan, inf, 0x10,
