@@ -455,6 +455,9 @@ local function claim_granted(R, queue, room, max_payload, ctx)
   return head, ''
 end
 
+-- In this order.
+local WAYS = {claim_solo, claim_granted, claim_due}
+
 -- Claim from one queue, of which R:heads says ctx.head; -> its head for the reply.
 local function claim_queue(R, queue, room, max_payload, ctx)
   local paused = L.paused_until(ctx.paused[queue], ctx.now_ms)
@@ -465,12 +468,10 @@ local function claim_queue(R, queue, room, max_payload, ctx)
     redis.call('HDEL', R .. ':paused', queue)
   end
   local most = ctx.claimed + math.min(room, ctx.max - ctx.claimed)
-  local function left()
-    return ctx.bytes > 0 and not ctx.solo and most - ctx.claimed or 0
-  end
   local head, marks = math.huge, string.find(ctx.marks[queue], 'a', 1, true) and 'a' or ''
-  for _, claim in ipairs({claim_solo, claim_granted, claim_due}) do
-    local its_head, its_marks = claim(R, queue, left(), max_payload, ctx)
+  for i = 1, #WAYS do
+    local left = ctx.bytes > 0 and not ctx.solo and most - ctx.claimed or 0
+    local its_head, its_marks = WAYS[i](R, queue, left, max_payload, ctx)
     head, marks = math.min(head, its_head), its_marks .. marks
   end
   remember(R, queue, marks, head, ctx)

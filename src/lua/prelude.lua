@@ -93,14 +93,26 @@ function L.int(x)
   return string.format('%.0f', x)
 end
 
+-- What was read of late: most arguments say what those of the call before said.
+local WHOLES, known_wholes, n_wholes = 1024, {}, 0
+
 -- Text of a whole number below 2^53 -> the number, else nil. tonumber alone takes nan, inf, 0x10,
 -- 1e3 and -1 as well, which would fail, or worse pass, in the middle of the writes.
 function L.whole(text)
-  if type(text) ~= 'string' or #text > 16 or not string.find(text, '^%d+$') then
+  local n = known_wholes[text]
+  if n then
+    return n
+  elseif type(text) ~= 'string' or #text > 16 or not string.find(text, '^%d+$') then
     return nil
   end
-  local n = tonumber(text)
-  return n < 9007199254740992 and n or nil
+  n = tonumber(text)
+  if n >= 9007199254740992 then
+    return nil
+  elseif n_wholes == WHOLES then
+    known_wholes, n_wholes = {}, 0
+  end
+  known_wholes[text], n_wholes = n, n_wholes + 1
+  return n
 end
 
 -- Any score -> the ms when it is due, a whole number from 0 to L.LATEST. Raw writers may have
