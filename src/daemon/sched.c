@@ -50,21 +50,9 @@ struct queues *sched_queues(struct sched *s)
 
 /* ---- small questions */
 
-/* For a suspect that waits too long: claim nothing for a while, so that it may find us idle. Only
- * now and then, since where jobs run for hours nobody becomes idle, and the others want to run. */
-static bool is_running_dry(const struct sched *s, struct mono now)
-{
-    int64_t waited_ms;
-
-    if (!s->solo_due || s->held.running == 0)
-        return false;
-    waited_ms = mono_until_us(s->solo_since, now) / 1000 - SCHED_SOLO_WAIT_MS;
-    return waited_ms > 0 && waited_ms % SCHED_SOLO_EVERY_MS < SCHED_SOLO_DRY_MS;
-}
-
 static unsigned room(const struct sched *s, struct mono now, unsigned most)
 {
-    if (s->quiet || s->quiet_told || s->stopping || s->held.solos > 0 || is_running_dry(s, now))
+    if (s->quiet || s->quiet_told || s->stopping || s->held.solos > 0 || sched_solo_dries(s, now))
         return 0;
     if (sched_is_host_ill(s, now))
         return 0;
@@ -131,6 +119,7 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
             queues_took(s->queues, h->job.queue);
     }
     s->sweep_cursor = 0;
+    s->solo_from = SWEEP_NOWHERE;
     s->names_changed = true;
     s->beat_at = now;
     s->beat_wanted = s->beat_out;

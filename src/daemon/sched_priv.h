@@ -32,6 +32,8 @@ struct reap {
     bool is_certain; /* the host says that it is gone, not its silence */
 };
 
+#define SWEEP_NOWHERE SIZE_MAX
+
 /* A step under way. */
 struct sent_step {
     struct store_room rooms[ROOMS_MAX]; /* named in it */
@@ -39,8 +41,9 @@ struct sent_step {
     size_t nrooms;
     char sent[SCHED_STEP_JOBS][JOB_ID_LEN + 1]; /* results in it, "" for progress */
     size_t nsent;
-    unsigned max;    /* claims that it may bring */
-    bool sweep_ends; /* it carries the last chunk of a sweep */
+    unsigned max;      /* claims that it may bring */
+    size_t sweep_from; /* the chunk of a sweep that it carries begins there, or SWEEP_NOWHERE */
+    bool sweep_ends;   /* it is the last one of a whole sweep */
 };
 
 struct sched {
@@ -70,8 +73,10 @@ struct sched {
     bool beat_counts; /* no step was out while the beat was: its count of held jobs is exact */
     bool step_wanted; /* a wake came while a step was out, or cancels are to be fetched */
     size_t sweep_cursor;
-    bool sweeping; /* a sweep has chunks left */
-    bool may_look; /* and may look at queues */
+    size_t solo_from;    /* the chunk that told of a suspect last began there, or SWEEP_NOWHERE */
+    bool sweeping;       /* a sweep has chunks left */
+    bool sweep_is_whole; /* it left none out */
+    bool may_look;       /* and may look at queues */
     struct mono beat_at, sweep_at, tidy_at, retry_at, host_at, stop_at, solo_since;
     struct mono start_at; /* the first of those that were claimed ahead is due */
     struct mono gate_at;  /* a gate wants a step then, whoever makes it */
@@ -125,6 +130,17 @@ void sched_send_reap(struct sched *s);
 bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status);
 /* Redis says that this job is not (any more) ours with the start that we know. */
 void sched_lose(struct sched *s, const char *id);
+
+/* ---- sched_solo.c */
+
+/* The answer to a step says whether a suspect of its queues is due. */
+void sched_solo_told(struct sched *s, struct mono now, const struct sent_step *step, bool is_due);
+/* Is nothing to be claimed now, so that one may find this worker idle? */
+bool sched_solo_dries(const struct sched *s, struct mono now);
+/* Jobs have ended: if it is idle now, look for the one that is due. */
+void sched_solo_seek(struct sched *s, struct mono now);
+/* What a step may cost by its queues (queues_plan). */
+size_t sched_solo_cost(const struct sched *s);
 
 /* ---- sched_step.c */
 

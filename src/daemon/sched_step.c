@@ -310,8 +310,7 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
 
 void sched_jobs_ended(struct sched *s, struct mono now)
 {
-    if (s->solo_due && s->held.running == 0)
-        s->sweep_at = now;
+    sched_solo_seek(s, now);
     sched_go_on(s, now);
 }
 
@@ -347,15 +346,6 @@ static enum queues_sweep kind_of(const struct sched *s, bool sweep)
     return s->may_look && !s->solo_due ? QUEUES_LOOK : QUEUES_NAME;
 }
 
-/* A suspect is claimed before all others of its call, by a worker that runs nothing: where one is
- * due, whoever could fill the places first has to be in the same call. All are named then
- * (kind_of), ROOMS_MAX in one call: of more queues, one in a later call still has to wait for those
- * that a call before it starts. */
-static size_t cost_of(const struct sched *s)
-{
-    return s->solo_due && s->held.running == 0 ? (size_t)ROOMS_MAX * QUEUES_NAME_COST : STEP_COST;
-}
-
 static void send_step(struct sched *s, struct mono now, unsigned places, bool sweep)
 {
     struct sent_step *out = &s->steps[(s->step_first + s->steps_out) % STORE_STEPS_MAX];
@@ -370,8 +360,9 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     for (size_t i = 0; i < step.nresults; i++)
         text_copy(out->sent[i], sizeof(out->sent[i]),
                   results[i].verb == STORE_PROGRESS ? "" : results[i].id);
+    out->sweep_from = sweep ? s->sweep_cursor : SWEEP_NOWHERE;
     out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max,
-                              kind_of(s, sweep), &s->sweep_cursor, out->rooms, cost_of(s));
+                              kind_of(s, sweep), &s->sweep_cursor, out->rooms, sched_solo_cost(s));
     /* The table may be set anew before the reply comes. */
     for (size_t i = 0; i < out->nrooms; i++) {
         memcpy(out->room_names[i], out->rooms[i].queue, strlen(out->rooms[i].queue) + 1);
@@ -386,7 +377,7 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     out->max = step.max;
     s->step_wanted = s->is_hurried = false;
     s->sweeping = sweep && s->sweep_cursor > 0;
-    out->sweep_ends = sweep && !s->sweeping;
+    out->sweep_ends = sweep && !s->sweeping && s->sweep_is_whole;
     s->beat_counts = false;
     s->steps_out++;
     s->gate_at = MONO_NEVER;
@@ -419,24 +410,6 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
                      h->job.id, h->job.queue, (long long)h->job.start);
         sched_forget(s, h);
     }
-}
-
-/* A step that names some queues says nothing about the suspects of the others: only a whole sweep
- * can tell that there is none. One that began with one due looks at none, and is whole. */
-static void take_solo(struct sched *s, struct mono now, bool is_due, bool sweep_ends)
-{
-    if (is_due) {
-        if (!s->solo_due)
-            s->solo_since = now;
-        s->solo_due = s->solo_seen = true;
-    }
-    if (!sweep_ends)
-        return;
-    if (!s->solo_seen) {
-        s->solo_due = false;
-        s->solo_since = MONO_NEVER;
-    }
-    s->solo_seen = false;
 }
 
 static void take_cancels(struct sched *s, const struct store_step_reply *r)
@@ -546,7 +519,7 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     sched_start_line(s, now);
     s->is_more = r->nclaims > 0 && r->nclaims == out->max;
     take_cancels(s, r);
-    take_solo(s, now, r->solo_due, out->sweep_ends);
+    sched_solo_told(s, now, out, r->solo_due);
     if (!is_fetching(s))
         s->retry_ms = 0;
     sched_go_on(s, now);
@@ -587,9 +560,11 @@ void sched_plan_step(struct sched *s, struct mono now)
     if (s->steps_out > 0 ? !may_overlap(s, sweep || gate, claims, results)
                          : !(results || claims || sweep || gate || s->step_wanted))
         return;
-    if (sweep && !s->sweeping)
+    if (sweep && !s->sweeping) {
+        s->sweep_is_whole = s->sweep_cursor == 0;
         s->sweep_at = mono_add_ms(now, SCHED_SWEEP_MS * 9 / 10 +
                                            s->ops->random(s->ctx) % (SCHED_SWEEP_MS / 5));
+    }
     /* What the opened gate grants is claimed in the same call, and nobody has to be woken. */
     if (gate)
         queues_wake_gated(s->queues);

@@ -824,14 +824,15 @@ const struct fake_result *fake_result_in(const struct fake_call *c, const char *
 
 void fake_queues(struct fake *f, const char *queues)
 {
-    char copy[1024], *save = NULL;
-    struct queue_spec specs[128];
+    char *copy = mem_strdup(queues), *save = NULL;
+    struct queue_spec *specs = mem_new((strlen(queues) / 2 + 1) * sizeof(*specs));
     size_t n = 0;
 
-    (void)snprintf(copy, sizeof(copy), "%s", queues);
     for (char *q = strtok_r(copy, " ", &save); q != NULL; q = strtok_r(NULL, " ", &save))
         specs[n++] = (struct queue_spec){q, f->places, 1, 1048576};
     sched_set_queues(f->s, fake_now(f), specs, n);
+    free(specs);
+    free(copy);
 }
 
 static struct fake *new_with(unsigned places, const char *queues, int64_t ahead_us, bool prefetches)
@@ -904,7 +905,7 @@ void fake_many_queues(struct fake *f, const char *first, unsigned n, const char 
 
     buf_puts(&names, first);
     for (unsigned i = 0; i < n; i++)
-        buf_printf(&names, " c%02u", i);
+        buf_printf(&names, " c%04u", i);
     buf_printf(&names, " %s", last);
     fake_queues(f, buf_str(&names));
     sched_set_looks(f->s, true);

@@ -144,7 +144,8 @@ struct fake *fake_new_prefetching(unsigned places, const char *queues);
 struct fake *fake_ready(unsigned places, const char *queues);
 void fake_free(struct fake *f);
 void fake_queues(struct fake *f, const char *queues);
-/* So many queues c00 c01 ... behind `first` and before `last`, of which it may only look at most.
+/* So many queues c0000 c0001 ... behind `first` and before `last`, of which it may only look at
+ * most.
  */
 void fake_many_queues(struct fake *f, const char *first, unsigned n, const char *last);
 

@@ -45,13 +45,13 @@ static void test_suspects_run_alone(void **state)
     fake_free(f);
 }
 
-static void suspect_among_many_queues(const char *queue)
+static void suspect_among_many_queues(unsigned queues, const char *queue)
 {
     struct fake *f = fake_ready(4, "a b");
     int64_t waited_ms;
     unsigned starts;
 
-    fake_many_queues(f, "a b", 97, "z");
+    fake_many_queues(f, "a b", queues, "z");
     waited_ms = wait_of_suspect(f, queue, 5000, 300, 12000);
     assert_in_range(waited_ms, SCHED_SOLO_WAIT_MS, SCHED_SOLO_WAIT_MS + 9000);
     starts = f->starts;
@@ -66,8 +66,49 @@ static void suspect_among_many_queues(const char *queue)
 static void test_suspects_among_many_queues(void **state)
 {
     (void)state;
-    suspect_among_many_queues("b");
-    suspect_among_many_queues("z");
+    suspect_among_many_queues(97, "b");
+    suspect_among_many_queues(97, "z");
+    suspect_among_many_queues(1997, "b");
+    suspect_among_many_queues(1997, "z");
+}
+
+/* Queues that were named since then. */
+static unsigned named_since(const struct fake *f, int64_t since_us)
+{
+    unsigned named = 0;
+
+    for (const struct fake_call *c = f->asked; c != NULL; c = c->next) {
+        for (size_t i = 0; c->kind == STEP && c->at_us >= since_us && i < c->nrooms; i++)
+            named += !c->rooms[i].is_look;
+    }
+    return named;
+}
+
+/* Another worker takes it while this one has short jobs, and is idle again and again: the sweeps
+ * come to their ends all the same, and look again. */
+static void test_a_suspect_that_went_elsewhere(void **state)
+{
+    struct fake *f = fake_ready(4, "a b");
+    struct fake_job *suspect;
+
+    (void)state;
+    fake_many_queues(f, "a b", 1997, "z");
+    for (unsigned i = 10; i < 18; i++)
+        fake_add(f, i, "a", 0);
+    fake_run(f, 2500);
+    suspect = fake_add(f, 1, "b", 0);
+    suspect->crashes = 2;
+    fake_run(f, 7000);
+    assert_true(named_since(f, f->now_us - 3000000) > 2000);
+    suspect->state = DONE;
+    f->run_ms = 5;
+    f->latency_us = 10000;
+    fake_end_all(f, STORE_DONE);
+    for (unsigned i = 0; i < 450; i++)
+        fake_add(f, 100 + i, "a", 14 * i);
+    fake_run(f, 6000);
+    assert_in_range(named_since(f, f->now_us - 2000000), 100, 1000);
+    fake_free(f);
 }
 
 /* Where a neighbour runs for hours nobody becomes idle: the others are not held up for ever. */
@@ -98,6 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_suspects_run_alone),
         cmocka_unit_test(test_suspects_among_many_queues),
+        cmocka_unit_test(test_a_suspect_that_went_elsewhere),
         cmocka_unit_test(test_a_suspect_does_not_starve_the_others),
     };
 
