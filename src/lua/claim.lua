@@ -455,7 +455,7 @@ local function claim_granted(R, queue, room, max_payload, ctx)
   return head, ''
 end
 
--- In this order.
+-- The ways to claim from a queue, in their order.
 local WAYS = {claim_solo, claim_granted, claim_due}
 
 -- Claim from one queue, of which R:heads says ctx.head; -> its head for the reply.

@@ -108,41 +108,42 @@ function L.idle_heads(R, queues, ctx)
   return out
 end
 
--- Whose head is due by until_ms? -> by name, and perhaps of others, too
-local function due_by(R, names, until_ms)
-  local key, out = R .. ':heads', {}
+-- Whose head is due by until_ms? Into out, by name, and perhaps others, too
+local function due_by(R, names, until_ms, out)
+  local key = R .. ':heads'
   local last = L.int(until_ms)
   local n = redis.call('ZCOUNT', key, '-inf', last)
-  if n == 0 then
-    return out
-  elseif n <= 4 * #names then
+  if n > 0 and n <= 4 * #names then
     for _, name in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', last)) do
       out[name] = true
     end
-    return out
+  elseif n > 0 then
+    for i, score in ipairs(redis.call('ZMSCORE', key, unpack(names))) do
+      out[names[i]] = out[names[i]] or (score and tonumber(score) <= until_ms) or nil
+    end
   end
-  for i, score in ipairs(redis.call('ZMSCORE', key, unpack(names))) do
-    out[names[i]] = score and tonumber(score) <= until_ms or nil
-  end
-  return out
 end
 
 -- Which of these queues has to be named in a step now or soon: it has raw members, a mark, a pause, or a head that is due.
 -- Where it is none, that is a quarter of what it costs to name them. -> their numbers
 function L.look(R, names, now_ms)
-  local keys, raw, out = {}, {}, {}
-  local prefix, soon = R .. ':due:', due_by(R, names, now_ms + SOON_MS)
-  local marks, paused = L.fields_of(R, 'prio', names), L.fields_of(R, 'paused', names)
+  local keys, raw, found, out = {}, {}, {}, {}
+  local prefix = R .. ':due:'
   for i = 1, #names do
     keys[i] = prefix .. names[i]
   end
   find_existing(keys, 1, #keys, raw)
-  if not (next(soon) or next(marks) or next(paused) or next(raw)) then
-    return out
+  for key in pairs(raw) do
+    found[string.sub(key, #prefix + 1)] = true
   end
-  for i = 1, #names do
-    local name = names[i]
-    if soon[name] or marks[name] or paused[name] or raw[keys[i]] then
+  due_by(R, names, now_ms + SOON_MS, found)
+  for _, hash in ipairs({'prio', 'paused'}) do
+    for name in pairs(L.fields_of(R, hash, names)) do
+      found[name] = true
+    end
+  end
+  for i = 1, next(found) and #names or 0 do
+    if found[names[i]] then
       out[#out + 1] = i
     end
   end

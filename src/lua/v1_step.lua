@@ -254,9 +254,9 @@ local function read_queues(args, at)
     end
     queues[i] = {name = L.check_queue(args[o + 1]), room = room, max_payload = max}
   end
-  local looks = looks_at and {}
-  for i = looks_at or 1, looks_at and #args or 0 do
-    looks[#looks + 1] = L.check_queue(args[i])
+  local looks, check_queue = looks_at and {}, L.check_queue
+  for i = 1, looks_at and #args - looks_at + 1 or 0 do
+    looks[i] = check_queue(args[looks_at + i - 1])
   end
   return queues, ahead, looks
 end
