@@ -38,8 +38,8 @@ bool sched_solo_dries(const struct sched *s, struct mono now)
     return waited_ms > 0 && waited_ms % SCHED_SOLO_EVERY_MS < SCHED_SOLO_DRY_MS;
 }
 
-/* Nothing runs: a new sweep begins where one told of it. Where it is no more the sweeps go on, else
- * none would come to its end among jobs that are short. */
+/* Nothing runs: a new sweep begins where one told of it. When it is there no more the sweeps go on
+ * as they are, else none would come to its end among jobs that are short. */
 void sched_solo_seek(struct sched *s, struct mono now)
 {
     if (!s->solo_due || s->held.running > 0)
@@ -52,7 +52,7 @@ void sched_solo_seek(struct sched *s, struct mono now)
 }
 
 /* It is claimed before all others of its call: where one is due, whoever could fill the places
- * first has to be in the same call, so that names as many as it may. */
+ * first has to be in the same call, which names as many queues as one may. */
 size_t sched_solo_cost(const struct sched *s)
 {
     return s->solo_due && s->held.running == 0 ? (size_t)ROOMS_MAX * QUEUES_NAME_COST : STEP_COST;
