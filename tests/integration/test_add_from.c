@@ -504,7 +504,11 @@ static void test_lost_redis(void **state)
     feed_lines(300, 100);
     until_added(300);
     test_redis_kill(&redis, SIGSTOP);
+    /* Else it may find the pipe empty between two pages, and wait for an answer with what it has.
+     */
+    proc_signal(&fed, SIGSTOP);
     feed_lines(600, 100);
+    proc_signal(&fed, SIGCONT);
     assert_true(test_until(has_read, NULL, DEADLINE_MS));
     test_redis_kill(&redis, SIGKILL);
     assert_int_equal(feed_wait(), 69);
