@@ -173,7 +173,7 @@ local NEW = {crashes = 0}
 
 local function write(R, id, job, payload)
   L.insert(R, id, job, payload)
-  L.enqueue(R, id, job, NEW, job.due, L.MAX_QUEUES)
+  L.enqueue(R, id, job, NEW, job.due, true)
 end
 
 -- Take back what was written of a job, but for the head of its queue.

@@ -56,7 +56,7 @@ L.register('later_add_many', {}, function(R, args)
     replies[k] = {id, 'added', job.due}
   end
   redis.call('HSET', R .. ':jobs', unpack(records))
-  local key, mark = L.waiting_key(R, job, {crashes = 0})
+  local key, mark = L.waiting_key(R, job, L.tries(nil))
   redis.call('ZADD', key, unpack(scored))
   if mark then
     L.mark_set(R, queue, mark)

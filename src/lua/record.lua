@@ -132,24 +132,25 @@ function L.mark_clear(R, queue, mark)
 end
 
 -- A queue may have become due earlier: tell the workers, but only then. One command for most jobs: LT writes a head that
--- is lower or the first, CH tells so; to read it first costs more than that. most: a new name is refused where that
--- makes more of them (nil: never), and its head stays for the caller to take back.
-function L.lower_head(R, queue, due, most)
+-- is lower or the first, CH tells so; to read it first costs more than that. is_new: one name too many, which only
+-- a new job can bring, is refused, and its head stays for the caller to take back.
+function L.lower_head(R, queue, due, is_new)
   if redis.call('ZADD', R .. ':heads', 'LT', 'CH', L.int(due), queue) == 0 then
     return
   end
-  if redis.call('SADD', R .. ':names', queue) == 1 and most and redis.call('SCARD', R .. ':names') > most then
+  if redis.call('SADD', R .. ':names', queue) == 1 and is_new and
+     redis.call('SCARD', R .. ':names') > L.MAX_QUEUES then
     redis.call('SREM', R .. ':names', queue)
     L.fail_full()
   end
   redis.pcall('PUBLISH', R .. ':wake', queue)
 end
 
--- Put a job with a record into the waiting set of its queue. most: as in L.lower_head
-function L.enqueue(R, id, job, tries, due, most)
+-- Put a job with a record into the waiting set of its queue. is_new: as in L.lower_head
+function L.enqueue(R, id, job, tries, due, is_new)
   local key, mark = L.waiting_key(R, job, tries)
   redis.call('ZADD', key, L.int(due), id)
-  L.lower_head(R, job.queue, due, most)
+  L.lower_head(R, job.queue, due, is_new)
   if mark then
     L.mark_set(R, job.queue, mark)
   end
