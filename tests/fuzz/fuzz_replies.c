@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "daemon/prefetch.h"
 #include "daemon/sched.h"
 #include "fuzz.h"
 #include "redis/bound.h"
@@ -87,7 +88,8 @@ static int op_reconcile(void *ctx, int64_t epoch, int64_t link, int64_t seen,
 static int op_step(void *ctx, const struct store_step *step)
 {
     (void)ctx;
-    FUZZ_MUST(step->max <= PLACES && step->nresults <= SCHED_STEP_JOBS);
+    FUZZ_MUST(step->held + step->max <= PLACES + PREFETCH_MAX);
+    FUZZ_MUST(step->max <= SCHED_STEP_JOBS && step->nresults <= SCHED_STEP_JOBS);
     return store_step(w.store, step);
 }
 
