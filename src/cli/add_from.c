@@ -65,7 +65,7 @@ static void take(struct adds *a, struct feed_line line)
 static bool is_good(struct adds *a, const struct reply *r, int n)
 {
     (void)a;
-    if (reply_kind(r) != REPLY_ARRAY || reply_len(r) != (size_t)n)
+    if (reply_kind(r) != REPLY_ARRAY || reply_count(r) != (size_t)n)
         return false;
     for (size_t i = 0; i < (size_t)n; i++) {
         if (!reply_is(reply_at(reply_at(r, i), 1), "added"))

@@ -56,7 +56,7 @@ static void show_holders(const struct reply *list, int64_t now_ms)
 {
     char when[48];
 
-    for (size_t i = 0; i + HOLDER <= reply_len(list); i += HOLDER) {
+    for (size_t i = 0; i + HOLDER <= reply_count(list); i += HOLDER) {
         const struct reply *who = reply_at(list, i), *queue = reply_at(list, i + 1);
         const struct reply *host = reply_at(list, i + 2), *until = reply_at(list, i + 3);
         bool is_caller = reply_str(who)[0] == '=';
@@ -79,7 +79,7 @@ static void show_holders(const struct reply *list, int64_t now_ms)
 
 static void show_workers(const struct reply *list)
 {
-    for (size_t i = 0; i + WORKER <= reply_len(list); i += WORKER) {
+    for (size_t i = 0; i + WORKER <= reply_count(list); i += WORKER) {
         put_label(i == 0 ? "workers" : "");
         put(reply_at(list, i));
         out_printf(" on ");
@@ -117,7 +117,7 @@ static json_t *holders_json(const struct reply *list)
 {
     json_t *out = json_array();
 
-    for (size_t i = 0; i + HOLDER <= reply_len(list); i += HOLDER) {
+    for (size_t i = 0; i + HOLDER <= reply_count(list); i += HOLDER) {
         const struct reply *who = reply_at(list, i), *queue = reply_at(list, i + 1);
         const struct reply *host = reply_at(list, i + 2), *until = reply_at(list, i + 3);
         char kind = reply_str(who)[0];
@@ -144,7 +144,7 @@ static json_t *workers_json(const struct reply *list)
 {
     json_t *out = json_array();
 
-    for (size_t i = 0; i + WORKER <= reply_len(list); i += WORKER) {
+    for (size_t i = 0; i + WORKER <= reply_count(list); i += WORKER) {
         const struct reply *host = reply_at(list, i + 1), *why = reply_at(list, i + 3);
         json_t *one = json_object();
 
@@ -179,7 +179,7 @@ static void show_json(const struct reply *r)
     bool is_rate = reply_is(reply_named(r, "waits_for"), "rate");
     json_t *line = json_object();
 
-    for (size_t i = 0; i + 1 < reply_len(r); i += 2) {
+    for (size_t i = 0; i + 1 < reply_count(r); i += 2) {
         const char *name = reply_str(reply_at(r, i));
         const struct reply *value = reply_at(r, i + 1);
 

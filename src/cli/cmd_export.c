@@ -56,14 +56,14 @@ static int check_page(const struct reply *page, const struct reply *before, stru
 
     for (size_t i = SET; i <= MEMBER && is_still; i++)
         is_still = is_same_word(reply_at(page, i), reply_at(before, i));
-    if (is_still || reply_len(page) < ROWS)
+    if (is_still || reply_count(page) < ROWS)
         return err_set(err, ERR_DATA, "the list of jobs came with a bad cursor");
     return 0;
 }
 
 static void write_rows(struct export *x, const struct reply *page)
 {
-    for (size_t i = ROWS; i < reply_len(page); i++) {
+    for (size_t i = ROWS; i < reply_count(page); i++) {
         json_t *line = record_to_json(reply_at(page, i), x->queue, x->state);
 
         if (line != NULL)

@@ -116,7 +116,7 @@ static void put_line(const struct reply *finding)
 
 static void take_findings(struct fsck *f, const struct reply *r)
 {
-    for (size_t i = 2; i < reply_len(r); i++) {
+    for (size_t i = 2; i < reply_count(r); i++) {
         const struct reply *finding = reply_at(r, i);
 
         f->findings++;
@@ -269,7 +269,7 @@ static int scan(struct fsck *f, const char *match,
         const struct reply *keys = reply_at(r, 1);
         int result = r != NULL ? 0 : -1;
 
-        for (size_t i = 0; i < reply_len(keys) && result == 0; i++)
+        for (size_t i = 0; i < reply_count(keys) && result == 0; i++)
             result = take(f, reply_str(reply_at(keys, i)), reply_len(reply_at(keys, i)), err);
         text_copy(cursor, sizeof(cursor), reply_str(reply_at(r, 0)));
         reply_free(r);

@@ -76,7 +76,7 @@ static int find(struct gates *g, struct err *err)
 
         if (r == NULL)
             return -1;
-        for (size_t i = 0; i < reply_len(reply_at(r, 1)); i++) {
+        for (size_t i = 0; i < reply_count(reply_at(r, 1)); i++) {
             const struct reply *key = reply_at(reply_at(r, 1), i);
 
             if (reply_len(key) > root)
@@ -131,7 +131,7 @@ static void sort(struct gates *g)
 /* The row of later_v1_workers about @EPOCH. */
 static const struct reply *worker(const struct gates *g, const char *who)
 {
-    for (size_t i = 1; i < reply_len(g->workers); i++) {
+    for (size_t i = 1; i < reply_count(g->workers); i++) {
         if (reply_is(reply_at(reply_at(g->workers, i), 0), who + 1))
             return reply_at(g->workers, i);
     }
@@ -194,7 +194,7 @@ static void add_cell(struct table *t, struct buf *cell)
 static void put_people(const struct gates *g, struct buf *cell, const struct reply *list,
                        size_t width, int64_t all)
 {
-    size_t n = reply_len(list) / width;
+    size_t n = reply_count(list) / width;
 
     for (size_t i = 0; i < n && i < SHOWN; i++) {
         buf_puts(cell, i > 0 ? ", " : "");
@@ -225,7 +225,7 @@ static void show(struct gates *g, const struct reply *row)
     table_printf(&g->table, "%s", since > 0 ? out_when(since, g->now_ms, when) : "");
     table_printf(&g->table, "%lld", (long long)reply_int(reply_at(row, WAITING)));
     put_people(g, &cell, reply_at(row, LINE), WAITER,
-               (int64_t)(reply_len(reply_at(row, LINE)) / WAITER));
+               (int64_t)(reply_count(reply_at(row, LINE)) / WAITER));
     add_cell(&g->table, &cell);
     since = reply_int(reply_at(reply_at(row, LINE), 2));
     table_printf(&g->table, "%s", since > 0 ? out_when(since, g->now_ms, when) : "");
@@ -245,7 +245,7 @@ static void put_json(const struct gates *g, const struct reply *row)
     if (reply_len(limit) > 0)
         json_put_text(line, "limit", reply_str(limit), reply_len(limit));
     json_put_int(line, "held", reply_int(reply_at(row, HOLDERS)));
-    for (size_t i = 0; i + HOLDER <= reply_len(list); i += HOLDER) {
+    for (size_t i = 0; i + HOLDER <= reply_count(list); i += HOLDER) {
         json_t *one = who_json(g, reply_str(reply_at(list, i)), false);
 
         for (size_t k = 1; k < HOLDER; k++) {
@@ -256,7 +256,7 @@ static void put_json(const struct gates *g, const struct reply *row)
     }
     (void)json_object_set_new(line, "holders", holders);
     json_put_int(line, "waiting", reply_int(reply_at(row, WAITING)));
-    for (size_t i = 0; i + WAITER <= reply_len(queue); i += WAITER) {
+    for (size_t i = 0; i + WAITER <= reply_count(queue); i += WAITER) {
         json_t *one = who_json(g, reply_str(reply_at(queue, i)), true);
 
         json_put_int(one, "waiting", reply_int(reply_at(queue, i + 1)));
@@ -284,7 +284,7 @@ static int look(struct gates *g, size_t from, struct err *err)
     r = cli_fcall(g->cli, "later_v1_gates", &call, err);
     if (r == NULL)
         return -1;
-    for (size_t i = 0; i < reply_len(r); i++) {
+    for (size_t i = 0; i < reply_count(r); i++) {
         const struct reply *row = reply_at(r, i);
         bool is_named = g->cli->argc > 0 && reply_len(reply_at(row, LIMIT)) > 0;
 

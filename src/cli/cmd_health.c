@@ -147,14 +147,14 @@ static void judge(struct health *h, const struct reply *r)
     int64_t now_ms = reply_int(reply_at(r, NOW));
     const struct reply *notes = reply_at(r, NOTES);
 
-    for (size_t i = 0; i < reply_len(reply_at(r, WORKERS)); i++)
+    for (size_t i = 0; i < reply_count(reply_at(r, WORKERS)); i++)
         judge_worker(h, reply_at(reply_at(r, WORKERS), i), now_ms);
     if (h->live == 0)
         add(h->causes, "cause", "no-worker",
             "no worker is running in this namespace: start laterd");
-    for (size_t i = 0; i < reply_len(reply_at(r, LATE)); i++)
+    for (size_t i = 0; i < reply_count(reply_at(r, LATE)); i++)
         judge_late(h, reply_at(reply_at(r, LATE), i), now_ms);
-    for (size_t i = 0; i + 1 < reply_len(notes); i += 2)
+    for (size_t i = 0; i + 1 < reply_count(notes); i += 2)
         judge_note(h, reply_str(reply_at(notes, i)));
 }
 
@@ -242,7 +242,7 @@ static const char *why_not_in_redis(const struct reply *r, int64_t epoch)
 {
     const struct reply *workers = reply_at(r, WORKERS);
 
-    for (size_t i = 0; i < reply_len(workers); i++) {
+    for (size_t i = 0; i < reply_count(workers); i++) {
         const struct reply *w = reply_at(workers, i);
 
         if (reply_int(reply_at(w, EPOCH)) != epoch)

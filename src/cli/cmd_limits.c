@@ -98,7 +98,7 @@ static int list(struct cli *cli, struct err *err)
     struct cli_call call = {.n = 0};
     struct reply *r = cli_fcall(cli, "later_limits", &call, err);
     CLEANUP_FREE struct limit *limits = NULL;
-    size_t n = reply_len(r) / 2;
+    size_t n = reply_count(r) / 2;
     struct table table;
 
     if (r == NULL)
@@ -259,7 +259,7 @@ static int run_throttle(struct cli *cli, struct err *err)
     r = cli_fcall(cli, "later_throttle", &call, err);
     if (r == NULL)
         return -1;
-    if (reply_len(r) != 5) {
+    if (reply_count(r) != 5) {
         reply_free(r);
         return err_set(err, ERR_DATA, "the library answered in a shape that is not known");
     }

@@ -189,7 +189,7 @@ static int show_pages(struct ls *ls, int64_t limit, struct err *err)
 
         if (r == NULL)
             return -1;
-        for (size_t i = 1; i < reply_len(r) && limit > 0; i++, limit--) {
+        for (size_t i = 1; i < reply_count(r) && limit > 0; i++, limit--) {
             if (ls->cli->json)
                 put_json(ls, reply_at(r, i));
             else

@@ -78,11 +78,11 @@ static void stats_json(const struct reply *r)
     json_put_int(line, "workers", reply_int(reply_at(r, WORKERS)));
     json_put_int(line, "running", reply_int(reply_at(r, RUNNING)));
     json_put_int(line, "jobs", reply_int(reply_at(r, JOBS)));
-    for (size_t i = 0; i < reply_len(queues) / QUEUE_VALUES; i++)
+    for (size_t i = 0; i < reply_count(queues) / QUEUE_VALUES; i++)
         (void)json_array_append_new(list, queue_json(queues, i, now_ms));
     (void)json_object_set_new(line, "queues", list);
     json_put_int(line, "more_queues", reply_int(reply_at(r, MORE)));
-    for (size_t i = 0; i + 1 < reply_len(notes); i += 2) {
+    for (size_t i = 0; i + 1 < reply_count(notes); i += 2) {
         json_t *note = json_object();
 
         json_put_text(note, "note", reply_str(reply_at(notes, i)), reply_len(reply_at(notes, i)));
@@ -129,7 +129,7 @@ static void put_notes(const struct reply *notes, int64_t now_ms)
 {
     char when[48];
 
-    for (size_t i = 0; i + 1 < reply_len(notes); i += 2) {
+    for (size_t i = 0; i + 1 < reply_count(notes); i += 2) {
         out_printf("%s ", i == 0 ? "\nattention:" : "          ");
         out_text(reply_str(reply_at(notes, i)), reply_len(reply_at(notes, i)));
         out_printf(" (seen %s)\n", out_when(reply_int(reply_at(notes, i + 1)), now_ms, when));
@@ -149,10 +149,10 @@ static void stats_show(const struct reply *r)
     out_printf("workers %lld, running %lld, jobs %lld\n",
                (long long)reply_int(reply_at(r, WORKERS)),
                (long long)reply_int(reply_at(r, RUNNING)), (long long)reply_int(reply_at(r, JOBS)));
-    if (reply_len(queues) >= QUEUE_VALUES) {
+    if (reply_count(queues) >= QUEUE_VALUES) {
         out_printf("\n");
         table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
-        for (size_t i = 0; i < reply_len(queues) / QUEUE_VALUES; i++)
+        for (size_t i = 0; i < reply_count(queues) / QUEUE_VALUES; i++)
             put_queue(&t, queues, i, now_ms);
         table_flush(&t);
         table_done(&t);
@@ -258,7 +258,7 @@ static void workers_show(const struct reply *r)
     struct table t;
 
     table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
-    for (size_t i = 1; i < reply_len(r); i++)
+    for (size_t i = 1; i < reply_count(r); i++)
         worker_row(&t, reply_at(r, i), reply_int(reply_at(r, 0)));
     table_flush(&t);
     table_done(&t);
@@ -271,9 +271,9 @@ static int run_workers(struct cli *cli, struct err *err)
 
     if (r == NULL)
         return -1;
-    for (size_t i = 1; cli->json && i < reply_len(r); i++)
+    for (size_t i = 1; cli->json && i < reply_count(r); i++)
         worker_json(reply_at(r, i));
-    if (!cli->json && reply_len(r) > 1)
+    if (!cli->json && reply_count(r) > 1)
         workers_show(r);
     else if (!cli->json)
         out_printf("no worker is running in this namespace\n");

@@ -65,7 +65,7 @@ static void take_queue(struct metrics *m, const struct reply *r, int64_t now_ms)
 {
     struct queue *q;
 
-    if (reply_len(r) != QUEUE_VALUES ||
+    if (reply_count(r) != QUEUE_VALUES ||
         !text_is_queue_name(reply_str(reply_at(r, NAME)), reply_len(reply_at(r, NAME))))
         return;
     m->queues = mem_grow(m->queues, m->n + 1, sizeof(*m->queues));
@@ -93,7 +93,7 @@ static int take_page(struct metrics *m, struct cli *cli, char cursor[32], struct
     if (r == NULL)
         return -1;
     m->now_ms = reply_int(reply_at(r, NOW));
-    for (size_t i = 0; i < reply_len(reply_at(r, QUEUES)); i++)
+    for (size_t i = 0; i < reply_count(reply_at(r, QUEUES)); i++)
         take_queue(m, reply_at(reply_at(r, QUEUES), i), m->now_ms);
     for (size_t i = 0; is_first && i < COUNTS_FIELDS; i++)
         m->counters[i] = count_of(reply_at(reply_at(r, COUNTERS), i));
@@ -278,7 +278,7 @@ static void put_attention(struct metrics *m, const struct reply *notes)
         size_t len = strlen(kinds[k]);
         int64_t n = 0;
 
-        for (size_t i = 0; i + 1 < reply_len(notes); i += 2) {
+        for (size_t i = 0; i + 1 < reply_count(notes); i += 2) {
             const char *note = reply_str(reply_at(notes, i));
 
             n += strncmp(note, kinds[k], len) == 0 && note[len] == ':';
@@ -323,7 +323,7 @@ int metrics_show(struct cli *cli, struct err *err)
     rc = r != NULL ? take_queues(&m, cli, err) : -1;
     if (rc == 0) {
         m.ns = cli->target.ns;
-        for (size_t i = 0; i < reply_len(reply_at(r, H_WORKERS)); i++)
+        for (size_t i = 0; i < reply_count(reply_at(r, H_WORKERS)); i++)
             take_worker(&m, reply_at(reply_at(r, H_WORKERS), i));
         head(&m, "laterd_info", "gauge", "The version of the command that wrote this.");
         put_int(&m, "laterd_info", LABELS("version", PACKAGE_VERSION), 1);

@@ -53,7 +53,7 @@ int outcome_of_reply(const struct reply *r, struct outcome *ret)
     const struct reply *state = reply_at(r, 0);
 
     memset(ret, 0, sizeof(*ret));
-    if (reply_len(r) != 6 || reply_len(state) == 0 || reply_len(state) >= sizeof(ret->state))
+    if (reply_count(r) != 6 || reply_len(state) == 0 || reply_len(state) >= sizeof(ret->state))
         return -1;
     memcpy(ret->state, reply_str(state), reply_len(state));
     ret->code = reply_int(reply_at(r, 1));

@@ -25,7 +25,7 @@ static int collect(struct cli *cli, const char *queue, struct buf *ids, struct e
 
         if (r == NULL)
             return -1;
-        for (size_t i = 1; i < reply_len(r); i++) {
+        for (size_t i = 1; i < reply_count(r); i++) {
             const struct reply *id = reply_at(reply_at(r, i), 0);
 
             if (reply_len(id) == ID_BYTES - 1)

@@ -71,7 +71,7 @@ static void on_page(void *arg, const struct reply *r)
 
     text_copy(s->cursor, sizeof(s->cursor),
               reply_kind(r) == REPLY_ARRAY ? reply_str(reply_at(r, 0)) : "0");
-    for (size_t i = 0; i < reply_len(keys); i++)
+    for (size_t i = 0; i < reply_count(keys); i++)
         look(s, reply_str(reply_at(keys, i)), reply_len(reply_at(keys, i)));
 }
 

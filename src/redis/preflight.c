@@ -84,7 +84,7 @@ int preflight_rights(struct preflight *p, struct client *c, const char *ns, stru
             return 0;
         return err_set(err, why.code, "%s", why.text);
     }
-    for (size_t i = 0; i < reply_len(r); i++)
+    for (size_t i = 0; i < reply_count(r); i++)
         buf_printf(&missing, " %s", reply_str(reply_at(r, i)));
     if (missing.len > 0)
         find(p, "rights", "this user may not:%.90s; jobs wait until its ACL allows it",

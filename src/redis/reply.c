@@ -29,26 +29,26 @@ enum reply_kind reply_kind(const struct reply *r)
     }
 }
 
+static bool is_text(const struct reply *r)
+{
+    enum reply_kind kind = reply_kind(r);
+
+    return kind == REPLY_STR || kind == REPLY_ERROR;
+}
+
 size_t reply_len(const struct reply *r)
 {
-    switch (reply_kind(r)) {
-    case REPLY_ERROR:
-    case REPLY_STR:
-        return (size_t)raw(r)->len;
-    case REPLY_ARRAY:
-        return raw(r)->elements;
-    case REPLY_NIL:
-    case REPLY_INT:
-        break;
-    }
-    return 0;
+    return is_text(r) ? (size_t)raw(r)->len : 0;
+}
+
+size_t reply_count(const struct reply *r)
+{
+    return reply_kind(r) == REPLY_ARRAY ? raw(r)->elements : 0;
 }
 
 const char *reply_str(const struct reply *r)
 {
-    enum reply_kind kind = reply_kind(r);
-
-    return kind == REPLY_STR || kind == REPLY_ERROR ? raw(r)->str : "";
+    return is_text(r) ? raw(r)->str : "";
 }
 
 int64_t reply_int(const struct reply *r)
@@ -62,7 +62,7 @@ int64_t reply_int(const struct reply *r)
 
 const struct reply *reply_at(const struct reply *r, size_t i)
 {
-    if (reply_kind(r) != REPLY_ARRAY || i >= raw(r)->elements)
+    if (i >= reply_count(r))
         return NULL;
     return (const struct reply *)(const void *)raw(r)->element[i];
 }
@@ -74,7 +74,7 @@ bool reply_is(const struct reply *r, const char *text)
 
 const struct reply *reply_named(const struct reply *r, const char *name)
 {
-    for (size_t i = 0; i + 1 < reply_len(r); i += 2) {
+    for (size_t i = 0; i + 1 < reply_count(r); i += 2) {
         if (reply_is(reply_at(r, i), name))
             return reply_at(r, i + 1);
     }

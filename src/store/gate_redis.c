@@ -20,7 +20,7 @@ static bool is_bad(struct gate_redis *g, const struct reply *r, size_t elements)
         g->events.fault(g->events.arg, fault_of(reply_str(r)), reply_str(r));
         return true;
     }
-    if (reply_len(r) < elements) {
+    if (reply_count(r) < elements) {
         g->events.fault(g->events.arg, FAULT_CALL,
                         "the library answered in a shape that is not known");
         return true;
@@ -73,7 +73,7 @@ static void on_beats(void *arg, const struct reply *r)
 {
     struct gate_redis *g = arg;
     const struct reply *workers = reply_at(r, 1);
-    size_t n = reply_len(workers);
+    size_t n = reply_count(workers);
     CLEANUP_FREE int64_t *beats_ms = mem_new((n + 1) * sizeof(*beats_ms));
 
     if (is_bad(g, r, 2))

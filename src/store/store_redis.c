@@ -90,7 +90,7 @@ bool store_redis_is_bad(struct store_redis *s, const struct reply *r, size_t ele
         s->events.fault(s->events.arg, fault_of(reply_str(r)), reply_str(r));
         return true;
     }
-    if (reply_len(r) < elements) {
+    if (reply_count(r) < elements) {
         s->events.fault(s->events.arg, FAULT_CALL,
                         "the library answered in a shape that is not known");
         return true;
@@ -120,7 +120,7 @@ const char **store_redis_texts(const struct reply *r, size_t *n)
 {
     const char **at;
 
-    *n = reply_len(r);
+    *n = reply_count(r);
     at = mem_new((*n + 1) * sizeof(*at));
     for (size_t i = 0; i < *n; i++)
         at[i] = reply_str(reply_at(r, i));
@@ -171,7 +171,7 @@ static void on_registered(void *arg, const struct reply *r)
                      : reply_is(word, "gone")  ? STORE_GONE
                                                : STORE_TAKEN;
     }
-    out.npeers = reply_len(peers) / 7;
+    out.npeers = reply_count(peers) / 7;
     list = mem_new((out.npeers + 1) * sizeof(*list));
     for (size_t i = 0; i < out.npeers; i++) {
         list[i] = (struct store_peer){
@@ -217,7 +217,7 @@ static void on_beat(void *arg, const struct reply *r)
     out.sent = take_beat(s);
     if (store_redis_is_bad(s, r, 6))
         return;
-    out.npeers = reply_len(peers) / 2;
+    out.npeers = reply_count(peers) / 2;
     list = mem_new((out.npeers + 1) * sizeof(*list));
     for (size_t i = 0; i < out.npeers; i++) {
         list[i].epoch = reply_int(reply_at(peers, 2 * i));
@@ -369,13 +369,13 @@ static void on_declared(void *arg, const struct reply *r)
 {
     struct store_redis *s = arg;
     struct store_declare_reply out = {0};
-    CLEANUP_FREE const char **pairs = mem_new((2 * reply_len(r) + 1) * sizeof(*pairs));
+    CLEANUP_FREE const char **pairs = mem_new((2 * reply_count(r) + 1) * sizeof(*pairs));
 
     if (reply_kind(r) == REPLY_ERROR)
         out.error = reply_str(r);
     else if (reply_kind(r) != REPLY_ARRAY)
         out.error = "the library answered in a shape that is not known";
-    for (size_t i = 0; out.error == NULL && i < reply_len(r); i++) {
+    for (size_t i = 0; out.error == NULL && i < reply_count(r); i++) {
         pairs[2 * i] = reply_str(reply_at(reply_at(r, i), 0));
         pairs[2 * i + 1] = reply_str(reply_at(reply_at(r, i), 1));
         out.n++;

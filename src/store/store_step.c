@@ -64,15 +64,15 @@ static bool read_answers(const struct sent_step *s, const struct reply *r,
         answers[i] = answer != NULL ? answer_of(answer) : STORE_APPLIED;
         texts[i] = answer != NULL ? reply_str(answer) : "";
     }
-    return at == reply_len(longs) && next == reply_len(refused);
+    return at == reply_count(longs) && next == reply_count(refused);
 }
 
 static size_t count_short(const struct reply *lists)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < reply_len(lists); i++) {
-        size_t len = reply_len(reply_at(lists, i));
+    for (size_t i = 0; i < reply_count(lists); i++) {
+        size_t len = reply_count(reply_at(lists, i));
 
         n += len > 2 ? (len - 2) / 3 : 0;
     }
@@ -81,7 +81,7 @@ static size_t count_short(const struct reply *lists)
 
 static size_t read_short(const struct reply *list, struct store_claim *out)
 {
-    size_t len = reply_len(list), n = len > 2 ? (len - 2) / 3 : 0;
+    size_t len = reply_count(list), n = len > 2 ? (len - 2) / 3 : 0;
 
     for (size_t i = 0; i < n; i++)
         out[i] = (struct store_claim){
@@ -115,7 +115,7 @@ static bool read_heads(const struct sent_step *sent, const struct reply *r, int6
             heads[i] = STORE_HEAD_UNTOLD;
         }
     }
-    return named == reply_len(told) && next == reply_len(looked);
+    return named == reply_count(told) && next == reply_count(looked);
 }
 
 static void on_step_ok(struct store_redis *s, const struct sent_step *sent, const struct reply *r,
@@ -138,10 +138,10 @@ static void on_step_ok(struct store_redis *s, const struct sent_step *sent, cons
         s->events.fault(s->events.arg, FAULT_CALL, "the step's heads do not add up");
         return;
     }
-    claims = mem_new((reply_len(longs) + count_short(shorts) + 1) * sizeof(*claims));
-    for (size_t i = 0; i < reply_len(longs); i++)
+    claims = mem_new((reply_count(longs) + count_short(shorts) + 1) * sizeof(*claims));
+    for (size_t i = 0; i < reply_count(longs); i++)
         claims[out->nclaims++] = claim_of(reply_at(longs, i));
-    for (size_t i = 0; i < reply_len(shorts); i++)
+    for (size_t i = 0; i < reply_count(shorts); i++)
         out->nclaims += read_short(reply_at(shorts, i), &claims[out->nclaims]);
     cancels = store_redis_texts(reply_at(r, 4), &out->ncancels);
     errors = store_redis_texts(reply_at(r, 6), &n);

@@ -88,7 +88,7 @@ static bool add_batch(struct client *c, const char *queue, int first, int n, con
         argv[4 + i] = texts[i];
     }
     r = client_fcall(c, "default", "later_add_many", n + 4, argv, NULL, &err);
-    ok = r != NULL && reply_len(r) == (size_t)n;
+    ok = r != NULL && reply_count(r) == (size_t)n;
     if (!ok)
         (void)fprintf(stderr, "ledger: add: %s\n", err.text);
     reply_free(r);

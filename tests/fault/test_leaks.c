@@ -53,8 +53,8 @@ static void measure(struct figures *f)
     f->threads = usage_threads(pid);
     f->children = usage_children(pid, false);
     f->rss_kb = usage_kib(pid, "VmRSS");
-    f->keys = (int64_t)reply_len(keys);
-    for (size_t i = 0; i < reply_len(keys); i++)
+    f->keys = (int64_t)reply_count(keys);
+    for (size_t i = 0; i < reply_count(keys); i++)
         f->rows += rows_of(reply_str(reply_at(keys, i)));
     reply_free(keys);
 }

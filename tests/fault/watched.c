@@ -235,7 +235,7 @@ static bool is_empty(void *arg)
     bool empty = reply_int(reply_at(r, 2)) == 0;
 
     (void)arg;
-    for (size_t i = 0; i + 9 < reply_len(queues); i += 10)
+    for (size_t i = 0; i + 9 < reply_count(queues); i += 10)
         if (!reply_is(reply_at(queues, i), "canary") &&
             reply_int(reply_at(queues, i + 1)) + reply_int(reply_at(queues, i + 2)) > 0)
             empty = false;

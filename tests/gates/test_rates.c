@@ -34,9 +34,9 @@ static void sample(struct run *r)
                                    "WITHSCORES", NULL);
     int64_t last = b->n > 0 ? b->lines[b->n - 1].us : 0;
 
-    b->lines = mem_grow(b->lines, b->n + reply_len(log) + 1, sizeof(*b->lines));
+    b->lines = mem_grow(b->lines, b->n + reply_count(log) + 1, sizeof(*b->lines));
     /* The members are numbers that rise. */
-    for (size_t i = 0; i + 1 < reply_len(log); i += 2) {
+    for (size_t i = 0; i + 1 < reply_count(log); i += 2) {
         if (reply_int(reply_at(log, i)) <= last)
             continue;
         b->lines[b->n++] = (struct gate_line){.us = reply_int(reply_at(log, i)),

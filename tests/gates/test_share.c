@@ -82,7 +82,7 @@ static void assert_no_gates(void)
         CLEANUP_FREE char *pattern = mem_printf("%s:%s:*", STAGE_ROOT, kinds[i]);
         struct reply *r = gates_call(&gates, "KEYS", pattern, NULL);
 
-        assert_int_equal(reply_len(r), 0);
+        assert_int_equal(reply_count(r), 0);
         reply_free(r);
     }
 }

@@ -239,7 +239,7 @@ static void test_options_hold_for_all(void **state)
     assert_out("{\"queue\":\"bulk\",\"added\":600}\n");
     assert_int_equal(count("ZCARD", ROOT ":q:bulk:2"), 600);
     r = test_redis_call(&redis, "HVALS", ROOT ":jobs", NULL);
-    assert_int_equal(reply_len(r), 600);
+    assert_int_equal(reply_count(r), 600);
     for (size_t i = 0; i < 600; i++)
         assert_non_null(strstr(reply_str(reply_at(r, i)), "-bulk 2 a=3 t=300000 K=user:42\n"));
     reply_free(r);
@@ -310,7 +310,7 @@ static void assert_jobs_are_lines(size_t n)
     struct reply *r = test_redis_call(&redis, "HVALS", ROOT ":jobs", NULL);
     CLEANUP_FREE char *seen = mem_new(n);
 
-    assert_int_equal(reply_len(r), n);
+    assert_int_equal(reply_count(r), n);
     for (size_t i = 0; i < n; i++) {
         const char *payload = strchr(reply_str(reply_at(r, i)), '\n');
         unsigned long number;

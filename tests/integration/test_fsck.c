@@ -187,7 +187,7 @@ static void nothing_is_found_while_laterd_works(void **state)
         feed(big);
         assert_int_equal(test_fsck(&redis), 0);
         running = test_redis_call(&redis, "ZRANGE", ROOT ":running", "0", "0", NULL);
-        if (reply_len(running) > 0)
+        if (reply_count(running) > 0)
             (void)run("cancel", reply_str(reply_at(running, 0)), NULL);
         reply_free(running);
         assert_int_equal(run("retry", "--all", "work", NULL), 0);

@@ -192,7 +192,7 @@ static void test_private_tmp(void **state)
         assert_true(test_until_state(&redis, id, "done", LONG_MS));
         r = test_fcall(&redis, "later_result", id, NULL);
         assert_non_null(r);
-        assert_string_equal(reply_str(reply_at(r, reply_len(r) - 1)), "0");
+        assert_string_equal(reply_str(reply_at(r, reply_count(r) - 1)), "0");
         reply_free(r);
     }
     assert_int_equal(access("/tmp/later-left", F_OK), -1);

@@ -287,7 +287,7 @@ static size_t calls_over(int64_t us)
     struct reply *log = test_redis_call(&redis, "SLOWLOG", "GET", "-1", NULL);
     size_t n = 0;
 
-    for (size_t i = 0; i < reply_len(log); i++) {
+    for (size_t i = 0; i < reply_count(log); i++) {
         const struct reply *call = reply_at(log, i);
 
         n += reply_is(reply_at(reply_at(call, 3), 1), "later_v1_metrics") &&

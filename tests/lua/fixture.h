@@ -84,7 +84,7 @@ static inline void render(struct buf *b, const struct reply *r)
         break;
     case REPLY_ARRAY:
         buf_puts(b, "[");
-        for (size_t i = 0; i < reply_len(r); i++) {
+        for (size_t i = 0; i < reply_count(r); i++) {
             buf_puts(b, i > 0 ? " " : "");
             render(b, reply_at(r, i));
         }
@@ -197,7 +197,7 @@ static inline const struct reply *node(int first, ...)
 
 #define at(...) shown(node(__VA_ARGS__))
 #define int_at(...) reply_int(node(__VA_ARGS__))
-#define len_at(...) ((int)reply_len(node(__VA_ARGS__)))
+#define len_at(...) ((int)reply_count(node(__VA_ARGS__)))
 
 /* The value behind name in a flat array, "nil" when it is not there. */
 static inline const char *named(const char *name)

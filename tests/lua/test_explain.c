@@ -317,7 +317,7 @@ static void test_semaphore(void **state)
     explains(id, "semaphore", " and 19 more; it is 11th in line (before it: 10 of queue mail)");
     assert_string_equal(named("held"), "22");
     assert_string_equal(named("limit"), "22");
-    assert_int_equal(reply_len(reply_named(fx.last, "holders")), 80);
+    assert_int_equal(reply_count(reply_named(fx.last, "holders")), 80);
     /* Others before and behind it, and a paused queue that is passed over. */
     (void)add("sms sem smtp x");
     assert_starts(fcall("later_v1_step %s 1 0 9 0 1 sms 9 1048576", w), "[");

@@ -156,8 +156,8 @@ static void test_many_names_at_once(void **state)
             (void)fcall("later_pause q%02d for 1h", i);
         }
         assert_starts(fcall("later_v1_step %s 1 0 9 0 64%s", w, buf_str(&many)), "[");
-        assert_int_equal(reply_len(reply_at(fx.last, 3)), round == 0 ? 2 : 0);
-        assert_int_equal(reply_len(reply_at(fx.last, 6)), 4);
+        assert_int_equal(reply_count(reply_at(fx.last, 3)), round == 0 ? 2 : 0);
+        assert_int_equal(reply_count(reply_at(fx.last, 6)), 4);
         for (int i = 0; i < 64; i++)
             (void)snprintf(alone[i], sizeof(alone[i]), "%s", at(5, i, -1));
         for (int i = 0; i < 64; i++) {
@@ -325,7 +325,7 @@ static void test_raw_payloads(void **state)
             assert_int_equal(reply_len(fx.last), lens[k]);
             assert_memory_equal(reply_str(fx.last), bytes, lens[k]);
         } else {
-            assert_int_equal(len_at(3, 0, 7, -1), 6 + lens[k]);
+            assert_int_equal(reply_len(node(3, 0, 7, -1)), 6 + lens[k]);
             assert_memory_equal(reply_str(node(3, 0, 7, -1)) + 6, bytes, lens[k]);
         }
     }

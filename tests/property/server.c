@@ -220,7 +220,7 @@ void server_render(struct buf *out, const struct reply *r)
         break;
     case REPLY_ARRAY:
         buf_puts(out, "[ ");
-        for (size_t i = 0; i < reply_len(r); i++)
+        for (size_t i = 0; i < reply_count(r); i++)
             server_render(out, reply_at(r, i));
         buf_puts(out, "] ");
         break;
@@ -262,7 +262,7 @@ void server_read(struct server *s, struct buf *out)
     static const char *const read[] = {"EVAL_RO", READ, "0"};
     static const struct reply *row[65536];
     struct reply *r = must(s->client, 3, read);
-    size_t n = reply_len(r);
+    size_t n = reply_count(r);
 
     if (n > sizeof(row) / sizeof(row[0]))
         abort();

@@ -66,10 +66,10 @@ static void render_answers(const struct reply *r, int64_t ends, struct buf *out)
     size_t next = 0;
 
     buf_puts(out, "[ ");
-    for (size_t i = 0; i < reply_len(longs); i++)
+    for (size_t i = 0; i < reply_count(longs); i++)
         server_render(out, reply_at(longs, i));
     for (int64_t i = 1; i <= ends; i++) {
-        if (next + 1 < reply_len(refused) && reply_int(reply_at(refused, next)) == i) {
+        if (next + 1 < reply_count(refused) && reply_int(reply_at(refused, next)) == i) {
             const struct reply *answer = reply_at(refused, next + 1);
 
             buf_puts(out, reply_is(answer, "ok") ? "!refused " : "");
@@ -81,7 +81,7 @@ static void render_answers(const struct reply *r, int64_t ends, struct buf *out)
         }
         counts.ends++;
     }
-    buf_puts(out, next == reply_len(refused) ? "] " : "!refused ] ");
+    buf_puts(out, next == reply_count(refused) ? "] " : "!refused ] ");
 }
 
 /* Priority 5, no options, a small payload. */
@@ -125,20 +125,20 @@ static int by_fence(const void *a, const void *b)
 static void render_claims(const struct reply *r, struct buf *out)
 {
     const struct reply *longs = reply_at(r, 3), *lists = reply_at(r, 10);
-    size_t n = 0, most = reply_len(longs);
+    size_t n = 0, most = reply_count(longs);
     bool is_well = true;
     struct claim *claim;
 
-    for (size_t i = 0; i < reply_len(lists); i++)
-        most += reply_len(reply_at(lists, i)) / 3;
+    for (size_t i = 0; i < reply_count(lists); i++)
+        most += reply_count(reply_at(lists, i)) / 3;
     claim = mem_new((most + 1) * sizeof(*claim));
-    for (size_t i = 0; i < reply_len(longs); i++) {
+    for (size_t i = 0; i < reply_count(longs); i++) {
         claim[n].fence = reply_int(reply_at(reply_at(longs, i), 5));
         server_render(&claim[n++].text, reply_at(longs, i));
     }
-    for (size_t i = 0; i < reply_len(lists); i++) {
+    for (size_t i = 0; i < reply_count(lists); i++) {
         const struct reply *list = reply_at(lists, i);
-        size_t len = reply_len(list);
+        size_t len = reply_count(list);
 
         is_well = is_well && len > 2 && len % 3 == 2;
         for (size_t k = 0; 3 * k + 4 < len; k++)
@@ -159,7 +159,7 @@ void short_render(const struct args *a, const struct reply *r, struct buf *out)
 {
     int at = groups_at(a);
 
-    if (at == 0 || reply_len(r) != ELEMENTS) {
+    if (at == 0 || reply_count(r) != ELEMENTS) {
         server_render(out, r);
         return;
     }

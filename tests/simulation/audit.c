@@ -81,7 +81,7 @@ static void view_free(struct view *v)
 /* The score of a member in a range with scores (pairs in RESP 3), or -1. */
 static double score_of(const struct reply *set, const char *member)
 {
-    for (size_t i = 0; i < reply_len(set); i++) {
+    for (size_t i = 0; i < reply_count(set); i++) {
         const struct reply *row = reply_at(set, i);
 
         if (reply_is(reply_at(row, 0), member))
@@ -92,7 +92,7 @@ static double score_of(const struct reply *set, const char *member)
 
 static bool has(const struct reply *list, const char *member)
 {
-    for (size_t i = 0; i < reply_len(list); i++) {
+    for (size_t i = 0; i < reply_count(list); i++) {
         if (reply_is(reply_at(list, i), member))
             return true;
     }
@@ -174,7 +174,7 @@ static void check_tries(const struct view *v, const struct entry *e)
 static void check_belongs(const struct view *v, const struct reply *ids, size_t step,
                           const char *what)
 {
-    for (size_t i = 0; i < reply_len(ids); i += step) {
+    for (size_t i = 0; i < reply_count(ids); i += step) {
         const char *id = reply_str(reply_at(ids, i));
 
         if (reply_named(v->jobs, id) == NULL)
@@ -184,7 +184,7 @@ static void check_belongs(const struct view *v, const struct reply *ids, size_t 
 
 static void check_running_only(const struct view *v, const struct reply *ids, const char *what)
 {
-    for (size_t i = 0; i < reply_len(ids); i++) {
+    for (size_t i = 0; i < reply_count(ids); i++) {
         if (score_of(v->running, reply_str(reply_at(ids, i))) < 0)
             world_break("I8-stale", "%s has an entry in %s and does not run",
                         reply_str(reply_at(ids, i)), what);
@@ -197,7 +197,7 @@ static void check_jobs(const struct view *v)
         check_place(v, ledger_at(i));
         check_tries(v, ledger_at(i));
     }
-    for (size_t i = 0; i < reply_len(v->jobs); i += 2) {
+    for (size_t i = 0; i < reply_count(v->jobs); i += 2) {
         if (ledger_find(reply_str(reply_at(v->jobs, i))) == NULL)
             world_break("I1-unknown", "nobody added %s", reply_str(reply_at(v->jobs, i)));
     }
@@ -221,7 +221,7 @@ static void check_raws(const struct view *v)
             world_break("I1-raw", "the raw member %s is gone", raws[i].payload);
     }
     for (unsigned q = 0; q < PLAN_QUEUES; q++)
-        there += reply_len(v->sets[q][DUE]);
+        there += reply_count(v->sets[q][DUE]);
     if (there != n)
         world_break("I1-raw", "%zu raw members wait, Redis has %zu", n, there);
 }
@@ -256,10 +256,10 @@ static void check_workers(const struct view *v)
 {
     static const char prefix[] = R ":worker:";
 
-    if (reply_len(v->workers) != ledger_workers())
+    if (reply_count(v->workers) != ledger_workers())
         world_break("I8-workers", "%zu workers, Redis knows %zu", ledger_workers(),
-                    reply_len(v->workers));
-    for (size_t i = 0; i < reply_len(v->workers); i++) {
+                    reply_count(v->workers));
+    for (size_t i = 0; i < reply_count(v->workers); i++) {
         char key[96];
 
         if (!ledger_knows_worker(reply_int(reply_at(v->workers, i))))
@@ -269,7 +269,7 @@ static void check_workers(const struct view *v)
         if (!has(v->keys, key))
             world_break("I8-workers", "there is no %s", key);
     }
-    for (size_t i = 0; i < reply_len(v->keys); i++) {
+    for (size_t i = 0; i < reply_count(v->keys); i++) {
         const char *key = reply_str(reply_at(v->keys, i));
 
         if (strncmp(key, prefix, strlen(prefix)) == 0 && !has(v->workers, key + strlen(prefix)))
@@ -284,9 +284,9 @@ static void check_big(const struct view *v)
     static const char prefix[] = R ":big:";
     size_t there = 0, wanted = 0;
 
-    for (size_t i = 0; i < reply_len(v->keys); i++)
+    for (size_t i = 0; i < reply_count(v->keys); i++)
         there += strncmp(reply_str(reply_at(v->keys, i)), prefix, strlen(prefix)) == 0;
-    for (size_t i = 0; i + 1 < reply_len(v->jobs); i += 2) {
+    for (size_t i = 0; i + 1 < reply_count(v->jobs); i += 2) {
         char key[96];
 
         if (reply_str(reply_at(v->jobs, i + 1))[0] != '+')
@@ -320,7 +320,7 @@ static void check_no_gates(const struct view *v)
     static const char *const names[] = {
         "lock:", "sem:", "wait:", "line:", "parked", "holds", "granted:", "aside:"};
 
-    for (size_t i = 0; i < reply_len(v->keys); i++) {
+    for (size_t i = 0; i < reply_count(v->keys); i++) {
         const char *key = reply_str(reply_at(v->keys, i));
 
         for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
@@ -337,12 +337,14 @@ void audit_end(void)
 
     audit();
     view_get(&v);
-    if (reply_len(v.running) + reply_len(v.cancel) + reply_len(v.progress) + reply_len(v.await) > 0)
+    if (reply_count(v.running) + reply_count(v.cancel) + reply_count(v.progress) +
+            reply_count(v.await) >
+        0)
         world_break("I10-left", "running %zu, cancel %zu, progress %zu, await %zu are left",
-                    reply_len(v.running), reply_len(v.cancel), reply_len(v.progress),
-                    reply_len(v.await));
-    if (reply_len(v.workers) > 0)
-        world_break("I10-left", "%zu workers are left", reply_len(v.workers));
+                    reply_count(v.running), reply_count(v.cancel), reply_count(v.progress),
+                    reply_count(v.await));
+    if (reply_count(v.workers) > 0)
+        world_break("I10-left", "%zu workers are left", reply_count(v.workers));
     check_no_gates(&v);
     view_free(&v);
 }

@@ -361,9 +361,9 @@ static void take_claim(int64_t epoch, const struct told *c)
 /* A suspect is claimed only by a worker that runs nothing else. */
 static void check_solo(const struct reply *list, const struct reply *shorts, const char *held)
 {
-    bool is_alone = reply_len(list) == 1 && reply_len(shorts) == 0 && atoll(held) == 0;
+    bool is_alone = reply_count(list) == 1 && reply_count(shorts) == 0 && atoll(held) == 0;
 
-    for (size_t i = 0; i < reply_len(list); i++) {
+    for (size_t i = 0; i < reply_count(list); i++) {
         if (reply_int(item(item(list, i), 4)) >= 2 && !is_alone)
             world_break("solo", "the suspect %s is not claimed alone",
                         reply_str(item(item(list, i), 0)));
@@ -395,10 +395,10 @@ static void take_short_results(int64_t epoch, const char *const *a, const struct
 
 static void take_short_claims(int64_t epoch, const struct reply *lists)
 {
-    for (size_t i = 0; i < reply_len(lists); i++) {
+    for (size_t i = 0; i < reply_count(lists); i++) {
         const struct reply *list = item(lists, i);
 
-        for (size_t k = 0; 2 + 3 * k < reply_len(list); k++) {
+        for (size_t k = 0; 2 + 3 * k < reply_count(list); k++) {
             struct told c = told_short(list, k);
 
             take_claim(epoch, &c);
@@ -432,13 +432,13 @@ static void on_step(const char *const *a, const struct reply *r)
     }
     take_short_results(epoch, &a[6 + 8 * n + 3 * (size_t)atoll(a[5 + 8 * n])], item(r, 9));
     check_solo(item(r, 3), item(r, 10), a[2]);
-    for (size_t i = 0; i < reply_len(item(r, 3)); i++) {
+    for (size_t i = 0; i < reply_count(item(r, 3)); i++) {
         struct told c = told_long(item(item(r, 3), i));
 
         take_claim(epoch, &c);
     }
     take_short_claims(epoch, item(r, 10));
-    if (reply_len(item(r, 6)) > 0)
+    if (reply_count(item(r, 6)) > 0)
         world_break("I8-error", "queue %s: %s", reply_str(item(item(r, 6), 0)),
                     reply_str(item(item(r, 6), 1)));
 }
@@ -571,10 +571,10 @@ static void on_reconcile(const char *const *a, const struct reply *r)
         }
     }
     k->link = reply_int(item(r, 2));
-    if (released != reply_int(item(r, 3)) || lost != reply_len(item(r, 4)))
+    if (released != reply_int(item(r, 3)) || lost != reply_count(item(r, 4)))
         world_break("I8-reconcile", "worker %lld: %lld released and %zu lost, Redis says %lld %zu",
                     (long long)epoch, (long long)released, lost, (long long)reply_int(item(r, 3)),
-                    reply_len(item(r, 4)));
+                    reply_count(item(r, 4)));
 }
 
 static void check_reap(const struct known *k)

@@ -286,14 +286,14 @@ void server_save(void)
     for (int i = 0; i < 3; i++)
         must(server_answer());
     keys = server_ask("KEYS *");
-    for (size_t i = 0; i < reply_len(keys); i++) {
+    for (size_t i = 0; i < reply_count(keys); i++) {
         char words[256];
 
         (void)snprintf(words, sizeof(words), "COPY %s %s DB 1", reply_str(reply_at(keys, i)),
                        reply_str(reply_at(keys, i)));
         server_queue(words);
     }
-    for (size_t i = 0; i < reply_len(keys); i++)
+    for (size_t i = 0; i < reply_count(keys); i++)
         must(server_answer());
     reply_free(keys);
 }
