@@ -506,7 +506,7 @@ static void test_lost_redis(void **state)
     test_redis_kill(&redis, SIGSTOP);
     /* Else it may find the pipe empty between two pages, and wait for an answer with what it has.
      */
-    proc_signal(&fed, SIGSTOP);
+    proc_stop(&fed);
     feed_lines(600, 100);
     proc_signal(&fed, SIGCONT);
     assert_true(test_until(has_read, NULL, DEADLINE_MS));

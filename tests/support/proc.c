@@ -150,6 +150,15 @@ void proc_signal(const struct proc *p, int sig)
         (void)kill(p->pid, sig);
 }
 
+void proc_stop(const struct proc *p)
+{
+    siginfo_t info;
+
+    proc_signal(p, SIGSTOP);
+    while (waitid(P_PID, (id_t)p->pid, &info, WSTOPPED) != 0 && errno == EINTR)
+        continue;
+}
+
 static int status_of(int wstatus)
 {
     return WIFEXITED(wstatus) ? WEXITSTATUS(wstatus) : 128 + WTERMSIG(wstatus);

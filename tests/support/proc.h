@@ -36,6 +36,8 @@ void proc_start(struct proc *p, char *const *argv, char *const *env_extra, const
 void proc_start_piped(struct proc *p, char *const *argv, int *ret_in, int *ret_out);
 
 void proc_signal(const struct proc *p, int sig);
+/* SIGSTOP, and it stands still when this returns. SIGCONT ends that. */
+void proc_stop(const struct proc *p);
 /* The exit status (128 + n for signal n), or -1 when it still runs at the deadline. */
 int proc_wait(struct proc *p, int deadline_ms);
 /* Kill it and its group if it still runs, reap it, close. Safe to call twice. */
