@@ -380,7 +380,7 @@ static size_t share(struct queue **order, size_t n, unsigned free, struct store_
     if (named > free)
         named = free;
     for (size_t i = 0; i < named; i++)
-        out[i] = (struct store_room){order[i]->name, 0, order[i]->max_payload, false};
+        out[i] = (struct store_room){order[i]->name, 0, order[i]->max_payload};
     for (; free > 0; free--) {
         size_t i = next_turn(order, named, out);
 
@@ -406,40 +406,54 @@ static bool is_named(const struct store_room *out, size_t n, const char *name)
     return false;
 }
 
-/* Of many queues most have nothing to do: a quarter of the work is to look at one. Named are those
- * that may be due, those in which the last looks found something, which is mostly there for longer,
- * and each at its turn: a look does not find a head that was lost in Redis. */
 static bool will_do_to_look(const struct queues *qs, size_t i, struct mono now)
 {
     return qs->n > QUEUES_NAMED_ALWAYS && qs->at[i].hits == 0 && mono_before(now, qs->at[i].head) &&
            (i + qs->sweeps) % QUEUES_LOOK_TURNS != 0;
 }
 
+size_t queues_to_look_at(const struct queues *qs, struct mono now, const char **out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < qs->n; i++) {
+        if (will_do_to_look(qs, i, now))
+            out[n++] = qs->at[i].name;
+    }
+    return n;
+}
+
+void queues_found(struct queues *qs, const char *name)
+{
+    struct queue *q = find(qs, name);
+
+    /* Where there was something of late the sweeps name it anyway. */
+    if (q == NULL || q->hits > 0)
+        return;
+    q->hits = QUEUES_HIT_SWEEPS;
+    look_at(qs, q, (struct mono){0});
+}
+
 /* The queues of a sweep from *cursor on, behind the n that are named as they are due. -> how many
  * there are then */
-static size_t plan_sweep(struct queues *qs, struct mono now, bool may_look, unsigned free,
-                         size_t *cursor, struct store_room *out, size_t n, size_t cost)
+static size_t plan_sweep(struct queues *qs, struct mono now, enum queues_sweep sweep, unsigned free,
+                         size_t *cursor, struct store_room *out, size_t n, size_t most)
 {
-    size_t due = n, left = cost - due * QUEUES_NAME_COST;
+    size_t due = n;
 
-    for (; *cursor < qs->n && left >= QUEUES_NAME_COST; ++*cursor) {
+    for (; *cursor < qs->n && n < most; ++*cursor) {
         struct queue *q = &qs->at[*cursor];
         unsigned room = free > 0 && room_of(q) > 0;
 
-        /* A swept queue that is not known to be due may turn out to be: one place will do, the
-         * rest is asked for once its head is known. */
-        if (is_named(out, due, q->name))
+        if (is_named(out, due, q->name) ||
+            (sweep == QUEUES_OTHERS && will_do_to_look(qs, *cursor, now)))
             continue;
-        if (may_look && will_do_to_look(qs, *cursor, now)) {
-            out[n++] = (struct store_room){.queue = q->name, .is_look = true};
-            left--;
-            continue;
-        }
         q->hits -= q->hits > 0;
         /* Without room it is not asked what it was woken for. */
         q->woken = q->woken && room == 0;
-        out[n++] = (struct store_room){q->name, room, q->max_payload, false};
-        left -= QUEUES_NAME_COST;
+        /* It is not known to be due and may turn out to be: one place will do, the rest is asked
+         * for once its head is known. */
+        out[n++] = (struct store_room){q->name, room, q->max_payload};
     }
     if (*cursor >= qs->n) {
         *cursor = 0;
@@ -450,20 +464,18 @@ static size_t plan_sweep(struct queues *qs, struct mono now, bool may_look, unsi
 
 /* However many are due, half of a sweep's step is the sweep's: else it would never end. */
 static size_t plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
-                   size_t *cursor, struct store_room *out, size_t cost)
+                   size_t *cursor, struct store_room *out, size_t most)
 {
-    size_t most = cost / QUEUES_NAME_COST / (sweep == QUEUES_DUE ? 1 : 2);
-    size_t n = free > 0 ? share(qs->order, due_in_turn(qs, now), free, out, most) : 0;
+    size_t dealt = sweep == QUEUES_DUE ? most : most / 2;
+    size_t n = free > 0 ? share(qs->order, due_in_turn(qs, now), free, out, dealt) : 0;
 
-    if (sweep == QUEUES_DUE)
-        return n;
-    return plan_sweep(qs, now, sweep == QUEUES_LOOK, free, cursor, out, n, cost);
+    return sweep == QUEUES_DUE ? n : plan_sweep(qs, now, sweep, free, cursor, out, n, most);
 }
 
 size_t queues_plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
-                   size_t *cursor, struct store_room *out, size_t cost)
+                   size_t *cursor, struct store_room *out, size_t most)
 {
-    size_t n = plan(qs, now, free, sweep, cursor, out, cost);
+    size_t n = plan(qs, now, free, sweep, cursor, out, most);
     struct queue *q = NULL;
 
     for (size_t i = 0; i < n; i++) {
@@ -503,11 +515,7 @@ void queues_heads(struct queues *qs, const struct store_room *rooms, const int64
 
     for (size_t i = 0; i < n; i++) {
         q = find_behind(qs, q, rooms[i].queue);
-        if (q == NULL || heads[i] == STORE_HEAD_UNTOLD)
-            continue;
-        if (rooms[i].is_look)
-            q->hits = QUEUES_HIT_SWEEPS;
-        if (q->woken)
+        if (q == NULL || q->woken)
             continue;
         if (heads[i] < 0 || heads[i] > HEAD_LATEST_MS)
             look_at(qs, q, MONO_NEVER);

@@ -23,11 +23,10 @@
 #define QUEUES_NAMED_ALWAYS 64 /* of more a sweep names each once in so many: */
 #define QUEUES_LOOK_TURNS 16
 #define QUEUES_HIT_SWEEPS 60 /* one in which a look found something is named in so many */
-#define QUEUES_NAME_COST 4   /* looks: what it costs Redis to name one */
 
-/* Which queues a step names, or looks at: those that are due; of a sweep all; or all, of which most
- * are only looked at where they are many. */
-enum queues_sweep { QUEUES_DUE, QUEUES_NAME, QUEUES_LOOK };
+/* Which queues a step names: those that are due; all of a sweep; or those of a sweep that will not
+ * do to be looked at (queues_to_look_at). */
+enum queues_sweep { QUEUES_DUE, QUEUES_ALL, QUEUES_OTHERS };
 
 struct queue_spec {
     const char *name;
@@ -68,14 +67,23 @@ void queues_took(struct queues *qs, const char *name);
 /*
  * Whom to name in a step with `free` places: due queues with room in the order of their turns,
  * the places dealt out turn by turn, so that shares are those of the weights in any number of them.
- * A sweep: every queue from *cursor on, due or not, those without room with 0; *cursor is moved on,
- * to 0 when all were named. Together they cost at most so much: one that is looked at 1, one that
- * is named QUEUES_NAME_COST; out has room for what that buys. Names live as long as the table is
- * not set anew. The rooms of a sweep may add up to more than `free`: the step itself must be told
- * how many it may claim.
+ * A sweep: the queues from *cursor on, due or not, those without room with 0; *cursor is moved on,
+ * to 0 when its end was reached. At most `most` in all. Names live as long as the table is not set
+ * anew. The rooms of a sweep may add up to more than `free`: the step itself must be told how many
+ * it may claim.
  */
 size_t queues_plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
-                   size_t *cursor, struct store_room *out, size_t cost);
+                   size_t *cursor, struct store_room *out, size_t most);
+
+/*
+ * Those of many that the next sweep need not name if they are looked at: in most there is nothing
+ * to do. Not those that may be due, those in which the last looks found something, which is mostly
+ * there for longer, and each at its turn: a look does not find a head that was lost in Redis.
+ * -> how many names are in out, which has room for all queues
+ */
+size_t queues_to_look_at(const struct queues *qs, struct mono now, const char **out);
+/* A look found something in it (any name, and again and again: they come from Redis). */
+void queues_found(struct queues *qs, const char *name);
 
 /* The step that was planned so has been answered: what it brought is claimed, the rest is free. Or
  * none of those under way will be. */
@@ -83,7 +91,7 @@ void queues_answered(struct queues *qs, const struct store_room *rooms, size_t n
 void queues_unanswered(struct queues *qs);
 
 /* The heads that a step told (any number: they come from Redis), `now` being when its reply came.
- * What is known of a queue that was only looked at stays where there is nothing to be done. */
+ */
 void queues_heads(struct queues *qs, const struct store_room *rooms, const int64_t *heads, size_t n,
                   int64_t now_us, struct mono now);
 void queues_failed(struct queues *qs, const char *name, struct mono now);

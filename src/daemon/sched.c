@@ -1,7 +1,7 @@
 /*
  * The machine itself: what is to do now, what later, and how it ends. Entering and its trouble are
- * in sched_enter.c, steps and jobs in sched_step.c. The reasoning behind each rule is in
- * doc/architecture.md, "The worker's side".
+ * in sched_enter.c, steps and jobs in sched_step.c, looks in sched_look.c, suspects in
+ * sched_solo.c. The reasoning behind each rule is in doc/architecture.md, "The worker's side".
  */
 #include "daemon/sched.h"
 

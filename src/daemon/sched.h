@@ -47,6 +47,8 @@ struct sched_ops {
     int (*reconcile)(void *ctx, int64_t epoch, int64_t link, int64_t seen,
                      const struct store_held *held, size_t nheld);
     int (*step)(void *ctx, const struct store_step *step);
+    int (*look)(void *ctx, const char *const *queues,
+                size_t n);                   /* several sched_on_looked follow */
     int (*fetch)(void *ctx, const char *id); /* payload of a big job */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
     int (*tidy)(void *ctx, int64_t epoch);
@@ -92,7 +94,7 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
 /* Of a queue that is served: how many of its jobs may run here at once. */
 void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit);
 void sched_set_stop_timeout(struct sched *s, int64_t ms);
-/* The library that is there takes looks (store_room.is_look). Until a call is refused. */
+/* The library that is there has looks. Until a call is refused. */
 void sched_set_looks(struct sched *s, bool may_look);
 struct queues *sched_queues(struct sched *s);
 
@@ -108,6 +110,8 @@ void sched_on_registered(struct sched *s, struct mono now, const struct store_re
 void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_reply *r);
 void sched_on_reconciled(struct sched *s, struct mono now, const struct store_reconcile_reply *r);
 void sched_on_step(struct sched *s, struct mono now, const struct store_step_reply *r);
+void sched_on_looked(struct sched *s, struct mono now, const char *const *queues, size_t n,
+                     bool is_over);
 void sched_on_fetched(struct sched *s, struct mono now, const char *id, const char *payload,
                       size_t n);
 void sched_on_reaped(struct sched *s, struct mono now, enum store_reap status, int64_t moved);

@@ -20,6 +20,7 @@
 void sched_no_calls_out(struct sched *s)
 {
     s->beat_out = s->reap_out = s->tidy_out = s->beat_wanted = false;
+    s->look_out = s->look_wanted = false;
     s->steps_out = 0;
     queues_unanswered(s->queues);
     s->names_changed = s->names_changed || s->names_out;
@@ -142,6 +143,7 @@ static void look_anew(struct sched *s, struct mono now)
 {
     queues_forget_heads(s->queues, s->may_look);
     s->sweep_at = now;
+    s->sweeping = false;
 }
 
 static void become_ready(struct sched *s, struct mono now)

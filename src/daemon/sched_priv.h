@@ -1,5 +1,5 @@
 /*
- * What the three files of the scheduler share; for nobody else. Each field of struct sched is
+ * What the files of the scheduler share; for nobody else. Each field of struct sched is
  * written by the file that is named beside it (all may read all).
  */
 #ifndef LATER_DAEMON_SCHED_PRIV_H
@@ -12,8 +12,8 @@
 
 #define REAPS_MAX 64
 #define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
-#define STEP_COST 256 /* looks that a step has for queues, a quarter as many to name (queues.h) */
-#define ROOMS_MAX 512 /* queues that it names when it is to find a suspect a worker of its own */
+#define STEP_NAMES 64     /* queues that a step names */
+#define ROOMS_MAX 512     /* when it is to find a suspect a worker of its own */
 
 enum state {
     OFFLINE, /* no link */
@@ -42,7 +42,7 @@ struct sent_step {
     char sent[SCHED_STEP_JOBS][JOB_ID_LEN + 1]; /* results in it, "" for progress */
     size_t nsent;
     unsigned max;      /* claims that it may bring */
-    size_t sweep_from; /* the chunk of a sweep that it carries begins there, or SWEEP_NOWHERE */
+    size_t sweep_from; /* the chunk of a sweep of all begins there, or SWEEP_NOWHERE */
     bool sweep_ends;   /* it is the last one of a whole sweep */
 };
 
@@ -76,7 +76,8 @@ struct sched {
     size_t solo_from;    /* the chunk that told of a suspect last began there, or SWEEP_NOWHERE */
     bool sweeping;       /* a sweep has chunks left */
     bool sweep_is_whole; /* it left none out */
-    bool may_look;       /* and may look at queues */
+    bool may_look;       /* and may leave some to looks */
+    bool look_out, look_wanted; /* one is under way; one is to follow */
     struct mono beat_at, sweep_at, tidy_at, retry_at, host_at, stop_at, solo_since;
     struct mono start_at; /* the first of those that were claimed ahead is due */
     struct mono gate_at;  /* a gate wants a step then, whoever makes it */
@@ -139,8 +140,16 @@ void sched_solo_told(struct sched *s, struct mono now, const struct sent_step *s
 bool sched_solo_dries(const struct sched *s, struct mono now);
 /* Jobs have ended: if it is idle now, look for the one that is due. */
 void sched_solo_seek(struct sched *s, struct mono now);
-/* What a step may cost by its queues (queues_plan). */
-size_t sched_solo_cost(const struct sched *s);
+/* How many queues a step may name. */
+size_t sched_solo_names(const struct sched *s);
+
+/* ---- sched_look.c */
+
+/* What a sweep names. A look does not tell of suspects: while one is due, all are named, so that it
+ * is known when none is. */
+enum queues_sweep sched_look_kind(const struct sched *s);
+/* A sweep begins: look at those that it does not name. */
+void sched_look(struct sched *s, struct mono now);
 
 /* ---- sched_step.c */
 

@@ -53,7 +53,7 @@ void sched_solo_seek(struct sched *s, struct mono now)
 
 /* It is claimed before all others of its call: where one is due, whoever could fill the places
  * first has to be in the same call, which names as many queues as one may. */
-size_t sched_solo_cost(const struct sched *s)
+size_t sched_solo_names(const struct sched *s)
 {
-    return s->solo_due && s->held.running == 0 ? (size_t)ROOMS_MAX * QUEUES_NAME_COST : STEP_COST;
+    return s->solo_due && s->held.running == 0 ? ROOMS_MAX : STEP_NAMES;
 }

@@ -337,20 +337,12 @@ static unsigned promised(const struct sched *s)
     return n;
 }
 
-/* A look does not tell of suspects: while one is due, all are named, so that it is known when none
- * is. */
-static enum queues_sweep kind_of(const struct sched *s, bool sweep)
-{
-    if (!sweep)
-        return QUEUES_DUE;
-    return s->may_look && !s->solo_due ? QUEUES_LOOK : QUEUES_NAME;
-}
-
 static void send_step(struct sched *s, struct mono now, unsigned places, bool sweep)
 {
     struct sent_step *out = &s->steps[(s->step_first + s->steps_out) % STORE_STEPS_MAX];
     struct store_result results[SCHED_STEP_JOBS];
     struct store_step step = {.epoch = s->epoch, .link = s->link};
+    enum queues_sweep kind = sweep ? sched_look_kind(s) : QUEUES_DUE;
 
     step.max = places < SCHED_STEP_JOBS ? places : SCHED_STEP_JOBS;
 
@@ -360,9 +352,9 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     for (size_t i = 0; i < step.nresults; i++)
         text_copy(out->sent[i], sizeof(out->sent[i]),
                   results[i].verb == STORE_PROGRESS ? "" : results[i].id);
-    out->sweep_from = sweep ? s->sweep_cursor : SWEEP_NOWHERE;
-    out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max,
-                              kind_of(s, sweep), &s->sweep_cursor, out->rooms, sched_solo_cost(s));
+    out->sweep_from = kind == QUEUES_ALL ? s->sweep_cursor : SWEEP_NOWHERE;
+    out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max, kind,
+                              &s->sweep_cursor, out->rooms, sched_solo_names(s));
     /* The table may be set anew before the reply comes. */
     for (size_t i = 0; i < out->nrooms; i++) {
         memcpy(out->room_names[i], out->rooms[i].queue, strlen(out->rooms[i].queue) + 1);
@@ -564,6 +556,9 @@ void sched_plan_step(struct sched *s, struct mono now)
         s->sweep_is_whole = s->sweep_cursor == 0;
         s->sweep_at = mono_add_ms(now, SCHED_SWEEP_MS * 9 / 10 +
                                            s->ops->random(s->ctx) % (SCHED_SWEEP_MS / 5));
+        sched_look(s, now);
+        if (s->state != READY)
+            return;
     }
     /* What the opened gate grants is claimed in the same call, and nobody has to be woken. */
     if (gate)

@@ -64,6 +64,11 @@ static int op_step(void *ctx, const struct store_step *step)
     return store_step(((struct daemon *)ctx)->store, step);
 }
 
+static int op_look(void *ctx, const char *const *queues, size_t n)
+{
+    return store_look(((struct daemon *)ctx)->store, queues, n);
+}
+
 static int op_fetch(void *ctx, const char *id)
 {
     return store_fetch(((struct daemon *)ctx)->store, id);
@@ -248,6 +253,7 @@ const struct sched_ops daemon_ops = {
     .beat = op_beat,
     .reconcile = op_reconcile,
     .step = op_step,
+    .look = op_look,
     .fetch = op_fetch,
     .reap = op_reap,
     .tidy = op_tidy,
@@ -306,6 +312,11 @@ static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
 static void on_step(void *arg, const struct store_step_reply *r)
 {
     sched_on_step(((struct daemon *)arg)->sched, mono_now(), r);
+}
+
+static void on_looked(void *arg, const char *const *queues, size_t n, bool is_over)
+{
+    sched_on_looked(((struct daemon *)arg)->sched, mono_now(), queues, n, is_over);
 }
 
 static void on_fetched(void *arg, const char *id, const char *payload, size_t n)
@@ -495,9 +506,9 @@ struct link_events daemon_link_events(struct daemon *d)
 
 struct store_events daemon_store_events(struct daemon *d)
 {
-    return (struct store_events){
-        on_registered, on_beat, on_reconciled, on_step,  on_fetched, on_reaped,
-        on_tidied,     on_left, on_declared,   on_fault, d};
+    return (struct store_events){on_registered, on_beat,     on_reconciled, on_step,
+                                 on_looked,     on_fetched,  on_reaped,     on_tidied,
+                                 on_left,       on_declared, on_fault,      d};
 }
 
 struct runner_events daemon_runner_events(struct daemon *d)

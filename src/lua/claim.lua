@@ -3,8 +3,7 @@
 -- ctx, what one step knows: now_us, now_ms, until_ms (plain jobs may be claimed so early), epoch_text, held (jobs that
 -- the worker runs), max (claims in all), claimed (so far), bytes (of records that may still be read), claims and short
 -- (the reply, filled here; short may be nil), solo_due, book (gate.lua), is_more (a look ended at a bound). Of the queues
--- that are named: names, marks, paused, gates, heads (of R:heads, by number), head (of the one at hand); looks: the names
--- that are only looked at, nil for none.
+-- that are named: names, marks, paused, gates, heads (of R:heads, by number), head (of the one at hand).
 -- Candidates: {key, id or raw, due, turn}, then record, job, tries; why: it is buried.
 
 local LOOK_ROUNDS = 4

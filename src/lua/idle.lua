@@ -1,9 +1,7 @@
--- Idle queues: a sweep names every queue, or looks at it, and hardly any has something to claim. Those that have nothing,
--- and of which R:heads says the truth, are told from the others by as few reads as will do; claim.lua looks into the others.
+-- Idle queues: a sweep names many queues, and hardly any has something to claim. Those that have nothing, and of which
+-- R:heads says the truth, are told from the others by as few reads as will do; claim.lua looks into the others.
 
 local MANY = 16
-local TURNS = 8 -- of many queues each has its head looked at once in so many seconds
-local SOON_MS = 2500 -- a queue that is only looked at is told of before its head is due: there are sweeps enough by then
 
 -- What a hash (HLEN, HGETALL, HMGET) or a sorted set has for these names: a list, false for nothing. Where many are asked
 -- for and there are few or none, those that there are cost less than all that there might be. -> nil for none at all
@@ -56,7 +54,7 @@ local function find_existing(keys, from, to, out)
 end
 
 -- The head that was noted, when the first job of the queue is due then; else nil. It is, unless a key was lost or
--- written by hand: to ask each time for each of many queues would be most of what a sweep costs.
+-- written by hand.
 local function head_of(R, queue, noted)
   local first = redis.pcall('ZRANGE', R .. ':q:' .. queue .. ':5', 0, 0, 'WITHSCORES')
   return first[2] and L.due(first[2]) == noted and noted or nil
@@ -92,9 +90,7 @@ function L.idle_heads(R, queues, ctx)
   ctx.heads = read_heads(R, ctx.names)
   local noted, keys, n = noted_heads(R, queues, ctx)
   find_existing(keys, 1, n, exists)
-  local is_any, turn = next(exists) ~= nil, math.floor(ctx.now_ms / 1000)
-  -- Who looks at the others names each by turns as it is.
-  local turns = (#queues <= MANY or ctx.looks) and 1 or TURNS
+  local is_any = next(exists) ~= nil
   for i = 1, #queues do
     local head, name = noted[i], queues[i].name
     if head == nil or (is_any and (exists[R .. ':due:' .. name] or exists[R .. ':q:' .. name .. ':5'])) then
@@ -102,49 +98,7 @@ function L.idle_heads(R, queues, ctx)
     elseif head == false then
       out[i] = -1
     else
-      out[i] = (turn + i) % turns ~= 0 and head or head_of(R, name, head)
-    end
-  end
-  return out
-end
-
--- Whose head is due by until_ms? Into out, by name, and perhaps others, too
-local function due_by(R, names, until_ms, out)
-  local key = R .. ':heads'
-  local last = L.int(until_ms)
-  local n = redis.call('ZCOUNT', key, '-inf', last)
-  if n > 0 and n <= 4 * #names then
-    for _, name in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', last)) do
-      out[name] = true
-    end
-  elseif n > 0 then
-    for i, score in ipairs(redis.call('ZMSCORE', key, unpack(names))) do
-      out[names[i]] = out[names[i]] or (score and tonumber(score) <= until_ms) or nil
-    end
-  end
-end
-
--- Which of these queues has to be named in a step now or soon: it has raw members, a mark, a pause, or a head that is due.
--- Where it is none, that is a quarter of what it costs to name them. -> their numbers
-function L.look(R, names, now_ms)
-  local keys, raw, found, out = {}, {}, {}, {}
-  local prefix = R .. ':due:'
-  for i = 1, #names do
-    keys[i] = prefix .. names[i]
-  end
-  find_existing(keys, 1, #keys, raw)
-  for key in pairs(raw) do
-    found[string.sub(key, #prefix + 1)] = true
-  end
-  due_by(R, names, now_ms + SOON_MS, found)
-  for _, hash in ipairs({'prio', 'paused'}) do
-    for name in pairs(L.fields_of(R, hash, names)) do
-      found[name] = true
-    end
-  end
-  for i = 1, next(found) and #names or 0 do
-    if found[names[i]] then
-      out[#out + 1] = i
+      out[i] = head_of(R, name, head)
     end
   end
   return out

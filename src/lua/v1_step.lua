@@ -1,8 +1,8 @@
 -- later_v1_step R EPOCH LINK HELD MAX
 --     NR {id start verb queue a code text tail}*NR   NQ {queue room max_payload}*NQ
---     [NG {queue n id*n}*NG [AHEAD [NL {queue}*NL]]]
+--     [NG {queue n id*n}*NG [AHEAD]]
 --   -> [now_us, status, [answer per result], [claim...], [id to cancel...], [head per queue],
---       [queue, error, ...], solo_due, timer_ms, [number, answer, ...], [short claims...], [number...]]
+--       [queue, error, ...], solo_due, timer_ms, [number, answer, ...], [short claims...]]
 --
 -- Results in, claims out, one round trip for both.
 -- HELD: jobs that the worker still runs after these results. MAX: most jobs to claim (<= 512).
@@ -14,8 +14,6 @@
 -- the first start and the first attempt, without crashes and gates. Without NG the last three are not there.
 -- AHEAD: plain jobs that are due within so many ms (0 to 1000) are claimed too: their worker starts each when it is
 -- due, to the microsecond.
--- NL: queues that are only looked at; those that have to be named now or soon are told by their number among them, last
--- in the reply (idle.lua).
 -- answer: ok | settled (not held by this epoch with this start number: changes nothing) | error TEXT
 -- (could not be written: send it again).
 -- room: most claims from this queue now (0: only tell its head). Queues are served in this order
@@ -172,8 +170,7 @@ local function settle_short(R, args, at, ctx)
   end)
 end
 
--- Do they, and what follows them, end where the call does? -> AHEAD, where the queues of NL begin (nil: no NL); false where
--- they do not
+-- Do they, and what follows them, end where the call does? -> AHEAD; false where they do not
 local function check_groups(args, at)
   local groups, ids = L.whole(args[at]), 0
   if not groups or groups > #args then
@@ -193,14 +190,8 @@ local function check_groups(args, at)
   elseif at > #args then
     return 0
   end
-  local ahead, looks = L.whole(args[at]), args[at + 1]
-  if not ahead or ahead > 1000 then
-    return false
-  elseif not looks then
-    return ahead
-  end
-  looks = L.whole(looks)
-  return looks and looks > 0 and looks <= 2000 and at + 1 + looks == #args and ahead, at + 2
+  local ahead = L.whole(args[at])
+  return at == #args and ahead and ahead <= 1000 and ahead
 end
 
 -- Whatever pcall caught -> one line.
@@ -234,9 +225,9 @@ end
 local function read_queues(args, at)
   local queues, n = {}, L.whole(args[at])
   local left = n and #args - at - 3 * n
-  local ahead, looks_at = left == 0 and 0, nil
+  local ahead = left == 0 and 0
   if n and n <= 2000 and left > 0 then
-    ahead, looks_at = check_groups(args, at + 3 * n + 1)
+    ahead = check_groups(args, at + 3 * n + 1)
   end
   if not ahead then
     L.fail('ELATER_ARGS', 'the queues do not add up')
@@ -254,11 +245,7 @@ local function read_queues(args, at)
     end
     queues[i] = {name = L.check_queue(args[o + 1]), room = room, max_payload = max}
   end
-  local looks, check_queue = looks_at and {}, L.check_queue
-  for i = 1, looks_at and #args - looks_at + 1 or 0 do
-    looks[i] = check_queue(args[looks_at + i - 1])
-  end
-  return queues, ahead, looks
+  return queues, ahead
 end
 
 L.register('later_v1_step', {'allow-oom'}, function(R, args)
@@ -271,7 +258,7 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   if n == nil or n > 1024 or 5 + 8 * n > #args then
     L.fail('ELATER_ARGS', 'the results do not add up')
   end
-  local queues, ahead, looks = read_queues(args, 6 + 8 * n)
+  local queues, ahead = read_queues(args, 6 + 8 * n)
   local absent = L.need_worker(R)
   local now_us = L.now_us()
   local status, current = L.worker(R, epoch_text)
@@ -283,7 +270,7 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   end
   local ctx = {now_us = now_us, now_ms = L.ms(now_us), until_ms = L.ms(now_us) + ahead, epoch_text = epoch_text,
                held = held, max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, claimed = 0, solo_due = 0,
-               looks = looks, book = L.book(R, now_us)}
+               book = L.book(R, now_us)}
   ctx.book.epoch = epoch_text
   L.absent = absent
   local answers, refused = settle(R, epoch_text, args, 6, n, ctx.book), nil
@@ -299,5 +286,5 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   local heads, errors = L.claim_all(R, queues, ctx)
   L.settle_gates(ctx.book)
   return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch, absent.cancel), heads, errors, ctx.solo_due,
-          ctx.is_more and ctx.now_ms or L.next_timer(R), refused, ctx.short, looks and L.look(R, looks, ctx.now_ms)}
+          ctx.is_more and ctx.now_ms or L.next_timer(R), refused, ctx.short}
 end)

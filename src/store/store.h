@@ -41,7 +41,6 @@ struct store_room {
     const char *queue;
     unsigned room; /* claim at most so many; 0: only tell the head */
     int64_t max_payload;
-    bool is_look; /* not even that: only tell whether it has to be named soon; room is 0 */
 };
 
 struct store_step {
@@ -69,11 +68,10 @@ struct store_claim {
     bool is_short; /* a plain one: see store_result */
 };
 
-#define STORE_LIBRARY_LOOKS 12 /* the first library whose step takes looks */
+#define STORE_LIBRARY_LOOKS 16 /* the first library that has looks */
 #define STORE_STEPS_MAX 2      /* steps under way at once */
 
 #define STORE_HEAD_NONE INT64_C(-1)
-#define STORE_HEAD_UNTOLD INT64_C(-2) /* of a look: nothing is to be done in it soon */
 
 struct store_step_reply {
     int64_t now_us; /* Redis TIME in the call */
@@ -84,8 +82,7 @@ struct store_step_reply {
     size_t nclaims;
     const char *const *cancels; /* ids this worker runs and should end */
     size_t ncancels;
-    const int64_t *heads; /* due ms of the first job left, one per room sent, or STORE_HEAD_NONE;
-                           * of a look 0 where it is to be named, else STORE_HEAD_UNTOLD */
+    const int64_t *heads; /* due ms of the first job left, one per room sent, or STORE_HEAD_NONE */
     const char *const *errors; /* queue, text pairs */
     size_t nerrors;
     bool solo_due;

@@ -308,6 +308,7 @@ void store_redis_reset(struct store_redis *s)
 {
     s->nfetches = s->nbeats = 0;
     s->step_first = s->nsteps = 0;
+    store_look_reset(s->look);
 }
 
 /* ---- the rest */
@@ -442,9 +443,8 @@ void store_redis_free(struct store_redis *s)
         return;
     free(s->fetches);
     free(s->beats);
-    for (size_t i = 0; i < STORE_STEPS_MAX; i++) {
+    for (size_t i = 0; i < STORE_STEPS_MAX; i++)
         free(s->steps[i].is_short);
-        free(s->steps[i].is_look);
-    }
+    store_look_free(s->look);
     free(s);
 }

@@ -98,33 +98,13 @@ static size_t read_short(const struct reply *list, struct store_claim *out)
     return n;
 }
 
-/* Heads are told of those that were named, in their order; of looks the numbers of some. False:
- * they do not add up. */
-static bool read_heads(const struct sent_step *sent, const struct reply *r, int64_t *heads)
-{
-    const struct reply *told = reply_at(r, 5), *looked = reply_at(r, 11);
-    size_t named = 0, look = 0, next = 0;
-
-    for (size_t i = 0; i < sent->rooms; i++) {
-        if (!sent->is_look[i]) {
-            heads[i] = reply_int(reply_at(told, named++));
-        } else if (reply_int(reply_at(looked, next)) == (int64_t)++look) {
-            heads[i] = 0;
-            next++;
-        } else {
-            heads[i] = STORE_HEAD_UNTOLD;
-        }
-    }
-    return named == reply_count(told) && next == reply_count(looked);
-}
-
 static void on_step_ok(struct store_redis *s, const struct sent_step *sent, const struct reply *r,
                        struct store_step_reply *out)
 {
-    const struct reply *longs = reply_at(r, 3), *shorts = reply_at(r, 10);
+    const struct reply *longs = reply_at(r, 3), *told = reply_at(r, 5), *shorts = reply_at(r, 10);
     CLEANUP_FREE enum store_answer *answers = mem_new((sent->results + 1) * sizeof(*answers));
     CLEANUP_FREE const char **texts = mem_new((sent->results + 1) * sizeof(*texts));
-    CLEANUP_FREE int64_t *heads = mem_new((sent->rooms + 1) * sizeof(*heads));
+    CLEANUP_FREE int64_t *heads = NULL;
     CLEANUP_FREE const char **cancels = NULL;
     CLEANUP_FREE const char **errors = NULL;
     CLEANUP_FREE struct store_claim *claims = NULL;
@@ -134,10 +114,13 @@ static void on_step_ok(struct store_redis *s, const struct sent_step *sent, cons
         s->events.fault(s->events.arg, FAULT_CALL, "the step's answers do not add up");
         return;
     }
-    if (!read_heads(sent, r, heads)) {
+    if (reply_count(told) != sent->rooms) {
         s->events.fault(s->events.arg, FAULT_CALL, "the step's heads do not add up");
         return;
     }
+    heads = mem_new((sent->rooms + 1) * sizeof(*heads));
+    for (size_t i = 0; i < sent->rooms; i++)
+        heads[i] = reply_int(reply_at(told, i));
     claims = mem_new((reply_count(longs) + count_short(shorts) + 1) * sizeof(*claims));
     for (size_t i = 0; i < reply_count(longs); i++)
         claims[out->nclaims++] = claim_of(reply_at(longs, i));
@@ -173,7 +156,7 @@ static void on_step(void *arg, const struct reply *r)
         s->events.step(s->events.arg, &out);
         return;
     }
-    if (store_redis_is_bad(s, r, sent->looks > 0 ? 12 : 11))
+    if (store_redis_is_bad(s, r, 11))
         return;
     on_step_ok(s, sent, r, &out);
 }
@@ -244,7 +227,6 @@ static struct sent_step *remember(struct store_redis *s, const struct store_step
 
     assert(s->nsteps < STORE_STEPS_MAX);
     sent->is_short = mem_grow(sent->is_short, step->nresults + 1, sizeof(*sent->is_short));
-    sent->is_look = mem_grow(sent->is_look, step->nrooms + 1, sizeof(*sent->is_look));
     sent->results = step->nresults;
     sent->rooms = step->nrooms;
     sent->longs = 0;
@@ -252,35 +234,17 @@ static struct sent_step *remember(struct store_redis *s, const struct store_step
         sent->is_short[i] = step->results[i].is_short;
         sent->longs += !sent->is_short[i];
     }
-    sent->looks = 0;
-    for (size_t i = 0; i < step->nrooms; i++) {
-        sent->is_look[i] = step->rooms[i].is_look;
-        sent->looks += sent->is_look[i];
-    }
     return sent;
 }
 
 /* Those that are named, with what they may give. */
-static void args_rooms(struct args *a, const struct sent_step *sent, const struct store_step *step)
+static void args_rooms(struct args *a, const struct store_step *step)
 {
-    args_int(a, (int64_t)(step->nrooms - sent->looks));
+    args_int(a, (int64_t)step->nrooms);
     for (size_t i = 0; i < step->nrooms; i++) {
-        if (sent->is_look[i])
-            continue;
         args_str(a, step->rooms[i].queue);
         args_int(a, step->rooms[i].room);
         args_int(a, step->rooms[i].max_payload);
-    }
-}
-
-static void args_looks(struct args *a, const struct sent_step *sent, const struct store_step *step)
-{
-    if (sent->looks == 0)
-        return;
-    args_int(a, (int64_t)sent->looks);
-    for (size_t i = 0; i < step->nrooms; i++) {
-        if (sent->is_look[i])
-            args_str(a, step->rooms[i].queue);
     }
 }
 
@@ -299,10 +263,9 @@ int store_step(struct store_redis *s, const struct store_step *step)
         if (!step->results[i].is_short)
             args_result(&a, &step->results[i]);
     }
-    args_rooms(&a, sent, step);
+    args_rooms(&a, step);
     args_groups(&a, step);
     args_int(&a, step->ahead_ms);
-    args_looks(&a, sent, step);
     if (args_send(&a, s, on_step) < 0)
         return -1;
     s->nsteps++;

@@ -4,7 +4,7 @@
  * The input is a stream of replies. Between them a lower-case letter is an event (no reply begins
  * with one): t a second goes by, u a tenth, w a wake, c a cancel, b a beat is asked for, e the
  * oldest job ends, f it fails, r it is put back, p it tells progress, d the link breaks and comes
- * up again, q quiet, s stop, n other queues.
+ * up again, q quiet, s stop, n other queues, m many, which are looked at.
  */
 #include <hiredis/hiredis.h>
 #include <string.h>
@@ -21,6 +21,7 @@
 #define CALLS_MAX 64
 #define PLACES 3
 #define RUNS_MAX 64
+#define MANY 80       /* queues */
 #define OPS_MAX 20000 /* of one input; more is a busy loop */
 
 struct call {
@@ -91,6 +92,13 @@ static int op_step(void *ctx, const struct store_step *step)
     FUZZ_MUST(step->held + step->max <= PLACES + PREFETCH_MAX);
     FUZZ_MUST(step->max <= SCHED_STEP_JOBS && step->nresults <= SCHED_STEP_JOBS);
     return store_step(w.store, step);
+}
+
+static int op_look(void *ctx, const char *const *queues, size_t n)
+{
+    (void)ctx;
+    FUZZ_MUST(n > 0 && n < MANY);
+    return store_look(w.store, queues, n);
 }
 
 static int op_fetch(void *ctx, const char *id)
@@ -211,10 +219,10 @@ static bool op_is_fresh(void *ctx)
     return w.random++ % 2 > 0;
 }
 
-static const struct sched_ops ops = {op_reg,   op_beat,   op_reconcile,  op_step,    op_fetch,
-                                     op_reap,  op_tidy,   op_leave,      op_relink,  op_admit,
-                                     op_start, op_kill,   op_is_gone,    op_arm,     op_registered,
-                                     op_gone,  op_random, op_is_guarded, op_is_fresh};
+static const struct sched_ops ops = {
+    op_reg,  op_beat,       op_reconcile, op_step,   op_look,       op_fetch,   op_reap,
+    op_tidy, op_leave,      op_relink,    op_admit,  op_start,      op_kill,    op_is_gone,
+    op_arm,  op_registered, op_gone,      op_random, op_is_guarded, op_is_fresh};
 
 /* ---- the store's events */
 
@@ -240,6 +248,14 @@ static void on_step(void *arg, const struct store_step_reply *r)
 {
     (void)arg;
     sched_on_step(w.sched, w.now, r);
+}
+
+static void on_looked(void *arg, const char *const *queues, size_t n, bool is_over)
+{
+    (void)arg;
+    for (size_t i = 0; i < n; i++)
+        FUZZ_MUST(queues[i] != NULL);
+    sched_on_looked(w.sched, w.now, queues, n, is_over);
 }
 
 static void on_fetched(void *arg, const char *id, const char *payload, size_t n)
@@ -318,6 +334,19 @@ static void other_queues(void)
     sched_set_queues(w.sched, w.now, specs, 1 + w.random++ % 2);
 }
 
+static void many_queues(void)
+{
+    static char names[MANY][8];
+    static struct queue_spec specs[MANY];
+
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "m%03d", i);
+        specs[i] = (struct queue_spec){names[i], PLACES, 1, 1 << 20};
+    }
+    sched_set_queues(w.sched, w.now, specs, MANY);
+    sched_set_looks(w.sched, true);
+}
+
 static void event(char c)
 {
     static const struct verdict done = {.verb = STORE_DONE},
@@ -368,6 +397,9 @@ static void event(char c)
     case 'n':
         other_queues();
         break;
+    case 'm':
+        many_queues();
+        break;
     default:
         break;
     }
@@ -409,9 +441,9 @@ static void begin(void)
 {
     static const struct sched_conf conf = {PLACES, SCHED_AHEAD_US, 5000, true};
     static const struct queue_spec specs[] = {{"big", 3, 2, 1 << 20}, {"mail", 3, 1, 1 << 20}};
-    static const struct store_events events = {on_registered, on_beat,   on_reconciled, on_step,
-                                               on_fetched,    on_reaped, on_tidied,     on_left,
-                                               on_declared,   on_fault,  NULL};
+    static const struct store_events events = {on_registered, on_beat,     on_reconciled, on_step,
+                                               on_looked,     on_fetched,  on_reaped,     on_tidied,
+                                               on_left,       on_declared, on_fault,      NULL};
 
     w = (struct world){.now = {1000000}, .armed = MONO_NEVER, .is_up = true};
     w.sched = sched_new(&conf, &ops, NULL);

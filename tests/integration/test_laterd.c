@@ -195,12 +195,14 @@ static void raw_members_run_once(void **state)
 /* Of many queues a sweep only looks at most: whatever it was not told of starts all the same. */
 static void nothing_is_overlooked_among_many_queues(void **state)
 {
+    static const char *const raw[] = {ROOT ":due:q0", ROOT ":due:q90", ROOT ":due:q91",
+                                      ROOT ":due:q1999"};
     CLEANUP_BUF struct buf conf = BUF_INIT;
     char now[24], soon[24];
 
     (void)state;
     buf_puts(&conf, "queues:\n");
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 2000; i++)
         buf_printf(&conf,
                    "  q%d: { handler: [/bin/sh, -c, \"echo $(cat) >> $OUT\"], env_pass: [OUT] }\n",
                    i);
@@ -211,14 +213,15 @@ static void nothing_is_overlooked_among_many_queues(void **state)
     /* No message is sent for any of these but the last, which comes before its time. */
     (void)snprintf(now, sizeof(now), "%lld", (long long)test_now_ms());
     (void)snprintf(soon, sizeof(soon), "%lld", (long long)test_now_ms() + 3000);
-    reply_free(test_redis_call(&redis, "ZADD", ROOT ":due:q90", now, "raw", NULL));
+    for (size_t i = 0; i < sizeof(raw) / sizeof(raw[0]); i++)
+        reply_free(test_redis_call(&redis, "ZADD", raw[i], now, "raw", NULL));
     reply_free(
         test_redis_call(&redis, "HSET", ROOT ":jobs", "j00000000001", "-q91\nunheard", NULL));
     reply_free(test_redis_call(&redis, "ZADD", ROOT ":q:q91:5", soon, "j00000000001", NULL));
     reply_free(test_redis_call(&redis, "ZADD", ROOT ":heads", soon, "q91", NULL));
     reply_free(test_fcall(&redis, "later_pause", "q92", "for", "1s", NULL));
     add_free("q92", NULL, NULL, "paused");
-    assert_true(test_until_lines(out, "raw", 1, LOOKED_MS));
+    assert_true(test_until_lines(out, "raw", 4, LOOKED_MS));
     assert_true(test_until_lines(out, "paused", 1, LOOKED_MS));
     assert_true(test_until_lines(out, "unheard", 1, LOOKED_MS));
     assert_true(test_now_ms() >= atoll(soon));

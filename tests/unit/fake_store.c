@@ -137,8 +137,23 @@ static int op_step(void *ctx, const struct store_step *step)
     for (size_t i = 0; i < c->nrooms; i++) {
         (void)snprintf(c->rooms[i].queue, sizeof(c->rooms[i].queue), "%s", step->rooms[i].queue);
         c->rooms[i].room = step->rooms[i].room;
-        c->rooms[i].is_look = step->rooms[i].is_look;
     }
+    return 0;
+}
+
+static int op_look(void *ctx, const char *const *queues, size_t n)
+{
+    struct fake_call *c = ask(ctx, LOOK, ((struct fake *)ctx)->worker);
+
+    if (c == NULL)
+        return -1;
+    for (const struct fake_call *o = ((struct fake *)ctx)->asked; o != c; o = o->next)
+        assert_true(o->kind != LOOK || o->is_answered);
+    assert_true(n > 0);
+    c->nrooms = n;
+    c->rooms = mem_new(n * sizeof(*c->rooms));
+    for (size_t i = 0; i < n; i++)
+        (void)snprintf(c->rooms[i].queue, sizeof(c->rooms[i].queue), "%s", queues[i]);
     return 0;
 }
 
@@ -271,10 +286,10 @@ static uint32_t op_random(void *ctx)
     return (uint32_t)((uint64_t)((struct fake *)ctx)->now_us * 2654435761U >> 7);
 }
 
-static const struct sched_ops ops = {op_reg,   op_beat,   op_reconcile,  op_step,    op_fetch,
-                                     op_reap,  op_tidy,   op_leave,      op_relink,  op_admit,
-                                     op_start, op_kill,   op_is_gone,    op_arm,     op_registered,
-                                     op_gone,  op_random, op_is_guarded, op_is_fresh};
+static const struct sched_ops ops = {
+    op_reg,  op_beat,       op_reconcile, op_step,   op_look,       op_fetch,   op_reap,
+    op_tidy, op_leave,      op_relink,    op_admit,  op_start,      op_kill,    op_is_gone,
+    op_arm,  op_registered, op_gone,      op_random, op_is_guarded, op_is_fresh};
 
 /* ---- the store carries a question out */
 
@@ -423,17 +438,16 @@ static bool claim_suspect(struct fake *f, struct fake_call *c)
     return false;
 }
 
-/* As L.look does it. */
-static int64_t look(const struct fake *f, const char *queue)
+/* As later_v1_look does it: of those that were not asked for, too. */
+static void do_look(const struct fake *f, struct fake_call *c)
 {
+    c->found = mem_new((f->njobs + 1) * sizeof(*c->found));
     for (size_t i = 0; i < f->njobs; i++) {
         const struct fake_job *j = &f->jobs[i];
 
-        if (j->state == WAITS && strcmp(j->queue, queue) == 0 &&
-            (j->due_ms <= store_ms(f) + 2500 || j->crashes >= 2))
-            return 0;
+        if (j->state == WAITS && (j->due_ms <= store_ms(f) + 2500 || j->crashes >= 2))
+            c->found[c->nfound++] = j->queue;
     }
-    return STORE_HEAD_UNTOLD;
 }
 
 static void do_step(struct fake *f, struct fake_call *c)
@@ -448,10 +462,6 @@ static void do_step(struct fake *f, struct fake_call *c)
         unsigned room = c->rooms[q].room;
         int64_t head = INT64_MAX;
 
-        if (c->rooms[q].is_look) {
-            c->rooms[q].head = look(f, c->rooms[q].queue);
-            continue;
-        }
         for (size_t i = 0; i < f->njobs; i++) {
             struct fake_job *j = &f->jobs[i];
             /* Only a first start comes ahead of its time. */
@@ -510,6 +520,8 @@ static void carry_out(struct fake *f, struct fake_call *c)
         do_reconcile(f, c);
     else if (c->kind == STEP)
         do_step(f, c);
+    else if (c->kind == LOOK)
+        do_look(f, c);
     else if (c->kind == LEAVE)
         f->worker = 0;
 }
@@ -578,6 +590,15 @@ static void tell_step(struct fake *f, const struct fake_call *c)
     free(ids);
 }
 
+/* In two answers. */
+static void tell_looked(struct fake *f, const struct fake_call *c)
+{
+    size_t half = c->nfound / 2;
+
+    sched_on_looked(f->s, fake_now(f), c->found, half, false);
+    sched_on_looked(f->s, fake_now(f), c->found + half, c->nfound - half, true);
+}
+
 static void tell_reconciled(struct fake *f, const struct fake_call *c)
 {
     const char **lost = mem_new((c->nids + 1) * sizeof(*lost));
@@ -619,6 +640,9 @@ static void answer(struct fake *f, struct fake_call *c)
         break;
     case STEP:
         tell_step(f, c);
+        break;
+    case LOOK:
+        tell_looked(f, c);
         break;
     case FETCH:
         sched_on_fetched(f->s, fake_now(f), c->text, c->is_there ? "big payload" : NULL,
@@ -878,6 +902,7 @@ void fake_free(struct fake *f)
         free(c->results);
         free(c->rooms);
         free(c->claims);
+        free((void *)c->found);
         free(c->ids);
         free(c);
     }

@@ -20,8 +20,8 @@
 #define FAKE_PEERS 4
 #define FAKE_BEGIN_MS INT64_C(1767225600000) /* the store's clock when the test begins */
 
-enum fake_kind { REG, BEAT, RECONCILE, STEP, FETCH, REAP, TIDY, LEAVE, KINDS };
-#define ALL_KINDS 0xffu
+enum fake_kind { REG, BEAT, RECONCILE, STEP, LOOK, FETCH, REAP, TIDY, LEAVE, KINDS };
+#define ALL_KINDS 0x1ffu
 
 struct fake_result {
     char id[JOB_ID_LEN + 1];
@@ -35,7 +35,6 @@ struct fake_room {
     char queue[JOB_QUEUE_MAX + 1];
     unsigned room;
     int64_t head;
-    bool is_look;
 };
 
 struct fake_claim {
@@ -72,6 +71,8 @@ struct fake_call {
     size_t nclaims;
     char (*ids)[JOB_ID_LEN + 1]; /* cancels, lost */
     size_t nids;
+    const char **found; /* by a look: names of jobs' queues */
+    size_t nfound;
 };
 
 enum fake_state { WAITS, HELD, DONE, DEAD };

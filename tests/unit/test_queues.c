@@ -13,12 +13,11 @@
 #include "daemon/queues.h"
 
 #define MAX 512 /* that are named */
-#define ALL ((size_t)MAX * QUEUES_NAME_COST)
 #define NOW ((struct mono){INT64_C(3600000000)})
 #define NOW_US INT64_C(1767225600000000) /* by Redis */
 #define NOW_MS (NOW_US / 1000)
 
-static struct store_room rooms[ALL];
+static struct store_room rooms[MAX];
 
 static struct queues *make(const struct queue_spec *specs, size_t n)
 {
@@ -31,7 +30,7 @@ static struct queues *make(const struct queue_spec *specs, size_t n)
 /* A step that is answered at once. */
 static size_t sweep(struct queues *qs, unsigned free, size_t *cursor)
 {
-    size_t n = queues_plan(qs, NOW, free, QUEUES_LOOK, cursor, rooms, ALL);
+    size_t n = queues_plan(qs, NOW, free, QUEUES_OTHERS, cursor, rooms, MAX);
 
     queues_answered(qs, rooms, n);
     return n;
@@ -39,7 +38,7 @@ static size_t sweep(struct queues *qs, unsigned free, size_t *cursor)
 
 static size_t plan(struct queues *qs, unsigned free)
 {
-    size_t cursor = 0, n = queues_plan(qs, NOW, free, QUEUES_DUE, &cursor, rooms, ALL);
+    size_t cursor = 0, n = queues_plan(qs, NOW, free, QUEUES_DUE, &cursor, rooms, MAX);
 
     queues_answered(qs, rooms, n);
     return n;
@@ -47,7 +46,7 @@ static size_t plan(struct queues *qs, unsigned free)
 
 static void tell(struct queues *qs, const char *name, int64_t head)
 {
-    struct store_room room = {name, 1, 0, false};
+    struct store_room room = {name, 1, 0};
 
     queues_heads(qs, &room, &head, 1, NOW_US, NOW);
 }
@@ -224,12 +223,12 @@ static void test_room_is_promised_once(void **state)
     size_t cursor = 0, n;
 
     (void)state;
-    n = queues_plan(qs, NOW, 8, QUEUES_DUE, &cursor, first, ALL);
+    n = queues_plan(qs, NOW, 8, QUEUES_DUE, &cursor, first, MAX);
     assert_int_equal(n, 2);
     assert_int_equal(first[0].room + first[1].room, 8);
     assert_int_equal(first[0].room, 4);
     /* Of a there is one left, however many are free. */
-    assert_int_equal(queues_plan(qs, NOW, 20, QUEUES_DUE, &cursor, rooms, ALL), 2);
+    assert_int_equal(queues_plan(qs, NOW, 20, QUEUES_DUE, &cursor, rooms, MAX), 2);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 1 : 19);
     queues_answered(qs, rooms, 2);
@@ -238,7 +237,7 @@ static void test_room_is_promised_once(void **state)
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 5 : 95);
     /* A link that breaks answers nothing. */
-    (void)queues_plan(qs, NOW, 100, QUEUES_DUE, &cursor, rooms, ALL);
+    (void)queues_plan(qs, NOW, 100, QUEUES_DUE, &cursor, rooms, MAX);
     queues_unanswered(qs);
     assert_int_equal(plan(qs, 100), 2);
     queues_free(qs);
@@ -342,15 +341,38 @@ static void test_sweep_in_chunks(void **state)
     }
 }
 
-/* Of many each is named once in so many sweeps and only looked at in the others, which forgets
- * nothing; what a look finds is named by the next step, with the room that it has. */
+/* Is it one of those to look at? */
+static bool is_looked_at(const struct queues *qs, const char *name)
+{
+    const char *names[MANY];
+    size_t n = queues_to_look_at(qs, NOW, names);
+    bool is = false;
+
+    for (size_t i = 0; i < n; i++)
+        is = is || strcmp(names[i], name) == 0;
+    return is;
+}
+
+static bool is_swept(struct queues *qs, unsigned free, const char *name)
+{
+    size_t cursor = 0, n = sweep(qs, free, &cursor);
+    bool is = false;
+
+    assert_int_equal(cursor, 0);
+    for (size_t i = 0; i < n; i++)
+        is = is || strcmp(rooms[i].queue, name) == 0;
+    return is;
+}
+
+/* Of many each is named once in so many sweeps and looked at in the others, never both nor neither;
+ * what a look finds is named by the next step, with the room that it has. */
 static void test_many_are_looked_at(void **state)
 {
     enum { LOOKED = QUEUES_NAMED_ALWAYS + 16 };
     static char names[LOOKED][8];
     static struct queue_spec specs[LOOKED];
+    const char *looks[LOOKED];
     unsigned named[LOOKED] = {0};
-    int64_t heads[MAX];
     struct queues *qs;
     size_t cursor = 0;
 
@@ -359,8 +381,18 @@ static void test_many_are_looked_at(void **state)
         (void)snprintf(names[i], sizeof(names[i]), "q%02zu", i);
         specs[i] = (struct queue_spec){names[i], 4, 1, 0};
     }
+    qs = make(specs, QUEUES_NAMED_ALWAYS);
+    queues_forget_heads(qs, true);
+    assert_int_equal(plan(qs, LOOKED), QUEUES_NAMED_ALWAYS);
+    for (size_t i = 0; i < QUEUES_NAMED_ALWAYS; i++)
+        tell(qs, names[i], STORE_HEAD_NONE);
+    assert_int_equal(queues_to_look_at(qs, NOW, looks), 0);
+    assert_int_equal(sweep(qs, 8, &cursor), QUEUES_NAMED_ALWAYS);
+    queues_free(qs);
+
     qs = make(specs, LOOKED);
     /* What is new is named. */
+    assert_int_equal(queues_to_look_at(qs, NOW, looks), 0);
     assert_int_equal(plan(qs, LOOKED), LOOKED);
     /* Where nothing is known of any, none is taken for due, unless no look would tell. */
     queues_forget_heads(qs, false);
@@ -369,39 +401,42 @@ static void test_many_are_looked_at(void **state)
     assert_int_equal(plan(qs, LOOKED), 0);
     tell(qs, names[7], NOW_MS + 60000);
     for (int sweeps = 0; sweeps < QUEUES_LOOK_TURNS; sweeps++) {
-        assert_int_equal(sweep(qs, 8, &cursor), LOOKED);
+        size_t nlooks = queues_to_look_at(qs, NOW, looks), n = sweep(qs, 8, &cursor), look = 0;
+
         assert_int_equal(cursor, 0);
-        for (size_t i = 0; i < LOOKED; i++) {
-            assert_string_equal(rooms[i].queue, names[i]);
-            assert_int_equal(rooms[i].room, rooms[i].is_look ? 0 : 1);
-            named[i] += !rooms[i].is_look;
-            heads[i] = rooms[i].is_look || i == 7 ? STORE_HEAD_UNTOLD : STORE_HEAD_NONE;
+        assert_int_equal(n + nlooks, LOOKED);
+        for (size_t i = 0, at = 0; i < LOOKED; i++) {
+            if (at < n && strcmp(rooms[at].queue, names[i]) == 0) {
+                assert_int_equal(rooms[at++].room, 1);
+                named[i]++;
+            } else {
+                assert_string_equal(looks[look++], names[i]);
+            }
         }
-        queues_heads(qs, rooms, heads, LOOKED, NOW_US, NOW);
     }
     for (size_t i = 0; i < LOOKED; i++)
         assert_int_equal(named[i], 1);
     assert_int_equal(next_in_us(qs), 60000000);
-    heads[0] = 0;
-    rooms[0] = (struct store_room){.queue = "q42", .is_look = true};
-    queues_heads(qs, rooms, heads, 1, NOW_US, NOW);
+    queues_found(qs, "q42");
+    queues_found(qs, "another");
     assert_true(next_in_us(qs) <= 0);
     assert_int_equal(plan(qs, 8), 1);
     assert_string_equal(rooms[0].queue, "q42");
     assert_int_equal(rooms[0].room, 4);
     /* It is due, and stays so where there is no place for it. */
-    assert_int_equal(sweep(qs, 0, &cursor), LOOKED);
-    assert_string_equal(rooms[42].queue, "q42");
-    assert_false(rooms[42].is_look);
-    /* What was found once is mostly there for longer: for some time it is named. */
+    assert_false(is_looked_at(qs, "q42"));
+    assert_true(is_swept(qs, 0, "q42"));
+    /* What was found once is mostly there for longer: for some time it is named, and not taken for
+     * due at each look. */
     tell(qs, "q42", STORE_HEAD_NONE);
     for (int sweeps = 1; sweeps < QUEUES_HIT_SWEEPS; sweeps++) {
-        assert_int_equal(sweep(qs, 8, &cursor), LOOKED);
-        assert_false(rooms[42].is_look);
-        assert_int_equal(rooms[42].room, 1);
+        queues_found(qs, "q42");
+        assert_int_equal(plan(qs, 8), 0);
+        assert_false(is_looked_at(qs, "q42"));
+        assert_true(is_swept(qs, 8, "q42"));
     }
-    assert_int_equal(sweep(qs, 8, &cursor), LOOKED);
-    assert_true(rooms[42].is_look);
+    assert_true(is_looked_at(qs, "q42"));
+    assert_false(is_swept(qs, 8, "q42"));
     /* What was told is old, what was woken is due still. */
     tell(qs, "q33", 0);
     queues_wake(qs, "q34");
@@ -409,43 +444,37 @@ static void test_many_are_looked_at(void **state)
     assert_int_equal(plan(qs, 8), 1);
     assert_string_equal(rooms[0].queue, "q34");
     /* Where one must be known to have nothing, all are named. */
-    assert_int_equal(queues_plan(qs, NOW, 8, QUEUES_NAME, &cursor, rooms, ALL), LOOKED);
-    for (size_t i = 0; i < LOOKED; i++)
-        assert_false(rooms[i].is_look);
+    assert_int_equal(queues_plan(qs, NOW, 8, QUEUES_ALL, &cursor, rooms, MAX), LOOKED);
     queues_free(qs);
 }
 
-/* A call of Redis is short however many queues there are: what it names and looks at is bounded by
- * what that costs, and a sweep takes no more calls than it must. */
-static void test_a_sweep_costs_so_much(void **state)
+/* A call of Redis is short however many queues there are, and a sweep takes no more of them than it
+ * must. */
+static void test_a_sweep_names_so_many(void **state)
 {
-    enum { STEP = 256, NAMED = STEP / QUEUES_NAME_COST, TURN = MANY / QUEUES_LOOK_TURNS };
+    enum { STEP = 64, TURN = MANY / QUEUES_LOOK_TURNS };
     static char names[MANY][16];
     struct queues *qs = make_many(names);
-    size_t cursor = 0, looks = 0, calls = 0;
+    size_t cursor = 0, named = 0, calls = 0;
 
     (void)state;
     /* All may be due, all have to be named. */
-    assert_int_equal(queues_plan(qs, NOW, MANY, QUEUES_DUE, &cursor, rooms, STEP), NAMED);
-    queues_answered(qs, rooms, NAMED);
-    assert_int_equal(queues_plan(qs, NOW, 0, QUEUES_LOOK, &cursor, rooms, STEP), NAMED);
-    assert_int_equal(cursor, NAMED);
+    assert_int_equal(queues_plan(qs, NOW, MANY, QUEUES_DUE, &cursor, rooms, STEP), STEP);
+    queues_answered(qs, rooms, STEP);
+    assert_int_equal(queues_plan(qs, NOW, 0, QUEUES_OTHERS, &cursor, rooms, STEP), STEP);
+    assert_int_equal(cursor, STEP);
     for (size_t i = 0; i < MANY; i++)
         tell(qs, names[i], STORE_HEAD_NONE);
     cursor = 0;
     do {
-        size_t n = queues_plan(qs, NOW, 0, QUEUES_LOOK, &cursor, rooms, STEP), cost = 0;
+        size_t n = queues_plan(qs, NOW, 0, QUEUES_OTHERS, &cursor, rooms, STEP);
 
-        for (size_t i = 0; i < n; i++) {
-            cost += rooms[i].is_look ? 1 : QUEUES_NAME_COST;
-            looks += rooms[i].is_look;
-        }
-        assert_true(cost <= STEP);
-        assert_true(cursor == 0 || cost > STEP - QUEUES_NAME_COST);
+        assert_true(n <= STEP && (cursor == 0 || n == STEP));
+        named += n;
         calls++;
     } while (cursor > 0);
-    assert_int_equal(looks, MANY - TURN);
-    assert_int_equal(calls, 1 + (looks + TURN * QUEUES_NAME_COST) / STEP);
+    assert_int_equal(named, TURN);
+    assert_in_range(calls, TURN / STEP, TURN / STEP + 1);
     queues_free(qs);
 }
 
@@ -591,7 +620,7 @@ int main(void)
         cmocka_unit_test(test_woken_when_full),
         cmocka_unit_test(test_sweep_in_chunks),
         cmocka_unit_test(test_many_are_looked_at),
-        cmocka_unit_test(test_a_sweep_costs_so_much),
+        cmocka_unit_test(test_a_sweep_names_so_many),
         cmocka_unit_test(test_found_after_a_change),
         cmocka_unit_test(test_set_keeps_what_is_known),
         cmocka_unit_test(test_cost_by_due_queues),

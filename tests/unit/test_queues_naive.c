@@ -95,7 +95,7 @@ static size_t naive_share(int64_t now_us, unsigned free, struct store_room *out,
         if (room[i] == 0)
             continue;
         due[i]->woken = false;
-        out[kept++] = (struct store_room){due[i]->name, room[i], 7, false};
+        out[kept++] = (struct store_room){due[i]->name, room[i], 7};
     }
     return kept;
 }
@@ -115,7 +115,7 @@ static size_t naive_plan(int64_t now_us, unsigned free, bool sweep, size_t *curs
         if (is_named)
             continue;
         q->woken = q->woken && room == 0;
-        out[n++] = (struct store_room){q->name, room, 7, false};
+        out[n++] = (struct store_room){q->name, room, 7};
     }
     if (sweep && *cursor >= NAIVES)
         *cursor = 0;
@@ -235,8 +235,8 @@ static size_t plan_both(struct queues *qs, int64_t now_us, size_t *cursor, struc
     unsigned free = (unsigned)rand() % 20;
     bool is_sweep = *cursor > 0 || rand() % 8 == 0;
     size_t max = 1 + (size_t)rand() % NAIVES, cursor_want = *cursor;
-    size_t n = queues_plan(qs, (struct mono){now_us}, free, is_sweep ? QUEUES_NAME : QUEUES_DUE,
-                           cursor, out, max * QUEUES_NAME_COST);
+    size_t n = queues_plan(qs, (struct mono){now_us}, free, is_sweep ? QUEUES_ALL : QUEUES_DUE,
+                           cursor, out, max);
 
     assert_int_equal(n, naive_plan(now_us, free, is_sweep, &cursor_want, want, max));
     assert_int_equal(*cursor, cursor_want);

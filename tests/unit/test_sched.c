@@ -471,48 +471,6 @@ static void test_queues_may_change(void **state)
     fake_free(f);
 }
 
-/* Of many queues nothing is known at first, nor behind a lost link or a time without claims: the
- * looks of the sweep that follows tell, and one call of it names few. What a new configuration
- * brings is named at once. */
-static void test_many_queues(void **state)
-{
-    struct fake *f = fake_new(4, "a");
-    size_t named = 0;
-
-    (void)state;
-    fake_many_queues(f, "b", 99, "d");
-    fake_add(f, 1, "b", 0);
-    fake_up(f);
-    fake_run(f, 20);
-    assert_non_null(fake_running(f, J1));
-    for (const struct fake_call *c = f->asked; c != NULL; c = c->next)
-        for (size_t i = 0; c->kind == STEP && i < c->nrooms; i++)
-            named += !c->rooms[i].is_look;
-    assert_in_range(named, 1, 20);
-    fake_cut(f, true);
-    fake_add(f, 2, "b", 0);
-    fake_up(f);
-    fake_run(f, 20);
-    assert_non_null(fake_running(f, J2));
-    f->quiet = true;
-    sched_on_wake(f->s, fake_now(f), "!beat");
-    fake_run(f, 2000);
-    fake_add(f, 3, "b", 0);
-    fake_run(f, 2000);
-    assert_int_equal(f->starts, 2);
-    f->quiet = false;
-    sched_on_wake(f->s, fake_now(f), "!beat");
-    fake_run(f, 20);
-    assert_int_equal(f->starts, 3);
-    fake_queues(f, "a");
-    fake_run(f, 2000);
-    fake_add(f, 4, "b", 0);
-    fake_many_queues(f, "b", 99, "d");
-    fake_run(f, 5);
-    assert_int_equal(f->starts, 4);
-    fake_free(f);
-}
-
 /* ---- quiet */
 
 static void test_quiet(void **state)
@@ -756,7 +714,6 @@ int main(void)
         cmocka_unit_test(test_big_payloads),
         cmocka_unit_test(test_what_is_not_started),
         cmocka_unit_test(test_queues_may_change),
-        cmocka_unit_test(test_many_queues),
         cmocka_unit_test(test_quiet),
         cmocka_unit_test(test_stop_idle),
         cmocka_unit_test(test_stop_waits_for_running_jobs),
