@@ -150,10 +150,8 @@ static int op_look(void *ctx, const char *const *queues, size_t n)
     for (const struct fake_call *o = ((struct fake *)ctx)->asked; o != c; o = o->next)
         assert_true(o->kind != LOOK || o->is_answered);
     assert_true(n > 0);
-    c->nrooms = n;
-    c->rooms = mem_new(n * sizeof(*c->rooms));
     for (size_t i = 0; i < n; i++)
-        (void)snprintf(c->rooms[i].queue, sizeof(c->rooms[i].queue), "%s", queues[i]);
+        assert_non_null(queues[i]);
     return 0;
 }
 
@@ -822,6 +820,15 @@ unsigned fake_calls(const struct fake *f)
     for (size_t i = 0; i < KINDS; i++)
         n += f->count[i];
     return n;
+}
+
+unsigned fake_named_since(const struct fake *f, int64_t since_us)
+{
+    size_t n = 0;
+
+    for (const struct fake_call *c = f->asked; c != NULL; c = c->next)
+        n += c->kind == STEP && c->at_us >= since_us ? c->nrooms : 0;
+    return (unsigned)n;
 }
 
 const struct fake_call *fake_last(const struct fake *f, enum fake_kind kind)

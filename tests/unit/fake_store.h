@@ -167,6 +167,8 @@ void fake_end_all(struct fake *f, enum store_verb verb); /* at once */
 void fake_lose_data(struct fake *f, bool with_jobs);
 
 unsigned fake_calls(const struct fake *f); /* all questions so far */
+/* Queues that steps named since then, one as often as it was named. */
+unsigned fake_named_since(const struct fake *f, int64_t since_us);
 /* The newest question of this kind; NULL when none. */
 const struct fake_call *fake_last(const struct fake *f, enum fake_kind kind);
 /* Was this id in the results, claims … of it? */

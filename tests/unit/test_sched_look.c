@@ -13,15 +13,6 @@
 #define J1 "j00000000001"
 #define J2 "j00000000002"
 
-static unsigned named(const struct fake *f)
-{
-    unsigned n = 0;
-
-    for (const struct fake_call *c = f->asked; c != NULL; c = c->next)
-        n += c->kind == STEP ? (unsigned)c->nrooms : 0;
-    return n;
-}
-
 /* Of many queues nothing is known at first, nor behind a lost link or a time without claims: the
  * looks of the sweep that follows tell, and one call of it names few. What a new configuration
  * brings is named at once. */
@@ -35,7 +26,7 @@ static void test_many_queues(void **state)
     fake_up(f);
     fake_run(f, 20);
     assert_non_null(fake_running(f, J1));
-    assert_in_range(named(f), 1, 20);
+    assert_in_range(fake_named_since(f, 0), 1, 20);
     fake_cut(f, true);
     fake_add(f, 2, "b", 0);
     fake_up(f);
@@ -71,10 +62,10 @@ static void test_a_sweep(void **state)
     fake_up(f);
     fake_run(f, 20);
     looks = f->count[LOOK];
-    before = named(f);
+    before = fake_named_since(f, 0);
     fake_run(f, 16000);
     assert_in_range(f->count[LOOK] - looks, 14, 18);
-    assert_in_range(named(f) - before, 14 * 1000 / 16, 18 * 1000 / 16);
+    assert_in_range(fake_named_since(f, 0) - before, 14 * 1000 / 16, 18 * 1000 / 16);
     /* Few are named, each time. */
     fake_queues(f, "a b");
     fake_run(f, 1500);
@@ -101,18 +92,19 @@ static void test_what_is_found_for_long(void **state)
     }
     fake_up(f);
     fake_run(f, 3000);
-    before = named(f);
+    before = fake_named_since(f, 0);
     steps = f->count[STEP];
     fake_run(f, 30000);
     /* Each of the 50 once a sweep, the others at their turns: two steps. */
-    assert_in_range(named(f) - before, 27 * (50 + 950 / 16), 34 * (50 + 950 / 16) + 50);
+    assert_in_range(fake_named_since(f, 0) - before, 27 * (50 + 950 / 16),
+                    34 * (50 + 950 / 16) + 50);
     assert_in_range(f->count[STEP] - steps, 27 * 2, 34 * 2 + 50 / 4 + 1);
     for (unsigned i = 0; i < 50; i++)
         f->jobs[i].state = DONE;
     fake_run(f, 70000);
-    before = named(f);
+    before = fake_named_since(f, 0);
     fake_run(f, 16000);
-    assert_in_range(named(f) - before, 14 * 1000 / 16, 18 * 1000 / 16);
+    assert_in_range(fake_named_since(f, 0) - before, 14 * 1000 / 16, 18 * 1000 / 16);
     fake_free(f);
 }
 

@@ -72,18 +72,6 @@ static void test_suspects_among_many_queues(void **state)
     suspect_among_many_queues(1997, "z");
 }
 
-/* Queues that were named since then. */
-static unsigned named_since(const struct fake *f, int64_t since_us)
-{
-    unsigned named = 0;
-
-    for (const struct fake_call *c = f->asked; c != NULL; c = c->next) {
-        for (size_t i = 0; c->kind == STEP && c->at_us >= since_us && i < c->nrooms; i++)
-            named++;
-    }
-    return named;
-}
-
 /* Another worker takes it while this one has short jobs, and is idle again and again: the sweeps
  * come to their ends all the same, and look again. */
 static void test_a_suspect_that_went_elsewhere(void **state)
@@ -99,7 +87,7 @@ static void test_a_suspect_that_went_elsewhere(void **state)
     suspect = fake_add(f, 1, "b", 0);
     suspect->crashes = 2;
     fake_run(f, 7000);
-    assert_true(named_since(f, f->now_us - 3000000) > 2000);
+    assert_true(fake_named_since(f, f->now_us - 3000000) > 2000);
     suspect->state = DONE;
     f->run_ms = 5;
     f->latency_us = 10000;
@@ -107,7 +95,7 @@ static void test_a_suspect_that_went_elsewhere(void **state)
     for (unsigned i = 0; i < 450; i++)
         fake_add(f, 100 + i, "a", 14 * i);
     fake_run(f, 6000);
-    assert_in_range(named_since(f, f->now_us - 2000000), 100, 1000);
+    assert_in_range(fake_named_since(f, f->now_us - 2000000), 100, 1000);
     fake_free(f);
 }
 
