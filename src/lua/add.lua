@@ -171,9 +171,17 @@ end
 
 local NEW = {crashes = 0}
 
-local function write(R, id, job, payload)
+local function write(R, id, job, payload, head)
   L.insert(R, id, job, payload)
-  L.enqueue(R, id, job, NEW, job.due, true)
+  L.enqueue(R, id, job, NEW, job.due, true, head)
+end
+
+local function put_clock_back(R, clock)
+  if clock then
+    redis.call('SET', R .. ':clock', clock)
+  else
+    redis.call('DEL', R .. ':clock')
+  end
 end
 
 -- Take back what was written of a job, but for the head of its queue.
@@ -181,11 +189,7 @@ local function take_back(R, id, job, clock)
   redis.pcall('HDEL', R .. ':jobs', id)
   redis.pcall('DEL', R .. ':big:' .. id)
   redis.pcall('ZREM', L.waiting_key(R, job, NEW), id)
-  if clock then
-    redis.call('SET', R .. ':clock', clock)
-  else
-    redis.call('DEL', R .. ':clock')
-  end
+  put_clock_back(R, clock)
 end
 
 -- A head was written for a job that is taken back: before an empty queue it was made for it, one that was lowered may stay.
@@ -197,10 +201,19 @@ end
 
 -- Write a new job, and tell its id. The types of its keys and the number of names are not asked for before: that costs
 -- as much as the writing. What refuses to be written has the rest taken back.
-local function write_new(R, job, payload, now_us)
-  local number, clock = L.advance(R, now_us, 1)
+-- head: the one that a burst knows, behind which nobody asks for gates again; nil: it knows none. -> the id; nil where
+-- the clock ends the burst
+local function write_new(R, job, payload, now_us, head)
+  local number, clock, is_ours = L.advance(R, now_us, 1)
+  if not is_ours then
+    L.forget_burst()
+    if head then
+      put_clock_back(R, clock)
+      return nil
+    end
+  end
   local id = L.id(number)
-  local ok, why = pcall(write, R, id, job, payload)
+  local ok, why = pcall(write, R, id, job, payload, head)
   if not ok then
     take_back(R, id, job, clock)
     L.need(R, 'jobs', 'hash', 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset', 'heads', 'zset')
@@ -248,19 +261,33 @@ local function add_with_options(R, job, payload, now_us)
   return reply
 end
 
+-- Write a job that has no options. -> its id
+local function add_plain(R, job, payload, now_us)
+  local queue = job.queue
+  local head = L.burst_head(R, queue, L.ms(now_us))
+  local id = head and write_new(R, job, payload, now_us, head)
+  if not id then
+    local gates = redis.call('HGET', R .. ':queues', queue)
+    if gates then
+      L.check_gates(R, job, L.queue_gates(gates))
+      return write_new(R, job, payload, now_us)
+    end
+    id = write_new(R, job, payload, now_us)
+  end
+  L.go_on_with_burst(queue, job.due)
+  return id
+end
+
 -- Check and write a job of which the options are read. -> [id, status, due_ms]
 function L.add_one(R, job, payload, now_us)
   if #payload > L.LEAST_LIMIT then
     L.check_payload(R, job.queue, payload)
   end
-  local gates = redis.call('HGET', R .. ':queues', job.queue)
-  if gates or job.has_options then
-    L.check_gates(R, job, L.queue_gates(gates))
-  end
   if job.has_options then
+    L.check_gates(R, job, L.queue_gates(redis.call('HGET', R .. ':queues', job.queue)))
     return add_with_options(R, job, payload, now_us)
   end
-  return {write_new(R, job, payload, now_us), 'added', job.due}
+  return {add_plain(R, job, payload, now_us), 'added', job.due}
 end
 
 local function read_options(job, args, n, now_ms)

@@ -40,12 +40,13 @@ local known_text, known_number
 -- The hybrid clock (Kulkarni et al. 2014, its single-node case): n successive numbers, of which the
 -- first is returned. They are above every number given out before, not below the wall clock in us,
 -- and above `seen`, the highest the caller knows: so they rise even after Redis lost its last writes.
--- -> the number, what R:clock held before (false for nothing)
+-- -> the number, what R:clock held before (false for nothing), whether the last call that counted it on left that
 function L.advance(R, now_us, n, seen)
   local first = seen and math.max(now_us, seen + 1) or now_us
   local text = L.int(first + n - 1)
   local was = redis.call('SET', R .. ':clock', text, 'GET')
-  local last = was == known_text and known_number <= L.CLOCK_MAX and known_number or last_of(was)
+  local is_ours = was == known_text
+  local last = is_ours and known_number <= L.CLOCK_MAX and known_number or last_of(was)
   -- Seldom: within a microsecond, or Redis' own clock was set back.
   if last >= first then
     first = last + 1
@@ -53,7 +54,7 @@ function L.advance(R, now_us, n, seen)
     redis.call('SET', R .. ':clock', text)
   end
   known_text, known_number = text, first + n - 1
-  return first, was
+  return first, was, is_ours
 end
 
 -- The number alone.

@@ -144,6 +144,9 @@ local known_queues, n_known = {}, 0
 local NOTHING = {}
 L.absent = NOTHING
 
+-- Whether the call before this one, and this one, belong to a burst of adds (burst.lua).
+L.was_burst, L.is_burst = false, false
+
 -- Who follows the events of which root (v1_tail.lua), and those of this call, false where nobody does. By a hint that
 -- nobody hears, nothing may be lost: L.event is called only while L.events is there.
 L.tails = {}
@@ -166,6 +169,7 @@ function L.register(name, flags, fn)
       end
       known_root = keys[1]
       L.absent = NOTHING
+      L.was_burst, L.is_burst = L.is_burst, false
       L.events = L.tails[known_root] and L.watch(known_root) or false
       local ok, reply = pcall(fn, keys[1], args)
       if ok then

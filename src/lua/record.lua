@@ -146,11 +146,14 @@ function L.lower_head(R, queue, due, is_new)
   redis.pcall('PUBLISH', R .. ':wake', queue)
 end
 
--- Put a job with a record into the waiting set of its queue. is_new: as in L.lower_head
-function L.enqueue(R, id, job, tries, due, is_new)
+-- Put a job with a record into the waiting set of its queue. is_new: as in L.lower_head; head: as early as this is the
+-- one of its queue, nil: not known
+function L.enqueue(R, id, job, tries, due, is_new, head)
   local key, mark = L.waiting_key(R, job, tries)
   redis.call('ZADD', key, L.int(due), id)
-  L.lower_head(R, job.queue, due, is_new)
+  if not head or due < head then
+    L.lower_head(R, job.queue, due, is_new)
+  end
   if mark then
     L.mark_set(R, job.queue, mark)
   end
