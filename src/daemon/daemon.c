@@ -352,12 +352,12 @@ static int take_state(struct daemon *d, struct err *err)
     d->state = state_open(d->conf->state_dir, &d->me, err);
     if (d->state == NULL)
         return -1;
-    killed = state_take_over(d->state, (unsigned)d->conf->concurrency, err);
+    killed = state_take_over(d->state);
     if (killed > 0)
         log_warn("event=predecessor epoch=%lld handlers_killed=%d reason=\"it died and left them "
                  "running\"",
                  (long long)state_predecessor(d->state), killed);
-    return killed < 0 ? -1 : 0;
+    return 0;
 }
 
 /* Each job needs its pipes; handlers inherit the limit, so it is raised no further than needed. */
@@ -447,7 +447,7 @@ static int start(struct daemon *d, struct err *err)
     raise_files(d->conf->concurrency);
     if (take_state(d, err) < 0 || starts_enter(d->starts, err) < 0)
         return -1;
-    d->guardian = guardian_new(d->loop, (unsigned)d->conf->concurrency, err);
+    d->guardian = guardian_new(d->loop, runner_slots((unsigned)d->conf->concurrency), err);
     if (d->guardian == NULL)
         return -1;
     d->guard = guardian_guard(d->guardian);

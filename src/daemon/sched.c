@@ -310,11 +310,12 @@ void sched_on_timer(struct sched *s, struct mono now)
 
 void sched_status(const struct sched *s, struct sched_status *ret)
 {
-    size_t refused = 0;
+    size_t refused = 0, started = s->held.running - s->held.waiting;
 
     for (const struct held *h = s->held.first; h != NULL; h = h->next)
         refused += h->is_refused;
-    *ret = (struct sched_status){.running = s->held.running - s->held.waiting,
+    /* Those that were started early wait for a place. */
+    *ret = (struct sched_status){.running = started < s->conf.places ? started : s->conf.places,
                                  .refused = refused,
                                  .unsent = s->held.n - s->held.running,
                                  .is_ready = s->state == READY,

@@ -18,7 +18,6 @@
 #include "run/pidstat.h"
 
 #define MAGIC "laterd-worker-2"
-#define SLOTS_MAX 1024
 #define PASSES_MAX 10
 #define FOUND_MAX 100 /* of a pass; each is a descriptor */
 #define LOCK_WAIT_S 5
@@ -29,8 +28,8 @@ struct file {
     char magic[16];
     char boot[40];
     int64_t epoch;
-    int64_t pid;               /* of the daemon, for the message to a second one */
-    int64_t fences[SLOTS_MAX]; /* 0: the slot is free */
+    int64_t pid;                 /* of the daemon, for the message to a second one */
+    int64_t fences[STATE_SLOTS]; /* 0: the slot is free */
 };
 
 struct state {
@@ -192,7 +191,7 @@ static int kill_left_over(const struct state *s, struct mono until)
 {
     struct found found = {.n = 0};
 
-    (void)fenced_find(s->file->fences, SLOTS_MAX, FOUND_MAX, on_found, &found);
+    (void)fenced_find(s->file->fences, STATE_SLOTS, FOUND_MAX, on_found, &found);
     for (size_t i = 0; i < found.n; i++)
         fenced_kill(&found.at[i]);
     for (size_t i = 0; i < found.n; i++) {
@@ -206,20 +205,18 @@ static int kill_left_over(const struct state *s, struct mono until)
 
 static bool has_any(const struct state *s)
 {
-    for (size_t i = 0; i < SLOTS_MAX; i++) {
+    for (size_t i = 0; i < STATE_SLOTS; i++) {
         if (s->file->fences[i] != 0)
             return true;
     }
     return false;
 }
 
-int state_take_over(struct state *s, unsigned nslots, struct err *err)
+int state_take_over(struct state *s)
 {
     struct mono until = mono_add_ms(mono_now(), DEATH_WAIT_MS);
     int killed = 0;
 
-    if (nslots > SLOTS_MAX)
-        return err_set(err, ERR_CONFIG, "concurrency is over %d", SLOTS_MAX);
     /* Again while there is something: a process may have forked behind our back. */
     for (int pass = 0; pass < PASSES_MAX && has_any(s); pass++) {
         int n = kill_left_over(s, until);

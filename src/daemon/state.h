@@ -29,11 +29,13 @@ void state_close(struct state *s); /* NULL is fine */
 /* Epoch of the predecessor, 0: none, or it left in order. */
 int64_t state_predecessor(const struct state *s);
 
+#define STATE_SLOTS 1024 /* in the table */
+
 /*
  * Kill the processes that the predecessor's running jobs left, found by their fence; returns how
- * many. Then the table is ours, with room for nslots.
+ * many. Then the table is ours.
  */
-int state_take_over(struct state *s, unsigned nslots, struct err *err);
+int state_take_over(struct state *s);
 
 void state_set_epoch(struct state *s, int64_t epoch); /* 0: left in order */
 /* The slot is about to run the job with this fence; 0: nothing runs there any more. */

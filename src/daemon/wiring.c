@@ -182,6 +182,11 @@ static void op_start(void *ctx, struct held *h)
     runner_start(((struct daemon *)ctx)->runner, h);
 }
 
+static bool op_may_start_early(void *ctx, const char *queue)
+{
+    return runner_may_start_early(((struct daemon *)ctx)->runner, queue);
+}
+
 static void op_kill(void *ctx, const struct held *h, bool at_once)
 {
     runner_kill(((struct daemon *)ctx)->runner, h->job.id, at_once);
@@ -261,6 +266,7 @@ const struct sched_ops daemon_ops = {
     .relink = op_relink,
     .admit = op_admit,
     .start = op_start,
+    .may_start_early = op_may_start_early,
     .kill = op_kill,
     .is_gone = op_is_gone,
     .arm = op_arm,

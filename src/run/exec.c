@@ -359,6 +359,17 @@ static bool is_called_off(struct run *r)
     return true;
 }
 
+void exec_call_off(struct exec_slot *slot, struct run_result *ret)
+{
+    unsigned asked = exec_slot_take(slot);
+
+    ret->end = asked_cause(asked);
+    (void)snprintf(ret->text, sizeof(ret->text), "%s",
+                   ret->end == RUN_CANCELLED ? "cancelled before it was started"
+                                             : "not started: no place became free for it");
+    exec_slot_disarm(slot);
+}
+
 /* True if it may not be started: it holds a lock that may soon be somebody else's. The fence stands
  * in the table first (run/guard.h). */
 static bool is_unguarded(struct run *r)

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "run/pool_line.h"
 #include "run/wedge.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -34,8 +35,9 @@ struct pool_slot {
     struct exec_slot *exec; /* made at the start, or with the first order */
     struct pool_order order;
     struct run_result result;
-    bool busy;       /* main thread only: from pool_start until done is called */
-    uint64_t serial; /* of the order */
+    bool busy;         /* main thread only: from pool_start until done is called */
+    uint64_t serial;   /* of the order */
+    struct mono until; /* in the early line: it waits for a place */
 };
 
 struct pool_thread {
@@ -49,15 +51,17 @@ struct pool_thread {
 struct pool {
     struct mailbox *box;
     struct pool_events events;
-    unsigned nslots;
+    unsigned nslots, most; /* orders; of them at work at once */
     struct pool_slot *slots;
     struct loop_hook *hand_over;
-    struct loop_timer *look;
-    struct pool_work *new_first, **new_end; /* started in this turn of the loop */
-    struct wedge_line line;
+    struct loop_timer *look, *recall;
+    struct pool_line new_work, new_early; /* started in this turn of the loop */
+    struct wedge_line wedge;
 
-    pthread_mutex_t mu;             /* guards all that follows; a leaf but for pthread_create */
-    struct pool_work *first, **end; /* work that waits */
+    pthread_mutex_t mu;     /* guards all that follows; a leaf but for pthread_create */
+    struct pool_line work;  /* that waits, and has a place: a thread may be made for it */
+    struct pool_line early; /* that waits for a place, too */
+    unsigned at_work;       /* orders */
     struct pool_thread *threads;
     struct pool_thread *idle; /* a stack: the one that slept least is the warmest */
     unsigned nthreads, waking;
@@ -158,6 +162,20 @@ static void run(struct pool *pool, struct pool_work *w)
 static struct pool_thread *one_more(struct pool *pool);
 static void wake(struct pool_thread *t);
 
+static bool has_place(const struct pool *pool)
+{
+    return pool->at_work < pool->most;
+}
+
+static struct pool_work *next_work(struct pool *pool)
+{
+    struct pool_work *w = pool_line_take(&pool->work);
+
+    if (w == NULL && has_place(pool))
+        w = pool_line_take(&pool->early);
+    return w;
+}
+
 /* NULL: the pool is closing. Holds the lock. ret_next: as one_more tells. */
 static struct pool_work *take(struct pool *pool, struct pool_thread *me,
                               struct pool_thread **ret_next)
@@ -165,7 +183,7 @@ static struct pool_work *take(struct pool *pool, struct pool_thread *me,
     struct pool_work *w;
 
     *ret_next = NULL;
-    while (pool->first == NULL) {
+    while ((w = next_work(pool)) == NULL) {
         if (pool->quit)
             return NULL;
         me->below = pool->idle;
@@ -175,12 +193,10 @@ static struct pool_work *take(struct pool *pool, struct pool_thread *me,
         me->is_woken = false;
         pool->waking--;
     }
-    w = pool->first;
-    pool->first = w->next;
     pool->taken++;
-    if (pool->first == NULL)
-        pool->end = &pool->first;
-    else if (!pool->first->is_quick)
+    pool->at_work += w->kind == POOL_SLOT;
+    if (pool->work.first != NULL ? !pool->work.first->is_quick
+                                 : pool->early.first != NULL && has_place(pool))
         *ret_next = one_more(pool);
     return w;
 }
@@ -195,10 +211,13 @@ static void *thread_main(void *arg)
     (void)pthread_mutex_lock(&pool->mu);
     pool->waking--;
     while ((w = take(pool, me, &next)) != NULL) {
+        bool is_order = w->kind == POOL_SLOT;
+
         (void)pthread_mutex_unlock(&pool->mu);
         wake(next);
         run(pool, w);
         (void)pthread_mutex_lock(&pool->mu);
+        pool->at_work -= is_order;
     }
     (void)pthread_mutex_unlock(&pool->mu);
     return NULL;
@@ -259,7 +278,8 @@ static struct pool_thread *one_more(struct pool *pool)
         return NULL;
     if (pool->idle != NULL)
         return take_idle(pool);
-    if (pool->nthreads < pool->nslots + (pool->first->kind == POOL_TASK)) {
+    if (pool->nthreads <
+        pool->most + (pool->work.first != NULL && pool->work.first->kind == POOL_TASK)) {
         e = add_thread(pool);
         if (e != 0)
             log_warn("event=pool threads=%u reason=\"cannot make another thread: %s\"",
@@ -284,19 +304,20 @@ static void hand_over(void *arg)
 {
     struct pool *pool = arg;
     struct pool_thread *next = NULL;
+    bool is_waiting;
 
-    if (pool->new_first == NULL)
+    if (pool->new_work.first == NULL && pool->new_early.first == NULL)
         return;
     (void)pthread_mutex_lock(&pool->mu);
-    *pool->end = pool->new_first;
-    pool->end = pool->new_end;
-    if (!pool->first->is_quick || !has_awake(pool))
+    pool_line_join(&pool->work, &pool->new_work);
+    pool_line_join(&pool->early, &pool->new_early);
+    if (pool->work.first != NULL ? !pool->work.first->is_quick || !has_awake(pool)
+                                 : has_place(pool))
         next = one_more(pool);
+    is_waiting = pool->work.first != NULL;
     (void)pthread_mutex_unlock(&pool->mu);
     wake(next);
-    pool->new_first = NULL;
-    pool->new_end = &pool->new_first;
-    if (!loop_timer_is_set(pool->look))
+    if (is_waiting && !loop_timer_is_set(pool->look))
         loop_timer_set(pool->look, LONG_MS);
 }
 
@@ -307,7 +328,7 @@ static void on_look(void *arg)
     bool is_waiting;
 
     (void)pthread_mutex_lock(&pool->mu);
-    is_waiting = pool->first != NULL;
+    is_waiting = pool->work.first != NULL;
     if (is_waiting)
         next = one_more(pool);
     (void)pthread_mutex_unlock(&pool->mu);
@@ -316,30 +337,71 @@ static void on_look(void *arg)
         loop_timer_set(pool->look, LONG_MS);
 }
 
-static void submit(struct pool *pool, struct pool_work *w, bool is_quick)
+/* Those whose time is over; ret_next: when that of the first of the others is. */
+static struct pool_work *take_late(struct pool *pool, struct mono now, struct mono *ret_next)
 {
-    w->next = NULL;
-    w->is_quick = is_quick;
-    *pool->new_end = w;
-    pool->new_end = &w->next;
+    struct pool_line all, late;
+    struct pool_work *w;
+
+    pool_line_init(&all);
+    pool_line_init(&late);
+    pool_line_join(&all, &pool->early);
+    *ret_next = MONO_NEVER;
+    while ((w = pool_line_take(&all)) != NULL) {
+        struct mono until = ((const struct pool_slot *)w)->until;
+
+        if (mono_before(now, until)) {
+            pool_line_add(&pool->early, w);
+            *ret_next = mono_min(*ret_next, until);
+        } else {
+            pool_line_add(&late, w);
+        }
+    }
+    return late.first;
+}
+
+static void on_recall(void *arg)
+{
+    struct pool *pool = arg;
+    struct mono now = mono_now(), next;
+    struct pool_work *w, *behind;
+
+    (void)pthread_mutex_lock(&pool->mu);
+    w = take_late(pool, now, &next);
+    (void)pthread_mutex_unlock(&pool->mu);
+    if (next.us != MONO_NEVER.us)
+        loop_timer_set(pool->recall, mono_until_us(now, next) / 1000 + 1);
+    if (w == NULL)
+        return;
+    for (; w != NULL; w = behind) {
+        struct pool_slot *s = (struct pool_slot *)w;
+
+        behind = w->next;
+        exec_call_off(s->exec, &s->result);
+        on_done(pool, s);
+    }
+    on_rest(pool);
 }
 
 /* ---- making and unmaking */
 
-static void init(struct pool *pool, unsigned nslots)
+static void init(struct pool *pool, unsigned nslots, unsigned running)
 {
     pool->nslots = nslots;
+    pool->most = running;
     pool->slots = mem_new(nslots * sizeof(*pool->slots));
-    pool->threads = mem_new((nslots + 1) * sizeof(*pool->threads));
-    pool->end = &pool->first;
-    pool->new_end = &pool->new_first;
+    pool->threads = mem_new((running + 1) * sizeof(*pool->threads));
+    pool_line_init(&pool->work);
+    pool_line_init(&pool->early);
+    pool_line_init(&pool->new_work);
+    pool_line_init(&pool->new_early);
     (void)pthread_mutex_init(&pool->mu, NULL);
     for (unsigned i = 0; i < nslots; i++) {
         pool->slots[i].work.kind = POOL_SLOT;
         pool->slots[i].pool = pool;
         pool->slots[i].index = i;
     }
-    for (unsigned i = 0; i <= nslots; i++)
+    for (unsigned i = 0; i <= running; i++)
         (void)pthread_cond_init(&pool->threads[i].wake, NULL);
 }
 
@@ -362,12 +424,12 @@ static int make_ready(struct pool *pool, unsigned n, struct err *err)
     return 0;
 }
 
-struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_events *events,
-                      struct err *err)
+struct pool *pool_new(struct loop *loop, unsigned nslots, unsigned running,
+                      const struct pool_events *events, struct err *err)
 {
     struct pool *pool = mem_new(sizeof(*pool));
 
-    init(pool, nslots);
+    init(pool, nslots, running);
     pool->events = *events;
     pool->box = mailbox_new(loop, on_mail, on_rest, pool);
     if (pool->box == NULL) {
@@ -376,7 +438,8 @@ struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_even
     }
     pool->hand_over = loop_hook_new(loop, LOOP_HOOK_GATHERED, hand_over, pool);
     pool->look = loop_timer_new(loop, on_look, pool);
-    if (make_ready(pool, nslots < READY ? nslots : READY, err) == 0)
+    pool->recall = loop_timer_new(loop, on_recall, pool);
+    if (make_ready(pool, running < READY ? running : READY, err) == 0)
         return pool;
 fail:
     pool_free(pool);
@@ -405,12 +468,13 @@ void pool_free(struct pool *pool)
     stop_threads(pool);
     loop_hook_free(pool->hand_over);
     loop_timer_free(pool->look);
+    loop_timer_free(pool->recall);
     mailbox_free(pool->box);
     for (unsigned i = 0; i < pool->nslots; i++) {
         assert(!pool->slots[i].busy);
         exec_slot_free(pool->slots[i].exec);
     }
-    for (unsigned i = 0; i <= pool->nslots; i++)
+    for (unsigned i = 0; i <= pool->most; i++)
         (void)pthread_cond_destroy(&pool->threads[i].wake);
     (void)pthread_mutex_destroy(&pool->mu);
     free(pool->threads);
@@ -431,7 +495,16 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *o
     s->busy = true;
     s->order = *order;
     run_result_init(&s->result);
-    submit(pool, &s->work, order->plugin != NULL && plugin_is_quick(order->plugin->plugin));
+    s->work.is_quick = order->plugin != NULL && plugin_is_quick(order->plugin->plugin);
+    /* Without a descriptor it fails on a thread, as every such order does. */
+    if (order->wait_ms == 0 || s->exec == NULL) {
+        pool_line_add(&pool->new_work, &s->work);
+        return s->serial;
+    }
+    s->until = mono_add_ms(mono_now(), order->wait_ms);
+    pool_line_add(&pool->new_early, &s->work);
+    if (!loop_timer_is_set(pool->recall))
+        loop_timer_set(pool->recall, order->wait_ms);
     return s->serial;
 }
 
@@ -473,11 +546,11 @@ bool pool_is_well(struct pool *pool, struct mono now, char *why, size_t size)
         return false;
     }
     (void)pthread_mutex_lock(&pool->mu);
-    is_waiting = pool->first != NULL;
+    is_waiting = pool->work.first != NULL;
     is_free = pool->idle != NULL || pool->waking > 0;
     taken = pool->taken;
     (void)pthread_mutex_unlock(&pool->mu);
-    if (!wedge_line(&pool->line, is_waiting, is_free, taken, now))
+    if (!wedge_line(&pool->wedge, is_waiting, is_free, taken, now))
         return true;
     (void)snprintf(why, size, "work waits, threads are free, and none takes it");
     return false;
@@ -486,5 +559,6 @@ bool pool_is_well(struct pool *pool, struct mono now, char *why, size_t size)
 void pool_do(struct pool *pool, struct pool_task *task)
 {
     task->work.kind = POOL_TASK;
-    submit(pool, &task->work, false);
+    task->work.is_quick = false;
+    pool_line_add(&pool->new_work, &task->work);
 }

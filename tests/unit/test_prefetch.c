@@ -227,6 +227,120 @@ static void test_the_line_is_left(void **state)
     fake_free(f);
 }
 
+/* ---- started early: they wait in the pool, where no end of another has to be told first */
+
+static unsigned count_at_work(const struct fake *f)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < f->nruns; i++)
+        n += !f->runs[i].waits;
+    return n;
+}
+
+static void test_starts_early(void **state)
+{
+    struct fake *f = warm();
+    struct sched_status status;
+
+    (void)state;
+    f->early = 4;
+    f->run_ms = -1;
+    add_plain(f, 100, 112);
+    fake_run(f, 3);
+    assert_int_equal(f->nruns, 8);
+    assert_int_equal(count_at_work(f), 4);
+    sched_status(f->s, &status);
+    assert_int_equal(status.running, 4);
+    for (unsigned i = 0; i < 12; i++) {
+        char id[JOB_ID_LEN + 1];
+
+        (void)snprintf(id, sizeof(id), "j%011u", 100 + i);
+        assert_non_null(fake_running(f, id));
+        assert_false(fake_running(f, id)->waits);
+        fake_end(f, id, STORE_DONE);
+        fake_run(f, 1);
+    }
+    assert_int_equal(count_held(f), 0);
+    fake_free(f);
+}
+
+/* As with those that wait here: they go back, as if they had never been claimed. */
+static void test_early_ones_go_back(void **state)
+{
+    struct fake *f = warm();
+    unsigned again = 0;
+
+    (void)state;
+    f->early = 4;
+    f->run_ms = -1;
+    add_plain(f, 100, 140);
+    assert_in_range(most_held(f, 10), 9, 12);
+    assert_int_equal(f->nruns, 8);
+    fake_run(f, PREFETCH_WAIT_MS - 5);
+    assert_int_equal(f->nruns, 4);
+    assert_int_equal(count_held(f), 4);
+    for (size_t i = 0; i < f->njobs; i++) {
+        if (f->jobs[i].state == WAITS)
+            assert_int_equal(f->jobs[i].attempt, 0);
+        again += f->jobs[i].state == WAITS && f->jobs[i].start > 0;
+    }
+    assert_in_range(again, 5, 8);
+    assert_int_equal(most_held(f, 900), 4);
+    f->run_ms = 5;
+    fake_end_all(f, STORE_DONE);
+    fake_run(f, 200);
+    assert_int_equal(count_held(f), 0);
+    fake_free(f);
+}
+
+/* What has waited here may wait there for the rest of the time. */
+static void test_both_waits_are_one(void **state)
+{
+    struct fake *f = warm();
+
+    (void)state;
+    f->run_ms = -1;
+    add_plain(f, 100, 108);
+    fake_run(f, 20);
+    assert_int_equal(f->nruns, 4);
+    f->early = 4;
+    sched_jobs_ended(f->s, fake_now(f));
+    assert_int_equal(f->nruns, 8);
+    fake_run(f, PREFETCH_WAIT_MS - 22);
+    assert_int_equal(f->nruns, 8);
+    fake_run(f, 6);
+    assert_int_equal(f->nruns, 4);
+    assert_int_equal(count_held(f), 4);
+    fake_free(f);
+}
+
+/* Only what is plain and due, and nothing once it stops. */
+static void test_others_are_not_early(void **state)
+{
+    struct fake *f = warm();
+
+    (void)state;
+    f->early = 4;
+    f->run_ms = -1;
+    add_plain(f, 100, 140);
+    for (size_t i = 0; i < f->njobs; i++)
+        f->jobs[i].is_plain = false;
+    fake_run(f, 10);
+    assert_int_equal(f->nruns, 4);
+    fake_free(f);
+
+    f = warm();
+    f->run_ms = -1;
+    add_plain(f, 100, 108);
+    fake_run(f, 3);
+    f->early = 4;
+    sched_stop(f->s, fake_now(f));
+    fake_run(f, 3);
+    assert_int_equal(f->nruns, 4);
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +352,10 @@ int main(void)
         cmocka_unit_test(test_prefetches_plain_jobs_alone),
         cmocka_unit_test(test_the_line_is_in_order),
         cmocka_unit_test(test_the_line_is_left),
+        cmocka_unit_test(test_starts_early),
+        cmocka_unit_test(test_early_ones_go_back),
+        cmocka_unit_test(test_both_waits_are_one),
+        cmocka_unit_test(test_others_are_not_early),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
