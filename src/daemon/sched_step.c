@@ -138,6 +138,19 @@ void sched_start_waiting(struct sched *s, struct mono now)
         start(s, now, waiting[--n]);
 }
 
+/* Redis reckons in whole milliseconds, and our clocks may differ by some microseconds. */
+static unsigned ahead_ms(const struct sched *s)
+{
+    return s->conf.ahead_us > 0 ? (unsigned)(s->conf.ahead_us / 1000) + 1 : 0;
+}
+
+/* So long ahead Redis gives out plain jobs. One that is due later than that was due when it was let
+ * in, and Redis' clock was set back since: nobody waits for it. */
+static bool is_ahead(const struct sched *s, const struct held *h)
+{
+    return h->late_us < 0 && -h->late_us <= 1000 * (int64_t)ahead_ms(s);
+}
+
 /* There is a place for it. */
 static void place_claim(struct sched *s, struct mono now, struct held *h)
 {
@@ -145,7 +158,7 @@ static void place_claim(struct sched *s, struct mono now, struct held *h)
         h->state = HELD_READYING;
         if (s->ops->fetch(s->ctx, h->job.id) < 0)
             sched_not_sent(s, now);
-    } else if (h->late_us < 0 && !s->stopping) {
+    } else if (is_ahead(s, h) && !s->stopping) {
         h->state = HELD_READYING;
         h->start_at = mono_add_us(now, -h->late_us);
         s->start_at = mono_min(s->start_at, h->start_at);
@@ -378,8 +391,7 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     step.nrooms = out->nrooms;
     /* Those that may be on their way count as if they were here: no suspect comes beside them. */
     step.held = (unsigned)s->held.running + promised(s);
-    /* Redis reckons in whole milliseconds, and our clocks may differ by some microseconds. */
-    step.ahead_ms = s->conf.ahead_us > 0 ? (unsigned)(s->conf.ahead_us / 1000) + 1 : 0;
+    step.ahead_ms = ahead_ms(s);
     out->max = step.max;
     s->step_wanted = s->is_hurried = false;
     s->sweeping = sweep && s->sweep_cursor > 0;

@@ -506,8 +506,9 @@ static void do_step(struct fake *f, struct fake_call *c)
         for (size_t i = 0; i < f->njobs; i++) {
             struct fake_job *j = &f->jobs[i];
             /* Only a first start comes ahead of its time. */
-            bool due = j->state == WAITS && strcmp(j->queue, c->rooms[q].queue) == 0 &&
-                       j->due_ms <= store_ms(f) + (j->start == 0 ? c->ahead_ms : 0);
+            bool due =
+                j->state == WAITS && strcmp(j->queue, c->rooms[q].queue) == 0 &&
+                (j->is_granted || j->due_ms <= store_ms(f) + (j->start == 0 ? c->ahead_ms : 0));
 
             if (due && j->crashes >= 2) {
                 c->solo_due = true;

@@ -83,7 +83,8 @@ struct fake_job {
     enum fake_state state;
     int64_t due_ms, start, attempt, crashes, epoch;
     bool is_big, is_cancelled, is_corrupt, no_payload, has_lock;
-    bool is_plain; /* claimed in short, the first time */
+    bool is_granted; /* given out whatever its time: it was let in when it was due */
+    bool is_plain;   /* claimed in short, the first time */
 };
 
 struct fake_run {

@@ -321,6 +321,21 @@ static void test_not_claimed_ahead(void **state)
     fake_free(f);
 }
 
+/* One that was let in by its gates when it was due, and whose store's clock was set back then, is
+ * not ahead of anything: it would lie here for as long as the clock was set back. */
+static void test_granted_before_the_clock_was_set_back(void **state)
+{
+    struct fake *f = fake_new_ahead(4, "a", 2000);
+
+    (void)state;
+    fake_up(f);
+    fake_add(f, 1, "a", 720000)->is_granted = true;
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 20);
+    assert_non_null(fake_running(f, J1));
+    fake_free(f);
+}
+
 /* A stop between the claim and the start. */
 static void test_stop_gives_back_what_was_claimed_ahead(void **state)
 {
@@ -706,6 +721,7 @@ int main(void)
         cmocka_unit_test(test_wakes_of_strangers_are_ignored),
         cmocka_unit_test(test_timer_is_exact),
         cmocka_unit_test(test_claimed_ahead),
+        cmocka_unit_test(test_granted_before_the_clock_was_set_back),
         cmocka_unit_test(test_not_claimed_ahead),
         cmocka_unit_test(test_stop_gives_back_what_was_claimed_ahead),
         cmocka_unit_test(test_rhythm),
