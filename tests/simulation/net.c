@@ -18,6 +18,7 @@ struct conn {
     int64_t last_arrival; /* of the calls sent so far */
     int64_t last_answer;
     bool is_cut;  /* what is sent now arrives no more */
+    bool is_mute; /* an answer was lost */
     bool is_dead; /* what is on its way arrives no more */
     bool is_breaking;
 };
@@ -275,9 +276,12 @@ static void on_arrival(void *arg)
         return;
     }
     execute(c);
-    if (c->loses_reply)
+    /* What is said behind it is lost as well. */
+    if (c->loses_reply) {
+        conn->is_mute = true;
         break_in(conn, latency());
-    if (c->loses_reply || conn->broken == NULL) {
+    }
+    if (conn->is_mute || conn->broken == NULL) {
         call_drop(c);
         return;
     }

@@ -40,6 +40,9 @@ void plan_make(struct plan *p)
     p->same_host = random_chance(500);
     p->has_poison = random_chance(150);
     p->is_handler_wicked = random_chance(400);
+    p->quick = some(250, 970, 1000);
+    if (p->quick > 0)
+        p->jobs += (unsigned)random_between(20, 60);
 }
 
 const char *plan_queue(unsigned n)
@@ -52,9 +55,10 @@ const char *plan_queue(unsigned n)
 void plan_say(const struct plan *p)
 {
     world_say(
-        "plan workers=%u places=%u queues=%u jobs=%u chaos_s=%lld same_host=%d poison=%d wicked=%d",
+        "plan workers=%u places=%u queues=%u jobs=%u chaos_s=%lld same_host=%d poison=%d wicked=%d "
+        "quick=%u",
         p->workers, p->places, p->queues, p->jobs, (long long)(p->chaos_us / SECOND), p->same_host,
-        p->has_poison, p->is_handler_wicked);
+        p->has_poison, p->is_handler_wicked, p->quick);
     world_say("plan refused=%u cut=%u unheard=%u late=%u fatal=%u lost_wake=%u", p->refused, p->cut,
               p->unheard, p->late, p->fatal, p->lost_wake);
     world_say("plan crashes=%u stops=%u freezes=%u quiets=%u partitions=%u reloads=%u hangs=%u "

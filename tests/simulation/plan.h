@@ -32,10 +32,11 @@ struct plan {
     unsigned partitions;                               /* one worker does not reach Redis */
     unsigned hangs, outages, losses;                   /* of Redis */
     unsigned clock_steps;
-    unsigned gates;         /* jobs in a thousand that pass locks, a semaphore, a rate */
-    unsigned operators;     /* what people do: cancel, retry, pause … */
-    bool same_host;         /* workers can tell that another is certainly gone */
-    bool has_poison;        /* some jobs kill their worker */
+    unsigned gates;     /* jobs in a thousand that pass locks, a semaphore, a rate */
+    unsigned operators; /* what people do: cancel, retry, pause … */
+    unsigned quick;     /* handlers in a thousand that take a moment: jobs are prefetched then */
+    bool same_host;     /* workers can tell that another is certainly gone */
+    bool has_poison;    /* some jobs kill their worker */
     bool is_handler_wicked; /* hangs, ignores TERM, host faults */
 };
 

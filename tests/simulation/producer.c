@@ -160,10 +160,11 @@ static void add_gates(struct deed *d)
 
 static struct deed *add_job(void)
 {
+    bool is_plain = plan->quick > 0 && random_chance(970);
     struct deed *d;
     char text[64];
 
-    if (random_chance(150)) {
+    if (!is_plain && random_chance(150)) {
         d = mem_new(sizeof(*d));
         word(d, "ZADD");
         (void)snprintf(text, sizeof(text), SERVER_ROOT ":due:%s", any_queue());
@@ -177,14 +178,16 @@ static struct deed *add_job(void)
     }
     d = deed_new("later_add");
     word(d, any_queue());
-    add_options(d);
-    add_gates(d);
+    if (!is_plain) {
+        add_options(d);
+        add_gates(d);
+    }
     if (random_chance(600)) {
         pair(d, "token", "", npayloads);
         d->left = 10;
     }
     (void)snprintf(text, sizeof(text), "job-%u", npayloads++);
-    if (random_chance(60)) /* a large payload, which is fetched after the claim */
+    if (!is_plain && random_chance(60)) /* a large payload, which is fetched after the claim */
         d->argv[d->argc++] = mem_printf("%s %*s", text, BIG_BYTES, ".");
     else
         word(d, text);
@@ -276,6 +279,14 @@ static void on_operator(void *arg)
         ask(d);
 }
 
+/* Quick jobs come in bursts, so that they wait for one another. */
+static int64_t when_added(void)
+{
+    int64_t us = random_between(0, random_chance(500) ? SECOND : plan->chaos_us);
+
+    return plan->quick == 0 ? us : us / SECOND * SECOND + random_between(0, 15 * MS);
+}
+
 void producer_begin(const struct plan *p)
 {
     plan = p;
@@ -284,8 +295,7 @@ void producer_begin(const struct plan *p)
     server_define("FCALL later_limit_set 1 " SERVER_ROOT " 7 semaphore 2");
     server_define("FCALL later_limit_set 1 " SERVER_ROOT " 8 " PLAN_RATE_TEXT);
     for (unsigned i = 0; i < p->jobs; i++)
-        (void)world_in(random_between(0, random_chance(500) ? SECOND : p->chaos_us), NULL, on_add,
-                       NULL, NULL);
+        (void)world_in(when_added(), NULL, on_add, NULL, NULL);
     for (unsigned i = 0; i < p->operators; i++)
         (void)world_in(random_between(0, p->chaos_us), NULL, on_operator, NULL, NULL);
 }

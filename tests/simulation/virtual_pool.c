@@ -186,6 +186,8 @@ void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_c
 
 static int64_t duration_us(void)
 {
+    if (plan->quick > 0 && random_chance(plan->quick))
+        return random_between(200, 4 * MS);
     if (world.is_calm)
         return random_between(1 * MS, 50 * MS);
     return random_chance(250)   ? random_between(1 * MS, 5 * MS)
