@@ -20,6 +20,7 @@ struct place {
     uint64_t serial;
     struct backend *backend; /* NULL: a process of its own */
     struct plugin_order plugin;
+    struct mono due_at; /* started early, so its start is counted by its end; us 0: not so */
     bool is_busy;
 };
 
@@ -134,12 +135,15 @@ static void on_done(void *arg, unsigned slot, const struct run_result *run)
     struct runner *r = arg;
     const struct place *p = &r->places[slot];
     const struct buf *tail = run->result.len > 0 ? &run->result : &run->tail;
+    bool was_called_off = p->due_at.us != 0 && run->taken.us == 0;
     struct verdict v;
     char id[JOB_ID_LEN + 1];
 
     memcpy(id, p->job.id, sizeof(id));
     verdict_of(&p->job, conf_of(r, p->job.queue), run, next_random(r), &v);
-    log_end(&p->job, &v, run, p->backend == NULL);
+    log_end(&p->job, &v, run, p->backend == NULL && !was_called_off);
+    if (p->due_at.us != 0 && run->started.us != 0)
+        counts_start(&r->counts, mono_until_us(p->due_at, run->started));
     r->counts.at[COUNTS_RETRIED] += v.verb == STORE_RETRY;
     free_place(r, slot);
     if (r->is_ending)
@@ -342,13 +346,22 @@ static void start_stream(struct runner *r, unsigned slot, int64_t late_us)
     job_done(&p->job);
 }
 
+void runner_recall(struct runner *r)
+{
+    pool_recall(r->pool);
+}
+
 void runner_start(struct runner *r, struct held *h)
 {
     unsigned slot = r->free[--r->nfree];
     struct place *p = &r->places[slot];
     int64_t late_us = h->late_us + mono_until_us(h->claimed_at, mono_now());
 
-    counts_start(&r->counts, late_us);
+    p->due_at = (struct mono){0};
+    if (h->wait_ms > 0)
+        p->due_at = mono_add_us(mono_now(), -late_us);
+    else
+        counts_start(&r->counts, late_us);
     p->is_busy = true;
     p->job = h->job;
     p->backend = backends_take(r->backends, h->job.queue);

@@ -51,9 +51,11 @@ struct counts *runner_counts(struct runner *r);
 
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);
 /* Whether a job of this queue may be started although no place is free: it waits for h->wait_ms at
- * most, then it comes back released. Its lateness is told without what it waits. */
+ * most, then it comes back released. What its handler is told of its lateness is without that. */
 bool runner_may_start_early(struct runner *r, const char *queue);
 void runner_start(struct runner *r, struct held *h);
+/* What was started early and still waits comes back released, in a later turn of the loop. */
+void runner_recall(struct runner *r);
 /* As pool_is_well. */
 bool runner_is_well(struct runner *r, struct mono now, char *why, size_t size);
 void runner_kill(struct runner *r, const char *id, bool at_once);

@@ -164,6 +164,7 @@ void sched_stop(struct sched *s, struct mono now)
     else
         return; /* it cannot be hurried more */
     log_notice("event=stopping running=%zu now=%s", s->held.running, s->stopping ? "1" : "");
+    s->ops->recall(s->ctx);
     s->stopping = true;
     sched_go_on(s, now);
 }

@@ -65,6 +65,8 @@ struct sched_ops {
     void (*start)(void *ctx, struct held *held);
     /* May a job of this queue be started before a place is free, as things stand? */
     bool (*may_start_early)(void *ctx, const char *queue);
+    /* What was started early and still waits for a place comes back, later. */
+    void (*recall)(void *ctx);
     /* End it: TERM and KILL after the grace, or KILL at once. */
     void (*kill)(void *ctx, const struct held *held, bool at_once);
     /* Does this process live, as far as this host can tell for certain? */

@@ -151,21 +151,32 @@ enum queues_sweep sched_look_kind(const struct sched *s);
 /* A sweep begins: look at those that it does not name. */
 void sched_look(struct sched *s, struct mono now);
 
-/* ---- sched_step.c */
+/* ---- sched_start.c */
 
-/* Send a step if there is something to say or to ask. */
-void sched_plan_step(struct sched *s, struct mono now);
-/* Let go of a job without a verdict: it is not ours any more, or its end is confirmed. */
-void sched_forget(struct sched *s, struct held *h);
+/* Start it, if it may be started as things stand; there is a place for it. */
+void sched_start(struct sched *s, struct mono now, struct held *h);
+/* So long before they are due Redis gives out plain jobs. */
+unsigned sched_ahead_ms(const struct sched *s);
 /* Those that were claimed ahead and are due now, all of them when the worker stops. */
 void sched_start_due(struct sched *s, struct mono now);
 /* A beat was accepted: start what waited for that, in the order of the claims. */
 void sched_start_waiting(struct sched *s, struct mono now);
-/* Those that wait for a place: start as many as there are free ones, give back who waited too long,
- * and all when the worker stops. */
+/* Those that wait for a place: start as many as there are free ones, and some early; give back who
+ * waited too long, and all when the worker stops. */
 void sched_start_line(struct sched *s, struct mono now);
 /* Those of this queue, all with NULL, go back: it may have no room for them any more. */
 void sched_leave_line(struct sched *s, const char *queue);
+
+/* ---- sched_step.c */
+
+/* Send a step if there is something to say or to ask. */
+void sched_plan_step(struct sched *s, struct mono now);
+/* It has this verdict now. */
+void sched_end_with(struct sched *s, struct held *h, const struct verdict *v);
+/* It goes back as it came, to be given out again in so long. */
+void sched_release(struct sched *s, struct held *h, int64_t delay_ms, const char *why);
+/* Let go of a job without a verdict: it is not ours any more, or its end is confirmed. */
+void sched_forget(struct sched *s, struct held *h);
 /* Kill a job that is not ours; its process ends in its own time, whatever it reports. */
 void sched_kill_lost(struct sched *s, struct held *h);
 

@@ -1,5 +1,5 @@
 /*
- * Steps, and the jobs they bring and take: claims, payloads, starts, ends, cancels.
+ * Steps, and the jobs they bring and take: claims, payloads, ends, cancels.
  */
 #include "daemon/sched_priv.h"
 
@@ -18,25 +18,24 @@
 #define OVERLAP_ENDS                                                                               \
     64 /* so many are worth a second step; one that frees a gate is, and the last is */
 #define NOTHING_MS 10        /* a due queue that gave no job is asked again after this */
-#define UNGUARDED_MS 1000    /* a job that holds a lock, when there is no guard */
 #define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for so long */
 #define DUE_LATEST_MS INT64_C(100000000000000) /* see L.LATEST */
 
 /* ---- the end of what is held */
 
 /* With its verdict known. */
-static void end_with(struct sched *s, struct held *h, const struct verdict *v)
+void sched_end_with(struct sched *s, struct held *h, const struct verdict *v)
 {
     queues_ended(s->queues, h->job.queue);
     held_end(&s->held, h, v, "", 0);
 }
 
-static void release(struct sched *s, struct held *h, int64_t delay_ms, const char *why)
+void sched_release(struct sched *s, struct held *h, int64_t delay_ms, const char *why)
 {
     struct verdict back = {.verb = STORE_RELEASE, .amount = delay_ms};
 
     (void)snprintf(back.text, sizeof(back.text), "not started: %s", why);
-    end_with(s, h, &back);
+    sched_end_with(s, h, &back);
     s->is_hurried = true; /* others can have it */
 }
 
@@ -56,168 +55,6 @@ void sched_kill_lost(struct sched *s, struct held *h)
 }
 
 /* ---- jobs */
-
-/* One that holds a lock must be sure to be killed before the lock can be somebody else's. Without a
- * fresh beat it waits for the answer of one: if it went back it would lose its place in the line of
- * its lock. When that answer is stale too the link is ill: it goes back, and comes again behind the
- * answer of a beat that goes first. */
-static bool may_lock(struct sched *s, struct held *h, bool has_waited)
-{
-    if (!s->ops->is_guarded(s->ctx)) {
-        release(s, h, UNGUARDED_MS, "it holds a lock, and there is no guard process");
-        return false;
-    }
-    if (s->ops->is_fresh(s->ctx))
-        return true;
-    s->beat_first = !s->beat_out;
-    if (has_waited) {
-        release(s, h, 0, "it holds a lock, and no beat was acknowledged lately");
-    } else {
-        h->state = HELD_READYING;
-        h->awaits_beat = true;
-    }
-    return false;
-}
-
-static void start(struct sched *s, struct mono now, struct held *h)
-{
-    struct verdict refusal;
-    bool has_waited = h->awaits_beat;
-
-    h->awaits_beat = false;
-    if (s->stopping) {
-        release(s, h, 0, "the worker stops");
-        return;
-    }
-    if (h->job.has_lock && !may_lock(s, h, has_waited))
-        return;
-    if (!s->ops->admit(s->ctx, &h->job, &refusal)) {
-        end_with(s, h, &refusal);
-        return;
-    }
-    h->state = HELD_RUNNING;
-    h->started_at = now;
-    s->ops->start(s->ctx, h);
-}
-
-void sched_start_due(struct sched *s, struct mono now)
-{
-    CLEANUP_FREE struct held **due = NULL;
-    size_t n = 0;
-
-    if (s->start_at.us == INT64_MAX || (!s->stopping && mono_before(now, s->start_at)))
-        return;
-    s->start_at = MONO_NEVER;
-    due = mem_new((s->held.n + 1) * sizeof(struct held *));
-    for (struct held *h = s->held.first; h != NULL; h = h->next) {
-        if (h->start_at.us == 0)
-            continue;
-        if (s->stopping || !mono_before(now, h->start_at))
-            due[n++] = h;
-        else
-            s->start_at = mono_min(s->start_at, h->start_at);
-    }
-    /* The newest claim, which is due last, is the first of the list. */
-    while (n > 0) {
-        due[--n]->start_at = (struct mono){0};
-        start(s, now, due[n]);
-    }
-}
-
-void sched_start_waiting(struct sched *s, struct mono now)
-{
-    CLEANUP_FREE struct held **waiting = mem_new((s->held.n + 1) * sizeof(struct held *));
-    size_t n = 0;
-
-    /* The newest claim is the first of the list. */
-    for (struct held *h = s->held.first; h != NULL; h = h->next) {
-        if (h->awaits_beat)
-            waiting[n++] = h;
-    }
-    while (n > 0)
-        start(s, now, waiting[--n]);
-}
-
-/* Redis reckons in whole milliseconds, and our clocks may differ by some microseconds. */
-static unsigned ahead_ms(const struct sched *s)
-{
-    return s->conf.ahead_us > 0 ? (unsigned)(s->conf.ahead_us / 1000) + 1 : 0;
-}
-
-/* So long ahead Redis gives out plain jobs. One that is due later than that was due when it was let
- * in, and Redis' clock was set back since: nobody waits for it. */
-static bool is_ahead(const struct sched *s, const struct held *h)
-{
-    return h->late_us < 0 && -h->late_us <= 1000 * (int64_t)ahead_ms(s);
-}
-
-/* There is a place for it. */
-static void place_claim(struct sched *s, struct mono now, struct held *h)
-{
-    if (h->job.is_big && !s->stopping) {
-        h->state = HELD_READYING;
-        if (s->ops->fetch(s->ctx, h->job.id) < 0)
-            sched_not_sent(s, now);
-    } else if (is_ahead(s, h) && !s->stopping) {
-        h->state = HELD_READYING;
-        h->start_at = mono_add_us(now, -h->late_us);
-        s->start_at = mono_min(s->start_at, h->start_at);
-    } else {
-        start(s, now, h);
-    }
-}
-
-static bool has_free_place(const struct sched *s, struct mono now)
-{
-    return !sched_is_host_ill(s, now) && s->held.running - s->held.waiting < s->conf.places;
-}
-
-/* Plain jobs that are due go to the pool before a place is free: who ends one there takes the next.
- */
-static bool may_start_early(const struct sched *s, struct mono now, const struct held *h,
-                            int64_t waited_us)
-{
-    return h->is_short && !h->job.is_big && h->late_us + waited_us >= 0 &&
-           waited_us < INT64_C(1000) * PREFETCH_WAIT_MS && !sched_is_host_ill(s, now) &&
-           s->ops->may_start_early(s->ctx, h->job.queue);
-}
-
-void sched_leave_line(struct sched *s, const char *queue)
-{
-    for (struct held *h = s->held.line, *next; h != NULL; h = next) {
-        next = h->behind;
-        if (queue == NULL || strcmp(h->job.queue, queue) == 0)
-            release(s, h, 0, "its queue has other settings now");
-    }
-}
-
-void sched_start_line(struct sched *s, struct mono now)
-{
-    struct held *h;
-
-    /* What waits may be another's, as long as the store has not said. */
-    if (s->state != READY && !s->stopping)
-        return;
-    while ((h = s->held.line) != NULL) {
-        int64_t waited_us = mono_until_us(h->claimed_at, now);
-        bool is_free = has_free_place(s, now);
-
-        if (s->stopping) {
-            release(s, h, 0, "the worker stops");
-        } else if (is_free || may_start_early(s, now, h, waited_us)) {
-            held_leave_line(&s->held, h);
-            h->late_us += waited_us;
-            h->claimed_at = now;
-            h->wait_ms = is_free ? 0 : PREFETCH_WAIT_MS - (unsigned)(waited_us / 1000);
-            place_claim(s, now, h);
-        } else if (waited_us >= INT64_C(1000) * PREFETCH_WAIT_MS) {
-            release(s, h, 0, "no place became free for it");
-            prefetch_rest(&s->prefetch, now);
-        } else {
-            return;
-        }
-    }
-}
 
 static void take_claim(struct sched *s, struct mono now, const struct store_claim *c,
                        int64_t now_us)
@@ -257,7 +94,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
         queues_gated(s->queues, h->job.queue);
     sched_saw(s, c->fence);
     if (held_find_lost(&s->held, h->job.id) != NULL) {
-        release(s, h, STILL_ENDING_MS, "its former run still ends here");
+        sched_release(s, h, STILL_ENDING_MS, "its former run still ends here");
     } else {
         h->state = HELD_READYING;
         held_queue_up(&s->held, h);
@@ -281,11 +118,11 @@ void sched_on_fetched(struct sched *s, struct mono now, const char *id, const ch
         struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
 
         (void)snprintf(v.text, sizeof(v.text), "its payload is missing (the key big:%s)", id);
-        end_with(s, h, &v);
+        sched_end_with(s, h, &v);
     } else {
         h->job.payload = mem_dup(payload, n);
         h->job.payload_len = n;
-        start(s, now, h);
+        sched_start(s, now, h);
     }
     s->retry_ms = 0;
     sched_go_on(s, now);
@@ -307,6 +144,24 @@ static void take_host(struct sched *s, struct mono now, bool is_fault)
     s->host_at = mono_add_ms(now, s->host_ms);
 }
 
+/* How long a place was taken by it. One that was started early waited there too: what all that were
+ * started took is shared out among the places (Little's law). */
+static int64_t place_us(const struct sched *s, struct mono now, const struct held *h)
+{
+    size_t started = s->held.running - s->held.waiting;
+    int64_t us = mono_until_us(h->started_at, now);
+
+    return h->wait_ms > 0 && started > s->conf.places
+               ? us * (int64_t)s->conf.places / (int64_t)started
+               : us;
+}
+
+/* It was started early, and found no place in its time. */
+static bool was_recalled(const struct held *h, const struct verdict *v)
+{
+    return h->wait_ms > 0 && v->taken.us == 0 && !v->is_host_fault;
+}
+
 void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
                      const char *tail, size_t tail_len)
 {
@@ -314,7 +169,8 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
 
     if (h == NULL)
         return;
-    take_host(s, now, v->is_host_fault);
+    if (!was_recalled(h, v))
+        take_host(s, now, v->is_host_fault);
     if (h->is_lost) {
         log_warn(
             "event=late-result-dropped job=%s queue=%s start=%lld reason=\"not held any more\"",
@@ -322,10 +178,12 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
         sched_forget(s, h);
     } else {
         queues_ended(s->queues, h->job.queue);
-        if (v->verb != STORE_RELEASE)
-            prefetch_ran(&s->prefetch, mono_until_us(h->started_at, now));
-        else if (h->wait_ms > 0)
+        if (was_recalled(h, v)) {
             prefetch_rest(&s->prefetch, now);
+            s->is_hurried = true; /* others can have it */
+        } else if (v->verb != STORE_RELEASE) {
+            prefetch_ran(&s->prefetch, place_us(s, now, h));
+        }
         /* The step that takes its end hands its place on: ask for the next one in the same call. */
         if (h->is_gated) {
             queues_wake(s->queues, h->job.queue);
@@ -391,7 +249,7 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     step.nrooms = out->nrooms;
     /* Those that may be on their way count as if they were here: no suspect comes beside them. */
     step.held = (unsigned)s->held.running + promised(s);
-    step.ahead_ms = ahead_ms(s);
+    step.ahead_ms = sched_ahead_ms(s);
     out->max = step.max;
     s->step_wanted = s->is_hurried = false;
     s->sweeping = sweep && s->sweep_cursor > 0;
@@ -436,7 +294,7 @@ static void take_cancels(struct sched *s, const struct store_step_reply *r)
         struct held *h = held_find(&s->held, r->cancels[i]);
 
         if (h != NULL && h->is_in_line) {
-            release(s, h, 0, "cancelled"); /* which ends it */
+            sched_release(s, h, 0, "cancelled"); /* which ends it */
             continue;
         }
         if (h == NULL || h->is_killed || h->state != HELD_RUNNING)

@@ -49,7 +49,7 @@ function L.advance(R, now_us, n, seen)
   local last = is_ours and known_number <= L.CLOCK_MAX and known_number or last_of(was)
   -- Seldom: within a microsecond, or Redis' own clock was set back.
   if last >= first then
-    first = last + 1
+    first, is_ours = last + 1, false -- two clocks that are counted on by one may meet
     text = L.int(first + n - 1)
     redis.call('SET', R .. ':clock', text)
   end

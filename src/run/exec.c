@@ -361,13 +361,12 @@ static bool is_called_off(struct run *r)
 
 void exec_call_off(struct exec_slot *slot, struct run_result *ret)
 {
-    unsigned asked = exec_slot_take(slot);
-
-    ret->end = asked_cause(asked);
+    ret->end = slot != NULL ? asked_cause(exec_slot_take(slot)) : RUN_STOPPED;
     (void)snprintf(ret->text, sizeof(ret->text), "%s",
                    ret->end == RUN_CANCELLED ? "cancelled before it was started"
                                              : "not started: no place became free for it");
-    exec_slot_disarm(slot);
+    if (slot != NULL)
+        exec_slot_disarm(slot);
 }
 
 /* True if it may not be started: it holds a lock that may soon be somebody else's. The fence stands

@@ -139,6 +139,7 @@ static void run_slot(struct pool_slot *s)
 {
     const struct exec_hooks hooks = {NULL, NULL, on_progress, s};
 
+    s->result.taken = mono_now();
     if (s->exec == NULL) {
         s->result.end = RUN_HOST_FAULT;
         (void)snprintf(s->result.text, sizeof(s->result.text),
@@ -167,13 +168,25 @@ static bool has_place(const struct pool *pool)
     return pool->at_work < pool->most;
 }
 
+static struct mono until_of(const struct pool_work *w)
+{
+    return ((const struct pool_slot *)w)->until;
+}
+
+/* Some wait for a place, and there is one. Who stood still for too long leaves them to on_recall.
+ */
+static bool may_take_early(const struct pool *pool)
+{
+    const struct pool_work *w = pool->early.first;
+
+    return w != NULL && has_place(pool) && mono_before(mono_now(), until_of(w));
+}
+
 static struct pool_work *next_work(struct pool *pool)
 {
     struct pool_work *w = pool_line_take(&pool->work);
 
-    if (w == NULL && has_place(pool))
-        w = pool_line_take(&pool->early);
-    return w;
+    return w == NULL && may_take_early(pool) ? pool_line_take(&pool->early) : w;
 }
 
 /* NULL: the pool is closing. Holds the lock. ret_next: as one_more tells. */
@@ -195,8 +208,7 @@ static struct pool_work *take(struct pool *pool, struct pool_thread *me,
     }
     pool->taken++;
     pool->at_work += w->kind == POOL_SLOT;
-    if (pool->work.first != NULL ? !pool->work.first->is_quick
-                                 : pool->early.first != NULL && has_place(pool))
+    if (pool->work.first != NULL ? !pool->work.first->is_quick : may_take_early(pool))
         *ret_next = one_more(pool);
     return w;
 }
@@ -312,7 +324,7 @@ static void hand_over(void *arg)
     pool_line_join(&pool->work, &pool->new_work);
     pool_line_join(&pool->early, &pool->new_early);
     if (pool->work.first != NULL ? !pool->work.first->is_quick || !has_awake(pool)
-                                 : has_place(pool))
+                                 : may_take_early(pool))
         next = one_more(pool);
     is_waiting = pool->work.first != NULL;
     (void)pthread_mutex_unlock(&pool->mu);
@@ -348,11 +360,9 @@ static struct pool_work *take_late(struct pool *pool, struct mono now, struct mo
     pool_line_join(&all, &pool->early);
     *ret_next = MONO_NEVER;
     while ((w = pool_line_take(&all)) != NULL) {
-        struct mono until = ((const struct pool_slot *)w)->until;
-
-        if (mono_before(now, until)) {
+        if (mono_before(now, until_of(w))) {
             pool_line_add(&pool->early, w);
-            *ret_next = mono_min(*ret_next, until);
+            *ret_next = mono_min(*ret_next, until_of(w));
         } else {
             pool_line_add(&late, w);
         }
@@ -364,11 +374,15 @@ static void on_recall(void *arg)
 {
     struct pool *pool = arg;
     struct mono now = mono_now(), next;
+    struct pool_thread *thread = NULL;
     struct pool_work *w, *behind;
 
     (void)pthread_mutex_lock(&pool->mu);
     w = take_late(pool, now, &next);
+    if (may_take_early(pool))
+        thread = one_more(pool);
     (void)pthread_mutex_unlock(&pool->mu);
+    wake(thread);
     if (next.us != MONO_NEVER.us)
         loop_timer_set(pool->recall, mono_until_us(now, next) / 1000 + 1);
     if (w == NULL)
@@ -381,6 +395,19 @@ static void on_recall(void *arg)
         on_done(pool, s);
     }
     on_rest(pool);
+}
+
+void pool_recall(struct pool *pool)
+{
+    struct mono now = mono_now();
+
+    (void)pthread_mutex_lock(&pool->mu);
+    pool_line_join(&pool->early, &pool->new_early);
+    for (struct pool_work *w = pool->early.first; w != NULL; w = w->next)
+        ((struct pool_slot *)w)->until = now;
+    if (pool->early.first != NULL)
+        loop_timer_set(pool->recall, 0);
+    (void)pthread_mutex_unlock(&pool->mu);
 }
 
 /* ---- making and unmaking */
@@ -408,9 +435,10 @@ static void init(struct pool *pool, unsigned nslots, unsigned running)
 /* A daemon that cannot have these had better say so at once. */
 static int make_ready(struct pool *pool, unsigned n, struct err *err)
 {
+    unsigned nslots = n + pool->nslots - pool->most;
     int e = 0;
 
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < nslots; i++) {
         pool->slots[i].exec = exec_slot_new();
         if (pool->slots[i].exec == NULL)
             return err_sys(err, errno, "cannot make pool slot %u", i);
@@ -496,8 +524,7 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *o
     s->order = *order;
     run_result_init(&s->result);
     s->work.is_quick = order->plugin != NULL && plugin_is_quick(order->plugin->plugin);
-    /* Without a descriptor it fails on a thread, as every such order does. */
-    if (order->wait_ms == 0 || s->exec == NULL) {
+    if (order->wait_ms == 0) {
         pool_line_add(&pool->new_work, &s->work);
         return s->serial;
     }

@@ -56,6 +56,9 @@ void pool_free(struct pool *pool);
 /* Start an order on an idle slot (0 … nslots-1). Returns the serial for pool_control. */
 uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *order);
 void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_control what);
+/* Orders with a wait_ms that no thread has taken yet have waited for long enough. Told in a later
+ * turn of the loop. */
+void pool_recall(struct pool *pool);
 
 /*
  * Whether it still works (run/wedge.h); to be asked once a second. False, with what is wrong in

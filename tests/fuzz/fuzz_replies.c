@@ -171,6 +171,11 @@ static bool op_may_start_early(void *ctx, const char *queue)
     return w.nruns >= PLACES && w.nruns < PLACES + EARLY && w.random++ % 4 > 0;
 }
 
+static void op_recall(void *ctx)
+{
+    (void)ctx;
+}
+
 static void op_kill(void *ctx, const struct held *h, bool at_once)
 {
     bool is_there = false;
@@ -228,10 +233,28 @@ static bool op_is_fresh(void *ctx)
     return w.random++ % 2 > 0;
 }
 
-static const struct sched_ops ops = {
-    op_reg,     op_beat,  op_reconcile,  op_step,  op_look,   op_fetch,           op_reap,
-    op_tidy,    op_leave, op_relink,     op_admit, op_start,  op_may_start_early, op_kill,
-    op_is_gone, op_arm,   op_registered, op_gone,  op_random, op_is_guarded,      op_is_fresh};
+static const struct sched_ops ops = {op_reg,
+                                     op_beat,
+                                     op_reconcile,
+                                     op_step,
+                                     op_look,
+                                     op_fetch,
+                                     op_reap,
+                                     op_tidy,
+                                     op_leave,
+                                     op_relink,
+                                     op_admit,
+                                     op_start,
+                                     op_may_start_early,
+                                     op_recall,
+                                     op_kill,
+                                     op_is_gone,
+                                     op_arm,
+                                     op_registered,
+                                     op_gone,
+                                     op_random,
+                                     op_is_guarded,
+                                     op_is_fresh};
 
 /* ---- the store's events */
 

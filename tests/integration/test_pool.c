@@ -458,6 +458,31 @@ static void test_pool_keeps_to_its_places(void **state)
     pool_free(q.pool);
 }
 
+static void test_pool_recalls(void **state)
+{
+    static char *const env[] = {NULL};
+    char *sleeps[] = {(char *)"/bin/sleep", (char *)"600", NULL};
+    const struct exec_order sleeper = {.argv = sleeps, .envp = env, .timeout_ms = INT64_MAX};
+    struct queue q = {.order = "34"};
+    const struct pool_events events = {on_turn, NULL, NULL, &q};
+    struct err err = ERR_INIT;
+
+    (void)state;
+    q.pool = pool_new(loop, 5, 1, &events, &err);
+    assert_non_null(q.pool);
+    pool_recall(q.pool);
+    q.first = pool_start(q.pool, 0, &(struct pool_order){.exec = &sleeper});
+    (void)pool_start(q.pool, 1, &(struct pool_order){.exec = &sleeper, .wait_ms = 1000000});
+    (void)pool_start(q.pool, 2, &(struct pool_order){.exec = &sleeper, .wait_ms = 1000000});
+    pool_recall(q.pool);
+    assert_string_equal(q.order, "34"); /* not from inside */
+    loop_run(loop);
+    assert_string_equal(q.order, "34120");
+    assert_int_equal(q.result[1].started.us, 0);
+    assert_int_equal(q.result[2].started.us, 0);
+    pool_free(q.pool);
+}
+
 /* Work that waits for all other work: it ends only if each has a thread, those of all slots and one
  * for tasks. */
 #define TASKS 17
@@ -553,6 +578,7 @@ int main(void)
         cmocka_unit_test(test_pool_runs_jobs),
         cmocka_unit_test(test_pool_gives_back_what_waits),
         cmocka_unit_test(test_pool_keeps_to_its_places),
+        cmocka_unit_test(test_pool_recalls),
         cmocka_unit_test(test_pool_has_a_thread_for_each),
         cmocka_unit_test(test_pool_waits_for_its_tasks),
         cmocka_unit_test(test_pool_of_idle_threads),

@@ -110,6 +110,7 @@ static void on_end(void *arg)
         m->result.code = r->code;
         m->result.retry_in_ms =
             r->how == RUN_EXITED && random_chance(100) ? random_between(0, 2000) : -1;
+        m->result.taken.us = r->waits ? 0 : world.now_us;
         m->result.started.us = r->how == RUN_HOST_FAULT || r->waits ? 0 : world.now_us;
         (void)snprintf(m->result.text, sizeof(m->result.text), "%s %d", describe(r->how), r->code);
         r->pool->places[r->slot].run = NULL;
@@ -253,21 +254,21 @@ static void begin(struct run *r)
         trouble_poison(r->pool->worker);
 }
 
-/* The first of those that wait; one that was told to end meanwhile ends unbegun. */
+/* The first of those that wait; those that were told to end meanwhile end unbegun. */
 static void begin_next(struct pool *pool)
 {
     struct run *first = NULL;
 
     for (struct run *r = runs; r != NULL; r = r->next) {
-        if (r->pool == pool && r->waits)
+        if (r->pool != pool || !r->waits)
+            continue;
+        if (r->is_told)
+            end_in(r, 0, r->how, 0);
+        else
             first = r; /* the newest is the first of the list */
     }
     if (first == NULL)
         return;
-    if (first->is_told) {
-        end_in(first, 0, first->how, 0);
-        return;
-    }
     world_cancel(first->end);
     first->end = NULL;
     begin(first);
@@ -320,6 +321,16 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *w
         (void)world_in(random_between(1 * MS, 500 * MS), &pool->worker->owner, on_progress, pool,
                        NULL);
     return r->serial;
+}
+
+void pool_recall(struct pool *pool)
+{
+    for (struct run *r = runs; r != NULL; r = r->next) {
+        if (r->pool == pool && r->waits && !r->is_told) {
+            r->is_told = true;
+            end_in(r, 0, RUN_STOPPED, 0);
+        }
+    }
 }
 
 /* ---- pools */

@@ -242,6 +242,16 @@ static bool op_may_start_early(void *ctx, const char *queue)
     return f->nruns >= f->places && f->nruns < f->places + f->early;
 }
 
+static void op_recall(void *ctx)
+{
+    struct fake *f = ctx;
+
+    for (size_t i = 0; i < f->nruns; i++) {
+        if (f->runs[i].waits)
+            f->runs[i].ends_us = f->now_us;
+    }
+}
+
 static void begin_run(const struct fake *f, struct fake_run *r)
 {
     r->waits = false;
@@ -327,10 +337,28 @@ static uint32_t op_random(void *ctx)
     return (uint32_t)((uint64_t)((struct fake *)ctx)->now_us * 2654435761U >> 7);
 }
 
-static const struct sched_ops ops = {
-    op_reg,     op_beat,  op_reconcile,  op_step,  op_look,   op_fetch,           op_reap,
-    op_tidy,    op_leave, op_relink,     op_admit, op_start,  op_may_start_early, op_kill,
-    op_is_gone, op_arm,   op_registered, op_gone,  op_random, op_is_guarded,      op_is_fresh};
+static const struct sched_ops ops = {op_reg,
+                                     op_beat,
+                                     op_reconcile,
+                                     op_step,
+                                     op_look,
+                                     op_fetch,
+                                     op_reap,
+                                     op_tidy,
+                                     op_leave,
+                                     op_relink,
+                                     op_admit,
+                                     op_start,
+                                     op_may_start_early,
+                                     op_recall,
+                                     op_kill,
+                                     op_is_gone,
+                                     op_arm,
+                                     op_registered,
+                                     op_gone,
+                                     op_random,
+                                     op_is_guarded,
+                                     op_is_fresh};
 
 /* ---- the store carries a question out */
 
@@ -714,6 +742,8 @@ static void end_run(struct fake *f, size_t i, enum store_verb verb)
 
     memcpy(id, f->runs[i].id, sizeof(id));
     had_place = !f->runs[i].waits;
+    if (had_place)
+        v.taken.us = f->runs[i].began_us;
     f->runs[i] = f->runs[--f->nruns];
     if (had_place)
         begin_waiting(f);

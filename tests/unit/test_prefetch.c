@@ -315,7 +315,7 @@ static void test_both_waits_are_one(void **state)
     fake_free(f);
 }
 
-/* Only what is plain and due, and nothing once it stops. */
+/* Only what is plain and due. */
 static void test_others_are_not_early(void **state)
 {
     struct fake *f = warm();
@@ -329,15 +329,53 @@ static void test_others_are_not_early(void **state)
     fake_run(f, 10);
     assert_int_equal(f->nruns, 4);
     fake_free(f);
+}
 
-    f = warm();
+/* What waits for a place is not run any more when the worker stops, nor with other settings. */
+static void test_early_ones_are_recalled(void **state)
+{
+    struct fake *f = warm();
+
+    (void)state;
+    f->early = 4;
     f->run_ms = -1;
     add_plain(f, 100, 108);
     fake_run(f, 3);
+    assert_int_equal(f->nruns, 8);
+    sched_set_limit(f->s, fake_now(f), "a", 2);
+    fake_run(f, 3);
+    assert_int_equal(f->nruns, 4);
+    assert_int_equal(count_held(f), 4);
+    fake_free(f);
+
+    f = warm();
     f->early = 4;
+    f->run_ms = -1;
+    add_plain(f, 100, 108);
+    fake_run(f, 3);
+    assert_int_equal(f->nruns, 8);
     sched_stop(f->s, fake_now(f));
     fake_run(f, 3);
     assert_int_equal(f->nruns, 4);
+    assert_int_equal(count_held(f), 4);
+    fake_end_all(f, STORE_DONE);
+    fake_run(f, 5);
+    assert_int_equal(f->gone, 1);
+    for (size_t i = 0; i < f->njobs; i++)
+        assert_true(f->jobs[i].state == DONE || f->jobs[i].attempt == 0);
+    fake_free(f);
+}
+
+/* How long one takes does not depend on how long it waited there: as many are claimed. */
+static void test_early_waits_are_no_work(void **state)
+{
+    struct fake *f = warm();
+
+    (void)state;
+    f->early = 4;
+    add_plain(f, 100, 300);
+    fake_run(f, 150);
+    assert_in_range(most_held(f, 50), 4 + 7, 4 + 8 + 8);
     fake_free(f);
 }
 
@@ -356,6 +394,8 @@ int main(void)
         cmocka_unit_test(test_early_ones_go_back),
         cmocka_unit_test(test_both_waits_are_one),
         cmocka_unit_test(test_others_are_not_early),
+        cmocka_unit_test(test_early_ones_are_recalled),
+        cmocka_unit_test(test_early_waits_are_no_work),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

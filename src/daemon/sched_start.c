@@ -1,0 +1,176 @@
+/*
+ * From the claim to the start: what a job waits for here, a place, its time, the answer of a beat,
+ * and what starts it.
+ */
+#include "daemon/sched_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+
+#define UNGUARDED_MS 1000 /* a job that holds a lock, when there is no guard */
+
+/* One that holds a lock must be sure to be killed before the lock can be somebody else's. Without a
+ * fresh beat it waits for the answer of one: if it went back it would lose its place in the line of
+ * its lock. When that answer is stale too the link is ill: it goes back, and comes again behind the
+ * answer of a beat that goes first. */
+static bool may_lock(struct sched *s, struct held *h, bool has_waited)
+{
+    if (!s->ops->is_guarded(s->ctx)) {
+        sched_release(s, h, UNGUARDED_MS, "it holds a lock, and there is no guard process");
+        return false;
+    }
+    if (s->ops->is_fresh(s->ctx))
+        return true;
+    s->beat_first = !s->beat_out;
+    if (has_waited) {
+        sched_release(s, h, 0, "it holds a lock, and no beat was acknowledged lately");
+    } else {
+        h->state = HELD_READYING;
+        h->awaits_beat = true;
+    }
+    return false;
+}
+
+void sched_start(struct sched *s, struct mono now, struct held *h)
+{
+    struct verdict refusal;
+    bool has_waited = h->awaits_beat;
+
+    h->awaits_beat = false;
+    if (s->stopping) {
+        sched_release(s, h, 0, "the worker stops");
+        return;
+    }
+    if (h->job.has_lock && !may_lock(s, h, has_waited))
+        return;
+    if (!s->ops->admit(s->ctx, &h->job, &refusal)) {
+        sched_end_with(s, h, &refusal);
+        return;
+    }
+    h->state = HELD_RUNNING;
+    h->started_at = now;
+    s->ops->start(s->ctx, h);
+}
+
+void sched_start_due(struct sched *s, struct mono now)
+{
+    CLEANUP_FREE struct held **due = NULL;
+    size_t n = 0;
+
+    if (s->start_at.us == INT64_MAX || (!s->stopping && mono_before(now, s->start_at)))
+        return;
+    s->start_at = MONO_NEVER;
+    due = mem_new((s->held.n + 1) * sizeof(struct held *));
+    for (struct held *h = s->held.first; h != NULL; h = h->next) {
+        if (h->start_at.us == 0)
+            continue;
+        if (s->stopping || !mono_before(now, h->start_at))
+            due[n++] = h;
+        else
+            s->start_at = mono_min(s->start_at, h->start_at);
+    }
+    /* The newest claim, which is due last, is the first of the list. */
+    while (n > 0) {
+        due[--n]->start_at = (struct mono){0};
+        sched_start(s, now, due[n]);
+    }
+}
+
+void sched_start_waiting(struct sched *s, struct mono now)
+{
+    CLEANUP_FREE struct held **waiting = mem_new((s->held.n + 1) * sizeof(struct held *));
+    size_t n = 0;
+
+    /* The newest claim is the first of the list. */
+    for (struct held *h = s->held.first; h != NULL; h = h->next) {
+        if (h->awaits_beat)
+            waiting[n++] = h;
+    }
+    while (n > 0)
+        sched_start(s, now, waiting[--n]);
+}
+
+/* Redis reckons in whole milliseconds, and our clocks may differ by some microseconds. */
+unsigned sched_ahead_ms(const struct sched *s)
+{
+    return s->conf.ahead_us > 0 ? (unsigned)(s->conf.ahead_us / 1000) + 1 : 0;
+}
+
+/* So long ahead Redis gives out plain jobs. One that is due later than that was due when it was let
+ * in, and Redis' clock was set back since: nobody waits for it. */
+static bool is_ahead(const struct sched *s, const struct held *h)
+{
+    return h->late_us < 0 && -h->late_us <= 1000 * (int64_t)sched_ahead_ms(s);
+}
+
+/* There is a place for it. */
+static void place_claim(struct sched *s, struct mono now, struct held *h)
+{
+    if (h->job.is_big && !s->stopping) {
+        h->state = HELD_READYING;
+        if (s->ops->fetch(s->ctx, h->job.id) < 0)
+            sched_not_sent(s, now);
+    } else if (is_ahead(s, h) && !s->stopping) {
+        h->state = HELD_READYING;
+        h->start_at = mono_add_us(now, -h->late_us);
+        s->start_at = mono_min(s->start_at, h->start_at);
+    } else {
+        sched_start(s, now, h);
+    }
+}
+
+static bool has_free_place(const struct sched *s, struct mono now)
+{
+    return !sched_is_host_ill(s, now) && s->held.running - s->held.waiting < s->conf.places;
+}
+
+/* Plain jobs that are due go to the pool before a place is free: who ends one there takes the next.
+ */
+static bool may_start_early(const struct sched *s, struct mono now, const struct held *h,
+                            int64_t waited_us)
+{
+    return h->is_short && !h->job.is_big && h->late_us + waited_us >= 0 &&
+           waited_us < INT64_C(1000) * PREFETCH_WAIT_MS && !sched_is_host_ill(s, now) &&
+           s->ops->may_start_early(s->ctx, h->job.queue);
+}
+
+void sched_leave_line(struct sched *s, const char *queue)
+{
+    for (struct held *h = s->held.line, *next; h != NULL; h = next) {
+        next = h->behind;
+        if (queue == NULL || strcmp(h->job.queue, queue) == 0)
+            sched_release(s, h, 0, "its queue has other settings now");
+    }
+    s->ops->recall(s->ctx);
+}
+
+void sched_start_line(struct sched *s, struct mono now)
+{
+    struct held *h;
+
+    /* What waits may be another's, as long as the store has not said. */
+    if (s->state != READY && !s->stopping)
+        return;
+    while ((h = s->held.line) != NULL) {
+        int64_t waited_us = mono_until_us(h->claimed_at, now);
+        bool is_free = has_free_place(s, now);
+
+        if (s->stopping) {
+            sched_release(s, h, 0, "the worker stops");
+        } else if (is_free || may_start_early(s, now, h, waited_us)) {
+            held_leave_line(&s->held, h);
+            h->late_us += waited_us;
+            h->claimed_at = now;
+            h->wait_ms = is_free ? 0 : PREFETCH_WAIT_MS - (unsigned)(waited_us / 1000);
+            place_claim(s, now, h);
+        } else if (waited_us >= INT64_C(1000) * PREFETCH_WAIT_MS) {
+            sched_release(s, h, 0, "no place became free for it");
+            prefetch_rest(&s->prefetch, now);
+        } else {
+            return;
+        }
+    }
+}
