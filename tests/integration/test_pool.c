@@ -365,6 +365,12 @@ struct queue {
 };
 
 static struct queue *the_queue;
+static char *const no_env[] = {NULL};
+static char *const sleep_argv[] = {(char *)"/bin/sleep", (char *)"600", NULL};
+static char *const true_argv[] = {(char *)"/bin/true", NULL};
+static const struct exec_order sleeper = {
+    .argv = sleep_argv, .envp = no_env, .timeout_ms = INT64_MAX};
+static const struct exec_order quick = {.argv = true_argv, .envp = no_env, .timeout_ms = 100000};
 
 static void on_turn(void *arg, unsigned slot, const struct run_result *r)
 {
@@ -379,21 +385,24 @@ static void on_turn(void *arg, unsigned slot, const struct run_result *r)
         loop_stop(loop);
 }
 
+static void open_queue(struct queue *q)
+{
+    const struct pool_events events = {on_turn, NULL, NULL, q};
+    struct err err = ERR_INIT;
+
+    *q = (struct queue){.order = ""};
+    the_queue = q;
+    q->pool = pool_new(loop, 5, 1, &events, &err);
+    assert_non_null(q->pool);
+}
+
 static void test_pool_gives_back_what_waits(void **state)
 {
-    static char *const env[] = {NULL};
-    char *sleeps[] = {(char *)"/bin/sleep", (char *)"600", NULL};
-    char *ends[] = {(char *)"/bin/true", NULL};
-    const struct exec_order sleeper = {.argv = sleeps, .envp = env, .timeout_ms = INT64_MAX};
-    const struct exec_order quick = {.argv = ends, .envp = env, .timeout_ms = 100000};
-    struct queue q = {.order = ""};
-    const struct pool_events events = {on_turn, NULL, NULL, &q};
-    struct err err = ERR_INIT;
+    struct queue q;
     uint64_t serial;
 
     (void)state;
-    q.pool = pool_new(loop, 5, 1, &events, &err);
-    assert_non_null(q.pool);
+    open_queue(&q);
     q.first = pool_start(q.pool, 0, &(struct pool_order){.exec = &sleeper});
     (void)pool_start(q.pool, 1, &(struct pool_order){.exec = &quick, .wait_ms = 30});
     serial = pool_start(q.pool, 2, &(struct pool_order){.exec = &quick, .wait_ms = 50});
@@ -432,20 +441,11 @@ static void on_tried(struct pool_task *task)
 
 static void test_pool_keeps_to_its_places(void **state)
 {
-    static char *const env[] = {NULL};
-    char *sleeps[] = {(char *)"/bin/sleep", (char *)"600", NULL};
-    char *ends[] = {(char *)"/bin/true", NULL};
-    const struct exec_order sleeper = {.argv = sleeps, .envp = env, .timeout_ms = INT64_MAX};
-    const struct exec_order quick = {.argv = ends, .envp = env, .timeout_ms = 100000};
     struct pool_task task[2] = {{.run = nap, .done = on_tried}, {.run = nap, .done = on_tried}};
-    struct queue q = {.order = ""};
-    const struct pool_events events = {on_turn, NULL, NULL, &q};
-    struct err err = ERR_INIT;
+    struct queue q;
 
     (void)state;
-    the_queue = &q;
-    q.pool = pool_new(loop, 5, 1, &events, &err);
-    assert_non_null(q.pool);
+    open_queue(&q);
     q.first = pool_start(q.pool, 0, &(struct pool_order){.exec = &sleeper});
     pool_do(q.pool, &task[0]);
     (void)pool_start(q.pool, 1, &(struct pool_order){.exec = &quick, .wait_ms = 400});
@@ -460,16 +460,11 @@ static void test_pool_keeps_to_its_places(void **state)
 
 static void test_pool_recalls(void **state)
 {
-    static char *const env[] = {NULL};
-    char *sleeps[] = {(char *)"/bin/sleep", (char *)"600", NULL};
-    const struct exec_order sleeper = {.argv = sleeps, .envp = env, .timeout_ms = INT64_MAX};
-    struct queue q = {.order = "34"};
-    const struct pool_events events = {on_turn, NULL, NULL, &q};
-    struct err err = ERR_INIT;
+    struct queue q;
 
     (void)state;
-    q.pool = pool_new(loop, 5, 1, &events, &err);
-    assert_non_null(q.pool);
+    open_queue(&q);
+    (void)strcpy(q.order, "34"); /* it ends with the fifth */
     pool_recall(q.pool);
     q.first = pool_start(q.pool, 0, &(struct pool_order){.exec = &sleeper});
     (void)pool_start(q.pool, 1, &(struct pool_order){.exec = &sleeper, .wait_ms = 1000000});
