@@ -91,6 +91,38 @@ static struct fake *warm(void)
     return f;
 }
 
+/* Those that were claimed and wait again, as if they had not been. */
+static unsigned count_given_back(const struct fake *f)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < f->njobs; i++) {
+        if (f->jobs[i].state == WAITS)
+            assert_int_equal(f->jobs[i].attempt, 0);
+        n += f->jobs[i].state == WAITS && f->jobs[i].start > 0;
+    }
+    return n;
+}
+
+/* They have their places one after the other, each as soon as the one before it has ended. */
+static void assert_in_order(struct fake *f, unsigned from, unsigned to)
+{
+    int64_t began = 0;
+
+    for (unsigned i = from; i < to; i++) {
+        char id[JOB_ID_LEN + 1];
+
+        (void)snprintf(id, sizeof(id), "j%011u", i);
+        assert_non_null(fake_running(f, id));
+        assert_false(fake_running(f, id)->waits);
+        assert_true(fake_running(f, id)->began_us >= began);
+        began = fake_running(f, id)->began_us;
+        fake_end(f, id, STORE_DONE);
+        fake_run(f, 1);
+    }
+    assert_int_equal(count_held(f), 0);
+}
+
 /* A place that becomes free does not wait for a round trip. */
 static void test_prefetches(void **state)
 {
@@ -120,7 +152,6 @@ static void test_prefetches(void **state)
 static void test_prefetched_goes_back(void **state)
 {
     struct fake *f = warm();
-    unsigned again = 0;
 
     (void)state;
     f->run_ms = -1;
@@ -128,12 +159,7 @@ static void test_prefetched_goes_back(void **state)
     assert_in_range(most_held(f, 10), 9, 12);
     fake_run(f, PREFETCH_WAIT_MS - 5);
     assert_int_equal(count_held(f), 4);
-    for (size_t i = 0; i < f->njobs; i++) {
-        if (f->jobs[i].state == WAITS)
-            assert_int_equal(f->jobs[i].attempt, 0);
-        again += f->jobs[i].state == WAITS && f->jobs[i].start > 0;
-    }
-    assert_in_range(again, 5, 8);
+    assert_in_range(count_given_back(f), 5, 8);
     assert_int_equal(most_held(f, 900), 4);
     f->run_ms = 5;
     fake_end_all(f, STORE_DONE);
@@ -180,24 +206,13 @@ static void test_prefetches_plain_jobs_alone(void **state)
 static void test_the_line_is_in_order(void **state)
 {
     struct fake *f = warm();
-    int64_t began = 0;
 
     (void)state;
     f->run_ms = -1;
     add_plain(f, 100, 112);
     fake_run(f, 3);
     assert_int_equal(f->nruns, 4);
-    for (unsigned i = 0; i < 12; i++) {
-        char id[JOB_ID_LEN + 1];
-
-        (void)snprintf(id, sizeof(id), "j%011u", 100 + i);
-        assert_non_null(fake_running(f, id));
-        assert_true(fake_running(f, id)->began_us >= began);
-        began = fake_running(f, id)->began_us;
-        fake_end(f, id, STORE_DONE);
-        fake_run(f, 1);
-    }
-    assert_int_equal(count_held(f), 0);
+    assert_in_order(f, 100, 112);
     fake_free(f);
 }
 
@@ -252,16 +267,7 @@ static void test_starts_early(void **state)
     assert_int_equal(count_at_work(f), 4);
     sched_status(f->s, &status);
     assert_int_equal(status.running, 4);
-    for (unsigned i = 0; i < 12; i++) {
-        char id[JOB_ID_LEN + 1];
-
-        (void)snprintf(id, sizeof(id), "j%011u", 100 + i);
-        assert_non_null(fake_running(f, id));
-        assert_false(fake_running(f, id)->waits);
-        fake_end(f, id, STORE_DONE);
-        fake_run(f, 1);
-    }
-    assert_int_equal(count_held(f), 0);
+    assert_in_order(f, 100, 112);
     fake_free(f);
 }
 
@@ -269,7 +275,6 @@ static void test_starts_early(void **state)
 static void test_early_ones_go_back(void **state)
 {
     struct fake *f = warm();
-    unsigned again = 0;
 
     (void)state;
     f->early = 4;
@@ -280,12 +285,7 @@ static void test_early_ones_go_back(void **state)
     fake_run(f, PREFETCH_WAIT_MS - 5);
     assert_int_equal(f->nruns, 4);
     assert_int_equal(count_held(f), 4);
-    for (size_t i = 0; i < f->njobs; i++) {
-        if (f->jobs[i].state == WAITS)
-            assert_int_equal(f->jobs[i].attempt, 0);
-        again += f->jobs[i].state == WAITS && f->jobs[i].start > 0;
-    }
-    assert_in_range(again, 5, 8);
+    assert_in_range(count_given_back(f), 5, 8);
     assert_int_equal(most_held(f, 900), 4);
     f->run_ms = 5;
     fake_end_all(f, STORE_DONE);
