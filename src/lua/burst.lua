@@ -13,13 +13,16 @@ function L.burst_head(R, queue, now_ms)
   return heads[queue]
 end
 
--- The clock says that it knows nothing of this database.
+-- The clock does not say that this is the database that it knows: none begins with this call.
 function L.forget_burst()
-  heads = {}
+  heads = nil
 end
 
 -- The call has added to this queue, which has no gates, and its head is not later than `due`.
 function L.go_on_with_burst(queue, due)
+  if not heads then
+    return
+  end
   L.is_burst = true
   local head = heads[queue]
   if not head or due < head then

@@ -209,6 +209,17 @@ static void test_another_database(void **state)
     }
 }
 
+/* Ahead of the time the clock is counted on by one, which proves nothing: no burst is tried then.
+ */
+static void test_a_clock_that_is_ahead(void **state)
+{
+    (void)state;
+    (void)redis("SET R:clock %lld", (long long)(now_ms() + 3600000) * 1000);
+    (void)commands_of_burst("mail", 20);
+    assert_int_equal(calls_of("set"), 2 * 20);
+    assert_string_equal(redis("HLEN R:jobs"), "20");
+}
+
 /* Two namespaces in turn. */
 static void test_another_root(void **state)
 {
@@ -228,12 +239,17 @@ static void test_another_root(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        FX_TEST(test_asks_once),           FX_TEST(test_claims_end_it),
-        FX_TEST(test_gates_end_it),        FX_TEST(test_lowers_the_head),
-        FX_TEST(test_queues_in_turn),      FX_TEST(test_a_refusal_ends_it),
-        FX_TEST(test_an_emptied_database), FX_TEST(test_emptied_for_all),
-        FX_TEST(test_another_database),    FX_TEST(test_another_root)};
+    const struct CMUnitTest tests[] = {FX_TEST(test_asks_once),
+                                       FX_TEST(test_claims_end_it),
+                                       FX_TEST(test_gates_end_it),
+                                       FX_TEST(test_lowers_the_head),
+                                       FX_TEST(test_queues_in_turn),
+                                       FX_TEST(test_a_refusal_ends_it),
+                                       FX_TEST(test_an_emptied_database),
+                                       FX_TEST(test_emptied_for_all),
+                                       FX_TEST(test_another_database),
+                                       FX_TEST(test_another_root),
+                                       FX_TEST(test_a_clock_that_is_ahead)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }
