@@ -355,11 +355,12 @@ void runner_start(struct runner *r, struct held *h)
 {
     unsigned slot = r->free[--r->nfree];
     struct place *p = &r->places[slot];
-    int64_t late_us = h->late_us + mono_until_us(h->claimed_at, mono_now());
+    struct mono now = mono_now();
+    int64_t late_us = h->late_us + mono_until_us(h->claimed_at, now);
 
     p->due_at = (struct mono){0};
     if (h->wait_ms > 0)
-        p->due_at = mono_add_us(mono_now(), -late_us);
+        p->due_at = mono_add_us(now, -late_us);
     else
         counts_start(&r->counts, late_us);
     p->is_busy = true;

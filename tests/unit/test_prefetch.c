@@ -202,16 +202,26 @@ static void test_prefetches_plain_jobs_alone(void **state)
     fake_free(f);
 }
 
-/* In the order of their claims. */
-static void test_the_line_is_in_order(void **state)
+/* Its four places are taken by jobs without an end, and others wait, `early` of them in the pool.
+ */
+static struct fake *crowded(unsigned jobs, unsigned early)
 {
     struct fake *f = warm();
 
-    (void)state;
+    f->early = early;
     f->run_ms = -1;
-    add_plain(f, 100, 112);
+    add_plain(f, 100, 100 + jobs);
     fake_run(f, 3);
-    assert_int_equal(f->nruns, 4);
+    assert_int_equal(f->nruns, 4 + early);
+    return f;
+}
+
+/* In the order of their claims. */
+static void test_the_line_is_in_order(void **state)
+{
+    struct fake *f = crowded(12, 0);
+
+    (void)state;
     assert_in_order(f, 100, 112);
     fake_free(f);
 }
@@ -219,12 +229,9 @@ static void test_the_line_is_in_order(void **state)
 /* What is beyond the places when a queue gets less room, or when a job is cancelled, goes back. */
 static void test_the_line_is_left(void **state)
 {
-    struct fake *f = warm();
+    struct fake *f = crowded(40, 0);
 
     (void)state;
-    f->run_ms = -1;
-    add_plain(f, 100, 140);
-    fake_run(f, 3);
     assert_in_range(count_held(f), 9, 12);
     f->jobs[8 + 6].is_cancelled = true;
     sched_on_wake(f->s, fake_now(f), "!cancel");
@@ -255,15 +262,10 @@ static unsigned count_at_work(const struct fake *f)
 
 static void test_starts_early(void **state)
 {
-    struct fake *f = warm();
+    struct fake *f = crowded(12, 4);
     struct sched_status status;
 
     (void)state;
-    f->early = 4;
-    f->run_ms = -1;
-    add_plain(f, 100, 112);
-    fake_run(f, 3);
-    assert_int_equal(f->nruns, 8);
     assert_int_equal(count_at_work(f), 4);
     sched_status(f->s, &status);
     assert_int_equal(status.running, 4);
@@ -334,26 +336,16 @@ static void test_others_are_not_early(void **state)
 /* What waits for a place is not run any more when the worker stops, nor with other settings. */
 static void test_early_ones_are_recalled(void **state)
 {
-    struct fake *f = warm();
+    struct fake *f = crowded(8, 4);
 
     (void)state;
-    f->early = 4;
-    f->run_ms = -1;
-    add_plain(f, 100, 108);
-    fake_run(f, 3);
-    assert_int_equal(f->nruns, 8);
     sched_set_limit(f->s, fake_now(f), "a", 2);
     fake_run(f, 3);
     assert_int_equal(f->nruns, 4);
     assert_int_equal(count_held(f), 4);
     fake_free(f);
 
-    f = warm();
-    f->early = 4;
-    f->run_ms = -1;
-    add_plain(f, 100, 108);
-    fake_run(f, 3);
-    assert_int_equal(f->nruns, 8);
+    f = crowded(8, 4);
     sched_stop(f->s, fake_now(f));
     fake_run(f, 3);
     assert_int_equal(f->nruns, 4);
