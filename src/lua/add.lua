@@ -138,27 +138,37 @@ function L.fail_full()
   L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_QUEUES) .. ' queue names already')
 end
 
--- Refuse a new queue name when there are too many already, for all that cannot take back what they wrote.
+-- Refuse a new queue name when there are too many already.
 function L.check_room(R, queue)
-  if redis.call('SCARD', R .. ':names') >= L.MAX_QUEUES and redis.call('SISMEMBER', R .. ':names', queue) == 0 then
+  if db('SISMEMBER', R .. ':names', queue) == 0 and db('SCARD', R .. ':names') >= L.MAX_QUEUES then
     L.fail_full()
   end
 end
 
--- Write one checked job.
+-- The record of a new job, and its payload where that stands by itself.
+function L.put_record(R, id, record, payload)
+  L.is_new(R .. ':jobs', 'hash', id)
+  db('HSET', R .. ':jobs', id, record)
+  if payload then
+    L.is_new(R .. ':big:' .. id, 'string', '')
+    db('SET', R .. ':big:' .. id, payload)
+  end
+end
+
+-- Write the record of one checked job, which may be there already. -> the record
 function L.insert(R, id, job, payload)
   job.big = #payload > L.BIG
+  local record = L.header(job) .. (job.big and '' or payload)
+  db('HSET', R .. ':jobs', id, record)
   if job.big then
-    redis.call('SET', R .. ':big:' .. id, payload)
-    redis.call('HSET', R .. ':jobs', id, L.header(job))
-  else
-    redis.call('HSET', R .. ':jobs', id, L.header(job) .. payload)
+    db('SET', R .. ':big:' .. id, payload)
   end
+  return record
 end
 
 -- The first answer to this token, or nil; refuses other bytes under the same token.
 local function repeated(R, token, print)
-  local was = redis.call('GET', R .. ':token:' .. token)
+  local was = db('GET', R .. ':token:' .. token)
   if not was then
     return nil
   end
@@ -169,113 +179,43 @@ local function repeated(R, token, print)
   return {id, 'repeated', tonumber(due)}
 end
 
-local NEW = {crashes = 0}
-
-local function write(R, id, job, payload, head)
-  L.insert(R, id, job, payload)
-  L.enqueue(R, id, job, NEW, job.due, true, head)
-end
-
-local function put_clock_back(R, clock)
-  if clock then
-    redis.call('SET', R .. ':clock', clock)
-  else
-    redis.call('DEL', R .. ':clock')
-  end
-end
-
--- Take back what was written of a job, but for the head of its queue.
-local function take_back(R, id, job, clock)
-  redis.pcall('HDEL', R .. ':jobs', id)
-  redis.pcall('DEL', R .. ':big:' .. id)
-  redis.pcall('ZREM', L.waiting_key(R, job, NEW), id)
-  put_clock_back(R, clock)
-end
-
--- A head was written for a job that is taken back: before an empty queue it was made for it, one that was lowered may stay.
-local function take_back_head(R, queue)
-  if L.count_in(L.sets_of(R, queue, 'due')) == 0 then
-    redis.call('ZREM', R .. ':heads', queue)
-  end
-end
-
--- Write a new job, and tell its id. The types of its keys and the number of names are not asked for before: that costs
--- as much as the writing. What refuses to be written has the rest taken back.
--- head: the one that a burst knows, behind which nobody asks for gates again; nil: it knows none. -> the id; nil where
--- the clock ends the burst
-local function write_new(R, job, payload, now_us, head)
-  local number, clock, is_ours = L.advance(R, now_us, 1)
-  if not is_ours then
-    L.forget_burst()
-    if head then
-      put_clock_back(R, clock)
-      return nil
-    end
-  end
-  local id = L.id(number)
-  local ok, why = pcall(write, R, id, job, payload, head)
-  if not ok then
-    take_back(R, id, job, clock)
-    L.need(R, 'jobs', 'hash', 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset', 'heads', 'zset')
-    -- So it was its name that was refused.
-    take_back_head(R, job.queue)
-    L.need(R, 'names', 'set')
-    error(why, 0)
-  end
+-- A new job. -> its id
+local function put_new(R, job, payload, now_us)
+  local id = L.id(L.tick(R, now_us, 1))
+  job.big = #payload > L.BIG
+  L.put_record(R, id, L.header(job) .. (job.big and '' or payload), job.big and payload)
+  L.is_new(L.waiting_key(R, job, L.NEW), 'zset', id)
+  L.enqueue(R, id, job, L.NEW, job.due, true)
   if L.events then
     L.event('added', id, job.queue, job.due)
   end
   return id
 end
 
--- Write a job that is checked but for what only these options need.
+-- A job of which more is written than its record and its place.
 local function add_with_options(R, job, payload, now_us)
-  if job.priority ~= 5 then
-    L.need(R, 'prio', 'hash')
-  end
   local print
   if job.token then
-    L.need(R, 'token:' .. job.token, 'string')
     print = redis.sha1hex(job.queue .. '\n' .. payload)
     local reply = repeated(R, job.token, print)
     if reply then
       return reply
     end
   end
-  if job.u then
-    -- It may come to another place than a new one.
-    L.need(R, 'heads', 'zset', 'clock', 'string', 'names', 'set', 'prio', 'hash')
-  end
   local reply = job.u and L.add_unique(R, job, payload)
   if not reply then
-    local id = write_new(R, job, payload, now_us)
+    local id = put_new(R, job, payload, now_us)
     if job.u then
-      redis.call('SET', R .. ':uniq:' .. job.queue .. ':' .. job.u, id)
+      db('SET', R .. ':uniq:' .. job.queue .. ':' .. job.u, id)
+      db('PERSIST', R .. ':uniq:' .. job.queue .. ':' .. job.u)
     end
     reply = {id, 'added', job.due}
   end
   if job.token then
-    redis.call('SET', R .. ':token:' .. job.token, reply[1] .. ' ' .. L.int(reply[3]) .. ' ' .. print, 'EX',
-               L.TOKEN_TTL_S)
+    db('SET', R .. ':token:' .. job.token, reply[1] .. ' ' .. L.int(reply[3]) .. ' ' .. print,
+       L.ms(now_us) + 1000 * L.TOKEN_TTL_S)
   end
   return reply
-end
-
--- Write a job that has no options. -> its id
-local function add_plain(R, job, payload, now_us)
-  local queue = job.queue
-  local head = L.burst_head(R, queue, L.ms(now_us))
-  local id = head and write_new(R, job, payload, now_us, head)
-  if not id then
-    local gates = redis.call('HGET', R .. ':queues', queue)
-    if gates then
-      L.check_gates(R, job, L.queue_gates(gates))
-      return write_new(R, job, payload, now_us)
-    end
-    id = write_new(R, job, payload, now_us)
-  end
-  L.go_on_with_burst(queue, job.due)
-  return id
 end
 
 -- Check and write a job of which the options are read. -> [id, status, due_ms]
@@ -283,11 +223,11 @@ function L.add_one(R, job, payload, now_us)
   if #payload > L.LEAST_LIMIT then
     L.check_payload(R, job.queue, payload)
   end
-  if job.has_options then
-    L.check_gates(R, job, L.queue_gates(redis.call('HGET', R .. ':queues', job.queue)))
+  if job.token or job.u or job.priority ~= 5 then
+    L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', job.queue)))
     return add_with_options(R, job, payload, now_us)
   end
-  return {add_plain(R, job, payload, now_us), 'added', job.due}
+  return {L.add_at_once(R, job, payload, now_us), 'added', job.due}
 end
 
 local function read_options(job, args, n, now_ms)

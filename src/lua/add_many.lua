@@ -37,33 +37,25 @@ L.register('later_add_many', {}, function(R, args)
     L.fail('ELATER_SIZE', 'the payloads of one call may have 16 MiB together')
   end
   L.check_room(R, queue)
-  L.need(R, 'jobs', 'hash', 'heads', 'zset', 'prio', 'hash', 'q:' .. queue .. ':' .. L.int(job.priority), 'zset')
-  L.check_gates(R, job, L.queue_gates(redis.call('HGET', R .. ':queues', queue)))
-  local first = L.tick(R, now_us, n)
-  local replies, scored, records, due = {}, {}, {}, L.int(job.due)
+  L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', queue)))
+  local first, replies = L.tick(R, now_us, n), {}
   local small = L.header(job)
   local big = '+' .. string.sub(small, 2)
+  local key, mark = L.waiting_key(R, job, L.NEW)
   for k = 1, n do
     local id, payload = L.id(first + k - 1), args[i + k - 1]
-    if #payload > L.BIG then
-      redis.call('SET', R .. ':big:' .. id, payload)
-      records[2 * k] = big
-    else
-      records[2 * k] = small .. payload
-    end
-    records[2 * k - 1] = id
-    scored[2 * k - 1], scored[2 * k] = due, id
+    local is_big = #payload > L.BIG
+    L.put_record(R, id, is_big and big or small .. payload, is_big and payload)
+    L.is_new(key, 'zset', id)
+    db('ZADD', key, job.due, id)
     replies[k] = {id, 'added', job.due}
+    if L.events then
+      L.event('added', id, queue, job.due)
+    end
   end
-  redis.call('HSET', R .. ':jobs', unpack(records))
-  local key, mark = L.waiting_key(R, job, L.tries(nil))
-  redis.call('ZADD', key, unpack(scored))
   if mark then
     L.mark_set(R, queue, mark)
   end
   L.lower_head(R, queue, job.due)
-  for k = 1, L.events and n or 0 do
-    L.event('added', replies[k][1], queue, job.due)
-  end
   return replies
 end)

@@ -15,9 +15,8 @@ L.register('later_cancel', {'allow-oom'}, function(R, args)
     if args[2] then
       L.fail('ELATER_STATE', 'job ' .. id .. ' is running')
     end
-    L.need(R, 'cancel', 'hash')
-    redis.call('HSET', R .. ':cancel', id, L.int(L.ms(L.now_us())))
-    redis.pcall('PUBLISH', R .. ':wake', '!cancel')
+    db('HSET', R .. ':cancel', id, L.int(L.ms(L.now_us())))
+    L.wake(R, '!cancel')
     if L.events then
       L.event('cancelling', id, job.queue, nil, tries.starts)
     end
@@ -26,16 +25,12 @@ L.register('later_cancel', {'allow-oom'}, function(R, args)
   if state ~= 'waiting' and state ~= 'parked' then
     L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ' already')
   end
-  L.need(R, 'jobs', 'hash', 'tries', 'hash', 'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress',
-         'hash', 'await', 'hash', 'done:' .. job.queue, 'zset', 'stats', 'hash', 'names', 'set',
-         'timers', 'zset')
   local now_ms = L.ms(L.now_us())
   local book = L.book(R, L.now_us())
   if state == 'parked' then
-    L.need_parked(book, job.queue, id)
     L.unpark(book, job.queue, id)
   end
-  redis.call('ZREM', L.waiting_key(R, job, tries), id)
+  db('ZREM', L.waiting_key(R, job, tries), id)
   L.finish(R, job, id, L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled while waiting', ''), now_ms,
            tonumber(job.k or '0'))
   L.count(R, 'cancelled', job.queue, 1)

@@ -1,14 +1,15 @@
 -- Claiming: which jobs of which queues a step gives to its worker (v1_step.lua has the order of them).
 --
--- ctx, what one step knows: now_us, now_ms, until_ms (plain jobs may be claimed so early), epoch_text, held (jobs that
--- the worker runs), max (claims in all), claimed (so far), bytes (of records that may still be read), claims and short
--- (the reply, filled here; short may be nil), solo_due, book (gate.lua), is_more (a look ended at a bound). Of the queues
--- that are named: names, marks, paused, gates, heads (of R:heads, by number), head (of the one at hand).
--- Candidates: {key, id or raw, due, turn}, then record, job, tries; why: it is buried.
+-- ctx, what one step knows: now_us, now_ms, until_ms (plain jobs may be claimed so early), epoch (a number), epoch_text,
+-- held (jobs that the worker runs), max (claims in all), claimed (so far), bytes (of records that may still be read),
+-- claims and short (the reply, filled here; short may be nil), solo_due, book (gate.lua), is_more (a look ended at a
+-- bound). Of the queues that are named: names, marks, paused, gates, heads (of R:heads, by number).
+-- Candidates: {key, id or raw, score, due, turn}, then record, job, tries; why: it is buried.
 
 local LOOK_ROUNDS = 4
 local LOOK_WINDOW = 64
 local RAW_ROWS = 16
+local RAW_BYTES = 1048576
 
 -- Why a raw member with this score cannot be a job, or nil.
 local function bad_score(score)
@@ -25,7 +26,7 @@ end
 -- The ids of one priority: appends up to `room` due ones to out, returns the due ms of the first
 -- that stays (math.huge for none) and how many there were at all.
 local function take_ids(key, room, ctx, out)
-  local rows = redis.call('ZRANGE', key, 0, room, 'WITHSCORES')
+  local rows = db('ZRANGE', key, 0, room, 'WITHSCORES')
   local taken = 0
   for i = 1, #rows, 2 do
     local due = L.due(rows[i + 1])
@@ -33,25 +34,30 @@ local function take_ids(key, room, ctx, out)
       return due, #rows
     end
     taken = taken + 1
-    out[#out + 1] = {key = key, id = rows[i], turn = due, due = due}
+    out[#out + 1] = {key = key, id = rows[i], score = rows[i + 1], turn = due, due = due}
   end
   return math.huge, #rows
 end
 
--- The raw members the same way. One that can never be due is buried when tidied (v1_tidy).
+-- The raw members the same way, which may be large: no more bytes of them than a call may read. One that can never be due
+-- is buried when tidied (v1_tidy).
 local function take_raw(key, room, ctx, out)
-  local rows = redis.call('ZRANGE', key, 0, math.min(room, RAW_ROWS), 'WITHSCORES')
+  local most = math.min(room, RAW_ROWS)
+  -- What this call has claimed of them were the first ones.
+  local left, gone = db('ZCARD', key), L.gone_from(key)
+  local rows = L.read_members(key, gone, most + 1, math.min(math.max(ctx.bytes, 1), RAW_BYTES))
   local taken = 0
   for i = 1, #rows, 2 do
     local score, due = tonumber(rows[i + 1]), L.due(rows[i + 1])
-    if due > ctx.now_ms or taken == room or taken == RAW_ROWS then
+    if due > ctx.now_ms or taken == most then
       return due
     end
     taken = taken + 1
-    out[#out + 1] = {key = key, raw = rows[i], turn = due,
+    out[#out + 1] = {key = key, raw = rows[i], score = rows[i + 1], turn = due,
                      due = score > L.SECONDS_TO and due or ctx.now_ms, why = bad_score(score)}
   end
-  return math.huge
+  -- Where the bytes were the bound, the next step looks at what stands behind them.
+  return taken < left and ctx.now_ms or math.huge
 end
 
 -- Two lists in order of their scores -> the first `room` of both; the rest only lowers the head.
@@ -79,7 +85,7 @@ end
 
 -- Candidates of a queue in the order of claiming, and the head that is left behind them.
 local function gather(R, queue, room, ctx)
-  local marks, kept = ctx.marks[queue], ''
+  local marks, kept = ctx.marks[queue] or '', ''
   local cands, head = {}, math.huge
   for p = 0, 9 do
     local digit = L.int(p)
@@ -106,13 +112,13 @@ end
 -- head behind it (not one that is due: only an idle worker can do something about it), the mark.
 local function gather_solo(R, queue, room, ctx)
   local key = R .. ':solo:' .. queue
-  local rows = redis.call('ZRANGE', key, 0, 1, 'WITHSCORES')
+  local rows = db('ZRANGE', key, 0, 1, 'WITHSCORES')
   if #rows == 0 then
     return nil, math.huge, ''
   end
   local due, solo = L.due(rows[2]), nil
   if due <= ctx.now_ms and room > 0 and ctx.held == 0 and ctx.claimed == 0 then
-    solo = {key = key, id = rows[1], due = due}
+    solo = {key = key, id = rows[1], score = rows[2], due = due}
     due = rows[4] and L.due(rows[4]) or math.huge
   end
   if due <= ctx.now_ms then
@@ -122,22 +128,19 @@ local function gather_solo(R, queue, room, ctx)
   return solo, due, 's'
 end
 
--- The first granted jobs of a queue, up to `most`: those that are written, or those that this call has granted.
+-- The first granted jobs of a queue, up to `most`. One whose rate was shut or deleted since stands before that again.
 local function read_granted(R, queue, most, ctx)
-  local cands, key, fresh = {}, R .. ':granted:' .. queue, L.fresh_grants(ctx.book, queue)
-  if fresh then
-    for i = 1, math.min(#fresh, most) do
-      cands[i] = {id = fresh[i].id, is_granted = true, fresh = fresh[i], due = fresh[i].spot.due,
-                  gates = fresh[i].spot.gates}
-    end
-    return cands
-  end
-  local ids = redis.call('ZRANGE', key, 0, most - 1)
-  local spots = #ids > 0 and redis.call('HMGET', R .. ':parked', unpack(ids))
+  local cands = {}
+  local ids = db('ZRANGE', R .. ':granted:' .. queue, 0, most - 1)
+  local spots = #ids > 0 and db('HMGET', R .. ':parked', unpack(ids))
   for i, id in ipairs(ids) do
     local spot = L.read_spot(spots[i])
-    cands[i] = {key = key, id = id, is_granted = true, due = spot and spot.due or ctx.now_ms,
-                gates = spot and spot.gates}
+    local closed = L.closed_gate(ctx.book, spot)
+    if closed then
+      L.take_back(ctx.book, queue, id, closed)
+    else
+      cands[#cands + 1] = {id = id, is_granted = true, due = spot and spot.due or ctx.now_ms, gates = spot and spot.gates}
+    end
   end
   return cands
 end
@@ -149,7 +152,7 @@ local function gather_granted(R, queue, room, ctx)
   for i, c in ipairs(granted) do
     ids[i] = c.id
   end
-  local tries = #ids > 0 and redis.call('HMGET', R .. ':tries', unpack(ids))
+  local tries = #ids > 0 and db('HMGET', R .. ':tries', unpack(ids))
   local cands, is_left = {}, false
   for i, c in ipairs(granted) do
     c.tries_text = tries[i]
@@ -189,8 +192,8 @@ local function read_jobs(R, cands)
   if #ids == 0 then
     return {}, {}
   end
-  return redis.call('HMGET', R .. ':jobs', unpack(ids)),
-         cands[1].is_granted and tries or redis.call('HMGET', R .. ':tries', unpack(ids))
+  return db('HMGET', R .. ':jobs', unpack(ids)),
+         cands[1].is_granted and tries or db('HMGET', R .. ':tries', unpack(ids))
 end
 
 -- Read the records of the candidates; decides for each: claim it, or bury it (c.why). c.gates: what it has
@@ -208,7 +211,7 @@ local function examine(R, queue, cands, max_payload, ctx)
       ctx.bytes = ctx.bytes - #c.raw
     else
       k = k + 1
-      c.record, c.tries, c.job = records[k], L.tries(tries[k]), L.parse(records[k])
+      c.record, c.tries_text, c.tries, c.job = records[k], tries[k], L.tries(tries[k]), L.parse(records[k])
       if c.job == nil or c.job.queue ~= queue then
         c.why, c.broken = c.record and L.CORRUPT or 'its record is missing', true
       elseif tries[k] and c.tries.due == nil then
@@ -223,9 +226,6 @@ local function examine(R, queue, cands, max_payload, ctx)
     if not c.why and not c.is_granted then
       c.gates, c.why = L.gates_of(c.job, ctx.gates[queue])
     end
-    for _, id in ipairs(c.gates or {}) do
-      L.need_gate(ctx.book, queue, id)
-    end
     picked[#picked + 1] = c
     if ctx.bytes <= 0 then
       break
@@ -235,140 +235,136 @@ local function examine(R, queue, cands, max_payload, ctx)
 end
 
 -- The id and the record of a candidate that has none yet, or a broken one.
-local function give_record(R, queue, c, number, records)
+local function give_record(R, queue, c, number)
   if c.raw then
     c.id = L.id(number)
-    c.job.big = #c.raw > L.BIG
-    c.record = L.header(c.job) .. (c.job.big and '' or c.raw)
-    if c.job.big then
-      redis.call('SET', R .. ':big:' .. c.id, c.raw)
-    end
+    c.record = L.insert(R, c.id, c.job, c.raw)
+    -- Raw members that are claimed at once never had a head, by which queues become known.
+    db('SADD', R .. ':names', queue)
   elseif c.broken then
     c.record = L.mended(R, c.id, queue, c.record or nil)
-  end
-  if c.raw or c.broken then
-    records[#records + 1] = c.id
-    records[#records + 1] = c.record
+    db('HSET', R .. ':jobs', c.id, c.record)
   end
 end
 
--- Whether it holds all its gates now; else it stands in line and is not claimed. holds: what to remember
--- of it, besides its unique key, until it ends.
-local function passes(queue, c, fence, book, holds, spots)
+-- Whether it holds all its gates now; else it stands in line and is not claimed.
+local function passes(queue, c, fence, book)
   if c.is_granted then
-    if c.fresh then
-      L.take_fresh(book, queue, c.fresh)
-    else
-      L.unpark(book, queue, c.id, true)
-    end
+    L.unpark(book, queue, c.id, true)
     L.spend(book, c.id, c.gates, fence)
   else
     local spot = c.gates and L.pass_gates(book, queue, c.id, c.gates, c.due, fence)
     if spot then
-      spots[#spots + 1] = spot
+      L.stand_new(book, queue, c.id, spot)
       return false
     end
+    L.is_new(book.R .. ':holds', 'hash', c.id)
   end
   local text = L.holding_started(c.gates, c.job)
-  c.is_guarded = L.is_guarded(book, c.gates)
   if text then
-    holds[#holds + 1] = c.id
-    holds[#holds + 1] = text
+    db('HSET', book.R .. ':holds', c.id, text)
   elseif c.is_granted then
-    redis.call('HDEL', book.R .. ':holds', c.id)
+    db('HDEL', book.R .. ':holds', c.id)
   end
   return true
 end
 
--- All writes of one queue's claims and burials, up to `most` claims in the call. Every type was read or
--- checked before. -> how many stand before a gate now; candidates that were not needed have is_left
-local function commit(R, queue, picked, most, ctx)
-  local number = L.tick(R, ctx.now_us, 2 * #picked)
-  local gone, running, starts, records, holds, spots = {}, {}, {}, {}, {}, {}
-  for i, c in ipairs(picked) do
-    local fence = number + 2 * i - 1
-    c.is_left = ctx.claimed >= most
-    if not c.is_left then
-      if c.key then
-        gone[c.key] = gone[c.key] or {}
-        table.insert(gone[c.key], c.raw or c.id)
-      end
-      give_record(R, queue, c, number + 2 * i - 2, records)
+-- starts: of L.start_many, where nothing else of the call is about the job
+local function start(R, queue, c, fence, ctx, starts)
+  c.tries.starts, c.tries.attempts = c.tries.starts + 1, c.tries.attempts + 1
+  local text = L.tries_text(c.tries, c.due)
+  if starts then
+    local n = #starts.ids + 1
+    starts.ids[n], starts.texts[n], starts.was[n] = c.id, text, c.tries_text or false
+  else
+    L.is_new(R .. ':running', 'zset', c.id)
+    db('ZADD', R .. ':running', ctx.epoch, c.id)
+    db('HSET', R .. ':tries', c.id, text)
+  end
+  ctx.claimed = ctx.claimed + 1
+  local gated = L.is_guarded(ctx.book, c.gates) and 2 or c.gates and 1 or 0
+  ctx.claims[#ctx.claims + 1] = {c.id, queue, c.tries.starts, c.tries.attempts, c.tries.crashes, fence, c.due, c.record,
+                                 gated}
+  if L.events then
+    L.event('started', c.id, queue, c.due, c.tries.starts, c.tries.attempts)
+  end
+end
+
+-- Start, park or bury one. number: for its id, and the next one for its fence; firsts: the candidates that were the first
+-- of a set that the call has not changed, set -> list
+local function settle(R, queue, c, number, ctx, firsts, starts)
+  local list = firsts[c.key or '']
+  give_record(R, queue, c, number)
+  if list then
+    list[#list + 1] = c
+  elseif c.key then
+    L.learn(c.key, 'zset', c.raw or c.id, tonumber(c.score))
+    db('ZREM', c.key, c.raw or c.id)
+  end
+  if c.why then
+    if c.is_granted then
+      L.unpark(ctx.book, queue, c.id)
     end
+    L.bury(R, queue, c.id, L.outcome('dead', 0, ctx.now_ms, c.tries.starts, c.why, ''), ctx.now_ms)
+  elseif passes(queue, c, number + 1, ctx.book) then
+    start(R, queue, c, number + 1, ctx, list and starts)
+  else
+    c.is_parked = true
+    if L.events then
+      L.event('parked', c.id, queue, c.due)
+    end
+  end
+end
+
+-- These first ones of a set go.
+local function cut(key, list)
+  if list then
+    L.cut(key, #list, function()
+      for _, c in ipairs(list) do
+        redis.pcall('ZADD', key, c.score, c.raw or c.id)
+      end
+    end)
+  end
+end
+
+-- Settle the candidates of a queue, up to `most` claims in the call. -> how many stand before a gate now; candidates that
+-- were not needed have is_left
+local function settle_all(R, queue, picked, most, ctx)
+  local number, parked = L.tick(R, ctx.now_us, 2 * #picked), 0
+  local firsts, starts = {}, {ids = {}, texts = {}, was = {}}
+  for i, c in ipairs(picked) do
+    c.is_left = ctx.claimed >= most
     if c.is_left then
       ctx.bytes = ctx.bytes + #(c.raw or c.record or '')
-    elseif not c.why and not passes(queue, c, fence, ctx.book, holds, spots) then
-      c.is_parked = true
-      if L.events then
-        L.event('parked', c.id, queue, c.due)
+    else
+      if c.key and firsts[c.key] == nil then
+        firsts[c.key] = not L.has_changes(c.key) and {}
       end
-    elseif not c.why then
-      c.tries.starts, c.tries.attempts = c.tries.starts + 1, c.tries.attempts + 1
-      running[#running + 1] = ctx.epoch_text
-      running[#running + 1] = c.id
-      starts[#starts + 1] = c.id
-      starts[#starts + 1] = L.tries_text(c.tries, c.due)
-      ctx.claimed = ctx.claimed + 1
-      ctx.claims[#ctx.claims + 1] = {c.id, queue, c.tries.starts, c.tries.attempts, c.tries.crashes, fence, c.due,
-                                     c.record, c.is_guarded and 2 or c.gates and 1 or 0}
-      if L.events then
-        L.event('started', c.id, queue, c.due, c.tries.starts, c.tries.attempts)
-      end
+      settle(R, queue, c, number + 2 * i - 2, ctx, firsts, starts)
+      parked = parked + (c.is_parked and 1 or 0)
     end
   end
-  if #records > 0 then
-    redis.call('HSET', R .. ':jobs', unpack(records))
-    -- Raw members that are claimed at once never had a head, by which queues become known.
-    redis.call('SADD', R .. ':names', queue)
+  for key, list in pairs(firsts) do
+    cut(key, list)
   end
-  L.stand_all(ctx.book, queue, spots)
-  if #holds > 0 then
-    redis.call('HSET', R .. ':holds', unpack(holds))
-  end
-  if #running > 0 then
-    redis.call('HSET', R .. ':tries', unpack(starts))
-    redis.call('ZADD', R .. ':running', unpack(running))
-  end
-  for key, members in pairs(gone) do
-    redis.call('ZREM', key, unpack(members))
-  end
-  for _, c in ipairs(picked) do
-    if c.why and not c.is_left then
-      if c.fresh then
-        L.keep_fresh(ctx.book, queue, c.fresh)
-      end
-      if c.is_granted then
-        L.unpark(ctx.book, queue, c.id)
-      end
-      L.bury(R, queue, c.id, L.outcome('dead', 0, ctx.now_ms, c.tries.starts, c.why, ''), ctx.now_ms)
-    end
-  end
-  return #spots
+  L.start_many(R, starts, ctx)
+  return parked
 end
 
 -- The marks and the head of a queue as they are now.
-local function remember(R, queue, marks, head, ctx)
-  if marks ~= ctx.marks[queue] then
-    if marks == '' then
-      redis.call('HDEL', R .. ':prio', queue)
-    else
-      redis.call('HSET', R .. ':prio', queue, marks)
-    end
-    ctx.marks[queue] = marks
-  end
-  local was = ctx.head
+local function remember(R, queue, marks, head)
+  local was = db('ZSCORE', R .. ':heads', queue)
+  L.set_marks(R, queue, marks)
   if head == math.huge then
-    if was then
-      redis.call('ZREM', R .. ':heads', queue)
-    end
-  elseif not was or tonumber(was) ~= head then
-    redis.call('ZADD', R .. ':heads', L.int(head), queue)
+    db('ZREM', R .. ':heads', queue)
+  elseif was ~= head then
+    db('ZADD', R .. ':heads', head, queue)
     if not was then
-      redis.call('SADD', R .. ':names', queue)
+      db('SADD', R .. ':names', queue)
     end
-    if not was or head < tonumber(was) then
+    if not was or head < was then
       -- A raw member nobody was told of: whoever has room should know.
-      redis.pcall('PUBLISH', R .. ':wake', queue)
+      L.wake(R, queue)
     end
   end
 end
@@ -377,13 +373,7 @@ end
 -- not picked, how many stand before a gate now
 local function take(R, queue, cands, max_payload, head, most, ctx)
   local picked = examine(R, queue, cands, max_payload, ctx)
-  for _, c in ipairs(picked) do
-    if c.why then
-      L.need(R, 'dead:' .. queue, 'zset')
-      break
-    end
-  end
-  local parked = commit(R, queue, picked, most, ctx)
+  local parked = settle_all(R, queue, picked, most, ctx)
   -- Those behind a bound stay: by priority, so any of them may be the first due.
   for i, c in ipairs(cands) do
     if i > #picked or c.is_left then
@@ -421,7 +411,7 @@ end
 
 -- The one job that must be alone, if there is one and this worker may run it. -> head, marks
 local function claim_solo(R, queue, room, max_payload, ctx)
-  if not string.find(ctx.marks[queue], 's', 1, true) then
+  if not L.has_mark(ctx, queue, 's') then
     return math.huge, ''
   end
   local solo, head, mark = gather_solo(R, queue, room, ctx)
@@ -434,7 +424,7 @@ end
 
 -- -> head, marks
 local function claim_granted(R, queue, room, max_payload, ctx)
-  if not ctx.book.fresh[queue] and not string.find(ctx.marks[queue], 'g', 1, true) then
+  if not L.has_mark(ctx, queue, 'g') then
     return math.huge, ''
   end
   local cands, solo, is_left = gather_granted(R, queue, room, ctx)
@@ -443,14 +433,10 @@ local function claim_granted(R, queue, room, max_payload, ctx)
     head = take(R, queue, cands, max_payload, head, ctx.claimed + room, ctx)
     ctx.solo = ctx.solo or (solo and not solo.why)
   end
-  L.keep_all_fresh(ctx.book, queue)
-  -- Without a mark none was written.
-  if not string.find(ctx.marks[queue], 'g', 1, true) then
-    return head, ''
-  elseif redis.call('EXISTS', R .. ':granted:' .. queue) == 1 then
+  if db('ZCARD', R .. ':granted:' .. queue) > 0 then
     return head, 'g'
   end
-  redis.call('ZREM', R .. ':timers', 'granted:' .. queue)
+  db('ZREM', R .. ':timers', 'granted:' .. queue)
   return head, ''
 end
 
@@ -464,16 +450,16 @@ local function claim_queue(R, queue, room, max_payload, ctx)
     return paused == 0 and -1 or paused
   end
   if ctx.paused[queue] then
-    redis.call('HDEL', R .. ':paused', queue)
+    db('HDEL', R .. ':paused', queue)
   end
   local most = ctx.claimed + math.min(room, ctx.max - ctx.claimed)
-  local head, marks = math.huge, string.find(ctx.marks[queue], 'a', 1, true) and 'a' or ''
+  local head, marks = math.huge, ''
   for i = 1, #WAYS do
     local left = ctx.bytes > 0 and not ctx.solo and most - ctx.claimed or 0
     local its_head, its_marks = WAYS[i](R, queue, left, max_payload, ctx)
     head, marks = math.min(head, its_head), its_marks .. marks
   end
-  remember(R, queue, marks, head, ctx)
+  remember(R, queue, marks .. (L.has_mark(ctx, queue, 'a') and 'a' or ''), head)
   return head == math.huge and -1 or head
 end
 
@@ -482,14 +468,12 @@ local function rejoin_all(R, queues, ctx)
   local any, rest = false, {}
   for i = 1, #queues do
     local q = queues[i]
-    local marks = ctx.marks[q.name]
-    if marks ~= '' and q.room > 0 and string.find(marks, 'a', 1, true) and
+    if ctx.marks[q.name] and q.room > 0 and L.has_mark(ctx, q.name, 'a') and
        not L.paused_until(ctx.paused[q.name], ctx.now_ms) then
       any = true
       local left, called = L.rejoin(ctx.book, q.name)
       if left == 0 then
         L.mark_clear(R, q.name, 'a')
-        ctx.marks[q.name] = string.gsub(ctx.marks[q.name], 'a', '')
       else
         rest[q.name] = left + called
       end
@@ -500,13 +484,13 @@ local function rejoin_all(R, queues, ctx)
   end
   for name, all in pairs(rest) do
     -- Where none stayed in line there is no room after all: the next ones would fare no better.
-    ctx.is_more = ctx.is_more or redis.call('SCARD', R .. ':aside:' .. name) < all
+    ctx.is_more = ctx.is_more or db('SCARD', R .. ':aside:' .. name) < all
   end
 end
 
 -- What a step has to know of the queues that it names before the gates are settled.
 function L.read_queues(R, queues, ctx)
-  local names, room, most, book = {}, ctx.book.room, ctx.max, ctx.book
+  local names, room, most = {}, ctx.book.room, ctx.max
   for i = 1, #queues do
     local q = queues[i]
     local name, its_room = q.name, q.room
@@ -515,19 +499,59 @@ function L.read_queues(R, queues, ctx)
     end
     names[i], room[name] = name, its_room < most and its_room or most
   end
+  ctx.names, ctx.gates = names, {}
   if #names > 0 then
-    book.paused = L.fields_of(R, 'paused', names)
-    local marks = L.fields_of(R, 'prio', names)
+    ctx.paused, ctx.marks = L.know(R .. ':paused', names), L.know(R .. ':prio', names)
+    local texts = L.know(R .. ':queues', names)
     for i = 1, #names do
-      marks[names[i]] = marks[names[i]] or ''
-    end
-    book.marks = marks
-    ctx.gates = L.fields_of(R, 'queues', names)
-    for name, text in pairs(ctx.gates) do
-      ctx.gates[name] = L.queue_gates(text)
+      local text = texts[names[i]]
+      ctx.gates[names[i]] = text and L.queue_gates(text) or nil
     end
   end
-  ctx.names, ctx.paused, ctx.marks = names, book.paused, book.marks
+end
+
+-- Has a queue this mark?
+function L.has_mark(ctx, queue, mark)
+  local marks = ctx.marks[queue]
+  return marks and string.find(marks, mark, 1, true) ~= nil
+end
+
+-- What a part of the call that failed has put into the reply is taken out again.
+local function forget_claims(ctx, was)
+  for _, list in ipairs({ctx.claims, ctx.short}) do
+    for i = #list, was[list] + 1, -1 do
+      list[i] = nil
+    end
+  end
+  ctx.claimed, ctx.solo = was.claimed, was.solo
+end
+
+-- -> its head; and why the queue could not be claimed from, nil where it could
+local function claim_or_leave(R, q, ctx)
+  local was = {claimed = ctx.claimed, solo = ctx.solo, [ctx.claims] = #ctx.claims}
+  if ctx.short then
+    was[ctx.short] = #ctx.short
+  end
+  local ok, head = L.attempt(claim_queue, R, q.name, q.room, q.max_payload, ctx)
+  if not ok then
+    forget_claims(ctx, was)
+    return -1, L.error_text(head)
+  end
+  ctx.book.room[q.name] = math.min(q.room, ctx.max) - (ctx.claimed - was.claimed)
+  return head
+end
+
+-- A worker that runs nothing looks for suspects first: any other claim would shut them out. One that is due later must
+-- not put its queue in front.
+local function has_due_suspect(R, q, ctx)
+  if ctx.held > 0 or q.room == 0 or not ctx.marks[q.name] then
+    return false
+  elseif L.has_mark(ctx, q.name, 's') and
+         db('ZRANGEBYSCORE', R .. ':solo:' .. q.name, '-inf', L.int(ctx.now_ms), 'LIMIT', 0, 1)[1] then
+    return true
+  end
+  local first = L.has_mark(ctx, q.name, 'g') and db('ZRANGE', R .. ':granted:' .. q.name, 0, 0)[1]
+  return first and L.tries(db('HGET', R .. ':tries', first)).crashes >= L.SOLO_CRASHES
 end
 
 -- Claim from these queues, {name, room, max_payload} each, in their order; those with a due suspect first, where
@@ -540,34 +564,17 @@ function L.claim_all(R, queues, ctx)
   rejoin_all(R, queues, ctx)
   local heads = L.idle_heads(R, queues, ctx)
   local function claim(i, q)
-    local before = ctx.claimed
-    ctx.head = ctx.heads[i]
-    local ok, head = pcall(claim_queue, R, q.name, q.room, q.max_payload, ctx)
-    heads[i] = ok and head or -1
-    if not ok then
-      errors[#errors + 1] = q.name
-      errors[#errors + 1] = L.error_text(head)
+    L.learn(R .. ':heads', 'zset', q.name, ctx.heads[i] and tonumber(ctx.heads[i]))
+    local head, why = claim_or_leave(R, q, ctx)
+    heads[i] = head
+    if why then
+      errors[#errors + 1], errors[#errors + 2] = q.name, why
     end
-    ctx.book.room[q.name] = math.min(q.room, ctx.max) - (ctx.claimed - before)
-  end
-  -- A worker that runs nothing looks for suspects first: any other claim would shut them out.
-  local function has_due_suspect(q)
-    local marks = ctx.marks[q.name]
-    if ctx.held > 0 or q.room == 0 then
-      return false
-    end
-    -- One that is due later must not put its queue in front, and a foreign type is told by claim.
-    if string.find(marks, 's', 1, true) and
-       redis.pcall('ZRANGEBYSCORE', R .. ':solo:' .. q.name, '-inf', L.int(ctx.now_ms), 'LIMIT', 0, 1)[1] then
-      return true
-    end
-    local fresh = L.fresh_grants(ctx.book, q.name)
-    local first = fresh and fresh[1].id or
-                  (string.find(marks, 'g', 1, true) and redis.pcall('ZRANGE', R .. ':granted:' .. q.name, 0, 0)[1])
-    return first and L.tries(redis.call('HGET', R .. ':tries', first)).crashes >= L.SOLO_CRASHES
   end
   for i = 1, #queues do
-    if not heads[i] and has_due_suspect(queues[i]) then
+    -- A foreign type is told by claim.
+    local ok, is_first = pcall(has_due_suspect, R, queues[i], ctx)
+    if not heads[i] and ok and is_first then
       claim(i, queues[i])
     end
   end
@@ -577,12 +584,9 @@ function L.claim_all(R, queues, ctx)
     end
   end
   -- One that runs alone takes all the room there is.
-  local room, left, has_fresh = ctx.book.room, ctx.solo and 0 or ctx.max - ctx.claimed, next(ctx.book.fresh)
-  for i = 1, (left < ctx.max or has_fresh) and #names or 0 do
+  local room, left = ctx.book.room, ctx.solo and 0 or ctx.max - ctx.claimed
+  for i = 1, left < ctx.max and #names or 0 do
     local name = names[i]
-    if has_fresh then
-      L.keep_all_fresh(ctx.book, name)
-    end
     room[name] = room[name] < left and room[name] or left
   end
   return heads, errors

@@ -37,29 +37,44 @@ end
 -- to see that they are still the same nothing.
 local known_text, known_number
 
+-- -> the last number, and whether the call before left it there
+local function last_number(text)
+  if text and text == known_text and known_number <= L.CLOCK_MAX then
+    return known_number, true
+  end
+  return last_of(text), false
+end
+
 -- The hybrid clock (Kulkarni et al. 2014, its single-node case): n successive numbers, of which the
 -- first is returned. They are above every number given out before, not below the wall clock in us,
 -- and above `seen`, the highest the caller knows: so they rise even after Redis lost its last writes.
--- -> the number, what R:clock held before (false for nothing), whether the last call that counted it on left that
-function L.advance(R, now_us, n, seen)
-  local first = seen and math.max(now_us, seen + 1) or now_us
-  local text = L.int(first + n - 1)
-  local was = redis.call('SET', R .. ':clock', text, 'GET')
-  local is_ours = was == known_text
-  local last = is_ours and known_number <= L.CLOCK_MAX and known_number or last_of(was)
-  -- Seldom: within a microsecond, or Redis' own clock was set back.
-  if last >= first then
-    first, is_ours = last + 1, false -- two clocks that are counted on by one may meet
-    text = L.int(first + n - 1)
-    redis.call('SET', R .. ':clock', text)
-  end
-  known_text, known_number = text, first + n - 1
-  return first, was, is_ours
+function L.tick(R, now_us, n, seen)
+  local last = last_number(db('GET', R .. ':clock'))
+  local first = math.max(now_us, last + 1, seen and seen + 1 or 0)
+  known_number = first + n - 1
+  known_text = L.int(known_number)
+  db('SET', R .. ':clock', known_text)
+  return first
 end
 
--- The number alone.
-function L.tick(R, now_us, n, seen)
-  return (L.advance(R, now_us, n, seen))
+-- The next number for a call that writes at once: one command where others take two.
+-- -> the number, what R:clock held before (false for nothing), whether the last call that counted it on left that
+function L.tick_at_once(R, now_us)
+  local number, text = now_us, L.int(now_us)
+  local was = redis.call('SET', R .. ':clock', text, 'GET')
+  local last, is_ours = last_number(was)
+  -- Seldom: within a microsecond, or Redis' own clock was set back.
+  if last >= number then
+    number, is_ours = last + 1, false -- two clocks that are counted on by one may meet
+    text = L.int(number)
+    local reply = redis.pcall('SET', R .. ':clock', text)
+    if reply.err then
+      redis.pcall('SET', R .. ':clock', was)
+      error(reply, 0)
+    end
+  end
+  known_text, known_number = text, number
+  return number, was, is_ours
 end
 
 -- A clock number -> job id: 'j' and 11 digits of Crockford's base 32, so that ids sort by age.

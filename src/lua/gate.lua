@@ -8,11 +8,13 @@
 -- for one that lives with its job or worker, whose reaper frees it. R:holds HASH: a job or worker -> the
 -- gates it holds, a line each, so that whoever ends it knows without its record.
 --
--- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched}.
+-- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched, is_touched}.
 -- Gates that lost a holder are in `touched`, until L.settle_gates hands their places on (gate_line.lua);
--- queues with a new grant in `granted`, until the workers are told. Of a step that is made it knows room: queue ->
--- how many jobs the step would still claim of it; marks, paused: what R:prio and R:paused say of the queues that it
--- names; fresh: queue -> grants that it may claim itself, not written yet (grant.lua); epoch: who makes it.
+-- queues with a new grant in `granted`, until the workers are told. A step fills in room: queue ->
+-- how many jobs the step would still claim of it; epoch: who makes it; ended: the jobs of this epoch that end in it;
+-- at_once: of L.write_at_once the jobs that end, in lists, how many those are, and how many start.
+-- The state of a gate is nowhere but in Redis and the draft of the call, so what is taken out of the draft again is
+-- forgotten by everybody.
 
 L.GATE_NAME_MAX = 256
 L.LIVES = 1e15              -- the score of a holder without a lease is this and the ms since when it holds
@@ -20,8 +22,8 @@ L.MAX_LIMITS = 1000         -- definitions in one namespace
 L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
 
 function L.book(R, now_us)
-  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {}, granted = {},
-          aside = {}, room = {}, marks = {}, paused = {}, fresh = {}}
+  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {}, granted = {}, room = {},
+          ended = {}, at_once = {lists = {}, ended = 0, started = 0}}
 end
 
 -- A name that may stand in a record header, in a key and on a terminal.
@@ -83,11 +85,11 @@ end
 
 -- -> the limit that holds for a name of this kind, or nil, and the name it is defined under
 function L.limit_of(R, kind, name)
-  local row = redis.call('HMGET', R .. ':limits', name, '{}')
+  local row = db('HMGET', R .. ':limits', name, '{}')
   local under = name
   if not row[1] or name == '{}' then
     under = template_of(name, row[2])
-    row[1] = under and redis.call('HGET', R .. ':limits', under)
+    row[1] = under and db('HGET', R .. ':limits', under)
   end
   local limit = L.parse_limit(row[1])
   return limit and limit.kind == kind and limit or nil, under
@@ -125,55 +127,20 @@ function L.gate(book, id)
   return g
 end
 
--- Refuse by name when a key of this gate holds a foreign type, or of the line of `queue` before it (nil: no
--- queue). Asked once in a call, before the first write.
-function L.need_gate(book, queue, id)
-  local g = L.gate(book, id)
-  if not g.is_fine then
-    if g.granted then
-      L.need(book.R, 'rate:granted:' .. g.name, 'set')
-    end
-    if g.key then
-      local is_zset = g.kind == 'sem' or (g.kind == 'rate' and g.limit.algorithm == 'sliding')
-      L.need(book.R, string.sub(g.key, #book.R + 2), g.kind == 'lock' and 'hash' or is_zset and 'zset' or 'string')
-    end
-    L.need(book.R, 'wait:' .. id, 'zset')
-    g.is_fine = {}
-  end
-  if queue and not g.is_fine[queue] then
-    L.need(book.R, 'line:' .. queue .. ':' .. id, 'zset', 'parked:' .. queue, 'zset', 'granted:' .. queue, 'zset',
-           'aside:' .. queue, 'set')
-    g.is_fine[queue] = true
-  end
-end
-
 -- -> how many places are free now; with none, when one will be by itself (ms), or nil: by a release only.
 -- A semaphore or a rate without a definition is shut, and that is noted for health.
 function L.room(book, g)
-  if g.free == nil then
-    g.free, g.opens_ms = L.KINDS[g.kind].room(book, g)
-  elseif g.is_spent then
-    g.opens_ms, g.is_spent = L.KINDS[g.kind].opens(g), nil
+  if g.kind ~= 'lock' and not g.limit then
+    L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
+    return 0
   end
-  return g.free, g.opens_ms
-end
-
--- One of the free places went. With none left of those that count them, when one will be free is asked only by who
--- wants to know (is_spent).
-local function took(g)
-  g.free = g.free and g.free > 0 and g.free - 1 or nil
-  if g.free == 0 and L.KINDS[g.kind].opens then
-    g.is_spent = true
-  elseif g.free == 0 then
-    g.free = nil
-  end
+  return L.KINDS[g.kind].room(book, g)
 end
 
 -- Take a place that is free. until_ms: the end of the lease; nil: as long as the holder lives.
 -- is_reserved: it does not know yet (a lock has depth 0 until it does).
 function L.take(book, g, holder, fence, until_ms, is_reserved)
   L.KINDS[g.kind].take(book, g, holder, fence, until_ms, is_reserved)
-  took(g)
 end
 
 -- Take a place for a job that is to be claimed: a start is counted when it is claimed (L.spend), until then
@@ -181,24 +148,37 @@ end
 -- nothing.
 function L.promise(book, g, job)
   if g.kind == 'rate' then
-    redis.call('SADD', g.granted, job)
-    took(g)
+    db('SADD', g.granted, job)
   else
     L.take(book, g, job, g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or nil)
   end
+end
+
+-- Does this gate let nobody in, whoever was promised a place before? A rate is asked again at the start that it counts; who
+-- holds a place of a lock or a semaphore keeps it.
+function L.is_closed(g)
+  return g.kind == 'rate' and (not g.limit or g.limit.n == 0)
+end
+
+-- The number of the first gate of a spot that lets nobody in; nil: none.
+function L.closed_gate(book, spot)
+  for i, id in ipairs(spot and spot.gates or {}) do
+    if L.is_closed(L.gate(book, id)) then
+      return i
+    end
+  end
+  return nil
 end
 
 -- A granted job is claimed: its locks have the fence that its handler is told, its rates count it.
 function L.spend(book, job, gates, fence)
   for _, id in ipairs(gates or {}) do
     local g = L.gate(book, id)
-    if g.kind == 'lock' and redis.call('HGET', g.key, 'holder') == job then
-      redis.call('HSET', g.key, 'fence', L.int(fence))
+    if g.kind == 'lock' and db('HGET', g.key, 'holder') == job then
+      db('HSET', g.key, 'fence', L.int(fence))
     elseif g.kind == 'rate' then
-      redis.call('SREM', g.granted, job)
-      if g.limit then
-        L.take(book, g, job, fence)
-      end
+      db('SREM', g.granted, job)
+      L.take(book, g, job, fence)
       L.touch(book, id)
     end
   end
@@ -212,98 +192,116 @@ end
 -- The same for many holders of one gate. -> whether any had one
 function L.drop_all(book, g, holders)
   if L.KINDS[g.kind].drop(g, holders) then
-    g.free, g.is_spent = nil, nil
     L.touch(book, g.id)
     return true
   end
   return false
 end
 
--- Takes that are written together: before anybody counts, and at the end of a call that takes.
-local function flush(g)
-  if g.pending then
-    redis.call('ZADD', g.key, unpack(g.pending))
-    g.pending = nil
-  end
-end
-
-function L.flush_takes(book)
-  for _, g in pairs(book.gates) do
-    flush(g)
-  end
-end
-
 L.KINDS = {lock = {}, sem = {}, rate = {}}
 
-function L.KINDS.lock.room(book, g)
-  local row = redis.call('HMGET', g.key, 'holder', 'until')
+local LOCK_FIELDS = {'holder', 'until', 'fence', 'depth', 'since', 'token'}
+
+-- -> holder, until ms (0: it lives with its job or worker), fence, depth; nil: it is free
+function L.lock_holder(book, g)
+  local row = db('HMGET', g.key, unpack(LOCK_FIELDS))
   local until_ms = L.whole(row[2]) or 0
   if not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then
+    return nil
+  end
+  return row[1], until_ms, L.whole(row[3]) or 0, L.whole(row[4]) or 1
+end
+
+function L.KINDS.lock.room(book, g)
+  local holder, until_ms = L.lock_holder(book, g)
+  if not holder then
     return 1
   end
   return 0, until_ms > 0 and until_ms or nil
 end
 
 function L.KINDS.lock.take(book, g, holder, fence, until_ms, is_reserved)
-  redis.call('DEL', g.key)
-  redis.call('HSET', g.key, 'holder', holder, 'fence', L.int(fence), 'depth', is_reserved and '0' or '1', 'until',
-             L.int(until_ms or 0), 'since', L.int(book.now_ms))
+  db('HMGET', g.key, unpack(LOCK_FIELDS))
+  db('HDEL', g.key, 'token')
+  db('HSET', g.key, 'holder', holder, 'fence', L.int(fence), 'depth', is_reserved and '0' or '1', 'until',
+     L.int(until_ms or 0), 'since', L.int(book.now_ms))
   if until_ms then
-    redis.call('PEXPIREAT', g.key, L.int(until_ms))
+    db('PEXPIREAT', g.key, until_ms)
+  elseif (L.whole(L.was(g.key, 'until')) or 0) > 0 then
+    -- The one before had a lease, and the key goes with it.
+    db('PERSIST', g.key)
+  end
+end
+
+-- The key goes with the lease, where there is one.
+local function expire_with_lease(key)
+  local until_ms = L.whole(redis.call('HGET', key, 'until'))
+  if until_ms and until_ms > 0 then
+    redis.call('PEXPIREAT', key, L.int(until_ms))
   end
 end
 
 function L.KINDS.lock.drop(g, holders)
-  local is = redis.call('HGET', g.key, 'holder')
+  local is = db('HMGET', g.key, unpack(LOCK_FIELDS))[1]
   for _, holder in ipairs(holders) do
     if is == holder then
-      redis.call('DEL', g.key)
+      if (L.whole(L.was(g.key, 'until')) or 0) > 0 then
+        L.follow_up(expire_with_lease, g.key)
+      end
+      db('HDEL', g.key, unpack(LOCK_FIELDS))
       return true
     end
   end
   return false
 end
 
+-- Holders whose lease is over have no place.
+local function drop_ended(book, g)
+  local ended = db('ZRANGEBYSCORE', g.key, '-inf', L.int(book.now_ms))
+  if #ended > 0 then
+    db('ZREM', g.key, unpack(ended))
+  end
+end
+
 -- The limit may have shrunk under its holders: then there is no place until enough of them have gone.
 function L.KINDS.sem.room(book, g)
-  if not g.limit then
-    L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
-    return 0
-  end
-  flush(g)
-  redis.call('ZREMRANGEBYSCORE', g.key, '-inf', L.int(book.now_ms))
-  local free = g.limit.n - redis.call('ZCARD', g.key)
+  drop_ended(book, g)
+  local free = g.limit.n - db('ZCARD', g.key)
   if free > 0 then
     return free
   end
-  return 0, L.KINDS.sem.opens(g)
+  local first = db('ZRANGE', g.key, 0, 0, 'WITHSCORES')
+  local until_ms = tonumber(first[2] or 'inf')
+  return 0, until_ms < L.LIVES and until_ms or nil
 end
 
--- When the first lease there ends, nil without any.
-function L.KINDS.sem.opens(g)
-  flush(g)
-  local first = redis.call('ZRANGE', g.key, 0, 0, 'WITHSCORES')
-  local until_ms = tonumber(first[2] or 'inf')
-  return until_ms < L.LIVES and until_ms or nil
+-- The key goes with the last lease, unless somebody has a place without one: callers may come once and never again.
+local function expire_with_leases(key)
+  local last = tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2] or L.LIVES)
+  if last < L.LIVES then
+    redis.call('PEXPIREAT', key, L.int(last))
+  end
 end
 
 function L.KINDS.sem.take(book, g, holder, _, until_ms)
-  g.pending = g.pending or {}
-  g.pending[#g.pending + 1] = L.int(until_ms or L.LIVES + book.now_ms)
-  g.pending[#g.pending + 1] = holder
+  local last = L.last_score(g.key)
+  db('ZADD', g.key, until_ms or L.LIVES + book.now_ms, holder)
+  if not until_ms and last and last < L.LIVES then
+    db('PERSIST', g.key)
+  end
+  L.follow_up(expire_with_leases, g.key)
 end
 
 function L.KINDS.sem.drop(g, holders)
-  flush(g)
-  return redis.call('ZREM', g.key, unpack(holders)) > 0
+  if db('ZREM', g.key, unpack(holders)) == 0 then
+    return false
+  end
+  L.follow_up(expire_with_leases, g.key)
+  return true
 end
 
 function L.KINDS.rate.room(book, g)
-  if not g.limit then
-    L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
-    return 0
-  end
-  local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
+  local rate, kept = L.RATES[g.limit.algorithm], db('SCARD', g.granted)
   local free, opens_ms = rate.room(book, g)
   if kept > 0 and free > 0 then
     free = math.max(free - kept, 0)
@@ -318,7 +316,7 @@ function L.KINDS.rate.take(book, g)
 end
 
 function L.KINDS.rate.drop(g, holders)
-  return redis.call('SREM', g.granted, unpack(holders)) > 0
+  return db('SREM', g.granted, unpack(holders)) > 0
 end
 
 -- ---- the gates of jobs
@@ -348,64 +346,78 @@ function L.queue_gates(text)
   return out
 end
 
+-- The names of one kind, sorted, each once. -> names, why it cannot run
+local function names_of(job, kind, own, common)
+  local filled = common and L.fill_key(common, job.K)
+  local why = common and not filled and 'its queue wants the ' .. kind .. ' ' .. common .. ', and it has no key' or nil
+  local names = {}
+  for _, name in ipairs({own or false, filled or false, kind == 'lock' and job.o and job.u and L.unique_lock(job) or false}) do
+    if name and name ~= names[1] and name ~= names[2] then
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names)
+  return names, why
+end
+
 -- The gates of a job, its own and its queue's, as ids in the order in which they are taken: by kind and name,
 -- so that no two jobs ever wait for each other; rates last, since they open by themselves: nobody else
 -- waits for a start that is kept for a job that waits for a lock. -> list, or nil: it has none; and why it
 -- cannot run.
 function L.gates_of(job, of_queue)
-  local out, why
-  if not (of_queue or job.l or job.s or job.r) then
+  local out, why = {}, nil
+  if not (of_queue or job.l or job.s or job.r or (job.o and job.u)) then
     return nil
   end
   for _, option in ipairs(GATE_OPTIONS) do
-    local own, kind = job[option[1]], option[2]
-    local common = of_queue and of_queue[kind]
-    local filled = common and L.fill_key(common, job.K)
-    if common and not filled then
-      why = 'its queue wants the ' .. kind .. ' ' .. common .. ', and it has no key'
-    end
-    local one, two = filled or own, own ~= filled and filled and own
-    if two and two < one then
-      one, two = two, one
-    end
-    for _, name in ipairs({one, two or nil}) do
-      out = out or {}
+    local kind = option[2]
+    local names, cannot = names_of(job, kind, job[option[1]], of_queue and of_queue[kind])
+    why = why or cannot
+    for _, name in ipairs(names) do
       out[#out + 1] = kind .. ':' .. name
     end
   end
-  return out, why
+  return #out > 0 and out or nil, why
+end
+
+-- What R:holds says of a holder -> the gates and unique keys that it lets go into `drops`, gate -> holders
+local function read_hold(book, holder, text, is_end, drops, order)
+  for id in string.gmatch(text, '[^\n]+') do
+    local until_ms, unique = string.match(id, '^uniq:(%d+):(.*)$')
+    if not unique then
+      if not drops[id] then
+        drops[id] = {}
+        order[#order + 1] = id
+      end
+      table.insert(drops[id], holder)
+    elseif is_end then
+      L.unless_foreign(L.free_unique, book.R, unique, holder, L.whole(until_ms))
+    end
+  end
+end
+
+local function drop_at(book, id, holders)
+  L.drop_all(book, L.gate(book, id), holders)
 end
 
 -- These holders (jobs, workers) end or wait again: their places are free, and where `is_end`, so are the
--- unique keys of jobs.
+-- unique keys of jobs. One gate with a key of a foreign type does not keep the others.
 function L.let_go(book, holders, is_end)
-  if #holders == 0 or L.absent.holds then
+  if #holders == 0 or L.is_known_empty(book.R .. ':holds') then
     return
   end
-  local texts = redis.call('HMGET', book.R .. ':holds', unpack(holders))
+  local texts = db('HMGET', book.R .. ':holds', unpack(holders))
   local gone, drops, order = {}, {}, {}
   for i, holder in ipairs(holders) do
     if texts[i] then
       gone[#gone + 1] = holder
-      for id in string.gmatch(texts[i], '[^\n]+') do
-        local until_ms, unique = string.match(id, '^uniq:(%d+):(.*)$')
-        if not unique then
-          if not drops[id] then
-            drops[id] = {}
-            order[#order + 1] = id
-          end
-          table.insert(drops[id], holder)
-        elseif is_end then
-          L.free_unique(book.R, unique, holder, L.whole(until_ms))
-        end
-      end
+      read_hold(book, holder, texts[i], is_end, drops, order)
     end
   end
   if #gone > 0 then
-    redis.call('HDEL', book.R .. ':holds', unpack(gone))
+    db('HDEL', book.R .. ':holds', unpack(gone))
   end
   for _, id in ipairs(order) do
-    -- One gate with a key of a foreign type must not keep the others.
-    pcall(function() L.drop_all(book, L.gate(book, id), drops[id]) end)
+    L.unless_foreign(drop_at, book, id, drops[id])
   end
 end

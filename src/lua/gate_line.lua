@@ -6,8 +6,9 @@
 --   R:parked:<queue>       ZSET  job -> ticket: all its jobs that wait for a gate or were granted one
 --   R:parked               HASH  job -> spot; @EPOCH or =OWNER LF gate -> ticket and until when
 --   R:granted:<queue>      ZSET  job -> ms: holds all its gates, to be claimed before all others
---   R:timers               ZSET  gate:<gate> or granted:<queue> -> ms: when to look there again; NEVER for a
---                                semaphore or a rate that opens by a call only: so all that have a line are here
+--   R:timers               ZSET  gate:<gate>, granted:<queue> or wait:<who> LF <gate> (its wait is over) -> ms: when to
+--                                look there again; NEVER for a semaphore or a rate that opens by a call only: so all
+--                                that have a line are here
 --
 -- spot: "<ticket> <passes> <due> <at>" LF gate LF gate ... at: which of its gates it waits for, 0 when
 -- it was granted. Tickets come from the hybrid clock, so they rise; a job keeps its own until it starts.
@@ -48,7 +49,7 @@ end
 
 -- Look there again at this time, or earlier.
 function L.arm(book, what, at_ms)
-  redis.call('ZADD', book.R .. ':timers', 'LT', L.int(math.max(at_ms, book.now_ms)), what)
+  db('ZADD', book.R .. ':timers', 'LT', math.max(at_ms, book.now_ms), what)
 end
 
 -- Somebody stands in line there: it is looked at when it opens by itself.
@@ -59,44 +60,20 @@ function L.arm_gate(book, g)
   end
 end
 
+-- Does anybody stand in line there who would be called?
+local function has_line(g)
+  return #db('ZRANGE', g.line, 0, 0) > 0
+end
+
 -- After one left the line: with nobody in it, it matters to nobody when the gate opens.
 function L.disarm(book, g)
-  g.is_lined = redis.call('EXISTS', g.line) == 1
-  if not g.is_lined then
-    redis.call('ZREM', book.R .. ':timers', 'gate:' .. g.id)
+  if not has_line(g) then
+    db('ZREM', book.R .. ':timers', 'gate:' .. g.id)
   end
 end
 
 local function line_key(book, queue, id)
   return book.R .. ':line:' .. queue .. ':' .. id
-end
-
--- What a line is written with.
-L.LINES = {'prio', 'hash', 'heads', 'zset', 'names', 'set', 'clock', 'string'}
-L.RARE_LINES = {'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'limits', 'hash', 'queues', 'hash', 'paused', 'hash'}
-
--- Refuse by name when something of it holds a foreign type.
-function L.need_lines(R)
-  L.need(R, unpack(L.LINES))
-  if L.has_any(R, L.RARE_LINES) then
-    L.need(R, unpack(L.RARE_LINES))
-  end
-end
-
-local function need_spot(book, queue, spot)
-  for _, id in ipairs(spot and spot.gates or {}) do
-    L.need_gate(book, queue, id)
-  end
-end
-
--- Before a parked job is taken out of its line.
-function L.need_parked(book, queue, job)
-  if not book.is_fine then
-    L.need_lines(book.R)
-    book.is_fine = true
-  end
-  L.need(book.R, 'parked:' .. queue, 'zset', 'granted:' .. queue, 'zset', 'aside:' .. queue, 'set')
-  need_spot(book, queue, L.read_spot(redis.call('HGET', book.R .. ':parked', job)))
 end
 
 -- ---- standing in line
@@ -113,15 +90,14 @@ end
 
 -- One that reserves: does it come to stand behind others of its queue?
 local function is_behind(book, queue, id, spot)
-  local first = spot.passes > PASSES and redis.call('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')
+  local first = spot.passes > PASSES and db('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')
   return first and first[2] and tonumber(first[2]) < spot.ticket
 end
 
 -- The queue is called at this gate from now on, not behind this ticket, unless it stands aside there.
 local function call_at(book, queue, g, ticket)
-  if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, g.id) == 0 then
-    redis.call('ZADD', g.line, 'LT', ticket, queue)
-    g.is_lined = true
+  if db('SISMEMBER', book.R .. ':aside:' .. queue, g.id) == 0 then
+    db('ZADD', g.line, 'LT', ticket, queue)
   end
   L.arm_gate(book, g)
 end
@@ -129,45 +105,44 @@ end
 -- Stand before gate `spot.at`.
 local function stand(book, queue, job, spot)
   local id = spot.gates[spot.at]
-  if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1 or is_behind(book, queue, id, spot) then
+  if db('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1 or is_behind(book, queue, id, spot) then
     keep_nothing(book, job, spot)
   end
-  redis.call('ZADD', line_key(book, queue, id), L.int(spot.ticket), job)
-  redis.call('ZADD', book.R .. ':parked:' .. queue, L.int(spot.ticket), job)
-  redis.call('HSET', book.R .. ':parked', job, L.spot_text(spot))
-  call_at(book, queue, L.gate(book, id), L.int(spot.ticket))
+  db('ZADD', line_key(book, queue, id), spot.ticket, job)
+  db('ZADD', book.R .. ':parked:' .. queue, spot.ticket, job)
+  db('HSET', book.R .. ':parked', job, L.spot_text(spot))
+  call_at(book, queue, L.gate(book, id), spot.ticket)
+end
+
+-- A job that waited in no line until now.
+function L.stand_new(book, queue, job, spot)
+  L.is_new(line_key(book, queue, spot.gates[spot.at]), 'zset', job)
+  L.is_new(book.R .. ':parked:' .. queue, 'zset', job)
+  L.is_new(book.R .. ':parked', 'hash', job)
+  stand(book, queue, job, spot)
 end
 
 -- Its last job there has gone.
 local function leave_line(book, queue, g)
-  redis.call('ZREM', g.line, queue)
-  redis.call('SREM', book.R .. ':aside:' .. queue, g.id)
+  db('ZREM', g.line, queue)
+  db('SREM', book.R .. ':aside:' .. queue, g.id)
   L.disarm(book, g)
 end
 
 -- The place of a queue in the line of a gate, after its first job there has gone.
 local function restand(book, queue, g)
-  local first = redis.call('ZRANGE', line_key(book, queue, g.id), 0, 0, 'WITHSCORES')
-  g.is_lined = nil
+  local first = db('ZRANGE', line_key(book, queue, g.id), 0, 0, 'WITHSCORES')
   if #first == 0 then
     leave_line(book, queue, g)
-  elseif redis.call('ZSCORE', g.line, queue) then
-    redis.call('ZADD', g.line, first[2], queue)
+  elseif db('ZSCORE', g.line, queue) then
+    db('ZADD', g.line, first[2], queue)
   end
 end
 
 local function step_out(book, queue, job, spot)
   local g = L.gate(book, spot.gates[spot.at])
-  redis.call('ZREM', line_key(book, queue, g.id), job)
+  db('ZREM', line_key(book, queue, g.id), job)
   restand(book, queue, g)
-end
-
--- Does anybody stand in line there who would be called?
-local function has_line(g)
-  if g.is_lined == nil then
-    g.is_lined = redis.call('EXISTS', g.line) == 1
-  end
-  return g.is_lined
 end
 
 -- ---- taking
@@ -196,66 +171,19 @@ local function advance(book, job, spot)
   return nil
 end
 
--- Does the queue stand aside there? Those of its jobs that are in line are not called, but go first. Between two
--- settlings of a book no queue goes aside.
-local function is_aside(book, queue, id)
-  if book.aside[queue] == nil then
-    book.aside[queue] = redis.call('EXISTS', book.R .. ':aside:' .. queue) == 1
-  end
-  return book.aside[queue] and redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1
-end
-
--- A job that has just become due: -> nil when it holds all its gates now, with this fence; else the spot
--- where it has to stand (L.stand_all), with the fence for its ticket.
+-- A job that has just become due: takes all its gates, with this fence; else -> the spot where it has to stand
+-- (L.stand_new), with the fence for its ticket. Where its queue stands aside those before it go first.
 function L.pass_gates(book, queue, job, gates, due, fence)
-  local shut
   for i, id in ipairs(gates) do
     local g = L.gate(book, id)
-    if is_aside(book, queue, id) then
-      return {job = job, ticket = fence, passes = 0, due = due, at = i, gates = gates}
-    elseif has_line(g) or L.room(book, g) <= 0 then
-      shut = i
-      break
+    if db('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1 or has_line(g) or L.room(book, g) <= 0 then
+      return {ticket = fence, passes = 0, due = due, at = i, gates = gates}
     end
   end
-  if not shut then
-    for _, id in ipairs(gates) do
-      L.take(book, L.gate(book, id), job, fence)
-    end
-    return nil
+  for _, id in ipairs(gates) do
+    L.take(book, L.gate(book, id), job, fence)
   end
-  -- Those behind it have to stand there too.
-  L.gate(book, gates[shut]).is_lined = true
-  return {job = job, ticket = fence, passes = 0, due = due, at = shut, gates = gates}
-end
-
--- These spots of jobs of one queue, in the order of their tickets, in one command a gate: most jobs that
--- have to stand come many at once.
-function L.stand_all(book, queue, spots)
-  if #spots == 0 then
-    return
-  end
-  local lines, tickets, texts = {}, {}, {}
-  for _, spot in ipairs(spots) do
-    local id = spot.gates[spot.at]
-    lines[id] = lines[id] or {}
-    table.insert(lines[id], L.int(spot.ticket))
-    table.insert(lines[id], spot.job)
-    tickets[#tickets + 1] = L.int(spot.ticket)
-    tickets[#tickets + 1] = spot.job
-    texts[#texts + 1] = spot.job
-    texts[#texts + 1] = L.spot_text(spot)
-  end
-  redis.call('ZADD', book.R .. ':parked:' .. queue, unpack(tickets))
-  redis.call('HSET', book.R .. ':parked', unpack(texts))
-  for _, spot in ipairs(spots) do
-    local id = spot.gates[spot.at]
-    if lines[id] then
-      redis.call('ZADD', line_key(book, queue, id), unpack(lines[id]))
-      call_at(book, queue, L.gate(book, id), lines[id][1])
-      lines[id] = nil
-    end
-  end
+  return nil
 end
 
 -- Must a handler that holds these gates end when its worker loses Redis?
@@ -290,22 +218,18 @@ end
 
 local function has_place(g, job)
   if g.kind == 'lock' then
-    return redis.call('HGET', g.key, 'holder') == job
+    return db('HGET', g.key, 'holder') == job
   end
-  return redis.call('ZSCORE', g.key, job)
+  return db('ZSCORE', g.key, job)
 end
 
 -- A job that a worker runs, and that waits by Redis' data: it may go on only if nobody else has its locks
 -- and places; a rate it passed when it was started. Nothing is changed when it may not.
 function L.regain_gates(book, id, job, state)
   local taken = {}
-  if state == 'parked' then
-    L.need_parked(book, job.queue, id)
-  end
-  local gates = L.gates_of(job, L.queue_gates(redis.call('HGET', book.R .. ':queues', job.queue)))
+  local gates = L.gates_of(job, L.queue_gates(db('HGET', book.R .. ':queues', job.queue)))
   for _, gate in ipairs(gates or {}) do
     local g = L.gate(book, gate)
-    L.need_gate(book, nil, gate)
     if g.kind ~= 'rate' then
       if L.room(book, g) <= 0 and not has_place(g, id) then
         return false
@@ -321,17 +245,17 @@ function L.regain_gates(book, id, job, state)
   end
   local text = L.holding_started(gates, job)
   if text then
-    redis.call('HSET', book.R .. ':holds', id, text)
+    db('HSET', book.R .. ':holds', id, text)
   end
   return true
 end
 
 -- A parked job leaves, whatever it holds: cancelled, moved, or claimed.
 function L.unpark(book, queue, job, keeps)
-  local spot = L.read_spot(redis.call('HGET', book.R .. ':parked', job))
-  redis.call('ZREM', book.R .. ':parked:' .. queue, job)
-  redis.call('HDEL', book.R .. ':parked', job)
-  redis.call('ZREM', book.R .. ':granted:' .. queue, job)
+  local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
+  db('ZREM', book.R .. ':parked:' .. queue, job)
+  db('HDEL', book.R .. ':parked', job)
+  db('ZREM', book.R .. ':granted:' .. queue, job)
   if spot and spot.at > 0 then
     step_out(book, queue, job, spot)
   end
@@ -344,25 +268,16 @@ end
 -- ---- opening
 
 local function put_aside(book, queue, g)
-  for _, job in ipairs(redis.call('ZRANGE', line_key(book, queue, g.id), 0, OPEN_MAX - 1)) do
-    local spot = L.read_spot(redis.call('HGET', book.R .. ':parked', job))
+  for _, job in ipairs(db('ZRANGE', line_key(book, queue, g.id), 0, OPEN_MAX - 1)) do
+    local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
     if spot and spot.passes > PASSES then
       keep_nothing(book, job, spot)
-      redis.call('HSET', book.R .. ':parked', job, L.spot_text(spot))
+      db('HSET', book.R .. ':parked', job, L.spot_text(spot))
     end
   end
-  redis.call('ZREM', g.line, queue)
-  redis.call('SADD', book.R .. ':aside:' .. queue, g.id)
-  L.mark(book, queue, 'a')
-  g.is_lined = nil
-end
-
-local function is_paused(book, queue)
-  local text = book.paused[queue]
-  if not book.marks[queue] then
-    text = redis.call('HGET', book.R .. ':paused', queue)
-  end
-  return L.paused_until(text, book.now_ms) ~= nil
+  db('ZREM', g.line, queue)
+  db('SADD', book.R .. ':aside:' .. queue, g.id)
+  L.mark_set(book.R, queue, 'a')
 end
 
 -- Queues were granted something: it is due now, whoever has room should know. What the call itself has
@@ -374,28 +289,25 @@ local function tell_granted(book)
   end
   table.sort(queues)
   for _, queue in ipairs(queues) do
-    if redis.call('EXISTS', book.R .. ':granted:' .. queue) == 1 then
+    if db('EXISTS', book.R .. ':granted:' .. queue) == 1 then
       L.lower_head(book.R, queue, book.now_ms)
     end
   end
   book.granted = {}
 end
 
--- The first job of the queue that is first in line.
+-- The first job of the queue that is first in line. -> whether its queue stays in line
 local function call_queue(book, g, queue)
-  L.need_gate(book, queue, g.id)
-  if is_paused(book, queue) then
+  if L.paused_until(db('HGET', book.R .. ':paused', queue), book.now_ms) then
     put_aside(book, queue, g)
     return
   end
-  local rows = redis.call('ZRANGE', line_key(book, queue, g.id), 0, 1, 'WITHSCORES')
-  local job, next_ticket = rows[1], rows[4]
-  local spot = job and L.read_spot(redis.call('HGET', book.R .. ':parked', job))
-  need_spot(book, queue, spot)
+  local job = db('ZRANGE', line_key(book, queue, g.id), 0, 0)[1]
+  local spot = job and L.read_spot(db('HGET', book.R .. ':parked', job))
   if not spot or spot.gates[spot.at] ~= g.id then
     -- Nobody there, or no spot that could be read: that one is for `later fsck`.
     if job then
-      redis.call('ZREM', line_key(book, queue, g.id), job)
+      db('ZREM', line_key(book, queue, g.id), job)
     end
     restand(book, queue, g)
     return
@@ -404,20 +316,15 @@ local function call_queue(book, g, queue)
   if word ~= 'yes' then
     if word == 'no' then
       spot.passes = spot.passes + 1
-      redis.call('HSET', book.R .. ':parked', job, L.spot_text(spot))
+      db('HSET', book.R .. ':parked', job, L.spot_text(spot))
     end
     put_aside(book, queue, g)
-    redis.pcall('PUBLISH', book.R .. ':wake', queue)
+    L.wake(book.R, queue)
     return
   end
   local shut = advance(book, job, spot)
-  redis.call('ZREM', line_key(book, queue, g.id), job)
-  if next_ticket then
-    redis.call('ZADD', g.line, next_ticket, queue)
-    g.is_lined = true
-  else
-    leave_line(book, queue, g)
-  end
+  db('ZREM', line_key(book, queue, g.id), job)
+  restand(book, queue, g)
   if not shut then
     L.grant(book, queue, job, spot)
     return
@@ -426,22 +333,17 @@ local function call_queue(book, g, queue)
   stand(book, queue, job, spot)
 end
 
--- Hand the free places of a gate to those who stand first in its line, of whom the first is known.
-local function open(book, id, first)
+-- Hand the free places of a gate to those who stand first in its line.
+local function open(book, id)
   local g = L.gate(book, id)
-  L.need_gate(book, nil, id)
   for _ = 1, OPEN_MAX do
-    local is_shut = first == nil and g.is_lined and L.room(book, g) <= 0
-    local who = first or is_shut or redis.call('ZRANGE', g.line, 0, 0)[1]
-    first = nil
+    local who = db('ZRANGE', g.line, 0, 0)[1]
     if not who then
       return
-    end
-    if is_shut or L.room(book, g) <= 0 then
+    elseif L.room(book, g) <= 0 then
       L.arm_gate(book, g)
       return
-    end
-    if string.match(who, '^[@=]') then
+    elseif string.match(who, '^[@=]') then
       L.call_outsider(book, g, who)
     else
       call_queue(book, g, who)
@@ -454,35 +356,39 @@ end
 -- and has to stand at the first of them again.
 local function stand_back(book, queue, gates)
   for i, id in ipairs(gates) do
-    if redis.call('SISMEMBER', book.R .. ':aside:' .. queue, id) == 0 and
-       (i == 1 or redis.call('EXISTS', line_key(book, queue, id)) == 1) then
+    if db('SISMEMBER', book.R .. ':aside:' .. queue, id) == 0 and
+       (i == 1 or db('EXISTS', line_key(book, queue, id)) == 1) then
       put_aside(book, queue, L.gate(book, id))
     end
   end
 end
 
+-- A granted job is not claimed after all: it gives its places back, and stands before the first of its gates again, or
+-- before `at`.
+function L.take_back(book, queue, job, at)
+  local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
+  db('ZREM', book.R .. ':granted:' .. queue, job)
+  L.let_go(book, {job}, false)
+  if spot then
+    spot.at, spot.passes = at or 1, 0
+    if not at then
+      stand_back(book, queue, spot.gates)
+    end
+    stand(book, queue, job, spot)
+  end
+end
+
 -- Grants that nobody claimed in time go back to their places in line.
-local function take_back(book, queue)
+local function take_back_late(book, queue)
   local key = book.R .. ':granted:' .. queue
   -- What was granted before a clock was set back counts as from now.
-  for _, job in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. L.int(book.now_ms), '+inf', 'LIMIT', 0, OPEN_MAX)) do
-    redis.call('ZADD', key, L.int(book.now_ms), job)
+  for _, job in ipairs(db('ZRANGEBYSCORE', key, '(' .. L.int(book.now_ms), '+inf', 'LIMIT', 0, OPEN_MAX)) do
+    db('ZADD', key, book.now_ms, job)
   end
-  local jobs = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(book.now_ms - L.GRANT_MS), 'LIMIT', 0, OPEN_MAX)
-  for _, job in ipairs(jobs) do
-    L.need_parked(book, queue, job)
+  for _, job in ipairs(db('ZRANGEBYSCORE', key, '-inf', L.int(book.now_ms - L.GRANT_MS), 'LIMIT', 0, OPEN_MAX)) do
+    L.take_back(book, queue, job)
   end
-  for _, job in ipairs(jobs) do
-    local spot = L.read_spot(redis.call('HGET', book.R .. ':parked', job))
-    redis.call('ZREM', key, job)
-    L.let_go(book, {job}, false)
-    if spot then
-      spot.at, spot.passes = 1, 0
-      stand_back(book, queue, spot.gates)
-      stand(book, queue, job, spot)
-    end
-  end
-  local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  local first = db('ZRANGE', key, 0, 0, 'WITHSCORES')
   if first[2] then
     L.arm(book, 'granted:' .. queue, tonumber(first[2]) + L.GRANT_MS)
   end
@@ -492,18 +398,32 @@ end
 -- stands aside than a call looks at, and how many it was called to
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
-  local ids = redis.call('SRANDMEMBER', key, OPEN_MAX)
+  local ids = db('SRANDMEMBER', key, OPEN_MAX)
   table.sort(ids)
   for _, id in ipairs(ids) do
     local g = L.gate(book, id)
-    local first = redis.call('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')
-    redis.call('SREM', key, id)
+    local first = db('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')
+    db('SREM', key, id)
     if first[2] then
-      redis.call('ZADD', g.line, first[2], queue)
+      db('ZADD', g.line, first[2], queue)
       L.touch(book, id)
     end
   end
-  return redis.call('SCARD', key), #ids
+  return db('SCARD', key), #ids
+end
+
+-- One timer that is due.
+local function look_at_timer(book, what)
+  local kind, id = string.match(what, '^(%a+):(.+)$')
+  if kind == 'granted' then
+    if not L.attempt(take_back_late, book, id) then
+      L.arm(book, what, book.now_ms + RETRY_MS)
+    end
+  elseif kind == 'gate' then
+    L.touch(book, id)
+  elseif kind == 'wait' then
+    L.attempt(L.end_wait, book, id)
+  end
 end
 
 -- The timers that are due, once in a call.
@@ -512,21 +432,10 @@ local function look_at_timers(book)
     return
   end
   book.has_looked = true
-  if L.absent.timers then
-    return
-  end
   local timers = book.R .. ':timers'
-  local due = redis.call('ZRANGEBYSCORE', timers, '-inf', L.int(book.now_ms), 'LIMIT', 0, TIMERS_MAX)
-  for _, what in ipairs(due) do
-    redis.call('ZREM', timers, what)
-    local kind, id = string.match(what, '^(%a+):(.+)$')
-    if kind == 'granted' then
-      if not pcall(take_back, book, id) then
-        L.arm(book, what, book.now_ms + RETRY_MS)
-      end
-    elseif kind == 'gate' then
-      L.touch(book, id)
-    end
+  for _, what in ipairs(db('ZRANGEBYSCORE', timers, '-inf', L.int(book.now_ms), 'LIMIT', 0, TIMERS_MAX)) do
+    db('ZREM', timers, what)
+    look_at_timer(book, what)
   end
 end
 
@@ -535,25 +444,21 @@ end
 -- caller claims in this call, and settles once more after that.
 function L.settle_gates(book, claims_next)
   local rounds = 0
-  book.aside, book.claims_next = {}, claims_next
   look_at_timers(book)
   while #book.touched > 0 do
     local id = table.remove(book.touched)
     book.is_touched[id] = nil
-    -- Most gates have no line, and a step may give back a thousand: only what is to be done counts. A foreign type
-    -- there is told to open.
-    local row = redis.pcall('ZRANGE', book.R .. ':wait:' .. id, 0, 0)
-    local first = row.err or row[1]
-    if first and rounds >= OPEN_MAX then
-      L.arm(book, 'gate:' .. id, book.now_ms)
-    elseif first then
-      rounds = rounds + 1
-      if not pcall(open, book, id, first) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
+    -- Most gates have no line, and a step may give back a thousand: only what is to be done counts.
+    local ok, is_lined = L.attempt(has_line, {line = book.R .. ':wait:' .. id})
+    if not ok or is_lined then
+      if rounds >= OPEN_MAX then
+        L.arm(book, 'gate:' .. id, book.now_ms)
+      elseif not L.attempt(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
         L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
       end
+      rounds = rounds + 1
     end
   end
-  L.flush_takes(book)
   if not claims_next then
     tell_granted(book)
   end
@@ -561,7 +466,7 @@ end
 
 -- When the next timer is due, in ms; -1 without any.
 function L.next_timer(R)
-  local first = redis.call('ZRANGE', R .. ':timers', 0, 0, 'WITHSCORES')
+  local first = db('ZRANGE', R .. ':timers', 0, 0, 'WITHSCORES')
   local at_ms = tonumber(first[2] or NEVER)
   return at_ms < NEVER and at_ms or -1
 end

@@ -15,36 +15,35 @@
 
 L.RATES = {gcra = {}, sliding = {}, fixed = {}}
 
-local function expire(g, us)
-  redis.call('PEXPIRE', g.key, L.int(math.ceil(us / 1000) + 1000))
+local function keep_for(book, g, text, us)
+  db('SET', g.key, text, book.now_ms + math.ceil(us / 1000) + 1000)
 end
 
 -- ---- gcra
 
 -- Kept as "<us> <us behind it>": a time in us with a fraction has no more digits than that, and what is
 -- rounded at each start would be missing from the burst.
--- -> how far the theoretical arrival time is ahead of now, the interval, the tolerance, all in us; whether the
--- clock was set back since
+-- -> how far the theoretical arrival time is ahead of now, the interval, the tolerance, all in us; whether that is less
+-- than what is kept: the clock was set back, or the limit changed
 local function gcra(book, g)
   local step = g.limit.per_us / g.limit.n
   local burst = step * g.limit.burst
-  local base, behind = string.match(redis.call('GET', g.key) or '', '^(%d+) (%d%S*)$')
+  local base, behind = string.match(db('GET', g.key) or '', '^(%d+) (%d%S*)$')
   base, behind = L.whole(base), tonumber(behind)
   local ahead = base and behind and base - book.now_us + behind or 0
-  return math.min(math.max(ahead, 0), burst), step, burst, base and base > book.now_us
+  return math.min(math.max(ahead, 0), burst), step, burst, base and (base > book.now_us or ahead > burst)
 end
 
 local function put_ahead(book, g, ahead)
-  redis.call('SET', g.key, L.int(book.now_us) .. ' ' .. string.format('%.17g', ahead))
-  expire(g, ahead)
+  keep_for(book, g, L.int(book.now_us) .. ' ' .. string.format('%.17g', ahead), ahead)
 end
 
 function L.RATES.gcra.room(book, g)
   if g.limit.n == 0 then
     return 0
   end
-  local ahead, step, burst, is_set_back = gcra(book, g)
-  if is_set_back then
+  local ahead, step, burst, is_less = gcra(book, g)
+  if is_less then
     put_ahead(book, g, ahead)
   end
   -- A hair of tolerance: the interval need not be a whole number.
@@ -60,6 +59,7 @@ function L.RATES.gcra.opens(book, g, n)
   return math.ceil((book.now_us + math.ceil(ahead + n * step - burst)) / 1000)
 end
 
+-- With a limit of 0 nothing may pass: who was promised a start before that is told so (L.is_closed).
 function L.RATES.gcra.take(book, g, n)
   local ahead, step = gcra(book, g)
   put_ahead(book, g, ahead + n * step)
@@ -75,43 +75,53 @@ end
 
 -- ---- sliding
 
+local TRIM = 1000
+
+-- Starts that are over go, and those ahead of a clock that was set back count as of now.
 local function trim_log(book, g)
-  redis.call('ZREMRANGEBYSCORE', g.key, '-inf', L.int(book.now_us - g.limit.per_us))
-  -- Starts ahead of a clock that was set back count as of now.
-  for _, number in ipairs(redis.call('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf')) do
-    redis.call('ZADD', g.key, L.int(book.now_us), number)
+  local over = db('ZRANGEBYSCORE', g.key, '-inf', L.int(book.now_us - g.limit.per_us), 'LIMIT', 0, TRIM)
+  if #over > 0 then
+    db('ZREM', g.key, unpack(over))
   end
+  for _, number in ipairs(db('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf')) do
+    db('ZADD', g.key, book.now_us, number)
+  end
+end
+
+-- How many starts count now.
+local function used(book, g)
+  return db('ZCOUNT', g.key, '(' .. L.int(book.now_us - g.limit.per_us), '+inf')
 end
 
 function L.RATES.sliding.room(book, g)
   trim_log(book, g)
-  local free = g.limit.n - redis.call('ZCARD', g.key)
+  local free = g.limit.n - used(book, g)
   return math.max(free, 0), free <= 0 and L.RATES.sliding.opens(book, g, 1) or nil
 end
 
 function L.RATES.sliding.opens(book, g, n)
-  local over = redis.call('ZCARD', g.key) + n - g.limit.n
+  local over = used(book, g) + n - g.limit.n
   if n > g.limit.n or over <= 0 then
     return over <= 0 and book.now_ms or nil
   end
-  local last = redis.call('ZRANGE', g.key, over - 1, over - 1, 'WITHSCORES')
+  local last = db('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us - g.limit.per_us), '+inf', 'WITHSCORES', 'LIMIT',
+                  over - 1, 1)
   return math.ceil((tonumber(last[2]) + g.limit.per_us + 1) / 1000)
 end
 
 function L.RATES.sliding.take(book, g, n)
   local number = L.tick(book.R, book.now_us, n)
   for i = 0, n - 1 do
-    redis.call('ZADD', g.key, L.int(book.now_us), L.int(number + i))
+    L.is_new(g.key, 'zset', L.int(number + i))
+    db('ZADD', g.key, book.now_us, L.int(number + i))
   end
-  expire(g, g.limit.per_us)
+  db('PEXPIREAT', g.key, book.now_ms + math.ceil(g.limit.per_us / 1000) + 1000)
 end
 
 function L.RATES.sliding.seen(book, g)
-  local cut = L.int(book.now_us - g.limit.per_us)
-  local last = redis.call('ZREVRANGEBYSCORE', g.key, '+inf', '(' .. cut, 'WITHSCORES', 'LIMIT', 0, 1)
-  local used = redis.call('ZCOUNT', g.key, '(' .. cut, '+inf')
-  return math.max(g.limit.n - used, 0),
-         last[2] and math.min(tonumber(last[2]) - book.now_us, 0) + g.limit.per_us or 0
+  local n = used(book, g)
+  local last = L.is_changed(g.key) and book.now_us or L.last_score(g.key) or 0
+  return math.max(g.limit.n - n, 0), n > 0 and math.min(last - book.now_us, 0) + g.limit.per_us or 0
 end
 
 -- ---- fixed
@@ -121,7 +131,7 @@ end
 -- -> starts counted, the us when their window ends, its number, whether a window further ahead was written
 local function counted(book, g)
   local index = math.floor(book.now_us / g.limit.per_us)
-  local of, count = string.match(redis.call('GET', g.key) or '', '^(%d+) (%d+)$')
+  local of, count = string.match(db('GET', g.key) or '', '^(%d+) (%d+)$')
   of, count = L.whole(of) or -1, L.whole(count) or 0
   if of < index then
     of, count = index, 0
@@ -131,8 +141,7 @@ local function counted(book, g)
 end
 
 local function put_count(book, g, window, count)
-  redis.call('SET', g.key, L.int(window) .. ' ' .. L.int(count))
-  expire(g, (window + 1) * g.limit.per_us - book.now_us)
+  keep_for(book, g, L.int(window) .. ' ' .. L.int(count), (window + 1) * g.limit.per_us - book.now_us)
 end
 
 function L.RATES.fixed.room(book, g)

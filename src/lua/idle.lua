@@ -3,16 +3,17 @@
 
 local MANY = 16
 
--- What a hash (HLEN, HGETALL, HMGET) or a sorted set has for these names: a list, false for nothing. Where many are asked
--- for and there are few or none, those that there are cost less than all that there might be. -> nil for none at all
-local function values_of(key, names, count, read_all, read_some)
-  local n = #names > MANY and redis.call(count, key)
+-- Of R:heads, by the number of the name: a list, false for none. Where many are asked for and there are few or none, those
+-- that there are cost less than all that there might be.
+local function read_heads(R, names)
+  local key = R .. ':heads'
+  local n = #names > MANY and redis.call('ZCARD', key)
   if n == 0 then
-    return nil
+    return {}
   elseif not n or 4 * n >= #names then
-    return redis.call(read_some, key, unpack(names))
+    return redis.call('ZMSCORE', key, unpack(names))
   end
-  local rows, by, out = read_all(), {}, {}
+  local rows, by, out = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}, {}
   for i = 1, #rows, 2 do
     by[rows[i]] = rows[i + 1]
   end
@@ -20,24 +21,6 @@ local function values_of(key, names, count, read_all, read_some)
     out[i] = by[names[i]] or false
   end
   return out
-end
-
--- Of a hash below R, by name, without a look where the call knows that it is not there.
-function L.fields_of(R, hash, names)
-  local key, out = R .. ':' .. hash, {}
-  local values = not L.absent[hash] and
-                 values_of(key, names, 'HLEN', function() return redis.call('HGETALL', key) end, 'HMGET')
-  for i = 1, values and #names or 0 do
-    out[names[i]] = values[i] or nil
-  end
-  return out
-end
-
--- Of R:heads, by the number of the name.
-local function read_heads(R, names)
-  local key = R .. ':heads'
-  return values_of(key, names, 'ZCARD', function() return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end,
-                   'ZMSCORE') or {}
 end
 
 -- Of keys[from..to], those that exist, into out. Mostly none does, and one call tells; else it is asked by halves.
@@ -65,13 +48,14 @@ end
 -- there, and how many
 local function noted_heads(R, queues, ctx)
   local noted, keys, n = {}, {}, 0
-  local marks, paused, fresh, heads, until_ms = ctx.marks, ctx.paused, ctx.book.fresh, ctx.heads, ctx.until_ms
+  local marks, paused, heads, until_ms = ctx.marks, ctx.paused, ctx.heads, ctx.until_ms
+  local changed = L.cells_of(R .. ':heads', 'zset') -- by a result, or a grant
   local raw, five = R .. ':due:', R .. ':q:'
   for i = 1, #queues do
     local q = queues[i]
     local name = q.name
     -- One that is named again has another head by then.
-    if marks[name] == '' and not paused[name] and not fresh[name] and not q.is_again then
+    if not marks[name] and not paused[name] and changed[name] == nil and not q.is_again then
       local head = heads[i] and tonumber(heads[i])
       if not head then
         noted[i], keys[n + 1], keys[n + 2], n = false, raw .. name, five .. name .. ':5', n + 2

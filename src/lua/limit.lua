@@ -23,10 +23,11 @@ local function tell_lines(book, ids)
   local told = {}
   for _, id in ipairs(ids) do
     -- A foreign type there is told by those who stand before it; the definition has been written.
-    for _, queue in ipairs(redis.pcall('ZRANGE', book.R .. ':wait:' .. id, 0, LINES_MAX - 1)) do
+    local ok, line = L.attempt(db, 'ZRANGE', book.R .. ':wait:' .. id, 0, LINES_MAX - 1)
+    for _, queue in ipairs(ok and line or {}) do
       if not told[queue] and not string.match(queue, '^[@=]') then
         told[queue] = true
-        redis.pcall('PUBLISH', book.R .. ':wake', queue)
+        L.wake(book.R, queue)
       end
     end
   end
@@ -38,7 +39,7 @@ local function lines_under(R, kind, name)
     return {kind .. ':' .. name}
   end
   local out, prefix = {}, 'gate:' .. kind .. ':'
-  for _, what in ipairs(redis.call('ZRANGE', R .. ':timers', 0, -1)) do
+  for _, what in ipairs(db('ZRANGE', R .. ':timers', 0, -1)) do
     if string.sub(what, 1, #prefix) == prefix and L.fits(name, string.sub(what, #prefix + 1)) then
       out[#out + 1] = string.sub(what, 6)
     end
@@ -147,7 +148,7 @@ function L.list_templates(R, names, is_in)
   if not next(given) then
     return
   end
-  for template in string.gmatch(redis.call('HGET', R .. ':limits', '{}') or '', '[^\n]+') do
+  for template in string.gmatch(db('HGET', R .. ':limits', '{}') or '', '[^\n]+') do
     if not given[template] then
       out[#out + 1] = template
     end
@@ -156,9 +157,9 @@ function L.list_templates(R, names, is_in)
     out[#out + 1] = given[name] and name
   end
   if #out > 0 then
-    redis.call('HSET', R .. ':limits', '{}', table.concat(out, '\n'))
+    db('HSET', R .. ':limits', '{}', table.concat(out, '\n'))
   else
-    redis.call('HDEL', R .. ':limits', '{}')
+    db('HDEL', R .. ':limits', '{}')
   end
 end
 
@@ -173,14 +174,13 @@ L.register('later_limit_set', {}, function(R, args)
   else
     L.fail('ELATER_ARGS', 'give NAME semaphore N or NAME rate N/D, and options')
   end
-  L.need_lines(R)
-  local was = redis.call('HGET', R .. ':limits', name)
+  local was = db('HGET', R .. ':limits', name)
   if was and given.missing then
     return 'kept'
-  elseif not was and redis.call('HLEN', R .. ':limits') > L.MAX_LIMITS then
+  elseif not was and db('HLEN', R .. ':limits') > L.MAX_LIMITS then
     L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_LIMITS) .. ' limits already; one with {key} serves many names')
   end
-  redis.call('HSET', R .. ':limits', name, text)
+  db('HSET', R .. ':limits', name, text)
   L.list_templates(R, {name}, true)
   L.limit_changed(R, L.parse_limit(text).kind, name)
   return 'set'
@@ -188,9 +188,8 @@ end)
 
 L.register('later_limit_del', {'allow-oom'}, function(R, args)
   local name = L.check_limit_name(args[1])
-  L.need_lines(R)
-  local was = L.parse_limit(redis.call('HGET', R .. ':limits', name) or nil)
-  local gone = redis.call('HDEL', R .. ':limits', name)
+  local was = L.parse_limit(db('HGET', R .. ':limits', name) or nil)
+  local gone = db('HDEL', R .. ':limits', name)
   L.list_templates(R, {name}, false)
   if was then
     L.limit_changed(R, was.kind, name)
@@ -199,7 +198,7 @@ L.register('later_limit_del', {'allow-oom'}, function(R, args)
 end)
 
 L.register('later_limits', {'no-writes'}, function(R)
-  local all, out = redis.call('HGETALL', R .. ':limits'), {}
+  local all, out = db('HGETALL', R .. ':limits'), {}
   for i = 1, #all, 2 do
     if all[i] ~= '{}' then
       out[#out + 1] = all[i]

@@ -58,77 +58,90 @@ local function wait_option(value)
   return L.duration(value, 'wait')
 end
 
-function L.need_gates(R, kind, name)
-  L.need_lines(R)
-  L.need(R, 'wait:' .. kind .. ':' .. name, 'zset', kind .. ':' .. name, kind == 'lock' and 'hash' or 'zset')
-end
-
--- ---- outsiders in line: R:parked "=OWNER LF gate" -> "<ticket> <until ms>"
+-- ---- outsiders in line: R:parked "=OWNER LF gate" -> "<ticket> <until ms>", until 0: as long as its worker lives
 
 local function spot_name(g, who)
   return who .. '\n' .. g.id
 end
 
+-- -> ticket, until ms; nil: it stands in no line there
+local function place_of(book, g, who)
+  local ticket, until_ms = string.match(db('HGET', book.R .. ':parked', spot_name(g, who)) or '', '^(%d+) (%d+)$')
+  return L.whole(ticket), L.whole(until_ms) or 0
+end
+
 function L.leave_line(book, g, who)
+  local name = spot_name(g, who)
   L.touch(book, g.id)
-  redis.call('HDEL', book.R .. ':parked', spot_name(g, who))
-  if redis.call('ZREM', g.line, who) == 1 then
+  db('HDEL', book.R .. ':parked', name)
+  db('ZREM', book.R .. ':timers', 'wait:' .. name)
+  if db('ZREM', g.line, who) == 1 then
     L.disarm(book, g)
   end
 end
 
--- -> how many stand before it
+-- A wait has its end in R:timers: nobody may come back to ask. -> how many stand before it
 function L.join_line(book, g, who, until_ms)
-  local was = string.match(redis.call('HGET', book.R .. ':parked', spot_name(g, who)) or '', '^(%d+) ')
-  local ticket = was or L.int(L.tick(book.R, book.now_us, 1))
-  redis.call('HSET', book.R .. ':parked', spot_name(g, who), ticket .. ' ' .. L.int(until_ms))
-  redis.call('ZADD', g.line, ticket, who)
-  g.is_lined = true
+  local name = spot_name(g, who)
+  local ticket = place_of(book, g, who) or L.tick(book.R, book.now_us, 1)
+  db('HSET', book.R .. ':parked', name, L.int(ticket) .. ' ' .. L.int(until_ms))
+  db('ZADD', g.line, ticket, who)
+  if until_ms > 0 then
+    db('ZADD', book.R .. ':timers', until_ms + 1, 'wait:' .. name)
+  end
   L.arm_gate(book, g)
-  return redis.call('ZRANK', g.line, who)
+  return db('ZCOUNT', g.line, '-inf', '(' .. L.int(ticket))
+end
+
+-- Its time in line is over. name: as in R:parked
+function L.end_wait(book, name)
+  local who, id = string.match(name, '^([@=][^\n]*)\n(.+)$')
+  local g = who and L.gate(book, id)
+  local ticket, until_ms = nil, nil
+  if g then
+    ticket, until_ms = place_of(book, g, who)
+  end
+  if ticket and until_ms > 0 and until_ms < book.now_ms then
+    L.leave_line(book, g, who)
+  elseif ticket and until_ms > 0 then
+    L.arm(book, 'wait:' .. name, until_ms + 1)
+  end
 end
 
 -- It is the turn of an outsider: its place is kept for a moment, at depth 0 until it asks again. One whose
 -- wait is over just leaves.
 function L.call_outsider(book, g, who)
-  local until_ms = tonumber(string.match(redis.call('HGET', book.R .. ':parked', spot_name(g, who)) or '',
-                                         '^%d+ (%d+)$') or '0')
+  local _, until_ms = place_of(book, g, who)
   L.leave_line(book, g, who)
   if until_ms ~= 0 and until_ms < book.now_ms then
     return
   end
   L.take(book, g, who, L.tick(book.R, book.now_us, 1), book.now_ms + RESERVE_MS, true)
-  redis.pcall('PUBLISH', book.R .. ':wake', who)
+  L.wake(book.R, who)
 end
 
--- A worker that is a program beside laterd (later lock) goes or died: its R:worker:<epoch> names the one
--- gate that it holds or stands before. -> whether it held it
-function L.leave_gate(book, epoch)
-  local id = redis.pcall('HGET', book.R .. ':worker:' .. epoch, 'gate')
-  -- A key of a foreign type is no gate of ours any more.
-  if type(id) == 'string' and pcall(L.need_gate, book, nil, id) then
+local function leave_gate(book, epoch)
+  local id = db('HGET', book.R .. ':worker:' .. epoch, 'gate')
+  if id then
     local g = L.gate(book, id)
     L.leave_line(book, g, '@' .. epoch)
     return L.drop(book, g, '@' .. epoch)
   end
 end
 
--- ---- holding
-
-local function holder_of(book, g)
-  local row = redis.call('HMGET', g.key, 'holder', 'until', 'fence', 'depth')
-  local until_ms = L.whole(row[2]) or 0
-  if not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then
-    return nil
-  end
-  return row[1], until_ms, L.whole(row[3]) or 0, L.whole(row[4]) or 1
+-- A worker that is a program beside laterd (later lock) goes or died: its R:worker:<epoch> names the one
+-- gate that it holds or stands before. A key of a foreign type is no gate of ours any more. -> whether it held it
+function L.leave_gate(book, epoch)
+  return L.unless_foreign(leave_gate, book, epoch)
 end
+
+-- ---- holding
 
 local function has_lease(book, g, who)
   if g.kind == 'lock' then
-    return holder_of(book, g) == who
+    return L.lock_holder(book, g) == who
   end
-  local score = redis.call('ZSCORE', g.key, who)
+  local score = db('ZSCORE', g.key, who)
   return score and tonumber(score) > book.now_ms
 end
 
@@ -137,21 +150,21 @@ end
 -- -> fence, until ms
 function L.prolong(book, g, who, until_ms, deeper)
   if g.kind == 'sem' then
-    local was = tonumber(redis.call('ZSCORE', g.key, who))
+    local was = tonumber(db('ZSCORE', g.key, who))
     until_ms = until_ms and math.max(until_ms, was)
     if until_ms or was < L.LIVES then
-      redis.call('ZADD', g.key, L.int(until_ms or L.LIVES + book.now_ms), who)
+      L.take(book, g, who, 0, until_ms)
     end
     return 0, until_ms
   end
-  local _, was, fence, depth = holder_of(book, g)
+  local _, was, fence, depth = L.lock_holder(book, g)
   if until_ms then
     until_ms = math.max(until_ms, was)
-    redis.call('PEXPIREAT', g.key, L.int(until_ms))
+    db('PEXPIREAT', g.key, until_ms)
   else
-    redis.call('PERSIST', g.key)
+    db('PERSIST', g.key)
   end
-  redis.call('HSET', g.key, 'until', L.int(until_ms or 0), 'depth', L.int(depth + (deeper and 1 or 0)))
+  db('HSET', g.key, 'until', L.int(until_ms or 0), 'depth', L.int(depth + (deeper and 1 or 0)))
   return fence, until_ms
 end
 
@@ -160,14 +173,14 @@ end
 function L.enter(book, g, who, ttl_ms, wait_ms)
   local until_ms = ttl_ms and book.now_ms + ttl_ms
   local fence
-  if not has_lease(book, g, who) and redis.call('EXISTS', g.line) == 1 then
+  if not has_lease(book, g, who) and #db('ZRANGE', g.line, 0, 0) > 0 then
     -- Leases and waits end without a call: where no worker steps, those who come look.
     L.touch(book, g.id)
     L.settle_gates(book)
   end
   if has_lease(book, g, who) then
     fence, until_ms = L.prolong(book, g, who, until_ms, true)
-  elseif redis.call('EXISTS', g.line) == 0 and L.room(book, g) > 0 then
+  elseif #db('ZRANGE', g.line, 0, 0) == 0 and L.room(book, g) > 0 then
     fence = g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or 0
     L.take(book, g, who, fence, until_ms)
   else
@@ -180,9 +193,8 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
         return L.enter(book, g, who, ttl_ms, nil)
       end
     end
-    return {0, 0, 0, ahead, g.kind == 'lock' and holder_of(book, g) or ''}
+    return {0, 0, 0, ahead, g.kind == 'lock' and L.lock_holder(book, g) or ''}
   end
-  L.flush_takes(book)
   return {1, fence, until_ms or 0, 0, g.kind == 'lock' and who or ''}
 end
 
@@ -190,7 +202,6 @@ local function acquire(kind, what)
   return function(R, args)
     local name, who = L.check_gate_name(what, args[1]), check_owner(args[2])
     local given = options(args, 3, {ttl = ttl_option, wait = wait_option})
-    L.need_gates(R, kind, name)
     local book = L.book(R, L.now_us())
     local g = L.gate(book, kind .. ':' .. name)
     if kind == 'sem' and not g.limit then
@@ -204,7 +215,6 @@ local function release(kind, what)
   return function(R, args)
     local name, who = L.check_gate_name(what, args[1]), check_owner(args[2])
     local given = options(args, 3, {token = function(v) return v end})
-    L.need_gates(R, kind, name)
     local book = L.book(R, L.now_us())
     local g = L.gate(book, kind .. ':' .. name)
     L.leave_line(book, g, who)
@@ -212,11 +222,11 @@ local function release(kind, what)
       return 'not-held'
     end
     if kind == 'lock' then
-      local depth = L.whole(redis.call('HGET', g.key, 'depth')) or 1
-      local is_again = given.token and redis.call('HGET', g.key, 'token') == given.token
+      local depth = L.whole(db('HGET', g.key, 'depth')) or 1
+      local is_again = given.token and db('HGET', g.key, 'token') == given.token
       if depth > 1 or is_again then
         if not is_again then
-          redis.call('HSET', g.key, 'depth', L.int(depth - 1), 'token', given.token or '')
+          db('HSET', g.key, 'depth', L.int(depth - 1), 'token', given.token or '')
         end
         return 'kept'
       end
@@ -239,12 +249,14 @@ L.register('later_renew', {'allow-oom'}, function(R, args)
   if kind ~= 'lock' and kind ~= 'sem' then
     L.fail('ELATER_OPTION', 'kind ' .. L.quote(kind) .. ' is neither lock nor sem')
   end
-  L.need_gates(R, kind, name)
   local book = L.book(R, L.now_us())
   local g = L.gate(book, kind .. ':' .. name)
   if not has_lease(book, g, who) then
     L.fail('ELATER_LOST', 'the lease of ' .. L.quote(args[2]) .. ' on ' .. L.quote(g.id) .. ' is over: another may ' ..
            'hold it now, what it guarded must stop')
+  elseif kind == 'lock' and db('HGET', g.key, 'depth') == '0' then
+    L.fail('ELATER_LOST', 'the lock ' .. L.quote(name) .. ' is kept for ' .. L.quote(args[2]) .. ', which has not taken it ' ..
+           'yet: later_lock takes it')
   end
   return {L.prolong(book, g, who, book.now_ms + (given.ttl or TTL_MS), false)}
 end)

@@ -22,11 +22,10 @@ L.register('later_pause', {'allow-oom'}, function(R, args)
       L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[i]) .. ' (there are: by reason for)')
     end
   end
-  L.need(R, 'paused', 'hash', 'names', 'set')
   L.check_room(R, queue)
   local who = string.gsub(given.by, '%s', '_')
-  redis.call('HSET', R .. ':paused', queue, L.int(until_ms) .. ' ' .. L.int(now_ms) .. ' ' ..
+  db('HSET', R .. ':paused', queue, L.int(until_ms) .. ' ' .. L.int(now_ms) .. ' ' ..
              (who == '' and '-' or who) .. ' ' .. given.reason)
-  redis.call('SADD', R .. ':names', queue)
+  db('SADD', R .. ':names', queue)
   return 'paused'
 end)

@@ -92,6 +92,36 @@ local function start_run(lists, queue, ids, records, due, from, to, number)
   end
 end
 
+local COMMANDS = {hash = {'HSET', 'HDEL'}, zset = {'ZADD', 'ZREM'}}
+
+-- Write these n. args: as the command has them; new: those of which Redis has none; old: what it has of the others.
+local function write_many(key, kind, most, new, args, n, old)
+  local add, remove = unpack(COMMANDS[kind])
+  if becomes_many(L.make_room(key, kind, n), n, most) then
+    -- Of a hash a field with itself for a value, of a sorted set a member with the score 0.
+    args = {kind == 'hash' and LONG or 0, LONG, unpack(args)}
+    L.write_at_once(remove, key, {LONG}, function() end)
+  end
+  L.write_at_once(add, key, args, function()
+    redis.pcall(remove, key, LONG, unpack(new, 1, math.min(n, #new)))
+    if old and #old > 0 then
+      redis.pcall(add, key, unpack(old))
+    end
+  end)
+end
+
+-- The first n of a queue stand in it again.
+local function put_back(key, ids, runs, n)
+  local from, args = 1, {}
+  for k = 1, #runs, 2 do
+    for i = from, math.min(runs[k + 1], n) do
+      args[2 * i - 1], args[2 * i] = L.int(runs[k]), ids[i]
+    end
+    from = runs[k + 1] + 1
+  end
+  redis.pcall('ZADD', key, unpack(args))
+end
+
 -- Start the first n of them, which are the first n of the queue.
 local function start(R, queue, key, ids, runs, records, n, ctx)
   local number = L.tick(R, ctx.now_us, 2 * n) + 1
@@ -107,30 +137,41 @@ local function start(R, queue, key, ids, runs, records, n, ctx)
   if ctx.short then
     ctx.short[#ctx.short + 1] = lists.short
   end
-  ctx.claimed = ctx.claimed + n
-  if becomes_many(redis.call('HLEN', R .. ':tries'), n, LIST_FIELDS) then
-    redis.call('HSET', R .. ':tries', LONG, LONG, unpack(tries))
-    redis.call('HDEL', R .. ':tries', LONG)
-  else
-    redis.call('HSET', R .. ':tries', unpack(tries))
+  ctx.claimed, ctx.book.at_once.started = ctx.claimed + n, ctx.book.at_once.started + n
+  write_many(R .. ':tries', 'hash', LIST_FIELDS, ids, tries, n)
+  write_many(R .. ':running', 'zset', LIST_MEMBERS, ids, running, n)
+  L.cut(key, n, function() put_back(key, ids, runs, n) end)
+end
+
+-- Start these: ids, texts: their tries as they will be; was: as they are, false for none.
+function L.start_many(R, starts, ctx)
+  local ids, n = starts.ids, #starts.ids
+  local running, tries, old, new = {}, {}, {}, {}
+  if n == 0 then
+    return
   end
-  if becomes_many(redis.call('ZCARD', R .. ':running'), n, LIST_MEMBERS) then
-    redis.call('ZADD', R .. ':running', 0, LONG, unpack(running))
-    redis.call('ZREM', R .. ':running', LONG)
-  else
-    redis.call('ZADD', R .. ':running', unpack(running))
+  for i = 1, n do
+    running[2 * i - 1], running[2 * i] = ctx.epoch_text, ids[i]
+    tries[2 * i - 1], tries[2 * i] = ids[i], starts.texts[i]
+    if starts.was[i] then
+      old[#old + 1], old[#old + 2] = ids[i], starts.was[i]
+    else
+      new[#new + 1] = ids[i]
+    end
   end
-  redis.call('ZREMRANGEBYRANK', key, 0, n - 1)
+  ctx.book.at_once.started = ctx.book.at_once.started + n
+  write_many(R .. ':tries', 'hash', LIST_FIELDS, new, tries, n, old)
+  write_many(R .. ':running', 'zset', LIST_MEMBERS, ids, running, n)
 end
 
 -- Claim the first jobs of a queue, up to `room`, as long as they are plain. -> the head that is left; nil where
 -- claim.lua has to go on, because there are others
 function L.claim_plain(R, queue, room, ctx)
-  if room == 0 or ctx.gates[queue] or string.find(ctx.marks[queue], '%d') or
+  local key = R .. ':q:' .. queue .. ':5'
+  if room == 0 or ctx.gates[queue] or string.find(ctx.marks[queue] or '', '%d') or L.is_changed(key) or
      redis.call('EXISTS', R .. ':due:' .. queue) == 1 then
     return nil
   end
-  local key = R .. ':q:' .. queue .. ':5'
   local ids, runs, head = due_ids(key, room, ctx)
   local n = runs[#runs] or 0
   if n == 0 then
@@ -177,6 +218,24 @@ local function held_by(R, epoch_text, ids, n)
   return mine
 end
 
+-- The same without those that ended already in this call.
+local function but_not(ids, mine, book)
+  if #book.ended + book.at_once.ended == 0 then
+    return mine
+  elseif not mine then
+    mine = {}
+    for i = 1, #ids do
+      mine[ids[i]] = true
+    end
+  end
+  for _, list in ipairs({book.ended, unpack(book.at_once.lists)}) do
+    for i = 1, #list do
+      mine[list[i]] = nil
+    end
+  end
+  return mine
+end
+
 -- Are all of them at their first start? Those that were due together have the same text.
 local function are_first(tries, n)
   local first
@@ -207,9 +266,10 @@ local function read_groups(args, at, n_groups)
 end
 
 -- Where some are not plain after all: these are done by `other`, if there is one, or refused. mine: as held_by tells;
--- tries: of each. -> the plain ids; n of each group is how many of them are its own
+-- tries: of each. -> the plain ids, and the
+-- tries of each; n of each group is how many of them are its own
 local function sort_out(ids, groups, mine, tries, other, refused)
-  local plain, last = {}, 0
+  local plain, plain_tries, last = {}, {}, 0
   for _, group in ipairs(groups) do
     local from, before = last + 1, #plain
     last = last + group.n
@@ -220,7 +280,7 @@ local function sort_out(ids, groups, mine, tries, other, refused)
       elseif other then
         answer = other(id, group.queue)
       else
-        plain[#plain + 1] = id
+        plain[#plain + 1], plain_tries[#plain + 1] = id, tries[i]
       end
       if answer ~= 'ok' then
         refused[#refused + 1], refused[#refused + 2] = i, answer
@@ -230,7 +290,25 @@ local function sort_out(ids, groups, mine, tries, other, refused)
     end
     group.n = #plain - before
   end
-  return plain
+  return plain, plain_tries
+end
+
+-- These jobs of ctx, which end well and leave nothing behind, go. tries: of each, as in R:tries; are_small: as in L.forget
+function L.end_at_once(R, ids, tries, are_small, ctx)
+  local at_once = ctx.book.at_once
+  at_once.lists[#at_once.lists + 1], at_once.ended = ids, at_once.ended + #ids
+  L.write_at_once('ZREM', R .. ':running', ids, function()
+    for _, id in ipairs(ids) do
+      redis.pcall('ZADD', R .. ':running', ctx.epoch_text, id)
+    end
+  end)
+  L.write_at_once('HDEL', R .. ':tries', ids, function()
+    for i, id in ipairs(ids) do
+      redis.pcall('HSET', R .. ':tries', id, tries[i])
+    end
+  end)
+  L.forget_but_tries(R, ids, are_small)
+  L.let_go(ctx.book, ids, true)
 end
 
 -- Jobs that ended well at their first start, and leave nothing: n_groups of them, from args[at] on. other(id, queue) does
@@ -243,18 +321,16 @@ function L.end_plain(R, args, at, n_groups, ctx, other)
   end
   local mine = held_by(R, ctx.epoch_text, ids, n)
   local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
-  local is_watched = not (L.absent.cancel and L.absent.await) and
-                     redis.call('EXISTS', R .. ':cancel', R .. ':await') > 0
+  mine = but_not(ids, mine, ctx.book)
+  local is_watched = db('EXISTS', R .. ':cancel', R .. ':await') > 0
   if is_watched or mine or not are_first(tries, n) then
-    plain = sort_out(ids, groups, mine, tries, is_watched and other, refused)
+    plain, tries = sort_out(ids, groups, mine, tries, is_watched and other, refused)
   end
   if #plain == 0 then
     return refused
   end
-  redis.call('ZREM', R .. ':running', unpack(plain))
   -- Claimed in short, so they are small: whoever names others here leaves their large payloads behind.
-  L.forget(R, plain, true)
-  L.let_go(ctx.book, plain, true)
+  L.end_at_once(R, plain, tries, true, ctx)
   local last = 0
   for _, group in ipairs(groups) do
     local from = last + 1

@@ -7,9 +7,8 @@
 --
 -- Rules that every function keeps:
 --   * one declared key, the root R = later:{NS}; every other key is R .. ':' .. something;
---   * all checks and reads come before the first write, so an error changes nothing (later_add takes
---     back what it wrote instead); what is published is a hint, by pcall: a channel that the caller may
---     not use must not end a call half way;
+--   * keys are read and written by db(), which writes when the function has returned (draft.lua), so an error
+--     changes nothing; only a plain later_add writes at once, and takes back what it wrote;
 --   * TIME is read once; all times are integers in ms unless a name ends in _us;
 --   * a number becomes text by L.int only: tostring and `..` keep 14 digits of it.
 --
@@ -21,6 +20,7 @@ end
 
 local redis, string, math, table, tonumber, type, ipairs, unpack, pcall = redis
 local L = {}
+local db -- db(COMMAND, key, ...): a command through the draft of the call (draft.lua)
 
 L.PROTOCOL = 1
 L.MAX_PAYLOAD = 1048576     -- bytes, where R:config says nothing else
@@ -93,6 +93,11 @@ function L.int(x)
   return string.format('%.0f', x)
 end
 
+-- Any score -> text that is the same number.
+function L.score(x)
+  return x % 1 == 0 and x >= 0 and x < 9007199254740992 and L.int(x) or string.format('%.17g', x)
+end
+
 -- What was read of late: most arguments say what those of the call before said.
 local WHOLES, known_wholes, n_wholes = 1024, {}, 0
 
@@ -140,10 +145,6 @@ end
 local known_root
 local known_queues, n_known = {}, 0
 
--- What a call knows not to be there, and has not written yet: it need not be looked for. Only a step fills it.
-local NOTHING = {}
-L.absent = NOTHING
-
 -- Whether the call before this one, and this one, belong to a burst of adds (burst.lua).
 L.was_burst, L.is_burst = false, false
 
@@ -151,6 +152,14 @@ L.was_burst, L.is_burst = false, false
 -- nobody hears, nothing may be lost: L.event is called only while L.events is there.
 L.tails = {}
 L.events = false
+
+-- Decide, then write.
+local function call(fn, R, args)
+  L.begin()
+  local reply = fn(R, args)
+  L.commit()
+  return reply
+end
 
 -- Register `name` with `flags`; fn(R, args) is called with the checked root. Coded refusals become
 -- error replies, a foreign type that a read met ELATER_TYPE; other errors of Redis go on as they are.
@@ -168,10 +177,9 @@ function L.register(name, flags, fn)
         return {err = "ELATER_ROOT give one key, the namespace's root, as 1 'later:{default}'"}
       end
       known_root = keys[1]
-      L.absent = NOTHING
       L.was_burst, L.is_burst = L.is_burst, false
       L.events = L.tails[known_root] and L.watch(known_root) or false
-      local ok, reply = pcall(fn, keys[1], args)
+      local ok, reply = pcall(call, fn, keys[1], args)
       if ok then
         if L.events then
           pcall(L.publish, known_root, L.events)
@@ -202,38 +210,6 @@ function L.need(R, ...)
     if is ~= 'none' and is ~= want[i + 1] then
       L.fail('ELATER_TYPE', 'key ' .. R .. ':' .. L.line(want[i]) .. ' is a ' .. is ..
              ', laterd needs a ' .. want[i + 1] .. ' there: rename or delete it')
-    end
-  end
-end
-
--- A list {name, type}* of what is needed in every call -> its keys. They are put together for one root after the other.
-local function keys_of(R, list)
-  if list.root ~= R then
-    list.root, list.keys = R, {}
-    for i = 1, #list, 2 do
-      list.keys[#list.keys + 1] = R .. ':' .. list[i]
-    end
-  end
-  return list.keys
-end
-
--- Is any of such a list there? Most namespaces have none of some.
-function L.has_any(R, list)
-  return redis.call('EXISTS', unpack(keys_of(R, list))) > 0
-end
-
--- The same as L.need for such a list, by commands that answer with a number: TYPE answers with a table, which is half of
--- what it costs. Workers have the rights for them. empty: told for each name whether nothing is there
-local SIZE = {hash = 'HLEN', zset = 'ZCARD', set = 'SCARD', string = 'STRLEN'}
-
-function L.need_all(R, list, empty)
-  for i, key in ipairs(keys_of(R, list)) do
-    local size = redis.pcall(SIZE[list[2 * i]], key)
-    if type(size) ~= 'number' then
-      L.need(R, unpack(list))
-    end
-    if empty then
-      empty[list[2 * i - 1]] = size == 0
     end
   end
 end

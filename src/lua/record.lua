@@ -3,9 +3,10 @@
 -- The job record: one header line, LF, payload bytes untouched.
 --   <flag><queue>[ <priority>][ <name>=<value>]... LF payload
 -- flag: '-' payload here, '+' payload in R:big:<id>. Names: a attempts, t timeout ms, x expire ms, k keep
--- ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when it stays taken, ms.
+-- ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when it stays taken, ms; o: it waits for the end
+-- of the job before it under its unique key.
 -- Short because a million of them wait in memory.
-local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f'}
+local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o'}
 
 function L.header(job)
   if not job.has_options and job.priority == 5 then
@@ -63,7 +64,7 @@ end
 
 -- The largest payload that an add to this queue takes.
 function L.max_payload(R, queue)
-  local set = redis.call('HMGET', R .. ':config', 'max_payload:' .. queue, 'max_payload')
+  local set = db('HMGET', R .. ':config', 'max_payload:' .. queue, 'max_payload')
   return L.whole(set[1] or set[2]) or L.MAX_PAYLOAD
 end
 
@@ -107,121 +108,111 @@ function L.waiting_key(R, job, tries)
   return R .. ':q:' .. job.queue .. ':' .. priority, priority ~= '5' and priority
 end
 
--- Refuse when one of the sets where this job may have to wait holds a foreign type.
-function L.need_waiting(R, job)
-  L.need(R, 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset', 'solo:' .. job.queue, 'zset')
-end
-
 -- The sets of a queue beside priority 5, which is always looked at: a string of digits, 's' (suspects),
 -- 'g' (granted jobs) and 'a' (gates where it stands aside).
 function L.mark_set(R, queue, mark)
-  local marks = redis.call('HGET', R .. ':prio', queue) or ''
+  local marks = db('HGET', R .. ':prio', queue) or ''
   if not string.find(marks, mark, 1, true) then
-    redis.call('HSET', R .. ':prio', queue, marks .. mark)
+    db('HSET', R .. ':prio', queue, marks .. mark)
+  end
+end
+
+function L.set_marks(R, queue, marks)
+  if marks == '' then
+    db('HDEL', R .. ':prio', queue)
+  else
+    db('HSET', R .. ':prio', queue, marks)
   end
 end
 
 function L.mark_clear(R, queue, mark)
-  local marks = redis.call('HGET', R .. ':prio', queue) or ''
-  local rest = string.gsub(marks, mark, '')
-  if rest == '' then
-    redis.call('HDEL', R .. ':prio', queue)
-  elseif rest ~= marks then
-    redis.call('HSET', R .. ':prio', queue, rest)
-  end
+  L.set_marks(R, queue, (string.gsub(db('HGET', R .. ':prio', queue) or '', mark, '')))
 end
 
--- A queue may have become due earlier: tell the workers, but only then. One command for most jobs: LT writes a head that
--- is lower or the first, CH tells so; to read it first costs more than that. is_new: one name too many, which only
--- a new job can bring, is refused, and its head stays for the caller to take back.
+-- The queue has something by then: where that is earlier than what was known, the workers are told. is_new: a new job
+-- brings it, and there are only so many names.
 function L.lower_head(R, queue, due, is_new)
-  if redis.call('ZADD', R .. ':heads', 'LT', 'CH', L.int(due), queue) == 0 then
+  local was = db('ZSCORE', R .. ':heads', queue)
+  if was and was <= due then
     return
   end
-  if redis.call('SADD', R .. ':names', queue) == 1 and is_new and
-     redis.call('SCARD', R .. ':names') > L.MAX_QUEUES then
-    redis.call('SREM', R .. ':names', queue)
-    L.fail_full()
+  if is_new then
+    L.check_room(R, queue)
   end
-  redis.pcall('PUBLISH', R .. ':wake', queue)
+  db('ZADD', R .. ':heads', due, queue)
+  db('SADD', R .. ':names', queue)
+  L.wake(R, queue)
 end
 
--- Put a job with a record into the waiting set of its queue. is_new: as in L.lower_head; head: as early as this is the
--- one of its queue, nil: not known
-function L.enqueue(R, id, job, tries, due, is_new, head)
+-- Put a job with a record into the waiting set of its queue. is_new: as in L.lower_head
+function L.enqueue(R, id, job, tries, due, is_new)
   local key, mark = L.waiting_key(R, job, tries)
-  redis.call('ZADD', key, L.int(due), id)
-  if not head or due < head then
-    L.lower_head(R, job.queue, due, is_new)
-  end
+  db('ZADD', key, due, id)
+  L.lower_head(R, job.queue, due, is_new)
   if mark then
     L.mark_set(R, job.queue, mark)
   end
 end
 
--- Forget ids altogether. are_small: none has a large payload, as far as the caller knows for certain.
-function L.forget(R, ids, are_small)
-  if #ids == 0 then
-    return
+-- Forget what there is of these ids beside their tries. are_small: none has a large payload, as far as the caller knows for
+-- certain.
+function L.forget_but_tries(R, ids, are_small)
+  for _, name in ipairs({'cancel', 'progress', 'errors', 'results'}) do
+    db('HDEL', R .. ':' .. name, unpack(ids))
   end
-  redis.call('HDEL', R .. ':jobs', unpack(ids))
-  redis.call('HDEL', R .. ':tries', unpack(ids))
-  for _, name in ipairs({'errors', 'results', 'cancel', 'progress'}) do
-    -- Most jobs have none, nor has any other at most times.
-    if not L.absent[name] and redis.call('EXISTS', R .. ':' .. name) == 1 then
-      redis.call('HDEL', R .. ':' .. name, unpack(ids))
+  L.erase(R .. ':jobs', ids)
+  if not are_small then
+    local keys, prefix = {}, R .. ':big:'
+    for i = 1, #ids do
+      keys[i] = prefix .. ids[i]
     end
+    L.drop_keys(keys, 1, #keys)
   end
-  if are_small then
-    return
+end
+
+-- Forget ids altogether.
+function L.forget(R, ids)
+  if #ids > 0 then
+    db('HDEL', R .. ':tries', unpack(ids))
+    L.forget_but_tries(R, ids)
   end
-  local big, prefix = {}, R .. ':big:'
-  for i = 1, #ids do
-    big[i] = prefix .. ids[i]
-  end
-  redis.call('DEL', unpack(big))
 end
 
 -- Forget the first `rows` ids of a set that sorts by the time they go, those before `before`; -> how many.
 function L.trim(R, key, before, rows)
-  local ids = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, rows)
+  local ids = db('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, rows)
   if #ids > 0 then
-    redis.call('ZREM', key, unpack(ids))
+    db('ZREM', key, unpack(ids))
     L.forget(R, ids)
   end
   return #ids
 end
 
--- Add to a counter of later_stats. Never fails: what was counted is written already.
-function L.count(R, what, queue, n)
-  redis.pcall('HINCRBY', R .. ':stats', what .. ':' .. queue, n)
-end
-
 -- Somebody waits for the end of this job (later wait): tell them, once.
 function L.announce(R, id, outcome)
-  if redis.call('HDEL', R .. ':await', id) == 1 then
-    redis.pcall('PUBLISH', R .. ':ended:' .. id, outcome)
+  if db('HDEL', R .. ':await', id) == 1 then
+    L.say(R .. ':ended:' .. id, outcome)
   end
 end
 
 -- Bury: the record stays, the reason beside it; the oldest go when there are more than max.
 function L.bury(R, queue, id, outcome, now_ms, max)
   local key = R .. ':dead:' .. queue
-  redis.call('ZADD', key, L.int(now_ms), id)
-  redis.call('SADD', R .. ':names', queue)
-  redis.call('HSET', R .. ':errors', id, outcome)
-  redis.call('HDEL', R .. ':cancel', id)
-  redis.call('HDEL', R .. ':progress', id)
-  L.end_unique(R, id, L.parse(redis.call('HGET', R .. ':jobs', id)))
+  db('ZADD', key, L.int(now_ms), id)
+  db('SADD', R .. ':names', queue)
+  db('HSET', R .. ':errors', id, outcome)
+  db('HDEL', R .. ':cancel', id)
+  db('HDEL', R .. ':progress', id)
+  L.end_unique(R, id, L.parse(db('HGET', R .. ':jobs', id)))
   L.count(R, 'dead', queue, 1)
   L.announce(R, id, outcome)
   if L.events then
     L.event_end(id, queue, outcome)
   end
-  local over = redis.call('ZCARD', key) - (max or 10000)
+  local over = db('ZCARD', key) - (max or 10000)
   if over > 0 then
-    local old = redis.call('ZRANGE', key, 0, math.min(over, 100) - 1)
-    redis.call('ZREM', key, unpack(old))
+    local old = db('ZRANGE', key, 0, math.min(over, 100) - 1)
+    db('ZREM', key, unpack(old))
     L.forget(R, old)
   end
 end
@@ -235,12 +226,12 @@ function L.finish(R, job, id, outcome, now_ms, keep)
   end
   L.end_unique(R, id, job)
   if keep > 0 then
-    redis.call('ZADD', R .. ':done:' .. job.queue, L.int(now_ms + keep), id)
-    redis.call('SADD', R .. ':names', job.queue)
-    redis.call('HSET', R .. ':results', id, outcome)
-    redis.call('HDEL', R .. ':errors', id)
-    redis.call('HDEL', R .. ':cancel', id)
-    redis.call('HDEL', R .. ':progress', id)
+    db('ZADD', R .. ':done:' .. job.queue, L.int(now_ms + keep), id)
+    db('SADD', R .. ':names', job.queue)
+    db('HSET', R .. ':results', id, outcome)
+    db('HDEL', R .. ':errors', id)
+    db('HDEL', R .. ':cancel', id)
+    db('HDEL', R .. ':progress', id)
     L.trim(R, R .. ':done:' .. job.queue, now_ms, 2)
   else
     L.forget(R, {id})
@@ -249,8 +240,7 @@ end
 
 -- End a running job that was to be cancelled and did not finish by itself.
 function L.end_cancelled(R, job, id, outcome, now_ms)
-  L.need(R, 'done:' .. job.queue, 'zset')
-  redis.call('ZREM', R .. ':running', id)
+  db('ZREM', R .. ':running', id)
   L.finish(R, job, id, outcome, now_ms, tonumber(job.k or '0'))
   L.count(R, 'cancelled', job.queue, 1)
 end
@@ -258,7 +248,7 @@ end
 -- The record of a job whose own is missing or corrupt: what there is of a payload, in a key of its own
 -- before what stands in the record, and never an empty one: a retry must not run with nothing.
 function L.mended(R, id, queue, record)
-  local big = not record or redis.call('TYPE', R .. ':big:' .. id).ok == 'string'
+  local big = not record or db('TYPE', R .. ':big:' .. id).ok == 'string'
   return L.header({queue = queue, priority = 5, big = big}) .. (big and '' or record)
 end
 
@@ -267,22 +257,21 @@ end
 function L.bury_broken(R, id, record, queue, now_ms)
   queue = string.match(record or '', '^[-+](%w[%w_-]*)[ \n]') or queue
   if queue == nil or #queue > 64 then
-    redis.call('ZREM', R .. ':running', id)
+    db('ZREM', R .. ':running', id)
     L.forget(R, {id})
     return
   end
-  L.need(R, 'dead:' .. queue, 'zset')
-  redis.call('ZREM', R .. ':running', id)
-  redis.call('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
+  db('ZREM', R .. ':running', id)
+  db('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
   L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, record and L.CORRUPT or 'its record is missing', ''), now_ms)
 end
 
 -- -> state, job, tries, score. state: waiting parked running dead done, or nil when there is no such job.
 -- score: due ms, ticket, epoch, died ms, forgotten-at ms.
 function L.locate(R, id)
-  local record = redis.call('HGET', R .. ':jobs', id)
-  local tries = L.tries(redis.call('HGET', R .. ':tries', id))
-  local epoch = redis.call('ZSCORE', R .. ':running', id)
+  local record = db('HGET', R .. ':jobs', id)
+  local tries = L.tries(db('HGET', R .. ':tries', id))
+  local epoch = db('ZSCORE', R .. ':running', id)
   local job = L.parse(record)
   if job then
     job.record = record
@@ -293,12 +282,12 @@ function L.locate(R, id)
   if job == nil then
     return nil
   end
-  local due = redis.call('ZSCORE', L.waiting_key(R, job, tries), id)
+  local due = db('ZSCORE', L.waiting_key(R, job, tries), id)
   if due then
     return 'waiting', job, tries, tonumber(due)
   end
   for _, state in ipairs({'parked', 'dead', 'done'}) do
-    local score = redis.call('ZSCORE', R .. ':' .. state .. ':' .. job.queue, id)
+    local score = db('ZSCORE', R .. ':' .. state .. ':' .. job.queue, id)
     if score then
       return state, job, tries, tonumber(score)
     end

@@ -11,20 +11,17 @@ function L.move(R, id, due)
     L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ', only a waiting one can be moved' ..
            (state == 'dead' and ' (later_retry runs it again)' or ''))
   end
-  L.need(R, 'heads', 'zset', 'names', 'set')
   local book = L.book(R, L.now_us())
   if L.events then
     L.event('moved', id, job.queue, due)
   end
   if state == 'parked' then
-    L.need_waiting(R, job)
-    L.need_parked(book, job.queue, id)
     L.unpark(book, job.queue, id)
     L.enqueue(R, id, job, tries, due)
     L.settle_gates(book)
     return {id, 'moved', due}
   end
-  redis.call('ZADD', L.waiting_key(R, job, tries), L.int(due), id)
+  db('ZADD', L.waiting_key(R, job, tries), due, id)
   L.lower_head(R, job.queue, due)
   return {id, 'moved', due}
 end

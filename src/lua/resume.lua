@@ -7,18 +7,17 @@ L.register('later_resume', {'allow-oom'}, function(R, args)
   if #args ~= 1 and not (#args == 3 and string.lower(args[2]) == 'at') then
     L.fail('ELATER_ARGS', 'give QUEUE [at T]')
   end
-  L.need(R, 'paused', 'hash')
-  local was = redis.call('HGET', R .. ':paused', queue)
+  local was = db('HGET', R .. ':paused', queue)
   if not was then
     return 'not paused'
   end
   if args[3] then
     local at = L.time(args[3], L.ms(L.now_us()), 'at')
-    redis.call('HSET', R .. ':paused', queue, (string.gsub(was, '^%d+', L.int(at), 1)))
-    redis.pcall('PUBLISH', R .. ':wake', queue)
+    db('HSET', R .. ':paused', queue, (string.gsub(was, '^%d+', L.int(at), 1)))
+    L.wake(R, queue)
     return 'resuming'
   end
-  redis.call('HDEL', R .. ':paused', queue)
-  redis.pcall('PUBLISH', R .. ':wake', queue)
+  db('HDEL', R .. ':paused', queue)
+  L.wake(R, queue)
   return 'resumed'
 end)

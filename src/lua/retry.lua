@@ -11,13 +11,11 @@ L.register('later_retry', {'allow-oom'}, function(R, args)
     L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ', only a dead one can be retried' ..
            (state == 'waiting' and ' (later_run_now makes it due at once)' or ''))
   end
-  L.need(R, 'tries', 'hash', 'heads', 'zset', 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset', 'prio', 'hash',
-         'names', 'set')
   L.retake_unique(R, id, job)
   local now_ms = L.ms(L.now_us())
   tries.attempts, tries.crashes = 0, 0
-  redis.call('ZREM', R .. ':dead:' .. job.queue, id)
-  redis.call('HSET', R .. ':tries', id, L.tries_text(tries, now_ms))
+  db('ZREM', R .. ':dead:' .. job.queue, id)
+  db('HSET', R .. ':tries', id, L.tries_text(tries, now_ms))
   L.enqueue(R, id, job, tries, now_ms)
   if L.events then
     L.event('retried', id, job.queue, now_ms, tries.starts)

@@ -13,8 +13,10 @@ L.SILENT_MS = 12000         -- without a beat for so long a worker is not counte
 local FIELDS = {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_ms', 'quiet', 'queues', 'limits', 'room'}
 
 -- What is known of one of L.peers: {epoch, counter, is_live, held, places, row}; row: FIELDS, as they were written
-local function known(R, peer)
-  local held = L.whole(peer.epoch) and redis.call('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
+-- at_once: what the call does to its jobs that db() does not know of, nil for nothing
+local function known(R, peer, at_once)
+  local held = L.whole(peer.epoch) and db('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
+  held = at_once and held - at_once.ended + at_once.started or held
   return {epoch = peer.epoch, held = held, is_live = peer.counter ~= 'dead', row = peer.row,
           places = L.whole(peer.row[4] or ''), counter = peer.counter}
 end
@@ -28,12 +30,27 @@ function L.worker_rows(R)
   return rows
 end
 
+-- A list without those of other lists.
+local function without(list, lists)
+  local is_other, out = {}, {}
+  for _, others in ipairs(lists or {}) do
+    for _, one in ipairs(others) do
+      is_other[one] = true
+    end
+  end
+  for _, one in ipairs(list) do
+    out[#out + 1] = not is_other[one] and one or nil
+  end
+  return out
+end
+
 -- How many jobs of each queue a worker holds; nil where they are more than `most`. -> counts, how many jobs
-local function running_counts(R, epoch, most)
-  local ids = redis.call('ZRANGEBYSCORE', R .. ':running', epoch, epoch, 'LIMIT', 0, most + 1)
+local function running_counts(R, epoch, most, ended)
+  local ids = db('ZRANGEBYSCORE', R .. ':running', epoch, epoch, 'LIMIT', 0, most + 1)
   if #ids > most then
     return nil, 0
   end
+  ids = without(ids, ended)
   local counts = {}
   for _, record in ipairs(#ids > 0 and redis.call('HMGET', R .. ':jobs', unpack(ids)) or {}) do
     local job = L.parse(record)
@@ -46,11 +63,12 @@ end
 
 -- -> count(epoch, queue) -> how many jobs of a queue a worker holds, nil where there are too many to read: it
 -- reads `most` in all. They are read when they are first asked for: most queues have no limit of their own.
-function L.job_counter(R, most)
+-- ended(epoch) -> those of its jobs that end in this call and db() does not know of, in lists, nil for none
+function L.job_counter(R, most, ended)
   local counts, left = {}, most or RUNNING_READ
   return function(epoch, queue)
     if counts[epoch] == nil then
-      local of_worker, n = running_counts(R, epoch, left)
+      local of_worker, n = running_counts(R, epoch, left, ended and ended(epoch))
       counts[epoch], left = of_worker or false, left - n
     end
     return counts[epoch] and (counts[epoch][queue] or 0) or nil
@@ -98,8 +116,14 @@ end
 -- others for a second. Not the caller, when it has just said that it has no room. Asked once in a call for each
 -- queue.
 function L.has_taker(book, queue)
+  local function at_once(epoch)
+    return epoch == book.epoch and book.at_once or nil
+  end
+  local function ended(epoch)
+    return epoch == book.epoch and book.at_once.lists or nil
+  end
   if book.takers == nil then
-    book.takers, book.peers, book.count = {}, L.peers(book.R, FIELDS), L.job_counter(book.R, TAKER_READ)
+    book.takers, book.peers, book.count = {}, L.peers(book.R, FIELDS), L.job_counter(book.R, TAKER_READ, ended)
   end
   if book.takers[queue] == nil then
     book.takers[queue] = false
@@ -108,7 +132,7 @@ function L.has_taker(book, queue)
       local is_silent = beat_ms and book.now_ms - beat_ms >= L.SILENT_MS
       local is_full = peer.epoch == book.epoch and book.room[queue] == 0
       if not is_full and not is_silent and L.serves(peer, queue) then
-        local word = L.room_in(known(book.R, peer), queue, book.count)
+        local word = L.room_in(known(book.R, peer, at_once(peer.epoch)), queue, book.count)
         if word == 'room' or word == 'new' then
           book.takers[queue] = true
           break

@@ -26,13 +26,13 @@ end
 function L.count_in(sets)
   local n = 0
   for _, set in ipairs(sets) do
-    n = n + redis.call('ZCARD', set.key)
+    n = n + db('ZCARD', set.key)
   end
   return n
 end
 
 -- Is a before b, byte by byte as Redis sorts members? What `<` says depends on the server's locale.
-local function is_before(a, b)
+function L.is_before(a, b)
   local lo, hi, sub = 0, math.min(#a, #b), string.sub
   if sub(a, 1, hi) == sub(b, 1, hi) then
     return #a < #b
@@ -62,7 +62,7 @@ function L.rank_behind(key, score, member)
   local lo, hi = redis.call('ZCOUNT', key, '-inf', '(' .. score), redis.call('ZCOUNT', key, '-inf', score)
   while lo < hi do
     local mid = math.floor((lo + hi) / 2)
-    if is_before(member, redis.call('ZRANGE', key, mid, mid)[1]) then
+    if L.is_before(member, redis.call('ZRANGE', key, mid, mid)[1]) then
       hi = mid
     else
       lo = mid + 1

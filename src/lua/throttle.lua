@@ -33,10 +33,8 @@ L.register('later_throttle', {}, function(R, args)
   if not g.limit then
     L.fail('ELATER_LIMIT', 'there is no rate limit ' .. L.quote(name) .. ': later_limit_set defines it')
   end
-  L.need(R, 'limits', 'hash', 'clock', 'string', 'rate:' .. g.limit.algorithm .. ':' .. name,
-         g.limit.algorithm == 'sliding' and 'zset' or 'string', 'rate:granted:' .. name, 'set')
-  local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
-  local is_limited = redis.call('EXISTS', g.line) == 1 or L.room(book, g) < n
+  local rate, kept = L.RATES[g.limit.algorithm], db('SCARD', g.granted)
+  local is_limited = #db('ZRANGE', g.line, 0, 0) > 0 or L.room(book, g) < n
   local retry_ms = -1
   if is_limited then
     retry_ms = retry_after(book, g, n, kept)

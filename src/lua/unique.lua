@@ -1,32 +1,43 @@
--- Unique jobs: at most one waiting or running job of a queue under one unique key.
+-- Unique jobs: of one queue at most one job waits under a unique key, and at most one runs.
 --
---   R:uniq:<queue>:<key>  STRING  the job that has the key; with unique_for it stays to its end, an expiry
+--   R:uniq:<queue>:<key>  STRING  the newest job that has the key; with unique_for it stays to its end, an expiry
 --
--- The key is freed by the function that ends or buries the job. A job whose key a successor took over in
--- the meantime (replace or move while it ran) frees nothing.
+-- The key is freed by the function that ends or buries its job. An add with replace or move while that job runs makes a
+-- successor, which has the key from then on, and starts when its predecessor has ended: the one that runs is given
+-- the lock ~unique:<queue>:<key>, and the successor (o=1 in its record) passes that lock like any other. A predecessor that
+-- would wait again ends instead: its successor has its place.
 
 -- The job that has this key, or nil.
 function L.unique_owner(R, queue, key)
-  return redis.call('GET', R .. ':uniq:' .. queue .. ':' .. key) or nil
+  return db('GET', R .. ':uniq:' .. queue .. ':' .. key) or nil
+end
+
+-- The lock of a unique key, without its kind.
+function L.unique_lock(job)
+  return '~unique:' .. job.queue .. ':' .. job.u
 end
 
 -- `id` ends: the key is free, at once or when its time is over. name: <queue>:<key>.
 function L.free_unique(R, name, id, for_until_ms)
   local key = R .. ':uniq:' .. name
-  if redis.pcall('GET', key) ~= id then
+  if db('GET', key) ~= id then
     return
   end
-  if for_until_ms and for_until_ms > 0 then
-    redis.call('PEXPIREAT', key, L.int(for_until_ms))
+  -- A successor that ends before its predecessor gives the key back to that.
+  local runs = db('HGET', R .. ':lock:~unique:' .. name, 'holder')
+  if runs and runs ~= id then
+    db('SET', key, runs)
+  elseif for_until_ms and for_until_ms > 0 then
+    db('PEXPIREAT', key, for_until_ms)
   else
-    redis.call('DEL', key)
+    db('DEL', key)
   end
 end
 
--- The same for a job whose record is at hand; nil and one without a unique key are fine.
+-- The same for a job whose record is at hand; nil and one without a unique key are fine. A key of a foreign type is left.
 function L.end_unique(R, id, job)
   if job and job.u then
-    L.free_unique(R, job.queue .. ':' .. job.u, id, L.whole(job.f))
+    L.unless_foreign(L.free_unique, R, job.queue .. ':' .. job.u, id, L.whole(job.f))
   end
 end
 
@@ -40,23 +51,48 @@ function L.retake_unique(R, id, job)
     L.fail('ELATER_UNIQUE', 'job ' .. owner .. ' has the unique key ' .. L.quote(job.u) .. ' of queue ' .. job.queue ..
            ' now')
   end
-  redis.call('SET', R .. ':uniq:' .. job.queue .. ':' .. job.u, id)
+  db('SET', R .. ':uniq:' .. job.queue .. ':' .. job.u, id)
+end
+
+-- A job that runs would wait again. Where a successor has its key, it ends here. -> whether it did
+function L.end_replaced(R, id, job, code, start, tail, now_ms)
+  local ok, owner = pcall(L.unique_owner, R, job.queue, job.u or '')
+  if not job.u or not ok or not owner or owner == id then
+    return false
+  end
+  L.end_cancelled(R, job, id, L.outcome('cancelled', code, now_ms, start, 'replaced by ' .. L.line(owner), tail), now_ms)
+  return true
 end
 
 -- Give a waiting or parked job another payload and other options, under its id.
 local function rewrite(R, id, was, state, tries, job, payload, due)
   local book = L.book(R, L.now_us())
+  job.o = was.o
   if state == 'parked' then
     L.unpark(book, was.queue, id)
   end
-  redis.call('ZREM', L.waiting_key(R, was, tries), id)
-  redis.call('DEL', R .. ':big:' .. id)
+  db('ZREM', L.waiting_key(R, was, tries), id)
+  if was.big then
+    L.drop_key(R .. ':big:' .. id)
+  end
   L.insert(R, id, job, payload)
   if tries.due then
-    redis.call('HSET', R .. ':tries', id, L.tries_text(tries, due))
+    db('HSET', R .. ':tries', id, L.tries_text(tries, due))
   end
   L.enqueue(R, id, job, tries, due)
   L.settle_gates(book)
+end
+
+-- The new job waits until the owner of its key, which runs, has ended.
+local function succeed(R, owner, job)
+  local book = L.book(R, L.now_us())
+  local g = L.gate(book, 'lock:' .. L.unique_lock(job))
+  job.o = '1'
+  if L.room(book, g) > 0 then
+    local held = db('HGET', R .. ':holds', owner)
+    L.take(book, g, owner, L.tick(R, book.now_us, 1))
+    db('HSET', R .. ':holds', owner, (held and held .. '\n' or '') .. g.id)
+  end
 end
 
 -- An add with a unique key. -> the reply when it makes no new job, or nil: it does. Modes: drop leaves the
@@ -75,18 +111,14 @@ function L.add_unique(R, job, payload)
   end
   local due = state == 'waiting' and score or state == 'running' and tries.due or job.due
   if state == 'parked' then
-    local spot = L.read_spot(redis.call('HGET', R .. ':parked', owner))
+    local spot = L.read_spot(db('HGET', R .. ':parked', owner))
     due = spot and spot.due or due
   end
   if (job.mode or 'drop') == 'drop' or not is_live then
     return {owner, 'dropped', due}
   elseif state == 'running' then
+    succeed(R, owner, job)
     return nil
-  end
-  L.need(R, 'q:' .. was.queue .. ':' .. L.int(was.priority), 'zset', 'solo:' .. was.queue, 'zset', 'tries', 'hash',
-         'timers', 'zset')
-  if state == 'parked' then
-    L.need_parked(L.book(R, L.now_us()), was.queue, owner)
   end
   due = job.mode == 'move' and job.due or due
   rewrite(R, owner, was, state, tries, job, payload, due)

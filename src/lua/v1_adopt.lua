@@ -53,7 +53,7 @@ local function read_page(R, queue, source, rows, now_ms)
     local member, payload = rows[i], rows[i]
     local due, why = due_of(rows[i + 1], source.unit, now_ms)
     if source.hash ~= '' then
-      payload = redis.call('HGET', source.hash, member)
+      payload = db('HGET', source.hash, member)
       why = not payload and 'it has no field in ' .. L.quote(source.hash) or why
     end
     if payload and #payload > max then
@@ -95,9 +95,9 @@ L.register('later_v1_adopt', {}, function(R, args)
   if #jobs > 0 then
     L.write_many(R, queue, jobs, payloads, now_us)
     if remove == '1' then
-      redis.call('ZREM', key, unpack(members))
+      db('ZREM', key, unpack(members))
       if hash ~= '' then
-        redis.call('HDEL', hash, unpack(members))
+        db('HDEL', hash, unpack(members))
       end
     end
   end

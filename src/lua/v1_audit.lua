@@ -52,7 +52,7 @@ local function tell(ctx, kind, name, queue, text, fix)
   if ctx.repairs and fix then
     local ok, why = true, ctx.blocked
     if not why then
-      ok, why = pcall(fix)
+      ok, why = L.attempt(fix)
     end
     if ok and not ctx.blocked then
       repaired = 1
@@ -79,14 +79,14 @@ local function holder(ctx, score)
     return 'nobody', tostring(score)
   end
   if ctx.holders[epoch] == nil then
-    local mark = redis.call('HGET', ctx.R .. ':workers', epoch)
+    local mark = db('HGET', ctx.R .. ':workers', epoch)
     ctx.holders[epoch] = mark == 'dead' and 'dead' or mark and 'live' or 'stranger'
   end
   return ctx.holders[epoch], epoch
 end
 
 local function is_held(ctx, id)
-  local score = redis.call('ZSCORE', ctx.R .. ':running', id)
+  local score = db('ZSCORE', ctx.R .. ':running', id)
   return score and holder(ctx, score) ~= 'nobody'
 end
 
@@ -98,7 +98,7 @@ end
 
 -- Why a big job cannot have its payload, or nil.
 local function lost_payload(R, id)
-  local is = redis.call('TYPE', R .. ':big:' .. id).ok
+  local is = db('TYPE', R .. ':big:' .. id).ok
   if is == 'string' then
     return nil
   end
@@ -125,11 +125,11 @@ end
 
 -- Give a job whose record is missing or corrupt one of this queue.
 local function mend_record(R, id, queue, record)
-  redis.call('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
+  db('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
 end
 
 local function no_record_text(R, id)
-  return redis.call('EXISTS', R .. ':big:' .. id) == 1 and 'its record is missing' or
+  return db('EXISTS', R .. ':big:' .. id) == 1 and 'its record is missing' or
          'its record is missing, and so its payload is missing'
 end
 
@@ -139,23 +139,22 @@ local function leave(R, name, id)
   if queue then
     L.audit_unpark(R, queue, id)
   end
-  redis.call('ZREM', R .. ':' .. name, id)
+  db('ZREM', R .. ':' .. name, id)
 end
 
 -- Bury a job that stands in the sets `places` of its queue, with all that is wrong with it, so that
 -- a second look finds nothing more. None of the dead is forgotten for it.
 local function bury(ctx, queue, id, why, places)
   local R = ctx.R
-  L.need(R, 'dead:' .. queue, 'zset')
-  local job = L.parse(redis.call('HGET', R .. ':jobs', id) or nil)
-  local text = redis.call('HGET', R .. ':tries', id)
+  local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
+  local text = db('HGET', R .. ':tries', id)
   local tries = L.tries(text or nil)
   local lost = job and job.big and lost_payload(R, id)
   if lost and not string.find(why, 'its payload is missing', 1, true) then
     why = why .. '; ' .. lost
   end
   if text and not tries.due then
-    redis.call('HDEL', R .. ':tries', id)
+    db('HDEL', R .. ':tries', id)
   end
   for _, place in ipairs(places) do
     if place.name ~= 'dead:' .. queue then
@@ -177,11 +176,11 @@ local function find_places(ctx, queue, rows)
   for i, row in ipairs(rows) do
     ids[i] = row.id
   end
-  local left = redis.call('EXISTS', unpack(keys))
+  local left = db('EXISTS', unpack(keys))
   for k = 1, #keys do
     if left == 0 then
       return
-    elseif redis.call('EXISTS', keys[k]) == 1 then
+    elseif db('EXISTS', keys[k]) == 1 then
       left = left - 1
       local scores = ask_many('ZMSCORE', keys[k], ids)
       for i, row in ipairs(rows) do
@@ -244,8 +243,7 @@ local function judge_waiting(ctx, row, place)
   elseif L.waiting_key(R, row.job, tries) ~= R .. ':' .. place.name then
     tell(ctx, 'wrong-set', id, queue, 'it waits in ' .. place.name .. ', its place is ' ..
          string.sub(L.waiting_key(R, row.job, tries), #R + 2), function()
-      L.need_waiting(R, row.job)
-      redis.call('ZREM', R .. ':' .. place.name, id)
+      db('ZREM', R .. ':' .. place.name, id)
       L.enqueue(R, id, row.job, tries, L.due(place.score))
     end)
   end
@@ -257,7 +255,7 @@ local function judge_kept(ctx, row, place)
   local R, id = ctx.R, row.id
   if is_bad_score(place.score) then
     tell(ctx, 'bad-score', id, row.queue, 'it is kept for ever: its score is ' .. tostring(place.score), function()
-      redis.call('ZADD', R .. ':' .. place.name, L.int(ctx.now_ms), id)
+      db('ZADD', R .. ':' .. place.name, L.int(ctx.now_ms), id)
     end)
   end
   if place.name ~= 'dead:' .. row.queue then
@@ -265,15 +263,15 @@ local function judge_kept(ctx, row, place)
   end
   if row.tries and not L.tries(row.tries).due then
     tell(ctx, 'broken-tries', id, row.queue, 'its tries are corrupt', function()
-      redis.call('HDEL', R .. ':tries', id)
+      db('HDEL', R .. ':tries', id)
     end)
   end
   local why = row.job.big and lost_payload(R, id)
-  local outcome = why and redis.call('HGET', R .. ':errors', id) or ''
+  local outcome = why and db('HGET', R .. ':errors', id) or ''
   if why and not string.find(string.match(outcome, '^[^\n]*'), 'its payload is missing', 1, true) then
     tell(ctx, 'no-payload', id, row.queue, why, function()
       local _, code, _, start, text, output = L.read_outcome(outcome)
-      redis.call('HSET', R .. ':errors', id, L.outcome('dead', code or '0', ctx.now_ms, L.whole(start) or 0,
+      db('HSET', R .. ':errors', id, L.outcome('dead', code or '0', ctx.now_ms, L.whole(start) or 0,
                  'fsck: ' .. why .. (text and '; it died of: ' .. text or ''), output))
     end)
   end
@@ -286,7 +284,6 @@ local function judge(ctx, row)
   elseif not row.job then
     local why = L.CORRUPT
     tell(ctx, 'broken-record', id, row.queue, why, function()
-      L.need(ctx.R, 'dead:' .. queue, 'zset')
       mend_record(ctx.R, id, queue, row.record)
       bury(ctx, queue, id, why, row.places)
     end)
@@ -304,7 +301,7 @@ local function judge(ctx, row)
 end
 
 local function audit_jobs(ctx, cursor, count)
-  local page = redis.call('HSCAN', ctx.R .. ':jobs', cursor, 'COUNT', count)
+  local page = db('HSCAN', ctx.R .. ':jobs', cursor, 'COUNT', count)
   local rows, ids, queues = {}, {}, {}
   for i = 1, #page[2], 2 do
     local row = {id = page[2][i], record = page[2][i + 1], places = {}}
@@ -335,7 +332,6 @@ local function judge_unknown(ctx, name, queue, id)
   local R = ctx.R
   local why = no_record_text(R, id)
   tell(ctx, 'no-record', id, queue, why .. ' (it is in ' .. name .. ')', function()
-    L.need(R, 'dead:' .. queue, 'zset')
     leave(R, name, id)
     if is_held(ctx, id) then
       return
@@ -361,7 +357,6 @@ local function judge_member(ctx, name, queue, id, record)
   elseif job and job.queue ~= queue then
     local why = 'it was in ' .. name
     tell(ctx, 'misplaced', id, job.queue, 'it is in ' .. name .. ', its record names queue ' .. job.queue, function()
-      L.need(R, 'dead:' .. job.queue, 'zset')
       leave(R, name, id)
       if not is_held(ctx, id) and not is_in_any(ctx, job.queue, id) then
         bury(ctx, job.queue, id, why, {})
@@ -371,7 +366,6 @@ local function judge_member(ctx, name, queue, id, record)
     -- Where it names this queue itself, the phase jobs finds it.
     local why = L.CORRUPT
     tell(ctx, 'broken-record', id, queue, why, function()
-      L.need(R, 'dead:' .. queue, 'zset')
       if is_held(ctx, id) then
         leave(R, name, id)
       else
@@ -410,13 +404,12 @@ end
 -- A running job that no worker can hold: reaper and workers pass it over for ever.
 local function bury_unheld(ctx, id, why)
   local R = ctx.R
-  local record = redis.call('HGET', R .. ':jobs', id) or nil
+  local record = db('HGET', R .. ':jobs', id) or nil
   local queue = queue_of(record) or LOST
-  L.need(R, 'dead:' .. queue, 'zset')
   if not L.parse(record) then
     mend_record(R, id, queue, record)
   end
-  redis.call('ZREM', R .. ':running', id)
+  db('ZREM', R .. ':running', id)
   bury(ctx, queue, id, why, {})
 end
 
@@ -424,25 +417,25 @@ local function judge_running(ctx, id, score)
   local R, who, epoch = ctx.R, holder(ctx, score)
   if who == 'nobody' then
     local why = 'it is running, and ' .. L.line(epoch) .. ' is no worker'
-    tell(ctx, 'bad-owner', id, queue_of(redis.call('HGET', R .. ':jobs', id) or nil), why, function()
+    tell(ctx, 'bad-owner', id, queue_of(db('HGET', R .. ':jobs', id) or nil), why, function()
       bury_unheld(ctx, id, why)
     end)
     return
   end
   if who == 'stranger' then
-    tell(ctx, 'stranger', id, queue_of(redis.call('HGET', R .. ':jobs', id) or nil), 'worker ' .. epoch ..
+    tell(ctx, 'stranger', id, queue_of(db('HGET', R .. ':jobs', id) or nil), 'worker ' .. epoch ..
          ' holds it and is not registered: the next reap takes it back')
   end
-  if redis.call('HEXISTS', R .. ':jobs', id) == 0 then
+  if db('HEXISTS', R .. ':jobs', id) == 0 then
     tell(ctx, 'no-record', id, '', 'its record is missing' .. left_to(who, epoch))
   end
-  if L.tries(redis.call('HGET', R .. ':tries', id)).starts < 1 then
+  if L.tries(db('HGET', R .. ':tries', id)).starts < 1 then
     tell(ctx, 'no-start', id, '', 'its start number is missing' .. left_to(who, epoch))
   end
 end
 
 local function audit_running(ctx, cursor, count)
-  local page = redis.call('ZSCAN', ctx.R .. ':running', cursor, 'COUNT', count)
+  local page = db('ZSCAN', ctx.R .. ':running', cursor, 'COUNT', count)
   for i = 1, #page[2], 2 do
     judge_running(ctx, page[2][i], page[2][i + 1])
   end
@@ -460,11 +453,11 @@ local function audit_side(ctx, cursor, count, phase)
   local is_of_running = phase == 'cancel' or phase == 'progress'
   for i = 1, #page[2], 2 do
     local id = page[2][i]
-    if not redis.call('ZSCORE', ctx.R .. ':running', id) and
-       (is_of_running or redis.call('HEXISTS', ctx.R .. ':jobs', id) == 0) then
+    if not db('ZSCORE', ctx.R .. ':running', id) and
+       (is_of_running or db('HEXISTS', ctx.R .. ':jobs', id) == 0) then
       tell(ctx, 'leftover', id, '', 'an entry of ' .. phase .. (is_of_running and
            ', and the job is not running' or ', and there is no such job'), function()
-        redis.call('HDEL', key, id)
+        db('HDEL', key, id)
       end)
     end
   end
@@ -473,16 +466,16 @@ end
 
 local function audit_workers(ctx, cursor, count)
   local R = ctx.R
-  local page = redis.call('HSCAN', R .. ':workers', cursor, 'COUNT', count)
+  local page = db('HSCAN', R .. ':workers', cursor, 'COUNT', count)
   for i = 1, #page[2], 2 do
     local epoch = page[2][i]
     local function remove()
-      redis.call('HDEL', R .. ':workers', epoch)
+      db('HDEL', R .. ':workers', epoch)
     end
     if not L.whole(epoch) then
       tell(ctx, 'broken-worker', epoch, '', 'an entry of workers that is no epoch', remove)
     elseif page[2][i + 1] ~= 'dead' and not ask('HGET', R .. ':worker:' .. epoch, 'link') then
-      local held = redis.call('ZCOUNT', R .. ':running', epoch, epoch)
+      local held = db('ZCOUNT', R .. ':running', epoch, epoch)
       tell(ctx, 'broken-worker', epoch, '', 'its fields are missing' .. (held > 0 and '; it holds ' .. L.int(held) ..
            ' jobs: left to the reaper' or ''), held == 0 and remove or nil)
     end
@@ -495,19 +488,18 @@ end
 -- A payload that no job has. Without any record it is all that is left of a job.
 local function judge_big(ctx, id)
   local R = ctx.R
-  local record = redis.call('HGET', R .. ':jobs', id) or nil
+  local record = db('HGET', R .. ':jobs', id) or nil
   local job = L.parse(record)
-  if (job and job.big) or redis.call('ZSCORE', R .. ':running', id) then
+  if (job and job.big) or db('ZSCORE', R .. ':running', id) then
     return
   elseif record then
     tell(ctx, 'orphan-payload', id, queue_of(record), 'a payload beside a record that has its own', function()
-      redis.call('DEL', R .. ':big:' .. id)
+      L.drop_key(R .. ':big:' .. id)
     end)
     return
   end
   local why = 'its payload is all that is left of it'
   tell(ctx, 'orphan-payload', id, '', why, function()
-    L.need(R, 'dead:' .. LOST, 'zset')
     mend_record(R, id, LOST, nil)
     bury(ctx, LOST, id, why, {})
   end)
@@ -517,16 +509,16 @@ local function audit_keys(ctx, pairs_of)
   local R = ctx.R
   for i = 1, #pairs_of, 2 do
     local name, want = pairs_of[i], pairs_of[i + 1]
-    local is = redis.call('TYPE', R .. ':' .. name).ok
+    local is = db('TYPE', R .. ':' .. name).ok
     local id, epoch = string.match(name, '^big:(.*)$'), string.match(name, '^worker:(.*)$')
     if is ~= 'none' and want ~= '' and is ~= want then
       tell(ctx, 'wrong-type', name, '', 'this key is a ' .. is .. ', laterd needs a ' .. want ..
            ' there: rename or delete it')
     elseif is ~= 'none' and id and not ctx.is_dark then
       judge_big(ctx, id)
-    elseif is ~= 'none' and epoch and not ctx.is_dark and redis.call('HEXISTS', R .. ':workers', epoch) == 0 then
+    elseif is ~= 'none' and epoch and not ctx.is_dark and db('HEXISTS', R .. ':workers', epoch) == 0 then
       tell(ctx, 'leftover', epoch, '', 'fields of a worker that is not registered', function()
-        redis.call('DEL', R .. ':worker:' .. epoch)
+        L.drop_key(R .. ':worker:' .. epoch)
       end)
     end
   end
@@ -549,17 +541,17 @@ local function look_at_queue(ctx, queue)
       lost = (p == 5 or string.find(marks, digit, 1, true)) and lost or lost .. digit
     end
   end
-  if redis.call('EXISTS', R .. ':solo:' .. queue) == 1 then
+  if db('EXISTS', R .. ':solo:' .. queue) == 1 then
     any, lost = true, string.find(marks, 's', 1, true) and lost or lost .. 's'
   end
-  if redis.call('EXISTS', R .. ':granted:' .. queue) == 1 then
+  if db('EXISTS', R .. ':granted:' .. queue) == 1 then
     any = true
     lost = string.find(marks, 'g', 1, true) and lost or lost .. 'g'
   end
-  if redis.call('EXISTS', R .. ':aside:' .. queue) == 1 then
+  if db('EXISTS', R .. ':aside:' .. queue) == 1 then
     lost = string.find(marks, 'a', 1, true) and lost or lost .. 'a'
   end
-  any = any or redis.call('EXISTS', R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':parked:' .. queue) > 0
+  any = any or db('EXISTS', R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':parked:' .. queue) > 0
   return lost, first, any
 end
 
@@ -582,7 +574,7 @@ local function judge_queue(ctx, queue)
   end
   if any and ask('SISMEMBER', R .. ':names', queue) == 0 then
     tell(ctx, 'no-name', queue, queue, 'it has jobs and is not among the names', function()
-      redis.call('SADD', R .. ':names', queue)
+      db('SADD', R .. ':names', queue)
     end)
   end
 end

@@ -6,8 +6,8 @@
 -- no line back to the waiting ones, and free what nobody can give back any more.
 
 local function is_parked(R, id)
-  local job = L.parse(redis.call('HGET', R .. ':jobs', id) or nil)
-  return job and redis.call('ZSCORE', R .. ':parked:' .. job.queue, id) and true or false
+  local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
+  return job and db('ZSCORE', R .. ':parked:' .. job.queue, id) and true or false
 end
 
 -- Take a parked job out of its line, whatever is left of that.
@@ -20,26 +20,25 @@ end
 -- A job whose one place is parked:<queue>.
 function L.audit_parked(ctx, row)
   local R, id, queue = ctx.R, row.id, row.queue
-  local spot = L.read_spot(redis.call('HGET', R .. ':parked', id) or nil)
+  local spot = L.read_spot(db('HGET', R .. ':parked', id) or nil)
   local gate = spot and spot.gates[spot.at]
   local why
   if not spot then
     why = 'where it stands in line is missing or corrupt'
-  elseif not gate and not redis.call('ZSCORE', R .. ':granted:' .. queue, id) then
+  elseif not gate and not db('ZSCORE', R .. ':granted:' .. queue, id) then
     why = 'it was let in, and is not among the granted jobs'
-  elseif gate and not redis.call('ZSCORE', R .. ':line:' .. queue .. ':' .. gate, id) then
+  elseif gate and not db('ZSCORE', R .. ':line:' .. queue .. ':' .. gate, id) then
     why = 'it is not in the line for ' .. gate
   end
   if why then
     ctx.tell('lost-line', id, queue, why, function()
-      L.need_waiting(R, row.job)
       L.audit_unpark(R, queue, id)
       L.enqueue(R, id, row.job, L.tries(row.tries or nil), spot and spot.due or ctx.now_ms)
     end)
-  elseif gate and not redis.call('ZSCORE', R .. ':wait:' .. gate, queue) and
-         redis.call('SISMEMBER', R .. ':aside:' .. queue, gate) == 0 then
+  elseif gate and not db('ZSCORE', R .. ':wait:' .. gate, queue) and
+         db('SISMEMBER', R .. ':aside:' .. queue, gate) == 0 then
     ctx.tell('lost-line', id, queue, 'its queue is not called at ' .. gate, function()
-      redis.call('SADD', R .. ':aside:' .. queue, gate)
+      db('SADD', R .. ':aside:' .. queue, gate)
       L.mark_set(R, queue, 'a')
     end)
   end
@@ -47,13 +46,13 @@ end
 
 function L.audit_spots(ctx, cursor, count)
   local R = ctx.R
-  local page = redis.call('HSCAN', R .. ':parked', cursor, 'COUNT', count)
+  local page = db('HSCAN', R .. ':parked', cursor, 'COUNT', count)
   for i = 1, #page[2], 2 do
     local field = page[2][i]
     local who, gate = string.match(field, '^([@=][^\n]*)\n(.+)$')
-    if who and not redis.call('ZSCORE', R .. ':wait:' .. gate, who) or not who and not is_parked(R, field) then
+    if who and not db('ZSCORE', R .. ':wait:' .. gate, who) or not who and not is_parked(R, field) then
       ctx.tell('leftover', who or field, '', 'an entry of parked, and it stands in no line', function()
-        redis.call('HDEL', R .. ':parked', field)
+        db('HDEL', R .. ':parked', field)
       end)
     end
   end
@@ -62,10 +61,10 @@ end
 
 function L.audit_holds(ctx, cursor, count)
   local R = ctx.R
-  local page = redis.call('HSCAN', R .. ':holds', cursor, 'COUNT', count)
+  local page = db('HSCAN', R .. ':holds', cursor, 'COUNT', count)
   for i = 1, #page[2], 2 do
     local id = page[2][i]
-    if not redis.call('ZSCORE', R .. ':running', id) and not is_parked(R, id) then
+    if not db('ZSCORE', R .. ':running', id) and not is_parked(R, id) then
       ctx.tell('leftover', id, '', 'it holds gates, and is neither running nor in line', function()
         local book = L.book(R, L.now_us())
         L.let_go(book, {id}, false)
@@ -80,12 +79,12 @@ end
 local function bad_holder(R, gate, holder, is_leased)
   local epoch = string.match(holder, '^@(.*)$')
   if epoch then
-    if redis.call('HEXISTS', R .. ':workers', epoch) == 0 and not is_leased then
+    if db('HEXISTS', R .. ':workers', epoch) == 0 and not is_leased then
       return 'worker ' .. epoch .. ' is not registered'
     end
   elseif string.match(holder, '^=') then
     return not is_leased and 'its lease has no end' or nil
-  elseif not string.find('\n' .. (redis.call('HGET', R .. ':holds', holder) or '') .. '\n', '\n' .. gate .. '\n', 1,
+  elseif not string.find('\n' .. (db('HGET', R .. ':holds', holder) or '') .. '\n', '\n' .. gate .. '\n', 1,
                          true) then
     return 'the job does not know of it'
   end
@@ -106,14 +105,14 @@ end
 local JUDGES = {}
 
 function JUDGES.lock(ctx, name)
-  local row = redis.call('HMGET', ctx.R .. ':lock:' .. name, 'holder', 'until')
+  local row = db('HMGET', ctx.R .. ':lock:' .. name, 'holder', 'until')
   if row[1] then
     judge_holder(ctx, 'lock:' .. name, row[1], (tonumber(row[2] or '0') or 0) > 0)
   end
 end
 
 function JUDGES.sem(ctx, name)
-  local holders = redis.call('ZRANGE', ctx.R .. ':sem:' .. name, 0, 999, 'WITHSCORES')
+  local holders = db('ZRANGE', ctx.R .. ':sem:' .. name, 0, 999, 'WITHSCORES')
   for i = 1, #holders, 2 do
     judge_holder(ctx, 'sem:' .. name, holders[i], tonumber(holders[i + 1]) < L.LIVES)
   end
@@ -121,23 +120,23 @@ end
 
 function JUDGES.rate(ctx, rest)
   local name = string.match(rest, '^granted:(.+)$')
-  for _, job in ipairs(name and redis.call('SRANDMEMBER', ctx.R .. ':rate:' .. rest, 1000) or {}) do
+  for _, job in ipairs(name and db('SRANDMEMBER', ctx.R .. ':rate:' .. rest, 1000) or {}) do
     judge_holder(ctx, 'rate:' .. name, job, false)
   end
 end
 
 function JUDGES.wait(ctx, gate)
   local R = ctx.R
-  for _, who in ipairs(redis.call('ZRANGE', R .. ':wait:' .. gate, 0, 999)) do
+  for _, who in ipairs(db('ZRANGE', R .. ':wait:' .. gate, 0, 999)) do
     local is_there
     if string.match(who, '^[@=]') then
-      is_there = redis.call('HEXISTS', R .. ':parked', who .. '\n' .. gate) == 1
+      is_there = db('HEXISTS', R .. ':parked', who .. '\n' .. gate) == 1
     else
-      is_there = redis.call('EXISTS', R .. ':line:' .. who .. ':' .. gate) == 1
+      is_there = db('EXISTS', R .. ':line:' .. who .. ':' .. gate) == 1
     end
     if not is_there then
       ctx.tell('leftover', gate, '', L.line(who) .. ' stands in line for it with nobody', function()
-        redis.call('ZREM', R .. ':wait:' .. gate, who)
+        db('ZREM', R .. ':wait:' .. gate, who)
       end)
     end
   end
@@ -145,10 +144,10 @@ end
 
 function JUDGES.granted(ctx, queue)
   local R = ctx.R
-  for _, id in ipairs(redis.call('ZRANGE', R .. ':granted:' .. queue, 0, 999)) do
-    if not redis.call('ZSCORE', R .. ':parked:' .. queue, id) then
+  for _, id in ipairs(db('ZRANGE', R .. ':granted:' .. queue, 0, 999)) do
+    if not db('ZSCORE', R .. ':parked:' .. queue, id) then
       ctx.tell('leftover', id, queue, 'it is among the granted jobs, and not parked', function()
-        redis.call('ZREM', R .. ':granted:' .. queue, id)
+        db('ZREM', R .. ':granted:' .. queue, id)
       end)
     end
   end

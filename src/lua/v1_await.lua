@@ -9,14 +9,13 @@ L.register('later_v1_await', {'allow-oom'}, function(R, args)
   local id = L.check_id(R, args[1])
   local state = L.find(R, id)
   if state == 'waiting' or state == 'parked' or state == 'running' then
-    L.need(R, 'await', 'hash')
-    if redis.call('HLEN', R .. ':await') > 10000 then
+    if db('HLEN', R .. ':await') > 10000 then
       L.fail('ELATER_FULL', 'too many jobs are waited for')
     end
-    redis.call('HSET', R .. ':await', id, L.int(L.ms(L.now_us()) + 3600000))
+    db('HSET', R .. ':await', id, L.int(L.ms(L.now_us()) + 3600000))
     return {state, '', '', '', '', ''}
   end
-  local outcome = redis.call('HGET', R .. (state == 'done' and ':results' or ':errors'), id) or ''
+  local outcome = db('HGET', R .. (state == 'done' and ':results' or ':errors'), id) or ''
   local kind, code, when, start, text, output = L.read_outcome(outcome)
   return {kind or state, code or '0', when or '0', start or '0', text or '', output or ''}
 end)

@@ -1,21 +1,21 @@
 -- later_v1_beat R EPOCH [QUEUES] -> [now_us, status, link, held, quiet, [epoch, counter, ...]]
 --
--- A worker says that it lives: its counter rises. QUEUES: those it serves now, comma separated.
+-- A worker says that it lives: its counter rises. QUEUES: those it serves now, comma separated, where they changed.
 -- status: ok | dead | unknown; the rest counts only with ok. link: the current link number; held:
 -- jobs that Redis counts as its own; quiet: 1 when it was told to claim no more. The list: the other
 -- workers, whom it watches; an epoch that holds jobs but is no worker has the counter '?'.
--- Cost: O(workers).
+-- Cost: O(workers + QUEUES).
 
 -- -> status, link of a worker. One whose numbers are garbage is none: it enters again.
 function L.worker(R, epoch)
-  local mark = redis.call('HGET', R .. ':workers', epoch)
+  local mark = db('HGET', R .. ':workers', epoch)
   if mark == 'dead' then
     return 'dead'
   end
   if not L.whole(mark) then
     return 'unknown'
   end
-  local link = redis.call('HGET', R .. ':worker:' .. epoch, 'link')
+  local link = db('HGET', R .. ':worker:' .. epoch, 'link')
   return L.whole(link) and 'ok' or 'unknown', link
 end
 
@@ -23,7 +23,7 @@ end
 local function strangers(R, known, out)
   local from, tries = '-inf', 0
   while tries < 256 do
-    local row = redis.call('ZRANGEBYSCORE', R .. ':running', from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local row = db('ZRANGEBYSCORE', R .. ':running', from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     if #row == 0 then
       return
     end
@@ -40,20 +40,20 @@ end
 
 L.register('later_v1_beat', {'allow-oom'}, function(R, args)
   local epoch = args[1] or ''
-  L.need(R, 'workers', 'hash', 'running', 'zset')
   local now_us = L.now_us()
   local status, link = L.worker(R, epoch)
   if status ~= 'ok' then
     return {now_us, status, 0, 0, 0, {}}
   end
-  redis.call('HINCRBY', R .. ':workers', epoch, 1)
+  db('HINCRBY', R .. ':workers', epoch, 1)
   local key, beat_ms = R .. ':worker:' .. epoch, L.int(L.ms(now_us))
   if args[2] then
-    redis.call('HSET', key, 'beat_ms', beat_ms, 'queues', args[2])
+    db('HSET', key, 'beat_ms', beat_ms, 'queues', args[2])
+    L.keep_names(R, args[2])
   else
-    redis.call('HSET', key, 'beat_ms', beat_ms)
+    db('HSET', key, 'beat_ms', beat_ms)
   end
-  local all, others, known = redis.call('HGETALL', R .. ':workers'), {}, {}
+  local all, others, known = db('HGETALL', R .. ':workers'), {}, {}
   for i = 1, #all, 2 do
     known[all[i]] = true
     -- A foreign field is no worker, and no reap could ever end watching it.
@@ -63,6 +63,6 @@ L.register('later_v1_beat', {'allow-oom'}, function(R, args)
     end
   end
   strangers(R, known, others)
-  return {now_us, 'ok', tonumber(link), redis.call('ZCOUNT', R .. ':running', epoch, epoch),
-          tonumber(redis.call('HGET', R .. ':worker:' .. epoch, 'quiet') or '0') or 0, others}
+  return {now_us, 'ok', tonumber(link), db('ZCOUNT', R .. ':running', epoch, epoch),
+          tonumber(db('HGET', R .. ':worker:' .. epoch, 'quiet') or '0') or 0, others}
 end)

@@ -54,7 +54,7 @@ end
 
 -- Several fields of a hash, by name; none is no question to Redis.
 local function read_fields(key, fields)
-  return #fields > 0 and redis.call('HMGET', key, unpack(fields)) or {}
+  return #fields > 0 and db('HMGET', key, unpack(fields)) or {}
 end
 
 -- -> those that differ. What waits at a new one is let in when the book is settled.
@@ -62,12 +62,12 @@ local function fill_limits(book, limits, kinds)
   local R, names = book.R, every_second(limits, 1)
   local was = read_fields(R .. ':limits', names)
   local differ, templates = {}, {}
-  local room = L.MAX_LIMITS - redis.call('HLEN', R .. ':limits')
+  local room = L.MAX_LIMITS - db('HLEN', R .. ':limits')
   for i, name in ipairs(names) do
     local text = limits[2 * i]
     if not was[i] and room > 0 then
       room = room - 1
-      redis.call('HSET', R .. ':limits', name, text)
+      db('HSET', R .. ':limits', name, text)
       if string.find(name, '{key}', 1, true) then
         templates[#templates + 1] = name
       end
@@ -93,15 +93,15 @@ local function set_queues(R, epoch, queues, now_ms)
         L.note(R, 'queue-gates:' .. queue, now_ms)
       end
       if text == '' then
-        redis.call('HDEL', R .. ':queues', queue)
+        db('HDEL', R .. ':queues', queue)
       else
-        redis.call('HSET', R .. ':queues', queue, text)
+        db('HSET', R .. ':queues', queue, text)
       end
     end
     if text ~= '' and own[i] ~= text then
-      redis.call('HSET', worker, 'gates:' .. queue, text)
+      db('HSET', worker, 'gates:' .. queue, text)
     elseif text == '' and own[i] then
-      redis.call('HDEL', worker, 'gates:' .. queue)
+      db('HDEL', worker, 'gates:' .. queue)
     end
   end
 end
@@ -123,8 +123,6 @@ L.register('later_v1_declare', {}, function(R, args)
       check_queue_gates(queues[i], queues[i + 1])
     end
   end
-  L.need(R, 'workers', 'hash', 'limits', 'hash', 'queues', 'hash', 'notes', 'hash', 'timers', 'zset', 'holds', 'hash',
-         'parked', 'hash', 'clock', 'string', 'worker:' .. epoch, 'hash')
   local status = L.worker(R, epoch)
   if status ~= 'ok' then
     L.fail('ELATER_WORKER', 'worker ' .. L.quote(epoch) .. ' is ' .. status)

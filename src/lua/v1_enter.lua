@@ -14,13 +14,11 @@ L.register('later_v1_enter', {}, function(R, args)
     L.fail('ELATER_ARGS', 'give EPOCH and lock:NAME or sem:NAME')
   end
   L.check_gate_name(kind, name)
-  L.need_worker(R)
-  L.need_gates(R, kind, name)
   local status = L.worker(R, epoch)
   if status ~= 'ok' then
     return {status}
   end
-  local was = redis.call('HGET', R .. ':worker:' .. epoch, 'gate')
+  local was = db('HGET', R .. ':worker:' .. epoch, 'gate')
   if was and was ~= id then
     L.fail('ELATER_ARGS', 'this worker holds or waits for ' .. L.quote(was))
   end
@@ -31,17 +29,16 @@ L.register('later_v1_enter', {}, function(R, args)
   end
   local reply = L.enter(book, g, '@' .. epoch, nil, args[3] and 0 or nil)
   if reply[1] == 1 or args[3] then
-    redis.call('HSET', R .. ':worker:' .. epoch, 'gate', id)
+    db('HSET', R .. ':worker:' .. epoch, 'gate', id)
   end
   return reply
 end)
 
 L.register('later_v1_exit', {'allow-oom'}, function(R, args)
   local epoch = args[1] or ''
-  L.need_worker(R)
   local book = L.book(R, L.now_us())
   local held = L.leave_gate(book, epoch)
-  redis.call('HDEL', R .. ':worker:' .. epoch, 'gate')
+  db('HDEL', R .. ':worker:' .. epoch, 'gate')
   L.settle_gates(book)
   return held and 'released' or 'not-held'
 end)

@@ -1,4 +1,4 @@
--- later_v1_health R GRACE_MS -> [now_ms, [worker...], [late queue...], notes]
+-- later_v1_health R GRACE_MS -> [now_ms, [worker...], [late queue...], notes, names, names_max]
 --
 -- What `later health` judges. worker: [epoch, counter, held, host, pid, beat_ms, places, unsent,
 -- refused, skew_ms, quiet]; '' where it has not said. beat_ms: when Redis last took a beat of it;
@@ -6,7 +6,8 @@
 -- skew_ms: its wall clock minus Redis'. late queue: [name, due_ms, epoch of a live worker that has
 -- room for it]: a queue whose first job, suspects aside, is due since GRACE_MS and that is neither
 -- paused nor full nor without a worker. Workers say every ten seconds whether they have room, so GRACE_MS
--- is to be longer than that. At most 100 of them. notes: as in later_stats. no-writes.
+-- is to be longer than that. At most 100 of them. notes: as in later_stats. names: of queues; a new one that nobody
+-- serves is refused from names_max on. no-writes.
 -- Cost: O(workers + late queues), and running jobs up to 1000 where a late queue has a limit in a worker.
 
 local LATE_QUEUES = 100
@@ -66,5 +67,5 @@ L.register('later_v1_health', {'no-writes'}, function(R, args)
       out[i][3 + k] = worker.row[k] or ''
     end
   end
-  return {now_ms, out, late, fresh_notes(R, now_ms)}
+  return {now_ms, out, late, fresh_notes(R, now_ms), redis.call('SCARD', R .. ':names'), L.MAX_QUEUES}
 end)

@@ -2,7 +2,8 @@
 --
 -- Jobs with options of their own, in one call; all or nothing. Names: those of later_add but in, at and unique_for; due MS,
 -- which unlike `at` may be past, and unique_until MS. 1 to 1000 jobs, payloads of 16 MiB together; one with a token or a
--- unique key goes alone, and so may a larger one. status: that of later_add, of more than one `added`.
+-- unique key goes alone, and so may a larger one. status: that of later_add, of more than one `added`; with the token
+-- import:ID also `repeated` while the job ID is waiting, parked or running in QUEUE.
 -- Errors: as later_add; the text ends with `[record N]` if it is about the N-th. Cost: O(k log n).
 
 local MANY_BYTES = 16777216
@@ -51,7 +52,7 @@ local function read_options(args, at, job, now_ms)
     end
     seen[name] = true
     if name == 'due' then
-      job.due, job.due_text = instant(name, value), value
+      job.due = instant(name, value)
     elseif name == 'priority' and PRIORITIES[value] then
       job.priority = PRIORITIES[value]
     elseif name == 'unique_until' then
@@ -71,57 +72,31 @@ local function read_options(args, at, job, now_ms)
   return at + 2 * n + 1
 end
 
--- Refuse what the writing of these jobs would meet half way.
-local function need_many(R, queue, jobs)
-  local is_asked = {}
-  L.check_room(R, queue)
-  L.need(R, 'jobs', 'hash', 'clock', 'string', 'heads', 'zset', 'prio', 'hash')
-  for _, job in ipairs(jobs) do
-    if not is_asked[job.priority] then
-      is_asked[job.priority] = true
-      L.need(R, 'q:' .. queue .. ':' .. L.int(job.priority), 'zset')
-    end
-  end
-end
-
 -- Write checked jobs that have neither token nor unique key. jobs, payloads: as many of each.
 function L.write_many(R, queue, jobs, payloads, now_us)
-  need_many(R, queue, jobs)
+  L.check_room(R, queue)
   local first, earliest = L.tick(R, now_us, #jobs), math.huge
-  local records, scored = {}, {}
   for k, job in ipairs(jobs) do
     local id, payload = L.id(first + k - 1), payloads[k]
+    local key = R .. ':q:' .. queue .. ':' .. L.int(job.priority)
     job.big = #payload > L.BIG
-    if job.big then
-      redis.call('SET', R .. ':big:' .. id, payload)
+    L.put_record(R, id, record_of(job, job.big and '' or payload), job.big and payload)
+    L.is_new(key, 'zset', id)
+    db('ZADD', key, job.due, id)
+    if job.priority ~= 5 then
+      L.mark_set(R, queue, L.int(job.priority))
     end
-    records[2 * k - 1], records[2 * k] = id, record_of(job, job.big and '' or payload)
-    local set = scored[job.priority]
-    if not set then
-      set = {}
-      scored[job.priority] = set
-    end
-    set[#set + 1], set[#set + 2] = job.due_text or L.int(job.due), id
     earliest = math.min(earliest, job.due)
-  end
-  redis.call('HSET', R .. ':jobs', unpack(records))
-  for p = 0, 9 do
-    if scored[p] then
-      redis.call('ZADD', R .. ':q:' .. queue .. ':' .. L.int(p), unpack(scored[p]))
-      if p ~= 5 then
-        L.mark_set(R, queue, L.int(p))
-      end
+    if L.events then
+      L.event('added', id, queue, job.due)
     end
   end
   L.lower_head(R, queue, earliest)
-  for k = 1, L.events and #jobs or 0 do
-    L.event('added', L.id(first + k - 1), queue, jobs[k].due)
-  end
 end
 
 -- Fills jobs and payloads. -> the bytes of the payloads
 local function read_jobs(R, args, queue, now_ms, jobs, payloads)
-  local of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', queue))
+  local of_queue = L.queue_gates(db('HGET', R .. ':queues', queue))
   local bytes, at, n = 0, 2, 0
   while at <= #args do
     local job = {queue = queue, priority = 5, due = now_ms, fields = '', K = nil, has_options = false}
@@ -155,10 +130,23 @@ local function read_all(R, args, queue, now_ms)
   return jobs, payloads
 end
 
+-- A line of `import --once` has the token import:ID. Where the job of that id is still to run, in this very queue, it
+-- is what the line would add; each copy would be a line of the next export.
+local function is_itself(R, job)
+  local id = job.token and string.match(job.token, '^import:(%w+)$')
+  if not id then
+    return false
+  end
+  local state, here = L.locate(R, id)
+  return here and here.queue == job.queue and (state == 'waiting' or state == 'parked' or state == 'running')
+end
+
 L.register('later_v1_import', {}, function(R, args)
   local queue, now_us = L.check_queue(args[1]), L.now_us()
   local jobs, payloads = read_all(R, args, queue, L.ms(now_us))
-  if #jobs == 1 then
+  if #jobs == 1 and is_itself(R, jobs[1]) then
+    return {1, 'repeated'}
+  elseif #jobs == 1 then
     return {1, L.add_one(R, jobs[1], payloads[1], now_us)[2]}
   end
   for i, job in ipairs(jobs) do

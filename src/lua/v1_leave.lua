@@ -4,18 +4,16 @@
 
 L.register('later_v1_leave', {'allow-oom'}, function(R, args)
   local epoch = args[1] or ''
-  L.need(R, 'workers', 'hash', 'running', 'zset')
-  L.need_lines(R)
   if L.worker(R, epoch) ~= 'ok' then
     return 'unknown'
   end
-  if redis.call('ZCOUNT', R .. ':running', epoch, epoch) > 0 then
+  if db('ZCOUNT', R .. ':running', epoch, epoch) > 0 then
     return 'holds'
   end
   local book = L.book(R, L.now_us())
   L.leave_gate(book, epoch)
   L.settle_gates(book)
-  redis.call('HDEL', R .. ':workers', epoch)
-  redis.call('DEL', R .. ':worker:' .. epoch)
+  db('HDEL', R .. ':workers', epoch)
+  L.drop_key(R .. ':worker:' .. epoch)
   return 'left'
 end)

@@ -6,12 +6,11 @@
 
 L.register('later_v1_note', {'allow-oom'}, function(R, args)
   local kind, name = args[1] or '', args[2] or ''
-  L.need(R, 'notes', 'hash', 'heads', 'zset', 'names', 'set')
   local now_ms = L.ms(L.now_us())
   if kind == 'raw-queue' then
     local queue = L.check_queue(name)
     L.check_room(R, queue)
-    local row = redis.call('ZRANGE', R .. ':due:' .. queue, 0, 0, 'WITHSCORES')
+    local row = db('ZRANGE', R .. ':due:' .. queue, 0, 0, 'WITHSCORES')
     if #row == 2 then
       L.lower_head(R, queue, L.due(row[2]))
     end

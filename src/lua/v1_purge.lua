@@ -11,7 +11,7 @@ local BYTES = 1048576
 
 -- These jobs will never run: their people are told, their keys are free, nothing of them stays.
 local function drop(R, queue, ids, records, now_ms)
-  local is_awaited = redis.call('EXISTS', R .. ':await') == 1
+  local is_awaited = db('EXISTS', R .. ':await') == 1
   for i, id in ipairs(ids) do
     if is_awaited then
       L.announce(R, id, L.outcome('cancelled', 0, now_ms, 0, 'purged', ''))
@@ -34,28 +34,25 @@ local function purge_waiting(R, queue, set, most, now_ms)
     for i = 1, #rows, 2 do
       members[#members + 1] = rows[i]
     end
-    redis.call('ZREM', set.key, unpack(members))
+    db('ZREM', set.key, unpack(members))
     L.count(R, 'cancelled', queue, #members)
     return #members
   end
-  local ids = redis.call('ZRANGE', set.key, 0, math.min(most, WAITING_MOST) - 1)
+  local ids = db('ZRANGE', set.key, 0, math.min(most, WAITING_MOST) - 1)
   local records = L.read_records(R, ids, BYTES)
   for i = #ids, #records + 1, -1 do
     ids[i] = nil
   end
-  redis.call('ZREM', set.key, unpack(ids))
+  db('ZREM', set.key, unpack(ids))
   drop(R, queue, ids, records, now_ms)
   return #ids
 end
 
 local function purge_parked(R, queue, set, most, now_us)
-  local ids, book = redis.call('ZRANGE', set.key, 0, math.min(most, PARKED_MOST) - 1), L.book(R, now_us)
+  local ids, book = db('ZRANGE', set.key, 0, math.min(most, PARKED_MOST) - 1), L.book(R, now_us)
   local records = L.read_records(R, ids, BYTES)
   for i = #ids, #records + 1, -1 do
     ids[i] = nil
-  end
-  for _, id in ipairs(ids) do
-    L.need_parked(book, queue, id)
   end
   for _, id in ipairs(ids) do
     L.unpark(book, queue, id)
@@ -67,12 +64,12 @@ end
 
 -- They have ended before: who waited for it was told, and a unique key that is still taken has its time.
 local function purge_kept(R, set, most)
-  local ids = redis.call('ZRANGE', set.key, 0, math.min(most, KEPT_MOST) - 1)
+  local ids = db('ZRANGE', set.key, 0, math.min(most, KEPT_MOST) - 1)
   local records = L.read_records(R, ids, BYTES)
   for i = #ids, #records + 1, -1 do
     ids[i] = nil
   end
-  redis.call('ZREM', set.key, unpack(ids))
+  db('ZREM', set.key, unpack(ids))
   L.forget(R, ids)
   return #ids
 end
@@ -80,10 +77,8 @@ end
 -- The first set that has any.
 local function purge(R, queue, state, sets, most)
   local now_us = L.now_us()
-  L.need(R, 'jobs', 'hash', 'tries', 'hash', 'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress', 'hash',
-         'await', 'hash', 'heads', 'zset')
   for _, set in ipairs(sets) do
-    if redis.call('EXISTS', set.key) == 1 then
+    if db('EXISTS', set.key) == 1 then
       if state == 'due' then
         return purge_waiting(R, queue, set, most, L.ms(now_us))
       elseif state == 'parked' then
@@ -104,8 +99,8 @@ L.register('later_v1_purge', {'allow-oom'}, function(R, args)
   local removed = most > 0 and purge(R, queue, state, sets, most) or 0
   local left = L.count_in(sets)
   -- A worker would find out with its next step; where there is none, stats should not tell of a job that is gone.
-  if state == 'due' and removed > 0 and left == 0 and redis.call('EXISTS', R .. ':granted:' .. queue) == 0 then
-    redis.call('ZREM', R .. ':heads', queue)
+  if state == 'due' and removed > 0 and left == 0 and db('EXISTS', R .. ':granted:' .. queue) == 0 then
+    db('ZREM', R .. ':heads', queue)
   end
   return {removed, left}
 end)

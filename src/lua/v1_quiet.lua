@@ -8,12 +8,10 @@ L.register('later_v1_quiet', {'allow-oom'}, function(R, args)
   if not who or (what ~= 'on' and what ~= 'off') then
     L.fail('ELATER_ARGS', 'give EPOCH or *, and on or off')
   end
-  L.need(R, 'workers', 'hash')
   local told = {}
-  local all = redis.call('HGETALL', R .. ':workers')
+  local all = db('HGETALL', R .. ':workers')
   for i = 1, #all, 2 do
     if (who == '*' or who == all[i]) and all[i + 1] ~= 'dead' then
-      L.need(R, 'worker:' .. all[i], 'hash')
       told[#told + 1] = all[i]
     end
   end
@@ -21,8 +19,8 @@ L.register('later_v1_quiet', {'allow-oom'}, function(R, args)
     L.fail('ELATER_WORKER', who == '*' and 'there is no worker' or 'there is no worker ' .. L.quote(who))
   end
   for _, epoch in ipairs(told) do
-    redis.call('HSET', R .. ':worker:' .. epoch, 'quiet', what == 'on' and '1' or '0')
+    db('HSET', R .. ':worker:' .. epoch, 'quiet', what == 'on' and '1' or '0')
   end
-  redis.pcall('PUBLISH', R .. ':wake', '!beat')
+  L.wake(R, '!beat')
   return #told
 end)

@@ -19,29 +19,30 @@ function L.died(victim)
 end
 
 local function recover(R, id, victim, now_ms, crashes, dead_max)
-  local record = redis.call('HGET', R .. ':jobs', id)
-  local job, tries = L.parse(record), L.tries(redis.call('HGET', R .. ':tries', id))
+  local record = db('HGET', R .. ':jobs', id)
+  local job, tries = L.parse(record), L.tries(db('HGET', R .. ':tries', id))
   if job == nil then
     L.bury_broken(R, id, record, nil, now_ms)
     return
   end
-  if redis.call('HEXISTS', R .. ':cancel', id) == 1 then
+  if db('HEXISTS', R .. ':cancel', id) == 1 then
     L.end_cancelled(R, job, id, L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled; its worker died', ''),
                     now_ms)
     return
   end
-  L.need_waiting(R, job)
-  L.need(R, 'dead:' .. job.queue, 'zset')
-  redis.call('ZREM', R .. ':running', id)
-  redis.call('HDEL', R .. ':progress', id)
+  if L.end_replaced(R, id, job, 0, tries.starts, '', now_ms) then
+    return
+  end
+  db('ZREM', R .. ':running', id)
+  db('HDEL', R .. ':progress', id)
   tries.crashes = tries.crashes + 1
-  redis.call('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
+  db('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
   local text = L.died(victim) .. ' (crash ' .. L.int(tries.crashes) .. ')'
   if tries.crashes >= crashes then
     L.bury(R, job.queue, id, L.outcome('dead', 0, now_ms, tries.starts, 'poison pill: ' .. text, ''), now_ms, dead_max)
     return
   end
-  redis.call('HSET', R .. ':errors', id, L.outcome('failed', 0, now_ms, tries.starts, text, ''))
+  db('HSET', R .. ':errors', id, L.outcome('failed', 0, now_ms, tries.starts, text, ''))
   L.enqueue(R, id, job, tries, tries.due or now_ms)
   if L.events then
     L.event('failed', id, job.queue, tries.due or now_ms, tries.starts, tries.attempts, nil, text)
@@ -60,7 +61,7 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   if status ~= 'ok' then
     return {status, 0}
   end
-  local mark = redis.call('HGET', R .. ':workers', victim)
+  local mark = db('HGET', R .. ':workers', victim)
   if (counter == '?' and mark) and mark ~= 'dead' or (counter ~= '?' and not mark) then
     return {mark and 'alive' or 'clear', 0}
   end
@@ -68,14 +69,14 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
     if mark ~= counter then
       return {'alive', 0}
     end
-    redis.call('HSET', R .. ':workers', victim, 'dead')
+    db('HSET', R .. ':workers', victim, 'dead')
   end
   local book = L.book(R, L.now_us())
   local now_ms, freed = book.now_ms, {}
-  local ids = redis.call('ZRANGEBYSCORE', R .. ':running', victim, victim, 'LIMIT', 0, REAP_LOOK)
+  local ids = db('ZRANGEBYSCORE', R .. ':running', victim, victim, 'LIMIT', 0, REAP_LOOK)
   local moved = 0
   for _, id in ipairs(ids) do
-    if moved < REAP_BATCH and pcall(recover, R, id, victim, now_ms, crashes, dead_max) then
+    if moved < REAP_BATCH and L.attempt(recover, R, id, victim, now_ms, crashes, dead_max) then
       moved = moved + 1
       freed[moved] = id
     end
@@ -88,7 +89,7 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   if moved == REAP_BATCH or moved < #ids then
     return {'more', moved}
   end
-  redis.call('HDEL', R .. ':workers', victim)
-  redis.call('DEL', R .. ':worker:' .. victim)
+  db('HDEL', R .. ':workers', victim)
+  L.drop_key(R .. ':worker:' .. victim)
   return {'clear', moved}
 end)

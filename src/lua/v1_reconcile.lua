@@ -26,8 +26,8 @@ L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
   end
   local keep, lost = {}, {}
   for i = 1, #held, 2 do
-    local owner = redis.call('ZSCORE', R .. ':running', held[i])
-    local tries = L.tries(redis.call('HGET', R .. ':tries', held[i]))
+    local owner = db('ZSCORE', R .. ':running', held[i])
+    local tries = L.tries(db('HGET', R .. ':tries', held[i]))
     if owner and tonumber(owner) == tonumber(epoch) and tries.starts == tonumber(held[i + 1]) then
       keep[held[i]] = true
     else
@@ -37,9 +37,9 @@ L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
   -- First the clock: what is released here is handed on with a fence.
   local rewound = L.last(R) < seen
   if rewound then
-    redis.call('SET', R .. ':clock', L.int(seen))
+    db('SET', R .. ':clock', L.int(seen))
   end
   local released = L.release_unheard(R, tonumber(epoch), keep, L.book(R, now_us))
-  local new = redis.call('HINCRBY', R .. ':worker:' .. epoch, 'link', 1)
+  local new = db('HINCRBY', R .. ':worker:' .. epoch, 'link', 1)
   return {now_us, 'ok', new, released, lost, rewound and 1 or 0}
 end)

@@ -13,11 +13,11 @@
 -- does not name were claimed for nobody and are released unspent. rewound: 1 when Redis lost clock numbers (data
 -- loss).
 -- peer: epoch, counter, host, boot, pidns, pid, pstart.
--- Errors: ELATER_WORKER ARGS TYPE. Cost: O(workers + jobs adopted).
+-- Errors: ELATER_WORKER ARGS TYPE. Cost: O(workers + queues + jobs adopted).
 
 -- Whether a waiting job waits because its worker was given up, not because it ended.
 local function was_reaped(R, id, start, old)
-  local state, _, _, of, text = L.read_outcome(redis.call('HGET', R .. ':errors', id) or '')
+  local state, _, _, of, text = L.read_outcome(db('HGET', R .. ':errors', id) or '')
   return state == 'failed' and L.whole(of) == start and string.find(text, L.died(L.int(old)), 1, true) == 1
 end
 
@@ -29,18 +29,18 @@ local function adopt(R, id, start, epoch, old, book)
     return 'gone'
   end
   if state == 'running' and tries.starts == start and
-     (score == old or not redis.call('HGET', R .. ':workers', L.int(score))) then
-    redis.call('ZADD', R .. ':running', L.int(epoch), id)
+     (score == old or not db('HGET', R .. ':workers', L.int(score))) then
+    db('ZADD', R .. ':running', epoch, id)
     return 'adopted'
   end
   if (state == 'waiting' or state == 'parked') and start and
      (tries.starts + 1 == start or (tries.starts == start and was_reaped(R, id, start, old))) and
      L.regain_gates(book, id, job, state) then
-    redis.call('ZREM', L.waiting_key(R, job, tries), id)
+    db('ZREM', L.waiting_key(R, job, tries), id)
     tries.attempts = math.max(tries.attempts + start - tries.starts, 1)
     tries.starts = start
-    redis.call('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
-    redis.call('ZADD', R .. ':running', L.int(epoch), id)
+    db('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
+    db('ZADD', R .. ':running', epoch, id)
     return 'adopted'
   end
   return (state == 'running' or state == 'waiting' or state == 'parked') and 'taken' or 'gone'
@@ -49,23 +49,25 @@ end
 -- Put a claimed job back as if it had never been claimed; its start number stays used. One that was
 -- to be cancelled ends here.
 function L.release(R, id, delay_ms, now_ms)
-  local record, tries = redis.call('HGET', R .. ':jobs', id), L.tries(redis.call('HGET', R .. ':tries', id))
+  local record, tries = db('HGET', R .. ':jobs', id), L.tries(db('HGET', R .. ':tries', id))
   local job = L.parse(record)
   if job == nil then
     L.bury_broken(R, id, record, nil, now_ms)
     return
   end
-  if redis.call('HEXISTS', R .. ':cancel', id) == 1 then
+  if db('HEXISTS', R .. ':cancel', id) == 1 then
     L.end_cancelled(R, job, id, L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled before it started', ''),
                     now_ms)
     return
   end
-  L.need_waiting(R, job)
-  redis.call('ZREM', R .. ':running', id)
+  if L.end_replaced(R, id, job, 0, tries.starts, '', now_ms) then
+    return
+  end
+  db('ZREM', R .. ':running', id)
   tries.attempts = math.max(tries.attempts - 1, 0)
   local due = delay_ms > 0 and now_ms + delay_ms or tries.due or now_ms
-  redis.call('HSET', R .. ':tries', id, L.tries_text(tries, due))
-  redis.call('HDEL', R .. ':progress', id)
+  db('HSET', R .. ':tries', id, L.tries_text(tries, due))
+  db('HDEL', R .. ':progress', id)
   L.enqueue(R, id, job, tries, due)
   if L.events then
     L.event('released', id, job.queue, due, tries.starts)
@@ -75,10 +77,10 @@ end
 -- Release all jobs held under epoch that are not in keep; -> how many. One that cannot be put back
 -- (a key of its queue has a foreign type) stays held, lest it keep the worker out.
 function L.release_unheard(R, epoch, keep, book)
-  local held = redis.call('ZRANGEBYSCORE', R .. ':running', L.int(epoch), L.int(epoch))
+  local held = db('ZRANGEBYSCORE', R .. ':running', L.int(epoch), L.int(epoch))
   local freed = {}
   for _, id in ipairs(held) do
-    if not keep[id] and pcall(L.release, R, id, 0, book.now_ms) then
+    if not keep[id] and L.attempt(L.release, R, id, 0, book.now_ms) then
       freed[#freed + 1] = id
     end
   end
@@ -87,29 +89,22 @@ function L.release_unheard(R, epoch, keep, book)
   return #freed
 end
 
--- What every function that moves running jobs may write.
-local HELD = {'workers', 'hash', 'running', 'zset', 'jobs', 'hash', 'tries', 'hash', 'stats', 'hash'}
-local RARE = {'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress', 'hash', 'await', 'hash'}
+-- Without these nothing can be decided about running jobs.
+local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash'}
+local RARE = {{'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress', 'hash', 'await', 'hash'},
+              {'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'limits', 'hash', 'queues', 'hash', 'paused', 'hash'}}
 
--- Refuse by name when something of it holds a foreign type. -> of what a line is written with, and of those that most
--- namespaces have not, which are not there: a table with true for each name
+-- What a function that moves running jobs begins with.
 function L.need_worker(R)
-  local absent = {errors = true, results = true, cancel = true, progress = true, await = true, parked = true, holds = true,
-                  timers = true, limits = true, queues = true, paused = true}
-  L.need_all(R, HELD)
-  L.need_all(R, L.LINES, absent)
-  for _, rare in ipairs({RARE, L.RARE_LINES}) do
-    if L.has_any(R, rare) then
-      L.need_all(R, rare, absent)
-    end
-  end
-  return absent
+  L.need_types(R, GREAT)
+  L.look(R, RARE[1])
+  L.look(R, RARE[2])
 end
 
 -- Workers that are there, each with its fields.
 function L.peers(R, fields)
   local peers = {}
-  local all = redis.call('HGETALL', R .. ':workers')
+  local all = db('HGETALL', R .. ':workers')
   for i = 1, #all, 2 do
     local row = redis.pcall('HMGET', R .. ':worker:' .. all[i], unpack(fields))
     -- One key of a foreign type is one worker without fields, not a stop for all.
@@ -117,6 +112,26 @@ function L.peers(R, fields)
     peers[#peers + 1] = {epoch = all[i], counter = all[i + 1], row = row}
   end
   return peers
+end
+
+local NAMES_AT_ONCE = 1000
+
+local function write_names(R, names)
+  for from = 1, #names, NAMES_AT_ONCE do
+    redis.call('SADD', R .. ':names', unpack(names, from, math.min(from + NAMES_AT_ONCE - 1, #names)))
+  end
+end
+
+-- A queue that is served has its name, however many there are: the limit is for those that nobody serves. queues: as a
+-- worker says them, comma separated. A foreign type there must keep no worker from its beat.
+function L.keep_names(R, queues)
+  local names = {}
+  for name in string.gmatch(queues, '[^,]+') do
+    if #name <= 64 and string.find(name, '^%w[%w_-]*$') then
+      names[#names + 1] = name
+    end
+  end
+  L.hint(write_names, R, names)
 end
 
 -- n pairs from args at position i -> pairs as a flat array, next position
@@ -142,7 +157,6 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   config, at = L.pairs_at(args, at)
   held = L.pairs_at(args, at)
   L.need_worker(R)
-  L.need(R, 'config', 'hash')
   local book = L.book(R, L.now_us())
   local now_us, now_ms = book.now_us, book.now_ms
   local last = L.last(R)
@@ -156,8 +170,8 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   for _, peer in ipairs(peers) do
     if peer.is_ghost then
       L.leave_gate(book, peer.epoch)
-      redis.call('HDEL', R .. ':workers', peer.epoch)
-      redis.call('DEL', R .. ':worker:' .. peer.epoch)
+      db('HDEL', R .. ':workers', peer.epoch)
+      L.drop_key(R .. ':worker:' .. peer.epoch)
     else
       for _, value in ipairs({peer.epoch, peer.counter, peer.row[1] or '', peer.row[2] or '', peer.row[3] or '',
                               peer.row[4] or '', peer.row[5] or ''}) do
@@ -169,24 +183,27 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   local key = L.int(epoch)
   local answers, keep = {}, {}
   for i = 1, #held, 2 do
-    local ok, word = pcall(adopt, R, held[i], L.whole(held[i + 1]), epoch, old, book)
+    local ok, word = L.attempt(adopt, R, held[i], L.whole(held[i + 1]), epoch, old, book)
     answers[#answers + 1] = ok and word or 'taken'
     keep[held[i]] = true
   end
-  if old ~= 0 and redis.call('HGET', R .. ':workers', L.int(old)) ~= 'dead' then
+  if old ~= 0 and db('HGET', R .. ':workers', L.int(old)) ~= 'dead' then
     L.release_unheard(R, old, keep, book)
   else
     L.settle_gates(book)
   end
-  redis.call('HSET', R .. ':workers', key, '1')
-  redis.call('HSET', R .. ':worker:' .. key, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started',
+  db('HSET', R .. ':workers', key, '1')
+  db('HSET', R .. ':worker:' .. key, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started',
              L.int(now_ms), 'beat_ms', L.int(now_ms))
   -- One by one: a daemon may serve more queues than unpack can take, and the writes have begun.
   for i = 1, #fields, 2 do
-    redis.call('HSET', R .. ':worker:' .. key, fields[i], fields[i + 1])
+    db('HSET', R .. ':worker:' .. key, fields[i], fields[i + 1])
+    if fields[i] == 'queues' then
+      L.keep_names(R, fields[i + 1])
+    end
   end
   for i = 1, #config, 2 do
-    redis.call('HSET', R .. ':config', config[i], config[i + 1])
+    db('HSET', R .. ':config', config[i], config[i + 1])
   end
   return {now_us, key, 1, last < seen and 1 or 0, answers, flat}
 end)

@@ -38,12 +38,14 @@ local STEP_BYTES = 1048576
 -- ---- results
 
 local function apply_retry(R, r, job, tries, now_ms)
-  L.need_waiting(R, job)
   local due = now_ms + r.a
-  redis.call('ZREM', R .. ':running', r.id)
-  redis.call('HSET', R .. ':tries', r.id, L.tries_text(tries, due))
-  redis.call('HSET', R .. ':errors', r.id, L.outcome('failed', r.code, now_ms, tries.starts, r.text, r.tail))
-  redis.call('HDEL', R .. ':progress', r.id)
+  if L.end_replaced(R, r.id, job, r.code, tries.starts, r.tail, now_ms) then
+    return
+  end
+  db('ZREM', R .. ':running', r.id)
+  db('HSET', R .. ':tries', r.id, L.tries_text(tries, due))
+  db('HSET', R .. ':errors', r.id, L.outcome('failed', r.code, now_ms, tries.starts, r.text, r.tail))
+  db('HDEL', R .. ':progress', r.id)
   L.enqueue(R, r.id, job, tries, due)
   if L.events then
     L.event('failed', r.id, job.queue, due, tries.starts, tries.attempts, L.whole(r.code), r.text)
@@ -56,7 +58,7 @@ local function apply_broken(R, r, record, tries, now_ms)
     L.bury_broken(R, r.id, record, string.match(r.queue, '^%w[%w_-]*$'), now_ms)
     return
   end
-  redis.call('ZREM', R .. ':running', r.id)
+  db('ZREM', R .. ':running', r.id)
   L.finish(R, nil, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, 0)
   L.count(R, 'done', r.queue, 1)
 end
@@ -70,10 +72,10 @@ local function apply(R, r, tries, cancelled, now_ms)
   elseif not r.a then
     L.fail('ELATER_ARGS', 'no amount')
   elseif r.verb == 'progress' then
-    redis.call('HSET', R .. ':progress', r.id, L.line(r.text))
+    db('HSET', R .. ':progress', r.id, L.line(r.text))
     return
   end
-  local record = redis.call('HGET', R .. ':jobs', r.id)
+  local record = db('HGET', R .. ':jobs', r.id)
   local job = L.parse(record)
   if job == nil then
     apply_broken(R, r, record, tries, now_ms)
@@ -82,15 +84,13 @@ local function apply(R, r, tries, cancelled, now_ms)
     L.end_cancelled(R, job, r.id, L.outcome('cancelled', r.code, now_ms, tries.starts, 'cancelled while running',
                     r.tail), now_ms)
   elseif r.verb == 'done' then
-    L.need(R, 'done:' .. job.queue, 'zset')
-    redis.call('ZREM', R .. ':running', r.id)
+    db('ZREM', R .. ':running', r.id)
     L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, r.a)
     L.count(R, 'done', job.queue, 1)
   elseif r.verb == 'retry' then
     apply_retry(R, r, job, tries, now_ms)
   elseif r.verb == 'dead' then
-    L.need(R, 'dead:' .. job.queue, 'zset')
-    redis.call('ZREM', R .. ':running', r.id)
+    db('ZREM', R .. ':running', r.id)
     L.bury(R, job.queue, r.id, L.outcome('dead', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, r.a)
   else
     L.release(R, r.id, r.a, now_ms)
@@ -106,53 +106,57 @@ end
 
 -- One that leaves something behind. -> answer, did it end?
 local function settle_one(R, r, tries, flag, book)
-  L.absent = {}
-  local ok, what = pcall(apply, R, r, L.tries(tries), flag, book.now_ms)
+  local ok, what = L.attempt(apply, R, r, L.tries(tries), flag, book.now_ms)
   if not ok then
     return 'error ' .. L.error_text(what), false
+  elseif r.verb ~= 'progress' then
+    book.ended[#book.ended + 1] = r.id
+    return 'ok', true
   end
-  return 'ok', r.verb ~= 'progress'
+  return 'ok', false
 end
 
-local function settle(R, epoch_text, args, at, n, book)
-  local answers, ids = {}, {}
-  if n == 0 then
-    return answers
-  end
+-- What Redis has of n results: who runs each job, its tries, whether it is to be cancelled, by number.
+local function read_held(R, args, at, n)
+  local ids = {}
   for i = 1, n do
     ids[i] = args[at + 8 * i - 8]
   end
-  local owners = redis.call('ZMSCORE', R .. ':running', unpack(ids))
-  local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
-  local flags = redis.call('HMGET', R .. ':cancel', unpack(ids))
-  local awaited = redis.call('EXISTS', R .. ':await') == 1
-  local plain, others, ended, counts, is_followed = {}, {}, {}, {}, L.events
+  return ids, db('ZMSCORE', R .. ':running', unpack(ids)), db('HMGET', R .. ':tries', unpack(ids)),
+         db('HMGET', R .. ':cancel', unpack(ids))
+end
+
+-- The results of NR. -> answers
+local function settle(R, args, at, n, ctx)
+  local answers, plain, plain_tries, others, is_ended, counts = {}, {}, {}, {}, {}, {}
+  if n == 0 then
+    return answers
+  end
+  local ids, owners, tries, flags = read_held(R, args, at, n)
+  local is_awaited = db('EXISTS', R .. ':await') == 1
   for i = 1, n do
     local o, id = at + 8 * i - 8, ids[i]
-    if ended[id] or owners[i] ~= epoch_text or
+    if is_ended[id] or owners[i] ~= ctx.epoch or
        not tries[i] or string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= args[o + 1] then
       answers[i] = 'settled'
-    elseif args[o + 2] == 'done' and args[o + 4] == '0' and not flags[i] and not awaited then
-      -- Those that leave nothing behind go in one variadic sweep.
+    elseif args[o + 2] == 'done' and args[o + 4] == '0' and not flags[i] and not is_awaited then
+      -- Those that leave nothing behind go together.
       local queue = args[o + 3]
-      plain[#plain + 1] = id
-      ended[id] = true
+      plain[#plain + 1], plain_tries[#plain_tries + 1] = id, tries[i]
+      answers[i], is_ended[id] = 'ok', true
       counts[queue] = (counts[queue] or 0) + 1
-      answers[i] = 'ok'
-      if is_followed then
+      if L.events then
         L.event('done', id, queue, nil, args[o + 1], nil, L.whole(args[o + 5]))
       end
     else
-      answers[i], ended[id] = settle_one(R, read_result(args, o), tries[i], flags[i], book)
-      others[#others + 1] = ended[id] and id or nil
+      answers[i], is_ended[id] = settle_one(R, read_result(args, o), tries[i], flags[i], ctx.book)
+      others[#others + 1] = is_ended[id] and id or nil
     end
   end
   if #plain > 0 then
-    redis.call('ZREM', R .. ':running', unpack(plain))
-    L.forget(R, plain)
+    L.end_at_once(R, plain, plain_tries, false, ctx)
   end
-  L.let_go(book, plain, true)
-  L.let_go(book, others, false)
+  L.let_go(ctx.book, others, false)
   for queue, count in pairs(counts) do
     L.count(R, 'done', queue, count)
   end
@@ -163,7 +167,7 @@ end
 local function settle_short(R, args, at, ctx)
   return L.end_plain(R, args, at + 1, L.whole(args[at]), ctx, function(id, queue)
     local r = {id = id, start = 1, verb = 'done', queue = queue, a = 0, code = '0', text = 'ok', tail = ''}
-    local tries, flag = redis.call('HGET', R .. ':tries', id), redis.call('HGET', R .. ':cancel', id)
+    local tries, flag = db('HGET', R .. ':tries', id), db('HGET', R .. ':cancel', id)
     local answer, ended = settle_one(R, r, tries, flag, ctx.book)
     L.let_go(ctx.book, ended and {id} or {}, false)
     return answer
@@ -203,17 +207,13 @@ function L.error_text(e)
 end
 
 -- Flags of running jobs: those of this worker are returned, those of ended jobs removed.
-local function cancels(R, epoch, has_none)
-  local mine = {}
-  if has_none or redis.call('EXISTS', R .. ':cancel') == 0 then
-    return mine
-  end
-  local ids = redis.call('HKEYS', R .. ':cancel')
+local function cancels(R, epoch)
+  local mine, ids = {}, db('HKEYS', R .. ':cancel')
   for i = 1, math.min(#ids, 1000) do
-    local owner = redis.call('ZSCORE', R .. ':running', ids[i])
+    local owner = db('ZSCORE', R .. ':running', ids[i])
     if not owner then
-      redis.call('HDEL', R .. ':cancel', ids[i])
-    elseif tonumber(owner) == epoch then
+      db('HDEL', R .. ':cancel', ids[i])
+    elseif owner == epoch then
       mine[#mine + 1] = ids[i]
     end
   end
@@ -259,7 +259,7 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
     L.fail('ELATER_ARGS', 'the results do not add up')
   end
   local queues, ahead = read_queues(args, 6 + 8 * n)
-  local absent = L.need_worker(R)
+  L.need_worker(R)
   local now_us = L.now_us()
   local status, current = L.worker(R, epoch_text)
   if status == 'ok' and current ~= link then
@@ -268,23 +268,19 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
   if status ~= 'ok' then
     return {now_us, status}
   end
-  local ctx = {now_us = now_us, now_ms = L.ms(now_us), until_ms = L.ms(now_us) + ahead, epoch_text = epoch_text,
-               held = held, max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, claimed = 0, solo_due = 0,
-               book = L.book(R, now_us)}
+  local ctx = {now_us = now_us, now_ms = L.ms(now_us), until_ms = L.ms(now_us) + ahead, epoch = epoch,
+               epoch_text = epoch_text, held = held, max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, claimed = 0,
+               solo_due = 0, book = L.book(R, now_us)}
   ctx.book.epoch = epoch_text
-  L.absent = absent
-  local answers, refused = settle(R, epoch_text, args, 6, n, ctx.book), nil
+  local answers, refused = settle(R, args, 6, n, ctx), nil
   local short_at = 7 + 8 * n + 3 * #queues
   if args[short_at] then
     refused, ctx.short = settle_short(R, args, short_at, ctx), {}
   end
   L.read_queues(R, queues, ctx)
-  -- Gates that open write what holds them, and may read it in the same call.
-  L.absent = {timers = L.absent.timers}
   L.settle_gates(ctx.book, true)
-  L.absent = {}
   local heads, errors = L.claim_all(R, queues, ctx)
   L.settle_gates(ctx.book)
-  return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch, absent.cancel), heads, errors, ctx.solo_due,
+  return {now_us, 'ok', answers, ctx.claims, cancels(R, epoch), heads, errors, ctx.solo_due,
           ctx.is_more and ctx.now_ms or L.next_timer(R), refused, ctx.short}
 end)

@@ -2,7 +2,7 @@
 --   -> [[queue unserved for a minute...], buried]
 --
 -- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many names 64 of them four
--- times a second): outcomes whose time is over and dead jobs past their keeping go (1,000 a queue, 5,000 a call), raw
+-- times a second): outcomes whose time is over and dead jobs past their keeping go (1,000 a queue, 4,000 a call), raw
 -- members that can never be due are buried, lost priority marks are found again, stale waiters, notes and empty names
 -- are removed, and queues with due jobs that no worker serves are noted. Fields: how the worker is, for
 -- later_v1_health (room unsent refused skew_ms limits), and what it counted since it said so last, for later_v1_metrics
@@ -10,27 +10,24 @@
 -- queues).
 
 local TIDY_ROWS = 100
+local TIDY_BYTES = 1048576
 local TRIM_ROWS = 1000
-local TRIM_CALL = 5000
+local TRIM_CALL = 4000
 local MANY_NAMES = 1000
 
--- Raw members that sort behind every possible now; -> how many were buried.
+-- Raw members that sort behind every possible now; -> how many were buried. They may be large.
 local function bury_never(R, queue, now_us)
-  local key, buried = R .. ':due:' .. queue, 0
-  for _ = 1, TIDY_ROWS do
-    local row = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
-    if #row == 0 or tonumber(row[2]) <= L.LATEST then
-      return buried
-    end
-    L.need(R, 'dead:' .. queue, 'zset')
+  local key, now_ms = R .. ':due:' .. queue, L.ms(now_us)
+  local n = db('ZCOUNT', key, '(' .. L.int(L.LATEST), '+inf')
+  local rows = n > 0 and L.read_members(key, db('ZCARD', key) - n, math.min(n, TIDY_ROWS), TIDY_BYTES) or {}
+  for i = 1, #rows, 2 do
     local id = L.id(L.tick(R, now_us, 1))
-    L.insert(R, id, {queue = queue, priority = 5}, row[1])
-    redis.call('ZREM', key, row[1])
-    L.bury(R, queue, id, L.outcome('dead', 0, L.ms(now_us), 0, 'its score ' .. row[2] ..
-           ' is not finite or after the year 5000', ''), L.ms(now_us))
-    buried = buried + 1
+    L.insert(R, id, {queue = queue, priority = 5}, rows[i])
+    db('ZREM', key, rows[i])
+    L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, 'its score ' .. rows[i + 1] ..
+           ' is not finite or after the year 5000', ''), now_ms)
   end
-  return buried
+  return #rows / 2
 end
 
 -- Is there anything in it that tidying could meet? Most of very many queues are empty at most times.
@@ -41,25 +38,30 @@ local function has_keys(R, queue)
       keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
     end
   end
-  return redis.call('EXISTS', unpack(keys)) > 0
+  return db('EXISTS', unpack(keys)) > 0
 end
 
 local function repair_marks(R, queue)
   for p = 0, 9 do
-    if p ~= 5 and redis.call('EXISTS', R .. ':q:' .. queue .. ':' .. L.int(p)) == 1 then
+    if p ~= 5 and db('EXISTS', R .. ':q:' .. queue .. ':' .. L.int(p)) == 1 then
       L.mark_set(R, queue, L.int(p))
     end
   end
-  if redis.call('EXISTS', R .. ':solo:' .. queue) == 1 then
+  if db('EXISTS', R .. ':solo:' .. queue) == 1 then
     L.mark_set(R, queue, 's')
   end
 end
 
--- Note something for health, at most 100 things.
-function L.note(R, name, now_ms)
-  if redis.call('HLEN', R .. ':notes') < 100 or redis.call('HEXISTS', R .. ':notes', name) == 1 then
-    redis.call('HSET', R .. ':notes', name, L.int(now_ms))
+local function write_note(R, name, now_ms)
+  local key = R .. ':notes'
+  if redis.call('HLEN', key) < 100 or redis.call('HEXISTS', key, name) == 1 then
+    redis.call('HSET', key, name, L.int(now_ms))
   end
+end
+
+-- Note something for health, at most 100 things. What health is told must not end what it is about.
+function L.note(R, name, now_ms)
+  L.hint(write_note, R, name, now_ms)
 end
 
 -- The names of a list, as a table with a true for each. Workers of one kind serve the same list, which may be long and
@@ -102,23 +104,23 @@ end
 -- Queues with due jobs that nobody serves since a minute.
 local function unserved(R, is_served, now_ms)
   local out = {}
-  local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms), 'LIMIT', 0, 1000)
+  local due = db('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms), 'LIMIT', 0, 1000)
   local is_due = {}
   for _, queue in ipairs(due) do
     is_due[queue] = true
-    if not is_served(queue) and not L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms) then
-      redis.call('HSETNX', R .. ':unserved', queue, L.int(now_ms))
-      local since = tonumber(redis.call('HGET', R .. ':unserved', queue))
+    if not is_served(queue) and not L.paused_until(db('HGET', R .. ':paused', queue), now_ms) then
+      db('HSETNX', R .. ':unserved', queue, L.int(now_ms))
+      local since = tonumber(db('HGET', R .. ':unserved', queue))
       if since and now_ms - since >= 60000 then
         L.note(R, 'unserved-queue:' .. queue, now_ms)
         out[#out + 1] = queue
       end
     end
   end
-  for _, queue in ipairs(redis.call('HKEYS', R .. ':unserved')) do
+  for _, queue in ipairs(db('HKEYS', R .. ':unserved')) do
     if is_served(queue) or not is_due[queue] then
-      redis.call('HDEL', R .. ':unserved', queue)
-      redis.call('HDEL', R .. ':notes', 'unserved-queue:' .. queue)
+      db('HDEL', R .. ':unserved', queue)
+      db('HDEL', R .. ':notes', 'unserved-queue:' .. queue)
     end
   end
   return out
@@ -126,30 +128,35 @@ end
 
 -- Entries of a hash name -> ms that are before `before`.
 local function drop_old(key, before)
-  local all = redis.call('HGETALL', key)
+  local all = db('HGETALL', key)
   for i = 1, math.min(#all, 2000), 2 do
     if (tonumber(all[i + 1]) or 0) < before then
-      redis.call('HDEL', key, all[i])
+      db('HDEL', key, all[i])
     end
   end
 end
 
--- With very many names, those of queues with nothing in them go, ten at random a call, and their
--- counters with them; below that an idle queue keeps its history.
-local function drop_names(R)
-  if redis.call('SCARD', R .. ':names') <= MANY_NAMES then
+-- Has it neither jobs that wait or are kept, nor a pause?
+local function is_idle(R, queue)
+  local keys = {R .. ':due:' .. queue, R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':solo:' .. queue,
+                R .. ':parked:' .. queue}
+  for p = 0, 9 do
+    keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
+  end
+  return db('EXISTS', unpack(keys)) == 0 and not db('ZSCORE', R .. ':heads', queue) and
+         db('HEXISTS', R .. ':paused', queue) == 0
+end
+
+-- With very many names, those of idle queues that nobody serves go, ten at random a call, and their counters with
+-- them; below that such a queue keeps its history. What is counted of one later brings its name back (L.count).
+local function drop_names(R, is_served)
+  if db('SCARD', R .. ':names') <= MANY_NAMES then
     return
   end
-  for _, queue in ipairs(redis.call('SRANDMEMBER', R .. ':names', 10)) do
-    local keys = {R .. ':due:' .. queue, R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':solo:' .. queue,
-                  R .. ':parked:' .. queue}
-    for p = 0, 9 do
-      keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
-    end
-    if redis.call('EXISTS', unpack(keys)) == 0 and not redis.call('ZSCORE', R .. ':heads', queue) and
-       redis.call('HEXISTS', R .. ':paused', queue) == 0 then
-      redis.call('SREM', R .. ':names', queue)
-      redis.call('HDEL', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue)
+  for _, queue in ipairs(db('SRANDMEMBER', R .. ':names', 10)) do
+    if not is_served(queue) and is_idle(R, queue) then
+      db('SREM', R .. ':names', queue)
+      db('HDEL', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue)
     end
   end
 end
@@ -163,9 +170,9 @@ end
 local function keep_state(R, epoch, fields)
   for i = 1, #fields, 2 do
     if STATE[fields[i]] then
-      redis.call('HSET', R .. ':worker:' .. epoch, fields[i], fields[i + 1])
+      db('HSET', R .. ':worker:' .. epoch, fields[i], fields[i + 1])
     elseif is_count(fields[i]) and L.whole(fields[i + 1]) then
-      redis.pcall('HINCRBY', R .. ':stats', fields[i], fields[i + 1])
+      L.count_as(R, fields[i], L.whole(fields[i + 1]))
     end
   end
 end
@@ -180,7 +187,6 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
     end
   end
   L.need_worker(R)
-  L.need(R, 'notes', 'hash', 'unserved', 'hash')
   if L.worker(R, args[1]) ~= 'ok' then
     return {{}, 0}
   end
@@ -189,7 +195,7 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   keep_state(R, args[1], fields)
   -- A wrong-typed key of one queue must not keep the others untidy; the step reports it.
   local function trim(key, before)
-    local ok, n = pcall(L.trim, R, key, before, math.min(TRIM_ROWS, room))
+    local ok, n = L.attempt(L.trim, R, key, before, math.min(TRIM_ROWS, room))
     room = room - (ok and n or 0)
   end
   local function tidy(queue, keep)
@@ -197,8 +203,8 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
       trim(R .. ':done:' .. queue, now_ms)
       trim(R .. ':dead:' .. queue, now_ms - keep)
     end
-    pcall(repair_marks, R, queue)
-    local ok, n = pcall(bury_never, R, queue, now_us)
+    L.attempt(repair_marks, R, queue)
+    local ok, n = L.attempt(bury_never, R, queue, now_us)
     buried = buried + (ok and n or 0)
   end
   for i = 1, #queues, 2 do
@@ -208,10 +214,10 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   end
   drop_old(R .. ':await', now_ms)
   drop_old(R .. ':notes', now_ms - 600000)
-  drop_names(R)
+  drop_names(R, is_served)
   -- In case a timer was lost, or stands in the future of a clock that was set back.
   local book = L.book(R, now_us)
-  local timers = redis.call('ZRANDMEMBER', R .. ':timers', 16)
+  local timers = db('ZRANDMEMBER', R .. ':timers', 16)
   table.sort(timers)
   for _, what in ipairs(timers) do
     local kind, id = string.match(what, '^(%a+):(.+)$')

@@ -256,7 +256,7 @@ static int add_thread(struct pool *pool)
     (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
     if (e != 0)
         return e;
-    (void)snprintf(name, sizeof(name), "job-%u", pool->nthreads);
+    (void)snprintf(name, sizeof(name), "later-job-%u", pool->nthreads);
     (void)pthread_setname_np(t->thread, name);
     pool->nthreads++;
     pool->waking++;

@@ -1,4 +1,3 @@
-# Functions: add add_many unique gate gate_line gate_rate room cancel explain explain_gate limit lock pause reschedule result resume retry run_now show stats throttle v1_audit v1_audit_gates v1_await v1_beat v1_export v1_import v1_purge v1_enter v1_gates v1_health v1_leave v1_list v1_metrics v1_quiet v1_workers
 . "$(dirname "$0")/common.sh"
 
 root FUNCTION FLUSH

@@ -1,4 +1,3 @@
-# Functions: lock throttle fenced gate gate_line gate_rate room
 . "$(dirname "$0")/common.sh"
 
 # Somebody else stands in line, holds a place with a lease that is over, and there are waiting jobs.

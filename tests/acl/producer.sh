@@ -1,4 +1,3 @@
-# Functions: add add_many unique gate gate_line gate_rate room
 . "$(dirname "$0")/common.sh"
 
 all='--key user:42 --priority 3 --attempts 4 --timeout 1m --expire 1d --keep 1h --trace 00-x-y-01'

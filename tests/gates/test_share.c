@@ -277,8 +277,8 @@ static void G9_cancelled_when_granted(void **state)
     (void)open_it();
     assert_int_equal(gates_int(&gates, "ZCARD", STAGE_ROOT ":granted:full", NULL), 1);
     gates_do(&gates, "later_cancel", id, NULL);
-    assert_int_equal(kill(gates.s.a.proc.pid, SIGCONT), 0);
     begin = gates_now_us();
+    assert_int_equal(kill(gates.s.a.proc.pid, SIGCONT), 0);
     assert_in_range(gates_started_us(&gates, next, GATE_WAIT_MS) - begin, 0, 500000);
     assert_gone(id, 0);
 }

@@ -1,6 +1,7 @@
 /*
  * etc/users.acl in a real redis-server: each role does all of its work with the real programs
- * (tests/acl/ROLE.sh), each single right is needed for that, and none may what it must not.
+ * (tests/acl/ROLE.sh), each right beside the commands of the functions is needed for that, and none
+ * may what it must not. What each function does for each role: tests/lua/test_roles.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,6 +51,12 @@ static void read_role(const char *name, struct role *ret)
     assert_non_null(rest);
     rest[strcspn(rest, "\n")] = '\0';
     while ((token = strsep(&rest, " ")) != NULL) {
+        /* What stands in brackets is one. */
+        while (token[0] == '(' && strchr(token, ')') == NULL) {
+            assert_non_null(rest);
+            rest[-1] = ' ';
+            (void)strsep(&rest, " ");
+        }
         assert_true(ret->n + 1 < TOKENS_MAX);
         ret->tokens[ret->n++] = token;
     }
@@ -107,63 +114,10 @@ static bool is_right(const char *token)
     return strchr("+~%&", token[0]) != NULL;
 }
 
-/* Commands for turns of the gates that no script brings about (a queue that stands aside, a sliding
- * rate behind a lock that is passed on): somewhere in these files, which the role's functions run.
- */
-static const char *const rare[] = {"pexpire",
-                                   "pexpireat",
-                                   "sadd",
-                                   "sismember",
-                                   "srandmember",
-                                   "srem",
-                                   "zcard",
-                                   "zcount",
-                                   "zrank",
-                                   "persist",
-                                   "pttl",
-                                   "hexists",
-                                   "zremrangebyscore",
-                                   "zrevrangebyscore",
-                                   "hincrby",
-                                   NULL};
-
-/* Whether a function of the role, as its script names them, has this command. */
-static bool is_rare_use(const char *name, const char *token)
+/* tests/lua/test_roles.c finds whether it is needed. */
+static bool is_for_functions(const char *token)
 {
-    CLEANUP_FREE char *line =
-        mem_printf("cd %s && for f in $(sed -n 's/^# Functions: //p' tests/acl/%s.sh); do "
-                   "tr '[:upper:]' '[:lower:]' <src/lua/$f.lua; done | grep -q \"call('%s'\"",
-                   test_source_dir(), name, token + 1);
-
-    for (size_t i = 0; rare[i] != NULL; i++)
-        if (token[0] == '+' && strcmp(rare[i], token + 1) == 0)
-            return test_sh(line) == 0;
-    return false;
-}
-
-/* The other way round: of those functions no command is missing. */
-static void none_is_missing(const char *name, const char *but)
-{
-    CLEANUP_FREE char *line = mem_printf(
-        "cd %s && for f in $(sed -n 's/^# Functions: //p' tests/acl/%s.sh); do "
-        "grep -ho \"redis\\.p\\{0,1\\}call('[A-Z]*'\" src/lua/$f.lua; done | cut -d\\' -f2 | "
-        "sort -u | tr '[:upper:]' '[:lower:]' | while read -r c; do "
-        "[ $c = %s ] || "
-        "grep -q \"^user %s .*+$c\\( \\|$\\)\" etc/users.acl || echo missing: $c; done",
-        test_source_dir(), name, but, name);
-    CLEANUP_BUF struct buf said = BUF_INIT;
-
-    (void)test_sh_out(line, &said);
-    assert_string_equal(buf_str(&said), "");
-}
-
-static void test_none_is_missing(void **state)
-{
-    (void)state;
-    /* A step's alone: L.rejoin. */
-    none_is_missing("producer", "srandmember");
-    none_is_missing("caller", "srandmember");
-    none_is_missing("admin", "-");
+    return token[0] == '+' && test_library_calls(token + 1);
 }
 
 static void each_is_needed(const char *name)
@@ -173,12 +127,10 @@ static void each_is_needed(const char *name)
 
     read_role(name, &role);
     for (size_t i = 0; i < role.n; i++) {
-        bool is_rare = is_rare_use(name, role.tokens[i]);
-
-        if (!is_right(role.tokens[i]) || (is_rare && !test_is_long()))
+        if (!is_right(role.tokens[i]) || is_for_functions(role.tokens[i]))
             continue;
         set_user(name, &role, role.tokens[i]);
-        if (work(name) == 0 && !is_rare) {
+        if (work(name) == 0) {
             print_message("user %s does not need %s\n", name, role.tokens[i]);
             idle++;
         }
@@ -385,7 +337,6 @@ int main(void)
     const struct CMUnitTest tests[] = {T(test_each_role_works),
                                        T(test_denied),
                                        T(test_off_until_given_a_password),
-                                       T(test_none_is_missing),
                                        T(test_producer_needs_each),
                                        T(test_caller_needs_each),
                                        T(test_worker_needs_each),

@@ -160,6 +160,24 @@ static void test_once(void **state)
     assert_says(&err, "--once needs an id or a token in it, at line 1");
 }
 
+/* Again and again: the raw member becomes a job, nothing else is added. */
+static void test_once_into_itself(void **state)
+{
+    CLEANUP_BUF struct buf lines = BUF_INIT;
+
+    (void)state;
+    (void)run("add", "mail", "a", "--in", "1h");
+    (void)run("add", "mail", "b", "--in", "1h");
+    do_redis("ZADD", ROOT ":due:mail", "1900000000000.5", "raw");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(run("export", "mail"), 0);
+        buf_clear(&lines);
+        buf_add(&lines, out.data, out.len);
+        assert_int_equal(run_in(lines.data, lines.len, "import", "mail", "--once", NULL), 0);
+        assert_int_equal(count("ZCARD", ROOT ":q:mail:5"), 3);
+    }
+}
+
 /* Nothing behind the first fault is sent, and its line is named. */
 /* As many options as a line can have, in more lines than a call of them could have words. */
 static void test_full_lines(void **state)
@@ -495,9 +513,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, flush_all)
     const struct CMUnitTest tests[] = {
-        TEST(test_round),      TEST(test_states),    TEST(test_once),  TEST(test_full_lines),
-        TEST(test_raw_scores), TEST(test_bad_lines), TEST(test_zset),  TEST(test_purge),
-        TEST(test_rights),     TEST(test_tables),    TEST(test_times),
+        TEST(test_round),      TEST(test_states),
+        TEST(test_once),       TEST(test_once_into_itself),
+        TEST(test_full_lines), TEST(test_raw_scores),
+        TEST(test_bad_lines),  TEST(test_zset),
+        TEST(test_purge),      TEST(test_rights),
+        TEST(test_tables),     TEST(test_times),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

@@ -532,14 +532,14 @@ static void test_error(void **state)
     (void)state;
     claim_mail(w);
     (void)fcall("later_v1_await %s", a);
-    (void)redis("SET R:done:mail x");
+    (void)redis("SET R:progress x");
     before = snapshot();
     (void)end_mail(w, 2, text("%s %s", a, a));
     assert_int_equal(len_at(9, -1), 4);
     assert_starts(at(9, 1, -1), "error ELATER_TYPE ");
     assert_starts(at(9, 3, -1), "error ELATER_TYPE ");
     assert_string_equal(snapshot(), before);
-    (void)redis("DEL R:done:mail");
+    (void)redis("DEL R:progress");
     assert_string_equal(end_mail(w, 2, text("%s %s", a, a)), "[2 settled]");
 }
 

@@ -78,7 +78,7 @@ static void test_register_refusals(void **state)
                                        "0 i 1 0 -1 0 0",
                                        "99999999999999999 i 1 0 0 0 0",
                                        "9007199254740993 i 1 0 0 0 0"};
-    static const char *const keys[] = {"workers", "running", "tries", "config", "clock", "cancel"};
+    static const char *const keys[] = {"workers", "running", "tries", "clock"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -507,7 +507,7 @@ static void test_tidy_buries_what_is_never_due(void **state)
     assert_string_equal(fcall("later_v1_tidy %s 2 sms 5000 mail 5000", w), "[[] 3]");
     assert_string_equal(redis("ZRANGE R:due:mail 0 -1"), "[e d]");
     assert_string_equal(redis("ZCARD R:dead:mail"), "3");
-    (void)redis("ZRANGE R:dead:mail 0 0");
+    (void)redis("ZRANGE R:dead:mail -1 -1");
     assert_starts(fcall("later_result %s", at(0, -1)), "[dead 0 ");
     assert_non_null(strstr(at(4, -1), "its score inf is not finite or after the year 5000"));
     (void)redis("DEL R:dead:mail");
@@ -586,6 +586,63 @@ static void test_tidy_drops_names(void **state)
     assert_string_equal(redis("SISMEMBER R:names off"), "1");
 }
 
+/* More names than may be, all of queues that nobody serves; more so that tidying drops none of
+ * them. */
+static void many_names(int n)
+{
+    (void)redis(
+        "EVAL for\ti=1,%d\tdo\tredis.call('SADD',KEYS[1],'n'..i)\tredis.call('HSET',KEYS[2],"
+        "'n'..i,0)\tend 2 R:names R:paused",
+        n);
+}
+
+/* The limit of names is for queues that nobody serves. */
+static void test_served_queue_has_its_name(void **state)
+{
+    const char *w;
+
+    (void)state;
+    many_names(10000);
+    (void)fcall("later_v1_register 0 inst 1 0 2 host h1 queues mail,sms 0 0");
+    w = at(1, -1);
+    (void)add("mail x");
+    assert_starts(fcall("later_add_many sms x y"), "[[j");
+    assert_string_equal(fcall("later_pause sms"), "paused");
+    assert_refused("ELATER_FULL", "later_add fresh x");
+    (void)fcall("later_v1_beat %s mail,fresh,,a:b", w);
+    assert_string_equal(at(1, -1), "ok");
+    (void)add("fresh x");
+    assert_string_equal(redis("SISMEMBER R:names a:b"), "0");
+    /* What has a foreign type keeps no worker from its beat. */
+    (void)redis("DEL R:names");
+    (void)redis("SET R:names x");
+    (void)fcall("later_v1_beat %s mail", w);
+    assert_string_equal(at(1, -1), "ok");
+}
+
+/* Tidying drops the names of idle queues, but of none that is served; what is counted of a queue
+ * after that brings its name back, so that the counter can go as well. */
+static void test_dropped_name_takes_its_counters(void **state)
+{
+    const char *w, *id;
+
+    (void)state;
+    (void)fcall("later_v1_register 0 inst 1 0 2 host h1 queues sms 0 0");
+    w = at(1, -1);
+    id = add("mail x");
+    assert_string_equal(claim(w, "mail", 1), id);
+    many_names(1001);
+    for (int i = 0; i < 1500; i++) /* each looks at ten names */
+        (void)fcall("later_v1_tidy %s 0", w);
+    assert_string_equal(redis("SISMEMBER R:names mail"), "0");
+    assert_string_equal(redis("SISMEMBER R:names sms"), "1");
+    assert_string_equal(settle(w, id, 1, "done", 0), "ok");
+    assert_string_equal(redis("HGET R:stats done:mail"), "1");
+    for (int i = 0; i < 1500; i++)
+        (void)fcall("later_v1_tidy %s 0", w);
+    assert_string_equal(redis("HEXISTS R:stats done:mail"), "0");
+}
+
 static void test_note(void **state)
 {
     struct client *c = listen_to(ROOT ":wake");
@@ -636,6 +693,8 @@ int main(void)
                                        FX_TEST(test_unserved_queues),
                                        FX_TEST(test_tidy_refusals),
                                        FX_TEST(test_tidy_drops_names),
+                                       FX_TEST(test_served_queue_has_its_name),
+                                       FX_TEST(test_dropped_name_takes_its_counters),
                                        FX_TEST(test_note)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -88,6 +88,7 @@ void model_reset(struct model *m, int64_t now_us)
     m->jobs = m->raws = m->workers = m->tokens = m->notes = 0;
     buf_clear(&heard);
     m->heard = heard;
+    m->heard_before = 0;
     m->gates = gates;
     gates_reset(m);
     m->now_us = now_us;
@@ -217,8 +218,15 @@ void model_publish(struct model *m, const char *channel, const char *message, si
     buf_puts(&m->heard, "\n");
 }
 
+/* Once in a call. */
 void model_wake(struct model *m, const char *message)
 {
+    char *line = mem_printf(MODEL_ROOT ":wake %s\n", message);
+    bool is_known = strstr(buf_str(&m->heard) + m->heard_before, line) != NULL;
+
+    free(line);
+    if (is_known)
+        return;
     model_publish(m, MODEL_ROOT ":wake", message, strlen(message));
 }
 
@@ -376,6 +384,19 @@ void model_end_cancelled(struct model *m, struct model_job *j, char *outcome)
     m->queue[j->queue].cancelled++;
 }
 
+bool model_end_replaced(struct model *m, struct model_job *j, int64_t code, const char *tail)
+{
+    struct model_unique *u = j->unique != NULL ? unique_of(m, j->queue, j->unique) : NULL;
+    struct model_job *next = u != NULL && strcmp(u->id, j->id) != 0 ? model_find(m, u->id) : NULL;
+    char text[64];
+
+    if (next == NULL || next->place > PLACE_PARKED)
+        return false;
+    (void)snprintf(text, sizeof(text), "replaced by %s", next->id);
+    model_end_cancelled(m, j, model_outcome("cancelled", code, MODEL_MS(m), j->starts, text, tail));
+    return true;
+}
+
 void model_release(struct model *m, struct model_job *j, int64_t delay)
 {
     int64_t now = MODEL_MS(m);
@@ -385,6 +406,8 @@ void model_release(struct model *m, struct model_job *j, int64_t delay)
             m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled before it started", ""));
         return;
     }
+    if (model_end_replaced(m, j, 0, ""))
+        return;
     j->attempts = j->attempts > 0 ? j->attempts - 1 : 0;
     j->tries_due = delay > 0 ? now + delay : j->has_tries ? j->tries_due : now;
     j->has_tries = true;
@@ -471,6 +494,8 @@ void model_record(const struct model_job *j, struct buf *out)
     if (j->unique != NULL)
         buf_printf(out, " u=%s", j->unique);
     put_number(out, 'f', j->unique_until);
+    if (j->is_successor)
+        buf_puts(out, " o=1");
     buf_puts(out, "\n");
     if (!big && j->payload.n > 0)
         buf_add(out, j->payload.p, j->payload.n);

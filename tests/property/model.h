@@ -59,6 +59,7 @@ struct model_job {
     char own[MODEL_KINDS][MODEL_NAME]; /* names of its gates; "": none */
     const char *unique;                /* NULL: none */
     int64_t unique_until;              /* MODEL_NONE: to its end */
+    bool is_successor; /* waits for the end of the one before under its unique key */
     struct bytes payload;
     enum model_place place;
     int64_t score; /* due, epoch, died, forgotten at */
@@ -138,6 +139,7 @@ struct model {
     struct model_note note[MODEL_NOTES];
     size_t notes;
     struct model_gates *gates; /* model_gates.h; NULL until there is one */
+    size_t heard_before;       /* of that, before the call that is made */
     struct buf heard;          /* "channel message\n" for everything published */
 };
 
@@ -295,6 +297,8 @@ int64_t model_max_payload(const struct model *m, int q);
 /* Forget up to so many dead or done jobs of a queue whose time is over. */
 void model_trim(struct model *m, int q, enum model_place place, int64_t before, size_t rows);
 void model_end_cancelled(struct model *m, struct model_job *j, char *outcome);
+/* It would wait again, and its successor has its key. -> whether it ended for that. */
+bool model_end_replaced(struct model *m, struct model_job *j, int64_t code, const char *tail);
 void model_release(struct model *m, struct model_job *j, int64_t delay);
 int64_t model_paused(const struct model *m, int q); /* -1: not; 0: for ever; until */
 int64_t model_due(double score);

@@ -25,9 +25,21 @@ void gates_reset(struct model *m)
         abort();
 }
 
+int64_t sem_ends(const struct model_gate *g)
+{
+    int64_t last = 0;
+
+    for (size_t i = 0; i < g->places; i++)
+        last = g->place[i].until > last ? g->place[i].until : last;
+    return last;
+}
+
 static void expire(struct model *m, struct model_gate *g)
 {
     int64_t now = MODEL_MS(m);
+
+    if (g->kind == KIND_SEM && sem_ends(g) < now)
+        g->places = 0;
 
     if (g->is_held && g->until > 0 && g->until < now)
         g->is_held = false;
@@ -233,7 +245,8 @@ static int64_t rate_room(struct model *m, struct model_gate *g, const struct mod
             return 0;
         ahead = gcra(m, g, l, &step, &burst);
         /* Written as from now, or it would be as far ahead whenever somebody looks. */
-        if (g->has_tat && g->tat_base > m->now_us)
+        if (g->has_tat &&
+            (g->tat_base > m->now_us || (double)(g->tat_base - m->now_us) + g->tat_behind > burst))
             put_ahead(m, g, ahead);
         free = (int64_t)floor((burst - ahead) / step + 1e-6);
     } else if (l->algorithm == RATE_SLIDING) {
@@ -454,6 +467,9 @@ bool gate_drop(struct model *m, struct model_gate *g, const char *who)
         if (h == NULL)
             return false;
         *h = g->place[--g->places];
+        /* Its key goes with the last lease. */
+        if (g->kind == KIND_SEM && sem_ends(g) <= MODEL_MS(m))
+            g->places = 0;
     } else {
         if (!g->is_held || strcmp(g->holder, who) != 0)
             return false;

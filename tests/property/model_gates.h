@@ -11,7 +11,7 @@
 #include "model.h"
 #include "rows.h"
 
-#define GATES_MAX 64
+#define GATES_MAX 96
 #define PLACES_MAX 512
 #define STARTS_MAX 4096
 #define OUTSIDERS_MAX 64
@@ -19,7 +19,8 @@
 #define TIMERS_MAX 128
 #define UNIQUES_MAX 64
 #define TOUCHED_MAX 1024
-#define NO_END INT64_MAX /* a place that lives with its holder */
+#define MODEL_TIMER_ID (MODEL_GATE_ID + 48) /* a kind, perhaps who, and a gate */
+#define NO_END INT64_MAX                    /* a place that lives with its holder */
 /* Passed over so often, a job reserves. Fewer than in production, so that short sequences get
  * there. */
 #define MODEL_PASSES 2
@@ -80,7 +81,7 @@ struct model_outsider {
 
 struct model_timer {
     bool is_there;
-    char what[MODEL_GATE_ID + 8];
+    char what[MODEL_TIMER_ID];
     int64_t at;
 };
 
@@ -116,6 +117,8 @@ struct model_gates {
 
 void gates_reset(struct model *m);
 /* The clock stands elsewhere: keys whose time is over are gone. */
+/* When the last lease of a semaphore ends; NO_END where somebody lives there, 0 where nobody is. */
+int64_t sem_ends(const struct model_gate *g);
 void gates_set_time(struct model *m, int64_t was_us);
 struct model_gate *gate_of(struct model *m, const char *id);
 struct model_gate *gate_named(struct model *m, enum gate_kind kind, const char *name);
@@ -148,6 +151,9 @@ void gates_let_go(struct model *m, struct model_job *j, bool is_end);
 
 struct model_unique *unique_of(struct model *m, int q, const char *key);
 void unique_take(struct model *m, const struct model_job *j);
+void unique_lock(char name[MODEL_NAME], const struct model *m, const struct model_job *j);
+/* The next one under the unique key of a job that runs has to wait for its end. */
+void unique_succeed(struct model *m, struct model_job *runs);
 void unique_free(struct model *m, int q, const char *key, const char *id, int64_t until);
 void unique_end(struct model *m, const struct model_job *j);
 
@@ -185,6 +191,11 @@ bool line_front(struct model *m, const struct model_gate *g, struct model_job **
 int64_t line_before(struct model *m, const struct model_gate *g, int64_t ticket);
 size_t line_granted(struct model *m, int q, struct model_job **row);
 struct model_outsider *outsider_of(struct model *m, const struct model_gate *g, const char *who);
+/* The number of the first gate that lets nobody in, whatever was promised; 0: none. */
+int line_closed(struct model *m, const struct model_spot *spot);
+/* A granted job stands before this gate again; 0: as nobody has claimed it in time. */
+void line_take_back(struct model *m, struct model_job *j, int at);
+const char *outsider_name(const struct model_outsider *o);
 void outsider_leave(struct model *m, struct model_gate *g, const char *who);
 /* A worker that held or waited for a gate goes; -> whether it held it. */
 bool worker_leave_gate(struct model *m, const struct model_worker *w);

@@ -27,7 +27,7 @@ static struct model_timer *timer_of(struct model *m, const char *what)
 
 void line_arm(struct model *m, const char *kind, const char *name, int64_t at)
 {
-    char what[MODEL_GATE_ID + 8];
+    char what[MODEL_TIMER_ID];
     struct model_timer *t;
 
     at = at < MODEL_MS(m) ? MODEL_MS(m) : at;
@@ -50,7 +50,7 @@ void line_arm(struct model *m, const char *kind, const char *name, int64_t at)
 
 void line_disarm(struct model *m, const char *kind, const char *name)
 {
-    char what[MODEL_GATE_ID + 8];
+    char what[MODEL_TIMER_ID];
     struct model_timer *t;
 
     (void)snprintf(what, sizeof(what), "%s:%s", kind, name);
@@ -231,6 +231,10 @@ bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *sp
             spot->gate[spot->n++] = gate_named(m, (enum gate_kind)k, filled);
         if (j->own[k][0] != '\0' && strcmp(filled, j->own[k]) != 0)
             spot->gate[spot->n++] = gate_named(m, (enum gate_kind)k, j->own[k]);
+        if (k == KIND_LOCK && j->is_successor) {
+            unique_lock(filled, m, j);
+            spot->gate[spot->n++] = gate_named(m, KIND_LOCK, filled);
+        }
         if (spot->n - from > 1)
             qsort((void *)&spot->gate[from], (size_t)(spot->n - from), sizeof(spot->gate[0]),
                   by_id);
@@ -360,6 +364,31 @@ struct model_outsider *outsider_of(struct model *m, const struct model_gate *g, 
     return NULL;
 }
 
+/* As in R:parked. */
+const char *outsider_name(const struct model_outsider *o)
+{
+    static char name[MODEL_TIMER_ID];
+
+    (void)snprintf(name, sizeof(name), "%s\n%s", o->who, o->gate->id);
+    return name;
+}
+
+/* Its time in line is over. */
+static void end_wait(struct model *m, const char *name)
+{
+    for (size_t i = 0; i < OUTSIDERS_MAX; i++) {
+        struct model_outsider *o = &m->gates->outsider[i];
+
+        if (!o->is_there || o->until == 0 || strcmp(outsider_name(o), name) != 0)
+            continue;
+        if (o->until < MODEL_MS(m))
+            outsider_leave(m, o->gate, o->who);
+        else
+            line_arm(m, "wait", name, o->until + 1);
+        return;
+    }
+}
+
 void outsider_leave(struct model *m, struct model_gate *g, const char *who)
 {
     struct model_outsider *o = outsider_of(m, g, who);
@@ -367,6 +396,7 @@ void outsider_leave(struct model *m, struct model_gate *g, const char *who)
     gate_touch(m, g);
     if (o == NULL)
         return;
+    line_disarm(m, "wait", outsider_name(o));
     o->is_there = false;
     disarm_empty(m, g);
 }
@@ -505,6 +535,27 @@ static void stand_back(struct model *m, int q, const struct model_spot *spot)
             put_aside(m, q, spot->gate[i]);
 }
 
+int line_closed(struct model *m, const struct model_spot *spot)
+{
+    for (int i = 0; i < spot->n; i++) {
+        const struct model_limit *l = limit_of(m, KIND_RATE, spot->gate[i]->name);
+
+        if (spot->gate[i]->kind == KIND_RATE && (l == NULL || l->n == 0))
+            return i + 1;
+    }
+    return 0;
+}
+
+void line_take_back(struct model *m, struct model_job *j, int at)
+{
+    gates_let_go(m, j, false);
+    j->spot.passes = 0;
+    if (at == 0)
+        stand_back(m, j->queue, &j->spot);
+    stand(m, j, at == 0 ? 1 : at);
+    line_arm_gate(m, j->spot.gate[j->spot.at - 1]);
+}
+
 static void take_back(struct model *m, int q)
 {
     struct model_job *row[MODEL_JOBS];
@@ -515,13 +566,8 @@ static void take_back(struct model *m, int q)
         if (row[i]->spot.granted_ms > MODEL_MS(m))
             row[i]->spot.granted_ms = MODEL_MS(m);
     n = line_granted(m, q, row);
-    for (i = 0; i < n && i < OPEN_MAX && row[i]->spot.granted_ms <= MODEL_MS(m) - GRANT_MS; i++) {
-        gates_let_go(m, row[i], false);
-        row[i]->spot.passes = 0;
-        stand_back(m, q, &row[i]->spot);
-        stand(m, row[i], 1);
-        line_arm_gate(m, row[i]->spot.gate[0]);
-    }
+    for (i = 0; i < n && i < OPEN_MAX && row[i]->spot.granted_ms <= MODEL_MS(m) - GRANT_MS; i++)
+        line_take_back(m, row[i], 0);
     if (i < n)
         line_arm(m, "granted", m->queue[q].name, row[i]->spot.granted_ms + GRANT_MS);
 }
@@ -560,7 +606,7 @@ static void tell_granted(struct model *m)
 /* The timers that are due, once in a call. */
 static void look_at_timers(struct model *m)
 {
-    char due[TIMERS_A_CALL][MODEL_GATE_ID + 8];
+    char due[TIMERS_A_CALL][MODEL_TIMER_ID];
     int n = 0;
 
     for (; n < TIMERS_A_CALL; n++) {
@@ -579,6 +625,8 @@ static void look_at_timers(struct model *m)
                 take_back(m, q);
         if (strncmp(due[i], "gate:", 5) == 0)
             gate_touch(m, gate_of(m, name));
+        if (strncmp(due[i], "wait:", 5) == 0)
+            end_wait(m, name);
     }
 }
 

@@ -72,6 +72,9 @@ static int64_t join(struct model *m, struct model_gate *g, const char *who, int6
         (void)snprintf(o->who, sizeof(o->who), "%s", who);
     }
     o->until = until;
+    line_disarm(m, "wait", outsider_name(o));
+    if (until > 0)
+        line_arm(m, "wait", outsider_name(o), until + 1);
     line_arm_gate(m, g);
     return line_before(m, g, o->ticket);
 }
@@ -174,7 +177,7 @@ void model_renew(struct model *m, enum gate_kind kind, const char *name, const c
     char who[32];
 
     (void)snprintf(who, sizeof(who), "=%s", owner);
-    if (!has_lease(m, g, who)) {
+    if (!has_lease(m, g, who) || (g->kind == KIND_LOCK && g->depth == 0)) {
         out_refusal(out, "ELATER_LOST");
         return;
     }

@@ -43,6 +43,8 @@ static void render_sem(const struct model_gate *g, struct rows *rows)
         else
             rows_number(rows, g->id, "zset", g->place[i].who, g->place[i].until);
     }
+    if (g->places > 0 && sem_ends(g) != NO_END)
+        expires(rows, g->id, sem_ends(g));
 }
 
 static void render_rate(const struct model_gate *g, struct rows *rows)

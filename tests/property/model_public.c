@@ -127,7 +127,7 @@ static void rewrite(struct model *m, struct model_job *j, const struct model_opt
 
 /* An add with a unique key that makes no new job; -> false: it does. */
 static bool add_unique(struct model *m, int q, const struct model_options *o, struct bytes payload,
-                       const char **id, const char **word, int64_t *due)
+                       const char **id, const char **word, int64_t *due, bool *is_successor)
 {
     const struct model_unique *u = unique_of(m, q, o->unique);
     struct model_job *j = u != NULL ? model_find(m, u->id) : NULL;
@@ -137,8 +137,11 @@ static bool add_unique(struct model *m, int q, const struct model_options *o, st
 
     if (u == NULL || (!is_live && u->end == MODEL_NONE))
         return false;
-    if (!is_drop && j->place == PLACE_RUNNING)
+    if (!is_drop && j->place == PLACE_RUNNING) {
+        unique_succeed(m, j);
+        *is_successor = true;
         return false;
+    }
     *id = u->id;
     *word = "dropped";
     *due = !is_live                    ? o->due
@@ -161,6 +164,7 @@ void model_add(struct model *m, int q, const struct model_options *o, struct byt
     const char *id, *word = "added", *refusal = refused_gates(m, q, o);
     int64_t due = o->due;
     struct model_job *j;
+    bool is_successor = false;
     char copy[16];
 
     if (is_too_large(m, q, payload.n)) {
@@ -180,8 +184,9 @@ void model_add(struct model *m, int q, const struct model_options *o, struct byt
         reply_moved(out, was->id, "repeated", was->due);
         return;
     }
-    if (o->unique == NULL || !add_unique(m, q, o, payload, &id, &word, &due)) {
+    if (o->unique == NULL || !add_unique(m, q, o, payload, &id, &word, &due, &is_successor)) {
         j = insert(m, model_tick(m, 1, 0), q, o, payload);
+        j->is_successor = is_successor;
         unique_take(m, j);
         model_enqueue(m, j, o->due);
         id = j->id;

@@ -19,6 +19,8 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
     } else if (e->verb == VERB_DONE) {
         m->queue[j->queue].done++;
         model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->tail), e->a);
+    } else if (e->verb == VERB_RETRY && model_end_replaced(m, j, e->code, e->tail)) {
+        ;
     } else if (e->verb == VERB_RETRY) {
         model_set(&j->error, model_outcome("failed", e->code, now, j->starts, e->text, e->tail));
         model_set(&j->progress, NULL);

@@ -353,11 +353,20 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
 {
     struct model_job *row[MODEL_JOBS];
     struct candidate *cand;
-    size_t n = line_granted(c->m, w->queue, row), taken = 0;
+    size_t n = line_granted(c->m, w->queue, row), taken = 0, open = 0;
     bool is_left = false, is_solo = false;
 
     if (strchr(c->marks[w->queue], 'g') == NULL)
         return;
+    for (size_t i = 0; i < n && (int64_t)i <= room; i++) {
+        int closed = line_closed(c->m, &row[i]->spot);
+
+        if (closed > 0)
+            line_take_back(c->m, row[i], closed);
+        else
+            row[open++] = row[i];
+    }
+    n = open;
     cand = mem_new((n + 1) * sizeof(*cand));
     for (size_t i = 0; i < n && (int64_t)i <= room; i++) {
         if ((int64_t)taken >= room) {
@@ -369,7 +378,7 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
             cand[taken++] =
                 (struct candidate){.job = row[i], .due = row[i]->spot.due, .is_granted = true};
             is_solo = true;
-            is_left = n > 1 && room > 0;
+            is_left = n > 1;
             break;
         } else {
             c->is_solo_due = true;

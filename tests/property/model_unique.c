@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 struct model_unique *unique_of(struct model *m, int q, const char *key)
 {
     for (size_t i = 0; i < UNIQUES_MAX; i++) {
@@ -31,6 +33,26 @@ void unique_take(struct model *m, const struct model_job *j)
         abort();
     *u = (struct model_unique){true, j->queue, j->unique, "", MODEL_NONE};
     (void)snprintf(u->id, sizeof(u->id), "%s", j->id);
+}
+
+void unique_lock(char name[MODEL_NAME], const struct model *m, const struct model_job *j)
+{
+    (void)snprintf(name, MODEL_NAME, "~unique:%s:%s", m->queue[j->queue].name, j->unique);
+}
+
+void unique_succeed(struct model *m, struct model_job *runs)
+{
+    struct model_gate *g;
+    char name[MODEL_NAME];
+    int64_t opens;
+
+    unique_lock(name, m, runs);
+    g = gate_named(m, KIND_LOCK, name);
+    if (gate_room(m, g, &opens) <= 0)
+        return;
+    gate_take(m, g, runs->id, model_tick(m, 1, 0), NO_END, false);
+    model_set(&runs->holds,
+              runs->holds != NULL ? mem_printf("%s\n%s", runs->holds, g->id) : mem_strdup(g->id));
 }
 
 void unique_free(struct model *m, int q, const char *key, const char *id, int64_t until)

@@ -179,6 +179,13 @@ static void reply_peers(struct model *m, const char *inst, struct buf *out)
     buf_puts(out, "] ");
 }
 
+static void set_served(struct model *m, struct model_worker *w, const char *queues)
+{
+    COPY(w->queues, queues);
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        m->queue[q].is_known |= serves(w, m->queue[q].name);
+}
+
 static void enter(struct model *m, const struct model_entry *e, int64_t epoch)
 {
     struct model_worker *w = &m->worker[m->workers++];
@@ -194,7 +201,7 @@ static void enter(struct model *m, const struct model_entry *e, int64_t epoch)
     w->quiet = -1;
     COPY(w->inst, e->inst);
     COPY(w->host, e->host);
-    COPY(w->queues, e->queues);
+    set_served(m, w, e->queues);
     COPY(w->places, e->places);
     COPY(w->limits, e->limits);
     COPY(w->room, e->room);
@@ -282,7 +289,7 @@ void model_beat(struct model *m, int64_t epoch, const char *queues, struct buf *
     w->counter++;
     w->beat_ms = MODEL_MS(m);
     if (queues != NULL)
-        COPY(w->queues, queues);
+        set_served(m, w, queues);
     out_int(out, w->link);
     out_int(out, model_count_running(m, epoch));
     out_int(out, w->quiet > 0);
@@ -421,6 +428,8 @@ static void recover(struct model *m, struct model_job *j, int64_t victim, int64_
             m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled; its worker died", ""));
         return;
     }
+    if (model_end_replaced(m, j, 0, ""))
+        return;
     model_set(&j->progress, NULL);
     j->crashes++;
     j->tries_due = j->has_tries ? j->tries_due : now;
@@ -494,18 +503,19 @@ void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter,
 static int64_t bury_never(struct model *m, int q)
 {
     struct model_raw *row[MODEL_RAWS];
-    size_t n = model_raws(m, q, row);
+    size_t n = model_raws(m, q, row), i = 0;
     int64_t buried = 0;
 
-    while (n > 0 && buried < TIDY_ROWS && row[n - 1]->score > 1e14) {
-        struct model_job *j = model_new_job(m, model_tick(m, 1, 0), q, row[n - 1]->member);
+    while (i < n && row[i]->score <= 1e14)
+        i++;
+    for (; i < n && buried < TIDY_ROWS; i++) {
+        struct model_job *j = model_new_job(m, model_tick(m, 1, 0), q, row[i]->member);
         char text[96];
 
         (void)snprintf(text, sizeof(text), "its score %.17g is not finite or after the year 5000",
-                       row[n - 1]->score);
-        row[n - 1]->is_there = false;
+                       row[i]->score);
+        row[i]->is_there = false;
         model_bury(m, j, model_outcome("dead", 0, MODEL_MS(m), 0, text, ""), 10000);
-        n--;
         buried++;
     }
     return buried;

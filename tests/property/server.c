@@ -8,6 +8,7 @@
 #include "lua/lua_lib.h"
 #include "model_gates.h"
 #include "short.h"
+#include "../lua/town.h"
 
 #define CALL_MS 300000
 #define END MODEL_ROOT ":end"
@@ -143,6 +144,18 @@ static void load_impatient(struct server *s)
     free(text);
 }
 
+static void log_in(struct server *s)
+{
+    for (size_t i = 0; i < TEST_ROLES; i++) {
+        char *rights = test_role_rights(test_roles[i], "p");
+
+        test_role_set(s->client, test_roles[i], rights);
+        free(rights);
+        s->role[i] = connect_to(s);
+        test_role_login(s->role[i], test_roles[i]);
+    }
+}
+
 void server_start(struct server *s)
 {
     /* jemalloc's thread would never sleep by a clock that stands. */
@@ -169,6 +182,7 @@ void server_start(struct server *s)
     free(variable);
     s->client = connect_to(s);
     load_impatient(s);
+    log_in(s);
     s->ear = connect_to(s);
     reply_free(must(s->ear, 2, subscribe));
 }
@@ -177,6 +191,8 @@ void server_stop(struct server *s)
 {
     client_close(s->client);
     client_close(s->ear);
+    for (size_t i = 0; i < TEST_ROLES; i++)
+        client_close(s->role[i]);
     test_redis_stop(&s->redis);
     test_clock_free(s->clock);
 }
@@ -227,6 +243,17 @@ void server_render(struct buf *out, const struct reply *r)
     }
 }
 
+/* The first of those whose work this call is, as the town of tests/lua/test_roles.c has it. */
+static struct client *client_for(struct server *s, const char *const *argv)
+{
+    char letter = strcmp(argv[0], "FCALL") == 0 ? town_role(argv[1] + strlen("later_")) : '\0';
+
+    for (size_t i = 0; i < TEST_ROLES; i++)
+        if (test_roles[i][0] == letter)
+            return s->role[i];
+    return s->client;
+}
+
 void server_call(struct server *s, const struct args *a, struct buf *out)
 {
     static const char *argv[MODEL_JOBS];
@@ -238,7 +265,7 @@ void server_call(struct server *s, const struct args *a, struct buf *out)
         argv[i] = a->arg[i].data != NULL ? a->arg[i].data : "";
         lens[i] = a->arg[i].len;
     }
-    r = client_call(s->client, a->n, argv, lens, &err);
+    r = client_call(client_for(s, argv), a->n, argv, lens, &err);
     if (r != NULL)
         short_render(a, r, out);
     else if (strncmp(err.text, "ELATER_", 7) == 0 && strncmp(err.text, "ELATER_BUG", 10) != 0)

@@ -10,12 +10,13 @@
 #include "redis/client.h"
 #include "../support/clock.h"
 #include "../support/redis.h"
+#include "../support/roles.h"
 #include "model.h"
 
 struct server {
     struct test_redis redis;
     struct test_clock *clock;
-    struct client *client, *ear;
+    struct client *client, *ear, *role[TEST_ROLES];
 };
 
 /* The arguments of one command, copied. */
@@ -39,8 +40,8 @@ void server_set_time(struct server *s, int64_t now_us);
 /* Keys whose time is over go now, not when somebody happens to look. */
 void server_expire(struct server *s);
 void server_render(struct buf *out, const struct reply *r);
-/* The reply as the model writes replies, that of a short step as that of a long one (short.h); an
- * error as its first word. */
+/* Called as the user of etc/users.acl whose work it is. The reply as the model writes replies, that
+ * of a short step as that of a long one (short.h); an error as its first word. */
 void server_call(struct server *s, const struct args *a, struct buf *out);
 /* Every key and its content, sorted; a key outside the namespace begins with '!'. */
 void server_read(struct server *s, struct buf *out);

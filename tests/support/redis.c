@@ -1,5 +1,6 @@
 #include "redis.h"
 
+#include <ctype.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lua/lua_lib.h"
 #include "redis/client.h"
 #include "redis/lib.h"
 
@@ -158,4 +160,20 @@ void test_redis_load(struct test_redis *r)
     if (c == NULL || lib_ensure(c, LIB_ENSURE, &state, &err) < 0)
         die(r, err.text);
     client_close(c);
+}
+
+bool test_library_calls(const char *command)
+{
+    static const char *const ways[] = {"call('", "db('", "at_once('"};
+    char name[64];
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        size_t n = (size_t)snprintf(name, sizeof(name), "%s%s'", ways[i], command);
+
+        for (size_t k = strlen(ways[i]); k < n && k < sizeof(name); k++)
+            name[k] = (char)toupper((unsigned char)name[k]);
+        if (strstr(lua_lib_text, name) != NULL)
+            return true;
+    }
+    return false;
 }

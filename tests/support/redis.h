@@ -7,6 +7,7 @@
 #ifndef LATER_TESTS_SUPPORT_REDIS_H
 #define LATER_TESTS_SUPPORT_REDIS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "redis/reply.h"
@@ -40,5 +41,7 @@ void test_redis_launch(struct test_redis *r);
 struct reply *test_redis_call(struct test_redis *r, ...) __attribute__((sentinel));
 /* Load the built-in library. */
 void test_redis_load(struct test_redis *r);
+/* Whether a function of it uses this command of Redis, in lower case. */
+bool test_library_calls(const char *command);
 
 #endif

@@ -1,0 +1,1044 @@
+-- The draft of a call: what it has read, and what it is going to write.
+--
+-- db(COMMAND, key, ...) takes a Redis command. One that writes changes the draft; one that reads sees Redis as it will be
+-- once the draft is written. L.register writes the draft when the function has returned, by few variadic commands. So a
+-- function that raises, wherever it does, has changed nothing, and what it tells was written.
+--
+--   * Every value is read before it is changed. So a foreign type is met by a read, while nothing is written.
+--   * A write can then fail only for a right that the caller lacks. What was written before it is taken back: the values
+--     that were there are known. What adds comes first, and is taken back by what removes: so the right to that is asked for
+--     before the first write. What cannot be taken back comes last.
+--   * L.attempt is for a part of a call that may fail alone: a queue, a job, a gate. What it changed leaves the draft.
+--
+-- An entry is what the call knows of a key: {key, kind, cells, was, list, is_listed}. cells: field or member -> value as it
+-- will be, false for none; was: as it is in Redis; list: the names of the cells that were changed. A string has the one
+-- cell ''. The score of a member is a number. Where they matter: size (in Redis), more (so many more names than there),
+-- is_empty (nothing is in Redis), is_whole (what is not in cells is not in Redis), cut (so many first members are removed
+-- by L.cut), coming (so many are written at once), first (as ZRANGE 0 0 tells), last (its score), expire (ms, or false to
+-- persist), erased (fields that go unread: names, and those before them).
+
+local MOMENT_MS = 1
+local FINAL_CHUNK = 7000    -- of what cannot be taken back: more than a call removes
+local CHUNK = 2000          -- names in one command: Lua can hand over some 8,000 values
+
+local entries, touched      -- key -> entry; the entries that have something to write
+local erasures              -- entries with fields that go unread, some more than once
+local gone                  -- keys that go unread
+local counts, hints         -- what follows the writes and may fail: counters of R:stats, functions
+local mends                 -- what is to be done behind writes that were taken back
+local steps                 -- writes of many new values, by L.write_many_new
+local journal, n_journal, depth -- what attempts have changed: table, name, old value, whether it is a cell, ...
+
+local is_used = true
+
+function L.begin()
+  if is_used then
+    entries, touched, erasures, gone, counts, hints, mends, steps = {}, {}, {}, {}, {}, {}, {}, {}
+    is_used = false
+  end
+  journal, n_journal, depth = {}, 0, 0
+end
+
+local function entry_of(key, kind)
+  local e = entries[key]
+  if not e then
+    is_used = true
+    e = {key = key, kind = kind, cells = {}, was = {}, list = {}, is_listed = {}}
+    entries[key] = e
+  elseif not e.kind then
+    e.kind = kind
+  elseif e.kind ~= kind then
+    error('the call uses ' .. key .. ' as a ' .. e.kind .. ' and as a ' .. kind, 0)
+  end
+  return e
+end
+
+-- ---- reading
+
+local function foreign(key, kind, why)
+  local is = redis.call('TYPE', key).ok
+  if is == 'none' or is == kind then
+    error(why, 0)
+  end
+  L.fail('ELATER_TYPE', 'key ' .. L.line(key) .. ' is a ' .. is .. ', laterd needs a ' .. kind ..
+         ' there: rename or delete it')
+end
+
+-- A read from Redis. A foreign type is refused by name.
+local function read(e, command, ...)
+  local reply = redis.pcall(command, e.key, ...)
+  if type(reply) == 'table' and reply.err then
+    if string.find(reply.err, '^WRONGTYPE') then
+      foreign(e.key, e.kind, reply)
+    end
+    error(reply, 0)
+  end
+  return reply
+end
+
+local ONE = {hash = 'HGET', zset = 'ZSCORE', set = 'SISMEMBER', string = 'GET'}
+local MANY = {hash = 'HMGET', zset = 'ZMSCORE'}
+local SIZE = {hash = 'HLEN', zset = 'ZCARD', set = 'SCARD', string = 'STRLEN'}
+
+local function learn(e, name, value)
+  if e.kind == 'zset' then
+    value = value and tonumber(value)
+  elseif e.kind == 'set' then
+    value = value == 1
+  end
+  e.cells[name], e.was[name] = value, value
+  return value
+end
+
+local function cell(e, name)
+  local value = e.cells[name]
+  if value ~= nil then
+    return value
+  elseif e.is_empty or e.is_whole then
+    return learn(e, name, false)
+  elseif e.kind == 'string' then
+    return learn(e, name, read(e, 'GET'))
+  elseif e.kind == 'set' and not e.size then
+    -- Most sets are empty, and are asked for many names.
+    e.size = read(e, 'SCARD')
+    e.is_empty = e.size == 0
+    return cell(e, name)
+  end
+  return learn(e, name, read(e, ONE[e.kind], name))
+end
+
+-- Learn what is not known of these names, in one command where there is one.
+local function learn_all(e, names)
+  local missing = {}
+  for i = 1, #names do
+    if e.cells[names[i]] == nil then
+      missing[#missing + 1] = names[i]
+    end
+  end
+  if #missing < 2 or e.is_empty or e.is_whole or not MANY[e.kind] then
+    for i = 1, #missing do
+      cell(e, missing[i])
+    end
+    return
+  end
+  for from = 1, #missing, CHUNK do
+    local to = math.min(from + CHUNK - 1, #missing)
+    local values = read(e, MANY[e.kind], unpack(missing, from, to))
+    for i = from, to do
+      learn(e, missing[i], values[i - from + 1])
+    end
+  end
+end
+
+local function size_of(e)
+  if not e.size then
+    e.size = e.is_empty and 0 or read(e, SIZE[e.kind])
+  end
+  return e.size - (e.cut or 0) + (e.more or 0)
+end
+
+-- Nothing of it was changed, but for fields that go unread.
+local function is_plain(e)
+  return #e.list == 0 and not e.cut
+end
+
+-- Most namespaces have none of some keys: one look tells of all. list: {name, kind}*
+function L.look(R, list)
+  if list.root ~= R then
+    list.root, list.keys = R, {}
+    for i = 1, #list, 2 do
+      list.keys[#list.keys + 1] = R .. ':' .. list[i]
+    end
+  end
+  if redis.call('EXISTS', unpack(list.keys)) == 0 then
+    for i, key in ipairs(list.keys) do
+      entry_of(key, list[2 * i]).is_empty = true
+    end
+  end
+end
+
+local SMALL_HASH = 16
+
+-- Learn what a hash has for these names, by one command where it is small or much smaller than they are many.
+-- -> its cells, which follow what the call changes: name -> value; false or nil for none
+function L.know(key, names)
+  local e = entry_of(key, 'hash')
+  local n = #names > SMALL_HASH and size_of(e) or not e.is_empty and #names or 0
+  if n == 0 or e.is_whole then
+    e.is_whole = true
+  elseif 4 * n < #names then
+    local all = read(e, 'HGETALL')
+    for i = 1, #all, 2 do
+      if e.cells[all[i]] == nil then
+        learn(e, all[i], all[i + 1])
+      end
+    end
+    e.is_whole = true
+  else
+    learn_all(e, names)
+  end
+  return e.cells
+end
+
+-- What the call was told of a field or member in another way. What it has changed already stays.
+function L.learn(key, kind, name, value)
+  local e = entry_of(key, kind)
+  if e.cells[name] == nil then
+    e.cells[name], e.was[name] = value or false, value or false
+  end
+end
+
+-- The highest score that a sorted set has in Redis, nil for none.
+function L.last_score(key)
+  local e = entry_of(key, 'zset')
+  if e.last == nil then
+    e.last = not e.is_empty and tonumber(read(e, 'ZRANGE', -1, -1, 'WITHSCORES')[2]) or false
+  end
+  return e.last or nil
+end
+
+-- How many members the call has removed from a sorted set to which it adds none.
+function L.gone_from(key)
+  local e = entry_of(key, 'zset')
+  return (e.cut or 0) - (e.more or 0)
+end
+
+-- What the call has read has this value in Redis.
+function L.was(key, name)
+  return entries[key].was[name]
+end
+
+-- Does the call know that there is nothing under this key?
+function L.is_known_empty(key)
+  local e = entries[key]
+  return e ~= nil and e.is_empty == true and is_plain(e)
+end
+
+-- Has the call changed anything under this key but for the first members that it has cut?
+function L.has_changes(key)
+  return entries[key] ~= nil and #entries[key].list > 0
+end
+
+-- Has the call changed anything under this key?
+function L.is_changed(key)
+  return entries[key] ~= nil and not is_plain(entries[key])
+end
+
+-- What the call knows of a key: name -> value, false for none, nil for what was not read.
+function L.cells_of(key, kind)
+  return entry_of(key, kind).cells
+end
+
+-- Refuse by name what is of a foreign type, before anything is decided. list: {name, kind}*
+function L.need_types(R, list)
+  for i = 1, #list, 2 do
+    size_of(entry_of(R .. ':' .. list[i], list[i + 1]))
+  end
+end
+
+-- n more are to be written at once. -> how many there are before
+function L.make_room(key, kind, n)
+  local e = entry_of(key, kind)
+  size_of(e)
+  e.coming = (e.coming or 0) + n
+  return e.size + e.coming - n
+end
+
+-- The names and values of a changed hash, sorted set or set for which is_in(value) holds, that Redis has not so.
+local function changed_cells(e, is_in)
+  local out = {}
+  for _, name in ipairs(e.list) do
+    local value = e.cells[name]
+    if value and (not is_in or is_in(value)) then
+      out[#out + 1] = {name, value}
+    end
+  end
+  return out
+end
+
+-- '(5' -> 5, true
+local function bound(text)
+  text = tostring(text)
+  local is_open = string.sub(text, 1, 1) == '('
+  local n = is_open and string.sub(text, 2) or text
+  return n == '-inf' and -math.huge or n == '+inf' and math.huge or tonumber(n), is_open
+end
+
+local function within(low, high)
+  local from, is_over = bound(low)
+  local to, is_under = bound(high)
+  return function(score)
+    return (score > from or score == from and not is_over) and (score < to or score == to and not is_under)
+  end, from == -math.huge
+end
+
+local function by_score(a, b)
+  if a[2] ~= b[2] then
+    return a[2] < b[2]
+  end
+  return L.is_before(a[1], b[1])
+end
+
+-- {member, score}* of a changed sorted set with such scores; count: nil for all
+local function range(e, low, high, skip, count)
+  local is_in, is_from_first = within(low, high)
+  local cut = is_from_first and e.cut or 0
+  local most = count and skip + count + cut + #e.list or -1
+  local raw, out = e.is_empty and {} or read(e, 'ZRANGEBYSCORE', low, high, 'WITHSCORES', 'LIMIT', 0, most), {}
+  for i = 1 + 2 * cut, #raw, 2 do
+    if not e.is_listed[raw[i]] then
+      out[#out + 1] = {raw[i], tonumber(raw[i + 1])}
+    end
+  end
+  local changed = changed_cells(e, is_in)
+  if #changed > 0 then
+    for _, one in ipairs(changed) do
+      out[#out + 1] = one
+    end
+    table.sort(out, by_score)
+  end
+  return out, skip, count and math.min(skip + count, #out) or #out
+end
+
+local function flat(rows, skip, last, has_scores)
+  local out = {}
+  for i = skip + 1, last do
+    out[#out + 1] = rows[i][1]
+    if has_scores then
+      out[#out + 1] = rows[i][2]
+    end
+  end
+  return out
+end
+
+-- ---- changing
+
+local function remember(t, name)
+  if depth > 0 then
+    local n = n_journal
+    journal[n + 1], journal[n + 2], journal[n + 3], journal[n + 4] = t, name, t[name], false
+    n_journal = n + 4
+  end
+end
+
+local function touch(e)
+  if not e.is_touched then
+    e.is_touched = true
+    touched[#touched + 1] = e
+  end
+end
+
+-- A value of which the old one is known.
+local function put(e, name, value)
+  local cells = e.cells
+  local old = cells[name]
+  if depth > 0 then
+    local n = n_journal
+    journal[n + 1], journal[n + 2], journal[n + 3], journal[n + 4] = e, name, old, true
+    n_journal = n + 4
+  end
+  if not old and value then
+    e.more = (e.more or 0) + 1
+  elseif old and not value then
+    e.more = (e.more or 0) - 1
+  end
+  cells[name] = value
+  if not e.is_listed[name] then
+    e.is_listed[name] = true
+    e.list[#e.list + 1] = name
+    touch(e)
+  end
+end
+
+-- Put a value in the place of another. -> 1 where there was none
+local function replace(e, name, value)
+  local old = cell(e, name)
+  if old ~= value then
+    put(e, name, value)
+  end
+  return old and 0 or 1
+end
+
+local function remove(e, names)
+  local n = 0
+  if e.is_empty and not e.list[1] then
+    return 0
+  end
+  learn_all(e, names)
+  for i = 1, #names do
+    if e.cells[names[i]] then
+      put(e, names[i], false)
+      n = n + 1
+    end
+  end
+  return n
+end
+
+-- These names are new: there is nothing of them in Redis. An id that was just made need not be looked for.
+function L.is_new(key, kind, name)
+  local e = entry_of(key, kind)
+  if e.cells[name] == nil then
+    e.cells[name], e.was[name] = false, false
+  end
+end
+
+-- These fields go, whatever they hold: they may be large, and are not read. It cannot be taken back, so it is the last that
+-- is written, and for one key in a call.
+function L.erase(key, names)
+  local e = entry_of(key, 'hash')
+  if #names == 0 or size_of(e) == 0 then
+    return
+  end
+  -- What this call would write of them is not written.
+  for i = 1, #e.list > 0 and #names or 0 do
+    if e.is_listed[names[i]] then
+      put(e, names[i], e.was[names[i]])
+    end
+  end
+  remember(e, 'erased')
+  e.erased = {names = names, before = e.erased}
+  erasures[#erasures + 1] = e
+end
+
+-- This key goes, whatever it holds: it has a moment to live first, which can be taken back.
+function L.drop_key(key)
+  is_used = true
+  remember(gone, key)
+  gone[key] = true
+end
+
+-- Those of keys[from..to] that are there go. Mostly none is, and one call tells; else it is asked by halves.
+function L.drop_keys(keys, from, to)
+  if from > to or redis.call('EXISTS', unpack(keys, from, to)) == 0 then
+    return
+  elseif from == to then
+    L.drop_key(keys[from])
+    return
+  end
+  local middle = math.floor((from + to) / 2)
+  L.drop_keys(keys, from, middle)
+  L.drop_keys(keys, middle + 1, to)
+end
+
+-- Many values at once of which none is known to the draft: that they are new, or what they are, is known to the caller, and
+-- nothing reads them in this call any more. args: as the command has them behind the key; undo(): takes it back.
+function L.write_at_once(command, key, args, undo)
+  is_used = true
+  steps[#steps + 1] = {command = command, key = key, args = args, undo = undo, is_removal = not string.find(command, 'ADD$') and
+                       not string.find(command, 'SET$')}
+end
+
+-- The first n members of a sorted set go. undo(): puts them back.
+function L.cut(key, n, undo)
+  local e = entry_of(key, 'zset')
+  remember(e, 'cut')
+  e.cut = (e.cut or 0) + n
+  L.write_at_once('ZREMRANGEBYRANK', key, {0, n - 1}, undo)
+end
+
+-- ---- what follows the writes, and may fail
+
+-- Add to a counter of later_stats.
+function L.count(R, what, queue, n)
+  L.count_as(R, what .. ':' .. queue, n)
+end
+
+function L.count_as(R, name, n)
+  is_used = true
+  remember(counts, name)
+  counts[name] = (counts[name] or 0) + n
+  counts.R = R
+end
+
+function L.hint(fn, ...)
+  is_used = true
+  hints[#hints + 1] = {fn, ...}
+end
+
+-- fn(key) behind the writes, and where they were taken back: once for each key.
+function L.follow_up(fn, key)
+  for _, mend in ipairs(mends) do
+    if mend[1] == fn and mend[2] == key then
+      return
+    end
+  end
+  L.hint(fn, key)
+  mends[#mends + 1] = {fn, key}
+end
+
+local function publish(channel, text)
+  redis.call('PUBLISH', channel, text)
+end
+
+-- A queue may have become due earlier: whoever has room should know.
+function L.wake(R, text)
+  for _, hint in ipairs(hints) do
+    if hint[1] == publish and hint[3] == text then
+      return
+    end
+  end
+  L.hint(publish, R .. ':wake', text)
+end
+
+function L.say(channel, text)
+  L.hint(publish, channel, text)
+end
+
+-- ---- parts that may fail alone
+
+local function roll_back(mark)
+  for i = n_journal - 3, mark + 1, -4 do
+    local t, name, old = journal[i], journal[i + 1], journal[i + 2]
+    if journal[i + 3] then
+      t.more = (t.more or 0) + (old and 1 or 0) - (t.cells[name] and 1 or 0)
+      t.cells[name] = old
+    else
+      t[name] = old
+    end
+  end
+  n_journal = mark
+end
+
+local function shorten(list, n)
+  for i = #list, n + 1, -1 do
+    list[i] = nil
+  end
+end
+
+-- pcall, but when fn raises, what it has changed is not written.
+function L.attempt(fn, ...)
+  local mark, n_hints, n_steps, n_events = n_journal, #hints, #steps, L.events and #L.events
+  depth = depth + 1
+  local ok, a, b = pcall(fn, ...)
+  depth = depth - 1
+  if not ok then
+    roll_back(mark)
+    shorten(hints, n_hints)
+    shorten(steps, n_steps)
+    shorten(L.events or {}, n_events or 0)
+  elseif depth == 0 then
+    n_journal = 0
+  end
+  return ok, a, b
+end
+
+-- fn(...) -> what it tells; nil, and nothing is changed, where it meets a key of a foreign type: that is none of ours.
+function L.unless_foreign(fn, ...)
+  local ok, reply = L.attempt(fn, ...)
+  if not ok and not (type(reply) == 'table' and string.find(reply.elater or '', '^ELATER_TYPE ')) then
+    error(reply, 0)
+  end
+  return ok and reply or nil
+end
+
+-- ---- the commands
+
+local COMMANDS = {}
+
+local function each(names, fn)
+  for i = 1, #names do
+    fn(names[i])
+  end
+end
+
+function COMMANDS.HGET(key, name)
+  return cell(entry_of(key, 'hash'), name)
+end
+
+-- The values of these names, as HMGET and ZMSCORE tell them.
+local function values_of(e, names)
+  local out, cells = {}, e.cells
+  if e.is_empty and not e.list[1] then
+    for i = 1, #names do
+      out[i] = false
+    end
+    return out
+  end
+  learn_all(e, names)
+  for i = 1, #names do
+    out[i] = cells[names[i]]
+  end
+  return out
+end
+
+function COMMANDS.HMGET(key, ...)
+  return values_of(entry_of(key, 'hash'), {...})
+end
+
+function COMMANDS.HEXISTS(key, name)
+  return cell(entry_of(key, 'hash'), name) and 1 or 0
+end
+
+function COMMANDS.HSET(key, name, value, ...)
+  local e = entry_of(key, 'hash')
+  local n, args = replace(e, name, value), ... and {...} or nil
+  for i = 1, args and #args or 0, 2 do
+    n = n + replace(e, args[i], args[i + 1])
+  end
+  return n
+end
+
+function COMMANDS.HSETNX(key, name, value)
+  local e = entry_of(key, 'hash')
+  return cell(e, name) and 0 or replace(e, name, value)
+end
+
+-- One name, or several.
+local function remove_some(e, name, ...)
+  if e.is_empty and not e.list[1] then
+    return 0
+  elseif ... then
+    return remove(e, {name, ...})
+  elseif cell(e, name) then
+    put(e, name, false)
+    return 1
+  end
+  return 0
+end
+
+function COMMANDS.HDEL(key, ...)
+  return remove_some(entry_of(key, 'hash'), ...)
+end
+
+function COMMANDS.HINCRBY(key, name, by)
+  local e = entry_of(key, 'hash')
+  local n = (tonumber(cell(e, name) or 0) or 0) + by
+  put(e, name, L.int(n))
+  return n
+end
+
+function COMMANDS.HKEYS(key)
+  local e, out = entry_of(key, 'hash'), {}
+  for _, name in ipairs(e.is_empty and {} or read(e, 'HKEYS')) do
+    out[#out + 1] = not e.is_listed[name] and name or nil
+  end
+  each(changed_cells(e), function(one) out[#out + 1] = one[1] end)
+  return out
+end
+
+function COMMANDS.HGETALL(key)
+  local e, out = entry_of(key, 'hash'), {}
+  local raw = e.is_empty and {} or read(e, 'HGETALL')
+  for i = 1, #raw, 2 do
+    if not e.is_listed[raw[i]] then
+      out[#out + 1], out[#out + 2] = raw[i], raw[i + 1]
+    end
+  end
+  each(changed_cells(e), function(one) out[#out + 1], out[#out + 2] = one[1], one[2] end)
+  return out
+end
+
+function COMMANDS.HLEN(key)
+  return size_of(entry_of(key, 'hash'))
+end
+
+function COMMANDS.ZCARD(key)
+  return size_of(entry_of(key, 'zset'))
+end
+
+function COMMANDS.SCARD(key)
+  return size_of(entry_of(key, 'set'))
+end
+
+-- Of keys that the draft has changed it is known; the others are asked for together.
+function COMMANDS.EXISTS(...)
+  local n, rest = 0, {}
+  for _, key in ipairs({...}) do
+    local e = entries[key]
+    if e and e.is_empty and is_plain(e) then
+      n = n + 0
+    elseif e and not is_plain(e) then
+      n = n + (e.kind == 'string' and (cell(e, '') and 1 or 0) or size_of(e) > 0 and 1 or 0)
+    else
+      rest[#rest + 1] = key
+    end
+  end
+  return #rest > 0 and n + redis.call('EXISTS', unpack(rest)) or n
+end
+
+function COMMANDS.ZSCORE(key, name)
+  return cell(entry_of(key, 'zset'), name)
+end
+
+function COMMANDS.ZMSCORE(key, ...)
+  return values_of(entry_of(key, 'zset'), {...})
+end
+
+-- LT: only if lower than what is there. -> how many are new
+function COMMANDS.ZADD(key, score, name, third)
+  local e = entry_of(key, 'zset')
+  if score == 'LT' then
+    local old = cell(e, third)
+    score, name = tonumber(name), third
+    return old and old <= score and 0 or replace(e, name, score)
+  end
+  return replace(e, name, tonumber(score))
+end
+
+function COMMANDS.ZREM(key, ...)
+  return remove_some(entry_of(key, 'zset'), ...)
+end
+
+-- The first one with its score, which is asked for again and again.
+local function first(e)
+  if not e.first then
+    e.first = read(e, 'ZRANGE', 0, 0, 'WITHSCORES')
+  end
+  return e.first
+end
+
+-- From the first one on; from the last one only of what the call has not changed.
+function COMMANDS.ZRANGE(key, from, to, has_scores)
+  local e = entry_of(key, 'zset')
+  if e.is_empty and is_plain(e) then
+    return {}
+  elseif is_plain(e) and from == 0 and to == 0 then
+    return has_scores and first(e) or {first(e)[1]}
+  elseif is_plain(e) then
+    return has_scores and read(e, 'ZRANGE', from, to, 'WITHSCORES') or read(e, 'ZRANGE', from, to)
+  elseif from == -1 then
+    error('ZRANGE from the end of a key that the call has changed', 0)
+  end
+  local rows, skip, last = range(e, '-inf', '+inf', from, to >= 0 and to - from + 1 or nil)
+  return flat(rows, skip, last, has_scores)
+end
+
+function COMMANDS.ZRANGEBYSCORE(key, low, high, ...)
+  local e, has_scores, skip, count = entry_of(key, 'zset'), false, 0, nil
+  if e.is_empty and is_plain(e) then
+    return {}
+  elseif is_plain(e) then
+    return read(e, 'ZRANGEBYSCORE', low, high, ...)
+  end
+  local args, i = {...}, 1
+  while args[i] do
+    if args[i] == 'LIMIT' then
+      skip, count = args[i + 1], args[i + 2]
+      i = i + 2
+    else
+      has_scores = true
+    end
+    i = i + 1
+  end
+  local rows, from, last = range(e, low, high, skip, count)
+  return flat(rows, from, last, has_scores)
+end
+
+function COMMANDS.ZCOUNT(key, low, high)
+  local e = entry_of(key, 'zset')
+  local n = e.is_empty and 0 or read(e, 'ZCOUNT', low, high)
+  if is_plain(e) then
+    return n
+  end
+  local is_in = within(low, high)
+  for _, name in ipairs(e.list) do
+    local now, was = e.cells[name], e.was[name]
+    n = n + (now and is_in(now) and 1 or 0) - (was and is_in(was) and 1 or 0)
+  end
+  return n
+end
+
+function COMMANDS.SISMEMBER(key, name)
+  return cell(entry_of(key, 'set'), name) and 1 or 0
+end
+
+function COMMANDS.SADD(key, name)
+  return replace(entry_of(key, 'set'), name, true)
+end
+
+function COMMANDS.SREM(key, ...)
+  return remove_some(entry_of(key, 'set'), ...)
+end
+
+-- Up to n at random of those that will still be there, and what the call has added.
+local function some(e, command, n)
+  local out = {}
+  for _, name in ipairs(e.is_empty and {} or read(e, command, n)) do
+    out[#out + 1] = not e.is_listed[name] and name or nil
+  end
+  for _, one in ipairs(changed_cells(e)) do
+    out[#out + 1] = #out < n and one[1] or nil
+  end
+  return out
+end
+
+function COMMANDS.SRANDMEMBER(key, n)
+  return some(entry_of(key, 'set'), 'SRANDMEMBER', n)
+end
+
+function COMMANDS.ZRANDMEMBER(key, n)
+  return some(entry_of(key, 'zset'), 'ZRANDMEMBER', n)
+end
+
+function COMMANDS.GET(key)
+  return cell(entry_of(key, 'string'), '')
+end
+
+-- expire_ms: when it goes by itself; nil: what holds stays
+function COMMANDS.SET(key, value, expire_ms)
+  local e = entry_of(key, 'string')
+  replace(e, '', value)
+  if gone[key] then
+    remember(gone, key)
+    gone[key] = nil
+  end
+  if expire_ms then
+    COMMANDS.PEXPIREAT(key, expire_ms)
+  end
+end
+
+-- A string.
+function COMMANDS.DEL(key)
+  return remove(entry_of(key, 'string'), {''})
+end
+
+-- Of a key that the call has read or written.
+function COMMANDS.PEXPIREAT(key, ms)
+  local e = entries[key]
+  remember(e, 'expire')
+  e.expire = ms
+  touch(e)
+end
+
+function COMMANDS.PERSIST(key)
+  COMMANDS.PEXPIREAT(key, false)
+end
+
+-- Others pass as they are, if the draft has nothing of the key that they would have to know.
+function db(command, key, ...)
+  local fn = COMMANDS[command]
+  if fn then
+    return fn(key, ...)
+  end
+  local e = entries[key]
+  if e and not is_plain(e) then
+    error(command .. ' of a key that the call has changed', 0)
+  end
+  return redis.call(command, key, ...)
+end
+
+-- ---- writing
+
+local ADD = {hash = 'HSET', zset = 'ZADD', set = 'SADD', string = 'SET'}
+local REMOVE = {hash = 'HDEL', zset = 'ZREM', set = 'SREM', string = 'DEL'}
+
+-- What a command has behind the key to give these cells of an entry such values.
+local function add_args(e, names, values)
+  local args, n = {}, 0
+  for i = 1, #names do
+    local name = names[i]
+    if e.kind == 'hash' then
+      args[n + 1], args[n + 2], n = name, values[name], n + 2
+    elseif e.kind == 'zset' then
+      args[n + 1], args[n + 2], n = L.score(values[name]), name, n + 2
+    elseif e.kind == 'set' then
+      args[n + 1], n = name, n + 1
+    else
+      args = e.expire and {values[''], 'PXAT', L.int(e.expire)} or {values[''], 'KEEPTTL'}
+    end
+  end
+  return args
+end
+
+local function write(e, is_removal, names)
+  if is_removal then
+    return redis.pcall(REMOVE[e.kind], e.key, unpack(e.kind ~= 'string' and names or {}))
+  end
+  return redis.pcall(ADD[e.kind], e.key, unpack(add_args(e, names, e.cells)))
+end
+
+-- The opposite of a step that was written: as it was before.
+local function take_back(step)
+  local e, lost, kept = step.e, {}, {}
+  if step.undo then
+    step.undo()
+  elseif not step.is_final then
+    for _, name in ipairs(step.names) do
+      if e.was[name] then
+        kept[#kept + 1] = name
+      else
+        lost[#lost + 1] = name
+      end
+    end
+    if #kept > 0 then
+      redis.pcall(ADD[e.kind], e.key, unpack(add_args(e, kept, e.was)))
+    end
+    if #lost > 0 then
+      redis.pcall(REMOVE[e.kind], e.key, unpack(e.kind ~= 'string' and lost or {}))
+    end
+  end
+end
+
+local function push(list, e, names, is_final)
+  local most = is_final and FINAL_CHUNK or CHUNK
+  for from = 1, #names, most do
+    local to, some_names = math.min(from + most - 1, #names), names
+    if from > 1 or to < #names then
+      some_names = {unpack(names, from, to)}
+    end
+    list[#list + 1] = {e = e, names = some_names, is_final = is_final}
+  end
+end
+
+-- Of what L.erase was told for one key; one command for all, since it cannot be taken back.
+local function all_names(erased)
+  if not erased.before then
+    return erased.names
+  end
+  local all = {}
+  while erased do
+    for _, name in ipairs(erased.names) do
+      all[#all + 1] = name
+    end
+    erased = erased.before
+  end
+  return all
+end
+
+-- What there is to write: values that are added or changed, values that go, fields that go unread.
+local function plan()
+  local adds, removals, finals, is_erased = {}, {}, {}, {}
+  for _, e in ipairs(touched) do
+    local set, unset = {}, {}
+    for _, name in ipairs(e.list) do
+      local value = e.cells[name]
+      if value ~= e.was[name] then
+        local list = value and set or unset
+        list[#list + 1] = name
+      end
+    end
+    push(adds, e, set)
+    push(removals, e, unset)
+  end
+  for _, e in ipairs(erasures) do
+    if e.erased and not is_erased[e] then
+      push(finals, e, all_names(e.erased), true)
+      is_erased[e] = true
+    end
+  end
+  return adds, removals, finals
+end
+
+-- The reply to a step. Where it could not be written, all before it is taken back.
+local function check(step, reply, done)
+  if type(reply) ~= 'table' or not reply.err then
+    done[#done + 1] = step
+    return
+  end
+  for i = #done, 1, -1 do
+    take_back(done[i])
+  end
+  for _, mend in ipairs(mends) do
+    pcall(unpack(mend))
+  end
+  if step.e and string.find(reply.err, '^WRONGTYPE') then
+    foreign(step.e.key, step.e.kind, reply)
+  end
+  error(reply, 0)
+end
+
+-- What removes is needed to take back what was added, too.
+local function need_rights(removals, finals)
+  local asked = {}
+  local function ask(command, key)
+    if not asked[command] and not redis.acl_check_cmd(unpack(command == 'DEL' and {command, key} or {command, key, 'm'})) then
+      L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(key))
+    end
+    asked[command] = true
+  end
+  for _, list in ipairs({removals, finals}) do
+    for _, step in ipairs(list) do
+      ask(REMOVE[step.e.kind], step.e.key)
+    end
+  end
+  for _, step in ipairs(steps) do
+    if step.is_removal then
+      ask(step.command, step.key)
+    end
+  end
+end
+
+local function run(list, is_removal, done)
+  for _, step in ipairs(list) do
+    check(step, write(step.e, is_removal, step.names), done)
+  end
+end
+
+-- The key stays, whatever it was to do.
+local function persist(key, done)
+  local old_ms = redis.call('PEXPIRETIME', key)
+  check({undo = function()
+    if old_ms > 0 then
+      redis.pcall('PEXPIREAT', key, L.int(old_ms))
+    end
+  end}, redis.pcall('PERSIST', key), done)
+end
+
+-- The key has a moment to live.
+local function let_expire(key, done)
+  check({undo = function() redis.pcall('PERSIST', key) end}, redis.pcall('PEXPIRE', key, MOMENT_MS), done)
+end
+
+local function run_steps(is_removal, done)
+  for _, step in ipairs(steps) do
+    if step.is_removal == is_removal then
+      check(step, redis.pcall(step.command, step.key, unpack(step.args)), done)
+    end
+  end
+end
+
+-- A new counter has its queue's name beside it, with which it goes again: tidying may have dropped that while the queue's last
+-- job ran.
+local function write_count(R, name, n)
+  if redis.pcall('HINCRBY', R .. ':stats', name, n) == n then
+    local queue = string.match(name, '^done:(.+)$') or string.match(name, '^dead:(.+)$') or
+                  string.match(name, '^cancelled:(.+)$')
+    if queue then
+      redis.pcall('SADD', R .. ':names', queue)
+    end
+  end
+end
+
+-- Expiries, keys that have a moment to live, counters, what is published: none of it can hurt by missing.
+local function follow()
+  for _, e in ipairs(touched) do
+    if e.expire and e.kind ~= 'string' or e.expire and e.cells[''] == e.was[''] then
+      redis.pcall('PEXPIREAT', e.key, L.int(e.expire))
+    end
+  end
+  for key in pairs(gone) do
+    redis.pcall('DEL', key)
+  end
+  for name, n in pairs(counts) do
+    if name ~= 'R' then
+      write_count(counts.R, name, n)
+    end
+  end
+  for _, hint in ipairs(hints) do
+    pcall(unpack(hint))
+  end
+end
+
+function L.commit()
+  if not is_used then
+    return
+  end
+  local done = {}
+  local adds, removals, finals = plan()
+  need_rights(removals, finals)
+  -- A lock that a job takes must not go with the lease of the one before.
+  for _, e in ipairs(touched) do
+    if e.expire == false then
+      persist(e.key, done)
+    end
+  end
+  run(adds, false, done)
+  run_steps(false, done)
+  run(removals, true, done)
+  run_steps(true, done)
+  for key in pairs(gone) do
+    let_expire(key, done)
+  end
+  run(finals, true, done)
+  follow()
+end

@@ -1,0 +1,108 @@
+# Which commands of Redis each function of the library can come to: a line "FUNCTION COMMAND part of the library" each, made
+# of laterd.lua. A part that names another reaches it, whatever it does with it: so rather too many than too few.
+# db('HSET', ...) and the other ways to the draft of a call come to what draft.lua makes of them: they read what they change,
+# and may have to take back what they wrote.
+# Names begin at the first column: function L.x, local function x, L.register('later_x', and tables.
+BEGIN {
+    via["HGET"] = via["HEXISTS"] = "HGET"
+    via["HMGET"] = "HGET HMGET"
+    via["HSET"] = via["HDEL"] = via["HSETNX"] = via["HINCRBY"] = "HGET HMGET HSET HDEL"
+    via["HKEYS"] = "HKEYS"
+    via["HGETALL"] = "HGETALL"
+    via["HLEN"] = "HLEN"
+    via["ZSCORE"] = "ZSCORE"
+    via["ZMSCORE"] = "ZSCORE ZMSCORE"
+    via["ZADD"] = via["ZREM"] = "ZSCORE ZMSCORE ZADD ZREM"
+    via["ZRANGE"] = "ZRANGE ZRANGEBYSCORE"
+    via["ZRANGEBYSCORE"] = "ZRANGEBYSCORE"
+    via["ZCOUNT"] = "ZCOUNT"
+    via["ZCARD"] = "ZCARD"
+    via["ZRANDMEMBER"] = "ZRANDMEMBER"
+    via["SISMEMBER"] = "SISMEMBER"
+    via["SADD"] = via["SREM"] = "SISMEMBER SADD SREM"
+    via["SCARD"] = "SCARD"
+    via["SRANDMEMBER"] = "SRANDMEMBER"
+    via["GET"] = "GET"
+    via["SET"] = via["DEL"] = "GET SET DEL PEXPIREAT"
+    via["EXISTS"] = "EXISTS ZCARD HLEN SCARD GET"
+    via["PEXPIREAT"] = "PEXPIREAT"
+    via["PERSIST"] = "PERSIST PEXPIRETIME PEXPIREAT"
+    via["TYPE"] = "TYPE"
+    via["L.drop_key"] = "PEXPIRE PERSIST DEL"
+    via["L.erase"] = "HLEN HDEL"
+    via["L.look"] = "EXISTS"
+    via["L.know"] = "HLEN HGETALL HGET HMGET"
+    via["L.need_types"] = "HLEN ZCARD SCARD STRLEN"
+    via["L.make_room"] = "HLEN ZCARD"
+    via["L.last_score"] = "ZRANGE"
+    via["L.cut"] = "ZREMRANGEBYRANK"
+    via["L.write_at_once"] = "HSET HDEL ZADD ZREM"
+    via["L.count"] = via["L.count_as"] = "HINCRBY SADD"
+    via["L.wake"] = via["L.say"] = "PUBLISH"
+}
+/^-- ==== / { file = $3; part = file; next }
+/^[ \t]*--/ || file == "draft.lua" { next }
+/^function L\./ { part = $2; sub(/\(.*/, "", part); parts[part] = file }
+/^local function / { part = $3; sub(/\(.*/, "", part); part = file " " part; parts[part] = file }
+/^local [A-Za-z_]+ = / { part = file " " $2; parts[part] = file }
+/^L\.[A-Z_]+ = / { part = $1; parts[part] = file }
+/^L\.register\('/ { split($0, word, "'"); part = word[2]; parts[part] = file; functions[part] = 1 }
+{
+    rest = $0
+    while (match(rest, /redis\.p?call\('[A-Z]+'/)) {
+        split(substr(rest, RSTART, RLENGTH), word, "'")
+        calls[part] = calls[part] " " word[2]
+        rest = substr(rest, RSTART + RLENGTH)
+    }
+    rest = $0
+    while (match(rest, /db\('[A-Z]+'/)) {
+        split(substr(rest, RSTART, RLENGTH), word, "'")
+        calls[part] = calls[part] " " via[word[2]] " TYPE"
+        rest = substr(rest, RSTART + RLENGTH)
+    }
+    rest = $0
+    while (match(rest, /[A-Za-z_]+[A-Za-z_0-9.]*/)) {
+        word[1] = substr(rest, RSTART, RLENGTH)
+        if (word[1] ~ /^L\./ && (word[1] in via))
+            calls[part] = calls[part] " " via[word[1]]
+        names[part] = names[part] " " word[1]
+        rest = substr(rest, RSTART + RLENGTH)
+    }
+}
+function visit(part) {
+    if ((part in parts) && !(part in seen)) {
+        seen[part] = 1
+        todo[++left] = part
+    }
+}
+# L.KINDS[kind].take(...), and the same of L.RATES: any of those that has a method which is named there.
+function visit_all(prefix, names_there,   part, method) {
+    for (part in parts) {
+        method = part
+        sub(/.*\./, "", method)
+        if (index(part, prefix) == 1 && (" " names_there " ") ~ ("[ .]" method " "))
+            visit(part)
+    }
+}
+function reach(name,   part, i, n, list) {
+    split("", seen)
+    left = 0
+    visit(name)
+    while (left > 0) {
+        part = todo[left--]
+        n = split(calls[part], list, " ")
+        for (i = 1; i <= n; i++)
+            print name, list[i], part
+        n = split(names[part], list, " ")
+        for (i = 1; i <= n; i++) {
+            visit(list[i])
+            visit(parts[part] " " list[i])
+            if (list[i] ~ /^L\.(KINDS|RATES)/)
+                visit_all(substr(list[i], 1, 7), names[part])
+        }
+    }
+}
+END {
+    for (name in functions)
+        reach(name)
+}

@@ -1,0 +1,285 @@
+#include "moves.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rates.h"
+#include "verdict.h"
+
+#define RESULTS 64
+
+struct result {
+    struct job *job;
+    const char *verb;
+    int64_t amount;
+    bool is_due; /* the worker holds it: it has to be taken */
+    bool is_short;
+};
+
+struct step {
+    struct worker *worker;
+    struct result result[RESULTS];
+    int n, shorts;
+    bool is_short; /* in the short form */
+};
+
+/* ---- results */
+
+static void choose_results(struct world *w, struct step *s, bool all)
+{
+    static const char *const verbs[] = {"done", "done",    "done",    "retry",
+                                        "dead", "release", "progress"};
+    const struct ledger *l = w->l;
+
+    for (int i = !all && l->jobs > 400 ? l->jobs - 400 : 0; i < l->jobs && s->n < RESULTS; i++) {
+        struct job *j = &w->l->job[i];
+        struct result *r = &s->result[s->n];
+        bool is_held = j->may == RUNS && j->epoch == s->worker->epoch && !j->is_unheard;
+
+        if (j->start == 0 || !(all ? is_held : dice_percent(&w->dice, is_held ? 40 : 1)))
+            continue;
+        *r = (struct result){.job = j, .verb = all ? "done" : PICK(&w->dice, verbs)};
+        r->is_due = j->may == RUNS && j->epoch == s->worker->epoch;
+        if (strcmp(r->verb, "dead") == 0)
+            r->amount = dice_percent(&w->dice, 80) ? 10000 : 2;
+        else if (!all && dice_percent(&w->dice, 30))
+            r->amount = dice_below(&w->dice, 3000);
+        s->n++;
+    }
+}
+
+static void put_results(struct world *w, const struct step *s)
+{
+    call_number(&w->call, s->n);
+    for (int i = 0; i < s->n; i++) {
+        const struct result *r = &s->result[i];
+
+        call_text(&w->call, r->job->id);
+        call_number(&w->call, r->job->start);
+        call_text(&w->call, r->verb);
+        call_text(&w->call, names_queue[r->job->queue]);
+        call_number(&w->call, r->amount);
+        call_text(&w->call, "0");
+        call_text(&w->call, "ok");
+        call_text(&w->call, "");
+    }
+}
+
+/* It was taken: where is it now? */
+static void end_job(const struct world *w, const struct result *r)
+{
+    struct job *j = r->job;
+
+    if (strcmp(r->verb, "progress") == 0)
+        return;
+    if (strcmp(r->verb, "done") == 0)
+        j->may = r->amount > 0 ? DONE : GONE;
+    else if (strcmp(r->verb, "dead") == 0 && !j->cancelling)
+        j->may = DEAD;
+    else
+        j->may = ledger_back(w->l, j);
+}
+
+static void take_answers(struct world *w, const struct step *s, const struct reply *answers)
+{
+    for (int i = 0; i < s->n; i++) {
+        const struct result *r = &s->result[i];
+        const char *answer = reply_str(reply_at(answers, (size_t)i));
+        bool may_hold = (r->job->may & RUNS) != 0 && r->job->epoch == s->worker->epoch;
+        bool is_held = may_hold && r->job->may == RUNS;
+
+        if (strcmp(answer, "ok") == 0 && !may_hold)
+            verdict_break("result", "%s a result of %s is taken, and it is %s (epoch %lld)",
+                          w->l->root, r->job->id, ledger_places(r->job->may),
+                          (long long)r->job->epoch);
+        else if (strcmp(answer, "settled") == 0 && is_held)
+            verdict_break(
+                "result", "%s the result of %s is settled, and %lld holds it with start %lld",
+                w->l->root, r->job->id, (long long)r->job->epoch, (long long)r->job->start);
+        else if (strncmp(answer, "error", 5) == 0 && !w->is_disturbed)
+            verdict_break("result", "%s the result of %s: %s", w->l->root, r->job->id, answer);
+        else if (strcmp(answer, "ok") == 0)
+            end_job(w, r);
+    }
+}
+
+/* ---- claims */
+
+static void take_claim(struct world *w, const struct worker *v, const char *id, const char *queue,
+                       int64_t start, int64_t fence, const struct reply *record)
+{
+    struct job *j = ledger_find(w->l, id);
+
+    if (j == NULL) {
+        const char *body = strchr(reply_str(record), '\n');
+
+        for (int i = w->l->raws - 1; i >= 0 && body != NULL && j == NULL; i--)
+            if (w->l->raw[i].waits && strcmp(w->l->raw[i].payload, body + 1) == 0) {
+                w->l->raw[i].waits = false;
+                j = ledger_add(w->l, id, w->l->raw[i].queue);
+            }
+    }
+    if (j == NULL) {
+        verdict_break("unknown", "%s %s is handed out, nobody added it", w->l->root, id);
+        return;
+    }
+    if (strcmp(names_queue[j->queue], queue) != 0)
+        verdict_break("claim", "%s %s is handed out for queue %s", w->l->root, id, queue);
+    ledger_start(w->l, j, v->epoch, start, fence);
+    for (int i = 0; i < LIMITED; i++)
+        if (ledger_needs_rate(w->l, j, i))
+            rates_pass(w->l, i, 1, w->now_us);
+}
+
+/* Fences of one call rise above all of the calls before. */
+static void take_fence(struct world *w, const char *id, int64_t fence, int64_t before)
+{
+    if (fence <= before)
+        verdict_break("fence", "%s %s is handed out with %lld, there was %lld", w->l->root, id,
+                      (long long)fence, (long long)before);
+    if (fence > w->l->fence)
+        w->l->fence = fence;
+}
+
+static void take_claims(struct world *w, const struct worker *v, const struct reply *claims)
+{
+    int64_t before = w->l->fence;
+
+    for (size_t i = 0; i < reply_count(claims); i++) {
+        const struct reply *c = reply_at(claims, i);
+        const char *id = reply_str(reply_at(c, 0));
+        int64_t fence = reply_int(reply_at(c, 5));
+
+        take_fence(w, id, fence, before);
+        take_claim(w, v, id, reply_str(reply_at(c, 1)), reply_int(reply_at(c, 2)), fence,
+                   reply_at(c, 7));
+    }
+}
+
+static void take_short_claims(struct world *w, const struct worker *v, const struct reply *lists,
+                              int64_t before)
+{
+    for (size_t q = 0; q < reply_count(lists); q++) {
+        const struct reply *list = reply_at(lists, q);
+        int64_t fence = reply_int(reply_at(list, 1));
+
+        for (size_t i = 2; i + 2 < reply_count(list); i += 3, fence += 2) {
+            const char *id = reply_str(reply_at(list, i));
+
+            take_fence(w, id, fence, before);
+            take_claim(w, v, id, reply_str(reply_at(list, 0)), 1, fence, reply_at(list, i + 2));
+        }
+    }
+}
+
+/* The reply never came: the worker knows nothing of these. */
+static void forget_claims(struct world *w, const struct worker *v, int64_t before)
+{
+    for (int i = 0; i < w->l->jobs; i++) {
+        struct job *j = &w->l->job[i];
+
+        if (j->may == RUNS && j->epoch == v->epoch && j->fence > before)
+            j->is_unheard = true;
+    }
+}
+
+/* ---- the call */
+
+static void put_queues(struct world *w, bool all)
+{
+    static const int rooms[] = {0, 1, 1, 2, 3, 8};
+    bool in[QUEUES];
+    int n = 0;
+
+    for (int q = 0; q < QUEUES; q++) {
+        in[q] = all || dice_percent(&w->dice, 85);
+        n += in[q];
+    }
+    call_number(&w->call, n);
+    for (int q = 0; q < QUEUES; q++)
+        if (in[q]) {
+            call_text(&w->call, names_queue[q]);
+            call_number(&w->call, all ? 8 : PICK(&w->dice, rooms));
+            call_number(&w->call, 1048576);
+        }
+}
+
+static int held_by(const struct ledger *l, const struct worker *v)
+{
+    int n = 0;
+
+    for (int i = 0; i < l->jobs; i++)
+        n += l->job[i].may == RUNS && l->job[i].epoch == v->epoch && !l->job[i].is_unheard;
+    return n;
+}
+
+static void check_errors(struct world *w, const struct reply *errors)
+{
+    if (reply_count(errors) > 0 && !w->is_disturbed)
+        verdict_break("step", "%s queue %s: %s", w->l->root, reply_str(reply_at(errors, 0)),
+                      reply_str(reply_at(errors, 1)));
+    for (size_t i = 1; i < reply_count(errors); i += 2)
+        if (strstr(reply_str(reply_at(errors, i)), "TYPE") == NULL)
+            verdict_break("step", "%s queue %s: %s", w->l->root, reply_str(reply_at(errors, i - 1)),
+                          reply_str(reply_at(errors, i)));
+}
+
+static void take_step(struct world *w, const struct step *s, const struct reply *r, bool is_lost)
+{
+    int64_t before = w->l->fence;
+
+    if (!reply_is(reply_at(r, 1), "ok")) {
+        verdict_break("worker", "%s worker %lld steps and is %s", w->l->root,
+                      (long long)s->worker->epoch, reply_str(reply_at(r, 1)));
+        return;
+    }
+    take_answers(w, s, reply_at(r, 2));
+    take_claims(w, s->worker, reply_at(r, 3));
+    check_errors(w, reply_at(r, 6));
+    take_short_claims(w, s->worker, reply_at(r, 10), before);
+    if (is_lost)
+        forget_claims(w, s->worker, before);
+}
+
+static void step(struct world *w, struct worker *v, bool all)
+{
+    struct step s = {.worker = v};
+    struct reply *r;
+    int held;
+
+    choose_results(w, &s, all);
+    held = held_by(w->l, v);
+    for (int i = 0; i < s.n; i++)
+        held -= s.result[i].is_due && !s.result[i].job->is_unheard &&
+                strcmp(s.result[i].verb, "progress") != 0;
+    world_begin(w, "later_v1_step");
+    call_number(&w->call, v->epoch);
+    call_number(&w->call, v->link);
+    call_number(&w->call, held < 0 ? 0 : held);
+    call_number(&w->call, all ? 20 : 1 + dice_below(&w->dice, 8));
+    put_results(w, &s);
+    put_queues(w, all);
+    if (dice_percent(&w->dice, 40)) {
+        call_text(&w->call, "0");
+        if (dice_percent(&w->dice, 50))
+            call_number(&w->call, dice_below(&w->dice, 20));
+    }
+    r = world_ask(w, dice_percent(&w->dice, 60) ? ROLE_WORKER : ROLE_ALL);
+    if (r != NULL)
+        take_step(w, &s, r, !all && dice_percent(&w->dice, 3));
+    reply_free(r);
+}
+
+void move_step(struct world *w)
+{
+    struct worker *v = move_pick_worker(w, false);
+
+    if (v != NULL)
+        step(w, v, false);
+}
+
+void worker_finish(struct world *w, struct worker *v)
+{
+    step(w, v, true);
+}

@@ -1,0 +1,30 @@
+/*
+ * What the calls are about: few names, so that they meet.
+ */
+#ifndef LATER_TESTS_CHAOS_NAMES_H
+#define LATER_TESTS_CHAOS_NAMES_H
+
+#define QUEUES 4
+#define LOCKS 4
+#define LIMITED 4 /* names that semaphores and rates have in common */
+#define DEFINED 3 /* what a limit can be defined for; the last one is a template */
+#define KEYS 2
+#define UNIQUES 3
+#define OWNERS 5
+#define SPACES 2
+#define PRIORITIES 3
+
+extern const char *const names_queue[QUEUES];
+extern const char *const names_lock[LOCKS];
+extern const char *const names_limited[LIMITED];
+extern const char *const names_defined[DEFINED];
+extern const char *const names_key[KEYS];
+extern const char *const names_unique[UNIQUES];
+extern const char *const names_owner[OWNERS];
+extern const char *const names_space[SPACES];
+extern const int names_priority[PRIORITIES];
+
+/* The index of a name in a list, or -1. */
+int names_find(const char *const *list, int n, const char *name);
+
+#endif

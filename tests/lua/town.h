@@ -1,0 +1,311 @@
+/*
+ * A namespace in which every function of the library has much to do, as lines that build it, and
+ * the calls that are made there: each function at least once, and again for each of its deep paths.
+ *
+ * What stands before a `;` is done by the default user before the call.
+ *
+ * A line is a function without its later_ and its arguments behind R, split at single spaces. `~`
+ * in a word is a space, two quotes the empty word, $x what was kept. `a:1 ...` keeps element 1 of
+ * the reply as $a. `.COMMAND ...` is Redis' own, R:x the key x of the namespace. `+1000` moves the
+ * clock on. $big: more bytes than a record takes.
+ */
+#ifndef LATER_TESTS_LUA_TOWN_H
+#define LATER_TESTS_LUA_TOWN_H
+
+#include <stddef.h>
+#include <string.h>
+
+#define ROOM(queue) #queue " 100 1048576 "
+#define STEP(held, queues) "v1_step $w 1 " #held " 100 0 " queues
+
+static const char *const town[] = {
+    "limit_set places semaphore 1", "limit_set pair semaphore 2 on_lost kill",
+    "limit_set shut semaphore 0", "limit_set gone semaphore 1", "limit_set k-{key} semaphore 1",
+    "limit_set gcra rate 1/10s", "limit_set slide rate 1/1h algorithm sliding",
+    "limit_set fixed rate 1/1h algorithm fixed", "limit_set open rate 100/1s burst 100",
+    /* Two daemons, a program under a lock, one that waits for it. */
+    "w:1 v1_register 0 iw 1 0 5 host h1 queues "
+    "mail,web,off,door,third,undef,many,rates,over,run,fence,places,pair,key,gcra,slide,fixed,soon,"
+    "late,set,out places 200 limits web=50,late=9 pid 7 0 0",
+    "v1_tidy $w 2 mail 5000 web 5000 1 room 50",
+    "v:1 v1_register 0 iv 1 0 3 host h2 queues far places 5 0 0",
+    "p:1 v1_register 0 ip 1 0 2 places 0 queues '' 0 0", "v1_enter $p lock:prog",
+    "q:1 v1_register 0 iq 1 0 2 places 0 queues '' 0 0", "v1_enter $q lock:prog wait",
+    "i:1 v1_register 0 ii 1 0 2 places 0 queues '' 0 0",
+    "v1_declare $w 1 own semaphore~3~keep 1 bad lock=bad",
+    /* What callers hold. */
+    "F:1 lock door me ttl 1h", "lock third me ttl 1h", "lock far me ttl 1h", "lock deep me ttl 1h",
+    "lock deep me ttl 1h", "lock others other ttl 1h", "lock undefined me ttl 1h",
+    "lock many me ttl 1h", "lock rates me ttl 1h", "lock soon me ttl 1h", "lock set me ttl 1h",
+    "lock late me ttl 1h", "lock out me ttl 1h", "lock over other ttl 5s",
+    "sem_acquire places me ttl 1h", "sem_acquire pair me ttl 1h", "sem_acquire pair gone ttl 5s",
+    "throttle gcra", "throttle slide", "throttle fixed",
+    /* Jobs that run: plain ones, with options, under a lock, of a worker that will be reaped. */
+    "P:0 add mail plain", "O:0 add mail attempts 3 unique uo keep 1h x", "C:0 add mail lock run x",
+    "K:0 add mail timeout 1m x", "D:0 add web attempts 1 unique ud keep 1h x",
+    "E:0 add web keep 1h unique ue unique_for 2h x", "L:0 add far lock fence x",
+    "G:0 add far unique ug x", "B:0 add mail $big",
+    "v1_step $w 1 0 100 0 2 mail 100 1048576 web 100 1048576",
+    "v1_step $v 1 0 100 0 1 far 100 1048576",
+    "v1_step $w 1 0 0 2 $D 1 dead web 100 7 T O $E 1 done web 3600000 0 T O 0", "cancel $K",
+    /* Jobs in line: at what callers hold, what jobs hold, what is shut, what opens by time. */
+    "a:0 add door lock door unique ua x", "b:0 add door lock door keep 1h x", "add web lock door x",
+    "add nobody lock far x", "add undef lock undefined sem gone x",
+    "add many lock many sem places rate slide x", "m:0 add many lock many x",
+    "add rates lock rates rate open x", "add over lock over x", "add run lock run x",
+    "c:0 add run lock run unique uc x", "add fence lock fence x",
+    "s:0 add places sem places unique us x", "add web sem places x", "add pair sem pair x",
+    "add pair sem pair x", "add pair sem pair x", "add pair sem shut x",
+    "add key key k1 sem k-{key} x", "k:0 add key key k1 sem k-{key} unique uk x",
+    "r:0 add gcra rate gcra x", "add slide rate slide x", "add fixed rate fixed x", "add bad x",
+    "add bad x",
+    /* One that holds a lock and waits for more, behind which are those that need what is not
+     * defined, or a rate of which the clock was set back. */
+    "limit_set ahead rate 100/1s burst 100", "limit_set back rate 9/1h algorithm fixed",
+    "limit_set log rate 9/1h algorithm sliding", "x:0 add set lock set unique ux x",
+    "add set lock set sem gone x", "y:0 add late lock late unique uy x",
+    "add late lock late rate ahead x", "z:0 add out lock out unique uz x",
+    ".SET R:rate:gcra:ahead 1767229200000000~1000000", ".SET R:rate:fixed:back 491000~3",
+    ".ZADD R:rate:sliding:log 1767229200000000 5",
+    STEP(5, "23 " ROOM(mail) ROOM(web) ROOM(nobody) ROOM(bad) ROOM(door) ROOM(third) ROOM(undef)
+                ROOM(many) ROOM(rates) ROOM(over) ROOM(run) ROOM(fence) ROOM(places) ROOM(pair)
+                    ROOM(key) ROOM(gcra) ROOM(slide) ROOM(fixed) ROOM(soon) ROOM(late) ROOM(set)
+                        ROOM(out) "off 0 1048576"),
+    "limit_del gone", "lock third third ttl 1h wait 1h", "lock out third ttl 1h wait 1h",
+    "lock others me ttl 1h wait 1h",
+    /* Some that are let in, and that nobody claims. */
+    "g:0 add soon lock soon unique uq x", "h:0 add soon lock soon x", STEP(5, "1 soon 100 1048576"),
+    "unlock soon me",
+    /* Jobs that wait, for their time, behind a pause, of nobody. */
+    "t:0 add mail in 1h unique ut key kk token tt x", "u:0 add mail in 2h $big",
+    "o:0 add off priority 2 x", "pause off by me reason why", "add nobody x", "N:0 add nobody x",
+    "J:0 add mail x", "add later in 1h x", ".ZADD R:due:nobody 1 raw", ".ZADD R:due:raw 1 x",
+    ".ZADD R:due:mail 4102444800000 raw2", "v1_await $P", "v1_await $t",
+    "v1_note stray-key later:x", "v1_tail 60000", ".ZADD foreign 2000000000 member",
+    ".ZADD R:q:web:5 1 j00000000002", ".HSET R:errors j00000000001 x",
+    /* Leases and the time to claim are over. */
+    "+6000"};
+
+/* roles: the first letters of those whose work it is; `!`: it is refused, whoever calls. */
+struct town_call {
+    const char *roles, *line;
+};
+
+/* From a hundred notes on no other kind is noted. */
+#define NOTES                                                                                      \
+    ".EVAL for~i=1,100~do~redis.call('HSET',KEYS[1],'stray-key:'..i,1767225606000)~end 1 R:notes;"
+
+static const struct town_call town_calls[] = {
+    /* ---- producers */
+    {"pa", "add fresh x"},
+    {"pa", "add mail in 5m priority 3 key k attempts 3 timeout 1m expire 1h keep 1h trace t x"},
+    {"pa", "add mail token tt unique ut key kk in 1h x"},
+    {"pa", "add mail token new x"},
+    {"pa", "add mail $big"},
+    {"pa", "add off x"},
+    {"pa", "add bad x"},
+    {"pa", "add mail key k1 lock l-{key} sem k-{key} rate open x"},
+    {"pa!", "add mail sem missing x"},
+    {"pa", "add mail unique fresh unique_for 1h x"},
+    {"pa", "add mail unique ut x"},
+    {"pa", "add mail unique ut unique_mode replace y"},
+    {"pa", "add mail unique ut unique_mode move in 3h $big"},
+    {"pa", "add mail unique uo unique_mode replace y"},
+    {"pa", "add web unique ud y"},
+    {"pa", "add web unique ue y"},
+    {"pa", "add door unique ua unique_mode replace y"},
+    {"pa", "add door unique ua unique_mode move in 1h y"},
+    {"pa", "add places unique us unique_mode replace y"},
+    {"pa", "add run unique uc unique_mode replace y"},
+    {"pa", "add key unique uk unique_mode move y"},
+    {"pa", "add soon unique uq unique_mode replace y"},
+    {"pa", "add soon unique uq unique_mode move in 1h lock other y"},
+    {"pa", "unlock set me;add set unique ux unique_mode replace y"},
+    {"pa", NOTES "unlock set me;add set unique ux unique_mode replace y"},
+    {"pa", "unlock late me;add late unique uy unique_mode replace y"},
+    {"pa", "unlock out me;add out unique uz unique_mode move in 1h y"},
+    {"pa", "add_many mail x y z"},
+    {"pa", "add_many fresh in 1h priority 9 lock door -- x y"},
+    /* ---- callers */
+    {"ca", "lock free me"},
+    {"ca", "lock door me ttl 2h"},
+    {"ca", "lock others me wait 1m"},
+    {"ca", "lock others fourth"},
+    {"ca", "lock over me wait 1m"},
+    {"ca", "lock soon me wait 1m"},
+    {"ca", "unlock door me"},
+    {"ca", "unlock third me"},
+    {"ca", "unlock far me"},
+    {"ca", "unlock deep me token t"},
+    {"ca", "unlock others me"},
+    {"ca", "unlock undefined me"},
+    {"ca", "unlock many me"},
+    {"ca", "unlock rates me"},
+    {"ca", "unlock set me"},
+    {"ca", NOTES "unlock undefined me"},
+    {"ca", "unlock late me"},
+    {"ca", "unlock out me"},
+    {"ca", "unlock free me"},
+    {"ca", "renew door me ttl 3h"},
+    {"ca", "renew places me ttl 3h kind sem"},
+    {"ca!", "renew over other"},
+    {"ca", "sem_acquire places me"},
+    {"ca", "sem_acquire places other wait 1m"},
+    {"ca", "sem_acquire pair other wait 1m"},
+    {"ca", "sem_acquire own me"},
+    {"ca", "sem_acquire k-new me"},
+    {"ca!", "sem_acquire missing me"},
+    {"ca", "sem_release places me"},
+    {"ca", "sem_release pair me"},
+    {"ca", "sem_release shut me"},
+    {"ca", "throttle open quota 3"},
+    {"ca", "throttle ahead"},
+    {"ca", "throttle back"},
+    {"ca", "throttle log"},
+    {"ca", "throttle gcra"},
+    {"ca", "throttle slide"},
+    {"ca", "throttle fixed quota 2"},
+    {"ca", "fence_check door $F"},
+    {"ca", "fence_check door 1"},
+    {"a", "fenced door $F SET later:{t}:written x"},
+    {"", "fenced door $F SET foreign x"}, /* who has a right to that key */
+    {"", "v1_adopt mail foreign '' s 1 '' '' 200"},
+    /* ---- workers */
+    {"wa", "v1_register 0 iw 2 $w 2 host h1 queues mail,new 1 max_payload 5000 2 $P 1 $C 1"},
+    {"wa", "v1_register 0 iz 1 0 1 queues mail 0 2 $a 1 $g 1"},
+    {"wa", "v1_beat $w mail,fresh"},
+    {"wa", "v1_beat $v"},
+    {"wa", "v1_reconcile $w 1 2 $P 1 $O 1 9000000000000000"},
+    {"w", "v1_step $w 1 0 100 0 5 mail 100 1048576 web 100 1048576 off 9 1048576 nobody 9 1048576 "
+          "bad 9 1048576"},
+    {"w",
+     "v1_step $w 1 0 100 6 $P 1 done mail 0 0 ok '' $O 1 retry mail 1000 7 T O $C 1 dead mail "
+     "100 7 T O $K 1 release mail 0 0 T '' $B 1 progress mail 0 0 half '' $D 1 done web 0 0 ok "
+     "'' 1 mail 9 1048576"},
+    {"w", "v1_step $w 1 0 100 0 1 mail 9 1048576 1 mail 1 $P 1000"},
+    {"w", "v1_step $v 1 0 0 2 $L 1 done far 0 0 ok '' $G 1 done far 60000 0 T O 0"},
+    {"w", "add plain x;add plain y;v1_step $w 1 0 100 0 1 plain 100 1048576"},
+    {"w", "add plain x;add plain y;v1_step $w 1 0 100 0 1 plain 100 1048576 0 1000"},
+    {"w", "unlock far me;v1_step $w 1 0 100 0 1 nobody 100 1048576"},
+    {"w", "unlock rates me;v1_step $w 1 0 100 0 1 rates 100 1048576"},
+    {"w", "v1_look"},
+    {"w", "v1_look mail web off"},
+    {"wa", "v1_reap $w $v 1 3 100"},
+    {"wa", "v1_reap $w $p 1 3 100"},
+    {"w", "v1_tidy $w 3 mail 1 web 1 nobody 1 2 room 4 late:5 3"},
+    {"wa",
+     "v1_declare $w 2 fresh rate~gcra~5~1000~1 gone semaphore~2~keep 2 mail sem=places bad ''"},
+    {"wa", "v1_leave $i"},
+    {"wa", "v1_enter $p lock:prog"},
+    {"wa", "v1_enter $i lock:free"},
+    {"wa", "v1_enter $i lock:door wait"},
+    {"wa", "v1_enter $i sem:places wait"},
+    {"wa", "v1_exit $p"},
+    {"wa", "v1_exit $q"},
+    {"w", "v1_rights"},
+    {"wa", "v1_note raw-queue raw"},
+    {"wa", "v1_note stray-key later:y"},
+    {"wda", "version"},
+    {"wda", "v1_health 12000"},
+    /* ---- who looks */
+    {"da", "show $a"},
+    {"da", "show $K"},
+    {"da", "show mail@ut"},
+    {"da", "result $E"},
+    {"da", "explain $a"},
+    {"da", "explain $s"},
+    {"da", "explain $r"},
+    {"da", "explain $m"},
+    {"da", "explain $x"},
+    {"da", "explain $C"},
+    {"da", "explain $D"},
+    {"da", "explain $g"},
+    {"da", "explain $o"},
+    {"da", "explain $N"},
+    {"da", "explain $J"},
+    {"da", "stats"},
+    {"da", "stats mail"},
+    {"da", "limits"},
+    {"da", "v1_workers"},
+    {"da", "v1_gates lock:door sem:places sem:pair rate:gcra rate:slide rate:fixed lock:prog"},
+    {"da", "v1_list mail due '' 200"},
+    {"da", "v1_list mail running '' 200"},
+    {"da", "v1_list mail parked '' 200"},
+    {"da", "v1_list web dead '' 200"},
+    {"da", "v1_list web done '' 200"},
+    {"da", "v1_list nobody due '' 200"},
+    {"da", "v1_metrics 0 late:5 retried"},
+    {"da", "v1_audit running '' 200"},
+    {"da", "v1_audit jobs '' 200"},
+    {"da", "v1_audit tries '' 200"},
+    {"da", "v1_audit parked '' 200"},
+    {"da", "v1_audit holds '' 200"},
+    {"da", "v1_audit set '' 200 q:mail:5"},
+    {"da", "v1_audit set '' 200 dead:web"},
+    {"da", "v1_audit queue '' 200 mail"},
+    {"da",
+     "v1_audit gates '' 200 lock:door sem:places granted:rates wait:sem:pair wait:lock:third"},
+    {"da", ".SADD R:rate:granted:open j00000000003;v1_audit gates '' 200 rate:granted:open"},
+    {"da", "v1_tail 1000"},
+    /* ---- operators */
+    {"a", "v1_repair running '' 200"},
+    {"a", "v1_repair set '' 200 q:web:5"},
+    {"a", "v1_repair errors '' 200"},
+    {"a", ".SADD R:rate:granted:open j00000000003;v1_repair gates '' 200 rate:granted:open"},
+    {"a", "cancel $t"},
+    {"a", "cancel $P"},
+    {"a", "cancel $a"},
+    {"a", "cancel $s"},
+    {"a", "cancel $g"},
+    {"a", "cancel key@uk"},
+    {"a", "run_now $t"},
+    {"a", "run_now $a"},
+    {"a", "reschedule $t +3h"},
+    {"a", "reschedule $s +3h"},
+    {"a", "retry $D"},
+    {"a", "pause mail for 1h"},
+    {"a", "resume off"},
+    {"a", "limit_set places semaphore 4"},
+    {"a", "limit_set gone semaphore 2"},
+    {"a", "limit_set gcra rate 100/1s burst 50"},
+    {"a", "limit_set k-{key} semaphore 2"},
+    {"a", "limit_set fixed rate 5/1h algorithm sliding"},
+    {"a", "limit_del pair"},
+    {"a", "limit_del k-{key}"},
+    {"a", "v1_quiet * on"},
+    {"a", "v1_await $a"},
+    {"a", "v1_export mail parked 1 '' '' 200"},
+    {"a", "v1_export nobody due 1 '' '' 200"},
+    {"a", "v1_import mail 2 due 5 key k x 1 lock door y"},
+    {"a", "v1_import mail 2 unique ut unique_mode replace x"},
+    {"a", "v1_purge mail due 100"},
+    {"a", "v1_purge mail parked 40"},
+    {"a", "v1_purge web dead 100"},
+    {"a", "v1_purge web done 100"},
+};
+
+/* The name of the function that is called, which comes last; *len its length. */
+static inline const char *town_function(const char *line, size_t *len)
+{
+    const char *last = strrchr(line, ';');
+
+    last = last != NULL ? last + 1 : line;
+    *len = strcspn(last, " ");
+    return last;
+}
+
+/* The first of those whose work this function is; '\0' for none. */
+static inline char town_role(const char *function)
+{
+    for (size_t i = 0; i < sizeof(town_calls) / sizeof(town_calls[0]); i++) {
+        size_t len;
+        const char *name = town_function(town_calls[i].line, &len);
+
+        if (strlen(function) == len && strncmp(name, function, len) == 0 &&
+            town_calls[i].roles[0] != '\0')
+            return town_calls[i].roles[0];
+    }
+    return '\0';
+}
+
+#endif

@@ -1,0 +1,297 @@
+-- The ledger: what was handed out to whom, and where each job is. It judges a run; what it finds goes to nth.findings.
+
+function nth.found(kind, text)
+  table.insert(nth.findings, {kind, text})
+end
+
+-- ---- claims
+
+-- A worker was told of one start.
+local function take_claim(m, epoch, id, start, record)
+  local tag = m.tag[id] or nth.tag_by_record(id, record) or id
+  local number = id .. ' ' .. tostring(start)
+  m.tag[id] = tag
+  if m.started[number] then
+    nth.found('twice', tag .. ': start ' .. tostring(start) .. ' is handed out a second time')
+  end
+  if m.ended[tag] then
+    nth.found('twice', tag .. ' is started again after its end was taken')
+  elseif m.fate[tag] == 'gone' or m.fate[tag] == 'dead' then
+    nth.found('twice', tag .. ' is started, and should be ' .. m.fate[tag])
+  elseif not m.fate[tag] then
+    nth.found('unknown', tag .. ' is started, and nobody has added it')
+  end
+  m.started[number] = true
+  m.held[epoch][id] = {start = start, tag = tag}
+end
+
+-- The reply of a step that this worker was told.
+function nth.take_claims(m, epoch, reply)
+  for _, c in ipairs(reply[4] or {}) do
+    take_claim(m, epoch, c[1], tonumber(c[3]), c[8])
+  end
+  for _, group in ipairs(reply[11] or {}) do
+    for i = 3, #group, 3 do
+      take_claim(m, epoch, group[i], 1, group[i + 2])
+    end
+  end
+end
+
+-- ---- ends
+
+-- The worker knows that this result is over and done with: it was taken, now or by a call whose reply was lost.
+function nth.end_result(m, epoch, r)
+  local held = m.held[epoch][r[1]]
+  if r[3] == 'progress' or not held then
+    return
+  end
+  m.held[epoch][r[1]] = nil
+  if m.fate[held.tag] == 'any' then
+    return
+  elseif r[3] == 'done' then
+    m.ended[held.tag] = (m.ended[held.tag] or 0) + 1
+  elseif r[3] == 'dead' then
+    m.fate[held.tag] = 'dead'
+  end
+end
+
+-- The answers of a step, long ones, and of the groups that went in short. `error` is sent again (m.sent).
+function nth.take_answers(m, epoch, reply, results, short)
+  for i, r in ipairs(results) do
+    local answer = reply[3][i]
+    if string.sub(answer or 'error', 1, 5) == 'error' then
+      m.sent[r[1]] = r
+    elseif answer == 'settled' and not m.sent[r[1]] then
+      nth.found('settled', (m.tag[r[1]] or r[1]) .. ': its worker runs it, and Redis says that it does not')
+      m.held[epoch][r[1]] = nil
+    else
+      m.sent[r[1]] = nil
+      nth.end_result(m, epoch, r)
+    end
+  end
+  local refused = {}
+  for i = 1, #(reply[10] or {}), 2 do
+    refused[reply[10][i]] = reply[10][i + 1]
+  end
+  for i, r in ipairs(short or {}) do
+    local answer = refused[i] or 'ok'
+    if string.sub(answer, 1, 5) == 'error' then
+      m.sent[r[1]] = r
+    elseif answer == 'settled' and not m.sent[r[1]] then
+      nth.found('settled', (m.tag[r[1]] or r[1]) .. ': its worker runs it, and Redis says that it does not')
+      m.held[epoch][r[1]] = nil
+    else
+      m.sent[r[1]] = nil
+      nth.end_result(m, epoch, r)
+    end
+  end
+end
+
+-- ---- places
+
+-- -> id -> list of the sets it is in
+local function places()
+  local where = {}
+  for key in pairs(nth.content_keys()) do
+    local rest = string.sub(key, #nth.ROOT + 2)
+    if rest == 'running' or string.match(rest, '^q:') or string.match(rest, '^solo:') or string.match(rest, '^dead:') or
+       string.match(rest, '^done:') or string.match(rest, '^parked:') then
+      for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+        where[id] = where[id] or {}
+        table.insert(where[id], rest)
+      end
+    end
+  end
+  return where
+end
+
+-- -> tag -> {id, first of its places}; raw members too
+function nth.whereabouts(m)
+  local where, out = places(), {}
+  local all = nth.redis('HGETALL', 'jobs')
+  for i = 1, #all, 2 do
+    local id = all[i]
+    local tag = m.tag[id] or nth.tag_by_record(id, all[i + 1]) or id
+    out[tag] = {id, where[id] and where[id][1] or 'nowhere'}
+  end
+  for _, queue in ipairs(nth.QUEUES) do
+    for _, member in ipairs(nth.redis('ZRANGE', 'due:' .. queue, 0, -1)) do
+      out[nth.tag_of(member) or member] = {member, 'due:' .. queue}
+    end
+  end
+  return out
+end
+
+-- Each record in one place, and each in a place with a record; but those that the stage has so.
+function nth.judge_places(m, before)
+  local where, records = places(), {}
+  local all = nth.redis('HGETALL', 'jobs')
+  for i = 1, #all, 2 do
+    local id, tag = all[i], m.tag[all[i]] or nth.tag_by_record(all[i], all[i + 1])
+    records[id] = true
+    if not where[id] then
+      nth.found('no-place', (tag or id) .. ' is in no set')
+    elseif #where[id] > 1 then
+      nth.found('two-places', (tag or id) .. ' is in ' .. table.concat(where[id], ' and '))
+    end
+    if not (tag and m.fate[tag]) and not m.tag[id] and not before[id] then
+      nth.found('unknown', (tag or id) .. ' is there, and nobody has added it')
+    end
+  end
+  for id, sets in pairs(where) do
+    if not records[id] and not before[id] then
+      nth.found('no-record', (m.tag[id] or id) .. ' is in ' .. sets[1] .. ' without a record')
+    end
+  end
+end
+
+-- What runs is what the workers were told, no more and no less.
+function nth.judge_running(m)
+  local rows, is_there, is_victim = nth.redis('ZRANGE', 'running', 0, -1, 'WITHSCORES'), {}, {}
+  for _, epoch in ipairs(m.victims) do
+    is_victim[epoch] = true
+  end
+  for i = 1, #rows, 2 do
+    local id, epoch = rows[i], rows[i + 1]
+    local held = m.held[epoch] and m.held[epoch][id]
+    is_there[id .. ' ' .. epoch] = true
+    if not held and not is_victim[epoch] and not m.unheard[id] then
+      nth.found('nobody', (m.tag[id] or nth.tag_by_record(id, nth.redis('HGET', 'jobs', id)) or id) ..
+                ' is held by a worker that was not told of it')
+    elseif held then
+      local starts = string.match(nth.redis('HGET', 'tries', id) or '', '^(%d+) ')
+      if tonumber(starts) ~= held.start then
+        nth.found('nobody', held.tag .. ' runs as start ' .. tostring(held.start) .. ', its tries say ' .. tostring(starts))
+      end
+    end
+  end
+  for epoch, all in pairs(m.held) do
+    for id, held in pairs(all) do
+      if not is_there[id .. ' ' .. epoch] and not m.sent[id] then
+        nth.found('phantom', held.tag .. ' was handed out, and is not in R:running')
+      end
+    end
+  end
+end
+
+local function holds(gate, id)
+  if string.sub(gate, 1, 5) == 'lock:' then
+    return nth.redis('HGET', gate, 'holder') == id
+  end
+  return nth.redis('ZSCORE', gate, id)
+end
+
+-- What runs has its places, so no lock has two that run.
+function nth.judge_gates(m)
+  for _, all in pairs(m.held) do
+    for id, held in pairs(all) do
+      for _, gate in ipairs(m.gates[held.tag] or {}) do
+        if not holds(gate, id) and not m.sent[id] then
+          nth.found('no-gate', held.tag .. ' runs and does not hold ' .. gate)
+        end
+      end
+    end
+  end
+end
+
+-- What of the keys is not as it was.
+function nth.judge_unchanged(before, kind)
+  local now, changed = nth.content(), {}
+  for key, content in pairs(now) do
+    if before[key] ~= content then
+      changed[key] = true
+    end
+  end
+  for key in pairs(before) do
+    if not now[key] then
+      changed[key] = true
+    end
+  end
+  changed[nth.key('clock')], changed[nth.key('stats')] = nil, nil
+  local names = {}
+  for key in pairs(changed) do
+    names[#names + 1] = string.sub(key, #nth.ROOT + 2)
+  end
+  table.sort(names)
+  if #names > 0 then
+    nth.found(kind, 'it answered with an error and has changed ' .. table.concat(names, ' '))
+  end
+end
+
+-- No job is hurt by these, and somebody takes them away: the reaper, tidy. So they are only judged in the end.
+local LATER = {stranger = true, leftover = true, ['orphan-payload'] = true}
+
+function nth.judge_fsck(known, kind)
+  for what, text in pairs(nth.fsck()) do
+    if not known[what] and (kind == 'fsck-end' or not LATER[string.match(what, '^%S+')]) then
+      nth.found(kind, text)
+    end
+  end
+end
+
+-- ---- the end
+
+local EMPTY = {'running', 'holds', 'parked', 'timers', 'heads', 'cancel', 'progress', 'await'}
+local NOBODY = {'q:', 'solo:', 'due:', 'parked:', 'granted:', 'line:', 'wait:', 'aside:', 'lock:', 'sem:', 'rate:granted:'}
+
+-- Nothing waits, runs, is held or looked for any more.
+local function judge_left(known)
+  for key in pairs(nth.content_keys()) do
+    local rest = string.sub(key, #nth.ROOT + 2)
+    local is_left = false
+    for _, name in ipairs(EMPTY) do
+      is_left = is_left or rest == name
+    end
+    for _, prefix in ipairs(NOBODY) do
+      is_left = is_left or string.sub(rest, 1, #prefix) == prefix
+    end
+    if is_left and not known['left ' .. rest] then
+      nth.found('left', rest .. ' is there in the end')
+    end
+  end
+end
+
+local function judge_fate(m, tag, fate, place)
+  local n, is_dead = m.ended[tag] or 0, place and string.match(place[2], '^dead:')
+  if n > 1 then
+    nth.found('twice', tag .. ' has ended ' .. n .. ' times')
+  elseif fate == 'run' and n == 0 then
+    nth.found('lost', tag .. ' was never ended' .. (place and ': it is in ' .. place[2] or ': it is gone'))
+  elseif fate == 'dead' and not is_dead then
+    nth.found('lost', tag .. ' should be among the dead' .. (place and ': it is in ' .. place[2] or ': it is gone'))
+  elseif fate == 'gone' and place and not string.match(place[2], '^done:') then
+    nth.found('left', tag .. ' should be gone: it is in ' .. place[2])
+  elseif fate == 'run' and place and not string.match(place[2], '^done:') then
+    nth.found('left', tag .. ' has ended: it is in ' .. place[2])
+  end
+end
+
+function nth.judge_end(m, known)
+  local where = nth.whereabouts(m)
+  judge_left(known)
+  for tag, fate in pairs(m.fate) do
+    judge_fate(m, tag, fate, where[tag])
+  end
+end
+
+-- Of a repair: the next ones put right what is left, and each job that they find where none failed is found here.
+function nth.judge_repair(m, kept)
+  local ids = {}
+  nth.fsck(true)
+  nth.fsck(true)
+  for what, text in pairs(nth.fsck()) do
+    -- Left to the reaper, and to the end of a job that runs.
+    if not string.find(what, '^stranger ') and not string.find(text, 'its end settles that', 1, true) then
+      nth.found('fsck-end', text)
+    end
+  end
+  for tag in pairs(nth.whereabouts(m)) do
+    ids[tag] = true
+  end
+  kept.repaired = kept.repaired or ids
+  for tag in pairs(kept.repaired) do
+    if not ids[tag] then
+      nth.found('lost', tag .. ' is gone')
+    end
+  end
+end

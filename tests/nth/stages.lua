@@ -1,0 +1,361 @@
+-- The stages: a namespace with what a function may meet, and what has to become of each job in it.
+
+-- A worker takes n jobs of a queue.
+local function claim(m, name, queue, n)
+  local epoch = m.name[name]
+  nth.take_claims(m, epoch, nth.must(unpack(nth.step_args(m, epoch, nth.count(m.held[epoch]), {}, {queue}, nil, n or 1))))
+end
+
+-- It tells how one of its jobs ended.
+local function settle(m, name, tag, verb, amount)
+  local epoch, id = m.name[name], m.name[tag]
+  local results = {{id, m.held[epoch][id].start, verb, 'mail', amount or 0}}
+  nth.take_answers(m, epoch, nth.must(unpack(nth.step_args(m, epoch, 0, results, {}))), results)
+end
+
+local function running(m, name, tag, queue, ...)
+  nth.add(m, tag, queue, ...)
+  claim(m, name, queue)
+end
+
+-- A job whose worker died twice under it.
+local function suspect(m, tag, queue, ...)
+  nth.add(m, tag, queue, ...)
+  for i = 1, 2 do
+    local victim = nth.worker(m, 'victim' .. i)
+    claim(m, 'victim' .. i, queue)
+    m.live[#m.live] = nil
+    nth.must('later_v1_reap', m.name.W1, victim, '1', '5', '100')
+    m.held[victim] = nil
+  end
+end
+
+local function workers(m)
+  nth.worker(m, 'W1')
+  nth.worker(m, 'W2')
+end
+
+local OPEN = {smtp = {'semaphore', '50'}, two = {'semaphore', '50'}, slow = {'rate', '50/1s', 'algorithm', 'sliding'},
+              log = {'rate', '50/1s', 'algorithm', 'sliding'}, fix = {'rate', '50/1s', 'algorithm', 'fixed'},
+              ['t:{key}'] = {'semaphore', '50'}}
+
+local function limits(m)
+  nth.must('later_limit_set', 'smtp', 'semaphore', '1', 'on_lost', 'kill')
+  nth.must('later_limit_set', 'two', 'semaphore', '2')
+  nth.must('later_limit_set', 'slow', 'rate', '5/1h', 'burst', '2')
+  nth.must('later_limit_set', 'log', 'rate', '1/1h', 'algorithm', 'sliding')
+  nth.must('later_limit_set', 'fix', 'rate', '1/1h', 'algorithm', 'fixed')
+  nth.must('later_limit_set', 't:{key}', 'semaphore', '1')
+  m.open = OPEN
+end
+
+function nth.stages.empty(m)
+  workers(m)
+end
+
+-- No gates: every kind of job that a step may claim or bury.
+function nth.stages.plain(m)
+  workers(m)
+  nth.add(m, 'ret', 'sms')
+  claim(m, 'W1', 'sms')
+  settle(m, 'W1', 'ret', 'retry', 0)
+  for i = 1, 3 do
+    nth.add(m, 'p' .. i, 'mail')
+  end
+  nth.add(m, 'prio0', 'mail', 'priority', '0')
+  nth.add(m, 'prio9', 'mail', 'priority', '9')
+  nth.add(m, 'opt', 'mail', 'key', 'k', 'attempts', '3', 'timeout', '5s', 'keep', '1h', 'trace', 't')
+  nth.add(m, 'big', 'mail', 'BIG')
+  nth.add(m, 'soon', 'mail', 'in', '500ms')
+  nth.add(m, 'later', 'mail', 'in', '1h')
+  nth.add(m, 'expired', 'mail', 'expire', '1ms')
+  m.fate.expired = 'dead'
+  nth.add(m, 'corrupt', 'mail')
+  nth.redis('HSET', 'jobs', m.name.corrupt, 'corrupt|no record')
+  m.fate.corrupt = 'dead'
+  nth.add_raw(m, 'raw1', 'mail', '1')
+  nth.add_raw(m, 'raw2', 'sms', nth.now_ms() - 5)
+  nth.add_raw(m, 'rawbig', 'mail', '2', 20000)
+  nth.add_raw(m, 'rawseconds', 'mail', '1500000000')
+  m.fate.rawseconds = 'dead'
+  nth.add_raw(m, 'rawinf', 'mail', '+inf')
+  m.fate.rawinf = 'dead'
+  nth.pass(10)
+end
+
+-- One suspect in each way: plain, behind a lock.
+function nth.stages.solo(m)
+  workers(m)
+  suspect(m, 'sus', 'mail')
+  suspect(m, 'suslock', 'gate', 'lock', 'sus')
+  nth.add(m, 'other', 'mail')
+  nth.pass(10)
+end
+
+-- A worker that holds jobs of every kind, with others behind their gates.
+function nth.stages.results(m)
+  workers(m)
+  limits(m)
+  for _, tag in ipairs({'done1', 'done2', 'keep', 'retry', 'dead', 'release', 'progress', 'cdone', 'cretry', 'awaited', 'brdone',
+                        'brretry', 'plus'}) do
+    running(m, 'W1', tag, 'mail', 'priority', '5')
+  end
+  running(m, 'W1', 'big', 'mail', 'BIG')
+  running(m, 'W1', 'lock', 'gate', 'lock', 'door', 'sem', 'two')
+  running(m, 'W1', 'sem', 'gate', 'sem', 'smtp')
+  running(m, 'W1', 'uniq', 'uniq', 'unique', 'u')
+  for _, tag in ipairs({'cdone', 'cretry', 'plus'}) do
+    nth.must('later_cancel', m.name[tag])
+    m.fate[tag] = 'any'
+  end
+  nth.must('later_v1_await', m.name.awaited)
+  for _, tag in ipairs({'brdone', 'brretry'}) do
+    nth.redis('HSET', 'jobs', m.name[tag], tag .. '|broken')
+  end
+  m.fate.brretry = 'any'
+  nth.add(m, 'door1', 'gate', 'lock', 'door')
+  nth.add(m, 'door2', 'gate', 'lock', 'door', 'sem', 'smtp')
+  nth.add(m, 'smtp1', 'gate', 'sem', 'smtp', 'rate', 'slow')
+  claim(m, 'W1', 'gate', 9)
+  nth.add(m, 'next1', 'mail')
+  nth.add(m, 'next2', 'mail')
+  nth.pass(10)
+end
+
+-- So many plain jobs that they go by lists: some run, some are due.
+function nth.stages.many(m)
+  workers(m)
+  m.running = {}
+  for i = 1, 40 do
+    nth.add(m, 'run' .. i, 'mail')
+    m.running[i] = 'run' .. i
+  end
+  local epoch = m.name.W1
+  nth.take_claims(m, epoch, nth.must(unpack(nth.step_args(m, epoch, 0, {}, {'mail'}, {0}))))
+  for i = 1, 40 do
+    nth.add(m, 'due' .. i, i < 30 and 'mail' or 'sms')
+  end
+  nth.add_raw(m, 'raw', 'sms', '1')
+  nth.must('later_pause', 'sms', 'for', '5ms')
+  nth.pass(10)
+end
+
+-- Jobs that came short: plain, at their first start.
+function nth.stages.short(m)
+  workers(m)
+  limits(m)
+  for i = 1, 6 do
+    running(m, 'W1', 's' .. i, i < 5 and 'mail' or 'sms')
+  end
+  nth.must('later_cancel', m.name.s2)
+  m.fate.s2 = 'any'
+  nth.must('later_v1_await', m.name.s3)
+  nth.add(m, 'n1', 'mail')
+  nth.add(m, 'n2', 'mail', 'in', '500ms')
+  nth.add(m, 'n3', 'sms', 'priority', '1')
+  nth.pass(10)
+end
+
+-- One that was passed over so often that it keeps the first of its gates.
+local function reserve(m)
+  nth.must('later_limit_set', 'own', 'semaphore', '1')
+  nth.must('later_sem_acquire', 'own', 'ann', 'ttl', '1h')
+  nth.must('later_lock', 'res1', 'ann')
+  nth.add(m, 'res', 'gate', 'lock', 'res1', 'sem', 'own')
+  claim(m, 'W1', 'gate', 9)
+  local spot = nth.redis('HGET', 'parked', m.name.res)
+  nth.redis('HSET', 'parked', m.name.res, (string.gsub(spot, '^(%d+) %d+', '%1 16')))
+  nth.must('later_unlock', 'res1', 'ann')
+end
+
+-- Callers and programs that hold gates, and that stand in line.
+local function outsiders(m)
+  nth.must('later_lock', 'door', 'bob', 'wait', '1h')
+  nth.must('later_lock', 'mine', 'ann', 'ttl', '1h')
+  nth.must('later_sem_acquire', 't:a', 'ann', 'ttl', '1h')
+  nth.must('later_sem_acquire', 't:a', 'bob', 'ttl', '1h', 'wait', '1h')
+  m.callers = {{'later_unlock', 'door', 'bob'}, {'later_unlock', 'mine', 'ann'}, {'later_unlock', 'other', 'ann'},
+               {'later_unlock', 'turn', 'bob'}, {'later_unlock', 'new', 'ann'}, {'later_sem_release', 't:a', 'ann'},
+               {'later_sem_release', 't:a', 'bob'}, {'later_sem_release', 'smtp', 'ann'}, {'later_sem_release', 't:b', 'ann'},
+               {'later_unlock', 'door', 'eve'}, {'later_unlock', 'wide', 'ann'}, {'later_sem_release', 'own', 'ann'},
+               {'later_unlock', 'over', 'eve'}, {'later_sem_release', 't:a', 'eve'}}
+  for _, name in ipairs({'P1', 'P2', 'P3'}) do
+    nth.worker(m, name, 0)
+    nth.redis('HSET', 'worker:' .. m.name[name], 'queues', '')
+    m.live[#m.live] = nil
+  end
+  nth.must('later_v1_enter', m.name.P1, 'lock:beside')
+  nth.must('later_v1_enter', m.name.P2, 'lock:beside', 'wait')
+  nth.must('later_v1_enter', m.name.P3, 'lock:door', 'wait')
+  m.programs = {m.name.P1, m.name.P2, m.name.P3}
+end
+
+-- Gates: held, waited for, granted, reserved; jobs that come to them with this step.
+function nth.stages.gates(m)
+  workers(m)
+  limits(m)
+  nth.redis('HSET', 'queues', 'keyed', 'lock=user:{key}')
+  running(m, 'W1', 'hold', 'gate', 'lock', 'door', 'sem', 'smtp')
+  running(m, 'W2', 'log1', 'gate', 'rate', 'log')
+  nth.add(m, 'door1', 'gate', 'lock', 'door')
+  nth.add(m, 'door2', 'gate', 'lock', 'door', 'sem', 'two')
+  nth.add(m, 'both', 'gate', 'sem', 'smtp', 'rate', 'slow')
+  nth.add(m, 'log2', 'gate', 'rate', 'log')
+  claim(m, 'W1', 'gate', 9)
+  m.gates.key1, m.gates.key2 = {'lock:user:7'}, {'lock:user:7'}
+  reserve(m)
+  outsiders(m)
+  nth.must('later_lock', 'third', 'ann')
+  nth.add(m, 'aside', 'aside', 'lock', 'third')
+  claim(m, 'W1', 'aside')
+  nth.must('later_pause', 'aside')
+  nth.must('later_unlock', 'third', 'ann')
+  nth.must('later_resume', 'aside')
+  -- One is granted and waits for its claim, so the next one stands aside.
+  nth.must('later_lock', 'other', 'ann')
+  nth.must('later_lock', 'other2', 'ann')
+  nth.add(m, 'granted', 'gate', 'lock', 'other', 'sem', 'two', 'rate', 'slow')
+  nth.add(m, 'enough', 'gate', 'lock', 'other2')
+  claim(m, 'W1', 'gate', 9)
+  nth.must('later_unlock', 'other', 'ann')
+  nth.must('later_unlock', 'other2', 'ann')
+  nth.add(m, 'key1', 'keyed', 'key', '7')
+  nth.add(m, 'key2', 'keyed', 'key', '7')
+  nth.add(m, 'free', 'gate', 'lock', 'free', 'rate', 'fix')
+  nth.add(m, 'fix2', 'gate', 'rate', 'fix')
+  nth.add(m, 'wide', 'gate', 'lock', 'wide', 'sem', 'smtp')
+  nth.add(m, 'plain', 'gate')
+  nth.add(m, 'uni', 'gate', 'unique', 'n')
+  nth.pass(10)
+end
+
+-- The same, when all timers of it are due: grants that nobody claimed, rates that open, a wait that is over.
+function nth.stages.timers(m)
+  nth.stages.gates(m)
+  nth.pass(3605000)
+  m.callers[#m.callers + 1] = {'later_unlock', 'beside', 'x'}
+  for _, name in ipairs({'W1', 'W2', 'P1', 'P2', 'P3'}) do
+    nth.must('later_v1_beat', m.name[name], name == 'W1' and table.concat(nth.QUEUES, ',') or nil)
+  end
+end
+
+-- Unique keys: of one that waits, runs, is parked, is dead, has ended.
+function nth.stages.uniq(m)
+  workers(m)
+  limits(m)
+  nth.must('later_lock', 'door', 'ann', 'ttl', '1h')
+  m.callers = {{'later_unlock', 'door', 'ann'}}
+  running(m, 'W1', 'urun', 'uniq', 'unique', 'run')
+  running(m, 'W1', 'udead', 'uniq', 'unique', 'dead')
+  settle(m, 'W1', 'udead', 'dead', 100)
+  running(m, 'W1', 'ufor', 'uniq', 'unique', 'for', 'unique_for', '1h')
+  settle(m, 'W1', 'ufor', 'done')
+  nth.add(m, 'upark', 'uniq', 'unique', 'park', 'lock', 'door', 'BIG')
+  claim(m, 'W1', 'uniq')
+  running(m, 'W1', 'uret', 'uniq', 'unique', 'ret')
+  settle(m, 'W1', 'uret', 'retry', 3600000)
+  running(m, 'W1', 'ufor2', 'uniq', 'unique', 'for2', 'unique_for', '1h')
+  nth.add(m, 'uwait', 'uniq', 'unique', 'wait', 'in', '1h', 'BIG')
+  nth.add(m, 'tok', 'mail', 'token', 'used')
+  nth.pass(10)
+end
+
+-- Jobs in every state, a worker that died, one that comes back.
+function nth.stages.life(m)
+  workers(m)
+  limits(m)
+  running(m, 'W1', 'dead1', 'mail')
+  settle(m, 'W1', 'dead1', 'dead', 100)
+  running(m, 'W1', 'dead2', 'mail', 'BIG')
+  settle(m, 'W1', 'dead2', 'dead', 100)
+  running(m, 'W1', 'kept1', 'mail', 'keep', '1h')
+  settle(m, 'W1', 'kept1', 'done', 3600000)
+  running(m, 'W1', 'kept2', 'mail')
+  settle(m, 'W1', 'kept2', 'done', 1)
+  nth.worker(m, 'V')
+  for _, tag in ipairs({'vplain', 'vcancel', 'vpoison', 'vbroken'}) do
+    running(m, 'V', tag, 'mail')
+  end
+  running(m, 'V', 'vbig', 'mail', 'priority', '2', 'BIG')
+  running(m, 'V', 'vlock', 'gate', 'lock', 'door', 'sem', 'smtp')
+  nth.add(m, 'door1', 'gate', 'lock', 'door')
+  nth.add(m, 'smtp1', 'gate', 'sem', 'smtp')
+  running(m, 'W1', 'w1a', 'mail')
+  running(m, 'W1', 'w1b', 'mail')
+  running(m, 'W1', 'w1lock', 'gate', 'lock', 'w1')
+  running(m, 'W1', 'w1uniq', 'uniq', 'unique', 'w1')
+  running(m, 'W1', 'w1sem', 'gate', 'sem', 'two')
+  nth.add(m, 'behind', 'gate', 'lock', 'w1')
+  claim(m, 'W1', 'gate', 9)
+  nth.must('later_cancel', m.name.vcancel)
+  m.fate.vcancel = 'any'
+  nth.redis('HSET', 'tries', m.name.vpoison, (string.gsub(nth.redis('HGET', 'tries', m.name.vpoison), '^(%d+) (%d+) %d+',
+            '%1 %2 4')))
+  m.fate.vpoison = 'dead'
+  nth.redis('HSET', 'jobs', m.name.vbroken, 'vbroken|broken')
+  m.fate.vbroken = 'any'
+  m.victims = {m.name.V}
+  table.remove(m.live)
+  nth.add(m, 'wait1', 'mail')
+  nth.add(m, 'wait2', 'mail', 'priority', '1', 'BIG')
+  nth.add(m, 'wait3', 'sms', 'in', '1h')
+  nth.add_raw(m, 'raw', 'mail', '1')
+  nth.add_raw(m, 'rawinf', 'mail', '+inf')
+  m.fate.rawinf = 'dead'
+  nth.must('later_pause', 'sms', 'by', 'me')
+  nth.redis('HSET', 'unserved', 'mail', '1767225600000')
+  nth.must('later_v1_note', 'stray-key', 'x')
+  nth.pass(10)
+end
+
+-- A flag of a job that has ended, which a step takes away.
+function nth.stages.flag(m)
+  nth.stages.empty(m)
+  nth.add(m, 'p1', 'mail')
+  nth.redis('HSET', 'cancel', 'j00000000000', '5')
+end
+
+-- What `later fsck --repair` puts right, a thing of each kind.
+function nth.stages.broken(m)
+  nth.stages.life(m)
+  nth.must('later_lock', 'mine', 'ann', 'ttl', '1h')
+  m.callers = {{'later_unlock', 'mine', 'ann'}}
+  for _, tag in ipairs({'norecord', 'noplace', 'twoplaces', 'misplaced', 'wrongset', 'nopayload', 'tries', 'badscore', 'corrupt',
+                        'lostline', 'owner', 'stranger', 'aside'}) do
+    nth.add(m, tag, 'mail', 'in', '1h', tag == 'nopayload' and 'BIG' or nil)
+    m.fate[tag] = 'any'
+  end
+  local id = m.name
+  nth.redis('HDEL', 'jobs', id.norecord)
+  nth.redis('ZREM', 'q:mail:5', id.noplace, id.misplaced, id.wrongset, id.lostline, id.owner, id.stranger)
+  nth.redis('ZADD', 'dead:mail', nth.now_ms(), id.twoplaces)
+  nth.redis('ZADD', 'q:sms:5', nth.now_ms(), id.misplaced)
+  nth.redis('ZADD', 'q:mail:3', nth.now_ms(), id.wrongset)
+  nth.redis('DEL', 'big:' .. id.nopayload)
+  nth.redis('HSET', 'tries', id.tries, 'garbage')
+  nth.redis('ZADD', 'q:mail:5', '+inf', id.badscore)
+  nth.redis('HSET', 'jobs', id.corrupt, 'corrupt|garbage')
+  nth.redis('ZADD', 'parked:mail', '1790000000000000', id.lostline)
+  nth.redis('HSET', 'parked', id.lostline, '1790000000000000 0 1790000000000 1\nlock:gone')
+  nth.redis('ZREM', 'q:mail:5', id.aside)
+  nth.redis('ZADD', 'parked:mail', '1790000000000001', id.aside)
+  nth.redis('ZADD', 'line:mail:lock:mine', '1790000000000001', id.aside)
+  nth.redis('HSET', 'parked', id.aside, '1790000000000001 0 1790000000000 1\nlock:mine', '=gone\nlock:mine', '5 5')
+  nth.redis('ZADD', 'running', '1.5', id.owner)
+  nth.redis('ZADD', 'running', '77', id.stranger)
+  nth.redis('HSET', 'tries', 'j00000000000', '1 1 0 5', id.stranger, '1 1 0 1790000000000')
+  nth.redis('HSET', 'errors', 'j00000000000', 'failed 0 5 1 x\n')
+  nth.redis('HSET', 'holds', 'j00000000000', 'lock:nobody')
+  nth.redis('HSET', 'lock:nobody', 'holder', 'j00000000000', 'fence', '5', 'depth', '1', 'until', '0', 'since', '5')
+  nth.redis('ZADD', 'sem:two', '1000000000000005', '@55')
+  nth.redis('SADD', 'rate:granted:log', 'j00000000000')
+  nth.redis('ZADD', 'granted:mail', '5', 'j00000000000')
+  nth.redis('ZADD', 'wait:lock:empty', '5', 'mail')
+  nth.redis('ZADD', 'wait:lock:empty', '6', '=nobody')
+  nth.redis('HSET', 'worker:66', 'link', '1')
+  nth.redis('HSET', 'workers', 'garbage', '1')
+  nth.redis('SET', 'big:j00000000001', 'orphan|')
+  nth.redis('HDEL', 'prio', 'mail')
+  nth.redis('ZREM', 'heads', 'mail')
+  nth.redis('SREM', 'names', 'mail')
+end

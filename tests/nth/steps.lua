@@ -1,0 +1,126 @@
+-- Scenarios: steps, with results of every verb and claims of every kind.
+
+-- spec: results {tag, verb, amount}*, short {tag}* by queue, queues, ahead, room
+function nth.step_scenario(name, stage, spec)
+  local function results_of(m)
+    local out, epoch = {}, m.name[spec.worker or 'W1']
+    for i, r in ipairs(spec.results or {}) do
+      out[i] = {m.name[r[1]], m.held[epoch][m.name[r[1]]].start, r[2], 'mail', r[3] or 0}
+    end
+    return out
+  end
+  local function groups_of(m)
+    local out = {}
+    for i, group in ipairs(spec.short or {}) do
+      out[i] = type(group) == 'function' and group(m) or group
+    end
+    return out
+  end
+  local function short_of(m)
+    local out, epoch = {}, m.name[spec.worker or 'W1']
+    for _, group in ipairs(groups_of(m)) do
+      for i = 2, #group do
+        out[#out + 1] = {m.name[group[i]], m.held[epoch][m.name[group[i]]].start, 'done', group[1], 0}
+      end
+    end
+    return out
+  end
+  local function more(m)
+    if not spec.short and not spec.ahead then
+      return nil
+    end
+    local out = {#(spec.short or {})}
+    for _, group in ipairs(groups_of(m)) do
+      out[#out + 1], out[#out + 2] = group[1], #group - 1
+      for i = 2, #group do
+        out[#out + 1] = m.name[group[i]]
+      end
+    end
+    if spec.ahead then
+      out[#out + 1] = spec.ahead
+    end
+    return out
+  end
+  nth.scenario{name = name, stage = stage, worker = spec.worker or 'W1', prepare = spec.prepare,
+    call = function(m)
+      local epoch = m.name[spec.worker or 'W1']
+      local ending = 0
+      for _, r in ipairs(spec.results or {}) do
+        ending = ending + (r[2] ~= 'progress' and 1 or 0)
+      end
+      local held = nth.count(m.held[epoch]) - ending - #short_of(m)
+      return nth.step_args(m, epoch, held, results_of(m), spec.queues or nth.QUEUES, more(m), spec.room)
+    end,
+    after = function(m, reply, why)
+      local epoch, results, short = m.name[spec.worker or 'W1'], results_of(m), short_of(m)
+      if spec.after then
+        spec.after(m)
+      end
+      if why or reply[2] ~= 'ok' then
+        for _, list in ipairs({results, short}) do
+          for _, r in ipairs(list) do
+            m.sent[r[1]] = r
+          end
+        end
+        return
+      end
+      nth.take_answers(m, epoch, reply, results, short)
+      nth.take_claims(m, epoch, reply)
+    end}
+end
+
+nth.RESULTS = {{'done1', 'done'}, {'done2', 'done'}, {'keep', 'done', 3600000}, {'retry', 'retry', 500}, {'dead', 'dead', 100},
+                 {'release', 'release', 0}, {'progress', 'progress'}, {'cdone', 'done'}, {'cretry', 'retry', 500},
+                 {'awaited', 'done'}, {'brdone', 'done'}, {'brretry', 'retry', 500}, {'plus', 'dead', 100}, {'big', 'done'},
+                 {'lock', 'done'}, {'sem', 'retry', 0}, {'uniq', 'done'}}
+
+nth.step_scenario('step: plain and raw jobs', 'plain', {})
+nth.step_scenario('step: plain and raw jobs, short', 'plain', {ahead = 0})
+nth.step_scenario('step: plain jobs, ahead', 'plain', {ahead = 1000})
+nth.step_scenario('step: one of each queue', 'plain', {room = 1})
+nth.step_scenario('step: only heads', 'plain', {room = 0})
+nth.step_scenario('step: a suspect', 'solo', {})
+nth.step_scenario('step: a suspect, short', 'solo', {ahead = 0})
+nth.step_scenario('step: a suspect behind a lock', 'solo', {queues = {'gate'}})
+nth.step_scenario('step: results of every verb', 'results', {results = nth.RESULTS, queues = {}})
+nth.step_scenario('step: results and claims', 'results', {results = nth.RESULTS})
+nth.step_scenario('step: the end of a lock', 'results', {results = {{'lock', 'done'}}, queues = {'gate'}})
+nth.step_scenario('step: the end of a lock, elsewhere', 'results', {results = {{'lock', 'done'}}, queues = {'mail'}})
+nth.step_scenario('step: the end of a semaphore', 'results', {results = {{'sem', 'dead', 100}}, queues = {'gate'}, ahead = 0})
+nth.step_scenario('step: short results', 'short', {short = {{'mail', 's1', 's2', 's3', 's4'}, {'sms', 's5', 's6'}}, queues = {}})
+nth.step_scenario('step: short results and claims', 'short', {short = {{'mail', 's1', 's4'}, {'sms', 's5', 's6'}}, ahead = 1000})
+nth.step_scenario('step: gates', 'gates', {})
+nth.step_scenario('step: gates, short', 'gates', {ahead = 0})
+nth.step_scenario('step: gates, the end of their holder', 'gates', {results = {{'hold', 'done'}}})
+nth.step_scenario('step: gates, the other worker', 'gates', {worker = 'W2', results = {{'log1', 'retry', 0}}})
+nth.step_scenario('step: gates, one place', 'gates', {room = 1})
+nth.step_scenario('step: gates, timers', 'timers', {})
+nth.step_scenario('step: gates, timers, one place', 'timers', {room = 1, results = {{'hold', 'release', 0}}})
+nth.step_scenario('step: gates, their holder ends while the queue is paused', 'gates', {results = {{'hold', 'done'}}, queues = {},
+  prepare = function()
+    nth.must('later_pause', 'gate')
+  end})
+nth.step_scenario('step: gates, the clock set back', 'gates', {prepare = function()
+  nth.now_us = nth.now_us - 5000000
+  nth.redis('ZADD', 'timers', nth.now_ms(), 'granted:gate')
+end})
+nth.step_scenario('step: a flag of nobody', 'flag', {})
+nth.step_scenario('step: a reserved place, while the queue is paused', 'gates', {queues = {}, prepare = function()
+  nth.must('later_pause', 'gate')
+  nth.redis('ZADD', 'timers', nth.now_ms(), 'gate:sem:own')
+  nth.redis('DEL', 'sem:own')
+end})
+nth.step_scenario('step: a reserved place, and the other is free', 'gates', {prepare = function()
+  nth.must('later_sem_release', 'own', 'ann')
+end})
+nth.step_scenario('step: many', 'many', {ahead = 0, short = {function(m)
+  return {'mail', unpack(m.running)}
+end}})
+nth.step_scenario('step: many, in the long form', 'many', {})
+nth.step_scenario('step: the dead make room', 'life', {results = {{'w1a', 'dead', 1}, {'w1lock', 'dead', 1}}, after = function(m)
+  for _, tag in ipairs({'dead1', 'dead2', 'vpoison', 'rawinf', 'w1a', 'w1lock'}) do
+    m.fate[tag] = 'any'
+  end
+end})
+nth.step_scenario('step: the end of a unique job', 'uniq', {results = {{'ufor2', 'done'}, {'urun', 'retry', 500}}})
+nth.step_scenario('step: unique keys', 'uniq', {results = {{'urun', 'dead', 100}}})

@@ -1,0 +1,194 @@
+-- The world of a run: the keys of one namespace, and what the test knows of it (m, the model).
+--
+-- m: now_us; name (of ids and epochs); link (epoch -> link number); held (epoch -> id -> {start, tag}); fate (tag -> what
+-- has to become of the job: run, exactly once; dead; gone: it never starts; any: one of these); tag (id -> tag); started ("id
+-- start" -> true); ended (tag -> how often a `done` was taken); gates (tag -> the locks and
+-- semaphores that it holds while it runs); live, victims: epochs of workers; unheard (id -> true: its worker was never told, and
+-- finds that out by counting); sent (id -> the result that was not taken).
+-- A tag is the beginning of a payload up to '|', by which a job is known whatever its id.
+
+nth.ROOT = 'later:{nth}'
+nth.QUEUES = {'mail', 'sms', 'gate', 'keyed', 'aside', 'uniq'}
+
+function nth.key(name)
+  return nth.ROOT .. ':' .. name
+end
+
+function nth.redis(command, name, ...)
+  return redis.call(command, nth.key(name), ...)
+end
+
+local function copy(x)
+  if type(x) ~= 'table' then
+    return x
+  end
+  local out = {}
+  for k, v in pairs(x) do
+    out[k] = copy(v)
+  end
+  return out
+end
+nth.copy = copy
+
+function nth.new_model()
+  return {name = {}, link = {}, held = {}, fate = {}, tag = {}, started = {}, ended = {}, gates = {}, sent = {}, callers = {},
+          victims = {}, unheard = {}, live = {}}
+end
+
+-- ---- the clock
+
+-- It goes on; what expires meanwhile is gone.
+function nth.pass(ms)
+  nth.now_us = nth.now_us + ms * 1000
+  for _, key in ipairs(redis.call('KEYS', '*')) do
+    local ttl = redis.call('PTTL', key)
+    if ttl >= 0 and ttl <= ms then
+      redis.call('DEL', key)
+    elseif ttl >= 0 then
+      redis.call('PEXPIRE', key, string.format('%.0f', ttl - ms))
+    end
+  end
+end
+
+function nth.now_ms()
+  return math.floor(nth.now_us / 1000)
+end
+
+-- ---- all keys, kept and put back
+
+function nth.clear()
+  local keys = redis.call('KEYS', '*')
+  if #keys > 0 then
+    redis.call('DEL', unpack(keys))
+  end
+end
+
+-- Without what has a moment to live.
+function nth.save()
+  local all = {}
+  for _, key in ipairs(redis.call('KEYS', '*')) do
+    local ttl = redis.call('PTTL', key)
+    if ttl < 0 or ttl > 1 then
+      all[#all + 1] = {key, string.format('%.0f', math.max(ttl, 0)), redis.call('DUMP', key)}
+    end
+  end
+  return all
+end
+
+function nth.restore(all)
+  nth.clear()
+  for _, row in ipairs(all) do
+    redis.call('RESTORE', row[1], row[2], row[3])
+  end
+end
+
+local function sorted_pairs(flat)
+  local rows = {}
+  for i = 1, #flat, 2 do
+    rows[#rows + 1] = #flat[i] .. ':' .. flat[i] .. '=' .. flat[i + 1]
+  end
+  table.sort(rows)
+  return table.concat(rows, '\n')
+end
+
+local READ = {
+  hash = function(key) return sorted_pairs(redis.call('HGETALL', key)) end,
+  zset = function(key) return table.concat(redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), '\n') end,
+  set = function(key)
+    local all = redis.call('SMEMBERS', key)
+    table.sort(all)
+    return table.concat(all, '\n')
+  end,
+  string = function(key) return redis.call('GET', key) end,
+}
+
+function nth.content_of(key)
+  local kind = redis.call('TYPE', key).ok
+  return kind ~= 'none' and (redis.call('PTTL', key) >= 0 and 'expires\n' or '\n') .. READ[kind](key) or nil
+end
+
+-- -> key -> its content as text
+function nth.content()
+  local out = {}
+  for _, key in ipairs(redis.call('KEYS', '*')) do
+    out[key] = nth.content_of(key)
+  end
+  return out
+end
+
+-- ---- jobs
+
+function nth.tag_of(payload)
+  return payload and string.match(payload, '^([%w_]+)|')
+end
+
+-- The tag of a job by its record, or by what is left of it.
+function nth.tag_by_record(id, record)
+  local lf = record and string.find(record, '\n', 1, true)
+  return nth.tag_of(lf and string.sub(record, lf + 1)) or nth.tag_of(record) or
+         nth.tag_of(redis.call('GET', nth.key('big:' .. id)))
+end
+
+-- Add a job for the stage that is built; it has to run.
+function nth.add(m, tag, queue, ...)
+  local args = {queue, ...}
+  for i = 2, #args - 1, 2 do
+    if args[i] == 'lock' or args[i] == 'sem' then
+      m.gates[tag] = m.gates[tag] or {}
+      table.insert(m.gates[tag], args[i] .. ':' .. args[i + 1])
+    end
+  end
+  local payload = tag .. '|'
+  if args[#args] == 'BIG' then
+    args[#args] = nil
+    payload = payload .. string.rep('x', 20000)
+  end
+  args[#args + 1] = payload
+  local id = nth.must('later_add', unpack(args))[1]
+  m.fate[tag], m.tag[id], m.name[tag] = 'run', tag, id
+  return id
+end
+
+function nth.add_raw(m, tag, queue, score, size)
+  nth.redis('ZADD', 'due:' .. queue, score, tag .. '|' .. string.rep('r', size or 0))
+  m.fate[tag] = 'run'
+end
+
+-- ---- workers
+
+-- A worker that serves all queues.
+function nth.worker(m, name, places)
+  local epoch = nth.must('later_v1_register', '0', 'inst-' .. name, '1', '0', '4', 'host', 'h', 'pid', '7', 'queues',
+                         table.concat(nth.QUEUES, ','), 'places', tostring(places or 50), '0', '0')[2]
+  nth.redis('HSET', 'worker:' .. epoch, 'room', places or 50)
+  m.name[name], m.link[epoch], m.held[epoch] = epoch, '1', {}
+  m.live[#m.live + 1] = epoch
+  return epoch
+end
+
+-- The arguments of a step. results: {id, start, verb, queue, a}; queues: names; more: the arguments of NG
+function nth.step_args(m, epoch, held, results, queues, more, room)
+  local args = {'later_v1_step', epoch, m.link[epoch], tostring(held), '200', tostring(#results)}
+  local function put(...)
+    for _, value in ipairs({...}) do
+      args[#args + 1] = tostring(value)
+    end
+  end
+  for _, r in ipairs(results) do
+    put(r[1], r[2], r[3], r[4], r[5], r[3] == 'done' and 0 or 7, 'T', r[3] == 'done' and '' or 'O')
+  end
+  put(#queues)
+  for _, queue in ipairs(queues) do
+    put(queue, room or 50, 1048576)
+  end
+  put(unpack(more or {}))
+  return args
+end
+
+function nth.count(t)
+  local n = 0
+  for _ in pairs(t) do
+    n = n + 1
+  end
+  return n
+end
