@@ -151,12 +151,24 @@ static void serve(struct daemon *d, struct conf *conf, struct starts *starts)
                  conf->handlers_dir);
 }
 
+/* Before the handlers are looked at: what changes behind that look is told. */
+static void watch_handlers(const struct daemon *d, const struct conf *conf)
+{
+    CLEANUP_FREE const char **files = mem_new((conf->nqueues + 1) * sizeof(*files));
+    size_t n = 0;
+
+    for (size_t i = 0; i < conf->nqueues; i++) {
+        if (conf->queues[i].handler.n > 0)
+            files[n++] = conf->queues[i].handler.at[0];
+    }
+    folder_watch(d->folder, conf->handlers_dir, files);
+}
+
 static void on_folder(void *arg)
 {
     struct daemon *d = arg;
 
-    /* It may be another folder of that name by now. */
-    folder_watch(d->folder, d->conf->handlers_dir);
+    watch_handlers(d, d->conf);
     serve(d, d->conf, d->starts);
 }
 
@@ -277,9 +289,9 @@ static void reload(void *arg)
     conf_keep_fixed(d->conf, conf);
     set_log(conf, d->guard);
     sched_set_stop_timeout(d->sched, conf->stop_timeout);
+    watch_handlers(d, conf);
     serve(d, conf, starts);
     gates_set(d->gates, conf);
-    folder_watch(d->folder, conf->handlers_dir);
     read_password_again(d);
     log_notice("event=reload result=done");
     notify_ready();
@@ -454,9 +466,9 @@ static int start(struct daemon *d, struct err *err)
     set_log(d->conf, d->guard);
     if (find_server(d, err) < 0 || build(d, err) < 0)
         return -1;
+    watch_handlers(d, d->conf);
     serve(d, d->conf, d->starts);
     gates_set(d->gates, d->conf);
-    folder_watch(d->folder, d->conf->handlers_dir);
     link_start(d->link);
     listen_for_probes(d);
     notify_ready();

@@ -1,5 +1,9 @@
 /*
- * Tells when the handlers folder changes, a moment after the last change of a burst (inotify(7)).
+ * Tells when the handlers change, a moment after the last change of a burst (inotify(7)): what is
+ * in the handlers folder, the ways to it and to other handlers, where they lead through symlinks,
+ * and what is missing on them so far. Main thread.
+ *
+ * Not heard of: what is mounted over a folder, and changes in one that we may not read.
  */
 #ifndef LATER_DAEMON_FOLDER_H
 #define LATER_DAEMON_FOLDER_H
@@ -8,10 +12,11 @@
 
 struct folder;
 typedef void folder_f(void *arg);
-/* A folder that is not there (yet) is looked for again each time folder_watch is called. */
 struct folder *folder_new(struct loop *loop, folder_f *changed,
                           void *arg); /* NULL: no descriptor */
-void folder_watch(struct folder *f, const char *path);
+/* From now on look at this folder ("" for none), and at these handlers elsewhere (NULL-ended). To
+ * be called before they are read, and again with each change: the ways may be others then. */
+void folder_watch(struct folder *f, const char *dir, const char *const *files);
 /* Tell of a change in a second, whatever happens. */
 void folder_again(struct folder *f);
 void folder_free(struct folder *f);

@@ -497,24 +497,80 @@ static void new_handlers_are_noticed(void **state)
     assert_true(test_until_lines(out, "fresh", 1, LONG_MS));
 }
 
-static void a_replaced_folder_is_noticed(void **state)
+static void in_dir(const char *commands)
 {
-    CLEANUP_FREE char *cmd =
-        mem_printf("cd %s && mkdir next && printf '#!/bin/sh\necho moved >> %s\n' > "
-                   "next/moved && chmod 755 next next/moved && "
-                   "mv handlers old && mv next handlers",
-                   dir, out);
+    CLEANUP_FREE char *cmd = mem_printf("cd %s && %s", dir, commands);
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", cmd, NULL};
 
+    assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
+}
+
+static void does(const char *queue, const char *line)
+{
+    add_free(queue, NULL, NULL, "x");
+    if (!test_until_lines(out, line, 1, LONG_MS))
+        fail_msg("%s does not write %s", queue, line);
+}
+
+static void a_replaced_folder_is_noticed(void **state)
+{
     (void)state;
     start_a("");
-    assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
+    in_dir("mkdir next && printf '#!/bin/sh\necho moved >>%s\n' $PWD/out >next/moved && "
+           "chmod 755 next next/moved && mv handlers old && mv next handlers");
     assert_true(test_laterd_says(&a, "names=\"moved\"", LONG_MS));
     test_handler(dir, "later-still", "echo still >> %s", out);
-    add_free("moved", NULL, NULL, "x");
-    add_free("later-still", NULL, NULL, "x");
-    assert_true(test_until_lines(out, "moved", 1, LONG_MS));
-    assert_true(test_until_lines(out, "still", 1, LONG_MS));
+    does("moved", "moved");
+    does("later-still", "still");
+    in_dir("rm -r handlers");
+    assert_true(test_laterd_says(&a, "event=handler-refused", LONG_MS));
+    in_dir("mkdir -m 755 handlers");
+    test_handler(dir, "again", "echo again >> %s", out);
+    does("again", "again");
+}
+
+/* A release and a link to it, as programs are put into service; each part of the way in its turn.
+ * A stream's process is one of the old program until it is replaced. */
+static void links_are_followed(void **state)
+{
+    (void)state;
+    in_dir("rm -r handlers; mkdir -m 755 -p releases; for n in 1 2 3; do "
+           "mkdir -m 755 releases/$n releases/$n/bin releases/$n/lib && "
+           "printf '#!/bin/sh\necho new-%s >>%s\n' $n $PWD/out >releases/$n/bin/new-$n && "
+           "printf '#!/bin/sh\necho same-%s >>%s\n' $n $PWD/out >releases/$n/bin/same && "
+           "printf '#!/bin/sh\necho later-stream 1\nwhile read -r j id rest; do read -r x; "
+           "echo %s-%s >>%s; echo ok ${id#id=}; done\n' stream $n $PWD/out "
+           ">releases/$n/lib/worker && cp releases/$n/lib/worker releases/$n/lib/named && "
+           "sed -i s/stream-/named-/ releases/$n/lib/named && chmod 755 releases/$n/*/* && "
+           "ln -s ../../../current/lib/worker releases/$n/bin/worker || exit; done; "
+           "mkdir -m 755 links && ln -s releases/1 current && ln -s ../current/bin links/bin && "
+           "ln -s links/bin handlers");
+    {
+        CLEANUP_FREE char *yaml =
+            mem_printf("queues: { worker: { mode: stream }, named: { mode: stream, handler: "
+                       "[%s/current/lib/named] }, absent: { handler: [%s/current/absent] } }",
+                       dir, dir);
+
+        start_a(yaml);
+    }
+    does("same", "same-1");
+    does("worker", "stream-1");
+    does("named", "named-1");
+    in_dir("ln -sfn releases/2 current");
+    does("new-2", "new-2");
+    does("same", "same-2");
+    does("worker", "stream-2");
+    does("named", "named-2");
+    in_dir("rm current && ln -sfn ../releases/3/bin links/bin");
+    does("new-3", "new-3");
+    /* One on the way to which something was missing. */
+    in_dir("ln -s releases/3 current; printf '#!/bin/sh\necho absent >>%s\n' $PWD/out >x && "
+           "chmod 755 x && mv x releases/3/absent");
+    does("absent", "absent");
+    does("worker", "stream-3");
+    does("named", "named-3");
+    in_dir("ln -sfn releases/1/bin handlers");
+    does("new-1", "new-1");
 }
 
 static void sighup_reloads_and_a_bad_file_changes_nothing(void **state)
@@ -584,6 +640,7 @@ static void the_environment_is_the_contract(void **state)
                                        "LATER_LATE_MS=",
                                        "LATER_TIMEOUT_MS=3600000",
                                        "LATER_FENCE=1",
+                                       "LATER_WORKER=",
                                        "LATER_NAMESPACE=default",
                                        "LATER_CONTROL_FD=3",
                                        "PATH="};
@@ -761,6 +818,7 @@ int main(void)
         T(a_pause_ends_by_itself),
         T(new_handlers_are_noticed),
         T(a_replaced_folder_is_noticed),
+        T(links_are_followed),
         T(sighup_reloads_and_a_bad_file_changes_nothing),
         T(outcomes_progress_and_cancel),
         T(the_environment_is_the_contract),
