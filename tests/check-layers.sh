@@ -73,7 +73,7 @@ function blockers() {
     # the guard. guard_main: a process of its own.
     blocks["poll"] = blocks["ppoll"] = \
         "src/run/cgroup.c src/run/exec.c src/run/guard.c src/run/guard_main.c src/run/spawn.c src/daemon/embedded.c " \
-        "src/base/log.c src/daemon/state.c"
+        "src/base/log.c src/run/fenced_end.c"
     blocks["select"] = blocks["pselect"] = blocks["system"] = blocks["popen"] = ""
 }
 

@@ -1,17 +1,16 @@
 /* A command under a lock or at a place of a semaphore: later lock, later sem. */
 #include "cli/cli.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/lock.h"
+#include "cli/lock_inside.h"
+#include "cli/lock_token.h"
 
 #define WAIT_MAX_S 1e9
 
@@ -66,90 +65,20 @@ static int check_name(const char *name, struct err *err)
     return 0;
 }
 
-/* ---- the same place inside itself */
-
-/* The epoch that our ancestor entered this gate with, 0 if there is none. */
-static int64_t inherited(const char *gate)
+static int run_at(struct cli *cli, const struct lock_order *order, struct err *err)
 {
-    const char *at = getenv(LOCK_TOKENS);
-    size_t n = strlen(gate);
+    enum lock_token token;
 
-    while (at != NULL && *at != '\0') {
-        size_t len = strcspn(at, " ");
-        const char *colon = memchr(at, ':', len);
-        int64_t epoch = 0;
-
-        if (at[0] == '@' && colon != NULL && len - (size_t)(colon - at) - 1 == n &&
-            memcmp(colon + 1, gate, n) == 0) {
-            CLEANUP_FREE char *number = mem_dup(at + 1, (size_t)(colon - at) - 1);
-
-            if (text_parse_int(number, 1, INT64_MAX, &epoch) == 0)
-                return epoch;
-        }
-        at += len;
-        at += strspn(at, " ");
-    }
-    return 0;
-}
-
-static struct reply *ask(struct cli *cli, const char *command, const char *key, const char *field,
-                         struct err *err)
-{
-    CLEANUP_FREE char *full = mem_printf("later:{%s}:%s", cli->target.ns, key);
-    const char *argv[] = {command, full, field};
-
-    return client_call(cli->client, 3, argv, NULL, err);
-}
-
-/* 1: it holds the gate and lives. 0: not so. */
-static int holds(struct cli *cli, const struct lock_order *order, int64_t epoch, struct err *err)
-{
-    CLEANUP_FREE char *who = mem_printf("@%lld", (long long)epoch);
-    bool is_sem = order->keeper.is_sem, is_so;
-    struct reply *mark, *place;
-
-    if (cli_connect(cli, err) < 0)
+    if (lock_token_look(cli, order->gate, &token, err) < 0)
         return -1;
-    mark = ask(cli, "HGET", "workers", who + 1, err);
-    if (mark == NULL)
-        return -1;
-    place = ask(cli, is_sem ? "ZSCORE" : "HGET", order->gate, is_sem ? who : "holder", err);
-    is_so = reply_len(mark) > 0 && !reply_is(mark, "dead") &&
-            (is_sem ? reply_len(place) > 0 : reply_is(place, who));
-    reply_free(mark);
-    if (place == NULL)
-        return -1;
-    reply_free(place);
-    return is_so;
-}
-
-/* In our own process: whoever guards the place guards us. */
-static int become(struct cli *cli, const struct lock_order *order, struct err *err)
-{
-    int status;
-
-    cli_disconnect(cli);
-    (void)signal(SIGPIPE, SIG_DFL);
-    (void)execvp(order->argv[0], order->argv);
-    err->errnum = errno;
-    status = lock_not_run(order->argv[0], err);
-    cli_complain(cli, err);
-    return status;
-}
-
-static int run_inside(struct cli *cli, const struct lock_order *order, int64_t epoch,
-                      struct err *err)
-{
-    int is_so = holds(cli, order, epoch, err);
-
-    if (is_so < 0)
-        return -1;
-    if (is_so > 0)
-        return become(cli, order, err);
+    cli_disconnect(cli); /* the command must not inherit it, nor a long wait keep it */
+    if (token == LOCK_TOKEN_HELD)
+        return lock_inside(cli, order, err);
+    if (token == LOCK_TOKEN_NONE)
+        return lock_run(cli, order, err);
     return err_set(err, ERR_TEMP,
                    "%.80s is not held any more by the program that this one was started under "
-                   "(" LOCK_TOKENS
-                   "): it was lost or has ended. To enter anew, unset that variable",
+                   "(" LOCK_TOKENS "): it was lost. To enter anew, unset that variable",
                    order->gate);
 }
 
@@ -157,15 +86,13 @@ static int run(struct cli *cli, const char *kind, struct err *err)
 {
     struct lock_order order = {.argv = cli->argv + 1};
     CLEANUP_FREE char *gate = mem_printf("%s:%s", kind, cli->argv[0]);
-    int64_t epoch;
 
     order.gate = gate;
     order.keeper.is_sem = strcmp(kind, "sem") == 0;
     if (read_options(cli, &order, err) < 0 || check_name(cli->argv[0], err) < 0 ||
         cli_target(cli, err) < 0)
         return -1;
-    epoch = inherited(gate);
-    return epoch != 0 ? run_inside(cli, &order, epoch, err) : lock_run(cli, &order, err);
+    return run_at(cli, &order, err);
 }
 
 static int run_lock(struct cli *cli, struct err *err)
@@ -206,7 +133,8 @@ const struct cli_verb cmd_lock = {
     "No laterd needs to run. When this program dies, is frozen, or has no answer from\n"
     "Redis for 15s, its guard kills COMMAND; after 20 to 25s the lock is free for others.\n"
     "COMMAND finds LATER_LOCK, and LATER_FENCE, a number that rises from holder to holder.\n"
-    "The same lock inside COMMAND is no obstacle: it runs at once (LATER_LOCK_TOKEN).\n"
+    "The same lock inside COMMAND is no obstacle: it runs at once (LATER_LOCK_TOKEN), with a\n"
+    "--ttl of its own. In another namespace or server it is another lock.\n"
     "\n" STATUSES,
     2,
     CLI_COMMAND,

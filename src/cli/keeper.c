@@ -9,7 +9,6 @@
 #include "worker/peers.h"
 
 #define RETRY_MS 1000     /* after an error reply */
-#define TTL_KILL_MS 5000  /* KILL so long after TERM */
 #define LOST_LEAVE_MS 500 /* what is lost is not worth a wait */
 
 enum place { OUTSIDE, GRANTED, INSIDE, ENDING, GONE };
@@ -143,13 +142,13 @@ void keeper_on_end(struct keeper *k, struct mono now, bool was_killed)
     if (was_killed && !k->is_lost)
         k->ops->tell(k->ctx, "the place was lost: no beat was acknowledged for 15 s, so its guard "
                              "killed the command");
-    if (was_killed || k->is_lost) {
+    if (was_killed || k->is_lost)
         end = KEEPER_LOST;
-        /* It may have ended in order; what it left running must not meet the next holder. */
-        k->ops->kill(k->ctx, SIGKILL);
-    } else if (k->pressed != 0) {
+    else if (k->pressed != 0)
         end = KEEPER_OVERRAN;
-    }
+    /* It may have ended in order; what it left running must not meet the next holder. */
+    if (end != KEEPER_RAN)
+        k->ops->kill(k->ctx, SIGKILL);
     leave(k, now, end);
     keeper_on_timer(k, now);
 }
@@ -189,8 +188,7 @@ static void watch_command(struct keeper *k, struct mono now)
                      "more, before others take its place");
     }
     if (k->pressed == 0 && is_due(k->ttl_at, now))
-        press_softly(k, mono_add_ms(now, TTL_KILL_MS),
-                     "--ttl is over: the command gets TERM, and KILL after 5 s more");
+        press_softly(k, mono_add_ms(now, KEEPER_TTL_KILL_MS), KEEPER_OVERRUN_TEXT);
     if (k->pressed == SIGTERM && is_due(k->kill_at, now))
         press(k, SIGKILL);
 }
@@ -271,10 +269,20 @@ static enum call next_call(const struct keeper *k, struct mono now)
     return peers_victim(k->peers) != NULL ? CALL_REAP : CALL_NONE;
 }
 
+static void clear(struct keeper *k)
+{
+    int64_t epoch;
+
+    while ((epoch = peers_to_clear(k->peers)) != 0 && k->ops->clear(k->ctx, epoch) < 0)
+        peers_cleared(k->peers, epoch, false);
+}
+
 static void ask(struct keeper *k, struct mono now)
 {
     enum call call;
 
+    if (k->is_up && k->epoch != 0 && k->place < ENDING)
+        clear(k);
     if (!k->is_up || k->out != CALL_NONE || mono_before(now, k->retry_at))
         return;
     call = next_call(k, now);
@@ -513,6 +521,12 @@ void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_
         k->is_patient = k->wants_place = true;
         k->give_up_at = mono_add_ms(now, KEEPER_LOOK_MS);
     }
+    keeper_on_timer(k, now);
+}
+
+void keeper_on_cleared(struct keeper *k, struct mono now, int64_t victim, bool is_clear)
+{
+    peers_cleared(k->peers, victim, is_clear);
     keeper_on_timer(k, now);
 }
 

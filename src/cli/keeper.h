@@ -23,12 +23,14 @@
 #include "store/store.h"
 
 #define KEEPER_BEAT_MS 5000
-#define KEEPER_TERM_MS 12000  /* without an acknowledged beat the command gets TERM */
-#define KEEPER_KILL_MS 15000  /* and KILL; its guard does so too */
-#define KEEPER_STALE_MS 15000 /* a worker not heard of for so long may be dead: look on */
-#define KEEPER_LOOK_MS 40000  /* so long, whatever -n and -w say */
-#define KEEPER_AWAY_MS 30000  /* waiting without a link: give up */
-#define KEEPER_LEAVE_MS 5000  /* telling Redis that the command has ended */
+#define KEEPER_TERM_MS 12000    /* without an acknowledged beat the command gets TERM */
+#define KEEPER_KILL_MS 15000    /* and KILL; its guard does so too */
+#define KEEPER_STALE_MS 15000   /* a worker not heard of for so long may be dead: look on */
+#define KEEPER_LOOK_MS 40000    /* so long, whatever -n and -w say */
+#define KEEPER_AWAY_MS 30000    /* waiting without a link: give up */
+#define KEEPER_LEAVE_MS 5000    /* telling Redis that the command has ended */
+#define KEEPER_TTL_KILL_MS 5000 /* KILL so long after TERM */
+#define KEEPER_OVERRUN_TEXT "--ttl is over: the command gets TERM, and KILL after 5 s more"
 
 enum keeper_end {
     KEEPER_RAN,     /* the command's status counts */
@@ -46,6 +48,7 @@ struct keeper_ops {
     int (*beat)(void *ctx, int64_t epoch);
     int (*enter)(void *ctx, int64_t epoch, bool is_waiting);
     int (*beats)(void *ctx);
+    int (*clear)(void *ctx, int64_t victim); /* end what it left running (worker/remains.h) */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
     int (*leave)(void *ctx, int64_t epoch);
     /* Make the link anew. keeper_link_down follows before it returns. */
@@ -57,7 +60,8 @@ struct keeper_ops {
     bool (*admits)(void *ctx, int64_t fence);
     /* Start it, 0; or -1: it cannot be run, which counts as its end. */
     int (*start)(void *ctx, int64_t epoch, int64_t fence, bool is_guarded);
-    void (*kill)(void *ctx, int sig); /* its group; KILL also all that it left behind */
+    void (*kill)(void *ctx, int sig); /* its group; KILL also all that it left
+                                            behind, whose death is waited for */
     void (*tell)(void *ctx, const char *text);
     void (*fail)(void *ctx, enum fault fault, const char *text);
     void (*arm)(void *ctx, struct mono at);
@@ -83,6 +87,8 @@ void keeper_on_defined(struct keeper *k, struct mono now, const char *limit);
 void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_reply *r);
 void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_enter_reply *r);
 void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_reply *r);
+/* No answer to a question: others may be under way. */
+void keeper_on_cleared(struct keeper *k, struct mono now, int64_t victim, bool is_clear);
 void keeper_on_reaped(struct keeper *k, struct mono now, enum store_reap status, int64_t moved);
 void keeper_on_left(struct keeper *k, struct mono now, bool is_clean);
 void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const char *text);

@@ -12,19 +12,22 @@
 #include "base/text.h"
 #include "cli/keeper_child.h"
 #include "cli/lock_start.h"
+#include "cli/lock_token.h"
 #include "redis/link.h"
-#include "run/fenced.h"
+#include "run/fenced_end.h"
 #include "store/gate_redis.h"
 #include "store/store_redis.h"
 #include "worker/guardian.h"
 #include "worker/identity.h"
+#include "worker/remains.h"
 
 #define SLOT 0 /* of the guard */
 /* Jobs of a dead laterd: its own settings are not known here. One that kills all workers must come
  * to its end, but rather by those who know when. */
 #define REAP_CRASHES 10
 #define REAP_DEAD_MAX 10000
-#define KILL_PASSES 10
+/* Less than what is left from our KILL to the first other who may come in. */
+#define KILL_WAIT_MS 2000
 
 extern char **environ;
 
@@ -38,6 +41,7 @@ struct lock {
     struct link *link;
     struct store_redis *store;
     struct gate_redis *gate;
+    struct remains *remains;
     struct keeper *keeper;
     struct keeper_child *child;
     struct identity me;
@@ -85,6 +89,11 @@ static int op_beats(void *ctx)
     return gate_beats(((struct lock *)ctx)->gate);
 }
 
+static int op_clear(void *ctx, int64_t victim)
+{
+    return remains_end(((struct lock *)ctx)->remains, victim, false);
+}
+
 static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter)
 {
     return store_reap(((struct lock *)ctx)->store, epoch, victim, counter, REAP_CRASHES,
@@ -118,7 +127,7 @@ static bool op_admits(void *ctx, int64_t fence)
 
 static bool is_ours(const char *variable)
 {
-    static const char *const names[] = {"LATER_FENCE=", LOCK_TOKENS "="};
+    static const char *const names[] = {"LATER_FENCE=", "LATER_WORKER=", LOCK_TOKENS "="};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
@@ -130,23 +139,24 @@ static bool is_ours(const char *variable)
 /* Our environment and what tells of the place; the caller's. */
 static char **make_env(const struct lock *l, int64_t epoch, int64_t fence)
 {
-    const char *before = getenv(LOCK_TOKENS), *gate = l->order->gate;
+    const char *gate = l->order->gate;
     const char *named = l->order->keeper.is_sem ? "LATER_SEM=" : "LATER_LOCK=";
+    char mark[IDENTITY_MARK];
     size_t n = 0, all = 0;
     char **env;
 
     while (environ[all] != NULL)
         all++;
-    env = mem_new((all + 4) * sizeof(*env));
+    env = mem_new((all + 5) * sizeof(*env));
+    identity_own_mark(mark);
+    env[n++] = mem_printf("LATER_FENCE=%lld", (long long)fence);
+    env[n++] = mem_printf("LATER_WORKER=%s", mark);
     for (size_t i = 0; i < all; i++) {
         if (!is_ours(environ[i]) && strncmp(environ[i], named, strlen(named)) != 0)
             env[n++] = mem_strdup(environ[i]);
     }
-    env[n++] = mem_printf("LATER_FENCE=%lld", (long long)fence);
     env[n++] = mem_printf("%s%s", named, strchr(gate, ':') + 1);
-    env[n++] =
-        mem_printf(LOCK_TOKENS "=@%lld:%s%s%s", (long long)epoch, gate,
-                   before != NULL && before[0] != '\0' ? " " : "", before != NULL ? before : "");
+    env[n++] = lock_token_env(epoch, l->me.instance, gate);
     return env;
 }
 
@@ -189,33 +199,30 @@ static int op_start(void *ctx, int64_t epoch, int64_t fence, bool is_guarded)
     return 0;
 }
 
-static void on_found(void *arg, const struct fenced *p)
+void lock_tell(const char *gate, const char *text)
 {
-    (void)arg;
-    fenced_kill(p);
-    if (p->pidfd >= 0)
-        (void)close(p->pidfd);
-}
+    CLEANUP_BUF struct buf name = BUF_INIT;
 
-/* KILL is for all that the command has started, wherever it is. */
-static void op_kill(void *ctx, int sig)
-{
-    struct lock *l = ctx;
-
-    keeper_child_kill(l->child, sig);
-    for (int pass = 0; sig == SIGKILL && pass < KILL_PASSES; pass++) {
-        if (fenced_find(&l->fence, 1, SIZE_MAX, on_found, NULL) == 0)
-            break;
-    }
+    text_escape(&name, gate, strlen(gate));
+    (void)fprintf(stderr, "later: %s: %s\n", buf_str(&name), text);
 }
 
 static void op_tell(void *ctx, const char *text)
 {
-    CLEANUP_BUF struct buf name = BUF_INIT;
-    const char *gate = ((struct lock *)ctx)->order->gate;
+    lock_tell(((struct lock *)ctx)->order->gate, text);
+}
 
-    text_escape(&name, gate, strlen(gate));
-    (void)fprintf(stderr, "later: %s: %s\n", buf_str(&name), text);
+/* KILL is for all that the command has started, wherever it is; once it has ended its place goes to
+ * the next one, so the death of what it left is waited for. */
+static void op_kill(void *ctx, int sig)
+{
+    struct lock *l = ctx;
+    bool is_left =
+        sig == SIGKILL && !fenced_end_one(l->fence, mono_add_ms(mono_now(), KILL_WAIT_MS));
+
+    keeper_child_kill(l->child, sig);
+    if (is_left)
+        op_tell(ctx, "what the command has started was killed, and is not dead yet");
 }
 
 static void op_fail(void *ctx, enum fault fault, const char *text)
@@ -247,6 +254,7 @@ static const struct keeper_ops ops = {
     .beat = op_beat,
     .enter = op_enter,
     .beats = op_beats,
+    .clear = op_clear,
     .reap = op_reap,
     .leave = op_leave,
     .relink = op_relink,
@@ -281,6 +289,7 @@ static void on_down(void *arg, enum fault fault, const char *text)
     struct lock *l = arg;
 
     store_redis_reset(l->store);
+    remains_reset(l->remains);
     (void)err_set(&l->fault, fault == FAULT_DENIED ? ERR_DENIED : ERR_UNAVAILABLE, "%.250s", text);
     keeper_link_down(l->keeper, mono_now(), fault, text);
 }
@@ -325,6 +334,11 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
     if (r->status == STORE_OK)
         be_alive(l, r->sent);
     keeper_on_beat(l->keeper, mono_now(), r);
+}
+
+static void on_cleared(void *arg, int64_t victim, bool is_clear)
+{
+    keeper_on_cleared(((struct lock *)arg)->keeper, mono_now(), victim, is_clear);
 }
 
 static void on_reaped(void *arg, enum store_reap status, int64_t moved)
@@ -412,6 +426,9 @@ static int build(struct lock *l, struct err *err)
     l->guard = guardian_guard(l->guardian);
     if (!guard_is_up(l->guard))
         return err_set(err, ERR_SYSTEM, "without its guard no command is run");
+    l->remains = remains_new(l->loop, l->link, t->ns, &l->me, on_cleared, l);
+    if (l->remains == NULL)
+        return err_set(err, ERR_SYSTEM, "no descriptors: raise the limit (ulimit -n)");
     l->store = store_redis_new(l->link, t->ns, &store_events);
     l->gate = gate_redis_new(l->link, t->ns, l->order->gate, &gate_events);
     l->keeper = keeper_new(&l->order->keeper, &ops, l, mono_now());
@@ -421,6 +438,7 @@ static int build(struct lock *l, struct err *err)
 static void take_apart(struct lock *l)
 {
     link_free(l->link);
+    remains_free(l->remains);
     store_redis_free(l->store);
     gate_redis_free(l->gate);
     keeper_free(l->keeper);

@@ -11,9 +11,6 @@
 #define LOCK_LOST_STATUS 75
 #define LOCK_OVERRAN_STATUS 124 /* as timeout(1) */
 
-/* Tokens of the places that the command runs at, separated by spaces: @EPOCH:kind:NAME. */
-#define LOCK_TOKENS "LATER_LOCK_TOKEN"
-
 struct lock_order {
     const char *gate; /* lock:NAME or sem:NAME */
     struct keeper_conf keeper;
@@ -26,5 +23,8 @@ int lock_run(struct cli *cli, const struct lock_order *order, struct err *err);
 
 /* The status of a command that could not be started, and err in words for it. */
 int lock_not_run(const char *command, struct err *err);
+
+/* Say it to whoever started us, with the gate's name. */
+void lock_tell(const char *gate, const char *text);
 
 #endif

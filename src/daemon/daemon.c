@@ -45,6 +45,23 @@ static void look_at_pool(struct daemon *d)
     }
 }
 
+/* Jobs go on without it: what it is for is the next daemon. */
+static void look_at_state(struct daemon *d)
+{
+    struct err err = ERR_INIT;
+    int kept = d->state != NULL ? state_keep(d->state, &err) : 0;
+
+    if (kept < 0 && !d->is_state_lost)
+        log_err("event=state-folder state=lost reason=\"it was removed or moved: %s\" effect=\"a "
+                "second daemon may start with it, and the next one will not find what this one "
+                "leaves\" cure=\"stop one of them, or restart\"",
+                err.text);
+    else if (kept > 0 || (kept == 0 && d->is_state_lost))
+        log_warn("event=state-folder state=made-again dir=%s reason=\"it was removed or moved\"",
+                 d->conf->state_dir);
+    d->is_state_lost = kept < 0;
+}
+
 static void on_status(void *arg)
 {
     struct daemon *d = arg;
@@ -52,10 +69,12 @@ static void on_status(void *arg)
 
     sched_status(d->sched, &s);
     look_at_pool(d);
-    notify_status("%s%s%s%s, %zu of %lld running, %zu results unsent, %zu queues",
+    look_at_state(d);
+    notify_status("%s%s%s%s%s, %zu of %lld running, %zu results unsent, %zu queues",
                   s.is_ready ? "ready" : "waiting for Redis", s.is_quiet ? ", quiet" : "",
                   s.is_stopping ? ", stopping" : "",
-                  d->wedged > 1 ? ", POOL WEDGED (see the log)" : "", s.running,
+                  d->wedged > 1 ? ", POOL WEDGED (see the log)" : "",
+                  d->is_state_lost ? ", STATE FOLDER LOST (see the log)" : "", s.running,
                   (long long)d->conf->concurrency, s.unsent, d->served->n);
     daemon_tell_suppressed(d);
     log_tick();
@@ -414,6 +433,9 @@ static int build(struct daemon *d, struct err *err)
         return -1;
     runner_set_guard(d->runner, d->guard);
     d->sched = sched_new(&sched_conf, &daemon_ops, d);
+    d->remains = remains_new(d->loop, d->link, d->conf->namespace, &d->me, daemon_on_cleared, d);
+    if (d->remains == NULL)
+        return err_set(err, ERR_SYSTEM, "no file descriptors left");
     d->strays = strays_new(d->loop, d->link, d->store, d->conf->namespace);
     strays_set_serves(d->strays, serves, d);
     d->gates = gates_new(d->store);
@@ -427,6 +449,7 @@ static void tear_down(struct daemon *d)
     gates_free(d->gates);
     sched_free(d->sched);
     link_free(d->link);
+    remains_free(d->remains);
     store_redis_free(d->store);
     served_free(d->served);
     starts_free(d->starts);

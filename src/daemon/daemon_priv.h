@@ -21,6 +21,7 @@
 #include "store/store_redis.h"
 #include "worker/guardian.h"
 #include "worker/identity.h"
+#include "worker/remains.h"
 
 #define DAEMON_DOWN_LOG_MS 30000 /* one line about a lost link per so long */
 #define DAEMON_TROUBLE_MS 30000  /* of lines about the link and refusals, so many per so long */
@@ -32,12 +33,14 @@ struct daemon {
     struct loop *loop;
     struct identity me;
     struct state *state; /* NULL: state_dir none */
+    bool is_state_lost;  /* and it was said */
     struct guardian *guardian;
     struct guard *guard; /* the guardian's */
     struct embedded *embedded;
     struct link *link;
     struct store_redis *store;
     struct strays *strays;
+    struct remains *remains;
     struct gates *gates;
     struct starts *starts; /* of conf */
     struct served *served;
@@ -73,6 +76,7 @@ struct link_events daemon_link_events(struct daemon *d);
 struct store_events daemon_store_events(struct daemon *d);
 struct runner_events daemon_runner_events(struct daemon *d);
 void daemon_on_alarm(void *daemon);
+void daemon_on_cleared(void *daemon, int64_t victim, bool is_clear);
 void daemon_tell_suppressed(struct daemon *d);
 
 #endif

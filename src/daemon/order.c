@@ -67,12 +67,11 @@ static void add_job(char **envp, size_t n, const struct job *job, const struct c
         add_text(envp, &n, "TRACEPARENT", job->trace);
 }
 
-/* First, where the search for what a dead worker left looks first (fenced.h). */
+/* In front of LATER_WORKER: what a search goes by (fenced.h) is not to be cut off. */
 static void put_fence(char **envp, size_t n, int64_t fence)
 {
-    char *first = envp[0];
-
-    envp[n] = first;
+    envp[n] = envp[1];
+    envp[1] = envp[0];
     envp[0] = mem_printf("LATER_FENCE=%lld", (long long)fence);
 }
 
@@ -97,15 +96,15 @@ struct order *order_new(struct job *job, const struct served_queue *q, const cha
                                   .payload = o->payload,
                                   .payload_len = job->payload_len,
                                   .timeout_ms = timeout_ms,
-                                  .kill_grace_ms = q->conf->kill_grace};
+                                  .kill_grace_ms = q->conf->kill_grace,
+                                  .fence = job->fence};
     return o;
 }
 
-void order_guard(struct order *o, struct guard *guard, unsigned slot, int64_t fence)
+void order_guard(struct order *o, struct guard *guard, unsigned slot)
 {
     o->exec.guard = guard;
     o->exec.guard_slot = slot;
-    o->exec.guard_fence = fence;
 }
 
 void order_free(void *order)

@@ -21,7 +21,7 @@ int64_t order_timeout_ms(const struct job *job, const struct conf_queue *conf);
 struct order *order_new(struct job *job, const struct served_queue *q, const char *ns,
                         int64_t late_us);
 /* It holds a lock, and runs on this slot. */
-void order_guard(struct order *o, struct guard *guard, unsigned slot, int64_t fence);
+void order_guard(struct order *o, struct guard *guard, unsigned slot);
 void order_free(void *order);
 const struct exec_order *order_exec(const struct order *o);
 

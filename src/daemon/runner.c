@@ -301,7 +301,7 @@ static void start_process(struct runner *r, unsigned slot, struct held *h, int64
     struct order *order = order_new(job, served_of(r, job->queue), r->ns, late_us);
 
     if (job->has_lock)
-        order_guard(order, r->guard, slot, job->fence);
+        order_guard(order, r->guard, slot);
     if (r->state != NULL)
         state_set_fence(r->state, slot, job->fence);
     p->serial = pool_start(

@@ -26,7 +26,7 @@ struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *o
     s->ops = ops;
     s->ctx = ctx;
     s->queues = queues_new();
-    s->watch = watch_new();
+    s->peers = peers_new(ops->is_gone, ctx);
     s->beat_at = s->sweep_at = s->tidy_at = s->retry_at = MONO_NEVER;
     s->start_at = MONO_NEVER;
     s->host_at = s->stop_at = s->solo_since = s->gate_at = MONO_NEVER;
@@ -39,7 +39,7 @@ void sched_free(struct sched *s)
         return;
     held_clear(&s->held);
     queues_free(s->queues);
-    watch_free(s->watch);
+    peers_free(s->peers);
     free(s);
 }
 

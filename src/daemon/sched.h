@@ -50,6 +50,7 @@ struct sched_ops {
     int (*look)(void *ctx, const char *const *queues,
                 size_t n);                   /* several sched_on_looked follow */
     int (*fetch)(void *ctx, const char *id); /* payload of a big job */
+    int (*clear)(void *ctx, int64_t victim); /* end what it left running (worker/remains.h) */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
     int (*tidy)(void *ctx, int64_t epoch);
     int (*leave)(void *ctx, int64_t epoch);
@@ -120,6 +121,8 @@ void sched_on_looked(struct sched *s, struct mono now, const char *const *queues
                      bool is_over);
 void sched_on_fetched(struct sched *s, struct mono now, const char *id, const char *payload,
                       size_t n);
+/* Not an answer of the store's: it may come at any time, or not at all once the link was lost. */
+void sched_on_cleared(struct sched *s, struct mono now, int64_t victim, bool is_clear);
 void sched_on_reaped(struct sched *s, struct mono now, enum store_reap status, int64_t moved);
 void sched_on_tidied(struct sched *s, struct mono now);
 void sched_on_left(struct sched *s, struct mono now);

@@ -28,19 +28,6 @@ void sched_no_calls_out(struct sched *s)
     held_unsend(&s->held);
 }
 
-/* Whoever was silent may have been cut off like us. */
-static void suspect_nobody(struct sched *s)
-{
-    size_t kept = 0;
-
-    watch_reset(s->watch);
-    for (size_t i = 0; i < s->nreaps; i++) {
-        if (s->reaps[i].is_certain)
-            s->reaps[kept++] = s->reaps[i];
-    }
-    s->nreaps = kept;
-}
-
 /* What they wait for may not come; the reconcile gives them back. */
 static void drop_readying(struct sched *s)
 {
@@ -68,7 +55,7 @@ static void back_off(struct sched *s, struct mono now)
 /* The link takes no questions: as bad as an error reply. */
 void sched_not_sent(struct sched *s, struct mono now)
 {
-    suspect_nobody(s);
+    peers_trouble(s->peers);
     back_off(s, now);
 }
 
@@ -180,7 +167,7 @@ void sched_link_down(struct sched *s, struct mono now)
     if (s->state == GONE)
         return;
     sched_no_calls_out(s);
-    suspect_nobody(s);
+    peers_trouble(s->peers);
     drop_readying(s);
     s->clock = (struct server_clock){0}; /* the next one may be another server's */
     s->retry_ms = 0;                     /* the link backs off by itself */
@@ -194,7 +181,7 @@ static void on_dead(struct sched *s, struct mono now)
              "its jobs are theirs now\"",
              (long long)s->epoch, s->held.running);
     sched_no_calls_out(s);
-    suspect_nobody(s);
+    peers_trouble(s->peers);
     drop_all(s);
     s->epoch = 0;
     send_register(s, now);
@@ -206,7 +193,7 @@ static void on_unknown(struct sched *s, struct mono now)
              "more): registering anew\"",
              (long long)s->epoch, s->held.running);
     sched_no_calls_out(s);
-    suspect_nobody(s);
+    peers_trouble(s->peers);
     drop_readying(s);
     send_register(s, now);
 }
@@ -235,53 +222,44 @@ bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status)
 
 /* ---- reaping others */
 
-static void add_reap(struct sched *s, int64_t epoch, const char *counter, bool is_certain)
+static void send_clear(struct sched *s)
 {
-    for (size_t i = 0; i < s->nreaps; i++) {
-        if (s->reaps[i].epoch == epoch)
-            return;
-    }
-    if (s->nreaps == REAPS_MAX)
-        return;
-    s->reaps[s->nreaps].epoch = epoch;
-    s->reaps[s->nreaps].is_certain = is_certain;
-    text_copy(s->reaps[s->nreaps].counter, sizeof(s->reaps[0].counter), counter);
-    s->nreaps++;
+    int64_t epoch;
+
+    while ((epoch = peers_to_clear(s->peers)) != 0 && s->ops->clear(s->ctx, epoch) < 0)
+        peers_cleared(s->peers, epoch, false);
 }
 
-static void want_reap(void *arg, int64_t epoch, const char *counter)
+void sched_on_cleared(struct sched *s, struct mono now, int64_t victim, bool is_clear)
 {
-    add_reap(arg, epoch, counter, false);
-}
-
-static void drop_reap(struct sched *s)
-{
-    s->nreaps--;
-    memmove(&s->reaps[0], &s->reaps[1], s->nreaps * sizeof(s->reaps[0]));
+    peers_cleared(s->peers, victim, is_clear);
+    sched_go_on(s, now);
 }
 
 void sched_send_reap(struct sched *s)
 {
-    if (s->state == READY && !s->reap_out && s->nreaps > 0 &&
-        s->ops->reap(s->ctx, s->epoch, s->reaps[0].epoch, s->reaps[0].counter) == 0)
+    const struct store_peer *victim;
+
+    if (s->state != READY)
+        return;
+    send_clear(s);
+    victim = peers_victim(s->peers);
+    if (!s->reap_out && victim != NULL &&
+        s->ops->reap(s->ctx, s->epoch, victim->epoch, victim->counter) == 0)
         s->reap_out = true;
 }
 
 void sched_on_reaped(struct sched *s, struct mono now, enum store_reap status, int64_t moved)
 {
+    const struct store_peer *victim = peers_victim(s->peers);
+
     if (!s->reap_out)
         return;
     s->reap_out = false;
-    if (moved > 0 || status == STORE_REAP_CLEAR)
-        log_notice("event=reaped epoch=%lld jobs=%lld more=%s", (long long)s->reaps[0].epoch,
+    if (victim != NULL && (moved > 0 || status == STORE_REAP_CLEAR))
+        log_notice("event=reaped epoch=%lld jobs=%lld more=%s", (long long)victim->epoch,
                    (long long)moved, status == STORE_REAP_MORE ? "1" : "");
-    /* The mark stays until the last batch: from the second call on the counter reads dead. */
-    if (status == STORE_REAP_MORE && moved > 0) {
-        if (strcmp(s->reaps[0].counter, "?") != 0)
-            (void)snprintf(s->reaps[0].counter, sizeof(s->reaps[0].counter), "dead");
-    } else {
-        drop_reap(s);
-    }
+    peers_reaped(s->peers, status, moved);
     sched_go_on(s, now);
 }
 
@@ -328,13 +306,10 @@ void sched_on_registered(struct sched *s, struct mono now, const struct store_re
     s->link = r->link;
     s->names_out = false;
     sched_saw(s, r->epoch);
-    for (size_t k = 0; k < r->npeers; k++) {
+    for (size_t k = 0; k < r->npeers; k++)
         sched_saw(s, r->peers[k].epoch);
-        if (s->ops->is_gone(s->ctx, &r->peers[k]))
-            add_reap(s, r->peers[k].epoch, r->peers[k].counter, true);
-    }
     /* The first look at the others: silence counts from here, not from our first beat. */
-    watch_beat(s->watch, now, r->peers, r->npeers, want_reap, s);
+    peers_registered(s->peers, now, r->peers, r->npeers);
     s->ops->registered(s->ctx, s->epoch);
     log_notice("event=registered epoch=%lld link=%lld rewound=%s", (long long)s->epoch,
                (long long)s->link, r->rewound ? "1" : "");
@@ -380,7 +355,7 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
         if (strcmp(r->peers[i].counter, "?") != 0)
             sched_saw(s, r->peers[i].epoch);
     }
-    watch_beat(s->watch, now, r->peers, r->npeers, want_reap, s);
+    peers_beat(s->peers, now, r->peers, r->npeers);
     if (s->state == BEATING) {
         send_reconcile(s, now);
     } else if (s->state == READY && s->beat_counts && s->steps_out == 0 &&
@@ -449,12 +424,12 @@ void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const ch
         return;
     /* Asked again it would be refused again; if it is still needed, the next beats say so. */
     if (s->reap_out)
-        drop_reap(s);
+        peers_refused(s->peers);
     /* A refusal of one call, other than a beat, tells nothing about the others' beats. */
     if (fault == FAULT_CALL)
         s->may_look = false; /* the library may be an older one by now */
     if ((fault != FAULT_TYPE && fault != FAULT_CALL) || s->beat_out)
-        suspect_nobody(s);
+        peers_trouble(s->peers);
     back_off(s, now);
     sched_go_on(s, now);
 }

@@ -8,9 +8,8 @@
 #include "daemon/prefetch.h"
 #include "daemon/sched.h"
 #include "daemon/server_clock.h"
-#include "worker/watch.h"
+#include "worker/peers.h"
 
-#define REAPS_MAX 64
 #define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
 #define STEP_NAMES 64     /* queues that a step names */
 #define ROOMS_MAX 512     /* when it is to find a suspect a worker of its own */
@@ -24,12 +23,6 @@ enum state {
     READY,
     LEAVING,
     GONE,
-};
-
-struct reap {
-    int64_t epoch;
-    char counter[24];
-    bool is_certain; /* the host says that it is gone, not its silence */
 };
 
 #define SWEEP_NOWHERE SIZE_MAX
@@ -55,7 +48,7 @@ struct sched {
     struct queues *queues;
     struct prefetch prefetch;
     struct server_clock clock;
-    struct watch *watch;
+    struct peers *peers;
 
     int64_t epoch; /* 0: not registered */
     int64_t link;
@@ -87,8 +80,6 @@ struct sched {
     bool solo_due;
     bool solo_seen;                /* in the sweep under way */
     bool names_changed, names_out; /* Redis is to be told; is being told */
-    struct reap reaps[REAPS_MAX];
-    size_t nreaps;
 };
 
 static inline bool sched_is_due(struct mono at, struct mono now)
@@ -126,6 +117,7 @@ void sched_not_sent(struct sched *s, struct mono now);
 /* The first call on a fresh link, or after an error. */
 void sched_enter(struct sched *s, struct mono now);
 void sched_send_beat(struct sched *s, struct mono now);
+/* What the dead left is ended, then they are reaped. */
 void sched_send_reap(struct sched *s);
 /* True when status was not OK; the way back is entered then. */
 bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +12,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
-#include "run/fenced.h"
+#include "run/fenced_end.h"
 #include "run/pidstat.h"
 
 #define MAGIC "laterd-worker-2"
-#define PASSES_MAX 10
-#define FOUND_MAX 100 /* of a pass; each is a descriptor */
 #define LOCK_WAIT_S 5
 #define DEATH_WAIT_MS 10000 /* for all that was killed together */
 
@@ -33,6 +31,7 @@ struct file {
 };
 
 struct state {
+    char *dir, *path; /* of the folder, and of the file in it */
     int fd;
     struct file *file;
     int64_t predecessor;
@@ -84,7 +83,7 @@ static int wait_for_lock(int fd)
  * A process that the predecessor was just making holds the lock until it has become its handler. It
  * is waited for: after that its environment tells whose it is.
  */
-static int take_lock(int fd, const char *dir, struct err *err)
+static int take_lock(int fd, const char *dir, bool may_wait, struct err *err)
 {
     int64_t pid = 0;
 
@@ -92,7 +91,7 @@ static int take_lock(int fd, const char *dir, struct err *err)
         return 0;
     if (errno == EWOULDBLOCK &&
         pread(fd, &pid, sizeof(pid), offsetof(struct file, pid)) == (ssize_t)sizeof(pid) &&
-        pidstat_start((pid_t)pid) < 0 && wait_for_lock(fd) == 0)
+        may_wait && pidstat_start((pid_t)pid) < 0 && wait_for_lock(fd) == 0)
         return 0;
     if (errno != EWOULDBLOCK && errno != EINTR)
         return err_sys(err, errno, "state_dir %s cannot be locked", dir);
@@ -102,15 +101,15 @@ static int take_lock(int fd, const char *dir, struct err *err)
                    dir, (long long)pid);
 }
 
-static int lock_file(struct state *s, const char *dir, struct err *err)
+static int lock_file(struct state *s, bool may_wait, struct err *err)
 {
-    CLEANUP_FREE char *path = mem_printf("%s/worker", dir);
+    const char *path = s->path;
     int e;
 
     s->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (s->fd < 0)
         return err_sys(err, errno, "%s", path);
-    if (take_lock(s->fd, dir, err) < 0)
+    if (take_lock(s->fd, s->dir, may_wait, err) < 0)
         return -1;
     /* Its blocks too: a write through the map on a full disk is a SIGBUS. */
     e = posix_fallocate(s->fd, 0, sizeof(struct file));
@@ -124,12 +123,21 @@ static int lock_file(struct state *s, const char *dir, struct err *err)
     return 0;
 }
 
-struct state *state_open(const char *dir, const struct identity *me, struct err *err)
+static struct state *new_state(const char *dir)
 {
     struct state *s = mem_new(sizeof(*s));
 
     s->fd = -1;
-    if (check_dir(dir, err) < 0 || lock_file(s, dir, err) < 0)
+    s->dir = mem_strdup(dir);
+    s->path = mem_printf("%s/worker", dir);
+    return s;
+}
+
+struct state *state_open(const char *dir, const struct identity *me, struct err *err)
+{
+    struct state *s = new_state(dir);
+
+    if (check_dir(dir, err) < 0 || lock_file(s, true, err) < 0)
         goto fail;
     if (memcmp(s->file->magic, MAGIC, sizeof(s->file->magic)) != 0)
         memset(s->file, 0, sizeof(*s->file));
@@ -154,53 +162,42 @@ void state_close(struct state *s)
         (void)munmap(s->file, sizeof(*s->file));
     if (s->fd >= 0)
         (void)close(s->fd);
+    free(s->dir);
+    free(s->path);
     free(s);
+}
+
+static bool is_in_place(const struct state *s)
+{
+    struct stat there, ours;
+
+    return stat(s->path, &there) == 0 && fstat(s->fd, &ours) == 0 && there.st_dev == ours.st_dev &&
+           there.st_ino == ours.st_ino;
+}
+
+int state_keep(struct state *s, struct err *err)
+{
+    struct state *next, was = *s;
+
+    if (is_in_place(s))
+        return 0;
+    next = new_state(s->dir);
+    if (check_dir(s->dir, err) < 0 || lock_file(next, false, err) < 0) {
+        state_close(next);
+        return -1;
+    }
+    memcpy(next->file, s->file, sizeof(*s->file));
+    s->fd = next->fd;
+    s->file = next->file;
+    next->fd = was.fd;
+    next->file = was.file;
+    state_close(next);
+    return 1;
 }
 
 int64_t state_predecessor(const struct state *s)
 {
     return s->predecessor;
-}
-
-/* One that was killed keeps its locks and files until the kernel has taken it apart, which it does
- * behind its memory: that may take a while, and its next attempt is not to meet it. */
-static void wait_for_end(int pidfd, struct mono until)
-{
-    struct pollfd p = {.fd = pidfd, .events = POLLIN};
-    int64_t left_us = mono_until_us(mono_now(), until);
-
-    while (left_us > 0 && poll(&p, 1, (int)(left_us / 1000) + 1) < 0 && errno == EINTR)
-        left_us = mono_until_us(mono_now(), until);
-}
-
-struct found {
-    struct fenced at[FOUND_MAX];
-    size_t n;
-};
-
-static void on_found(void *arg, const struct fenced *p)
-{
-    struct found *f = arg;
-
-    f->at[f->n++] = *p;
-}
-
-/* All are found before the first is killed: with its memory a process loses the environment by
- * which it is known, and nobody would wait for it. */
-static int kill_left_over(const struct state *s, struct mono until)
-{
-    struct found found = {.n = 0};
-
-    (void)fenced_find(s->file->fences, STATE_SLOTS, FOUND_MAX, on_found, &found);
-    for (size_t i = 0; i < found.n; i++)
-        fenced_kill(&found.at[i]);
-    for (size_t i = 0; i < found.n; i++) {
-        if (found.at[i].pidfd < 0)
-            continue;
-        wait_for_end(found.at[i].pidfd, until);
-        (void)close(found.at[i].pidfd);
-    }
-    return (int)found.n;
 }
 
 static bool has_any(const struct state *s)
@@ -214,20 +211,13 @@ static bool has_any(const struct state *s)
 
 int state_take_over(struct state *s)
 {
-    struct mono until = mono_add_ms(mono_now(), DEATH_WAIT_MS);
-    int killed = 0;
+    const struct fenced_whom whom = {.fences = s->file->fences, .nfences = STATE_SLOTS};
+    size_t killed = 0;
 
-    /* Again while there is something: a process may have forked behind our back. */
-    for (int pass = 0; pass < PASSES_MAX && has_any(s); pass++) {
-        int n = kill_left_over(s, until);
-
-        /* Later passes meet the dying again. */
-        killed = pass == 0 ? n : killed;
-        if (n == 0)
-            break;
-    }
+    if (has_any(s) && !fenced_end(&whom, mono_add_ms(mono_now(), DEATH_WAIT_MS), &killed))
+        log_warn("event=predecessor effect=\"some of what it left running may live\"");
     memset(s->file->fences, 0, sizeof(s->file->fences));
-    return killed;
+    return (int)killed;
 }
 
 void state_set_epoch(struct state *s, int64_t epoch)

@@ -26,6 +26,14 @@ struct state;
 struct state *state_open(const char *dir, const struct identity *me, struct err *err);
 void state_close(struct state *s); /* NULL is fine */
 
+/*
+ * The lock is one of the file, and somebody may remove or move the folder under us: then another
+ * daemon could start in it, and the next one would not find what we leave. To be called now and
+ * then: 0: all is in its place; 1: it was not, it is made again and has what runs; -1: it is not,
+ * err says why (CONFIG: another daemon was quicker).
+ */
+int state_keep(struct state *s, struct err *err);
+
 /* Epoch of the predecessor, 0: none, or it left in order. */
 int64_t state_predecessor(const struct state *s);
 

@@ -74,6 +74,18 @@ static int op_fetch(void *ctx, const char *id)
     return store_fetch(((struct daemon *)ctx)->store, id);
 }
 
+static bool is_predecessor(const struct daemon *d, int64_t epoch)
+{
+    return d->state != NULL && epoch == state_predecessor(d->state);
+}
+
+static int op_clear(void *ctx, int64_t victim)
+{
+    struct daemon *d = ctx;
+
+    return remains_end(d->remains, victim, is_predecessor(d, victim));
+}
+
 static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter)
 {
     struct daemon *d = ctx;
@@ -201,9 +213,10 @@ static bool op_is_gone(void *ctx, const struct store_peer *peer)
 {
     struct daemon *d = ctx;
 
-    /* We hold the lock of the folder in which the predecessor wrote its epoch. */
-    return (d->state != NULL && peer->epoch == state_predecessor(d->state)) ||
-           identity_is_gone(&d->me, peer);
+    /* We hold the lock of the folder in which the predecessor wrote its epoch: after a reboot there
+     * is nobody. Else it is a process as others. */
+    return identity_is_gone(&d->me, peer) ||
+           (is_predecessor(d, peer->epoch) && identity_is_of_other_boot(&d->me, peer));
 }
 
 /* One that is set for an earlier instant rings then, and is set anew: that is seldom, and events
@@ -265,6 +278,7 @@ const struct sched_ops daemon_ops = {
     .step = op_step,
     .look = op_look,
     .fetch = op_fetch,
+    .clear = op_clear,
     .reap = op_reap,
     .tidy = op_tidy,
     .leave = op_leave,
@@ -334,6 +348,11 @@ static void on_looked(void *arg, const char *const *queues, size_t n, bool is_ov
 static void on_fetched(void *arg, const char *id, const char *payload, size_t n)
 {
     sched_on_fetched(((struct daemon *)arg)->sched, mono_now(), id, payload, n);
+}
+
+void daemon_on_cleared(void *arg, int64_t victim, bool is_clear)
+{
+    sched_on_cleared(((struct daemon *)arg)->sched, mono_now(), victim, is_clear);
 }
 
 static void on_reaped(void *arg, enum store_reap status, int64_t moved)
@@ -436,7 +455,8 @@ static void on_up(void *arg, const struct probe_result *server)
     for (size_t i = 0; is_strict(d) && i < server->preflight.n; i++) {
         const struct preflight_finding *f = &server->preflight.at[i];
 
-        if (strcmp(f->check, "disk") != 0) { /* a fault that passes, no setting */
+        /* Those two are faults that pass, no settings. */
+        if (strcmp(f->check, "disk") != 0 && strcmp(f->check, "memory") != 0) {
             refuse(d, f->check, f->text);
             return;
         }
@@ -463,6 +483,7 @@ static void on_down(void *arg, enum fault fault, const char *text)
     if (d->was_up) {
         d->was_up = false;
         store_redis_reset(d->store);
+        remains_reset(d->remains);
         gates_link_down(d->gates);
         sched_link_down(d->sched, mono_now());
     }

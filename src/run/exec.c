@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "run/control_fd.h"
 #include "run/exec_pipes.h"
 #include "run/exec_slot.h"
+#include "run/fenced_end.h"
 #include "run/output.h"
 #include "run/program.h"
 #include "run/isolation.h"
@@ -21,14 +23,15 @@
 
 #define BUSY_TRIES 3 /* of a start that meets ETXTBSY, after the first */
 #define BUSY_WAIT_MS 50
-#define YOUNG_MS 3 /* a process this young is watched for its end alone */
+#define END_WAIT_MS 10000 /* for the death of all that it has started */
+#define YOUNG_MS 3        /* a process this young is watched for its end alone */
 
 /*
  * RUN    until it ends by itself (then DRAIN) or we end it (then TERM)
  * TERM   the group was told to; when the grace is over, or the leader has ended and nobody holds a
  *        pipe any more, KILL. The leader stays a zombie meanwhile, so that the group's number
  *        cannot become anybody else's.
- * KILL   the leader's end is certain, then DRAIN
+ * KILL   whatever carries its fence is dead, the leader's end is certain, then DRAIN
  * DRAIN  the leader is reaped; what is in the pipes is read, for EXEC_DRAIN_MS at most
  */
 enum phase { PHASE_RUN, PHASE_TERM, PHASE_KILL, PHASE_DRAIN };
@@ -49,6 +52,7 @@ struct run {
     bool leader_gone;
     bool grace_over; /* KILL was needed */
     bool at_once;    /* KILL was asked for */
+    bool is_alone;   /* nothing else carries its fence any more: it was looked for */
     bool has_met;    /* a limit of its cgroup, */
     char met[96];    /* in words */
     siginfo_t status;
@@ -142,10 +146,35 @@ static void tell_group(const struct run *r, int sig)
     (void)kill(-r->child.pid, SIGCONT);
 }
 
+/* Was it ended by us, or by our guard? It stands in the table before the guard kills. */
+static bool was_ended(const struct run *r)
+{
+    const struct exec_order *o = r->order;
+
+    return r->cause != RUN_EXITED ||
+           (o->guard != NULL && guard_has_killed(o->guard, o->guard_slot));
+}
+
+/* Children that left its group and its session, too: the lock goes to the next one, who must not
+ * meet them. */
+static void end_all(struct run *r)
+{
+    if (r->is_alone || r->order->fence == 0)
+        return;
+    r->is_alone = fenced_end_one(r->order->fence, mono_add_ms(mono_now(), END_WAIT_MS));
+    if (!r->is_alone)
+        log_warn(
+            "event=left-running job=%s queue=%s fence=%lld reason=\"killed, but not dead after "
+            "%d s: its gates go on all the same\"",
+            r->order->id, r->order->queue, (long long)r->order->fence, END_WAIT_MS / 1000);
+}
+
 static void begin_drain(struct run *r)
 {
     siginfo_t *st = &r->status;
 
+    if (was_ended(r))
+        end_all(r);
     tell_guard(r, 0);
     r->has_met = isolation_ended(r->order->argv, r->child.pid, EXEC_DRAIN_MS, r->met);
     /* si_pid stays 0 if somebody else reaped it; then it counts as killed, never as success. */
@@ -160,10 +189,12 @@ static void begin_drain(struct run *r)
     r->deadline = mono_add_ms(mono_now(), EXEC_DRAIN_MS);
 }
 
+/* First those who are known by their environment: the dead have none, and are to be waited for. */
 static void begin_kill(struct run *r)
 {
-    tell_group(r, SIGKILL);
     exec_slot_say(r->slot, MONO_NEVER); /* from here on it is the kernel's */
+    end_all(r);
+    tell_group(r, SIGKILL);
     r->phase = PHASE_KILL;
     r->deadline = MONO_NEVER;
     if (r->leader_gone)
@@ -377,7 +408,7 @@ static bool is_unguarded(struct run *r)
 
     if (o->guard == NULL)
         return false;
-    guard_set(o->guard, o->guard_slot, o->guard_fence);
+    guard_set(o->guard, o->guard_slot, o->fence);
     if (guard_admits(o->guard))
         return false;
     r->cause = r->ret->end = RUN_STOPPED;
@@ -419,6 +450,7 @@ static void refuse(struct run *r, const struct err *err)
 
     /* What it did until then cannot be undone: not as if it had never been started. */
     if (r->child.pid > 0) {
+        end_all(r);
         ret->end = RUN_SIGNALED;
         ret->code = SIGKILL;
         ret->started = mono_now();

@@ -7,8 +7,9 @@
  * it the pipes are drained for at most EXEC_DRAIN_MS and closed, whoever still holds them.
  *
  * The process may leave children behind when it ends by itself: they are let alone. When we end it
- * (timeout, stop, cancel), its whole process group is gone afterwards; members that still hold a
- * pipe get the order's grace like the leader. A member that made a session of its own escapes.
+ * (timeout, stop, cancel), or the guard does, all that carries its fence is dead when exec_run
+ * returns, whatever session it made, and its whole process group; members that still hold a pipe
+ * get the order's grace like the leader.
  *
  * The process must block or ignore SIGPIPE and must not ignore SIGCHLD.
  */
@@ -41,7 +42,7 @@ struct exec_order {
     /* It holds a lock: the guard is told before it is started. NULL: none is. */
     struct guard *guard;
     unsigned guard_slot;
-    int64_t guard_fence; /* as in envp */
+    int64_t fence; /* as in envp; 0: it has none, and nobody is found by it */
 };
 
 /*

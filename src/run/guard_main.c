@@ -145,6 +145,7 @@ static bool read_fences(struct watch *w)
 static size_t kill_all(struct watch *w)
 {
     size_t n = (size_t)w->table->nslots;
+    const struct fenced_whom whom = {.fences = w->fences, .nfences = n};
 
     w->killed = 0;
     w->is_first = true;
@@ -159,7 +160,7 @@ static size_t kill_all(struct watch *w)
     }
     /* Again while there is something: a process may have forked behind our back. */
     for (int pass = 0; pass < PASSES_MAX; pass++) {
-        if (fenced_find(w->fences, n, SIZE_MAX, on_found, w) == 0)
+        if (fenced_find(&whom, SIZE_MAX, on_found, w).found == 0)
             break;
         w->is_first = false;
     }

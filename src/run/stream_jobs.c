@@ -116,7 +116,7 @@ static void judge(const struct stream_proc *p, const struct stream_item *it, con
     }
 }
 
-static bool was_guarded(const struct stream_proc *p)
+bool stream_jobs_by_guard(const struct stream_proc *p)
 {
     for (const struct stream_item *it = p->first; it != NULL; it = it->next) {
         if (it->guard != NULL && guard_has_killed(it->guard, it->place))
@@ -127,7 +127,7 @@ static bool was_guarded(const struct stream_proc *p)
 
 void stream_jobs_end(struct stream_proc *p, const siginfo_t *st)
 {
-    bool by_guard = was_guarded(p);
+    bool by_guard = stream_jobs_by_guard(p);
 
     while (p->first != NULL) {
         struct run_result ret;

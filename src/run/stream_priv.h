@@ -15,7 +15,8 @@
 #include "run/stream_log.h"
 #include "run/stream_proc.h"
 
-enum state { LAUNCHING, GREETING, READY, CLOSING, ENDING, GONE };
+/* DYING: we ended it, and it has ended; what it left in sessions of its own is being killed. */
+enum state { LAUNCHING, GREETING, READY, CLOSING, ENDING, DYING, GONE };
 
 /* A job in the process, in the order in which they were given. */
 struct stream_item {
@@ -32,8 +33,9 @@ struct stream_item {
 };
 
 struct stream_proc {
-    struct pool_task task; /* first: the launch */
+    struct pool_task task; /* first: the launch, and the end */
     struct loop *loop;
+    struct pool *pool;
     const struct stream_conf *conf;
     const struct stream_proc_events *events;
     enum state state;
@@ -84,6 +86,8 @@ void stream_jobs_answer(struct stream_proc *p, struct stream_item *it,
                         const struct stream_answer *a);
 /* End those whose time is over; arm the timer for the others. */
 void stream_jobs_check(struct stream_proc *p, struct mono now);
+/* Has the guard killed it, for a job in it that holds a lock? */
+bool stream_jobs_by_guard(const struct stream_proc *p);
 /* The process has ended, and so have they. */
 void stream_jobs_end(struct stream_proc *p, const siginfo_t *status);
 /* How it ended, in words. */

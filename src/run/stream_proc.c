@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "run/fenced_end.h"
 #include "run/isolation.h"
+#include "run/pidstat.h"
 #include "run/stream_priv.h"
 
 #define READ_BYTES 65536 /* one whole pipe */
@@ -24,6 +26,7 @@
 #define FAREWELL_MS 200  /* for one that closed its pipes: it is most likely about to end */
 #define LEFT_MS 50       /* for what it leaves in its cgroup to be gone */
 #define MEMORY_LOOK_MS 1000
+#define END_WAIT_MS 10000 /* for the death of all that it has started */
 
 /* ---- its end */
 
@@ -279,14 +282,13 @@ static void reap(struct stream_proc *p, siginfo_t *st)
 }
 
 /* It has ended: what it said before counts, but for a greeting, which is too late. */
-static void on_pid(void *arg, int events)
+static void conclude(struct pool_task *task)
 {
-    struct stream_proc *p = arg;
+    struct stream_proc *p = (struct stream_proc *)task;
     bool was_kept = stream_proc_is_kept(p);
     siginfo_t st = {0};
     char why[sizeof(p->why) + STREAM_STATUS + 2], status[STREAM_STATUS];
 
-    (void)events;
     enter(p);
     reap(p, &st);
     p->state = GONE; /* nothing is started in it from here on */
@@ -304,6 +306,39 @@ static void on_pid(void *arg, int events)
     p->events->rest(p->events->arg, p);
     be_gone(p, why);
     leave(p);
+}
+
+static void end_all(struct pool_task *task)
+{
+    const struct stream_proc *p = (const struct stream_proc *)task;
+
+    if (!fenced_end_one(p->fence, mono_add_ms(mono_now(), END_WAIT_MS)))
+        log_warn("event=left-running queue=%s fence=%lld reason=\"killed, but not dead after %d s: "
+                 "the gates of its jobs go on all the same\"",
+                 p->conf->queue, (long long)p->fence, END_WAIT_MS / 1000);
+}
+
+/* Its jobs have ended when all that it started has. The leader stays a zombie meanwhile. */
+static void on_pid(void *arg, int events)
+{
+    struct stream_proc *p = arg;
+    bool was_kept = stream_proc_is_kept(p);
+
+    (void)events;
+    if (!p->was_ended && !stream_jobs_by_guard(p)) {
+        conclude(&p->task);
+        return;
+    }
+    loop_fd_free(p->watch_pid);
+    p->watch_pid = NULL;
+    close_in(p);
+    p->deadline = MONO_NEVER;
+    p->state = DYING;
+    if (was_kept)
+        p->events->ending(p->events->arg, p);
+    p->task.run = end_all;
+    p->task.done = conclude;
+    pool_do(p->pool, &p->task);
 }
 
 /* ---- what it is told */
@@ -363,7 +398,7 @@ static void on_timer(void *arg)
     struct mono now = mono_now();
 
     p->armed = MONO_NEVER;
-    if (p->state != ENDING)
+    if (p->state < ENDING)
         stream_jobs_check(p, now);
     if (mono_before(now, p->deadline)) {
         stream_proc_arm(p, p->deadline);
@@ -391,7 +426,7 @@ static void launch(struct pool_task *task)
     while (p->conf->envp[n] != NULL)
         n++;
     envp = mem_new((n + 2) * sizeof(*envp));
-    /* First, where the search for it looks first (fenced.h). */
+    /* First: what a search goes by (fenced.h) is not to be cut off. */
     envp[0] = fence;
     memcpy(&envp[1], p->conf->envp, n * sizeof(*envp));
     if (exec_pipes_open(&p->pipes, &p->err) != 0)
@@ -454,6 +489,7 @@ struct stream_proc *stream_proc_new(struct loop *loop, struct pool *pool,
     struct stream_proc *p = mem_new(sizeof(*p));
 
     p->loop = loop;
+    p->pool = pool;
     p->conf = conf;
     p->events = events;
     p->fence = make_fence();
@@ -524,23 +560,6 @@ int64_t stream_proc_fence(const struct stream_proc *p)
     return p->fence;
 }
 
-/* Resident bytes, 0 when nobody knows. */
-static int64_t memory_of(pid_t pid)
-{
-    char path[32];
-    long long pages = 0;
-    FILE *f;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-    f = fopen(path, "re");
-    if (f == NULL)
-        return 0;
-    if (fscanf(f, "%*d %lld", &pages) != 1)
-        pages = 0;
-    (void)fclose(f);
-    return (int64_t)pages * sysconf(_SC_PAGESIZE);
-}
-
 bool stream_proc_is_worn(struct stream_proc *p)
 {
     const struct stream_conf *c = p->conf;
@@ -557,7 +576,7 @@ bool stream_proc_is_worn(struct stream_proc *p)
         return true;
     if (c->recycle_memory > 0 && !mono_before(now, mono_add_ms(p->looked, MEMORY_LOOK_MS))) {
         p->looked = now;
-        p->is_large = memory_of(p->child.pid) > c->recycle_memory;
+        p->is_large = pidstat_memory(p->child.pid) > c->recycle_memory;
     }
     return p->is_large;
 }

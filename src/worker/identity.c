@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "run/caps.h"
 #include "run/pidstat.h"
 
 static size_t read_small(const char *path, char *out, size_t room)
@@ -24,37 +26,73 @@ static size_t read_small(const char *path, char *out, size_t room)
     return strlen(out);
 }
 
+static void read_place(struct identity *id)
+{
+    bool may_switch = caps_has(CAP_SETUID) && caps_has(CAP_SETGID);
+    struct stat st;
+
+    if (stat("/proc/self/ns/pid", &st) == 0)
+        (void)snprintf(id->pidns, sizeof(id->pidns), "%llu.%u%s", (unsigned long long)st.st_ino,
+                       geteuid(), may_switch ? "+" : "");
+    (void)snprintf(id->pid, sizeof(id->pid), "%d", (int)getpid());
+    (void)snprintf(id->pstart, sizeof(id->pstart), "%lld", (long long)pidstat_start(getpid()));
+}
+
 void identity_read(struct identity *id)
 {
     unsigned char random[16] = {0};
-    struct stat st;
 
     memset(id, 0, sizeof(*id));
     if (gethostname(id->host, sizeof(id->host) - 1) < 0 || id->host[0] == '\0')
         (void)snprintf(id->host, sizeof(id->host), "unknown");
     (void)read_small("/proc/sys/kernel/random/boot_id", id->boot, sizeof(id->boot));
-    if (stat("/proc/self/ns/pid", &st) == 0)
-        (void)snprintf(id->pidns, sizeof(id->pidns), "%llu", (unsigned long long)st.st_ino);
-    (void)snprintf(id->pid, sizeof(id->pid), "%d", (int)getpid());
-    (void)snprintf(id->pstart, sizeof(id->pstart), "%lld", (long long)pidstat_start(getpid()));
+    read_place(id);
     (void)getrandom(random, sizeof(random), 0);
     for (size_t i = 0; i < sizeof(random); i++)
         (void)snprintf(id->instance + 2 * i, 3, "%02x", random[i]);
 }
 
-bool identity_is_gone(const struct identity *me, const struct store_peer *peer)
+enum identity_sight identity_look(const struct identity *me, const struct store_peer *peer)
 {
-    int64_t pid, start, now;
+    int64_t pid, start;
+    struct pidstat p;
 
     if (me->boot[0] == '\0' || me->pidns[0] == '\0')
-        return false;
+        return IDENTITY_ELSEWHERE;
     if (strcmp(me->host, peer->host) != 0 || strcmp(me->boot, peer->boot) != 0 ||
         strcmp(me->pidns, peer->pidns) != 0)
-        return false;
+        return IDENTITY_ELSEWHERE;
     if (text_parse_int(peer->pid, 1, INT32_MAX, &pid) < 0 ||
         text_parse_int(peer->pstart, 0, INT64_MAX, &start) < 0)
-        return false;
-    now = pidstat_start((pid_t)pid);
+        return IDENTITY_ELSEWHERE;
     /* Not seen is not gone: /proc may hide it (hidepid), or we have no descriptor left to look. */
-    return now != -1 ? now != start : kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+    if (pidstat_read((pid_t)pid, &p) < 0)
+        return kill((pid_t)pid, 0) < 0 && errno == ESRCH ? IDENTITY_GONE : IDENTITY_ELSEWHERE;
+    if (p.start != start || pidstat_is_dead(&p))
+        return IDENTITY_GONE;
+    return p.state == 'T' || p.state == 't' ? IDENTITY_STOPPED : IDENTITY_LIVES;
+}
+
+bool identity_is_gone(const struct identity *me, const struct store_peer *peer)
+{
+    return identity_look(me, peer) == IDENTITY_GONE;
+}
+
+bool identity_is_of_other_boot(const struct identity *me, const struct store_peer *peer)
+{
+    return me->boot[0] != '\0' && peer->boot[0] != '\0' && strcmp(me->host, peer->host) == 0 &&
+           strcmp(me->boot, peer->boot) != 0;
+}
+
+void identity_mark(const struct store_peer *peer, char out[IDENTITY_MARK])
+{
+    (void)snprintf(out, IDENTITY_MARK, "%.47s-%.15s-%.23s", peer->pidns, peer->pid, peer->pstart);
+}
+
+void identity_own_mark(char out[IDENTITY_MARK])
+{
+    struct identity me = {0};
+
+    read_place(&me);
+    identity_mark(&(struct store_peer){.pidns = me.pidns, .pid = me.pid, .pstart = me.pstart}, out);
 }

@@ -12,12 +12,17 @@
 
 struct neighbour {
     struct store_peer peer; /* its texts are ours */
-    bool was_gone, is_listed;
+    bool is_listed;
 };
+
+/* FOUND: what it left is to be ended. ASKED: that is being done. CLEAR: it may be reaped. */
+enum stage { FOUND, ASKED, CLEAR };
 
 struct victim {
     int64_t epoch;
     char counter[24];
+    bool is_silent; /* else its process is gone */
+    enum stage stage;
 };
 
 struct peers {
@@ -74,20 +79,41 @@ void peers_trouble(struct peers *p)
     p->nvictims = 0;
 }
 
-static void suspect(void *arg, int64_t epoch, const char *counter)
+static struct victim *find(struct peers *p, int64_t epoch)
 {
-    struct peers *p = arg;
-    struct victim *v = &p->victims[p->nvictims];
-
     for (size_t i = 0; i < p->nvictims; i++) {
         if (p->victims[i].epoch == epoch)
-            return;
+            return &p->victims[i];
+    }
+    return NULL;
+}
+
+static void drop(struct peers *p, const struct victim *v)
+{
+    size_t i = (size_t)(v - p->victims);
+
+    p->nvictims--;
+    memmove(&p->victims[i], &p->victims[i + 1], (p->nvictims - i) * sizeof(p->victims[0]));
+}
+
+static void suspect(struct peers *p, int64_t epoch, const char *counter, bool is_silent)
+{
+    struct victim *v = find(p, epoch);
+
+    if (v != NULL) {
+        v->is_silent = v->is_silent || is_silent;
+        return;
     }
     if (p->nvictims == VICTIMS_MAX)
         return;
-    v->epoch = epoch;
+    v = &p->victims[p->nvictims++];
+    *v = (struct victim){.epoch = epoch, .is_silent = is_silent, .stage = FOUND};
     text_copy(v->counter, sizeof(v->counter), counter);
-    p->nvictims++;
+}
+
+static void on_silent(void *arg, int64_t epoch, const char *counter)
+{
+    suspect(arg, epoch, counter, true);
 }
 
 void peers_registered(struct peers *p, struct mono now, const struct store_peer *list, size_t n)
@@ -102,25 +128,23 @@ void peers_registered(struct peers *p, struct mono now, const struct store_peer 
         p->near[i] = (struct neighbour){{s->epoch, mem_strdup(s->counter), mem_strdup(s->host),
                                          mem_strdup(s->boot), mem_strdup(s->pidns),
                                          mem_strdup(s->pid), mem_strdup(s->pstart)},
-                                        p->is_gone(p->ctx, s),
                                         false};
+        if (p->is_gone(p->ctx, s))
+            suspect(p, s->epoch, s->counter, false);
     }
     p->nnear = kept;
-    watch_beat(p->watch, now, list, n, suspect, p);
+    watch_beat(p->watch, now, list, n, on_silent, p);
 }
 
 static void look_at(struct peers *p, const struct store_peer *listed)
 {
     for (size_t i = 0; i < p->nnear; i++) {
         struct neighbour *n = &p->near[i];
-        bool is_gone;
 
         if (n->peer.epoch != listed->epoch)
             continue;
-        is_gone = p->is_gone(p->ctx, &n->peer);
-        if (is_gone && n->was_gone)
-            suspect(p, listed->epoch, listed->counter);
-        n->was_gone = is_gone;
+        if (p->is_gone(p->ctx, &n->peer))
+            suspect(p, listed->epoch, listed->counter, false);
         n->is_listed = true;
         return;
     }
@@ -141,34 +165,74 @@ void peers_beat(struct peers *p, struct mono now, const struct store_peer *list,
         p->near[kept++] = p->near[i];
     }
     p->nnear = kept;
-    watch_beat(p->watch, now, list, n, suspect, p);
+    watch_beat(p->watch, now, list, n, on_silent, p);
+}
+
+int64_t peers_to_clear(struct peers *p)
+{
+    struct victim *next = NULL;
+
+    for (size_t i = p->nvictims; i-- > 0;) {
+        if (p->victims[i].stage == ASKED)
+            return 0;
+        if (p->victims[i].stage == FOUND)
+            next = &p->victims[i];
+    }
+    if (next == NULL)
+        return 0;
+    next->stage = ASKED;
+    return next->epoch;
+}
+
+void peers_cleared(struct peers *p, int64_t epoch, bool is_clear)
+{
+    struct victim *v = find(p, epoch);
+
+    if (v == NULL || v->stage != ASKED)
+        return;
+    /* Who is gone, but not clear, is looked at again with each beat, until it has been silent. */
+    if (is_clear || v->is_silent)
+        v->stage = CLEAR;
+    else
+        drop(p, v);
+}
+
+static struct victim *first_clear(struct peers *p)
+{
+    for (size_t i = 0; i < p->nvictims; i++) {
+        if (p->victims[i].stage == CLEAR)
+            return &p->victims[i];
+    }
+    return NULL;
 }
 
 const struct store_peer *peers_victim(const struct peers *p)
 {
     struct peers *mine = (struct peers *)(uintptr_t)p;
+    const struct victim *v = first_clear(mine);
 
-    if (p->nvictims == 0)
+    if (v == NULL)
         return NULL;
-    mine->first =
-        (struct store_peer){.epoch = p->victims[0].epoch, .counter = p->victims[0].counter};
+    mine->first = (struct store_peer){.epoch = v->epoch, .counter = v->counter};
     return &p->first;
 }
 
 void peers_refused(struct peers *p)
 {
-    if (p->nvictims == 0)
-        return;
-    p->nvictims--;
-    memmove(&p->victims[0], &p->victims[1], p->nvictims * sizeof(p->victims[0]));
+    const struct victim *v = first_clear(p);
+
+    if (v != NULL)
+        drop(p, v);
 }
 
 void peers_reaped(struct peers *p, enum store_reap status, int64_t moved)
 {
-    if (p->nvictims == 0)
+    struct victim *v = first_clear(p);
+
+    if (v == NULL)
         return;
     if (status != STORE_REAP_MORE || moved == 0)
-        peers_refused(p);
-    else if (strcmp(p->victims[0].counter, "?") != 0) /* the first call has marked it */
-        (void)snprintf(p->victims[0].counter, sizeof(p->victims[0].counter), "dead");
+        drop(p, v);
+    else if (strcmp(v->counter, "?") != 0) /* the first call has marked it */
+        (void)snprintf(v->counter, sizeof(v->counter), "dead");
 }

@@ -1,9 +1,9 @@
 /*
- * The other workers, for one that has nothing to do with their jobs: who is to be reaped, and the
- * reaping one after the other. Pure.
+ * The other workers: who is to be reaped, and the reaping one after the other. Pure.
  *
- * To be reaped is who fell silent (watch.h), and whose process is certainly gone. The latter only
- * when it is still so at the next accepted beat: its guard needs a moment to kill what it left.
+ * To be reaped is whose process is certainly gone, once nothing that it left is running any more on
+ * this host, and who fell silent (watch.h). Of the silent what runs on this host is ended as well;
+ * where that is not known, the full silence has been waited for.
  */
 #ifndef LATER_WORKER_PEERS_H
 #define LATER_WORKER_PEERS_H
@@ -27,6 +27,11 @@ void peers_trouble(struct peers *p);
 void peers_registered(struct peers *p, struct mono now, const struct store_peer *list, size_t n);
 /* The list of an accepted beat: epochs and counters. */
 void peers_beat(struct peers *p, struct mono now, const struct store_peer *list, size_t n);
+
+/* Whose remains are to be ended now (worker/remains.h); 0: nobody's. It is asked for once, and
+ * peers_cleared takes the answer, or that it could not be asked. */
+int64_t peers_to_clear(struct peers *p);
+void peers_cleared(struct peers *p, int64_t epoch, bool is_clear);
 
 /* Who is to be reaped now, or NULL; peers_reaped takes the answer, peers_refused a fault. */
 const struct store_peer *peers_victim(const struct peers *p);

@@ -421,7 +421,7 @@ static void P16_nothing_of_a_job_names_a_variable(void **state)
 {
     static const char *const allowed =
         "^(PATH|HOME|USER|LANG|TZ|LATER_(ID|QUEUE|KEY|PRIORITY|ATTEMPT|ATTEMPTS_MAX|DUE_MS|LATE_MS|"
-        "TIMEOUT_MS|FENCE|NAMESPACE|CONTROL_FD)|TRACEPARENT)=";
+        "TIMEOUT_MS|FENCE|WORKER|NAMESPACE|CONTROL_FD)|TRACEPARENT)=";
     static const char *const values[] = {
         "LD_PRELOAD=/tmp/evil.so", "PATH=.", "-o", "--help", "$(id)", "`id`"};
     static const struct {

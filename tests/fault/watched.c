@@ -459,7 +459,7 @@ bool watched_inject_begin(const char *inject)
 
 bool watched_inject_pool(const char *inject)
 {
-    return attach("job-*", inject);
+    return attach("later-job-*", inject);
 }
 
 void watched_inject_end(void)

@@ -197,6 +197,13 @@ static bool op_is_gone(void *ctx, const struct store_peer *peer)
            5;
 }
 
+static int op_clear(void *ctx, int64_t victim)
+{
+    (void)ctx;
+    (void)victim;
+    return -1;
+}
+
 static void op_arm(void *ctx, struct mono at)
 {
     (void)ctx;
@@ -233,28 +240,11 @@ static bool op_is_fresh(void *ctx)
     return w.random++ % 2 > 0;
 }
 
-static const struct sched_ops ops = {op_reg,
-                                     op_beat,
-                                     op_reconcile,
-                                     op_step,
-                                     op_look,
-                                     op_fetch,
-                                     op_reap,
-                                     op_tidy,
-                                     op_leave,
-                                     op_relink,
-                                     op_admit,
-                                     op_start,
-                                     op_may_start_early,
-                                     op_recall,
-                                     op_kill,
-                                     op_is_gone,
-                                     op_arm,
-                                     op_registered,
-                                     op_gone,
-                                     op_random,
-                                     op_is_guarded,
-                                     op_is_fresh};
+static const struct sched_ops ops = {
+    op_reg,        op_beat,    op_reconcile, op_step,   op_look,       op_fetch, op_clear,
+    op_reap,       op_tidy,    op_leave,     op_relink, op_admit,      op_start, op_may_start_early,
+    op_recall,     op_kill,    op_is_gone,   op_arm,    op_registered, op_gone,  op_random,
+    op_is_guarded, op_is_fresh};
 
 /* ---- the store's events */
 

@@ -127,8 +127,9 @@ static void on_progress(void *arg, const char *text, size_t n)
 
 static void attempt_on_slot(struct attempt *a, struct exec_slot *slot)
 {
-    static char *const env[] = {(char *)"PATH=/usr/local/bin:/usr/bin:/bin",
-                                (char *)"LATER_CONTROL_FD=3", NULL};
+    char mark[64];
+    char *env[] = {mark, (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LATER_CONTROL_FD=3",
+                   NULL};
     const struct exec_hooks hooks = {on_spawned, on_ended, on_progress, a};
     char *sh[] = {(char *)"/bin/sh", (char *)"-c", (char *)a->script, NULL};
     char *program[] = {(char *)a->program, NULL};
@@ -142,9 +143,10 @@ static void attempt_on_slot(struct attempt *a, struct exec_slot *slot)
                                a->grace_ms != 0 ? a->grace_ms : GRACE_MS,
                                NULL,
                                0,
-                               0};
+                               (int64_t)getpid() * 1000}; /* no other test's on this host */
     struct mono start = mono_now();
 
+    (void)snprintf(mark, sizeof(mark), "LATER_FENCE=%lld", (long long)order.fence);
     a->slot = slot;
     run_result_init(&a->ret);
     exec_run(&order, slot, &hooks, &a->ret);

@@ -500,7 +500,7 @@ static void run(struct guard *g, const char *script, struct run_result *ret)
                                .timeout_ms = DEADLINE_MS,
                                .kill_grace_ms = 100,
                                .guard = g,
-                               .guard_fence = 77};
+                               .fence = 77};
     struct exec_slot *slot = exec_slot_new();
 
     (void)exec_slot_arm(slot);

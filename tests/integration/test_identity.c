@@ -44,6 +44,7 @@ static void test_the_living_are_not_gone(void **state)
 static void test_other_places_tell_nothing(void **state)
 {
     struct store_peer p = peer_like_me();
+    char other[64];
 
     (void)state;
     p.pstart = "1";
@@ -52,6 +53,12 @@ static void test_other_places_tell_nothing(void **state)
     p = peer_like_me();
     p.pstart = "1";
     p.pidns = "4026531000";
+    assert_false(identity_is_gone(&me, &p));
+    /* Of another user, and of a version that did not say whose it is. */
+    (void)snprintf(other, sizeof(other), "%.*s.12345", (int)strcspn(me.pidns, "."), me.pidns);
+    p.pidns = other;
+    assert_false(identity_is_gone(&me, &p));
+    *strchr(other, '.') = '\0';
     assert_false(identity_is_gone(&me, &p));
     p = peer_like_me();
     p.pid = "x";

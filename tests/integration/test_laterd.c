@@ -771,6 +771,39 @@ static bool is_ended(void *pid)
     return pidstat_start(*(pid_t *)pid) < 0;
 }
 
+/* The lock of a file that nobody finds keeps nobody out. */
+static void a_removed_state_folder_is_made_again(void **state)
+{
+    (void)state;
+    test_handler(dir, "work", "echo $$ >>%s; exec sleep 1000", out);
+    start_a("");
+    add_free("work", NULL, NULL, "x");
+    assert_true(test_until_lines(out, NULL, 1, LONG_MS));
+    in_dir("rm -rf state-a; ln -s state-a state-b");
+    assert_true(test_laterd_says(&a, "event=state-folder state=made-again", LONG_MS));
+    test_laterd_conf(&b, dir, "b", redis.url, "");
+    test_laterd_launch(&b);
+    assert_int_equal(test_laterd_wait(&b, LONG_MS), 78);
+    assert_int_equal(test_lines(b.log, "in use by another laterd"), 1);
+    proc_done(&b.proc);
+    /* What runs was written into it. */
+    test_laterd_kill(&a, SIGKILL);
+    (void)test_laterd_wait(&a, LONG_MS);
+    proc_done(&a.proc);
+    test_laterd_start(&a);
+    assert_true(test_laterd_says(&a, "event=predecessor", LONG_MS));
+    /* Another daemon is quicker: then it is told. */
+    proc_signal(&a.proc, SIGSTOP);
+    in_dir("rm -rf state-a; mkdir -m 700 state-a");
+    test_laterd_start(&b);
+    proc_signal(&a.proc, SIGCONT);
+    assert_true(test_laterd_says(&a, "event=state-folder state=lost", LONG_MS));
+    assert_int_equal(test_laterd_stop(&b), 0);
+    assert_true(test_until_lines(a.log, "state=made-again", 1, LONG_MS));
+    reply_free(test_fcall(&redis, "later_pause", "work", NULL));
+    in_dir("kill -9 $(tail -1 out)");
+}
+
 static void there_is_always_a_guard(void **state)
 {
     static const char started[] = "event=guard state=started pid=";
@@ -825,8 +858,11 @@ int main(void)
         T(bad_starts_say_what_is_wrong),
         T(handlers_that_others_may_write_are_refused),
         T(embedded_redis_is_supervised),
+        T(a_removed_state_folder_is_made_again),
         T(there_is_always_a_guard),
     };
 
+    if (getenv("LATER_ONLY") != NULL)
+        cmocka_set_test_filter(getenv("LATER_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,7 @@ static int setup(void **state)
     later = mem_printf("%s/later", test_build_dir());
     (void)setenv("LATER_REDIS_URL", redis.url, 1);
     (void)setenv("LATER", later, 1);
+    (void)setenv("SOCK", redis.sock, 1);
     (void)setenv("DIR", dir, 1);
     memset(procs, 0, sizeof(procs));
     return 0;
@@ -195,9 +196,38 @@ static void a_lock_is_entered_again(void **state)
     test_says("$LATER lock a -- $LATER lock b -- $LATER lock a -- echo inside", 0, "inside");
     test_says("$LATER lock a -- sh -c '$LATER lock -n a -- sh -c \"exit 5\"; echo $?'", 0, "5");
     test_says("$LATER lock a -- sh -c '$LATER lock -n b true; echo $?'", 0, "0");
-    /* What outlived its lock must not think that it has it. */
-    test_says("LATER_LOCK_TOKEN=@17:lock:a $LATER lock a true", 75, "unset that variable");
-    test_says("LATER_LOCK_TOKEN=nonsense $LATER lock a -- echo fine", 0, "fine");
+    /* What was lost is not entered as if nothing had happened; what has ended is entered anew. */
+    test_says("$LATER lock a -- sh -c 'redis-cli -s $SOCK del \"" ROOT
+              ":lock:a\" >/dev/null; $LATER lock a true'",
+              75, "unset that variable");
+    test_says("$LATER lock a -- sh -c 'echo $LATER_LOCK_TOKEN' >$DIR/token; "
+              "LATER_LOCK_TOKEN=$(cat $DIR/token) $LATER lock -n a -- sh -c "
+              "'test \"$LATER_LOCK_TOKEN\" != \"$(cat $DIR/token)\" && echo anew'",
+              0, "anew");
+    test_says("LATER_LOCK_TOKEN='nonsense @1:lock:a @:x:lock:a @1::lock:a' $LATER lock a -- echo "
+              "fine",
+              0, "fine");
+}
+
+/* A name is one lock in each namespace of each server. */
+static void a_lock_elsewhere_is_another(void **state)
+{
+    struct test_redis second;
+    CLEANUP_FREE char *away = NULL, *back = NULL;
+
+    (void)state;
+    test_says("$LATER lock a -- $LATER --namespace other lock a -- sh -c 'redis-cli -s "
+              "$SOCK exists \"later:{other}:lock:a\"; $LATER lock -n a -- echo both'",
+              0, "1\nboth");
+    test_redis_start(&second, NULL);
+    away = mem_printf("$LATER lock a -- $LATER --redis %s lock a -- redis-cli -s %s exists '" ROOT
+                      ":lock:a'",
+                      second.url, second.sock);
+    back = mem_printf("$LATER lock a -- $LATER --redis %s lock a -- $LATER lock -n a -- echo both",
+                      second.url);
+    test_says(away, 0, "1\n");
+    test_says(back, 0, "both");
+    test_redis_stop(&second);
 }
 
 static void it_may_be_held_for_so_long(void **state)
@@ -205,6 +235,20 @@ static void it_may_be_held_for_so_long(void **state)
     (void)state;
     test_says("$LATER lock --ttl 300ms x sleep 1000", 124, "--ttl is over");
     assert_int_equal(test_sh("$LATER lock --ttl 1m x -- sh -c 'exit 3'"), 3);
+    /* Inside itself it is the time of that command alone. */
+    test_says("$LATER lock x -- sh -c '$LATER lock --ttl 300ms x -- sleep 1000; echo $?'", 0,
+              "--ttl is over");
+    test_says("$LATER lock x -- sh -c '$LATER lock --ttl 300ms x -- sleep 1000; echo $?'", 0,
+              "124\n");
+    test_says("$LATER lock x -- $LATER lock --ttl 1m x -- sh -c 'exit 3'", 3, "");
+    test_says("$LATER lock x -- $LATER lock --ttl 1m x -- /no/such/program", 127, "cannot run");
+    /* What ends the one outside ends it. */
+    test_sh_start(&procs[0], "$LATER lock x -- $LATER lock --ttl 1h x -- sh -c "
+                             "'echo $$ >>$DIR/pid; exec sleep 1000'");
+    until_lines("pid", 1, LONG_MS);
+    proc_signal(&procs[0], SIGTERM);
+    assert_int_equal(proc_wait(&procs[0], LONG_MS), 143);
+    assert_true(test_until(has_ended, NULL, 3000));
     expect_empty();
 }
 
@@ -429,6 +473,10 @@ static void a_lock_that_redis_lost_is_held_again(void **state)
     reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
     until_said("it is held again", LONG_MS);
     assert_int_equal(test_sh("$LATER lock -n x true"), 1);
+    /* What runs under it has a token of before that, and is inside. */
+    test_says("LATER_LOCK_TOKEN=$(tr '\\0' '\\n' </proc/$(cat $DIR/pid)/environ | sed -n "
+              "s/^LATER_LOCK_TOKEN=//p) $LATER lock -n x -- echo inside",
+              0, "inside");
     /* Now somebody takes it. */
     reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
     test_sh_start(&procs[1], "$LATER lock x -- sh -c 'echo next >>$DIR/next; exec sleep 1000'");
@@ -487,6 +535,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_does_not_wait_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_can_be_ended, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lock_is_entered_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lock_elsewhere_is_another, setup, teardown),
         cmocka_unit_test_setup_teardown(it_may_be_held_for_so_long, setup, teardown),
         cmocka_unit_test_setup_teardown(a_fence_is_good_while_it_is_held, setup, teardown),
         cmocka_unit_test_setup_teardown(many_count_together, setup, teardown),

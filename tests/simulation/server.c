@@ -325,13 +325,11 @@ static const struct {
 } checks[] = {
     {"fence", "not tries[i] or string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= args[o + 1]",
      "not tries[i]"},
-    {"gate", "not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then\n    return 1",
-     "true then\n    return 1"},
+    {"gate", "if not holder then\n    return 1", "if true then\n    return 1"},
     /* The step's, which what follows tells from the reconcile's. */
     {"link", "current ~= link" STEP_LINK_END, "false" STEP_LINK_END},
     /* Starts that are kept for granted jobs. */
-    {"rate",
-     "local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)\n  local free",
+    {"rate", "local rate, kept = L.RATES[g.limit.algorithm], db('SCARD', g.granted)\n  local free",
      "local rate, kept = L.RATES[g.limit.algorithm], 0\n  local free"},
 };
 

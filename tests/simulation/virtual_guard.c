@@ -20,6 +20,11 @@ void virtual_guard_asleep(bool is_asleep)
     asleep = is_asleep;
 }
 
+bool virtual_guard_is_asleep(void)
+{
+    return asleep;
+}
+
 void virtual_guard_alone(struct worker *w)
 {
     if (!asleep)

@@ -10,8 +10,9 @@
 #include "run/guard.h"
 #include "worker.h"
 
-/* It kills nobody: a test of the tests. */
+/* It kills nobody, and neither does who finds its worker dead: a test of the tests. */
 void virtual_guard_asleep(bool is_asleep);
+bool virtual_guard_is_asleep(void);
 struct guard *virtual_guard_new(struct worker *w);
 /* Its worker has gone; it is dead or was stopped in order. */
 void virtual_guard_free(struct guard *g);

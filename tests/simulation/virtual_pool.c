@@ -393,15 +393,28 @@ void virtual_pool_kill_locked(struct worker *w)
     }
 }
 
+static void kill_orphan(struct run *r)
+{
+    world_say("kills the orphan of %s", r->id);
+    ledger_run_ended(r->fence);
+    unlink_run(r);
+}
+
 void virtual_pool_kill_orphans(size_t folder)
 {
     for (struct run *r = runs, *next; r != NULL; r = next) {
         next = r->next;
-        if (r->pool != NULL || r->folder != folder)
-            continue;
-        world_say("kills the orphan of %s", r->id);
-        ledger_run_ended(r->fence);
-        unlink_run(r);
+        if (r->pool == NULL && r->folder == folder)
+            kill_orphan(r);
+    }
+}
+
+void virtual_pool_kill_orphans_of(const struct worker *w)
+{
+    for (struct run *r = runs, *next; r != NULL; r = next) {
+        next = r->next;
+        if (r->pool == NULL && r->worker == w)
+            kill_orphan(r);
     }
 }
 

@@ -18,6 +18,8 @@ void virtual_pool_end(void);
 void virtual_pool_orphan(struct worker *w, bool live_on);
 /* A new worker has this folder: it kills what its forerunner left. */
 void virtual_pool_kill_orphans(size_t folder);
+/* The same of what this worker, which is dead, left. */
+void virtual_pool_kill_orphans_of(const struct worker *w);
 /* The guard's work: those of this worker, orphans included, that hold a lock. */
 void virtual_pool_kill_locked(struct worker *w);
 /* Handlers that run, orphans included. */

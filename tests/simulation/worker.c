@@ -53,6 +53,83 @@ bool identity_is_gone(const struct identity *me, const struct store_peer *peer)
     return true;
 }
 
+bool identity_is_of_other_boot(const struct identity *me, const struct store_peer *peer)
+{
+    (void)me;
+    (void)peer;
+    return false;
+}
+
+void identity_own_mark(char out[IDENTITY_MARK])
+{
+    (void)snprintf(out, IDENTITY_MARK, "virtual");
+}
+
+/* ---- worker/remains.h, virtual */
+
+struct remains {
+    struct worker *worker;
+    remains_f *cb;
+    void *arg;
+    struct event *event;
+    int64_t epoch;
+};
+
+struct remains *remains_new(struct loop *loop, struct link *link, const char *ns,
+                            const struct identity *me, remains_f *cb, void *arg)
+{
+    struct remains *r = mem_new(sizeof(*r));
+
+    (void)link;
+    (void)ns;
+    (void)me;
+    *r = (struct remains){loop->worker, cb, arg, NULL, 0};
+    return r;
+}
+
+void remains_reset(struct remains *r)
+{
+    world_cancel(r->event);
+    r->event = NULL;
+}
+
+void remains_free(struct remains *r)
+{
+    if (r != NULL)
+        remains_reset(r);
+    free(r);
+}
+
+static void on_searched(void *arg)
+{
+    struct remains *r = arg;
+    bool is_clear = false;
+
+    r->event = NULL;
+    worker_did(r->worker);
+    for (size_t i = 0; i < nworkers; i++) {
+        const struct worker *w = workers[i];
+
+        if (!w->owner.is_dead || w->epoch != r->epoch ||
+            strcmp(w->d.me.host, r->worker->d.me.host) != 0)
+            continue;
+        if (!virtual_guard_is_asleep())
+            virtual_pool_kill_orphans_of(w);
+        is_clear = true;
+    }
+    r->cb(r->arg, r->epoch, is_clear);
+}
+
+int remains_end(struct remains *r, int64_t epoch, bool may_be_past)
+{
+    (void)may_be_past;
+    if (r->event != NULL)
+        return -1;
+    r->epoch = epoch;
+    r->event = world_in(random_between(1000, 100000), &r->worker->owner, on_searched, r, NULL);
+    return 0;
+}
+
 /* ---- loop/loop.h, what the daemon needs of it */
 
 struct loop_alarm {
@@ -97,13 +174,17 @@ void loop_alarm_free(struct loop_alarm *a)
 static void tear_down(struct worker *w)
 {
     struct daemon *d = &w->d;
+    struct sched_status status;
 
+    sched_status(d->sched, &status);
+    w->epoch = status.epoch;
     w->owner.is_dead = true;
     virtual_guard_free(d->guard);
     d->guard = NULL;
     runner_free(d->runner);
     sched_free(d->sched);
     link_free(d->link);
+    remains_free(d->remains);
     store_redis_free(d->store);
     loop_alarm_free(d->alarm);
     if (d->state != NULL)
@@ -111,6 +192,7 @@ static void tear_down(struct worker *w)
     d->runner = NULL;
     d->sched = NULL;
     d->link = NULL;
+    d->remains = NULL;
     d->store = NULL;
     d->alarm = NULL;
 }
@@ -177,11 +259,14 @@ void workers_free(void)
 
 /* ---- life */
 
-static void identify(struct worker *w)
+/* A folder is of one host. */
+static void identify(struct worker *w, size_t folder)
 {
+    unsigned host = folder != SIZE_MAX ? WORKERS_MAX + (unsigned)folder : w->pid;
+
     struct identity *me = &w->d.me;
 
-    (void)snprintf(me->host, sizeof(me->host), "host-%u", plan->same_host ? 0 : w->pid);
+    (void)snprintf(me->host, sizeof(me->host), "host-%u", plan->same_host ? 0 : host);
     (void)snprintf(me->boot, sizeof(me->boot), "boot");
     (void)snprintf(me->pidns, sizeof(me->pidns), "1");
     (void)snprintf(me->pid, sizeof(me->pid), "%u", w->pid);
@@ -228,6 +313,7 @@ static void build(struct worker *w)
     d->link = link_new(d->loop, &d->url, "default", conf->redis_timeout, &link_events);
     d->alarm_at = MONO_NEVER;
     d->alarm = loop_alarm_new(d->loop, daemon_on_alarm, d);
+    d->remains = remains_new(d->loop, d->link, "default", &d->me, daemon_on_cleared, d);
     d->store = store_redis_new(d->link, "default", &store_events);
     d->runner = runner_new(d->loop, plan->places, "default", d->state, &runner_events, &err);
     d->guard = virtual_guard_new(w);
@@ -250,7 +336,7 @@ struct worker *worker_start(size_t folder)
     w->loop.worker = w;
     w->last_beat_us = world.now_us;
     workers[nworkers++] = w;
-    identify(w);
+    identify(w, folder);
     world.current = &w->owner;
     if (folder != SIZE_MAX) {
         w->d.state = &folders[folder];

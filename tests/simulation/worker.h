@@ -29,6 +29,7 @@ struct worker {
     struct served_queue served_at[PLAN_QUEUES];
     unsigned pid;
     size_t folder;         /* SIZE_MAX: none */
+    int64_t epoch;         /* that it had last, once it is dead */
     int64_t last_beat_us;  /* when Redis took one */
     int64_t cut_off_until; /* it does not reach Redis */
     bool is_stopping, is_quiet;

@@ -10,6 +10,11 @@
 #include "base/mem.h"
 #include "daemon/prefetch.h"
 
+struct store_peer fake_peer(int64_t epoch, const char *counter)
+{
+    return (struct store_peer){epoch, counter, "", "", "", "", ""};
+}
+
 struct mono fake_now(const struct fake *f)
 {
     return (struct mono){f->now_us};
@@ -315,6 +320,15 @@ static bool op_is_gone(void *ctx, const struct store_peer *peer)
     return peer->epoch == ((struct fake *)ctx)->gone_peer;
 }
 
+static int op_clear(void *ctx, int64_t victim)
+{
+    struct fake *f = ctx;
+
+    assert_int_equal(f->clearing, 0);
+    f->clearing = victim;
+    return 0;
+}
+
 static void op_arm(void *ctx, struct mono at)
 {
     count_op(ctx);
@@ -337,28 +351,11 @@ static uint32_t op_random(void *ctx)
     return (uint32_t)((uint64_t)((struct fake *)ctx)->now_us * 2654435761U >> 7);
 }
 
-static const struct sched_ops ops = {op_reg,
-                                     op_beat,
-                                     op_reconcile,
-                                     op_step,
-                                     op_look,
-                                     op_fetch,
-                                     op_reap,
-                                     op_tidy,
-                                     op_leave,
-                                     op_relink,
-                                     op_admit,
-                                     op_start,
-                                     op_may_start_early,
-                                     op_recall,
-                                     op_kill,
-                                     op_is_gone,
-                                     op_arm,
-                                     op_registered,
-                                     op_gone,
-                                     op_random,
-                                     op_is_guarded,
-                                     op_is_fresh};
+static const struct sched_ops ops = {
+    op_reg,        op_beat,    op_reconcile, op_step,   op_look,       op_fetch, op_clear,
+    op_reap,       op_tidy,    op_leave,     op_relink, op_admit,      op_start, op_may_start_early,
+    op_recall,     op_kill,    op_is_gone,   op_arm,    op_registered, op_gone,  op_random,
+    op_is_guarded, op_is_fresh};
 
 /* ---- the store carries a question out */
 
@@ -779,6 +776,17 @@ static size_t next_run(const struct fake *f, int64_t *at)
 }
 
 /* One thing that happens until `until`; false when there is none. */
+static bool has_cleared(struct fake *f)
+{
+    int64_t victim = f->clearing;
+
+    if (victim == 0 || f->clears_late)
+        return false;
+    f->clearing = 0;
+    sched_on_cleared(f->s, fake_now(f), victim, true);
+    return true;
+}
+
 static bool turn(struct fake *f, int64_t until)
 {
     int64_t call_at, run_at;
@@ -813,7 +821,7 @@ void fake_run(struct fake *f, int64_t ms)
 {
     int64_t until = f->now_us + ms * 1000;
 
-    while (turn(f, until))
+    while (has_cleared(f) || turn(f, until))
         continue;
     f->now_us = until;
 }

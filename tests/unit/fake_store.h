@@ -119,6 +119,8 @@ struct fake {
     struct store_peer peers[FAKE_PEERS];
     size_t npeers;
     int64_t gone_peer; /* is_gone says so of this epoch */
+    int64_t clearing;  /* what this one left is being ended, */
+    bool clears_late;  /* and the test says when it is: else at once */
     struct fake_job jobs[FAKE_JOBS];
     size_t njobs;
 
@@ -155,6 +157,8 @@ void fake_queues(struct fake *f, const char *queues);
 void fake_many_queues(struct fake *f, const char *first, unsigned n, const char *last);
 
 struct mono fake_now(const struct fake *f);
+/* Another worker, of nowhere. */
+struct store_peer fake_peer(int64_t epoch, const char *counter);
 void fake_run(struct fake *f, int64_t ms); /* let the world turn */
 void fake_up(struct fake *f);
 /* The link breaks; what was asked and not answered is carried out before, or never is. */

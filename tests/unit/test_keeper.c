@@ -14,8 +14,8 @@
 #define EPOCH 1000
 #define PEER 17
 
-/* What came out, a letter each: Register Define bEat eNter(n; N: in line) Look(beats) reaP leaVe,
- * Start, kill t k or the signal's number, done!. */
+/* What came out, a letter each: Register Define bEat eNter(n; N: in line) Look(beats) Clear reaP
+ * leaVe, Start, kill t k or the signal's number, done!. */
 static struct {
     char log[256];
     size_t n;
@@ -73,6 +73,14 @@ static int op_beats(void *ctx)
 {
     (void)ctx;
     put('L');
+    return 0;
+}
+
+static int op_clear(void *ctx, int64_t victim)
+{
+    (void)ctx;
+    assert_int_equal(victim, PEER);
+    put('C');
     return 0;
 }
 
@@ -159,9 +167,9 @@ static void op_done(void *ctx, enum keeper_end end)
     put('!');
 }
 
-static const struct keeper_ops ops = {op_reg,   op_define, op_beat,    op_enter,  op_beats, op_reap,
-                                      op_leave, op_relink, op_is_gone, op_admits, op_start, op_kill,
-                                      op_tell,  op_fail,   op_arm,     op_done};
+static const struct keeper_ops ops = {
+    op_reg,     op_define, op_beat,  op_enter, op_beats, op_clear, op_reap, op_leave, op_relink,
+    op_is_gone, op_admits, op_start, op_kill,  op_tell,  op_fail,  op_arm,  op_done};
 
 static void begin(bool is_sem, int64_t wait_ms, int64_t ttl_ms)
 {
@@ -384,7 +392,8 @@ static void it_looks_after_a_silent_holder(void **state)
     until_out();
     out("E");
     beaten_with(STORE_OK, &peer, 1);
-    out("N");
+    out("CN");
+    keeper_on_cleared(keeper, now, PEER, false);
     entered(false);
     out("L");
     heard(60000);
@@ -449,25 +458,26 @@ static void a_beat_in_the_future_is_none(void **state)
     out("N");
 }
 
-static void one_that_is_gone_has_a_moment_left(void **state)
+/* What it left is ended before anybody takes its place. */
+static void one_that_is_gone_is_cleared_first(void **state)
 {
     const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
 
     (void)state;
     begin(false, -1, 0);
     keeper_link_up(keeper, now);
+    world.is_gone = true;
     registered_with(&peer, 1);
     entered(false);
-    out("RN");
-    world.is_gone = true;
+    out("RCN");
+    /* It is not known that nothing is left: asked again with the next beat. */
+    keeper_on_cleared(keeper, now, PEER, false);
     until_out();
     beaten_with(STORE_OK, &peer, 1);
     entered(false);
-    out("EN");
-    until_out();
-    beaten_with(STORE_OK, &peer, 1);
-    entered(false);
-    out("ENP");
+    out("ECN");
+    keeper_on_cleared(keeper, now, PEER, true);
+    out("P");
 }
 
 static void a_silent_link_ends_the_command(void **state)
@@ -618,6 +628,20 @@ static void a_command_may_run_so_long(void **state)
     assert_int_equal(gone_ms(since), 8000);
     out("k");
     keeper_on_end(keeper, now, false);
+    out("kV"); /* and what it left, before the place is given back */
+    keeper_on_left(keeper, now, true);
+    assert_int_equal(world.end, KEEPER_OVERRAN);
+}
+
+/* In order, at its TERM: what it left running has to end as well. */
+static void one_that_overran_leaves_nothing(void **state)
+{
+    (void)state;
+    come_in(false, 3000);
+    until_out();
+    out("t");
+    keeper_on_end(keeper, now, false);
+    out("kV");
     keeper_on_left(keeper, now, true);
     assert_int_equal(world.end, KEEPER_OVERRAN);
 }
@@ -731,7 +755,7 @@ int main(void)
         cmocka_unit_test_teardown(it_looks_after_a_silent_holder, done),
         cmocka_unit_test_teardown(a_step_of_the_clock_is_no_silence, done),
         cmocka_unit_test_teardown(a_beat_in_the_future_is_none, done),
-        cmocka_unit_test_teardown(one_that_is_gone_has_a_moment_left, done),
+        cmocka_unit_test_teardown(one_that_is_gone_is_cleared_first, done),
         cmocka_unit_test_teardown(a_silent_link_ends_the_command, done),
         cmocka_unit_test_teardown(an_old_answer_is_no_news, done),
         cmocka_unit_test_teardown(a_short_outage_is_nothing, done),
@@ -740,6 +764,7 @@ int main(void)
         cmocka_unit_test_teardown(lost_data_is_entered_again, done),
         cmocka_unit_test_teardown(a_semaphore_may_be_kept, done),
         cmocka_unit_test_teardown(a_command_may_run_so_long, done),
+        cmocka_unit_test_teardown(one_that_overran_leaves_nothing, done),
         cmocka_unit_test_teardown(signals_are_passed_or_obeyed, done),
         cmocka_unit_test_teardown(without_a_server_it_fails, done),
         cmocka_unit_test_teardown(an_end_that_cannot_be_told_is_the_end, done),

@@ -54,18 +54,32 @@ static void test_register(void **state)
     fake_free(f);
 }
 
+static void clear(struct fake *f, bool is_clear)
+{
+    int64_t victim = f->clearing;
+
+    f->clearing = 0;
+    sched_on_cleared(f->s, fake_now(f), victim, is_clear);
+}
+
 static void test_predecessor_is_reaped_at_once(void **state)
 {
     struct fake *f = fake_new(4, "a");
 
     (void)state;
-    f->peers[0] = (struct store_peer){.epoch = 70, .counter = "3"};
-    f->peers[1] = (struct store_peer){.epoch = 71, .counter = "9"};
+    f->peers[0] = fake_peer(70, "3");
+    f->peers[1] = fake_peer(71, "9");
     f->npeers = 2;
     f->gone_peer = 71;
+    f->clears_late = true;
     f->reap = STORE_REAP_MORE;
     f->reap_moved = 128;
     fake_up(f);
+    fake_run(f, 2);
+    /* First what it left running. */
+    assert_int_equal(f->clearing, 71);
+    assert_int_equal(f->count[REAP], 0);
+    clear(f, true);
     fake_run(f, 2);
     assert_int_equal(fake_last(f, REAP)->victim, 71);
     assert_string_equal(fake_last(f, REAP)->text, "dead");
@@ -79,8 +93,37 @@ static void test_predecessor_is_reaped_at_once(void **state)
         assert_int_equal(f->count[REAP], was);
         fake_run(f, 5001);
     }
+    /* Of the silent what is here is ended, too; but where that is not known, it was waited for. */
+    assert_int_equal(f->clearing, 70);
+    clear(f, false);
+    fake_run(f, 2);
     assert_int_equal(fake_last(f, REAP)->victim, 70);
     assert_string_equal(fake_last(f, REAP)->text, "3");
+    fake_free(f);
+}
+
+/* Its process is gone, but not all that it started: until the full silence it keeps its jobs. */
+static void test_predecessor_that_left_something(void **state)
+{
+    struct fake *f = fake_new(4, "a");
+
+    (void)state;
+    f->peers[0] = fake_peer(71, "9");
+    f->npeers = 1;
+    f->gone_peer = 71;
+    f->clears_late = true;
+    fake_up(f);
+    for (int i = 0; i < 4; i++) {
+        fake_run(f, 2);
+        assert_int_equal(f->clearing, 71);
+        clear(f, false);
+        fake_run(f, 4999);
+        assert_int_equal(f->count[REAP], 0);
+    }
+    assert_int_equal(f->clearing, 71);
+    clear(f, false);
+    fake_run(f, 2);
+    assert_int_equal(fake_last(f, REAP)->victim, 71);
     fake_free(f);
 }
 
@@ -711,6 +754,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_register),
         cmocka_unit_test(test_predecessor_is_reaped_at_once),
+        cmocka_unit_test(test_predecessor_that_left_something),
         cmocka_unit_test(test_one_job),
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_steps_overlap),

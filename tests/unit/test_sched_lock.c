@@ -185,7 +185,7 @@ static void test_rhythm_is_kept(void **state)
 
     (void)state;
     f->run_ms = 1;
-    f->peers[0] = (struct store_peer){.epoch = 70, .counter = "3"};
+    f->peers[0] = fake_peer(70, "3");
     f->npeers = 1;
     for (unsigned i = 1; f->count[REAP] == 0 && f->now_us < begin_us + 60000000; i++) {
         const struct fake_call *beat = fake_last(f, BEAT);

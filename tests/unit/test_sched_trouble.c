@@ -243,7 +243,7 @@ static void test_outage_excuses_the_silent(void **state)
     unsigned reaps;
 
     (void)state;
-    f->peers[0] = (struct store_peer){.epoch = 70, .counter = "3"};
+    f->peers[0] = fake_peer(70, "3");
     f->npeers = 1;
     for (int64_t ms = 0; f->count[REAP] == 0 && ms < 40000; ms++) {
         fake_run(f, 1);
@@ -275,7 +275,7 @@ static void test_error_replies(void **state)
             struct fake *f = up_running(4, "a");
             unsigned before;
 
-            f->peers[0] = (struct store_peer){.epoch = 70, .counter = "dead"};
+            f->peers[0] = fake_peer(70, "dead");
             f->npeers = 1;
             f->fault = faults[i];
             f->fault_kinds = kind == KINDS ? ALL_KINDS : 1u << kind;
@@ -310,7 +310,7 @@ static void test_refused_housekeeping_does_not_stop_the_watch(void **state)
     (void)state;
     f->fault_kinds = 1u << TIDY;
     f->fault = FAULT_TYPE;
-    f->peers[0] = (struct store_peer){.epoch = 70, .counter = "3"};
+    f->peers[0] = fake_peer(70, "3");
     f->npeers = 1;
     fake_run(f, 60000);
     assert_true(f->count[REAP] > 0);

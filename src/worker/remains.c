@@ -1,0 +1,251 @@
+#include "worker/remains.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "loop/mailbox.h"
+#include "run/fenced_end.h"
+
+#define STACK_BYTES 524288
+#define SEARCH_MS 3000 /* for all of it; most often it takes milliseconds */
+
+enum row { HOST, BOOT, PIDNS, PID, PSTART, PLACES, ROWS };
+
+/* A search, the thread's until it is posted. */
+struct search {
+    struct mail mail;      /* first */
+    struct remains *owner; /* NULL: nobody waits any more; guarded by owner_lock */
+    int64_t epoch;
+    char worker[IDENTITY_MARK];
+    int64_t since;
+    bool has_jobs; /* else it is a `later lock` */
+    char **jobs;
+    size_t njobs;
+    size_t found;
+    bool is_clear, must_be_gone;
+};
+
+struct remains {
+    struct link *link;
+    char ns[80];
+    const struct identity *me;
+    remains_f *cb;
+    void *arg;
+    struct mailbox *box;
+    struct search *search; /* on its thread */
+    /* What Redis is asked about, 0: nothing. */
+    int64_t epoch;
+    bool may_be_past;
+    struct search *made; /* of the first of its two answers; NULL: nothing is to be looked for */
+    bool is_past;
+};
+
+static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void search_free(struct search *s)
+{
+    if (s == NULL)
+        return;
+    mem_free_list(s->jobs);
+    free(s);
+}
+
+/* ---- the search */
+
+static void *thread(void *arg)
+{
+    struct search *s = arg;
+    const struct fenced_whom whom = {.worker = s->worker,
+                                     .jobs = s->has_jobs ? (const char *const *)s->jobs : NULL,
+                                     .njobs = s->njobs,
+                                     .since = s->since};
+    bool is_none = fenced_end(&whom, mono_add_ms(mono_now(), SEARCH_MS), &s->found);
+
+    s->is_clear = is_none && s->must_be_gone;
+    (void)pthread_mutex_lock(&owner_lock);
+    if (s->owner != NULL)
+        mailbox_post(s->owner->box, &s->mail);
+    else
+        search_free(s);
+    (void)pthread_mutex_unlock(&owner_lock);
+    return NULL;
+}
+
+static void tell(const struct search *s)
+{
+    if (s->found > 0)
+        log_warn("event=remains epoch=%lld killed=%zu left=%s reason=\"its worker %s and left them "
+                 "running\"",
+                 (long long)s->epoch, s->found, s->is_clear || !s->must_be_gone ? "0" : "some",
+                 s->must_be_gone ? "died" : "stands still");
+}
+
+static void on_mail(void *arg, struct mail *mail)
+{
+    struct remains *r = arg;
+    struct search *s = (struct search *)(void *)mail;
+    int64_t epoch = s->epoch;
+    bool is_clear = s->is_clear;
+
+    r->search = NULL;
+    tell(s);
+    search_free(s);
+    if (r->cb != NULL)
+        r->cb(r->arg, epoch, is_clear);
+}
+
+static int start_thread(struct search *s)
+{
+    pthread_attr_t attr;
+    pthread_t id;
+    sigset_t all, was;
+    int rc;
+
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &was);
+    rc = pthread_create(&id, &attr, thread, s);
+    (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
+    (void)pthread_attr_destroy(&attr);
+    return rc == 0 ? 0 : -1;
+}
+
+/* ---- what Redis says */
+
+static const char *text_at(const struct reply *r, size_t i)
+{
+    return reply_kind(r) == REPLY_ARRAY && i < reply_count(r) ? reply_str(reply_at(r, i)) : "";
+}
+
+/* NULL: it cannot be told from here, or there is nothing to look for. */
+static struct search *make_search(const struct remains *r, const struct store_peer *peer)
+{
+    enum identity_sight sight = identity_look(r->me, peer);
+    struct search *s;
+
+    if (sight != IDENTITY_GONE && sight != IDENTITY_STOPPED)
+        return NULL;
+    s = mem_new(sizeof(*s));
+    s->epoch = r->epoch;
+    s->must_be_gone = sight == IDENTITY_GONE;
+    identity_mark(peer, s->worker);
+    (void)text_parse_int(peer->pstart, 0, INT64_MAX, &s->since);
+    return s;
+}
+
+static void on_worker(void *arg, const struct reply *reply)
+{
+    struct remains *r = arg;
+    const struct store_peer peer = {.epoch = r->epoch,
+                                    .host = text_at(reply, HOST),
+                                    .boot = text_at(reply, BOOT),
+                                    .pidns = text_at(reply, PIDNS),
+                                    .pid = text_at(reply, PID),
+                                    .pstart = text_at(reply, PSTART)};
+
+    if (r->epoch == 0)
+        return;
+    r->is_past = r->may_be_past && identity_is_of_other_boot(r->me, &peer);
+    r->made = make_search(r, &peer);
+    if (r->made != NULL)
+        r->made->has_jobs = strcmp(text_at(reply, PLACES), "0") != 0;
+}
+
+static void take_jobs(struct search *s, const struct reply *reply)
+{
+    s->njobs = reply_count(reply);
+    s->jobs = mem_new((s->njobs + 1) * sizeof(*s->jobs));
+    for (size_t i = 0; i < s->njobs; i++)
+        s->jobs[i] = mem_strdup(reply_str(reply_at(reply, i)));
+}
+
+static void on_jobs(void *arg, const struct reply *reply)
+{
+    struct remains *r = arg;
+    struct search *s = TAKE_PTR(r->made);
+    int64_t epoch = r->epoch;
+
+    if (epoch == 0) {
+        search_free(s);
+        return;
+    }
+    r->epoch = 0;
+    if (s != NULL && reply_kind(reply) == REPLY_ARRAY) {
+        take_jobs(s, reply);
+        s->owner = r;
+        r->search = s;
+        if (start_thread(s) == 0)
+            return;
+        r->search = NULL;
+    }
+    search_free(s);
+    r->cb(r->arg, epoch, r->is_past);
+}
+
+/* ---- the owner's side */
+
+struct remains *remains_new(struct loop *loop, struct link *link, const char *ns,
+                            const struct identity *me, remains_f *cb, void *arg)
+{
+    struct remains *r = mem_new(sizeof(*r));
+
+    r->link = link;
+    text_copy(r->ns, sizeof(r->ns), ns);
+    r->me = me;
+    r->cb = cb;
+    r->arg = arg;
+    r->box = mailbox_new(loop, on_mail, NULL, r);
+    if (r->box == NULL) {
+        free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void remains_free(struct remains *r)
+{
+    if (r == NULL)
+        return;
+    (void)pthread_mutex_lock(&owner_lock);
+    if (r->search != NULL)
+        r->search->owner = NULL;
+    (void)pthread_mutex_unlock(&owner_lock);
+    r->cb = NULL;
+    mailbox_free(r->box);
+    search_free(r->made);
+    free(r);
+}
+
+void remains_reset(struct remains *r)
+{
+    r->epoch = 0;
+    search_free(TAKE_PTR(r->made));
+}
+
+int remains_end(struct remains *r, int64_t epoch, bool may_be_past)
+{
+    CLEANUP_FREE char *worker = mem_printf("later:{%s}:worker:%lld", r->ns, (long long)epoch);
+    CLEANUP_FREE char *running = mem_printf("later:{%s}:running", r->ns);
+    CLEANUP_FREE char *score = mem_printf("%lld", (long long)epoch);
+    const char *who[] = {"HMGET", worker, "host", "boot", "pidns", "pid", "pstart", "places"};
+    const char *what[] = {"ZRANGEBYSCORE", running, score, score};
+
+    if (r->search != NULL || r->epoch != 0)
+        return -1;
+    r->epoch = epoch;
+    r->may_be_past = may_be_past;
+    if (link_call(r->link, 2 + ROWS, who, NULL, on_worker, r) == 0 &&
+        link_call(r->link, 4, what, NULL, on_jobs, r) == 0)
+        return 0;
+    remains_reset(r);
+    return -1;
+}
