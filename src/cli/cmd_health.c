@@ -13,6 +13,7 @@
 #include "cli/json.h"
 #include "cli/out.h"
 #include "cli/probe_host.h"
+#include "redis/fault.h"
 #include "redis/preflight.h"
 
 #define STATUS_DEGRADED 1
@@ -22,9 +23,10 @@
 #define SKEW_MS 1000    /* from here on its log and LATER_LATE_MS mislead */
 #define PROBE_MS 2000   /* for the answers of all daemons of this host */
 #define UNSENT_MANY 256 /* results: two steps full */
+#define NAMES_MANY_PERCENT 90
 
 /* later_v1_health: the elements of its reply, those of a worker, those of a late queue. */
-enum { NOW, WORKERS, LATE, NOTES };
+enum { NOW, WORKERS, LATE, NOTES, NAMES, NAMES_MAX };
 enum { EPOCH, COUNTER, HELD, HOST, PID, BEAT, PLACES, UNSENT, REFUSED, SKEW, QUIET };
 enum { QUEUE, DUE, ROOMY };
 
@@ -142,6 +144,21 @@ static void judge_note(struct health *h, const char *note)
     }
 }
 
+/* A library of before tells no names. */
+static void judge_names(struct health *h, int64_t names, int64_t most)
+{
+    if (most > 0 && names >= most)
+        add(h->causes, "cause", "queue-names",
+            "there are %lld queue names, no more may be: adds to a new queue that no worker serves "
+            "are refused; a queue is a kind of work, not a customer",
+            (long long)names);
+    else if (most > 0 && names * 100 >= most * NAMES_MANY_PERCENT)
+        add(h->warnings, "warning", "queue-names",
+            "there are %lld queue names of the %lld that may be; a queue is a kind of work, not a "
+            "customer",
+            (long long)names, (long long)most);
+}
+
 static void judge(struct health *h, const struct reply *r)
 {
     int64_t now_ms = reply_int(reply_at(r, NOW));
@@ -156,6 +173,21 @@ static void judge(struct health *h, const struct reply *r)
         judge_late(h, reply_at(reply_at(r, LATE), i), now_ms);
     for (size_t i = 0; i + 1 < reply_count(notes); i += 2)
         judge_note(h, reply_str(reply_at(notes, i)));
+    judge_names(h, reply_int(reply_at(r, NAMES)), reply_int(reply_at(r, NAMES_MAX)));
+}
+
+/* An add without arguments: the server says whether it takes writes before the library says that
+ * there is nothing to add. Whatever keeps producers out keeps out this one. */
+static void look_for_refusal(struct health *h, struct cli *cli)
+{
+    struct cli_call nothing = {.n = 0};
+    struct err err = ERR_INIT;
+    struct reply *r = cli_fcall(cli, "later_add", &nothing, &err);
+    enum fault fault = r == NULL ? fault_of(err.text) : FAULT_NONE;
+
+    reply_free(r);
+    if (fault == FAULT_FULL || fault == FAULT_MOVED)
+        add(h->causes, "cause", "adds-refused", "Redis refuses every add: %.250s", err.text);
 }
 
 /* What may not be asked is not worth a word: the daemon's user is the one that matters. */
@@ -229,6 +261,7 @@ static int judge_namespace(struct cli *cli, struct err *err)
     }
     judge(&h, r);
     reply_free(r);
+    look_for_refusal(&h, cli);
     look_at_server(&h, cli);
     is_degraded = json_array_size(h.causes) > 0;
     show(cli, &h, is_degraded ? "degraded" : "ok");
@@ -367,8 +400,10 @@ const struct cli_verb cmd_health = {
     "say whether the work goes on, and if not, why",
     "Exit 0: due jobs start. Exit 1: degraded, with the causes: due jobs that wait while\n"
     "a worker has room, queues that nobody serves, workers that are silent, results that\n"
-    "Redis does not take, a clock that is off. Exit 69: Redis cannot be reached. Warnings\n"
-    "are about what may cost jobs one day (eviction, no append-only file) and do not count.\n"
+    "Redis does not take, a clock that is off, a Redis that refuses every add (it is full),\n"
+    "as many queue names as there may be. Exit 69: Redis cannot be reached. Warnings are\n"
+    "about what may cost jobs one day (eviction, no append-only file, memory or queue names\n"
+    "that run out) and do not count.\n"
     "With --json one object: status (ok, degraded, down), workers, causes, warnings.\n"
     "--live and --ready are for a container's probes and ask the daemons of this host,\n"
     "namespace and user (root's, too; root asks all): exit 0 if there is one and all of\n"

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "redis/fault.h"
+
+#define MEMORY_PERCENT 90
 
 static void find(struct preflight *p, const char *check, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -40,6 +43,29 @@ void preflight_value(const char *info, const char *name, char *ret, size_t size)
     }
 }
 
+static int64_t number(const char *info, const char *name)
+{
+    char text[24];
+    int64_t n = 0;
+
+    preflight_value(info, name, text, sizeof(text));
+    return text_parse_int(text, 0, INT64_MAX, &n) == 0 ? n : 0;
+}
+
+/* What Redis compares with its limit: buffers of replicas and of the append-only file are free.
+ * The text has no figure that changes from one look to the next. */
+static void read_memory(struct preflight *p, const char *info)
+{
+    int64_t most = number(info, "maxmemory");
+    int64_t used = number(info, "used_memory") - number(info, "mem_not_counted_for_evict");
+
+    if (most > 0 && used > most / 100 * MEMORY_PERCENT)
+        find(p, "memory",
+             "over %d%% of maxmemory (%lld bytes) are used: when it is full every add is refused; "
+             "raise it, or see what fills it: later stats",
+             MEMORY_PERCENT, (long long)most);
+}
+
 void preflight_read(struct preflight *p, const char *info)
 {
     char policy[32], aof[8], aof_write[8], role[16], cluster[8];
@@ -64,6 +90,8 @@ void preflight_read(struct preflight *p, const char *info)
              "if it makes none); set appendonly yes");
     if (strcmp(aof_write, "err") == 0)
         find(p, "disk", "the last write of the append-only file failed: look at Redis' disk");
+    if (strncmp(policy, "allkeys", 7) != 0) /* that one is always full */
+        read_memory(p, info);
     if (strcmp(role, "slave") == 0)
         find(p, "replica",
              "it is a replica: what is written there is refused or lost; give the address of the "

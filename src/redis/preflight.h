@@ -14,7 +14,7 @@
 #define PREFLIGHT_MAX 8
 
 struct preflight_finding {
-    const char *check; /* eviction persistence disk replica cluster rights; a constant */
+    const char *check; /* eviction persistence disk memory replica cluster rights; constant */
     char text[200];    /* what it means, and the cure */
 };
 

@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "fixture.h"
+#include "redis/preflight.h"
 
 #define LONG_MS 30000
 
@@ -116,6 +117,39 @@ static void test_health_follows_the_work(void **state)
     assert_true(test_until(is_ok, NULL, LONG_MS));
 }
 
+/* Names of queues that nobody serves, numbered: SADD them from..to, or SREM. */
+static void names(const char *command, const char *from, const char *to)
+{
+    reply_free(test_redis_call(&redis, "EVAL",
+                               "for i = ARGV[2], ARGV[3] do redis.call(ARGV[1], KEYS[1], 'n' .. i) "
+                               "end return 1",
+                               "1", "later:{default}:names", command, from, to, NULL));
+}
+
+/* More than may be: they shut no served queue out, and health tells, in time as well. */
+static void test_names_that_nobody_serves(void **state)
+{
+    json_t *object;
+
+    (void)state;
+    names("SADD", "1", "10100"); /* tidying takes ten away each time */
+    test_handler(dir, "mail", "true");
+    start_a("concurrency: 2\n");
+    reply_free(test_fcall(&redis, "later_add", "mail", "x", NULL));
+    assert_true(test_laterd_says(&a, "event=end", LONG_MS));
+    assert_int_equal(health(&object), 1);
+    assert_true(has(object, "causes", "queue-names"));
+    json_decref(object);
+    names("SREM", "9101", "10100");
+    assert_int_equal(health(&object), 0);
+    assert_true(has(object, "warnings", "queue-names"));
+    json_decref(object);
+    names("SREM", "8900", "9100");
+    assert_int_equal(health(&object), 0);
+    assert_false(has(object, "warnings", "queue-names"));
+    json_decref(object);
+}
+
 static void test_health_without_redis(void **state)
 {
     json_t *object;
@@ -181,6 +215,41 @@ static void test_strict_refuses(void **state)
     start_a("strict: true\n");
 }
 
+static bool has_warning(void *what)
+{
+    json_t *object;
+    bool found = health(&object) == 0 && has(object, "warnings", what);
+
+    json_decref(object);
+    return found;
+}
+
+/* Jobs go on, and nobody can add one. */
+static void test_health_tells_of_refused_adds(void **state)
+{
+    CLEANUP_FREE char *most = NULL;
+    struct reply *r;
+    char used[24];
+
+    (void)state;
+    test_handler(dir, "mail", "true");
+    start_a("");
+    config("maxmemory", "1mb");
+    assert_null(test_fcall(&redis, "later_add", "mail", "x", NULL));
+    assert_true(is_degraded_by((void *)(uintptr_t) "adds-refused"));
+    r = test_redis_call(&redis, "INFO", "memory", NULL);
+    preflight_value(reply_str(r), "used_memory", used, sizeof(used));
+    reply_free(r);
+    most = mem_printf("%lld", atoll(used) * 105 / 100);
+    config("maxmemory", most);
+    assert_true(test_until(has_warning, (void *)(uintptr_t) "memory", LONG_MS));
+    config("maxmemory", "0");
+    config("min-replicas-to-write", "1");
+    assert_true(is_degraded_by((void *)(uintptr_t) "adds-refused"));
+    config("min-replicas-to-write", "0");
+    assert_true(is_ok(NULL));
+}
+
 /* Not strict: said once, worked on. */
 static void test_preflight_warns(void **state)
 {
@@ -209,10 +278,16 @@ static void test_preflight_warns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_health_follows_the_work), TEST(test_health_without_redis),
-        TEST(test_health_tells_of_results), TEST(test_strict_refuses),
+        TEST(test_health_follows_the_work),
+        TEST(test_names_that_nobody_serves),
+        TEST(test_health_without_redis),
+        TEST(test_health_tells_of_results),
+        TEST(test_strict_refuses),
         TEST(test_preflight_warns),
+        TEST(test_health_tells_of_refused_adds),
     };
 
+    if (getenv("LATER_ONLY") != NULL)
+        cmocka_set_test_filter(getenv("LATER_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

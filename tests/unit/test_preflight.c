@@ -34,6 +34,9 @@ static void test_good(void **state)
     (void)state;
     preflight_read(&p, GOOD);
     assert_int_equal(p.n, 0);
+    preflight_read(&p, "used_memory:7\nmaxmemory:0\n");
+    preflight_read(&p, "used_memory:990\nmem_not_counted_for_evict:90\nmaxmemory:1000\n");
+    assert_int_equal(p.n, 0);
     preflight_read(&p, ""); /* INFO may be cut down by an ACL: what is not said is not found */
     assert_int_equal(p.n, 0);
 }
@@ -47,6 +50,7 @@ static void test_findings(void **state)
     assert_finds("aof_last_write_status:err\r\n", "disk", "disk");
     assert_finds("role:slave\r\n", "replica", "master");
     assert_finds("cluster_enabled:1\r\n", "cluster", "Cluster");
+    assert_finds("maxmemory:1000\r\nused_memory:901\r\n", "memory", "every add is refused");
     /* A name that only ends like it is another one. */
     assert_finds("xaof_enabled:1\r\naof_enabled:0\r\n", "persistence", "");
 }
