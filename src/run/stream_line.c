@@ -8,6 +8,13 @@
 #define DURATION_MAX 32
 #define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; the store refuses what has no date */
 
+/* A CR in front of the LF belongs to the line end, as some languages write it: kept, it would make
+ * another word of the last one, and of `ok ID` output that ends nothing. */
+static size_t without_cr(const char *line, size_t n)
+{
+    return n > 0 && line[n - 1] == '\r' ? n - 1 : n;
+}
+
 /* What is left of a line, read word by word. */
 struct rest {
     const char *p;
@@ -61,7 +68,7 @@ bool stream_greeting_parse(const char *line, size_t n, struct stream_greeting *r
     int64_t number;
 
     *ret = (struct stream_greeting){.inflight = 1};
-    if (!begins((struct rest){line, n}, HELLO, &r) ||
+    if (!begins((struct rest){line, without_cr(line, n)}, HELLO, &r) ||
         !parse_number(take_word(&r), 1000000, &ret->version))
         return false;
     while (r.n > 0) {
@@ -109,7 +116,7 @@ static void take_duration(struct rest *r, int64_t *ms)
 
 void stream_answer_parse(const char *line, size_t n, struct stream_answer *ret)
 {
-    struct rest r = {line, n}, id;
+    struct rest r = {line, without_cr(line, n)}, id;
 
     *ret = (struct stream_answer){.word = word_of(take_word(&r)), .retry_in_ms = -1};
     if (ret->word != STREAM_OTHER) {
