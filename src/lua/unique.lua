@@ -41,17 +41,23 @@ function L.end_unique(R, id, job)
   end
 end
 
--- A dead job is to run again: it takes its key, or is refused.
+-- A dead job is to run again: it takes its key, or is refused. With unique_for it may have the key still, to an end that
+-- does not count any more.
 function L.retake_unique(R, id, job)
   if not job.u then
     return
   end
+  local key = R .. ':uniq:' .. job.queue .. ':' .. job.u
   local owner = L.unique_owner(R, job.queue, job.u)
   if owner and owner ~= id then
     L.fail('ELATER_UNIQUE', 'job ' .. owner .. ' has the unique key ' .. L.quote(job.u) .. ' of queue ' .. job.queue ..
            ' now')
   end
-  db('SET', R .. ':uniq:' .. job.queue .. ':' .. job.u, id)
+  if owner then
+    db('PERSIST', key)
+  else
+    db('SET', key, id)
+  end
 end
 
 -- A job that runs would wait again. Where a successor has its key, it ends here. -> whether it did

@@ -596,6 +596,20 @@ static void test_unique_for(void **cmocka_state)
     assert_in_range(reply_int(fx.last), 3590000, 3600000);
 }
 
+/* The key of a dead job would go when its time is over; retried the job has it to its end. */
+static void test_unique_for_retried(void **cmocka_state)
+{
+    const char *w = worker(), *id = add("mail unique k unique_for 1h one");
+
+    (void)cmocka_state;
+    assert_string_equal(claims(w, 10), id);
+    assert_string_equal(end_and_claim(w, id, 1, "dead", 10), "");
+    (void)redis("PTTL R:uniq:mail:k");
+    assert_in_range(reply_int(fx.last), 3590000, 3600000);
+    (void)fcall("later_retry %s", id);
+    assert_string_equal(redis("PTTL R:uniq:mail:k"), "-1");
+}
+
 /* ---- who holds, who waits */
 
 static void test_gates_shown(void **cmocka_state)
@@ -742,6 +756,7 @@ int main(void)
         FX_TEST(test_unique_successor),
         FX_TEST(test_unique_dies),
         FX_TEST(test_unique_for),
+        FX_TEST(test_unique_for_retried),
         FX_TEST(test_gates_shown),
         FX_TEST(test_audit),
     };
