@@ -271,10 +271,10 @@ static enum call next_call(const struct keeper *k, struct mono now)
 
 static void clear(struct keeper *k)
 {
-    int64_t epoch;
+    int64_t epoch = peers_to_clear(k->peers);
 
-    while ((epoch = peers_to_clear(k->peers)) != 0 && k->ops->clear(k->ctx, epoch) < 0)
-        peers_cleared(k->peers, epoch, false);
+    if (epoch != 0 && k->ops->clear(k->ctx, epoch) < 0)
+        peers_not_asked(k->peers, epoch);
 }
 
 static void ask(struct keeper *k, struct mono now)

@@ -15,6 +15,7 @@
 #include "cli/lock_token.h"
 #include "redis/link.h"
 #include "run/fenced_end.h"
+#include "run/origin.h"
 #include "store/gate_redis.h"
 #include "store/store_redis.h"
 #include "worker/guardian.h"
@@ -60,10 +61,14 @@ struct lock {
 static int op_reg(void *ctx, const struct store_register *req)
 {
     struct lock *l = ctx;
-    const char *fields[] = {"host",   l->me.host,   "boot",    l->me.boot,
-                            "pidns",  l->me.pidns,  "pid",     l->me.pid,
-                            "pstart", l->me.pstart, "version", PACKAGE_VERSION,
-                            "places", "0",          "queues",  ""};
+    const char *fields[] = {"host",    l->me.host,
+                            "boot",    l->me.boot,
+                            "pidns",   l->me.place.pidns,
+                            "pid",     l->me.place.pid,
+                            "pstart",  l->me.place.pstart,
+                            "version", PACKAGE_VERSION,
+                            "places",  "0",
+                            "queues",  ""};
 
     return store_register(l->store, req, l->me.instance, &(struct store_fields){fields, 8},
                           &(struct store_fields){NULL, 0});
@@ -127,7 +132,7 @@ static bool op_admits(void *ctx, int64_t fence)
 
 static bool is_ours(const char *variable)
 {
-    static const char *const names[] = {"LATER_FENCE=", "LATER_WORKER=", LOCK_TOKENS "="};
+    static const char *const names[] = {"LATER_FENCE=", ORIGIN_NAME, LOCK_TOKENS "="};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
@@ -141,16 +146,14 @@ static char **make_env(const struct lock *l, int64_t epoch, int64_t fence)
 {
     const char *gate = l->order->gate;
     const char *named = l->order->keeper.is_sem ? "LATER_SEM=" : "LATER_LOCK=";
-    char mark[IDENTITY_MARK];
     size_t n = 0, all = 0;
     char **env;
 
     while (environ[all] != NULL)
         all++;
     env = mem_new((all + 5) * sizeof(*env));
-    identity_own_mark(mark);
     env[n++] = mem_printf("LATER_FENCE=%lld", (long long)fence);
-    env[n++] = mem_printf("LATER_WORKER=%s", mark);
+    env[n++] = origin_env(fence, "");
     for (size_t i = 0; i < all; i++) {
         if (!is_ours(environ[i]) && strncmp(environ[i], named, strlen(named)) != 0)
             env[n++] = mem_strdup(environ[i]);

@@ -13,7 +13,6 @@
 #include "conf/conf_isolation.h"
 #include "daemon/isolate.h"
 #include "run/perms.h"
-#include "worker/identity.h"
 
 #define DEFAULT_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -174,10 +173,7 @@ char **handler_env(const struct conf_queue *q, const struct isolate_user *user, 
                    const char **ret_path, struct err *err)
 {
     struct vars v = {NULL, 0};
-    char mark[IDENTITY_MARK];
 
-    identity_own_mark(mark);
-    put(&v, mem_printf("LATER_WORKER=%s", mark));
     pass(&v, q, env);
     if (user != NULL)
         add_user(&v, user);

@@ -1,8 +1,7 @@
 /*
- * The environment of a queue's handlers, as far as it is the same for each job: whose they are
- * (LATER_WORKER), some variables of the service, those of `env_pass`, then what the handler's user
- * has, `env_file` and `env`; of two of one name the later one holds. What is told of a job comes
- * behind it (daemon/order.h).
+ * The environment of a queue's handlers, as far as it is the same for each job: some variables of
+ * the service, those of `env_pass`, then what the handler's user has, `env_file` and `env`; of two
+ * of one name the later one holds. What is told of a job comes behind it (daemon/order.h).
  */
 #ifndef LATER_DAEMON_HANDLER_ENV_H
 #define LATER_DAEMON_HANDLER_ENV_H

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "run/origin.h"
 
 #define JOB_VARS 16
 
@@ -61,18 +62,11 @@ static void add_job(char **envp, size_t n, const struct job *job, const struct c
     add_int(envp, &n, "LATER_DUE_MS", job->due.ms);
     add_int(envp, &n, "LATER_LATE_MS", late_ms(late_us));
     add_int(envp, &n, "LATER_TIMEOUT_MS", told_ms(timeout_ms));
+    add_int(envp, &n, "LATER_FENCE", job->fence);
     add_text(envp, &n, "LATER_NAMESPACE", ns);
     add_text(envp, &n, "LATER_CONTROL_FD", "3");
     if (job->trace[0] != '\0')
         add_text(envp, &n, "TRACEPARENT", job->trace);
-}
-
-/* In front of LATER_WORKER: what a search goes by (fenced.h) is not to be cut off. */
-static void put_fence(char **envp, size_t n, int64_t fence)
-{
-    envp[n] = envp[1];
-    envp[1] = envp[0];
-    envp[0] = mem_printf("LATER_FENCE=%lld", (long long)fence);
 }
 
 struct order *order_new(struct job *job, const struct served_queue *q, const char *ns,
@@ -86,8 +80,8 @@ struct order *order_new(struct job *job, const struct served_queue *q, const cha
     memcpy(o->queue, job->queue, sizeof(o->queue));
     o->argv = mem_dup_list(q->argv, 0, NULL);
     o->envp = mem_dup_list(q->env, JOB_VARS, &n);
-    put_fence(o->envp, n, job->fence);
-    add_job(o->envp, n + 1, job, q->conf, ns, late_us, timeout_ms);
+    o->envp[n++] = origin_env(job->fence, job->id);
+    add_job(o->envp, n, job, q->conf, ns, late_us, timeout_ms);
     o->payload = TAKE_PTR(job->payload);
     o->exec = (struct exec_order){.id = o->id,
                                   .queue = o->queue,

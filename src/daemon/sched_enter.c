@@ -224,10 +224,10 @@ bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status)
 
 static void send_clear(struct sched *s)
 {
-    int64_t epoch;
+    int64_t epoch = peers_to_clear(s->peers);
 
-    while ((epoch = peers_to_clear(s->peers)) != 0 && s->ops->clear(s->ctx, epoch) < 0)
-        peers_cleared(s->peers, epoch, false);
+    if (epoch != 0 && s->ops->clear(s->ctx, epoch) < 0)
+        peers_not_asked(s->peers, epoch);
 }
 
 void sched_on_cleared(struct sched *s, struct mono now, int64_t victim, bool is_clear)

@@ -15,9 +15,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/fenced_end.h"
+#include "run/origin.h"
 #include "run/pidstat.h"
 
-#define MAGIC "laterd-worker-2"
+#define MAGIC "laterd-worker-3"
 #define LOCK_WAIT_S 5
 #define DEATH_WAIT_MS 10000 /* for all that was killed together */
 
@@ -26,7 +27,9 @@ struct file {
     char magic[16];
     char boot[40];
     int64_t epoch;
-    int64_t pid;                 /* of the daemon, for the message to a second one */
+    int64_t pid;                 /* of the daemon, for the message to a second one, */
+    int64_t pstart;              /* its start (run/pidstat.h), */
+    char worker[ORIGIN_WORKER];  /* and of the origin of what it runs (run/origin.h) */
     int64_t fences[STATE_SLOTS]; /* 0: the slot is free */
 };
 
@@ -146,7 +149,6 @@ struct state *state_open(const char *dir, const struct identity *me, struct err 
         memset(s->file->fences, 0, sizeof(s->file->fences));
     memcpy(s->file->magic, MAGIC, sizeof(s->file->magic));
     memcpy(s->file->boot, me->boot, sizeof(s->file->boot));
-    s->file->pid = getpid();
     s->predecessor = s->file->epoch;
     return s;
 fail:
@@ -187,6 +189,8 @@ int state_keep(struct state *s, struct err *err)
         return -1;
     }
     memcpy(next->file, s->file, sizeof(*s->file));
+    /* Whoever finds the old one must not take us for dead. */
+    memset(s->file, 0, sizeof(*s->file));
     s->fd = next->fd;
     s->file = next->file;
     next->fd = was.fd;
@@ -209,14 +213,25 @@ static bool has_any(const struct state *s)
     return false;
 }
 
+/* The folder is a copy of one that is in use. */
+static bool lives(const struct file *f)
+{
+    return f->pid > 0 && f->pid != getpid() && pidstat_start((pid_t)f->pid) == f->pstart;
+}
+
 int state_take_over(struct state *s)
 {
-    const struct fenced_whom whom = {.fences = s->file->fences, .nfences = STATE_SLOTS};
+    const struct fenced_whom whom = {
+        .worker = s->file->worker, .fences = s->file->fences, .nfences = STATE_SLOTS};
     size_t killed = 0;
 
-    if (has_any(s) && !fenced_end(&whom, mono_add_ms(mono_now(), DEATH_WAIT_MS), &killed))
+    if (has_any(s) && !lives(s->file) &&
+        !fenced_end(&whom, mono_add_ms(mono_now(), DEATH_WAIT_MS), &killed))
         log_warn("event=predecessor effect=\"some of what it left running may live\"");
     memset(s->file->fences, 0, sizeof(s->file->fences));
+    s->file->pid = getpid();
+    s->file->pstart = pidstat_start(getpid());
+    origin_own(s->file->worker);
     return (int)killed;
 }
 

@@ -4,9 +4,8 @@
  * knows its dead predecessor: it kills what that left running and has its jobs taken back at once.
  *
  * The table is a shared mapping, which the kernel keeps when we are killed; a fence stands in it
- * before the job's process is made. A process is known by the fence in its environment: a number
- * that no other job ever had, so neither a reused pid nor the moment of our death can fool the
- * search, and descendants that left their group are found too. Main thread.
+ * before the job's process is made. A process is known by its origin (run/origin.h), so neither a
+ * reused pid nor the moment of our death can fool the search. Main thread.
  */
 #ifndef LATER_DAEMON_STATE_H
 #define LATER_DAEMON_STATE_H
@@ -40,8 +39,8 @@ int64_t state_predecessor(const struct state *s);
 #define STATE_SLOTS 1024 /* in the table */
 
 /*
- * Kill the processes that the predecessor's running jobs left, found by their fence; returns how
- * many. Then the table is ours.
+ * Kill the processes that the predecessor's running jobs left; returns how many. Nobody is killed
+ * where the predecessor lives: then the folder is a copy of its own. Then the table is ours.
  */
 int state_take_over(struct state *s);
 

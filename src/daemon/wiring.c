@@ -34,10 +34,15 @@ static int op_reg(void *ctx, const struct store_register *req)
     CLEANUP_BUF struct buf queues = BUF_INIT, limits = BUF_INIT;
     CLEANUP_FREE char *max = mem_printf("%lld", (long long)d->conf->defaults.max_payload);
     CLEANUP_FREE char *places = mem_printf("%lld", (long long)d->conf->concurrency);
-    const char *fields[] = {"host",      d->me.host,      "boot",    d->me.boot, "pidns",
-                            d->me.pidns, "pid",           d->me.pid, "pstart",   d->me.pstart,
-                            "version",   PACKAGE_VERSION, "places",  places,     "limits",
-                            NULL,        "queues",        NULL};
+    const char *fields[] = {"host",    d->me.host,
+                            "boot",    d->me.boot,
+                            "pidns",   d->me.place.pidns,
+                            "pid",     d->me.place.pid,
+                            "pstart",  d->me.place.pstart,
+                            "version", PACKAGE_VERSION,
+                            "places",  places,
+                            "limits",  NULL,
+                            "queues",  NULL};
     const char *config[] = {"max_payload", max};
 
     queues_names(sched_queues(d->sched), &queues);

@@ -17,69 +17,58 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "run/caps.h"
+#include "run/origin.h"
 #include "run/pidstat.h"
 
-#define ENV_MAX 131072       /* bytes of an environment that are looked through */
+#define ENV_MAX 131072       /* bytes of an environment that are looked through at a time */
 #define OUR_PROGRAMS "later" /* their names, and those of their threads, begin so */
 
 enum sight { NONE, FOUND, UNKNOWN };
 
-/* ---- marks */
-
-/* What an environment says; its texts point into it. */
-struct marks {
-    const char *fence, *worker, *job; /* NULL: it has none */
-};
-
-static void read_mark(const char *variable, const char *name, const char **ret)
+/* A search by worker is for a dead one: what cannot be looked at counts, too. */
+static bool is_for_dead(const struct fenced_whom *whom)
 {
-    size_t n = strlen(name);
-
-    if (*ret == NULL && strncmp(variable, name, n) == 0)
-        *ret = variable + n;
+    return whom->fences == NULL;
 }
 
-/* env: n bytes of NUL-ended strings. */
-static struct marks read_marks(const char *env, size_t n)
+/* ---- origins */
+
+static bool has_fence(const struct fenced_whom *whom, int64_t fence)
 {
-    struct marks m = {NULL, NULL, NULL};
-
-    for (const char *at = env; at < env + n; at += strlen(at) + 1) {
-        read_mark(at, "LATER_FENCE=", &m.fence);
-        read_mark(at, "LATER_WORKER=", &m.worker);
-        read_mark(at, "LATER_ID=", &m.job);
-    }
-    return m;
-}
-
-/* Its fence if it is one of those; else 0. */
-static int64_t fence_of(const struct fenced_whom *whom, const struct marks *m)
-{
-    int64_t fence;
-
-    if (m->fence == NULL || text_parse_int(m->fence, 1, INT64_MAX, &fence) < 0)
-        return 0;
-    for (size_t i = 0; i < whom->nfences; i++) {
+    for (size_t i = 0; fence > 0 && i < whom->nfences; i++) {
         if (whom->fences[i] == fence)
-            return fence;
-    }
-    return 0;
-}
-
-static bool is_of_worker(const struct fenced_whom *whom, const struct marks *m)
-{
-    if (m->worker == NULL || strcmp(m->worker, whom->worker) != 0)
-        return false;
-    if (m->job == NULL || whom->jobs == NULL)
-        return true;
-    for (size_t i = 0; i < whom->njobs; i++) {
-        if (strcmp(m->job, whom->jobs[i]) == 0)
             return true;
     }
     return false;
 }
 
-/* ---- one process */
+static bool has_job(const struct fenced_whom *whom, const char *job)
+{
+    if (job[0] == '\0' || whom->jobs == NULL)
+        return true;
+    for (size_t i = 0; i < whom->njobs; i++) {
+        if (strcmp(job, whom->jobs[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Is one of these origins looked for? *ret_fence: of that. */
+static bool is_looked_for(const struct fenced_whom *whom, const char *all, int64_t *ret_fence)
+{
+    struct origin o;
+
+    while (origin_next(&all, &o)) {
+        if (strcmp(o.worker, whom->worker) == 0 &&
+            (is_for_dead(whom) ? has_job(whom, o.job) : has_fence(whom, o.fence))) {
+            *ret_fence = o.fence;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- one environment */
 
 /* Whose it is may read it. As a process with a user of its own is that user's, we are that user for
  * this one call, where we have the right to (the calling thread alone: fsuid is not shared). */
@@ -108,23 +97,115 @@ static int open_as_owner(pid_t pid, const char *path)
     return fd;
 }
 
-/* Bytes of a file of it, a NUL behind; -1 with errno. */
-static ssize_t read_file(pid_t pid, const char *name, char *out, size_t room)
+static int open_file(pid_t pid, const char *name)
 {
     char path[64];
-    CLEANUP_CLOSE int fd = -1;
-    size_t n = 0;
-    ssize_t got = 0;
+    int fd;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && errno == EACCES)
-        fd = open_as_owner(pid, path);
+    return fd < 0 && errno == EACCES ? open_as_owner(pid, path) : fd;
+}
+
+/* Bytes of a file of it, a NUL behind; -1 with errno. */
+static ssize_t read_file(pid_t pid, const char *name, char *out, size_t room)
+{
+    CLEANUP_CLOSE int fd = open_file(pid, name);
+    size_t n = 0;
+    ssize_t got = 0;
+
     while (fd >= 0 && n < room - 1 && (got = read(fd, out + n, room - 1 - n)) > 0)
         n += (size_t)got;
     out[n] = '\0';
     return fd < 0 || got < 0 ? -1 : (ssize_t)n;
 }
+
+/* The origins in n bytes of NUL-ended variables, or NULL. *ret_used: without the last one, if that
+ * has no end. */
+static const char *find_origins(const char *env, size_t n, size_t *ret_used)
+{
+    const char *at = env, *end;
+
+    while ((end = memchr(at, '\0', n - (size_t)(at - env))) != NULL) {
+        if (strncmp(at, ORIGIN_NAME, strlen(ORIGIN_NAME)) == 0)
+            return at + strlen(ORIGIN_NAME);
+        at = end + 1;
+    }
+    *ret_used = (size_t)(at - env);
+    return NULL;
+}
+
+/* What one task's environment says. EMPTY: it has none. HIDDEN: it cannot be read. */
+enum env { ENV_NONE, ENV_FOUND, ENV_EMPTY, ENV_HIDDEN };
+
+/* From one descriptor, piece by piece: a shell writes what it hands on in any order. */
+static enum env search(int fd, const struct fenced_whom *whom, int64_t *ret_fence)
+{
+    char env[ENV_MAX + 1]; /* one variable is at most ENV_MAX, its NUL counted (execve(2)) */
+    size_t have = 0, used = 0;
+    bool has_any = false;
+    ssize_t got;
+
+    while ((got = read(fd, env + have, ENV_MAX - have)) > 0) {
+        const char *all = find_origins(env, have + (size_t)got, &used);
+
+        if (all != NULL)
+            return is_looked_for(whom, all, ret_fence) ? ENV_FOUND : ENV_NONE;
+        has_any = true;
+        have += (size_t)got;
+        /* What is longer than a variable can be was written over by the process itself. */
+        used = used == 0 && have == ENV_MAX ? have : used;
+        memmove(env, env + used, have - used);
+        have -= used;
+    }
+    if (got < 0)
+        return errno == ESRCH ? ENV_EMPTY : ENV_HIDDEN;
+    env[have] = '\0';
+    if (strncmp(env, ORIGIN_NAME, strlen(ORIGIN_NAME)) == 0)
+        return is_looked_for(whom, env + strlen(ORIGIN_NAME), ret_fence) ? ENV_FOUND : ENV_NONE;
+    return has_any ? ENV_NONE : ENV_EMPTY;
+}
+
+/* file: environ, or that of one of its threads. */
+static enum env search_file(const struct fenced_whom *whom, pid_t pid, const char *file,
+                            int64_t *ret_fence)
+{
+    CLEANUP_CLOSE int fd = open_file(pid, file);
+
+    if (fd < 0)
+        return errno == ESRCH || errno == ENOENT ? ENV_EMPTY : ENV_HIDDEN;
+    return search(fd, whom, ret_fence);
+}
+
+/* Of a process whose first thread has ended, which took its own view of the environment with it. */
+static enum env search_threads(const struct fenced_whom *whom, pid_t pid, int64_t *ret_fence)
+{
+    enum env worst = ENV_EMPTY;
+    char folder[32], file[64];
+    int64_t tid;
+    DIR *tasks;
+
+    (void)snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
+    tasks = opendir(folder);
+    for (struct dirent *e = tasks != NULL ? readdir(tasks) : NULL; e != NULL; e = readdir(tasks)) {
+        enum env is;
+
+        if (text_parse_int(e->d_name, 1, INT32_MAX, &tid) < 0)
+            continue;
+        (void)snprintf(file, sizeof(file), "task/%d/environ", (int)tid);
+        is = search_file(whom, pid, file, ret_fence);
+        worst = is == ENV_HIDDEN ? is : worst;
+        if (is == ENV_NONE || is == ENV_FOUND) {
+            worst = is;
+            break;
+        }
+    }
+    if (tasks != NULL)
+        (void)closedir(tasks);
+    return worst;
+}
+
+/* ---- one process */
 
 static bool is_our_program(const struct pidstat *p)
 {
@@ -160,44 +241,43 @@ static bool may_be_ours(pid_t pid)
     return false;
 }
 
-/* Nothing of it is left but its number; unless only the first of its threads has ended, and took
- * the environment with it. */
-static enum sight look_at_dead(const struct pidstat *p)
-{
-    return p->threads > 1 ? UNKNOWN : NONE;
-}
-
 /* The moment in which a process has the new program, but not yet its environment: its command line
  * is empty as well. */
-static enum sight look_at_empty(pid_t pid)
+static enum sight look_at_empty(const struct pidstat *p, pid_t pid)
 {
-    struct pidstat p;
     char line[2];
 
-    if (pidstat_read(pid, &p) < 0 || p.is_kernels)
+    if (read_file(pid, "cmdline", line, sizeof(line)) > 0)
         return NONE;
-    if (pidstat_is_dead(&p))
-        return look_at_dead(&p);
-    if (read_file(pid, "cmdline", line, sizeof(line)) != 0)
-        return NONE;
-    return is_of_living(&p) ? NONE : UNKNOWN;
+    return is_of_living(p) ? NONE : UNKNOWN;
 }
 
-/* Of the programs of laterd none can be looked at; what they start has marks of its own. */
-static enum sight look_at_hidden(const struct fenced_whom *whom, pid_t pid, int errnum)
+/* Of the programs of laterd none can be looked at; what they start has an origin of its own. */
+static enum sight look_at_hidden(const struct fenced_whom *whom, const struct pidstat *p, pid_t pid)
+{
+    return !is_for_dead(whom) || is_our_program(p) || !may_be_ours(pid) ? NONE : UNKNOWN;
+}
+
+/* One whose environment is empty or hidden. */
+static enum sight look_closer(const struct fenced_whom *whom, pid_t pid, enum env is,
+                              int64_t *ret_fence)
 {
     struct pidstat p;
 
-    if (whom->worker == NULL || errnum == ENOENT || errnum == ESRCH)
-        return NONE;
     if (pidstat_read(pid, &p) < 0)
-        return errno == ENOENT || errno == ESRCH ? NONE : UNKNOWN;
-    if (pidstat_is_dead(&p))
-        return look_at_dead(&p);
-    return p.is_kernels || is_our_program(&p) || !may_be_ours(pid) ? NONE : UNKNOWN;
+        return errno == ENOENT || errno == ESRCH || !is_for_dead(whom) ? NONE : UNKNOWN;
+    /* Nothing of a dead one is left but its number, unless some of its threads live. */
+    if (p.is_kernels || (pidstat_is_dead(&p) && p.threads <= 1))
+        return NONE;
+    if (pidstat_is_dead(&p)) {
+        is = search_threads(whom, pid, ret_fence);
+        if (is == ENV_FOUND || is == ENV_NONE)
+            return is == ENV_FOUND ? FOUND : NONE;
+    }
+    return is == ENV_HIDDEN ? look_at_hidden(whom, &p, pid) : look_at_empty(&p, pid);
 }
 
-/* By what does not need its environment: with worker. NONE: look at that. */
+/* By what does not need its environment, for a dead worker. NONE: look at that. */
 static enum sight look_at_stat(const struct fenced_whom *whom, pid_t pid, bool *ret_is_older)
 {
     struct pidstat p;
@@ -211,32 +291,28 @@ static enum sight look_at_stat(const struct fenced_whom *whom, pid_t pid, bool *
 }
 
 /* The pidfd is taken before the look, so that what was looked at is what is killed. */
-static enum sight look(const struct fenced_whom *whom, char *env, pid_t pid, struct fenced *ret)
+static enum sight look(const struct fenced_whom *whom, pid_t pid, struct fenced *ret)
 {
     CLEANUP_CLOSE int pidfd = -1;
     bool is_older = false;
-    struct marks marks;
-    int64_t fence;
-    ssize_t n;
+    enum sight sight;
+    enum env is;
 
-    if (whom->worker != NULL && look_at_stat(whom, pid, &is_older) == UNKNOWN)
+    if (is_for_dead(whom) && look_at_stat(whom, pid, &is_older) == UNKNOWN)
         return UNKNOWN;
     if (is_older)
         return NONE;
     pidfd = pidfd_open(pid, 0);
     if (pidfd < 0 && errno != ENOSYS)
         return errno == ESRCH ? NONE : UNKNOWN;
-    n = read_file(pid, "environ", env, ENV_MAX);
-    if (n < 0)
-        return look_at_hidden(whom, pid, errno);
-    if (n == 0)
-        return look_at_empty(pid);
-    marks = read_marks(env, (size_t)n);
-    fence = fence_of(whom, &marks);
-    if (whom->worker != NULL ? !is_of_worker(whom, &marks) : fence == 0)
-        return whom->worker != NULL && n == ENV_MAX - 1 && marks.worker == NULL ? UNKNOWN : NONE;
-    *ret = (struct fenced){pid, TAKE_FD(pidfd), fence};
-    return FOUND;
+    *ret = (struct fenced){.pid = pid, .pidfd = -1};
+    is = search_file(whom, pid, "environ", &ret->fence);
+    sight = is == ENV_FOUND  ? FOUND
+            : is == ENV_NONE ? NONE
+                             : look_closer(whom, pid, is, &ret->fence);
+    if (sight == FOUND)
+        ret->pidfd = TAKE_FD(pidfd);
+    return sight;
 }
 
 /* ---- all of them */
@@ -244,14 +320,13 @@ static enum sight look(const struct fenced_whom *whom, char *env, pid_t pid, str
 struct fenced_tally fenced_find(const struct fenced_whom *whom, size_t max, fenced_found_f *found,
                                 void *arg)
 {
-    char env[ENV_MAX];
     struct fenced_tally tally = {0, 0};
     struct fenced p;
     int64_t pid;
     DIR *proc = opendir("/proc");
 
     /* Where others' processes are not shown at all (hidepid), nobody knows who is there. */
-    if (proc == NULL || (whom->worker != NULL && pidstat_start(1) == -1))
+    if (proc == NULL || (is_for_dead(whom) && pidstat_start(1) == -1))
         tally.unknown++;
     for (struct dirent *e = proc != NULL ? readdir(proc) : NULL; e != NULL && tally.found < max;
          e = readdir(proc)) {
@@ -259,7 +334,7 @@ struct fenced_tally fenced_find(const struct fenced_whom *whom, size_t max, fenc
 
         if (text_parse_int(e->d_name, 2, INT32_MAX, &pid) < 0 || pid == getpid())
             continue;
-        sight = look(whom, env, (pid_t)pid, &p);
+        sight = look(whom, (pid_t)pid, &p);
         tally.found += sight == FOUND;
         tally.unknown += sight == UNKNOWN;
         if (sight == FOUND)

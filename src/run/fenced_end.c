@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "run/origin.h"
+
 #define FOUND_MAX 100 /* of a pass; each is a descriptor */
 /* Until one that was becoming another program is looked at again; doubles up to the second. */
 #define CALM_MS 5
@@ -122,9 +124,11 @@ static void serve(struct mono until)
     struct mono soon = mono_add_ms(mono_now(), SHARED_WAIT_MS);
     struct wish *taken[SHARED_MAX];
     int64_t fences[SHARED_MAX];
-    struct fenced_whom whom = {.fences = fences};
+    char worker[ORIGIN_WORKER];
+    struct fenced_whom whom = {.worker = worker, .fences = fences};
     struct pass pass;
 
+    origin_own(worker);
     whom.nfences = take(taken, fences);
     is_under_way = true;
     (void)pthread_mutex_unlock(&lock);

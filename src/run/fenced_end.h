@@ -1,8 +1,8 @@
 /*
- * The end of processes that are known by their marks (run/fenced.h). Who is killed keeps its locks
- * and files until the kernel has taken it apart, which may take a while: so their ends are waited
- * for, and it is done again until a pass over all processes finds nobody; one may have forked
- * behind our back.
+ * The end of processes that are known by their origins (run/fenced.h). Who is killed keeps its
+ * locks and files until the kernel has taken it apart, which may take a while: so their ends are
+ * waited for, and it is done again until a pass over all processes finds nobody; one may have
+ * forked behind our back.
  *
  * Blocks until that is so, or until the time that is given: for a thread, or before the loop turns.
  */
@@ -18,7 +18,7 @@
  */
 bool fenced_end(const struct fenced_whom *whom, struct mono until, size_t *ret_found);
 
-/* Those with one fence. Many threads at once share their passes. Any thread. */
+/* What this worker started with one fence. Many threads at once share their passes. Any thread. */
 bool fenced_end_one(int64_t fence, struct mono until);
 
 #endif

@@ -41,6 +41,7 @@ static int make_table(struct guard *g, unsigned slots, int64_t silence_ms, struc
         return err_sys(err, errno, "cannot map the guard's table");
     }
     g->table->magic = GUARD_MAGIC;
+    origin_own(g->table->worker);
     g->table->silence_us = silence_ms * 1000;
     g->table->nslots = slots;
     return 0;

@@ -145,7 +145,7 @@ static bool read_fences(struct watch *w)
 static size_t kill_all(struct watch *w)
 {
     size_t n = (size_t)w->table->nslots;
-    const struct fenced_whom whom = {.fences = w->fences, .nfences = n};
+    const struct fenced_whom whom = {.worker = w->table->worker, .fences = w->fences, .nfences = n};
 
     w->killed = 0;
     w->is_first = true;

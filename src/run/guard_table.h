@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "run/origin.h"
+
 #define GUARD_MAGIC INT64_C(0x6c61746572677264)
 #define GUARD_PIPE_FD 0 /* it ends with the worker */
 #define GUARD_TABLE_FD 3
@@ -23,6 +25,7 @@ struct guard_slot {
 
 struct guard_table {
     int64_t magic;
+    char worker[ORIGIN_WORKER]; /* of the origin of what it starts (origin.h) */
     int64_t silence_us;
     int64_t nslots;
     _Atomic int64_t acked_us; /* 0: never */

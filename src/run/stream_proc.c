@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "run/fenced_end.h"
 #include "run/isolation.h"
+#include "run/origin.h"
 #include "run/pidstat.h"
 #include "run/stream_priv.h"
 
@@ -418,7 +419,7 @@ static void on_timer(void *arg)
 static void launch(struct pool_task *task)
 {
     struct stream_proc *p = (struct stream_proc *)task;
-    CLEANUP_FREE char *fence = mem_printf("LATER_FENCE=%lld", (long long)p->fence);
+    CLEANUP_FREE char *origin = origin_env(p->fence, "");
     CLEANUP_FREE char **envp = NULL;
     struct spawn_fds fds;
     size_t n = 0;
@@ -426,9 +427,8 @@ static void launch(struct pool_task *task)
     while (p->conf->envp[n] != NULL)
         n++;
     envp = mem_new((n + 2) * sizeof(*envp));
-    /* First: what a search goes by (fenced.h) is not to be cut off. */
-    envp[0] = fence;
-    memcpy(&envp[1], p->conf->envp, n * sizeof(*envp));
+    memcpy(envp, p->conf->envp, n * sizeof(*envp));
+    envp[n] = origin;
     if (exec_pipes_open(&p->pipes, &p->err) != 0)
         return;
     exec_pipes_close_one(&p->pipes, PIPE_CTL);

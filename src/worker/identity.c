@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "run/caps.h"
 #include "run/pidstat.h"
 
 static size_t read_small(const char *path, char *out, size_t room)
@@ -26,18 +24,6 @@ static size_t read_small(const char *path, char *out, size_t room)
     return strlen(out);
 }
 
-static void read_place(struct identity *id)
-{
-    bool may_switch = caps_has(CAP_SETUID) && caps_has(CAP_SETGID);
-    struct stat st;
-
-    if (stat("/proc/self/ns/pid", &st) == 0)
-        (void)snprintf(id->pidns, sizeof(id->pidns), "%llu.%u%s", (unsigned long long)st.st_ino,
-                       geteuid(), may_switch ? "+" : "");
-    (void)snprintf(id->pid, sizeof(id->pid), "%d", (int)getpid());
-    (void)snprintf(id->pstart, sizeof(id->pstart), "%lld", (long long)pidstat_start(getpid()));
-}
-
 void identity_read(struct identity *id)
 {
     unsigned char random[16] = {0};
@@ -46,7 +32,7 @@ void identity_read(struct identity *id)
     if (gethostname(id->host, sizeof(id->host) - 1) < 0 || id->host[0] == '\0')
         (void)snprintf(id->host, sizeof(id->host), "unknown");
     (void)read_small("/proc/sys/kernel/random/boot_id", id->boot, sizeof(id->boot));
-    read_place(id);
+    origin_place_read(&id->place);
     (void)getrandom(random, sizeof(random), 0);
     for (size_t i = 0; i < sizeof(random); i++)
         (void)snprintf(id->instance + 2 * i, 3, "%02x", random[i]);
@@ -57,10 +43,10 @@ enum identity_sight identity_look(const struct identity *me, const struct store_
     int64_t pid, start;
     struct pidstat p;
 
-    if (me->boot[0] == '\0' || me->pidns[0] == '\0')
+    if (me->boot[0] == '\0' || me->place.pidns[0] == '\0')
         return IDENTITY_ELSEWHERE;
     if (strcmp(me->host, peer->host) != 0 || strcmp(me->boot, peer->boot) != 0 ||
-        strcmp(me->pidns, peer->pidns) != 0)
+        strcmp(me->place.pidns, peer->pidns) != 0)
         return IDENTITY_ELSEWHERE;
     if (text_parse_int(peer->pid, 1, INT32_MAX, &pid) < 0 ||
         text_parse_int(peer->pstart, 0, INT64_MAX, &start) < 0)
@@ -82,17 +68,4 @@ bool identity_is_of_other_boot(const struct identity *me, const struct store_pee
 {
     return me->boot[0] != '\0' && peer->boot[0] != '\0' && strcmp(me->host, peer->host) == 0 &&
            strcmp(me->boot, peer->boot) != 0;
-}
-
-void identity_mark(const struct store_peer *peer, char out[IDENTITY_MARK])
-{
-    (void)snprintf(out, IDENTITY_MARK, "%.47s-%.15s-%.23s", peer->pidns, peer->pid, peer->pstart);
-}
-
-void identity_own_mark(char out[IDENTITY_MARK])
-{
-    struct identity me = {0};
-
-    read_place(&me);
-    identity_mark(&(struct store_peer){.pidns = me.pidns, .pid = me.pid, .pstart = me.pstart}, out);
 }

@@ -184,6 +184,14 @@ int64_t peers_to_clear(struct peers *p)
     return next->epoch;
 }
 
+void peers_not_asked(struct peers *p, int64_t epoch)
+{
+    struct victim *v = find(p, epoch);
+
+    if (v != NULL && v->stage == ASKED)
+        v->stage = FOUND;
+}
+
 void peers_cleared(struct peers *p, int64_t epoch, bool is_clear)
 {
     struct victim *v = find(p, epoch);

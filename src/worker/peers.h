@@ -28,9 +28,10 @@ void peers_registered(struct peers *p, struct mono now, const struct store_peer 
 /* The list of an accepted beat: epochs and counters. */
 void peers_beat(struct peers *p, struct mono now, const struct store_peer *list, size_t n);
 
-/* Whose remains are to be ended now (worker/remains.h); 0: nobody's. It is asked for once, and
- * peers_cleared takes the answer, or that it could not be asked. */
+/* Whose remains are to be ended now (worker/remains.h); 0: nobody's. peers_cleared takes the
+ * answer; peers_not_asked, that nobody could be asked just now: then it is told again. */
 int64_t peers_to_clear(struct peers *p);
+void peers_not_asked(struct peers *p, int64_t epoch);
 void peers_cleared(struct peers *p, int64_t epoch, bool is_clear);
 
 /* Who is to be reaped now, or NULL; peers_reaped takes the answer, peers_refused a fault. */

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "loop/mailbox.h"
 #include "run/fenced_end.h"
+#include "run/origin.h"
 
 #define STACK_BYTES 524288
 #define SEARCH_MS 3000 /* for all of it; most often it takes milliseconds */
@@ -23,7 +24,7 @@ struct search {
     struct mail mail;      /* first */
     struct remains *owner; /* NULL: nobody waits any more; guarded by owner_lock */
     int64_t epoch;
-    char worker[IDENTITY_MARK];
+    char worker[ORIGIN_WORKER];
     int64_t since;
     bool has_jobs; /* else it is a `later lock` */
     char **jobs;
@@ -137,7 +138,7 @@ static struct search *make_search(const struct remains *r, const struct store_pe
     s = mem_new(sizeof(*s));
     s->epoch = r->epoch;
     s->must_be_gone = sight == IDENTITY_GONE;
-    identity_mark(peer, s->worker);
+    origin_worker(peer->pidns, peer->pid, peer->pstart, s->worker);
     (void)text_parse_int(peer->pstart, 0, INT64_MAX, &s->since);
     return s;
 }

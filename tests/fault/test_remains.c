@@ -47,11 +47,16 @@ static void begin(void)
     stage_begin(&stage);
     test_redis_start(&stage.redis, NULL);
     test_redis_load(&stage.redis);
-    /* hold: it stays; brief: not that long; far: so does a child in a session of its own; next: in
-     * and out. One that is run again is in and out, too. */
+    /* hold: it stays; brief: not that long; far: so does a child in a session of its own; nest: so
+     * does a command at a place of a semaphore; next: in and out. One that is run again is in and
+     * out, too. */
     test_handler(stage.dir, "door",
-                 "D=%s; exec 9>>$D/referee$1; read how\n"
-                 "flock -n 9 || echo OVERLAP $how$1 >>$D/book\n"
+                 "D=%s; read how; export D\n"
+                 "if test \"$how ${LATER_ATTEMPT:-1}\" = 'nest 1'; then exec %s --redis %s sem s "
+                 "-- sh -c \"trap '' TERM\n"
+                 "exec 9>>$D/referee; flock -n 9 || echo OVERLAP nest >>$D/book\n"
+                 "echo \\$\\$ >>$D/pids; echo nest \\$(date +%%s%%3N) >>$D/book; sleep 60\"; fi\n"
+                 "exec 9>>$D/referee$1; flock -n 9 || echo OVERLAP $how$1 >>$D/book\n"
                  "test $how = next || test ${LATER_ATTEMPT:-1} = 1 || how=again\n"
                  "echo $$ >>$D/pids; echo $how$1 $(date +%%s%%3N) >>$D/book\n"
                  "case $how in\n"
@@ -60,7 +65,7 @@ static void begin(void)
                  "far) setsid sleep 60 </dev/null >/dev/null 2>&1 3>&- &\n"
                  "  exec sleep 60 ;;\n"
                  "esac",
-                 stage.dir);
+                 stage.dir, later, stage.redis.url);
     test_handler(stage.dir, "stream",
                  "D=%s; echo later-stream 1; while read head; do read how\n"
                  "set -- $head; id=${2#id=}; exec 9>>$D/referee\n"
@@ -73,6 +78,7 @@ static void begin(void)
     (void)setenv("DIR", stage.dir, 1);
     (void)setenv("LATER", later, 1);
     (void)setenv("LATER_REDIS_URL", stage.redis.url, 1);
+    reply_free(test_fcall(&stage.redis, "later_limit_set", "s", "semaphore", "5", NULL));
     assert_int_equal(test_sh("cd $DIR; touch book pids referee; "
                              "for i in 0 1 2; do touch referee.$i; done; "
                              "chmod 666 book pids referee*"),
@@ -280,6 +286,9 @@ static void L18_a_worker_dies(void **state)
         {"the same, started again in its state folder", "door", "far", DIES, true},
         {"the same, a stream process", "stream", "far", DIES, false},
         {"kill -9 of a worker, its guard stands still", "door", "hold", STOPS, false},
+        {"kill -9 of a worker, later sem in its handler", "door", "nest", LIVES, false},
+        {"kill -9 of a worker and its guard, later sem in its handler", "door", "nest", DIES,
+         false},
     };
 
     (void)state;
@@ -318,6 +327,8 @@ static void L18_a_holder_dies(void **state)
         {"kill -9 of later lock", "far", LIVES},
         {"kill -9 of later lock and its guard", "far", DIES},
         {"kill -9 of later lock, its guard stands still", "far", STOPS},
+        {"kill -9 of later lock around later sem", "nest", LIVES},
+        {"kill -9 of later lock around later sem, and its guard", "nest", DIES},
     };
 
     (void)state;
@@ -418,36 +429,36 @@ static void L18_out_of_sight(void **state)
 
 /* ---- what laterd ends itself */
 
-static void time_out(struct sum *sum, const char *queue)
+static void time_out(struct sum *sum, const char *queue, const char *how)
 {
     CLEANUP_FREE char *id = NULL;
 
     start_daemon(&stage.a, "a");
-    id = hold(queue, "far", "1s");
+    id = hold(queue, how, "1s");
     until_in("next", STAGE_WAIT_MS);
-    count(sum, time_of("far") + 1000);
+    count(sum, time_of(how) + 1000);
 }
 
-static void cancel(struct sum *sum, const char *queue)
+static void cancel(struct sum *sum, const char *queue, const char *how)
 {
     CLEANUP_FREE char *id = NULL;
     int64_t since_ms;
 
     start_daemon(&stage.a, "a");
-    id = hold(queue, "far", "1h");
+    id = hold(queue, how, "1h");
     since_ms = test_now_ms();
     reply_free(test_fcall(&stage.redis, "later_cancel", id, NULL));
     until_in("next", STAGE_WAIT_MS);
     count(sum, since_ms);
 }
 
-static void stop(struct sum *sum, const char *queue)
+static void stop(struct sum *sum, const char *queue, const char *how)
 {
     CLEANUP_FREE char *id = NULL;
     int64_t since_ms;
 
     start_daemon(&stage.a, "a");
-    id = hold(queue, "far", "1h");
+    id = hold(queue, how, "1h");
     since_ms = test_now_ms();
     test_laterd_kill(&stage.a, SIGTERM);
     start_daemon(&stage.b, "b");
@@ -456,27 +467,34 @@ static void stop(struct sum *sum, const char *queue)
 }
 
 /* A command that runs longer than it may. */
-static void overrun(struct sum *sum, const char *unused)
+static void overrun(struct sum *sum, const char *queue, const char *how)
 {
-    (void)unused;
-    test_sh_start(&holder,
-                  "$LATER lock --ttl 1s door -- sh -c 'echo far | exec $DIR/handlers/door'");
-    until_in("far", STAGE_WAIT_MS);
+    CLEANUP_FREE char *line =
+        mem_printf("$LATER lock --ttl 1s door -- sh -c 'echo %s | exec $DIR/handlers/door'", how);
+
+    (void)queue;
+    test_sh_start(&holder, line);
+    until_in(how, STAGE_WAIT_MS);
     start_command(&waiter, "next");
     until_in("next", STAGE_WAIT_MS);
-    count(sum, time_of("far") + 1000);
+    count(sum, time_of(how) + 1000);
     assert_int_equal(proc_wait(&holder, STAGE_WAIT_MS), 124);
 }
 
 static void H31_ended_with_all_it_started(void **state)
 {
     static const struct {
-        const char *what, *queue;
-        void (*end)(struct sum *sum, const char *queue);
+        const char *what, *queue, *how;
+        void (*end)(struct sum *sum, const char *queue, const char *how);
     } ends[] = {
-        {"a timeout", "door", time_out},        {"a timeout of a stream's job", "stream", time_out},
-        {"a cancel", "door", cancel},           {"a stop", "door", stop},
-        {"--ttl of later lock", NULL, overrun},
+        {"a timeout", "door", "far", time_out},
+        {"a timeout of a stream's job", "stream", "far", time_out},
+        {"a timeout, later sem in the handler", "door", "nest", time_out},
+        {"a cancel", "door", "far", cancel},
+        {"a cancel, later sem in the handler", "door", "nest", cancel},
+        {"a stop", "door", "far", stop},
+        {"--ttl of later lock", NULL, "far", overrun},
+        {"--ttl of later lock around later sem", NULL, "nest", overrun},
     };
 
     (void)state;
@@ -485,7 +503,7 @@ static void H31_ended_with_all_it_started(void **state)
 
         for (int round = 0; round < rounds(); round++) {
             begin();
-            ends[i].end(&sum, ends[i].queue);
+            ends[i].end(&sum, ends[i].queue, ends[i].how);
             end();
         }
         judge(&sum, ends[i].what, 2 * AT_ONCE_MS);

@@ -43,6 +43,7 @@ struct world {
     size_t ncalls;
     struct run runs[RUNS_MAX];
     size_t nruns;
+    int64_t victim; /* whose remains are to be ended; 0: nobody's */
     struct mono now, armed;
     unsigned random, ops;
     bool is_up, is_gone, relinked;
@@ -200,8 +201,10 @@ static bool op_is_gone(void *ctx, const struct store_peer *peer)
 static int op_clear(void *ctx, int64_t victim)
 {
     (void)ctx;
-    (void)victim;
-    return -1;
+    if (w.victim != 0)
+        return -1;
+    w.victim = victim;
+    return 0;
 }
 
 static void op_arm(void *ctx, struct mono at)
@@ -334,9 +337,20 @@ static void end_oldest(const struct verdict *v)
     sched_jobs_ended(w.sched, w.now);
 }
 
+static void clear(void)
+{
+    int64_t victim = w.victim;
+
+    w.victim = 0;
+    if (victim != 0)
+        sched_on_cleared(w.sched, w.now, victim, w.random++ % 2 > 0);
+}
+
 static void pass(int64_t ms)
 {
     struct mono end = mono_add_ms(w.now, ms);
+
+    clear();
 
     /* At most two kicks of the timer a millisecond. */
     for (int i = 0; i < 2000 && !w.is_gone && !mono_before(end, w.armed); i++) {

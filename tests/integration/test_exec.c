@@ -23,10 +23,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/exec.h"
+#include "run/origin.h"
 #include "run/spawn.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -127,9 +129,9 @@ static void on_progress(void *arg, const char *text, size_t n)
 
 static void attempt_on_slot(struct attempt *a, struct exec_slot *slot)
 {
-    char mark[64];
-    char *env[] = {mark, (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"LATER_CONTROL_FD=3",
-                   NULL};
+    CLEANUP_FREE char *origin = origin_env((int64_t)getpid() * 1000, "");
+    char *env[] = {origin, (char *)"PATH=/usr/local/bin:/usr/bin:/bin",
+                   (char *)"LATER_CONTROL_FD=3", NULL};
     const struct exec_hooks hooks = {on_spawned, on_ended, on_progress, a};
     char *sh[] = {(char *)"/bin/sh", (char *)"-c", (char *)a->script, NULL};
     char *program[] = {(char *)a->program, NULL};
@@ -143,10 +145,9 @@ static void attempt_on_slot(struct attempt *a, struct exec_slot *slot)
                                a->grace_ms != 0 ? a->grace_ms : GRACE_MS,
                                NULL,
                                0,
-                               (int64_t)getpid() * 1000}; /* no other test's on this host */
+                               (int64_t)getpid() * 1000};
     struct mono start = mono_now();
 
-    (void)snprintf(mark, sizeof(mark), "LATER_FENCE=%lld", (long long)order.fence);
     a->slot = slot;
     run_result_init(&a->ret);
     exec_run(&order, slot, &hooks, &a->ret);

@@ -1,5 +1,5 @@
 /*
- * Processes by their marks: those with a fence, those of a dead worker, and those of whom nobody
+ * Processes by their origins: those with a fence, those of a dead worker, and those of whom nobody
  * can tell.
  */
 #include <fcntl.h>
@@ -18,16 +18,22 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "../support/proc.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
 #include "run/fenced_end.h"
+#include "run/origin.h"
 #include "run/pidstat.h"
 
 #define WAIT_MS 20000
 #define SHORT_MS 300 /* what cannot be known is not known behind that either */
 #define THREADS 24
+#define LARGE 100000
+#define END_FIRST_THREAD "--end-first-thread"
 
-/* Others may run the same test on this host: marks of our own. */
-static char worker[64], of_worker[96], of_other[96];
+/* Others may run the same test on this host: a dead worker of our own, and another one. */
+static char worker[64], other[64];
 
 static int64_t fence(int i)
 {
@@ -38,8 +44,7 @@ static int setup(void **state)
 {
     (void)state;
     (void)snprintf(worker, sizeof(worker), "test-%d", (int)getpid());
-    (void)snprintf(of_worker, sizeof(of_worker), "LATER_WORKER=%s", worker);
-    (void)snprintf(of_other, sizeof(of_other), "LATER_WORKER=%s9", worker);
+    (void)snprintf(other, sizeof(other), "test-%d9", (int)getpid());
     return 0;
 }
 
@@ -48,13 +53,9 @@ static struct mono in_ms(int64_t ms)
     return mono_add_ms(mono_now(), ms);
 }
 
-/* A process with this environment, in a session of its own. */
-static pid_t start(const char *a, const char *b, const char *script)
+/* A process with this environment, in a session of its own, once it has become the program. */
+static pid_t start_program(char *const argv[], char *const envp[])
 {
-    char *argv[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
-                    (char *)(uintptr_t)script, NULL};
-    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", (char *)(uintptr_t)a,
-                    (char *)(uintptr_t)b, NULL};
     int ready[2];
     pid_t pid;
     char c;
@@ -69,17 +70,36 @@ static pid_t start(const char *a, const char *b, const char *script)
         _exit(127);
     }
     (void)close(ready[1]);
-    assert_int_equal(read(ready[0], &c, 1), 0); /* it is another program now */
+    assert_int_equal(read(ready[0], &c, 1), 0);
     (void)close(ready[0]);
     return pid;
 }
 
+static pid_t start(const char *origins, const char *script)
+{
+    char *argv[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
+                    (char *)(uintptr_t)script, NULL};
+    char variable[600];
+    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", variable, NULL};
+
+    (void)snprintf(variable, sizeof(variable), ORIGIN_NAME "%s", origins);
+    return start_program(argv, envp);
+}
+
+static pid_t start_of(const char *of, const char *job)
+{
+    char origin[128];
+
+    (void)snprintf(origin, sizeof(origin), "%s/7/%s", of, job);
+    return start(origin, "exec sleep 60");
+}
+
+/* As this process starts it. */
 static pid_t start_fenced(int i, const char *script)
 {
-    char mark[64];
+    CLEANUP_FREE char *variable = origin_env(fence(i), "j1");
 
-    (void)snprintf(mark, sizeof(mark), "LATER_FENCE=%lld", (long long)fence(i));
-    return start(mark, NULL, script);
+    return start(variable + strlen(ORIGIN_NAME), script);
 }
 
 /* 0: it lives; else the signal that ended it. */
@@ -104,8 +124,10 @@ static void drop(void *arg, const struct fenced *p)
 
 static size_t count_with(int64_t number)
 {
-    const struct fenced_whom whom = {.fences = &number, .nfences = 1};
+    char own[ORIGIN_WORKER];
+    const struct fenced_whom whom = {.worker = own, .fences = &number, .nfences = 1};
 
+    origin_own(own);
     return fenced_find(&whom, SIZE_MAX, drop, NULL).found;
 }
 
@@ -113,14 +135,100 @@ static size_t count_with(int64_t number)
 static void test_a_family_on_the_run(void **state)
 {
     pid_t pid = start_fenced(0, "f() { setsid sh -c 'sleep 60' & }; f; f; f; f; f; f; f; f; wait");
-    pid_t other = start_fenced(1, "exec sleep 60");
+    pid_t sibling = start_fenced(1, "exec sleep 60");
 
     (void)state;
     assert_true(fenced_end_one(fence(0), in_ms(WAIT_MS)));
     assert_int_equal(end_of(pid), SIGKILL);
     assert_int_equal(count_with(fence(0)), 0);
-    assert_int_equal(end_of(other), 0);
-    finish(other);
+    assert_int_equal(end_of(sibling), 0);
+    finish(sibling);
+}
+
+/* Another namespace has a clock of its own, and so the same numbers. */
+static void test_same_fence_of_another(void **state)
+{
+    char origin[128];
+    pid_t pid;
+
+    (void)state;
+    (void)snprintf(origin, sizeof(origin), "%s/%lld/j1", other, (long long)fence(2));
+    pid = start(origin, "exec sleep 60");
+    assert_true(fenced_end_one(fence(2), in_ms(WAIT_MS)));
+    assert_int_equal(end_of(pid), 0);
+    finish(pid);
+}
+
+/* A command of `later sem` in a handler ends with the handler. */
+static void test_inside_another_start(void **state)
+{
+    CLEANUP_FREE char *outer = origin_env(fence(3), "j1");
+    char origins[512];
+    pid_t pid;
+
+    (void)state;
+    (void)snprintf(origins, sizeof(origins), "%s/7/ %s", other, outer + strlen(ORIGIN_NAME));
+    pid = start(origins, "exec sleep 60");
+    assert_true(fenced_end_one(fence(3), in_ms(WAIT_MS)));
+    assert_int_equal(end_of(pid), SIGKILL);
+}
+
+/* A shell hands its variables on in any order. */
+static void test_behind_a_large_environment(void **state)
+{
+    CLEANUP_FREE char *origin = origin_env(fence(4), "j1");
+    char *argv[] = {(char *)(uintptr_t) "/bin/sleep", (char *)(uintptr_t) "60", NULL};
+    char *envp[] = {mem_new(LARGE + 1), mem_new(LARGE + 1), mem_new(LARGE + 1), origin, NULL};
+    pid_t pid;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        memset(envp[i], 'x', LARGE);
+        memcpy(envp[i], "L=", 2);
+    }
+    pid = start_program(argv, envp);
+    assert_true(fenced_end_one(fence(4), in_ms(WAIT_MS)));
+    assert_int_equal(end_of(pid), SIGKILL);
+    for (int i = 0; i < 3; i++)
+        free(envp[i]);
+}
+
+static void *sleep_on(void *arg)
+{
+    (void)pause();
+    return arg;
+}
+
+/* Another thread goes on: what this program is started for by the next test. */
+static void end_first_thread(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, sleep_on, NULL) == 0)
+        pthread_exit(NULL);
+}
+
+static bool is_without_first_thread(void *arg)
+{
+    struct pidstat p;
+
+    return pidstat_read(*(pid_t *)arg, &p) == 0 && pidstat_is_dead(&p);
+}
+
+static void test_first_thread_has_ended(void **state)
+{
+    CLEANUP_FREE char *origin = origin_env(fence(5), "j1");
+    char *argv[] = {(char *)(uintptr_t) "/proc/self/exe", (char *)(uintptr_t)END_FIRST_THREAD,
+                    NULL};
+    char *envp[] = {origin, NULL};
+    pid_t pid = start_program(argv, envp);
+
+    (void)state;
+    assert_true(test_until(is_without_first_thread, &pid, WAIT_MS));
+    assert_int_equal(end_of(pid), 0);
+    assert_int_equal(count_with(fence(5)), 1);
+    assert_true(fenced_end_one(fence(5), in_ms(WAIT_MS)));
+    assert_int_equal(end_of(pid), SIGKILL);
 }
 
 static void *end_mine(void *arg)
@@ -162,10 +270,10 @@ static bool end_of_worker(const char *const *jobs, size_t njobs, int64_t since, 
 static void test_what_a_worker_ran(void **state)
 {
     static const char *const jobs[] = {"j2", "j1"};
-    pid_t runs = start(of_worker, "LATER_ID=j1", "exec sleep 60");
-    pid_t ended = start(of_worker, "LATER_ID=j3", "exec sleep 60");
-    pid_t stream = start(of_worker, NULL, "exec sleep 60");
-    pid_t others = start(of_other, "LATER_ID=j1", "exec sleep 60");
+    pid_t runs = start_of(worker, "j1");
+    pid_t ended = start_of(worker, "j3");
+    pid_t stream = start_of(worker, "");
+    pid_t others = start_of(other, "j1");
     int64_t begin = pidstat_start(runs);
 
     (void)state;
@@ -177,7 +285,7 @@ static void test_what_a_worker_ran(void **state)
     assert_int_equal(end_of(stream), SIGKILL);
     assert_int_equal(end_of(ended), 0);
     assert_int_equal(end_of(others), 0);
-    /* Whatever its job: the command of a `later lock` inside a handler has that one's id. */
+    /* Whatever its job. */
     assert_true(end_of_worker(NULL, 0, begin, WAIT_MS));
     assert_int_equal(end_of(ended), SIGKILL);
     finish(others);
@@ -266,7 +374,7 @@ static void test_hidden_ones(void **state)
     (void)state;
     if (geteuid() != 0)
         skip();
-    roots = start(of_worker, NULL, "exec sleep 60");
+    roots = start_of(worker, "");
     pid = fork();
     if (pid == 0)
         _exit(look_as_user());
@@ -276,14 +384,22 @@ static void test_hidden_ones(void **state)
     finish(roots);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_family_on_the_run), cmocka_unit_test(test_many_threads_share),
-        cmocka_unit_test(test_what_a_worker_ran),   cmocka_unit_test(test_half_made),
+        cmocka_unit_test(test_a_family_on_the_run),
+        cmocka_unit_test(test_same_fence_of_another),
+        cmocka_unit_test(test_inside_another_start),
+        cmocka_unit_test(test_behind_a_large_environment),
+        cmocka_unit_test(test_first_thread_has_ended),
+        cmocka_unit_test(test_many_threads_share),
+        cmocka_unit_test(test_what_a_worker_ran),
+        cmocka_unit_test(test_half_made),
         cmocka_unit_test(test_hidden_ones),
     };
 
+    if (argc > 1 && strcmp(argv[1], END_FIRST_THREAD) == 0)
+        end_first_thread();
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -30,6 +30,7 @@
 #include "base/mem.h"
 #include "run/exec.h"
 #include "run/guard.h"
+#include "run/origin.h"
 #include "run/spawn.h"
 
 #define SILENCE_MS 900
@@ -73,10 +74,10 @@ static unsigned first_fence = 1000;
 static void start_handler(struct shared *sh, struct guard *g, const struct scene *s, unsigned i,
                           bool is_set, bool has_pid)
 {
-    CLEANUP_FREE char *fence = mem_printf("LATER_FENCE=%u", first_fence + i);
+    CLEANUP_FREE char *origin = origin_env(first_fence + i, "");
     char *argv[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
                     (char *)(uintptr_t)scripts[i], NULL};
-    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", fence, NULL};
+    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", origin, NULL};
     struct spawned child;
     struct err err = ERR_INIT;
 
@@ -222,7 +223,7 @@ static struct scene *begin(int64_t silence_ms)
         s->in[i] = fds[1];
     }
     /* The child of the child: half of what is set, so that the group is what is killed. */
-    scripts[0] = "sleep 600 & env -u LATER_FENCE sleep 600 & wait";
+    scripts[0] = "sleep 600 & env -u LATER_WORKER sleep 600 & wait";
     scripts[2] = "exec env -i /bin/sleep 600";
     scripts[3] = "setsid sleep 600";
     first_fence += HANDLERS;
@@ -490,8 +491,8 @@ static void run(struct guard *g, const char *script, struct run_result *ret)
 {
     char *argv[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
                     (char *)(uintptr_t)script, NULL};
-    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", (char *)(uintptr_t) "LATER_FENCE=77",
-                    NULL};
+    CLEANUP_FREE char *origin = origin_env(77, "");
+    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", origin, NULL};
     struct exec_order order = {.id = "j00000000001",
                                .queue = "q",
                                .argv = argv,

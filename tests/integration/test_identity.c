@@ -21,7 +21,8 @@ static struct identity me;
 
 static struct store_peer peer_like_me(void)
 {
-    return (struct store_peer){1, "1", me.host, me.boot, me.pidns, me.pid, me.pstart};
+    return (struct store_peer){
+        1, "1", me.host, me.boot, me.place.pidns, me.place.pid, me.place.pstart};
 }
 
 static int setup(void **state)
@@ -55,7 +56,8 @@ static void test_other_places_tell_nothing(void **state)
     p.pidns = "4026531000";
     assert_false(identity_is_gone(&me, &p));
     /* Of another user, and of a version that did not say whose it is. */
-    (void)snprintf(other, sizeof(other), "%.*s.12345", (int)strcspn(me.pidns, "."), me.pidns);
+    (void)snprintf(other, sizeof(other), "%.*s.12345", (int)strcspn(me.place.pidns, "."),
+                   me.place.pidns);
     p.pidns = other;
     assert_false(identity_is_gone(&me, &p));
     *strchr(other, '.') = '\0';

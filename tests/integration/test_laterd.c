@@ -804,6 +804,28 @@ static void a_removed_state_folder_is_made_again(void **state)
     in_dir("kill -9 $(tail -1 out)");
 }
 
+/* What stands in a folder that was moved away, or in a copy, is not a dead daemon's. */
+static void a_moved_state_folder_kills_nothing(void **state)
+{
+    static const char *const ways[] = {"mv state-a state-b", "cp -a state-a state-b"};
+
+    (void)state;
+    test_handler(dir, "work", "echo $$ >>%s; exec sleep 1000", out);
+    start_a("");
+    add_free("work", NULL, NULL, "x");
+    assert_true(test_until_lines(out, NULL, 1, LONG_MS));
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        in_dir("rm -rf state-b");
+        in_dir(ways[i]);
+        assert_true(test_laterd_says(&a, "event=state-folder state=made-again", LONG_MS));
+        test_laterd_conf(&b, dir, "b", redis.url, "");
+        test_laterd_start(&b);
+        assert_int_equal(test_laterd_stop(&b), 0);
+        in_dir("kill -0 $(cat out)");
+    }
+    in_dir("kill -9 $(cat out)");
+}
+
 static void there_is_always_a_guard(void **state)
 {
     static const char started[] = "event=guard state=started pid=";
@@ -859,6 +881,7 @@ int main(void)
         T(handlers_that_others_may_write_are_refused),
         T(embedded_redis_is_supervised),
         T(a_removed_state_folder_is_made_again),
+        T(a_moved_state_folder_kills_nothing),
         T(there_is_always_a_guard),
     };
 
