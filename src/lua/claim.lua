@@ -2,12 +2,14 @@
 --
 -- ctx, what one step knows: now_us, now_ms, until_ms (plain jobs may be claimed so early), epoch (a number), epoch_text,
 -- held (jobs that the worker runs), max (claims in all), claimed (so far), bytes (of records that may still be read),
--- claims and short (the reply, filled here; short may be nil), solo_due, book (gate.lua), is_more (a look ended at a
--- bound). Of the queues that are named: names, marks, paused, gates, heads (of R:heads, by number).
+-- peek (of raw members that are read for their scores), parked (so far), claims and short (the reply, filled here; short
+-- may be nil), solo_due, book (gate.lua), is_more (a look ended at a bound). Of the queues that are named: names, marks,
+-- paused, gates, heads (of R:heads, by number).
 -- Candidates: {key, id or raw, score, due, turn}, then record, job, tries; why: it is buried.
 
 local LOOK_ROUNDS = 4
 local LOOK_WINDOW = 64
+local PARKED_MAX = 128      -- jobs that a call parks; those of one look more
 local RAW_ROWS = 16
 local RAW_BYTES = 1048576
 
@@ -39,31 +41,38 @@ local function take_ids(key, room, ctx, out)
   return math.huge, #rows
 end
 
--- The raw members the same way, which may be large: no more bytes of them than a call may read. One that can never be due
--- is buried when tidied (v1_tidy).
-local function take_raw(key, room, ctx, out)
-  local most = math.min(room, RAW_ROWS)
+-- The raw members the same way, which may be large: only those that are due are read, and no more bytes of them than a call
+-- may read. One that can never be due is buried when tidied (v1_tidy). A head is never later than the first one is due.
+local function take_raw(R, queue, room, ctx, out)
+  local key, known = R .. ':due:' .. queue, db('ZSCORE', R .. ':heads', queue)
   -- What this call has claimed of them were the first ones.
   local left, gone = db('ZCARD', key), L.gone_from(key)
-  local rows = L.read_members(key, gone, most + 1, math.min(math.max(ctx.bytes, 1), RAW_BYTES))
-  local taken = 0
-  for i = 1, #rows, 2 do
-    local score, due = tonumber(rows[i + 1]), L.due(rows[i + 1])
-    if due > ctx.now_ms or taken == most then
-      return due
-    end
-    taken = taken + 1
-    out[#out + 1] = {key = key, raw = rows[i], score = rows[i + 1], turn = due,
-                     due = score > L.SECONDS_TO and due or ctx.now_ms, why = bad_score(score)}
+  local most, bytes = math.min(room, RAW_ROWS), math.min(ctx.bytes, RAW_BYTES)
+  if left == 0 then
+    return math.huge
+  elseif most == 0 and (known and known <= ctx.now_ms or redis.call('ZCOUNT', key, '-inf', L.int(ctx.now_ms)) > gone) then
+    return ctx.now_ms
   end
-  -- Where the bytes were the bound, the next step looks at what stands behind them.
-  return taken < left and ctx.now_ms or math.huge
+  local rows = L.read_members(key, gone, most, bytes, ctx.now_ms)
+  for i = 1, #rows, 2 do
+    local score, turn = tonumber(rows[i + 1]), L.due(rows[i + 1])
+    out[#out + 1] = {key = key, raw = rows[i], score = rows[i + 1], turn = turn,
+                     due = score > L.SECONDS_TO and turn or ctx.now_ms, why = bad_score(score)}
+    bytes = bytes - #rows[i]
+  end
+  local taken = #rows / 2
+  if taken == left then
+    return math.huge
+  elseif most > 0 and (taken == most or bytes <= 0) then
+    return ctx.now_ms
+  end
+  return L.next_raw(key, gone + taken, ctx, known)
 end
 
 -- Two lists in order of their scores -> the first `room` of both; the rest only lowers the head.
 -- Not by due time: a raw member from before 1973 is always due just now, and would stand behind
 -- every backlog, with all raw members behind it.
-local function merge(a, b, room, head)
+local function merge(a, b, room, head, now_ms)
   local out, i, k = {}, 1, 1
   while #out < room and (a[i] or b[k]) do
     if b[k] == nil or (a[i] and a[i].turn <= b[k].turn) then
@@ -78,7 +87,7 @@ local function merge(a, b, room, head)
     head = math.min(head, a[i].due)
   end
   if b[k] then
-    head = math.min(head, b[k].due)
+    head = math.min(head, now_ms)
   end
   return out, head
 end
@@ -93,9 +102,9 @@ local function gather(R, queue, room, ctx)
       local ids, raws = {}, {}
       local left = room - #cands
       local h1 = take_ids(R .. ':q:' .. queue .. ':5', left, ctx, ids)
-      local h2 = take_raw(R .. ':due:' .. queue, left, ctx, raws)
+      local h2 = take_raw(R, queue, left, ctx, raws)
       local both
-      both, head = merge(ids, raws, left, math.min(head, h1, h2))
+      both, head = merge(ids, raws, left, math.min(head, h1, h2), ctx.now_ms)
       for _, c in ipairs(both) do
         cands[#cands + 1] = c
       end
@@ -377,7 +386,7 @@ local function take(R, queue, cands, max_payload, head, most, ctx)
   -- Those behind a bound stay: by priority, so any of them may be the first due.
   for i, c in ipairs(cands) do
     if i > #picked or c.is_left then
-      head = math.min(head, c.due)
+      head = math.min(head, c.raw and ctx.now_ms or c.due)
     end
   end
   return head, parked
@@ -393,12 +402,13 @@ local function claim_due(R, queue, room, max_payload, ctx)
   end
   for _ = 1, LOOK_ROUNDS do
     local cands, parked
-    local left = ctx.bytes > 0 and most - ctx.claimed or 0
+    local left = ctx.bytes > 0 and ctx.parked < PARKED_MAX and most - ctx.claimed or 0
     cands, head, marks = gather(R, queue, left > 0 and math.max(left, window) or 0, ctx)
     if #cands == 0 then
       return head, marks
     end
     head, parked = take(R, queue, cands, max_payload, head, most, ctx)
+    ctx.parked = ctx.parked + parked
     if parked == 0 then
       return head, marks
     end
@@ -471,10 +481,11 @@ local function rejoin_all(R, queues, ctx)
     if ctx.marks[q.name] and q.room > 0 and L.has_mark(ctx, q.name, 'a') and
        not L.paused_until(ctx.paused[q.name], ctx.now_ms) then
       any = true
-      local left, called = L.rejoin(ctx.book, q.name)
-      if left == 0 then
+      -- A foreign type there is told by the claim from this queue.
+      local ok, left, called = L.attempt(L.rejoin, ctx.book, q.name)
+      if ok and left == 0 then
         L.mark_clear(R, q.name, 'a')
-      else
+      elseif ok then
         rest[q.name] = left + called
       end
     end

@@ -15,7 +15,7 @@
 -- cell ''. The score of a member is a number. Where they matter: size (in Redis), more (so many more names than there),
 -- is_empty (nothing is in Redis), is_whole (what is not in cells is not in Redis), cut (so many first members are removed
 -- by L.cut), coming (so many are written at once), first (as ZRANGE 0 0 tells), last (its score), expire (ms, or false to
--- persist), erased (fields that go unread: names, and those before them).
+-- persist), erased (fields that go unread: names, and those before them), and what draft_rows.lua keeps of a sorted set.
 
 local MOMENT_MS = 1
 local FINAL_CHUNK = 7000    -- of what cannot be taken back: more than a call removes
@@ -75,6 +75,8 @@ local function read(e, command, ...)
   end
   return reply
 end
+
+L.read_entry = read
 
 local ONE = {hash = 'HGET', zset = 'ZSCORE', set = 'SISMEMBER', string = 'GET'}
 local MANY = {hash = 'HMGET', zset = 'ZMSCORE'}
@@ -244,68 +246,13 @@ function L.make_room(key, kind, n)
   return e.size + e.coming - n
 end
 
--- The names and values of a changed hash, sorted set or set for which is_in(value) holds, that Redis has not so.
-local function changed_cells(e, is_in)
+-- The names and values of a changed hash or set that Redis has not so.
+local function changed_cells(e)
   local out = {}
   for _, name in ipairs(e.list) do
     local value = e.cells[name]
-    if value and (not is_in or is_in(value)) then
+    if value then
       out[#out + 1] = {name, value}
-    end
-  end
-  return out
-end
-
--- '(5' -> 5, true
-local function bound(text)
-  text = tostring(text)
-  local is_open = string.sub(text, 1, 1) == '('
-  local n = is_open and string.sub(text, 2) or text
-  return n == '-inf' and -math.huge or n == '+inf' and math.huge or tonumber(n), is_open
-end
-
-local function within(low, high)
-  local from, is_over = bound(low)
-  local to, is_under = bound(high)
-  return function(score)
-    return (score > from or score == from and not is_over) and (score < to or score == to and not is_under)
-  end, from == -math.huge
-end
-
-local function by_score(a, b)
-  if a[2] ~= b[2] then
-    return a[2] < b[2]
-  end
-  return L.is_before(a[1], b[1])
-end
-
--- {member, score}* of a changed sorted set with such scores; count: nil for all
-local function range(e, low, high, skip, count)
-  local is_in, is_from_first = within(low, high)
-  local cut = is_from_first and e.cut or 0
-  local most = count and skip + count + cut + #e.list or -1
-  local raw, out = e.is_empty and {} or read(e, 'ZRANGEBYSCORE', low, high, 'WITHSCORES', 'LIMIT', 0, most), {}
-  for i = 1 + 2 * cut, #raw, 2 do
-    if not e.is_listed[raw[i]] then
-      out[#out + 1] = {raw[i], tonumber(raw[i + 1])}
-    end
-  end
-  local changed = changed_cells(e, is_in)
-  if #changed > 0 then
-    for _, one in ipairs(changed) do
-      out[#out + 1] = one
-    end
-    table.sort(out, by_score)
-  end
-  return out, skip, count and math.min(skip + count, #out) or #out
-end
-
-local function flat(rows, skip, last, has_scores)
-  local out = {}
-  for i = skip + 1, last do
-    out[#out + 1] = rows[i][1]
-    if has_scores then
-      out[#out + 1] = rows[i][2]
     end
   end
   return out
@@ -343,6 +290,9 @@ local function put(e, name, value)
     e.more = (e.more or 0) - 1
   end
   cells[name] = value
+  if e.heap or e.log then
+    L.rank(e, name, old, value)
+  end
   if not e.is_listed[name] then
     e.is_listed[name] = true
     e.list[#e.list + 1] = name
@@ -374,9 +324,13 @@ local function remove(e, names)
   return n
 end
 
--- These names are new: there is nothing of them in Redis. An id that was just made need not be looked for.
+-- These names are new: there is nothing of them in Redis. An id that was just made need not be looked for; what is of a
+-- foreign type is refused all the same.
 function L.is_new(key, kind, name)
   local e = entry_of(key, kind)
+  if kind ~= 'string' then
+    size_of(e)
+  end
   if e.cells[name] == nil then
     e.cells[name], e.was[name] = false, false
   end
@@ -490,8 +444,12 @@ local function roll_back(mark)
   for i = n_journal - 3, mark + 1, -4 do
     local t, name, old = journal[i], journal[i + 1], journal[i + 2]
     if journal[i + 3] then
-      t.more = (t.more or 0) + (old and 1 or 0) - (t.cells[name] and 1 or 0)
+      local now = t.cells[name]
+      t.more = (t.more or 0) + (old and 1 or 0) - (now and 1 or 0)
       t.cells[name] = old
+      if t.heap or t.log then
+        L.rank(t, name, now, old)
+      end
     else
       t[name] = old
     end
@@ -687,6 +645,14 @@ local function first(e)
   return e.first
 end
 
+local function told_as(rows, has_scores)
+  local names = {}
+  for i = 1, has_scores and 0 or #rows, 2 do
+    names[#names + 1] = rows[i]
+  end
+  return has_scores and rows or names
+end
+
 -- From the first one on; from the last one only of what the call has not changed.
 function COMMANDS.ZRANGE(key, from, to, has_scores)
   local e = entry_of(key, 'zset')
@@ -699,8 +665,7 @@ function COMMANDS.ZRANGE(key, from, to, has_scores)
   elseif from == -1 then
     error('ZRANGE from the end of a key that the call has changed', 0)
   end
-  local rows, skip, last = range(e, '-inf', '+inf', from, to >= 0 and to - from + 1 or nil)
-  return flat(rows, skip, last, has_scores)
+  return told_as(L.rows(e, '-inf', '+inf', from, to >= 0 and to - from + 1 or nil), has_scores)
 end
 
 function COMMANDS.ZRANGEBYSCORE(key, low, high, ...)
@@ -720,22 +685,15 @@ function COMMANDS.ZRANGEBYSCORE(key, low, high, ...)
     end
     i = i + 1
   end
-  local rows, from, last = range(e, low, high, skip, count)
-  return flat(rows, from, last, has_scores)
+  return told_as(L.rows(e, low, high, skip, count), has_scores)
 end
 
 function COMMANDS.ZCOUNT(key, low, high)
   local e = entry_of(key, 'zset')
-  local n = e.is_empty and 0 or read(e, 'ZCOUNT', low, high)
   if is_plain(e) then
-    return n
+    return e.is_empty and 0 or read(e, 'ZCOUNT', low, high)
   end
-  local is_in = within(low, high)
-  for _, name in ipairs(e.list) do
-    local now, was = e.cells[name], e.was[name]
-    n = n + (now and is_in(now) and 1 or 0) - (was and is_in(was) and 1 or 0)
-  end
-  return n
+  return L.count_rows(e, low, high)
 end
 
 function COMMANDS.SISMEMBER(key, name)

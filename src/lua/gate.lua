@@ -10,7 +10,8 @@
 --
 -- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched, is_touched}.
 -- Gates that lost a holder are in `touched`, until L.settle_gates hands their places on (gate_line.lua);
--- queues with a new grant in `granted`, until the workers are told. A step fills in room: queue ->
+-- queues with a new grant in `granted`, until the workers are told. called: how many of those in line the call has called;
+-- timers: of limit.lua. A step fills in room: queue ->
 -- how many jobs the step would still claim of it; epoch: who makes it; ended: the jobs of this epoch that end in it;
 -- at_once: of L.write_at_once the jobs that end, in lists, how many those are, and how many start.
 -- The state of a gate is nowhere but in Redis and the draft of the call, so what is taken out of the draft again is
@@ -21,9 +22,11 @@ L.LIVES = 1e15              -- the score of a holder without a lease is this and
 L.MAX_LIMITS = 1000         -- definitions in one namespace
 L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
 
+local ENDED_MAX = 100       -- leases that are over, and go in one call
+
 function L.book(R, now_us)
-  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {}, granted = {}, room = {},
-          ended = {}, at_once = {lists = {}, ended = 0, started = 0}}
+  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {}, granted = {}, called = 0,
+          room = {}, ended = {}, at_once = {lists = {}, ended = 0, started = 0}}
 end
 
 -- A name that may stand in a record header, in a key and on a terminal.
@@ -105,12 +108,20 @@ function L.touch(book, id)
   end
 end
 
+-- -> kind, name; nil for what is no id of a gate: what was written by hand is left to `later fsck`
+function L.read_gate(id)
+  local kind, name = string.match(id, '^(%a+):(.+)$')
+  if L.KINDS[kind or ''] then
+    return kind, name
+  end
+end
+
 -- The gate of this id as this call knows it.
 function L.gate(book, id)
   local g = book.gates[id]
   if not g then
-    local kind, name = string.match(id, '^(%a+):(.+)$')
-    if not L.KINDS[kind or ''] then
+    local kind, name = L.read_gate(id)
+    if not kind then
       L.fail('ELATER_GATE', L.quote(id) .. ' is no gate')
     end
     g = {id = id, kind = kind, name = name, key = book.R .. ':' .. id, line = book.R .. ':wait:' .. id}
@@ -255,9 +266,9 @@ function L.KINDS.lock.drop(g, holders)
   return false
 end
 
--- Holders whose lease is over have no place.
+-- Holders whose lease is over have no place, and go, some with each call.
 local function drop_ended(book, g)
-  local ended = db('ZRANGEBYSCORE', g.key, '-inf', L.int(book.now_ms))
+  local ended = db('ZRANGEBYSCORE', g.key, '-inf', L.int(book.now_ms), 'LIMIT', 0, ENDED_MAX)
   if #ended > 0 then
     db('ZREM', g.key, unpack(ended))
   end
@@ -265,12 +276,16 @@ end
 
 -- The limit may have shrunk under its holders: then there is no place until enough of them have gone.
 function L.KINDS.sem.room(book, g)
-  drop_ended(book, g)
-  local free = g.limit.n - db('ZCARD', g.key)
+  if not g.has_dropped then
+    g.has_dropped = true
+    drop_ended(book, g)
+  end
+  local lives = '(' .. L.int(book.now_ms)
+  local free = g.limit.n - db('ZCOUNT', g.key, lives, '+inf')
   if free > 0 then
     return free
   end
-  local first = db('ZRANGE', g.key, 0, 0, 'WITHSCORES')
+  local first = db('ZRANGEBYSCORE', g.key, lives, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   local until_ms = tonumber(first[2] or 'inf')
   return 0, until_ms < L.LIVES and until_ms or nil
 end
@@ -384,13 +399,13 @@ end
 local function read_hold(book, holder, text, is_end, drops, order)
   for id in string.gmatch(text, '[^\n]+') do
     local until_ms, unique = string.match(id, '^uniq:(%d+):(.*)$')
-    if not unique then
+    if not unique and L.read_gate(id) then
       if not drops[id] then
         drops[id] = {}
         order[#order + 1] = id
       end
       table.insert(drops[id], holder)
-    elseif is_end then
+    elseif unique and is_end then
       L.unless_foreign(L.free_unique, book.R, unique, holder, L.whole(until_ms))
     end
   end

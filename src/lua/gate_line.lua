@@ -22,7 +22,7 @@
 -- want of room counts as being passed over.
 
 local PASSES = 16
-local OPEN_MAX = 64
+local OPEN_MAX = 64         -- gates that a call looks at, those in line that it calls there, and rows of a set
 local TIMERS_MAX = 64
 local RETRY_MS = 10000      -- when a gate is looked at again whose keys had a foreign type
 local NEVER = L.LATEST
@@ -333,23 +333,28 @@ local function call_queue(book, g, queue)
   stand(book, queue, job, spot)
 end
 
--- Hand the free places of a gate to those who stand first in its line.
+-- Hand the free places of a gate to those who stand first in its line, as far as the call may. What is left is for the
+-- next call: the timer is due.
 local function open(book, id)
   local g = L.gate(book, id)
-  for _ = 1, OPEN_MAX do
+  while true do
     local who = db('ZRANGE', g.line, 0, 0)[1]
     if not who then
       return
     elseif L.room(book, g) <= 0 then
       L.arm_gate(book, g)
       return
-    elseif string.match(who, '^[@=]') then
+    elseif book.called >= OPEN_MAX then
+      L.arm(book, 'gate:' .. id, book.now_ms)
+      return
+    end
+    book.called = book.called + 1
+    if string.match(who, '^[@=]') then
       L.call_outsider(book, g, who)
     else
       call_queue(book, g, who)
     end
   end
-  L.arm(book, 'gate:' .. id, book.now_ms)
 end
 
 -- Nobody claims what the queue is granted: it is not called where jobs of it stand, at the gates of one that was
@@ -401,8 +406,8 @@ function L.rejoin(book, queue)
   local ids = db('SRANDMEMBER', key, OPEN_MAX)
   table.sort(ids)
   for _, id in ipairs(ids) do
-    local g = L.gate(book, id)
-    local first = db('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')
+    local g = L.read_gate(id) and L.gate(book, id)
+    local first = g and db('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES') or {}
     db('SREM', key, id)
     if first[2] then
       db('ZADD', g.line, first[2], queue)
@@ -419,7 +424,7 @@ local function look_at_timer(book, what)
     if not L.attempt(take_back_late, book, id) then
       L.arm(book, what, book.now_ms + RETRY_MS)
     end
-  elseif kind == 'gate' then
+  elseif kind == 'gate' and L.read_gate(id) then
     L.touch(book, id)
   elseif kind == 'wait' then
     L.attempt(L.end_wait, book, id)

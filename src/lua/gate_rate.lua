@@ -75,15 +75,19 @@ end
 
 -- ---- sliding
 
-local TRIM = 1000
+local TRIM = 100            -- entries that a call takes out, and such that it takes back
 
 -- Starts that are over go, and those ahead of a clock that was set back count as of now.
 local function trim_log(book, g)
+  if g.is_trimmed then
+    return
+  end
+  g.is_trimmed = true
   local over = db('ZRANGEBYSCORE', g.key, '-inf', L.int(book.now_us - g.limit.per_us), 'LIMIT', 0, TRIM)
   if #over > 0 then
     db('ZREM', g.key, unpack(over))
   end
-  for _, number in ipairs(db('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf')) do
+  for _, number in ipairs(db('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf', 'LIMIT', 0, TRIM)) do
     db('ZADD', g.key, book.now_us, number)
   end
 end

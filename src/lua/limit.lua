@@ -34,12 +34,13 @@ local function tell_lines(book, ids)
 end
 
 -- The gates with a line that this definition is for: a name, or a template.
-local function lines_under(R, kind, name)
+local function lines_under(book, kind, name)
   if not string.find(name, '{key}', 1, true) then
     return {kind .. ':' .. name}
   end
   local out, prefix = {}, 'gate:' .. kind .. ':'
-  for _, what in ipairs(db('ZRANGE', R .. ':timers', 0, -1)) do
+  book.timers = book.timers or db('ZRANGE', book.R .. ':timers', 0, -1)
+  for _, what in ipairs(book.timers) do
     if string.sub(what, 1, #prefix) == prefix and L.fits(name, string.sub(what, #prefix + 1)) then
       out[#out + 1] = string.sub(what, 6)
     end
@@ -50,7 +51,7 @@ end
 -- The definition of this name, or template, changed: who stands in line is looked at when the book is settled, at
 -- very many gates with the next steps. -> the gates
 function L.touch_lines(book, kind, name)
-  local ids = lines_under(book.R, kind, name)
+  local ids = lines_under(book, kind, name)
   for i, id in ipairs(ids) do
     if i <= LINES_MAX then
       L.touch(book, id)

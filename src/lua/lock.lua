@@ -96,7 +96,7 @@ end
 -- Its time in line is over. name: as in R:parked
 function L.end_wait(book, name)
   local who, id = string.match(name, '^([@=][^\n]*)\n(.+)$')
-  local g = who and L.gate(book, id)
+  local g = who and L.read_gate(id) and L.gate(book, id)
   local ticket, until_ms = nil, nil
   if g then
     ticket, until_ms = place_of(book, g, who)
@@ -122,7 +122,7 @@ end
 
 local function leave_gate(book, epoch)
   local id = db('HGET', book.R .. ':worker:' .. epoch, 'gate')
-  if id then
+  if id and L.read_gate(id) then
     local g = L.gate(book, id)
     L.leave_line(book, g, '@' .. epoch)
     return L.drop(book, g, '@' .. epoch)

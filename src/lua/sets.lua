@@ -72,12 +72,18 @@ function L.rank_behind(key, score, member)
 end
 
 -- Up to `count` members that may be large, from a rank on: -> {member, score, ...}. No more than `bytes` of them as
--- far as one can know before: twice as many at a time, but not of the size of the largest one so far.
-function L.read_members(key, rank, count, bytes)
+-- far as one can know before: twice as many at a time, but not of the size of the largest one so far. until_ms: only those
+-- with a score up to that; nil: all.
+function L.read_members(key, rank, count, bytes, until_ms)
   local rows, step, largest = {}, 1, 1
   while count > 0 and bytes > 0 do
     local n = math.min(count, step, math.max(math.floor(bytes / largest), 1))
-    local some = redis.call('ZRANGE', key, rank, rank + n - 1, 'WITHSCORES')
+    local some
+    if until_ms then
+      some = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(until_ms), 'WITHSCORES', 'LIMIT', rank, n)
+    else
+      some = redis.call('ZRANGE', key, rank, rank + n - 1, 'WITHSCORES')
+    end
     for i = 1, #some, 2 do
       rows[#rows + 1], rows[#rows + 2] = some[i], some[i + 1]
       largest, bytes = math.max(largest, #some[i]), bytes - #some[i]
@@ -88,6 +94,29 @@ function L.read_members(key, rank, count, bytes)
     rank, count, step = rank + n, count - n, 2 * step
   end
   return rows
+end
+
+-- When the first raw member may be due that is not due yet: it stands behind `rank` others. known: when that is as far as
+-- anybody knows (a head), which holds if none is earlier. Members may be large, and are read for their scores only up to
+-- ctx.peek bytes in a call; else it is a time before which none is due. (To count members where there are some costs Redis
+-- the comparison of the whole first one.)
+function L.next_raw(key, rank, ctx, known)
+  local now_ms = ctx.now_ms
+  local function has(until_text)
+    return redis.call('ZCOUNT', key, '(' .. L.int(now_ms), until_text) > 0
+  end
+  if known and known > now_ms and not has('(' .. L.int(known)) then
+    return known
+  elseif ctx.peek > 0 then
+    local row = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
+    ctx.peek = ctx.peek - #(row[1] or '')
+    return row[2] and L.due(row[2]) or math.huge
+  end
+  local low, step = now_ms, 1000
+  while low < L.LATEST and not has(L.int(math.min(now_ms + step, L.LATEST))) do
+    low, step = math.min(now_ms + step, L.LATEST), 8 * step
+  end
+  return low + 1
 end
 
 -- When a raw member is due, as its claim sees it; nil: it will be buried then.

@@ -10,9 +10,9 @@ L.register('later_v1_note', {'allow-oom'}, function(R, args)
   if kind == 'raw-queue' then
     local queue = L.check_queue(name)
     L.check_room(R, queue)
-    local row = db('ZRANGE', R .. ':due:' .. queue, 0, 0, 'WITHSCORES')
-    if #row == 2 then
-      L.lower_head(R, queue, L.due(row[2]))
+    -- When the first is due the next step finds out.
+    if db('ZCARD', R .. ':due:' .. queue) > 0 and not db('ZSCORE', R .. ':heads', queue) then
+      L.lower_head(R, queue, now_ms)
     end
   else
     L.note(R, L.line(string.sub(kind .. ':' .. name, 1, 200)), now_ms)

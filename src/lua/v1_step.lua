@@ -34,6 +34,7 @@
 -- allow-oom. Cost: O(results + due queues + claims * log n).
 
 local STEP_BYTES = 1048576
+local PEEK_BYTES = 262144   -- and of raw members that are not due
 
 -- ---- results
 
@@ -269,8 +270,8 @@ L.register('later_v1_step', {'allow-oom'}, function(R, args)
     return {now_us, status}
   end
   local ctx = {now_us = now_us, now_ms = L.ms(now_us), until_ms = L.ms(now_us) + ahead, epoch = epoch,
-               epoch_text = epoch_text, held = held, max = math.min(max, 512), bytes = STEP_BYTES, claims = {}, claimed = 0,
-               solo_due = 0, book = L.book(R, now_us)}
+               epoch_text = epoch_text, held = held, max = math.min(max, 512), bytes = STEP_BYTES,
+               peek = PEEK_BYTES, claims = {}, claimed = 0, parked = 0, solo_due = 0, book = L.book(R, now_us)}
   ctx.book.epoch = epoch_text
   local answers, refused = settle(R, args, 6, n, ctx), nil
   local short_at = 7 + 8 * n + 3 * #queues

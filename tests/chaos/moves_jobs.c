@@ -139,6 +139,8 @@ static void take_added(struct world *w, const struct reply *r, int queue, const 
             verdict_break("add", "%s %s is answered for %s, which is %s", w->l->root, status, id,
                           ledger_places(j->may));
         rewrite(j, o);
+        /* A start is spent: whoever ran what it was cannot have it back. */
+        j->start += j->start > 0;
     }
 }
 

@@ -218,6 +218,13 @@ void model_publish(struct model *m, const char *channel, const char *message, si
     buf_puts(&m->heard, "\n");
 }
 
+void model_begin(struct model *m)
+{
+    m->heard_before = m->heard.len;
+    if (m->gates != NULL)
+        m->gates->called = 0;
+}
+
 /* Once in a call. */
 void model_wake(struct model *m, const char *message)
 {
@@ -346,7 +353,7 @@ void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max
     m->queue[j->queue].dead++;
     announce(m, j, outcome);
     over = (int64_t)model_jobs(m, j->queue, PLACE_DEAD, -1, dead) - max;
-    for (int64_t i = 0; i < over && i < 100; i++)
+    for (int64_t i = 0; i < over && i < 2; i++)
         model_forget(dead[i]);
 }
 

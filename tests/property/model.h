@@ -294,6 +294,8 @@ void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max
 void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep);
 /* The largest payload that an add to this queue takes. */
 int64_t model_max_payload(const struct model *m, int q);
+/* A call begins. */
+void model_begin(struct model *m);
 /* Forget up to so many dead or done jobs of a queue whose time is over. */
 void model_trim(struct model *m, int q, enum model_place place, int64_t before, size_t rows);
 void model_end_cancelled(struct model *m, struct model_job *j, char *outcome);

@@ -105,6 +105,7 @@ struct model_gates {
     struct model_unique unique[UNIQUES_MAX];
     size_t touched;
     struct model_gate *touch[TOUCHED_MAX];
+    int called;                    /* of those in line, in this call */
     int64_t room[MODEL_QUEUES];    /* of the step that is made; -1: it did not say */
     int64_t stepper;               /* its worker; 0 in any other call */
     bool is_granted[MODEL_QUEUES]; /* was granted something: the workers are told at the end */

@@ -491,19 +491,21 @@ static void open_gate(struct model *m, struct model_gate *g)
     struct model_job *j;
     int64_t opens;
 
-    for (int i = 0; i < OPEN_MAX; i++) {
-        if (!line_front(m, g, &j, &o))
-            return;
+    while (line_front(m, g, &j, &o)) {
         if (gate_room(m, g, &opens) <= 0) {
             line_arm_gate(m, g);
             return;
         }
+        if (m->gates->called >= OPEN_MAX) {
+            line_arm(m, "gate", g->id, MODEL_MS(m));
+            return;
+        }
+        m->gates->called++;
         if (o != NULL)
             call_outsider(m, o);
         else
             call_job(m, g, j);
     }
-    line_arm(m, "gate", g->id, MODEL_MS(m));
 }
 
 static int by_grant(const void *a, const void *b)

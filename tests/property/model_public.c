@@ -119,8 +119,10 @@ static void rewrite(struct model *m, struct model_job *j, const struct model_opt
         line_unpark(m, j, false);
     dress(j, o);
     j->payload = payload;
-    if (j->has_tries)
+    if (j->has_tries) {
         j->tries_due = due;
+        j->starts++;
+    }
     model_enqueue(m, j, due);
     line_settle(m);
 }

@@ -17,6 +17,7 @@
 #define BYTES_A_STEP 1048576
 #define LOOK_ROUNDS 4
 #define LOOK_WINDOW 64
+#define PARKED_MAX 128
 #define NEVER INT64_MAX /* a head: there is nothing */
 
 /* ---- candidates */
@@ -34,7 +35,7 @@ struct candidate {
 struct claims {
     struct model *m;
     const struct model_step *step;
-    int64_t max, n, bytes;
+    int64_t max, n, bytes, parked;
     bool has_solo, is_solo_due, is_more;
     char marks[MODEL_QUEUES][16]; /* as they were at the start */
     bool has_head[MODEL_QUEUES];
@@ -75,13 +76,30 @@ static size_t take_ids(struct claims *c, int q, int priority, int64_t room, stru
     return taken;
 }
 
+/* When the first one behind those that were taken is looked at: a head that is later than now holds
+ * where none is earlier. */
+static int64_t next_raw(const struct model *m, int q, const struct model_raw *next)
+{
+    const struct model_queue *queue = &m->queue[q];
+    int64_t due = model_due(next->score), now = MODEL_MS(m);
+
+    if (queue->has_head && queue->head > now && next->score >= (double)queue->head)
+        return queue->head;
+    return due;
+}
+
 static size_t take_raws(struct claims *c, int q, int64_t room, struct candidate *out, int64_t *head)
 {
     struct model_raw *row[MODEL_RAWS];
     size_t n = model_raws(c->m, q, row), taken = 0;
-    int64_t now = MODEL_MS(c->m);
+    int64_t now = MODEL_MS(c->m), bytes = least(c->bytes, BYTES_A_STEP);
+    const struct model_queue *queue = &c->m->queue[q];
 
     room = least(room, RAWS_A_STEP);
+    if (n > 0 && room <= 0 && queue->has_head && queue->head <= now) {
+        *head = least(*head, now);
+        return 0;
+    }
     while (taken < n && (int64_t)taken < room && model_due(row[taken]->score) <= now) {
         int64_t due = model_due(row[taken]->score);
 
@@ -89,10 +107,15 @@ static size_t take_raws(struct claims *c, int q, int64_t room, struct candidate 
                                         .turn = due,
                                         .due = row[taken]->score > 1e11 ? due : now,
                                         .why = bad_score(row[taken]->score)};
+        bytes -= (int64_t)row[taken]->member.n;
         taken++;
     }
-    if (taken < n)
-        *head = least(*head, model_due(row[taken]->score));
+    if (taken == n)
+        return taken;
+    if ((room > 0 && ((int64_t)taken == room || bytes <= 0)) || model_due(row[taken]->score) <= now)
+        *head = least(*head, now);
+    else
+        *head = least(*head, next_raw(c->m, q, row[taken]));
     return taken;
 }
 
@@ -111,7 +134,7 @@ static size_t take_fives(struct claims *c, int q, int64_t room, struct candidate
     if (i < nids)
         *head = least(*head, ids[i].due);
     if (k < nraws)
-        *head = least(*head, raws[k].due);
+        *head = least(*head, MODEL_MS(c->m));
     free(ids);
     return n;
 }
@@ -303,7 +326,7 @@ static int take(struct claims *c, const struct model_want *w, struct candidate *
 
     for (size_t i = 0; i < n; i++)
         if (i >= picked || cand[i].is_left)
-            *head = least(*head, cand[i].due);
+            *head = least(*head, cand[i].raw != NULL ? MODEL_MS(c->m) : cand[i].due);
     return parked;
 }
 
@@ -447,12 +470,17 @@ static void claim_due(struct claims *c, const struct model_want *w, int64_t room
     if (c->step->ahead > 0)
         claim_ahead(c, w, room);
     for (int i = 0; i < LOOK_ROUNDS && is_bounded; i++) {
-        int64_t left = c->bytes > 0 ? most - c->n : 0, wide = left > window ? left : window;
+        bool may_park = c->bytes > 0 && c->parked < PARKED_MAX;
+        int64_t left = may_park ? most - c->n : 0, wide = left > window ? left : window;
+        int parked = 0;
         size_t n;
 
         *head = NEVER;
         n = gather(c, w->queue, left > 0 ? wide : 0, cand, head, marks);
-        is_bounded = n > 0 && take(c, w, cand, n, most, head) > 0;
+        if (n > 0)
+            parked = take(c, w, cand, n, most, head);
+        is_bounded = parked > 0;
+        c->parked += parked;
         window = LOOK_WINDOW;
     }
     c->is_more |= is_bounded && *head <= MODEL_MS(c->m);

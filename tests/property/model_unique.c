@@ -58,9 +58,19 @@ void unique_succeed(struct model *m, struct model_job *runs)
 void unique_free(struct model *m, int q, const char *key, const char *id, int64_t until)
 {
     struct model_unique *u = unique_of(m, q, key);
+    struct model_gate *g;
+    char name[MODEL_NAME];
 
     if (u == NULL || strcmp(u->id, id) != 0)
         return;
+    /* A successor that ends first gives it back. */
+    (void)snprintf(name, sizeof(name), "~unique:%s:%s", m->queue[q].name, key);
+    g = gate_named(m, KIND_LOCK, name);
+    if (g->is_held && strcmp(g->holder, id) != 0) {
+        (void)snprintf(u->id, sizeof(u->id), "%.15s", g->holder);
+        u->end = MODEL_NONE;
+        return;
+    }
     u->is_there = until != MODEL_NONE && until > MODEL_MS(m);
     u->end = until;
 }

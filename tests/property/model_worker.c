@@ -668,7 +668,7 @@ void model_note_raw(struct model *m, int q, struct buf *out)
 {
     struct model_raw *row[MODEL_RAWS];
 
-    if (model_raws(m, q, row) > 0)
-        model_lower_head(m, q, model_due(row[0]->score));
+    if (model_raws(m, q, row) > 0 && !m->queue[q].has_head)
+        model_lower_head(m, q, MODEL_MS(m));
     out_text(out, "noted");
 }

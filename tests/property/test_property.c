@@ -90,7 +90,7 @@ static bool run_call(uint64_t seed, int i, bool print, struct verdict *v)
     const char *broken;
 
     args_clear(&fx.args);
-    fx.model->heard_before = fx.model->heard.len;
+    model_begin(fx.model);
     calls_make(fx.model, seed, &fx.args, &v->want);
     server_set_time(&fx.server, fx.model->now_us);
     server_expire(&fx.server);

@@ -1,0 +1,251 @@
+-- A sorted set in the order that it will have once the draft is written (draft.lua).
+--
+-- What Redis has of it stays as it is while the function runs. So its first members are read once, piece by piece, and kept
+-- in `front`. Members that the call has changed are passed over there; they stand in a heap, by score and name. So whoever
+-- takes the first one again and again pays O(log n) for each. How many members lie between two scores is counted once, and
+-- follows the changes from then on.
+--
+-- Of an entry: front {names, scores, n, is_all, from, cut}, from: no row before this one counts, with so many cut; heap
+-- {names, scores, n}, with names that have another score by now; log {old score, new score}*, false for none; sums: low ->
+-- high -> {n, at}, at: as many of the log are counted.
+
+local FRONT_MOST = 512      -- rows in one piece
+
+-- ---- a heap
+
+local function comes_before(h, i, k)
+  local a, b = h.scores[i], h.scores[k]
+  return a < b or a == b and L.is_before(h.names[i], h.names[k])
+end
+
+local function swap(h, i, k)
+  h.names[i], h.names[k] = h.names[k], h.names[i]
+  h.scores[i], h.scores[k] = h.scores[k], h.scores[i]
+end
+
+local function push(h, name, score)
+  local i = h.n + 1
+  h.n, h.names[i], h.scores[i] = i, name, score
+  while i > 1 do
+    local parent = (i - i % 2) / 2
+    if not comes_before(h, i, parent) then
+      return
+    end
+    swap(h, i, parent)
+    i = parent
+  end
+end
+
+local function pop(h)
+  local name, score, i = h.names[1], h.scores[1], 1
+  swap(h, 1, h.n)
+  h.names[h.n], h.scores[h.n], h.n = nil, nil, h.n - 1
+  while 2 * i <= h.n do
+    local child = 2 * i
+    if child < h.n and comes_before(h, child + 1, child) then
+      child = child + 1
+    end
+    if not comes_before(h, child, i) then
+      break
+    end
+    swap(h, i, child)
+    i = child
+  end
+  return name, score
+end
+
+-- ---- what Redis has
+
+-- The i-th member in Redis. wanted: read so many at least, where it has to be read.
+local function front_row(e, i, wanted)
+  local f = e.front
+  while i > f.n and not f.is_all do
+    local count = math.min(math.max(f.n, wanted, i - f.n), FRONT_MOST)
+    local raw = L.read_entry(e, 'ZRANGE', f.n, f.n + count - 1, 'WITHSCORES')
+    for k = 1, #raw, 2 do
+      f.n = f.n + 1
+      f.names[f.n], f.scores[f.n] = raw[k], tonumber(raw[k + 1])
+    end
+    f.is_all = #raw < 2 * count
+  end
+  return f.names[i], f.scores[i]
+end
+
+-- -> function() -> the next of the first members in Redis that the call leaves as they are
+local function from_front(e, wanted)
+  local f, cut = e.front, e.cut or 0
+  if not f then
+    f = {names = {}, scores = {}, n = 0, is_all = e.is_empty, from = cut + 1, cut = cut}
+    e.front = f
+  elseif f.cut ~= cut then
+    f.from, f.cut = cut + 1, cut
+  end
+  local i, is_first = f.from, true
+  return function()
+    local name, score = front_row(e, i, wanted)
+    while name and e.is_listed[name] do
+      i = i + 1
+      name, score = front_row(e, i, wanted)
+    end
+    if is_first then
+      f.from, is_first = i, false
+    end
+    i = i + 1
+    return name, score
+  end
+end
+
+-- The same for those between two scores.
+local function from_score(e, low, high, wanted)
+  local at, rows, i = 0, {}, 1
+  return function()
+    while true do
+      if rows[i] == nil then
+        if e.is_empty or at > 0 and #rows < 2 * wanted then
+          return nil
+        end
+        rows, i = L.read_entry(e, 'ZRANGEBYSCORE', low, high, 'WITHSCORES', 'LIMIT', at, wanted), 1
+        at = at + wanted
+        if not rows[1] then
+          return nil
+        end
+      end
+      i = i + 2
+      if not e.is_listed[rows[i - 2]] then
+        return rows[i - 2], tonumber(rows[i - 1])
+      end
+    end
+  end
+end
+
+-- ---- what the call has changed
+
+-- A member has this score from now on, false for none.
+function L.rank(e, name, old, score)
+  if e.heap and score then
+    push(e.heap, name, score)
+  end
+  if e.log then
+    e.log[#e.log + 1], e.log[#e.log + 2] = old or false, score
+  end
+end
+
+local function heap_of(e)
+  if not e.heap then
+    e.heap = {names = {}, scores = {}, n = 0}
+    for _, name in ipairs(e.list) do
+      if e.cells[name] then
+        push(e.heap, name, e.cells[name])
+      end
+    end
+  end
+  return e.heap
+end
+
+-- -> function() -> the next of the changed members; what it has told stays in `told`
+local function from_heap(e, told)
+  local h, last = heap_of(e), nil
+  return function()
+    while h.n > 0 do
+      local name, score = pop(h)
+      if e.cells[name] == score and name ~= last then
+        told[#told + 1], told[#told + 2] = name, score
+        last = name
+        return name, score
+      end
+    end
+    return nil
+  end
+end
+
+-- ---- both
+
+-- '(5' -> 5, true
+local function bound(text)
+  text = tostring(text)
+  local is_open = string.sub(text, 1, 1) == '('
+  local n = is_open and string.sub(text, 2) or text
+  return n == '-inf' and -math.huge or n == '+inf' and math.huge or tonumber(n), is_open
+end
+
+-- -> is a score below the range? is it above?
+local function sides(low, high)
+  local from, is_over = bound(low)
+  local to, is_under = bound(high)
+  return function(score)
+    return score < from or score == from and is_over
+  end, function(score)
+    return score > to or score == to and is_under
+  end
+end
+
+-- {member, score, ...} of a changed sorted set with such scores, without the first `skip`; count: nil for all
+function L.rows(e, low, high, skip, count)
+  local is_below, is_above = sides(low, high)
+  local last, told, out, n = count and skip + count or math.huge, {}, {}, 0
+  local wanted = math.min(last, FRONT_MOST)
+  local kept = low == '-inf' and from_front(e, wanted) or from_score(e, low, high, wanted)
+  local changed = from_heap(e, told)
+  local a, a_score = kept()
+  local b, b_score = changed()
+  while b and is_below(b_score) do
+    b, b_score = changed()
+  end
+  while n < last and (a or b) do
+    local name, score
+    if not b or a and (a_score < b_score or a_score == b_score and L.is_before(a, b)) then
+      name, score = a, a_score
+      a, a_score = kept()
+    else
+      name, score = b, b_score
+      b, b_score = changed()
+    end
+    if is_above(score) then
+      break
+    end
+    n = n + 1
+    if n > skip then
+      out[#out + 1], out[#out + 2] = name, score
+    end
+  end
+  for i = 1, #told, 2 do
+    push(e.heap, told[i], told[i + 1])
+  end
+  return out
+end
+
+-- How many of the first members, which the call has cut off, lie there?
+local function count_cut(e, is_in)
+  local n = 0
+  if e.cut and e.cut > 0 then
+    from_front(e, e.cut)
+    for i = 1, e.cut do
+      local _, score = front_row(e, i, e.cut)
+      n = n + (score and is_in(score) and 1 or 0)
+    end
+  end
+  return n
+end
+
+-- How many members of a changed sorted set lie between two scores.
+function L.count_rows(e, low, high)
+  local is_below, is_above = sides(low, high)
+  local function is_in(score)
+    return score and not is_below(score) and not is_above(score)
+  end
+  e.log, e.sums = e.log or {}, e.sums or {}
+  e.sums[low] = e.sums[low] or {}
+  local sum, log = e.sums[low][high], e.log
+  if not sum then
+    sum = {n = e.is_empty and 0 or L.read_entry(e, 'ZCOUNT', low, high), at = #log}
+    for _, name in ipairs(e.list) do
+      sum.n = sum.n + (is_in(e.cells[name]) and 1 or 0) - (is_in(e.was[name]) and 1 or 0)
+    end
+    e.sums[low][high] = sum
+  end
+  for i = sum.at + 1, #log, 2 do
+    sum.n = sum.n + (is_in(log[i + 1]) and 1 or 0) - (is_in(log[i]) and 1 or 0)
+  end
+  sum.at = #log
+  return sum.n - count_cut(e, is_in)
+end
