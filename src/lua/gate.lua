@@ -34,6 +34,8 @@ function L.check_gate_name(what, name)
   if name == nil or #name < 1 or #name > L.GATE_NAME_MAX or string.find(name, '[%z\1-\32\127]') then
     L.fail('ELATER_GATE', what .. ' ' .. L.quote(name or '') .. ' is no name of a gate: 1 to ' ..
            L.int(L.GATE_NAME_MAX) .. ' bytes without spaces and control characters')
+  elseif string.byte(name) == 126 then
+    L.fail('ELATER_GATE', what .. ' ' .. L.quote(name) .. ' begins with ~: such names are laterd\'s own')
   end
   return name
 end

@@ -131,20 +131,23 @@ local function read_all(R, args, queue, now_ms)
 end
 
 -- A line of `import --once` has the token import:ID. Where the job of that id is still to run, in this very queue, it
--- is what the line would add; each copy would be a line of the next export.
-local function is_itself(R, job)
+-- is what the line would add; each copy would be a line of the next export. With another payload it is another job.
+local function is_itself(R, job, payload)
   local id = job.token and string.match(job.token, '^import:(%w+)$')
   if not id then
     return false
   end
   local state, here = L.locate(R, id)
-  return here and here.queue == job.queue and (state == 'waiting' or state == 'parked' or state == 'running')
+  if not here or here.queue ~= job.queue or not (state == 'waiting' or state == 'parked' or state == 'running') then
+    return false
+  end
+  return payload == (here.big and db('GET', R .. ':big:' .. id) or string.sub(here.record, here.body))
 end
 
 L.register('later_v1_import', {}, function(R, args)
   local queue, now_us = L.check_queue(args[1]), L.now_us()
   local jobs, payloads = read_all(R, args, queue, L.ms(now_us))
-  if #jobs == 1 and is_itself(R, jobs[1]) then
+  if #jobs == 1 and is_itself(R, jobs[1], payloads[1]) then
     return {1, 'repeated'}
   elseif #jobs == 1 then
     return {1, L.add_one(R, jobs[1], payloads[1], now_us)[2]}

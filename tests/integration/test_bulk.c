@@ -164,6 +164,7 @@ static void test_once(void **state)
 static void test_once_into_itself(void **state)
 {
     CLEANUP_BUF struct buf lines = BUF_INIT;
+    char *edited;
 
     (void)state;
     (void)run("add", "mail", "a", "--in", "1h");
@@ -176,6 +177,12 @@ static void test_once_into_itself(void **state)
         assert_int_equal(run_in(lines.data, lines.len, "import", "mail", "--once", NULL), 0);
         assert_int_equal(count("ZCARD", ROOT ":q:mail:5"), 3);
     }
+    /* With another payload a line is another job. */
+    edited = strstr(lines.data, "\"payload\":\"a\"");
+    assert_non_null(edited);
+    edited[strlen("\"payload\":\"")] = 'A';
+    assert_int_equal(run_in(lines.data, lines.len, "import", "mail", "--once", NULL), 0);
+    assert_int_equal(count("ZCARD", ROOT ":q:mail:5"), 4);
 }
 
 /* Nothing behind the first fault is sent, and its line is named. */
@@ -371,7 +378,7 @@ static void test_rights(void **state)
     do_redis("ACL", "SETUSER", "importer", "on", "nopass", "~later:{default}*",
              "&later:{default}:wake", "+ping", "+hello", "+fcall|later_v1_import", "+time", "+type",
              "+hget", "+hset", "+hdel", "+hmget", "+get", "+set", "+del", "+zscore", "+zadd",
-             "+sadd", "+scard", "+sismember", "+publish");
+             "+sadd", "+scard", "+sismember", "+publish", "+zcard", "+hlen");
     do_redis("ACL", "SETUSER", "auditor", "on", "nopass", "~later:*", "-@all", "+@connection",
              "+@read", "+fcall", "+time");
     assert_int_equal(run("add", "mail", "x", "--in", "1h", "--priority", "3"), 0);

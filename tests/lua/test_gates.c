@@ -651,6 +651,8 @@ static void test_gates_shown(void **cmocka_state)
     assert_time(in_place, -5000, 0);
     assert_time(opens, 3590000, 3600001);
     assert_refused("ELATER_GATE", "later_v1_gates door");
+    assert_refused("ELATER_GATE", "later_lock ~unique:mail:k ann");
+    assert_refused("ELATER_GATE", "later_add mail lock ~unique:mail:k x");
     assert_refused("ELATER_ARGS", "later_v1_gates");
 }
 
