@@ -38,8 +38,6 @@ struct claims {
     int64_t max, n, bytes, parked;
     bool has_solo, is_solo_due, is_more;
     char marks[MODEL_QUEUES][16]; /* as they were at the start */
-    bool has_head[MODEL_QUEUES];
-    int64_t head[MODEL_QUEUES];
     struct buf claimed;
 };
 
@@ -333,8 +331,8 @@ static int take(struct claims *c, const struct model_want *w, struct candidate *
 static void remember(struct claims *c, int q, const char *marks, int64_t head)
 {
     struct model_queue *queue = &c->m->queue[q];
-    bool had = c->has_head[q];
-    int64_t was = c->head[q];
+    bool had = queue->has_head;
+    int64_t was = queue->head;
 
     if (strcmp(marks, c->marks[q]) != 0)
         (void)snprintf(queue->marks, sizeof(queue->marks), "%s", marks);
@@ -563,8 +561,6 @@ static void claim_all(struct claims *c, struct buf *heads)
     rejoin_all(c);
     for (int q = 0; q < MODEL_QUEUES; q++) {
         memcpy(c->marks[q], c->m->queue[q].marks, sizeof(c->marks[q]));
-        c->has_head[q] = c->m->queue[q].has_head;
-        c->head[q] = c->m->queue[q].head;
     }
     for (size_t i = 0; i < c->step->wants; i++)
         if (has_due_suspect(c, &c->step->want[i])) {
