@@ -559,9 +559,8 @@ static void claim_all(struct claims *c, struct buf *heads)
     bool told[16] = {false};
 
     rejoin_all(c);
-    for (int q = 0; q < MODEL_QUEUES; q++) {
+    for (int q = 0; q < MODEL_QUEUES; q++)
         memcpy(c->marks[q], c->m->queue[q].marks, sizeof(c->marks[q]));
-    }
     for (size_t i = 0; i < c->step->wants; i++)
         if (has_due_suspect(c, &c->step->want[i])) {
             head[i] = claim_want(c, &c->step->want[i]);
