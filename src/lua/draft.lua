@@ -328,8 +328,9 @@ end
 -- foreign type is refused all the same.
 function L.is_new(key, kind, name)
   local e = entry_of(key, kind)
-  if kind ~= 'string' then
-    size_of(e)
+  if kind ~= 'string' and not e.size and not e.is_typed then
+    cell(e, name)
+    e.is_typed = true
   end
   if e.cells[name] == nil then
     e.cells[name], e.was[name] = false, false

@@ -126,7 +126,8 @@ function L.rank(e, name, old, score)
     push(e.heap, name, score)
   end
   if e.log then
-    e.log[#e.log + 1], e.log[#e.log + 2] = old or false, score
+    local n = #e.log
+    e.log[n + 1], e.log[n + 2] = old or false, score or false
   end
 end
 
@@ -162,7 +163,9 @@ end
 
 -- '(5' -> 5, true
 local function bound(text)
-  text = tostring(text)
+  if type(text) == 'number' then
+    return text, false
+  end
   local is_open = string.sub(text, 1, 1) == '('
   local n = is_open and string.sub(text, 2) or text
   return n == '-inf' and -math.huge or n == '+inf' and math.huge or tonumber(n), is_open
@@ -184,10 +187,15 @@ function L.rows(e, low, high, skip, count)
   local is_below, is_above = sides(low, high)
   local last, told, out, n = count and skip + count or math.huge, {}, {}, 0
   local wanted = math.min(last, FRONT_MOST)
-  local kept = low == '-inf' and from_front(e, wanted) or from_score(e, low, high, wanted)
+  -- What is cut off is known by rank only.
+  local is_by_rank = low == '-inf' or (e.cut or 0) > 0
+  local kept = is_by_rank and from_front(e, wanted) or from_score(e, low, high, wanted)
   local changed = from_heap(e, told)
   local a, a_score = kept()
   local b, b_score = changed()
+  while a and is_below(a_score) do
+    a, a_score = kept()
+  end
   while b and is_below(b_score) do
     b, b_score = changed()
   end

@@ -378,7 +378,7 @@ static void test_rights(void **state)
     do_redis("ACL", "SETUSER", "importer", "on", "nopass", "~later:{default}*",
              "&later:{default}:wake", "+ping", "+hello", "+fcall|later_v1_import", "+time", "+type",
              "+hget", "+hset", "+hdel", "+hmget", "+get", "+set", "+del", "+zscore", "+zadd",
-             "+sadd", "+scard", "+sismember", "+publish", "+zcard", "+hlen");
+             "+sadd", "+scard", "+sismember", "+publish");
     do_redis("ACL", "SETUSER", "auditor", "on", "nopass", "~later:*", "-@all", "+@connection",
              "+@read", "+fcall", "+time");
     assert_int_equal(run("add", "mail", "x", "--in", "1h", "--priority", "3"), 0);
