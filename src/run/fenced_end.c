@@ -95,17 +95,20 @@ static pthread_cond_t served = PTHREAD_COND_INITIALIZER;
 static struct wish *wishes; /* that no pass has begun for */
 static bool is_under_way;
 
-/* Under the lock: takes some of the wishes. */
-static size_t take(struct wish *taken[SHARED_MAX], int64_t fences[SHARED_MAX])
+/* Under the lock: takes some of the wishes, as a list, and their fences. */
+static struct wish *take(int64_t fences[SHARED_MAX], size_t *ret_n)
 {
+    struct wish *first = wishes, *last = NULL;
     size_t n = 0;
 
-    for (; wishes != NULL && n < SHARED_MAX; n++) {
-        taken[n] = wishes;
-        fences[n] = wishes->fence;
-        wishes = wishes->next;
+    for (; wishes != NULL && n < SHARED_MAX; wishes = wishes->next) {
+        fences[n++] = wishes->fence;
+        last = wishes;
     }
-    return n;
+    if (last != NULL)
+        last->next = NULL;
+    *ret_n = n;
+    return first;
 }
 
 static size_t left_of(const struct pass *pass, int64_t fence)
@@ -122,23 +125,23 @@ static size_t left_of(const struct pass *pass, int64_t fence)
 static void serve(struct mono until)
 {
     struct mono soon = mono_add_ms(mono_now(), SHARED_WAIT_MS);
-    struct wish *taken[SHARED_MAX];
+    struct wish *taken;
     int64_t fences[SHARED_MAX];
     char worker[ORIGIN_WORKER];
     struct fenced_whom whom = {.worker = worker, .fences = fences};
     struct pass pass;
 
     origin_own(worker);
-    whom.nfences = take(taken, fences);
+    taken = take(fences, &whom.nfences);
     is_under_way = true;
     (void)pthread_mutex_unlock(&lock);
     run_pass(&pass, &whom, mono_min(soon, until));
     (void)pthread_mutex_lock(&lock);
     is_under_way = false;
-    for (size_t i = 0; i < whom.nfences; i++) {
-        taken[i]->left = left_of(&pass, taken[i]->fence);
-        taken[i]->unknown = pass.tally.unknown;
-        taken[i]->is_served = true;
+    for (struct wish *w = taken; w != NULL; w = w->next) {
+        w->left = left_of(&pass, w->fence);
+        w->unknown = pass.tally.unknown;
+        w->is_served = true;
     }
     (void)pthread_cond_broadcast(&served);
 }
