@@ -216,7 +216,8 @@ static bool has_any(const struct state *s)
 /* The folder is a copy of one that is in use. */
 static bool lives(const struct file *f)
 {
-    return f->pid > 0 && f->pid != getpid() && pidstat_start((pid_t)f->pid) == f->pstart;
+    return f->pid > 0 && f->pid != getpid() && f->pstart >= 0 &&
+           pidstat_start((pid_t)f->pid) == f->pstart;
 }
 
 int state_take_over(struct state *s)

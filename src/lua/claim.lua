@@ -9,7 +9,8 @@
 
 local LOOK_ROUNDS = 4
 local LOOK_WINDOW = 64
-local PARKED_MAX = 128      -- jobs that a call parks; those of one look more
+local PARKED_MAX = 128      -- jobs that a call parks; those of one look more,
+local FEW = 16              -- and then so many that it looks at of each queue
 local RAW_ROWS = 16
 local RAW_BYTES = 1048576
 
@@ -400,9 +401,15 @@ local function claim_due(R, queue, room, max_payload, ctx)
   if head then
     return head, marks
   end
-  for _ = 1, LOOK_ROUNDS do
+  for round = 1, LOOK_ROUNDS do
     local cands, parked
-    local left = ctx.bytes > 0 and ctx.parked < PARKED_MAX and most - ctx.claimed or 0
+    local left = ctx.bytes > 0 and most - ctx.claimed or 0
+    if ctx.parked >= PARKED_MAX then
+      if round > 1 then
+        break
+      end
+      left = math.min(left, FEW)
+    end
     cands, head, marks = gather(R, queue, left > 0 and math.max(left, window) or 0, ctx)
     if #cands == 0 then
       return head, marks
@@ -473,20 +480,23 @@ local function claim_queue(R, queue, room, max_payload, ctx)
   return head == math.huge and -1 or head
 end
 
--- Queues that stand aside at some gate and have room here stand in line again.
-local function rejoin_all(R, queues, ctx)
+-- Queues that stand aside at some gate and have room here stand in line again. errors: as of L.claim_all, filled here
+local function rejoin_all(R, queues, ctx, errors)
   local any, rest = false, {}
   for i = 1, #queues do
     local q = queues[i]
     if ctx.marks[q.name] and q.room > 0 and L.has_mark(ctx, q.name, 'a') and
        not L.paused_until(ctx.paused[q.name], ctx.now_ms) then
       any = true
-      -- A foreign type there is told by the claim from this queue.
-      local ok, left, called = L.attempt(L.rejoin, ctx.book, q.name)
+      local ok, left, called, why = pcall(L.rejoin, ctx.book, q.name)
       if ok and left == 0 then
         L.mark_clear(R, q.name, 'a')
       elseif ok then
         rest[q.name] = left + called
+      end
+      why = not ok and L.error_text(left) or why
+      if why then
+        errors[#errors + 1], errors[#errors + 2] = q.name, why
       end
     end
   end
@@ -572,7 +582,7 @@ function L.claim_all(R, queues, ctx)
   if #names == 0 then
     return {}, errors
   end
-  rejoin_all(R, queues, ctx)
+  rejoin_all(R, queues, ctx, errors)
   local heads = L.idle_heads(R, queues, ctx)
   local function claim(i, q)
     L.learn(R .. ':heads', 'zset', q.name, ctx.heads[i] and tonumber(ctx.heads[i]))

@@ -10,6 +10,7 @@
 -- high -> {n, at}, at: as many of the log are counted.
 
 local FRONT_MOST = 512      -- rows in one piece
+local MANY_CHANGES = 16
 
 -- ---- a heap
 
@@ -187,8 +188,8 @@ function L.rows(e, low, high, skip, count)
   local is_below, is_above = sides(low, high)
   local last, told, out, n = count and skip + count or math.huge, {}, {}, 0
   local wanted = math.min(last, FRONT_MOST)
-  -- What is cut off is known by rank only.
-  local is_by_rank = low == '-inf' or (e.cut or 0) > 0
+  -- What is cut off is known by rank only; and what was passed over among the first ones is not passed over again.
+  local is_by_rank = low == '-inf' or (e.cut or 0) > 0 or #e.list > MANY_CHANGES
   local kept = is_by_rank and from_front(e, wanted) or from_score(e, low, high, wanted)
   local changed = from_heap(e, told)
   local a, a_score = kept()

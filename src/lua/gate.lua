@@ -22,8 +22,6 @@ L.LIVES = 1e15              -- the score of a holder without a lease is this and
 L.MAX_LIMITS = 1000         -- definitions in one namespace
 L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
 
-local ENDED_MAX = 100       -- leases that are over, and go in one call
-
 function L.book(R, now_us)
   return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {}, granted = {}, called = 0,
           room = {}, ended = {}, at_once = {lists = {}, ended = 0, started = 0}}
@@ -268,19 +266,16 @@ function L.KINDS.lock.drop(g, holders)
   return false
 end
 
--- Holders whose lease is over have no place, and go, some with each call.
-local function drop_ended(book, g)
-  local ended = db('ZRANGEBYSCORE', g.key, '-inf', L.int(book.now_ms), 'LIMIT', 0, ENDED_MAX)
-  if #ended > 0 then
-    db('ZREM', g.key, unpack(ended))
-  end
+-- Holders whose lease is over have no place, and go behind the writes, however many they are.
+local function drop_ended(key, now_text)
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now_text)
 end
 
 -- The limit may have shrunk under its holders: then there is no place until enough of them have gone.
 function L.KINDS.sem.room(book, g)
   if not g.has_dropped then
     g.has_dropped = true
-    drop_ended(book, g)
+    L.hint(drop_ended, g.key, L.int(book.now_ms))
   end
   local lives = '(' .. L.int(book.now_ms)
   local free = g.limit.n - db('ZCOUNT', g.key, lives, '+inf')

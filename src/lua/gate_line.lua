@@ -399,22 +399,31 @@ local function take_back_late(book, queue)
   end
 end
 
--- A step names the queue with room: it stands in line again where it stood aside. -> at how many more gates it
--- stands aside than a call looks at, and how many it was called to
+local function rejoin_at(book, queue, aside, id)
+  local g = L.read_gate(id) and L.gate(book, id)
+  local first = g and db('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES') or {}
+  db('SREM', aside, id)
+  if first[2] then
+    db('ZADD', g.line, first[2], queue)
+    L.touch(book, id)
+  end
+end
+
+-- A step names the queue with room: it stands in line again where it stood aside. -> at how many gates it stands aside
+-- still, which a call does not look at or cannot; how many it was called to; why it could not be at one
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
-  local ids = db('SRANDMEMBER', key, OPEN_MAX)
+  local ids, called, why = db('SRANDMEMBER', key, OPEN_MAX), 0, nil
   table.sort(ids)
   for _, id in ipairs(ids) do
-    local g = L.read_gate(id) and L.gate(book, id)
-    local first = g and db('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES') or {}
-    db('SREM', key, id)
-    if first[2] then
-      db('ZADD', g.line, first[2], queue)
-      L.touch(book, id)
+    local ok, reason = L.attempt(rejoin_at, book, queue, key, id)
+    if ok then
+      called = called + 1
+    else
+      why = L.error_text(reason)
     end
   end
-  return db('SCARD', key), #ids
+  return db('SCARD', key), called, why
 end
 
 -- One timer that is due.

@@ -75,7 +75,12 @@ end
 
 -- ---- sliding
 
-local TRIM = 100            -- entries that a call takes out, and such that it takes back
+local TRIM = 100            -- entries ahead of the clock that a call takes back
+
+-- What is over counts nowhere, so it may go behind the writes, however much it is.
+local function drop_below(key, score)
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', score)
+end
 
 -- Starts that are over go, and those ahead of a clock that was set back count as of now.
 local function trim_log(book, g)
@@ -83,10 +88,7 @@ local function trim_log(book, g)
     return
   end
   g.is_trimmed = true
-  local over = db('ZRANGEBYSCORE', g.key, '-inf', L.int(book.now_us - g.limit.per_us), 'LIMIT', 0, TRIM)
-  if #over > 0 then
-    db('ZREM', g.key, unpack(over))
-  end
+  L.hint(drop_below, g.key, L.int(book.now_us - g.limit.per_us))
   for _, number in ipairs(db('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf', 'LIMIT', 0, TRIM)) do
     db('ZADD', g.key, book.now_us, number)
   end

@@ -4,15 +4,19 @@
 -- minutes. For KIND raw-queue, NAME is a queue that has raw jobs but was never heard of: it becomes
 -- known, so that v1_tidy can tell whether anybody serves it.
 
+local PEEK_BYTES = 1
+
 L.register('later_v1_note', {'allow-oom'}, function(R, args)
   local kind, name = args[1] or '', args[2] or ''
   local now_ms = L.ms(L.now_us())
   if kind == 'raw-queue' then
     local queue = L.check_queue(name)
     L.check_room(R, queue)
-    -- When the first is due the next step finds out.
-    if db('ZCARD', R .. ':due:' .. queue) > 0 and not db('ZSCORE', R .. ':heads', queue) then
-      L.lower_head(R, queue, now_ms)
+    local key = R .. ':due:' .. queue
+    if db('ZCARD', key) > 0 then
+      local is_due = db('ZCOUNT', key, '-inf', L.int(now_ms)) > 0
+      L.lower_head(R, queue, is_due and now_ms or L.next_raw(key, 0, {now_ms = now_ms, peek = PEEK_BYTES},
+                   db('ZSCORE', R .. ':heads', queue)))
     end
   else
     L.note(R, L.line(string.sub(kind .. ':' .. name, 1, 200)), now_ms)

@@ -21,6 +21,7 @@
 #include "run/pidstat.h"
 
 #define ENV_MAX 131072       /* bytes of an environment that are looked through at a time */
+#define ENV_ALL (6 << 20)    /* of all of it: execve takes no more; a process may show more */
 #define OUR_PROGRAMS "later" /* their names, and those of their threads, begin so */
 
 enum sight { NONE, FOUND, UNKNOWN };
@@ -120,18 +121,22 @@ static ssize_t read_file(pid_t pid, const char *name, char *out, size_t room)
     return fd < 0 || got < 0 ? -1 : (ssize_t)n;
 }
 
-/* The origins in n bytes of NUL-ended variables, or NULL. *ret_used: without the last one, if that
- * has no end. */
+/* The origins in n bytes of variables, of which the first begins there; NULL: none, or not all of
+ * them. *ret_used: what need not be looked at again. */
 static const char *find_origins(const char *env, size_t n, size_t *ret_used)
 {
-    const char *at = env, *end;
+    static const char behind_another[] = "\0" ORIGIN_NAME;
+    const size_t len = strlen(ORIGIN_NAME);
+    const char *at = n >= len && memcmp(env, ORIGIN_NAME, len) == 0 ? env : NULL;
+    const char *last = memrchr(env, '\0', n);
 
-    while ((end = memchr(at, '\0', n - (size_t)(at - env))) != NULL) {
-        if (strncmp(at, ORIGIN_NAME, strlen(ORIGIN_NAME)) == 0)
-            return at + strlen(ORIGIN_NAME);
-        at = end + 1;
+    if (at == NULL) {
+        at = memmem(env, n, behind_another, sizeof(behind_another) - 1);
+        at = at != NULL ? at + 1 : NULL;
     }
-    *ret_used = (size_t)(at - env);
+    if (at != NULL && memchr(at, '\0', n - (size_t)(at - env)) != NULL)
+        return at + len;
+    *ret_used = at != NULL ? (size_t)(at - env) : last != NULL ? (size_t)(last - env) + 1 : 0;
     return NULL;
 }
 
@@ -142,8 +147,7 @@ enum env { ENV_NONE, ENV_FOUND, ENV_EMPTY, ENV_HIDDEN };
 static enum env search(int fd, const struct fenced_whom *whom, int64_t *ret_fence)
 {
     char env[ENV_MAX + 1]; /* one variable is at most ENV_MAX, its NUL counted (execve(2)) */
-    size_t have = 0, used = 0;
-    bool has_any = false;
+    size_t have = 0, used = 0, all_read = 0;
     ssize_t got;
 
     while ((got = read(fd, env + have, ENV_MAX - have)) > 0) {
@@ -151,7 +155,9 @@ static enum env search(int fd, const struct fenced_whom *whom, int64_t *ret_fenc
 
         if (all != NULL)
             return is_looked_for(whom, all, ret_fence) ? ENV_FOUND : ENV_NONE;
-        has_any = true;
+        all_read += (size_t)got;
+        if (all_read > ENV_ALL)
+            return ENV_NONE;
         have += (size_t)got;
         /* What is longer than a variable can be was written over by the process itself. */
         used = used == 0 && have == ENV_MAX ? have : used;
@@ -163,7 +169,7 @@ static enum env search(int fd, const struct fenced_whom *whom, int64_t *ret_fenc
     env[have] = '\0';
     if (strncmp(env, ORIGIN_NAME, strlen(ORIGIN_NAME)) == 0)
         return is_looked_for(whom, env + strlen(ORIGIN_NAME), ret_fence) ? ENV_FOUND : ENV_NONE;
-    return has_any ? ENV_NONE : ENV_EMPTY;
+    return all_read > 0 ? ENV_NONE : ENV_EMPTY;
 }
 
 /* file: environ, or that of one of its threads. */
@@ -317,8 +323,8 @@ static enum sight look(const struct fenced_whom *whom, pid_t pid, struct fenced 
 
 /* ---- all of them */
 
-struct fenced_tally fenced_find(const struct fenced_whom *whom, size_t max, fenced_found_f *found,
-                                void *arg)
+struct fenced_tally fenced_find(const struct fenced_whom *whom, size_t max, struct mono until,
+                                fenced_found_f *found, void *arg)
 {
     struct fenced_tally tally = {0, 0};
     struct fenced p;
@@ -334,6 +340,10 @@ struct fenced_tally fenced_find(const struct fenced_whom *whom, size_t max, fenc
 
         if (text_parse_int(e->d_name, 2, INT32_MAX, &pid) < 0 || pid == getpid())
             continue;
+        if (!mono_before(mono_now(), until)) {
+            tally.unknown++;
+            break;
+        }
         sight = look(whom, (pid_t)pid, &p);
         tally.found += sight == FOUND;
         tally.unknown += sight == UNKNOWN;

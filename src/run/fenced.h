@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
+
 struct fenced {
     pid_t pid;
     int pidfd;     /* of what was looked at; -1: a kernel without them */
@@ -40,9 +42,10 @@ struct fenced_tally {
     size_t found, unknown;
 };
 
-/* Look through /proc, ourselves left out, and tell of those that are looked for, max at most. */
-struct fenced_tally fenced_find(const struct fenced_whom *whom, size_t max, fenced_found_f *found,
-                                void *arg);
+/* Look through /proc, ourselves left out, and tell of those that are looked for, max at most. What
+ * has not been looked at by `until` counts as one unknown. */
+struct fenced_tally fenced_find(const struct fenced_whom *whom, size_t max, struct mono until,
+                                fenced_found_f *found, void *arg);
 
 /* KILL to it, and to its group if it leads one. */
 void fenced_kill(const struct fenced *p);

@@ -43,16 +43,17 @@ static void wait_for_end(int pidfd, struct mono until)
 
 /* All are found before the first is killed: with its memory a process loses the environment by
  * which it is known, and nobody would wait for it. */
-static void run_pass(struct pass *pass, const struct fenced_whom *whom, struct mono until)
+static void run_pass(struct pass *pass, const struct fenced_whom *whom, struct mono until,
+                     struct mono wait_until)
 {
     pass->n = 0;
-    pass->tally = fenced_find(whom, FOUND_MAX, on_found, pass);
+    pass->tally = fenced_find(whom, FOUND_MAX, until, on_found, pass);
     for (size_t i = 0; i < pass->n; i++)
         fenced_kill(&pass->at[i]);
     for (size_t i = 0; i < pass->n; i++) {
         if (pass->at[i].pidfd < 0)
             continue;
-        wait_for_end(pass->at[i].pidfd, until);
+        wait_for_end(pass->at[i].pidfd, wait_until);
         (void)close(pass->at[i].pidfd);
     }
 }
@@ -68,13 +69,13 @@ bool fenced_end(const struct fenced_whom *whom, struct mono until, size_t *ret_f
     struct pass pass;
     int calm_ms = CALM_MS;
 
-    run_pass(&pass, whom, until);
+    run_pass(&pass, whom, until, until);
     if (ret_found != NULL)
         *ret_found = pass.n;
     while (pass.tally.found + pass.tally.unknown > 0 && mono_before(mono_now(), until)) {
         if (pass.n == 0)
             be_calm(&calm_ms);
-        run_pass(&pass, whom, until);
+        run_pass(&pass, whom, until, until);
     }
     return pass.tally.found + pass.tally.unknown == 0;
 }
@@ -135,7 +136,7 @@ static void serve(struct mono until)
     taken = take(fences, &whom.nfences);
     is_under_way = true;
     (void)pthread_mutex_unlock(&lock);
-    run_pass(&pass, &whom, mono_min(soon, until));
+    run_pass(&pass, &whom, until, mono_min(soon, until));
     (void)pthread_mutex_lock(&lock);
     is_under_way = false;
     for (struct wish *w = taken; w != NULL; w = w->next) {

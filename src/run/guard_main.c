@@ -160,7 +160,7 @@ static size_t kill_all(struct watch *w)
     }
     /* Again while there is something: a process may have forked behind our back. */
     for (int pass = 0; pass < PASSES_MAX; pass++) {
-        if (fenced_find(&whom, SIZE_MAX, on_found, w).found == 0)
+        if (fenced_find(&whom, SIZE_MAX, MONO_NEVER, on_found, w).found == 0)
             break;
         w->is_first = false;
     }

@@ -1,10 +1,12 @@
 #include "run/origin.h"
 
 #include <linux/capability.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -30,12 +32,23 @@ void origin_worker(const char *pidns, const char *pid, const char *pstart, char 
     (void)snprintf(out, ORIGIN_WORKER, "%.47s-%.15s-%.23s", pidns, pid, pstart);
 }
 
+/* It does not change while a process lives, and a moment without descriptors must not make another
+ * one of it. */
 void origin_own(char out[ORIGIN_WORKER])
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char known[ORIGIN_WORKER];
+    static pid_t of;
     struct origin_place me;
 
-    origin_place_read(&me);
-    origin_worker(me.pidns, me.pid, me.pstart, out);
+    (void)pthread_mutex_lock(&lock);
+    if (of != getpid()) {
+        origin_place_read(&me);
+        origin_worker(me.pidns, me.pid, me.pstart, known);
+        of = me.pstart[0] != '-' && me.pidns[0] != '\0' ? getpid() : 0;
+    }
+    memcpy(out, known, ORIGIN_WORKER);
+    (void)pthread_mutex_unlock(&lock);
 }
 
 char *origin_env(int64_t fence, const char *job)

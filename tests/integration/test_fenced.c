@@ -128,7 +128,7 @@ static size_t count_with(int64_t number)
     const struct fenced_whom whom = {.worker = own, .fences = &number, .nfences = 1};
 
     origin_own(own);
-    return fenced_find(&whom, SIZE_MAX, drop, NULL).found;
+    return fenced_find(&whom, SIZE_MAX, in_ms(WAIT_MS), drop, NULL).found;
 }
 
 /* One that forks while it is looked for. */

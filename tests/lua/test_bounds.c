@@ -121,7 +121,71 @@ static void test_large_raw_members_of_many_queues(void **state)
     assert_short("raw members");
 }
 
+/* A queue of which all stand in line does not keep the others waiting. */
+static void test_parked_beside_others(void **state)
+{
+    const char *w = worker(), *id;
+
+    (void)state;
+    (void)fcall("later_lock door ann ttl 1h");
+    for (int i = 0; i < 600; i++)
+        (void)add("mail lock door x");
+    id = add("web priority 3 x");
+    assert_starts(step(w, "2 mail 192 1048576 web 192 1048576"), "[");
+    assert_string_equal(at(3, 0, 0, -1), id);
+    assert_time(int_at(8, -1), -1000, 0); /* again, now */
+    for (int i = 0; i < 5; i++)
+        assert_starts(step(w, "2 mail 192 1048576 web 192 1048576"), "[");
+    assert_string_equal(redis("ZCARD R:parked:mail"), "600");
+}
+
+/* What is over goes, however much a call adds. */
+static void test_sliding_log_is_short(void **state)
+{
+    (void)state;
+    (void)fcall("later_limit_set api rate 500/1ms algorithm sliding");
+    for (int i = 0; i < 20; i++) {
+        assert_starts(fcall("later_throttle api quota 500"), "[0 ");
+        (void)redis("DEBUG SLEEP 0.002");
+    }
+    (void)redis("ZCARD R:rate:sliding:api");
+    assert_in_range(int_at(-1), 1, 1000);
+}
+
 /* ---- what is written by hand */
+
+static void test_foreign_line_where_a_queue_stands_aside(void **state)
+{
+    const char *w = serving("mail", 4);
+
+    (void)state;
+    (void)fcall("later_lock one ann ttl 1h");
+    (void)fcall("later_lock two ann ttl 1h");
+    (void)add("mail lock one x");
+    (void)add("mail lock two x");
+    (void)claim(w, "mail", 4);
+    (void)redis("SADD R:aside:mail lock:one lock:two");
+    (void)redis("HSET R:prio mail a");
+    (void)redis("DEL R:wait:lock:one R:wait:lock:two R:line:mail:lock:one");
+    (void)redis("SET R:line:mail:lock:one x");
+    (void)fcall("later_unlock two ann");
+    assert_starts(fcall("later_v1_step %s 1 0 10 0 1 mail 4 1048576", w), "[");
+    assert_string_equal(at(6, 0, -1), "mail");
+    assert_non_null(strstr(at(6, 1, -1), "line:mail:lock:one"));
+    assert_string_equal(redis("SMEMBERS R:aside:mail"), "[lock:one]");
+    assert_string_equal(redis("HGET R:lock:two depth"), "1");
+}
+
+static void test_raw_queue_that_nobody_serves(void **state)
+{
+    (void)state;
+    (void)redis("ZADD R:due:mail 4102444800000 x");
+    assert_string_equal(fcall("later_v1_note raw-queue mail"), "noted");
+    assert_string_equal(redis("ZSCORE R:heads mail"), "4102444800000");
+    (void)redis("ZADD R:due:mail 1767225600000 y");
+    assert_string_equal(fcall("later_v1_note raw-queue mail"), "noted");
+    assert_time(strtoll(redis("ZSCORE R:heads mail"), NULL, 10), -1000, 0);
+}
 
 /* It stops its own queue; the results and the other queues of the step go on. */
 static void test_foreign_key_of_one_queue(void **state)
@@ -194,6 +258,10 @@ int main(void)
         FX_TEST(test_many_leases_that_are_over),
         FX_TEST(test_many_die_where_many_are_dead),
         FX_TEST(test_large_raw_members_of_many_queues),
+        FX_TEST(test_parked_beside_others),
+        FX_TEST(test_sliding_log_is_short),
+        FX_TEST(test_foreign_line_where_a_queue_stands_aside),
+        FX_TEST(test_raw_queue_that_nobody_serves),
         FX_TEST(test_foreign_key_of_one_queue),
         FX_TEST(test_garbage_where_gates_are_named),
         FX_TEST(test_replaced_while_its_worker_was_away),

@@ -18,6 +18,7 @@
 #define LOOK_ROUNDS 4
 #define LOOK_WINDOW 64
 #define PARKED_MAX 128
+#define FEW 16
 #define NEVER INT64_MAX /* a head: there is nothing */
 
 /* ---- candidates */
@@ -468,10 +469,15 @@ static void claim_due(struct claims *c, const struct model_want *w, int64_t room
     if (c->step->ahead > 0)
         claim_ahead(c, w, room);
     for (int i = 0; i < LOOK_ROUNDS && is_bounded; i++) {
-        bool may_park = c->bytes > 0 && c->parked < PARKED_MAX;
-        int64_t left = may_park ? most - c->n : 0, wide = left > window ? left : window;
+        int64_t left = c->bytes > 0 ? most - c->n : 0, wide;
         int parked = 0;
         size_t n;
+
+        if (c->parked >= PARKED_MAX && i > 0)
+            break;
+        if (c->parked >= PARKED_MAX)
+            left = least(left, FEW);
+        wide = left > window ? left : window;
 
         *head = NEVER;
         n = gather(c, w->queue, left > 0 ? wide : 0, cand, head, marks);

@@ -668,7 +668,10 @@ void model_note_raw(struct model *m, int q, struct buf *out)
 {
     struct model_raw *row[MODEL_RAWS];
 
-    if (model_raws(m, q, row) > 0 && !m->queue[q].has_head)
-        model_lower_head(m, q, MODEL_MS(m));
+    if (model_raws(m, q, row) > 0) {
+        int64_t due = model_due(row[0]->score), now = MODEL_MS(m);
+
+        model_lower_head(m, q, due > now ? due : now);
+    }
     out_text(out, "noted");
 }
