@@ -124,7 +124,8 @@ local function leave_gate(book, epoch)
   local id = db('HGET', book.R .. ':worker:' .. epoch, 'gate')
   if id and L.read_gate(id) then
     local g = L.gate(book, id)
-    L.leave_line(book, g, '@' .. epoch)
+    -- A line of a foreign type does not keep the place for the dead.
+    L.unless_foreign(L.leave_line, book, g, '@' .. epoch)
     return L.drop(book, g, '@' .. epoch)
   end
 end

@@ -84,7 +84,7 @@ local function rewrite(R, id, was, state, tries, job, payload, due)
   L.insert(R, id, job, payload)
   if tries.due then
     -- A worker that was given up may still run what it was: with the start number spent it cannot have the job back.
-    tries.starts = tries.starts + 1
+    tries.starts = tries.starts + (tries.starts > 0 and 1 or 0)
     db('HSET', R .. ':tries', id, L.tries_text(tries, due))
   end
   L.enqueue(R, id, job, tries, due)

@@ -176,6 +176,17 @@ static void test_foreign_line_where_a_queue_stands_aside(void **state)
     assert_string_equal(redis("HGET R:lock:two depth"), "1");
 }
 
+static void test_foreign_line_of_a_dead_holder(void **state)
+{
+    const char *w = worker(), *v = worker();
+
+    (void)state;
+    assert_starts(fcall("later_v1_enter %s lock:door", w), "[1 ");
+    (void)redis("RPUSH R:wait:lock:door x");
+    assert_starts(fcall("later_v1_reap %s %s 1 3 10", v, w), "[clear ");
+    assert_string_equal(redis("EXISTS R:lock:door"), "0");
+}
+
 static void test_raw_queue_that_nobody_serves(void **state)
 {
     (void)state;
@@ -261,6 +272,7 @@ int main(void)
         FX_TEST(test_parked_beside_others),
         FX_TEST(test_sliding_log_is_short),
         FX_TEST(test_foreign_line_where_a_queue_stands_aside),
+        FX_TEST(test_foreign_line_of_a_dead_holder),
         FX_TEST(test_raw_queue_that_nobody_serves),
         FX_TEST(test_foreign_key_of_one_queue),
         FX_TEST(test_garbage_where_gates_are_named),

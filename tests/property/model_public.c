@@ -121,7 +121,7 @@ static void rewrite(struct model *m, struct model_job *j, const struct model_opt
     j->payload = payload;
     if (j->has_tries) {
         j->tries_due = due;
-        j->starts++;
+        j->starts += j->starts > 0;
     }
     model_enqueue(m, j, due);
     line_settle(m);
