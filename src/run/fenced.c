@@ -20,7 +20,7 @@
 #include "run/origin.h"
 #include "run/pidstat.h"
 
-#define ENV_MAX 131072       /* bytes of an environment that are looked through at a time */
+#define ENV_MAX 16384        /* bytes of an environment that are looked through at a time */
 #define ENV_ALL (6 << 20)    /* of all of it: execve takes no more; a process may show more */
 #define OUR_PROGRAMS "later" /* their names, and those of their threads, begin so */
 
@@ -121,20 +121,22 @@ static ssize_t read_file(pid_t pid, const char *name, char *out, size_t room)
     return fd < 0 || got < 0 ? -1 : (ssize_t)n;
 }
 
-/* The origins in n bytes of variables, of which the first begins there; NULL: none, or not all of
- * them. *ret_used: what need not be looked at again. */
-static const char *find_origins(const char *env, size_t n, size_t *ret_used)
+/* The origins in n bytes of variables; NULL: none, or not all of them. begins: a variable begins
+ * there. *ret_used: what need not be looked at again. */
+static const char *find_origins(const char *env, size_t n, bool begins, size_t *ret_used)
 {
     static const char behind_another[] = "\0" ORIGIN_NAME;
     const size_t len = strlen(ORIGIN_NAME);
-    const char *at = n >= len && memcmp(env, ORIGIN_NAME, len) == 0 ? env : NULL;
+    const char *at = begins && n >= len && memcmp(env, ORIGIN_NAME, len) == 0 ? env : NULL;
     const char *last = memrchr(env, '\0', n);
 
     if (at == NULL) {
         at = memmem(env, n, behind_another, sizeof(behind_another) - 1);
         at = at != NULL ? at + 1 : NULL;
     }
-    if (at != NULL && memchr(at, '\0', n - (size_t)(at - env)) != NULL)
+    /* Of a list that is too long the first ones will do. */
+    if (at != NULL &&
+        (memchr(at, '\0', n - (size_t)(at - env)) != NULL || (at == env && n == ENV_MAX)))
         return at + len;
     *ret_used = at != NULL ? (size_t)(at - env) : last != NULL ? (size_t)(last - env) + 1 : 0;
     return NULL;
@@ -146,28 +148,30 @@ enum env { ENV_NONE, ENV_FOUND, ENV_EMPTY, ENV_HIDDEN };
 /* From one descriptor, piece by piece: a shell writes what it hands on in any order. */
 static enum env search(int fd, const struct fenced_whom *whom, int64_t *ret_fence)
 {
-    char env[ENV_MAX + 1]; /* one variable is at most ENV_MAX, its NUL counted (execve(2)) */
+    char env[ENV_MAX + 1] = "";
     size_t have = 0, used = 0, all_read = 0;
+    bool begins = true;
     ssize_t got;
 
-    while ((got = read(fd, env + have, ENV_MAX - have)) > 0) {
-        const char *all = find_origins(env, have + (size_t)got, &used);
+    while ((got = read(fd, env + have, ENV_MAX - have)) > 0 && all_read <= ENV_ALL) {
+        const char *all;
 
+        have += (size_t)got;
+        all_read += (size_t)got;
+        env[have] = '\0';
+        all = find_origins(env, have, begins, &used);
         if (all != NULL)
             return is_looked_for(whom, all, ret_fence) ? ENV_FOUND : ENV_NONE;
-        all_read += (size_t)got;
-        if (all_read > ENV_ALL)
-            return ENV_NONE;
-        have += (size_t)got;
-        /* What is longer than a variable can be was written over by the process itself. */
+        begins = used > 0 || (begins && have < ENV_MAX);
         used = used == 0 && have == ENV_MAX ? have : used;
         memmove(env, env + used, have - used);
         have -= used;
+        env[have] = '\0';
     }
     if (got < 0)
         return errno == ESRCH ? ENV_EMPTY : ENV_HIDDEN;
-    env[have] = '\0';
-    if (strncmp(env, ORIGIN_NAME, strlen(ORIGIN_NAME)) == 0)
+    /* The last one may have no NUL behind it. */
+    if (begins && have > 0 && strncmp(env, ORIGIN_NAME, strlen(ORIGIN_NAME)) == 0)
         return is_looked_for(whom, env + strlen(ORIGIN_NAME), ret_fence) ? ENV_FOUND : ENV_NONE;
     return all_read > 0 ? ENV_NONE : ENV_EMPTY;
 }
