@@ -206,7 +206,7 @@ static void put_server_fault(struct buf *line, const struct target *target, cons
 void cli_complain(const struct cli *cli, const struct err *err)
 {
     CLEANUP_BUF struct buf line = BUF_INIT;
-    char where[320];
+    char where[320] = "";
 
     /* What was written so far must come first where both streams go to one terminal. */
     (void)fflush(stdout);
@@ -222,8 +222,10 @@ void cli_complain(const struct cli *cli, const struct err *err)
         buf_printf(&line, ", namespace %s, ", cli->target.ns);
         target_show(&cli->target, &line);
     }
+    if (cli->has_target)
+        (void)url_show(&cli->target.url, where);
     if (cli->has_target && cli->client == NULL && err->code == ERR_UNAVAILABLE &&
-        strncmp(err->text, url_show(&cli->target.url, where), strlen(where)) == 0)
+        strncmp(err->text, where, strlen(where)) == 0)
         buf_puts(&line, "\nlater: start that server, or name another one with --redis URL, "
                         "LATER_REDIS_URL or a configuration file");
     (void)fprintf(stderr, "%s\n", buf_str(&line));
