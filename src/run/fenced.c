@@ -21,7 +21,7 @@
 #include "run/pidstat.h"
 
 #define ENV_MAX 16384        /* bytes of an environment that are looked through at a time */
-#define ENV_ALL (6 << 20)    /* of all of it: execve takes no more; a process may show more */
+#define ENV_PIECES 800       /* execve takes less (6 MiB); a process may show more */
 #define OUR_PROGRAMS "later" /* their names, and those of their threads, begin so */
 
 enum sight { NONE, FOUND, UNKNOWN };
@@ -149,15 +149,18 @@ enum env { ENV_NONE, ENV_FOUND, ENV_EMPTY, ENV_HIDDEN };
 static enum env search(int fd, const struct fenced_whom *whom, int64_t *ret_fence)
 {
     char env[ENV_MAX + 1] = "";
-    size_t have = 0, used = 0, all_read = 0;
-    bool begins = true;
-    ssize_t got;
+    size_t have = 0, used = 0;
+    bool begins = true, has_any = false;
+    ssize_t got = 1;
 
-    while ((got = read(fd, env + have, ENV_MAX - have)) > 0 && all_read <= ENV_ALL) {
+    for (int i = 0; i < ENV_PIECES && got > 0; i++) {
         const char *all;
 
+        got = read(fd, env + have, ENV_MAX - have);
+        if (got <= 0)
+            break;
+        has_any = true;
         have += (size_t)got;
-        all_read += (size_t)got;
         env[have] = '\0';
         all = find_origins(env, have, begins, &used);
         if (all != NULL)
@@ -173,7 +176,7 @@ static enum env search(int fd, const struct fenced_whom *whom, int64_t *ret_fenc
     /* The last one may have no NUL behind it. */
     if (begins && have > 0 && strncmp(env, ORIGIN_NAME, strlen(ORIGIN_NAME)) == 0)
         return is_looked_for(whom, env + strlen(ORIGIN_NAME), ret_fence) ? ENV_FOUND : ENV_NONE;
-    return all_read > 0 ? ENV_NONE : ENV_EMPTY;
+    return has_any ? ENV_NONE : ENV_EMPTY;
 }
 
 /* file: environ, or that of one of its threads. */
