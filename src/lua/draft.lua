@@ -26,7 +26,7 @@ local erasures              -- entries with fields that go unread, some more tha
 local gone                  -- keys that go unread
 local counts, hints         -- what follows the writes and may fail: counters of R:stats, functions
 local mends                 -- what is to be done behind writes that were taken back
-local steps                 -- writes of many new values, by L.write_many_new
+local steps                 -- writes of many new values, by L.write_at_once
 local journal, n_journal, depth -- what attempts have changed: table, name, old value, whether it is a cell, ...
 
 local is_used = true
