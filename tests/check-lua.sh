@@ -16,36 +16,39 @@ variable() {
 joined=$(mktemp)
 trap 'rm -f "$joined"' EXIT
 # shellcheck disable=SC2046 # the names are words
-sh scripts/join-lua src/lua/prelude.lua $(variable lua_functions) >"$joined"
-for file in src/lua/*.lua; do
-    grep -q "^-- ==== $(basename "$file")\$" "$joined" || {
+sh scripts/join-lua src/lua/core/prelude.lua $(variable lua_functions) >"$joined"
+for file in src/lua/*/*.lua; do
+    grep -q "^-- ==== ${file#src/lua/}\$" "$joined" || {
         echo "$file is not in lua_functions of Makefile.am"
         exit 1
     }
 done
 # later_v1_rights asks for every command that daemons use, and for no other. Functions that only
 # `later` calls: their commands are the rights of its users (etc/users.acl).
-by_hand='v1_audit v1_audit_gates v1_list v1_metrics v1_health v1_gates v1_workers show explain explain_gate stats result'
+by_hand='v1/audit v1/audit_gates v1/list v1/metrics v1/health v1/gates v1/workers'
+by_hand="$by_hand public/show public/explain public/explain_gate public/stats public/result"
 daemons=
-for file in src/lua/*.lua; do
-    case " $by_hand v1_rights " in
-    *" $(basename "$file" .lua) "*) ;;
+for file in src/lua/*/*.lua; do
+    name=${file#src/lua/}
+    name=${name%.lua}
+    case " $by_hand v1/rights " in
+    *" $(echo "${file#src/lua/}" | sed "s/\\.lua//") "*) ;;
     *) daemons="$daemons $file" ;;
     esac
 done
 # shellcheck disable=SC2086 # the names are words
 used=$(grep -ho "'[A-Z]\{3,\}'" $daemons | cut -d"'" -f2 | sort -u |
     grep -vx 'WITHSCORES\|LIMIT\|KEEPTTL\|PXAT\|COUNT\|HSETNX\|NOPERM')
-asked=$(grep -o "{'[A-Z]*'\|check('[A-Z]*'" src/lua/v1_rights.lua | cut -d"'" -f2 | sort -u)
+asked=$(grep -o "{'[A-Z]*'\|check('[A-Z]*'" src/lua/v1/rights.lua | cut -d"'" -f2 | sort -u)
 for command in $used; do
     echo "$asked" | grep -qx "$command" || {
-        echo "$command is used by the library and not in src/lua/v1_rights.lua"
+        echo "$command is used by the library and not in src/lua/v1/rights.lua"
         exit 1
     }
 done
 for command in $asked; do
     echo "$used" | grep -qx "$command" || grep -q "\"$command\"" src/redis/*.c src/store/*.c src/daemon/*.c || {
-        echo "$command is in src/lua/v1_rights.lua and used by nothing that a daemon calls"
+        echo "$command is in src/lua/v1/rights.lua and used by nothing that a daemon calls"
         exit 1
     }
 done

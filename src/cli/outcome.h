@@ -1,5 +1,5 @@
 /*
- * How an attempt or a job ended, as the library writes it (L.outcome in src/lua/record.lua):
+ * How an attempt or a job ended, as the library writes it (L.outcome in src/lua/core/record.lua):
  * "<state> <code> <when ms> <start> <text>" LF output.
  */
 #ifndef LATER_CLI_OUTCOME_H

@@ -1,5 +1,5 @@
 /*
- * What is published on R:events (src/lua/v1_tail.lua): a head, then an event a line. From a
+ * What is published on R:events (src/lua/v1/tail.lua): a head, then an event a line. From a
  * stranger as far as we know: what is not as it should be is refused. Pure.
  */
 #ifndef LATER_CLI_TAIL_EVENT_H

@@ -6,7 +6,7 @@
 #include "fuzz.h"
 #include "job/job.h"
 
-/* As L.header in src/lua/record.lua does. */
+/* As L.header in src/lua/core/record.lua does. */
 static void encode(struct buf *out, const struct job *job)
 {
     buf_printf(out, "%c%s %d", job->is_big ? '+' : '-', job->queue, job->priority);

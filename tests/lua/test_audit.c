@@ -75,7 +75,7 @@ static void each_key(struct buf *found, const char *function, bool big)
     }
 }
 
-/* The order of the head comment of v1_audit.lua. */
+/* The order of the head comment of v1/audit.lua. */
 static const char *run(const char *function)
 {
     static const char *const phases[] = {"running", "jobs",   "tries",    "errors",

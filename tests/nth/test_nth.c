@@ -154,7 +154,7 @@ static void replace(struct buf *text, const char *mark, const char *was, const c
     struct buf out = BUF_INIT;
 
     if (at == NULL)
-        die("src/lua/prelude.lua has not, as it had, after", mark);
+        die("src/lua/core/prelude.lua has not, as it had, after", mark);
     buf_add(&out, text->data, (size_t)(at - text->data));
     buf_puts(&out, is);
     buf_puts(&out, at + strlen(was));
@@ -184,7 +184,7 @@ static void make_library(struct buf *out, const char *library)
         if (strncmp(at, head, strlen(head)) == 0) {
             (void)snprintf(file, sizeof(file), "%.*s", (int)(n - 1 - strlen(head)),
                            at + strlen(head));
-            number = strcmp(file, "prelude.lua") == 0 ? 0 : -1;
+            number = strcmp(file, "core/prelude.lua") == 0 ? 0 : -1;
         } else {
             number++;
         }

@@ -1,4 +1,4 @@
--- Claiming: which jobs of which queues a step gives to its worker (v1_step.lua has the order of them).
+-- Claiming: which jobs of which queues a step gives to its worker (v1/step.lua has the order of them).
 --
 -- ctx, what one step knows: now_us, now_ms, until_ms (plain jobs may be claimed so early), epoch (a number), epoch_text,
 -- held (jobs that the worker runs), max (claims in all), claimed (so far), bytes (of records that may still be read),

@@ -10,7 +10,7 @@
 --   set      one q:<queue>:<p>, solo:<queue>, dead:<queue> or done:<queue>
 --   running jobs workers tries errors results cancel progress   (no name)
 --   queue    queues: their marks, heads and names
---   parked holds gates   see v1_audit_gates.lua
+--   parked holds gates   see v1/audit_gates.lua
 -- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
 -- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/protocol.md.
 -- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `; it never

@@ -148,7 +148,7 @@ local known_queues, n_known = {}, 0
 -- Whether the call before this one, and this one, belong to a burst of adds (burst.lua).
 L.was_burst, L.is_burst = false, false
 
--- Who follows the events of which root (v1_tail.lua), and those of this call, false where nobody does. By a hint that
+-- Who follows the events of which root (v1/tail.lua), and those of this call, false where nobody does. By a hint that
 -- nobody hears, nothing may be lost: L.event is called only while L.events is there.
 L.tails = {}
 L.events = false

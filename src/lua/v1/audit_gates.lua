@@ -1,4 +1,4 @@
--- Phases of later_v1_audit and later_v1_repair (v1_audit.lua) about gates, and what they ask of a parked job.
+-- Phases of later_v1_audit and later_v1_repair (v1/audit.lua) about gates, and what they ask of a parked job.
 --   parked holds   (no name) HSCAN of the hashes
 --   gates          NAME: keys relative to R: lock:… sem:… rate:granted:… wait:… granted:…
 -- A parked job stands in the line that its spot names, or is granted; who holds a gate is a job that knows

@@ -1,7 +1,7 @@
 -- Plain jobs: priority 5, a small record without options, never started before, no gates. Most jobs are, and a step
 -- claims and ends them by the hundred: so they pass here as lists, without a table for each, at a fifth of the cost of
--- claim.lua and of v1_step.lua's apply, which do all others. What is written is the same. A worker that says so is
--- also told of them in short (v1_step.lua), and tells of their ends so.
+-- claim.lua and of v1/step.lua's apply, which do all others. What is written is the same. A worker that says so is
+-- also told of them in short (v1/step.lua), and tells of their ends so.
 
 -- When the n first jobs of a queue are due, which are sorted by it. Redis takes half a microsecond to print a score, and
 -- jobs that were added together are due together: while there are few runs of one due time, it is asked how long each is.
