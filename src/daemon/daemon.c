@@ -482,7 +482,7 @@ static int start(struct daemon *d, struct err *err)
     raise_files(d->conf->concurrency);
     if (take_state(d, err) < 0 || starts_enter(d->starts, err) < 0)
         return -1;
-    d->guardian = guardian_new(d->loop, runner_slots((unsigned)d->conf->concurrency), err);
+    d->guardian = guardian_new(d->loop, (unsigned)d->conf->concurrency, err);
     if (d->guardian == NULL)
         return -1;
     d->guard = guardian_guard(d->guardian);

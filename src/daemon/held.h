@@ -40,7 +40,6 @@ struct held {
     bool is_refused;        /* Redis could not write its result: it keeps its queue's place */
     bool is_gated;          /* its end may let in another job of its queue */
     bool is_short;          /* claimed as a plain job: see store.h */
-    unsigned wait_ms;       /* RUNNING: it may wait so long for a place; 0: it has one */
     bool is_solo;           /* suspected of killing workers: runs alone (held_mark_solo) */
     struct mono not_before; /* ENDED: Redis could not write it, do not send it again before */
     struct mono claimed_at;

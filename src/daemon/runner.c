@@ -20,19 +20,16 @@ struct place {
     uint64_t serial;
     struct backend *backend; /* NULL: a process of its own */
     struct plugin_order plugin;
-    struct mono due_at; /* started early, so its start is counted by its end; us 0: not so */
     bool is_busy;
 };
 
 struct runner {
     struct pool *pool;
     struct backends *backends;
-    unsigned nrunning; /* so many may run at once */
     struct place *places;
-    unsigned nplaces; /* runner_slots */
-    unsigned *free;   /* stack of places; the one freed last is the warmest */
+    unsigned nplaces;
+    unsigned *free; /* stack of places; the one freed last is the warmest */
     unsigned nfree;
-    unsigned npooled; /* of the others: given to the pool */
     char ns[80];
     struct state *state;
     struct guard *guard;
@@ -109,19 +106,12 @@ static void tell_idle(const struct runner *r)
         r->events.idle(r->events.arg);
 }
 
-/* A stream's jobs need no thread of the pool. */
-static bool is_pooled(const struct place *p)
-{
-    return p->backend == NULL || backend_plugin(p->backend) != NULL;
-}
-
 /* Before the event, which may want the place. */
 static void free_place(struct runner *r, unsigned slot)
 {
     struct place *p = &r->places[slot];
 
     p->is_busy = false;
-    r->npooled -= is_pooled(p);
     if (r->state != NULL)
         state_set_fence(r->state, slot, 0);
     if (p->backend != NULL)
@@ -135,15 +125,12 @@ static void on_done(void *arg, unsigned slot, const struct run_result *run)
     struct runner *r = arg;
     const struct place *p = &r->places[slot];
     const struct buf *tail = run->result.len > 0 ? &run->result : &run->tail;
-    bool was_called_off = p->due_at.us != 0 && run->taken.us == 0;
     struct verdict v;
     char id[JOB_ID_LEN + 1];
 
     memcpy(id, p->job.id, sizeof(id));
     verdict_of(&p->job, conf_of(r, p->job.queue), run, next_random(r), &v);
-    log_end(&p->job, &v, run, p->backend == NULL && !was_called_off);
-    if (p->due_at.us != 0 && run->started.us != 0)
-        counts_start(&r->counts, mono_until_us(p->due_at, run->started));
+    log_end(&p->job, &v, run, p->backend == NULL);
     r->counts.at[COUNTS_RETRIED] += v.verb == STORE_RETRY;
     free_place(r, slot);
     if (r->is_ending)
@@ -196,11 +183,6 @@ static void on_rest(void *arg)
         r->events.rest(r->events.arg);
 }
 
-unsigned runner_slots(unsigned places)
-{
-    return places + RUNNER_EARLY < STATE_SLOTS ? places + RUNNER_EARLY : STATE_SLOTS;
-}
-
 struct runner *runner_new(struct loop *loop, unsigned places, const char *ns, struct state *state,
                           const struct runner_events *events, struct err *err)
 {
@@ -209,16 +191,15 @@ struct runner *runner_new(struct loop *loop, unsigned places, const char *ns, st
     struct backends_events backends_events = {on_done,  on_stream_progress, on_rest,
                                               on_limit, on_backends_gone,   r};
 
-    r->nrunning = places;
-    r->nplaces = runner_slots(places);
-    r->places = mem_new(r->nplaces * sizeof(*r->places));
-    r->free = mem_new(r->nplaces * sizeof(*r->free));
-    for (unsigned i = 0; i < r->nplaces; i++)
-        r->free[r->nfree++] = r->nplaces - 1 - i;
+    r->nplaces = places;
+    r->places = mem_new(places * sizeof(*r->places));
+    r->free = mem_new(places * sizeof(*r->free));
+    for (unsigned i = 0; i < places; i++)
+        r->free[r->nfree++] = places - 1 - i;
     text_copy(r->ns, sizeof(r->ns), ns);
     r->state = state;
     r->events = *events;
-    r->pool = pool_new(loop, r->nplaces, r->nrunning, &pool_events, err);
+    r->pool = pool_new(loop, places, &pool_events, err);
     if (r->pool == NULL) {
         runner_free(r);
         return NULL;
@@ -248,12 +229,12 @@ void runner_set(struct runner *r, const struct conf *conf, const struct served *
     r->conf = conf;
     r->served = served;
     r->queue.name[0] = '\0';
-    backends_set(r->backends, served, r->nrunning);
+    backends_set(r->backends, served, r->nplaces);
 }
 
 unsigned runner_limit(const struct runner *r, const struct served_queue *q)
 {
-    return backends_limit(r->backends, q, r->nrunning);
+    return backends_limit(r->backends, q, r->nplaces);
 }
 
 void runner_set_guard(struct runner *r, struct guard *guard)
@@ -285,19 +266,9 @@ bool runner_admit(struct runner *r, const struct job *job, struct verdict *refus
     return false;
 }
 
-/* All that may run at once is with the pool: nothing else can take the thread that it waits for. */
-bool runner_may_start_early(struct runner *r, const char *queue)
-{
-    const struct served_queue *q = served_of(r, queue);
-
-    return r->npooled >= r->nrunning && r->nfree > 0 && q != NULL &&
-           q->conf->mode == CONF_MODE_EXEC;
-}
-
-static void start_process(struct runner *r, unsigned slot, struct held *h, int64_t late_us)
+static void start_process(struct runner *r, unsigned slot, struct job *job, int64_t late_us)
 {
     struct place *p = &r->places[slot];
-    struct job *job = &h->job;
     struct order *order = order_new(job, served_of(r, job->queue), r->ns, late_us);
 
     if (job->has_lock)
@@ -306,8 +277,7 @@ static void start_process(struct runner *r, unsigned slot, struct held *h, int64
         state_set_fence(r->state, slot, job->fence);
     p->serial = pool_start(
         r->pool, slot,
-        &(struct pool_order){
-            .exec = order_exec(order), .free = order_free, .arg = order, .wait_ms = h->wait_ms});
+        &(struct pool_order){.exec = order_exec(order), .free = order_free, .arg = order});
 }
 
 static void start_plugin(struct runner *r, unsigned slot, int64_t late_us)
@@ -346,29 +316,19 @@ static void start_stream(struct runner *r, unsigned slot, int64_t late_us)
     job_done(&p->job);
 }
 
-void runner_recall(struct runner *r)
-{
-    pool_recall(r->pool);
-}
-
 void runner_start(struct runner *r, struct held *h)
 {
     unsigned slot = r->free[--r->nfree];
     struct place *p = &r->places[slot];
-    struct mono now = mono_now();
-    int64_t late_us = h->late_us + mono_until_us(h->claimed_at, now);
+    int64_t late_us = h->late_us + mono_until_us(h->claimed_at, mono_now());
 
-    p->due_at = (struct mono){0};
-    if (h->wait_ms > 0)
-        p->due_at = mono_add_us(now, -late_us);
-    else
-        counts_start(&r->counts, late_us);
+    counts_start(&r->counts, late_us);
     p->is_busy = true;
     p->job = h->job;
     p->backend = backends_take(r->backends, h->job.queue);
     if (p->backend == NULL) {
         p->job.payload = NULL; /* the order takes it */
-        start_process(r, slot, h, late_us);
+        start_process(r, slot, &h->job, late_us);
     } else {
         h->job.payload = NULL;
         if (backend_plugin(p->backend) != NULL)
@@ -376,7 +336,6 @@ void runner_start(struct runner *r, struct held *h)
         else
             start_stream(r, slot, late_us);
     }
-    r->npooled += is_pooled(p);
     /* A second start has a cause, and whoever looks for it finds it here: a crash, a failure, a
      * stop. */
     log_line(h->job.start > 1 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,

@@ -24,14 +24,6 @@ struct runner_events {
     void *arg;
 };
 
-/*
- * So many jobs may be here at once where `places` of them run. The others have been handed over
- * early: they wait in the pool, where a thread that has ended one takes the next by itself, and no
- * two of them need the main thread in between. Four last for as long as that takes to come by.
- */
-#define RUNNER_EARLY 4
-unsigned runner_slots(unsigned places);
-
 /* state may be NULL. */
 struct runner *runner_new(struct loop *loop, unsigned places, const char *ns, struct state *state,
                           const struct runner_events *events, struct err *err);
@@ -42,20 +34,15 @@ void runner_free(struct runner *r);
 void runner_set(struct runner *r, const struct conf *conf, const struct served *served);
 /* How many jobs of this queue may run here at once, as things stand. */
 unsigned runner_limit(const struct runner *r, const struct served_queue *q);
-/* Told of jobs that hold a lock, which are not started without one. Has runner_slots; stays
- * the caller's. */
+/* Told of jobs that hold a lock, which are not started without one. Has as many slots as there are
+ * places; stays the caller's. */
 void runner_set_guard(struct runner *r, struct guard *guard);
 
 /* What it started and what will be tried again; the caller takes away what it has told. */
 struct counts *runner_counts(struct runner *r);
 
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);
-/* Whether a job of this queue may be started although no place is free: it waits for h->wait_ms at
- * most, then it comes back released. What its handler is told of its lateness is without that. */
-bool runner_may_start_early(struct runner *r, const char *queue);
 void runner_start(struct runner *r, struct held *h);
-/* What was started early and still waits comes back released, in a later turn of the loop. */
-void runner_recall(struct runner *r);
 /* As pool_is_well. */
 bool runner_is_well(struct runner *r, struct mono now, char *why, size_t size);
 void runner_kill(struct runner *r, const char *id, bool at_once);

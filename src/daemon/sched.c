@@ -164,7 +164,6 @@ void sched_stop(struct sched *s, struct mono now)
     else
         return; /* it cannot be hurried more */
     log_notice("event=stopping running=%zu now=%s", s->held.running, s->stopping ? "1" : "");
-    s->ops->recall(s->ctx);
     s->stopping = true;
     sched_go_on(s, now);
 }
@@ -311,12 +310,11 @@ void sched_on_timer(struct sched *s, struct mono now)
 
 void sched_status(const struct sched *s, struct sched_status *ret)
 {
-    size_t refused = 0, started = s->held.running - s->held.waiting;
+    size_t refused = 0;
 
     for (const struct held *h = s->held.first; h != NULL; h = h->next)
         refused += h->is_refused;
-    /* Those that were started early wait for a place. */
-    *ret = (struct sched_status){.running = started < s->conf.places ? started : s->conf.places,
+    *ret = (struct sched_status){.running = s->held.running - s->held.waiting,
                                  .refused = refused,
                                  .unsent = s->held.n - s->held.running,
                                  .is_ready = s->state == READY,

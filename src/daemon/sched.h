@@ -59,15 +59,9 @@ struct sched_ops {
 
     /* May this job start? If not, its verdict. Called once per claim, before start. */
     bool (*admit)(void *ctx, const struct job *job, struct verdict *refusal);
-    /* Run it; its end is told by sched_job_ended, never from inside. There is a place for it, or
-     * it has leave to wait for one (held->wait_ms), and no other run of the same job is in the
-     * pool.
-     */
+    /* Run it; its end is told by sched_job_ended, never from inside. There is a place for it, and
+     * no other run of the same job is in the pool. */
     void (*start)(void *ctx, struct held *held);
-    /* May a job of this queue be started before a place is free, as things stand? */
-    bool (*may_start_early)(void *ctx, const char *queue);
-    /* What was started early and still waits for a place comes back, later. */
-    void (*recall)(void *ctx);
     /* End it: TERM and KILL after the grace, or KILL at once. */
     void (*kill)(void *ctx, const struct held *held, bool at_once);
     /* Does this process live, as far as this host can tell for certain? */

@@ -153,8 +153,8 @@ unsigned sched_ahead_ms(const struct sched *s);
 void sched_start_due(struct sched *s, struct mono now);
 /* A beat was accepted: start what waited for that, in the order of the claims. */
 void sched_start_waiting(struct sched *s, struct mono now);
-/* Those that wait for a place: start as many as there are free ones, and some early; give back who
- * waited too long, and all when the worker stops. */
+/* Those that wait for a place: start as many as there are free ones, give back who waited too long,
+ * and all when the worker stops. */
 void sched_start_line(struct sched *s, struct mono now);
 /* Those of this queue, all with NULL, go back: it may have no room for them any more. */
 void sched_leave_line(struct sched *s, const char *queue);

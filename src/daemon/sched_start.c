@@ -127,16 +127,6 @@ static bool has_free_place(const struct sched *s, struct mono now)
     return !sched_is_host_ill(s, now) && s->held.running - s->held.waiting < s->conf.places;
 }
 
-/* Plain jobs that are due go to the pool before a place is free: who ends one there takes the next.
- */
-static bool may_start_early(const struct sched *s, struct mono now, const struct held *h,
-                            int64_t waited_us)
-{
-    return h->is_short && !h->job.is_big && h->late_us + waited_us >= 0 &&
-           waited_us < INT64_C(1000) * PREFETCH_WAIT_MS && !sched_is_host_ill(s, now) &&
-           s->ops->may_start_early(s->ctx, h->job.queue);
-}
-
 void sched_leave_line(struct sched *s, const char *queue)
 {
     for (struct held *h = s->held.line, *next; h != NULL; h = next) {
@@ -144,7 +134,6 @@ void sched_leave_line(struct sched *s, const char *queue)
         if (queue == NULL || strcmp(h->job.queue, queue) == 0)
             sched_release(s, h, 0, "its queue has other settings now");
     }
-    s->ops->recall(s->ctx);
 }
 
 void sched_start_line(struct sched *s, struct mono now)
@@ -156,15 +145,13 @@ void sched_start_line(struct sched *s, struct mono now)
         return;
     while ((h = s->held.line) != NULL) {
         int64_t waited_us = mono_until_us(h->claimed_at, now);
-        bool is_free = has_free_place(s, now);
 
         if (s->stopping) {
             sched_release(s, h, 0, "the worker stops");
-        } else if (is_free || may_start_early(s, now, h, waited_us)) {
+        } else if (has_free_place(s, now)) {
             held_leave_line(&s->held, h);
             h->late_us += waited_us;
             h->claimed_at = now;
-            h->wait_ms = is_free ? 0 : PREFETCH_WAIT_MS - (unsigned)(waited_us / 1000);
             place_claim(s, now, h);
         } else if (waited_us >= INT64_C(1000) * PREFETCH_WAIT_MS) {
             sched_release(s, h, 0, "no place became free for it");

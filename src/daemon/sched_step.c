@@ -144,24 +144,6 @@ static void take_host(struct sched *s, struct mono now, bool is_fault)
     s->host_at = mono_add_ms(now, s->host_ms);
 }
 
-/* How long a place was taken by it. One that was started early waited there too: what all that were
- * started took is shared out among the places (Little's law). */
-static int64_t place_us(const struct sched *s, struct mono now, const struct held *h)
-{
-    size_t started = s->held.running - s->held.waiting;
-    int64_t us = mono_until_us(h->started_at, now);
-
-    return h->wait_ms > 0 && started > s->conf.places
-               ? us * (int64_t)s->conf.places / (int64_t)started
-               : us;
-}
-
-/* It was started early, and found no place in its time. */
-static bool was_recalled(const struct held *h, const struct verdict *v)
-{
-    return h->wait_ms > 0 && v->taken.us == 0 && !v->is_host_fault;
-}
-
 void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
                      const char *tail, size_t tail_len)
 {
@@ -169,8 +151,7 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
 
     if (h == NULL)
         return;
-    if (!was_recalled(h, v))
-        take_host(s, now, v->is_host_fault);
+    take_host(s, now, v->is_host_fault);
     if (h->is_lost) {
         log_warn(
             "event=late-result-dropped job=%s queue=%s start=%lld reason=\"not held any more\"",
@@ -178,12 +159,8 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
         sched_forget(s, h);
     } else {
         queues_ended(s->queues, h->job.queue);
-        if (was_recalled(h, v)) {
-            prefetch_rest(&s->prefetch, now);
-            s->is_hurried = true; /* others can have it */
-        } else if (v->verb != STORE_RELEASE) {
-            prefetch_ran(&s->prefetch, place_us(s, now, h));
-        }
+        if (v->verb != STORE_RELEASE)
+            prefetch_ran(&s->prefetch, mono_until_us(h->started_at, now));
         /* The step that takes its end hands its place on: ask for the next one in the same call. */
         if (h->is_gated) {
             queues_wake(s->queues, h->job.queue);

@@ -19,6 +19,7 @@
 #include "run/pidstat.h"
 
 #define MAGIC "laterd-worker-3"
+#define SLOTS_MAX 1024 /* of the table */
 #define LOCK_WAIT_S 5
 #define DEATH_WAIT_MS 10000 /* for all that was killed together */
 
@@ -27,10 +28,10 @@ struct file {
     char magic[16];
     char boot[40];
     int64_t epoch;
-    int64_t pid;                 /* of the daemon, for the message to a second one, */
-    int64_t pstart;              /* its start (run/pidstat.h), */
-    char worker[ORIGIN_WORKER];  /* and of the origin of what it runs (run/origin.h) */
-    int64_t fences[STATE_SLOTS]; /* 0: the slot is free */
+    int64_t pid;                /* of the daemon, for the message to a second one, */
+    int64_t pstart;             /* its start (run/pidstat.h), */
+    char worker[ORIGIN_WORKER]; /* and of the origin of what it runs (run/origin.h) */
+    int64_t fences[SLOTS_MAX];  /* 0: the slot is free */
 };
 
 struct state {
@@ -206,7 +207,7 @@ int64_t state_predecessor(const struct state *s)
 
 static bool has_any(const struct state *s)
 {
-    for (size_t i = 0; i < STATE_SLOTS; i++) {
+    for (size_t i = 0; i < SLOTS_MAX; i++) {
         if (s->file->fences[i] != 0)
             return true;
     }
@@ -223,7 +224,7 @@ static bool lives(const struct file *f)
 int state_take_over(struct state *s)
 {
     const struct fenced_whom whom = {
-        .worker = s->file->worker, .fences = s->file->fences, .nfences = STATE_SLOTS};
+        .worker = s->file->worker, .fences = s->file->fences, .nfences = SLOTS_MAX};
     size_t killed = 0;
 
     if (has_any(s) && !lives(s->file) &&

@@ -36,8 +36,6 @@ int state_keep(struct state *s, struct err *err);
 /* Epoch of the predecessor, 0: none, or it left in order. */
 int64_t state_predecessor(const struct state *s);
 
-#define STATE_SLOTS 1024 /* in the table */
-
 /*
  * Kill the processes that the predecessor's running jobs left; returns how many. Nobody is killed
  * where the predecessor lives: then the folder is a copy of its own. Then the table is ours.

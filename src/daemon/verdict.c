@@ -72,7 +72,6 @@ void verdict_of(const struct job *job, const struct conf_queue *conf, const stru
     bool clean = run->started.us != 0 && run->code == 0;
 
     memset(ret, 0, sizeof(*ret));
-    ret->taken = run->taken;
     ret->code = run->code;
     text_copy(ret->text, sizeof(ret->text), run->text);
     switch (run->end) {

@@ -18,7 +18,6 @@ struct verdict {
     int64_t amount; /* see struct store_result */
     int code;
     char text[256];
-    struct mono taken;  /* by a thread of the pool; us 0: by none */
     bool is_error;      /* worth a warning in the log */
     bool is_host_fault; /* claims should back off */
 };

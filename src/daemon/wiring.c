@@ -199,16 +199,6 @@ static void op_start(void *ctx, struct held *h)
     runner_start(((struct daemon *)ctx)->runner, h);
 }
 
-static bool op_may_start_early(void *ctx, const char *queue)
-{
-    return runner_may_start_early(((struct daemon *)ctx)->runner, queue);
-}
-
-static void op_recall(void *ctx)
-{
-    runner_recall(((struct daemon *)ctx)->runner);
-}
-
 static void op_kill(void *ctx, const struct held *h, bool at_once)
 {
     runner_kill(((struct daemon *)ctx)->runner, h->job.id, at_once);
@@ -290,8 +280,6 @@ const struct sched_ops daemon_ops = {
     .relink = op_relink,
     .admit = op_admit,
     .start = op_start,
-    .may_start_early = op_may_start_early,
-    .recall = op_recall,
     .kill = op_kill,
     .is_gone = op_is_gone,
     .arm = op_arm,

@@ -390,16 +390,6 @@ static bool is_called_off(struct run *r)
     return true;
 }
 
-void exec_call_off(struct exec_slot *slot, struct run_result *ret)
-{
-    ret->end = slot != NULL ? asked_cause(exec_slot_take(slot)) : RUN_STOPPED;
-    (void)snprintf(ret->text, sizeof(ret->text), "%s",
-                   ret->end == RUN_CANCELLED ? "cancelled before it was started"
-                                             : "not started: no place became free for it");
-    if (slot != NULL)
-        exec_slot_disarm(slot);
-}
-
 /* True if it may not be started: it holds a lock that may soon be somebody else's. The fence stands
  * in the table first (run/guard.h). */
 static bool is_unguarded(struct run *r)

@@ -83,7 +83,5 @@ struct exec_hooks {
  */
 void exec_run(const struct exec_order *order, struct exec_slot *slot,
               const struct exec_hooks *hooks, struct run_result *ret);
-/* In the place of exec_run: *ret tells then that nobody came to run it. slot may be NULL. */
-void exec_call_off(struct exec_slot *slot, struct run_result *ret);
 
 #endif

@@ -10,7 +10,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "run/pool_line.h"
 #include "run/wedge.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -35,9 +34,8 @@ struct pool_slot {
     struct exec_slot *exec; /* made at the start, or with the first order */
     struct pool_order order;
     struct run_result result;
-    bool busy;         /* main thread only: from pool_start until done is called */
-    uint64_t serial;   /* of the order */
-    struct mono until; /* in the early line: it waits for a place */
+    bool busy;       /* main thread only: from pool_start until done is called */
+    uint64_t serial; /* of the order */
 };
 
 struct pool_thread {
@@ -51,17 +49,15 @@ struct pool_thread {
 struct pool {
     struct mailbox *box;
     struct pool_events events;
-    unsigned nslots, most; /* orders; of them at work at once */
+    unsigned nslots;
     struct pool_slot *slots;
     struct loop_hook *hand_over;
-    struct loop_timer *look, *recall;
-    struct pool_line new_work, new_early; /* started in this turn of the loop */
+    struct loop_timer *look;
+    struct pool_work *new_first, **new_end; /* started in this turn of the loop */
     struct wedge_line wedge;
 
-    pthread_mutex_t mu;     /* guards all that follows; a leaf but for pthread_create */
-    struct pool_line work;  /* that waits, and has a place: a thread may be made for it */
-    struct pool_line early; /* that waits for a place, too */
-    unsigned at_work;       /* orders */
+    pthread_mutex_t mu;             /* guards all that follows; a leaf but for pthread_create */
+    struct pool_work *first, **end; /* work that waits */
     struct pool_thread *threads;
     struct pool_thread *idle; /* a stack: the one that slept least is the warmest */
     unsigned nthreads, waking;
@@ -139,7 +135,6 @@ static void run_slot(struct pool_slot *s)
 {
     const struct exec_hooks hooks = {NULL, NULL, on_progress, s};
 
-    s->result.taken = mono_now();
     if (s->exec == NULL) {
         s->result.end = RUN_HOST_FAULT;
         (void)snprintf(s->result.text, sizeof(s->result.text),
@@ -163,32 +158,6 @@ static void run(struct pool *pool, struct pool_work *w)
 static struct pool_thread *one_more(struct pool *pool);
 static void wake(struct pool_thread *t);
 
-static bool has_place(const struct pool *pool)
-{
-    return pool->at_work < pool->most;
-}
-
-static struct mono until_of(const struct pool_work *w)
-{
-    return ((const struct pool_slot *)w)->until;
-}
-
-/* Some wait for a place, and there is one. Who stood still for too long leaves them to on_recall.
- */
-static bool may_take_early(const struct pool *pool)
-{
-    const struct pool_work *w = pool->early.first;
-
-    return w != NULL && has_place(pool) && mono_before(mono_now(), until_of(w));
-}
-
-static struct pool_work *next_work(struct pool *pool)
-{
-    struct pool_work *w = pool_line_take(&pool->work);
-
-    return w == NULL && may_take_early(pool) ? pool_line_take(&pool->early) : w;
-}
-
 /* NULL: the pool is closing. Holds the lock. ret_next: as one_more tells. */
 static struct pool_work *take(struct pool *pool, struct pool_thread *me,
                               struct pool_thread **ret_next)
@@ -196,7 +165,7 @@ static struct pool_work *take(struct pool *pool, struct pool_thread *me,
     struct pool_work *w;
 
     *ret_next = NULL;
-    while ((w = next_work(pool)) == NULL) {
+    while (pool->first == NULL) {
         if (pool->quit)
             return NULL;
         me->below = pool->idle;
@@ -206,9 +175,12 @@ static struct pool_work *take(struct pool *pool, struct pool_thread *me,
         me->is_woken = false;
         pool->waking--;
     }
+    w = pool->first;
+    pool->first = w->next;
     pool->taken++;
-    pool->at_work += w->kind == POOL_SLOT;
-    if (pool->work.first != NULL ? !pool->work.first->is_quick : may_take_early(pool))
+    if (pool->first == NULL)
+        pool->end = &pool->first;
+    else if (!pool->first->is_quick)
         *ret_next = one_more(pool);
     return w;
 }
@@ -223,13 +195,10 @@ static void *thread_main(void *arg)
     (void)pthread_mutex_lock(&pool->mu);
     pool->waking--;
     while ((w = take(pool, me, &next)) != NULL) {
-        bool is_order = w->kind == POOL_SLOT;
-
         (void)pthread_mutex_unlock(&pool->mu);
         wake(next);
         run(pool, w);
         (void)pthread_mutex_lock(&pool->mu);
-        pool->at_work -= is_order;
     }
     (void)pthread_mutex_unlock(&pool->mu);
     return NULL;
@@ -290,8 +259,7 @@ static struct pool_thread *one_more(struct pool *pool)
         return NULL;
     if (pool->idle != NULL)
         return take_idle(pool);
-    if (pool->nthreads <
-        pool->most + (pool->work.first != NULL && pool->work.first->kind == POOL_TASK)) {
+    if (pool->nthreads < pool->nslots + (pool->first->kind == POOL_TASK)) {
         e = add_thread(pool);
         if (e != 0)
             log_warn("event=pool threads=%u reason=\"cannot make another thread: %s\"",
@@ -316,20 +284,19 @@ static void hand_over(void *arg)
 {
     struct pool *pool = arg;
     struct pool_thread *next = NULL;
-    bool is_waiting;
 
-    if (pool->new_work.first == NULL && pool->new_early.first == NULL)
+    if (pool->new_first == NULL)
         return;
     (void)pthread_mutex_lock(&pool->mu);
-    pool_line_join(&pool->work, &pool->new_work);
-    pool_line_join(&pool->early, &pool->new_early);
-    if (pool->work.first != NULL ? !pool->work.first->is_quick || !has_awake(pool)
-                                 : may_take_early(pool))
+    *pool->end = pool->new_first;
+    pool->end = pool->new_end;
+    if (!pool->first->is_quick || !has_awake(pool))
         next = one_more(pool);
-    is_waiting = pool->work.first != NULL;
     (void)pthread_mutex_unlock(&pool->mu);
     wake(next);
-    if (is_waiting && !loop_timer_is_set(pool->look))
+    pool->new_first = NULL;
+    pool->new_end = &pool->new_first;
+    if (!loop_timer_is_set(pool->look))
         loop_timer_set(pool->look, LONG_MS);
 }
 
@@ -340,7 +307,7 @@ static void on_look(void *arg)
     bool is_waiting;
 
     (void)pthread_mutex_lock(&pool->mu);
-    is_waiting = pool->work.first != NULL;
+    is_waiting = pool->first != NULL;
     if (is_waiting)
         next = one_more(pool);
     (void)pthread_mutex_unlock(&pool->mu);
@@ -349,96 +316,39 @@ static void on_look(void *arg)
         loop_timer_set(pool->look, LONG_MS);
 }
 
-/* Those whose time is over; ret_next: when that of the first of the others is. */
-static struct pool_work *take_late(struct pool *pool, struct mono now, struct mono *ret_next)
+static void submit(struct pool *pool, struct pool_work *w, bool is_quick)
 {
-    struct pool_line all, late;
-    struct pool_work *w;
-
-    pool_line_init(&all);
-    pool_line_init(&late);
-    pool_line_join(&all, &pool->early);
-    *ret_next = MONO_NEVER;
-    while ((w = pool_line_take(&all)) != NULL) {
-        if (mono_before(now, until_of(w))) {
-            pool_line_add(&pool->early, w);
-            *ret_next = mono_min(*ret_next, until_of(w));
-        } else {
-            pool_line_add(&late, w);
-        }
-    }
-    return late.first;
-}
-
-static void on_recall(void *arg)
-{
-    struct pool *pool = arg;
-    struct mono now = mono_now(), next;
-    struct pool_thread *thread = NULL;
-    struct pool_work *w, *behind;
-
-    (void)pthread_mutex_lock(&pool->mu);
-    w = take_late(pool, now, &next);
-    if (may_take_early(pool))
-        thread = one_more(pool);
-    (void)pthread_mutex_unlock(&pool->mu);
-    wake(thread);
-    if (next.us != MONO_NEVER.us)
-        loop_timer_set(pool->recall, mono_until_us(now, next) / 1000 + 1);
-    if (w == NULL)
-        return;
-    for (; w != NULL; w = behind) {
-        struct pool_slot *s = (struct pool_slot *)w;
-
-        behind = w->next;
-        exec_call_off(s->exec, &s->result);
-        on_done(pool, s);
-    }
-    on_rest(pool);
-}
-
-void pool_recall(struct pool *pool)
-{
-    struct mono now = mono_now();
-
-    (void)pthread_mutex_lock(&pool->mu);
-    pool_line_join(&pool->early, &pool->new_early);
-    for (struct pool_work *w = pool->early.first; w != NULL; w = w->next)
-        ((struct pool_slot *)w)->until = now;
-    if (pool->early.first != NULL)
-        loop_timer_set(pool->recall, 0);
-    (void)pthread_mutex_unlock(&pool->mu);
+    w->next = NULL;
+    w->is_quick = is_quick;
+    *pool->new_end = w;
+    pool->new_end = &w->next;
 }
 
 /* ---- making and unmaking */
 
-static void init(struct pool *pool, unsigned nslots, unsigned running)
+static void init(struct pool *pool, unsigned nslots)
 {
     pool->nslots = nslots;
-    pool->most = running;
     pool->slots = mem_new(nslots * sizeof(*pool->slots));
-    pool->threads = mem_new((running + 1) * sizeof(*pool->threads));
-    pool_line_init(&pool->work);
-    pool_line_init(&pool->early);
-    pool_line_init(&pool->new_work);
-    pool_line_init(&pool->new_early);
+    pool->threads = mem_new((nslots + 1) * sizeof(*pool->threads));
+    pool->end = &pool->first;
+    pool->new_end = &pool->new_first;
     (void)pthread_mutex_init(&pool->mu, NULL);
     for (unsigned i = 0; i < nslots; i++) {
         pool->slots[i].work.kind = POOL_SLOT;
         pool->slots[i].pool = pool;
         pool->slots[i].index = i;
     }
-    for (unsigned i = 0; i <= running; i++)
+    for (unsigned i = 0; i <= nslots; i++)
         (void)pthread_cond_init(&pool->threads[i].wake, NULL);
 }
 
 /* A daemon that cannot have these had better say so at once. */
 static int make_ready(struct pool *pool, unsigned n, struct err *err)
 {
-    unsigned nslots = n + pool->nslots - pool->most;
     int e = 0;
 
-    for (unsigned i = 0; i < nslots; i++) {
+    for (unsigned i = 0; i < n; i++) {
         pool->slots[i].exec = exec_slot_new();
         if (pool->slots[i].exec == NULL)
             return err_sys(err, errno, "cannot make pool slot %u", i);
@@ -452,12 +362,12 @@ static int make_ready(struct pool *pool, unsigned n, struct err *err)
     return 0;
 }
 
-struct pool *pool_new(struct loop *loop, unsigned nslots, unsigned running,
-                      const struct pool_events *events, struct err *err)
+struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_events *events,
+                      struct err *err)
 {
     struct pool *pool = mem_new(sizeof(*pool));
 
-    init(pool, nslots, running);
+    init(pool, nslots);
     pool->events = *events;
     pool->box = mailbox_new(loop, on_mail, on_rest, pool);
     if (pool->box == NULL) {
@@ -466,8 +376,7 @@ struct pool *pool_new(struct loop *loop, unsigned nslots, unsigned running,
     }
     pool->hand_over = loop_hook_new(loop, LOOP_HOOK_GATHERED, hand_over, pool);
     pool->look = loop_timer_new(loop, on_look, pool);
-    pool->recall = loop_timer_new(loop, on_recall, pool);
-    if (make_ready(pool, running < READY ? running : READY, err) == 0)
+    if (make_ready(pool, nslots < READY ? nslots : READY, err) == 0)
         return pool;
 fail:
     pool_free(pool);
@@ -496,13 +405,12 @@ void pool_free(struct pool *pool)
     stop_threads(pool);
     loop_hook_free(pool->hand_over);
     loop_timer_free(pool->look);
-    loop_timer_free(pool->recall);
     mailbox_free(pool->box);
     for (unsigned i = 0; i < pool->nslots; i++) {
         assert(!pool->slots[i].busy);
         exec_slot_free(pool->slots[i].exec);
     }
-    for (unsigned i = 0; i <= pool->most; i++)
+    for (unsigned i = 0; i <= pool->nslots; i++)
         (void)pthread_cond_destroy(&pool->threads[i].wake);
     (void)pthread_mutex_destroy(&pool->mu);
     free(pool->threads);
@@ -523,15 +431,7 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *o
     s->busy = true;
     s->order = *order;
     run_result_init(&s->result);
-    s->work.is_quick = order->plugin != NULL && plugin_is_quick(order->plugin->plugin);
-    if (order->wait_ms == 0) {
-        pool_line_add(&pool->new_work, &s->work);
-        return s->serial;
-    }
-    s->until = mono_add_ms(mono_now(), order->wait_ms);
-    pool_line_add(&pool->new_early, &s->work);
-    if (!loop_timer_is_set(pool->recall))
-        loop_timer_set(pool->recall, order->wait_ms);
+    submit(pool, &s->work, order->plugin != NULL && plugin_is_quick(order->plugin->plugin));
     return s->serial;
 }
 
@@ -573,7 +473,7 @@ bool pool_is_well(struct pool *pool, struct mono now, char *why, size_t size)
         return false;
     }
     (void)pthread_mutex_lock(&pool->mu);
-    is_waiting = pool->work.first != NULL;
+    is_waiting = pool->first != NULL;
     is_free = pool->idle != NULL || pool->waking > 0;
     taken = pool->taken;
     (void)pthread_mutex_unlock(&pool->mu);
@@ -586,6 +486,5 @@ bool pool_is_well(struct pool *pool, struct mono now, char *why, size_t size)
 void pool_do(struct pool *pool, struct pool_task *task)
 {
     task->work.kind = POOL_TASK;
-    task->work.is_quick = false;
-    pool_line_add(&pool->new_work, &task->work);
+    submit(pool, &task->work, false);
 }

@@ -2,13 +2,10 @@
  * The pool: threads that run what blocks. The main thread gives an order to a free slot and later
  * gets the result through the mailbox on its loop; nothing else is shared. A slot is a place for an
  * order. Sixteen threads are made at the start, more when there is work that no idle one can take,
- * so many as jobs may run at once at most, and one more for tasks. What one turn of the loop starts
- * is handed over at its end, together; work queues up in order; the thread that went idle last
- * takes it, and wakes the next if more is left. Of work that is quick it does them all, unless that
- * takes longer than it should.
- *
- * There may be more slots than threads: a thread that has ended a job finds the next one here and
- * takes it by itself, where otherwise it would sleep until the main thread was woken and woke it.
+ * one for each slot at most, and one more for tasks. What one turn of the loop starts is handed
+ * over at its end, together; work queues up in order; the thread that went idle last takes it, and
+ * wakes the next if more is left. Of work that is quick it does them all, unless that takes longer
+ * than it should.
  *
  * Thread stacks are small (256 KiB) and all signals are blocked in them.
  */
@@ -43,22 +40,16 @@ struct pool_order {
     const struct plugin_order *plugin;
     void (*free)(void *arg);
     void *arg;
-    unsigned wait_ms; /* exec: not started, and stopped, when no thread took it in so long; 0: waits
-                         until one does */
 };
 
-/* running: so many orders run at once, of the nslots that may be here. */
-struct pool *pool_new(struct loop *loop, unsigned nslots, unsigned running,
-                      const struct pool_events *events, struct err *err);
+struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_events *events,
+                      struct err *err);
 /* All slots must be idle. Waits for tasks under way, whose done is called. */
 void pool_free(struct pool *pool);
 
 /* Start an order on an idle slot (0 … nslots-1). Returns the serial for pool_control. */
 uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *order);
 void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_control what);
-/* Orders with a wait_ms that no thread has taken yet have waited for long enough. Told in a later
- * turn of the loop. */
-void pool_recall(struct pool *pool);
 
 /*
  * Whether it still works (run/wedge.h); to be asked once a second. False, with what is wrong in

@@ -40,7 +40,6 @@ struct run_result {
     int64_t output_bytes;
     int64_t duration_us;
     struct mono started; /* when it began to run; 0: it never did */
-    struct mono taken;   /* by a thread of the pool; us 0: none came to run it */
 };
 
 /* How a process ended: "exit status 3", "killed by signal 9 (Killed)". */

@@ -20,7 +20,6 @@
 
 #define CALLS_MAX 64
 #define PLACES 3
-#define EARLY 2 /* that wait for one in the pool */
 #define RUNS_MAX 64
 #define MANY 80       /* queues */
 #define OPS_MAX 20000 /* of one input; more is a busy loop */
@@ -156,25 +155,12 @@ static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
 static void op_start(void *ctx, struct held *h)
 {
     (void)ctx;
-    FUZZ_MUST(w.nruns < PLACES + EARLY);
-    FUZZ_MUST(w.nruns < PLACES || (h->wait_ms > 0 && h->wait_ms <= PREFETCH_WAIT_MS));
+    FUZZ_MUST(w.nruns < PLACES);
     FUZZ_MUST(!h->job.is_big || h->job.payload != NULL);
     for (size_t i = 0; i < w.nruns; i++)
         FUZZ_MUST(strcmp(w.runs[i].id, h->job.id) != 0);
     memcpy(w.runs[w.nruns].id, h->job.id, sizeof(h->job.id));
     w.runs[w.nruns++].is_killed = false;
-}
-
-static bool op_may_start_early(void *ctx, const char *queue)
-{
-    (void)ctx;
-    (void)queue;
-    return w.nruns >= PLACES && w.nruns < PLACES + EARLY && w.random++ % 4 > 0;
-}
-
-static void op_recall(void *ctx)
-{
-    (void)ctx;
 }
 
 static void op_kill(void *ctx, const struct held *h, bool at_once)
@@ -244,10 +230,9 @@ static bool op_is_fresh(void *ctx)
 }
 
 static const struct sched_ops ops = {
-    op_reg,        op_beat,    op_reconcile, op_step,   op_look,       op_fetch, op_clear,
-    op_reap,       op_tidy,    op_leave,     op_relink, op_admit,      op_start, op_may_start_early,
-    op_recall,     op_kill,    op_is_gone,   op_arm,    op_registered, op_gone,  op_random,
-    op_is_guarded, op_is_fresh};
+    op_reg,     op_beat, op_reconcile,  op_step,   op_look,   op_fetch,      op_clear,
+    op_reap,    op_tidy, op_leave,      op_relink, op_admit,  op_start,      op_kill,
+    op_is_gone, op_arm,  op_registered, op_gone,   op_random, op_is_guarded, op_is_fresh};
 
 /* ---- the store's events */
 

@@ -344,7 +344,7 @@ static void test_pool_runs_jobs(void **state)
         skip();
     (void)close(probe);
     the_bench = &b;
-    b.pool = pool_new(loop, SLOTS, SLOTS, &events, &err);
+    b.pool = pool_new(loop, SLOTS, &events, &err);
     assert_non_null(b.pool);
     for (unsigned slot = 0; slot < SLOTS; slot++)
         start_job(&b, slot);
@@ -355,127 +355,56 @@ static void test_pool_runs_jobs(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombie */
 }
 
-/* One thread and five orders: what found none in its time was not started, whatever was asked of
- * it, the others take their turns. */
-struct queue {
-    struct pool *pool;
-    uint64_t first;
-    char order[8]; /* of the ends, by their slots */
-    struct run_result result[5];
-};
-
-static struct queue *the_queue;
-static char *const no_env[] = {NULL};
-static char *const sleep_argv[] = {(char *)"/bin/sleep", (char *)"600", NULL};
-static char *const true_argv[] = {(char *)"/bin/true", NULL};
-static const struct exec_order sleeper = {
-    .argv = sleep_argv, .envp = no_env, .timeout_ms = INT64_MAX};
-static const struct exec_order quick = {.argv = true_argv, .envp = no_env, .timeout_ms = 100000};
-
-static void on_turn(void *arg, unsigned slot, const struct run_result *r)
-{
-    struct queue *q = arg;
-    size_t n = strlen(q->order);
-
-    q->order[n] = (char)('0' + slot);
-    q->result[slot] = *r;
-    if (slot == 2)
-        pool_control(q->pool, 0, q->first, EXEC_CONTROL_KILL);
-    if (n == 4)
-        loop_stop(loop);
-}
-
-static void open_queue(struct queue *q)
-{
-    const struct pool_events events = {on_turn, NULL, NULL, q};
-    struct err err = ERR_INIT;
-
-    *q = (struct queue){.order = ""};
-    the_queue = q;
-    q->pool = pool_new(loop, 5, 1, &events, &err);
-    assert_non_null(q->pool);
-}
-
-static void test_pool_gives_back_what_waits(void **state)
-{
-    struct queue q;
-    uint64_t serial;
-
-    (void)state;
-    open_queue(&q);
-    q.first = pool_start(q.pool, 0, &(struct pool_order){.exec = &sleeper});
-    (void)pool_start(q.pool, 1, &(struct pool_order){.exec = &quick, .wait_ms = 30});
-    serial = pool_start(q.pool, 2, &(struct pool_order){.exec = &quick, .wait_ms = 50});
-    pool_control(q.pool, 2, serial, EXEC_CONTROL_CANCEL);
-    (void)pool_start(q.pool, 3, &(struct pool_order){.exec = &quick, .wait_ms = 100000});
-    (void)pool_start(q.pool, 4, &(struct pool_order){.exec = &quick, .wait_ms = 100000});
-    loop_run(loop);
-    assert_string_equal(q.order, "12034");
-    assert_int_equal(q.result[1].end, RUN_STOPPED);
-    assert_int_equal(q.result[1].started.us, 0);
-    assert_non_null(strstr(q.result[1].text, "no place became free"));
-    assert_int_equal(q.result[2].end, RUN_CANCELLED);
-    assert_int_equal(q.result[2].started.us, 0);
-    assert_int_equal(q.result[0].end, RUN_STOPPED);
-    for (unsigned i = 3; i < 5; i++) {
-        assert_int_equal(q.result[i].end, RUN_EXITED);
-        assert_true(q.result[i].started.us > 0);
-    }
-    pool_free(q.pool);
-}
-
 static void nap(struct pool_task *task)
 {
     (void)task;
     (void)poll(NULL, 0, 20);
 }
 
-/* The thread for tasks takes no order, and no task waits behind orders that wait. */
+/* The only place is taken by an order: tasks are done beside it, by the thread for them. */
+struct crowd {
+    struct pool *pool;
+    uint64_t serial;
+    unsigned tried;
+};
+
+static struct crowd *the_crowd;
+
 static void on_tried(struct pool_task *task)
 {
-    struct queue *q = the_queue;
-
     (void)task;
-    q->order[strlen(q->order)] = 't';
+    if (++the_crowd->tried == 2)
+        pool_control(the_crowd->pool, 0, the_crowd->serial, EXEC_CONTROL_KILL);
 }
 
-static void test_pool_keeps_to_its_places(void **state)
+static void on_killed(void *arg, unsigned slot, const struct run_result *r)
 {
+    const struct crowd *c = arg;
+
+    assert_int_equal(slot, 0);
+    assert_int_equal(r->end, RUN_STOPPED);
+    assert_int_equal(c->tried, 2);
+    loop_stop(loop);
+}
+
+static void test_pool_does_tasks_beside_orders(void **state)
+{
+    char *argv[] = {(char *)"/bin/sleep", (char *)"600", NULL};
+    char *env[] = {NULL};
+    const struct exec_order sleeper = {.argv = argv, .envp = env, .timeout_ms = INT64_MAX};
     struct pool_task task[2] = {{.run = nap, .done = on_tried}, {.run = nap, .done = on_tried}};
-    struct queue q;
+    struct crowd c = {.tried = 0};
+    const struct pool_events events = {on_killed, NULL, NULL, &c};
 
     (void)state;
-    open_queue(&q);
-    q.first = pool_start(q.pool, 0, &(struct pool_order){.exec = &sleeper});
-    pool_do(q.pool, &task[0]);
-    (void)pool_start(q.pool, 1, &(struct pool_order){.exec = &quick, .wait_ms = 400});
-    pool_do(q.pool, &task[1]);
-    (void)pool_start(q.pool, 2, &(struct pool_order){.exec = &quick, .wait_ms = 400});
+    the_crowd = &c;
+    c.pool = pool_new(loop, 1, &events, NULL);
+    assert_non_null(c.pool);
+    c.serial = pool_start(c.pool, 0, &(struct pool_order){.exec = &sleeper});
+    pool_do(c.pool, &task[0]);
+    pool_do(c.pool, &task[1]);
     loop_run(loop);
-    assert_string_equal(q.order, "tt120");
-    assert_int_equal(q.result[1].end, RUN_STOPPED);
-    assert_int_equal(q.result[2].end, RUN_STOPPED);
-    pool_free(q.pool);
-}
-
-static void test_pool_recalls(void **state)
-{
-    struct queue q;
-
-    (void)state;
-    open_queue(&q);
-    (void)strcpy(q.order, "34"); /* it ends with the fifth */
-    pool_recall(q.pool);
-    q.first = pool_start(q.pool, 0, &(struct pool_order){.exec = &sleeper});
-    (void)pool_start(q.pool, 1, &(struct pool_order){.exec = &sleeper, .wait_ms = 1000000});
-    (void)pool_start(q.pool, 2, &(struct pool_order){.exec = &sleeper, .wait_ms = 1000000});
-    pool_recall(q.pool);
-    assert_string_equal(q.order, "34"); /* not from inside */
-    loop_run(loop);
-    assert_string_equal(q.order, "34120");
-    assert_int_equal(q.result[1].started.us, 0);
-    assert_int_equal(q.result[2].started.us, 0);
-    pool_free(q.pool);
+    pool_free(c.pool);
 }
 
 /* Work that waits for all other work: it ends only if each has a thread, those of all slots and one
@@ -507,7 +436,7 @@ static void test_pool_has_a_thread_for_each(void **state)
 {
     struct meeting m = {.done = 0};
     const struct pool_events events = {on_done, NULL, NULL, NULL};
-    struct pool *pool = pool_new(loop, TASKS - 1, TASKS - 1, &events, NULL);
+    struct pool *pool = pool_new(loop, TASKS - 1, &events, NULL);
 
     (void)state;
     the_meeting = &m;
@@ -536,7 +465,7 @@ static void test_pool_waits_for_its_tasks(void **state)
 {
     struct meeting m = {.done = 0};
     const struct pool_events events = {on_done, NULL, NULL, NULL};
-    struct pool *pool = pool_new(loop, 1, 1, &events, NULL);
+    struct pool *pool = pool_new(loop, 1, &events, NULL);
 
     (void)state;
     the_meeting = &m;
@@ -553,7 +482,7 @@ static void test_pool_of_idle_threads(void **state)
     struct bench b = {0};
     const struct pool_events events = {on_done, NULL, NULL, &b};
     struct err err = ERR_INIT;
-    struct pool *pool = pool_new(loop, 16, 16, &events, &err);
+    struct pool *pool = pool_new(loop, 16, &events, &err);
 
     (void)state;
     assert_non_null(pool);
@@ -571,9 +500,7 @@ int main(void)
         cmocka_unit_test(test_watchers_are_freed_in_callbacks),
         cmocka_unit_test(test_mailbox_from_many_threads),
         cmocka_unit_test(test_pool_runs_jobs),
-        cmocka_unit_test(test_pool_gives_back_what_waits),
-        cmocka_unit_test(test_pool_keeps_to_its_places),
-        cmocka_unit_test(test_pool_recalls),
+        cmocka_unit_test(test_pool_does_tasks_beside_orders),
         cmocka_unit_test(test_pool_has_a_thread_for_each),
         cmocka_unit_test(test_pool_waits_for_its_tasks),
         cmocka_unit_test(test_pool_of_idle_threads),

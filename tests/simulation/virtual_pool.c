@@ -23,8 +23,7 @@ struct run {
     enum run_end how;
     int code;
     bool is_told, ignores_term, has_lock;
-    bool waits; /* for a thread; it has begun nothing */
-    int64_t timeout_us, attempt, attempts_max;
+    bool has_begun; /* else its lock was refused */
 };
 
 struct place {
@@ -36,7 +35,7 @@ struct place {
 struct pool {
     struct worker *worker;
     struct pool_events events;
-    unsigned nslots, running; /* orders; of them at work at most */
+    unsigned nslots;
     uint64_t serial;
     struct place *places;
 };
@@ -88,18 +87,13 @@ static const char *describe(enum run_end how)
     return texts[how];
 }
 
-static void begin_next(struct pool *pool);
-
 static void on_end(void *arg)
 {
     struct run *r = arg;
-    struct pool *pool = r->pool;
     struct told_end *m;
-    bool had_thread = !r->waits;
 
     r->end = NULL;
-    if (had_thread)
-        ledger_run_ended(r->fence);
+    ledger_run_ended(r->fence);
     world_say("run of %s fence=%lld ends: %s %d", r->id, (long long)r->fence, describe(r->how),
               r->code);
     if (r->pool != NULL) {
@@ -110,15 +104,12 @@ static void on_end(void *arg)
         m->result.code = r->code;
         m->result.retry_in_ms =
             r->how == RUN_EXITED && random_chance(100) ? random_between(0, 2000) : -1;
-        m->result.taken.us = r->waits ? 0 : world.now_us;
-        m->result.started.us = r->how == RUN_HOST_FAULT || r->waits ? 0 : world.now_us;
+        m->result.started.us = r->how == RUN_HOST_FAULT || !r->has_begun ? 0 : world.now_us;
         (void)snprintf(m->result.text, sizeof(m->result.text), "%s %d", describe(r->how), r->code);
         r->pool->places[r->slot].run = NULL;
         (void)world_in(random_between(5, 300), &r->pool->worker->owner, on_mail, m, free);
     }
     unlink_run(r);
-    if (pool != NULL && had_thread)
-        begin_next(pool);
 }
 
 static void end_in(struct run *r, int64_t us, enum run_end how, int code)
@@ -170,10 +161,7 @@ void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_c
     if (r == NULL || r->serial != serial)
         return;
     world_say("kills %s%s", r->id, what == EXEC_CONTROL_KILL ? " at once" : "");
-    if (r->waits) {
-        r->how = what == EXEC_CONTROL_CANCEL ? RUN_CANCELLED : RUN_STOPPED;
-        r->is_told = true;
-    } else if (what == EXEC_CONTROL_KILL) {
+    if (what == EXEC_CONTROL_KILL) {
         r->is_told = true;
         world_cancel(r->kill);
         r->kill = NULL;
@@ -234,46 +222,6 @@ static void on_progress(void *arg)
     }
 }
 
-static unsigned count_at_work(const struct pool *pool)
-{
-    unsigned n = 0;
-
-    for (const struct run *r = runs; r != NULL; r = r->next)
-        n += r->pool == pool && !r->waits;
-    return n;
-}
-
-/* It has a thread. */
-static void begin(struct run *r)
-{
-    r->waits = false;
-    ledger_run_started(r->pool->worker, r->id, r->fence, r->attempt, r->attempts_max);
-    give_fate(r, r->timeout_us);
-    /* Some ids are poison, whoever runs them. */
-    if (plan->has_poison && r->id[JOB_ID_LEN - 1] % 4 == 0)
-        trouble_poison(r->pool->worker);
-}
-
-/* The first of those that wait; those that were told to end meanwhile end unbegun. */
-static void begin_next(struct pool *pool)
-{
-    struct run *first = NULL;
-
-    for (struct run *r = runs; r != NULL; r = r->next) {
-        if (r->pool != pool || !r->waits)
-            continue;
-        if (r->is_told)
-            end_in(r, 0, r->how, 0);
-        else
-            first = r; /* the newest is the first of the list */
-    }
-    if (first == NULL)
-        return;
-    world_cancel(first->end);
-    first->end = NULL;
-    begin(first);
-}
-
 uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *what)
 {
     const struct exec_order *order = what->exec;
@@ -296,11 +244,7 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *w
                       .slot = slot,
                       .serial = ++pool->serial,
                       .fence = number_of(order, "LATER_FENCE"),
-                      .grace_us = order->kill_grace_ms * MS,
-                      .waits = true,
-                      .timeout_us = order->timeout_ms * MS,
-                      .attempt = number_of(order, "LATER_ATTEMPT"),
-                      .attempts_max = number_of(order, "LATER_ATTEMPTS_MAX")};
+                      .grace_us = order->kill_grace_ms * MS};
     (void)snprintf(r->id, sizeof(r->id), "%s", order->id);
     runs = r;
     nruns++;
@@ -309,34 +253,23 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *w
         end_in(r, 0, RUN_STOPPED, 0);
         return r->serial;
     }
-    if (count_at_work(pool) < pool->running) {
-        begin(r);
-    } else if (what->wait_ms > 0) {
-        end_in(r, what->wait_ms * MS, RUN_STOPPED, 0);
-    } else {
-        world_break("places", "%s starts %s, and has no thread for it", pool->worker->owner.name,
-                    r->id);
-    }
+    r->has_begun = true;
+    ledger_run_started(pool->worker, r->id, r->fence, number_of(order, "LATER_ATTEMPT"),
+                       number_of(order, "LATER_ATTEMPTS_MAX"));
+    give_fate(r, order->timeout_ms * MS);
+    /* Some ids are poison, whoever runs them. */
+    if (plan->has_poison && r->id[JOB_ID_LEN - 1] % 4 == 0)
+        trouble_poison(pool->worker);
     if (random_chance(150))
         (void)world_in(random_between(1 * MS, 500 * MS), &pool->worker->owner, on_progress, pool,
                        NULL);
     return r->serial;
 }
 
-void pool_recall(struct pool *pool)
-{
-    for (struct run *r = runs; r != NULL; r = r->next) {
-        if (r->pool == pool && r->waits && !r->is_told) {
-            r->is_told = true;
-            end_in(r, 0, RUN_STOPPED, 0);
-        }
-    }
-}
-
 /* ---- pools */
 
-struct pool *pool_new(struct loop *loop, unsigned nslots, unsigned running,
-                      const struct pool_events *events, struct err *err)
+struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_events *events,
+                      struct err *err)
 {
     struct pool *pool = mem_new(sizeof(*pool));
 
@@ -344,7 +277,6 @@ struct pool *pool_new(struct loop *loop, unsigned nslots, unsigned running,
     pool->worker = loop->worker;
     pool->events = *events;
     pool->nslots = nslots;
-    pool->running = running;
     pool->places = mem_new(nslots * sizeof(*pool->places));
     return pool;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "daemon/prefetch.h"
 
 struct store_peer fake_peer(int64_t epoch, const char *counter)
 {
@@ -229,73 +228,21 @@ static bool op_is_fresh(void *ctx)
     return is_fresh_for(ctx, FAKE_SPARE_US);
 }
 
-static unsigned count_waiting(const struct fake *f)
-{
-    unsigned n = 0;
-
-    for (size_t i = 0; i < f->nruns; i++)
-        n += f->runs[i].waits;
-    return n;
-}
-
-/* As many as the pool has room for beyond its threads. */
-static bool op_may_start_early(void *ctx, const char *queue)
-{
-    const struct fake *f = ctx;
-
-    (void)queue;
-    return f->nruns >= f->places && f->nruns < f->places + f->early;
-}
-
-static void op_recall(void *ctx)
-{
-    struct fake *f = ctx;
-
-    for (size_t i = 0; i < f->nruns; i++) {
-        if (f->runs[i].waits)
-            f->runs[i].ends_us = f->now_us;
-    }
-}
-
-static void begin_run(const struct fake *f, struct fake_run *r)
-{
-    r->waits = false;
-    r->began_us = f->now_us;
-    r->ends_us = f->run_ms < 0 ? INT64_MAX : f->now_us + f->run_ms * 1000;
-}
-
-/* The one that came first has the place that became free. */
-static void begin_waiting(const struct fake *f)
-{
-    struct fake_run *first = NULL;
-
-    for (size_t i = 0; i < f->nruns; i++) {
-        struct fake_run *r = &f->runs[i];
-
-        if (r->waits && (first == NULL || strcmp(r->id, first->id) < 0))
-            first = r;
-    }
-    if (first != NULL)
-        begin_run(f, first);
-}
-
 static void op_start(void *ctx, struct held *h)
 {
     struct fake *f = ctx;
     struct fake_run *r;
 
     count_op(f);
-    assert_true(f->nruns < f->places || op_may_start_early(f, h->job.queue));
-    assert_true(f->nruns < f->places || (h->wait_ms > 0 && h->wait_ms <= PREFETCH_WAIT_MS));
+    assert_true(f->nruns < f->places);
     assert_null(fake_running(f, h->job.id));
     assert_true(!h->job.has_lock || (op_is_guarded(f) && is_fresh_for(f, 0)));
     f->starts++;
     r = &f->runs[f->nruns++];
-    *r = (struct fake_run){
-        .start = h->job.start, .waits = true, .ends_us = f->now_us + (int64_t)h->wait_ms * 1000};
+    *r = (struct fake_run){.start = h->job.start,
+                           .began_us = f->now_us,
+                           .ends_us = f->run_ms < 0 ? INT64_MAX : f->now_us + f->run_ms * 1000};
     (void)snprintf(r->id, sizeof(r->id), "%s", h->job.id);
-    if (f->nruns - count_waiting(f) < f->places)
-        begin_run(f, r);
 }
 
 static void op_kill(void *ctx, const struct held *h, bool at_once)
@@ -352,10 +299,9 @@ static uint32_t op_random(void *ctx)
 }
 
 static const struct sched_ops ops = {
-    op_reg,        op_beat,    op_reconcile, op_step,   op_look,       op_fetch, op_clear,
-    op_reap,       op_tidy,    op_leave,     op_relink, op_admit,      op_start, op_may_start_early,
-    op_recall,     op_kill,    op_is_gone,   op_arm,    op_registered, op_gone,  op_random,
-    op_is_guarded, op_is_fresh};
+    op_reg,     op_beat, op_reconcile,  op_step,   op_look,   op_fetch,      op_clear,
+    op_reap,    op_tidy, op_leave,      op_relink, op_admit,  op_start,      op_kill,
+    op_is_gone, op_arm,  op_registered, op_gone,   op_random, op_is_guarded, op_is_fresh};
 
 /* ---- the store carries a question out */
 
@@ -735,15 +681,9 @@ static void end_run(struct fake *f, size_t i, enum store_verb verb)
 {
     char id[JOB_ID_LEN + 1];
     struct verdict v = {.verb = verb, .is_host_fault = f->host_fault};
-    bool had_place;
 
     memcpy(id, f->runs[i].id, sizeof(id));
-    had_place = !f->runs[i].waits;
-    if (had_place)
-        v.taken.us = f->runs[i].began_us;
     f->runs[i] = f->runs[--f->nruns];
-    if (had_place)
-        begin_waiting(f);
     count_op(f);
     sched_job_ended(f->s, fake_now(f), id, &v, "tail", 4);
 }
@@ -804,10 +744,9 @@ static bool turn(struct fake *f, int64_t until)
     } else if (call_at == at) {
         answer(f, c);
     } else if (run_at == at) {
-        const struct fake_run *r = &f->runs[run];
-
         end_run(f, run,
-                f->host_fault || r->waits || r->kills + r->terms > 0 ? STORE_RELEASE : STORE_DONE);
+                f->host_fault || f->runs[run].kills + f->runs[run].terms > 0 ? STORE_RELEASE
+                                                                             : STORE_DONE);
         sched_jobs_ended(f->s, fake_now(f));
     } else {
         f->armed = MONO_NEVER;
@@ -964,7 +903,7 @@ static struct fake *new_with(unsigned places, const char *queues, int64_t ahead_
     f->latency_us = 400;
     f->run_ms = -1;
     f->reap = STORE_REAP_CLEAR;
-    f->runs = mem_new((places + FAKE_EARLY) * sizeof(*f->runs));
+    f->runs = mem_new(places * sizeof(*f->runs));
     f->last_epoch = 5000;
     f->s = sched_new(&conf, &ops, f);
     fake_queues(f, queues);

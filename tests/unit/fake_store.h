@@ -16,7 +16,6 @@
 #define FAKE_OPS_PER_MS 1000
 #define FAKE_JOBS 512
 #define FAKE_FRESH_US 5000000
-#define FAKE_EARLY 4         /* most that `early` may be */
 #define FAKE_SPARE_US 100000 /* is_fresh asks for so much more than a start needs */
 #define FAKE_PEERS 4
 #define FAKE_BEGIN_MS INT64_C(1767225600000) /* the store's clock when the test begins */
@@ -91,7 +90,6 @@ struct fake_run {
     char id[JOB_ID_LEN + 1];
     int64_t start, began_us, ends_us; /* INT64_MAX: when the test says so */
     unsigned terms, kills;
-    bool waits; /* started early: for a place, until ends_us */
 };
 
 struct fake {
@@ -127,7 +125,6 @@ struct fake {
     /* the pool */
     struct fake_run *runs;
     size_t nruns;
-    unsigned early;      /* so many may be started beyond the places */
     int64_t run_ms;      /* how long a job runs; -1: until the test ends it */
     bool dies_when_told; /* TERM ends a run at once; KILL always does after 5 ms */
     bool refuses_start, is_unguarded;

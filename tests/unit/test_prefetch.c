@@ -114,7 +114,6 @@ static void assert_in_order(struct fake *f, unsigned from, unsigned to)
 
         (void)snprintf(id, sizeof(id), "j%011u", i);
         assert_non_null(fake_running(f, id));
-        assert_false(fake_running(f, id)->waits);
         assert_true(fake_running(f, id)->began_us >= began);
         began = fake_running(f, id)->began_us;
         fake_end(f, id, STORE_DONE);
@@ -202,24 +201,22 @@ static void test_prefetches_plain_jobs_alone(void **state)
     fake_free(f);
 }
 
-/* Its four places are taken by jobs without an end, and others wait, `early` of them in the pool.
- */
-static struct fake *crowded(unsigned jobs, unsigned early)
+/* Its four places are taken by jobs without an end, and others wait. */
+static struct fake *crowded(unsigned jobs)
 {
     struct fake *f = warm();
 
-    f->early = early;
     f->run_ms = -1;
     add_plain(f, 100, 100 + jobs);
     fake_run(f, 3);
-    assert_int_equal(f->nruns, 4 + early);
+    assert_int_equal(f->nruns, 4);
     return f;
 }
 
 /* In the order of their claims. */
 static void test_the_line_is_in_order(void **state)
 {
-    struct fake *f = crowded(12, 0);
+    struct fake *f = crowded(12);
 
     (void)state;
     assert_in_order(f, 100, 112);
@@ -229,7 +226,7 @@ static void test_the_line_is_in_order(void **state)
 /* What is beyond the places when a queue gets less room, or when a job is cancelled, goes back. */
 static void test_the_line_is_left(void **state)
 {
-    struct fake *f = crowded(40, 0);
+    struct fake *f = crowded(40);
 
     (void)state;
     assert_in_range(count_held(f), 9, 12);
@@ -249,128 +246,6 @@ static void test_the_line_is_left(void **state)
     fake_free(f);
 }
 
-/* ---- started early: they wait in the pool, where no end of another has to be told first */
-
-static unsigned count_at_work(const struct fake *f)
-{
-    unsigned n = 0;
-
-    for (size_t i = 0; i < f->nruns; i++)
-        n += !f->runs[i].waits;
-    return n;
-}
-
-static void test_starts_early(void **state)
-{
-    struct fake *f = crowded(12, 4);
-    struct sched_status status;
-
-    (void)state;
-    assert_int_equal(count_at_work(f), 4);
-    sched_status(f->s, &status);
-    assert_int_equal(status.running, 4);
-    assert_in_order(f, 100, 112);
-    fake_free(f);
-}
-
-/* As with those that wait here: they go back, as if they had never been claimed. */
-static void test_early_ones_go_back(void **state)
-{
-    struct fake *f = warm();
-
-    (void)state;
-    f->early = 4;
-    f->run_ms = -1;
-    add_plain(f, 100, 140);
-    assert_in_range(most_held(f, 10), 9, 12);
-    assert_int_equal(f->nruns, 8);
-    fake_run(f, PREFETCH_WAIT_MS - 5);
-    assert_int_equal(f->nruns, 4);
-    assert_int_equal(count_held(f), 4);
-    assert_in_range(count_given_back(f), 5, 8);
-    assert_int_equal(most_held(f, 900), 4);
-    f->run_ms = 5;
-    fake_end_all(f, STORE_DONE);
-    fake_run(f, 200);
-    assert_int_equal(count_held(f), 0);
-    fake_free(f);
-}
-
-/* What has waited here may wait there for the rest of the time. */
-static void test_both_waits_are_one(void **state)
-{
-    struct fake *f = warm();
-
-    (void)state;
-    f->run_ms = -1;
-    add_plain(f, 100, 108);
-    fake_run(f, 20);
-    assert_int_equal(f->nruns, 4);
-    f->early = 4;
-    sched_jobs_ended(f->s, fake_now(f));
-    assert_int_equal(f->nruns, 8);
-    fake_run(f, PREFETCH_WAIT_MS - 22);
-    assert_int_equal(f->nruns, 8);
-    fake_run(f, 6);
-    assert_int_equal(f->nruns, 4);
-    assert_int_equal(count_held(f), 4);
-    fake_free(f);
-}
-
-/* Only what is plain and due. */
-static void test_others_are_not_early(void **state)
-{
-    struct fake *f = warm();
-
-    (void)state;
-    f->early = 4;
-    f->run_ms = -1;
-    add_plain(f, 100, 140);
-    for (size_t i = 0; i < f->njobs; i++)
-        f->jobs[i].is_plain = false;
-    fake_run(f, 10);
-    assert_int_equal(f->nruns, 4);
-    fake_free(f);
-}
-
-/* What waits for a place is not run any more when the worker stops, nor with other settings. */
-static void test_early_ones_are_recalled(void **state)
-{
-    struct fake *f = crowded(8, 4);
-
-    (void)state;
-    sched_set_limit(f->s, fake_now(f), "a", 2);
-    fake_run(f, 3);
-    assert_int_equal(f->nruns, 4);
-    assert_int_equal(count_held(f), 4);
-    fake_free(f);
-
-    f = crowded(8, 4);
-    sched_stop(f->s, fake_now(f));
-    fake_run(f, 3);
-    assert_int_equal(f->nruns, 4);
-    assert_int_equal(count_held(f), 4);
-    fake_end_all(f, STORE_DONE);
-    fake_run(f, 5);
-    assert_int_equal(f->gone, 1);
-    for (size_t i = 0; i < f->njobs; i++)
-        assert_true(f->jobs[i].state == DONE || f->jobs[i].attempt == 0);
-    fake_free(f);
-}
-
-/* How long one takes does not depend on how long it waited there: as many are claimed. */
-static void test_early_waits_are_no_work(void **state)
-{
-    struct fake *f = warm();
-
-    (void)state;
-    f->early = 4;
-    add_plain(f, 100, 300);
-    fake_run(f, 150);
-    assert_in_range(most_held(f, 50), 4 + 7, 4 + 8 + 8);
-    fake_free(f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,12 +257,6 @@ int main(void)
         cmocka_unit_test(test_prefetches_plain_jobs_alone),
         cmocka_unit_test(test_the_line_is_in_order),
         cmocka_unit_test(test_the_line_is_left),
-        cmocka_unit_test(test_starts_early),
-        cmocka_unit_test(test_early_ones_go_back),
-        cmocka_unit_test(test_both_waits_are_one),
-        cmocka_unit_test(test_others_are_not_early),
-        cmocka_unit_test(test_early_ones_are_recalled),
-        cmocka_unit_test(test_early_waits_are_no_work),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
