@@ -14,19 +14,18 @@
 
 #define ROOT "later:{default}"
 #define CLAIMS_MAX 512
-#define RESULT_FIELDS 8
-#define NUMBERS_MAX (CLAIMS_MAX + 16)
+#define NUMBERS_MAX (2 * CLAIMS_MAX + 16)
 #define MAX_PAYLOAD "1048576"
 
-/* Where things stand in the answer of the step, and in a claim. */
-enum { STEP_STATUS = 1, STEP_ANSWERS = 2, STEP_CLAIMS = 3, STEP_REFUSED = 9, STEP_SHORT = 10 };
-enum { CLAIM_ID = 0, CLAIM_QUEUE = 1, CLAIM_START = 2 };
-/* A short list: a queue, a fence, then for each job its id, due time and record. */
-enum { SHORT_QUEUE = 0, SHORT_FIRST = 2, SHORT_FIELDS = 3 };
+/* Where things stand in the answer of the step. */
+enum { STEP_STATUS = 1, STEP_GROUPS = 3, STEP_REFUSED = 9 };
+/* A group of claims: queue, fence, start, attempt, crashes, gated, then for each job its id, due
+ * time and record. */
+enum { GROUP_QUEUE = 0, GROUP_START = 2, GROUP_HEAD = 6, GROUP_FIELDS = 3 };
 
 struct call {
-    const char *argv[32 + RESULT_FIELDS * CLAIMS_MAX];
-    size_t len[32 + RESULT_FIELDS * CLAIMS_MAX];
+    const char *argv[32 + 4 * CLAIMS_MAX];
+    size_t len[32 + 4 * CLAIMS_MAX];
     int n;
     char numbers[NUMBERS_MAX][24];
     size_t nnumbers;
@@ -83,56 +82,35 @@ static void enter(redisContext *c, const char *queue, char epoch[32])
     freeReplyObject(r);
 }
 
-static size_t short_jobs(const redisReply *list)
+static size_t group_jobs(const redisReply *group)
 {
-    return list->elements < SHORT_FIRST ? 0 : (list->elements - SHORT_FIRST) / SHORT_FIELDS;
+    return group->elements < GROUP_HEAD ? 0 : (group->elements - GROUP_HEAD) / GROUP_FIELDS;
 }
 
-/* How many jobs the answer hands out, the long and the short. */
+/* How many jobs the answer hands out. */
 static size_t claimed(const redisReply *r)
 {
-    const redisReply *lists = at(r, STEP_SHORT);
-    size_t n = at(r, STEP_CLAIMS)->elements;
+    const redisReply *groups = at(r, STEP_GROUPS);
+    size_t n = 0;
 
-    for (size_t i = 0; i < lists->elements; i++)
-        n += short_jobs(lists->element[i]);
+    for (size_t i = 0; i < groups->elements; i++)
+        n += group_jobs(groups->element[i]);
     return n;
 }
 
-/* Long claims as results: done, nothing is kept. */
-static void put_results(struct call *call, const redisReply *claims)
+/* All that was claimed is done, and nothing of it is kept. */
+static void put_groups(struct call *call, const redisReply *groups)
 {
-    put_number(call, (long long)claims->elements);
-    for (size_t i = 0; i < claims->elements; i++) {
-        const redisReply *claim = claims->element[i];
-        const redisReply *start = at(claim, CLAIM_START);
+    put_number(call, (long long)groups->elements);
+    for (size_t i = 0; i < groups->elements; i++) {
+        const redisReply *group = groups->element[i];
+        size_t n = group_jobs(group);
 
-        put_bytes(call, at(claim, CLAIM_ID)->str, at(claim, CLAIM_ID)->len);
-        if (start->type == REDIS_REPLY_INTEGER)
-            put_number(call, start->integer);
-        else
-            put_bytes(call, start->str, start->len);
-        put(call, "done");
-        put_bytes(call, at(claim, CLAIM_QUEUE)->str, at(claim, CLAIM_QUEUE)->len);
-        put(call, "0");
-        put(call, "0");
-        put(call, "");
-        put(call, "");
-    }
-}
-
-/* Short claims as groups of results. */
-static void put_groups(struct call *call, const redisReply *lists)
-{
-    put_number(call, (long long)lists->elements);
-    for (size_t i = 0; i < lists->elements; i++) {
-        const redisReply *list = lists->element[i];
-        size_t n = short_jobs(list);
-
-        put_bytes(call, at(list, SHORT_QUEUE)->str, at(list, SHORT_QUEUE)->len);
+        put_bytes(call, at(group, GROUP_QUEUE)->str, at(group, GROUP_QUEUE)->len);
+        put_number(call, at(group, GROUP_START)->integer);
         put_number(call, (long long)n);
         for (size_t k = 0; k < n; k++) {
-            const redisReply *id = at(list, SHORT_FIRST + SHORT_FIELDS * k);
+            const redisReply *id = at(group, GROUP_HEAD + GROUP_FIELDS * k);
 
             put_bytes(call, id->str, id->len);
         }
@@ -145,7 +123,7 @@ static redisReply *step(redisContext *c, const char *epoch, const char *queue, c
 {
     static struct call call;
     static const redisReply nothing = {.type = REDIS_REPLY_ARRAY};
-    const char *const words[] = {"FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", most};
+    const char *const words[] = {"FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0", most};
     const char *const room[] = {"1", queue, most, MAX_PAYLOAD};
     redisReply *r;
 
@@ -153,27 +131,21 @@ static redisReply *step(redisContext *c, const char *epoch, const char *queue, c
     call.nnumbers = 0;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         put(&call, words[i]);
-    put_results(&call, last == NULL ? &nothing : at(last, STEP_CLAIMS));
+    put(&call, "0");
     for (size_t i = 0; i < sizeof(room) / sizeof(room[0]); i++)
         put(&call, room[i]);
-    put_groups(&call, last == NULL ? &nothing : at(last, STEP_SHORT));
+    put_groups(&call, last == NULL ? &nothing : at(last, STEP_GROUPS));
     r = perform(c, &call);
     if (at(r, STEP_STATUS)->str == NULL || strcmp(at(r, STEP_STATUS)->str, "ok") != 0)
         client_give_up("the step was refused");
     return r;
 }
 
-/* What is counted as done must have been taken: long results say ok, of the short none is named. */
+/* What is counted as done must have been taken: none is named. */
 static void need_taken(const redisReply *r)
 {
-    const redisReply *answers = at(r, STEP_ANSWERS);
-
-    for (size_t i = 0; i < answers->elements; i++) {
-        if (answers->element[i]->str == NULL || strcmp(answers->element[i]->str, "ok") != 0)
-            client_give_up("a result was not taken");
-    }
     if (at(r, STEP_REFUSED)->elements > 0)
-        client_give_up("a short result was not taken");
+        client_give_up("a result was not taken");
 }
 
 int main(int argc, char **argv)

@@ -2,9 +2,9 @@
  * Times and spans as people write them: "tomorrow 09:00", "monday 8:00", "18:00", "2026-12-24
  * 18:00", "in 90m", "1h30m", "now".
  *
- * What the library reads itself (src/lua/core/instant.lua: integer ms, @SECONDS, RFC 3339 with a zone,
- * +DURATION, a duration of one unit) is its own and not looked into here. Pure: the time that is
- * now and the zone are arguments.
+ * What the library reads itself (src/lua/core/instant.lua: integer ms, @SECONDS, RFC 3339 with a
+ * zone, +DURATION, a duration of one unit) is its own and not looked into here. Pure: the time that
+ * is now and the zone are arguments.
  *
  * On the day when clocks go forward, a time that is skipped is that much later (02:30 is 03:30 of
  * summer time); on the day when they go back, a time that comes twice is the first of the two that

@@ -155,12 +155,12 @@ void held_end(struct held_list *l, struct held *h, const struct verdict *v, cons
     job_done(&h->job);
 }
 
-/* A plain job that ended well and leaves nothing, and of which there is nothing more to be said. */
-static bool is_short(const struct held *h)
+/* It ended well and leaves nothing, and there is nothing more to be said of it. */
+static bool is_plain(const struct held *h)
 {
     const struct verdict *v = &h->verdict;
 
-    return h->is_short && v->verb == STORE_DONE && v->amount == 0 && v->code == 0 &&
+    return h->is_small && v->verb == STORE_DONE && v->amount == 0 && v->code == 0 &&
            h->tail_len == 0 &&
            (strcmp(v->text, "ok") == 0 || strcmp(v->text, "exit status 0") == 0);
 }
@@ -170,7 +170,7 @@ static struct store_result result_of(const struct held *h)
     return (struct store_result){
         h->job.id,         h->job.queue,    h->job.start,    h->verdict.verb,
         h->verdict.amount, h->verdict.code, h->verdict.text, h->tail != NULL ? h->tail : "",
-        h->tail_len,       is_short(h)};
+        h->tail_len,       is_plain(h)};
 }
 
 static bool is_sendable(const struct held *h, struct mono now)

@@ -39,7 +39,7 @@ struct held {
     bool is_forgotten;      /* Redis lost it (data loss): it may end, nobody counts it */
     bool is_refused;        /* Redis could not write its result: it keeps its queue's place */
     bool is_gated;          /* its end may let in another job of its queue */
-    bool is_short;          /* claimed as a plain job: see store.h */
+    bool is_small;          /* its payload came with the claim */
     bool is_solo;           /* suspected of killing workers: runs alone (held_mark_solo) */
     struct mono not_before; /* ENDED: Redis could not write it, do not send it again before */
     struct mono claimed_at;

@@ -1,8 +1,8 @@
 /*
  * How many jobs beyond its places a worker claims, so that a place that becomes free finds the next
  * one at hand and does not stand idle for a round trip: as many as its places end in 10 ms, by what
- * the last ones took. None while nothing is known, and for a while after one was more than plain
- * (it may hold what others wait for) or has waited here in vain. Pure.
+ * the last ones took. None while nothing is known, and for a while after one passed a gate
+ * (it holds what others wait for), had a large payload or has waited here in vain. Pure.
  */
 #ifndef LATER_DAEMON_PREFETCH_H
 #define LATER_DAEMON_PREFETCH_H
@@ -25,7 +25,7 @@ struct prefetch {
 unsigned prefetch_most(const struct prefetch *p, unsigned places, struct mono now);
 
 void prefetch_ran(struct prefetch *p, int64_t us);
-/* One was more than plain, or found no place in time. */
+/* One is not to wait, or found no place in time. */
 void prefetch_rest(struct prefetch *p, struct mono now);
 
 #endif

@@ -88,7 +88,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     if (c->crashes >= 2)
         held_mark_solo(&s->held, h);
     h->is_gated = c->is_gated;
-    h->is_short = c->is_short;
+    h->is_small = c->is_small;
     queues_claimed(s->queues, h->job.queue);
     if (h->is_gated)
         queues_gated(s->queues, h->job.queue);
@@ -335,10 +335,11 @@ static bool is_fetching(const struct sched *s)
     return false;
 }
 
-static bool are_plain(const struct store_step_reply *r)
+/* May jobs wait here beyond the places? Not those that hold what others wait for. */
+static bool may_wait(const struct store_step_reply *r)
 {
     for (size_t i = 0; i < r->nclaims; i++) {
-        if (!r->claims[i].is_short)
+        if (r->claims[i].is_gated || !r->claims[i].is_small)
             return false;
     }
     return true;
@@ -367,7 +368,7 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     }
     for (size_t i = 0; i < r->nclaims; i++)
         take_claim(s, now, &r->claims[i], now_us);
-    if (!are_plain(r))
+    if (!may_wait(r))
         prefetch_rest(&s->prefetch, now);
     sched_start_line(s, now);
     s->is_more = r->nclaims > 0 && r->nclaims == out->max;

@@ -34,7 +34,7 @@ struct store_result {
     const char *text;
     const char *tail;
     size_t tail_len;
-    bool is_short; /* DONE, at the first start of a job that was claimed so, and nothing is kept */
+    bool is_plain; /* DONE with status 0 and nothing to keep, of a job that was claimed as small */
 };
 
 struct store_room {
@@ -65,7 +65,7 @@ struct store_claim {
     size_t record_len;
     bool is_gated; /* its end may let in another job of its queue */
     bool has_lock; /* its handler must end when this worker loses Redis */
-    bool is_short; /* a plain one: see store_result */
+    bool is_small; /* its payload is in the record */
 };
 
 #define STORE_LIBRARY_LOOKS 16 /* the first library that has looks */

@@ -444,7 +444,7 @@ void store_redis_free(struct store_redis *s)
     free(s->fetches);
     free(s->beats);
     for (size_t i = 0; i < STORE_STEPS_MAX; i++)
-        free(s->steps[i].is_short);
+        free(s->steps[i].is_plain);
     store_look_free(s->look);
     free(s);
 }

@@ -12,8 +12,8 @@
 
 /* What an answer must be held against. */
 struct sent_step {
-    bool *is_short; /* for each result; kept */
-    size_t longs;   /* of these, those that are not */
+    bool *is_plain; /* for each result; kept */
+    size_t others;  /* of these, those that are not */
     size_t results, rooms;
 };
 

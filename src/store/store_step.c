@@ -1,5 +1,5 @@
 /*
- * A step in the words of later_v1_step (its head says what they mean), and what it answers.
+ * A step in the words of later_v2_step (its head says what they mean), and what it answers.
  */
 #include "store/store_redis_priv.h"
 
@@ -29,34 +29,73 @@ static enum store_answer answer_of(const struct reply *r)
     return reply_is(r, "settled") ? STORE_SETTLED : STORE_FAILED;
 }
 
-static struct store_claim claim_of(const struct reply *r)
+/* A group of claims: queue, fence, start, attempt, crashes, gated, then id, due and record of each.
+ */
+#define GROUP_HEAD 6
+#define CLAIM_FIELDS 3
+
+static size_t group_size(const struct reply *group)
 {
-    return (struct store_claim){.id = reply_str(reply_at(r, 0)),
-                                .queue = reply_str(reply_at(r, 1)),
-                                .start = reply_int(reply_at(r, 2)),
-                                .attempt = reply_int(reply_at(r, 3)),
-                                .crashes = reply_int(reply_at(r, 4)),
-                                .fence = reply_int(reply_at(r, 5)),
-                                .due = {reply_int(reply_at(r, 6))},
-                                .record = reply_str(reply_at(r, 7)),
-                                .record_len = reply_len(reply_at(r, 7)),
-                                .is_gated = reply_int(reply_at(r, 8)) > 0,
-                                .has_lock = reply_int(reply_at(r, 8)) > 1};
+    size_t n = reply_count(group);
+
+    return n > GROUP_HEAD ? (n - GROUP_HEAD) / CLAIM_FIELDS : 0;
 }
 
-/* Answers to the long results come in their order; of the short ones only those that are not ok. */
-/* False: they do not add up. */
+static void read_group(const struct reply *group, struct store_claim *out)
+{
+    size_t n = group_size(group);
+    int64_t gated = reply_int(reply_at(group, 5));
+
+    for (size_t i = 0; i < n; i++) {
+        size_t at = GROUP_HEAD + CLAIM_FIELDS * i;
+        const struct reply *record = reply_at(group, at + 2);
+
+        out[i] = (struct store_claim){
+            .id = reply_str(reply_at(group, at)),
+            .queue = reply_str(reply_at(group, 0)),
+            .start = reply_int(reply_at(group, 2)),
+            .attempt = reply_int(reply_at(group, 3)),
+            .crashes = reply_int(reply_at(group, 4)),
+            .fence = reply_int(reply_at(group, 1)) + 2 * (int64_t)i,
+            .due = {reply_int(reply_at(group, at + 1))},
+            .record = reply_str(record),
+            .record_len = reply_len(record),
+            .is_gated = gated > 0,
+            .has_lock = gated > 1,
+            .is_small = reply_len(record) > 0 && reply_str(record)[0] == '-',
+        };
+    }
+}
+
+/* -> the claims of all groups, for the caller to free */
+static struct store_claim *read_groups(const struct reply *groups, size_t *n)
+{
+    size_t most = 1;
+    struct store_claim *claims;
+
+    for (size_t i = 0; i < reply_count(groups); i++)
+        most += group_size(reply_at(groups, i));
+    claims = mem_new(most * sizeof(*claims));
+    for (size_t i = 0; i < reply_count(groups); i++) {
+        read_group(reply_at(groups, i), &claims[*n]);
+        *n += group_size(reply_at(groups, i));
+    }
+    return claims;
+}
+
+/* Every result has an answer, but of the plain ones only those that are not ok. False: they do not
+ * add up. */
 static bool read_answers(const struct sent_step *s, const struct reply *r,
                          enum store_answer *answers, const char **texts)
 {
-    const struct reply *longs = reply_at(r, 2), *refused = reply_at(r, 9);
+    const struct reply *told = reply_at(r, 2), *refused = reply_at(r, 9);
     size_t at = 0, number = 0, next = 0;
 
     for (size_t i = 0; i < s->results; i++) {
         const struct reply *answer = NULL;
 
-        if (!s->is_short[i]) {
-            answer = reply_at(longs, at++);
+        if (!s->is_plain[i]) {
+            answer = reply_at(told, at++);
         } else if (reply_int(reply_at(refused, next)) == (int64_t)++number) {
             answer = reply_at(refused, next + 1);
             next += 2;
@@ -64,44 +103,13 @@ static bool read_answers(const struct sent_step *s, const struct reply *r,
         answers[i] = answer != NULL ? answer_of(answer) : STORE_APPLIED;
         texts[i] = answer != NULL ? reply_str(answer) : "";
     }
-    return at == reply_count(longs) && next == reply_count(refused);
-}
-
-static size_t count_short(const struct reply *lists)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < reply_count(lists); i++) {
-        size_t len = reply_count(reply_at(lists, i));
-
-        n += len > 2 ? (len - 2) / 3 : 0;
-    }
-    return n;
-}
-
-static size_t read_short(const struct reply *list, struct store_claim *out)
-{
-    size_t len = reply_count(list), n = len > 2 ? (len - 2) / 3 : 0;
-
-    for (size_t i = 0; i < n; i++)
-        out[i] = (struct store_claim){
-            .id = reply_str(reply_at(list, 2 + 3 * i)),
-            .queue = reply_str(reply_at(list, 0)),
-            .start = 1,
-            .attempt = 1,
-            .fence = reply_int(reply_at(list, 1)) + 2 * (int64_t)i,
-            .due = {reply_int(reply_at(list, 3 + 3 * i))},
-            .record = reply_str(reply_at(list, 4 + 3 * i)),
-            .record_len = reply_len(reply_at(list, 4 + 3 * i)),
-            .is_short = true,
-        };
-    return n;
+    return at == reply_count(told) && next == reply_count(refused);
 }
 
 static void on_step_ok(struct store_redis *s, const struct sent_step *sent, const struct reply *r,
                        struct store_step_reply *out)
 {
-    const struct reply *longs = reply_at(r, 3), *told = reply_at(r, 5), *shorts = reply_at(r, 10);
+    const struct reply *told = reply_at(r, 5);
     CLEANUP_FREE enum store_answer *answers = mem_new((sent->results + 1) * sizeof(*answers));
     CLEANUP_FREE const char **texts = mem_new((sent->results + 1) * sizeof(*texts));
     CLEANUP_FREE int64_t *heads = NULL;
@@ -121,11 +129,7 @@ static void on_step_ok(struct store_redis *s, const struct sent_step *sent, cons
     heads = mem_new((sent->rooms + 1) * sizeof(*heads));
     for (size_t i = 0; i < sent->rooms; i++)
         heads[i] = reply_int(reply_at(told, i));
-    claims = mem_new((reply_count(longs) + count_short(shorts) + 1) * sizeof(*claims));
-    for (size_t i = 0; i < reply_count(longs); i++)
-        claims[out->nclaims++] = claim_of(reply_at(longs, i));
-    for (size_t i = 0; i < reply_count(shorts); i++)
-        out->nclaims += read_short(reply_at(shorts, i), &claims[out->nclaims]);
+    claims = read_groups(reply_at(r, 3), &out->nclaims);
     cancels = store_redis_texts(reply_at(r, 4), &out->ncancels);
     errors = store_redis_texts(reply_at(r, 6), &n);
     out->nerrors = n / 2;
@@ -156,7 +160,7 @@ static void on_step(void *arg, const struct reply *r)
         s->events.step(s->events.arg, &out);
         return;
     }
-    if (store_redis_is_bad(s, r, 11))
+    if (store_redis_is_bad(s, r, 10))
         return;
     on_step_ok(s, sent, r, &out);
 }
@@ -175,15 +179,17 @@ static void args_result(struct args *a, const struct store_result *r)
     args_add(a, r->tail, r->tail_len);
 }
 
-/* From the i-th on, short ones of one queue that stand side by side but for long ones between. */
+/* From the i-th on, plain ones of one queue and start that stand side by side, but for others
+ * between them. */
 static size_t end_of_group(const struct store_step *step, size_t i)
 {
     size_t end = i;
 
     for (size_t k = i; k < step->nresults; k++) {
-        if (!step->results[k].is_short)
+        if (!step->results[k].is_plain)
             continue;
-        if (strcmp(step->results[k].queue, step->results[i].queue) != 0)
+        if (step->results[k].start != step->results[i].start ||
+            strcmp(step->results[k].queue, step->results[i].queue) != 0)
             break;
         end = k;
     }
@@ -195,7 +201,7 @@ static void args_groups(struct args *a, const struct store_step *step)
     int64_t groups = 0;
 
     for (size_t i = 0; i < step->nresults; i++) {
-        if (step->results[i].is_short) {
+        if (step->results[i].is_plain) {
             i = end_of_group(step, i) - 1;
             groups++;
         }
@@ -205,15 +211,16 @@ static void args_groups(struct args *a, const struct store_step *step)
         size_t end;
         int64_t n = 0;
 
-        if (!step->results[i].is_short)
+        if (!step->results[i].is_plain)
             continue;
         end = end_of_group(step, i);
         for (size_t k = i; k < end; k++)
-            n += step->results[k].is_short;
+            n += step->results[k].is_plain;
         args_str(a, step->results[i].queue);
+        args_int(a, step->results[i].start);
         args_int(a, n);
         for (; i < end; i++) {
-            if (step->results[i].is_short)
+            if (step->results[i].is_plain)
                 args_str(a, step->results[i].id);
         }
         i--;
@@ -226,13 +233,13 @@ static struct sent_step *remember(struct store_redis *s, const struct store_step
     struct sent_step *sent = &s->steps[(s->step_first + s->nsteps) % STORE_STEPS_MAX];
 
     assert(s->nsteps < STORE_STEPS_MAX);
-    sent->is_short = mem_grow(sent->is_short, step->nresults + 1, sizeof(*sent->is_short));
+    sent->is_plain = mem_grow(sent->is_plain, step->nresults + 1, sizeof(*sent->is_plain));
     sent->results = step->nresults;
     sent->rooms = step->nrooms;
-    sent->longs = 0;
+    sent->others = 0;
     for (size_t i = 0; i < step->nresults; i++) {
-        sent->is_short[i] = step->results[i].is_short;
-        sent->longs += !sent->is_short[i];
+        sent->is_plain[i] = step->results[i].is_plain;
+        sent->others += !sent->is_plain[i];
     }
     return sent;
 }
@@ -251,16 +258,16 @@ static void args_rooms(struct args *a, const struct store_step *step)
 int store_step(struct store_redis *s, const struct store_step *step)
 {
     const struct sent_step *sent = remember(s, step);
-    struct args a = args_begin(s, "later_v1_step",
+    struct args a = args_begin(s, "later_v2_step",
                                9 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
 
     args_int(&a, step->epoch);
     args_int(&a, step->link);
     args_int(&a, step->held);
     args_int(&a, step->max);
-    args_int(&a, (int64_t)sent->longs);
+    args_int(&a, (int64_t)sent->others);
     for (size_t i = 0; i < step->nresults; i++) {
-        if (!step->results[i].is_short)
+        if (!step->results[i].is_plain)
             args_result(&a, &step->results[i]);
     }
     args_rooms(&a, step);

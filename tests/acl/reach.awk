@@ -30,9 +30,11 @@ BEGIN {
     via["TYPE"] = "TYPE"
     via["L.drop_key"] = "PEXPIRE PERSIST DEL"
     via["L.erase"] = "HLEN HDEL"
-    via["L.look"] = "EXISTS"
+    via["L.look"] = via["L.look_at"] = "EXISTS"
+    via["L.lock_row"] = "HMGET"
+    via["L.put_lock"] = "HMGET HSET HDEL DEL PEXPIREAT PERSIST"
     via["L.know"] = "HLEN HGETALL HGET HMGET"
-    via["L.need_types"] = "HLEN ZCARD SCARD STRLEN"
+    via["L.need_types"] = "HLEN ZCARD"
     via["L.make_room"] = "HLEN ZCARD"
     via["L.last_score"] = "ZRANGE"
     via["L.cut"] = "ZREMRANGEBYRANK"
@@ -41,7 +43,7 @@ BEGIN {
     via["L.wake"] = via["L.say"] = "PUBLISH"
 }
 /^-- ==== / { file = $3; part = file; next }
-/^[ \t]*--/ || file == "draft.lua" { next }
+/^[ \t]*--/ || file == "core/draft.lua" || file == "core/locks.lua" { next }
 /^function L\./ { part = $2; sub(/\(.*/, "", part); parts[part] = file }
 /^local function / { part = $3; sub(/\(.*/, "", part); part = file " " part; parts[part] = file }
 /^local [A-Za-z_]+ = / { part = file " " $2; parts[part] = file }
@@ -52,6 +54,12 @@ BEGIN {
     while (match(rest, /redis\.p?call\('[A-Z]+'/)) {
         split(substr(rest, RSTART, RLENGTH), word, "'")
         calls[part] = calls[part] " " word[2]
+        rest = substr(rest, RSTART + RLENGTH)
+    }
+    rest = $0
+    while (match(rest, /L\.ask\([^()]*, '[a-z]+', '[A-Z]+'/)) {
+        n = split(substr(rest, RSTART, RLENGTH), word, "'")
+        calls[part] = calls[part] " " word[n - 1] " TYPE"
         rest = substr(rest, RSTART + RLENGTH)
     }
     rest = $0

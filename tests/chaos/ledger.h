@@ -26,6 +26,7 @@ struct job {
     bool may_expire; /* it may die by itself while it waits */
     bool cancelling; /* it was told so while it ran */
     bool is_unheard; /* its claim was lost on the way to the worker */
+    bool is_big;     /* its payload stands by itself: its end is told with all that belongs to it */
     int64_t start;   /* number of its last start, 0: never */
     int64_t crashes;
     int64_t epoch; /* who runs it */

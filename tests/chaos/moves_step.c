@@ -13,15 +13,15 @@ struct result {
     struct job *job;
     const char *verb;
     int64_t amount;
-    bool is_due; /* the worker holds it: it has to be taken */
-    bool is_short;
+    bool is_due;   /* the worker holds it: it has to be taken */
+    bool is_plain; /* told in a group */
 };
 
 struct step {
     struct worker *worker;
     struct result result[RESULTS];
-    int n, shorts;
-    bool is_short; /* in the short form */
+    int n, plains;
+    bool is_new; /* later_v2_step */
 };
 
 /* ---- results */
@@ -49,12 +49,42 @@ static void choose_results(struct world *w, struct step *s, bool all)
     }
 }
 
-static void put_results(struct world *w, const struct step *s)
+/* Some that are done with nothing to keep are told in groups. */
+static void choose_plain(struct world *w, struct step *s)
 {
-    call_number(&w->call, s->n);
+    for (int i = 0; i < s->n; i++) {
+        struct result *r = &s->result[i];
+
+        r->is_plain = s->is_new && strcmp(r->verb, "done") == 0 && r->amount == 0 &&
+                      !r->job->is_big && dice_percent(&w->dice, 70);
+        s->plains += r->is_plain;
+    }
+}
+
+/* A group for each. */
+static void put_groups(struct world *w, const struct step *s)
+{
+    call_number(&w->call, s->plains);
     for (int i = 0; i < s->n; i++) {
         const struct result *r = &s->result[i];
 
+        if (!r->is_plain)
+            continue;
+        call_text(&w->call, names_queue[r->job->queue]);
+        call_number(&w->call, r->job->start);
+        call_text(&w->call, "1");
+        call_text(&w->call, r->job->id);
+    }
+}
+
+static void put_results(struct world *w, const struct step *s)
+{
+    call_number(&w->call, s->n - s->plains);
+    for (int i = 0; i < s->n; i++) {
+        const struct result *r = &s->result[i];
+
+        if (r->is_plain)
+            continue;
         call_text(&w->call, r->job->id);
         call_number(&w->call, r->job->start);
         call_text(&w->call, r->verb);
@@ -81,26 +111,47 @@ static void end_job(const struct world *w, const struct result *r)
         j->may = ledger_back(w->l, j);
 }
 
+static void take_answer(struct world *w, const struct step *s, const struct result *r,
+                        const char *answer)
+{
+    bool may_hold = (r->job->may & RUNS) != 0 && r->job->epoch == s->worker->epoch;
+    bool is_held = may_hold && r->job->may == RUNS;
+
+    if (strcmp(answer, "ok") == 0 && !may_hold)
+        verdict_break("result", "%s a result of %s is taken, and it is %s (epoch %lld)", w->l->root,
+                      r->job->id, ledger_places(r->job->may), (long long)r->job->epoch);
+    else if (strcmp(answer, "settled") == 0 && is_held)
+        verdict_break("result", "%s the result of %s is settled, and %lld holds it with start %lld",
+                      w->l->root, r->job->id, (long long)r->job->epoch, (long long)r->job->start);
+    else if (strncmp(answer, "error", 5) == 0 && !w->is_disturbed)
+        verdict_break("result", "%s the result of %s: %s", w->l->root, r->job->id, answer);
+    else if (strcmp(answer, "ok") == 0)
+        end_job(w, r);
+}
+
 static void take_answers(struct world *w, const struct step *s, const struct reply *answers)
 {
-    for (int i = 0; i < s->n; i++) {
-        const struct result *r = &s->result[i];
-        const char *answer = reply_str(reply_at(answers, (size_t)i));
-        bool may_hold = (r->job->may & RUNS) != 0 && r->job->epoch == s->worker->epoch;
-        bool is_held = may_hold && r->job->may == RUNS;
+    size_t n = 0;
 
-        if (strcmp(answer, "ok") == 0 && !may_hold)
-            verdict_break("result", "%s a result of %s is taken, and it is %s (epoch %lld)",
-                          w->l->root, r->job->id, ledger_places(r->job->may),
-                          (long long)r->job->epoch);
-        else if (strcmp(answer, "settled") == 0 && is_held)
-            verdict_break(
-                "result", "%s the result of %s is settled, and %lld holds it with start %lld",
-                w->l->root, r->job->id, (long long)r->job->epoch, (long long)r->job->start);
-        else if (strncmp(answer, "error", 5) == 0 && !w->is_disturbed)
-            verdict_break("result", "%s the result of %s: %s", w->l->root, r->job->id, answer);
-        else if (strcmp(answer, "ok") == 0)
-            end_job(w, r);
+    for (int i = 0; i < s->n; i++)
+        if (!s->result[i].is_plain)
+            take_answer(w, s, &s->result[i], reply_str(reply_at(answers, n++)));
+}
+
+/* Of those in groups only what is not ok is told. */
+static void take_refused(struct world *w, const struct step *s, const struct reply *refused)
+{
+    size_t next = 0;
+    int64_t number = 0;
+
+    for (int i = 0; i < s->n; i++) {
+        bool is_told = reply_int(reply_at(refused, next)) == number + 1;
+
+        if (!s->result[i].is_plain)
+            continue;
+        number++;
+        take_answer(w, s, &s->result[i], is_told ? reply_str(reply_at(refused, next + 1)) : "ok");
+        next += is_told ? 2 : 0;
     }
 }
 
@@ -126,6 +177,7 @@ static void take_claim(struct world *w, const struct worker *v, const char *id, 
     }
     if (strcmp(names_queue[j->queue], queue) != 0)
         verdict_break("claim", "%s %s is handed out for queue %s", w->l->root, id, queue);
+    j->is_big = reply_str(record)[0] == '+';
     ledger_start(w->l, j, v->epoch, start, fence);
     for (int i = 0; i < LIMITED; i++)
         if (ledger_needs_rate(w->l, j, i))
@@ -157,18 +209,21 @@ static void take_claims(struct world *w, const struct worker *v, const struct re
     }
 }
 
-static void take_short_claims(struct world *w, const struct worker *v, const struct reply *lists,
-                              int64_t before)
+/* Of later_v2_step: queue, fence, start, attempt, crashes, gated, then id, due, record of each. */
+static void take_groups(struct world *w, const struct worker *v, const struct reply *groups)
 {
-    for (size_t q = 0; q < reply_count(lists); q++) {
-        const struct reply *list = reply_at(lists, q);
-        int64_t fence = reply_int(reply_at(list, 1));
+    int64_t before = w->l->fence;
 
-        for (size_t i = 2; i + 2 < reply_count(list); i += 3, fence += 2) {
-            const char *id = reply_str(reply_at(list, i));
+    for (size_t q = 0; q < reply_count(groups); q++) {
+        const struct reply *group = reply_at(groups, q);
+        int64_t fence = reply_int(reply_at(group, 1));
+
+        for (size_t i = 6; i + 2 < reply_count(group); i += 3, fence += 2) {
+            const char *id = reply_str(reply_at(group, i));
 
             take_fence(w, id, fence, before);
-            take_claim(w, v, id, reply_str(reply_at(list, 0)), 1, fence, reply_at(list, i + 2));
+            take_claim(w, v, id, reply_str(reply_at(group, 0)), reply_int(reply_at(group, 2)),
+                       fence, reply_at(group, i + 2));
         }
     }
 }
@@ -235,9 +290,12 @@ static void take_step(struct world *w, const struct step *s, const struct reply 
         return;
     }
     take_answers(w, s, reply_at(r, 2));
-    take_claims(w, s->worker, reply_at(r, 3));
+    take_refused(w, s, reply_at(r, 9));
+    if (s->is_new)
+        take_groups(w, s->worker, reply_at(r, 3));
+    else
+        take_claims(w, s->worker, reply_at(r, 3));
     check_errors(w, reply_at(r, 6));
-    take_short_claims(w, s->worker, reply_at(r, 10), before);
     if (is_lost)
         forget_claims(w, s->worker, before);
 }
@@ -253,18 +311,21 @@ static void step(struct world *w, struct worker *v, bool all)
     for (int i = 0; i < s.n; i++)
         held -= s.result[i].is_due && !s.result[i].job->is_unheard &&
                 strcmp(s.result[i].verb, "progress") != 0;
-    world_begin(w, "later_v1_step");
+    s.is_new = dice_percent(&w->dice, 70);
+    choose_plain(w, &s);
+    world_begin(w, s.is_new ? "later_v2_step" : "later_v1_step");
     call_number(&w->call, v->epoch);
     call_number(&w->call, v->link);
     call_number(&w->call, held < 0 ? 0 : held);
     call_number(&w->call, all ? 20 : 1 + dice_below(&w->dice, 8));
     put_results(w, &s);
     put_queues(w, all);
-    if (dice_percent(&w->dice, 40)) {
+    if (s.is_new)
+        put_groups(w, &s);
+    else if (dice_percent(&w->dice, 40))
         call_text(&w->call, "0");
-        if (dice_percent(&w->dice, 50))
-            call_number(&w->call, dice_below(&w->dice, 20));
-    }
+    if (s.is_new && dice_percent(&w->dice, 50))
+        call_number(&w->call, dice_below(&w->dice, 20));
     r = world_ask(w, dice_percent(&w->dice, 60) ? ROLE_WORKER : ROLE_ALL);
     if (r != NULL)
         take_step(w, &s, r, !all && dice_percent(&w->dice, 3));

@@ -93,7 +93,7 @@ static void N3_reply_lost_step(void **state)
         scene_add(&s, "flaky", 10);
         jobs += 10;
         (void)proxy_tell(&s.proxy, "pass");
-        (void)proxy_tell(&s.proxy, "on later_v1_step dropreply 1");
+        (void)proxy_tell(&s.proxy, "on later_v2_step dropreply 1");
         await_fired(i);
     }
     (void)proxy_tell(&s.proxy, "pass");
@@ -201,7 +201,7 @@ static void N3_two_replies_lost_in_flight(void **state)
         (void)proxy_tell(&s.proxy, "pass");
         (void)proxy_tell(&s.proxy, "latency 60");
         (void)proxy_tell(&s.proxy, "on %s dropreply 1",
-                         i % 2 == 0 ? "later_v1_beat" : "later_v1_step");
+                         i % 2 == 0 ? "later_v1_beat" : "later_v2_step");
         scene_add(&s, "flaky", 10);
         scene_redis(&s, "PUBLISH", SCENE_ROOT ":wake", "!beat", NULL);
         await_fired(i);
@@ -231,7 +231,7 @@ static void N3_step_delayed_past_the_reconnect(void **state)
     (void)state;
     flaky_handler();
     scene_daemon(&s, 0, NULL, "redis_timeout: 1s\n" NO_WAIT);
-    (void)proxy_tell(&s.proxy, "on later_v1_step hold 1");
+    (void)proxy_tell(&s.proxy, "on later_v2_step hold 1");
     scene_add(&s, "flaky", 20);
     await_fired(1);
     /* The worker has come back on a new connection, was answered there, and works. */
@@ -281,9 +281,9 @@ static void N2_rst_mid_reply(void **state)
     for (int i = 1; i <= rounds; i++) {
         (void)proxy_tell(&s.proxy, "pass");
         if (i % 6 == 0)
-            (void)proxy_tell(&s.proxy, "on later_v1_step rst 1");
+            (void)proxy_tell(&s.proxy, "on later_v2_step rst 1");
         else
-            (void)proxy_tell(&s.proxy, "on later_v1_step cut:%d 1", cuts[i % 6]);
+            (void)proxy_tell(&s.proxy, "on later_v2_step cut:%d 1", cuts[i % 6]);
         scene_add(&s, "flaky", 10);
         await_fired(i);
     }

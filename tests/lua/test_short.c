@@ -1,19 +1,49 @@
 /*
- * The short form of later_v1_step: plain jobs come and go as lists, and all that is not plain as
- * ever.
+ * later_v2_step: claims come as groups of jobs that begin alike, and jobs that ended well and leave
+ * nothing go as lists of ids. What later_v1_step makes of the same for daemons of earlier releases.
  */
 #include "fixture.h"
 
 #define MAIL "mail 600 1048576"
 #define SMS "sms 600 1048576"
+#define NEW "mail 1 1 0 0" /* begin_of a group of first starts without gates */
 
-/* A step that takes the short form, n queues and groups behind them; results as they come. */
+/* A group: queue, fence of the first, start, attempt, crashes, gated, {id, due ms, record}*. */
+#define GROUP_HEAD 6
+
+/* What all jobs of a group have in common: queue, start, attempt, crashes, gated. */
+static const char *begin_of(int group)
+{
+    return text("%s %s %s %s %s", at(3, group, 0, -1), at(3, group, 2, -1), at(3, group, 3, -1),
+                at(3, group, 4, -1), at(3, group, 5, -1));
+}
+
+/* Fences rise by 2 in a group and by no less from one to the next, and jobs that begin alike are in
+ * one group, where none between them got a number and was not claimed. */
+static void assert_groups(void)
+{
+    int64_t next = 0;
+
+    for (int i = 0; i < len_at(3, -1); i++) {
+        int size = len_at(3, i, -1);
+        int64_t fence = int_at(3, i, 1, -1);
+
+        assert_true(size > GROUP_HEAD && size % 3 == 0);
+        assert_true(fence >= next);
+        if (i > 0 && strcmp(begin_of(i), begin_of(i - 1)) == 0)
+            assert_true(fence > next);
+        next = fence + (int64_t)2 * (size - GROUP_HEAD) / 3;
+    }
+}
+
+/* A step, n queues and groups behind them; results as they come. */
 FX_FMT static void step(const char *fmt, ...)
 {
     FX_FORMAT(rest);
-    assert_starts(call_line(text("later_v1_step %s", rest)), "[");
+    assert_starts(call_line(text("later_v2_step %s", rest)), "[");
     assert_string_equal(at(1, -1), "ok");
-    assert_int_equal(len_at(-1), 11);
+    assert_int_equal(len_at(-1), 10);
+    assert_groups();
 }
 
 /* n jobs `x` in a queue, in one call. */
@@ -28,70 +58,31 @@ static void add_many(const char *queue, int n)
     buf_done(&b);
 }
 
-/* The ids of all short claims, in order, a space before each; *n: how many. */
-static const char *short_ids(int *n)
+/* The ids of all claims, in order, a space before each; *n: how many. */
+static const char *claimed_ids(int *n)
 {
     struct buf b = BUF_INIT;
 
     *n = 0;
-    for (int i = 0; i < len_at(10, -1); i++)
-        for (int k = 2; k < len_at(10, i, -1); k += 3, ++*n)
-            buf_printf(&b, " %s", at(10, i, k, -1));
+    for (int i = 0; i < len_at(3, -1); i++)
+        for (int k = GROUP_HEAD; k < len_at(3, i, -1); k += 3, ++*n)
+            buf_printf(&b, " %s", at(3, i, k, -1));
     buf_add(&b, NULL, 0);
     return keep(buf_take(&b));
 }
 
-/* The queues and ids of the last short claims: "mail a b, sms c". */
-static const char *shorts(void)
+/* The queues and ids of the last groups: "mail a b, sms c". */
+static const char *claims(void)
 {
     struct buf b = BUF_INIT;
 
-    for (int i = 0; i < len_at(10, -1); i++) {
-        buf_printf(&b, "%s%s", i > 0 ? ", " : "", at(10, i, 0, -1));
-        for (int k = 2; k < len_at(10, i, -1); k += 3)
-            buf_printf(&b, " %s", at(10, i, k, -1));
+    for (int i = 0; i < len_at(3, -1); i++) {
+        buf_printf(&b, "%s%s", i > 0 ? ", " : "", at(3, i, 0, -1));
+        for (int k = GROUP_HEAD; k < len_at(3, i, -1); k += 3)
+            buf_printf(&b, " %s", at(3, i, k, -1));
     }
     buf_add(&b, NULL, 0);
     return keep(buf_take(&b));
-}
-
-/* The ids of the last long claims. */
-static const char *longs(void)
-{
-    struct buf b = BUF_INIT;
-
-    for (int i = 0; i < len_at(3, -1); i++)
-        buf_printf(&b, "%s%s", i > 0 ? " " : "", at(3, i, 0, -1));
-    buf_add(&b, NULL, 0);
-    return keep(buf_take(&b));
-}
-
-/* Plain jobs come as early as the worker can wait for them by itself; no others do. */
-static void test_ahead(void **state)
-{
-    const char *w = worker();
-    int64_t began_ms;
-
-    (void)state;
-    began_ms = now_ms();
-    (void)fcall("later_add mail at %lld near", (long long)began_ms + 60000);
-    (void)fcall("later_add mail at %lld far", (long long)began_ms + 70000);
-    (void)fcall("later_add sms at %lld priority 3 urgent", (long long)began_ms + 200);
-    step("%s 1 0 600 0 2 " MAIL " " SMS " 0", w);
-    assert_string_equal(shorts(), "");
-    step("%s 1 0 600 0 2 " MAIL " " SMS " 0 1000", w);
-    assert_string_equal(shorts(), "");
-    assert_string_equal(longs(), "");
-    (void)fcall("later_add mail at %lld soon", (long long)now_ms() + 900);
-    step("%s 1 0 600 0 2 " MAIL " " SMS " 0 1000", w);
-    assert_int_equal(len_at(10, -1), 1);
-    assert_int_equal(len_at(10, 0, -1), 5);
-    assert_string_equal(at(10, 0, 4, -1), "-mail\\nsoon");
-    /* The head that is left is the next one's. */
-    assert_true(atoll(at(5, 0, -1)) == began_ms + 60000);
-    assert_refused("ELATER_ARGS", "later_v1_step %s 1 0 9 0 1 " MAIL " 0 1001", w);
-    assert_refused("ELATER_ARGS", "later_v1_step %s 1 0 9 0 1 " MAIL " 0 x", w);
-    assert_refused("ELATER_ARGS", "later_v1_step %s 1 0 9 0 1 " MAIL " 0 1 1", w);
 }
 
 static void claim_mail(const char *w)
@@ -99,11 +90,28 @@ static void claim_mail(const char *w)
     step("%s 1 0 600 0 1 " MAIL " 0", w);
 }
 
-/* Ends these, which are n of queue mail; -> those that are not ok. */
+/* Ends these, which are n of queue mail at their first start; -> those that are not ok. */
 static const char *end_mail(const char *w, int n, const char *ids)
 {
-    step("%s 1 0 0 0 0 1 mail %d%s%s", w, n, n > 0 ? " " : "", ids);
+    step("%s 1 0 0 0 0 1 mail 1 %d%s%s", w, n, n > 0 ? " " : "", ids);
     return at(9, -1);
+}
+
+/* What Redis knows of the runs of a job: "starts attempts crashes due_ms". */
+static void set_tries(const char *id, const char *tries)
+{
+    const char *argv[] = {"HSET", ROOT ":tries", id, tries};
+
+    assert_true(send_args(4, argv, NULL)[0] != '!');
+}
+
+/* Jobs of queue mail, the first of which is due first. */
+static void add_in_order(const char *const *adds, int n, const char **ids)
+{
+    for (int i = 0; i < n; i++) {
+        ids[i] = add("mail %s", adds[i]);
+        (void)redis("ZADD R:q:mail:5 %d %s", 1000 + i, ids[i]);
+    }
 }
 
 /* ---- claims */
@@ -116,10 +124,10 @@ static void test_claims(void **state)
     (void)state;
     (void)redis("ZADD R:q:mail:5 1000 %s 2000 %s", a, b);
     claim_mail(w);
-    assert_string_equal(longs(), "");
-    fence = int_at(10, 0, 1, -1);
-    assert_string_equal(at(10, -1), text("[[mail %lld %s 1000 -mail\\na %s 2000 -mail\\nb]]",
-                                         (long long)fence, a, b));
+    fence = int_at(3, 0, 1, -1);
+    assert_string_equal(at(3, -1), text("[[mail %lld 1 1 0 0 %s 1000 -mail\\na %s 2000 -mail\\nb]]",
+                                        (long long)fence, a, b));
+    assert_string_equal(at(2, -1), "[]");
     assert_string_equal(at(9, -1), "[]");
     assert_string_equal(at(5, -1), "[-1]");
     assert_string_equal(redis("HMGET R:tries %s %s", a, b), "[1 1 0 1000 1 1 0 2000]");
@@ -127,61 +135,199 @@ static void test_claims(void **state)
     assert_string_equal(redis("EXISTS R:q:mail:5 R:heads"), "0");
     assert_true(fence > atoll(w) && atoll(redis("GET R:clock")) >= fence + 2);
     claim_mail(w);
-    assert_string_equal(shorts(), ""); /* one live copy */
+    assert_string_equal(claims(), ""); /* one live copy */
 }
 
-/* Who does not ask for it does not get it. */
-static void test_long_without_groups(void **state)
+/* Options alone begin no new group. */
+static void test_options_in_one_group(void **state)
 {
-    const char *w = worker(), *a = add("mail a");
+    static const char *const adds[] = {"x",         "key K x",     "attempts 3 x", "timeout 5s x",
+                                       "keep 1h x", "expire 1h x", "trace t x",    "unique u x",
+                                       "x"};
+    enum { N = sizeof(adds) / sizeof(adds[0]) };
+    const char *w = worker(), *ids[N], *first, *last;
+    struct buf want = BUF_INIT;
 
     (void)state;
-    assert_string_equal(claim(w, "mail", 9), a);
-    assert_int_equal(len_at(-1), 9);
+    for (int i = 0; i < N; i++)
+        ids[i] = add("mail %s", adds[i]);
+    last = add("mail priority 6 x");
+    first = add("mail priority 4 x");
+    claim_mail(w);
+    buf_printf(&want, "mail %s", first);
+    for (int i = 0; i < N; i++)
+        buf_printf(&want, " %s", ids[i]);
+    buf_printf(&want, " %s", last);
+    assert_string_equal(claims(), buf_str(&want));
+    assert_string_equal(begin_of(0), NEW);
+    assert_starts(at(3, 0, GROUP_HEAD + 3 * 8 + 2, -1), "-mail u=u"); /* to each its record */
+    buf_done(&want);
+}
+
+/* Each of these begins in its own way: retried, released, after a crash, with gates. */
+static void test_beginnings(void **state)
+{
+    static const struct {
+        const char *add, *tries, *begin;
+    } rows[] = {
+        {"x", NULL, NEW},
+        {"x", "1 0 0 5", "mail 2 1 0 0"},
+        {"x", "1 1 0 5", "mail 2 2 0 0"},
+        {"x", "1 1 1 5", "mail 2 2 1 0"},
+        {"x", "2 1 1 5", "mail 3 2 1 0"},
+        {"lock a x", NULL, "mail 1 1 0 2"},
+        {"sem one x", NULL, "mail 1 1 0 1"},
+        {"sem two x", NULL, "mail 1 1 0 2"},
+        {"sem one x", "1 1 0 5", "mail 2 2 0 1"},
+        {"x", NULL, NEW},
+    };
+    enum { N = sizeof(rows) / sizeof(rows[0]) };
+    const char *w = worker(), *ids[N];
+    int64_t fence;
+
+    (void)state;
+    (void)fcall("later_limit_set one semaphore 9");
+    (void)fcall("later_limit_set two semaphore 9 on_lost kill");
+    for (int i = 0; i < N; i++) {
+        add_in_order(&rows[i].add, 1, &ids[i]);
+        (void)redis("ZADD R:q:mail:5 %d %s", 1000 + i, ids[i]);
+        if (rows[i].tries != NULL)
+            set_tries(ids[i], rows[i].tries);
+    }
+    claim_mail(w);
+    assert_int_equal(len_at(3, -1), N);
+    fence = int_at(3, 0, 1, -1);
+    for (int i = 0; i < N; i++) {
+        assert_string_equal(begin_of(i), rows[i].begin);
+        assert_string_equal(at(3, i, GROUP_HEAD, -1), ids[i]);
+        assert_true(int_at(3, i, 1, -1) == fence + (int64_t)2 * i);
+    }
+    assert_string_equal(redis("HGET R:lock:a fence"), text("%lld", (long long)fence + 10));
+    assert_string_equal(redis("HGET R:tries %s", ids[4]), "3 2 1 1004");
+}
+
+/* Those that begin alike come in one group, also when they were due at other times before, and
+ * their gates are others. */
+static void test_alike(void **state)
+{
+    static const char *const adds[] = {"x",        "key K x", "lock a x", "sem s lock b x",
+                                       "lock c x", "x"};
+    const char *w = worker(), *ids[6];
+    int64_t fence;
+
+    (void)state;
+    (void)fcall("later_limit_set s semaphore 9");
+    add_in_order(adds, 6, ids);
+    set_tries(ids[0], "1 1 0 5");
+    set_tries(ids[1], "1 1 0 6");
+    claim_mail(w);
+    assert_string_equal(claims(), text("mail %s %s, mail %s %s %s, mail %s", ids[0], ids[1], ids[2],
+                                       ids[3], ids[4], ids[5]));
+    assert_string_equal(text("%s|%s|%s", begin_of(0), begin_of(1), begin_of(2)),
+                        "mail 2 2 0 0|mail 1 1 0 2|" NEW);
+    /* The locks know the fences that the worker reckons with. */
+    fence = int_at(3, 1, 1, -1);
+    assert_true(fence == int_at(3, 0, 1, -1) + 4 && int_at(3, 2, 1, -1) == fence + 6);
+    assert_string_equal(redis("HGET R:lock:b fence"), text("%lld", (long long)fence + 2));
+    assert_string_equal(redis("HGET R:lock:c fence"), text("%lld", (long long)fence + 4));
+}
+
+/* One that is buried, and one that has to stand in line, have numbers of which no fence is made:
+ * what is behind them is a group of its own. */
+static void test_gap(void **state)
+{
+    static const char *const adds[] = {"x",           "x", "broken",      "x",
+                                       "lock door x", "x", "lock door x", "x"};
+    const char *w = worker(), *ids[8];
+
+    (void)state;
+    add_in_order(adds, 8, ids);
+    (void)redis("HSET R:jobs %s broken", ids[2]);
+    claim_mail(w);
+    assert_string_equal(claims(), text("mail %s %s, mail %s, mail %s, mail %s, mail %s", ids[0],
+                                       ids[1], ids[3], ids[4], ids[5], ids[7]));
+    assert_string_equal(begin_of(4), NEW);
+    assert_string_equal(redis("HKEYS R:parked"), text("[%s]", ids[6]));
+    assert_string_equal(redis("ZRANGE R:dead:mail 0 -1"), text("[%s]", ids[2]));
+}
+
+/* By priority, due time and id; raw members in between, which get their ids now. */
+static void test_order(void **state)
+{
+    const char *w = worker(), *a, *b, *c, *d, *raw, *record;
+
+    (void)state;
+    d = add("mail priority 9 d");
+    c = add("mail c");
+    b = add("mail key K b");
+    a = add("mail priority 0 a");
+    (void)redis("ZADD R:q:mail:5 3 %s 1 %s", c, b);
+    (void)redis("ZADD R:due:mail 2 r");
+    claim_mail(w);
+    raw = at(3, 0, GROUP_HEAD + 6, -1);
+    assert_string_equal(claims(), text("mail %s %s %s %s %s", a, b, raw, c, d));
+    assert_string_equal(begin_of(0), NEW);
+    record = at(3, 0, GROUP_HEAD + 8, -1);
+    assert_string_equal(record, "-mail\\nr");
+    assert_string_equal(redis("HGET R:jobs %s", raw), record);
+    assert_string_equal(redis("ZSCORE R:running %s", raw), w);
+    assert_string_equal(redis("EXISTS R:due:mail"), "0");
+    /* Equal times: by id. */
+    a = add("mail a");
+    b = add("mail b");
+    (void)redis("ZADD R:q:mail:5 7 %s 7 %s", b, a);
+    claim_mail(w);
+    assert_string_equal(claims(), text("mail %s %s", a, b));
 }
 
 static void test_mixed_in_one_queue(void **state)
 {
-    const char *w = worker(), *a = add("mail a"), *b = add("mail b"), *c = add("mail key K c"),
-               *d = add("mail d");
+    static const char *const adds[] = {"a", "b", "lock door c", "d"};
+    const char *w = worker(), *ids[4];
 
     (void)state;
-    for (int i = 0; i < 4; i++)
-        (void)redis("ZADD R:q:mail:5 %d %s", 1000 + i, (const char *[]){a, b, c, d}[i]);
+    add_in_order(adds, 4, ids);
     claim_mail(w);
-    assert_string_equal(shorts(), text("mail %s %s", a, b));
-    assert_string_equal(longs(), text("%s %s", c, d)); /* what is behind one that is not plain */
-    assert_true(int_at(3, 0, 5, -1) > int_at(10, 0, 1, -1) + 2); /* fences rise over both */
-    assert_true(int_at(3, 1, 5, -1) > int_at(3, 0, 5, -1));
-    step("%s 1 0 0 1 %s 1 done mail 0 0 T O 0 1 mail 2 %s %s", w, c, a, d);
+    assert_string_equal(claims(),
+                        text("mail %s %s, mail %s, mail %s", ids[0], ids[1], ids[2], ids[3]));
+    assert_true(int_at(3, 1, 1, -1) == int_at(3, 0, 1, -1) + 4); /* fences go on */
+    assert_true(int_at(3, 2, 1, -1) == int_at(3, 1, 1, -1) + 2);
+    step("%s 1 0 0 1 %s 1 done mail 0 0 T O 0 1 mail 1 2 %s %s", w, ids[2], ids[0], ids[3]);
     assert_string_equal(text("%s %s", at(2, -1), at(9, -1)), "[ok] []");
-    assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", b));
+    assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", ids[1]));
     assert_string_equal(redis("HGET R:stats done:mail"), "3");
+    assert_string_equal(redis("EXISTS R:lock:door R:holds"), "0");
 }
 
 static void test_over_several_queues(void **state)
 {
     const char *w = worker(), *a = add("mail a"), *b = add("sms b"), *c = add("fax keep 1h c"),
-               *d = add("log d");
+               *d = add("log d"), *e = add("log e");
 
     (void)state;
     step("%s 1 0 3 0 5 fax 9 100 sms 9 100 none 9 100 mail 9 100 log 9 100 0", w);
-    assert_string_equal(shorts(), text("sms %s, mail %s", b, a));
-    assert_string_equal(longs(), c);
-    assert_true(int_at(5, 4, -1) > 0); /* MAX counts both */
+    assert_string_equal(claims(), text("fax %s, sms %s, mail %s", c, b, a));
+    assert_true(int_at(5, 4, -1) > 0); /* MAX counts all */
     /* A group a queue; the numbers go on from one to the next. */
-    step("%s 1 0 9 0 1 log 9 100 3 sms 1 %s none 0 mail 2 j00000000000 %s", w, b, a);
+    step("%s 1 0 9 0 1 log 1 100 3 sms 1 1 %s none 1 0 mail 1 2 j00000000000 %s", w, b, a);
     assert_string_equal(at(9, -1), "[2 settled]");
-    assert_string_equal(shorts(), text("log %s", d)); /* ends, then claims */
+    assert_string_equal(claims(), text("log %s", d)); /* ends, then claims */
+    assert_true(int_at(5, 0, -1) > 0);                /* room */
     assert_string_equal(redis("HMGET R:stats done:mail done:sms done:none"), "[1 1 nil]");
+    /* No room: only its head. */
+    step("%s 1 1 9 0 1 log 0 100 0", w);
+    assert_string_equal(claims(), "");
+    assert_true(int_at(5, 0, -1) > 0);
+    step("%s 1 1 9 0 1 log 9 100 0", w);
+    assert_string_equal(claims(), text("log %s", e));
 }
 
-static void test_who_stays_long(void **state)
+/* What had to be told one by one once comes and goes as all others do. */
+static void test_options_end(void **state)
 {
-    static const char *const adds[] = {
-        "mail priority 4 x", "mail keep 1h x",    "mail attempts 3 x",
-        "mail unique u x",   "mail lock door x",  "mail sem s x",
-        "mail expire 1h x",  "mail timeout 5s x", "mail trace t x"};
+    static const char *const adds[] = {"mail priority 4 x", "mail attempts 3 x", "mail unique u x",
+                                       "mail lock door x",  "mail sem s x",      "mail expire 1h x",
+                                       "mail timeout 5s x", "mail trace t x",    "mail key K x"};
     const char *w = worker(), *id;
 
     (void)state;
@@ -189,41 +335,47 @@ static void test_who_stays_long(void **state)
     for (size_t i = 0; i < sizeof(adds) / sizeof(adds[0]); i++) {
         id = add("%s", adds[i]);
         claim_mail(w);
-        assert_string_equal(text("%s|%s", shorts(), longs()), text("|%s", id));
-        assert_string_equal(settle(w, id, 1, "done", 0), "ok");
+        assert_string_equal(claims(), text("mail %s", id));
+        assert_string_equal(end_mail(w, 1, id), "[]");
+        assert_string_equal(
+            redis("EXISTS R:jobs R:tries R:running R:holds R:uniq:mail:u R:lock:door "
+                  "R:sem:s R:await"),
+            "0");
     }
-    /* A raw member, an id beside it that waits behind one, a second start, gates of the queue. */
-    assert_starts(redis("ZADD R:due:mail 1 r"), "1");
-    id = add("mail x");
-    claim_mail(w);
-    assert_string_equal(shorts(), "");
-    assert_int_equal(len_at(3, -1), 2);
-    assert_string_equal(settle(w, id, 1, "retry", 0), "ok");
-    claim_mail(w);
-    assert_string_equal(text("%s|%s", shorts(), longs()), text("|%s", id));
-    assert_string_equal(settle(w, id, 2, "done", 0), "ok");
+    /* Gates of the queue. */
     (void)redis("HSET R:queues sms sem=s");
     id = add("sms x");
+    (void)add("sms x");
     step("%s 1 0 9 0 1 " SMS " 0", w);
-    assert_string_equal(text("%s|%s", shorts(), longs()), text("|%s", id));
+    assert_string_equal(text("%s %s", claims(), begin_of(0)), text("sms %s sms 1 1 0 1", id));
 }
 
-static void test_big_payload_stays_long(void **state)
+/* A payload that has a key of its own, beside others. */
+static void test_big_payload(void **state)
 {
-    static const size_t sizes[] = {16384, 16385};
+    static const size_t sizes[] = {16384, 16385, 1};
     char bytes[16385];
-    const char *w = worker();
+    const char *w = worker(), *big;
 
     (void)state;
     memset(bytes, 'b', sizeof(bytes));
-    for (int i = 0; i < 2; i++) {
-        (void)fcall_bytes("later_add mail", bytes, sizes[i]);
-        claim_mail(w);
-        assert_int_equal(len_at(10, -1), i == 0 ? 1 : 0);
-        assert_int_equal(len_at(3, -1), i);
-        if (i == 0)
-            assert_int_equal(reply_len(node(10, 0, 4, -1)), 6 + sizes[i]);
+    for (int i = 0; i < 3; i++) {
+        assert_starts(fcall_bytes("later_add mail", bytes, sizes[i]), "[j");
+        (void)redis("ZADD R:q:mail:5 %d %s", 1000 + i, at(0, -1));
     }
+    claim_mail(w);
+    assert_int_equal(len_at(3, -1), 1);
+    assert_int_equal(len_at(3, 0, -1), GROUP_HEAD + 9);
+    assert_string_equal(begin_of(0), NEW);
+    assert_int_equal(reply_len(node(3, 0, GROUP_HEAD + 2, -1)), 6 + sizes[0]);
+    assert_string_equal(at(3, 0, GROUP_HEAD + 5, -1), "+mail\\n");
+    assert_string_equal(at(3, 0, GROUP_HEAD + 8, -1), "-mail\\nb");
+    big = at(3, 0, GROUP_HEAD + 3, -1);
+    assert_string_equal(redis("STRLEN R:big:%s", big), "16385");
+    /* It ends by a result of its own. */
+    step("%s 1 2 0 1 %s 1 done mail 0 0 ok '' 0 0", w, big);
+    assert_string_equal(at(2, -1), "[ok]");
+    assert_string_equal(redis("EXISTS R:big:%s", big), "0");
 }
 
 /* The 1 MiB of a step, of which the one that passes it is included. */
@@ -239,12 +391,12 @@ static void test_byte_bound(void **state)
         (void)fcall_bytes("later_add mail", bytes, sizeof(bytes));
     add_many("sms", 1);
     step("%s 1 0 200 0 2 " MAIL " " SMS " 0", w);
-    (void)short_ids(&all);
+    (void)claimed_ids(&all);
     assert_in_range(all, 60, 66);
-    assert_int_equal(len_at(3, -1), 0);
+    assert_int_equal(len_at(3, -1), 1);
     assert_true(int_at(5, 0, -1) > 0 && int_at(5, 1, -1) > 0);
     step("%s 1 0 200 0 2 " MAIL " " SMS " 0", w);
-    (void)short_ids(&n);
+    (void)claimed_ids(&n);
     assert_int_equal(all + n, 101);
     assert_string_equal(at(5, -1), "[-1 -1]");
 }
@@ -254,70 +406,162 @@ static void test_byte_bound(void **state)
 #define LATER INT64_C(4102444800000)
 
 /* Scores of the jobs of a queue, and what a step with this room makes of them. */
+static const struct {
+    const char *scores;
+    int room, claimed;
+    int64_t head; /* -1: none is left */
+    const char *dues;
+} due_rows[] = {
+    {"5 5 5 5", 9, 4, -1, "5 5 5 5"},
+    {"5 5 5 5", 4, 4, -1, "5 5 5 5"}, /* filled */
+    {"5 5 5 5", 3, 3, 5, "5 5 5"},    /* one more than room */
+    {"5 5 5 5", 1, 1, 5, "5"},
+    {"5", 1, 1, -1, "5"},
+    {"5 6 7 8", 9, 4, -1, "5 6 7 8"},
+    {"5 6 7 8", 4, 4, -1, "5 6 7 8"},
+    {"5 6 7 8", 3, 3, 8, "5 6 7"},
+    {"5 5 5 8", 3, 3, 8, "5 5 5"},
+    {"5 5 8 8", 3, 3, 8, "5 5 8"},
+    {"5 6 6 5", 9, 4, -1, "5 5 6 6"},
+    {"5 5 4102444800000", 9, 2, LATER, "5 5"},
+    {"5 6 4102444800000", 9, 2, LATER, "5 6"},
+    {"5 6 4102444800000", 3, 2, LATER, "5 6"},
+    {"5 6 4102444800000", 2, 2, LATER, "5 6"},
+    {"5 6 4102444800000", 1, 1, 6, "5"},
+    {"5 4102444800000 4102444800000", 2, 1, LATER, "5"},
+    {"4102444800000 4102444800000", 9, 0, LATER, ""},
+    {"4102444800000 4102444800001", 1, 0, LATER, ""},
+    {"-7 -7 -3 0", 9, 4, -1, "0 0 0 0"},
+    {"-inf 1000.2 1000.9 1001", 9, 4, -1, "0 1001 1001 1001"},
+    {"1000.2 1000.9", 9, 2, -1, "1001 1001"},
+    {"1000.2 1000.9 1000.95", 2, 2, 1001, "1001 1001"},
+    {"5 inf", 9, 1, INT64_C(100000000000000), "5"},
+    /* More due times than are counted one by one. */
+    {"1 1 2 3 4 5 5 6 7 8 8 9 10 10 11", 20, 15, -1, "1 1 2 3 4 5 5 6 7 8 8 9 10 10 11"},
+    {"1 2 3 4 5 6 7 8 9 10 10 11", 10, 10, 10, "1 2 3 4 5 6 7 8 9 10"},
+    {"1 2 3 4 5 6 7 8 9 4102444800000", 20, 9, LATER, "1 2 3 4 5 6 7 8 9"},
+    {"1 2 3 4 5 6 7 8 4102444800000", 20, 8, LATER, "1 2 3 4 5 6 7 8"},
+    {"1 2 3 4 5 6 7 8 9 10 4102444800000 4102444800001", 20, 10, LATER, "1 2 3 4 5 6 7 8 9 10"},
+    {"1 2 3 4 5 6 7 8 9 10 4102444800000 4102444800001", 11, 10, LATER, "1 2 3 4 5 6 7 8 9 10"},
+    {"5 4102444800000 4102444800001", 9, 1, LATER, "5"},
+};
+
 static void test_due_times(void **state)
 {
-    static const struct {
-        const char *scores;
-        int room, claimed;
-        int64_t head; /* -1: none is left */
-        const char *dues;
-    } rows[] = {
-        {"5 5 5 5", 9, 4, -1, "5 5 5 5"},
-        {"5 5 5 5", 4, 4, -1, "5 5 5 5"}, /* filled */
-        {"5 5 5 5", 3, 3, 5, "5 5 5"},    /* one more than room */
-        {"5 5 5 5", 1, 1, 5, "5"},
-        {"5", 1, 1, -1, "5"},
-        {"5 6 7 8", 9, 4, -1, "5 6 7 8"},
-        {"5 6 7 8", 4, 4, -1, "5 6 7 8"},
-        {"5 6 7 8", 3, 3, 8, "5 6 7"},
-        {"5 5 5 8", 3, 3, 8, "5 5 5"},
-        {"5 5 8 8", 3, 3, 8, "5 5 8"},
-        {"5 6 6 5", 9, 4, -1, "5 5 6 6"},
-        {"5 5 4102444800000", 9, 2, LATER, "5 5"},
-        {"5 6 4102444800000", 9, 2, LATER, "5 6"},
-        {"5 6 4102444800000", 3, 2, LATER, "5 6"},
-        {"5 6 4102444800000", 2, 2, LATER, "5 6"},
-        {"5 6 4102444800000", 1, 1, 6, "5"},
-        {"5 4102444800000 4102444800000", 2, 1, LATER, "5"},
-        {"4102444800000 4102444800000", 9, 0, LATER, ""},
-        {"4102444800000 4102444800001", 1, 0, LATER, ""},
-        {"-7 -7 -3 0", 9, 4, -1, "0 0 0 0"},
-        {"-inf 1000.2 1000.9 1001", 9, 4, -1, "0 1001 1001 1001"},
-        {"1000.2 1000.9", 9, 2, -1, "1001 1001"},
-        {"1000.2 1000.9 1000.95", 2, 2, 1001, "1001 1001"},
-        {"5 inf", 9, 1, INT64_C(100000000000000), "5"},
-        /* More due times than are counted one by one. */
-        {"1 1 2 3 4 5 5 6 7 8 8 9 10 10 11", 20, 15, -1, "1 1 2 3 4 5 5 6 7 8 8 9 10 10 11"},
-        {"1 2 3 4 5 6 7 8 9 10 10 11", 10, 10, 10, "1 2 3 4 5 6 7 8 9 10"},
-        {"1 2 3 4 5 6 7 8 9 4102444800000", 20, 9, LATER, "1 2 3 4 5 6 7 8 9"},
-        {"1 2 3 4 5 6 7 8 4102444800000", 20, 8, LATER, "1 2 3 4 5 6 7 8"},
-        {"1 2 3 4 5 6 7 8 9 10 4102444800000 4102444800001", 20, 10, LATER, "1 2 3 4 5 6 7 8 9 10"},
-        {"1 2 3 4 5 6 7 8 9 10 4102444800000 4102444800001", 11, 10, LATER, "1 2 3 4 5 6 7 8 9 10"},
-        {"5 4102444800000 4102444800001", 9, 1, LATER, "5"},
-    };
     const char *w = worker();
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char *scores = mem_strdup(rows[i].scores), *next = scores, *score;
+    for (size_t i = 0; i < sizeof(due_rows) / sizeof(due_rows[0]); i++) {
+        char *scores = mem_strdup(due_rows[i].scores), *next = scores, *score;
         struct buf dues = BUF_INIT;
 
         (void)keep(scores);
         (void)redis("DEL R:q:mail:5 R:heads R:running R:tries R:jobs");
         while ((score = strsep(&next, " ")) != NULL)
             (void)redis("ZADD R:q:mail:5 %s %s", score, add("mail x"));
-        step("%s 1 0 600 0 1 mail %d 100 0", w, rows[i].room);
-        assert_int_equal(len_at(3, -1), 0);
-        assert_int_equal(len_at(10, -1), rows[i].claimed > 0 ? 1 : 0);
-        for (int k = 3; k < len_at(10, 0, -1); k += 3)
-            buf_printf(&dues, "%s%s", k > 3 ? " " : "", at(10, 0, k, -1));
-        if (strcmp(buf_str(&dues), rows[i].dues) != 0 || int_at(5, 0, -1) != rows[i].head)
-            fail_msg("%s, room %d: due %s, head %s", rows[i].scores, rows[i].room, buf_str(&dues),
-                     at(5, 0, -1));
-        assert_int_equal(atoi(redis("ZCARD R:running")), rows[i].claimed);
+        step("%s 1 0 600 0 1 mail %d 100 0", w, due_rows[i].room);
+        assert_int_equal(len_at(3, -1), due_rows[i].claimed > 0 ? 1 : 0);
+        for (int k = GROUP_HEAD + 1; k < len_at(3, 0, -1); k += 3)
+            buf_printf(&dues, "%s%s", dues.len > 0 ? " " : "", at(3, 0, k, -1));
+        if (strcmp(buf_str(&dues), due_rows[i].dues) != 0 || int_at(5, 0, -1) != due_rows[i].head)
+            fail_msg("%s, room %d: due %s, head %s", due_rows[i].scores, due_rows[i].room,
+                     buf_str(&dues), at(5, 0, -1));
+        assert_int_equal(atoi(redis("ZCARD R:running")), due_rows[i].claimed);
         (void)redis("ZRANGE R:q:mail:5 0 0");
-        assert_int_equal(len_at(-1), rows[i].head >= 0 ? 1 : 0);
+        assert_int_equal(len_at(-1), due_rows[i].head >= 0 ? 1 : 0);
         buf_done(&dues);
+    }
+}
+
+/* ---- ahead */
+
+/* As early as the worker can wait for them by itself. */
+static void test_ahead(void **state)
+{
+    const char *w = worker();
+    int64_t began_ms;
+
+    (void)state;
+    began_ms = now_ms();
+    (void)fcall("later_add mail at %lld near", (long long)began_ms + 60000);
+    (void)fcall("later_add mail at %lld far", (long long)began_ms + 70000);
+    step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    assert_string_equal(claims(), "");
+    (void)fcall("later_add mail at %lld soon", (long long)now_ms() + 900);
+    step("%s 1 0 600 0 1 " MAIL " 0", w);
+    assert_string_equal(claims(), "");
+    step("%s 1 0 600 0 1 " MAIL " 0 0", w);
+    assert_string_equal(claims(), "");
+    step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    assert_int_equal(len_at(3, -1), 1);
+    assert_int_equal(len_at(3, 0, -1), GROUP_HEAD + 3);
+    assert_string_equal(at(3, 0, GROUP_HEAD + 2, -1), "-mail\\nsoon");
+    /* The head that is left is the next one's. */
+    assert_true(int_at(5, 0, -1) == began_ms + 60000);
+    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 " MAIL " 0 1001", w);
+    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 " MAIL " 0 x", w);
+    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 " MAIL " 0 1 1", w);
+}
+
+/* Options alone keep none back, nor does a start before; gates do, and all that is behind them. */
+static void test_ahead_with_options(void **state)
+{
+    static const char *const adds[] = {"attempts 3 x", "key K x", "keep 1h x", "unique u x", "x"};
+    const char *w = worker(), *ids[5], *gated, *behind;
+    int64_t due_ms = now_ms() + 800;
+
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        ids[i] = add("mail at %lld %s", (long long)due_ms + i, adds[i]);
+    set_tries(ids[4], "1 1 0 5");
+    gated = add("mail at %lld lock door x", (long long)due_ms + 5);
+    behind = add("mail at %lld x", (long long)due_ms + 6);
+    step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    assert_string_equal(claims(),
+                        text("mail %s %s %s %s, mail %s", ids[0], ids[1], ids[2], ids[3], ids[4]));
+    assert_string_equal(begin_of(1), "mail 2 2 0 0");
+    assert_true(int_at(3, 0, GROUP_HEAD + 4, -1) == due_ms + 1);
+    assert_true(int_at(5, 0, -1) == due_ms + 5);
+    assert_string_equal(redis("EXISTS R:lock:door R:parked"), "0");
+    (void)fcall("later_run_now %s", gated);
+    step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    assert_string_equal(claims(), text("mail %s, mail %s", gated, behind));
+}
+
+/* What has gates, or stands in a queue of which something else may come between, comes when due. */
+static void test_not_ahead(void **state)
+{
+    static const struct {
+        const char *before, *add;
+    } rows[] = {
+        {"PING", "lock door x"},
+        {"PING", "sem s x"},
+        {"PING", "rate r x"},
+        {"HSET R:queues mail sem=s", "x"},
+        {"HSET R:queues mail lock=door", "x"},
+        {"PING", "priority 3 x"},
+        {"FCALL later_add 1 " ROOT " mail in 1h priority 3 urgent", "x"},
+        {"ZADD R:due:mail 4102444800000 raw", "x"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *w, *id;
+        int64_t due_ms;
+
+        (void)redis("FLUSHALL");
+        w = worker();
+        (void)fcall("later_limit_set s semaphore 1");
+        (void)fcall("later_limit_set r rate 9/1s");
+        assert_true(redis("%s", rows[i].before)[0] != '!');
+        due_ms = now_ms() + 900;
+        id = add("mail at %lld %s", (long long)due_ms, rows[i].add);
+        step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+        assert_string_equal(claims(), "");
+        assert_true(int_at(5, 0, -1) == due_ms);
+        (void)fcall("later_run_now %s", id);
+        claim_mail(w);
+        assert_string_equal(claims(), text("mail %s", id));
     }
 }
 
@@ -332,24 +576,24 @@ static void test_many(void **state)
     add_many("mail", 600);
     add_many("mail", 600);
     step("%s 1 0 9999 0 1 mail 9999 100 0", w);
-    ids = short_ids(&n);
+    ids = claimed_ids(&n);
     assert_int_equal(n, 512);
     step("%s 1 0 9999 0 1 mail 9999 100 0", other);
     assert_string_equal(redis("ZCARD R:running"), "1024");
     assert_string_equal(redis("HLEN R:tries"), "1024");
     step("%s 1 512 9999 0 1 mail 9999 100 0", w);
-    rest = short_ids(&n);
+    rest = claimed_ids(&n);
     assert_int_equal(n, 176);
     assert_string_equal(redis("EXISTS R:q:mail:5"), "0");
     /* None of them is the other's; and that one has its own afterwards. */
-    step("%s 1 512 0 0 0 1 mail 512%s", other, ids);
+    step("%s 1 512 0 0 0 1 mail 1 512%s", other, ids);
     assert_int_equal(len_at(9, -1), 1024);
     assert_string_equal(text("%s %s", at(9, 1022, -1), at(9, 1023, -1)), "512 settled");
     assert_string_equal(redis("ZCARD R:running"), "1200");
     /* Its newest, then its oldest. */
-    step("%s 1 512 0 0 0 1 mail 176%s", w, rest);
+    step("%s 1 512 0 0 0 1 mail 1 176%s", w, rest);
     assert_string_equal(at(9, -1), "[]");
-    step("%s 1 0 0 0 0 1 mail 512%s", w, ids);
+    step("%s 1 0 0 0 0 1 mail 1 512%s", w, ids);
     assert_string_equal(at(9, -1), "[]");
     assert_string_equal(redis("HGET R:stats done:mail"), "688");
     assert_string_equal(redis("ZCARD R:running"), "512");
@@ -376,7 +620,7 @@ static void test_index(void **state)
         add_many("sms", 20);
         for (; held < 40; held += n) {
             step("%s %s", w, steps[i]);
-            (void)short_ids(&n);
+            (void)claimed_ids(&n);
             assert_int_equal(n, i == 3 ? 20 : 40);
         }
         assert_string_equal(redis("OBJECT ENCODING R:tries"), "hashtable");
@@ -413,8 +657,74 @@ static void test_refused(void **state)
     assert_string_equal(end_mail(w, 2, text("%s %s", b, a)), "[1 settled 2 settled]");
     assert_string_equal(end_mail(w, 0, ""), "[]");
     assert_string_equal(snapshot(), before);
-    step("%s 1 0 0 0 0 2 mail 1 %s mail 1 %s", other, theirs, theirs);
+    step("%s 1 0 0 0 0 2 mail 1 1 %s mail 1 1 %s", other, theirs, theirs);
     assert_string_equal(at(9, -1), "[2 settled]");
+}
+
+/* The start that is told must be the one that runs. */
+static void test_start_numbers(void **state)
+{
+    static const char *const wrong[] = {"1", "3", "0", "02", "22", "x", "''", "-2", "2.0"};
+    const char *w = worker(), *a = add("mail a"), *b = add("mail b"), *c, *before;
+
+    (void)state;
+    claim_mail(w);
+    assert_string_equal(settle(w, b, 1, "retry", 0), "ok");
+    c = add("mail c");
+    claim_mail(w);
+    assert_string_equal(claims(), text("mail %s, mail %s", b, c));
+    assert_string_equal(text("%s|%s", begin_of(0), begin_of(1)), "mail 2 2 0 0|" NEW);
+    before = snapshot();
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        step("%s 1 0 0 0 0 1 mail %s 1 %s", w, wrong[i], b);
+        assert_string_equal(at(9, -1), "[1 settled]");
+    }
+    step("%s 1 0 0 0 0 1 mail 2 2 %s %s", w, a, c);
+    assert_string_equal(at(9, -1), "[1 settled 2 settled]");
+    assert_string_equal(snapshot(), before);
+    /* A group for each start, some of them told wrong, in no order. */
+    step("%s 1 0 0 0 0 4 mail 1 2 %s %s mail 2 1 %s sms 2 0 mail 1 2 %s %s", w, c, b, b, a, c);
+    assert_string_equal(at(9, -1), "[2 settled 5 settled]");
+    assert_string_equal(redis("HGET R:stats done:mail"), "3");
+    assert_string_equal(redis("EXISTS R:jobs R:running R:tries"), "0");
+}
+
+/* The same of many that end in the order of their claims, which are looked at together. */
+static void test_start_numbers_of_many(void **state)
+{
+    const char *w = worker(), *ids, *before;
+    int n;
+
+    (void)state;
+    add_many("mail", 12);
+    claim_mail(w);
+    ids = claimed_ids(&n);
+    before = snapshot();
+    step("%s 1 0 0 0 0 1 mail 2 12%s", w, ids);
+    assert_int_equal(len_at(9, -1), 24);
+    assert_string_equal(snapshot(), before);
+    set_tries(text("%.12s", ids + 1 + 5 * 13), "2 2 0 5");
+    assert_string_equal(end_mail(w, 12, ids + 1), "[6 settled]");
+    assert_string_equal(redis("HVALS R:tries"), "[2 2 0 5]");
+    assert_string_equal(redis("HGET R:stats done:mail"), "11");
+}
+
+/* The same of those that are looked at one by one, because somebody waits for one of them. */
+static void test_start_numbers_of_watched(void **state)
+{
+    const char *w = worker(), *a = add("mail a"), *b = add("mail b");
+
+    (void)state;
+    claim_mail(w);
+    assert_string_equal(settle(w, b, 1, "retry", 0), "ok");
+    claim_mail(w);
+    assert_starts(fcall("later_v1_await %s", b), "[running ");
+    assert_string_equal(end_mail(w, 2, text("%s %s", b, a)), "[1 settled]");
+    assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", b));
+    step("%s 1 0 0 0 0 2 mail 1 1 %s mail 2 1 %s", w, b, b);
+    assert_string_equal(at(9, -1), "[1 settled]");
+    assert_string_equal(redis("EXISTS R:jobs R:running R:tries R:await"), "0");
+    assert_string_equal(redis("HGET R:stats done:mail"), "2");
 }
 
 /* Those that end in the order of their claims are found at a glance; these are not, or not all. */
@@ -448,15 +758,15 @@ static void test_order_of_ends(void **state)
     assert_string_equal(redis("HLEN R:tries"), "12");
 }
 
-/* Long ones first; what they ended is settled for a short one. */
-static void test_long_and_short_of_one_job(void **state)
+/* Results first; what they ended is settled in a group. */
+static void test_result_and_end_of_one_job(void **state)
 {
     const char *w = worker(), *a = add("mail a"), *b = add("mail b"), *c = add("mail c");
 
     (void)state;
     claim_mail(w);
     step("%s 1 0 9 3 %s 1 done mail 0 0 T O %s 1 progress mail 0 0 half '' "
-         "%s 1 retry mail 60000 1 T O 0 1 mail 3 %s %s %s",
+         "%s 1 retry mail 60000 1 T O 0 1 mail 1 3 %s %s %s",
          w, a, b, c, a, b, c);
     assert_string_equal(text("%s %s", at(2, -1), at(9, -1)), "[ok ok ok] [1 settled 3 settled]");
     assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", c));
@@ -503,17 +813,17 @@ static void test_awaited(void **state)
     client_close(c);
 }
 
-/* Not claimed short, and yet told so: what it held is free all the same, before the claims. */
+/* What those held that end in groups is free before the claims. */
 static void test_gates_and_unique(void **state)
 {
     const char *w = worker(), *a = add("mail lock door unique u a"), *b = add("mail lock door b");
 
     (void)state;
     claim_mail(w);
-    assert_string_equal(longs(), a);
-    step("%s 1 0 9 0 1 " MAIL " 1 mail 1 %s", w, a);
+    assert_string_equal(text("%s %s", claims(), begin_of(0)), text("mail %s mail 1 1 0 2", a));
+    step("%s 1 0 9 0 1 " MAIL " 1 mail 1 1 %s", w, a);
     assert_string_equal(at(9, -1), "[]");
-    assert_string_equal(longs(), b);
+    assert_string_equal(text("%s %s", claims(), begin_of(0)), text("mail %s mail 1 1 0 2", b));
     assert_string_equal(redis("EXISTS R:uniq:mail:u"), "0");
     assert_string_equal(redis("HGET R:lock:door holder"), b);
     /* The same on the way of those that somebody may wait for. */
@@ -545,43 +855,48 @@ static void test_error(void **state)
 
 /* ---- refusals */
 
+/* Groups of ended jobs that do not add up. J, K: 1025 and 1024 ids. */
+static const char *const bad_ends[] = {"x",
+                                       "-1",
+                                       "1",
+                                       "1 mail",
+                                       "1 mail 1",
+                                       "1 mail 1 1",
+                                       "1 mail 1 2 j1",
+                                       "1 mail 1 1 j1 j2",
+                                       "1 mail 1 x j1",
+                                       "1 mail 1 -1 j1",
+                                       "1 mail 1 1e0 j1",
+                                       "1 mail 1 9007199254740991 j1",
+                                       "1 mail 2 j1 j2", /* as it was before library 19 */
+                                       "2 mail 1 1 j1",
+                                       "2 mail 1 1 j1 mail",
+                                       "2 mail 1 1 j1 mail 1",
+                                       "2 mail 1 1 j1 mail 1 1",
+                                       "0 mail 1 1 j1",
+                                       "0 mail 1 0",
+                                       "5000",
+                                       "9007199254740991",
+                                       "1 mail 1 1025 J",
+                                       "2 mail 1 1024 K mail 1 1 j1",
+                                       "0 3 0",
+                                       "0 1001",
+                                       "0 -1",
+                                       "0 x"};
+
 static void test_arguments(void **state)
 {
-    /* Behind a result that would end a job, and behind a queue with claims. */
-    static const char *const groups[] = {"x",
-                                         "-1",
-                                         "1",
-                                         "1 mail",
-                                         "1 mail 1",
-                                         "1 mail 2 j1",
-                                         "1 mail 1 j1 j2",
-                                         "1 mail x j1",
-                                         "1 mail -1 j1",
-                                         "1 mail 1e0 j1",
-                                         "1 mail 9007199254740991 j1",
-                                         "2 mail 1 j1",
-                                         "2 mail 1 j1 mail",
-                                         "2 mail 1 j1 mail 1",
-                                         "0 mail 1 j1",
-                                         "0 mail 0",
-                                         "5000",
-                                         "9007199254740991",
-                                         "1 mail 1025 J",
-                                         "2 mail 1024 K mail 1 j1",
-                                         "0 3 0",
-                                         "0 1001",
-                                         "0 -1",
-                                         "0 x"};
     const char *w = worker(), *a = add("mail a");
 
     (void)state;
     claim_mail(w);
     (void)add("mail b");
-    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+    /* Behind a result that would end a job, and behind a queue with claims. */
+    for (size_t i = 0; i < sizeof(bad_ends) / sizeof(bad_ends[0]); i++) {
         struct buf b = BUF_INIT;
 
-        buf_printf(&b, "later_v1_step %s 1 0 9 1 %s 1 done mail 0 0 T O 1 " MAIL " ", w, a);
-        for (const char *p = groups[i]; *p != '\0'; p++) {
+        buf_printf(&b, "later_v2_step %s 1 0 9 1 %s 1 done mail 0 0 T O 1 " MAIL " ", w, a);
+        for (const char *p = bad_ends[i]; *p != '\0'; p++) {
             if (*p != 'J' && *p != 'K')
                 buf_add(&b, p, 1);
             for (int k = 0; (*p == 'J' && k < 1025) || (*p == 'K' && k < 1024); k++)
@@ -590,10 +905,13 @@ static void test_arguments(void **state)
         assert_refused_line("ELATER_ARGS", buf_str(&b));
         buf_done(&b);
     }
-    assert_refused("ELATER_QUEUE", "later_v1_step %s 1 0 9 0 0 1 a:b 1 %s", w, a);
-    assert_refused("ELATER_QUEUE", "later_v1_step %s 1 0 9 0 0 1 '' 1 %s", w, a);
-    assert_refused("ELATER_QUEUE", "later_v1_step %s 1 0 9 0 0 2 mail 1 %s a* 0", w, a);
-    assert_refused("ELATER_ARGS", "later_v1_step %s 1 0 9 0 1 mail 5 1 ''", w);
+    assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 9 0 0 1 a:b 1 1 %s", w, a);
+    assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 9 0 0 1 '' 1 1 %s", w, a);
+    assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 9 0 0 2 mail 1 1 %s a* 1 0", w, a);
+    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 mail 5 1 ''", w);
+    /* NG is always there. */
+    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 mail 5 1", w);
+    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 0", w);
 }
 
 static void test_status(void **state)
@@ -603,33 +921,120 @@ static void test_status(void **state)
     (void)state;
     claim_mail(w);
     before = snapshot();
-    assert_non_null(strstr(fcall("later_v1_step %s 2 0 9 0 0 1 mail 1 %s", w, a), " link]"));
-    assert_non_null(strstr(fcall("later_v1_step 12345 1 0 9 0 0 1 mail 1 %s", a), " unknown]"));
+    assert_non_null(strstr(fcall("later_v2_step %s 2 0 9 0 0 1 mail 1 1 %s", w, a), " link]"));
+    assert_non_null(strstr(fcall("later_v2_step 12345 1 0 9 0 0 1 mail 1 1 %s", a), " unknown]"));
     assert_string_equal(snapshot(), before);
+}
+
+/* ---- daemons of earlier releases */
+
+/* Fields from..to of the i-th claim by itself: id, queue, start, attempt, crashes, fence, due_ms,
+ * record, gated. */
+static const char *alone(int i, int from, int to)
+{
+    struct buf b = BUF_INIT;
+
+    for (int k = from; k <= to; k++)
+        buf_printf(&b, "%s%s", k > from ? " " : "", at(3, i, k, -1));
+    buf_add(&b, NULL, 0);
+    return keep(buf_take(&b));
+}
+
+/* Every claim stands by itself: jobs that begin alike and not, of two queues. */
+static void assert_alone(const char *w, const char *groups, int values)
+{
+    static const char *const adds[] = {"a", "b", "key K c", "lock door d", "e"};
+    static const char *const begins[] = {"mail 1 1 0", "mail 1 1 0", "mail 2 2 0", "mail 1 1 0",
+                                         "mail 1 1 0"};
+    static const char *const ends[] = {"1000 -mail\\na 0", "1001 -mail\\nb 0",
+                                       "1002 -mail K=K\\nc 0", "1003 -mail l=door\\nd 2",
+                                       "1004 -mail\\ne 0"};
+    const char *ids[5], *other = add("sms x");
+    int64_t fence;
+
+    add_in_order(adds, 5, ids);
+    set_tries(ids[2], "1 1 0 5");
+    assert_starts(fcall("later_v1_step %s 1 0 600 0 2 " MAIL " " SMS "%s", w, groups), "[");
+    assert_int_equal(len_at(-1), values);
+    assert_int_equal(len_at(3, -1), 6);
+    fence = int_at(3, 0, 5, -1);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(len_at(3, i, -1), 9);
+        assert_string_equal(at(3, i, 0, -1), ids[i]);
+        assert_string_equal(alone(i, 1, 4), begins[i]);
+        assert_true(int_at(3, i, 5, -1) == fence + (int64_t)2 * i);
+        assert_string_equal(alone(i, 6, 8), ends[i]);
+    }
+    assert_string_equal(alone(5, 0, 4), text("%s sms 1 1 0", other));
+    assert_true(int_at(3, 5, 5, -1) >= fence + 10);
+    assert_string_equal(at(5, -1), "[-1 -1]");
+}
+
+static void test_previous_release(void **state)
+{
+    const char *w = worker(), *a, *b, *retried, *gated;
+
+    (void)state;
+    assert_alone(w, "", 9);
+    (void)redis("FLUSHALL");
+    w = worker();
+    assert_alone(w, " 0", 11);
+    a = at(3, 0, 0, -1);
+    b = at(3, 1, 0, -1);
+    retried = at(3, 2, 0, -1);
+    gated = at(3, 3, 0, -1);
+    assert_string_equal(text("%s %s", at(9, -1), at(10, -1)), "[] []");
+    /* Its groups are of first starts. */
+    (void)fcall("later_v1_step %s 1 3 0 0 0 2 sms 0 mail 5 %s %s j00000000000 %s %s", w, a, retried,
+                gated, b);
+    assert_int_equal(len_at(-1), 11);
+    assert_string_equal(text("%s %s", at(9, -1), at(10, -1)), "[2 settled 3 settled] []");
+    assert_string_equal(redis("HGET R:stats done:mail"), "3");
+    assert_string_equal(redis("EXISTS R:lock:door R:holds"), "0");
+    assert_string_equal(redis("HEXISTS R:jobs %s", retried), "1");
+    /* A result has its start with it. */
+    assert_string_equal(settle(w, retried, 2, "done", 0), "ok");
+    /* Ahead as well. */
+    a = add("mail at %lld x", (long long)now_ms() + 800);
+    (void)fcall("later_v1_step %s 1 0 9 0 1 " MAIL " 0 1000", w);
+    assert_string_equal(text("%s %s", at(3, 0, 0, -1), at(10, -1)), text("%s []", a));
+    assert_refused("ELATER_ARGS", "later_v1_step %s 1 0 9 0 1 " MAIL " 1 mail 1 1 %s", w, a);
+    assert_refused("ELATER_ARGS", "later_v1_step %s 1 0 9 0 1 " MAIL " 0 1001", w);
+    assert_non_null(strstr(fcall("later_v1_step %s 2 0 9 0 0 1 mail 1 %s", w, a), " link]"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {FX_TEST(test_claims),
-                                       FX_TEST(test_long_without_groups),
+                                       FX_TEST(test_options_in_one_group),
+                                       FX_TEST(test_beginnings),
+                                       FX_TEST(test_alike),
+                                       FX_TEST(test_gap),
+                                       FX_TEST(test_order),
                                        FX_TEST(test_mixed_in_one_queue),
                                        FX_TEST(test_over_several_queues),
-                                       FX_TEST(test_who_stays_long),
-                                       FX_TEST(test_big_payload_stays_long),
+                                       FX_TEST(test_options_end),
+                                       FX_TEST(test_big_payload),
                                        FX_TEST(test_byte_bound),
                                        FX_TEST(test_due_times),
                                        FX_TEST(test_ahead),
+                                       FX_TEST(test_ahead_with_options),
+                                       FX_TEST(test_not_ahead),
                                        FX_TEST(test_many),
                                        FX_TEST(test_index),
                                        FX_TEST(test_refused),
+                                       FX_TEST(test_start_numbers),
+                                       FX_TEST(test_start_numbers_of_many),
+                                       FX_TEST(test_start_numbers_of_watched),
                                        FX_TEST(test_order_of_ends),
-                                       FX_TEST(test_long_and_short_of_one_job),
+                                       FX_TEST(test_result_and_end_of_one_job),
                                        FX_TEST(test_cancel_flag),
                                        FX_TEST(test_awaited),
                                        FX_TEST(test_gates_and_unique),
                                        FX_TEST(test_error),
                                        FX_TEST(test_arguments),
-                                       FX_TEST(test_status)};
+                                       FX_TEST(test_status),
+                                       FX_TEST(test_previous_release)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }

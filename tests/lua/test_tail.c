@@ -196,7 +196,7 @@ static void test_ends(void **state)
     (void)claim(w, "mail", 1);
     (void)settle(w, id, 1, "done", 0); /* one that leaves nothing */
     assert_string_equal(told(id, NULL), "added #1 mail T - - - -\nstarted #1 mail T 1 1 - -\n"
-                                        "done #1 mail - 1 - 7 -");
+                                        "done #1 mail - 1 - 7 T");
 }
 
 /* In the short form both ways, in one message a step. */

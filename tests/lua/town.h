@@ -183,6 +183,10 @@ static const struct town_call town_calls[] = {
      "100 7 T O $K 1 release mail 0 0 T '' $B 1 progress mail 0 0 half '' $D 1 done web 0 0 ok "
      "'' 1 mail 9 1048576"},
     {"w", "v1_step $w 1 0 100 0 1 mail 9 1048576 1 mail 1 $P 1000"},
+    {"w",
+     "v2_step $w 1 0 100 2 $O 1 retry mail 1000 7 T O $D 1 done web 0 0 ok '' 1 mail 9 1048576 "
+     "1 mail 1 1 $P 1000"},
+    {"w", "add plain x;add plain y;v2_step $w 1 0 100 0 1 plain 100 1048576 0 1000"},
     {"w", "v1_step $v 1 0 0 2 $L 1 done far 0 0 ok '' $G 1 done far 60000 0 T O 0"},
     {"w", "add plain x;add plain y;v1_step $w 1 0 100 0 1 plain 100 1048576"},
     {"w", "add plain x;add plain y;v1_step $w 1 0 100 0 1 plain 100 1048576 0 1000"},

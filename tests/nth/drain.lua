@@ -13,13 +13,9 @@ function nth.step(m, epoch, results, queues, more)
     return 0
   end
   nth.take_answers(m, epoch, reply, results)
-  nth.take_claims(m, epoch, reply)
+  local moved = #results + nth.take_claims(m, epoch, reply)
   for i = 1, #reply[7], 2 do
     nth.found('stuck', 'a step of the drain says of queue ' .. reply[7][i] .. ': ' .. reply[7][i + 1])
-  end
-  local moved = #results + #reply[4]
-  for _, group in ipairs(reply[11] or {}) do
-    moved = moved + #group
   end
   return moved, reply
 end

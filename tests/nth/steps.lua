@@ -31,7 +31,7 @@ function nth.step_scenario(name, stage, spec)
     end
     local out = {#(spec.short or {})}
     for _, group in ipairs(groups_of(m)) do
-      out[#out + 1], out[#out + 2] = group[1], #group - 1
+      out[#out + 1], out[#out + 2], out[#out + 3] = group[1], 1, #group - 1
       for i = 2, #group do
         out[#out + 1] = m.name[group[i]]
       end

@@ -166,9 +166,10 @@ function nth.worker(m, name, places)
   return epoch
 end
 
--- The arguments of a step. results: {id, start, verb, queue, a}; queues: names; more: the arguments of NG
+-- The arguments of a step. results: {id, start, verb, queue, a}; queues: names; more: the arguments of NG, which
+-- later_v2_step has
 function nth.step_args(m, epoch, held, results, queues, more, room)
-  local args = {'later_v1_step', epoch, m.link[epoch], tostring(held), '200', tostring(#results)}
+  local args = {more and 'later_v2_step' or 'later_v1_step', epoch, m.link[epoch], tostring(held), '200', tostring(#results)}
   local function put(...)
     for _, value in ipairs({...}) do
       args[#args + 1] = tostring(value)

@@ -346,17 +346,18 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
     arg(k, e->tail);
 }
 
-/* Well, at its first start, with nothing to keep: what may be said short. That it is true is said
- * of any job here: what it has besides is seen by the library, but for a payload in a key of its
- * own. */
-static bool short_end(struct maker *k, const struct model_job *j, struct model_end *e)
+/* Well, with nothing to keep: what may be said in a group. That it is true is said of any job here:
+ * what it has besides is seen by the library, but for a payload in a key of its own. start: the one
+ * that is told, 0: its own, mostly. */
+static bool short_end(struct maker *k, const struct model_job *j, int64_t start,
+                      struct model_end *e)
 {
     if (j->payload.n > MODEL_BIG)
         return false;
     *e = (struct model_end){.id = percent(k, 1) ? "j00000000000" : j->id,
                             .verb_name = "done",
                             .verb = VERB_DONE,
-                            .start = 1,
+                            .start = start > 0 ? start : j->starts + (percent(k, 4) ? -1 : 0),
                             .text = "ok",
                             .tail = "",
                             .queue = j->queue,
@@ -364,23 +365,32 @@ static bool short_end(struct maker *k, const struct model_job *j, struct model_e
     return true;
 }
 
-/* Groups of those of one queue that stand side by side, now and then an empty or a divided one. */
-static void groups_args(struct maker *k, const struct model_end *end, size_t n)
+static bool is_like(const struct model_end *a, const struct model_end *b)
+{
+    return a->queue == b->queue && a->start == b->start;
+}
+
+/* Groups of those of one queue and start that stand side by side, now and then an empty or a
+ * divided one. */
+static void groups_args(struct maker *k, const struct model_end *end, size_t n, bool has_starts)
 {
     int slot = k->args->n, groups = 0;
     char text[24];
 
     arg(k, "");
     for (size_t i = 0, next; i < n; i = next) {
-        for (next = i;
-             next < n && end[next].queue == end[i].queue && (next == i || !percent(k, 2));)
+        for (next = i; next < n && is_like(&end[next], &end[i]) && (next == i || !percent(k, 2));)
             next++;
         if (percent(k, 2)) {
             arg(k, k->m->queue[end[i].queue].name);
+            if (has_starts)
+                number(k, 1);
             number(k, 0);
             groups++;
         }
         arg(k, k->m->queue[end[i].queue].name);
+        if (has_starts)
+            number(k, end[i].start);
         number(k, (int64_t)(next - i));
         for (size_t g = i; g < next; g++)
             arg(k, end[g].id);
@@ -392,7 +402,7 @@ static void groups_args(struct maker *k, const struct model_end *end, size_t n)
 
 /* Those that are long are written; `brief` gets the others, in share of 100. */
 static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end, int short_share,
-                        struct model_end *brief, size_t *briefs)
+                        int64_t start, struct model_end *brief, size_t *briefs)
 {
     int share = percent(k, 30)                       ? 0
                 : percent(k, 50) || k->m->is_crowded ? 40
@@ -409,7 +419,7 @@ static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end, i
         int times = percent(k, own ? share : 1) ? 1 + percent(k, 4) : 0;
 
         while (times-- > 0 && n + *briefs < HELD_MAX) {
-            if (percent(k, short_share) && short_end(k, j, &brief[*briefs]))
+            if (percent(k, short_share) && short_end(k, j, start, &brief[*briefs]))
                 ++*briefs;
             else
                 end_args(k, j, &end[n++]);
@@ -450,21 +460,22 @@ static void make_step(struct maker *k)
     static struct model_end end[2 * HELD_MAX], brief[HELD_MAX];
     static struct model_want want[MODEL_QUEUES + 1];
     struct model_step s = {.epoch = pick_epoch(k, !percent(k, 4)), .end = end, .want = want};
-    bool is_short = percent(k, 50);
+    bool is_new = percent(k, 60), is_short = is_new || percent(k, 50);
     size_t briefs;
 
     s.link = link_of(k, s.epoch);
     s.held = percent(k, 50) ? 0 : percent(k, 90) ? below(k, 4) : below(k, 1000);
     s.max = PICK(k, most);
-    begin(k, "later_v1_step");
+    begin(k, is_new ? "later_v2_step" : "later_v1_step");
     number(k, s.epoch);
     number(k, s.link);
     number(k, s.held);
     number(k, s.max);
-    s.ends = ends_args(k, s.epoch, end, is_short ? 30 + below(k, 70) : 0, brief, &briefs);
+    s.ends = ends_args(k, s.epoch, end, is_short ? 30 + below(k, 70) : 0, is_new ? 0 : 1, brief,
+                       &briefs);
     s.wants = wants_args(k, want);
     if (is_short)
-        groups_args(k, brief, briefs);
+        groups_args(k, brief, briefs, is_new);
     if (is_short && percent(k, 70)) {
         s.ahead = PICK(k, aheads);
         number(k, s.ahead);

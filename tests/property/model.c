@@ -203,14 +203,6 @@ int64_t model_count_running(const struct model *m, int64_t epoch)
     return n;
 }
 
-bool model_has_awaited(const struct model *m)
-{
-    for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].await_ms != MODEL_NONE)
-            return true;
-    return false;
-}
-
 void model_publish(struct model *m, const char *channel, const char *message, size_t n)
 {
     buf_printf(&m->heard, "%s ", channel);

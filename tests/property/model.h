@@ -276,7 +276,6 @@ bool model_is_solo(const struct model_job *j);
 struct model_worker *model_worker(struct model *m, int64_t epoch);
 /* "ok", "dead" or "unknown" */
 const char *model_status(struct model *m, int64_t epoch);
-bool model_has_awaited(const struct model *m);
 int64_t model_count_running(const struct model *m, int64_t epoch);
 void model_publish(struct model *m, const char *channel, const char *message, size_t n);
 void model_wake(struct model *m, const char *message);

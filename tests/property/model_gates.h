@@ -1,6 +1,7 @@
 /*
  * Gates in the model: locks, semaphores, rates and the lines before them (design.md 5; the heads of
- * src/lua/gates/gate.lua, gate_rate.lua, gate_line.lua, lock.lua, limit.lua, throttle.lua, unique.lua).
+ * src/lua/gates/gate.lua, gate_rate.lua, gate_line.lua, lock.lua, limit.lua, throttle.lua,
+ * unique.lua).
  *
  * What Redis keeps twice is kept once here: a line is the parked jobs that wait for its gate, the
  * place of a queue in it is the lowest ticket of those.

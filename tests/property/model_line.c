@@ -223,8 +223,9 @@ bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *sp
         int from = spot->n;
 
         if (common[0] != '\0' && !fill_key(filled, common, j->key)) {
-            (void)snprintf(why, 160, "its queue wants the %s %s, and it has no key", kinds[k],
-                           common);
+            if (is_fine) /* the first that is missing is told */
+                (void)snprintf(why, 160, "its queue wants the %s %s, and it has no key", kinds[k],
+                               common);
             is_fine = false;
         }
         if (filled[0] != '\0')

@@ -39,9 +39,8 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
  * that were sent short last.
  */
 struct freed {
-    struct model_job *plain[1024], *other[1024], *brief[1024];
-    size_t plains, others, briefs;
-    bool has_awaited;
+    struct model_job *other[1024], *brief[1024];
+    size_t others, briefs;
 };
 
 static void settle_one(struct model *m, const struct model_step *s, const struct model_end *e,
@@ -65,8 +64,6 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
     }
     if (e->is_short)
         f->brief[f->briefs++] = j;
-    else if (e->verb == VERB_DONE && e->a == 0 && j->cancel_ms == MODEL_NONE && !f->has_awaited)
-        f->plain[f->plains++] = j;
     else if (e->verb != VERB_PROGRESS)
         f->other[f->others++] = j;
     apply(m, e, j, j->cancel_ms != MODEL_NONE);
@@ -75,12 +72,10 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
 
 void model_settle(struct model *m, const struct model_step *s, struct buf *out)
 {
-    struct freed f = {.has_awaited = model_has_awaited(m)};
+    struct freed f = {0};
 
     for (size_t i = 0; i < s->ends; i++)
         settle_one(m, s, &s->end[i], &f, out);
-    for (size_t i = 0; i < f.plains; i++)
-        gates_let_go(m, f.plain[i], true);
     for (size_t i = 0; i < f.others; i++)
         gates_let_go(m, f.other[i], false);
     for (size_t i = 0; i < f.briefs; i++)

@@ -58,14 +58,14 @@ static const char *bad_score(double score)
     return NULL;
 }
 
-/* The first due jobs of one priority, at most room. */
-static size_t take_ids(struct claims *c, int q, int priority, int64_t room, struct candidate *out,
-                       int64_t *head)
+/* The first jobs of one priority that are due by then, at most room. */
+static size_t take_ids(struct claims *c, int q, int priority, int64_t room, int64_t until_ms,
+                       struct candidate *out, int64_t *head)
 {
     struct model_job *row[MODEL_JOBS];
     size_t n = model_jobs(c->m, q, PLACE_WAITING, priority, row), taken = 0;
 
-    while (taken < n && (int64_t)taken < room && row[taken]->score <= MODEL_MS(c->m)) {
+    while (taken < n && (int64_t)taken < room && row[taken]->score <= until_ms) {
         out[taken] = (struct candidate){
             .job = row[taken], .turn = row[taken]->score, .due = row[taken]->score};
         taken++;
@@ -119,13 +119,15 @@ static size_t take_raws(struct claims *c, int q, int64_t room, struct candidate 
 }
 
 /* Jobs of priority 5 and raw members in one order: by when it is their turn, jobs first. */
-static size_t take_fives(struct claims *c, int q, int64_t room, struct candidate *out,
-                         int64_t *head)
+static size_t take_fives(struct claims *c, int q, int64_t room, int64_t until_ms,
+                         struct candidate *out, int64_t *head)
 {
+    struct model_raw *row[MODEL_RAWS];
     struct candidate *ids = mem_new((c->m->jobs + 1) * sizeof(*ids));
     struct candidate raws[RAWS_A_STEP + 1];
     size_t n = 0, i = 0, k = 0;
-    size_t nids = take_ids(c, q, 5, room, ids, head);
+    int64_t ids_ms = model_raws(c->m, q, row) > 0 ? MODEL_MS(c->m) : until_ms;
+    size_t nids = take_ids(c, q, 5, room, ids_ms, ids, head);
     size_t nraws = take_raws(c, q, room, raws, head);
 
     while ((int64_t)n < room && (i < nids || k < nraws))
@@ -138,19 +140,30 @@ static size_t take_fives(struct claims *c, int q, int64_t room, struct candidate
     return n;
 }
 
+/* Jobs without gates may be claimed before they are due, where nothing else can come between. */
+static bool may_be_early(const struct claims *c, int q)
+{
+    for (int k = 0; k < MODEL_KINDS; k++)
+        if (c->m->queue[q].gates[k][0] != '\0')
+            return false;
+    return strpbrk(c->marks[q], "0123456789") == NULL;
+}
+
 static size_t gather(struct claims *c, int q, int64_t room, struct candidate *out, int64_t *head,
                      char *kept)
 {
     struct model_job *row[MODEL_JOBS];
+    int64_t now = MODEL_MS(c->m);
     size_t n = 0, marks = 0;
 
     for (int p = 0; p <= 9; p++) {
         char digit = (char)('0' + p);
 
         if (p == 5) {
-            n += take_fives(c, q, room - (int64_t)n, out + n, head);
+            n += take_fives(c, q, room - (int64_t)n,
+                            may_be_early(c, q) ? now + c->step->ahead : now, out + n, head);
         } else if (strchr(c->marks[q], digit) != NULL) {
-            n += take_ids(c, q, p, room - (int64_t)n, out + n, head);
+            n += take_ids(c, q, p, room - (int64_t)n, now, out + n, head);
             if (model_jobs(c->m, q, PLACE_WAITING, p, row) > 0)
                 kept[marks++] = digit;
         }
@@ -227,6 +240,9 @@ static size_t examine(struct claims *c, const struct model_want *w, struct candi
             k->bytes = (int64_t)record.len;
             buf_done(&record);
         }
+        if (k->raw == NULL && k->due > MODEL_MS(c->m) && !k->is_granted &&
+            (k->is_dead || k->spot.n > 0 || k->job->payload.n > MODEL_BIG))
+            return i; /* it waits until it is due */
         c->bytes -= k->bytes;
         if (c->bytes <= 0)
             return i + 1;
@@ -419,45 +435,6 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
         line_disarm(c->m, "granted", c->m->queue[w->queue].name);
 }
 
-/* Priority 5, no options, a small payload, never started. */
-static bool is_plain(const struct model *m, const struct model_job *j)
-{
-    CLEANUP_BUF struct buf record = BUF_INIT, plain = BUF_INIT;
-
-    model_record(j, &record);
-    buf_printf(&plain, "-%s\n", m->queue[j->queue].name);
-    return !j->has_tries && record.len >= plain.len && record.len <= plain.len + MODEL_BIG &&
-           memcmp(record.data, plain.data, plain.len) == 0;
-}
-
-/* The plain ones that are first, also some that are due soon, where nothing else could come
- * between: no other priority, no raw member, no gate. */
-static void claim_ahead(struct claims *c, const struct model_want *w, int64_t room)
-{
-    struct model_queue *q = &c->m->queue[w->queue];
-    struct model_raw *raw[MODEL_RAWS];
-    struct model_job *row[MODEL_JOBS];
-    size_t n = model_jobs(c->m, w->queue, PLACE_WAITING, 5, row), taken = 0;
-    struct candidate *cand;
-    int64_t head = NEVER;
-
-    for (int k = 0; k < MODEL_KINDS; k++)
-        if (q->gates[k][0] != '\0')
-            return;
-    if (strpbrk(c->marks[w->queue], "0123456789") != NULL || model_raws(c->m, w->queue, raw) > 0)
-        return;
-    cand = mem_new((n + 1) * sizeof(*cand));
-    while (taken < n && (int64_t)taken < room && is_plain(c->m, row[taken]) &&
-           row[taken]->score <= MODEL_MS(c->m) + c->step->ahead) {
-        cand[taken] = (struct candidate){
-            .job = row[taken], .turn = row[taken]->score, .due = row[taken]->score};
-        taken++;
-    }
-    if (taken > 0)
-        (void)take(c, w, cand, taken, c->n + room, &head);
-    free(cand);
-}
-
 /* The due ones. Those that have to stand make room for the ones behind them, within bounds. */
 static void claim_due(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
                       char *marks)
@@ -466,8 +443,6 @@ static void claim_due(struct claims *c, const struct model_want *w, int64_t room
     int64_t most = c->n + room, window = 0;
     bool is_bounded = true;
 
-    if (c->step->ahead > 0)
-        claim_ahead(c, w, room);
     for (int i = 0; i < LOOK_ROUNDS && is_bounded; i++) {
         int64_t left = c->bytes > 0 ? most - c->n : 0, wide;
         int parked = 0;

@@ -208,23 +208,28 @@ static void take_result(int64_t epoch, const char *const *r, const char *answer)
     }
 }
 
-/* A claim as it was answered, in long or in short. */
+/* A claim as it was answered. A group of them: queue, fence of the first, start, attempt, crashes,
+ * gated, then id, due time and record of each. */
+#define GROUP_HEAD 6
+
 struct told {
     const char *id, *record;
     int64_t start, attempt, crashes, fence;
 };
 
-static struct told told_long(const struct reply *c)
+static size_t group_size(const struct reply *g)
 {
-    return (struct told){reply_str(item(c, 0)), reply_str(item(c, 7)), reply_int(item(c, 2)),
-                         reply_int(item(c, 3)), reply_int(item(c, 4)), reply_int(item(c, 5))};
+    return (reply_count(g) - GROUP_HEAD) / 3;
 }
 
-static struct told told_short(const struct reply *list, size_t i)
+static struct told told_of(const struct reply *g, size_t i)
 {
-    return (struct told){
-        reply_str(item(list, 2 + 3 * i)),         reply_str(item(list, 4 + 3 * i)), 1, 1, 0,
-        reply_int(item(list, 1)) + 2 * (int64_t)i};
+    return (struct told){.id = reply_str(item(g, GROUP_HEAD + 3 * i)),
+                         .record = reply_str(item(g, GROUP_HEAD + 3 * i + 2)),
+                         .start = reply_int(item(g, 2)),
+                         .attempt = reply_int(item(g, 3)),
+                         .crashes = reply_int(item(g, 4)),
+                         .fence = reply_int(item(g, 1)) + 2 * (int64_t)i};
 }
 
 /* A raw member becomes a job when it is claimed. */
@@ -359,47 +364,48 @@ static void take_claim(int64_t epoch, const struct told *c)
 }
 
 /* A suspect is claimed only by a worker that runs nothing else. */
-static void check_solo(const struct reply *list, const struct reply *shorts, const char *held)
+static void check_solo(const struct reply *groups, const char *held)
 {
-    bool is_alone = reply_count(list) == 1 && reply_count(shorts) == 0 && atoll(held) == 0;
+    bool is_alone =
+        reply_count(groups) == 1 && group_size(item(groups, 0)) == 1 && atoll(held) == 0;
 
-    for (size_t i = 0; i < reply_count(list); i++) {
-        if (reply_int(item(item(list, i), 4)) >= 2 && !is_alone)
+    for (size_t i = 0; i < reply_count(groups); i++) {
+        if (reply_int(item(item(groups, i), 4)) >= 2 && !is_alone)
             world_break("solo", "the suspect %s is not claimed alone",
-                        reply_str(item(item(list, i), 0)));
+                        reply_str(item(item(groups, i), GROUP_HEAD)));
     }
 }
 
-/* Short results: those that are not ok are told by their number. */
-static void take_short_results(int64_t epoch, const char *const *a, const struct reply *refused)
+/* Of the plain ends those that are not ok are told by their number. */
+static void take_plain_results(int64_t epoch, const char *const *a, const struct reply *refused)
 {
     int64_t number = 0;
     size_t next = 0;
 
     for (int64_t groups = atoll(*a++); groups > 0; groups--) {
-        const char *queue = *a++;
+        const char *queue = *a++, *start = *a++;
 
         for (int64_t n = atoll(*a++); n > 0; n--, a++) {
             const char *answer = "ok";
-            const char *r[] = {*a, "1", "done", queue, "0", "0", "", ""};
+            const char *r[] = {*a, start, "done", queue, "0", "0", "", ""};
 
             if (reply_int(item(refused, next)) == ++number) {
                 answer = reply_str(item(refused, next + 1));
                 next += 2;
             }
-            world_say("result %s start=1 done: %s", *a, answer);
+            world_say("result %s start=%s done: %s", *a, start, answer);
             take_result(epoch, r, answer);
         }
     }
 }
 
-static void take_short_claims(int64_t epoch, const struct reply *lists)
+static void take_claims(int64_t epoch, const struct reply *groups)
 {
-    for (size_t i = 0; i < reply_count(lists); i++) {
-        const struct reply *list = item(lists, i);
+    for (size_t i = 0; i < reply_count(groups); i++) {
+        const struct reply *group = item(groups, i);
 
-        for (size_t k = 0; 2 + 3 * k < reply_count(list); k++) {
-            struct told c = told_short(list, k);
+        for (size_t k = 0; k < group_size(group); k++) {
+            struct told c = told_of(group, k);
 
             take_claim(epoch, &c);
         }
@@ -430,14 +436,9 @@ static void on_step(const char *const *a, const struct reply *r)
                   reply_str(item(item(r, 2), i)));
         take_result(epoch, &a[5 + 8 * i], reply_str(item(item(r, 2), i)));
     }
-    take_short_results(epoch, &a[6 + 8 * n + 3 * (size_t)atoll(a[5 + 8 * n])], item(r, 9));
-    check_solo(item(r, 3), item(r, 10), a[2]);
-    for (size_t i = 0; i < reply_count(item(r, 3)); i++) {
-        struct told c = told_long(item(item(r, 3), i));
-
-        take_claim(epoch, &c);
-    }
-    take_short_claims(epoch, item(r, 10));
+    take_plain_results(epoch, &a[6 + 8 * n + 3 * (size_t)atoll(a[5 + 8 * n])], item(r, 9));
+    check_solo(item(r, 3), a[2]);
+    take_claims(epoch, item(r, 3));
     if (reply_count(item(r, 6)) > 0)
         world_break("I8-error", "queue %s: %s", reply_str(item(item(r, 6), 0)),
                     reply_str(item(item(r, 6), 1)));
@@ -742,7 +743,7 @@ void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const ch
         if (strncmp(reply_str(r), "ELATER_BUG", 10) == 0 ||
             strncmp(reply_str(r), "ELATER_", 7) != 0)
             world_break("bug", "%s: %s", f, reply_str(r));
-    } else if (strcmp(f, "later_v1_step") == 0) {
+    } else if (strcmp(f, "later_v2_step") == 0) {
         on_step(a, r);
     } else if (strcmp(f, "later_v1_beat") == 0) {
         on_beat(a, r);

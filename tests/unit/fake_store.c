@@ -423,7 +423,7 @@ static void claim(struct fake *f, struct fake_call *c, struct fake_job *j)
                                .crashes = j->crashes,
                                .due_ms = j->due_ms,
                                .has_lock = j->has_lock,
-                               .is_short = j->is_plain && j->start == 1};
+                               .is_small = j->is_small};
     (void)snprintf(out->id, sizeof(out->id), "%s", j->id);
     (void)snprintf(out->queue, sizeof(out->queue), "%s", j->queue);
     (void)snprintf(out->record, sizeof(out->record), "%s%s 5\npayload",
@@ -589,7 +589,7 @@ static void tell_step(struct fake *f, const struct fake_call *c)
         claims[i] = (struct store_claim){k->id,       k->queue,    k->start,
                                          k->attempt,  k->crashes,  c->now_us + (int64_t)i,
                                          {k->due_ms}, k->record,   strlen(k->record),
-                                         false,       k->has_lock, k->is_short};
+                                         false,       k->has_lock, k->is_small};
     }
     for (size_t i = 0; i < c->nrooms; i++)
         heads[i] = c->rooms[i].head;

@@ -42,7 +42,7 @@ struct fake_claim {
     char queue[JOB_QUEUE_MAX + 1];
     char record[96];
     int64_t start, attempt, crashes, due_ms;
-    bool has_lock, is_short;
+    bool has_lock, is_small;
 };
 
 /* One question and its answer. */
@@ -83,7 +83,7 @@ struct fake_job {
     int64_t due_ms, start, attempt, crashes, epoch;
     bool is_big, is_cancelled, is_corrupt, no_payload, has_lock;
     bool is_granted; /* given out whatever its time: it was let in when it was due */
-    bool is_plain;   /* claimed in short, the first time */
+    bool is_small;   /* its claim has its payload */
 };
 
 struct fake_run {

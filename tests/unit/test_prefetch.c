@@ -51,7 +51,7 @@ static void test_none_for_a_while(void **state)
 static void add_plain(struct fake *f, unsigned from, unsigned to)
 {
     for (unsigned i = from; i < to; i++)
-        fake_add(f, i, "a", 0)->is_plain = true;
+        fake_add(f, i, "a", 0)->is_small = true;
     sched_on_wake(f->s, fake_now(f), "a");
 }
 
@@ -193,7 +193,7 @@ static void test_prefetches_plain_jobs_alone(void **state)
     (void)state;
     add_plain(f, 100, 140);
     for (size_t i = 0; i < f->njobs; i++)
-        f->jobs[i].is_plain = false;
+        f->jobs[i].is_small = false;
     /* It finds out by the first of them. */
     assert_in_range(most_held(f, 4), 5, 12);
     fake_run(f, 10);

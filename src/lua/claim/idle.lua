@@ -1,10 +1,12 @@
--- Idle queues: a sweep names many queues, and hardly any has something to claim. Those that have nothing, and of which
--- R:heads says the truth, are told from the others by as few reads as will do; claim.lua looks into the others.
+-- Idle queues: a sweep names many queues, and hardly any has something to claim. Those that have
+-- nothing, and of which
+-- R:heads says the truth, are told from the others by as few reads as will do; claim.lua looks into
+-- the others.
 
 local MANY = 16
 
--- Of R:heads, by the number of the name: a list, false for none. Where many are asked for and there are few or none, those
--- that there are cost less than all that there might be.
+-- Of R:heads, by the number of the name: a list, false for none. Where many are asked for and there
+-- are few or none, those that there are cost less than all that there might be.
 local function read_heads(R, names)
   local key = R .. ':heads'
   local n = #names > MANY and redis.call('ZCARD', key)
@@ -23,7 +25,8 @@ local function read_heads(R, names)
   return out
 end
 
--- Of keys[from..to], those that exist, into out. Mostly none does, and one call tells; else it is asked by halves.
+-- Of keys[from..to], those that exist, into out. Mostly none does, and one call tells; else it is
+-- asked by halves.
 local function find_existing(keys, from, to, out)
   if from > to or redis.call('EXISTS', unpack(keys, from, to)) == 0 then
     return
@@ -36,16 +39,16 @@ local function find_existing(keys, from, to, out)
   find_existing(keys, middle + 1, to, out)
 end
 
--- The head that was noted, when the first job of the queue is due then; else nil. It is, unless a key was lost or
--- written by hand.
+-- The head that was noted, when the first job of the queue is due then; else nil. It is, unless a
+-- key was lost or written by hand.
 local function head_of(R, queue, noted)
   local first = redis.pcall('ZRANGE', R .. ':q:' .. queue .. ':5', 0, 0, 'WITHSCORES')
   return first[2] and L.due(first[2]) == noted and noted or nil
 end
 
--- The queues in which there seems to be nothing to claim: no mark, no pause, nothing granted, and not due unless without
--- room. -> their heads in R:heads by their number, false for none, nil: claim.lua has to look; the keys that may not be
--- there, and how many
+-- The queues in which there seems to be nothing to claim: no mark, no pause, nothing granted, and
+-- not due unless without room. -> their heads in R:heads by their number, false for none, nil:
+-- claim.lua has to look; the keys that may not be there, and how many
 local function noted_heads(R, queues, ctx)
   local noted, keys, n = {}, {}, 0
   local marks, paused, heads, until_ms = ctx.marks, ctx.paused, ctx.heads, ctx.until_ms
@@ -67,8 +70,8 @@ local function noted_heads(R, queues, ctx)
   return noted, keys, n
 end
 
--- ctx.heads: what R:heads says of each, by their number. -> heads by number, as claim.lua would tell them; nil where it has
--- to look.
+-- ctx.heads: what R:heads says of each, by their number. -> heads by number, as claim.lua would
+-- tell them; nil where it has to look.
 function L.idle_heads(R, queues, ctx)
   local exists, out = {}, {}
   ctx.heads = read_heads(R, ctx.names)

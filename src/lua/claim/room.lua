@@ -1,9 +1,9 @@
--- Which workers could start a job of a queue now: what later_v1_health judges and later_explain tells, and whether
--- a queue is granted a place.
+-- Which workers could start a job of a queue now: what later_v1_health judges and later_explain
+-- tells, and whether a queue is granted a place.
 --
--- A worker says which queues it serves, how many places it has and the limits of its queues (R:worker:<epoch>);
--- how many jobs it holds is counted here. `room` is what it said itself, up to ten seconds ago: it may run a
--- suspect alone, be stopping, or short of processes.
+-- A worker says which queues it serves, how many places it has and the limits of its queues
+-- (R:worker:<epoch>); how many jobs it holds is counted here. `room` is what it said itself, up to
+-- ten seconds ago: it may run a suspect alone, be stopping, or short of processes.
 
 local RUNNING_READ = 1000
 local TAKER_READ = 64       -- jobs that are read to know whether a grant would be taken
@@ -12,8 +12,9 @@ L.SILENT_MS = 12000         -- without a beat for so long a worker is not counte
 
 local FIELDS = {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_ms', 'quiet', 'queues', 'limits', 'room'}
 
--- What is known of one of L.peers: {epoch, counter, is_live, held, places, row}; row: FIELDS, as they were written
--- at_once: what the call does to its jobs that db() does not know of, nil for nothing
+-- What is known of one of L.peers: {epoch, counter, is_live, held, places, row}; row: FIELDS, as
+-- they were written at_once: what the call does to its jobs that db() does not know of, nil for
+-- nothing
 local function known(R, peer, at_once)
   local held = L.whole(peer.epoch) and db('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
   held = at_once and held - at_once.ended + at_once.started or held
@@ -44,7 +45,8 @@ local function without(list, lists)
   return out
 end
 
--- How many jobs of each queue a worker holds; nil where they are more than `most`. -> counts, how many jobs
+-- How many jobs of each queue a worker holds; nil where they are more than `most`. -> counts, how
+-- many jobs
 local function running_counts(R, epoch, most, ended)
   local ids = db('ZRANGEBYSCORE', R .. ':running', epoch, epoch, 'LIMIT', 0, most + 1)
   if #ids > most then
@@ -61,9 +63,10 @@ local function running_counts(R, epoch, most, ended)
   return counts, #ids
 end
 
--- -> count(epoch, queue) -> how many jobs of a queue a worker holds, nil where there are too many to read: it
--- reads `most` in all. They are read when they are first asked for: most queues have no limit of their own.
--- ended(epoch) -> those of its jobs that end in this call and db() does not know of, in lists, nil for none
+-- -> count(epoch, queue) -> how many jobs of a queue a worker holds, nil where there are too many
+-- to read: it reads `most` in all. They are read when they are first asked for: most queues have no
+-- limit of their own. ended(epoch) -> those of its jobs that end in this call and db() does not
+-- know of, in lists, nil for none
 function L.job_counter(R, most, ended)
   local counts, left = {}, most or RUNNING_READ
   return function(epoch, queue)
@@ -89,9 +92,10 @@ function L.serves(worker, queue)
   return string.find(',' .. (worker.row[9] or '') .. ',', ',' .. queue .. ',', 1, true) ~= nil
 end
 
--- Could it start a job of this queue now? -> elsewhere (it does not serve the queue), dead (it was given up),
--- quiet, full (all its places), mute (it said that it has none), limit (those of this queue; too many to count
--- is no room either), new (it has not said yet) or room; with limit: the limit and how many it holds
+-- Could it start a job of this queue now? -> elsewhere (it does not serve the queue), dead (it was
+-- given up), quiet, full (all its places), mute (it said that it has none), limit (those of this
+-- queue; too many to count is no room either), new (it has not said yet) or room; with limit: the
+-- limit and how many it holds
 function L.room_in(worker, queue, count)
   if not L.serves(worker, queue) then
     return 'elsewhere'
@@ -112,9 +116,9 @@ function L.room_in(worker, queue, count)
   return worker.row[11] and 'room' or 'new'
 end
 
--- Would a worker take a job of this queue, if it were granted one? One that nobody takes keeps a place from all
--- others for a second. Not the caller, when it has just said that it has no room. Asked once in a call for each
--- queue.
+-- Would a worker take a job of this queue, if it were granted one? One that nobody takes keeps a
+-- place from all others for a second. Not the caller, when it has just said that it has no room.
+-- Asked once in a call for each queue.
 function L.has_taker(book, queue)
   local function at_once(epoch)
     return epoch == book.epoch and book.at_once or nil

@@ -26,15 +26,15 @@ function L.last(R)
   return last_of(redis.call('GET', R .. ':clock'))
 end
 
--- The highest number that a caller says it knows; nil for what is no number, 0 for one that the clock
--- cannot have given out: a garbage score that it once met must not keep a worker out.
+-- The highest number that a caller says it knows; nil for what is no number, 0 for one that the
+-- clock cannot have given out: a garbage score that it once met must not keep a worker out.
 function L.seen(text)
   local seen = L.whole(text)
   return seen and (seen <= L.CLOCK_MAX and seen or 0)
 end
 
--- What a call wrote last into R:clock, of whatever root. To read 16 digits as a number costs as much as a small command,
--- to see that they are still the same nothing.
+-- What a call wrote last into R:clock, of whatever root. To read 16 digits as a number costs as
+-- much as a small command, to see that they are still the same nothing.
 local known_text, known_number
 
 -- -> the last number, and whether the call before left it there
@@ -47,7 +47,8 @@ end
 
 -- The hybrid clock (Kulkarni et al. 2014, its single-node case): n successive numbers, of which the
 -- first is returned. They are above every number given out before, not below the wall clock in us,
--- and above `seen`, the highest the caller knows: so they rise even after Redis lost its last writes.
+-- and above `seen`, the highest the caller knows: so they rise even after Redis lost its last
+-- writes.
 function L.tick(R, now_us, n, seen)
   local last = last_number(db('GET', R .. ':clock'))
   local first = math.max(now_us, last + 1, seen and seen + 1 or 0)
@@ -57,8 +58,8 @@ function L.tick(R, now_us, n, seen)
   return first
 end
 
--- The next number for a call that writes at once: one command where others take two.
--- -> the number, what R:clock held before (false for nothing), whether the last call that counted it on left that
+-- The next number for a call that writes at once: one command where others take two. -> the number,
+-- what R:clock held before (false for nothing), whether the last call that counted it on left that
 function L.tick_at_once(R, now_us)
   local number, text = now_us, L.int(now_us)
   local was = redis.call('SET', R .. ':clock', text, 'GET')
@@ -78,7 +79,8 @@ function L.tick_at_once(R, now_us)
 end
 
 -- A clock number -> job id: 'j' and 11 digits of Crockford's base 32, so that ids sort by age.
--- Numbers of one call stand side by side, so the digits before the last two are mostly known already.
+-- Numbers of one call stand side by side, so the digits before the last two are mostly known
+-- already.
 local DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
 local known_high, high_text
 local PAIRS = {} -- the last two, by their number

@@ -1,8 +1,9 @@
 -- The draft of a call: what it has read, and what it is going to write.
 --
--- db(COMMAND, key, ...) takes a Redis command. One that writes changes the draft; one that reads sees Redis as it will be
--- once the draft is written. L.register writes the draft when the function has returned, by few variadic commands. So a
--- function that raises, wherever it does, has changed nothing, and what it tells was written.
+-- db(COMMAND, key, ...) takes a Redis command. One that writes changes the draft; one that reads
+-- sees Redis as it will be once the draft is written. L.register writes the draft when the function
+-- has returned, by few variadic commands. So a function that raises, wherever it does, has changed
+-- nothing, and what it tells was written.
 --
 --   * Every value is read before it is changed. So a foreign type is met by a read, while nothing is written.
 --   * A write can then fail only for a right that the caller lacks. What was written before it is taken back: the values
@@ -10,12 +11,14 @@
 --     before the first write. What cannot be taken back comes last.
 --   * L.attempt is for a part of a call that may fail alone: a queue, a job, a gate. What it changed leaves the draft.
 --
--- An entry is what the call knows of a key: {key, kind, cells, was, list, is_listed}. cells: field or member -> value as it
--- will be, false for none; was: as it is in Redis; list: the names of the cells that were changed. A string has the one
--- cell ''. The score of a member is a number. Where they matter: size (in Redis), more (so many more names than there),
--- is_empty (nothing is in Redis), is_whole (what is not in cells is not in Redis), cut (so many first members are removed
--- by L.cut), coming (so many are written at once), first (as ZRANGE 0 0 tells), last (its score), expire (ms, or false to
--- persist), erased (fields that go unread: names, and those before them), and what draft_rows.lua keeps of a sorted set.
+-- An entry is what the call knows of a key: {key, kind, cells, was, list, is_listed}. cells: field
+-- or member -> value as it will be, false for none; was: as it is in Redis; list: the names of the
+-- cells that were changed. A string has the one cell ''. The score of a member is a number. Where
+-- they matter: size (in Redis), more (so many more names than there), is_empty (nothing is in
+-- Redis), is_whole (what is not in cells is not in Redis), cut (so many first members are removed
+-- by L.cut), coming (so many are written at once), first (as ZRANGE 0 0 tells), last (its score),
+-- expire (ms, or false to persist), erased (fields that go unread: names, and those before them),
+-- and what draft_rows.lua keeps of a sorted set.
 
 local MOMENT_MS = 1
 local FINAL_CHUNK = 7000    -- of what cannot be taken back: more than a call removes
@@ -27,6 +30,7 @@ local gone                  -- keys that go unread
 local counts, hints         -- what follows the writes and may fail: counters of R:stats, functions
 local mends                 -- what is to be done behind writes that were taken back
 local steps                 -- writes of many new values, by L.write_at_once
+local known_empty           -- keys under which nothing is in Redis; false: something may be
 local journal, n_journal, depth -- what attempts have changed: table, name, old value, whether it is a cell, ...
 
 local is_used = true
@@ -34,16 +38,29 @@ local is_used = true
 function L.begin()
   if is_used then
     entries, touched, erasures, gone, counts, hints, mends, steps = {}, {}, {}, {}, {}, {}, {}, {}
+    known_empty = {}
     is_used = false
   end
+  L.begin_locks()
   journal, n_journal, depth = {}, 0, 0
+end
+
+-- In the place of tables of an entry that it does not need yet: most never do.
+local NONE = {}
+
+local function own_cells(e)
+  if e.cells == NONE then
+    e.cells, e.was = {}, {}
+  end
+  return e.cells
 end
 
 local function entry_of(key, kind)
   local e = entries[key]
   if not e then
     is_used = true
-    e = {key = key, kind = kind, cells = {}, was = {}, list = {}, is_listed = {}}
+    e = {key = key, kind = kind, cells = NONE, was = NONE, list = NONE, is_listed = NONE,
+         is_empty = known_empty[key]}
     entries[key] = e
   elseif not e.kind then
     e.kind = kind
@@ -73,6 +90,7 @@ local function read(e, command, ...)
     end
     error(reply, 0)
   end
+  e.is_read = true
   return reply
 end
 
@@ -88,7 +106,7 @@ local function learn(e, name, value)
   elseif e.kind == 'set' then
     value = value == 1
   end
-  e.cells[name], e.was[name] = value, value
+  own_cells(e)[name], e.was[name] = value, value
   return value
 end
 
@@ -97,7 +115,7 @@ local function cell(e, name)
   if value ~= nil then
     return value
   elseif e.is_empty or e.is_whole then
-    return learn(e, name, false)
+    return false
   elseif e.kind == 'string' then
     return learn(e, name, read(e, 'GET'))
   elseif e.kind == 'set' and not e.size then
@@ -135,6 +153,7 @@ end
 local function size_of(e)
   if not e.size then
     e.size = e.is_empty and 0 or read(e, SIZE[e.kind])
+    e.is_empty = e.size == 0
   end
   return e.size - (e.cut or 0) + (e.more or 0)
 end
@@ -144,25 +163,41 @@ local function is_plain(e)
   return #e.list == 0 and not e.cut
 end
 
--- Most namespaces have none of some keys: one look tells of all. list: {name, kind}*
-function L.look(R, list)
-  if list.root ~= R then
-    list.root, list.keys = R, {}
-    for i = 1, #list, 2 do
-      list.keys[#list.keys + 1] = R .. ':' .. list[i]
+-- Where nothing is under any of these keys, the draft learns it by one read.
+function L.look_at(keys)
+  local unknown, n = {}, 0
+  for i = 1, #keys do
+    local key = keys[i]
+    if not entries[key] and known_empty[key] == nil then
+      n = n + 1
+      unknown[n] = key
     end
   end
-  if redis.call('EXISTS', unpack(list.keys)) == 0 then
-    for i, key in ipairs(list.keys) do
-      entry_of(key, list[2 * i]).is_empty = true
+  if n < 2 then
+    return -- to read it tells as much
+  end
+  local is_empty = redis.call('EXISTS', unpack(unknown)) == 0
+  for i = 1, n do
+    known_empty[unknown[i]] = is_empty
+  end
+  is_used = true
+end
+
+-- The same for keys that most namespaces have not. names: relative to R
+function L.look(R, names)
+  if names.root ~= R then
+    names.root, names.keys = R, {}
+    for i = 1, #names do
+      names.keys[i] = R .. ':' .. names[i]
     end
   end
+  L.look_at(names.keys)
 end
 
 local SMALL_HASH = 16
 
--- Learn what a hash has for these names, by one command where it is small or much smaller than they are many.
--- -> its cells, which follow what the call changes: name -> value; false or nil for none
+-- Learn what a hash has for these names, by one command where it is small or much smaller than they
+-- are many. -> its cells, which follow what the call changes: name -> value; false or nil for none
 function L.know(key, names)
   local e = entry_of(key, 'hash')
   local n = #names > SMALL_HASH and size_of(e) or not e.is_empty and #names or 0
@@ -179,14 +214,14 @@ function L.know(key, names)
   else
     learn_all(e, names)
   end
-  return e.cells
+  return own_cells(e)
 end
 
 -- What the call was told of a field or member in another way. What it has changed already stays.
 function L.learn(key, kind, name, value)
   local e = entry_of(key, kind)
   if e.cells[name] == nil then
-    e.cells[name], e.was[name] = value or false, value or false
+    own_cells(e)[name], e.was[name] = value or false, value or false
   end
 end
 
@@ -205,20 +240,28 @@ function L.gone_from(key)
   return (e.cut or 0) - (e.more or 0)
 end
 
--- What the call has read has this value in Redis.
-function L.was(key, name)
-  return entries[key].was[name]
-end
-
 -- Does the call know that there is nothing under this key?
 function L.is_known_empty(key)
   local e = entries[key]
-  return e ~= nil and e.is_empty == true and is_plain(e)
+  if not e then
+    return known_empty[key] == true
+  end
+  return e.is_empty == true and is_plain(e)
 end
 
--- Has the call changed anything under this key but for the first members that it has cut?
-function L.has_changes(key)
-  return entries[key] ~= nil and #entries[key].list > 0
+-- How many of its first members the call has cut from a sorted set; nil where it has changed more.
+function L.cut_of(key)
+  local e = entries[key]
+  if not e then
+    return 0
+  end
+  return #e.list == 0 and (e.cut or 0) or nil
+end
+
+-- A read that goes by the draft, for what the call has not changed. A foreign type is refused by
+-- name.
+function L.ask(key, kind, command, ...)
+  return read(entry_of(key, kind), command, ...)
 end
 
 -- Has the call changed anything under this key?
@@ -228,13 +271,16 @@ end
 
 -- What the call knows of a key: name -> value, false for none, nil for what was not read.
 function L.cells_of(key, kind)
-  return entry_of(key, kind).cells
+  return own_cells(entry_of(key, kind))
 end
 
--- Refuse by name what is of a foreign type, before anything is decided. list: {name, kind}*
+-- Refuse by name what is of a foreign type, before anything is decided. list: {name, hash | zset}*
 function L.need_types(R, list)
   for i = 1, #list, 2 do
-    size_of(entry_of(R .. ':' .. list[i], list[i + 1]))
+    local e = entry_of(R .. ':' .. list[i], list[i + 1])
+    if not e.is_read then
+      size_of(e)
+    end
   end
 end
 
@@ -277,7 +323,7 @@ end
 
 -- A value of which the old one is known.
 local function put(e, name, value)
-  local cells = e.cells
+  local cells = own_cells(e)
   local old = cells[name]
   if depth > 0 then
     local n = n_journal
@@ -293,11 +339,20 @@ local function put(e, name, value)
   if e.heap or e.log then
     L.rank(e, name, old, value)
   end
+  if e.list == NONE then
+    e.list, e.is_listed = {}, {}
+  end
   if not e.is_listed[name] then
     e.is_listed[name] = true
     e.list[#e.list + 1] = name
     touch(e)
   end
+end
+
+-- A field of a table that is not of the draft has this value, until the attempt fails.
+function L.assign(t, name, value)
+  remember(t, name)
+  t[name], is_used = value, true
 end
 
 -- Put a value in the place of another. -> 1 where there was none
@@ -324,21 +379,21 @@ local function remove(e, names)
   return n
 end
 
--- These names are new: there is nothing of them in Redis. An id that was just made need not be looked for; what is of a
--- foreign type is refused all the same.
+-- These names are new: there is nothing of them in Redis. An id that was just made need not be
+-- looked for; what is of a foreign type is refused all the same.
 function L.is_new(key, kind, name)
   local e = entry_of(key, kind)
   if kind ~= 'string' and not e.size and not e.is_typed then
     cell(e, name)
     e.is_typed = true
   end
-  if e.cells[name] == nil then
-    e.cells[name], e.was[name] = false, false
+  if e.cells[name] == nil and not e.is_empty then
+    own_cells(e)[name], e.was[name] = false, false
   end
 end
 
--- These fields go, whatever they hold: they may be large, and are not read. It cannot be taken back, so it is the last that
--- is written, and for one key in a call.
+-- These fields go, whatever they hold: they may be large, and are not read. It cannot be taken
+-- back, so it is the last that is written, and for one key in a call.
 function L.erase(key, names)
   local e = entry_of(key, 'hash')
   if #names == 0 or size_of(e) == 0 then
@@ -362,7 +417,8 @@ function L.drop_key(key)
   gone[key] = true
 end
 
--- Those of keys[from..to] that are there go. Mostly none is, and one call tells; else it is asked by halves.
+-- Those of keys[from..to] that are there go. Mostly none is, and one call tells; else it is asked
+-- by halves.
 function L.drop_keys(keys, from, to)
   if from > to or redis.call('EXISTS', unpack(keys, from, to)) == 0 then
     return
@@ -375,12 +431,14 @@ function L.drop_keys(keys, from, to)
   L.drop_keys(keys, middle + 1, to)
 end
 
--- Many values at once of which none is known to the draft: that they are new, or what they are, is known to the caller, and
--- nothing reads them in this call any more. args: as the command has them behind the key; undo(): takes it back.
+-- Many values at once of which none is known to the draft: that they are new, or what they are, is
+-- known to the caller, and nothing reads them in this call any more. args: as the command has them
+-- behind the key; undo(): takes it back.
 function L.write_at_once(command, key, args, undo)
   is_used = true
-  steps[#steps + 1] = {command = command, key = key, args = args, undo = undo, is_removal = not string.find(command, 'ADD$') and
-                       not string.find(command, 'SET$')}
+  local is_removal = not string.find(command, 'ADD$') and not string.find(command, 'SET$')
+  steps[#steps + 1] = {command = command, key = key, args = args, undo = undo,
+                       is_removal = is_removal}
 end
 
 -- The first n members of a sorted set go. undo(): puts them back.
@@ -481,7 +539,8 @@ function L.attempt(fn, ...)
   return ok, a, b
 end
 
--- fn(...) -> what it tells; nil, and nothing is changed, where it meets a key of a foreign type: that is none of ours.
+-- fn(...) -> what it tells; nil, and nothing is changed, where it meets a key of a foreign type:
+-- that is none of ours.
 function L.unless_foreign(fn, ...)
   local ok, reply = L.attempt(fn, ...)
   if not ok and not (type(reply) == 'table' and string.find(reply.elater or '', '^ELATER_TYPE ')) then
@@ -506,7 +565,7 @@ end
 
 -- The values of these names, as HMGET and ZMSCORE tell them.
 local function values_of(e, names)
-  local out, cells = {}, e.cells
+  local out = {}
   if e.is_empty and not e.list[1] then
     for i = 1, #names do
       out[i] = false
@@ -514,8 +573,9 @@ local function values_of(e, names)
     return out
   end
   learn_all(e, names)
+  local cells = e.cells
   for i = 1, #names do
-    out[i] = cells[names[i]]
+    out[i] = cells[names[i]] or false
   end
   return out
 end
@@ -604,7 +664,7 @@ function COMMANDS.EXISTS(...)
   local n, rest = 0, {}
   for _, key in ipairs({...}) do
     local e = entries[key]
-    if e and e.is_empty and is_plain(e) then
+    if L.is_known_empty(key) then
       n = n + 0
     elseif e and not is_plain(e) then
       n = n + (e.kind == 'string' and (cell(e, '') and 1 or 0) or size_of(e) > 0 and 1 or 0)
@@ -638,12 +698,12 @@ function COMMANDS.ZREM(key, ...)
   return remove_some(entry_of(key, 'zset'), ...)
 end
 
--- The first one with its score, which is asked for again and again.
-local function first(e)
+-- The first ones with their scores, which are asked for again and again: both, or one.
+local function first(e, n)
   if not e.first then
-    e.first = read(e, 'ZRANGE', 0, 0, 'WITHSCORES')
+    e.first = read(e, 'ZRANGE', 0, 1, 'WITHSCORES')
   end
-  return e.first
+  return n == 2 and e.first or {e.first[1], e.first[2]}
 end
 
 local function told_as(rows, has_scores)
@@ -659,8 +719,8 @@ function COMMANDS.ZRANGE(key, from, to, has_scores)
   local e = entry_of(key, 'zset')
   if e.is_empty and is_plain(e) then
     return {}
-  elseif is_plain(e) and from == 0 and to == 0 then
-    return has_scores and first(e) or {first(e)[1]}
+  elseif is_plain(e) and from == 0 and (to == 0 or to == 1) then
+    return told_as(first(e, to + 1), has_scores)
   elseif is_plain(e) then
     return has_scores and read(e, 'ZRANGE', from, to, 'WITHSCORES') or read(e, 'ZRANGE', from, to)
   elseif from == -1 then
@@ -763,10 +823,21 @@ function COMMANDS.PERSIST(key)
   COMMANDS.PEXPIREAT(key, false)
 end
 
+-- What these reply of a key under which nothing is; LIST: an empty list, a new one each time.
+local LIST = {}
+local NOTHING = {
+  ZRANGE = LIST, ZRANGEBYSCORE = LIST, HKEYS = LIST, HGETALL = LIST, HGET = false, ZSCORE = false,
+  GET = false, ZCARD = 0, HLEN = 0, SCARD = 0, ZCOUNT = 0, SISMEMBER = 0, HEXISTS = 0, HDEL = 0, ZREM = 0,
+  SREM = 0,
+}
+
 -- Others pass as they are, if the draft has nothing of the key that they would have to know.
 function db(command, key, ...)
   local fn = COMMANDS[command]
-  if fn then
+  if known_empty[key] and not entries[key] and NOTHING[command] ~= nil then
+    local reply = NOTHING[command]
+    return reply == LIST and {} or reply
+  elseif fn then
     return fn(key, ...)
   end
   local e = entries[key]
@@ -810,7 +881,7 @@ end
 local function take_back(step)
   local e, lost, kept = step.e, {}, {}
   if step.undo then
-    step.undo()
+    step.undo(step.locks)
   elseif not step.is_final then
     for _, name in ipairs(step.names) do
       if e.was[name] then
@@ -861,7 +932,7 @@ local function plan()
     local set, unset = {}, {}
     for _, name in ipairs(e.list) do
       local value = e.cells[name]
-      if value ~= e.was[name] then
+      if (value or false) ~= (e.was[name] or false) then
         local list = value and set or unset
         list[#list + 1] = name
       end
@@ -869,6 +940,7 @@ local function plan()
     push(adds, e, set)
     push(removals, e, unset)
   end
+  L.plan_locks(adds, removals)
   for _, e in ipairs(erasures) do
     if e.erased and not is_erased[e] then
       push(finals, e, all_names(e.erased), true)
@@ -900,14 +972,15 @@ end
 local function need_rights(removals, finals)
   local asked = {}
   local function ask(command, key)
-    if not asked[command] and not redis.acl_check_cmd(unpack(command == 'DEL' and {command, key} or {command, key, 'm'})) then
+    local args = {command, key, command ~= 'DEL' and 'm' or nil}
+    if not asked[command] and not redis.acl_check_cmd(unpack(args)) then
       L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(key))
     end
     asked[command] = true
   end
   for _, list in ipairs({removals, finals}) do
     for _, step in ipairs(list) do
-      ask(REMOVE[step.e.kind], step.e.key)
+      ask(step.command or REMOVE[step.e.kind], step.e and step.e.key or step.names[1])
     end
   end
   for _, step in ipairs(steps) do
@@ -919,7 +992,7 @@ end
 
 local function run(list, is_removal, done)
   for _, step in ipairs(list) do
-    check(step, write(step.e, is_removal, step.names), done)
+    check(step, step.write and step.write(step) or write(step.e, is_removal, step.names), done)
   end
 end
 
@@ -946,8 +1019,8 @@ local function run_steps(is_removal, done)
   end
 end
 
--- A new counter has its queue's name beside it, with which it goes again: tidying may have dropped that while the queue's last
--- job ran.
+-- A new counter has its queue's name beside it, with which it goes again: tidying may have dropped
+-- that while the queue's last job ran.
 local function write_count(R, name, n)
   if redis.pcall('HINCRBY', R .. ':stats', name, n) == n then
     local queue = string.match(name, '^done:(.+)$') or string.match(name, '^dead:(.+)$') or
@@ -958,7 +1031,8 @@ local function write_count(R, name, n)
   end
 end
 
--- Expiries, keys that have a moment to live, counters, what is published: none of it can hurt by missing.
+-- Expiries, keys that have a moment to live, counters, what is published: none of it can hurt by
+-- missing.
 local function follow()
   for _, e in ipairs(touched) do
     if e.expire and e.kind ~= 'string' or e.expire and e.cells[''] == e.was[''] then

@@ -1,13 +1,15 @@
 -- A sorted set in the order that it will have once the draft is written (draft.lua).
 --
--- What Redis has of it stays as it is while the function runs. So its first members are read once, piece by piece, and kept
--- in `front`. Members that the call has changed are passed over there; they stand in a heap, by score and name. So whoever
--- takes the first one again and again pays O(log n) for each. How many members lie between two scores is counted once, and
--- follows the changes from then on.
+-- What Redis has of it stays as it is while the function runs. So its first members are read once,
+-- piece by piece, and kept in `front`. Members that the call has changed are passed over there;
+-- they stand in a heap, by score and name. So whoever takes the first one again and again pays
+-- O(log n) for each. How many members lie between two scores is counted once, and follows the
+-- changes from then on.
 --
--- Of an entry: front {names, scores, n, is_all, from, cut}, from: no row before this one counts, with so many cut; heap
--- {names, scores, n}, with names that have another score by now; log {old score, new score}*, false for none; sums: low ->
--- high -> {n, at}, at: as many of the log are counted.
+-- Of an entry: front {names, scores, n, is_all, from, cut}, from: no row before this one counts,
+-- with so many cut; heap {names, scores, n}, with names that have another score by now; log {old
+-- score, new score}*, false for none; sums: low -> high -> {n, at}, at: as many of the log are
+-- counted.
 
 local FRONT_MOST = 512      -- rows in one piece
 local MANY_CHANGES = 16
@@ -183,12 +185,14 @@ local function sides(low, high)
   end
 end
 
--- {member, score, ...} of a changed sorted set with such scores, without the first `skip`; count: nil for all
+-- {member, score, ...} of a changed sorted set with such scores, without the first `skip`; count:
+-- nil for all
 function L.rows(e, low, high, skip, count)
   local is_below, is_above = sides(low, high)
   local last, told, out, n = count and skip + count or math.huge, {}, {}, 0
   local wanted = math.min(last, FRONT_MOST)
-  -- What is cut off is known by rank only; and what was passed over among the first ones is not passed over again.
+  -- What is cut off is known by rank only; and what was passed over among the first ones is not
+  -- passed over again.
   local is_by_rank = low == '-inf' or (e.cut or 0) > 0 or #e.list > MANY_CHANGES
   local kept = is_by_rank and from_front(e, wanted) or from_score(e, low, high, wanted)
   local changed = from_heap(e, told)

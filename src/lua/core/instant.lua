@@ -19,7 +19,8 @@ function L.duration(text, what)
   return ms
 end
 
--- Days from 1970-01-01 to a civil date (Howard Hinnant, chrono-compatible low-level date algorithms).
+-- Days from 1970-01-01 to a civil date (Howard Hinnant, chrono-compatible low-level date
+-- algorithms).
 function L.days(y, m, d)
   if m <= 2 then
     y = y - 1

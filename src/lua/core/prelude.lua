@@ -1,5 +1,5 @@
--- The parts that every function of the library stands on: names, numbers, errors, types. Time: clock.lua and
--- instant.lua; what is kept of a job: record.lua.
+-- The parts that every function of the library stands on: names, numbers, errors, types. Time:
+-- clock.lua and instant.lua; what is kept of a job: record.lua.
 --
 -- Built by scripts/join-lua into one library named `laterd` (the #!lua line is put in front there).
 -- At load time Redis gives this chunk no string, table or cjson: they may be used inside functions
@@ -12,8 +12,8 @@
 --   * TIME is read once; all times are integers in ms unless a name ends in _us;
 --   * a number becomes text by L.int only: tostring and `..` keep 14 digits of it.
 --
--- What Redis offers is bound to locals by the first call: a global is looked for in an empty table, in the metatable of
--- that, and only then in the table where it is.
+-- What Redis offers is bound to locals by the first call: a global is looked for in an empty table,
+-- in the metatable of that, and only then in the table where it is.
 local function offered()
   return redis, string, math, table, tonumber, type, ipairs, unpack, pcall
 end
@@ -35,9 +35,10 @@ L.TOKEN_TTL_S = 86400
 L.CLOCK_MAX = 4503599627370496 -- numbers above are garbage: soon after, two in a row would be one
 L.CORRUPT = 'its record is corrupt (what is left of it is its payload)'
 
--- At what pace the collector works, in percent. After every 50 calls Redis has Lua begin a cycle, which it would put off
--- until the heap has doubled: so it is always at work, by the bytes that are allocated, and was 18 % of an add at 200.
--- At 100 it keeps up as well, and the heap is larger by what some hundred calls leave. All functions of a server share it.
+-- At what pace the collector works, in percent. After every 50 calls Redis has Lua begin a cycle,
+-- which it would put off until the heap has doubled: so it is always at work, by the bytes that are
+-- allocated, and was 18 % of an add at 200. At 100 it keeps up as well, and the heap is larger by
+-- what some hundred calls leave. All functions of a server share it.
 local GC_PACE = 100
 
 local function set_pace()
@@ -60,8 +61,8 @@ function L.fail(code, text)
   error({elater = code .. ' ' .. text})
 end
 
--- Of times, which have the same first digits for a second or minutes, the rest is put together by threes: to print them
--- costs as much as a small command.
+-- Of times, which have the same first digits for a second or minutes, the rest is put together by
+-- threes: to print them costs as much as a small command.
 local MILLIONS, millions_text, n_millions = 64, {}, 0
 local known_ms, ms_text = false, nil -- the last time in ms: many jobs have one instant
 
@@ -141,15 +142,17 @@ function L.line(s)
   return (string.gsub(string.sub(s, 1, 512), '[%z\1-\31\127]', ' '))
 end
 
--- Most calls name the same root as the one before, and queues that were named before: those were checked.
+-- Most calls name the same root as the one before, and queues that were named before: those were
+-- checked.
 local known_root
 local known_queues, n_known = {}, 0
 
 -- Whether the call before this one, and this one, belong to a burst of adds (burst.lua).
 L.was_burst, L.is_burst = false, false
 
--- Who follows the events of which root (v1/tail.lua), and those of this call, false where nobody does. By a hint that
--- nobody hears, nothing may be lost: L.event is called only while L.events is there.
+-- Who follows the events of which root (v1/tail.lua), and those of this call, false where nobody
+-- does. By a hint that nobody hears, nothing may be lost: L.event is called only while L.events is
+-- there.
 L.tails = {}
 L.events = false
 
@@ -162,7 +165,8 @@ local function call(fn, R, args)
 end
 
 -- Register `name` with `flags`; fn(R, args) is called with the checked root. Coded refusals become
--- error replies, a foreign type that a read met ELATER_TYPE; other errors of Redis go on as they are.
+-- error replies, a foreign type that a read met ELATER_TYPE; other errors of Redis go on as they
+-- are.
 function L.register(name, flags, fn)
   redis.register_function{
     function_name = name,

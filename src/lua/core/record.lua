@@ -2,10 +2,10 @@
 
 -- The job record: one header line, LF, payload bytes untouched.
 --   <flag><queue>[ <priority>][ <name>=<value>]... LF payload
--- flag: '-' payload here, '+' payload in R:big:<id>. Names: a attempts, t timeout ms, x expire ms, k keep
--- ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when it stays taken, ms; o: it waits for the end
--- of the job before it under its unique key.
--- Short because a million of them wait in memory.
+-- flag: '-' payload here, '+' payload in R:big:<id>. Names: a attempts, t timeout ms, x expire ms,
+-- k keep ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when it stays
+-- taken, ms; o: it waits for the end of the job before it under its unique key. Short because a
+-- million of them wait in memory.
 local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o'}
 
 function L.header(job)
@@ -93,13 +93,14 @@ function L.outcome(state, code, now_ms, start, text, tail)
          L.line(text) .. '\n' .. (tail or '')
 end
 
--- What L.outcome wrote -> state, code, when ms, start, text, output, all as text; nil when it is not ours.
+-- What L.outcome wrote -> state, code, when ms, start, text, output, all as text; nil when it is
+-- not ours.
 function L.read_outcome(outcome)
   return string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
 end
 
--- Where a waiting job stands: the suspects of a queue have a set of their own. -> the key, and the mark that tells of it
--- (false for priority 5, which needs none)
+-- Where a waiting job stands: the suspects of a queue have a set of their own. -> the key, and the
+-- mark that tells of it (false for priority 5, which needs none)
 function L.waiting_key(R, job, tries)
   if tries.crashes >= L.SOLO_CRASHES then
     return R .. ':solo:' .. job.queue, 's'
@@ -108,8 +109,8 @@ function L.waiting_key(R, job, tries)
   return R .. ':q:' .. job.queue .. ':' .. priority, priority ~= '5' and priority
 end
 
--- The sets of a queue beside priority 5, which is always looked at: a string of digits, 's' (suspects),
--- 'g' (granted jobs) and 'a' (gates where it stands aside).
+-- The sets of a queue beside priority 5, which is always looked at: a string of digits, 's'
+-- (suspects), 'g' (granted jobs) and 'a' (gates where it stands aside).
 function L.mark_set(R, queue, mark)
   local marks = db('HGET', R .. ':prio', queue) or ''
   if not string.find(marks, mark, 1, true) then
@@ -129,8 +130,8 @@ function L.mark_clear(R, queue, mark)
   L.set_marks(R, queue, (string.gsub(db('HGET', R .. ':prio', queue) or '', mark, '')))
 end
 
--- The queue has something by then: where that is earlier than what was known, the workers are told. is_new: a new job
--- brings it, and there are only so many names.
+-- The queue has something by then: where that is earlier than what was known, the workers are told.
+-- is_new: a new job brings it, and there are only so many names.
 function L.lower_head(R, queue, due, is_new)
   local was = db('ZSCORE', R .. ':heads', queue)
   if was and was <= due then
@@ -154,8 +155,8 @@ function L.enqueue(R, id, job, tries, due, is_new)
   end
 end
 
--- Forget what there is of these ids beside their tries. are_small: none has a large payload, as far as the caller knows for
--- certain.
+-- Forget what there is of these ids beside their tries. are_small: none has a large payload, as far
+-- as the caller knows for certain.
 function L.forget_but_tries(R, ids, are_small)
   for _, name in ipairs({'cancel', 'progress', 'errors', 'results'}) do
     db('HDEL', R .. ':' .. name, unpack(ids))
@@ -178,7 +179,8 @@ function L.forget(R, ids)
   end
 end
 
--- Forget the first `rows` ids of a set that sorts by the time they go, those before `before`; -> how many.
+-- Forget the first `rows` ids of a set that sorts by the time they go, those before `before`; ->
+-- how many.
 function L.trim(R, key, before, rows)
   local ids = db('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, rows)
   if #ids > 0 then
@@ -218,8 +220,9 @@ function L.bury(R, queue, id, outcome, now_ms, max)
   end
 end
 
--- End a job that is wanted no more: forgotten, or kept for `keep` ms with its outcome. Each that is kept
--- takes up to two along whose time is over: however many end, no more are held than end in that time.
+-- End a job that is wanted no more: forgotten, or kept for `keep` ms with its outcome. Each that is
+-- kept takes up to two along whose time is over: however many end, no more are held than end in
+-- that time.
 function L.finish(R, job, id, outcome, now_ms, keep)
   L.announce(R, id, outcome)
   if L.events then
@@ -246,15 +249,16 @@ function L.end_cancelled(R, job, id, outcome, now_ms)
   L.count(R, 'cancelled', job.queue, 1)
 end
 
--- The record of a job whose own is missing or corrupt: what there is of a payload, in a key of its own
--- before what stands in the record, and never an empty one: a retry must not run with nothing.
+-- The record of a job whose own is missing or corrupt: what there is of a payload, in a key of its
+-- own before what stands in the record, and never an empty one: a retry must not run with nothing.
 function L.mended(R, id, queue, record)
   local big = not record or db('TYPE', R .. ':big:' .. id).ok == 'string'
   return L.header({queue = queue, priority = 5, big = big}) .. (big and '' or record)
 end
 
--- A running job whose record is missing or corrupt cannot run again: what is left of it is buried as
--- its payload, in the queue that it names or, failing that, in `queue` (nil: nobody knows, it goes).
+-- A running job whose record is missing or corrupt cannot run again: what is left of it is buried
+-- as its payload, in the queue that it names or, failing that, in `queue` (nil: nobody knows, it
+-- goes).
 function L.bury_broken(R, id, record, queue, now_ms)
   queue = string.match(record or '', '^[-+](%w[%w_-]*)[ \n]') or queue
   if queue == nil or #queue > 64 then
@@ -267,8 +271,8 @@ function L.bury_broken(R, id, record, queue, now_ms)
   L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, record and L.CORRUPT or 'its record is missing', ''), now_ms)
 end
 
--- -> state, job, tries, score. state: waiting parked running dead done, or nil when there is no such job.
--- score: due ms, ticket, epoch, died ms, forgotten-at ms.
+-- -> state, job, tries, score. state: waiting parked running dead done, or nil when there is no
+-- such job. score: due ms, ticket, epoch, died ms, forgotten-at ms.
 function L.locate(R, id)
   local record = db('HGET', R .. ':jobs', id)
   local tries = L.tries(db('HGET', R .. ':tries', id))

@@ -1,11 +1,13 @@
--- The sets in which the jobs of a queue stand, state by state, and reading one of them page by page.
+-- The sets in which the jobs of a queue stand, state by state, and reading one of them page by
+-- page.
 --
--- A page begins behind a score and a member, those that were told last, wherever they stood: so what stays in its
--- place is told exactly once, whatever is added, taken out or moved meanwhile.
+-- A page begins behind a score and a member, those that were told last, wherever they stood: so
+-- what stays in its place is told exactly once, whatever is added, taken out or moved meanwhile.
 
 local WAITING = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}
 
--- -> {key, is_raw: its members are payloads}*, in the order in which they are told; nil for what is no state.
+-- -> {key, is_raw: its members are payloads}*, in the order in which they are told; nil for what is
+-- no state.
 -- R:running has those of other queues as well.
 function L.sets_of(R, queue, state)
   if state == 'running' then
@@ -49,8 +51,8 @@ function L.is_before(a, b)
   return string.byte(a, hi) < string.byte(b, hi)
 end
 
--- The rank of the first member behind this score and member, which may be gone; score '': of the first one.
--- Cost: O(log n), squared if it is gone.
+-- The rank of the first member behind this score and member, which may be gone; score '': of the
+-- first one. Cost: O(log n), squared if it is gone.
 function L.rank_behind(key, score, member)
   if score == '' then
     return 0
@@ -71,9 +73,9 @@ function L.rank_behind(key, score, member)
   return lo
 end
 
--- Up to `count` members that may be large, from a rank on: -> {member, score, ...}. No more than `bytes` of them as
--- far as one can know before: twice as many at a time, but not of the size of the largest one so far. until_ms: only those
--- with a score up to that; nil: all.
+-- Up to `count` members that may be large, from a rank on: -> {member, score, ...}. No more than
+-- `bytes` of them as far as one can know before: twice as many at a time, but not of the size of
+-- the largest one so far. until_ms: only those with a score up to that; nil: all.
 function L.read_members(key, rank, count, bytes, until_ms)
   local rows, step, largest = {}, 1, 1
   while count > 0 and bytes > 0 do
@@ -96,10 +98,11 @@ function L.read_members(key, rank, count, bytes, until_ms)
   return rows
 end
 
--- When the first raw member may be due that is not due yet: it stands behind `rank` others. known: when that is as far as
--- anybody knows (a head), which holds if none is earlier. Members may be large, and are read for their scores only up to
--- ctx.peek bytes in a call; else it is a time before which none is due. (To count members where there are some costs Redis
--- the comparison of the whole first one.)
+-- When the first raw member may be due that is not due yet: it stands behind `rank` others. known:
+-- when that is as far as anybody knows (a head), which holds if none is earlier. Members may be
+-- large, and are read for their scores only up to ctx.peek bytes in a call; else it is a time
+-- before which none is due. (To count members where there are some costs Redis the comparison of
+-- the whole first one.)
 function L.next_raw(key, rank, ctx, known)
   local now_ms = ctx.now_ms
   local function has(until_text)
@@ -128,11 +131,12 @@ function L.raw_due(score, now_ms)
   return n > L.SECONDS_TO and n <= L.LATEST and due or nil
 end
 
--- A payload that stands by itself counts as this much: what it has is not known, and freeing it takes its time.
+-- A payload that stands by itself counts as this much: what it has is not known, and freeing it
+-- takes its time.
 local LARGE_BYTES = 262144
 
--- The records of ids, until `bytes` of them are read. -> records ('' where there is none), at least one, perhaps fewer
--- than ids.
+-- The records of ids, until `bytes` of them are read. -> records ('' where there is none), at least
+-- one, perhaps fewer than ids.
 function L.read_records(R, ids, bytes)
   local records = {}
   for from = 1, #ids, 25 do

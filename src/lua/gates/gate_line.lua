@@ -10,16 +10,16 @@
 --                                look there again; NEVER for a semaphore or a rate that opens by a call only: so all
 --                                that have a line are here
 --
--- spot: "<ticket> <passes> <due> <at>" LF gate LF gate ... at: which of its gates it waits for, 0 when
--- it was granted. Tickets come from the hybrid clock, so they rise; a job keeps its own until it starts.
--- All gates of a job are taken together or none. One that was passed over for PASSES times takes them
--- one by one instead, in the order of L.gates_of, and keeps what it has: so it comes to its turn, and
--- since all take them in one order none waits for the other in a circle.
--- A grant that no worker claims within GRANT_MS goes back, and its queue stands aside at those of its gates
--- where it has a line until a step names it with room: nobody else waits for a queue that is full, paused or
--- served by nobody. So does one that has been granted as many as the caller has room for, or that no worker has
--- room for (L.may_grant): its workers are woken, and their next step with room calls it again. To be refused for
--- want of room counts as being passed over.
+-- spot: "<ticket> <passes> <due> <at>" LF gate LF gate ... at: which of its gates it waits for, 0
+-- when it was granted. Tickets come from the hybrid clock, so they rise; a job keeps its own until
+-- it starts. All gates of a job are taken together or none. One that was passed over for PASSES
+-- times takes them one by one instead, in the order of L.gates_of, and keeps what it has: so it
+-- comes to its turn, and since all take them in one order none waits for the other in a circle. A
+-- grant that no worker claims within GRANT_MS goes back, and its queue stands aside at those of its
+-- gates where it has a line until a step names it with room: nobody else waits for a queue that is
+-- full, paused or served by nobody. So does one that has been granted as many as the caller has
+-- room for, or that no worker has room for (L.may_grant): its workers are woken, and their next
+-- step with room calls it again. To be refused for want of room counts as being passed over.
 
 local PASSES = 16
 local OPEN_MAX = 64         -- gates that a call looks at, those in line that it calls there, and rows of a set
@@ -54,21 +54,26 @@ end
 
 -- Somebody stands in line there: it is looked at when it opens by itself.
 function L.arm_gate(book, g)
-  local free, opens_ms = L.room(book, g)
-  if free <= 0 and (opens_ms or g.kind ~= 'lock') then
-    L.arm(book, 'gate:' .. g.id, opens_ms or NEVER)
+  if L.room(book, g) > 0 or g.is_armed then
+    return
+  end
+  L.assign(g, 'is_armed', true)
+  local opens_ms = L.opens(book, g) or g.kind ~= 'lock' and NEVER
+  if opens_ms then
+    L.arm(book, 'gate:' .. g.id, opens_ms)
   end
 end
 
 -- Does anybody stand in line there who would be called?
 local function has_line(g)
-  return #db('ZRANGE', g.line, 0, 0) > 0
+  return not L.is_known_empty(g.line) and #db('ZRANGE', g.line, 0, 0) > 0
 end
 
 -- After one left the line: with nobody in it, it matters to nobody when the gate opens.
 function L.disarm(book, g)
   if not has_line(g) then
     db('ZREM', book.R .. ':timers', 'gate:' .. g.id)
+    L.assign(g, 'is_armed', false)
   end
 end
 
@@ -78,9 +83,10 @@ end
 
 -- ---- standing in line
 
--- A job whose queue stands aside is not called, for as long as that takes: it gives back what it reserved,
--- and reserves anew when it is called again. So does one that comes to stand behind others of its queue: they are
--- called first, and who puts the queue aside looks at the first of them only (OPEN_MAX).
+-- A job whose queue stands aside is not called, for as long as that takes: it gives back what it
+-- reserved, and reserves anew when it is called again. So does one that comes to stand behind
+-- others of its queue: they are called first, and who puts the queue aside looks at the first of
+-- them only (OPEN_MAX).
 local function keep_nothing(book, job, spot)
   if spot.passes > PASSES then
     L.let_go(book, {job}, false)
@@ -94,7 +100,8 @@ local function is_behind(book, queue, id, spot)
   return first and first[2] and tonumber(first[2]) < spot.ticket
 end
 
--- The queue is called at this gate from now on, not behind this ticket, unless it stands aside there.
+-- The queue is called at this gate from now on, not behind this ticket, unless it stands aside
+-- there.
 local function call_at(book, queue, g, ticket)
   if db('SISMEMBER', book.R .. ':aside:' .. queue, g.id) == 0 then
     db('ZADD', g.line, 'LT', ticket, queue)
@@ -147,8 +154,8 @@ end
 
 -- ---- taking
 
--- Take what can be taken now. -> the index of the gate that is shut, or nil: it is granted all of them, which is
--- not written yet.
+-- Take what can be taken now. -> the index of the gate that is shut, or nil: it is granted all of
+-- them, which is not written yet.
 local function advance(book, job, spot)
   if spot.passes < PASSES then
     for i, id in ipairs(spot.gates) do
@@ -171,17 +178,21 @@ local function advance(book, job, spot)
   return nil
 end
 
--- A job that has just become due: takes all its gates, with this fence; else -> the spot where it has to stand
--- (L.stand_new), with the fence for its ticket. Where its queue stands aside those before it go first.
+-- A job that has just become due: takes all its gates, with this fence; else -> the spot where it
+-- has to stand (L.stand_new), with the fence for its ticket. Where its queue stands aside those
+-- before it go first.
 function L.pass_gates(book, queue, job, gates, due, fence)
-  for i, id in ipairs(gates) do
+  local aside = book.R .. ':aside:' .. queue
+  local is_any_aside = not L.is_known_empty(aside)
+  for i = 1, #gates do
+    local id = gates[i]
     local g = L.gate(book, id)
-    if db('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1 or has_line(g) or L.room(book, g) <= 0 then
+    if is_any_aside and db('SISMEMBER', aside, id) == 1 or has_line(g) or L.room(book, g) <= 0 then
       return {ticket = fence, passes = 0, due = due, at = i, gates = gates}
     end
   end
-  for _, id in ipairs(gates) do
-    L.take(book, L.gate(book, id), job, fence)
+  for i = 1, #gates do
+    L.take(book, L.gate(book, gates[i]), job, fence)
   end
   return nil
 end
@@ -200,7 +211,8 @@ function L.is_guarded(book, gates)
   return false
 end
 
--- What a job that starts holds to its end: its gates, but nothing of a rate, and its unique key. -> text for
+-- What a job that starts holds to its end: its gates, but nothing of a rate, and its unique key. ->
+-- text for
 -- R:holds, or nil
 function L.holding_started(gates, job)
   if not (gates or job.u) then
@@ -218,13 +230,14 @@ end
 
 local function has_place(g, job)
   if g.kind == 'lock' then
-    return db('HGET', g.key, 'holder') == job
+    local row = L.lock_row(g.key)
+    return row and row[1] == job
   end
   return db('ZSCORE', g.key, job)
 end
 
--- A job that a worker runs, and that waits by Redis' data: it may go on only if nobody else has its locks
--- and places; a rate it passed when it was started. Nothing is changed when it may not.
+-- A job that a worker runs, and that waits by Redis' data: it may go on only if nobody else has its
+-- locks and places; a rate it passed when it was started. Nothing is changed when it may not.
 function L.regain_gates(book, id, job, state)
   local taken = {}
   local gates = L.gates_of(job, L.queue_gates(db('HGET', book.R .. ':queues', job.queue)))
@@ -265,6 +278,16 @@ function L.unpark(book, queue, job, keeps)
   return spot
 end
 
+-- A job that was let in is claimed: it is parked no more.
+function L.forget_spot(book, queue, job, spot)
+  L.learn(book.R .. ':parked:' .. queue, 'zset', job, spot.ticket)
+  db('ZREM', book.R .. ':parked:' .. queue, job)
+  db('HDEL', book.R .. ':parked', job)
+  if spot.passes <= PASSES then
+    L.learn(book.R .. ':holds', 'hash', job, false) -- it reserved nothing
+  end
+end
+
 -- ---- opening
 
 local function put_aside(book, queue, g)
@@ -280,8 +303,8 @@ local function put_aside(book, queue, g)
   L.mark_set(book.R, queue, 'a')
 end
 
--- Queues were granted something: it is due now, whoever has room should know. What the call itself has
--- claimed since then need not be told.
+-- Queues were granted something: it is due now, whoever has room should know. What the call itself
+-- has claimed since then need not be told.
 local function tell_granted(book)
   local queues = {}
   for queue in pairs(book.granted) do
@@ -296,21 +319,13 @@ local function tell_granted(book)
   book.granted = {}
 end
 
--- The first job of the queue that is first in line. -> whether its queue stays in line
-local function call_queue(book, g, queue)
-  if L.paused_until(db('HGET', book.R .. ':paused', queue), book.now_ms) then
-    put_aside(book, queue, g)
-    return
-  end
-  local job = db('ZRANGE', line_key(book, queue, g.id), 0, 0)[1]
-  local spot = job and L.read_spot(db('HGET', book.R .. ':parked', job))
+-- The turn of a job in line. -> false: its queue was put aside
+local function call_job(book, g, queue, job)
+  local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
   if not spot or spot.gates[spot.at] ~= g.id then
-    -- Nobody there, or no spot that could be read: that one is for `later fsck`.
-    if job then
-      db('ZREM', line_key(book, queue, g.id), job)
-    end
-    restand(book, queue, g)
-    return
+    -- No spot that could be read: that one is for `later fsck`.
+    db('ZREM', line_key(book, queue, g.id), job)
+    return true
   end
   local word = L.may_grant(book, queue, spot.passes >= PASSES)
   if word ~= 'yes' then
@@ -320,26 +335,63 @@ local function call_queue(book, g, queue)
     end
     put_aside(book, queue, g)
     L.wake(book.R, queue)
-    return
+    return false
   end
   local shut = advance(book, job, spot)
   db('ZREM', line_key(book, queue, g.id), job)
-  restand(book, queue, g)
   if not shut then
-    L.grant(book, queue, job, spot)
-    return
+    L.let_in(book, queue, job, spot)
+  else
+    spot.at, spot.passes = shut, spot.passes + 1
+    stand(book, queue, job, spot)
   end
-  spot.at, spot.passes = shut, spot.passes + 1
-  stand(book, queue, job, spot)
+  return true
 end
 
--- Hand the free places of a gate to those who stand first in its line, as far as the call may. What is left is for the
--- next call: the timer is due.
+-- The first jobs of the queue that is first in line, as long as they come before the ticket of the
+-- next one there. -> does the queue stay in line?
+local function call_queue(book, g, queue, next_ticket)
+  if L.paused_until(db('HGET', book.R .. ':paused', queue), book.now_ms) then
+    put_aside(book, queue, g)
+    return false
+  end
+  local most = math.min(L.room(book, g), OPEN_MAX - book.called)
+  local rows = db('ZRANGE', line_key(book, queue, g.id), 0, most, 'WITHSCORES')
+  local jobs, n, line = {}, 0, line_key(book, queue, g.id)
+  for i = 1, #rows, 2 do
+    jobs[#jobs + 1] = rows[i]
+    L.learn(line, 'zset', rows[i], tonumber(rows[i + 1]))
+  end
+  if jobs[2] then
+    db('HMGET', book.R .. ':parked', unpack(jobs))
+  end
+  while n < most and n < #jobs and L.room(book, g) > 0 and
+        (n == 0 or tonumber(rows[2 * n + 2]) < next_ticket) do
+    n = n + 1
+    book.called = book.called + 1
+    if not call_job(book, g, queue, jobs[n]) then
+      return false
+    end
+  end
+  if not jobs[n + 1] then
+    leave_line(book, queue, g)
+    return false
+  end
+  db('ZADD', g.line, rows[2 * n + 2], queue)
+  return true
+end
+
+-- Hand the free places of a gate to those who stand first in its line, as far as the call may. What
+-- is left is for the next call: the timer is due.
 local function open(book, id)
-  local g = L.gate(book, id)
-  while true do
-    local who = db('ZRANGE', g.line, 0, 0)[1]
-    if not who then
+  local g, is_left = L.gate(book, id), false
+  repeat
+    local first = not (is_left and L.room(book, g) <= 0) and db('ZRANGE', g.line, 0, 1, 'WITHSCORES')
+    local who = first and first[1]
+    if who then
+      L.learn(g.line, 'zset', who, tonumber(first[2]))
+    end
+    if first and not who then
       return
     elseif L.room(book, g) <= 0 then
       L.arm_gate(book, g)
@@ -347,18 +399,18 @@ local function open(book, id)
     elseif book.called >= OPEN_MAX then
       L.arm(book, 'gate:' .. id, book.now_ms)
       return
-    end
-    book.called = book.called + 1
-    if string.match(who, '^[@=]') then
+    elseif string.match(who, '^[@=]') then
+      book.called = book.called + 1
       L.call_outsider(book, g, who)
+      is_left = first[3] ~= nil
     else
-      call_queue(book, g, who)
+      is_left = call_queue(book, g, who, tonumber(first[4] or 'inf')) or first[3] ~= nil
     end
-  end
+  until false
 end
 
--- Nobody claims what the queue is granted: it is not called where jobs of it stand, at the gates of one that was
--- and has to stand at the first of them again.
+-- Nobody claims what the queue is granted: it is not called where jobs of it stand, at the gates of
+-- one that was and has to stand at the first of them again.
 local function stand_back(book, queue, gates)
   for i, id in ipairs(gates) do
     if db('SISMEMBER', book.R .. ':aside:' .. queue, id) == 0 and
@@ -368,8 +420,8 @@ local function stand_back(book, queue, gates)
   end
 end
 
--- A granted job is not claimed after all: it gives its places back, and stands before the first of its gates again, or
--- before `at`.
+-- A granted job is not claimed after all: it gives its places back, and stands before the first of
+-- its gates again, or before `at`.
 function L.take_back(book, queue, job, at)
   local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
   db('ZREM', book.R .. ':granted:' .. queue, job)
@@ -409,8 +461,9 @@ local function rejoin_at(book, queue, aside, id)
   end
 end
 
--- A step names the queue with room: it stands in line again where it stood aside. -> at how many gates it stands aside
--- still, which a call does not look at or cannot; how many it was called to; why it could not be at one
+-- A step names the queue with room: it stands in line again where it stood aside. -> at how many
+-- gates it stands aside still, which a call does not look at or cannot; how many it was called to;
+-- why it could not be at one
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
   local ids, called, why = db('SRANDMEMBER', key, OPEN_MAX), 0, nil
@@ -434,6 +487,7 @@ local function look_at_timer(book, what)
       L.arm(book, what, book.now_ms + RETRY_MS)
     end
   elseif kind == 'gate' and L.read_gate(id) then
+    L.assign(L.gate(book, id), 'is_armed', false)
     L.touch(book, id)
   elseif kind == 'wait' then
     L.attempt(L.end_wait, book, id)
@@ -453,17 +507,31 @@ local function look_at_timers(book)
   end
 end
 
--- Hand on what was given back in this call, then look at the gates whose time has come. One gate whose
--- key has a foreign type stays as it is, is looked at later, and does not keep the others. claims_next: the
--- caller claims in this call, and settles once more after that.
+local function look_at_lines(book)
+  local lines = {}
+  for i, id in ipairs(book.touched) do
+    lines[i] = book.R .. ':wait:' .. id
+  end
+  L.look_at(lines)
+end
+
+-- Hand on what was given back in this call, then look at the gates whose time has come. One gate
+-- whose key has a foreign type stays as it is, is looked at later, and does not keep the others.
+-- claims_next: the caller claims in this call, and settles once more after that.
 function L.settle_gates(book, claims_next)
   local rounds = 0
+  book.claims_next = claims_next
   look_at_timers(book)
+  look_at_lines(book)
   while #book.touched > 0 do
     local id = table.remove(book.touched)
     book.is_touched[id] = nil
     -- Most gates have no line, and a step may give back a thousand: only what is to be done counts.
-    local ok, is_lined = L.attempt(has_line, {line = book.R .. ':wait:' .. id})
+    local line = book.R .. ':wait:' .. id
+    local ok, is_lined = true, false
+    if not L.is_known_empty(line) then
+      ok, is_lined = L.attempt(has_line, {line = line})
+    end
     if not ok or is_lined then
       if rounds >= OPEN_MAX then
         L.arm(book, 'gate:' .. id, book.now_ms)

@@ -1,6 +1,6 @@
 -- Rate limits: three algorithms behind one face. Times are us of Redis' clock.
 --
---   room(book, g) -> starts that would pass now; with 0, the ms when the next one may
+--   room(book, g) -> starts that would pass now
 --   opens(book, g, n) -> the ms when n may pass, nil for never
 --   take(book, g, n)   n pass; the caller has looked
 --   seen(book, g) -> free, reset_us: when everything is as it was before the first
@@ -21,10 +21,10 @@ end
 
 -- ---- gcra
 
--- Kept as "<us> <us behind it>": a time in us with a fraction has no more digits than that, and what is
--- rounded at each start would be missing from the burst.
--- -> how far the theoretical arrival time is ahead of now, the interval, the tolerance, all in us; whether that is less
--- than what is kept: the clock was set back, or the limit changed
+-- Kept as "<us> <us behind it>": a time in us with a fraction has no more digits than that, and
+-- what is rounded at each start would be missing from the burst. -> how far the theoretical arrival
+-- time is ahead of now, the interval, the tolerance, all in us; whether that is less than what is
+-- kept: the clock was set back, or the limit changed
 local function gcra(book, g)
   local step = g.limit.per_us / g.limit.n
   local burst = step * g.limit.burst
@@ -48,7 +48,7 @@ function L.RATES.gcra.room(book, g)
   end
   -- A hair of tolerance: the interval need not be a whole number.
   local free = math.floor((burst - ahead) / step + 1e-6)
-  return math.max(free, 0), free <= 0 and L.RATES.gcra.opens(book, g, 1) or nil
+  return math.max(free, 0)
 end
 
 function L.RATES.gcra.opens(book, g, n)
@@ -59,7 +59,8 @@ function L.RATES.gcra.opens(book, g, n)
   return math.ceil((book.now_us + math.ceil(ahead + n * step - burst)) / 1000)
 end
 
--- With a limit of 0 nothing may pass: who was promised a start before that is told so (L.is_closed).
+-- With a limit of 0 nothing may pass: who was promised a start before that is told so
+-- (L.is_closed).
 function L.RATES.gcra.take(book, g, n)
   local ahead, step = gcra(book, g)
   put_ahead(book, g, ahead + n * step)
@@ -87,7 +88,7 @@ local function trim_log(book, g)
   if g.is_trimmed then
     return
   end
-  g.is_trimmed = true
+  L.assign(g, 'is_trimmed', true)
   L.hint(drop_below, g.key, L.int(book.now_us - g.limit.per_us))
   for _, number in ipairs(db('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf', 'LIMIT', 0, TRIM)) do
     db('ZADD', g.key, book.now_us, number)
@@ -101,8 +102,7 @@ end
 
 function L.RATES.sliding.room(book, g)
   trim_log(book, g)
-  local free = g.limit.n - used(book, g)
-  return math.max(free, 0), free <= 0 and L.RATES.sliding.opens(book, g, 1) or nil
+  return math.max(g.limit.n - used(book, g), 0)
 end
 
 function L.RATES.sliding.opens(book, g, n)
@@ -132,9 +132,9 @@ end
 
 -- ---- fixed
 
--- A clock that was set back may come to the same border again: what a later window counted stands to the end of the
--- next one, so that neither is used twice.
--- -> starts counted, the us when their window ends, its number, whether a window further ahead was written
+-- A clock that was set back may come to the same border again: what a later window counted stands
+-- to the end of the next one, so that neither is used twice. -> starts counted, the us when their
+-- window ends, its number, whether a window further ahead was written
 local function counted(book, g)
   local index = math.floor(book.now_us / g.limit.per_us)
   local of, count = string.match(db('GET', g.key) or '', '^(%d+) (%d+)$')
@@ -155,8 +155,7 @@ function L.RATES.fixed.room(book, g)
   if is_ahead then
     put_count(book, g, window, count)
   end
-  local free = g.limit.n - count
-  return math.max(free, 0), free <= 0 and L.RATES.fixed.opens(book, g, 1) or nil
+  return math.max(g.limit.n - count, 0)
 end
 
 function L.RATES.fixed.opens(book, g, n)

@@ -1,5 +1,6 @@
--- Grants: jobs that hold all their gates, to be claimed before all others of their queue (gate_line.lua). What the step
--- that grants them claims itself leaves the draft again, and is never written.
+-- Grants: jobs that hold all their gates, to be claimed before all others of their queue
+-- (gate_line.lua). What the step that grants them claims itself leaves the draft again, and is
+-- never written.
 
 L.GRANT_MS = 1000           -- a grant that no worker claims within it goes back
 
@@ -19,12 +20,44 @@ function L.grant(book, queue, job, spot)
   book.granted[queue] = true
 end
 
--- May one more of it be granted? As many as the caller has room for; when it has none or did not name the queue,
--- one, if any worker would take it, or if it was refused this often enough (is_its_turn): a worker that is busy each
--- time would never come to it, and a grant waits for it for a while. -> 'yes', 'enough': what is granted will do, or
--- 'no': nobody would take it
+-- A job that stands in no line any more has all its gates. Where the step that calls it claims it
+-- itself, nothing of the grant is written: granted.lua takes it from here.
+function L.let_in(book, queue, job, spot)
+  local list = book.let_in[queue]
+  if not book.claims_next or (book.room[queue] or 0) == 0 or
+     not list and db('ZCARD', book.R .. ':granted:' .. queue) > 0 then
+    L.grant(book, queue, job, spot)
+    return
+  end
+  -- What L.grant_rest may have to write later must not fail then.
+  L.need_types(book.R, {'holds', 'hash', 'timers', 'zset', 'prio', 'hash'})
+  if not list then
+    list = {}
+    L.assign(book.let_in, queue, list)
+  end
+  L.assign(list, #list + 1, {id = job, spot = spot, due = spot.due, gates = spot.gates,
+                             high = tonumber(string.sub(job, 2, 7), 36) or 0,
+                             low = tonumber(string.sub(job, 8), 36) or 0})
+end
+
+-- Who was let in and is not claimed by this step is granted after all.
+function L.grant_rest(book, queue)
+  local list = book.let_in[queue]
+  L.assign(book.let_in, queue, nil)
+  for _, row in ipairs(list or {}) do
+    if not row.is_claimed then
+      L.grant(book, queue, row.id, row.spot)
+    end
+  end
+end
+
+-- May one more of it be granted? As many as the caller has room for; when it has none or did not
+-- name the queue, one, if any worker would take it, or if it was refused this often enough
+-- (is_its_turn): a worker that is busy each time would never come to it, and a grant waits for it
+-- for a while. -> 'yes', 'enough': what is granted will do, or 'no': nobody would take it
 function L.may_grant(book, queue, is_its_turn)
   local own, granted = book.room[queue] or 0, db('ZCARD', book.R .. ':granted:' .. queue)
+  granted = granted + #(book.let_in[queue] or {})
   if own > 0 or granted > 0 then
     return granted < own and 'yes' or 'enough'
   end

@@ -2,10 +2,11 @@
 --
 --   R:uniq:<queue>:<key>  STRING  the newest job that has the key; with unique_for it stays to its end, an expiry
 --
--- The key is freed by the function that ends or buries its job. An add with replace or move while that job runs makes a
--- successor, which has the key from then on, and starts when its predecessor has ended: the one that runs is given
--- the lock ~unique:<queue>:<key>, and the successor (o=1 in its record) passes that lock like any other. A predecessor that
--- would wait again ends instead: its successor has its place.
+-- The key is freed by the function that ends or buries its job. An add with replace or move while
+-- that job runs makes a successor, which has the key from then on, and starts when its predecessor
+-- has ended: the one that runs is given the lock ~unique:<queue>:<key>, and the successor (o=1 in
+-- its record) passes that lock like any other. A predecessor that would wait again ends instead:
+-- its successor has its place.
 
 -- The job that has this key, or nil.
 function L.unique_owner(R, queue, key)
@@ -24,7 +25,8 @@ function L.free_unique(R, name, id, for_until_ms)
     return
   end
   -- A successor that ends before its predecessor gives the key back to that.
-  local runs = db('HGET', R .. ':lock:~unique:' .. name, 'holder')
+  local lock = L.lock_row(R .. ':lock:~unique:' .. name)
+  local runs = lock and lock[1]
   if runs and runs ~= id then
     db('SET', key, runs)
   elseif for_until_ms and for_until_ms > 0 then
@@ -34,15 +36,16 @@ function L.free_unique(R, name, id, for_until_ms)
   end
 end
 
--- The same for a job whose record is at hand; nil and one without a unique key are fine. A key of a foreign type is left.
+-- The same for a job whose record is at hand; nil and one without a unique key are fine. A key of a
+-- foreign type is left.
 function L.end_unique(R, id, job)
   if job and job.u then
     L.unless_foreign(L.free_unique, R, job.queue .. ':' .. job.u, id, L.whole(job.f))
   end
 end
 
--- A dead job is to run again: it takes its key, or is refused. With unique_for it may have the key still, to an end that
--- does not count any more.
+-- A dead job is to run again: it takes its key, or is refused. With unique_for it may have the key
+-- still, to an end that does not count any more.
 function L.retake_unique(R, id, job)
   if not job.u then
     return
@@ -66,7 +69,8 @@ function L.end_replaced(R, id, job, code, start, tail, now_ms)
   if not job.u or not ok or not owner or owner == id then
     return false
   end
-  L.end_cancelled(R, job, id, L.outcome('cancelled', code, now_ms, start, 'replaced by ' .. L.line(owner), tail), now_ms)
+  local text = 'replaced by ' .. L.line(owner)
+  L.end_cancelled(R, job, id, L.outcome('cancelled', code, now_ms, start, text, tail), now_ms)
   return true
 end
 
@@ -83,7 +87,8 @@ local function rewrite(R, id, was, state, tries, job, payload, due)
   end
   L.insert(R, id, job, payload)
   if tries.due then
-    -- A worker that was given up may still run what it was: with the start number spent it cannot have the job back.
+    -- A worker that was given up may still run what it was: with the start number spent it cannot
+    -- have the job back.
     tries.starts = tries.starts + (tries.starts > 0 and 1 or 0)
     db('HSET', R .. ':tries', id, L.tries_text(tries, due))
   end
@@ -103,10 +108,10 @@ local function succeed(R, owner, job)
   end
 end
 
--- An add with a unique key. -> the reply when it makes no new job, or nil: it does. Modes: drop leaves the
--- one that is there; replace gives it the new payload and options, at its own due time; move (debounce)
--- gives it the due time as well. A job that runs gets one successor instead, which has the key from then
--- on. After its end, while unique_for lasts, every add is dropped.
+-- An add with a unique key. -> the reply when it makes no new job, or nil: it does. Modes: drop
+-- leaves the one that is there; replace gives it the new payload and options, at its own due time;
+-- move (debounce) gives it the due time as well. A job that runs gets one successor instead, which
+-- has the key from then on. After its end, while unique_for lasts, every add is dropped.
 function L.add_unique(R, job, payload)
   local owner = L.unique_owner(R, job.queue, job.u)
   if not owner then

@@ -159,13 +159,8 @@ function L.prolong(book, g, who, until_ms, deeper)
     return 0, until_ms
   end
   local _, was, fence, depth = L.lock_holder(book, g)
-  if until_ms then
-    until_ms = math.max(until_ms, was)
-    db('PEXPIREAT', g.key, until_ms)
-  else
-    db('PERSIST', g.key)
-  end
-  db('HSET', g.key, 'until', L.int(until_ms or 0), 'depth', L.int(depth + (deeper and 1 or 0)))
+  until_ms = until_ms and math.max(until_ms, was)
+  L.change_lock(g, L.int(until_ms or 0), nil, L.int(depth + (deeper and 1 or 0)))
   return fence, until_ms
 end
 
@@ -223,11 +218,11 @@ local function release(kind, what)
       return 'not-held'
     end
     if kind == 'lock' then
-      local depth = L.whole(db('HGET', g.key, 'depth')) or 1
-      local is_again = given.token and db('HGET', g.key, 'token') == given.token
+      local row = L.lock_row(g.key)
+      local depth, is_again = L.whole(row[4]) or 1, given.token and row[6] == given.token
       if depth > 1 or is_again then
         if not is_again then
-          db('HSET', g.key, 'depth', L.int(depth - 1), 'token', given.token or '')
+          L.change_lock(g, nil, nil, L.int(depth - 1), given.token or '')
         end
         return 'kept'
       end
@@ -255,7 +250,7 @@ L.register('later_renew', {'allow-oom'}, function(R, args)
   if not has_lease(book, g, who) then
     L.fail('ELATER_LOST', 'the lease of ' .. L.quote(args[2]) .. ' on ' .. L.quote(g.id) .. ' is over: another may ' ..
            'hold it now, what it guarded must stop')
-  elseif kind == 'lock' and db('HGET', g.key, 'depth') == '0' then
+  elseif kind == 'lock' and L.lock_row(g.key)[4] == '0' then
     L.fail('ELATER_LOST', 'the lock ' .. L.quote(name) .. ' is kept for ' .. L.quote(args[2]) .. ', which has not taken it ' ..
            'yet: later_lock takes it')
   end

@@ -105,8 +105,8 @@ end
 local JUDGES = {}
 
 function JUDGES.lock(ctx, name)
-  local row = db('HMGET', ctx.R .. ':lock:' .. name, 'holder', 'until')
-  if row[1] then
+  local row = L.lock_row(ctx.R .. ':lock:' .. name)
+  if row then
     judge_holder(ctx, 'lock:' .. name, row[1], (tonumber(row[2] or '0') or 0) > 0)
   end
 end

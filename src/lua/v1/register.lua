@@ -91,8 +91,8 @@ end
 
 -- Without these nothing can be decided about running jobs.
 local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash'}
-local RARE = {{'errors', 'hash', 'results', 'hash', 'cancel', 'hash', 'progress', 'hash', 'await', 'hash'},
-              {'parked', 'hash', 'holds', 'hash', 'timers', 'zset', 'limits', 'hash', 'queues', 'hash', 'paused', 'hash'}}
+local RARE = {{'errors', 'results', 'cancel', 'progress', 'await'},
+              {'parked', 'holds', 'timers', 'limits', 'queues', 'paused'}}
 
 -- What a function that moves running jobs begins with.
 function L.need_worker(R)

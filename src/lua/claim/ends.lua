@@ -1,0 +1,147 @@
+-- The ends of jobs that ended well and leave nothing: most do, and a step ends them by the hundred.
+-- So they come in groups {queue, start, n} of ids, and go by one command a key. Their payloads are
+-- small: who names others here leaves these behind.
+
+-- Most end in the order in which they were claimed, and in that a worker holds them: mostly all of
+-- them are among so many more of its oldest than end.
+local STILL_RUN = 64
+
+-- Which of these n does this worker hold? To be told ids is less than to be told scores: so its
+-- oldest are asked for first. -> nil for all; else a table with a true for each id
+local function held_by(R, epoch_text, ids, n)
+  local key, found = R .. ':running', 1
+  local oldest = n <= 8 and {} or
+                 redis.call('ZRANGEBYSCORE', key, epoch_text, epoch_text, 'LIMIT', 0, n + STILL_RUN)
+  for i = 1, #oldest do
+    if oldest[i] == ids[found] then
+      found = found + 1
+    end
+  end
+  if found > n then
+    return nil
+  end
+  -- Out of their order, named twice, or not among the oldest.
+  local mine, rest = {}, {}
+  for _, id in ipairs(oldest) do
+    mine[id] = true
+  end
+  for _, id in ipairs(ids) do
+    rest[#rest + 1] = not mine[id] and id or nil
+  end
+  for i, owner in ipairs(#rest > 0 and redis.call('ZMSCORE', key, unpack(rest)) or {}) do
+    mine[rest[i]] = owner == epoch_text
+  end
+  return mine
+end
+
+-- The same without those that ended already in this call.
+local function but_not(ids, mine, book)
+  if #book.ended == 0 then
+    return mine
+  elseif not mine then
+    mine = {}
+    for i = 1, #ids do
+      mine[ids[i]] = true
+    end
+  end
+  for i = 1, #book.ended do
+    mine[book.ended[i]] = nil
+  end
+  return mine
+end
+
+-- Do all of them run in the start that is told? Those that were due together have the same text.
+local function are_current(groups, tries)
+  local at, sub = 0, string.sub
+  for _, group in ipairs(groups) do
+    local prefix, known = group.start .. ' ', nil
+    for i = at + 1, at + group.n do
+      local text = tries[i]
+      if text ~= known then
+        if not text or sub(text, 1, #prefix) ~= prefix then
+          return false
+        end
+        known = text
+      end
+    end
+    at = at + group.n
+  end
+  return true
+end
+
+-- Where not all of them simply end: those that are watched (cancel, await) are ended by `other`,
+-- those that are not held are refused. mine: as held_by tells; tries: of each. -> the ids that
+-- simply end, and their tries; n of each group is how many of them are its own
+local function sort_out(ids, groups, mine, tries, other, refused)
+  local plain, plain_tries, last = {}, {}, 0
+  for _, group in ipairs(groups) do
+    local from, before, prefix = last + 1, #plain, group.start .. ' '
+    last = last + group.n
+    for i = from, last do
+      local id, answer = ids[i], 'ok'
+      if mine and not mine[id] or string.sub(tries[i] or '', 1, #prefix) ~= prefix then
+        answer = 'settled'
+      elseif other then
+        answer = other(id, group)
+      else
+        plain[#plain + 1], plain_tries[#plain + 1] = id, tries[i]
+      end
+      if answer ~= 'ok' then
+        refused[#refused + 1], refused[#refused + 2] = i, answer
+      elseif mine then
+        mine[id] = nil
+      end
+    end
+    group.n = #plain - before
+  end
+  return plain, plain_tries
+end
+
+-- These jobs go, with their tries as in R:tries.
+local function end_plain(R, ids, tries, ctx)
+  local at_once = ctx.book.at_once
+  at_once.lists[#at_once.lists + 1], at_once.ended = ids, at_once.ended + #ids
+  L.write_at_once('ZREM', R .. ':running', ids, function()
+    for _, id in ipairs(ids) do
+      redis.pcall('ZADD', R .. ':running', ctx.epoch_text, id)
+    end
+  end)
+  L.write_at_once('HDEL', R .. ':tries', ids, function()
+    for i, id in ipairs(ids) do
+      redis.pcall('HSET', R .. ':tries', id, tries[i])
+    end
+  end)
+  L.forget_but_tries(R, ids, ctx.are_small)
+  L.let_go_at_once(ctx.book, ids)
+end
+
+-- groups: {queue, start (text), n}*, ids: of all of them; other(id, group) ends one that is
+-- watched. -> {number of the id, answer}*: those that are not ok
+function L.end_all(R, groups, ids, ctx, other)
+  local n, refused, plain = #ids, {}, ids
+  if n == 0 then
+    return refused
+  end
+  local mine = but_not(ids, held_by(R, ctx.epoch_text, ids, n), ctx.book)
+  local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
+  local is_watched = db('EXISTS', R .. ':cancel', R .. ':await') > 0
+  if is_watched or mine or not are_current(groups, tries) then
+    plain, tries = sort_out(ids, groups, mine, tries, is_watched and other, refused)
+  end
+  if #plain == 0 then
+    return refused
+  end
+  end_plain(R, plain, tries, ctx)
+  local last = 0
+  for _, group in ipairs(groups) do
+    local from = last + 1
+    last = last + group.n
+    if group.n > 0 then
+      L.count(R, 'done', group.queue, group.n)
+    end
+    for i = from, L.events and last or 0 do
+      L.event('done', plain[i], group.queue, nil, group.start, nil, 0)
+    end
+  end
+  return refused
+end

@@ -1,0 +1,60 @@
+-- The granted jobs of a queue as rows of a batch (waiting.lua): they are claimed before all others.
+
+-- The first ones, up to `most`. One whose rate was shut or deleted since stands before that again.
+local function read_granted(R, queue, most, ctx)
+  local rows = {}
+  local ids = db('ZRANGE', R .. ':granted:' .. queue, 0, most - 1)
+  local spots = #ids > 0 and db('HMGET', R .. ':parked', unpack(ids))
+  for i, id in ipairs(ids) do
+    local spot = L.read_spot(spots[i])
+    local closed = L.closed_gate(ctx.book, spot)
+    if closed then
+      L.take_back(ctx.book, queue, id, closed)
+    else
+      rows[#rows + 1] = {id = id, due = spot and spot.due or ctx.now_ms, gates = spot and spot.gates}
+    end
+  end
+  return rows
+end
+
+-- Those that the step has let in itself, by their ids (high and low half): nothing of their grants
+-- is written.
+function L.read_let_in(book, queue)
+  local rows = book.let_in[queue]
+  if rows and #rows > 1 then
+    table.sort(rows, function(a, b)
+      return a.high < b.high or a.high == b.high and a.low < b.low
+    end)
+  end
+  return rows
+end
+
+local function append(b, row)
+  local n = b.n + 1
+  b.n, b.ids[n], b.dues[n], b.gates[n], b.let_in[n] = n, row.id, row.due, row.gates, row.spot and row
+end
+
+-- A suspect among them is claimed only by a worker that runs nothing else. -> a batch, is its one
+-- job to be alone, are some left
+function L.gather_granted(R, queue, room, ctx)
+  local rows = L.read_let_in(ctx.book, queue) or read_granted(R, queue, room + 1, ctx)
+  local ids, b = {}, L.new_batch(queue)
+  b.is_granted, b.gates, b.let_in = true, {}, {}
+  for i, row in ipairs(rows) do
+    ids[i] = row.id
+  end
+  local tries = #ids > 0 and db('HMGET', R .. ':tries', unpack(ids))
+  for i, row in ipairs(rows) do
+    if b.n >= room then
+      return b, false, true
+    elseif L.tries(tries[i]).crashes < L.SOLO_CRASHES then
+      append(b, row)
+    elseif ctx.held == 0 and ctx.claimed == 0 and b.n == 0 then
+      append(b, row)
+      return b, true, #ids > 1
+    else
+      ctx.solo_due = 1
+    end
+  end
+  return b, false, false
+end

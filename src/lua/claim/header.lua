@@ -1,0 +1,88 @@
+-- What a claim has to know of a job: the header of its record, read once for all jobs that have the
+-- same options. Keys, traces and unique keys differ from job to job: a header without their values
+-- is a class.
+--
+-- A class is what L.parse reads of such a header (false: it is no header), and wants: what its
+-- gates are made of, a list of {text before the key, text behind it (nil: the gate has no key in
+-- it)}; nil until somebody asks, false where it takes more than that to know them.
+
+local OWN = ' ([KTuf])=%S+' -- options whose value is the job's own
+
+-- -> the class of a record, nil where it has no header; the header
+function L.class_of(ctx, record)
+  local lf = string.find(record, '\n', 1, true)
+  if not lf or lf > 2048 then
+    return nil
+  end
+  local header = string.sub(record, 1, lf)
+  local text = string.gsub(header, OWN, ' %1=0')
+  local class = ctx.classes[text]
+  if class == nil then
+    class = L.parse(text) or false
+    ctx.classes[text] = class
+  end
+  return class or nil, header
+end
+
+-- The job itself: a class has the options of many.
+local function whole_job(header)
+  return L.parse(header)
+end
+
+local KINDS, LETTERS = {'lock', 'sem', 'rate'}, {'l', 's', 'r'}
+
+-- One gate of a class at most of each kind: its own, or its queue's. -> list, false for more
+local function read_wants(class, of_queue)
+  local wants = {}
+  if class.o then
+    return false
+  end
+  for i, kind in ipairs(KINDS) do
+    local own, common = class[LETTERS[i]], of_queue and of_queue[kind]
+    if own and common then
+      return false
+    elseif own then
+      wants[#wants + 1] = {kind .. ':' .. own}
+    elseif common then
+      local from, to = string.find(common, '{key}', 1, true)
+      wants[#wants + 1] = {kind .. ':' .. string.sub(common, 1, (from or 0) - 1),
+                           from and string.sub(common, to + 1)}
+    end
+  end
+  return wants
+end
+
+-- The gates that a job has to pass, nil for none; and why it cannot run.
+function L.wanted_gates(class, header, of_queue)
+  local wants, key, ids = class.wants, nil, {}
+  if wants == nil then
+    wants = read_wants(class, of_queue)
+    class.wants = wants
+  end
+  if not wants then
+    return L.gates_of(whole_job(header) or class, of_queue)
+  end
+  for i = 1, #wants do
+    local want = wants[i]
+    local behind = want[2]
+    if behind and not key then
+      key = class.K and string.match(header, ' K=(%S+)')
+      if not key then
+        return L.gates_of(class, of_queue)
+      end
+    end
+    ids[i] = behind and want[1] .. key .. behind or want[1]
+  end
+  return ids[1] and ids or nil
+end
+
+-- What a job holds to its end, once it has started: its gates, but nothing of a rate, and its
+-- unique key. -> text for R:holds, or nil
+function L.hold_of(class, header, gates)
+  if class and class.u then
+    return L.holding_started(gates, whole_job(header) or class)
+  elseif gates and not gates[2] then
+    return string.sub(gates[1], 1, 5) ~= 'rate:' and gates[1] or nil
+  end
+  return gates and L.holding_started(gates, {}) or nil
+end

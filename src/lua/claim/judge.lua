@@ -1,0 +1,134 @@
+-- What becomes of the rows of a batch (waiting.lua): reads their records and decides. Nothing is
+-- written.
+
+-- A payload that no add would take now: its key or record was written by hand, or the limit was
+-- lowered, and its worker is not to hold it. The larger of both limits counts, since workers learn
+-- of a new one one after the other.
+local function too_large(R, b, i, is_big, max_payload)
+  local queue = b.queue
+  local n = is_big and redis.pcall('STRLEN', R .. ':big:' .. b.ids[i]) or
+            #b.records[i] - #b.headers[i]
+  -- A foreign type is told by the fetch.
+  if type(n) ~= 'number' or n <= math.max(max_payload, L.BIG) then
+    return nil
+  end
+  local max = math.max(max_payload, L.max_payload(R, queue))
+  return n > max and 'the payload has ' .. L.int(n) .. ' bytes, queue ' .. queue .. ' takes ' ..
+         L.int(max) or nil
+end
+
+-- -> why it cannot run
+local function judge_raw(b, i, max_payload)
+  b.jobs[i], b.tries[i], b.headers[i] = {queue = b.queue, priority = 5}, false, ''
+  if not b.whys[i] and #b.raws[i] > max_payload then
+    return 'the payload has ' .. L.int(#b.raws[i]) .. ' bytes, queue ' .. b.queue .. ' takes ' ..
+           L.int(max_payload)
+  end
+  return b.whys[i]
+end
+
+-- Why a row cannot run, nil: it can.
+local function bad_job(R, b, i, job, max_payload, ctx)
+  local text = b.tries[i]
+  local tries = text and L.tries(text)
+  if not job or job.queue ~= b.queue then
+    b.broken[i] = true
+    return b.records[i] and L.CORRUPT or 'its record is missing'
+  elseif text and not tries.due then
+    return 'its tries are corrupt'
+  elseif job.x and not (tries and tries.starts > 0) and b.dues[i] + tonumber(job.x) < ctx.now_ms then
+    return 'expired: not started within ' .. job.x .. ' ms of its due time'
+  end
+  return too_large(R, b, i, job.big, max_payload)
+end
+
+local function judge_row(R, b, i, max_payload, ctx)
+  local job, why
+  if b.raws[i] then
+    why = judge_raw(b, i, max_payload)
+    job = b.jobs[i]
+  else
+    if b.records[i] then
+      job, b.headers[i] = L.class_of(ctx, b.records[i])
+    end
+    why = bad_job(R, b, i, job, max_payload, ctx)
+    b.jobs[i] = job
+  end
+  if not why and not b.is_granted then
+    b.gates[i], why = L.wanted_gates(job, b.headers[i], ctx.gates[b.queue])
+  end
+  b.whys[i] = why
+  if why or b.raws[i] or b.gates[i] or job.u then
+    b.is_special[i] = true
+  end
+end
+
+-- Of jobs that the call has changed the draft knows.
+local function read_some(b, key, ids, n)
+  if b.is_new and not b.is_granted then
+    return L.ask(key, 'hash', 'HMGET', unpack(ids, 1, n))
+  end
+  return db('HMGET', key, unpack(ids, 1, n))
+end
+
+-- The records and tries of all rows that have an id.
+local function read_rows(R, b)
+  b.records, b.tries, b.jobs, b.gates, b.broken = {}, {}, {}, b.gates or {}, {}
+  b.is_special, b.headers = {}, {}
+  local ids, n, rows = b.ids, b.n, nil
+  if next(b.raws) then
+    ids, rows = {}, {}
+    for i = 1, b.n do
+      if b.ids[i] then
+        ids[#ids + 1], rows[#rows + 1] = b.ids[i], i
+      end
+    end
+  end
+  n = rows and #rows or n
+  if n == 0 then
+    return
+  end
+  local records, tries = read_some(b, R .. ':jobs', ids, n), read_some(b, R .. ':tries', ids, n)
+  if not rows then
+    b.records, b.tries = records, tries
+    return
+  end
+  for k, i in ipairs(rows) do
+    b.records[i], b.tries[i] = records[k], tries[k]
+  end
+end
+
+-- May it be claimed before it is due? Not what holds something, or what its worker has to fetch
+-- first.
+local function may_be_early(b, i)
+  local job = b.jobs[i]
+  return b.is_granted or not (b.gates[i] or b.whys[i] or job and job.big)
+end
+
+-- Decide what becomes of each row: whys[i]: it is buried; gates[i]: what it has to pass;
+-- is_special[i]: more is to be done than to start it; jobs[i] is nil for most, which have no
+-- options. -> how many of the first rows were judged: a call reads no more than ctx.bytes, and what
+-- is not due yet is claimed only without gates.
+function L.judge(R, b, max_payload, ctx)
+  read_rows(R, b)
+  local records, tries, dues, raws, find = b.records, b.tries, b.dues, b.raws, string.find
+  local prefix, of_queue, bytes = '-' .. b.queue .. '\n', ctx.gates[b.queue], ctx.bytes
+  local most, n, now_ms = #prefix + L.BIG, 0, ctx.now_ms
+  for i = 1, b.n do
+    local record = records[i]
+    local size = #(record or raws[i] or '')
+    -- Most have no options: there is nothing more to be asked.
+    if of_queue or tries[i] or not record or size > most or find(record, prefix, 1, true) ~= 1 then
+      judge_row(R, b, i, max_payload, ctx)
+    end
+    if dues[i] > now_ms and not may_be_early(b, i) then
+      break
+    end
+    n, bytes = i, bytes - size
+    if bytes <= 0 then
+      break
+    end
+  end
+  ctx.bytes = bytes
+  return n
+end

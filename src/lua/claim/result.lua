@@ -1,0 +1,77 @@
+-- One result of a job that leaves something behind: kept, retried, dead, released, or its progress.
+--
+-- A result: {id, start, verb, queue, a, code, text, tail}. verb: done (a: keep ms) | retry (a:
+-- delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; spends no attempt) | progress
+-- (text). code: exit status; text: one line; tail: output.
+
+local function apply_retry(R, r, job, tries, now_ms)
+  local due = now_ms + r.a
+  if L.end_replaced(R, r.id, job, r.code, tries.starts, r.tail, now_ms) then
+    return
+  end
+  db('ZREM', R .. ':running', r.id)
+  db('HSET', R .. ':tries', r.id, L.tries_text(tries, due))
+  db('HSET', R .. ':errors', r.id, L.outcome('failed', r.code, now_ms, tries.starts, r.text, r.tail))
+  db('HDEL', R .. ':progress', r.id)
+  L.enqueue(R, r.id, job, tries, due)
+  if L.events then
+    L.event('failed', r.id, job.queue, due, tries.starts, tries.attempts, L.whole(r.code), r.text)
+  end
+end
+
+-- The record of a held job is missing or corrupt. Done is done; any other end needs what is lost.
+local function apply_broken(R, r, record, tries, now_ms)
+  if r.verb ~= 'done' then
+    L.bury_broken(R, r.id, record, string.match(r.queue, '^%w[%w_-]*$'), now_ms)
+    return
+  end
+  db('ZREM', R .. ':running', r.id)
+  L.finish(R, nil, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, 0)
+  L.count(R, 'done', r.queue, 1)
+end
+
+local VERBS = {done = true, retry = true, dead = true, release = true, progress = true}
+
+-- Apply one result of a job that is held.
+local function apply(R, r, tries, cancelled, now_ms)
+  if not VERBS[r.verb] then
+    L.fail('ELATER_ARGS', 'unknown verb ' .. L.quote(r.verb))
+  elseif not r.a then
+    L.fail('ELATER_ARGS', 'no amount')
+  elseif r.verb == 'progress' then
+    db('HSET', R .. ':progress', r.id, L.line(r.text))
+    return
+  end
+  local record = db('HGET', R .. ':jobs', r.id)
+  local job = L.parse(record)
+  if job == nil then
+    apply_broken(R, r, record, tries, now_ms)
+  elseif cancelled and r.verb ~= 'done' then
+    -- It did not finish by itself: it ends here, whatever its worker made of it.
+    L.end_cancelled(R, job, r.id, L.outcome('cancelled', r.code, now_ms, tries.starts, 'cancelled while running',
+                    r.tail), now_ms)
+  elseif r.verb == 'done' then
+    db('ZREM', R .. ':running', r.id)
+    L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, r.a)
+    L.count(R, 'done', job.queue, 1)
+  elseif r.verb == 'retry' then
+    apply_retry(R, r, job, tries, now_ms)
+  elseif r.verb == 'dead' then
+    db('ZREM', R .. ':running', r.id)
+    L.bury(R, job.queue, r.id, L.outcome('dead', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, r.a)
+  else
+    L.release(R, r.id, r.a, now_ms)
+  end
+end
+
+-- One that leaves something behind. -> answer, did it end?
+function L.settle_one(R, r, tries, flag, book)
+  local ok, what = L.attempt(apply, R, r, L.tries(tries), flag, book.now_ms)
+  if not ok then
+    return 'error ' .. L.error_text(what), false
+  elseif r.verb ~= 'progress' then
+    book.ended[#book.ended + 1] = r.id
+    return 'ok', true
+  end
+  return 'ok', false
+end

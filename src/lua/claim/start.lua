@@ -1,0 +1,330 @@
+-- Start, park or bury the rows of a batch that were judged (judge.lua).
+--
+-- Starts go in groups, which is also how a worker is told of them: a group is one flat list
+--   queue, fence of the first, start, attempt, crashes, gated, {id, due ms, record}*
+-- of jobs that begin alike; their fences rise by 2. gated: 0, 1: it passed gates, so that its end
+-- may let in another; 2: its handler must not outlive a worker that lost Redis as well: it holds a
+-- lock, or a semaphore that says so.
+
+local GROUP_HEAD = 6
+
+-- ---- what is written of the starts of a batch
+
+-- Redis keeps a small hash or sorted set as a list, which is read from its start for each id (up to
+-- 512 and 128 entries, as it is delivered): for a hundred jobs that is most of what a call costs.
+-- One long value makes an index of it, which stays as long as the key does: so one is put in front
+-- where such a key comes to hold many.
+local MANY, LIST_FIELDS, LIST_MEMBERS = 32, 512, 128
+local LONG = '-----------------------------------------------------------------'
+
+-- Many with the n that come, and it may be a list still?
+local function becomes_many(has, n, most)
+  return has + n >= MANY and has <= most
+end
+
+local COMMANDS = {hash = {'HSET', 'HDEL'}, zset = {'ZADD', 'ZREM'}}
+
+-- Write these n. args: as the command has them; new: those of which Redis has none; old: what it
+-- has of the others.
+local function write_many(key, kind, most, new, args, n, old)
+  local add, remove = unpack(COMMANDS[kind])
+  if n == 0 then
+    return
+  elseif becomes_many(L.make_room(key, kind, n), n, most) then
+    -- Of a hash a field with itself for a value, of a sorted set a member with the score 0.
+    args = {kind == 'hash' and LONG or 0, LONG, unpack(args)}
+    L.write_at_once(remove, key, {LONG}, function() end)
+  end
+  L.write_at_once(add, key, args, function()
+    redis.pcall(remove, key, LONG, unpack(new, 1, math.min(n, #new)))
+    if old and #old > 0 then
+      redis.pcall(add, key, unpack(old))
+    end
+  end)
+end
+
+local function new_starts()
+  return {n = 0, ids = {}, running = {}, tries = {}, holds = {}, holders = {}, old = {}}
+end
+
+-- The ids that had no tries.
+local function without_tries(s)
+  local had, out = {}, {}
+  for i = 1, #s.old, 2 do
+    had[s.old[i]] = true
+  end
+  for i = 1, s.n do
+    out[#out + 1] = not had[s.ids[i]] and s.ids[i] or nil
+  end
+  return out
+end
+
+-- Jobs of which the call has changed something go by the draft, others by one command a key.
+local function write_starts(R, s, b, ctx)
+  if b.is_new then
+    ctx.book.at_once.started = ctx.book.at_once.started + s.n
+    write_many(R .. ':tries', 'hash', LIST_FIELDS, s.old[1] and without_tries(s) or s.ids, s.tries, s.n,
+               s.old)
+    write_many(R .. ':running', 'zset', LIST_MEMBERS, s.ids, s.running, s.n)
+    write_many(R .. ':holds', 'hash', LIST_FIELDS, s.holders, s.holds, #s.holders)
+    return
+  end
+  for i = 1, s.n do
+    db('ZADD', R .. ':running', ctx.epoch, s.ids[i])
+    db('HSET', R .. ':tries', s.tries[2 * i - 1], s.tries[2 * i])
+  end
+end
+
+-- ---- runs: rows side by side that start alike
+
+local NONE = {starts = 0, attempts = 0, crashes = 0}
+
+local function tell_started(b, run, starts, attempts)
+  for i = run.from, run.to do
+    L.event('started', b.ids[i], b.queue, b.dues[i], starts, attempts)
+  end
+end
+
+-- The group in which a run is told, the last one if it goes on; and how long it is.
+local function group_of(b, run, starts, attempts, crashes, ctx)
+  local g = ctx.groups[#ctx.groups]
+  if g and g[1] == b.queue and ctx.next_fence == run.fence and g[3] == starts and g[4] == attempts and
+     g[5] == crashes and g[6] == run.gated then
+    return g, #g
+  end
+  g = {b.queue, run.fence, starts, attempts, crashes, run.gated}
+  ctx.groups[#ctx.groups + 1] = g
+  return g, GROUP_HEAD
+end
+
+-- run: {from, to, tries (text or false), gated, fence (of the first)}
+local function start_run(b, run, s, ctx)
+  local t = run.tries and L.tries(run.tries) or NONE
+  local starts, attempts = t.starts + 1, t.attempts + 1
+  local head = L.int(starts) .. ' ' .. L.int(attempts) .. ' ' .. L.int(t.crashes) .. ' '
+  local group, at = group_of(b, run, starts, attempts, t.crashes, ctx)
+  local ids, dues, records, epoch = b.ids, b.dues, b.records, ctx.epoch_text
+  local started, running, tries, n, known_due, text = s.ids, s.running, s.tries, s.n, nil, nil
+  for i = run.from, run.to do
+    local id, due = ids[i], dues[i]
+    if due ~= known_due then
+      known_due, text = due, head .. L.int(due)
+    end
+    n = n + 1
+    local two = 2 * n
+    started[n] = id
+    running[two - 1], running[two] = epoch, id
+    tries[two - 1], tries[two] = id, text
+    group[at + 1], group[at + 2], group[at + 3] = id, due, records[i]
+    at = at + 3
+  end
+  for i = run.from, run.tries and run.to or 0 do
+    s.old[#s.old + 1], s.old[#s.old + 2] = ids[i], run.tries
+  end
+  s.n, ctx.next_fence = n, run.fence + 2 * (run.to - run.from + 1)
+  if L.events then
+    tell_started(b, run, starts, attempts)
+  end
+end
+
+-- ---- one row
+
+-- What a job holds to its end, once it has started.
+local function hold(R, b, i, s)
+  local id, text = b.ids[i], L.hold_of(b.jobs[i], b.headers[i], b.gates[i])
+  if not text then
+    if b.is_granted then
+      db('HDEL', R .. ':holds', id)
+    end
+  elseif b.is_granted or not b.is_new then
+    db('HSET', R .. ':holds', id, text)
+  else
+    local n = #s.holders + 1
+    s.holders[n], s.holds[2 * n - 1], s.holds[2 * n] = id, id, text
+  end
+end
+
+-- Does the job hold all its gates now? Else it stands in line and is not claimed.
+local function passes(b, i, fence, book)
+  local id, gates = b.ids[i], b.gates[i]
+  if b.is_granted then
+    if b.let_in[i] then
+      L.assign(b.let_in[i], 'is_claimed', true)
+      L.forget_spot(book, b.queue, id, b.let_in[i].spot)
+    else
+      L.unpark(book, b.queue, id, true)
+    end
+    L.spend(book, id, gates, fence)
+    return true
+  end
+  local spot = gates and L.pass_gates(book, b.queue, id, gates, b.dues[i], fence)
+  if spot then
+    L.stand_new(book, b.queue, id, spot)
+  end
+  return not spot
+end
+
+-- The id and the record of a row that has none yet, or a broken one.
+local function give_record(R, b, i, number)
+  if b.raws[i] then
+    b.ids[i] = L.id(number)
+    b.records[i] = L.insert(R, b.ids[i], b.jobs[i], b.raws[i])
+    -- Raw members that are claimed at once never had a head, by which queues become known.
+    db('SADD', R .. ':names', b.queue)
+  elseif b.broken[i] then
+    b.records[i] = L.mended(R, b.ids[i], b.queue, b.records[i] or nil)
+    db('HSET', R .. ':jobs', b.ids[i], b.records[i])
+  end
+end
+
+local function bury(R, b, i, ctx)
+  local id, starts = b.ids[i], L.tries(b.tries[i] or nil).starts
+  if b.is_granted and b.let_in[i] then
+    L.assign(b.let_in[i], 'is_claimed', true)
+    L.grant(ctx.book, b.queue, id, b.let_in[i].spot)
+  end
+  if b.is_granted then
+    L.unpark(ctx.book, b.queue, id)
+  end
+  L.bury(R, b.queue, id, L.outcome('dead', 0, ctx.now_ms, starts, b.whys[i], ''), ctx.now_ms)
+end
+
+-- ---- a batch
+
+-- More is to be done than to start this row. -> is it guarded, or does it hold gates (as in a
+-- group); nil when it does not start
+local function settle_special(R, b, i, fence, s, ctx)
+  if b.whys[i] or b.raws[i] then
+    give_record(R, b, i, fence - 1)
+  end
+  if b.whys[i] then
+    bury(R, b, i, ctx)
+    return nil
+  elseif not passes(b, i, fence, ctx.book) then
+    b.parked, b.has_parked = b.parked + 1, true
+    return nil
+  end
+  hold(R, b, i, s)
+  local gates = b.gates[i]
+  return gates and (L.is_guarded(ctx.book, gates) and 2 or 1) or 0
+end
+
+-- ---- a batch
+
+-- The first ones of a set leave it: rows from..to of the batch.
+local function take_from(b, key, from, to)
+  local members = {}
+  if L.cut_of(key) then
+    L.cut(key, to - from + 1, function()
+      for i = from, to do
+        redis.pcall('ZADD', key, b.scores[i] or L.int(b.dues[i]), b.raws[i] or b.ids[i])
+      end
+    end)
+    return
+  end
+  for i = from, to do
+    members[#members + 1] = b.raws[i] or b.ids[i]
+  end
+  db('ZREM', key, unpack(members))
+end
+
+-- The first n rows leave the sets in which they stood.
+local function take_out(b, n)
+  local from = 1
+  for k = 1, #b.places, 2 do
+    local to = math.min(b.places[k + 1], n)
+    if from <= to then
+      take_from(b, b.places[k], from, to)
+    end
+    from = to + 1
+  end
+end
+
+-- The gates of these rows, each once.
+local function meet(b, judged, book)
+  local ids, is_met = {}, {}
+  for i = 1, next(b.gates) and judged or 0 do
+    for _, id in ipairs(b.gates[i] or {}) do
+      if not is_met[id] then
+        is_met[id], ids[#ids + 1] = true, id
+      end
+    end
+  end
+  if ids[1] then
+    L.look_at({book.R .. ':aside:' .. b.queue})
+    L.meet(book, ids)
+  end
+end
+
+-- The last row from i on, up to `last`, that starts like row i, when nothing special is to be done
+-- of it.
+local function end_of_run(b, i, last)
+  local is_special, tries = b.is_special, b.tries
+  local first = tries[i]
+  for k = i + 1, last do
+    if is_special[k] or tries[k] ~= first then
+      return k - 1
+    end
+  end
+  return last
+end
+
+-- Rows from..to start with these tries: they go on with the run, or begin one. -> the run
+local function extend(b, run, from, to, gated, fence, s, ctx)
+  local tries = b.tries[from]
+  if run and run.to == from - 1 and run.gated == gated and run.tries == tries then
+    run.to = to
+    return run
+  elseif run then
+    start_run(b, run, s, ctx)
+  end
+  return {from = from, to = to, tries = tries, gated = gated, fence = fence}
+end
+
+-- Decide of the first `judged` rows, in runs, until the call has `most` claims. number: for the id
+-- of the first; each has the next one for its fence. -> how many rows that were
+local function settle_rows(R, b, judged, most, number, s, ctx)
+  local i, run = 1, nil
+  while i <= judged and ctx.claimed < most do
+    local to, gated, fence = i, 0, number + 2 * i - 1
+    if b.is_granted or b.is_special[i] then
+      gated = settle_special(R, b, i, fence, s, ctx)
+    else
+      to = end_of_run(b, i, math.min(judged, i + most - ctx.claimed - 1))
+    end
+    if gated then
+      run = extend(b, run, i, to, gated, fence, s, ctx)
+      ctx.claimed = ctx.claimed + to - i + 1
+    elseif run then
+      start_run(b, run, s, ctx)
+      run = nil
+    end
+    if b.has_parked and L.events then
+      L.event('parked', b.ids[i], b.queue, b.dues[i])
+    end
+    b.has_parked, i = false, to + 1
+  end
+  if run then
+    start_run(b, run, s, ctx)
+  end
+  return i - 1
+end
+
+-- Start, park or bury the first `judged` rows, until the call has `most` claims. -> how many rows
+-- that were, how many of them stand in line now
+function L.start_all(R, b, judged, most, ctx)
+  local number, s = L.tick(R, ctx.now_us, 2 * judged), new_starts()
+  b.parked = 0
+  if not b.is_granted then
+    meet(b, judged, ctx.book)
+  end
+  local n = settle_rows(R, b, judged, most, number, s, ctx)
+  for i = n + 1, judged do
+    ctx.bytes = ctx.bytes + #(b.raws[i] or b.records[i] or '')
+  end
+  if not b.is_granted then
+    take_out(b, n)
+  end
+  write_starts(R, s, b, ctx)
+  return n, b.parked
+end

@@ -1,0 +1,187 @@
+-- A step: results in, claims out, one round trip for both. The wire form is that of the function
+-- which asks (v1/step.lua, v2/step.lua).
+--
+-- A request: {epoch_text, link, held, max, ahead (ms), ends: {queue, start, n}*, end_ids: of all of
+-- them, results: {id, start, verb, queue, a, code, text, tail}* (result.lua), queues: {name, room,
+-- max_payload}*} A reply: {now_us, status, answers (one a result), refused ({number of an end,
+-- answer}*), groups (start.lua), cancels (ids), heads (one a queue), errors ({queue, text}*),
+-- solo_due, timer_ms}.
+
+local STEP_BYTES = 1048576
+local PEEK_BYTES = 262144   -- and of raw members that are not due
+local CLAIMS_MAX = 512
+
+-- Whatever pcall caught -> one line.
+function L.error_text(e)
+  if type(e) == 'table' then
+    e = e.elater or e.err or 'unknown error'
+  end
+  return L.line(tostring(e))
+end
+
+-- Flags of running jobs: those of this worker are returned, those of ended jobs removed.
+local function cancels(R, epoch)
+  local mine, ids = {}, db('HKEYS', R .. ':cancel')
+  for i = 1, math.min(#ids, 1000) do
+    local owner = db('ZSCORE', R .. ':running', ids[i])
+    if not owner then
+      db('HDEL', R .. ':cancel', ids[i])
+    elseif owner == epoch then
+      mine[#mine + 1] = ids[i]
+    end
+  end
+  return mine
+end
+
+-- What Redis has of the results: who runs each job, its tries, whether it is to be cancelled, by
+-- number.
+local function read_held(R, results)
+  local ids = {}
+  for i = 1, #results do
+    ids[i] = results[i].id
+  end
+  return db('ZMSCORE', R .. ':running', unpack(ids)), db('HMGET', R .. ':tries', unpack(ids)),
+         db('HMGET', R .. ':cancel', unpack(ids))
+end
+
+-- -> an answer for each result
+local function settle(R, results, ctx)
+  local answers, ended, is_ended = {}, {}, {}
+  if #results == 0 then
+    return answers
+  end
+  local owners, tries, flags = read_held(R, results)
+  for i, r in ipairs(results) do
+    if is_ended[r.id] or owners[i] ~= ctx.epoch or not tries[i] or
+       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start then
+      answers[i] = 'settled'
+    else
+      answers[i], is_ended[r.id] = L.settle_one(R, r, tries[i], flags[i], ctx.book)
+      ended[#ended + 1] = is_ended[r.id] and r.id or nil
+    end
+  end
+  L.let_go(ctx.book, ended, false)
+  return answers
+end
+
+-- A job that ended well, and that somebody waits for, or was to be cancelled.
+local function settle_watched(R, ctx)
+  return function(id, group)
+    local r = {id = id, start = group.start, verb = 'done', queue = group.queue, a = 0, code = '0',
+               text = 'ok', tail = ''}
+    local tries, flag = db('HGET', R .. ':tries', id), db('HGET', R .. ':cancel', id)
+    local answer, is_ended = L.settle_one(R, r, tries, flag, ctx.book)
+    L.let_go(ctx.book, is_ended and {id} or {}, false)
+    return answer
+  end
+end
+
+local function new_context(R, q, now_us)
+  local now_ms = L.ms(now_us)
+  local book = L.book(R, now_us)
+  book.epoch = q.epoch_text
+  return {now_us = now_us, now_ms = now_ms, until_ms = now_ms + q.ahead, epoch = L.whole(q.epoch_text),
+          epoch_text = q.epoch_text, held = q.held, max = math.min(q.max, CLAIMS_MAX),
+          bytes = STEP_BYTES, peek = PEEK_BYTES, groups = {}, classes = {}, are_small = true, claimed = 0, parked = 0,
+          solo_due = 0, book = book}
+end
+
+function L.step(R, q)
+  L.need_worker(R)
+  local now_us = L.now_us()
+  local status, current = L.worker(R, q.epoch_text)
+  if status == 'ok' and current ~= q.link then
+    status = 'link'
+  end
+  if status ~= 'ok' then
+    return {now_us = now_us, status = status}
+  end
+  local ctx = new_context(R, q, now_us)
+  local reply = {now_us = now_us, status = 'ok', groups = ctx.groups}
+  reply.answers = settle(R, q.results, ctx)
+  reply.refused = L.end_all(R, q.ends, q.end_ids, ctx, settle_watched(R, ctx))
+  L.read_queues(R, q.queues, ctx)
+  L.settle_gates(ctx.book, true)
+  reply.heads, reply.errors = L.claim_all(R, q.queues, ctx)
+  L.settle_gates(ctx.book)
+  reply.cancels = cancels(R, ctx.epoch)
+  reply.solo_due = ctx.solo_due
+  reply.timer_ms = ctx.is_more and ctx.now_ms or L.next_timer(R)
+  return reply
+end
+
+-- ---- arguments that both forms have
+
+function L.read_results(args, at, n)
+  local results = {}
+  for i = 1, n do
+    local o = at + 8 * i - 8
+    results[i] = {id = args[o], start = args[o + 1], verb = args[o + 2], queue = args[o + 3],
+                  a = L.whole(args[o + 4]), code = args[o + 5], text = args[o + 6], tail = args[o + 7]}
+  end
+  return results
+end
+
+-- n queues, three arguments each, from args[at] on.
+function L.read_rooms(args, at, n)
+  -- Most say the same as the one before.
+  local queues, room_text, room, max_text, max = {}, nil, nil, nil, nil
+  for i = 1, n do
+    local o = at + 3 * (i - 1)
+    if args[o + 1] ~= room_text or args[o + 2] ~= max_text then
+      room_text, max_text = args[o + 1], args[o + 2]
+      room, max = L.whole(room_text), L.whole(max_text)
+      if not room or not max then
+        L.fail('ELATER_ARGS', 'queue ' .. L.int(i) .. ' has no room or limit')
+      end
+    end
+    queues[i] = {name = L.check_queue(args[o]), room = room, max_payload = max}
+  end
+  return queues
+end
+
+-- EPOCH LINK HELD MAX NR {result}*NR NQ {queue room max}*NQ -> a request, the number of the
+-- argument behind them
+function L.read_step(args)
+  local q = {epoch_text = args[1] or '', link = args[2], held = L.whole(args[3]), max = L.whole(args[4]),
+             ahead = 0, ends = {}, end_ids = {}}
+  if not (L.whole(q.epoch_text) and q.link and q.held and q.max) then
+    L.fail('ELATER_ARGS', 'give EPOCH LINK HELD MAX, results and queues')
+  end
+  local n = L.whole(args[5])
+  if n == nil or n > 1024 or 5 + 8 * n > #args then
+    L.fail('ELATER_ARGS', 'the results do not add up')
+  end
+  q.results = L.read_results(args, 6, n)
+  local at = 6 + 8 * n
+  n = L.whole(args[at] or '')
+  if not n or n > 2000 or at + 3 * n > #args then
+    L.fail('ELATER_ARGS', 'the queues do not add up')
+  end
+  q.queues = L.read_rooms(args, at + 1, n)
+  return q, at + 1 + 3 * n
+end
+
+-- NG {head n id*n}*NG [AHEAD] from args[at] on; head: `size` arguments, of which read(at) makes a
+-- group.
+function L.read_ends(q, args, at, size, read)
+  local groups = L.whole(args[at])
+  at = at + 1
+  for i = 1, groups and groups <= #args and groups or 0 do
+    local group, n = read(at), L.whole(args[at + size] or '')
+    if not n or at + size + n > #args or #q.end_ids + n > 1024 then
+      groups = nil
+      break
+    end
+    group.n, q.ends[i] = n, group
+    L.check_queue(group.queue)
+    for k = at + size + 1, at + size + n do
+      q.end_ids[#q.end_ids + 1] = args[k]
+    end
+    at = at + size + 1 + n
+  end
+  q.ahead = at > #args and 0 or L.whole(args[at])
+  if not groups or groups > #args or not q.ahead or q.ahead > 1000 or at < #args then
+    L.fail('ELATER_ARGS', 'the groups of ended jobs do not add up')
+  end
+end

@@ -1,0 +1,250 @@
+-- Which jobs of a queue are due: the rows that a step looks at, in the order in which it claims
+-- them.
+--
+-- Rows are columns, one list for each thing that is known of all of them. A batch:
+--   queue, n
+--   ids      the job's id (perhaps of more jobs than n); false for a raw member, which has none yet
+--   dues     when it is due, ms
+--   places   in which sorted sets they stand, as segments: {key, number of the last row}*
+--   raws     a raw member's bytes, scores: its score, whys: why it cannot be a job, by number
+--   is_new   false: the call has changed something that these jobs may have, so they are read and
+--            written one by one
+-- judge.lua adds records, tries, jobs, gates and whys; start.lua writes.
+
+local RAW_ROWS = 16
+local RAW_BYTES = 1048576
+
+function L.new_batch(queue)
+  return {queue = queue, n = 0, ids = {}, dues = {}, places = {}, raws = {}, scores = {}, whys = {},
+          is_new = true}
+end
+
+-- The next n rows stand in this set.
+local function add_rows(b, key, n)
+  local places = b.places
+  b.n = b.n + n
+  if places[#places - 1] == key then
+    places[#places] = b.n
+  elseif n > 0 then
+    places[#places + 1], places[#places + 2] = key, b.n
+  end
+end
+
+-- When the first jobs of a set are due. Redis takes half a microsecond to print a score, and jobs
+-- that were added together are due together: while there are few runs of one due time, it is asked
+-- how long each run is.
+local RUNS = 8
+
+-- The due times of ids[1..n], which are sorted by them, into dues, from number `at` on. first,
+-- last: the scores of the first and of the last; runs: how many may be asked for (none where the
+-- call has cut some of the set: they would be counted). -> how many are due by until_ms, when the
+-- next one is
+local function read_dues(key, ids, n, first, last, dues, at, until_ms, runs)
+  local i, score = 1, first
+  for _ = 1, runs do
+    local due = L.due(score)
+    if due > until_ms then
+      return i - 1, due
+    end
+    local to = score == last and n or math.min(n, i - 1 + L.ask(key, 'zset', 'ZCOUNT', score, score))
+    for k = at + i, at + to do
+      dues[k] = due
+    end
+    i = to + 1
+    if i > n then
+      return n, nil
+    end
+    score = L.ask(key, 'zset', 'ZSCORE', ids[i])
+  end
+  for k, rest in ipairs(L.ask(key, 'zset', 'ZMSCORE', unpack(ids, i, n))) do
+    local due = L.due(rest)
+    if due > until_ms then
+      return i + k - 2, due
+    end
+    dues[at + i + k - 1] = due
+  end
+  return n, nil
+end
+
+-- The first ids of a set of which the call has changed nothing but that it has cut its first
+-- members.
+local function take_first(key, cut, room, b, until_ms)
+  local ids = L.ask(key, 'zset', 'ZRANGE', cut, cut + room)
+  local n = math.min(#ids, room)
+  if n == 0 then
+    return ids[1] and L.due(L.ask(key, 'zset', 'ZSCORE', ids[1])) or math.huge, #ids
+  end
+  local scores = L.ask(key, 'zset', 'ZMSCORE', ids[1], ids[n], ids[#ids])
+  local taken, head = read_dues(key, ids, n, scores[1], scores[2], b.dues, b.n, until_ms,
+                                cut == 0 and RUNS or 0)
+  if b.n == 0 then
+    b.ids = ids
+  else
+    for i = 1, taken do
+      b.ids[b.n + i] = ids[i]
+    end
+  end
+  add_rows(b, key, taken)
+  return head or #ids > n and L.due(scores[3]) or math.huge, #ids
+end
+
+-- Append up to `room` ids of a set that are due by until_ms. -> when the first one that stays is
+-- due (math.huge for none), how many there were at all
+local function take_ids(key, room, b, until_ms)
+  local cut = L.cut_of(key)
+  if cut then
+    return take_first(key, cut, room, b, until_ms)
+  end
+  local rows = db('ZRANGE', key, 0, room, 'WITHSCORES')
+  for i = 1, #rows, 2 do
+    local due = L.due(rows[i + 1])
+    if due > until_ms or i > 2 * room then
+      return due, #rows
+    end
+    add_rows(b, key, 1)
+    b.ids[b.n], b.dues[b.n], b.is_new = rows[i], due, false
+  end
+  return math.huge, #rows
+end
+
+-- ---- raw members
+
+-- Why a raw member with this score cannot be a job, or nil.
+local function bad_score(score)
+  if score ~= score or score == math.huge or score == -math.huge then
+    return 'its score is not finite'
+  elseif score > L.LATEST then
+    return 'its score is after the year 5000'
+  elseif score >= L.SECONDS_FROM and score <= L.SECONDS_TO then
+    return 'its score looks like seconds, milliseconds are needed'
+  end
+  return nil
+end
+
+local function add_raw(b, key, member, score_text, now_ms)
+  local score = tonumber(score_text)
+  local i = b.n + 1
+  add_rows(b, key, 1)
+  b.ids[i], b.raws[i], b.scores[i] = false, member, score_text
+  b.dues[i] = score > L.SECONDS_TO and L.due(score_text) or now_ms
+  b.whys[i] = bad_score(score)
+end
+
+-- Append the raw members that are due, up to `room`. They may be large: only those that are due are
+-- read, and no more bytes of them than a call may read. One that can never be due is buried when
+-- tidied (v1/tidy.lua). -> the head that is left, never later than the first one is due
+local function take_raw(R, b, room, ctx)
+  local key, known = R .. ':due:' .. b.queue, db('ZSCORE', R .. ':heads', b.queue)
+  -- What this call has claimed of them were the first ones.
+  local left, gone = db('ZCARD', key), L.gone_from(key)
+  local most, bytes = math.min(room, RAW_ROWS), math.min(ctx.bytes, RAW_BYTES)
+  if left == 0 then
+    return math.huge
+  elseif most == 0 and (known and known <= ctx.now_ms or
+                        redis.call('ZCOUNT', key, '-inf', L.int(ctx.now_ms)) > gone) then
+    return ctx.now_ms
+  end
+  local rows = L.read_members(key, gone, most, bytes, ctx.now_ms)
+  for i = 1, #rows, 2 do
+    add_raw(b, key, rows[i], rows[i + 1], ctx.now_ms)
+    bytes = bytes - #rows[i]
+  end
+  local taken = #rows / 2
+  if taken == left then
+    return math.huge
+  elseif most > 0 and (taken == most or bytes <= 0) then
+    return ctx.now_ms
+  end
+  -- Its members are read once in a call, however often it looks.
+  local rank, next_raw = gone + taken, ctx.next_raw
+  if not next_raw or next_raw.key ~= key or next_raw.rank ~= rank then
+    next_raw = {key = key, rank = rank, due = L.next_raw(key, rank, ctx, known)}
+    ctx.next_raw = next_raw
+  end
+  return next_raw.due
+end
+
+local function append(b, from, i)
+  local n = b.n + 1
+  add_rows(b, from.places[1], 1)
+  b.ids[n], b.dues[n] = from.ids[i], from.dues[i]
+  b.raws[n], b.scores[n], b.whys[n] = from.raws[i], from.scores[i], from.whys[i]
+end
+
+-- Append two batches in order of their scores, up to `room` rows of both; the rest lowers the head.
+-- Not by due time: a raw member from before 1973 is always due just now, and would stand behind
+-- every backlog, with all raw members behind it.
+local function merge(b, ids, raws, room, head, now_ms)
+  local i, k, last = 1, 1, b.n + room
+  while b.n < last and (i <= ids.n or k <= raws.n) do
+    if k > raws.n or i <= ids.n and ids.dues[i] <= L.due(raws.scores[k]) then
+      append(b, ids, i)
+      i = i + 1
+    else
+      append(b, raws, k)
+      k = k + 1
+    end
+  end
+  b.is_new = b.is_new and ids.is_new
+  head = i <= ids.n and math.min(head, ids.dues[i]) or head
+  return k <= raws.n and math.min(head, now_ms) or head
+end
+
+-- Priority 5: its jobs, and the raw members between them. until_ms: as of take_ids
+local function take_fives(R, b, room, ctx, until_ms)
+  local key = R .. ':q:' .. b.queue .. ':5'
+  if db('EXISTS', R .. ':due:' .. b.queue) == 0 then
+    return (take_ids(key, room, b, until_ms))
+  end
+  local ids, raws = L.new_batch(b.queue), L.new_batch(b.queue)
+  local head = take_ids(key, room, ids, ctx.now_ms)
+  head = math.min(head, take_raw(R, raws, room, ctx))
+  return merge(b, ids, raws, room, head, ctx.now_ms)
+end
+
+-- -> the rows of a queue in the order of claiming, up to `room`; the head that is left behind them;
+-- the marks that are still true. Where nothing else can come between, jobs without gates may be
+-- claimed before they are due (ctx.until_ms); judge.lua leaves the others.
+function L.gather(R, queue, room, ctx)
+  local marks, kept = ctx.marks[queue] or '', ''
+  local b, head, until_ms = L.new_batch(queue), math.huge, ctx.now_ms
+  if not ctx.gates[queue] and not string.find(marks, '%d') then
+    until_ms = ctx.until_ms
+  end
+  for p = 0, 9 do
+    local digit = L.int(p)
+    if p == 5 then
+      head = math.min(head, take_fives(R, b, room - b.n, ctx, until_ms))
+    elseif string.find(marks, digit, 1, true) then
+      local key = R .. ':q:' .. queue .. ':' .. digit
+      local its_head, rows = take_ids(key, room - b.n, b, ctx.now_ms)
+      head = math.min(head, its_head)
+      kept = rows > 0 and kept .. digit or kept
+    end
+  end
+  return b, head, kept
+end
+
+-- ---- suspects
+
+-- The first suspect of a queue; claimed only by a worker that runs nothing else. -> a batch of it
+-- or nil; the head behind it (not one that is due: only an idle worker can do something about it)
+function L.gather_solo(R, queue, room, ctx)
+  local key = R .. ':solo:' .. queue
+  local rows = db('ZRANGE', key, 0, 1, 'WITHSCORES')
+  if #rows == 0 then
+    return nil, math.huge, ''
+  end
+  local due, b = L.due(rows[2]), nil
+  if due <= ctx.now_ms and room > 0 and ctx.held == 0 and ctx.claimed == 0 then
+    b = L.new_batch(queue)
+    add_rows(b, key, 1)
+    b.ids[1], b.dues[1], b.is_new = rows[1], due, false
+    due = rows[4] and L.due(rows[4]) or math.huge
+  end
+  if due <= ctx.now_ms then
+    ctx.solo_due = 1
+    due = math.huge
+  end
+  return b, due, 's'
+end

@@ -1,0 +1,109 @@
+-- Locks in the draft of a call (draft.lua): hashes that are read and written whole.
+--
+-- A row: {holder, until ms, fence, depth, since ms, token}, texts as Redis has them, token false
+-- for none. It is never changed: who changes a lock puts another row. The key goes with its lease.
+
+local FIELDS = {'holder', 'until', 'fence', 'depth', 'since', 'token'}
+local CHUNK = 2000          -- keys in one DEL
+
+local locks, changed = {}, {} -- key -> {key, kind, row, was}; those that were changed
+
+function L.begin_locks()
+  if next(locks) then
+    locks, changed = {}, {}
+  end
+end
+
+local function lock_of(key)
+  local l = locks[key]
+  if not l then
+    l = {key = key, kind = 'hash', row = false, was = false, is_changed = false}
+    local row = not L.is_known_empty(key) and L.read_entry(l, 'HMGET', unpack(FIELDS))
+    row = row and row[1] and row
+    l.row, l.was, locks[key] = row, row, l
+  end
+  return l
+end
+
+-- The row of a lock, false for none.
+function L.lock_row(key)
+  return lock_of(key).row
+end
+
+-- row: as L.lock_row tells it; false: the lock is free.
+function L.put_lock(key, row)
+  local l = lock_of(key)
+  L.assign(l, 'row', row)
+  if not l.is_changed then
+    l.is_changed = true
+    changed[#changed + 1] = l
+  end
+end
+
+-- Make a lock in Redis what `row` says. was: what it is there. -> the reply of Redis
+local function put(key, row, was)
+  local args = {'holder', row[1], 'until', row[2], 'fence', row[3], 'depth', row[4], 'since', row[5]}
+  args[11], args[12] = row[6] and 'token' or nil, row[6] or nil
+  local reply = redis.pcall('HSET', key, unpack(args))
+  if type(reply) == 'table' then
+    return reply
+  end
+  if was and was[6] and not row[6] then
+    redis.pcall('HDEL', key, 'token')
+  end
+  if row[2] ~= '0' then
+    return redis.pcall('PEXPIREAT', key, row[2])
+  elseif was and was[2] ~= '0' then
+    return redis.pcall('PERSIST', key)
+  end
+  return reply
+end
+
+-- These locks are as they were before.
+local function take_back(list)
+  for _, l in ipairs(list) do
+    if l.was then
+      put(l.key, l.was, l.row)
+    else
+      redis.pcall('DEL', l.key)
+    end
+  end
+end
+
+local function write_taken(step)
+  local l = step.locks[1]
+  local reply = put(l.key, l.row, l.was)
+  if type(reply) == 'table' then
+    take_back(step.locks) -- the first of its commands may have been written
+  end
+  return reply
+end
+
+local function write_freed(step)
+  return redis.pcall('DEL', unpack(step.names))
+end
+
+-- The locks of the list from..to are free: their keys go together.
+local function free_step(list, from, to)
+  local step = {locks = {unpack(list, from, to)}, names = {}, write = write_freed, undo = take_back,
+                command = 'DEL'}
+  for i, l in ipairs(step.locks) do
+    step.names[i] = l.key
+  end
+  return step
+end
+
+-- What there is to write, into the lists of draft.lua.
+function L.plan_locks(adds, removals)
+  local freed = {}
+  for _, l in ipairs(changed) do
+    if l.row and l.row ~= l.was then
+      adds[#adds + 1] = {locks = {l}, write = write_taken, undo = take_back, command = 'HSET'}
+    elseif l.row ~= l.was then
+      freed[#freed + 1] = l
+    end
+  end
+  for from = 1, #freed, CHUNK do
+    removals[#removals + 1] = free_step(freed, from, math.min(from + CHUNK - 1, #freed))
+  end
+end

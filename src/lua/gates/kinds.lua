@@ -1,0 +1,146 @@
+-- The three kinds of gates behind one face (gate.lua):
+--   room(book, g)   -> how many places are free
+--   opens(book, g)  -> when there will be one by itself, ms; nil: by a release only
+--   take(book, g, holder, fence, until_ms, is_reserved)   the caller has looked
+--   drop(book, g, holders) -> whether any of them had a place
+
+L.KINDS = {lock = {}, sem = {}, rate = {}}
+
+-- ---- locks: L.lock_row {holder, until ms, fence, depth, since ms, token}, all text (draft.lua)
+
+-- -> holder, until ms (0: it lives with its job or worker), fence, depth; nil: it is free
+function L.lock_holder(book, g)
+  local row = L.lock_row(g.key)
+  if not row then
+    return nil
+  end
+  local until_ms = L.whole(row[2]) or 0
+  if until_ms > 0 and until_ms <= book.now_ms then
+    return nil
+  end
+  return row[1], until_ms, L.whole(row[3]) or 0, L.whole(row[4]) or 1
+end
+
+function L.KINDS.lock.room(book, g)
+  return L.lock_holder(book, g) and 0 or 1
+end
+
+function L.KINDS.lock.opens(book, g)
+  local holder, until_ms = L.lock_holder(book, g)
+  return holder and until_ms > 0 and until_ms or nil
+end
+
+function L.KINDS.lock.take(book, g, holder, fence, until_ms, is_reserved)
+  L.put_lock(g.key, {holder, L.int(until_ms or 0), L.int(fence), is_reserved and '0' or '1',
+                     L.int(book.now_ms)})
+  L.set_room(g, 0)
+end
+
+function L.KINDS.lock.drop(_, g, holders)
+  local row = L.lock_row(g.key)
+  for _, holder in ipairs(row and holders or {}) do
+    if row[1] == holder then
+      L.put_lock(g.key, false)
+      L.set_room(g, 1)
+      return true
+    end
+  end
+  return false
+end
+
+-- Change what is given of a lock that is held; token false: it has none.
+function L.change_lock(g, until_text, fence_text, depth_text, token)
+  local row = L.lock_row(g.key)
+  L.put_lock(g.key, {row[1], until_text or row[2], fence_text or row[3], depth_text or row[4],
+                     row[5], token == nil and row[6] or token})
+end
+
+-- The job that holds the lock starts with this fence.
+function L.refence(g, job, fence)
+  local row = L.lock_row(g.key)
+  if row and row[1] == job then
+    L.change_lock(g, nil, L.int(fence))
+  end
+end
+
+-- ---- semaphores
+
+-- Holders whose lease is over have no place, and go behind the writes, however many they are.
+local function drop_ended(key, now_text)
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now_text)
+end
+
+-- The limit may have shrunk under its holders: then there is no place until enough of them have
+-- gone.
+function L.KINDS.sem.room(book, g)
+  if not g.has_dropped then
+    L.assign(g, 'has_dropped', true)
+    L.hint(drop_ended, g.key, L.int(book.now_ms))
+  end
+  return g.limit.n - db('ZCOUNT', g.key, '(' .. L.int(book.now_ms), '+inf')
+end
+
+function L.KINDS.sem.opens(book, g)
+  local lives = '(' .. L.int(book.now_ms)
+  local first = db('ZRANGEBYSCORE', g.key, lives, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  local until_ms = tonumber(first[2] or 'inf')
+  return until_ms < L.LIVES and until_ms or nil
+end
+
+-- The key goes with the last lease, unless somebody has a place without one: callers may come once
+-- and never again.
+local function expire_with_leases(key)
+  local last = tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2] or L.LIVES)
+  if last < L.LIVES then
+    redis.call('PEXPIREAT', key, L.int(last))
+  end
+end
+
+function L.KINDS.sem.take(book, g, holder, _, until_ms)
+  local last, was = L.last_score(g.key), db('ZSCORE', g.key, holder)
+  db('ZADD', g.key, until_ms or L.LIVES + book.now_ms, holder)
+  if not (was and was > book.now_ms) then
+    L.add_room(g, -1)
+  end
+  if not until_ms and last and last < L.LIVES then
+    db('PERSIST', g.key)
+  end
+  L.follow_up(expire_with_leases, g.key)
+end
+
+function L.KINDS.sem.drop(book, g, holders)
+  local n = 0
+  for _, was in ipairs(db('ZMSCORE', g.key, unpack(holders))) do
+    n = n + (was and was > book.now_ms and 1 or 0)
+  end
+  if db('ZREM', g.key, unpack(holders)) == 0 then
+    return false
+  end
+  L.add_room(g, n)
+  L.follow_up(expire_with_leases, g.key)
+  return true
+end
+
+-- ---- rates: what is free, without what is kept for granted jobs
+
+function L.KINDS.rate.room(book, g)
+  return L.RATES[g.limit.algorithm].room(book, g) - db('SCARD', g.granted)
+end
+
+-- nil: when one of those that are granted is claimed, or loses its grant.
+function L.KINDS.rate.opens(book, g)
+  local rate = L.RATES[g.limit.algorithm]
+  local is_kept = rate.room(book, g) > 0
+  return rate.opens(book, g, is_kept and db('SCARD', g.granted) + 1 or 1)
+end
+
+function L.KINDS.rate.take(book, g)
+  L.RATES[g.limit.algorithm].take(book, g, 1)
+  L.add_room(g, -1)
+end
+
+function L.KINDS.rate.drop(_, g, holders)
+  local n = db('SREM', g.granted, unpack(holders))
+  L.add_room(g, n)
+  return n > 0
+end

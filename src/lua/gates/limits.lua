@@ -1,0 +1,76 @@
+-- Names of gates, and the limits that semaphores and rates have.
+--
+-- R:limits  HASH  name -> "semaphore <n> <keep|kill>" | "rate <algorithm> <n> <per ms> <burst>"
+-- A name with {key} in it is a template for all names that fit. The field `{}` lists the templates.
+
+L.GATE_NAME_MAX = 256
+L.MAX_LIMITS = 1000         -- definitions in one namespace
+L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
+
+-- A name that may stand in a record header, in a key and on a terminal.
+function L.check_gate_name(what, name)
+  if name == nil or #name < 1 or #name > L.GATE_NAME_MAX or string.find(name, '[%z\1-\32\127]') then
+    L.fail('ELATER_GATE', what .. ' ' .. L.quote(name or '') .. ' is no name of a gate: 1 to ' ..
+           L.int(L.GATE_NAME_MAX) .. ' bytes without spaces and control characters')
+  elseif string.byte(name) == 126 then
+    L.fail('ELATER_GATE', what .. ' ' .. L.quote(name) .. ' begins with ~: such names are laterd\'s own')
+  end
+  return name
+end
+
+function L.parse_limit(text)
+  local n, on_lost = string.match(text or '', '^semaphore (%d+) (%a+)$')
+  if L.whole(n) then
+    return {kind = 'sem', n = L.whole(n), on_lost = on_lost}
+  end
+  local algorithm, count, per_ms, burst = string.match(text or '', '^rate (%a+) (%d+) (%d+) (%d+)$')
+  count, per_ms, burst = L.whole(count), L.whole(per_ms), L.whole(burst)
+  if count and per_ms and burst and L.RATES[algorithm] and per_ms > 0 then
+    return {kind = 'rate', algorithm = algorithm, n = count, per_us = per_ms * 1000, burst = burst}
+  end
+  return nil
+end
+
+-- The definition that L.parse_limit read.
+function L.limit_text(limit)
+  if limit.kind == 'sem' then
+    return 'semaphore ' .. L.int(limit.n) .. ' ' .. limit.on_lost
+  end
+  return 'rate ' .. limit.algorithm .. ' ' .. L.int(limit.n) .. ' ' .. L.int(limit.per_us / 1000) .. ' ' ..
+         L.int(limit.burst)
+end
+
+-- Does the name fit the template? -> the length of what stands before {key}, or nil
+function L.fits(template, name)
+  local from, to = string.find(template, '{key}', 1, true)
+  local head, tail = string.sub(template, 1, (from or 1) - 1), string.sub(template, (to or 0) + 1)
+  if from and #name > #head + #tail and string.sub(name, 1, #head) == head and
+     (tail == '' or string.sub(name, -#tail) == tail) then
+    return #head
+  end
+  return nil
+end
+
+-- The template that a name fits, the one with the longest beginning; nil for none.
+local function template_of(name, list)
+  local best, best_len
+  for template in string.gmatch(list or '', '[^\n]+') do
+    local len = L.fits(template, name)
+    if len and (not best or len > best_len) then
+      best, best_len = template, len
+    end
+  end
+  return best
+end
+
+-- -> the limit that holds for a name of this kind, or nil, and the name it is defined under
+function L.limit_of(R, kind, name)
+  local row = db('HMGET', R .. ':limits', name, '{}')
+  local under = name
+  if not row[1] or name == '{}' then
+    under = template_of(name, row[2])
+    row[1] = under and db('HGET', R .. ':limits', under)
+  end
+  local limit = L.parse_limit(row[1])
+  return limit and limit.kind == kind and limit or nil, under
+end

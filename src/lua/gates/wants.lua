@@ -1,0 +1,61 @@
+-- Which gates a job has to pass: its own, and those of its queue.
+
+local GATE_OPTIONS = {{'l', 'lock'}, {'s', 'sem'}, {'r', 'rate'}}
+
+-- A name with {key} in it -> the name for this key; nil when it needs a key and there is none.
+function L.fill_key(name, key)
+  local from, to = string.find(name, '{key}', 1, true)
+  if not from then
+    return name
+  end
+  return key and string.sub(name, 1, from - 1) .. key .. string.sub(name, to + 1)
+end
+
+-- R:queues: queue -> "lock=<name> sem=<name> rate=<name>", those there are.
+-- -> {lock, sem, rate}, or nil for a queue without gates
+function L.queue_gates(text)
+  local out
+  if not text then
+    return nil
+  end
+  for kind, name in string.gmatch(text, '(%a+)=(%S+)') do
+    out = out or {}
+    out[kind] = name
+  end
+  return out
+end
+
+-- The names of one kind, sorted, each once. -> names, why it cannot run
+local function names_of(job, kind, own, common)
+  local filled = common and L.fill_key(common, job.K)
+  local why = common and not filled and 'its queue wants the ' .. kind .. ' ' .. common .. ', and it has no key' or nil
+  local names = {}
+  local unique = kind == 'lock' and job.o and job.u and L.unique_lock(job) or false
+  for _, name in ipairs({own or false, filled or false, unique}) do
+    if name and name ~= names[1] and name ~= names[2] then
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names)
+  return names, why
+end
+
+-- The gates of a job, its own and its queue's, as ids in the order in which they are taken: by kind
+-- and name, so that no two jobs ever wait for each other; rates last, since they open by
+-- themselves: nobody else waits for a start that is kept for a job that waits for a lock. -> list,
+-- or nil: it has none; and why it cannot run.
+function L.gates_of(job, of_queue)
+  local out, why = {}, nil
+  if not (of_queue or job.l or job.s or job.r or (job.o and job.u)) then
+    return nil
+  end
+  for _, option in ipairs(GATE_OPTIONS) do
+    local kind = option[2]
+    local names, cannot = names_of(job, kind, job[option[1]], of_queue and of_queue[kind])
+    why = why or cannot
+    for _, name in ipairs(names) do
+      out[#out + 1] = kind .. ':' .. name
+    end
+  end
+  return #out > 0 and out or nil, why
+end
