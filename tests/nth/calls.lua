@@ -55,12 +55,6 @@ nth.words('life', 'later_v1_import mail 1 token tt new|', added('new'))
 nth.words('uniq', 'later_v1_import uniq 1 unique wait new|')
 nth.words('uniq', 'later_v1_import uniq 2 unique fresh unique_until 99999999999999 new|', added('new'))
 
-nth.scenario{name = 'an add in a burst', stage = 'plain', is_atomic = true, is_cached = true, prepare = function(m)
-  for i = 1, 2 do
-    m.tag[nth.must('later_add', 'mail', 'b' .. i .. '|')[1]] = 'b' .. i
-    m.fate['b' .. i] = 'run'
-  end
-end, call = function() return {'later_add', 'mail', 'new|'} end, after = added('new')}
 nth.words('uniq', 'later_add uniq unique ret unique_mode replace new|', rewritten('uret'), false, true)
 
 -- ---- one job

@@ -25,9 +25,6 @@ local function set_up(stage)
   nth.restore(kept.all)
   local m = nth.copy(kept.m)
   nth.now_us = m.now_us
-  -- Twice something that is no add: what a burst of adds knows is forgotten.
-  nth.call('later_version')
-  nth.call('later_version')
   return m
 end
 

@@ -37,12 +37,11 @@ end
 -- much as a small command, to see that they are still the same nothing.
 local known_text, known_number
 
--- -> the last number, and whether the call before left it there
 local function last_number(text)
   if text and text == known_text and known_number <= L.CLOCK_MAX then
-    return known_number, true
+    return known_number
   end
-  return last_of(text), false
+  return last_of(text)
 end
 
 -- The hybrid clock (Kulkarni et al. 2014, its single-node case): n successive numbers, of which the
@@ -58,15 +57,15 @@ function L.tick(R, now_us, n, seen)
   return first
 end
 
--- The next number for a call that writes at once: one command where others take two. -> the number,
--- what R:clock held before (false for nothing), whether the last call that counted it on left that
+-- The next number for a call that writes at once: one command where others take two.
+-- -> the number, what R:clock held before (false for nothing)
 function L.tick_at_once(R, now_us)
   local number, text = now_us, L.int(now_us)
   local was = redis.call('SET', R .. ':clock', text, 'GET')
-  local last, is_ours = last_number(was)
+  local last = last_number(was)
   -- Seldom: within a microsecond, or Redis' own clock was set back.
   if last >= number then
-    number, is_ours = last + 1, false -- two clocks that are counted on by one may meet
+    number = last + 1
     text = L.int(number)
     local reply = redis.pcall('SET', R .. ':clock', text)
     if reply.err then
@@ -75,7 +74,7 @@ function L.tick_at_once(R, now_us)
     end
   end
   known_text, known_number = text, number
-  return number, was, is_ours
+  return number, was
 end
 
 -- A clock number -> job id: 'j' and 11 digits of Crockford's base 32, so that ids sort by age.

@@ -147,9 +147,6 @@ end
 local known_root
 local known_queues, n_known = {}, 0
 
--- Whether the call before this one, and this one, belong to a burst of adds (burst.lua).
-L.was_burst, L.is_burst = false, false
-
 -- Who follows the events of which root (v1/tail.lua), and those of this call, false where nobody
 -- does. By a hint that nobody hears, nothing may be lost: L.event is called only while L.events is
 -- there.
@@ -181,7 +178,6 @@ function L.register(name, flags, fn)
         return {err = "ELATER_ROOT give one key, the namespace's root, as 1 'later:{default}'"}
       end
       known_root = keys[1]
-      L.was_burst, L.is_burst = L.is_burst, false
       L.events = L.tails[known_root] and L.watch(known_root) or false
       local ok, reply = pcall(call, fn, keys[1], args)
       if ok then
