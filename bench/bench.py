@@ -6,9 +6,10 @@ import subprocess
 import sys
 import time
 
-from suite import chart, contest, growth, idle, laterd, modes, peers, procs, table
+from suite import chart, contest, gated, growth, idle, laterd, modes, peers, procs, table
 
-MODES = (*modes.WITH_RIVALS, "growth", "idle")
+PLANS = {**modes.WITH_RIVALS, "gated": gated.plan}
+MODES = (*PLANS, "growth", "idle")
 QUICK_SCALE = 0.02
 
 
@@ -62,7 +63,7 @@ def measure(mode, args, size, rounds):
         return growth.run(size, rounds, args.waiting or size.jobs(5000000 if args.quick else 10000000), args.queues or 10000)
     if mode == "idle":
         return idle.run(args.seconds or (1 if args.quick else 60), not args.no_peers)
-    plan = modes.WITH_RIVALS[mode](size, not args.no_peers)
+    plan = PLANS[mode](size, not args.no_peers)
     return contest.summarize(plan, *contest.run(plan, rounds))
 
 

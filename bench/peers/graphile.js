@@ -5,6 +5,7 @@ const { Pool } = require('pg');
 const { mode, n, plan, now, handler, answer, results } = require('./common.js');
 
 const PER_CALL = 1000;
+const serial = Number((mode.match(/^serial(\d+)$/) || [])[1] || 0); // so many serial queues; 0: none
 const preset = {
   worker: {
     concurrentJobs: 24,
@@ -15,10 +16,10 @@ const preset = {
   },
 };
 const ADD = `select graphile_worker.add_jobs(array(
-  select row('noop', json_build_object('due', due, 'pad', $2::text), null,
+  select row('noop', json_build_object('due', due, 'pad', $2::text), case when $3 > 0 then 's' || (i % $3) end,
              case when due = 0 then now() else to_timestamp(due / 1000.0) end,
              null, null, null, null)::graphile_worker.job_spec
-  from unnest($1::float8[]) due))`;
+  from unnest($1::float8[]) with ordinality as t(due, i)))`;
 
 async function emptied(pool) {
   for (;;) {
@@ -35,7 +36,7 @@ async function main() {
   const dues = mode === 'idle' ? [] : plan();
   const from = now();
   for (let i = 0; i < dues.length; i += PER_CALL) {
-    await pool.query(ADD, [dues.slice(i, i + PER_CALL), 'x'.repeat(100)]);
+    await pool.query(ADD, [dues.slice(i, i + PER_CALL), 'x'.repeat(100), serial]);
   }
   if (mode === 'add') return answer({ seconds: (now() - from) / 1000 });
   const seen = handler();
