@@ -1,4 +1,4 @@
-/* What a worker with many queues asks: which of them a step has to name. */
+/* What a worker asks: which of its queues a step has to name. */
 #include "fixture.h"
 
 static int compare_words(const void *a, const void *b)
@@ -30,7 +30,102 @@ static const char *looked(void)
     return out;
 }
 
+/* What later_v2_look tells of these: its names. */
+static const char *told(const char *soon, const char *names)
+{
+    const char *out = "";
+
+    (void)fcall("later_v2_look %s %s", soon, names);
+    for (int i = 2; i < len_at(-1); i++)
+        out = text("%s%s ", out, at(i, -1));
+    return out;
+}
+
+/* Heads that are due soon, marks, pauses, raw members, and jobs whose head was lost. */
 static void test_what_is_told(void **state)
+{
+    const char *all = "q0 q1 q2 q3 q4 q5 q6 q7 q8 nothing", *before;
+
+    (void)state;
+    assert_string_equal(told("2000", all), "");
+    (void)add("q0 in 1h later");
+    (void)add("q1 in 2s soon");
+    (void)add("q2 now");
+    (void)redis("ZADD R:due:q3 4000000000000 raw");
+    (void)add("q4 in 1h later");
+    (void)fcall("later_pause q4");
+    (void)add("q5 in 1h priority 2 marked");
+    (void)add("q6 in 1h lost");
+    (void)redis("ZREM R:heads q6");
+    (void)add("q7 in 1h later");
+    (void)redis("ZADD R:due:q7 4000000000000 raw");
+    (void)redis("HSET R:prio q8 s");
+    before = snapshot();
+    assert_string_equal(told("2000", all), "q1 q2 q3 q4 q5 q6 q7 q8 ");
+    assert_string_equal(told("1", all), "q2 q3 q4 q5 q6 q7 q8 ");
+    assert_string_equal(told("3700000", all), "q0 q1 q2 q3 q4 q5 q6 q7 q8 ");
+    assert_string_equal(told("2000", "q6 nothing q4 q0 q1"), "q6 q4 q1 ");
+    assert_string_equal(told("2000", "q0"), "");
+    assert_string_equal(snapshot(), before);
+    (void)redis("SET R:paused foreign");
+    assert_refused("ELATER_TYPE", "later_v2_look 2000 q0");
+    (void)redis("DEL R:paused R:heads");
+    (void)redis("SET R:heads foreign");
+    assert_refused("ELATER_TYPE", "later_v2_look 2000 q0");
+}
+
+static void test_time_and_timer(void **state)
+{
+    const char *seconds = text("%.*s", 9, (redis("TIME"), at(0, -1)));
+
+    (void)state;
+    assert_starts(fcall("later_v2_look 1 q0"), text("[%s", seconds));
+    assert_int_equal(strlen(at(0, -1)), strlen("1767225600000000"));
+    assert_string_equal(at(1, -1), "-1");
+    (void)redis("ZADD R:timers 4000000000000 gate:lock:x");
+    (void)fcall("later_v2_look 1 q0");
+    assert_string_equal(at(1, -1), "4000000000000");
+}
+
+/* A step names each of those that are told, and learns what is there to learn. */
+static void test_a_step_that_names_them(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    (void)add("lost x");
+    (void)redis("DEL R:heads");
+    (void)redis("ZADD R:due:raw 1 y");
+    assert_string_equal(told("1", "idle lost raw"), "lost raw ");
+    (void)fcall("later_v1_step %s 1 0 2 0 2 lost 1 9 raw 1 9", w);
+    assert_int_equal(len_at(3, -1), 2);
+    assert_string_equal(told("1", "idle lost raw"), "");
+}
+
+/* 1,000 names are taken, and whichever of them there is something of is told. */
+static void test_many(void **state)
+{
+    const char *names = "q0";
+
+    (void)state;
+    for (int i = 1; i < 1000; i++)
+        names = text("%s q%d", names, i);
+    assert_string_equal(told("1", names), "");
+    for (int i = 0; i < 1000; i += 333)
+        (void)redis("ZADD R:due:q%d 1 raw", i);
+    assert_string_equal(told("1", names), "q0 q333 q666 q999 ");
+    for (int i = 0; i < 1000; i++)
+        (void)redis("ZADD R:due:q%d 1 raw", i);
+    assert_string_equal(told("1", names), text("%s ", names));
+    assert_refused("ELATER_ARGS", "later_v2_look 1 %s more", names);
+    assert_refused("ELATER_ARGS", "later_v2_look");
+    assert_refused("ELATER_ARGS", "later_v2_look 1");
+    assert_refused("ELATER_ARGS", "later_v2_look q1 q2");
+}
+
+/* ---- what daemons of the release before ask */
+
+static void test_what_v1_tells(void **state)
 {
     const char *before;
 
@@ -57,7 +152,7 @@ static void test_what_is_told(void **state)
 
 /* So many of a kind that to tell them would be long: they are asked for by name, not all at once.
  */
-static void test_too_many(void **state)
+static void test_too_many_for_v1(void **state)
 {
     static const char *const keys[] = {"HSET R:prio", "HSET R:paused", "ZADD R:heads"};
     struct buf b = BUF_INIT;
@@ -86,7 +181,10 @@ static void test_too_many(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {FX_TEST(test_what_is_told), FX_TEST(test_too_many)};
+    const struct CMUnitTest tests[] = {
+        FX_TEST(test_what_is_told),  FX_TEST(test_a_step_that_names_them),
+        FX_TEST(test_many),          FX_TEST(test_time_and_timer),
+        FX_TEST(test_what_v1_tells), FX_TEST(test_too_many_for_v1)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }

@@ -194,6 +194,7 @@ static const struct town_call town_calls[] = {
     {"w", "unlock rates me;v1_step $w 1 0 100 0 1 rates 100 1048576"},
     {"w", "v1_look"},
     {"w", "v1_look mail web off"},
+    {"w", "v2_look 2000 mail web off"},
     {"wa", "v1_reap $w $v 1 3 100"},
     {"wa", "v1_reap $w $p 1 3 100"},
     {"w", "v1_tidy $w 3 mail 1 web 1 nobody 1 2 room 4 late:5 3"},

@@ -182,7 +182,8 @@ local READERS = {'later_show $door1', 'later_show $granted', 'later_show $hold',
                        'later_explain $log2', 'later_explain $door2', 'later_explain $res', 'later_explain $enough',
                        'later_limits', 'later_fence_check door 5',
                        'later_v1_gates lock:door sem:smtp rate:slow rate:log sem:t:a',
-                       "later_v1_list gate parked '' 10", 'later_v1_look', 'later_v1_look gate mail', 'later_v1_rights',
+                       "later_v1_list gate parked '' 10", 'later_v1_look', 'later_v1_look gate mail',
+                       'later_v2_look 2000 gate mail', 'later_v1_rights',
                        'later_v1_health 2000', 'later_stats', 'later_stats gate', 'later_v1_workers',
                        "later_v1_export gate parked 1 '' '' 100"}
 for i = 1, #READERS do

@@ -212,6 +212,7 @@ static const char *const CALLS[] = {
     "later_v1_health 2000",
     "later_v1_look",
     "later_v1_look mail sms",
+    "later_v2_look 2000 mail sms",
     "later_v1_rights",
     "later_v1_audit jobs '' 100",
     "later_v1_audit keys '' 100 heads zset big:$G string",
@@ -857,7 +858,7 @@ static bool only_reads(const char *call)
         "later_show",     "later_explain",     "later_v1_gates",  "later_result",
         "later_stats",    "later_version",     "later_v1_list",   "later_v1_workers",
         "later_limits",   "later_fence_check", "later_v1_health", "later_v1_rights",
-        "later_v1_audit", "later_v1_look"};
+        "later_v1_audit", "later_v1_look",     "later_v2_look"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))

@@ -1,13 +1,12 @@
--- Idle queues: a sweep names many queues, and hardly any has something to claim. Those that have
--- nothing, and of which
--- R:heads says the truth, are told from the others by as few reads as will do; claim.lua looks into
--- the others.
+-- Idle queues: where many are named or looked at, hardly any has something to claim. Those that have
+-- nothing, and of which R:heads says the truth, are told from the others by as few reads as will do;
+-- claim.lua looks into the others.
 
 local MANY = 16
 
 -- Of R:heads, by the number of the name: a list, false for none. Where many are asked for and there
 -- are few or none, those that there are cost less than all that there might be.
-local function read_heads(R, names)
+function L.read_heads(R, names)
   local key = R .. ':heads'
   local n = #names > MANY and redis.call('ZCARD', key)
   if n == 0 then
@@ -25,18 +24,21 @@ local function read_heads(R, names)
   return out
 end
 
--- Of keys[from..to], those that exist, into out. Mostly none does, and one call tells; else it is
--- asked by halves.
-local function find_existing(keys, from, to, out)
-  if from > to or redis.call('EXISTS', unpack(keys, from, to)) == 0 then
+-- Of keys[from..to], those that exist, into out. Mostly none does, and one call tells; or all do; else
+-- it is asked by halves.
+function L.find_existing(keys, from, to, out)
+  local there = from <= to and redis.call('EXISTS', unpack(keys, from, to)) or 0
+  if there == 0 then
     return
-  elseif from == to then
-    out[keys[from]] = true
+  elseif there == to - from + 1 then
+    for i = from, to do
+      out[keys[i]] = true
+    end
     return
   end
   local middle = math.floor((from + to) / 2)
-  find_existing(keys, from, middle, out)
-  find_existing(keys, middle + 1, to, out)
+  L.find_existing(keys, from, middle, out)
+  L.find_existing(keys, middle + 1, to, out)
 end
 
 -- The head that was noted, when the first job of the queue is due then; else nil. It is, unless a
@@ -74,9 +76,9 @@ end
 -- tell them; nil where it has to look.
 function L.idle_heads(R, queues, ctx)
   local exists, out = {}, {}
-  ctx.heads = read_heads(R, ctx.names)
+  ctx.heads = L.read_heads(R, ctx.names)
   local noted, keys, n = noted_heads(R, queues, ctx)
-  find_existing(keys, 1, n, exists)
+  L.find_existing(keys, 1, n, exists)
   local is_any = next(exists) ~= nil
   for i = 1, #queues do
     local head, name = noted[i], queues[i].name

@@ -1,7 +1,8 @@
 -- later_v1_look R [QUEUE]... -> [too_many, name...]
 --
--- Which queues a step has to name now or soon: they have a mark, a pause, or a head that is due within 2.5 s. A worker
--- with many queues asks this once in a sweep, and EXISTS of their raw sets, and names those of the others only by turns.
+-- For daemons of the release before; others ask later_v2_look. Which queues a step has to name now or soon: they have
+-- a mark, a pause, or a head that is due within 2.5 s. A worker with many queues asks this once in a sweep, and EXISTS
+-- of their raw sets, and names those of the others only by turns.
 -- Without QUEUE of the whole namespace, and a name may come more than once; too_many: 1 when one kind has more than can
 -- be told at once: then it has to be asked for by names, up to 1,024 of them. no-writes.
 -- Cost: O(log queues + names told), by names O(names).
