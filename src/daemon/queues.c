@@ -22,7 +22,7 @@ struct queue {
     size_t place;    /* in the heap, from 1; 0: it has no room */
     bool woken;      /* since it was last named: a head told by then is old news */
     unsigned gated;  /* for so many openings of gates its jobs may come through them */
-    unsigned hits;   /* sweeps that name it yet, since a look found something */
+    bool suspected;  /* a suspect may be due in it */
 };
 
 struct queues {
@@ -36,8 +36,8 @@ struct queues {
     uint64_t plans;       /* so many looked for due queues */
     uint64_t looked_at;
     uint64_t pass; /* of the last claim: where a queue that was idle comes in */
-    size_t sweeps; /* so many were planned to their end */
-    size_t found;  /* the place of the one that was found last: jobs come in runs of one queue */
+    size_t nsuspected;
+    size_t found; /* the place of the one that was found last: jobs come in runs of one queue */
 };
 
 struct queues *queues_new(void)
@@ -158,7 +158,7 @@ void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n)
         if (was != NULL)
             at[i] = *was;
         else
-            at[i].pass = qs->pass;
+            at[i] = (struct queue){.pass = qs->pass, .head = MONO_NEVER};
         text_copy(at[i].name, sizeof(at[i].name), specs[i].name);
         at[i].limit = specs[i].limit;
         at[i].weight = specs[i].weight;
@@ -170,10 +170,11 @@ void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n)
     qs->order = mem_grow(qs->order, n, sizeof(struct queue *));
     qs->heap = mem_grow(qs->heap, n, sizeof(struct queue *));
     qs->gated = mem_grow(qs->gated, n, sizeof(struct queue *));
-    qs->ngated = 0;
+    qs->ngated = qs->nsuspected = 0;
     for (size_t i = 0; i < n; i++) {
         if (at[i].gated > 0)
             qs->gated[qs->ngated++] = &at[i];
+        qs->nsuspected += at[i].suspected;
     }
     settle_all(qs);
 }
@@ -191,6 +192,11 @@ void queues_set_limit(struct queues *qs, const char *name, unsigned limit)
 size_t queues_count(const struct queues *qs)
 {
     return qs->n;
+}
+
+const char *queues_name(const struct queues *qs, size_t i)
+{
+    return qs->at[i].name;
 }
 
 void queues_names(const struct queues *qs, struct buf *out)
@@ -228,18 +234,13 @@ void queues_wake(struct queues *qs, const char *name)
         wake(qs, q);
 }
 
-void queues_forget_heads(struct queues *qs, bool may_look)
+/* A head that a step under way tells is newer than this. */
+void queues_found(struct queues *qs, const char *name)
 {
-    bool will_look = may_look && qs->n > QUEUES_NAMED_ALWAYS;
+    struct queue *q = find(qs, name);
 
-    for (size_t i = 0; i < qs->n; i++) {
-        struct queue *q = &qs->at[i];
-
-        if (!will_look)
-            wake(qs, q);
-        else if (!q->woken)
-            look_at(qs, q, MONO_NEVER);
-    }
+    if (q != NULL)
+        look_at(qs, q, (struct mono){0});
 }
 
 void queues_gated(struct queues *qs, const char *name)
@@ -406,78 +407,35 @@ static bool is_named(const struct store_room *out, size_t n, const char *name)
     return false;
 }
 
-static bool will_do_to_look(const struct queues *qs, size_t i, struct mono now)
-{
-    return qs->n > QUEUES_NAMED_ALWAYS && qs->at[i].hits == 0 && mono_before(now, qs->at[i].head) &&
-           (i + qs->sweeps) % QUEUES_LOOK_TURNS != 0;
-}
-
-size_t queues_to_look_at(const struct queues *qs, struct mono now, const char **out)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < qs->n; i++) {
-        if (will_do_to_look(qs, i, now))
-            out[n++] = qs->at[i].name;
-    }
-    return n;
-}
-
-void queues_found(struct queues *qs, const char *name)
-{
-    struct queue *q = find(qs, name);
-
-    /* Where there was something of late the sweeps name it anyway. */
-    if (q == NULL || q->hits > 0)
-        return;
-    q->hits = QUEUES_HIT_SWEEPS;
-    look_at(qs, q, (struct mono){0});
-}
-
-/* The queues of a sweep from *cursor on, behind the n that are named as they are due. -> how many
- * there are then */
-static size_t plan_sweep(struct queues *qs, struct mono now, enum queues_sweep sweep, unsigned free,
-                         size_t *cursor, struct store_room *out, size_t n, size_t most)
+/* Behind the n that are named as they are due those that are suspected. -> how many there are */
+static size_t plan_suspected(struct queues *qs, unsigned free, struct store_room *out, size_t n,
+                             size_t most)
 {
     size_t due = n;
 
-    for (; *cursor < qs->n && n < most; ++*cursor) {
-        struct queue *q = &qs->at[*cursor];
+    for (size_t i = 0; i < qs->n && n < most; i++) {
+        struct queue *q = &qs->at[i];
         unsigned room = free > 0 && room_of(q) > 0;
 
-        if (is_named(out, due, q->name) ||
-            (sweep == QUEUES_OTHERS && will_do_to_look(qs, *cursor, now)))
+        if (!q->suspected || is_named(out, due, q->name))
             continue;
-        q->hits -= q->hits > 0;
         /* Without room it is not asked what it was woken for. */
         q->woken = q->woken && room == 0;
-        /* It is not known to be due and may turn out to be: one place will do, the rest is asked
-         * for once its head is known. */
         out[n++] = (struct store_room){q->name, room, q->max_payload};
-    }
-    if (*cursor >= qs->n) {
-        *cursor = 0;
-        qs->sweeps++;
     }
     return n;
 }
 
-/* However many are due, half of a sweep's step is the sweep's: else it would never end. */
-static size_t plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
-                   size_t *cursor, struct store_room *out, size_t most)
+size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool suspected,
+                   struct store_room *out, size_t most)
 {
-    size_t dealt = sweep == QUEUES_DUE ? most : most / 2;
-    size_t n = free > 0 ? share(qs->order, due_in_turn(qs, now), free, out, dealt) : 0;
-
-    return sweep == QUEUES_DUE ? n : plan_sweep(qs, now, sweep, free, cursor, out, n, most);
-}
-
-size_t queues_plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
-                   size_t *cursor, struct store_room *out, size_t most)
-{
-    size_t n = plan(qs, now, free, sweep, cursor, out, most);
+    bool both = suspected && qs->nsuspected > 0;
+    size_t n =
+        free > 0 ? share(qs->order, due_in_turn(qs, now), free, out, both ? most / 2 : most) : 0;
     struct queue *q = NULL;
 
+    if (both)
+        n = plan_suspected(qs, free, out, n, most);
     for (size_t i = 0; i < n; i++) {
         q = find_behind(qs, q, out[i].queue);
         if (out[i].room == 0)
@@ -522,6 +480,27 @@ void queues_heads(struct queues *qs, const struct store_room *rooms, const int64
         else
             look_at(qs, q, mono_add_us(now, heads[i] * 1000 - now_us));
     }
+}
+
+void queues_suspect(struct queues *qs, const struct store_room *rooms, size_t n, bool is_due)
+{
+    struct queue *q = NULL;
+
+    for (size_t i = 0; i < n && (is_due || qs->nsuspected > 0); i++) {
+        q = find_behind(qs, q, rooms[i].queue);
+        if (q == NULL || q->suspected == is_due)
+            continue;
+        q->suspected = is_due;
+        if (is_due)
+            qs->nsuspected++;
+        else
+            qs->nsuspected--;
+    }
+}
+
+size_t queues_suspected(const struct queues *qs)
+{
+    return qs->nsuspected;
 }
 
 void queues_failed(struct queues *qs, const char *name, struct mono now)

@@ -6,7 +6,7 @@
  * 1/weight, the queue that is furthest in front is named first.
  *
  * Those with room are kept in a heap by their heads: a plan costs by the queues that are due, each
- * event the logarithm of all; a sweep alone, and what says so, costs by all.
+ * event the logarithm of all; what says so costs by all.
  */
 #ifndef LATER_DAEMON_QUEUES_H
 #define LATER_DAEMON_QUEUES_H
@@ -19,14 +19,7 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-#define QUEUES_ERROR_MS 5000   /* a queue whose keys are broken is looked at again after this */
-#define QUEUES_NAMED_ALWAYS 64 /* of more a sweep names each once in so many: */
-#define QUEUES_LOOK_TURNS 16
-#define QUEUES_HIT_SWEEPS 60 /* one in which a look found something is named in so many */
-
-/* Which queues a step names: those that are due; all of a sweep; or those of a sweep that will not
- * do to be looked at (queues_to_look_at). */
-enum queues_sweep { QUEUES_DUE, QUEUES_ALL, QUEUES_OTHERS };
+#define QUEUES_ERROR_MS 5000 /* a queue whose keys are broken is named again after this */
 
 struct queue_spec {
     const char *name;
@@ -39,19 +32,21 @@ struct queues;
 struct queues *queues_new(void);
 void queues_free(struct queues *qs);
 
-/* Serve these from now on (sorted by name). What is known of a name that stays, stays. */
+/* Serve these from now on (sorted by name). What is known of a name that stays, stays; of a new one
+ * nothing is: it has to be looked at. */
 void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n);
 void queues_set_limit(struct queues *qs, const char *name, unsigned limit);
 size_t queues_count(const struct queues *qs);
+/* Of the i-th, of queues_count; lives as long as the table is not set anew. */
+const char *queues_name(const struct queues *qs, size_t i);
 /* "mail,report" */
 void queues_names(const struct queues *qs, struct buf *out);
 bool queues_has(struct queues *qs, const char *name);
 
 /* Something may be due: look. Outlives the heads of a step that was planned before. */
 void queues_wake(struct queues *qs, const char *name);
-/* Whatever was told of heads may be old. Each of few queues is taken for due until a step has named
- * it; of many, most of which are not, the sweep that has to follow tells, by its looks. */
-void queues_forget_heads(struct queues *qs, bool may_look);
+/* A look found something in it (any name, and again and again: they come from Redis). */
+void queues_found(struct queues *qs, const char *name);
 /* A job of it came through a gate: when a gate opens by time, the next one may. */
 void queues_gated(struct queues *qs, const char *name);
 /* One opens: wake those that had a job through a gate in one of the last times. */
@@ -67,23 +62,12 @@ void queues_took(struct queues *qs, const char *name);
 /*
  * Whom to name in a step with `free` places: due queues with room in the order of their turns,
  * the places dealt out turn by turn, so that shares are those of the weights in any number of them.
- * A sweep: the queues from *cursor on, due or not, those without room with 0; *cursor is moved on,
- * to 0 when its end was reached. At most `most` in all. Names live as long as the table is not set
- * anew. The rooms of a sweep may add up to more than `free`: the step itself must be told how many
- * it may claim.
+ * Behind them, with `suspected`, those in which a suspect is suspected, due or not, those without
+ * room with 0. At most `most` in all. Names live as long as the table is not set anew. The rooms
+ * may add up to more than `free` then: the step itself must be told how many it may claim.
  */
-size_t queues_plan(struct queues *qs, struct mono now, unsigned free, enum queues_sweep sweep,
-                   size_t *cursor, struct store_room *out, size_t most);
-
-/*
- * Those of many that the next sweep need not name if they are looked at: in most there is nothing
- * to do. Not those that may be due, those in which the last looks found something, which is mostly
- * there for longer, and each at its turn: a look does not find a head that was lost in Redis.
- * -> how many names are in out, which has room for all queues
- */
-size_t queues_to_look_at(const struct queues *qs, struct mono now, const char **out);
-/* A look found something in it (any name, and again and again: they come from Redis). */
-void queues_found(struct queues *qs, const char *name);
+size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool suspected,
+                   struct store_room *out, size_t most);
 
 /* The step that was planned so has been answered: what it brought is claimed, the rest is free. Or
  * none of those under way will be. */
@@ -94,6 +78,9 @@ void queues_unanswered(struct queues *qs);
  */
 void queues_heads(struct queues *qs, const struct store_room *rooms, const int64_t *heads, size_t n,
                   int64_t now_us, struct mono now);
+/* A step that named these (any names) told that one of them, or none, has a suspect that is due. */
+void queues_suspect(struct queues *qs, const struct store_room *rooms, size_t n, bool is_due);
+size_t queues_suspected(const struct queues *qs); /* so many may have one */
 void queues_failed(struct queues *qs, const char *name, struct mono now);
 /* It was asked and gave nothing: if it is said to be due now, look again only after ms or a wake.
  */

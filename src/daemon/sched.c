@@ -27,7 +27,7 @@ struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *o
     s->ctx = ctx;
     s->queues = queues_new();
     s->peers = peers_new(ops->is_gone, ctx);
-    s->beat_at = s->sweep_at = s->tidy_at = s->retry_at = MONO_NEVER;
+    s->beat_at = s->look_at = s->tidy_at = s->retry_at = MONO_NEVER;
     s->start_at = MONO_NEVER;
     s->host_at = s->stop_at = s->solo_since = s->gate_at = MONO_NEVER;
     return s;
@@ -97,8 +97,7 @@ void sched_on_wake(struct sched *s, struct mono now, const char *text)
 
 void sched_on_subscribed(struct sched *s, struct mono now)
 {
-    s->sweep_at = now;
-    s->step_wanted = true;
+    sched_look_at_all(s);
     sched_go_on(s, now);
 }
 
@@ -118,8 +117,8 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
         if (h->state == HELD_READYING || h->state == HELD_RUNNING || h->is_refused)
             queues_took(s->queues, h->job.queue);
     }
-    s->sweep_cursor = 0;
-    s->solo_from = SWEEP_NOWHERE;
+    s->look_from = 0;
+    sched_look_at_all(s);
     s->names_changed = true;
     s->beat_at = now;
     s->beat_wanted = s->beat_out;
@@ -137,11 +136,6 @@ void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsign
 void sched_set_stop_timeout(struct sched *s, int64_t ms)
 {
     s->conf.stop_timeout_ms = ms;
-}
-
-void sched_set_looks(struct sched *s, bool may_look)
-{
-    s->may_look = may_look;
 }
 
 /* ---- stopping */
@@ -269,8 +263,10 @@ static void arm(struct sched *s, struct mono now)
             at = mono_min(at, s->beat_at);
         if (!s->tidy_out)
             at = mono_min(at, s->tidy_at);
+        if (!s->look_out)
+            at = mono_min(at, s->look_at);
         if (s->steps_out == 0) {
-            at = mono_min(mono_min(at, s->sweep_at), s->gate_at);
+            at = mono_min(at, s->gate_at);
             if (sched_free_places(s, now) > 0)
                 at = mono_min(at, mono_add_us(queues_next(s->queues), -s->conf.ahead_us));
             else if (sched_is_host_ill(s, now))
@@ -294,6 +290,8 @@ void sched_go_on(struct sched *s, struct mono now)
         sched_enter(s, now);
     if (s->state == READY && !s->beat_out && s->beat_first)
         sched_send_beat(s, now);
+    if (s->state == READY)
+        sched_plan_look(s, now);
     if (s->state == READY)
         sched_plan_step(s, now);
     if (s->state == READY && !s->beat_out && sched_is_due(s->beat_at, now))

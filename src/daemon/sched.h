@@ -25,7 +25,7 @@
 #include "store/store.h"
 
 #define SCHED_BEAT_MS 5000
-#define SCHED_SWEEP_MS 1000
+#define SCHED_LOOK_MS 1000
 /* A round trip and what a busy machine adds to it, in most cases. */
 #define SCHED_AHEAD_US 2000
 #define SCHED_TIDY_MS 10000     /* each queue is tidied once in so long, */
@@ -47,8 +47,8 @@ struct sched_ops {
     int (*reconcile)(void *ctx, int64_t epoch, int64_t link, int64_t seen,
                      const struct store_held *held, size_t nheld);
     int (*step)(void *ctx, const struct store_step *step);
-    int (*look)(void *ctx, const char *const *queues,
-                size_t n);                   /* several sched_on_looked follow */
+    /* Which of these has a step to name? Heads count that are due within soon_ms. */
+    int (*look)(void *ctx, int64_t soon_ms, const char *const *queues, size_t n);
     int (*fetch)(void *ctx, const char *id); /* payload of a big job */
     int (*clear)(void *ctx, int64_t victim); /* end what it left running (worker/remains.h) */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
@@ -95,8 +95,6 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
 /* Of a queue that is served: how many of its jobs may run here at once. */
 void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit);
 void sched_set_stop_timeout(struct sched *s, int64_t ms);
-/* The library that is there has looks. Until a call is refused. */
-void sched_set_looks(struct sched *s, bool may_look);
 struct queues *sched_queues(struct sched *s);
 
 /* Events. */
@@ -111,8 +109,7 @@ void sched_on_registered(struct sched *s, struct mono now, const struct store_re
 void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_reply *r);
 void sched_on_reconciled(struct sched *s, struct mono now, const struct store_reconcile_reply *r);
 void sched_on_step(struct sched *s, struct mono now, const struct store_step_reply *r);
-void sched_on_looked(struct sched *s, struct mono now, const char *const *queues, size_t n,
-                     bool is_over);
+void sched_on_looked(struct sched *s, struct mono now, const struct store_look_reply *r);
 void sched_on_fetched(struct sched *s, struct mono now, const char *id, const char *payload,
                       size_t n);
 /* Not an answer of the store's: it may come at any time, or not at all once the link was lost. */

@@ -20,7 +20,7 @@
 void sched_no_calls_out(struct sched *s)
 {
     s->beat_out = s->reap_out = s->tidy_out = s->beat_wanted = false;
-    s->look_out = s->look_wanted = false;
+    s->look_out = false;
     s->steps_out = 0;
     queues_unanswered(s->queues);
     s->names_changed = s->names_changed || s->names_out;
@@ -125,19 +125,11 @@ static void send_reconcile(struct sched *s, struct mono now)
         sched_not_sent(s, now);
 }
 
-/* What is due may have been told to nobody here. */
-static void look_anew(struct sched *s, struct mono now)
-{
-    queues_forget_heads(s->queues, s->may_look);
-    s->sweep_at = now;
-    s->sweeping = false;
-}
-
 static void become_ready(struct sched *s, struct mono now)
 {
     s->state = READY;
     s->beat_at = mono_add_ms(now, SCHED_BEAT_MS);
-    look_anew(s, now);
+    sched_look_at_all(s); /* what is due may have been told to nobody here */
     if (s->tidy_at.us == INT64_MAX || sched_is_due(s->tidy_at, now))
         s->tidy_at = mono_add_ms(now, 1000 + s->ops->random(s->ctx) % 1000);
 }
@@ -327,12 +319,10 @@ static int64_t count_named(const struct sched *s)
     return n;
 }
 
-static void take_quiet(struct sched *s, struct mono now, const struct store_beat_reply *r)
+static void take_quiet(struct sched *s, const struct store_beat_reply *r)
 {
     if (s->quiet_told != r->quiet)
         log_notice("event=%s by=remote", r->quiet ? "quiet" : "awake");
-    if (s->quiet_told && !r->quiet)
-        look_anew(s, now);
     s->quiet_told = r->quiet;
 }
 
@@ -349,7 +339,7 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
         s->beat_at = s->beat_wanted ? now : mono_add_ms(now, SCHED_BEAT_MS);
     s->beat_wanted = false;
     s->link = r->link;
-    take_quiet(s, now, r);
+    take_quiet(s, r);
     /* A stranger's epoch is a score of some running job: anybody may have written it. */
     for (size_t i = 0; i < r->npeers; i++) {
         if (strcmp(r->peers[i].counter, "?") != 0)
@@ -426,8 +416,6 @@ void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const ch
     if (s->reap_out)
         peers_refused(s->peers);
     /* A refusal of one call, other than a beat, tells nothing about the others' beats. */
-    if (fault == FAULT_CALL)
-        s->may_look = false; /* the library may be an older one by now */
     if ((fault != FAULT_TYPE && fault != FAULT_CALL) || s->beat_out)
         peers_trouble(s->peers);
     back_off(s, now);

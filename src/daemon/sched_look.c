@@ -1,49 +1,67 @@
 /*
- * Looks: a sweep of many queues names few, and asks of the others at once, beside the steps, which
- * of them have to be named.
+ * Looks. A step names the queues that are known to be due, and most are known by a message or by
+ * the timer. What no message told of is found here: raw members that were written without a word,
+ * jobs whose message or head was lost, marks and pauses. So Redis is asked once a second which of
+ * the next thousand queues a step has to name; those count as due then. After trouble, and for
+ * other queues, one look follows the other without a wait until all have had their turn. While
+ * there are jobs here a step follows each look, also where nothing was found: it fetches cancels,
+ * carries progress, and tells of suspects. A gate that wants a step is told by the look itself.
  */
 #include "daemon/sched_priv.h"
 
-#include "base/cleanup.h"
-#include "base/mem.h"
+#define LOOK_QUEUES 1000
 
-static void send_look(struct sched *s, struct mono now)
+/* In so long each queue has two turns: a head that is due later is told of in time by the next. */
+static int64_t soon_ms(const struct sched *s)
 {
-    CLEANUP_FREE const char **names = mem_new((queues_count(s->queues) + 1) * sizeof(*names));
-    size_t n = queues_to_look_at(s->queues, now, names);
+    int64_t turns = ((int64_t)queues_count(s->queues) + LOOK_QUEUES - 1) / LOOK_QUEUES;
 
-    s->look_wanted = false;
-    if (n == 0)
+    return turns * SCHED_LOOK_MS * 5 / 2;
+}
+
+void sched_look_at_all(struct sched *s)
+{
+    s->look_left = queues_count(s->queues);
+    s->look_at = (struct mono){0};
+}
+
+/* The names of the next queues. */
+static size_t take_turns(struct sched *s, const char **names)
+{
+    size_t all = queues_count(s->queues), n = 0;
+
+    if (s->look_from >= all)
+        s->look_from = 0;
+    while (n < LOOK_QUEUES && s->look_from < all)
+        names[n++] = queues_name(s->queues, s->look_from++);
+    s->look_left -= n < s->look_left ? n : s->look_left;
+    return n;
+}
+
+void sched_plan_look(struct sched *s, struct mono now)
+{
+    const char *names[LOOK_QUEUES];
+    size_t n;
+
+    if (s->look_out || (s->look_left == 0 && !sched_is_due(s->look_at, now)))
         return;
-    s->look_out = true;
-    if (s->ops->look(s->ctx, names, n) < 0)
+    s->look_at =
+        mono_add_ms(now, SCHED_LOOK_MS * 9 / 10 + s->ops->random(s->ctx) % (SCHED_LOOK_MS / 5));
+    n = take_turns(s, names);
+    s->look_out = n > 0;
+    s->step_wanted = s->step_wanted || n == 0; /* without queues */
+    if (n > 0 && s->ops->look(s->ctx, soon_ms(s), names, n) < 0)
         sched_not_sent(s, now);
 }
 
-enum queues_sweep sched_look_kind(const struct sched *s)
-{
-    return s->may_look && !s->solo_due ? QUEUES_OTHERS : QUEUES_ALL;
-}
-
-void sched_look(struct sched *s, struct mono now)
-{
-    if (sched_look_kind(s) != QUEUES_OTHERS)
-        return;
-    /* What is under way may have been asked before a message was missed. */
-    s->look_wanted = true;
-    if (!s->look_out)
-        send_look(s, now);
-}
-
-void sched_on_looked(struct sched *s, struct mono now, const char *const *queues, size_t n,
-                     bool is_over)
+void sched_on_looked(struct sched *s, struct mono now, const struct store_look_reply *r)
 {
     if (!s->look_out)
         return;
-    for (size_t i = 0; i < n; i++)
-        queues_found(s->queues, queues[i]);
-    s->look_out = !is_over;
-    if (is_over && s->look_wanted)
-        send_look(s, now);
+    for (size_t i = 0; i < r->n; i++)
+        queues_found(s->queues, r->queues[i]);
+    s->gate_at = mono_min(s->gate_at, sched_gate_at(now, r->now_us, r->timer_ms));
+    s->look_out = false;
+    s->step_wanted = s->step_wanted || s->held.n > 0 || queues_suspected(s->queues) > 0;
     sched_go_on(s, now);
 }

@@ -12,7 +12,6 @@
 
 #define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
 #define STEP_NAMES 64     /* queues that a step names */
-#define ROOMS_MAX 512     /* when it is to find a suspect a worker of its own */
 
 enum state {
     OFFLINE, /* no link */
@@ -25,18 +24,14 @@ enum state {
     GONE,
 };
 
-#define SWEEP_NOWHERE SIZE_MAX
-
 /* A step under way. */
 struct sent_step {
-    struct store_room rooms[ROOMS_MAX]; /* named in it */
-    char room_names[ROOMS_MAX][JOB_QUEUE_MAX + 1];
+    struct store_room rooms[STEP_NAMES]; /* named in it */
+    char room_names[STEP_NAMES][JOB_QUEUE_MAX + 1];
     size_t nrooms;
     char sent[SCHED_STEP_JOBS][JOB_ID_LEN + 1]; /* results in it, "" for progress */
     size_t nsent;
-    unsigned max;      /* claims that it may bring */
-    size_t sweep_from; /* the chunk of a sweep of all begins there, or SWEEP_NOWHERE */
-    bool sweep_ends;   /* it is the last one of a whole sweep */
+    unsigned max; /* claims that it may bring */
 };
 
 struct sched {
@@ -64,21 +59,16 @@ struct sched {
     bool beat_first;  /* before the next step: a claim waits for its answer */
     bool beat_early;  /* the one under way, or answered last, was sent before beat_at: one more */
     bool beat_counts; /* no step was out while the beat was: its count of held jobs is exact */
-    bool step_wanted; /* a wake came while a step was out, or cancels are to be fetched */
-    size_t sweep_cursor;
-    size_t solo_from;    /* the chunk that told of a suspect last began there, or SWEEP_NOWHERE */
-    bool sweeping;       /* a sweep has chunks left */
-    bool sweep_is_whole; /* it left none out */
-    bool may_look;       /* and may leave some to looks */
-    bool look_out, look_wanted; /* one is under way; one is to follow */
-    struct mono beat_at, sweep_at, tidy_at, retry_at, host_at, stop_at, solo_since;
+    bool step_wanted; /* whatever there is to say: with cancels, progress, and what is suspected */
+    bool look_out;
+    size_t look_from; /* the queue whose turn it is */
+    size_t look_left; /* so many queues are to be looked at without a wait */
+    struct mono beat_at, look_at, tidy_at, retry_at, host_at, stop_at, solo_since;
     struct mono start_at; /* the first of those that were claimed ahead is due */
     struct mono gate_at;  /* a gate wants a step then, whoever makes it */
     int64_t retry_ms, host_ms;
     bool quiet, quiet_told, stopping;
-    int stop_stage; /* 0: running jobs may finish, 1: TERM was sent, 2: KILL was */
-    bool solo_due;
-    bool solo_seen;                /* in the sweep under way */
+    int stop_stage;                /* 0: running jobs may finish, 1: TERM was sent, 2: KILL was */
     bool names_changed, names_out; /* Redis is to be told; is being told */
 };
 
@@ -126,22 +116,19 @@ void sched_lose(struct sched *s, const char *id);
 
 /* ---- sched_solo.c */
 
-/* The answer to a step says whether a suspect of its queues is due. */
+/* The answer to a step says whether a suspect of one of its queues is due. */
 void sched_solo_told(struct sched *s, struct mono now, const struct sent_step *step, bool is_due);
 /* Is nothing to be claimed now, so that one may find this worker idle? */
 bool sched_solo_dries(const struct sched *s, struct mono now);
 /* Jobs have ended: if it is idle now, look for the one that is due. */
-void sched_solo_seek(struct sched *s, struct mono now);
-/* How many queues a step may name. */
-size_t sched_solo_names(const struct sched *s);
+void sched_solo_seek(struct sched *s);
 
 /* ---- sched_look.c */
 
-/* What a sweep names. A look does not tell of suspects: while one is due, all are named, so that it
- * is known when none is. */
-enum queues_sweep sched_look_kind(const struct sched *s);
-/* A sweep begins: look at those that it does not name. */
-void sched_look(struct sched *s, struct mono now);
+/* What is known of any queue may be old. */
+void sched_look_at_all(struct sched *s);
+/* Send a look if it is time for one. */
+void sched_plan_look(struct sched *s, struct mono now);
 
 /* ---- sched_start.c */
 
@@ -163,6 +150,8 @@ void sched_leave_line(struct sched *s, const char *queue);
 
 /* Send a step if there is something to say or to ask. */
 void sched_plan_step(struct sched *s, struct mono now);
+/* When a gate wants a step: at once where one had to stop looking past shut gates. */
+struct mono sched_gate_at(struct mono now, int64_t now_us, int64_t timer_ms);
 /* It has this verdict now. */
 void sched_end_with(struct sched *s, struct held *h, const struct verdict *v);
 /* It goes back as it came, to be given out again in so long. */

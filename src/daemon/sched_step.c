@@ -14,7 +14,7 @@
 
 #define HOST_FIRST_MS 100 /* after a host fault; doubles up to */
 #define HOST_MAX_MS 10000
-#define GATE_MAX_US INT64_C(3600000000) /* the sweep tells of later ones in time */
+#define GATE_MAX_US INT64_C(3600000000) /* the looks tell of later ones in time */
 #define OVERLAP_ENDS                                                                               \
     64 /* so many are worth a second step; one that frees a gate is, and the last is */
 #define NOTHING_MS 10        /* a due queue that gave no job is asked again after this */
@@ -172,7 +172,7 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
 
 void sched_jobs_ended(struct sched *s, struct mono now)
 {
-    sched_solo_seek(s, now);
+    sched_solo_seek(s);
     sched_go_on(s, now);
 }
 
@@ -182,7 +182,7 @@ void sched_job_progress(struct sched *s, const char *id, const char *text)
 
     if (h == NULL || h->state != HELD_RUNNING)
         return;
-    /* It travels with the next step; the sweep makes one at least every second. */
+    /* It travels with the next step; there is one at least every second. */
     text_copy(h->progress, sizeof(h->progress), text);
     h->has_progress = true;
 }
@@ -199,12 +199,11 @@ static unsigned promised(const struct sched *s)
     return n;
 }
 
-static void send_step(struct sched *s, struct mono now, unsigned places, bool sweep)
+static void send_step(struct sched *s, struct mono now, unsigned places)
 {
     struct sent_step *out = &s->steps[(s->step_first + s->steps_out) % STORE_STEPS_MAX];
     struct store_result results[SCHED_STEP_JOBS];
     struct store_step step = {.epoch = s->epoch, .link = s->link};
-    enum queues_sweep kind = sweep ? sched_look_kind(s) : QUEUES_DUE;
 
     step.max = places < SCHED_STEP_JOBS ? places : SCHED_STEP_JOBS;
 
@@ -214,9 +213,8 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     for (size_t i = 0; i < step.nresults; i++)
         text_copy(out->sent[i], sizeof(out->sent[i]),
                   results[i].verb == STORE_PROGRESS ? "" : results[i].id);
-    out->sweep_from = kind == QUEUES_ALL ? s->sweep_cursor : SWEEP_NOWHERE;
-    out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max, kind,
-                              &s->sweep_cursor, out->rooms, sched_solo_names(s));
+    out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max,
+                              s->step_wanted, out->rooms, STEP_NAMES);
     /* The table may be set anew before the reply comes. */
     for (size_t i = 0; i < out->nrooms; i++) {
         memcpy(out->room_names[i], out->rooms[i].queue, strlen(out->rooms[i].queue) + 1);
@@ -229,8 +227,6 @@ static void send_step(struct sched *s, struct mono now, unsigned places, bool sw
     step.ahead_ms = sched_ahead_ms(s);
     out->max = step.max;
     s->step_wanted = s->is_hurried = false;
-    s->sweeping = sweep && s->sweep_cursor > 0;
-    out->sweep_ends = sweep && !s->sweeping && s->sweep_is_whole;
     s->beat_counts = false;
     s->steps_out++;
     s->gate_at = MONO_NEVER;
@@ -282,14 +278,12 @@ static void take_cancels(struct sched *s, const struct store_step_reply *r)
     }
 }
 
-/* When a gate wants a step: due at once when this one had to stop looking past shut gates. */
-static void take_timer(struct sched *s, struct mono now, const struct store_step_reply *r)
+struct mono sched_gate_at(struct mono now, int64_t now_us, int64_t timer_ms)
 {
-    int64_t in_us = r->timer_ms * 1000 - r->now_us;
+    int64_t in_us =
+        timer_ms >= 0 && timer_ms <= DUE_LATEST_MS ? timer_ms * 1000 - now_us : INT64_MAX;
 
-    s->gate_at = MONO_NEVER;
-    if (r->timer_ms != STORE_HEAD_NONE && in_us <= GATE_MAX_US)
-        s->gate_at = mono_add_us(now, in_us > 0 ? in_us : 0);
+    return in_us > GATE_MAX_US ? MONO_NEVER : mono_add_us(now, in_us > 0 ? in_us : 0);
 }
 
 /* now_us: what Redis' clock shows now. A head that could have been claimed ahead and was not is
@@ -297,7 +291,7 @@ static void take_timer(struct sched *s, struct mono now, const struct store_step
 static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
                        const struct sent_step *out, const struct store_step_reply *r)
 {
-    int64_t heads[ROOMS_MAX];
+    int64_t heads[STEP_NAMES];
 
     for (size_t i = 0; i < out->nrooms; i++) {
         int64_t in_us =
@@ -314,8 +308,7 @@ static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
     queues_heads(s->queues, out->rooms, heads, out->nrooms, now_us, now);
 }
 
-/* A due queue that gave nothing (it only buried) is let alone for a moment. Most that a sweep names
- * are not due: they need not be looked for. */
+/* A due queue that gave nothing (it only buried) is let alone for a moment. */
 static void take_heads(struct sched *s, struct mono now, int64_t now_us,
                        const struct sent_step *out, const struct store_step_reply *r)
 {
@@ -359,7 +352,7 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
         return;
     now_us = server_clock_hear(&s->clock, now, r->now_us);
     take_answers(s, now, out, r);
-    take_timer(s, now, r);
+    s->gate_at = sched_gate_at(now, r->now_us, r->timer_ms);
     take_heads(s, now, now_us, out, r);
     for (size_t i = 0; i < r->nerrors; i++) {
         log_err("event=queue-broken queue=%s reason=\"%s\"", r->errors[2 * i],
@@ -380,7 +373,7 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
 }
 
 /* A second one overlaps with the first: what it says and takes must not depend on what that one
- * brings. Sweeps, gates and wakes wait until none is under way, and none is sent before them. Few
+ * brings. Looks, gates and cancels wait until none is under way, and none is sent before them. Few
  * ends wait too: they travel with those that come meanwhile, for a fraction of a millisecond. */
 static bool may_overlap(const struct sched *s, bool alone, bool claims, bool results)
 {
@@ -406,24 +399,15 @@ void sched_plan_step(struct sched *s, struct mono now)
     bool claims =
         places > 0 && sched_is_due(queues_next(s->queues), mono_add_us(now, s->conf.ahead_us));
     bool results = held_has_results(&s->held, now);
-    bool sweep = s->sweeping || sched_is_due(s->sweep_at, now);
     bool gate = sched_is_due(s->gate_at, now);
 
-    if (!sweep && !gate && is_stocked(s, now))
+    if (!gate && is_stocked(s, now))
         return;
-    if (s->steps_out > 0 ? !may_overlap(s, sweep || gate, claims, results)
-                         : !(results || claims || sweep || gate || s->step_wanted))
+    if (s->steps_out > 0 ? !may_overlap(s, gate, claims, results)
+                         : !(results || claims || gate || s->step_wanted))
         return;
-    if (sweep && !s->sweeping) {
-        s->sweep_is_whole = s->sweep_cursor == 0;
-        s->sweep_at = mono_add_ms(now, SCHED_SWEEP_MS * 9 / 10 +
-                                           s->ops->random(s->ctx) % (SCHED_SWEEP_MS / 5));
-        sched_look(s, now);
-        if (s->state != READY)
-            return;
-    }
     /* What the opened gate grants is claimed in the same call, and nobody has to be woken. */
     if (gate)
         queues_wake_gated(s->queues);
-    send_step(s, now, places, sweep);
+    send_step(s, now, places);
 }

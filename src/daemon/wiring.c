@@ -69,9 +69,9 @@ static int op_step(void *ctx, const struct store_step *step)
     return store_step(((struct daemon *)ctx)->store, step);
 }
 
-static int op_look(void *ctx, const char *const *queues, size_t n)
+static int op_look(void *ctx, int64_t soon_ms, const char *const *queues, size_t n)
 {
-    return store_look(((struct daemon *)ctx)->store, queues, n);
+    return store_look(((struct daemon *)ctx)->store, soon_ms, queues, n);
 }
 
 static int op_fetch(void *ctx, const char *id)
@@ -333,9 +333,9 @@ static void on_step(void *arg, const struct store_step_reply *r)
     sched_on_step(((struct daemon *)arg)->sched, mono_now(), r);
 }
 
-static void on_looked(void *arg, const char *const *queues, size_t n, bool is_over)
+static void on_looked(void *arg, const struct store_look_reply *r)
 {
-    sched_on_looked(((struct daemon *)arg)->sched, mono_now(), queues, n, is_over);
+    sched_on_looked(((struct daemon *)arg)->sched, mono_now(), r);
 }
 
 static void on_fetched(void *arg, const char *id, const char *payload, size_t n)
@@ -443,7 +443,6 @@ static void on_up(void *arg, const struct probe_result *server)
         log_notice("event=link state=up server=\"%s\" version=%s library=%ld loaded=%s",
                    url_show(&server->url, where), server->server, server->lib.number,
                    server->lib.loaded ? "1" : "");
-    sched_set_looks(d->sched, server->lib.number >= STORE_LIBRARY_LOOKS);
     tell_preflight(d, &server->preflight);
     for (size_t i = 0; is_strict(d) && i < server->preflight.n; i++) {
         const struct preflight_finding *f = &server->preflight.at[i];
@@ -496,7 +495,8 @@ static void on_wake(void *arg, const char *text, size_t n)
 static void on_denied(void *arg, const char *text)
 {
     (void)arg;
-    log_warn("event=wake-denied reason=\"%s\" effect=\"raw jobs may start up to a second late\"",
+    log_warn("event=wake-denied reason=\"%s\" effect=\"raw jobs may start up to a second late for "
+             "each 1,000 queues\"",
              text);
 }
 

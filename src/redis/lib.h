@@ -15,6 +15,7 @@
 
 /* Of the functions this program calls. A library serves its own protocol and the one before. */
 #define LIB_PROTOCOL 1
+#define LIB_LEAST 19 /* the oldest that has all of them */
 
 enum lib_mode { LIB_ENSURE, LIB_FORCE /* same number, other text too */, LIB_DOWNGRADE };
 

@@ -2,7 +2,7 @@
  * The daemon's link to Redis: probe, connect, call, and connect anew with full jitter, for ever.
  *
  * Two connections: one for calls, one subscribed to the wake channels. While the second is missing
- * only wake-ups are lost, which the sweep makes good. Main thread.
+ * only wake-ups are lost, which the looks make good. Main thread.
  */
 #ifndef LATER_REDIS_LINK_H
 #define LATER_REDIS_LINK_H

@@ -49,9 +49,14 @@ static int read_info(struct client *c, struct probe_result *r, struct err *err)
     return 0;
 }
 
-/* What lib_ensure has left alone may be too new for us. */
-static int check_protocol(const struct lib_state *lib, struct err *err)
+/* What lib_ensure has left alone may be too new for us, or pinned and too old. */
+static int check_library(const struct lib_state *lib, struct err *err)
 {
+    if (lib->number < LIB_LEAST)
+        return err_set(err, ERR_CONFIG,
+                       "library %ld is pinned on the server, this program needs %d: upgrade it by "
+                       "this program's later setup --downgrade",
+                       lib->number, LIB_LEAST);
     if (lib->protocol == LIB_PROTOCOL || lib->protocol == LIB_PROTOCOL + 1)
         return 0;
     return err_set(err, ERR_CONFIG,
@@ -79,7 +84,7 @@ static void look(struct job *job)
 
     r->url = job->url;
     if (c != NULL && read_info(c, r, &err) == 0 && lib_ensure(c, LIB_ENSURE, &r->lib, &err) == 0 &&
-        check_protocol(&r->lib, &err) == 0 &&
+        check_library(&r->lib, &err) == 0 &&
         preflight_rights(&r->preflight, c, job->ns, &err) == 0) {
         if (!job->url.is_unix && client_peer(c)[0] != '\0')
             (void)snprintf(r->url.host, sizeof(r->url.host), "%.255s", client_peer(c));

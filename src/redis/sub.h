@@ -17,8 +17,8 @@ struct sub;
 struct sub_events {
     void (*subscribed)(void *arg); /* messages may have been missed before */
     void (*wake)(void *arg, const char *text, size_t n);
-    void (*denied)(void *arg,
-                   const char *text); /* a right is missing: wake-ups come by the sweep */
+    /* A right is missing: what is due is found by the looks. */
+    void (*denied)(void *arg, const char *text);
     void *arg;
 };
 

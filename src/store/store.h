@@ -68,8 +68,7 @@ struct store_claim {
     bool is_small; /* its payload is in the record */
 };
 
-#define STORE_LIBRARY_LOOKS 16 /* the first library that has looks */
-#define STORE_STEPS_MAX 2      /* steps under way at once */
+#define STORE_STEPS_MAX 2 /* steps under way at once */
 
 #define STORE_HEAD_NONE INT64_C(-1)
 
@@ -87,6 +86,14 @@ struct store_step_reply {
     size_t nerrors;
     bool solo_due;
     int64_t timer_ms; /* Redis time when a gate wants a step, or STORE_HEAD_NONE */
+};
+
+/* What a look at queues tells. */
+struct store_look_reply {
+    int64_t now_us;
+    int64_t timer_ms;          /* as of a step */
+    const char *const *queues; /* those that a step has to name */
+    size_t n;
 };
 
 struct store_held {

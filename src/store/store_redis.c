@@ -273,6 +273,35 @@ int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link, int64_t 
     return args_send(&a, s, on_reconciled);
 }
 
+/* ---- look */
+
+static void on_looked(void *arg, const struct reply *r)
+{
+    struct store_redis *s = arg;
+    CLEANUP_FREE const char **texts = NULL;
+    struct store_look_reply out = {0};
+    size_t n;
+
+    if (store_redis_is_bad(s, r, 2))
+        return;
+    texts = store_redis_texts(r, &n);
+    out.now_us = store_redis_time(reply_at(r, 0));
+    out.timer_ms = reply_int(reply_at(r, 1));
+    out.queues = texts + 2;
+    out.n = n - 2;
+    s->events.looked(s->events.arg, &out);
+}
+
+int store_look(struct store_redis *s, int64_t soon_ms, const char *const *queues, size_t n)
+{
+    struct args a = args_begin(s, "later_v2_look", 1);
+
+    args_int(&a, soon_ms);
+    for (size_t i = 0; i < n; i++)
+        args_str(&a, queues[i]);
+    return args_send(&a, s, on_looked);
+}
+
 /* ---- the payload of a big job; its answer carries no id, but answers come in order */
 
 static void on_fetched(void *arg, const struct reply *r)
@@ -308,7 +337,6 @@ void store_redis_reset(struct store_redis *s)
 {
     s->nfetches = s->nbeats = 0;
     s->step_first = s->nsteps = 0;
-    store_look_reset(s->look);
 }
 
 /* ---- the rest */
@@ -445,6 +473,5 @@ void store_redis_free(struct store_redis *s)
     free(s->beats);
     for (size_t i = 0; i < STORE_STEPS_MAX; i++)
         free(s->steps[i].is_plain);
-    store_look_free(s->look);
     free(s);
 }

@@ -20,9 +20,7 @@ struct store_events {
     void (*beat)(void *arg, const struct store_beat_reply *r);
     void (*reconciled)(void *arg, const struct store_reconcile_reply *r);
     void (*step)(void *arg, const struct store_step_reply *r);
-    /* These queues have to be named in a step; one answer of several, the last is_over. Some may
-     * not have been asked for. */
-    void (*looked)(void *arg, const char *const *queues, size_t n, bool is_over);
+    void (*looked)(void *arg, const struct store_look_reply *r);
     void (*fetched)(void *arg, const char *id, const char *payload, size_t n);
     void (*reaped)(void *arg, enum store_reap status, int64_t moved);
     void (*tidied)(void *arg, const char *const *unserved, size_t n);
@@ -51,9 +49,9 @@ int store_beat(struct store_redis *s, int64_t epoch, const char *queues);
 int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link, int64_t seen,
                     const struct store_held *held, size_t nheld);
 int store_step(struct store_redis *s, const struct store_step *step);
-/* Which of these queues have to be named in a step now or soon? n is at least 1. It takes the place
- * of a look that is not over. */
-int store_look(struct store_redis *s, const char *const *queues, size_t n);
+/* Which of these queues, 1 to 1,000, has a step to name? Heads count that are due within soon_ms.
+ */
+int store_look(struct store_redis *s, int64_t soon_ms, const char *const *queues, size_t n);
 int store_fetch(struct store_redis *s, const char *id);
 int store_reap(struct store_redis *s, int64_t epoch, int64_t victim, const char *counter,
                int64_t crashes, int64_t dead_max);

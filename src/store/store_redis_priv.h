@@ -1,5 +1,5 @@
 /*
- * What the three files of the store share; for nobody else: the store itself, the arguments of a
+ * What the two files of the store share; for nobody else: the store itself, the arguments of a
  * call (pointers and lengths, numbers kept in a scratch buffer of their own), and the reading of
  * answers.
  */
@@ -28,7 +28,6 @@ struct store_redis {
     size_t nfetches;
     struct boot *beats; /* when those on their way were sent, oldest first; registrations too */
     size_t nbeats;
-    struct look *look; /* store_look.c; NULL before the first */
 };
 
 /* ---- arguments */
@@ -58,10 +57,5 @@ enum store_status store_redis_status(const struct reply *r);
 int64_t store_redis_time(const struct reply *r);
 /* The array is the caller's, its texts are the reply's. */
 const char **store_redis_texts(const struct reply *r, size_t *n);
-
-/* ---- the look; NULL is fine */
-
-void store_look_reset(struct look *l); /* no answer will come */
-void store_look_free(struct look *l);
 
 #endif

@@ -509,7 +509,7 @@ static void C8_limit_lowered_below_what_runs(void **state)
     assert_true(test_until(ten_run, NULL, LONG_MS));
     reload_with("concurrency: 16\nqueues: { slow: { concurrency: 2 } }");
     watched_add_many("slow", 5);
-    assert_int_equal(watched_sh(NULL, "sleep 2.5"), 0); /* two sweeps: nothing more is claimed */
+    assert_int_equal(watched_sh(NULL, "sleep 2.5"), 0); /* two looks: nothing more is claimed */
     assert_int_equal(test_lines(watched.out, "begin"), 10);
     assert_int_equal(test_lines(watched.out, "end"), 0);
     assert_int_equal(watched_sh(NULL, "touch %s/go", watched.dir), 0);

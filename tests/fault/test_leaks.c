@@ -96,7 +96,7 @@ static int do_jobs(int n)
         acked += ledger_add(&stage.ledger, &stage.redis, "void", part, 0);
     }
     assert_true(test_until(stage_is_drained, &stage, 5 * STAGE_WAIT_MS));
-    /* A sweep, a beat and a tidy later everything is as it will stay; no probe is under way. */
+    /* A look, a beat and a tidy later everything is as it will stay; no probe is under way. */
     test_pause(12000);
     return acked;
 }

@@ -41,7 +41,7 @@ static void is_noticed_and_left(const char *mode, int line)
     (void)proxy_tell(&s.proxy, "mode %s", mode);
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
     noticed = test_ms_since(begin);
-    /* A step a second at least, and 2 s for its answer. */
+    /* A look a second at least, and 2 s for its answer. */
     assert_in_range(noticed, 0, 5000);
     connects = proxy_tell(&s.proxy, "accepted");
     scene_is_calm(&s, 0, lasts_ms, 6);
@@ -78,7 +78,7 @@ static void R23_pubsub_link_goes_silent(void **state)
     (void)proxy_tell(&s.proxy, "on SUBSCRIBE blackhole 0");
     (void)proxy_tell(&s.proxy, "mute");
     for (int i = 0; i < 6; i++) {
-        ms = scene_works(&s, 2500); /* the sweep: every 0.9 to 1.1 s */
+        ms = scene_works(&s, 2500); /* a look: every 0.9 to 1.1 s */
         worst = ms > worst ? ms : worst;
     }
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
@@ -166,7 +166,7 @@ static void R26_resp_garbage(void **state)
         "*0\r\n*1\r\n:1\r\n*0\r\n:0\r\n",
     };
     static const char *const where[] = {"later_v2_step", "later_v1_beat", "INFO", "later_version",
-                                        "SUBSCRIBE"};
+                                        "SUBSCRIBE", "later_v2_look"};
     int64_t before, fired = 0;
     pid_t pid;
 
@@ -177,12 +177,12 @@ static void R26_resp_garbage(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         (void)proxy_tell(&s.proxy, "pass");
         /* The first two everywhere, the others in the answer that is looked at most. */
-        for (size_t k = 0; k < (i < 2 || test_is_long() ? 5 : 1); k++) {
+        for (size_t k = 0; k < (i < 2 || test_is_long() ? 6 : 1); k++) {
             (void)proxy_tell(&s.proxy, "on %s garbage:%s", where[k], proxy_hex(bad[i]));
             if (k != 0)
                 (void)proxy_tell(&s.proxy, "reset");
-            if (k == 1)
-                scene_redis(&s, "PUBLISH", SCENE_ROOT ":wake", "!beat", NULL);
+            if (k < 2)
+                scene_redis(&s, "PUBLISH", SCENE_ROOT ":wake", k == 0 ? "work" : "!beat", NULL);
             fired++;
             if (!proxy_until_fired(&s.proxy, fired, SCENE_LONG_MS))
                 fail_msg("%s was not answered with garbage %zu", where[k], i);

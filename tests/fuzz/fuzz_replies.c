@@ -4,7 +4,7 @@
  * The input is a stream of replies. Between them a lower-case letter is an event (no reply begins
  * with one): t a second goes by, u a tenth, w a wake, c a cancel, b a beat is asked for, e the
  * oldest job ends, f it fails, r it is put back, p it tells progress, d the link breaks and comes
- * up again, q quiet, s stop, n other queues, m many, which are looked at.
+ * up again, q quiet, s stop, n other queues, m many.
  */
 #include <hiredis/hiredis.h>
 #include <string.h>
@@ -95,11 +95,11 @@ static int op_step(void *ctx, const struct store_step *step)
     return store_step(w.store, step);
 }
 
-static int op_look(void *ctx, const char *const *queues, size_t n)
+static int op_look(void *ctx, int64_t soon_ms, const char *const *queues, size_t n)
 {
     (void)ctx;
-    FUZZ_MUST(n > 0 && n < MANY);
-    return store_look(w.store, queues, n);
+    FUZZ_MUST(soon_ms > 0 && n > 0 && n <= MANY);
+    return store_look(w.store, soon_ms, queues, n);
 }
 
 static int op_fetch(void *ctx, const char *id)
@@ -260,12 +260,12 @@ static void on_step(void *arg, const struct store_step_reply *r)
     sched_on_step(w.sched, w.now, r);
 }
 
-static void on_looked(void *arg, const char *const *queues, size_t n, bool is_over)
+static void on_looked(void *arg, const struct store_look_reply *r)
 {
     (void)arg;
-    for (size_t i = 0; i < n; i++)
-        FUZZ_MUST(queues[i] != NULL);
-    sched_on_looked(w.sched, w.now, queues, n, is_over);
+    for (size_t i = 0; i < r->n; i++)
+        FUZZ_MUST(r->queues[i] != NULL);
+    sched_on_looked(w.sched, w.now, r);
 }
 
 static void on_fetched(void *arg, const char *id, const char *payload, size_t n)
@@ -365,7 +365,6 @@ static void many_queues(void)
         specs[i] = (struct queue_spec){names[i], PLACES, 1, 1 << 20};
     }
     sched_set_queues(w.sched, w.now, specs, MANY);
-    sched_set_looks(w.sched, true);
 }
 
 static void event(char c)

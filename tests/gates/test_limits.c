@@ -50,7 +50,7 @@ static int64_t shut_and_open(const char *kind, const char *shut, const char *ope
     limit(kind, shut);
     gates_add_many(&gates, "work", 5);
     assert_true(gates_until_parked(&gates, "work", 5, GATE_WAIT_MS));
-    test_pause(1200); /* a sweep */
+    test_pause(1200); /* a look */
     assert_int_equal(test_lines(gates.path, " start "), lines);
     begin = gates_now_us();
     limit(kind, opened);

@@ -242,7 +242,7 @@ static void assert_gone(const char *id, int starts)
     CLEANUP_FREE char *text = mem_printf(" start %s ", id);
 
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
-    test_pause(1500); /* of sweeps */
+    test_pause(1500); /* of looks */
     assert_int_equal(test_lines(gates.path, text), starts);
     assert_no_gates();
 }

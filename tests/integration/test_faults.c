@@ -280,6 +280,26 @@ static void a_flushed_library_is_loaded_again(void **state) /* R16 */
     assert_true(test_until_lines(out, NULL, 1, LONG_MS));
 }
 
+/* It lacks what this daemon calls, and is left alone as long as it is pinned: that is told. */
+static void a_pinned_library_may_be_too_old(void **state)
+{
+    static const char old[] =
+        "#!lua name=laterd\nredis.register_function{function_name='later_version', "
+        "flags={'no-writes'}, callback=function() return {18, 'old', 1} end}";
+
+    (void)state;
+    test_handler(dir, "work", "echo ran >> %s", out);
+    reply_free(test_redis_call(&redis, "SET", "later:library", "18 old pinned", NULL));
+    reply_free(test_redis_call(&redis, "FUNCTION", "LOAD", "REPLACE", old, NULL));
+    test_laterd_conf(&a, dir, "a", redis.url, "");
+    test_laterd_launch(&a);
+    assert_true(test_laterd_says(&a, "library 18 is pinned on the server", LONG_MS));
+    reply_free(test_redis_call(&redis, "DEL", "later:library", NULL));
+    assert_true(test_laterd_says(&a, "loaded=1", LONG_MS));
+    add_many("work", 1);
+    assert_true(test_until_lines(out, "ran", 1, LONG_MS));
+}
+
 static void an_emptied_redis_is_survived(void **state) /* R18 */
 {
     (void)state;
@@ -317,7 +337,7 @@ static void without_the_right_to_keyspace_events_wakes_still_come(void **state) 
                                "&" ROOT ":wake", "&" ROOT ":ended:*", NULL));
     start(&a, "a", "");
     assert_true(test_laterd_says(&a, "event=wake-denied", LONG_MS));
-    /* Subscribed again without the pattern: a job due at once does not wait for the sweep. */
+    /* Subscribed again without the pattern: a job due at once does not wait for its turn. */
     assert_true(test_until(one_subscriber, NULL, LONG_MS));
     add_many("work", 1);
     assert_true(test_until_lines(out, "late", 1, LONG_MS));
@@ -448,6 +468,7 @@ int main(void)
         T(a_frozen_redis_makes_nobody_a_reaper),
         T(killed_connections_are_made_anew),
         T(a_flushed_library_is_loaded_again),
+        T(a_pinned_library_may_be_too_old),
         T(an_emptied_redis_is_survived),
         T(a_full_redis_drains),
         T(without_the_right_to_keyspace_events_wakes_still_come),

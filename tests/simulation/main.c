@@ -123,7 +123,7 @@ static bool run_for(int64_t us, int64_t audit_us, bool (*stop)(void *arg))
     return false;
 }
 
-/* A worker without work makes a step a second, and now and then something else. */
+/* A worker without work makes a look a second, and now and then something else. */
 static void check_idle(unsigned calls)
 {
     size_t living = 0;

@@ -146,7 +146,7 @@ static int op_step(void *ctx, const struct store_step *step)
     return 0;
 }
 
-static int op_look(void *ctx, const char *const *queues, size_t n)
+static int op_look(void *ctx, int64_t soon_ms, const char *const *queues, size_t n)
 {
     struct fake_call *c = ask(ctx, LOOK, ((struct fake *)ctx)->worker);
 
@@ -154,9 +154,12 @@ static int op_look(void *ctx, const char *const *queues, size_t n)
         return -1;
     for (const struct fake_call *o = ((struct fake *)ctx)->asked; o != c; o = o->next)
         assert_true(o->kind != LOOK || o->is_answered);
-    assert_true(n > 0);
+    assert_in_range(n, 1, FAKE_LOOK);
+    c->soon_ms = soon_ms;
+    c->rooms = mem_new(n * sizeof(*c->rooms));
+    c->nrooms = n;
     for (size_t i = 0; i < n; i++)
-        assert_non_null(queues[i]);
+        (void)snprintf(c->rooms[i].queue, sizeof(c->rooms[i].queue), "%s", queues[i]);
     return 0;
 }
 
@@ -450,15 +453,24 @@ static bool claim_suspect(struct fake *f, struct fake_call *c)
     return false;
 }
 
-/* As later_v1_look does it: of those that were not asked for, too. */
-static void do_look(const struct fake *f, struct fake_call *c)
+static bool is_told(const struct fake *f, const struct fake_call *c, const char *queue)
 {
-    c->found = mem_new((f->njobs + 1) * sizeof(*c->found));
     for (size_t i = 0; i < f->njobs; i++) {
         const struct fake_job *j = &f->jobs[i];
 
-        if (j->state == WAITS && (j->due_ms <= store_ms(f) + 2500 || j->crashes >= 2))
-            c->found[c->nfound++] = j->queue;
+        if (j->state == WAITS && strcmp(j->queue, queue) == 0 &&
+            (j->due_ms <= store_ms(f) + c->soon_ms || j->crashes >= 2))
+            return true;
+    }
+    return f->head != 0;
+}
+
+static void do_look(const struct fake *f, struct fake_call *c)
+{
+    c->found = mem_new(c->nrooms * sizeof(*c->found));
+    for (size_t i = 0; i < c->nrooms; i++) {
+        if (is_told(f, c, c->rooms[i].queue))
+            c->found[c->nfound++] = c->rooms[i].queue;
     }
 }
 
@@ -500,7 +512,6 @@ static void do_step(struct fake *f, struct fake_call *c)
         if (is_ours(f, &f->jobs[i]) && f->jobs[i].is_cancelled)
             memcpy(c->ids[c->nids++], f->jobs[i].id, sizeof(*c->ids));
     }
-    c->solo_due = c->solo_due || f->solo_due;
 }
 
 static void carry_out(struct fake *f, struct fake_call *c)
@@ -509,6 +520,9 @@ static void carry_out(struct fake *f, struct fake_call *c)
         return;
     c->is_done = true;
     c->now_us = store_us(f);
+    if (c->kind == STEP && f->timer_ms <= store_ms(f))
+        f->timer_ms = 0;
+    c->timer_ms = f->timer_ms != 0 ? f->timer_ms : STORE_HEAD_NONE;
     c->fault = (f->fault_kinds >> c->kind & 1) ? f->fault : FAULT_NONE;
     if (c->fault != FAULT_NONE)
         return;
@@ -577,7 +591,7 @@ static void tell_step(struct fake *f, const struct fake_call *c)
                                  .ncancels = c->nids,
                                  .heads = heads,
                                  .solo_due = c->solo_due,
-                                 .timer_ms = STORE_HEAD_NONE};
+                                 .timer_ms = c->timer_ms};
 
     for (size_t i = 0; i < c->nresults; i++) {
         answers[i] = c->results[i].answer;
@@ -603,15 +617,6 @@ static void tell_step(struct fake *f, const struct fake_call *c)
     free(ids);
 }
 
-/* In two answers. */
-static void tell_looked(struct fake *f, const struct fake_call *c)
-{
-    size_t half = c->nfound / 2;
-
-    sched_on_looked(f->s, fake_now(f), c->found, half, false);
-    sched_on_looked(f->s, fake_now(f), c->found + half, c->nfound - half, true);
-}
-
 static void tell_reconciled(struct fake *f, const struct fake_call *c)
 {
     const char **lost = mem_new((c->nids + 1) * sizeof(*lost));
@@ -631,6 +636,7 @@ static void take_ack(struct fake *f, const struct fake_call *c)
 
 static void answer(struct fake *f, struct fake_call *c)
 {
+    struct store_look_reply looked = {c->now_us, c->timer_ms, c->found, c->nfound};
     struct store_beat_reply beat = {c->now_us, c->status, c->link,   c->held_there,
                                     c->quiet,  f->peers,  f->npeers, {c->boot_us}};
 
@@ -655,7 +661,7 @@ static void answer(struct fake *f, struct fake_call *c)
         tell_step(f, c);
         break;
     case LOOK:
-        tell_looked(f, c);
+        sched_on_looked(f->s, fake_now(f), &looked);
         break;
     case FETCH:
         sched_on_fetched(f->s, fake_now(f), c->text, c->is_there ? "big payload" : NULL,
@@ -966,5 +972,4 @@ void fake_many_queues(struct fake *f, const char *first, unsigned n, const char 
         buf_printf(&names, " c%04u", i);
     buf_printf(&names, " %s", last);
     fake_queues(f, buf_str(&names));
-    sched_set_looks(f->s, true);
 }

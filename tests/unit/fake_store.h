@@ -18,6 +18,7 @@
 #define FAKE_FRESH_US 5000000
 #define FAKE_SPARE_US 100000 /* is_fresh asks for so much more than a start needs */
 #define FAKE_PEERS 4
+#define FAKE_LOOK 1000                       /* names that a look may have */
 #define FAKE_BEGIN_MS INT64_C(1767225600000) /* the store's clock when the test begins */
 
 enum fake_kind { REG, BEAT, RECONCILE, STEP, LOOK, FETCH, REAP, TIDY, LEAVE, KINDS };
@@ -60,8 +61,10 @@ struct fake_call {
     unsigned held, max, ahead_ms;
     struct fake_result *results; /* named jobs of a registration or reconcile too */
     size_t nresults;
-    struct fake_room *rooms;
+    struct fake_room *rooms; /* of a look too */
     size_t nrooms;
+    int64_t soon_ms;
+    int64_t timer_ms;
 
     enum store_status status;
     int64_t now_us, released, moved, held_there;
@@ -71,7 +74,7 @@ struct fake_call {
     size_t nclaims;
     char (*ids)[JOB_ID_LEN + 1]; /* cancels, lost */
     size_t nids;
-    const char **found; /* by a look: names of jobs' queues */
+    const char **found; /* by a look, of rooms */
     size_t nfound;
 };
 
@@ -106,10 +109,11 @@ struct fake {
     unsigned fault_kinds;                    /* these are answered by: */
     enum fault fault;
     bool fails_results; /* each result is answered FAILED */
-    bool solo_due, quiet, rewound;
+    bool quiet, rewound;
     enum store_reap reap;
     int64_t reap_moved;
-    int64_t head; /* != 0: told for every queue */
+    int64_t head;     /* != 0: told for every queue */
+    int64_t timer_ms; /* != 0: a gate wants a step then */
 
     int64_t worker, worker_link; /* 0: no worker */
     bool is_marked_dead;
@@ -148,9 +152,7 @@ struct fake *fake_new_prefetching(unsigned places, const char *queues);
 struct fake *fake_ready(unsigned places, const char *queues);
 void fake_free(struct fake *f);
 void fake_queues(struct fake *f, const char *queues);
-/* So many queues c0000 c0001 ... behind `first` and before `last`, of which it may only look at
- * most.
- */
+/* So many queues c0000 c0001 ... behind `first` and before `last`. */
 void fake_many_queues(struct fake *f, const char *first, unsigned n, const char *last);
 
 struct mono fake_now(const struct fake *f);

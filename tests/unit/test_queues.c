@@ -19,18 +19,21 @@
 
 static struct store_room rooms[MAX];
 
+/* A look has found something in each of them. */
 static struct queues *make(const struct queue_spec *specs, size_t n)
 {
     struct queues *qs = queues_new();
 
     queues_set(qs, specs, n);
+    for (size_t i = 0; i < n; i++)
+        queues_found(qs, specs[i].name);
     return qs;
 }
 
 /* A step that is answered at once. */
-static size_t sweep(struct queues *qs, unsigned free, size_t *cursor)
+static size_t plan_with(struct queues *qs, unsigned free, bool suspected)
 {
-    size_t n = queues_plan(qs, NOW, free, QUEUES_OTHERS, cursor, rooms, MAX);
+    size_t n = queues_plan(qs, NOW, free, suspected, rooms, MAX);
 
     queues_answered(qs, rooms, n);
     return n;
@@ -38,10 +41,7 @@ static size_t sweep(struct queues *qs, unsigned free, size_t *cursor)
 
 static size_t plan(struct queues *qs, unsigned free)
 {
-    size_t cursor = 0, n = queues_plan(qs, NOW, free, QUEUES_DUE, &cursor, rooms, MAX);
-
-    queues_answered(qs, rooms, n);
-    return n;
+    return plan_with(qs, free, false);
 }
 
 static void tell(struct queues *qs, const char *name, int64_t head)
@@ -49,6 +49,14 @@ static void tell(struct queues *qs, const char *name, int64_t head)
     struct store_room room = {name, 1, 0};
 
     queues_heads(qs, &room, &head, 1, NOW_US, NOW);
+}
+
+/* A step that named only this one tells whether a suspect is due. */
+static void suspect(struct queues *qs, const char *name, bool is_due)
+{
+    struct store_room room = {name, 1, 0};
+
+    queues_suspect(qs, &room, 1, is_due);
 }
 
 static int64_t next_in_us(const struct queues *qs)
@@ -220,15 +228,15 @@ static void test_room_is_promised_once(void **state)
     static const struct queue_spec specs[] = {{"a", 5, 1, 1}, {"b", 100, 1, 1}};
     struct queues *qs = make(specs, 2);
     struct store_room first[MAX];
-    size_t cursor = 0, n;
+    size_t n;
 
     (void)state;
-    n = queues_plan(qs, NOW, 8, QUEUES_DUE, &cursor, first, MAX);
+    n = queues_plan(qs, NOW, 8, false, first, MAX);
     assert_int_equal(n, 2);
     assert_int_equal(first[0].room + first[1].room, 8);
     assert_int_equal(first[0].room, 4);
     /* Of a there is one left, however many are free. */
-    assert_int_equal(queues_plan(qs, NOW, 20, QUEUES_DUE, &cursor, rooms, MAX), 2);
+    assert_int_equal(queues_plan(qs, NOW, 20, false, rooms, MAX), 2);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 1 : 19);
     queues_answered(qs, rooms, 2);
@@ -237,7 +245,7 @@ static void test_room_is_promised_once(void **state)
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 5 : 95);
     /* A link that breaks answers nothing. */
-    (void)queues_plan(qs, NOW, 100, QUEUES_DUE, &cursor, rooms, MAX);
+    (void)queues_plan(qs, NOW, 100, false, rooms, MAX);
     queues_unanswered(qs);
     assert_int_equal(plan(qs, 100), 2);
     queues_free(qs);
@@ -248,7 +256,6 @@ static void test_wake_during_a_step(void **state)
 {
     static const struct queue_spec specs[] = {{"a", 9, 1, 1}, {"b", 9, 1, 1}};
     struct queues *qs = make(specs, 2);
-    size_t cursor = 0;
 
     (void)state;
     tell(qs, "b", STORE_HEAD_NONE);
@@ -259,15 +266,14 @@ static void test_wake_during_a_step(void **state)
     assert_int_equal(plan(qs, 1), 1);
     tell(qs, "a", STORE_HEAD_NONE);
     assert_int_equal(next_in_us(qs), INT64_MAX);
-    /* The same for a queue that a sweep names. */
-    assert_int_equal(sweep(qs, 2, &cursor), 2);
-    queues_forget_heads(qs, true);
-    tell(qs, "b", STORE_HEAD_NONE);
-    assert_true(next_in_us(qs) <= 0);
-    assert_int_equal(sweep(qs, 2, &cursor), 2);
-    tell(qs, "a", STORE_HEAD_NONE);
-    tell(qs, "b", STORE_HEAD_NONE);
-    assert_int_equal(next_in_us(qs), INT64_MAX);
+    /* What a look found is older than the head. */
+    queues_found(qs, "a");
+    queues_found(qs, "another");
+    assert_int_equal(plan(qs, 9), 1);
+    assert_int_equal(rooms[0].room, 9);
+    queues_found(qs, "a");
+    tell(qs, "a", NOW_MS + 60000);
+    assert_int_equal(next_in_us(qs), 60000000);
     queues_free(qs);
 }
 
@@ -287,19 +293,57 @@ static struct queues *make_many(char (*names)[16])
     return qs;
 }
 
-/* A sweep of a worker that is full asks for heads only: what a queue was woken for is still to be
- * asked. */
+/* Those in which a suspect may be are named beside the due ones, one place each, and without a
+ * place only for what they tell, until one that tells of none. */
+static void test_suspected(void **state)
+{
+    static const struct queue_spec specs[] = {{"a", 4, 1, 1}, {"b", 4, 1, 2}, {"c", 4, 1, 3}};
+    struct queues *qs = make(specs, 3);
+    const struct store_room ab[] = {{"a", 1, 0}, {"b", 1, 0}};
+
+    (void)state;
+    tell(qs, "b", STORE_HEAD_NONE);
+    tell(qs, "c", NOW_MS + 60000);
+    suspect(qs, "another", true);
+    assert_int_equal(queues_suspected(qs), 0);
+    queues_suspect(qs, ab, 2, true);
+    queues_suspect(qs, ab, 2, true);
+    assert_int_equal(queues_suspected(qs), 2);
+    assert_int_equal(plan(qs, 8), 1);
+    assert_int_equal(plan_with(qs, 8, true), 2);
+    assert_string_equal(rooms[0].queue, "a");
+    assert_int_equal(rooms[0].room, 4);
+    assert_string_equal(rooms[1].queue, "b");
+    assert_int_equal(rooms[1].room, 1);
+    assert_int_equal(rooms[1].max_payload, 2);
+    suspect(qs, "a", false);
+    assert_int_equal(plan_with(qs, 8, true), 2);
+    assert_int_equal(plan_with(qs, 0, true), 1);
+    assert_string_equal(rooms[0].queue, "b");
+    assert_int_equal(rooms[0].room, 0);
+    for (int i = 0; i < 4; i++)
+        queues_claimed(qs, "b");
+    assert_int_equal(plan_with(qs, 8, true), 2);
+    assert_int_equal(rooms[1].room, 0);
+    /* Who goes takes it along; who comes back is not suspected. */
+    queues_set(qs, specs, 1);
+    assert_int_equal(queues_suspected(qs), 0);
+    queues_set(qs, specs, 3);
+    assert_int_equal(queues_suspected(qs), 0);
+    queues_free(qs);
+}
+
+/* What a queue was woken for is still to be asked when it was named without a place. */
 static void test_woken_when_full(void **state)
 {
     struct queue_spec spec = {"a", 4, 1, 1};
     struct queues *qs = make(&spec, 1);
-    size_t cursor = 0;
 
     (void)state;
     tell(qs, "a", -1);
+    suspect(qs, "a", true);
     queues_wake(qs, "a");
-    assert_int_equal(sweep(qs, 0, &cursor), 1);
-    assert_int_equal(rooms[0].room, 0);
+    assert_int_equal(plan_with(qs, 0, true), 1);
     tell(qs, "a", -1);
     assert_true(next_in_us(qs) <= 0);
     assert_int_equal(plan(qs, 1), 1);
@@ -308,173 +352,22 @@ static void test_woken_when_full(void **state)
     queues_free(qs);
 }
 
-/* Every queue once a sweep, however many are due and however few places there are. */
-static void test_sweep_in_chunks(void **state)
+/* A call of Redis is short, however many queues are due or suspected; half of it is for those. */
+static void test_a_step_names_so_many(void **state)
 {
-    static const unsigned frees[] = {0, 1, 16, 128};
-    static char names[MANY][16];
-
-    (void)state;
-    for (size_t f = 0; f < 4; f++) {
-        struct queues *qs = make_many(names);
-        static unsigned seen[MANY];
-        unsigned chunks = 0;
-        size_t cursor = 0;
-
-        memset(seen, 0, sizeof(seen));
-        do {
-            size_t n = sweep(qs, frees[f], &cursor);
-
-            assert_true(n <= MAX);
-            for (size_t i = 0; i < n; i++) {
-                seen[atoi(rooms[i].queue + 1)]++;
-                assert_true(rooms[i].room <= frees[f]);
-                for (size_t k = 0; k < i && i < 200; k++)
-                    assert_ptr_not_equal(rooms[k].queue, rooms[i].queue);
-            }
-            chunks++;
-        } while (cursor != 0);
-        for (size_t i = 0; i < MANY; i++)
-            assert_true(seen[i] > 0);
-        assert_in_range(chunks, 4, 6);
-        queues_free(qs);
-    }
-}
-
-/* Is it one of those to look at? */
-static bool is_looked_at(const struct queues *qs, const char *name)
-{
-    const char *names[MANY];
-    size_t n = queues_to_look_at(qs, NOW, names);
-    bool is = false;
-
-    for (size_t i = 0; i < n; i++)
-        is = is || strcmp(names[i], name) == 0;
-    return is;
-}
-
-static bool is_swept(struct queues *qs, unsigned free, const char *name)
-{
-    size_t cursor = 0, n = sweep(qs, free, &cursor);
-    bool is = false;
-
-    assert_int_equal(cursor, 0);
-    for (size_t i = 0; i < n; i++)
-        is = is || strcmp(rooms[i].queue, name) == 0;
-    return is;
-}
-
-/* Of many each is named once in so many sweeps and looked at in the others, never both nor neither;
- * what a look finds is named by the next step, with the room that it has. */
-static void test_many_are_looked_at(void **state)
-{
-    enum { LOOKED = QUEUES_NAMED_ALWAYS + 16 };
-    static char names[LOOKED][8];
-    static struct queue_spec specs[LOOKED];
-    const char *looks[LOOKED];
-    unsigned named[LOOKED] = {0};
-    struct queues *qs;
-    size_t cursor = 0;
-
-    (void)state;
-    for (size_t i = 0; i < LOOKED; i++) {
-        (void)snprintf(names[i], sizeof(names[i]), "q%02zu", i);
-        specs[i] = (struct queue_spec){names[i], 4, 1, 0};
-    }
-    qs = make(specs, QUEUES_NAMED_ALWAYS);
-    queues_forget_heads(qs, true);
-    assert_int_equal(plan(qs, LOOKED), QUEUES_NAMED_ALWAYS);
-    for (size_t i = 0; i < QUEUES_NAMED_ALWAYS; i++)
-        tell(qs, names[i], STORE_HEAD_NONE);
-    assert_int_equal(queues_to_look_at(qs, NOW, looks), 0);
-    assert_int_equal(sweep(qs, 8, &cursor), QUEUES_NAMED_ALWAYS);
-    queues_free(qs);
-
-    qs = make(specs, LOOKED);
-    /* What is new is named. */
-    assert_int_equal(queues_to_look_at(qs, NOW, looks), 0);
-    assert_int_equal(plan(qs, LOOKED), LOOKED);
-    /* Where nothing is known of any, none is taken for due, unless no look would tell. */
-    queues_forget_heads(qs, false);
-    assert_int_equal(plan(qs, LOOKED), LOOKED);
-    queues_forget_heads(qs, true);
-    assert_int_equal(plan(qs, LOOKED), 0);
-    tell(qs, names[7], NOW_MS + 60000);
-    for (int sweeps = 0; sweeps < QUEUES_LOOK_TURNS; sweeps++) {
-        size_t nlooks = queues_to_look_at(qs, NOW, looks), n = sweep(qs, 8, &cursor), look = 0;
-
-        assert_int_equal(cursor, 0);
-        assert_int_equal(n + nlooks, LOOKED);
-        for (size_t i = 0, at = 0; i < LOOKED; i++) {
-            if (at < n && strcmp(rooms[at].queue, names[i]) == 0) {
-                assert_int_equal(rooms[at++].room, 1);
-                named[i]++;
-            } else {
-                assert_string_equal(looks[look++], names[i]);
-            }
-        }
-    }
-    for (size_t i = 0; i < LOOKED; i++)
-        assert_int_equal(named[i], 1);
-    assert_int_equal(next_in_us(qs), 60000000);
-    queues_found(qs, "q42");
-    queues_found(qs, "another");
-    assert_true(next_in_us(qs) <= 0);
-    assert_int_equal(plan(qs, 8), 1);
-    assert_string_equal(rooms[0].queue, "q42");
-    assert_int_equal(rooms[0].room, 4);
-    /* It is due, and stays so where there is no place for it. */
-    assert_false(is_looked_at(qs, "q42"));
-    assert_true(is_swept(qs, 0, "q42"));
-    /* What was found once is mostly there for longer: for some time it is named, and not taken for
-     * due at each look. */
-    tell(qs, "q42", STORE_HEAD_NONE);
-    for (int sweeps = 1; sweeps < QUEUES_HIT_SWEEPS; sweeps++) {
-        queues_found(qs, "q42");
-        assert_int_equal(plan(qs, 8), 0);
-        assert_false(is_looked_at(qs, "q42"));
-        assert_true(is_swept(qs, 8, "q42"));
-    }
-    assert_true(is_looked_at(qs, "q42"));
-    assert_false(is_swept(qs, 8, "q42"));
-    /* What was told is old, what was woken is due still. */
-    tell(qs, "q33", 0);
-    queues_wake(qs, "q34");
-    queues_forget_heads(qs, true);
-    assert_int_equal(plan(qs, 8), 1);
-    assert_string_equal(rooms[0].queue, "q34");
-    /* Where one must be known to have nothing, all are named. */
-    assert_int_equal(queues_plan(qs, NOW, 8, QUEUES_ALL, &cursor, rooms, MAX), LOOKED);
-    queues_free(qs);
-}
-
-/* A call of Redis is short however many queues there are, and a sweep takes no more of them than it
- * must. */
-static void test_a_sweep_names_so_many(void **state)
-{
-    enum { STEP = 64, TURN = MANY / QUEUES_LOOK_TURNS };
+    enum { STEP = 64 };
     static char names[MANY][16];
     struct queues *qs = make_many(names);
-    size_t cursor = 0, named = 0, calls = 0;
 
     (void)state;
-    /* All may be due, all have to be named. */
-    assert_int_equal(queues_plan(qs, NOW, MANY, QUEUES_DUE, &cursor, rooms, STEP), STEP);
+    assert_int_equal(queues_plan(qs, NOW, MANY, true, rooms, STEP), STEP);
     queues_answered(qs, rooms, STEP);
-    assert_int_equal(queues_plan(qs, NOW, 0, QUEUES_OTHERS, &cursor, rooms, STEP), STEP);
-    assert_int_equal(cursor, STEP);
-    for (size_t i = 0; i < MANY; i++)
-        tell(qs, names[i], STORE_HEAD_NONE);
-    cursor = 0;
-    do {
-        size_t n = queues_plan(qs, NOW, 0, QUEUES_OTHERS, &cursor, rooms, STEP);
-
-        assert_true(n <= STEP && (cursor == 0 || n == STEP));
-        named += n;
-        calls++;
-    } while (cursor > 0);
-    assert_int_equal(named, TURN);
-    assert_in_range(calls, TURN / STEP, TURN / STEP + 1);
+    for (size_t i = MANY / 2; i < MANY; i++)
+        suspect(qs, names[i], true);
+    assert_int_equal(queues_plan(qs, NOW, MANY, true, rooms, STEP), STEP);
+    assert_true(strcmp(rooms[STEP / 2 - 1].queue, names[MANY / 2]) < 0);
+    for (size_t i = STEP / 2; i < STEP; i++)
+        assert_string_equal(rooms[i].queue, names[MANY / 2 + i - STEP / 2]);
     queues_free(qs);
 }
 
@@ -518,11 +411,11 @@ static void test_set_keeps_what_is_known(void **state)
     queues_names(qs, &names);
     assert_string_equal(buf_str(&names), "a,c");
     buf_done(&names);
-    /* The new one is looked at at once, the old one when its first job is due, with its new limit.
-     */
-    assert_int_equal(plan(qs, 9), 1);
-    assert_string_equal(rooms[0].queue, "c");
-    tell(qs, "c", STORE_HEAD_NONE);
+    /* Of the new one nothing is known, the old one is named when its first job is due, with its new
+     * limit. */
+    assert_string_equal(queues_name(qs, 0), "a");
+    assert_string_equal(queues_name(qs, 1), "c");
+    assert_int_equal(plan(qs, 9), 0);
     assert_int_equal(next_in_us(qs), 50000);
     queues_wake(qs, "a");
     assert_int_equal(plan(qs, 9), 1);
@@ -618,9 +511,8 @@ int main(void)
         cmocka_unit_test(test_wake_during_a_step),
         cmocka_unit_test(test_wake_of_the_gated),
         cmocka_unit_test(test_woken_when_full),
-        cmocka_unit_test(test_sweep_in_chunks),
-        cmocka_unit_test(test_many_are_looked_at),
-        cmocka_unit_test(test_a_sweep_names_so_many),
+        cmocka_unit_test(test_suspected),
+        cmocka_unit_test(test_a_step_names_so_many),
         cmocka_unit_test(test_found_after_a_change),
         cmocka_unit_test(test_set_keeps_what_is_known),
         cmocka_unit_test(test_cost_by_due_queues),

@@ -23,7 +23,7 @@ struct naive {
     unsigned limit, weight, running, asked, gated;
     int64_t head_us;
     uint64_t pass;
-    bool was_due, woken;
+    bool was_due, woken, suspected;
 };
 
 static struct naive naive[NAIVES];
@@ -100,25 +100,29 @@ static size_t naive_share(int64_t now_us, unsigned free, struct store_room *out,
     return kept;
 }
 
-static size_t naive_plan(int64_t now_us, unsigned free, bool sweep, size_t *cursor,
-                         struct store_room *out, size_t max)
+static size_t naive_plan(int64_t now_us, unsigned free, bool suspected, struct store_room *out,
+                         size_t max)
 {
-    size_t due = free > 0 ? naive_share(now_us, free, out, sweep ? max / 2 : max) : 0, n = due;
+    bool is_any = false;
+    size_t due, n;
 
-    for (; sweep && *cursor < NAIVES && n < max; ++*cursor) {
-        struct naive *q = &naive[*cursor];
+    for (size_t i = 0; i < NAIVES; i++)
+        is_any = is_any || naive[i].suspected;
+    suspected = suspected && is_any;
+    due = free > 0 ? naive_share(now_us, free, out, suspected ? max / 2 : max) : 0;
+    n = due;
+    for (size_t i = 0; suspected && i < NAIVES && n < max; i++) {
+        struct naive *q = &naive[i];
         unsigned room = free > 0 && naive_room(q) > 0;
-        bool is_named = false;
+        bool is_named = !q->suspected;
 
-        for (size_t i = 0; i < due; i++)
-            is_named = is_named || out[i].queue == q->name;
+        for (size_t k = 0; k < due; k++)
+            is_named = is_named || out[k].queue == q->name;
         if (is_named)
             continue;
         q->woken = q->woken && room == 0;
         out[n++] = (struct store_room){q->name, room, 7};
     }
-    if (sweep && *cursor >= NAIVES)
-        *cursor = 0;
     for (size_t i = 0; i < n; i++)
         naive[atoi(out[i].queue + 1)].asked += out[i].room;
     return n;
@@ -134,6 +138,7 @@ static void naive_wake(struct naive *q)
 static void answer_both(struct queues *qs, const struct store_room *step, size_t n, int64_t now_us)
 {
     int64_t heads[NAIVES];
+    bool is_suspect_due = rand() % 8 == 0;
 
     queues_answered(qs, step, n);
     for (size_t i = 0; i < n; i++) {
@@ -142,6 +147,7 @@ static void answer_both(struct queues *qs, const struct store_room *step, size_t
 
         q->asked = q->asked > step[i].room ? q->asked - step[i].room : 0;
         heads[i] = rand() % 3 == 0 ? STORE_HEAD_NONE : NOW_MS + rand() % 40 - 20;
+        q->suspected = is_suspect_due;
         if (!q->woken)
             q->head_us = heads[i] < 0 ? INT64_MAX : now_us + heads[i] * 1000 - NOW_US;
         for (; brought > 0; brought--) {
@@ -152,6 +158,7 @@ static void answer_both(struct queues *qs, const struct store_room *step, size_t
         }
     }
     queues_heads(qs, step, heads, n, NOW_US, (struct mono){now_us});
+    queues_suspect(qs, step, n, is_suspect_due);
 }
 
 /* One thing that may happen to a queue, or to all. */
@@ -159,7 +166,7 @@ static void disturb_both(struct queues *qs, int64_t now_us)
 {
     struct naive *q = &naive[rand() % NAIVES];
 
-    switch (rand() % 12) {
+    switch (rand() % 13) {
     case 0:
         naive_wake(q);
         queues_wake(qs, q->name);
@@ -191,6 +198,10 @@ static void disturb_both(struct queues *qs, int64_t now_us)
         queues_defer(qs, q->name, (struct mono){now_us}, 10);
         break;
     case 6:
+        q->head_us = 0;
+        queues_found(qs, q->name);
+        break;
+    case 7:
         q->running++;
         queues_took(qs, q->name);
         break;
@@ -211,11 +222,6 @@ static void shake_both(struct queues *qs, const struct queue_spec *specs)
         naive[i].asked = naive[i].running = 0;
         naive[i].limit = specs[i].limit;
     }
-    if (rand() % 2 == 0) {
-        queues_forget_heads(qs, true);
-        for (size_t i = 0; i < NAIVES; i++)
-            naive_wake(&naive[i]);
-    }
 }
 
 static void expect_same_next(const struct queues *qs)
@@ -229,17 +235,15 @@ static void expect_same_next(const struct queues *qs)
     assert_true(queues_next(qs).us == next_us);
 }
 
-static size_t plan_both(struct queues *qs, int64_t now_us, size_t *cursor, struct store_room *out)
+static size_t plan_both(struct queues *qs, int64_t now_us, struct store_room *out)
 {
     struct store_room want[NAIVES];
     unsigned free = (unsigned)rand() % 20;
-    bool is_sweep = *cursor > 0 || rand() % 8 == 0;
-    size_t max = 1 + (size_t)rand() % NAIVES, cursor_want = *cursor;
-    size_t n = queues_plan(qs, (struct mono){now_us}, free, is_sweep ? QUEUES_ALL : QUEUES_DUE,
-                           cursor, out, max);
+    bool suspected = rand() % 4 == 0;
+    size_t max = 1 + (size_t)rand() % NAIVES;
+    size_t n = queues_plan(qs, (struct mono){now_us}, free, suspected, out, max);
 
-    assert_int_equal(n, naive_plan(now_us, free, is_sweep, &cursor_want, want, max));
-    assert_int_equal(*cursor, cursor_want);
+    assert_int_equal(n, naive_plan(now_us, free, suspected, want, max));
     for (size_t i = 0; i < n; i++) {
         assert_string_equal(out[i].queue, want[i].queue);
         assert_int_equal(out[i].room, want[i].room);
@@ -252,13 +256,14 @@ static void test_as_the_naive_one(void **state)
 {
     static struct queue_spec specs[NAIVES];
     static struct store_room steps[2][NAIVES];
-    size_t sizes[2] = {0}, cursor = 0, named = 0;
+    size_t sizes[2] = {0}, named = 0;
     struct queues *qs;
 
     (void)state;
     srand(5);
     for (size_t i = 0; i < NAIVES; i++) {
-        naive[i] = (struct naive){.weight = 1 + (unsigned)rand() % 9, .limit = 4};
+        naive[i] =
+            (struct naive){.weight = 1 + (unsigned)rand() % 9, .limit = 4, .head_us = INT64_MAX};
         (void)snprintf(naive[i].name, sizeof(naive[i].name), "q%02zu", i);
         specs[i] = (struct queue_spec){naive[i].name, 4, naive[i].weight, 7};
     }
@@ -272,11 +277,11 @@ static void test_as_the_naive_one(void **state)
         for (int i = rand() % 6; i > 0; i--)
             disturb_both(qs, now_us);
         expect_same_next(qs);
-        sizes[round % 2] = plan_both(qs, now_us, &cursor, steps[round % 2]);
+        sizes[round % 2] = plan_both(qs, now_us, steps[round % 2]);
         named += sizes[round % 2];
         if (rand() % 500 == 0) {
             shake_both(qs, specs);
-            cursor = sizes[0] = sizes[1] = 0;
+            sizes[0] = sizes[1] = 0;
         }
     }
     assert_true(named > 100000);

@@ -47,10 +47,11 @@ static void test_register(void **state)
     assert_true(is_ready(f));
     assert_int_equal(f->registered, 1);
     assert_int_equal(f->count[REG], 1);
-    /* No beat is due yet, but the first look is. */
+    /* No beat is due yet, but the first look is; a step has nothing to do. */
     assert_int_equal(f->count[BEAT], 0);
-    assert_int_equal(f->count[STEP], 1);
-    assert_int_equal(fake_last(f, STEP)->nrooms, 2);
+    assert_int_equal(f->count[LOOK], 1);
+    assert_int_equal(fake_last(f, LOOK)->nrooms, 2);
+    assert_int_equal(f->count[STEP], 0);
     fake_free(f);
 }
 
@@ -240,8 +241,8 @@ static void test_ends_of_a_moment(void **state)
     fake_free(f);
 }
 
-/* A sweep may find jobs in more queues than there are places. */
-static void test_sweep_claims_no_more_than_places(void **state)
+/* A look may find jobs in more queues than there are places. */
+static void test_no_more_claims_than_places(void **state)
 {
     struct fake *f = fake_ready(2, "a b c d e f g h");
     static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
@@ -410,7 +411,7 @@ static void test_rhythm(void **state)
     for (const struct fake_call *c = f->asked; c != NULL; c = c->next) {
         int64_t gap = c->at_us - last[c->kind];
 
-        if (last[c->kind] != 0 && c->kind == STEP) {
+        if (last[c->kind] != 0 && c->kind == LOOK) {
             shortest = gap < shortest ? gap : shortest;
             longest = gap > longest ? gap : longest;
         } else if (last[c->kind] != 0 && c->kind == BEAT) {
@@ -423,6 +424,7 @@ static void test_rhythm(void **state)
     /* About a second, and not in step with the rest of the fleet. */
     assert_in_range(shortest, 900000, 960000);
     assert_in_range(longest, 1040000, 1101000);
+    assert_int_equal(f->count[STEP], 0);
     fake_free(f);
 }
 
@@ -512,12 +514,14 @@ static void test_queues_may_change(void **state)
     assert_string_equal(fake_last(f, BEAT)->text, "b,c");
     /* The queue comes back and finds its job still running: no second one beside it. */
     fake_queues(f, "a b");
+    fake_add(f, 2, "a", 0);
     fake_run(f, 6000);
-    assert_string_equal(fake_last(f, STEP)->rooms[0].queue, "a");
-    assert_int_equal(fake_last(f, STEP)->rooms[0].room, 0);
+    assert_int_equal(fake_last(f, STEP)->nrooms, 0);
     fake_end(f, J1, STORE_DONE);
-    fake_run(f, 1100);
+    fake_run(f, 1);
+    assert_string_equal(fake_last(f, STEP)->rooms[0].queue, "a");
     assert_int_equal(fake_last(f, STEP)->rooms[0].room, 1);
+    assert_non_null(fake_running(f, J2));
     /* A beat that was lost told nobody. */
     fake_queues(f, "a c");
     assert_string_equal(fake_last(f, BEAT)->text, "a,c");
@@ -760,7 +764,7 @@ int main(void)
         cmocka_unit_test(test_steps_overlap),
         cmocka_unit_test(test_an_end_overlaps),
         cmocka_unit_test(test_ends_of_a_moment),
-        cmocka_unit_test(test_sweep_claims_no_more_than_places),
+        cmocka_unit_test(test_no_more_claims_than_places),
         cmocka_unit_test(test_wake_during_a_step),
         cmocka_unit_test(test_wakes_of_strangers_are_ignored),
         cmocka_unit_test(test_timer_is_exact),

@@ -1,4 +1,4 @@
-/* Many queues: few are named, of the others one look tells which have to be. */
+/* Looks: once a second the next thousand queues by turns, and a step names what they found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "fake_store.h"
@@ -13,9 +14,8 @@
 #define J1 "j00000000001"
 #define J2 "j00000000002"
 
-/* Of many queues nothing is known at first, nor behind a lost link or a time without claims: the
- * looks of the sweep that follows tell, and one call of it names few. What a new configuration
- * brings is named at once. */
+/* Of no queue anything is known at first, nor what was missed behind a lost link; who claims again
+ * is told at once what was found meanwhile. Few are named all the while. */
 static void test_many_queues(void **state)
 {
     struct fake *f = fake_new(4, "a");
@@ -51,35 +51,79 @@ static void test_many_queues(void **state)
     fake_free(f);
 }
 
-/* One look a second, however many queues there are; each of them is named once in 16 sweeps. */
-static void test_a_sweep(void **state)
+/* Looks at each of the c queues since then: all as many, but for one. -> the most */
+static unsigned looks_of_each(const struct fake *f, int64_t since_us)
+{
+    unsigned n[10000] = {0}, least = UINT32_MAX, most = 0, queues = 0;
+
+    for (const struct fake_call *c = f->asked; c != NULL; c = c->next) {
+        for (size_t i = 0; c->kind == LOOK && c->at_us >= since_us && i < c->nrooms; i++)
+            n[atoi(c->rooms[i].queue + 1)] += c->rooms[i].queue[0] == 'c';
+    }
+    for (; n[queues] > 0; queues++) {
+        most = n[queues] > most ? n[queues] : most;
+        least = n[queues] < least ? n[queues] : least;
+    }
+    assert_int_equal(queues, 2500);
+    assert_true(most - least <= 1);
+    return most;
+}
+
+/* All at once in the beginning, one after the other; then a thousand a second. No step is sent for
+ * those in which there is nothing. */
+static void test_turns(void **state)
 {
     struct fake *f = fake_new(4, "a");
-    unsigned looks, before;
+    int64_t since_us;
 
     (void)state;
-    fake_many_queues(f, "b", 998, "d");
+    fake_many_queues(f, "a", 2500, "z");
     fake_up(f);
     fake_run(f, 20);
-    looks = f->count[LOOK];
-    before = fake_named_since(f, 0);
-    fake_run(f, 16000);
-    assert_in_range(f->count[LOOK] - looks, 14, 18);
-    assert_in_range(fake_named_since(f, 0) - before, 14 * 1000 / 16, 18 * 1000 / 16);
-    /* Few are named, each time. */
-    fake_queues(f, "a b");
-    fake_run(f, 1500);
-    looks = f->count[LOOK];
-    fake_run(f, 10000);
-    assert_int_equal(f->count[LOOK], looks);
+    assert_int_equal(f->count[LOOK], 3);
+    assert_int_equal(looks_of_each(f, 0), 1);
+    since_us = f->now_us;
+    fake_run(f, 30000);
+    assert_in_range(f->count[LOOK], 3 + 28, 3 + 33);
+    assert_in_range(looks_of_each(f, since_us), 10, 11);
+    assert_int_equal(f->count[STEP], 0);
+    /* Of other queues all are new. */
+    since_us = f->now_us;
+    fake_many_queues(f, "b", 2500, "z");
+    fake_run(f, 20);
+    assert_int_equal(looks_of_each(f, since_us), 1);
     fake_free(f);
 }
 
-/* Where looks find something for long (marks here), queues are named by the sweeps, not beside them
- * in addition: only now and then one tells of it anew. */
+/* What no message told of is found in the turn of its queue, and what is due later then in time. */
+static void test_how_late(void **state)
+{
+    for (unsigned n = 1000; n <= 4000; n += 1000) {
+        struct fake *f = fake_new(4, "a");
+        int64_t late_ms = 0;
+
+        (void)state;
+        fake_many_queues(f, "a", n - 2, "z");
+        fake_up(f);
+        fake_run(f, 20);
+        fake_add(f, 1, "c0500", 0);
+        for (; fake_running(f, J1) == NULL && late_ms < 60000; late_ms += 10)
+            fake_run(f, 10);
+        assert_in_range(late_ms, 10, 1100 * n / 1000 + 10);
+        fake_add(f, 2, "c0900", 20000);
+        fake_run(f, 20010);
+        assert_non_null(fake_running(f, J2));
+        assert_in_range(fake_running(f, J2)->began_us / 1000,
+                        fake_find(f, J2)->due_ms - FAKE_BEGIN_MS,
+                        fake_find(f, J2)->due_ms - FAKE_BEGIN_MS + 1);
+        fake_free(f);
+    }
+}
+
+/* Where looks find something for long (marks here), those queues are named once a second. */
 static void test_what_is_found_for_long(void **state)
 {
-    struct fake *f = fake_new(4, "a");
+    struct fake *f = fake_new(64, "a");
     unsigned before, steps;
 
     (void)state;
@@ -87,7 +131,7 @@ static void test_what_is_found_for_long(void **state)
     for (unsigned i = 0; i < 50; i++) {
         char queue[8];
 
-        (void)snprintf(queue, sizeof(queue), "c%04u", 20 * i);
+        (void)snprintf(queue, sizeof(queue), "c%04u", 19 * i);
         fake_add(f, 10 + i, queue, 86400000)->crashes = 2;
     }
     fake_up(f);
@@ -95,16 +139,66 @@ static void test_what_is_found_for_long(void **state)
     before = fake_named_since(f, 0);
     steps = f->count[STEP];
     fake_run(f, 30000);
-    /* Each of the 50 once a sweep, the others at their turns: two steps. */
-    assert_in_range(fake_named_since(f, 0) - before, 27 * (50 + 950 / 16),
-                    34 * (50 + 950 / 16) + 50);
-    assert_in_range(f->count[STEP] - steps, 27 * 2, 34 * 2 + 50 / 4 + 1);
+    assert_in_range(fake_named_since(f, 0) - before, 27 * 50, 34 * 50);
+    assert_in_range(f->count[STEP] - steps, 27, 34);
     for (unsigned i = 0; i < 50; i++)
         f->jobs[i].state = DONE;
-    fake_run(f, 70000);
-    before = fake_named_since(f, 0);
+    fake_run(f, 1200);
+    steps = f->count[STEP];
     fake_run(f, 16000);
-    assert_in_range(fake_named_since(f, 0) - before, 14 * 1000 / 16, 18 * 1000 / 16);
+    assert_int_equal(f->count[STEP], steps);
+    fake_free(f);
+}
+
+/* While a job runs a step follows each look, since it may have been cancelled. */
+static void test_cancel_without_a_message(void **state)
+{
+    struct fake *f = fake_ready(4, "a");
+
+    (void)state;
+    fake_add(f, 1, "a", 0);
+    fake_run(f, 1200);
+    f->jobs[0].is_cancelled = true;
+    fake_run(f, 1200);
+    assert_int_equal(fake_running(f, J1)->terms, 1);
+    fake_end(f, J1, STORE_DONE);
+    fake_free(f);
+}
+
+/* Nor does it need a queue that is served. */
+static void test_no_queues(void **state)
+{
+    struct fake *f = fake_new(4, "");
+
+    (void)state;
+    fake_up(f);
+    fake_run(f, 3000);
+    assert_in_range(f->count[STEP], 2, 5);
+    fake_queues(f, "a");
+    fake_add(f, 1, "a", 0);
+    fake_run(f, 1200);
+    fake_queues(f, "");
+    f->jobs[0].is_cancelled = true;
+    fake_run(f, 1200);
+    assert_int_equal(fake_running(f, J1)->terms, 1);
+    assert_int_equal(f->count[LOOK], 2);
+    fake_free(f);
+}
+
+/* A gate that wants a step is told by a look, where no step is sent. */
+static void test_timer_of_a_gate(void **state)
+{
+    struct fake *f = fake_ready(4, "a");
+    int64_t at_us = f->now_us + 1500 * 1000;
+
+    (void)state;
+    f->timer_ms = FAKE_BEGIN_MS + at_us / 1000;
+    fake_run(f, 1499);
+    assert_int_equal(f->count[STEP], 0);
+    fake_run(f, 2);
+    assert_int_equal(f->count[STEP], 1);
+    fake_run(f, 5000);
+    assert_int_equal(f->count[STEP], 1);
     fake_free(f);
 }
 
@@ -156,14 +250,6 @@ static void test_looks_that_fail(void **state)
     f->takes_nothing = false;
     fake_run(f, 6000);
     assert_non_null(fake_running(f, J2));
-    /* A library without looks: all are named, at once. */
-    f->fault_kinds = 1U << LOOK;
-    f->fault = FAULT_CALL;
-    fake_run(f, 3000);
-    f->fault_kinds = 0;
-    fake_add(f, 3, "c0070", 0);
-    fake_run(f, 2500);
-    assert_int_equal(f->starts, 3);
     fake_free(f);
 }
 
@@ -171,8 +257,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_queues),
-        cmocka_unit_test(test_a_sweep),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_how_late),
         cmocka_unit_test(test_what_is_found_for_long),
+        cmocka_unit_test(test_cancel_without_a_message),
+        cmocka_unit_test(test_no_queues),
+        cmocka_unit_test(test_timer_of_a_gate),
         cmocka_unit_test(test_slow_looks),
         cmocka_unit_test(test_looks_that_fail),
     };
