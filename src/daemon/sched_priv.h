@@ -11,7 +11,7 @@
 #include "worker/peers.h"
 
 #define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
-#define STEP_NAMES 64     /* queues that a step names */
+#define STEP_NAMES 32     /* queues that a step names: of few each gives several jobs */
 
 enum state {
     OFFLINE, /* no link */

@@ -355,7 +355,7 @@ static void test_woken_when_full(void **state)
 /* A call of Redis is short, however many queues are due or suspected; half of it is for those. */
 static void test_a_step_names_so_many(void **state)
 {
-    enum { STEP = 64 };
+    enum { STEP = 32 };
     static char names[MANY][16];
     struct queues *qs = make_many(names);
 

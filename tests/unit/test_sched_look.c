@@ -140,13 +140,37 @@ static void test_what_is_found_for_long(void **state)
     steps = f->count[STEP];
     fake_run(f, 30000);
     assert_in_range(fake_named_since(f, 0) - before, 27 * 50, 34 * 50);
-    assert_in_range(f->count[STEP] - steps, 27, 34);
+    assert_in_range(f->count[STEP] - steps, 2 * 27, 2 * 34);
     for (unsigned i = 0; i < 50; i++)
         f->jobs[i].state = DONE;
     fake_run(f, 1200);
     steps = f->count[STEP];
     fake_run(f, 16000);
     assert_int_equal(f->count[STEP], steps);
+    fake_free(f);
+}
+
+/* However many are due: of few each gives several jobs at once. */
+static void test_a_step_names_few(void **state)
+{
+    struct fake *f = fake_new(128, "a");
+    const struct fake_call *step;
+
+    (void)state;
+    fake_many_queues(f, "a", 98, "z");
+    for (unsigned i = 0; i < 490; i++) {
+        char queue[8];
+
+        (void)snprintf(queue, sizeof(queue), "c%04u", i % 98);
+        fake_add(f, i, queue, 0);
+    }
+    fake_up(f);
+    fake_run(f, 20);
+    step = fake_last(f, STEP);
+    assert_int_equal(f->starts, 128);
+    assert_int_equal(step->nrooms, 32);
+    for (size_t i = 0; i < step->nrooms; i++)
+        assert_int_equal(step->rooms[i].room, 4);
     fake_free(f);
 }
 
@@ -256,15 +280,11 @@ static void test_looks_that_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_queues),
-        cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_how_late),
-        cmocka_unit_test(test_what_is_found_for_long),
-        cmocka_unit_test(test_cancel_without_a_message),
-        cmocka_unit_test(test_no_queues),
-        cmocka_unit_test(test_timer_of_a_gate),
-        cmocka_unit_test(test_slow_looks),
-        cmocka_unit_test(test_looks_that_fail),
+        cmocka_unit_test(test_many_queues),      cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_how_late),         cmocka_unit_test(test_what_is_found_for_long),
+        cmocka_unit_test(test_a_step_names_few), cmocka_unit_test(test_cancel_without_a_message),
+        cmocka_unit_test(test_no_queues),        cmocka_unit_test(test_timer_of_a_gate),
+        cmocka_unit_test(test_slow_looks),       cmocka_unit_test(test_looks_that_fail),
     };
 
     log_set_level((enum log_level)0);
