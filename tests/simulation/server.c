@@ -317,20 +317,21 @@ static void replace(char *text, const char *what, const char *with)
 }
 
 #define STEP_LINK_END                                                                              \
-    " then\n    status = 'link'\n  end\n  if status ~= 'ok' then\n    return {now_us, status}\n"
+    " then\n    status = 'link'\n  end\n  if status ~= 'ok' then\n    return {now_us = now_us, "   \
+    "status = status}\n"
 
 /* What each check is in the library, and what it is not to be any more. */
 static const struct {
     const char *name, *text, *instead;
 } checks[] = {
-    {"fence", "not tries[i] or string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= args[o + 1]",
+    {"fence", "not tries[i] or\n       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start",
      "not tries[i]"},
-    {"gate", "if not holder then\n    return 1", "if true then\n    return 1"},
+    {"gate", "return L.lock_holder(book, g) and 0 or 1", "return 1"},
     /* The step's, which what follows tells from the reconcile's. */
-    {"link", "current ~= link" STEP_LINK_END, "false" STEP_LINK_END},
+    {"link", "current ~= q.link" STEP_LINK_END, "false" STEP_LINK_END},
     /* Starts that are kept for granted jobs. */
-    {"rate", "local rate, kept = L.RATES[g.limit.algorithm], db('SCARD', g.granted)\n  local free",
-     "local rate, kept = L.RATES[g.limit.algorithm], 0\n  local free"},
+    {"rate", "return L.RATES[g.limit.algorithm].room(book, g) - db('SCARD', g.granted)",
+     "return L.RATES[g.limit.algorithm].room(book, g)"},
 };
 
 static void load_library(const char *without)
