@@ -223,8 +223,36 @@ local function has_due_suspect(R, q, ctx)
   return first and L.tries(db('HGET', R .. ':tries', first)).crashes >= L.SOLO_CRASHES
 end
 
--- Claim from these queues, {name, room, max_payload} each, in their order; those with a due suspect
--- first, where nothing runs. -> head per queue, {queue, error, ...}
+-- The numbers of the queues that have to be claimed from, in their order; those with a due suspect first.
+local function turns_of(R, queues, heads, ctx)
+  local turns, rest = {}, {}
+  for i = 1, #queues do
+    if ctx.book.let_in[ctx.names[i]] then
+      heads[i] = nil
+    end
+    if not heads[i] then
+      -- A foreign type is told by the claim.
+      local ok, is_first = pcall(has_due_suspect, R, queues[i], ctx)
+      local list = ok and is_first and turns or rest
+      list[#list + 1] = i
+    end
+  end
+  for i = 1, #rest do
+    turns[#turns + 1] = rest[i]
+  end
+  return turns
+end
+
+-- What the step would still claim of each queue. One job that runs alone takes all the room there is.
+local function lower_rooms(ctx)
+  local room, left = ctx.book.room, ctx.solo and 0 or ctx.max - ctx.claimed
+  for i = 1, left < ctx.max and #ctx.names or 0 do
+    local name = ctx.names[i]
+    room[name] = room[name] < left and room[name] or left
+  end
+end
+
+-- Claim from these queues, {name, room, max_payload} each. -> head per queue, {queue, error, ...}
 function L.claim_all(R, queues, ctx)
   local errors, names = {}, ctx.names
   if #names == 0 then
@@ -232,27 +260,13 @@ function L.claim_all(R, queues, ctx)
   end
   rejoin_all(R, queues, ctx, errors)
   local heads = L.idle_heads(R, queues, ctx)
-  local function claim(i, q)
+  for _, i in ipairs(turns_of(R, queues, heads, ctx)) do
+    local q = queues[i]
     L.learn(R .. ':heads', 'zset', q.name, ctx.heads[i] and tonumber(ctx.heads[i]))
     local head, why = claim_or_leave(R, q, ctx)
     heads[i] = head
     if why then
       errors[#errors + 1], errors[#errors + 2] = q.name, why
-    end
-  end
-  for i = 1, #queues do
-    -- A foreign type is told by claim.
-    local ok, is_first = pcall(has_due_suspect, R, queues[i], ctx)
-    if ctx.book.let_in[names[i]] then
-      heads[i] = nil
-    end
-    if not heads[i] and ok and is_first then
-      claim(i, queues[i])
-    end
-  end
-  for i = 1, #queues do
-    if not heads[i] then
-      claim(i, queues[i])
     end
   end
   for i = 1, #names do
@@ -261,11 +275,6 @@ function L.claim_all(R, queues, ctx)
       L.grant_rest(ctx.book, names[i])
     end
   end
-  -- One that runs alone takes all the room there is.
-  local room, left = ctx.book.room, ctx.solo and 0 or ctx.max - ctx.claimed
-  for i = 1, left < ctx.max and #names or 0 do
-    local name = names[i]
-    room[name] = room[name] < left and room[name] or left
-  end
+  lower_rooms(ctx)
   return heads, errors
 end

@@ -15,10 +15,10 @@
 -- What Redis offers is bound to locals by the first call: a global is looked for in an empty table,
 -- in the metatable of that, and only then in the table where it is.
 local function offered()
-  return redis, string, math, table, tonumber, type, ipairs, unpack, pcall
+  return redis, string, math, table, tonumber, type, ipairs, unpack, pcall, next, pairs, error
 end
 
-local redis, string, math, table, tonumber, type, ipairs, unpack, pcall = redis
+local redis, string, math, table, tonumber, type, ipairs, unpack, pcall, next, pairs, error = redis
 local L = {}
 local db -- db(COMMAND, key, ...): a command through the draft of the call (draft.lua)
 
@@ -49,7 +49,7 @@ end
 local SMALL, THREES = {}, {}
 
 local function bind()
-  redis, string, math, table, tonumber, type, ipairs, unpack, pcall = offered()
+  redis, string, math, table, tonumber, type, ipairs, unpack, pcall, next, pairs, error = offered()
   for n = 0, 999 do
     SMALL[n], THREES[n] = string.format('%d', n), string.format('%03d', n)
   end

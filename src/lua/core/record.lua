@@ -34,18 +34,18 @@ function L.parse(record)
   if not record then
     return nil
   end
-  local flag, queue, at, next = string.match(record, '^([-+])(%w[%w_-]*)()([ \n])')
+  local flag, queue, at, stop = string.match(record, '^([-+])(%w[%w_-]*)()([ \n])')
   if flag == nil or #queue > 64 then
     return nil
   end
-  local priority, behind, then_next = string.match(record, '^ (%d)()([ \n])', at)
+  local priority, behind, then_stop = string.match(record, '^ (%d)()([ \n])', at)
   if priority then
-    at, next = behind, then_next
-  elseif next == ' ' and not string.find(record, '^ %a=', at) then
+    at, stop = behind, then_stop
+  elseif stop == ' ' and not string.find(record, '^ %a=', at) then
     return nil
   end
   local job = {queue = queue, priority = tonumber(priority or 5), big = flag == '+', body = at + 1}
-  if next == '\n' then
+  if stop == '\n' then
     return job
   end
   local lf = string.find(record, '\n', at, true)

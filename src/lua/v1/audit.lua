@@ -638,8 +638,8 @@ local function page_of(R, args, repairs)
     local ok, why = pcall(L.need_worker, R)
     ctx.blocked = not ok and why or nil
   end
-  local next, checked = audit(ctx, phase, cursor, L.int(count), names)
-  ctx.reply[1], ctx.reply[2] = next == '0' and '' or next, checked
+  local behind, checked = audit(ctx, phase, cursor, L.int(count), names)
+  ctx.reply[1], ctx.reply[2] = behind == '0' and '' or behind, checked
   return ctx.reply
 end
 
