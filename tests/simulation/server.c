@@ -324,14 +324,14 @@ static void replace(char *text, const char *what, const char *with)
 static const struct {
     const char *name, *text, *instead;
 } checks[] = {
-    {"fence", "not tries[i] or\n       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start",
-     "not tries[i]"},
+    {"fence", "if mine and not mine[id] or string.sub(tries[i] or '', 1, #prefix) ~= prefix then",
+     "if mine and not mine[id] then"},
     {"gate", "return L.lock_holder(book, g) and 0 or 1", "return 1"},
     /* The step's, which what follows tells from the reconcile's. */
     {"link", "current ~= q.link" STEP_LINK_END, "false" STEP_LINK_END},
-    /* Starts that are kept for granted jobs. */
-    {"rate", "return L.RATES[g.limit.algorithm].room(book, g) - db('SCARD', g.granted)",
-     "return L.RATES[g.limit.algorithm].room(book, g)"},
+    /* A job that was let in is counted when it starts. */
+    {"rate", "      L.take(book, g, job, fence)\n      L.touch(book, id)\n",
+     "      L.touch(book, id)\n"},
 };
 
 static void load_library(const char *without)
