@@ -165,8 +165,8 @@ static void R26_resp_garbage(void **state)
         "*8\r\n:1\r\n+ok\r\n*0\r\n*1\r\n*8\r\n$1\r\nx\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n+y\r\n"
         "*0\r\n*1\r\n:1\r\n*0\r\n:0\r\n",
     };
-    static const char *const where[] = {"later_v2_step", "later_v1_beat", "INFO", "later_version",
-                                        "SUBSCRIBE", "later_v2_look"};
+    static const char *const where[] = {"later_v2_step", "later_v1_beat", "INFO",
+                                        "later_version", "SUBSCRIBE",     "later_v2_look"};
     int64_t before, fired = 0;
     pid_t pid;
 
