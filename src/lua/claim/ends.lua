@@ -111,7 +111,7 @@ local function end_plain(R, ids, tries, ctx)
       redis.pcall('HSET', R .. ':tries', id, tries[i])
     end
   end)
-  L.forget_but_tries(R, ids, ctx.are_small)
+  L.forget_but_tries(R, ids, true)
   L.let_go_at_once(ctx.book, ids)
 end
 

@@ -24,11 +24,6 @@ function L.class_of(ctx, record)
   return class or nil, header
 end
 
--- The job itself: a class has the options of many.
-local function whole_job(header)
-  return L.parse(header)
-end
-
 local KINDS, LETTERS = {'lock', 'sem', 'rate'}, {'l', 's', 'r'}
 
 -- One gate of a class at most of each kind: its own, or its queue's. -> list, false for more
@@ -60,7 +55,7 @@ function L.wanted_gates(class, header, of_queue)
     class.wants = wants
   end
   if not wants then
-    return L.gates_of(whole_job(header) or class, of_queue)
+    return L.gates_of(L.parse(header) or class, of_queue)
   end
   for i = 1, #wants do
     local want = wants[i]
@@ -80,7 +75,8 @@ end
 -- unique key. -> text for R:holds, or nil
 function L.hold_of(class, header, gates)
   if class and class.u then
-    return L.holding_started(gates, whole_job(header) or class)
+    local u, f = string.match(header, ' u=(%S+)'), string.match(header, ' f=(%d+)')
+    return L.holding_started(gates, {queue = class.queue, u = u, f = f})
   elseif gates and not gates[2] then
     return string.sub(gates[1], 1, 5) ~= 'rate:' and gates[1] or nil
   end

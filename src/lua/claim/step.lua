@@ -82,7 +82,7 @@ local function new_context(R, q, now_us)
   book.epoch = q.epoch_text
   return {now_us = now_us, now_ms = now_ms, until_ms = now_ms + q.ahead, epoch = L.whole(q.epoch_text),
           epoch_text = q.epoch_text, held = q.held, max = math.min(q.max, CLAIMS_MAX),
-          bytes = STEP_BYTES, peek = PEEK_BYTES, groups = {}, classes = {}, are_small = true, claimed = 0, parked = 0,
+          bytes = STEP_BYTES, peek = PEEK_BYTES, groups = {}, classes = {}, claimed = 0, parked = 0,
           solo_due = 0, book = book}
 end
 

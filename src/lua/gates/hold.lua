@@ -3,14 +3,11 @@
 -- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, a line each: so whoever
 -- ends it knows them without its record.
 
--- One line of what a holder has: into `drops`, gate -> holders; or the unique key is free.
-local function read_line(book, holder, line, is_end, drops, order)
-  local kind = string.match(line, '^(%a+):')
-  if kind == 'uniq' then
-    local until_ms, unique = string.match(line, '^uniq:(%d+):(.*)$')
-    if unique and is_end then
-      L.unless_foreign(L.free_unique, book.R, unique, holder, L.whole(until_ms))
-    end
+-- One line of what a holder has: into drops, gate -> holders, or into uniques, {name, id, for_until}*.
+local function read_line(holder, line, drops, order, uniques)
+  if string.find(line, '^uniq:') then
+    local until_ms, name = string.match(line, '^uniq:(%d+):(.*)$')
+    uniques[#uniques + 1] = name and {name, holder, L.whole(until_ms)} or nil
   elseif L.read_gate(line) then
     local holders = drops[line]
     if holders then
@@ -21,22 +18,23 @@ local function read_line(book, holder, line, is_end, drops, order)
   end
 end
 
-local function read_holds(book, holders, texts, is_end)
-  local gone, gone_texts, drops, order = {}, {}, {}, {}
+-- -> those that hold something, what they hold; its gates: gate -> holders, in which order; unique keys
+local function read_holds(holders, texts)
+  local gone, gone_texts, drops, order, uniques = {}, {}, {}, {}, {}
   for i, holder in ipairs(holders) do
     local text = texts[i]
     if text then
       gone[#gone + 1], gone_texts[#gone + 1] = holder, text
       if string.find(text, '\n', 1, true) then
         for line in string.gmatch(text, '[^\n]+') do
-          read_line(book, holder, line, is_end, drops, order)
+          read_line(holder, line, drops, order, uniques)
         end
       else
-        read_line(book, holder, text, is_end, drops, order)
+        read_line(holder, text, drops, order, uniques)
       end
     end
   end
-  return gone, gone_texts, drops, order
+  return gone, gone_texts, drops, order, uniques
 end
 
 local function drop_at(book, id, holders)
@@ -58,7 +56,10 @@ function L.let_go(book, holders, is_end)
     return
   end
   local texts = db('HMGET', key, unpack(holders))
-  local gone, _, drops, order = read_holds(book, holders, texts, is_end)
+  local gone, _, drops, order, uniques = read_holds(holders, texts)
+  for _, unique in ipairs(is_end and uniques or {}) do
+    L.unless_foreign(L.free_unique, book.R, unpack(unique))
+  end
   if #gone > 0 then
     db('HDEL', key, unpack(gone))
   end
@@ -72,7 +73,7 @@ function L.let_go_at_once(book, ids)
     return
   end
   local texts = L.ask(key, 'hash', 'HMGET', unpack(ids))
-  local gone, gone_texts, drops, order = read_holds(book, ids, texts, true)
+  local gone, gone_texts, drops, order, uniques = read_holds(ids, texts)
   if #gone == 0 then
     return
   end
@@ -81,6 +82,7 @@ function L.let_go_at_once(book, ids)
       redis.pcall('HSET', key, id, gone_texts[i])
     end
   end)
+  L.free_uniques(book.R, uniques)
   L.meet(book, order)
   drop_all(book, drops, order)
 end

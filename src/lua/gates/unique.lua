@@ -36,6 +36,31 @@ function L.free_unique(R, name, id, for_until_ms)
   end
 end
 
+-- The same for many, {name, id, for_until}*: most keys have no successor and are free at once, by one
+-- command.
+function L.free_uniques(R, uniques)
+  local locks, keys, ids = {}, {}, {}
+  for i, unique in ipairs(uniques) do
+    locks[i] = R .. ':lock:~unique:' .. unique[1]
+  end
+  L.look_at(locks)
+  for i, unique in ipairs(uniques) do
+    local key = R .. ':uniq:' .. unique[1]
+    if (unique[3] or 0) > 0 or not L.is_known_empty(locks[i]) or L.is_changed(key) then
+      L.unless_foreign(L.free_unique, R, unpack(unique))
+    elseif redis.pcall('GET', key) == unique[2] then
+      keys[#keys + 1], ids[#ids + 1] = key, unique[2]
+    end
+  end
+  if keys[1] then
+    L.write_at_once('DEL', keys[1], {unpack(keys, 2)}, function()
+      for i, key in ipairs(keys) do
+        redis.pcall('SET', key, ids[i])
+      end
+    end)
+  end
+end
+
 -- The same for a job whose record is at hand; nil and one without a unique key are fine. A key of a
 -- foreign type is left.
 function L.end_unique(R, id, job)
