@@ -37,7 +37,7 @@ BEGIN {
     via["L.need_types"] = "HLEN ZCARD"
     via["L.make_room"] = "HLEN ZCARD"
     via["L.last_score"] = "ZRANGE"
-    via["L.cut"] = "ZREMRANGEBYRANK"
+    via["L.cut"] = "ZREM"
     via["L.write_at_once"] = "HSET HDEL ZADD ZREM SET DEL"
     via["L.count"] = via["L.count_as"] = "HINCRBY SADD"
     via["L.wake"] = via["L.say"] = "PUBLISH"

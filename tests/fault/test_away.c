@@ -16,6 +16,7 @@
 
 #include "../support/env.h"
 #include "../support/fsck.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "scene.h"
@@ -211,6 +212,93 @@ static void R6_tail_of_the_aof_torn(void **state)
                   rounds, lost, halves - buried, buried, sum.reruns);
 }
 
+/* ---- R6 by hand: a claim of which only the first commands were written */
+
+#define TORN_WAITING 8
+#define TORN_CLAIMED "4"
+
+/* Claims by this worker: how many. */
+static int claim_by_hand(const char *epoch)
+{
+    struct reply *r =
+        test_redis_call(&s.redis, "FCALL", "later_v2_step", "1", SCENE_ROOT, epoch, "1", "0",
+                        TORN_CLAIMED, "0", "1", "work", TORN_CLAIMED, "1048576", "0", NULL);
+    const struct reply *group = reply_at(reply_at(r, 3), 0);
+    int n = (int)(reply_count(group) - 6) / 3;
+
+    assert_string_equal(reply_str(reply_at(r, 1)), "ok");
+    reply_free(r);
+    return n;
+}
+
+static char *enter_by_hand(void)
+{
+    struct reply *r = test_redis_call(&s.redis, "FCALL", "later_v1_register", "1", SCENE_ROOT, "0",
+                                      "hand", "1", "0", "0", "0", "0", NULL);
+    char *epoch = mem_printf("%lld", (long long)reply_int(reply_at(r, 1)));
+
+    reply_free(r);
+    return epoch;
+}
+
+static void read_log(const char *path, struct buf *ret)
+{
+    char *argv[] = {(char *)(uintptr_t) "cat", (char *)(uintptr_t)path, NULL};
+
+    buf_clear(ret);
+    assert_int_equal(proc_run(argv, NULL, 0, ret, NULL), 0);
+}
+
+/* Redis with the first n bytes of this log and nothing else. */
+static void restart_with(const char *path, const struct buf *log, size_t n)
+{
+    FILE *f;
+
+    test_redis_kill(&s.redis, SIGKILL);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(log->data, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+    test_redis_restart(&s.redis);
+}
+
+/*
+ * Redis 7.0 leaves a transaction open that was torn inside of a command, and the load after that
+ * applies its first half behind all that came in its place. So a claim is torn in each of its
+ * commands, made again, and loaded once more: no job that waited may have gone with it.
+ */
+static void R6_claim_torn_in_each_command(void **state)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/appendonlydir/appendonly.aof.1.incr.aof", s.redis.dir);
+    CLEANUP_FREE char *epoch = NULL;
+    CLEANUP_BUF struct buf log = BUF_INIT;
+    size_t begin, at;
+    int torn = 0;
+
+    (void)state;
+    test_redis_load(&s.redis);
+    epoch = enter_by_hand();
+    scene_add(&s, "work", TORN_WAITING + 2 * atoi(TORN_CLAIMED));
+    read_log(path, &log);
+    begin = log.len;
+    assert_int_equal(claim_by_hand(epoch), atoi(TORN_CLAIMED));
+    read_log(path, &log);
+    for (at = begin + 1; at < log.len; at++) {
+        if (buf_str(&log)[at] != '*' || buf_str(&log)[at - 1] != '\n')
+            continue;
+        restart_with(path, &log, at + 3);
+        assert_int_equal(claim_by_hand(epoch), atoi(TORN_CLAIMED));
+        test_redis_kill(&s.redis, SIGKILL);
+        test_redis_restart(&s.redis);
+        assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), atoi(TORN_CLAIMED));
+        assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":q:work:5"),
+                         TORN_WAITING + atoi(TORN_CLAIMED));
+        torn++;
+    }
+    assert_in_range(torn, 5, 20);
+    print_message("figure R6: a claim torn in each of its %d commands, 0 jobs lost\n", torn);
+}
+
 /* Whether PING is answered with this: "" for PONG, or the start of an error. */
 static bool answers(void *text)
 {
@@ -282,6 +370,7 @@ int main(void)
         T_WITH(R2_killed_while_idle, scene_setup_aof),
         T_WITH(R5_back_from_an_older_snapshot, setup_snapshots),
         T_WITH(R6_tail_of_the_aof_torn, setup_always),
+        T_WITH(R6_claim_torn_in_each_command, setup_always),
         T_WITH(R7_loading, setup_slow_load),
         T(R9_writes_paused),
     };

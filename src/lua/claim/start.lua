@@ -214,18 +214,18 @@ end
 -- The first ones of a set leave it: rows from..to of the batch.
 local function take_from(b, key, from, to)
   local members = {}
-  if L.cut_of(key) then
-    L.cut(key, to - from + 1, function()
-      for i = from, to do
-        redis.pcall('ZADD', key, b.scores[i] or L.int(b.dues[i]), b.raws[i] or b.ids[i])
-      end
-    end)
+  for i = from, to do
+    members[i - from + 1] = b.raws[i] or b.ids[i]
+  end
+  if not L.cut_of(key) then
+    db('ZREM', key, unpack(members))
     return
   end
-  for i = from, to do
-    members[#members + 1] = b.raws[i] or b.ids[i]
-  end
-  db('ZREM', key, unpack(members))
+  L.cut(key, members, function()
+    for i = from, to do
+      redis.pcall('ZADD', key, b.scores[i] or L.int(b.dues[i]), members[i - from + 1])
+    end
+  end)
 end
 
 -- The first n rows leave the sets in which they stood.

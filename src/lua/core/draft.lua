@@ -441,12 +441,14 @@ function L.write_at_once(command, key, args, undo)
                        is_removal = is_removal}
 end
 
--- The first n members of a sorted set go. undo(): puts them back.
-function L.cut(key, n, undo)
+-- These members go, which are the first ones of a sorted set. undo(): puts them back. They are
+-- removed by name: Redis may load the half of a transaction that it could not write to its end after
+-- the whole of the one that came in its place, and by rank that would remove those behind them.
+function L.cut(key, members, undo)
   local e = entry_of(key, 'zset')
   remember(e, 'cut')
-  e.cut = (e.cut or 0) + n
-  L.write_at_once('ZREMRANGEBYRANK', key, {0, n - 1}, undo)
+  e.cut = (e.cut or 0) + #members
+  L.write_at_once('ZREM', key, members, undo)
 end
 
 -- ---- what follows the writes, and may fail

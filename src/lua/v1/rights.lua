@@ -14,7 +14,7 @@ local USED = {
   {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SRANDMEMBER'}, {'SREM', 'm'},
   {'ZADD', 1, 'm'}, {'ZCARD'}, {'ZCOUNT', 0, 1}, {'ZMSCORE', 'm'}, {'ZRANGE', 0, 1},
   {'ZRANDMEMBER'}, {'ZRANGEBYSCORE', 0, 1}, {'ZRANK', 'm'},
-  {'ZREM', 'm'}, {'ZREMRANGEBYRANK', 0, 1}, {'ZREMRANGEBYSCORE', 0, 1},
+  {'ZREM', 'm'}, {'ZREMRANGEBYSCORE', 0, 1},
   {'ZSCORE', 'm'},
 }
 
