@@ -834,6 +834,23 @@ static void test_gates_and_unique(void **state)
     assert_string_equal(redis("EXISTS R:uniq:mail:u R:lock:door R:holds R:jobs"), "0");
 }
 
+/* A gate of which nothing can be known keeps no other, and no job. */
+static void test_ends_beside_foreign_limits(void **state)
+{
+    const char *w = worker(), *a, *b, *c;
+
+    (void)state;
+    (void)fcall("later_limit_set s semaphore 9");
+    a = add("mail sem s x");
+    b = add("mail lock door x");
+    c = add("mail x");
+    claim_mail(w);
+    (void)redis("DEL R:limits");
+    (void)redis("SET R:limits foreign");
+    assert_string_equal(end_mail(w, 3, text("%s %s %s", a, b, c)), "[]");
+    assert_string_equal(redis("EXISTS R:jobs R:tries R:running R:holds R:lock:door"), "0");
+}
+
 /* One that cannot be written is sent again, and is not settled because it was told twice. */
 static void test_error(void **state)
 {
@@ -1031,6 +1048,7 @@ int main(void)
                                        FX_TEST(test_cancel_flag),
                                        FX_TEST(test_awaited),
                                        FX_TEST(test_gates_and_unique),
+                                       FX_TEST(test_ends_beside_foreign_limits),
                                        FX_TEST(test_error),
                                        FX_TEST(test_arguments),
                                        FX_TEST(test_status),

@@ -176,13 +176,14 @@ function L.drop_all(book, g, holders)
   return false
 end
 
--- Learn of many gates by few reads: mostly nobody waits for them, and nobody has the locks.
+-- Learn of many gates by few reads: mostly nobody waits for them, and nobody has the locks. It goes
+-- by names alone, so one gate of which nothing can be known does not keep the others.
 function L.meet(book, ids)
-  local lines, locks = {}, {}
+  local lines, locks, R = {}, {}, book.R
   for i = 1, #ids do
-    local g = L.gate(book, ids[i])
-    lines[i] = g.line
-    locks[#locks + 1] = g.kind == 'lock' and g.key or nil
+    local id = ids[i]
+    lines[i] = R .. ':wait:' .. id
+    locks[#locks + 1] = string.sub(id, 1, 5) == 'lock:' and R .. ':' .. id or nil
   end
   L.look_at(lines)
   L.look_at(locks)
