@@ -99,8 +99,7 @@ end
 
 -- These jobs go, with their tries as in R:tries.
 local function end_plain(R, ids, tries, ctx)
-  local at_once = ctx.book.at_once
-  at_once.lists[#at_once.lists + 1], at_once.ended = ids, at_once.ended + #ids
+  ctx.book.at_once.ended = ids
   L.write_at_once('ZREM', R .. ':running', ids, function()
     for _, id in ipairs(ids) do
       redis.pcall('ZADD', R .. ':running', ctx.epoch_text, id)
@@ -112,7 +111,7 @@ local function end_plain(R, ids, tries, ctx)
     end
   end)
   L.forget_but_tries(R, ids, true)
-  L.let_go_at_once(ctx.book, ids)
+  L.free_uniques(R, L.let_go(ctx.book, ids))
 end
 
 -- groups: {queue, start (text), n}*, ids: of all of them; other(id, group) ends one that is

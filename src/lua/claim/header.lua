@@ -24,24 +24,22 @@ function L.class_of(ctx, record)
   return class or nil, header
 end
 
-local KINDS, LETTERS = {'lock', 'sem', 'rate'}, {'l', 's', 'r'}
-
 -- One gate of a class at most of each kind: its own, or its queue's. -> list, false for more
 local function read_wants(class, of_queue)
   local wants = {}
   if class.o then
     return false
   end
-  for i, kind in ipairs(KINDS) do
-    local own, common = class[LETTERS[i]], of_queue and of_queue[kind]
+  for _, option in ipairs(L.GATE_OPTIONS) do
+    local kind = option[2]
+    local own, common = class[option[1]], of_queue and of_queue[kind]
     if own and common then
       return false
     elseif own then
       wants[#wants + 1] = {kind .. ':' .. own}
     elseif common then
-      local from, to = string.find(common, '{key}', 1, true)
-      wants[#wants + 1] = {kind .. ':' .. string.sub(common, 1, (from or 0) - 1),
-                           from and string.sub(common, to + 1)}
+      local before, behind = L.split_key(common)
+      wants[#wants + 1] = {kind .. ':' .. before, behind}
     end
   end
   return wants
@@ -74,11 +72,10 @@ end
 -- What a job holds to its end, once it has started: its gates, but nothing of a rate, and its
 -- unique key. -> text for R:holds, or nil
 function L.hold_of(class, header, gates)
+  local own = {}
   if class and class.u then
-    local u, f = string.match(header, ' u=(%S+)'), string.match(header, ' f=(%d+)')
-    return L.holding_started(gates, {queue = class.queue, u = u, f = f})
-  elseif gates and not gates[2] then
-    return string.sub(gates[1], 1, 5) ~= 'rate:' and gates[1] or nil
+    own.queue = class.queue
+    own.u, own.f = string.match(header, ' u=(%S+)'), string.match(header, ' f=(%d+)')
   end
-  return gates and L.holding_started(gates, {}) or nil
+  return L.holding_started(gates, own)
 end

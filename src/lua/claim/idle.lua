@@ -26,7 +26,7 @@ end
 
 -- Of keys[from..to], those that exist, into out. Mostly none does, and one call tells; or all do; else
 -- it is asked by halves.
-function L.find_existing(keys, from, to, out)
+local function find_existing(keys, from, to, out)
   local there = from <= to and redis.call('EXISTS', unpack(keys, from, to)) or 0
   if there == 0 then
     return
@@ -37,8 +37,25 @@ function L.find_existing(keys, from, to, out)
     return
   end
   local middle = math.floor((from + to) / 2)
-  L.find_existing(keys, from, middle, out)
-  L.find_existing(keys, middle + 1, to, out)
+  find_existing(keys, from, middle, out)
+  find_existing(keys, middle + 1, to, out)
+end
+
+-- The queues that have more than R:heads says: raw members, or jobs of priority 5 without a head,
+-- which was lost. heads: by the number of the name; nil: the queue is not asked about. -> name -> true
+function L.find_untold(R, names, heads)
+  local raw, five, keys, exists, out = R .. ':due:', R .. ':q:', {}, {}, {}
+  for i = 1, #names do
+    if heads[i] ~= nil then
+      keys[#keys + 1] = raw .. names[i]
+      keys[#keys + 1] = not heads[i] and five .. names[i] .. ':5' or nil
+    end
+  end
+  find_existing(keys, 1, #keys, exists)
+  for i = 1, next(exists) and #names or 0 do
+    out[names[i]] = exists[raw .. names[i]] or exists[five .. names[i] .. ':5']
+  end
+  return out
 end
 
 -- The head that was noted, when the first job of the queue is due then; else nil. It is, unless a
@@ -50,39 +67,35 @@ end
 
 -- The queues in which there seems to be nothing to claim: no mark, no pause, nothing granted, and
 -- not due unless without room. -> their heads in R:heads by their number, false for none, nil:
--- claim.lua has to look; the keys that may not be there, and how many
+-- claim.lua has to look
 local function noted_heads(R, queues, ctx)
-  local noted, keys, n = {}, {}, 0
+  local noted = {}
   local marks, paused, heads, until_ms = ctx.marks, ctx.paused, ctx.heads, ctx.until_ms
   local changed = L.cells_of(R .. ':heads', 'zset') -- by a result, or a grant
-  local raw, five = R .. ':due:', R .. ':q:'
   for i = 1, #queues do
     local q = queues[i]
     local name = q.name
     -- One that is named again has another head by then.
     if not marks[name] and not paused[name] and changed[name] == nil and not q.is_again then
       local head = heads[i] and tonumber(heads[i])
-      if not head then
-        noted[i], keys[n + 1], keys[n + 2], n = false, raw .. name, five .. name .. ':5', n + 2
-      elseif head > until_ms or q.room == 0 then
-        noted[i], keys[n + 1], n = head, raw .. name, n + 1
+      if not head or head > until_ms or q.room == 0 then
+        noted[i] = head or false
       end
     end
   end
-  return noted, keys, n
+  return noted
 end
 
 -- ctx.heads: what R:heads says of each, by their number. -> heads by number, as claim.lua would
 -- tell them; nil where it has to look.
 function L.idle_heads(R, queues, ctx)
-  local exists, out = {}, {}
+  local out = {}
   ctx.heads = L.read_heads(R, ctx.names)
-  local noted, keys, n = noted_heads(R, queues, ctx)
-  L.find_existing(keys, 1, n, exists)
-  local is_any = next(exists) ~= nil
+  local noted = noted_heads(R, queues, ctx)
+  local untold = L.find_untold(R, ctx.names, noted)
   for i = 1, #queues do
     local head, name = noted[i], queues[i].name
-    if head == nil or (is_any and (exists[R .. ':due:' .. name] or exists[R .. ':q:' .. name .. ':5'])) then
+    if head == nil or untold[name] then
       out[i] = nil
     elseif head == false then
       out[i] = -1

@@ -17,7 +17,7 @@ local FIELDS = {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_m
 -- nothing
 local function known(R, peer, at_once)
   local held = L.whole(peer.epoch) and db('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
-  held = at_once and held - at_once.ended + at_once.started or held
+  held = at_once and held - #at_once.ended + at_once.started or held
   return {epoch = peer.epoch, held = held, is_live = peer.counter ~= 'dead', row = peer.row,
           places = L.whole(peer.row[4] or ''), counter = peer.counter}
 end
@@ -31,13 +31,11 @@ function L.worker_rows(R)
   return rows
 end
 
--- A list without those of other lists.
-local function without(list, lists)
+-- A list without the members of another.
+local function without(list, others)
   local is_other, out = {}, {}
-  for _, others in ipairs(lists or {}) do
-    for _, one in ipairs(others) do
-      is_other[one] = true
-    end
+  for _, one in ipairs(others or {}) do
+    is_other[one] = true
   end
   for _, one in ipairs(list) do
     out[#out + 1] = not is_other[one] and one or nil
@@ -66,7 +64,7 @@ end
 -- -> count(epoch, queue) -> how many jobs of a queue a worker holds, nil where there are too many
 -- to read: it reads `most` in all. They are read when they are first asked for: most queues have no
 -- limit of their own. ended(epoch) -> those of its jobs that end in this call and db() does not
--- know of, in lists, nil for none
+-- know of, nil for none
 function L.job_counter(R, most, ended)
   local counts, left = {}, most or RUNNING_READ
   return function(epoch, queue)
@@ -124,7 +122,7 @@ function L.has_taker(book, queue)
     return epoch == book.epoch and book.at_once or nil
   end
   local function ended(epoch)
-    return epoch == book.epoch and book.at_once.lists or nil
+    return epoch == book.epoch and book.at_once.ended or nil
   end
   if book.takers == nil then
     book.takers, book.peers, book.count = {}, L.peers(book.R, FIELDS), L.job_counter(book.R, TAKER_READ, ended)

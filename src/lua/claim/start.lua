@@ -6,7 +6,7 @@
 -- may let in another; 2: its handler must not outlive a worker that lost Redis as well: it holds a
 -- lock, or a semaphore that says so.
 
-local GROUP_HEAD = 6
+L.GROUP_HEAD = 6 -- values of a group before its jobs
 
 -- ---- what is written of the starts of a batch
 
@@ -24,10 +24,11 @@ end
 
 local COMMANDS = {hash = {'HSET', 'HDEL'}, zset = {'ZADD', 'ZREM'}}
 
--- Write these n. args: as the command has them; new: those of which Redis has none; old: what it
--- has of the others.
-local function write_many(key, kind, most, new, args, n, old)
+-- Write something of each of these. args: as the command has them; old: the same of those of which
+-- Redis has something, which it replaces.
+local function write_many(key, kind, most, names, args, old)
   local add, remove = unpack(COMMANDS[kind])
+  local n = #names
   if n == 0 then
     return
   elseif becomes_many(L.make_room(key, kind, n), n, most) then
@@ -36,8 +37,8 @@ local function write_many(key, kind, most, new, args, n, old)
     L.write_at_once(remove, key, {LONG}, function() end)
   end
   L.write_at_once(add, key, args, function()
-    redis.pcall(remove, key, LONG, unpack(new, 1, math.min(n, #new)))
-    if old and #old > 0 then
+    redis.pcall(remove, key, LONG, unpack(names))
+    if old[1] then
       redis.pcall(add, key, unpack(old))
     end
   end)
@@ -47,26 +48,13 @@ local function new_starts()
   return {n = 0, ids = {}, running = {}, tries = {}, holds = {}, holders = {}, old = {}}
 end
 
--- The ids that had no tries.
-local function without_tries(s)
-  local had, out = {}, {}
-  for i = 1, #s.old, 2 do
-    had[s.old[i]] = true
-  end
-  for i = 1, s.n do
-    out[#out + 1] = not had[s.ids[i]] and s.ids[i] or nil
-  end
-  return out
-end
-
 -- Jobs of which the call has changed something go by the draft, others by one command a key.
 local function write_starts(R, s, b, ctx)
   if b.is_new then
     ctx.book.at_once.started = ctx.book.at_once.started + s.n
-    write_many(R .. ':tries', 'hash', LIST_FIELDS, s.old[1] and without_tries(s) or s.ids, s.tries, s.n,
-               s.old)
-    write_many(R .. ':running', 'zset', LIST_MEMBERS, s.ids, s.running, s.n)
-    write_many(R .. ':holds', 'hash', LIST_FIELDS, s.holders, s.holds, #s.holders)
+    write_many(R .. ':tries', 'hash', LIST_FIELDS, s.ids, s.tries, s.old)
+    write_many(R .. ':running', 'zset', LIST_MEMBERS, s.ids, s.running, {})
+    write_many(R .. ':holds', 'hash', LIST_FIELDS, s.holders, s.holds, {})
     return
   end
   for i = 1, s.n do
@@ -94,7 +82,7 @@ local function group_of(b, run, starts, attempts, crashes, ctx)
   end
   g = {b.queue, run.fence, starts, attempts, crashes, run.gated}
   ctx.groups[#ctx.groups + 1] = g
-  return g, GROUP_HEAD
+  return g, L.GROUP_HEAD
 end
 
 -- run: {from, to, tries (text or false), gated, fence (of the first)}
@@ -189,8 +177,6 @@ local function bury(R, b, i, ctx)
   L.bury(R, b.queue, id, L.outcome('dead', 0, ctx.now_ms, starts, b.whys[i], ''), ctx.now_ms)
 end
 
--- ---- a batch
-
 -- More is to be done than to start this row. -> is it guarded, or does it hold gates (as in a
 -- group); nil when it does not start
 local function settle_special(R, b, i, fence, s, ctx)
@@ -201,7 +187,7 @@ local function settle_special(R, b, i, fence, s, ctx)
     bury(R, b, i, ctx)
     return nil
   elseif not passes(b, i, fence, ctx.book) then
-    b.parked, b.has_parked = b.parked + 1, true
+    b.parked = b.parked + 1
     return nil
   end
   hold(R, b, i, s)
@@ -286,7 +272,7 @@ end
 local function settle_rows(R, b, judged, most, number, s, ctx)
   local i, run = 1, nil
   while i <= judged and ctx.claimed < most do
-    local to, gated, fence = i, 0, number + 2 * i - 1
+    local to, gated, fence, parked = i, 0, number + 2 * i - 1, b.parked
     if b.is_granted or b.is_special[i] then
       gated = settle_special(R, b, i, fence, s, ctx)
     else
@@ -299,10 +285,10 @@ local function settle_rows(R, b, judged, most, number, s, ctx)
       start_run(b, run, s, ctx)
       run = nil
     end
-    if b.has_parked and L.events then
+    if L.events and b.parked > parked then
       L.event('parked', b.ids[i], b.queue, b.dues[i])
     end
-    b.has_parked, i = false, to + 1
+    i = to + 1
   end
   if run then
     start_run(b, run, s, ctx)

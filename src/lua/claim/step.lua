@@ -60,7 +60,7 @@ local function settle(R, results, ctx)
       ended[#ended + 1] = is_ended[r.id] and r.id or nil
     end
   end
-  L.let_go(ctx.book, ended, false)
+  L.let_go(ctx.book, ended)
   return answers
 end
 
@@ -71,7 +71,7 @@ local function settle_watched(R, ctx)
                text = 'ok', tail = ''}
     local tries, flag = db('HGET', R .. ':tries', id), db('HGET', R .. ':cancel', id)
     local answer, is_ended = L.settle_one(R, r, tries, flag, ctx.book)
-    L.let_go(ctx.book, is_ended and {id} or {}, false)
+    L.let_go(ctx.book, is_ended and {id} or {})
     return answer
   end
 end
@@ -112,7 +112,7 @@ end
 
 -- ---- arguments that both forms have
 
-function L.read_results(args, at, n)
+local function read_results(args, at, n)
   local results = {}
   for i = 1, n do
     local o = at + 8 * i - 8
@@ -123,7 +123,7 @@ function L.read_results(args, at, n)
 end
 
 -- n queues, three arguments each, from args[at] on.
-function L.read_rooms(args, at, n)
+local function read_rooms(args, at, n)
   -- Most say the same as the one before.
   local queues, room_text, room, max_text, max = {}, nil, nil, nil, nil
   for i = 1, n do
@@ -152,13 +152,13 @@ function L.read_step(args)
   if n == nil or n > 1024 or 5 + 8 * n > #args then
     L.fail('ELATER_ARGS', 'the results do not add up')
   end
-  q.results = L.read_results(args, 6, n)
+  q.results = read_results(args, 6, n)
   local at = 6 + 8 * n
   n = L.whole(args[at] or '')
   if not n or n > 2000 or at + 3 * n > #args then
     L.fail('ELATER_ARGS', 'the queues do not add up')
   end
-  q.queues = L.read_rooms(args, at + 1, n)
+  q.queues = read_rooms(args, at + 1, n)
   return q, at + 1 + 3 * n
 end
 

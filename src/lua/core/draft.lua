@@ -110,6 +110,14 @@ local function learn(e, name, value)
   return value
 end
 
+local function size_of(e)
+  if not e.size then
+    e.size = e.is_empty and 0 or read(e, SIZE[e.kind])
+    e.is_empty = e.size == 0
+  end
+  return e.size - (e.cut or 0) + (e.more or 0)
+end
+
 local function cell(e, name)
   local value = e.cells[name]
   if value ~= nil then
@@ -120,8 +128,7 @@ local function cell(e, name)
     return learn(e, name, read(e, 'GET'))
   elseif e.kind == 'set' and not e.size then
     -- Most sets are empty, and are asked for many names.
-    e.size = read(e, 'SCARD')
-    e.is_empty = e.size == 0
+    size_of(e)
     return cell(e, name)
   end
   return learn(e, name, read(e, ONE[e.kind], name))
@@ -148,14 +155,6 @@ local function learn_all(e, names)
       learn(e, missing[i], values[i - from + 1])
     end
   end
-end
-
-local function size_of(e)
-  if not e.size then
-    e.size = e.is_empty and 0 or read(e, SIZE[e.kind])
-    e.is_empty = e.size == 0
-  end
-  return e.size - (e.cut or 0) + (e.more or 0)
 end
 
 -- Nothing of it was changed, but for fields that go unread.

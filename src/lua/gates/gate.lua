@@ -14,8 +14,8 @@
 -- many of those in line the call has called; let_in: queue -> jobs that hold all their gates and
 -- are claimed by this step, if it can (claims_next; grant.lua); timers: of limit.lua. A step fills
 -- in room: queue -> how many jobs the step would still claim of it; epoch: who makes it; ended: the
--- jobs of this epoch that end in it; at_once: of L.write_at_once the jobs that end, in lists, how
--- many those are, how many start.
+-- jobs of this epoch that end in it; at_once: of L.write_at_once the jobs that end, and how many
+-- start.
 --
 -- A gate: {id, kind, name, key, line, limit, granted, free, is_armed}. free: how many places are
 -- free, nil until somebody asks; is_armed: it has none, and its timer is set. What a call changes
@@ -27,7 +27,7 @@ L.LIVES = 1e15              -- the score of a holder without a lease is this and
 function L.book(R, now_us)
   return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {},
           granted = {}, let_in = {}, called = 0, room = {}, ended = {},
-          at_once = {lists = {}, ended = 0, started = 0}}
+          at_once = {ended = {}, started = 0}}
 end
 
 -- Its line may move: L.settle_gates looks.

@@ -89,7 +89,7 @@ end
 -- them only (OPEN_MAX).
 local function keep_nothing(book, job, spot)
   if spot.passes > PASSES then
-    L.let_go(book, {job}, false)
+    L.let_go(book, {job})
     spot.passes = PASSES
   end
 end
@@ -273,7 +273,7 @@ function L.unpark(book, queue, job, keeps)
     step_out(book, queue, job, spot)
   end
   if not keeps then
-    L.let_go(book, {job}, false)
+    L.let_go(book, {job})
   end
   return spot
 end
@@ -356,8 +356,8 @@ local function call_queue(book, g, queue, next_ticket)
     return false
   end
   local most = math.min(L.room(book, g), OPEN_MAX - book.called)
-  local rows = db('ZRANGE', line_key(book, queue, g.id), 0, most, 'WITHSCORES')
   local jobs, n, line = {}, 0, line_key(book, queue, g.id)
+  local rows = db('ZRANGE', line, 0, most, 'WITHSCORES')
   for i = 1, #rows, 2 do
     jobs[#jobs + 1] = rows[i]
     L.learn(line, 'zset', rows[i], tonumber(rows[i + 1]))
@@ -384,29 +384,27 @@ end
 -- Hand the free places of a gate to those who stand first in its line, as far as the call may. What
 -- is left is for the next call: the timer is due.
 local function open(book, id)
-  local g, is_left = L.gate(book, id), false
-  repeat
-    local first = not (is_left and L.room(book, g) <= 0) and db('ZRANGE', g.line, 0, 1, 'WITHSCORES')
-    local who = first and first[1]
-    if who then
-      L.learn(g.line, 'zset', who, tonumber(first[2]))
-    end
-    if first and not who then
-      return
-    elseif L.room(book, g) <= 0 then
+  local g = L.gate(book, id)
+  local is_lined = has_line(g)
+  while is_lined do
+    if L.room(book, g) <= 0 then
       L.arm_gate(book, g)
       return
     elseif book.called >= OPEN_MAX then
       L.arm(book, 'gate:' .. id, book.now_ms)
       return
-    elseif string.match(who, '^[@=]') then
+    end
+    local first = db('ZRANGE', g.line, 0, 1, 'WITHSCORES')
+    local who, stays = first[1], false
+    L.learn(g.line, 'zset', who, tonumber(first[2]))
+    if string.match(who, '^[@=]') then
       book.called = book.called + 1
       L.call_outsider(book, g, who)
-      is_left = first[3] ~= nil
     else
-      is_left = call_queue(book, g, who, tonumber(first[4] or 'inf')) or first[3] ~= nil
+      stays = call_queue(book, g, who, tonumber(first[4] or 'inf'))
     end
-  until false
+    is_lined = stays or first[3] ~= nil
+  end
 end
 
 -- Nobody claims what the queue is granted: it is not called where jobs of it stand, at the gates of
@@ -425,7 +423,7 @@ end
 function L.take_back(book, queue, job, at)
   local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
   db('ZREM', book.R .. ':granted:' .. queue, job)
-  L.let_go(book, {job}, false)
+  L.let_go(book, {job})
   if spot then
     spot.at, spot.passes = at or 1, 0
     if not at then
@@ -507,14 +505,6 @@ local function look_at_timers(book)
   end
 end
 
-local function look_at_lines(book)
-  local lines = {}
-  for i, id in ipairs(book.touched) do
-    lines[i] = book.R .. ':wait:' .. id
-  end
-  L.look_at(lines)
-end
-
 -- Hand on what was given back in this call, then look at the gates whose time has come. One gate
 -- whose key has a foreign type stays as it is, is looked at later, and does not keep the others.
 -- claims_next: the caller claims in this call, and settles once more after that.
@@ -522,16 +512,12 @@ function L.settle_gates(book, claims_next)
   local rounds = 0
   book.claims_next = claims_next
   look_at_timers(book)
-  look_at_lines(book)
+  L.meet(book, book.touched)
   while #book.touched > 0 do
     local id = table.remove(book.touched)
     book.is_touched[id] = nil
     -- Most gates have no line, and a step may give back a thousand: only what is to be done counts.
-    local line = book.R .. ':wait:' .. id
-    local ok, is_lined = true, false
-    if not L.is_known_empty(line) then
-      ok, is_lined = L.attempt(has_line, {line = line})
-    end
+    local ok, is_lined = L.attempt(has_line, {line = book.R .. ':wait:' .. id})
     if not ok or is_lined then
       if rounds >= OPEN_MAX then
         L.arm(book, 'gate:' .. id, book.now_ms)

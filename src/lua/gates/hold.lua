@@ -18,13 +18,13 @@ local function read_line(holder, line, drops, order, uniques)
   end
 end
 
--- -> those that hold something, what they hold; its gates: gate -> holders, in which order; unique keys
+-- -> those that hold something; their gates: gate -> holders, in which order; their unique keys
 local function read_holds(holders, texts)
-  local gone, gone_texts, drops, order, uniques = {}, {}, {}, {}, {}
+  local gone, drops, order, uniques = {}, {}, {}, {}
   for i, holder in ipairs(holders) do
     local text = texts[i]
     if text then
-      gone[#gone + 1], gone_texts[#gone + 1] = holder, text
+      gone[#gone + 1] = holder
       if string.find(text, '\n', 1, true) then
         for line in string.gmatch(text, '[^\n]+') do
           read_line(holder, line, drops, order, uniques)
@@ -34,7 +34,7 @@ local function read_holds(holders, texts)
       end
     end
   end
-  return gone, gone_texts, drops, order, uniques
+  return gone, drops, order, uniques
 end
 
 local function drop_at(book, id, holders)
@@ -48,41 +48,18 @@ local function drop_all(book, drops, order)
   end
 end
 
--- These holders (jobs, workers) end or wait again: their places are free, and where `is_end`, so
--- are the unique keys of jobs.
-function L.let_go(book, holders, is_end)
+-- These holders (jobs, workers) end or wait again: their places are free. -> the unique keys that they
+-- had, for L.free_uniques
+function L.let_go(book, holders)
   local key = book.R .. ':holds'
   if #holders == 0 or L.is_known_empty(key) then
-    return
+    return {}
   end
-  local texts = db('HMGET', key, unpack(holders))
-  local gone, _, drops, order, uniques = read_holds(holders, texts)
-  for _, unique in ipairs(is_end and uniques or {}) do
-    L.unless_foreign(L.free_unique, book.R, unpack(unique))
-  end
+  local gone, drops, order, uniques = read_holds(holders, db('HMGET', key, unpack(holders)))
   if #gone > 0 then
     db('HDEL', key, unpack(gone))
   end
-  drop_all(book, drops, order)
-end
-
--- The same for many jobs that end, of which the call has changed nothing.
-function L.let_go_at_once(book, ids)
-  local key = book.R .. ':holds'
-  if L.is_known_empty(key) then
-    return
-  end
-  local texts = L.ask(key, 'hash', 'HMGET', unpack(ids))
-  local gone, gone_texts, drops, order, uniques = read_holds(ids, texts)
-  if #gone == 0 then
-    return
-  end
-  L.write_at_once('HDEL', key, gone, function()
-    for i, id in ipairs(gone) do
-      redis.pcall('HSET', key, id, gone_texts[i])
-    end
-  end)
-  L.free_uniques(book.R, uniques)
   L.meet(book, order)
   drop_all(book, drops, order)
+  return uniques
 end

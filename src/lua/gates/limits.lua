@@ -40,11 +40,19 @@ function L.limit_text(limit)
          L.int(limit.burst)
 end
 
+-- -> what stands before {key} in a name, the whole of it where there is none; what stands behind it
+function L.split_key(name)
+  local from, to = string.find(name, '{key}', 1, true)
+  if not from then
+    return name, nil
+  end
+  return string.sub(name, 1, from - 1), string.sub(name, to + 1)
+end
+
 -- Does the name fit the template? -> the length of what stands before {key}, or nil
 function L.fits(template, name)
-  local from, to = string.find(template, '{key}', 1, true)
-  local head, tail = string.sub(template, 1, (from or 1) - 1), string.sub(template, (to or 0) + 1)
-  if from and #name > #head + #tail and string.sub(name, 1, #head) == head and
+  local head, tail = L.split_key(template)
+  if tail and #name > #head + #tail and string.sub(name, 1, #head) == head and
      (tail == '' or string.sub(name, -#tail) == tail) then
     return #head
   end

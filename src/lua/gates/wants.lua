@@ -1,14 +1,15 @@
 -- Which gates a job has to pass: its own, and those of its queue.
 
-local GATE_OPTIONS = {{'l', 'lock'}, {'s', 'sem'}, {'r', 'rate'}}
+-- What a record and a queue call each kind, in the order in which they are taken.
+L.GATE_OPTIONS = {{'l', 'lock'}, {'s', 'sem'}, {'r', 'rate'}}
 
 -- A name with {key} in it -> the name for this key; nil when it needs a key and there is none.
 function L.fill_key(name, key)
-  local from, to = string.find(name, '{key}', 1, true)
-  if not from then
+  local before, behind = L.split_key(name)
+  if not behind then
     return name
   end
-  return key and string.sub(name, 1, from - 1) .. key .. string.sub(name, to + 1)
+  return key and before .. key .. behind
 end
 
 -- R:queues: queue -> "lock=<name> sem=<name> rate=<name>", those there are.
@@ -49,7 +50,7 @@ function L.gates_of(job, of_queue)
   if not (of_queue or job.l or job.s or job.r or (job.o and job.u)) then
     return nil
   end
-  for _, option in ipairs(GATE_OPTIONS) do
+  for _, option in ipairs(L.GATE_OPTIONS) do
     local kind = option[2]
     local names, cannot = names_of(job, kind, job[option[1]], of_queue and of_queue[kind])
     why = why or cannot

@@ -58,10 +58,8 @@ local OPTIONS = {
 -- For functions that see to it themselves that none comes twice.
 L.OPTIONS = OPTIONS
 
-local GATES = {{'l', 'lock'}, {'s', 'sem'}, {'r', 'rate'}}
-
 local function fill_gates(R, job, of_queue)
-  for _, option in ipairs(GATES) do
+  for _, option in ipairs(L.GATE_OPTIONS) do
     local field, kind = option[1], option[2]
     local names = {job[field] or false, of_queue and of_queue[kind] or false}
     for i, name in ipairs(names) do

@@ -67,7 +67,7 @@ function L.audit_holds(ctx, cursor, count)
     if not db('ZSCORE', R .. ':running', id) and not is_parked(R, id) then
       ctx.tell('leftover', id, '', 'it holds gates, and is neither running nor in line', function()
         local book = L.book(R, L.now_us())
-        L.let_go(book, {id}, false)
+        L.let_go(book, {id})
         L.settle_gates(book)
       end)
     end

@@ -19,21 +19,10 @@ function L.died(victim)
 end
 
 local function recover(R, id, victim, now_ms, crashes, dead_max)
-  local record = db('HGET', R .. ':jobs', id)
-  local job, tries = L.parse(record), L.tries(db('HGET', R .. ':tries', id))
-  if job == nil then
-    L.bury_broken(R, id, record, nil, now_ms)
+  local job, tries = L.take_from_worker(R, id, 'cancelled; its worker died', now_ms)
+  if not job then
     return
   end
-  if db('HEXISTS', R .. ':cancel', id) == 1 then
-    L.end_cancelled(R, job, id, L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled; its worker died', ''),
-                    now_ms)
-    return
-  end
-  if L.end_replaced(R, id, job, 0, tries.starts, '', now_ms) then
-    return
-  end
-  db('ZREM', R .. ':running', id)
   db('HDEL', R .. ':progress', id)
   tries.crashes = tries.crashes + 1
   db('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
@@ -81,7 +70,7 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
       freed[moved] = id
     end
   end
-  L.let_go(book, freed, false)
+  L.let_go(book, freed)
   if moved < REAP_BATCH and moved == #ids then
     L.leave_gate(book, victim)
   end

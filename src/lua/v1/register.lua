@@ -46,24 +46,30 @@ local function adopt(R, id, start, epoch, old, book)
   return (state == 'running' or state == 'waiting' or state == 'parked') and 'taken' or 'gone'
 end
 
--- Put a claimed job back as if it had never been claimed; its start number stays used. One that was
--- to be cancelled ends here.
-function L.release(R, id, delay_ms, now_ms)
+-- A claimed job is to wait again. One whose record is lost, that was to be cancelled (why: how that is
+-- told) or has a successor ends here. -> job, tries; nil: it ended
+function L.take_from_worker(R, id, why, now_ms)
   local record, tries = db('HGET', R .. ':jobs', id), L.tries(db('HGET', R .. ':tries', id))
   local job = L.parse(record)
   if job == nil then
     L.bury_broken(R, id, record, nil, now_ms)
-    return
-  end
-  if db('HEXISTS', R .. ':cancel', id) == 1 then
-    L.end_cancelled(R, job, id, L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled before it started', ''),
-                    now_ms)
-    return
-  end
-  if L.end_replaced(R, id, job, 0, tries.starts, '', now_ms) then
-    return
+    return nil
+  elseif db('HEXISTS', R .. ':cancel', id) == 1 then
+    L.end_cancelled(R, job, id, L.outcome('cancelled', 0, now_ms, tries.starts, why, ''), now_ms)
+    return nil
+  elseif L.end_replaced(R, id, job, 0, tries.starts, '', now_ms) then
+    return nil
   end
   db('ZREM', R .. ':running', id)
+  return job, tries
+end
+
+-- Put a claimed job back as if it had never been claimed; its start number stays used.
+function L.release(R, id, delay_ms, now_ms)
+  local job, tries = L.take_from_worker(R, id, 'cancelled before it started', now_ms)
+  if not job then
+    return
+  end
   tries.attempts = math.max(tries.attempts - 1, 0)
   local due = delay_ms > 0 and now_ms + delay_ms or tries.due or now_ms
   db('HSET', R .. ':tries', id, L.tries_text(tries, due))
@@ -84,7 +90,7 @@ function L.release_unheard(R, epoch, keep, book)
       freed[#freed + 1] = id
     end
   end
-  L.let_go(book, freed, false)
+  L.let_go(book, freed)
   L.settle_gates(book)
   return #freed
 end

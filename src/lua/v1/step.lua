@@ -10,12 +10,10 @@
 -- and the groups of ended jobs are all of first starts. Without NG the last two values are not
 -- there; the last is always empty. allow-oom. Cost: as later_v2_step.
 
-local GROUP_HEAD = 6
-
 -- The claims of a group, one by one.
 local function add_claims(claims, g)
   local fence = g[2]
-  for at = GROUP_HEAD + 1, #g, 3 do
+  for at = L.GROUP_HEAD + 1, #g, 3 do
     claims[#claims + 1] = {g[at], g[1], g[3], g[4], g[5], fence, g[at + 1], g[at + 2], g[6]}
     fence = fence + 2
   end
