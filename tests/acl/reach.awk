@@ -33,6 +33,7 @@ BEGIN {
     via["L.look"] = via["L.look_at"] = "EXISTS"
     via["L.lock_row"] = "HMGET"
     via["L.put_lock"] = "HMGET HSET HDEL DEL PEXPIREAT PERSIST"
+    via["L.read_fields"] = "HMGET"
     via["L.know"] = "HLEN HGETALL HGET HMGET"
     via["L.need_types"] = "HLEN ZCARD"
     via["L.make_room"] = "HLEN ZCARD"

@@ -199,9 +199,11 @@ end
 
 -- The first ones of a set leave it: rows from..to of the batch.
 local function take_from(b, key, from, to)
-  local members = {}
-  for i = from, to do
-    members[i - from + 1] = b.raws[i] or b.ids[i]
+  local members = {unpack(b.ids, from, to)}
+  for i, raw in pairs(b.raws) do
+    if i >= from and i <= to then
+      members[i - from + 1] = raw
+    end
   end
   if not L.cut_of(key) then
     db('ZREM', key, unpack(members))

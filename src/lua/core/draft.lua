@@ -263,6 +263,20 @@ function L.ask(key, kind, command, ...)
   return read(entry_of(key, kind), command, ...)
 end
 
+-- HMGET of many fields of which few are there: the draft learns of these only.
+function L.read_fields(key, names)
+  if L.is_changed(key) then
+    return db('HMGET', key, unpack(names))
+  end
+  local values = L.ask(key, 'hash', 'HMGET', unpack(names))
+  for i, name in ipairs(names) do
+    if values[i] then
+      L.learn(key, 'hash', name, values[i])
+    end
+  end
+  return values
+end
+
 -- Has the call changed anything under this key?
 function L.is_changed(key)
   return entries[key] ~= nil and not is_plain(entries[key])

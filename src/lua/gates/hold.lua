@@ -55,7 +55,7 @@ function L.let_go(book, holders)
   if #holders == 0 or L.is_known_empty(key) then
     return {}
   end
-  local gone, drops, order, uniques = read_holds(holders, db('HMGET', key, unpack(holders)))
+  local gone, drops, order, uniques = read_holds(holders, L.read_fields(key, holders))
   if #gone > 0 then
     db('HDEL', key, unpack(gone))
   end
