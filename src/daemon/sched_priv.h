@@ -26,6 +26,7 @@ enum state {
 
 /* A step under way. */
 struct sent_step {
+    struct mono asked; /* when it was sent */
     struct store_room rooms[STEP_NAMES]; /* named in it */
     char room_names[STEP_NAMES][JOB_QUEUE_MAX + 1];
     size_t nrooms;

@@ -205,8 +205,8 @@ static void send_step(struct sched *s, struct mono now, unsigned places)
     struct store_result results[SCHED_STEP_JOBS];
     struct store_step step = {.epoch = s->epoch, .link = s->link};
 
+    out->asked = now;
     step.max = places < SCHED_STEP_JOBS ? places : SCHED_STEP_JOBS;
-
     step.nresults = held_collect(&s->held, now, results, SCHED_STEP_JOBS);
     step.results = results;
     out->nsent = step.nresults;
@@ -350,7 +350,7 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     queues_answered(s->queues, out->rooms, out->nrooms);
     if (sched_is_not_ok(s, now, r->status))
         return;
-    now_us = server_clock_hear(&s->clock, now, r->now_us);
+    now_us = server_clock_hear(&s->clock, out->asked, now, r->now_us);
     take_answers(s, now, out, r);
     s->gate_at = sched_gate_at(now, r->now_us, r->timer_ms);
     take_heads(s, now, now_us, out, r);
