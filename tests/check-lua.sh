@@ -1,6 +1,7 @@
 #!/bin/sh
 # The Lua library as it is loaded, in the order of Makefile.am, under luacheck: no unknown globals,
-# nothing unused or shadowed, lines up to 130. Exit: 0 clean, 1 findings, 77 luacheck is not there.
+# nothing unused or shadowed, lines up to 100, functions up to 40 lines.
+# Exit: 0 clean, 1 findings, 77 luacheck is not there.
 set -eu
 cd "${LATER_SOURCE_DIR:-$(dirname "$0")/..}"
 command -v luacheck >/dev/null || {
@@ -53,7 +54,18 @@ for command in $asked; do
     }
 done
 luacheck --no-color --no-config --std lua51 --read-globals redis cjson cmsgpack struct bit \
-    --max-line-length 130 --filename laterd.lua - <"$joined" || exit 1
+    --max-line-length 100 --filename laterd.lua - <"$joined" || exit 1
+# A function of a file begins and ends at the start of a line.
+awk '
+/^(local )?function |^L\.register\(/ { name = $0; from = FNR }
+/^end\)?$/ && name != "" {
+    if (FNR - from >= 40) { print FILENAME ":" from ": " FNR - from + 1 " lines: " name; long = 1 }
+    name = ""
+}
+END { exit long }' src/lua/*/*.lua || {
+    echo "a function has 40 lines at most: divide it"
+    exit 1
+}
 # What the Nth-call test puts in front of the library.
 luacheck --no-color --no-config --std lua51 --read-globals redis --globals nth --max-line-length 130 --quiet \
     tests/nth/*.lua || exit 1

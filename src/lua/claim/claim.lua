@@ -214,7 +214,7 @@ local function has_due_suspect(R, q, ctx)
   if ctx.held > 0 or q.room == 0 or not (ctx.marks[q.name] or ctx.book.let_in[q.name]) then
     return false
   elseif L.has_mark(ctx, q.name, 's') and
-         db('ZRANGEBYSCORE', R .. ':solo:' .. q.name, '-inf', L.int(ctx.now_ms), 'LIMIT', 0, 1)[1] then
+         db('ZCOUNT', R .. ':solo:' .. q.name, '-inf', L.int(ctx.now_ms)) > 0 then
     return true
   end
   local rows = L.read_let_in(ctx.book, q.name)
@@ -223,7 +223,8 @@ local function has_due_suspect(R, q, ctx)
   return first and L.tries(db('HGET', R .. ':tries', first)).crashes >= L.SOLO_CRASHES
 end
 
--- The numbers of the queues that have to be claimed from, in their order; those with a due suspect first.
+-- The numbers of the queues that have to be claimed from, in their order; those with a due suspect
+-- first.
 local function turns_of(R, queues, heads, ctx)
   local turns, rest = {}, {}
   for i = 1, #queues do
@@ -243,7 +244,8 @@ local function turns_of(R, queues, heads, ctx)
   return turns
 end
 
--- What the step would still claim of each queue. One job that runs alone takes all the room there is.
+-- What the step would still claim of each queue. One job that runs alone takes all the room there
+-- is.
 local function lower_rooms(ctx)
   local room, left = ctx.book.room, ctx.solo and 0 or ctx.max - ctx.claimed
   for i = 1, left < ctx.max and #ctx.names or 0 do

@@ -11,7 +11,8 @@ local function read_granted(R, queue, most, ctx)
     if closed then
       L.take_back(ctx.book, queue, id, closed)
     else
-      rows[#rows + 1] = {id = id, due = spot and spot.due or ctx.now_ms, gates = spot and spot.gates}
+      rows[#rows + 1] = {id = id, due = spot and spot.due or ctx.now_ms,
+                         gates = spot and spot.gates}
     end
   end
   return rows
@@ -31,7 +32,8 @@ end
 
 local function append(b, row)
   local n = b.n + 1
-  b.n, b.ids[n], b.dues[n], b.gates[n], b.let_in[n] = n, row.id, row.due, row.gates, row.spot and row
+  b.n, b.ids[n], b.dues[n], b.gates[n] = n, row.id, row.due, row.gates
+  b.let_in[n] = row.spot and row
 end
 
 -- A suspect among them is claimed only by a worker that runs nothing else. -> a batch, is its one

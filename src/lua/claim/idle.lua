@@ -1,6 +1,6 @@
--- Idle queues: where many are named or looked at, hardly any has something to claim. Those that have
--- nothing, and of which R:heads says the truth, are told from the others by as few reads as will do;
--- claim.lua looks into the others.
+-- Idle queues: where many are named or looked at, hardly any has something to claim. Those that
+-- have nothing, and of which R:heads says the truth, are told from the others by as few reads as
+-- will do; claim.lua looks into the others.
 
 local MANY = 16
 
@@ -24,8 +24,8 @@ function L.read_heads(R, names)
   return out
 end
 
--- Of keys[from..to], those that exist, into out. Mostly none does, and one call tells; or all do; else
--- it is asked by halves.
+-- Of keys[from..to], those that exist, into out. Mostly none does, and one call tells; or all do;
+-- else it is asked by halves.
 local function find_existing(keys, from, to, out)
   local there = from <= to and redis.call('EXISTS', unpack(keys, from, to)) or 0
   if there == 0 then
@@ -42,7 +42,8 @@ local function find_existing(keys, from, to, out)
 end
 
 -- The queues that have more than R:heads says: raw members, or jobs of priority 5 without a head,
--- which was lost. heads: by the number of the name; nil: the queue is not asked about. -> name -> true
+-- which was lost. heads: by the number of the name; nil: the queue is not asked about. -> name ->
+-- true
 function L.find_untold(R, names, heads)
   local raw, five, keys, exists, out = R .. ':due:', R .. ':q:', {}, {}, {}
   for i = 1, #names do

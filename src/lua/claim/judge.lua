@@ -36,7 +36,8 @@ local function bad_job(R, b, i, job, max_payload, ctx)
     return b.records[i] and L.CORRUPT or 'its record is missing'
   elseif text and not tries.due then
     return 'its tries are corrupt'
-  elseif job.x and not (tries and tries.starts > 0) and b.dues[i] + tonumber(job.x) < ctx.now_ms then
+  elseif job.x and not (tries and tries.starts > 0) and
+         b.dues[i] + tonumber(job.x) < ctx.now_ms then
     return 'expired: not started within ' .. job.x .. ' ms of its due time'
   end
   return too_large(R, b, i, job.big, max_payload)

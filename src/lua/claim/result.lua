@@ -11,7 +11,8 @@ local function apply_retry(R, r, job, tries, now_ms)
   end
   db('ZREM', R .. ':running', r.id)
   db('HSET', R .. ':tries', r.id, L.tries_text(tries, due))
-  db('HSET', R .. ':errors', r.id, L.outcome('failed', r.code, now_ms, tries.starts, r.text, r.tail))
+  db('HSET', R .. ':errors', r.id,
+     L.outcome('failed', r.code, now_ms, tries.starts, r.text, r.tail))
   db('HDEL', R .. ':progress', r.id)
   L.enqueue(R, r.id, job, tries, due)
   if L.events then
@@ -48,17 +49,20 @@ local function apply(R, r, tries, cancelled, now_ms)
     apply_broken(R, r, record, tries, now_ms)
   elseif cancelled and r.verb ~= 'done' then
     -- It did not finish by itself: it ends here, whatever its worker made of it.
-    L.end_cancelled(R, job, r.id, L.outcome('cancelled', r.code, now_ms, tries.starts, 'cancelled while running',
+    L.end_cancelled(R, job, r.id, L.outcome('cancelled', r.code, now_ms, tries.starts,
+                                            'cancelled while running',
                     r.tail), now_ms)
   elseif r.verb == 'done' then
     db('ZREM', R .. ':running', r.id)
-    L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, r.a)
+    L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail),
+             now_ms, r.a)
     L.count(R, 'done', job.queue, 1)
   elseif r.verb == 'retry' then
     apply_retry(R, r, job, tries, now_ms)
   elseif r.verb == 'dead' then
     db('ZREM', R .. ':running', r.id)
-    L.bury(R, job.queue, r.id, L.outcome('dead', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, r.a)
+    L.bury(R, job.queue, r.id, L.outcome('dead', r.code, now_ms, tries.starts, r.text, r.tail),
+           now_ms, r.a)
   else
     L.release(R, r.id, r.a, now_ms)
   end

@@ -10,7 +10,8 @@ local TAKER_READ = 64       -- jobs that are read to know whether a grant would 
 
 L.SILENT_MS = 12000         -- without a beat for so long a worker is not counted on
 
-local FIELDS = {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_ms', 'quiet', 'queues', 'limits', 'room'}
+local FIELDS = {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_ms', 'quiet',
+                'queues', 'limits', 'room'}
 
 -- What is known of one of L.peers: {epoch, counter, is_live, held, places, row}; row: FIELDS, as
 -- they were written at_once: what the call does to its jobs that db() does not know of, nil for
@@ -125,7 +126,8 @@ function L.has_taker(book, queue)
     return epoch == book.epoch and book.at_once.ended or nil
   end
   if book.takers == nil then
-    book.takers, book.peers, book.count = {}, L.peers(book.R, FIELDS), L.job_counter(book.R, TAKER_READ, ended)
+    book.takers, book.peers, book.count = {}, L.peers(book.R, FIELDS),
+                                          L.job_counter(book.R, TAKER_READ, ended)
   end
   if book.takers[queue] == nil then
     book.takers[queue] = false

@@ -76,7 +76,8 @@ end
 -- The group in which a run is told, the last one if it goes on; and how long it is.
 local function group_of(b, run, starts, attempts, crashes, ctx)
   local g = ctx.groups[#ctx.groups]
-  if g and g[1] == b.queue and ctx.next_fence == run.fence and g[3] == starts and g[4] == attempts and
+  if g and g[1] == b.queue and ctx.next_fence == run.fence and g[3] == starts and
+     g[4] == attempts and
      g[5] == crashes and g[6] == run.gated then
     return g, #g
   end

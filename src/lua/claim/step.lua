@@ -80,7 +80,8 @@ local function new_context(R, q, now_us)
   local now_ms = L.ms(now_us)
   local book = L.book(R, now_us)
   book.epoch = q.epoch_text
-  return {now_us = now_us, now_ms = now_ms, until_ms = now_ms + q.ahead, epoch = L.whole(q.epoch_text),
+  return {now_us = now_us, now_ms = now_ms, until_ms = now_ms + q.ahead,
+          epoch = L.whole(q.epoch_text),
           epoch_text = q.epoch_text, held = q.held, max = math.min(q.max, CLAIMS_MAX),
           bytes = STEP_BYTES, peek = PEEK_BYTES, groups = {}, classes = {}, claimed = 0, parked = 0,
           solo_due = 0, book = book}
@@ -117,7 +118,8 @@ local function read_results(args, at, n)
   for i = 1, n do
     local o = at + 8 * i - 8
     results[i] = {id = args[o], start = args[o + 1], verb = args[o + 2], queue = args[o + 3],
-                  a = L.whole(args[o + 4]), code = args[o + 5], text = args[o + 6], tail = args[o + 7]}
+                  a = L.whole(args[o + 4]), code = args[o + 5], text = args[o + 6],
+                  tail = args[o + 7]}
   end
   return results
 end
@@ -143,7 +145,8 @@ end
 -- EPOCH LINK HELD MAX NR {result}*NR NQ {queue room max}*NQ -> a request, the number of the
 -- argument behind them
 function L.read_step(args)
-  local q = {epoch_text = args[1] or '', link = args[2], held = L.whole(args[3]), max = L.whole(args[4]),
+  local q = {epoch_text = args[1] or '', link = args[2], held = L.whole(args[3]),
+             max = L.whole(args[4]),
              ahead = 0, ends = {}, end_ids = {}}
   if not (L.whole(q.epoch_text) and q.link and q.held and q.max) then
     L.fail('ELATER_ARGS', 'give EPOCH LINK HELD MAX, results and queues')

@@ -46,7 +46,8 @@ local function read_dues(key, ids, n, first, last, dues, at, until_ms, runs)
     if due > until_ms then
       return i - 1, due
     end
-    local to = score == last and n or math.min(n, i - 1 + L.ask(key, 'zset', 'ZCOUNT', score, score))
+    local to = score == last and n or
+               math.min(n, i - 1 + L.ask(key, 'zset', 'ZCOUNT', score, score))
     for k = at + i, at + to do
       dues[k] = due
     end

@@ -5,11 +5,14 @@
 -- has returned, by few variadic commands. So a function that raises, wherever it does, has changed
 -- nothing, and what it tells was written.
 --
---   * Every value is read before it is changed. So a foreign type is met by a read, while nothing is written.
---   * A write can then fail only for a right that the caller lacks. What was written before it is taken back: the values
---     that were there are known. What adds comes first, and is taken back by what removes: so the right to that is asked for
---     before the first write. What cannot be taken back comes last.
---   * L.attempt is for a part of a call that may fail alone: a queue, a job, a gate. What it changed leaves the draft.
+--   * Every value is read before it is changed. So a foreign type is met by a read, while nothing
+--     is written.
+--   * A write can then fail only for a right that the caller lacks. What was written before it is
+--     taken back: the values that were there are known. What adds comes first, and is taken back by
+--     what removes: so the right to that is asked for before the first write. What cannot be taken
+--     back comes last.
+--   * L.attempt is for a part of a call that may fail alone: a queue, a job, a gate. What it
+--     changed leaves the draft.
 --
 -- An entry is what the call knows of a key: {key, kind, cells, was, list, is_listed}. cells: field
 -- or member -> value as it will be, false for none; was: as it is in Redis; list: the names of the
@@ -31,7 +34,7 @@ local counts, hints         -- what follows the writes and may fail: counters of
 local mends                 -- what is to be done behind writes that were taken back
 local steps                 -- writes of many new values, by L.write_at_once
 local known_empty           -- keys under which nothing is in Redis; false: something may be
-local journal, n_journal, depth -- what attempts have changed: table, name, old value, whether it is a cell, ...
+local journal, n_journal, depth -- of attempts: {table, name, old value, whether it is a cell}*
 
 local is_used = true
 
@@ -455,8 +458,9 @@ function L.write_at_once(command, key, args, undo)
 end
 
 -- These members go, which are the first ones of a sorted set. undo(): puts them back. They are
--- removed by name: Redis may load the half of a transaction that it could not write to its end after
--- the whole of the one that came in its place, and by rank that would remove those behind them.
+-- removed by name: Redis may load the half of a transaction that it could not write to its end
+-- after the whole of the one that came in its place, and by rank that would remove those behind
+-- them.
 function L.cut(key, members, undo)
   local e = entry_of(key, 'zset')
   remember(e, 'cut')
@@ -558,7 +562,8 @@ end
 -- that is none of ours.
 function L.unless_foreign(fn, ...)
   local ok, reply = L.attempt(fn, ...)
-  if not ok and not (type(reply) == 'table' and string.find(reply.elater or '', '^ELATER_TYPE ')) then
+  if not ok and not (type(reply) == 'table' and
+                     string.find(reply.elater or '', '^ELATER_TYPE ')) then
     error(reply, 0)
   end
   return ok and reply or nil
@@ -842,7 +847,8 @@ end
 local LIST = {}
 local NOTHING = {
   ZRANGE = LIST, ZRANGEBYSCORE = LIST, HKEYS = LIST, HGETALL = LIST, HGET = false, ZSCORE = false,
-  GET = false, ZCARD = 0, HLEN = 0, SCARD = 0, ZCOUNT = 0, SISMEMBER = 0, HEXISTS = 0, HDEL = 0, ZREM = 0,
+  GET = false, ZCARD = 0, HLEN = 0, SCARD = 0, ZCOUNT = 0, SISMEMBER = 0, HEXISTS = 0, HDEL = 0,
+  ZREM = 0,
   SREM = 0,
 }
 
@@ -1023,7 +1029,8 @@ end
 
 -- The key has a moment to live.
 local function let_expire(key, done)
-  check({undo = function() redis.pcall('PERSIST', key) end}, redis.pcall('PEXPIRE', key, MOMENT_MS), done)
+  local step = {undo = function() redis.pcall('PERSIST', key) end}
+  check(step, redis.pcall('PEXPIRE', key, MOMENT_MS), done)
 end
 
 local function run_steps(is_removal, done)

@@ -6,7 +6,8 @@ local UNITS = {ms = 1, s = 1000, m = 60000, h = 3600000, d = 86400000}
 function L.duration(text, what)
   local digits, unit = string.match(text, '^(%d+)(%a*)$')
   if digits == nil or #digits > 15 then
-    L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) .. ' is no duration: write it like 250ms 10s 5m 2h 7d')
+    L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) ..
+           ' is no duration: write it like 250ms 10s 5m 2h 7d')
   end
   local factor = UNITS[string.lower(unit)]
   if factor == nil then
@@ -38,7 +39,8 @@ function L.rfc3339(text)
   if y == nil then
     return nil
   end
-  y, mo, d, h, mi, s = tonumber(y), tonumber(mo), tonumber(d), tonumber(h), tonumber(mi), tonumber(s)
+  y, mo, d, h, mi, s = tonumber(y), tonumber(mo), tonumber(d), tonumber(h), tonumber(mi),
+                       tonumber(s)
   local fraction, zone = string.match(rest, '^%.(%d+)(.*)$')
   zone = zone or rest
   local leap = (y % 4 == 0 and y % 100 ~= 0) or y % 400 == 0
@@ -68,7 +70,8 @@ function L.time(text, now_ms, what)
   if string.match(text, '^%d+$') then
     ms = tonumber(text)
     if ms >= L.SECONDS_FROM and ms <= L.SECONDS_TO then
-      L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) .. ' looks like seconds: times are in ms, or write @' ..
+      L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) ..
+             ' looks like seconds: times are in ms, or write @' ..
              string.sub(text, 1, 15))
     end
   elseif string.match(text, '^@%d+$') or string.match(text, '^@%d+%.%d+$') then

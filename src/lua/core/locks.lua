@@ -42,7 +42,8 @@ end
 
 -- Make a lock in Redis what `row` says. was: what it is there. -> the reply of Redis
 local function put(key, row, was)
-  local args = {'holder', row[1], 'until', row[2], 'fence', row[3], 'depth', row[4], 'since', row[5]}
+  local args = {'holder', row[1], 'until', row[2], 'fence', row[3], 'depth', row[4], 'since',
+                row[5]}
   args[11], args[12] = row[6] and 'token' or nil, row[6] or nil
   local reply = redis.pcall('HSET', key, unpack(args))
   if type(reply) == 'table' then

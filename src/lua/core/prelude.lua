@@ -7,8 +7,8 @@
 --
 -- Rules that every function keeps:
 --   * one declared key, the root R = later:{NS}; every other key is R .. ':' .. something;
---   * keys are read and written by db(), which writes when the function has returned (draft.lua), so an error
---     changes nothing; only a plain later_add writes at once, and takes back what it wrote;
+--   * keys are read and written by db(), which writes when the function has returned (draft.lua):
+--     an error changes nothing. Only a plain later_add writes at once, and takes back its writes;
 --   * TIME is read once; all times are integers in ms unless a name ends in _us;
 --   * a number becomes text by L.int only: tostring and `..` keep 14 digits of it.
 --
@@ -85,7 +85,8 @@ function L.int(x)
   elseif x >= 1e9 and x < 9007199254740992 and x % 1 == 0 then
     local rest = x % 1000000
     local last, millions = rest % 1000, (x - rest) / 1000000
-    text = (millions_text[millions] or first_digits(millions)) .. THREES[(rest - last) / 1000] .. THREES[last]
+    text = (millions_text[millions] or first_digits(millions)) .. THREES[(rest - last) / 1000] ..
+           THREES[last]
     if x <= L.LATEST then
       known_ms, ms_text = x, text
     end
@@ -192,7 +193,8 @@ function L.register(name, flags, fn)
       -- What redis.call raised is text in one version of Redis and a table in another.
       local text = L.line(tostring(type(reply) == 'table' and reply.err or reply))
       if string.match(text, '^WRONGTYPE ') then
-        text = 'ELATER_TYPE a key of ' .. keys[1] .. ' has a foreign type: rename or delete it (' .. text .. ')'
+        text = 'ELATER_TYPE a key of ' .. keys[1] .. ' has a foreign type: rename or delete it (' ..
+               text .. ')'
       elseif not string.match(text, '^%u+ ') then
         text = 'ELATER_BUG ' .. text
       end
@@ -240,7 +242,8 @@ function L.check_queue(queue)
     L.fail('ELATER_QUEUE', 'the queue is missing')
   end
   if #queue > 64 or not string.match(queue, '^%w[%w_-]*$') then
-    L.fail('ELATER_QUEUE', L.quote(queue) .. ' is no queue name (letters, digits, _ and -, at most 64,' ..
+    L.fail('ELATER_QUEUE', L.quote(queue) ..
+           ' is no queue name (letters, digits, _ and -, at most 64,' ..
            ' a letter or digit first)')
   end
   if n_known == L.MAX_QUEUES then

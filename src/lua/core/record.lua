@@ -89,7 +89,8 @@ end
 --   "<state> <code> <when ms> <start> <text>" LF output bytes
 -- state: failed, dead, done, cancelled. code: exit status (128 + n for signal n), 0 where none.
 function L.outcome(state, code, now_ms, start, text, tail)
-  return state .. ' ' .. L.int(L.whole(code) or 0) .. ' ' .. L.int(now_ms) .. ' ' .. L.int(start) .. ' ' ..
+  return state .. ' ' .. L.int(L.whole(code) or 0) .. ' ' .. L.int(now_ms) .. ' ' ..
+         L.int(start) .. ' ' ..
          L.line(text) .. '\n' .. (tail or '')
 end
 
@@ -268,7 +269,8 @@ function L.bury_broken(R, id, record, queue, now_ms)
   end
   db('ZREM', R .. ':running', id)
   db('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
-  L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, record and L.CORRUPT or 'its record is missing', ''), now_ms)
+  local why = record and L.CORRUPT or 'its record is missing'
+  L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, why, ''), now_ms)
 end
 
 -- -> state, job, tries, score. state: waiting parked running dead done, or nil when there is no

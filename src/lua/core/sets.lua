@@ -19,7 +19,8 @@ function L.sets_of(R, queue, state)
   end
   local sets = {}
   for i, name in ipairs(WAITING) do
-    local key = name == 's' and ':solo:' .. queue or name == 'raw' and ':due:' .. queue or ':q:' .. queue .. ':' .. name
+    local key = name == 's' and ':solo:' .. queue or name == 'raw' and ':due:' .. queue or
+                ':q:' .. queue .. ':' .. name
     sets[i] = {key = R .. key, is_raw = name == 'raw'}
   end
   return sets
@@ -61,7 +62,8 @@ function L.rank_behind(key, score, member)
   if rank and redis.call('ZSCORE', key, member) == score then
     return rank + 1
   end
-  local lo, hi = redis.call('ZCOUNT', key, '-inf', '(' .. score), redis.call('ZCOUNT', key, '-inf', score)
+  local lo, hi = redis.call('ZCOUNT', key, '-inf', '(' .. score),
+                 redis.call('ZCOUNT', key, '-inf', score)
   while lo < hi do
     local mid = math.floor((lo + hi) / 2)
     if L.is_before(member, redis.call('ZRANGE', key, mid, mid)[1]) then
@@ -82,7 +84,8 @@ function L.read_members(key, rank, count, bytes, until_ms)
     local n = math.min(count, step, math.max(math.floor(bytes / largest), 1))
     local some
     if until_ms then
-      some = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(until_ms), 'WITHSCORES', 'LIMIT', rank, n)
+      some = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(until_ms), 'WITHSCORES', 'LIMIT', rank,
+                        n)
     else
       some = redis.call('ZRANGE', key, rank, rank + n - 1, 'WITHSCORES')
     end
@@ -143,7 +146,8 @@ function L.read_records(R, ids, bytes)
     if bytes <= 0 then
       return records
     end
-    for _, record in ipairs(redis.call('HMGET', R .. ':jobs', unpack(ids, from, math.min(from + 24, #ids)))) do
+    local to = math.min(from + 24, #ids)
+    for _, record in ipairs(redis.call('HMGET', R .. ':jobs', unpack(ids, from, to))) do
       records[#records + 1] = record or ''
       bytes = bytes - (record and string.byte(record) == 43 and LARGE_BYTES or #(record or ''))
     end

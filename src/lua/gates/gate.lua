@@ -1,7 +1,7 @@
 -- Gates: what a job, or a program beside laterd, must pass before it runs. Three kinds (kinds.lua):
 --   lock:NAME   one holder           R:lock:NAME  HASH holder until fence depth since token
 --   sem:NAME    as many as its limit R:sem:NAME   ZSET holder -> until ms
---   rate:NAME   so many in a time    R:rate:<algorithm>:NAME  as the algorithm needs (gate_rate.lua)
+--   rate:NAME   so many in a time    R:rate:<algorithm>:NAME  what gate_rate.lua needs
 --                                    R:rate:granted:NAME  SET of jobs that were granted a start
 --                                    which they have not claimed yet
 -- `kind:NAME` is the id of a gate. Holders: a job by its id, a worker (later lock) as @EPOCH, a

@@ -3,12 +3,13 @@
 --   R:wait:<gate>          ZSET  queue, @EPOCH or =OWNER -> lowest ticket: who stands in line
 --   R:line:<queue>:<gate>  ZSET  job -> ticket: the jobs of a queue in line there
 --   R:aside:<queue>        SET   gates at whose line the queue is not called now
---   R:parked:<queue>       ZSET  job -> ticket: all its jobs that wait for a gate or were granted one
+--   R:parked:<queue>       ZSET  job -> ticket: all its jobs that wait for a gate, or that were
+--                                granted one
 --   R:parked               HASH  job -> spot; @EPOCH or =OWNER LF gate -> ticket and until when
 --   R:granted:<queue>      ZSET  job -> ms: holds all its gates, to be claimed before all others
---   R:timers               ZSET  gate:<gate>, granted:<queue> or wait:<who> LF <gate> (its wait is over) -> ms: when to
---                                look there again; NEVER for a semaphore or a rate that opens by a call only: so all
---                                that have a line are here
+--   R:timers               ZSET  gate:<gate>, granted:<queue> or wait:<who> LF <gate> (its wait is
+--                                over) -> ms: when to look there again; NEVER for a semaphore or a
+--                                rate that opens by a call only: so all that have a line are here
 --
 -- spot: "<ticket> <passes> <due> <at>" LF gate LF gate ... at: which of its gates it waits for, 0
 -- when it was granted. Tickets come from the hybrid clock, so they rise; a job keeps its own until
@@ -22,14 +23,15 @@
 -- step with room calls it again. To be refused for want of room counts as being passed over.
 
 local PASSES = 16
-local OPEN_MAX = 64         -- gates that a call looks at, those in line that it calls there, and rows of a set
+local OPEN_MAX = 64         -- gates that a call looks at, those in line that it calls there, rows
 local TIMERS_MAX = 64
 local RETRY_MS = 10000      -- when a gate is looked at again whose keys had a foreign type
 local NEVER = L.LATEST
 
 function L.read_spot(text)
   local ticket, passes, due, at, rest = string.match(text or '', '^(%d+) (%d+) (%d+) (%d+)\n(.+)$')
-  local spot = {ticket = L.whole(ticket), passes = L.whole(passes), due = L.whole(due), at = L.whole(at), gates = {}}
+  local spot = {ticket = L.whole(ticket), passes = L.whole(passes), due = L.whole(due),
+                at = L.whole(at), gates = {}}
   if not (spot.ticket and spot.passes and spot.due and spot.at) then
     return nil
   end
@@ -43,7 +45,8 @@ function L.read_spot(text)
 end
 
 function L.spot_text(spot)
-  return L.int(spot.ticket) .. ' ' .. L.int(spot.passes) .. ' ' .. L.int(spot.due) .. ' ' .. L.int(spot.at) .. '\n' ..
+  return L.int(spot.ticket) .. ' ' .. L.int(spot.passes) .. ' ' .. L.int(spot.due) .. ' ' ..
+         L.int(spot.at) .. '\n' ..
          table.concat(spot.gates, '\n')
 end
 
@@ -437,10 +440,12 @@ end
 local function take_back_late(book, queue)
   local key = book.R .. ':granted:' .. queue
   -- What was granted before a clock was set back counts as from now.
-  for _, job in ipairs(db('ZRANGEBYSCORE', key, '(' .. L.int(book.now_ms), '+inf', 'LIMIT', 0, OPEN_MAX)) do
+  local ahead = '(' .. L.int(book.now_ms)
+  for _, job in ipairs(db('ZRANGEBYSCORE', key, ahead, '+inf', 'LIMIT', 0, OPEN_MAX)) do
     db('ZADD', key, book.now_ms, job)
   end
-  for _, job in ipairs(db('ZRANGEBYSCORE', key, '-inf', L.int(book.now_ms - L.GRANT_MS), 'LIMIT', 0, OPEN_MAX)) do
+  local late = L.int(book.now_ms - L.GRANT_MS)
+  for _, job in ipairs(db('ZRANGEBYSCORE', key, '-inf', late, 'LIMIT', 0, OPEN_MAX)) do
     L.take_back(book, queue, job)
   end
   local first = db('ZRANGE', key, 0, 0, 'WITHSCORES')
@@ -499,7 +504,8 @@ local function look_at_timers(book)
   end
   book.has_looked = true
   local timers = book.R .. ':timers'
-  for _, what in ipairs(db('ZRANGEBYSCORE', timers, '-inf', L.int(book.now_ms), 'LIMIT', 0, TIMERS_MAX)) do
+  local now = L.int(book.now_ms)
+  for _, what in ipairs(db('ZRANGEBYSCORE', timers, '-inf', now, 'LIMIT', 0, TIMERS_MAX)) do
     db('ZREM', timers, what)
     look_at_timer(book, what)
   end

@@ -5,13 +5,14 @@
 --   take(book, g, n)   n pass; the caller has looked
 --   seen(book, g) -> free, reset_us: when everything is as it was before the first
 --
--- gcra     a token bucket kept as one time, the theoretical arrival time (ITU-T I.371; as in Brandur
+-- gcra     a token bucket kept as one time, the theoretical arrival time (ITU-T I.371; as in
+-- Brandur
 --          Leach's throttled and redis-cell): `burst` at once, then one each per / n. Exact, O(1).
--- sliding  a log of all starts in the last `per`: at most n in any such window. Exact, O(log n), n entries.
--- fixed    a counter for each whole `per` since 1970: up to 2 n around a border. O(1).
--- A clock that was set back would shut a gate for as long: what lies further ahead than the algorithm
--- can have put it is taken back to the furthest that it can be, and written so by room: else it would be as
--- far ahead whenever somebody looks.
+-- sliding  a log of all starts in the last `per`: at most n in any such window. Exact, O(log n), n
+-- entries. fixed    a counter for each whole `per` since 1970: up to 2 n around a border. O(1).
+-- A clock that was set back would shut a gate for as long: what lies further ahead than the
+-- algorithm can have put it is taken back to the furthest that it can be, and written so by room:
+-- else it would be as far ahead whenever somebody looks.
 
 L.RATES = {gcra = {}, sliding = {}, fixed = {}}
 
@@ -31,7 +32,8 @@ local function gcra(book, g)
   local base, behind = string.match(db('GET', g.key) or '', '^(%d+) (%d%S*)$')
   base, behind = L.whole(base), tonumber(behind)
   local ahead = base and behind and base - book.now_us + behind or 0
-  return math.min(math.max(ahead, 0), burst), step, burst, base and (base > book.now_us or ahead > burst)
+  return math.min(math.max(ahead, 0), burst), step, burst,
+         base and (base > book.now_us or ahead > burst)
 end
 
 local function put_ahead(book, g, ahead)
@@ -90,7 +92,8 @@ local function trim_log(book, g)
   end
   L.assign(g, 'is_trimmed', true)
   L.hint(drop_below, g.key, L.int(book.now_us - g.limit.per_us))
-  for _, number in ipairs(db('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us), '+inf', 'LIMIT', 0, TRIM)) do
+  local now = '(' .. L.int(book.now_us)
+  for _, number in ipairs(db('ZRANGEBYSCORE', g.key, now, '+inf', 'LIMIT', 0, TRIM)) do
     db('ZADD', g.key, book.now_us, number)
   end
 end
@@ -110,7 +113,8 @@ function L.RATES.sliding.opens(book, g, n)
   if n > g.limit.n or over <= 0 then
     return over <= 0 and book.now_ms or nil
   end
-  local last = db('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us - g.limit.per_us), '+inf', 'WITHSCORES', 'LIMIT',
+  local last = db('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us - g.limit.per_us), '+inf',
+                  'WITHSCORES', 'LIMIT',
                   over - 1, 1)
   return math.ceil((tonumber(last[2]) + g.limit.per_us + 1) / 1000)
 end
@@ -147,7 +151,8 @@ local function counted(book, g)
 end
 
 local function put_count(book, g, window, count)
-  keep_for(book, g, L.int(window) .. ' ' .. L.int(count), (window + 1) * g.limit.per_us - book.now_us)
+  keep_for(book, g, L.int(window) .. ' ' .. L.int(count),
+           (window + 1) * g.limit.per_us - book.now_us)
 end
 
 function L.RATES.fixed.room(book, g)

@@ -1,9 +1,10 @@
 -- What a holder lets go when it ends.
 --
--- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, a line each: so whoever
--- ends it knows them without its record.
+-- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, a line each: so
+-- whoever ends it knows them without its record.
 
--- One line of what a holder has: into drops, gate -> holders, or into uniques, {name, id, for_until}*.
+-- One line of what a holder has: into drops, gate -> holders, or into uniques, {name, id,
+-- for_until}*.
 local function read_line(holder, line, drops, order, uniques)
   if string.find(line, '^uniq:') then
     local until_ms, name = string.match(line, '^uniq:(%d+):(.*)$')
@@ -48,8 +49,8 @@ local function drop_all(book, drops, order)
   end
 end
 
--- These holders (jobs, workers) end or wait again: their places are free. -> the unique keys that they
--- had, for L.free_uniques
+-- These holders (jobs, workers) end or wait again: their places are free. -> the unique keys that
+-- they had, for L.free_uniques
 function L.let_go(book, holders)
   local key = book.R .. ':holds'
   if #holders == 0 or L.is_known_empty(key) then

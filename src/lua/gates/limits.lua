@@ -13,7 +13,8 @@ function L.check_gate_name(what, name)
     L.fail('ELATER_GATE', what .. ' ' .. L.quote(name or '') .. ' is no name of a gate: 1 to ' ..
            L.int(L.GATE_NAME_MAX) .. ' bytes without spaces and control characters')
   elseif string.byte(name) == 126 then
-    L.fail('ELATER_GATE', what .. ' ' .. L.quote(name) .. ' begins with ~: such names are laterd\'s own')
+    L.fail('ELATER_GATE', what .. ' ' .. L.quote(name) ..
+           ' begins with ~: such names are laterd\'s own')
   end
   return name
 end
@@ -36,7 +37,8 @@ function L.limit_text(limit)
   if limit.kind == 'sem' then
     return 'semaphore ' .. L.int(limit.n) .. ' ' .. limit.on_lost
   end
-  return 'rate ' .. limit.algorithm .. ' ' .. L.int(limit.n) .. ' ' .. L.int(limit.per_us / 1000) .. ' ' ..
+  return 'rate ' .. limit.algorithm .. ' ' .. L.int(limit.n) .. ' ' ..
+         L.int(limit.per_us / 1000) .. ' ' ..
          L.int(limit.burst)
 end
 

@@ -1,6 +1,7 @@
 -- Unique jobs: of one queue at most one job waits under a unique key, and at most one runs.
 --
---   R:uniq:<queue>:<key>  STRING  the newest job that has the key; with unique_for it stays to its end, an expiry
+--   R:uniq:<queue>:<key>  STRING  the newest job that has the key; with unique_for it stays to its
+--                                 end, an expiry
 --
 -- The key is freed by the function that ends or buries its job. An add with replace or move while
 -- that job runs makes a successor, which has the key from then on, and starts when its predecessor
@@ -36,8 +37,8 @@ function L.free_unique(R, name, id, for_until_ms)
   end
 end
 
--- The same for many, {name, id, for_until}*: most keys have no successor and are free at once, by one
--- command.
+-- The same for many, {name, id, for_until}*: most keys have no successor and are free at once, by
+-- one command.
 function L.free_uniques(R, uniques)
   local locks, keys, ids = {}, {}, {}
   for i, unique in ipairs(uniques) do
@@ -78,7 +79,8 @@ function L.retake_unique(R, id, job)
   local key = R .. ':uniq:' .. job.queue .. ':' .. job.u
   local owner = L.unique_owner(R, job.queue, job.u)
   if owner and owner ~= id then
-    L.fail('ELATER_UNIQUE', 'job ' .. owner .. ' has the unique key ' .. L.quote(job.u) .. ' of queue ' .. job.queue ..
+    L.fail('ELATER_UNIQUE', 'job ' .. owner .. ' has the unique key ' .. L.quote(job.u) ..
+           ' of queue ' .. job.queue ..
            ' now')
   end
   if owner then

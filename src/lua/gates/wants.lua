@@ -29,7 +29,8 @@ end
 -- The names of one kind, sorted, each once. -> names, why it cannot run
 local function names_of(job, kind, own, common)
   local filled = common and L.fill_key(common, job.K)
-  local why = common and not filled and 'its queue wants the ' .. kind .. ' ' .. common .. ', and it has no key' or nil
+  local why = common and not filled and 'its queue wants the ' .. kind .. ' ' .. common ..
+              ', and it has no key' or nil
   local names = {}
   local unique = kind == 'lock' and job.o and job.u and L.unique_lock(job) or false
   for _, name in ipairs({own or false, filled or false, unique}) do

@@ -3,10 +3,10 @@
 -- Options (names in any case): in D | at T, priority 0-9 (0 first; default 5), key KEY,
 -- attempts N, timeout D, expire D (dead if not started within D of its due time), keep D (how long
 -- the outcome of a done job stays), token T (the same token within 24 h answers `repeated` with the
--- first id), trace TRACEPARENT; lock NAME, sem NAME, rate NAME ({key} in NAME is the job's key): passed
--- besides those of the queue; unique KEY, unique_mode drop|replace|move (drop), unique_for D (the key
--- stays taken for D from now, even when the job has ended). then, on_dead and batch are refused by name
--- in this version.
+-- first id), trace TRACEPARENT; lock NAME, sem NAME, rate NAME ({key} in NAME is the job's key):
+-- passed besides those of the queue; unique KEY, unique_mode drop|replace|move (drop), unique_for D
+-- (the key stays taken for D from now, even when the job has ended). then, on_dead and batch are
+-- refused by name in this version.
 --
 -- status: added | repeated; with unique also dropped | replaced | moved, with the id that is there.
 -- Errors: ELATER_ARGS QUEUE OPTION TIME SIZE KEY TOKEN FULL TYPE NOTYET GATE LIMIT.
@@ -16,9 +16,10 @@ local NOT_YET = {['then'] = 'chains', on_dead = 'chains', batch = 'batches'}
 
 -- A whole number within [min, max] as text, or a refusal.
 local function whole_option(name, value, min, max)
-  if not string.match(value, '^%d+$') or #value > 9 or tonumber(value) < min or tonumber(value) > max then
-    L.fail('ELATER_OPTION', name .. ' ' .. L.quote(value) .. ' is not a whole number from ' .. L.int(min) ..
-           ' to ' .. L.int(max))
+  if not string.match(value, '^%d+$') or #value > 9 or
+     tonumber(value) < min or tonumber(value) > max then
+    L.fail('ELATER_OPTION', name .. ' ' .. L.quote(value) .. ' is not a whole number from ' ..
+           L.int(min) .. ' to ' .. L.int(max))
   end
   return tonumber(value)
 end
@@ -26,7 +27,8 @@ end
 -- A word that may stand in a record header and an environment variable.
 local function word_option(code, name, value, max)
   if #value < 1 or #value > max or string.find(value, '[%z\1-\32\127]') then
-    L.fail(code, name .. ' must be 1 to ' .. L.int(max) .. ' bytes without spaces and control characters')
+    L.fail(code, name .. ' must be 1 to ' .. L.int(max) ..
+           ' bytes without spaces and control characters')
   end
   return value
 end
@@ -65,15 +67,16 @@ local function fill_gates(R, job, of_queue)
     for i, name in ipairs(names) do
       local filled = name and L.fill_key(name, job.K)
       if name and not filled then
-        L.fail('ELATER_KEY', kind .. ' ' .. L.quote(name) .. (i == 2 and ' of queue ' .. job.queue or '') ..
+        L.fail('ELATER_KEY', kind .. ' ' .. L.quote(name) ..
+               (i == 2 and ' of queue ' .. job.queue or '') ..
                ' has {key} in it: give the job a key')
       elseif name then
         L.check_gate_name(kind, filled)
         if i == 1 then
           job[field] = filled
           if kind ~= 'lock' and not L.limit_of(R, kind, filled) then
-            L.fail('ELATER_LIMIT', 'there is no ' .. (kind == 'sem' and 'semaphore ' or 'rate ') .. L.quote(filled) ..
-                   ': later_limit_set defines it')
+            L.fail('ELATER_LIMIT', 'there is no ' .. (kind == 'sem' and 'semaphore ' or 'rate ') ..
+                   L.quote(filled) .. ': later_limit_set defines it')
           end
         end
       end
@@ -81,8 +84,8 @@ local function fill_gates(R, job, of_queue)
   end
 end
 
--- The gates of a new job: {key} is filled in, and what needs a definition has one. of_queue: those of its
--- queue, as L.queue_gates tells them
+-- The gates of a new job: {key} is filled in, and what needs a definition has one.
+-- of_queue: those of its queue, as L.queue_gates tells them
 function L.check_gates(R, job, of_queue)
   if of_queue or job.l or job.s or job.r then
     fill_gates(R, job, of_queue)
@@ -107,7 +110,8 @@ function L.option(job, seen, name, value, now_ms)
     L.fail('ELATER_NOTYET', lower .. ': ' .. NOT_YET[lower] .. ' are not in this version')
   end
   if not OPTIONS[lower] then
-    L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(name) .. ' (the payload comes last, after the options)')
+    L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(name) ..
+           ' (the payload comes last, after the options)')
   end
   local slot = lower == 'at' and 'in' or lower
   if seen[slot] then
@@ -127,8 +131,8 @@ end
 function L.check_payload(R, queue, payload)
   local max = L.max_payload(R, queue)
   if #payload > max then
-    L.fail('ELATER_SIZE', 'the payload has ' .. L.int(#payload) .. ' bytes, queue ' .. queue .. ' takes ' ..
-           L.int(max) .. ' (max_payload)')
+    L.fail('ELATER_SIZE', 'the payload has ' .. L.int(#payload) .. ' bytes, queue ' .. queue ..
+           ' takes ' .. L.int(max) .. ' (max_payload)')
   end
 end
 
@@ -172,7 +176,8 @@ local function repeated(R, token, print)
   end
   local id, due, sha = string.match(was, '^(%S+) (%d+) (%x+)$')
   if sha ~= print then
-    L.fail('ELATER_TOKEN', 'token ' .. L.quote(token) .. ' was used for another job (' .. (id or '?') .. ')')
+    L.fail('ELATER_TOKEN', 'token ' .. L.quote(token) .. ' was used for another job (' ..
+           (id or '?') .. ')')
   end
   return {id, 'repeated', tonumber(due)}
 end
@@ -243,9 +248,11 @@ L.register('later_add', {}, function(R, args)
   local queue = L.check_queue(args[1])
   if n % 2 == 1 then
     if not L.is_option(args[2]) then
-      L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[2]) .. ' (the payload comes last, after the options)')
+      L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[2]) ..
+             ' (the payload comes last, after the options)')
     end
-    L.fail('ELATER_ARGS', 'an option has no value or the payload is missing: QUEUE [name value]... PAYLOAD')
+    L.fail('ELATER_ARGS', 'an option has no value or the payload is missing: ' ..
+           'QUEUE [name value]... PAYLOAD')
   end
   local now_us = L.now_us()
   local now_ms = L.ms(now_us)

@@ -7,8 +7,8 @@ local function key_of(R, job)
   return R .. ':q:' .. job.queue .. ':5'
 end
 
--- As L.lower_head, in one command for most jobs: LT writes a head that is lower or the first, CH tells so. One name too many
--- is refused, and its head stays for the caller to take back.
+-- As L.lower_head, in one command for most jobs: LT writes a head that is lower or the first,
+-- CH tells so. One name too many is refused, and its head stays for the caller to take back.
 local function lower_head(R, job)
   local queue = job.queue
   if redis.call('ZADD', R .. ':heads', 'LT', 'CH', L.int(job.due), queue) == 0 then
@@ -40,8 +40,8 @@ local function put_clock_back(R, clock)
   end
 end
 
--- Take back what was written of a job. A head that was made for it goes from before an empty queue; one that was lowered may
--- stay.
+-- Take back what was written of a job. A head that was made for it goes from before an empty queue;
+-- one that was lowered may stay.
 local function take_back(R, id, job, clock)
   redis.pcall('HDEL', R .. ':jobs', id)
   redis.pcall('DEL', R .. ':big:' .. id)

@@ -5,10 +5,8 @@
 -- option). token is refused: it names one job. Payloads: 1 to 1000, 16 MiB together.
 -- Errors: as later_add. Cost: O(k log n).
 
-L.register('later_add_many', {}, function(R, args)
-  local queue = L.check_queue(args[1])
-  local now_us = L.now_us()
-  local now_ms = L.ms(now_us)
+-- -> the job that all payloads make, the number of the first payload
+local function read_options(args, queue, now_ms)
   local job, seen, i = {queue = queue, priority = 5, due = now_ms}, {}, 2
   while args[i] and args[i] ~= '--' and L.is_option(args[i]) do
     if not args[i + 1] then
@@ -23,6 +21,11 @@ L.register('later_add_many', {}, function(R, args)
   if job.token or job.u then
     L.fail('ELATER_OPTION', (job.token and 'token' or 'unique') .. ' names one job: use later_add')
   end
+  return job, i
+end
+
+-- args[i] and all behind it. -> how many
+local function check_payloads(R, queue, args, i)
   local n, bytes = #args - i + 1, 0
   if n < 1 or n > 1000 then
     L.fail('ELATER_ARGS', 'give 1 to 1000 payloads, not ' .. L.int(math.max(n, 0)))
@@ -36,10 +39,12 @@ L.register('later_add_many', {}, function(R, args)
   if bytes > 16777216 then
     L.fail('ELATER_SIZE', 'the payloads of one call may have 16 MiB together')
   end
-  L.check_room(R, queue)
-  L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', queue)))
-  local first, replies = L.tick(R, now_us, n), {}
-  local small = L.header(job)
+  return n
+end
+
+-- n jobs with the payloads from args[i] on. first: the number of the first one's id
+local function put_jobs(R, job, args, i, n, first)
+  local small, queue, replies = L.header(job), job.queue, {}
   local big = '+' .. string.sub(small, 2)
   local key, mark = L.waiting_key(R, job, L.NEW)
   for k = 1, n do
@@ -58,4 +63,13 @@ L.register('later_add_many', {}, function(R, args)
   end
   L.lower_head(R, queue, job.due)
   return replies
+end
+
+L.register('later_add_many', {}, function(R, args)
+  local queue, now_us = L.check_queue(args[1]), L.now_us()
+  local job, i = read_options(args, queue, L.ms(now_us))
+  local n = check_payloads(R, queue, args, i)
+  L.check_room(R, queue)
+  L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', queue)))
+  return put_jobs(R, job, args, i, n, L.tick(R, now_us, n))
 end)

@@ -1,9 +1,10 @@
 -- later_cancel R ID [waiting] -> 'cancelled' | 'cancelling'
 --
--- A waiting job ends at once, one that stands before a gate as well. A running one is flagged: its worker
--- terminates the handler, and the job ends on whatever path its attempt takes (a handler that finishes first counts as done).
--- With `waiting` a running job is refused instead. An outcome `cancelled` is kept as long as the
--- job's own `keep` says. Errors: ELATER_ARGS NOJOB STATE TYPE. Cost: O(log n).
+-- A waiting job ends at once, one that stands before a gate as well. A running one is flagged:
+-- its worker terminates the handler, and the job ends on whatever path its attempt takes (a
+-- handler that finishes first counts as done). With `waiting` a running job is refused instead.
+-- An outcome `cancelled` is kept as long as the job's own `keep` says. Errors: ELATER_ARGS NOJOB
+-- STATE TYPE. Cost: O(log n).
 
 L.register('later_cancel', {'allow-oom'}, function(R, args)
   local id = L.check_id(R, args[1])
@@ -31,7 +32,8 @@ L.register('later_cancel', {'allow-oom'}, function(R, args)
     L.unpark(book, job.queue, id)
   end
   db('ZREM', L.waiting_key(R, job, tries), id)
-  L.finish(R, job, id, L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled while waiting', ''), now_ms,
+  L.finish(R, job, id,
+           L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled while waiting', ''), now_ms,
            tonumber(job.k or '0'))
   L.count(R, 'cancelled', job.queue, 1)
   L.settle_gates(book)

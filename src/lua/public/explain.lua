@@ -1,31 +1,42 @@
 -- later_explain R ID -> [name, value, name, value, ...]
 --
--- The one thing that a job waits for now. The first five: id queue state (as in later_show) waits_for, text:
--- an English sentence about the job ("it ..."), times relative, that reads by itself. Then now_ms (by Redis' clock,
--- as all instants) and those of the following that apply. What each waits_for brings:
+-- The one thing that a job waits for now. The first five: id queue state (as in later_show)
+-- waits_for, text: an English sentence about the job ("it ..."), times relative, that reads by
+-- itself. Then now_ms (by Redis' clock, as all instants) and those of the following that apply.
+-- What each waits_for brings:
 --   time        it is not due: due_ms
---   pause       its queue is paused: since_ms until_ms (left out: until later_resume) paused_by reason
+--   pause       its queue is paused: since_ms until_ms (left out: until later_resume) paused_by
+--               reason
 --   lock        held_since_ms until_ms (the end of a lease) holders gate ahead ahead_queue
 --   semaphore   limit (left out: not defined) held holders gate ahead ahead_queue
---   rate        limit (its definition; left out: not defined) until_ms (when the next start passes; left out:
---               not by itself) gate ahead ahead_queue
+--   rate        limit (its definition; left out: not defined) until_ms (when the next start passes;
+--               left out: not by itself) gate ahead ahead_queue
 --   worker      no live worker serves its queue: workers_live, unserved_since_ms
 --   room        workers serve it, none can start it now (busy, quiet, full, silent): workers ahead
---   alone       its worker died twice under it: it waits for a worker that runs nothing else: workers ahead
+--   alone       its worker died twice under it: it waits for a worker that runs nothing else:
+--               workers ahead
 --   turn        workers have room, due jobs of its queue are before it: ahead
---   handler     it runs: worker host pid since_ms (known where it holds a lock) beat_ms progress cancelling_ms
---   retry       it is dead: died_ms code reason unique_owner (that job has its unique key: a retry is refused)
---   nothing     about to start, or to be buried; done or cancelled: ended_ms until_ms (when it is forgotten)
--- The first of these in the order that a claim looks: not due; has expired; paused; its gate; worker, room, alone;
--- turn. For a job that was let in at all its gates and not yet claimed granted_ms is there, where its queue stands
--- aside (it is not called until a worker has room for it) aside: 1. due_ms is there for all that wait or run.
--- gate: kind:NAME. ahead: jobs and callers that are called before it, those of paused queues and whose wait is over
--- not counted; ahead_queue: those of its own queue. holders: four each, at most 20: a job's id, @EPOCH of a program
--- or =OWNER of a caller; its queue ('' for no job); its host ('' unknown); until_ms of its lease (0: none).
--- workers: six each, at most 20: epoch host pid, why it cannot (quiet full mute limit silent busy), held, places.
--- Errors: ELATER_ARGS NOJOB TYPE. no-writes. Cost: O(log n), the workers, those in line before it by queue
--- and caller (at most 1000), 20 holders; and running jobs up to 1000 where its queue has a limit in a worker.
--- Measured with 20 holders: 0.6 ms behind 100,000 jobs of one queue, 1.4 ms behind those of 300 more queues.
+--   handler     it runs: worker host pid since_ms (known where it holds a lock) beat_ms progress
+--               cancelling_ms
+--   retry       it is dead: died_ms code reason unique_owner (that job has its unique key: a retry
+--               is refused)
+--   nothing     about to start, or to be buried; done or cancelled: ended_ms until_ms (when it is
+--               forgotten)
+-- The first of these in the order that a claim looks: not due; has expired; paused; its gate;
+-- worker, room, alone; turn. For a job that was let in at all its gates and not yet claimed
+-- granted_ms is there, where its queue stands aside (it is not called until a worker has room for
+-- it) aside: 1. due_ms is there for all that wait or run.
+-- gate: kind:NAME. ahead: jobs and callers that are called before it, those of paused queues and
+-- whose wait is over not counted; ahead_queue: those of its own queue. holders: four each, at most
+-- 20: a job's id, @EPOCH of a program or =OWNER of a caller; its queue ('' for no job); its host
+-- ('' unknown); until_ms of its lease (0: none).
+-- workers: six each, at most 20: epoch host pid, why it cannot (quiet full mute limit
+-- silent busy), held, places.
+-- Errors: ELATER_ARGS NOJOB TYPE. no-writes. Cost: O(log n), the workers, those in line before
+-- it by queue and caller (at most 1000), 20 holders; and running jobs up to 1000 where its
+-- queue has a limit in a worker.
+-- Measured with 20 holders: 0.6 ms behind 100,000 jobs of one queue,
+-- 1.4 ms behind those of 300 more queues.
 
 local LISTED = 20
 local TOLD = 3              -- of them in the text
@@ -44,7 +55,8 @@ function L.span(ms)
   for _, unit in ipairs({{86400, 'd', 3600, 'h'}, {3600, 'h', 60, 'm'}, {60, 'm', 1, 's'}}) do
     if s >= unit[1] then
       local rest = math.floor(s % unit[1] / unit[3])
-      return L.int(math.floor(s / unit[1])) .. ' ' .. unit[2] .. (rest > 0 and ' ' .. L.int(rest) .. ' ' .. unit[4] or '')
+      return L.int(math.floor(s / unit[1])) .. ' ' .. unit[2] ..
+             (rest > 0 and ' ' .. L.int(rest) .. ' ' .. unit[4] or '')
     end
   end
 end
@@ -81,7 +93,8 @@ end
 
 -- When a running job was started: only the fence of a lock tells.
 local function started_ms(e)
-  local lock = string.match('\n' .. (redis.call('HGET', e.R .. ':holds', e.id) or ''), '\n(lock:[^\n]+)')
+  local lock = string.match('\n' .. (redis.call('HGET', e.R .. ':holds', e.id) or ''),
+                            '\n(lock:[^\n]+)')
   local row = lock and redis.call('HMGET', e.R .. ':' .. lock, 'holder', 'fence')
   local fence = row and row[1] == e.id and L.whole(row[2])
   return fence and fence <= e.book.now_us and L.ms(fence)
@@ -99,11 +112,13 @@ local function of_running(e)
     text = text .. ' for ' .. L.since(e, from_ms)
   end
   if not mark then
-    text = 'its worker ' .. epoch .. ' is not registered: it comes back in about 25 s, while some worker lives'
+    text = 'its worker ' .. epoch ..
+           ' is not registered: it comes back in about 25 s, while some worker lives'
   elseif mark == 'dead' then
     text = 'its worker on ' .. L.where(row[1], row[2]) .. ' was given up: it is being put back'
   elseif beat_ms and e.now_ms - beat_ms >= L.SILENT_MS then
-    text = text .. ', which is silent for ' .. L.since(e, beat_ms) .. ' (after 20 to 25 s others take it back)'
+    text = text .. ', which is silent for ' .. L.since(e, beat_ms) ..
+           ' (after 20 to 25 s others take it back)'
   end
   text = text .. '; attempt ' .. L.int(e.tries.attempts)
   text = progress and text .. '; it says: ' .. L.line(progress) or text
@@ -126,16 +141,18 @@ local function how(code, text)
 end
 
 local function of_done(e)
-  local state, code, when, start, text = L.read_outcome(redis.call('HGET', e.R .. ':results', e.id) or '')
+  local outcome = redis.call('HGET', e.R .. ':results', e.id) or ''
+  local state, code, when, start, text = L.read_outcome(outcome)
   L.tell(e, 'ended_ms', L.whole(when))
   L.tell(e, 'until_ms', e.score)
   if not state then
     return 'nothing', 'it is done'
   end
   local head = state == 'cancelled' and 'it was cancelled ' or 'it is done since '
-  return 'nothing', head .. L.since(e, L.whole(when) or e.now_ms) .. (state == 'cancelled' and ' ago' or '') ..
-         (start ~= '0' and ', start ' .. start or '') .. how(code, text) .. '; it is forgotten in ' ..
-         L.span(e.score - e.now_ms)
+  return 'nothing', head .. L.since(e, L.whole(when) or e.now_ms) ..
+         (state == 'cancelled' and ' ago' or '') ..
+         (start ~= '0' and ', start ' .. start or '') .. how(code, text) ..
+         '; it is forgotten in ' .. L.span(e.score - e.now_ms)
 end
 
 local function of_dead(e)
@@ -146,22 +163,24 @@ local function of_dead(e)
   L.tell(e, 'code', code)
   L.tell(e, 'reason', text)
   L.tell(e, 'unique_owner', owner)
-  return 'retry', 'it is dead for ' .. L.since(e, e.score) .. ', after ' .. L.plural(e.tries.attempts, 'attempt') ..
-         how(code or '', text or '') .. '; ' ..
+  return 'retry', 'it is dead for ' .. L.since(e, e.score) .. ', after ' ..
+         L.plural(e.tries.attempts, 'attempt') .. how(code or '', text or '') .. '; ' ..
          (owner and 'later retry is refused while job ' .. owner .. ' has its unique key' or
           'later retry runs it again at once, its attempts counted anew')
 end
 
 -- ---- it waits for a worker
 
--- The workers that serve its queue, each with what keeps it from starting this job (nil: nothing does).
+-- The workers that serve its queue, each with what keeps it from starting this job
+-- (nil: nothing does).
 local function servers(e)
   local count, is_solo = L.job_counter(e.R), e.tries.crashes >= L.SOLO_CRASHES
   local found = {serving = {}, live = 0, is_solo = is_solo}
   for _, w in ipairs(L.worker_rows(e.R)) do
     local word, limit, held = L.room_in(w, e.queue, count)
     local beat_ms = L.whole(w.row[3])
-    local row = {w = w, limit = limit, held = held, why = word ~= 'room' and word ~= 'new' and word or nil,
+    local row = {w = w, limit = limit, held = held,
+                 why = word ~= 'room' and word ~= 'new' and word or nil,
                  silent_ms = beat_ms and e.now_ms - beat_ms or 0}
     -- Programs under later lock have no places.
     found.live = found.live + (w.is_live and w.places and 1 or 0)
@@ -192,10 +211,11 @@ local function excuse(row)
   elseif row.why == 'busy' then
     return 'runs ' .. L.plural(w.held, 'job')
   elseif row.why == 'limit' then
-    return (row.held and 'runs ' .. L.int(row.held) or 'runs too many jobs to count') .. ' of ' .. L.int(row.limit) ..
-           ' jobs of this queue'
+    return (row.held and 'runs ' .. L.int(row.held) or 'runs too many jobs to count') .. ' of ' ..
+           L.int(row.limit) .. ' jobs of this queue'
   end
-  return 'said within ten seconds that it has none (it stops, is short of processes, or runs a suspect alone)'
+  return 'said within ten seconds that it has none ' ..
+         '(it stops, is short of processes, or runs a suspect alone)'
 end
 
 local function no_server(e, found)
@@ -204,7 +224,8 @@ local function no_server(e, found)
   L.tell(e, 'unserved_since_ms', unserved_ms)
   local text = 'no live worker serves queue ' .. e.queue
   if found.gone then
-    return text .. ': the one on ' .. L.where(found.gone.row[1], found.gone.row[2]) .. ' did, and was given up'
+    return text .. ': the one on ' .. L.where(found.gone.row[1], found.gone.row[2]) ..
+           ' did, and was given up'
   end
   text = unserved_ms and text .. ', for ' .. L.since(e, unserved_ms) .. ' at least' or text
   return found.live == 0 and text .. ': there is no live worker at all' or
@@ -216,7 +237,9 @@ local function list_workers(e, found)
   for i = 1, math.min(#found.serving, LISTED) do
     local row = found.serving[i]
     local w = row.w
-    for _, value in ipairs({w.epoch, w.row[1] or '', w.row[2] or '', row.why or '', w.held, w.places or 0}) do
+    for _, value in ipairs({
+      w.epoch, w.row[1] or '', w.row[2] or '', row.why or '', w.held, w.places or 0,
+    }) do
       flat[#flat + 1] = value
     end
     words[i] = L.where(w.row[1], w.row[2]) .. ' ' .. excuse(row)
@@ -243,7 +266,8 @@ local function due_before(e)
   return n + (redis.call('ZRANK', L.waiting_key(e.R, e.job, e.tries), e.id) or 0)
 end
 
--- Nothing but a worker keeps it from starting. -> waits_for, text; nil when one could start it now, and which
+-- Nothing but a worker keeps it from starting. -> waits_for, text;
+-- nil when one could start it now, and which
 local function for_worker(e)
   local found = servers(e)
   if #found.serving == 0 then
@@ -255,8 +279,9 @@ local function for_worker(e)
   local words = list_workers(e, found)
   L.tell(e, 'ahead', ahead)
   if found.is_solo then
-    return 'alone', 'its worker died ' .. L.plural(e.tries.crashes, 'time') .. ' under it, so it starts only where ' ..
-           'nothing else runs: ' .. words .. '; a worker that keeps it waiting for ten seconds empties itself'
+    return 'alone', 'its worker died ' .. L.plural(e.tries.crashes, 'time') ..
+           ' under it, so it starts only where nothing else runs: ' .. words ..
+           '; a worker that keeps it waiting for ten seconds empties itself'
   end
   return 'room', 'no worker that serves queue ' .. e.queue .. ' has room: ' .. words ..
          (ahead > 0 and '; ' .. L.plural(ahead, 'due job') .. ' of the queue before it' or '')
@@ -271,12 +296,13 @@ local function startable(e, due_ms)
   local ahead, where = due_before(e), L.where(what.row[1], what.row[2])
   if ahead > 0 then
     L.tell(e, 'ahead', ahead)
-    return 'turn', L.plural(ahead, 'due job') .. ' of queue ' .. e.queue .. ' stand' .. (ahead == 1 and 's' or '') ..
-           ' before it; ' .. where .. ' has room'
+    return 'turn', L.plural(ahead, 'due job') .. ' of queue ' .. e.queue .. ' stand' ..
+           (ahead == 1 and 's' or '') .. ' before it; ' .. where .. ' has room'
   elseif e.state ~= 'waiting' then
     return 'nothing', 'it is about to start, ' .. where .. ' has room'
   end
-  local text = 'it is about to start: due for ' .. L.since(e, due_ms) .. ', and ' .. where .. ' has room'
+  local text = 'it is about to start: due for ' .. L.since(e, due_ms) .. ', and ' .. where ..
+               ' has room'
   -- A queue that was resumed just now looks the same.
   return 'nothing', e.now_ms - due_ms < L.SILENT_MS and text or
          text .. '; if that stays so, that worker is in trouble, and its log says which'
@@ -288,8 +314,8 @@ end
 local function doom(e, due_ms)
   local expire_ms = e.tries.starts == 0 and L.whole(e.job.x)
   if expire_ms and due_ms + expire_ms < e.now_ms then
-    return 'it was not started within ' .. L.span(expire_ms) .. ' of its due time: it has expired, and is buried when ' ..
-           'its turn comes'
+    return 'it was not started within ' .. L.span(expire_ms) ..
+           ' of its due time: it has expired, and is buried when its turn comes'
   end
   if e.state ~= 'waiting' then
     return nil
@@ -315,7 +341,8 @@ local function by_pause(e)
   L.tell(e, 'reason', reason)
   text = who and text .. ' by ' .. L.line(who) or text
   text = L.whole(from) and text .. ' for ' .. L.since(e, L.whole(from)) or text
-  text = text .. (until_ms > 0 and ', for another ' .. L.span(until_ms - e.now_ms) or ', until later resume')
+  text = text .. (until_ms > 0 and ', for another ' .. L.span(until_ms - e.now_ms) or
+                  ', until later resume')
   return 'pause', reason and text .. ' (' .. L.line(reason) .. ')' or text
 end
 
@@ -323,10 +350,12 @@ local function of_waiting(e)
   local due_ms = L.due(e.score)
   L.tell(e, 'due_ms', due_ms)
   if due_ms > e.now_ms then
-    local state, code, when, _, text = L.read_outcome(redis.call('HGET', e.R .. ':errors', e.id) or '')
+    local outcome = redis.call('HGET', e.R .. ':errors', e.id) or ''
+    local state, code, when, _, text = L.read_outcome(outcome)
     return 'time', 'it is not due for ' .. L.span(due_ms - e.now_ms) ..
-           (state == 'failed' and L.whole(when) and '; attempt ' .. L.int(e.tries.attempts) .. ' failed ' ..
-            L.since(e, L.whole(when)) .. ' ago' .. how(code, text) or '')
+           (state == 'failed' and L.whole(when) and
+            '; attempt ' .. L.int(e.tries.attempts) .. ' failed ' .. L.since(e, L.whole(when)) ..
+            ' ago' .. how(code, text) or '')
   end
   local why = doom(e, due_ms)
   if why then
@@ -344,13 +373,15 @@ local function of_granted(e, spot)
   e.granted_ms = tonumber(redis.call('ZSCORE', e.R .. ':granted:' .. e.queue, e.id) or e.now_ms)
   L.tell(e, 'granted_ms', e.granted_ms)
   local waits_for, text = startable(e, spot.due)
-  return waits_for, 'it was let in at ' .. table.concat(spot.gates, ', ') .. ' ' .. L.since(e, e.granted_ms) .. ' ago; ' .. text
+  return waits_for, 'it was let in at ' .. table.concat(spot.gates, ', ') .. ' ' ..
+         L.since(e, e.granted_ms) .. ' ago; ' .. text
 end
 
 local function of_parked(e)
   local spot = L.read_spot(redis.call('HGET', e.R .. ':parked', e.id))
   if not spot then
-    return 'nothing', 'it stands before a gate, and its place in line is lost: later fsck puts that right'
+    return 'nothing',
+           'it stands before a gate, and its place in line is lost: later fsck puts that right'
   end
   L.tell(e, 'due_ms', spot.due)
   local why = doom(e, spot.due)
@@ -369,7 +400,8 @@ local function of_parked(e)
     L.tell(e, 'aside', 1)
     waits_for, text = for_worker(e)
     if waits_for then
-      return waits_for, 'its queue stands aside at ' .. id .. ' until a worker has room for it; ' .. text
+      return waits_for, 'its queue stands aside at ' .. id ..
+             ' until a worker has room for it; ' .. text
     end
   end
   waits_for, text = L.explain_gate(e, L.gate(e.book, id), spot.ticket)
@@ -380,17 +412,18 @@ local function of_parked(e)
   return waits_for, id .. ' is free again, and it is the first in line; ' .. text
 end
 
-local STATES = {waiting = of_waiting, parked = of_parked, running = of_running, done = of_done, dead = of_dead}
+local STATES = {waiting = of_waiting, parked = of_parked, running = of_running, done = of_done,
+                dead = of_dead}
 
 L.register('later_explain', {'no-writes'}, function(R, args)
   local id = L.check_id(R, args[1])
   local book = L.book(R, L.now_us())
   local state, job, tries, score = L.find(R, id)
-  local e = {R = R, id = id, book = book, now_ms = book.now_ms, state = state, job = job, queue = job.queue,
-             tries = tries, score = score, out = {}}
+  local e = {R = R, id = id, book = book, now_ms = book.now_ms, state = state, job = job,
+             queue = job.queue, tries = tries, score = score, out = {}}
   local waits_for, text = STATES[state](e)
-  local reply = {'id', id, 'queue', job.queue, 'state', state, 'waits_for', waits_for, 'text', text, 'now_ms',
-                 L.int(book.now_ms)}
+  local reply = {'id', id, 'queue', job.queue, 'state', state, 'waits_for', waits_for, 'text', text,
+                 'now_ms', L.int(book.now_ms)}
   for _, value in ipairs(e.out) do
     reply[#reply + 1] = value
   end

@@ -1,5 +1,5 @@
--- What later_explain tells of a job that stands before a gate: who holds it, when it opens, who is before it.
--- Nothing is touched.
+-- What later_explain tells of a job that stands before a gate:
+-- who holds it, when it opens, who is before it. Nothing is touched.
 
 local HOLDERS = 20
 local LINE_MAX = 1000
@@ -11,8 +11,8 @@ local function ordinal(n)
   return L.int(n) .. ending
 end
 
--- Who stands before this ticket in the line and would be called: {{who, how many}...}, all of them, those of
--- its own queue.
+-- Who stands before this ticket in the line and would be called:
+-- {{who, how many}...}, all of them, those of its own queue.
 local function before_ticket(e, g, ticket)
   local below = '(' .. L.int(ticket)
   local names = redis.call('ZRANGEBYSCORE', g.line, '-inf', below, 'LIMIT', 0, LINE_MAX)
@@ -49,12 +49,14 @@ local function place_in_line(e, g, ticket)
   for _, one in ipairs(list) do
     local who = one[1]
     words[#words + 1] = string.sub(who, 1, 1) == '=' and 'caller ' .. string.sub(who, 2) or
-                        string.sub(who, 1, 1) == '@' and 'program ' .. who or L.int(one[2]) .. ' of queue ' .. who
+                        string.sub(who, 1, 1) == '@' and 'program ' .. who or
+                        L.int(one[2]) .. ' of queue ' .. who
   end
   L.tell(e, 'ahead', all)
   L.tell(e, 'ahead_queue', own)
   return all, all == 0 and 'it is the first in line' or
-         'it is ' .. (is_more and 'at best ' or '') .. ordinal(all + 1) .. ' in line (before it: ' .. L.listed(words) .. ')'
+         'it is ' .. (is_more and 'at best ' or '') .. ordinal(all + 1) ..
+         ' in line (before it: ' .. L.listed(words) .. ')'
 end
 
 -- A job that holds a place -> its queue, its host, what is to be said of it.
@@ -101,12 +103,13 @@ local function tell_holders(e, g)
   return n, L.listed(words, n), list[2], list[3]
 end
 
--- A limit that is missing, is one of the other kind, or lets nobody in. No command with the name in it: a producer
--- chose that, and it may hold what a shell would do.
+-- A limit that is missing, is one of the other kind, or lets nobody in.
+-- No command with the name in it: a producer chose that, and it may hold what a shell would do.
 local function shut(e, g, kind)
   local other = g.kind == 'sem' and 'rate' or 'sem'
   if not g.limit and L.limit_of(e.R, other, g.name) then
-    return g.name .. ' is defined as a ' .. (other == 'sem' and 'semaphore' or other) .. ', and as no ' .. kind
+    return g.name .. ' is defined as a ' .. (other == 'sem' and 'semaphore' or other) ..
+           ', and as no ' .. kind
   elseif not g.limit then
     return 'no ' .. kind .. ' ' .. g.name .. ' is defined (later limits set defines one)'
   elseif g.limit.n == 0 then
@@ -140,7 +143,8 @@ function GATES.sem(e, g)
   elseif n < g.limit.n then
     return nil
   end
-  return 'semaphore ' .. g.name .. ' is full, ' .. L.int(n) .. ' of ' .. L.plural(g.limit.n, 'place') .. ': ' .. words
+  return 'semaphore ' .. g.name .. ' is full, ' .. L.int(n) .. ' of ' ..
+         L.plural(g.limit.n, 'place') .. ': ' .. words
 end
 
 function GATES.rate(e, g)
@@ -166,7 +170,8 @@ function L.explain_gate(e, g, ticket)
   if text then
     return WAITS_FOR[g.kind], text .. '; ' .. in_line
   elseif ahead > 0 then
-    return WAITS_FOR[g.kind], g.id .. ' is free, and those in line are let in with the next step of any worker; ' .. in_line
+    return WAITS_FOR[g.kind], g.id ..
+           ' is free, and those in line are let in with the next step of any worker; ' .. in_line
   end
   return nil
 end

@@ -1,10 +1,10 @@
 -- later_fence_check R NAME FENCE -> 1 | 0
 -- later_fenced R NAME FENCE COMMAND [ARG...] -> the reply of COMMAND
 --
--- Is FENCE that of the holder of this lock now? later_fenced asks and runs the command in one step, so that
--- a holder that lost the lock meanwhile cannot write: ELATER_STALE. A job has its fence in LATER_FENCE, a
--- program under `later lock` too, later_lock answers with it. The command runs with the rights of the caller
--- and must name keys on this server.
+-- Is FENCE that of the holder of this lock now? later_fenced asks and runs the command in one step,
+-- so that a holder that lost the lock meanwhile cannot write: ELATER_STALE. A job has its fence in
+-- LATER_FENCE, a program under `later lock` too, later_lock answers with it. The command runs with
+-- the rights of the caller and must name keys on this server.
 -- Errors: ELATER_ARGS GATE STALE TYPE, and what the command raises. Cost: O(1) and the command.
 
 local function is_current(R, name, fence)
@@ -26,8 +26,8 @@ L.register('later_fenced', {}, function(R, args)
     L.fail('ELATER_ARGS', 'give NAME FENCE COMMAND [ARG...]')
   end
   if not is_current(R, args[1], args[2]) then
-    L.fail('ELATER_STALE', 'fence ' .. args[2] .. ' is not that of the holder of the lock ' .. L.quote(args[1]) ..
-           ' any more: what it guarded must stop')
+    L.fail('ELATER_STALE', 'fence ' .. args[2] .. ' is not that of the holder of the lock ' ..
+           L.quote(args[1]) .. ' any more: what it guarded must stop')
   end
   return redis.call(unpack(args, 3))
 end)

@@ -1,24 +1,26 @@
 -- later_limit_set R NAME semaphore N [on_lost keep|kill] [missing]
--- later_limit_set R NAME rate N/D [burst N] [algorithm gcra|funnel|sliding|fixed] [missing] -> 'set' | 'kept'
+-- later_limit_set R NAME rate N/D [burst N] [algorithm gcra|funnel|sliding|fixed] [missing]
+--   -> 'set' | 'kept'
 -- later_limit_del R NAME -> 1 | 0
 -- later_limits R -> [name, definition, ...]
 --
--- The definitions of semaphores and rates, one for the fleet. NAME may hold {key} once: a template for
--- every name that fits it, each with places of its own. N: 0 shuts it. rate 100/1m: 100 in a minute; burst:
--- how many at once (gcra only; 1 without it). on_lost: what the holders of a semaphore do when their worker
--- loses Redis (keep without it). missing: only if there is none yet; kept: there was one, and stays.
--- A change holds at once, for those who wait as well; who holds a place keeps it. A definition that is
--- deleted shuts the gate for those who wait, or leaves it to the template that its name fits.
+-- The definitions of semaphores and rates, one for the fleet. NAME may hold {key} once: a template
+-- for every name that fits it, each with places of its own. N: 0 shuts it. rate 100/1m: 100 in a
+-- minute; burst: how many at once (gcra only; 1 without it). on_lost: what the holders of a
+-- semaphore do when their worker loses Redis (keep without it). missing: only if there is none yet;
+-- kept: there was one, and stays. A change holds at once, for those who wait as well; who holds a
+-- place keeps it. A definition that is deleted shuts the gate for those who wait, or leaves it to
+-- the template that its name fits.
 -- definition: `semaphore N keep|kill` or `rate ALGORITHM N PER_MS BURST`.
--- Errors: ELATER_ARGS GATE OPTION TIME FULL TYPE. Cost: O(those it lets in) for a name, O(gates in line)
--- for a template.
+-- Errors: ELATER_ARGS GATE OPTION TIME FULL TYPE. Cost: O(those it lets in) for a name,
+-- O(gates in line) for a template.
 
 local LINES_MAX = 64        -- gates that a change looks at itself, and queues that it wakes
 
 -- ---- who waits
 
--- A definition changed: those who wait at these gates may go on now, or at another time. The workers that
--- serve them are woken to hear when.
+-- A definition changed: those who wait at these gates may go on now, or at another time.
+-- The workers that serve them are woken to hear when.
 local function tell_lines(book, ids)
   local told = {}
   for _, id in ipairs(ids) do
@@ -48,8 +50,8 @@ local function lines_under(book, kind, name)
   return out
 end
 
--- The definition of this name, or template, changed: who stands in line is looked at when the book is settled, at
--- very many gates with the next steps. -> the gates
+-- The definition of this name, or template, changed: who stands in line is looked at when the book
+-- is settled, at very many gates with the next steps. -> the gates
 function L.touch_lines(book, kind, name)
   local ids = lines_under(book, kind, name)
   for i, id in ipairs(ids) do
@@ -75,7 +77,8 @@ end
 local function whole_number(what, text, max)
   local n = L.whole(text)
   if not n or n > max then
-    L.fail('ELATER_OPTION', what .. ' ' .. L.quote(text or '') .. ' is not a whole number from 0 to ' .. L.int(max))
+    L.fail('ELATER_OPTION', what .. ' ' .. L.quote(text or '') ..
+           ' is not a whole number from 0 to ' .. L.int(max))
   end
   return n
 end
@@ -87,12 +90,13 @@ local function read_options(args, at)
     if name == 'missing' then
       given.missing = true
       at = at + 1
-    elseif (name == 'burst' or name == 'algorithm' or name == 'on_lost') and args[at + 1] and not given[name] then
+    elseif (name == 'burst' or name == 'algorithm' or name == 'on_lost') and args[at + 1] and
+           not given[name] then
       given[name] = string.lower(args[at + 1])
       at = at + 2
     else
-      L.fail('ELATER_OPTION', L.quote(args[at]) .. ' is unknown, given twice or has no value (there are: burst ' ..
-             'algorithm on_lost missing)')
+      L.fail('ELATER_OPTION', L.quote(args[at]) .. ' is unknown, given twice or has no value ' ..
+             '(there are: burst algorithm on_lost missing)')
     end
   end
   return given
@@ -118,7 +122,8 @@ local function rate_text(value, given)
   local n, per_ms = whole_number('rate', count, L.MAX_PERMITS), L.positive('rate', per)
   local algorithm = given.algorithm == 'funnel' and 'gcra' or given.algorithm or 'gcra'
   if not L.RATES[algorithm] then
-    L.fail('ELATER_OPTION', 'algorithm ' .. L.quote(algorithm) .. ' is none of gcra funnel sliding fixed')
+    L.fail('ELATER_OPTION', 'algorithm ' .. L.quote(algorithm) ..
+           ' is none of gcra funnel sliding fixed')
   elseif given.burst and algorithm ~= 'gcra' then
     L.fail('ELATER_OPTION', 'burst belongs to gcra')
   elseif algorithm == 'sliding' and n > 10000 then
@@ -135,7 +140,8 @@ function L.check_limit_name(name)
   L.check_gate_name('limit', name)
   local _, to = string.find(name, '{key}', 1, true)
   if name == '{}' or name == '{key}' or (to and string.find(name, '{key}', to + 1, true)) then
-    L.fail('ELATER_GATE', L.quote(name) .. ' is no name of a limit: {key} may stand in it once, beside other text')
+    L.fail('ELATER_GATE', L.quote(name) ..
+           ' is no name of a limit: {key} may stand in it once, beside other text')
   end
   return name
 end
@@ -179,7 +185,8 @@ L.register('later_limit_set', {}, function(R, args)
   if was and given.missing then
     return 'kept'
   elseif not was and db('HLEN', R .. ':limits') > L.MAX_LIMITS then
-    L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_LIMITS) .. ' limits already; one with {key} serves many names')
+    L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_LIMITS) ..
+           ' limits already; one with {key} serves many names')
   end
   db('HSET', R .. ':limits', name, text)
   L.list_templates(R, {name}, true)

@@ -1,21 +1,26 @@
 -- later_lock R NAME OWNER [ttl D] [wait D] -> [granted, fence, until_ms, ahead, holder]
 -- later_sem_acquire R NAME OWNER [ttl D] [wait D] -> the same; fence is 0
--- later_unlock R NAME OWNER [token T] | later_sem_release R NAME OWNER -> 'released' | 'kept' | 'not-held'
+-- later_unlock R NAME OWNER [token T] | later_sem_release R NAME OWNER
+--   -> 'released' | 'kept' | 'not-held'
 -- later_renew R NAME OWNER [ttl D] [kind lock|sem] -> [fence, until_ms]
 --
--- For callers with nothing but a Redis client. A lease lasts for ttl (30s without it, at most 7d) of
--- Redis' clock and is then free for others: what a holder does that does not look at it is its own care;
--- later_fenced refuses a write with a fence that is not the holder's any more.
--- granted: 1 | 0. fence: rises from holder to holder, whatever happened to the lock between. Who holds a
--- lock and asks again holds it once more (depth) and must unlock as often; each prolongs the lease.
--- wait: with granted 0 the caller stands in line for so long; when its turn comes the place is kept for
--- it for five seconds, and asking again takes it. ahead: how many stand before it (0 without wait).
+-- For callers with nothing but a Redis client. A lease lasts for ttl (30s without it, at most 7d)
+-- of Redis' clock and is then free for others: what a holder does that does not look at it is its
+-- own care; later_fenced refuses a write with a fence that is not the holder's any more.
+-- granted: 1 | 0. fence: rises from holder to holder, whatever happened to the lock
+-- between. Who holds a lock and asks again holds it once more (depth) and must unlock as
+-- often; each prolongs the lease.
+-- wait: with granted 0 the caller stands in line for so long; when its turn comes the
+-- place is kept for it for five seconds, and asking again takes it. ahead: how many stand
+-- before it (0 without wait).
 -- holder: who has the lock (=OWNER, a job's id, @EPOCH of a program), '' for semaphores.
 -- released: idempotent. 'kept': it is held still, depth times. 'not-held': by another, or nobody: a
--- release by a stranger changes nothing. token: the same token again counts once while the lock is kept, for
--- an unlock whose reply was lost. After the last one whoever repeats it hears not-held: nothing more was to do.
+-- release by a stranger changes nothing. token: the same token again counts once while the lock
+-- is kept, for an unlock whose reply was lost. After the last one whoever repeats it hears
+-- not-held: nothing more was to do.
 -- later_renew: ELATER_LOST when the lease is over: it is somebody else's, or may be.
--- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n); a release O(those it lets in).
+-- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n);
+-- a release O(those it lets in).
 
 local TTL_MS = 30000
 local TTL_MAX_MS = 7 * 86400000
@@ -58,7 +63,8 @@ local function wait_option(value)
   return L.duration(value, 'wait')
 end
 
--- ---- outsiders in line: R:parked "=OWNER LF gate" -> "<ticket> <until ms>", until 0: as long as its worker lives
+-- ---- outsiders in line: R:parked "=OWNER LF gate" -> "<ticket> <until ms>"
+-- until 0: as long as its worker lives
 
 local function spot_name(g, who)
   return who .. '\n' .. g.id
@@ -66,7 +72,8 @@ end
 
 -- -> ticket, until ms; nil: it stands in no line there
 local function place_of(book, g, who)
-  local ticket, until_ms = string.match(db('HGET', book.R .. ':parked', spot_name(g, who)) or '', '^(%d+) (%d+)$')
+  local spot = db('HGET', book.R .. ':parked', spot_name(g, who)) or ''
+  local ticket, until_ms = string.match(spot, '^(%d+) (%d+)$')
   return L.whole(ticket), L.whole(until_ms) or 0
 end
 
@@ -108,8 +115,8 @@ function L.end_wait(book, name)
   end
 end
 
--- It is the turn of an outsider: its place is kept for a moment, at depth 0 until it asks again. One whose
--- wait is over just leaves.
+-- It is the turn of an outsider: its place is kept for a moment, at depth 0 until it asks again.
+-- One whose wait is over just leaves.
 function L.call_outsider(book, g, who)
   local _, until_ms = place_of(book, g, who)
   L.leave_line(book, g, who)
@@ -130,8 +137,9 @@ local function leave_gate(book, epoch)
   end
 end
 
--- A worker that is a program beside laterd (later lock) goes or died: its R:worker:<epoch> names the one
--- gate that it holds or stands before. A key of a foreign type is no gate of ours any more. -> whether it held it
+-- A worker that is a program beside laterd (later lock) goes or died: its R:worker:<epoch> names
+-- the one gate that it holds or stands before. A key of a foreign type is no gate of ours any
+-- more. -> whether it held it
 function L.leave_gate(book, epoch)
   return L.unless_foreign(leave_gate, book, epoch)
 end
@@ -146,8 +154,9 @@ local function has_lease(book, g, who)
   return score and tonumber(score) > book.now_ms
 end
 
--- It holds the place already. until_ms nil: for as long as it lives. Prolongs the lease and never makes it
--- shorter: who stands in line is called when it ends. `deeper` counts one more hold of a lock.
+-- It holds the place already. until_ms nil: for as long as it lives. Prolongs the lease
+-- and never makes it shorter: who stands in line is called when it ends. `deeper`
+-- counts one more hold of a lock.
 -- -> fence, until ms
 function L.prolong(book, g, who, until_ms, deeper)
   if g.kind == 'sem' then
@@ -164,7 +173,8 @@ function L.prolong(book, g, who, until_ms, deeper)
   return fence, until_ms
 end
 
--- Take a place, or stand in line for it. ttl_ms nil: it lives with its worker. wait_ms nil: no line.
+-- Take a place, or stand in line for it. ttl_ms nil: it lives with its worker.
+-- wait_ms nil: no line.
 -- -> the reply of later_lock
 function L.enter(book, g, who, ttl_ms, wait_ms)
   local until_ms = ttl_ms and book.now_ms + ttl_ms
@@ -201,7 +211,8 @@ local function acquire(kind, what)
     local book = L.book(R, L.now_us())
     local g = L.gate(book, kind .. ':' .. name)
     if kind == 'sem' and not g.limit then
-      L.fail('ELATER_LIMIT', 'there is no semaphore ' .. L.quote(name) .. ': later_limit_set defines it')
+      L.fail('ELATER_LIMIT', 'there is no semaphore ' .. L.quote(name) ..
+             ': later_limit_set defines it')
     end
     return L.enter(book, g, who, given.ttl or TTL_MS, given.wait)
   end
@@ -248,11 +259,11 @@ L.register('later_renew', {'allow-oom'}, function(R, args)
   local book = L.book(R, L.now_us())
   local g = L.gate(book, kind .. ':' .. name)
   if not has_lease(book, g, who) then
-    L.fail('ELATER_LOST', 'the lease of ' .. L.quote(args[2]) .. ' on ' .. L.quote(g.id) .. ' is over: another may ' ..
-           'hold it now, what it guarded must stop')
+    L.fail('ELATER_LOST', 'the lease of ' .. L.quote(args[2]) .. ' on ' .. L.quote(g.id) ..
+           ' is over: another may hold it now, what it guarded must stop')
   elseif kind == 'lock' and L.lock_row(g.key)[4] == '0' then
-    L.fail('ELATER_LOST', 'the lock ' .. L.quote(name) .. ' is kept for ' .. L.quote(args[2]) .. ', which has not taken it ' ..
-           'yet: later_lock takes it')
+    L.fail('ELATER_LOST', 'the lock ' .. L.quote(name) .. ' is kept for ' .. L.quote(args[2]) ..
+           ', which has not taken it yet: later_lock takes it')
   end
   return {L.prolong(book, g, who, book.now_ms + (given.ttl or TTL_MS), false)}
 end)

@@ -19,7 +19,8 @@ L.register('later_pause', {'allow-oom'}, function(R, args)
     elseif name == 'by' or name == 'reason' then
       given[name] = L.line(string.sub(args[i + 1], 1, 200))
     else
-      L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[i]) .. ' (there are: by reason for)')
+      L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[i]) ..
+             ' (there are: by reason for)')
     end
   end
   L.check_room(R, queue)

@@ -1,7 +1,7 @@
 -- later_reschedule R ID T -> [id, 'moved', due_ms]
 --
--- Give a waiting job another due time. One that stands before a gate leaves the line for it. T as for
--- `at`, or +DURATION from now.
+-- Give a waiting job another due time. One that stands before a gate leaves the line for it.
+-- T as for `at`, or +DURATION from now.
 -- Errors: ELATER_ARGS NOJOB STATE TIME. Cost: O(log n).
 
 -- Move a waiting job; shared with later_run_now.

@@ -1,6 +1,7 @@
 -- later_resume R QUEUE [at T] -> 'resumed' | 'not paused' | 'resuming'
 --
--- Let the queue run again, at once or at T (as for `at`). Errors: ELATER_ARGS QUEUE TIME. Cost: O(1).
+-- Let the queue run again, at once or at T (as for `at`).
+-- Errors: ELATER_ARGS QUEUE TIME. Cost: O(1).
 
 L.register('later_resume', {'allow-oom'}, function(R, args)
   local queue = L.check_queue(args[1])

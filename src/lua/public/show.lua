@@ -1,29 +1,16 @@
 -- later_show R ID -> [name, value, name, value, ...]
 --
--- Names: id queue state priority due_ms attempt attempts_max starts crashes key timeout_ms expire_ms
--- keep_ms trace lock sem rate unique unique_until_ms gate worker progress cancelling outcome (see
--- L.outcome; the last failure of a waiting or dead job, the end of a done one) payload_bytes payload. What
--- does not apply is left out.
--- state: waiting parked running dead done. gate: the one a parked job stands before (none: it was let in,
--- a worker is to claim it). due_ms of a running job is when it was due; died_ms and
+-- Names: id queue state priority due_ms attempt attempts_max starts crashes key timeout_ms
+-- expire_ms keep_ms trace lock sem rate unique unique_until_ms gate worker progress cancelling
+-- outcome (see L.outcome; the last failure of a waiting or dead job, the end of a done one)
+-- payload_bytes payload. What does not apply is left out.
+-- state: waiting parked running dead done. gate: the one a parked job stands before (none:
+-- it was let in, a worker is to claim it). due_ms of a running job is when it was due; died_ms and
 -- until_ms (when it is forgotten) stand in its place for dead and done ones.
 -- Errors: ELATER_ARGS NOJOB. no-writes. Cost: O(log n) and the payload.
 
-L.register('later_show', {'no-writes'}, function(R, args)
-  local id = L.check_id(R, args[1])
-  local state, job, tries, score = L.find(R, id)
-  local out = {}
-  local function put(name, value)
-    if value then
-      out[#out + 1] = name
-      out[#out + 1] = type(value) == 'number' and L.int(value) or value
-    end
-  end
-  local payload = job.big and (redis.call('GET', R .. ':big:' .. id) or '') or string.sub(job.record, job.body)
-  put('id', id)
-  put('queue', job.queue)
-  put('state', state)
-  put('priority', job.priority)
+-- What only jobs in this state have.
+local function put_state(put, R, id, state, tries, score)
   if state == 'waiting' then
     put('due_ms', score)
   elseif state == 'parked' then
@@ -38,20 +25,36 @@ L.register('later_show', {'no-writes'}, function(R, args)
   else
     put(state == 'dead' and 'died_ms' or 'until_ms', score)
   end
+end
+
+-- Names of options, and where the record has them.
+local OPTIONS = {'key', 'K', 'timeout_ms', 't', 'expire_ms', 'x', 'keep_ms', 'k', 'trace', 'T',
+                 'lock', 'l', 'sem', 's', 'rate', 'r', 'unique', 'u', 'unique_until_ms', 'f'}
+
+L.register('later_show', {'no-writes'}, function(R, args)
+  local id = L.check_id(R, args[1])
+  local state, job, tries, score = L.find(R, id)
+  local out = {}
+  local function put(name, value)
+    if value then
+      out[#out + 1] = name
+      out[#out + 1] = type(value) == 'number' and L.int(value) or value
+    end
+  end
+  local payload = job.big and (redis.call('GET', R .. ':big:' .. id) or '') or
+                  string.sub(job.record, job.body)
+  put('id', id)
+  put('queue', job.queue)
+  put('state', state)
+  put('priority', job.priority)
+  put_state(put, R, id, state, tries, score)
   put('attempt', tries.attempts)
   put('attempts_max', job.a)
   put('starts', tries.starts)
   put('crashes', tries.crashes)
-  put('key', job.K)
-  put('timeout_ms', job.t)
-  put('expire_ms', job.x)
-  put('keep_ms', job.k)
-  put('trace', job.T)
-  put('lock', job.l)
-  put('sem', job.s)
-  put('rate', job.r)
-  put('unique', job.u)
-  put('unique_until_ms', job.f)
+  for i = 1, #OPTIONS, 2 do
+    put(OPTIONS[i], job[OPTIONS[i + 1]])
+  end
   put('outcome', redis.call('HGET', R .. (state == 'done' and ':results' or ':errors'), id))
   put('payload_bytes', #payload)
   put('payload', payload)

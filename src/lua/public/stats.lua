@@ -25,7 +25,8 @@ L.register('later_stats', {'no-writes'}, function(R, args)
     for p = 0, 9 do
       waiting = waiting + card(R .. ':q:' .. queue .. ':' .. L.int(p))
     end
-    local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue)
+    local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue,
+                              'cancelled:' .. queue)
     for _, value in ipairs({
       queue, waiting, card(R .. ':due:' .. queue), redis.call('ZSCORE', R .. ':heads', queue) or '',
       redis.call('HGET', R .. ':paused', queue) or '', card(R .. ':dead:' .. queue),

@@ -1,11 +1,14 @@
--- later_v1_adopt R QUEUE KEY HASH UNIT REMOVE SCORE MEMBER COUNT -> [added, left, SCORE, MEMBER, why, one left]
+-- later_v1_adopt R QUEUE KEY HASH UNIT REMOVE SCORE MEMBER COUNT
+--   -> [added, left, SCORE, MEMBER, why, one left]
 --
--- Jobs for the members of a sorted set that is not ours: a home-made delay queue, the schedule of another system. KEY: that
--- set, score -> when it is due in UNIT (s or ms, with a fraction if it likes). HASH: '', then a member is a payload; or a
--- hash that has the payload under the member. REMOVE 1: what was added leaves the set and the hash in the same call, so
--- that it is never in both nor in none. SCORE, MEMBER: empty first, then what the last call told; an empty SCORE: that was
--- the end. COUNT: at most 200; a call ends early at 1 MiB. What cannot be a job is left where it is: how many, and why
--- the first one was. Errors: ARGS QUEUE FULL TYPE, NOPERM. Cost: O(COUNT log n).
+-- Jobs for the members of a sorted set that is not ours: a home-made delay queue, the schedule
+-- of another system. KEY: that set, score -> when it is due in UNIT (s or ms, with a fraction if
+-- it likes). HASH: '', then a member is a payload; or a hash that has the payload under the
+-- member. REMOVE 1: what was added leaves the set and the hash in the same call, so that it is
+-- never in both nor in none. SCORE, MEMBER: empty first, then what the last call told; an empty
+-- SCORE: that was the end. COUNT: at most 200; a call ends early at 1 MiB. What cannot be a job
+-- is left where it is: how many, and why the first one was. Errors: ARGS QUEUE FULL TYPE,
+-- NOPERM. Cost: O(COUNT log n).
 
 local BYTES = 1048576
 
@@ -14,7 +17,8 @@ local function due_of(score, unit, now_ms)
   local n = tonumber(score)
   local ms = unit == 's' and math.floor(n * 1000 + 0.5) or math.ceil(n)
   if ms ~= ms or ms > L.LATEST then
-    return nil, 'its score ' .. score .. ' is after the year 5000' .. (unit == 's' and ': is it in ms?' or '')
+    return nil, 'its score ' .. score .. ' is after the year 5000' ..
+           (unit == 's' and ': is it in ms?' or '')
   elseif unit == 'ms' and ms >= L.SECONDS_FROM and ms <= L.SECONDS_TO then
     return nil, 'its score ' .. score .. ' looks like seconds'
   end
@@ -57,7 +61,8 @@ local function read_page(R, queue, source, rows, now_ms)
       why = not payload and 'it has no field in ' .. L.quote(source.hash) or why
     end
     if payload and #payload > max then
-      why = 'it has ' .. L.int(#payload) .. ' bytes, queue ' .. queue .. ' takes ' .. L.int(max) .. ' (max_payload)'
+      why = 'it has ' .. L.int(#payload) .. ' bytes, queue ' .. queue .. ' takes ' .. L.int(max) ..
+            ' (max_payload)'
     end
     if why then
       source.left = source.left + 1

@@ -1,11 +1,11 @@
 -- later_v1_audit R PHASE CURSOR COUNT [NAME...] -> [next cursor or '', checked, finding...]
 -- later_v1_repair, the same arguments and reply
 --
--- The audit of a namespace, a page a call: every job is in exactly one place, what a worker holds is
--- running and nothing else is, a payload exists for every id, what is derived agrees with it. All
--- facts about one id are read in the call that judges it, so a namespace at work gives no false
--- finding. Both leave out what cannot be judged while one of the great keys has a foreign type.
--- PHASE, and what NAME is:
+-- The audit of a namespace, a page a call: every job is in exactly one place, what a worker holds
+-- is running and nothing else is, a payload exists for every id, what is derived agrees with it.
+-- All facts about one id are read in the call that judges it, so a namespace at work gives no
+-- false finding. Both leave out what cannot be judged while one of the great keys has a foreign
+-- type. PHASE, and what NAME is:
 --   keys     name, type pairs of keys relative to R (type '': any), big:<id> and worker:<epoch> too
 --   set      one q:<queue>:<p>, solo:<queue>, dead:<queue> or done:<queue>
 --   running jobs workers tries errors results cancel progress   (no name)
@@ -72,7 +72,8 @@ local function queue_of(record)
 end
 
 -- Who holds a running job with this score: live, dead (being reaped), stranger (its worker's entry
--- was lost: the reaper takes it), or nobody: no epoch looks like that, so nobody would ever take it.
+-- was lost: the reaper takes it), or nobody: no epoch looks like that,
+-- so nobody would ever take it.
 local function holder(ctx, score)
   local epoch = L.int(tonumber(score))
   if not L.whole(epoch) or tonumber(epoch) ~= tonumber(score) then
@@ -90,7 +91,8 @@ local function is_held(ctx, id)
   return score and holder(ctx, score) ~= 'nobody'
 end
 
-local LEFT = {live = ': its end settles that', dead = ': it is being reaped', stranger = ': left to the reaper'}
+local LEFT = {live = ': its end settles that', dead = ': it is being reaped',
+              stranger = ': left to the reaper'}
 
 local function left_to(who, epoch)
   return '; worker ' .. epoch .. ' holds it' .. LEFT[who]
@@ -161,7 +163,8 @@ local function bury(ctx, queue, id, why, places)
       leave(R, place.name, id)
     end
   end
-  L.bury(R, queue, id, L.outcome('dead', 0, ctx.now_ms, tries.starts, 'fsck: ' .. why, ''), ctx.now_ms, math.huge)
+  L.bury(R, queue, id, L.outcome('dead', 0, ctx.now_ms, tries.starts, 'fsck: ' .. why, ''),
+         ctx.now_ms, math.huge)
 end
 
 -- ---- jobs: the records, and where each stands
@@ -209,7 +212,8 @@ local function judge_held(ctx, row)
     return  -- told by the phase running
   end
   if #row.places > 0 then
-    tell(ctx, 'two-places', row.id, row.queue, 'it is running and in ' .. names_of(row.places), function()
+    local text = 'it is running and in ' .. names_of(row.places)
+    tell(ctx, 'two-places', row.id, row.queue, text, function()
       for _, place in ipairs(row.places) do
         leave(R, place.name, row.id)
       end
@@ -254,7 +258,8 @@ end
 local function judge_kept(ctx, row, place)
   local R, id = ctx.R, row.id
   if is_bad_score(place.score) then
-    tell(ctx, 'bad-score', id, row.queue, 'it is kept for ever: its score is ' .. tostring(place.score), function()
+    local text = 'it is kept for ever: its score is ' .. tostring(place.score)
+    tell(ctx, 'bad-score', id, row.queue, text, function()
       db('ZADD', R .. ':' .. place.name, L.int(ctx.now_ms), id)
     end)
   end
@@ -268,7 +273,8 @@ local function judge_kept(ctx, row, place)
   end
   local why = row.job.big and lost_payload(R, id)
   local outcome = why and db('HGET', R .. ':errors', id) or ''
-  if why and not string.find(string.match(outcome, '^[^\n]*'), 'its payload is missing', 1, true) then
+  if why and
+     not string.find(string.match(outcome, '^[^\n]*'), 'its payload is missing', 1, true) then
     tell(ctx, 'no-payload', id, row.queue, why, function()
       local _, code, _, start, text, output = L.read_outcome(outcome)
       db('HSET', R .. ':errors', id, L.outcome('dead', code or '0', ctx.now_ms, L.whole(start) or 0,
@@ -290,7 +296,8 @@ local function judge(ctx, row)
   elseif #row.places == 1 then
     local place = row.places[1]
     local is_kept = place.name == 'dead:' .. queue or place.name == 'done:' .. queue
-    local look = is_kept and judge_kept or place.name == 'parked:' .. queue and L.audit_parked or judge_waiting
+    local look = is_kept and judge_kept or
+                 place.name == 'parked:' .. queue and L.audit_parked or judge_waiting
     look(ctx, row, place)
   elseif #row.places > 1 or not row.unsure then
     local why = #row.places == 0 and 'it is in no set' or 'it is in ' .. names_of(row.places)
@@ -356,7 +363,8 @@ local function judge_member(ctx, name, queue, id, record)
     judge_unknown(ctx, name, queue, id)
   elseif job and job.queue ~= queue then
     local why = 'it was in ' .. name
-    tell(ctx, 'misplaced', id, job.queue, 'it is in ' .. name .. ', its record names queue ' .. job.queue, function()
+    local text = 'it is in ' .. name .. ', its record names queue ' .. job.queue
+    tell(ctx, 'misplaced', id, job.queue, text, function()
       leave(R, name, id)
       if not is_held(ctx, id) and not is_in_any(ctx, job.queue, id) then
         bury(ctx, job.queue, id, why, {})
@@ -378,8 +386,10 @@ end
 
 local function audit_set(ctx, cursor, count, names)
   local name = names[1] or ''
-  local queue = string.match(name, '^q:(%w[%w_-]*):%d$') or string.match(name, '^solo:(%w[%w_-]*)$') or
-                string.match(name, '^dead:(%w[%w_-]*)$') or string.match(name, '^done:(%w[%w_-]*)$') or
+  local queue = string.match(name, '^q:(%w[%w_-]*):%d$') or
+                string.match(name, '^solo:(%w[%w_-]*)$') or
+                string.match(name, '^dead:(%w[%w_-]*)$') or
+                string.match(name, '^done:(%w[%w_-]*)$') or
                 string.match(name, '^parked:(%w[%w_-]*)$')
   if #names ~= 1 or not queue or #queue > 64 then
     L.fail('ELATER_ARGS', 'give the one set to look at')
@@ -476,8 +486,9 @@ local function audit_workers(ctx, cursor, count)
       tell(ctx, 'broken-worker', epoch, '', 'an entry of workers that is no epoch', remove)
     elseif page[2][i + 1] ~= 'dead' and not ask('HGET', R .. ':worker:' .. epoch, 'link') then
       local held = db('ZCOUNT', R .. ':running', epoch, epoch)
-      tell(ctx, 'broken-worker', epoch, '', 'its fields are missing' .. (held > 0 and '; it holds ' .. L.int(held) ..
-           ' jobs: left to the reaper' or ''), held == 0 and remove or nil)
+      tell(ctx, 'broken-worker', epoch, '', 'its fields are missing' ..
+           (held > 0 and '; it holds ' .. L.int(held) .. ' jobs: left to the reaper' or ''),
+           held == 0 and remove or nil)
     end
   end
   return page[1], #page[2] / 2
@@ -493,7 +504,8 @@ local function judge_big(ctx, id)
   if (job and job.big) or db('ZSCORE', R .. ':running', id) then
     return
   elseif record then
-    tell(ctx, 'orphan-payload', id, queue_of(record), 'a payload beside a record that has its own', function()
+    local text = 'a payload beside a record that has its own'
+    tell(ctx, 'orphan-payload', id, queue_of(record), text, function()
       L.drop_key(R .. ':big:' .. id)
     end)
     return
@@ -516,7 +528,8 @@ local function audit_keys(ctx, pairs_of)
            ' there: rename or delete it')
     elseif is ~= 'none' and id and not ctx.is_dark then
       judge_big(ctx, id)
-    elseif is ~= 'none' and epoch and not ctx.is_dark and db('HEXISTS', R .. ':workers', epoch) == 0 then
+    elseif is ~= 'none' and epoch and not ctx.is_dark and
+           db('HEXISTS', R .. ':workers', epoch) == 0 then
       tell(ctx, 'leftover', epoch, '', 'fields of a worker that is not registered', function()
         L.drop_key(R .. ':worker:' .. epoch)
       end)
@@ -551,7 +564,8 @@ local function look_at_queue(ctx, queue)
   if db('EXISTS', R .. ':aside:' .. queue) == 1 then
     lost = string.find(marks, 'a', 1, true) and lost or lost .. 'a'
   end
-  any = any or db('EXISTS', R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':parked:' .. queue) > 0
+  any = any or
+        db('EXISTS', R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':parked:' .. queue) > 0
   return lost, first, any
 end
 
@@ -568,7 +582,8 @@ local function judge_queue(ctx, queue)
   local head = tonumber(ask('ZSCORE', R .. ':heads', queue) or '')
   -- One that has passed already says "now", whichever of the due ones it was.
   if first < math.huge and (not head or (head > first and head > ctx.now_ms)) then
-    tell(ctx, 'bad-head', queue, queue, head and 'its first job is due before its head' or 'it has no head', function()
+    local text = head and 'its first job is due before its head' or 'it has no head'
+    tell(ctx, 'bad-head', queue, queue, text, function()
       L.lower_head(R, queue, first)
     end)
   end
@@ -589,8 +604,8 @@ end
 -- ---- the call
 
 -- The keys without which nothing can be judged.
-local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash', 'workers', 'hash', 'errors', 'hash',
-               'parked', 'hash', 'holds', 'hash'}
+local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash', 'workers', 'hash',
+               'errors', 'hash', 'parked', 'hash', 'holds', 'hash'}
 
 local SIDES = {tries = true, errors = true, results = true, cancel = true, progress = true}
 
@@ -625,7 +640,8 @@ local function page_of(R, args, repairs)
   local phase, cursor, count = args[1], args[2], L.whole(args[3])
   local names = {unpack(args, 4)}
   cursor = cursor == '' and '0' or cursor
-  if not count or count < 1 or count > PAGE_MAX or not string.match(cursor, '^%d+$') or #cursor > 20 or
+  if not count or count < 1 or count > PAGE_MAX or
+     not string.match(cursor, '^%d+$') or #cursor > 20 or
      #names > (phase == 'keys' and 2 or 1) * count or (phase == 'keys' and #names % 2 == 1) then
     L.fail('ELATER_ARGS', 'give PHASE CURSOR COUNT (1 to 200) and at most COUNT names')
   end

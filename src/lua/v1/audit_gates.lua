@@ -1,9 +1,11 @@
--- Phases of later_v1_audit and later_v1_repair (v1/audit.lua) about gates, and what they ask of a parked job.
+-- Phases of later_v1_audit and later_v1_repair (v1/audit.lua) about gates,
+-- and what they ask of a parked job.
 --   parked holds   (no name) HSCAN of the hashes
 --   gates          NAME: keys relative to R: lock:… sem:… rate:granted:… wait:… granted:…
--- A parked job stands in the line that its spot names, or is granted; who holds a gate is a job that knows
--- of it, a registered worker, or a lease; who stands in line has a place there. Repairs put a job that is in
--- no line back to the waiting ones, and free what nobody can give back any more.
+-- A parked job stands in the line that its spot names, or is granted; who holds a gate is a
+-- job that knows of it, a registered worker, or a lease; who stands in line has a place
+-- there. Repairs put a job that is in no line back to the waiting ones, and free what
+-- nobody can give back any more.
 
 local function is_parked(R, id)
   local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
@@ -50,8 +52,10 @@ function L.audit_spots(ctx, cursor, count)
   for i = 1, #page[2], 2 do
     local field = page[2][i]
     local who, gate = string.match(field, '^([@=][^\n]*)\n(.+)$')
-    if who and not db('ZSCORE', R .. ':wait:' .. gate, who) or not who and not is_parked(R, field) then
-      ctx.tell('leftover', who or field, '', 'an entry of parked, and it stands in no line', function()
+    if who and not db('ZSCORE', R .. ':wait:' .. gate, who) or
+       not who and not is_parked(R, field) then
+      local text = 'an entry of parked, and it stands in no line'
+      ctx.tell('leftover', who or field, '', text, function()
         db('HDEL', R .. ':parked', field)
       end)
     end
@@ -84,8 +88,8 @@ local function bad_holder(R, gate, holder, is_leased)
     end
   elseif string.match(holder, '^=') then
     return not is_leased and 'its lease has no end' or nil
-  elseif not string.find('\n' .. (db('HGET', R .. ':holds', holder) or '') .. '\n', '\n' .. gate .. '\n', 1,
-                         true) then
+  elseif not string.find('\n' .. (db('HGET', R .. ':holds', holder) or '') .. '\n',
+                         '\n' .. gate .. '\n', 1, true) then
     return 'the job does not know of it'
   end
   return nil

@@ -1,9 +1,10 @@
 -- later_v1_beat R EPOCH [QUEUES] -> [now_us, status, link, held, quiet, [epoch, counter, ...]]
 --
--- A worker says that it lives: its counter rises. QUEUES: those it serves now, comma separated, where they changed.
+-- A worker says that it lives: its counter rises. QUEUES: those it serves now, comma
+-- separated, where they changed.
 -- status: ok | dead | unknown; the rest counts only with ok. link: the current link number; held:
--- jobs that Redis counts as its own; quiet: 1 when it was told to claim no more. The list: the other
--- workers, whom it watches; an epoch that holds jobs but is no worker has the counter '?'.
+-- jobs that Redis counts as its own; quiet: 1 when it was told to claim no more. The list: the
+-- other workers, whom it watches; an epoch that holds jobs but is no worker has the counter '?'.
 -- Cost: O(workers + QUEUES).
 
 -- -> status, link of a worker. One whose numbers are garbage is none: it enters again.

@@ -1,11 +1,13 @@
--- later_v1_declare R EPOCH NL {name definition}*NL NQ {queue gates}*NQ -> [[name, definition in force]...]
+-- later_v1_declare R EPOCH NL {name definition}*NL NQ {queue gates}*NQ
+--   -> [[name, definition in force]...]
 --
--- What the configuration of a worker says of gates. Limits: only what R:limits lacks is filled in; one that
--- differs is answered with what holds ('' when there are too many definitions to take it) and noted as
--- limit-differs:<name>. definition: as later_limits answers it. gates: "lock=<name> sem=<name> rate=<name>",
--- those there are; '' for a queue without any. Of a queue the newest word wins: it is written where it
--- differs, and '' takes away what was there; noted as queue-gates:<queue> unless this worker itself wrote
--- what it replaces (R:worker:<epoch> gates:<queue>).
+-- What the configuration of a worker says of gates. Limits: only what R:limits lacks is filled
+-- in; one that differs is answered with what holds ('' when there are too many definitions to
+-- take it) and noted as limit-differs:<name>. definition: as later_limits answers it. gates:
+-- "lock=<name> sem=<name> rate=<name>", those there are; '' for a queue without any. Of a
+-- queue the newest word wins: it is written where it differs, and '' takes away what was
+-- there; noted as queue-gates:<queue> unless this worker itself wrote what it replaces
+-- (R:worker:<epoch> gates:<queue>).
 -- At most 1000 limits and 2000 queues. All or nothing. Not allow-oom.
 -- Errors: ELATER_ARGS GATE QUEUE TYPE WORKER. Cost: O(NL + NQ + templates + those it lets in), and
 -- for each new template O(gates in line).
@@ -39,7 +41,8 @@ local function check_queue_gates(queue, text)
     end
   end
   if table.concat(words, ' ') ~= text then
-    L.fail('ELATER_ARGS', 'queue ' .. L.check_queue(queue) .. ': ' .. L.quote(text) .. ' is no list of gates')
+    L.fail('ELATER_ARGS', 'queue ' .. L.check_queue(queue) .. ': ' .. L.quote(text) ..
+           ' is no list of gates')
   end
 end
 
@@ -111,7 +114,8 @@ L.register('later_v1_declare', {}, function(R, args)
   local limits, from = L.pairs_at(args, 2)
   local queues = L.pairs_at(args, from)
   if #limits > 2 * LIMITS_MAX or #queues > 2 * QUEUES_MAX then
-    L.fail('ELATER_ARGS', 'at most ' .. L.int(LIMITS_MAX) .. ' limits and ' .. L.int(QUEUES_MAX) .. ' queues in a call')
+    L.fail('ELATER_ARGS', 'at most ' .. L.int(LIMITS_MAX) .. ' limits and ' .. L.int(QUEUES_MAX) ..
+           ' queues in a call')
   end
   local kinds = {}
   for i = 1, #limits, 2 do

@@ -1,10 +1,12 @@
--- later_v1_enter R EPOCH GATE [wait] -> [granted, fence, 0, ahead, holder] of later_lock, or [status]
+-- later_v1_enter R EPOCH GATE [wait]
+--   -> [granted, fence, 0, ahead, holder] of later_lock, or [status]
 -- later_v1_exit R EPOCH -> 'released' | 'not-held'
 --
--- A worker that runs a program under a lock or a semaphore (later lock, later sem). What it holds has no
--- lease: it lives with the worker, and whoever reaps that frees it. A worker holds or waits for one gate.
--- GATE: lock:NAME or sem:NAME. wait: stand in line until its turn comes (R:wake says @EPOCH; the place is
--- kept for five seconds, and asking again takes it). status: dead | unknown.
+-- A worker that runs a program under a lock or a semaphore (later lock, later sem). What it
+-- holds has no lease: it lives with the worker, and whoever reaps that frees it. A worker
+-- holds or waits for one gate.
+-- GATE: lock:NAME or sem:NAME. wait: stand in line until its turn comes (R:wake says @EPOCH;
+-- the place is kept for five seconds, and asking again takes it). status: dead | unknown.
 -- Errors: ELATER_ARGS GATE LIMIT TYPE. Cost: as later_lock.
 
 L.register('later_v1_enter', {}, function(R, args)
@@ -25,7 +27,8 @@ L.register('later_v1_enter', {}, function(R, args)
   local book = L.book(R, L.now_us())
   local g = L.gate(book, id)
   if kind == 'sem' and not g.limit then
-    L.fail('ELATER_LIMIT', 'there is no semaphore ' .. L.quote(name) .. ': later_limit_set defines it')
+    L.fail('ELATER_LIMIT', 'there is no semaphore ' .. L.quote(name) ..
+           ': later_limit_set defines it')
   end
   local reply = L.enter(book, g, '@' .. epoch, nil, args[3] and 0 or nil)
   if reply[1] == 1 or args[3] then

@@ -1,12 +1,14 @@
 -- later_v1_export R QUEUE STATE SET SCORE MEMBER COUNT -> [SET, SCORE, MEMBER, how many, row...]
 --
--- A page of a queue's jobs with all that there is to say of them. STATE: due (waiting, raw members included) parked
--- running dead done. SET, SCORE, MEMBER: 1 and two empty ones first, then what the last page told; an empty SET: there
--- are no more. COUNT: at most 200; a page ends early once it has 1 MiB of payload. A job that stays where it is from the
--- first page to the last is told exactly once; one that moves meanwhile may be missed or told twice. how many there are
--- in the state now; of running those of other queues, too.
--- row: [id, score, due ms or '', record, payload of a large one or '', tries, first line of the outcome]; of a raw member
--- ['', score, due ms or '' if it will be buried, member]. no-writes. Cost: O(log n + COUNT).
+-- A page of a queue's jobs with all that there is to say of them. STATE: due (waiting, raw members
+-- included) parked running dead done. SET, SCORE, MEMBER: 1 and two empty ones first, then what the
+-- last page told; an empty SET: there are no more. COUNT: at most 200; a page ends early once it
+-- has 1 MiB of payload. A job that stays where it is from the first page to the last is told
+-- exactly once; one that moves meanwhile may be missed or told twice. how many there are in the
+-- state now; of running those of other queues, too.
+-- row: [id, score, due ms or '', record, payload of a large one or '', tries, first line of
+-- the outcome]; of a raw member ['', score, due ms or '' if it will be buried, member].
+-- no-writes. Cost: O(log n + COUNT).
 
 local BYTES = 1048576
 
@@ -43,7 +45,8 @@ local function put_jobs(R, queue, state, ids, scores, reply)
     ids[i] = nil
   end
   local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
-  local outcomes = redis.call('HMGET', R .. (state == 'done' and ':results' or ':errors'), unpack(ids))
+  local outcomes = redis.call('HMGET', R .. (state == 'done' and ':results' or ':errors'),
+                              unpack(ids))
   local dues = dues_of(R, state, ids, scores, tries)
   for i, id in ipairs(ids) do
     local record, payload = records[i], ''
@@ -101,8 +104,8 @@ end
 L.register('later_v1_export', {'no-writes'}, function(R, args)
   local queue = L.check_queue(args[1])
   local sets, set, count = L.sets_of(R, queue, args[2]), L.whole(args[3]), L.whole(args[6])
-  if not sets or not set or set < 1 or set > #sets or not args[4] or not args[5] or not count or count < 1 or
-     count > 200 or (args[4] ~= '' and not tonumber(args[4])) then
+  if not sets or not set or set < 1 or set > #sets or not args[4] or not args[5] or
+     not count or count < 1 or count > 200 or (args[4] ~= '' and not tonumber(args[4])) then
     L.fail('ELATER_ARGS', 'give QUEUE STATE SET SCORE MEMBER COUNT (1 to 200)')
   end
   return page(R, queue, args[2], sets, {set = set, score = args[4], member = args[5]}, count)

@@ -1,12 +1,14 @@
--- later_v1_gates R GATE... -> [[gate, limit, holders, [holder, since_ms, until_ms, fence, ...], waiting,
---                               [who, how many, since_ms, ...], opens_ms]...]
+-- later_v1_gates R GATE...
+--   -> [[gate, limit, holders, [holder, since_ms, until_ms, fence, ...], waiting,
+--        [who, how many, since_ms, ...], opens_ms]...]
 --
--- What is going on at these gates (kind:NAME, at most 100). limit: the definition, '' for locks and for
--- what has none. holders: how many; the first 20 of them: a job, =OWNER or @EPOCH; since_ms 0 where it is not
--- known (leases of a semaphore), until_ms 0 for one that lives with its job or worker, fence 0 for semaphores.
--- waiting: jobs and callers in line; the first 20 queues or callers, in their turn, with how many jobs each has
--- there (1 for a caller) and since when its first one has its place. opens_ms: when a rate lets the next one
--- pass, or a lease ends; 0: not by itself, or it is open.
+-- What is going on at these gates (kind:NAME, at most 100). limit: the definition, '' for locks and
+-- for what has none. holders: how many; the first 20 of them: a job, =OWNER or @EPOCH; since_ms 0
+-- where it is not known (leases of a semaphore), until_ms 0 for one that lives with its job or
+-- worker, fence 0 for semaphores.
+-- waiting: jobs and callers in line; the first 20 queues or callers, in their turn, with how many
+-- jobs each has there (1 for a caller) and since when its first one has its place. opens_ms: when a
+-- rate lets the next one pass, or a lease ends; 0: not by itself, or it is open.
 -- no-writes. Cost: O(gates * 20).
 
 local SHOWN = 20
@@ -27,7 +29,9 @@ local function sem_holders(book, g)
     local until_ms = tonumber(rows[i + 1])
     local since_ms = until_ms - L.LIVES
     local is_known = since_ms >= 0 and since_ms < L.LATEST
-    for _, value in ipairs({rows[i], is_known and since_ms or 0, until_ms < L.LIVES and until_ms or 0, 0}) do
+    for _, value in ipairs({
+      rows[i], is_known and since_ms or 0, until_ms < L.LIVES and until_ms or 0, 0,
+    }) do
       out[#out + 1] = value
     end
   end
@@ -49,7 +53,8 @@ local function line_of(R, gate)
   local rows = redis.call('ZRANGE', key, 0, 999, 'WITHSCORES')
   for i = 1, #rows, 2 do
     local who = rows[i]
-    local n = string.match(who, '^[@=]') and 1 or redis.call('ZCARD', R .. ':line:' .. who .. ':' .. gate)
+    local n = string.match(who, '^[@=]') and 1 or
+              redis.call('ZCARD', R .. ':line:' .. who .. ':' .. gate)
     total = total + n
     if i < 2 * SHOWN then
       out[#out + 1] = who
@@ -60,8 +65,8 @@ local function line_of(R, gate)
   return total, out
 end
 
--- When a rate lets the next start pass, and somebody looks; 0: it would now; nil: not by itself. How many starts
--- it keeps for those who were let in and are not claimed yet. Nothing is touched.
+-- When a rate lets the next start pass, and somebody looks; 0: it would now; nil: not by itself.
+-- How many starts it keeps for those who were let in and are not claimed yet. Nothing is touched.
 function L.next_start(book, g)
   local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
   if rate.seen(book, g) > kept then

@@ -5,10 +5,11 @@
 -- places: jobs at once; unsent: results it has not got rid of; refused: results Redis did not take;
 -- skew_ms: its wall clock minus Redis'. late queue: [name, due_ms, epoch of a live worker that has
 -- room for it]: a queue whose first job, suspects aside, is due since GRACE_MS and that is neither
--- paused nor full nor without a worker. Workers say every ten seconds whether they have room, so GRACE_MS
--- is to be longer than that. At most 100 of them. notes: as in later_stats. names: of queues; a new one that nobody
--- serves is refused from names_max on. no-writes.
--- Cost: O(workers + late queues), and running jobs up to 1000 where a late queue has a limit in a worker.
+-- paused nor full nor without a worker. Workers say every ten seconds whether they have room, so
+-- GRACE_MS is to be longer than that. At most 100 of them. notes: as in later_stats. names: of
+-- queues; a new one that nobody serves is refused from names_max on. no-writes.
+-- Cost: O(workers + late queues), and running jobs up to 1000 where a late queue
+-- has a limit in a worker.
 
 local LATE_QUEUES = 100
 
@@ -28,7 +29,8 @@ local function first_due(R, queue)
   return first
 end
 
--- What was noted in the last ten minutes: where no worker tidies, nothing else takes the older away.
+-- What was noted in the last ten minutes: where no worker tidies,
+-- nothing else takes the older away.
 local function fresh_notes(R, now_ms)
   local all, fresh = redis.call('HGETALL', R .. ':notes'), {}
   for i = 1, #all, 2 do
@@ -49,10 +51,12 @@ L.register('later_v1_health', {'no-writes'}, function(R, args)
   local now_ms = L.ms(L.now_us())
   local live, late, out = L.worker_rows(R), {}, {}
   local count = L.job_counter(R)
-  local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms - grace), 'LIMIT', 0, LATE_QUEUES)
+  local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms - grace),
+                         'LIMIT', 0, LATE_QUEUES)
   for _, queue in ipairs(due) do
     local first = first_due(R, queue)
-    if first <= now_ms - grace and not L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms) then
+    if first <= now_ms - grace and
+       not L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms) then
       for _, worker in ipairs(live) do
         if L.room_in(worker, queue, count) == 'room' then
           late[#late + 1] = {queue, first, worker.epoch}
@@ -67,5 +71,6 @@ L.register('later_v1_health', {'no-writes'}, function(R, args)
       out[i][3 + k] = worker.row[k] or ''
     end
   end
-  return {now_ms, out, late, fresh_notes(R, now_ms), redis.call('SCARD', R .. ':names'), L.MAX_QUEUES}
+  return {now_ms, out, late, fresh_notes(R, now_ms), redis.call('SCARD', R .. ':names'),
+          L.MAX_QUEUES}
 end)

@@ -1,16 +1,17 @@
 -- later_v1_import R QUEUE {n {name value}*n PAYLOAD}... -> [how many were added, status]
 --
--- Jobs with options of their own, in one call; all or nothing. Names: those of later_add but in, at and unique_for; due MS,
--- which unlike `at` may be past, and unique_until MS. 1 to 1000 jobs, payloads of 16 MiB together; one with a token or a
--- unique key goes alone, and so may a larger one. status: that of later_add, of more than one `added`; with the token
--- import:ID also `repeated` while the job ID is waiting, parked or running in QUEUE.
+-- Jobs with options of their own, in one call; all or nothing. Names: those of later_add but in, at
+-- and unique_for; due MS, which unlike `at` may be past, and unique_until MS. 1 to 1000 jobs,
+-- payloads of 16 MiB together; one with a token or a unique key goes alone, and so may a larger
+-- one. status: that of later_add, of more than one `added`; with the token import:ID also
+-- `repeated` while the job ID is waiting, parked or running in QUEUE.
 -- Errors: as later_add; the text ends with `[record N]` if it is about the N-th. Cost: O(k log n).
 
 local MANY_BYTES = 16777216
 local OPTIONS = L.OPTIONS
 local NOT_HERE = {['in'] = true, at = true, unique_for = true}
-local PRIORITIES = {['0'] = 0, ['1'] = 1, ['2'] = 2, ['3'] = 3, ['4'] = 4, ['5'] = 5, ['6'] = 6, ['7'] = 7, ['8'] = 8,
-                    ['9'] = 9}
+local PRIORITIES = {['0'] = 0, ['1'] = 1, ['2'] = 2, ['3'] = 3, ['4'] = 4, ['5'] = 5, ['6'] = 6,
+                    ['7'] = 7, ['8'] = 8, ['9'] = 9}
 
 local function instant(name, value)
   local ms = L.whole(value)
@@ -27,15 +28,16 @@ local LETTERS = {attempts = 'a', timeout = 't', expire = 'x', keep = 'k', key = 
 
 local function put_field(job, letter)
   local value = job[letter]
-  job.fields = job.fields .. ' ' .. letter .. '=' .. (type(value) == 'number' and L.int(value) or value)
+  job.fields = job.fields .. ' ' .. letter .. '=' ..
+               (type(value) == 'number' and L.int(value) or value)
 end
 
 local function record_of(job, payload)
   if not job.fields then
     return L.header(job) .. payload
   end
-  return (job.big and '+' or '-') .. job.queue .. (job.priority ~= 5 and ' ' .. L.int(job.priority) or '') .. job.fields ..
-         '\n' .. payload
+  return (job.big and '+' or '-') .. job.queue ..
+         (job.priority ~= 5 and ' ' .. L.int(job.priority) or '') .. job.fields .. '\n' .. payload
 end
 
 -- The options of one job, from args[at] on. -> where its payload is
@@ -99,7 +101,8 @@ local function read_jobs(R, args, queue, now_ms, jobs, payloads)
   local of_queue = L.queue_gates(db('HGET', R .. ':queues', queue))
   local bytes, at, n = 0, 2, 0
   while at <= #args do
-    local job = {queue = queue, priority = 5, due = now_ms, fields = '', K = nil, has_options = false}
+    local job = {queue = queue, priority = 5, due = now_ms, fields = '', K = nil,
+                 has_options = false}
     at = read_options(args, at, job, now_ms)
     local payload = args[at]
     if #payload > L.LEAST_LIMIT then
@@ -130,18 +133,21 @@ local function read_all(R, args, queue, now_ms)
   return jobs, payloads
 end
 
--- A line of `import --once` has the token import:ID. Where the job of that id is still to run, in this very queue, it
--- is what the line would add; each copy would be a line of the next export. With another payload it is another job.
+-- A line of `import --once` has the token import:ID. Where the job of that id is still to run, in
+-- this very queue, it is what the line would add; each copy would be a line of the next export.
+-- With another payload it is another job.
 local function is_itself(R, job, payload)
   local id = job.token and string.match(job.token, '^import:(%w+)$')
   if not id then
     return false
   end
   local state, here = L.locate(R, id)
-  if not here or here.queue ~= job.queue or not (state == 'waiting' or state == 'parked' or state == 'running') then
+  if not here or here.queue ~= job.queue or
+     not (state == 'waiting' or state == 'parked' or state == 'running') then
     return false
   end
-  return payload == (here.big and db('GET', R .. ':big:' .. id) or string.sub(here.record, here.body))
+  local kept = here.big and db('GET', R .. ':big:' .. id) or string.sub(here.record, here.body)
+  return payload == kept
 end
 
 L.register('later_v1_import', {}, function(R, args)
@@ -154,7 +160,8 @@ L.register('later_v1_import', {}, function(R, args)
   end
   for i, job in ipairs(jobs) do
     if job.token or job.u then
-      L.fail('ELATER_OPTION', (job.token and 'token' or 'unique') .. ' goes alone [record ' .. L.int(i) .. ']')
+      L.fail('ELATER_OPTION', (job.token and 'token' or 'unique') .. ' goes alone [record ' ..
+             L.int(i) .. ']')
     end
   end
   L.write_many(R, queue, jobs, payloads, now_us)

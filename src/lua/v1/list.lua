@@ -1,11 +1,11 @@
 -- later_v1_list R QUEUE STATE CURSOR COUNT -> [next cursor or '', row...]
 --
--- One page of a queue's jobs. STATE: due (waiting, raw members included) parked running dead done. CURSOR:
--- '' first, then what the last page returned. COUNT: at most 200. Pages may miss or repeat jobs that
--- move meanwhile. row: [id or '' for a raw member, score, priority, tries, outcome line or key,
--- payload bytes, first 64 bytes of the payload]; of a parked job the score is its ticket, and behind the
--- rest is the gate it stands before, '' when it was let in. no-writes. Cost: O(log n + COUNT); for running
--- O(all running jobs / pages).
+-- One page of a queue's jobs. STATE: due (waiting, raw members included) parked running dead done.
+-- CURSOR: '' first, then what the last page returned. COUNT: at most 200. Pages may miss or repeat
+-- jobs that move meanwhile. row: [id or '' for a raw member, score, priority, tries, outcome line
+-- or key, payload bytes, first 64 bytes of the payload]; of a parked job the score is its ticket,
+-- and behind the rest is the gate it stands before, '' when it was let in. no-writes. Cost: O(log n
+-- + COUNT); for running O(all running jobs / pages).
 
 local RAW_BYTES = 1048576
 local SEGMENTS = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}
@@ -94,7 +94,8 @@ L.register('later_v1_list', {'no-writes'}, function(R, args)
   local count = L.whole(args[4])
   local segment, offset = string.match(args[3] or '', '^(%d+):(%d+)$')
   segment, offset = L.whole(segment or '1'), L.whole(offset or '0')
-  if not count or count < 1 or count > 200 or not segment or not offset or segment < 1 or segment > #SEGMENTS then
+  if not count or count < 1 or count > 200 or
+     not segment or not offset or segment < 1 or segment > #SEGMENTS then
     L.fail('ELATER_ARGS', 'give QUEUE STATE CURSOR COUNT (1 to 200)')
   end
   if state == 'due' then
@@ -104,7 +105,9 @@ L.register('later_v1_list', {'no-writes'}, function(R, args)
   elseif state == 'parked' then
     return parked_page(R, queue, offset, count)
   elseif state == 'dead' or state == 'done' then
-    return kept_page(R, R .. ':' .. state .. ':' .. queue, state == 'done' and ':results' or ':errors', offset, count)
+    return kept_page(R, R .. ':' .. state .. ':' .. queue,
+                     state == 'done' and ':results' or ':errors', offset, count)
   end
-  L.fail('ELATER_ARGS', 'unknown state ' .. L.quote(state or '') .. ' (due parked running dead done)')
+  L.fail('ELATER_ARGS', 'unknown state ' .. L.quote(state or '') ..
+         ' (due parked running dead done)')
 end)

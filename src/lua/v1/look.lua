@@ -1,10 +1,12 @@
 -- later_v1_look R [QUEUE]... -> [too_many, name...]
 --
--- For daemons of the release before; others ask later_v2_look. Which queues a step has to name now or soon: they have
--- a mark, a pause, or a head that is due within 2.5 s. A worker with many queues asks this once in a sweep, and EXISTS
--- of their raw sets, and names those of the others only by turns.
--- Without QUEUE of the whole namespace, and a name may come more than once; too_many: 1 when one kind has more than can
--- be told at once: then it has to be asked for by names, up to 1,024 of them. no-writes.
+-- For daemons of the release before; others ask later_v2_look. Which queues a step has to
+-- name now or soon: they have a mark, a pause, or a head that is due within 2.5 s. A worker
+-- with many queues asks this once in a sweep, and EXISTS of their raw sets, and names those
+-- of the others only by turns.
+-- Without QUEUE of the whole namespace, and a name may come more than once; too_many: 1 when
+-- one kind has more than can be told at once: then it has to be asked for by names, up to
+-- 1,024 of them. no-writes.
 -- Cost: O(log queues + names told), by names O(names).
 
 local SOON_MS = 2500 -- there are sweeps enough by then
@@ -30,7 +32,8 @@ local function names_in(R, hash)
 end
 
 local function look_at_all(R, until_ms)
-  local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(until_ms), 'LIMIT', 0, MOST + 1)
+  local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(until_ms),
+                         'LIMIT', 0, MOST + 1)
   local marked, paused = names_in(R, 'prio'), names_in(R, 'paused')
   if #due > MOST or not marked or not paused then
     return {1}

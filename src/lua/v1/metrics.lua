@@ -1,11 +1,14 @@
--- later_v1_metrics R CURSOR [FIELD...] -> [now_ms, next cursor, running, records, [queue...], [value of each FIELD...]]
+-- later_v1_metrics R CURSOR [FIELD...]
+--   -> [now_ms, next cursor, running, records, [queue...], [value of each FIELD...]]
 --
--- What `later stats --prometheus` shows, a page of about 64 queues a call: the first CURSOR is 0, and 0 is the next
--- one behind the last page. A queue may come twice. queue: [name, scheduled, due, parked, raw, dead, kept, oldest_ms,
--- paused, done, died, cancelled]: scheduled and due: those that wait for their time and those whose time has come, raw
--- members among them; parked: before a gate; raw: how many of the first two are raw; kept: outcomes of done jobs;
--- oldest_ms: due time of the first due one ('' none); paused: 1 or 0; the last three since the namespace began.
--- FIELD: counters of R:stats, '0' where there is none. no-writes. Cost: O(queues of the page), constant in jobs.
+-- What `later stats --prometheus` shows, a page of about 64 queues a call: the first CURSOR is 0,
+-- and 0 is the next one behind the last page. A queue may come twice. queue: [name, scheduled, due,
+-- parked, raw, dead, kept, oldest_ms, paused, done, died, cancelled]: scheduled and due: those that
+-- wait for their time and those whose time has come, raw members among them; parked: before a gate;
+-- raw: how many of the first two are raw; kept: outcomes of done jobs; oldest_ms: due time of the
+-- first due one ('' none); paused: 1 or 0; the last three since the namespace began.
+-- FIELD: counters of R:stats, '0' where there is none. no-writes.
+-- Cost: O(queues of the page), constant in jobs.
 
 local PAGE = 64
 
@@ -37,13 +40,15 @@ local function row(R, queue, now_ms)
   local raw = look(R .. ':due:' .. queue, now_text, seen, now_ms)
   look(R .. ':q:' .. queue .. ':5', now_text, seen)
   for mark in string.gmatch(redis.call('HGET', R .. ':prio', queue) or '', '[%ds]') do
-    look(mark == 's' and R .. ':solo:' .. queue or R .. ':q:' .. queue .. ':' .. mark, now_text, seen)
+    look(mark == 's' and R .. ':solo:' .. queue or R .. ':q:' .. queue .. ':' .. mark, now_text,
+         seen)
   end
-  local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue)
+  local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue,
+                            'cancelled:' .. queue)
   local paused = L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms)
-  return {queue, seen.scheduled, seen.due, card(R .. ':parked:' .. queue), raw, card(R .. ':dead:' .. queue),
-          card(R .. ':done:' .. queue), seen.oldest or '', paused and 1 or 0, counts[1] or '0', counts[2] or '0',
-          counts[3] or '0'}
+  return {queue, seen.scheduled, seen.due, card(R .. ':parked:' .. queue), raw,
+          card(R .. ':dead:' .. queue), card(R .. ':done:' .. queue), seen.oldest or '',
+          paused and 1 or 0, counts[1] or '0', counts[2] or '0', counts[3] or '0'}
 end
 
 L.register('later_v1_metrics', {'no-writes'}, function(R, args)

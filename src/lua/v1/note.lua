@@ -15,8 +15,9 @@ L.register('later_v1_note', {'allow-oom'}, function(R, args)
     local key = R .. ':due:' .. queue
     if db('ZCARD', key) > 0 then
       local is_due = db('ZCOUNT', key, '-inf', L.int(now_ms)) > 0
-      L.lower_head(R, queue, is_due and now_ms or L.next_raw(key, 0, {now_ms = now_ms, peek = PEEK_BYTES},
-                   db('ZSCORE', R .. ':heads', queue)))
+      L.lower_head(R, queue, is_due and now_ms or
+                   L.next_raw(key, 0, {now_ms = now_ms, peek = PEEK_BYTES},
+                              db('ZSCORE', R .. ':heads', queue)))
     end
   else
     L.note(R, L.line(string.sub(kind .. ':' .. name, 1, 200)), now_ms)

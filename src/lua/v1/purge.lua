@@ -1,9 +1,11 @@
 -- later_v1_purge R QUEUE STATE MOST -> [removed, left]
 --
--- Remove jobs of a queue that are in one state, the first ones first: at most MOST and as many as one call may. STATE: due
--- (waiting, raw members included) parked dead done; MOST 0 only counts. What a job had goes with it: its payload, its
--- place before a gate and what it was granted there, its unique key (unless unique_for holds it longer); who waits for its
--- end is told it was cancelled. A token stays for its 24 h, as after a cancel. Waiting and parked ones count as cancelled.
+-- Remove jobs of a queue that are in one state, the first ones first: at most MOST and as
+-- many as one call may. STATE: due (waiting, raw members included) parked dead done; MOST 0
+-- only counts. What a job had goes with it: its payload, its place before a gate and what it
+-- was granted there, its unique key (unless unique_for holds it longer); who waits for its
+-- end is told it was cancelled. A token stays for its 24 h, as after a cancel. Waiting and
+-- parked ones count as cancelled.
 -- Errors: ELATER_ARGS QUEUE TYPE. Cost: O(removed log n).
 
 local KEPT_MOST, WAITING_MOST, PARKED_MOST = 200, 100, 40
@@ -62,7 +64,8 @@ local function purge_parked(R, queue, set, most, now_us)
   return #ids
 end
 
--- They have ended before: who waited for it was told, and a unique key that is still taken has its time.
+-- They have ended before: who waited for it was told, and a unique key that is
+-- still taken has its time.
 local function purge_kept(R, set, most)
   local ids = db('ZRANGE', set.key, 0, math.min(most, KEPT_MOST) - 1)
   local records = L.read_records(R, ids, BYTES)
@@ -98,8 +101,10 @@ L.register('later_v1_purge', {'allow-oom'}, function(R, args)
   end
   local removed = most > 0 and purge(R, queue, state, sets, most) or 0
   local left = L.count_in(sets)
-  -- A worker would find out with its next step; where there is none, stats should not tell of a job that is gone.
-  if state == 'due' and removed > 0 and left == 0 and db('EXISTS', R .. ':granted:' .. queue) == 0 then
+  -- A worker would find out with its next step; where there is none,
+  -- stats should not tell of a job that is gone.
+  if state == 'due' and removed > 0 and left == 0 and
+     db('EXISTS', R .. ':granted:' .. queue) == 0 then
     db('ZREM', R .. ':heads', queue)
   end
   return {removed, left}

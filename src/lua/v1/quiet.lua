@@ -16,7 +16,8 @@ L.register('later_v1_quiet', {'allow-oom'}, function(R, args)
     end
   end
   if #told == 0 then
-    L.fail('ELATER_WORKER', who == '*' and 'there is no worker' or 'there is no worker ' .. L.quote(who))
+    L.fail('ELATER_WORKER', who == '*' and 'there is no worker' or
+           'there is no worker ' .. L.quote(who))
   end
   for _, epoch in ipairs(told) do
     db('HSET', R .. ':worker:' .. epoch, 'quiet', what == 'on' and '1' or '0')

@@ -5,9 +5,11 @@
 -- from which on its beats and steps are refused. '?' for an epoch that holds jobs but is no worker.
 -- Each call moves up to 128 jobs and anybody may go on; with none left the mark is removed.
 -- Each job has a crash counted and its attempt spent; with CRASHES of them it is dead. One that
--- cannot be moved (a key of its queue has a foreign type) stays and does not keep the others. The gates
--- of those moved are handed on, and so is the one that the worker itself held or stood before.
--- status: more | clear | alive (the counter moved: nothing was done) | dead or unknown (the caller).
+-- cannot be moved (a key of its queue has a foreign type) stays and does not keep the
+-- others. The gates of those moved are handed on, and so is the one that the worker
+-- itself held or stood before.
+-- status: more | clear | alive (the counter moved: nothing was done) | dead or unknown (the
+-- caller).
 -- Cost: O(jobs moved * log n).
 
 local REAP_BATCH = 128
@@ -28,7 +30,9 @@ local function recover(R, id, victim, now_ms, crashes, dead_max)
   db('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
   local text = L.died(victim) .. ' (crash ' .. L.int(tries.crashes) .. ')'
   if tries.crashes >= crashes then
-    L.bury(R, job.queue, id, L.outcome('dead', 0, now_ms, tries.starts, 'poison pill: ' .. text, ''), now_ms, dead_max)
+    L.bury(R, job.queue, id,
+           L.outcome('dead', 0, now_ms, tries.starts, 'poison pill: ' .. text, ''),
+           now_ms, dead_max)
     return
   end
   db('HSET', R .. ':errors', id, L.outcome('failed', 0, now_ms, tries.starts, text, ''))
@@ -38,11 +42,28 @@ local function recover(R, id, victim, now_ms, crashes, dead_max)
   end
 end
 
+-- Give the worker up, if its counter still says what the caller saw ('?': it was told dead before).
+-- -> nil; or why not: alive, clear (there is nothing to give up)
+local function mark_dead(R, victim, counter)
+  local mark = db('HGET', R .. ':workers', victim)
+  if (counter == '?' and mark) and mark ~= 'dead' or (counter ~= '?' and not mark) then
+    return mark and 'alive' or 'clear'
+  end
+  if mark and mark ~= 'dead' then
+    if mark ~= counter then
+      return 'alive'
+    end
+    db('HSET', R .. ':workers', victim, 'dead')
+  end
+  return nil
+end
+
 L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   local epoch, victim, counter = args[1] or '', args[2] or '', args[3]
   local crashes, dead_max = L.whole(args[4]), L.whole(args[5])
   -- 007 would be nobody by name, and by score another worker that lives.
-  if not (counter and crashes and dead_max and L.whole(victim)) or L.int(L.whole(victim)) ~= victim then
+  if not (counter and crashes and dead_max and L.whole(victim)) or
+     L.int(L.whole(victim)) ~= victim then
     L.fail('ELATER_ARGS', 'give EPOCH VICTIM COUNTER CRASHES DEAD_MAX')
   end
   L.need_worker(R)
@@ -50,15 +71,9 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   if status ~= 'ok' then
     return {status, 0}
   end
-  local mark = db('HGET', R .. ':workers', victim)
-  if (counter == '?' and mark) and mark ~= 'dead' or (counter ~= '?' and not mark) then
-    return {mark and 'alive' or 'clear', 0}
-  end
-  if mark and mark ~= 'dead' then
-    if mark ~= counter then
-      return {'alive', 0}
-    end
-    db('HSET', R .. ':workers', victim, 'dead')
+  local word = mark_dead(R, victim, counter)
+  if word then
+    return {word, 0}
   end
   local book = L.book(R, L.now_us())
   local now_ms, freed = book.now_ms, {}

@@ -1,11 +1,12 @@
--- later_v1_reconcile R EPOCH LINK  N {id start}*N [SEEN] -> [now_us, status, link, released, [lost id...], rewound]
+-- later_v1_reconcile R EPOCH LINK  N {id start}*N [SEEN]
+--   -> [now_us, status, link, released, [lost id...], rewound]
 --
 -- After a reconnect or a failed step: the worker says what it runs (results that were not confirmed
 -- included). LINK is the number the last beat told; it is bumped here, so that an older step still
 -- on its way is refused, and so is an older reconcile. Jobs held in Redis that the worker never
 -- heard of are released unspent; jobs it names but does not hold are lost: it kills those.
--- SEEN: highest clock number it knows; the clock is lifted to it, since the data may be an older state
--- in which this worker is there. rewound: 1 when Redis lost clock numbers.
+-- SEEN: highest clock number it knows; the clock is lifted to it, since the data may be an older
+-- state in which this worker is there. rewound: 1 when Redis lost clock numbers.
 -- status: ok | dead | unknown | link. Cost: O(jobs of the worker).
 
 L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)

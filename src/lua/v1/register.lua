@@ -1,24 +1,26 @@
--- later_v1_register R SEEN INSTANCE SEQ OLD  NF {field value}*NF  NC {field value}*NC  NA {id start}*NA
+-- later_v1_register R SEEN INSTANCE SEQ OLD  NF {field value}*NF  NC {field value}*NC
+--     NA {id start}*NA
 --   -> [now_us, epoch, link, rewound, [adopted|gone|taken per id], [peer...]]
 --
 -- A worker enters (or comes back after Redis forgot it) and gets an epoch that was never used.
 -- SEEN: highest clock number it knows. INSTANCE, SEQ: a token of the process and the number of this
--- registration, so that a delayed older call is refused. OLD: its former epoch or 0. Fields: host, boot, pidns,
--- pid, pstart, version, places, limits ("mail=4,web=2"), queues (comma separated). Config: max_payload[:queue] in
--- bytes.
+-- registration, so that a delayed older call is refused. OLD: its former epoch or 0. Fields: host,
+-- boot, pidns, pid, pstart, version, places, limits ("mail=4,web=2"), queues (comma separated).
+-- Config: max_payload[:queue] in bytes.
 -- Adoption: a job that it runs stays its own if it is still held under OLD or an unknown epoch, or
--- waits, with this very start number: nobody else can have started it then. One that waits because the
--- end of that start was taken (a retry whose answer was lost) is taken: it must not end twice. gone: there is no
--- such job any more. taken: it was started again elsewhere, or another has its gates now. Jobs under OLD that it
--- does not name were claimed for nobody and are released unspent. rewound: 1 when Redis lost clock numbers (data
--- loss).
+-- waits, with this very start number: nobody else can have started it then. One that waits because
+-- the end of that start was taken (a retry whose answer was lost) is taken: it must not end twice.
+-- gone: there is no such job any more. taken: it was started again elsewhere, or another has its
+-- gates now. Jobs under OLD that it does not name were claimed for nobody and are released unspent.
+-- rewound: 1 when Redis lost clock numbers (data loss).
 -- peer: epoch, counter, host, boot, pidns, pid, pstart.
 -- Errors: ELATER_WORKER ARGS TYPE. Cost: O(workers + queues + jobs adopted).
 
 -- Whether a waiting job waits because its worker was given up, not because it ended.
 local function was_reaped(R, id, start, old)
   local state, _, _, of, text = L.read_outcome(db('HGET', R .. ':errors', id) or '')
-  return state == 'failed' and L.whole(of) == start and string.find(text, L.died(L.int(old)), 1, true) == 1
+  return state == 'failed' and L.whole(of) == start and
+         string.find(text, L.died(L.int(old)), 1, true) == 1
 end
 
 -- -> the word for one adopted job
@@ -46,8 +48,8 @@ local function adopt(R, id, start, epoch, old, book)
   return (state == 'running' or state == 'waiting' or state == 'parked') and 'taken' or 'gone'
 end
 
--- A claimed job is to wait again. One whose record is lost, that was to be cancelled (why: how that is
--- told) or has a successor ends here. -> job, tries; nil: it ended
+-- A claimed job is to wait again. One whose record is lost, that was to be cancelled (why:
+-- how that is told) or has a successor ends here. -> job, tries; nil: it ended
 function L.take_from_worker(R, id, why, now_ms)
   local record, tries = db('HGET', R .. ':jobs', id), L.tries(db('HGET', R .. ':tries', id))
   local job = L.parse(record)
@@ -124,12 +126,14 @@ local NAMES_AT_ONCE = 1000
 
 local function write_names(R, names)
   for from = 1, #names, NAMES_AT_ONCE do
-    redis.call('SADD', R .. ':names', unpack(names, from, math.min(from + NAMES_AT_ONCE - 1, #names)))
+    redis.call('SADD', R .. ':names',
+               unpack(names, from, math.min(from + NAMES_AT_ONCE - 1, #names)))
   end
 end
 
--- A queue that is served has its name, however many there are: the limit is for those that nobody serves. queues: as a
--- worker says them, comma separated. A foreign type there must keep no worker from its beat.
+-- A queue that is served has its name, however many there are: the limit is for those that
+-- nobody serves. queues: as a worker says them, comma separated. A foreign type there must
+-- keep no worker from its beat.
 function L.keep_names(R, queues)
   local names = {}
   for name in string.gmatch(queues, '[^,]+') do
@@ -153,20 +157,11 @@ function L.pairs_at(args, i)
   return flat, i + 2 * n + 1
 end
 
-L.register('later_v1_register', {'allow-oom'}, function(R, args)
-  local seen, instance, seq, old = L.seen(args[1]), args[2], L.whole(args[3]), L.whole(args[4])
-  if not (seen and instance and seq and old) then
-    L.fail('ELATER_ARGS', 'give SEEN INSTANCE SEQ OLD and three lists')
-  end
-  local fields, config, held, at
-  fields, at = L.pairs_at(args, 5)
-  config, at = L.pairs_at(args, at)
-  held = L.pairs_at(args, at)
-  L.need_worker(R)
-  local book = L.book(R, L.now_us())
-  local now_us, now_ms = book.now_us, book.now_ms
-  local last = L.last(R)
-  local peers, flat = L.peers(R, {'host', 'boot', 'pidns', 'pid', 'pstart', 'inst', 'seq'}), {}
+local PEER = {'host', 'boot', 'pidns', 'pid', 'pstart', 'inst', 'seq'}
+
+-- Earlier registrations of this process go; -> the others, as the reply has them
+local function drop_ghosts(book, instance, seq)
+  local R, flat, peers = book.R, {}, L.peers(book.R, PEER)
   for _, peer in ipairs(peers) do
     peer.is_ghost = peer.row[6] == instance and peer.counter ~= 'dead'
     if peer.is_ghost and (L.whole(peer.row[7]) or 0) >= seq then
@@ -179,15 +174,19 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
       db('HDEL', R .. ':workers', peer.epoch)
       L.drop_key(R .. ':worker:' .. peer.epoch)
     else
-      for _, value in ipairs({peer.epoch, peer.counter, peer.row[1] or '', peer.row[2] or '', peer.row[3] or '',
-                              peer.row[4] or '', peer.row[5] or ''}) do
-        flat[#flat + 1] = value
+      flat[#flat + 1], flat[#flat + 2] = peer.epoch, peer.counter
+      for i = 1, 5 do
+        flat[#flat + 1] = peer.row[i] or ''
       end
     end
   end
-  local epoch = L.tick(R, now_us, 1, seen)
-  local key = L.int(epoch)
-  local answers, keep = {}, {}
+  return flat
+end
+
+-- The jobs that it runs, {id, start}*. old: its former epoch, of which the others are released.
+-- -> the answer for each
+local function adopt_all(book, held, epoch, old)
+  local R, answers, keep = book.R, {}, {}
   for i = 1, #held, 2 do
     local ok, word = L.attempt(adopt, R, held[i], L.whole(held[i + 1]), epoch, old, book)
     answers[#answers + 1] = ok and word or 'taken'
@@ -198,18 +197,42 @@ L.register('later_v1_register', {'allow-oom'}, function(R, args)
   else
     L.settle_gates(book)
   end
+  return answers
+end
+
+-- fields: {name, value}* that the worker says of itself
+local function put_worker(R, key, instance, seq, fields, now_ms)
+  local worker = R .. ':worker:' .. key
   db('HSET', R .. ':workers', key, '1')
-  db('HSET', R .. ':worker:' .. key, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started',
-             L.int(now_ms), 'beat_ms', L.int(now_ms))
-  -- One by one: a daemon may serve more queues than unpack can take, and the writes have begun.
+  db('HSET', worker, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started', L.int(now_ms),
+     'beat_ms', L.int(now_ms))
+  -- One by one: a daemon may serve more queues than unpack can take.
   for i = 1, #fields, 2 do
-    db('HSET', R .. ':worker:' .. key, fields[i], fields[i + 1])
+    db('HSET', worker, fields[i], fields[i + 1])
     if fields[i] == 'queues' then
       L.keep_names(R, fields[i + 1])
     end
   end
+end
+
+L.register('later_v1_register', {'allow-oom'}, function(R, args)
+  local seen, instance, seq, old = L.seen(args[1]), args[2], L.whole(args[3]), L.whole(args[4])
+  if not (seen and instance and seq and old) then
+    L.fail('ELATER_ARGS', 'give SEEN INSTANCE SEQ OLD and three lists')
+  end
+  local fields, config, held, at
+  fields, at = L.pairs_at(args, 5)
+  config, at = L.pairs_at(args, at)
+  held = L.pairs_at(args, at)
+  L.need_worker(R)
+  local book = L.book(R, L.now_us())
+  local last = L.last(R)
+  local peers = drop_ghosts(book, instance, seq)
+  local epoch = L.tick(R, book.now_us, 1, seen)
+  local answers = adopt_all(book, held, epoch, old)
+  put_worker(R, L.int(epoch), instance, seq, fields, book.now_ms)
   for i = 1, #config, 2 do
     db('HSET', R .. ':config', config[i], config[i + 1])
   end
-  return {now_us, key, 1, last < seen and 1 or 0, answers, flat}
+  return {book.now_us, L.int(epoch), 1, last < seen and 1 or 0, answers, peers}
 end)

@@ -1,16 +1,17 @@
 -- later_v1_rights R -> [command the caller may not use here...]
 --
--- A dry test of the caller's ACL: every command that a daemon and the functions for it use, with keys and
--- the channel of this namespace (what only `later` calls may need others). Functions run with the rights
--- of their caller, so one right that is missing shows only when a job needs it. no-writes; empty for a user
--- who may all.
+-- A dry test of the caller's ACL: every command that a daemon and the functions for it use, with
+-- keys and the channel of this namespace (what only `later` calls may need others). Functions run
+-- with the rights of their caller, so one right that is missing shows only when a job needs it.
+-- no-writes; empty for a user who may all.
 
--- Command and the arguments behind its key. tests/check-lua.sh sees to it that they are those, no more and no less.
+-- Command and the arguments behind its key. tests/check-lua.sh sees to it that they are
+-- those, no more and no less.
 local USED = {
   {'DEL'}, {'EXISTS'}, {'GET'}, {'SET', 'v'}, {'STRLEN'}, {'TYPE'},
   {'PERSIST'}, {'PEXPIRE', 1}, {'PEXPIREAT', 1}, {'PEXPIRETIME'}, {'PTTL'},
-  {'HDEL', 'f'}, {'HEXISTS', 'f'}, {'HGET', 'f'}, {'HGETALL'}, {'HINCRBY', 'f', 1}, {'HKEYS'}, {'HLEN'},
-  {'HMGET', 'f'}, {'HSET', 'f', 'v'},
+  {'HDEL', 'f'}, {'HEXISTS', 'f'}, {'HGET', 'f'}, {'HGETALL'}, {'HINCRBY', 'f', 1}, {'HKEYS'},
+  {'HLEN'}, {'HMGET', 'f'}, {'HSET', 'f', 'v'},
   {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SRANDMEMBER'}, {'SREM', 'm'},
   {'ZADD', 1, 'm'}, {'ZCARD'}, {'ZCOUNT', 0, 1}, {'ZMSCORE', 'm'}, {'ZRANGE', 0, 1},
   {'ZRANDMEMBER'}, {'ZRANGEBYSCORE', 0, 1}, {'ZRANK', 'm'},

@@ -1,17 +1,18 @@
 -- later_v1_tail R FOR_MS -> [now_ms, was_on]
 --
--- Somebody follows the events of the jobs of this namespace (later tail): for so long, at most a minute, each
--- call publishes on R:events what it did. Ask again in time. was_on: 0 when nobody was, so that what happened
--- just before was not told. That somebody follows is known to the library as it is loaded, and stands in no
--- key: while nobody does, a call costs what it costs without all this; a restart of Redis or a new library
--- forgets it until the next call of this function. Cost: O(1).
+-- Somebody follows the events of the jobs of this namespace (later tail): for so long, at most
+-- a minute, each call publishes on R:events what it did. Ask again in time. was_on: 0 when
+-- nobody was, so that what happened just before was not told. That somebody follows is known to
+-- the library as it is loaded, and stands in no key: while nobody does, a call costs what it
+-- costs without all this; a restart of Redis or a new library forgets it until the next call of
+-- this function. Cost: O(1).
 --
 -- A message: a line `1 <now_ms> <left out>`, then a line an event:
 --   <event> <id> <queue> <due ms> <start> <attempt> <code> <text>
--- Where there is none stands `-`. Events: added replaced moved retried (a dead one by hand) started parked failed
--- (due: when it is tried again) released cancelling (it runs) done dead cancelled. text: why, for one of the last
--- five. Hints, no ledger: published, not kept; a caller without a right to the channel tells nothing; of more than
--- 5,000 a second only the number, as `left out`.
+-- Where there is none stands `-`. Events: added replaced moved retried (a dead one by hand) started
+-- parked failed (due: when it is tried again) released cancelling (it runs) done dead cancelled.
+-- text: why, for one of the last five. Hints, no ledger: published, not kept; a caller without a
+-- right to the channel tells nothing; of more than 5,000 a second only the number, as `left out`.
 
 local PER_S = 5000
 local MESSAGE_BYTES = 65536
@@ -28,10 +29,12 @@ local function tell(event, id, queue, due, start, attempt, code, text)
     events.left_out = events.left_out + 1
     return
   end
-  -- Of a record or an argument that somebody wrote by hand: a name that could be more than one word.
+  -- Of a record or an argument that somebody wrote by hand: a name that could be
+  -- more than one word.
   queue = string.find(queue, '^[%w_-]+$') and queue or '-'
-  local line = event .. ' ' .. id .. ' ' .. queue .. ' ' .. number(due) .. ' ' .. number(start) .. ' ' ..
-               number(attempt) .. ' ' .. number(code) .. ' ' .. L.line(string.sub(text or '-', 1, TEXT_BYTES))
+  local line = event .. ' ' .. id .. ' ' .. queue .. ' ' .. number(due) .. ' ' .. number(start) ..
+               ' ' .. number(attempt) .. ' ' .. number(code) .. ' ' ..
+               L.line(string.sub(text or '-', 1, TEXT_BYTES))
   events[#events + 1] = line
   events.bytes = events.bytes + #line
 end

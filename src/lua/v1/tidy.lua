@@ -1,13 +1,14 @@
 -- later_v1_tidy R EPOCH NQ {queue dead_keep_ms}*NQ [NF {field value}*NF]
 --   -> [[queue unserved for a minute...], buried]
 --
--- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many names 64 of them four
--- times a second): outcomes whose time is over and dead jobs past their keeping go (1,000 a queue, 4,000 a call), raw
--- members that can never be due are buried, lost priority marks are found again, stale waiters, notes and empty names
--- are removed, and queues with due jobs that no worker serves are noted. Fields: how the worker is, for
--- later_v1_health (room unsent refused skew_ms limits), and what it counted since it said so last, for later_v1_metrics
--- (late:<ms> late:inf late:us retried: added to R:stats); others are ignored. Cost: O(queues named + workers + due
--- queues).
+-- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many
+-- names 64 of them four times a second): outcomes whose time is over and dead jobs past their
+-- keeping go (1,000 a queue, 4,000 a call), raw members that can never be due are buried, lost
+-- priority marks are found again, stale waiters, notes and empty names are removed, and queues
+-- with due jobs that no worker serves are noted. Fields: how the worker is, for later_v1_health
+-- (room unsent refused skew_ms limits), and what it counted since it said so last, for
+-- later_v1_metrics (late:<ms> late:inf late:us retried: added to R:stats); others are ignored.
+-- Cost: O(queues named + workers + due queues).
 
 local TIDY_ROWS = 100
 local TIDY_BYTES = 1048576
@@ -19,7 +20,8 @@ local MANY_NAMES = 1000
 local function bury_never(R, queue, now_us)
   local key, now_ms = R .. ':due:' .. queue, L.ms(now_us)
   local n = db('ZCOUNT', key, '(' .. L.int(L.LATEST), '+inf')
-  local rows = n > 0 and L.read_members(key, db('ZCARD', key) - n, math.min(n, TIDY_ROWS), TIDY_BYTES) or {}
+  local rows = n > 0 and
+               L.read_members(key, db('ZCARD', key) - n, math.min(n, TIDY_ROWS), TIDY_BYTES) or {}
   for i = 1, #rows, 2 do
     local id = L.id(L.tick(R, now_us, 1))
     L.insert(R, id, {queue = queue, priority = 5}, rows[i])
@@ -30,9 +32,11 @@ local function bury_never(R, queue, now_us)
   return #rows / 2
 end
 
--- Is there anything in it that tidying could meet? Most of very many queues are empty at most times.
+-- Is there anything in it that tidying could meet? Most of very many queues are
+-- empty at most times.
 local function has_keys(R, queue)
-  local keys = {R .. ':done:' .. queue, R .. ':dead:' .. queue, R .. ':solo:' .. queue, R .. ':due:' .. queue}
+  local keys = {R .. ':done:' .. queue, R .. ':dead:' .. queue, R .. ':solo:' .. queue,
+                R .. ':due:' .. queue}
   for p = 0, 9 do
     if p ~= 5 then
       keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
@@ -64,8 +68,8 @@ function L.note(R, name, now_ms)
   L.hint(write_note, R, name, now_ms)
 end
 
--- The names of a list, as a table with a true for each. Workers of one kind serve the same list, which may be long and
--- is asked for all the time: the last few stay from call to call.
+-- The names of a list, as a table with a true for each. Workers of one kind serve the same list,
+-- which may be long and is asked for all the time: the last few stay from call to call.
 local LISTS = 8
 local lists, nlists = {}, 0
 
@@ -138,8 +142,8 @@ end
 
 -- Has it neither jobs that wait or are kept, nor a pause?
 local function is_idle(R, queue)
-  local keys = {R .. ':due:' .. queue, R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':solo:' .. queue,
-                R .. ':parked:' .. queue}
+  local keys = {R .. ':due:' .. queue, R .. ':dead:' .. queue, R .. ':done:' .. queue,
+                R .. ':solo:' .. queue, R .. ':parked:' .. queue}
   for p = 0, 9 do
     keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
   end
@@ -147,8 +151,9 @@ local function is_idle(R, queue)
          db('HEXISTS', R .. ':paused', queue) == 0
 end
 
--- With very many names, those of idle queues that nobody serves go, ten at random a call, and their counters with
--- them; below that such a queue keeps its history. What is counted of one later brings its name back (L.count).
+-- With very many names, those of idle queues that nobody serves go, ten at random a call, and their
+-- counters with them; below that such a queue keeps its history. What is counted of one later
+-- brings its name back (L.count).
 local function drop_names(R, is_served)
   if db('SCARD', R .. ':names') <= MANY_NAMES then
     return
@@ -177,6 +182,45 @@ local function keep_state(R, epoch, fields)
   end
 end
 
+-- queues: {name, ms to keep its dead}*. A wrong-typed key of one queue must not keep the others
+-- untidy; the step reports it. -> how many raw members were buried
+local function tidy_queues(R, queues, now_us)
+  local now_ms, buried, room = L.ms(now_us), 0, TRIM_CALL
+  local function trim(key, before)
+    local ok, n = L.attempt(L.trim, R, key, before, math.min(TRIM_ROWS, room))
+    room = room - (ok and n or 0)
+  end
+  for i = 1, #queues, 2 do
+    local queue = queues[i]
+    if has_keys(R, queue) then
+      if room > 0 then
+        trim(R .. ':done:' .. queue, now_ms)
+        trim(R .. ':dead:' .. queue, now_ms - tonumber(queues[i + 1]))
+      end
+      L.attempt(repair_marks, R, queue)
+      local ok, n = L.attempt(bury_never, R, queue, now_us)
+      buried = buried + (ok and n or 0)
+    end
+  end
+  return buried
+end
+
+-- In case a timer was lost, or stands in the future of a clock that was set back.
+local function look_at_timers(R, now_us)
+  local book = L.book(R, now_us)
+  local timers = db('ZRANDMEMBER', R .. ':timers', 16)
+  table.sort(timers)
+  for _, what in ipairs(timers) do
+    local kind, id = string.match(what, '^(%a+):(.+)$')
+    if kind == 'gate' then
+      L.touch(book, id)
+    elseif kind == 'granted' then
+      L.arm(book, what, book.now_ms)
+    end
+  end
+  L.settle_gates(book)
+end
+
 L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   local queues, at = L.pairs_at(args, 2)
   local fields = args[at] and L.pairs_at(args, at) or {}
@@ -191,42 +235,12 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
     return {{}, 0}
   end
   local is_served, now_us = served(R), L.now_us()
-  local now_ms, buried, room = L.ms(now_us), 0, TRIM_CALL
+  local now_ms = L.ms(now_us)
   keep_state(R, args[1], fields)
-  -- A wrong-typed key of one queue must not keep the others untidy; the step reports it.
-  local function trim(key, before)
-    local ok, n = L.attempt(L.trim, R, key, before, math.min(TRIM_ROWS, room))
-    room = room - (ok and n or 0)
-  end
-  local function tidy(queue, keep)
-    if room > 0 then
-      trim(R .. ':done:' .. queue, now_ms)
-      trim(R .. ':dead:' .. queue, now_ms - keep)
-    end
-    L.attempt(repair_marks, R, queue)
-    local ok, n = L.attempt(bury_never, R, queue, now_us)
-    buried = buried + (ok and n or 0)
-  end
-  for i = 1, #queues, 2 do
-    if has_keys(R, queues[i]) then
-      tidy(queues[i], tonumber(queues[i + 1]))
-    end
-  end
+  local buried = tidy_queues(R, queues, now_us)
   drop_old(R .. ':await', now_ms)
   drop_old(R .. ':notes', now_ms - 600000)
   drop_names(R, is_served)
-  -- In case a timer was lost, or stands in the future of a clock that was set back.
-  local book = L.book(R, now_us)
-  local timers = db('ZRANDMEMBER', R .. ':timers', 16)
-  table.sort(timers)
-  for _, what in ipairs(timers) do
-    local kind, id = string.match(what, '^(%a+):(.+)$')
-    if kind == 'gate' then
-      L.touch(book, id)
-    elseif kind == 'granted' then
-      L.arm(book, what, book.now_ms)
-    end
-  end
-  L.settle_gates(book)
+  look_at_timers(R, now_us)
   return {unserved(R, is_served, now_ms), buried}
 end)

@@ -1,4 +1,5 @@
--- later_v1_workers R -> [now_ms, [epoch, counter, held, host, pid, version, started, queues, quiet]...]
+-- later_v1_workers R
+--   -> [now_ms, [epoch, counter, held, host, pid, version, started, queues, quiet]...]
 --
 -- The workers of the namespace. counter is `dead` for one that is being reaped. no-writes.
 
@@ -6,7 +7,8 @@ L.register('later_v1_workers', {'no-writes'}, function(R)
   local reply = {L.ms(L.now_us())}
   for _, peer in ipairs(L.peers(R, {'host', 'pid', 'version', 'started', 'queues', 'quiet'})) do
     -- A foreign field is shown, not stumbled over.
-    local held = L.whole(peer.epoch) and redis.call('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
+    local held = L.whole(peer.epoch) and
+                 redis.call('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
     reply[#reply + 1] = {peer.epoch, peer.counter, held,
                          peer.row[1] or '', peer.row[2] or '', peer.row[3] or '', peer.row[4] or '',
                          peer.row[5] or '', peer.row[6] or '0'}
