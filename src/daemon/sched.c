@@ -1,6 +1,6 @@
 /*
- * The machine itself: what is to do now, what later, and how it ends. Entering and its trouble are
- * in sched_enter.c, steps and jobs in sched_step.c, looks in sched_look.c, suspects in
+ * The state machine: what is due now, what later, and how the worker stops. Registration, beats and
+ * errors are in sched_enter.c, steps and jobs in sched_step.c, looks in sched_look.c, suspects in
  * sched_solo.c. The reasoning behind each rule is in doc/architecture.md, "The worker's side".
  */
 #include "daemon/sched.h"
@@ -111,7 +111,7 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
     }
     sched_leave_line(s, NULL);
     queues_set(s->queues, bounded, n);
-    /* A name that comes back finds its jobs still running. */
+    /* Jobs of a queue that was removed may still run when it is added again. */
     queues_clear(s->queues);
     for (const struct held *h = s->held.first; h != NULL; h = h->next) {
         if (h->state == HELD_READYING || h->state == HELD_RUNNING || h->is_refused)
@@ -172,7 +172,7 @@ static void kill_all(struct sched *s, bool at_once)
     }
 }
 
-/* TERM, then KILL, then go whatever Redis says. */
+/* TERM, then KILL, then leave without the answers of Redis. */
 static void press(struct sched *s, struct mono now)
 {
     if (s->stop_stage == 0 && sched_is_due(s->stop_at, now)) {
@@ -192,7 +192,7 @@ static void be_gone(struct sched *s)
         log_warn(
             "event=unconfirmed jobs=%zu reason=\"Redis did not answer: they will be run again\"",
             s->held.n);
-    /* A late answer must not bring us back. */
+    /* A late answer must not make the worker register again. */
     sched_no_calls_out(s);
     s->state = GONE;
     s->ops->arm(s->ctx, MONO_NEVER);
@@ -221,7 +221,7 @@ static bool try_to_leave(struct sched *s, struct mono now)
         if (s->ops->leave(s->ctx, s->epoch) < 0)
             sched_not_sent(s, now);
     }
-    /* Without a link there is nobody to tell; our jobs, if any, are reaped. */
+    /* Without a link Redis cannot be told; other workers reap what is still held. */
     if ((s->held.n == 0 && s->state == OFFLINE) || sched_is_due(s->stop_at, now)) {
         be_gone(s);
         return true;
@@ -229,7 +229,7 @@ static bool try_to_leave(struct sched *s, struct mono now)
     return false;
 }
 
-/* ---- whatever is to do now, and the timer for what is to do later */
+/* ---- what is due now, and the timer for the rest */
 
 static void send_tidy(struct sched *s, struct mono now)
 {

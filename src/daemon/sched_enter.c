@@ -1,6 +1,5 @@
 /*
- * Getting in and staying in: registration, beats, reconciling, the others' silence, and what
- * happens when a call fails or the link does.
+ * Registration, beats, reconcile, silent peers, and what happens when a call or the link fails.
  */
 #include "daemon/sched_priv.h"
 
@@ -16,7 +15,6 @@
 
 /* ---- trouble */
 
-/* Answers to what is under way do not count any more. */
 void sched_no_calls_out(struct sched *s)
 {
     s->beat_out = s->reap_out = s->tidy_out = s->beat_wanted = false;
@@ -28,7 +26,7 @@ void sched_no_calls_out(struct sched *s)
     held_unsend(&s->held);
 }
 
-/* What they wait for may not come; the reconcile gives them back. */
+/* The payloads and beats that they wait for may not come; the reconcile releases them. */
 static void drop_readying(struct sched *s)
 {
     struct held *next;
@@ -40,7 +38,8 @@ static void drop_readying(struct sched *s)
     }
 }
 
-/* An error reply: everything else under way is still answered, but nothing counts until a beat. */
+/* A call was answered by an error. The other calls under way are still answered, but no answer
+ * counts before the next beat. */
 static void back_off(struct sched *s, struct mono now)
 {
     s->retry_ms = s->retry_ms == 0 ? RETRY_FIRST_MS : s->retry_ms * 2;
@@ -52,14 +51,13 @@ static void back_off(struct sched *s, struct mono now)
     drop_readying(s);
 }
 
-/* The link takes no questions: as bad as an error reply. */
 void sched_not_sent(struct sched *s, struct mono now)
 {
     peers_trouble(s->peers);
     back_off(s, now);
 }
 
-/* Nothing that this worker runs is its own any more. */
+/* The worker was given up: it does not own its running jobs any more. */
 static void drop_all(struct sched *s)
 {
     struct held *next;
@@ -80,7 +78,7 @@ static void drop_all(struct sched *s)
 
 /* ---- entering */
 
-/* With an epoch of our own still set, what runs here is to be adopted by the next one. */
+/* Where the worker had an epoch before, the new epoch adopts the jobs that still run here. */
 static void send_register(struct sched *s, struct mono now)
 {
     CLEANUP_FREE struct store_held *held = NULL;
@@ -134,7 +132,6 @@ static void become_ready(struct sched *s, struct mono now)
         s->tidy_at = mono_add_ms(now, 1000 + s->ops->random(s->ctx) % 1000);
 }
 
-/* The first call on a fresh link, or after an error. */
 void sched_enter(struct sched *s, struct mono now)
 {
     if (s->epoch == 0) {
@@ -190,7 +187,6 @@ static void on_unknown(struct sched *s, struct mono now)
     send_register(s, now);
 }
 
-/* True when status was not OK, and the way back is entered. */
 bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status)
 {
     switch (status) {
@@ -270,7 +266,7 @@ static void take_adoptions(struct sched *s, const struct store_register_reply *r
         if (!held_is_named(h))
             continue;
         how = r->adopted[i++];
-        /* With a job that Redis lost went its lock: another may have that by now. */
+        /* Redis lost the job and its lock: another job may hold the lock by now. */
         if (how == STORE_GONE && r->rewound && !h->job.has_lock)
             h->is_forgotten = true;
         if (how == STORE_ADOPTED || h->is_forgotten)
@@ -300,7 +296,7 @@ void sched_on_registered(struct sched *s, struct mono now, const struct store_re
     sched_saw(s, r->epoch);
     for (size_t k = 0; k < r->npeers; k++)
         sched_saw(s, r->peers[k].epoch);
-    /* The first look at the others: silence counts from here, not from our first beat. */
+    /* The silence of the peers counts from here, not from the first beat. */
     peers_registered(s->peers, now, r->peers, r->npeers);
     s->ops->registered(s->ctx, s->epoch);
     log_notice("event=registered epoch=%lld link=%lld rewound=%s", (long long)s->epoch,
@@ -309,7 +305,7 @@ void sched_on_registered(struct sched *s, struct mono now, const struct store_re
     sched_go_on(s, now);
 }
 
-/* Jobs that Redis should count as ours. */
+/* How many jobs Redis should count for this worker. */
 static int64_t count_named(const struct sched *s)
 {
     int64_t n = 0;
@@ -340,7 +336,7 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
     s->beat_wanted = false;
     s->link = r->link;
     take_quiet(s, r);
-    /* A stranger's epoch is a score of some running job: anybody may have written it. */
+    /* An epoch that no worker has is the score of a running job: anybody may have written it. */
     for (size_t i = 0; i < r->npeers; i++) {
         if (strcmp(r->peers[i].counter, "?") != 0)
             sched_saw(s, r->peers[i].epoch);
@@ -353,7 +349,7 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
         log_warn("event=count-differs here=%lld redis=%lld", (long long)mine, (long long)r->held);
         send_reconcile(s, now);
     }
-    /* Else behind the reconcile: what waits may be another's by now. */
+    /* In other states after the reconcile: another worker may hold what waits here by now. */
     if (s->state == READY)
         sched_start_waiting(s, now);
     sched_go_on(s, now);
@@ -365,7 +361,7 @@ void sched_lose(struct sched *s, const char *id)
 
     if (h == NULL)
         return;
-    /* With its result under way when the link broke, it was most likely applied: nothing is wrong.
+    /* The link broke while its result was under way, so Redis most likely has it: nothing is wrong.
      */
     if (h->state == HELD_ENDED || h->state == HELD_SENT)
         log_notice("event=settled job=%s queue=%s start=%lld reason=\"its result was taken, or "
@@ -412,10 +408,10 @@ void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const ch
     }
     if (s->state == WAITING || s->state == OFFLINE)
         return;
-    /* Asked again it would be refused again; if it is still needed, the next beats say so. */
+    /* Redis would refuse the same call again. If it is still needed, the next beats tell. */
     if (s->reap_out)
         peers_refused(s->peers);
-    /* A refusal of one call, other than a beat, tells nothing about the others' beats. */
+    /* A refused call, other than a beat, tells nothing about the beats of the peers. */
     if ((fault != FAULT_TYPE && fault != FAULT_CALL) || s->beat_out)
         peers_trouble(s->peers);
     back_off(s, now);

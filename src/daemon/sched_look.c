@@ -11,7 +11,8 @@
 
 #define LOOK_QUEUES 1000
 
-/* In so long each queue has two turns: a head that is due later is told of in time by the next. */
+/* Each queue is looked at twice in this time, so a job that is due later is found by a later look.
+ */
 static int64_t soon_ms(const struct sched *s)
 {
     int64_t turns = ((int64_t)queues_count(s->queues) + LOOK_QUEUES - 1) / LOOK_QUEUES;
@@ -49,7 +50,7 @@ void sched_plan_look(struct sched *s, struct mono now)
         mono_add_ms(now, SCHED_LOOK_MS * 9 / 10 + s->ops->random(s->ctx) % (SCHED_LOOK_MS / 5));
     n = take_turns(s, names);
     s->look_out = n > 0;
-    s->step_wanted = s->step_wanted || n == 0; /* without queues */
+    s->step_wanted = s->step_wanted || n == 0; /* a worker without queues: a step, for cancels */
     if (n > 0 && s->ops->look(s->ctx, soon_ms(s), names, n) < 0)
         sched_not_sent(s, now);
 }

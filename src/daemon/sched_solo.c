@@ -16,8 +16,9 @@ void sched_solo_told(struct sched *s, struct mono now, const struct sent_step *s
         s->solo_since = now;
 }
 
-/* Claim nothing for a while when it waits too long, so that it may find us idle. Only now and then,
- * since where jobs run for hours nobody becomes idle, and the others want to run. */
+/* A suspect that has waited too long makes the worker claim nothing for a while, so that it becomes
+ * idle. Only now and then: where jobs run for hours no worker becomes idle, and other jobs want to
+ * run. */
 bool sched_solo_dries(const struct sched *s, struct mono now)
 {
     int64_t waited_ms;

@@ -1,6 +1,6 @@
 /*
- * From the claim to the start: what a job waits for here, a place, its time, the answer of a beat,
- * and what starts it.
+ * From the claim to the start. A claimed job may wait for a place, for its payload, for its due
+ * time, or for the answer to a beat.
  */
 #include "daemon/sched_priv.h"
 
@@ -10,12 +10,13 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-#define UNGUARDED_MS 1000 /* a job that holds a lock, when there is no guard */
+#define UNGUARDED_MS 1000 /* a job with a lock is released for this long while no guard lives */
 
-/* One that holds a lock must be sure to be killed before the lock can be somebody else's. Without a
- * fresh beat it waits for the answer of one: if it went back it would lose its place in the line of
- * its lock. When that answer is stale too the link is ill: it goes back, and comes again behind the
- * answer of a beat that goes first. */
+/* May a job that holds a lock start? Only if it is sure to be killed before another job can have
+ * the lock: the guard lives, and a beat was acknowledged lately. Without such a beat the job waits
+ * for the answer to the next one; released, it would lose its place in the line of its lock. When
+ * that answer is too old as well, the link is slow: the job is released, and a beat is sent before
+ * the next step. */
 static bool may_lock(struct sched *s, struct held *h, bool has_waited)
 {
     if (!s->ops->is_guarded(s->ctx)) {
@@ -72,7 +73,7 @@ void sched_start_due(struct sched *s, struct mono now)
         else
             s->start_at = mono_min(s->start_at, h->start_at);
     }
-    /* The newest claim, which is due last, is the first of the list. */
+    /* The list begins with the newest claim: start from its end. */
     while (n > 0) {
         due[--n]->start_at = (struct mono){0};
         sched_start(s, now, due[n]);
@@ -84,7 +85,7 @@ void sched_start_waiting(struct sched *s, struct mono now)
     CLEANUP_FREE struct held **waiting = mem_new((s->held.n + 1) * sizeof(struct held *));
     size_t n = 0;
 
-    /* The newest claim is the first of the list. */
+    /* The list begins with the newest claim: start from its end. */
     for (struct held *h = s->held.first; h != NULL; h = h->next) {
         if (h->awaits_beat)
             waiting[n++] = h;
@@ -93,20 +94,20 @@ void sched_start_waiting(struct sched *s, struct mono now)
         sched_start(s, now, waiting[--n]);
 }
 
-/* Redis reckons in whole milliseconds, and our clocks may differ by some microseconds. */
+/* One more than asked for: Redis counts whole milliseconds. */
 unsigned sched_ahead_ms(const struct sched *s)
 {
     return s->conf.ahead_us > 0 ? (unsigned)(s->conf.ahead_us / 1000) + 1 : 0;
 }
 
-/* So long ahead Redis gives out plain jobs. One that is due later than that was due when it was let
- * in, and Redis' clock was set back since: nobody waits for it. */
+/* Was it claimed before its due time? A job that is due even later was due when a gate let it in,
+ * and Redis' clock was set back since then: it starts at once. */
 static bool is_ahead(const struct sched *s, const struct held *h)
 {
     return h->late_us < 0 && -h->late_us <= 1000 * (int64_t)sched_ahead_ms(s);
 }
 
-/* There is a place for it. */
+/* There is a place for this claim: fetch its payload, wait for its due time, or start it. */
 static void place_claim(struct sched *s, struct mono now, struct held *h)
 {
     if (h->job.is_big && !s->stopping) {
@@ -140,7 +141,7 @@ void sched_start_line(struct sched *s, struct mono now)
 {
     struct held *h;
 
-    /* What waits may be another's, as long as the store has not said. */
+    /* Until the reconcile is answered, another worker may hold what waits here. */
     if (s->state != READY && !s->stopping)
         return;
     while ((h = s->held.line) != NULL) {

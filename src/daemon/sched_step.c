@@ -12,18 +12,18 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define HOST_FIRST_MS 100 /* after a host fault; doubles up to */
+#define HOST_FIRST_MS 100 /* wait after a host fault; doubles with each, up to HOST_MAX_MS */
 #define HOST_MAX_MS 10000
-#define GATE_MAX_US INT64_C(3600000000) /* the looks tell of later ones in time */
-#define OVERLAP_ENDS                                                                               \
-    64 /* so many are worth a second step; one that frees a gate is, and the last is */
-#define NOTHING_MS 10        /* a due queue that gave no job is asked again after this */
-#define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for so long */
+#define GATE_MAX_US INT64_C(3600000000) /* later timers are told again by the looks in between */
+#define OVERLAP_ENDS 64 /* so many ends are worth a second step beside the one under way */
+#define NOTHING_MS 10   /* a due queue that gave no job is asked again after this */
+#define STILL_ENDING_MS                                                                            \
+    1000 /* a job whose former run still ends here is released for this long                       \
+          */
 #define DUE_LATEST_MS INT64_C(100000000000000) /* see L.LATEST */
 
-/* ---- the end of what is held */
+/* ---- ends of held jobs */
 
-/* With its verdict known. */
 void sched_end_with(struct sched *s, struct held *h, const struct verdict *v)
 {
     queues_ended(s->queues, h->job.queue);
@@ -36,10 +36,9 @@ void sched_release(struct sched *s, struct held *h, int64_t delay_ms, const char
 
     (void)snprintf(back.text, sizeof(back.text), "not started: %s", why);
     sched_end_with(s, h, &back);
-    s->is_hurried = true; /* others can have it */
+    s->is_hurried = true; /* another worker may start it now */
 }
 
-/* Without one: it is not ours any more, or never will be run. */
 void sched_forget(struct sched *s, struct held *h)
 {
     if (h->state == HELD_READYING || h->state == HELD_RUNNING || h->is_refused)
@@ -47,7 +46,6 @@ void sched_forget(struct sched *s, struct held *h)
     held_remove(&s->held, h);
 }
 
-/* Its process ends in its own time, whatever it reports. */
 void sched_kill_lost(struct sched *s, struct held *h)
 {
     h->is_lost = h->is_killed = true;
@@ -71,7 +69,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     text_copy(job.id, sizeof(job.id), c->id);
     if (job.due.ms < 0 || job.due.ms > DUE_LATEST_MS)
         job.due.ms = now_us / 1000;
-    /* Redis gave out a later start: what we have of an earlier one is history. */
+    /* A job that this worker holds with an earlier start was taken from it before. */
     sched_lose(s, job.id);
     if (job_parse(&job, c->record, c->record_len, &err) < 0) {
         struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
@@ -101,7 +99,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     }
 }
 
-/* Its payload, not a place, the answer of a beat, or the time when it is due. */
+/* Does it wait for its payload, and not for a place, a beat or its due time? */
 static bool awaits_payload(const struct held *h)
 {
     return h->state == HELD_READYING && !h->is_in_line && !h->awaits_beat && h->start_at.us == 0;
@@ -128,7 +126,8 @@ void sched_on_fetched(struct sched *s, struct mono now, const char *id, const ch
     sched_go_on(s, now);
 }
 
-/* Many jobs meet one shortage: it counts once until the wait is over, and so does its end. */
+/* Many jobs meet the same shortage: it counts once until the wait is over. The first job that ends
+ * without one after that resets the wait. */
 static void take_host(struct sched *s, struct mono now, bool is_fault)
 {
     if (sched_is_host_ill(s, now))
@@ -161,7 +160,7 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
         queues_ended(s->queues, h->job.queue);
         if (v->verb != STORE_RELEASE)
             prefetch_ran(&s->prefetch, mono_until_us(h->started_at, now));
-        /* The step that takes its end hands its place on: ask for the next one in the same call. */
+        /* The step that takes its end may let in another job of the queue: name the queue in it. */
         if (h->is_gated) {
             queues_wake(s->queues, h->job.queue);
             s->is_hurried = true;
@@ -182,14 +181,14 @@ void sched_job_progress(struct sched *s, const char *id, const char *text)
 
     if (h == NULL || h->state != HELD_RUNNING)
         return;
-    /* It travels with the next step; there is one at least every second. */
+    /* The next step carries it; one is sent every second. */
     text_copy(h->progress, sizeof(h->progress), text);
     h->has_progress = true;
 }
 
 /* ---- the step */
 
-/* Claims that the steps under way may bring. */
+/* Most claims that the steps under way may bring. */
 static unsigned promised(const struct sched *s)
 {
     unsigned n = 0;
@@ -215,14 +214,14 @@ static void send_step(struct sched *s, struct mono now, unsigned places)
                   results[i].verb == STORE_PROGRESS ? "" : results[i].id);
     out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max,
                               s->step_wanted, out->rooms, STEP_NAMES);
-    /* The table may be set anew before the reply comes. */
+    /* The table of queues, and the names in it, may be replaced before the answer comes. */
     for (size_t i = 0; i < out->nrooms; i++) {
         memcpy(out->room_names[i], out->rooms[i].queue, strlen(out->rooms[i].queue) + 1);
         out->rooms[i].queue = out->room_names[i];
     }
     step.rooms = out->rooms;
     step.nrooms = out->nrooms;
-    /* Those that may be on their way count as if they were here: no suspect comes beside them. */
+    /* Claims that were asked for count as held, so that Redis sends no suspect beside them. */
     step.held = (unsigned)s->held.running + promised(s);
     step.ahead_ms = sched_ahead_ms(s);
     out->max = step.max;
@@ -247,7 +246,8 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
                     r->answer_texts[i]);
             held_refused(&s->held, h);
             h->not_before = mono_add_ms(now, RETRY_MAX_MS);
-            /* Its queue must not pile up results that nobody takes. */
+            /* It keeps its place in the queue until Redis takes the result: a queue must not pile
+             * up results that nobody takes. */
             if (!h->is_refused)
                 queues_took(s->queues, h->job.queue);
             h->is_refused = true;
@@ -267,7 +267,7 @@ static void take_cancels(struct sched *s, const struct store_step_reply *r)
         struct held *h = held_find(&s->held, r->cancels[i]);
 
         if (h != NULL && h->is_in_line) {
-            sched_release(s, h, 0, "cancelled"); /* which ends it */
+            sched_release(s, h, 0, "cancelled"); /* Redis ends a cancelled job that is released */
             continue;
         }
         if (h == NULL || h->is_killed || h->state != HELD_RUNNING)
@@ -286,8 +286,8 @@ struct mono sched_gate_at(struct mono now, int64_t now_us, int64_t timer_ms)
     return in_us > GATE_MAX_US ? MONO_NEVER : mono_add_us(now, in_us > 0 ? in_us : 0);
 }
 
-/* now_us: what Redis' clock shows now. A head that could have been claimed ahead and was not is
- * none that may be: it is asked for again when it is due, no earlier. */
+/* now_us: what Redis' clock shows now. A job that was due soon enough to be claimed ahead, and was
+ * not, has to be claimed at its time: its queue is asked again when it is due, not before. */
 static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
                        const struct sent_step *out, const struct store_step_reply *r)
 {
@@ -300,7 +300,7 @@ static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
         heads[i] = r->heads[i];
         if (in_us > 0 && in_us <= s->conf.ahead_us)
             heads[i] += s->conf.ahead_us / 1000;
-        /* Due by what we take Redis' clock for, and not by itself: not again at once. */
+        /* Due by our estimate of Redis' clock, and not yet by that clock: ask again in 1 ms. */
         if (out->rooms[i].room > 0 && in_us <= 0 && r->heads[i] > r->now_us / 1000 &&
             r->heads[i] <= DUE_LATEST_MS)
             heads[i] = now_us / 1000 + 1;
@@ -308,7 +308,7 @@ static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
     queues_heads(s->queues, out->rooms, heads, out->nrooms, now_us, now);
 }
 
-/* A due queue that gave nothing (it only buried) is let alone for a moment. */
+/* A due queue that gave no job (Redis only buried some) is not asked again at once. */
 static void take_heads(struct sched *s, struct mono now, int64_t now_us,
                        const struct sent_step *out, const struct store_step_reply *r)
 {
@@ -328,7 +328,8 @@ static bool is_fetching(const struct sched *s)
     return false;
 }
 
-/* May jobs wait here beyond the places? Not those that hold what others wait for. */
+/* May more jobs be claimed than there are places? Not while those that come hold gates, which
+ * others wait for, or have a large payload. */
 static bool may_wait(const struct store_step_reply *r)
 {
     for (size_t i = 0; i < r->nclaims; i++) {
@@ -372,9 +373,9 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     sched_go_on(s, now);
 }
 
-/* A second one overlaps with the first: what it says and takes must not depend on what that one
- * brings. Looks, gates and cancels wait until none is under way, and none is sent before them. Few
- * ends wait too: they travel with those that come meanwhile, for a fraction of a millisecond. */
+/* May a second step be sent while one is under way? It must not depend on the answer to the first.
+ * Looks, gates and cancels wait until no step is under way, and the next step is theirs. A few ends
+ * wait as well, for a fraction of a millisecond: more ends come meanwhile, and travel with them. */
 static bool may_overlap(const struct sched *s, bool alone, bool claims, bool results)
 {
     if (s->steps_out == STORE_STEPS_MAX || alone || s->step_wanted)
@@ -383,8 +384,9 @@ static bool may_overlap(const struct sched *s, bool alone, bool claims, bool res
            (claims && s->is_more);
 }
 
-/* More than half of what may wait here for a place does: the next claims are not needed yet, and
- * the ends travel with them. No end waits for longer than those in line do, which is not long. */
+/* Do more than half of the jobs wait that may wait here for a place? Then no claims are needed yet,
+ * and the ends wait for the step that asks for them. That is not long: a job in line waits as long.
+ */
 static bool is_stocked(const struct sched *s, struct mono now)
 {
     return s->held.waiting > 0 && !s->is_hurried && !s->step_wanted &&
