@@ -1,12 +1,12 @@
 /*
- * The queues this worker serves: when the first job of each is due, as far as we know, how many of
- * its jobs run here, and whose turn it is. Pure.
+ * The queues that this worker serves: when the first job of each is due, as far as is known, how
+ * many of its jobs run here, and which queue is next. Pure.
  *
  * Turns follow stride scheduling (Waldspurger and Weihl, 1995): each claim moves its queue back by
  * 1/weight, the queue that is furthest in front is named first.
  *
- * Those with room are kept in a heap by their heads: a plan costs by the queues that are due, each
- * event the logarithm of all; what says so costs by all.
+ * Queues with room are kept in a heap by their heads. Cost: a plan O(due queues), an event O(log
+ * n), queues_set and queues_clear O(n).
  */
 #ifndef LATER_DAEMON_QUEUES_H
 #define LATER_DAEMON_QUEUES_H
@@ -32,65 +32,61 @@ struct queues;
 struct queues *queues_new(void);
 void queues_free(struct queues *qs);
 
-/* Serve these from now on (sorted by name). What is known of a name that stays, stays; of a new one
- * nothing is: it has to be looked at. */
+/* Serve these queues (sorted by name) from now on. A queue that was served before keeps what is
+ * known of it; a new one has to be looked at. */
 void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n);
 void queues_set_limit(struct queues *qs, const char *name, unsigned limit);
 size_t queues_count(const struct queues *qs);
-/* Of the i-th, of queues_count; lives as long as the table is not set anew. */
+/* i < queues_count. The name lives until the next queues_set. */
 const char *queues_name(const struct queues *qs, size_t i);
 /* "mail,report" */
 void queues_names(const struct queues *qs, struct buf *out);
 bool queues_has(struct queues *qs, const char *name);
 
-/* Something may be due: look. Outlives the heads of a step that was planned before. */
+/* A job of the queue may be due. A step that was planned before does not answer this. */
 void queues_wake(struct queues *qs, const char *name);
-/* A look found something in it (any name, and again and again: they come from Redis). */
+/* A look found something in the queue. Any name, any number of times: they come from Redis. */
 void queues_found(struct queues *qs, const char *name);
-/* A job of it came through a gate: when a gate opens by time, the next one may. */
+/* A job of the queue passed a gate: when a gate opens by time, another may pass. */
 void queues_gated(struct queues *qs, const char *name);
-/* One opens: wake those that had a job through a gate in one of the last times. */
+/* A gate opens: wake the queues of which a job passed a gate lately. */
 void queues_wake_gated(struct queues *qs);
 
 void queues_claimed(struct queues *qs, const char *name);
 void queues_ended(struct queues *qs, const char *name);
-/* Count anew what runs here: after queues_clear, queues_took for each (its turn was taken before).
- */
+/* Count the running jobs again: queues_clear, then queues_took for each of them. */
 void queues_clear(struct queues *qs);
 void queues_took(struct queues *qs, const char *name);
 
 /*
- * Whom to name in a step with `free` places: due queues with room in the order of their turns,
- * the places dealt out turn by turn, so that shares are those of the weights in any number of them.
- * Behind them, with `suspected`, those in which a suspect is suspected, due or not, those without
- * room with 0. At most `most` in all. Names live as long as the table is not set anew. The rooms
- * may add up to more than `free` then: the step itself must be told how many it may claim.
+ * The queues that a step with `free` places names: the due ones with room, in the order of their
+ * turns. Places are dealt out turn by turn, so the shares are those of the weights. With
+ * `suspected` the queues that may have a suspect follow, due or not; a queue without room gets 0.
+ * The rooms may then add up to more than `free`: the step must be told how many jobs it may claim.
+ * Names live until the next queues_set. -> how many queues, `most` at most
  */
 size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool suspected,
                    struct store_room *out, size_t most);
 
-/* The step that was planned so has been answered: what it brought is claimed, the rest is free. Or
- * none of those under way will be. */
+/* The step with these rooms was answered: places that it did not use are free. queues_unanswered:
+ * no step under way will be answered. */
 void queues_answered(struct queues *qs, const struct store_room *rooms, size_t n);
 void queues_unanswered(struct queues *qs);
 
-/* The heads that a step told (any number: they come from Redis), `now` being when its reply came.
- */
+/* The heads that a step told; any number, since they come from Redis. now: when its reply came. */
 void queues_heads(struct queues *qs, const struct store_room *rooms, const int64_t *heads, size_t n,
                   int64_t now_us, struct mono now);
-/* A step that named these (any names) told that one of them, or none, has a suspect that is due. */
+/* A step that named these queues told whether one of them has a suspect that is due. */
 void queues_suspect(struct queues *qs, const struct store_room *rooms, size_t n, bool is_due);
-size_t queues_suspected(const struct queues *qs); /* so many may have one */
+size_t queues_suspected(const struct queues *qs); /* queues that may have a suspect */
 void queues_failed(struct queues *qs, const char *name, struct mono now);
-/* It was asked and gave nothing: if it is said to be due now, look again only after ms or a wake.
- */
+/* A due queue gave no job: do not name it again before a wake, or before ms have passed. */
 void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t ms);
 
 /* The earliest head among queues with room; in the past when something may be due now. */
 struct mono queues_next(const struct queues *qs);
 
-/* How many queues all plans so far have looked at, for tests to hold against those that were due.
- */
+/* How many queues all plans so far have looked at. For tests: no more than were due. */
 uint64_t queues_looked_at(const struct queues *qs);
 
 #endif

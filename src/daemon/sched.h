@@ -3,15 +3,15 @@
  * effects come out through a table of operations; it touches no clock, no Redis and no process, so
  * that tests drive it with virtual ones.
  *
- * Life: OFFLINE --link up--> REGISTERING (first time) or BEATING -> RECONCILING --> READY; any
- * trouble leads back over BEATING, since the first call after trouble is a beat. LEAVING and GONE
- * follow a stop. In READY one step is under way, or two that overlap; results and claims travel
- * together in each.
+ * States: OFFLINE --link up--> REGISTERING (the first time) or BEATING -> RECONCILING --> READY.
+ * After an error the worker is BEATING again: the first call after an error is a beat. LEAVING and
+ * GONE follow a stop. In READY one step is under way, or two that overlap; each carries results
+ * and asks for claims.
  *
- * Every operation that asks the store something returns 0 when the question was sent; the answer
- * comes as exactly one of: the sched_on_* event for it, sched_on_fault, or sched_link_down. When it
- * returns -1 nothing was sent: the scheduler backs off and tries again. Answers come in the order
- * of the questions.
+ * An operation that calls the store returns 0 when the call was sent. Its answer comes as exactly
+ * one of these: the sched_on_* event of the call, sched_on_fault, or sched_link_down. The operation
+ * returns -1 when nothing was sent: the scheduler waits and tries again. Answers come in the order
+ * of the calls.
  */
 #ifndef LATER_DAEMON_SCHED_H
 #define LATER_DAEMON_SCHED_H
@@ -26,14 +26,13 @@
 
 #define SCHED_BEAT_MS 5000
 #define SCHED_LOOK_MS 1000
-/* A round trip and what a busy machine adds to it, in most cases. */
+/* Most round trips take less, also on a busy machine. */
 #define SCHED_AHEAD_US 2000
-#define SCHED_TIDY_MS 10000     /* each queue is tidied once in so long, */
-#define SCHED_TIDY_QUEUES 64    /* so many in one call: with more of them calls come more often, */
+#define SCHED_TIDY_MS 10000     /* each queue is tidied once in this time, */
+#define SCHED_TIDY_QUEUES 64    /* so many in one call: with more queues calls come more often, */
 #define SCHED_TIDY_LEAST_MS 250 /* but not more often than this */
 #define SCHED_STEP_JOBS 192     /* results a step carries, and claims it may return */
-/* A suspect that has waited so long makes this worker run dry, for so long, and again after this.
- */
+/* A suspect that has waited for WAIT makes this worker claim nothing for DRY, once in EVERY. */
 #define SCHED_SOLO_WAIT_MS 10000
 #define SCHED_SOLO_DRY_MS 30000
 #define SCHED_SOLO_EVERY_MS 300000
@@ -47,24 +46,24 @@ struct sched_ops {
     int (*reconcile)(void *ctx, int64_t epoch, int64_t link, int64_t seen,
                      const struct store_held *held, size_t nheld);
     int (*step)(void *ctx, const struct store_step *step);
-    /* Which of these has a step to name? Heads count that are due within soon_ms. */
+    /* Which of these queues does a step have to name, now or within soon_ms? */
     int (*look)(void *ctx, int64_t soon_ms, const char *const *queues, size_t n);
     int (*fetch)(void *ctx, const char *id); /* payload of a big job */
     int (*clear)(void *ctx, int64_t victim); /* end what it left running (worker/remains.h) */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
     int (*tidy)(void *ctx, int64_t epoch);
     int (*leave)(void *ctx, int64_t epoch);
-    /* Make the link anew. sched_link_down follows before it returns. */
+    /* Close the link and connect again. sched_link_down is called before it returns. */
     void (*relink)(void *ctx, enum fault fault, const char *text);
 
     /* May this job start? If not, its verdict. Called once per claim, before start. */
     bool (*admit)(void *ctx, const struct job *job, struct verdict *refusal);
-    /* Run it; its end is told by sched_job_ended, never from inside. There is a place for it, and
-     * no other run of the same job is in the pool. */
+    /* Run the job. sched_job_ended tells of its end, never before start has returned. The caller
+     * makes sure that there is a place, and that no other run of the job is in the pool. */
     void (*start)(void *ctx, struct held *held);
-    /* End it: TERM and KILL after the grace, or KILL at once. */
+    /* End the job: TERM, and KILL after the grace period; or KILL at once. */
     void (*kill)(void *ctx, const struct held *held, bool at_once);
-    /* Does this process live, as far as this host can tell for certain? */
+    /* Is the process of this worker gone for certain? Only its own host can tell. */
     bool (*is_gone)(void *ctx, const struct store_peer *peer);
 
     /* One timer for everything: sched_on_timer at this instant. */
@@ -73,9 +72,9 @@ struct sched_ops {
     void (*gone)(void *ctx); /* stopped, everything confirmed or given up */
     uint32_t (*random)(void *ctx);
 
-    /* What holds a lock is started only when both are true. Does our guard live (run/guard.h)? Was
-     * the beat that was acknowledged last sent less than 5 s ago, the machine's sleep counted, with
-     * a moment left for its thread, which asks again? Else it waits for the next answer. */
+    /* A job that holds a lock starts only when both are true. is_guarded: the guard process lives
+     * (run/guard.h). is_fresh: the beat that was acknowledged last was sent less than 5 s ago, the
+     * sleep of the machine counted, less a moment for the pool's thread, which asks again. */
     bool (*is_guarded)(void *ctx);
     bool (*is_fresh)(void *ctx);
 };
@@ -92,7 +91,7 @@ void sched_free(struct sched *s);
 
 /* Settings that may change while it runs. */
 void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec *specs, size_t n);
-/* Of a queue that is served: how many of its jobs may run here at once. */
+/* How many jobs of a served queue may run here at once. */
 void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit);
 void sched_set_stop_timeout(struct sched *s, int64_t ms);
 struct queues *sched_queues(struct sched *s);
@@ -101,8 +100,8 @@ struct queues *sched_queues(struct sched *s);
 void sched_link_up(struct sched *s, struct mono now);
 void sched_link_down(struct sched *s, struct mono now);
 void sched_on_timer(struct sched *s, struct mono now);
-/* "queue", "!cancel", "!beat"; anything else is ignored. What comes while a call is under way makes
- * another of its kind. */
+/* text: the name of a queue, "!cancel" or "!beat"; anything else is ignored. One that comes while a
+ * call of its kind is under way makes the worker send another. */
 void sched_on_wake(struct sched *s, struct mono now, const char *text);
 void sched_on_subscribed(struct sched *s, struct mono now);
 void sched_on_registered(struct sched *s, struct mono now, const struct store_register_reply *r);
@@ -112,22 +111,22 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
 void sched_on_looked(struct sched *s, struct mono now, const struct store_look_reply *r);
 void sched_on_fetched(struct sched *s, struct mono now, const char *id, const char *payload,
                       size_t n);
-/* Not an answer of the store's: it may come at any time, or not at all once the link was lost. */
+/* This is no answer of the store: it may come at any time, and not at all after a lost link. */
 void sched_on_cleared(struct sched *s, struct mono now, int64_t victim, bool is_clear);
 void sched_on_reaped(struct sched *s, struct mono now, enum store_reap status, int64_t moved);
 void sched_on_tidied(struct sched *s, struct mono now);
 void sched_on_left(struct sched *s, struct mono now);
-/* A call was answered by an error; nothing of it was done. */
+/* A call was answered by an error, and has changed nothing. */
 void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const char *text);
 void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
                      const char *tail, size_t tail_len);
-/* After one or more of these, so that one step carries what is at hand. */
+/* Call this after one or more sched_job_ended, so that one step carries all these ends. */
 void sched_jobs_ended(struct sched *s, struct mono now);
 void sched_job_progress(struct sched *s, const char *id, const char *text);
 
-/* Stop in order; a second time: do not wait for running jobs. */
+/* Stop; the second call: do not wait for running jobs. */
 void sched_stop(struct sched *s, struct mono now);
-/* Claim no more, stay. */
+/* Claim no more jobs, and stay registered. */
 void sched_quiet(struct sched *s, struct mono now);
 
 /* For the status line and the log. */
@@ -138,7 +137,7 @@ struct sched_status {
     int64_t epoch;
 };
 void sched_status(const struct sched *s, struct sched_status *ret);
-/* Places for claims; 0 while there is any reason not to claim. */
+/* Free places; 0 while there is any reason not to claim. */
 unsigned sched_free_places(const struct sched *s, struct mono now);
 
 #endif
