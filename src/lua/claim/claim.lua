@@ -4,15 +4,15 @@
 -- epoch (a number), epoch_text, held (jobs that the worker runs), max (claims in all), claimed (so
 -- far), bytes (of records that may still be read), peek (of raw members that are read for their
 -- scores), parked (so far), groups (the reply, filled by start.lua), classes (header.lua),
--- solo_due, book (gate.lua), is_more (a look ended at a bound). Of the queues that are named:
--- names, marks, paused, gates, heads (of R:heads, by number).
+-- solo_due, book (gate.lua), is_more (the step stopped at a bound: more jobs may be due). Of the
+-- queues that the step names: names, marks, paused, gates, heads (of R:heads, by number).
 
 local LOOK_ROUNDS = 4
 local LOOK_WINDOW = 64
-local PARKED_MAX = 128      -- jobs that a call parks; those of one look more,
-local FEW = 16              -- and then so many that it looks at of each queue
+local PARKED_MAX = 128      -- a call that has parked so many jobs
+local FEW = 16              -- reads only so many of each further queue
 
--- The marks and the head of a queue as they are now.
+-- Write the marks and the head of a queue as they are now.
 local function remember(R, queue, marks, head)
   local was = db('ZSCORE', R .. ':heads', queue)
   L.set_marks(R, queue, marks)
@@ -24,26 +24,26 @@ local function remember(R, queue, marks, head)
       db('SADD', R .. ':names', queue)
     end
     if not was or head < was then
-      -- A raw member nobody was told of: whoever has room should know.
+      -- No message told of a raw member: tell the workers that have room.
       L.wake(R, queue)
     end
   end
 end
 
--- Claim or bury the rows of a batch, up to `most` claims in the call. -> the head that those leave
--- that stay, how many stand before a gate now
+-- Claim, park or bury the rows of a batch, until the call has `most` claims. -> the head of the
+-- rows that stay, how many were parked
 local function take(R, b, max_payload, head, most, ctx)
   local judged = L.judge(R, b, max_payload, ctx)
   local settled, parked = L.start_all(R, b, judged, most, ctx)
-  -- Those behind a bound stay: by priority, so any of them may be the first due.
+  -- The other rows stay. They are sorted by priority, so any of them may be due first.
   for i = settled + 1, b.n do
     head = math.min(head, b.raws[i] and ctx.now_ms or b.dues[i])
   end
   return head, parked
 end
 
--- The due jobs of a queue, up to `room`. Those that have to stand before a gate make room for the
--- ones behind them, within bounds. -> head, marks
+-- Claim the due jobs of a queue, up to `room`. Jobs that are parked make room for the jobs behind
+-- them, within bounds. -> head, marks
 local function claim_due(R, queue, room, max_payload, ctx)
   local most, window = ctx.claimed + room, 0
   local b, head, marks, parked
@@ -66,12 +66,12 @@ local function claim_due(R, queue, room, max_payload, ctx)
     end
     window = LOOK_WINDOW
   end
-  -- There may be one behind them that need not wait.
+  -- A job behind the parked ones may be free to start.
   ctx.is_more = ctx.is_more or head <= ctx.now_ms
   return head, marks
 end
 
--- The one job that must be alone, if there is one and this worker may run it. -> head, marks
+-- Claim the first suspect, which runs alone, if this worker may run it now. -> head, marks
 local function claim_solo(R, queue, room, max_payload, ctx)
   if not L.has_mark(ctx, queue, 's') then
     return math.huge, ''
@@ -85,7 +85,7 @@ local function claim_solo(R, queue, room, max_payload, ctx)
   return head, mark
 end
 
--- -> head, marks
+-- Claim the jobs that gates have let in. -> head, marks
 local function claim_granted(R, queue, room, max_payload, ctx)
   if not L.has_mark(ctx, queue, 'g') and not ctx.book.let_in[queue] then
     return math.huge, ''
@@ -106,10 +106,10 @@ local function claim_granted(R, queue, room, max_payload, ctx)
   return head, ''
 end
 
--- The ways to claim from a queue, in their order.
+-- What is claimed from a queue, in this order.
 local WAYS = {claim_solo, claim_granted, claim_due}
 
--- Claim from one queue, of which R:heads says ctx.head; -> its head for the reply.
+-- Claim from one queue. -> its head for the reply
 local function claim_queue(R, queue, room, max_payload, ctx)
   local paused = L.paused_until(ctx.paused[queue], ctx.now_ms)
   if paused then
@@ -129,8 +129,8 @@ local function claim_queue(R, queue, room, max_payload, ctx)
   return head == math.huge and -1 or head
 end
 
--- Queues that stand aside at some gate and have room here stand in line again. errors: as of
--- L.claim_all, filled here
+-- Queues that stand aside at a gate and have room in this worker stand in line again. errors: the
+-- list of L.claim_all, to which this adds
 local function rejoin_all(R, queues, ctx, errors)
   local any, rest = false, {}
   for i = 1, #queues do
@@ -154,12 +154,13 @@ local function rejoin_all(R, queues, ctx, errors)
     L.settle_gates(ctx.book, true)
   end
   for name, all in pairs(rest) do
-    -- Where none stayed in line there is no room after all: the next ones would fare no better.
+    -- Some are left. Another step is asked for only where this one has put some in line: else there
+    -- is no room, and the rest would find none.
     ctx.is_more = ctx.is_more or db('SCARD', R .. ':aside:' .. name) < all
   end
 end
 
--- What a step has to know of the queues that it names before the gates are settled.
+-- Read what the step has to know of its queues before it opens gates.
 function L.read_queues(R, queues, ctx)
   local names, room, most = {}, ctx.book.room, ctx.max
   for i = 1, #queues do
@@ -181,13 +182,13 @@ function L.read_queues(R, queues, ctx)
   end
 end
 
--- Has a queue this mark?
+-- Does the queue have this mark?
 function L.has_mark(ctx, queue, mark)
   local marks = ctx.marks[queue]
   return marks and string.find(marks, mark, 1, true) ~= nil
 end
 
--- What a part of the call that failed has put into the reply is taken out again.
+-- Take out of the reply what a failed part of the call has put into it.
 local function forget_claims(ctx, was)
   for i = #ctx.groups, was.groups + 1, -1 do
     ctx.groups[i] = nil
@@ -195,10 +196,10 @@ local function forget_claims(ctx, was)
   ctx.claimed, ctx.solo = was.claimed, was.solo
 end
 
--- -> its head; and why the queue could not be claimed from, nil where it could
+-- Claim from a queue; an error keeps it alone. -> its head, the error or nil
 local function claim_or_leave(R, q, ctx)
   local was = {claimed = ctx.claimed, solo = ctx.solo, groups = #ctx.groups}
-  ctx.next_fence = nil -- no group of before goes on
+  ctx.next_fence = nil -- begin a new group
   local ok, head = L.attempt(claim_queue, R, q.name, q.room, q.max_payload, ctx)
   if not ok then
     forget_claims(ctx, was)
@@ -208,8 +209,8 @@ local function claim_or_leave(R, q, ctx)
   return head
 end
 
--- A worker that runs nothing looks for suspects first: any other claim would shut them out. One
--- that is due later must not put its queue in front.
+-- Is a suspect due, and does this worker run nothing? Then its queue goes first, since any other
+-- claim would shut it out.
 local function has_due_suspect(R, q, ctx)
   if ctx.held > 0 or q.room == 0 or not (ctx.marks[q.name] or ctx.book.let_in[q.name]) then
     return false
@@ -223,8 +224,7 @@ local function has_due_suspect(R, q, ctx)
   return first and L.tries(db('HGET', R .. ':tries', first)).crashes >= L.SOLO_CRASHES
 end
 
--- The numbers of the queues that have to be claimed from, in their order; those with a due suspect
--- first.
+-- -> the numbers of the queues to claim from, in their order, those with a due suspect first
 local function turns_of(R, queues, heads, ctx)
   local turns, rest = {}, {}
   for i = 1, #queues do
@@ -232,7 +232,7 @@ local function turns_of(R, queues, heads, ctx)
       heads[i] = nil
     end
     if not heads[i] then
-      -- A foreign type is told by the claim.
+      -- The claim tells of a foreign type.
       local ok, is_first = pcall(has_due_suspect, R, queues[i], ctx)
       local list = ok and is_first and turns or rest
       list[#list + 1] = i
@@ -244,8 +244,8 @@ local function turns_of(R, queues, heads, ctx)
   return turns
 end
 
--- What the step would still claim of each queue. One job that runs alone takes all the room there
--- is.
+-- Lower the room of each queue to what the step may still claim: nothing beside a job that runs
+-- alone.
 local function lower_rooms(ctx)
   local room, left = ctx.book.room, ctx.solo and 0 or ctx.max - ctx.claimed
   for i = 1, left < ctx.max and #ctx.names or 0 do
@@ -272,7 +272,7 @@ function L.claim_all(R, queues, ctx)
     end
   end
   for i = 1, #names do
-    -- Where a queue could not be claimed from.
+    -- Jobs of this queue were let in, and it could not be claimed from.
     if ctx.book.let_in[names[i]] then
       L.grant_rest(ctx.book, names[i])
     end

@@ -1,13 +1,13 @@
--- The ends of jobs that ended well and leave nothing: most do, and a step ends them by the hundred.
--- So they come in groups {queue, start, n} of ids, and go by one command a key. Their payloads are
--- small: who names others here leaves these behind.
+-- Jobs that ended well, and of which nothing is kept. Most jobs do, and a step ends them by the
+-- hundred: so they come as groups {queue, start, n} of ids, and are removed by one command a key.
+-- Their payloads must be small: a large one would stay behind in R:big.
 
--- Most end in the order in which they were claimed, and in that a worker holds them: mostly all of
--- them are among so many more of its oldest than end.
+-- Most jobs end in the order of their claims. So when n end, all of them are mostly among the n +
+-- 64 oldest that the worker holds.
 local STILL_RUN = 64
 
--- Which of these n does this worker hold? To be told ids is less than to be told scores: so its
--- oldest are asked for first. -> nil for all; else a table with a true for each id
+-- Which of these n jobs does this worker hold? Redis tells ids cheaper than scores: so the oldest
+-- ids of the worker are read first. -> nil: all of them; else id -> true
 local function held_by(R, epoch_text, ids, n)
   local key, found = R .. ':running', 1
   local oldest = n <= 8 and {} or
@@ -20,7 +20,7 @@ local function held_by(R, epoch_text, ids, n)
   if found > n then
     return nil
   end
-  -- Out of their order, named twice, or not among the oldest.
+  -- They came in another order, twice, or are not among the oldest.
   local mine, rest = {}, {}
   for _, id in ipairs(oldest) do
     mine[id] = true
@@ -34,7 +34,7 @@ local function held_by(R, epoch_text, ids, n)
   return mine
 end
 
--- The same without those that ended already in this call.
+-- mine, as held_by tells it, without the jobs that ended in this call before.
 local function but_not(ids, mine, book)
   if #book.ended == 0 then
     return mine
@@ -50,7 +50,8 @@ local function but_not(ids, mine, book)
   return mine
 end
 
--- Do all of them run in the start that is told? Those that were due together have the same text.
+-- Do all of them run with the start number that the worker told? Jobs that were due together have
+-- the same text in R:tries.
 local function are_current(groups, tries)
   local at, sub = 0, string.sub
   for _, group in ipairs(groups) do
@@ -69,9 +70,9 @@ local function are_current(groups, tries)
   return true
 end
 
--- Where not all of them simply end: those that are watched (cancel, await) are ended by `other`,
--- those that are not held are refused. mine: as held_by tells; tries: of each. -> the ids that
--- simply end, and their tries; n of each group is how many of them are its own
+-- Not all of them simply end. Where some job is cancelled or waited for, `other` ends each of them;
+-- a job that is not held is refused. mine: as held_by tells it; tries: of each job. -> the ids that
+-- simply end, their tries; group.n is then the number of these in the group
 local function sort_out(ids, groups, mine, tries, other, refused)
   local plain, plain_tries, last = {}, {}, 0
   for _, group in ipairs(groups) do
@@ -97,7 +98,7 @@ local function sort_out(ids, groups, mine, tries, other, refused)
   return plain, plain_tries
 end
 
--- These jobs go, with their tries as in R:tries.
+-- Remove these jobs. tries: the texts of R:tries, to take it back.
 local function end_plain(R, ids, tries, ctx)
   ctx.book.at_once.ended = ids
   L.write_at_once('ZREM', R .. ':running', ids, function()
@@ -114,8 +115,8 @@ local function end_plain(R, ids, tries, ctx)
   L.free_uniques(R, L.let_go(ctx.book, ids))
 end
 
--- groups: {queue, start (text), n}*, ids: of all of them; other(id, group) ends one that is
--- watched. -> {number of the id, answer}*: those that are not ok
+-- groups: {queue, start (text), n}*; ids: of all groups; other(id, group) ends a job that is
+-- cancelled or waited for. -> {number of the id, answer}* of the jobs whose answer is not ok
 function L.end_all(R, groups, ids, ctx, other)
   local n, refused, plain = #ids, {}, ids
   if n == 0 then

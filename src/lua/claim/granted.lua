@@ -1,6 +1,7 @@
 -- The granted jobs of a queue as rows of a batch (waiting.lua): they are claimed before all others.
 
--- The first ones, up to `most`. One whose rate was shut or deleted since stands before that again.
+-- Read the first `most` granted jobs. A job whose rate was shut or deleted since stands in its line
+-- again.
 local function read_granted(R, queue, most, ctx)
   local rows = {}
   local ids = db('ZRANGE', R .. ':granted:' .. queue, 0, most - 1)
@@ -18,8 +19,7 @@ local function read_granted(R, queue, most, ctx)
   return rows
 end
 
--- Those that the step has let in itself, by their ids (high and low half): nothing of their grants
--- is written.
+-- Read the jobs that this step has let in itself. Nothing of their grants is written.
 function L.read_let_in(book, queue)
   local rows = book.let_in[queue]
   if rows and #rows > 1 then
@@ -36,8 +36,8 @@ local function append(b, row)
   b.let_in[n] = row.spot and row
 end
 
--- A suspect among them is claimed only by a worker that runs nothing else. -> a batch, is its one
--- job to be alone, are some left
+-- Only a worker that runs nothing else claims a suspect. -> a batch, whether its one job is a
+-- suspect, whether granted jobs are left
 function L.gather_granted(R, queue, room, ctx)
   local rows = L.read_let_in(ctx.book, queue) or read_granted(R, queue, room + 1, ctx)
   local ids, b = {}, L.new_batch(queue)

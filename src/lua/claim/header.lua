@@ -1,6 +1,6 @@
--- What a claim has to know of a job: the header of its record, read once for all jobs that have the
--- same options. Keys, traces and unique keys differ from job to job: a header without their values
--- is a class.
+-- What a claim has to know of a job stands in the header of its record. A header without the values
+-- of keys, traces and unique keys, which differ from job to job, is a class: it is read once for
+-- all jobs of the class.
 --
 -- A class is what L.parse reads of such a header (false: it is no header), and wants: what its
 -- gates are made of, a list of {text before the key, text behind it (nil: the gate has no key in
@@ -69,8 +69,8 @@ function L.wanted_gates(class, header, of_queue)
   return ids[1] and ids or nil
 end
 
--- What a job holds to its end, once it has started: its gates, but nothing of a rate, and its
--- unique key. -> text for R:holds, or nil
+-- A job that has started holds its locks, its semaphores and its unique key until it ends; a rate
+-- only counts its start. -> text for R:holds, or nil
 function L.hold_of(class, header, gates)
   local own = {}
   if class and class.u then

@@ -1,11 +1,10 @@
--- Idle queues: where many are named or looked at, hardly any has something to claim. Those that
--- have nothing, and of which R:heads says the truth, are told from the others by as few reads as
--- will do; claim.lua looks into the others.
+-- Idle queues. Where many queues are named, few have a job to claim. A few reads find the queues
+-- that have none and of which R:heads is right; claim.lua looks into the others.
 
 local MANY = 16
 
--- Of R:heads, by the number of the name: a list, false for none. Where many are asked for and there
--- are few or none, those that there are cost less than all that there might be.
+-- -> the head of each name in R:heads, false for none. Where R:heads has far fewer than the names,
+-- all of it is read.
 function L.read_heads(R, names)
   local key = R .. ':heads'
   local n = #names > MANY and redis.call('ZCARD', key)
@@ -24,8 +23,8 @@ function L.read_heads(R, names)
   return out
 end
 
--- Of keys[from..to], those that exist, into out. Mostly none does, and one call tells; or all do;
--- else it is asked by halves.
+-- Which of keys[from..to] exist? out: key -> true. Mostly none does, or all do, and one EXISTS
+-- tells; else each half is asked.
 local function find_existing(keys, from, to, out)
   local there = from <= to and redis.call('EXISTS', unpack(keys, from, to)) or 0
   if there == 0 then
@@ -41,9 +40,8 @@ local function find_existing(keys, from, to, out)
   find_existing(keys, middle + 1, to, out)
 end
 
--- The queues that have more than R:heads says: raw members, or jobs of priority 5 without a head,
--- which was lost. heads: by the number of the name; nil: the queue is not asked about. -> name ->
--- true
+-- Which queues have jobs that R:heads does not tell of: raw members, or jobs of priority 5 whose
+-- head was lost? heads: of each name, nil: leave the queue out. -> name -> true
 function L.find_untold(R, names, heads)
   local raw, five, keys, exists, out = R .. ':due:', R .. ':q:', {}, {}, {}
   for i = 1, #names do
@@ -59,24 +57,23 @@ function L.find_untold(R, names, heads)
   return out
 end
 
--- The head that was noted, when the first job of the queue is due then; else nil. It is, unless a
--- key was lost or written by hand.
+-- -> the noted head, if the first job of the queue is due then; nil: a key was lost or written by
+-- hand
 local function head_of(R, queue, noted)
   local first = redis.pcall('ZRANGE', R .. ':q:' .. queue .. ':5', 0, 0, 'WITHSCORES')
   return first[2] and L.due(first[2]) == noted and noted or nil
 end
 
--- The queues in which there seems to be nothing to claim: no mark, no pause, nothing granted, and
--- not due unless without room. -> their heads in R:heads by their number, false for none, nil:
--- claim.lua has to look
+-- Queues in which there seems to be nothing to claim: no mark, no pause, nothing granted, no due
+-- head or no room. -> their heads in R:heads by number, false for none; nil: claim.lua has to look
 local function noted_heads(R, queues, ctx)
   local noted = {}
   local marks, paused, heads, until_ms = ctx.marks, ctx.paused, ctx.heads, ctx.until_ms
-  local changed = L.cells_of(R .. ':heads', 'zset') -- by a result, or a grant
+  local changed = L.cells_of(R .. ':heads', 'zset') -- heads that this call has changed
   for i = 1, #queues do
     local q = queues[i]
     local name = q.name
-    -- One that is named again has another head by then.
+    -- A queue that is named twice has another head the second time.
     if not marks[name] and not paused[name] and changed[name] == nil and not q.is_again then
       local head = heads[i] and tonumber(heads[i])
       if not head or head > until_ms or q.room == 0 then

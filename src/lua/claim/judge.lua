@@ -1,14 +1,14 @@
 -- What becomes of the rows of a batch (waiting.lua): reads their records and decides. Nothing is
 -- written.
 
--- A payload that no add would take now: its key or record was written by hand, or the limit was
--- lowered, and its worker is not to hold it. The larger of both limits counts, since workers learn
--- of a new one one after the other.
+-- Is the payload larger than an add would take now? Its key or record was written by hand, or the
+-- limit was lowered. The larger limit of Redis and the worker counts, since workers learn of a new
+-- limit one after the other.
 local function too_large(R, b, i, is_big, max_payload)
   local queue = b.queue
   local n = is_big and redis.pcall('STRLEN', R .. ':big:' .. b.ids[i]) or
             #b.records[i] - #b.headers[i]
-  -- A foreign type is told by the fetch.
+  -- The fetch of the payload tells of a foreign type.
   if type(n) ~= 'number' or n <= math.max(max_payload, L.BIG) then
     return nil
   end
@@ -64,7 +64,7 @@ local function judge_row(R, b, i, max_payload, ctx)
   end
 end
 
--- Of jobs that the call has changed the draft knows.
+-- HMGET; through the draft where the call may have changed these jobs.
 local function read_some(b, key, ids, n)
   if b.is_new and not b.is_granted then
     return L.ask(key, 'hash', 'HMGET', unpack(ids, 1, n))
@@ -72,7 +72,7 @@ local function read_some(b, key, ids, n)
   return db('HMGET', key, unpack(ids, 1, n))
 end
 
--- The records and tries of all rows that have an id.
+-- Read the records and tries of all rows that have an id.
 local function read_rows(R, b)
   b.records, b.tries, b.jobs, b.gates, b.broken = {}, {}, {}, b.gates or {}, {}
   b.is_special, b.headers = {}, {}
@@ -99,8 +99,8 @@ local function read_rows(R, b)
   end
 end
 
--- May it be claimed before it is due? Not what holds something, or what its worker has to fetch
--- first.
+-- May the job be claimed before it is due? Not if it holds gates, or if its payload has to be
+-- fetched.
 local function may_be_early(b, i)
   local job = b.jobs[i]
   return b.is_granted or not (b.gates[i] or b.whys[i] or job and job.big)
@@ -118,7 +118,7 @@ function L.judge(R, b, max_payload, ctx)
   for i = 1, b.n do
     local record = records[i]
     local size = #(record or raws[i] or '')
-    -- Most have no options: there is nothing more to be asked.
+    -- Most jobs have no options and start for the first time: there is nothing to judge.
     if of_queue or tries[i] or not record or size > most or find(record, prefix, 1, true) ~= 1 then
       judge_row(R, b, i, max_payload, ctx)
     end

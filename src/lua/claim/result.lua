@@ -1,4 +1,5 @@
--- One result of a job that leaves something behind: kept, retried, dead, released, or its progress.
+-- One result of a job of which something stays: it is kept, retried, dead or released, or this is
+-- its progress.
 --
 -- A result: {id, start, verb, queue, a, code, text, tail}. verb: done (a: keep ms) | retry (a:
 -- delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; spends no attempt) | progress
@@ -20,7 +21,8 @@ local function apply_retry(R, r, job, tries, now_ms)
   end
 end
 
--- The record of a held job is missing or corrupt. Done is done; any other end needs what is lost.
+-- The record of a held job is missing or corrupt. A job that is done ends well; any other end needs
+-- the record, so the job is buried.
 local function apply_broken(R, r, record, tries, now_ms)
   if r.verb ~= 'done' then
     L.bury_broken(R, r.id, record, string.match(r.queue, '^%w[%w_-]*$'), now_ms)
@@ -33,7 +35,7 @@ end
 
 local VERBS = {done = true, retry = true, dead = true, release = true, progress = true}
 
--- Apply one result of a job that is held.
+-- Apply the result of a held job.
 local function apply(R, r, tries, cancelled, now_ms)
   if not VERBS[r.verb] then
     L.fail('ELATER_ARGS', 'unknown verb ' .. L.quote(r.verb))
@@ -48,7 +50,7 @@ local function apply(R, r, tries, cancelled, now_ms)
   if job == nil then
     apply_broken(R, r, record, tries, now_ms)
   elseif cancelled and r.verb ~= 'done' then
-    -- It did not finish by itself: it ends here, whatever its worker made of it.
+    -- It is cancelled and did not end well: it ends, whatever the worker's verdict is.
     L.end_cancelled(R, job, r.id, L.outcome('cancelled', r.code, now_ms, tries.starts,
                                             'cancelled while running',
                     r.tail), now_ms)
@@ -68,7 +70,7 @@ local function apply(R, r, tries, cancelled, now_ms)
   end
 end
 
--- One that leaves something behind. -> answer, did it end?
+-- -> answer, whether the job ended
 function L.settle_one(R, r, tries, flag, book)
   local ok, what = L.attempt(apply, R, r, L.tries(tries), flag, book.now_ms)
   if not ok then

@@ -1,38 +1,38 @@
 -- Start, park or bury the rows of a batch that were judged (judge.lua).
 --
--- Starts go in groups, which is also how a worker is told of them: a group is one flat list
+-- The worker is told of starts in groups. A group is one flat list
 --   queue, fence of the first, start, attempt, crashes, gated, {id, due ms, record}*
--- of jobs that begin alike; their fences rise by 2. gated: 0, 1: it passed gates, so that its end
--- may let in another; 2: its handler must not outlive a worker that lost Redis as well: it holds a
--- lock, or a semaphore that says so.
+-- of jobs that begin alike; their fences rise by 2. gated: 0 without gates; 1: their ends may let
+-- in other jobs; 2: as 1, and a handler must end when its worker loses Redis, since it holds a
+-- lock, or a semaphore with on_lost kill.
 
 L.GROUP_HEAD = 6 -- values of a group before its jobs
 
 -- ---- what is written of the starts of a batch
 
--- Redis keeps a small hash or sorted set as a list, which is read from its start for each id (up to
--- 512 and 128 entries, as it is delivered): for a hundred jobs that is most of what a call costs.
--- One long value makes an index of it, which stays as long as the key does: so one is put in front
--- where such a key comes to hold many.
+-- Redis keeps a small hash or sorted set as a list and reads it from the start for each id (up to
+-- 512 and 128 entries by default). For a hundred jobs that is most of the cost of a call. One value
+-- over 64 bytes turns the list into a table, which it stays: so where a key comes to hold many,
+-- such a value is written first and removed again.
 local MANY, LIST_FIELDS, LIST_MEMBERS = 32, 512, 128
 local LONG = '-----------------------------------------------------------------'
 
--- Many with the n that come, and it may be a list still?
+-- Will it hold many with n more, and may it be a list still?
 local function becomes_many(has, n, most)
   return has + n >= MANY and has <= most
 end
 
 local COMMANDS = {hash = {'HSET', 'HDEL'}, zset = {'ZADD', 'ZREM'}}
 
--- Write something of each of these. args: as the command has them; old: the same of those of which
--- Redis has something, which it replaces.
+-- Write a value for each of the names. args: arguments of the command; old: arguments that write
+-- the old values back, of the names that have one.
 local function write_many(key, kind, most, names, args, old)
   local add, remove = unpack(COMMANDS[kind])
   local n = #names
   if n == 0 then
     return
   elseif becomes_many(L.make_room(key, kind, n), n, most) then
-    -- Of a hash a field with itself for a value, of a sorted set a member with the score 0.
+    -- In a hash a field with itself as its value, in a sorted set a member with the score 0.
     args = {kind == 'hash' and LONG or 0, LONG, unpack(args)}
     L.write_at_once(remove, key, {LONG}, function() end)
   end
@@ -48,7 +48,8 @@ local function new_starts()
   return {n = 0, ids = {}, running = {}, tries = {}, holds = {}, holders = {}, old = {}}
 end
 
--- Jobs of which the call has changed something go by the draft, others by one command a key.
+-- One command a key writes all starts, unless the call has changed something of these jobs before:
+-- then they go through the draft.
 local function write_starts(R, s, b, ctx)
   if b.is_new then
     ctx.book.at_once.started = ctx.book.at_once.started + s.n
@@ -73,7 +74,7 @@ local function tell_started(b, run, starts, attempts)
   end
 end
 
--- The group in which a run is told, the last one if it goes on; and how long it is.
+-- -> the group of a run, which is the last one where the run goes on with it; its length
 local function group_of(b, run, starts, attempts, crashes, ctx)
   local g = ctx.groups[#ctx.groups]
   if g and g[1] == b.queue and ctx.next_fence == run.fence and g[3] == starts and
@@ -118,7 +119,7 @@ end
 
 -- ---- one row
 
--- What a job holds to its end, once it has started.
+-- Note in R:holds what the job holds from its start to its end.
 local function hold(R, b, i, s)
   local id, text = b.ids[i], L.hold_of(b.jobs[i], b.headers[i], b.gates[i])
   if not text then
@@ -133,7 +134,7 @@ local function hold(R, b, i, s)
   end
 end
 
--- Does the job hold all its gates now? Else it stands in line and is not claimed.
+-- Take all gates of the job. -> whether it has them; else it stands in line
 local function passes(b, i, fence, book)
   local id, gates = b.ids[i], b.gates[i]
   if b.is_granted then
@@ -153,12 +154,12 @@ local function passes(b, i, fence, book)
   return not spot
 end
 
--- The id and the record of a row that has none yet, or a broken one.
+-- Give the row an id and a record, where it is a raw member or its record is broken.
 local function give_record(R, b, i, number)
   if b.raws[i] then
     b.ids[i] = L.id(number)
     b.records[i] = L.insert(R, b.ids[i], b.jobs[i], b.raws[i])
-    -- Raw members that are claimed at once never had a head, by which queues become known.
+    -- A queue of raw members that are claimed at once has no head that makes its name known.
     db('SADD', R .. ':names', b.queue)
   elseif b.broken[i] then
     b.records[i] = L.mended(R, b.ids[i], b.queue, b.records[i] or nil)
@@ -178,8 +179,7 @@ local function bury(R, b, i, ctx)
   L.bury(R, b.queue, id, L.outcome('dead', 0, ctx.now_ms, starts, b.whys[i], ''), ctx.now_ms)
 end
 
--- More is to be done than to start this row. -> is it guarded, or does it hold gates (as in a
--- group); nil when it does not start
+-- A row that has more to do than to start. -> gated, as a group has it; nil: it does not start
 local function settle_special(R, b, i, fence, s, ctx)
   if b.whys[i] or b.raws[i] then
     give_record(R, b, i, fence - 1)
@@ -198,7 +198,7 @@ end
 
 -- ---- a batch
 
--- The first ones of a set leave it: rows from..to of the batch.
+-- Rows from..to of the batch, which are the first members of a set, leave it.
 local function take_from(b, key, from, to)
   local members = {unpack(b.ids, from, to)}
   for i, raw in pairs(b.raws) do
@@ -217,7 +217,7 @@ local function take_from(b, key, from, to)
   end)
 end
 
--- The first n rows leave the sets in which they stood.
+-- The first n rows leave the sets in which they waited.
 local function take_out(b, n)
   local from = 1
   for k = 1, #b.places, 2 do
@@ -229,7 +229,7 @@ local function take_out(b, n)
   end
 end
 
--- The gates of these rows, each once.
+-- Learn of all gates of the first `judged` rows by few reads.
 local function meet(b, judged, book)
   local ids, is_met = {}, {}
   for i = 1, next(b.gates) and judged or 0 do
@@ -245,8 +245,7 @@ local function meet(b, judged, book)
   end
 end
 
--- The last row from i on, up to `last`, that starts like row i, when nothing special is to be done
--- of it.
+-- Row i and the rows behind it that start like it make a run. -> its last row, at most `last`
 local function end_of_run(b, i, last)
   local is_special, tries = b.is_special, b.tries
   local first = tries[i]
@@ -258,7 +257,7 @@ local function end_of_run(b, i, last)
   return last
 end
 
--- Rows from..to start with these tries: they go on with the run, or begin one. -> the run
+-- Rows from..to start alike: add them to the run, or end it and begin another. -> the run
 local function extend(b, run, from, to, gated, fence, s, ctx)
   local tries = b.tries[from]
   if run and run.to == from - 1 and run.gated == gated and run.tries == tries then
@@ -270,8 +269,8 @@ local function extend(b, run, from, to, gated, fence, s, ctx)
   return {from = from, to = to, tries = tries, gated = gated, fence = fence}
 end
 
--- Decide of the first `judged` rows, in runs, until the call has `most` claims. number: for the id
--- of the first; each has the next one for its fence. -> how many rows that were
+-- Start, park or bury the first `judged` rows, in runs, until the call has `most` claims. Row i has
+-- number + 2i - 2 for a new id and the next number for its fence. -> how many rows are settled
 local function settle_rows(R, b, judged, most, number, s, ctx)
   local i, run = 1, nil
   while i <= judged and ctx.claimed < most do
@@ -300,7 +299,7 @@ local function settle_rows(R, b, judged, most, number, s, ctx)
 end
 
 -- Start, park or bury the first `judged` rows, until the call has `most` claims. -> how many rows
--- that were, how many of them stand in line now
+-- are settled, how many of them were parked
 function L.start_all(R, b, judged, most, ctx)
   local number, s = L.tick(R, ctx.now_us, 2 * judged), new_starts()
   b.parked = 0

@@ -1,17 +1,17 @@
--- A step: results in, claims out, one round trip for both. The wire form is that of the function
--- which asks (v1/step.lua, v2/step.lua).
+-- A step: results in, claims out, one round trip for both. The function that is called has the wire
+-- form (v1/step.lua, v2/step.lua).
 --
 -- A request: {epoch_text, link, held, max, ahead (ms), ends: {queue, start, n}*, end_ids: of all of
 -- them, results: {id, start, verb, queue, a, code, text, tail}* (result.lua), queues: {name, room,
--- max_payload}*} A reply: {now_us, status, answers (one a result), refused ({number of an end,
--- answer}*), groups (start.lua), cancels (ids), heads (one a queue), errors ({queue, text}*),
--- solo_due, timer_ms}.
+-- max_payload}*}
+-- A reply: {now_us, status, answers (one a result), refused ({number of an end, answer}*), groups
+-- (start.lua), cancels (ids), heads (one a queue), errors ({queue, text}*), solo_due, timer_ms}.
 
 local STEP_BYTES = 1048576
 local PEEK_BYTES = 262144   -- and of raw members that are not due
 local CLAIMS_MAX = 512
 
--- Whatever pcall caught -> one line.
+-- An error that pcall caught -> one line.
 function L.error_text(e)
   if type(e) == 'table' then
     e = e.elater or e.err or 'unknown error'
@@ -19,7 +19,7 @@ function L.error_text(e)
   return L.line(tostring(e))
 end
 
--- Flags of running jobs: those of this worker are returned, those of ended jobs removed.
+-- -> the jobs of this worker that are to be cancelled. Flags of ended jobs are removed.
 local function cancels(R, epoch)
   local mine, ids = {}, db('HKEYS', R .. ':cancel')
   for i = 1, math.min(#ids, 1000) do
@@ -33,8 +33,7 @@ local function cancels(R, epoch)
   return mine
 end
 
--- What Redis has of the results: who runs each job, its tries, whether it is to be cancelled, by
--- number.
+-- -> of each result: the epoch that holds the job, its tries, its cancel flag
 local function read_held(R, results)
   local ids = {}
   for i = 1, #results do
@@ -64,7 +63,7 @@ local function settle(R, results, ctx)
   return answers
 end
 
--- A job that ended well, and that somebody waits for, or was to be cancelled.
+-- -> function that ends a job which ended well, and which is cancelled or waited for
 local function settle_watched(R, ctx)
   return function(id, group)
     local r = {id = id, start = group.start, verb = 'done', queue = group.queue, a = 0, code = '0',
@@ -111,7 +110,7 @@ function L.step(R, q)
   return reply
 end
 
--- ---- arguments that both forms have
+-- ---- arguments that both wire forms have
 
 local function read_results(args, at, n)
   local results = {}
@@ -126,7 +125,7 @@ end
 
 -- n queues, three arguments each, from args[at] on.
 local function read_rooms(args, at, n)
-  -- Most say the same as the one before.
+  -- Most queues have the same numbers as the one before: these are read once.
   local queues, room_text, room, max_text, max = {}, nil, nil, nil, nil
   for i = 1, n do
     local o = at + 3 * (i - 1)
