@@ -30,7 +30,7 @@ function L.book(R, now_us)
           at_once = {ended = {}, started = 0}}
 end
 
--- Its line may move: L.settle_gates looks.
+-- A place of this gate may be free: L.settle_gates looks at its line.
 function L.touch(book, id)
   if not book.is_touched[id] then
     book.is_touched[id] = true
@@ -38,7 +38,7 @@ function L.touch(book, id)
   end
 end
 
--- -> kind, name; nil for what is no id of a gate: what was written by hand is left to `later fsck`
+-- -> kind, name; nil: this is no id of a gate, so it was written by hand (`later fsck` tells)
 function L.read_gate(id)
   local kind, name = string.match(id, '^(%a+):(.+)$')
   if L.KINDS[kind or ''] then
@@ -57,7 +57,7 @@ local function new_gate(book, id)
   if kind ~= 'lock' then
     g.limit = L.limit_of(R, kind, name)
   end
-  -- The state of one algorithm says nothing to another.
+  -- Each algorithm has a key of its own: it cannot read the state of another.
   if kind == 'rate' then
     g.key = g.limit and R .. ':rate:' .. g.limit.algorithm .. ':' .. name
     g.granted = R .. ':rate:granted:' .. name
@@ -91,7 +91,7 @@ function L.room(book, g)
   return free
 end
 
--- Of a gate that has no place: when there will be one by itself (ms), nil: by a release only.
+-- A gate has no free place. -> when it will have one by itself (ms); nil: only a release frees one
 function L.opens(book, g)
   if g.kind ~= 'lock' and not g.limit then
     return nil
@@ -107,22 +107,22 @@ function L.set_room(g, n)
   end
 end
 
--- n places more are free, if anybody has asked how many.
+-- n more places are free. Nothing is to be done where the number was not asked for yet.
 function L.add_room(g, n)
   if g.free then
     L.set_room(g, g.free + n)
   end
 end
 
--- Take a place that is free. until_ms: the end of the lease; nil: as long as the holder lives.
--- is_reserved: it does not know yet (a lock has depth 0 until it does).
+-- Take a free place. until_ms: the end of the lease; nil: as long as the holder lives. is_reserved:
+-- the holder was not told yet (the depth of a lock is 0 until then).
 function L.take(book, g, holder, fence, until_ms, is_reserved)
   L.KINDS[g.kind].take(book, g, holder, fence, until_ms, is_reserved)
 end
 
--- Take a place for a job that is to be claimed: a start is counted when it is claimed (L.spend),
--- until then the rate only keeps it. So a queue without room saves up no herd, and a grant that is
--- taken back costs nothing.
+-- Take a place for a job that is granted. A rate only reserves a start, and counts it when the job
+-- is claimed (L.spend): so a grant that is taken back costs nothing, and a queue without room does
+-- not save up starts.
 function L.promise(book, g, job)
   if g.kind == 'rate' then
     L.add_room(g, -db('SADD', g.granted, job))
@@ -131,8 +131,8 @@ function L.promise(book, g, job)
   end
 end
 
--- Does this gate let nobody in, whoever was promised a place before? A rate is asked again at the
--- start that it counts; who holds a place of a lock or a semaphore keeps it.
+-- Does this gate refuse even jobs that were granted a place? Only a rate does, when it was shut or
+-- deleted since; a place of a lock or a semaphore is kept.
 function L.is_closed(g)
   return g.kind == 'rate' and (not g.limit or g.limit.n == 0)
 end
@@ -161,8 +161,8 @@ function L.spend(book, job, gates, fence)
   end
 end
 
--- Give a place back; nothing happens when `holder` has none. What a rate has counted it keeps.
--- -> whether it did
+-- Free the place of a holder, if it has one. A rate keeps the starts that it has counted. ->
+-- whether it had one
 function L.drop(book, g, holder)
   return L.drop_all(book, g, {holder})
 end

@@ -13,14 +13,17 @@
 --
 -- spot: "<ticket> <passes> <due> <at>" LF gate LF gate ... at: which of its gates it waits for, 0
 -- when it was granted. Tickets come from the hybrid clock, so they rise; a job keeps its own until
--- it starts. All gates of a job are taken together or none. One that was passed over for PASSES
--- times takes them one by one instead, in the order of L.gates_of, and keeps what it has: so it
--- comes to its turn, and since all take them in one order none waits for the other in a circle. A
--- grant that no worker claims within GRANT_MS goes back, and its queue stands aside at those of its
--- gates where it has a line until a step names it with room: nobody else waits for a queue that is
--- full, paused or served by nobody. So does one that has been granted as many as the caller has
--- room for, or that no worker has room for (L.may_grant): its workers are woken, and their next
--- step with room calls it again. To be refused for want of room counts as being passed over.
+-- it starts. A job takes all its gates together, or none. A job that was passed over PASSES times
+-- takes them one by one instead, in the order of L.gates_of, and keeps those that it has: so it
+-- gets them all in the end. All jobs take gates in the same order, so none waits for another in a
+-- circle.
+--
+-- A queue stands aside at the gates where its jobs are in line when a grant of it was not claimed
+-- within GRANT_MS (the grant is taken back), when it was granted as many jobs as the caller has
+-- room for, or when no worker has room for it (L.may_grant). Jobs of other queues pass meanwhile:
+-- they do not wait for a queue that is full, paused or served by no worker. The workers of the
+-- queue are woken, and their next step that names it with room puts it back in line. A job that is
+-- refused for want of room counts as passed over.
 
 local PASSES = 16
 local OPEN_MAX = 64         -- gates that a call looks at, those in line that it calls there, rows
@@ -50,12 +53,12 @@ function L.spot_text(spot)
          table.concat(spot.gates, '\n')
 end
 
--- Look there again at this time, or earlier.
+-- Set a timer, or make it earlier. what: a member of R:timers
 function L.arm(book, what, at_ms)
   db('ZADD', book.R .. ':timers', 'LT', math.max(at_ms, book.now_ms), what)
 end
 
--- Somebody stands in line there: it is looked at when it opens by itself.
+-- Somebody stands in line at a shut gate: set a timer for when it opens by itself.
 function L.arm_gate(book, g)
   if L.room(book, g) > 0 or g.is_armed then
     return
@@ -67,12 +70,12 @@ function L.arm_gate(book, g)
   end
 end
 
--- Does anybody stand in line there who would be called?
+-- Does anybody stand in line at this gate?
 local function has_line(g)
   return not L.is_known_empty(g.line) and #db('ZRANGE', g.line, 0, 0) > 0
 end
 
--- After one left the line: with nobody in it, it matters to nobody when the gate opens.
+-- One has left the line. When it is empty, the gate needs no timer.
 function L.disarm(book, g)
   if not has_line(g) then
     db('ZREM', book.R .. ':timers', 'gate:' .. g.id)
@@ -86,10 +89,10 @@ end
 
 -- ---- standing in line
 
--- A job whose queue stands aside is not called, for as long as that takes: it gives back what it
--- reserved, and reserves anew when it is called again. So does one that comes to stand behind
--- others of its queue: they are called first, and who puts the queue aside looks at the first of
--- them only (OPEN_MAX).
+-- A job that has taken some of its gates gives them back, and takes them again when it is called.
+-- It does so when its queue stands aside, since it is not called for a while; and when it comes to
+-- stand behind others of its queue, since these are called first, and a queue that is put aside
+-- looks at its first jobs only (OPEN_MAX).
 local function keep_nothing(book, job, spot)
   if spot.passes > PASSES then
     L.let_go(book, {job})
@@ -97,14 +100,14 @@ local function keep_nothing(book, job, spot)
   end
 end
 
--- One that reserves: does it come to stand behind others of its queue?
+-- Does a job that takes its gates one by one come to stand behind others of its queue?
 local function is_behind(book, queue, id, spot)
   local first = spot.passes > PASSES and db('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')
   return first and first[2] and tonumber(first[2]) < spot.ticket
 end
 
--- The queue is called at this gate from now on, not behind this ticket, unless it stands aside
--- there.
+-- Put the queue in line at this gate with this ticket, or its own where that is lower, unless it
+-- stands aside there.
 local function call_at(book, queue, g, ticket)
   if db('SISMEMBER', book.R .. ':aside:' .. queue, g.id) == 0 then
     db('ZADD', g.line, 'LT', ticket, queue)
@@ -112,7 +115,7 @@ local function call_at(book, queue, g, ticket)
   L.arm_gate(book, g)
 end
 
--- Stand before gate `spot.at`.
+-- Put a job in line at its gate number spot.at.
 local function stand(book, queue, job, spot)
   local id = spot.gates[spot.at]
   if db('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1 or is_behind(book, queue, id, spot) then
@@ -124,7 +127,7 @@ local function stand(book, queue, job, spot)
   call_at(book, queue, L.gate(book, id), spot.ticket)
 end
 
--- A job that waited in no line until now.
+-- Put a job in line that stands in no line yet.
 function L.stand_new(book, queue, job, spot)
   L.is_new(line_key(book, queue, spot.gates[spot.at]), 'zset', job)
   L.is_new(book.R .. ':parked:' .. queue, 'zset', job)
@@ -132,14 +135,15 @@ function L.stand_new(book, queue, job, spot)
   stand(book, queue, job, spot)
 end
 
--- Its last job there has gone.
+-- The last job of the queue has left the line of this gate.
 local function leave_line(book, queue, g)
   db('ZREM', g.line, queue)
   db('SREM', book.R .. ':aside:' .. queue, g.id)
   L.disarm(book, g)
 end
 
--- The place of a queue in the line of a gate, after its first job there has gone.
+-- The first job of the queue has left the line of a gate: the next one tells the place of the
+-- queue.
 local function restand(book, queue, g)
   local first = db('ZRANGE', line_key(book, queue, g.id), 0, 0, 'WITHSCORES')
   if #first == 0 then
@@ -157,8 +161,8 @@ end
 
 -- ---- taking
 
--- Take what can be taken now. -> the index of the gate that is shut, or nil: it is granted all of
--- them, which is not written yet.
+-- Take the gates of a job in line. -> the number of the gate that is shut; nil: it has all of them,
+-- and the caller writes its grant
 local function advance(book, job, spot)
   if spot.passes < PASSES then
     for i, id in ipairs(spot.gates) do
@@ -181,9 +185,9 @@ local function advance(book, job, spot)
   return nil
 end
 
--- A job that has just become due: takes all its gates, with this fence; else -> the spot where it
--- has to stand (L.stand_new), with the fence for its ticket. Where its queue stands aside those
--- before it go first.
+-- A job that has just become due takes all its gates, with this fence. -> nil; or the spot where it
+-- has to stand (L.stand_new), whose ticket is the fence: a gate is shut or has a line, or the queue
+-- stands aside there.
 function L.pass_gates(book, queue, job, gates, due, fence)
   local aside = book.R .. ':aside:' .. queue
   local is_any_aside = not L.is_known_empty(aside)
@@ -214,9 +218,8 @@ function L.is_guarded(book, gates)
   return false
 end
 
--- What a job that starts holds to its end: its gates, but nothing of a rate, and its unique key. ->
--- text for
--- R:holds, or nil
+-- A job that starts holds its locks, its semaphores and its unique key until it ends; a rate only
+-- counts its start. -> text for R:holds, or nil
 function L.holding_started(gates, job)
   if not (gates or job.u) then
     return nil
@@ -239,8 +242,9 @@ local function has_place(g, job)
   return db('ZSCORE', g.key, job)
 end
 
--- A job that a worker runs, and that waits by Redis' data: it may go on only if nobody else has its
--- locks and places; a rate it passed when it was started. Nothing is changed when it may not.
+-- A worker runs this job, which waits by the data of Redis. It may go on only if nobody else has
+-- its locks and places; its rates were passed when it started. -> whether it may; if not, nothing
+-- is changed
 function L.regain_gates(book, id, job, state)
   local taken = {}
   local gates = L.gates_of(job, L.queue_gates(db('HGET', book.R .. ':queues', job.queue)))
@@ -266,7 +270,7 @@ function L.regain_gates(book, id, job, state)
   return true
 end
 
--- A parked job leaves, whatever it holds: cancelled, moved, or claimed.
+-- A parked job leaves its line: it is cancelled, moved or claimed. keeps: it keeps its gates.
 function L.unpark(book, queue, job, keeps)
   local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
   db('ZREM', book.R .. ':parked:' .. queue, job)
@@ -281,7 +285,7 @@ function L.unpark(book, queue, job, keeps)
   return spot
 end
 
--- A job that was let in is claimed: it is parked no more.
+-- A job that was let in is claimed: remove its spot.
 function L.forget_spot(book, queue, job, spot)
   L.learn(book.R .. ':parked:' .. queue, 'zset', job, spot.ticket)
   db('ZREM', book.R .. ':parked:' .. queue, job)
@@ -306,8 +310,7 @@ local function put_aside(book, queue, g)
   L.mark_set(book.R, queue, 'a')
 end
 
--- Queues were granted something: it is due now, whoever has room should know. What the call itself
--- has claimed since then need not be told.
+-- Wake the workers of queues that have new grants, but for jobs that the call itself has claimed.
 local function tell_granted(book)
   local queues = {}
   for queue in pairs(book.granted) do
@@ -322,11 +325,11 @@ local function tell_granted(book)
   book.granted = {}
 end
 
--- The turn of a job in line. -> false: its queue was put aside
+-- It is the turn of this job in line. -> false: its queue was put aside
 local function call_job(book, g, queue, job)
   local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
   if not spot or spot.gates[spot.at] ~= g.id then
-    -- No spot that could be read: that one is for `later fsck`.
+    -- Its spot cannot be read: it is left to `later fsck`.
     db('ZREM', line_key(book, queue, g.id), job)
     return true
   end
@@ -351,8 +354,9 @@ local function call_job(book, g, queue, job)
   return true
 end
 
--- The first jobs of the queue that is first in line, as long as they come before the ticket of the
--- next one there. -> does the queue stay in line?
+-- Call the first jobs of the queue that is first in line, those before the ticket of the next in
+-- line.
+-- -> whether the queue stays in line
 local function call_queue(book, g, queue, next_ticket)
   if L.paused_until(db('HGET', book.R .. ':paused', queue), book.now_ms) then
     put_aside(book, queue, g)
@@ -384,8 +388,8 @@ local function call_queue(book, g, queue, next_ticket)
   return true
 end
 
--- Hand the free places of a gate to those who stand first in its line, as far as the call may. What
--- is left is for the next call: the timer is due.
+-- Give the free places of a gate to the first in its line. Where the call may not call more of
+-- them, a timer that is due makes another call go on.
 local function open(book, id)
   local g = L.gate(book, id)
   local is_lined = has_line(g)
@@ -410,8 +414,8 @@ local function open(book, id)
   end
 end
 
--- Nobody claims what the queue is granted: it is not called where jobs of it stand, at the gates of
--- one that was and has to stand at the first of them again.
+-- A grant of the queue was not claimed: put the queue aside at the gates of this spot where jobs of
+-- it stand in line.
 local function stand_back(book, queue, gates)
   for i, id in ipairs(gates) do
     if db('SISMEMBER', book.R .. ':aside:' .. queue, id) == 0 and
@@ -421,8 +425,8 @@ local function stand_back(book, queue, gates)
   end
 end
 
--- A granted job is not claimed after all: it gives its places back, and stands before the first of
--- its gates again, or before `at`.
+-- Take a grant back: the job gives its places back and stands in line at its first gate again, or
+-- at gate number `at`.
 function L.take_back(book, queue, job, at)
   local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
   db('ZREM', book.R .. ':granted:' .. queue, job)
@@ -436,10 +440,10 @@ function L.take_back(book, queue, job, at)
   end
 end
 
--- Grants that nobody claimed in time go back to their places in line.
+-- Take back the grants of a queue that no worker claimed within GRANT_MS.
 local function take_back_late(book, queue)
   local key = book.R .. ':granted:' .. queue
-  -- What was granted before a clock was set back counts as from now.
+  -- A grant from before the clock was set back counts from now.
   local ahead = '(' .. L.int(book.now_ms)
   for _, job in ipairs(db('ZRANGEBYSCORE', key, ahead, '+inf', 'LIMIT', 0, OPEN_MAX)) do
     db('ZADD', key, book.now_ms, job)
@@ -464,9 +468,9 @@ local function rejoin_at(book, queue, aside, id)
   end
 end
 
--- A step names the queue with room: it stands in line again where it stood aside. -> at how many
--- gates it stands aside still, which a call does not look at or cannot; how many it was called to;
--- why it could not be at one
+-- A step names the queue with room: put it back in line where it stood aside. -> at how many gates
+-- it still stands aside, since one call looks at OPEN_MAX or a key is foreign; at how many it is
+-- back in line; the error of one that failed
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
   local ids, called, why = db('SRANDMEMBER', key, OPEN_MAX), 0, nil
@@ -482,7 +486,7 @@ function L.rejoin(book, queue)
   return db('SCARD', key), called, why
 end
 
--- One timer that is due.
+-- A timer is due: look at what it is for.
 local function look_at_timer(book, what)
   local kind, id = string.match(what, '^(%a+):(.+)$')
   if kind == 'granted' then
@@ -497,7 +501,7 @@ local function look_at_timer(book, what)
   end
 end
 
--- The timers that are due, once in a call.
+-- Look at the timers that are due, once in a call.
 local function look_at_timers(book)
   if book.has_looked then
     return
@@ -511,9 +515,9 @@ local function look_at_timers(book)
   end
 end
 
--- Hand on what was given back in this call, then look at the gates whose time has come. One gate
--- whose key has a foreign type stays as it is, is looked at later, and does not keep the others.
--- claims_next: the caller claims in this call, and settles once more after that.
+-- Open the gates that lost a holder in this call, and those whose timer is due. A gate with a key
+-- of a foreign type is left as it is and looked at later. claims_next: the caller claims in this
+-- call, and settles once more after that.
 function L.settle_gates(book, claims_next)
   local rounds = 0
   book.claims_next = claims_next
@@ -522,7 +526,7 @@ function L.settle_gates(book, claims_next)
   while #book.touched > 0 do
     local id = table.remove(book.touched)
     book.is_touched[id] = nil
-    -- Most gates have no line, and a step may give back a thousand: only what is to be done counts.
+    -- Most gates have no line, and a step may free a thousand: only gates with a line count.
     local ok, is_lined = L.attempt(has_line, {line = book.R .. ':wait:' .. id})
     if not ok or is_lined then
       if rounds >= OPEN_MAX then

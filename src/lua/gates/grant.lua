@@ -1,15 +1,14 @@
 -- Grants: jobs that hold all their gates, to be claimed before all others of their queue
--- (gate_line.lua). What the step that grants them claims itself leaves the draft again, and is
--- never written.
+-- (gate_line.lua). Where the step that grants a job claims it as well, the grant is not written.
 
 L.GRANT_MS = 1000           -- a grant that no worker claims within it goes back
 
--- What a job holds while it waits.
+-- Note in R:holds the gates that a waiting job has.
 function L.hold(book, job, gates, n)
   db('HSET', book.R .. ':holds', job, table.concat(gates, '\n', 1, n))
 end
 
--- A job that stands in no line any more has all its gates.
+-- Write the grant of a job that has all its gates and stands in no line any more.
 function L.grant(book, queue, job, spot)
   spot.at = 0
   L.hold(book, job, spot.gates, #spot.gates)
@@ -20,8 +19,8 @@ function L.grant(book, queue, job, spot)
   book.granted[queue] = true
 end
 
--- A job that stands in no line any more has all its gates. Where the step that calls it claims it
--- itself, nothing of the grant is written: granted.lua takes it from here.
+-- A job has all its gates and stands in no line any more. Where this step claims next, it is put
+-- into book.let_in, from which granted.lua claims it; else its grant is written.
 function L.let_in(book, queue, job, spot)
   local list = book.let_in[queue]
   if not book.claims_next or (book.room[queue] or 0) == 0 or
@@ -29,7 +28,7 @@ function L.let_in(book, queue, job, spot)
     L.grant(book, queue, job, spot)
     return
   end
-  -- What L.grant_rest may have to write later must not fail then.
+  -- L.grant_rest may write these keys later, and must not fail then.
   L.need_types(book.R, {'holds', 'hash', 'timers', 'zset', 'prio', 'hash'})
   if not list then
     list = {}
@@ -40,7 +39,7 @@ function L.let_in(book, queue, job, spot)
                              low = tonumber(string.sub(job, 8), 36) or 0})
 end
 
--- Who was let in and is not claimed by this step is granted after all.
+-- Write the grants of jobs that were let in and that this step has not claimed.
 function L.grant_rest(book, queue)
   local list = book.let_in[queue]
   L.assign(book.let_in, queue, nil)
@@ -51,10 +50,11 @@ function L.grant_rest(book, queue)
   end
 end
 
--- May one more of it be granted? As many as the caller has room for; when it has none or did not
--- name the queue, one, if any worker would take it, or if it was refused this often enough
--- (is_its_turn): a worker that is busy each time would never come to it, and a grant waits for it
--- for a while. -> 'yes', 'enough': what is granted will do, or 'no': nobody would take it
+-- May one more job of the queue be granted? As many as the caller has room for. Where the caller
+-- has no room or did not name the queue: one, if some worker has room, or if the job was refused
+-- often enough (is_its_turn), since workers that are busy each time would never come to it, and a
+-- grant waits for a while. -> 'yes', 'enough' (as many as there is room for), 'no' (no worker has
+-- room)
 function L.may_grant(book, queue, is_its_turn)
   local own, granted = book.room[queue] or 0, db('ZCARD', book.R .. ':granted:' .. queue)
   granted = granted + #(book.let_in[queue] or {})

@@ -1,10 +1,9 @@
--- What a holder lets go when it ends.
+-- A holder that ends frees what it holds.
 --
--- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, a line each: so
--- whoever ends it knows them without its record.
+-- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, a line each. So the
+-- call that ends it need not read its record.
 
--- One line of what a holder has: into drops, gate -> holders, or into uniques, {name, id,
--- for_until}*.
+-- Add one line of R:holds to drops (gate -> holders) or to uniques ({name, id, for_until}*).
 local function read_line(holder, line, drops, order, uniques)
   if string.find(line, '^uniq:') then
     local until_ms, name = string.match(line, '^uniq:(%d+):(.*)$')
@@ -19,7 +18,7 @@ local function read_line(holder, line, drops, order, uniques)
   end
 end
 
--- -> those that hold something; their gates: gate -> holders, in which order; their unique keys
+-- -> the holders that hold something; gate -> its holders; the gates in order; the unique keys
 local function read_holds(holders, texts)
   local gone, drops, order, uniques = {}, {}, {}, {}
   for i, holder in ipairs(holders) do
@@ -42,15 +41,15 @@ local function drop_at(book, id, holders)
   L.drop_all(book, L.gate(book, id), holders)
 end
 
--- One gate with a key of a foreign type does not keep the others.
+-- A gate with a key of a foreign type is left as it is.
 local function drop_all(book, drops, order)
   for _, id in ipairs(order) do
     L.unless_foreign(drop_at, book, id, drops[id])
   end
 end
 
--- These holders (jobs, workers) end or wait again: their places are free. -> the unique keys that
--- they had, for L.free_uniques
+-- Free the places of these holders (jobs, workers), which end or wait again. -> their unique keys,
+-- for L.free_uniques
 function L.let_go(book, holders)
   local key = book.R .. ':holds'
   if #holders == 0 or L.is_known_empty(key) then
