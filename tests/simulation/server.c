@@ -320,12 +320,14 @@ static void replace(char *text, const char *what, const char *with)
     " then\n    status = 'link'\n  end\n  if status ~= 'ok' then\n    return {now_us = now_us, "   \
     "status = status}\n"
 
-/* What each check is in the library, and what it is not to be any more. */
+/* What each check is in the library, and what it is not to be any more. A check may stand in
+ * several places: a fence is one of jobs that simply end, and one of all other results. */
 static const struct {
     const char *name, *text, *instead;
 } checks[] = {
     {"fence", "if mine and not mine[id] or string.sub(tries[i] or '', 1, #prefix) ~= prefix then",
      "if mine and not mine[id] then"},
+    {"fence", " or\n       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start then", " then"},
     {"gate", "return L.lock_holder(book, g) and 0 or 1", "return 1"},
     /* The step's, which what follows tells from the reconcile's. */
     {"link", "current ~= q.link" STEP_LINK_END, "false" STEP_LINK_END},

