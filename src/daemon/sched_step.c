@@ -15,11 +15,9 @@
 #define HOST_FIRST_MS 100 /* wait after a host fault; doubles with each, up to HOST_MAX_MS */
 #define HOST_MAX_MS 10000
 #define GATE_MAX_US INT64_C(3600000000) /* later timers are told again by the looks in between */
-#define OVERLAP_ENDS 64 /* so many ends are worth a second step beside the one under way */
-#define NOTHING_MS 10   /* a due queue that gave no job is asked again after this */
-#define STILL_ENDING_MS                                                                            \
-    1000 /* a job whose former run still ends here is released for this long                       \
-          */
+#define OVERLAP_ENDS 64                 /* so many ends are worth a second step beside the first */
+#define NOTHING_MS 10                   /* a due queue that gave no job is asked again after this */
+#define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for this long */
 #define DUE_LATEST_MS INT64_C(100000000000000) /* see L.LATEST */
 
 /* ---- ends of held jobs */

@@ -241,14 +241,6 @@ static char *enter_by_hand(void)
     return epoch;
 }
 
-static void read_log(const char *path, struct buf *ret)
-{
-    char *argv[] = {(char *)(uintptr_t) "cat", (char *)(uintptr_t)path, NULL};
-
-    buf_clear(ret);
-    assert_int_equal(proc_run(argv, NULL, 0, ret, NULL), 0);
-}
-
 /* Redis with the first n bytes of this log and nothing else. */
 static void restart_with(const char *path, const struct buf *log, size_t n)
 {
@@ -279,10 +271,10 @@ static void R6_claim_torn_in_each_command(void **state)
     test_redis_load(&s.redis);
     epoch = enter_by_hand();
     scene_add(&s, "work", TORN_WAITING + 2 * atoi(TORN_CLAIMED));
-    read_log(path, &log);
+    test_read(path, &log);
     begin = log.len;
     assert_int_equal(claim_by_hand(epoch), atoi(TORN_CLAIMED));
-    read_log(path, &log);
+    test_read(path, &log);
     for (at = begin + 1; at < log.len; at++) {
         if (buf_str(&log)[at] != '*' || buf_str(&log)[at - 1] != '\n')
             continue;

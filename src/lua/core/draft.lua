@@ -848,8 +848,7 @@ local LIST = {}
 local NOTHING = {
   ZRANGE = LIST, ZRANGEBYSCORE = LIST, HKEYS = LIST, HGETALL = LIST, HGET = false, ZSCORE = false,
   GET = false, ZCARD = 0, HLEN = 0, SCARD = 0, ZCOUNT = 0, SISMEMBER = 0, HEXISTS = 0, HDEL = 0,
-  ZREM = 0,
-  SREM = 0,
+  ZREM = 0, SREM = 0,
 }
 
 -- Others pass as they are, if the draft has nothing of the key that they would have to know.

@@ -71,8 +71,7 @@ function L.time(text, now_ms, what)
     ms = tonumber(text)
     if ms >= L.SECONDS_FROM and ms <= L.SECONDS_TO then
       L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) ..
-             ' looks like seconds: times are in ms, or write @' ..
-             string.sub(text, 1, 15))
+             ' looks like seconds: times are in ms, or write @' .. string.sub(text, 1, 15))
     end
   elseif string.match(text, '^@%d+$') or string.match(text, '^@%d+%.%d+$') then
     ms = math.floor(tonumber(string.sub(text, 2)) * 1000 + 0.5)

@@ -90,8 +90,7 @@ end
 -- state: failed, dead, done, cancelled. code: exit status (128 + n for signal n), 0 where none.
 function L.outcome(state, code, now_ms, start, text, tail)
   return state .. ' ' .. L.int(L.whole(code) or 0) .. ' ' .. L.int(now_ms) .. ' ' ..
-         L.int(start) .. ' ' ..
-         L.line(text) .. '\n' .. (tail or '')
+         L.int(start) .. ' ' .. L.line(text) .. '\n' .. (tail or '')
 end
 
 -- What L.outcome wrote -> state, code, when ms, start, text, output, all as text; nil when it is

@@ -49,8 +49,7 @@ end
 
 function L.spot_text(spot)
   return L.int(spot.ticket) .. ' ' .. L.int(spot.passes) .. ' ' .. L.int(spot.due) .. ' ' ..
-         L.int(spot.at) .. '\n' ..
-         table.concat(spot.gates, '\n')
+         L.int(spot.at) .. '\n' .. table.concat(spot.gates, '\n')
 end
 
 -- Set a timer, or make it earlier. what: a member of R:timers
@@ -355,8 +354,7 @@ local function call_job(book, g, queue, job)
 end
 
 -- Call the first jobs of the queue that is first in line, those before the ticket of the next in
--- line.
--- -> whether the queue stays in line
+-- line. -> whether the queue stays in line
 local function call_queue(book, g, queue, next_ticket)
   if L.paused_until(db('HGET', book.R .. ':paused', queue), book.now_ms) then
     put_aside(book, queue, g)

@@ -114,8 +114,7 @@ function L.RATES.sliding.opens(book, g, n)
     return over <= 0 and book.now_ms or nil
   end
   local last = db('ZRANGEBYSCORE', g.key, '(' .. L.int(book.now_us - g.limit.per_us), '+inf',
-                  'WITHSCORES', 'LIMIT',
-                  over - 1, 1)
+                  'WITHSCORES', 'LIMIT', over - 1, 1)
   return math.ceil((tonumber(last[2]) + g.limit.per_us + 1) / 1000)
 end
 

@@ -206,7 +206,7 @@ local function tidy_queues(R, queues, now_us)
 end
 
 -- In case a timer was lost, or stands in the future of a clock that was set back.
-local function look_at_timers(R, now_us)
+local function repair_timers(R, now_us)
   local book = L.book(R, now_us)
   local timers = db('ZRANDMEMBER', R .. ':timers', 16)
   table.sort(timers)
@@ -241,6 +241,6 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   drop_old(R .. ':await', now_ms)
   drop_old(R .. ':notes', now_ms - 600000)
   drop_names(R, is_served)
-  look_at_timers(R, now_us)
+  repair_timers(R, now_us)
   return {unserved(R, is_served, now_ms), buried}
 end)
