@@ -13,7 +13,7 @@ bench_programs_step_limit_LDADD = $(HIREDIS_LIBS)
 
 ## The plug-in of the benchmarks, by the rule for shared objects.
 bench_plugins = bench/programs/job_plugin.so
-bench/programs/job_plugin.so: bench/programs/record.h src/run/later_plugin.h
+bench/programs/job_plugin.so: bench/programs/record.h src/run/plugin/later_plugin.h
 bench-programs: $(bin_PROGRAMS) $(bench_programs) $(bench_plugins)
 .PHONY: bench-programs
 CLEANFILES += $(bench_programs) $(bench_plugins)

@@ -30,4 +30,4 @@ completion/bash/later: completion/bash/later.in
 completion/bash/laterd: completion/bash/laterd.in
 completion/zsh/_later: completion/zsh/_later.in
 completion/zsh/_laterd: completion/zsh/_laterd.in
-unsanitized += tests/check-man.sh
+unsanitized += tests/checks/check-man.sh

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "cli/args.h"
+#include "cli/args/args.h"
 #include "cli/cli.h"
 #include "conf/conf.h"
 #include "conf/conf_row.h"

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "cli/args.h"
-#include "cli/choice.h"
+#include "cli/args/args.h"
+#include "cli/args/arg_words.h"
 #include "cli/cli.h"
 #include "daemon/options.h"
 #include "parts.h"
@@ -234,7 +234,7 @@ static void zsh_escape(struct buf *out, const char *text)
 static void zsh_value(struct buf *spec, const char *arg)
 {
     buf_puts(spec, ":");
-    if (choice_is(arg)) {
+    if (arg_words_named(arg)) {
         CLEANUP_FREE char *words = mem_strdup(arg);
 
         for (char *c = words; *c != '\0'; c++)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "run/later_plugin.h"
+#include "run/plugin/later_plugin.h"
 #include "record.h"
 
 static int job_init(const char *queue, const char *const *args, void **state, char *error)

@@ -6,11 +6,11 @@
 
 #include "base/buf.h"
 #include "base/text.h"
-#include "cli/args.h"
+#include "cli/args/args.h"
 #include "cli/help.h"
-#include "cli/json.h"
-#include "cli/out.h"
-#include "cli/times.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+#include "cli/args/time_options.h"
 
 #define STATUS_READER_GONE 141 /* as a program that SIGPIPE ended */
 
@@ -285,7 +285,7 @@ int cli_main(int argc, char **argv)
     out_init();
     switch (args_parse(&cli, argc, argv, &err)) {
     case ARGS_RUN:
-        status = times_read(&cli, &err) < 0 ? -1 : cli.verb->run(&cli, &err);
+        status = time_options_read(&cli, &err) < 0 ? -1 : cli.verb->run(&cli, &err);
         break;
     case ARGS_HELP:
         status = cli.verb != NULL ? help_verb(cli.verb) : help_all();

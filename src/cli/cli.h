@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "cli/target.h"
+#include "cli/args/target.h"
 #include "redis/client.h"
 
 #define CLI_OPTIONS_MAX 20 /* of one verb */
@@ -25,7 +25,7 @@
 struct cli_option {
     const char *name;  /* without the dashes */
     const char *arg;   /* what its value is called in the help ("FILE"), or the words that it must
-                          be one of ("keep|kill", see choice.h); NULL: it has none */
+                          be one of ("keep|kill", see args/arg_words.h); NULL: it has none */
     const char *prose; /* one line */
 };
 
@@ -49,11 +49,12 @@ struct cli {
     bool json;
     struct target target; /* valid while run() runs, if the server is asked for: see cli_target */
     bool has_target;
-    struct client *client;                         /* NULL until cli_connect */
-    int argc;                                      /* operands */
-    char **argv;                                   /* NULL-ended */
-    const char *value[CLI_OPTIONS_MAX];            /* of the verb's options, in their order */
-    char time_text[CLI_OPTIONS_MAX][CLI_TIME_MAX]; /* values that were rewritten: see times.h */
+    struct client *client;              /* NULL until cli_connect */
+    int argc;                           /* operands */
+    char **argv;                        /* NULL-ended */
+    const char *value[CLI_OPTIONS_MAX]; /* of the verb's options, in their order */
+    char time_text[CLI_OPTIONS_MAX]
+                  [CLI_TIME_MAX]; /* values that were rewritten: see args/time_options.h */
 };
 
 int cli_main(int argc, char **argv);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "cli/args.h"
-#include "cli/out.h"
+#include "cli/args/args.h"
+#include "cli/show/out.h"
 #include "lua/lua_lib.h"
 
 #define WIDTH 80      /* where there is no terminal */

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/lock_start.h"
-#include "run/guard.h"
+#include "cli/hold/lock_start.h"
+#include "run/guard/guard.h"
 
 int main(int argc, char **argv)
 {

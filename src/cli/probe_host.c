@@ -18,7 +18,7 @@
 #define LISTING "/proc/net/unix"
 #define ACCEPTS 0x10000 /* among the flags of a socket there: it listens */
 
-struct probe {
+struct asking {
     struct probe_daemon *daemons;
     int fds[PROBE_HOST_MAX]; /* -1: no answer is waited for */
     char lines[PROBE_HOST_MAX][256];
@@ -31,7 +31,7 @@ static bool is_ours(uid_t uid)
     return geteuid() == 0 || uid == geteuid() || uid == 0;
 }
 
-static void add(struct probe *p, pid_t pid, uid_t uid, int fd)
+static void add(struct asking *p, pid_t pid, uid_t uid, int fd)
 {
     if (p->n == PROBE_HOST_MAX) {
         if (fd >= 0)
@@ -43,7 +43,7 @@ static void add(struct probe *p, pid_t pid, uid_t uid, int fd)
 }
 
 /* name: "laterd/NAMESPACE/PID-RANDOM", from a list in which anybody may have written it. */
-static void ask(struct probe *p, const char *name)
+static void ask(struct asking *p, const char *name)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     size_t n = strlen(name);
@@ -67,7 +67,7 @@ static void ask(struct probe *p, const char *name)
 }
 
 /* A line of the listing: "Num RefCount Protocol Flags Type St Inode Path". */
-static void look_at(struct probe *p, char *line, const char *ns)
+static void look_at(struct asking *p, char *line, const char *ns)
 {
     CLEANUP_FREE char *prefix = mem_printf("@laterd/%s/", ns);
     unsigned flags = 0;
@@ -105,7 +105,7 @@ static void take_answer(struct probe_daemon *d, const char *line)
 }
 
 /* What has come from one; a whole line, or its end, and it is done with. */
-static void listen_to(struct probe *p, size_t i)
+static void listen_to(struct asking *p, size_t i)
 {
     char *line = p->lines[i];
     ssize_t n = read(p->fds[i], line + p->lens[i], sizeof(p->lines[i]) - 1 - p->lens[i]);
@@ -122,7 +122,7 @@ static void listen_to(struct probe *p, size_t i)
     p->fds[i] = -1;
 }
 
-static void wait_for_answers(struct probe *p, int wait_ms)
+static void wait_for_answers(struct asking *p, int wait_ms)
 {
     struct mono end = mono_add_ms(mono_now(), wait_ms);
 
@@ -146,7 +146,7 @@ static void wait_for_answers(struct probe *p, int wait_ms)
 
 /* Root may ask about any user's; but where root has a daemon itself, as in a container, another
  * user's answer says nothing of that one: its handlers are such users. */
-static void prefer_own(struct probe *p)
+static void prefer_own(struct asking *p)
 {
     bool has_own = false;
     size_t n = 0;
@@ -168,7 +168,7 @@ int probe_host(const char *ns, int wait_ms, struct probe_daemon **ret, size_t *r
                struct err *err)
 {
     FILE *list = fopen(LISTING, "re");
-    CLEANUP_FREE struct probe *p = NULL;
+    CLEANUP_FREE struct asking *p = NULL;
     CLEANUP_FREE char *line = NULL;
     size_t room = 0;
 

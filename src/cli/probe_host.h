@@ -1,7 +1,7 @@
 /*
- * The daemons of one namespace on this host, asked by their sockets (daemon/live.h) how they stand:
- * without Redis, without files, without rights. Found in /proc/net/unix; who listens there is told
- * by the kernel (SO_PEERCRED), so that no other user can pass for a daemon.
+ * The daemons of one namespace on this host, asked by their sockets (daemon/probe_socket.h) how
+ * they stand: without Redis, without files, without rights. Found in /proc/net/unix; who listens
+ * there is told by the kernel (SO_PEERCRED), so that no other user can pass for a daemon.
  */
 #ifndef LATER_CLI_PROBE_HOST_H
 #define LATER_CLI_PROBE_HOST_H

@@ -14,7 +14,7 @@
 #include "conf/yaml.h"
 
 /* Where a value in force was written; neither set: it is the built-in default. */
-struct origin {
+struct setting_place {
     int line;
     const char *env;
 };
@@ -25,17 +25,17 @@ struct scope {
     size_t index; /* of the queue or limit */
     const struct conf_row *rows;
     size_t nrows;
-    void *base;          /* what the rows' offsets count from */
-    struct origin *from; /* by row */
+    void *base;                 /* what the rows' offsets count from */
+    struct setting_place *from; /* by row */
 };
 
-struct load {
+struct loading {
     struct conf *conf;
     const char *file; /* for messages; NULL without a file */
     const struct yaml_node *root;
     struct conf_env env;
-    struct origin top[CONF_TOP_ROWS];
-    struct origin defaults[CONF_QUEUE_ROWS];
+    struct setting_place top[CONF_TOP_ROWS];
+    struct setting_place defaults[CONF_QUEUE_ROWS];
 };
 
 static void *field(void *base, const struct conf_row *row)
@@ -44,7 +44,7 @@ static void *field(void *base, const struct conf_row *row)
 }
 
 /* Put where it was written in front of what *err says. */
-static int blame(const struct load *load, struct origin at, struct err *err)
+static int blame(const struct loading *load, struct setting_place at, struct err *err)
 {
     char text[sizeof(err->text)];
 
@@ -139,16 +139,16 @@ static bool is_group(const struct scope *s, const char *path)
     return false;
 }
 
-static int read_map(struct load *load, const struct scope *s, const struct yaml_node *map,
+static int read_map(struct loading *load, const struct scope *s, const struct yaml_node *map,
                     const char *group, struct err *err);
 
-static int read_key(struct load *load, const struct scope *s, const struct yaml_node *node,
+static int read_key(struct loading *load, const struct scope *s, const struct yaml_node *node,
                     const char *path, struct err *err)
 {
     /* A key with a dot in it would be a second spelling of a nested one. */
     const struct conf_row *row =
         strchr(node->key, '.') == NULL ? find_row(s->rows, s->nrows, path) : NULL;
-    struct origin at = {node->line, NULL};
+    struct setting_place at = {node->line, NULL};
 
     if (row != NULL) {
         if (conf_value_read(row, node, field(s->base, row), err) < 0)
@@ -163,7 +163,7 @@ static int read_key(struct load *load, const struct scope *s, const struct yaml_
 }
 
 /* group is "" or the key that the rows of this mapping start with ("backoff"). */
-static int read_map(struct load *load, const struct scope *s, const struct yaml_node *map,
+static int read_map(struct loading *load, const struct scope *s, const struct yaml_node *map,
                     const char *group, struct err *err)
 {
     const struct yaml_node *node;
@@ -171,7 +171,7 @@ static int read_map(struct load *load, const struct scope *s, const struct yaml_
     if (!yaml_node_is_map(map)) {
         (void)err_set(err, ERR_CONFIG, "%s: settings are expected, as lines of KEY: VALUE",
                       map->key != NULL ? conf_show(map->key).s : "the file");
-        return blame(load, (struct origin){map->line, NULL}, err);
+        return blame(load, (struct setting_place){map->line, NULL}, err);
     }
     for (node = map->first; node != NULL; node = node->next) {
         char *path;
@@ -188,11 +188,11 @@ static int read_map(struct load *load, const struct scope *s, const struct yaml_
     return 0;
 }
 
-static int read_env(struct load *load, const struct scope *s, struct err *err)
+static int read_env(struct loading *load, const struct scope *s, struct err *err)
 {
     for (size_t i = 0; i < load->env.n; i++) {
         const struct conf_env_setting *set = &load->env.at[i];
-        struct origin at = {0, set->name};
+        struct setting_place at = {0, set->name};
 
         if (set->scope != s->kind || set->index != s->index)
             continue;
@@ -203,7 +203,7 @@ static int read_env(struct load *load, const struct scope *s, struct err *err)
     return 0;
 }
 
-static int read_scope(struct load *load, const struct scope *s, const struct yaml_node *map,
+static int read_scope(struct loading *load, const struct scope *s, const struct yaml_node *map,
                       struct err *err)
 {
     if (map != NULL && read_map(load, s, map, "", err) < 0)
@@ -213,18 +213,18 @@ static int read_scope(struct load *load, const struct scope *s, const struct yam
 
 /* Of two values that do not go together: the one of the environment, or further down in the file.
  */
-static struct origin origin_of(const struct scope *s, const char *path, const char *other)
+static struct setting_place origin_of(const struct scope *s, const char *path, const char *other)
 {
-    struct origin a = s->from[find_row(s->rows, s->nrows, path) - s->rows];
-    struct origin b = s->from[find_row(s->rows, s->nrows, other) - s->rows];
+    struct setting_place a = s->from[find_row(s->rows, s->nrows, path) - s->rows];
+    struct setting_place b = s->from[find_row(s->rows, s->nrows, other) - s->rows];
 
     if (a.env != NULL || b.env != NULL)
         return a.env != NULL ? a : b;
     return a.line >= b.line ? a : b;
 }
 
-static int check_queue(const struct load *load, const struct scope *s, const struct conf_queue *q,
-                       struct err *err)
+static int check_queue(const struct loading *load, const struct scope *s,
+                       const struct conf_queue *q, struct err *err)
 {
     const char *at = NULL, *other = NULL;
 
@@ -234,13 +234,13 @@ static int check_queue(const struct load *load, const struct scope *s, const str
     return blame(load, origin_of(s, at, other), err);
 }
 
-static void keep_lines(const struct origin *from, size_t n, int *lines)
+static void keep_lines(const struct setting_place *from, size_t n, int *lines)
 {
     for (size_t i = 0; i < n; i++)
         lines[i] = from[i].env != NULL ? CONF_LINE_ENV : from[i].line;
 }
 
-static int load_top(struct load *load, struct err *err)
+static int load_top(struct loading *load, struct err *err)
 {
     struct conf *conf = load->conf;
     const struct scope s = {.kind = CONF_SCOPE_TOP,
@@ -261,7 +261,7 @@ static int load_top(struct load *load, struct err *err)
     return blame(load, origin_of(&s, "state_dir", "redis"), err);
 }
 
-static int load_defaults(struct load *load, struct err *err)
+static int load_defaults(struct loading *load, struct err *err)
 {
     const struct scope s = {.kind = CONF_SCOPE_DEFAULTS,
                             .rows = conf_queue_rows,
@@ -275,10 +275,10 @@ static int load_defaults(struct load *load, struct err *err)
     return check_queue(load, &s, &load->conf->defaults, err);
 }
 
-static int load_queue(struct load *load, size_t i, const struct yaml_node *map, struct err *err)
+static int load_queue(struct loading *load, size_t i, const struct yaml_node *map, struct err *err)
 {
     struct conf_queue *q = &load->conf->queues[i];
-    struct origin from[CONF_QUEUE_ROWS];
+    struct setting_place from[CONF_QUEUE_ROWS];
     const struct scope s = {.kind = CONF_SCOPE_QUEUE,
                             .index = i,
                             .rows = conf_queue_rows,
@@ -312,20 +312,20 @@ static void set_default(const struct conf_row *row, void *base)
 }
 
 /* `smtp: 20` is what one writes first. */
-static int refuse_short_limit(const struct load *load, const struct yaml_node *node,
+static int refuse_short_limit(const struct loading *load, const struct yaml_node *node,
                               struct err *err)
 {
     (void)err_set(err, ERR_CONFIG,
                   "%s: settings are expected: %s: { semaphore: 20 } or "
                   "{ rate: 100/1m }",
                   conf_show(node->key).s, conf_show(node->key).s);
-    return blame(load, (struct origin){node->line, NULL}, err);
+    return blame(load, (struct setting_place){node->line, NULL}, err);
 }
 
-static int load_limit(struct load *load, size_t i, const struct yaml_node *node, struct err *err)
+static int load_limit(struct loading *load, size_t i, const struct yaml_node *node, struct err *err)
 {
     struct conf_limit *limit = &load->conf->limits[i];
-    struct origin from[CONF_LIMIT_ROWS] = {{0, NULL}};
+    struct setting_place from[CONF_LIMIT_ROWS] = {{0, NULL}};
     bool given[CONF_LIMIT_ROWS];
     const struct scope s = {.kind = CONF_SCOPE_LIMIT,
                             .index = i,
@@ -346,7 +346,7 @@ static int load_limit(struct load *load, size_t i, const struct yaml_node *node,
     if (conf_limit_settle(limit, given, &row, err) == 0)
         return 0;
     (void)err_wrap(err, "%s", conf_show(limit->name).s);
-    return blame(load, row >= 0 ? from[row] : (struct origin){node->line, NULL}, err);
+    return blame(load, row >= 0 ? from[row] : (struct setting_place){node->line, NULL}, err);
 }
 
 static int limit_by_name(const void *a, const void *b)
@@ -354,7 +354,7 @@ static int limit_by_name(const void *a, const void *b)
     return strcmp(((const struct conf_limit *)a)->name, ((const struct conf_limit *)b)->name);
 }
 
-static int load_limits(struct load *load, const struct yaml_node *limits, struct err *err)
+static int load_limits(struct loading *load, const struct yaml_node *limits, struct err *err)
 {
     const struct yaml_node *node = limits != NULL ? limits->first : NULL;
 
@@ -367,10 +367,10 @@ static int load_limits(struct load *load, const struct yaml_node *limits, struct
 }
 
 /* The names come first: they are what the environment's names are understood by. */
-static int name_limits(struct load *load, const struct yaml_node *limits, struct err *err)
+static int name_limits(struct loading *load, const struct yaml_node *limits, struct err *err)
 {
     struct conf *conf = load->conf;
-    struct origin at = {limits != NULL ? limits->line : 0, NULL};
+    struct setting_place at = {limits != NULL ? limits->line : 0, NULL};
 
     if (limits == NULL)
         return 0;
@@ -391,14 +391,14 @@ static int name_limits(struct load *load, const struct yaml_node *limits, struct
     for (const struct yaml_node *node = limits->first; node != NULL; node = node->next) {
         if (conf_limit_check_name(node->key, err) < 0) {
             (void)err_wrap(err, "limits");
-            return blame(load, (struct origin){node->line, NULL}, err);
+            return blame(load, (struct setting_place){node->line, NULL}, err);
         }
         conf->limits[conf->nlimits++].name = mem_strdup(node->key);
     }
     return 0;
 }
 
-static int name_queues(struct load *load, const struct yaml_node *queues, struct err *err)
+static int name_queues(struct loading *load, const struct yaml_node *queues, struct err *err)
 {
     struct conf *conf = load->conf;
 
@@ -406,7 +406,7 @@ static int name_queues(struct load *load, const struct yaml_node *queues, struct
         return 0;
     if (!yaml_node_is_map(queues)) {
         (void)err_set(err, ERR_CONFIG, "queues: a mapping of NAME: { settings } is expected");
-        return blame(load, (struct origin){queues->line, NULL}, err);
+        return blame(load, (struct setting_place){queues->line, NULL}, err);
     }
     conf->queues = mem_new(queues->n * sizeof(*conf->queues));
     for (const struct yaml_node *node = queues->first; node != NULL; node = node->next) {
@@ -415,7 +415,7 @@ static int name_queues(struct load *load, const struct yaml_node *queues, struct
                           "\"%s\" is no queue name: up to 64 letters, digits, _ and -, with a "
                           "letter or digit first",
                           conf_show(node->key).s);
-            return blame(load, (struct origin){node->line, NULL}, err);
+            return blame(load, (struct setting_place){node->line, NULL}, err);
         }
         text_copy(conf->queues[conf->nqueues++].name, sizeof(conf->queues->name), node->key);
     }
@@ -427,7 +427,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct conf_queue *)a)->name, ((const struct conf_queue *)b)->name);
 }
 
-static int load_all(struct load *load, char *const *env, struct err *err)
+static int load_all(struct loading *load, char *const *env, struct err *err)
 {
     const struct yaml_node *queues = yaml_node_get(load->root, "queues");
     const struct yaml_node *limits = yaml_node_get(load->root, "limits");
@@ -463,7 +463,7 @@ struct conf *conf_load(const char *path, char *const *env, struct err *err)
 {
     struct err local = ERR_INIT;
     struct yaml_node *root = NULL;
-    struct load load = {.conf = new_conf()};
+    struct loading load = {.conf = new_conf()};
     int r = 0;
 
     if (err == NULL)

@@ -108,12 +108,12 @@ static size_t find_setting(const struct conf *conf, struct conf_env_setting *set
     return rest != NULL ? find_queue_row(rest, conf, setting) : 0;
 }
 
-struct names {
+struct env_names {
     char **at; /* NULL-ended */
     size_t n;
 };
 
-static void add_names(struct names *names, const char *scope, const char *queue,
+static void add_names(struct env_names *names, const char *scope, const char *queue,
                       const struct conf_row *rows, size_t n)
 {
     names->at = mem_grow(names->at, names->n + n + 1, sizeof(char *));
@@ -130,7 +130,7 @@ static void add_names(struct names *names, const char *scope, const char *queue,
 
 static int refuse_unknown(const char *name, const struct conf *conf, struct err *err)
 {
-    struct names names = {NULL, 0};
+    struct env_names names = {NULL, 0};
     const char *near;
 
     add_names(&names, "", "", conf_top_rows, CONF_TOP_ROWS);

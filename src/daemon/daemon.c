@@ -14,7 +14,7 @@
 #include "daemon/log_json.h"
 #include "daemon/notify.h"
 #include "daemon/password.h"
-#include "run/perms.h"
+#include "run/handler/perms.h"
 
 #define STATUS_MS 1000
 /* Beside stop_timeout: to end what still runs and to report it, and for an embedded Redis. */
@@ -25,7 +25,7 @@
 
 static bool serves(void *arg, const char *queue)
 {
-    return served_find(((struct daemon *)arg)->served, queue) != NULL;
+    return served_queues_find(((struct daemon *)arg)->served, queue) != NULL;
 }
 
 /* A loop that turns is half of what the watchdog is for: jobs run on threads. The second look in a
@@ -49,7 +49,7 @@ static void look_at_pool(struct daemon *d)
 static void look_at_state(struct daemon *d)
 {
     struct err err = ERR_INIT;
-    int kept = d->state != NULL ? state_keep(d->state, &err) : 0;
+    int kept = d->state_folder != NULL ? state_folder_keep(d->state_folder, &err) : 0;
 
     if (kept < 0 && !d->is_state_lost)
         log_err("event=state-folder state=lost reason=\"it was removed or moved: %s\" effect=\"a "
@@ -99,8 +99,8 @@ static void listen_for_probes(struct daemon *d)
 {
     struct err err = ERR_INIT;
 
-    d->live = live_new(d->loop, d->conf->namespace, say_how_it_is, d, &err);
-    if (d->live == NULL)
+    d->probe_socket = probe_socket_new(d->loop, d->conf->namespace, say_how_it_is, d, &err);
+    if (d->probe_socket == NULL)
         log_warn("event=limits reason=\"%s\" effect=\"later health --live does not find this "
                  "daemon\"",
                  err.text);
@@ -127,17 +127,17 @@ static void report(void *arg, const char *what, const char *reason, bool is_warn
 }
 
 /* Both become the daemon's, unless they are. */
-static void serve(struct daemon *d, struct conf *conf, struct starts *starts)
+static void serve(struct daemon *d, struct conf *conf, struct launches *launches)
 {
-    struct served *served = served_build(conf, starts, report, NULL);
+    struct served_queues *served = served_queues_build(conf, launches, report, NULL);
     CLEANUP_FREE struct queue_spec *specs = mem_new((served->n + 1) * sizeof(*specs));
     CLEANUP_BUF struct buf names = BUF_INIT;
-    bool is_news = conf != d->conf || !served_equal(d->served, served);
+    bool is_news = conf != d->conf || !served_queues_equal(d->served, served);
 
     /* What was served is served on: the folder is there, only we could not look. */
     if (served->is_incomplete && d->served != NULL && conf == d->conf) {
-        served_free(served);
-        folder_again(d->folder);
+        served_queues_free(served);
+        handlers_folder_again(d->handlers_folder);
         return;
     }
     runner_set(d->runner, conf, served);
@@ -147,17 +147,17 @@ static void serve(struct daemon *d, struct conf *conf, struct starts *starts)
         specs[i] = (struct queue_spec){q->name, runner_limit(d->runner, q),
                                        (unsigned)q->conf->weight, q->conf->max_payload};
     }
-    served_free(d->served);
+    served_queues_free(d->served);
     d->served = served;
     d->tidy_from = 0;
     if (conf != d->conf) {
-        starts_free(d->starts);
+        launches_free(d->launches);
         conf_free(d->conf);
     }
-    d->starts = starts;
+    d->launches = launches;
     d->conf = conf;
     if (served->is_incomplete)
-        folder_again(d->folder);
+        handlers_folder_again(d->handlers_folder);
     if (!is_news) /* files of a folder that never rests */
         return;
     sched_set_queues(d->sched, mono_now(), specs, served->n);
@@ -180,7 +180,7 @@ static void watch_handlers(const struct daemon *d, const struct conf *conf)
         if (conf->queues[i].handler.n > 0)
             files[n++] = conf->queues[i].handler.at[0];
     }
-    folder_watch(d->folder, conf->handlers_dir, files);
+    handlers_folder_watch(d->handlers_folder, conf->handlers_dir, files);
 }
 
 static void on_folder(void *arg)
@@ -188,7 +188,7 @@ static void on_folder(void *arg)
     struct daemon *d = arg;
 
     watch_handlers(d, d->conf);
-    serve(d, d->conf, d->starts);
+    serve(d, d->conf, d->launches);
 }
 
 /* Passwords are rotated; the file's name is not what changes then. */
@@ -255,7 +255,7 @@ static int check_own_files(const struct conf *conf, struct err *err)
 }
 
 /* NULL where it cannot be in force. */
-static struct conf *load_again(const struct daemon *d, struct starts **ret, struct err *err)
+static struct conf *load_again(const struct daemon *d, struct launches **ret, struct err *err)
 {
     struct conf *conf = conf_load(d->conf->path, d->env, err);
     struct url unused = {0};
@@ -264,10 +264,10 @@ static struct conf *load_again(const struct daemon *d, struct starts **ret, stru
         return NULL;
     *ret = check_own_files(conf, err) < 0 || parse_address(conf, &unused, err) < 0
                ? NULL
-               : starts_new(conf, d->env, err);
-    if (*ret != NULL && starts_enter(*ret, err) == 0)
+               : launches_new(conf, d->env, err);
+    if (*ret != NULL && launches_enter(*ret, err) == 0)
         return conf;
-    starts_free(*ret);
+    launches_free(*ret);
     conf_free(conf);
     return NULL;
 }
@@ -289,13 +289,13 @@ static void reload(void *arg)
     struct daemon *d = arg;
     struct err err = ERR_INIT;
     CLEANUP_BUF struct buf restart = BUF_INIT;
-    struct starts *starts = NULL;
+    struct launches *launches = NULL;
     struct conf *conf;
 
     d->reloaded = mono_now();
     loop_timer_stop(d->reload);
     notify_reloading();
-    conf = load_again(d, &starts, &err);
+    conf = load_again(d, &launches, &err);
     if (conf == NULL) {
         log_err("event=reload result=refused reason=\"%s\" note=\"the old configuration stays\"",
                 err.text);
@@ -309,8 +309,8 @@ static void reload(void *arg)
     set_log(conf, d->guard);
     sched_set_stop_timeout(d->sched, conf->stop_timeout);
     watch_handlers(d, conf);
-    serve(d, conf, starts);
-    gates_set(d->gates, conf);
+    serve(d, conf, launches);
+    gate_settings_set(d->gate_settings, conf);
     read_password_again(d);
     log_notice("event=reload result=done");
     notify_ready();
@@ -380,14 +380,14 @@ static int take_state(struct daemon *d, struct err *err)
 
     if (strcmp(d->conf->state_dir, "none") == 0)
         return 0;
-    d->state = state_open(d->conf->state_dir, &d->me, err);
-    if (d->state == NULL)
+    d->state_folder = state_folder_open(d->conf->state_dir, &d->me, err);
+    if (d->state_folder == NULL)
         return -1;
-    killed = state_take_over(d->state);
+    killed = state_folder_take_over(d->state_folder);
     if (killed > 0)
         log_warn("event=predecessor epoch=%lld handlers_killed=%d reason=\"it died and left them "
                  "running\"",
-                 (long long)state_predecessor(d->state), killed);
+                 (long long)state_folder_predecessor(d->state_folder), killed);
     return 0;
 }
 
@@ -420,15 +420,15 @@ static int build(struct daemon *d, struct err *err)
     d->alarm_at = MONO_NEVER;
     d->alarm = loop_alarm_new(d->loop, daemon_on_alarm, d);
     d->signals = signals_new(d->loop, on_signal, d);
-    d->folder = folder_new(d->loop, on_folder, d);
+    d->handlers_folder = handlers_folder_new(d->loop, on_folder, d);
     d->status = loop_timer_new(d->loop, on_status, d);
     d->watchdog = loop_timer_new(d->loop, on_watchdog, d);
     d->reload = loop_timer_new(d->loop, reload, d);
-    if (d->link == NULL || d->alarm == NULL || d->signals == NULL || d->folder == NULL)
+    if (d->link == NULL || d->alarm == NULL || d->signals == NULL || d->handlers_folder == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     d->store = store_redis_new(d->link, d->conf->namespace, &store_events);
-    d->runner = runner_new(d->loop, (unsigned)d->conf->concurrency, d->conf->namespace, d->state,
-                           &runner_events, err);
+    d->runner = runner_new(d->loop, (unsigned)d->conf->concurrency, d->conf->namespace,
+                           d->state_folder, &runner_events, err);
     if (d->runner == NULL)
         return -1;
     runner_set_guard(d->runner, d->guard);
@@ -436,25 +436,25 @@ static int build(struct daemon *d, struct err *err)
     d->remains = remains_new(d->loop, d->link, d->conf->namespace, &d->me, daemon_on_cleared, d);
     if (d->remains == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
-    d->strays = strays_new(d->loop, d->link, d->store, d->conf->namespace);
-    strays_set_serves(d->strays, serves, d);
-    d->gates = gates_new(d->store);
+    d->stray_keys = stray_keys_new(d->loop, d->link, d->store, d->conf->namespace);
+    stray_keys_set_serves(d->stray_keys, serves, d);
+    d->gate_settings = gate_settings_new(d->store);
     return 0;
 }
 
 static void tear_down(struct daemon *d)
 {
     runner_free(d->runner);
-    strays_free(d->strays);
-    gates_free(d->gates);
+    stray_keys_free(d->stray_keys);
+    gate_settings_free(d->gate_settings);
     sched_free(d->sched);
     link_free(d->link);
     remains_free(d->remains);
     store_redis_free(d->store);
-    served_free(d->served);
-    starts_free(d->starts);
-    folder_free(d->folder);
-    live_free(d->live);
+    served_queues_free(d->served);
+    launches_free(d->launches);
+    handlers_folder_free(d->handlers_folder);
+    probe_socket_free(d->probe_socket);
     signals_free(d->signals);
     loop_timer_free(d->status);
     loop_timer_free(d->watchdog);
@@ -462,7 +462,7 @@ static void tear_down(struct daemon *d)
     loop_alarm_free(d->alarm);
     embedded_stop(d->embedded);
     guardian_free(d->guardian);
-    state_close(d->state);
+    state_folder_close(d->state_folder);
     loop_free(d->loop);
     conf_free(d->conf);
     explicit_bzero(&d->url, sizeof(d->url));
@@ -476,11 +476,11 @@ static int start(struct daemon *d, struct err *err)
     if (check_own_files(d->conf, err) < 0)
         return -1;
     identity_read(&d->me);
-    d->starts = starts_new(d->conf, d->env, err);
-    if (d->starts == NULL)
+    d->launches = launches_new(d->conf, d->env, err);
+    if (d->launches == NULL)
         return -1;
     raise_files(d->conf->concurrency);
-    if (take_state(d, err) < 0 || starts_enter(d->starts, err) < 0)
+    if (take_state(d, err) < 0 || launches_enter(d->launches, err) < 0)
         return -1;
     d->guardian = guardian_new(d->loop, (unsigned)d->conf->concurrency, err);
     if (d->guardian == NULL)
@@ -490,8 +490,8 @@ static int start(struct daemon *d, struct err *err)
     if (find_server(d, err) < 0 || build(d, err) < 0)
         return -1;
     watch_handlers(d, d->conf);
-    serve(d, d->conf, d->starts);
-    gates_set(d->gates, d->conf);
+    serve(d, d->conf, d->launches);
+    gate_settings_set(d->gate_settings, d->conf);
     link_start(d->link);
     listen_for_probes(d);
     notify_ready();
@@ -536,20 +536,20 @@ static void report_fault(void *arg, const char *what, const char *reason, bool i
 
 int daemon_check(const struct conf *conf, char *const *env)
 {
-    struct starts *starts = NULL;
+    struct launches *launches = NULL;
     struct err err = ERR_INIT;
     struct url url = {0};
     int faults = 0;
 
     if (check_own_files(conf, &err) == 0 && parse_address(conf, &url, &err) == 0 &&
         read_password(conf, &url, &err) == 0)
-        starts = starts_new(conf, env, &err);
+        launches = launches_new(conf, env, &err);
     explicit_bzero(&url, sizeof(url));
-    if (starts == NULL) {
+    if (launches == NULL) {
         (void)fprintf(stderr, "laterd: %s\n", err.text);
         return -1;
     }
-    served_free(served_build(conf, starts, report_fault, &faults));
-    starts_free(starts);
+    served_queues_free(served_queues_build(conf, launches, report_fault, &faults));
+    launches_free(launches);
     return faults > 0 ? -1 : 0;
 }

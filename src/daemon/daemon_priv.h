@@ -7,17 +7,17 @@
 
 #include "conf/conf.h"
 #include "daemon/embedded.h"
-#include "daemon/folder.h"
-#include "daemon/gates.h"
-#include "daemon/live.h"
-#include "daemon/runner.h"
-#include "daemon/sched.h"
-#include "daemon/served.h"
+#include "serve/handlers_folder.h"
+#include "daemon/gate_settings.h"
+#include "daemon/probe_socket.h"
+#include "serve/runner.h"
+#include "sched/sched.h"
+#include "serve/served_queues.h"
 #include "daemon/signals.h"
-#include "daemon/state.h"
-#include "daemon/strays.h"
+#include "worker/state_folder.h"
+#include "daemon/stray_keys.h"
 #include "redis/link.h"
-#include "run/guard.h"
+#include "run/guard/guard.h"
 #include "store/store_redis.h"
 #include "worker/guardian.h"
 #include "worker/identity.h"
@@ -32,26 +32,26 @@ struct daemon {
     char *const *env;
     struct loop *loop;
     struct identity me;
-    struct state *state; /* NULL: state_dir none */
-    bool is_state_lost;  /* and it was said */
+    struct state_folder *state_folder; /* NULL: state_dir none */
+    bool is_state_lost;                /* and it was said */
     struct guardian *guardian;
     struct guard *guard; /* the guardian's */
     struct embedded *embedded;
     struct link *link;
     struct store_redis *store;
-    struct strays *strays;
+    struct stray_keys *stray_keys;
     struct remains *remains;
-    struct gates *gates;
-    struct starts *starts; /* of conf */
-    struct served *served;
+    struct gate_settings *gate_settings;
+    struct launches *launches; /* of conf */
+    struct served_queues *served;
     struct sched *sched;
     size_t tidy_from;    /* of the served queues: from where on the next call tidies */
     struct mono tell_at; /* then a call also says how this worker is, */
     bool tidy_tells;     /* as the one under way does: what it finds is told in the log */
     struct runner *runner;
     struct signals *signals;
-    struct folder *folder;
-    struct live *live; /* NULL: it could not be made */
+    struct handlers_folder *handlers_folder;
+    struct probe_socket *probe_socket; /* NULL: it could not be made */
     struct loop_alarm *alarm;
     struct mono alarm_at; /* what it is set for, MONO_NEVER: nothing */
     struct loop_timer *status, *watchdog;

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "run/spawn.h"
+#include "run/process/spawn.h"
 
 #define STOP_MS 30000
 #define RESTART_FIRST_MS 200

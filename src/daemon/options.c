@@ -20,13 +20,13 @@ const struct daemon_option daemon_options[] = {
 };
 
 /* getopt answers with the letter, or for a long option with its row: below every letter. */
-struct table {
+struct option_table {
     struct option longs[OPTIONS + 1];
     char brief[2 * OPTIONS + 2];
     const char *names[OPTIONS + 1];
 };
 
-static void table_init(struct table *t)
+static void table_init(struct option_table *t)
 {
     size_t n = 0;
 
@@ -65,7 +65,7 @@ static void show(struct buf *safe, const char *word)
     text_cut(safe, 48);
 }
 
-static int refuse(const struct table *t, int got, char **argv, struct err *err)
+static int refuse(const struct option_table *t, int got, char **argv, struct err *err)
 {
     const char *word = argv[optind - 1];
     CLEANUP_BUF struct buf safe = BUF_INIT;
@@ -101,7 +101,7 @@ static void take(struct options *ret, int row)
 int options_parse(struct options *ret, int argc, char **argv, struct err *err)
 {
     CLEANUP_BUF struct buf safe = BUF_INIT;
-    struct table t;
+    struct option_table t;
     int got;
 
     *ret = (struct options){NULL, DAEMON_RUN};

@@ -81,7 +81,7 @@ static int op_fetch(void *ctx, const char *id)
 
 static bool is_predecessor(const struct daemon *d, int64_t epoch)
 {
-    return d->state != NULL && epoch == state_predecessor(d->state);
+    return d->state_folder != NULL && epoch == state_folder_predecessor(d->state_folder);
 }
 
 static int op_clear(void *ctx, int64_t victim)
@@ -194,12 +194,12 @@ static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
     return runner_admit(((struct daemon *)ctx)->runner, job, refusal);
 }
 
-static void op_start(void *ctx, struct held *h)
+static void op_start(void *ctx, struct held_job *h)
 {
     runner_start(((struct daemon *)ctx)->runner, h);
 }
 
-static void op_kill(void *ctx, const struct held *h, bool at_once)
+static void op_kill(void *ctx, const struct held_job *h, bool at_once)
 {
     runner_kill(((struct daemon *)ctx)->runner, h->job.id, at_once);
 }
@@ -232,9 +232,9 @@ static void op_registered(void *ctx, int64_t epoch)
 
     log_set_worker(epoch);
     d->tell_at = (struct mono){0}; /* of this epoch nothing is known yet */
-    if (d->state != NULL)
-        state_set_epoch(d->state, epoch);
-    gates_registered(d->gates, epoch);
+    if (d->state_folder != NULL)
+        state_folder_set_epoch(d->state_folder, epoch);
+    gate_settings_registered(d->gate_settings, epoch);
 }
 
 /* Jobs that are still running although the stop is over are killed; they will be run again. */
@@ -320,7 +320,7 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
         guard_alive(d->guard, r->sent);
     sched_on_beat(d->sched, mono_now(), r);
     if (r->status == STORE_OK)
-        gates_beat(d->gates);
+        gate_settings_beat(d->gate_settings);
 }
 
 static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
@@ -367,14 +367,14 @@ static void on_left(void *arg, bool is_clean)
 {
     struct daemon *d = arg;
 
-    if (d->state != NULL && is_clean)
-        state_set_epoch(d->state, 0);
+    if (d->state_folder != NULL && is_clean)
+        state_folder_set_epoch(d->state_folder, 0);
     sched_on_left(d->sched, mono_now());
 }
 
 static void on_declared(void *arg, const struct store_declare_reply *r)
 {
-    gates_declared(((struct daemon *)arg)->gates, r);
+    gate_settings_declared(((struct daemon *)arg)->gate_settings, r);
 }
 
 /* Also how it stands: the line that said so may be one of those. */
@@ -476,7 +476,7 @@ static void on_down(void *arg, enum fault fault, const char *text)
         d->was_up = false;
         store_redis_reset(d->store);
         remains_reset(d->remains);
-        gates_link_down(d->gates);
+        gate_settings_link_down(d->gate_settings);
         sched_link_down(d->sched, mono_now());
     }
 }

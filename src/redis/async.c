@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "redis/error_reply.h"
 #include "redis/bound.h"
 
 struct async {
@@ -160,7 +161,7 @@ static void on_disconnect(const redisAsyncContext *ctx, int status)
         return;
     /* An unsolicited error (too many clients, loading) closes the link with its text. */
     if (ctx->err == REDIS_ERR_OTHER)
-        detach(a, fault_of(ctx->errstr), ctx->errstr);
+        detach(a, error_reply_fault(ctx->errstr), ctx->errstr);
     else
         detach(a, FAULT_LINK, ctx->errstr[0] != '\0' ? ctx->errstr : "connection closed");
 }
@@ -196,7 +197,7 @@ static void login_reply(struct async *a, const struct reply *reply)
         a->ctx = NULL;
         loop_timer_stop(a->timer);
         redisAsyncFree(ctx);
-        a->events.closed(a->events.arg, fault_of(text), text);
+        a->events.closed(a->events.arg, error_reply_fault(text), text);
         return;
     }
     if (a->login == 0) {

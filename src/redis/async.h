@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "loop/loop.h"
-#include "redis/fault.h"
+#include "base/fault.h"
 #include "redis/reply.h"
 #include "redis/url.h"
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "redis/bound.h"
-#include "redis/fault.h"
+#include "redis/error_reply.h"
 #include "redis/lib.h"
 
 #define ARGS_MAX 1100
@@ -117,7 +117,7 @@ static struct reply *take(struct client *c, redisReply *r, struct err *err)
         return NULL;
     }
     if (r->type == REDIS_REPLY_ERROR) {
-        (void)fault_err(err, r->str);
+        (void)error_reply_err(err, r->str);
         freeReplyObject(r);
         return NULL;
     }
@@ -140,7 +140,8 @@ static struct reply *call_library(struct client *c, int argc, const char *const 
     struct lib_state state;
     struct reply *r = client_call(c, argc, argv, lens, &first);
 
-    if (r != NULL || first.code != ERR_UNAVAILABLE || fault_of(first.text) != FAULT_LIBRARY) {
+    if (r != NULL || first.code != ERR_UNAVAILABLE ||
+        error_reply_fault(first.text) != FAULT_LIBRARY) {
         if (r == NULL && err != NULL)
             *err = first;
         return r;
@@ -151,14 +152,14 @@ static struct reply *call_library(struct client *c, int argc, const char *const 
 }
 
 /* FCALL and its arguments. */
-struct fcall {
+struct blocking_fcall {
     const char *argv[ARGS_MAX];
     size_t lens[ARGS_MAX];
     char root[80];
     int argc;
 };
 
-static int fcall_make(struct fcall *f, const char *ns, const char *function, int argc,
+static int fcall_make(struct blocking_fcall *f, const char *ns, const char *function, int argc,
                       const char *const *argv, const size_t *lens, struct err *err)
 {
     if (argc + 4 > ARGS_MAX)
@@ -179,7 +180,7 @@ static int fcall_make(struct fcall *f, const char *ns, const char *function, int
 struct reply *client_fcall(struct client *c, const char *ns, const char *function, int argc,
                            const char *const *argv, const size_t *lens, struct err *err)
 {
-    struct fcall f;
+    struct blocking_fcall f;
 
     if (fcall_make(&f, ns, function, argc, argv, lens, err) < 0)
         return NULL;
@@ -189,7 +190,7 @@ struct reply *client_fcall(struct client *c, const char *ns, const char *functio
 int client_fcall_send(struct client *c, const char *ns, const char *function, int argc,
                       const char *const *argv, const size_t *lens, struct err *err)
 {
-    struct fcall f;
+    struct blocking_fcall f;
     int is_written = 0;
 
     if (fcall_make(&f, ns, function, argc, argv, lens, err) < 0)

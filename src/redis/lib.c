@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "lua/lua_lib.h"
-#include "redis/fault.h"
+#include "redis/error_reply.h"
 
 #define VERSION_KEY "later:library"
 #define RACES_MAX 10
@@ -41,7 +41,7 @@ static int look(struct client *c, struct lib_state *ret, struct err *err)
     reply_free(r);
     r = call(c, &e, 4, ask);
     if (r == NULL) {
-        if (fault_of(e.text) == FAULT_LIBRARY)
+        if (error_reply_fault(e.text) == FAULT_LIBRARY)
             return 0;
         if (err != NULL)
             *err = e;
@@ -98,7 +98,7 @@ static int replace(struct client *c, bool replace_it, enum lib_mode mode, struct
         /* "already exists": loaded by somebody who does not know of our key; look again. */
         done = strstr(reply_str(reply_at(r, 0)), "already exists") != NULL
                    ? 0
-                   : fault_err(err, reply_str(reply_at(r, 0)));
+                   : error_reply_err(err, reply_str(reply_at(r, 0)));
     }
     reply_free(r);
     return done;

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
-#include "redis/fault.h"
+#include "redis/error_reply.h"
 
 #define MEMORY_PERCENT 90
 
@@ -108,7 +108,7 @@ int preflight_rights(struct preflight *p, struct client *c, const char *ns, stru
 
     if (r == NULL) {
         /* An older library, pinned there, has not got it. */
-        if (fault_of(why.text) == FAULT_LIBRARY)
+        if (error_reply_fault(why.text) == FAULT_LIBRARY)
             return 0;
         return err_set(err, why.code, "%s", why.text);
     }

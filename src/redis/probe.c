@@ -8,13 +8,14 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "redis/error_reply.h"
 #include "loop/mailbox.h"
 #include "redis/client.h"
 
 #define STACK_BYTES (256 * 1024)
 
 /* The order and the answer of one thread; shared with the owner under the lock. */
-struct job {
+struct probing {
     struct mail mail; /* first */
     struct url url;
     char ns[80];
@@ -27,7 +28,7 @@ struct probe {
     struct mailbox *box;
     probe_f *cb;
     void *arg;
-    struct job *job; /* under way */
+    struct probing *job; /* under way */
 };
 
 /* Guards job.owner; held over the post so that an owner cannot go between look and post. */
@@ -67,7 +68,7 @@ static int check_library(const struct lib_state *lib, struct err *err)
 
 static enum fault fault_from(const struct err *err)
 {
-    enum fault fault = fault_of(err->text);
+    enum fault fault = error_reply_fault(err->text);
 
     if (fault != FAULT_CALL)
         return fault;
@@ -76,7 +77,7 @@ static enum fault fault_from(const struct err *err)
     return err->code == ERR_UNAVAILABLE ? FAULT_LINK : FAULT_CALL;
 }
 
-static void look(struct job *job)
+static void look(struct probing *job)
 {
     struct probe_result *r = &job->result;
     struct err err = ERR_INIT;
@@ -97,7 +98,7 @@ static void look(struct job *job)
 
 static void *thread(void *arg)
 {
-    struct job *job = arg;
+    struct probing *job = arg;
 
     look(job);
     (void)pthread_mutex_lock(&owner_lock);
@@ -112,7 +113,7 @@ static void *thread(void *arg)
 static void on_mail(void *arg, struct mail *mail)
 {
     struct probe *p = arg;
-    struct job *job = (struct job *)(void *)mail;
+    struct probing *job = (struct probing *)(void *)mail;
 
     p->job = NULL;
     p->cb(p->arg, &job->result);
@@ -173,7 +174,7 @@ static int start_detached(void *arg)
 
 int probe_start(struct probe *p, const struct url *url, const char *ns, int64_t timeout_ms)
 {
-    struct job *job;
+    struct probing *job;
 
     if (p->job != NULL)
         return 0;

@@ -7,7 +7,7 @@
 #define LATER_REDIS_PROBE_H
 
 #include "loop/loop.h"
-#include "redis/fault.h"
+#include "base/fault.h"
 #include "redis/lib.h"
 #include "redis/preflight.h"
 #include "redis/url.h"

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "redis/error_reply.h"
 
 struct gate_redis {
     struct link *link;
@@ -17,7 +18,7 @@ struct gate_redis {
 static bool is_bad(struct gate_redis *g, const struct reply *r, size_t elements)
 {
     if (reply_kind(r) == REPLY_ERROR) {
-        g->events.fault(g->events.arg, fault_of(reply_str(r)), reply_str(r));
+        g->events.fault(g->events.arg, error_reply_fault(reply_str(r)), reply_str(r));
         return true;
     }
     if (reply_count(r) < elements) {

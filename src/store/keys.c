@@ -7,12 +7,12 @@
 
 #define RESERVED ""
 
-struct row {
+struct key_rule {
     const char *name, *type;
 };
 
 /* What may follow later:{NS}: - names that stand alone, then those that have more behind them. */
-static const struct row alone[] = {
+static const struct key_rule alone[] = {
     {"jobs", "hash"},   {"running", "zset"},  {"workers", "hash"},  {"tries", "hash"},
     {"errors", "hash"}, {"results", "hash"},  {"heads", "zset"},    {"names", "set"},
     {"prio", "hash"},   {"paused", "hash"},   {"clock", "string"},  {"config", "hash"},
@@ -20,7 +20,7 @@ static const struct row alone[] = {
     {"notes", "hash"},  {"unserved", "hash"}, {"wake", RESERVED},   {"limits", "hash"},
     {"queues", "hash"}, {"parked", "hash"},   {"timers", "zset"},   {"holds", "hash"},
 };
-static const struct row more[] = {
+static const struct key_rule more[] = {
     {"due:", "zset"},          {"q:", "zset"},
     {"solo:", "zset"},         {"dead:", "zset"},
     {"done:", "zset"},         {"big:", "string"},

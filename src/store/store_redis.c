@@ -8,18 +8,19 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "redis/error_reply.h"
 #include "store/store_redis_priv.h"
 
 /* ---- arguments: pointers and lengths, numbers kept in a scratch buffer of their own */
 
-static void args_done(struct args *a)
+static void fcall_done(struct fcall *a)
 {
     free((void *)a->at);
     free(a->len);
     free(a->numbers);
 }
 
-void args_add(struct args *a, const char *p, size_t n)
+void fcall_add(struct fcall *a, const char *p, size_t n)
 {
     if (a->n == a->cap) {
         a->cap = a->cap == 0 ? 32 : a->cap * 2;
@@ -30,54 +31,54 @@ void args_add(struct args *a, const char *p, size_t n)
     a->len[a->n++] = n;
 }
 
-void args_str(struct args *a, const char *s)
+void fcall_str(struct fcall *a, const char *s)
 {
-    args_add(a, s, strlen(s));
+    fcall_add(a, s, strlen(s));
 }
 
 /* max_numbers was set before the first one, so their addresses hold. */
-void args_int(struct args *a, int64_t v)
+void fcall_int(struct fcall *a, int64_t v)
 {
     char *out;
 
     assert(a->nnumbers < a->max_numbers);
     out = a->numbers[a->nnumbers++];
-    args_add(a, out, (size_t)snprintf(out, sizeof(a->numbers[0]), "%lld", (long long)v));
+    fcall_add(a, out, (size_t)snprintf(out, sizeof(a->numbers[0]), "%lld", (long long)v));
 }
 
-struct args args_begin(const struct store_redis *s, const char *function, size_t numbers)
+struct fcall fcall_begin(const struct store_redis *s, const char *function, size_t numbers)
 {
-    struct args a = {.max_numbers = numbers};
+    struct fcall a = {.max_numbers = numbers};
 
     a.numbers = mem_new(numbers * sizeof(a.numbers[0]));
-    args_str(&a, "FCALL");
-    args_str(&a, function);
-    args_str(&a, "1");
-    args_str(&a, s->root);
+    fcall_str(&a, "FCALL");
+    fcall_str(&a, function);
+    fcall_str(&a, "1");
+    fcall_str(&a, s->root);
     return a;
 }
 
-int args_send(struct args *a, struct store_redis *s, async_reply_f *cb)
+int fcall_send(struct fcall *a, struct store_redis *s, async_reply_f *cb)
 {
     int rc = link_call(s->link, (int)a->n, a->at, a->len, cb, s);
 
-    args_done(a);
+    fcall_done(a);
     return rc;
 }
 
-static void args_fields(struct args *a, const struct store_fields *f)
+static void fcall_fields(struct fcall *a, const struct store_fields *f)
 {
-    args_int(a, (int64_t)f->n);
+    fcall_int(a, (int64_t)f->n);
     for (size_t i = 0; i < 2 * f->n; i++)
-        args_str(a, f->at[i]);
+        fcall_str(a, f->at[i]);
 }
 
-static void args_held(struct args *a, const struct store_held *held, size_t n)
+static void fcall_held(struct fcall *a, const struct store_held *held, size_t n)
 {
-    args_int(a, (int64_t)n);
+    fcall_int(a, (int64_t)n);
     for (size_t i = 0; i < n; i++) {
-        args_str(a, held[i].id);
-        args_int(a, held[i].start);
+        fcall_str(a, held[i].id);
+        fcall_int(a, held[i].start);
     }
 }
 
@@ -87,7 +88,7 @@ static void args_held(struct args *a, const struct store_held *held, size_t n)
 bool store_redis_is_bad(struct store_redis *s, const struct reply *r, size_t elements)
 {
     if (reply_kind(r) == REPLY_ERROR) {
-        s->events.fault(s->events.arg, fault_of(reply_str(r)), reply_str(r));
+        s->events.fault(s->events.arg, error_reply_fault(reply_str(r)), reply_str(r));
         return true;
     }
     if (reply_count(r) < elements) {
@@ -129,11 +130,11 @@ const char **store_redis_texts(const struct reply *r, size_t *n)
 
 /* ---- when a beat was sent */
 
-static int send_beat(struct args *a, struct store_redis *s, async_reply_f *cb)
+static int send_beat(struct fcall *a, struct store_redis *s, async_reply_f *cb)
 {
     struct boot now = boot_now();
 
-    if (args_send(a, s, cb) < 0)
+    if (fcall_send(a, s, cb) < 0)
         return -1;
     s->beats = mem_grow(s->beats, s->nbeats + 1, sizeof(*s->beats));
     s->beats[s->nbeats++] = now;
@@ -192,15 +193,15 @@ static void on_registered(void *arg, const struct reply *r)
 int store_register(struct store_redis *s, const struct store_register *req, const char *instance,
                    const struct store_fields *fields, const struct store_fields *config)
 {
-    struct args a = args_begin(s, "later_v1_register", 6 + req->nheld);
+    struct fcall a = fcall_begin(s, "later_v1_register", 6 + req->nheld);
 
-    args_int(&a, req->seen);
-    args_str(&a, instance);
-    args_int(&a, req->seq);
-    args_int(&a, req->old_epoch);
-    args_fields(&a, fields);
-    args_fields(&a, config);
-    args_held(&a, req->held, req->nheld);
+    fcall_int(&a, req->seen);
+    fcall_str(&a, instance);
+    fcall_int(&a, req->seq);
+    fcall_int(&a, req->old_epoch);
+    fcall_fields(&a, fields);
+    fcall_fields(&a, config);
+    fcall_held(&a, req->held, req->nheld);
     s->asked = req->nheld;
     return send_beat(&a, s, on_registered);
 }
@@ -234,11 +235,11 @@ static void on_beat(void *arg, const struct reply *r)
 
 int store_beat(struct store_redis *s, int64_t epoch, const char *queues)
 {
-    struct args a = args_begin(s, "later_v1_beat", 1);
+    struct fcall a = fcall_begin(s, "later_v1_beat", 1);
 
-    args_int(&a, epoch);
+    fcall_int(&a, epoch);
     if (queues != NULL)
-        args_str(&a, queues);
+        fcall_str(&a, queues);
     return send_beat(&a, s, on_beat);
 }
 
@@ -264,13 +265,13 @@ static void on_reconciled(void *arg, const struct reply *r)
 int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link, int64_t seen,
                     const struct store_held *held, size_t nheld)
 {
-    struct args a = args_begin(s, "later_v1_reconcile", 4 + nheld);
+    struct fcall a = fcall_begin(s, "later_v1_reconcile", 4 + nheld);
 
-    args_int(&a, epoch);
-    args_int(&a, link);
-    args_held(&a, held, nheld);
-    args_int(&a, seen);
-    return args_send(&a, s, on_reconciled);
+    fcall_int(&a, epoch);
+    fcall_int(&a, link);
+    fcall_held(&a, held, nheld);
+    fcall_int(&a, seen);
+    return fcall_send(&a, s, on_reconciled);
 }
 
 /* ---- look */
@@ -294,12 +295,12 @@ static void on_looked(void *arg, const struct reply *r)
 
 int store_look(struct store_redis *s, int64_t soon_ms, const char *const *queues, size_t n)
 {
-    struct args a = args_begin(s, "later_v2_look", 1);
+    struct fcall a = fcall_begin(s, "later_v2_look", 1);
 
-    args_int(&a, soon_ms);
+    fcall_int(&a, soon_ms);
     for (size_t i = 0; i < n; i++)
-        args_str(&a, queues[i]);
-    return args_send(&a, s, on_looked);
+        fcall_str(&a, queues[i]);
+    return fcall_send(&a, s, on_looked);
 }
 
 /* ---- the payload of a big job; its answer carries no id, but answers come in order */
@@ -314,7 +315,7 @@ static void on_fetched(void *arg, const struct reply *r)
     memmove(s->fetches[0], s->fetches[1], s->nfetches * sizeof(s->fetches[0]));
     if (reply_kind(r) == REPLY_STR)
         s->events.fetched(s->events.arg, id, reply_str(r), reply_len(r));
-    else if (reply_kind(r) == REPLY_NIL || fault_of(reply_str(r)) == FAULT_TYPE)
+    else if (reply_kind(r) == REPLY_NIL || error_reply_fault(reply_str(r)) == FAULT_TYPE)
         s->events.fetched(s->events.arg, id, NULL, 0);
     else
         (void)store_redis_is_bad(s, r, 1);
@@ -361,14 +362,14 @@ static void on_reaped(void *arg, const struct reply *r)
 int store_reap(struct store_redis *s, int64_t epoch, int64_t victim, const char *counter,
                int64_t crashes, int64_t dead_max)
 {
-    struct args a = args_begin(s, "later_v1_reap", 4);
+    struct fcall a = fcall_begin(s, "later_v1_reap", 4);
 
-    args_int(&a, epoch);
-    args_int(&a, victim);
-    args_str(&a, counter);
-    args_int(&a, crashes);
-    args_int(&a, dead_max);
-    return args_send(&a, s, on_reaped);
+    fcall_int(&a, epoch);
+    fcall_int(&a, victim);
+    fcall_str(&a, counter);
+    fcall_int(&a, crashes);
+    fcall_int(&a, dead_max);
+    return fcall_send(&a, s, on_reaped);
 }
 
 static void on_tidied(void *arg, const struct reply *r)
@@ -386,12 +387,12 @@ static void on_tidied(void *arg, const struct reply *r)
 int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *queues,
                const struct store_fields *state)
 {
-    struct args a = args_begin(s, "later_v1_tidy", 3);
+    struct fcall a = fcall_begin(s, "later_v1_tidy", 3);
 
-    args_int(&a, epoch);
-    args_fields(&a, queues);
-    args_fields(&a, state);
-    return args_send(&a, s, on_tidied);
+    fcall_int(&a, epoch);
+    fcall_fields(&a, queues);
+    fcall_fields(&a, state);
+    return fcall_send(&a, s, on_tidied);
 }
 
 static void on_declared(void *arg, const struct reply *r)
@@ -416,12 +417,12 @@ static void on_declared(void *arg, const struct reply *r)
 int store_declare(struct store_redis *s, int64_t epoch, const struct store_fields *limits,
                   const struct store_fields *queues)
 {
-    struct args a = args_begin(s, "later_v1_declare", 3);
+    struct fcall a = fcall_begin(s, "later_v1_declare", 3);
 
-    args_int(&a, epoch);
-    args_fields(&a, limits);
-    args_fields(&a, queues);
-    return args_send(&a, s, on_declared);
+    fcall_int(&a, epoch);
+    fcall_fields(&a, limits);
+    fcall_fields(&a, queues);
+    return fcall_send(&a, s, on_declared);
 }
 
 static void on_left(void *arg, const struct reply *r)
@@ -433,10 +434,10 @@ static void on_left(void *arg, const struct reply *r)
 
 int store_leave(struct store_redis *s, int64_t epoch)
 {
-    struct args a = args_begin(s, "later_v1_leave", 1);
+    struct fcall a = fcall_begin(s, "later_v1_leave", 1);
 
-    args_int(&a, epoch);
-    return args_send(&a, s, on_left);
+    fcall_int(&a, epoch);
+    return fcall_send(&a, s, on_left);
 }
 
 static void on_noted(void *arg, const struct reply *r)
@@ -447,11 +448,11 @@ static void on_noted(void *arg, const struct reply *r)
 
 int store_note(struct store_redis *s, const char *kind, const char *name)
 {
-    struct args a = args_begin(s, "later_v1_note", 1);
+    struct fcall a = fcall_begin(s, "later_v1_note", 1);
 
-    args_str(&a, kind);
-    args_str(&a, name);
-    return args_send(&a, s, on_noted);
+    fcall_str(&a, kind);
+    fcall_str(&a, name);
+    return fcall_send(&a, s, on_noted);
 }
 
 struct store_redis *store_redis_new(struct link *link, const char *ns,

@@ -11,7 +11,7 @@
 #include "store/store_redis.h"
 
 /* What an answer must be held against. */
-struct sent_step {
+struct step_shape {
     bool *is_plain; /* for each result; kept */
     size_t others;  /* of these, those that are not */
     size_t results, rooms;
@@ -21,7 +21,7 @@ struct store_redis {
     struct link *link;
     struct store_events events;
     char root[80];
-    struct sent_step steps[STORE_STEPS_MAX]; /* under way, answered in the order of a ring */
+    struct step_shape steps[STORE_STEPS_MAX]; /* under way, answered in the order of a ring */
     unsigned step_first, nsteps;
     size_t asked;                    /* held of a registration */
     char (*fetches)[JOB_ID_LEN + 1]; /* ids of the payloads on their way, oldest first */
@@ -32,7 +32,7 @@ struct store_redis {
 
 /* ---- arguments */
 
-struct args {
+struct fcall {
     const char **at;
     size_t *len;
     size_t n, cap;
@@ -41,12 +41,12 @@ struct args {
 };
 
 /* The first four words; so many numbers may follow at most. */
-struct args args_begin(const struct store_redis *s, const char *function, size_t numbers);
-void args_add(struct args *a, const char *p, size_t n); /* not copied */
-void args_str(struct args *a, const char *text);
-void args_int(struct args *a, int64_t v);
+struct fcall fcall_begin(const struct store_redis *s, const char *function, size_t numbers);
+void fcall_add(struct fcall *a, const char *p, size_t n); /* not copied */
+void fcall_str(struct fcall *a, const char *text);
+void fcall_int(struct fcall *a, int64_t v);
 /* As link_call; the arguments are gone then. */
-int args_send(struct args *a, struct store_redis *s, async_reply_f *cb);
+int fcall_send(struct fcall *a, struct store_redis *s, async_reply_f *cb);
 
 /* ---- answers */
 

@@ -85,7 +85,7 @@ static struct store_claim *read_groups(const struct reply *groups, size_t *n)
 
 /* Every result has an answer, but of the plain ones only those that are not ok. False: they do not
  * add up. */
-static bool read_answers(const struct sent_step *s, const struct reply *r,
+static bool read_answers(const struct step_shape *s, const struct reply *r,
                          enum store_answer *answers, const char **texts)
 {
     const struct reply *told = reply_at(r, 2), *refused = reply_at(r, 9);
@@ -106,7 +106,7 @@ static bool read_answers(const struct sent_step *s, const struct reply *r,
     return at == reply_count(told) && next == reply_count(refused);
 }
 
-static void on_step_ok(struct store_redis *s, const struct sent_step *sent, const struct reply *r,
+static void on_step_ok(struct store_redis *s, const struct step_shape *sent, const struct reply *r,
                        struct store_step_reply *out)
 {
     const struct reply *told = reply_at(r, 5);
@@ -147,7 +147,7 @@ static void on_step_ok(struct store_redis *s, const struct sent_step *sent, cons
 static void on_step(void *arg, const struct reply *r)
 {
     struct store_redis *s = arg;
-    const struct sent_step *sent = &s->steps[s->step_first];
+    const struct step_shape *sent = &s->steps[s->step_first];
     struct store_step_reply out = {0};
 
     s->step_first = (s->step_first + 1) % STORE_STEPS_MAX;
@@ -167,16 +167,16 @@ static void on_step(void *arg, const struct reply *r)
 
 /* ---- its question */
 
-static void args_result(struct args *a, const struct store_result *r)
+static void fcall_result(struct fcall *a, const struct store_result *r)
 {
-    args_str(a, r->id);
-    args_int(a, r->start);
-    args_str(a, verb_name(r->verb));
-    args_str(a, r->queue);
-    args_int(a, r->amount);
-    args_int(a, r->code);
-    args_str(a, r->text);
-    args_add(a, r->tail, r->tail_len);
+    fcall_str(a, r->id);
+    fcall_int(a, r->start);
+    fcall_str(a, verb_name(r->verb));
+    fcall_str(a, r->queue);
+    fcall_int(a, r->amount);
+    fcall_int(a, r->code);
+    fcall_str(a, r->text);
+    fcall_add(a, r->tail, r->tail_len);
 }
 
 /* From the i-th on, plain ones of one queue and start that stand side by side, but for others
@@ -196,7 +196,7 @@ static size_t end_of_group(const struct store_step *step, size_t i)
     return end + 1;
 }
 
-static void args_groups(struct args *a, const struct store_step *step)
+static void fcall_groups(struct fcall *a, const struct store_step *step)
 {
     int64_t groups = 0;
 
@@ -206,7 +206,7 @@ static void args_groups(struct args *a, const struct store_step *step)
             groups++;
         }
     }
-    args_int(a, groups);
+    fcall_int(a, groups);
     for (size_t i = 0; i < step->nresults; i++) {
         size_t end;
         int64_t n = 0;
@@ -216,21 +216,21 @@ static void args_groups(struct args *a, const struct store_step *step)
         end = end_of_group(step, i);
         for (size_t k = i; k < end; k++)
             n += step->results[k].is_plain;
-        args_str(a, step->results[i].queue);
-        args_int(a, step->results[i].start);
-        args_int(a, n);
+        fcall_str(a, step->results[i].queue);
+        fcall_int(a, step->results[i].start);
+        fcall_int(a, n);
         for (; i < end; i++) {
             if (step->results[i].is_plain)
-                args_str(a, step->results[i].id);
+                fcall_str(a, step->results[i].id);
         }
         i--;
     }
 }
 
 /* Where its answer will find it. */
-static struct sent_step *remember(struct store_redis *s, const struct store_step *step)
+static struct step_shape *remember(struct store_redis *s, const struct store_step *step)
 {
-    struct sent_step *sent = &s->steps[(s->step_first + s->nsteps) % STORE_STEPS_MAX];
+    struct step_shape *sent = &s->steps[(s->step_first + s->nsteps) % STORE_STEPS_MAX];
 
     assert(s->nsteps < STORE_STEPS_MAX);
     sent->is_plain = mem_grow(sent->is_plain, step->nresults + 1, sizeof(*sent->is_plain));
@@ -245,35 +245,35 @@ static struct sent_step *remember(struct store_redis *s, const struct store_step
 }
 
 /* Those that are named, with what they may give. */
-static void args_rooms(struct args *a, const struct store_step *step)
+static void fcall_rooms(struct fcall *a, const struct store_step *step)
 {
-    args_int(a, (int64_t)step->nrooms);
+    fcall_int(a, (int64_t)step->nrooms);
     for (size_t i = 0; i < step->nrooms; i++) {
-        args_str(a, step->rooms[i].queue);
-        args_int(a, step->rooms[i].room);
-        args_int(a, step->rooms[i].max_payload);
+        fcall_str(a, step->rooms[i].queue);
+        fcall_int(a, step->rooms[i].room);
+        fcall_int(a, step->rooms[i].max_payload);
     }
 }
 
 int store_step(struct store_redis *s, const struct store_step *step)
 {
-    const struct sent_step *sent = remember(s, step);
-    struct args a = args_begin(s, "later_v2_step",
-                               9 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
+    const struct step_shape *sent = remember(s, step);
+    struct fcall a = fcall_begin(s, "later_v2_step",
+                                 9 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
 
-    args_int(&a, step->epoch);
-    args_int(&a, step->link);
-    args_int(&a, step->held);
-    args_int(&a, step->max);
-    args_int(&a, (int64_t)sent->others);
+    fcall_int(&a, step->epoch);
+    fcall_int(&a, step->link);
+    fcall_int(&a, step->held);
+    fcall_int(&a, step->max);
+    fcall_int(&a, (int64_t)sent->others);
     for (size_t i = 0; i < step->nresults; i++) {
         if (!step->results[i].is_plain)
-            args_result(&a, &step->results[i]);
+            fcall_result(&a, &step->results[i]);
     }
-    args_rooms(&a, step);
-    args_groups(&a, step);
-    args_int(&a, step->ahead_ms);
-    if (args_send(&a, s, on_step) < 0)
+    fcall_rooms(&a, step);
+    fcall_groups(&a, step);
+    fcall_int(&a, step->ahead_ms);
+    if (fcall_send(&a, s, on_step) < 0)
         return -1;
     s->nsteps++;
     return 0;

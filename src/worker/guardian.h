@@ -1,13 +1,13 @@
 /*
- * Keeps the guard (run/guard.h) alive: starts it, hears of its death, starts the next one. Main
- * thread.
+ * Keeps the guard (run/guard/guard.h) alive: starts it, hears of its death, starts the next one.
+ * Main thread.
  */
 #ifndef LATER_WORKER_GUARDIAN_H
 #define LATER_WORKER_GUARDIAN_H
 
 #include "base/err.h"
 #include "loop/loop.h"
-#include "run/guard.h"
+#include "run/guard/guard.h"
 
 struct guardian;
 

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "run/pidstat.h"
+#include "run/process/pidstat.h"
 
 static size_t read_small(const char *path, char *out, size_t room)
 {

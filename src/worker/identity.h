@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "run/origin.h"
+#include "run/process/origin.h"
 #include "store/store.h"
 
 struct identity {

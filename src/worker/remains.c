@@ -11,13 +11,13 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "loop/mailbox.h"
-#include "run/fenced_end.h"
-#include "run/origin.h"
+#include "run/process/offspring_end.h"
+#include "run/process/origin.h"
 
 #define STACK_BYTES 524288
 #define SEARCH_MS 3000 /* for all of it; most often it takes milliseconds */
 
-enum row { HOST, BOOT, PIDNS, PID, PSTART, PLACES, ROWS };
+enum fact { HOST, BOOT, PIDNS, PID, PSTART, PLACES, ROWS };
 
 /* A search, the thread's until it is posted. */
 struct search {
@@ -63,11 +63,11 @@ static void search_free(struct search *s)
 static void *thread(void *arg)
 {
     struct search *s = arg;
-    const struct fenced_whom whom = {.worker = s->worker,
-                                     .jobs = s->has_jobs ? (const char *const *)s->jobs : NULL,
-                                     .njobs = s->njobs,
-                                     .since = s->since};
-    bool is_none = fenced_end(&whom, mono_add_ms(mono_now(), SEARCH_MS), &s->found);
+    const struct offspring_query whom = {.worker = s->worker,
+                                         .jobs = s->has_jobs ? (const char *const *)s->jobs : NULL,
+                                         .njobs = s->njobs,
+                                         .since = s->since};
+    bool is_none = offspring_end(&whom, mono_add_ms(mono_now(), SEARCH_MS), &s->found);
 
     s->is_clear = is_none && s->must_be_gone;
     (void)pthread_mutex_lock(&owner_lock);

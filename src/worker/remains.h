@@ -4,7 +4,7 @@
  * it, may stand still, may be at it just now, and knows of those alone who hold a lock.
  *
  * Redis is asked which process the worker was, and which jobs it ran. Then, on a thread, all
- * processes are looked at: what it started has its origin (run/origin.h). What handlers
+ * processes are looked at: what it started has its origin (run/process/origin.h). What handlers
  * left behind that had ended by themselves is let alone: their jobs are not running any more.
  *
  * It is not clear, and the full silence is to be waited for, where this cannot be known: the worker

@@ -17,4 +17,4 @@ plain_programs += $(host_faults) $(life_faults) $(redis_faults) tests/fault/ledg
 endif
 faults_tests += $(host_faults) $(life_faults) $(redis_faults)
 tests_fault_ledger_handler_LDADD =
-preloads += tests/preload/point.so tests/preload/shortwrite.so tests/preload/slow_clock.so
+preloads += tests/support/preload/point.so tests/support/preload/shortwrite.so tests/support/preload/slow_clock.so

@@ -54,7 +54,7 @@ int stage_teardown(void **stage)
 
 void stage_preload(const char *name, const char *variable, const char *value)
 {
-    CLEANUP_FREE char *path = mem_printf("%s/tests/preload/%s.so", test_build_dir(), name);
+    CLEANUP_FREE char *path = mem_printf("%s/tests/support/preload/%s.so", test_build_dir(), name);
 
     (void)setenv("LD_PRELOAD", path, 1);
     (void)setenv(variable, value, 1);

@@ -35,8 +35,8 @@ int stage_end(struct stage *s);
 int stage_setup(void **stage);
 int stage_teardown(void **stage);
 
-/* Processes started from now on have the stage's clock; tests/preload/NAME.so with VARIABLE set to
- * value; nothing of that any more. */
+/* Processes started from now on have the stage's clock; tests/support/preload/NAME.so with VARIABLE
+ * set to value; nothing of that any more. */
 void stage_clock(struct stage *s);
 void stage_preload(const char *name, const char *variable, const char *value);
 void stage_plain(void);

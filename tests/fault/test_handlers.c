@@ -24,8 +24,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "run/exec.h"
-#include "run/exec_slot.h"
+#include "run/exec/exec.h"
+#include "run/exec/exec_slot.h"
 #include "usage.h"
 #include "watched.h"
 

@@ -407,9 +407,9 @@ static void S8_no_entropy(void **state)
 static void S9_slow_clock(void **state)
 {
     CLEANUP_FREE char *file = mem_printf("%s/calls", watched.dir);
-    CLEANUP_FREE char *prefix =
-        mem_printf("exec env LATER_TEST_CLOCK_CALLS=%s LD_PRELOAD=%s/tests/preload/slow_clock.so",
-                   file, test_build_dir());
+    CLEANUP_FREE char *prefix = mem_printf(
+        "exec env LATER_TEST_CLOCK_CALLS=%s LD_PRELOAD=%s/tests/support/preload/slow_clock.so",
+        file, test_build_dir());
     int64_t *calls = test_shared_make(file, sizeof(*calls)), few, many;
 
     (void)state;

@@ -324,10 +324,10 @@ static void Q1_a_frozen_holder(void **state)
 /* At the worst instant: all is looked at, and the command is about to be made. */
 static void Q1_frozen_as_its_command_starts(void **state)
 {
-    CLEANUP_FREE char *line =
-        mem_printf("env LD_PRELOAD=%s/tests/preload/point.so LATER_TEST_POINT=stop $LATER lock x "
-                   "sh $DIR/first",
-                   test_build_dir());
+    CLEANUP_FREE char *line = mem_printf(
+        "env LD_PRELOAD=%s/tests/support/preload/point.so LATER_TEST_POINT=stop $LATER lock x "
+        "sh $DIR/first",
+        test_build_dir());
     CLEANUP_FREE char *before = NULL;
     CLEANUP_FREE char *after = NULL;
 
@@ -351,7 +351,7 @@ static void Q1_frozen_as_its_command_starts(void **state)
 /* The same to laterd: its handler is killed before it has begun, not when the guard looks again. */
 static void Q1_frozen_as_its_handler_starts(void **state)
 {
-    CLEANUP_FREE char *preload = mem_printf("%s/tests/preload/point.so", test_build_dir());
+    CLEANUP_FREE char *preload = mem_printf("%s/tests/support/preload/point.so", test_build_dir());
     struct test_laterd a = {0}, b = {0};
     char *id;
 

@@ -124,7 +124,8 @@ static bool all_are_kept(void *arg)
 /* Sixteen results of 16 KiB in a step, which the socket takes a byte or three at a time. */
 static void N5_short_writes(void **state)
 {
-    CLEANUP_FREE char *preload = mem_printf("%s/tests/preload/shortwrite.so", test_build_dir());
+    CLEANUP_FREE char *preload =
+        mem_printf("%s/tests/support/preload/shortwrite.so", test_build_dir());
 
     (void)state;
     assert_int_equal(access(preload, R_OK), 0);

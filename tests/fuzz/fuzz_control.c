@@ -1,6 +1,6 @@
 /* Descriptor 3, in pieces of a size that the first byte says. */
 #include "fuzz.h"
-#include "run/control_fd.h"
+#include "run/exec/control_fd.h"
 
 static void on_progress(void *arg, const char *text, size_t n)
 {

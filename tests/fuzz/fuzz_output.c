@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "run/exec.h"
+#include "run/exec/exec.h"
 #include "run/lines.h"
-#include "run/output.h"
-#include "run/tail.h"
+#include "run/exec/output.h"
+#include "run/exec/last_bytes.h"
 
 #define LINE_MAX_BYTES 16
 #define TAIL_BYTES 24
@@ -27,20 +27,20 @@ static void on_line(void *arg, const char *line, size_t n, bool cut)
 static void cut_up(const char *p, size_t n, size_t piece, struct buf *all, struct buf *end)
 {
     struct lines lines;
-    struct tail tail;
+    struct last_bytes tail;
 
     lines_init(&lines, LINE_MAX_BYTES);
-    tail_init(&tail, TAIL_BYTES);
+    last_bytes_init(&tail, TAIL_BYTES);
     for (size_t at = 0; at < n; at += piece) {
         size_t len = n - at < piece ? n - at : piece;
 
         lines_feed(&lines, p + at, len, on_line, all);
-        tail_add(&tail, p + at, len);
+        last_bytes_add(&tail, p + at, len);
     }
     lines_end(&lines, on_line, all);
-    tail_copy(&tail, end);
+    last_bytes_copy(&tail, end);
     lines_done(&lines);
-    tail_done(&tail);
+    last_bytes_done(&tail);
 }
 
 static void log_it(const char *p, size_t n, size_t piece)

@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "daemon/prefetch.h"
-#include "daemon/sched.h"
+#include "sched/prefetch.h"
+#include "sched/sched.h"
 #include "fuzz.h"
 #include "redis/bound.h"
-#include "redis/fault.h"
+#include "base/fault.h"
 #include "redis/link.h"
 #include "store/store_redis.h"
 
@@ -152,7 +152,7 @@ static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
     return job->crashes < 3;
 }
 
-static void op_start(void *ctx, struct held *h)
+static void op_start(void *ctx, struct held_job *h)
 {
     (void)ctx;
     FUZZ_MUST(w.nruns < PLACES);
@@ -163,7 +163,7 @@ static void op_start(void *ctx, struct held *h)
     w.runs[w.nruns++].is_killed = false;
 }
 
-static void op_kill(void *ctx, const struct held *h, bool at_once)
+static void op_kill(void *ctx, const struct held_job *h, bool at_once)
 {
     bool is_there = false;
 

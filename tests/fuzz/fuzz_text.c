@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "fuzz.h"
-#include "redis/fault.h"
+#include "redis/error_reply.h"
 #include "redis/url.h"
 
 static void check_shown(const struct buf *b)
@@ -61,8 +61,8 @@ static void words(const char *s)
     struct err err = ERR_INIT;
 
     (void)text_nearest(s, names);
-    (void)fault_name(fault_of(s));
-    FUZZ_MUST(fault_err(&err, s) == -1);
+    (void)fault_name(error_reply_fault(s));
+    FUZZ_MUST(error_reply_err(&err, s) == -1);
     FUZZ_MUST(memchr(err.text, '\0', sizeof(err.text)) != NULL);
 }
 

@@ -311,15 +311,15 @@ int64_t gates_started_us(struct gates *g, const char *id, int deadline_ms)
 {
     CLEANUP_FREE char *text = mem_printf(" start %s ", id);
     const struct gate_line *start;
-    struct gate_book b;
+    struct gate_judge b;
     int64_t us;
 
     if (!gates_until_lines(g, text, 1, deadline_ms))
         fail_msg("job %s has not started", id);
-    gate_book_read(&b, g->path, NULL);
-    start = gate_book_start(&b, id);
+    gate_judge_read(&b, g->path, NULL);
+    start = gate_judge_start(&b, id);
     us = start != NULL ? start->us : 0;
-    gate_book_done(&b);
+    gate_judge_done(&b);
     return us;
 }
 

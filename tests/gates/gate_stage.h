@@ -11,7 +11,7 @@
 
 #include "../fault/stage.h"
 #include "../support/env.h"
-#include "gate_book.h"
+#include "gate_judge.h"
 
 #define GATE_WAIT_MS 60000
 

@@ -1,7 +1,7 @@
 ## The proofs of gates: the built daemons, a real server, a handler that keeps a ledger and a judge of it.
-gate_proofs = tests/gates/test_gate_book tests/gates/test_limits tests/gates/test_loss \
+gate_proofs = tests/gates/test_gate_judge tests/gates/test_limits tests/gates/test_loss \
 	tests/gates/test_parked tests/gates/test_rates tests/gates/test_share tests/gates/test_turns
-libtests_a_SOURCES += tests/gates/gate_book.c tests/gates/gate_book.h tests/gates/gate_stage.c \
+libtests_a_SOURCES += tests/gates/gate_judge.c tests/gates/gate_judge.h tests/gates/gate_stage.c \
 	tests/gates/gate_stage.h
 ## What it takes to start the C library of a handler is not what is measured: of musl 0.1 ms, of glibc, linked
 ## statically, 0.4 ms on a virtual machine, since it asks the processor what it can do, and the hypervisor answers.

@@ -45,7 +45,7 @@ static int64_t shut_and_open(const char *kind, const char *shut, const char *ope
 {
     int lines = test_lines(gates.path, " start ");
     int64_t begin, us;
-    struct gate_book b;
+    struct gate_judge b;
 
     limit(kind, shut);
     gates_add_many(&gates, "work", 5);
@@ -55,10 +55,10 @@ static int64_t shut_and_open(const char *kind, const char *shut, const char *ope
     begin = gates_now_us();
     limit(kind, opened);
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
-    gate_book_read(&b, gates.path, NULL);
+    gate_judge_read(&b, gates.path, NULL);
     us = b.lines[2 * lines].us - begin;
-    assert_int_equal(gate_book_starts(&b), lines + 5);
-    gate_book_done(&b);
+    assert_int_equal(gate_judge_starts(&b), lines + 5);
+    gate_judge_done(&b);
     return us;
 }
 
@@ -99,7 +99,7 @@ static void G10_zero_shuts(void **state)
 static void G10_lowered_under_its_holders(void **state)
 {
     int64_t lowered_us;
-    struct gate_book b;
+    struct gate_judge b;
     int now = 0, most_after = 0, n = 24;
 
     (void)state;
@@ -110,9 +110,9 @@ static void G10_lowered_under_its_holders(void **state)
     limit("semaphore", "3");
     lowered_us = gates_now_us();
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
-    gate_book_read(&b, gates.path, NULL);
-    assert_int_equal(gate_book_starts(&b), n);
-    assert_int_equal(gate_book_most(&b, NULL), 8);
+    gate_judge_read(&b, gates.path, NULL);
+    assert_int_equal(gate_judge_starts(&b), n);
+    assert_int_equal(gate_judge_most(&b, NULL), 8);
     for (size_t i = 0; i < b.n; i++) {
         now += b.lines[i].is_start ? 1 : -1;
         if (b.lines[i].is_start && b.lines[i].us > lowered_us && now > most_after)
@@ -122,7 +122,7 @@ static void G10_lowered_under_its_holders(void **state)
                   "started after that\n",
                   most_after);
     assert_in_range(most_after, 1, 3);
-    gate_book_done(&b);
+    gate_judge_done(&b);
 }
 
 static void G10_wrong_names(void **state)

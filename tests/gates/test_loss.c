@@ -19,17 +19,17 @@
 #define HOLD_MS 90000 /* longer than anything here */
 #define FROZEN_MS 60000
 /* Five beats of another that see the same, the first up to 5 s after the last one of the dead: 25 s
- * (worker/watch.h); and what the machine takes. */
+ * (sched/silence.h); and what the machine takes. */
 #define PASSED_ON_MS 27000
 
 /* ---- holders in `hold` at daemon a, who wait for the same gates in `work` at daemon b */
 
-struct held {
+struct held_job {
     char ids[2 * EACH][16];
     int locks, places;
 };
 
-static void add_holders(struct held *h, const char *queue)
+static void add_holders(struct held_job *h, const char *queue)
 {
     for (int i = 0; i < h->locks; i++) {
         CLEANUP_FREE char *name = mem_printf("door:%d", i);
@@ -53,9 +53,9 @@ static void start_one(struct test_laterd *d, const char *name, const char *queue
     gates_start(&gates, d, name, 2 * EACH, buf_str(&yaml));
 }
 
-static void hold_and_wait(struct held *h, int starts)
+static void hold_and_wait(struct held_job *h, int starts)
 {
-    struct held waiting = *h;
+    struct held_job waiting = *h;
 
     add_holders(h, "hold");
     assert_true(gates_until_lines(&gates, " start ", starts + h->locks + h->places, GATE_WAIT_MS));
@@ -64,27 +64,28 @@ static void hold_and_wait(struct held *h, int starts)
 }
 
 /* All who wait have started; ret: when the first and the last did. */
-static void until_passed_on(const struct held *h, int64_t since_us, int rounds, int64_t ret_ms[2])
+static void until_passed_on(const struct held_job *h, int64_t since_us, int rounds,
+                            int64_t ret_ms[2])
 {
     size_t n = (size_t)(h->locks + h->places) * (size_t)rounds, of_round = 0;
-    struct gate_book b;
+    struct gate_judge b;
 
     assert_true(gates_until_parked(&gates, "work", 0, 2 * GATE_WAIT_MS));
     assert_true(gates_until_lines(&gates, " end ", (int)n, GATE_WAIT_MS));
-    gate_book_read(&b, gates.path, "work");
-    assert_int_equal(gate_book_starts(&b), n);
+    gate_judge_read(&b, gates.path, "work");
+    assert_int_equal(gate_judge_starts(&b), n);
     for (size_t i = 0; i < b.n; i++) {
         if (!b.lines[i].is_start || b.lines[i].us < since_us)
             continue;
         ret_ms[of_round++ > 0] = (b.lines[i].us - since_us) / 1000;
     }
     assert_int_equal(of_round, h->locks + h->places);
-    gate_book_done(&b);
+    gate_judge_done(&b);
     assert_int_equal(test_lines(gates.path, " clash "), 0);
 }
 
 /* The holders' jobs wait again, for a worker that serves them. */
-static void cancel_holders(const struct held *h)
+static void cancel_holders(const struct held_job *h)
 {
     for (int i = 0; i < h->locks + h->places; i++)
         gates_do(&gates, "later_cancel", h->ids[i], NULL);
@@ -95,7 +96,7 @@ static void cancel_holders(const struct held *h)
 }
 
 /* The one that holds is killed; -> when. */
-static int64_t kill_holder(struct held *h)
+static int64_t kill_holder(struct held_job *h)
 {
     int64_t since_us;
 
@@ -111,7 +112,7 @@ static int64_t kill_holder(struct held *h)
 
 static void G6_killed(void **state)
 {
-    struct held h = {.locks = EACH, .places = EACH};
+    struct held_job h = {.locks = EACH, .places = EACH};
     int64_t since_us, ms[2] = {0, 0};
 
     (void)state;
@@ -126,7 +127,7 @@ static void G6_killed(void **state)
 
 static void G6_started_again(void **state)
 {
-    struct held h = {.locks = EACH, .places = EACH};
+    struct held_job h = {.locks = EACH, .places = EACH};
     int64_t since_us, ms[2] = {0, 0};
 
     (void)state;
@@ -152,7 +153,7 @@ static void G6_stopped(void **state)
 {
     int rounds = stage_number("LATER_ROUNDS", 1, 20);
     int64_t first_ms = INT64_MAX, last_ms = 0;
-    struct held h = {.locks = EACH};
+    struct held_job h = {.locks = EACH};
 
     (void)state;
     start_one(&gates.s.a, "a", "hold", HOLD_MS);

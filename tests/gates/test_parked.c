@@ -90,7 +90,7 @@ static void G3_parked_before_a_shut_lock(void **state)
     CLEANUP_BUF struct buf yaml = BUF_INIT;
     struct idle before, with;
     int64_t begin, parked_us, first_us;
-    struct gate_book b;
+    struct gate_judge b;
 
     (void)state;
     buf_puts(&yaml, "queues:\n");
@@ -106,7 +106,7 @@ static void G3_parked_before_a_shut_lock(void **state)
     begin = gates_now_us();
     gates_do(&gates, "later_unlock", "one", "outside", NULL);
     assert_true(gates_until_lines(&gates, " end ", 20, GATE_WAIT_MS));
-    gate_book_read(&b, gates.path, NULL);
+    gate_judge_read(&b, gates.path, NULL);
     first_us = b.lines[0].us - begin;
     print_message("figure G3: %d jobs parked in %.1f s; two idle daemons: %.1f calls and %.1f "
                   "commands/s before, %.1f and %.1f with them; the busier laterd %.2f %% of a "
@@ -114,8 +114,8 @@ static void G3_parked_before_a_shut_lock(void **state)
                   "them; the first started %.1f ms after the release\n",
                   n, (double)parked_us / 1e6, before.calls, before.commands, with.calls,
                   with.commands, before.cpu, with.cpu, (double)first_us / 1000);
-    assert_int_equal(gate_book_most(&b, NULL), 1);
-    gate_book_done(&b);
+    assert_int_equal(gate_judge_most(&b, NULL), 1);
+    gate_judge_done(&b);
     assert_true(with.calls - before.calls <= 1 && before.calls - with.calls <= 1);
     assert_true(with.commands < before.commands * 1.3);
     assert_true(with.cpu < 0.5);

@@ -19,8 +19,8 @@
 
 #define SECOND_US 1000000
 struct run {
-    struct gate_book b;
-    struct gate_book granted; /* lines with nothing but a fence: when Redis counted it */
+    struct gate_judge b;
+    struct gate_judge granted; /* lines with nothing but a fence: when Redis counted it */
     double seconds;
     double calls, commands; /* a start */
     double cpu;             /* percent of a processor, both daemons, without their handlers */
@@ -29,7 +29,7 @@ struct run {
 /* What the log of the sliding rate holds for a second, into r->granted. */
 static void sample(struct run *r)
 {
-    struct gate_book *b = &r->granted;
+    struct gate_judge *b = &r->granted;
     struct reply *log = gates_call(&gates, "ZRANGE", STAGE_ROOT ":rate:sliding:pace", "0", "-1",
                                    "WITHSCORES", NULL);
     int64_t last = b->n > 0 ? b->lines[b->n - 1].us : 0;
@@ -81,14 +81,14 @@ static void run(struct run *ret, int n)
     ret->commands = (double)(gates_commands(&gates) - commands) / n;
     cpu = usage_cpu_ms(gates.s.a.proc.pid) + usage_cpu_ms(gates.s.b.proc.pid) - cpu;
     ret->cpu = (double)cpu / ret->seconds / 10;
-    gate_book_read(&ret->b, gates.path, NULL);
-    assert_int_equal(gate_book_starts(&ret->b), n);
+    gate_judge_read(&ret->b, gates.path, NULL);
+    assert_int_equal(gate_judge_starts(&ret->b), n);
 }
 
 static void run_done(struct run *r)
 {
-    gate_book_done(&r->b);
-    gate_book_done(&r->granted);
+    gate_judge_done(&r->b);
+    gate_judge_done(&r->granted);
 }
 
 static void print_cost(const struct run *r)
@@ -99,7 +99,7 @@ static void print_cost(const struct run *r)
 }
 
 /* The time of the start number i, by its fence. */
-static int64_t fence_of(const struct gate_book *b, int i)
+static int64_t fence_of(const struct gate_judge *b, int i)
 {
     for (size_t k = 0; k < b->n; k++)
         if (b->lines[k].is_start && i-- == 0)
@@ -116,9 +116,9 @@ static bool gcra(int n)
     struct run r;
 
     run(&r, n);
-    gate_book_windows(&r.b, window_us, 0, &first, &fewest);
-    gate_book_windows(&r.b, SECOND_US, 0, &of_second, &fewest);
-    gate_book_windows(&r.b, window_us, fence_of(&r.b, 0) + SECOND_US / 100, &most, &fewest);
+    gate_judge_windows(&r.b, window_us, 0, &first, &fewest);
+    gate_judge_windows(&r.b, SECOND_US, 0, &of_second, &fewest);
+    gate_judge_windows(&r.b, window_us, fence_of(&r.b, 0) + SECOND_US / 100, &most, &fewest);
     print_message("figure G5: gcra 100/s burst 20, %d jobs in %.1f s: %d to %d starts in any %d s "
                   "after the burst, %d with it, at most %d in any second\n",
                   n, r.seconds, fewest, most, (int)(window_us / SECOND_US), first, of_second);
@@ -153,8 +153,8 @@ static void G5_sliding(void **state)
     (void)state;
     start_two("rate: 50/1s, algorithm: sliding");
     run(&r, n);
-    gate_book_windows(&r.b, SECOND_US, 0, &claimed, &fewest);
-    gate_book_windows(&r.granted, SECOND_US, 0, &most, &fewest);
+    gate_judge_windows(&r.b, SECOND_US, 0, &claimed, &fewest);
+    gate_judge_windows(&r.granted, SECOND_US, 0, &most, &fewest);
     print_message("figure G5: sliding 50/s, %d jobs in %.1f s: at most %d granted in any second of "
                   "Redis, at most %d claimed\n",
                   n, r.seconds, most, claimed);
@@ -173,8 +173,8 @@ static void G5_fixed(void **state)
     (void)state;
     start_two("rate: 50/1s, algorithm: fixed");
     run(&r, n);
-    gate_book_windows(&r.b, SECOND_US, 0, &most, &fewest);
-    aligned = gate_book_most_aligned(&r.b, SECOND_US);
+    gate_judge_windows(&r.b, SECOND_US, 0, &most, &fewest);
+    aligned = gate_judge_most_aligned(&r.b, SECOND_US);
     print_message("figure G5: fixed 50/s, %d jobs in %.1f s: at most %d in a second of the clock, "
                   "%d in any\n",
                   n, r.seconds, aligned, most);

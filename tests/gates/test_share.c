@@ -96,14 +96,14 @@ static void assert_no_gates(void)
 static void idle_behind_it(const char *what, int64_t most_ms)
 {
     int64_t begin, first_us, gap_us = 0, last_end = 0;
-    struct gate_book b;
+    struct gate_judge b;
 
     for (int i = 0; i < IDLE_JOBS; i++)
         gates_add(&gates, NULL, "idle", "lock", "door", NULL);
     assert_true(gates_until_parked(&gates, "idle", IDLE_JOBS, GATE_WAIT_MS));
     begin = open_it();
     assert_true(gates_until_lines(&gates, " idle", 2 * IDLE_JOBS, GATE_WAIT_MS));
-    gate_book_read(&b, gates.path, "idle");
+    gate_judge_read(&b, gates.path, "idle");
     first_us = b.lines[0].us - begin;
     for (size_t i = 0; i < b.n; i++) {
         if (!b.lines[i].is_start)
@@ -114,8 +114,8 @@ static void idle_behind_it(const char *what, int64_t most_ms)
     print_message("figure G9: a lock shared with a queue that is %s: held up %.0f ms once, then at "
                   "most %.1f ms\n",
                   what, (double)first_us / 1000, (double)gap_us / 1000);
-    assert_int_equal(gate_book_most(&b, NULL), 1);
-    gate_book_done(&b);
+    assert_int_equal(gate_judge_most(&b, NULL), 1);
+    gate_judge_done(&b);
     assert_in_range(first_us, 0, most_ms * 1000);
     assert_in_range(gap_us, 0, 500000);
 }
@@ -187,12 +187,12 @@ static void add_streams(int n)
 
 static int starts_until_now(void)
 {
-    struct gate_book b;
+    struct gate_judge b;
     int n;
 
-    gate_book_read(&b, gates.path, NULL);
-    n = (int)gate_book_starts(&b);
-    gate_book_done(&b);
+    gate_judge_read(&b, gates.path, NULL);
+    n = (int)gate_judge_starts(&b);
+    gate_judge_done(&b);
     return n;
 }
 
@@ -202,7 +202,7 @@ static void G9_two_gates_under_a_stream(void **state)
     CLEANUP_BUF struct buf yaml = BUF_INIT;
     int before = 20, behind = 300, passed;
     char both[16];
-    struct gate_book b;
+    struct gate_judge b;
 
     (void)state;
     gates_do(&gates, "later_limit_set", "one", "semaphore", "0", NULL);
@@ -221,17 +221,17 @@ static void G9_two_gates_under_a_stream(void **state)
     passed = -starts_until_now();
     (void)open_it();
     assert_true(gates_until_jobs(&gates, 0, 2 * GATE_WAIT_MS));
-    gate_book_read(&b, gates.path, NULL);
+    gate_judge_read(&b, gates.path, NULL);
     for (size_t i = 0; i < b.n && strcmp(b.lines[i].id, both) != 0; i++)
         passed += b.lines[i].is_start;
     print_message(
         "figure G9: a job with a lock and a place behind %d and before %d that need one of "
         "them: started after %d of these\n",
         2 * before, 2 * behind, passed);
-    assert_int_equal(gate_book_starts(&b), 2 * (before + behind) + 1);
+    assert_int_equal(gate_judge_starts(&b), 2 * (before + behind) + 1);
     /* Sixteen times it is passed over, then it keeps what it gets: a start or two each time. */
     assert_in_range(passed, 0, 2 * before + 3 * 17);
-    gate_book_done(&b);
+    gate_judge_done(&b);
     assert_no_gates();
 }
 

@@ -36,7 +36,7 @@ static bool five_at_once(int n)
     double average, slow = gates_slowness(&gates);
     double most_idle = test_is_long() ? 0.5 : 1.5 * slow;
     int64_t *times, p50_us, most_us = test_is_long() ? 3000 : (int64_t)(10000 * slow);
-    struct gate_book b;
+    struct gate_judge b;
     size_t ntimes;
 
     assert_int_equal(truncate(gates.path, 0), 0);
@@ -44,19 +44,19 @@ static bool five_at_once(int n)
     /* Who looks disturbs what is measured: not before it can be over. */
     test_pause(n * 12 / 5);
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
-    gate_book_read(&b, gates.path, NULL);
-    average = gate_book_average(&b);
-    ntimes = gate_book_handovers(&b, 5, &times);
+    gate_judge_read(&b, gates.path, NULL);
+    average = gate_judge_average(&b);
+    ntimes = gate_judge_handovers(&b, 5, &times);
     p50_us = gate_quantile(times, ntimes, 500);
     print_message(
         "figure G1: semaphore of 5, 2 daemons, %d jobs: most %d at once, %.2f on average; "
         "handed on in p50 %.2f ms, p99 %.2f ms (the machine is %.1f times slower than idle)\n",
-        n, gate_book_most(&b, NULL), average, (double)p50_us / 1000,
+        n, gate_judge_most(&b, NULL), average, (double)p50_us / 1000,
         (double)gate_quantile(times, ntimes, 990) / 1000, slow);
-    assert_int_equal(gate_book_starts(&b), n);
-    assert_in_range(gate_book_most(&b, NULL), 1, 5);
+    assert_int_equal(gate_judge_starts(&b), n);
+    assert_in_range(gate_judge_most(&b, NULL), 1, 5);
     free(times);
-    gate_book_done(&b);
+    gate_judge_done(&b);
     return 5 - average <= most_idle && p50_us <= most_us;
 }
 
@@ -114,14 +114,14 @@ static int by_due(const void *a, const void *b)
 }
 
 /* How many started before one of the same key that was due earlier. */
-static int out_of_order(const struct gate_book *b, struct due *jobs, int n)
+static int out_of_order(const struct gate_judge *b, struct due *jobs, int n)
 {
     int64_t last[KEYS] = {0};
     int wrong = 0;
 
     qsort(jobs, (size_t)n, sizeof(*jobs), by_due);
     for (int i = 0; i < n; i++) {
-        const struct gate_line *start = gate_book_start(b, jobs[i].id);
+        const struct gate_line *start = gate_judge_start(b, jobs[i].id);
 
         assert_non_null(start);
         wrong += start->us < last[jobs[i].key];
@@ -142,7 +142,7 @@ static void keyed(bool is_due, int n)
 {
     CLEANUP_FREE struct due *jobs = NULL;
     int64_t from_ms, last_ms;
-    struct gate_book b;
+    struct gate_judge b;
     int wrong;
 
     two_daemons("", ", lock: 'user:{key}'", 1, 8);
@@ -156,16 +156,16 @@ static void keyed(bool is_due, int n)
     if (is_due)
         gates_do(&gates, "later_resume", "work", NULL);
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
-    gate_book_read(&b, gates.path, NULL);
+    gate_judge_read(&b, gates.path, NULL);
     wrong = out_of_order(&b, jobs, n);
     print_message("figure G2: %d jobs over %d locks, %s: most %d of a key at once, %d of all, %d "
                   "out of order\n",
-                  n, KEYS, is_due ? "due at once" : "coming due", gate_book_most_of_a_key(&b),
-                  gate_book_most(&b, NULL), wrong);
-    assert_int_equal(gate_book_starts(&b), n);
-    assert_int_equal(gate_book_most_of_a_key(&b), 1);
+                  n, KEYS, is_due ? "due at once" : "coming due", gate_judge_most_of_a_key(&b),
+                  gate_judge_most(&b, NULL), wrong);
+    assert_int_equal(gate_judge_starts(&b), n);
+    assert_int_equal(gate_judge_most_of_a_key(&b), 1);
     assert_int_equal(wrong, 0);
-    gate_book_done(&b);
+    gate_judge_done(&b);
 }
 
 static void G2_lock_for_each_key(void **state)

@@ -1,6 +1,6 @@
 /*
  * What tests of stream mode through the built laterd stand on: beside fixture.h a queue `s` that
- * tests/stream/worker.c serves, with its book and its gate, and a queue `other` in exec mode.
+ * tests/handlers/worker.c serves, with its book and its gate, and a queue `other` in exec mode.
  */
 #ifndef LATER_TESTS_INTEGRATION_STREAM_FIXTURE_H
 #define LATER_TESTS_INTEGRATION_STREAM_FIXTURE_H
@@ -31,7 +31,7 @@ static inline void install(const char *from, const char *to)
 
 static inline int stream_open(void **state)
 {
-    CLEANUP_FREE char *from = mem_printf("%s/tests/stream/worker", test_build_dir());
+    CLEANUP_FREE char *from = mem_printf("%s/tests/handlers/worker", test_build_dir());
 
     (void)fx_open(state);
     (void)snprintf(worker, sizeof(worker), "%s/worker", dir);

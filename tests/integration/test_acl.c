@@ -1,7 +1,7 @@
 /*
  * etc/users.acl in a real redis-server: each role does all of its work with the real programs
- * (tests/acl/ROLE.sh), each right beside the commands of the functions is needed for that, and none
- * may what it must not. What each function does for each role: tests/lua/test_roles.c.
+ * (tests/install/acl/ROLE.sh), each right beside the commands of the functions is needed for that,
+ * and none may what it must not. What each function does for each role: tests/lua/test_roles.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,8 +79,9 @@ static void set_user(const char *name, const struct role *role, const char *with
 
 static int work(const char *name)
 {
-    CLEANUP_FREE char *line = mem_printf("ROLE=%s; export ROLE; exec sh %s/tests/acl/%s.sh 2>&1",
-                                         name, test_source_dir(), name);
+    CLEANUP_FREE char *line =
+        mem_printf("ROLE=%s; export ROLE; exec sh %s/tests/install/acl/%s.sh 2>&1", name,
+                   test_source_dir(), name);
     CLEANUP_BUF struct buf said = BUF_INIT;
     int status = test_sh_out(line, &said);
 

@@ -27,9 +27,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "run/exec.h"
-#include "run/origin.h"
-#include "run/spawn.h"
+#include "run/exec/exec.h"
+#include "run/process/origin.h"
+#include "run/process/spawn.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1

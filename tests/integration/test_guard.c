@@ -28,10 +28,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "run/exec.h"
-#include "run/guard.h"
-#include "run/origin.h"
-#include "run/spawn.h"
+#include "run/exec/exec.h"
+#include "run/guard/guard.h"
+#include "run/process/origin.h"
+#include "run/process/spawn.h"
 
 #define SILENCE_MS 900
 #define LONG_MS 600000

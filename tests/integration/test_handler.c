@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "run/handler.h"
+#include "run/handler/handler.h"
 
 #define SCRIPT "#!/bin/sh\nexit 0\n"
 

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "worker/identity.h"
-#include "run/pidstat.h"
+#include "run/process/pidstat.h"
 
 static struct identity me;
 

@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "fixture.h"
 #include "redis/client.h"
-#include "run/pidstat.h"
+#include "run/process/pidstat.h"
 
 #define LONG_MS 30000
 #define LOOKED_MS 8000 /* some turns of 2,000 queues */

@@ -1,5 +1,5 @@
 /*
- * Plug-in mode, with the real programs: tests/plugins/obedient.c inside a real laterd, and the
+ * Plug-in mode, with the real programs: tests/handlers/obedient.c inside a real laterd, and the
  * plug-ins that are installed.
  */
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static int setup(void **state)
 {
     (void)stream_open(state);
     (void)snprintf(object, sizeof(object), "%s/s.so", dir);
-    install_object("tests/plugins/obedient.so", object);
+    install_object("tests/handlers/obedient.so", object);
     return 0;
 }
 
@@ -293,7 +293,7 @@ static void check_refused(const char *from, const char *args, const char *why)
     assert_true(other_runs());
     assert_true(test_state_is(&redis, id, "waiting"));
     assert_int_equal(shown(id, "starts"), 0);
-    install_object("tests/plugins/obedient.so", object);
+    install_object("tests/handlers/obedient.so", object);
     reload_plugin("", "");
     assert_true(until_state(id, "done"));
 }
@@ -314,7 +314,7 @@ static void init_refuses_silently(void **state)
 static void another_abi(void **state)
 {
     (void)state;
-    check_refused("tests/plugins/other-abi.so", "",
+    check_refused("tests/handlers/other-abi.so", "",
                   "was built for plug-in ABI 7, this laterd has 1: build it anew");
     assert_int_equal(booked("init "), 1);
 }
@@ -322,7 +322,7 @@ static void another_abi(void **state)
 static void no_symbol(void **state)
 {
     (void)state;
-    check_refused("tests/plugins/nameless.so", "", "is no plug-in: it has no later_plugin");
+    check_refused("tests/handlers/nameless.so", "", "is no plug-in: it has no later_plugin");
 }
 
 static void no_object(void **state)
@@ -352,11 +352,11 @@ static void a_reload_that_fails_loses_nothing(void **state)
     for (int i = 0; i < 200; i++) {
         ids[i] = ask("ok");
         if (i % 50 == 20) {
-            install_object("tests/plugins/nameless.so", object);
+            install_object("tests/handlers/nameless.so", object);
             reload_plugin("", "");
         }
         if (i % 50 == 40) {
-            install_object("tests/plugins/obedient.so", object);
+            install_object("tests/handlers/obedient.so", object);
             reload_plugin("", "");
         }
     }
@@ -399,13 +399,13 @@ static void a_file_that_is_replaced_is_loaded(void **state)
     begin("", "", "");
     held = ask("hold");
     assert_true(until_booked(" hold 1", 1));
-    install_object("tests/plugins/obedient-2.so", object);
+    install_object("tests/handlers/obedient-2.so", object);
     reload_plugin("", "");
     next = ask("ok");
     assert_true(until_state(next, "done"));
     /* The old one is in memory yet: its job runs in it. */
     assert_int_equal(booked(" ok 2"), 1);
-    install_object("tests/plugins/obedient.so", object);
+    install_object("tests/handlers/obedient.so", object);
     reload_plugin("", "");
     free(next);
     next = ask("ok");

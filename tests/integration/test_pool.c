@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "loop/mailbox.h"
-#include "run/pool.h"
+#include "run/pool/pool.h"
 
 #define DEADLINE_MS 20000
 

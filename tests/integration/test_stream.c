@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "../stream/examples.h"
+#include "../handlers/examples.h"
 #include "stream_fixture.h"
 
 #define CANCEL ", \"greet=later-stream 1 inflight=4 cancel\""

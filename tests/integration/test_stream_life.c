@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "run/pidstat.h"
+#include "run/process/pidstat.h"
 #include "stream_fixture.h"
 
 #define CANCEL ", \"greet=later-stream 1 inflight=4 cancel\""

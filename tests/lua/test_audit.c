@@ -155,13 +155,13 @@ static const char *add_big(const char *options)
 }
 
 /* A worker that holds a job of queue mail. */
-struct held {
+struct held_job {
     const char *w, *id;
 };
 
-static struct held holder(void)
+static struct held_job holder(void)
 {
-    struct held h;
+    struct held_job h;
 
     h.w = worker();
     h.id = add("mail x");
@@ -181,7 +181,7 @@ static void set_record(const char *id, const char *record)
 /* A job of mail that has died n times under its worker. */
 static const char *crashed(int n)
 {
-    struct held h;
+    struct held_job h;
     const char *id = add("mail x");
 
     for (int i = 0; i < n; i++) {
@@ -249,7 +249,7 @@ static void test_a_suspect_that_waits_for_an_idle_worker(void **state)
 
 static void test_a_worker_that_is_being_reaped(void **state)
 {
-    struct held h = holder();
+    struct held_job h = holder();
 
     (void)state;
     (void)redis("HSET R:workers %s dead", h.w);
@@ -334,7 +334,7 @@ static void test_a_member_without_a_record_keeps_its_payload(void **state)
 
 static void test_a_done_one_without_a_record_is_forgotten(void **state)
 {
-    struct held h = holder();
+    struct held_job h = holder();
 
     (void)state;
     assert_string_equal(settle(h.w, h.id, 1, "done", 60000), "ok");
@@ -434,7 +434,7 @@ static void test_running_and_elsewhere(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
-        struct held h = holder();
+        struct held_job h = holder();
 
         (void)redis("ZADD R:%s 5 %s", other[i], h.id);
         (void)redis("ZADD R:heads 5 mail");
@@ -563,7 +563,7 @@ static void test_one_job_with_many_faults(void **state)
 
 static void test_what_a_worker_holds_is_left_to_it(void **state)
 {
-    struct held h = holder();
+    struct held_job h = holder();
     const char *big = add_big("");
 
     (void)state;
@@ -581,7 +581,7 @@ static void test_what_a_worker_holds_is_left_to_it(void **state)
 
 static void test_a_stranger_is_left_to_the_reaper(void **state)
 {
-    struct held h = holder();
+    struct held_job h = holder();
 
     (void)state;
     (void)redis("DEL R:workers R:worker:%s", h.w);
@@ -596,7 +596,7 @@ static void test_running_under_what_is_no_worker(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
-        struct held h = holder();
+        struct held_job h = holder();
 
         (void)redis("ZADD R:running %s %s", owners[i], h.id);
         assert_cured(text("bad-owner %s", h.id));
@@ -627,7 +627,7 @@ static void test_leftovers(void **state)
 
 static void test_workers(void **state)
 {
-    struct held h = holder();
+    struct held_job h = holder();
     const char *idle = worker();
 
     (void)state;

@@ -247,7 +247,7 @@ static bool cannot_come_to(size_t role, const char *command)
 static void test_no_right_is_missing(void **state)
 {
     char function[64], command[32], part[80];
-    CLEANUP_FREE char *line = mem_printf("awk -f %s/tests/acl/reach.awk %s/laterd.lua",
+    CLEANUP_FREE char *line = mem_printf("awk -f %s/tests/install/acl/reach.awk %s/laterd.lua",
                                          test_source_dir(), test_build_dir());
     FILE *f = popen(line, "re");
     int n = 0, missing = 0;

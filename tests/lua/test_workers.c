@@ -8,13 +8,13 @@
 #define MAIL "mail 10 1048576"
 
 /* A worker that runs a job of queue mail. */
-struct held {
+struct held_job {
     const char *w, *id;
 };
 
-static struct held holder(const char *options)
+static struct held_job holder(const char *options)
 {
-    struct held h;
+    struct held_job h;
 
     h.w = worker();
     h.id = add("mail %s x", options);
@@ -170,7 +170,7 @@ static void test_adoption(void **state)
 
 static void test_register_releases_what_is_not_named(void **state)
 {
-    struct held h = holder("in 0s");
+    struct held_job h = holder("in 0s");
     const char *named_id = add("mail y"), *broken = add("sms z");
 
     (void)state;
@@ -188,7 +188,7 @@ static void test_register_releases_what_is_not_named(void **state)
 
 static void test_beat(void **state)
 {
-    struct held h = holder("in 0s");
+    struct held_job h = holder("in 0s");
     const char *other = worker();
 
     (void)state;
@@ -222,7 +222,7 @@ static void test_beat(void **state)
 
 static void test_reconcile(void **state)
 {
-    struct held h = holder("in 0s");
+    struct held_job h = holder("in 0s");
     const char *kept = add("mail y"), *stale = add("mail z"), *before;
 
     (void)state;
@@ -281,7 +281,7 @@ static void test_reconcile_lifts_the_clock(void **state)
 
 static void test_reap(void **state)
 {
-    struct held h = holder("priority 3");
+    struct held_job h = holder("priority 3");
     const char *w = worker(), *before;
 
     (void)state;
@@ -359,7 +359,7 @@ static void test_reap_passes_by_what_is_stuck(void **state)
 
 static void test_reap_strangers(void **state)
 {
-    struct held h = holder("in 0s");
+    struct held_job h = holder("in 0s");
     const char *w = worker();
 
     (void)state;
@@ -394,7 +394,7 @@ static void test_poison_pill(void **state)
 
 static void test_reap_cancelled_and_broken(void **state)
 {
-    struct held h = holder("keep 1h");
+    struct held_job h = holder("keep 1h");
     const char *w = worker(), *bare = add("mail y"), *corrupt = add("mail z"),
                *missing = add("mail z");
 
@@ -418,7 +418,7 @@ static void test_reap_cancelled_and_broken(void **state)
 
 static void test_leave(void **state)
 {
-    struct held h = holder("in 0s");
+    struct held_job h = holder("in 0s");
 
     (void)state;
     assert_string_equal(fcall("later_v1_leave %s", h.w), "holds");

@@ -18,7 +18,7 @@ void test_clock_free(struct test_clock *clock)
 
 char *test_clock_preload(void)
 {
-    return mem_printf("LD_PRELOAD=%s/tests/preload/clock.so", test_build_dir());
+    return mem_printf("LD_PRELOAD=%s/tests/support/preload/clock.so", test_build_dir());
 }
 
 char *test_clock_variable(const char *path)

@@ -1,5 +1,5 @@
 /*
- * The clock of a preloaded process (tests/preload/clock.c), as the test sets it.
+ * The clock of a preloaded process (tests/support/preload/clock.c), as the test sets it.
  */
 #ifndef LATER_TESTS_SUPPORT_CLOCK_H
 #define LATER_TESTS_SUPPORT_CLOCK_H

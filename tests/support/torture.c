@@ -44,7 +44,7 @@ bool test_torture_in_hiredis(const struct test_torture *t, int status)
 
 char *test_torture_preload(void)
 {
-    return mem_printf("LD_PRELOAD=%s/tests/preload/torture.so", test_build_dir());
+    return mem_printf("LD_PRELOAD=%s/tests/support/preload/torture.so", test_build_dir());
 }
 
 char *test_torture_variable(const char *path)

@@ -1,6 +1,6 @@
 /*
- * A process whose Nth call of one function fails (tests/preload/torture.c), and what the test says
- * and hears of it.
+ * A process whose Nth call of one function fails (tests/support/preload/torture.c), and what the
+ * test says and hears of it.
  */
 #ifndef LATER_TESTS_SUPPORT_TORTURE_H
 #define LATER_TESTS_SUPPORT_TORTURE_H
@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* name, errno of the failure; the functions behind a name are in tests/preload/torture.c. */
+/* name, errno of the failure; the functions behind a name are in tests/support/preload/torture.c.
+ */
 #define TEST_TORTURES(X)                                                                           \
     X(MALLOC, ENOMEM)                                                                              \
     X(WRITE, EIO)                                                                                  \

@@ -1,5 +1,5 @@
 ## Torture: the Nth call fails, for every N.
-preloads += tests/preload/torture.so
+preloads += tests/support/preload/torture.so
 torture_support = tests/support/torture.c tests/support/torture.h
 tests_torture_test_torture_SOURCES = tests/torture/test_torture.c $(torture_support)
 tests_torture_test_torture_later_SOURCES = tests/torture/test_torture_later.c $(torture_support)

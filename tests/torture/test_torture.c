@@ -44,7 +44,7 @@ static char dir[64], ledger[96], order[96];
 static char *env[3];
 
 /* What a loop over N met. */
-struct tally {
+struct line_results {
     const char *name;
     int64_t runs, untouched, exits, restarts, in_library, worst_ms;
 };
@@ -308,7 +308,7 @@ static void finish(void)
 }
 
 /* False when N was past the last call. */
-static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct tally *t)
+static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct line_results *t)
 {
     struct mono from = mono_now();
     struct counts n;
@@ -361,7 +361,7 @@ static int64_t next(enum test_torture_kind kind, int64_t nth, bool for_ever)
 
 static void loop(enum test_torture_kind kind, bool for_ever)
 {
-    struct tally t = {.name = test_torture_name(kind)};
+    struct line_results t = {.name = test_torture_name(kind)};
     struct mono from = mono_now();
     /* To look at one N again. */
     int64_t nth = getenv("LATER_TORTURE_FROM") != NULL ? atoll(getenv("LATER_TORTURE_FROM")) : 1;

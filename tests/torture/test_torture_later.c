@@ -30,11 +30,11 @@ static struct test_torture *torture;
 static char dir[64], order[96], id[16];
 static struct buf out, err;
 
-struct tally {
+struct line_results {
     int64_t runs, in_library;
 };
 
-static struct tally all; /* of all loops that passed */
+static struct line_results all; /* of all loops that passed */
 
 /* later --redis URL ARGS…; under torture when the order says so. */
 static int run(const char *const *args)
@@ -151,7 +151,7 @@ static int64_t next(int64_t nth)
 
 /* Returns the N that was past the last call. */
 static int64_t loop(enum test_torture_kind kind, bool for_ever, const char *const *args,
-                    struct tally *t)
+                    struct line_results *t)
 {
     bool adds = strcmp(args[0], "add") == 0;
     int64_t nth = 1;
@@ -194,7 +194,7 @@ static void torture_all(enum test_torture_kind kind)
         {"stats", NULL},
         {"stats", "--json", NULL},
     };
-    struct tally t = {0, 0};
+    struct line_results t = {0, 0};
     int64_t most = 0;
 
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {

@@ -231,7 +231,7 @@ static bool op_is_fresh(void *ctx)
     return is_fresh_for(ctx, FAKE_SPARE_US);
 }
 
-static void op_start(void *ctx, struct held *h)
+static void op_start(void *ctx, struct held_job *h)
 {
     struct fake *f = ctx;
     struct fake_run *r;
@@ -248,7 +248,7 @@ static void op_start(void *ctx, struct held *h)
     (void)snprintf(r->id, sizeof(r->id), "%s", h->job.id);
 }
 
-static void op_kill(void *ctx, const struct held *h, bool at_once)
+static void op_kill(void *ctx, const struct held_job *h, bool at_once)
 {
     struct fake *f = ctx;
     struct fake_run *r = NULL;

@@ -11,7 +11,7 @@
 #ifndef LATER_TESTS_UNIT_FAKE_STORE_H
 #define LATER_TESTS_UNIT_FAKE_STORE_H
 
-#include "daemon/sched.h"
+#include "sched/sched.h"
 
 #define FAKE_OPS_PER_MS 1000
 #define FAKE_JOBS 512

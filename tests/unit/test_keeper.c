@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/keeper.h"
+#include "cli/hold/keeper.h"
 
 #define EPOCH 1000
 #define PEER 17

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "daemon/prefetch.h"
+#include "sched/prefetch.h"
 #include "fake_store.h"
 
 #define NOW ((struct mono){1000000})

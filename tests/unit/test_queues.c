@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "daemon/queues.h"
+#include "sched/queues.h"
 
 #define MAX 512 /* that are named */
 #define NOW ((struct mono){INT64_C(3600000000)})

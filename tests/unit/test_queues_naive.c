@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/queues.h"
+#include "sched/queues.h"
 
 #define NOW ((struct mono){INT64_C(3600000000)})
 #define NOW_US INT64_C(1767225600000000) /* by Redis */

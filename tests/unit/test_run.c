@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-#include "run/control_fd.h"
+#include "run/exec/control_fd.h"
 #include "run/lines.h"
-#include "run/program.h"
-#include "run/tail.h"
+#include "run/handler/program.h"
+#include "run/exec/last_bytes.h"
 
 /* ---- lines ---- */
 
@@ -59,20 +59,20 @@ static void test_tail_keeps_the_last_bytes(void **state)
     (void)state;
     for (size_t chunk = 1; chunk <= 26; chunk++) {
         struct buf got = BUF_INIT;
-        struct tail t;
+        struct last_bytes t;
 
-        tail_init(&t, 7);
+        last_bytes_init(&t, 7);
         for (size_t at = 0; at < 26; at += chunk) {
             size_t upto = at + chunk < 26 ? at + chunk : 26;
             size_t held = upto < 7 ? upto : 7;
 
-            tail_add(&t, text + at, upto - at);
+            last_bytes_add(&t, text + at, upto - at);
             buf_clear(&got);
-            tail_copy(&t, &got);
+            last_bytes_copy(&t, &got);
             assert_int_equal(got.len, held);
             assert_memory_equal(got.data, text + upto - held, held);
         }
-        tail_done(&t);
+        last_bytes_done(&t);
         buf_done(&got);
     }
 }

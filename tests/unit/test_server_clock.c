@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "daemon/server_clock.h"
+#include "sched/server_clock.h"
 
 #define UNIX INT64_C(1767225600000000)
 

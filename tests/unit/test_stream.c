@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "run/stream_proc.h"
+#include "run/stream/stream_proc.h"
 
 /* ---- processes that are only said to be */
 

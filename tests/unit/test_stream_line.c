@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "run/stream_line.h"
+#include "run/stream/stream_line.h"
 
 #define ID "j1k0v1hrcr96"
 

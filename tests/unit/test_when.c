@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "cli/when.h"
+#include "cli/args/when.h"
 
 #define BERLIN "CET-1CEST,M3.5.0,M10.5.0/3"
 #define NEW_YORK "EST5EDT,M3.2.0,M11.1.0"

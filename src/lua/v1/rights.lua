@@ -5,7 +5,7 @@
 -- with the rights of their caller, so one right that is missing shows only when a job needs it.
 -- no-writes; empty for a user who may all.
 
--- Command and the arguments behind its key. tests/check-lua.sh sees to it that they are
+-- Command and the arguments behind its key. tests/checks/check-lua.sh sees to it that they are
 -- those, no more and no less.
 local USED = {
   {'DEL'}, {'EXISTS'}, {'GET'}, {'SET', 'v'}, {'STRLEN'}, {'TYPE'},

@@ -1,0 +1,58 @@
+#include "cli/args/arg_words.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+bool arg_words_named(const char *arg)
+{
+    return arg != NULL && strchr(arg, '|') != NULL &&
+           arg[strspn(arg, "abcdefghijklmnopqrstuvwxyz-|")] == '\0';
+}
+
+/* In place; the list is NULL-ended. */
+static void split(char *text, const char *names[ARG_WORDS_MAX + 1])
+{
+    size_t n = 0;
+    char *word;
+
+    while (n < ARG_WORDS_MAX && (word = strsep(&text, "|")) != NULL)
+        names[n++] = word;
+    names[n] = NULL;
+}
+
+/* "keep, kill" */
+static void list(struct buf *out, const char *const *names)
+{
+    for (size_t i = 0; names[i] != NULL; i++)
+        buf_printf(out, "%s%s", i > 0 ? ", " : "", names[i]);
+}
+
+int arg_words_check(const struct cli_option *option, const char *value, struct err *err)
+{
+    CLEANUP_FREE char *text = NULL;
+    CLEANUP_BUF struct buf safe = BUF_INIT;
+    CLEANUP_BUF struct buf known = BUF_INIT;
+    const char *names[ARG_WORDS_MAX + 1];
+    const char *near;
+
+    if (!arg_words_named(option->arg))
+        return 0;
+    text = mem_strdup(option->arg);
+    split(text, names);
+    for (size_t i = 0; names[i] != NULL; i++)
+        if (strcmp(names[i], value) == 0)
+            return 0;
+    text_escape(&safe, value, strlen(value));
+    text_cut(&safe, 48);
+    near = text_nearest(value, names);
+    if (near != NULL)
+        return err_set(err, ERR_USAGE, "--%s '%s': did you mean %s?", option->name, buf_str(&safe),
+                       near);
+    list(&known, names);
+    return err_set(err, ERR_USAGE, "--%s '%s': there are %s", option->name, buf_str(&safe),
+                   buf_str(&known));
+}

@@ -1,0 +1,154 @@
+#include "cli/bulk/add_from.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "cli/bulk/adds.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+
+/* What later_add_many takes in one call, and so the longest line whatever max_payload says. */
+#define LINE_MAX_BYTES (16UL << 20)
+/* As the library has them: L.MAX_PAYLOAD, and what passes whatever is set. */
+#define PAYLOAD_DEFAULT (1 << 20)
+#define PAYLOAD_LEAST 1024
+
+/* Lines become payloads where they stand in the feed. */
+struct adding {
+    const struct cli_call *head; /* queue and options */
+    struct feed_line line[ADDS_CALL_LINES];
+};
+
+static void send(struct adds *a)
+{
+    struct adding *l = a->arg;
+    const char *argv[CLI_CALL_MAX + 1 + ADDS_CALL_LINES];
+    size_t lens[CLI_CALL_MAX + 1 + ADDS_CALL_LINES];
+    size_t behind = l->line[a->next.n - 1].next;
+    int argc = l->head->n;
+
+    memcpy(argv, l->head->argv, (size_t)argc * sizeof(argv[0]));
+    memcpy(lens, l->head->lens, (size_t)argc * sizeof(lens[0]));
+    argv[argc] = "--";
+    lens[argc++] = 2;
+    for (int i = 0; i < a->next.n; i++, argc++) {
+        argv[argc] = feed_at(&a->feed, l->line[i].offset);
+        lens[argc] = l->line[i].size;
+    }
+    adds_send(a, argc, argv, lens);
+    if (a->next.n == 0)
+        feed_drop(&a->feed, behind);
+}
+
+static void take(struct adds *a, struct feed_line line)
+{
+    struct adding *l = a->arg;
+
+    if (a->next.n > 0 && a->next.bytes + line.size > ADDS_CALL_BYTES) {
+        size_t dropped = l->line[a->next.n - 1].next;
+
+        send(a);
+        if (adds_is_over(a))
+            return;
+        line.offset -= dropped;
+        line.next -= dropped;
+    }
+    l->line[a->next.n] = line;
+    adds_next_has(a, line.size);
+    if (a->next.n == ADDS_CALL_LINES)
+        send(a);
+}
+
+static bool is_good(struct adds *a, const struct reply *r, int n)
+{
+    (void)a;
+    if (reply_kind(r) != REPLY_ARRAY || reply_count(r) != (size_t)n)
+        return false;
+    for (size_t i = 0; i < (size_t)n; i++) {
+        if (!reply_is(reply_at(reply_at(r, i), 1), "added"))
+            return false;
+    }
+    return true;
+}
+
+static void too_long(struct adds *a, size_t size, struct err *err)
+{
+    unsigned long long line = a->next.first;
+    size_t bytes = size > 0 ? size : a->max;
+    const char *more = size > 0 ? "" : "more than ";
+
+    if (a->max < LINE_MAX_BYTES)
+        err_fill(err, ERR_REFUSED,
+                 "ELATER_SIZE line %llu has %s%zu bytes, queue %s takes %zu (max_payload)", line,
+                 more, bytes, a->cli->argv[0], a->max);
+    else
+        err_fill(err, ERR_REFUSED,
+                 "ELATER_SIZE line %llu has %s%zu bytes; --from takes lines of %zu, and no longer "
+                 "ones than the queue (max_payload)",
+                 line, more, bytes, a->max);
+}
+
+static uint64_t name_fault(struct adds *a, const struct adds_call *c, struct err *err)
+{
+    /* The limit was lowered meanwhile, or may not be read: one of the lines is over it, so the
+     * longest one is. */
+    if (cli_is_refusal(err, "ELATER_SIZE")) {
+        err_fill(err, ERR_REFUSED,
+                 "ELATER_SIZE line %llu has %zu bytes, more than queue %s takes (max_payload)",
+                 (unsigned long long)c->longest, c->longest_bytes, a->cli->argv[0]);
+        return c->longest;
+    }
+    /* A refusal of the very first call is one of the options, not of a line. */
+    if (c->first > 1 || err->code != ERR_REFUSED)
+        adds_name_line(err, c->first);
+    return c->first;
+}
+
+/* A longer line is found out here, before lines behind it are sent. Who may not read the limit is
+ * told by the library. 0 or -1. */
+static int find_max(struct adds *a, struct err *err)
+{
+    CLEANUP_FREE char *key = mem_printf("later:{%s}:config", a->cli->target.ns);
+    CLEANUP_FREE char *of_queue = mem_printf("max_payload:%s", a->cli->argv[0]);
+    const char *const ask[] = {"HMGET", key, of_queue, "max_payload"};
+    struct reply *r = client_call(a->cli->client, 4, ask, NULL, err);
+    int64_t max = PAYLOAD_DEFAULT;
+
+    a->max = LINE_MAX_BYTES;
+    if (r == NULL)
+        return client_is_broken(a->cli->client) ? -1 : 0;
+    if (text_parse_int(reply_str(reply_at(r, 0)), 0, INT64_MAX, &max) < 0)
+        (void)text_parse_int(reply_str(reply_at(r, 1)), 0, INT64_MAX, &max);
+    if (max < PAYLOAD_LEAST)
+        max = PAYLOAD_LEAST;
+    if (max < (int64_t)LINE_MAX_BYTES)
+        a->max = (size_t)max;
+    reply_free(r);
+    return 0;
+}
+
+int add_from(struct cli *cli, const struct cli_call *head, const char *path, struct err *err)
+{
+    static const struct adds_face face = {"later_add_many", ADDS_CALL_LINES, take,      send,
+                                          is_good,          too_long,        name_fault};
+    struct adding l = {.head = head};
+    struct adds a;
+    int status = -1;
+
+    if (adds_open(&a, cli, &face, &l, path, err) == 0 && find_max(&a, err) == 0) {
+        unsigned long long added;
+
+        adds_run(&a);
+        added = a.tally.count[LINE_ADDED];
+        status = adds_tell(&a);
+        if (cli->json)
+            json_print(adds_json(&a));
+        else
+            out_printf("%llu %s added\n", added, added == 1 ? "job" : "jobs");
+    }
+    adds_done(&a);
+    return status;
+}

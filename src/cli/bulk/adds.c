@@ -1,0 +1,309 @@
+#include "cli/bulk/adds.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+
+bool adds_is_over(const struct adds *a)
+{
+    return a->err.code != ERR_NONE || a->signal != 0;
+}
+
+/* ---- faults */
+
+/* Those after it come of the same cause, and the tally has them. */
+void adds_fail(struct adds *a, const struct err *err, uint64_t line)
+{
+    if (a->err.code != ERR_NONE)
+        return;
+    a->err = *err;
+    a->err_line = line;
+}
+
+/* The number goes behind the text: it starts with a code, or with the server's name. */
+void adds_name_line(struct err *err, uint64_t line)
+{
+    size_t room = sizeof(err->text) - 40, n = strlen(err->text);
+
+    if (n > room)
+        n = room;
+    (void)snprintf(err->text + n, sizeof(err->text) - n, ", at line %llu",
+                   (unsigned long long)line);
+}
+
+static void fail_long(struct adds *a, size_t size)
+{
+    struct err err = ERR_INIT;
+
+    a->face->too_long(a, size, &err);
+    adds_fail(a, &err, a->next.first);
+}
+
+/* ---- calls */
+
+/* The answer to a call, or why there is none. A refused call has added nothing. */
+static void settle(struct adds *a, const struct adds_call *c, struct reply *r, struct err *err)
+{
+    enum line_result fate = LINE_ADDED;
+
+    if (r == NULL)
+        fate = client_is_broken(a->cli->client) ? LINE_UNKNOWN : LINE_REFUSED;
+    else if (!a->face->is_good(a, r, c->n)) {
+        fate = LINE_UNKNOWN;
+        err_fill(err, ERR_DATA, "the answer to an add of %d jobs is something else", c->n);
+    }
+    reply_free(r);
+    line_results_note(&a->tally, fate, c->first, (uint64_t)c->n);
+    if (fate != LINE_ADDED)
+        adds_fail(a, err, a->face->name_fault(a, c, err));
+    meter_show(&a->meter, a->tally.count[LINE_ADDED], a->feed.passed);
+}
+
+static void take_answer(struct adds *a)
+{
+    struct adds_call c = a->sent[0];
+    struct err err = ERR_INIT;
+    struct reply *r = client_answer(a->cli->client, &err);
+
+    memmove(a->sent, a->sent + 1, (size_t)--a->nsent * sizeof(a->sent[0]));
+    settle(a, &c, r, &err);
+}
+
+static void take_answers(struct adds *a)
+{
+    while (a->nsent > 0)
+        take_answer(a);
+}
+
+/* Whoever waits for a signal must look for it: it is blocked. */
+static void look_for_signal(struct adds *a)
+{
+    struct signalfd_siginfo got;
+
+    if (a->stop_fd >= 0 && a->signal == 0 &&
+        read(a->stop_fd, &got, sizeof(got)) == (ssize_t)sizeof(got))
+        a->signal = (int)got.ssi_signo;
+}
+
+/* May the next call join those under way? */
+static bool has_room(const struct adds *a)
+{
+    int lines = a->next.n;
+    size_t bytes = a->next.bytes;
+
+    for (int i = 0; i < a->nsent; i++) {
+        lines += a->sent[i].n;
+        bytes += a->sent[i].bytes;
+    }
+    return a->nsent == 0 ||
+           (a->nsent < ADDS_CALLS_MAX && lines <= ADDS_CALLS_FULL * a->face->call_lines &&
+            bytes <= ADDS_CALLS_FULL * ADDS_CALL_BYTES);
+}
+
+/* The arguments are copied by the time this returns. */
+static void make_call(struct adds *a, int argc, const char *const *argv, const size_t *lens)
+{
+    struct client *c = a->cli->client;
+    const char *ns = a->cli->target.ns, *function = a->face->function;
+    struct err err = ERR_INIT;
+
+    /* The first one waits for its answer: it loads a library that is missing, and with options that
+     * are refused it is the only one. */
+    if (!a->has_called) {
+        a->has_called = true;
+        settle(a, &a->next, client_fcall(c, ns, function, argc, argv, lens, &err), &err);
+        return;
+    }
+    a->sent[a->nsent++] = a->next;
+    /* The answers that came before the link broke still count; the others tell why. */
+    if (client_fcall_send(c, ns, function, argc, argv, lens, &err) < 0)
+        take_answers(a);
+}
+
+void adds_next_has(struct adds *a, size_t bytes)
+{
+    struct adds_call *next = &a->next;
+
+    if (next->n == 0 || bytes > next->longest_bytes) {
+        next->longest = next->first + (uint64_t)next->n;
+        next->longest_bytes = bytes;
+    }
+    next->n++;
+    next->bytes += bytes;
+}
+
+void adds_send(struct adds *a, int argc, const char *const *argv, const size_t *lens)
+{
+    while (!has_room(a))
+        take_answer(a);
+    look_for_signal(a);
+    if (adds_is_over(a))
+        return;
+    make_call(a, argc, argv, lens);
+    a->next = (struct adds_call){.first = a->next.first + (uint64_t)a->next.n};
+}
+
+static void send_next(struct adds *a)
+{
+    if (a->next.n > 0 && !adds_is_over(a))
+        a->face->send(a);
+}
+
+void adds_finish(struct adds *a)
+{
+    send_next(a);
+    take_answers(a);
+}
+
+/* ---- lines */
+
+/*
+ * Where lines come slower than they are added, none waits for a call to be full: it goes as soon as
+ * there is no call under way, and until then more may come.
+ */
+static void read_more(struct adds *a)
+{
+    struct err err = ERR_INIT;
+    int got = feed_read(&a->feed, a->stop_fd, false, &err);
+
+    look_for_signal(a);
+    if (got > 0 || adds_is_over(a))
+        return;
+    if (got == 0 && a->nsent > 0)
+        take_answer(a);
+    else if (got == 0 && a->next.n > 0)
+        send_next(a);
+    else if (got == 0)
+        got = feed_read(&a->feed, a->stop_fd, true, &err);
+    look_for_signal(a);
+    if (got < 0) {
+        adds_finish(a);
+        adds_name_line(&err, a->next.first);
+        adds_fail(a, &err, a->next.first);
+    }
+}
+
+static void add_lines(struct adds *a)
+{
+    struct feed_line line;
+    enum feed_got got = FEED_NONE;
+
+    while (!adds_is_over(a) && got != FEED_END) {
+        got = feed_next(&a->feed, a->max, &line);
+        a->lines += got == FEED_LINE;
+        if (got == FEED_LINE)
+            a->face->take(a, line);
+        else if (got == FEED_NONE)
+            read_more(a);
+        else
+            adds_finish(a);
+        if (got == FEED_LONG && !adds_is_over(a))
+            fail_long(a, line.size);
+    }
+    take_answers(a);
+}
+
+/* ---- before and after */
+
+/* From here on they are looked for where nothing is half done. What was ignored (nohup) stays so.
+ */
+static int watch_signals(void)
+{
+    static const int list[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction now;
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+        if (sigaction(list[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            (void)sigaddset(&set, list[i]);
+    }
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int adds_open(struct adds *a, struct cli *cli, const struct adds_face *face, void *arg,
+              const char *path, struct err *err)
+{
+    *a = (struct adds){
+        .face = face, .arg = arg, .cli = cli, .next = {.first = 1}, .stop_fd = -1, .max = SIZE_MAX};
+    return feed_open(&a->feed, path, err) == 0 && cli_connect(cli, err) == 0 ? 0 : -1;
+}
+
+void adds_done(struct adds *a)
+{
+    if (a->stop_fd >= 0)
+        (void)close(a->stop_fd);
+    feed_done(&a->feed);
+}
+
+void adds_run(struct adds *a)
+{
+    a->stop_fd = watch_signals();
+    meter_init(&a->meter, !a->cli->json, a->feed.size);
+    add_lines(a);
+}
+
+static bool is_all_sent(const struct adds *a)
+{
+    return a->next.first > a->lines && feed_is_empty(&a->feed);
+}
+
+json_t *adds_json(const struct adds *a)
+{
+    json_t *line = json_object();
+
+    json_put_text(line, "queue", a->cli->argv[0], strlen(a->cli->argv[0]));
+    json_put_int(line, "added", (int64_t)a->tally.count[LINE_ADDED]);
+    if (a->err.code != ERR_NONE) {
+        json_put_text(line, "error", a->err.text, strlen(a->err.text));
+        json_put_int(line, "line", (int64_t)a->err_line);
+    }
+    if (adds_is_over(a)) {
+        (void)json_object_set_new(line, "lines_added", line_results_json(&a->tally, LINE_ADDED));
+        (void)json_object_set_new(line, "lines_unknown",
+                                  line_results_json(&a->tally, LINE_UNKNOWN));
+    }
+    if (!is_all_sent(a))
+        json_put_int(line, "not_sent_from", (int64_t)a->next.first);
+    return line;
+}
+
+/* What a person needs to go on from where it stopped. */
+static void tell_lines(const struct adds *a)
+{
+    static const char *const says[] = {
+        "added: ", "not added: ", "sent, but nobody knows whether they were added: "};
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    const char *before = a->signal != 0 ? "later: stopped; " : "later: ";
+
+    for (int fate = LINE_ADDED; fate <= LINE_UNKNOWN; fate++) {
+        if (a->tally.count[fate] == 0)
+            continue;
+        buf_printf(&text, "%s%s", before, says[fate]);
+        line_results_put(&a->tally, (enum line_result)fate, &text);
+        before = "; ";
+    }
+    if (!is_all_sent(a))
+        buf_printf(&text, "%snot sent: from line %llu on", before,
+                   (unsigned long long)a->next.first);
+    (void)fprintf(stderr, "%s\n", buf_str(&text));
+}
+
+int adds_tell(struct adds *a)
+{
+    meter_wipe(&a->meter);
+    if (a->err.code != ERR_NONE)
+        cli_complain(a->cli, &a->err);
+    if (adds_is_over(a))
+        tell_lines(a);
+    if (a->err.code != ERR_NONE)
+        return cli_status(&a->err);
+    return a->signal != 0 ? 128 + a->signal : 0;
+}

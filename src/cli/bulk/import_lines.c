@@ -1,0 +1,160 @@
+#include "cli/bulk/import_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/bulk/adds.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+#include "cli/bulk/job_json.h"
+
+/* A payload of 16 MiB, each byte of it written as \u00XX, and the rest of the line. */
+#define LINE_MAX_BYTES ((6 * 16UL + 1) << 20)
+
+/* What one job of a call may have come to other than added, in the order it is told. */
+static const char *const others[] = {"repeated", "dropped", "replaced", "moved"};
+#define OTHERS (sizeof(others) / sizeof(others[0]))
+
+/* Options of its own make a job two or three times the work of a line of --from. */
+#define CALL_LINES (ADDS_CALL_LINES / 2)
+#define CALL_WORDS 1000 /* a call of the client has 1,100 at most; a line has some forty */
+
+struct import {
+    bool is_once;
+    struct call_args words;
+    size_t ready; /* words of the next call; behind them those of a line that is to go alone */
+    uint64_t other[OTHERS];
+};
+
+static void send(struct adds *a)
+{
+    struct import *im = a->arg;
+
+    call_args_argv(&im->words, a->cli->argv[0], im->ready);
+    adds_send(a, (int)im->ready + 1, im->words.argv, im->words.lens);
+    if (a->next.n > 0)
+        return;
+    call_args_drop(&im->words, im->ready);
+    im->ready = 0;
+}
+
+static void refuse(struct adds *a, struct err *err)
+{
+    struct import *im = a->arg;
+    uint64_t line = a->next.first + (uint64_t)a->next.n;
+
+    call_args_cut(&im->words, im->ready);
+    adds_finish(a);
+    adds_name_line(err, line);
+    adds_fail(a, err, line);
+}
+
+static void take(struct adds *a, struct feed_line line)
+{
+    struct import *im = a->arg;
+    struct err err = ERR_INIT;
+    size_t before = im->words.bytes.len, bytes;
+    bool is_alone = false;
+
+    if (record_from_json(feed_at(&a->feed, line.offset), line.size, im->is_once, &im->words,
+                         &is_alone, &err) < 0) {
+        refuse(a, &err);
+        return;
+    }
+    feed_drop(&a->feed, line.next);
+    bytes = im->words.bytes.len - before;
+    if (a->next.n > 0 &&
+        (is_alone || a->next.bytes + bytes > ADDS_CALL_BYTES || im->words.n > CALL_WORDS)) {
+        send(a);
+        if (adds_is_over(a))
+            return;
+    }
+    im->ready = im->words.n;
+    adds_next_has(a, bytes);
+    if (is_alone || a->next.n == CALL_LINES)
+        send(a);
+}
+
+static bool is_good(struct adds *a, const struct reply *r, int n)
+{
+    struct import *im = a->arg;
+    const struct reply *status = reply_at(r, 1);
+
+    if (reply_kind(r) != REPLY_ARRAY || reply_int(reply_at(r, 0)) != n)
+        return false;
+    if (reply_is(status, "added"))
+        return true;
+    for (size_t i = 0; i < OTHERS && n == 1; i++) {
+        if (!reply_is(status, others[i]))
+            continue;
+        im->other[i]++;
+        return true;
+    }
+    return false;
+}
+
+static void too_long(struct adds *a, size_t size, struct err *err)
+{
+    (void)size;
+    err_fill(err, ERR_FORMAT, "line %llu has more than %lu MiB", (unsigned long long)a->next.first,
+             LINE_MAX_BYTES >> 20);
+}
+
+/* The library says "… [record 3]". */
+static uint64_t name_fault(struct adds *a, const struct adds_call *c, struct err *err)
+{
+    char *mark = strstr(err->text, " [record "), *next;
+    uint64_t line = c->first;
+
+    (void)a;
+    while (mark != NULL && (next = strstr(mark + 1, " [record ")) != NULL)
+        mark = next;
+    if (mark != NULL && err->code == ERR_REFUSED) {
+        line += strtoull(mark + strlen(" [record "), NULL, 10) - 1;
+        *mark = '\0';
+    }
+    adds_name_line(err, line);
+    return line;
+}
+
+static void tell(struct adds *a, const struct import *im)
+{
+    unsigned long long added = a->tally.count[LINE_ADDED];
+    json_t *line = a->cli->json ? adds_json(a) : NULL;
+
+    for (size_t i = 0; i < OTHERS; i++)
+        added -= im->other[i];
+    if (line != NULL)
+        json_put_int(line, "added", (int64_t)added);
+    else
+        out_printf("%llu %s added", added, added == 1 ? "job" : "jobs");
+    for (size_t i = 0; i < OTHERS; i++) {
+        if (line != NULL)
+            json_put_int(line, others[i], (int64_t)im->other[i]);
+        else if (im->other[i] > 0)
+            out_printf(", %llu %s", (unsigned long long)im->other[i], others[i]);
+    }
+    if (line != NULL)
+        json_print(line);
+    else
+        out_printf("\n");
+}
+
+int import_lines(struct cli *cli, const char *path, bool is_once, struct err *err)
+{
+    static const struct adds_face face = {"later_v1_import", CALL_LINES, take,      send,
+                                          is_good,           too_long,   name_fault};
+    struct import im = {.is_once = is_once};
+    struct adds a;
+    int status = -1;
+
+    if (adds_open(&a, cli, &face, &im, path, err) == 0) {
+        a.max = LINE_MAX_BYTES;
+        adds_run(&a);
+        status = adds_tell(&a);
+        tell(&a, &im);
+    }
+    call_args_done(&im.words);
+    adds_done(&a);
+    return status;
+}

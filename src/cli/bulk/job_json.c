@@ -1,0 +1,361 @@
+#include "cli/bulk/job_json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/show/base64.h"
+#include "cli/show/json.h"
+#include "cli/show/outcome.h"
+
+#define HEADER_MAX 2048 /* bytes, as L.parse has it */
+#define NAME_MAX_BYTES 40
+
+/* Elements of a row. */
+enum { ID, SCORE, DUE, RECORD, BIG, TRIES, LAST };
+
+enum value_kind { NUMBER, SPAN, TEXT };
+
+/* What a job may say of itself: its letter in the record, its name in JSON, the option of import.
+ */
+static const struct field {
+    char letter; /* NUL: not in the record, or in a place of its own */
+    const char *name;
+    const char *option;
+    enum value_kind kind;
+} fields[] = {
+    {'\0', "priority", "priority", NUMBER},
+    {'\0', "due_ms", "due", NUMBER},
+    {'a', "attempts_max", "attempts", NUMBER},
+    {'t', "timeout_ms", "timeout", SPAN},
+    {'x', "expire_ms", "expire", SPAN},
+    {'k', "keep_ms", "keep", SPAN},
+    {'K', "key", "key", TEXT},
+    {'T', "trace", "trace", TEXT},
+    {'l', "lock", "lock", TEXT},
+    {'s', "sem", "sem", TEXT},
+    {'r', "rate", "rate", TEXT},
+    {'u', "unique", "unique", TEXT},
+    {'f', "unique_until_ms", "unique_until", NUMBER},
+    {'\0', "unique_mode", "unique_mode", TEXT},
+    {'\0', "token", "token", TEXT},
+};
+#define FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+/* What is told of a job and is nothing that an add could take. */
+static const char *const told[] = {
+    "id",     "queue",    "state",   "raw",      "starts",     "attempt", "crashes",       "gate",
+    "worker", "progress", "died_ms", "until_ms", "cancelling", "outcome", "payload_bytes", NULL};
+
+/* ---- to JSON */
+
+static const struct field *by_letter(char letter)
+{
+    for (size_t i = 0; letter != '\0' && i < FIELDS; i++) {
+        if (fields[i].letter == letter)
+            return &fields[i];
+    }
+    return NULL;
+}
+
+/* "X=value" of the header; what a later version wrote there is passed over. */
+static int put_field(json_t *line, const char *p, size_t n)
+{
+    const struct field *f;
+    char digits[24];
+    int64_t value;
+
+    if (n < 2 || p[1] != '=')
+        return -1;
+    f = by_letter(p[0]);
+    if (f != NULL && f->kind == TEXT)
+        json_put_bytes(line, f->name, p + 2, n - 2);
+    if (f == NULL || f->kind == TEXT)
+        return 0;
+    if (n - 2 >= sizeof(digits))
+        return -1;
+    memcpy(digits, p + 2, n - 2);
+    digits[n - 2] = '\0';
+    if (text_parse_int(digits, 0, INT64_C(1) << 53, &value) < 0)
+        return -1;
+    json_put_int(line, f->name, value);
+    return 0;
+}
+
+/* "<flag><queue>[ <priority>][ fields]", n bytes without the LF. */
+static int put_header(json_t *line, const char *p, size_t n)
+{
+    const char *end = p + n, *at = memchr(p, ' ', n);
+    int64_t priority = 5;
+
+    if (n < 2 || (p[0] != '-' && p[0] != '+') ||
+        !text_is_queue_name(p + 1, (at != NULL ? at : end) - (p + 1)))
+        return -1;
+    if (at != NULL && end - at >= 2 && at[1] >= '0' && at[1] <= '9' &&
+        (at + 2 == end || at[2] == ' ')) {
+        priority = at[1] - '0';
+        at = at + 2 < end ? at + 2 : NULL;
+    }
+    json_put_int(line, "priority", priority);
+    while (at != NULL) {
+        const char *from = at + 1;
+
+        at = memchr(from, ' ', (size_t)(end - from));
+        if (put_field(line, from, (size_t)((at != NULL ? at : end) - from)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void put_tries(json_t *line, const struct reply *tries)
+{
+    long long starts, attempts, crashes;
+
+    if (sscanf(reply_str(tries), "%18lld %18lld %18lld", &starts, &attempts, &crashes) != 3)
+        return;
+    json_put_int(line, "starts", starts);
+    json_put_int(line, "attempt", attempts);
+    json_put_int(line, "crashes", crashes);
+}
+
+static void put_end(json_t *line, const struct reply *row, const char *state)
+{
+    const struct reply *last = reply_at(row, LAST);
+    struct outcome outcome;
+    json_t *object;
+
+    if (strcmp(state, "dead") == 0)
+        json_put_int(line, "died_ms", reply_int(reply_at(row, SCORE)));
+    if (strcmp(state, "done") == 0)
+        json_put_int(line, "until_ms", reply_int(reply_at(row, SCORE)));
+    if (outcome_parse(reply_str(last), reply_len(last), &outcome) < 0)
+        return;
+    object = json_object();
+    outcome_to_json(&outcome, object);
+    (void)json_object_set_new(line, "outcome", object);
+}
+
+static int put_job(json_t *line, const struct reply *row, const char *state)
+{
+    const char *record = reply_str(reply_at(row, RECORD));
+    size_t n = reply_len(reply_at(row, RECORD));
+    const char *lf = memchr(record, '\n', n < HEADER_MAX ? n : HEADER_MAX);
+    const struct reply *big = reply_at(row, BIG);
+
+    if (lf == NULL || put_header(line, record, (size_t)(lf - record)) < 0)
+        return -1;
+    put_tries(line, reply_at(row, TRIES));
+    put_end(line, row, state);
+    if (record[0] == '+' && reply_len(big) == 0)
+        return -1;
+    if (record[0] == '+')
+        json_put_bytes(line, "payload", reply_str(big), reply_len(big));
+    else
+        json_put_bytes(line, "payload", lf + 1, n - (size_t)(lf + 1 - record));
+    return 0;
+}
+
+json_t *record_to_json(const struct reply *row, const char *queue, const char *state)
+{
+    const struct reply *id = reply_at(row, ID), *due = reply_at(row, DUE);
+    bool is_raw = reply_len(id) == 0;
+    json_t *line = json_object();
+
+    if (is_raw)
+        (void)json_object_set_new(line, "raw", json_true());
+    else
+        json_put_text(line, "id", reply_str(id), reply_len(id));
+    json_put_text(line, "queue", queue, strlen(queue));
+    json_put_text(line, "state", state, strlen(state));
+    if (reply_len(due) > 0)
+        json_put_int(line, "due_ms", reply_int(due));
+    if (is_raw && reply_len(due) == 0) { /* its score is no time: it would be buried */
+        json_decref(line);
+        return NULL;
+    }
+    if (is_raw) {
+        const struct reply *member = reply_at(row, RECORD);
+
+        json_put_bytes(line, "payload", reply_str(member), reply_len(member));
+    } else if (put_job(line, row, state) < 0) {
+        json_decref(line);
+        return NULL;
+    }
+    return line;
+}
+
+/* ---- from JSON */
+
+/* Is the name this one, or this one with _base64? */
+static bool is_name(const char *name, const char *of, bool *is_base64)
+{
+    size_t n = strlen(of);
+
+    *is_base64 = strncmp(name, of, n) == 0 && strcmp(name + n, "_base64") == 0;
+    return *is_base64 || strcmp(name, of) == 0;
+}
+
+/* The text, or the bytes that it stands for, as one word. */
+static int add_bytes(struct call_args *w, const char *name, const json_t *value, bool is_base64,
+                     struct err *err)
+{
+    CLEANUP_BUF struct buf bytes = BUF_INIT;
+
+    if (!json_is_string(value))
+        return err_set(err, ERR_FORMAT, "%s is no text", name);
+    if (!is_base64) {
+        call_args_add(w, json_string_value(value), json_string_length(value));
+        return 0;
+    }
+    if (base64_get(&bytes, json_string_value(value), json_string_length(value)) < 0)
+        return err_set(err, ERR_FORMAT, "%s is not in base 64", name);
+    call_args_add(w, buf_str(&bytes), bytes.len);
+    return 0;
+}
+
+static int add_option(struct call_args *w, const struct field *f, const json_t *value,
+                      bool is_base64, struct err *err)
+{
+    call_args_puts(w, f->option);
+    if (f->kind == TEXT)
+        return add_bytes(w, f->name, value, is_base64, err);
+    if (is_base64 || !json_is_integer(value) || json_integer_value(value) < 0)
+        return err_set(err, ERR_FORMAT, "%s is no whole number from 0 on", f->name);
+    call_args_printf(w, f->kind == SPAN ? "%lldms" : "%lld", (long long)json_integer_value(value));
+    return 0;
+}
+
+static int refuse_name(const char *name, struct err *err)
+{
+    const char *names[FIELDS + 2] = {"payload"};
+    CLEANUP_BUF struct buf safe = BUF_INIT;
+    const char *near;
+
+    for (size_t i = 0; i < FIELDS; i++)
+        names[i + 1] = fields[i].name;
+    near = text_nearest(name, names);
+    text_escape(&safe, name, strlen(name));
+    text_cut(&safe, NAME_MAX_BYTES);
+    if (near != NULL)
+        return err_set(err, ERR_FORMAT, "there is no '%s' of a job: did you mean %s?",
+                       buf_str(&safe), near);
+    return err_set(err, ERR_FORMAT, "there is no '%s' of a job", buf_str(&safe));
+}
+
+struct reading {
+    struct call_args *words;
+    int options;
+    bool is_alone, has_token;
+    const char *payload; /* its name in the object; NULL: none yet */
+};
+
+/* Priority 5 goes without saying: most jobs have it. */
+static bool is_default(const struct field *f, const json_t *value)
+{
+    return f == &fields[0] && json_is_integer(value) && json_integer_value(value) == 5;
+}
+
+/* One name of the object; the payload waits, it is the last word. */
+static int read_name(struct reading *r, const char *name, const json_t *value, struct err *err)
+{
+    bool is_base64;
+
+    if (is_name(name, "payload", &is_base64)) {
+        if (r->payload != NULL)
+            return err_set(err, ERR_FORMAT, "it has two payloads");
+        r->payload = name;
+        return 0;
+    }
+    for (size_t i = 0; i < FIELDS; i++) {
+        const char *of = fields[i].name;
+
+        if (!is_name(name, of, &is_base64))
+            continue;
+        if (is_default(&fields[i], value))
+            return 0;
+        r->options++;
+        r->has_token = r->has_token || strcmp(of, "token") == 0;
+        r->is_alone = r->is_alone || r->has_token || strcmp(of, "unique") == 0;
+        return add_option(r->words, &fields[i], value, is_base64, err);
+    }
+    for (size_t i = 0; told[i] != NULL; i++) {
+        if (strcmp(name, told[i]) == 0)
+            return 0;
+    }
+    return refuse_name(name, err);
+}
+
+/* FNV-1a of 64 bits. Two payloads of one hash are told apart by the library, which refuses the
+ * second. */
+static uint64_t hash_of(const json_t *text)
+{
+    const char *p = json_string_value(text);
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (size_t i = 0; p != NULL && i < json_string_length(text); i++)
+        hash = (hash ^ (unsigned char)p[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* Made of the job's id; of its payload if it was a raw member, of which there is only one. */
+static int add_token(struct reading *r, const json_t *line, struct err *err)
+{
+    const char *id = json_string_value(json_object_get(line, "id"));
+    bool is_raw = json_is_true(json_object_get(line, "raw"));
+
+    if (id == NULL && !(is_raw && r->payload != NULL))
+        return err_set(err, ERR_FORMAT, "--once needs an id or a token in it");
+    call_args_puts(r->words, "token");
+    if (id != NULL)
+        call_args_printf(r->words, "import:%.64s", id);
+    else
+        call_args_printf(r->words, "import:%016llx",
+                         (unsigned long long)hash_of(json_object_get(line, r->payload)));
+    r->options++;
+    r->is_alone = true;
+    return 0;
+}
+
+static int read_object(json_t *line, bool is_once, struct reading *r, struct err *err)
+{
+    struct buf *bytes = &r->words->bytes;
+    size_t at = bytes->len;
+    char digits[3];
+    const char *name;
+    json_t *value;
+
+    call_args_puts(r->words, "00"); /* how many options, known in the end */
+    json_object_foreach(line, name, value)
+    {
+        if (read_name(r, name, value, err) < 0)
+            return -1;
+    }
+    if (is_once && !r->has_token && add_token(r, line, err) < 0)
+        return -1;
+    if (r->payload == NULL)
+        return err_set(err, ERR_FORMAT, "it has no payload");
+    (void)snprintf(digits, sizeof(digits), "%02u", (unsigned)r->options % 100);
+    memcpy(bytes->data + at, digits, 2);
+    return add_bytes(r->words, r->payload, json_object_get(line, r->payload),
+                     strcmp(r->payload, "payload") != 0, err);
+}
+
+int record_from_json(const char *text, size_t n, bool is_once, struct call_args *words,
+                     bool *is_alone, struct err *err)
+{
+    struct reading r = {.words = words};
+    json_error_t why;
+    json_t *line = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    int result;
+
+    if (line == NULL)
+        return err_set(err, ERR_FORMAT, "it is no JSON: %.120s", why.text);
+    if (!json_is_object(line))
+        result = err_set(err, ERR_FORMAT, "it is no JSON object");
+    else
+        result = read_object(line, is_once, &r, err);
+    json_decref(line);
+    *is_alone = r.is_alone;
+    return result;
+}

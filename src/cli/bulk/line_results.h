@@ -1,0 +1,34 @@
+/*
+ * What became of the lines that were sent, span by span. Until something fails that is one span,
+ * and after it come only the calls that were under way.
+ */
+#ifndef LATER_CLI_BULK_LINE_RESULTS_H
+#define LATER_CLI_BULK_LINE_RESULTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define LINE_RESULTS_SPANS 72
+
+enum line_result { LINE_ADDED, LINE_REFUSED, LINE_UNKNOWN };
+
+struct line_results {
+    struct {
+        enum line_result fate;
+        uint64_t first, last;
+    } span[LINE_RESULTS_SPANS];
+    int n;
+    uint64_t count[3]; /* lines, by fate */
+};
+
+/* The next n lines from `first` on; spans are noted in the order of the file. */
+void line_results_note(struct line_results *t, enum line_result fate, uint64_t first, uint64_t n);
+/* Append "lines 1 to 5120, 5377 to 5632"; nothing when there is none. */
+void line_results_put(const struct line_results *t, enum line_result fate, struct buf *out);
+/* [[1, 5120], [5377, 5632]] */
+json_t *line_results_json(const struct line_results *t, enum line_result fate);
+
+#endif

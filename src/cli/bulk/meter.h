@@ -1,0 +1,30 @@
+/*
+ * How far a long command is, for a person who waits: one line of plain characters on stderr, drawn
+ * over itself a few times a second. One thread.
+ */
+#ifndef LATER_CLI_BULK_METER_H
+#define LATER_CLI_BULK_METER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+struct meter {
+    bool is_shown;
+    uint64_t size;     /* bytes in all, 0: not known */
+    struct mono drawn; /* last */
+    struct mono since; /* the rate counts from here */
+    uint64_t since_jobs;
+    double rate;   /* jobs a second */
+    int has_drawn; /* columns */
+};
+
+/* is_wanted: shown if stderr is a terminal, else never. */
+void meter_init(struct meter *m, bool is_wanted, uint64_t size);
+/* jobs done, bytes passed; draws when it is time to. */
+void meter_show(struct meter *m, uint64_t jobs, uint64_t bytes);
+/* Wipe the line, before something else is written. */
+void meter_wipe(struct meter *m);
+
+#endif

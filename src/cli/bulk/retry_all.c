@@ -1,0 +1,106 @@
+#include "cli/bulk/retry_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "cli/show/json.h"
+#include "cli/show/listing.h"
+#include "cli/show/out.h"
+
+#define ID_BYTES 13 /* with its NUL */
+
+/*
+ * All ids first: a retry takes its job out of the very set that the cursor counts in. `later retry`
+ * of what died meanwhile would also never end where a handler fails at once.
+ */
+static int collect(struct cli *cli, const char *queue, struct buf *ids, struct err *err)
+{
+    struct listing list;
+
+    listing_init(&list, queue, "dead");
+    while (!list.is_over) {
+        struct reply *r = listing_next(&list, cli, LISTING_PAGE, err);
+
+        if (r == NULL)
+            return -1;
+        for (size_t i = 1; i < reply_count(r); i++) {
+            const struct reply *id = reply_at(reply_at(r, i), 0);
+
+            if (reply_len(id) == ID_BYTES - 1)
+                buf_add(ids, reply_str(id), ID_BYTES);
+        }
+        reply_free(r);
+    }
+    return 0;
+}
+
+static int put_off(struct cli *cli, const char *id, int64_t ms, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    char when[32];
+    struct reply *r;
+
+    (void)snprintf(when, sizeof(when), "+%lldms", (long long)ms);
+    cli_call_puts(&call, id);
+    cli_call_puts(&call, when);
+    r = cli_fcall(cli, "later_reschedule", &call, err);
+    reply_free(r);
+    return r != NULL ? 0 : -1;
+}
+
+/* A job that somebody else retried, cancelled or started meanwhile is no failure of ours. */
+static bool is_overtaken(const struct err *err)
+{
+    return cli_is_refusal(err, "ELATER_STATE") || cli_is_refusal(err, "ELATER_NOJOB");
+}
+
+/* 1: retried. 0: it was dead no more. */
+static int retry(struct cli *cli, const char *id, int64_t ms, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    cli_call_puts(&call, id);
+    r = cli_fcall(cli, "later_retry", &call, err);
+    if (r == NULL)
+        return is_overtaken(err) ? 0 : -1;
+    reply_free(r);
+    if (ms > 0 && put_off(cli, id, ms, err) < 0 && !is_overtaken(err))
+        return -1;
+    return 1;
+}
+
+static void show(const struct cli *cli, const char *queue, size_t retried)
+{
+    if (cli->json) {
+        json_t *line = json_object();
+
+        json_put_text(line, "queue", queue, strlen(queue));
+        json_put_int(line, "retried", (int64_t)retried);
+        json_print(line);
+        return;
+    }
+    out_printf("%zu %s retried\n", retried, retried == 1 ? "job" : "jobs");
+}
+
+int retry_all(struct cli *cli, const char *queue, int64_t spread_ms, struct err *err)
+{
+    CLEANUP_BUF struct buf ids = BUF_INIT;
+    size_t n, retried = 0;
+    int result = 0;
+
+    if (collect(cli, queue, &ids, err) < 0)
+        return -1;
+    n = ids.len / ID_BYTES;
+    for (size_t i = 0; i < n && result >= 0; i++) {
+        /* In floating point: the product of both may not fit. */
+        double share = (double)i / (double)n;
+
+        result = retry(cli, ids.data + i * ID_BYTES, (int64_t)((double)spread_ms * share), err);
+        retried += result > 0;
+    }
+    show(cli, queue, retried);
+    return result < 0 ? -1 : 0;
+}

@@ -1,0 +1,494 @@
+#include "cli/hold/lock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "redis/error_reply.h"
+#include "cli/hold/command.h"
+#include "cli/hold/lock_start.h"
+#include "cli/hold/lock_token.h"
+#include "redis/link.h"
+#include "run/process/offspring_end.h"
+#include "run/process/origin.h"
+#include "store/gate_redis.h"
+#include "store/store_redis.h"
+#include "worker/guardian.h"
+#include "worker/identity.h"
+#include "worker/remains.h"
+
+#define SLOT 0 /* of the guard */
+/* Jobs of a dead laterd: its own settings are not known here. One that kills all workers must come
+ * to its end, but rather by those who know when. */
+#define REAP_CRASHES 10
+#define REAP_DEAD_MAX 10000
+/* Less than what is left from our KILL to the first other who may come in. */
+#define KILL_WAIT_MS 2000
+
+extern char **environ;
+
+struct lock {
+    const struct lock_order *order;
+    struct cli *cli;
+    struct loop *loop;
+    struct loop_alarm *alarm;
+    struct guardian *guardian;
+    struct guard *guard; /* the guardian's */
+    struct link *link;
+    struct store_redis *store;
+    struct gate_redis *gate;
+    struct remains *remains;
+    struct keeper *keeper;
+    struct command *child;
+    struct identity me;
+    struct err fault;  /* what the link or a call said last */
+    struct err failed; /* why there is no place */
+    enum keeper_end end;
+    struct boot acked; /* when the last beat was sent that was acknowledged */
+    int64_t fence;
+    bool is_guarded;
+    int status;  /* of the command */
+    int stopped; /* by this signal */
+};
+
+/* ---- what the keeper asks of Redis */
+
+static int op_reg(void *ctx, const struct store_register *req)
+{
+    struct lock *l = ctx;
+    const char *fields[] = {"host",    l->me.host,
+                            "boot",    l->me.boot,
+                            "pidns",   l->me.place.pidns,
+                            "pid",     l->me.place.pid,
+                            "pstart",  l->me.place.pstart,
+                            "version", PACKAGE_VERSION,
+                            "places",  "0",
+                            "queues",  ""};
+
+    return store_register(l->store, req, l->me.instance, &(struct store_fields){fields, 8},
+                          &(struct store_fields){NULL, 0});
+}
+
+static int op_define(void *ctx)
+{
+    return gate_define(((struct lock *)ctx)->gate);
+}
+
+static int op_beat(void *ctx, int64_t epoch)
+{
+    return store_beat(((struct lock *)ctx)->store, epoch, NULL);
+}
+
+static int op_enter(void *ctx, int64_t epoch, bool is_waiting)
+{
+    return gate_enter(((struct lock *)ctx)->gate, epoch, is_waiting);
+}
+
+static int op_beats(void *ctx)
+{
+    return gate_beats(((struct lock *)ctx)->gate);
+}
+
+static int op_clear(void *ctx, int64_t victim)
+{
+    return remains_end(((struct lock *)ctx)->remains, victim, false);
+}
+
+static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter)
+{
+    return store_reap(((struct lock *)ctx)->store, epoch, victim, counter, REAP_CRASHES,
+                      REAP_DEAD_MAX);
+}
+
+static int op_leave(void *ctx, int64_t epoch)
+{
+    return store_leave(((struct lock *)ctx)->store, epoch);
+}
+
+static void op_relink(void *ctx, enum fault fault, const char *text)
+{
+    link_reset(((struct lock *)ctx)->link, fault, text);
+}
+
+/* ---- its other effects */
+
+static bool op_is_gone(void *ctx, const struct store_peer *peer)
+{
+    return identity_is_gone(&((struct lock *)ctx)->me, peer);
+}
+
+static bool op_admits(void *ctx, int64_t fence)
+{
+    struct lock *l = ctx;
+
+    guard_set(l->guard, SLOT, fence);
+    return guard_admits(l->guard);
+}
+
+static bool is_ours(const char *variable)
+{
+    static const char *const names[] = {"LATER_FENCE=", ORIGIN_NAME, LOCK_TOKENS "="};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strncmp(variable, names[i], strlen(names[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Our environment and what tells of the place; the caller's. */
+static char **make_env(const struct lock *l, int64_t epoch, int64_t fence)
+{
+    const char *gate = l->order->gate;
+    const char *named = l->order->keeper.is_sem ? "LATER_SEM=" : "LATER_LOCK=";
+    size_t n = 0, all = 0;
+    char **env;
+
+    while (environ[all] != NULL)
+        all++;
+    env = mem_new((all + 5) * sizeof(*env));
+    env[n++] = mem_printf("LATER_FENCE=%lld", (long long)fence);
+    env[n++] = origin_env(fence, "");
+    for (size_t i = 0; i < all; i++) {
+        if (!is_ours(environ[i]) && strncmp(environ[i], named, strlen(named)) != 0)
+            env[n++] = mem_strdup(environ[i]);
+    }
+    env[n++] = mem_printf("%s%s", named, strchr(gate, ':') + 1);
+    env[n++] = lock_token_env(epoch, l->me.instance, gate);
+    return env;
+}
+
+int lock_not_run(const char *command, struct err *err)
+{
+    int errnum = err->errnum;
+    CLEANUP_BUF struct buf name = BUF_INIT;
+
+    text_escape(&name, command, strlen(command));
+    text_cut(&name, 120);
+    (void)err_sys(err, errnum, "cannot run %s", buf_str(&name));
+    if (errnum == ENOENT)
+        return 127;
+    return errnum == EAGAIN || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE ? 71 : 126;
+}
+
+static int op_start(void *ctx, int64_t epoch, int64_t fence, bool is_guarded)
+{
+    struct lock *l = ctx;
+    /* From then on it would be ended anyway, and its guard has not looked yet. */
+    int64_t until_us = is_guarded ? l->acked.us + KEEPER_TERM_MS * INT64_C(1000) : INT64_MAX;
+    char **env = make_env(l, epoch, fence), **argv = lock_start_argv(until_us, l->order->argv);
+    struct err err = ERR_INIT;
+    pid_t pid = command_start(l->child, argv, env, &err);
+
+    mem_free_list(argv);
+    mem_free_list(env);
+    if (pid < 0) {
+        guard_clear(l->guard, SLOT);
+        l->status = lock_not_run(l->order->argv[0], &err);
+        cli_complain(l->cli, &err);
+        return -1;
+    }
+    l->fence = fence;
+    l->is_guarded = is_guarded;
+    if (is_guarded)
+        guard_set_process(l->guard, SLOT, pid);
+    else
+        guard_clear(l->guard, SLOT);
+    return 0;
+}
+
+void lock_tell(const char *gate, const char *text)
+{
+    CLEANUP_BUF struct buf name = BUF_INIT;
+
+    text_escape(&name, gate, strlen(gate));
+    (void)fprintf(stderr, "later: %s: %s\n", buf_str(&name), text);
+}
+
+static void op_tell(void *ctx, const char *text)
+{
+    lock_tell(((struct lock *)ctx)->order->gate, text);
+}
+
+/* KILL is for all that the command has started, wherever it is; once it has ended its place goes to
+ * the next one, so the death of what it left is waited for. */
+static void op_kill(void *ctx, int sig)
+{
+    struct lock *l = ctx;
+    bool is_left =
+        sig == SIGKILL && !offspring_end_one(l->fence, mono_add_ms(mono_now(), KILL_WAIT_MS));
+
+    command_kill(l->child, sig);
+    if (is_left)
+        op_tell(ctx, "what the command has started was killed, and is not dead yet");
+}
+
+static void op_fail(void *ctx, enum fault fault, const char *text)
+{
+    struct lock *l = ctx;
+
+    (void)fault;
+    l->failed = l->fault;
+    if (l->failed.code == ERR_NONE)
+        (void)err_set(&l->failed, ERR_UNAVAILABLE, "%.200s", text);
+}
+
+static void op_arm(void *ctx, struct mono at)
+{
+    loop_alarm_set(((struct lock *)ctx)->alarm, at);
+}
+
+static void op_done(void *ctx, enum keeper_end end)
+{
+    struct lock *l = ctx;
+
+    l->end = end;
+    loop_stop(l->loop);
+}
+
+static const struct keeper_ops ops = {
+    .reg = op_reg,
+    .define = op_define,
+    .beat = op_beat,
+    .enter = op_enter,
+    .beats = op_beats,
+    .clear = op_clear,
+    .reap = op_reap,
+    .leave = op_leave,
+    .relink = op_relink,
+    .is_gone = op_is_gone,
+    .admits = op_admits,
+    .start = op_start,
+    .kill = op_kill,
+    .tell = op_tell,
+    .fail = op_fail,
+    .arm = op_arm,
+    .done = op_done,
+};
+
+/* ---- events from below */
+
+static void on_alarm(void *arg)
+{
+    keeper_on_timer(((struct lock *)arg)->keeper, mono_now());
+}
+
+static void on_up(void *arg, const struct probe_result *server)
+{
+    struct lock *l = arg;
+
+    (void)server;
+    l->fault.code = ERR_NONE;
+    keeper_link_up(l->keeper, mono_now());
+}
+
+static void on_down(void *arg, enum fault fault, const char *text)
+{
+    struct lock *l = arg;
+
+    store_redis_reset(l->store);
+    remains_reset(l->remains);
+    (void)err_set(&l->fault, fault == FAULT_DENIED ? ERR_DENIED : ERR_UNAVAILABLE, "%.250s", text);
+    keeper_link_down(l->keeper, mono_now(), fault, text);
+}
+
+static void on_subscribed(void *arg)
+{
+    keeper_on_subscribed(((struct lock *)arg)->keeper, mono_now());
+}
+
+static void on_wake(void *arg, const char *text, size_t n)
+{
+    (void)n;
+    keeper_on_wake(((struct lock *)arg)->keeper, mono_now(), text);
+}
+
+/* Without the messages a turn is heard of with the next beat. */
+static void on_denied(void *arg, const char *text)
+{
+    (void)arg;
+    (void)text;
+}
+
+static void be_alive(struct lock *l, struct boot sent)
+{
+    guard_alive(l->guard, sent);
+    if (sent.us > l->acked.us)
+        l->acked = sent;
+}
+
+static void on_registered(void *arg, const struct store_register_reply *r)
+{
+    struct lock *l = arg;
+
+    be_alive(l, r->sent);
+    keeper_on_registered(l->keeper, mono_now(), r);
+}
+
+static void on_beat(void *arg, const struct store_beat_reply *r)
+{
+    struct lock *l = arg;
+
+    if (r->status == STORE_OK)
+        be_alive(l, r->sent);
+    keeper_on_beat(l->keeper, mono_now(), r);
+}
+
+static void on_cleared(void *arg, int64_t victim, bool is_clear)
+{
+    keeper_on_cleared(((struct lock *)arg)->keeper, mono_now(), victim, is_clear);
+}
+
+static void on_reaped(void *arg, enum store_reap status, int64_t moved)
+{
+    keeper_on_reaped(((struct lock *)arg)->keeper, mono_now(), status, moved);
+}
+
+static void on_left(void *arg, bool is_clean)
+{
+    keeper_on_left(((struct lock *)arg)->keeper, mono_now(), is_clean);
+}
+
+static void on_entered(void *arg, const struct gate_enter_reply *r)
+{
+    keeper_on_entered(((struct lock *)arg)->keeper, mono_now(), r);
+}
+
+static void on_defined(void *arg, const char *limit)
+{
+    keeper_on_defined(((struct lock *)arg)->keeper, mono_now(), limit);
+}
+
+static void on_beats(void *arg, const struct gate_beats_reply *r)
+{
+    keeper_on_beats(((struct lock *)arg)->keeper, mono_now(), r);
+}
+
+static void on_fault(void *arg, enum fault fault, const char *text)
+{
+    struct lock *l = arg;
+
+    (void)error_reply_err(&l->fault, text);
+    if (cli_is_refusal(&l->fault, "ELATER_LIMIT"))
+        (void)err_set(&l->fault, ERR_REFUSED,
+                      "ELATER_LIMIT there is no semaphore of this name: later limits set %.100s "
+                      "semaphore N makes it",
+                      strchr(l->order->gate, ':') + 1);
+    keeper_on_fault(l->keeper, mono_now(), fault, text);
+}
+
+static void on_signal(void *arg, int sig)
+{
+    struct lock *l = arg;
+
+    l->stopped = sig;
+    keeper_on_signal(l->keeper, mono_now(), sig);
+}
+
+static void on_end(void *arg, int status)
+{
+    struct lock *l = arg;
+    bool was_killed = l->is_guarded && guard_has_killed(l->guard, SLOT);
+
+    l->status = status;
+    guard_clear(l->guard, SLOT);
+    keeper_on_end(l->keeper, mono_now(), was_killed);
+}
+
+/* ---- start and end */
+
+static int build(struct lock *l, struct err *err)
+{
+    const struct target *t = &l->cli->target;
+    struct link_events link_events = {on_up, on_down, on_subscribed, on_wake, on_denied, l};
+    struct store_events store_events = {.registered = on_registered,
+                                        .beat = on_beat,
+                                        .reaped = on_reaped,
+                                        .left = on_left,
+                                        .fault = on_fault,
+                                        .arg = l};
+    struct gate_events gate_events = {on_entered, on_defined, on_beats, on_fault, l};
+
+    identity_read(&l->me);
+    l->loop = loop_new();
+    if (l->loop == NULL)
+        return err_set(err, ERR_SYSTEM, "no descriptors: raise the limit (ulimit -n)");
+    l->child = command_new(l->loop, on_signal, on_end, l);
+    l->alarm = loop_alarm_new(l->loop, on_alarm, l);
+    l->link = link_new(l->loop, &t->url, t->ns, t->timeout_ms, &link_events);
+    if (l->child == NULL || l->alarm == NULL || l->link == NULL)
+        return err_set(err, ERR_SYSTEM, "no descriptors: raise the limit (ulimit -n)");
+    l->guardian = guardian_new(l->loop, 1, err);
+    if (l->guardian == NULL)
+        return -1;
+    l->guard = guardian_guard(l->guardian);
+    if (!guard_is_up(l->guard))
+        return err_set(err, ERR_SYSTEM, "without its guard no command is run");
+    l->remains = remains_new(l->loop, l->link, t->ns, &l->me, on_cleared, l);
+    if (l->remains == NULL)
+        return err_set(err, ERR_SYSTEM, "no descriptors: raise the limit (ulimit -n)");
+    l->store = store_redis_new(l->link, t->ns, &store_events);
+    l->gate = gate_redis_new(l->link, t->ns, l->order->gate, &gate_events);
+    l->keeper = keeper_new(&l->order->keeper, &ops, l, mono_now());
+    return 0;
+}
+
+static void take_apart(struct lock *l)
+{
+    link_free(l->link);
+    remains_free(l->remains);
+    store_redis_free(l->store);
+    gate_redis_free(l->gate);
+    keeper_free(l->keeper);
+    guardian_free(l->guardian);
+    command_free(l->child);
+    loop_alarm_free(l->alarm);
+    loop_free(l->loop);
+}
+
+static int status_of(struct lock *l, struct err *err)
+{
+    switch (l->end) {
+    case KEEPER_RAN:
+        if (command_interrupted(l->child) != 0)
+            command_die(l->child, command_interrupted(l->child));
+        return l->status;
+    case KEEPER_BUSY:
+        return l->order->busy_status;
+    case KEEPER_LOST:
+        return LOCK_LOST_STATUS;
+    case KEEPER_OVERRAN:
+        return LOCK_OVERRAN_STATUS;
+    case KEEPER_STOPPED:
+        command_die(l->child, l->stopped);
+        return 128 + l->stopped;
+    case KEEPER_FAILED:
+        break;
+    }
+    *err = l->failed;
+    return -1;
+}
+
+int lock_run(struct cli *cli, const struct lock_order *order, struct err *err)
+{
+    struct lock l = {.order = order, .cli = cli};
+    int status = -1;
+
+    if (cli_target(cli, err) < 0)
+        return -1;
+    log_init(LOG_LEVEL_ERR);
+    if (build(&l, err) == 0) {
+        link_start(l.link);
+        loop_run(l.loop);
+        guard_clear(l.guard, SLOT);
+        status = status_of(&l, err);
+    }
+    take_apart(&l);
+    return status;
+}

@@ -1,0 +1,139 @@
+#include "cli/hold/lock_token.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+char *lock_token_env(int64_t epoch, const char *instance, const char *gate)
+{
+    const char *before = getenv(LOCK_TOKENS);
+
+    if (before == NULL)
+        before = "";
+    return mem_printf(LOCK_TOKENS "=@%lld:%s:%s%s%s", (long long)epoch, instance, gate,
+                      before[0] != '\0' ? " " : "", before);
+}
+
+struct look {
+    struct cli *cli;
+    const char *gate;
+    struct err *err;
+};
+
+/* The reply to a question about R:<key>; what is NULL ends it. */
+static struct reply *ask(const struct look *l, const char *command, const char *key,
+                         const char *field)
+{
+    CLEANUP_FREE char *full = mem_printf("later:{%s}:%s", l->cli->target.ns, key);
+    const char *argv[] = {command, full, field};
+
+    return client_call(l->cli->client, field != NULL ? 3 : 2, argv, NULL, l->err);
+}
+
+/* 1: the worker of this epoch is the program of this instance; -1 with err. */
+static int is_instance(const struct look *l, const char *epoch, const char *instance)
+{
+    CLEANUP_FREE char *key = mem_printf("worker:%s", epoch);
+    struct reply *r = ask(l, "HGET", key, "inst");
+    int is_so;
+
+    if (r == NULL)
+        return -1;
+    is_so = reply_is(r, instance);
+    reply_free(r);
+    return is_so;
+}
+
+/* 1: the worker of this epoch lives and holds the gate; -1 with err. */
+static int holds(const struct look *l, const char *epoch)
+{
+    CLEANUP_FREE char *who = mem_printf("@%s", epoch);
+    bool is_sem = strncmp(l->gate, "sem:", 4) == 0, is_so;
+    struct reply *mark = ask(l, "HGET", "workers", epoch), *place;
+
+    if (mark == NULL)
+        return -1;
+    is_so = reply_len(mark) > 0 && !reply_is(mark, "dead");
+    reply_free(mark);
+    place = ask(l, is_sem ? "ZSCORE" : "HGET", l->gate, is_sem ? who : "holder");
+    if (place == NULL)
+        return -1;
+    is_so = is_so && (is_sem ? reply_len(place) > 0 : reply_is(place, who));
+    reply_free(place);
+    return is_so;
+}
+
+static int tell(const struct look *l, const char *epoch, enum lock_token *ret)
+{
+    int is_so = holds(l, epoch);
+
+    if (is_so >= 0)
+        *ret = is_so > 0 ? LOCK_TOKEN_HELD : LOCK_TOKEN_LOST;
+    return is_so < 0 ? -1 : 0;
+}
+
+/* It is not (any more) who it was when it came in. Has it registered anew? Then to enter would be
+ * to stand in line behind our own ancestor. */
+static int look_at_all(const struct look *l, const char *instance, enum lock_token *ret)
+{
+    struct reply *workers = ask(l, "HGETALL", "workers", NULL);
+    int rc = workers != NULL ? 0 : -1, is_it = 0;
+
+    for (size_t i = 0; rc == 0 && is_it == 0 && i + 1 < reply_count(workers); i += 2) {
+        const char *epoch = reply_str(reply_at(workers, i));
+
+        is_it = is_instance(l, epoch, instance);
+        if (is_it != 0)
+            rc = is_it > 0 ? tell(l, epoch, ret) : -1;
+    }
+    reply_free(workers);
+    return rc;
+}
+
+static int look_at(const struct look *l, const char *epoch, const char *instance,
+                   enum lock_token *ret)
+{
+    int is_it = is_instance(l, epoch, instance);
+
+    if (is_it < 0)
+        return -1;
+    return is_it > 0 ? tell(l, epoch, ret) : look_at_all(l, instance, ret);
+}
+
+/* Takes a token apart; false: it is none, or of another gate. */
+static bool read_token(char *token, const char *gate, const char **ret_epoch,
+                       const char **ret_instance)
+{
+    char *instance = strchr(token, ':');
+    char *of = instance != NULL ? strchr(instance + 1, ':') : NULL;
+    int64_t epoch;
+
+    if (token[0] != '@' || of == NULL || strcmp(of + 1, gate) != 0)
+        return false;
+    *instance = *of = '\0';
+    *ret_epoch = token + 1;
+    *ret_instance = instance + 1;
+    return **ret_instance != '\0' && text_parse_int(*ret_epoch, 1, INT64_MAX, &epoch) == 0;
+}
+
+int lock_token_look(struct cli *cli, const char *gate, enum lock_token *ret, struct err *err)
+{
+    const char *all = getenv(LOCK_TOKENS), *epoch, *instance;
+    CLEANUP_FREE char *tokens = mem_strdup(all != NULL ? all : "");
+    struct look l = {cli, gate, err};
+    char *rest = NULL;
+
+    *ret = LOCK_TOKEN_NONE;
+    for (char *t = strtok_r(tokens, " ", &rest); t != NULL; t = strtok_r(NULL, " ", &rest)) {
+        if (!read_token(t, gate, &epoch, &instance))
+            continue;
+        if (cli_connect(cli, err) < 0 || look_at(&l, epoch, instance, ret) < 0)
+            return -1;
+        if (*ret != LOCK_TOKEN_NONE)
+            return 0;
+    }
+    return 0;
+}

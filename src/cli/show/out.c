@@ -1,0 +1,173 @@
+#include "cli/show/out.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+
+#define WIDTH_DEFAULT 80
+#define WIDTH_MIN 40
+
+static struct {
+    bool is_tty;
+    bool has_colour;
+    size_t width;
+    int errnum; /* of the first write that failed */
+} out;
+
+static size_t terminal_width(void)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    int64_t n;
+
+    if (columns != NULL && text_parse_int(columns, WIDTH_MIN, 10000, &n) == 0)
+        return (size_t)n;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= WIDTH_MIN)
+        return size.ws_col;
+    return WIDTH_DEFAULT;
+}
+
+void out_init(void)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+
+    out.is_tty = isatty(STDOUT_FILENO) == 1;
+    out.has_colour = out.is_tty && (no_colour == NULL || no_colour[0] == '\0') && term != NULL &&
+                     strcmp(term, "dumb") != 0;
+    out.width = out.is_tty ? terminal_width() : 0;
+}
+
+bool out_is_tty(void)
+{
+    return out.is_tty;
+}
+
+size_t out_width(void)
+{
+    return out.width;
+}
+
+const char *out_style(enum out_style style)
+{
+    static const char *const sequence[OUT_STYLES] = {"\033[0m", "\033[1m", "\033[32m", "\033[31m"};
+
+    return out.has_colour ? sequence[style] : "";
+}
+
+static void note_failure(void)
+{
+    if (out.errnum == 0)
+        out.errnum = errno != 0 ? errno : EIO;
+}
+
+void out_printf(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (vprintf(fmt, ap) < 0)
+        note_failure();
+    va_end(ap);
+}
+
+void out_bytes(const void *p, size_t n)
+{
+    if (n > 0 && fwrite(p, 1, n, stdout) != n)
+        note_failure();
+}
+
+void out_text(const void *p, size_t n)
+{
+    CLEANUP_BUF struct buf safe = BUF_INIT;
+
+    text_escape(&safe, p, n);
+    out_bytes(safe.data, safe.len);
+}
+
+void out_lines(const void *p, size_t n)
+{
+    const char *s = p;
+    size_t from = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] != '\n' && s[i] != '\t')
+            continue;
+        out_text(s + from, i - from);
+        out_bytes(s + i, 1);
+        from = i + 1;
+    }
+    out_text(s + from, n - from);
+    if (n > 0 && s[n - 1] != '\n')
+        out_bytes("\n", 1);
+}
+
+bool out_has_failed(void)
+{
+    return out.errnum != 0;
+}
+
+int out_finish(struct err *err)
+{
+    if (fflush(stdout) != 0)
+        note_failure();
+    return out.errnum == 0 ? 0 : err_sys(err, out.errnum, "cannot write the output");
+}
+
+const char *out_span(int64_t ms, char text[48])
+{
+    static const struct {
+        int64_t ms;
+        const char *name;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}};
+    const size_t n = sizeof(units) / sizeof(units[0]);
+
+    for (size_t i = 0; i < n; i++) {
+        int64_t rest;
+
+        if (ms < units[i].ms)
+            continue;
+        rest = i + 1 < n ? ms % units[i].ms / units[i + 1].ms : 0;
+        if (rest > 0)
+            (void)snprintf(text, 48, "%lld%s %lld%s", (long long)(ms / units[i].ms), units[i].name,
+                           (long long)rest, units[i + 1].name);
+        else
+            (void)snprintf(text, 48, "%lld%s", (long long)(ms / units[i].ms), units[i].name);
+        return text;
+    }
+    (void)snprintf(text, 48, "%lldms", (long long)ms);
+    return text;
+}
+
+const char *out_instant(int64_t ms, char text[48])
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+
+    if (localtime_r(&seconds, &tm) == NULL || strftime(text, 48, "%Y-%m-%d %H:%M:%S %z", &tm) == 0)
+        (void)snprintf(text, 48, "%lld ms", (long long)ms);
+    return text;
+}
+
+const char *out_when(int64_t ms, int64_t now_ms, char text[48])
+{
+    char span[48];
+    int64_t diff;
+
+    if (now_ms == 0 || __builtin_sub_overflow(ms, now_ms, &diff) || diff == INT64_MIN)
+        return out_instant(ms, text);
+    if (diff == 0)
+        (void)snprintf(text, 48, "now");
+    else
+        (void)snprintf(text, 48, diff > 0 ? "in %.40s" : "%.40s ago",
+                       out_span(diff > 0 ? diff : -diff, span));
+    return text;
+}

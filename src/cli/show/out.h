@@ -1,0 +1,46 @@
+/*
+ * What a command shows: to people on a terminal, or to the next program in a pipe.
+ *
+ * Bytes from Redis go through out_text, out_lines or a table, which escape them; out_bytes is for
+ * what was asked for raw. Output is buffered; a reader that went away or a full disk is remembered
+ * and told by out_finish. One thread.
+ */
+#ifndef LATER_CLI_SHOW_OUT_H
+#define LATER_CLI_SHOW_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Look at stdout and the environment once: terminal or not, its width, colour or not. */
+void out_init(void);
+bool out_is_tty(void);
+/* Columns of the terminal; 0 when stdout is none. */
+size_t out_width(void);
+
+enum out_style { OUT_PLAIN, OUT_BOLD, OUT_GOOD, OUT_BAD, OUT_STYLES };
+/* The sequence that switches a style on (OUT_PLAIN: back to normal); "" where colour is off. */
+const char *out_style(enum out_style style);
+
+void out_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void out_bytes(const void *p, size_t n);
+/* Escaped, on one line. */
+void out_text(const void *p, size_t n);
+/* Escaped, but line ends and tabs stay; ends with a line end if there was anything. */
+void out_lines(const void *p, size_t n);
+
+/* Whether writing failed already: a long listing may stop. */
+bool out_has_failed(void);
+/* Flush. 0, or -1 with code SYSTEM (errnum EPIPE: the reader went away). */
+int out_finish(struct err *err);
+
+/* "4m 59s", "2d 3h", "250ms": a length of time for people; cut, not rounded. */
+const char *out_span(int64_t ms, char out[48]);
+/* "in 4m 59s", "3s ago", "now"; the instant itself when now_ms is 0 (unknown). */
+const char *out_when(int64_t ms, int64_t now_ms, char out[48]);
+/* "2030-01-31 09:00:00 +0100" in the local zone. */
+const char *out_instant(int64_t ms, char out[48]);
+
+#endif

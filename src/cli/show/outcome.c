@@ -1,0 +1,78 @@
+#include "cli/show/outcome.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/show/json.h"
+
+/* Cut the next word off *p; false when it does not fit into word. */
+static bool take_word(const char **p, const char *end, char *word, size_t room)
+{
+    const char *space = memchr(*p, ' ', (size_t)(end - *p));
+    size_t n;
+
+    if (space == NULL)
+        return false;
+    n = (size_t)(space - *p);
+    if (n == 0 || n >= room)
+        return false;
+    memcpy(word, *p, n);
+    word[n] = '\0';
+    *p = space + 1;
+    return true;
+}
+
+static bool take_number(const char **p, const char *end, int64_t *ret)
+{
+    char word[24];
+
+    return take_word(p, end, word, sizeof(word)) && text_parse_int(word, 0, INT64_MAX, ret) == 0;
+}
+
+int outcome_parse(const char *p, size_t n, struct outcome *ret)
+{
+    const char *all_end = p + n;
+    const char *lf = n > 0 ? memchr(p, '\n', n) : NULL;
+    const char *end = lf != NULL ? lf : all_end;
+
+    memset(ret, 0, sizeof(*ret));
+    if (n == 0 || !take_word(&p, end, ret->state, sizeof(ret->state)) ||
+        !take_number(&p, end, &ret->code) || !take_number(&p, end, &ret->when_ms) ||
+        !take_number(&p, end, &ret->start))
+        return -1;
+    ret->text = p;
+    ret->text_len = (size_t)(end - p);
+    ret->output = lf != NULL ? lf + 1 : all_end;
+    ret->output_len = (size_t)(all_end - ret->output);
+    return 0;
+}
+
+int outcome_of_reply(const struct reply *r, struct outcome *ret)
+{
+    const struct reply *state = reply_at(r, 0);
+
+    memset(ret, 0, sizeof(*ret));
+    if (reply_count(r) != 6 || reply_len(state) == 0 || reply_len(state) >= sizeof(ret->state))
+        return -1;
+    memcpy(ret->state, reply_str(state), reply_len(state));
+    ret->code = reply_int(reply_at(r, 1));
+    ret->when_ms = reply_int(reply_at(r, 2));
+    ret->start = reply_int(reply_at(r, 3));
+    ret->text = reply_str(reply_at(r, 4));
+    ret->text_len = reply_len(reply_at(r, 4));
+    ret->output = reply_str(reply_at(r, 5));
+    ret->output_len = reply_len(reply_at(r, 5));
+    return 0;
+}
+
+void outcome_to_json(const struct outcome *o, json_t *object)
+{
+    json_put_text(object, "state", o->state, strlen(o->state));
+    json_put_int(object, "code", o->code);
+    json_put_int(object, "when_ms", o->when_ms);
+    json_put_int(object, "start", o->start);
+    json_put_text(object, "text", o->text, o->text_len);
+    if (o->output_len > 0)
+        json_put_bytes(object, "output", o->output, o->output_len);
+}

@@ -1,0 +1,242 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli/bulk/add_from.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+
+#define PAYLOAD_MAX (512UL << 20) /* what Redis takes in one argument */
+#define READ_STEP (64UL << 10)
+#define TOKEN_BYTES 16
+
+static const struct cli_option options[] = {
+    {"from", "FILE", "a job for each line of FILE (-: standard input)"},
+    {"in", "D", "run it after this time: 250ms 10s 5m 1h30m 7d"},
+    {"at", "TIME", "run it at: tomorrow 09:00, 18:00, 2030-01-31T09:00:00Z, @SECONDS"},
+    {"priority", "P", "0 first ... 9 last (default: 5)"},
+    {"key", "K", "what the job is about; the handler gets it as LATER_KEY"},
+    {"attempts", "N", "starts before it is dead (default: the queue's)"},
+    {"timeout", "D", "how long one attempt may run"},
+    {"expire", "D", "dead if not started within this time of when it was due"},
+    {"keep", "D", "how long the outcome is kept when it is done"},
+    {"token", "T", "add once: the same token within 24 h answers with the first id"},
+    {"trace", "T", "a W3C traceparent for the handler"},
+    {"lock", "NAME", "hold this lock while it runs; {key} in a name is the job's key"},
+    {"sem", "NAME", "hold a place of this semaphore while it runs"},
+    {"rate", "NAME", "count its start against this rate"},
+    {"unique", "K", "one waiting or running job of the queue has this key"},
+    {"unique-mode", "drop|replace|move",
+     "the key is taken: drop the new one (default), replace the other, or move it too (debounce)"},
+    {"unique-for", "D", "the key stays taken so long from now, whatever the job does"},
+    {NULL, NULL, NULL},
+};
+
+/* Standard input to its end, byte for byte. */
+static int read_stdin(struct buf *payload, struct err *err)
+{
+    for (;;) {
+        char *room = buf_reserve(payload, READ_STEP);
+        ssize_t n = read(STDIN_FILENO, room, READ_STEP);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(err, errno, "cannot read the payload from standard input");
+        if (n == 0)
+            return 0;
+        payload->len += (size_t)n;
+        if (payload->len > PAYLOAD_MAX)
+            return err_set(err, ERR_DATA, "the payload is larger than 512 MiB");
+    }
+}
+
+static int take_payload(const struct cli *cli, struct buf *payload, struct err *err)
+{
+    const char *given = cli->argc > 1 ? cli->argv[1] : NULL;
+
+    if (given != NULL && strcmp(given, "-") != 0) {
+        buf_puts(payload, given);
+        return 0;
+    }
+    if (given == NULL && isatty(STDIN_FILENO))
+        return err_set(err, ERR_USAGE,
+                       "the payload is missing: write it behind the queue, or - and type it");
+    return read_stdin(payload, err);
+}
+
+static int make_token(char token[2 * TOKEN_BYTES + 1], struct err *err)
+{
+    unsigned char random[TOKEN_BYTES];
+
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return err_sys(err, errno, "cannot make a token");
+    for (size_t i = 0; i < sizeof(random); i++)
+        (void)snprintf(token + 2 * i, 3, "%02x", random[i]);
+    return 0;
+}
+
+/*
+ * When the link breaks after the call was sent, nobody knows whether the job was added. Since every
+ * add carries a token, asking again on a fresh connection is safe: a job that was added is answered
+ * with its id instead of being added twice.
+ */
+static struct reply *add(struct cli *cli, const struct cli_call *call, struct err *err)
+{
+    struct err again = ERR_INIT;
+    struct reply *r;
+
+    if (cli_connect(cli, err) < 0)
+        return NULL;
+    r = cli_fcall(cli, "later_add", call, err);
+    if (r != NULL || err->code != ERR_UNAVAILABLE)
+        return r;
+    cli_disconnect(cli);
+    r = cli_fcall(cli, "later_add", call, &again);
+    if (r == NULL && again.code != ERR_UNAVAILABLE)
+        *err = again;
+    return r;
+}
+
+static void show(struct cli *cli, const struct reply *r, bool is_own_token)
+{
+    const struct reply *id = reply_at(r, 0), *status = reply_at(r, 1);
+    /* `repeated` to a token that only we know: it was our own first call that got through. With a
+     * unique key that may have dropped it or moved another. */
+    bool was_added = is_own_token && cli_value(cli, "unique") == NULL;
+    const char *word = was_added && reply_is(status, "repeated") ? "added" : reply_str(status);
+    int64_t due_ms = reply_int(reply_at(r, 2));
+    char instant[48], when[48];
+
+    if (cli->json) {
+        json_t *line = json_object();
+
+        json_put_text(line, "id", reply_str(id), reply_len(id));
+        json_put_text(line, "status", word, strlen(word));
+        json_put_int(line, "due_ms", due_ms);
+        json_print(line);
+        return;
+    }
+    out_text(reply_str(id), reply_len(id));
+    if (out_is_tty()) {
+        out_printf("  ");
+        out_text(word, strlen(word));
+        out_printf(", due %s", out_instant(due_ms, instant));
+        out_printf(" (%s)", out_when(due_ms, cli_now_ms(cli), when));
+    }
+    out_printf("\n");
+}
+
+/* An option that the library spells otherwise. */
+static void add_option(struct cli_call *call, const struct cli *cli, const char *option,
+                       const char *name)
+{
+    if (cli_value(cli, option) == NULL)
+        return;
+    cli_call_puts(call, name);
+    cli_call_puts(call, cli_value(cli, option));
+}
+
+/* The queue and the options, as both functions take them. */
+static void put_head(struct cli_call *call, const struct cli *cli)
+{
+    static const char *const names[] = {"in",      "at",     "priority", "key",    "attempts",
+                                        "timeout", "expire", "keep",     "token",  "trace",
+                                        "lock",    "sem",    "rate",     "unique", NULL};
+
+    cli_call_puts(call, cli->argv[0]);
+    cli_call_options(call, cli, names);
+    add_option(call, cli, "unique-mode", "unique_mode");
+    add_option(call, cli, "unique-for", "unique_for");
+}
+
+static int run_from(struct cli *cli, const char *path, struct err *err)
+{
+    static const char *const of_one[] = {"token", "unique", "unique-mode", "unique-for", NULL};
+    struct cli_call head = {.n = 0};
+
+    if (cli->argc > 1)
+        return err_set(err, ERR_USAGE, "with --from FILE the payloads are its lines: write none");
+    for (size_t i = 0; of_one[i] != NULL; i++) {
+        if (cli_value(cli, of_one[i]) != NULL)
+            return err_set(err, ERR_USAGE, "--%s is of one job: it does not go with --from",
+                           of_one[i]);
+    }
+    put_head(&head, cli);
+    return add_from(cli, &head, path, err);
+}
+
+static int run(struct cli *cli, struct err *err)
+{
+    CLEANUP_BUF struct buf payload = BUF_INIT;
+    char token[2 * TOKEN_BYTES + 1];
+    bool is_own_token = cli_value(cli, "token") == NULL;
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    if (cli_value(cli, "from") != NULL)
+        return run_from(cli, cli_value(cli, "from"), err);
+    if (cli_target(cli, err) < 0 || take_payload(cli, &payload, err) < 0)
+        return -1;
+    put_head(&call, cli);
+    if (is_own_token) {
+        if (make_token(token, err) < 0)
+            return -1;
+        cli_call_puts(&call, "token");
+        cli_call_puts(&call, token);
+    }
+    cli_call_add(&call, buf_str(&payload), payload.len);
+    r = add(cli, &call, err);
+    if (r == NULL)
+        return -1;
+    show(cli, r, is_own_token);
+    reply_free(r);
+    return 0;
+}
+
+const struct cli_verb cmd_add = {
+    "add",
+    "QUEUE [PAYLOAD|-|--from FILE]",
+    "put a job, or one for each line of a file, into a queue",
+    "Put a job into QUEUE. PAYLOAD is given to the handler as it is, byte for byte.\n"
+    "With - instead, or without PAYLOAD when standard input is no terminal, it is read\n"
+    "from standard input to its end. A payload that starts with - goes behind --.\n"
+    "\n"
+    "  later add mail --in 5m '{\"to\":\"a@b.c\"}'\n"
+    "  later add resize --key album:7 <photo.jpg\n"
+    "  later add sync --unique order:42 --unique-mode move --in 5m 42\n"
+    "  later add export --lock 'tenant:{key}' --key acme --sem disk report\n"
+    "  later add report --at 'monday 8:00' weekly\n"
+    "\n"
+    "Times are local (TZ), counted from the clock of Redis: now, in 90m, 18:00 (the next\n"
+    "one), today 17:30, tomorrow 09:00, monday 8:00, 2030-12-24 18:00; and as programs\n"
+    "write them: integer ms, @SECONDS, 2030-01-31T09:00:00Z, +5m. One that the clocks skip\n"
+    "is as much later, of one that they show twice it is the first that is not past.\n"
+    "\n"
+    "Gates are passed besides those of the queue; a job whose gate is shut is parked and\n"
+    "costs nothing until it opens. With a unique key that is taken the id is that of the\n"
+    "job that has it; --json tells dropped, replaced or moved.\n"
+    "\n"
+    "If the answer is lost with the connection, the add is repeated once on a new one;\n"
+    "a token sees to it that the job is there once all the same.\n"
+    "\n"
+    "  later add resize --from paths.txt --priority 9\n"
+    "  find . -name '*.jpg' | later add resize --from -\n"
+    "\n"
+    "--from makes a job of every line: what stands before its end, byte for byte. An empty\n"
+    "line is an empty payload, a last line needs no end. The options hold for all of them;\n"
+    "--token and --unique, which are of one job, do not go with it. It prints how many were\n"
+    "added. At the first fault it stops and says which lines were added, which were not,\n"
+    "and for which nobody knows (the connection was lost, and they had been sent): those\n"
+    "are not repeated. Ctrl-C stops it likewise, with status 130.",
+    1,
+    2,
+    false,
+    options,
+    run,
+};

@@ -1,0 +1,201 @@
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "cli/show/json.h"
+#include "cli/bulk/meter.h"
+#include "cli/show/out.h"
+#include "cli/bulk/job_json.h"
+#include "cli/args/job_state.h"
+
+#define PAGE "100"
+
+/* Elements of a page before its rows. */
+enum { SET, SCORE, MEMBER, HOW_MANY, ROWS };
+
+struct export
+{
+    struct cli *cli;
+    const char *queue, *state;
+    struct meter meter;
+    uint64_t jobs, broken;
+};
+
+static void put_call(struct cli_call *call, const struct export *x, const struct reply *behind)
+{
+    *call = (struct cli_call){.n = 0};
+    cli_call_puts(call, x->queue);
+    cli_call_puts(call, x->state);
+    for (size_t i = SET; i <= MEMBER; i++) {
+        const struct reply *word = reply_at(behind, i);
+
+        if (behind != NULL)
+            cli_call_add(call, reply_str(word), reply_len(word));
+        else
+            cli_call_puts(call, i == SET ? "1" : "");
+    }
+    cli_call_puts(call, PAGE);
+}
+
+static bool is_last(const struct reply *page)
+{
+    return reply_len(reply_at(page, SET)) == 0;
+}
+
+static bool is_same_word(const struct reply *a, const struct reply *b)
+{
+    return reply_len(a) == reply_len(b) && memcmp(reply_str(a), reply_str(b), reply_len(a)) == 0;
+}
+
+/* A cursor that stands still would make us ask for ever. */
+static int check_page(const struct reply *page, const struct reply *before, struct err *err)
+{
+    bool is_still = before != NULL && !is_last(page);
+
+    for (size_t i = SET; i <= MEMBER && is_still; i++)
+        is_still = is_same_word(reply_at(page, i), reply_at(before, i));
+    if (is_still || reply_count(page) < ROWS)
+        return err_set(err, ERR_DATA, "the list of jobs came with a bad cursor");
+    return 0;
+}
+
+static void write_rows(struct export *x, const struct reply *page)
+{
+    for (size_t i = ROWS; i < reply_count(page); i++) {
+        json_t *line = record_to_json(reply_at(page, i), x->queue, x->state);
+
+        if (line != NULL)
+            json_print(line);
+        else
+            x->broken++;
+        x->jobs++;
+    }
+    meter_show(&x->meter, x->jobs, x->jobs);
+}
+
+/* The server makes the next page while we write this one. */
+static int write_state(struct export *x, struct err *err)
+{
+    struct client *c = x->cli->client;
+    const char *ns = x->cli->target.ns;
+    struct cli_call call;
+    struct reply *page, *before = NULL;
+    int result = 0;
+
+    put_call(&call, x, NULL);
+    page = client_fcall(c, ns, "later_v1_export", call.n, call.argv, call.lens, err);
+    while (page != NULL && result == 0 && !out_has_failed()) {
+        bool goes_on = !is_last(page);
+
+        result = check_page(page, before, err);
+        put_call(&call, x, page);
+        if (result == 0 && goes_on)
+            result = client_fcall_send(c, ns, "later_v1_export", call.n, call.argv, call.lens, err);
+        if (result < 0)
+            break;
+        write_rows(x, page);
+        reply_free(before);
+        before = page;
+        if (!goes_on) {
+            reply_free(before);
+            return 0;
+        }
+        page = client_answer(c, err);
+    }
+    result = page != NULL && result == 0 ? 0 : -1;
+    reply_free(before);
+    reply_free(page);
+    return result;
+}
+
+/* For the bar only: who may not ask sees none. */
+static void count(struct export *x)
+{
+    struct err ignored = ERR_INIT;
+    struct cli_call call;
+    struct reply *r;
+
+    put_call(&call, x, NULL);
+    call.argv[call.n - 1] = "1";
+    call.lens[call.n - 1] = 1;
+    r = cli_fcall(x->cli, "later_v1_export", &call, &ignored);
+    x->meter.size += (uint64_t)reply_int(reply_at(r, HOW_MANY));
+    reply_free(r);
+}
+
+/* "due,dead" -> which. */
+static int parse_states(const char *text, bool is_wanted[JOB_STATE_MAX], struct err *err)
+{
+    while (text != NULL) {
+        size_t n = strcspn(text, ",");
+        CLEANUP_BUF struct buf name = BUF_INIT;
+        enum job_state state;
+
+        buf_add(&name, text, n);
+        if (job_state_parse(buf_str(&name), &state, err) < 0)
+            return -1;
+        is_wanted[state] = true;
+        text = text[n] == ',' ? text + n + 1 : NULL;
+    }
+    return 0;
+}
+
+static int run(struct cli *cli, struct err *err)
+{
+    const char *given = cli_value(cli, "state");
+    struct export x = {.cli = cli, .queue = cli->argv[0]};
+    bool is_wanted[JOB_STATE_MAX] = {false};
+    int result = 0;
+
+    if (parse_states(given != NULL ? given : "due,parked,running", is_wanted, err) < 0 ||
+        cli_connect(cli, err) < 0)
+        return -1;
+    meter_init(&x.meter, !out_is_tty(), 0);
+    for (int i = 0; i < JOB_STATE_MAX && x.meter.is_shown; i++) {
+        x.state = job_state_name((enum job_state)i);
+        if (is_wanted[i])
+            count(&x);
+    }
+    /* Whoever goes on while we read goes this way: rather told twice than missed. */
+    for (int i = 0; i < JOB_STATE_MAX && result == 0; i++) {
+        x.state = job_state_name((enum job_state)i);
+        if (is_wanted[i])
+            result = write_state(&x, err);
+    }
+    meter_wipe(&x.meter);
+    if (result == 0 && x.broken > 0)
+        return err_set(err, ERR_DATA,
+                       "%llu of the jobs have a broken record: they are not told "
+                       "(later fsck)",
+                       (unsigned long long)x.broken);
+    return result;
+}
+
+static const struct cli_option options[] = {
+    {"state", "S,...", "of due, parked, running, dead and done (default: due,parked,running)"},
+    {NULL, NULL, NULL},
+};
+
+const struct cli_verb cmd_export = {
+    "export",
+    "QUEUE",
+    "write a queue's jobs as JSON Lines",
+    "Write the jobs of QUEUE to standard output, a JSON object a line, with everything\n"
+    "that `later import` takes to make them anew: due time, priority, payload, options;\n"
+    "bytes that are no text as NAME_base64. Also told, for people: id, state, starts,\n"
+    "attempts, crashes, the last outcome. Nothing is changed.\n"
+    "\n"
+    "  later export mail >mail.jsonl\n"
+    "  later export mail --state dead | jq -r .payload\n"
+    "\n"
+    "A job that stays where it is while this runs comes exactly once. One that is started\n"
+    "meanwhile may come twice, one that is put back or moved may be missed: pause the queue\n"
+    "and let its jobs end for a picture of one instant.",
+    1,
+    1,
+    false,
+    options,
+    run,
+};

@@ -1,0 +1,370 @@
+/* What is going on at locks, semaphores and rates: later gates. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+#include "cli/show/table.h"
+
+#define SCAN_COUNT "1000"
+#define BATCH 40 /* gates a call: see CLI_CALL_MAX */
+#define SHOWN 3  /* holders, and who waits, in a row of the table */
+
+/* The elements of a row of later_v1_gates, and how many make a holder or one in line there. */
+enum { GATE, LIMIT, HOLDERS, LIST, WAITING, LINE, OPENS };
+#define HOLDER 4
+#define WAITER 3
+
+static const char *const kinds[] = {"lock:", "sem:", "rate:"};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+struct gates {
+    struct cli *cli;
+    char **ids; /* kind:NAME */
+    size_t n;
+    bool is_quiet; /* of those where nothing is going on nothing is said */
+    size_t shown;
+    int64_t now_ms;
+    struct reply *workers; /* later_v1_workers */
+    struct table table;
+};
+
+static void add(struct gates *g, char *id)
+{
+    g->ids = mem_grow(g->ids, g->n + 1, sizeof(*g->ids));
+    g->ids[g->n++] = id;
+}
+
+static bool has_kind(const char *name)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        if (strncmp(name, kinds[i], strlen(kinds[i])) == 0 && name[strlen(kinds[i])] != '\0')
+            return true;
+    }
+    return false;
+}
+
+/* ---- which */
+
+/* A key behind the root: lock:NAME, sem:NAME, wait:KIND:NAME, or none of ours. */
+static void take_key(struct gates *g, const char *rest)
+{
+    if (strncmp(rest, "wait:", 5) == 0)
+        rest += 5;
+    else if (strncmp(rest, "rate:", 5) == 0)
+        return; /* its count is there long after the last start */
+    if (has_kind(rest))
+        add(g, mem_strdup(rest));
+}
+
+/* A page at a time: Redis does other things between them. */
+static int find(struct gates *g, struct err *err)
+{
+    CLEANUP_FREE char *match = mem_printf("later:{%s}:[lsw]*", g->cli->target.ns);
+    size_t root = strlen(match) - strlen("[lsw]*");
+    char cursor[24] = "0";
+    const char *argv[] = {"SCAN", cursor, "MATCH", match, "COUNT", SCAN_COUNT};
+
+    do {
+        struct reply *r = client_call(g->cli->client, 6, argv, NULL, err);
+
+        if (r == NULL)
+            return -1;
+        for (size_t i = 0; i < reply_count(reply_at(r, 1)); i++) {
+            const struct reply *key = reply_at(reply_at(r, 1), i);
+
+            if (reply_len(key) > root)
+                take_key(g, reply_str(key) + root);
+        }
+        text_copy(cursor, sizeof(cursor), reply_str(reply_at(r, 0)));
+        reply_free(r);
+    } while (strcmp(cursor, "0") != 0 && cursor[0] != '\0');
+    g->is_quiet = true;
+    return 0;
+}
+
+static void take_names(struct gates *g)
+{
+    for (int i = 0; i < g->cli->argc; i++) {
+        const char *name = g->cli->argv[i];
+
+        if (has_kind(name)) {
+            add(g, mem_strdup(name));
+            continue;
+        }
+        g->is_quiet = true;
+        for (size_t k = 0; k < KINDS; k++)
+            add(g, mem_printf("%s%s", kinds[k], name));
+    }
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* SCAN may tell a key twice, and a gate may have two. */
+static void sort(struct gates *g)
+{
+    size_t kept = 0;
+
+    if (g->n == 0)
+        return;
+    qsort(g->ids, g->n, sizeof(*g->ids), by_text);
+    for (size_t i = 0; i < g->n; i++) {
+        if (kept > 0 && strcmp(g->ids[kept - 1], g->ids[i]) == 0)
+            free(g->ids[i]);
+        else
+            g->ids[kept++] = g->ids[i];
+    }
+    g->n = kept;
+}
+
+/* ---- who */
+
+/* The row of later_v1_workers about @EPOCH. */
+static const struct reply *worker(const struct gates *g, const char *who)
+{
+    for (size_t i = 1; i < reply_count(g->workers); i++) {
+        if (reply_is(reply_at(reply_at(g->workers, i), 0), who + 1))
+            return reply_at(g->workers, i);
+    }
+    return NULL;
+}
+
+static void put_who(const struct gates *g, struct buf *out, const char *who)
+{
+    const struct reply *w = who[0] == '@' ? worker(g, who) : NULL;
+
+    if (w != NULL)
+        buf_printf(out, "%s (pid %s on %s)", who, reply_str(reply_at(w, 4)),
+                   reply_str(reply_at(w, 3)));
+    else
+        buf_puts(out, who[0] == '=' ? who + 1 : who);
+}
+
+static json_t *who_json(const struct gates *g, const char *who, bool is_line)
+{
+    json_t *one = json_object();
+    const struct reply *w = who[0] == '@' ? worker(g, who) : NULL;
+
+    if (who[0] == '@')
+        json_put_text(one, "program", who + 1, strlen(who + 1));
+    else if (who[0] == '=')
+        json_put_text(one, "caller", who + 1, strlen(who + 1));
+    else
+        json_put_text(one, is_line ? "queue" : "job", who, strlen(who));
+    if (w != NULL) {
+        json_put_text(one, "host", reply_str(reply_at(w, 3)), reply_len(reply_at(w, 3)));
+        json_put_int(one, "pid", reply_int(reply_at(w, 4)));
+    }
+    return one;
+}
+
+/* ---- showing */
+
+/* "semaphore N on_lost" or "rate algorithm N per_ms burst" for people; a lock has one place. */
+static void put_limit(struct buf *out, const char *id, const char *text)
+{
+    long long n, per_ms;
+    char span[24];
+
+    if (strncmp(id, "lock:", 5) == 0)
+        buf_puts(out, "1");
+    else if (sscanf(text, "semaphore %18lld", &n) == 1)
+        buf_printf(out, "%lld", n);
+    else if (sscanf(text, "rate %*15s %18lld %18lld", &n, &per_ms) == 2)
+        buf_printf(out, "%lld/%s", n, text_duration(per_ms, span));
+    else
+        buf_puts(out, "undefined");
+}
+
+static void add_cell(struct table *t, struct buf *cell)
+{
+    table_add(t, buf_str(cell), cell->len);
+    buf_clear(cell);
+}
+
+static void put_people(const struct gates *g, struct buf *cell, const struct reply *list,
+                       size_t width, int64_t all)
+{
+    size_t n = reply_count(list) / width;
+
+    for (size_t i = 0; i < n && i < SHOWN; i++) {
+        buf_puts(cell, i > 0 ? ", " : "");
+        put_who(g, cell, reply_str(reply_at(list, i * width)));
+    }
+    if (all > SHOWN && n > SHOWN)
+        buf_puts(cell, ", ...");
+}
+
+static void show(struct gates *g, const struct reply *row)
+{
+    CLEANUP_BUF struct buf cell = BUF_INIT;
+    const char *id = reply_str(reply_at(row, GATE)), *name = strchr(id, ':') + 1;
+    int64_t since = reply_int(reply_at(reply_at(row, LIST), 1));
+    int64_t opens = reply_int(reply_at(row, OPENS));
+    char when[48];
+
+    buf_add(&cell, id, (size_t)(name - id) - 1);
+    add_cell(&g->table, &cell);
+    table_add(&g->table, name, strlen(name));
+    put_limit(&cell, id, reply_str(reply_at(row, LIMIT)));
+    add_cell(&g->table, &cell);
+    if (strncmp(id, "rate:", 5) != 0)
+        buf_printf(&cell, "%lld", (long long)reply_int(reply_at(row, HOLDERS)));
+    add_cell(&g->table, &cell);
+    put_people(g, &cell, reply_at(row, LIST), HOLDER, reply_int(reply_at(row, HOLDERS)));
+    add_cell(&g->table, &cell);
+    table_printf(&g->table, "%s", since > 0 ? out_when(since, g->now_ms, when) : "");
+    table_printf(&g->table, "%lld", (long long)reply_int(reply_at(row, WAITING)));
+    put_people(g, &cell, reply_at(row, LINE), WAITER,
+               (int64_t)(reply_count(reply_at(row, LINE)) / WAITER));
+    add_cell(&g->table, &cell);
+    since = reply_int(reply_at(reply_at(row, LINE), 2));
+    table_printf(&g->table, "%s", since > 0 ? out_when(since, g->now_ms, when) : "");
+    table_printf(&g->table, "%s", opens > 0 ? out_when(opens, g->now_ms, when) : "");
+}
+
+static void put_json(const struct gates *g, const struct reply *row)
+{
+    static const char *const numbers[] = {NULL, "since_ms", "until_ms", "fence"};
+    const char *id = reply_str(reply_at(row, GATE)), *name = strchr(id, ':') + 1;
+    const struct reply *list = reply_at(row, LIST), *queue = reply_at(row, LINE);
+    const struct reply *limit = reply_at(row, LIMIT);
+    json_t *line = json_object(), *holders = json_array(), *waiters = json_array();
+
+    json_put_text(line, "kind", id, (size_t)(name - id) - 1);
+    json_put_text(line, "name", name, strlen(name));
+    if (reply_len(limit) > 0)
+        json_put_text(line, "limit", reply_str(limit), reply_len(limit));
+    json_put_int(line, "held", reply_int(reply_at(row, HOLDERS)));
+    for (size_t i = 0; i + HOLDER <= reply_count(list); i += HOLDER) {
+        json_t *one = who_json(g, reply_str(reply_at(list, i)), false);
+
+        for (size_t k = 1; k < HOLDER; k++) {
+            if (reply_int(reply_at(list, i + k)) != 0)
+                json_put_int(one, numbers[k], reply_int(reply_at(list, i + k)));
+        }
+        (void)json_array_append_new(holders, one);
+    }
+    (void)json_object_set_new(line, "holders", holders);
+    json_put_int(line, "waiting", reply_int(reply_at(row, WAITING)));
+    for (size_t i = 0; i + WAITER <= reply_count(queue); i += WAITER) {
+        json_t *one = who_json(g, reply_str(reply_at(queue, i)), true);
+
+        json_put_int(one, "waiting", reply_int(reply_at(queue, i + 1)));
+        json_put_int(one, "since_ms", reply_int(reply_at(queue, i + 2)));
+        (void)json_array_append_new(waiters, one);
+    }
+    (void)json_object_set_new(line, "line", waiters);
+    if (reply_int(reply_at(row, OPENS)) > 0)
+        json_put_int(line, "opens_ms", reply_int(reply_at(row, OPENS)));
+    json_print(line);
+}
+
+static bool is_idle(const struct reply *row)
+{
+    return reply_int(reply_at(row, HOLDERS)) == 0 && reply_int(reply_at(row, WAITING)) == 0;
+}
+
+static int look(struct gates *g, size_t from, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    for (size_t i = from; i < g->n && i < from + BATCH; i++)
+        cli_call_puts(&call, g->ids[i]);
+    r = cli_fcall(g->cli, "later_v1_gates", &call, err);
+    if (r == NULL)
+        return -1;
+    for (size_t i = 0; i < reply_count(r); i++) {
+        const struct reply *row = reply_at(r, i);
+        bool is_named = g->cli->argc > 0 && reply_len(reply_at(row, LIMIT)) > 0;
+
+        if (strchr(reply_str(reply_at(row, GATE)), ':') == NULL ||
+            (g->is_quiet && is_idle(row) && !is_named))
+            continue;
+        g->shown++;
+        if (g->cli->json)
+            put_json(g, row);
+        else
+            show(g, row);
+    }
+    reply_free(r);
+    return 0;
+}
+
+static int look_at_all(struct gates *g, struct err *err)
+{
+    struct cli_call none = {.n = 0};
+
+    if (g->cli->argc > 0)
+        take_names(g);
+    else if (find(g, err) < 0)
+        return -1;
+    sort(g);
+    g->workers = cli_fcall(g->cli, "later_v1_workers", &none, err);
+    if (g->workers == NULL)
+        return -1;
+    g->now_ms = reply_int(reply_at(g->workers, 0));
+    for (size_t i = 0; i < g->n && !out_has_failed(); i += BATCH) {
+        if (look(g, i, err) < 0)
+            return -1;
+        if (!g->cli->json && (g->shown > 0 || g->cli->argc == 0))
+            table_flush(&g->table);
+    }
+    if (g->shown == 0 && g->cli->argc > 0)
+        return err_set(err, ERR_INPUT,
+                       "nobody holds such a gate or waits for it, and no limit "
+                       "defines it");
+    return 0;
+}
+
+static int run(struct cli *cli, struct err *err)
+{
+    static const struct table_column columns[] = {
+        {"KIND", false, false},        {"NAME", false, true},
+        {"LIMIT", true, false},        {"HELD", true, false},
+        {"BY", false, true},           {"SINCE", false, TABLE_SPARE},
+        {"WAIT", true, false},         {"FIRST IN LINE", false, true},
+        {"SINCE", false, TABLE_SPARE}, {"OPENS", false, TABLE_SPARE}};
+    struct gates g = {.cli = cli};
+    int status;
+
+    if (cli_connect(cli, err) < 0)
+        return -1;
+    table_init(&g.table, columns, sizeof(columns) / sizeof(columns[0]));
+    status = look_at_all(&g, err);
+    table_done(&g.table);
+    for (size_t i = 0; i < g.n; i++)
+        free(g.ids[i]);
+    free(g.ids);
+    reply_free(g.workers);
+    return status;
+}
+
+const struct cli_verb cmd_gates = {
+    "gates",
+    "[NAME...]",
+    "who holds locks, semaphores and rates, and who waits",
+    "Show the gates that are held or waited for, or those named: NAME for the lock, the\n"
+    "semaphore and the rate of that name, lock:NAME, sem:NAME or rate:NAME for one.\n"
+    "\n"
+    "Held by: jobs by their ids, programs under later lock and later sem as @EPOCH with pid\n"
+    "and host, callers of later_lock by the name they gave. In line stand queues, programs\n"
+    "and callers. OPENS: when a rate lets the next start pass, or a caller's lease ends.\n"
+    "\n"
+    "With --json one object a gate. Exit status: 66 nothing is known of those named.",
+    0,
+    CLI_MANY,
+    false,
+    NULL,
+    run,
+};

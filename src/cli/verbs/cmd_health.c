@@ -1,0 +1,416 @@
+/* The verb health: does the work go on, and if not, why? With --live and --ready: does the daemon
+ * of this host turn, and can it take jobs? */
+#include "cli/cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+#include "cli/probe_host.h"
+#include "redis/error_reply.h"
+#include "redis/preflight.h"
+
+#define STATUS_DEGRADED 1
+/* A due job that could run has started by then; a worker tells its room every 10 s. */
+#define LATE_MS "12000"
+#define SILENT_MS 12000 /* a worker beats every 5 s */
+#define SKEW_MS 1000    /* from here on its log and LATER_LATE_MS mislead */
+#define PROBE_MS 2000   /* for the answers of all daemons of this host */
+#define UNSENT_MANY 256 /* results: two steps full */
+#define NAMES_MANY_PERCENT 90
+
+/* later_v1_health: the elements of its reply, those of a worker, those of a late queue. */
+enum { NOW, WORKERS, LATE, NOTES, NAMES, NAMES_MAX };
+enum { EPOCH, COUNTER, HELD, HOST, PID, BEAT, PLACES, UNSENT, REFUSED, SKEW, QUIET };
+enum { QUEUE, DUE, ROOMY };
+
+/* Objects with the words "cause" (or "warning") and "text", and what it is about. */
+struct health {
+    json_t *causes, *warnings;
+    size_t live;
+};
+
+static json_t *add(json_t *list, const char *kind, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static json_t *add(json_t *list, const char *kind, const char *name, const char *fmt, ...)
+{
+    json_t *one = json_object();
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    json_put_text(one, kind, name, strlen(name));
+    json_put_text(one, "text", text, strlen(text));
+    (void)json_array_append_new(list, one);
+    return one;
+}
+
+static const char *worker_name(const struct reply *w, char out[160])
+{
+    (void)snprintf(out, 160, "worker %.20s on %.64s (pid %.10s)", reply_str(reply_at(w, EPOCH)),
+                   reply_str(reply_at(w, HOST)), reply_str(reply_at(w, PID)));
+    return out;
+}
+
+static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms)
+{
+    long long epoch = (long long)reply_int(reply_at(w, EPOCH));
+    long long unsent = (long long)reply_int(reply_at(w, UNSENT));
+    long long refused = (long long)reply_int(reply_at(w, REFUSED));
+    long long skew = (long long)reply_int(reply_at(w, SKEW));
+    int64_t silent = now_ms - reply_int(reply_at(w, BEAT));
+    char name[160], span[48];
+
+    (void)worker_name(w, name);
+    if (reply_is(reply_at(w, COUNTER), "dead")) {
+        json_put_int(add(h->causes, "cause", "worker-dead",
+                         "%s fell silent: its jobs are being put back", name),
+                     "worker", epoch);
+        return;
+    }
+    /* A program under later lock runs no jobs. */
+    h->live += !reply_is(reply_at(w, PLACES), "0");
+    if (reply_len(reply_at(w, BEAT)) > 0 && silent > SILENT_MS)
+        json_put_int(add(h->causes, "cause", "worker-silent",
+                         "%s has not beaten for %s: it died, hangs, or has no link to Redis", name,
+                         out_span(silent, span)),
+                     "worker", epoch);
+    if (refused > 0 || unsent > UNSENT_MANY)
+        json_put_int(
+            add(h->causes, "cause", "results-waiting",
+                "%s has %lld results that Redis has not taken (%lld were refused: see its log)",
+                name, unsent, refused),
+            "worker", epoch);
+    if (skew >= SKEW_MS || skew <= -SKEW_MS)
+        json_put_int(
+            add(h->causes, "cause", "clock-skew",
+                "the clock of %s is %s %s that of Redis: jobs run on time, but set it right", name,
+                out_span(skew < 0 ? -skew : skew, span), skew < 0 ? "behind" : "ahead of"),
+            "worker", epoch);
+}
+
+static void judge_late(struct health *h, const struct reply *late, int64_t now_ms)
+{
+    const struct reply *queue = reply_at(late, QUEUE);
+    char span[48];
+    json_t *cause =
+        add(h->causes, "cause", "due-waiting",
+            "queue %.64s: its first job is due since %s, and worker %.20s has room for it",
+            reply_str(queue), out_span(now_ms - reply_int(reply_at(late, DUE)), span),
+            reply_str(reply_at(late, ROOMY)));
+
+    json_put_text(cause, "queue", reply_str(queue), reply_len(queue));
+}
+
+/* "unserved-queue:mail" of later_stats. */
+static void judge_note(struct health *h, const char *note)
+{
+    const char *what = strchr(note, ':');
+
+    if (what == NULL)
+        return;
+    if (strncmp(note, "unserved-queue:", 15) == 0) {
+        json_t *cause = add(h->causes, "cause", "unserved-queue",
+                            "queue %.64s has due jobs and no worker serves it: a handler is "
+                            "missing, or its name is misspelt",
+                            what + 1);
+
+        json_put_text(cause, "queue", what + 1, strlen(what + 1));
+    } else if (strncmp(note, "limit-differs:", 14) == 0) {
+        add(h->warnings, "warning", "limit-differs",
+            "limit %.160s is another in a worker's configuration than in the fleet, where it stays "
+            "as later limits shows it",
+            what + 1);
+    } else if (strncmp(note, "no-limit:", 9) == 0) {
+        add(h->causes, "cause", "no-limit",
+            "jobs wait at %.160s, which has no definition: later limits set defines it", what + 1);
+    } else if (strncmp(note, "queue-gates:", 12) == 0) {
+        add(h->warnings, "warning", "queue-gates",
+            "the gates of queue %.64s were replaced by a worker's configuration: where two differ "
+            "the one that came last holds",
+            what + 1);
+    } else {
+        add(h->warnings, "warning", "stray-key",
+            "%.200s is no key of laterd's (braces missing, or a wrong name?)", what + 1);
+    }
+}
+
+/* A library of before tells no names. */
+static void judge_names(struct health *h, int64_t names, int64_t most)
+{
+    if (most > 0 && names >= most)
+        add(h->causes, "cause", "queue-names",
+            "there are %lld queue names, no more may be: adds to a new queue that no worker serves "
+            "are refused; a queue is a kind of work, not a customer",
+            (long long)names);
+    else if (most > 0 && names * 100 >= most * NAMES_MANY_PERCENT)
+        add(h->warnings, "warning", "queue-names",
+            "there are %lld queue names of the %lld that may be; a queue is a kind of work, not a "
+            "customer",
+            (long long)names, (long long)most);
+}
+
+static void judge(struct health *h, const struct reply *r)
+{
+    int64_t now_ms = reply_int(reply_at(r, NOW));
+    const struct reply *notes = reply_at(r, NOTES);
+
+    for (size_t i = 0; i < reply_count(reply_at(r, WORKERS)); i++)
+        judge_worker(h, reply_at(reply_at(r, WORKERS), i), now_ms);
+    if (h->live == 0)
+        add(h->causes, "cause", "no-worker",
+            "no worker is running in this namespace: start laterd");
+    for (size_t i = 0; i < reply_count(reply_at(r, LATE)); i++)
+        judge_late(h, reply_at(reply_at(r, LATE), i), now_ms);
+    for (size_t i = 0; i + 1 < reply_count(notes); i += 2)
+        judge_note(h, reply_str(reply_at(notes, i)));
+    judge_names(h, reply_int(reply_at(r, NAMES)), reply_int(reply_at(r, NAMES_MAX)));
+}
+
+/* An add without arguments: the server says whether it takes writes before the library says that
+ * there is nothing to add. Whatever keeps producers out keeps out this one. */
+static void look_for_refusal(struct health *h, struct cli *cli)
+{
+    struct cli_call nothing = {.n = 0};
+    struct err err = ERR_INIT;
+    struct reply *r = cli_fcall(cli, "later_add", &nothing, &err);
+    enum fault fault = r == NULL ? error_reply_fault(err.text) : FAULT_NONE;
+
+    reply_free(r);
+    if (fault == FAULT_FULL || fault == FAULT_MOVED)
+        add(h->causes, "cause", "adds-refused", "Redis refuses every add: %.250s", err.text);
+}
+
+/* What may not be asked is not worth a word: the daemon's user is the one that matters. */
+static void look_at_server(struct health *h, struct cli *cli)
+{
+    static const char *const info[] = {"INFO"};
+    struct err ignored = ERR_INIT;
+    struct preflight found = {.n = 0};
+    struct reply *r = client_call(cli->client, 1, info, NULL, &ignored);
+
+    if (r != NULL)
+        preflight_read(&found, reply_str(r));
+    reply_free(r);
+    for (size_t i = 0; i < found.n; i++)
+        add(h->warnings, "warning", found.at[i].check, "%s", found.at[i].text);
+}
+
+static void show_list(const json_t *list, const char *kind, const char *label, enum out_style style)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *one = json_array_get(list, i);
+        const char *text = json_string_value(json_object_get(one, "text"));
+
+        out_printf("%s%s%s %s: ", out_style(style), label, out_style(OUT_PLAIN),
+                   json_string_value(json_object_get(one, kind)));
+        out_text(text, strlen(text));
+        out_printf("\n");
+    }
+}
+
+/* Consumes what health gathered. */
+static void show(const struct cli *cli, struct health *h, const char *status)
+{
+    if (cli->json) {
+        json_t *line = json_object();
+
+        json_put_text(line, "status", status, strlen(status));
+        json_put_int(line, "workers", (int64_t)h->live);
+        (void)json_object_set_new(line, "causes", h->causes);
+        (void)json_object_set_new(line, "warnings", h->warnings);
+        json_print(line);
+        return;
+    }
+    if (json_array_size(h->causes) == 0)
+        out_printf("%sok%s: %zu %s, no due job waits that could run\n", out_style(OUT_GOOD),
+                   out_style(OUT_PLAIN), h->live, h->live == 1 ? "worker" : "workers");
+    show_list(h->causes, "cause", "degraded:", OUT_BAD);
+    show_list(h->warnings, "warning", "warning:", OUT_BOLD);
+    json_decref(h->causes);
+    json_decref(h->warnings);
+}
+
+static int judge_namespace(struct cli *cli, struct err *err)
+{
+    struct health h = {json_array(), json_array(), 0};
+    struct cli_call call = {.n = 0};
+    bool is_degraded;
+    struct reply *r;
+
+    cli_call_puts(&call, LATE_MS);
+    r = cli_fcall(cli, "later_v1_health", &call, err);
+    if (r == NULL) {
+        add(h.causes, "cause", "redis", "%s", err->text);
+        if (cli->json) {
+            show(cli, &h, "down");
+        } else {
+            json_decref(h.causes);
+            json_decref(h.warnings);
+        }
+        return -1;
+    }
+    judge(&h, r);
+    reply_free(r);
+    look_for_refusal(&h, cli);
+    look_at_server(&h, cli);
+    is_degraded = json_array_size(h.causes) > 0;
+    show(cli, &h, is_degraded ? "degraded" : "ok");
+    return is_degraded ? STATUS_DEGRADED : 0;
+}
+
+/* ---- the daemons of this host */
+
+/* Why Redis does not think that it can take jobs; NULL: it can. */
+static const char *why_not_in_redis(const struct reply *r, int64_t epoch)
+{
+    const struct reply *workers = reply_at(r, WORKERS);
+
+    for (size_t i = 0; i < reply_count(workers); i++) {
+        const struct reply *w = reply_at(workers, i);
+
+        if (reply_int(reply_at(w, EPOCH)) != epoch)
+            continue;
+        if (reply_is(reply_at(w, COUNTER), "dead"))
+            return "it was given up for dead";
+        if (reply_int(reply_at(r, NOW)) - reply_int(reply_at(w, BEAT)) > SILENT_MS)
+            return "its beats do not arrive in Redis";
+        return NULL;
+    }
+    return "Redis does not know it";
+}
+
+/* The same by what it says itself. */
+static const char *why_not_by_itself(const struct probe_daemon *d)
+{
+    return !d->has_answered    ? "it does not answer: its loop does not turn"
+           : d->is_stopping    ? "it is stopping"
+           : !d->is_linked     ? "it has no link to Redis"
+           : !d->is_registered ? "it is not registered yet"
+           : d->is_quiet       ? "it is quiet: it claims no more"
+           : d->queues == 0    ? "it serves no queue: there is no handler"
+                               : NULL;
+}
+
+/* Adds a cause for this daemon if it has one. server: its view, NULL while only life counts. */
+static void judge_daemon(struct health *h, const struct probe_daemon *d, bool must_be_ready,
+                         const struct reply *server)
+{
+    const char *why = d->has_answered && !must_be_ready ? NULL : why_not_by_itself(d);
+
+    if (why == NULL && server != NULL)
+        why = why_not_in_redis(server, d->epoch);
+    h->live += why == NULL;
+    if (why != NULL)
+        json_put_int(add(h->causes, "cause", d->has_answered ? "not-ready" : "silent",
+                         "laterd (pid %d, uid %u): %s", (int)d->pid, (unsigned)d->uid, why),
+                     "pid", d->pid);
+}
+
+/* Redis' view, when those here think well of themselves. */
+static struct reply *ask_server(struct cli *cli, struct health *h)
+{
+    struct cli_call call = {.n = 0};
+    struct err err = ERR_INIT;
+    struct reply *r;
+
+    cli_call_puts(&call, LATE_MS);
+    r = cli_fcall(cli, "later_v1_health", &call, &err);
+    if (r == NULL)
+        add(h->causes, "cause", "redis", "%s", err.text);
+    return r;
+}
+
+static void show_daemons(const struct cli *cli, struct health *h, const char *word)
+{
+    bool is_well = json_array_size(h->causes) == 0;
+
+    if (cli->json) {
+        show(cli, h, is_well ? word : "degraded");
+        return;
+    }
+    if (is_well)
+        out_printf("%s%s%s: %zu %s of namespace %s on this host\n", out_style(OUT_GOOD), word,
+                   out_style(OUT_PLAIN), h->live, h->live == 1 ? "daemon" : "daemons",
+                   cli->target.ns);
+    show_list(h->causes, "cause", "degraded:", OUT_BAD);
+    json_decref(h->causes);
+    json_decref(h->warnings);
+}
+
+/* All that are found must be well: one that hangs beside another is not seen by anybody else. */
+static int run_probe(struct cli *cli, bool must_be_ready, struct err *err)
+{
+    struct health h = {json_array(), json_array(), 0};
+    struct probe_daemon *found = NULL;
+    struct reply *server = NULL;
+    size_t n = 0;
+    bool is_well;
+    int rc = cli_target(cli, err) < 0 ? -1 : probe_host(cli->target.ns, PROBE_MS, &found, &n, err);
+
+    if (rc == 0 && n == 0)
+        add(h.causes, "cause", "no-daemon",
+            "no laterd of namespace %s that belongs to uid %u%s listens on this host (sockets "
+            "@laterd/%s/... in /proc/net/unix)",
+            cli->target.ns, (unsigned)geteuid(), geteuid() == 0 ? " or anybody" : " or root",
+            cli->target.ns);
+    if (rc == 0 && n > 0 && must_be_ready)
+        server = ask_server(cli, &h);
+    for (size_t i = 0; i < n; i++)
+        judge_daemon(&h, &found[i], must_be_ready, server);
+    free(found);
+    reply_free(server);
+    if (rc < 0) {
+        json_decref(h.causes);
+        json_decref(h.warnings);
+        return -1;
+    }
+    is_well = json_array_size(h.causes) == 0;
+    show_daemons(cli, &h, must_be_ready ? "ready" : "live");
+    return is_well ? 0 : STATUS_DEGRADED;
+}
+
+static int run_health(struct cli *cli, struct err *err)
+{
+    bool must_be_ready = cli_value(cli, "ready") != NULL;
+
+    if (must_be_ready || cli_value(cli, "live") != NULL)
+        return run_probe(cli, must_be_ready, err);
+    return judge_namespace(cli, err);
+}
+
+static const struct cli_option health_options[] = {
+    {"live", NULL, "only: the daemon of this host turns; does not touch Redis"},
+    {"ready", NULL, "only: the daemon of this host can take jobs"},
+    {NULL, NULL, NULL},
+};
+
+const struct cli_verb cmd_health = {
+    "health",
+    "",
+    "say whether the work goes on, and if not, why",
+    "Exit 0: due jobs start. Exit 1: degraded, with the causes: due jobs that wait while\n"
+    "a worker has room, queues that nobody serves, workers that are silent, results that\n"
+    "Redis does not take, a clock that is off, a Redis that refuses every add (it is full),\n"
+    "as many queue names as there may be. Exit 69: Redis cannot be reached. Warnings are\n"
+    "about what may cost jobs one day (eviction, no append-only file, memory or queue names\n"
+    "that run out) and do not count.\n"
+    "With --json one object: status (ok, degraded, down), workers, causes, warnings.\n"
+    "--live and --ready are for a container's probes and ask the daemons of this host,\n"
+    "namespace and user (root's, too; root asks all): exit 0 if there is one and all of\n"
+    "them are live or ready, else 1, within 3 seconds.",
+    0,
+    0,
+    false,
+    health_options,
+    run_health,
+};

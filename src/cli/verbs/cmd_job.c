@@ -1,0 +1,187 @@
+/* The verbs that act on jobs by id: cancel, run-now, reschedule, retry ID (for retry --all:
+ * retry_all). */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+#include "cli/bulk/retry_all.h"
+
+/* The replies are a word, or [id, word, due_ms]. */
+static void show(const struct cli *cli, const char *id, const struct reply *r)
+{
+    bool has_due = reply_kind(r) == REPLY_ARRAY;
+    const struct reply *word = has_due ? reply_at(r, 1) : r;
+    char instant[48];
+
+    if (cli->json) {
+        json_t *line = json_object();
+
+        json_put_text(line, "id", id, strlen(id));
+        json_put_text(line, "status", reply_str(word), reply_len(word));
+        if (has_due)
+            json_put_int(line, "due_ms", reply_int(reply_at(r, 2)));
+        json_print(line);
+        return;
+    }
+    out_text(id, strlen(id));
+    out_printf(" ");
+    out_text(reply_str(word), reply_len(word));
+    if (has_due)
+        out_printf(", due %s", out_instant(reply_int(reply_at(r, 2)), instant));
+    out_printf("\n");
+}
+
+/* One call with the id and, if it is not NULL, one more argument. */
+static int act(struct cli *cli, const char *function, const char *id, const char *more,
+               struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    cli_call_puts(&call, id);
+    if (more != NULL)
+        cli_call_puts(&call, more);
+    r = cli_fcall(cli, function, &call, err);
+    if (r == NULL)
+        return -1;
+    show(cli, id, r);
+    reply_free(r);
+    return 0;
+}
+
+static int cancel_one(struct cli *cli, const char *id, struct err *err)
+{
+    const char *more = cli_value(cli, "running") != NULL ? NULL : "waiting";
+
+    if (act(cli, "later_cancel", id, more, err) == 0)
+        return 0;
+    if (more != NULL && cli_is_refusal(err, "ELATER_STATE") &&
+        strstr(err->text, "is running") != NULL)
+        (void)err_set(err, ERR_REFUSED,
+                      "ELATER_STATE job %.40s is running: --running cancels it all the same", id);
+    return -1;
+}
+
+static int run_cancel(struct cli *cli, struct err *err)
+{
+    (void)err;
+    return cli_each(cli, cancel_one);
+}
+
+static const struct cli_option cancel_options[] = {
+    {"running", NULL, "also a running job: its handler is terminated"},
+    {NULL, NULL, NULL},
+};
+
+const struct cli_verb cmd_cancel = {
+    "cancel",
+    "ID...",
+    "end waiting jobs, with --running also running ones",
+    "End jobs that are wanted no more. A waiting one ends at once. A running one is\n"
+    "refused without --running; with it its handler gets TERM and after kill_grace\n"
+    "KILL (\"cancelling\"; `later wait ID` tells when it is gone).",
+    1,
+    CLI_MANY,
+    false,
+    cancel_options,
+    run_cancel,
+};
+
+static int run_now_one(struct cli *cli, const char *id, struct err *err)
+{
+    return act(cli, "later_run_now", id, NULL, err);
+}
+
+static int run_run_now(struct cli *cli, struct err *err)
+{
+    (void)err;
+    return cli_each(cli, run_now_one);
+}
+
+const struct cli_verb cmd_run_now = {
+    "run-now",
+    "ID...",
+    "make waiting jobs due at once",
+    "Make waiting jobs due at once, whatever time they were put off to.",
+    1,
+    CLI_MANY,
+    false,
+    NULL,
+    run_run_now,
+};
+
+static int run_reschedule(struct cli *cli, struct err *err)
+{
+    const char *in = cli_value(cli, "in"), *at = cli_value(cli, "at");
+    CLEANUP_FREE char *from_now = NULL;
+
+    if ((in != NULL) == (at != NULL))
+        return err_set(err, ERR_USAGE, "give the new time: either --in D or --at TIME");
+    if (in != NULL)
+        from_now = mem_printf("+%s", in);
+    return act(cli, "later_reschedule", cli->argv[0], in != NULL ? from_now : at, err);
+}
+
+static const struct cli_option reschedule_options[] = {
+    {"in", "D", "this long from now: 250ms 10s 5m 1h30m 7d"},
+    {"at", "TIME", "tomorrow 09:00, 18:00, 2030-01-31T09:00:00Z, @SECONDS"},
+    {NULL, NULL, NULL},
+};
+
+const struct cli_verb cmd_reschedule = {
+    "reschedule",
+    "ID (--in D | --at TIME)",
+    "give a waiting job another due time",
+    "Give a waiting job another due time, earlier or later.",
+    1,
+    1,
+    false,
+    reschedule_options,
+    run_reschedule,
+};
+
+static int retry_one(struct cli *cli, const char *id, struct err *err)
+{
+    return act(cli, "later_retry", id, NULL, err);
+}
+
+static int run_retry(struct cli *cli, struct err *err)
+{
+    const char *spread = cli_value(cli, "spread");
+    int64_t spread_ms = 0;
+
+    if (cli_value(cli, "all") == NULL)
+        return spread == NULL ? cli_each(cli, retry_one)
+                              : err_set(err, ERR_USAGE, "--spread goes with QUEUE --all");
+    if (cli->argc != 1)
+        return err_set(err, ERR_USAGE, "--all takes one queue");
+    if (spread != NULL && text_parse_duration(spread, &spread_ms) < 0)
+        return err_set(err, ERR_USAGE, "--spread is no duration: write it like 250ms 10s 5m 2h 7d");
+    return retry_all(cli, cli->argv[0], spread_ms, err);
+}
+
+static const struct cli_option retry_options[] = {
+    {"all", NULL, "every dead job of the queue"},
+    {"spread", "D", "with --all: make them due evenly over this time"},
+    {NULL, NULL, NULL},
+};
+
+const struct cli_verb cmd_retry = {
+    "retry",
+    "ID... | QUEUE --all",
+    "run dead jobs again",
+    "Run dead jobs again. Their attempts are counted from the start. With --all every\n"
+    "job that is dead when the command starts; --spread keeps them from all being due\n"
+    "at once.",
+    1,
+    CLI_MANY,
+    false,
+    retry_options,
+    run_retry,
+};

@@ -1,0 +1,165 @@
+/* A command under a lock or at a place of a semaphore: later lock, later sem. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "cli/hold/lock.h"
+#include "cli/hold/lock_inside.h"
+#include "cli/hold/lock_token.h"
+
+#define WAIT_MAX_S 1e9
+
+/* ---- the command line */
+
+/* Seconds with a fraction, as flock takes them. */
+static int read_wait(const char *text, int64_t *ret_ms, struct err *err)
+{
+    char *end = NULL;
+    double seconds = strtod(text, &end);
+
+    if (text[strspn(text, "0123456789.")] != '\0' || end == text || *end != '\0' ||
+        seconds > WAIT_MAX_S)
+        return err_set(err, ERR_USAGE, "--wait takes seconds, with a fraction if need be: -w 1.5");
+    *ret_ms = (int64_t)(seconds * 1000 + 0.999);
+    return 0;
+}
+
+static int read_options(const struct cli *cli, struct lock_order *order, struct err *err)
+{
+    const char *wait = cli_value(cli, "wait"), *code = cli_value(cli, "conflict-exit-code");
+    const char *ttl = cli_value(cli, "ttl");
+    int64_t n = 1;
+
+    order->keeper.wait_ms = -1;
+    if (wait != NULL && cli_value(cli, "nonblock") != NULL)
+        return err_set(err, ERR_USAGE, "-n does not wait, -w does: give one of them");
+    if (wait != NULL && read_wait(wait, &order->keeper.wait_ms, err) < 0)
+        return -1;
+    if (cli_value(cli, "nonblock") != NULL)
+        order->keeper.wait_ms = 0;
+    if (code != NULL && text_parse_int(code, 0, 255, &n) < 0)
+        return err_set(err, ERR_USAGE, "--conflict-exit-code takes 0 to 255");
+    order->busy_status = (int)n;
+    if (ttl != NULL &&
+        (text_parse_duration(ttl, &order->keeper.ttl_ms) < 0 || order->keeper.ttl_ms == 0))
+        return err_set(err, ERR_USAGE, "--ttl is no duration: write it like 250ms 10s 5m 2h 7d");
+    return 0;
+}
+
+static int check_name(const char *name, struct err *err)
+{
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < n; i++) {
+        if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f || name[i] == '{' || name[i] == '}')
+            n = 0;
+    }
+    if (n == 0 || n > 256)
+        return err_set(err, ERR_USAGE,
+                       "a name has 1 to 256 bytes, no spaces, control characters or braces");
+    return 0;
+}
+
+static int run_at(struct cli *cli, const struct lock_order *order, struct err *err)
+{
+    enum lock_token token;
+
+    if (lock_token_look(cli, order->gate, &token, err) < 0)
+        return -1;
+    cli_disconnect(cli); /* the command must not inherit it, nor a long wait keep it */
+    if (token == LOCK_TOKEN_HELD)
+        return lock_inside(cli, order, err);
+    if (token == LOCK_TOKEN_NONE)
+        return lock_run(cli, order, err);
+    return err_set(err, ERR_TEMP,
+                   "%.80s is not held any more by the program that this one was started under "
+                   "(" LOCK_TOKENS "): it was lost. To enter anew, unset that variable",
+                   order->gate);
+}
+
+static int run(struct cli *cli, const char *kind, struct err *err)
+{
+    struct lock_order order = {.argv = cli->argv + 1};
+    CLEANUP_FREE char *gate = mem_printf("%s:%s", kind, cli->argv[0]);
+
+    order.gate = gate;
+    order.keeper.is_sem = strcmp(kind, "sem") == 0;
+    if (read_options(cli, &order, err) < 0 || check_name(cli->argv[0], err) < 0 ||
+        cli_target(cli, err) < 0)
+        return -1;
+    return run_at(cli, &order, err);
+}
+
+static int run_lock(struct cli *cli, struct err *err)
+{
+    return run(cli, "lock", err);
+}
+
+static int run_sem(struct cli *cli, struct err *err)
+{
+    return run(cli, "sem", err);
+}
+
+static const struct cli_option options[] = {
+    {"nonblock", NULL, "do not wait: exit 1 when it is taken"},
+    {"wait", "SECONDS", "wait so long at most, then exit 1; 0.5 is fine"},
+    {"conflict-exit-code", "CODE", "exit with this instead of 1"},
+    {"ttl", "D", "end the command (TERM, after 5s KILL) when it runs longer"},
+    {NULL, NULL, NULL},
+};
+
+#define STATUSES                                                                                   \
+    "Exit status: that of COMMAND, 128+N for signal N; 1 (-E CODE) taken, with -n or -w;\n"        \
+    "75 the place was lost and COMMAND killed; 124 --ttl; 126, 127 COMMAND cannot be run;\n"       \
+    "64 wrong arguments; 65 no such semaphore; 69 Redis cannot be reached; 71, 77 this host\n"     \
+    "is short of something, not allowed."
+
+const struct cli_verb cmd_lock = {
+    "lock",
+    "NAME [--] COMMAND...",
+    "run a command under a lock: once in the whole fleet",
+    "Run COMMAND under the lock NAME, which only one has at a time: of all programs under\n"
+    "later lock, and of the jobs whose queue names it. Without -n and -w it waits in line.\n"
+    "\n"
+    "  later lock nightly -n -- backup --all          # in cron, on every host\n"
+    "  later lock deploy -w 60 -- sh -c 'make install && restart'\n"
+    "  later lock index -n -E 0 -- reindex            # taken is fine, too\n"
+    "\n"
+    "No laterd needs to run. When this program dies, is frozen, or has no answer from\n"
+    "Redis for 15s, its guard kills COMMAND; after 20 to 25s the lock is free for others.\n"
+    "COMMAND finds LATER_LOCK, and LATER_FENCE, a number that rises from holder to holder.\n"
+    "The same lock inside COMMAND is no obstacle: it runs at once (LATER_LOCK_TOKEN), with a\n"
+    "--ttl of its own. In another namespace or server it is another lock.\n"
+    "\n" STATUSES,
+    2,
+    CLI_COMMAND,
+    false,
+    options,
+    run_lock,
+};
+
+const struct cli_verb cmd_sem = {
+    "sem",
+    "NAME [--] COMMAND...",
+    "run a command at a place of a semaphore: so many in the whole fleet",
+    "Run COMMAND at one of the places of the semaphore NAME. How many there are says\n"
+    "`later limits set NAME semaphore N`, or a daemon's configuration. Without -n and -w it\n"
+    "waits in line.\n"
+    "\n"
+    "  later limits set encoder semaphore 4\n"
+    "  later sem encoder -- ffmpeg -i in.mkv out.mp4\n"
+    "\n"
+    "A place that is lost (see: later lock --help) ends COMMAND only where the semaphore says\n"
+    "on_lost: kill; otherwise it goes on, and there may be one too many for a while.\n"
+    "\n" STATUSES,
+    2,
+    CLI_COMMAND,
+    false,
+    options,
+    run_sem,
+};

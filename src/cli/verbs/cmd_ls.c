@@ -1,0 +1,248 @@
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/show/json.h"
+#include "cli/show/listing.h"
+#include "cli/show/out.h"
+#include "cli/show/outcome.h"
+#include "cli/args/job_state.h"
+#include "cli/show/table.h"
+
+#define LIMIT_ON_TTY 100
+
+/* What a row of later_v1_list holds. */
+enum field { ID, SCORE, PRIORITY, TRIES, LAST, BYTES, PREVIEW, GATE };
+
+static const struct state_row {
+    const char *score; /* what the score is, in JSON */
+    struct table_column columns[7];
+} states[JOB_STATE_MAX] = {
+    [JOB_STATE_DUE] = {"due_ms",
+                       {{"ID", false, false},
+                        {"DUE", false, false},
+                        {"PRI", true, false},
+                        {"TRIES", true, false},
+                        {"BYTES", true, TABLE_SPARE},
+                        {"PAYLOAD", false, true},
+                        {"LAST FAILURE", false, true}}},
+    [JOB_STATE_RUNNING] = {"worker",
+                           {{"ID", false, false},
+                            {"WORKER", false, false},
+                            {"PRI", true, false},
+                            {"TRIES", true, false},
+                            {"BYTES", true, TABLE_SPARE},
+                            {"PAYLOAD", false, true},
+                            {"PROGRESS", false, true}}},
+    [JOB_STATE_PARKED] = {"ticket",
+                          {{"ID", false, false},
+                           {"PARKED", false, false},
+                           {"PRI", true, false},
+                           {"TRIES", true, false},
+                           {"BYTES", true, TABLE_SPARE},
+                           {"PAYLOAD", false, true},
+                           {"WAITS FOR", false, true}}},
+    [JOB_STATE_DEAD] = {"died_ms",
+                        {{"ID", false, false},
+                         {"DIED", false, false},
+                         {"PRI", true, false},
+                         {"TRIES", true, false},
+                         {"BYTES", true, TABLE_SPARE},
+                         {"PAYLOAD", false, true},
+                         {"REASON", false, true}}},
+    [JOB_STATE_DONE] = {"until_ms",
+                        {{"ID", false, false},
+                         {"KEPT", false, false},
+                         {"PRI", true, false},
+                         {"TRIES", true, false},
+                         {"BYTES", true, TABLE_SPARE},
+                         {"PAYLOAD", false, true},
+                         {"OUTCOME", false, true}}},
+};
+
+struct ls {
+    struct cli *cli;
+    const char *name; /* of the state */
+    const struct state_row *state;
+    struct table table;
+    int64_t now_ms;
+};
+
+/* starts, attempts spent, crashes; zeros for a job that was never started. */
+static void parse_tries(const struct reply *text, long long n[3])
+{
+    n[0] = n[1] = n[2] = 0;
+    (void)sscanf(reply_str(text), "%18lld %18lld %18lld", &n[0], &n[1], &n[2]);
+}
+
+/* The preview ends after 64 bytes, perhaps inside a character: that is no reason for base64. */
+static size_t whole_characters(const struct reply *preview, int64_t bytes)
+{
+    const unsigned char *p = (const unsigned char *)reply_str(preview);
+    size_t n = reply_len(preview), i = 0, len;
+
+    if ((int64_t)n >= bytes)
+        return n;
+    while (i < n && (len = text_utf8_len(p + i, n - i)) > 0)
+        i += len;
+    return n - i < 4 ? i : n;
+}
+
+static void put_last(const struct ls *ls, const struct reply *last, json_t *line)
+{
+    struct outcome outcome;
+    json_t *object;
+
+    if (reply_len(last) == 0)
+        return;
+    if (ls->state == &states[JOB_STATE_RUNNING]) {
+        json_put_text(line, "progress", reply_str(last), reply_len(last));
+        return;
+    }
+    if (outcome_parse(reply_str(last), reply_len(last), &outcome) < 0)
+        return;
+    object = json_object();
+    outcome_to_json(&outcome, object);
+    (void)json_object_set_new(line, "outcome", object);
+}
+
+static void put_json(const struct ls *ls, const struct reply *row)
+{
+    const struct reply *id = reply_at(row, ID), *preview = reply_at(row, PREVIEW);
+    int64_t bytes = reply_int(reply_at(row, BYTES));
+    json_t *line = json_object();
+    long long tries[3];
+
+    parse_tries(reply_at(row, TRIES), tries);
+    if (reply_len(id) > 0)
+        json_put_text(line, "id", reply_str(id), reply_len(id));
+    else
+        (void)json_object_set_new(line, "raw", json_true());
+    json_put_text(line, "queue", ls->cli->argv[0], strlen(ls->cli->argv[0]));
+    json_put_text(line, "state", ls->name, strlen(ls->name));
+    json_put_int(line, ls->state->score, reply_int(reply_at(row, SCORE)));
+    json_put_int(line, "priority", reply_int(reply_at(row, PRIORITY)));
+    json_put_int(line, "starts", tries[0]);
+    json_put_int(line, "attempts", tries[1]);
+    json_put_int(line, "crashes", tries[2]);
+    if (reply_len(reply_at(row, GATE)) > 0)
+        json_put_text(line, "gate", reply_str(reply_at(row, GATE)), reply_len(reply_at(row, GATE)));
+    put_last(ls, reply_at(row, LAST), line);
+    json_put_int(line, "payload_bytes", bytes);
+    json_put_bytes(line, "payload_start", reply_str(preview), whole_characters(preview, bytes));
+    json_print(line);
+}
+
+static void put_note(struct ls *ls, const struct reply *last, const struct reply *gate)
+{
+    struct outcome outcome;
+
+    if (ls->state == &states[JOB_STATE_PARKED]) {
+        if (reply_len(gate) > 0)
+            table_add(&ls->table, reply_str(gate), reply_len(gate));
+        else
+            table_printf(&ls->table, "(let in)");
+        return;
+    }
+    if (outcome_parse(reply_str(last), reply_len(last), &outcome) == 0)
+        table_add(&ls->table, outcome.text, outcome.text_len);
+    else
+        table_add(&ls->table, reply_str(last), reply_len(last));
+}
+
+static void put_row(struct ls *ls, const struct reply *row)
+{
+    const struct reply *id = reply_at(row, ID), *preview = reply_at(row, PREVIEW);
+    const struct reply *score = reply_at(row, SCORE);
+    long long tries[3];
+    char when[48];
+
+    parse_tries(reply_at(row, TRIES), tries);
+    if (reply_len(id) > 0)
+        table_add(&ls->table, reply_str(id), reply_len(id));
+    else
+        table_printf(&ls->table, "(raw)");
+    if (ls->state == &states[JOB_STATE_RUNNING])
+        table_add(&ls->table, reply_str(score), reply_len(score));
+    else if (ls->state == &states[JOB_STATE_PARKED]) /* a ticket is a time in us, or little more */
+        table_printf(&ls->table, "%s", out_when(reply_int(score) / 1000, ls->now_ms, when));
+    else
+        table_printf(&ls->table, "%s", out_when(reply_int(score), ls->now_ms, when));
+    table_add(&ls->table, reply_str(reply_at(row, PRIORITY)), reply_len(reply_at(row, PRIORITY)));
+    table_printf(&ls->table, "%lld", tries[1]);
+    table_printf(&ls->table, "%lld", (long long)reply_int(reply_at(row, BYTES)));
+    table_add(&ls->table, reply_str(preview), reply_len(preview));
+    put_note(ls, reply_at(row, LAST), reply_at(row, GATE));
+}
+
+static int show_pages(struct ls *ls, int64_t limit, struct err *err)
+{
+    struct listing list;
+
+    listing_init(&list, ls->cli->argv[0], ls->name);
+    while (!list.is_over && limit > 0 && !out_has_failed()) {
+        struct reply *r =
+            listing_next(&list, ls->cli, limit < LISTING_PAGE ? limit : LISTING_PAGE, err);
+
+        if (r == NULL)
+            return -1;
+        for (size_t i = 1; i < reply_count(r) && limit > 0; i++, limit--) {
+            if (ls->cli->json)
+                put_json(ls, reply_at(r, i));
+            else
+                put_row(ls, reply_at(r, i));
+        }
+        reply_free(r);
+        if (!ls->cli->json)
+            table_flush(&ls->table);
+    }
+    if (!list.is_over && out_is_tty() && !ls->cli->json)
+        out_printf("... there are more: --limit N shows them\n");
+    return 0;
+}
+
+static int run(struct cli *cli, struct err *err)
+{
+    const char *state = cli_value(cli, "state"), *limit = cli_value(cli, "limit");
+    int64_t max = out_is_tty() ? LIMIT_ON_TTY : INT64_MAX;
+    struct ls ls = {.cli = cli};
+    enum job_state which;
+    int result;
+
+    if (job_state_parse(state != NULL ? state : "due", &which, err) < 0)
+        return -1;
+    ls.name = job_state_name(which);
+    ls.state = &states[which];
+    if (limit != NULL && text_parse_int(limit, 1, INT64_MAX, &max) < 0)
+        return err_set(err, ERR_USAGE, "--limit is not a number from 1 on");
+    if (!cli->json)
+        ls.now_ms = cli_now_ms(cli);
+    table_init(&ls.table, ls.state->columns, 7);
+    result = show_pages(&ls, max, err);
+    table_done(&ls.table);
+    return result;
+}
+
+static const struct cli_option options[] = {
+    {"state", "due|running|parked|dead|done", "which jobs (default: due, those that wait)"},
+    {"limit", "N", "at most N jobs (default: 100 on a terminal, else all)"},
+    {NULL, NULL, NULL},
+};
+
+const struct cli_verb cmd_ls = {
+    "ls",
+    "QUEUE",
+    "list a queue's jobs",
+    "List the jobs of QUEUE in one state: first what runs first, the dead and the kept\n"
+    "by time. Parked jobs wait for a gate: a lock, a semaphore or a rate. \"(raw)\" are\n"
+    "members written by ZADD, which get an id when they start. With --json one object a\n"
+    "line. Jobs that move meanwhile may be missed or come twice.",
+    1,
+    1,
+    false,
+    options,
+    run,
+};

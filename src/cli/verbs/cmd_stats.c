@@ -1,0 +1,296 @@
+/* The verbs that show how things stand: stats, workers. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/show/json.h"
+#include "cli/show/metrics.h"
+#include "cli/show/out.h"
+#include "cli/show/table.h"
+
+#define QUEUE_VALUES 10 /* a queue, in the reply of later_stats */
+
+/* later_stats: the elements of its reply, and the values of a queue. */
+enum { NOW, WORKERS, RUNNING, JOBS, MORE, QUEUES, NOTES };
+enum { NAME, WAITING, RAW, DUE, PAUSED, DEAD, KEPT, DONE, DIED, CANCELLED };
+
+/* "<until> <since> <who> <reason>" of a paused queue. */
+struct pause {
+    bool is_on;
+    long long until_ms, since_ms; /* until 0: until it is resumed */
+    char who[210];
+    const char *reason; /* the reply's */
+};
+
+static struct pause parse_pause(const struct reply *r, int64_t now_ms)
+{
+    struct pause p = {.reason = ""};
+    int at = 0;
+
+    if (sscanf(reply_str(r), "%18lld %18lld %209s%n", &p.until_ms, &p.since_ms, p.who, &at) != 3)
+        return p;
+    p.is_on = p.until_ms == 0 || p.until_ms > now_ms;
+    p.reason = reply_str(r) + at + (reply_str(r)[at] == ' ');
+    return p;
+}
+
+static const struct reply *queue_value(const struct reply *queues, size_t queue, size_t value)
+{
+    return reply_at(queues, queue * QUEUE_VALUES + value);
+}
+
+static json_t *queue_json(const struct reply *queues, size_t i, int64_t now_ms)
+{
+    static const char *const names[QUEUE_VALUES] = {
+        "queue", "waiting", "raw", "due_ms", "paused", "dead", "kept", "done", "died", "cancelled"};
+    struct pause pause = parse_pause(queue_value(queues, i, PAUSED), now_ms);
+    json_t *queue = json_object();
+
+    for (size_t v = 0; v < QUEUE_VALUES; v++) {
+        const struct reply *value = queue_value(queues, i, v);
+
+        if (v == NAME)
+            json_put_text(queue, names[v], reply_str(value), reply_len(value));
+        else if (v != PAUSED && !(v == DUE && reply_len(value) == 0))
+            json_put_int(queue, names[v], reply_int(value));
+    }
+    if (pause.is_on) {
+        json_t *paused = json_object();
+
+        if (pause.until_ms != 0)
+            json_put_int(paused, "until_ms", pause.until_ms);
+        json_put_int(paused, "since_ms", pause.since_ms);
+        json_put_text(paused, "by", pause.who, strlen(pause.who));
+        json_put_text(paused, "reason", pause.reason, strlen(pause.reason));
+        (void)json_object_set_new(queue, "paused", paused);
+    }
+    return queue;
+}
+
+static void stats_json(const struct reply *r)
+{
+    const struct reply *queues = reply_at(r, QUEUES), *notes = reply_at(r, NOTES);
+    json_t *line = json_object(), *list = json_array(), *seen = json_array();
+    int64_t now_ms = reply_int(reply_at(r, NOW));
+
+    json_put_int(line, "now_ms", now_ms);
+    json_put_int(line, "workers", reply_int(reply_at(r, WORKERS)));
+    json_put_int(line, "running", reply_int(reply_at(r, RUNNING)));
+    json_put_int(line, "jobs", reply_int(reply_at(r, JOBS)));
+    for (size_t i = 0; i < reply_count(queues) / QUEUE_VALUES; i++)
+        (void)json_array_append_new(list, queue_json(queues, i, now_ms));
+    (void)json_object_set_new(line, "queues", list);
+    json_put_int(line, "more_queues", reply_int(reply_at(r, MORE)));
+    for (size_t i = 0; i + 1 < reply_count(notes); i += 2) {
+        json_t *note = json_object();
+
+        json_put_text(note, "note", reply_str(reply_at(notes, i)), reply_len(reply_at(notes, i)));
+        json_put_int(note, "seen_ms", reply_int(reply_at(notes, i + 1)));
+        (void)json_array_append_new(seen, note);
+    }
+    (void)json_object_set_new(line, "notes", seen);
+    json_print(line);
+}
+
+static void put_pause(struct table *t, const struct reply *value, int64_t now_ms)
+{
+    struct pause p = parse_pause(value, now_ms);
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    char span[48];
+
+    if (p.is_on) {
+        buf_printf(&text, "by %s", p.who);
+        if (p.until_ms != 0)
+            buf_printf(&text, ", %s left", out_span(p.until_ms - now_ms, span));
+        if (p.reason[0] != '\0')
+            buf_printf(&text, ": %s", p.reason);
+    }
+    table_add(t, buf_str(&text), text.len);
+}
+
+static void put_queue(struct table *t, const struct reply *queues, size_t i, int64_t now_ms)
+{
+    static const int counts[] = {DEAD, KEPT, DONE, DIED, CANCELLED};
+    const struct reply *name = queue_value(queues, i, NAME), *due = queue_value(queues, i, DUE);
+    char when[48];
+
+    table_add(t, reply_str(name), reply_len(name));
+    table_printf(t, "%lld",
+                 (long long)(reply_int(queue_value(queues, i, WAITING)) +
+                             reply_int(queue_value(queues, i, RAW))));
+    table_printf(t, "%s", reply_len(due) > 0 ? out_when(reply_int(due), now_ms, when) : "-");
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
+        table_printf(t, "%lld", (long long)reply_int(queue_value(queues, i, (size_t)counts[k])));
+    put_pause(t, queue_value(queues, i, PAUSED), now_ms);
+}
+
+static void put_notes(const struct reply *notes, int64_t now_ms)
+{
+    char when[48];
+
+    for (size_t i = 0; i + 1 < reply_count(notes); i += 2) {
+        out_printf("%s ", i == 0 ? "\nattention:" : "          ");
+        out_text(reply_str(reply_at(notes, i)), reply_len(reply_at(notes, i)));
+        out_printf(" (seen %s)\n", out_when(reply_int(reply_at(notes, i + 1)), now_ms, when));
+    }
+}
+
+static void stats_show(const struct reply *r)
+{
+    static const struct table_column columns[] = {
+        {"QUEUE", false, true},      {"WAITING", true, false},         {"FIRST DUE", false, false},
+        {"DEAD", true, false},       {"KEPT", true, TABLE_SPARE},      {"DONE", true, TABLE_SPARE},
+        {"DIED", true, TABLE_SPARE}, {"CANCELLED", true, TABLE_SPARE}, {"PAUSED", false, true}};
+    const struct reply *queues = reply_at(r, QUEUES);
+    int64_t now_ms = reply_int(reply_at(r, NOW));
+    struct table t;
+
+    out_printf("workers %lld, running %lld, jobs %lld\n",
+               (long long)reply_int(reply_at(r, WORKERS)),
+               (long long)reply_int(reply_at(r, RUNNING)), (long long)reply_int(reply_at(r, JOBS)));
+    if (reply_count(queues) >= QUEUE_VALUES) {
+        out_printf("\n");
+        table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
+        for (size_t i = 0; i < reply_count(queues) / QUEUE_VALUES; i++)
+            put_queue(&t, queues, i, now_ms);
+        table_flush(&t);
+        table_done(&t);
+    }
+    if (reply_int(reply_at(r, MORE)) > 0)
+        out_printf("... and %lld more queues\n", (long long)reply_int(reply_at(r, MORE)));
+    put_notes(reply_at(r, NOTES), now_ms);
+}
+
+static int run_stats(struct cli *cli, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    if (cli_value(cli, "prometheus") != NULL)
+        return metrics_show(cli, err);
+    if (cli->argc > 0)
+        cli_call_puts(&call, cli->argv[0]);
+    r = cli_fcall(cli, "later_stats", &call, err);
+    if (r == NULL)
+        return -1;
+    if (cli->json)
+        stats_json(r);
+    else
+        stats_show(r);
+    reply_free(r);
+    return 0;
+}
+
+static const struct cli_option stats_options[] = {
+    {"prometheus", NULL, "as metrics, in Prometheus' text format: write them to a file"},
+    {NULL, NULL, NULL},
+};
+
+const struct cli_verb cmd_stats = {
+    "stats",
+    "[QUEUE]",
+    "count the jobs of every queue",
+    "Show every queue, or one: jobs waiting, when the first is due, dead ones and kept\n"
+    "outcomes; and since the namespace began how many were done, died, were cancelled.\n"
+    "Below it what needs attention: stray keys, queues that nobody serves.\n"
+    "With --prometheus all of them as metrics, for the textfile collector of a node\n"
+    "exporter: jobs by queue and state, how late jobs start, what ended how.",
+    0,
+    1,
+    false,
+    stats_options,
+    run_stats,
+};
+
+/* later_v1_workers: the elements of a worker. */
+enum { EPOCH, COUNTER, HELD, HOST, PID, VERSION, STARTED, SERVES, QUIET, WORKER_VALUES };
+
+static const char *state_of(const struct reply *worker)
+{
+    if (reply_is(reply_at(worker, COUNTER), "dead"))
+        return "dead";
+    return reply_is(reply_at(worker, QUIET), "1") ? "quiet" : "live";
+}
+
+static void worker_json(const struct reply *worker)
+{
+    static const char *const names[WORKER_VALUES] = {
+        [EPOCH] = "worker",       [HOST] = "host", [PID] = "pid",      [VERSION] = "version",
+        [STARTED] = "started_ms", [HELD] = "held", [SERVES] = "queues"};
+    json_t *line = json_object();
+
+    for (size_t v = 0; v < WORKER_VALUES; v++) {
+        const struct reply *value = reply_at(worker, v);
+
+        if (names[v] == NULL)
+            continue;
+        if (v == HOST || v == VERSION || v == SERVES)
+            json_put_text(line, names[v], reply_str(value), reply_len(value));
+        else
+            json_put_int(line, names[v], reply_int(value));
+    }
+    json_put_text(line, "state", state_of(worker), strlen(state_of(worker)));
+    json_print(line);
+}
+
+static void worker_row(struct table *t, const struct reply *worker, int64_t now_ms)
+{
+    static const int texts[] = {EPOCH, HOST, PID, VERSION};
+    const struct reply *queues = reply_at(worker, SERVES);
+    char when[48];
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        table_add(t, reply_str(reply_at(worker, (size_t)texts[i])),
+                  reply_len(reply_at(worker, (size_t)texts[i])));
+    table_printf(t, "%s", out_when(reply_int(reply_at(worker, STARTED)), now_ms, when));
+    table_printf(t, "%lld", (long long)reply_int(reply_at(worker, HELD)));
+    table_printf(t, "%s", state_of(worker));
+    table_add(t, reply_str(queues), reply_len(queues));
+}
+
+static void workers_show(const struct reply *r)
+{
+    static const struct table_column columns[] = {
+        {"WORKER", false, false},        {"HOST", false, true},           {"PID", true, false},
+        {"VERSION", false, TABLE_SPARE}, {"STARTED", false, TABLE_SPARE}, {"RUNNING", true, false},
+        {"STATE", false, false},         {"QUEUES", false, true}};
+    struct table t;
+
+    table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
+    for (size_t i = 1; i < reply_count(r); i++)
+        worker_row(&t, reply_at(r, i), reply_int(reply_at(r, 0)));
+    table_flush(&t);
+    table_done(&t);
+}
+
+static int run_workers(struct cli *cli, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r = cli_fcall(cli, "later_v1_workers", &call, err);
+
+    if (r == NULL)
+        return -1;
+    for (size_t i = 1; cli->json && i < reply_count(r); i++)
+        worker_json(reply_at(r, i));
+    if (!cli->json && reply_count(r) > 1)
+        workers_show(r);
+    else if (!cli->json)
+        out_printf("no worker is running in this namespace\n");
+    reply_free(r);
+    return 0;
+}
+
+const struct cli_verb cmd_workers = {
+    "workers",
+    "",
+    "list the running daemons",
+    "List the daemons of the namespace: the number that `later quiet` takes, where each\n"
+    "runs, how many jobs it holds, and which queues it serves. \"dead\" is one that fell\n"
+    "silent and whose jobs are being put back. With --json one object a line.",
+    0,
+    0,
+    false,
+    NULL,
+    run_workers,
+};

@@ -1,0 +1,105 @@
+#include "daemon/probe_socket.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+
+#define CALLERS 16 /* answered at once, */
+#define REST_MS 20 /* and then none for so long */
+/* Probes of a frozen daemon, which nobody accepts: the kernel's default limit. */
+#define BACKLOG 4096
+
+struct probe_socket {
+    int fd;
+    struct loop_fd *watch;
+    struct loop_timer *rest;
+    probe_socket_f *say;
+    void *arg;
+};
+
+static void answer(const struct probe_socket *l, int fd)
+{
+    CLEANUP_BUF struct buf line = BUF_INIT;
+
+    l->say(l->arg, &line);
+    buf_puts(&line, "\n");
+    (void)!send(fd, line.data, line.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Also when there is no descriptor left to take a caller: it stays in line. */
+static void on_callers(void *arg, int events)
+{
+    struct probe_socket *l = arg;
+
+    (void)events;
+    for (int i = 0; i < CALLERS; i++) {
+        CLEANUP_CLOSE int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0)
+            break;
+        answer(l, fd);
+    }
+    loop_fd_events(l->watch, 0);
+    loop_timer_set(l->rest, REST_MS);
+}
+
+static void on_rested(void *arg)
+{
+    const struct probe_socket *l = arg;
+
+    loop_fd_events(l->watch, LOOP_READ);
+}
+
+/* The process id alone is not unique: containers may share the names of sockets, and not the ids.
+ */
+static int listen_on(const char *ns, struct err *err)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    CLEANUP_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    uint32_t random = 0;
+    int n;
+
+    (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
+    n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "laterd/%s/%d-%08x", ns,
+                 (int)getpid(), random);
+    if (fd < 0 ||
+        bind(fd, (struct sockaddr *)&name,
+             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) < 0 ||
+        listen(fd, BACKLOG) < 0)
+        return err_sys(err, errno, "the socket of later health --live");
+    return TAKE_FD(fd);
+}
+
+struct probe_socket *probe_socket_new(struct loop *loop, const char *ns, probe_socket_f *say,
+                                      void *arg, struct err *err)
+{
+    int fd = listen_on(ns, err);
+    struct probe_socket *l;
+
+    if (fd < 0)
+        return NULL;
+    l = mem_new(sizeof(*l));
+    *l = (struct probe_socket){.fd = fd, .say = say, .arg = arg};
+    l->watch = loop_fd_new(loop, fd, LOOP_READ, on_callers, l);
+    l->rest = loop_timer_new(loop, on_rested, l);
+    return l;
+}
+
+void probe_socket_free(struct probe_socket *l)
+{
+    if (l == NULL)
+        return;
+    loop_fd_free(l->watch);
+    loop_timer_free(l->rest);
+    (void)close(l->fd);
+    free(l);
+}

@@ -1,0 +1,136 @@
+#include "run/exec/control_fd.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+
+#define DURATION_MAX 32                       /* digits and a unit; longer text is no duration */
+#define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; the store refuses what has no date */
+
+static const struct {
+    const char *word;
+    enum control_kind kind;
+} words[] = {
+    {"progress", CONTROL_PROGRESS},
+    {"retry-in", CONTROL_RETRY_IN},
+    {"result", CONTROL_RESULT},
+    {"log", CONTROL_LOG},
+};
+
+static enum control_kind word_kind(const char *p, size_t n)
+{
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strlen(words[i].word) == n && memcmp(words[i].word, p, n) == 0)
+            return words[i].kind;
+    return CONTROL_OTHER;
+}
+
+static bool parse_duration(const char *p, size_t n, int64_t *ms)
+{
+    char copy[DURATION_MAX + 1];
+
+    if (n > DURATION_MAX || memchr(p, '\0', n) != NULL)
+        return false;
+    memcpy(copy, p, n);
+    copy[n] = '\0';
+    return text_parse_duration(copy, ms) == 0 && *ms <= RETRY_IN_MAX_MS;
+}
+
+void control_line_parse(const char *line, size_t n, struct control_line *ret)
+{
+    const char *space = n > 0 ? memchr(line, ' ', n) : NULL;
+    size_t word = space != NULL ? (size_t)(space - line) : n;
+    size_t skip = space != NULL ? word + 1 : n;
+
+    *ret = (struct control_line){word_kind(line, word), line + skip, n - skip, 0};
+    if (ret->kind == CONTROL_RETRY_IN && !parse_duration(ret->text, ret->len, &ret->ms))
+        ret->kind = CONTROL_OTHER;
+}
+
+void control_fd_init(struct control_fd *c, struct output *output, const struct exec_hooks *hooks,
+                     struct run_result *ret)
+{
+    *c = (struct control_fd){.output = output, .hooks = hooks, .ret = ret};
+    lines_init(&c->lines, CONTROL_LINE_BYTES);
+}
+
+void control_fd_done(struct control_fd *c)
+{
+    lines_done(&c->lines);
+    buf_done(&c->progress);
+}
+
+static void add_result(struct control_fd *c, const char *p, size_t n)
+{
+    struct buf *result = &c->ret->result;
+    size_t room;
+
+    if (c->has_result && result->len < RUN_RESULT_BYTES)
+        buf_add(result, "\n", 1);
+    c->has_result = true;
+    room = RUN_RESULT_BYTES - result->len;
+    buf_add(result, p, n < room ? n : room);
+}
+
+static void log_other(const struct control_fd *c, const char *p, size_t n)
+{
+    log_debug("job=%s queue=%s stream=fd3 msg=\"not understood\" line=%.*s", c->output->id,
+              c->output->queue, (int)(n < 64 ? n : 64), p);
+}
+
+static void on_line(void *arg, const char *line, size_t n, bool cut)
+{
+    struct control_fd *c = arg;
+    struct control_line said;
+
+    control_line_parse(line, n, &said);
+    switch (said.kind) {
+    case CONTROL_PROGRESS:
+        buf_clear(&c->progress);
+        buf_add(&c->progress, said.text, said.len);
+        c->has_progress = true;
+        break;
+    case CONTROL_RETRY_IN:
+        c->ret->retry_in_ms = said.ms;
+        break;
+    case CONTROL_RESULT:
+        add_result(c, said.text, said.len);
+        break;
+    case CONTROL_LOG:
+        output_line(c->output, "log", said.text, said.len, cut);
+        break;
+    case CONTROL_OTHER:
+        log_other(c, line, n);
+        break;
+    }
+}
+
+void control_fd_add(struct control_fd *c, const char *p, size_t n)
+{
+    lines_feed(&c->lines, p, n, on_line, c);
+}
+
+static void hand_on(struct control_fd *c)
+{
+    if (c->has_progress && c->hooks->progress != NULL)
+        c->hooks->progress(c->hooks->arg, buf_str(&c->progress), c->progress.len);
+    c->has_progress = false;
+}
+
+struct mono control_fd_tick(struct control_fd *c, struct mono now)
+{
+    if (!c->has_progress)
+        return MONO_NEVER;
+    if (mono_before(now, c->progress_at))
+        return c->progress_at;
+    hand_on(c);
+    c->progress_at = mono_add_ms(now, CONTROL_PROGRESS_MS);
+    return MONO_NEVER;
+}
+
+void control_fd_end(struct control_fd *c)
+{
+    lines_end(&c->lines, on_line, c);
+    hand_on(c);
+}

@@ -1,0 +1,43 @@
+/*
+ * What a handler prints: its lines go to the log, its last bytes are kept with the job, and all the
+ * rest is only counted, so that 10 GB of output cost no memory and little time. Pool thread.
+ */
+#ifndef LATER_RUN_EXEC_OUTPUT_H
+#define LATER_RUN_EXEC_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "run/lines.h"
+#include "run/exec/last_bytes.h"
+
+enum output_stream { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_STREAMS };
+
+struct output {
+    const char *id, *queue; /* not owned */
+    struct lines lines[OUTPUT_STREAMS];
+    bool open[OUTPUT_STREAMS]; /* a line was begun since lines were only counted */
+    struct last_bytes tail;
+    int64_t bytes;
+    int64_t left_out; /* lines that did not reach the log */
+    int logged;
+};
+
+/* A line to the log, at most EXEC_LINE_BYTES of it. pid: 0 where the job has the process for
+ * itself. stream: the name of what it came from. */
+void output_log(enum log_level level, const char *id, const char *queue, pid_t pid,
+                const char *stream, const char *p, size_t n, bool cut);
+
+void output_init(struct output *o, const char *id, const char *queue);
+void output_done(struct output *o);
+void output_add(struct output *o, enum output_stream which, const char *p, size_t n);
+/* A line that is none of the two streams, `log` on fd 3 say: to the log, out of the same budget. */
+void output_line(struct output *o, const char *stream, const char *p, size_t n, bool cut);
+/* The streams have ended: last lines without LF, and how many lines were left out. */
+void output_end(struct output *o);
+
+#endif

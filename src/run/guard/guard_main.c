@@ -1,0 +1,255 @@
+/*
+ * The guard process itself (run/guard/guard.h). Single-threaded, without children. It allocates
+ * when it starts, and for a line of the log, which is written after what it tells of was done.
+ */
+#include "run/guard/guard.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "run/process/offspring.h"
+#include "run/guard/guard_table.h"
+#include "run/process/pidstat.h"
+
+#define REPEAT_US INT64_C(1000000) /* while there is silence: something may just have been made */
+#define PASSES_MAX 10
+
+/* Of the silence. There may have been an acknowledgement since, and a start: a start needs one that
+ * is younger than this. */
+#define IDLE_PART 3
+
+/* A worker that dies may leave a process that has yet to become its handler. */
+#define CALM_US INT64_C(2000000)
+#define CALM_STEP_MS 100
+#define CALM_MAX_US INT64_C(10000000)
+
+struct guarding {
+    struct guard_table *table;
+    log_format_f *format;
+    int64_t *fences; /* those that are set, one per slot; 0: none */
+    char reason[80];
+    bool is_orphaned; /* the worker is gone; its children are somebody else's to reap */
+    bool is_first;    /* pass of this look: what is met again is not told again */
+    size_t killed;
+};
+
+static struct guard_table *map_table(void)
+{
+    struct guard_table *t;
+    struct stat st;
+    size_t bytes;
+
+    if (fstat(GUARD_TABLE_FD, &st) < 0 || (size_t)st.st_size < sizeof(*t))
+        return NULL;
+    bytes = (size_t)st.st_size;
+    t = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, GUARD_TABLE_FD, 0);
+    if (t == MAP_FAILED)
+        return NULL;
+    if (t->magic != GUARD_MAGIC || t->nslots < 0 ||
+        (size_t)t->nslots != (bytes - sizeof(*t)) / sizeof(t->slots[0]))
+        return NULL;
+    (void)close(GUARD_TABLE_FD);
+    return t;
+}
+
+/* ---- killing */
+
+static void tell(struct guarding *w, pid_t pid, int64_t fence)
+{
+    w->killed++;
+    if (!w->is_first)
+        return;
+    log_set_format(atomic_load(&w->table->is_formatted) ? w->format : NULL);
+    log_warn("event=guard-kill pid=%d fence=%lld reason=\"%s\"", (int)pid, (long long)fence,
+             w->reason);
+}
+
+/*
+ * Not for one that has its pid by now: as long as the worker lives, what is set is not reaped;
+ * after that, whoever is younger than the job's process is somebody else.
+ */
+static bool is_it(const struct guarding *w, const struct guard_slot *s, int64_t start)
+{
+    int64_t per_s = sysconf(_SC_CLK_TCK), spawned_us = atomic_load(&s->spawned_us);
+
+    if (!w->is_orphaned || start == -2)
+        return true;
+    return start >= 0 && start / per_s * 1000000 + start % per_s * 1000000 / per_s <= spawned_us;
+}
+
+/* By the pid it stands there with: also who cannot be known by its environment. */
+static void kill_leader(struct guarding *w, struct guard_slot *s, int64_t fence)
+{
+    pid_t pid = (pid_t)atomic_load(&s->pid);
+    CLEANUP_CLOSE int pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
+    int64_t start;
+
+    if (pid <= 0)
+        return;
+    start = pidstat_start(pid);
+    if (!is_it(w, s, start) || atomic_load(&s->pid) != pid || atomic_load(&s->fence) != fence)
+        return;
+    offspring_kill(&(struct offspring){pid, pidfd, fence});
+    /* Of a leader that has ended only the group may live. */
+    if (start != -2)
+        tell(w, pid, fence);
+}
+
+static bool is_leader(const struct guarding *w, pid_t pid)
+{
+    for (int64_t i = 0; i < w->table->nslots; i++) {
+        if (atomic_load(&w->table->slots[i].pid) == pid)
+            return true;
+    }
+    return false;
+}
+
+static void on_found(void *arg, const struct offspring *p)
+{
+    struct guarding *w = arg;
+    bool was_told = is_leader(w, p->pid);
+
+    offspring_kill(p);
+    if (p->pidfd >= 0)
+        (void)close(p->pidfd);
+    if (!was_told)
+        tell(w, p->pid, p->fence);
+}
+
+static bool read_fences(struct guarding *w)
+{
+    bool has_any = false;
+
+    for (int64_t i = 0; i < w->table->nslots; i++) {
+        w->fences[i] = atomic_load(&w->table->slots[i].fence);
+        has_any = has_any || w->fences[i] != 0;
+    }
+    return has_any;
+}
+
+/* Everything that is set. Returns how many were found alive. */
+static size_t kill_all(struct guarding *w)
+{
+    size_t n = (size_t)w->table->nslots;
+    const struct offspring_query whom = {
+        .worker = w->table->worker, .fences = w->fences, .nfences = n};
+
+    w->killed = 0;
+    w->is_first = true;
+    /* It is said before it is done: the worker may see the end at once. */
+    for (size_t i = 0; i < n; i++) {
+        if (w->fences[i] != 0)
+            atomic_store(&w->table->slots[i].killed, w->fences[i]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (w->fences[i] != 0)
+            kill_leader(w, &w->table->slots[i], w->fences[i]);
+    }
+    /* Again while there is something: a process may have forked behind our back. */
+    for (int pass = 0; pass < PASSES_MAX; pass++) {
+        if (offspring_find(&whom, SIZE_MAX, MONO_NEVER, on_found, w).found == 0)
+            break;
+        w->is_first = false;
+    }
+    return w->killed;
+}
+
+/* ---- when */
+
+/*
+ * What is to do now; returns the instant of the next look. Fences first: one that is seen was set
+ * behind the acknowledgement that let it start, so that is seen too.
+ */
+static int64_t look(struct guarding *w)
+{
+    bool has_any = read_fences(w);
+    int64_t deadline = atomic_load(&w->table->acked_us) + w->table->silence_us;
+    int64_t now = boot_now().us;
+
+    if (now < deadline)
+        return deadline;
+    if (!has_any)
+        return now + w->table->silence_us / IDLE_PART;
+    (void)kill_all(w);
+    return now + REPEAT_US;
+}
+
+static void finish(struct guarding *w)
+{
+    int64_t begin = boot_now().us, calm_since = begin, now = begin;
+
+    (void)snprintf(w->reason, sizeof(w->reason), "the worker died");
+    w->is_orphaned = true;
+    while (read_fences(w) && now - calm_since < CALM_US && now - begin < CALM_MAX_US) {
+        if (kill_all(w) > 0)
+            calm_since = boot_now().us;
+        (void)poll(NULL, 0, CALM_STEP_MS);
+        now = boot_now().us;
+    }
+}
+
+/* True when the worker is gone. */
+static bool wait_until(int timer, int64_t at_us)
+{
+    struct itimerspec spec = {
+        .it_value = {(time_t)(at_us / 1000000), (long)(at_us % 1000000 * 1000)}};
+    struct pollfd p[] = {{GUARD_PIPE_FD, 0, 0}, {timer, POLLIN, 0}};
+
+    (void)timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, NULL);
+    return poll(p, 2, -1) > 0 && p[0].revents != 0;
+}
+
+/* Signals for our elders may reach us too (a terminal, a service manager): only KILL and the end of
+ * the worker end us. */
+static void ignore_signals(void)
+{
+    static const int list[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
+                               SIGUSR2, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
+
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+        (void)signal(list[i], SIG_IGN);
+}
+
+int guard_main(log_format_f *format)
+{
+    struct guarding w = {.format = format};
+    int timer;
+
+    ignore_signals();
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    (void)prctl(PR_SET_NAME, "later-guard");
+    program_invocation_short_name = (char *)(uintptr_t) "later-guard"; /* for the log */
+    log_init(LOG_LEVEL_INFO);
+    w.table = map_table();
+    if (w.table == NULL) {
+        (void)fputs("this is for the program's own use\n", stderr);
+        return EX_USAGE;
+    }
+    timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    if (timer < 0) {
+        log_err("event=guard reason=\"no timer: %s\"", strerrordesc_np(errno));
+        return EX_OSERR;
+    }
+    w.fences = mem_new(((size_t)w.table->nslots + 1) * sizeof(*w.fences));
+    (void)snprintf(w.reason, sizeof(w.reason), "no beat was acknowledged for %lld ms",
+                   (long long)(w.table->silence_us / 1000));
+    while (!wait_until(timer, look(&w)))
+        continue;
+    finish(&w);
+    free(w.fences);
+    return EX_OK;
+}

@@ -1,0 +1,196 @@
+/*
+ * The process that becomes a handler (run/isolation/isolation.h). Single-threaded. What it is to be
+ * comes as arguments in the order in which it has to be done: what needs rights before what gives
+ * them up.
+ */
+#include "run/isolation/isolation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run/isolation/caps.h"
+
+extern char **environ;
+
+/* Each: 0, or -1 with errno. */
+typedef int do_f(const char *value);
+
+static const char *fault; /* what of a setting failed, where that says more than its name */
+
+static int do_cgroup(const char *value)
+{
+    struct cgroup_limits limits;
+    const char *base;
+
+    if (!isolation_read_cgroup(value, &limits, &base)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return cgroup_join(base, &limits, &fault);
+}
+
+static int do_tmp(const char *value)
+{
+    static const char *const folders[] = {"/tmp", "/var/tmp"};
+    char here[PATH_MAX];
+
+    (void)value;
+    if (getcwd(here, sizeof(here)) == NULL)
+        return -1;
+    /* What is mounted elsewhere later is seen here, and nothing of ours there. */
+    if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        if (mount("tmpfs", folders[i], "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
+            return -1;
+    /* What lies below a mount now is not where it was. */
+    return chdir(here) == 0 || chdir("/") == 0 ? 0 : -1;
+}
+
+static int do_limit(const char *value)
+{
+    char *rest;
+    long resource = strtol(value, &rest, 10);
+    unsigned long long max = *rest == ':' ? strtoull(rest + 1, NULL, 10) : 0;
+    rlim_t to = max == UINT64_MAX ? RLIM_INFINITY : (rlim_t)max;
+
+    return setrlimit((__rlimit_resource_t)resource, &(struct rlimit){to, to});
+}
+
+static int do_nice(const char *value)
+{
+    errno = 0;
+    (void)nice((int)strtol(value, NULL, 10));
+    return errno == 0 ? 0 : -1;
+}
+
+static int do_groups(const char *value)
+{
+    gid_t groups[ISOLATION_GROUPS_MAX];
+    size_t n = 0;
+    char *rest = NULL;
+
+    do
+        groups[n++] = (gid_t)strtoul(value, &rest, 10);
+    while (n < ISOLATION_GROUPS_MAX && *rest == ',' && (value = rest + 1) != NULL);
+    if (setgroups(n, groups) < 0)
+        return -1;
+    return setresgid(groups[0], groups[0], groups[0]);
+}
+
+/* Our pipes and the payload's memory have no name: only who holds them can open them, by /dev/stdin
+ * and its like, and that has to go on. */
+static void open_to_all(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || (S_ISREG(st.st_mode) && st.st_nlink == 0)))
+        (void)fchmod(fd, 0666);
+}
+
+static int do_uid(const char *value)
+{
+    uid_t uid = (uid_t)strtoul(value, NULL, 10);
+
+    for (int fd = 0; fd <= 3; fd++)
+        open_to_all(fd);
+    return setresuid(uid, uid, uid);
+}
+
+static int do_umask(const char *value)
+{
+    (void)umask((mode_t)strtol(value, NULL, 10));
+    return 0;
+}
+
+static int do_cwd(const char *value)
+{
+    return chdir(value);
+}
+
+static int do_nnp(const char *value)
+{
+    (void)value;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+/* 0, or -1 with errno; a word that is none of ours: EINVAL. *ret_what: how the configuration calls
+ * it. */
+static int apply(const char *arg, const char **ret_what)
+{
+    static const struct {
+        const char *name;
+        do_f *apply;
+        const char *setting;
+    } words[] = {{"cgroup=", do_cgroup, "memory, cpu, pids"},
+                 {"tmp=", do_tmp, "private_tmp"},
+                 {"limit=", do_limit, "rlimits"},
+                 {"nice=", do_nice, "nice"},
+                 {"groups=", do_groups, "group"},
+                 {"uid=", do_uid, "user"},
+                 {"umask=", do_umask, "umask"},
+                 {"cwd=", do_cwd, "cwd"},
+                 {"nnp=", do_nnp, "no_new_privileges"}};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t n = strlen(words[i].name);
+
+        *ret_what = words[i].setting;
+        if (strncmp(arg, words[i].name, n) == 0)
+            return words[i].apply(arg + n);
+    }
+    *ret_what = arg;
+    errno = EINVAL;
+    return -1;
+}
+
+static int complain(const char *what, int status)
+{
+    (void)fprintf(stderr, "laterd: before the handler: %s: %s%s%s\n", what,
+                  fault != NULL ? fault : "", fault != NULL ? ": " : "", strerror(errno));
+    return status;
+}
+
+/* The handler's variables, under their own names; the program's own go. */
+static void show(char **envp)
+{
+    char **to = envp;
+
+    for (; *envp != NULL; envp++) {
+        if ((*envp)[0] == ISOLATION_VAR)
+            *to++ = *envp + 1;
+        else if (strncmp(*envp, "LATER_", 6) == 0)
+            *to++ = *envp;
+    }
+    *to = NULL;
+}
+
+int isolation_main(int argc, char **argv)
+{
+    const char *what;
+    int i = 2;
+
+    for (; i < argc && strcmp(argv[i], "--") != 0; i++, fault = NULL)
+        if (apply(argv[i], &what) < 0)
+            return complain(what, ISOLATION_EXIT);
+    if (i + 1 >= argc) {
+        errno = EINVAL;
+        return complain("no handler", ISOLATION_EXIT);
+    }
+    if (caps_drop() < 0)
+        return complain("capabilities", ISOLATION_EXIT);
+    show(environ);
+    (void)execve(argv[i + 1], &argv[i + 1], environ);
+    return complain(argv[i + 1], errno == ENOENT ? 127 : 126);
+}

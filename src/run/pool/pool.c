@@ -1,0 +1,490 @@
+#include "run/pool/pool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "run/pool/stall.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STACK_BYTES (4096 * 1024) /* red zones and shadow frames */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define STACK_BYTES (4096 * 1024)
+#endif
+#endif
+#ifndef STACK_BYTES
+#define STACK_BYTES (256 * 1024)
+#endif
+
+#define WAKING_MAX 2 /* threads on their way to the work at once; each wakes the next */
+#define READY 16     /* slots and threads that are made at the start, where there are so many */
+#define LONG_MS 1    /* quick work that waits so long is not quick: one more thread comes */
+
+struct pool_slot {
+    struct pool_work work; /* first */
+    struct pool *pool;
+    unsigned index;
+    struct exec_slot *exec; /* made at the start, or with the first order */
+    struct pool_order order;
+    struct run_result result;
+    bool busy;       /* main thread only: from pool_start until done is called */
+    uint64_t serial; /* of the order */
+};
+
+struct pool_thread {
+    struct pool *pool;
+    pthread_t thread;
+    pthread_cond_t wake;
+    struct pool_thread *below; /* of the idle ones */
+    bool is_woken;
+};
+
+struct pool {
+    struct mailbox *box;
+    struct pool_events events;
+    unsigned nslots;
+    struct pool_slot *slots;
+    struct loop_hook *hand_over;
+    struct loop_timer *look;
+    struct pool_work *new_first, **new_end; /* started in this turn of the loop */
+    struct stall_line wedge;
+
+    pthread_mutex_t mu;             /* guards all that follows; a leaf but for pthread_create */
+    struct pool_work *first, **end; /* work that waits */
+    struct pool_thread *threads;
+    struct pool_thread *idle; /* a stack: the one that slept least is the warmest */
+    unsigned nthreads, waking;
+    uint64_t taken;
+    bool quit;
+};
+
+struct pool_progress {
+    struct pool_work work; /* first */
+    unsigned slot;
+    uint64_t serial;
+    char *text;
+};
+
+/* ---- what comes back, on the main thread */
+
+static void on_done(struct pool *pool, struct pool_slot *s)
+{
+    pool->events.done(pool->events.arg, s->index, &s->result);
+    run_result_done(&s->result);
+    if (s->order.free != NULL)
+        s->order.free(s->order.arg);
+    s->busy = false;
+}
+
+static void on_told(const struct pool *pool, struct pool_progress *p)
+{
+    if (pool->events.progress != NULL)
+        pool->events.progress(pool->events.arg, p->slot, p->serial, p->text);
+    free(p->text);
+    free(p);
+}
+
+static void on_mail(void *arg, struct mail *mail)
+{
+    struct pool_work *w = (struct pool_work *)mail;
+    struct pool_task *task = (struct pool_task *)mail;
+
+    switch (w->kind) {
+    case POOL_SLOT:
+        on_done(arg, (struct pool_slot *)mail);
+        break;
+    case POOL_PROGRESS:
+        on_told(arg, (struct pool_progress *)mail);
+        break;
+    case POOL_TASK:
+        task->done(task);
+        break;
+    }
+}
+
+static void on_rest(void *arg)
+{
+    const struct pool *pool = arg;
+
+    if (pool->events.rest != NULL)
+        pool->events.rest(pool->events.arg);
+}
+
+/* ---- on the threads */
+
+static void on_progress(void *arg, const char *text, size_t n)
+{
+    const struct pool_slot *s = arg;
+    struct pool_progress *p = mem_new(sizeof(*p));
+
+    p->work.kind = POOL_PROGRESS;
+    p->slot = s->index;
+    p->serial = s->serial;
+    p->text = mem_dup(text, n);
+    mailbox_post(s->pool->box, &p->work.mail);
+}
+
+static void run_slot(struct pool_slot *s)
+{
+    const struct exec_hooks hooks = {NULL, NULL, on_progress, s};
+
+    if (s->exec == NULL) {
+        s->result.end = RUN_HOST_FAULT;
+        (void)snprintf(s->result.text, sizeof(s->result.text),
+                       "cannot start: no descriptor is left");
+    } else if (s->order.plugin != NULL) {
+        plugin_run(s->order.plugin, s->exec, &hooks, &s->result);
+    } else {
+        exec_run(s->order.exec, s->exec, &hooks, &s->result);
+    }
+}
+
+static void run(struct pool *pool, struct pool_work *w)
+{
+    if (w->kind == POOL_SLOT)
+        run_slot((struct pool_slot *)w);
+    else
+        ((struct pool_task *)w)->run((struct pool_task *)w);
+    mailbox_post(pool->box, &w->mail);
+}
+
+static struct pool_thread *one_more(struct pool *pool);
+static void wake(struct pool_thread *t);
+
+/* NULL: the pool is closing. Holds the lock. ret_next: as one_more tells. */
+static struct pool_work *take(struct pool *pool, struct pool_thread *me,
+                              struct pool_thread **ret_next)
+{
+    struct pool_work *w;
+
+    *ret_next = NULL;
+    while (pool->first == NULL) {
+        if (pool->quit)
+            return NULL;
+        me->below = pool->idle;
+        pool->idle = me;
+        while (!me->is_woken)
+            (void)pthread_cond_wait(&me->wake, &pool->mu);
+        me->is_woken = false;
+        pool->waking--;
+    }
+    w = pool->first;
+    pool->first = w->next;
+    pool->taken++;
+    if (pool->first == NULL)
+        pool->end = &pool->first;
+    else if (!pool->first->is_quick)
+        *ret_next = one_more(pool);
+    return w;
+}
+
+static void *thread_main(void *arg)
+{
+    struct pool_thread *me = arg;
+    struct pool *pool = me->pool;
+    struct pool_thread *next;
+    struct pool_work *w;
+
+    (void)pthread_mutex_lock(&pool->mu);
+    pool->waking--;
+    while ((w = take(pool, me, &next)) != NULL) {
+        (void)pthread_mutex_unlock(&pool->mu);
+        wake(next);
+        run(pool, w);
+        (void)pthread_mutex_lock(&pool->mu);
+    }
+    (void)pthread_mutex_unlock(&pool->mu);
+    return NULL;
+}
+
+/* ---- threads, under the lock */
+
+/* All signals are the main thread's: threads inherit the mask they are born under. */
+static int add_thread(struct pool *pool)
+{
+    struct pool_thread *t = &pool->threads[pool->nthreads];
+    char name[16];
+    sigset_t all, was;
+    pthread_attr_t attr;
+    int e;
+
+    t->pool = pool;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &was);
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+    e = pthread_create(&t->thread, &attr, thread_main, t);
+    (void)pthread_attr_destroy(&attr);
+    (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
+    if (e != 0)
+        return e;
+    (void)snprintf(name, sizeof(name), "later-job-%u", pool->nthreads);
+    (void)pthread_setname_np(t->thread, name);
+    pool->nthreads++;
+    pool->waking++;
+    return 0;
+}
+
+static struct pool_thread *take_idle(struct pool *pool)
+{
+    struct pool_thread *t = pool->idle;
+
+    pool->idle = t->below;
+    pool->waking++;
+    t->is_woken = true;
+    return t;
+}
+
+/* Behind the lock: who is woken wants it at once. */
+static void wake(struct pool_thread *t)
+{
+    if (t != NULL)
+        (void)pthread_cond_signal(&t->wake);
+}
+
+/* -> who is to be woken behind the lock; NULL: nobody. Without a thread more the work waits for one
+ * of those that are there. */
+static struct pool_thread *one_more(struct pool *pool)
+{
+    int e;
+
+    if (pool->waking >= WAKING_MAX)
+        return NULL;
+    if (pool->idle != NULL)
+        return take_idle(pool);
+    if (pool->nthreads < pool->nslots + (pool->first->kind == POOL_TASK)) {
+        e = add_thread(pool);
+        if (e != 0)
+            log_warn("event=pool threads=%u reason=\"cannot make another thread: %s\"",
+                     pool->nthreads, strerrordesc_np(e));
+    }
+    return NULL;
+}
+
+/* ---- from the main thread */
+
+/* A thread that is awake comes by. */
+static bool has_awake(const struct pool *pool)
+{
+    unsigned idle = 0;
+
+    for (const struct pool_thread *t = pool->idle; t != NULL; t = t->below)
+        idle++;
+    return idle < pool->nthreads;
+}
+
+static void hand_over(void *arg)
+{
+    struct pool *pool = arg;
+    struct pool_thread *next = NULL;
+
+    if (pool->new_first == NULL)
+        return;
+    (void)pthread_mutex_lock(&pool->mu);
+    *pool->end = pool->new_first;
+    pool->end = pool->new_end;
+    if (!pool->first->is_quick || !has_awake(pool))
+        next = one_more(pool);
+    (void)pthread_mutex_unlock(&pool->mu);
+    wake(next);
+    pool->new_first = NULL;
+    pool->new_end = &pool->new_first;
+    if (!loop_timer_is_set(pool->look))
+        loop_timer_set(pool->look, LONG_MS);
+}
+
+static void on_look(void *arg)
+{
+    struct pool *pool = arg;
+    struct pool_thread *next = NULL;
+    bool is_waiting;
+
+    (void)pthread_mutex_lock(&pool->mu);
+    is_waiting = pool->first != NULL;
+    if (is_waiting)
+        next = one_more(pool);
+    (void)pthread_mutex_unlock(&pool->mu);
+    wake(next);
+    if (is_waiting)
+        loop_timer_set(pool->look, LONG_MS);
+}
+
+static void submit(struct pool *pool, struct pool_work *w, bool is_quick)
+{
+    w->next = NULL;
+    w->is_quick = is_quick;
+    *pool->new_end = w;
+    pool->new_end = &w->next;
+}
+
+/* ---- making and unmaking */
+
+static void init(struct pool *pool, unsigned nslots)
+{
+    pool->nslots = nslots;
+    pool->slots = mem_new(nslots * sizeof(*pool->slots));
+    pool->threads = mem_new((nslots + 1) * sizeof(*pool->threads));
+    pool->end = &pool->first;
+    pool->new_end = &pool->new_first;
+    (void)pthread_mutex_init(&pool->mu, NULL);
+    for (unsigned i = 0; i < nslots; i++) {
+        pool->slots[i].work.kind = POOL_SLOT;
+        pool->slots[i].pool = pool;
+        pool->slots[i].index = i;
+    }
+    for (unsigned i = 0; i <= nslots; i++)
+        (void)pthread_cond_init(&pool->threads[i].wake, NULL);
+}
+
+/* A daemon that cannot have these had better say so at once. */
+static int make_ready(struct pool *pool, unsigned n, struct err *err)
+{
+    int e = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        pool->slots[i].exec = exec_slot_new();
+        if (pool->slots[i].exec == NULL)
+            return err_sys(err, errno, "cannot make pool slot %u", i);
+    }
+    (void)pthread_mutex_lock(&pool->mu);
+    while (e == 0 && pool->nthreads < n)
+        e = add_thread(pool);
+    (void)pthread_mutex_unlock(&pool->mu);
+    if (e != 0)
+        return err_sys(err, e, "cannot start pool thread %u of %u", pool->nthreads, n);
+    return 0;
+}
+
+struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_events *events,
+                      struct err *err)
+{
+    struct pool *pool = mem_new(sizeof(*pool));
+
+    init(pool, nslots);
+    pool->events = *events;
+    pool->box = mailbox_new(loop, on_mail, on_rest, pool);
+    if (pool->box == NULL) {
+        (void)err_sys(err, errno, "cannot make the pool's mailbox");
+        goto fail;
+    }
+    pool->hand_over = loop_hook_new(loop, LOOP_HOOK_GATHERED, hand_over, pool);
+    pool->look = loop_timer_new(loop, on_look, pool);
+    if (make_ready(pool, nslots < READY ? nslots : READY, err) == 0)
+        return pool;
+fail:
+    pool_free(pool);
+    return NULL;
+}
+
+static void stop_threads(struct pool *pool)
+{
+    unsigned n;
+
+    (void)pthread_mutex_lock(&pool->mu);
+    pool->quit = true;
+    while (pool->idle != NULL)
+        wake(take_idle(pool));
+    n = pool->nthreads;
+    (void)pthread_mutex_unlock(&pool->mu);
+    for (unsigned i = 0; i < n; i++)
+        (void)pthread_join(pool->threads[i].thread, NULL);
+}
+
+void pool_free(struct pool *pool)
+{
+    if (pool == NULL)
+        return;
+    hand_over(pool);
+    stop_threads(pool);
+    loop_hook_free(pool->hand_over);
+    loop_timer_free(pool->look);
+    mailbox_free(pool->box);
+    for (unsigned i = 0; i < pool->nslots; i++) {
+        assert(!pool->slots[i].busy);
+        exec_slot_free(pool->slots[i].exec);
+    }
+    for (unsigned i = 0; i <= pool->nslots; i++)
+        (void)pthread_cond_destroy(&pool->threads[i].wake);
+    (void)pthread_mutex_destroy(&pool->mu);
+    free(pool->threads);
+    free(pool->slots);
+    free(pool);
+}
+
+/* ---- orders */
+
+uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *order)
+{
+    struct pool_slot *s = &pool->slots[slot];
+
+    assert(slot < pool->nslots && !s->busy);
+    if (s->exec == NULL)
+        s->exec = exec_slot_new();
+    s->serial = s->exec != NULL ? exec_slot_arm(s->exec) : 0;
+    s->busy = true;
+    s->order = *order;
+    run_result_init(&s->result);
+    submit(pool, &s->work, order->plugin != NULL && plugin_is_quick(order->plugin->plugin));
+    return s->serial;
+}
+
+void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_control what)
+{
+    if (pool->slots[slot].exec != NULL)
+        exec_slot_control(pool->slots[slot].exec, serial, what);
+}
+
+/* A task has no limit; what it does is short. */
+static int64_t overdue_ms(const struct pool_slot *s, struct mono now)
+{
+    const struct exec_order *e = s->order.exec;
+    struct wedge_job job = {.timeout_ms = s->order.plugin != NULL ? s->order.plugin->timeout_ms
+                                                                  : e->timeout_ms,
+                            .kill_grace_ms = s->order.plugin != NULL ? 0 : e->kill_grace_ms};
+
+    exec_slot_heard(s->exec, &job.taken, &job.said);
+    return stall_overdue_ms(&job, now);
+}
+
+bool pool_is_well(struct pool *pool, struct mono now, char *why, size_t size)
+{
+    bool is_waiting, is_free;
+    uint64_t taken;
+    int64_t ms;
+
+    for (unsigned i = 0; i < pool->nslots; i++) {
+        const struct pool_slot *s = &pool->slots[i];
+
+        if (!s->busy || s->exec == NULL || (ms = overdue_ms(s, now)) <= 0)
+            continue;
+        (void)snprintf(why, size,
+                       "job %s of queue %s should have ended %lld s ago, and its thread "
+                       "says nothing",
+                       s->order.plugin != NULL ? s->order.plugin->job.id : s->order.exec->id,
+                       s->order.plugin != NULL ? s->order.plugin->job.queue : s->order.exec->queue,
+                       (long long)((ms + WEDGE_MARGIN_MS) / 1000));
+        return false;
+    }
+    (void)pthread_mutex_lock(&pool->mu);
+    is_waiting = pool->first != NULL;
+    is_free = pool->idle != NULL || pool->waking > 0;
+    taken = pool->taken;
+    (void)pthread_mutex_unlock(&pool->mu);
+    if (!stall_line(&pool->wedge, is_waiting, is_free, taken, now))
+        return true;
+    (void)snprintf(why, size, "work waits, threads are free, and none takes it");
+    return false;
+}
+
+void pool_do(struct pool *pool, struct pool_task *task)
+{
+    task->work.kind = POOL_TASK;
+    submit(pool, &task->work, false);
+}

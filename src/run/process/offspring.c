@@ -1,0 +1,376 @@
+#include "run/process/offspring.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "run/isolation/caps.h"
+#include "run/process/origin.h"
+#include "run/process/pidstat.h"
+
+#define ENV_MAX 16384        /* bytes of an environment that are looked through at a time */
+#define ENV_PIECES 800       /* execve takes less (6 MiB); a process may show more */
+#define OUR_PROGRAMS "later" /* their names, and those of their threads, begin so */
+
+enum sight { NONE, FOUND, UNKNOWN };
+
+/* A search by worker is for a dead one: what cannot be looked at counts, too. */
+static bool is_for_dead(const struct offspring_query *whom)
+{
+    return whom->fences == NULL;
+}
+
+/* ---- origins */
+
+static bool has_fence(const struct offspring_query *whom, int64_t fence)
+{
+    for (size_t i = 0; fence > 0 && i < whom->nfences; i++) {
+        if (whom->fences[i] == fence)
+            return true;
+    }
+    return false;
+}
+
+static bool has_job(const struct offspring_query *whom, const char *job)
+{
+    if (job[0] == '\0' || whom->jobs == NULL)
+        return true;
+    for (size_t i = 0; i < whom->njobs; i++) {
+        if (strcmp(job, whom->jobs[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Is one of these origins looked for? *ret_fence: of that. */
+static bool is_looked_for(const struct offspring_query *whom, const char *all, int64_t *ret_fence)
+{
+    struct origin o;
+
+    while (origin_next(&all, &o)) {
+        if (strcmp(o.worker, whom->worker) == 0 &&
+            (is_for_dead(whom) ? has_job(whom, o.job) : has_fence(whom, o.fence))) {
+            *ret_fence = o.fence;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- one environment */
+
+/* Whose it is may read it. As a process with a user of its own is that user's, we are that user for
+ * this one call, where we have the right to (the calling thread alone: fsuid is not shared). */
+static int open_as_owner(pid_t pid, const char *path)
+{
+    char folder[32];
+    struct stat st;
+    int fd, e;
+
+    (void)snprintf(folder, sizeof(folder), "/proc/%d", (int)pid);
+    if (!caps_has(CAP_SETUID) || !caps_has(CAP_SETGID)) {
+        errno = EACCES;
+        return -1;
+    }
+    if (stat(folder, &st) < 0)
+        return -1;
+    (void)setfsgid(st.st_gid);
+    (void)setfsuid(st.st_uid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    e = errno;
+    (void)setfsuid(geteuid());
+    (void)setfsgid(getegid());
+    /* Another fsuid makes a process dumpable again, as far as the system lets it (prctl(2)). */
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    errno = e;
+    return fd;
+}
+
+static int open_file(pid_t pid, const char *name)
+{
+    char path[64];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 && errno == EACCES ? open_as_owner(pid, path) : fd;
+}
+
+/* Bytes of a file of it, a NUL behind; -1 with errno. */
+static ssize_t read_file(pid_t pid, const char *name, char *out, size_t room)
+{
+    CLEANUP_CLOSE int fd = open_file(pid, name);
+    size_t n = 0;
+    ssize_t got = 0;
+
+    while (fd >= 0 && n < room - 1 && (got = read(fd, out + n, room - 1 - n)) > 0)
+        n += (size_t)got;
+    out[n] = '\0';
+    return fd < 0 || got < 0 ? -1 : (ssize_t)n;
+}
+
+/* The origins in n bytes of variables; NULL: none, or not all of them. begins: a variable begins
+ * there. *ret_used: what need not be looked at again. */
+static const char *find_origins(const char *env, size_t n, bool begins, size_t *ret_used)
+{
+    static const char behind_another[] = "\0" ORIGIN_NAME;
+    const size_t len = strlen(ORIGIN_NAME);
+    const char *at = begins && n >= len && memcmp(env, ORIGIN_NAME, len) == 0 ? env : NULL;
+    const char *last = memrchr(env, '\0', n);
+
+    if (at == NULL) {
+        at = memmem(env, n, behind_another, sizeof(behind_another) - 1);
+        at = at != NULL ? at + 1 : NULL;
+    }
+    /* Of a list that is too long the first ones will do. */
+    if (at != NULL &&
+        (memchr(at, '\0', n - (size_t)(at - env)) != NULL || (at == env && n == ENV_MAX)))
+        return at + len;
+    *ret_used = at != NULL ? (size_t)(at - env) : last != NULL ? (size_t)(last - env) + 1 : 0;
+    return NULL;
+}
+
+/* What one task's environment says. EMPTY: it has none. HIDDEN: it cannot be read. */
+enum env { ENV_NONE, ENV_FOUND, ENV_EMPTY, ENV_HIDDEN };
+
+/* From one descriptor, piece by piece: a shell writes what it hands on in any order. */
+static enum env search(int fd, const struct offspring_query *whom, int64_t *ret_fence)
+{
+    char env[ENV_MAX + 1] = "";
+    size_t have = 0, used = 0;
+    bool begins = true, has_any = false;
+    ssize_t got = 1;
+
+    for (int i = 0; i < ENV_PIECES && got > 0; i++) {
+        const char *all;
+
+        got = read(fd, env + have, ENV_MAX - have);
+        if (got <= 0)
+            break;
+        has_any = true;
+        have += (size_t)got;
+        env[have] = '\0';
+        all = find_origins(env, have, begins, &used);
+        if (all != NULL)
+            return is_looked_for(whom, all, ret_fence) ? ENV_FOUND : ENV_NONE;
+        begins = used > 0 || (begins && have < ENV_MAX);
+        used = used == 0 && have == ENV_MAX ? have : used;
+        memmove(env, env + used, have - used);
+        have -= used;
+        env[have] = '\0';
+    }
+    if (got < 0)
+        return errno == ESRCH ? ENV_EMPTY : ENV_HIDDEN;
+    /* The last one may have no NUL behind it. */
+    if (begins && have > 0 && strncmp(env, ORIGIN_NAME, strlen(ORIGIN_NAME)) == 0)
+        return is_looked_for(whom, env + strlen(ORIGIN_NAME), ret_fence) ? ENV_FOUND : ENV_NONE;
+    return has_any ? ENV_NONE : ENV_EMPTY;
+}
+
+/* file: environ, or that of one of its threads. */
+static enum env search_file(const struct offspring_query *whom, pid_t pid, const char *file,
+                            int64_t *ret_fence)
+{
+    CLEANUP_CLOSE int fd = open_file(pid, file);
+
+    if (fd < 0)
+        return errno == ESRCH || errno == ENOENT ? ENV_EMPTY : ENV_HIDDEN;
+    return search(fd, whom, ret_fence);
+}
+
+/* Of a process whose first thread has ended, which took its own view of the environment with it. */
+static enum env search_threads(const struct offspring_query *whom, pid_t pid, int64_t *ret_fence)
+{
+    enum env worst = ENV_EMPTY;
+    char folder[32], file[64];
+    int64_t tid;
+    DIR *tasks;
+
+    (void)snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
+    tasks = opendir(folder);
+    for (struct dirent *e = tasks != NULL ? readdir(tasks) : NULL; e != NULL; e = readdir(tasks)) {
+        enum env is;
+
+        if (text_parse_int(e->d_name, 1, INT32_MAX, &tid) < 0)
+            continue;
+        (void)snprintf(file, sizeof(file), "task/%d/environ", (int)tid);
+        is = search_file(whom, pid, file, ret_fence);
+        worst = is == ENV_HIDDEN ? is : worst;
+        if (is == ENV_NONE || is == ENV_FOUND) {
+            worst = is;
+            break;
+        }
+    }
+    if (tasks != NULL)
+        (void)closedir(tasks);
+    return worst;
+}
+
+/* ---- one process */
+
+static bool is_our_program(const struct pidstat *p)
+{
+    return strncmp(p->name, OUR_PROGRAMS, sizeof(OUR_PROGRAMS) - 1) == 0;
+}
+
+/* A worker that lives starts others all the time; what a dead one was making is an orphan. (Process
+ * 1 may be a laterd, and a foster parent all the same.) */
+static bool is_of_living(const struct pidstat *p)
+{
+    struct pidstat parent;
+
+    return p->parent > 1 && pidstat_read(p->parent, &parent) == 0 && is_our_program(&parent);
+}
+
+/* One of these ids may be that of what the worker started: of our user it has at least one. */
+static bool may_be_ours(pid_t pid)
+{
+    char status[4096], *at;
+    unsigned ids[4];
+
+    if (caps_has(CAP_SETUID) && caps_has(CAP_SETGID))
+        return true;
+    if (read_file(pid, "status", status, sizeof(status)) < 0)
+        return errno != ENOENT && errno != ESRCH;
+    at = strstr(status, "\nUid:");
+    if (at == NULL || sscanf(at, " Uid: %u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) != 4)
+        return true;
+    for (size_t i = 0; i < 4; i++) {
+        if (ids[i] == geteuid())
+            return true;
+    }
+    return false;
+}
+
+/* The moment in which a process has the new program, but not yet its environment: its command line
+ * is empty as well. */
+static enum sight look_at_empty(const struct pidstat *p, pid_t pid)
+{
+    char line[2];
+
+    if (read_file(pid, "cmdline", line, sizeof(line)) > 0)
+        return NONE;
+    return is_of_living(p) ? NONE : UNKNOWN;
+}
+
+/* Of the programs of laterd none can be looked at; what they start has an origin of its own. */
+static enum sight look_at_hidden(const struct offspring_query *whom, const struct pidstat *p,
+                                 pid_t pid)
+{
+    return !is_for_dead(whom) || is_our_program(p) || !may_be_ours(pid) ? NONE : UNKNOWN;
+}
+
+/* One whose environment is empty or hidden. */
+static enum sight look_closer(const struct offspring_query *whom, pid_t pid, enum env is,
+                              int64_t *ret_fence)
+{
+    struct pidstat p;
+
+    if (pidstat_read(pid, &p) < 0)
+        return errno == ENOENT || errno == ESRCH || !is_for_dead(whom) ? NONE : UNKNOWN;
+    /* Nothing of a dead one is left but its number, unless some of its threads live. */
+    if (p.is_kernels || (pidstat_is_dead(&p) && p.threads <= 1))
+        return NONE;
+    if (pidstat_is_dead(&p)) {
+        is = search_threads(whom, pid, ret_fence);
+        if (is == ENV_FOUND || is == ENV_NONE)
+            return is == ENV_FOUND ? FOUND : NONE;
+    }
+    return is == ENV_HIDDEN ? look_at_hidden(whom, &p, pid) : look_at_empty(&p, pid);
+}
+
+/* By what does not need its environment, for a dead worker. NONE: look at that. */
+static enum sight look_at_stat(const struct offspring_query *whom, pid_t pid, bool *ret_is_older)
+{
+    struct pidstat p;
+
+    *ret_is_older = false;
+    if (pidstat_read(pid, &p) < 0)
+        return errno == ENOENT || errno == ESRCH ? NONE : UNKNOWN;
+    *ret_is_older = p.start < whom->since;
+    /* Forked by a worker that has died meanwhile, it is about to become its handler. */
+    return !*ret_is_older && p.is_fork && is_our_program(&p) && !is_of_living(&p) ? UNKNOWN : NONE;
+}
+
+/* The pidfd is taken before the look, so that what was looked at is what is killed. */
+static enum sight look(const struct offspring_query *whom, pid_t pid, struct offspring *ret)
+{
+    CLEANUP_CLOSE int pidfd = -1;
+    bool is_older = false;
+    enum sight sight;
+    enum env is;
+
+    if (is_for_dead(whom) && look_at_stat(whom, pid, &is_older) == UNKNOWN)
+        return UNKNOWN;
+    if (is_older)
+        return NONE;
+    pidfd = pidfd_open(pid, 0);
+    if (pidfd < 0 && errno != ENOSYS)
+        return errno == ESRCH ? NONE : UNKNOWN;
+    *ret = (struct offspring){.pid = pid, .pidfd = -1};
+    is = search_file(whom, pid, "environ", &ret->fence);
+    sight = is == ENV_FOUND  ? FOUND
+            : is == ENV_NONE ? NONE
+                             : look_closer(whom, pid, is, &ret->fence);
+    if (sight == FOUND)
+        ret->pidfd = TAKE_FD(pidfd);
+    return sight;
+}
+
+/* ---- all of them */
+
+struct offspring_count offspring_find(const struct offspring_query *whom, size_t max,
+                                      struct mono until, offspring_found_f *found, void *arg)
+{
+    struct offspring_count tally = {0, 0};
+    struct offspring p;
+    int64_t pid;
+    DIR *proc = opendir("/proc");
+
+    /* Where others' processes are not shown at all (hidepid), nobody knows who is there. */
+    if (proc == NULL || (is_for_dead(whom) && pidstat_start(1) == -1))
+        tally.unknown++;
+    for (struct dirent *e = proc != NULL ? readdir(proc) : NULL; e != NULL && tally.found < max;
+         e = readdir(proc)) {
+        enum sight sight;
+
+        if (text_parse_int(e->d_name, 2, INT32_MAX, &pid) < 0 || pid == getpid())
+            continue;
+        if (!mono_before(mono_now(), until)) {
+            tally.unknown++;
+            break;
+        }
+        sight = look(whom, (pid_t)pid, &p);
+        tally.found += sight == FOUND;
+        tally.unknown += sight == UNKNOWN;
+        if (sight == FOUND)
+            found(arg, &p);
+    }
+    if (proc != NULL)
+        (void)closedir(proc);
+    return tally;
+}
+
+void offspring_kill(const struct offspring *p)
+{
+    /* Members of its group may have changed their environment; the leader is not reaped before us.
+     */
+    if (getpgid(p->pid) == p->pid)
+        (void)kill(-p->pid, SIGKILL);
+    if (p->pidfd >= 0)
+        (void)pidfd_send_signal(p->pidfd, SIGKILL, NULL, 0);
+    else
+        (void)kill(p->pid, SIGKILL);
+}

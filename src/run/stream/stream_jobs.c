@@ -1,0 +1,267 @@
+#include "run/stream/stream_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+struct stream_item *stream_jobs_find(const struct stream_proc *p, const char *id)
+{
+    for (struct stream_item *it = p->first; it != NULL; it = it->next) {
+        if (strcmp(it->id, id) == 0)
+            return it;
+    }
+    return NULL;
+}
+
+static struct stream_item *find_place(const struct stream_proc *p, unsigned place)
+{
+    for (struct stream_item *it = p->first; it != NULL; it = it->next) {
+        if (it->place == place)
+            return it;
+    }
+    return NULL;
+}
+
+static void unlink_item(struct stream_proc *p, struct stream_item *it)
+{
+    if (p->first == it)
+        p->first = it->next;
+    else
+        it->before->next = it->next;
+    if (p->last == it)
+        p->last = it->before;
+    else
+        it->next->before = it->before;
+    p->running--;
+}
+
+/* It is free before done is called. */
+static void finish(struct stream_proc *p, struct stream_item *it, struct run_result *ret)
+{
+    unsigned place = it->place;
+
+    ret->started = it->started;
+    ret->duration_us = mono_until_us(it->started, mono_now());
+    if (it->guard != NULL)
+        guard_clear(it->guard, place);
+    unlink_item(p, it);
+    free(it);
+    p->events->done(p->events->arg, place, ret);
+    run_result_done(ret);
+}
+
+/* Why the job was told to end. */
+static void describe_cause(const struct stream_proc *p, const struct stream_item *it, char *out,
+                           size_t size)
+{
+    char length[24];
+
+    if (it->cause == RUN_TIMED_OUT && it->is_silent)
+        (void)snprintf(out, size, "said nothing for %s",
+                       text_duration(p->conf->heartbeat_ms, length));
+    else
+        run_describe_cause(it->cause, it->timeout_ms, out, size);
+}
+
+void stream_jobs_status(const struct stream_proc *p, const siginfo_t *st, char out[STREAM_STATUS])
+{
+    char status[96];
+
+    run_describe_status(st, status, sizeof(status));
+    (void)snprintf(out, STREAM_STATUS, "%s%s%s", p->met, p->met[0] != '\0' ? ": " : "", status);
+}
+
+/* What the end of the process means for a job that had no answer yet. */
+static void judge(const struct stream_proc *p, const struct stream_item *it, const siginfo_t *st,
+                  bool by_guard, struct run_result *ret)
+{
+    char status[STREAM_STATUS];
+
+    stream_jobs_status(p, st, status);
+    ret->code = st->si_pid != 0 && st->si_status != 0 ? st->si_status : SIGKILL;
+    if (it->cause != RUN_EXITED) {
+        char cause[64];
+
+        describe_cause(p, it, cause, sizeof(cause));
+        ret->end = it->cause;
+        (void)snprintf(ret->text, sizeof(ret->text), "%s: process ended, %.170s", cause, status);
+    } else if (by_guard) {
+        ret->end = RUN_STOPPED;
+        (void)snprintf(ret->text, sizeof(ret->text),
+                       "killed by the guard: %s held a lock, and no beat of its worker was "
+                       "acknowledged",
+                       it->guard != NULL ? "it" : "a job beside it");
+    } else if (it->at >= p->taken) {
+        ret->end = RUN_STOPPED;
+        (void)snprintf(ret->text, sizeof(ret->text), "not started: its process ended, %s", status);
+    } else if (p->is_at_fault && p->was_ended) {
+        ret->end = RUN_SAID_FAIL;
+        ret->code = 1;
+        (void)snprintf(ret->text, sizeof(ret->text), "its process failed: %.200s", p->why);
+    } else if (p->was_ended) {
+        ret->end = RUN_STOPPED;
+        (void)snprintf(ret->text, sizeof(ret->text), "its process was ended: %.200s", p->why);
+    } else if (st->si_pid != 0 && st->si_code == CLD_EXITED) {
+        ret->end = RUN_SAID_FAIL;
+        ret->code = 1;
+        (void)snprintf(ret->text, sizeof(ret->text), "its process ended without an answer: %s",
+                       status);
+    } else {
+        ret->end = RUN_SIGNALED;
+        (void)snprintf(ret->text, sizeof(ret->text), "its process died: %s", status);
+    }
+}
+
+bool stream_jobs_by_guard(const struct stream_proc *p)
+{
+    for (const struct stream_item *it = p->first; it != NULL; it = it->next) {
+        if (it->guard != NULL && guard_has_killed(it->guard, it->place))
+            return !p->was_ended;
+    }
+    return false;
+}
+
+void stream_jobs_end(struct stream_proc *p, const siginfo_t *st)
+{
+    bool by_guard = stream_jobs_by_guard(p);
+
+    while (p->first != NULL) {
+        struct run_result ret;
+
+        run_result_init(&ret);
+        judge(p, p->first, st, by_guard, &ret);
+        finish(p, p->first, &ret);
+    }
+}
+
+static void settle(struct stream_proc *p, struct stream_item *it, const struct stream_answer *a)
+{
+    static const enum run_end ends[] = {[STREAM_OK] = RUN_SAID_OK,
+                                        [STREAM_RETRY] = RUN_SAID_RETRY,
+                                        [STREAM_FAIL] = RUN_SAID_FAIL,
+                                        [STREAM_DEAD] = RUN_SAID_DEAD};
+    struct run_result ret;
+    char cause[64] = "";
+
+    run_result_init(&ret);
+    ret.retry_in_ms = a->retry_in_ms;
+    if (a->word == STREAM_OK)
+        buf_add(&ret.result, a->text, a->len);
+    if (it->cause != RUN_EXITED)
+        describe_cause(p, it, cause, sizeof(cause));
+    run_result_say(&ret, ends[a->word], a->text, a->len, it->cause, cause);
+    p->served++;
+    finish(p, it, &ret);
+}
+
+static void tell_progress(struct stream_proc *p, const struct stream_item *it,
+                          const struct stream_answer *a)
+{
+    CLEANUP_FREE char *text = mem_dup(a->text, a->len);
+
+    p->events->progress(p->events->arg, it->place, text);
+}
+
+void stream_jobs_answer(struct stream_proc *p, struct stream_item *it,
+                        const struct stream_answer *a)
+{
+    if (a->word == STREAM_PROGRESS)
+        tell_progress(p, it, a);
+    else
+        settle(p, it, a);
+}
+
+/* ---- beginning and ending them */
+
+static struct mono deadline_of(const struct stream_proc *p, const struct stream_item *it)
+{
+    struct mono at = mono_add_ms(it->started, it->timeout_ms);
+
+    if (it->cause != RUN_EXITED)
+        return it->kill_at;
+    return mono_min(at, mono_add_ms(it->heard, p->conf->heartbeat_ms));
+}
+
+void stream_proc_start(struct stream_proc *p, const struct stream_job *job)
+{
+    struct stream_item *it = mem_new(sizeof(*it));
+
+    *it = (struct stream_item){.before = p->last,
+                               .place = job->place,
+                               .guard = job->guard,
+                               .timeout_ms = job->timeout_ms,
+                               .at = p->queued,
+                               .started = mono_now(),
+                               .cause = RUN_EXITED,
+                               .kill_at = MONO_NEVER};
+    text_copy(it->id, sizeof(it->id), job->id);
+    it->heard = it->started;
+    *(p->last != NULL ? &p->last->next : &p->first) = it;
+    p->last = it;
+    p->running++;
+    if (it->guard != NULL) {
+        guard_set(it->guard, it->place, p->fence);
+        guard_set_process(it->guard, it->place, p->child.pid);
+    }
+    stream_proc_put(p, job->header, job->header_len);
+    stream_proc_put(p, "\n", 1);
+    stream_proc_put(p, job->payload, job->payload_len);
+    stream_proc_put(p, "\n", 1);
+    stream_proc_arm(p, deadline_of(p, it));
+}
+
+/* By its word if it knows that one, else by the end of its process. */
+static void end_item(struct stream_proc *p, struct stream_item *it, enum run_end cause)
+{
+    char why[64], line[32];
+
+    it->cause = cause;
+    if (p->greeting.can_cancel && p->state == READY) {
+        stream_proc_put(p, line, (size_t)snprintf(line, sizeof(line), "cancel %s\n", it->id));
+        it->kill_at = mono_add_ms(mono_now(), p->conf->kill_grace_ms);
+        stream_proc_arm(p, it->kill_at);
+        stream_proc_flush(p);
+        return;
+    }
+    (void)snprintf(why, sizeof(why), "job %s in it %s", it->id,
+                   cause == RUN_TIMED_OUT   ? "timed out"
+                   : cause == RUN_CANCELLED ? "was cancelled"
+                                            : "was stopped");
+    stream_proc_end(p, why);
+}
+
+bool stream_proc_control(struct stream_proc *p, unsigned place, enum exec_control what)
+{
+    struct stream_item *it = find_place(p, place);
+
+    if (it == NULL)
+        return false;
+    if (what == EXEC_CONTROL_KILL) {
+        it->cause = RUN_STOPPED;
+        stream_proc_end(p, "a job in it was killed");
+        stream_proc_signal(p, SIGKILL);
+    } else if (it->cause == RUN_EXITED) {
+        end_item(p, it, what == EXEC_CONTROL_CANCEL ? RUN_CANCELLED : RUN_STOPPED);
+    }
+    return true;
+}
+
+void stream_jobs_check(struct stream_proc *p, struct mono now)
+{
+    for (struct stream_item *it = p->first, *next; it != NULL; it = next) {
+        next = it->next;
+        if (mono_before(now, deadline_of(p, it))) {
+            stream_proc_arm(p, deadline_of(p, it));
+        } else if (it->cause == RUN_EXITED) {
+            it->is_silent = mono_before(now, mono_add_ms(it->started, it->timeout_ms));
+            end_item(p, it, RUN_TIMED_OUT);
+        } else {
+            it->kill_at = MONO_NEVER;
+            stream_proc_end(p, "it did not answer a cancel");
+        }
+    }
+}

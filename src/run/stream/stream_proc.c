@@ -1,0 +1,597 @@
+#include "run/stream/stream_proc.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "run/process/offspring_end.h"
+#include "run/isolation/isolation.h"
+#include "run/process/origin.h"
+#include "run/process/pidstat.h"
+#include "run/stream/stream_priv.h"
+
+#define READ_BYTES 65536 /* one whole pipe */
+#define READS_MAX 4      /* in one turn of the loop: the others want theirs */
+#define KEEP_BYTES 65536 /* a larger buffer is given back once it is written */
+#define LAST_READS 17    /* a pipe of 1 MiB, the largest, and what it was read by before */
+#define FAREWELL_MS 200  /* for one that closed its pipes: it is most likely about to end */
+#define LEFT_MS 50       /* for what it leaves in its cgroup to be gone */
+#define MEMORY_LOOK_MS 1000
+#define END_WAIT_MS 10000 /* for the death of all that it has started */
+
+/* ---- its end */
+
+void stream_proc_arm(struct stream_proc *p, struct mono at)
+{
+    int64_t us = mono_until_us(mono_now(), at);
+
+    if (!mono_before(at, p->armed))
+        return;
+    p->armed = at;
+    loop_timer_set(p->timer, us > 0 ? (us + 999) / 1000 : 0);
+}
+
+static void set_deadline(struct stream_proc *p, int64_t ms)
+{
+    p->deadline = mono_add_ms(mono_now(), ms);
+    stream_proc_arm(p, p->deadline);
+}
+
+void stream_proc_signal(const struct stream_proc *p, int sig)
+{
+    (void)kill(-p->child.pid, sig);
+    /* A stopped process does not see the signal before it is continued. */
+    (void)kill(-p->child.pid, SIGCONT);
+}
+
+/* What is left in the pipe, nobody has read. */
+static void close_in(struct stream_proc *p)
+{
+    int unread = 0;
+
+    if (p->pipes.ours[PIPE_IN] < 0)
+        return;
+    (void)ioctl(p->pipes.ours[PIPE_IN], FIONREAD, &unread);
+    p->taken = p->written - (uint64_t)unread;
+    loop_fd_free(p->watch_in);
+    p->watch_in = NULL;
+    exec_pipes_close_one(&p->pipes, PIPE_IN);
+    buf_done(&p->out);
+    p->sent = 0;
+}
+
+/* TERM, and KILL after the grace. `why` is that of the first time. */
+void stream_proc_end(struct stream_proc *p, const char *why)
+{
+    bool was_kept = stream_proc_is_kept(p);
+
+    if (p->state >= ENDING)
+        return;
+    if (p->why[0] == '\0')
+        text_copy(p->why, sizeof(p->why), why);
+    p->was_ended = true;
+    if (p->state == LAUNCHING) { /* when it is there */
+        p->is_killed = true;
+        return;
+    }
+    p->state = ENDING;
+    close_in(p);
+    stream_proc_signal(p, SIGTERM);
+    set_deadline(p, p->conf->kill_grace_ms);
+    if (was_kept)
+        p->events->ending(p->events->arg, p);
+}
+
+/* It did what no worker may. */
+static void end_fault(struct stream_proc *p, const char *why)
+{
+    p->is_at_fault = p->state < CLOSING;
+    stream_proc_end(p, why);
+}
+
+/*
+ * One of its pipes is closed. One that dies closes them first: it may end by itself for a moment,
+ * and what it ends by is then what its jobs are told.
+ */
+static void expect_end(struct stream_proc *p, const char *why)
+{
+    bool was_kept = stream_proc_is_kept(p);
+
+    if (p->state != READY && p->state != GREETING)
+        return;
+    text_copy(p->why, sizeof(p->why), why);
+    p->is_at_fault = true;
+    p->state = CLOSING;
+    close_in(p);
+    set_deadline(p, FAREWELL_MS);
+    if (was_kept)
+        p->events->ending(p->events->arg, p);
+}
+
+/* Once it is retired. */
+static void close_when_idle(struct stream_proc *p)
+{
+    if (!p->is_retired || p->running > 0 || (p->state != READY && p->state != GREETING))
+        return;
+    p->state = CLOSING;
+    close_in(p);
+    set_deadline(p, p->conf->kill_grace_ms);
+}
+
+static void drop(struct stream_proc *p)
+{
+    loop_fd_free(p->watch_in);
+    loop_fd_free(p->watch_out);
+    loop_fd_free(p->watch_err);
+    loop_fd_free(p->watch_pid);
+    loop_timer_free(p->timer);
+    exec_pipes_close(&p->pipes);
+    buf_done(&p->out);
+    lines_done(&p->lines);
+    stream_log_done(&p->log);
+    free(p);
+}
+
+static void be_gone(struct stream_proc *p, const char *why)
+{
+    p->is_gone = true;
+    p->events->gone(p->events->arg, p, why);
+}
+
+/* ---- what it says */
+
+static void greet(struct stream_proc *p, const char *line, size_t n)
+{
+    if (!stream_greeting_parse(line, n, &p->greeting)) {
+        stream_log_line(&p->log, LOG_LEVEL_WARN, "stdout", line, n, false);
+        end_fault(p, "its first line is no greeting: later-stream 1");
+        return;
+    }
+    if (p->greeting.version != STREAM_VERSION) {
+        end_fault(p, "it speaks another version of the protocol than 1");
+        return;
+    }
+    if (p->greeting.inflight > p->conf->places)
+        p->greeting.inflight = p->conf->places;
+    p->state = READY;
+    p->deadline = MONO_NEVER;
+    log_info("event=stream-ready queue=%s pid=%d inflight=%u start_ms=%lld", p->conf->queue,
+             (int)p->child.pid, p->greeting.inflight,
+             (long long)(mono_until_us(p->born, mono_now()) / 1000));
+    p->events->ready(p->events->arg, p);
+    close_when_idle(p);
+}
+
+static void on_line(void *arg, const char *line, size_t n, bool cut)
+{
+    struct stream_proc *p = arg;
+    struct stream_answer a;
+    struct stream_item *it;
+
+    if (p->state == GREETING) {
+        greet(p, line, n);
+        return;
+    }
+    stream_answer_parse(line, n, &a);
+    it = a.id[0] != '\0' ? stream_jobs_find(p, a.id) : NULL;
+    if (a.word == STREAM_ALIVE && a.id[0] == '\0') {
+        for (it = p->first; it != NULL; it = it->next)
+            it->heard = mono_now();
+    } else if (a.word == STREAM_OTHER || it == NULL) {
+        stream_log_line(&p->log, a.word == STREAM_OTHER ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
+                        a.word == STREAM_OTHER ? "stdout" : "answer-without-job", line, n, cut);
+    } else {
+        it->heard = mono_now();
+        if (a.word != STREAM_ALIVE)
+            stream_jobs_answer(p, it, &a);
+    }
+}
+
+/* Who knows how it would have gone on. */
+static void on_half_line(void *arg, const char *line, size_t n, bool cut)
+{
+    struct stream_proc *p = arg;
+
+    stream_log_line(&p->log, LOG_LEVEL_WARN, "half-line", line, n, cut);
+}
+
+/* One read; false: nothing more now. */
+static bool read_some(struct stream_proc *p, enum exec_pipe which)
+{
+    static char buffer[READ_BYTES]; /* the main thread's */
+    ssize_t n = read(p->pipes.ours[which], buffer, sizeof(buffer));
+
+    if (n < 0)
+        return errno == EINTR;
+    if (n == 0) {
+        struct loop_fd **watch = which == PIPE_OUT ? &p->watch_out : &p->watch_err;
+
+        loop_fd_free(*watch);
+        *watch = NULL;
+        exec_pipes_close_one(&p->pipes, which);
+        return false;
+    }
+    if (which == PIPE_OUT)
+        lines_feed(&p->lines, buffer, (size_t)n, on_line, p);
+    else
+        stream_log_stderr(&p->log, p->running == 1 ? p->first->id : "-", buffer, (size_t)n);
+    return (size_t)n == sizeof(buffer);
+}
+
+static void read_pipe(struct stream_proc *p, enum exec_pipe which, int most)
+{
+    while (most-- > 0 && p->pipes.ours[which] >= 0 && read_some(p, which))
+        continue;
+}
+
+/* The callbacks may end it: it is freed behind them. */
+static void enter(struct stream_proc *p)
+{
+    p->depth++;
+}
+
+static void leave(struct stream_proc *p)
+{
+    if (--p->depth == 0 && p->is_gone)
+        drop(p);
+}
+
+static void on_stdout(void *arg, int events)
+{
+    struct stream_proc *p = arg;
+
+    (void)events;
+    enter(p);
+    read_pipe(p, PIPE_OUT, READS_MAX);
+    if (p->pipes.ours[PIPE_OUT] < 0) /* nothing it does can be heard of any more */
+        expect_end(p, "it closed its standard output");
+    close_when_idle(p);
+    p->events->rest(p->events->arg, p);
+    leave(p);
+}
+
+static void on_stderr(void *arg, int events)
+{
+    (void)events;
+    read_pipe(arg, PIPE_ERR, READS_MAX);
+}
+
+static void reap(struct stream_proc *p, siginfo_t *st)
+{
+    /* While the leader is not reaped, the group's number is nobody else's. */
+    if (p->was_ended || (p->state == CLOSING && p->is_retired))
+        (void)kill(-p->child.pid, SIGKILL);
+    for (struct stream_item *it = p->first; it != NULL; it = it->next)
+        if (it->guard != NULL)
+            guard_set_process(it->guard, it->place, 0);
+    if (!isolation_ended(p->conf->argv, p->child.pid, LEFT_MS, p->met))
+        p->met[0] = '\0';
+    while (waitid(P_PID, (id_t)p->child.pid, st, WEXITED) != 0 && errno == EINTR)
+        continue;
+    (void)close(p->child.pidfd);
+    close_in(p);
+}
+
+/* It has ended: what it said before counts, but for a greeting, which is too late. */
+static void conclude(struct pool_task *task)
+{
+    struct stream_proc *p = (struct stream_proc *)task;
+    bool was_kept = stream_proc_is_kept(p);
+    siginfo_t st = {0};
+    char why[sizeof(p->why) + STREAM_STATUS + 2], status[STREAM_STATUS];
+
+    enter(p);
+    reap(p, &st);
+    p->state = GONE; /* nothing is started in it from here on */
+    read_pipe(p, PIPE_OUT, LAST_READS);
+    lines_end(&p->lines, on_half_line, p);
+    read_pipe(p, PIPE_ERR, READS_MAX);
+    stream_log_end(&p->log);
+    stream_jobs_end(p, &st);
+    stream_jobs_status(p, &st, status);
+    /* One that ended by itself was not ended by what it did before. */
+    (void)snprintf(why, sizeof(why), "%s%s%s", p->was_ended ? p->why : "",
+                   p->was_ended && p->why[0] != '\0' ? ": " : "", status);
+    if (was_kept)
+        p->events->ending(p->events->arg, p);
+    p->events->rest(p->events->arg, p);
+    be_gone(p, why);
+    leave(p);
+}
+
+static void end_all(struct pool_task *task)
+{
+    const struct stream_proc *p = (const struct stream_proc *)task;
+
+    if (!offspring_end_one(p->fence, mono_add_ms(mono_now(), END_WAIT_MS)))
+        log_warn("event=left-running queue=%s fence=%lld reason=\"killed, but not dead after %d s: "
+                 "the gates of its jobs go on all the same\"",
+                 p->conf->queue, (long long)p->fence, END_WAIT_MS / 1000);
+}
+
+/* Its jobs have ended when all that it started has. The leader stays a zombie meanwhile. */
+static void on_pid(void *arg, int events)
+{
+    struct stream_proc *p = arg;
+    bool was_kept = stream_proc_is_kept(p);
+
+    (void)events;
+    if (!p->was_ended && !stream_jobs_by_guard(p)) {
+        conclude(&p->task);
+        return;
+    }
+    loop_fd_free(p->watch_pid);
+    p->watch_pid = NULL;
+    close_in(p);
+    p->deadline = MONO_NEVER;
+    p->state = DYING;
+    if (was_kept)
+        p->events->ending(p->events->arg, p);
+    p->task.run = end_all;
+    p->task.done = conclude;
+    pool_do(p->pool, &p->task);
+}
+
+/* ---- what it is told */
+
+void stream_proc_put(struct stream_proc *p, const char *bytes, size_t n)
+{
+    buf_add(&p->out, bytes, n);
+    p->queued += n;
+}
+
+static void flush(struct stream_proc *p)
+{
+    while (p->sent < p->out.len) {
+        ssize_t n = write(p->pipes.ours[PIPE_IN], p->out.data + p->sent, p->out.len - p->sent);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            /* One that is never quite done must not keep all that it ever got. */
+            if (p->sent >= KEEP_BYTES) {
+                buf_drop(&p->out, p->sent);
+                p->sent = 0;
+            }
+            loop_fd_events(p->watch_in, LOOP_WRITE);
+            return;
+        }
+        if (n < 0) { /* EPIPE: it reads no more */
+            expect_end(p, "it closed its standard input");
+            return;
+        }
+        p->sent += (size_t)n;
+        p->written += (size_t)n;
+    }
+    loop_fd_events(p->watch_in, 0);
+    p->sent = 0;
+    if (p->out.cap > KEEP_BYTES)
+        buf_done(&p->out);
+    else
+        buf_clear(&p->out);
+}
+
+void stream_proc_flush(struct stream_proc *p)
+{
+    if (p->out.len > 0 && p->state == READY)
+        flush(p);
+}
+
+static void on_stdin(void *arg, int events)
+{
+    (void)events;
+    stream_proc_flush(arg);
+}
+
+static void on_timer(void *arg)
+{
+    struct stream_proc *p = arg;
+    struct mono now = mono_now();
+
+    p->armed = MONO_NEVER;
+    if (p->state < ENDING)
+        stream_jobs_check(p, now);
+    if (mono_before(now, p->deadline)) {
+        stream_proc_arm(p, p->deadline);
+        return;
+    }
+    p->deadline = MONO_NEVER;
+    if (p->state == GREETING)
+        end_fault(p, "it did not greet within start_timeout: is its output buffered?");
+    else if (p->state == CLOSING)
+        stream_proc_end(p, "it did not end at the end of its input");
+    else if (p->state == ENDING)
+        stream_proc_signal(p, SIGKILL);
+}
+
+/* ---- its start */
+
+static void launch(struct pool_task *task)
+{
+    struct stream_proc *p = (struct stream_proc *)task;
+    CLEANUP_FREE char *origin = origin_env(p->fence, "");
+    CLEANUP_FREE char **envp = NULL;
+    struct spawn_fds fds;
+    size_t n = 0;
+
+    while (p->conf->envp[n] != NULL)
+        n++;
+    envp = mem_new((n + 2) * sizeof(*envp));
+    memcpy(envp, p->conf->envp, n * sizeof(*envp));
+    envp[n] = origin;
+    if (exec_pipes_open(&p->pipes, &p->err) != 0)
+        return;
+    exec_pipes_close_one(&p->pipes, PIPE_CTL);
+    fds = (struct spawn_fds){p->pipes.theirs[PIPE_IN], p->pipes.theirs[PIPE_OUT],
+                             p->pipes.theirs[PIPE_ERR], -1};
+    (void)isolation_spawn(p->conf->argv, envp, &fds, &p->child, &p->err);
+    exec_pipes_close_theirs(&p->pipes);
+}
+
+static void on_launched(struct pool_task *task)
+{
+    struct stream_proc *p = (struct stream_proc *)task;
+    char why[256];
+
+    if (p->child.pidfd < 0) {
+        bool was_kept = stream_proc_is_kept(p);
+
+        (void)snprintf(why, sizeof(why), "cannot start: %.200s", p->err.text);
+        p->state = GONE;
+        if (was_kept)
+            p->events->ending(p->events->arg, p);
+        enter(p);
+        be_gone(p, why);
+        leave(p);
+        return;
+    }
+    p->state = GREETING;
+    p->born = p->looked = mono_now();
+    p->watch_in = loop_fd_new(p->loop, p->pipes.ours[PIPE_IN], 0, on_stdin, p);
+    p->watch_out = loop_fd_new(p->loop, p->pipes.ours[PIPE_OUT], LOOP_READ, on_stdout, p);
+    p->watch_err = loop_fd_new(p->loop, p->pipes.ours[PIPE_ERR], LOOP_READ, on_stderr, p);
+    p->watch_pid = loop_fd_new(p->loop, p->child.pidfd, LOOP_READ, on_pid, p);
+    stream_log_start(&p->log, p->child.pid);
+    set_deadline(p, p->conf->start_timeout_ms);
+    if (p->is_killed) {
+        stream_proc_end(p, "");
+        stream_proc_signal(p, SIGKILL);
+    } else {
+        close_when_idle(p);
+    }
+}
+
+/* A number that no job's fence ever reaches (they stay below 2^52), and no other process has. */
+static int64_t make_fence(void)
+{
+    uint64_t random = 0;
+
+    /* A kernel without any to give: another of each moment, and of each daemon. */
+    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
+        random = (uint64_t)mono_now().us << 24 ^ (uint64_t)getpid();
+    return (int64_t)(random >> 2 | UINT64_C(1) << 61);
+}
+
+struct stream_proc *stream_proc_new(struct loop *loop, struct pool *pool,
+                                    const struct stream_conf *conf,
+                                    const struct stream_proc_events *events)
+{
+    struct stream_proc *p = mem_new(sizeof(*p));
+
+    p->loop = loop;
+    p->pool = pool;
+    p->conf = conf;
+    p->events = events;
+    p->fence = make_fence();
+    p->child.pidfd = -1;
+    p->armed = p->deadline = MONO_NEVER;
+    p->timer = loop_timer_new(loop, on_timer, p);
+    for (int i = 0; i < PIPES; i++)
+        p->pipes.ours[i] = p->pipes.theirs[i] = -1;
+    lines_init(&p->lines, STREAM_LINE_BYTES);
+    stream_log_init(&p->log, conf->queue);
+    p->task.run = launch;
+    p->task.done = on_launched;
+    pool_do(pool, &p->task);
+    return p;
+}
+
+/* ---- what is asked about it */
+
+unsigned stream_proc_room(const struct stream_proc *p)
+{
+    if (p->state != READY || p->is_retired || p->greeting.inflight < p->running)
+        return 0;
+    return p->greeting.inflight - p->running;
+}
+
+unsigned stream_proc_inflight(const struct stream_proc *p)
+{
+    return p->greeting.inflight;
+}
+
+unsigned stream_proc_running(const struct stream_proc *p)
+{
+    return p->running;
+}
+
+int64_t stream_proc_served(const struct stream_proc *p)
+{
+    return p->served;
+}
+
+bool stream_proc_is_ready(const struct stream_proc *p)
+{
+    return p->state == READY && !p->is_retired;
+}
+
+bool stream_proc_is_kept(const struct stream_proc *p)
+{
+    return p->state <= READY && !p->is_retired && !p->is_killed;
+}
+
+bool stream_proc_is_retired(const struct stream_proc *p)
+{
+    return p->is_retired;
+}
+
+bool stream_proc_has_failed(const struct stream_proc *p)
+{
+    return p->served == 0 && (p->is_at_fault || !p->was_ended);
+}
+
+pid_t stream_proc_pid(const struct stream_proc *p)
+{
+    return p->child.pid;
+}
+
+int64_t stream_proc_fence(const struct stream_proc *p)
+{
+    return p->fence;
+}
+
+bool stream_proc_is_worn(struct stream_proc *p)
+{
+    const struct stream_conf *c = p->conf;
+    struct mono now;
+
+    if (p->state != READY || p->is_retired)
+        return false;
+    if (c->recycle_jobs > 0 && p->served >= c->recycle_jobs)
+        return true;
+    if (c->recycle_age_ms == INT64_MAX && c->recycle_memory == 0)
+        return false;
+    now = mono_now();
+    if (!mono_before(now, mono_add_ms(p->born, c->recycle_age_ms)))
+        return true;
+    if (c->recycle_memory > 0 && !mono_before(now, mono_add_ms(p->looked, MEMORY_LOOK_MS))) {
+        p->looked = now;
+        p->is_large = pidstat_memory(p->child.pid) > c->recycle_memory;
+    }
+    return p->is_large;
+}
+
+void stream_proc_retire(struct stream_proc *p)
+{
+    p->is_retired = true;
+    close_when_idle(p);
+}
+
+void stream_proc_kill(struct stream_proc *p)
+{
+    for (struct stream_item *it = p->first; it != NULL; it = it->next)
+        it->cause = RUN_STOPPED;
+    stream_proc_end(p, "the worker stops");
+    if (p->state == ENDING)
+        stream_proc_signal(p, SIGKILL);
+}

@@ -1,0 +1,286 @@
+#include "sched/held_jobs.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+/* By the end of the id, where ids of one time differ. */
+static struct held_job **place_of(struct held_jobs *l, const char *id)
+{
+    size_t n = strlen(id);
+
+    return &l->table[text_hash(id + (n > 6 ? n - 6 : 0)) % HELD_TABLE];
+}
+
+static struct held_job *chain_of(const struct held_jobs *l, const char *id)
+{
+    return *place_of((struct held_jobs *)l, id);
+}
+
+/* From -> to, the table of held_jobs.h. */
+#define TO(state) (1U << HELD_##state)
+static const struct {
+    const char *name;
+    unsigned moves;
+} states[HELD_STATES] = {
+    [HELD_CLAIMED] = {"claimed", TO(AWAITS_PLACE) | TO(ENDED)},
+    [HELD_AWAITS_PLACE] = {"awaits place",
+                           TO(FETCHING) | TO(AHEAD) | TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED)},
+    [HELD_FETCHING] = {"fetching", TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED)},
+    [HELD_AHEAD] = {"ahead", TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED)},
+    [HELD_AWAITS_BEAT] = {"awaits beat", TO(RUNNING) | TO(ENDED)},
+    [HELD_RUNNING] = {"running", TO(LOST) | TO(ENDED)},
+    [HELD_LOST] = {"lost", 0},
+    [HELD_ENDED] = {"ended", TO(SENT)},
+    [HELD_SENT] = {"sent", TO(ENDED)},
+};
+
+const char *held_state_name(enum held_state state)
+{
+    return states[state].name;
+}
+
+bool held_is_running(const struct held_job *h)
+{
+    return h->state < HELD_ENDED;
+}
+
+bool held_is_unstarted(const struct held_job *h)
+{
+    return h->state < HELD_RUNNING;
+}
+
+bool held_is_in_pool(const struct held_job *h)
+{
+    return h->state == HELD_RUNNING || h->state == HELD_LOST;
+}
+
+static void queue_for_place(struct held_jobs *l, struct held_job *h)
+{
+    h->ahead = l->awaiting_last;
+    h->behind = NULL;
+    if (l->awaiting_last != NULL)
+        l->awaiting_last->behind = h;
+    else
+        l->awaiting = h;
+    l->awaiting_last = h;
+    l->nawaiting++;
+}
+
+static void stop_awaiting(struct held_jobs *l, struct held_job *h)
+{
+    if (h->ahead != NULL)
+        h->ahead->behind = h->behind;
+    else
+        l->awaiting = h->behind;
+    if (h->behind != NULL)
+        h->behind->ahead = h->ahead;
+    else
+        l->awaiting_last = h->ahead;
+    l->nawaiting--;
+}
+
+/* What the list counts of a job in its state. */
+static void enter_state(struct held_jobs *l, struct held_job *h)
+{
+    if (h->state == HELD_AWAITS_PLACE)
+        queue_for_place(l, h);
+    if (h->state == HELD_ENDED)
+        l->ended++;
+    if (held_is_running(h)) {
+        l->running++;
+        l->solos += h->is_solo;
+    }
+}
+
+static void leave_state(struct held_jobs *l, struct held_job *h)
+{
+    if (h->state == HELD_AWAITS_PLACE)
+        stop_awaiting(l, h);
+    if (h->state == HELD_ENDED)
+        l->ended--;
+    if (held_is_running(h)) {
+        l->running--;
+        l->solos -= h->is_solo;
+    }
+}
+
+void held_move(struct held_jobs *l, struct held_job *h, enum held_state to)
+{
+    assert((states[h->state].moves & 1U << to) != 0);
+    leave_state(l, h);
+    h->state = to;
+    enter_state(l, h);
+}
+
+struct held_job *held_add(struct held_jobs *l, const struct job *job)
+{
+    struct held_job *h = mem_new(sizeof(*h));
+    struct held_job **place = place_of(l, job->id);
+
+    h->job = *job;
+    h->state = HELD_CLAIMED;
+    h->next = l->first;
+    if (l->first != NULL)
+        l->first->before = h;
+    l->first = h;
+    h->chain = *place;
+    *place = h;
+    l->n++;
+    enter_state(l, h);
+    return h;
+}
+
+void held_mark_solo(struct held_jobs *l, struct held_job *h)
+{
+    h->is_solo = true;
+    l->solos++;
+}
+
+void held_remove(struct held_jobs *l, struct held_job *h)
+{
+    struct held_job **at = place_of(l, h->job.id);
+
+    while (*at != h)
+        at = &(*at)->chain;
+    *at = h->chain;
+    if (h == l->first)
+        l->first = h->next;
+    else
+        h->before->next = h->next;
+    if (h->next != NULL)
+        h->next->before = h->before;
+    l->n--;
+    leave_state(l, h);
+    job_done(&h->job);
+    free(h->tail);
+    free(h);
+}
+
+void held_clear(struct held_jobs *l)
+{
+    while (l->first != NULL)
+        held_remove(l, l->first);
+}
+
+struct held_job *held_find(const struct held_jobs *l, const char *id)
+{
+    for (struct held_job *h = chain_of(l, id); h != NULL; h = h->chain) {
+        if (h->state != HELD_LOST && strcmp(h->job.id, id) == 0)
+            return h;
+    }
+    return NULL;
+}
+
+struct held_job *held_find_lost(const struct held_jobs *l, const char *id)
+{
+    for (struct held_job *h = chain_of(l, id); h != NULL; h = h->chain) {
+        if (h->state == HELD_LOST && strcmp(h->job.id, id) == 0)
+            return h;
+    }
+    return NULL;
+}
+
+struct held_job *held_in_pool(const struct held_jobs *l, const char *id)
+{
+    for (struct held_job *h = chain_of(l, id); h != NULL; h = h->chain) {
+        if (held_is_in_pool(h) && strcmp(h->job.id, id) == 0)
+            return h;
+    }
+    return NULL;
+}
+
+void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v, const char *tail,
+              size_t tail_len)
+{
+    held_move(l, h, HELD_ENDED);
+    h->verdict = *v;
+    h->has_progress = false;
+    h->tail = tail_len > 0 ? mem_dup(tail, tail_len) : NULL;
+    h->tail_len = tail_len;
+    /* Only the verdict is needed from here on, the payload may be large. */
+    job_done(&h->job);
+}
+
+/* It ended well and leaves nothing, and there is nothing more to be said of it. */
+static bool is_plain(const struct held_job *h)
+{
+    const struct verdict *v = &h->verdict;
+
+    return h->is_small && v->verb == STORE_DONE && v->amount == 0 && v->code == 0 &&
+           h->tail_len == 0 &&
+           (strcmp(v->text, "ok") == 0 || strcmp(v->text, "exit status 0") == 0);
+}
+
+static struct store_result result_of(const struct held_job *h)
+{
+    return (struct store_result){
+        h->job.id,         h->job.queue,    h->job.start,    h->verdict.verb,
+        h->verdict.amount, h->verdict.code, h->verdict.text, h->tail != NULL ? h->tail : "",
+        h->tail_len,       is_plain(h)};
+}
+
+static bool is_sendable(const struct held_job *h, struct mono now)
+{
+    return h->state == HELD_ENDED && !mono_before(now, h->not_before);
+}
+
+size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *out, size_t max)
+{
+    size_t n = 0;
+
+    for (struct held_job *h = l->first; h != NULL && n < max; h = h->next) {
+        if (is_sendable(h, now)) {
+            held_move(l, h, HELD_SENT);
+            out[n++] = result_of(h);
+        }
+    }
+    for (struct held_job *h = l->first; h != NULL && n < max; h = h->next) {
+        if (h->has_progress && h->state != HELD_LOST) {
+            h->has_progress = false;
+            out[n++] = (struct store_result){
+                h->job.id, h->job.queue, h->job.start, STORE_PROGRESS, 0, 0, h->progress, "",
+                0,         false};
+        }
+    }
+    return n;
+}
+
+bool held_has_results(const struct held_jobs *l, struct mono now)
+{
+    if (l->ended == 0)
+        return false;
+    for (const struct held_job *h = l->first; h != NULL; h = h->next) {
+        if (is_sendable(h, now))
+            return true;
+    }
+    return false;
+}
+
+void held_unsend(struct held_jobs *l)
+{
+    for (struct held_job *h = l->first; h != NULL; h = h->next) {
+        if (h->state == HELD_SENT)
+            held_move(l, h, HELD_ENDED);
+    }
+}
+
+bool held_is_named(const struct held_job *h)
+{
+    return h->state != HELD_LOST && !h->is_forgotten;
+}
+
+size_t held_names(const struct held_jobs *l, struct store_held **ret)
+{
+    size_t n = 0;
+
+    *ret = mem_new((l->n + 1) * sizeof(**ret));
+    for (const struct held_job *h = l->first; h != NULL; h = h->next) {
+        if (held_is_named(h))
+            (*ret)[n++] = (struct store_held){h->job.id, h->job.start};
+    }
+    return n;
+}

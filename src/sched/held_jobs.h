@@ -1,0 +1,119 @@
+/*
+ * The jobs this worker holds, from the claim until Redis has confirmed their end. Pure.
+ *
+ * Each job is in one state. held_move is the only function that sets it, and it accepts the moves
+ * of this table (held_jobs.c has them as data):
+ *
+ *   CLAIMED        Redis handed it out just now         -> AWAITS_PLACE | ENDED
+ *   AWAITS_PLACE   waits for a free place               -> FETCHING | AHEAD | AWAITS_BEAT | RUNNING
+ *                                                          | ENDED
+ *   FETCHING       waits for its large payload          -> AWAITS_BEAT | RUNNING | ENDED
+ *   AHEAD          claimed early, waits for its due time  -> AWAITS_BEAT | RUNNING | ENDED
+ *   AWAITS_BEAT    holds a lock, waits for the answer to a beat  -> RUNNING | ENDED
+ *   RUNNING        was given to the pool                -> ENDED | LOST
+ *   LOST           another worker may hold it: its process is being killed, its result is dropped
+ *   ENDED          its verdict is known and not sent    -> SENT
+ *   SENT           its verdict is in a step under way   -> ENDED (the step failed, or Redis could
+ *                                                          not take the verdict)
+ *
+ * held_remove takes a job out of any state: its end is confirmed, or this worker does not hold it
+ * any more.
+ */
+#ifndef LATER_SCHED_HELD_JOBS_H
+#define LATER_SCHED_HELD_JOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "job/job.h"
+#include "store/store.h"
+#include "store/verdict.h"
+
+/* In the order of a life: the comparisons of held_is_* go by it. */
+enum held_state {
+    HELD_CLAIMED,
+    HELD_AWAITS_PLACE,
+    HELD_FETCHING,
+    HELD_AHEAD,
+    HELD_AWAITS_BEAT,
+    HELD_RUNNING,
+    HELD_LOST,
+    HELD_ENDED,
+    HELD_SENT,
+    HELD_STATES
+};
+
+struct held_job {
+    struct held_job *next, *before;  /* in the list of all held jobs, the newest first */
+    struct held_job *chain;          /* the next job in the same slot of the table */
+    struct held_job *behind, *ahead; /* AWAITS_PLACE: its neighbours */
+    struct job job;
+    enum held_state state;  /* written by held_move alone */
+    struct verdict verdict; /* from ENDED on */
+    char *tail;             /* owned; output sent with the verdict; NULL: none */
+    size_t tail_len;
+    char progress[256];
+    bool has_progress;      /* not sent yet */
+    struct mono start_at;   /* AHEAD: it is due then */
+    bool is_killed;         /* the pool was told to end it: cancelled, lost, stopped */
+    bool is_forgotten;      /* Redis lost its record: it may run to its end, and does not count */
+    bool is_refused;        /* Redis could not write its result: it keeps its queue's place */
+    bool is_gated;          /* its end may let in another job of its queue */
+    bool is_small;          /* its payload came with the claim */
+    bool is_solo;           /* suspected of killing workers: runs alone (held_mark_solo) */
+    struct mono not_before; /* ENDED: Redis could not write its result, send it again then */
+    struct mono claimed_at;
+    struct mono started_at; /* RUNNING */
+    int64_t late_us;        /* how long after its due time it was claimed, by Redis' clock */
+};
+
+#define HELD_TABLE 1024 /* a power of two; about as many as there may be */
+
+struct held_jobs {
+    struct held_job *first;
+    struct held_job *table[HELD_TABLE]; /* by id */
+    size_t n;
+    size_t running; /* before ENDED: each takes a place, or waits for one */
+    size_t ended;   /* ENDED */
+    size_t solos;   /* jobs that run alone, of running */
+    struct held_job *awaiting, *awaiting_last; /* AWAITS_PLACE, the oldest first */
+    size_t nawaiting;
+};
+
+const char *held_state_name(enum held_state state);
+/* Is it before its end: does it take a place, or wait for one? */
+bool held_is_running(const struct held_job *h);
+/* Was it not given to the pool yet? */
+bool held_is_unstarted(const struct held_job *h);
+/* RUNNING or LOST. */
+bool held_is_in_pool(const struct held_job *h);
+/* Asserts that the table above has this move. AWAITS_PLACE: behind all others. */
+void held_move(struct held_jobs *l, struct held_job *h, enum held_state to);
+
+/* Takes over the job's payload. -> CLAIMED */
+struct held_job *held_add(struct held_jobs *l, const struct job *job);
+/* Before ENDED: the job runs alone. */
+void held_mark_solo(struct held_jobs *l, struct held_job *h);
+void held_remove(struct held_jobs *l, struct held_job *h);
+void held_clear(struct held_jobs *l);
+/* The held job of this id that is not LOST: a LOST one may have the same id. */
+struct held_job *held_find(const struct held_jobs *l, const char *id);
+/* The LOST job of this id, whose process still ends here. */
+struct held_job *held_find_lost(const struct held_jobs *l, const char *id);
+/* The job of this id in the pool, RUNNING or LOST; the caller makes sure that there is only one. */
+struct held_job *held_in_pool(const struct held_jobs *l, const char *id);
+/* -> ENDED; tail is copied. */
+void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v, const char *tail,
+              size_t tail_len);
+
+/* Fill out with up to max results (ends first, then progress); ENDED -> SENT. */
+size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *out, size_t max);
+bool held_has_results(const struct held_jobs *l, struct mono now);
+/* The step that carried the results failed: SENT -> ENDED. */
+void held_unsend(struct held_jobs *l);
+/* All jobs that Redis should count for this worker, for reconcile and adoption; the caller frees
+ * the array. */
+size_t held_names(const struct held_jobs *l, struct store_held **ret);
+bool held_is_named(const struct held_job *h);
+
+#endif

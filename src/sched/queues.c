@@ -1,0 +1,531 @@
+#include "sched/queues.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#define STRIDE_ONE (UINT64_C(1) << 20)
+#define GATED_TIMES 16                          /* others take turns with us */
+#define HEAD_LATEST_MS INT64_C(100000000000000) /* no job is due later (see L.LATEST) */
+
+struct queue {
+    char name[JOB_QUEUE_MAX + 1];
+    unsigned limit, weight, running;
+    unsigned asked; /* claims that steps under way may bring */
+    int64_t max_payload;
+    struct mono head; /* when to look; us 0: at once */
+    uint64_t pass;
+    uint64_t due_in; /* the last plan in which it was due */
+    size_t place;    /* in the heap, from 1; 0: it has no room */
+    bool woken;      /* since it was last named: a head told by then is old news */
+    unsigned gated;  /* for so many openings of gates its jobs may come through them */
+    bool suspected;  /* a suspect may be due in it */
+};
+
+struct queues {
+    struct queue *at; /* sorted by name */
+    size_t n;
+    struct queue **heap; /* those with room, binary, the earliest head first */
+    size_t nheap;
+    struct queue **gated; /* those whose `gated` is not 0 */
+    size_t ngated;
+    struct queue **order; /* room for a plan */
+    uint64_t plans;       /* so many looked for due queues */
+    uint64_t looked_at;
+    uint64_t pass; /* of the last claim: where a queue that was idle comes in */
+    size_t nsuspected;
+    size_t found; /* the place of the one that was found last: jobs come in runs of one queue */
+};
+
+struct queues *queues_new(void)
+{
+    struct queues *qs = mem_new(sizeof(*qs));
+
+    qs->plans = 1; /* nobody was due in it */
+    return qs;
+}
+
+void queues_free(struct queues *qs)
+{
+    if (qs == NULL)
+        return;
+    free(qs->at);
+    free(qs->heap);
+    free(qs->gated);
+    free(qs->order);
+    free(qs);
+}
+
+static int compare_name(const void *key, const void *q)
+{
+    return strcmp(key, ((const struct queue *)q)->name);
+}
+
+static struct queue *find(struct queues *qs, const char *name)
+{
+    struct queue *q;
+
+    if (qs->found < qs->n && strcmp(qs->at[qs->found].name, name) == 0)
+        return &qs->at[qs->found];
+    q = qs->n > 0 ? bsearch(name, qs->at, qs->n, sizeof(*qs->at), compare_name) : NULL;
+    if (q != NULL)
+        qs->found = (size_t)(q - qs->at);
+    return q;
+}
+
+/* Of queues that are named in the order of the table, each stands behind the last. */
+static struct queue *find_behind(struct queues *qs, struct queue *last, const char *name)
+{
+    if (last != NULL && last + 1 < qs->at + qs->n && strcmp(last[1].name, name) == 0)
+        return last + 1;
+    return find(qs, name);
+}
+
+/* ---- who is due: what a plan costs must not grow with the queues that are not */
+
+static unsigned room_of(const struct queue *q)
+{
+    unsigned taken = q->running + q->asked;
+
+    return q->limit > taken ? q->limit - taken : 0;
+}
+
+static void put(struct queues *qs, size_t i, struct queue *q)
+{
+    qs->heap[i] = q;
+    q->place = i + 1;
+}
+
+/* Move the one at i to where its head belongs. */
+static void sift(struct queues *qs, size_t i)
+{
+    struct queue *q = qs->heap[i];
+
+    for (; i > 0 && mono_before(q->head, qs->heap[(i - 1) / 2]->head); i = (i - 1) / 2)
+        put(qs, i, qs->heap[(i - 1) / 2]);
+    for (;;) {
+        size_t child = 2 * i + 1;
+
+        if (child + 1 < qs->nheap && mono_before(qs->heap[child + 1]->head, qs->heap[child]->head))
+            child++;
+        if (child >= qs->nheap || !mono_before(qs->heap[child]->head, q->head))
+            break;
+        put(qs, i, qs->heap[child]);
+        i = child;
+    }
+    put(qs, i, q);
+}
+
+/* After every change of its head or its room. */
+static void settle(struct queues *qs, struct queue *q)
+{
+    if (room_of(q) > 0) {
+        if (q->place == 0)
+            put(qs, qs->nheap++, q);
+        sift(qs, q->place - 1);
+    } else if (q->place > 0) {
+        size_t i = q->place - 1;
+
+        q->place = 0;
+        if (i == --qs->nheap)
+            return;
+        put(qs, i, qs->heap[qs->nheap]);
+        sift(qs, i);
+    }
+}
+
+static void settle_all(struct queues *qs)
+{
+    qs->nheap = 0;
+    for (size_t i = 0; i < qs->n; i++) {
+        qs->at[i].place = 0;
+        settle(qs, &qs->at[i]);
+    }
+}
+
+/* ---- which there are */
+
+void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n)
+{
+    struct queue *at = mem_new(n * sizeof(*at));
+
+    for (size_t i = 0; i < n; i++) {
+        const struct queue *was = find(qs, specs[i].name);
+
+        if (was != NULL)
+            at[i] = *was;
+        else
+            at[i] = (struct queue){.pass = qs->pass, .head = MONO_NEVER};
+        text_copy(at[i].name, sizeof(at[i].name), specs[i].name);
+        at[i].limit = specs[i].limit;
+        at[i].weight = specs[i].weight;
+        at[i].max_payload = specs[i].max_payload;
+    }
+    free(qs->at);
+    qs->at = at;
+    qs->n = n;
+    qs->order = mem_grow(qs->order, n, sizeof(struct queue *));
+    qs->heap = mem_grow(qs->heap, n, sizeof(struct queue *));
+    qs->gated = mem_grow(qs->gated, n, sizeof(struct queue *));
+    qs->ngated = qs->nsuspected = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (at[i].gated > 0)
+            qs->gated[qs->ngated++] = &at[i];
+        qs->nsuspected += at[i].suspected;
+    }
+    settle_all(qs);
+}
+
+void queues_set_limit(struct queues *qs, const char *name, unsigned limit)
+{
+    struct queue *q = find(qs, name);
+
+    if (q == NULL)
+        return;
+    q->limit = limit;
+    settle(qs, q);
+}
+
+size_t queues_count(const struct queues *qs)
+{
+    return qs->n;
+}
+
+const char *queues_name(const struct queues *qs, size_t i)
+{
+    return qs->at[i].name;
+}
+
+void queues_names(const struct queues *qs, struct buf *out)
+{
+    for (size_t i = 0; i < qs->n; i++)
+        buf_printf(out, "%s%s", i > 0 ? "," : "", qs->at[i].name);
+}
+
+bool queues_has(struct queues *qs, const char *name)
+{
+    return find(qs, name) != NULL;
+}
+
+/* ---- what happens to them */
+
+static void look_at(struct queues *qs, struct queue *q, struct mono head)
+{
+    if (q->head.us == head.us)
+        return;
+    q->head = head;
+    settle(qs, q);
+}
+
+static void wake(struct queues *qs, struct queue *q)
+{
+    q->woken = true;
+    look_at(qs, q, (struct mono){0});
+}
+
+void queues_wake(struct queues *qs, const char *name)
+{
+    struct queue *q = find(qs, name);
+
+    if (q != NULL)
+        wake(qs, q);
+}
+
+/* A head that a step under way tells is newer than this. */
+void queues_found(struct queues *qs, const char *name)
+{
+    struct queue *q = find(qs, name);
+
+    if (q != NULL)
+        look_at(qs, q, (struct mono){0});
+}
+
+void queues_gated(struct queues *qs, const char *name)
+{
+    struct queue *q = find(qs, name);
+
+    if (q == NULL)
+        return;
+    if (q->gated == 0)
+        qs->gated[qs->ngated++] = q;
+    q->gated = GATED_TIMES;
+}
+
+void queues_wake_gated(struct queues *qs)
+{
+    for (size_t i = qs->ngated; i-- > 0;) {
+        struct queue *q = qs->gated[i];
+
+        wake(qs, q);
+        if (--q->gated == 0)
+            qs->gated[i] = qs->gated[--qs->ngated];
+    }
+}
+
+static uint64_t stride(const struct queue *q)
+{
+    return STRIDE_ONE / q->weight;
+}
+
+void queues_claimed(struct queues *qs, const char *name)
+{
+    struct queue *q = find(qs, name);
+
+    if (q == NULL)
+        return;
+    q->running++;
+    if (q->pass > qs->pass)
+        qs->pass = q->pass;
+    q->pass += stride(q);
+    settle(qs, q);
+}
+
+void queues_clear(struct queues *qs)
+{
+    for (size_t i = 0; i < qs->n; i++)
+        qs->at[i].running = 0;
+    settle_all(qs);
+}
+
+void queues_took(struct queues *qs, const char *name)
+{
+    struct queue *q = find(qs, name);
+
+    if (q == NULL)
+        return;
+    q->running++;
+    settle(qs, q);
+}
+
+void queues_ended(struct queues *qs, const char *name)
+{
+    struct queue *q = find(qs, name);
+
+    if (q == NULL || q->running == 0)
+        return;
+    q->running--;
+    settle(qs, q);
+}
+
+/* ---- plans */
+
+static int compare_turn(const void *a, const void *b)
+{
+    const struct queue *qa = *(struct queue *const *)a, *qb = *(struct queue *const *)b;
+
+    if (qa->pass != qb->pass)
+        return qa->pass < qb->pass ? -1 : 1;
+    return qa < qb ? -1 : qa > qb; /* by name, as the table is */
+}
+
+static void add_if_due(struct queues *qs, size_t i, struct mono now, size_t *n)
+{
+    if (i >= qs->nheap)
+        return;
+    qs->looked_at++;
+    if (!mono_before(now, qs->heap[i]->head))
+        qs->order[(*n)++] = qs->heap[i];
+}
+
+/* Due queues with room in the order of their turns, into qs->order. Below one that is not due
+ * nobody is, so they are found from the root down. */
+static size_t due_in_turn(struct queues *qs, struct mono now)
+{
+    size_t n = 0;
+
+    qs->plans++;
+    add_if_due(qs, 0, now, &n);
+    for (size_t i = 0; i < n; i++) {
+        struct queue *q = qs->order[i];
+        size_t place = q->place;
+
+        /* A queue that had nothing to do has saved up no turns. */
+        if (q->due_in != qs->plans - 1 && q->pass < qs->pass)
+            q->pass = qs->pass;
+        q->due_in = qs->plans;
+        add_if_due(qs, 2 * place - 1, now, &n);
+        add_if_due(qs, 2 * place, now, &n);
+    }
+    qsort(qs->order, n, sizeof(struct queue *), compare_turn);
+    return n;
+}
+
+/* Who of order[0..n) has the next turn when those in out are dealt already; n when none has room.
+ */
+static size_t next_turn(struct queue *const *order, size_t n, const struct store_room *out)
+{
+    size_t best = n;
+    uint64_t best_pass = UINT64_MAX;
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t pass = order[i]->pass + out[i].room * stride(order[i]);
+
+        if (out[i].room < room_of(order[i]) && pass < best_pass) {
+            best = i;
+            best_pass = pass;
+        }
+    }
+    return best;
+}
+
+/* Deal `free` places out turn by turn; those who get none are not named. */
+static size_t share(struct queue **order, size_t n, unsigned free, struct store_room *out,
+                    size_t max)
+{
+    size_t named = n < max ? n : max, kept = 0;
+
+    /* So many turns reach no further than so many queues. */
+    if (named > free)
+        named = free;
+    for (size_t i = 0; i < named; i++)
+        out[i] = (struct store_room){order[i]->name, 0, order[i]->max_payload};
+    for (; free > 0; free--) {
+        size_t i = next_turn(order, named, out);
+
+        if (i == named)
+            break;
+        out[i].room++;
+    }
+    for (size_t i = 0; i < named; i++) {
+        if (out[i].room == 0)
+            continue;
+        order[i]->woken = false;
+        out[kept++] = out[i];
+    }
+    return kept;
+}
+
+static bool is_named(const struct store_room *out, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (out[i].queue == name)
+            return true;
+    }
+    return false;
+}
+
+/* Behind the n that are named as they are due those that are suspected. -> how many there are */
+static size_t plan_suspected(struct queues *qs, unsigned free, struct store_room *out, size_t n,
+                             size_t most)
+{
+    size_t due = n;
+
+    for (size_t i = 0; i < qs->n && n < most; i++) {
+        struct queue *q = &qs->at[i];
+        unsigned room = free > 0 && room_of(q) > 0;
+
+        if (!q->suspected || is_named(out, due, q->name))
+            continue;
+        /* Without room it is not asked what it was woken for. */
+        q->woken = q->woken && room == 0;
+        out[n++] = (struct store_room){q->name, room, q->max_payload};
+    }
+    return n;
+}
+
+size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool suspected,
+                   struct store_room *out, size_t most)
+{
+    bool both = suspected && qs->nsuspected > 0;
+    size_t n =
+        free > 0 ? share(qs->order, due_in_turn(qs, now), free, out, both ? most / 2 : most) : 0;
+    struct queue *q = NULL;
+
+    if (both)
+        n = plan_suspected(qs, free, out, n, most);
+    for (size_t i = 0; i < n; i++) {
+        q = find_behind(qs, q, out[i].queue);
+        if (out[i].room == 0)
+            continue;
+        q->asked += out[i].room;
+        settle(qs, q);
+    }
+    return n;
+}
+
+void queues_answered(struct queues *qs, const struct store_room *rooms, size_t n)
+{
+    struct queue *q = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        q = find_behind(qs, q, rooms[i].queue);
+        if (q == NULL || rooms[i].room == 0)
+            continue;
+        q->asked = q->asked > rooms[i].room ? q->asked - rooms[i].room : 0;
+        settle(qs, q);
+    }
+}
+
+void queues_unanswered(struct queues *qs)
+{
+    for (size_t i = 0; i < qs->n; i++)
+        qs->at[i].asked = 0;
+    settle_all(qs);
+}
+
+void queues_heads(struct queues *qs, const struct store_room *rooms, const int64_t *heads, size_t n,
+                  int64_t now_us, struct mono now)
+{
+    struct queue *q = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        q = find_behind(qs, q, rooms[i].queue);
+        if (q == NULL || q->woken)
+            continue;
+        if (heads[i] < 0 || heads[i] > HEAD_LATEST_MS)
+            look_at(qs, q, MONO_NEVER);
+        else
+            look_at(qs, q, mono_add_us(now, heads[i] * 1000 - now_us));
+    }
+}
+
+void queues_suspect(struct queues *qs, const struct store_room *rooms, size_t n, bool is_due)
+{
+    struct queue *q = NULL;
+
+    for (size_t i = 0; i < n && (is_due || qs->nsuspected > 0); i++) {
+        q = find_behind(qs, q, rooms[i].queue);
+        if (q == NULL || q->suspected == is_due)
+            continue;
+        q->suspected = is_due;
+        if (is_due)
+            qs->nsuspected++;
+        else
+            qs->nsuspected--;
+    }
+}
+
+size_t queues_suspected(const struct queues *qs)
+{
+    return qs->nsuspected;
+}
+
+void queues_failed(struct queues *qs, const char *name, struct mono now)
+{
+    struct queue *q = find(qs, name);
+
+    if (q != NULL)
+        look_at(qs, q, mono_add_ms(now, QUEUES_ERROR_MS));
+}
+
+void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t ms)
+{
+    struct queue *q = find(qs, name);
+
+    /* One that is due in a moment is not put off: it is exact to the microsecond. */
+    if (q != NULL && !q->woken && !mono_before(now, q->head))
+        look_at(qs, q, mono_add_ms(now, ms));
+}
+
+struct mono queues_next(const struct queues *qs)
+{
+    return qs->nheap > 0 ? qs->heap[0]->head : MONO_NEVER;
+}
+
+uint64_t queues_looked_at(const struct queues *qs)
+{
+    return qs->looked_at;
+}

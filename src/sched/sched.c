@@ -1,0 +1,263 @@
+/*
+ * The state machine: its states, what is due now, and the timer for the rest. The other files of
+ * the scheduler: sched_enter.c has registration, beats and errors; sched_step.c steps and ends;
+ * sched_start.c the way from a claim to its start; sched_look.c looks; sched_solo.c suspects;
+ * sched_stop.c the stop. The reasons for the rules are in doc/worker.md.
+ */
+#include "sched/sched.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "sched/sched_priv.h"
+
+/* ---- making and unmaking */
+
+struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *ops, void *ctx)
+{
+    struct sched *s = mem_new(sizeof(*s));
+
+    s->conf = *conf;
+    s->ops = ops;
+    s->ctx = ctx;
+    s->queues = queues_new();
+    s->peers = peers_new(ops->is_gone, ctx);
+    s->beat.at = s->look.at = s->tidy.at = s->retry_at = MONO_NEVER;
+    s->start_at = MONO_NEVER;
+    s->host_at = s->stop.at = s->solo_since = s->gate_at = MONO_NEVER;
+    return s;
+}
+
+void sched_free(struct sched *s)
+{
+    if (s == NULL)
+        return;
+    held_clear(&s->held);
+    queues_free(s->queues);
+    peers_free(s->peers);
+    free(s);
+}
+
+struct queues *sched_queues(struct sched *s)
+{
+    return s->queues;
+}
+
+/* ---- states */
+
+/* From -> to, the drawing of sched.h. */
+#define TO(state) (1U << (state))
+static const unsigned moves[SCHED_STATES] = {
+    [OFFLINE] = TO(REGISTERING) | TO(BEATING) | TO(GONE),
+    [BACKING_OFF] = TO(OFFLINE) | TO(REGISTERING) | TO(BEATING) | TO(GONE),
+    [REGISTERING] = TO(OFFLINE) | TO(BACKING_OFF) | TO(READY) | TO(GONE),
+    [BEATING] = TO(OFFLINE) | TO(BACKING_OFF) | TO(REGISTERING) | TO(RECONCILING) | TO(GONE),
+    [RECONCILING] =
+        TO(OFFLINE) | TO(BACKING_OFF) | TO(REGISTERING) | TO(BEATING) | TO(READY) | TO(GONE),
+    [READY] = TO(OFFLINE) | TO(BACKING_OFF) | TO(REGISTERING) | TO(BEATING) | TO(RECONCILING) |
+              TO(LEAVING) | TO(GONE),
+    [LEAVING] = TO(OFFLINE) | TO(BACKING_OFF) | TO(GONE),
+};
+
+void sched_move(struct sched *s, enum sched_state to)
+{
+    assert((moves[s->state] & TO(to)) != 0);
+    s->state = to;
+}
+
+/* ---- small questions */
+
+static unsigned room(const struct sched *s, struct mono now, unsigned most)
+{
+    if (s->quiet || s->quiet_told || sched_is_stopping(s) || s->held.solos > 0 ||
+        sched_solo_dries(s, now))
+        return 0;
+    if (sched_is_host_ill(s, now))
+        return 0;
+    return s->held.running < most ? most - (unsigned)s->held.running : 0;
+}
+
+unsigned sched_free_places(const struct sched *s, struct mono now)
+{
+    return room(s, now, s->conf.places);
+}
+
+unsigned sched_room(const struct sched *s, struct mono now)
+{
+    unsigned beyond = s->conf.prefetches ? prefetch_most(&s->prefetch, s->conf.places, now) : 0;
+
+    return room(s, now, s->conf.places + beyond);
+}
+
+/* A queue with a bound of its own keeps to it; the others share the places, and what is claimed
+ * beyond them. */
+static unsigned bound(const struct sched *s, unsigned limit)
+{
+    return s->conf.prefetches && limit >= s->conf.places ? limit + PREFETCH_MAX : limit;
+}
+
+/* ---- waking */
+
+void sched_on_wake(struct sched *s, struct mono now, const char *text)
+{
+    if (strcmp(text, "!beat") == 0) {
+        s->beat.at = now;
+        s->beat.is_wanted = s->beat.is_out;
+    } else if (strcmp(text, "!cancel") == 0) {
+        s->step_wanted = true;
+    } else if (queues_has(s->queues, text)) {
+        queues_wake(s->queues, text);
+    } else {
+        return;
+    }
+    sched_go_on(s, now);
+}
+
+void sched_on_subscribed(struct sched *s, struct mono now)
+{
+    sched_look_at_all(s);
+    sched_go_on(s, now);
+}
+
+void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec *specs, size_t n)
+{
+    CLEANUP_FREE struct queue_spec *bounded = mem_new((n + 1) * sizeof(*bounded));
+
+    for (size_t i = 0; i < n; i++) {
+        bounded[i] = specs[i];
+        bounded[i].limit = bound(s, specs[i].limit);
+    }
+    sched_release_awaiting(s, NULL);
+    queues_set(s->queues, bounded, n);
+    /* Jobs of a queue that was removed may still run when it is added again. */
+    queues_clear(s->queues);
+    for (const struct held_job *h = s->held.first; h != NULL; h = h->next) {
+        if (held_is_running(h) || h->is_refused)
+            queues_took(s->queues, h->job.queue);
+    }
+    s->look.from = 0;
+    sched_look_at_all(s);
+    s->names.is_changed = true;
+    s->beat.at = now;
+    s->beat.is_wanted = s->beat.is_out;
+    sched_go_on(s, now);
+}
+
+void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit)
+{
+    if (limit < s->conf.places)
+        sched_release_awaiting(s, queue);
+    queues_set_limit(s->queues, queue, bound(s, limit));
+    sched_go_on(s, now);
+}
+
+void sched_set_stop_timeout(struct sched *s, int64_t ms)
+{
+    s->conf.stop_timeout_ms = ms;
+}
+
+/* ---- quiet */
+
+void sched_quiet(struct sched *s, struct mono now)
+{
+    if (s->quiet)
+        return;
+    s->quiet = true;
+    log_notice("event=quiet by=signal running=%zu", s->held.running);
+    sched_go_on(s, now);
+}
+
+/* ---- what is due now, and the timer for the rest */
+
+static void send_tidy(struct sched *s, struct mono now)
+{
+    int64_t calls = 1 + (int64_t)(queues_count(s->queues) / (SCHED_TIDY_QUEUES + 1));
+
+    if (s->state != READY || s->tidy.is_out || !sched_is_due(s->tidy.at, now))
+        return;
+    s->tidy.at =
+        mono_add_ms(now, SCHED_TIDY_MS / calls > SCHED_TIDY_LEAST_MS ? SCHED_TIDY_MS / calls
+                                                                     : SCHED_TIDY_LEAST_MS);
+    s->tidy.is_out = s->ops->tidy(s->ctx, s->epoch) == 0;
+}
+
+void sched_on_tidied(struct sched *s, struct mono now)
+{
+    s->tidy.is_out = false;
+    sched_go_on(s, now);
+}
+
+static void arm(struct sched *s, struct mono now)
+{
+    struct mono at = sched_is_stopping(s) ? s->stop.at : MONO_NEVER;
+
+    at = mono_min(at, s->start_at);
+    if (s->held.awaiting != NULL && s->state == READY)
+        at = mono_min(at, mono_add_ms(s->held.awaiting->claimed_at, PREFETCH_WAIT_MS));
+    if (s->state == BACKING_OFF)
+        at = mono_min(at, s->retry_at);
+    if (s->state == READY) {
+        if (!s->beat.is_out)
+            at = mono_min(at, s->beat.at);
+        if (!s->tidy.is_out)
+            at = mono_min(at, s->tidy.at);
+        if (!s->look.is_out)
+            at = mono_min(at, s->look.at);
+        if (s->steps_out == 0) {
+            at = mono_min(at, s->gate_at);
+            if (sched_free_places(s, now) > 0)
+                at = mono_min(at, mono_add_us(queues_next(s->queues), -s->conf.ahead_us));
+            else if (sched_is_host_ill(s, now))
+                at = mono_min(at, s->host_at);
+        }
+    }
+    s->ops->arm(s->ctx, at);
+}
+
+void sched_go_on(struct sched *s, struct mono now)
+{
+    if (s->state == GONE)
+        return;
+    sched_start_due(s, now);
+    sched_fill_places(s, now);
+    sched_press_stop(s, now);
+    if (sched_try_to_leave(s, now))
+        return;
+    if (s->state == BACKING_OFF && sched_is_due(s->retry_at, now))
+        sched_enter(s, now);
+    if (s->state == READY && !s->beat.is_out && s->beat.is_first)
+        sched_send_beat(s, now);
+    if (s->state == READY)
+        sched_plan_look(s, now);
+    if (s->state == READY)
+        sched_plan_step(s, now);
+    if (s->state == READY && !s->beat.is_out && sched_is_due(s->beat.at, now))
+        sched_send_beat(s, now);
+    sched_send_reap(s);
+    send_tidy(s, now);
+    arm(s, now);
+}
+
+void sched_on_timer(struct sched *s, struct mono now)
+{
+    sched_go_on(s, now);
+}
+
+void sched_status(const struct sched *s, struct sched_status *ret)
+{
+    size_t refused = 0;
+
+    for (const struct held_job *h = s->held.first; h != NULL; h = h->next)
+        refused += h->is_refused;
+    *ret = (struct sched_status){.running = s->held.running - s->held.nawaiting,
+                                 .refused = refused,
+                                 .unsent = s->held.n - s->held.running,
+                                 .is_ready = s->state == READY,
+                                 .is_quiet = s->quiet || s->quiet_told,
+                                 .is_stopping = sched_is_stopping(s),
+                                 .epoch = s->epoch};
+}

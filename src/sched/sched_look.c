@@ -1,0 +1,68 @@
+/*
+ * Looks. A step names the queues that are known to be due, and most are known by a message or by
+ * the timer. What no message told of is found here: raw members that were written without a word,
+ * jobs whose message or head was lost, marks and pauses. So Redis is asked once a second which of
+ * the next thousand queues a step has to name; those count as due then. After trouble, and for
+ * other queues, one look follows the other without a wait until all have had their turn. While
+ * there are jobs here a step follows each look, also where nothing was found: it fetches cancels,
+ * carries progress, and tells of suspects. A gate that wants a step is told by the look itself.
+ */
+#include "sched/sched_priv.h"
+
+#define LOOK_QUEUES 1000
+
+/* Each queue is looked at twice in this time, so a job that is due later is found by a later look.
+ */
+static int64_t soon_ms(const struct sched *s)
+{
+    int64_t turns = ((int64_t)queues_count(s->queues) + LOOK_QUEUES - 1) / LOOK_QUEUES;
+
+    return turns * SCHED_LOOK_MS * 5 / 2;
+}
+
+void sched_look_at_all(struct sched *s)
+{
+    s->look.left = queues_count(s->queues);
+    s->look.at = (struct mono){0};
+}
+
+/* The names of the next queues. */
+static size_t take_turns(struct sched *s, const char **names)
+{
+    size_t all = queues_count(s->queues), n = 0;
+
+    if (s->look.from >= all)
+        s->look.from = 0;
+    while (n < LOOK_QUEUES && s->look.from < all)
+        names[n++] = queues_name(s->queues, s->look.from++);
+    s->look.left -= n < s->look.left ? n : s->look.left;
+    return n;
+}
+
+void sched_plan_look(struct sched *s, struct mono now)
+{
+    const char *names[LOOK_QUEUES];
+    size_t n;
+
+    if (s->look.is_out || (s->look.left == 0 && !sched_is_due(s->look.at, now)))
+        return;
+    s->look.at =
+        mono_add_ms(now, SCHED_LOOK_MS * 9 / 10 + s->ops->random(s->ctx) % (SCHED_LOOK_MS / 5));
+    n = take_turns(s, names);
+    s->look.is_out = n > 0;
+    s->step_wanted = s->step_wanted || n == 0; /* a worker without queues: a step, for cancels */
+    if (n > 0 && s->ops->look(s->ctx, soon_ms(s), names, n) < 0)
+        sched_not_sent(s, now);
+}
+
+void sched_on_looked(struct sched *s, struct mono now, const struct store_look_reply *r)
+{
+    if (!s->look.is_out)
+        return;
+    for (size_t i = 0; i < r->n; i++)
+        queues_found(s->queues, r->queues[i]);
+    s->gate_at = mono_min(s->gate_at, sched_gate_at(now, r->now_us, r->timer_ms));
+    s->look.is_out = false;
+    s->step_wanted = s->step_wanted || s->held.n > 0 || queues_suspected(s->queues) > 0;
+    sched_go_on(s, now);
+}

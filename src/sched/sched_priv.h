@@ -1,0 +1,213 @@
+/*
+ * What the files of the scheduler share; for nobody else. A group of fields is written by the file
+ * whose functions stand under its name below (all may read all).
+ */
+#ifndef LATER_SCHED_SCHED_PRIV_H
+#define LATER_SCHED_SCHED_PRIV_H
+
+#include "sched/prefetch.h"
+#include "sched/sched.h"
+#include "sched/server_clock.h"
+#include "sched/peers.h"
+
+#define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
+#define STEP_NAMES 32     /* queues in one step: with few of them each gives several jobs */
+
+/* sched_move is the only function that sets it; sched.c has the moves as a table. */
+enum sched_state {
+    OFFLINE,     /* no link */
+    BACKING_OFF, /* a call was refused: enter again at retry_at */
+    REGISTERING,
+    BEATING, /* the beat after trouble */
+    RECONCILING,
+    READY,
+    LEAVING,
+    GONE,
+    SCHED_STATES
+};
+
+/* In the order of a stop; sched_stop.c. */
+enum stop_stage {
+    STOP_NOT,
+    STOP_LETS_FINISH, /* running jobs may finish */
+    STOP_SENT_TERM,   /* they were told to end */
+    STOP_CONFIRMS,    /* KILL was sent, or nothing runs: Redis has to hear of the ends */
+};
+
+/* A step under way. */
+struct sent_step {
+    struct mono asked;                   /* when it was sent */
+    struct store_room rooms[STEP_NAMES]; /* the queues that it names */
+    char room_names[STEP_NAMES][JOB_QUEUE_MAX + 1];
+    size_t nrooms;
+    char sent[SCHED_STEP_JOBS][JOB_ID_LEN + 1]; /* jobs whose results it carries, "" for progress */
+    size_t nsent;
+    unsigned max; /* most claims that its answer may bring */
+};
+
+struct sched {
+    struct sched_conf conf;
+    const struct sched_ops *ops;
+    void *ctx;
+    enum sched_state state;
+    struct held_jobs held;
+    struct queues *queues;
+    struct prefetch prefetch;
+    struct server_clock clock;
+    struct peers *peers;
+
+    int64_t epoch; /* 0: not registered */
+    int64_t link;
+    int64_t seen; /* highest clock number */
+    int64_t seq;
+
+    struct sent_step steps[STORE_STEPS_MAX]; /* a ring of the steps under way, oldest first */
+    unsigned step_first, steps_out;
+    bool is_more;     /* the last step brought as many claims as it may: more jobs are due */
+    bool is_hurried;  /* an end that is not sent yet lets in others: do not wait for more ends */
+    bool step_wanted; /* send a step even without claims and results: it fetches cancels */
+
+    struct {
+        struct mono at;
+        bool is_out;
+        bool is_wanted; /* send another when the one under way is answered */
+        bool is_first;  /* send one before the next step: a claim waits for its answer */
+        bool is_early;  /* the last one was sent before `at`: send one at `at` as well */
+        bool is_exact;  /* no step was under way with it: its count of held jobs is exact */
+    } beat;
+    struct {
+        struct mono at;
+        bool is_out;
+        size_t from; /* the queue whose turn it is */
+        size_t left; /* queues that are looked at one look after the other, without a wait */
+    } look;
+    struct {
+        struct mono at;
+        bool is_out;
+    } tidy;
+    struct {
+        bool is_changed, is_out; /* the served queues changed; Redis is being told of it */
+    } names;
+    struct {
+        enum stop_stage stage;
+        struct mono at; /* when the stage is over */
+    } stop;
+    bool reap_out;
+
+    struct mono start_at; /* when the first job that was claimed ahead is due */
+    struct mono gate_at;  /* when a gate wants a step; any worker may send it */
+    struct mono retry_at, host_at, solo_since;
+    int64_t retry_ms, host_ms;
+    bool quiet, quiet_told; /* claim no more: by a signal, by the answer to a beat */
+};
+
+static inline bool sched_is_stopping(const struct sched *s)
+{
+    return s->stop.stage != STOP_NOT;
+}
+
+static inline bool sched_is_due(struct mono at, struct mono now)
+{
+    return !mono_before(now, at);
+}
+
+/* Is this host short of processes or memory? Then nothing is claimed or started for a while. */
+static inline bool sched_is_host_ill(const struct sched *s, struct mono now)
+{
+    return s->host_at.us != INT64_MAX && mono_before(now, s->host_at);
+}
+
+static inline void sched_saw(struct sched *s, int64_t number)
+{
+    /* A corrupt one must not stop the clock, which takes none above (L.CLOCK_MAX). */
+    if (number > s->seen && number <= (INT64_C(1) << 52))
+        s->seen = number;
+}
+
+/* ---- sched.c */
+
+/* Asserts that the worker may go from its state to this one. */
+void sched_move(struct sched *s, enum sched_state to);
+
+/* How many more jobs may be claimed: free places, and jobs that wait here for one. 0 where
+ * sched_free_places is. */
+unsigned sched_room(const struct sched *s, struct mono now);
+
+/* After every event: do what is due now, and set the timer for the rest. */
+void sched_go_on(struct sched *s, struct mono now);
+
+/* ---- sched_enter.c */
+
+/* Ignore the answers to all calls under way. */
+void sched_no_calls_out(struct sched *s);
+/* A call could not be sent: treat it like an error reply. */
+void sched_not_sent(struct sched *s, struct mono now);
+/* The first call on a fresh link, or after an error. */
+void sched_enter(struct sched *s, struct mono now);
+void sched_send_beat(struct sched *s, struct mono now);
+/* End what dead workers of this host left running, then reap these workers. */
+void sched_send_reap(struct sched *s);
+/* Where the status is not OK, start over from a beat or a registration. -> whether it is not */
+bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status);
+/* Redis says that this worker does not hold the job with the start number that it has. */
+void sched_lose(struct sched *s, const char *id);
+
+/* ---- sched_stop.c */
+
+/* End the running jobs, harder with each stage whose time is over. */
+void sched_press_stop(struct sched *s, struct mono now);
+/* A worker that stops and has nothing left to do leaves, or gives up waiting. -> whether it is gone
+ */
+bool sched_try_to_leave(struct sched *s, struct mono now);
+
+/* ---- sched_solo.c */
+
+/* A step was answered; is_due: a suspect of one of its queues is due. */
+void sched_solo_told(struct sched *s, struct mono now, const struct sent_step *step, bool is_due);
+/* Should this worker claim nothing now, so that it becomes idle for a suspect? */
+bool sched_solo_dries(const struct sched *s, struct mono now);
+/* Jobs have ended: if the worker is idle now, send a step for the suspect. */
+void sched_solo_seek(struct sched *s);
+
+/* ---- sched_look.c */
+
+/* Look at all queues again: what is known of them may be old. */
+void sched_look_at_all(struct sched *s);
+/* Send a look if it is time for one. */
+void sched_plan_look(struct sched *s, struct mono now);
+
+/* ---- sched_start.c */
+
+/* There is a place for this job: start it, or end it where it must not start. */
+void sched_start(struct sched *s, struct mono now, struct held_job *h);
+/* How long before its due time Redis may hand out a plain job. */
+unsigned sched_ahead_ms(const struct sched *s);
+/* Start the jobs that were claimed ahead and are due now. When the worker stops, release all jobs
+ * that were claimed ahead. */
+void sched_start_due(struct sched *s, struct mono now);
+/* A beat was accepted: start the jobs that waited for it, in the order of their claims. */
+void sched_start_waiting(struct sched *s, struct mono now);
+/* Start as many of the jobs that wait for a place as there are free ones. Release those that have
+ * waited too long, and all of them when the worker stops. */
+void sched_fill_places(struct sched *s, struct mono now);
+/* Release the jobs of this queue that wait for a place, of all queues with NULL: its limit may be
+ * lower now. */
+void sched_release_awaiting(struct sched *s, const char *queue);
+
+/* ---- sched_step.c */
+
+/* Send a step if there is something to say or to ask. */
+void sched_plan_step(struct sched *s, struct mono now);
+/* timer_ms, as a step or a look told it -> when a gate wants a step; MONO_NEVER: no gate does */
+struct mono sched_gate_at(struct mono now, int64_t now_us, int64_t timer_ms);
+/* The job ends with this verdict. */
+void sched_end_with(struct sched *s, struct held_job *h, const struct verdict *v);
+/* Give the job back without spending an attempt; it is due again after delay_ms. */
+void sched_release(struct sched *s, struct held_job *h, int64_t delay_ms, const char *why);
+/* Forget a job: this worker does not hold it any more, or its end is confirmed. */
+void sched_forget(struct sched *s, struct held_job *h);
+/* Kill a job that this worker lost. It is forgotten when its process has ended; its result does not
+ * count. */
+void sched_kill_lost(struct sched *s, struct held_job *h);
+
+#endif

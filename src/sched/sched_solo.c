@@ -1,0 +1,36 @@
+/*
+ * Suspects: a job that killed two workers runs alone. Redis gives it only to a worker that runs
+ * nothing; here is how this one becomes idle for it, and how it finds it then. The answer to a step
+ * says that one of its queues has a suspect that is due: all of them count as suspected, until a
+ * step that names them says that there is none. Those that are suspected are named by a step a
+ * second, and by the first one of a worker that has become idle.
+ */
+#include "sched/sched_priv.h"
+
+void sched_solo_told(struct sched *s, struct mono now, const struct sent_step *step, bool is_due)
+{
+    queues_suspect(s->queues, step->rooms, step->nrooms, is_due);
+    if (queues_suspected(s->queues) == 0)
+        s->solo_since = MONO_NEVER;
+    else if (s->solo_since.us == INT64_MAX)
+        s->solo_since = now;
+}
+
+/* A suspect that has waited too long makes the worker claim nothing for a while, so that it becomes
+ * idle. Only now and then: where jobs run for hours no worker becomes idle, and other jobs want to
+ * run. */
+bool sched_solo_dries(const struct sched *s, struct mono now)
+{
+    int64_t waited_ms;
+
+    if (queues_suspected(s->queues) == 0 || s->held.running == 0)
+        return false;
+    waited_ms = mono_until_us(s->solo_since, now) / 1000 - SCHED_SOLO_WAIT_MS;
+    return waited_ms > 0 && waited_ms % SCHED_SOLO_EVERY_MS < SCHED_SOLO_DRY_MS;
+}
+
+void sched_solo_seek(struct sched *s)
+{
+    if (queues_suspected(s->queues) > 0 && s->held.running == 0)
+        s->step_wanted = true;
+}

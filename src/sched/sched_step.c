@@ -1,0 +1,407 @@
+/*
+ * Steps, and the jobs they bring and take: claims, payloads, ends, cancels.
+ */
+#include "sched/sched_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#define HOST_FIRST_MS 100 /* wait after a host fault; doubles with each, up to HOST_MAX_MS */
+#define HOST_MAX_MS 10000
+#define GATE_MAX_US INT64_C(3600000000) /* later timers are told again by the looks in between */
+#define OVERLAP_ENDS 64                 /* so many ends are worth a second step beside the first */
+#define NOTHING_MS 10                   /* a due queue that gave no job is asked again after this */
+#define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for this long */
+#define DUE_LATEST_MS INT64_C(100000000000000) /* see L.LATEST */
+
+/* ---- ends of held jobs */
+
+void sched_end_with(struct sched *s, struct held_job *h, const struct verdict *v)
+{
+    queues_ended(s->queues, h->job.queue);
+    held_end(&s->held, h, v, "", 0);
+}
+
+void sched_release(struct sched *s, struct held_job *h, int64_t delay_ms, const char *why)
+{
+    struct verdict back = {.verb = STORE_RELEASE, .amount = delay_ms};
+
+    (void)snprintf(back.text, sizeof(back.text), "not started: %s", why);
+    sched_end_with(s, h, &back);
+    s->is_hurried = true; /* another worker may start it now */
+}
+
+void sched_forget(struct sched *s, struct held_job *h)
+{
+    if (held_is_running(h) || h->is_refused)
+        queues_ended(s->queues, h->job.queue);
+    held_remove(&s->held, h);
+}
+
+void sched_kill_lost(struct sched *s, struct held_job *h)
+{
+    held_move(&s->held, h, HELD_LOST);
+    h->is_killed = true;
+    s->ops->kill(s->ctx, h, true);
+}
+
+/* ---- jobs */
+
+static void take_claim(struct sched *s, struct mono now, const struct store_claim *c,
+                       int64_t now_us)
+{
+    struct err err = ERR_INIT;
+    struct job job = {.start = c->start,
+                      .attempt = c->attempt,
+                      .crashes = c->crashes,
+                      .fence = c->fence,
+                      .has_lock = c->has_lock,
+                      .due = c->due};
+    struct held_job *h;
+
+    text_copy(job.id, sizeof(job.id), c->id);
+    if (job.due.ms < 0 || job.due.ms > DUE_LATEST_MS)
+        job.due.ms = now_us / 1000;
+    /* A job that this worker holds with an earlier start was taken from it before. */
+    sched_lose(s, job.id);
+    if (job_parse(&job, c->record, c->record_len, &err) < 0) {
+        struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
+
+        text_copy(job.queue, sizeof(job.queue), c->queue);
+        text_copy(v.text, sizeof(v.text), err.text);
+        h = held_add(&s->held, &job);
+        held_end(&s->held, h, &v, "", 0);
+        return;
+    }
+    h = held_add(&s->held, &job);
+    h->claimed_at = now;
+    h->late_us = now_us - job.due.ms * 1000;
+    if (c->crashes >= 2)
+        held_mark_solo(&s->held, h);
+    h->is_gated = c->is_gated;
+    h->is_small = c->is_small;
+    queues_claimed(s->queues, h->job.queue);
+    if (h->is_gated)
+        queues_gated(s->queues, h->job.queue);
+    sched_saw(s, c->fence);
+    if (held_find_lost(&s->held, h->job.id) != NULL)
+        sched_release(s, h, STILL_ENDING_MS, "its former run still ends here");
+    else
+        held_move(&s->held, h, HELD_AWAITS_PLACE);
+}
+
+void sched_on_fetched(struct sched *s, struct mono now, const char *id, const char *payload,
+                      size_t n)
+{
+    struct held_job *h = held_find(&s->held, id);
+
+    if (h == NULL || h->state != HELD_FETCHING)
+        return;
+    if (payload == NULL) {
+        struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
+
+        (void)snprintf(v.text, sizeof(v.text), "its payload is missing (the key big:%s)", id);
+        sched_end_with(s, h, &v);
+    } else {
+        h->job.payload = mem_dup(payload, n);
+        h->job.payload_len = n;
+        sched_start(s, now, h);
+    }
+    s->retry_ms = 0;
+    sched_go_on(s, now);
+}
+
+/* Many jobs meet the same shortage: it counts once until the wait is over. The first job that ends
+ * without one after that resets the wait. */
+static void take_host(struct sched *s, struct mono now, bool is_fault)
+{
+    if (sched_is_host_ill(s, now))
+        return;
+    if (!is_fault) {
+        s->host_ms = 0;
+        s->host_at = MONO_NEVER;
+        return;
+    }
+    s->host_ms = s->host_ms == 0 ? HOST_FIRST_MS : s->host_ms * 2;
+    if (s->host_ms > HOST_MAX_MS)
+        s->host_ms = HOST_MAX_MS;
+    s->host_at = mono_add_ms(now, s->host_ms);
+}
+
+void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
+                     const char *tail, size_t tail_len)
+{
+    struct held_job *h = held_in_pool(&s->held, id);
+
+    if (h == NULL)
+        return;
+    take_host(s, now, v->is_host_fault);
+    if (h->state == HELD_LOST) {
+        log_warn(
+            "event=late-result-dropped job=%s queue=%s start=%lld reason=\"not held any more\"",
+            h->job.id, h->job.queue, (long long)h->job.start);
+        sched_forget(s, h);
+    } else {
+        queues_ended(s->queues, h->job.queue);
+        if (v->verb != STORE_RELEASE)
+            prefetch_ran(&s->prefetch, mono_until_us(h->started_at, now));
+        /* The step that takes its end may let in another job of the queue: name the queue in it. */
+        if (h->is_gated) {
+            queues_wake(s->queues, h->job.queue);
+            s->is_hurried = true;
+        }
+        held_end(&s->held, h, v, tail, tail_len);
+    }
+}
+
+void sched_jobs_ended(struct sched *s, struct mono now)
+{
+    sched_solo_seek(s);
+    sched_go_on(s, now);
+}
+
+void sched_job_progress(struct sched *s, const char *id, const char *text)
+{
+    struct held_job *h = held_find(&s->held, id);
+
+    if (h == NULL || h->state != HELD_RUNNING)
+        return;
+    /* The next step carries it; one is sent every second. */
+    text_copy(h->progress, sizeof(h->progress), text);
+    h->has_progress = true;
+}
+
+/* ---- the step */
+
+/* Most claims that the steps under way may bring. */
+static unsigned promised(const struct sched *s)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < s->steps_out; i++)
+        n += s->steps[(s->step_first + i) % STORE_STEPS_MAX].max;
+    return n;
+}
+
+static void send_step(struct sched *s, struct mono now, unsigned places)
+{
+    struct sent_step *out = &s->steps[(s->step_first + s->steps_out) % STORE_STEPS_MAX];
+    struct store_result results[SCHED_STEP_JOBS];
+    struct store_step step = {.epoch = s->epoch, .link = s->link};
+
+    out->asked = now;
+    step.max = places < SCHED_STEP_JOBS ? places : SCHED_STEP_JOBS;
+    step.nresults = held_collect(&s->held, now, results, SCHED_STEP_JOBS);
+    step.results = results;
+    out->nsent = step.nresults;
+    for (size_t i = 0; i < step.nresults; i++)
+        text_copy(out->sent[i], sizeof(out->sent[i]),
+                  results[i].verb == STORE_PROGRESS ? "" : results[i].id);
+    out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max,
+                              s->step_wanted, out->rooms, STEP_NAMES);
+    /* The table of queues, and the names in it, may be replaced before the answer comes. */
+    for (size_t i = 0; i < out->nrooms; i++) {
+        memcpy(out->room_names[i], out->rooms[i].queue, strlen(out->rooms[i].queue) + 1);
+        out->rooms[i].queue = out->room_names[i];
+    }
+    step.rooms = out->rooms;
+    step.nrooms = out->nrooms;
+    /* Claims that were asked for count as held, so that Redis sends no suspect beside them. */
+    step.held = (unsigned)s->held.running + promised(s);
+    step.ahead_ms = sched_ahead_ms(s);
+    out->max = step.max;
+    s->step_wanted = s->is_hurried = false;
+    s->beat.is_exact = false;
+    s->steps_out++;
+    s->gate_at = MONO_NEVER;
+    if (s->ops->step(s->ctx, &step) < 0)
+        sched_not_sent(s, now);
+}
+
+static void take_answers(struct sched *s, struct mono now, const struct sent_step *out,
+                         const struct store_step_reply *r)
+{
+    for (size_t i = 0; i < out->nsent; i++) {
+        struct held_job *h = out->sent[i][0] != '\0' ? held_find(&s->held, out->sent[i]) : NULL;
+
+        if (h == NULL || h->state != HELD_SENT)
+            continue;
+        if (r->answers[i] == STORE_FAILED) {
+            log_err("event=result-refused job=%s queue=%s reason=\"%s\"", h->job.id, h->job.queue,
+                    r->answer_texts[i]);
+            held_move(&s->held, h, HELD_ENDED);
+            h->not_before = mono_add_ms(now, RETRY_MAX_MS);
+            /* It keeps its place in the queue until Redis takes the result: a queue must not pile
+             * up results that nobody takes. */
+            if (!h->is_refused)
+                queues_took(s->queues, h->job.queue);
+            h->is_refused = true;
+            continue;
+        }
+        if (r->answers[i] == STORE_SETTLED)
+            log_warn("event=late-result-refused job=%s queue=%s start=%lld reason=\"settled "
+                     "without it\"",
+                     h->job.id, h->job.queue, (long long)h->job.start);
+        sched_forget(s, h);
+    }
+}
+
+static void take_cancels(struct sched *s, const struct store_step_reply *r)
+{
+    for (size_t i = 0; i < r->ncancels; i++) {
+        struct held_job *h = held_find(&s->held, r->cancels[i]);
+
+        if (h != NULL && h->state == HELD_AWAITS_PLACE) {
+            sched_release(s, h, 0, "cancelled"); /* Redis ends a cancelled job that is released */
+            continue;
+        }
+        if (h == NULL || h->is_killed || h->state != HELD_RUNNING)
+            continue;
+        log_notice("event=cancel job=%s queue=%s", h->job.id, h->job.queue);
+        h->is_killed = true;
+        s->ops->kill(s->ctx, h, false);
+    }
+}
+
+struct mono sched_gate_at(struct mono now, int64_t now_us, int64_t timer_ms)
+{
+    int64_t in_us =
+        timer_ms >= 0 && timer_ms <= DUE_LATEST_MS ? timer_ms * 1000 - now_us : INT64_MAX;
+
+    return in_us > GATE_MAX_US ? MONO_NEVER : mono_add_us(now, in_us > 0 ? in_us : 0);
+}
+
+/* now_us: what Redis' clock shows now. A job that was due soon enough to be claimed ahead, and was
+ * not, has to be claimed at its time: its queue is asked again when it is due, not before. */
+static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
+                       const struct sent_step *out, const struct store_step_reply *r)
+{
+    int64_t heads[STEP_NAMES];
+
+    for (size_t i = 0; i < out->nrooms; i++) {
+        int64_t in_us =
+            r->heads[i] > 0 && r->heads[i] <= DUE_LATEST_MS ? r->heads[i] * 1000 - now_us : -1;
+
+        heads[i] = r->heads[i];
+        if (in_us > 0 && in_us <= s->conf.ahead_us)
+            heads[i] += s->conf.ahead_us / 1000;
+        /* Due by our estimate of Redis' clock, and not yet by that clock: ask again in 1 ms. */
+        if (out->rooms[i].room > 0 && in_us <= 0 && r->heads[i] > r->now_us / 1000 &&
+            r->heads[i] <= DUE_LATEST_MS)
+            heads[i] = now_us / 1000 + 1;
+    }
+    queues_heads(s->queues, out->rooms, heads, out->nrooms, now_us, now);
+}
+
+/* A due queue that gave no job (Redis only buried some) is not asked again at once. */
+static void take_heads(struct sched *s, struct mono now, int64_t now_us,
+                       const struct sent_step *out, const struct store_step_reply *r)
+{
+    tell_heads(s, now, now_us, out, r);
+    for (size_t i = 0; r->nclaims == 0 && !sched_is_due(s->gate_at, now) && i < out->nrooms; i++) {
+        if (out->rooms[i].room > 0 && r->heads[i] >= 0 && r->heads[i] <= r->now_us / 1000)
+            queues_defer(s->queues, out->rooms[i].queue, now, NOTHING_MS);
+    }
+}
+
+static bool is_fetching(const struct sched *s)
+{
+    for (const struct held_job *h = s->held.first; h != NULL; h = h->next) {
+        if (h->state == HELD_FETCHING)
+            return true;
+    }
+    return false;
+}
+
+/* May more jobs be claimed than there are places? Not while those that come hold gates, which
+ * others wait for, or have a large payload. */
+static bool may_wait(const struct store_step_reply *r)
+{
+    for (size_t i = 0; i < r->nclaims; i++) {
+        if (r->claims[i].is_gated || !r->claims[i].is_small)
+            return false;
+    }
+    return true;
+}
+
+void sched_on_step(struct sched *s, struct mono now, const struct store_step_reply *r)
+{
+    const struct sent_step *out = &s->steps[s->step_first];
+    int64_t now_us;
+
+    if (s->steps_out == 0)
+        return;
+    s->step_first = (s->step_first + 1) % STORE_STEPS_MAX;
+    s->steps_out--;
+    queues_answered(s->queues, out->rooms, out->nrooms);
+    if (sched_is_not_ok(s, now, r->status))
+        return;
+    now_us = server_clock_hear(&s->clock, out->asked, now, r->now_us);
+    take_answers(s, now, out, r);
+    s->gate_at = sched_gate_at(now, r->now_us, r->timer_ms);
+    take_heads(s, now, now_us, out, r);
+    for (size_t i = 0; i < r->nerrors; i++) {
+        log_err("event=queue-broken queue=%s reason=\"%s\"", r->errors[2 * i],
+                r->errors[2 * i + 1]);
+        queues_failed(s->queues, r->errors[2 * i], now);
+    }
+    for (size_t i = 0; i < r->nclaims; i++)
+        take_claim(s, now, &r->claims[i], now_us);
+    if (!may_wait(r))
+        prefetch_rest(&s->prefetch, now);
+    sched_fill_places(s, now);
+    s->is_more = r->nclaims > 0 && r->nclaims == out->max;
+    take_cancels(s, r);
+    sched_solo_told(s, now, out, r->solo_due);
+    if (!is_fetching(s))
+        s->retry_ms = 0;
+    sched_go_on(s, now);
+}
+
+/* May a second step be sent while one is under way? It must not depend on the answer to the first.
+ * Looks, gates and cancels wait until no step is under way, and the next step is theirs. A few ends
+ * wait as well, for a fraction of a millisecond: more ends come meanwhile, and travel with them. */
+static bool may_overlap(const struct sched *s, bool alone, bool claims, bool results)
+{
+    if (s->steps_out == STORE_STEPS_MAX || alone || s->step_wanted)
+        return false;
+    return (results && (s->held.ended >= OVERLAP_ENDS || s->held.running == 0 || s->is_hurried)) ||
+           (claims && s->is_more);
+}
+
+/* Do more than half of the jobs wait that may wait here for a place? Then no claims are needed yet,
+ * and the ends wait for the step that asks for them. That is not long: a job that awaits a place
+ * waits as long.
+ */
+static bool is_stocked(const struct sched *s, struct mono now)
+{
+    return s->held.nawaiting > 0 && !s->is_hurried && !s->step_wanted &&
+           s->held.ended < OVERLAP_ENDS &&
+           2 * s->held.nawaiting > prefetch_most(&s->prefetch, s->conf.places, now);
+}
+
+void sched_plan_step(struct sched *s, struct mono now)
+{
+    unsigned free = sched_room(s, now), taken = promised(s);
+    unsigned places = free > taken ? free - taken : 0;
+    bool claims =
+        places > 0 && sched_is_due(queues_next(s->queues), mono_add_us(now, s->conf.ahead_us));
+    bool results = held_has_results(&s->held, now);
+    bool gate = sched_is_due(s->gate_at, now);
+
+    if (!gate && is_stocked(s, now))
+        return;
+    if (s->steps_out > 0 ? !may_overlap(s, gate, claims, results)
+                         : !(results || claims || gate || s->step_wanted))
+        return;
+    /* What the opened gate grants is claimed in the same call, and nobody has to be woken. */
+    if (gate)
+        queues_wake_gated(s->queues);
+    send_step(s, now, places);
+}

@@ -1,0 +1,17 @@
+#include "sched/server_clock.h"
+
+#define DRIFT 1000 /* a microsecond in so many */
+
+int64_t server_clock_hear(struct server_clock *c, struct mono asked, struct mono now,
+                          int64_t now_us)
+{
+    int64_t heard_us = now.us - now_us;
+    int64_t known_us = c->behind_us + mono_until_us(c->heard, now) / DRIFT;
+
+    if (c->heard.us == 0 || heard_us <= known_us ||
+        heard_us - known_us > mono_until_us(asked, now)) {
+        *c = (struct server_clock){heard_us, now};
+        known_us = heard_us;
+    }
+    return now.us - known_us;
+}

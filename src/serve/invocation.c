@@ -1,0 +1,186 @@
+#include "serve/invocation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "run/process/origin.h"
+
+#define JOB_VARS 16
+
+struct invocation {
+    struct exec_order exec;
+    char id[JOB_ID_LEN + 1];
+    char queue[JOB_QUEUE_MAX + 1];
+    char **argv;
+    char **envp;
+    char *payload;
+};
+
+static void add_int(char **envp, size_t *n, const char *name, int64_t value)
+{
+    envp[(*n)++] = mem_printf("%s=%lld", name, (long long)value);
+}
+
+static void add_text(char **envp, size_t *n, const char *name, const char *value)
+{
+    envp[(*n)++] = mem_printf("%s=%s", name, value);
+}
+
+int64_t invocation_timeout_ms(const struct job *job, const struct conf_queue *conf)
+{
+    return job->timeout_ms > 0 ? job->timeout_ms : conf->timeout;
+}
+
+/* Each mode tells the same numbers. */
+static int64_t attempts_max(const struct job *job, const struct conf_queue *conf)
+{
+    return job->attempts_max > 0 ? job->attempts_max : conf->attempts;
+}
+
+static int64_t late_ms(int64_t late_us)
+{
+    return late_us > 0 ? late_us / 1000 : 0;
+}
+
+static int64_t told_ms(int64_t timeout_ms)
+{
+    return timeout_ms == CONF_NEVER ? 0 : timeout_ms;
+}
+
+/* The names are fixed; nothing a producer writes can become one. */
+static void add_job(char **envp, size_t n, const struct job *job, const struct conf_queue *conf,
+                    const char *ns, int64_t late_us, int64_t timeout_ms)
+{
+    add_text(envp, &n, "LATER_ID", job->id);
+    add_text(envp, &n, "LATER_QUEUE", job->queue);
+    add_text(envp, &n, "LATER_KEY", job->key);
+    add_int(envp, &n, "LATER_PRIORITY", job->priority);
+    add_int(envp, &n, "LATER_ATTEMPT", job->attempt);
+    add_int(envp, &n, "LATER_ATTEMPTS_MAX", attempts_max(job, conf));
+    add_int(envp, &n, "LATER_DUE_MS", job->due.ms);
+    add_int(envp, &n, "LATER_LATE_MS", late_ms(late_us));
+    add_int(envp, &n, "LATER_TIMEOUT_MS", told_ms(timeout_ms));
+    add_int(envp, &n, "LATER_FENCE", job->fence);
+    add_text(envp, &n, "LATER_NAMESPACE", ns);
+    add_text(envp, &n, "LATER_CONTROL_FD", "3");
+    if (job->trace[0] != '\0')
+        add_text(envp, &n, "TRACEPARENT", job->trace);
+}
+
+struct invocation *invocation_new(struct job *job, const struct served_queue *q, const char *ns,
+                                  int64_t late_us)
+{
+    struct invocation *o = mem_new(sizeof(*o));
+    int64_t timeout_ms = invocation_timeout_ms(job, q->conf);
+    size_t n;
+
+    memcpy(o->id, job->id, sizeof(o->id));
+    memcpy(o->queue, job->queue, sizeof(o->queue));
+    o->argv = mem_dup_list(q->argv, 0, NULL);
+    o->envp = mem_dup_list(q->env, JOB_VARS, &n);
+    o->envp[n++] = origin_env(job->fence, job->id);
+    add_job(o->envp, n, job, q->conf, ns, late_us, timeout_ms);
+    o->payload = TAKE_PTR(job->payload);
+    o->exec = (struct exec_order){.id = o->id,
+                                  .queue = o->queue,
+                                  .argv = o->argv,
+                                  .envp = o->envp,
+                                  .payload = o->payload,
+                                  .payload_len = job->payload_len,
+                                  .timeout_ms = timeout_ms,
+                                  .kill_grace_ms = q->conf->kill_grace,
+                                  .fence = job->fence};
+    return o;
+}
+
+void invocation_guard(struct invocation *o, struct guard *guard, unsigned slot)
+{
+    o->exec.guard = guard;
+    o->exec.guard_slot = slot;
+}
+
+void invocation_free(void *order)
+{
+    struct invocation *o = order;
+
+    mem_free_list(o->argv);
+    mem_free_list(o->envp);
+    free(o->payload);
+    free(o);
+}
+
+const struct exec_order *invocation_exec(const struct invocation *o)
+{
+    return &o->exec;
+}
+
+struct later_job invocation_plugin(const struct job *job, const struct conf_queue *conf,
+                                   const char *ns, int64_t late_us)
+{
+    return (struct later_job){.size = sizeof(struct later_job),
+                              .id = job->id,
+                              .queue = job->queue,
+                              .key = job->key,
+                              .trace = job->trace,
+                              .ns = ns,
+                              .payload = job->payload != NULL ? job->payload : "",
+                              .payload_len = job->payload_len,
+                              .attempt = job->attempt,
+                              .attempts_max = attempts_max(job, conf),
+                              .start = job->start,
+                              .priority = job->priority,
+                              .due_ms = job->due.ms,
+                              .late_ms = late_ms(late_us),
+                              .timeout_ms = told_ms(invocation_timeout_ms(job, conf)),
+                              .fence = job->fence};
+}
+
+/* A word of the line holds no space and no control character: %HH stands for them, and for %. */
+static void add_word(struct buf *out, const char *name, const char *value)
+{
+    if (value[0] == '\0')
+        return;
+    buf_printf(out, " %s=", name);
+    for (const unsigned char *p = (const unsigned char *)value; *p != '\0'; p++) {
+        if (*p <= ' ' || *p == '%' || *p == 0x7f)
+            buf_printf(out, "%%%02X", *p);
+        else
+            buf_add(out, p, 1);
+    }
+}
+
+static void add_number(struct buf *out, const char *name, int64_t value)
+{
+    char digits[24], *p = digits + sizeof(digits);
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+    do
+        *--p = (char)('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    if (value < 0)
+        *--p = '-';
+    buf_puts(out, name);
+    buf_add(out, p, (size_t)(digits + sizeof(digits) - p));
+}
+
+void invocation_header(const struct job *job, const struct conf_queue *conf, int64_t late_us,
+                       struct buf *out)
+{
+    buf_puts(out, "job id=");
+    buf_puts(out, job->id);
+    buf_puts(out, " queue=");
+    buf_puts(out, job->queue);
+    add_number(out, " attempt=", job->attempt);
+    add_number(out, " attempts_max=", attempts_max(job, conf));
+    add_number(out, " start=", job->start);
+    add_number(out, " priority=", job->priority);
+    add_number(out, " due_ms=", job->due.ms);
+    add_number(out, " late_ms=", late_ms(late_us));
+    add_number(out, " timeout_ms=", told_ms(invocation_timeout_ms(job, conf)));
+    add_number(out, " fence=", job->fence);
+    add_word(out, "key", job->key);
+    add_word(out, "trace", job->trace);
+    add_number(out, " len=", (int64_t)job->payload_len);
+}

@@ -1,0 +1,97 @@
+#include "serve/launches.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "serve/handler_env.h"
+#include "serve/isolation_spec.h"
+
+struct launches {
+    const struct conf *conf;
+    struct launch defaults;
+    struct launch *queues;            /* as in conf */
+    const struct conf_queue *limited; /* the first that wants a cgroup; NULL: none */
+    char cgroup[CGROUP_PATH];         /* the base of all those */
+};
+
+static int fill(struct launches *s, const struct conf_queue *q, const struct isolation_user *user,
+                char *const *env, struct launch *ret, const char **ret_path, struct err *err)
+{
+    struct isolation isolation = {.umask = -1};
+
+    /* A plug-in has no process. */
+    if (q->mode != CONF_MODE_PLUGIN &&
+        isolation_spec_of_queue(q, user, &isolation, ret_path, err) < 0)
+        return -1;
+    ret->env = handler_env(q, user, env, ret_path, err);
+    if (ret->env == NULL)
+        return -1;
+    ret->prefix = isolation_prefix(&isolation);
+    if (s->limited == NULL && cgroup_has(&isolation.group)) {
+        s->limited = q;
+        memcpy(s->cgroup, isolation.cgroup, sizeof(s->cgroup));
+    }
+    return 0;
+}
+
+static int prepare(struct launches *s, const struct conf_queue *q, char *const *env,
+                   struct launch *ret, struct err *err)
+{
+    bool has_user = q->user[0] != '\0';
+    struct isolation_user user = {0};
+    const char *path = "user";
+    int r = has_user ? isolation_spec_find_user(q->user, &user, err) : 0;
+
+    if (r == 0)
+        r = fill(s, q, has_user ? &user : NULL, env, ret, &path, err);
+    isolation_spec_user_done(&user);
+    return r == 0 ? 0 : conf_blame(s->conf, q, path, err);
+}
+
+struct launches *launches_new(const struct conf *conf, char *const *env, struct err *err)
+{
+    struct launches *s = mem_new(sizeof(*s));
+    int r;
+
+    s->conf = conf;
+    s->queues = mem_new((conf->nqueues + 1) * sizeof(*s->queues));
+    r = prepare(s, &conf->defaults, env, &s->defaults, err);
+    for (size_t i = 0; r == 0 && i < conf->nqueues; i++)
+        r = prepare(s, &conf->queues[i], env, &s->queues[i], err);
+    if (r == 0)
+        return s;
+    launches_free(s);
+    return NULL;
+}
+
+int launches_enter(const struct launches *s, struct err *err)
+{
+    const struct conf_queue *q = s->limited;
+
+    if (q == NULL || cgroup_enter(s->cgroup, err) == 0)
+        return 0;
+    return conf_blame(s->conf, q, q->memory > 0 ? "memory" : q->cpu > 0 ? "cpu" : "pids", err);
+}
+
+static void done(struct launch *s)
+{
+    mem_free_list(s->prefix);
+    mem_free_list(s->env);
+}
+
+void launches_free(struct launches *s)
+{
+    if (s == NULL)
+        return;
+    done(&s->defaults);
+    for (size_t i = 0; i < s->conf->nqueues; i++)
+        done(&s->queues[i]);
+    free(s->queues);
+    free(s);
+}
+
+const struct launch *launches_of(const struct launches *s, const struct conf_queue *q)
+{
+    return q == &s->conf->defaults ? &s->defaults : &s->queues[q - s->conf->queues];
+}

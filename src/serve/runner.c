@@ -1,0 +1,388 @@
+#include "serve/runner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "serve/backends.h"
+#include "serve/invocation.h"
+#include "serve/policy.h"
+#include "run/pool/pool.h"
+
+#define UNSERVED_DELAY_MS 5000 /* a job whose handler went away goes back for so long */
+
+struct place {
+    struct job job; /* its payload: a plug-in's only, which reads it here */
+    uint64_t serial;
+    struct backend *backend; /* NULL: a process of its own */
+    struct plugin_order plugin;
+    bool is_busy;
+};
+
+struct runner {
+    struct pool *pool;
+    struct backends *backends;
+    struct place *places;
+    unsigned nplaces;
+    unsigned *free; /* stack of places; the one freed last is the warmest */
+    unsigned nfree;
+    char ns[80];
+    struct state_folder *state;
+    struct guard *guard;
+    const struct conf *conf;
+    const struct served_queues *served;
+    struct runner_events events;
+    struct {
+        char name[JOB_QUEUE_MAX + 1];
+        const struct served_queue *served; /* NULL: not any more */
+        const struct conf_queue *conf;
+    } queue; /* that was looked up last */
+    struct counts counts;
+    struct buf header; /* of the job that is given to a stream just now */
+    uint64_t random;
+    bool is_ending, are_backends_gone;
+};
+
+/* Jobs come in runs of one queue, and to search it among thousands each time is a fifth of what a
+ * plug-in's job costs here. */
+static void look_up(struct runner *r, const char *queue)
+{
+    if (strcmp(r->queue.name, queue) == 0)
+        return;
+    text_copy(r->queue.name, sizeof(r->queue.name), queue);
+    r->queue.served = served_queues_find(r->served, queue);
+    r->queue.conf = conf_queue(r->conf, queue);
+}
+
+static const struct served_queue *queue_of(struct runner *r, const char *queue)
+{
+    look_up(r, queue);
+    return r->queue.served;
+}
+
+static const struct conf_queue *conf_of(struct runner *r, const char *queue)
+{
+    look_up(r, queue);
+    return r->queue.conf;
+}
+
+#define END "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld "
+
+/* What makes a process for each job can afford a line for each that went well. */
+static void log_end(const struct job *job, const struct verdict *v, const struct run_result *run,
+                    bool is_process)
+{
+    static const char *const outcome[] = {"done", "retry", "dead", "released", "progress"};
+    enum log_level level = v->verb == STORE_BURY                 ? LOG_LEVEL_ERR
+                           : v->is_error                         ? LOG_LEVEL_WARN
+                           : is_process || v->verb != STORE_DONE ? LOG_LEVEL_INFO
+                                                                 : LOG_LEVEL_DEBUG;
+
+    log_line(level,
+             v->verb == STORE_RETRY ? END "again_in_ms=%lld reason=\"%s\""
+                                    : END "code=%lld reason=\"%s\"",
+             job->id, job->queue, (long long)job->start, (long long)job->attempt, outcome[v->verb],
+             (long long)(run->duration_us / 1000),
+             v->verb == STORE_RETRY ? (long long)v->amount : (long long)v->code, v->text);
+}
+
+/* For the spread of retries: xorshift64 (Marsaglia, 2003), one word from the kernel to begin with.
+ */
+static uint32_t next_random(struct runner *r)
+{
+    r->random ^= r->random << 13;
+    r->random ^= r->random >> 7;
+    r->random ^= r->random << 17;
+    return (uint32_t)(r->random >> 32);
+}
+
+static void tell_idle(const struct runner *r)
+{
+    if (r->is_ending && r->are_backends_gone && r->nfree == r->nplaces)
+        r->events.idle(r->events.arg);
+}
+
+/* Before the event, which may want the place. */
+static void free_place(struct runner *r, unsigned slot)
+{
+    struct place *p = &r->places[slot];
+
+    p->is_busy = false;
+    if (r->state != NULL)
+        state_folder_set_fence(r->state, slot, 0);
+    if (p->backend != NULL)
+        backends_put(r->backends, p->backend);
+    job_done(&p->job);
+    r->free[r->nfree++] = slot;
+}
+
+static void on_done(void *arg, unsigned slot, const struct run_result *run)
+{
+    struct runner *r = arg;
+    const struct place *p = &r->places[slot];
+    const struct buf *tail = run->result.len > 0 ? &run->result : &run->tail;
+    struct verdict v;
+    char id[JOB_ID_LEN + 1];
+
+    memcpy(id, p->job.id, sizeof(id));
+    policy_verdict(&p->job, conf_of(r, p->job.queue), run, next_random(r), &v);
+    log_end(&p->job, &v, run, p->backend == NULL);
+    r->counts.at[COUNTS_RETRIED] += v.verb == STORE_RETRY;
+    free_place(r, slot);
+    if (r->is_ending)
+        tell_idle(r);
+    else
+        r->events.ended(r->events.arg, id, &v, tail->data != NULL ? tail->data : "", tail->len);
+}
+
+static void tell_progress(struct runner *r, unsigned slot, const char *text)
+{
+    if (!r->is_ending)
+        r->events.progress(r->events.arg, r->places[slot].job.id, text);
+}
+
+static void on_progress(void *arg, unsigned slot, uint64_t serial, const char *text)
+{
+    struct runner *r = arg;
+    const struct place *p = &r->places[slot];
+
+    if (p->is_busy && p->serial == serial)
+        tell_progress(r, slot, text);
+}
+
+static void on_stream_progress(void *arg, unsigned slot, const char *text)
+{
+    tell_progress(arg, slot, text);
+}
+
+static void on_limit(void *arg, const char *queue, unsigned limit)
+{
+    const struct runner *r = arg;
+
+    if (!r->is_ending)
+        r->events.limit(r->events.arg, queue, limit);
+}
+
+static void on_backends_gone(void *arg)
+{
+    struct runner *r = arg;
+
+    r->are_backends_gone = true;
+    tell_idle(r);
+}
+
+static void on_rest(void *arg)
+{
+    const struct runner *r = arg;
+
+    if (!r->is_ending)
+        r->events.rest(r->events.arg);
+}
+
+struct runner *runner_new(struct loop *loop, unsigned places, const char *ns,
+                          struct state_folder *state, const struct runner_events *events,
+                          struct err *err)
+{
+    struct runner *r = mem_new(sizeof(*r));
+    struct pool_events pool_events = {on_done, on_progress, on_rest, r};
+    struct backends_events backends_events = {on_done,  on_stream_progress, on_rest,
+                                              on_limit, on_backends_gone,   r};
+
+    r->nplaces = places;
+    r->places = mem_new(places * sizeof(*r->places));
+    r->free = mem_new(places * sizeof(*r->free));
+    for (unsigned i = 0; i < places; i++)
+        r->free[r->nfree++] = places - 1 - i;
+    text_copy(r->ns, sizeof(r->ns), ns);
+    r->state = state;
+    r->events = *events;
+    r->pool = pool_new(loop, places, &pool_events, err);
+    if (r->pool == NULL) {
+        runner_free(r);
+        return NULL;
+    }
+    /* A kernel without any to give: spread like the moment at which we started. */
+    if (getrandom(&r->random, sizeof(r->random), GRND_NONBLOCK) < 0 || r->random == 0)
+        r->random = (uint64_t)mono_now().us | 1;
+    r->backends = backends_new(loop, r->pool, ns, &backends_events);
+    return r;
+}
+
+void runner_free(struct runner *r)
+{
+    if (r == NULL)
+        return;
+    if (r->pool != NULL)
+        pool_free(r->pool);
+    backends_free(r->backends);
+    buf_done(&r->header);
+    free(r->places);
+    free(r->free);
+    free(r);
+}
+
+void runner_set(struct runner *r, const struct conf *conf, const struct served_queues *served)
+{
+    r->conf = conf;
+    r->served = served;
+    r->queue.name[0] = '\0';
+    backends_set(r->backends, served, r->nplaces);
+}
+
+unsigned runner_limit(const struct runner *r, const struct served_queue *q)
+{
+    return backends_limit(r->backends, q, r->nplaces);
+}
+
+void runner_set_guard(struct runner *r, struct guard *guard)
+{
+    r->guard = guard;
+}
+
+struct counts *runner_counts(struct runner *r)
+{
+    return &r->counts;
+}
+
+bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal)
+{
+    const struct served_queue *q = queue_of(r, job->queue);
+
+    if (q == NULL || !backends_can_run(r->backends, q)) {
+        memset(refusal, 0, sizeof(*refusal));
+        refusal->verb = STORE_RELEASE;
+        refusal->amount = UNSERVED_DELAY_MS;
+        (void)snprintf(refusal->text, sizeof(refusal->text),
+                       "its queue is not served here any more");
+        return false;
+    }
+    if (policy_admit(job, conf_of(r, job->queue), refusal))
+        return true;
+    log_err("event=end job=%s queue=%s start=%lld outcome=dead reason=\"%s\"", job->id, job->queue,
+            (long long)job->start, refusal->text);
+    return false;
+}
+
+static void start_process(struct runner *r, unsigned slot, struct job *job, int64_t late_us)
+{
+    struct place *p = &r->places[slot];
+    struct invocation *order = invocation_new(job, queue_of(r, job->queue), r->ns, late_us);
+
+    if (job->has_lock)
+        invocation_guard(order, r->guard, slot);
+    if (r->state != NULL)
+        state_folder_set_fence(r->state, slot, job->fence);
+    p->serial =
+        pool_start(r->pool, slot,
+                   &(struct pool_order){
+                       .exec = invocation_exec(order), .free = invocation_free, .arg = order});
+}
+
+static void start_plugin(struct runner *r, unsigned slot, int64_t late_us)
+{
+    struct place *p = &r->places[slot];
+    const struct conf_queue *conf = conf_of(r, p->job.queue);
+
+    p->plugin = (struct plugin_order){.plugin = backend_plugin(p->backend),
+                                      .job = invocation_plugin(&p->job, conf, r->ns, late_us),
+                                      .timeout_ms = invocation_timeout_ms(&p->job, conf),
+                                      .guard = p->job.has_lock ? r->guard : NULL,
+                                      .guard_slot = slot};
+    p->serial = pool_start(r->pool, slot, &(struct pool_order){.plugin = &p->plugin});
+}
+
+static void start_stream(struct runner *r, unsigned slot, int64_t late_us)
+{
+    struct place *p = &r->places[slot];
+    const struct conf_queue *conf = conf_of(r, p->job.queue);
+    struct stream_job job = {.id = p->job.id,
+                             .place = slot,
+                             .payload = p->job.payload,
+                             .payload_len = p->job.payload_len,
+                             .timeout_ms = invocation_timeout_ms(&p->job, conf),
+                             .guard = p->job.has_lock ? r->guard : NULL};
+    int64_t fence;
+
+    buf_clear(&r->header);
+    invocation_header(&p->job, conf, late_us, &r->header);
+    job.header = r->header.data;
+    job.header_len = r->header.len;
+    fence = stream_start(backend_stream(p->backend), &job);
+    /* By which a successor finds it: the process', which all its jobs share. */
+    if (r->state != NULL)
+        state_folder_set_fence(r->state, slot, fence);
+    job_done(&p->job);
+}
+
+void runner_start(struct runner *r, struct held_job *h)
+{
+    unsigned slot = r->free[--r->nfree];
+    struct place *p = &r->places[slot];
+    int64_t late_us = h->late_us + mono_until_us(h->claimed_at, mono_now());
+
+    counts_start(&r->counts, late_us);
+    p->is_busy = true;
+    p->job = h->job;
+    p->backend = backends_take(r->backends, h->job.queue);
+    if (p->backend == NULL) {
+        p->job.payload = NULL; /* the order takes it */
+        start_process(r, slot, &h->job, late_us);
+    } else {
+        h->job.payload = NULL;
+        if (backend_plugin(p->backend) != NULL)
+            start_plugin(r, slot, late_us);
+        else
+            start_stream(r, slot, late_us);
+    }
+    /* A second start has a cause, and whoever looks for it finds it here: a crash, a failure, a
+     * stop. */
+    log_line(h->job.start > 1 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
+             "event=start job=%s queue=%s start=%lld attempt=%lld crashes=%lld late_us=%lld",
+             h->job.id, h->job.queue, (long long)h->job.start, (long long)h->job.attempt,
+             (long long)h->job.crashes, (long long)late_us);
+}
+
+static void control(struct runner *r, unsigned slot, enum exec_control what)
+{
+    const struct place *p = &r->places[slot];
+
+    if (p->backend != NULL && backend_stream(p->backend) != NULL)
+        stream_control(backend_stream(p->backend), slot, what);
+    else
+        pool_control(r->pool, slot, p->serial, what);
+}
+
+bool runner_is_well(struct runner *r, struct mono now, char *why, size_t size)
+{
+    return pool_is_well(r->pool, now, why, size);
+}
+
+void runner_kill(struct runner *r, const char *id, bool at_once)
+{
+    for (unsigned i = 0; i < r->nplaces; i++) {
+        if (r->places[i].is_busy && strcmp(r->places[i].job.id, id) == 0)
+            control(r, i, at_once ? EXEC_CONTROL_KILL : EXEC_CONTROL_STOP);
+    }
+}
+
+void runner_finish(struct runner *r)
+{
+    backends_finish(r->backends);
+}
+
+void runner_end(struct runner *r)
+{
+    bool is_idle = r->nfree == r->nplaces;
+
+    r->is_ending = true;
+    for (unsigned i = 0; i < r->nplaces; i++) {
+        if (r->places[i].is_busy)
+            control(r, i, EXEC_CONTROL_KILL);
+    }
+    backends_end(r->backends, !is_idle);
+}

@@ -1,0 +1,22 @@
+/*
+ * What becomes of a job when an attempt has ended, or when it may not start: what the scheduler
+ * tells Redis. serve/policy.h decides it.
+ */
+#ifndef LATER_STORE_VERDICT_H
+#define LATER_STORE_VERDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+struct verdict {
+    enum store_verb verb;
+    int64_t amount; /* see struct store_result */
+    int code;
+    char text[256];
+    bool is_error;      /* worth a warning in the log */
+    bool is_host_fault; /* claims should back off */
+};
+
+#endif

@@ -1,0 +1,248 @@
+#include "worker/state_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "run/process/offspring_end.h"
+#include "run/process/origin.h"
+#include "run/process/pidstat.h"
+
+#define MAGIC "laterd-worker-3"
+#define SLOTS_MAX 1024 /* of the table */
+#define LOCK_WAIT_S 5
+#define DEATH_WAIT_MS 10000 /* for all that was killed together */
+
+/* The file, mapped. Only this machine reads it, in one boot: native numbers. */
+struct file {
+    char magic[16];
+    char boot[40];
+    int64_t epoch;
+    int64_t pid;                /* of the daemon, for the message to a second one, */
+    int64_t pstart;             /* its start (run/process/pidstat.h), */
+    char worker[ORIGIN_WORKER]; /* and of the origin of what it runs (run/process/origin.h) */
+    int64_t fences[SLOTS_MAX];  /* 0: the slot is free */
+};
+
+struct state_folder {
+    char *dir, *path; /* of the folder, and of the file in it */
+    int fd;
+    struct file *file;
+    int64_t predecessor;
+};
+
+static int check_dir(const char *dir, struct err *err)
+{
+    struct stat st;
+
+    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+        return err_sys(
+            err, errno,
+            "state_dir %s cannot be made (make it, or set state_dir to another folder or none)",
+            dir);
+    if (stat(dir, &st) < 0)
+        return err_sys(err, errno, "state_dir %s", dir);
+    if (!S_ISDIR(st.st_mode))
+        return err_set(err, ERR_CONFIG, "state_dir %s is not a folder", dir);
+    if (st.st_uid != geteuid() && st.st_uid != 0)
+        return err_set(err, ERR_CONFIG, "state_dir %s belongs to another user: chown it", dir);
+    if (st.st_mode & 022)
+        return err_set(err, ERR_CONFIG, "state_dir %s can be written by others: chmod go-w it",
+                       dir);
+    return 0;
+}
+
+static void on_alarm(int sig)
+{
+    (void)sig;
+}
+
+/* flock(2) for LOCK_WAIT_S seconds at most. */
+static int wait_for_lock(int fd)
+{
+    struct sigaction act = {.sa_handler = on_alarm}, was;
+    int rc, e;
+
+    (void)sigaction(SIGALRM, &act, &was);
+    (void)alarm(LOCK_WAIT_S);
+    rc = flock(fd, LOCK_EX);
+    e = errno;
+    (void)alarm(0);
+    (void)sigaction(SIGALRM, &was, NULL);
+    errno = e;
+    return rc;
+}
+
+/*
+ * A process that the predecessor was just making holds the lock until it has become its handler. It
+ * is waited for: after that its environment tells whose it is.
+ */
+static int take_lock(int fd, const char *dir, bool may_wait, struct err *err)
+{
+    int64_t pid = 0;
+
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    if (errno == EWOULDBLOCK &&
+        pread(fd, &pid, sizeof(pid), offsetof(struct file, pid)) == (ssize_t)sizeof(pid) &&
+        may_wait && pidstat_start((pid_t)pid) < 0 && wait_for_lock(fd) == 0)
+        return 0;
+    if (errno != EWOULDBLOCK && errno != EINTR)
+        return err_sys(err, errno, "state_dir %s cannot be locked", dir);
+    return err_set(err, ERR_CONFIG,
+                   "state_dir %s is in use by another laterd (pid %lld): give each its own "
+                   "state_dir, or none",
+                   dir, (long long)pid);
+}
+
+static int lock_file(struct state_folder *s, bool may_wait, struct err *err)
+{
+    const char *path = s->path;
+    int e;
+
+    s->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (s->fd < 0)
+        return err_sys(err, errno, "%s", path);
+    if (take_lock(s->fd, s->dir, may_wait, err) < 0)
+        return -1;
+    /* Its blocks too: a write through the map on a full disk is a SIGBUS. */
+    e = posix_fallocate(s->fd, 0, sizeof(struct file));
+    if (e != 0)
+        return err_sys(err, e, "%s", path);
+    s->file = mmap(NULL, sizeof(struct file), PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+    if (s->file == MAP_FAILED) {
+        s->file = NULL;
+        return err_sys(err, errno, "%s cannot be mapped", path);
+    }
+    return 0;
+}
+
+static struct state_folder *new_state(const char *dir)
+{
+    struct state_folder *s = mem_new(sizeof(*s));
+
+    s->fd = -1;
+    s->dir = mem_strdup(dir);
+    s->path = mem_printf("%s/worker", dir);
+    return s;
+}
+
+struct state_folder *state_folder_open(const char *dir, const struct identity *me, struct err *err)
+{
+    struct state_folder *s = new_state(dir);
+
+    if (check_dir(dir, err) < 0 || lock_file(s, true, err) < 0)
+        goto fail;
+    if (memcmp(s->file->magic, MAGIC, sizeof(s->file->magic)) != 0)
+        memset(s->file, 0, sizeof(*s->file));
+    /* After a reboot nothing runs, but the epoch is still a dead worker's. */
+    if (strncmp(s->file->boot, me->boot, sizeof(s->file->boot)) != 0)
+        memset(s->file->fences, 0, sizeof(s->file->fences));
+    memcpy(s->file->magic, MAGIC, sizeof(s->file->magic));
+    memcpy(s->file->boot, me->boot, sizeof(s->file->boot));
+    s->predecessor = s->file->epoch;
+    return s;
+fail:
+    state_folder_close(s);
+    return NULL;
+}
+
+void state_folder_close(struct state_folder *s)
+{
+    if (s == NULL)
+        return;
+    if (s->file != NULL)
+        (void)munmap(s->file, sizeof(*s->file));
+    if (s->fd >= 0)
+        (void)close(s->fd);
+    free(s->dir);
+    free(s->path);
+    free(s);
+}
+
+static bool is_in_place(const struct state_folder *s)
+{
+    struct stat there, ours;
+
+    return stat(s->path, &there) == 0 && fstat(s->fd, &ours) == 0 && there.st_dev == ours.st_dev &&
+           there.st_ino == ours.st_ino;
+}
+
+int state_folder_keep(struct state_folder *s, struct err *err)
+{
+    struct state_folder *next, was = *s;
+
+    if (is_in_place(s))
+        return 0;
+    next = new_state(s->dir);
+    if (check_dir(s->dir, err) < 0 || lock_file(next, false, err) < 0) {
+        state_folder_close(next);
+        return -1;
+    }
+    memcpy(next->file, s->file, sizeof(*s->file));
+    /* Whoever finds the old one must not take us for dead. */
+    memset(s->file, 0, sizeof(*s->file));
+    s->fd = next->fd;
+    s->file = next->file;
+    next->fd = was.fd;
+    next->file = was.file;
+    state_folder_close(next);
+    return 1;
+}
+
+int64_t state_folder_predecessor(const struct state_folder *s)
+{
+    return s->predecessor;
+}
+
+static bool has_any(const struct state_folder *s)
+{
+    for (size_t i = 0; i < SLOTS_MAX; i++) {
+        if (s->file->fences[i] != 0)
+            return true;
+    }
+    return false;
+}
+
+/* The folder is a copy of one that is in use. */
+static bool lives(const struct file *f)
+{
+    return f->pid > 0 && f->pid != getpid() && f->pstart >= 0 &&
+           pidstat_start((pid_t)f->pid) == f->pstart;
+}
+
+int state_folder_take_over(struct state_folder *s)
+{
+    const struct offspring_query whom = {
+        .worker = s->file->worker, .fences = s->file->fences, .nfences = SLOTS_MAX};
+    size_t killed = 0;
+
+    if (has_any(s) && !lives(s->file) &&
+        !offspring_end(&whom, mono_add_ms(mono_now(), DEATH_WAIT_MS), &killed))
+        log_warn("event=predecessor effect=\"some of what it left running may live\"");
+    memset(s->file->fences, 0, sizeof(s->file->fences));
+    s->file->pid = getpid();
+    s->file->pstart = pidstat_start(getpid());
+    origin_own(s->file->worker);
+    return (int)killed;
+}
+
+void state_folder_set_epoch(struct state_folder *s, int64_t epoch)
+{
+    s->file->epoch = epoch;
+}
+
+void state_folder_set_fence(struct state_folder *s, unsigned slot, int64_t fence)
+{
+    s->file->fences[slot] = fence;
+}

@@ -1,0 +1,18 @@
+#!/bin/sh
+# What was built starts, wherever it was built, and what is generated is in step with its source: the Lua
+# library, the sample configuration.
+set -eu
+build=${LATER_BUILD_DIR:-$(dirname "$0")/../..}
+source=${LATER_SOURCE_DIR:-$(dirname "$0")/../..}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+number=$(cat "$source/src/lua/VERSION")
+"$build/laterd" --version | grep "function library $number,"
+grep -q "return {$number, " "$build/laterd.lua"
+"$build/later" help >"$work/help"
+grep -q add "$work/help"
+env -i "$build/laterd" --config "$source/packaging/debian/laterd.yaml" --print-config >"$work/laterd.yaml"
+diff -u "$source/etc/laterd.yaml" "$work/laterd.yaml"
+sh "$source/scripts/unit-of-instances" <"$source/systemd/laterd.service" | diff - "$build/systemd/laterd@.service"

@@ -1,0 +1,26 @@
+#!/bin/sh
+# doc/faults.md is what a whole run said: a line for each of tests/fault/catalogue.txt, with the tests that it names
+# there, and each ok or with the reason why it is not injected.
+set -eu
+cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# The lines of a table, without results where the fault is injected.
+lines() {
+    sed -n '/^| [A-Z][A-Z]*[0-9][0-9]* |/p' "$1" | sed 's/^\(.*` |\).*/\1/'
+}
+
+# Without logs no test ran, but the lines are there.
+sh scripts/fault-table </dev/null /dev/null >"$work/wanted" || true
+lines "$work/wanted" >"$work/wanted.lines"
+[ -s "$work/wanted.lines" ]
+lines doc/faults.md | diff -u "$work/wanted.lines" - || {
+    echo "doc/faults.md is not of the faults in tests/fault/catalogue.txt: run scripts/test, then scripts/faults"
+    exit 1
+}
+if sed -n '/^| [A-Z][A-Z]*[0-9][0-9]* |/p' doc/faults.md | grep -v -E '` \| ok(: .*)? \|$|^\|[^|]*\|[^|]*\| \| not injected: .+ \|$'; then
+    echo "the lines above of doc/faults.md are not ok: run scripts/test, then scripts/faults, and see why"
+    exit 1
+fi

@@ -1,0 +1,287 @@
+#!/bin/sh
+# The house rules that a machine can check, from the source alone (no build). Prints each violation
+# as "file:line: reason"; exit status 1 if there is any.
+#
+#   a  what a folder of src/ may include (doc/architecture.md, "The floors")
+#   b  a .c includes its own .h first
+#   c  every .h compiles alone
+#   d  no call that blocks the loop, no fork, no string function without a bound
+#   e  who reads a clock
+#   f  no path of a build machine, no white space at the end of a line
+#
+# CC and CPPFLAGS are used for c.
+set -eu
+LC_ALL=C
+export LC_ALL
+cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+found=$work/found
+list=$work/list
+: >"$found"
+
+# src/lua/lua_lib.c is made by the build.
+find src -name '*.[ch]' ! -path src/lua/lua_lib.c | sort >"$list"
+[ -s "$list" ] || { echo "src:0: no source file was found" >&2; exit 1; }
+
+# ---- a, b, d, e: one pass over the code, comments and the insides of strings taken out
+cat >"$work/code.awk" <<'AWK'
+function bad(reason) {
+    printf "%s:%d: %s\n", file, FNR, reason
+}
+
+# The floors: folder -> folders it may include beside itself.
+function floors() {
+    may["base"] = ""
+    may["loop"] = "base"
+    may["redis"] = "base loop"
+    may["lua"] = ""
+    may["job"] = "base"
+    may["store"] = "base loop redis job" # loop: types that come with the headers of redis/
+    may["run"] = "base loop"
+    may["conf"] = "base"
+    may["sched"] = "base job store" # pure: no clock, no Redis, no process, no configuration
+    may["worker"] = "base loop redis job store run" # job, redis: types that come with store/
+    may["serve"] = "base loop job store run conf sched worker"
+    may["daemon"] = "base loop redis job store run conf sched worker serve"
+    may["cli"] = "base loop redis job store run conf sched worker"
+    lua_lib["redis"] = lua_lib["daemon"] = lua_lib["cli"] = 1 # may include lua/lua_lib.h
+    # Library -> the only folders that include its header.
+    owner["ev.h"] = "loop"
+    owner["ev++.h"] = "loop"
+    owner["hiredis"] = "redis"
+    owner["yaml.h"] = "conf"
+    owner["jansson.h"] = "cli daemon"
+}
+
+# Calls that block the thread they are made on -> the files where they belong. The command line
+# (cli/) has no loop to block and is not asked.
+function blockers() {
+    blocks["sleep"] = blocks["usleep"] = blocks["nanosleep"] = blocks["clock_nanosleep"] = ""
+    # hiredis resolves names itself, in redis/client.c, on the thread of redis/probe.c.
+    blocks["getaddrinfo"] = blocks["gethostbyname"] = ""
+    # spawn: reaps a process it has just killed, on a pool thread or before the loop turns.
+    # init: process 1 of a container, which has no loop.
+    blocks["waitpid"] = "src/run/process/spawn.c src/run/process/init.c"
+    # exec: a pool thread, behind a readable pidfd. pidwatch: a thread made to wait.
+    # embedded: behind a readable pidfd, or with WNOHANG. guard: behind a readable pidfd.
+    blocks["waitid"] = "src/run/exec/exec.c src/run/guard/guard.c src/run/process/pidwatch.c src/run/stream/stream_proc.c " \
+        "src/daemon/embedded.c"
+    # exec: the pool thread's own little loop. embedded: at the stop, behind the loop's last turn.
+    # log: with no time to wait, to see whether stderr takes a line. state: before the loop turns.
+    # spawn: on a pool thread, for a descriptor to become free. guard: at the stop, for the end of
+    # the guard. guard_main: a process of its own.
+    blocks["poll"] = blocks["ppoll"] = \
+        "src/run/isolation/cgroup.c src/run/exec/exec.c src/run/guard/guard.c src/run/guard/guard_main.c src/run/process/spawn.c src/daemon/embedded.c " \
+        "src/base/log.c src/run/process/offspring_end.c"
+    blocks["select"] = blocks["pselect"] = blocks["system"] = blocks["popen"] = ""
+}
+
+function unbounded() {
+    never["fork"] = never["vfork"] = "processes are started by posix_spawn (run/process/spawn.c)"
+    never["sprintf"] = never["vsprintf"] = "no bound: snprintf, buf_printf or mem_printf"
+    never["strcpy"] = never["strcat"] = never["stpcpy"] = "no bound: snprintf or memcpy of a checked length"
+    never["gets"] = "no bound"
+    never["time"] = never["gettimeofday"] = "time is CLOCK_MONOTONIC (base/clock.h) or Redis TIME"
+}
+
+# clock_gettime -> the files that may call it, beside loop/.
+function clocks() {
+    clock["src/base/clock.c"] = 1  # mono_now
+    clock["src/base/log.c"] = 1    # CLOCK_REALTIME: the time stamp of a log line
+}
+
+function among(word, words) {
+    return index(" " words " ", " " word " ") > 0
+}
+
+# A call of `name`, not of a member of that name.
+function calls(code, name) {
+    return code ~ ("(^|[^A-Za-z0-9_.>])" name "[ \t]*\\(")
+}
+
+# The line without comments and without what stands in quotes; in_comment goes on to the next line.
+function strip(line,    out, i, c, two, quote) {
+    out = ""
+    quote = ""
+    for (i = 1; i <= length(line); i++) {
+        c = substr(line, i, 1)
+        two = substr(line, i, 2)
+        if (in_comment) {
+            if (two == "*/") {
+                in_comment = 0
+                i++
+            }
+        } else if (quote != "") {
+            if (c == "\\")
+                i++
+            else if (c == quote) {
+                quote = ""
+                out = out c
+            }
+        } else if (two == "/*") {
+            in_comment = 1
+            i++
+        } else if (two == "//") {
+            break
+        } else {
+            if (c == "\"" || c == "'")
+                quote = c
+            out = out c
+        }
+    }
+    return out
+}
+
+# Without a header of its own (cli/cmd_*.c): the one of its folder that declares what it has.
+function check_own_first(what,    own) {
+    own = substr(file, 5)
+    sub(/\.c$/, ".h", own)
+    if (own in header ? what != own : what !~ ("^" folder "/"))
+        bad("includes " what " first, not " (own in header ? own : "the header of " folder "/ that declares it"))
+}
+
+function check_project(what,    to) {
+    to = what
+    sub(/\/.*/, "", to)
+    if (what !~ /\//)
+        bad("include \"" what "\": paths are relative to src/, folder first")
+    else if (what ~ /(^|\/)\.\.\//)
+        bad("include \"" what "\": no ../")
+    else if (to == folder)
+        return
+    else if (what == "lua/lua_lib.h" && folder in lua_lib)
+        return
+    else if (!among(to, may[folder]))
+        bad(folder "/ may not include " to "/ (" what ")" (to == "daemon" || to == "cli" ? ": faces are included by nobody" : ""))
+    # Blocking calls: for the command line and for the probe's thread.
+    if (what == "redis/client.h" && folder != "redis" && folder != "cli")
+        bad("redis/client.h blocks: only redis/ and cli/ may include it")
+}
+
+function check_system(what,    lib) {
+    lib = what
+    sub(/\/.*/, "", lib)
+    if (lib in owner && !among(folder, owner[lib]))
+        bad("<" what ">: only " owner[lib] "/ includes it")
+}
+
+function check_include(line,    what) {
+    sub(/^[ \t]*#[ \t]*include[ \t]*/, "", line)
+    what = substr(line, 2)
+    sub(/[">].*/, "", what)
+    if (!nincludes++ && is_c && !is_main)
+        check_own_first(what)
+    if (substr(line, 1, 1) == "\"")
+        check_project(what)
+    else
+        check_system(what)
+}
+
+function check_code(code,    name) {
+    if (folder != "loop" && code ~ /(^|[^A-Za-z0-9_])(ev_|EV_|EVFLAG_|EVBREAK_)[A-Za-z]/)
+        bad("libev is named in loop/ only")
+    if (folder != "redis" && code ~ /(^|[^A-Za-z0-9_])(redis[A-Z]|freeReplyObject)/)
+        bad("hiredis is named in redis/ only")
+    if (code !~ /\(/)
+        return
+    for (name in never)
+        if (calls(code, name))
+            bad(name "(): " never[name])
+    for (name in blocks)
+        if (folder != "cli" && calls(code, name) && !among(file, blocks[name]))
+            bad(name "() blocks the loop" (blocks[name] != "" ? " (allowed in " blocks[name] ")" : ""))
+    if (folder != "loop" && calls(code, "clock_gettime") && !(file in clock))
+        bad("clock_gettime(): the clock is read by mono_now (base/clock.h)")
+}
+
+BEGIN {
+    floors()
+    blockers()
+    unbounded()
+    clocks()
+    while ((getline name < list) > 0)
+        if (name ~ /\.h$/)
+            header[substr(name, 5)] = 1
+}
+
+FNR == 1 {
+    file = FILENAME
+    folder = file
+    sub(/^src\//, "", folder)
+    if (folder !~ /\//)
+        folder = ""
+    sub(/\/.*/, "", folder)
+    is_c = file ~ /\.c$/
+    is_main = file ~ /\/main\.c$/
+    in_comment = nincludes = 0
+    if (!(folder in may))
+        bad("a folder or file the floors do not know: add it to the table of this script and to doc/architecture.md")
+}
+
+{
+    was_comment = in_comment
+    code = strip($0)
+    if (!was_comment && code ~ /^[ \t]*#[ \t]*include[ \t]*["<]/)
+        check_include($0)
+    else
+        check_code(code)
+}
+AWK
+# shellcheck disable=SC2046  # names of source files hold no spaces
+awk -v list="$list" -f "$work/code.awk" $(cat "$list") >>"$found"
+
+# ---- c
+if command -v "${CC:-cc}" >/dev/null 2>&1; then
+    grep '\.h$' "$list" | while read -r header; do
+        # shellcheck disable=SC2086  # CPPFLAGS is a list
+        why=$(printf '#include "%s"\n' "${header#src/}" |
+            ${CC:-cc} -std=gnu11 -Isrc ${CPPFLAGS-} -fsyntax-only -x c - 2>&1) ||
+            printf '%s:1: does not compile alone: %s\n' "$header" \
+                "$(printf '%s\n' "$why" | grep -m 1 'error' || printf '%s\n' "$why" | head -n 1)"
+    done >>"$found"
+else
+    echo "check-layers: no compiler (CC), headers are not compiled" >&2
+fi
+
+# ---- f
+# What git tracks; in an unpacked archive what it brought along.
+# The corpus is bytes, not text.
+git ls-files | grep -v '^tests/fuzz/corpus/' >"$list" 2>/dev/null || :
+if [ ! -s "$list" ]; then
+    {
+        find src handlers etc systemd tests doc scripts .ci -type f ! -path '*/corpus/*' 2>/dev/null |
+            grep -E '\.(c|h|def|lua|sh|md|txt|yaml|conf|service)$|^(handlers|scripts|\.ci)/'
+        ls README.md CONTRIBUTING.md Makefile.am configure.ac 2>/dev/null
+    } | grep -v -e '^src/lua/lua_lib\.c$' -e '/\.deps/' >"$list" || :
+fi
+# The folder we are in, unless its path is one that a text may well name.
+here=$(pwd -P)
+case $here in
+/usr/* | /etc/* | /var/* | /opt/*) here= ;;
+/*/*) ;;
+*) here= ;;
+esac
+cat >"$work/text.awk" <<'AWK'
+function bad(reason) {
+    printf "%s:%d: %s\n", FILENAME, FNR, reason
+}
+/[ \t\r]$/ { bad("white space at the end of the line") }
+/(^|[^A-Za-z0-9_.~})\/-])\/(home|root|Users)\/[A-Za-z0-9._]/ { bad("path of a build machine") }
+here != "" && (at = index($0, here)) > 0 &&
+    (at == 1 || substr($0, at - 1, 1) !~ /[A-Za-z0-9_.~})\/-]/) &&
+    substr($0, at + length(here), 1) !~ /[A-Za-z0-9_-]/ { bad("path of a build machine (" here ")") }
+AWK
+while read -r file; do
+    if [ ! -f "$file" ] || [ -L "$file" ]; then continue; fi
+    # A byte of 0 makes it no text.
+    [ "$(tr -d '\000' <"$file" | wc -c)" -eq "$(wc -c <"$file")" ] || continue
+    awk -v here="$here" -f "$work/text.awk" "$file"
+done <"$list" >>"$found"
+
+if [ -s "$found" ]; then
+    cat "$found"
+    exit 1
+fi

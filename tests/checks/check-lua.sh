@@ -1,0 +1,71 @@
+#!/bin/sh
+# The Lua library as it is loaded, in the order of Makefile.am, under luacheck: no unknown globals,
+# nothing unused or shadowed, lines up to 100, functions up to 40 lines.
+# Exit: 0 clean, 1 findings, 77 luacheck is not there.
+set -eu
+cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}"
+command -v luacheck >/dev/null || {
+    echo "luacheck is not installed (package lua-check): skipped"
+    exit 77
+}
+
+# The words of a make variable whose lines are continued with a backslash.
+variable() {
+    sed -n "/^$1 =/,/[^\\\\]\$/p" Makefile.am | sed -e "s/^$1 =//" -e 's/\\$//' | tr '\n\t' '  '
+}
+
+joined=$(mktemp)
+trap 'rm -f "$joined"' EXIT
+# shellcheck disable=SC2046 # the names are words
+sh scripts/join-lua src/lua/core/prelude.lua $(variable lua_functions) >"$joined"
+for file in src/lua/*/*.lua; do
+    grep -q "^-- ==== ${file#src/lua/}\$" "$joined" || {
+        echo "$file is not in lua_functions of Makefile.am"
+        exit 1
+    }
+done
+# later_v1_rights asks for every command that daemons use, and for no other. Functions that only
+# `later` calls: their commands are the rights of its users (etc/users.acl).
+by_hand='v1/audit v1/audit_gates v1/list v1/metrics v1/health v1/gates v1/workers'
+by_hand="$by_hand public/show public/explain public/explain_gate public/stats public/result"
+daemons=
+for file in src/lua/*/*.lua; do
+    name=${file#src/lua/}
+    name=${name%.lua}
+    case " $by_hand v1/rights " in
+    *" $(echo "${file#src/lua/}" | sed "s/\\.lua//") "*) ;;
+    *) daemons="$daemons $file" ;;
+    esac
+done
+# shellcheck disable=SC2086 # the names are words
+used=$(grep -ho "'[A-Z]\{3,\}'" $daemons | cut -d"'" -f2 | sort -u |
+    grep -vx 'WITHSCORES\|LIMIT\|KEEPTTL\|PXAT\|COUNT\|HSETNX\|NOPERM')
+asked=$(grep -o "{'[A-Z]*'\|check('[A-Z]*'" src/lua/v1/rights.lua | cut -d"'" -f2 | sort -u)
+for command in $used; do
+    echo "$asked" | grep -qx "$command" || {
+        echo "$command is used by the library and not in src/lua/v1/rights.lua"
+        exit 1
+    }
+done
+for command in $asked; do
+    echo "$used" | grep -qx "$command" || grep -q "\"$command\"" src/redis/*.c src/store/*.c src/daemon/*.c || {
+        echo "$command is in src/lua/v1/rights.lua and used by nothing that a daemon calls"
+        exit 1
+    }
+done
+luacheck --no-color --no-config --std lua51 --read-globals redis cjson cmsgpack struct bit \
+    --max-line-length 100 --filename laterd.lua - <"$joined" || exit 1
+# A function of a file begins and ends at the start of a line.
+awk '
+/^(local )?function |^L\.register\(/ { name = $0; from = FNR }
+/^end\)?$/ && name != "" {
+    if (FNR - from >= 40) { print FILENAME ":" from ": " FNR - from + 1 " lines: " name; long = 1 }
+    name = ""
+}
+END { exit long }' src/lua/*/*.lua || {
+    echo "a function has 40 lines at most: divide it"
+    exit 1
+}
+# What the Nth-call test puts in front of the library.
+luacheck --no-color --no-config --std lua51 --read-globals redis --globals nth --max-line-length 130 --quiet \
+    tests/proofs/nth/*.lua || exit 1

@@ -1,0 +1,334 @@
+#!/bin/sh
+# Manual pages and completions, as they were built: no warnings, and both ways the same as what the
+# programs say of themselves. The programs' own texts are asked, not the tables that made the pages.
+# Without mandoc, groff or zsh the part that needs it is left out, and said.
+set -eu
+LC_ALL=C.UTF-8
+export LC_ALL
+cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}"
+build=$(cd "${LATER_BUILD_DIR:-.}" && pwd)
+man=$build/man
+bash_dir=$build/completion/bash
+zsh_dir=$build/completion/zsh
+# Whatever is asked below, no server hears of it.
+LATER_REDIS_URL=unix:/nonexistent/redis.sock
+HOME=/nonexistent
+export LATER_REDIS_URL HOME
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+failed=$work/failed
+
+has() {
+    command -v "$1" >/dev/null || { echo "$1 is not installed: $2" && return 1; }
+}
+
+complain() {
+    echo "$*"
+    : >"$failed"
+}
+
+# same WHAT FILE OF-WHOM FILE OF-WHOM: the same lines in both
+same() {
+    sort -u "$2" >"$work/a"
+    sort -u "$4" >"$work/b"
+    [ -s "$work/a" ] || complain "$1: nothing was found in $3"
+    for line in $(comm -23 "$work/a" "$work/b"); do
+        complain "$1: $line is in $3, not in $5"
+    done
+    for line in $(comm -13 "$work/a" "$work/b"); do
+        complain "$1: $line is in $5, not in $3"
+    done
+}
+
+# ---- warnings
+
+pages="later.1 later-handlers.7 later-protocol.7 laterd.8 laterd.yaml.5"
+for page in $pages; do
+    [ -s "$man/$page" ] || complain "$page was not built"
+    ! grep -n '@[A-Z_]*@' "$man/$page" || complain "$page: something was not filled in"
+done
+if has mandoc "its warnings are not looked at"; then
+    for page in $pages; do
+        # Not about the page: what other pages are installed, and whose system it is.
+        mandoc -T lint -W style "$man/$page" 2>/dev/null |
+            grep -v -e 'STYLE: referenced manual not found' -e 'STYLE: operating system explicitly' \
+                >"$work/out" && complain "$(cat "$work/out")"
+    done
+fi
+if has groff "its warnings are not looked at"; then
+    for page in $pages; do
+        groff -ww -mandoc -T utf8 -z "$man/$page" >"$work/out" 2>&1 || :
+        [ ! -s "$work/out" ] || complain "$page: $(cat "$work/out")"
+    done
+fi
+if has man "its warnings are not looked at"; then
+    for page in $pages; do
+        MANWIDTH=80 man -l --warnings "$man/$page" 2>"$work/out" >"$work/page" ||
+            complain "$page is not shown"
+        [ ! -s "$work/out" ] || complain "$page: $(cat "$work/out")"
+        [ "$(wc -l <"$work/page")" -gt 50 ] || complain "$page: hardly anything is shown"
+    done
+fi
+
+# ---- what the programs say of themselves
+
+# The first words of the rows of section $1 of a help text.
+rows() {
+    awk -v section="$1" '
+        /^[A-Z]/ { inside = $0 == section }
+        inside && /^ ? ? ? ? ? ?[a-z-]/ && /^  / && !/^       / { sub(/^ */, ""); print }'
+}
+
+# Of rows: the options, "-n, --nonblock" as two.
+options() {
+    sed -n 's/^\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\).*/\1\2/p' | sed 's/, /\n/'
+}
+
+"$build/later" help | rows Verbs | awk '{ print $1 }' >"$work/verbs"
+"$build/later" help | rows 'Options of every verb' | options >"$work/globals"
+while read -r verb; do
+    "$build/later" help "$verb" >"$work/help"
+    # `help help` is the help of all.
+    rows Options <"$work/help" | options >"$work/options.$verb"
+done <"$work/verbs"
+"$build/laterd" --help | sed -n 's/^ *\(\(-[A-Za-z], \)\{0,1\}--\)/\1/p' | options >"$work/daemon"
+
+# Every option is one that the parser knows. What has a value takes --help for it.
+while read -r verb; do
+    while read -r option; do
+        "$build/later" "$verb" "$option" --help </dev/null >"$work/out" 2>&1 || :
+        ! grep 'unknown option' "$work/out" || complain "later $verb does not take $option"
+    done <"$work/options.$verb"
+done <"$work/verbs"
+while read -r option; do
+    "$build/laterd" "$option" --help </dev/null >"$work/out" 2>&1 || :
+    ! grep 'unknown option' "$work/out" || complain "laterd does not take $option"
+done <"$work/daemon"
+
+# ---- the pages
+
+# The options of the list items between two headings of a page, the first of which is "$1 $2".
+page_options() {
+    awk -v heading="$1 $2" '
+        /^\.S[hs]/ { inside = $0 == heading }
+        inside && /^\.It Fl/ {
+            gsub(/\\-/, "-")
+            for (i = 2; i <= NF; i++)
+                if ($i == "Fl") print "-" $(i + 1)
+        }' "$3"
+}
+
+awk '/^\.Sh/ { inside = $2 == "VERBS" } inside && /^\.Ss/ { gsub(/\\-/, "-"); print $2 }' \
+    "$man/later.1" >"$work/page"
+same 'verbs' "$work/verbs" 'later help' "$work/page" 'later(1)'
+page_options .Ss 'Options of every verb' "$man/later.1" >"$work/page"
+same 'global options' "$work/globals" 'later help' "$work/page" 'later(1)'
+while read -r verb; do
+    page_options .Ss "$(echo "$verb" | sed 's/-/\\\\\\\\-/g')" "$man/later.1" >"$work/page"
+    [ -s "$work/options.$verb" ] || [ -s "$work/page" ] || continue
+    same "options of $verb" "$work/options.$verb" "later help $verb" "$work/page" 'later(1)'
+done <"$work/verbs"
+page_options .Sh DESCRIPTION "$man/laterd.8" >"$work/page"
+same 'options of laterd' "$work/daemon" 'laterd --help' "$work/page" 'laterd(8)'
+
+# Settings by their scopes: "defaults/timeout", "limits/burst", the daemon's own without one.
+: >"$work/empty.yaml"
+env -i PATH="$PATH" "$build/laterd" --config "$work/empty.yaml" --print-config | awk '
+    function put(name) { print (scope != "" ? scope "/" : "") name }
+    /^(defaults|limits|queues):/ {
+        # What may stand in the other two is told in the comment above.
+        for (i = 0; i < n; i++)
+            if ($1 != "defaults:") print substr($1, 1, length($1) - 1) "/" said[i]
+        scope = $1 == "defaults:" ? "defaults" : ""
+        n = 0
+        next
+    }
+    /^# [a-z_]+: [A-Z]/ { said[n++] = substr($2, 1, length($2) - 1); next }
+    /^$/ { n = 0 }
+    /^[a-z_]+:/ { scope = ""; put(substr($1, 1, length($1) - 1)) }
+    /^  [a-z_.]+:$/ { group = substr($1, 1, length($1) - 1); next }
+    /^  (# )?[a-z_]+: / && scope != "" {
+        if ($1 == "#" && $2 != "handler:") next
+        name = $1 == "#" ? $2 : $1
+        put(substr(name, 1, length(name) - 1))
+    }
+    /^    [a-z_]+: / && scope != "" { put(group "." substr($1, 1, length($1) - 1)) }' >"$work/settings"
+awk '
+    /^\.S[hs]/ { scope = "" }
+    /^\.Sh SETTINGS OF QUEUES/ { scope = "defaults/" }
+    /^\.Ss Of one queue/ { scope = "queues/" }
+    /^\.Sh LIMITS/ { scope = "limits/" }
+    /^\.It Ic/ { print scope $3 }' "$man/laterd.yaml.5" >"$work/page"
+same 'settings' "$work/settings" 'laterd --print-config' "$work/page" 'laterd.yaml(5)'
+
+# later-protocol(7): the functions, options of the adds and error codes of the library.
+"$build/later" setup --print >"$work/library"
+sed -n "s/^L\.register('\(later_[a-z_]*\)'.*/\1/p" "$work/library" | grep -v '^later_v[0-9]' \
+    >"$work/functions"
+grep -o 'Ic later_[a-z_]*' "$man/later-protocol.7" | sed 's/^Ic //' >"$work/page"
+same 'functions' "$work/functions" 'the library' "$work/page" 'later-protocol(7)'
+grep -o 'ELATER_[A-Z]*' "$work/library" >"$work/codes"
+sed -n 's/^\.It Er //p' "$man/later-protocol.7" >"$work/page"
+same 'error codes' "$work/codes" 'the library' "$work/page" 'later-protocol(7)'
+
+# later-handlers(7): the variables, as doc/protocol.md has them.
+sed -n '/^## 4\. /,/^## 5\. /p' doc/protocol.md | grep '^| `' | cut -d '|' -f 2 |
+    grep -o 'LATER_[A-Z_]*[A-Z]' >"$work/variables"
+awk '/^\.S[hs]/ { inside = $0 == ".Ss Environment" } inside' "$man/later-handlers.7" |
+    grep -o 'LATER_[A-Z_]*[A-Z]' >"$work/page"
+same 'variables' "$work/variables" 'doc/protocol.md' "$work/page" 'later-handlers(7)'
+
+# ---- bash: loaded, and asked
+
+if has bash "its completion is not asked"; then
+    cat >"$work/ask.bash" <<'END'
+. "$1/later"
+. "$1/laterd"
+# Lines of words; the last one, which is being typed, ends with a dot that is taken off.
+while read -r -a COMP_WORDS; do
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    COMP_WORDS[COMP_CWORD]=${COMP_WORDS[COMP_CWORD]%.}
+    COMPREPLY=()
+    "_${COMP_WORDS[0]}"
+    printf '%s\n' "${COMPREPLY[@]}"
+done
+END
+    # ask WORD...: what bash offers for it
+    ask() {
+        echo "$*" | bash --norc "$work/ask.bash" "$bash_dir" | sed '/^$/d'
+    }
+    # offers WANTED WORD...: exactly these
+    offers() {
+        wanted=$1
+        shift
+        ask "$@" | sort -u >"$work/offered"
+        # shellcheck disable=SC2086 # a list of words
+        printf '%s\n' $wanted | sed '/^$/d' | sort -u >"$work/wanted"
+        cmp -s "$work/offered" "$work/wanted" ||
+            complain "bash offers for $*: $(tr '\n' ' ' <"$work/offered")"
+    }
+    ask later . >"$work/bash"
+    same 'verbs' "$work/verbs" 'later help' "$work/bash" 'the bash completion'
+    ask later -. >"$work/bash"
+    same 'global options' "$work/globals" 'later help' "$work/bash" 'the bash completion'
+    while read -r verb; do
+        # Behind this one all is another program's.
+        [ "$verb" != cli ] || continue
+        ask later "$verb" -. >"$work/bash"
+        sort -u "$work/options.$verb" "$work/globals" >"$work/both"
+        same "options of $verb" "$work/both" "later help $verb" "$work/bash" 'the bash completion'
+    done <"$work/verbs"
+    ask laterd -. >"$work/bash"
+    same 'options of laterd' "$work/daemon" 'laterd --help' "$work/bash" 'the bash completion'
+    offers 'ls limits lock' later l.
+    offers 'run-now' later --redis unix:/x ru.
+    offers 'ls limits lock' later --json --namespace = a l.
+    offers 'due running parked dead done' later ls mail --state .
+    offers 'due dead done' later ls --state = d.
+    offers 'due running parked dead done' later ls --state =.
+    offers 'drop replace move' later add mail --unique-mode .
+    offers '' later ls --limit .
+    offers 'set delete' later limits .
+    offers 'semaphore rate' later limits set smtp .
+    offers 'setup sem' later help se.
+    offers '' later add mail -- --.
+    offers '' later cli --.
+    offers '' later nonsense x.
+    offers 'printf' later lock x -n -- printf.
+    : >"$work/a-file"
+    offers "$work/a-file" later add mail --from "$work/a-f."
+    offers "$work/a-file" later --config = "$work/a-f."
+    offers "$work/a-file" laterd --config "$work/a-f."
+    offers "$work/a-file" laterd -c "$work/a-f."
+    offers '--check-config' laterd --ch.
+fi
+
+# ---- zsh: what it is given, evaluated by itself; then a shell on a terminal, where TAB is pressed
+
+if has zsh "its completion is not asked"; then
+    zsh -n "$zsh_dir/_later" || complain "_later: zsh does not take it"
+    zsh -n "$zsh_dir/_laterd" || complain "_laterd: zsh does not take it"
+    cat >"$work/ask.zsh" <<'END'
+# A specification a line.
+_arguments() { print -rl -- "$@" }
+_describe() { print -rl -- "${(@P)2}" }
+functions[complete]="$(<$1)"
+shift
+if (($# == 0)); then
+    complete
+else
+    typeset -a globals
+    complete >/dev/null
+    "$@"
+fi
+END
+    specs() {
+        zsh -f "$work/ask.zsh" "$@" 2>>"$work/zsh.err"
+    }
+    zsh_options() {
+        sed -n -e 's/^([^)]*)//' -e 's/^\(--*[A-Za-z-]*\)=\{0,1\}\[.*/\1/p'
+    }
+    specs "$zsh_dir/_later" _later_verbs | sed 's/:.*//' >"$work/zsh"
+    same 'verbs' "$work/verbs" 'later help' "$work/zsh" 'the zsh completion'
+    specs "$zsh_dir/_later" | zsh_options >"$work/zsh"
+    same 'global options' "$work/globals" 'later help' "$work/zsh" 'the zsh completion'
+    while read -r verb; do
+        specs "$zsh_dir/_later" _later_verb "$verb" | zsh_options >"$work/zsh"
+        [ -s "$work/options.$verb" ] || [ -s "$work/zsh" ] || continue
+        same "options of $verb" "$work/options.$verb" "later help $verb" "$work/zsh" \
+            'the zsh completion'
+    done <"$work/verbs"
+    specs "$zsh_dir/_laterd" | zsh_options >"$work/zsh"
+    same 'options of laterd' "$work/daemon" 'laterd --help' "$work/zsh" 'the zsh completion'
+    [ ! -s "$work/zsh.err" ] || complain "zsh: $(cat "$work/zsh.err")"
+
+    cat >"$work/terminal.zsh" <<'END'
+# Completes each line of the file $2 and writes what became of it to $3.
+zmodload zsh/zpty
+cat >$3.rc <<RC
+PS1=; fpath=(${(q)1} \$fpath)
+autoload -Uz compinit; compinit -u -D
+zle-line-init() {
+    local line
+    while IFS= read -r line; do
+        BUFFER=\$line CURSOR=\$#line
+        zle complete-word
+        print -r -- "\$BUFFER" >>${(q)3}
+    done <${(q)2}
+    BUFFER=exit
+    zle accept-line
+}
+zle -N zle-line-init
+RC
+zpty ask zsh -f -i
+zpty -w ask ". ${(q)3}.rc"
+# To the end of that shell.
+zpty -r -m ask out '*no such text*'
+END
+    cat >"$work/wanted" <<'END'
+later li|mits
+later --json --namespace x run-|now
+later help expl|ain
+later ls mail --state r|unning
+later ls --state=pa|rked
+later limits s|et
+later limits set x sem|aphore
+later add mail x --unique-mode mo|ve
+later lock x -- env a-prog|ram
+later lock -n x a-prog|ram
+laterd --ch|eck-config
+laterd --config a-fi|le
+later add mail --from a-fi|le
+END
+    sed 's/|.*//' "$work/wanted" >"$work/typed"
+    (mkdir "$work/terminal" && cd "$work/terminal" && : >a-file && : >a-program && chmod 755 a-program &&
+        PATH=$PWD:$PATH TERM=xterm timeout 60 zsh -f "$work/terminal.zsh" \
+            "$zsh_dir" "$work/typed" "$work/completed") </dev/null >/dev/null 2>&1 || :
+    sed 's/|//' "$work/wanted" >"$work/filled"
+    sed 's/ $//' "$work/completed" 2>/dev/null | diff - "$work/filled" >"$work/out" ||
+        complain "zsh completes otherwise: $(cat "$work/out")"
+fi
+
+[ ! -e "$failed" ]

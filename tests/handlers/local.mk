@@ -1,0 +1,18 @@
+## Stream mode: the example workers by themselves (drive.h: the daemon's side of the pipes).
+stream_tests = tests/handlers/test_check tests/handlers/test_examples
+libtests_a_SOURCES += tests/handlers/drive.c tests/handlers/drive.h tests/handlers/examples.c \
+	tests/handlers/examples.h
+if HAVE_CMOCKA
+check_PROGRAMS += $(stream_tests)
+endif
+single_threaded += $(stream_tests)
+## Through the built daemon, with a worker that does what a job asks for, also what none should.
+stream_daemon_tests = tests/integration/test_stream tests/integration/test_stream_life
+integration_tests += $(stream_daemon_tests)
+tests_handlers_worker_SOURCES = tests/handlers/worker.c
+tests_handlers_worker_LDADD =
+if HAVE_CMOCKA
+check_PROGRAMS += tests/handlers/worker
+endif
+## Its processes and its timer are its own; drive.c has names of the daemon's side.
+tests_unit_test_stream_LDADD = $(libs) $(CMOCKA_LIBS)

@@ -1,0 +1,165 @@
+#!/bin/bash
+# The previous release's daemon and this one on one namespace: jobs of both ways in flow through both,
+# under a lock and a unique key, none is lost or runs twice at once, the death of either is healed by
+# the other, and the library on the server is loaded once by each and never flipped back.
+# Usage: tests/install/upgrade/mixed.sh    (after scripts/build; needs the history that `previous` names)
+set -eu
+cd "$(dirname "$0")/../../.."
+top=$PWD
+read -r commit release < tests/install/upgrade/previous
+jobs=600
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/later-upgrade.XXXXXX")
+chmod 755 "$dir"
+declare -A pid
+cleanup() {
+    trap - EXIT INT TERM
+    for name in "${!pid[@]}"; do kill -KILL "${pid[$name]}" 2>/dev/null || true; done
+    wait 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+die() {
+    echo "mixed: $*" >&2
+    tail -n 30 "$dir"/*.log >&2 || true
+    exit 1
+}
+
+# until SECONDS COMMAND...: it holds, looked at every 50 ms
+until_holds() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.05
+    done
+}
+
+build_previous() {
+    git cat-file -e "$commit^{commit}" 2>/dev/null ||
+        die "commit $commit (release $release) is not in this clone: git fetch --unshallow"
+    mkdir "$dir/old"
+    git archive "$commit" | tar -x -C "$dir/old"
+    (cd "$dir/old" && sh scripts/build) > "$dir/build.log" 2>&1 || die "the previous release does not build"
+}
+
+sock=$dir/redis.sock
+R='later:{default}'
+cli() { redis-cli -e -s "$sock" "$@"; }
+later() { "$dir/old/later" --redis "unix:$sock" "$@"; }
+later_new() { "$top/later" --redis "unix:$sock" "$@"; }
+
+# Its book has a line for each begin and each end; two of one key at once show as begin, begin.
+write_handlers() {
+    mkdir "$dir/handlers"
+    cat > "$dir/handlers/work" <<'HANDLER'
+#!/bin/sh
+echo "begin $LATER_ID $LATER_KEY $WHO" >> "$BOOK"
+case $(cat) in
+flaky) [ "$LATER_ATTEMPT" -gt 1 ] || { echo "fail $LATER_ID $LATER_KEY $WHO" >> "$BOOK"; exit 1; } ;;
+slow) sleep 600 & echo $! > "$BOOK.sleep"; wait ;;
+esac
+echo "end $LATER_ID $LATER_KEY $WHO" >> "$BOOK"
+HANDLER
+    chmod 755 "$dir/handlers" "$dir/handlers/work"
+    : > "$dir/book"
+}
+
+start() { # NAME PROGRAM
+    cat > "$dir/$1.yaml" <<CONF
+redis: unix:$sock
+state_dir: $dir/state-$1
+handlers_dir: $dir/handlers
+concurrency: 8
+queues:
+  work:
+    lock: "{key}"
+    backoff: { first: 200ms, jitter: 0% }
+    env: { WHO: $1, BOOK: $dir/book }
+CONF
+    "$2" --config "$dir/$1.yaml" >> "$dir/$1.log" 2>&1 &
+    pid[$1]=$!
+    until_holds 60 grep -q 'event=registered' "$dir/$1.log" || die "$1 did not register"
+}
+
+stop() { # NAME SIGNAL
+    kill "-$2" "${pid[$1]}"
+    wait "${pid[$1]}" 2>/dev/null || true
+    unset "pid[$1]"
+    mv "$dir/$1.log" "$dir/$1.$SECONDS.log"
+}
+
+library() { cli GET later:library | cut -d' ' -f1; }
+loads() { cli INFO commandstats | sed -n 's/^cmdstat_function|load:calls=\([0-9]*\).*/\1/p'; }
+is_settled() { [ "$(cli HLEN "$R:jobs")" = 0 ]; } # nothing is kept
+
+# Half by each program, some by bare redis-cli, a fifth of them fail once.
+add_all() { # COUNT
+    local i what
+    for i in $(seq "$1"); do
+        what=plain
+        [ $((i % 5)) -ne 0 ] || what=flaky
+        case $((i % 3)) in
+        0) later add work $what --key "k$((i % 40))" ;;
+        1) later_new add work $what --key "k$((i % 40))" --in 300ms ;;
+        *) cli FCALL later_add 1 "$R" work key "k$((i % 40))" $what | head -n 1 ;;
+        esac
+    done | sed 's/ .*//' >> "$dir/ids"
+}
+
+# No key was in two hands at once, and each job ended exactly once.
+judge() {
+    awk '$1 == "begin" { if (held[$3] != "" && held[$3] != $2) { print "two at once under " $3; bad = 1 } held[$3] = $2 }
+         $1 != "begin" { held[$3] = "" }
+         $1 == "end" { ends[$2]++ }
+         END { for (id in ends) { n++; if (ends[id] != 1) { print id " ended " ends[id] " times"; bad = 1 } }
+               print n " jobs ended"; exit bad }' "$dir/book" || die "the book does not add up"
+    [ "$(grep -c '^end ' "$dir/book")" = "$(sort -u "$dir/ids" | wc -l)" ] || die "jobs are missing"
+}
+
+is_running() { [ "$(cli ZCARD "$R:running")" -ge "$1" ]; }
+
+build_previous
+write_handlers
+redis-server --port 0 --unixsocket "$sock" --save '' --daemonize no > "$dir/redis.log" 2>&1 &
+pid[redis]=$!
+until_holds 30 redis-cli -s "$sock" PING > /dev/null || die "redis-server does not answer"
+
+start old "$dir/old/laterd"
+old_number=$(library)
+start new "$top/laterd"
+new_number=$(library)
+[ "$new_number" -gt "$old_number" ] || die "the library is still number $new_number: there is nothing to mix"
+
+add_all $jobs
+until_holds 180 is_settled || die "not all jobs ended"
+judge
+for who in old new; do
+    echo "$who ran $(grep -c "^end .* $who$" "$dir/book")"
+    grep -q "^end .* $who$" "$dir/book" || die "$who ran nothing"
+done
+
+# Each dies under jobs of its own; the other one takes them back.
+for who in old new; do
+    other=$([ $who = old ] && echo new || echo old)
+    stop $other TERM
+    later_new add work slow --key dies > "$dir/slow"
+    until_holds 60 is_running 1 || die "$who did not start the job"
+    start $other "$([ $other = old ] && echo "$dir/old/laterd" || echo "$top/laterd")"
+    stop $who KILL
+    kill -KILL "$(cat "$dir/book.sleep")" 2>/dev/null || true
+    # Taken for dead after 20 s and started again by the other.
+    until_holds 120 grep -q 'event=reaped' "$dir/$other.log" || die "$other did not take over"
+    later_new cancel --running "$(sed 's/ .*//' "$dir/slow")" > /dev/null
+    until_holds 60 is_settled || die "the job of the dead $who did not end"
+    start $who "$([ $who = old ] && echo "$dir/old/laterd" || echo "$top/laterd")"
+done
+
+[ "$(library)" = "$new_number" ] || die "the library went back to $(library)"
+[ "$(loads)" = 2 ] || die "the library was loaded $(loads) times, not once by each"
+later_new fsck || die "fsck has findings"
+stop new TERM
+stop old TERM
+echo "release $release (library $old_number) beside this one (library $new_number): ok"

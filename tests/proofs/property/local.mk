@@ -1,0 +1,19 @@
+## Property tests: random calls to the function library against a model of it; hostile ones.
+property_tests = tests/proofs/property/test_property tests/proofs/property/test_refusals
+property_server = tests/proofs/property/server.c tests/proofs/property/server.h tests/proofs/property/model.h \
+	tests/proofs/property/short.c tests/proofs/property/short.h
+tests_proofs_property_test_property_SOURCES = tests/proofs/property/test_property.c tests/proofs/property/calls.c \
+	tests/proofs/property/calls.h tests/proofs/property/calls_gates.c tests/proofs/property/calls_workers.c \
+	tests/proofs/property/maker.c \
+	tests/proofs/property/maker.h tests/proofs/property/model.c tests/proofs/property/model_public.c \
+	tests/proofs/property/model_gates.c tests/proofs/property/model_gates.h tests/proofs/property/model_line.c \
+	tests/proofs/property/model_lock.c tests/proofs/property/model_promises.c tests/proofs/property/model_unique.c \
+	tests/proofs/property/rows.c tests/proofs/property/rows.h \
+	tests/proofs/property/model_render.c tests/proofs/property/model_list.c tests/proofs/property/model_results.c \
+	tests/proofs/property/model_step.c tests/proofs/property/model_worker.c \
+	$(property_server)
+tests_proofs_property_test_property_LDADD = $(LDADD) -lm
+if HAVE_CMOCKA
+plain_programs += $(property_tests)
+endif
+unsanitized += $(property_tests)

@@ -1,0 +1,358 @@
+/*
+ * Random sequences of calls to the library on a real Redis, against the model: after every call the
+ * reply and every key of the namespace are as the model says, and at the end everything that was
+ * published. A sequence that fails is made shorter while it still fails, and printed.
+ *
+ *   tests/proofs/property/test_property [--seed N] [--sequences N] [--length N]
+ *
+ * Replay: the printed seed with --sequences 1. LATER_FULL=1: 100,000 sequences.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../support/env.h"
+#include "calls.h"
+#include "model.h"
+#include "server.h"
+#include "short.h"
+
+#define LENGTH_MAX 50
+#define CROWDED 3 /* so many times longer */
+#define START_US INT64_C(1767225600000000)
+
+static struct {
+    uint64_t seed;
+    long sequences;
+    int length;
+    struct server server;
+    struct model *model;
+    struct args args;
+    uint64_t calls;
+} fx = {.seed = 1, .length = LENGTH_MAX};
+
+struct sequence {
+    uint64_t seed;
+    int n;
+    bool left_out[LENGTH_MAX * CROWDED];
+};
+
+/* What was wrong: told only in the last, shortest run. */
+struct verdict {
+    int call; /* -1: nothing; n: what was published */
+    const char *what;
+    struct buf want, got;
+};
+
+static void verdict_done(struct verdict *v)
+{
+    buf_done(&v->want);
+    buf_done(&v->got);
+}
+
+static bool is_same(const struct buf *a, const struct buf *b)
+{
+    return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
+}
+
+/* ---- one sequence */
+
+static bool compare(struct verdict *v, int call, const char *what)
+{
+    if (is_same(&v->want, &v->got)) {
+        buf_clear(&v->want);
+        buf_clear(&v->got);
+        return true;
+    }
+    v->call = call;
+    v->what = what;
+    return false;
+}
+
+static void print_call(int i, struct args *args)
+{
+    struct buf line = BUF_INIT;
+
+    args_show(args, &line);
+    (void)printf("  %2d  %lld us  %s\n", i, (long long)fx.model->now_us, buf_str(&line));
+    buf_done(&line);
+}
+
+static bool run_call(uint64_t seed, int i, bool print, struct verdict *v)
+{
+    const char *broken;
+
+    args_clear(&fx.args);
+    model_begin(fx.model);
+    calls_make(fx.model, seed, &fx.args, &v->want);
+    server_set_time(&fx.server, fx.model->now_us);
+    server_expire(&fx.server);
+    if (print)
+        print_call(i, &fx.args);
+    fx.calls++;
+    server_call(&fx.server, &fx.args, &v->got);
+    if (!compare(v, i, "the reply"))
+        return false;
+    model_render(fx.model, &v->want);
+    server_read(&fx.server, &v->got);
+    if (!compare(v, i, "the keys"))
+        return false;
+    broken = model_broken(fx.model);
+    if (broken != NULL)
+        buf_puts(&v->got, broken);
+    return compare(v, i, "a promise");
+}
+
+/* Lines take their time. */
+static bool is_crowded(uint64_t seed)
+{
+    return seed % 8 == 0;
+}
+
+static void start(const struct sequence *s)
+{
+    uint64_t rnd = s->seed;
+    int64_t us = START_US + (int64_t)(rnd_next(&rnd) % 1000000000);
+
+    server_clear(&fx.server);
+    server_set_time(&fx.server, us);
+    model_reset(fx.model, us);
+    fx.model->is_gated = s->seed % 2 == 0;
+    fx.model->is_crowded = is_crowded(s->seed);
+    fx.model->is_plain = s->seed % 4 == 3;
+}
+
+/* v->call is -1 when all was well. */
+static void run(const struct sequence *s, bool print, struct verdict *v)
+{
+    uint64_t rnd = s->seed;
+
+    *v = (struct verdict){-1, "", BUF_INIT, BUF_INIT};
+    start(s);
+    for (int i = 0; i < s->n; i++) {
+        uint64_t call = rnd_next(&rnd);
+
+        if (!s->left_out[i] && !run_call(call, i, print, v))
+            return;
+    }
+    if (fx.model->heard.len > 0)
+        buf_add(&v->want, fx.model->heard.data, fx.model->heard.len);
+    server_heard(&fx.server, &v->got);
+    (void)compare(v, s->n, "what was published");
+}
+
+/* ---- a failure */
+
+static bool fails(const struct sequence *s)
+{
+    struct verdict v;
+    bool failed;
+
+    run(s, false, &v);
+    failed = v.call >= 0;
+    verdict_done(&v);
+    return failed;
+}
+
+/* Leave out what is not needed, in smaller and smaller pieces. */
+static void shrink(struct sequence *s)
+{
+    for (int size = s->n / 2; size >= 1; size /= 2)
+        for (int from = s->n - size; from >= 0; from -= size) {
+            struct sequence less = *s;
+
+            for (int i = from; i < from + size; i++)
+                less.left_out[i] = true;
+            if (memcmp(&less, s, sizeof(less)) != 0 && fails(&less))
+                *s = less;
+        }
+}
+
+static void print_text(const char *name, const struct buf *b, size_t from)
+{
+    (void)printf("%s:\n  ", name);
+    for (size_t i = from; i < b->len && i < from + 1200 * (getenv("LATER_LONG") != NULL ? 100 : 1);
+         i++) {
+        unsigned char c = (unsigned char)b->data[i];
+
+        if (c == '\n')
+            (void)printf("\n  ");
+        else if (c < 32 || c > 126)
+            (void)printf("\\x%02x", c);
+        else
+            (void)putchar(c);
+    }
+    (void)printf("\n");
+}
+
+static void explain(const struct verdict *v)
+{
+    size_t same = 0, first;
+
+    while (same < v->want.len && same < v->got.len && v->want.data[same] == v->got.data[same])
+        same++;
+    first = same;
+    same = same > 200 ? same - 200 : 0;
+    (void)printf("call %d: %s is not as it should be (shown from byte %zu, the same up to %zu)\n",
+                 v->call, v->what, same, first);
+    print_text("want", &v->want, same);
+    print_text("got", &v->got, same);
+}
+
+static void tell(struct sequence *s, int failed_at)
+{
+    struct verdict v;
+
+    if (failed_at < s->n)
+        s->n = failed_at + 1;
+    shrink(s);
+    (void)printf("FAILED: --seed %llu --sequences 1; the shortest that fails:\n",
+                 (unsigned long long)s->seed);
+    run(s, true, &v);
+    explain(&v);
+    verdict_done(&v);
+}
+
+/* ---- tests */
+
+static void test_sequences(void **state)
+{
+    (void)state;
+    for (long i = 0; i < fx.sequences; i++) {
+        struct sequence s = {.seed = fx.seed + (uint64_t)i, .n = fx.length};
+        struct verdict v;
+        int failed_at;
+
+        if (i > 0 && i % 5000 == 0)
+            (void)printf("%ld sequences\n", i);
+        s.n *= is_crowded(s.seed) ? CROWDED : 1;
+        run(&s, false, &v);
+        failed_at = v.call;
+        verdict_done(&v);
+        if (failed_at >= 0) {
+            tell(&s, failed_at);
+            fail_msg("seed %llu", (unsigned long long)s.seed);
+        }
+    }
+    (void)printf("%ld sequences from seed %llu, %llu calls, no difference\n", fx.sequences,
+                 (unsigned long long)fx.seed, (unsigned long long)fx.calls);
+    if (fx.sequences >= 100 && fx.length == LENGTH_MAX)
+        assert_true(short_counts()->claims > 0 && short_counts()->ends > short_counts()->refused);
+    (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
+                 (unsigned long long)short_counts()->claims,
+                 (unsigned long long)short_counts()->ends,
+                 (unsigned long long)short_counts()->refused);
+}
+
+/* The judge itself: whatever is put beside what the model says is seen. */
+static void test_judge(void **state)
+{
+    static const char *const strange[][4] = {{"ZADD", MODEL_ROOT ":q:mail:5", "1", "jx"},
+                                             {"HSET", MODEL_ROOT ":jobs", "j", "x"},
+                                             {"SET", MODEL_ROOT ":nonsense", "1"},
+                                             {"SET", "later:elsewhere", "1"},
+                                             {"DEL", MODEL_ROOT ":names"},
+                                             {"EXPIRE", MODEL_ROOT ":names", "1000"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+        struct verdict v = {-1, "", BUF_INIT, BUF_INIT};
+        struct sequence s = {.seed = 1};
+        struct model_options o = {.priority = 5,
+                                  .a = MODEL_NONE,
+                                  .t = MODEL_NONE,
+                                  .x = MODEL_NONE,
+                                  .k = MODEL_NONE,
+                                  .unique_for = MODEL_NONE};
+
+        start(&s);
+        args_clear(&fx.args);
+        for (int k = 0; k < 6; k++)
+            args_text(&fx.args,
+                      ((const char *[]){"FCALL", "later_add", "1", MODEL_ROOT, "mail", "x"})[k]);
+        o.due = MODEL_MS(fx.model);
+        model_add(fx.model, 0, &o, (struct bytes){"x", 1}, &v.want);
+        server_call(&fx.server, &fx.args, &v.got);
+        assert_true(compare(&v, 0, "the reply"));
+        model_render(fx.model, &v.want);
+        server_read(&fx.server, &v.got);
+        assert_true(compare(&v, 0, "the keys"));
+        args_clear(&fx.args);
+        for (int k = 0; k < 4 && strange[i][k] != NULL; k++)
+            args_text(&fx.args, strange[i][k]);
+        server_call(&fx.server, &fx.args, &v.got);
+        buf_clear(&v.got);
+        model_render(fx.model, &v.want);
+        server_read(&fx.server, &v.got);
+        assert_false(compare(&v, 0, "the keys"));
+        verdict_done(&v);
+    }
+}
+
+/* We and the server take turns, a thousand times a second: on one processor that needs no interrupt
+ * to wake the other, and takes two thirds of the time. */
+static void stay_here(void)
+{
+    cpu_set_t one;
+    int cpu = sched_getcpu();
+
+    CPU_ZERO(&one);
+    if (cpu >= 0 && cpu < CPU_SETSIZE)
+        CPU_SET((size_t)cpu, &one);
+    if (sched_setaffinity(0, sizeof(one), &one) != 0)
+        print_message("not bound to a processor: slower\n");
+}
+
+static int open_all(void **state)
+{
+    (void)state;
+    stay_here();
+    fx.model = calloc(1, sizeof(*fx.model));
+    server_start(&fx.server);
+    return fx.model != NULL ? 0 : -1;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    args_clear(&fx.args);
+    model_reset(fx.model, START_US);
+    free(fx.model->gates);
+    buf_done(&fx.model->heard);
+    free(fx.model);
+    server_stop(&fx.server);
+    return 0;
+}
+
+static void read_arguments(int argc, char **argv)
+{
+    fx.sequences = test_is_long() ? 100000 : 450;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        long long n = strtoll(argv[i + 1], NULL, 10);
+
+        if (strcmp(argv[i], "--seed") == 0)
+            fx.seed = (uint64_t)n;
+        else if (strcmp(argv[i], "--sequences") == 0)
+            fx.sequences = (long)n;
+        else if (strcmp(argv[i], "--length") == 0 && n > 0 && n <= LENGTH_MAX)
+            fx.length = (int)n;
+        else
+            exit(2);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_judge),
+                                       cmocka_unit_test(test_sequences)};
+
+    read_arguments(argc, argv);
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}

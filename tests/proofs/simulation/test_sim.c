@@ -1,0 +1,159 @@
+/*
+ * tests/sim itself: it finds nothing in some seeds of the product, it finds the product with a
+ * check taken out, and what it does follows from the seed alone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../support/env.h"
+#include "../../support/laterd.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+
+#define DEADLINE_MS 300000
+
+static char dir[64];
+
+static int setup(void **state)
+{
+    (void)state;
+    test_folder_make(dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    test_folder_remove(dir);
+    return 0;
+}
+
+/* Run it; log and without may be NULL. Its exit status; what it printed is shown and in *said. */
+static int sim(const char *seeds, const char *log, const char *without, struct buf *said)
+{
+    CLEANUP_FREE char *program = mem_printf("%s/tests/sim", test_build_dir());
+    CLEANUP_FREE char *out = mem_printf("%s/out-%s", dir, seeds);
+    char *argv[8] = {program, (char *)(uintptr_t) "--seeds", (char *)(uintptr_t)seeds};
+    struct proc p;
+    size_t n = 3;
+    int status;
+
+    if (log != NULL) {
+        argv[n++] = (char *)(uintptr_t) "--log";
+        argv[n++] = (char *)(uintptr_t)log;
+    }
+    if (without != NULL) {
+        argv[n++] = (char *)(uintptr_t) "--without";
+        argv[n++] = (char *)(uintptr_t)without;
+    }
+    (void)remove(out);
+    proc_start(&p, argv, NULL, out);
+    status = proc_wait(&p, DEADLINE_MS);
+    proc_done(&p);
+    buf_clear(said);
+    test_read(out, said);
+    (void)printf("%s", buf_str(said));
+    return status;
+}
+
+/* Two processes, each with a server of its own: byte by byte the same. */
+static void test_sim_same_seeds_same_log(void **state)
+{
+    CLEANUP_BUF struct buf said = BUF_INIT, one = BUF_INIT, two = BUF_INIT;
+    CLEANUP_FREE char *log = mem_printf("%s/log", dir);
+
+    (void)state;
+    assert_int_equal(sim("1..75", log, NULL, &said), 0);
+    assert_non_null(strstr(said.data, "sim: 75 seeds, 0 broken"));
+    test_read(log, &one);
+    assert_int_equal(sim("1..75", log, NULL, &said), 0);
+    test_read(log, &two);
+    assert_true(one.len > 100000);
+    assert_int_equal(one.len, two.len);
+    assert_memory_equal(one.data, two.data, one.len);
+}
+
+/* A seed's run does not depend on those before it: alone it is replayed as it was. */
+static void test_sim_replays_one_seed(void **state)
+{
+    CLEANUP_BUF struct buf said = BUF_INIT, all = BUF_INIT, one = BUF_INIT;
+    CLEANUP_FREE char *log = mem_printf("%s/log", dir);
+
+    (void)state;
+    assert_int_equal(sim("76..95", log, NULL, &said), 0);
+    test_read(log, &all);
+    assert_int_equal(sim("90..90", log, NULL, &said), 0);
+    test_read(log, &one);
+    assert_true(one.len > 1000);
+    assert_non_null(strstr(all.data, one.data));
+}
+
+static void finds(const char *without, const char *property, const char *among)
+{
+    CLEANUP_BUF struct buf said = BUF_INIT;
+    CLEANUP_FREE char *broken = mem_printf("BROKEN %s", property);
+    CLEANUP_FREE char *seeds = NULL;
+    uint64_t seed = 0;
+
+    assert_int_equal(sim(among, NULL, without, &said), 1);
+    assert_non_null(strstr(said.data, broken));
+    assert_non_null(strstr(said.data, "replay: tests/sim --seeds "));
+    assert_int_equal(sscanf(said.data, "seed %lu", &seed), 1);
+    seeds = mem_printf("%lu..%lu", seed, seed);
+    assert_int_equal(sim(seeds, NULL, without, &said), 1);
+    assert_non_null(strstr(said.data, broken));
+}
+
+static void test_sim_finds_a_missing_fence(void **state)
+{
+    (void)state;
+    /* A result of an earlier start by the worker that runs the job again: once in some thousand
+     * seeds, so the first ones are those that come to it. */
+    finds("fence", "I3-fence", "1900..6000");
+}
+
+static void test_sim_finds_a_missing_link_check(void **state)
+{
+    (void)state;
+    finds("link", "I3-old-link", "1..2000");
+}
+
+static void test_sim_finds_a_gate_that_lets_all_in(void **state)
+{
+    (void)state;
+    finds("gate", "I7-lock", "1..2000");
+}
+
+static void test_sim_finds_starts_that_are_not_counted(void **state)
+{
+    (void)state;
+    finds("rate", "GcraWindow", "1..2000");
+}
+
+static void test_sim_finds_a_missing_guard(void **state)
+{
+    (void)state;
+    finds("guard", "I7-handlers", "1..2000");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_sim_same_seeds_same_log, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sim_replays_one_seed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_fence, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_link_check, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_a_gate_that_lets_all_in, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_starts_that_are_not_counted, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_guard, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

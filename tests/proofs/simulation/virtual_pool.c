@@ -1,0 +1,470 @@
+#include "virtual_pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "serve/backends.h"
+#include "ledger.h"
+#include "trouble.h"
+
+/* One handler, from its start to its end. */
+struct run {
+    struct run *next;
+    struct pool *pool; /* NULL: an orphan */
+    const struct worker *worker;
+    size_t folder;
+    unsigned slot;
+    uint64_t serial;
+    char id[JOB_ID_LEN + 1];
+    int64_t fence, grace_us;
+    struct event *end, *kill;
+    enum run_end how;
+    int code;
+    bool is_told, ignores_term, has_lock;
+    bool has_begun; /* else its lock was refused */
+};
+
+struct place {
+    struct run *run;
+    void (*free_order)(void *);
+    void *free_arg;
+};
+
+struct pool {
+    struct worker *worker;
+    struct pool_events events;
+    unsigned nslots;
+    uint64_t serial;
+    struct place *places;
+};
+
+/* The end of a run on its way to the main thread. */
+struct told_end {
+    struct pool *pool;
+    unsigned slot;
+    struct run_result result;
+};
+
+static const struct plan *plan;
+static struct run *runs;
+static size_t nruns;
+
+static void unlink_run(struct run *r)
+{
+    struct run **at = &runs;
+
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    nruns--;
+    world_cancel(r->end);
+    world_cancel(r->kill);
+    free(r);
+}
+
+/* ---- the end */
+
+static void on_mail(void *arg)
+{
+    struct told_end m = *(struct told_end *)arg;
+    struct place p = m.pool->places[m.slot];
+
+    free(arg);
+    worker_did(m.pool->worker);
+    m.pool->places[m.slot] = (struct place){NULL, NULL, NULL};
+    m.pool->events.done(m.pool->events.arg, m.slot, &m.result);
+    m.pool->events.rest(m.pool->events.arg);
+    p.free_order(p.free_arg);
+}
+
+static const char *describe(enum run_end how)
+{
+    static const char *const texts[] = {"exit status",    "signal",  "timed out", "stopped",
+                                        "told to cancel", "not run", "host fault"};
+
+    return texts[how];
+}
+
+static void on_end(void *arg)
+{
+    struct run *r = arg;
+    struct told_end *m;
+
+    r->end = NULL;
+    ledger_run_ended(r->fence);
+    world_say("run of %s fence=%lld ends: %s %d", r->id, (long long)r->fence, describe(r->how),
+              r->code);
+    if (r->pool != NULL) {
+        m = mem_new(sizeof(*m));
+        m->pool = r->pool;
+        m->slot = r->slot;
+        m->result.end = r->how;
+        m->result.code = r->code;
+        m->result.retry_in_ms =
+            r->how == RUN_EXITED && random_chance(100) ? random_between(0, 2000) : -1;
+        m->result.started.us = r->how == RUN_HOST_FAULT || !r->has_begun ? 0 : world.now_us;
+        (void)snprintf(m->result.text, sizeof(m->result.text), "%s %d", describe(r->how), r->code);
+        r->pool->places[r->slot].run = NULL;
+        (void)world_in(random_between(5, 300), &r->pool->worker->owner, on_mail, m, free);
+    }
+    unlink_run(r);
+}
+
+static void end_in(struct run *r, int64_t us, enum run_end how, int code)
+{
+    world_cancel(r->end);
+    r->how = how;
+    r->code = code;
+    r->end = world_in(us, NULL, on_end, r, NULL);
+}
+
+static void on_grace_over(void *arg)
+{
+    struct run *r = arg;
+
+    r->kill = NULL;
+    end_in(r, random_between(100, 5 * MS), r->how, 9);
+}
+
+/* TERM, and KILL after the grace. A handler may finish its work although it is told to end. */
+static void tell(struct run *r, enum run_end how)
+{
+    if (r->is_told)
+        return;
+    r->is_told = true;
+    if (r->ignores_term) {
+        world_cancel(r->end);
+        r->end = NULL;
+        r->how = how;
+        r->kill = world_in(r->grace_us, NULL, on_grace_over, r, NULL);
+    } else if (random_chance(150)) {
+        end_in(r, random_between(1 * MS, 300 * MS), how, 0);
+    } else {
+        end_in(r, random_between(1 * MS, 300 * MS), how, 15);
+    }
+}
+
+static void on_timeout(void *arg)
+{
+    struct run *r = arg;
+
+    r->end = NULL;
+    tell(r, RUN_TIMED_OUT);
+}
+
+void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_control what)
+{
+    struct run *r = pool->places[slot].run;
+
+    if (r == NULL || r->serial != serial)
+        return;
+    world_say("kills %s%s", r->id, what == EXEC_CONTROL_KILL ? " at once" : "");
+    if (what == EXEC_CONTROL_KILL) {
+        r->is_told = true;
+        world_cancel(r->kill);
+        r->kill = NULL;
+        end_in(r, random_between(100, 5 * MS), RUN_STOPPED, 9);
+    } else {
+        tell(r, what == EXEC_CONTROL_CANCEL ? RUN_CANCELLED : RUN_STOPPED);
+    }
+}
+
+/* ---- the start */
+
+static int64_t duration_us(void)
+{
+    if (plan->quick > 0 && random_chance(plan->quick))
+        return random_between(200, 4 * MS);
+    if (world.is_calm)
+        return random_between(1 * MS, 50 * MS);
+    return random_chance(250)   ? random_between(1 * MS, 5 * MS)
+           : random_chance(200) ? random_between(2000 * MS, 9000 * MS)
+                                : random_between(5 * MS, 1500 * MS);
+}
+
+/* How it will end if nobody ends it. */
+static void give_fate(struct run *r, int64_t timeout_us)
+{
+    static const int codes[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 75, 75, 1, 1, 65};
+    int64_t us = duration_us();
+    bool is_wicked = plan->is_handler_wicked && !world.is_calm;
+
+    r->ignores_term = is_wicked && random_chance(200);
+    if (is_wicked && random_chance(50))
+        end_in(r, random_between(10, 500), RUN_HOST_FAULT, 11);
+    else if (us > timeout_us || (is_wicked && random_chance(60)))
+        r->end = world_in(timeout_us, NULL, on_timeout, r, NULL);
+    else
+        end_in(r, us, RUN_EXITED,
+               world.is_calm ? 0 : codes[random_between(0, sizeof(codes) / sizeof(codes[0]) - 1)]);
+}
+
+static int64_t number_of(const struct exec_order *order, const char *name)
+{
+    for (size_t i = 0; order->envp[i] != NULL; i++) {
+        size_t n = strlen(name);
+
+        if (strncmp(order->envp[i], name, n) == 0 && order->envp[i][n] == '=')
+            return atoll(order->envp[i] + n + 1);
+    }
+    return -1;
+}
+
+static void on_progress(void *arg)
+{
+    struct pool *pool = arg;
+
+    for (unsigned i = 0; i < pool->nslots; i++) {
+        if (pool->places[i].run != NULL)
+            pool->events.progress(pool->events.arg, i, pool->places[i].run->serial, "half");
+    }
+}
+
+uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *what)
+{
+    const struct exec_order *order = what->exec;
+    struct run *r = mem_new(sizeof(*r));
+
+    worker_did(pool->worker);
+    if (slot >= pool->nslots || pool->places[slot].free_arg != NULL)
+        world_break("places", "%s starts %s in place %u, which is taken", pool->worker->owner.name,
+                    order->id, slot);
+    for (const struct run *o = runs; o != NULL; o = o->next) {
+        if (o->pool == pool && strcmp(o->id, order->id) == 0)
+            world_break("I2-two-runs", "%s starts %s while its former run still ends there",
+                        pool->worker->owner.name, order->id);
+    }
+    *r = (struct run){.next = runs,
+                      .pool = pool,
+                      .worker = pool->worker,
+                      .has_lock = order->guard != NULL,
+                      .folder = pool->worker->folder,
+                      .slot = slot,
+                      .serial = ++pool->serial,
+                      .fence = number_of(order, "LATER_FENCE"),
+                      .grace_us = order->kill_grace_ms * MS};
+    (void)snprintf(r->id, sizeof(r->id), "%s", order->id);
+    runs = r;
+    nruns++;
+    pool->places[slot] = (struct place){r, what->free, what->arg};
+    if (r->has_lock && !guard_admits(order->guard)) {
+        end_in(r, 0, RUN_STOPPED, 0);
+        return r->serial;
+    }
+    r->has_begun = true;
+    ledger_run_started(pool->worker, r->id, r->fence, number_of(order, "LATER_ATTEMPT"),
+                       number_of(order, "LATER_ATTEMPTS_MAX"));
+    give_fate(r, order->timeout_ms * MS);
+    /* Some ids are poison, whoever runs them. */
+    if (plan->has_poison && r->id[JOB_ID_LEN - 1] % 4 == 0)
+        trouble_poison(pool->worker);
+    if (random_chance(150))
+        (void)world_in(random_between(1 * MS, 500 * MS), &pool->worker->owner, on_progress, pool,
+                       NULL);
+    return r->serial;
+}
+
+/* ---- pools */
+
+struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_events *events,
+                      struct err *err)
+{
+    struct pool *pool = mem_new(sizeof(*pool));
+
+    (void)err;
+    pool->worker = loop->worker;
+    pool->events = *events;
+    pool->nslots = nslots;
+    pool->places = mem_new(nslots * sizeof(*pool->places));
+    return pool;
+}
+
+void pool_free(struct pool *pool)
+{
+    for (unsigned i = 0; i < pool->nslots; i++) {
+        if (pool->places[i].free_arg != NULL)
+            pool->places[i].free_order(pool->places[i].free_arg);
+        if (pool->places[i].run != NULL)
+            pool->places[i].run->pool = NULL;
+    }
+    free(pool->places);
+    free(pool);
+}
+
+void virtual_pool_orphan(struct worker *w, bool live_on)
+{
+    for (struct run *r = runs, *next; r != NULL; r = next) {
+        next = r->next;
+        if (r->pool == NULL || r->pool->worker != w)
+            continue;
+        r->pool->places[r->slot].run = NULL;
+        r->pool = NULL;
+        if (!live_on) {
+            ledger_run_ended(r->fence);
+            unlink_run(r);
+        }
+    }
+}
+
+void virtual_pool_kill_locked(struct worker *w)
+{
+    for (struct run *r = runs, *next; r != NULL; r = next) {
+        next = r->next;
+        if (r->worker != w || !r->has_lock)
+            continue;
+        world_say("the guard kills %s", r->id);
+        if (r->pool != NULL) {
+            end_in(r, 0, RUN_STOPPED, 0);
+            ledger_run_ended(r->fence);
+        } else {
+            ledger_run_ended(r->fence);
+            unlink_run(r);
+        }
+    }
+}
+
+static void kill_orphan(struct run *r)
+{
+    world_say("kills the orphan of %s", r->id);
+    ledger_run_ended(r->fence);
+    unlink_run(r);
+}
+
+void virtual_pool_kill_orphans(size_t folder)
+{
+    for (struct run *r = runs, *next; r != NULL; r = next) {
+        next = r->next;
+        if (r->pool == NULL && r->folder == folder)
+            kill_orphan(r);
+    }
+}
+
+void virtual_pool_kill_orphans_of(const struct worker *w)
+{
+    for (struct run *r = runs, *next; r != NULL; r = next) {
+        next = r->next;
+        if (r->pool == NULL && r->worker == w)
+            kill_orphan(r);
+    }
+}
+
+size_t virtual_pool_live(void)
+{
+    return nruns;
+}
+
+void virtual_pool_begin(const struct plan *p)
+{
+    plan = p;
+}
+
+void virtual_pool_end(void)
+{
+    while (runs != NULL)
+        unlink_run(runs);
+}
+
+/* ---- backends: here every job has a process of its own */
+
+struct backends {
+    struct backends_events events;
+};
+
+struct backends *backends_new(struct loop *loop, struct pool *pool, const char *ns,
+                              const struct backends_events *events)
+{
+    struct backends *b = mem_new(sizeof(*b));
+
+    (void)loop;
+    (void)pool;
+    (void)ns;
+    b->events = *events;
+    return b;
+}
+
+void backends_free(struct backends *b)
+{
+    free(b);
+}
+
+void backends_set(struct backends *b, const struct served_queues *served, unsigned places)
+{
+    (void)b;
+    (void)served;
+    (void)places;
+}
+
+unsigned backends_limit(struct backends *b, const struct served_queue *q, unsigned places)
+{
+    (void)b;
+    (void)q;
+    return places;
+}
+
+bool backends_can_run(struct backends *b, const struct served_queue *q)
+{
+    (void)b;
+    (void)q;
+    return true;
+}
+
+void backends_finish(struct backends *b)
+{
+    (void)b;
+}
+
+struct backend *backends_take(struct backends *b, const char *queue)
+{
+    (void)b;
+    (void)queue;
+    return NULL;
+}
+
+void backends_put(struct backends *b, struct backend *at)
+{
+    (void)b;
+    (void)at;
+}
+
+struct stream *backend_stream(const struct backend *at)
+{
+    (void)at;
+    return NULL;
+}
+
+int64_t stream_start(struct stream *s, const struct stream_job *job)
+{
+    (void)s;
+    (void)job;
+    return 0;
+}
+
+void stream_control(struct stream *s, unsigned place, enum exec_control what)
+{
+    (void)s;
+    (void)place;
+    (void)what;
+}
+
+struct plugin *backend_plugin(const struct backend *at)
+{
+    (void)at;
+    return NULL;
+}
+
+void backends_end(struct backends *b, bool at_once)
+{
+    (void)at_once;
+    b->events.gone(b->events.arg);
+}
+
+bool pool_is_well(struct pool *pool, struct mono now, char *why, size_t size)
+{
+    (void)pool;
+    (void)now;
+    (void)why;
+    (void)size;
+    return true;
+}

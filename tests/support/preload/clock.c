@@ -1,0 +1,66 @@
+/*
+ * A wall clock that a test sets: preloaded into redis-server or laterd, it answers every question
+ * for the time of day from a file that is mapped into the process. The monotonic clock is left
+ * alone, as a stepped clock leaves it.
+ *
+ * LATER_TEST_CLOCK names the file: struct test_clock (tests/support/clock.h), written by the test.
+ * Without it the real time is told.
+ */
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../clock.h"
+#include "shared.h"
+
+static const struct test_clock *shared;
+
+__attribute__((constructor)) static void find_clock(void)
+{
+    shared = shared_map("LATER_TEST_CLOCK", sizeof(*shared));
+}
+
+static int64_t wall_us(void)
+{
+    struct timespec ts = {0, 0};
+    int64_t fixed = shared != NULL ? __atomic_load_n(&shared->fixed_us, __ATOMIC_SEQ_CST) : 0;
+
+    if (fixed != 0)
+        return fixed;
+    /* The system call, since clock_gettime is ours. */
+    (void)syscall(SYS_clock_gettime, CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000 +
+           (shared != NULL ? __atomic_load_n(&shared->offset_us, __ATOMIC_SEQ_CST) : 0);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+    int64_t us;
+
+    if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)
+        return (int)syscall(SYS_clock_gettime, clock, ts);
+    us = wall_us();
+    ts->tv_sec = us / 1000000;
+    ts->tv_nsec = us % 1000000 * 1000;
+    return 0;
+}
+
+int gettimeofday(struct timeval *restrict tv, void *restrict zone)
+{
+    int64_t us = wall_us();
+
+    (void)zone;
+    tv->tv_sec = us / 1000000;
+    tv->tv_usec = us % 1000000;
+    return 0;
+}
+
+time_t time(time_t *ret)
+{
+    time_t now = wall_us() / 1000000;
+
+    if (ret != NULL)
+        *ret = now;
+    return now;
+}

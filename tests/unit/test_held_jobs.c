@@ -1,0 +1,267 @@
+/* The jobs that a worker holds: what is sent when, sent again, and never mixed up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sched/held_jobs.h"
+
+#define NOW ((struct mono){1000000})
+
+static struct held_job *add(struct held_jobs *l, unsigned n, int64_t start)
+{
+    struct job job = {
+        .queue = "q", .start = start, .payload = mem_strdup("payload"), .payload_len = 7};
+
+    (void)snprintf(job.id, sizeof(job.id), "j%011u", n);
+    return held_add(l, &job);
+}
+
+static struct held_job *run(struct held_jobs *l, struct held_job *h)
+{
+    held_move(l, h, HELD_AWAITS_PLACE);
+    held_move(l, h, HELD_RUNNING);
+    return h;
+}
+
+static struct held_job *lose(struct held_jobs *l, struct held_job *h)
+{
+    held_move(l, run(l, h), HELD_LOST);
+    return h;
+}
+
+static void end(struct held_jobs *l, struct held_job *h, enum store_verb verb)
+{
+    struct verdict v = {.verb = verb, .amount = 5, .code = 3, .text = "why"};
+
+    held_end(l, h, &v, "tail\0x", 6);
+}
+
+static void test_a_life(void **state)
+{
+    struct held_jobs l = {0};
+    struct store_result out[4];
+    struct held_job *h = add(&l, 1, 7);
+
+    (void)state;
+    assert_int_equal(h->state, HELD_CLAIMED);
+    assert_null(held_in_pool(&l, "j00000000001"));
+    run(&l, h);
+    assert_int_equal(l.n, 1);
+    assert_int_equal(l.running, 1);
+    assert_ptr_equal(held_find(&l, "j00000000001"), h);
+    assert_ptr_equal(held_in_pool(&l, "j00000000001"), h);
+    assert_null(held_find(&l, "j00000000002"));
+    assert_false(held_has_results(&l, NOW));
+    assert_int_equal(held_collect(&l, NOW, out, 4), 0);
+
+    end(&l, h, STORE_RETRY);
+    assert_int_equal(l.running, 0);
+    assert_null(h->job.payload);
+    assert_null(held_in_pool(&l, "j00000000001"));
+    assert_true(held_has_results(&l, NOW));
+    assert_int_equal(held_collect(&l, NOW, out, 4), 1);
+    assert_string_equal(out[0].id, "j00000000001");
+    assert_string_equal(out[0].queue, "q");
+    assert_int_equal(out[0].start, 7);
+    assert_int_equal(out[0].verb, STORE_RETRY);
+    assert_int_equal(out[0].amount, 5);
+    assert_int_equal(out[0].code, 3);
+    assert_string_equal(out[0].text, "why");
+    assert_int_equal(out[0].tail_len, 6);
+    assert_memory_equal(out[0].tail, "tail\0x", 6);
+
+    /* Under way: not sent twice; failed: sent again. */
+    assert_int_equal(h->state, HELD_SENT);
+    assert_false(held_has_results(&l, NOW));
+    assert_int_equal(held_collect(&l, NOW, out, 4), 0);
+    held_unsend(&l);
+    assert_int_equal(held_collect(&l, NOW, out, 4), 1);
+    held_remove(&l, h);
+    assert_int_equal(l.n, 0);
+    assert_int_equal(l.running, 0);
+    assert_null(l.first);
+}
+
+static void test_collect_is_bounded_and_ends_go_first(void **state)
+{
+    struct held_jobs l = {0};
+    struct store_result out[8];
+    size_t got;
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        struct held_job *h = add(&l, i, 1);
+
+        if (i % 2 == 0) {
+            end(&l, h, STORE_DONE);
+        } else {
+            h->has_progress = true;
+            (void)snprintf(h->progress, sizeof(h->progress), "at %u", i);
+        }
+    }
+    got = held_collect(&l, NOW, out, 8);
+    assert_int_equal(got, 8);
+    for (size_t i = 0; i < got; i++)
+        assert_int_equal(out[i].verb, i < 5 ? STORE_DONE : STORE_PROGRESS);
+    assert_int_equal(strncmp(out[7].text, "at ", 3), 0);
+    assert_int_equal(held_collect(&l, NOW, out, 8), 2);
+    assert_int_equal(held_collect(&l, NOW, out, 8), 0);
+    /* Progress alone makes no step, and a lost one's is nobody's business. */
+    l.first->has_progress = true;
+    assert_false(held_has_results(&l, NOW));
+    lose(&l, l.first);
+    assert_int_equal(held_collect(&l, NOW, out, 8), 0);
+    held_clear(&l);
+    assert_int_equal(l.n, 0);
+    assert_int_equal(l.running, 0);
+}
+
+static void test_not_before(void **state)
+{
+    struct held_jobs l = {0};
+    struct store_result out[1];
+    struct held_job *h = add(&l, 1, 1);
+
+    (void)state;
+    end(&l, h, STORE_DONE);
+    h->not_before = mono_add_ms(NOW, 5);
+    assert_false(held_has_results(&l, NOW));
+    assert_int_equal(held_collect(&l, NOW, out, 1), 0);
+    assert_true(held_has_results(&l, mono_add_ms(NOW, 5)));
+    assert_int_equal(held_collect(&l, mono_add_ms(NOW, 5), out, 1), 1);
+    held_clear(&l);
+}
+
+static void test_names(void **state)
+{
+    struct held_jobs l = {0};
+    struct store_held *names;
+
+    (void)state;
+    assert_int_equal(held_names(&l, &names), 0);
+    free(names);
+    held_move(&l, add(&l, 1, 11), HELD_AWAITS_PLACE);
+    add(&l, 2, 12);
+    end(&l, add(&l, 3, 13), STORE_DONE);
+    lose(&l, add(&l, 4, 14));
+    add(&l, 5, 15)->is_forgotten = true;
+    assert_int_equal(held_names(&l, &names), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(names[i].start, 13 - (int64_t)i);
+    free(names);
+    assert_int_equal(l.running, 4);
+    held_clear(&l);
+}
+
+/* The old run of a job that was given up still ends here when the same job is claimed anew. */
+static void test_same_id_twice(void **state)
+{
+    struct held_jobs l = {0};
+    struct held_job *old = add(&l, 1, 7), *new;
+
+    (void)state;
+    lose(&l, old);
+    assert_null(held_find(&l, "j00000000001"));
+    new = add(&l, 1, 8);
+    end(&l, new, STORE_RELEASE);
+    assert_ptr_equal(held_find(&l, "j00000000001"), new);
+    assert_ptr_equal(held_in_pool(&l, "j00000000001"), old);
+    held_remove(&l, old);
+    assert_int_equal(l.n, 1);
+    assert_int_equal(l.running, 0);
+    held_clear(&l);
+}
+
+static void test_remove_anywhere(void **state)
+{
+    (void)state;
+    for (unsigned gone = 0; gone < 3; gone++) {
+        struct held_jobs l = {0};
+        struct held_job *h[3] = {add(&l, 0, 1), add(&l, 1, 1), add(&l, 2, 1)};
+
+        held_remove(&l, h[gone]);
+        for (unsigned i = 0; i < 3; i++) {
+            char id[JOB_ID_LEN + 1];
+
+            (void)snprintf(id, sizeof(id), "j%011u", i);
+            assert_int_equal(held_find(&l, id) != NULL, i != gone);
+        }
+        assert_int_equal(l.running, 2);
+        held_clear(&l);
+    }
+}
+
+/* What the list counts, whichever way a job goes; who leaves the line leaves it whole. */
+static void test_counts_follow_the_states(void **state)
+{
+    static const enum held_state ways[] = {HELD_FETCHING, HELD_AHEAD, HELD_AWAITS_BEAT,
+                                           HELD_RUNNING, HELD_ENDED};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        struct held_jobs l = {0};
+        struct held_job *h[3] = {add(&l, 0, 1), add(&l, 1, 1), add(&l, 2, 1)};
+
+        for (size_t k = 0; k < 3; k++)
+            held_move(&l, h[k], HELD_AWAITS_PLACE);
+        assert_int_equal(l.nawaiting, 3);
+        held_move(&l, h[1], ways[i]);
+        assert_int_equal(l.nawaiting, 2);
+        assert_ptr_equal(l.awaiting, h[0]);
+        assert_ptr_equal(h[0]->behind, h[2]);
+        assert_ptr_equal(l.awaiting_last, h[2]);
+        assert_int_equal(l.running, ways[i] == HELD_ENDED ? 2 : 3);
+        assert_int_equal(l.ended, ways[i] == HELD_ENDED);
+        held_remove(&l, h[0]);
+        assert_ptr_equal(l.awaiting, h[2]);
+        held_clear(&l);
+        assert_int_equal(l.nawaiting + l.running + l.ended + l.n, 0);
+        assert_null(l.awaiting_last);
+    }
+}
+
+/* However one that runs alone ends, others may run then. */
+static void test_solos(void **state)
+{
+    struct held_jobs l = {0};
+    struct held_job *a = add(&l, 1, 1), *b = add(&l, 2, 1), *c = add(&l, 3, 1);
+
+    (void)state;
+    assert_int_equal(l.solos, 0);
+    held_mark_solo(&l, a);
+    held_mark_solo(&l, b);
+    held_move(&l, b, HELD_AWAITS_PLACE);
+    assert_int_equal(l.solos, 2);
+    end(&l, c, STORE_DONE);
+    held_remove(&l, c);
+    assert_int_equal(l.solos, 2);
+    end(&l, a, STORE_DONE);
+    assert_int_equal(l.solos, 1);
+    held_remove(&l, a);
+    assert_int_equal(l.solos, 1);
+    held_remove(&l, b);
+    assert_int_equal(l.solos, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_life),
+        cmocka_unit_test(test_collect_is_bounded_and_ends_go_first),
+        cmocka_unit_test(test_not_before),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_same_id_twice),
+        cmocka_unit_test(test_remove_anywhere),
+        cmocka_unit_test(test_counts_follow_the_states),
+        cmocka_unit_test(test_solos),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
