@@ -117,87 +117,12 @@ static char *snapshot(void)
 
 /* ---- */
 
-static void write_scripts(void)
+/* What the commands under test run (tests/fault/locks/README). */
+static void copy_scripts(void)
 {
+    (void)setenv("SCRIPTS", test_source_dir(), 1);
     assert_int_equal(
-        test_sh(
-            "cat >$DIR/f <<'X'\n"
-            "#!/bin/sh\n"
-            "name=$1; shift\n"
-            "exec redis-cli -s $SOCK FCALL $name 1 'later:{default}' \"$@\"\n"
-            "X\n"
-            "chmod 755 $DIR/f\n"
-            "cat >$DIR/snapshot.lua <<'X'\n"
-            "local out, keys = {}, redis.call('KEYS', '*')\n"
-            "table.sort(keys)\n"
-            "for _, key in ipairs(keys) do\n"
-            "  local kind, row = redis.call('TYPE', key).ok, {}\n"
-            "  if kind == 'hash' then\n"
-            "    local all = redis.call('HGETALL', key)\n"
-            "    for i = 1, #all, 2 do\n"
-            "      local beats = all[i] == 'beat_ms' or key:match(':workers$') and all[i + 1] ~= "
-            "'dead'\n"
-            "      row[#row + 1] = all[i] .. '=' .. (beats and '*' or all[i + 1])\n"
-            "    end\n"
-            "    table.sort(row)\n"
-            "  elseif kind == 'zset' then\n"
-            "    row = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')\n"
-            "  elseif kind == 'set' then\n"
-            "    row = redis.call('SMEMBERS', key)\n"
-            "    table.sort(row)\n"
-            "  else\n"
-            "    row = {redis.call('GET', key)}\n"
-            "  end\n"
-            "  out[#out + 1] = key .. ' ' .. table.concat(row, ' ')\n"
-            "end\n"
-            "return out\n"
-            "X\n"
-            /* Says again and again that it lives, by the clock that nobody steps. */
-            "cat >$DIR/beat <<'X'\n"
-            "trap '' TERM INT HUP\n"
-            "while read up rest </proc/uptime; do\n"
-            "  echo \"$1 $up\" >>$DIR/ledger\n"
-            "  sleep 0.05\n"
-            "done\n"
-            "X\n"
-            /* A command with a process in its group and one that has left it. */
-            "cat >$DIR/first <<'X'\n"
-            "sh $DIR/beat first.near &\n"
-            "echo $! >>$DIR/pids\n"
-            "setsid sh $DIR/beat first.far &\n"
-            "echo $! >>$DIR/pids\n"
-            "echo $$ >>$DIR/pids\n"
-            "echo $LATER_FENCE >>$DIR/fences\n"
-            "expr \"$LATER_LOCK_TOKEN\" : '@\\([0-9]*\\):' >$DIR/epoch\n"
-            "exec sh $DIR/beat first\n"
-            "X\n"
-            /* Looks for them before anything else. */
-            "cat >$DIR/next <<'X'\n"
-            "for p in $(cat $DIR/pids); do\n"
-            "  grep -q '^State:.[^ZX]' /proc/$p/status 2>/dev/null && echo $1 $p >>$DIR/two\n"
-            "done\n"
-            "read up rest </proc/uptime\n"
-            "echo \"$1 $up\" >>$DIR/ledger\n"
-            "echo $LATER_FENCE >>$DIR/fences\n"
-            "test -z \"$2\" || exec sleep 1000\n"
-            "X\n"
-            /* In, alone or with so many others, and out. */
-            "cat >$DIR/turn <<'X'\n"
-            "mkdir $DIR/in.$2/$1 || exit\n"
-            "test $(ls $DIR/in.$2 | wc -l) -le $3 || echo $1 >>$DIR/two\n"
-            "echo $1 >>$DIR/turns.$2\n"
-            "sleep 0.1\n"
-            "rmdir $DIR/in.$2/$1\n"
-            "X\n"
-            "cat >$DIR/stay <<'X'\n"
-            "mkdir $DIR/in.$2/$1\n"
-            "trap 'rmdir $DIR/in.$2/$1; exit 0' TERM\n"
-            "exec 2>/dev/null\n"
-            "echo $1 >>$DIR/held\n"
-            "while :; do sleep 0.05; done\n"
-            "X\n"
-            "mkdir $DIR/in.lock $DIR/in.sem\n"),
-        0);
+        test_sh("cp $SCRIPTS/tests/fault/locks/* $DIR && mkdir $DIR/in.lock $DIR/in.sem"), 0);
 }
 
 static int setup(void **state)
@@ -220,7 +145,7 @@ static int setup(void **state)
     (void)setenv("LATER", later, 1);
     (void)setenv("DIR", dir, 1);
     memset(procs, 0, sizeof(procs));
-    write_scripts();
+    copy_scripts();
     return 0;
 }
 

@@ -17,51 +17,16 @@
 
 #include <cmocka.h>
 
-#include "../support/env.h"
-#include "../support/proc.h"
-#include "../support/redis.h"
+#include "command.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-#define ROOT "later:{default}"
 #define WAITING ROOT ":q:bulk:5"
-#define ARGS_MAX 32
 #define DEADLINE_MS 60000
 
-static struct test_redis redis;
-static char later[4096];
 static char path[128], fifo[128], log_path[128];
-static struct buf out, err; /* of the last run */
 
 /* ---- helpers */
-
-static int run_in(const char *in, size_t n, const char *first, ...)
-{
-    const char *argv[ARGS_MAX] = {later, first};
-    va_list ap;
-
-    va_start(ap, first);
-    for (int i = 2; i < ARGS_MAX; i++)
-        if ((argv[i] = va_arg(ap, const char *)) == NULL)
-            break;
-    va_end(ap);
-    buf_clear(&out);
-    buf_clear(&err);
-    return proc_run((char *const *)argv, in, n, &out, &err);
-}
-
-#define run(...) run_in(NULL, 0, __VA_ARGS__, NULL)
-
-static void assert_says(const struct buf *b, const char *text)
-{
-    if (b->len == 0 || memmem(b->data, b->len, text, strlen(text)) == NULL)
-        fail_msg("'%s' is not in: %s", text, b->len > 0 ? b->data : "(nothing)");
-}
-
-static void assert_out(const char *text)
-{
-    assert_string_equal(buf_str(&out), text);
-}
 
 static int64_t count(const char *verb, const char *key)
 {
@@ -596,31 +561,14 @@ static void test_without_a_library(void **state)
     assert_out("2 jobs added\n");
 }
 
-static int start_all(void **state)
+static int start_with_files(void **state)
 {
-    (void)state;
-    (void)snprintf(later, sizeof(later), "%s/later", test_build_dir());
-    test_redis_start(&redis, NULL);
-    test_redis_load(&redis);
+    (void)start_all(state);
     (void)snprintf(path, sizeof(path), "%s/lines", redis.dir);
     (void)snprintf(fifo, sizeof(fifo), "%s/fifo", redis.dir);
     (void)snprintf(log_path, sizeof(log_path), "%s/log", redis.dir);
-    (void)setenv("LATER_REDIS_URL", redis.url, 1);
-    (void)setenv("HOME", redis.dir, 1);
-    (void)unsetenv("LATER_NAMESPACE");
-    (void)unsetenv("REDISCLI_AUTH");
-    (void)unsetenv("LATERD_CONFIG");
     (void)signal(SIGPIPE, SIG_IGN); /* a command that has ended says why by its status */
     return mkfifo(fifo, 0600);
-}
-
-static int stop_all(void **state)
-{
-    (void)state;
-    test_redis_stop(&redis);
-    buf_done(&out);
-    buf_done(&err);
-    return 0;
 }
 
 int main(void)
@@ -645,5 +593,5 @@ int main(void)
         TEST(test_lost_redis), /* the last: the library is gone with it */
     };
 
-    return cmocka_run_group_tests(tests, start_all, stop_all);
+    return cmocka_run_group_tests(tests, start_with_files, stop_all);
 }

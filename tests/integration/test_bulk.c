@@ -16,48 +16,10 @@
 
 #include <cmocka.h>
 
-#include "../support/env.h"
-#include "../support/proc.h"
-#include "../support/redis.h"
-#include "base/buf.h"
+#include "command.h"
 #include "base/mem.h"
 
-#define ROOT "later:{default}"
-#define ARGS_MAX 32
 #define DEADLINE_MS 30000
-
-static struct test_redis redis;
-static char later[4096];
-static struct buf out, err; /* of the last run */
-
-static int run_in(const char *in, size_t n, const char *first, ...)
-{
-    const char *argv[ARGS_MAX] = {later, first};
-    va_list ap;
-
-    va_start(ap, first);
-    for (int i = 2; i < ARGS_MAX; i++)
-        if ((argv[i] = va_arg(ap, const char *)) == NULL)
-            break;
-    va_end(ap);
-    buf_clear(&out);
-    buf_clear(&err);
-    return proc_run((char *const *)argv, in, n, &out, &err);
-}
-
-#define run(...) run_in(NULL, 0, __VA_ARGS__, NULL)
-#define feed(text, ...) run_in(text, strlen(text), __VA_ARGS__, NULL)
-
-static void assert_says(struct buf *b, const char *text)
-{
-    if (strstr(buf_str(b), text) == NULL)
-        fail_msg("'%s' is not in: %s", text, buf_str(b));
-}
-
-static void assert_out(const char *text)
-{
-    assert_string_equal(buf_str(&out), text);
-}
 
 static int64_t count(const char *verb, const char *key)
 {
@@ -232,7 +194,6 @@ static void test_bad_lines(void **state)
         const char *says;
         int added;
     } all[] = {
-        {"", 0, "", 0},
         {"{\"payload\":\"1\"}\n{\"payload\":\"2\"", 65,
          "it is no JSON: '}' expected near end of file, at line 2", 1},
         {"{\"payload\":\"1\"}\n\n{\"payload\":\"3\"}\n", 65, "at line 2", 1},
@@ -254,6 +215,8 @@ static void test_bad_lines(void **state)
         assert_says(&err, all[i].says);
         assert_int_equal(count("HLEN", ROOT ":jobs"), all[i].added);
     }
+    assert_int_equal(feed("", "import", "mail", "-"), 0);
+    assert_int_equal(err.len, 0);
     assert_int_equal(feed("{\"payload\":\"1\"}\nx\n", "import", "mail", "--json"), 65);
     assert_says(&out,
                 "\"line\":2,\"lines_added\":[[1,1]],\"lines_unknown\":[],\"not_sent_from\":2");
@@ -492,28 +455,6 @@ static void test_times(void **state)
     assert_int_equal(run("add", "mail", "x", "--at", "2020-01-01 00:00"), 65);
     assert_says(&err, "is past");
     (void)unsetenv("TZ");
-}
-
-static int start_all(void **state)
-{
-    (void)state;
-    (void)snprintf(later, sizeof(later), "%s/later", test_build_dir());
-    test_redis_start(&redis, NULL);
-    test_redis_load(&redis);
-    (void)setenv("LATER_REDIS_URL", redis.url, 1);
-    (void)setenv("HOME", redis.dir, 1);
-    (void)unsetenv("LATER_NAMESPACE");
-    (void)unsetenv("LATERD_CONFIG");
-    return 0;
-}
-
-static int stop_all(void **state)
-{
-    (void)state;
-    test_redis_stop(&redis);
-    buf_done(&out);
-    buf_done(&err);
-    return 0;
 }
 
 int main(void)

@@ -24,49 +24,15 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "../support/env.h"
-#include "../support/proc.h"
-#include "../support/redis.h"
+#include "command.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-#define ROOT "later:{default}"
-#define ARGS_MAX 32
 #define DEADLINE_MS 10000
 
-static struct test_redis redis;
-static char later[4096];
-static struct buf out, err; /* of the last run */
-static char epoch[32];      /* of the played worker */
+static char epoch[32]; /* of the played worker */
 
 /* ---- helpers */
-
-static int run_argv(char *const *argv, const char *in, size_t n)
-{
-    buf_clear(&out);
-    buf_clear(&err);
-    return proc_run(argv, in, n, &out, &err);
-}
-
-/* later ARGS…; the strings end with NULL. */
-static int run(const char *first, ...)
-{
-    const char *argv[ARGS_MAX] = {later, first};
-    va_list ap;
-
-    va_start(ap, first);
-    for (int i = 2; i < ARGS_MAX && first != NULL; i++)
-        if ((argv[i] = va_arg(ap, const char *)) == NULL)
-            break;
-    va_end(ap);
-    return run_argv((char *const *)argv, NULL, 0);
-}
-
-static void assert_says(const struct buf *b, const char *text)
-{
-    if (b->len == 0 || memmem(b->data, b->len, text, strlen(text)) == NULL)
-        fail_msg("'%s' is not in: %s", text, b->len > 0 ? b->data : "(nothing)");
-}
 
 /* What must not reach a terminal. */
 static void assert_no_controls(const struct buf *b)
@@ -1023,29 +989,6 @@ static void test_full_disk(void **state)
     (void)snprintf(command, sizeof(command), "'%s' help | :", later);
     assert_int_equal(run_argv(argv, NULL, 0), 0);
     assert_int_equal(err.len, 0);
-}
-
-static int start_all(void **state)
-{
-    (void)state;
-    (void)snprintf(later, sizeof(later), "%s/later", test_build_dir());
-    test_redis_start(&redis, NULL);
-    test_redis_load(&redis);
-    (void)setenv("LATER_REDIS_URL", redis.url, 1);
-    (void)setenv("HOME", redis.dir, 1);
-    (void)unsetenv("LATER_NAMESPACE");
-    (void)unsetenv("REDISCLI_AUTH");
-    (void)unsetenv("LATERD_CONFIG");
-    return 0;
-}
-
-static int stop_all(void **state)
-{
-    (void)state;
-    test_redis_stop(&redis);
-    buf_done(&out);
-    buf_done(&err);
-    return 0;
 }
 
 int main(void)

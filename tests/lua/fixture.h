@@ -334,6 +334,27 @@ static inline const char *heard(struct client *c, const char *channel)
     return keep(buf_take(&b));
 }
 
+/* ---- words of several tests */
+
+/* How `later show` names the state of this job; "gone" where there is none. */
+static inline const char *state_of(const char *id)
+{
+    return fcall("later_show %s", id)[0] == '!' ? "gone" : named("state");
+}
+
+/* A step of an idle worker that has this room in mail and nothing to tell; -> the claims' ids. */
+static inline const char *claims(const char *w, int room)
+{
+    struct buf b = BUF_INIT;
+
+    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 mail %d 1048576", w, room), "[");
+    assert_string_equal(at(1, -1), "ok");
+    for (int i = 0; i < len_at(3, -1); i++)
+        buf_printf(&b, "%s%s", i > 0 ? " " : "", at(3, i, 0, -1));
+    buf_add(&b, NULL, 0);
+    return keep(buf_take(&b));
+}
+
 /* ---- cmocka */
 
 static inline int fx_open(void **state)

@@ -3,19 +3,6 @@
  */
 #include "fixture.h"
 
-/* A step of an idle worker that has this room in mail and nothing to tell; -> the claims' ids. */
-static const char *claims(const char *w, int room)
-{
-    struct buf b = BUF_INIT;
-
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 mail %d 1048576", w, room), "[");
-    assert_string_equal(at(1, -1), "ok");
-    for (int i = 0; i < len_at(3, -1); i++)
-        buf_printf(&b, "%s%s", i > 0 ? " " : "", at(3, i, 0, -1));
-    buf_add(&b, NULL, 0);
-    return keep(buf_take(&b));
-}
-
 /* The same with the end of one job of mail in it. */
 static const char *end_and_claim(const char *w, const char *id, int start, const char *verb,
                                  int room)
@@ -25,12 +12,6 @@ static const char *end_and_claim(const char *w, const char *id, int start, const
                   "[");
     assert_string_equal(at(2, 0, -1), "ok");
     return len_at(3, -1) > 0 ? at(3, 0, 0, -1) : "";
-}
-
-static const char *state(const char *id)
-{
-    (void)fcall("later_show %s", id);
-    return named("state");
 }
 
 /* Nothing of any gate is left. */
@@ -269,7 +250,7 @@ static void test_lock_of_jobs(void **cmocka_state)
     fence = int_at(3, 0, 5, -1);
     assert_string_equal(redis("HGET R:lock:door holder"), a);
     assert_string_equal(fcall("later_fence_check door %lld", (long long)fence), "1");
-    assert_string_equal(state(b), "parked");
+    assert_string_equal(state_of(b), "parked");
     assert_string_equal(named("gate"), "lock:door");
     assert_string_equal(claims(w, 10), "");
     assert_string_equal(at(5, -1), "[-1]"); /* it costs nothing */
@@ -308,13 +289,13 @@ static void test_all_or_none(void **cmocka_state)
     both = add("mail lock door sem smtp x");
     assert_string_equal(claims(w, 10), "");
     assert_string_equal(named("gate"), "nil");
-    assert_string_equal(state(both), "parked");
+    assert_string_equal(state_of(both), "parked");
     assert_string_equal(named("gate"), "sem:smtp");
     assert_string_equal(redis("EXISTS R:lock:door"), "0");
     other = add("mail lock door y");
     assert_string_equal(claims(w, 10), other);
     (void)fcall("later_sem_release smtp ann");
-    assert_string_equal(state(both), "parked");
+    assert_string_equal(state_of(both), "parked");
     assert_string_equal(named("gate"), "lock:door");
     assert_string_equal(redis("ZCARD R:sem:smtp"), "0");
     assert_string_equal(end_and_claim(w, other, 1, "done", 10), both);
@@ -350,11 +331,11 @@ static void test_reaped(void **cmocka_state)
     assert_string_equal(claims(w, 10), a);
     assert_string_equal(fcall("later_cancel %s", b), "cancelled");
     assert_string_equal(fcall("later_v1_reap %s %s 1 3 100", x, w), "[clear 1]");
-    assert_string_equal(state(c), "parked");
+    assert_string_equal(state_of(c), "parked");
     assert_string_equal(claims(x, 10), c);
-    assert_string_equal(state(a), "parked");
+    assert_string_equal(state_of(a), "parked");
     assert_starts(fcall("later_reschedule %s +1h", a), text("[%s moved ", a));
-    assert_string_equal(state(a), "waiting");
+    assert_string_equal(state_of(a), "waiting");
     assert_string_equal(end_and_claim(x, c, 1, "done", 10), "");
     assert_no_gates();
 }
@@ -370,14 +351,14 @@ static void test_unclaimed_grant(void **cmocka_state)
     assert_string_equal(claims(w, 10), "");
     other = add("sms lock door c");
     (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
-    assert_string_equal(state(other), "parked");
+    assert_string_equal(state_of(other), "parked");
     assert_string_equal(end_and_claim(w, a, 1, "done", 0), "");
     assert_string_equal(redis("HGET R:lock:door holder"), b);
     (void)redis("ZADD R:granted:mail 1000 %s", b);
     (void)redis("ZADD R:timers 1000 granted:mail");
     (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
     assert_string_equal(at(3, 0, 0, -1), other);
-    assert_string_equal(state(b), "parked");
+    assert_string_equal(state_of(b), "parked");
     assert_string_equal(claims(w, 1), "");
     assert_starts(
         fcall("later_v1_step %s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
@@ -501,7 +482,7 @@ static void test_bounded_overtaking(void **cmocka_state)
     for (int i = 0; i < 30; i++)
         (void)add("mail %s x", i % 2 == 0 ? "lock door" : "sem smtp");
     assert_string_equal(claims(w, 128), "");
-    while (strcmp(state(both), "running") != 0) {
+    while (strcmp(state_of(both), "running") != 0) {
         const char *holder;
 
         (void)redis("ZRANGE R:sem:smtp 0 -1");
@@ -542,7 +523,7 @@ static void test_unique(void **cmocka_state)
     assert_starts(fcall("later_add sms unique k two"), "[j");
     assert_starts(fcall("later_add mail unique k unique_mode replace two"),
                   text("[%s replaced ", id));
-    assert_string_equal(state("mail@k"), "waiting");
+    assert_string_equal(state_of("mail@k"), "waiting");
     assert_string_equal(named("payload"), "two");
     assert_starts(fcall("later_add mail unique k unique_mode move priority 3 three"),
                   text("[%s moved ", id));

@@ -20,11 +20,6 @@ static const char *a_done_job(const char *w)
     return id;
 }
 
-static const char *state_of(const char *id)
-{
-    return fcall("later_show %s", id)[0] == '!' ? "gone" : named("state");
-}
-
 /* Nothing of a job is left anywhere. */
 static void assert_no_trace(void)
 {

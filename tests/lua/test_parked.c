@@ -4,32 +4,13 @@
  */
 #include "fixture.h"
 
-/* A step of an idle worker that has this room in mail; -> the claims' ids. */
-static const char *claims(const char *w, int room)
-{
-    struct buf b = BUF_INIT;
-
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 mail %d 1048576", w, room), "[");
-    assert_string_equal(at(1, -1), "ok");
-    for (int i = 0; i < len_at(3, -1); i++)
-        buf_printf(&b, "%s%s", i > 0 ? " " : "", at(3, i, 0, -1));
-    buf_add(&b, NULL, 0);
-    return keep(buf_take(&b));
-}
-
-static const char *state(const char *id)
-{
-    (void)fcall("later_show %s", id);
-    return named("state");
-}
-
 /* One job has the lock, the next one stands in line for it. */
 static const char *stand(const char *w, const char *options)
 {
     const char *first = add("mail lock door x"), *next = add("mail lock door %sx", options);
 
     assert_string_equal(claims(w, 10), first);
-    assert_string_equal(state(next), "parked");
+    assert_string_equal(state_of(next), "parked");
     return next;
 }
 
@@ -56,7 +37,7 @@ static void test_result_of_a_retried(void **cmocka_state)
     (void)fcall("later_lock door ann");
     assert_starts(fcall("later_retry %s", id), "[");
     assert_string_equal(claims(w, 1), "");
-    assert_string_equal(state(id), "parked");
+    assert_string_equal(state_of(id), "parked");
     assert_starts(fcall("later_result %s", id), "[failed ");
 }
 
@@ -71,7 +52,7 @@ static void test_not_adopted(void **cmocka_state)
     (void)cmocka_state;
     assert_starts(fcall("later_v1_register 0 other 1 0 0 0 1 %s 1", id), "[");
     assert_string_equal(at(4, 0, -1), "taken");
-    assert_string_equal(state(id), "parked");
+    assert_string_equal(state_of(id), "parked");
     assert_string_equal(redis("ZCARD R:line:mail:lock:door"), "1");
 }
 
@@ -89,7 +70,7 @@ static void test_adopted_with_its_grant(void **cmocka_state)
     assert_starts(fcall("later_v1_register 0 other 1 0 0 0 1 %s 1", id), "[");
     assert_string_equal(at(4, 0, -1), "adopted");
     w = at(1, -1);
-    assert_string_equal(state(id), "running");
+    assert_string_equal(state_of(id), "running");
     assert_string_equal(redis("HGET R:lock:door holder"), id);
     assert_string_equal(settle(w, id, 1, "done", 0), "ok");
     assert_string_equal(redis("EXISTS R:lock:door R:holds R:uniq:mail:k R:parked"), "0");
@@ -196,11 +177,11 @@ static void test_paused_reservation(void **cmocka_state)
                 "1 mail 10 1048576");
         assert_true(ends < 40);
     }
-    assert_string_equal(state(both), "parked");
+    assert_string_equal(state_of(both), "parked");
     assert_string_equal(named("gate"), "sem:smtp");
     other = add("sms lock door x");
     (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
-    assert_string_equal(state(other), "parked");
+    assert_string_equal(state_of(other), "parked");
     (void)fcall("later_pause mail");
     (void)redis("ZRANGE R:sem:smtp 0 -1");
     end_job(w, at(0, -1), "1 sms 1 1048576");
@@ -223,7 +204,7 @@ static void test_unique_in_line(void **cmocka_state)
     assert_string_equal(fcall("later_add mail unique k in 1h y"), text("[%s dropped %s]", id, due));
     assert_string_equal(fcall("later_add mail unique k unique_mode replace in 1h y"),
                         text("[%s replaced %s]", id, due));
-    assert_string_equal(state(id), "waiting");
+    assert_string_equal(state_of(id), "waiting");
     assert_string_equal(named("due_ms"), due);
 }
 
@@ -270,7 +251,7 @@ static void test_foreign_line(void **cmocka_state)
                         redis("ZRANGE R:running 0 0") != NULL ? at(0, -1) : ""),
                   "[");
     assert_string_equal(at(2, 0, -1), "ok");
-    assert_string_equal(state(id), "parked");
+    assert_string_equal(state_of(id), "parked");
     assert_string_equal(redis("EXISTS R:lock:door"), "0");
     (void)redis("DEL R:granted:mail");
     assert_time(strtoll(redis("ZSCORE R:timers gate:lock:door"), NULL, 10), 5000, 10000);
@@ -635,7 +616,7 @@ static void test_grant_ahead(void **cmocka_state)
     (void)fcall("later_v1_tidy %s 0", w);
     (void)redis("DEBUG SLEEP 1.01");
     assert_string_equal(claims(w, 1), other);
-    assert_string_equal(state(id), "parked");
+    assert_string_equal(state_of(id), "parked");
 }
 
 /* ---- suspects */

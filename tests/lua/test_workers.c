@@ -22,11 +22,6 @@ static struct held_job holder(const char *options)
     return h;
 }
 
-static const char *state_of(const char *id)
-{
-    return fcall("later_show %s", id)[0] == '!' ? "gone" : named("state");
-}
-
 static void set_field(const char *key, const char *id, const char *value)
 {
     const char *argv[] = {"HSET", text(ROOT ":%s", key), id, value};

@@ -392,12 +392,12 @@ static void test_found_after_a_change(void **state)
     queues_free(qs);
 }
 
+/* A queue that stays keeps its head and what runs of it; its settings are the new ones. */
 static void test_set_keeps_what_is_known(void **state)
 {
     static const struct queue_spec before[] = {{"a", 2, 1, 1}, {"b", 2, 1, 1}};
     static const struct queue_spec after[] = {{"a", 3, 5, 9}, {"c", 2, 1, 1}};
     struct queues *qs = make(before, 2);
-    struct buf names = BUF_INIT;
 
     (void)state;
     (void)plan(qs, 9);
@@ -405,28 +405,57 @@ static void test_set_keeps_what_is_known(void **state)
     tell(qs, "b", STORE_HEAD_NONE);
     queues_claimed(qs, "a");
     queues_set(qs, after, 2);
-    assert_int_equal(queues_count(qs), 2);
-    assert_true(queues_has(qs, "a"));
-    assert_false(queues_has(qs, "b"));
-    queues_names(qs, &names);
-    assert_string_equal(buf_str(&names), "a,c");
-    buf_done(&names);
-    /* Of the new one nothing is known, the old one is named when its first job is due, with its new
-     * limit. */
-    assert_string_equal(queues_name(qs, 0), "a");
-    assert_string_equal(queues_name(qs, 1), "c");
     assert_int_equal(plan(qs, 9), 0);
     assert_int_equal(next_in_us(qs), 50000);
     queues_wake(qs, "a");
     assert_int_equal(plan(qs, 9), 1);
-    assert_int_equal(rooms[0].room, 2);
+    assert_int_equal(rooms[0].room, 2); /* of three, one runs */
     assert_int_equal(rooms[0].max_payload, 9);
-    /* Counting anew what runs. */
+    queues_free(qs);
+}
+
+static void test_set_changes_the_names(void **state)
+{
+    static const struct queue_spec before[] = {{"a", 2, 1, 1}, {"b", 2, 1, 1}};
+    static const struct queue_spec after[] = {{"a", 2, 1, 1}, {"c", 2, 1, 1}};
+    struct queues *qs = make(before, 2);
+    struct buf names = BUF_INIT;
+
+    (void)state;
+    queues_set(qs, after, 2);
+    assert_int_equal(queues_count(qs), 2);
+    assert_true(queues_has(qs, "a"));
+    assert_false(queues_has(qs, "b"));
+    assert_string_equal(queues_name(qs, 0), "a");
+    assert_string_equal(queues_name(qs, 1), "c");
+    queues_names(qs, &names);
+    assert_string_equal(buf_str(&names), "a,c");
+    buf_done(&names);
+    queues_free(qs);
+}
+
+static void test_what_runs_is_counted_anew(void **state)
+{
+    static const struct queue_spec specs[] = {{"a", 3, 1, 1}};
+    struct queues *qs = make(specs, 1);
+
+    (void)state;
+    queues_claimed(qs, "a");
     queues_clear(qs);
     queues_took(qs, "a");
     queues_took(qs, "a");
     assert_int_equal(plan(qs, 9), 1);
     assert_int_equal(rooms[0].room, 1);
+    queues_free(qs);
+}
+
+static void test_set_to_nothing(void **state)
+{
+    static const struct queue_spec specs[] = {{"a", 3, 1, 1}};
+    struct queues *qs = make(specs, 1);
+
+    (void)state;
+    queues_wake(qs, "a");
     queues_set(qs, NULL, 0);
     assert_int_equal(plan(qs, 9), 0);
     assert_int_equal(next_in_us(qs), INT64_MAX);
@@ -515,6 +544,9 @@ int main(void)
         cmocka_unit_test(test_a_step_names_so_many),
         cmocka_unit_test(test_found_after_a_change),
         cmocka_unit_test(test_set_keeps_what_is_known),
+        cmocka_unit_test(test_set_changes_the_names),
+        cmocka_unit_test(test_what_runs_is_counted_anew),
+        cmocka_unit_test(test_set_to_nothing),
         cmocka_unit_test(test_cost_by_due_queues),
     };
 

@@ -1,0 +1,83 @@
+/*
+ * What tests of the command `later` stand on: a redis-server with the library, the command, and
+ * what its last run wrote. The environment names that server.
+ */
+#ifndef LATER_TESTS_INTEGRATION_COMMAND_H
+#define LATER_TESTS_INTEGRATION_COMMAND_H
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../support/env.h"
+#include "../support/proc.h"
+#include "../support/redis.h"
+#include "base/buf.h"
+
+#define ROOT "later:{default}"
+#define ARGS_MAX 32
+
+static struct test_redis redis;
+static char later[4096];    /* the command */
+static struct buf out, err; /* of the last run */
+
+/* Any command, with these bytes on its standard input. -> its exit status */
+static inline int run_argv(char *const *argv, const char *in, size_t n)
+{
+    buf_clear(&out);
+    buf_clear(&err);
+    return proc_run(argv, in, n, &out, &err);
+}
+
+/* later ARGS…; the texts end with NULL. */
+static inline int run_in(const char *in, size_t n, const char *first, ...)
+{
+    const char *argv[ARGS_MAX] = {later, first};
+    va_list ap;
+
+    va_start(ap, first);
+    for (int i = 2; i < ARGS_MAX && first != NULL; i++)
+        if ((argv[i] = va_arg(ap, const char *)) == NULL)
+            break;
+    va_end(ap);
+    return run_argv((char *const *)argv, in, n);
+}
+
+#define run(...) run_in(NULL, 0, __VA_ARGS__, NULL)
+#define feed(text, ...) run_in(text, strlen(text), __VA_ARGS__, NULL)
+
+static inline void assert_says(const struct buf *b, const char *text)
+{
+    if (b->len == 0 || memmem(b->data, b->len, text, strlen(text)) == NULL)
+        fail_msg("'%s' is not in: %s", text, b->len > 0 ? b->data : "(nothing)");
+}
+
+static inline void assert_out(const char *text)
+{
+    assert_string_equal(buf_str(&out), text);
+}
+
+static inline int start_all(void **state)
+{
+    (void)state;
+    (void)snprintf(later, sizeof(later), "%s/later", test_build_dir());
+    test_redis_start(&redis, NULL);
+    test_redis_load(&redis);
+    (void)setenv("LATER_REDIS_URL", redis.url, 1);
+    (void)setenv("HOME", redis.dir, 1);
+    (void)unsetenv("LATER_NAMESPACE");
+    (void)unsetenv("REDISCLI_AUTH");
+    (void)unsetenv("LATERD_CONFIG");
+    return 0;
+}
+
+static inline int stop_all(void **state)
+{
+    (void)state;
+    test_redis_stop(&redis);
+    buf_done(&out);
+    buf_done(&err);
+    return 0;
+}
+
+#endif
