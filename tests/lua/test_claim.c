@@ -72,7 +72,7 @@ static const char *claimed_ids(int *n)
 }
 
 /* The queues and ids of the last groups: "mail a b, sms c". */
-static const char *claims(void)
+static const char *all_claims(void)
 {
     struct buf b = BUF_INIT;
 
@@ -135,7 +135,7 @@ static void test_claims(void **state)
     assert_string_equal(redis("EXISTS R:q:mail:5 R:heads"), "0");
     assert_true(fence > atoll(w) && atoll(redis("GET R:clock")) >= fence + 2);
     claim_mail(w);
-    assert_string_equal(claims(), ""); /* one live copy */
+    assert_string_equal(all_claims(), ""); /* one live copy */
 }
 
 /* Options alone begin no new group. */
@@ -158,7 +158,7 @@ static void test_options_in_one_group(void **state)
     for (int i = 0; i < N; i++)
         buf_printf(&want, " %s", ids[i]);
     buf_printf(&want, " %s", last);
-    assert_string_equal(claims(), buf_str(&want));
+    assert_string_equal(all_claims(), buf_str(&want));
     assert_string_equal(begin_of(0), NEW);
     assert_starts(at(3, 0, GROUP_HEAD + 3 * 8 + 2, -1), "-mail u=u"); /* to each its record */
     buf_done(&want);
@@ -221,8 +221,8 @@ static void test_alike(void **state)
     set_tries(ids[0], "1 1 0 5");
     set_tries(ids[1], "1 1 0 6");
     claim_mail(w);
-    assert_string_equal(claims(), text("mail %s %s, mail %s %s %s, mail %s", ids[0], ids[1], ids[2],
-                                       ids[3], ids[4], ids[5]));
+    assert_string_equal(all_claims(), text("mail %s %s, mail %s %s %s, mail %s", ids[0], ids[1],
+                                           ids[2], ids[3], ids[4], ids[5]));
     assert_string_equal(text("%s|%s|%s", begin_of(0), begin_of(1), begin_of(2)),
                         "mail 2 2 0 0|mail 1 1 0 2|" NEW);
     /* The locks know the fences that the worker reckons with. */
@@ -244,8 +244,8 @@ static void test_gap(void **state)
     add_in_order(adds, 8, ids);
     (void)redis("HSET R:jobs %s broken", ids[2]);
     claim_mail(w);
-    assert_string_equal(claims(), text("mail %s %s, mail %s, mail %s, mail %s, mail %s", ids[0],
-                                       ids[1], ids[3], ids[4], ids[5], ids[7]));
+    assert_string_equal(all_claims(), text("mail %s %s, mail %s, mail %s, mail %s, mail %s", ids[0],
+                                           ids[1], ids[3], ids[4], ids[5], ids[7]));
     assert_string_equal(begin_of(4), NEW);
     assert_string_equal(redis("HKEYS R:parked"), text("[%s]", ids[6]));
     assert_string_equal(redis("ZRANGE R:dead:mail 0 -1"), text("[%s]", ids[2]));
@@ -265,7 +265,7 @@ static void test_order(void **state)
     (void)redis("ZADD R:due:mail 2 r");
     claim_mail(w);
     raw = at(3, 0, GROUP_HEAD + 6, -1);
-    assert_string_equal(claims(), text("mail %s %s %s %s %s", a, b, raw, c, d));
+    assert_string_equal(all_claims(), text("mail %s %s %s %s %s", a, b, raw, c, d));
     assert_string_equal(begin_of(0), NEW);
     record = at(3, 0, GROUP_HEAD + 8, -1);
     assert_string_equal(record, "-mail\\nr");
@@ -277,7 +277,7 @@ static void test_order(void **state)
     b = add("mail b");
     (void)redis("ZADD R:q:mail:5 7 %s 7 %s", b, a);
     claim_mail(w);
-    assert_string_equal(claims(), text("mail %s %s", a, b));
+    assert_string_equal(all_claims(), text("mail %s %s", a, b));
 }
 
 static void test_mixed_in_one_queue(void **state)
@@ -288,7 +288,7 @@ static void test_mixed_in_one_queue(void **state)
     (void)state;
     add_in_order(adds, 4, ids);
     claim_mail(w);
-    assert_string_equal(claims(),
+    assert_string_equal(all_claims(),
                         text("mail %s %s, mail %s, mail %s", ids[0], ids[1], ids[2], ids[3]));
     assert_true(int_at(3, 1, 1, -1) == int_at(3, 0, 1, -1) + 4); /* fences go on */
     assert_true(int_at(3, 2, 1, -1) == int_at(3, 1, 1, -1) + 2);
@@ -306,20 +306,20 @@ static void test_over_several_queues(void **state)
 
     (void)state;
     step("%s 1 0 3 0 5 fax 9 100 sms 9 100 none 9 100 mail 9 100 log 9 100 0", w);
-    assert_string_equal(claims(), text("fax %s, sms %s, mail %s", c, b, a));
+    assert_string_equal(all_claims(), text("fax %s, sms %s, mail %s", c, b, a));
     assert_true(int_at(5, 4, -1) > 0); /* MAX counts all */
     /* A group a queue; the numbers go on from one to the next. */
     step("%s 1 0 9 0 1 log 1 100 3 sms 1 1 %s none 1 0 mail 1 2 j00000000000 %s", w, b, a);
     assert_string_equal(at(9, -1), "[2 settled]");
-    assert_string_equal(claims(), text("log %s", d)); /* ends, then claims */
-    assert_true(int_at(5, 0, -1) > 0);                /* room */
+    assert_string_equal(all_claims(), text("log %s", d)); /* ends, then claims */
+    assert_true(int_at(5, 0, -1) > 0);                    /* room */
     assert_string_equal(redis("HMGET R:stats done:mail done:sms done:none"), "[1 1 nil]");
     /* No room: only its head. */
     step("%s 1 1 9 0 1 log 0 100 0", w);
-    assert_string_equal(claims(), "");
+    assert_string_equal(all_claims(), "");
     assert_true(int_at(5, 0, -1) > 0);
     step("%s 1 1 9 0 1 log 9 100 0", w);
-    assert_string_equal(claims(), text("log %s", e));
+    assert_string_equal(all_claims(), text("log %s", e));
 }
 
 /* What had to be told one by one once comes and goes as all others do. */
@@ -335,7 +335,7 @@ static void test_options_end(void **state)
     for (size_t i = 0; i < sizeof(adds) / sizeof(adds[0]); i++) {
         id = add("%s", adds[i]);
         claim_mail(w);
-        assert_string_equal(claims(), text("mail %s", id));
+        assert_string_equal(all_claims(), text("mail %s", id));
         assert_string_equal(end_mail(w, 1, id), "[]");
         assert_string_equal(
             redis("EXISTS R:jobs R:tries R:running R:holds R:uniq:mail:u R:lock:door "
@@ -347,7 +347,7 @@ static void test_options_end(void **state)
     id = add("sms x");
     (void)add("sms x");
     step("%s 1 0 9 0 1 " SMS " 0", w);
-    assert_string_equal(text("%s %s", claims(), begin_of(0)), text("sms %s sms 1 1 0 1", id));
+    assert_string_equal(text("%s %s", all_claims(), begin_of(0)), text("sms %s sms 1 1 0 1", id));
 }
 
 /* A payload that has a key of its own, beside others. */
@@ -486,12 +486,12 @@ static void test_ahead(void **state)
     (void)fcall("later_add mail at %lld near", (long long)began_ms + 60000);
     (void)fcall("later_add mail at %lld far", (long long)began_ms + 70000);
     step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
-    assert_string_equal(claims(), "");
+    assert_string_equal(all_claims(), "");
     (void)fcall("later_add mail at %lld soon", (long long)now_ms() + 900);
     step("%s 1 0 600 0 1 " MAIL " 0", w);
-    assert_string_equal(claims(), "");
+    assert_string_equal(all_claims(), "");
     step("%s 1 0 600 0 1 " MAIL " 0 0", w);
-    assert_string_equal(claims(), "");
+    assert_string_equal(all_claims(), "");
     step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
     assert_int_equal(len_at(3, -1), 1);
     assert_int_equal(len_at(3, 0, -1), GROUP_HEAD + 3);
@@ -517,7 +517,7 @@ static void test_ahead_with_options(void **state)
     gated = add("mail at %lld lock door x", (long long)due_ms + 5);
     behind = add("mail at %lld x", (long long)due_ms + 6);
     step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
-    assert_string_equal(claims(),
+    assert_string_equal(all_claims(),
                         text("mail %s %s %s %s, mail %s", ids[0], ids[1], ids[2], ids[3], ids[4]));
     assert_string_equal(begin_of(1), "mail 2 2 0 0");
     assert_true(int_at(3, 0, GROUP_HEAD + 4, -1) == due_ms + 1);
@@ -525,7 +525,7 @@ static void test_ahead_with_options(void **state)
     assert_string_equal(redis("EXISTS R:lock:door R:parked"), "0");
     (void)fcall("later_run_now %s", gated);
     step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
-    assert_string_equal(claims(), text("mail %s, mail %s", gated, behind));
+    assert_string_equal(all_claims(), text("mail %s, mail %s", gated, behind));
 }
 
 /* What has gates, or stands in a queue of which something else may come between, comes when due. */
@@ -557,11 +557,11 @@ static void test_not_ahead(void **state)
         due_ms = now_ms() + 900;
         id = add("mail at %lld %s", (long long)due_ms, rows[i].add);
         step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
-        assert_string_equal(claims(), "");
+        assert_string_equal(all_claims(), "");
         assert_true(int_at(5, 0, -1) == due_ms);
         (void)fcall("later_run_now %s", id);
         claim_mail(w);
-        assert_string_equal(claims(), text("mail %s", id));
+        assert_string_equal(all_claims(), text("mail %s", id));
     }
 }
 
@@ -672,7 +672,7 @@ static void test_start_numbers(void **state)
     assert_string_equal(settle(w, b, 1, "retry", 0), "ok");
     c = add("mail c");
     claim_mail(w);
-    assert_string_equal(claims(), text("mail %s, mail %s", b, c));
+    assert_string_equal(all_claims(), text("mail %s, mail %s", b, c));
     assert_string_equal(text("%s|%s", begin_of(0), begin_of(1)), "mail 2 2 0 0|" NEW);
     before = snapshot();
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -820,10 +820,10 @@ static void test_gates_and_unique(void **state)
 
     (void)state;
     claim_mail(w);
-    assert_string_equal(text("%s %s", claims(), begin_of(0)), text("mail %s mail 1 1 0 2", a));
+    assert_string_equal(text("%s %s", all_claims(), begin_of(0)), text("mail %s mail 1 1 0 2", a));
     step("%s 1 0 9 0 1 " MAIL " 1 mail 1 1 %s", w, a);
     assert_string_equal(at(9, -1), "[]");
-    assert_string_equal(text("%s %s", claims(), begin_of(0)), text("mail %s mail 1 1 0 2", b));
+    assert_string_equal(text("%s %s", all_claims(), begin_of(0)), text("mail %s mail 1 1 0 2", b));
     assert_string_equal(redis("EXISTS R:uniq:mail:u"), "0");
     assert_string_equal(redis("HGET R:lock:door holder"), b);
     /* The same on the way of those that somebody may wait for. */
