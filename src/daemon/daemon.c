@@ -17,10 +17,10 @@
 #include "run/handler/perms.h"
 
 #define STATUS_MS 1000
-/* Beside stop_timeout: to end what still runs and to report it, and for an embedded Redis. */
+/* Beyond stop_timeout: to end what still runs, to report it, and to stop an embedded Redis. */
 #define STOP_SPARE_MS 40000
 #define EMBEDDED_START_MS 5000
-/* However many HUPs come: one reload in this time, after the last one too. */
+/* However many HUPs come: at most one reload in this time. No HUP is lost. */
 #define RELOAD_GAP_MS 200
 
 static bool serves(void *arg, const char *queue)
@@ -28,8 +28,8 @@ static bool serves(void *arg, const char *queue)
     return served_queues_find(((struct daemon *)arg)->served, queue) != NULL;
 }
 
-/* A loop that turns is half of what the watchdog is for: jobs run on threads. The second look in a
- * row counts: whoever stood still has to catch up first. */
+/* The watchdog must also notice a stuck pool: jobs run on its threads. Only the second bad check in
+ * a row counts, since a process that was suspended first has to catch up. */
 static void look_at_pool(struct daemon *d)
 {
     char why[256] = "";
@@ -45,7 +45,7 @@ static void look_at_pool(struct daemon *d)
     }
 }
 
-/* Jobs go on without it: what it is for is the next daemon. */
+/* Jobs go on without the state folder: it is for the next daemon. */
 static void look_at_state(struct daemon *d)
 {
     struct err err = ERR_INIT;
@@ -94,7 +94,7 @@ static void say_how_it_is(void *arg, struct buf *line)
                d->served->n, s.running, (long long)d->conf->concurrency);
 }
 
-/* Without it nothing is lost but an answer. */
+/* Without the socket nothing is lost but the answers to `later health`. */
 static void listen_for_probes(struct daemon *d)
 {
     struct err err = ERR_INIT;
@@ -126,7 +126,7 @@ static void report(void *arg, const char *what, const char *reason, bool is_warn
         log_err("event=handler-refused what=%s reason=\"%s\"", what, reason);
 }
 
-/* Both become the daemon's, unless they are. */
+/* Takes over conf and launches, unless the daemon has them already. */
 static void serve(struct daemon *d, struct conf *conf, struct launches *launches)
 {
     struct served_queues *served = served_queues_build(conf, launches, report, NULL);
@@ -134,7 +134,7 @@ static void serve(struct daemon *d, struct conf *conf, struct launches *launches
     CLEANUP_BUF struct buf names = BUF_INIT;
     bool is_news = conf != d->conf || !served_queues_equal(d->served, served);
 
-    /* What was served is served on: the folder is there, only we could not look. */
+    /* Keep what was served: the folder exists, it just could not be read. */
     if (served->is_incomplete && d->served != NULL && conf == d->conf) {
         served_queues_free(served);
         handlers_folder_again(d->handlers_folder);
@@ -158,7 +158,7 @@ static void serve(struct daemon *d, struct conf *conf, struct launches *launches
     d->conf = conf;
     if (served->is_incomplete)
         handlers_folder_again(d->handlers_folder);
-    if (!is_news) /* files of a folder that never rests */
+    if (!is_news) /* nothing to tell: a folder may change all the time */
         return;
     sched_set_queues(d->sched, mono_now(), specs, served->n);
     queues_names(sched_queues(d->sched), &names);
@@ -170,7 +170,7 @@ static void serve(struct daemon *d, struct conf *conf, struct launches *launches
                  conf->handlers_dir);
 }
 
-/* Before the handlers are looked at: what changes behind that look is told. */
+/* Call it before the handlers are read, so that no later change is missed. */
 static void watch_handlers(const struct daemon *d, const struct conf *conf)
 {
     CLEANUP_FREE const char **files = mem_new((conf->nqueues + 1) * sizeof(*files));
@@ -191,7 +191,7 @@ static void on_folder(void *arg)
     serve(d, d->conf, d->launches);
 }
 
-/* Passwords are rotated; the file's name is not what changes then. */
+/* A rotated password is in a file of the same name, so it is read at each reload. */
 static void read_password_again(struct daemon *d)
 {
     struct err err = ERR_INIT;
@@ -211,9 +211,9 @@ static void read_password_again(struct daemon *d)
     explicit_bzero(&url, sizeof(url));
 }
 
-/* ---- what the configuration says of things outside of it */
+/* ---- what the configuration names: addresses, files */
 
-/* Of an embedded server nothing is said. */
+/* An embedded server has no address here. */
 static int parse_address(const struct conf *conf, struct url *ret, struct err *err)
 {
     if (strcmp(conf->redis, "embedded") == 0 || url_parse(conf->redis, ret, err) == 0)
@@ -229,7 +229,7 @@ static int read_password(const struct conf *conf, struct url *ret, struct err *e
     return conf_blame(conf, NULL, "redis_password_file", err);
 }
 
-/* The whole way to a file, if there is one. */
+/* Check who may change the path to a file, or the file. path: "" for none. */
 static int check_way(const char *path, struct err *err)
 {
     CLEANUP_FREE char *here = path[0] == '/' || path[0] == '\0' ? NULL : getcwd(NULL, 0);
@@ -239,8 +239,9 @@ static int check_way(const char *path, struct err *err)
     return path[0] == '\0' ? 0 : perms_check(whole, err);
 }
 
-/* For root everybody's mistake is everybody's root: whoever could put another configuration or
- * password in place of ours must be root. The files themselves are looked at when they are read. */
+/* When we run as root, anybody who can replace our configuration or password file can become root,
+ * so only root may be able to. Whether the files themselves are safe is checked when they are
+ * read. */
 static int check_own_files(const struct conf *conf, struct err *err)
 {
     if (geteuid() != 0)
@@ -254,7 +255,7 @@ static int check_own_files(const struct conf *conf, struct err *err)
     return 0;
 }
 
-/* NULL where it cannot be in force. */
+/* Load the configuration anew, with its launches. NULL: it cannot be used, err says why. */
 static struct conf *load_again(const struct daemon *d, struct launches **ret, struct err *err)
 {
     struct conf *conf = conf_load(d->conf->path, d->env, err);
@@ -364,7 +365,7 @@ static int find_server(struct daemon *d, struct err *err)
         d->embedded = embedded_start(d->loop, d->conf->state_dir, err);
         if (d->embedded == NULL)
             return -1;
-        /* It takes a moment to listen; that is no lost link worth a line. */
+        /* It takes a moment to listen: do not log that as a lost link. */
         d->down_logged = mono_add_ms(mono_now(), EMBEDDED_START_MS - DAEMON_DOWN_LOG_MS);
         url = mem_printf("unix:%s", embedded_socket(d->embedded));
         return url_parse(url, &d->url, err);
@@ -391,7 +392,7 @@ static int take_state(struct daemon *d, struct err *err)
     return 0;
 }
 
-/* Each job needs its pipes; handlers inherit the limit, so it is raised no further than needed. */
+/* Each job needs pipes. Handlers inherit the limit: raise it no further than needed. */
 static void raise_files(int64_t concurrency)
 {
     struct rlimit lim;
@@ -411,8 +412,8 @@ static int build(struct daemon *d, struct err *err)
     struct link_events link_events = daemon_link_events(d);
     struct store_events store_events = daemon_store_events(d);
     struct runner_events runner_events = daemon_runner_events(d);
-    /* Whoever waits for a place when its worker dies counts as crashed: where one or two crashes
-     * bury a job, none waits. */
+    /* A job that waits for a place when its worker dies has a crash counted. Where one or two
+     * crashes bury a job, none is claimed beyond the places. */
     struct sched_conf sched_conf = {(unsigned)d->conf->concurrency, SCHED_AHEAD_US,
                                     d->conf->stop_timeout, d->conf->defaults.crashes > 2};
 

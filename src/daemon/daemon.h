@@ -8,13 +8,14 @@
 #include "conf/conf.h"
 
 /*
- * Run until a signal ends it. Takes over conf. env: the environment it was loaded with, for
- * reloads and for the handlers. 0 after an orderly stop, -1 when it could not start.
+ * Run until a signal ends it. Takes over conf. env: the environment that conf was loaded with, for
+ * reloads and for the handlers. 0 after an orderly stop; -1 when it could not start, or `strict`
+ * refused the server.
  */
 int daemon_run(struct conf *conf, char *const *env, struct err *err);
 
-/* What --check-config checks beside the file: the server's address, the handlers. Each fault is
- * reported on stderr; -1 when there was one. */
+/* Check all that --check-config checks beside the file: who may change it, the server's address,
+ * the password, users and handlers. Each fault is reported on stderr; -1 when there was one. */
 int daemon_check(const struct conf *conf, char *const *env);
 
 #endif

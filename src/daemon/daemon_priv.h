@@ -1,6 +1,6 @@
 /*
- * The daemon's parts, for daemon.c (makes and unmakes them, signals, reload) and wiring.c (who
- * tells whom what); for nobody else.
+ * The parts of the daemon, shared by daemon.c (makes and frees them, signals, reload) and wiring.c
+ * (connects them); for no other file.
  */
 #ifndef LATER_DAEMON_DAEMON_PRIV_H
 #define LATER_DAEMON_DAEMON_PRIV_H
@@ -23,9 +23,9 @@
 #include "worker/identity.h"
 #include "worker/remains.h"
 
-#define DAEMON_DOWN_LOG_MS 30000 /* one line about a lost link per so long */
-#define DAEMON_TROUBLE_MS 30000  /* of lines about the link and refusals, so many per so long */
-#define DAEMON_TROUBLE_LINES 16
+#define DAEMON_DOWN_LOG_MS 30000 /* at most one line about a lost link in this time */
+#define DAEMON_TROUBLE_MS 30000  /* the time for which DAEMON_TROUBLE_LINES holds */
+#define DAEMON_TROUBLE_LINES 16  /* most lines about the link and refusals */
 
 struct daemon {
     struct conf *conf;
@@ -33,9 +33,9 @@ struct daemon {
     struct loop *loop;
     struct identity me;
     struct state_folder *state_folder; /* NULL: state_dir none */
-    bool is_state_lost;                /* and it was said */
+    bool is_state_lost;                /* it is lost, and that was logged */
     struct guardian *guardian;
-    struct guard *guard; /* the guardian's */
+    struct guard *guard; /* owned by the guardian */
     struct embedded *embedded;
     struct link *link;
     struct store_redis *store;
@@ -45,38 +45,40 @@ struct daemon {
     struct launches *launches; /* of conf */
     struct served_queues *served;
     struct sched *sched;
-    size_t tidy_from;    /* of the served queues: from where on the next call tidies */
-    struct mono tell_at; /* then a call also says how this worker is, */
-    bool tidy_tells;     /* as the one under way does: what it finds is told in the log */
+    size_t tidy_from;    /* index of the first served queue that the next tidy names */
+    struct mono tell_at; /* from then on a tidy also reports how this worker is */
+    bool tidy_tells;     /* the tidy under way does so: log what it finds */
     struct runner *runner;
     struct signals *signals;
     struct handlers_folder *handlers_folder;
     struct probe_socket *probe_socket; /* NULL: it could not be made */
     struct loop_alarm *alarm;
-    struct mono alarm_at; /* what it is set for, MONO_NEVER: nothing */
+    struct mono alarm_at; /* when it rings; MONO_NEVER: it is not set */
     struct loop_timer *status, *watchdog;
-    unsigned wedged; /* looks at the pool that found it so, in a row; from 2 no watchdog is fed */
-    struct loop_timer *reload; /* of HUPs that came too soon after the last */
+    unsigned wedged; /* bad checks of the pool in a row; from 2 on the watchdog is not fed */
+    struct loop_timer *reload; /* set by a HUP that came too soon after the last reload */
     struct mono reloaded;
     struct url url;
     struct mono down_logged;
     struct mono trouble_since; /* lines about the link and refusals are counted from here */
     unsigned trouble_lines;
     bool was_up, has_been_up;
-    struct preflight preflight; /* what was said of the server last */
-    struct err refusal;         /* strict: why it is no server for us; code NONE while it is */
+    struct preflight preflight; /* what was logged about the server last */
+    struct err refusal;         /* strict: why the server is refused; code NONE: it is not */
     int64_t skew_ms;            /* our wall clock minus Redis' */
 };
 
-/* What the scheduler may do; its ctx is the struct daemon. */
+/* The effects of the scheduler; its ctx is the struct daemon. */
 extern const struct sched_ops daemon_ops;
 
-/* Where events go: to the scheduler, mostly. arg is the struct daemon. */
+/* The handlers of events: most go to the scheduler. arg is the struct daemon. */
 struct link_events daemon_link_events(struct daemon *d);
 struct store_events daemon_store_events(struct daemon *d);
 struct runner_events daemon_runner_events(struct daemon *d);
+/* As loop_timer_f and remains_f. */
 void daemon_on_alarm(void *daemon);
 void daemon_on_cleared(void *daemon, int64_t victim, bool is_clear);
+/* Log how many lines were suppressed, once DAEMON_TROUBLE_MS are over. Call it now and then. */
 void daemon_tell_suppressed(struct daemon *d);
 
 #endif

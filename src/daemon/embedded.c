@@ -34,7 +34,7 @@ struct embedded {
     struct loop_timer *restart;
     int64_t restart_ms;
     struct mono started;
-    bool is_child; /* not taken over: ours to reap */
+    bool is_child; /* our child, which we must reap; false: it was taken over */
 };
 
 static const char *find_server(void)
@@ -125,7 +125,7 @@ static void on_restart(void *arg)
     struct embedded *e = arg;
     struct err err = ERR_INIT;
 
-    /* On the loop's thread: a server that died is rare, and nothing runs without it anyway. */
+    /* This blocks the loop: a server rarely dies, and nothing runs without it anyway. */
     if (launch(e, &err) < 0) {
         log_err("event=embedded-redis reason=\"%s\"", err.text);
         loop_timer_set(e->restart, RESTART_MAX_MS);
@@ -155,9 +155,9 @@ static void on_exit_seen(void *arg, int events)
 }
 
 /*
- * A server that still listens on our socket: its pid is told by the kernel, not by a file. 1: taken
- * over, 0: there is none, -1: there is one that cannot be watched. Two on one set of files would
- * ruin them.
+ * Take over a server that still listens on our socket; the kernel tells its pid, no file is
+ * trusted. 1: taken over. 0: there is none. -1: there is one that cannot be watched; a second one
+ * on the same files would ruin them.
  */
 static int take_over(struct embedded *e, struct err *err)
 {
@@ -225,7 +225,8 @@ static bool wait_end(const struct embedded *e, int ms)
     return rc > 0;
 }
 
-/* Our child's pidfd may be a mere pipe (pidwatch.h), but until we reap it its pid is its own. */
+/* The pidfd of our child may be a mere pipe (pidwatch.h), so the signal goes to its pid. That pid
+ * is safe: no other process gets it until we reap the child. */
 static void tell(const struct embedded *e, int sig)
 {
     if (e->is_child)

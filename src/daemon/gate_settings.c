@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define PIECE 200 /* limits and as many queues in a call: about a millisecond of Redis */
+#define PIECE 200 /* most limits, and most queues, in a call: about a millisecond for Redis */
 
 /* Name, text pairs as the store takes them. */
 struct pairs {
@@ -22,12 +22,12 @@ struct gate_settings {
     struct store_redis *store;
     int64_t epoch; /* 0: not registered yet */
     struct pairs limits, queues;
-    char **cures;      /* by limit: the command that makes it hold in the fleet */
+    char **cures;      /* by limit: the command that sets it in Redis */
     char **told;       /* by limit: the definition in force that was logged, or NULL */
-    bool is_wanted;    /* it is to be told */
+    bool is_wanted;    /* it has to be told */
     bool has_failed;   /* a piece of what is under way was refused */
     size_t out;        /* pieces under way */
-    char refusal[160]; /* logged last */
+    char refusal[160]; /* the refusal that was logged last */
 };
 
 static void add_pair(struct pairs *p, const char *name, struct buf *text)
@@ -54,7 +54,7 @@ static bool is_same(const struct pairs *a, const struct pairs *b)
     return true;
 }
 
-/* A name as a word of a shell. */
+/* Append a name as one word of a shell command. */
 static void put_word(const char *name, struct buf *out)
 {
     static const char plain[] =
@@ -165,7 +165,7 @@ static void tell(struct gate_settings *g)
         struct store_fields limits = piece(&g->limits, i), queues = piece(&g->queues, i);
 
         if (store_declare(g->store, g->epoch, &limits, &queues) < 0)
-            return; /* gate_settings_link_down comes */
+            return; /* gate_settings_link_down follows */
         g->out++;
     }
     g->is_wanted = false;
@@ -222,7 +222,7 @@ void gate_settings_link_down(struct gate_settings *g)
     g->out = 0;
 }
 
-/* in_force is "" where the fleet has no room for more. */
+/* in_force: what Redis has; "" if it takes no more limits. */
 static void tell_difference(struct gate_settings *g, const char *name, const char *in_force)
 {
     for (size_t i = 0; i < g->limits.n; i++) {
@@ -269,7 +269,7 @@ void gate_settings_declared(struct gate_settings *g, const struct store_declare_
     if (g->out > 0)
         return;
     if (g->has_failed) {
-        g->is_wanted = true; /* with the next beat */
+        g->is_wanted = true; /* told again with the next beat */
         return;
     }
     g->refusal[0] = '\0';

@@ -41,7 +41,7 @@ static const char *find_config(const struct options *opt)
     return NULL;
 }
 
-/* A descriptor of ours must never be taken for standard input, output or error. */
+/* Open 0 to 2 where they are closed: no descriptor of ours may be taken for one of them. */
 static void open_stdio(void)
 {
     int fd;
@@ -93,10 +93,11 @@ int main(int argc, char **argv)
     struct conf *conf;
     int rc;
 
-    /* Handlers have our user: they must not read our memory, environment or descriptors, and a core
-     * file must not leave the password and payloads behind. */
+    /* Handlers may have our user: they must not read our memory, environment or descriptors, and a
+     * core file must not leave the password and payloads behind. */
     (void)prctl(PR_SET_DUMPABLE, 0);
-    /* Whoever starts it then would have the rights of the file, and can say what to run. */
+    /* If the program file gave rights, anybody who starts it would have them, and could say what to
+     * run. */
     if (getauxval(AT_SECURE) != 0) {
         (void)fputs("laterd: its file must not be setuid or have capabilities: a service gives "
                     "it rights, as users.conf does\n",

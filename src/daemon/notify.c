@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-static struct sockaddr_un address; /* sun_path empty: nobody to tell */
+static struct sockaddr_un address; /* valid if address_len is not 0 */
 static socklen_t address_len;
 static long watchdog_ms;
 
@@ -48,7 +48,7 @@ static void tell(const char *text)
     if (address_len == 0)
         return;
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* Nobody can be told that nobody can be told. */
+    /* If this fails there is nobody to report it to. */
     if (fd >= 0)
         (void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&address,
                       address_len);
@@ -63,7 +63,7 @@ void notify_reloading(void)
 {
     char text[80];
 
-    /* One message with both, as Type=notify-reload of newer versions asks. */
+    /* One message with both, as Type=notify-reload of newer systemd versions asks. */
     (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
                    (long long)mono_now().us);
     tell(text);

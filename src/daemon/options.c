@@ -19,7 +19,7 @@ const struct daemon_option daemon_options[] = {
     [OPTIONS] = {NULL, '\0', NULL, NULL},
 };
 
-/* getopt answers with the letter, or for a long option with its row: below every letter. */
+/* getopt returns the letter, or the row of a long option, which is below every letter. */
 struct option_table {
     struct option longs[OPTIONS + 1];
     char brief[2 * OPTIONS + 2];
@@ -54,7 +54,7 @@ static int row_of(int got)
     return OPTIONS;
 }
 
-/* The letter of an unknown option, or the word. */
+/* Append the letter of an unknown option, or the word. */
 static void show(struct buf *safe, const char *word)
 {
     char dash[3] = {'-', (char)optopt, '\0'};
@@ -111,7 +111,7 @@ int options_parse(struct options *ret, int argc, char **argv, struct err *err)
         if (got == '?' || got == ':')
             return refuse(&t, got, argv, err);
         take(ret, row_of(got));
-        /* The first of these ends it, whatever is behind. */
+        /* The first of these two ends the parsing, whatever follows. */
         if (ret->mode == DAEMON_HELP || ret->mode == DAEMON_VERSION)
             return 0;
     }

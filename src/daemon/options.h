@@ -1,6 +1,6 @@
 /*
- * The command line of laterd: one row an option, which the parser, the help, the manual page and
- * the completion go by.
+ * The command line of laterd, as one table with a row for each option. The parser, the help, the
+ * manual page and the completion are made from it.
  */
 #ifndef LATER_DAEMON_OPTIONS_H
 #define LATER_DAEMON_OPTIONS_H

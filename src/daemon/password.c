@@ -8,7 +8,7 @@
 
 #define CREDENTIAL "redis-password"
 
-static char *credential; /* its path; NULL: nobody hands any over. For the life of the process */
+static char *credential; /* its path, never freed; NULL: the service manager gave none */
 
 void password_init(void)
 {
@@ -23,7 +23,8 @@ int password_read(const char *file, struct url *url, struct err *err)
 {
     if (file[0] != '\0')
         return url_read_password(file, url, err) < 0 ? -1 : 1;
-    /* Nor can the command of a reload read it, which has not the service's own view. */
+    /* It may be out of sight: the --check-config of ExecReload= does not run in the service's own
+     * view of the file system. */
     if (credential == NULL || access(credential, F_OK) < 0)
         return 0;
     return url_read_credential(credential, url, err) < 0 ? -1 : 1;

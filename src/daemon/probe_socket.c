@@ -13,9 +13,9 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-#define CALLERS 16 /* answered at once, */
-#define REST_MS 20 /* and then none for so long */
-/* Probes of a frozen daemon, which nobody accepts: the kernel's default limit. */
+#define CALLERS 16 /* most that are answered in one turn */
+#define REST_MS 20 /* then none is answered for this long */
+/* Waiting callers of a daemon that hangs; the default limit of the kernel. */
 #define BACKLOG 4096
 
 struct probe_socket {
@@ -35,7 +35,7 @@ static void answer(const struct probe_socket *l, int fd)
     (void)!send(fd, line.data, line.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Also when there is no descriptor left to take a caller: it stays in line. */
+/* Pause after each round, also when no descriptor is left for a caller: it waits in the backlog. */
 static void on_callers(void *arg, int events)
 {
     struct probe_socket *l = arg;
@@ -59,8 +59,8 @@ static void on_rested(void *arg)
     loop_fd_events(l->watch, LOOP_READ);
 }
 
-/* The process id alone is not unique: containers may share the names of sockets, and not the ids.
- */
+/* The process id alone is not unique: containers may share the names of sockets, but not process
+ * ids. */
 static int listen_on(const char *ns, struct err *err)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};

@@ -1,11 +1,11 @@
 /*
- * Answers `later health --live` and `--ready`: whoever connects to the abstract socket
- * `laterd/NAMESPACE/PID-RANDOM` is told in one line how this daemon stands, by the event loop and
- * by nothing else, so that an answer proves that it turns. Needs no file, no Redis, no rights.
+ * Answers `later health --live` and `--ready`. A caller connects to the abstract socket
+ * `laterd/NAMESPACE/PID-RANDOM` and gets one line with the status of this daemon. Only the event
+ * loop answers, so an answer proves that the loop turns. It needs no file, no Redis and no rights.
  *
- * Nothing is read from a caller and none is kept: the line fits into the socket, it is sent and the
- * socket is closed. Anybody on the host may ask, so the line has no secret; however many ask, they
- * cost a bounded part of the loop's time. Main thread.
+ * Nothing is read from a caller, and no caller is kept: the line fits into the socket, it is sent,
+ * and the socket is closed. Anybody on the host may ask, so the line has no secret. However many
+ * ask, they cost a bounded part of the loop's time. Main thread.
  */
 #ifndef LATER_DAEMON_PROBE_SOCKET_H
 #define LATER_DAEMON_PROBE_SOCKET_H
@@ -16,7 +16,7 @@
 
 struct probe_socket;
 
-/* Append how things stand: words key=value, without a line end. */
+/* Append the status as words key=value, without a line end. */
 typedef void probe_socket_f(void *arg, struct buf *line);
 
 /* NULL: err says why there is no socket. */

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-#define SIGNALS_MAX 8 /* one of a kind can be pending */
+#define SIGNALS_MAX 8 /* at most one of each kind is pending */
 
 struct signals {
     int fd;
@@ -36,7 +36,7 @@ void signals_block(void)
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
-/* One look a turn: whoever sends them without end must not keep the loop. */
+/* One read a turn: a flood of signals must not block the loop. */
 static void on_readable(void *arg, int events)
 {
     struct signals *s = arg;

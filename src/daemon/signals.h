@@ -1,14 +1,14 @@
 /*
- * Signals as events of the loop. Blocked in every thread from signals_block on; pool threads and
- * handlers start from there (handlers get an empty mask and default dispositions).
+ * Signals as events of the loop. They are blocked in every thread from signals_block on. Handlers
+ * get an empty mask and default dispositions.
  */
 #ifndef LATER_DAEMON_SIGNALS_H
 #define LATER_DAEMON_SIGNALS_H
 
 #include "loop/loop.h"
 
-/* Before any thread exists: blocks what we listen to, ignores SIGPIPE, undoes an inherited ignored
- * SIGCHLD (it would eat exit statuses). */
+/* Call it before any thread exists. Blocks what we listen to, ignores SIGPIPE, and undoes an
+ * inherited SIG_IGN of SIGCHLD, which would lose exit statuses. */
 void signals_block(void);
 
 struct signals;

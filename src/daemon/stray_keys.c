@@ -11,7 +11,7 @@
 
 #define SCAN_EVERY_MS 10000
 #define SCAN_COUNT "1000"
-#define REMEMBERED 64 /* reported lately; a longer list would flood the log anyway */
+#define REMEMBERED 64 /* keys that were reported lately; more would flood the log anyway */
 
 struct stray_keys {
     struct link *link;
@@ -35,7 +35,8 @@ static bool was_reported(struct stray_keys *s, const char *key)
             mono_until_us(s->reported_at[i], now) < INT64_C(600000000))
             return true;
     }
-    /* All told lately: where there are so many, one more line says nothing new. */
+    /* All entries are recent: where there are so many stray keys, one more line says nothing
+     * new. */
     if (s->reported[s->next][0] != '\0' &&
         mono_until_us(s->reported_at[s->next], now) < INT64_C(600000000))
         return true;

@@ -1,7 +1,7 @@
 /*
- * Who tells whom what: the scheduler's effects become calls of the store and the runner, their
- * events become the scheduler's; and what is said of the server: how often, and with `strict`
- * whether it will do.
+ * Connects the parts of the daemon: the effects of the scheduler become calls of the store and the
+ * runner, and their events go to the scheduler. It also decides how often trouble with the server
+ * is logged, and whether `strict` refuses the server.
  */
 #include "daemon/daemon_priv.h"
 
@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* ---- questions of the scheduler to the store */
+/* ---- effects of the scheduler: calls of the store */
 
 /* Queues whose limit here is below the daemon's: "mail=4,web=2". */
 static void put_limits(const struct daemon *d, struct buf *out)
@@ -99,7 +99,7 @@ static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter
                       d->conf->defaults.dead_max);
 }
 
-/* The next of the served queues, and how long each keeps its dead. */
+/* The next served queues, and how long each keeps its dead jobs. -> how many */
 static size_t next_to_tidy(struct daemon *d, const char **pairs, char (*keeps)[24])
 {
     size_t n = 0;
@@ -118,8 +118,8 @@ static size_t next_to_tidy(struct daemon *d, const char **pairs, char (*keeps)[2
 
 #define STATE_FIELDS 5
 
-/* What was counted since the last time it was told; told, it is counted no more, though the call
- * may be lost. -> how many pairs. */
+/* Take what was counted since the last call of this. It is reset even though the call that reports
+ * it may be lost. -> how many pairs */
 static size_t take_counts(struct counts *counts, const char **pairs, char (*texts)[2][24])
 {
     size_t n = 0;
@@ -136,7 +136,7 @@ static size_t take_counts(struct counts *counts, const char **pairs, char (*text
     return n;
 }
 
-/* One in SCHED_TIDY_MS also says how this worker is, and what it counted. */
+/* One call in SCHED_TIDY_MS also reports how this worker is, and what it counted. */
 static int op_tidy(void *ctx, int64_t epoch)
 {
     struct daemon *d = ctx;
@@ -167,7 +167,7 @@ static int op_tidy(void *ctx, int64_t epoch)
                       &(struct store_fields){state, STATE_FIELDS + counted});
 }
 
-/* What is not told now nobody will ever know. */
+/* The last chance to report what was counted. */
 static int op_leave(void *ctx, int64_t epoch)
 {
     struct daemon *d = ctx;
@@ -187,7 +187,7 @@ static void op_relink(void *ctx, enum fault fault, const char *text)
     link_reset(((struct daemon *)ctx)->link, fault, text);
 }
 
-/* ---- its other effects */
+/* ---- effects of the scheduler: all others */
 
 static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
 {
@@ -208,14 +208,14 @@ static bool op_is_gone(void *ctx, const struct store_peer *peer)
 {
     struct daemon *d = ctx;
 
-    /* We hold the lock of the folder in which the predecessor wrote its epoch: after a reboot there
-     * is nobody. Else it is a process as others. */
+    /* We hold the lock of the folder in which the predecessor wrote its epoch, so it is gone after
+     * a reboot. Otherwise it is judged like any other process. */
     return identity_is_gone(&d->me, peer) ||
            (is_predecessor(d, peer->epoch) && identity_is_of_other_boot(&d->me, peer));
 }
 
-/* One that is set for an earlier instant rings then, and is set anew: that is seldom, and events
- * that put the next instant off are many. */
+/* An alarm that is set for an earlier instant stays: when it rings, the scheduler sets it anew.
+ * That is rare, and events that put the next instant off are frequent. */
 static void op_arm(void *ctx, struct mono at)
 {
     struct daemon *d = ctx;
@@ -231,13 +231,13 @@ static void op_registered(void *ctx, int64_t epoch)
     struct daemon *d = ctx;
 
     log_set_worker(epoch);
-    d->tell_at = (struct mono){0}; /* of this epoch nothing is known yet */
+    d->tell_at = (struct mono){0}; /* Redis knows nothing of this epoch yet */
     if (d->state_folder != NULL)
         state_folder_set_epoch(d->state_folder, epoch);
     gate_settings_registered(d->gate_settings, epoch);
 }
 
-/* Jobs that are still running although the stop is over are killed; they will be run again. */
+/* Jobs that still run when the stop is over are killed; they will be run again. */
 static void op_gone(void *ctx)
 {
     runner_end(((struct daemon *)ctx)->runner);
@@ -290,7 +290,7 @@ const struct sched_ops daemon_ops = {
     .is_fresh = op_is_fresh,
 };
 
-/* ---- events from below */
+/* ---- events of the other parts */
 
 void daemon_on_alarm(void *arg)
 {
@@ -300,7 +300,7 @@ void daemon_on_alarm(void *arg)
     sched_on_timer(d->sched, mono_now());
 }
 
-/* The guard hears it first: what the scheduler does next may be a start. */
+/* Tell the guard first: the scheduler may start a job at once. */
 static void on_registered(void *arg, const struct store_register_reply *r)
 {
     struct daemon *d = arg;
@@ -377,7 +377,7 @@ static void on_declared(void *arg, const struct store_declare_reply *r)
     gate_settings_declared(((struct daemon *)arg)->gate_settings, r);
 }
 
-/* Also how it stands: the line that said so may be one of those. */
+/* Also tell whether the link is up: the line that said it may be a suppressed one. */
 void daemon_tell_suppressed(struct daemon *d)
 {
     if (d->trouble_since.us == 0 ||
@@ -390,8 +390,7 @@ void daemon_tell_suppressed(struct daemon *d)
     d->trouble_lines = 0;
 }
 
-/* A link that comes up only to be refused is one trouble: it must not fill the log with its tries.
- */
+/* A link that comes up and is refused again and again must not fill the log. */
 static bool may_log(struct daemon *d)
 {
     daemon_tell_suppressed(d);
@@ -409,13 +408,13 @@ static void on_fault(void *arg, enum fault fault, const char *text)
     sched_on_fault(d->sched, mono_now(), fault, text);
 }
 
-/* At start only: a worker that holds jobs does better to go on and say so. */
+/* Only until the link was up once: a worker that holds jobs should go on and report the problem. */
 static bool is_strict(const struct daemon *d)
 {
     return d->conf->strict != 0 && !d->has_been_up;
 }
 
-/* With `strict`, before the first job: end, with the cause. What serves many jobs runs already. */
+/* `strict`, before the first job: end, with the cause. Stream processes may run already. */
 static void refuse(struct daemon *d, const char *what, const char *text)
 {
     if (d->refusal.code != ERR_NONE)
@@ -424,7 +423,7 @@ static void refuse(struct daemon *d, const char *what, const char *text)
     runner_end(d->runner);
 }
 
-/* Said once, and again when it has changed. */
+/* Log the findings once, and again when they have changed. */
 static void tell_preflight(struct daemon *d, const struct preflight *p)
 {
     if (preflight_equal(&d->preflight, p))
@@ -447,7 +446,7 @@ static void on_up(void *arg, const struct probe_result *server)
     for (size_t i = 0; is_strict(d) && i < server->preflight.n; i++) {
         const struct preflight_finding *f = &server->preflight.at[i];
 
-        /* Those two are faults that pass, no settings. */
+        /* These two may pass by themselves; they are no settings. */
         if (strcmp(f->check, "disk") != 0 && strcmp(f->check, "memory") != 0) {
             refuse(d, f->check, f->text);
             return;

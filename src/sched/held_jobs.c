@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-/* By the end of the id, where ids of one time differ. */
+/* By the end of the id: ids that were made at about the same time differ only there. */
 static struct held_job **place_of(struct held_jobs *l, const char *id)
 {
     size_t n = strlen(id);
@@ -83,7 +83,7 @@ static void stop_awaiting(struct held_jobs *l, struct held_job *h)
     l->nawaiting--;
 }
 
-/* What the list counts of a job in its state. */
+/* The counts of the list for a job in its state. */
 static void enter_state(struct held_jobs *l, struct held_job *h)
 {
     if (h->state == HELD_AWAITS_PLACE)
@@ -201,11 +201,11 @@ void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v, 
     h->has_progress = false;
     h->tail = tail_len > 0 ? mem_dup(tail, tail_len) : NULL;
     h->tail_len = tail_len;
-    /* Only the verdict is needed from here on, the payload may be large. */
+    /* The payload may be large, and only the verdict is needed from here on. */
     job_done(&h->job);
 }
 
-/* It ended well and leaves nothing, and there is nothing more to be said of it. */
+/* Did it end well, with nothing to keep and nothing more to tell? */
 static bool is_plain(const struct held_job *h)
 {
     const struct verdict *v = &h->verdict;

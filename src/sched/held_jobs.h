@@ -57,7 +57,7 @@ struct held_job {
     struct mono start_at;   /* AHEAD: it is due then */
     bool is_killed;         /* the pool was told to end it: cancelled, lost, stopped */
     bool is_forgotten;      /* Redis lost its record: it may run to its end, and does not count */
-    bool is_refused;        /* Redis could not write its result: it keeps its queue's place */
+    bool is_refused;        /* Redis could not write its result: still counts for its queue */
     bool is_gated;          /* its end may let in another job of its queue */
     bool is_small;          /* its payload came with the claim */
     bool is_solo;           /* suspected of killing workers: runs alone (held_mark_solo) */
@@ -87,13 +87,15 @@ bool held_is_running(const struct held_job *h);
 bool held_is_unstarted(const struct held_job *h);
 /* RUNNING or LOST. */
 bool held_is_in_pool(const struct held_job *h);
-/* Asserts that the table above has this move. AWAITS_PLACE: behind all others. */
+/* Asserts that the table above has this move. A job that goes to AWAITS_PLACE stands behind all
+ * others there. */
 void held_move(struct held_jobs *l, struct held_job *h, enum held_state to);
 
 /* Takes over the job's payload. -> CLAIMED */
 struct held_job *held_add(struct held_jobs *l, const struct job *job);
 /* Before ENDED: the job runs alone. */
 void held_mark_solo(struct held_jobs *l, struct held_job *h);
+/* Frees the job. */
 void held_remove(struct held_jobs *l, struct held_job *h);
 void held_clear(struct held_jobs *l);
 /* The held job of this id that is not LOST: a LOST one may have the same id. */
@@ -114,6 +116,7 @@ void held_unsend(struct held_jobs *l);
 /* All jobs that Redis should count for this worker, for reconcile and adoption; the caller frees
  * the array. */
 size_t held_names(const struct held_jobs *l, struct store_held **ret);
+/* Should Redis count this job for this worker? */
 bool held_is_named(const struct held_job *h);
 
 #endif

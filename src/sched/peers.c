@@ -11,17 +11,17 @@
 #define VICTIMS_MAX 64
 
 struct neighbour {
-    struct store_peer peer; /* its texts are ours */
+    struct store_peer peer; /* owns its texts */
     bool is_listed;
 };
 
-/* FOUND: what it left is to be ended. ASKED: that is being done. CLEAR: it may be reaped. */
+/* FOUND: what it left has to be ended. ASKED: that is being done. CLEAR: it may be reaped. */
 enum stage { FOUND, ASKED, CLEAR };
 
 struct victim {
     int64_t epoch;
     char counter[24];
-    bool is_silent; /* else its process is gone */
+    bool is_silent; /* false: its process is gone */
     enum stage stage;
 };
 
@@ -198,7 +198,8 @@ void peers_cleared(struct peers *p, int64_t epoch, bool is_clear)
 
     if (v == NULL || v->stage != ASKED)
         return;
-    /* Who is gone, but not clear, is looked at again with each beat, until it has been silent. */
+    /* A worker that is gone, but not clear, is found again by each beat, until it has been
+     * silent. */
     if (is_clear || v->is_silent)
         v->stage = CLEAR;
     else
@@ -241,6 +242,6 @@ void peers_reaped(struct peers *p, enum store_reap status, int64_t moved)
         return;
     if (status != STORE_REAP_MORE || moved == 0)
         drop(p, v);
-    else if (strcmp(v->counter, "?") != 0) /* the first call has marked it */
+    else if (strcmp(v->counter, "?") != 0) /* the first call has set it so */
         (void)snprintf(v->counter, sizeof(v->counter), "dead");
 }

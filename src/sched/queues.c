@@ -8,7 +8,7 @@
 #include "base/text.h"
 
 #define STRIDE_ONE (UINT64_C(1) << 20)
-#define GATED_TIMES 16                          /* others take turns with us */
+#define GATED_TIMES 16                          /* other queues and workers take turns with us */
 #define HEAD_LATEST_MS INT64_C(100000000000000) /* no job is due later (see L.LATEST) */
 
 struct queue {
@@ -16,35 +16,35 @@ struct queue {
     unsigned limit, weight, running;
     unsigned asked; /* claims that steps under way may bring */
     int64_t max_payload;
-    struct mono head; /* when to look; us 0: at once */
+    struct mono head; /* when its first job is due; us 0: ask at once */
     uint64_t pass;
-    uint64_t due_in; /* the last plan in which it was due */
+    uint64_t due_in; /* the last plan that found it due */
     size_t place;    /* in the heap, from 1; 0: it has no room */
-    bool woken;      /* since it was last named: a head told by then is old news */
-    unsigned gated;  /* for so many openings of gates its jobs may come through them */
+    bool woken;      /* a wake came after it was last named: heads told now are old */
+    unsigned gated;  /* its jobs may pass at this many more openings of gates */
     bool suspected;  /* a suspect may be due in it */
 };
 
 struct queues {
     struct queue *at; /* sorted by name */
     size_t n;
-    struct queue **heap; /* those with room, binary, the earliest head first */
+    struct queue **heap; /* those with room; binary, the earliest head first */
     size_t nheap;
     struct queue **gated; /* those whose `gated` is not 0 */
     size_t ngated;
-    struct queue **order; /* room for a plan */
-    uint64_t plans;       /* so many looked for due queues */
+    struct queue **order; /* memory for a plan */
+    uint64_t plans;       /* how many plans there were */
     uint64_t looked_at;
-    uint64_t pass; /* of the last claim: where a queue that was idle comes in */
+    uint64_t pass; /* of the last claim: a queue that was idle starts from it */
     size_t nsuspected;
-    size_t found; /* the place of the one that was found last: jobs come in runs of one queue */
+    size_t found; /* index of the queue found last: jobs of one queue often come together */
 };
 
 struct queues *queues_new(void)
 {
     struct queues *qs = mem_new(sizeof(*qs));
 
-    qs->plans = 1; /* nobody was due in it */
+    qs->plans = 1; /* so that due_in 0 of a new queue is not the last plan */
     return qs;
 }
 
@@ -76,7 +76,7 @@ static struct queue *find(struct queues *qs, const char *name)
     return q;
 }
 
-/* Of queues that are named in the order of the table, each stands behind the last. */
+/* The same for names that come in the order of the table: try the one behind the last. */
 static struct queue *find_behind(struct queues *qs, struct queue *last, const char *name)
 {
     if (last != NULL && last + 1 < qs->at + qs->n && strcmp(last[1].name, name) == 0)
@@ -84,7 +84,7 @@ static struct queue *find_behind(struct queues *qs, struct queue *last, const ch
     return find(qs, name);
 }
 
-/* ---- who is due: what a plan costs must not grow with the queues that are not */
+/* ---- which are due: the cost of a plan must not grow with the others */
 
 static unsigned room_of(const struct queue *q)
 {
@@ -99,7 +99,7 @@ static void put(struct queues *qs, size_t i, struct queue *q)
     q->place = i + 1;
 }
 
-/* Move the one at i to where its head belongs. */
+/* Move the queue at i to where its head belongs. */
 static void sift(struct queues *qs, size_t i)
 {
     struct queue *q = qs->heap[i];
@@ -119,7 +119,7 @@ static void sift(struct queues *qs, size_t i)
     put(qs, i, q);
 }
 
-/* After every change of its head or its room. */
+/* Call it after every change of its head or its room. */
 static void settle(struct queues *qs, struct queue *q)
 {
     if (room_of(q) > 0) {
@@ -234,7 +234,7 @@ void queues_wake(struct queues *qs, const char *name)
         wake(qs, q);
 }
 
-/* A head that a step under way tells is newer than this. */
+/* Unlike queues_wake: the head that a step under way will tell is newer than this. */
 void queues_found(struct queues *qs, const char *name)
 {
     struct queue *q = find(qs, name);
@@ -318,7 +318,7 @@ static int compare_turn(const void *a, const void *b)
 
     if (qa->pass != qb->pass)
         return qa->pass < qb->pass ? -1 : 1;
-    return qa < qb ? -1 : qa > qb; /* by name, as the table is */
+    return qa < qb ? -1 : qa > qb; /* by name: the table is sorted by it */
 }
 
 static void add_if_due(struct queues *qs, size_t i, struct mono now, size_t *n)
@@ -330,8 +330,8 @@ static void add_if_due(struct queues *qs, size_t i, struct mono now, size_t *n)
         qs->order[(*n)++] = qs->heap[i];
 }
 
-/* Due queues with room in the order of their turns, into qs->order. Below one that is not due
- * nobody is, so they are found from the root down. */
+/* Put the due queues with room into qs->order, in the order of their turns. Below a queue that is
+ * not due none is due, so they are found from the root down. -> how many */
 static size_t due_in_turn(struct queues *qs, struct mono now)
 {
     size_t n = 0;
@@ -353,8 +353,8 @@ static size_t due_in_turn(struct queues *qs, struct mono now)
     return n;
 }
 
-/* Who of order[0..n) has the next turn when those in out are dealt already; n when none has room.
- */
+/* Which of order[0..n) has the next turn, after the places in out were dealt; n when none has
+ * room. */
 static size_t next_turn(struct queue *const *order, size_t n, const struct store_room *out)
 {
     size_t best = n;
@@ -371,13 +371,13 @@ static size_t next_turn(struct queue *const *order, size_t n, const struct store
     return best;
 }
 
-/* Deal `free` places out turn by turn; those who get none are not named. */
+/* Deal `free` places out turn by turn; queues that get none are not named. */
 static size_t share(struct queue **order, size_t n, unsigned free, struct store_room *out,
                     size_t max)
 {
     size_t named = n < max ? n : max, kept = 0;
 
-    /* So many turns reach no further than so many queues. */
+    /* `free` places reach at most `free` queues. */
     if (named > free)
         named = free;
     for (size_t i = 0; i < named; i++)
@@ -407,7 +407,7 @@ static bool is_named(const struct store_room *out, size_t n, const char *name)
     return false;
 }
 
-/* Behind the n that are named as they are due those that are suspected. -> how many there are */
+/* Add the suspected queues behind the n that are due. -> how many in all */
 static size_t plan_suspected(struct queues *qs, unsigned free, struct store_room *out, size_t n,
                              size_t most)
 {
@@ -419,7 +419,7 @@ static size_t plan_suspected(struct queues *qs, unsigned free, struct store_room
 
         if (!q->suspected || is_named(out, due, q->name))
             continue;
-        /* Without room it is not asked what it was woken for. */
+        /* Without room the step does not claim from it: a wake stays unanswered. */
         q->woken = q->woken && room == 0;
         out[n++] = (struct store_room){q->name, room, q->max_payload};
     }
@@ -515,7 +515,7 @@ void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t 
 {
     struct queue *q = find(qs, name);
 
-    /* One that is due in a moment is not put off: it is exact to the microsecond. */
+    /* A head in the future is not put off: it is exact to the microsecond. */
     if (q != NULL && !q->woken && !mono_before(now, q->head))
         look_at(qs, q, mono_add_ms(now, ms));
 }

@@ -1,9 +1,10 @@
 /*
  * The queues that this worker serves: when the first job of each is due, as far as is known, how
- * many of its jobs run here, and which queue is next. Pure.
+ * many of its jobs run here, and which queue is next. Functions ignore the name of a queue that is
+ * not served. Pure.
  *
  * Turns follow stride scheduling (Waldspurger and Weihl, 1995): each claim moves its queue back by
- * 1/weight, the queue that is furthest in front is named first.
+ * 1/weight, and the queue that is furthest in front is named first.
  *
  * Queues with room are kept in a heap by their heads. Cost: a plan O(due queues), an event O(log
  * n), queues_set and queues_clear O(n).
@@ -52,6 +53,7 @@ void queues_gated(struct queues *qs, const char *name);
 /* A gate opens: wake the queues of which a job passed a gate lately. */
 void queues_wake_gated(struct queues *qs);
 
+/* A job of the queue was claimed, or has ended. */
 void queues_claimed(struct queues *qs, const char *name);
 void queues_ended(struct queues *qs, const char *name);
 /* Count the running jobs again: queues_clear, then queues_took for each of them. */
@@ -79,6 +81,7 @@ void queues_heads(struct queues *qs, const struct store_room *rooms, const int64
 /* A step that named these queues told whether one of them has a suspect that is due. */
 void queues_suspect(struct queues *qs, const struct store_room *rooms, size_t n, bool is_due);
 size_t queues_suspected(const struct queues *qs); /* queues that may have a suspect */
+/* A key of the queue is broken: name it again after QUEUES_ERROR_MS. */
 void queues_failed(struct queues *qs, const char *name, struct mono now);
 /* A due queue gave no job: do not name it again before a wake, or before ms have passed. */
 void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t ms);
@@ -86,7 +89,7 @@ void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t 
 /* The earliest head among queues with room; in the past when something may be due now. */
 struct mono queues_next(const struct queues *qs);
 
-/* How many queues all plans so far have looked at. For tests: no more than were due. */
+/* How many queues all plans so far have checked. For tests: no more than were due. */
 uint64_t queues_looked_at(const struct queues *qs);
 
 #endif

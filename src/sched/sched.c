@@ -93,8 +93,8 @@ unsigned sched_room(const struct sched *s, struct mono now)
     return room(s, now, s->conf.places + beyond);
 }
 
-/* A queue with a bound of its own keeps to it; the others share the places, and what is claimed
- * beyond them. */
+/* A queue with a limit below the number of places keeps it. The other queues may also have the jobs
+ * that are claimed beyond the places. */
 static unsigned bound(const struct sched *s, unsigned limit)
 {
     return s->conf.prefetches && limit >= s->conf.places ? limit + PREFETCH_MAX : limit;

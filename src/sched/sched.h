@@ -26,11 +26,11 @@
 
 #define SCHED_BEAT_MS 5000
 #define SCHED_LOOK_MS 1000
-/* Most round trips take less, also on a busy machine. */
+/* How early plain jobs are claimed. Most round trips take less, also on a busy machine. */
 #define SCHED_AHEAD_US 2000
-#define SCHED_TIDY_MS 10000     /* each queue is tidied once in this time, */
-#define SCHED_TIDY_QUEUES 64    /* so many in one call: with more queues calls come more often, */
-#define SCHED_TIDY_LEAST_MS 250 /* but not more often than this */
+#define SCHED_TIDY_MS 10000     /* each queue is tidied once in this time */
+#define SCHED_TIDY_QUEUES 64    /* most queues in one call; for more, calls come more often */
+#define SCHED_TIDY_LEAST_MS 250 /* least time between two calls */
 #define SCHED_STEP_JOBS 192     /* results a step carries, and claims it may return */
 /* A suspect that has waited for WAIT makes this worker claim nothing for DRY, once in EVERY. */
 #define SCHED_SOLO_WAIT_MS 10000
@@ -49,7 +49,7 @@ struct sched_ops {
     /* Which of these queues does a step have to name, now or within soon_ms? */
     int (*look)(void *ctx, int64_t soon_ms, const char *const *queues, size_t n);
     int (*fetch)(void *ctx, const char *id); /* payload of a big job */
-    int (*clear)(void *ctx, int64_t victim); /* end what it left running (worker/remains.h) */
+    int (*clear)(void *ctx, int64_t victim); /* end what it left (worker/remains.h) */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
     int (*tidy)(void *ctx, int64_t epoch);
     int (*leave)(void *ctx, int64_t epoch);
@@ -74,17 +74,17 @@ struct sched_ops {
 
     /* A job that holds a lock starts only when both are true. is_guarded: the guard process lives
      * (run/guard/guard.h). is_fresh: the beat that was acknowledged last was sent less than 5 s
-     * ago, the sleep of the machine counted, less a moment for the pool's thread, which asks again.
-     */
+     * ago, the sleep of the machine counted. A moment is taken off these 5 s, since the pool's
+     * thread asks again later. */
     bool (*is_guarded)(void *ctx);
     bool (*is_fresh)(void *ctx);
 };
 
 struct sched_conf {
     unsigned places;  /* concurrency */
-    int64_t ahead_us; /* plain jobs are claimed so long before they are due, and started then */
+    int64_t ahead_us; /* plain jobs are claimed this long before they are due, and start when due */
     int64_t stop_timeout_ms;
-    bool prefetches; /* claims some that start when a place is free, see sched/prefetch.h */
+    bool prefetches; /* claims more jobs than it has places, see sched/prefetch.h */
 };
 
 struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *ops, void *ctx);
@@ -95,6 +95,7 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
 /* How many jobs of a served queue may run here at once. */
 void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit);
 void sched_set_stop_timeout(struct sched *s, int64_t ms);
+/* Owned by s. */
 struct queues *sched_queues(struct sched *s);
 
 /* Events. */

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define RETRY_FIRST_MS 100 /* after an error reply; doubles up to */
+#define RETRY_FIRST_MS 100 /* after an error reply; doubles up to RETRY_MAX_MS */
 
 /* ---- trouble */
 
@@ -81,7 +81,7 @@ static void drop_all(struct sched *s)
 
 /* ---- entering */
 
-/* Where the worker had an epoch before, the new epoch adopts the jobs that still run here. */
+/* If the worker had an epoch before, the new epoch adopts the jobs that still run here. */
 static void send_register(struct sched *s, struct mono now)
 {
     CLEANUP_FREE struct store_held *held = NULL;
@@ -130,7 +130,7 @@ static void become_ready(struct sched *s, struct mono now)
 {
     sched_move(s, READY);
     s->beat.at = mono_add_ms(now, SCHED_BEAT_MS);
-    sched_look_at_all(s); /* what is due may have been told to nobody here */
+    sched_look_at_all(s); /* a wake may have been missed meanwhile */
     if (s->tidy.at.us == INT64_MAX || sched_is_due(s->tidy.at, now))
         s->tidy.at = mono_add_ms(now, 1000 + s->ops->random(s->ctx) % 1000);
 }
@@ -161,7 +161,7 @@ void sched_link_down(struct sched *s, struct mono now)
     sched_no_calls_out(s);
     peers_trouble(s->peers);
     drop_unstarted(s);
-    s->clock = (struct server_clock){0}; /* the next one may be another server's */
+    s->clock = (struct server_clock){0}; /* the next link may lead to another server */
     s->retry_ms = 0;                     /* the link backs off by itself */
     sched_move(s, OFFLINE);
     sched_go_on(s, now);
@@ -269,7 +269,8 @@ static void take_adoptions(struct sched *s, const struct store_register_reply *r
         if (!held_is_named(h))
             continue;
         how = r->adopted[i++];
-        /* Redis lost the job and its lock: another job may hold the lock by now. */
+        /* A job that Redis lost may run to its end, unless it has a lock: Redis lost that as well,
+         * and another job may hold it by now. */
         if (how == STORE_GONE && r->rewound && !h->job.has_lock)
             h->is_forgotten = true;
         if (how == STORE_ADOPTED || h->is_forgotten)
@@ -339,7 +340,8 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
     s->beat.is_wanted = false;
     s->link = r->link;
     take_quiet(s, r);
-    /* An epoch that no worker has is the score of a running job: anybody may have written it. */
+    /* With the counter "?" the epoch belongs to no worker. It is the score of a running job, which
+     * anybody may have written. */
     for (size_t i = 0; i < r->npeers; i++) {
         if (strcmp(r->peers[i].counter, "?") != 0)
             sched_saw(s, r->peers[i].epoch);
@@ -352,7 +354,7 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
         log_warn("event=count-differs here=%lld redis=%lld", (long long)mine, (long long)r->held);
         send_reconcile(s, now);
     }
-    /* In other states after the reconcile: another worker may hold what waits here by now. */
+    /* In other states they start after the reconcile: until then, another worker may hold them. */
     if (s->state == READY)
         sched_start_waiting(s, now);
     sched_go_on(s, now);

@@ -1,11 +1,12 @@
 /*
  * Looks. A step names the queues that are known to be due, and most are known by a message or by
- * the timer. What no message told of is found here: raw members that were written without a word,
- * jobs whose message or head was lost, marks and pauses. So Redis is asked once a second which of
- * the next thousand queues a step has to name; those count as due then. After trouble, and for
- * other queues, one look follows the other without a wait until all have had their turn. While
- * there are jobs here a step follows each look, also where nothing was found: it fetches cancels,
- * carries progress, and tells of suspects. A gate that wants a step is told by the look itself.
+ * the timer. A look finds what no message told of: raw members that were written without a PUBLISH,
+ * jobs whose message or head was lost, queues with marks or a pause. So once a second Redis is
+ * asked which of the next thousand queues a step has to name; these then count as due. After
+ * trouble, a new subscription or a change of the queues, one look follows the other without a wait
+ * until all queues have had their turn. While there are jobs here a step follows each look, even if
+ * it found nothing: the step fetches cancels, carries progress, and tells of suspects. The answer
+ * to a look also tells when a gate wants a step.
  */
 #include "sched/sched_priv.h"
 
@@ -26,7 +27,7 @@ void sched_look_at_all(struct sched *s)
     s->look.at = (struct mono){0};
 }
 
-/* The names of the next queues. */
+/* The names of the next queues. -> how many */
 static size_t take_turns(struct sched *s, const char **names)
 {
     size_t all = queues_count(s->queues), n = 0;

@@ -1,6 +1,6 @@
 /*
- * What the files of the scheduler share; for nobody else. A group of fields is written by the file
- * whose functions stand under its name below (all may read all).
+ * Declarations that the files of the scheduler share; for no other file. Functions are declared
+ * under the name of their file.
  */
 #ifndef LATER_SCHED_SCHED_PRIV_H
 #define LATER_SCHED_SCHED_PRIV_H
@@ -64,7 +64,7 @@ struct sched {
     struct sent_step steps[STORE_STEPS_MAX]; /* a ring of the steps under way, oldest first */
     unsigned step_first, steps_out;
     bool is_more;     /* the last step brought as many claims as it may: more jobs are due */
-    bool is_hurried;  /* an end that is not sent yet lets in others: do not wait for more ends */
+    bool is_hurried;  /* an unsent end may let other jobs start: do not wait for more ends */
     bool step_wanted; /* send a step even without claims and results: it fetches cancels */
 
     struct {
@@ -119,7 +119,7 @@ static inline bool sched_is_host_ill(const struct sched *s, struct mono now)
 
 static inline void sched_saw(struct sched *s, int64_t number)
 {
-    /* A corrupt one must not stop the clock, which takes none above (L.CLOCK_MAX). */
+    /* Ignore a corrupt number: it would stop the clock, which takes none above L.CLOCK_MAX. */
     if (number > s->seen && number <= (INT64_C(1) << 52))
         s->seen = number;
 }
@@ -129,8 +129,8 @@ static inline void sched_saw(struct sched *s, int64_t number)
 /* Asserts that the worker may go from its state to this one. */
 void sched_move(struct sched *s, enum sched_state to);
 
-/* How many more jobs may be claimed: free places, and jobs that wait here for one. 0 where
- * sched_free_places is. */
+/* How many more jobs may be claimed: for free places, and beyond them (sched/prefetch.h). 0 while
+ * there is any reason not to claim. */
 unsigned sched_room(const struct sched *s, struct mono now);
 
 /* After every event: do what is due now, and set the timer for the rest. */
@@ -147,9 +147,9 @@ void sched_enter(struct sched *s, struct mono now);
 void sched_send_beat(struct sched *s, struct mono now);
 /* End what dead workers of this host left running, then reap these workers. */
 void sched_send_reap(struct sched *s);
-/* Where the status is not OK, start over from a beat or a registration. -> whether it is not */
+/* If the status is not OK, start over from a beat or a registration. -> true if it is not OK */
 bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status);
-/* Redis says that this worker does not hold the job with the start number that it has. */
+/* Redis says that this worker does not hold the job with the start number that is known here. */
 void sched_lose(struct sched *s, const char *id);
 
 /* ---- sched_stop.c */

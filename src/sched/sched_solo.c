@@ -1,9 +1,9 @@
 /*
  * Suspects: a job that killed two workers runs alone. Redis gives it only to a worker that runs
- * nothing; here is how this one becomes idle for it, and how it finds it then. The answer to a step
- * says that one of its queues has a suspect that is due: all of them count as suspected, until a
- * step that names them says that there is none. Those that are suspected are named by a step a
- * second, and by the first one of a worker that has become idle.
+ * nothing. This file makes the worker idle for a suspect, and finds the suspect then. The answer to
+ * a step says whether one of its queues has a suspect that is due. If so, all these queues count as
+ * suspected until a step that names them says that there is none. Suspected queues are named by one
+ * step a second, and by the first step of a worker that has become idle.
  */
 #include "sched/sched_priv.h"
 

@@ -14,9 +14,9 @@
 
 /* May a job that holds a lock start? Only if it is sure to be killed before another job can have
  * the lock: the guard lives, and a beat was acknowledged lately. Without such a beat the job waits
- * for the answer to the next one; released, it would lose its place in the line of its lock. When
- * that answer is too old as well, the link is slow: the job is released, and a beat is sent before
- * the next step. */
+ * for the answer to the next one; a job that is released loses its place in the line of its lock.
+ * If that answer is too old as well, the link is slow: the job is released, and a beat is sent
+ * before the next step. */
 static bool may_lock(struct sched *s, struct held_job *h)
 {
     if (!s->ops->is_guarded(s->ctx)) {
@@ -88,7 +88,7 @@ void sched_start_waiting(struct sched *s, struct mono now)
         sched_start(s, now, waiting[--n]);
 }
 
-/* One more than asked for: Redis counts whole milliseconds. */
+/* One millisecond more: Redis cuts its time to whole milliseconds. */
 unsigned sched_ahead_ms(const struct sched *s)
 {
     return s->conf.ahead_us > 0 ? (unsigned)(s->conf.ahead_us / 1000) + 1 : 0;

@@ -14,8 +14,8 @@
 
 #define HOST_FIRST_MS 100 /* wait after a host fault; doubles with each, up to HOST_MAX_MS */
 #define HOST_MAX_MS 10000
-#define GATE_MAX_US INT64_C(3600000000) /* later timers are told again by the looks in between */
-#define OVERLAP_ENDS 64                 /* so many ends are worth a second step beside the first */
+#define GATE_MAX_US INT64_C(3600000000) /* later timers are told again by a look */
+#define OVERLAP_ENDS 64                 /* this many ends are worth a second step */
 #define NOTHING_MS 10                   /* a due queue that gave no job is asked again after this */
 #define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for this long */
 #define DUE_LATEST_MS INT64_C(100000000000000) /* see L.LATEST */
@@ -212,7 +212,8 @@ static void send_step(struct sched *s, struct mono now, unsigned places)
     }
     step.rooms = out->rooms;
     step.nrooms = out->nrooms;
-    /* Claims that were asked for count as held, so that Redis sends no suspect beside them. */
+    /* Count claims already requested as held, so that Redis does not send a job that must run
+     * alone. */
     step.held = (unsigned)s->held.running + promised(s);
     step.ahead_ms = sched_ahead_ms(s);
     out->max = step.max;
@@ -237,8 +238,8 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
                     r->answer_texts[i]);
             held_move(&s->held, h, HELD_ENDED);
             h->not_before = mono_add_ms(now, RETRY_MAX_MS);
-            /* It keeps its place in the queue until Redis takes the result: a queue must not pile
-             * up results that nobody takes. */
+            /* It still counts for the limit of its queue until Redis takes the result: a queue must
+             * not pile up results that nobody takes. */
             if (!h->is_refused)
                 queues_took(s->queues, h->job.queue);
             h->is_refused = true;
@@ -319,8 +320,8 @@ static bool is_fetching(const struct sched *s)
     return false;
 }
 
-/* May more jobs be claimed than there are places? Not while those that come hold gates, which
- * others wait for, or have a large payload. */
+/* May more jobs be claimed than there are places? Not while the claimed jobs hold gates, for which
+ * others wait, or have a large payload. */
 static bool may_wait(const struct store_step_reply *r)
 {
     for (size_t i = 0; i < r->nclaims; i++) {
@@ -365,8 +366,9 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
 }
 
 /* May a second step be sent while one is under way? It must not depend on the answer to the first.
- * Looks, gates and cancels wait until no step is under way, and the next step is theirs. A few ends
- * wait as well, for a fraction of a millisecond: more ends come meanwhile, and travel with them. */
+ * A step for a look, a gate or a cancel waits until none is under way, and no other is sent before
+ * it. A few ends wait as well, for a fraction of a millisecond: more ends come meanwhile, and
+ * travel with them. */
 static bool may_overlap(const struct sched *s, bool alone, bool claims, bool results)
 {
     if (s->steps_out == STORE_STEPS_MAX || alone || s->step_wanted)
@@ -375,10 +377,9 @@ static bool may_overlap(const struct sched *s, bool alone, bool claims, bool res
            (claims && s->is_more);
 }
 
-/* Do more than half of the jobs wait that may wait here for a place? Then no claims are needed yet,
- * and the ends wait for the step that asks for them. That is not long: a job that awaits a place
- * waits as long.
- */
+/* Do more than half of the jobs that may wait here for a place wait already? Then no claims are
+ * needed yet, and the ends wait for the step that asks for them. They wait about as long as a job
+ * waits for a place. */
 static bool is_stocked(const struct sched *s, struct mono now)
 {
     return s->held.nawaiting > 0 && !s->is_hurried && !s->step_wanted &&
@@ -400,7 +401,8 @@ void sched_plan_step(struct sched *s, struct mono now)
     if (s->steps_out > 0 ? !may_overlap(s, gate, claims, results)
                          : !(results || claims || gate || s->step_wanted))
         return;
-    /* What the opened gate grants is claimed in the same call, and nobody has to be woken. */
+    /* The same step claims the jobs that the opened gate lets in, so no other worker has to be
+     * woken. */
     if (gate)
         queues_wake_gated(s->queues);
     send_step(s, now, places);

@@ -1,7 +1,7 @@
 /*
- * The stop. Claims end at once. Running jobs may finish until stop_timeout is over; then they are
- * told to end by TERM, and STOP_KILL_MS later by KILL, whatever the grace of their queue. Last of
- * all Redis has to hear of the ends: STOP_CONFIRM_MS for that.
+ * The stop. Claims end at once. Running jobs may finish until stop_timeout is over. Then they are
+ * told to end by TERM, and STOP_KILL_MS later by KILL, whatever the grace of their queue. Last,
+ * Redis must hear of the ends; STOP_CONFIRM_MS is the time for that.
  */
 #include "sched/sched_priv.h"
 
@@ -21,7 +21,7 @@ void sched_stop(struct sched *s, struct mono now)
     bool is_second = sched_is_stopping(s);
 
     if (s->stop.stage > STOP_LETS_FINISH)
-        return; /* it cannot be hurried more */
+        return; /* it cannot go faster */
     log_notice("event=stopping running=%zu now=%s", s->held.running, is_second ? "1" : "");
     enter_stage(s, STOP_LETS_FINISH, is_second ? now : mono_add_ms(now, s->conf.stop_timeout_ms));
     sched_go_on(s, now);

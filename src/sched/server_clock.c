@@ -1,6 +1,6 @@
 #include "sched/server_clock.h"
 
-#define DRIFT 1000 /* a microsecond in so many */
+#define DRIFT 1000 /* one microsecond in this many */
 
 int64_t server_clock_hear(struct server_clock *c, struct mono asked, struct mono now,
                           int64_t now_us)

@@ -1,11 +1,16 @@
 /*
- * Redis' clock as seen from here. An answer tells what it showed when the call began, and is heard
- * later, by a way that is not known: taken as it is, it is slow by that. The answer that came
- * fastest tells best, and holds for as long as two clocks keep step: each may be off by 500 ppm,
- * as far as NTP slews one, so what it tells becomes slower by a thousandth of its age. No answer
- * can be older than its question: where what was known would say so, Redis' clock was set back, and
- * the answer counts. By this clock nothing is early, unless that clock was set back by less than an
- * answer takes. (The minimum filter of NTP, RFC 5905, 10, one-way.) Pure.
+ * An estimate of Redis' clock. Pure.
+ *
+ * An answer tells what the clock showed during the call, but it is heard later, after a delay that
+ * is not known. Taken as it is, the estimate would be slow by that delay. So the answer with the
+ * shortest delay counts (the minimum filter of NTP, RFC 5905, 10, one-way).
+ *
+ * That answer becomes less exact with time: each of the two clocks may be off by 500 ppm, the most
+ * that NTP slews a clock. So the estimate is made slower by a thousandth of its age.
+ *
+ * No answer can be delayed by more than its round trip. If the estimate says that one was, Redis'
+ * clock was set back, and the answer replaces the estimate. By this clock nothing is early, unless
+ * Redis' clock was set back by less than a round trip.
  */
 #ifndef LATER_SCHED_SERVER_CLOCK_H
 #define LATER_SCHED_SERVER_CLOCK_H
@@ -16,11 +21,11 @@
 
 struct server_clock {
     int64_t behind_us; /* our monotonic clock minus Redis', by the fastest answer */
-    struct mono heard; /* when; us 0: none yet */
+    struct mono heard; /* when it was heard; us 0: none yet */
 };
 
-/* Redis said now_us (Unix microseconds); it was asked then and is heard now. -> what its clock
- * shows now, at least */
+/* Redis said now_us (Unix microseconds); it was asked at `asked`, and the answer is heard now. ->
+ * what its clock shows now, at least */
 int64_t server_clock_hear(struct server_clock *c, struct mono asked, struct mono now,
                           int64_t now_us);
 

@@ -9,14 +9,14 @@
 struct peer {
     int64_t epoch;
     char counter[24];
-    unsigned silent; /* our beats that saw it there, the first one counted */
+    unsigned silent; /* our beats that saw this counter, the first one included */
     bool is_listed;
 };
 
 struct silence {
     struct peer *peers;
     size_t n;
-    struct mono last; /* beat that was counted; us 0: none */
+    struct mono last; /* the last beat that was counted; us 0: none */
 };
 
 struct silence *silence_new(void)

@@ -1,15 +1,15 @@
 /*
- * Who of the other workers has fallen silent. Pure.
+ * Tells which of the other workers have fallen silent. Pure.
  *
  * Silence is counted in our own accepted beats, not in seconds: five in a row, at least
- * SILENCE_GAP_MS apart, that see the other's counter at the same place; any trouble of our own link
- * starts the count anew. So neither a stepped clock nor an outage of Redis makes workers bury each
- * other.
+ * SILENCE_GAP_MS apart, in which the counter of the other worker does not move. Any trouble of our
+ * own link starts the count anew. So neither a stepped clock nor an outage of Redis makes workers
+ * reap each other.
  *
- * The sum: five beats are four gaps, 4 * 4.9 = 19.6 s at the least, from an answer that comes after
- * the last beat of the other was sent. Its guard kills 15 s after the last acknowledged one was
- * (run/guard/guard.h), so it has 4.6 s to do so. With beats every 5 s, the first of which comes up
- * to 5 s after that last one, it is 20 to 25 s.
+ * How long that is: five beats are four gaps, at least 4 * 4.9 = 19.6 s. They begin with an answer
+ * that comes after the other worker sent its last beat. Its guard kills 15 s after its last
+ * acknowledged beat was sent (run/guard/guard.h), so the guard has 4.6 s to do so. With beats every
+ * 5 s, the first of which comes up to 5 s after that last beat, it is 20 to 25 s.
  */
 #ifndef LATER_SCHED_SILENCE_H
 #define LATER_SCHED_SILENCE_H
@@ -21,7 +21,7 @@
 
 #define SILENCE_BEATS 5
 #define SILENCE_GAP_MS 4900
-/* From the first of them to the last. */
+/* From the first of these beats to the last. */
 #define SILENCE_LEAST_MS ((SILENCE_BEATS - 1) * SILENCE_GAP_MS)
 #define SILENCE_PEERS_MAX 1024
 
@@ -29,15 +29,16 @@ struct silence;
 struct silence *silence_new(void);
 void silence_free(struct silence *w);
 
-/* Our link failed, or one of our calls did: whoever was silent may have been cut off like us. */
+/* Our link failed, or one of our calls did. All counts start anew: a worker that was silent may
+ * have been cut off like us. */
 void silence_reset(struct silence *w);
 
 typedef void silence_found_f(void *arg, int64_t epoch, const char *counter);
 
 /*
- * One accepted beat of our own told these peers. Calls silent for each that is to be reaped (again
- * with every further beat, until it is gone from the list). A peer marked dead already is silent at
- * once: anybody may go on with reaping it.
+ * The answer to an accepted beat of our own has these peers. Calls `silent` for each that is to be
+ * reaped, and again with every further beat until it is gone from the list. A peer with the counter
+ * "dead" is silent at once: any worker may go on with reaping it.
  */
 void silence_beat(struct silence *w, struct mono now, const struct store_peer *peers, size_t n,
                   silence_found_f *silent, void *arg);

@@ -11,12 +11,12 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define END_MS 2000    /* for processes to end by themselves when the daemon does, then KILL; */
-#define STUCK_MS 10000 /* then for plug-ins, which nobody can kill, to return */
+#define END_MS 2000    /* how long processes may take to end when the daemon stops; then KILL */
+#define STUCK_MS 10000 /* how long plug-ins, which cannot be killed, may take to return */
 
 #define TABLE 4096 /* a power of two */
 
-/* Which file it was: one that was replaced is another. */
+/* Identifies the version of a file: a file that was replaced has another stamp. */
 struct stamp {
     uint64_t dev, ino;
     int64_t s, ns;
@@ -24,17 +24,17 @@ struct stamp {
 
 struct backend {
     struct backend *next, *before;
-    struct backend *chain;       /* of those whose names meet in one place of the table */
-    struct backend *next_stream; /* of those that were made with a stream */
+    struct backend *chain;       /* the next one in the same slot of the table */
+    struct backend *next_stream; /* in the list of those that were made with a stream */
     struct backends *all;
     char queue[65];
     struct stream *stream; /* NULL: none, or it has closed */
     struct plugin *plugin;
     char **argv; /* of the plug-in */
     struct stamp stamp;
-    int64_t limit;    /* the queue's own */
+    int64_t limit;    /* the queue's `concurrency` */
     unsigned running; /* taken and not given back */
-    bool is_old;      /* serves what it has, and goes */
+    bool is_old;      /* takes no more jobs, and is removed after its last one */
 };
 
 struct backends {
@@ -43,14 +43,14 @@ struct backends {
     char ns[80];
     struct backends_events events;
     struct backend *first;
-    struct backend *last_found;   /* jobs come in runs of one queue */
-    struct backend *gone;         /* to be freed */
+    struct backend *last_found;   /* jobs of one queue often come together */
+    struct backend *gone;         /* to be freed at the end of the turn */
     struct backend *table[TABLE]; /* by name */
     struct backend *streams;
     unsigned places;
     struct loop_timer *kill, *stuck;
     struct loop_hook *flush;
-    bool is_final, is_ending; /* final: nothing is made any more */
+    bool is_final, is_ending; /* is_final: no backend is made any more */
 };
 
 static size_t place_of(const char *queue)
@@ -75,7 +75,7 @@ static struct backend *find(struct backends *b, const char *queue)
     return at;
 }
 
-/* ---- its end */
+/* ---- the end of a backend */
 
 static void unlink_all(struct backends *b, struct backend *at)
 {
@@ -124,7 +124,7 @@ static void drop_if_done(struct backend *at)
     unlink_all(b, at);
     plugin_free(at->plugin);
     mem_free_list(at->argv);
-    /* Whoever called may still hold it: freed at the end of the turn. */
+    /* The caller may still use it: free it at the end of the turn. */
     at->next = b->gone;
     b->gone = at;
     if (b->is_ending && b->first == NULL)
@@ -137,7 +137,7 @@ static void retire(struct backend *at)
         return;
     at->is_old = true;
     if (at->stream != NULL)
-        stream_close(at->stream); /* on_closed may follow from inside */
+        stream_close(at->stream); /* may call on_closed before it returns */
     else
         drop_if_done(at);
 }
@@ -297,7 +297,7 @@ static void set_plugin(struct backends *b, struct backend *at, const struct serv
 
 void backends_set(struct backends *b, const struct served_queues *served, unsigned places)
 {
-    if (b->is_final) /* who stops has no use for a new configuration */
+    if (b->is_final) /* the daemon stops */
         return;
     b->places = places;
     for (struct backend *at = b->first, *next; at != NULL; at = next) {
@@ -375,7 +375,7 @@ struct plugin *backend_plugin(const struct backend *at)
     return at->plugin;
 }
 
-/* What was started in this turn of the loop is written. */
+/* The end of a turn of the loop: write what was started in it. */
 static void flush(void *arg)
 {
     struct backends *b = arg;

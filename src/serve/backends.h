@@ -1,7 +1,8 @@
 /*
- * What serves a queue longer than one job lasts: the processes of its stream mode, or its plug-in.
- * Kept over a reload where the configuration of it stays the same; else what is there serves the
- * jobs it has and goes, and its successor takes the next. Main thread.
+ * A backend serves a queue longer than one job lasts: it is the stream processes of the queue, or
+ * its plug-in. A reload keeps a backend whose configuration and file stay the same. Otherwise the
+ * old backend finishes the jobs that it has and is removed, and a new one takes the next jobs. Main
+ * thread.
  */
 #ifndef LATER_SERVE_BACKENDS_H
 #define LATER_SERVE_BACKENDS_H
@@ -15,40 +16,42 @@ struct backends;
 struct backend;
 
 struct backends_events {
-    /* Of a stream: its jobs, and that the limit of its queue is another now. */
+    /* Events of streams. done, progress, rest: as in struct stream_events. limit: so many jobs of
+     * this queue may run at once from now on. */
     void (*done)(void *arg, unsigned place, const struct run_result *result);
     void (*progress)(void *arg, unsigned place, const char *text);
     void (*rest)(void *arg);
     void (*limit)(void *arg, const char *queue, unsigned limit);
-    void (*gone)(void *arg); /* after backends_end */
+    void (*gone)(void *arg); /* after backends_end: no backend is left */
     void *arg;
 };
 
 struct backends *backends_new(struct loop *loop, struct pool *pool, const char *ns,
                               const struct backends_events *events);
-void backends_free(struct backends *b); /* after gone, or before anything was set; NULL is fine */
+void backends_free(struct backends *b); /* after gone, or before backends_set; NULL is fine */
 
-/* What is served from now on; `places` is how many jobs this daemon runs at once. */
+/* Serve these queues from now on; nothing of `served` is kept. places: how many jobs this daemon
+ * runs at once. */
 void backends_set(struct backends *b, const struct served_queues *served, unsigned places);
-/* The daemon stops: no process is started any more, and backends_set changes nothing. */
+/* The daemon stops: start no more processes. From now on backends_set changes nothing. */
 void backends_finish(struct backends *b);
-/* Can a job of this queue be run now? Not where its plug-in could not be loaded. */
+/* Can a job of this queue run now? Not if its plug-in could not be loaded. */
 bool backends_can_run(struct backends *b, const struct served_queue *q);
-/* How many jobs of it may run at once here: the queue's `concurrency`, or less where its processes
- * take less, or 0 while there is none. */
+/* How many jobs of the queue may run here at once: its `concurrency`, or less if its processes take
+ * less; 0 while none of them is up. */
 unsigned backends_limit(struct backends *b, const struct served_queue *q, unsigned places);
 
-/* What runs a job of this queue now, to be given back when the job has ended. NULL: a process of
- * its own. */
+/* Returns what runs a job of this queue now; give it back by backends_put when the job has ended.
+ * NULL: the job gets a process of its own. */
 struct backend *backends_take(struct backends *b, const char *queue);
 void backends_put(struct backends *b, struct backend *at);
-/* The one of these that it is; the other is NULL. */
+/* A backend has a stream or a plug-in; the other function returns NULL. */
 struct stream *backend_stream(const struct backend *at);
 struct plugin *backend_plugin(const struct backend *at);
 
-/* Processes get the end of their input, and soon after that KILL (at once: without that). gone
- * follows, perhaps from inside, when every backend has been given back. A plug-in that does not
- * return ends the process after ten seconds. */
+/* Stream processes get the end of their input, and KILL two seconds later; with at_once, KILL now.
+ * `gone` follows, perhaps from inside, when every backend has been given back. If a plug-in does
+ * not return, the daemon exits after ten seconds. */
 void backends_end(struct backends *b, bool at_once);
 
 #endif

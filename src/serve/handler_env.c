@@ -21,7 +21,7 @@ struct vars {
     size_t n;
 };
 
-/* In place of the one of its name, if there is one. entry becomes the list's. */
+/* Add entry, which the list owns then. It replaces the variable of the same name. */
 static void put(struct vars *v, char *entry)
 {
     size_t len = strcspn(entry, "=") + 1;
@@ -60,14 +60,14 @@ static void pass(struct vars *v, const struct conf_queue *conf, char *const *env
     for (; *env != NULL; env++) {
         size_t name_len = strcspn(*env, "=");
 
-        /* What is ours is not passed on, whatever a pattern says. */
+        /* Variables of laterd itself are not passed on, whatever a pattern says. */
         if ((*env)[name_len] == '=' && !conf_variable_is_ours(*env, name_len) &&
             passes(conf, *env, name_len))
             put(v, mem_strdup(*env));
     }
 }
 
-/* What login(1) would tell. */
+/* The variables that login(1) sets. */
 static void add_user(struct vars *v, const struct isolation_user *user)
 {
     put(v, mem_printf("HOME=%s", user->home));
@@ -105,7 +105,7 @@ static int read_all(const char *path, struct buf *out, struct err *err)
     }
 }
 
-/* One pair of quotes around the whole value is taken off. Nothing else means anything. */
+/* Remove one pair of quotes around the whole value. No other character has a special meaning. */
 static char *unquoted(const char *name, size_t len, const char *value)
 {
     size_t n = strlen(value);

@@ -15,12 +15,12 @@
 
 #define SETTLE_MS 150 /* editors and package managers write, rename, chmod: one rescan will do */
 #define AGAIN_MS 1000
-#define READS 16 /* a turn; where all the world writes, others have their turn too */
+#define READS 16 /* in a turn: a folder that is written all the time must not block the loop */
 #define MASK                                                                                       \
     (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ATTRIB |            \
      IN_MOVE_SELF | IN_DELETE_SELF)
 
-/* What counts of a folder that is only passed through. */
+/* A name that counts in a folder which is only part of a path. */
 struct mark {
     int wd;
     char *name;
@@ -28,11 +28,11 @@ struct mark {
 
 struct handlers_folder {
     int fd;
-    int wd; /* of the folder of handlers, of which all counts; -1: it is not there */
+    int wd; /* of the handlers folder, where every change counts; -1: it does not exist */
     int *wds;
     struct mark *marks;
     size_t nwds, nmarks;
-    char blind[256], told[256]; /* why not all can be watched, and what was said of that */
+    char blind[256], told[256]; /* why not all can be watched, and what of that was logged last */
     struct loop_fd *watch;
     struct loop_timer *timer;
 };
@@ -57,8 +57,8 @@ static bool counts(const struct handlers_folder *f, const struct inotify_event *
     return event->wd == f->wd || is_marked(f, event);
 }
 
-/* Not put off by the next change: where something is written all the time the folder would never be
- * read. */
+/* The first change sets the timer, and later ones do not put it off: otherwise a folder that is
+ * written all the time would never be read. */
 static void take(struct handlers_folder *f, const char *events, size_t n)
 {
     size_t at = 0;
@@ -72,7 +72,7 @@ static void take(struct handlers_folder *f, const char *events, size_t n)
     }
 }
 
-/* What changed does not matter, once it counts: all is read again. */
+/* It does not matter which change it was: all handlers are read again. */
 static void on_readable(void *arg, int events)
 {
     struct handlers_folder *f = arg;
@@ -114,7 +114,8 @@ static bool has(const int *wds, size_t n, int wd)
     return false;
 }
 
-/* A folder that has gone is no fault: it is missed by its name. */
+/* -> the watch descriptor, or -1. A missing folder is no error: its name is watched in the folder
+ * above. */
 static int add(struct handlers_folder *f, const char *dir)
 {
     int wd = inotify_add_watch(f->fd, dir, MASK | IN_ONLYDIR);
@@ -129,7 +130,8 @@ static int add(struct handlers_folder *f, const char *dir)
     return wd;
 }
 
-/* Watched before it is looked up: what changes behind the look is told. */
+/* The folder is watched before the name is looked up in it, so that no change after the lookup is
+ * missed. */
 static void on_look(void *arg, const char *dir, const char *name)
 {
     struct handlers_folder *f = arg;
@@ -141,7 +143,7 @@ static void on_look(void *arg, const char *dir, const char *name)
     f->marks[f->nmarks++] = (struct mark){wd, mem_strdup(name)};
 }
 
-/* Where it ends says who reads what is there. */
+/* A path that ends early is no error here: the code that reads the handler reports it. */
 static void watch_way(struct handlers_folder *f, const char *path)
 {
     const struct path_visitor visitor = {.look = on_look, .arg = f};
@@ -200,7 +202,7 @@ void handlers_folder_watch(struct handlers_folder *f, const char *dir, const cha
         watch_links(f, dir);
     for (size_t i = 0; files[i] != NULL; i++)
         watch_way(f, files[i]);
-    /* Those that are watched on kept their numbers. */
+    /* Folders that are still watched have kept their descriptors. */
     for (size_t i = 0; i < nbefore; i++) {
         if (!has(f->wds, f->nwds, before[i]))
             (void)inotify_rm_watch(f->fd, before[i]);

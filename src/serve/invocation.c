@@ -33,7 +33,7 @@ int64_t invocation_timeout_ms(const struct job *job, const struct conf_queue *co
     return job->timeout_ms > 0 ? job->timeout_ms : conf->timeout;
 }
 
-/* Each mode tells the same numbers. */
+/* All modes tell the same numbers. */
 static int64_t attempts_max(const struct job *job, const struct conf_queue *conf)
 {
     return job->attempts_max > 0 ? job->attempts_max : conf->attempts;
@@ -49,7 +49,7 @@ static int64_t told_ms(int64_t timeout_ms)
     return timeout_ms == CONF_NEVER ? 0 : timeout_ms;
 }
 
-/* The names are fixed; nothing a producer writes can become one. */
+/* The names are fixed: nothing that a producer writes can become a name. */
 static void add_job(char **envp, size_t n, const struct job *job, const struct conf_queue *conf,
                     const char *ns, int64_t late_us, int64_t timeout_ms)
 {
@@ -137,7 +137,8 @@ struct later_job invocation_plugin(const struct job *job, const struct conf_queu
                               .fence = job->fence};
 }
 
-/* A word of the line holds no space and no control character: %HH stands for them, and for %. */
+/* A word of the line has no space and no control character: these, and %, are written as %HH. An
+ * empty value is left out. */
 static void add_word(struct buf *out, const char *name, const char *value)
 {
     if (value[0] == '\0')

@@ -1,8 +1,8 @@
 /*
- * From a claimed job to what its handler is told, in each of the modes: an order for a pool thread
- * to make a process of (arguments, environment, payload, all copied, so that neither a reload nor
- * the job's end pulls anything away under the thread), the call of a plug-in, or the header line
- * for a process that serves many.
+ * Turns a claimed job into what its handler is told, for each mode: an order for the pool thread
+ * that makes a process; the call of a plug-in; or the header line for a stream process. An order
+ * owns its arguments, environment and payload, so that neither a reload nor the end of the job
+ * frees them while the thread uses them.
  */
 #ifndef LATER_SERVE_INVOCATION_H
 #define LATER_SERVE_INVOCATION_H
@@ -14,18 +14,19 @@
 
 struct invocation;
 
-/* INT64_MAX: none. */
+/* The job's own time limit, or that of its queue. INT64_MAX: none. */
 int64_t invocation_timeout_ms(const struct job *job, const struct conf_queue *conf);
 
-/* late_us: how late the job is at this moment. The payload is taken out of the job. */
+/* late_us: how late the job is at this moment. Takes over the payload of the job. */
 struct invocation *invocation_new(struct job *job, const struct served_queue *q, const char *ns,
                                   int64_t late_us);
-/* It holds a lock, and runs on this slot. */
+/* The job holds a lock, and runs on this slot of the guard. */
 void invocation_guard(struct invocation *o, struct guard *guard, unsigned slot);
 void invocation_free(void *order);
+/* Owned by o. */
 const struct exec_order *invocation_exec(const struct invocation *o);
 
-/* The same for a plug-in. Texts and payload stay the job's; a payload that is there is needed. */
+/* The call of a plug-in. Texts and payload stay the job's, and must live until the call returns. */
 struct later_job invocation_plugin(const struct job *job, const struct conf_queue *conf,
                                    const char *ns, int64_t late_us);
 

@@ -11,14 +11,14 @@
 #include "base/text.h"
 #include "conf/conf_isolation.h"
 
-#define ID_MAX INT64_C(4294967294) /* the one above means: leave it */
+#define ID_MAX INT64_C(4294967294) /* the next number, (uid_t)-1, means "no change" */
 
 static bool is_number(const char *s, int64_t *ret)
 {
     return text_parse_int(s, 0, ID_MAX, ret) == 0;
 }
 
-/* None of that name (errnum 0, ENOENT), or the system could not say. */
+/* There is none of that name (errnum 0 or ENOENT), or the system could not tell. */
 static int not_found(const char *what, const char *name, int errnum, struct err *err)
 {
     if (errnum != 0 && errnum != ENOENT)
@@ -62,7 +62,7 @@ static int find_group(const char *group, gid_t *ret, struct err *err)
     return 0;
 }
 
-/* With the user's groups, its own first; `group` takes the first place. */
+/* Sets the groups as well, the user's own first; set_group may put another in front. */
 static int set_user(const struct isolation_user *user, struct isolation *i, struct err *err)
 {
     int n = ISOLATION_GROUPS_MAX;

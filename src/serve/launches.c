@@ -10,9 +10,9 @@
 struct launches {
     const struct conf *conf;
     struct launch defaults;
-    struct launch *queues;            /* as in conf */
+    struct launch *queues;            /* in the order of conf->queues */
     const struct conf_queue *limited; /* the first that wants a cgroup; NULL: none */
-    char cgroup[CGROUP_PATH];         /* the base of all those */
+    char cgroup[CGROUP_PATH];         /* the base of all cgroups */
 };
 
 static int fill(struct launches *s, const struct conf_queue *q, const struct isolation_user *user,

@@ -1,7 +1,7 @@
 /*
- * How the processes of each queue are started, as far as the configuration says it: users are
- * looked up, env_file is read and rights are looked at once for a configuration, so that a handlers
- * folder that changes reads none of it again, and what was in force stays so. Immutable. Main
+ * How the processes of each queue are started, as far as the configuration says it. Users are
+ * looked up, env_file is read and rights are checked once for each configuration. A change of the
+ * handlers folder reads none of it again, so what was in force stays in force. Immutable. Main
  * thread.
  */
 #ifndef LATER_SERVE_LAUNCHES_H
@@ -19,17 +19,17 @@ struct launch {
 struct launches;
 
 /*
- * env: environ-like. NULL with code CONFIG: the first queue that cannot be as it says, and where it
- * says so. The configuration must outlive it.
+ * env: environ-like. NULL with code CONFIG: err names the first queue whose settings cannot be
+ * used, and where they are written. The configuration must outlive the result.
  */
 struct launches *launches_new(const struct conf *conf, char *const *env, struct err *err);
 void launches_free(struct launches *s); /* NULL is fine */
 
-/* Before the first process is started so: where some are to have cgroups, the daemon makes room for
- * them (run/isolation/cgroup.h). 0, or -1 with code CONFIG. */
+/* Call it before the first process is started in this way. If handlers are to have cgroups, the
+ * daemon makes room for them (run/isolation/cgroup.h). 0, or -1 with code CONFIG. */
 int launches_enter(const struct launches *s, struct err *err);
 
-/* q: of that configuration. */
+/* q: a queue of the same configuration, or its defaults. Owned by s. */
 const struct launch *launches_of(const struct launches *s, const struct conf_queue *q);
 
 #endif

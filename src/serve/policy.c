@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "job/backoff.h"
 
-/* As timeout(1) and the shells say it. */
+/* Exit statuses as timeout(1) and shells use them. */
 #define CODE_TIMED_OUT 124
 #define CODE_NOT_RUN 127
 
@@ -31,7 +31,8 @@ static void bury(const struct conf_queue *conf, struct verdict *ret)
     ret->is_error = true;
 }
 
-/* Another try if the budget allows one. asked: the handler asked for it, it is no error. */
+/* Retry if an attempt is left, otherwise bury. asked: the handler asked for the retry, so it is no
+ * error. */
 static void again(const struct job *job, const struct conf_queue *conf,
                   const struct run_result *run, uint32_t random, bool asked, struct verdict *ret)
 {
@@ -68,7 +69,7 @@ static void release(struct verdict *ret)
 void policy_verdict(const struct job *job, const struct conf_queue *conf,
                     const struct run_result *run, uint32_t random, struct verdict *ret)
 {
-    /* One that was stopped before it started has no exit status: its 0 says nothing. */
+    /* A job that was stopped before it started has no exit status: its code 0 says nothing. */
     bool clean = run->started.us != 0 && run->code == 0;
 
     memset(ret, 0, sizeof(*ret));
@@ -97,7 +98,7 @@ void policy_verdict(const struct job *job, const struct conf_queue *conf,
         break;
     case RUN_STOPPED:
     case RUN_CANCELLED:
-        /* One that finished its work although it was told to end has finished its work. */
+        /* A handler that was told to end, and still exits with 0, has finished its work. */
         if (clean)
             done(job, conf, ret);
         else

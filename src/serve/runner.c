@@ -14,10 +14,10 @@
 #include "serve/policy.h"
 #include "run/pool/pool.h"
 
-#define UNSERVED_DELAY_MS 5000 /* a job whose handler went away goes back for so long */
+#define UNSERVED_DELAY_MS 5000 /* a job of a queue that went away is released for this long */
 
 struct place {
-    struct job job; /* its payload: a plug-in's only, which reads it here */
+    struct job job; /* has the payload only if a plug-in reads it here */
     uint64_t serial;
     struct backend *backend; /* NULL: a process of its own */
     struct plugin_order plugin;
@@ -29,7 +29,7 @@ struct runner {
     struct backends *backends;
     struct place *places;
     unsigned nplaces;
-    unsigned *free; /* stack of places; the one freed last is the warmest */
+    unsigned *free; /* stack of free places; the one freed last is most likely in the caches */
     unsigned nfree;
     char ns[80];
     struct state_folder *state;
@@ -39,7 +39,7 @@ struct runner {
     struct runner_events events;
     struct {
         char name[JOB_QUEUE_MAX + 1];
-        const struct served_queue *served; /* NULL: not any more */
+        const struct served_queue *served; /* NULL: not served any more */
         const struct conf_queue *conf;
     } queue; /* that was looked up last */
     struct counts counts;
@@ -48,8 +48,8 @@ struct runner {
     bool is_ending, are_backends_gone;
 };
 
-/* Jobs come in runs of one queue, and to search it among thousands each time is a fifth of what a
- * plug-in's job costs here. */
+/* Keep the queue that was looked up last: jobs of one queue often come together, and a search among
+ * thousands of queues is a fifth of what a plug-in's job costs here. */
 static void look_up(struct runner *r, const char *queue)
 {
     if (strcmp(r->queue.name, queue) == 0)
@@ -73,7 +73,8 @@ static const struct conf_queue *conf_of(struct runner *r, const char *queue)
 
 #define END "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld "
 
-/* What makes a process for each job can afford a line for each that went well. */
+/* A job that went well is logged at INFO if it had a process of its own, which costs far more than
+ * the line. Otherwise it is logged at DEBUG. */
 static void log_end(const struct job *job, const struct verdict *v, const struct run_result *run,
                     bool is_process)
 {
@@ -91,8 +92,7 @@ static void log_end(const struct job *job, const struct verdict *v, const struct
              v->verb == STORE_RETRY ? (long long)v->amount : (long long)v->code, v->text);
 }
 
-/* For the spread of retries: xorshift64 (Marsaglia, 2003), one word from the kernel to begin with.
- */
+/* For the jitter of retries: xorshift64 (Marsaglia, 2003), seeded with one word from the kernel. */
 static uint32_t next_random(struct runner *r)
 {
     r->random ^= r->random << 13;
@@ -107,7 +107,7 @@ static void tell_idle(const struct runner *r)
         r->events.idle(r->events.arg);
 }
 
-/* Before the event, which may want the place. */
+/* Call it before the event is sent: its receiver may want the place. */
 static void free_place(struct runner *r, unsigned slot)
 {
     struct place *p = &r->places[slot];
@@ -206,7 +206,7 @@ struct runner *runner_new(struct loop *loop, unsigned places, const char *ns,
         runner_free(r);
         return NULL;
     }
-    /* A kernel without any to give: spread like the moment at which we started. */
+    /* If the kernel has no random number yet, take the moment of our start. */
     if (getrandom(&r->random, sizeof(r->random), GRND_NONBLOCK) < 0 || r->random == 0)
         r->random = (uint64_t)mono_now().us | 1;
     r->backends = backends_new(loop, r->pool, ns, &backends_events);
@@ -313,7 +313,7 @@ static void start_stream(struct runner *r, unsigned slot, int64_t late_us)
     job.header = r->header.data;
     job.header_len = r->header.len;
     fence = stream_start(backend_stream(p->backend), &job);
-    /* By which a successor finds it: the process', which all its jobs share. */
+    /* The fence of the process, which all its jobs share: a successor finds the process by it. */
     if (r->state != NULL)
         state_folder_set_fence(r->state, slot, fence);
     job_done(&p->job);
@@ -339,8 +339,8 @@ void runner_start(struct runner *r, struct held_job *h)
         else
             start_stream(r, slot, late_us);
     }
-    /* A second start has a cause, and whoever looks for it finds it here: a crash, a failure, a
-     * stop. */
+    /* A second start has a cause: a crash, a failure or a stop. The line is at INFO then, to help
+     * find it. */
     log_line(h->job.start > 1 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
              "event=start job=%s queue=%s start=%lld attempt=%lld crashes=%lld late_us=%lld",
              h->job.id, h->job.queue, (long long)h->job.start, (long long)h->job.attempt,

@@ -1,6 +1,6 @@
 /*
- * Places and what runs in them: turns a held job into an order for the pool, and what the pool saw
- * into a verdict. Main thread; the pool's threads know nothing of it.
+ * The places of this worker, and what runs in them. Turns a held job into an order for the pool,
+ * and the result of the run into a verdict. Main thread; the threads of the pool do not use it.
  */
 #ifndef LATER_SERVE_RUNNER_H
 #define LATER_SERVE_RUNNER_H
@@ -17,40 +17,47 @@ struct runner;
 struct runner_events {
     void (*ended)(void *arg, const char *id, const struct verdict *v, const char *tail, size_t n);
     void (*progress)(void *arg, const char *id, const char *text);
-    /* So many jobs of the queue may run here at once from now on. Not from inside runner_set. */
+    /* From now on so many jobs of the queue may run here at once. Not called from
+     * inside runner_set. */
     void (*limit)(void *arg, const char *queue, unsigned limit);
-    void (*rest)(void *arg); /* all that ended at once has been told */
+    void (*rest)(void *arg); /* all jobs that ended together have been reported */
     void (*idle)(void *arg); /* after runner_end: nothing runs any more */
     void *arg;
 };
 
-/* state may be NULL. */
+/* state may be NULL, and stays the caller's. NULL: err says why. */
 struct runner *runner_new(struct loop *loop, unsigned places, const char *ns,
                           struct state_folder *state, const struct runner_events *events,
                           struct err *err);
-/* Nothing may run. NULL is fine. */
+/* Call it when nothing runs. NULL is fine. */
 void runner_free(struct runner *r);
 
-/* What holds from now on; both stay the caller's and must outlive the next call of this. */
+/* The settings and queues from now on. Both stay the caller's and must live until the next
+ * runner_set. */
 void runner_set(struct runner *r, const struct conf *conf, const struct served_queues *served);
-/* How many jobs of this queue may run here at once, as things stand. */
+/* How many jobs of this queue may run here at once, as of now. */
 unsigned runner_limit(const struct runner *r, const struct served_queue *q);
-/* Told of jobs that hold a lock, which are not started without one. Has as many slots as there are
- * places; stays the caller's. */
+/* The guard is told of jobs that hold a lock; without a guard they are not started. It has as many
+ * slots as there are places, and stays the caller's. */
 void runner_set_guard(struct runner *r, struct guard *guard);
 
-/* What it started and what will be tried again; the caller takes away what it has told. */
+/* Counts the starts by their lateness, and the attempts that will be retried. The caller resets
+ * what it has reported. */
 struct counts *runner_counts(struct runner *r);
 
+/* May this job start? If not, *refusal is its verdict. */
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);
+/* Run the job in a free place; the caller makes sure that there is one. Takes over its payload. */
 void runner_start(struct runner *r, struct held_job *h);
-/* As pool_is_well. */
+/* Does the pool still work? As pool_is_well. */
 bool runner_is_well(struct runner *r, struct mono now, char *why, size_t size);
+/* End the run of this job, if there is one: TERM, and KILL after the grace; at_once: KILL. */
 void runner_kill(struct runner *r, const char *id, bool at_once);
-/* The daemon stops: jobs run on, but no process that serves many is started any more. */
+/* The daemon stops: jobs run on, but no stream process is started any more. */
 void runner_finish(struct runner *r);
-/* KILL to all that runs; processes that serve many and have no job may end by themselves. idle is
- * called when all have ended (at once if there are none). No other event follows. */
+/* Kill all jobs and stream processes. While no job runs, stream processes get two seconds to end by
+ * themselves. idle is called when all have ended (at once if there are none). No other event
+ * follows. */
 void runner_end(struct runner *r);
 
 #endif

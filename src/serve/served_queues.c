@@ -23,7 +23,7 @@ static enum handler_check how(const struct conf *conf)
     return map[conf->check_permissions];
 }
 
-/* The handler, behind what becomes it. */
+/* The isolation prefix, then the handler and its arguments. */
 static char **join(char *const *prefix, char *const *argv, size_t argc)
 {
     size_t n;
@@ -108,7 +108,7 @@ struct served_queues *served_queues_build(const struct conf *conf, const struct 
 
     scan(&b, &dir);
     for (size_t i = 0; i < dir.n; i++) {
-        /* A handler that the configuration names for this queue takes the place of the file. */
+        /* If the configuration names a handler for this queue, the file is not used. */
         if (conf_queue(conf, dir.at[i].queue)->handler.n == 0)
             add(&b, dir.at[i].queue, &dir.at[i].path, 1);
     }

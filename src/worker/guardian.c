@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define RESTART_FIRST_MS 100 /* after a second death in so short a time as the next; doubles */
-#define HEALTHY_US INT64_C(10000000)
+#define RESTART_FIRST_MS 100 /* before the second restart; doubles. The first one is at once */
+#define HEALTHY_US INT64_C(10000000) /* a guard that lived longer is restarted at once */
 #define RESTART_MAX_MS 5000
 
 struct guardian {

@@ -1,5 +1,5 @@
 /*
- * Keeps the guard (run/guard/guard.h) alive: starts it, hears of its death, starts the next one.
+ * Keeps the guard (run/guard/guard.h) alive: starts it, notices its death, starts the next one.
  * Main thread.
  */
 #ifndef LATER_WORKER_GUARDIAN_H
@@ -11,11 +11,12 @@
 
 struct guardian;
 
-/* With a guard for so many places. That it cannot be started is logged, and tried again: until then
- * guard_is_up is false. NULL: no memory or descriptors. */
+/* slots: the places of the worker. If the guard process cannot be started, that is logged and tried
+ * again; until then guard_is_up is false. NULL: no memory or descriptors. */
 struct guardian *guardian_new(struct loop *loop, unsigned slots, struct err *err);
-/* Stops the guard; nothing runs any more. NULL is fine. */
+/* Stops the guard. Call it when nothing runs. NULL is fine. */
 void guardian_free(struct guardian *g);
+/* Owned by g. */
 struct guard *guardian_guard(struct guardian *g);
 
 #endif

@@ -51,7 +51,8 @@ enum identity_sight identity_look(const struct identity *me, const struct store_
     if (text_parse_int(peer->pid, 1, INT32_MAX, &pid) < 0 ||
         text_parse_int(peer->pstart, 0, INT64_MAX, &start) < 0)
         return IDENTITY_ELSEWHERE;
-    /* Not seen is not gone: /proc may hide it (hidepid), or we have no descriptor left to look. */
+    /* A process that is not seen may still live: /proc may hide it (hidepid), or no descriptor is
+     * left to read it. */
     if (pidstat_read((pid_t)pid, &p) < 0)
         return kill((pid_t)pid, 0) < 0 && errno == ESRCH ? IDENTITY_GONE : IDENTITY_ELSEWHERE;
     if (p.start != start || pidstat_is_dead(&p))

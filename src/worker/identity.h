@@ -1,6 +1,6 @@
 /*
- * Who this process is among all processes of all hosts, and whether another one that wrote itself
- * down here lives, as far as this host can tell.
+ * Identifies this process among all processes of all hosts. Also tells whether another worker
+ * lives, as far as this host can tell from what that worker wrote into Redis.
  */
 #ifndef LATER_WORKER_IDENTITY_H
 #define LATER_WORKER_IDENTITY_H
@@ -19,12 +19,14 @@ struct identity {
     char instance[33]; /* random; one per process life */
 };
 
+/* Fill in the identity of this process. A field that cannot be read stays empty; host:
+ * "unknown". */
 void identity_read(struct identity *id);
 
 /*
  * GONE: same boot of the same host, same pid namespace, same user, and no process with that pid and
- * start time: nobody who wrote that can still be alive. STOPPED: it stands still (SIGSTOP).
- * ELSEWHERE: it cannot be told from here.
+ * start time: the worker cannot be alive any more. STOPPED: it was stopped by a signal (SIGSTOP).
+ * ELSEWHERE: this host cannot tell.
  */
 enum identity_sight {
     IDENTITY_ELSEWHERE,
@@ -34,7 +36,7 @@ enum identity_sight {
 };
 enum identity_sight identity_look(const struct identity *me, const struct store_peer *peer);
 bool identity_is_gone(const struct identity *me, const struct store_peer *peer);
-/* It ran before this boot of this host: nothing of it can be left. */
+/* It ran before this boot of a host with our name: nothing of it can be left here. */
 bool identity_is_of_other_boot(const struct identity *me, const struct store_peer *peer);
 
 #endif

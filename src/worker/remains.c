@@ -15,18 +15,18 @@
 #include "run/process/origin.h"
 
 #define STACK_BYTES 524288
-#define SEARCH_MS 3000 /* for all of it; most often it takes milliseconds */
+#define SEARCH_MS 3000 /* for the whole search; mostly it takes milliseconds */
 
 enum fact { HOST, BOOT, PIDNS, PID, PSTART, PLACES, ROWS };
 
-/* A search, the thread's until it is posted. */
+/* A search. The thread owns it until it posts it. */
 struct search {
     struct mail mail;      /* first */
-    struct remains *owner; /* NULL: nobody waits any more; guarded by owner_lock */
+    struct remains *owner; /* NULL: the result is not wanted any more; guarded by owner_lock */
     int64_t epoch;
     char worker[ORIGIN_WORKER];
     int64_t since;
-    bool has_jobs; /* else it is a `later lock` */
+    bool has_jobs; /* false: the worker is a `later lock` */
     char **jobs;
     size_t njobs;
     size_t found;
@@ -40,11 +40,11 @@ struct remains {
     remains_f *cb;
     void *arg;
     struct mailbox *box;
-    struct search *search; /* on its thread */
-    /* What Redis is asked about, 0: nothing. */
+    struct search *search; /* that runs on its thread; NULL: none */
+    /* The epoch that Redis is being asked about; 0: none. */
     int64_t epoch;
     bool may_be_past;
-    struct search *made; /* of the first of its two answers; NULL: nothing is to be looked for */
+    struct search *made; /* made from the first of two answers; NULL: nothing to search for */
     bool is_past;
 };
 
@@ -127,7 +127,7 @@ static const char *text_at(const struct reply *r, size_t i)
     return reply_kind(r) == REPLY_ARRAY && i < reply_count(r) ? reply_str(reply_at(r, i)) : "";
 }
 
-/* NULL: it cannot be told from here, or there is nothing to look for. */
+/* NULL: there is nothing to search for: the worker lives, or this host cannot tell. */
 static struct search *make_search(const struct remains *r, const struct store_peer *peer)
 {
     enum identity_sight sight = identity_look(r->me, peer);

@@ -1,15 +1,17 @@
 /*
- * What a worker of this host left running when it died: it is killed, and its end is waited for,
- * before others take the worker's places. Its guard does so too; but that may have been killed with
- * it, may stand still, may be at it just now, and knows of those alone who hold a lock.
+ * Ends what a dead worker of this host left running, before other workers take over its jobs and
+ * gates: kills the processes, and waits for their ends. The guard of that worker does this too. But
+ * the guard may have been killed with it, may be stopped, may still be at work, and knows only the
+ * handlers that hold a lock.
  *
- * Redis is asked which process the worker was, and which jobs it ran. Then, on a thread, all
- * processes are looked at: what it started has its origin (run/process/origin.h). What handlers
- * left behind that had ended by themselves is let alone: their jobs are not running any more.
+ * Redis is asked which process the worker was, and which jobs it ran. Then a thread searches all
+ * processes: those that the worker started have its origin (run/process/origin.h). Processes that
+ * were left behind by handlers which had ended by themselves are let alone: their jobs do not run
+ * any more.
  *
- * It is not clear, and the full silence is to be waited for, where this cannot be known: the worker
- * lives; it was on another host, in another pid namespace, of another user or version; a process
- * that may be of it cannot be looked at; or what was killed does not die. One that was stopped
+ * The answer is "not clear", and the full silence has to be waited for, if this cannot be known:
+ * the worker lives; it was on another host, in another pid namespace, of another user or version; a
+ * process that may be of it cannot be read; or a killed process does not die. A stopped worker
  * lives, but cannot end what it runs: that is killed all the same.
  *
  * Main thread. One worker at a time.
@@ -26,20 +28,21 @@
 
 struct remains;
 
-/* is_clear: nothing of it is left, and nothing can come. */
+/* is_clear: no process of it is left, and none can come. */
 typedef void remains_f(void *arg, int64_t epoch, bool is_clear);
 
-/* ns and me are the caller's. NULL: no descriptors. */
+/* ns is copied; me must live as long as the result. NULL: no descriptors. */
 struct remains *remains_new(struct loop *loop, struct link *link, const char *ns,
                             const struct identity *me, remains_f *cb, void *arg);
 void remains_free(struct remains *r); /* NULL is fine */
-/* The link is down: what Redis was asked has no answer. */
+/* The link is down: Redis will not answer what it was asked. */
 void remains_reset(struct remains *r);
 
 /*
- * End what this one left. may_be_past: it is known for the predecessor of this very worker, so
- * nothing of it is left when this host was booted since. 0, and the answer comes by cb, behind a
- * later turn of the loop, if the link lives until then; or -1: nothing was asked.
+ * End what this worker left. may_be_past: it is known to be the predecessor of this very worker, so
+ * nothing of it is left if this host was booted since. 0: cb is called in a later turn of the loop,
+ * unless the link is lost before Redis has answered. -1: nothing was asked, since a search is under
+ * way or the link is down.
  */
 int remains_end(struct remains *r, int64_t epoch, bool may_be_past);
 

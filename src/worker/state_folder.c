@@ -21,16 +21,16 @@
 #define MAGIC "laterd-worker-3"
 #define SLOTS_MAX 1024 /* of the table */
 #define LOCK_WAIT_S 5
-#define DEATH_WAIT_MS 10000 /* for all that was killed together */
+#define DEATH_WAIT_MS 10000 /* until all that were killed together have ended */
 
-/* The file, mapped. Only this machine reads it, in one boot: native numbers. */
+/* The file, which is mapped. Only this machine reads it, so its numbers are native. */
 struct file {
     char magic[16];
     char boot[40];
     int64_t epoch;
-    int64_t pid;                /* of the daemon, for the message to a second one, */
-    int64_t pstart;             /* its start (run/process/pidstat.h), */
-    char worker[ORIGIN_WORKER]; /* and of the origin of what it runs (run/process/origin.h) */
+    int64_t pid;                /* of the daemon; a second one names it in its message */
+    int64_t pstart;             /* its start (run/process/pidstat.h), to see whether it lives */
+    char worker[ORIGIN_WORKER]; /* the WORKER in its origins (run/process/origin.h) */
     int64_t fences[SLOTS_MAX];  /* 0: the slot is free */
 };
 
@@ -84,8 +84,8 @@ static int wait_for_lock(int fd)
 }
 
 /*
- * A process that the predecessor was just making holds the lock until it has become its handler. It
- * is waited for: after that its environment tells whose it is.
+ * A process that the predecessor was starting when it died holds the lock until it has become its
+ * handler. Wait for that: from then on its environment has the origin by which it is found.
  */
 static int take_lock(int fd, const char *dir, bool may_wait, struct err *err)
 {
@@ -115,7 +115,7 @@ static int lock_file(struct state_folder *s, bool may_wait, struct err *err)
         return err_sys(err, errno, "%s", path);
     if (take_lock(s->fd, s->dir, may_wait, err) < 0)
         return -1;
-    /* Its blocks too: a write through the map on a full disk is a SIGBUS. */
+    /* Allocate its blocks: a write through the mapping on a full disk is a SIGBUS. */
     e = posix_fallocate(s->fd, 0, sizeof(struct file));
     if (e != 0)
         return err_sys(err, e, "%s", path);
@@ -145,7 +145,7 @@ struct state_folder *state_folder_open(const char *dir, const struct identity *m
         goto fail;
     if (memcmp(s->file->magic, MAGIC, sizeof(s->file->magic)) != 0)
         memset(s->file, 0, sizeof(*s->file));
-    /* After a reboot nothing runs, but the epoch is still a dead worker's. */
+    /* After a reboot nothing runs, but the epoch is still that of a dead worker. */
     if (strncmp(s->file->boot, me->boot, sizeof(s->file->boot)) != 0)
         memset(s->file->fences, 0, sizeof(s->file->fences));
     memcpy(s->file->magic, MAGIC, sizeof(s->file->magic));
@@ -190,7 +190,7 @@ int state_folder_keep(struct state_folder *s, struct err *err)
         return -1;
     }
     memcpy(next->file, s->file, sizeof(*s->file));
-    /* Whoever finds the old one must not take us for dead. */
+    /* A daemon that finds the old file must not take us for dead. */
     memset(s->file, 0, sizeof(*s->file));
     s->fd = next->fd;
     s->file = next->file;
@@ -214,7 +214,7 @@ static bool has_any(const struct state_folder *s)
     return false;
 }
 
-/* The folder is a copy of one that is in use. */
+/* Does the daemon that wrote the file live? Then the folder is a copy of the one that it uses. */
 static bool lives(const struct file *f)
 {
     return f->pid > 0 && f->pid != getpid() && f->pstart >= 0 &&

@@ -1,6 +1,6 @@
--- Redis' time, the hybrid clock, and the ids that it gives out.
+-- Redis' time, the hybrid clock, and the job ids that are made from its numbers.
 
--- To read ten digits as a number costs as much as a small command, so the last second is kept.
+-- Reading ten digits as a number costs as much as a small command, so the last second is kept.
 local known_second, second_us
 
 -- -> us since 1970, an exact integer.
@@ -16,25 +16,26 @@ function L.ms(us)
   return (us - us % 1000) / 1000
 end
 
--- What R:clock holds -> the last number that was given out, 0 where there is none, or garbage.
+-- The text of R:clock -> the last number that was given out; 0 for none or for garbage.
 local function last_of(text)
   local last = text and tonumber(text) or 0
   return last > 0 and last <= L.CLOCK_MAX and last % 1 == 0 and last or 0
 end
 
+-- -> the last number that was given out, 0 for none.
 function L.last(R)
   return last_of(redis.call('GET', R .. ':clock'))
 end
 
--- The highest number that a caller says it knows; nil for what is no number, 0 for one that the
--- clock cannot have given out: a garbage score that it once met must not keep a worker out.
+-- The highest clock number that a caller says it knows -> the number; nil if it is no number. 0 if
+-- the clock cannot have given it out: a garbage score that a worker once met must not keep it out.
 function L.seen(text)
   local seen = L.whole(text)
   return seen and (seen <= L.CLOCK_MAX and seen or 0)
 end
 
--- What a call wrote last into R:clock, of whatever root. To read 16 digits as a number costs as
--- much as a small command, to see that they are still the same nothing.
+-- The last text that a call wrote into the R:clock of any root, and its number. Reading 16 digits
+-- as a number costs as much as a small command; seeing that they are the same costs nothing.
 local known_text, known_number
 
 local function last_number(text)
@@ -44,10 +45,10 @@ local function last_number(text)
   return last_of(text)
 end
 
--- The hybrid clock (Kulkarni et al. 2014, its single-node case): n successive numbers, of which the
--- first is returned. They are above every number given out before, not below the wall clock in us,
--- and above `seen`, the highest the caller knows: so they rise even after Redis lost its last
--- writes.
+-- The hybrid clock (Kulkarni et al. 2014, the single-node case): take n successive numbers. -> the
+-- first one. They are above every number given out before, not below the wall clock in us, and
+-- above `seen`, the highest number that the caller knows. So they rise even after Redis lost its
+-- last writes.
 function L.tick(R, now_us, n, seen)
   local last = last_number(db('GET', R .. ':clock'))
   local first = math.max(now_us, last + 1, seen and seen + 1 or 0)
@@ -57,13 +58,13 @@ function L.tick(R, now_us, n, seen)
   return first
 end
 
--- The next number for a call that writes at once: one command where others take two.
--- -> the number, what R:clock held before (false for nothing)
+-- Take the next number and write it directly: one command instead of two. -> the number; what
+-- R:clock held before, false for nothing
 function L.tick_at_once(R, now_us)
   local number, text = now_us, L.int(now_us)
   local was = redis.call('SET', R .. ':clock', text, 'GET')
   local last = last_number(was)
-  -- Seldom: within a microsecond, or Redis' own clock was set back.
+  -- Rare: two calls in one microsecond, or Redis' own clock was set back.
   if last >= number then
     number = last + 1
     text = L.int(number)
@@ -77,12 +78,11 @@ function L.tick_at_once(R, now_us)
   return number, was
 end
 
--- A clock number -> job id: 'j' and 11 digits of Crockford's base 32, so that ids sort by age.
--- Numbers of one call stand side by side, so the digits before the last two are mostly known
--- already.
+-- A clock number -> job id: 'j' and 11 digits of Crockford's base 32, so that ids sort by age. The
+-- numbers of a call are successive, so the digits before the last two are mostly known already.
 local DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
 local known_high, high_text
-local PAIRS = {} -- the last two, by their number
+local PAIRS = {} -- the last two digits, by their number
 
 local function spell(number, n)
   local out = {}

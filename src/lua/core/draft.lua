@@ -1,43 +1,45 @@
 -- The draft of a call: what it has read, and what it is going to write.
 --
--- db(COMMAND, key, ...) takes a Redis command. One that writes changes the draft; one that reads
--- sees Redis as it will be once the draft is written. L.register writes the draft when the function
--- has returned, by few variadic commands. So a function that raises, wherever it does, has changed
--- nothing, and what it tells was written.
+-- db(COMMAND, key, ...) takes a Redis command. A command that writes changes the draft; one that
+-- reads sees Redis as it will be once the draft is written. When the function has returned,
+-- L.register writes the draft with a few variadic commands. So a function that raises an error has
+-- changed nothing, and a reply means that all was written.
 --
---   * Every value is read before it is changed. So a foreign type is met by a read, while nothing
---     is written.
---   * A write can then fail only for a right that the caller lacks. What was written before it is
---     taken back: the values that were there are known. What adds comes first, and is taken back by
---     what removes: so the right to that is asked for before the first write. What cannot be taken
---     back comes last.
---   * L.attempt is for a part of a call that may fail alone: a queue, a job, a gate. What it
---     changed leaves the draft.
+--   * Every value is read before it is changed. So a read meets a foreign type before anything is
+--     written.
+--   * A write can then fail only if the caller lacks a right. The writes before it are undone:
+--     their old values are known. Additions are written first, and removals undo them, so the
+--     rights to the removals are checked before the first write. Writes that cannot be undone come
+--     last.
+--   * L.attempt is for a part of a call that may fail alone: a queue, a job, a gate. If it fails,
+--     its changes leave the draft.
 --
 -- An entry is what the call knows of a key: {key, kind, cells, was, list, is_listed}. cells: field
--- or member -> value as it will be, false for none; was: as it is in Redis; list: the names of the
--- cells that were changed. A string has the one cell ''. The score of a member is a number. Where
--- they matter: size (in Redis), more (so many more names than there), is_empty (nothing is in
--- Redis), is_whole (what is not in cells is not in Redis), cut (so many first members are removed
--- by L.cut), coming (so many are written at once), first (as ZRANGE 0 0 tells), last (its score),
--- expire (ms, or false to persist), erased (fields that go unread: names, and those before them),
+-- or member -> its value in the draft, false for none; was: the same for Redis; list: the names of
+-- the cells that were changed. A string has the one cell ''. The value of a member is its score, a
+-- number, in a set true. Where they matter: size (how many names are in Redis), more (how many more
+-- the cells make it), is_empty (nothing is in Redis), is_whole (the cells have all that is in
+-- Redis), cut (how many first members L.cut removes), coming (how many names L.make_room
+-- announced), first (the first two members and their scores), last (the highest score), expire (ms,
+-- or false to persist), erased (fields to delete unread: {names, before}, before: an earlier one),
 -- and what draft_rows.lua keeps of a sorted set.
 
 local MOMENT_MS = 1
-local FINAL_CHUNK = 7000    -- of what cannot be taken back: more than a call removes
-local CHUNK = 2000          -- names in one command: Lua can hand over some 8,000 values
+local FINAL_CHUNK = 7000    -- names in a command that cannot be undone: more than a call removes
+local CHUNK = 2000          -- names in any other command: Lua can pass some 8,000 values
 
 local entries, touched      -- key -> entry; the entries that have something to write
-local erasures              -- entries with fields that go unread, some more than once
-local gone                  -- keys that go unread
-local counts, hints         -- what follows the writes and may fail: counters of R:stats, functions
-local mends                 -- what is to be done behind writes that were taken back
-local steps                 -- writes of many new values, by L.write_at_once
-local known_empty           -- keys under which nothing is in Redis; false: something may be
-local journal, n_journal, depth -- of attempts: {table, name, old value, whether it is a cell}*
+local erasures              -- entries with fields to delete unread, some more than once
+local gone                  -- keys to delete unread
+local counts, hints         -- done after the writes, may fail: counters of R:stats, functions
+local mends                 -- functions to call after writes were undone
+local steps                 -- writes past the cells, by L.write_at_once
+local known_empty           -- key -> is nothing there in Redis? false: something may be
+local journal, n_journal, depth -- of attempts: {table, name, old value, is it a cell?}*
 
 local is_used = true
 
+-- Begin the draft of a call.
 function L.begin()
   if is_used then
     entries, touched, erasures, gone, counts, hints, mends, steps = {}, {}, {}, {}, {}, {}, {}, {}
@@ -48,7 +50,7 @@ function L.begin()
   journal, n_journal, depth = {}, 0, 0
 end
 
--- In the place of tables of an entry that it does not need yet: most never do.
+-- Stands for the tables of an entry that it does not need yet: most never do.
 local NONE = {}
 
 local function own_cells(e)
@@ -84,7 +86,7 @@ local function foreign(key, kind, why)
          ' there: rename or delete it')
 end
 
--- A read from Redis. A foreign type is refused by name.
+-- Read from Redis. Fails with ELATER_TYPE for a key of a foreign type.
 local function read(e, command, ...)
   local reply = redis.pcall(command, e.key, ...)
   if type(reply) == 'table' and reply.err then
@@ -130,14 +132,14 @@ local function cell(e, name)
   elseif e.kind == 'string' then
     return learn(e, name, read(e, 'GET'))
   elseif e.kind == 'set' and not e.size then
-    -- Most sets are empty, and are asked for many names.
+    -- Most sets are empty, and are asked for many names: their size may save these reads.
     size_of(e)
     return cell(e, name)
   end
   return learn(e, name, read(e, ONE[e.kind], name))
 end
 
--- Learn what is not known of these names, in one command where there is one.
+-- Read the cells of these names that are not known yet, with one command if there is one.
 local function learn_all(e, names)
   local missing = {}
   for i = 1, #names do
@@ -160,12 +162,12 @@ local function learn_all(e, names)
   end
 end
 
--- Nothing of it was changed, but for fields that go unread.
+-- Has the call changed nothing of this key? Fields to delete unread do not count.
 local function is_plain(e)
   return #e.list == 0 and not e.cut
 end
 
--- Where nothing is under any of these keys, the draft learns it by one read.
+-- If nothing is under any of these keys, the draft learns it by one read.
 function L.look_at(keys)
   local unknown, n = {}, 0
   for i = 1, #keys do
@@ -176,7 +178,7 @@ function L.look_at(keys)
     end
   end
   if n < 2 then
-    return -- to read it tells as much
+    return -- reading that key tells as much
   end
   local is_empty = redis.call('EXISTS', unpack(unknown)) == 0
   for i = 1, n do
@@ -185,7 +187,8 @@ function L.look_at(keys)
   is_used = true
 end
 
--- The same for keys that most namespaces have not. names: relative to R
+-- The same for keys that most namespaces do not have. names: relative to R; this table also keeps
+-- their full keys.
 function L.look(R, names)
   if names.root ~= R then
     names.root, names.keys = R, {}
@@ -198,8 +201,9 @@ end
 
 local SMALL_HASH = 16
 
--- Learn what a hash has for these names, by one command where it is small or much smaller than they
--- are many. -> its cells, which follow what the call changes: name -> value; false or nil for none
+-- Read a hash for these names: with HGETALL if it has less than a fourth as many fields, else by
+-- the names. Up to SMALL_HASH names its size is not asked for. -> its cells, name -> value, false
+-- or nil for none; they follow what the call changes
 function L.know(key, names)
   local e = entry_of(key, 'hash')
   local n = #names > SMALL_HASH and size_of(e) or not e.is_empty and #names or 0
@@ -219,7 +223,8 @@ function L.know(key, names)
   return own_cells(e)
 end
 
--- What the call was told of a field or member in another way. What it has changed already stays.
+-- Note the value of a field or member that the caller has learned elsewhere. A value that the draft
+-- knows already stays.
 function L.learn(key, kind, name, value)
   local e = entry_of(key, kind)
   if e.cells[name] == nil then
@@ -227,7 +232,7 @@ function L.learn(key, kind, name, value)
   end
 end
 
--- The highest score that a sorted set has in Redis, nil for none.
+-- -> the highest score that a sorted set has in Redis, nil for none.
 function L.last_score(key)
   local e = entry_of(key, 'zset')
   if e.last == nil then
@@ -236,7 +241,7 @@ function L.last_score(key)
   return e.last or nil
 end
 
--- How many members the call has removed from a sorted set to which it adds none.
+-- -> how many members the call has removed from a sorted set. It must not have added any.
 function L.gone_from(key)
   local e = entry_of(key, 'zset')
   return (e.cut or 0) - (e.more or 0)
@@ -251,7 +256,7 @@ function L.is_known_empty(key)
   return e.is_empty == true and is_plain(e)
 end
 
--- How many of its first members the call has cut from a sorted set; nil where it has changed more.
+-- -> how many first members the call has cut from a sorted set; nil if it has changed it otherwise.
 function L.cut_of(key)
   local e = entries[key]
   if not e then
@@ -260,13 +265,13 @@ function L.cut_of(key)
   return #e.list == 0 and (e.cut or 0) or nil
 end
 
--- A read that goes by the draft, for what the call has not changed. A foreign type is refused by
--- name.
+-- A read past the draft, for what the call has not changed. Fails with ELATER_TYPE for a key of a
+-- foreign type.
 function L.ask(key, kind, command, ...)
   return read(entry_of(key, kind), command, ...)
 end
 
--- HMGET of many fields of which few are there: the draft learns of these only.
+-- HMGET of many fields, few of which exist: only these enter the draft.
 function L.read_fields(key, names)
   if L.is_changed(key) then
     return db('HMGET', key, unpack(names))
@@ -285,12 +290,13 @@ function L.is_changed(key)
   return entries[key] ~= nil and not is_plain(entries[key])
 end
 
--- What the call knows of a key: name -> value, false for none, nil for what was not read.
+-- -> the cells of a key: name -> value, false for none, nil if it was not read.
 function L.cells_of(key, kind)
   return own_cells(entry_of(key, kind))
 end
 
--- Refuse by name what is of a foreign type, before anything is decided. list: {name, hash | zset}*
+-- Fail with ELATER_TYPE if one of these keys has a foreign type, before anything is decided. list:
+-- {name relative to R, kind}*
 function L.need_types(R, list)
   for i = 1, #list, 2 do
     local e = entry_of(R .. ':' .. list[i], list[i + 1])
@@ -300,7 +306,7 @@ function L.need_types(R, list)
   end
 end
 
--- n more are to be written at once. -> how many there are before
+-- n more names are going to be written by L.write_at_once. -> how many there are before
 function L.make_room(key, kind, n)
   local e = entry_of(key, kind)
   size_of(e)
@@ -308,7 +314,7 @@ function L.make_room(key, kind, n)
   return e.size + e.coming - n
 end
 
--- The names and values of a changed hash or set that Redis has not so.
+-- -> {name, value}* of the changed cells that have a value.
 local function changed_cells(e)
   local out = {}
   for _, name in ipairs(e.list) do
@@ -337,7 +343,7 @@ local function touch(e)
   end
 end
 
--- A value of which the old one is known.
+-- Change a cell whose old value is known.
 local function put(e, name, value)
   local cells = own_cells(e)
   local old = cells[name]
@@ -365,13 +371,14 @@ local function put(e, name, value)
   end
 end
 
--- A field of a table that is not of the draft has this value, until the attempt fails.
+-- Set a field of a table that is not part of the draft. If the attempt fails, it gets its old value
+-- back.
 function L.assign(t, name, value)
   remember(t, name)
   t[name], is_used = value, true
 end
 
--- Put a value in the place of another. -> 1 where there was none
+-- Set a cell. -> 1 if it had no value, else 0
 local function replace(e, name, value)
   local old = cell(e, name)
   if old ~= value then
@@ -395,8 +402,8 @@ local function remove(e, names)
   return n
 end
 
--- These names are new: there is nothing of them in Redis. An id that was just made need not be
--- looked for; what is of a foreign type is refused all the same.
+-- This name is not in Redis, as the caller knows: an id that was just made need not be looked for.
+-- The first name of a key is read all the same, to meet a foreign type.
 function L.is_new(key, kind, name)
   local e = entry_of(key, kind)
   if kind ~= 'string' and not e.size and not e.is_typed then
@@ -408,14 +415,14 @@ function L.is_new(key, kind, name)
   end
 end
 
--- These fields go, whatever they hold: they may be large, and are not read. It cannot be taken
--- back, so it is the last that is written, and for one key in a call.
+-- Delete these fields of a hash unread, since they may be large. This cannot be undone, so it is
+-- the last write, and a call may do it for one key only.
 function L.erase(key, names)
   local e = entry_of(key, 'hash')
   if #names == 0 or size_of(e) == 0 then
     return
   end
-  -- What this call would write of them is not written.
+  -- Drop what the draft would write to these fields.
   for i = 1, #e.list > 0 and #names or 0 do
     if e.is_listed[names[i]] then
       put(e, names[i], e.was[names[i]])
@@ -426,15 +433,15 @@ function L.erase(key, names)
   erasures[#erasures + 1] = e
 end
 
--- This key goes, whatever it holds: it has a moment to live first, which can be taken back.
+-- Delete a key unread. At first it only gets a moment to live, which can be undone.
 function L.drop_key(key)
   is_used = true
   remember(gone, key)
   gone[key] = true
 end
 
--- Those of keys[from..to] that are there go. Mostly none is, and one call tells; else it is asked
--- by halves.
+-- Delete those of keys[from..to] that exist. Mostly none does, and one EXISTS tells; else the two
+-- halves are asked.
 function L.drop_keys(keys, from, to)
   if from > to or redis.call('EXISTS', unpack(keys, from, to)) == 0 then
     return
@@ -447,9 +454,9 @@ function L.drop_keys(keys, from, to)
   L.drop_keys(keys, middle + 1, to)
 end
 
--- Many values at once of which none is known to the draft: that they are new, or what they are, is
--- known to the caller, and nothing reads them in this call any more. args: as the command has them
--- behind the key; undo(): takes it back.
+-- Write many values with one command, past the cells of the draft. The caller knows their old
+-- values, or that they are new, and nothing reads them in this call any more. args: what the
+-- command has behind the key; undo(): undoes it.
 function L.write_at_once(command, key, args, undo)
   is_used = true
   local is_removal = not string.find(command, 'ADD$') and not string.find(command, 'SET$')
@@ -457,10 +464,9 @@ function L.write_at_once(command, key, args, undo)
                        is_removal = is_removal}
 end
 
--- These members go, which are the first ones of a sorted set. undo(): puts them back. They are
--- removed by name: Redis may load the half of a transaction that it could not write to its end
--- after the whole of the one that came in its place, and by rank that would remove those behind
--- them.
+-- Remove these members, the first ones of a sorted set. undo(): puts them back. They are removed by
+-- name: Redis 7.0 may load the first half of a torn transaction behind the one that was made in its
+-- place, and a removal by rank would then take the members behind them.
 function L.cut(key, members, undo)
   local e = entry_of(key, 'zset')
   remember(e, 'cut')
@@ -475,6 +481,7 @@ function L.count(R, what, queue, n)
   L.count_as(R, what .. ':' .. queue, n)
 end
 
+-- The same for a counter of this name.
 function L.count_as(R, name, n)
   is_used = true
   remember(counts, name)
@@ -482,12 +489,13 @@ function L.count_as(R, name, n)
   counts.R = R
 end
 
+-- Call fn(...) after the writes. Its errors are ignored.
 function L.hint(fn, ...)
   is_used = true
   hints[#hints + 1] = {fn, ...}
 end
 
--- fn(key) behind the writes, and where they were taken back: once for each key.
+-- Call fn(key) after the writes, or after they were undone; once for each key.
 function L.follow_up(fn, key)
   for _, mend in ipairs(mends) do
     if mend[1] == fn and mend[2] == key then
@@ -502,7 +510,7 @@ local function publish(channel, text)
   redis.call('PUBLISH', channel, text)
 end
 
--- A queue may have become due earlier: whoever has room should know.
+-- A queue may be due earlier: wake its workers. text: its name
 function L.wake(R, text)
   for _, hint in ipairs(hints) do
     if hint[1] == publish and hint[3] == text then
@@ -512,6 +520,7 @@ function L.wake(R, text)
   L.hint(publish, R .. ':wake', text)
 end
 
+-- Publish a text after the writes.
 function L.say(channel, text)
   L.hint(publish, channel, text)
 end
@@ -541,7 +550,7 @@ local function shorten(list, n)
   end
 end
 
--- pcall, but when fn raises, what it has changed is not written.
+-- Like pcall, but if fn raises an error, its changes leave the draft.
 function L.attempt(fn, ...)
   local mark, n_hints, n_steps, n_events = n_journal, #hints, #steps, L.events and #L.events
   depth = depth + 1
@@ -558,8 +567,8 @@ function L.attempt(fn, ...)
   return ok, a, b
 end
 
--- fn(...) -> what it tells; nil, and nothing is changed, where it meets a key of a foreign type:
--- that is none of ours.
+-- -> what fn(...) returns; nil, and nothing is changed, if it met a key of a foreign type, which is
+-- not ours. Other errors are raised.
 function L.unless_foreign(fn, ...)
   local ok, reply = L.attempt(fn, ...)
   if not ok and not (type(reply) == 'table' and
@@ -583,7 +592,7 @@ function COMMANDS.HGET(key, name)
   return cell(entry_of(key, 'hash'), name)
 end
 
--- The values of these names, as HMGET and ZMSCORE tell them.
+-- -> the values of these names, as HMGET and ZMSCORE reply them.
 local function values_of(e, names)
   local out = {}
   if e.is_empty and not e.list[1] then
@@ -679,7 +688,7 @@ function COMMANDS.SCARD(key)
   return size_of(entry_of(key, 'set'))
 end
 
--- Of keys that the draft has changed it is known; the others are asked for together.
+-- Keys that the draft has changed are known; the others are asked for with one EXISTS.
 function COMMANDS.EXISTS(...)
   local n, rest = 0, {}
   for _, key in ipairs({...}) do
@@ -703,7 +712,7 @@ function COMMANDS.ZMSCORE(key, ...)
   return values_of(entry_of(key, 'zset'), {...})
 end
 
--- LT: only if lower than what is there. -> how many are new
+-- LT: only if lower than the score that is there. -> how many are new
 function COMMANDS.ZADD(key, score, name, third)
   local e = entry_of(key, 'zset')
   if score == 'LT' then
@@ -718,7 +727,8 @@ function COMMANDS.ZREM(key, ...)
   return remove_some(entry_of(key, 'zset'), ...)
 end
 
--- The first ones with their scores, which are asked for again and again: both, or one.
+-- -> the first member, or the first two, with their scores. They are asked for again and again, so
+-- they are read once.
 local function first(e, n)
   if not e.first then
     e.first = read(e, 'ZRANGE', 0, 1, 'WITHSCORES')
@@ -734,7 +744,7 @@ local function told_as(rows, has_scores)
   return has_scores and rows or names
 end
 
--- From the first one on; from the last one only of what the call has not changed.
+-- Ranks from the end (from: -1) only for a key that the call has not changed.
 function COMMANDS.ZRANGE(key, from, to, has_scores)
   local e = entry_of(key, 'zset')
   if e.is_empty and is_plain(e) then
@@ -789,7 +799,7 @@ function COMMANDS.SREM(key, ...)
   return remove_some(entry_of(key, 'set'), ...)
 end
 
--- Up to n at random of those that will still be there, and what the call has added.
+-- -> up to n members: those that stay, at random, then those that the call has added.
 local function some(e, command, n)
   local out = {}
   for _, name in ipairs(e.is_empty and {} or read(e, command, n)) do
@@ -813,7 +823,7 @@ function COMMANDS.GET(key)
   return cell(entry_of(key, 'string'), '')
 end
 
--- expire_ms: when it goes by itself; nil: what holds stays
+-- expire_ms: when the key expires; nil: it expires as before
 function COMMANDS.SET(key, value, expire_ms)
   local e = entry_of(key, 'string')
   replace(e, '', value)
@@ -826,12 +836,12 @@ function COMMANDS.SET(key, value, expire_ms)
   end
 end
 
--- A string.
+-- Only for a string.
 function COMMANDS.DEL(key)
   return remove(entry_of(key, 'string'), {''})
 end
 
--- Of a key that the call has read or written.
+-- Only for a key that the call has read or written.
 function COMMANDS.PEXPIREAT(key, ms)
   local e = entries[key]
   remember(e, 'expire')
@@ -843,7 +853,8 @@ function COMMANDS.PERSIST(key)
   COMMANDS.PEXPIREAT(key, false)
 end
 
--- What these reply of a key under which nothing is; LIST: an empty list, a new one each time.
+-- The replies of these commands for a key under which nothing is; LIST: an empty list, a new one
+-- each time.
 local LIST = {}
 local NOTHING = {
   ZRANGE = LIST, ZRANGEBYSCORE = LIST, HKEYS = LIST, HGETALL = LIST, HGET = false, ZSCORE = false,
@@ -851,7 +862,8 @@ local NOTHING = {
   ZREM = 0, SREM = 0,
 }
 
--- Others pass as they are, if the draft has nothing of the key that they would have to know.
+-- A command that the draft does not know goes to Redis as it is. If the call has changed the key,
+-- it is an error.
 function db(command, key, ...)
   local fn = COMMANDS[command]
   if known_empty[key] and not entries[key] and NOTHING[command] ~= nil then
@@ -872,7 +884,7 @@ end
 local ADD = {hash = 'HSET', zset = 'ZADD', set = 'SADD', string = 'SET'}
 local REMOVE = {hash = 'HDEL', zset = 'ZREM', set = 'SREM', string = 'DEL'}
 
--- What a command has behind the key to give these cells of an entry such values.
+-- -> the arguments behind the key that make a command give these cells these values.
 local function add_args(e, names, values)
   local args, n = {}, 0
   for i = 1, #names do
@@ -897,7 +909,7 @@ local function write(e, is_removal, names)
   return redis.pcall(ADD[e.kind], e.key, unpack(add_args(e, names, e.cells)))
 end
 
--- The opposite of a step that was written: as it was before.
+-- Undo a write: its names get their old values back.
 local function take_back(step)
   local e, lost, kept = step.e, {}, {}
   if step.undo then
@@ -930,7 +942,8 @@ local function push(list, e, names, is_final)
   end
 end
 
--- Of what L.erase was told for one key; one command for all, since it cannot be taken back.
+-- -> all names that L.erase was given for one key: they go in one command, since it cannot be
+-- undone.
 local function all_names(erased)
   if not erased.before then
     return erased.names
@@ -945,7 +958,7 @@ local function all_names(erased)
   return all
 end
 
--- What there is to write: values that are added or changed, values that go, fields that go unread.
+-- -> three lists of writes: values to add or change, values to remove, fields to delete unread.
 local function plan()
   local adds, removals, finals, is_erased = {}, {}, {}, {}
   for _, e in ipairs(touched) do
@@ -970,7 +983,7 @@ local function plan()
   return adds, removals, finals
 end
 
--- The reply to a step. Where it could not be written, all before it is taken back.
+-- Check the reply to a write. If it failed, undo all writes before it and raise an error.
 local function check(step, reply, done)
   if type(reply) ~= 'table' or not reply.err then
     done[#done + 1] = step
@@ -988,7 +1001,8 @@ local function check(step, reply, done)
   error(reply, 0)
 end
 
--- What removes is needed to take back what was added, too.
+-- Fail with NOPERM if the caller lacks a right to remove that this call needs: what was added could
+-- not be undone without it, either.
 local function need_rights(removals, finals)
   local asked = {}
   local function ask(command, key)
@@ -1016,7 +1030,7 @@ local function run(list, is_removal, done)
   end
 end
 
--- The key stays, whatever it was to do.
+-- Remove the expiry of a key.
 local function persist(key, done)
   local old_ms = redis.call('PEXPIRETIME', key)
   check({undo = function()
@@ -1026,7 +1040,7 @@ local function persist(key, done)
   end}, redis.pcall('PERSIST', key), done)
 end
 
--- The key has a moment to live.
+-- Give a key a moment to live; follow() deletes it.
 local function let_expire(key, done)
   local step = {undo = function() redis.pcall('PERSIST', key) end}
   check(step, redis.pcall('PEXPIRE', key, MOMENT_MS), done)
@@ -1040,8 +1054,8 @@ local function run_steps(is_removal, done)
   end
 end
 
--- A new counter has its queue's name beside it, with which it goes again: tidying may have dropped
--- that while the queue's last job ran.
+-- Add n to a counter. A new counter needs the name of its queue in R:names, with which tidying
+-- removes it: it may have dropped both while the last job of the queue ran.
 local function write_count(R, name, n)
   if redis.pcall('HINCRBY', R .. ':stats', name, n) == n then
     local queue = string.match(name, '^done:(.+)$') or string.match(name, '^dead:(.+)$') or
@@ -1052,8 +1066,8 @@ local function write_count(R, name, n)
   end
 end
 
--- Expiries, keys that have a moment to live, counters, what is published: none of it can hurt by
--- missing.
+-- Do what follows the writes: expiries, keys that have a moment to live, counters, messages. A
+-- failure here does no harm.
 local function follow()
   for _, e in ipairs(touched) do
     if e.expire and e.kind ~= 'string' or e.expire and e.cells[''] == e.was[''] then
@@ -1073,6 +1087,7 @@ local function follow()
   end
 end
 
+-- Write the draft of the call.
 function L.commit()
   if not is_used then
     return
@@ -1080,7 +1095,7 @@ function L.commit()
   local done = {}
   local adds, removals, finals = plan()
   need_rights(removals, finals)
-  -- A lock that a job takes must not go with the lease of the one before.
+  -- A key must not expire with an earlier lease once it has a holder without one.
   for _, e in ipairs(touched) do
     if e.expire == false then
       persist(e.key, done)

@@ -1,15 +1,15 @@
 -- A sorted set in the order that it will have once the draft is written (draft.lua).
 --
--- What Redis has of it stays as it is while the function runs. So its first members are read once,
--- piece by piece, and kept in `front`. Members that the call has changed are passed over there;
--- they stand in a heap, by score and name. So whoever takes the first one again and again pays
--- O(log n) for each. How many members lie between two scores is counted once, and follows the
--- changes from then on.
+-- Redis' own set stays as it is while the function runs. So its first members are read once, piece
+-- by piece, and kept in `front`. Members that the call has changed are skipped there; they are in a
+-- heap, ordered by score and name. So taking the first one again and again costs O(log n) each
+-- time. How many members lie between two scores is counted once, and is kept up to date from then
+-- on.
 --
--- Of an entry: front {names, scores, n, is_all, from, cut}, from: no row before this one counts,
--- with so many cut; heap {names, scores, n}, with names that have another score by now; log {old
--- score, new score}*, false for none; sums: low -> high -> {n, at}, at: as many of the log are
--- counted.
+-- It keeps in an entry: front {names, scores, n, is_all, from, cut}; from: no row before this one
+-- counts, as long as so many are cut; heap {names, scores, n}, which may hold outdated scores of a
+-- name; log {old score, new score}*, false for none; sums: low -> high -> {n, at}; at: how many
+-- values of the log are counted in n.
 
 local FRONT_MOST = 512      -- rows in one piece
 local MANY_CHANGES = 16
@@ -57,9 +57,10 @@ local function pop(h)
   return name, score
 end
 
--- ---- what Redis has
+-- ---- the members in Redis
 
--- The i-th member in Redis. wanted: read so many at least, where it has to be read.
+-- -> name and score of the i-th member in Redis. wanted: if members must be read, read at least so
+-- many.
 local function front_row(e, i, wanted)
   local f = e.front
   while i > f.n and not f.is_all do
@@ -74,7 +75,8 @@ local function front_row(e, i, wanted)
   return f.names[i], f.scores[i]
 end
 
--- -> function() -> the next of the first members in Redis that the call leaves as they are
+-- -> function() -> name and score of the next member in Redis that the call has not changed, from
+-- the first one on
 local function from_front(e, wanted)
   local f, cut = e.front, e.cut or 0
   if not f then
@@ -98,7 +100,7 @@ local function from_front(e, wanted)
   end
 end
 
--- The same for those between two scores.
+-- The same for members with a score from low to high.
 local function from_score(e, low, high, wanted)
   local at, rows, i = 0, {}, 1
   return function()
@@ -123,7 +125,7 @@ end
 
 -- ---- what the call has changed
 
--- A member has this score from now on, false for none.
+-- The call gives a member another score, false for none: update the heap and the log.
 function L.rank(e, name, old, score)
   if e.heap and score then
     push(e.heap, name, score)
@@ -146,7 +148,8 @@ local function heap_of(e)
   return e.heap
 end
 
--- -> function() -> the next of the changed members; what it has told stays in `told`
+-- -> function() -> name and score of the next changed member. It adds them to `told`, from which
+-- the caller puts them back into the heap.
 local function from_heap(e, told)
   local h, last = heap_of(e), nil
   return function()
@@ -164,7 +167,7 @@ end
 
 -- ---- both
 
--- '(5' -> 5, true
+-- A bound of a range of scores -> the number, whether it is excluded: '(5' -> 5, true
 local function bound(text)
   if type(text) == 'number' then
     return text, false
@@ -174,7 +177,7 @@ local function bound(text)
   return n == '-inf' and -math.huge or n == '+inf' and math.huge or tonumber(n), is_open
 end
 
--- -> is a score below the range? is it above?
+-- -> two functions of a score: is it below the range? is it above it?
 local function sides(low, high)
   local from, is_over = bound(low)
   local to, is_under = bound(high)
@@ -185,14 +188,14 @@ local function sides(low, high)
   end
 end
 
--- {member, score, ...} of a changed sorted set with such scores, without the first `skip`; count:
--- nil for all
+-- -> {member, score, ...} of a changed sorted set with scores from low to high, without the first
+-- `skip`; count: how many at most, nil for all
 function L.rows(e, low, high, skip, count)
   local is_below, is_above = sides(low, high)
   local last, told, out, n = count and skip + count or math.huge, {}, {}, 0
   local wanted = math.min(last, FRONT_MOST)
-  -- What is cut off is known by rank only; and what was passed over among the first ones is not
-  -- passed over again.
+  -- Members that were cut are known by rank only. And where the call has changed many, from_front
+  -- does not have to skip the same ones again.
   local is_by_rank = low == '-inf' or (e.cut or 0) > 0 or #e.list > MANY_CHANGES
   local kept = is_by_rank and from_front(e, wanted) or from_score(e, low, high, wanted)
   local changed = from_heap(e, told)
@@ -227,7 +230,7 @@ function L.rows(e, low, high, skip, count)
   return out
 end
 
--- How many of the first members, which the call has cut off, lie there?
+-- -> how many of the first members, which the call has cut, lie in the range.
 local function count_cut(e, is_in)
   local n = 0
   if e.cut and e.cut > 0 then
@@ -240,7 +243,7 @@ local function count_cut(e, is_in)
   return n
 end
 
--- How many members of a changed sorted set lie between two scores.
+-- -> how many members of a changed sorted set lie between two scores.
 function L.count_rows(e, low, high)
   local is_below, is_above = sides(low, high)
   local function is_in(score)

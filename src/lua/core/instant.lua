@@ -1,6 +1,6 @@
 -- Durations and instants as people write them.
 
--- '250ms' '10s' '5m' '2h' '7d' -> ms, at most 100 years.
+-- '250ms' '10s' '5m' '2h' '7d' -> ms, at most 100 years. what: names the value in the error.
 local UNITS = {ms = 1, s = 1000, m = 60000, h = 3600000, d = 86400000}
 
 function L.duration(text, what)
@@ -33,6 +33,7 @@ function L.days(y, m, d)
   return era * 146097 + doe - 719468
 end
 
+-- A date and time of RFC 3339, with a zone -> ms since 1970, or nil.
 function L.rfc3339(text)
   local y, mo, d, h, mi, s, rest = string.match(text,
     '^(%d%d%d%d)-(%d%d)-(%d%d)[Tt ](%d%d):(%d%d):(%d%d)(.*)$')
@@ -64,7 +65,7 @@ function L.rfc3339(text)
 end
 
 -- A time -> due ms: integer ms, @SECONDS (with a fraction if wanted), RFC 3339 with a zone, or
--- +DURATION from now. A past one is due now.
+-- +DURATION from now. A time in the past becomes now. what: names the value in the error.
 function L.time(text, now_ms, what)
   local ms
   if string.match(text, '^%d+$') then
@@ -90,7 +91,8 @@ function L.time(text, now_ms, what)
   return math.max(ms, now_ms)
 end
 
--- Paused: "<until ms or 0> <since ms> <who> <reason>" -> until, or nil when not (any more) paused.
+-- A value of R:paused, "<until ms or 0> <since ms> <who> <reason>" -> until, 0 for no end; nil when
+-- the queue is not paused, or not any more.
 function L.paused_until(text, now_ms)
   if not text then
     return nil

@@ -1,13 +1,15 @@
 -- Locks in the draft of a call (draft.lua): hashes that are read and written whole.
 --
 -- A row: {holder, until ms, fence, depth, since ms, token}, texts as Redis has them, token false
--- for none. It is never changed: who changes a lock puts another row. The key goes with its lease.
+-- for none. A row is never changed: a change of the lock puts another row. The key expires with its
+-- lease.
 
 local FIELDS = {'holder', 'until', 'fence', 'depth', 'since', 'token'}
 local CHUNK = 2000          -- keys in one DEL
 
-local locks, changed = {}, {} -- key -> {key, kind, row, was}; those that were changed
+local locks, changed = {}, {} -- key -> lock {key, kind, row, was}; the changed ones
 
+-- Forget the locks of the call before.
 function L.begin_locks()
   if next(locks) then
     locks, changed = {}, {}
@@ -30,7 +32,7 @@ function L.lock_row(key)
   return lock_of(key).row
 end
 
--- row: as L.lock_row tells it; false: the lock is free.
+-- Put another row; false: the lock is free.
 function L.put_lock(key, row)
   local l = lock_of(key)
   L.assign(l, 'row', row)
@@ -40,7 +42,7 @@ function L.put_lock(key, row)
   end
 end
 
--- Make a lock in Redis what `row` says. was: what it is there. -> the reply of Redis
+-- Write a row to Redis. was: the row that is there, false for none. -> the reply of Redis
 local function put(key, row, was)
   local args = {'holder', row[1], 'until', row[2], 'fence', row[3], 'depth', row[4], 'since',
                 row[5]}
@@ -60,7 +62,7 @@ local function put(key, row, was)
   return reply
 end
 
--- These locks are as they were before.
+-- Undo the writes of these locks.
 local function take_back(list)
   for _, l in ipairs(list) do
     if l.was then
@@ -75,7 +77,7 @@ local function write_taken(step)
   local l = step.locks[1]
   local reply = put(l.key, l.row, l.was)
   if type(reply) == 'table' then
-    take_back(step.locks) -- the first of its commands may have been written
+    take_back(step.locks) -- its first command may have been written
   end
   return reply
 end
@@ -84,7 +86,7 @@ local function write_freed(step)
   return redis.pcall('DEL', unpack(step.names))
 end
 
--- The locks of the list from..to are free: their keys go together.
+-- -> one write that deletes the keys of the locks from..to of the list, which are free.
 local function free_step(list, from, to)
   local step = {locks = {unpack(list, from, to)}, names = {}, write = write_freed, undo = take_back,
                 command = 'DEL'}
@@ -94,7 +96,7 @@ local function free_step(list, from, to)
   return step
 end
 
--- What there is to write, into the lists of draft.lua.
+-- Append the writes of the changed locks to the lists that draft.lua makes.
 function L.plan_locks(adds, removals)
   local freed = {}
   for _, l in ipairs(changed) do

@@ -1,19 +1,20 @@
--- The parts that every function of the library stands on: names, numbers, errors, types. Time:
--- clock.lua and instant.lua; what is kept of a job: record.lua.
+-- The base of every function of the library: names, numbers, errors, types. Time is in clock.lua
+-- and instant.lua, the data of a job in record.lua.
 --
--- Built by scripts/join-lua into one library named `laterd` (the #!lua line is put in front there).
--- At load time Redis gives this chunk no string, table or cjson: they may be used inside functions
--- only. Everything shared hangs on the one local L: the locals of any other file end with it.
+-- scripts/join-lua joins all files into one library named `laterd`, with the #!lua line in front.
+-- While the library is loaded, Redis gives it no string, table or cjson: only functions that are
+-- called later may use them. All that the files share is in the table L, since the locals of every
+-- other file end with that file.
 --
--- Rules that every function keeps:
---   * one declared key, the root R = later:{NS}; every other key is R .. ':' .. something;
---   * keys are read and written by db(), which writes when the function has returned (draft.lua):
---     an error changes nothing. Only a plain later_add writes at once, and takes back its writes;
---   * TIME is read once; all times are integers in ms unless a name ends in _us;
---   * a number becomes text by L.int only: tostring and `..` keep 14 digits of it.
+-- Rules for every function:
+--   * It declares one key, the root R = later:{NS}. Every other key is R .. ':' .. something.
+--   * It reads and writes keys with db(), which writes after the function has returned (draft.lua):
+--     an error changes nothing. Only a plain later_add writes directly, and undoes it on an error.
+--   * It reads TIME once. All times are integers in ms, unless a name ends in _us.
+--   * It turns a number into text with L.int only: tostring and `..` keep just 14 digits.
 --
--- What Redis offers is bound to locals by the first call: a global is looked for in an empty table,
--- in the metatable of that, and only then in the table where it is.
+-- The first call binds what Redis offers to locals. A global would cost three lookups: in an empty
+-- table, in its metatable, then in the table that has it.
 local function offered()
   return redis, string, math, table, tonumber, type, ipairs, unpack, pcall, next, pairs, error
 end
@@ -25,27 +26,27 @@ local db -- db(COMMAND, key, ...): a command through the draft of the call (draf
 L.PROTOCOL = 1
 L.MAX_PAYLOAD = 1048576     -- bytes, where R:config says nothing else
 L.LEAST_LIMIT = 1024        -- bytes of a payload; no queue takes fewer
-L.BIG = 16384               -- a larger payload lives in R:big:<id>
+L.BIG = 16384               -- a larger payload is kept in R:big:<id>
 L.MAX_QUEUES = 10000        -- names in one namespace
-L.SOLO_CRASHES = 2          -- from so many crashes a job is started alone in its worker
+L.SOLO_CRASHES = 2          -- from so many crashes on, a job runs solo
 L.SECONDS_FROM = 1e8        -- a "ms" time between these two was meant as seconds
 L.SECONDS_TO = 1e11
 L.LATEST = 1e14             -- the year 5138
 L.TOKEN_TTL_S = 86400
-L.CLOCK_MAX = 4503599627370496 -- numbers above are garbage: soon after, two in a row would be one
+L.CLOCK_MAX = 4503599627370496 -- 2^52; above it is garbage: from 2^53 on, n + 1 may equal n
 L.CORRUPT = 'its record is corrupt (what is left of it is its payload)'
 
--- At what pace the collector works, in percent. After every 50 calls Redis has Lua begin a cycle,
--- which it would put off until the heap has doubled: so it is always at work, by the bytes that are
--- allocated, and was 18 % of an add at 200. At 100 it keeps up as well, and the heap is larger by
--- what some hundred calls leave. All functions of a server share it.
+-- Pace of the garbage collector, in percent of the bytes allocated. After every 50 calls Redis
+-- begins a cycle, while Lua alone would wait until the heap has doubled. So the collector always
+-- runs. At 200 it took 18 % of an add. At 100 it still keeps up, and the heap is larger by the
+-- garbage of some hundred calls. All functions of a server share this setting.
 local GC_PACE = 100
 
 local function set_pace()
   collectgarbage('setstepmul', GC_PACE)
 end
 
--- The numbers below a thousand as text, and with three digits.
+-- The numbers 0 to 999 as text: in SMALL as they are, in THREES with three digits.
 local SMALL, THREES = {}, {}
 
 local function bind()
@@ -56,15 +57,15 @@ local function bind()
   pcall(set_pace)
 end
 
--- Raise a coded refusal; the wrapper of L.register turns it into the error reply.
+-- Raise an error with a code; L.register turns it into the error reply.
 function L.fail(code, text)
   error({elater = code .. ' ' .. text})
 end
 
--- Of times, which have the same first digits for a second or minutes, the rest is put together by
--- threes: to print them costs as much as a small command.
+-- Printing a time costs as much as a small command. Its first digits stay the same for a second
+-- (us) or for minutes (ms), so their text is kept; the other six digits come from THREES.
 local MILLIONS, millions_text, n_millions = 64, {}, 0
-local known_ms, ms_text = false, nil -- the last time in ms: many jobs have one instant
+local known_ms, ms_text = false, nil -- the last time in ms: many jobs share one
 
 local function first_digits(millions)
   if n_millions == MILLIONS then
@@ -95,16 +96,16 @@ function L.int(x)
   return string.format('%.0f', x)
 end
 
--- Any score -> text that is the same number.
+-- Any score -> text that reads back as the same number.
 function L.score(x)
   return x % 1 == 0 and x >= 0 and x < 9007199254740992 and L.int(x) or string.format('%.17g', x)
 end
 
--- What was read of late: most arguments say what those of the call before said.
+-- Numbers that were read lately: most arguments repeat those of the call before.
 local WHOLES, known_wholes, n_wholes = 1024, {}, 0
 
--- Text of a whole number below 2^53 -> the number, else nil. tonumber alone takes nan, inf, 0x10,
--- 1e3 and -1 as well, which would fail, or worse pass, in the middle of the writes.
+-- Text of a whole number below 2^53 -> the number, else nil. tonumber alone also takes nan, inf,
+-- 0x10, 1e3 and -1. These would fail, or worse pass, in the middle of the writes.
 function L.whole(text)
   local n = known_wholes[text]
   if n then
@@ -122,8 +123,8 @@ function L.whole(text)
   return n
 end
 
--- Any score -> the ms when it is due, a whole number from 0 to L.LATEST. Raw writers may have
--- scores with a fraction; a head that keeps it never equals what is stored of it.
+-- Any score -> its due time in ms, a whole number from 0 to L.LATEST. Scores of raw members may
+-- have a fraction. It is rounded up: a head with a fraction would never equal what is stored of it.
 function L.due(score)
   local n = tonumber(score)
   if n >= 0 and n <= L.LATEST and n % 1 == 0 then
@@ -138,19 +139,19 @@ function L.quote(s)
   return "'" .. string.gsub(s, '[^\32-\126]', '?') .. "'"
 end
 
--- Text for one line of a record: control bytes out, bounded.
+-- Any text -> its first 512 bytes, with spaces for control characters.
 function L.line(s)
   return (string.gsub(string.sub(s, 1, 512), '[%z\1-\31\127]', ' '))
 end
 
--- Most calls name the same root as the one before, and queues that were named before: those were
--- checked.
+-- The root of the last call and the queue names of earlier calls. They were checked, and most calls
+-- repeat them.
 local known_root
 local known_queues, n_known = {}, 0
 
--- Who follows the events of which root (v1/tail.lua), and those of this call, false where nobody
--- does. By a hint that nobody hears, nothing may be lost: L.event is called only while L.events is
--- there.
+-- L.tails: root -> until when its events are followed, and how many may still be told
+-- (v1/tail.lua). L.events: the events of this call, false while nobody follows. Events that nobody
+-- follows must cost nothing, so L.event is called only while L.events is set.
 L.tails = {}
 L.events = false
 
@@ -162,9 +163,9 @@ local function call(fn, R, args)
   return reply
 end
 
--- Register `name` with `flags`; fn(R, args) is called with the checked root. Coded refusals become
--- error replies, a foreign type that a read met ELATER_TYPE; other errors of Redis go on as they
--- are.
+-- Register `name` with `flags`; fn(R, args) gets the checked root. An error of L.fail becomes its
+-- error reply, a foreign type that a read met becomes ELATER_TYPE, an error of Lua becomes
+-- ELATER_BUG. Other errors of Redis are passed on unchanged.
 function L.register(name, flags, fn)
   redis.register_function{
     function_name = name,
@@ -173,7 +174,7 @@ function L.register(name, flags, fn)
       if not pcall then
         bind()
       end
-      -- 64 characters, as many as the programs take.
+      -- A namespace has at most 64 characters, as in the programs.
       if #keys ~= 1 or (keys[1] ~= known_root and
                         (#keys[1] > 72 or not string.match(keys[1], '^later:{[%w][%w_.-]*}$'))) then
         return {err = "ELATER_ROOT give one key, the namespace's root, as 1 'later:{default}'"}
@@ -190,7 +191,7 @@ function L.register(name, flags, fn)
       if type(reply) == 'table' and reply.elater then
         return {err = reply.elater}
       end
-      -- What redis.call raised is text in one version of Redis and a table in another.
+      -- An error of redis.call is text in some versions of Redis and a table in others.
       local text = L.line(tostring(type(reply) == 'table' and reply.err or reply))
       if string.match(text, '^WRONGTYPE ') then
         text = 'ELATER_TYPE a key of ' .. keys[1] .. ' has a foreign type: rename or delete it (' ..
@@ -203,8 +204,8 @@ function L.register(name, flags, fn)
   }
 end
 
--- Refuse by name when a key that is about to be written holds a foreign type.
--- Takes name, type pairs (names relative to R).
+-- Fail with ELATER_TYPE if one of these keys has a foreign type. Takes pairs of name and type;
+-- names are relative to R.
 function L.need(R, ...)
   local want = {...}
   for i = 1, #want, 2 do
@@ -216,7 +217,7 @@ function L.need(R, ...)
   end
 end
 
--- An id, or QUEUE@UNIQUE -> the id.
+-- A job id or QUEUE@UNIQUE -> the id. Fails if it is neither, or if no job has the unique key.
 function L.check_id(R, id)
   if id == nil then
     L.fail('ELATER_ARGS', 'a job id is missing')
@@ -235,6 +236,7 @@ function L.check_id(R, id)
   return id
 end
 
+-- -> the queue name; fails with ELATER_QUEUE if it is none.
 function L.check_queue(queue)
   if known_queues[queue] then
     return queue

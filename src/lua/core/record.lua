@@ -1,13 +1,14 @@
--- What is kept of a job: its record, its tries, where it waits, how it ends.
+-- The data of a job: its record, its tries, where it waits, how it ends.
 
--- The job record: one header line, LF, payload bytes untouched.
+-- A record: a header, LF, then the payload bytes untouched.
 --   <flag><queue>[ <priority>][ <name>=<value>]... LF payload
 -- flag: '-' payload here, '+' payload in R:big:<id>. Names: a attempts, t timeout ms, x expire ms,
--- k keep ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when it stays
--- taken, ms; o: it waits for the end of the job before it under its unique key. Short because a
--- million of them wait in memory.
+-- k keep ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when the unique key
+-- stays taken, ms; o: it waits for the end of its predecessor under its unique key (unique.lua).
+-- Names are short because a million of them wait in memory.
 local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o'}
 
+-- -> the header of a job, with its LF.
 function L.header(job)
   if not job.has_options and job.priority == 5 then
     return (job.big and '+' or '-') .. job.queue .. '\n'
@@ -28,8 +29,8 @@ end
 
 local NUMBERS = {a = true, t = true, x = true, k = true, f = true}
 
--- -> {queue, priority, big, body (offset of the payload), and the named ones as text}, or nil when
--- the record is missing or not ours. Numbers are checked here, for all who reckon with them.
+-- A record -> {queue, priority, big, body (offset of the payload), and the named values as text};
+-- nil when it is missing or not ours. Numbers are checked here, so that callers need not.
 function L.parse(record)
   if not record then
     return nil
@@ -62,13 +63,14 @@ function L.parse(record)
   return job
 end
 
--- The largest payload that an add to this queue takes.
+-- -> the largest payload, in bytes, that an add to this queue takes.
 function L.max_payload(R, queue)
   local set = db('HMGET', R .. ':config', 'max_payload:' .. queue, 'max_payload')
   return L.whole(set[1] or set[2]) or L.MAX_PAYLOAD
 end
 
--- R:tries: "starts attempts crashes due", all integers; {0,0,0} for a job never started.
+-- A value of R:tries, "<starts> <attempts> <crashes> <due ms>" -> {starts, attempts, crashes, due};
+-- zeros and no due for a job that was never started.
 function L.tries(text)
   local s, a, c, due
   if text then
@@ -93,14 +95,13 @@ function L.outcome(state, code, now_ms, start, text, tail)
          L.int(start) .. ' ' .. L.line(text) .. '\n' .. (tail or '')
 end
 
--- What L.outcome wrote -> state, code, when ms, start, text, output, all as text; nil when it is
--- not ours.
+-- An outcome -> state, code, when ms, start, text, output, all as text; nil when it is not ours.
 function L.read_outcome(outcome)
   return string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
 end
 
--- Where a waiting job stands: the suspects of a queue have a set of their own. -> the key, and the
--- mark that tells of it (false for priority 5, which needs none)
+-- The set that a waiting job is in; the suspects of a queue have their own. -> its key; the mark
+-- that tells of it, false for priority 5, which needs none
 function L.waiting_key(R, job, tries)
   if tries.crashes >= L.SOLO_CRASHES then
     return R .. ':solo:' .. job.queue, 's'
@@ -109,8 +110,8 @@ function L.waiting_key(R, job, tries)
   return R .. ':q:' .. job.queue .. ':' .. priority, priority ~= '5' and priority
 end
 
--- The sets of a queue beside priority 5, which is always looked at: a string of digits, 's'
--- (suspects), 'g' (granted jobs) and 'a' (gates where it stands aside).
+-- Add a mark to a queue. R:prio has its marks as a string: digits (priorities beside 5, which is
+-- always read), 's' (suspects), 'g' (granted jobs) and 'a' (gates where it stands aside).
 function L.mark_set(R, queue, mark)
   local marks = db('HGET', R .. ':prio', queue) or ''
   if not string.find(marks, mark, 1, true) then
@@ -130,8 +131,9 @@ function L.mark_clear(R, queue, mark)
   L.set_marks(R, queue, (string.gsub(db('HGET', R .. ':prio', queue) or '', mark, '')))
 end
 
--- The queue has something by then: where that is earlier than what was known, the workers are told.
--- is_new: a new job brings it, and there are only so many names.
+-- A queue has a job that is due then. If that is earlier than its head, the head is lowered and the
+-- workers are woken. is_new: the job is new, so its queue may be new; fails if that is one name too
+-- many.
 function L.lower_head(R, queue, due, is_new)
   local was = db('ZSCORE', R .. ':heads', queue)
   if was and was <= due then
@@ -155,8 +157,8 @@ function L.enqueue(R, id, job, tries, due, is_new)
   end
 end
 
--- Forget what there is of these ids beside their tries. are_small: none has a large payload, as far
--- as the caller knows for certain.
+-- Remove the record, payload, outcome, progress and cancellation of these ids, but not their tries.
+-- are_small: the caller knows for certain that none has a large payload.
 function L.forget_but_tries(R, ids, are_small)
   for _, name in ipairs({'cancel', 'progress', 'errors', 'results'}) do
     db('HDEL', R .. ':' .. name, unpack(ids))
@@ -171,7 +173,7 @@ function L.forget_but_tries(R, ids, are_small)
   end
 end
 
--- Forget ids altogether.
+-- The same, and their tries.
 function L.forget(R, ids)
   if #ids > 0 then
     db('HDEL', R .. ':tries', unpack(ids))
@@ -179,8 +181,8 @@ function L.forget(R, ids)
   end
 end
 
--- Forget the first `rows` ids of a set that sorts by the time they go, those before `before`; ->
--- how many.
+-- Forget up to `rows` ids whose score is at most `before`, in a set that is scored by a time in ms.
+-- -> how many
 function L.trim(R, key, before, rows)
   local ids = db('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, rows)
   if #ids > 0 then
@@ -190,14 +192,15 @@ function L.trim(R, key, before, rows)
   return #ids
 end
 
--- Somebody waits for the end of this job (later wait): tell them, once.
+-- If somebody waits for the end of this job (later wait), tell its outcome, once.
 function L.announce(R, id, outcome)
   if db('HDEL', R .. ':await', id) == 1 then
     L.say(R .. ':ended:' .. id, outcome)
   end
 end
 
--- Bury: the record stays, the reason beside it; the oldest go when there are more than max.
+-- Bury a job: its record stays, with the outcome beside it. If a queue has more than `max` dead
+-- jobs (10,000 without it), the oldest are forgotten.
 function L.bury(R, queue, id, outcome, now_ms, max)
   local key = R .. ':dead:' .. queue
   db('ZADD', key, L.int(now_ms), id)
@@ -211,7 +214,7 @@ function L.bury(R, queue, id, outcome, now_ms, max)
   if L.events then
     L.event_end(id, queue, outcome)
   end
-  -- Each takes up to two along, so that a call stays short and there are never more for long.
+  -- Each burial forgets at most two: a call stays short, and there are never too many for long.
   local over = db('ZCARD', key) - (max or 10000)
   if over > 0 then
     local old = db('ZRANGE', key, 0, math.min(over, 2) - 1)
@@ -220,9 +223,9 @@ function L.bury(R, queue, id, outcome, now_ms, max)
   end
 end
 
--- End a job that is wanted no more: forgotten, or kept for `keep` ms with its outcome. Each that is
--- kept takes up to two along whose time is over: however many end, no more are held than end in
--- that time.
+-- End a job for good: forget it, or keep it with its outcome for `keep` ms. Each job that is kept
+-- removes up to two whose time is over: so however many end, no more are kept than end in that
+-- time. job may be nil if keep is 0.
 function L.finish(R, job, id, outcome, now_ms, keep)
   L.announce(R, id, outcome)
   if L.events then
@@ -242,23 +245,24 @@ function L.finish(R, job, id, outcome, now_ms, keep)
   end
 end
 
--- End a running job that was to be cancelled and did not finish by itself.
+-- End a running job that was cancelled or replaced and did not end well by itself.
 function L.end_cancelled(R, job, id, outcome, now_ms)
   db('ZREM', R .. ':running', id)
   L.finish(R, job, id, outcome, now_ms, tonumber(job.k or '0'))
   L.count(R, 'cancelled', job.queue, 1)
 end
 
--- The record of a job whose own is missing or corrupt: what there is of a payload, in a key of its
--- own before what stands in the record, and never an empty one: a retry must not run with nothing.
+-- -> a new record for a job whose own is missing or corrupt. Its payload is R:big:<id> if there is
+-- one, else the bytes of the corrupt record. A missing record without R:big:<id> still refers to
+-- that key: a retry must not run with an empty payload.
 function L.mended(R, id, queue, record)
   local big = not record or db('TYPE', R .. ':big:' .. id).ok == 'string'
   return L.header({queue = queue, priority = 5, big = big}) .. (big and '' or record)
 end
 
--- A running job whose record is missing or corrupt cannot run again: what is left of it is buried
--- as its payload, in the queue that it names or, failing that, in `queue` (nil: nobody knows, it
--- goes).
+-- A running job whose record is missing or corrupt cannot run again. It is buried with what is left
+-- of it as its payload, in the queue that its record names or else in `queue`. Without either it is
+-- forgotten.
 function L.bury_broken(R, id, record, queue, now_ms)
   queue = string.match(record or '', '^[-+](%w[%w_-]*)[ \n]') or queue
   if queue == nil or #queue > 64 then
@@ -273,7 +277,8 @@ function L.bury_broken(R, id, record, queue, now_ms)
 end
 
 -- -> state, job, tries, score. state: waiting parked running dead done, or nil when there is no
--- such job. score: due ms, ticket, epoch, died ms, forgotten-at ms.
+-- such job; the score is, in this order: due ms, ticket, epoch, died ms, forgotten-at ms. job: nil
+-- for a running job whose record is missing or corrupt.
 function L.locate(R, id)
   local record = db('HGET', R .. ':jobs', id)
   local tries = L.tries(db('HGET', R .. ':tries', id))
@@ -301,7 +306,7 @@ function L.locate(R, id)
   return nil
 end
 
--- The same for a function that needs the job.
+-- The same for a function that needs the job; fails with ELATER_NOJOB without it.
 function L.find(R, id)
   local state, job, tries, score = L.locate(R, id)
   if state == nil or job == nil then

@@ -1,14 +1,13 @@
--- The sets in which the jobs of a queue stand, state by state, and reading one of them page by
--- page.
+-- The sets that hold the jobs of a queue in each state, and reading such a set page by page.
 --
--- A page begins behind a score and a member, those that were told last, wherever they stood: so
--- what stays in its place is told exactly once, whatever is added, taken out or moved meanwhile.
+-- A page begins behind the score and member that the page before ended with, even if that member is
+-- gone or moved. So a member that stays in its place is read exactly once, whatever is added,
+-- removed or moved meanwhile.
 
 local WAITING = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}
 
--- -> {key, is_raw: its members are payloads}*, in the order in which they are told; nil for what is
--- no state.
--- R:running has those of other queues as well.
+-- -> {key, is_raw: its members are payloads}*, in the order in which they are listed; nil for an
+-- unknown state. R:running also has the jobs of other queues.
 function L.sets_of(R, queue, state)
   if state == 'running' then
     return {{key = R .. ':running'}}
@@ -26,6 +25,7 @@ function L.sets_of(R, queue, state)
   return sets
 end
 
+-- -> how many members these sets have together.
 function L.count_in(sets)
   local n = 0
   for _, set in ipairs(sets) do
@@ -34,7 +34,8 @@ function L.count_in(sets)
   return n
 end
 
--- Is a before b, byte by byte as Redis sorts members? What `<` says depends on the server's locale.
+-- Does a come before b, byte by byte as Redis sorts members? The result of `<` depends on the
+-- server's locale.
 function L.is_before(a, b)
   local lo, hi, sub = 0, math.min(#a, #b), string.sub
   if sub(a, 1, hi) == sub(b, 1, hi) then
@@ -52,8 +53,8 @@ function L.is_before(a, b)
   return string.byte(a, hi) < string.byte(b, hi)
 end
 
--- The rank of the first member behind this score and member, which may be gone; score '': of the
--- first one. Cost: O(log n), squared if it is gone.
+-- -> the rank of the first member behind this score and member, which may be gone; score '': 0.
+-- Cost: O(log n), squared if the member is gone.
 function L.rank_behind(key, score, member)
   if score == '' then
     return 0
@@ -75,9 +76,10 @@ function L.rank_behind(key, score, member)
   return lo
 end
 
--- Up to `count` members that may be large, from a rank on: -> {member, score, ...}. No more than
--- `bytes` of them as far as one can know before: twice as many at a time, but not of the size of
--- the largest one so far. until_ms: only those with a score up to that; nil: all.
+-- -> {member, score, ...}: up to `count` members, which may be large, from a rank on. It stops
+-- after `bytes` of them: it reads twice as many each time, but no more than would fit if each were
+-- as large as the largest so far. A larger one may still exceed `bytes`. until_ms: only scores up
+-- to it; nil: all.
 function L.read_members(key, rank, count, bytes, until_ms)
   local rows, step, largest = {}, 1, 1
   while count > 0 and bytes > 0 do
@@ -101,11 +103,12 @@ function L.read_members(key, rank, count, bytes, until_ms)
   return rows
 end
 
--- When the first raw member may be due that is not due yet: it stands behind `rank` others. known:
--- when that is as far as anybody knows (a head), which holds if none is earlier. Members may be
--- large, and are read for their scores only up to ctx.peek bytes in a call; else it is a time
--- before which none is due. (To count members where there are some costs Redis the comparison of
--- the whole first one.)
+-- -> when the first raw member will be due that is not due yet, ms, or a time before which none is
+-- due. rank: how many members stand before it. known: its noted time (a head), which holds if no
+-- member is due earlier. Members may be large and come with their scores, so they are read only
+-- until ctx.peek bytes are used up; then counting finds the time. (A ZCOUNT that finds members
+-- makes Redis compare the whole first one, so it is asked for growing spans up to the first that
+-- has some.)
 function L.next_raw(key, rank, ctx, known)
   local now_ms = ctx.now_ms
   local function has(until_text)
@@ -125,7 +128,7 @@ function L.next_raw(key, rank, ctx, known)
   return low + 1
 end
 
--- When a raw member is due, as its claim sees it; nil: it will be buried then.
+-- -> when a raw member is due, as its claim will see it; nil: it will be buried.
 function L.raw_due(score, now_ms)
   local n, due = tonumber(score), L.due(score)
   if n < L.SECONDS_FROM then
@@ -134,12 +137,11 @@ function L.raw_due(score, now_ms)
   return n > L.SECONDS_TO and n <= L.LATEST and due or nil
 end
 
--- A payload that stands by itself counts as this much: what it has is not known, and freeing it
--- takes its time.
+-- A payload in R:big counts as this many bytes: its size is not known, and freeing it takes time.
 local LARGE_BYTES = 262144
 
--- The records of ids, until `bytes` of them are read. -> records ('' where there is none), at least
--- one, perhaps fewer than ids.
+-- Read the records of ids until they have `bytes` bytes. -> records, '' where there is none; at
+-- least one, perhaps fewer than ids.
 function L.read_records(R, ids, bytes)
   local records = {}
   for from = 1, #ids, 25 do

@@ -5,24 +5,25 @@
 --                                    R:rate:granted:NAME  SET of jobs that were granted a start
 --                                    which they have not claimed yet
 -- `kind:NAME` is the id of a gate. Holders: a job by its id, a worker (later lock) as @EPOCH, a
--- caller of the bare functions as =OWNER. until: when the lease of a holder ends; 0 (locks),
--- L.LIVES + since (semaphores) for one that lives with its job or worker, whose reaper frees it.
+-- caller of the bare functions as =OWNER. until: when the lease of a holder ends. A holder without
+-- a lease has 0 (lock) or L.LIVES + since (semaphore): it keeps its place as long as its job or
+-- worker lives, and reaping the worker frees it.
 --
 -- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched,
--- is_touched}. Gates that lost a holder are in `touched`, until L.settle_gates hands their places
--- on (gate_line.lua); queues with a new grant in `granted`, until the workers are told. called: how
--- many of those in line the call has called; let_in: queue -> jobs that hold all their gates and
--- are claimed by this step, if it can (claims_next; grant.lua); timers: of limit.lua. A step fills
--- in room: queue -> how many jobs the step would still claim of it; epoch: who makes it; ended: the
--- jobs of this epoch that end in it; at_once: of L.write_at_once the jobs that end, and how many
--- start.
+-- is_touched, ...}. touched: gates that lost a holder, until L.settle_gates hands their places on
+-- (gate_line.lua). granted: queues with a new grant, until their workers are told. called: how many
+-- in line the call has called. let_in: queue -> jobs that hold all their gates and are claimed by
+-- this step, if it can (claims_next; grant.lua). timers: what public/limit.lua read of R:timers.
+-- peers, takers, count: of claim/room.lua. A step fills in room: queue -> how many jobs it would
+-- still claim of it; epoch: of its worker; ended: the jobs of this epoch that end in it; at_once:
+-- {ended, started}, what L.write_at_once writes of this: the ids that end, how many start.
 --
 -- A gate: {id, kind, name, key, line, limit, granted, free, is_armed}. free: how many places are
--- free, nil until somebody asks; is_armed: it has none, and its timer is set. What a call changes
--- of a gate is in the draft or is written by L.assign, so that a part of the call that fails is
--- forgotten by everybody.
+-- free, nil until it is asked for. is_armed: none is free, and the timer of the gate is set. What a
+-- call changes of a gate is in the draft or is written by L.assign: so if a part of the call fails,
+-- all of it is undone.
 
-L.LIVES = 1e15              -- the score of a holder without a lease is this and the ms since when
+L.LIVES = 1e15              -- a holder without a lease has this and the ms since when as its score
 
 function L.book(R, now_us)
   return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {},
@@ -30,7 +31,7 @@ function L.book(R, now_us)
           at_once = {ended = {}, started = 0}}
 end
 
--- A place of this gate may be free: L.settle_gates looks at its line.
+-- A place of this gate may be free: L.settle_gates will see who is in line.
 function L.touch(book, id)
   if not book.is_touched[id] then
     book.is_touched[id] = true
@@ -38,7 +39,7 @@ function L.touch(book, id)
   end
 end
 
--- -> kind, name; nil: this is no id of a gate, so it was written by hand (`later fsck` tells)
+-- -> kind, name; nil: this is no id of a gate and was written by hand (`later fsck` reports it)
 function L.read_gate(id)
   local kind, name = string.match(id, '^(%a+):(.+)$')
   if L.KINDS[kind or ''] then
@@ -57,7 +58,7 @@ local function new_gate(book, id)
   if kind ~= 'lock' then
     g.limit = L.limit_of(R, kind, name)
   end
-  -- Each algorithm has a key of its own: it cannot read the state of another.
+  -- Each algorithm has a key of its own: it cannot read the data of another.
   if kind == 'rate' then
     g.key = g.limit and R .. ':rate:' .. g.limit.algorithm .. ':' .. name
     g.granted = R .. ':rate:granted:' .. name
@@ -65,7 +66,7 @@ local function new_gate(book, id)
   return g
 end
 
--- The gate of this id as this call knows it.
+-- -> the gate of this id as the call knows it; fails with ELATER_GATE if it is none.
 function L.gate(book, id)
   local g = book.gates[id]
   if not g then
@@ -75,8 +76,8 @@ function L.gate(book, id)
   return g
 end
 
--- -> how many places are free now, less than 0 where a limit has shrunk under its holders. A
--- semaphore or a rate without a definition is shut, and that is noted for health.
+-- -> how many places are free now, less than 0 if the limit has become lower than the number of
+-- holders. A semaphore or a rate without a definition is shut, and a note tells `later health`.
 function L.room(book, g)
   local free = g.free
   if not free then
@@ -91,7 +92,8 @@ function L.room(book, g)
   return free
 end
 
--- A gate has no free place. -> when it will have one by itself (ms); nil: only a release frees one
+-- For a gate without a free place. -> when one becomes free by itself, ms; nil: only a release
+-- frees one
 function L.opens(book, g)
   if g.kind ~= 'lock' and not g.limit then
     return nil
@@ -99,7 +101,7 @@ function L.opens(book, g)
   return L.KINDS[g.kind].opens(book, g)
 end
 
--- So many places are free from now on.
+-- n places are free from now on.
 function L.set_room(g, n)
   L.assign(g, 'free', n)
   if g.is_armed then
@@ -107,7 +109,8 @@ function L.set_room(g, n)
   end
 end
 
--- n more places are free. Nothing is to be done where the number was not asked for yet.
+-- n more places are free (fewer if n < 0). If the number was not asked for yet, there is nothing to
+-- do.
 function L.add_room(g, n)
   if g.free then
     L.set_room(g, g.free + n)
@@ -115,14 +118,14 @@ function L.add_room(g, n)
 end
 
 -- Take a free place. until_ms: the end of the lease; nil: as long as the holder lives. is_reserved:
--- the holder was not told yet (the depth of a lock is 0 until then).
+-- the holder was not told yet; until then the depth of a lock is 0.
 function L.take(book, g, holder, fence, until_ms, is_reserved)
   L.KINDS[g.kind].take(book, g, holder, fence, until_ms, is_reserved)
 end
 
 -- Take a place for a job that is granted. A rate only reserves a start, and counts it when the job
--- is claimed (L.spend): so a grant that is taken back costs nothing, and a queue without room does
--- not save up starts.
+-- is claimed (L.spend). So a grant that is taken back costs nothing, and a queue without room saves
+-- up no starts.
 function L.promise(book, g, job)
   if g.kind == 'rate' then
     L.add_room(g, -db('SADD', g.granted, job))
@@ -132,12 +135,12 @@ function L.promise(book, g, job)
 end
 
 -- Does this gate refuse even jobs that were granted a place? Only a rate does, when it was shut or
--- deleted since; a place of a lock or a semaphore is kept.
+-- deleted meanwhile; a place of a lock or a semaphore stays.
 function L.is_closed(g)
   return g.kind == 'rate' and (not g.limit or g.limit.n == 0)
 end
 
--- The number of the first gate of a spot that lets nobody in; nil: none.
+-- -> the number of the first gate of a spot that lets nobody in; nil: none.
 function L.closed_gate(book, spot)
   for i, id in ipairs(spot and spot.gates or {}) do
     if L.is_closed(L.gate(book, id)) then
@@ -147,7 +150,8 @@ function L.closed_gate(book, spot)
   return nil
 end
 
--- A granted job is claimed: its locks have the fence that its handler is told, its rates count it.
+-- A granted job is claimed: its locks get the fence that its handler is told, its rates count its
+-- start.
 function L.spend(book, job, gates, fence)
   for _, id in ipairs(gates or {}) do
     local g = L.gate(book, id)
@@ -176,8 +180,8 @@ function L.drop_all(book, g, holders)
   return false
 end
 
--- Learn of many gates by few reads: mostly nobody waits for them, and nobody has the locks. It goes
--- by names alone, so one gate of which nothing can be known does not keep the others.
+-- Learn of many gates by few reads: mostly nobody waits for them, and nobody has the locks. It only
+-- asks which keys exist, so a gate with a key of a foreign type does not stop the others.
 function L.meet(book, ids)
   local lines, locks, R = {}, {}, book.R
   for i = 1, #ids do

@@ -1,18 +1,21 @@
--- Rate limits: three algorithms behind one face. Times are us of Redis' clock.
+-- Rate limits: three algorithms behind one interface. Times are us of Redis' clock.
 --
---   room(book, g) -> starts that would pass now
+--   room(book, g)     -> how many starts may pass now
 --   opens(book, g, n) -> the ms when n may pass, nil for never
---   take(book, g, n)   n pass; the caller has looked
---   seen(book, g) -> free, reset_us: when everything is as it was before the first
+--   take(book, g, n)  n pass; the caller has seen that they may
+--   seen(book, g)     -> free starts; in how many us all is as if nothing had been counted
 --
--- gcra     a token bucket kept as one time, the theoretical arrival time (ITU-T I.371; as in
--- Brandur
---          Leach's throttled and redis-cell): `burst` at once, then one each per / n. Exact, O(1).
--- sliding  a log of all starts in the last `per`: at most n in any such window. Exact, O(log n), n
--- entries. fixed    a counter for each whole `per` since 1970: up to 2 n around a border. O(1).
--- A clock that was set back would shut a gate for as long: what lies further ahead than the
--- algorithm can have put it is taken back to the furthest that it can be, and written so by room:
--- else it would be as far ahead whenever somebody looks.
+--   gcra     A token bucket that is kept as one time, the theoretical arrival time (ITU-T I.371; as
+--            in Brandur Leach's throttled and redis-cell): `burst` starts at once, then one each
+--            per / n. Exact, O(1).
+--   sliding  A log of all starts in the last `per`: at most n in any window of that length. Exact,
+--            O(log n), n entries.
+--   fixed    A counter for each whole `per` since 1970: up to 2 n starts around a border. O(1).
+--
+-- When the clock was set back, a stored time lies ahead of it and would shut the gate for that
+-- long. So a time that is further ahead than the algorithm can have put it is moved back to the
+-- furthest that is possible, and `room` writes that: else it would be as far ahead at every later
+-- call.
 
 L.RATES = {gcra = {}, sliding = {}, fixed = {}}
 
@@ -22,10 +25,10 @@ end
 
 -- ---- gcra
 
--- Kept as "<us> <us behind it>": a time in us with a fraction has no more digits than that, and
--- what is rounded at each start would be missing from the burst. -> how far the theoretical arrival
--- time is ahead of now, the interval, the tolerance, all in us; whether that is less than what is
--- kept: the clock was set back, or the limit changed
+-- The key holds "<us> <us to add to it>": their sum would have more digits than a number keeps, and
+-- what is rounded off at each start would be missing from the burst. -> how far the theoretical
+-- arrival time is ahead of now, the interval, the tolerance, all in us; whether the key must be
+-- written anew, since the clock was set back or the limit changed
 local function gcra(book, g)
   local step = g.limit.per_us / g.limit.n
   local burst = step * g.limit.burst
@@ -48,7 +51,7 @@ function L.RATES.gcra.room(book, g)
   if is_less then
     put_ahead(book, g, ahead)
   end
-  -- A hair of tolerance: the interval need not be a whole number.
+  -- The interval need not be a whole number, so a little is added before rounding.
   local free = math.floor((burst - ahead) / step + 1e-6)
   return math.max(free, 0)
 end
@@ -61,7 +64,7 @@ function L.RATES.gcra.opens(book, g, n)
   return math.ceil((book.now_us + math.ceil(ahead + n * step - burst)) / 1000)
 end
 
--- With a limit of 0 nothing may pass: who was promised a start before that is told so
+-- Not called with a limit of 0: a job that was promised a start before is refused then
 -- (L.is_closed).
 function L.RATES.gcra.take(book, g, n)
   local ahead, step = gcra(book, g)
@@ -78,14 +81,15 @@ end
 
 -- ---- sliding
 
-local TRIM = 100            -- entries ahead of the clock that a call takes back
+local TRIM = 100            -- entries ahead of the clock that a call sets to now
 
--- What is over counts nowhere, so it may go behind the writes, however much it is.
+-- Remove the starts that are over. They count for nothing, so this may follow the writes, however
+-- many they are.
 local function drop_below(key, score)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', score)
 end
 
--- Starts that are over go, and those ahead of a clock that was set back count as of now.
+-- Remove the starts that are over. Starts ahead of a clock that was set back count as of now.
 local function trim_log(book, g)
   if g.is_trimmed then
     return
@@ -98,7 +102,7 @@ local function trim_log(book, g)
   end
 end
 
--- How many starts count now.
+-- -> how many starts count now.
 local function used(book, g)
   return db('ZCOUNT', g.key, '(' .. L.int(book.now_us - g.limit.per_us), '+inf')
 end
@@ -135,9 +139,9 @@ end
 
 -- ---- fixed
 
--- A clock that was set back may come to the same border again: what a later window counted stands
--- to the end of the next one, so that neither is used twice. -> starts counted, the us when their
--- window ends, its number, whether a window further ahead was written
+-- A clock that was set back may come to the same border again. So what a later window counted
+-- stays, to the end of the next window at most, and neither window is used twice. -> starts
+-- counted, the us when their window ends, its number, whether the key has a window further ahead
 local function counted(book, g)
   local index = math.floor(book.now_us / g.limit.per_us)
   local of, count = string.match(db('GET', g.key) or '', '^(%d+) (%d+)$')

@@ -1,9 +1,9 @@
 -- A holder that ends frees what it holds.
 --
--- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, a line each. So the
--- call that ends it need not read its record.
+-- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, with LF between them.
+-- So the call that ends it need not read its record.
 
--- Add one line of R:holds to drops (gate -> holders) or to uniques ({name, id, for_until}*).
+-- Add one part of R:holds to drops (gate -> holders) or to uniques ({name, id, for_until}*).
 local function read_line(holder, line, drops, order, uniques)
   if string.find(line, '^uniq:') then
     local until_ms, name = string.match(line, '^uniq:(%d+):(.*)$')

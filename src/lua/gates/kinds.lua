@@ -1,14 +1,14 @@
--- The three kinds of gates behind one face (gate.lua):
+-- The three kinds of gates behind one interface (gate.lua):
 --   room(book, g)   -> how many places are free
---   opens(book, g)  -> when there will be one by itself, ms; nil: by a release only
---   take(book, g, holder, fence, until_ms, is_reserved)   the caller has looked
---   drop(book, g, holders) -> whether any of them had a place
+--   opens(book, g)  -> when one becomes free by itself, ms; nil: by a release only
+--   take(book, g, holder, fence, until_ms, is_reserved)   the caller has seen that one is free
+--   drop(book, g, holders) -> whether any of them had a place; frees their places
 
 L.KINDS = {lock = {}, sem = {}, rate = {}}
 
--- ---- locks: L.lock_row {holder, until ms, fence, depth, since ms, token}, all text (draft.lua)
+-- ---- locks: rows {holder, until ms, fence, depth, since ms, token} of L.lock_row (locks.lua)
 
--- -> holder, until ms (0: it lives with its job or worker), fence, depth; nil: it is free
+-- -> holder, until ms (0: as long as its job or worker), fence, depth; nil: the lock is free
 function L.lock_holder(book, g)
   local row = L.lock_row(g.key)
   if not row then
@@ -48,14 +48,14 @@ function L.KINDS.lock.drop(_, g, holders)
   return false
 end
 
--- Change what is given of a lock that is held; token false: it has none.
+-- Change a lock that is held. nil leaves a field as it is; token false: the lock has none.
 function L.change_lock(g, until_text, fence_text, depth_text, token)
   local row = L.lock_row(g.key)
   L.put_lock(g.key, {row[1], until_text or row[2], fence_text or row[3], depth_text or row[4],
                      row[5], token == nil and row[6] or token})
 end
 
--- The job that holds the lock starts with this fence.
+-- A job starts: if it holds this lock, the lock gets its fence.
 function L.refence(g, job, fence)
   local row = L.lock_row(g.key)
   if row and row[1] == job then
@@ -65,13 +65,14 @@ end
 
 -- ---- semaphores
 
--- Holders whose lease is over have no place, and go behind the writes, however many they are.
+-- Remove the holders whose lease is over. They count for nothing, so this may follow the writes,
+-- however many they are.
 local function drop_ended(key, now_text)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now_text)
 end
 
--- The limit may have shrunk under its holders: then there is no place until enough of them have
--- gone.
+-- The limit may have become lower than the number of holders: then no place is free until enough of
+-- them have gone.
 function L.KINDS.sem.room(book, g)
   if not g.has_dropped then
     L.assign(g, 'has_dropped', true)
@@ -82,15 +83,15 @@ end
 
 function L.KINDS.sem.opens(book, g)
   local lives, ends = '(' .. L.int(book.now_ms), '(' .. L.int(L.LIVES)
-  -- Mostly nobody has a lease, and to count is less than to sort what the call has changed.
+  -- Mostly no holder has a lease, and counting costs less than sorting what the call has changed.
   if db('ZCOUNT', g.key, lives, ends) == 0 then
     return nil
   end
   return tonumber(db('ZRANGEBYSCORE', g.key, lives, ends, 'WITHSCORES', 'LIMIT', 0, 1)[2])
 end
 
--- The key goes with the last lease, unless somebody has a place without one: callers may come once
--- and never again.
+-- The key expires with the last lease, unless a holder has none: a caller may come once and never
+-- again.
 local function expire_with_leases(key)
   local last = tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2] or L.LIVES)
   if last < L.LIVES then
@@ -123,13 +124,13 @@ function L.KINDS.sem.drop(book, g, holders)
   return true
 end
 
--- ---- rates: what is free, without what is kept for granted jobs
+-- ---- rates: starts that are kept for granted jobs are not free
 
 function L.KINDS.rate.room(book, g)
   return L.RATES[g.limit.algorithm].room(book, g) - db('SCARD', g.granted)
 end
 
--- nil: when one of those that are granted is claimed, or loses its grant.
+-- nil: only when a granted job is claimed or loses its grant.
 function L.KINDS.rate.opens(book, g)
   local rate = L.RATES[g.limit.algorithm]
   local is_kept = rate.room(book, g) > 0

@@ -1,4 +1,4 @@
--- Names of gates, and the limits that semaphores and rates have.
+-- Names of gates, and the limits of semaphores and rates.
 --
 -- R:limits  HASH  name -> "semaphore <n> <keep|kill>" | "rate <algorithm> <n> <per ms> <burst>"
 -- A name with {key} in it is a template for all names that fit. The field `{}` lists the templates.
@@ -7,7 +7,8 @@ L.GATE_NAME_MAX = 256
 L.MAX_LIMITS = 1000         -- definitions in one namespace
 L.MAX_PERMITS = 1000000     -- places of a semaphore, starts of a rate
 
--- A name that may stand in a record header, in a key and on a terminal.
+-- -> the name; fails with ELATER_GATE unless it may stand in a record header, in a key and on a
+-- terminal. what: names it in the error.
 function L.check_gate_name(what, name)
   if name == nil or #name < 1 or #name > L.GATE_NAME_MAX or string.find(name, '[%z\1-\32\127]') then
     L.fail('ELATER_GATE', what .. ' ' .. L.quote(name or '') .. ' is no name of a gate: 1 to ' ..
@@ -19,6 +20,8 @@ function L.check_gate_name(what, name)
   return name
 end
 
+-- A definition in R:limits -> {kind, n, on_lost} or {kind, n, algorithm, per_us, burst}; nil when
+-- it is missing or not ours.
 function L.parse_limit(text)
   local n, on_lost = string.match(text or '', '^semaphore (%d+) (%a+)$')
   if L.whole(n) then
@@ -32,7 +35,7 @@ function L.parse_limit(text)
   return nil
 end
 
--- The definition that L.parse_limit read.
+-- A limit as L.parse_limit tells it -> its definition.
 function L.limit_text(limit)
   if limit.kind == 'sem' then
     return 'semaphore ' .. L.int(limit.n) .. ' ' .. limit.on_lost
@@ -42,7 +45,7 @@ function L.limit_text(limit)
          L.int(limit.burst)
 end
 
--- -> what stands before {key} in a name, the whole of it where there is none; what stands behind it
+-- -> the part of a name before {key}, the part behind it; without {key}: the whole name, nil
 function L.split_key(name)
   local from, to = string.find(name, '{key}', 1, true)
   if not from then
@@ -51,7 +54,7 @@ function L.split_key(name)
   return string.sub(name, 1, from - 1), string.sub(name, to + 1)
 end
 
--- Does the name fit the template? -> the length of what stands before {key}, or nil
+-- -> if the name fits the template, the length of the part before {key}; else nil
 function L.fits(template, name)
   local head, tail = L.split_key(template)
   if tail and #name > #head + #tail and string.sub(name, 1, #head) == head and
@@ -61,7 +64,7 @@ function L.fits(template, name)
   return nil
 end
 
--- The template that a name fits, the one with the longest beginning; nil for none.
+-- -> the template that a name fits, the one with the longest part before {key}; nil for none.
 local function template_of(name, list)
   local best, best_len
   for template in string.gmatch(list or '', '[^\n]+') do
@@ -73,7 +76,7 @@ local function template_of(name, list)
   return best
 end
 
--- -> the limit that holds for a name of this kind, or nil, and the name it is defined under
+-- -> the limit that holds for a name of this kind, or nil; the name under which it is defined
 function L.limit_of(R, kind, name)
   local row = db('HMGET', R .. ':limits', name, '{}')
   local under = name

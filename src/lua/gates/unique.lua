@@ -1,31 +1,31 @@
--- Unique jobs: of one queue at most one job waits under a unique key, and at most one runs.
+-- Unique jobs: in a queue at most one job waits under a unique key, and at most one runs.
 --
---   R:uniq:<queue>:<key>  STRING  the newest job that has the key; with unique_for it stays to its
---                                 end, an expiry
+--   R:uniq:<queue>:<key>  STRING  the newest job that has the key; with unique_for it keeps the key
+--                                 after its end, until the key expires
 --
--- The key is freed by the function that ends or buries its job. An add with replace or move while
--- that job runs makes a successor, which has the key from then on, and starts when its predecessor
--- has ended: the one that runs is given the lock ~unique:<queue>:<key>, and the successor (o=1 in
--- its record) passes that lock like any other. A predecessor that would wait again ends instead:
--- its successor has its place.
+-- The function that ends or buries a job frees its key. While the job runs, an add with replace or
+-- move makes a successor: it has the key from then on, and starts when its predecessor has ended.
+-- For that the running job gets the lock ~unique:<queue>:<key>, and the successor (o=1 in its
+-- record) has to pass this lock like any other. A predecessor that would wait again ends instead,
+-- since its successor has its place.
 
--- The job that has this key, or nil.
+-- -> the job that has this key, or nil.
 function L.unique_owner(R, queue, key)
   return db('GET', R .. ':uniq:' .. queue .. ':' .. key) or nil
 end
 
--- The lock of a unique key, without its kind.
+-- -> the name of the lock of a unique key, without its kind.
 function L.unique_lock(job)
   return '~unique:' .. job.queue .. ':' .. job.u
 end
 
--- `id` ends: the key is free, at once or when its time is over. name: <queue>:<key>.
+-- Job `id` ends: free its key, at once or at for_until_ms. name: <queue>:<key>.
 function L.free_unique(R, name, id, for_until_ms)
   local key = R .. ':uniq:' .. name
   if db('GET', key) ~= id then
     return
   end
-  -- A successor that ends before its predecessor gives the key back to that.
+  -- If a successor ends before its predecessor, the predecessor gets the key back.
   local lock = L.lock_row(R .. ':lock:~unique:' .. name)
   local runs = lock and lock[1]
   if runs and runs ~= id then
@@ -37,8 +37,8 @@ function L.free_unique(R, name, id, for_until_ms)
   end
 end
 
--- The same for many, {name, id, for_until}*: most keys have no successor and are free at once, by
--- one command.
+-- The same for many, {name, id, for_until ms}*. Most keys are free at once and have no successor:
+-- these are deleted with one command.
 function L.free_uniques(R, uniques)
   local locks, keys, ids = {}, {}, {}
   for i, unique in ipairs(uniques) do
@@ -62,7 +62,7 @@ function L.free_uniques(R, uniques)
   end
 end
 
--- The same for a job whose record is at hand; nil and one without a unique key are fine. A key of a
+-- The same for a job as L.parse tells it; nil or a job without a unique key is fine. A key of a
 -- foreign type is left.
 function L.end_unique(R, id, job)
   if job and job.u then
@@ -70,8 +70,8 @@ function L.end_unique(R, id, job)
   end
 end
 
--- A dead job is to run again: it takes its key, or is refused. With unique_for it may have the key
--- still, to an end that does not count any more.
+-- A dead job is to run again: it takes its key, or fails with ELATER_UNIQUE if another job has it.
+-- With unique_for it may still have the key; then the key must not expire any more.
 function L.retake_unique(R, id, job)
   if not job.u then
     return
@@ -90,7 +90,8 @@ function L.retake_unique(R, id, job)
   end
 end
 
--- A job that runs would wait again. Where a successor has its key, it ends here. -> whether it did
+-- A running job would wait again. If a successor has its key, the job ends here instead. -> whether
+-- it ended
 function L.end_replaced(R, id, job, code, start, tail, now_ms)
   local ok, owner = pcall(L.unique_owner, R, job.queue, job.u or '')
   if not job.u or not ok or not owner or owner == id then
@@ -101,7 +102,7 @@ function L.end_replaced(R, id, job, code, start, tail, now_ms)
   return true
 end
 
--- Give a waiting or parked job another payload and other options, under its id.
+-- Give a waiting or parked job this payload, these options and this due time, under its id.
 local function rewrite(R, id, was, state, tries, job, payload, due)
   local book = L.book(R, L.now_us())
   job.o = was.o
@@ -114,8 +115,8 @@ local function rewrite(R, id, was, state, tries, job, payload, due)
   end
   L.insert(R, id, job, payload)
   if tries.due then
-    -- A worker that was given up may still run what it was: with the start number spent it cannot
-    -- have the job back.
+    -- A worker that was taken for dead may still run the old job. It cannot get the job back once
+    -- its start number is used up.
     tries.starts = tries.starts + (tries.starts > 0 and 1 or 0)
     db('HSET', R .. ':tries', id, L.tries_text(tries, due))
   end
@@ -123,7 +124,7 @@ local function rewrite(R, id, was, state, tries, job, payload, due)
   L.settle_gates(book)
 end
 
--- The new job waits until the owner of its key, which runs, has ended.
+-- Let a new job wait until the owner of its key, which runs, has ended.
 local function succeed(R, owner, job)
   local book = L.book(R, L.now_us())
   local g = L.gate(book, 'lock:' .. L.unique_lock(job))
@@ -135,10 +136,10 @@ local function succeed(R, owner, job)
   end
 end
 
--- An add with a unique key. -> the reply when it makes no new job, or nil: it does. Modes: drop
--- leaves the one that is there; replace gives it the new payload and options, at its own due time;
--- move (debounce) gives it the due time as well. A job that runs gets one successor instead, which
--- has the key from then on. After its end, while unique_for lasts, every add is dropped.
+-- An add with a unique key. -> the reply; nil: the caller makes a new job. Modes: drop leaves the
+-- present job as it is; replace gives it the new payload and options, at its own due time; move
+-- (debounce) gives it the new due time as well. A running job gets one successor instead, which has
+-- the key from then on. After the end of the job, every add is dropped while unique_for lasts.
 function L.add_unique(R, job, payload)
   local owner = L.unique_owner(R, job.queue, job.u)
   if not owner then

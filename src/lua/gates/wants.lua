@@ -1,6 +1,6 @@
 -- Which gates a job has to pass: its own, and those of its queue.
 
--- What a record and a queue call each kind, in the order in which they are taken.
+-- The name of each kind in a record and in R:queues, in the order in which gates are taken.
 L.GATE_OPTIONS = {{'l', 'lock'}, {'s', 'sem'}, {'r', 'rate'}}
 
 -- A name with {key} in it -> the name for this key; nil when it needs a key and there is none.
@@ -12,8 +12,8 @@ function L.fill_key(name, key)
   return key and before .. key .. behind
 end
 
--- R:queues: queue -> "lock=<name> sem=<name> rate=<name>", those there are.
--- -> {lock, sem, rate}, or nil for a queue without gates
+-- A value of R:queues, "lock=<name> sem=<name> rate=<name>" (each may be missing) -> {lock, sem,
+-- rate}; nil for a queue without gates
 function L.queue_gates(text)
   local out
   if not text then
@@ -26,7 +26,7 @@ function L.queue_gates(text)
   return out
 end
 
--- The names of one kind, sorted, each once. -> names, why it cannot run
+-- -> the names of one kind, sorted, each once; why the job cannot run
 local function names_of(job, kind, own, common)
   local filled = common and L.fill_key(common, job.K)
   local why = common and not filled and 'its queue wants the ' .. kind .. ' ' .. common ..
@@ -43,9 +43,9 @@ local function names_of(job, kind, own, common)
 end
 
 -- The gates of a job, its own and its queue's, as ids in the order in which they are taken: by kind
--- and name, so that no two jobs ever wait for each other; rates last, since they open by
--- themselves: nobody else waits for a start that is kept for a job that waits for a lock. -> list,
--- or nil: it has none; and why it cannot run.
+-- and name, so that no two jobs ever wait for each other. Rates come last, since they open by
+-- themselves: otherwise a start would be kept for a job that still waits for a lock, and others
+-- would wait for this start. -> list, nil for none; why the job cannot run
 function L.gates_of(job, of_queue)
   local out, why = {}, nil
   if not (of_queue or job.l or job.s or job.r or (job.o and job.u)) then

@@ -1,20 +1,21 @@
 -- later_add R QUEUE [name value]... PAYLOAD -> [id, status, due_ms]
 --
--- Options (names in any case): in D | at T, priority 0-9 (0 first; default 5), key KEY,
--- attempts N, timeout D, expire D (dead if not started within D of its due time), keep D (how long
--- the outcome of a done job stays), token T (the same token within 24 h answers `repeated` with the
--- first id), trace TRACEPARENT; lock NAME, sem NAME, rate NAME ({key} in NAME is the job's key):
--- passed besides those of the queue; unique KEY, unique_mode drop|replace|move (drop), unique_for D
--- (the key stays taken for D from now, even when the job has ended). then, on_dead and batch are
--- refused by name in this version.
+-- Options (names in any case): in D | at T; priority 0-9 (0 first; default 5); key KEY; attempts N;
+-- timeout D; expire D (dead if not started within D of its due time); keep D (how long the outcome
+-- of a done or cancelled job stays); token T (the same token within 24 h answers `repeated` with
+-- the first id); trace TRACEPARENT; lock NAME, sem NAME, rate NAME: gates besides those of the
+-- queue ({key} in NAME is the job's key); unique KEY; unique_mode drop|replace|move (drop);
+-- unique_for D (the key stays taken for D from now, even when the job has ended). This version
+-- refuses then, on_dead and batch by name.
 --
--- status: added | repeated; with unique also dropped | replaced | moved, with the id that is there.
+-- status: added | repeated; with unique also dropped | replaced | moved: id is that of the job that
+-- has the key.
 -- Errors: ELATER_ARGS QUEUE OPTION TIME SIZE KEY TOKEN FULL TYPE NOTYET GATE LIMIT.
 -- Cost: O(log n) in the waiting jobs of the queue. Not allow-oom: a full Redis refuses new jobs.
 
 local NOT_YET = {['then'] = 'chains', on_dead = 'chains', batch = 'batches'}
 
--- A whole number within [min, max] as text, or a refusal.
+-- -> the number; refuses what is not a whole number from min to max
 local function whole_option(name, value, min, max)
   if not string.match(value, '^%d+$') or #value > 9 or
      tonumber(value) < min or tonumber(value) > max then
@@ -24,7 +25,7 @@ local function whole_option(name, value, min, max)
   return tonumber(value)
 end
 
--- A word that may stand in a record header and an environment variable.
+-- Refuse a word that cannot stand in a record header and an environment variable. -> the word
 local function word_option(code, name, value, max)
   if #value < 1 or #value > max or string.find(value, '[%z\1-\32\127]') then
     L.fail(code, name .. ' must be 1 to ' .. L.int(max) ..
@@ -57,7 +58,7 @@ local OPTIONS = {
   unique_for = function(job, v, now) job.f = now + L.positive('unique_for', v) end,
 }
 
--- For functions that see to it themselves that none comes twice.
+-- For v1/import.lua, which refuses an option that is given twice itself.
 L.OPTIONS = OPTIONS
 
 local function fill_gates(R, job, of_queue)
@@ -84,8 +85,8 @@ local function fill_gates(R, job, of_queue)
   end
 end
 
--- The gates of a new job: {key} is filled in, and what needs a definition has one.
--- of_queue: those of its queue, as L.queue_gates tells them
+-- Check the gates of a new job: fill {key} in, and refuse a semaphore or rate of its own that is
+-- not defined. of_queue: the gates of its queue, as L.queue_gates returns them
 function L.check_gates(R, job, of_queue)
   if of_queue or job.l or job.s or job.r then
     fill_gates(R, job, of_queue)
@@ -95,6 +96,7 @@ function L.check_gates(R, job, of_queue)
   end
 end
 
+-- -> ms of a duration that must be longer than nothing
 function L.positive(name, value)
   local ms = L.duration(value, name)
   if ms < 1 then
@@ -103,7 +105,7 @@ function L.positive(name, value)
   return ms
 end
 
--- One option into job; refuses what is unknown or comes twice.
+-- Read one option into job; refuse an unknown option and one that is given twice.
 function L.option(job, seen, name, value, now_ms)
   local lower = string.lower(name)
   if NOT_YET[lower] then
@@ -118,7 +120,7 @@ function L.option(job, seen, name, value, now_ms)
     L.fail('ELATER_OPTION', 'option ' .. lower .. ' is given twice (in and at are one)')
   end
   seen[slot] = true
-  -- Of one that says only when it is due, the record is as short as can be.
+  -- A job with no option but its due time gets the shortest record.
   job.has_options = job.has_options or slot ~= 'in'
   OPTIONS[lower](job, value, now_ms)
 end
@@ -127,7 +129,8 @@ function L.is_option(name)
   return OPTIONS[string.lower(name)] ~= nil or NOT_YET[string.lower(name)] ~= nil
 end
 
--- Refuse a payload over the queue's limit, to be asked for one over L.LEAST_LIMIT.
+-- Refuse a payload that is larger than its queue takes. No limit is below L.LEAST_LIMIT, so a
+-- smaller payload needs no check.
 function L.check_payload(R, queue, payload)
   local max = L.max_payload(R, queue)
   if #payload > max then
@@ -147,7 +150,7 @@ function L.check_room(R, queue)
   end
 end
 
--- The record of a new job, and its payload where that stands by itself.
+-- Write the record of a new job, and its payload if that has a key of its own.
 function L.put_record(R, id, record, payload)
   L.is_new(R .. ':jobs', 'hash', id)
   db('HSET', R .. ':jobs', id, record)
@@ -157,7 +160,7 @@ function L.put_record(R, id, record, payload)
   end
 end
 
--- Write the record of one checked job, which may be there already. -> the record
+-- Write the record of a checked job. The id may have a record already. -> the record
 function L.insert(R, id, job, payload)
   job.big = #payload > L.BIG
   local record = L.header(job) .. (job.big and '' or payload)
@@ -168,7 +171,8 @@ function L.insert(R, id, job, payload)
   return record
 end
 
--- The first answer to this token, or nil; refuses other bytes under the same token.
+-- -> the reply to the first add with this token, or nil; refuses another queue or payload under the
+-- token. print: hash of queue and payload
 local function repeated(R, token, print)
   local was = db('GET', R .. ':token:' .. token)
   if not was then
@@ -182,7 +186,7 @@ local function repeated(R, token, print)
   return {id, 'repeated', tonumber(due)}
 end
 
--- A new job. -> its id
+-- Write a new job. -> its id
 local function put_new(R, job, payload, now_us)
   local id = L.id(L.tick(R, now_us, 1))
   job.big = #payload > L.BIG
@@ -195,7 +199,7 @@ local function put_new(R, job, payload, now_us)
   return id
 end
 
--- A job of which more is written than its record and its place.
+-- Add a job with a token, a unique key or a priority other than 5: through the draft.
 local function add_with_options(R, job, payload, now_us)
   local print
   if job.token then
@@ -221,7 +225,7 @@ local function add_with_options(R, job, payload, now_us)
   return reply
 end
 
--- Check and write a job of which the options are read. -> [id, status, due_ms]
+-- Check and write a job whose options are read. -> [id, status, due_ms]
 function L.add_one(R, job, payload, now_us)
   if #payload > L.LEAST_LIMIT then
     L.check_payload(R, job.queue, payload)

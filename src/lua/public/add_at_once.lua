@@ -1,5 +1,6 @@
--- The add of a plain job, which most adds are: it writes at once, since a draft and the checks of
--- types cost as much as the writing. What refuses to be written has the rest taken back.
+-- The add of a plain job: without token and unique key, with priority 5. Most adds are plain. So it
+-- writes at once: a draft and the checks of types would cost as much as the writes. When a write
+-- fails, the writes before it are taken back.
 
 L.NEW = {crashes = 0}
 
@@ -7,8 +8,9 @@ local function key_of(R, job)
   return R .. ':q:' .. job.queue .. ':5'
 end
 
--- As L.lower_head, in one command for most jobs: LT writes a head that is lower or the first,
--- CH tells so. One name too many is refused, and its head stays for the caller to take back.
+-- As L.lower_head, but with one command for most jobs: LT writes only a head that is new or lower,
+-- and CH makes the reply tell whether it did. A queue name over the limit is refused; the caller
+-- takes its head back.
 local function lower_head(R, job)
   local queue = job.queue
   if redis.call('ZADD', R .. ':heads', 'LT', 'CH', L.int(job.due), queue) == 0 then
@@ -40,8 +42,8 @@ local function put_clock_back(R, clock)
   end
 end
 
--- Take back what was written of a job. A head that was made for it goes from before an empty queue;
--- one that was lowered may stay.
+-- Take back what was written of a job. If the queue is empty now, its head is removed; otherwise a
+-- head that was lowered may stay.
 local function take_back(R, id, job, clock)
   redis.pcall('HDEL', R .. ':jobs', id)
   redis.pcall('DEL', R .. ':big:' .. id)
@@ -58,7 +60,7 @@ local function take_back(R, id, job, clock)
   end
 end
 
--- Write a job of which only its gates may be unchecked. -> its id
+-- Write a job that is checked except for its gates. -> its id
 function L.add_at_once(R, job, payload, now_us)
   local gates = redis.call('HGET', R .. ':queues', job.queue)
   if gates or job.has_options then

@@ -2,10 +2,10 @@
 --
 -- One queue, one set of options, many payloads, one call; all or nothing. Options end at the first
 -- argument that is no option name, or at `--` (needed only when the first payload reads like an
--- option). token is refused: it names one job. Payloads: 1 to 1000, 16 MiB together.
+-- option). token and unique are refused: each names one job. Payloads: 1 to 1000, 16 MiB together.
 -- Errors: as later_add. Cost: O(k log n).
 
--- -> the job that all payloads make, the number of the first payload
+-- -> the job from which all are made, the number of the first payload's argument
 local function read_options(args, queue, now_ms)
   local job, seen, i = {queue = queue, priority = 5, due = now_ms}, {}, 2
   while args[i] and args[i] ~= '--' and L.is_option(args[i]) do
@@ -24,7 +24,7 @@ local function read_options(args, queue, now_ms)
   return job, i
 end
 
--- args[i] and all behind it. -> how many
+-- Check the payloads, args[i] and all behind it. -> how many there are
 local function check_payloads(R, queue, args, i)
   local n, bytes = #args - i + 1, 0
   if n < 1 or n > 1000 then
@@ -42,7 +42,7 @@ local function check_payloads(R, queue, args, i)
   return n
 end
 
--- n jobs with the payloads from args[i] on. first: the number of the first one's id
+-- Write n jobs with the payloads from args[i] on. first: the clock number of the first id
 local function put_jobs(R, job, args, i, n, first)
   local small, queue, replies = L.header(job), job.queue, {}
   local big = '+' .. string.sub(small, 2)

@@ -1,10 +1,10 @@
 -- later_cancel R ID [waiting] -> 'cancelled' | 'cancelling'
 --
--- A waiting job ends at once, one that stands before a gate as well. A running one is flagged:
--- its worker terminates the handler, and the job ends on whatever path its attempt takes (a
--- handler that finishes first counts as done). With `waiting` a running job is refused instead.
--- An outcome `cancelled` is kept as long as the job's own `keep` says. Errors: ELATER_ARGS NOJOB
--- STATE TYPE. Cost: O(log n).
+-- A waiting or parked job ends at once. A running one is flagged: its worker terminates the
+-- handler, and the job ends as cancelled, whatever the result of the attempt is (unless the handler
+-- finishes first: then it is done). With `waiting` a running job is refused instead.
+-- The outcome `cancelled` is kept as long as the job's own `keep` says.
+-- Errors: ELATER_ARGS OPTION NOJOB STATE TYPE. Cost: O(log n).
 
 L.register('later_cancel', {'allow-oom'}, function(R, args)
   local id = L.check_id(R, args[1])

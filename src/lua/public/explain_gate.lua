@@ -1,5 +1,5 @@
--- What later_explain tells of a job that stands before a gate:
--- who holds it, when it opens, who is before it. Nothing is touched.
+-- Reports for later_explain why a job is parked at a gate: the holders of the gate, when it opens,
+-- and the others that are before the job in line. Nothing is changed.
 
 local HOLDERS = 20
 local LINE_MAX = 1000
@@ -11,8 +11,8 @@ local function ordinal(n)
   return L.int(n) .. ending
 end
 
--- Who stands before this ticket in the line and would be called:
--- {{who, how many}...}, all of them, those of its own queue.
+-- The queues and callers in line before this ticket that would be called. -> {{name, how many
+-- jobs}...}, how many in all, how many of its own queue, whether only LINE_MAX names were read
 local function before_ticket(e, g, ticket)
   local below = '(' .. L.int(ticket)
   local names = redis.call('ZRANGEBYSCORE', g.line, '-inf', below, 'LIMIT', 0, LINE_MAX)
@@ -59,7 +59,7 @@ local function place_in_line(e, g, ticket)
          ' in line (before it: ' .. L.listed(words) .. ')'
 end
 
--- A job that holds a place -> its queue, its host, what is to be said of it.
+-- -> queue and host of a job that holds a place, and a text about it
 local function job_holder(e, id)
   local state, job, _, epoch = L.locate(e.R, id)
   local name = 'job ' .. L.line(string.sub(id, 1, 40)) .. (job and ' of queue ' .. job.queue or '')
@@ -76,7 +76,7 @@ local function job_holder(e, id)
   return queue, '', name .. ' (which does not run: see later fsck)'
 end
 
--- -> its queue, its host, what is to be said of it
+-- -> queue and host of any holder, and a text about it
 local function one_holder(e, who, until_ms)
   local lease = until_ms > 0 and ' (its lease ends in ' .. L.span(until_ms - e.now_ms) .. ')' or ''
   if string.sub(who, 1, 1) == '=' then
@@ -88,7 +88,7 @@ local function one_holder(e, who, until_ms)
   return job_holder(e, who)
 end
 
--- -> how many hold it, the first few in words
+-- Report the holders. -> how many, the first few in words, since_ms and until_ms of the first
 local function tell_holders(e, g)
   local n, list = L.holders(e.book, g)
   local flat, words = {}, {}
@@ -103,8 +103,9 @@ local function tell_holders(e, g)
   return n, L.listed(words, n), list[2], list[3]
 end
 
--- A limit that is missing, is one of the other kind, or lets nobody in.
--- No command with the name in it: a producer chose that, and it may hold what a shell would do.
+-- -> why a semaphore or rate lets nobody in (it is not defined, is defined as the other kind, or
+-- has the limit 0), or nil. The text has no command with the name in it: a producer chose the name,
+-- and a shell might execute parts of it.
 local function shut(e, g, kind)
   local other = g.kind == 'sem' and 'rate' or 'sem'
   if not g.limit and L.limit_of(e.R, other, g.name) then
@@ -127,7 +128,7 @@ function GATES.lock(e, g)
   end
   L.tell(e, 'held_since_ms', since_ms > 0 and since_ms)
   L.tell(e, 'until_ms', until_ms > 0 and until_ms)
-  -- Depth 0: its turn has come, and it does not know yet.
+  -- Depth 0: the lock is reserved for a caller that has not taken it yet.
   local is_kept = redis.call('HGET', g.key, 'depth') == '0'
   return 'lock ' .. g.name .. (is_kept and ' is kept for ' or ' is held by ') .. words ..
          (since_ms > 0 and ', for ' .. L.span(e.now_ms - since_ms) or '')
@@ -163,7 +164,7 @@ function GATES.rate(e, g)
           'its starts are kept for ' .. L.plural(kept, 'job') .. ' let in and not claimed yet')
 end
 
--- -> waits_for, text; nil where the gate is open and nobody stands before it
+-- -> waits_for, text; nil: the gate is open and nothing is before the job in line
 function L.explain_gate(e, g, ticket)
   local text = GATES[g.kind](e, g)
   local ahead, in_line = place_in_line(e, g, ticket)

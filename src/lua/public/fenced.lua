@@ -1,10 +1,10 @@
 -- later_fence_check R NAME FENCE -> 1 | 0
 -- later_fenced R NAME FENCE COMMAND [ARG...] -> the reply of COMMAND
 --
--- Is FENCE that of the holder of this lock now? later_fenced asks and runs the command in one step,
--- so that a holder that lost the lock meanwhile cannot write: ELATER_STALE. A job has its fence in
--- LATER_FENCE, a program under `later lock` too, later_lock answers with it. The command runs with
--- the rights of the caller and must name keys on this server.
+-- Does FENCE belong to the present holder of the lock NAME? later_fenced checks this and runs the
+-- command in one call. So a holder that has lost the lock cannot write: it gets ELATER_STALE. Jobs,
+-- and programs under `later lock`, have their fence in LATER_FENCE; later_lock replies with it. The
+-- command runs with the rights of the caller and must name keys on this server.
 -- Errors: ELATER_ARGS GATE STALE TYPE, and what the command raises. Cost: O(1) and the command.
 
 local function is_current(R, name, fence)

@@ -4,27 +4,29 @@
 -- later_limit_del R NAME -> 1 | 0
 -- later_limits R -> [name, definition, ...]
 --
--- The definitions of semaphores and rates, one for the fleet. NAME may hold {key} once: a template
--- for every name that fits it, each with places of its own. N: 0 shuts it. rate 100/1m: 100 in a
--- minute; burst: how many at once (gcra only; 1 without it). on_lost: what the holders of a
--- semaphore do when their worker loses Redis (keep without it). missing: only if there is none yet;
--- kept: there was one, and stays. A change holds at once, for those who wait as well; who holds a
--- place keeps it. A definition that is deleted shuts the gate for those who wait, or leaves it to
--- the template that its name fits.
+-- The definitions of semaphores and rates, shared by all workers. NAME may hold {key} once: then it
+-- is a template for every name that fits it, and each name has places of its own. N: 0 shuts the
+-- gate. rate 100/1m: 100 in a minute. burst: how many at once (gcra only; 1 without it). algorithm:
+-- gcra without it; funnel is another name for gcra. on_lost: what the holders of a semaphore do
+-- when their worker loses Redis (keep without it). missing: define it only if there is no
+-- definition yet; kept: there was one, and it stays.
+-- A change takes effect at once, also for jobs in line; a holder keeps its place. Deleting a
+-- definition shuts the gate for those in line, or leaves it to the template that its name fits.
 -- definition: `semaphore N keep|kill` or `rate ALGORITHM N PER_MS BURST`.
--- Errors: ELATER_ARGS GATE OPTION TIME FULL TYPE. Cost: O(those it lets in) for a name,
--- O(gates in line) for a template.
+-- Errors: ELATER_ARGS GATE OPTION TIME FULL TYPE. Cost: O(those it lets in) for a name, O(gates
+-- with a line) for a template.
 
-local LINES_MAX = 64        -- gates that a change looks at itself, and queues that it wakes
+local LINES_MAX = 64        -- gates that a change opens itself; queues that it wakes at each
 
--- ---- who waits
+-- ---- gates with a line
 
--- A definition changed: those who wait at these gates may go on now, or at another time.
--- The workers that serve them are woken to hear when.
+-- A definition changed: jobs in line at these gates may start now, or at another time than before.
+-- Wake the workers of their queues, which learn the time from their next step.
 local function tell_lines(book, ids)
   local told = {}
   for _, id in ipairs(ids) do
-    -- A foreign type there is told by those who stand before it; the definition has been written.
+    -- A line of a foreign type must not fail the definition; a step that parks a job there reports
+    -- it.
     local ok, line = L.attempt(db, 'ZRANGE', book.R .. ':wait:' .. id, 0, LINES_MAX - 1)
     for _, queue in ipairs(ok and line or {}) do
       if not told[queue] and not string.match(queue, '^[@=]') then
@@ -35,7 +37,8 @@ local function tell_lines(book, ids)
   end
 end
 
--- The gates with a line that this definition is for: a name, or a template.
+-- -> the gates that this definition is for: one for a name; for a template those in R:timers that
+-- fit it, since each semaphore and rate with a line has a timer
 local function lines_under(book, kind, name)
   if not string.find(name, '{key}', 1, true) then
     return {kind .. ':' .. name}
@@ -50,8 +53,8 @@ local function lines_under(book, kind, name)
   return out
 end
 
--- The definition of this name, or template, changed: who stands in line is looked at when the book
--- is settled, at very many gates with the next steps. -> the gates
+-- The definition of a name or template changed: L.settle_gates will call those in line. From gate
+-- number LINES_MAX + 1 on a timer makes the next steps do it. -> the gates
 function L.touch_lines(book, kind, name)
   local ids = lines_under(book, kind, name)
   for i, id in ipairs(ids) do
@@ -64,7 +67,7 @@ function L.touch_lines(book, kind, name)
   return ids
 end
 
--- The same, done at once.
+-- The same, settled at once, and with wakes.
 function L.limit_changed(R, kind, name)
   local book = L.book(R, L.now_us())
   local ids = L.touch_lines(book, kind, name)
@@ -136,6 +139,7 @@ local function rate_text(value, given)
   return 'rate ' .. algorithm .. ' ' .. L.int(n) .. ' ' .. L.int(per_ms) .. ' ' .. L.int(burst)
 end
 
+-- Refuse what is no name of a limit. -> the name
 function L.check_limit_name(name)
   L.check_gate_name('limit', name)
   local _, to = string.find(name, '{key}', 1, true)
@@ -146,7 +150,8 @@ function L.check_limit_name(name)
   return name
 end
 
--- The list of templates, with or without these names; those without {key} are none.
+-- Add these names to the list of templates in R:limits, or remove them. Names without {key} are no
+-- templates and are ignored.
 function L.list_templates(R, names, is_in)
   local given, out = {}, {}
   for _, name in ipairs(names) do

@@ -5,22 +5,23 @@
 -- later_renew R NAME OWNER [ttl D] [kind lock|sem] -> [fence, until_ms]
 --
 -- For callers with nothing but a Redis client. A lease lasts for ttl (30s without it, at most 7d)
--- of Redis' clock and is then free for others: what a holder does that does not look at it is its
--- own care; later_fenced refuses a write with a fence that is not the holder's any more.
--- granted: 1 | 0. fence: rises from holder to holder, whatever happened to the lock
--- between. Who holds a lock and asks again holds it once more (depth) and must unlock as
--- often; each prolongs the lease.
--- wait: with granted 0 the caller stands in line for so long; when its turn comes the
--- place is kept for it for five seconds, and asking again takes it. ahead: how many stand
--- before it (0 without wait).
--- holder: who has the lock (=OWNER, a job's id, @EPOCH of a program), '' for semaphores.
--- released: idempotent. 'kept': it is held still, depth times. 'not-held': by another, or nobody: a
--- release by a stranger changes nothing. token: the same token again counts once while the lock
--- is kept, for an unlock whose reply was lost. After the last one whoever repeats it hears
--- not-held: nothing more was to do.
--- later_renew: ELATER_LOST when the lease is over: it is somebody else's, or may be.
--- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n);
--- a release O(those it lets in).
+-- by Redis' clock; then others may take the place. A holder has to watch the time itself;
+-- later_fenced refuses a write with a fence that is not the present holder's.
+-- granted: 1 | 0. fence: rises from holder to holder, whatever happened to the lock in between. A
+-- holder that asks for its lock again holds it once more (depth) and must unlock as often; each
+-- call prolongs the lease.
+-- wait: with granted 0 the caller stands in line for so long. When its turn comes the place is
+-- reserved for it for five seconds; asking again takes it. ahead: how many queues and callers are
+-- before it in line (0 without wait).
+-- holder: what has the lock (=OWNER, a job's id, @EPOCH of a program); '' for semaphores.
+-- A release also takes the caller out of the line, and may be repeated. released: the place is
+-- free. kept: the caller still holds the lock, depth times. not-held: another holds it, or nobody;
+-- no holder changes. token: for an unlock whose reply was lost; the same token again counts once
+-- while the lock is kept. After the last unlock a repetition answers not-held.
+-- later_renew: ELATER_LOST when the lease is over and another may hold the place, or when a
+-- reserved lock was not taken yet.
+-- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n); a release O(those it lets
+-- in).
 
 local TTL_MS = 30000
 local TTL_MAX_MS = 7 * 86400000
@@ -33,7 +34,8 @@ local function check_owner(owner)
   return '=' .. owner
 end
 
--- name value pairs from `at` on; allowed: name -> function(value) -> what is kept
+-- Read options, pairs of name and value, from args[at] on. allowed: name -> function(value) -> the
+-- value to keep. -> name -> value
 local function options(args, at, allowed)
   local out = {}
   if (#args - at) % 2 == 0 then
@@ -63,20 +65,21 @@ local function wait_option(value)
   return L.duration(value, 'wait')
 end
 
--- ---- outsiders in line: R:parked "=OWNER LF gate" -> "<ticket> <until ms>"
--- until 0: as long as its worker lives
+-- ---- callers (=OWNER) and programs (@EPOCH) in line
+-- R:parked: "=OWNER LF gate" -> "<ticket> <until ms>"; until 0: as long as its worker lives
 
 local function spot_name(g, who)
   return who .. '\n' .. g.id
 end
 
--- -> ticket, until ms; nil: it stands in no line there
+-- -> ticket, until ms; nil: it does not stand in this line
 local function place_of(book, g, who)
   local spot = db('HGET', book.R .. ':parked', spot_name(g, who)) or ''
   local ticket, until_ms = string.match(spot, '^(%d+) (%d+)$')
   return L.whole(ticket), L.whole(until_ms) or 0
 end
 
+-- Take a caller or program out of the line of a gate, if it stands there.
 function L.leave_line(book, g, who)
   local name = spot_name(g, who)
   L.touch(book, g.id)
@@ -87,7 +90,8 @@ function L.leave_line(book, g, who)
   end
 end
 
--- A wait has its end in R:timers: nobody may come back to ask. -> how many stand before it
+-- The end of the wait is put into R:timers, since the caller may never ask again. -> how many
+-- queues and callers are before it
 function L.join_line(book, g, who, until_ms)
   local name = spot_name(g, who)
   local ticket = place_of(book, g, who) or L.tick(book.R, book.now_us, 1)
@@ -100,7 +104,8 @@ function L.join_line(book, g, who, until_ms)
   return db('ZCOUNT', g.line, '-inf', '(' .. L.int(ticket))
 end
 
--- Its time in line is over. name: as in R:parked
+-- A timer says that a wait is over: leave the line, or set the timer again if the wait was
+-- prolonged. name: as in R:parked
 function L.end_wait(book, name)
   local who, id = string.match(name, '^([@=][^\n]*)\n(.+)$')
   local g = who and L.read_gate(id) and L.gate(book, id)
@@ -115,8 +120,8 @@ function L.end_wait(book, name)
   end
 end
 
--- It is the turn of an outsider: its place is kept for a moment, at depth 0 until it asks again.
--- One whose wait is over just leaves.
+-- It is the turn of a caller or program: reserve its place for RESERVE_MS (a lock has depth 0 until
+-- it asks again). If its wait is over, it only leaves the line.
 function L.call_outsider(book, g, who)
   local _, until_ms = place_of(book, g, who)
   L.leave_line(book, g, who)
@@ -131,15 +136,15 @@ local function leave_gate(book, epoch)
   local id = db('HGET', book.R .. ':worker:' .. epoch, 'gate')
   if id and L.read_gate(id) then
     local g = L.gate(book, id)
-    -- A line of a foreign type does not keep the place for the dead.
+    -- A line of a foreign type must not keep the place of a dead worker from others.
     L.unless_foreign(L.leave_line, book, g, '@' .. epoch)
     return L.drop(book, g, '@' .. epoch)
   end
 end
 
--- A worker that is a program beside laterd (later lock) goes or died: its R:worker:<epoch> names
--- the one gate that it holds or stands before. A key of a foreign type is no gate of ours any
--- more. -> whether it held it
+-- A worker leaves or died. If it is a `later lock` or `later sem`, its R:worker:<epoch> names the
+-- one gate that it holds or waits for, which is freed. A key of a foreign type is left alone.
+-- -> whether it held the gate
 function L.leave_gate(book, epoch)
   return L.unless_foreign(leave_gate, book, epoch)
 end
@@ -154,10 +159,9 @@ local function has_lease(book, g, who)
   return score and tonumber(score) > book.now_ms
 end
 
--- It holds the place already. until_ms nil: for as long as it lives. Prolongs the lease
--- and never makes it shorter: who stands in line is called when it ends. `deeper`
--- counts one more hold of a lock.
--- -> fence, until ms
+-- Prolong the lease of a holder. until_ms nil: it has no lease and lives with its worker. The lease
+-- never gets shorter: the timer that calls those in line is set to its end. deeper: count one more
+-- hold of a lock. -> fence, until ms
 function L.prolong(book, g, who, until_ms, deeper)
   if g.kind == 'sem' then
     local was = tonumber(db('ZSCORE', g.key, who))
@@ -173,14 +177,14 @@ function L.prolong(book, g, who, until_ms, deeper)
   return fence, until_ms
 end
 
--- Take a place, or stand in line for it. ttl_ms nil: it lives with its worker.
--- wait_ms nil: no line.
--- -> the reply of later_lock
+-- Take a place, or stand in line for it. ttl_ms nil: no lease, it lives with its worker. wait_ms
+-- nil: do not stand in line. -> the reply of later_lock
 function L.enter(book, g, who, ttl_ms, wait_ms)
   local until_ms = ttl_ms and book.now_ms + ttl_ms
   local fence
   if not has_lease(book, g, who) and #db('ZRANGE', g.line, 0, 0) > 0 then
-    -- Leases and waits end without a call: where no worker steps, those who come look.
+    -- Leases and waits end without a call. Where no worker makes steps, the next caller hands the
+    -- places on.
     L.touch(book, g.id)
     L.settle_gates(book)
   end

@@ -1,10 +1,10 @@
 -- later_reschedule R ID T -> [id, 'moved', due_ms]
 --
--- Give a waiting job another due time. One that stands before a gate leaves the line for it.
--- T as for `at`, or +DURATION from now.
+-- Give a waiting job another due time. A parked job leaves its line and waits for that time.
+-- T: as for `at`.
 -- Errors: ELATER_ARGS NOJOB STATE TIME. Cost: O(log n).
 
--- Move a waiting job; shared with later_run_now.
+-- Give a waiting or parked job another due time. -> the reply of later_reschedule
 function L.move(R, id, due)
   local state, job, tries = L.find(R, id)
   if state ~= 'waiting' and state ~= 'parked' then

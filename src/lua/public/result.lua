@@ -1,10 +1,10 @@
 -- later_result R ID -> [state, code, when_ms, start, text, output]
 --
--- How a job stands, for a program: state is waiting parked running failed dead done cancelled.
--- failed: it waits for its next attempt. For waiting, parked and running jobs that never
--- failed the rest is empty.
--- code: exit status of the handler, 128 + n for signal n. output:
--- `result` lines or the last output.
+-- State and outcome of a job, for programs. state: waiting parked running failed dead done
+-- cancelled. failed: it waits for its next attempt. The rest is empty for a running job, and for a
+-- waiting or parked one that never failed.
+-- code: exit status of the handler, 128 + n for signal n. output: `result` lines or the last
+-- output.
 -- Errors: ELATER_ARGS NOJOB. no-writes. Cost: O(log n).
 
 L.register('later_result', {'no-writes'}, function(R, args)
@@ -18,7 +18,7 @@ L.register('later_result', {'no-writes'}, function(R, args)
   if kind == nil then
     return {state, '', '', '', '', ''}
   end
-  -- A dead job that was retried still has its last outcome beside it, and is not dead any more.
+  -- A dead job that was retried keeps the outcome `dead` beside it, and is not dead any more.
   return {(state == 'waiting' or state == 'parked') and 'failed' or kind, code, when, start, text,
           output}
 end)

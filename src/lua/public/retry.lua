@@ -1,7 +1,7 @@
 -- later_retry R ID -> [id, 'retried', due_ms]
 --
--- Run a dead job again, at once: its budgets of attempts and crashes start anew, its start number
--- goes on rising, so nothing that an old worker still says about it can count.
+-- Run a dead job again, at once. Its attempts and crashes are counted from 0 again. Its start
+-- number goes on rising, so that a late result of an earlier start is refused.
 -- Errors: ELATER_ARGS NOJOB STATE TYPE UNIQUE (another job has its unique key). Cost: O(log n).
 
 L.register('later_retry', {'allow-oom'}, function(R, args)

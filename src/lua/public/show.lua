@@ -3,13 +3,13 @@
 -- Names: id queue state priority due_ms attempt attempts_max starts crashes key timeout_ms
 -- expire_ms keep_ms trace lock sem rate unique unique_until_ms gate worker progress cancelling
 -- outcome (see L.outcome; the last failure of a waiting or dead job, the end of a done one)
--- payload_bytes payload. What does not apply is left out.
--- state: waiting parked running dead done. gate: the one a parked job stands before (none:
--- it was let in, a worker is to claim it). due_ms of a running job is when it was due; died_ms and
--- until_ms (when it is forgotten) stand in its place for dead and done ones.
+-- payload_bytes payload. Names that do not apply are left out.
+-- state: waiting parked running dead done. gate: where a parked job waits (left out: it is
+-- granted). due_ms of a running job is when it was due. Dead and done jobs have no due_ms, but
+-- died_ms and until_ms (when it is forgotten).
 -- Errors: ELATER_ARGS NOJOB. no-writes. Cost: O(log n) and the payload.
 
--- What only jobs in this state have.
+-- Put the fields that only jobs in this state have.
 local function put_state(put, R, id, state, tries, score)
   if state == 'waiting' then
     put('due_ms', score)
@@ -27,7 +27,7 @@ local function put_state(put, R, id, state, tries, score)
   end
 end
 
--- Names of options, and where the record has them.
+-- Options: the name in the reply, and the field of the record.
 local OPTIONS = {'key', 'K', 'timeout_ms', 't', 'expire_ms', 'x', 'keep_ms', 'k', 'trace', 'T',
                  'lock', 'l', 'sem', 's', 'rate', 'r', 'unique', 'u', 'unique_until_ms', 'f'}
 

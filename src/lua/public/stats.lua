@@ -3,11 +3,11 @@
 -- queues: a flat array of 10 values a queue: name, waiting, raw, due_ms of the first ('' none),
 -- paused ('' or "<until> <since> <who> <reason>"), dead, done kept, and since the namespace began:
 -- done, dead, cancelled. At most 500 queues, sorted; more: how many were left out.
--- notes: a flat array of kind:name, last seen ms (stray keys, unserved queues).
--- Constant cost in jobs, linear in queues. no-writes. A key of a foreign type counts as empty, so
--- that one does not hide all others.
+-- notes: a flat array of kind:name, last seen ms (for example stray keys and unserved queues).
+-- Constant cost in jobs, linear in queues. no-writes. A set of a queue that has a foreign type
+-- counts as empty, so that it does not hide all other queues.
 
--- How many there are in a sorted set.
+-- -> how many members a sorted set has; 0 for a foreign type
 local function card(key)
   local n = redis.pcall('ZCARD', key)
   return type(n) == 'number' and n or 0

@@ -1,18 +1,19 @@
 -- later_v1_adopt R QUEUE KEY HASH UNIT REMOVE SCORE MEMBER COUNT
 --   -> [added, left, SCORE, MEMBER, why, one left]
 --
--- Jobs for the members of a sorted set that is not ours: a home-made delay queue, the schedule
--- of another system. KEY: that set, score -> when it is due in UNIT (s or ms, with a fraction if
--- it likes). HASH: '', then a member is a payload; or a hash that has the payload under the
--- member. REMOVE 1: what was added leaves the set and the hash in the same call, so that it is
--- never in both nor in none. SCORE, MEMBER: empty first, then what the last call told; an empty
--- SCORE: that was the end. COUNT: at most 200; a call ends early at 1 MiB. What cannot be a job
--- is left where it is: how many, and why the first one was. Errors: ARGS QUEUE FULL TYPE,
--- NOPERM. Cost: O(COUNT log n).
+-- Makes jobs of the members of a sorted set of another system, for example a home-made delay queue.
+-- KEY: that set; a score is a due time in UNIT (s or ms; it may have a fraction). HASH: '' when a
+-- member is a payload, or a hash that has the payload in the field of that name. REMOVE 1: members
+-- that were added leave the set and the hash in the same call, so that each is always in exactly
+-- one of both systems. SCORE, MEMBER: empty first, then those of the last reply; an empty SCORE in
+-- a reply: that was the end. COUNT: at most 200; a call ends early at 1 MiB. Members that cannot be
+-- a job are left where they are: left says how many, why and one left say why the first one was
+-- left and which it is.
+-- Errors: ARGS QUEUE KEY (a gate of the queue needs a key) FULL TYPE, NOPERM. Cost: O(COUNT log n).
 
 local BYTES = 1048576
 
--- -> due ms, or nil and why not
+-- -> due ms; or nil, why there is none
 local function due_of(score, unit, now_ms)
   local n = tonumber(score)
   local ms = unit == 's' and math.floor(n * 1000 + 0.5) or math.ceil(n)
@@ -43,14 +44,16 @@ local function need_source(R, key, hash, is_first)
   end
 end
 
--- What the caller may not do there would end the call half way, with the jobs added.
+-- Ask for a right before the members are read: without it the removal would fail the call at its
+-- end.
 local function need_right(command, key)
   if key ~= '' and not redis.acl_check_cmd(command, key, 'm') then
     L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(key))
   end
 end
 
--- Read and check a page. -> jobs, their payloads, their members, how many rows were looked at
+-- Read and check a page. -> jobs, their payloads, their members, how many values of `rows` were
+-- read (two a row)
 local function read_page(R, queue, source, rows, now_ms)
   local jobs, payloads, members, bytes, max = {}, {}, {}, 0, L.max_payload(R, queue)
   for i = 1, #rows, 2 do
@@ -72,7 +75,7 @@ local function read_page(R, queue, source, rows, now_ms)
       L.check_gates(R, job, source.of_queue)
       jobs[#jobs + 1], payloads[#payloads + 1], members[#members + 1] = job, payload, member
     end
-    bytes = bytes + #(payload or '') -- what is refused was read, too
+    bytes = bytes + #(payload or '') -- a refused payload was read, too
     if bytes >= BYTES then
       return jobs, payloads, members, i + 1
     end

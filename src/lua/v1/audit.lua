@@ -1,26 +1,26 @@
 -- later_v1_audit R PHASE CURSOR COUNT [NAME...] -> [next cursor or '', checked, finding...]
 -- later_v1_repair, the same arguments and reply
 --
--- The audit of a namespace, a page a call: every job is in exactly one place, what a worker holds
--- is running and nothing else is, a payload exists for every id, what is derived agrees with it.
--- All facts about one id are read in the call that judges it, so a namespace at work gives no
--- false finding. Both leave out what cannot be judged while one of the great keys has a foreign
--- type. PHASE, and what NAME is:
+-- The audit of a namespace, a page a call. It checks that every job is in exactly one set, that
+-- exactly the jobs that workers hold are running, that every id has its payload, and that derived
+-- data (marks, heads, names) agrees. All facts about one id are read in the call that judges it, so
+-- a namespace at work gives no false finding. While one of the main keys (GREAT) has a foreign
+-- type, both functions check only the types of keys. PHASE, and what NAME is:
 --   keys     name, type pairs of keys relative to R (type '': any), big:<id> and worker:<epoch> too
---   set      one q:<queue>:<p>, solo:<queue>, dead:<queue> or done:<queue>
+--   set      one q:<queue>:<p>, solo:<queue>, dead:<queue>, done:<queue> or parked:<queue>
 --   running jobs workers tries errors results cancel progress   (no name)
 --   queue    queues: their marks, heads and names
 --   parked holds gates   see v1/audit_gates.lua
 -- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
 -- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/protocol.md.
--- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `; it never
--- counts anything as done, and never touches what a worker holds: its end, or the reaper, settles
--- that. The order of phases above is the one to repair in.
+-- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `. It never
+-- counts anything as done. It never touches a job that a worker holds, except in other sets: the
+-- end of the job, or the reaper, settles the rest. Repair in the order of phases above.
 -- Reason for its length: each phase judges with the facts and the texts of the others.
 -- later_v1_audit: no-writes. later_v1_repair: allow-oom. Cost: O(COUNT * log n), O(COUNT) sets.
 
 local PAGE_MAX = 200
-local LOST = 'lost-found'   -- the queue of what names none
+local LOST = 'lost-found'   -- the queue of a job whose record names none
 
 -- A read; nil where a key has a foreign type.
 local function ask(...)
@@ -46,7 +46,8 @@ local function ask_many(command, key, ids)
   return out
 end
 
--- Note a finding; in a repair fix() it, unless it is nil. A fix that fails leaves its reason.
+-- Add a finding to the reply. In a repair also call fix(), unless it is nil; if that fails, the
+-- finding says why.
 local function tell(ctx, kind, name, queue, text, fix)
   local repaired = 0
   if ctx.repairs and fix then
@@ -71,9 +72,9 @@ local function queue_of(record)
   return queue and #queue <= 64 and queue or nil
 end
 
--- Who holds a running job with this score: live, dead (being reaped), stranger (its worker's entry
--- was lost: the reaper takes it), or nobody: no epoch looks like that,
--- so nobody would ever take it.
+-- -> what holds a running job with this score: live (a worker), dead (a worker that is being
+-- reaped), stranger (a worker whose entry was lost: the reaper takes its jobs) or nobody (the score
+-- is no epoch, so no reap would ever take the job); the epoch as text
 local function holder(ctx, score)
   local epoch = L.int(tonumber(score))
   if not L.whole(epoch) or tonumber(epoch) ~= tonumber(score) then
@@ -98,7 +99,7 @@ local function left_to(who, epoch)
   return '; worker ' .. epoch .. ' holds it' .. LEFT[who]
 end
 
--- Why a big job cannot have its payload, or nil.
+-- -> why the payload of a big job cannot be read, or nil
 local function lost_payload(R, id)
   local is = db('TYPE', R .. ':big:' .. id).ok
   if is == 'string' then
@@ -112,7 +113,7 @@ local function is_bad_score(score)
   return score ~= score or score > L.LATEST or score == -math.huge
 end
 
--- Every set where a job of this queue may be, that of priority p first.
+-- -> every set where a job of this queue may be, the set of priority p first
 local function sets_of(queue, p)
   local names = {'q:' .. queue .. ':' .. L.int(p)}
   for other = 0, 9 do
@@ -125,7 +126,7 @@ local function sets_of(queue, p)
   return names
 end
 
--- Give a job whose record is missing or corrupt one of this queue.
+-- Write a new record, for this queue, where the record is missing or corrupt.
 local function mend_record(R, id, queue, record)
   db('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
 end
@@ -135,7 +136,7 @@ local function no_record_text(R, id)
          'its record is missing, and so its payload is missing'
 end
 
--- Out of one set; a parked job leaves its line with it.
+-- Remove a job from one set; a parked job also leaves its line.
 local function leave(R, name, id)
   local queue = string.match(name, '^parked:(.*)$')
   if queue then
@@ -144,8 +145,8 @@ local function leave(R, name, id)
   db('ZREM', R .. ':' .. name, id)
 end
 
--- Bury a job that stands in the sets `places` of its queue, with all that is wrong with it, so that
--- a second look finds nothing more. None of the dead is forgotten for it.
+-- Bury a job that is in the sets `places` of its queue. All its faults are handled at once, so that
+-- a second audit finds nothing more. No dead job is forgotten to make room for it.
 local function bury(ctx, queue, id, why, places)
   local R = ctx.R
   local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
@@ -167,10 +168,10 @@ local function bury(ctx, queue, id, why, places)
          ctx.now_ms, math.huge)
 end
 
--- ---- jobs: the records, and where each stands
+-- ---- jobs: the records, and in which sets each job is
 
--- Fill row.places for the rows of one queue; row.unsure where a set could not be read. Most sets
--- are not there, and often only the first one is: that is asked before all ids are named.
+-- Fill row.places for the rows of one queue; row.unsure where a set could not be read. Most sets do
+-- not exist, and often only the first one does: so EXISTS comes before a read of all ids.
 local function find_places(ctx, queue, rows)
   local names, keys, ids = sets_of(queue, rows[1].job and rows[1].job.priority or 5), {}, {}
   for i, name in ipairs(names) do
@@ -205,11 +206,11 @@ local function names_of(places)
   return table.concat(names, ' and ')
 end
 
--- A running job: only what is beside its place is put right.
+-- A running job: a repair only removes it from other sets.
 local function judge_held(ctx, row)
   local R, who, epoch = ctx.R, holder(ctx, row.score)
   if who == 'nobody' then
-    return  -- told by the phase running
+    return  -- reported by the phase running
   end
   if #row.places > 0 then
     local text = 'it is running and in ' .. names_of(row.places)
@@ -253,8 +254,8 @@ local function judge_waiting(ctx, row, place)
   end
 end
 
--- A dead or done job. The payload of a done one is needed no more; that of a dead one may be: it
--- stays dead, but says why a retry will fail.
+-- A dead or done job. A done job needs its payload no more. A dead job may need it for a retry: if
+-- the payload is lost, the job stays dead, and its outcome says why a retry will fail.
 local function judge_kept(ctx, row, place)
   local R, id = ctx.R, row.id
   if is_bad_score(place.score) then
@@ -334,7 +335,7 @@ end
 
 -- ---- sets: members without a record of this queue
 
--- A member whose record is missing. Of a done job only the outcome was kept: it goes.
+-- A member whose record is missing. A done job is forgotten, since only its outcome was kept.
 local function judge_unknown(ctx, name, queue, id)
   local R = ctx.R
   local why = no_record_text(R, id)
@@ -371,7 +372,7 @@ local function judge_member(ctx, name, queue, id, record)
       end
     end)
   elseif not job and queue_of(record) ~= queue then
-    -- Where it names this queue itself, the phase jobs finds it.
+    -- If the record names this queue, the phase jobs finds it.
     local why = L.CORRUPT
     tell(ctx, 'broken-record', id, queue, why, function()
       if is_held(ctx, id) then
@@ -411,7 +412,7 @@ end
 
 -- ---- running
 
--- A running job that no worker can hold: reaper and workers pass it over for ever.
+-- Bury a running job that no worker can hold: neither a worker nor a reap would ever take it.
 local function bury_unheld(ctx, id, why)
   local R = ctx.R
   local record = db('HGET', R .. ':jobs', id) or nil
@@ -496,7 +497,8 @@ end
 
 -- ---- keys of their own
 
--- A payload that no job has. Without any record it is all that is left of a job.
+-- Judge a key big:<id>. If no job uses the payload, it is removed; without any record it is all
+-- that is left of a job, and is buried as one.
 local function judge_big(ctx, id)
   local R = ctx.R
   local record = db('HGET', R .. ':jobs', id) or nil
@@ -540,8 +542,8 @@ end
 
 -- ---- queues: what is derived from the sets
 
--- Marks that are missing, due ms of the first job outside solo (whose due ones are left out of the
--- heads on purpose), and whether there is any job.
+-- -> marks that are missing, due ms of the first job, whether there is any job. Suspects do not
+-- count for the due ms: due ones are left out of the heads on purpose.
 local function look_at_queue(ctx, queue)
   local R = ctx.R
   local marks = ask('HGET', R .. ':prio', queue) or ''
@@ -580,7 +582,7 @@ local function judge_queue(ctx, queue)
     end)
   end
   local head = tonumber(ask('ZSCORE', R .. ':heads', queue) or '')
-  -- One that has passed already says "now", whichever of the due ones it was.
+  -- A head in the past already says "now", whichever of the due jobs it was made for.
   if first < math.huge and (not head or (head > first and head > ctx.now_ms)) then
     local text = head and 'its first job is due before its head' or 'it has no head'
     tell(ctx, 'bad-head', queue, queue, text, function()
@@ -603,7 +605,7 @@ end
 
 -- ---- the call
 
--- The keys without which nothing can be judged.
+-- Without these keys nothing can be judged.
 local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash', 'workers', 'hash',
                'errors', 'hash', 'parked', 'hash', 'holds', 'hash'}
 

@@ -1,25 +1,25 @@
--- Phases of later_v1_audit and later_v1_repair (v1/audit.lua) about gates,
--- and what they ask of a parked job.
+-- Phases of later_v1_audit and later_v1_repair (v1/audit.lua) about gates, and their checks of a
+-- parked job.
 --   parked holds   (no name) HSCAN of the hashes
 --   gates          NAME: keys relative to R: lock:… sem:… rate:granted:… wait:… granted:…
--- A parked job stands in the line that its spot names, or is granted; who holds a gate is a
--- job that knows of it, a registered worker, or a lease; who stands in line has a place
--- there. Repairs put a job that is in no line back to the waiting ones, and free what
--- nobody can give back any more.
+-- A parked job must stand in the line that its spot names, or be granted. A holder of a gate must
+-- be a job whose entry of R:holds names the gate, a registered worker, or have a lease. Each caller
+-- in line must have an entry in R:parked, each queue a job in its line. A repair makes a job that
+-- is in no line wait again, and frees places that no holder can give back any more.
 
 local function is_parked(R, id)
   local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
   return job and db('ZSCORE', R .. ':parked:' .. job.queue, id) and true or false
 end
 
--- Take a parked job out of its line, whatever is left of that.
+-- Take a parked job out of its line, as far as its spot and its line are still there.
 function L.audit_unpark(R, queue, id)
   local book = L.book(R, L.now_us())
   L.unpark(book, queue, id)
   L.settle_gates(book)
 end
 
--- A job whose one place is parked:<queue>.
+-- Judge a job that is in parked:<queue> and in no other set.
 function L.audit_parked(ctx, row)
   local R, id, queue = ctx.R, row.id, row.queue
   local spot = L.read_spot(db('HGET', R .. ':parked', id) or nil)
@@ -46,6 +46,7 @@ function L.audit_parked(ctx, row)
   end
 end
 
+-- Phase parked. -> next cursor, how many entries
 function L.audit_spots(ctx, cursor, count)
   local R = ctx.R
   local page = db('HSCAN', R .. ':parked', cursor, 'COUNT', count)
@@ -63,6 +64,7 @@ function L.audit_spots(ctx, cursor, count)
   return page[1], #page[2] / 2
 end
 
+-- Phase holds. -> next cursor, how many entries
 function L.audit_holds(ctx, cursor, count)
   local R = ctx.R
   local page = db('HSCAN', R .. ':holds', cursor, 'COUNT', count)
@@ -79,7 +81,7 @@ function L.audit_holds(ctx, cursor, count)
   return page[1], #page[2] / 2
 end
 
--- Why a holder cannot be one, or nil.
+-- -> why this holder cannot have the gate, or nil. is_leased: its place has an end
 local function bad_holder(R, gate, holder, is_leased)
   local epoch = string.match(holder, '^@(.*)$')
   if epoch then
@@ -157,10 +159,11 @@ function JUDGES.granted(ctx, queue)
   end
 end
 
+-- Phase gates. -> next cursor, how many entries
 function L.audit_gates(ctx, names)
   for _, name in ipairs(names) do
     local kind, rest = string.match(name, '^(%a+):(.+)$')
-    -- A foreign type is told by the phase keys.
+    -- The phase keys reports a foreign type.
     if JUDGES[kind] then
       pcall(JUDGES[kind], ctx, rest)
     end

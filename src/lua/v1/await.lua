@@ -1,9 +1,9 @@
 -- later_v1_await R ID -> [state, code, when_ms, start, text, output]
 --
--- As later_result for a job that has ended. While it has not, all but its state (waiting, parked
--- or running, failed before or not) is empty, and its end will be published once on R:ended:<id>
--- (the outcome as L.outcome writes it). Subscribe first, then call this. The wish is forgotten
--- after an hour: repeat it sooner.
+-- For a job that has ended, the reply of later_result. For a job that is waiting, parked or running
+-- (whether it failed before or not) all but the state is empty, and its end will be published once
+-- on R:ended:<id> (the outcome as L.outcome writes it). Subscribe first, then call this. The
+-- request is forgotten after an hour: repeat it sooner.
 
 L.register('later_v1_await', {'allow-oom'}, function(R, args)
   local id = L.check_id(R, args[1])

@@ -1,13 +1,13 @@
 -- later_v1_beat R EPOCH [QUEUES] -> [now_us, status, link, held, quiet, [epoch, counter, ...]]
 --
--- A worker says that it lives: its counter rises. QUEUES: those it serves now, comma
--- separated, where they changed.
--- status: ok | dead | unknown; the rest counts only with ok. link: the current link number; held:
--- jobs that Redis counts as its own; quiet: 1 when it was told to claim no more. The list: the
--- other workers, whom it watches; an epoch that holds jobs but is no worker has the counter '?'.
+-- A worker shows that it lives: its counter rises. QUEUES: the queues that it serves now, comma
+-- separated, given where they changed.
+-- status: ok | dead | unknown; the rest counts only with ok. link: the current link number. held:
+-- how many jobs it holds by Redis' count. quiet: 1 when it was told to claim no more. The list: the
+-- other workers, which it watches; an epoch that holds jobs but is no worker has the counter '?'.
 -- Cost: O(workers + QUEUES).
 
--- -> status, link of a worker. One whose numbers are garbage is none: it enters again.
+-- -> status, link of a worker. A worker whose numbers are garbage is unknown: it registers again.
 function L.worker(R, epoch)
   local mark = db('HGET', R .. ':workers', epoch)
   if mark == 'dead' then
@@ -20,7 +20,8 @@ function L.worker(R, epoch)
   return L.whole(link) and 'ok' or 'unknown', link
 end
 
--- Epochs that hold running jobs but are not in `known`: their workers' entry was lost.
+-- Append the epochs that hold running jobs but are not in `known`: the entry of that worker was
+-- lost.
 local function strangers(R, known, out)
   local from, tries = '-inf', 0
   while tries < 256 do
@@ -29,7 +30,7 @@ local function strangers(R, known, out)
       return
     end
     local epoch = L.int(tonumber(row[2]))
-    -- A score that is no epoch is for `later fsck`: no reap could end it.
+    -- A score that is no epoch is left to `later fsck`: no reap could take its jobs.
     if not known[epoch] and tonumber(epoch) == tonumber(row[2]) and L.whole(epoch) then
       out[#out + 1] = epoch
       out[#out + 1] = '?'
@@ -57,7 +58,8 @@ L.register('later_v1_beat', {'allow-oom'}, function(R, args)
   local all, others, known = db('HGETALL', R .. ':workers'), {}, {}
   for i = 1, #all, 2 do
     known[all[i]] = true
-    -- A foreign field is no worker, and no reap could ever end watching it.
+    -- A field that is no epoch is no worker: no reap could ever remove it, so it must not be
+    -- watched.
     if all[i] ~= epoch and L.whole(all[i]) then
       others[#others + 1] = all[i]
       others[#others + 1] = all[i + 1]

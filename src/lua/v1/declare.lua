@@ -1,21 +1,21 @@
 -- later_v1_declare R EPOCH NL {name definition}*NL NQ {queue gates}*NQ
 --   -> [[name, definition in force]...]
 --
--- What the configuration of a worker says of gates. Limits: only what R:limits lacks is filled
--- in; one that differs is answered with what holds ('' when there are too many definitions to
--- take it) and noted as limit-differs:<name>. definition: as later_limits answers it. gates:
--- "lock=<name> sem=<name> rate=<name>", those there are; '' for a queue without any. Of a
--- queue the newest word wins: it is written where it differs, and '' takes away what was
--- there; noted as queue-gates:<queue> unless this worker itself wrote what it replaces
--- (R:worker:<epoch> gates:<queue>).
+-- Takes the gates from the configuration of a worker. Limits: only definitions that R:limits lacks
+-- are filled in. A limit that differs is noted as limit-differs:<name>, and the reply has the
+-- definition in force ('' when there are too many definitions to take a new one). definition: as in
+-- later_limits. gates: "lock=<name> sem=<name> rate=<name>", those there are; '' for a queue
+-- without any. The newest gates of a queue win: they are written where they differ, and '' removes
+-- what was there. That is noted as queue-gates:<queue>, unless this worker itself wrote what is
+-- replaced (R:worker:<epoch> gates:<queue>).
 -- At most 1000 limits and 2000 queues. All or nothing. Not allow-oom.
 -- Errors: ELATER_ARGS GATE QUEUE TYPE WORKER. Cost: O(NL + NQ + templates + those it lets in), and
--- for each new template O(gates in line).
+-- for each new template O(gates with a line).
 
 local LIMITS_MAX = 1000
 local QUEUES_MAX = 2000
 
--- -> the kind of the gates that the definition is for
+-- Refuse what is no definition. -> the kind of gate that it defines
 local function check_definition(name, text)
   L.check_limit_name(name)
   local limit = L.parse_limit(text)
@@ -31,7 +31,7 @@ local function check_definition(name, text)
   return limit.kind
 end
 
--- Refuse what L.queue_gates would read as something else than was written.
+-- Refuse a text that L.queue_gates does not read as it was written.
 local function check_queue_gates(queue, text)
   local of_queue, words = L.queue_gates(text) or {}, {}
   for _, kind in ipairs({'lock', 'sem', 'rate'}) do
@@ -55,12 +55,13 @@ local function every_second(list, from, prefix)
   return out
 end
 
--- Several fields of a hash, by name; none is no question to Redis.
+-- Read several fields of a hash. Without fields Redis is not asked.
 local function read_fields(key, fields)
   return #fields > 0 and db('HMGET', key, unpack(fields)) or {}
 end
 
--- -> those that differ. What waits at a new one is let in when the book is settled.
+-- Write the limits that are missing. L.settle_gates then opens their gates. -> {name, definition in
+-- force}* of those that differ
 local function fill_limits(book, limits, kinds)
   local R, names = book.R, every_second(limits, 1)
   local was = read_fields(R .. ':limits', names)
@@ -84,6 +85,7 @@ local function fill_limits(book, limits, kinds)
   return differ
 end
 
+-- Write the gates of the queues, and in the fields of the worker what it declared.
 local function set_queues(R, epoch, queues, now_ms)
   local worker = R .. ':worker:' .. epoch
   local was = read_fields(R .. ':queues', every_second(queues, 1))

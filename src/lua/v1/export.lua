@@ -1,18 +1,18 @@
 -- later_v1_export R QUEUE STATE SET SCORE MEMBER COUNT -> [SET, SCORE, MEMBER, how many, row...]
 --
--- A page of a queue's jobs with all that there is to say of them. STATE: due (waiting, raw members
--- included) parked running dead done. SET, SCORE, MEMBER: 1 and two empty ones first, then what the
--- last page told; an empty SET: there are no more. COUNT: at most 200; a page ends early once it
--- has 1 MiB of payload. A job that stays where it is from the first page to the last is told
--- exactly once; one that moves meanwhile may be missed or told twice. how many there are in the
--- state now; of running those of other queues, too.
--- row: [id, score, due ms or '', record, payload of a large one or '', tries, first line of
--- the outcome]; of a raw member ['', score, due ms or '' if it will be buried, member].
+-- A page of a queue's jobs with everything that Redis has of them. STATE: due (waiting, raw members
+-- included) parked running dead done. SET, SCORE, MEMBER: 1 and two empty ones first, then those of
+-- the last reply; an empty SET in a reply: there are no more. COUNT: at most 200; a page ends early
+-- once it has 1 MiB of payload. A job that stays where it is from the first page to the last is
+-- returned exactly once; a job that moves meanwhile may be missed or come twice. how many: jobs in
+-- this state now; for running, those of other queues are counted, too.
+-- row: [id, score, due ms or '', record, payload of a large one or '', tries, first line of the
+-- outcome]; for a raw member ['', score, due ms or '' if it will be buried, member].
 -- no-writes. Cost: O(log n + COUNT).
 
 local BYTES = 1048576
 
--- When each of these jobs is or was due, as far as that is known.
+-- -> when each of these jobs is or was due, as text; '' where it is not known
 local function dues_of(R, state, ids, scores, tries)
   local dues = {}
   local spots = state == 'parked' and redis.call('HMGET', R .. ':parked', unpack(ids))
@@ -31,13 +31,14 @@ local function dues_of(R, state, ids, scores, tries)
   return dues
 end
 
--- Is it a record of this queue? One that is none of any is told all the same: somebody should know.
+-- Is it a record of this queue? A record that names no queue counts as well, so that somebody sees
+-- it.
 local function is_of(record, queue)
   local name = string.match(record, '^[-+](%w[%w_-]*)[ \n]')
   return name == nil or name == queue
 end
 
--- Append the rows of these jobs. -> how many of them were looked at, bytes
+-- Append the rows of these jobs. -> how many of the jobs were read, bytes
 local function put_jobs(R, queue, state, ids, scores, reply)
   local records = L.read_records(R, ids, BYTES)
   local bytes = 0

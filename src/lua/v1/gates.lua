@@ -2,14 +2,15 @@
 --   -> [[gate, limit, holders, [holder, since_ms, until_ms, fence, ...], waiting,
 --        [who, how many, since_ms, ...], opens_ms]...]
 --
--- What is going on at these gates (kind:NAME, at most 100). limit: the definition, '' for locks and
--- for what has none. holders: how many; the first 20 of them: a job, =OWNER or @EPOCH; since_ms 0
--- where it is not known (leases of a semaphore), until_ms 0 for one that lives with its job or
--- worker, fence 0 for semaphores.
--- waiting: jobs and callers in line; the first 20 queues or callers, in their turn, with how many
--- jobs each has there (1 for a caller) and since when its first one has its place. opens_ms: when a
--- rate lets the next one pass, or a lease ends; 0: not by itself, or it is open.
--- no-writes. Cost: O(gates * 20).
+-- Holders and lines of these gates (kind:NAME, at most 100). limit: the definition; '' for locks
+-- and where there is none. holders: how many, and the first 20 of them: a job, =OWNER or @EPOCH;
+-- since_ms 0 where it is not known (leases of a semaphore), until_ms 0 for a holder that lives with
+-- its job or worker, fence 0 for semaphores.
+-- waiting: jobs and callers in line (of the first 1000 queues and callers), and the first 20 queues
+-- or callers, in their turn: how many jobs each has there (1 for a caller), and since when its
+-- first one is in line. opens_ms: when a rate lets the next one pass, or a lease ends; 0: not by
+-- itself, or it is open.
+-- no-writes. Cost: O(gates * (20 + queues in line, at most 1000)).
 
 local SHOWN = 20
 
@@ -38,7 +39,7 @@ local function sem_holders(book, g)
   return redis.call('ZCOUNT', g.key, from, '+inf'), out
 end
 
--- -> how many hold it, and the first of them as in the reply above; nothing is touched
+-- -> how many hold it, and the first of them as in the reply above. Nothing is changed.
 function L.holders(book, g)
   if g.kind == 'lock' then
     return lock_holders(book, g)
@@ -65,8 +66,8 @@ local function line_of(R, gate)
   return total, out
 end
 
--- When a rate lets the next start pass, and somebody looks; 0: it would now; nil: not by itself.
--- How many starts it keeps for those who were let in and are not claimed yet. Nothing is touched.
+-- -> when a rate lets the next start pass and its timer is due (ms; 0: it would now; nil: not by
+-- itself); how many starts are reserved for granted jobs. Nothing is changed.
 function L.next_start(book, g)
   local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
   if rate.seen(book, g) > kept then

@@ -1,19 +1,21 @@
 -- later_v1_health R GRACE_MS -> [now_ms, [worker...], [late queue...], notes, names, names_max]
 --
--- What `later health` judges. worker: [epoch, counter, held, host, pid, beat_ms, places, unsent,
--- refused, skew_ms, quiet]; '' where it has not said. beat_ms: when Redis last took a beat of it;
--- places: jobs at once; unsent: results it has not got rid of; refused: results Redis did not take;
--- skew_ms: its wall clock minus Redis'. late queue: [name, due_ms, epoch of a live worker that has
--- room for it]: a queue whose first job, suspects aside, is due since GRACE_MS and that is neither
--- paused nor full nor without a worker. Workers say every ten seconds whether they have room, so
--- GRACE_MS is to be longer than that. At most 100 of them. notes: as in later_stats. names: of
--- queues; a new one that nobody serves is refused from names_max on. no-writes.
--- Cost: O(workers + late queues), and running jobs up to 1000 where a late queue
--- has a limit in a worker.
+-- The facts that `later health` judges. worker: [epoch, counter, held, host, pid, beat_ms, places,
+-- unsent, refused, skew_ms, quiet]; '' where the worker has not said. beat_ms: when Redis last took
+-- a beat of it; places: jobs at once; unsent: results that it could not send yet; refused: results
+-- that Redis did not take; skew_ms: its wall clock minus Redis'.
+-- late queue: [name, due_ms, epoch of a live worker that has room for it]. A queue is late if its
+-- first job that is no suspect has been due for GRACE_MS, it is not paused, and a worker that
+-- serves it has room. Workers report every ten seconds whether they have room, so GRACE_MS has to
+-- be longer than that. At most 100 queues are checked, those with the earliest heads.
+-- notes: as in later_stats, of the last ten minutes. names: how many queues have a name; from
+-- names_max on a new queue that nobody serves is refused. no-writes.
+-- Cost: O(workers + late queues), and running jobs up to 1000 where a late queue has a limit in a
+-- worker.
 
 local LATE_QUEUES = 100
 
--- The due time of the first job of a queue that is no suspect, in any of its sets.
+-- -> the due time of the first job of a queue that is no suspect, in any of its sets
 local function first_due(R, queue)
   local first = math.huge
   local function look(key)
@@ -29,8 +31,7 @@ local function first_due(R, queue)
   return first
 end
 
--- What was noted in the last ten minutes: where no worker tidies,
--- nothing else takes the older away.
+-- -> the notes of the last ten minutes. Where no worker tidies, nothing else removes older ones.
 local function fresh_notes(R, now_ms)
   local all, fresh = redis.call('HGETALL', R .. ':notes'), {}
   for i = 1, #all, 2 do

@@ -1,10 +1,11 @@
 -- later_v1_import R QUEUE {n {name value}*n PAYLOAD}... -> [how many were added, status]
 --
--- Jobs with options of their own, in one call; all or nothing. Names: those of later_add but in, at
--- and unique_for; due MS, which unlike `at` may be past, and unique_until MS. 1 to 1000 jobs,
--- payloads of 16 MiB together; one with a token or a unique key goes alone, and so may a larger
--- one. status: that of later_add, of more than one `added`; with the token import:ID also
--- `repeated` while the job ID is waiting, parked or running in QUEUE.
+-- Jobs with options of their own, in one call; all or nothing. Names: those of later_add, without
+-- in, at and unique_for, but with due MS, which unlike `at` may be past, and unique_until MS. 1 to
+-- 1000 jobs, payloads of 16 MiB together. A job with a token or a unique key goes alone; a job with
+-- a larger payload may go alone. status: of one job that of later_add, of more `added`. With the
+-- token import:ID also `repeated`, when the job ID is waiting, parked or running in QUEUE with this
+-- payload.
 -- Errors: as later_add; the text ends with `[record N]` if it is about the N-th. Cost: O(k log n).
 
 local MANY_BYTES = 16777216
@@ -23,7 +24,8 @@ local function instant(name, value)
   return ms
 end
 
--- What L.header writes of these. Of a gate it may have to fill in the key first, and there are few.
+-- The names that L.header gives these options. They are put into job.fields as they are read. Gates
+-- are left out: {key} may have to be filled in first, and few jobs have gates.
 local LETTERS = {attempts = 'a', timeout = 't', expire = 'x', keep = 'k', key = 'K', trace = 'T'}
 
 local function put_field(job, letter)
@@ -40,7 +42,7 @@ local function record_of(job, payload)
          (job.priority ~= 5 and ' ' .. L.int(job.priority) or '') .. job.fields .. '\n' .. payload
 end
 
--- The options of one job, from args[at] on. -> where its payload is
+-- Read the options of one job, from args[at] on. -> the number of the argument with its payload
 local function read_options(args, at, job, now_ms)
   local n = L.whole(args[at])
   if not n or n > 100 or not args[at + 2 * n + 1] then
@@ -96,7 +98,7 @@ function L.write_many(R, queue, jobs, payloads, now_us)
   L.lower_head(R, queue, earliest)
 end
 
--- Fills jobs and payloads. -> the bytes of the payloads
+-- Fill `jobs` and `payloads`. -> the bytes of the payloads
 local function read_jobs(R, args, queue, now_ms, jobs, payloads)
   local of_queue = L.queue_gates(db('HGET', R .. ':queues', queue))
   local bytes, at, n = 0, 2, 0
@@ -133,9 +135,10 @@ local function read_all(R, args, queue, now_ms)
   return jobs, payloads
 end
 
--- A line of `import --once` has the token import:ID. Where the job of that id is still to run, in
--- this very queue, it is what the line would add; each copy would be a line of the next export.
--- With another payload it is another job.
+-- `import --once` gives each job the token import:ID, with its id in the exported file. If the job
+-- ID is still to run or running, in this very queue and with this payload, it is the same job, and
+-- is not added again: each copy would be one more job of the next export. With another payload it
+-- is another job.
 local function is_itself(R, job, payload)
   local id = job.token and string.match(job.token, '^import:(%w+)$')
   if not id then

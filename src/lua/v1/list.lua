@@ -2,10 +2,11 @@
 --
 -- One page of a queue's jobs. STATE: due (waiting, raw members included) parked running dead done.
 -- CURSOR: '' first, then what the last page returned. COUNT: at most 200. Pages may miss or repeat
--- jobs that move meanwhile. row: [id or '' for a raw member, score, priority, tries, outcome line
--- or key, payload bytes, first 64 bytes of the payload]; of a parked job the score is its ticket,
--- and behind the rest is the gate it stands before, '' when it was let in. no-writes. Cost: O(log n
--- + COUNT); for running O(all running jobs / pages).
+-- jobs that move meanwhile.
+-- row: [id or '' for a raw member, score, priority, tries, first line of the outcome (of a running
+-- job: its progress), payload bytes, first 64 bytes of the payload]; a parked job has its ticket as
+-- the score, and as an eighth value the gate where it waits, '' when it is granted.
+-- no-writes. Cost: O(log n + COUNT); for running O(all running jobs / pages).
 
 local RAW_BYTES = 1048576
 local SEGMENTS = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}

@@ -1,15 +1,14 @@
 -- later_v1_look R [QUEUE]... -> [too_many, name...]
 --
--- For daemons of the release before; others ask later_v2_look. Which queues a step has to
--- name now or soon: they have a mark, a pause, or a head that is due within 2.5 s. A worker
--- with many queues asks this once in a sweep, and EXISTS of their raw sets, and names those
--- of the others only by turns.
--- Without QUEUE of the whole namespace, and a name may come more than once; too_many: 1 when
--- one kind has more than can be told at once: then it has to be asked for by names, up to
--- 1,024 of them. no-writes.
+-- For daemons of the release before; newer ones ask later_v2_look. Which queues a step has to name
+-- now or soon: those with a mark, a pause, or a head that is due within 2.5 s. A worker with many
+-- queues asks this once in a sweep, and EXISTS of their raw sets, and names its other queues only
+-- by turns.
+-- Without QUEUE: of the whole namespace, and a name may come more than once; too_many: 1 when one
+-- kind has more than 1,024 names: then ask by names, up to 1,024 of them. no-writes.
 -- Cost: O(log queues + names told), by names O(names).
 
-local SOON_MS = 2500 -- there are sweeps enough by then
+local SOON_MS = 2500 -- until then there are several sweeps
 local MOST = 1024
 
 local function look_by_name(R, names, until_ms)
@@ -25,7 +24,7 @@ local function look_by_name(R, names, until_ms)
   return out
 end
 
--- The fields of a hash below R, nil for too many.
+-- -> the fields of a hash below R; nil: too many
 local function names_in(R, hash)
   local key = R .. ':' .. hash
   return redis.call('HLEN', key) <= MOST and redis.call('HKEYS', key) or nil

@@ -1,18 +1,19 @@
 -- later_v1_metrics R CURSOR [FIELD...]
 --   -> [now_ms, next cursor, running, records, [queue...], [value of each FIELD...]]
 --
--- What `later stats --prometheus` shows, a page of about 64 queues a call: the first CURSOR is 0,
--- and 0 is the next one behind the last page. A queue may come twice. queue: [name, scheduled, due,
--- parked, raw, dead, kept, oldest_ms, paused, done, died, cancelled]: scheduled and due: those that
--- wait for their time and those whose time has come, raw members among them; parked: before a gate;
--- raw: how many of the first two are raw; kept: outcomes of done jobs; oldest_ms: due time of the
--- first due one ('' none); paused: 1 or 0; the last three since the namespace began.
+-- The counts for `later stats --prometheus`, a page of about 64 queues a call: the first CURSOR is
+-- 0, and the last page returns 0. A queue may come twice. queue: [name, scheduled, due, parked,
+-- raw, dead, kept, oldest_ms, paused, done, died, cancelled]. scheduled and due: waiting jobs whose
+-- time has not come and has come, raw members among them; parked: waiting for a gate; raw: how many
+-- of scheduled and due are raw; kept: outcomes of done jobs; oldest_ms: due time of the first due
+-- one ('' none); paused: 1 or 0; the last three since the namespace began.
 -- FIELD: counters of R:stats, '0' where there is none. no-writes.
 -- Cost: O(queues of the page), constant in jobs.
 
 local PAGE = 64
 
--- How many wait in this set, how many of them are due, and since when the first.
+-- Add the scheduled and due jobs of a set, and the first due time, to `seen`. now_ms: given for a
+-- set of raw members. -> how many are in the set
 local function look(key, now_text, seen, now_ms)
   local n = redis.pcall('ZCARD', key)
   if type(n) ~= 'number' or n == 0 then
@@ -21,7 +22,7 @@ local function look(key, now_text, seen, now_ms)
   local due = redis.call('ZCOUNT', key, '-inf', now_text)
   if due > 0 then
     local score = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
-    -- A raw member may say anything.
+    -- The score of a raw member may be anything.
     local first = now_ms and (L.raw_due(score, now_ms) or now_ms) or L.due(score)
     seen.oldest = math.min(seen.oldest or first, first)
   end

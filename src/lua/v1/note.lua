@@ -1,8 +1,8 @@
 -- later_v1_note R KIND NAME -> 'noted'
 --
--- A worker saw something an operator should know (KIND: stray-key). Shown by later_stats for ten
--- minutes. For KIND raw-queue, NAME is a queue that has raw jobs but was never heard of: it becomes
--- known, so that v1_tidy can tell whether anybody serves it.
+-- A worker saw something that an operator should know (KIND: stray-key). later_stats shows it for
+-- ten minutes. For KIND raw-queue, NAME is a queue that has raw members but is not in R:names: it
+-- becomes known, so that later_v1_tidy can tell whether anybody serves it.
 
 local PEEK_BYTES = 1
 

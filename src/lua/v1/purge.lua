@@ -1,24 +1,24 @@
 -- later_v1_purge R QUEUE STATE MOST -> [removed, left]
 --
--- Remove jobs of a queue that are in one state, the first ones first: at most MOST and as
--- many as one call may. STATE: due (waiting, raw members included) parked dead done; MOST 0
--- only counts. What a job had goes with it: its payload, its place before a gate and what it
--- was granted there, its unique key (unless unique_for holds it longer); who waits for its
--- end is told it was cancelled. A token stays for its 24 h, as after a cancel. Waiting and
--- parked ones count as cancelled.
+-- Remove jobs of a queue that are in one state, the first ones first: at most MOST, and no more
+-- than one call may (100 waiting, 40 parked, 200 dead or done, about 1 MiB). STATE: due (waiting,
+-- raw members included) parked dead done. MOST 0 only counts. All that a job had is removed, too:
+-- its payload, its place in line and its grant, its unique key (unless unique_for holds it longer).
+-- A program that waits for its end is told that it was cancelled. A token stays for its 24 h, as
+-- after a cancel. Waiting and parked jobs count as cancelled.
 -- Errors: ELATER_ARGS QUEUE TYPE. Cost: O(removed log n).
 
 local KEPT_MOST, WAITING_MOST, PARKED_MOST = 200, 100, 40
 local BYTES = 1048576
 
--- These jobs will never run: their people are told, their keys are free, nothing of them stays.
+-- These jobs will never run: announce their ends, free their unique keys, forget them.
 local function drop(R, queue, ids, records, now_ms)
   local is_awaited = db('EXISTS', R .. ':await') == 1
   for i, id in ipairs(ids) do
     if is_awaited then
       L.announce(R, id, L.outcome('cancelled', 0, now_ms, 0, 'purged', ''))
     end
-    -- A look is cheaper than to take each header apart.
+    -- A search in the header is cheaper than to parse each one.
     if string.find(string.sub(records[i], 1, 2048), ' u=', 1, true) then
       L.end_unique(R, id, L.parse(records[i]))
     end
@@ -64,8 +64,8 @@ local function purge_parked(R, queue, set, most, now_us)
   return #ids
 end
 
--- They have ended before: who waited for it was told, and a unique key that is
--- still taken has its time.
+-- Dead and done jobs ended before: their ends were announced then, and a unique key that is still
+-- taken has an expiry. -> how many were removed
 local function purge_kept(R, set, most)
   local ids = db('ZRANGE', set.key, 0, math.min(most, KEPT_MOST) - 1)
   local records = L.read_records(R, ids, BYTES)
@@ -77,7 +77,7 @@ local function purge_kept(R, set, most)
   return #ids
 end
 
--- The first set that has any.
+-- Remove from the first of the sets that is not empty. -> how many were removed
 local function purge(R, queue, state, sets, most)
   local now_us = L.now_us()
   for _, set in ipairs(sets) do
@@ -101,8 +101,7 @@ L.register('later_v1_purge', {'allow-oom'}, function(R, args)
   end
   local removed = most > 0 and purge(R, queue, state, sets, most) or 0
   local left = L.count_in(sets)
-  -- A worker would find out with its next step; where there is none,
-  -- stats should not tell of a job that is gone.
+  -- A step would correct the head. Without workers, stats would show a job that is gone.
   if state == 'due' and removed > 0 and left == 0 and
      db('EXISTS', R .. ':granted:' .. queue) == 0 then
     db('ZREM', R .. ':heads', queue)

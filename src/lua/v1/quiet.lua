@@ -1,7 +1,7 @@
 -- later_v1_quiet R EPOCH|* on|off -> how many workers were told
 --
--- Tell one worker or all to claim no more, or to claim again. They hear it at once through R:wake,
--- or with their next beat.
+-- Tell one worker or all to claim no more, or to claim again. R:wake makes them beat at once; else
+-- they learn it with their next beat.
 
 L.register('later_v1_quiet', {'allow-oom'}, function(R, args)
   local who, what = args[1], args[2]

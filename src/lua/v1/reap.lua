@@ -1,13 +1,14 @@
 -- later_v1_reap R EPOCH VICTIM COUNTER CRASHES DEAD_MAX -> [status, moved]
 --
--- Take the jobs of a dead worker back. EPOCH: the caller, who must live. COUNTER: the victim's beat
--- counter as the caller saw it stand still; the first call compares it and marks the victim `dead`,
--- from which on its beats and steps are refused. '?' for an epoch that holds jobs but is no worker.
--- Each call moves up to 128 jobs and anybody may go on; with none left the mark is removed.
--- Each job has a crash counted and its attempt spent; with CRASHES of them it is dead. One that
--- cannot be moved (a key of its queue has a foreign type) stays and does not keep the
--- others. The gates of those moved are handed on, and so is the one that the worker
--- itself held or stood before.
+-- Take the jobs of a dead worker, VICTIM, back. EPOCH: the caller, which must be alive. COUNTER:
+-- the beat counter of the victim that the caller saw stand still. The first call compares it and
+-- replaces it by `dead`: from then on beats and steps of the victim are refused. '?' for an epoch
+-- that holds jobs but is no worker.
+-- Each call moves up to 128 jobs, and any worker may go on; when no job is left, the victim's entry
+-- is removed. A moved job has a crash counted and its attempt spent; with CRASHES crashes it is
+-- dead. DEAD_MAX: most dead jobs kept in a queue. A job that cannot be moved (a key of its queue
+-- has a foreign type) stays and does not stop the others. Gates of moved jobs are handed on, and so
+-- is the gate that the worker itself held or waited for.
 -- status: more | clear | alive (the counter moved: nothing was done) | dead or unknown (the
 -- caller).
 -- Cost: O(jobs moved * log n).
@@ -15,7 +16,7 @@
 local REAP_BATCH = 128
 local REAP_LOOK = 1024
 
--- What is said of a job whose worker was given up; register knows it by this.
+-- The text of a crash. later_v1_register recognizes a reaped job by it.
 function L.died(victim)
   return 'worker ' .. victim .. ' died while it ran'
 end
@@ -42,8 +43,8 @@ local function recover(R, id, victim, now_ms, crashes, dead_max)
   end
 end
 
--- Give the worker up, if its counter still says what the caller saw ('?': it was told dead before).
--- -> nil; or why not: alive, clear (there is nothing to give up)
+-- Write `dead` for the worker, if its counter is still the one that the caller saw ('?': the worker
+-- was lost or dead before). -> nil; or why not: alive, clear (there is nothing to give up)
 local function mark_dead(R, victim, counter)
   local mark = db('HGET', R .. ':workers', victim)
   if (counter == '?' and mark) and mark ~= 'dead' or (counter ~= '?' and not mark) then
@@ -61,7 +62,7 @@ end
 L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   local epoch, victim, counter = args[1] or '', args[2] or '', args[3]
   local crashes, dead_max = L.whole(args[4]), L.whole(args[5])
-  -- 007 would be nobody by name, and by score another worker that lives.
+  -- 007 is no field of R:workers, but as a score it is worker 7, which may live.
   if not (counter and crashes and dead_max and L.whole(victim)) or
      L.int(L.whole(victim)) ~= victim then
     L.fail('ELATER_ARGS', 'give EPOCH VICTIM COUNTER CRASHES DEAD_MAX')

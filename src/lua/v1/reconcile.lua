@@ -1,12 +1,14 @@
 -- later_v1_reconcile R EPOCH LINK  N {id start}*N [SEEN]
 --   -> [now_us, status, link, released, [lost id...], rewound]
 --
--- After a reconnect or a failed step: the worker says what it runs (results that were not confirmed
--- included). LINK is the number the last beat told; it is bumped here, so that an older step still
--- on its way is refused, and so is an older reconcile. Jobs held in Redis that the worker never
--- heard of are released unspent; jobs it names but does not hold are lost: it kills those.
--- SEEN: highest clock number it knows; the clock is lifted to it, since the data may be an older
--- state in which this worker is there. rewound: 1 when Redis lost clock numbers.
+-- After a reconnect or a failed step the worker says what it runs (with results that were not
+-- confirmed). LINK is the link number of the last beat. It is raised here, so that an older step
+-- that is still on its way is refused, and so is an older reconcile. Jobs that Redis holds for the
+-- worker and that it never heard of are released unspent. Jobs that it names but does not hold are
+-- lost: it kills their handlers.
+-- SEEN: the highest clock number that the worker knows. The clock is raised to it, since Redis may
+-- have an older copy of the data, in which this worker exists. rewound: 1 when Redis lost clock
+-- numbers.
 -- status: ok | dead | unknown | link. Cost: O(jobs of the worker).
 
 L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
@@ -35,7 +37,7 @@ L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
       lost[#lost + 1] = held[i]
     end
   end
-  -- First the clock: what is released here is handed on with a fence.
+  -- Raise the clock first: the gates of released jobs are handed on with new fences.
   local rewound = L.last(R) < seen
   if rewound then
     db('SET', R .. ':clock', L.int(seen))

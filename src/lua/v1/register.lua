@@ -2,28 +2,31 @@
 --     NA {id start}*NA
 --   -> [now_us, epoch, link, rewound, [adopted|gone|taken per id], [peer...]]
 --
--- A worker enters (or comes back after Redis forgot it) and gets an epoch that was never used.
--- SEEN: highest clock number it knows. INSTANCE, SEQ: a token of the process and the number of this
--- registration, so that a delayed older call is refused. OLD: its former epoch or 0. Fields: host,
--- boot, pidns, pid, pstart, version, places, limits ("mail=4,web=2"), queues (comma separated).
--- Config: max_payload[:queue] in bytes.
--- Adoption: a job that it runs stays its own if it is still held under OLD or an unknown epoch, or
--- waits, with this very start number: nobody else can have started it then. One that waits because
--- the end of that start was taken (a retry whose answer was lost) is taken: it must not end twice.
--- gone: there is no such job any more. taken: it was started again elsewhere, or another has its
--- gates now. Jobs under OLD that it does not name were claimed for nobody and are released unspent.
+-- A worker registers (or comes back after Redis forgot it) and gets an epoch that was never used.
+-- SEEN: the highest clock number that it knows. INSTANCE, SEQ: a name of the process and the number
+-- of this registration, so that a delayed older call is refused. OLD: its former epoch or 0.
+-- Fields: host, boot, pidns, pid, pstart, version, places, limits ("mail=4,web=2"), queues (comma
+-- separated). Config: max_payload[:queue] in bytes.
+-- Adoption: a job that the worker runs is adopted if nobody else can have started it. Either it is
+-- still held with this start number, under OLD or an epoch that is not registered. Or it waits:
+-- since Redis lost this claim (its start number is one less), or since OLD was reaped during this
+-- start. taken: it was started again elsewhere; or the end of this start was taken (a retry whose
+-- answer was lost), and it must not end twice; or another has its gates now. gone: there is no such
+-- job any more. Jobs under OLD that the worker does not name were claimed for nobody and are
+-- released unspent, unless OLD is being reaped.
 -- rewound: 1 when Redis lost clock numbers (data loss).
 -- peer: epoch, counter, host, boot, pidns, pid, pstart.
 -- Errors: ELATER_WORKER ARGS TYPE. Cost: O(workers + queues + jobs adopted).
 
--- Whether a waiting job waits because its worker was given up, not because it ended.
+-- Does a waiting job wait because its worker was reaped during this start, not because the start
+-- ended?
 local function was_reaped(R, id, start, old)
   local state, _, _, of, text = L.read_outcome(db('HGET', R .. ':errors', id) or '')
   return state == 'failed' and L.whole(of) == start and
          string.find(text, L.died(L.int(old)), 1, true) == 1
 end
 
--- -> the word for one adopted job
+-- Adopt one job. -> adopted, gone or taken
 local function adopt(R, id, start, epoch, old, book)
   local now_ms = book.now_ms
   local state, job, tries, score = L.locate(R, id)
@@ -48,8 +51,9 @@ local function adopt(R, id, start, epoch, old, book)
   return (state == 'running' or state == 'waiting' or state == 'parked') and 'taken' or 'gone'
 end
 
--- A claimed job is to wait again. One whose record is lost, that was to be cancelled (why:
--- how that is told) or has a successor ends here. -> job, tries; nil: it ended
+-- Take a claimed job from its worker, to wait again. A job ends here instead if its record is lost
+-- or corrupt, if it was to be cancelled, or if it has a successor. why: the text of the outcome of
+-- a cancelled one. -> job, tries; nil: it ended
 function L.take_from_worker(R, id, why, now_ms)
   local record, tries = db('HGET', R .. ':jobs', id), L.tries(db('HGET', R .. ':tries', id))
   local job = L.parse(record)
@@ -82,8 +86,9 @@ function L.release(R, id, delay_ms, now_ms)
   end
 end
 
--- Release all jobs held under epoch that are not in keep; -> how many. One that cannot be put back
--- (a key of its queue has a foreign type) stays held, lest it keep the worker out.
+-- Release all jobs held under epoch that are not in keep. A job that cannot be put back (a key of
+-- its queue has a foreign type) stays held: it must not keep the worker out. -> how many were
+-- released
 function L.release_unheard(R, epoch, keep, book)
   local held = db('ZRANGEBYSCORE', R .. ':running', L.int(epoch), L.int(epoch))
   local freed = {}
@@ -102,20 +107,21 @@ local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash'}
 local RARE = {{'errors', 'results', 'cancel', 'progress', 'await'},
               {'parked', 'holds', 'timers', 'limits', 'queues', 'paused'}}
 
--- What a function that moves running jobs begins with.
+-- Called first by each function that moves running jobs: refuse foreign types of GREAT, and learn
+-- which keys of RARE are empty.
 function L.need_worker(R)
   L.need_types(R, GREAT)
   L.look(R, RARE[1])
   L.look(R, RARE[2])
 end
 
--- Workers that are there, each with its fields.
+-- -> {epoch, counter, row}* of all registered workers; row: the values of `fields`
 function L.peers(R, fields)
   local peers = {}
   local all = db('HGETALL', R .. ':workers')
   for i = 1, #all, 2 do
     local row = redis.pcall('HMGET', R .. ':worker:' .. all[i], unpack(fields))
-    -- One key of a foreign type is one worker without fields, not a stop for all.
+    -- A worker whose key has a foreign type has no fields; it does not stop the others.
     row = row.err and {} or row
     peers[#peers + 1] = {epoch = all[i], counter = all[i + 1], row = row}
   end
@@ -131,9 +137,9 @@ local function write_names(R, names)
   end
 end
 
--- A queue that is served has its name, however many there are: the limit is for those that
--- nobody serves. queues: as a worker says them, comma separated. A foreign type there must
--- keep no worker from its beat.
+-- Write the names of served queues, however many names there are: the limit is for queues that
+-- nobody serves. queues: comma separated, as a worker sends them. A foreign type of R:names must
+-- not fail a beat.
 function L.keep_names(R, queues)
   local names = {}
   for name in string.gmatch(queues, '[^,]+') do
@@ -144,7 +150,7 @@ function L.keep_names(R, queues)
   L.hint(write_names, R, names)
 end
 
--- n pairs from args at position i -> pairs as a flat array, next position
+-- Read n, then n pairs, from args[i] on. -> the pairs as a flat array, the position behind them
 function L.pairs_at(args, i)
   local n = L.whole(args[i])
   if n == nil or i + 2 * n > #args then
@@ -159,7 +165,8 @@ end
 
 local PEER = {'host', 'boot', 'pidns', 'pid', 'pstart', 'inst', 'seq'}
 
--- Earlier registrations of this process go; -> the others, as the reply has them
+-- Remove earlier registrations of this process; refuse the call if there is a newer one. -> the
+-- other workers, as in the reply
 local function drop_ghosts(book, instance, seq)
   local R, flat, peers = book.R, {}, L.peers(book.R, PEER)
   for _, peer in ipairs(peers) do
@@ -183,8 +190,8 @@ local function drop_ghosts(book, instance, seq)
   return flat
 end
 
--- The jobs that it runs, {id, start}*. old: its former epoch, of which the others are released.
--- -> the answer for each
+-- Adopt the jobs that the worker runs. held: {id, start}*; old: its former epoch, of which the
+-- other jobs are released. -> the answer for each
 local function adopt_all(book, held, epoch, old)
   local R, answers, keep = book.R, {}, {}
   for i = 1, #held, 2 do
@@ -200,13 +207,12 @@ local function adopt_all(book, held, epoch, old)
   return answers
 end
 
--- fields: {name, value}* that the worker says of itself
+-- Write the fields of a new worker. fields: {name, value}* that it says of itself
 local function put_worker(R, key, instance, seq, fields, now_ms)
   local worker = R .. ':worker:' .. key
   db('HSET', R .. ':workers', key, '1')
   db('HSET', worker, 'link', '1', 'inst', instance, 'seq', L.int(seq), 'started', L.int(now_ms),
      'beat_ms', L.int(now_ms))
-  -- One by one: a daemon may serve more queues than unpack can take.
   for i = 1, #fields, 2 do
     db('HSET', worker, fields[i], fields[i + 1])
     if fields[i] == 'queues' then

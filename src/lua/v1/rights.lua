@@ -1,12 +1,12 @@
 -- later_v1_rights R -> [command the caller may not use here...]
 --
--- A dry test of the caller's ACL: every command that a daemon and the functions for it use, with
--- keys and the channel of this namespace (what only `later` calls may need others). Functions run
--- with the rights of their caller, so one right that is missing shows only when a job needs it.
--- no-writes; empty for a user who may all.
+-- Tests the caller's ACL without running a command: every command that a daemon and its functions
+-- use, with keys and the channel of this namespace (functions that only `later` calls may need
+-- others). Functions run with the rights of their caller, so a missing right would show only when a
+-- job needs it. no-writes; empty for a user who may do everything.
 
--- Command and the arguments behind its key. tests/checks/check-lua.sh sees to it that they are
--- those, no more and no less.
+-- Command, and the arguments behind its key. tests/checks/check-lua.sh keeps the list complete, and
+-- free of commands that are not used.
 local USED = {
   {'DEL'}, {'EXISTS'}, {'GET'}, {'SET', 'v'}, {'STRLEN'}, {'TYPE'},
   {'PERSIST'}, {'PEXPIRE', 1}, {'PEXPIREAT', 1}, {'PEXPIRETIME'}, {'PTTL'},

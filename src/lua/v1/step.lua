@@ -7,10 +7,10 @@
 -- later_v2_step for daemons of releases before library 19: see there. Differences: every claim
 -- stands by itself,
 --   claim: [id, queue, start, attempt, crashes, fence, due_ms, record, gated]
--- and the groups of ended jobs are all of first starts. Without NG the last two values are not
--- there; the last is always empty. allow-oom. Cost: as later_v2_step.
+-- and all groups of ended jobs are of first starts. Without NG the last two values are left out;
+-- the last one is always empty. allow-oom. Cost: as later_v2_step.
 
--- The claims of a group, one by one.
+-- Append the claims of a group, one by one.
 local function add_claims(claims, g)
   local fence = g[2]
   for at = L.GROUP_HEAD + 1, #g, 3 do

@@ -1,18 +1,18 @@
 -- later_v1_tail R FOR_MS -> [now_ms, was_on]
 --
--- Somebody follows the events of the jobs of this namespace (later tail): for so long, at most
--- a minute, each call publishes on R:events what it did. Ask again in time. was_on: 0 when
--- nobody was, so that what happened just before was not told. That somebody follows is known to
--- the library as it is loaded, and stands in no key: while nobody does, a call costs what it
--- costs without all this; a restart of Redis or a new library forgets it until the next call of
--- this function. Cost: O(1).
+-- For `later tail`, which follows the events of jobs: for FOR_MS, at most a minute, each call in
+-- this namespace publishes on R:events what it did. Repeat this call before the time is over.
+-- was_on: 0 when nobody followed, so that what happened just before was not published. A variable
+-- of the loaded library keeps this, not a key: other calls pay nothing while nobody follows; a
+-- restart of Redis or a new library forgets it until the next call of this function. Cost: O(1).
 --
--- A message: a line `1 <now_ms> <left out>`, then a line an event:
+-- A message is text, separated by LF: first `1 <now_ms> <left out>`, then for each event
 --   <event> <id> <queue> <due ms> <start> <attempt> <code> <text>
--- Where there is none stands `-`. Events: added replaced moved retried (a dead one by hand) started
--- parked failed (due: when it is tried again) released cancelling (it runs) done dead cancelled.
--- text: why, for one of the last five. Hints, no ledger: published, not kept; a caller without a
--- right to the channel tells nothing; of more than 5,000 a second only the number, as `left out`.
+-- `-` stands for what an event has not. Events: added replaced moved retried (a dead one by hand)
+-- started parked failed (due: when it is tried again) released cancelling (it runs) done dead
+-- cancelled. text: why, for failed, done, dead and cancelled. Events are hints: they are published,
+-- not kept. A caller without a right to the channel publishes nothing. Beyond 5,000 events a
+-- second, or 64 KiB a call, events are only counted, as `left out`.
 
 local PER_S = 5000
 local MESSAGE_BYTES = 65536
@@ -23,14 +23,14 @@ local function number(x)
   return x and L.int(tonumber(x)) or '-'
 end
 
+-- Add an event to those of this call, or count it as left out.
 local function tell(event, id, queue, due, start, attempt, code, text)
   local events = L.events
   if #events >= events.room or events.bytes >= MESSAGE_BYTES then
     events.left_out = events.left_out + 1
     return
   end
-  -- Of a record or an argument that somebody wrote by hand: a name that could be
-  -- more than one word.
+  -- A record or an argument that was written by hand may have spaces in the name of the queue.
   queue = string.find(queue, '^[%w_-]+$') and queue or '-'
   local line = event .. ' ' .. id .. ' ' .. queue .. ' ' .. number(due) .. ' ' .. number(start) ..
                ' ' .. number(attempt) .. ' ' .. number(code) .. ' ' ..
@@ -39,12 +39,12 @@ local function tell(event, id, queue, due, start, attempt, code, text)
   events.bytes = events.bytes + #line
 end
 
--- To be called only while L.events is there. Whatever is wrong with it, the call goes on.
+-- L.event may be called only while L.events is set. An error in it does not fail the call.
 function L.event(...)
   pcall(tell, ...)
 end
 
--- The same of an end, as L.outcome wrote it.
+-- Add the event of an end. outcome: as L.outcome wrote it
 function L.event_end(id, queue, outcome)
   local state, code, _, start, text = L.read_outcome(outcome)
   if state then
@@ -52,7 +52,7 @@ function L.event_end(id, queue, outcome)
   end
 end
 
--- What a call begins with where somebody follows.
+-- Called at the beginning of a call that somebody follows. -> its L.events
 function L.watch(R)
   local tail, second = L.tails[R], math.floor(L.ms(L.now_us()) / 1000)
   if second ~= tail.second then
@@ -61,7 +61,7 @@ function L.watch(R)
   return {room = tail.room, bytes = 0, left_out = 0}
 end
 
--- What it ends with.
+-- Called at the end of such a call: publish its events.
 function L.publish(R, events)
   local tail, channel = L.tails[R], R .. ':events'
   if not tail or #events + events.left_out + tail.left_out == 0 then
@@ -98,7 +98,7 @@ L.register('later_v1_tail', {'allow-oom'}, function(R, args)
   local tail = L.tails[R]
   L.tails[R] = tail or {until_ms = 0, room = PER_S, left_out = 0}
   L.tails[R].until_ms = math.max(L.tails[R].until_ms, now_ms + for_ms)
-  -- What was left out since nothing has happened any more.
+  -- Let this call publish how many events were left out, in case no later event does.
   L.events = L.watch(R)
   return {now_ms, tail and 1 or 0}
 end)

@@ -1,13 +1,13 @@
 -- later_v1_tidy R EPOCH NQ {queue dead_keep_ms}*NQ [NF {field value}*NF]
 --   -> [[queue unserved for a minute...], buried]
 --
--- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many
--- names 64 of them four times a second): outcomes whose time is over and dead jobs past their
--- keeping go (1,000 a queue, 4,000 a call), raw members that can never be due are buried, lost
--- priority marks are found again, stale waiters, notes and empty names are removed, and queues
--- with due jobs that no worker serves are noted. Fields: how the worker is, for later_v1_health
--- (room unsent refused skew_ms limits), and what it counted since it said so last, for
--- later_v1_metrics (late:<ms> late:inf late:us retried: added to R:stats); others are ignored.
+-- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many names
+-- 64 of them four times a second). It removes outcomes whose time is over and dead jobs past their
+-- keeping (1,000 a queue, 4,000 a call), buries raw members that can never be due, restores lost
+-- marks of priorities, removes stale waiters, notes and empty names, and notes queues with due jobs
+-- that no worker serves. Fields: how the worker is, for later_v1_health (room unsent refused
+-- skew_ms limits), and what it counted since its last tidy, for later_v1_metrics (late:<ms>
+-- late:inf late:us retried: added to R:stats); others are ignored.
 -- Cost: O(queues named + workers + due queues).
 
 local TIDY_ROWS = 100
@@ -16,7 +16,8 @@ local TRIM_ROWS = 1000
 local TRIM_CALL = 4000
 local MANY_NAMES = 1000
 
--- Raw members that sort behind every possible now; -> how many were buried. They may be large.
+-- Bury raw members whose scores are behind every possible now. They may be large: about TIDY_BYTES
+-- of them are read. -> how many were buried
 local function bury_never(R, queue, now_us)
   local key, now_ms = R .. ':due:' .. queue, L.ms(now_us)
   local n = db('ZCOUNT', key, '(' .. L.int(L.LATEST), '+inf')
@@ -32,8 +33,7 @@ local function bury_never(R, queue, now_us)
   return #rows / 2
 end
 
--- Is there anything in it that tidying could meet? Most of very many queues are
--- empty at most times.
+-- Has the queue any key that tidying could change? Most of very many queues are empty.
 local function has_keys(R, queue)
   local keys = {R .. ':done:' .. queue, R .. ':dead:' .. queue, R .. ':solo:' .. queue,
                 R .. ':due:' .. queue}
@@ -63,13 +63,14 @@ local function write_note(R, name, now_ms)
   end
 end
 
--- Note something for health, at most 100 things. What health is told must not end what it is about.
+-- Write a note for `later health`, at most 100 of them. A note must not fail the call that it is
+-- about.
 function L.note(R, name, now_ms)
   L.hint(write_note, R, name, now_ms)
 end
 
--- The names of a list, as a table with a true for each. Workers of one kind serve the same list,
--- which may be long and is asked for all the time: the last few stay from call to call.
+-- -> the names of a comma-separated list: name -> true. Workers of one kind serve the same list,
+-- which may be long and is needed all the time: the last few stay from call to call.
 local LISTS = 8
 local lists, nlists = {}, 0
 
@@ -105,7 +106,7 @@ local function served(R)
   end
 end
 
--- Queues with due jobs that nobody serves since a minute.
+-- Note queues with due jobs that nobody has served for a minute. -> their names
 local function unserved(R, is_served, now_ms)
   local out = {}
   local due = db('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms), 'LIMIT', 0, 1000)
@@ -130,7 +131,7 @@ local function unserved(R, is_served, now_ms)
   return out
 end
 
--- Entries of a hash name -> ms that are before `before`.
+-- Remove entries of a hash name -> ms that are before `before`, among the first 1,000.
 local function drop_old(key, before)
   local all = db('HGETALL', key)
   for i = 1, math.min(#all, 2000), 2 do
@@ -140,7 +141,7 @@ local function drop_old(key, before)
   end
 end
 
--- Has it neither jobs that wait or are kept, nor a pause?
+-- Has the queue neither jobs that wait or are kept, nor a pause?
 local function is_idle(R, queue)
   local keys = {R .. ':due:' .. queue, R .. ':dead:' .. queue, R .. ':done:' .. queue,
                 R .. ':solo:' .. queue, R .. ':parked:' .. queue}
@@ -151,9 +152,9 @@ local function is_idle(R, queue)
          db('HEXISTS', R .. ':paused', queue) == 0
 end
 
--- With very many names, those of idle queues that nobody serves go, ten at random a call, and their
--- counters with them; below that such a queue keeps its history. What is counted of one later
--- brings its name back (L.count).
+-- With more than MANY_NAMES names, remove those of idle queues that nobody serves, and their
+-- counters: of ten names at random a call. With fewer names an idle queue keeps its counters. A
+-- later count brings the name back (L.count).
 local function drop_names(R, is_served)
   if db('SCARD', R .. ':names') <= MANY_NAMES then
     return
@@ -182,7 +183,7 @@ local function keep_state(R, epoch, fields)
   end
 end
 
--- queues: {name, ms to keep its dead}*. A wrong-typed key of one queue must not keep the others
+-- queues: {name, ms to keep its dead}*. A key of a foreign type must not keep the other queues
 -- untidy; the step reports it. -> how many raw members were buried
 local function tidy_queues(R, queues, now_us)
   local now_ms, buried, room = L.ms(now_us), 0, TRIM_CALL
@@ -205,7 +206,7 @@ local function tidy_queues(R, queues, now_us)
   return buried
 end
 
--- In case a timer was lost, or stands in the future of a clock that was set back.
+-- Check 16 timers at random: a timer may be too late, for example when the clock was set back.
 local function repair_timers(R, now_us)
   local book = L.book(R, now_us)
   local timers = db('ZRANDMEMBER', R .. ':timers', 16)

@@ -6,7 +6,7 @@
 L.register('later_v1_workers', {'no-writes'}, function(R)
   local reply = {L.ms(L.now_us())}
   for _, peer in ipairs(L.peers(R, {'host', 'pid', 'version', 'started', 'queues', 'quiet'})) do
-    -- A foreign field is shown, not stumbled over.
+    -- A field that is no epoch is shown as well; it holds no jobs.
     local held = L.whole(peer.epoch) and
                  redis.call('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
     reply[#reply + 1] = {peer.epoch, peer.counter, held,

@@ -4,36 +4,45 @@
 --   -> [now_us, status, [answer per result], [group...], [id to cancel...], [head per queue],
 --       [queue, error, ...], solo_due, timer_ms, [number, answer, ...]]
 --
--- Results in, claims out, one round trip for both. HELD: jobs that the worker still runs after
--- these results. MAX: most jobs to claim (<= 512). verb: done (a: keep ms) | retry (a: delay ms) |
--- dead (a: most dead jobs kept) | release (a: delay ms; spends no attempt) | progress (text). code:
--- exit status; text: one line; tail: output. NG: jobs with small payloads that ended well and of
--- which nothing is kept, by queue and start number. [number, answer]: those of them that are not
--- ok, by their number among all of them. AHEAD: small jobs without gates that are due within so
--- many ms (0 to 1000) are claimed too, where nothing else of their queue can come between: their
--- worker starts each when it is due, to the microsecond. answer: ok | settled (not held by this
--- epoch with this start number: changes nothing) | error TEXT (could not be written: send it
--- again). room: most claims from this queue now (0: only tell its head). Queues are served in this
--- order (with HELD 0, those with a due suspect first); inside one by priority, due time, id; raw
--- members count as priority 5. status: ok | dead | unknown | link (an older link number: nothing
--- was done). group: claims that begin alike, one flat list
+-- Results in, claims out, one round trip for both.
+--
+-- HELD: jobs that the worker still runs after these results. MAX: most jobs to claim (<= 512).
+-- verb: done (a: keep ms) | retry (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay
+-- ms; spends no attempt) | progress (text). code: exit status; text: one line of text; tail:
+-- output.
+-- room: most claims from this queue now (0: only tell its head).
+-- NG: jobs with small payloads that ended well and of which nothing is kept, by queue and start
+-- number.
+-- AHEAD: small jobs without gates that are due within so many ms (0 to 1000) are claimed too, where
+-- nothing else of their queue can come between. Their worker starts each when it is due, to the
+-- microsecond.
+--
+-- status: ok | dead | unknown | link (an older link number: nothing was done).
+-- answer: ok | settled (not held by this epoch with this start number: changes nothing) | error
+-- TEXT (could not be written: send it again). [number, answer]: the jobs of NG that are not ok, by
+-- their number among all of them.
+-- group: claims that begin alike, one flat list
 --   queue, fence of the first, start, attempt, crashes, gated, {id, due ms, record}*
--- whose fences rise by 2. A record that starts with '+' has its payload in R:big:<id>. head: due ms
--- of the first job left in that queue, -1 for none, or when its pause ends. A job with
--- L.SOLO_CRASHES crashes is claimed only by a worker that runs nothing else (HELD 0, no other
--- claim); solo_due: 1 when such a one waits. gated: 1 when they passed gates: their end may let in
--- another; 2 when their handler must not outlive a worker that lost Redis as well: it holds a lock,
--- or a semaphore that says so. timer_ms: when a gate wants a step, whoever makes it; -1: none does.
--- What the results free is handed to those in line first, granted jobs are claimed before all
--- others, a due job whose gate is shut stands in line and costs nothing until the gate opens
--- (gates/gate_line.lua). One wrong-typed key or corrupt record stops that queue or buries that job,
--- never the call. At most MAX jobs and 1 MiB of records and raw payloads a call (the one that
--- passes it included). allow-oom. Cost: O(results + due queues + claims * log n).
+-- whose fences rise by 2. A record that starts with '+' has its payload in R:big:<id>. gated: 1
+-- when the jobs passed gates: their end may let in another; 2 when also their handler must not
+-- outlive a worker that lost Redis: it holds a lock, or a semaphore with on_lost kill.
+-- head: due ms of the first job left in that queue, -1 for none, or when its pause ends.
+-- solo_due: 1 when a suspect waits. A job with L.SOLO_CRASHES crashes is claimed only by a worker
+-- that runs nothing else (HELD 0, no other claim).
+-- timer_ms: when a gate needs a step, whichever worker makes it; -1: none does.
+--
+-- Queues are served in this order (with HELD 0, those with a due suspect first); jobs of a queue by
+-- priority, due time, id; raw members count as priority 5. Places that the results free are handed
+-- to those first in line, and granted jobs are claimed before all others. A due job whose gate is
+-- shut stands in line and costs nothing until the gate opens (gates/gate_line.lua). A wrong-typed
+-- key stops its queue, a corrupt record buries its job; neither stops the call. At most MAX jobs
+-- and 1 MiB of records and raw payloads a call (the one that passes it included). allow-oom. Cost:
+-- O(results + due queues + claims * log n).
 
 L.register('later_v2_step', {'allow-oom'}, function(R, args)
   local q, at = L.read_step(args)
   L.read_ends(q, args, at, 2, function(i)
-    -- What is no number is the start of no job.
+    -- A start that is no number is the start of no job.
     return {queue = args[i], start = L.whole(args[i + 1] or '') and args[i + 1] or 'none'}
   end)
   local r = L.step(R, q)
