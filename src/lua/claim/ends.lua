@@ -9,9 +9,12 @@ local STILL_RUN = 64
 -- Which of these n jobs does this worker hold? Redis tells ids cheaper than scores: so the oldest
 -- ids of the worker are read first. -> nil: all of them; else id -> true
 local function held_by(R, epoch_text, ids, n)
-  local key, found = R .. ':running', 1
+  local key, found, concat = R .. ':running', 1, table.concat
   local oldest = n <= 8 and {} or
                  redis.call('ZRANGEBYSCORE', key, epoch_text, epoch_text, 'LIMIT', 0, n + STILL_RUN)
+  if n <= #oldest and concat(oldest, ' ', 1, n) == concat(ids, ' ') then
+    return nil
+  end
   for i = 1, #oldest do
     if oldest[i] == ids[found] then
       found = found + 1

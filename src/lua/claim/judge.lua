@@ -108,25 +108,31 @@ end
 
 -- Decide what becomes of each row: whys[i]: it is buried; gates[i]: what it has to pass;
 -- is_special[i]: more is to be done than to start it; jobs[i] is nil for most, which have no
--- options. -> how many of the first rows were judged: a call reads no more than ctx.bytes, and what
--- is not due yet is claimed only without gates.
+-- options; first_judged: the first row that has options or was started before. -> how many of the
+-- first rows were judged: a call reads no more than ctx.bytes, and what is not due yet is claimed
+-- only without gates.
 function L.judge(R, b, max_payload, ctx)
   read_rows(R, b)
-  local records, tries, dues, raws, find = b.records, b.tries, b.dues, b.raws, string.find
+  local records, tries, find = b.records, b.tries, string.find
   local prefix, of_queue, bytes = '-' .. b.queue .. '\n', ctx.gates[b.queue], ctx.bytes
-  local most, n, now_ms = #prefix + L.BIG, 0, ctx.now_ms
-  for i = 1, b.n do
+  local most, n = #prefix + L.BIG, b.n
+  for i = 1, n do
     local record = records[i]
-    local size = #(record or raws[i] or '')
     -- Most jobs have no options and start for the first time: there is nothing to judge.
-    if of_queue or tries[i] or not record or size > most or find(record, prefix, 1, true) ~= 1 then
+    if record and not tries[i] and not of_queue and #record <= most and
+       find(record, prefix, 1, true) == 1 then
+      bytes = bytes - #record
+    else
+      b.first_judged = b.first_judged or i
       judge_row(R, b, i, max_payload, ctx)
+      if b.dues[i] > ctx.now_ms and not may_be_early(b, i) then
+        n = i - 1
+        break
+      end
+      bytes = bytes - #(record or b.raws[i] or '')
     end
-    if dues[i] > now_ms and not may_be_early(b, i) then
-      break
-    end
-    n, bytes = i, bytes - size
     if bytes <= 0 then
+      n = i
       break
     end
   end

@@ -247,6 +247,9 @@ end
 
 -- Row i and the rows behind it that start like it make a run. -> its last row, at most `last`
 local function end_of_run(b, i, last)
+  if last < (b.first_judged or math.huge) then
+    return last
+  end
   local is_special, tries = b.is_special, b.tries
   local first = tries[i]
   for k = i + 1, last do

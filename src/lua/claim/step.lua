@@ -164,6 +164,17 @@ function L.read_step(args)
   return q, at + 1 + 3 * n
 end
 
+-- Append args[from..to] to the ids of ended jobs; there is one group in most calls.
+local function add_ids(q, args, from, to)
+  if #q.end_ids == 0 then
+    q.end_ids = {unpack(args, from, to)}
+    return
+  end
+  for k = from, to do
+    q.end_ids[#q.end_ids + 1] = args[k]
+  end
+end
+
 -- NG {head n id*n}*NG [AHEAD] from args[at] on; head: `size` arguments, of which read(at) makes a
 -- group.
 function L.read_ends(q, args, at, size, read)
@@ -177,9 +188,7 @@ function L.read_ends(q, args, at, size, read)
     end
     group.n, q.ends[i] = n, group
     L.check_queue(group.queue)
-    for k = at + size + 1, at + size + n do
-      q.end_ids[#q.end_ids + 1] = args[k]
-    end
+    add_ids(q, args, at + size + 1, at + size + n)
     at = at + size + 1 + n
   end
   q.ahead = at > #args and 0 or L.whole(args[at])
