@@ -103,13 +103,13 @@ end
 
 -- Remove these jobs. tries: the texts of R:tries, to take it back.
 local function end_plain(R, ids, tries, ctx)
-  ctx.book.at_once.ended = ids
-  L.write_at_once('ZREM', R .. ':running', ids, function()
+  ctx.book.together.ended = ids
+  L.write_together('ZREM', R .. ':running', ids, function()
     for _, id in ipairs(ids) do
       redis.pcall('ZADD', R .. ':running', ctx.epoch_text, id)
     end
   end)
-  L.write_at_once('HDEL', R .. ':tries', ids, function()
+  L.write_together('HDEL', R .. ':tries', ids, function()
     for i, id in ipairs(ids) do
       redis.pcall('HSET', R .. ':tries', id, tries[i])
     end

@@ -42,7 +42,7 @@ local function apply(R, r, tries, cancelled, now_ms)
   elseif not r.a then
     L.fail('ELATER_ARGS', 'no amount')
   elseif r.verb == 'progress' then
-    db('HSET', R .. ':progress', r.id, L.line(r.text))
+    db('HSET', R .. ':progress', r.id, L.one_line(r.text))
     return
   end
   local record = db('HGET', R .. ':jobs', r.id)

@@ -14,11 +14,11 @@ local FIELDS = {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_m
                 'queues', 'limits', 'room'}
 
 -- What is known of one of L.peers: {epoch, counter, is_live, held, places, row}; row: FIELDS, as
--- they were written at_once: what the call does to its jobs that db() does not know of, nil for
+-- they were written together: what the call does to its jobs that db() does not know of, nil for
 -- nothing
-local function known(R, peer, at_once)
+local function known(R, peer, together)
   local held = L.whole(peer.epoch) and db('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
-  held = at_once and held - #at_once.ended + at_once.started or held
+  held = together and held - #together.ended + together.started or held
   return {epoch = peer.epoch, held = held, is_live = peer.counter ~= 'dead', row = peer.row,
           places = L.whole(peer.row[4] or ''), counter = peer.counter}
 end
@@ -119,11 +119,11 @@ end
 -- place from all others for a second. Not the caller, when it has just said that it has no room.
 -- Asked once in a call for each queue.
 function L.has_taker(book, queue)
-  local function at_once(epoch)
-    return epoch == book.epoch and book.at_once or nil
+  local function together(epoch)
+    return epoch == book.epoch and book.together or nil
   end
   local function ended(epoch)
-    return epoch == book.epoch and book.at_once.ended or nil
+    return epoch == book.epoch and book.together.ended or nil
   end
   if book.takers == nil then
     book.takers, book.peers, book.count = {}, L.peers(book.R, FIELDS),
@@ -136,7 +136,7 @@ function L.has_taker(book, queue)
       local is_silent = beat_ms and book.now_ms - beat_ms >= L.SILENT_MS
       local is_full = peer.epoch == book.epoch and book.room[queue] == 0
       if not is_full and not is_silent and L.serves(peer, queue) then
-        local word = L.room_in(known(book.R, peer, at_once(peer.epoch)), queue, book.count)
+        local word = L.room_in(known(book.R, peer, together(peer.epoch)), queue, book.count)
         if word == 'room' or word == 'new' then
           book.takers[queue] = true
           break

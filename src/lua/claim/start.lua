@@ -31,12 +31,12 @@ local function write_many(key, kind, most, names, args, old)
   local n = #names
   if n == 0 then
     return
-  elseif becomes_many(L.make_room(key, kind, n), n, most) then
+  elseif becomes_many(L.count_coming(key, kind, n), n, most) then
     -- In a hash a field with itself as its value, in a sorted set a member with the score 0.
     args = {kind == 'hash' and LONG or 0, LONG, unpack(args)}
-    L.write_at_once(remove, key, {LONG}, function() end)
+    L.write_together(remove, key, {LONG}, function() end)
   end
-  L.write_at_once(add, key, args, function()
+  L.write_together(add, key, args, function()
     redis.pcall(remove, key, LONG, unpack(names))
     if old[1] then
       redis.pcall(add, key, unpack(old))
@@ -52,7 +52,7 @@ end
 -- then they go through the draft.
 local function write_starts(R, s, b, ctx)
   if b.is_new then
-    ctx.book.at_once.started = ctx.book.at_once.started + s.n
+    ctx.book.together.started = ctx.book.together.started + s.n
     write_many(R .. ':tries', 'hash', LIST_FIELDS, s.ids, s.tries, s.old)
     write_many(R .. ':running', 'zset', LIST_MEMBERS, s.ids, s.running, {})
     write_many(R .. ':holds', 'hash', LIST_FIELDS, s.holders, s.holds, {})
@@ -240,7 +240,7 @@ local function meet(b, judged, book)
     end
   end
   if ids[1] then
-    L.look_at({book.R .. ':aside:' .. b.queue})
+    L.learn_absent({book.R .. ':aside:' .. b.queue})
     L.meet(book, ids)
   end
 end

@@ -16,7 +16,7 @@ function L.error_text(e)
   if type(e) == 'table' then
     e = e.elater or e.err or 'unknown error'
   end
-  return L.line(tostring(e))
+  return L.one_line(tostring(e))
 end
 
 -- -> the jobs of this worker that are to be cancelled. Flags of ended jobs are removed.

@@ -29,7 +29,7 @@ end
 
 -- The highest clock number that a caller says it knows -> the number; nil if it is no number. 0 if
 -- the clock cannot have given it out: a garbage score that a worker once met must not keep it out.
-function L.seen(text)
+function L.read_seen(text)
   local seen = L.whole(text)
   return seen and (seen <= L.CLOCK_MAX and seen or 0)
 end

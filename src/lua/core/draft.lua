@@ -19,7 +19,7 @@
 -- the cells that were changed. A string has the one cell ''. The value of a member is its score, a
 -- number, in a set true. Where they matter: size (how many names are in Redis), more (how many more
 -- the cells make it), is_empty (nothing is in Redis), is_whole (the cells have all that is in
--- Redis), cut (how many first members L.cut removes), coming (how many names L.make_room
+-- Redis), cut (how many first members L.cut removes), coming (how many names L.count_coming
 -- announced), first (the first two members and their scores), last (the highest score), expire (ms,
 -- or false to persist), erased (fields to delete unread: {names, before}, before: an earlier one),
 -- and what draft_rows.lua keeps of a sorted set.
@@ -33,7 +33,7 @@ local erasures              -- entries with fields to delete unread, some more t
 local gone                  -- keys to delete unread
 local counts, hints         -- done after the writes, may fail: counters of R:stats, functions
 local mends                 -- functions to call after writes were undone
-local steps                 -- writes past the cells, by L.write_at_once
+local steps                 -- writes past the cells, by L.write_together
 local known_empty           -- key -> is nothing there in Redis? false: something may be
 local journal, n_journal, depth -- of attempts: {table, name, old value, is it a cell?}*
 
@@ -82,7 +82,8 @@ local function foreign(key, kind, why)
   if is == 'none' or is == kind then
     error(why, 0)
   end
-  L.fail('ELATER_TYPE', 'key ' .. L.line(key) .. ' is a ' .. is .. ', laterd needs a ' .. kind ..
+  L.fail('ELATER_TYPE', 'key ' .. L.one_line(key) .. ' is a ' .. is ..
+         ', laterd needs a ' .. kind ..
          ' there: rename or delete it')
 end
 
@@ -168,7 +169,7 @@ local function is_plain(e)
 end
 
 -- If nothing is under any of these keys, the draft learns it by one read.
-function L.look_at(keys)
+function L.learn_absent(keys)
   local unknown, n = {}, 0
   for i = 1, #keys do
     local key = keys[i]
@@ -189,14 +190,14 @@ end
 
 -- The same for keys that most namespaces do not have. names: relative to R; this table also keeps
 -- their full keys.
-function L.look(R, names)
+function L.know_keys(R, names)
   if names.root ~= R then
     names.root, names.keys = R, {}
     for i = 1, #names do
       names.keys[i] = R .. ':' .. names[i]
     end
   end
-  L.look_at(names.keys)
+  L.learn_absent(names.keys)
 end
 
 local SMALL_HASH = 16
@@ -306,8 +307,8 @@ function L.need_types(R, list)
   end
 end
 
--- n more names are going to be written by L.write_at_once. -> how many there are before
-function L.make_room(key, kind, n)
+-- n more names are going to be written by L.write_together. -> how many there are before
+function L.count_coming(key, kind, n)
   local e = entry_of(key, kind)
   size_of(e)
   e.coming = (e.coming or 0) + n
@@ -457,7 +458,7 @@ end
 -- Write many values with one command, past the cells of the draft. The caller knows their old
 -- values, or that they are new, and nothing reads them in this call any more. args: what the
 -- command has behind the key; undo(): undoes it.
-function L.write_at_once(command, key, args, undo)
+function L.write_together(command, key, args, undo)
   is_used = true
   local is_removal = not string.find(command, 'ADD$') and not string.find(command, 'SET$')
   steps[#steps + 1] = {command = command, key = key, args = args, undo = undo,
@@ -471,7 +472,7 @@ function L.cut(key, members, undo)
   local e = entry_of(key, 'zset')
   remember(e, 'cut')
   e.cut = (e.cut or 0) + #members
-  L.write_at_once('ZREM', key, members, undo)
+  L.write_together('ZREM', key, members, undo)
 end
 
 -- ---- what follows the writes, and may fail

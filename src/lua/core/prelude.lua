@@ -140,7 +140,7 @@ function L.quote(s)
 end
 
 -- Any text -> its first 512 bytes, with spaces for control characters.
-function L.line(s)
+function L.one_line(s)
   return (string.gsub(string.sub(s, 1, 512), '[%z\1-\31\127]', ' '))
 end
 
@@ -149,10 +149,10 @@ end
 local known_root
 local known_queues, n_known = {}, 0
 
--- L.tails: root -> until when its events are followed, and how many may still be told
+-- L.followers: root -> until when its events are followed, and how many may still be told
 -- (v1/tail.lua). L.events: the events of this call, false while nobody follows. Events that nobody
 -- follows must cost nothing, so L.event is called only while L.events is set.
-L.tails = {}
+L.followers = {}
 L.events = false
 
 -- Decide, then write.
@@ -180,7 +180,7 @@ function L.register(name, flags, fn)
         return {err = "ELATER_ROOT give one key, the namespace's root, as 1 'later:{default}'"}
       end
       known_root = keys[1]
-      L.events = L.tails[known_root] and L.watch(known_root) or false
+      L.events = L.followers[known_root] and L.watch(known_root) or false
       local ok, reply = pcall(call, fn, keys[1], args)
       if ok then
         if L.events then
@@ -192,7 +192,7 @@ function L.register(name, flags, fn)
         return {err = reply.elater}
       end
       -- An error of redis.call is text in some versions of Redis and a table in others.
-      local text = L.line(tostring(type(reply) == 'table' and reply.err or reply))
+      local text = L.one_line(tostring(type(reply) == 'table' and reply.err or reply))
       if string.match(text, '^WRONGTYPE ') then
         text = 'ELATER_TYPE a key of ' .. keys[1] .. ' has a foreign type: rename or delete it (' ..
                text .. ')'
@@ -211,7 +211,7 @@ function L.need(R, ...)
   for i = 1, #want, 2 do
     local is = redis.call('TYPE', R .. ':' .. want[i]).ok
     if is ~= 'none' and is ~= want[i + 1] then
-      L.fail('ELATER_TYPE', 'key ' .. R .. ':' .. L.line(want[i]) .. ' is a ' .. is ..
+      L.fail('ELATER_TYPE', 'key ' .. R .. ':' .. L.one_line(want[i]) .. ' is a ' .. is ..
              ', laterd needs a ' .. want[i + 1] .. ' there: rename or delete it')
     end
   end

@@ -92,7 +92,7 @@ end
 -- state: failed, dead, done, cancelled. code: exit status (128 + n for signal n), 0 where none.
 function L.outcome(state, code, now_ms, start, text, tail)
   return state .. ' ' .. L.int(L.whole(code) or 0) .. ' ' .. L.int(now_ms) .. ' ' ..
-         L.int(start) .. ' ' .. L.line(text) .. '\n' .. (tail or '')
+         L.int(start) .. ' ' .. L.one_line(text) .. '\n' .. (tail or '')
 end
 
 -- An outcome -> state, code, when ms, start, text, output, all as text; nil when it is not ours.
@@ -140,7 +140,7 @@ function L.lower_head(R, queue, due, is_new)
     return
   end
   if is_new then
-    L.check_room(R, queue)
+    L.check_names(R, queue)
   end
   db('ZADD', R .. ':heads', due, queue)
   db('SADD', R .. ':names', queue)

@@ -15,8 +15,8 @@
 -- in line the call has called. let_in: queue -> jobs that hold all their gates and are claimed by
 -- this step, if it can (claims_next; grant.lua). timers: what public/limit.lua read of R:timers.
 -- peers, takers, count: of claim/room.lua. A step fills in room: queue -> how many jobs it would
--- still claim of it; epoch: of its worker; ended: the jobs of this epoch that end in it; at_once:
--- {ended, started}, what L.write_at_once writes of this: the ids that end, how many start.
+-- still claim of it; epoch: of its worker; ended: the jobs of this epoch that end in it; together:
+-- {ended, started}, what L.write_together writes of this: the ids that end, how many start.
 --
 -- A gate: {id, kind, name, key, line, limit, granted, free, is_armed}. free: how many places are
 -- free, nil until it is asked for. is_armed: none is free, and the timer of the gate is set. What a
@@ -28,7 +28,7 @@ L.LIVES = 1e15              -- a holder without a lease has this and the ms sinc
 function L.book(R, now_us)
   return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {},
           granted = {}, let_in = {}, called = 0, room = {}, ended = {},
-          at_once = {ended = {}, started = 0}}
+          together = {ended = {}, started = 0}}
 end
 
 -- A place of this gate may be free: L.settle_gates will see who is in line.
@@ -78,14 +78,14 @@ end
 
 -- -> how many places are free now, less than 0 if the limit has become lower than the number of
 -- holders. A semaphore or a rate without a definition is shut, and a note tells `later health`.
-function L.room(book, g)
+function L.free_places(book, g)
   local free = g.free
   if not free then
     if g.kind ~= 'lock' and not g.limit then
       L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
       free = 0
     else
-      free = L.KINDS[g.kind].room(book, g)
+      free = L.KINDS[g.kind].free_places(book, g)
     end
     L.assign(g, 'free', free)
   end
@@ -102,7 +102,7 @@ function L.opens(book, g)
 end
 
 -- n places are free from now on.
-function L.set_room(g, n)
+function L.set_free(g, n)
   L.assign(g, 'free', n)
   if g.is_armed then
     L.assign(g, 'is_armed', false)
@@ -111,9 +111,9 @@ end
 
 -- n more places are free (fewer if n < 0). If the number was not asked for yet, there is nothing to
 -- do.
-function L.add_room(g, n)
+function L.add_free(g, n)
   if g.free then
-    L.set_room(g, g.free + n)
+    L.set_free(g, g.free + n)
   end
 end
 
@@ -128,7 +128,7 @@ end
 -- up no starts.
 function L.promise(book, g, job)
   if g.kind == 'rate' then
-    L.add_room(g, -db('SADD', g.granted, job))
+    L.add_free(g, -db('SADD', g.granted, job))
   else
     L.take(book, g, job, g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or nil)
   end
@@ -158,7 +158,7 @@ function L.spend(book, job, gates, fence)
     if g.kind == 'lock' then
       L.refence(g, job, fence)
     elseif g.kind == 'rate' then
-      L.add_room(g, db('SREM', g.granted, job))
+      L.add_free(g, db('SREM', g.granted, job))
       L.take(book, g, job, fence)
       L.touch(book, id)
     end
@@ -189,6 +189,6 @@ function L.meet(book, ids)
     lines[i] = R .. ':wait:' .. id
     locks[#locks + 1] = string.sub(id, 1, 5) == 'lock:' and R .. ':' .. id or nil
   end
-  L.look_at(lines)
-  L.look_at(locks)
+  L.learn_absent(lines)
+  L.learn_absent(locks)
 end

@@ -59,7 +59,7 @@ end
 
 -- Somebody stands in line at a shut gate: set a timer for when it opens by itself.
 function L.arm_gate(book, g)
-  if L.room(book, g) > 0 or g.is_armed then
+  if L.free_places(book, g) > 0 or g.is_armed then
     return
   end
   L.assign(g, 'is_armed', true)
@@ -165,7 +165,7 @@ end
 local function advance(book, job, spot)
   if spot.passes < PASSES then
     for i, id in ipairs(spot.gates) do
-      if L.room(book, L.gate(book, id)) <= 0 then
+      if L.free_places(book, L.gate(book, id)) <= 0 then
         return i
       end
     end
@@ -173,7 +173,7 @@ local function advance(book, job, spot)
   local from = spot.passes > PASSES and spot.at or 1
   for i = from, #spot.gates do
     local g = L.gate(book, spot.gates[i])
-    if L.room(book, g) <= 0 then
+    if L.free_places(book, g) <= 0 then
       if i > from then
         L.hold(book, job, spot.gates, i - 1)
       end
@@ -193,7 +193,8 @@ function L.pass_gates(book, queue, job, gates, due, fence)
   for i = 1, #gates do
     local id = gates[i]
     local g = L.gate(book, id)
-    if is_any_aside and db('SISMEMBER', aside, id) == 1 or has_line(g) or L.room(book, g) <= 0 then
+    if is_any_aside and db('SISMEMBER', aside, id) == 1 or has_line(g) or
+       L.free_places(book, g) <= 0 then
       return {ticket = fence, passes = 0, due = due, at = i, gates = gates}
     end
   end
@@ -250,7 +251,7 @@ function L.regain_gates(book, id, job, state)
   for _, gate in ipairs(gates or {}) do
     local g = L.gate(book, gate)
     if g.kind ~= 'rate' then
-      if L.room(book, g) <= 0 and not has_place(g, id) then
+      if L.free_places(book, g) <= 0 and not has_place(g, id) then
         return false
       end
       taken[#taken + 1] = g
@@ -360,7 +361,7 @@ local function call_queue(book, g, queue, next_ticket)
     put_aside(book, queue, g)
     return false
   end
-  local most = math.min(L.room(book, g), OPEN_MAX - book.called)
+  local most = math.min(L.free_places(book, g), OPEN_MAX - book.called)
   local jobs, n, line = {}, 0, line_key(book, queue, g.id)
   local rows = db('ZRANGE', line, 0, most, 'WITHSCORES')
   for i = 1, #rows, 2 do
@@ -370,7 +371,7 @@ local function call_queue(book, g, queue, next_ticket)
   if jobs[2] then
     db('HMGET', book.R .. ':parked', unpack(jobs))
   end
-  while n < most and n < #jobs and L.room(book, g) > 0 and
+  while n < most and n < #jobs and L.free_places(book, g) > 0 and
         (n == 0 or tonumber(rows[2 * n + 2]) < next_ticket) do
     n = n + 1
     book.called = book.called + 1
@@ -392,7 +393,7 @@ local function open(book, id)
   local g = L.gate(book, id)
   local is_lined = has_line(g)
   while is_lined do
-    if L.room(book, g) <= 0 then
+    if L.free_places(book, g) <= 0 then
       L.arm_gate(book, g)
       return
     elseif book.called >= OPEN_MAX then

@@ -1,5 +1,5 @@
 -- The three kinds of gates behind one interface (gate.lua):
---   room(book, g)   -> how many places are free
+--   free_places(book, g)  -> how many places are free
 --   opens(book, g)  -> when one becomes free by itself, ms; nil: by a release only
 --   take(book, g, holder, fence, until_ms, is_reserved)   the caller has seen that one is free
 --   drop(book, g, holders) -> whether any of them had a place; frees their places
@@ -21,7 +21,7 @@ function L.lock_holder(book, g)
   return row[1], until_ms, L.whole(row[3]) or 0, L.whole(row[4]) or 1
 end
 
-function L.KINDS.lock.room(book, g)
+function L.KINDS.lock.free_places(book, g)
   return L.lock_holder(book, g) and 0 or 1
 end
 
@@ -33,7 +33,7 @@ end
 function L.KINDS.lock.take(book, g, holder, fence, until_ms, is_reserved)
   L.put_lock(g.key, {holder, L.int(until_ms or 0), L.int(fence), is_reserved and '0' or '1',
                      L.int(book.now_ms)})
-  L.set_room(g, 0)
+  L.set_free(g, 0)
 end
 
 function L.KINDS.lock.drop(_, g, holders)
@@ -41,7 +41,7 @@ function L.KINDS.lock.drop(_, g, holders)
   for _, holder in ipairs(row and holders or {}) do
     if row[1] == holder then
       L.put_lock(g.key, false)
-      L.set_room(g, 1)
+      L.set_free(g, 1)
       return true
     end
   end
@@ -73,7 +73,7 @@ end
 
 -- The limit may have become lower than the number of holders: then no place is free until enough of
 -- them have gone.
-function L.KINDS.sem.room(book, g)
+function L.KINDS.sem.free_places(book, g)
   if not g.has_dropped then
     L.assign(g, 'has_dropped', true)
     L.hint(drop_ended, g.key, L.int(book.now_ms))
@@ -103,7 +103,7 @@ function L.KINDS.sem.take(book, g, holder, _, until_ms)
   local last, was = L.last_score(g.key), db('ZSCORE', g.key, holder)
   db('ZADD', g.key, until_ms or L.LIVES + book.now_ms, holder)
   if not (was and was > book.now_ms) then
-    L.add_room(g, -1)
+    L.add_free(g, -1)
   end
   if not until_ms and last and last < L.LIVES then
     db('PERSIST', g.key)
@@ -119,31 +119,31 @@ function L.KINDS.sem.drop(book, g, holders)
   if db('ZREM', g.key, unpack(holders)) == 0 then
     return false
   end
-  L.add_room(g, n)
+  L.add_free(g, n)
   L.follow_up(expire_with_leases, g.key)
   return true
 end
 
 -- ---- rates: starts that are kept for granted jobs are not free
 
-function L.KINDS.rate.room(book, g)
-  return L.RATES[g.limit.algorithm].room(book, g) - db('SCARD', g.granted)
+function L.KINDS.rate.free_places(book, g)
+  return L.RATES[g.limit.algorithm].free_places(book, g) - db('SCARD', g.granted)
 end
 
 -- nil: only when a granted job is claimed or loses its grant.
 function L.KINDS.rate.opens(book, g)
   local rate = L.RATES[g.limit.algorithm]
-  local is_kept = rate.room(book, g) > 0
+  local is_kept = rate.free_places(book, g) > 0
   return rate.opens(book, g, is_kept and db('SCARD', g.granted) + 1 or 1)
 end
 
 function L.KINDS.rate.take(book, g)
   L.RATES[g.limit.algorithm].take(book, g, 1)
-  L.add_room(g, -1)
+  L.add_free(g, -1)
 end
 
 function L.KINDS.rate.drop(_, g, holders)
   local n = db('SREM', g.granted, unpack(holders))
-  L.add_room(g, n)
+  L.add_free(g, n)
   return n > 0
 end

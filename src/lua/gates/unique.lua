@@ -44,7 +44,7 @@ function L.free_uniques(R, uniques)
   for i, unique in ipairs(uniques) do
     locks[i] = R .. ':lock:~unique:' .. unique[1]
   end
-  L.look_at(locks)
+  L.learn_absent(locks)
   for i, unique in ipairs(uniques) do
     local key = R .. ':uniq:' .. unique[1]
     if (unique[3] or 0) > 0 or not L.is_known_empty(locks[i]) or L.is_changed(key) then
@@ -54,7 +54,7 @@ function L.free_uniques(R, uniques)
     end
   end
   if keys[1] then
-    L.write_at_once('DEL', keys[1], {unpack(keys, 2)}, function()
+    L.write_together('DEL', keys[1], {unpack(keys, 2)}, function()
       for i, key in ipairs(keys) do
         redis.pcall('SET', key, ids[i])
       end
@@ -97,7 +97,7 @@ function L.end_replaced(R, id, job, code, start, tail, now_ms)
   if not job.u or not ok or not owner or owner == id then
     return false
   end
-  local text = 'replaced by ' .. L.line(owner)
+  local text = 'replaced by ' .. L.one_line(owner)
   L.end_cancelled(R, job, id, L.outcome('cancelled', code, now_ms, start, text, tail), now_ms)
   return true
 end
@@ -129,7 +129,7 @@ local function succeed(R, owner, job)
   local book = L.book(R, L.now_us())
   local g = L.gate(book, 'lock:' .. L.unique_lock(job))
   job.o = '1'
-  if L.room(book, g) > 0 then
+  if L.free_places(book, g) > 0 then
     local held = db('HGET', R .. ':holds', owner)
     L.take(book, g, owner, L.tick(R, book.now_us, 1))
     db('HSET', R .. ':holds', owner, (held and held .. '\n' or '') .. g.id)

@@ -144,7 +144,7 @@ function L.fail_full()
 end
 
 -- Refuse a new queue name when there are too many already.
-function L.check_room(R, queue)
+function L.check_names(R, queue)
   if db('SISMEMBER', R .. ':names', queue) == 0 and db('SCARD', R .. ':names') >= L.MAX_QUEUES then
     L.fail_full()
   end

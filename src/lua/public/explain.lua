@@ -88,7 +88,7 @@ end
 
 -- -> "web1 (pid 7)" of a worker. Its fields may be missing or garbage.
 function L.where(host, pid)
-  host = host and host ~= '' and L.line(string.sub(host, 1, 255)) or 'an unknown host'
+  host = host and host ~= '' and L.one_line(string.sub(host, 1, 255)) or 'an unknown host'
   return L.whole(pid or '') and host .. ' (pid ' .. pid .. ')' or host
 end
 
@@ -124,7 +124,7 @@ local function of_running(e)
            ' (after 20 to 25 s others take it back)'
   end
   text = text .. '; attempt ' .. L.int(e.tries.attempts)
-  text = progress and text .. '; it says: ' .. L.line(progress) or text
+  text = progress and text .. '; it says: ' .. L.one_line(progress) or text
   text = cancelling and text .. '; a cancel is under way for ' .. L.since(e, cancelling) or text
   L.tell(e, 'due_ms', e.tries.due)
   L.tell(e, 'worker', epoch)
@@ -140,7 +140,7 @@ end
 -- -> " (exit status 7): text" of an outcome, without the parts that it has not
 local function how(code, text)
   local out = (L.whole(code) or 0) > 0 and ' (exit status ' .. code .. ')' or ''
-  return text ~= '' and out .. ': ' .. L.line(text) or out
+  return text ~= '' and out .. ': ' .. L.one_line(text) or out
 end
 
 local function of_done(e)
@@ -343,11 +343,11 @@ local function by_pause(e)
   L.tell(e, 'until_ms', until_ms > 0 and until_ms)
   L.tell(e, 'paused_by', who)
   L.tell(e, 'reason', reason)
-  text = who and text .. ' by ' .. L.line(who) or text
+  text = who and text .. ' by ' .. L.one_line(who) or text
   text = L.whole(from) and text .. ' for ' .. L.since(e, L.whole(from)) or text
   text = text .. (until_ms > 0 and ', for another ' .. L.span(until_ms - e.now_ms) or
                   ', until later resume')
-  return 'pause', reason and text .. ' (' .. L.line(reason) .. ')' or text
+  return 'pause', reason and text .. ' (' .. L.one_line(reason) .. ')' or text
 end
 
 local function of_waiting(e)

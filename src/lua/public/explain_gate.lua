@@ -62,7 +62,8 @@ end
 -- -> queue and host of a job that holds a place, and a text about it
 local function job_holder(e, id)
   local state, job, _, epoch = L.locate(e.R, id)
-  local name = 'job ' .. L.line(string.sub(id, 1, 40)) .. (job and ' of queue ' .. job.queue or '')
+  local name = 'job ' .. L.one_line(string.sub(id, 1, 40)) ..
+               (job and ' of queue ' .. job.queue or '')
   local queue = job and job.queue or ''
   if state == 'running' then
     local row = redis.call('HMGET', e.R .. ':worker:' .. L.int(epoch), 'host', 'pid')
@@ -80,7 +81,7 @@ end
 local function one_holder(e, who, until_ms)
   local lease = until_ms > 0 and ' (its lease ends in ' .. L.span(until_ms - e.now_ms) .. ')' or ''
   if string.sub(who, 1, 1) == '=' then
-    return '', '', 'caller ' .. L.line(string.sub(who, 2)) .. lease
+    return '', '', 'caller ' .. L.one_line(string.sub(who, 2)) .. lease
   elseif string.sub(who, 1, 1) == '@' then
     local row = redis.call('HMGET', e.R .. ':worker:' .. string.sub(who, 2), 'host', 'pid')
     return '', row[1] or '', 'a program on ' .. L.where(row[1], row[2]) .. lease

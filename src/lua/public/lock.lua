@@ -190,7 +190,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
   end
   if has_lease(book, g, who) then
     fence, until_ms = L.prolong(book, g, who, until_ms, true)
-  elseif #db('ZRANGE', g.line, 0, 0) == 0 and L.room(book, g) > 0 then
+  elseif #db('ZRANGE', g.line, 0, 0) == 0 and L.free_places(book, g) > 0 then
     fence = g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or 0
     L.take(book, g, who, fence, until_ms)
   else

@@ -17,13 +17,13 @@ L.register('later_pause', {'allow-oom'}, function(R, args)
     if name == 'for' then
       until_ms = now_ms + L.duration(args[i + 1], 'for')
     elseif name == 'by' or name == 'reason' then
-      given[name] = L.line(string.sub(args[i + 1], 1, 200))
+      given[name] = L.one_line(string.sub(args[i + 1], 1, 200))
     else
       L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[i]) ..
              ' (there are: by reason for)')
     end
   end
-  L.check_room(R, queue)
+  L.check_names(R, queue)
   local who = string.gsub(given.by, '%s', '_')
   db('HSET', R .. ':paused', queue, L.int(until_ms) .. ' ' .. L.int(now_ms) .. ' ' ..
              (who == '' and '-' or who) .. ' ' .. given.reason)

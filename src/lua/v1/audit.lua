@@ -12,7 +12,7 @@
 --   queue    queues: their marks, heads and names
 --   parked holds gates   see v1/audit_gates.lua
 -- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
--- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/protocol.md.
+-- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/troubleshooting.md.
 -- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `. It never
 -- counts anything as done. It never touches a job that a worker holds, except in other sets: the
 -- end of the job, or the reaper, settles the rest. Repair in the order of phases above.
@@ -427,7 +427,7 @@ end
 local function judge_running(ctx, id, score)
   local R, who, epoch = ctx.R, holder(ctx, score)
   if who == 'nobody' then
-    local why = 'it is running, and ' .. L.line(epoch) .. ' is no worker'
+    local why = 'it is running, and ' .. L.one_line(epoch) .. ' is no worker'
     tell(ctx, 'bad-owner', id, queue_of(db('HGET', R .. ':jobs', id) or nil), why, function()
       bury_unheld(ctx, id, why)
     end)

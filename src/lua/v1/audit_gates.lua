@@ -100,7 +100,8 @@ end
 local function judge_holder(ctx, gate, holder, is_leased)
   local why = bad_holder(ctx.R, gate, holder, is_leased)
   if why then
-    ctx.tell('stale-holder', gate, '', 'held by ' .. L.line(holder) .. ', and ' .. why, function()
+    local text = 'held by ' .. L.one_line(holder) .. ', and ' .. why
+    ctx.tell('stale-holder', gate, '', text, function()
       local book = L.book(ctx.R, L.now_us())
       L.drop(book, L.gate(book, gate), holder)
       L.settle_gates(book)
@@ -141,7 +142,8 @@ function JUDGES.wait(ctx, gate)
       is_there = db('EXISTS', R .. ':line:' .. who .. ':' .. gate) == 1
     end
     if not is_there then
-      ctx.tell('leftover', gate, '', L.line(who) .. ' stands in line for it with nobody', function()
+      local text = L.one_line(who) .. ' stands in line for it with nobody'
+      ctx.tell('leftover', gate, '', text, function()
         db('ZREM', R .. ':wait:' .. gate, who)
       end)
     end

@@ -78,7 +78,7 @@ end
 
 -- Write checked jobs that have neither token nor unique key. jobs, payloads: as many of each.
 function L.write_many(R, queue, jobs, payloads, now_us)
-  L.check_room(R, queue)
+  L.check_names(R, queue)
   local first, earliest = L.tick(R, now_us, #jobs), math.huge
   for k, job in ipairs(jobs) do
     local id, payload = L.id(first + k - 1), payloads[k]

@@ -11,7 +11,7 @@ L.register('later_v1_note', {'allow-oom'}, function(R, args)
   local now_ms = L.ms(L.now_us())
   if kind == 'raw-queue' then
     local queue = L.check_queue(name)
-    L.check_room(R, queue)
+    L.check_names(R, queue)
     local key = R .. ':due:' .. queue
     if db('ZCARD', key) > 0 then
       local is_due = db('ZCOUNT', key, '-inf', L.int(now_ms)) > 0
@@ -20,7 +20,7 @@ L.register('later_v1_note', {'allow-oom'}, function(R, args)
                               db('ZSCORE', R .. ':heads', queue)))
     end
   else
-    L.note(R, L.line(string.sub(kind .. ':' .. name, 1, 200)), now_ms)
+    L.note(R, L.one_line(string.sub(kind .. ':' .. name, 1, 200)), now_ms)
   end
   return 'noted'
 end)

@@ -14,7 +14,7 @@
 L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
   local epoch, link = args[1] or '', args[2]
   local held, at = L.pairs_at(args, 3)
-  local seen = L.seen(args[at] or '0')
+  local seen = L.read_seen(args[at] or '0')
   if not seen then
     L.fail('ELATER_ARGS', 'SEEN is no number of the clock')
   end

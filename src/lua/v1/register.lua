@@ -111,8 +111,8 @@ local RARE = {{'errors', 'results', 'cancel', 'progress', 'await'},
 -- which keys of RARE are empty.
 function L.need_worker(R)
   L.need_types(R, GREAT)
-  L.look(R, RARE[1])
-  L.look(R, RARE[2])
+  L.know_keys(R, RARE[1])
+  L.know_keys(R, RARE[2])
 end
 
 -- -> {epoch, counter, row}* of all registered workers; row: the values of `fields`
@@ -222,7 +222,7 @@ local function put_worker(R, key, instance, seq, fields, now_ms)
 end
 
 L.register('later_v1_register', {'allow-oom'}, function(R, args)
-  local seen, instance, seq, old = L.seen(args[1]), args[2], L.whole(args[3]), L.whole(args[4])
+  local seen, instance, seq, old = L.read_seen(args[1]), args[2], L.whole(args[3]), L.whole(args[4])
   if not (seen and instance and seq and old) then
     L.fail('ELATER_ARGS', 'give SEEN INSTANCE SEQ OLD and three lists')
   end
