@@ -80,7 +80,7 @@ void buf_drop(struct buf *b, size_t n)
 const char *buf_str(struct buf *b)
 {
     (void)buf_reserve(b, 0);
-    b->data[b->len] = '\0'; /* bytes may have been put into a reserve by hand */
+    b->data[b->len] = '\0'; /* the caller may have written into reserved space */
     return b->data;
 }
 

@@ -1,6 +1,6 @@
 /*
- * A growing byte buffer. Bytes are bytes: a NUL is kept behind the last one for callers that hold
- * text, and is not counted.
+ * A growing buffer for any bytes. A NUL always follows the last byte, for callers that hold text;
+ * len does not count it.
  */
 #ifndef LATER_BASE_BUF_H
 #define LATER_BASE_BUF_H
@@ -19,8 +19,9 @@ struct buf {
     }
 
 void buf_done(struct buf *b);
+/* Empty it and keep its memory. */
 void buf_clear(struct buf *b);
-/* Make room for n more bytes; returns where they start. buf_add is usually what you want. */
+/* Make space for n more bytes and return where it starts; len stays. Usually you want buf_add. */
 char *buf_reserve(struct buf *b, size_t n);
 void buf_add(struct buf *b, const void *p, size_t n);
 void buf_puts(struct buf *b, const char *s);

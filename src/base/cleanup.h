@@ -1,6 +1,6 @@
 /*
- * Ownership of locals: a variable marked CLEANUP_x is released when it goes out of scope, and
- * TAKE_PTR / TAKE_FD hand it out instead (the source is cleared).
+ * Ownership of local variables. One declared with CLEANUP_x is freed or closed when it goes out of
+ * scope. TAKE_PTR and TAKE_FD move its value out and clear it, so that nothing is freed or closed.
  */
 #ifndef LATER_BASE_CLEANUP_H
 #define LATER_BASE_CLEANUP_H

@@ -1,11 +1,11 @@
 /*
- * Instants, typed so that no two clocks can be mixed by accident.
+ * Points in time, one type for each clock, so that mixing two clocks does not compile.
  *
- * struct mono is CLOCK_MONOTONIC in microseconds: every local deadline. A wall time (struct wall,
- * Unix milliseconds) comes from Redis TIME and is only carried and shown, never compared with the
- * local clock. struct boot is CLOCK_BOOTTIME in microseconds: as monotonic, but it goes on while
- * the machine sleeps, as the clocks of all others do; for how long ago we were last heard of. Sums
- * saturate; MONO_NEVER is later than everything.
+ * struct mono: CLOCK_MONOTONIC in microseconds, for every local deadline. Sums saturate; MONO_NEVER
+ * is later than everything. struct wall: Unix milliseconds from Redis TIME; a wall time is only
+ * carried and shown, never compared with the local clock. struct boot: CLOCK_BOOTTIME in
+ * microseconds. It also counts while this machine sleeps, as the clocks of all other machines do;
+ * it tells how long ago Redis last heard of us.
  */
 #ifndef LATER_BASE_CLOCK_H
 #define LATER_BASE_CLOCK_H
@@ -27,15 +27,14 @@ struct boot {
 
 #define MONO_NEVER ((struct mono){INT64_MAX})
 
-/* The only reader of the monotonic clock outside libev. */
+/* Apart from libev, only this function reads the monotonic clock. */
 struct mono mono_now(void);
 
-/* Compares between the processes of this machine, too. */
+/* All processes of this machine can compare these times. */
 struct boot boot_now(void);
 
-/* How far this host's wall clock is ahead of a time just told (Unix microseconds), in ms. For
- * showing only: nothing is decided by this host's wall clock, so there is no other reader of it
- * than this and the log. */
+/* This host's wall clock minus told_us (Unix microseconds, just received), in ms. For display only:
+ * nothing is decided by this host's wall clock. Only this function and the log read it. */
 int64_t wall_skew_ms(int64_t told_us);
 
 static inline struct mono mono_add_us(struct mono t, int64_t us)
@@ -68,7 +67,7 @@ static inline struct mono mono_min(struct mono a, struct mono b)
     return mono_before(a, b) ? a : b;
 }
 
-/* Microseconds from `from` until `to`; negative when `to` is past; INT64_MAX for MONO_NEVER. */
+/* Microseconds from `from` until `to`; negative when `to` is earlier; INT64_MAX for MONO_NEVER. */
 static inline int64_t mono_until_us(struct mono from, struct mono to)
 {
     int64_t diff;

@@ -44,7 +44,7 @@ void err_prefix(struct err *err, const char *fmt, ...)
     va_end(ap);
     memcpy(inner, err->text, sizeof(inner));
     inner[sizeof(inner) - 1] = '\0';
-    /* Cut at the end, where the least is lost. */
+    /* Text that does not fit is cut at the end, where it matters least. */
     (void)snprintf(err->text, sizeof(err->text), "%s: %.*s", outer,
                    (int)(sizeof(err->text) - strlen(outer) - 3), inner);
 }

@@ -1,9 +1,9 @@
 /*
  * The error object: what went wrong, in words for a person, with a code for the program.
  *
- * A function that can fail returns -1 (or NULL) and fills the struct err its caller owns; nothing
- * is allocated. Only the faces (daemon, cli) print one. Thread: none of its own; an err belongs to
- * the caller's stack.
+ * A function that can fail returns -1 (or NULL) and fills the struct err that its caller owns.
+ * Nothing is allocated. Lower layers only return errors; worker/, serve/, daemon/ and cli/ log or
+ * print them. Any thread.
  */
 #ifndef LATER_BASE_ERR_H
 #define LATER_BASE_ERR_H
@@ -18,7 +18,7 @@ enum err_code {
 
 struct err {
     enum err_code code;
-    int errnum; /* errno where the system was asked, else 0 */
+    int errnum; /* errno of a failed system call, else 0 */
     char text[256];
 };
 
@@ -28,11 +28,11 @@ struct err {
     }
 
 /*
- * Each fills *err (which may be NULL) and is the value -1, so that a failure is one line:
+ * Each fills *err (which may be NULL) and has the value -1, so that one line can return it:
  *   err_set(err, code, fmt, …)     the message, printf-style
- *   err_sys(err, errnum, fmt, …)   the same with ": <text of errnum>" behind it; code SYSTEM
- *   err_wrap(err, fmt, …)          puts "<message>: " in front of what *err says; keeps the code
- * Macros, so that compilers and analyzers see the -1.
+ *   err_sys(err, errnum, fmt, …)   the same, with ": <text of errnum>" appended; code SYSTEM
+ *   err_wrap(err, fmt, …)          puts "<message>: " before the text of *err; keeps the code
+ * They are macros so that compilers and analyzers see the -1.
  */
 #define err_set(err, code, ...) (err_fill((err), (code), __VA_ARGS__), -1)
 #define err_sys(err, errnum, ...) (err_fill_sys((err), (errnum), __VA_ARGS__), -1)

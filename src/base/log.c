@@ -36,10 +36,11 @@ static _Atomic(log_format_f *) format;
 static bool to_journal;      /* written by log_init only */
 static atomic_ulong dropped; /* lines lost since the last one that got through */
 static atomic_bool is_torn;  /* the last write stopped in the middle of a line */
-static pthread_mutex_t rate_mu = PTHREAD_MUTEX_INITIALIZER; /* guards rate; a leaf */
+static pthread_mutex_t rate_mu = PTHREAD_MUTEX_INITIALIZER; /* guards rate; innermost lock */
 static struct log_rate rate;
 
-/* $JOURNAL_STREAM is the DEV:INODE of the stream the journal reads; ours may since be another. */
+/* $JOURNAL_STREAM is DEV:INODE of the stream that the journal reads. Our stderr may have been
+ * redirected since. */
 static bool is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -129,15 +130,16 @@ static void add_line(struct buf *line, const struct log_record *r)
     buf_puts(line, "\n");
 }
 
-/* A full disk, a full pipe, a reader that is gone: the line is lost, the jobs go on. */
+/* On a full disk, a full pipe or without a reader the line is lost; the jobs go on. */
 static int write_line(const struct buf *line)
 {
-    static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
+    static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER; /* innermost lock */
     struct pollfd p = {STDERR_FILENO, POLLOUT, 0};
     ssize_t n = -1;
 
-    /* stderr blocks, and making it not would do so for all who share it. A pipe that is ready takes
-     * a page without blocking; the lock keeps our own threads from taking its room in between. */
+    /* stderr blocks, and O_NONBLOCK would hold for every process that shares it. A pipe that is
+     * ready takes a page without blocking; the lock keeps our other threads from filling it before
+     * the write. */
     (void)pthread_mutex_lock(&mu);
     if (poll(&p, 1, 0) == 1) {
         do
@@ -207,7 +209,7 @@ void log_tick(void)
     } while (is_due);
 }
 
-/* "EVENT[ QUEUE]", which is what tell_suppressed takes apart. */
+/* "EVENT[ QUEUE]"; tell_suppressed splits it again. */
 static void name_kind(const struct log_record *r, char name[80])
 {
     const struct log_field *event = log_record_find(r, "event");

@@ -35,7 +35,7 @@ const char *log_journal_id(const struct log_record *r)
     return NULL;
 }
 
-/* Keys are ours: letters, digits, - and _. */
+/* Keys come from our own formats: only letters, digits, - and _. */
 static void put_name(const struct log_field *f, struct buf *out)
 {
     buf_puts(out, "LATERD_");
@@ -73,7 +73,7 @@ void log_journal_open(void)
         sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* By its address each time: it may be another journal by now. */
+/* The socket stays unconnected: the journal may have been restarted since the last event. */
 int log_journal_send(const struct log_record *r, int64_t worker)
 {
     CLEANUP_BUF struct buf datagram = BUF_INIT;

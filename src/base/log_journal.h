@@ -1,9 +1,9 @@
 /*
- * The journal's own protocol (systemd, "Native Journal Protocol"): a record is one datagram of
+ * The journal's own protocol (systemd, "Native Journal Protocol"): an event is one datagram of
  * NAME=value lines. Values are escaped, so none holds a line feed. Any thread once it is open.
  *
- * MESSAGE is the line as it stands elsewhere; beside it PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID of
- * an event that an operator alerts on (log_alerts.def), LATERD_WORKER, and each field of the line
+ * Names: MESSAGE (the line as other outputs have it), PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID (of
+ * an event that an operator alerts on, log_alerts.def), LATERD_WORKER, and each field of the line
  * as LATERD_<KEY>: LATERD_EVENT, LATERD_JOB, LATERD_QUEUE …
  */
 #ifndef LATER_BASE_LOG_JOURNAL_H
@@ -14,14 +14,14 @@
 #include "base/buf.h"
 #include "base/log_record.h"
 
-/* The id of the event, NULL where it has none. Pure. */
+/* The MESSAGE_ID of the event (static), or NULL if it has none. Pure. */
 const char *log_journal_id(const struct log_record *r);
 /* Append the datagram. worker: 0 for none. Pure. */
 void log_journal_write(const struct log_record *r, int64_t worker, struct buf *out);
 
-/* Once, before there are threads. */
+/* Call once, before threads exist. */
 void log_journal_open(void);
-/* -1: it is not open, or the journal does not take it now; whoever calls writes elsewhere. */
+/* 0, or -1 when it is not open or the journal does not take the event now: write it elsewhere. */
 int log_journal_send(const struct log_record *r, int64_t worker);
 
 #endif

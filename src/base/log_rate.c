@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-#define PROBES 8 /* places where a kind may stand */
+#define PROBES 8 /* entries of the table that a kind may use */
 
 static bool is_free(const struct log_kind *k, struct mono now)
 {
@@ -17,7 +17,7 @@ static bool is_same(const struct log_kind *k, const struct log_kind *wanted)
            strcmp(k->name, wanted->name) == 0;
 }
 
-/* A bucket as new is as good as none, so its place is free. Where none is, kinds share the last. */
+/* An empty bucket tells nothing, so its entry is free. If no entry is, kinds share the last one. */
 static struct log_kind *find(struct log_rate *r, const struct log_kind *wanted, struct mono now)
 {
     uint32_t hash = text_hash(wanted->name) ^ (uint32_t)((uintptr_t)wanted->site >> 3) ^

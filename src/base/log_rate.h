@@ -1,7 +1,7 @@
 /*
- * How many lines of one kind the log takes: a token bucket for each, as one timestamp (GCRA). A
- * kind is a place in the source, a level and a name, the queue say: a storm of one hides no other.
- * Pure: `now` is an argument. No lock of its own.
+ * Limits how many lines of one kind the log takes: a token bucket for each kind, kept as one
+ * timestamp (GCRA). A kind is a call site, a level and a name (event and queue), so that a storm of
+ * one kind does not hide another. Pure: `now` is an argument. No lock of its own.
  */
 #ifndef LATER_BASE_LOG_RATE_H
 #define LATER_BASE_LOG_RATE_H
@@ -11,16 +11,16 @@
 
 #include "base/clock.h"
 
-#define LOG_RATE_BURST_S 50    /* so many seconds' worth at once */
-#define LOG_RATE_TELL_MS 10000 /* how often what was left out is told */
-#define LOG_RATE_KINDS 512     /* known at a time; more share */
+#define LOG_RATE_BURST_S 50    /* a burst may have this many seconds' worth of lines */
+#define LOG_RATE_TELL_MS 10000 /* from the first line left out to the report */
+#define LOG_RATE_KINDS 512     /* known at a time; further kinds share a bucket */
 
 struct log_kind {
     const void *site;
     int level;
-    char name[80];     /* cut */
-    struct mono empty; /* when the bucket will be as new */
-    struct mono since; /* the first line left out that was not told of */
+    char name[80];     /* cut to fit */
+    struct mono empty; /* when the bucket will be empty, as if never used */
+    struct mono since; /* when the first unreported line was left out */
     uint64_t left_out;
 };
 
@@ -29,7 +29,7 @@ struct log_rate {
     struct log_kind kinds[LOG_RATE_KINDS];
 };
 
-/* What was left out. */
+/* Lines left out, to be reported. */
 struct log_left_out {
     int level;
     char name[80];
@@ -37,13 +37,13 @@ struct log_left_out {
 };
 
 /*
- * May this line be written? weight: of so many lines each costs what one does elsewhere. ret->lines
- * is not 0 where it is time to tell what was left out of its kind.
+ * May this line be written? weight: this many lines of the kind cost as much as one line of weight
+ * 1. ret->lines is not 0 when lines left out of its kind are to be reported now.
  */
 bool log_rate_take(struct log_rate *r, const void *site, int level, const char *name, int weight,
                    struct mono now, struct log_left_out *ret);
 
-/* A kind of which it is time to tell; false: none. Call until then. */
+/* A kind whose lines left out are to be reported now; false: none. Call it until it says false. */
 bool log_rate_tell(struct log_rate *r, struct mono now, struct log_left_out *ret);
 
 #endif

@@ -5,9 +5,9 @@
 
 #include "base/text.h"
 
-/* ---- a small printf, since a va_list cannot be shared between calls of the large one */
+/* ---- a small printf: several calls of vsnprintf cannot share one va_list */
 
-#define SPARE 512 /* bytes that long texts leave to numbers */
+#define SPARE 512 /* bytes of values that texts leave free for numbers */
 
 static void put(struct log_record *r, const char *p, size_t n, size_t most)
 {
@@ -52,7 +52,7 @@ static void put_int(struct log_record *r, char kind, int longs, va_list *args)
     put(r, text, (size_t)n, LOG_BYTES_MAX);
 }
 
-/* One conversion, from behind its '%'; returns what is behind it. */
+/* Make one conversion. p: after its '%'; returns what follows the conversion. */
 static const char *convert(struct log_record *r, const char *p, bool *is_int, va_list *args)
 {
     int precision = -1, longs = 0;
@@ -166,7 +166,7 @@ bool log_field_show(const struct log_record *r, const struct log_field *f, size_
         buf_add(out, r->values + f->at, f->len);
         return true;
     }
-    if (4U * f->len <= *budget) { /* as most do, however they are escaped */
+    if (4U * f->len <= *budget) { /* fits however it is escaped; most values do */
         text_quote(out, r->values + f->at, f->len);
         *budget -= out->len - had;
         return true;

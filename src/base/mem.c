@@ -12,7 +12,7 @@ static void out_of_memory(void)
 {
     static const char msg[] = "<2>out of memory: stopping; running jobs will be run again\n";
 
-    /* The result cannot be used: there is nobody left to tell. */
+    /* A failed write cannot be reported either: end in both cases. */
     if (write(STDERR_FILENO, msg, sizeof(msg) - 1) < 0)
         _exit(EX_OSERR);
     _exit(EX_OSERR);

@@ -5,24 +5,24 @@
 #include <string.h>
 
 #define DIGITS "0123456789"
-#define NEAREST_MAX 64 /* longer words are not worth a guess */
+#define NEAREST_MAX 64 /* longer words get no suggestion */
 
 struct unit {
     const char *name;
     int64_t scale;
 };
 
-/* From the largest down: the first that divides a value makes its shortest form. */
+/* Largest first: the first unit that divides a value gives its shortest form. */
 static const struct unit duration_units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000},
                                              {"s", 1000},     {"ms", 1},      {NULL, 0}};
-/* The short spellings stand behind the one that divides everything: they are never printed. */
+/* The short spellings follow "", which divides every value, so they are never printed. */
 static const struct unit size_units[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
                                          {"", 1},          {"G", 1 << 30},   {"M", 1 << 20},
                                          {"K", 1 << 10},   {NULL, 0}};
 
 size_t text_utf8_len(const unsigned char *p, size_t n)
 {
-    /* The second byte's range is what rules out overlong forms, surrogates and > U+10FFFF. */
+    /* The range of the second byte rules out overlong forms, surrogates and > U+10FFFF. */
     unsigned char low = 0x80, high = 0xbf;
     size_t len;
 
@@ -224,7 +224,7 @@ bool text_is_queue_name(const char *s, size_t n)
     return true;
 }
 
-/* Case and the choice between - and _ are no difference: they are what people mix up. */
+/* Case, and - against _, make no difference: people mix them up. */
 static bool is_same_letter(char a, char b)
 {
     return a == b || tolower((unsigned char)a) == tolower((unsigned char)b) ||
@@ -236,7 +236,8 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Edits (insert, delete, replace, swap of neighbours) between two words of up to NEAREST_MAX. */
+/* Number of edits (insert, delete, replace, swap of neighbours) between two words of at most
+ * NEAREST_MAX bytes. */
 static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 {
     size_t rows[3][NEAREST_MAX + 1];
@@ -264,7 +265,7 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 const char *text_nearest(const char *word, const char *const *names)
 {
     size_t n = strlen(word);
-    size_t best = n < 4 ? 2 : n < 8 ? 3 : 4; /* one more than may be suggested */
+    size_t best = n < 4 ? 2 : n < 8 ? 3 : 4; /* one edit more than a suggestion may need */
     const char *found = NULL;
 
     if (n < 2 || n > NEAREST_MAX)

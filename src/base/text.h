@@ -1,5 +1,5 @@
 /*
- * Text from strangers: escaping for terminals and logs, numbers, durations, sizes, names.
+ * Text from outside: escaping for terminals and logs, numbers, durations, sizes, names.
  * Pure; no allocation except into a struct buf.
  */
 #ifndef LATER_BASE_TEXT_H
@@ -17,40 +17,41 @@
  */
 void text_escape(struct buf *out, const void *p, size_t n);
 
-/* The same, and a double quote becomes \x22: it would end a value in the log, and let a stranger
- * forge the keys behind it. */
+/* The same, and a double quote becomes \x22: it would end a value in the log, and text from outside
+ * could forge the keys after it. */
 void text_quote(struct buf *out, const void *p, size_t n);
 
-/* Shorten b to at most max bytes, a "..." at the end counted, without splitting a UTF-8 sequence.
+/* Shorten b to at most max bytes, including a "..." at the end, without splitting a UTF-8 sequence.
  */
 void text_cut(struct buf *b, size_t max);
 
-/* s, or as much of it as fits in size bytes with its NUL. size > 0; they do not overlap. */
+/* Copy s, or as much of it as fits in size bytes with its NUL. size > 0; no overlap. */
 void text_copy(char *out, size_t size, const char *s);
 
-/* FNV-1a (Fowler, Noll, Vo): for tables in memory, of names that nobody chooses against us. */
+/* FNV-1a (Fowler, Noll, Vo): for tables in memory whose names no attacker chooses. */
 uint32_t text_hash(const char *s);
 
 /* Length in bytes of the valid UTF-8 sequence at p (1 to 4), or 0 when it is not valid. */
 size_t text_utf8_len(const unsigned char *p, size_t n);
 
-/* Decimal digits only (a leading '-' where min < 0), within [min, max]; -1 when not. */
+/* Decimal digits only (a leading '-' is allowed if min < 0), within [min, max]; -1 when not. */
 int text_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret);
 
 /* "250ms" "10s" "5m" "2h" "7d": digits and a unit, nothing else. Milliseconds; -1 when not. */
 int text_parse_duration(const char *s, int64_t *ret_ms);
 
-/* The shortest exact form, "5m" for 300000; at least 24 bytes of room. */
+/* Write the shortest exact form to out and return it: "5m" for 300000. */
 const char *text_duration(int64_t ms, char out[24]);
 
 /* "512" "64KiB" "1MiB" "1GiB" (also K M G): bytes; -1 when not. */
 int text_parse_size(const char *s, int64_t *ret_bytes);
+/* As text_duration. */
 const char *text_size(int64_t bytes, char out[24]);
 
 /* [A-Za-z0-9][A-Za-z0-9_-]{0,63} */
 bool text_is_queue_name(const char *s, size_t n);
 
-/* Of the NULL-ended names, the nearest to word if it is near enough to suggest, else NULL. */
+/* The nearest to word of the NULL-ended names, if it is near enough to suggest, else NULL. */
 const char *text_nearest(const char *word, const char *const *names);
 
 #endif

@@ -12,7 +12,7 @@
 #include "cli/show/out.h"
 #include "cli/args/time_options.h"
 
-#define STATUS_READER_GONE 141 /* as a program that SIGPIPE ended */
+#define STATUS_READER_GONE 141 /* as if SIGPIPE had ended this program */
 
 const struct cli_verb *const cli_verbs[] = {
     &cmd_add,     &cmd_show,       &cmd_explain, &cmd_wait,   &cmd_ls,    &cmd_cancel, &cmd_retry,
@@ -68,7 +68,7 @@ void cli_disconnect(struct cli *cli)
 void cli_call_add(struct cli_call *call, const char *p, size_t n)
 {
     if (call->n == CLI_CALL_MAX)
-        return; /* every verb's options fit: see CLI_OPTIONS_MAX */
+        return; /* does not happen: see CLI_OPTIONS_MAX */
     call->argv[call->n] = p;
     call->lens[call->n++] = n;
 }
@@ -110,7 +110,7 @@ struct client *cli_subscribe(struct cli *cli, const char *channel, struct err *e
     if (cli_connect(cli, err) < 0)
         return NULL;
     url = cli->target.url;
-    /* A name may stand for several servers: messages come only from the one that is asked. */
+    /* A host name may stand for several servers: subscribe at the one that gets our calls. */
     if (!url.is_unix && client_peer(cli->client)[0] != '\0')
         text_copy(url.host, sizeof(url.host), client_peer(cli->client));
     ears = client_open(&url, cli->target.timeout_ms, err);
@@ -172,7 +172,7 @@ int cli_status(const struct err *err)
     return err_exit_status(err);
 }
 
-/* "ELATER_X what" as "what [ELATER_X]": the words first, the code for those who look it up. */
+/* Write "ELATER_X what" as "what [ELATER_X]": the words are for people, the code for searching. */
 static void put_refusal(struct buf *line, const char *text)
 {
     size_t code = strcspn(text, " ");
@@ -187,8 +187,7 @@ static void put_refusal(struct buf *line, const char *text)
     buf_puts(line, "]");
 }
 
-/* The text, and the server it is about: the client may have named that already, without its source.
- */
+/* Write the server with the source of its name, then the text without the client's own prefix. */
 static void put_server_fault(struct buf *line, const struct target *target, const char *text)
 {
     CLEANUP_BUF struct buf server = BUF_INIT;
@@ -208,7 +207,7 @@ void cli_complain(const struct cli *cli, const struct err *err)
     CLEANUP_BUF struct buf line = BUF_INIT;
     char where[320] = "";
 
-    /* What was written so far must come first where both streams go to one terminal. */
+    /* On a terminal, the output so far must stand before the error. */
     (void)fflush(stdout);
     buf_puts(&line, "later: ");
     if (err->code == ERR_REFUSED)
@@ -231,7 +230,7 @@ void cli_complain(const struct cli *cli, const struct err *err)
     (void)fprintf(stderr, "%s\n", buf_str(&line));
 }
 
-/* For a script that reads JSON Lines, a failure is a line too. */
+/* A script that reads JSON Lines gets each failure as an object, too. */
 static void print_failure(const char *operand, const struct err *err)
 {
     json_t *line = json_object();
@@ -262,7 +261,7 @@ int cli_each(struct cli *cli, int (*one)(struct cli *cli, const char *operand, s
     return status;
 }
 
-/* The output counts as well: what could not be written was not done for the caller. */
+/* Output that could not be written makes the command fail. */
 static int finish(struct cli *cli, int status)
 {
     struct err err = ERR_INIT;

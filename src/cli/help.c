@@ -8,7 +8,7 @@
 #include "cli/show/out.h"
 #include "lua/lua_lib.h"
 
-#define WIDTH 80      /* where there is no terminal */
+#define WIDTH 80      /* if stdout is no terminal */
 #define WIDTH_MAX 100 /* longer lines are hard to read */
 
 static size_t width(void)
@@ -18,7 +18,7 @@ static size_t width(void)
     return n == 0 ? WIDTH : n < WIDTH_MAX ? n : WIDTH_MAX;
 }
 
-/* The words of text, from column `at` on, in lines that begin at column `indent`. */
+/* Write the words of text from column `at` on; wrapped lines begin at column `indent`. */
 static void put_words(const char *text, size_t at, size_t indent)
 {
     const char *gap = "";
@@ -39,7 +39,7 @@ static void put_words(const char *text, size_t at, size_t indent)
     out_printf("\n");
 }
 
-/* A row of two columns, the second one from `column` on; below, where the first is too long. */
+/* Write two columns, the second one at `column`, on a new line if the first is too long. */
 static void put_row(const char *left, const char *prose, size_t column)
 {
     if (strlen(left) + 4 > column)
@@ -98,8 +98,7 @@ int help_all(void)
     return 0;
 }
 
-/* Paragraphs are put into lines that fit. What begins with blanks is an example or a table, and
- * stays as it is. */
+/* Refill paragraphs to the width. Lines that begin with blanks (examples, tables) are kept. */
 static void put_prose(const char *prose)
 {
     CLEANUP_BUF struct buf paragraph = BUF_INIT;

@@ -1,5 +1,6 @@
 /*
- * The help texts, made from the table of verbs. Each writes to stdout and returns exit status 0.
+ * The help texts, made from the table of verbs. Each function writes to stdout and returns the exit
+ * status 0.
  */
 #ifndef LATER_CLI_HELP_H
 #define LATER_CLI_HELP_H

@@ -16,11 +16,11 @@
 #include "base/text.h"
 
 #define LISTING "/proc/net/unix"
-#define ACCEPTS 0x10000 /* among the flags of a socket there: it listens */
+#define ACCEPTS 0x10000 /* in the column Flags: the socket listens */
 
 struct asking {
     struct probe_daemon *daemons;
-    int fds[PROBE_HOST_MAX]; /* -1: no answer is waited for */
+    int fds[PROBE_HOST_MAX]; /* -1: no more answer is expected */
     char lines[PROBE_HOST_MAX][256];
     size_t lens[PROBE_HOST_MAX];
     size_t n;
@@ -42,7 +42,7 @@ static void add(struct asking *p, pid_t pid, uid_t uid, int fd)
     p->fds[p->n++] = fd;
 }
 
-/* name: "laterd/NAMESPACE/PID-RANDOM", from a list in which anybody may have written it. */
+/* name: "laterd/NAMESPACE/PID-RANDOM". Any user can bind such a name. */
 static void ask(struct asking *p, const char *name)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -59,14 +59,14 @@ static void ask(struct asking *p, const char *name)
         return;
     if (connect(fd, (struct sockaddr *)&to,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0)
-        return; /* whose it is only the kernel tells, of one that takes callers */
-    /* No process id: it is none that we can see, in another container. */
+        return; /* the kernel names the owner of a connected socket only */
+    /* Without a process id the peer is in another container, invisible to us. */
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid != 0 &&
         is_ours(peer.uid))
         add(p, peer.pid, peer.uid, TAKE_FD(fd));
 }
 
-/* A line of the listing: "Num RefCount Protocol Flags Type St Inode Path". */
+/* A row of the listing: "Num RefCount Protocol Flags Type St Inode Path". */
 static void look_at(struct asking *p, char *line, const char *ns)
 {
     CLEANUP_FREE char *prefix = mem_printf("@laterd/%s/", ns);
@@ -104,7 +104,7 @@ static void take_answer(struct probe_daemon *d, const char *line)
     d->is_stopping = number_in(line, " stopping=") != 0;
 }
 
-/* What has come from one; a whole line, or its end, and it is done with. */
+/* Read from daemon i. Close its socket after a whole answer, its end, or an error. */
 static void listen_to(struct asking *p, size_t i)
 {
     char *line = p->lines[i];
@@ -144,8 +144,8 @@ static void wait_for_answers(struct asking *p, int wait_ms)
     }
 }
 
-/* Root may ask about any user's; but where root has a daemon itself, as in a container, another
- * user's answer says nothing of that one: its handlers are such users. */
+/* Drop other users' daemons if root has one itself, as in a container: a handler of that daemon,
+ * which runs as another user, could have bound their sockets. */
 static void prefer_own(struct asking *p)
 {
     bool has_own = false;

@@ -43,7 +43,7 @@ static void *field(void *base, const struct conf_row *row)
     return (char *)base + row->offset;
 }
 
-/* Put where it was written in front of what *err says. */
+/* Put where a value was written before the text of *err. Returns -1. */
 static int blame(const struct loading *load, struct setting_place at, struct err *err)
 {
     char text[sizeof(err->text)];
@@ -211,8 +211,8 @@ static int read_scope(struct loading *load, const struct scope *s, const struct 
     return read_env(load, s, err);
 }
 
-/* Of two values that do not go together: the one of the environment, or further down in the file.
- */
+/* Which of two values that do not go together to blame: the one of the environment, else the one
+ * further down in the file. */
 static struct setting_place origin_of(const struct scope *s, const char *path, const char *other)
 {
     struct setting_place a = s->from[find_row(s->rows, s->nrows, path) - s->rows];
@@ -302,7 +302,7 @@ static void set_default(const struct conf_row *row, void *base)
     bool is_unset = row->type == CONF_TYPE_STR && row->def[0] == '\0' && row->min > 0;
     int r = 0;
 
-    /* What may not be written empty can still be left out. */
+    /* A text that may not be written empty can still be left out. */
     if (is_unset)
         *(char **)field(base, row) = mem_strdup("");
     else
@@ -311,7 +311,7 @@ static void set_default(const struct conf_row *row, void *base)
     (void)r;
 }
 
-/* `smtp: 20` is what one writes first. */
+/* `smtp: 20` is a likely first try: say how to write it. */
 static int refuse_short_limit(const struct loading *load, const struct yaml_node *node,
                               struct err *err)
 {
@@ -366,7 +366,7 @@ static int load_limits(struct loading *load, const struct yaml_node *limits, str
     return 0;
 }
 
-/* The names come first: they are what the environment's names are understood by. */
+/* Names are read first: the names of the environment's variables contain them. */
 static int name_limits(struct loading *load, const struct yaml_node *limits, struct err *err)
 {
     struct conf *conf = load->conf;

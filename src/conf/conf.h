@@ -23,14 +23,14 @@
 enum conf_permissions { CONF_PERMISSIONS_STRICT, CONF_PERMISSIONS_WARN, CONF_PERMISSIONS_OFF };
 enum conf_mode { CONF_MODE_EXEC, CONF_MODE_STREAM, CONF_MODE_PLUGIN };
 enum conf_on_lost { CONF_ON_LOST_KEEP, CONF_ON_LOST_KILL };
-/* funnel is another word for gcra: no loaded conf has it. */
+/* FUNNEL is an alias of GCRA that loading replaces. */
 enum conf_algorithm {
     CONF_ALGORITHM_GCRA,
     CONF_ALGORITHM_SLIDING,
     CONF_ALGORITHM_FIXED,
     CONF_ALGORITHM_FUNNEL
 };
-/* log_level: 0 error to 4 debug; CONF_LOG_LEVEL makes it the level of base/log.h. */
+/* log_level: 0 error to 4 debug; CONF_LOG_LEVEL converts it to a level of base/log.h. */
 #define CONF_LOG_LEVEL(choice) ((int)(choice) + 3)
 #define CONF_LOG_JSON 1 /* log_format */
 
@@ -68,7 +68,7 @@ enum {
 #define TOP(...) +1
 #include "conf/conf.def"
     ,
-    CONF_DEFAULTS_ROWS = 0 /* the first ones of conf_queue_rows, also good under defaults: */
+    CONF_DEFAULTS_ROWS = 0 /* the first rows of conf_queue_rows, also allowed under defaults: */
 #define QUEUE(...) +1
 #include "conf/conf.def"
     ,
@@ -81,16 +81,16 @@ enum {
 #include "conf/conf.def"
 };
 
-/* What holds for one queue: `defaults:` overlaid by the queue's own mapping. */
+/* The settings of one queue: `defaults:` overlaid by the queue's own mapping. */
 struct conf_queue {
     char name[65];              /* "" for the defaults */
-    int lines[CONF_QUEUE_ROWS]; /* of the file; 0: a default, CONF_LINE_ENV: the environment */
+    int lines[CONF_QUEUE_ROWS]; /* in the file; 0: built-in, CONF_LINE_ENV: the environment */
 #define QUEUE(name, path, type, def, min, max, prose) conf_##type name;
 #define OWN(name, path, type, def, min, max, prose) conf_##type name; /* "" where there is none */
 #include "conf/conf.def"
 };
 
-/* A gate's definition: a semaphore or a rate; the fields of the other kind say nothing. */
+/* A gate's definition: a semaphore or a rate; the fields of the other kind have no meaning. */
 struct conf_limit {
     char *name; /* may hold {key} once */
     bool is_rate;
@@ -102,7 +102,7 @@ struct conf {
 #define TOP(name, path, type, def, min, max, reload, prose) conf_##type name;
 #include "conf/conf.def"
     struct conf_queue defaults;
-    struct conf_queue *queues; /* those the file names, sorted by name */
+    struct conf_queue *queues; /* that the file names, sorted by name */
     size_t nqueues;
     struct conf_limit *limits; /* sorted by name */
     size_t nlimits;
@@ -112,18 +112,19 @@ struct conf {
 };
 
 /*
- * Load: path NULL reads no file. env is an environ-like list (LATERD_<KEY>, with LATERD_DEFAULTS_*,
- * and LATERD_QUEUES_<NAME>_* and LATERD_LIMITS_<NAME>_* for what the file names; unknown LATERD_
- * names are refused; the daemon's own LATERD_CONFIG is skipped). Returns the conf (free with
- * conf_free) or NULL with code CONFIG (bad content, with file:line and, for an unknown word, a
- * suggestion), INPUT (no such file), DENIED (unreadable, or writable by others).
+ * Load. path NULL: no file. env is a list like environ: LATERD_<KEY>, LATERD_DEFAULTS_<KEY>, and
+ * for queues and limits that the file names LATERD_QUEUES_<NAME>_<KEY> and
+ * LATERD_LIMITS_<NAME>_<KEY>. Other LATERD_ names are refused, except the daemon's own
+ * LATERD_CONFIG. Returns the conf (free with conf_free) or NULL with code CONFIG (bad content, with
+ * file:line and, for an unknown word, a suggestion), INPUT (no such file), DENIED (unreadable, or
+ * others could write it) or SYSTEM.
  */
 struct conf *conf_load(const char *path, char *const *env, struct err *err);
 void conf_free(struct conf *conf);
 
 /*
- * Something was wrong with a value after all: put where it was written in front of what *err says.
- * q: the queue's (or &conf->defaults); NULL: one of the daemon's own. -1.
+ * A loaded value turned out to be wrong: put where it was written before the text of *err. path is
+ * that of its row; q: its queue, or &conf->defaults; NULL: a setting of the daemon. Returns -1.
  */
 int conf_blame(const struct conf *conf, const struct conf_queue *q, const char *path,
                struct err *err);
@@ -135,24 +136,24 @@ const struct conf_queue *conf_queue(const struct conf *conf, const char *queue);
 const struct conf_limit *conf_limit(const struct conf *conf, const char *name);
 
 /*
- * Append the forms in which Redis has them. A limit: "semaphore N keep|kill" or "rate ALGORITHM N
- * PER_MS BURST". The gates of a queue: "lock=NAME sem=NAME rate=NAME", those it has.
+ * Append them as Redis stores them. A limit: "semaphore N keep|kill" or "rate ALGORITHM N PER_MS
+ * BURST". The gates that a queue has: "lock=NAME sem=NAME rate=NAME".
  */
 void conf_limit_text(const struct conf_limit *limit, struct buf *out);
 void conf_queue_gates(const struct conf_queue *queue, struct buf *out);
 
-/* What is in force, as a YAML file with the prose of each row; loading it gives the same conf. */
+/* Append what is in force as a YAML file with the prose of each row. Loading it gives the same. */
 void conf_print(const struct conf *conf, struct buf *out);
 
 /*
- * Names of rows that differ between the two and that only a restart applies, as "redis,
- * concurrency"; empty when none.
+ * Append the names of rows that differ and that only a restart applies, as "redis, concurrency";
+ * nothing when there are none.
  */
 void conf_needs_restart(const struct conf *was, const struct conf *is, struct buf *out);
 
 /*
- * Before `is` takes the place of `was`: what only a restart applies is swapped between them, so
- * that `is` says what is in force and `was`, which is good for conf_free only, has the rest.
+ * Call it before `is` replaces `was`: swaps the values that only a restart applies, so that `is`
+ * says what is in force. `was` is then good for conf_free only.
  */
 void conf_keep_fixed(struct conf *was, struct conf *is);
 

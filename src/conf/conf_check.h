@@ -1,5 +1,5 @@
 /*
- * What the settings of one queue must be together. Pure.
+ * Checks that the settings of one queue go together. Pure.
  */
 #ifndef LATER_CONF_CONF_CHECK_H
 #define LATER_CONF_CONF_CHECK_H
@@ -8,8 +8,8 @@
 #include "conf/conf.h"
 
 /*
- * 0, or -1 with code CONFIG and the two rows that do not go together (or the same one twice); the
- * caller adds the place. The defaults may be incomplete.
+ * 0, or -1 with code CONFIG and the paths of the two rows that do not go together (or the same one
+ * twice); the caller adds where they were written. The defaults may be incomplete.
  */
 int conf_queue_check(const struct conf *conf, const struct conf_queue *q, const char **ret_path,
                      const char **ret_other, struct err *err);

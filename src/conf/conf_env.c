@@ -9,7 +9,7 @@
 #include "base/text.h"
 
 #define PREFIX "LATERD_"
-#define NAMES_SUGGESTED 50 /* of this many queues and limits misspelt names are guessed */
+#define NAMES_SUGGESTED 50 /* most queues, and limits, tried for a suggestion */
 
 /* The letter that stands for c in a variable's name; the name of a limit may have any. */
 static char env_letter(char c)
@@ -19,8 +19,7 @@ static char env_letter(char c)
     return is_plain ? (char)toupper((unsigned char)c) : '_';
 }
 
-/* What follows word, written as in the environment, at the start of name; NULL when it is not
- * there. */
+/* If name starts with word, written as in the environment: what follows it; else NULL. */
 static const char *skip_word(const char *name, const char *word)
 {
     assert(name != NULL);
@@ -41,7 +40,7 @@ static const struct conf_row *find_row(const struct conf_row *rows, size_t n, co
     return NULL;
 }
 
-/* How many things a queue's variable can mean: MAIL_DEAD_KEEP is dead_keep of mail, keep of
+/* How many things a queue's variable can mean: MAIL_DEAD_KEEP is dead_keep of mail, or keep of
  * mail-dead. */
 static size_t find_queue_row(const char *name, const struct conf *conf,
                              struct conf_env_setting *setting)

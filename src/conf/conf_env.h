@@ -1,6 +1,6 @@
 /*
  * The environment's settings: which row of which scope each LATERD_ name means. Values are not read
- * here. LATERD_CONFIG, which names the file, is passed over; any other unknown name is refused.
+ * here. LATERD_CONFIG, which names the file, is skipped; any other unknown name is refused.
  */
 #ifndef LATER_CONF_CONF_ENV_H
 #define LATER_CONF_CONF_ENV_H
@@ -27,8 +27,7 @@ struct conf_env {
 };
 
 /*
- * Find out what env (NULL: nothing) sets; of conf only the names of queues and limits are
- * looked at. 0, or
+ * Find out what env (NULL: nothing) sets; conf needs only the names of its queues and limits. 0, or
  * -1 with code CONFIG for a name that means nothing or more than one thing. Free *ret in any case.
  */
 int conf_env_read(char *const *env, const struct conf *conf, struct conf_env *ret, struct err *err);

@@ -7,7 +7,7 @@
 
 #define KEY "{key}"
 #define NAME_MAX_BYTES 256
-#define SLIDING_MAX 10000 /* the library keeps every start of its time */
+#define SLIDING_MAX 10000 /* the library keeps every start of its period */
 
 int conf_gate_check_name(const char *name, struct err *err)
 {
@@ -45,7 +45,7 @@ int conf_limit_check_name(const char *name, struct err *err)
     return 0;
 }
 
-/* The row of this path, where it was written; else -1. */
+/* The index of the row of this path if it was written; else -1. */
 static int given_row(const bool *given, const char *path)
 {
     for (int i = 0; i < CONF_LIMIT_ROWS; i++)

@@ -1,6 +1,6 @@
 /*
- * What gates in the configuration must be beyond their rows: names, and the settings of a limit
- * that go together. Errors are CONFIG; the caller adds the place.
+ * Checks of gates that their rows cannot express: names, and which settings of a limit go together.
+ * Errors are CONFIG; the caller adds where it was written.
  */
 #ifndef LATER_CONF_CONF_GATES_H
 #define LATER_CONF_CONF_GATES_H
@@ -10,16 +10,17 @@
 
 /* A name that a queue may give: 1 to 256 bytes, no spaces or control characters, {key} once. */
 int conf_gate_check_name(const char *name, struct err *err);
-/* The same for one that `limits:` defines, which has something beside {key}. */
+/* The same for a name that `limits:` defines; it must have more than {key}. */
 int conf_limit_check_name(const char *name, struct err *err);
 
 /*
- * Find out what the limit is. given: by row of conf_limit_rows, whether it was written. On failure
- * *ret_row is the row that is to blame, -1 when it is what was not written.
+ * Find out whether the limit is a semaphore or a rate, and check it. given: for each of
+ * conf_limit_rows, whether it was written. On failure *ret_row is the wrong row, or -1 when a row
+ * is missing.
  */
 int conf_limit_settle(struct conf_limit *limit, const bool *given, int *ret_row, struct err *err);
 
-/* Where a queue names a limit of this file as what it is not, *ret_path is the row. */
+/* -1 when the queue names a rate as semaphore, or a semaphore as rate: *ret_path is the row. */
 int conf_queue_check_gates(const struct conf *conf, const struct conf_queue *queue,
                            const char **ret_path, struct err *err);
 

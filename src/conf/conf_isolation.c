@@ -54,7 +54,7 @@ static int parse_limit(enum unit unit, const char *text, int64_t *ret)
     case UNIT_SECONDS:
         if (text_parse_duration(text, ret) < 0)
             return -1;
-        /* No less than was asked for. */
+        /* Round up: never less than was asked for. */
         *ret = *ret / 1000 + (*ret % 1000 > 0);
         return 0;
     case UNIT_BYTES:
@@ -124,7 +124,7 @@ static int check_pair(const struct conf_row *row, const char *item, struct err *
     return conf_variable_check(item, n, err);
 }
 
-/* The name of one that comes twice, or NULL. */
+/* An entry whose name comes twice, or NULL. */
 static const char *find_twin(const char *const *items, size_t n)
 {
     for (size_t i = 0; i < n; i++)

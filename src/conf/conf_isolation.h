@@ -1,6 +1,7 @@
 /*
- * What the settings of a handler's process must be beyond their rows. Pure but for the names of the
- * limits. Errors are CONFIG; the caller adds the place.
+ * Checks of the settings of a handler's process that their rows cannot express. Pure, except that
+ * the numbers of the limits are the system's. Errors are CONFIG; the caller adds where it was
+ * written.
  */
 #ifndef LATER_CONF_CONF_ISOLATION_H
 #define LATER_CONF_CONF_ISOLATION_H
@@ -13,20 +14,20 @@
 #include "conf/conf.h"
 #include "conf/conf_row.h"
 
-/* "" is -1. */
+/* Octal, as 027; "" gives -1. */
 int conf_umask_parse(const char *text, int *ret, struct err *err);
 
-/* "nofile=1024": which RLIMIT_…, and its value: UINT64_MAX for `unlimited`. */
+/* Parse "nofile=1024" into its RLIMIT_… and its value; UINT64_MAX for `unlimited`. */
 int conf_rlimit_parse(const char *pair, int *ret_resource, uint64_t *ret_max, struct err *err);
 
-/* Of the first n characters: letters, digits and _, no digit first. n may be 0. */
+/* The first n characters are letters, digits and _, with no digit first. n may be 0. */
 bool conf_variable_is_name(const char *name, size_t n);
-/* One that laterd has for itself or makes for each job. */
+/* A variable that laterd keeps for itself or makes for each job. */
 bool conf_variable_is_ours(const char *name, size_t n);
-/* A name that a configuration may give a variable. */
+/* Check that a configuration may set a variable of this name. */
 int conf_variable_check(const char *name, size_t n, struct err *err);
 
-/* The entries of a PAIRS row, by what the row is for. */
+/* Check the entries of a PAIRS row: rlimits or variables. */
 int conf_pairs_check(const struct conf_row *row, const char *const *items, size_t n,
                      struct err *err);
 

@@ -17,7 +17,7 @@ static void indent(struct buf *out, int depth)
     buf_printf(out, "%*s", depth * 2, "");
 }
 
-/* Prose as comment lines, broken at blanks. */
+/* Print prose as comment lines, broken at blanks. */
 static void print_prose(const char *prose, int depth, struct buf *out)
 {
     size_t room = COLUMNS - 2 - (size_t)depth * 2;
@@ -66,7 +66,7 @@ static void print_row(const struct conf_row *row, const void *base, int depth, s
     const struct conf_strs *strs = field(base, row);
 
     indent(out, depth);
-    /* As a comment it can say what a value would look like; nothing is what it stands for. */
+    /* An empty handler is printed as a comment, which can show what a value looks like. */
     if (strcmp(row->path, "handler") == 0 && strs->n == 0) {
         buf_puts(out, "# handler: [/path/to/program, argument]\n");
         return;
@@ -88,7 +88,7 @@ static void print_defaults(const struct conf_queue *defaults, struct buf *out)
     }
 }
 
-/* Whether the value is what it would be if it were left out. */
+/* Whether the value is the built-in default. */
 static bool is_builtin(const struct conf_row *row, const void *value)
 {
     CLEANUP_BUF struct buf text = BUF_INIT;
@@ -97,7 +97,7 @@ static bool is_builtin(const struct conf_row *row, const void *value)
     return strcmp(buf_str(&text), row->def) == 0;
 }
 
-/* What may stand in a mapping whose example has just been shown. */
+/* Explain the keys of a mapping whose example was printed just before. */
 static void print_rows_prose(const struct conf_row *rows, size_t n, struct buf *out)
 {
     for (size_t i = 0; i < n; i++) {
@@ -108,7 +108,7 @@ static void print_rows_prose(const struct conf_row *rows, size_t n, struct buf *
     }
 }
 
-/* Only what a limit of this kind has, and what is not the default. */
+/* Print only rows of the limit's own kind that are not the default. */
 static void print_limit(const struct conf_limit *limit, struct buf *out)
 {
     const char *kind = limit->is_rate ? "rate" : "semaphore";
@@ -122,7 +122,7 @@ static void print_limit(const struct conf_limit *limit, struct buf *out)
 
         if (is_own == limit->is_rate)
             continue;
-        /* Its kind is to be seen even where it is the default. */
+        /* The row that says its kind is printed even if it is the default. */
         if (strcmp(row->path, kind) != 0 && is_builtin(row, field(limit, row)))
             continue;
         buf_printf(out, "    %s: ", row->path);

@@ -19,7 +19,7 @@ static const char *const words_mode[] = {"exec", "stream", "plugin", NULL};
 static const char *const words_on_lost[] = {"keep", "kill", NULL};
 static const char *const words_algorithm[] = {"gcra", "sliding", "fixed", "funnel", NULL};
 
-/* Keys and modes of the design that this version has not: refused as such, not as misspelt. */
+/* Planned keys and modes: refused as not in this version, not as misspelt. */
 static const char *const later_words[] = {"unique", "ionice", "schedules", "topics", NULL};
 
 #define RELOAD_yes true
@@ -78,7 +78,7 @@ struct conf_shown conf_show(const char *text)
     return shown;
 }
 
-/* The value is not shown: a URL may hold a password. */
+/* The message does not show the value: a URL may hold a password. */
 static int check_redis(const struct conf_row *row, const char *text, struct err *err)
 {
     if (strncmp(text, "redis://", 8) == 0 && text[8] != '\0')
@@ -123,7 +123,7 @@ static int check_folder_or_none(const struct conf_row *row, const char *text, st
     return strcmp(text, "none") == 0 ? 0 : check_folder(row, text, err);
 }
 
-/* What the Lua library takes between the braces of its key. */
+/* The library takes the same names between the braces of its root key. */
 static int check_namespace(const struct conf_row *row, const char *text, struct err *err)
 {
     static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
@@ -176,7 +176,7 @@ static int check_handler(const struct conf_row *row, const char *const *items, s
                    row->path, conf_show(items[0]).s);
 }
 
-/* Of a pattern: a * at its end matches any rest. */
+/* A name, or a pattern: a * at its end matches any rest. */
 static bool is_variable(const char *s)
 {
     size_t n = strlen(s);

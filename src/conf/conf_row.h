@@ -1,6 +1,5 @@
 /*
- * The rows of conf.def as data, and what a text must be beyond its type: an address, a path, a
- * name.
+ * The rows of conf.def as data, and checks of texts beyond their type: addresses, paths, names.
  */
 #ifndef LATER_CONF_CONF_ROW_H
 #define LATER_CONF_CONF_ROW_H
@@ -42,16 +41,16 @@ extern const struct conf_row conf_top_rows[CONF_TOP_ROWS];
 extern const struct conf_row conf_queue_rows[CONF_QUEUE_ROWS];
 extern const struct conf_row conf_limit_rows[CONF_LIMIT_ROWS];
 
-/* Whether the design has this key or mode and this version has not. */
+/* Whether this key or mode is planned, but not in this version. */
 bool conf_is_later_word(const char *word);
 
-/* Text from outside as it may stand in a message: escaped and short. */
+/* Text from outside, for a message: escaped and cut. */
 struct conf_shown {
     char s[64];
 };
 struct conf_shown conf_show(const char *text);
 
-/* What the row asks of a STR, and of the entries of a STRS. Code CONFIG. */
+/* Check a STR, or the entries of a STRS or PAIRS, as the row requires. Errors are CONFIG. */
 int conf_row_check_text(const struct conf_row *row, const char *text, struct err *err);
 int conf_row_check_list(const struct conf_row *row, const char *const *items, size_t n,
                         struct err *err);

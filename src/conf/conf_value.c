@@ -85,7 +85,7 @@ static int parse_duration(const struct conf_row *row, const char *text, int64_t 
 
 static int parse_int(const struct conf_row *row, const char *text, int64_t *ret, struct err *err)
 {
-    /* Octal to some readers of YAML, decimal to others. */
+    /* Some readers of YAML take it as octal, others as decimal. */
     if (text[0] == '0' && text[1] != '\0' && is_digits(text))
         return err_set(err, ERR_CONFIG, "%s: %s: a number without leading zeros", row->path,
                        conf_show(text).s);
@@ -116,7 +116,7 @@ static int parse_percent(const struct conf_row *row, const char *text, int64_t *
     return check_range(row, *ret, err);
 }
 
-/* Digits, and up to three more behind a point. */
+/* Digits, and up to three more after a point. */
 static int parse_factor(const struct conf_row *row, const char *text, int64_t *ret, struct err *err)
 {
     size_t whole = strspn(text, "0123456789");
@@ -141,7 +141,7 @@ static int parse_factor(const struct conf_row *row, const char *text, int64_t *r
     return check_range(row, *ret, err);
 }
 
-/* N/D; D as the library takes it: more than nothing, at most 100 years. */
+/* N/D. D is as the library takes it: over 0, at most 100 years. */
 static int parse_rate(const struct conf_row *row, const char *text, struct conf_rate *ret,
                       struct err *err)
 {
@@ -296,8 +296,7 @@ static bool is_list(const struct conf_row *row)
            row->type == CONF_TYPE_INTS;
 }
 
-/* `handler: /path` and `env_pass: NAME`: what cannot be meant otherwise is taken as a list of one.
- */
+/* `handler: /path` and `env_pass: NAME`: a text that can mean nothing else is a list of one. */
 static int read_list_of_one(const struct conf_row *row, const char *text, void *value,
                             struct err *err)
 {
@@ -309,7 +308,7 @@ static int read_list_of_one(const struct conf_row *row, const char *text, void *
     return set_list(row, &text, 1, value, err);
 }
 
-/* NAME: value, line by line. */
+/* Read a mapping of NAME: value. */
 static int read_pairs(const struct conf_row *row, const struct yaml_node *map, void *value,
                       struct err *err)
 {
@@ -361,7 +360,7 @@ int conf_value_read(const struct conf_row *row, const struct yaml_node *node, vo
     return set_list(row, items, n, value, err);
 }
 
-/* Split in place at commas, blanks around the parts and brackets around the whole taken off. */
+/* Split in place at commas, without blanks around the parts and brackets around the whole. */
 static int split(const struct conf_row *row, char *text, const char **items, size_t *ret_n,
                  struct err *err)
 {
@@ -441,7 +440,7 @@ static void print_number(enum conf_type type, int64_t v, struct buf *out)
     }
 }
 
-/* Whether YAML takes the bare text for itself, in a list as well as after a key. */
+/* Whether YAML reads the text unquoted as it is, in a list as well as after a key. */
 static bool is_plain(const char *s)
 {
     static const char known[] =

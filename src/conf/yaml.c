@@ -74,14 +74,14 @@ static bool is_bom16(const char *text, size_t n)
     return n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
 }
 
-/* U+0085, U+2028, U+2029: line breaks to libyaml, to hardly anything else that shows a file. */
+/* U+0085, U+2028, U+2029: libyaml breaks lines there, hardly any program that shows a file does. */
 static bool is_odd_break(const unsigned char *s, size_t len)
 {
     return (len == 2 && s[0] == 0xc2 && s[1] == 0x85) ||
            (len == 3 && s[0] == 0xe2 && s[1] == 0x80 && (s[2] == 0xa8 || s[2] == 0xa9));
 }
 
-/* What no line may have, looked for first so that the message names the line and the byte. */
+/* Refuse bytes that no line may have before libyaml reads them, to name the line and the byte. */
 static int check_bytes(const char *file, const char *text, size_t n, struct err *err)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -191,7 +191,7 @@ static int by_key_and_line(const void *a, const void *b)
     return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* By sorting: a comparison of each key with each other one would be quadratic in the file. */
+/* It sorts the keys: comparing each key with each other one would be quadratic in the file. */
 static int check_duplicates(const char *file, const struct yaml_node *map, struct err *err)
 {
     CLEANUP_FREE struct yaml_node **keys = mem_grow(NULL, map->n, sizeof(struct yaml_node *));
@@ -269,7 +269,7 @@ static int count_event(struct builder *b, const yaml_event_t *event, struct err 
     return 0;
 }
 
-/* libyaml's own words for a tab are that a character "cannot start any token". */
+/* For a tab libyaml would only say that a character "cannot start any token". */
 static bool has_tab_indent(const char *text, size_t n, size_t line)
 {
     const char *end = text + n;
@@ -323,7 +323,7 @@ static int build(struct builder *b, yaml_parser_t *parser, struct err *err)
     return 0;
 }
 
-/* A document of nothing at all (or only comments) is no tree. */
+/* A document that is empty, or has only comments, is no tree. */
 static bool is_nothing(const struct yaml_node *root)
 {
     return root != NULL && root->kind == YAML_TEXT && root->text[0] == '\0';
@@ -367,7 +367,7 @@ static int open_error(const char *file, int errnum, struct err *err)
     return -1;
 }
 
-/* Who can write this file can have any program run as us. */
+/* Anybody who can write this file can make us run any program. */
 static int check_file(const char *file, int fd, struct err *err)
 {
     struct stat st;

@@ -1,16 +1,15 @@
 /*
  * A configuration file as a small bounded tree, made from libyaml's events.
  *
- * One scalar rule: a scalar is its text. Nothing is guessed from its looks: yes, no, on, null, ~,
- * 0x10, 010 and 1e3 are those characters, quoted or not, and the setting they are for decides what
- * they mean. Nothing written is an empty text (and serves where a mapping is asked for: no
- * entries).
+ * A scalar is its text, quoted or not, and no type is guessed: yes, no, on, null, ~, 0x10, 010 and
+ * 1e3 are just these characters, and the setting decides what they mean. A missing value is an
+ * empty text; where a mapping is expected, it is one without entries.
  *
  * Refused, with FILE:LINE: more than 1 MiB, 8 levels or 100,000 nodes; anchors, aliases, tags,
  * merge keys, directives, a second document; a key twice, a key that is empty or no scalar; NUL and
- * control bytes, Unicode line breaks, UTF-16, invalid UTF-8. A UTF-8 byte order mark is passed
- * over. The caps are applied to the event stream, before libyaml's time can grow with the square of
- * the nesting. Main thread.
+ * control bytes, Unicode line breaks, UTF-16, invalid UTF-8. A UTF-8 byte order mark is skipped.
+ * The bounds are checked on each event of libyaml, before its time can grow with the square of the
+ * nesting. Main thread.
  */
 #ifndef LATER_CONF_YAML_H
 #define LATER_CONF_YAML_H
@@ -39,23 +38,23 @@ struct yaml_node {
 /*
  * Read a file that others cannot have written: regular, owned by root or the effective user, not
  * writable by group or others. 0 and the tree in *ret (NULL for a file without content; free with
- * yaml_tree_free), or -1 with code INPUT (no such file), DENIED (unreadable, owner, mode) or
- * CONFIG.
+ * yaml_tree_free), or -1 with code INPUT (no such file), DENIED (unreadable, owner, mode), CONFIG
+ * or SYSTEM.
  */
 int yaml_tree_load(const char *path, struct yaml_node **ret, struct err *err);
 
-/* The same from memory; file is for messages. Code CONFIG. */
+/* The same from memory; file is for messages. Code CONFIG or SYSTEM. */
 int yaml_tree_parse(const char *file, const char *text, size_t n, struct yaml_node **ret,
                     struct err *err);
 void yaml_tree_free(struct yaml_node *node);
 
-/* A YAML_MAP, or the nothing that stands for an empty one. */
+/* A YAML_MAP, or the empty text that counts as one without entries. */
 bool yaml_node_is_map(const struct yaml_node *node);
 
 /* The child of a mapping with this key, or NULL. node may be NULL. */
 const struct yaml_node *yaml_node_get(const struct yaml_node *node, const char *key);
 
-/* The end of a path, short enough to leave room for the message behind it. */
+/* The end of a path, short enough to leave space for the message after it. */
 const char *yaml_short_path(const char *path);
 
 #endif

@@ -10,7 +10,7 @@ int64_t backoff_ms(const struct backoff *b, int64_t failures, uint32_t random)
         wait *= (double)b->factor_milli / 1000.0;
     if (wait > (double)b->max_ms)
         wait = (double)b->max_ms;
-    /* From -jitter to +jitter; the cap holds for the middle, so retries at the cap stay spread. */
+    /* From -jitter to +jitter. The cap is applied first, so retries at the cap stay spread. */
     spread =
         wait * (double)b->jitter_pct / 100.0 * (2.0 * (double)random / (double)UINT32_MAX - 1.0);
     return wait + spread > 0 ? (int64_t)(wait + spread) : 0;

@@ -1,10 +1,10 @@
 /*
- * What a worker counts by itself and tells the others of now and then: its starts by how late they
- * were, and its attempts that will be made again. Pure; in the memory of one thread.
+ * Counts that a worker keeps itself and reports with a tidy: its starts by how late they were, and
+ * its attempts that will be retried. Pure; used by one thread.
  *
- * Each count has a field in R:stats, to which v1_tidy adds it: "late:<ms>" starts that were at most
- * so late and later than the bound before, "late:inf" the rest, "late:us" the sum of their
- * lateness, "retried".
+ * Each count has a field in R:stats, to which later_v1_tidy adds it. "late:<ms>": starts that were
+ * at most this late and later than the bound before. "late:inf": later starts. "late:us": the sum
+ * of all lateness. "retried": attempts.
  */
 #ifndef LATER_JOB_COUNTS_H
 #define LATER_JOB_COUNTS_H
@@ -16,14 +16,14 @@
 
 enum { COUNTS_INF = COUNTS_BOUNDS, COUNTS_LATE_US, COUNTS_RETRIED, COUNTS_FIELDS };
 
-/* Ms, rising. Fields in Redis have them in their names: a bound may be added, none may change. */
+/* In ms, rising. Field names in Redis contain them: a bound may be added, none may change. */
 extern const int64_t counts_bounds_ms[COUNTS_BOUNDS];
 
 struct counts {
     uint64_t at[COUNTS_FIELDS]; /* buckets (not cumulative), COUNTS_INF, and the two others */
 };
 
-/* A start; one before its time counts as on time. */
+/* Count a start; an early one counts as on time. */
 static inline void counts_start(struct counts *c, int64_t late_us)
 {
     size_t i = 0;
@@ -34,7 +34,7 @@ static inline void counts_start(struct counts *c, int64_t late_us)
     c->at[COUNTS_LATE_US] += late_us > 0 ? (uint64_t)late_us : 0;
 }
 
-/* The name of its field. */
+/* The field of count i in R:stats; static or in out. */
 const char *counts_field(size_t i, char out[24]);
 
 #endif

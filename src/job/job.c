@@ -18,7 +18,7 @@ static int copy_word(char *to, const char *from)
     return 0;
 }
 
-/* One name=value; 0 also for a name of a newer version, and for what only the claim looks at. */
+/* Read one name=value. 0 also for names of a newer version and names only the library reads. */
 static int read_field(struct job *job, char name, const char *value)
 {
     switch (name) {

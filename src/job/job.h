@@ -1,10 +1,10 @@
 /*
- * A claimed job as the daemon holds it, and the codec of its record.
+ * A claimed job as the daemon holds it, and the parser of its record.
  *
  * Record (made by src/lua/core/record.lua, L.header): one header line, LF, payload bytes untouched:
  *   <flag><queue>[ <priority>][ <name>=<value>]...
  * flag '-': the payload follows; '+': it is in R:big:<id> and nothing follows. Unknown names are
- * passed over, so that an older daemon reads a newer record. Pure; bytes from Redis are checked.
+ * skipped, so that an older daemon reads a newer record. Pure; bytes from Redis are checked.
  */
 #ifndef LATER_JOB_JOB_H
 #define LATER_JOB_JOB_H
@@ -31,21 +31,22 @@ struct job {
     struct wall due;
     int priority;
     bool is_big;          /* the payload is still in R:big:<id> */
-    bool has_lock;        /* it holds a lock while it runs */
-    int64_t attempts_max; /* 0: as the queue says */
-    int64_t timeout_ms;   /* 0: as the queue says */
-    int64_t keep_ms;      /* -1: as the queue says */
+    bool has_lock;        /* it holds a lock, or a semaphore with on_lost: kill, while it runs */
+    int64_t attempts_max; /* 0: the queue's setting */
+    int64_t timeout_ms;   /* 0: the queue's setting */
+    int64_t keep_ms;      /* -1: the queue's setting */
     char key[JOB_WORD_MAX + 1];
     char trace[JOB_WORD_MAX + 1];
     char *payload; /* owned; NULL while is_big and not fetched */
     size_t payload_len;
 };
 
-/* Read a record into a zeroed job (id, start, has_lock … are the caller's). 0 or -1 with code DATA.
- */
+/* Read a record into a zeroed job; the caller sets id, start, has_lock … 0, or -1 with code DATA.
+ * Free it with job_done. */
 int job_parse(struct job *job, const char *record, size_t n, struct err *err);
 void job_done(struct job *job);
 
+/* A 'j' and 11 of 0-9 a-z. */
 bool job_is_id(const char *s, size_t n);
 
 #endif

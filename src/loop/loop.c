@@ -44,7 +44,7 @@ struct loop_alarm {
     void *arg;
 };
 
-/* libev's own abort. */
+/* libev's own allocator would abort without memory. */
 static void *allocate(void *p, long n)
 {
     if (n > 0)
@@ -53,8 +53,8 @@ static void *allocate(void *p, long n)
     return NULL;
 }
 
-/* A loop that does not hear of a descriptor any more is deaf for good, to a stop as well. As with
- * memory that is out: end, so that a fresh process takes over what runs. */
+/* A loop that cannot watch a descriptor never hears of it again, not even of a stop. End, as
+ * without memory, so that a new process takes over the running jobs. */
 static void give_up(const char *what)
 {
     log_err("event=loop result=failed reason=\"%s: %s\" note=\"stopping; running jobs will be run "
@@ -105,13 +105,13 @@ static int events_to_ev(int events)
     return ((events & LOOP_READ) ? EV_READ : 0) | ((events & LOOP_WRITE) ? EV_WRITE : 0);
 }
 
-/* The last thing here is the callback: it may free the watcher. */
+/* The callback comes last: it may free the watcher. */
 static void on_io(struct ev_loop *ev, ev_io *io, int revents)
 {
     struct loop_fd *w = (struct loop_fd *)io;
 
     (void)ev;
-    /* libev has stopped the watcher: epoll_ctl refused it. */
+    /* epoll_ctl refused the descriptor, and libev has stopped the watcher. */
     if (revents & EV_ERROR)
         give_up("a descriptor cannot be watched");
     w->cb(w->arg, ((revents & EV_READ) ? LOOP_READ : 0) | ((revents & EV_WRITE) ? LOOP_WRITE : 0));
@@ -232,7 +232,7 @@ static void on_alarm(void *arg, int events)
     uint64_t times;
 
     (void)events;
-    /* Nothing to read: it was set anew after the loop saw it fire. */
+    /* There is nothing to read if it was set anew after the loop saw it fire. */
     if (read(a->fd, &times, sizeof(times)) == (ssize_t)sizeof(times))
         a->cb(a->arg);
 }

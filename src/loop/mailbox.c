@@ -14,7 +14,7 @@ struct mailbox {
     mailbox_f *cb;
     mailbox_rest_f *rest;
     void *arg;
-    pthread_mutex_t mu; /* guards the list; a leaf: nothing is called while it is held */
+    pthread_mutex_t mu; /* guards the list; nothing is called while it is held */
     struct mail *head;
     struct mail **end;
 };
@@ -53,7 +53,7 @@ static void on_wake(void *arg, int events)
     uint64_t n;
 
     (void)events;
-    /* Before the list is taken: a post behind it finds the list empty and wakes us again. */
+    /* Read before the list is taken: a post after that finds an empty list and wakes us again. */
     if (read(box->fd, &n, sizeof(n)) == (ssize_t)sizeof(n))
         deliver(box);
 }
@@ -98,8 +98,8 @@ void mailbox_post(struct mailbox *box, struct mail *mail)
     *box->end = mail;
     box->end = &mail->next;
     (void)pthread_mutex_unlock(&box->mu);
-    /* It can only fail when the counter is full, and then the loop is awake already. Interrupted it
-     * must not be given up: no later post would wake the loop either. */
+    /* If the counter is full the loop is awake already. An interrupted write must be repeated: no
+     * later post would wake the loop either. */
     while (was_empty && write(box->fd, &one, sizeof(one)) < 0 && errno == EINTR)
         continue;
 }

@@ -7,24 +7,24 @@
 
 #include "loop/loop.h"
 
-/* Embed first in a message struct. */
+/* Embed it as the first member of a message struct. */
 struct mail {
     struct mail *next;
 };
 
 struct mailbox;
-/* Called on the loop for each message; the message is the callee's to free. */
+/* Called on the loop for each message; the callee owns the message. */
 typedef void mailbox_f(void *arg, struct mail *mail);
 
-/* Called when all that was there at once has been handed over; NULL: not. What a burst of messages
- * asks for together is done here, once. */
+/* Called once after each burst of messages, for work that the whole burst needs only once. May be
+ * NULL. */
 typedef void mailbox_rest_f(void *arg);
 
 struct mailbox *mailbox_new(struct loop *loop, mailbox_f *cb, mailbox_rest_f *rest,
                             void *arg); /* NULL: no fd */
-/* Messages not delivered are handed to the callback first. No thread may post any more. */
+/* Delivers the messages that are left. No thread may post any more. */
 void mailbox_free(struct mailbox *box);
-/* Any thread. */
+/* Any thread. Takes ownership of the message. */
 void mailbox_post(struct mailbox *box, struct mail *mail);
 
 #endif

@@ -12,30 +12,30 @@
 #include "redis/bound.h"
 
 struct async {
-    redisAsyncContext *ctx;   /* NULL once hiredis has taken it back */
-    struct loop_timer *timer; /* connect, then the answer that is waited for */
+    redisAsyncContext *ctx;   /* NULL once hiredis frees it */
+    struct loop_timer *timer; /* timeout of the connect, then of the next answer */
     struct async_events events;
     struct url url;
     int64_t timeout_ms;
     unsigned waiting; /* calls without a reply */
-    unsigned login;   /* of these, the login's */
+    unsigned login;   /* how many of these belong to the login */
     bool is_open;
 };
 
 struct call {
-    async_reply_f *cb; /* NULL: a step of the login */
+    async_reply_f *cb; /* NULL: part of the login */
     void *arg;
 };
 
-/* ---- what hiredis needs of a loop; lives as long as the context */
+/* ---- what hiredis needs from an event loop; lives as long as the context */
 
 struct hook {
     redisAsyncContext *ctx;
     struct loop_fd *fd;
     struct loop_hook *send;
     int events;
-    bool has_output; /* since the loop waited last */
-    bool is_sending; /* until hiredis says whether that was all */
+    bool has_output; /* hiredis has output for the end of this turn */
+    bool is_sending; /* on_send writes; hiredis has not yet said whether that was all */
 };
 
 static void on_fd(void *arg, int events)
@@ -43,7 +43,7 @@ static void on_fd(void *arg, int events)
     struct hook *h = arg;
     redisAsyncContext *ctx = h->ctx;
 
-    /* Reading may free the context and the hook; a write is then found again by the next turn. */
+    /* Do only one: reading may free the context and the hook. A write is reported again. */
     if (events & LOOP_READ)
         redisAsyncHandleRead(ctx);
     else if (events & LOOP_WRITE)
@@ -71,9 +71,9 @@ static void hook_del_read(void *data)
     hook_set(h, h->events & ~LOOP_READ);
 }
 
-/* Written at the end of the turn, all of it together, without asking the kernel whether it may be:
- * only what does not fit then waits for that. Before the connection is there, that is what says so.
- */
+/* All output of a turn is written together at its end, without asking first whether the socket
+ * takes it. LOOP_WRITE is watched only for what did not fit, and before the connection is up: there
+ * it tells that it is. */
 static void hook_add_write(void *data)
 {
     struct hook *h = data;
@@ -101,7 +101,7 @@ static void on_send(void *arg)
         return;
     h->has_output = false;
     h->is_sending = true;
-    /* It may free the hook; else it says either add or del. */
+    /* It may free the hook; else it calls hook_add_write or hook_del_write. */
     redisAsyncHandleWrite(h->ctx);
 }
 
@@ -131,7 +131,7 @@ static void hook_attach(struct loop *loop, redisAsyncContext *ctx)
 
 /* ---- the end */
 
-/* hiredis frees ctx by itself after this: only drop the pointer, then tell the owner. */
+/* hiredis frees ctx by itself after this: only drop the pointer, then call the owner. */
 static void detach(struct async *a, enum fault fault, const char *text)
 {
     char copy[192];
@@ -250,7 +250,7 @@ static int login_send(struct async *a, int argc, const char *const *argv)
     return 0;
 }
 
-/* Pipelined behind the connect. The name shows in CLIENT LIST. */
+/* Queued before the connection is up. CLIENT LIST shows the name. */
 static int log_in(struct async *a)
 {
     char db[16];
@@ -284,8 +284,7 @@ struct async *async_open(struct loop *loop, const struct url *url, int64_t timeo
         redisAsyncFree(ctx);
         return NULL;
     }
-    /* hiredis 0.14 opens the socket without it; spawn closes strangers' descriptors all the same.
-     */
+    /* hiredis 0.14 opens the socket without it. (A new process gets no such descriptor anyway.) */
     (void)fcntl(ctx->c.fd, F_SETFD, FD_CLOEXEC);
     bound_reader(ctx->c.reader);
     a = mem_new(sizeof(*a));
@@ -298,7 +297,7 @@ struct async *async_open(struct loop *loop, const struct url *url, int64_t timeo
     hook_attach(loop, ctx);
     (void)redisAsyncSetConnectCallback(ctx, on_connect);
     (void)redisAsyncSetDisconnectCallback(ctx, on_disconnect);
-    /* Without all of the login nothing would ever open it. */
+    /* If part of the login were missing, `opened` would never be called. */
     if (log_in(a) < 0) {
         async_close(a);
         return NULL;
@@ -332,7 +331,7 @@ int async_call(struct async *a, int argc, const char *const *argv, const size_t 
     return send_command(a, &call, argc, argv, lens);
 }
 
-/* Confirmations and messages; the privdata is not used since one connection has one owner. */
+/* Confirmations and messages. privdata is not used: a connection has one owner. */
 static void on_push(redisAsyncContext *ctx, void *reply, void *privdata)
 {
     struct async *a = ctx->data;

@@ -1,10 +1,10 @@
 /*
- * One non-blocking connection on the loop: hiredis' async API with what 0.14 lacks (connect and
- * answer timeouts, close-on-exec) and without its traps (who frees the context when).
+ * One non-blocking connection on the loop. It wraps hiredis' async API, adds what 0.14 lacks
+ * (timeouts for connects and answers, close-on-exec) and hides when hiredis frees its context.
  *
- * The address must be numeric or a socket's path: hiredis resolves names on the loop (probe.h does
- * it off the loop). Main thread. After `closed`, or after async_close, nothing is called any more;
- * a call whose reply never came is simply dropped: its effect is unknown.
+ * The address must be numeric or a socket's path: hiredis would resolve a name on the loop (probe.h
+ * does it off the loop). Main thread. After `closed`, or after async_close, no callback is called
+ * any more. A call whose reply never came is dropped: its effect is unknown.
  */
 #ifndef LATER_REDIS_ASYNC_H
 #define LATER_REDIS_ASYNC_H
@@ -21,7 +21,7 @@ struct async;
 
 struct async_events {
     void (*opened)(void *arg); /* logged in */
-    /* Gone, by itself; the struct async is still the owner's to close. */
+    /* The connection ended by itself; the owner still has to call async_close. */
     void (*closed)(void *arg, enum fault fault, const char *text);
     void (*push)(void *arg, const struct reply *push); /* may be NULL */
     void *arg;
@@ -29,7 +29,7 @@ struct async_events {
 
 typedef void async_reply_f(void *arg, const struct reply *reply); /* never NULL; may be an ERROR */
 
-/* NULL only when there is no memory or descriptor; later faults are told by `closed`. */
+/* NULL when it fails at once (no descriptor, no such socket …); `closed` reports later failures. */
 struct async *async_open(struct loop *loop, const struct url *url, int64_t timeout_ms,
                          const struct async_events *events);
 void async_close(struct async *a); /* NULL is fine; allowed in its own callbacks */
@@ -38,7 +38,8 @@ void async_close(struct async *a); /* NULL is fine; allowed in its own callbacks
 int async_call(struct async *a, int argc, const char *const *argv, const size_t *lens,
                async_reply_f *cb, void *arg);
 
-/* SUBSCRIBE or PSUBSCRIBE: events.push gets the confirmation and every message. No timeout. */
+/* SUBSCRIBE or PSUBSCRIBE: events.push gets the confirmation and every message. No timeout. -1 when
+ * the connection is not open. */
 int async_subscribe(struct async *a, const char *verb, const char *channel);
 
 #endif

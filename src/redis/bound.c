@@ -3,7 +3,7 @@
 #include <hiredis/hiredis.h>
 #include <pthread.h>
 
-/* Many times what any answer to us has; they may be nested, seven deep. */
+/* Many times what any answer to us has. Arrays may be nested, seven deep. */
 #define ELEMENTS_MAX (1 << 20)
 
 #if HIREDIS_MAJOR >= 1
@@ -12,7 +12,7 @@ typedef size_t count_type;
 typedef int count_type;
 #endif
 
-/* Those of hiredis, which has no name for them; every reader comes with the same. */
+/* original: hiredis' own functions. They have no public name, but every new reader has them. */
 static redisReplyObjectFunctions original, bounded;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

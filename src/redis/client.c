@@ -58,7 +58,7 @@ static int log_in(struct client *c, struct err *err)
     const char *choose[] = {"SELECT", db};
     struct reply *r;
 
-    /* A user without a password (nopass) logs in with none: else it would be the default user. */
+    /* A user without a password (nopass) needs AUTH too: else it would be the default user. */
     if (c->url.password[0] != '\0' || c->url.user[0] != '\0') {
         r = c->url.user[0] != '\0' ? client_call(c, 3, with_user, NULL, err)
                                    : client_call(c, 2, without, NULL, err);
@@ -109,7 +109,7 @@ void client_close(struct client *c)
     free(c);
 }
 
-/* What hiredis answered; an error reply as err. */
+/* Take what hiredis returned: the reply, or NULL with err for none or an error reply. */
 static struct reply *take(struct client *c, redisReply *r, struct err *err)
 {
     if (r == NULL) {
@@ -132,7 +132,7 @@ struct reply *client_call(struct client *c, int argc, const char *const *argv, c
     return take(c, redisCommandArgv(c->ctx, argc, (const char **)(uintptr_t)argv, lens), err);
 }
 
-/* A missing library is the one error that is cured on the spot. */
+/* Call; if the library is missing, load it and call again. */
 static struct reply *call_library(struct client *c, int argc, const char *const *argv,
                                   const size_t *lens, struct err *err)
 {
@@ -229,7 +229,7 @@ struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *e
     if (redisGetReply(c->ctx, &r) == REDIS_OK)
         return r;
     if (c->ctx->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-        /* hiredis marks the context broken although nothing was lost: no byte had come. */
+        /* To hiredis the context is broken now, but nothing was lost: no byte had come. */
         c->ctx->err = 0;
         c->ctx->errstr[0] = '\0';
         (void)err_set(err, ERR_TEMP, "no message in time");

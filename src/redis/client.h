@@ -1,8 +1,9 @@
 /*
  * A blocking client: for the command line, and for the probe's thread. Never on the loop.
  *
- * Errors: UNAVAILABLE (not there, timed out, broken link: the client is unusable after), DENIED,
- * REFUSED (ELATER_…: err->text starts with the code), DATA (anything else Redis said).
+ * Errors: UNAVAILABLE (not there, timed out, broken link; an error reply such as LOADING or OOM),
+ * DENIED, REFUSED (ELATER_…: err->text starts with the code; WRONGTYPE), DATA (any other error
+ * reply). A client whose link broke is unusable (client_is_broken).
  */
 #ifndef LATER_REDIS_CLIENT_H
 #define LATER_REDIS_CLIENT_H
@@ -16,7 +17,7 @@
 
 struct client;
 
-/* Connect, log in, select the database. */
+/* Connect, log in, select the database. NULL with err on failure. */
 struct client *client_open(const struct url *url, int64_t timeout_ms, struct err *err);
 void client_close(struct client *c); /* NULL is fine */
 
@@ -28,21 +29,22 @@ struct reply *client_call(struct client *c, int argc, const char *const *argv, c
                           struct err *err);
 
 /*
- * FCALL function 1 later:{ns} args…; loads the library if it is missing and calls again.
+ * FCALL function 1 later:{ns} args…; loads the library if it is missing and calls again. More than
+ * 1,096 arguments: USAGE.
  */
 struct reply *client_fcall(struct client *c, const char *ns, const char *function, int argc,
                            const char *const *argv, const size_t *lens, struct err *err);
 
 /*
- * The same without waiting: client_answer takes the answers, in the order of the calls. Between the
- * two there may be no other call, and the caller bounds how many are under way. A missing library
- * is an error like any other here, so let the first call of a program be client_fcall. 0 or -1.
+ * The same without waiting: client_answer takes the answers, in the order of the calls. There must
+ * be no other call between the two, and the caller must bound how many are under way. A missing
+ * library is not loaded here, so the first call of a program should be client_fcall. 0 or -1.
  */
 int client_fcall_send(struct client *c, const char *ns, const char *function, int argc,
                       const char *const *argv, const size_t *lens, struct err *err);
 /* The next answer, as client_call returns it. */
 struct reply *client_answer(struct client *c, struct err *err);
-/* After an error: the link broke, and what was sent without an answer may have been done or not.
+/* After an error. True: the link broke, and calls without an answer may have been done or not.
  * False: the error is an answer. */
 bool client_is_broken(const struct client *c);
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 struct error_rule {
-    const char *starts; /* the error text starts so, or NULL */
-    const char *holds;  /* … or holds this */
+    const char *starts; /* the error text starts with this, or NULL */
+    const char *holds;  /* … or contains this */
     enum fault fault;
     enum err_code code;
     const char *cure;

@@ -1,6 +1,6 @@
 /*
- * What an error reply of Redis means for us: the text decides the fault, and the cure that a person
- * is told. Pure.
+ * Sorts an error reply of Redis by its text: which fault it is, and which cure a person is told.
+ * Pure.
  */
 #ifndef LATER_REDIS_ERROR_REPLY_H
 #define LATER_REDIS_ERROR_REPLY_H
@@ -9,7 +9,7 @@
 #include "base/fault.h"
 
 enum fault error_reply_fault(const char *error_text);
-/* Fill err for a person: code and text with the cure. -> -1 */
+/* Fill err for a person: code, and text with the cure. Returns -1. */
 int error_reply_err(struct err *err, const char *error_text);
 
 #endif

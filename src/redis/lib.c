@@ -25,7 +25,7 @@ static int run(struct client *c, struct err *err, int argc, const char *const *a
     return r != NULL ? 0 : -1;
 }
 
-/* What is on the server: number 0 when there is none. */
+/* Read which library is on the server; number 0: none. */
 static int look(struct client *c, struct lib_state *ret, struct err *err)
 {
     static const char *const ask[] = {"FCALL_RO", "later_version", "1", "later:{setup}"};
@@ -66,11 +66,11 @@ static bool wanted(const struct lib_state *is, enum lib_mode mode)
     case LIB_ENSURE:
         break;
     }
-    /* A pinned library that was flushed away is loaded again all the same. */
+    /* If a pinned library was flushed away, ours is loaded all the same, without the pin. */
     return is->number == 0 || (!is->pinned && is->number < lua_lib_number);
 }
 
-/* MULTI … EXEC under the WATCH of the caller. 1: done, 0: somebody raced us, -1: error. */
+/* MULTI … EXEC under the WATCH of the caller. 1: done, 0: another loader was faster, -1: error. */
 static int replace(struct client *c, bool replace_it, enum lib_mode mode, struct err *err)
 {
     char value[64];
@@ -95,7 +95,7 @@ static int replace(struct client *c, bool replace_it, enum lib_mode mode, struct
         return -1;
     done = reply_kind(r) == REPLY_ARRAY;
     if (done && reply_kind(reply_at(r, 0)) == REPLY_ERROR) {
-        /* "already exists": loaded by somebody who does not know of our key; look again. */
+        /* "already exists": loaded by a program that does not use our key; check again. */
         done = strstr(reply_str(reply_at(r, 0)), "already exists") != NULL
                    ? 0
                    : error_reply_err(err, reply_str(reply_at(r, 0)));

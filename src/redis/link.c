@@ -12,9 +12,9 @@
  * promise that work resumes within two seconds of Redis coming back. */
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_CAP_MS 1200
-/* A wrong password or a missing right is not cured by hammering. */
+/* Quick retries do not cure a wrong password or a missing right. */
 #define BACKOFF_DENIED_MS 10000
-/* A connection that lived this long starts the backoff anew. */
+/* A connection that lived this long resets the backoff. */
 #define HEALTHY_US 5000000
 
 struct link {
@@ -62,7 +62,7 @@ static void lost(struct link *l, enum fault fault, const char *text)
     l->is_up = false;
     async_close(l->async);
     l->async = NULL;
-    /* Without a link nobody can follow a wake-up, and its own tries would know no backoff. */
+    /* Without a link a wake is of no use, and the subscription would reconnect without backoff. */
     sub_stop(l->sub);
     schedule(l, fault);
     l->events.down(l->events.arg, fault, text);
@@ -88,7 +88,7 @@ static void on_probe(void *arg, const struct probe_result *result)
     struct link *l = arg;
     struct async_events events = {on_opened, on_closed, NULL, l};
 
-    /* The answer to a password that is not ours any more. */
+    /* The refused password has been replaced meanwhile: try the new one at once. */
     if (result->fault == FAULT_DENIED && strcmp(result->url.password, l->url.password) != 0) {
         loop_timer_set(l->retry, 1);
         return;

@@ -1,8 +1,8 @@
 /*
- * The daemon's link to Redis: probe, connect, call, and connect anew with full jitter, for ever.
+ * A worker's link to Redis: it probes, connects, calls, and reconnects for ever with full jitter.
  *
  * Two connections: one for calls, one subscribed to the wake channels. While the second is missing
- * only wake-ups are lost, which the looks make good. Main thread.
+ * only wakes are lost; the looks find what they would have told. Main thread.
  */
 #ifndef LATER_REDIS_LINK_H
 #define LATER_REDIS_LINK_H
@@ -18,13 +18,12 @@ struct link;
 
 struct link_events {
     void (*up)(void *arg, const struct probe_result *server);
-    /* After up, the link was lost; or an attempt to get it up failed. Calls under way are unknown.
-     */
+    /* The link was lost, or could not be made. It is unknown what calls under way did. */
     void (*down)(void *arg, enum fault fault, const char *text);
     void (*subscribed)(void *arg);
     void (*wake)(void *arg, const char *text,
-                 size_t n);                      /* a message on R:wake, or a raw queue's name */
-    void (*denied)(void *arg, const char *text); /* some wake-ups will not come */
+                 size_t n); /* a message on R:wake, or the name of a queue with a new raw member */
+    void (*denied)(void *arg, const char *text); /* a right is missing: some wakes will not come */
     void *arg;
 };
 
@@ -33,11 +32,13 @@ struct link *link_new(struct loop *loop, const struct url *url, const char *ns, 
                       const struct link_events *events);
 void link_free(struct link *l);
 void link_start(struct link *l);
-/* Drop the connection and make it anew (after an error reply that says so). Calls down first. */
+/* Close the connection and connect again, after an error reply that needs it. Calls `down` before
+ * it returns. */
 void link_reset(struct link *l, enum fault fault, const char *text);
-/* From now on with the password of this url; tries at once if it is down. */
+/* Use the password of this url from now on; if the link is down, connect at once. */
 void link_set_password(struct link *l, const struct url *url);
 bool link_is_up(const struct link *l);
+/* As async_call. */
 int link_call(struct link *l, int argc, const char *const *argv, const size_t *lens,
               async_reply_f *cb, void *arg);
 

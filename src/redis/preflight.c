@@ -52,8 +52,8 @@ static int64_t number(const char *info, const char *name)
     return text_parse_int(text, 0, INT64_MAX, &n) == 0 ? n : 0;
 }
 
-/* What Redis compares with its limit: buffers of replicas and of the append-only file are free.
- * The text has no figure that changes from one look to the next. */
+/* Compare as Redis does: it does not count buffers of replicas and of the append-only file. The
+ * text has no number that changes from one check to the next, so that preflight_equal holds. */
 static void read_memory(struct preflight *p, const char *info)
 {
     int64_t most = number(info, "maxmemory");
@@ -90,7 +90,7 @@ void preflight_read(struct preflight *p, const char *info)
              "if it makes none); set appendonly yes");
     if (strcmp(aof_write, "err") == 0)
         find(p, "disk", "the last write of the append-only file failed: look at Redis' disk");
-    if (strncmp(policy, "allkeys", 7) != 0) /* that one is always full */
+    if (strncmp(policy, "allkeys", 7) != 0) /* with allkeys it is always full */
         read_memory(p, info);
     if (strcmp(role, "slave") == 0)
         find(p, "replica",
@@ -107,7 +107,7 @@ int preflight_rights(struct preflight *p, struct client *c, const char *ns, stru
     CLEANUP_BUF struct buf missing = BUF_INIT;
 
     if (r == NULL) {
-        /* An older library, pinned there, has not got it. */
+        /* An older library that is pinned there does not have the function. */
         if (error_reply_fault(why.text) == FAULT_LIBRARY)
             return 0;
         return err_set(err, why.code, "%s", why.text);

@@ -1,6 +1,6 @@
 /*
- * Is this a server to trust jobs to? What its settings can do to them, and which rights our user
- * lacks: looked at before the first job is claimed, told by `later health`, refused with `strict`.
+ * Is this server fit to hold jobs? Which of its settings can lose them, and which rights our user
+ * lacks: checked before the first job is claimed, shown by `later health`, refused with `strict`.
  */
 #ifndef LATER_REDIS_PREFLIGHT_H
 #define LATER_REDIS_PREFLIGHT_H
@@ -23,14 +23,14 @@ struct preflight {
     size_t n;
 };
 
-/* Append what the text of INFO (all default sections) says. Pure. */
+/* Append what the text of INFO (all default sections) shows to be wrong. Pure. */
 void preflight_read(struct preflight *p, const char *info);
 
 /* The value of a line "name:value" of INFO, cut to fit; "" when there is none. Pure. */
 void preflight_value(const char *info, const char *name, char *ret, size_t size);
 
 /* Append the rights that this user lacks in the namespace; the library must be there. Blocking.
- * 0, or -1 when it could not be asked. */
+ * 0, or -1 when the call failed. */
 int preflight_rights(struct preflight *p, struct client *c, const char *ns, struct err *err);
 
 /* Whether both found the same. */

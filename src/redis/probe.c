@@ -14,7 +14,7 @@
 
 #define STACK_BYTES (256 * 1024)
 
-/* The order and the answer of one thread; shared with the owner under the lock. */
+/* The request and the result of one thread; owner_lock guards `owner`. */
 struct probing {
     struct mail mail; /* first */
     struct url url;
@@ -31,7 +31,7 @@ struct probe {
     struct probing *job; /* under way */
 };
 
-/* Guards job.owner; held over the post so that an owner cannot go between look and post. */
+/* Guards job->owner; held over the post, so that the owner is not freed between check and post. */
 static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int read_info(struct client *c, struct probe_result *r, struct err *err)
@@ -50,7 +50,7 @@ static int read_info(struct client *c, struct probe_result *r, struct err *err)
     return 0;
 }
 
-/* What lib_ensure has left alone may be too new for us, or pinned and too old. */
+/* A library that lib_ensure left alone may be too new for us, or pinned and too old. */
 static int check_library(const struct lib_state *lib, struct err *err)
 {
     if (lib->number < LIB_LEAST)

@@ -1,7 +1,7 @@
 /*
- * Everything about a server that would block, done on a thread of its own before the loop connects:
- * name resolution, login, version, settings, rights, the function library. One probe at a time; a
- * probe under way when its owner goes is finished in the background and forgotten.
+ * Does what would block before a connection, on a thread of its own: name resolution, login,
+ * version, settings, rights, the function library. One probe at a time. If its owner is freed, a
+ * probe under way finishes in the background and its result is dropped.
  */
 #ifndef LATER_REDIS_PROBE_H
 #define LATER_REDIS_PROBE_H
@@ -26,7 +26,8 @@ typedef void probe_f(void *arg, const struct probe_result *result);
 
 struct probe *probe_new(struct loop *loop, probe_f *cb, void *arg); /* NULL: no descriptor */
 void probe_free(struct probe *p);
-/* Start one for this namespace; its result comes on the loop. -1: no thread could be made. */
+/* Start one for this namespace; its result comes on the loop. If one is under way, do nothing. -1:
+ * no thread could be made. */
 int probe_start(struct probe *p, const struct url *url, const char *ns, int64_t timeout_ms);
 
 #endif

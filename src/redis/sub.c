@@ -22,8 +22,8 @@ struct sub {
     char wake[96];     /* channel */
     char pattern[128]; /* keyspace events of later:{NS}:due:* */
     bool is_open;
-    bool unanswered; /* a heartbeat */
-    bool was_told;   /* of this subscription: heartbeats are no news */
+    bool unanswered; /* the last SUBSCRIBE has no answer yet */
+    bool was_told;   /* `subscribed` was called for this connection; heartbeats do not repeat it */
     bool no_events;  /* the pattern was refused: do without keyspace events */
 };
 
@@ -51,8 +51,8 @@ static void on_closed(void *arg, enum fault fault, const char *text)
         loop_timer_set(s->timer, RETRY_MS);
         return;
     }
-    /* hiredis closes a subscribed connection at any error reply. The first refusal is taken for the
-     * pattern's, which we can do without; the next one is the channel's own. */
+    /* hiredis closes a subscribed connection at any error reply. We take the first refusal as one
+     * of the pattern, which we can do without; the next one is of the channel itself. */
     s->events.denied(s->events.arg, text);
     loop_timer_set(s->timer, s->no_events ? DENIED_MS : RETRY_MS);
     s->no_events = true;
@@ -142,7 +142,7 @@ void sub_stop(struct sub *s)
     loop_timer_stop(s->timer);
 }
 
-/* A namespace may hold no glob character, so it can stand in a pattern; { } are none. */
+/* A namespace has no glob characters, and { } are none either, so it can be part of a pattern. */
 void sub_start(struct sub *s, const struct url *url)
 {
     s->url = *url;

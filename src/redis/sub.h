@@ -1,7 +1,7 @@
 /*
- * The subscribed connection: R:wake, and keyspace events of the raw sets where the server sends
- * them. It reconnects by itself while the main link is up. hiredis 0.14 misroutes PING here, so the
- * heartbeat is the subscription itself, asked for again and again.
+ * The subscribed connection: R:wake, and keyspace events of the sets of raw members where the
+ * server sends them. It reconnects by itself while the main link is up. hiredis 0.14 misroutes PING
+ * here, so the heartbeat is a repeated SUBSCRIBE.
  */
 #ifndef LATER_REDIS_SUB_H
 #define LATER_REDIS_SUB_H
@@ -17,7 +17,7 @@ struct sub;
 struct sub_events {
     void (*subscribed)(void *arg); /* messages may have been missed before */
     void (*wake)(void *arg, const char *text, size_t n);
-    /* A right is missing: what is due is found by the looks. */
+    /* A right is missing: only the looks find what is due. */
     void (*denied)(void *arg, const char *text);
     void *arg;
 };
@@ -27,9 +27,9 @@ struct sub *sub_new(struct loop *loop, const char *ns, int64_t timeout_ms,
 void sub_free(struct sub *s);
 /* (Re)connect to this server (numeric address). */
 void sub_start(struct sub *s, const struct url *url);
-/* The main link is down: no tries until the next start. */
+/* The main link is down: close, and do not reconnect until the next sub_start. */
 void sub_stop(struct sub *s);
-/* From now on with the password of this url. */
+/* Use the password of this url from now on. */
 void sub_set_password(struct sub *s, const struct url *url);
 
 #endif

@@ -48,7 +48,7 @@ static int parse_unix(const char *path, struct url *ret, struct err *err)
     return query != NULL ? parse_number(query + 4, 0, 1000000, &ret->db, "database", err) : 0;
 }
 
-/* USER@ in front; a password there would be shown by ps and in logs. */
+/* USER@ at the front. A password there is refused: ps and logs would show it. */
 static int parse_user(const char **at, struct url *ret, struct err *err)
 {
     const char *mark = strchr(*at, '@');
@@ -121,7 +121,7 @@ static int parse_any(const char *text, struct url *ret, struct err *err)
     return err_set(err, ERR_CONFIG, "write redis://HOST:PORT/DB or unix:/PATH");
 }
 
-/* A refused address may hold a secret: what stands before its last @ is not shown. */
+/* A refused address may hold a secret: what precedes its last @ is not shown. */
 static int refuse(const char *text, struct err *err)
 {
     const char *mark = strrchr(text, '@');

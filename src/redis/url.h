@@ -1,7 +1,7 @@
 /*
  * Where a Redis server is, as written in the configuration: redis://[USER@]HOST[:PORT][/DB] or
- * unix:PATH[?db=N]. rediss:// is refused with the recipe. Passwords never stand in a URL (it is
- * shown by ps and in logs): redis://USER:SECRET@… is refused with the cure.
+ * unix:PATH[?db=N]. A password must not be in a URL, which ps and logs show: redis://USER:SECRET@…
+ * is refused, and so is rediss:// (TLS); the errors tell what to do instead.
  */
 #ifndef LATER_REDIS_URL_H
 #define LATER_REDIS_URL_H
@@ -22,12 +22,12 @@ struct url {
 /* 0, or -1 with code CONFIG. The password is left empty. */
 int url_parse(const char *text, struct url *ret, struct err *err);
 
-/* First line of the file, which must be ours or root's and not readable by others; code CONFIG or
- * DENIED. */
+/* Read the first line of the file, which must belong to us or root and give group and others no
+ * rights. 0, or -1 with code CONFIG, DENIED or SYSTEM. */
 int url_read_password(const char *path, struct url *url, struct err *err);
 
-/* The same of a credential of the service manager: what looks like the rights of a group is the
- * mask of an access list there, in which nobody but the service stands. */
+/* The same for a credential of the service manager, which may have group bits: they are the mask of
+ * an access list, and that has nobody but the service in it. */
 int url_read_credential(const char *path, struct url *url, struct err *err);
 
 /* For messages: "redis at 127.0.0.1:6379" without secrets. */

@@ -40,7 +40,7 @@ void run_describe_cause(enum run_end cause, int64_t timeout_ms, char *out, size_
         text_copy(out, size, cause == RUN_CANCELLED ? "cancelled" : "stopped");
 }
 
-/* why: "" or what stands before its own words. */
+/* Set r->text to "why: words". why may be ""; without words (n is 0), otherwise stands for them. */
 static void tell(struct run_result *r, const char *why, const char *p, size_t n,
                  const char *otherwise)
 {

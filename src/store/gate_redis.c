@@ -14,7 +14,7 @@ struct gate_redis {
     char root[80];
 };
 
-/* True when r is an error or not the array it should be; the fault was told then. */
+/* True when r is an error or not the expected array; the fault has been reported then. */
 static bool is_bad(struct gate_redis *g, const struct reply *r, size_t elements)
 {
     if (reply_kind(r) == REPLY_ERROR) {

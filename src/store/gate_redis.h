@@ -1,9 +1,9 @@
 /*
- * What a program asks Redis of the one gate it wants a place at (later lock, later sem), beside
- * what every worker asks (store_redis.h). Main thread.
+ * The calls with which later lock and later sem ask for a place at their one gate. The calls that
+ * every worker makes are in store_redis.h. Main thread.
  *
- * An answer that is not of the agreed shape counts as a fault of the library (FAULT_CALL). Answers
- * that have not come when the link is lost will not come.
+ * An answer of an unknown shape is a FAULT_CALL. When the link is lost, answers that have not come
+ * will not come.
  */
 #ifndef LATER_STORE_GATE_REDIS_H
 #define LATER_STORE_GATE_REDIS_H
@@ -26,13 +26,13 @@ struct gate_redis *gate_redis_new(struct link *link, const char *ns, const char 
                                   const struct gate_events *events);
 void gate_redis_free(struct gate_redis *g);
 
-/* Each returns 0 when the question was sent, -1 when the link is down. */
+/* Each returns 0 when the call was sent, -1 when the link is down. */
 
-/* Take a place; with is_waiting stand in line for it. */
+/* Take a place; with is_waiting, wait in line for it. */
 int gate_enter(struct gate_redis *g, int64_t epoch, bool is_waiting);
-/* How is it defined? */
+/* Ask how the gate is defined. */
 int gate_define(struct gate_redis *g);
-/* When was each worker heard of, by the clock of Redis? For a guess, not for a verdict. */
+/* Ask when the last beat of each worker came, by the clock of Redis. Good for an estimate only. */
 int gate_beats(struct gate_redis *g);
 
 #endif

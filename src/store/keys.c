@@ -11,7 +11,7 @@ struct key_rule {
     const char *name, *type;
 };
 
-/* What may follow later:{NS}: - names that stand alone, then those that have more behind them. */
+/* The names that may follow later:{NS}: - whole names, then prefixes of longer ones. */
 static const struct key_rule alone[] = {
     {"jobs", "hash"},   {"running", "zset"},  {"workers", "hash"},  {"tries", "hash"},
     {"errors", "hash"}, {"results", "hash"},  {"heads", "zset"},    {"names", "set"},
@@ -68,7 +68,7 @@ bool keys_is_ours(const char *ns, const char *key, size_t n)
 
     if (n == strlen("later:library") && memcmp(key, "later:library", n) == 0)
         return true;
-    /* Another namespace is none of our business. */
+    /* Other namespaces do not concern us. */
     if (has_root(key, n) && (n < len || memcmp(key, root, len) != 0))
         return true;
     if (n <= len || memcmp(key, root, len) != 0)

@@ -8,20 +8,20 @@
 #include <stddef.h>
 
 /*
- * Is this key (n bytes, a NUL behind), which begins with later:, one of namespace ns? Also true for
- * those of other namespaces, which are none of our business.
+ * Is this key (n bytes, then a NUL), which begins with later:, one of namespace ns? Also true for
+ * later:library, and for keys of other namespaces, which do not concern us.
  */
 bool keys_is_ours(const char *ns, const char *key, size_t n);
 
 /*
- * What follows later:{NS}: (n bytes): the type that Redis must say of it, "" for a name that is
- * reserved and may have any, NULL for one that is not ours.
+ * The type that TYPE must say of the key later:{NS}:<rest> (rest: n bytes); "" for a reserved name,
+ * which may have any type; NULL for a key that is not ours.
  */
 const char *keys_type(const char *rest, size_t n);
 
 /*
- * The queue of one of its sets of ids, q:<queue>:<p> solo:<queue> dead:<queue> done:<queue>, in
- * rest; its length in *ret_len. NULL when it is none.
+ * If rest names a queue's set of ids (q:<queue>:<p>, or solo: dead: done: parked: and the queue):
+ * the queue's name, within rest, and its length in *ret_len. Else NULL.
  */
 const char *keys_queue_of_set(const char *rest, size_t n, size_t *ret_len);
 

@@ -1,8 +1,9 @@
 /*
- * What the scheduler asks of the shared store and what it is told: plain structs, so that a test
- * can stand in for Redis. The protocol behind them is in src/lua (private functions, later_v1_*).
+ * Requests of the scheduler to the shared store, and the replies: plain structs, so that a test can
+ * replace Redis. The protocol behind them is in src/lua (private functions, later_v1_* and
+ * later_v2_*).
  *
- * All pointers in a request live until the call returns, all in a reply until the handler returns.
+ * All pointers in a request live until the call returns, all in a reply until its event returns.
  */
 #ifndef LATER_STORE_STORE_H
 #define LATER_STORE_STORE_H
@@ -17,9 +18,9 @@
 /* How the store sees this worker. */
 enum store_status {
     STORE_OK,
-    STORE_DEAD,    /* it was given up: its jobs are somebody else's now */
-    STORE_UNKNOWN, /* it was forgotten (data loss): register anew, adopt */
-    STORE_LINK,    /* an older link number: reconcile first */
+    STORE_DEAD,    /* others took it for dead: they take its jobs back */
+    STORE_UNKNOWN, /* Redis forgot it (data loss): register anew, adopt */
+    STORE_LINK,    /* the call has an older link number: reconcile first */
 };
 
 enum store_verb { STORE_DONE, STORE_RETRY, STORE_BURY, STORE_RELEASE, STORE_PROGRESS };
@@ -34,27 +35,28 @@ struct store_result {
     const char *text;
     const char *tail;
     size_t tail_len;
-    bool is_plain; /* DONE with status 0 and nothing to keep, of a job that was claimed as small */
+    bool is_plain; /* DONE with status 0 and nothing to keep, and the claim was is_small */
 };
 
 struct store_room {
     const char *queue;
-    unsigned room; /* claim at most so many; 0: only tell the head */
+    unsigned room; /* claim at most this many; 0: only tell the head */
     int64_t max_payload;
 };
 
 struct store_step {
     int64_t epoch;
     int64_t link;
-    unsigned held; /* running after these results */
-    unsigned max;
+    unsigned held; /* jobs that run on after these results */
+    unsigned max;  /* most claims */
     const struct store_result *results;
     size_t nresults;
     const struct store_room *rooms;
     size_t nrooms;
-    unsigned ahead_ms; /* plain jobs may be claimed so early */
+    unsigned ahead_ms; /* small jobs without gates may be claimed this long before they are due */
 };
 
+/* SETTLED: not held under this start number, nothing was changed. FAILED: send it again. */
 enum store_answer { STORE_APPLIED, STORE_SETTLED, STORE_FAILED };
 
 struct store_claim {
@@ -64,7 +66,7 @@ struct store_claim {
     const char *record;
     size_t record_len;
     bool is_gated; /* its end may let in another job of its queue */
-    bool has_lock; /* its handler must end when this worker loses Redis */
+    bool has_lock; /* its handler must end when this worker loses Redis: see struct job */
     bool is_small; /* its payload is in the record */
 };
 
@@ -75,24 +77,24 @@ struct store_claim {
 struct store_step_reply {
     int64_t now_us; /* Redis TIME in the call */
     enum store_status status;
-    const enum store_answer *answers; /* as many as results were sent; absent unless status is OK */
+    const enum store_answer *answers; /* one per result sent; NULL unless status is OK */
     const char *const *answer_texts;  /* for STORE_FAILED */
     const struct store_claim *claims;
     size_t nclaims;
-    const char *const *cancels; /* ids this worker runs and should end */
+    const char *const *cancels; /* ids of jobs that this worker runs and should end */
     size_t ncancels;
     const int64_t *heads; /* due ms of the first job left, one per room sent, or STORE_HEAD_NONE */
     const char *const *errors; /* queue, text pairs */
     size_t nerrors;
-    bool solo_due;
-    int64_t timer_ms; /* Redis time when a gate wants a step, or STORE_HEAD_NONE */
+    bool solo_due;    /* a suspect waits for a worker that runs nothing else */
+    int64_t timer_ms; /* Redis time when a gate needs a step, or STORE_HEAD_NONE */
 };
 
-/* What a look at queues tells. */
+/* The answer to a look. */
 struct store_look_reply {
     int64_t now_us;
-    int64_t timer_ms;          /* as of a step */
-    const char *const *queues; /* those that a step has to name */
+    int64_t timer_ms;          /* as in a step's reply */
+    const char *const *queues; /* which of them a step has to name */
     size_t n;
 };
 
@@ -102,14 +104,14 @@ struct store_held {
 };
 
 struct store_register {
-    int64_t seen;
-    int64_t seq;
-    int64_t old_epoch;
+    int64_t seen;                  /* highest clock number that it knows */
+    int64_t seq;                   /* number of this registration of the process */
+    int64_t old_epoch;             /* 0: none */
     const struct store_held *held; /* to adopt */
     size_t nheld;
 };
 
-/* Another worker, as it wrote itself down. */
+/* Another worker, as it registered. */
 struct store_peer {
     int64_t epoch;
     const char *counter; /* beats, or "dead" */
@@ -120,7 +122,7 @@ enum store_adopt { STORE_ADOPTED, STORE_GONE, STORE_TAKEN };
 
 struct store_register_reply {
     int64_t now_us;
-    struct boot sent; /* the question that this answers; it counts as a beat */
+    struct boot sent; /* when the call was sent; it counts as a beat */
     int64_t epoch;
     int64_t link;
     bool rewound;                    /* Redis lost data since we last saw it */
@@ -134,36 +136,36 @@ struct store_beat_reply {
     enum store_status status;
     int64_t link;
     int64_t held;
-    bool quiet;
-    const struct store_peer *peers; /* epoch and counter only; counter "?" for a stranger */
+    bool quiet;                     /* told to claim no more */
+    const struct store_peer *peers; /* epoch and counter only; counter "?": holds jobs, no worker */
     size_t npeers;
-    struct boot sent; /* the question that this answers: an earlier one may have been given up */
+    struct boot sent; /* when the answered beat was sent; it may be one that was given up */
 };
 
 struct store_reconcile_reply {
     enum store_status status;
     int64_t link;
-    int64_t released;
-    const char *const *lost;
+    int64_t released;        /* jobs that the worker had never heard of */
+    const char *const *lost; /* jobs that it named and does not hold */
     size_t nlost;
     bool rewound; /* Redis lost data since we last saw it */
 };
 
-/* To what a configuration says of gates. */
+/* The answer to what a configuration says of gates. */
 struct store_declare_reply {
-    const char *error;            /* it was refused: why; else NULL */
-    const char *const *differing; /* limits that hold otherwise: name, definition in force pairs */
+    const char *error;            /* why it was refused; else NULL */
+    const char *const *differing; /* limits defined otherwise: name, definition in force pairs */
     size_t n;
 };
 
-/* To a program that asks for its place at a gate. */
+/* The answer to a program that asks for a place at a gate. */
 struct gate_enter_reply {
     enum store_status status; /* the rest counts only with OK */
     bool is_granted;
     int64_t fence; /* 0 for semaphores */
 };
 
-/* When the last beat of each worker came, all by the clock of Redis; 0: it has not said. */
+/* When the last beat of each worker came, all by the clock of Redis; 0: unknown. */
 struct gate_beats_reply {
     int64_t now_ms;
     const int64_t *beats_ms;

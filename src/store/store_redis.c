@@ -11,7 +11,7 @@
 #include "redis/error_reply.h"
 #include "store/store_redis_priv.h"
 
-/* ---- arguments: pointers and lengths, numbers kept in a scratch buffer of their own */
+/* ---- arguments */
 
 static void fcall_done(struct fcall *a)
 {
@@ -36,7 +36,7 @@ void fcall_str(struct fcall *a, const char *s)
     fcall_add(a, s, strlen(s));
 }
 
-/* max_numbers was set before the first one, so their addresses hold. */
+/* The buffer has space for max_numbers from the start, so it never moves. */
 void fcall_int(struct fcall *a, int64_t v)
 {
     char *out;
@@ -84,7 +84,6 @@ static void fcall_held(struct fcall *a, const struct store_held *held, size_t n)
 
 /* ---- answers */
 
-/* True when r is an error or not the array it should be; the fault was told then. */
 bool store_redis_is_bad(struct store_redis *s, const struct reply *r, size_t elements)
 {
     if (reply_kind(r) == REPLY_ERROR) {
@@ -108,7 +107,6 @@ enum store_status store_redis_status(const struct reply *r)
     return reply_is(r, "link") ? STORE_LINK : STORE_UNKNOWN;
 }
 
-/* Redis TIME; what is none is 0, so that nobody reckons with it beyond what an int64_t holds. */
 int64_t store_redis_time(const struct reply *r)
 {
     int64_t us = reply_int(r);
@@ -116,7 +114,6 @@ int64_t store_redis_time(const struct reply *r)
     return us >= 0 && us < (INT64_C(1) << 53) ? us : 0;
 }
 
-/* A flat array of texts; the array is the caller's. */
 const char **store_redis_texts(const struct reply *r, size_t *n)
 {
     const char **at;
@@ -141,7 +138,7 @@ static int send_beat(struct fcall *a, struct store_redis *s, async_reply_f *cb)
     return 0;
 }
 
-/* Answers come in the order of the questions, those to given up questions too. */
+/* Answers come in the order of the calls, also answers to calls that were given up. */
 static struct boot take_beat(struct store_redis *s)
 {
     struct boot sent = s->beats[0];

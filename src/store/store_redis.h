@@ -1,8 +1,8 @@
 /*
- * The store behind Redis: encodes the scheduler's questions as calls of the library's private
- * functions, decodes the answers and hands them to the scheduler's events. Main thread.
+ * The store in Redis: encodes the scheduler's requests as calls of the library's private functions,
+ * decodes the answers and passes them to the scheduler's events. Main thread.
  *
- * An answer that is not of the agreed shape counts as a fault of the library (FAULT_CALL).
+ * An answer of an unknown shape is a FAULT_CALL.
  */
 #ifndef LATER_STORE_STORE_REDIS_H
 #define LATER_STORE_STORE_REDIS_H
@@ -30,7 +30,7 @@ struct store_events {
     void *arg;
 };
 
-/* Name-value pairs for the registration: host, boot …, and max_payload… for R:config. */
+/* Name-value pairs, as of a registration: host, boot …, and max_payload… for R:config. */
 struct store_fields {
     const char *const *at; /* 2 * n */
     size_t n;
@@ -42,30 +42,32 @@ void store_redis_free(struct store_redis *s);
 /* The link was lost: answers that have not come will not come. */
 void store_redis_reset(struct store_redis *s);
 
-/* Each returns 0 when the question was sent, -1 when the link is down. */
+/* Each returns 0 when the call was sent, -1 when the link is down. */
 int store_register(struct store_redis *s, const struct store_register *req, const char *instance,
                    const struct store_fields *fields, const struct store_fields *config);
 int store_beat(struct store_redis *s, int64_t epoch, const char *queues);
 int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link, int64_t seen,
                     const struct store_held *held, size_t nheld);
 int store_step(struct store_redis *s, const struct store_step *step);
-/* Which of these queues, 1 to 1,000, has a step to name? Heads count that are due within soon_ms.
- */
+/* Ask which of these queues, 1 to 1,000, a step has to name. Heads count that are due within
+ * soon_ms. */
 int store_look(struct store_redis *s, int64_t soon_ms, const char *const *queues, size_t n);
 int store_fetch(struct store_redis *s, const char *id);
 int store_reap(struct store_redis *s, int64_t epoch, int64_t victim, const char *counter,
                int64_t crashes, int64_t dead_max);
-/* queues: queue, dead_keep ms pairs. state: how the worker is, for later_v1_health. */
+/* queues: queue, dead_keep ms pairs. state: how the worker is, for later_v1_health, and its counts
+ * (job/counts.h). */
 int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *queues,
                const struct store_fields *state);
 /*
- * What the configuration says: limits are name, definition pairs, queues are queue, gates pairs; at
- * most 1000 and 2000. A refusal comes to `declared` too, not to `fault`: nothing depends on it.
+ * Tell what the configuration says of gates: limits are name, definition pairs, queues are queue,
+ * gates pairs; at most 1000 and 2000. `declared` also gets a refusal, `fault` does not: no other
+ * call depends on it.
  */
 int store_declare(struct store_redis *s, int64_t epoch, const struct store_fields *limits,
                   const struct store_fields *queues);
 int store_leave(struct store_redis *s, int64_t epoch);
-/* Nobody waits for the answer. */
+/* The answer is ignored. */
 int store_note(struct store_redis *s, const char *kind, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What the two files of the store share; for nobody else: the store itself, the arguments of a
- * call (pointers and lengths, numbers kept in a scratch buffer of their own), and the reading of
+ * Shared by store_redis.c and store_step.c only: the store itself, the arguments of a call
+ * (pointers and lengths; the texts of numbers have a buffer of their own), and the reading of
  * answers.
  */
 #ifndef LATER_STORE_STORE_REDIS_PRIV_H
@@ -10,10 +10,10 @@
 #include "redis/link.h"
 #include "store/store_redis.h"
 
-/* What an answer must be held against. */
+/* The shape of a step that was sent, to check its answer. */
 struct step_shape {
-    bool *is_plain; /* for each result; kept */
-    size_t others;  /* of these, those that are not */
+    bool *is_plain; /* for each result; reused by the next step */
+    size_t others;  /* results that are not plain */
     size_t results, rooms;
 };
 
@@ -21,12 +21,12 @@ struct store_redis {
     struct link *link;
     struct store_events events;
     char root[80];
-    struct step_shape steps[STORE_STEPS_MAX]; /* under way, answered in the order of a ring */
+    struct step_shape steps[STORE_STEPS_MAX]; /* a ring of the steps under way, oldest first */
     unsigned step_first, nsteps;
-    size_t asked;                    /* held of a registration */
+    size_t asked;                    /* held jobs of the last registration */
     char (*fetches)[JOB_ID_LEN + 1]; /* ids of the payloads on their way, oldest first */
     size_t nfetches;
-    struct boot *beats; /* when those on their way were sent, oldest first; registrations too */
+    struct boot *beats; /* when beats and registrations under way were sent, oldest first */
     size_t nbeats;
 };
 
@@ -40,22 +40,22 @@ struct fcall {
     size_t nnumbers, max_numbers;
 };
 
-/* The first four words; so many numbers may follow at most. */
+/* Begin with the first four words; at most `numbers` numbers may follow. */
 struct fcall fcall_begin(const struct store_redis *s, const char *function, size_t numbers);
 void fcall_add(struct fcall *a, const char *p, size_t n); /* not copied */
 void fcall_str(struct fcall *a, const char *text);
 void fcall_int(struct fcall *a, int64_t v);
-/* As link_call; the arguments are gone then. */
+/* As link_call; frees the arguments. */
 int fcall_send(struct fcall *a, struct store_redis *s, async_reply_f *cb);
 
 /* ---- answers */
 
-/* True when r is an error or not the array it should be; the fault was told then. */
+/* True when r is an error or not the expected array; the fault has been reported then. */
 bool store_redis_is_bad(struct store_redis *s, const struct reply *r, size_t elements);
 enum store_status store_redis_status(const struct reply *r);
-/* Redis TIME; what is none is 0, so that nobody reckons with it beyond what an int64_t holds. */
+/* Redis TIME in microseconds. 0 if it is negative or from 2^53 on, so that no sum overflows. */
 int64_t store_redis_time(const struct reply *r);
-/* The array is the caller's, its texts are the reply's. */
+/* The caller frees the array; its texts belong to the reply. */
 const char **store_redis_texts(const struct reply *r, size_t *n);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * A step in the words of later_v2_step (its head says what they mean), and what it answers.
+ * Encodes a step for later_v2_step and decodes its answer. The comment on top of
+ * src/lua/v2/step.lua explains the fields.
  */
 #include "store/store_redis_priv.h"
 
@@ -13,7 +14,7 @@
 #define RESULT_FIELDS 8
 #define ROOM_FIELDS 3
 
-/* ---- its answer */
+/* ---- the answer */
 
 static const char *verb_name(enum store_verb verb)
 {
@@ -67,7 +68,7 @@ static void read_group(const struct reply *group, struct store_claim *out)
     }
 }
 
-/* -> the claims of all groups, for the caller to free */
+/* The claims of all groups; the caller frees them. */
 static struct store_claim *read_groups(const struct reply *groups, size_t *n)
 {
     size_t most = 1;
@@ -83,8 +84,8 @@ static struct store_claim *read_groups(const struct reply *groups, size_t *n)
     return claims;
 }
 
-/* Every result has an answer, but of the plain ones only those that are not ok. False: they do not
- * add up. */
+/* A plain result has an answer only if it is not ok; every other result has one. False: the numbers
+ * do not match. */
 static bool read_answers(const struct step_shape *s, const struct reply *r,
                          enum store_answer *answers, const char **texts)
 {
@@ -165,7 +166,7 @@ static void on_step(void *arg, const struct reply *r)
     on_step_ok(s, sent, r, &out);
 }
 
-/* ---- its question */
+/* ---- the request */
 
 static void fcall_result(struct fcall *a, const struct store_result *r)
 {
@@ -179,8 +180,8 @@ static void fcall_result(struct fcall *a, const struct store_result *r)
     fcall_add(a, r->tail, r->tail_len);
 }
 
-/* From the i-th on, plain ones of one queue and start that stand side by side, but for others
- * between them. */
+/* The end of the group that starts with result i: plain results of one queue and start number.
+ * Other results may be between them, but no other plain one. */
 static size_t end_of_group(const struct store_step *step, size_t i)
 {
     size_t end = i;
@@ -227,7 +228,7 @@ static void fcall_groups(struct fcall *a, const struct store_step *step)
     }
 }
 
-/* Where its answer will find it. */
+/* Keep what on_step needs to read the answer. */
 static struct step_shape *remember(struct store_redis *s, const struct store_step *step)
 {
     struct step_shape *sent = &s->steps[(s->step_first + s->nsteps) % STORE_STEPS_MAX];
@@ -244,7 +245,7 @@ static struct step_shape *remember(struct store_redis *s, const struct store_ste
     return sent;
 }
 
-/* Those that are named, with what they may give. */
+/* The queues that the step names, with their room. */
 static void fcall_rooms(struct fcall *a, const struct store_step *step)
 {
     fcall_int(a, (int64_t)step->nrooms);

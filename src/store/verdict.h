@@ -1,6 +1,6 @@
 /*
- * What becomes of a job when an attempt has ended, or when it may not start: what the scheduler
- * tells Redis. serve/policy.h decides it.
+ * The scheduler's word to Redis on a job whose attempt has ended, or that may not start.
+ * serve/policy.h decides it.
  */
 #ifndef LATER_STORE_VERDICT_H
 #define LATER_STORE_VERDICT_H

@@ -13,7 +13,7 @@ bool arg_words_named(const char *arg)
            arg[strspn(arg, "abcdefghijklmnopqrstuvwxyz-|")] == '\0';
 }
 
-/* In place; the list is NULL-ended. */
+/* Split text at the bars, in place; names becomes NULL-ended. */
 static void split(char *text, const char *names[ARG_WORDS_MAX + 1])
 {
     size_t n = 0;

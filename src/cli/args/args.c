@@ -19,7 +19,7 @@ enum global {
 };
 
 #define OPTIONS_ALL (GLOBALS + CLI_OPTIONS_MAX + 1)
-#define VALUE_BASE 256 /* long options get values above every character */
+#define VALUE_BASE 256 /* getopt's values of long options, above every character */
 
 const struct cli_option args_globals[] = {
     [GLOBAL_REDIS] = {"redis", "URL", "the server: redis://[USER@]HOST[:PORT][/DB] or unix:PATH"},
@@ -31,7 +31,7 @@ const struct cli_option args_globals[] = {
     [GLOBALS] = {NULL, NULL, NULL},
 };
 
-/* Besides that of the help flock's, for those who have them in their fingers. */
+/* -h, and the letters of flock(1), which people are used to. */
 static const struct {
     const char *name;
     char letter;
@@ -46,11 +46,11 @@ char args_letter(const char *option)
     return '\0';
 }
 
-/* The options that hold at this point of the command line. */
+/* The options that are valid at this point of the command line. */
 struct option_list {
     struct option option[OPTIONS_ALL];
     const char *names[OPTIONS_ALL]; /* NULL-ended */
-    char brief[3 * OPTIONS_ALL];    /* getopt's string */
+    char brief[3 * OPTIONS_ALL];    /* getopt's short options */
     int n;
 };
 
@@ -63,7 +63,7 @@ static void table_put(struct option_list *t, const struct cli_option *o)
     }
 }
 
-/* order: "+" ends the options at the first operand. */
+/* order: "+" ends the options at the first operand; with "" they may come in any order. */
 static const struct option_list *table_of(struct option_list *t, const struct cli_verb *verb,
                                           const char *order)
 {
@@ -87,7 +87,7 @@ static const struct option_list *table_of(struct option_list *t, const struct cl
     return t;
 }
 
-/* The option that getopt answered with, by its number or its letter. */
+/* The index of the option that getopt returned, as its number or its letter. */
 static int index_of(const struct option_list *t, int got)
 {
     for (int i = 0; i < t->n; i++) {
@@ -107,7 +107,7 @@ static int count_starting(const struct option_list *t, const char *word)
     return n;
 }
 
-/* Text from the command line as it may stand in a message. */
+/* Text from the command line, escaped and cut for a message. */
 static const char *shown(struct buf *safe, const char *text)
 {
     text_escape(safe, text, strlen(text));
@@ -138,7 +138,7 @@ static int refuse_unknown(const struct option_list *t, const char *given, bool i
     return err_set(err, ERR_USAGE, "unknown option %s (try --help)", buf_str(&safe));
 }
 
-/* What getopt answered with ? or : as an error. */
+/* Turn ? or : from getopt into an error. */
 static int refuse(const struct option_list *t, int got, char **argv, bool is_verb_known,
                   struct err *err)
 {
@@ -188,14 +188,14 @@ static void take_global(struct parsing *s, enum global which, const char *value)
 
 static int take_own(struct cli *cli, int which, const char *value, struct err *err)
 {
-    assert(cli->verb != NULL); /* or none of its options were in the table */
+    assert(cli->verb != NULL); /* without a verb the table has global options only */
     if (arg_words_check(&cli->verb->options[which], value, err) < 0)
         return -1;
     cli->value[which] = value != NULL ? value : "";
     return 0;
 }
 
-/* Read options until there are no more; getopt's own optind then is the first operand. */
+/* Read options until there are no more. Then getopt's optind is the index of the first operand. */
 static int take_options(struct parsing *s, int argc, char **argv, struct err *err)
 {
     const struct cli_verb *verb = s->cli->verb;
@@ -205,7 +205,7 @@ static int take_options(struct parsing *s, int argc, char **argv, struct err *er
     int got, at;
 
     opterr = 0;
-    optind = 0; /* glibc: start anew, with the order that the first letter asks for */
+    optind = 0; /* glibc: reset getopt, which then reads the order from t->brief */
     while ((got = getopt_long(argc, argv, t->brief, t->option, NULL)) != -1) {
         if (got == '?' || got == ':')
             return refuse(t, got, argv, verb != NULL, err);
@@ -253,7 +253,7 @@ static enum args_result bad(struct err *err, const char *text)
     return ARGS_BAD;
 }
 
-/* `later help [VERB]`, which is no verb of the table since it needs no server. */
+/* `later help [VERB]`. It is not in the table of verbs because it needs no server. */
 static enum args_result parse_help(struct parsing *s, int argc, char **argv, struct err *err)
 {
     if (argc > 2)
@@ -263,7 +263,7 @@ static enum args_result parse_help(struct parsing *s, int argc, char **argv, str
     return find_verb(s->cli, argv[1], err) < 0 ? ARGS_BAD : ARGS_HELP;
 }
 
-/* Behind such a verb only --help, as the first word, is for us: -h is redis-cli's host. */
+/* After such a verb, only --help as the first word is ours: -h is redis-cli's host. */
 static enum args_result pass_rest(struct cli *cli, int argc, char **argv)
 {
     if (argc > 0 && strcmp(argv[0], "--help") == 0)
@@ -273,7 +273,7 @@ static enum args_result pass_rest(struct cli *cli, int argc, char **argv)
     return ARGS_RUN;
 }
 
-/* Behind the operand: more options, perhaps --, the command. The operand moves next to it. */
+/* After the operand come more options, perhaps --, and the command. Move the operand before it. */
 static int take_command(struct parsing *s, struct err *err)
 {
     struct cli *cli = s->cli;

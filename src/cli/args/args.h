@@ -13,13 +13,14 @@ enum args_result { ARGS_RUN, ARGS_HELP, ARGS_VERSION, ARGS_BAD };
 /* The global options, ended by a NULL name, for the help. */
 extern const struct cli_option args_globals[];
 
-/* The letter that stands for this option, NUL if there is none. */
+/* The short letter of this option, NUL if it has none. */
 char args_letter(const char *option);
 
 /*
- * Fill cli from the command line. ARGS_RUN: verb, operands and values are set and counted.
- * ARGS_HELP: verb, or NULL for the list. ARGS_BAD: err has code USAGE and says what to write
- * instead. Values and operands point into argv, whose order may be changed.
+ * Fill cli from the command line. ARGS_RUN: verb, operands and values are set, and the number of
+ * operands is right. ARGS_HELP: cli->verb is the verb to explain, NULL for the list of verbs.
+ * ARGS_BAD: err has code USAGE and says what to write instead. Values and operands point into argv,
+ * which may be reordered.
  */
 enum args_result args_parse(struct cli *cli, int argc, char **argv, struct err *err);
 

@@ -1,4 +1,4 @@
-/* The states of a job, as commands are told them. */
+/* The job states that the option --state accepts. */
 #ifndef LATER_CLI_ARGS_JOB_STATE_H
 #define LATER_CLI_ARGS_JOB_STATE_H
 
@@ -14,7 +14,7 @@ enum job_state {
 };
 
 const char *job_state_name(enum job_state state);
-/* 0, or -1 with code USAGE and the nearest right word. */
+/* 0, or -1 with code USAGE and the nearest word, or all of them. */
 int job_state_parse(const char *name, enum job_state *ret, struct err *err);
 
 #endif

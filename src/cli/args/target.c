@@ -15,7 +15,7 @@
 #endif
 #define TIMEOUT_MS 5000
 
-extern char **environ; /* unistd.h has it for GNU sources only */
+extern char **environ; /* unistd.h declares it for GNU sources only */
 
 static const char *env(const char *name)
 {
@@ -24,7 +24,7 @@ static const char *env(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* [A-Za-z0-9][A-Za-z0-9_.-]*, at most 64: what stands between the braces of every key. */
+/* [A-Za-z0-9][A-Za-z0-9_.-]*, at most 64 bytes: the text between the braces of every key. */
 static int set_namespace(struct target *t, const char *ns, struct err *err)
 {
     static const char letters[] =
@@ -82,7 +82,7 @@ static int from_conf(struct target *t, const struct conf *conf, struct err *err)
     return set_namespace(t, conf->namespace, err);
 }
 
-/* 1: taken from it. 0: there is no such file. -1: bad. vars: the environment that may change it. */
+/* 1: the file names the target. 0: no such file. -1 with err. vars: variables that override it. */
 static int from_file(struct target *t, const char *path, char *const *vars, struct err *err)
 {
     struct conf *conf = conf_load(path, vars, err);
@@ -98,7 +98,7 @@ static int from_file(struct target *t, const char *path, char *const *vars, stru
     return result < 0 ? -1 : 1;
 }
 
-/* The user's own file; one in a folder that we may not enter (sudo keeps HOME) is not ours. */
+/* The user's own file. In a folder that we may not enter it is not ours: sudo keeps HOME. */
 static int from_own_file(struct target *t, struct err *err)
 {
     static char *const no_vars[] = {NULL};
@@ -117,7 +117,7 @@ static int from_named_file(struct target *t, const char *path, struct err *err)
     return from_file(t, path, environ, err) == 1 ? 0 : -1;
 }
 
-/* The first of the files that exists, in the order of the contract; without any, the default. */
+/* The first file that exists, in the order of target.h; without any, the default. */
 static int from_files(struct target *t, struct err *err)
 {
     const char *named = env("LATERD_CONFIG");

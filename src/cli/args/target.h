@@ -1,11 +1,11 @@
 /*
- * Which Redis server and namespace a command means, and who said so.
+ * Which Redis server and namespace a command uses, and which source named them.
  *
- * In this order: --redis URL or --config FILE; LATER_REDIS_URL; ~/.config/later.yaml; the daemon's
- * file (or what LATERD_CONFIG names) with its LATERD_ variables; redis://127.0.0.1:6379. A server
- * named by URL brings nothing along: its namespace is --namespace, LATER_NAMESPACE or `default`,
- * its password REDISCLI_AUTH. A file brings its namespace (LATER_NAMESPACE wins unless the file was
- * named by --config) and its password file (REDISCLI_AUTH wins).
+ * The first of these names the server: --redis URL or --config FILE; LATER_REDIS_URL;
+ * ~/.config/later.yaml; the daemon's file (or the one that LATERD_CONFIG names) with its LATERD_
+ * variables; redis://127.0.0.1:6379. With a URL, the namespace is --namespace, LATER_NAMESPACE or
+ * `default`, and the password is REDISCLI_AUTH. A file also sets the namespace (--namespace wins;
+ * LATER_NAMESPACE wins unless --config named the file) and the password file (REDISCLI_AUTH wins).
  */
 #ifndef LATER_CLI_ARGS_TARGET_H
 #define LATER_CLI_ARGS_TARGET_H
@@ -27,8 +27,8 @@ struct target {
     int64_t timeout_ms;
 };
 
-/* 0, or -1 with code USAGE (flags that contradict), CONFIG, INPUT (--config: no such file), DENIED.
- */
+/* 0, or -1 with code USAGE (contradicting flags, a bad namespace), CONFIG, INPUT (--config or
+ * LATERD_CONFIG: no such file), DENIED. */
 int target_find(const struct target_flags *flags, struct target *ret, struct err *err);
 
 /* Append "redis at 127.0.0.1:6379 (from /etc/laterd/laterd.yaml)". */

@@ -9,7 +9,7 @@
 #include "base/text.h"
 
 #define DAY_S 86400
-#define LONGEST_MS INT64_C(3155760000000) /* 100 years, as the library has it */
+#define LONGEST_MS INT64_C(3155760000000) /* 100 years, the library's limit */
 #define TEXT_MAX 64
 
 /* ---- spans */
@@ -19,7 +19,7 @@ static const char *skip_in(const char *text)
     return strncasecmp(text, "in ", 3) == 0 ? text + 3 + strspn(text + 3, " ") : text;
 }
 
-/* The number and unit at *p, of a smaller unit than *below (ms of one). -1: neither. */
+/* Add the number and unit at *p to *ret_ms. The unit must be shorter than *below ms. 0 or -1. */
 static int read_part(const char **p, int64_t *below, int64_t *ret_ms)
 {
     static const struct {
@@ -90,7 +90,8 @@ static bool is_date(int y, int m, int d)
 /* A day as it was written: by its date, or counted from today. */
 struct day {
     enum { DAY_NONE, DAY_DATE, DAY_AFTER, DAY_WEEKDAY } kind;
-    int64_t n; /* days since 1970; days from today; 0 Thursday (as 1970-01-01) ... 6 Wednesday */
+    /* DATE: days since 1970. AFTER: days from today. WEEKDAY: 0 Thursday (as 1970-01-01) to 6. */
+    int64_t n;
 };
 
 static int weekday_of(const char *word)
@@ -106,7 +107,7 @@ static int weekday_of(const char *word)
     return -1;
 }
 
-/* Exactly "dddd-dd-dd": sscanf alone takes blanks and signs as well. */
+/* Whether s has exactly this shape; d is a digit. sscanf alone would also take blanks and signs. */
 static bool has_shape(const char *s, const char *shape)
 {
     for (; *shape != '\0'; s++, shape++) {
@@ -153,8 +154,8 @@ static int read_time(const char *word, int64_t *ret_s)
 /* ---- local time */
 
 /*
- * The instants that clocks show this local time at: none, one or two, and where there is none the
- * one that the clock from before the change would have shown it at.
+ * The instant at which clocks show this local time. Of two instants, the first that is not past. If
+ * there is none, the instant at which a clock that was not set forward would show it.
  */
 static struct when find(int64_t local_s, int64_t now_s, when_offset_f offset)
 {
@@ -206,7 +207,7 @@ static int refuse(const char *text, struct err *err)
                    buf_str(&safe));
 }
 
-/* Up to two words, and "2030-12-24T18:00" as two. 0 or -1: more than that. */
+/* Split into one or two words; "2030-12-24T18:00" counts as two. -1: none, more, or too long. */
 static int split(const char *text, char words[2][TEXT_MAX])
 {
     char copy[TEXT_MAX], *save = NULL, *word;
@@ -226,8 +227,8 @@ static int split(const char *text, char words[2][TEXT_MAX])
     return n > 0 ? 0 : -1;
 }
 
-/* An integer is ms. 900, 20301224 and 203012241800 are none that anybody means; seconds the
- * library knows by their size. */
+/* Whether the library gets this integer: ms, or seconds, which it recognizes by their size. Nobody
+ * means ms by 900 (a time of day), 20301224 or 203012241800 (dates). */
 static bool is_ms(const char *digits)
 {
     int64_t ms;

@@ -10,13 +10,13 @@
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
-/* What later_add_many takes in one call, and so the longest line whatever max_payload says. */
+/* The limit of later_add_many for one call, and so for a line, whatever max_payload says. */
 #define LINE_MAX_BYTES (16UL << 20)
-/* As the library has them: L.MAX_PAYLOAD, and what passes whatever is set. */
+/* As in the library: L.MAX_PAYLOAD, and L.LEAST_LIMIT, which passes whatever max_payload says. */
 #define PAYLOAD_DEFAULT (1 << 20)
 #define PAYLOAD_LEAST 1024
 
-/* Lines become payloads where they stand in the feed. */
+/* The payloads are the lines in the feed's buffer, not copies. */
 struct adding {
     const struct cli_call *head; /* queue and options */
     struct feed_line line[ADDS_CALL_LINES];
@@ -93,22 +93,22 @@ static void too_long(struct adds *a, size_t size, struct err *err)
 
 static uint64_t name_fault(struct adds *a, const struct adds_call *c, struct err *err)
 {
-    /* The limit was lowered meanwhile, or may not be read: one of the lines is over it, so the
-     * longest one is. */
+    /* The limit was lowered meanwhile, or we may not read it. Some line of the call is over it, so
+     * the longest one certainly is. */
     if (cli_is_refusal(err, "ELATER_SIZE")) {
         err_fill(err, ERR_REFUSED,
                  "ELATER_SIZE line %llu has %zu bytes, more than queue %s takes (max_payload)",
                  (unsigned long long)c->longest, c->longest_bytes, a->cli->argv[0]);
         return c->longest;
     }
-    /* A refusal of the very first call is one of the options, not of a line. */
+    /* A refusal of the very first call is about the options, not about a line. */
     if (c->first > 1 || err->code != ERR_REFUSED)
         adds_name_line(err, c->first);
     return c->first;
 }
 
-/* A longer line is found out here, before lines behind it are sent. Who may not read the limit is
- * told by the library. 0 or -1. */
+/* Read the queue's max_payload, to find a longer line before the lines after it are sent. If we may
+ * not read it, the library refuses the line. 0 or -1. */
 static int find_max(struct adds *a, struct err *err)
 {
     CLEANUP_FREE char *key = mem_printf("later:{%s}:config", a->cli->target.ns);

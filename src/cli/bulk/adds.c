@@ -17,7 +17,7 @@ bool adds_is_over(const struct adds *a)
 
 /* ---- faults */
 
-/* Those after it come of the same cause, and the tally has them. */
+/* Later errors have the same cause, and the tally counts their lines. */
 void adds_fail(struct adds *a, const struct err *err, uint64_t line)
 {
     if (a->err.code != ERR_NONE)
@@ -26,7 +26,7 @@ void adds_fail(struct adds *a, const struct err *err, uint64_t line)
     a->err_line = line;
 }
 
-/* The number goes behind the text: it starts with a code, or with the server's name. */
+/* The number goes after the text, which starts with a code or with the server's name. */
 void adds_name_line(struct err *err, uint64_t line)
 {
     size_t room = sizeof(err->text) - 40, n = strlen(err->text);
@@ -47,7 +47,7 @@ static void fail_long(struct adds *a, size_t size)
 
 /* ---- calls */
 
-/* The answer to a call, or why there is none. A refused call has added nothing. */
+/* Count the lines of a call by its answer r, or NULL with err. A refused call has added nothing. */
 static void settle(struct adds *a, const struct adds_call *c, struct reply *r, struct err *err)
 {
     enum line_result fate = LINE_ADDED;
@@ -81,7 +81,7 @@ static void take_answers(struct adds *a)
         take_answer(a);
 }
 
-/* Whoever waits for a signal must look for it: it is blocked. */
+/* The signals are blocked, so they have to be read here. */
 static void look_for_signal(struct adds *a)
 {
     struct signalfd_siginfo got;
@@ -91,7 +91,7 @@ static void look_for_signal(struct adds *a)
         a->signal = (int)got.ssi_signo;
 }
 
-/* May the next call join those under way? */
+/* Whether the next call may join those under way. */
 static bool has_room(const struct adds *a)
 {
     int lines = a->next.n;
@@ -106,22 +106,22 @@ static bool has_room(const struct adds *a)
             bytes <= ADDS_CALLS_FULL * ADDS_CALL_BYTES);
 }
 
-/* The arguments are copied by the time this returns. */
+/* The arguments are copied before this returns. */
 static void make_call(struct adds *a, int argc, const char *const *argv, const size_t *lens)
 {
     struct client *c = a->cli->client;
     const char *ns = a->cli->target.ns, *function = a->face->function;
     struct err err = ERR_INIT;
 
-    /* The first one waits for its answer: it loads a library that is missing, and with options that
-     * are refused it is the only one. */
+    /* Wait for the answer to the first call: it loads a missing library, and if it refuses the
+     * options no other call is sent. */
     if (!a->has_called) {
         a->has_called = true;
         settle(a, &a->next, client_fcall(c, ns, function, argc, argv, lens, &err), &err);
         return;
     }
     a->sent[a->nsent++] = a->next;
-    /* The answers that came before the link broke still count; the others tell why. */
+    /* Answers that came before the link broke still count; reading the others gives the reason. */
     if (client_fcall_send(c, ns, function, argc, argv, lens, &err) < 0)
         take_answers(a);
 }
@@ -164,8 +164,8 @@ void adds_finish(struct adds *a)
 /* ---- lines */
 
 /*
- * Where lines come slower than they are added, none waits for a call to be full: it goes as soon as
- * there is no call under way, and until then more may come.
+ * If lines come slower than they are added, do not wait for a full call: send the next call as soon
+ * as none is under way. Until then more lines may join it.
  */
 static void read_more(struct adds *a)
 {
@@ -211,8 +211,8 @@ static void add_lines(struct adds *a)
 
 /* ---- before and after */
 
-/* From here on they are looked for where nothing is half done. What was ignored (nohup) stays so.
- */
+/* Block the signals and return a signalfd for them, to be read where nothing is half done. Ignored
+ * signals (nohup) stay ignored. */
 static int watch_signals(void)
 {
     static const int list[] = {SIGINT, SIGTERM, SIGHUP};
@@ -275,7 +275,7 @@ json_t *adds_json(const struct adds *a)
     return line;
 }
 
-/* What a person needs to go on from where it stopped. */
+/* What a person needs to know to continue from where it stopped. */
 static void tell_lines(const struct adds *a)
 {
     static const char *const says[] = {

@@ -9,7 +9,8 @@
 
 #define PIECE (64UL << 10)
 
-/* What a folder opens as a file, and what is left of a file that standard input stands within. */
+/* Refuse a folder, which open() accepts. Set size to what is left of a file: standard input may
+ * start in its middle. */
 static int look_at(struct feed *f, const char *name, struct err *err)
 {
     struct stat st;
@@ -90,7 +91,7 @@ void feed_drop(struct feed *f, size_t offset)
     f->base += offset;
 }
 
-/* What is kept moves to the front: a part of a batch and of a line, seldom more than a piece. */
+/* Move what is kept to the front: lines of the next call, part of a line; seldom over a piece. */
 static void close_up(struct feed *f)
 {
     buf_drop(&f->bytes, f->base);
@@ -99,7 +100,7 @@ static void close_up(struct feed *f)
     f->base = 0;
 }
 
-/* Whether there is something to read (or the end), and no reason to stop. */
+/* Whether there is something to read (or the end), and stop_fd is not readable. */
 static bool is_ready(int fd, int stop_fd, bool may_wait)
 {
     struct pollfd fds[] = {{fd, POLLIN, 0}, {stop_fd, POLLIN, 0}};
@@ -108,7 +109,7 @@ static bool is_ready(int fd, int stop_fd, bool may_wait)
     do {
         n = poll(fds, 2, may_wait ? -1 : 0);
     } while (n < 0 && errno == EINTR);
-    /* A descriptor that cannot be waited for is told by read. */
+    /* If poll fails, read reports the reason. */
     return fds[1].revents == 0 && (n < 0 || fds[0].revents != 0);
 }
 

@@ -8,21 +8,21 @@
 #include "cli/show/out.h"
 #include "cli/bulk/job_json.h"
 
-/* A payload of 16 MiB, each byte of it written as \u00XX, and the rest of the line. */
+/* A payload of 16 MiB with each byte written as \u00XX, and 1 MiB for the rest of the line. */
 #define LINE_MAX_BYTES ((6 * 16UL + 1) << 20)
 
-/* What one job of a call may have come to other than added, in the order it is told. */
+/* The results of a single job beside "added", in the order of the report. */
 static const char *const others[] = {"repeated", "dropped", "replaced", "moved"};
 #define OTHERS (sizeof(others) / sizeof(others[0]))
 
-/* Options of its own make a job two or three times the work of a line of --from. */
+/* A job with its own options is two or three times the work of a line of --from. */
 #define CALL_LINES (ADDS_CALL_LINES / 2)
-#define CALL_WORDS 1000 /* a call of the client has 1,100 at most; a line has some forty */
+#define CALL_WORDS 1000 /* a client's call takes 1,100 at most; a line has about forty */
 
 struct import {
     bool is_once;
     struct call_args words;
-    size_t ready; /* words of the next call; behind them those of a line that is to go alone */
+    size_t ready; /* words of the next call; those after them are of a line that did not fit */
     uint64_t other[OTHERS];
 };
 
@@ -100,7 +100,7 @@ static void too_long(struct adds *a, size_t size, struct err *err)
              LINE_MAX_BYTES >> 20);
 }
 
-/* The library says "… [record 3]". */
+/* The library's text ends with " [record 3]" if it is about the third job of the call. */
 static uint64_t name_fault(struct adds *a, const struct adds_call *c, struct err *err)
 {
     char *mark = strstr(err->text, " [record "), *next;

@@ -9,7 +9,7 @@
 #include "cli/bulk/meter.h"
 #include "cli/show/out.h"
 
-#define PAGE "128" /* as many as a call of `later add --from` */
+#define PAGE "128" /* as many jobs as in a call of `later add --from` */
 
 /* Elements of the reply of later_v1_adopt. */
 enum { ADDED, LEFT, SCORE, MEMBER, WHY, ONE };
@@ -19,8 +19,8 @@ struct source {
     const char *unit;
     struct meter meter;
     int64_t added, left;
-    struct buf score, member; /* the last that was told */
-    struct buf why, one;      /* of the first that is no job */
+    struct buf score, member; /* the cursor: the last member handled */
+    struct buf why, one;      /* of the first member that cannot be a job */
 };
 
 static void set(struct buf *b, const struct reply *r)
@@ -44,7 +44,7 @@ static void put_call(struct cli_call *call, struct source *s)
     cli_call_puts(call, PAGE);
 }
 
-/* Whether the cursor moved on; otherwise we would ask for ever. */
+/* Whether the cursor moved on. Otherwise we would ask for ever. */
 static bool has_moved(const struct source *s, const struct reply *r)
 {
     const struct reply *score = reply_at(r, SCORE), *member = reply_at(r, MEMBER);
@@ -54,7 +54,7 @@ static bool has_moved(const struct source *s, const struct reply *r)
            memcmp(reply_str(member), s->member.data, s->member.len) != 0;
 }
 
-/* One page. 1: there may be more, 0: that was the end, -1. */
+/* Add one page. 1: there may be more. 0: that was the end. -1 with err. */
 static int add_page(struct source *s, struct err *err)
 {
     bool is_first = s->score.len == 0;
@@ -82,7 +82,7 @@ static int add_page(struct source *s, struct err *err)
     return goes_on;
 }
 
-/* For the bar only. */
+/* The size of the set, for the meter only. */
 static uint64_t count(struct source *s)
 {
     const char *const ask[] = {"ZCARD", cli_value(s->cli, "zset")};
@@ -111,7 +111,7 @@ static void tell(struct source *s)
     out_printf("%lld %s added\n", (long long)s->added, s->added == 1 ? "job" : "jobs");
 }
 
-/* What could not be a job is no reason to stop, but one to look. */
+/* Members that cannot be jobs do not stop the import, but end it with an error. */
 static int judge(struct source *s, struct err *err)
 {
     CLEANUP_BUF struct buf one = BUF_INIT;

@@ -9,18 +9,17 @@
 #include "cli/show/json.h"
 #include "cli/show/outcome.h"
 
-#define HEADER_MAX 2048 /* bytes, as L.parse has it */
+#define HEADER_MAX 2048 /* bytes, the limit of L.parse */
 #define NAME_MAX_BYTES 40
 
-/* Elements of a row. */
+/* Elements of a row of later_v1_export. */
 enum { ID, SCORE, DUE, RECORD, BIG, TRIES, LAST };
 
 enum value_kind { NUMBER, SPAN, TEXT };
 
-/* What a job may say of itself: its letter in the record, its name in JSON, the option of import.
- */
+/* The fields of a job: letter in its record, name in JSON, option of later_v1_import. */
 static const struct field {
-    char letter; /* NUL: not in the record, or in a place of its own */
+    char letter; /* NUL: not in the record, or stored without a letter */
     const char *name;
     const char *option;
     enum value_kind kind;
@@ -43,7 +42,7 @@ static const struct field {
 };
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
-/* What is told of a job and is nothing that an add could take. */
+/* Names that an export writes and an import ignores. */
 static const char *const told[] = {
     "id",     "queue",    "state",   "raw",      "starts",     "attempt", "crashes",       "gate",
     "worker", "progress", "died_ms", "until_ms", "cancelling", "outcome", "payload_bytes", NULL};
@@ -59,7 +58,7 @@ static const struct field *by_letter(char letter)
     return NULL;
 }
 
-/* "X=value" of the header; what a later version wrote there is passed over. */
+/* "X=value" of the header. Letters of a later version are ignored. */
 static int put_field(json_t *line, const char *p, size_t n)
 {
     const struct field *f;
@@ -170,7 +169,7 @@ json_t *record_to_json(const struct reply *row, const char *queue, const char *s
     json_put_text(line, "state", state, strlen(state));
     if (reply_len(due) > 0)
         json_put_int(line, "due_ms", reply_int(due));
-    if (is_raw && reply_len(due) == 0) { /* its score is no time: it would be buried */
+    if (is_raw && reply_len(due) == 0) { /* its score is no time: a claim would bury it */
         json_decref(line);
         return NULL;
     }
@@ -187,7 +186,7 @@ json_t *record_to_json(const struct reply *row, const char *queue, const char *s
 
 /* ---- from JSON */
 
-/* Is the name this one, or this one with _base64? */
+/* Whether name is `of`, or `of` with _base64. */
 static bool is_name(const char *name, const char *of, bool *is_base64)
 {
     size_t n = strlen(of);
@@ -196,7 +195,7 @@ static bool is_name(const char *name, const char *of, bool *is_base64)
     return *is_base64 || strcmp(name, of) == 0;
 }
 
-/* The text, or the bytes that it stands for, as one word. */
+/* Append the text, or the bytes that it encodes, as one word. */
 static int add_bytes(struct call_args *w, const char *name, const json_t *value, bool is_base64,
                      struct err *err)
 {
@@ -250,13 +249,13 @@ struct reading {
     const char *payload; /* its name in the object; NULL: none yet */
 };
 
-/* Priority 5 goes without saying: most jobs have it. */
+/* Priority 5, which most jobs have, is not sent. */
 static bool is_default(const struct field *f, const json_t *value)
 {
     return f == &fields[0] && json_is_integer(value) && json_integer_value(value) == 5;
 }
 
-/* One name of the object; the payload waits, it is the last word. */
+/* Read one name of the object. A payload is only noted, since it must be the last word. */
 static int read_name(struct reading *r, const char *name, const json_t *value, struct err *err)
 {
     bool is_base64;
@@ -286,8 +285,7 @@ static int read_name(struct reading *r, const char *name, const json_t *value, s
     return refuse_name(name, err);
 }
 
-/* FNV-1a of 64 bits. Two payloads of one hash are told apart by the library, which refuses the
- * second. */
+/* FNV-1a, 64 bits. The library tells two payloads with one hash apart, and refuses the second. */
 static uint64_t hash_of(const json_t *text)
 {
     const char *p = json_string_value(text);
@@ -298,7 +296,7 @@ static uint64_t hash_of(const json_t *text)
     return hash;
 }
 
-/* Made of the job's id; of its payload if it was a raw member, of which there is only one. */
+/* Make the token of the job's id, or of the payload of a raw member, which is unique in its set. */
 static int add_token(struct reading *r, const json_t *line, struct err *err)
 {
     const char *id = json_string_value(json_object_get(line, "id"));
@@ -325,7 +323,7 @@ static int read_object(json_t *line, bool is_once, struct reading *r, struct err
     const char *name;
     json_t *value;
 
-    call_args_puts(r->words, "00"); /* how many options, known in the end */
+    call_args_puts(r->words, "00"); /* the number of options, filled in below */
     json_object_foreach(line, name, value)
     {
         if (read_name(r, name, value, err) < 0)

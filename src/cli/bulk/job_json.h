@@ -1,7 +1,7 @@
 /*
- * A job as a line of JSON, both ways: what `later export` writes of a row of later_v1_export, and
- * what `later import` makes of a line for later_v1_import. The names are those of `later show
- * --json`. Pure; rows and lines are data from elsewhere.
+ * A job as a line of JSON, in both directions: `later export` makes it of a row of later_v1_export,
+ * and `later import` makes words for later_v1_import of it. The names are those of `later show
+ * --json`. Pure. Rows and lines are not trusted.
  */
 #ifndef LATER_CLI_BULK_JOB_JSON_H
 #define LATER_CLI_BULK_JOB_JSON_H
@@ -14,13 +14,14 @@
 #include "cli/bulk/call_args.h"
 #include "redis/reply.h"
 
-/* A new object, or NULL when the row's record is missing or corrupt, or its payload is. */
+/* A new object, which the caller frees. NULL if the row's record or payload is missing or corrupt,
+ * or the score of a raw member is no time. */
 json_t *record_to_json(const struct reply *row, const char *queue, const char *state);
 
 /*
- * Append the words of one job: how many options, their names and values, the payload. is_once: a
- * token made of its id sees to it that it is added once. *is_alone: it cannot share a call. 0, or
- * -1 with code FORMAT; words that were appended are the caller's to cut.
+ * Append the words of one job: the number of options, their names and values, the payload. is_once:
+ * add a token made of its id, so that it is added only once. *is_alone: it must have a call of its
+ * own. 0, or -1 with code FORMAT; then the caller cuts the words that were appended.
  */
 int record_from_json(const char *line, size_t n, bool is_once, struct call_args *words,
                      bool *is_alone, struct err *err);

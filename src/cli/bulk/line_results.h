@@ -1,6 +1,6 @@
 /*
- * What became of the lines that were sent, span by span. Until something fails that is one span,
- * and after it come only the calls that were under way.
+ * What became of the lines that were sent, as spans of line numbers. Until something fails there is
+ * one span, and after it come only the calls that were under way.
  */
 #ifndef LATER_CLI_BULK_LINE_RESULTS_H
 #define LATER_CLI_BULK_LINE_RESULTS_H
@@ -24,11 +24,11 @@ struct line_results {
     uint64_t count[3]; /* lines, by fate */
 };
 
-/* The next n lines from `first` on; spans are noted in the order of the file. */
+/* Note the fate of the next n lines from `first` on. Call it in the order of the file. */
 void line_results_note(struct line_results *t, enum line_result fate, uint64_t first, uint64_t n);
-/* Append "lines 1 to 5120, 5377 to 5632"; nothing when there is none. */
+/* Append "lines 1 to 5120, 5377 to 5632" for this fate; nothing if no line has it. */
 void line_results_put(const struct line_results *t, enum line_result fate, struct buf *out);
-/* [[1, 5120], [5377, 5632]] */
+/* A new array: [[1, 5120], [5377, 5632]]. */
 json_t *line_results_json(const struct line_results *t, enum line_result fate);
 
 #endif

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #define DRAW_US 100000  /* between two drawings */
-#define RATE_US 1000000 /* a rate is that of so long */
+#define RATE_US 1000000 /* the rate is measured over so long */
 #define BAR_MAX 30
 #define LINE_BYTES 160
 
@@ -16,7 +16,7 @@ void meter_init(struct meter *m, bool is_wanted, uint64_t size)
     m->since = m->drawn = mono_now();
 }
 
-/* Columns that may be drawn in: the last one makes some terminals begin a new line. */
+/* Columns to draw in. Not the last one, which makes some terminals begin a new line. */
 static int width(void)
 {
     struct winsize size;
@@ -39,7 +39,7 @@ static void reckon(struct meter *m, struct mono now, uint64_t jobs)
     m->since_jobs = jobs;
 }
 
-/* "[#####     ]  50 %" where the whole is known, in what is left of the line. */
+/* Append "[#####     ]  50 %" in what is left of the line. */
 static int put_share(char *line, int n, int columns, double share)
 {
     int room = columns - n - 10, full;
@@ -64,7 +64,7 @@ static void draw(struct meter *m, uint64_t jobs, uint64_t bytes)
         n = put_share(line, n, columns, bytes < m->size ? (double)bytes / (double)m->size : 1.0);
     if (n > columns)
         n = columns;
-    /* Blanks over what was longer; no sequence that a terminal may not know. */
+    /* Overwrite a longer text with blanks: a terminal may not know an escape sequence for it. */
     (void)fprintf(stderr, "\r%.*s%*s", n, line, n < m->has_drawn ? m->has_drawn - n : 0, "");
     (void)fflush(stderr);
     m->has_drawn = n;

@@ -12,8 +12,8 @@
 #define ID_BYTES 13 /* with its NUL */
 
 /*
- * All ids first: a retry takes its job out of the very set that the cursor counts in. `later retry`
- * of what died meanwhile would also never end where a handler fails at once.
+ * Collect all ids before the first retry: a retry removes its job from the very set that the cursor
+ * counts in. Also, retrying jobs that die meanwhile would never end if a handler fails at once.
  */
 static int collect(struct cli *cli, const char *queue, struct buf *ids, struct err *err)
 {
@@ -50,13 +50,13 @@ static int put_off(struct cli *cli, const char *id, int64_t ms, struct err *err)
     return r != NULL ? 0 : -1;
 }
 
-/* A job that somebody else retried, cancelled or started meanwhile is no failure of ours. */
+/* It is no failure if somebody else retried, cancelled or started the job meanwhile. */
 static bool is_overtaken(const struct err *err)
 {
     return cli_is_refusal(err, "ELATER_STATE") || cli_is_refusal(err, "ELATER_NOJOB");
 }
 
-/* 1: retried. 0: it was dead no more. */
+/* 1: retried. 0: it was not dead any more. -1 with err. */
 static int retry(struct cli *cli, const char *id, int64_t ms, struct err *err)
 {
     struct cli_call call = {.n = 0};
@@ -95,7 +95,7 @@ int retry_all(struct cli *cli, const char *queue, int64_t spread_ms, struct err 
         return -1;
     n = ids.len / ID_BYTES;
     for (size_t i = 0; i < n && result >= 0; i++) {
-        /* In floating point: the product of both may not fit. */
+        /* In floating point: the product of spread_ms and i could overflow. */
         double share = (double)i / (double)n;
 
         result = retry(cli, ids.data + i * ID_BYTES, (int64_t)((double)spread_ms * share), err);

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-/* spread_ms: make them due evenly over this time; 0: at once. Returns as a verb's run. */
+/* spread_ms: make them due evenly over this time; 0: at once. Returns as a verb's run(). */
 int retry_all(struct cli *cli, const char *queue, int64_t spread_ms, struct err *err);
 
 #endif

@@ -15,7 +15,7 @@
 #include "run/process/spawn.h"
 
 #define SIGNALS_MAX 8
-/* `fg` in a shell gives us the terminal without a word, since for it we run. */
+/* Poll for the terminal: since we are running, `fg` in a shell gives it to us without a signal. */
 #define ASK_MS 300
 
 struct command {
@@ -28,13 +28,13 @@ struct command {
     struct loop_fd *watch_signals, *watch_end;
     struct spawned child; /* pid 0: none */
     bool has_terminal;
-    struct loop_timer *ask; /* for the terminal: it was stopped for want of it */
-    int interrupted;        /* it ended by this signal of the terminal */
+    struct loop_timer *ask; /* tries again to give the terminal to the stopped command */
+    int interrupted;        /* it ended by this signal from the terminal, 0: no */
 };
 
 static const int ending[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
 
-/* Behind a block even an ignored signal would come. */
+/* Ignored signals must not be blocked: a blocked signal is queued even if it is ignored. */
 static bool is_ignored(int sig)
 {
     struct sigaction was;
@@ -55,7 +55,7 @@ static void give_terminal(struct command *c)
         c->has_terminal = true;
 }
 
-/* We are in the background: SIGTTOU is ignored. */
+/* We are in the background, where this raises SIGTTOU; we ignore it. */
 static void take_terminal(struct command *c)
 {
     if (c->has_terminal && tcgetpgrp(STDIN_FILENO) == c->child.pid)
@@ -83,8 +83,8 @@ static void on_stopped(struct command *c, int sig)
         return;
     }
     if (sig != SIGTSTP || !c->has_terminal)
-        return; /* whoever sent it sends the CONT too */
-    /* It stopped itself, as editors do. */
+        return; /* the sender of this signal also sends CONT */
+    /* The command stopped itself on Ctrl-Z, as editors do. */
     (void)fputs("later: a program that holds a place is not stopped\n", stderr);
     (void)kill(-c->child.pid, SIGCONT);
 }
@@ -187,7 +187,8 @@ static void on_end(void *arg, int events)
     status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
     if (had_terminal && info.si_code != CLD_EXITED &&
         (info.si_status == SIGINT || info.si_status == SIGQUIT)) {
-        /* Ours is blocked, and would come back as a signal to pass on. */
+        /* Signal the rest of our own group. SIG_IGN does not keep the signal from us: it is
+         * blocked, so it is queued all the same, for on_signals. */
         c->interrupted = info.si_status;
         (void)signal(info.si_status, SIG_IGN);
         (void)kill(0, info.si_status);
@@ -218,12 +219,12 @@ pid_t command_start(struct command *c, char *const *argv, char *const *envp, str
 {
     pid_t pid;
 
-    /* Stopped we would be as good as frozen. For the command too: a shell that is just making a
-     * process cannot stop, its child can, and then nobody hears of it. */
+    /* If we were stopped, other workers would take us for dead. The command inherits this: a shell
+     * that is just making a process cannot stop, but its child can, and nobody would notice. */
     (void)signal(SIGTSTP, SIG_IGN);
     pid = start(c, argv, envp, err);
     if (pid < 0) {
-        /* The one that could not be run may have had it. */
+        /* The child that failed to run the command may have become the foreground. */
         if (c->has_terminal)
             (void)tcsetpgrp(STDIN_FILENO, getpgrp());
         c->has_terminal = false;
@@ -238,7 +239,7 @@ void command_kill(const struct command *c, int sig)
     if (c->child.pid <= 0)
         return;
     (void)kill(-c->child.pid, sig);
-    /* One that is stopped would never hear it. */
+    /* A stopped command would not handle the signal. */
     if (sig != SIGKILL)
         (void)kill(-c->child.pid, SIGCONT);
 }

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "sched/peers.h"
 
-#define RETRY_MS 1000     /* after an error reply */
-#define LOST_LEAVE_MS 500 /* what is lost is not worth a wait */
+#define RETRY_MS 1000     /* after an error reply, or if a question could not be sent */
+#define LOST_LEAVE_MS 500 /* as KEEPER_LEAVE_MS, if the place is lost */
 
 enum place { OUTSIDE, GRANTED, INSIDE, ENDING, GONE };
 
@@ -36,19 +36,19 @@ struct keeper {
     int64_t epoch; /* 0: not registered */
     int64_t seen, seq;
     int64_t fence;
-    bool is_defined;               /* the semaphore was looked at */
-    bool is_kept;                  /* on_lost: keep */
-    bool is_regaining;             /* the command runs, and Redis does not know of its place */
+    bool is_defined;               /* the semaphore's definition was read */
+    bool is_kept;                  /* the semaphore says on_lost: keep */
+    bool is_regaining;             /* the command runs, but Redis does not know of its place */
     bool is_lost;                  /* the command is being killed */
-    bool is_patient;               /* somebody may be dead: look on, whatever the time is */
-    bool wants_place, wants_beats; /* to be asked, unless there is a place by then */
-    int pressed;                   /* the last signal that we sent it on our own account */
-    struct mono sent;              /* the beat under way */
-    struct mono acked;             /* the last one that was acknowledged */
-    struct mono beat_at;           /* of the next */
-    struct mono kill_at;           /* behind our TERM */
-    int64_t redis_ms;              /* the clock of Redis when we registered */
-    struct mono redis_at;
+    bool is_patient;               /* a holder may be dead: go on asking after the time is up */
+    bool wants_place, wants_beats; /* send ENTER or BEATS next, if still needed then */
+    int pressed;                   /* the last signal that we sent it ourselves, 0: none */
+    struct mono sent;              /* when the call under way was sent */
+    struct mono acked;             /* when the last acknowledged beat was sent */
+    struct mono beat_at;           /* when the next beat is due */
+    struct mono kill_at;           /* when KILL follows our TERM */
+    int64_t redis_ms;              /* Redis' clock when we registered, */
+    struct mono redis_at;          /* and ours */
     struct mono give_up_at, ttl_at, leave_at, away_at, retry_at;
 };
 
@@ -90,7 +90,7 @@ static void be_gone(struct keeper *k)
     k->ops->done(k->ctx, k->end);
 }
 
-/* Tell Redis; from here on nothing but that is done. */
+/* From here on only tell Redis. */
 static void leave(struct keeper *k, struct mono now, enum keeper_end end)
 {
     k->end = end;
@@ -110,7 +110,7 @@ static void press(struct keeper *k, int sig)
     k->ops->kill(k->ctx, sig);
 }
 
-/* Others may come in: what runs must end. */
+/* Others may get the place: kill the command now. */
 static void lose(struct keeper *k, const char *why)
 {
     if (!k->is_lost)
@@ -146,14 +146,14 @@ void keeper_on_end(struct keeper *k, struct mono now, bool was_killed)
         end = KEEPER_LOST;
     else if (k->pressed != 0)
         end = KEEPER_OVERRAN;
-    /* It may have ended in order; what it left running must not meet the next holder. */
+    /* Even if the command ended in order, nothing that it left may run beside the next holder. */
     if (end != KEEPER_RAN)
         k->ops->kill(k->ctx, SIGKILL);
     leave(k, now, end);
     keeper_on_timer(k, now);
 }
 
-/* Redis does not know us (any more), or took us for dead. */
+/* Redis does not know us any more, or took us for dead. */
 static void forgotten(struct keeper *k, bool is_dead)
 {
     peers_trouble(k->peers);
@@ -178,7 +178,7 @@ static void press_softly(struct keeper *k, struct mono kill_at, const char *why)
     press(k, SIGTERM);
 }
 
-/* What ends the command: a silent link, while there is time to end in order, and --ttl. */
+/* End the command after --ttl, or if the link is silent, while there is time for an orderly end. */
 static void watch_command(struct keeper *k, struct mono now)
 {
     if (!k->is_kept && k->pressed == 0 && is_due(mono_add_ms(k->acked, KEEPER_TERM_MS), now)) {
@@ -214,7 +214,8 @@ static int send_register(struct keeper *k)
     return k->ops->reg(k->ctx, &req);
 }
 
-/* Not at all (-n) means: unless its holder seems to be dead. */
+/* Whether to stand in line. With -n only if a holder seems to be dead; a running command only if it
+ * may go on without its place. */
 static bool is_waiting(const struct keeper *k)
 {
     if (k->place == INSIDE)
@@ -322,7 +323,7 @@ static void arm(struct keeper *k)
     k->ops->arm(k->ctx, at);
 }
 
-/* Time is up, or there is none. Somebody who is dead does not count: is there one? */
+/* The time is up, or -n allows none. First ask for the beats: a dead holder does not count. */
 static void give_up(struct keeper *k, struct mono now)
 {
     k->give_up_at = MONO_NEVER;
@@ -403,7 +404,7 @@ void keeper_on_subscribed(struct keeper *k, struct mono now)
 
 /* ---- answers */
 
-/* False: it is not the answer we wait for. */
+/* False: this is not the answer that we wait for. */
 static bool take(struct keeper *k, enum call call)
 {
     if (k->out != call || k->place == GONE)
@@ -457,7 +458,7 @@ void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_r
     keeper_on_timer(k, now);
 }
 
-/* The command runs; whether it has its place was unknown. */
+/* The answer to ENTER while the command runs and Redis had not known of its place. */
 static void regain(struct keeper *k, bool is_granted)
 {
     if (is_granted) {
@@ -481,10 +482,10 @@ void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_ente
         regain(k, r->is_granted);
     } else if (k->place == OUTSIDE && r->is_granted) {
         k->place = GRANTED;
-        /* A semaphore has none; the guard finds processes by it. */
+        /* A semaphore has no fence. Use the epoch, since the guard finds processes by a fence. */
         k->fence = r->fence != 0 ? r->fence : k->epoch;
         try_to_start(k, now);
-        if (k->place == GRANTED) /* the last beat is too old */
+        if (k->place == GRANTED) /* not admitted: the last beat is too old */
             k->beat_at = now;
     } else if (k->place == OUTSIDE && k->conf.wait_ms == 0 && !k->is_patient) {
         give_up(k, now);
@@ -492,9 +493,9 @@ void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_ente
     keeper_on_timer(k, now);
 }
 
-/* A beat is known by its time on the clock of Redis. That may have been set since we registered:
- * then the beat was before that or behind it, and what makes it the nearer one is believed. One
- * far in the future is of before that, too, and tells nothing of its worker. */
+/* Whether a beat is too old, ago_ms by Redis' clock. That clock may have been set by step_ms since
+ * we registered, before or after the beat: believe what makes the beat more recent. A beat far in
+ * the future was also made before the clock was set. It tells nothing and counts as old. */
 static bool is_old(int64_t ago_ms, int64_t step_ms)
 {
     return llabs(ago_ms) >= KEEPER_STALE_MS && llabs(ago_ms - step_ms) >= KEEPER_STALE_MS;
@@ -550,7 +551,7 @@ void keeper_on_left(struct keeper *k, struct mono now, bool is_clean)
     be_gone(k);
 }
 
-/* A question was refused. */
+/* Redis refused the question under way. */
 void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const char *text)
 {
     enum call call = k->out;

@@ -1,16 +1,16 @@
 /*
- * The keeper of a place: how `later lock` and `later sem` come to their place at a gate, keep it
- * while the command runs, and give it back. A state machine like the daemon's scheduler: events and
- * the time go in, effects come out through a table of operations; it touches no clock, no Redis and
- * no process.
+ * The keeper: how `later lock` and `later sem` get a place at a gate, keep it while the command
+ * runs, and give it back. A state machine like the daemon's scheduler: events and the time go in,
+ * effects come out through a table of operations. It reads no clock, calls no Redis and starts no
+ * process.
  *
- * It is a worker without queues: it registers, beats every 5 s, watches the others and reaps those
- * that fell silent, so that a dead holder is found where no laterd runs. Life of the place:
+ * It is a worker without queues: it registers, beats every 5 s, watches the other workers and reaps
+ * silent ones, so that a dead holder is found even where no laterd runs. The states of the place:
  * OUTSIDE (asking, or in line) -> GRANTED (ours, but the last beat is too old to start) -> INSIDE
  * (the command runs) -> ENDING (Redis is told) -> GONE.
  *
- * One question at a time is under way. An operation that asks returns 0 when it was sent; the
- * answer is one keeper_on_* event, keeper_on_fault or keeper_link_down.
+ * One question at a time is under way. An operation that asks returns 0 if the question was sent,
+ * else -1. The answer is one keeper_on_* event, keeper_on_fault or keeper_link_down.
  */
 #ifndef LATER_CLI_HOLD_KEEPER_H
 #define LATER_CLI_HOLD_KEEPER_H
@@ -23,25 +23,25 @@
 #include "store/store.h"
 
 #define KEEPER_BEAT_MS 5000
-#define KEEPER_TERM_MS 12000    /* without an acknowledged beat the command gets TERM */
-#define KEEPER_KILL_MS 15000    /* and KILL; its guard does so too */
-#define KEEPER_STALE_MS 15000   /* a worker not heard of for so long may be dead: look on */
-#define KEEPER_LOOK_MS 40000    /* so long, whatever -n and -w say */
-#define KEEPER_AWAY_MS 30000    /* waiting without a link: give up */
-#define KEEPER_LEAVE_MS 5000    /* telling Redis that the command has ended */
-#define KEEPER_TTL_KILL_MS 5000 /* KILL so long after TERM */
+#define KEEPER_TERM_MS 12000    /* so long without an acknowledged beat: the command gets TERM */
+#define KEEPER_KILL_MS 15000    /* and KILL; the guard kills then, too */
+#define KEEPER_STALE_MS 15000   /* a worker without a beat for so long may be dead: go on asking */
+#define KEEPER_LOOK_MS 40000    /* for so long, whatever -n and -w say */
+#define KEEPER_AWAY_MS 30000    /* after waiting so long without a link, give up */
+#define KEEPER_LEAVE_MS 5000    /* limit for telling Redis that the command has ended */
+#define KEEPER_TTL_KILL_MS 5000 /* from TERM to KILL after --ttl */
 #define KEEPER_OVERRUN_TEXT "--ttl is over: the command gets TERM, and KILL after 5 s more"
 
 enum keeper_end {
-    KEEPER_RAN,     /* the command's status counts */
-    KEEPER_BUSY,    /* no place, or not in time */
+    KEEPER_RAN,     /* the command ended, or could not be run; its status counts */
+    KEEPER_BUSY,    /* no place at once (-n) or in time (-w) */
     KEEPER_LOST,    /* the place was lost while the command ran */
     KEEPER_OVERRAN, /* the command ran longer than it was allowed to */
-    KEEPER_STOPPED, /* by a signal, before the command ran */
-    KEEPER_FAILED,  /* see fail() */
+    KEEPER_STOPPED, /* a signal came before the command ran */
+    KEEPER_FAILED,  /* fail() was called with the reason */
 };
 
-/* Effects. ctx is the first argument of all. */
+/* Effects. ctx is that of keeper_new. */
 struct keeper_ops {
     int (*reg)(void *ctx, const struct store_register *req);
     int (*define)(void *ctx);
@@ -51,30 +51,31 @@ struct keeper_ops {
     int (*clear)(void *ctx, int64_t victim); /* end what it left running (worker/remains.h) */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
     int (*leave)(void *ctx, int64_t epoch);
-    /* Make the link anew. keeper_link_down follows before it returns. */
+    /* Reconnect. Calls keeper_link_down before it returns. */
     void (*relink)(void *ctx, enum fault fault, const char *text);
 
-    /* Does this process live, as far as this host can tell for certain? */
+    /* Whether this host can tell for certain that the peer's process is gone. */
     bool (*is_gone)(void *ctx, const struct store_peer *peer);
-    /* Tell the guard of the fence; may the command start (run/guard/guard.h)? */
+    /* Give the fence to the guard. Whether the command may start (run/guard/guard.h). */
     bool (*admits)(void *ctx, int64_t fence);
-    /* Start it, 0; or -1: it cannot be run, which counts as its end. */
+    /* Start the command. 0, or -1: it cannot be run, which counts as its end. */
     int (*start)(void *ctx, int64_t epoch, int64_t fence, bool is_guarded);
-    void (*kill)(void *ctx, int sig); /* its group; KILL also all that it left
-                                            behind, whose death is waited for */
+    void (*kill)(void *ctx, int sig); /* signal the command's group; KILL also ends
+                                            what it left behind, and waits for that */
     void (*tell)(void *ctx, const char *text);
-    void (*fail)(void *ctx, enum fault fault, const char *text);
-    void (*arm)(void *ctx, struct mono at);
-    void (*done)(void *ctx, enum keeper_end end);
+    void (*fail)(void *ctx, enum fault fault, const char *text); /* why there is no place */
+    void (*arm)(void *ctx, struct mono at);                      /* call keeper_on_timer then */
+    void (*done)(void *ctx, enum keeper_end end);                /* the last effect */
 };
 
 struct keeper_conf {
     bool is_sem;
-    int64_t wait_ms; /* 0: not at all; -1: for ever */
+    int64_t wait_ms; /* 0: do not wait; -1: for ever */
     int64_t ttl_ms;  /* 0: the command may run for ever */
 };
 
 struct keeper;
+/* Copies conf; ops must outlive it. */
 struct keeper *keeper_new(const struct keeper_conf *conf, const struct keeper_ops *ops, void *ctx,
                           struct mono now);
 void keeper_free(struct keeper *k); /* NULL is fine */
@@ -87,7 +88,7 @@ void keeper_on_defined(struct keeper *k, struct mono now, const char *limit);
 void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_reply *r);
 void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_enter_reply *r);
 void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_reply *r);
-/* No answer to a question: others may be under way. */
+/* The answer to ops.clear, which may be under way beside a question. */
 void keeper_on_cleared(struct keeper *k, struct mono now, int64_t victim, bool is_clear);
 void keeper_on_reaped(struct keeper *k, struct mono now, enum store_reap status, int64_t moved);
 void keeper_on_left(struct keeper *k, struct mono now, bool is_clean);
@@ -95,9 +96,9 @@ void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const 
 void keeper_on_wake(struct keeper *k, struct mono now, const char *text);
 void keeper_on_subscribed(struct keeper *k, struct mono now);
 void keeper_on_timer(struct keeper *k, struct mono now);
-/* was_killed: by the guard. */
+/* The command ended. was_killed: the guard killed it. */
 void keeper_on_end(struct keeper *k, struct mono now, bool was_killed);
-/* One of the signals that end a program. */
+/* This process got a signal that ends programs. */
 void keeper_on_signal(struct keeper *k, struct mono now, int sig);
 
 #endif

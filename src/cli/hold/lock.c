@@ -23,12 +23,12 @@
 #include "worker/identity.h"
 #include "worker/remains.h"
 
-#define SLOT 0 /* of the guard */
-/* Jobs of a dead laterd: its own settings are not known here. One that kills all workers must come
- * to its end, but rather by those who know when. */
+#define SLOT 0 /* of the guard's table, for the command */
+/* For the jobs of a dead laterd, whose settings are not known here. A job that kills all workers
+ * has to end, but preferably by a laterd that knows after how many crashes. */
 #define REAP_CRASHES 10
 #define REAP_DEAD_MAX 10000
-/* Less than what is left from our KILL to the first other who may come in. */
+/* Shorter than the time from our KILL until another holder may get the place. */
 #define KILL_WAIT_MS 2000
 
 extern char **environ;
@@ -39,7 +39,7 @@ struct lock {
     struct loop *loop;
     struct loop_alarm *alarm;
     struct guardian *guardian;
-    struct guard *guard; /* the guardian's */
+    struct guard *guard; /* owned by the guardian */
     struct link *link;
     struct store_redis *store;
     struct gate_redis *gate;
@@ -47,14 +47,14 @@ struct lock {
     struct keeper *keeper;
     struct command *child;
     struct identity me;
-    struct err fault;  /* what the link or a call said last */
+    struct err fault;  /* the last error of the link or of a call */
     struct err failed; /* why there is no place */
     enum keeper_end end;
-    struct boot acked; /* when the last beat was sent that was acknowledged */
+    struct boot acked; /* when the last acknowledged beat was sent */
     int64_t fence;
     bool is_guarded;
     int status;  /* of the command */
-    int stopped; /* by this signal */
+    int stopped; /* the last signal that this process got */
 };
 
 /* ---- what the keeper asks of Redis */
@@ -142,7 +142,7 @@ static bool is_ours(const char *variable)
     return false;
 }
 
-/* Our environment and what tells of the place; the caller's. */
+/* Our environment with the variables that tell of the place. The caller frees it. */
 static char **make_env(const struct lock *l, int64_t epoch, int64_t fence)
 {
     const char *gate = l->order->gate;
@@ -180,7 +180,7 @@ int lock_not_run(const char *command, struct err *err)
 static int op_start(void *ctx, int64_t epoch, int64_t fence, bool is_guarded)
 {
     struct lock *l = ctx;
-    /* From then on it would be ended anyway, and its guard has not looked yet. */
+    /* From then on the command would get TERM anyway. The guard kills only later (15 s). */
     int64_t until_us = is_guarded ? l->acked.us + KEEPER_TERM_MS * INT64_C(1000) : INT64_MAX;
     char **env = make_env(l, epoch, fence), **argv = lock_start_argv(until_us, l->order->argv);
     struct err err = ERR_INIT;
@@ -216,8 +216,8 @@ static void op_tell(void *ctx, const char *text)
     lock_tell(((struct lock *)ctx)->order->gate, text);
 }
 
-/* KILL is for all that the command has started, wherever it is; once it has ended its place goes to
- * the next one, so the death of what it left is waited for. */
+/* KILL is for all that the command has started, in any process group. Once the command has ended,
+ * its place goes to the next holder; so wait here until what it left is dead. */
 static void op_kill(void *ctx, int sig)
 {
     struct lock *l = ctx;
@@ -309,7 +309,7 @@ static void on_wake(void *arg, const char *text, size_t n)
     keeper_on_wake(((struct lock *)arg)->keeper, mono_now(), text);
 }
 
-/* Without the messages a turn is heard of with the next beat. */
+/* Without wake messages, we learn of our turn after the next beat. */
 static void on_denied(void *arg, const char *text)
 {
     (void)arg;

@@ -1,6 +1,6 @@
 /*
- * One command run at a place of a gate: joins the keeper (keeper.h) with Redis, the guard and the
- * process. Used once in a process, before it has threads.
+ * Runs one command while a place at a gate is held: joins the keeper (keeper.h) with Redis, the
+ * guard and the command's process. Used once per process, before it has threads.
  */
 #ifndef LATER_CLI_HOLD_LOCK_H
 #define LATER_CLI_HOLD_LOCK_H
@@ -18,13 +18,13 @@ struct lock_order {
     char *const *argv; /* of the command */
 };
 
-/* The exit status; -1 with err. */
+/* Returns the exit status, or -1 with err. */
 int lock_run(struct cli *cli, const struct lock_order *order, struct err *err);
 
-/* The status of a command that could not be started, and err in words for it. */
+/* The exit status of a command that could not be started for err->errnum. Sets err's text. */
 int lock_not_run(const char *command, struct err *err);
 
-/* Say it to whoever started us, with the gate's name. */
+/* Print text on stderr, with the gate's name. */
 void lock_tell(const char *gate, const char *text);
 
 #endif

@@ -13,11 +13,11 @@ struct inside {
     struct loop *loop;
     struct loop_timer *timer;
     struct command *child;
-    int pressed; /* the last signal that we sent it on our own account */
+    int pressed; /* the last signal that we sent it ourselves, 0: none */
     int status;
 };
 
-/* In our own process, and so in the group of the ancestor's command. */
+/* Run the command in this process, and so in the process group of the ancestor's command. */
 static int become(struct cli *cli, const struct lock_order *order, struct err *err)
 {
     int status;

@@ -1,6 +1,6 @@
 /*
- * A command at a place that an ancestor of ours holds (lock_token.h): whoever guards that place
- * guards us and what we become.
+ * Runs a command at a place that an ancestor of ours holds already (lock_token.h). The guard of
+ * that ancestor also guards us and the command.
  */
 #ifndef LATER_CLI_HOLD_LOCK_INSIDE_H
 #define LATER_CLI_HOLD_LOCK_INSIDE_H
@@ -8,8 +8,9 @@
 #include "cli/hold/lock.h"
 
 /*
- * Without --ttl this process becomes the command. With it the command runs in a group of its own,
- * and its time is kept here. The exit status, or -1 with err. Used once in a process.
+ * Without --ttl this process becomes the command. With it, the command runs in its own process
+ * group and this process ends it in time. Returns the exit status, or -1 with err. Used once per
+ * process.
  */
 int lock_inside(struct cli *cli, const struct lock_order *order, struct err *err);
 

@@ -17,7 +17,7 @@ char **lock_start_argv(int64_t until_us, char *const *argv)
     while (argv[n] != NULL)
         n++;
     all = mem_new((n + 4) * sizeof(*all));
-    /* The file that runs, even when another has its name by now. */
+    /* The program file that is running, even if another file has its name by now. */
     all[0] = mem_strdup("/proc/self/exe");
     all[1] = mem_strdup(LOCK_START_ARG);
     all[2] = mem_printf("%lld", (long long)until_us);

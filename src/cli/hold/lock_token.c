@@ -23,7 +23,7 @@ struct look {
     struct err *err;
 };
 
-/* The reply to a question about R:<key>; what is NULL ends it. */
+/* The reply to `command R:<key> [field]`. field may be NULL. The caller frees it. */
 static struct reply *ask(const struct look *l, const char *command, const char *key,
                          const char *field)
 {
@@ -33,7 +33,7 @@ static struct reply *ask(const struct look *l, const char *command, const char *
     return client_call(l->cli->client, field != NULL ? 3 : 2, argv, NULL, l->err);
 }
 
-/* 1: the worker of this epoch is the program of this instance; -1 with err. */
+/* 1: the worker of this epoch registered with this instance. 0: no. -1 with err. */
 static int is_instance(const struct look *l, const char *epoch, const char *instance)
 {
     CLEANUP_FREE char *key = mem_printf("worker:%s", epoch);
@@ -47,7 +47,7 @@ static int is_instance(const struct look *l, const char *epoch, const char *inst
     return is_so;
 }
 
-/* 1: the worker of this epoch lives and holds the gate; -1 with err. */
+/* 1: the worker of this epoch lives and holds the gate. 0: no. -1 with err. */
 static int holds(const struct look *l, const char *epoch)
 {
     CLEANUP_FREE char *who = mem_printf("@%s", epoch);
@@ -75,8 +75,8 @@ static int tell(const struct look *l, const char *epoch, enum lock_token *ret)
     return is_so < 0 ? -1 : 0;
 }
 
-/* It is not (any more) who it was when it came in. Has it registered anew? Then to enter would be
- * to stand in line behind our own ancestor. */
+/* The epoch is not (any more) that of our ancestor. Search all workers for its instance: if it has
+ * registered anew, asking for the gate would put us in line behind our own ancestor. */
 static int look_at_all(const struct look *l, const char *instance, enum lock_token *ret)
 {
     struct reply *workers = ask(l, "HGETALL", "workers", NULL);
@@ -103,7 +103,7 @@ static int look_at(const struct look *l, const char *epoch, const char *instance
     return is_it > 0 ? tell(l, epoch, ret) : look_at_all(l, instance, ret);
 }
 
-/* Takes a token apart; false: it is none, or of another gate. */
+/* Split a lock token in place. False: it is malformed, or of another gate. */
 static bool read_token(char *token, const char *gate, const char **ret_epoch,
                        const char **ret_instance)
 {

@@ -26,7 +26,7 @@ void base64_put(struct buf *out, const void *bytes, size_t n)
     }
 }
 
-/* The bits of a digit, -1 for what is none. */
+/* The bits of a digit, -1 for any other character. */
 static int value_of(char c)
 {
     const char *at = c != '\0' ? strchr(digits, c) : NULL;
@@ -54,7 +54,7 @@ int base64_get(struct buf *out, const char *p, size_t n)
                 return -1;
             word = word << 6 | (unsigned)value;
         }
-        /* Bits behind the last byte say nothing, and are nothing. */
+        /* The unused bits after the last byte must be 0. */
         if ((word & ((1U << 8 * (3 - bytes)) - 1)) != 0)
             return -1;
         for (size_t k = 0; k < bytes; k++)

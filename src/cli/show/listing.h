@@ -6,10 +6,10 @@
 
 #include "cli/cli.h"
 
-#define LISTING_PAGE 25 /* a third of a millisecond of Redis */
+#define LISTING_PAGE 25 /* takes Redis a third of a millisecond */
 
 struct listing {
-    const char *queue, *state; /* state: due running dead done */
+    const char *queue, *state; /* not copied; state: due parked running dead done */
     char cursor[64];
     bool is_over; /* there is no further page */
 };
@@ -17,8 +17,8 @@ struct listing {
 void listing_init(struct listing *l, const char *queue, const char *state);
 
 /*
- * The next page of at most count (1 to LISTING_PAGE) rows; its rows are elements 1 and up. NULL
- * with err; code DATA when the server's cursor does not move on. The reply is the caller's.
+ * The next page, of at most count (1 to LISTING_PAGE) rows: elements 1 and up of the reply, which
+ * the caller frees. NULL with err; code DATA if the server's cursor does not move on.
  */
 struct reply *listing_next(struct listing *l, struct cli *cli, int64_t count, struct err *err);
 

@@ -10,9 +10,9 @@
 #include "cli/show/out.h"
 #include "job/counts.h"
 
-#define PAGES_MAX 100000 /* a cursor that goes round would make us ask for ever */
+#define PAGES_MAX 100000 /* a cursor that runs in a circle would make us ask for ever */
 
-/* later_v1_metrics: the elements of its reply, and of a queue. */
+/* later_v1_metrics: the elements of its reply, and those of a queue. */
 enum { NOW, CURSOR, RUNNING, RECORDS, QUEUES, COUNTERS };
 enum {
     NAME,
@@ -29,15 +29,15 @@ enum {
     CANCELLED,
     QUEUE_VALUES
 };
-/* later_v1_health: what is of interest here. */
+/* later_v1_health: the elements used here, of its reply and of a worker. */
 enum { H_WORKERS = 1, H_NOTES = 3 };
 enum { W_COUNTER = 1, W_BEAT = 5, W_PLACES = 6, W_UNSENT = 7, W_QUIET = 10 };
 
-#define SILENT_MS 12000 /* as later health says */
+#define SILENT_MS 12000 /* the same as in cmd_health.c */
 
 struct queue_figures {
     char name[65];
-    int64_t value[QUEUE_VALUES]; /* OLDEST: 0 for none */
+    int64_t value[QUEUE_VALUES]; /* OLDEST: for how long it has been due, in ms; 0: none is due */
 };
 
 struct metrics {
@@ -53,7 +53,8 @@ struct metrics {
 
 /* ---- what is asked */
 
-/* A field of Redis that somebody wrote over is not to make a histogram fall. */
+/* Read a negative or huge number as 0: a field that somebody overwrote must not make a histogram's
+ * buckets decrease or its sums overflow. */
 static int64_t count_of(const struct reply *r)
 {
     int64_t n = reply_int(r);
@@ -77,8 +78,8 @@ static void take_queue(struct metrics *m, const struct reply *r, int64_t now_ms)
         q->value[OLDEST] = now_ms > q->value[OLDEST] ? now_ms - q->value[OLDEST] : 0;
 }
 
-/* One page from `cursor` on, which becomes that of the next. The first also brings what is counted
- * for all queues together. */
+/* Read one page at cursor, and set cursor to the next page. The first page also brings the counters
+ * of all queues together. */
 static int take_page(struct metrics *m, struct cli *cli, char cursor[32], struct err *err)
 {
     struct cli_call call = {.n = 0};
@@ -109,8 +110,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct queue_figures *)a)->name, ((const struct queue_figures *)b)->name);
 }
 
-/* A set that grows or shrinks meanwhile hands some out twice; a reader refuses a series that is
- * there twice. */
+/* Sort the queues and drop duplicates. A set that grows or shrinks meanwhile returns some queues
+ * twice, but Prometheus refuses a series that occurs twice. */
 static void sort_queues(struct metrics *m)
 {
     size_t kept = 0;
@@ -143,7 +144,7 @@ static void take_worker(struct metrics *m, const struct reply *w)
 {
     const struct reply *beat = reply_at(w, W_BEAT);
 
-    if (reply_is(reply_at(w, W_PLACES), "0")) /* a program under later lock */
+    if (reply_is(reply_at(w, W_PLACES), "0")) /* later lock or later sem */
         return;
     if (reply_is(reply_at(w, W_COUNTER), "dead")) {
         m->dead++;
@@ -161,8 +162,8 @@ static void take_worker(struct metrics *m, const struct reply *w)
 
 /* ---- what is written */
 
-/* NAME{namespace="...",LABEL="..." for each pair up to NULL} value, with the format's escapes:
- * bytes that are no text cannot stand in it at all. */
+/* Write NAME{namespace="...",LABEL="..."}, with the pairs of labels up to NULL. Values get the
+ * format's escapes; bytes that are no text cannot stand in it and are escaped before. */
 static void put_labels(struct metrics *m, const char *name, const char *const *labels)
 {
     buf_printf(&m->out, "%s{namespace=\"%s\"", name, m->ns);
@@ -186,7 +187,7 @@ static void put_int(struct metrics *m, const char *name, const char *const *labe
     buf_printf(&m->out, "%lld\n", (long long)value);
 }
 
-/* Thousandths or millionths, written as a decimal fraction. */
+/* Write thousandths or millionths (scale) as a decimal fraction. */
 static void put_scaled(struct metrics *m, const char *name, const char *const *labels,
                        int64_t value, int64_t scale)
 {
@@ -209,7 +210,7 @@ static void put_one(struct metrics *m, const char *name, const char *type, int64
 
 /* A sample for each queue and each of these values. */
 struct series {
-    const char *label; /* of the value; NULL: it is the only one */
+    const char *label; /* label of the value; NULL: it is the only one */
     int value;
 };
 
@@ -267,7 +268,7 @@ static void put_lateness(struct metrics *m)
     put_int(m, "laterd_start_lateness_seconds_count", NULL, count);
 }
 
-/* The kinds that there are, so that each is there also while it is 0. */
+/* Write all kinds, so that each has a sample even while it is 0. */
 static void put_attention(struct metrics *m, const struct reply *notes)
 {
     static const char *const kinds[] = {"stray-key",     "unserved-queue", "no-limit",

@@ -1,14 +1,14 @@
 /*
  * What `later stats --prometheus` writes: gauges and counters of one namespace in the text format
- * 0.0.4 of Prometheus, read with a few calls of constant cost in jobs. Nothing is written unless
- * all of it was read.
+ * 0.0.4 of Prometheus. They are read with a few calls whose cost does not depend on the number of
+ * jobs. Nothing is written unless everything was read.
  */
 #ifndef LATER_CLI_SHOW_METRICS_H
 #define LATER_CLI_SHOW_METRICS_H
 
 #include "cli/cli.h"
 
-/* As the run() of a verb. */
+/* Returns as a verb's run(). */
 int metrics_show(struct cli *cli, struct err *err);
 
 #endif

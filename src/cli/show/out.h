@@ -1,9 +1,9 @@
 /*
- * What a command shows: to people on a terminal, or to the next program in a pipe.
+ * The output of a command, for people on a terminal or for the next program in a pipe.
  *
- * Bytes from Redis go through out_text, out_lines or a table, which escape them; out_bytes is for
- * what was asked for raw. Output is buffered; a reader that went away or a full disk is remembered
- * and told by out_finish. One thread.
+ * Bytes from Redis go through out_text, out_lines or a table, which escape them. out_bytes is for
+ * what the user wants raw. Output is buffered. A write error (the reader went away, the disk is
+ * full) is kept, and out_finish returns it. One thread.
  */
 #ifndef LATER_CLI_SHOW_OUT_H
 #define LATER_CLI_SHOW_OUT_H
@@ -17,13 +17,14 @@
 /* Look at stdout and the environment once: terminal or not, its width, colour or not. */
 void out_init(void);
 bool out_is_tty(void);
-/* Columns of the terminal; 0 when stdout is none. */
+/* Columns of the terminal; 0 if stdout is no terminal. */
 size_t out_width(void);
 
 enum out_style { OUT_PLAIN, OUT_BOLD, OUT_GOOD, OUT_BAD, OUT_STYLES };
 /* The sequence that switches a style on (OUT_PLAIN: back to normal); "" where colour is off. */
 const char *out_style(enum out_style style);
 
+/* These two do not escape. */
 void out_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void out_bytes(const void *p, size_t n);
 /* Escaped, on one line. */
@@ -31,7 +32,7 @@ void out_text(const void *p, size_t n);
 /* Escaped, but line ends and tabs stay; ends with a line end if there was anything. */
 void out_lines(const void *p, size_t n);
 
-/* Whether writing failed already: a long listing may stop. */
+/* Whether a write has failed: then a long listing may stop. */
 bool out_has_failed(void);
 /* Flush. 0, or -1 with code SYSTEM (errnum EPIPE: the reader went away). */
 int out_finish(struct err *err);

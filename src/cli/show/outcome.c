@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/show/json.h"
 
-/* Cut the next word off *p; false when it does not fit into word. */
+/* Cut the next word and its space off *p. False if there is none or it does not fit into word. */
 static bool take_word(const char **p, const char *end, char *word, size_t room)
 {
     const char *space = memchr(*p, ' ', (size_t)(end - *p));

@@ -36,7 +36,7 @@ void table_done(struct table *t)
     t->room = 0;
 }
 
-/* Columns that escaped text takes: every sequence counts as one, as nearly all do. */
+/* Columns that escaped text takes. Each UTF-8 sequence counts as one, as nearly all take. */
 static size_t columns_of(const struct buf *b)
 {
     size_t n = 0;
@@ -76,7 +76,7 @@ void table_printf(struct table *t, const char *fmt, ...)
     table_add(t, text, strlen(text));
 }
 
-/* Whether column a should give way before b: an empty one first, then the wider. */
+/* Whether to narrow column a before b: an empty column first, then the wider one. */
 static bool gives_first(const struct table *t, const size_t *width, size_t a, size_t b)
 {
     if (t->is_used[a] != t->is_used[b])
@@ -84,7 +84,7 @@ static bool gives_first(const struct table *t, const size_t *width, size_t a, si
     return width[a] > width[b];
 }
 
-/* The soft column to take one from, or ncolumns. */
+/* The soft column to narrow by one, or ncolumns if there is none. */
 static size_t next_to_give(const struct table *t, const size_t *width)
 {
     size_t found = t->ncolumns;
@@ -110,7 +110,7 @@ static size_t narrowest(const struct table *t)
     return total;
 }
 
-/* Before the head: which columns there are cannot change behind it. */
+/* Leave out spare columns, before the titles are written: then the columns are fixed. */
 static void leave_out(struct table *t)
 {
     for (size_t i = t->ncolumns; i-- > 0 && out_width() > 0 && narrowest(t) > out_width();)

@@ -1,8 +1,9 @@
 /*
- * A table for people: columns as wide as their cells, and on a terminal no wider than it.
+ * A table for people. Columns are as wide as their cells, but on a terminal the table is no wider
+ * than the terminal.
  *
- * Rows are kept until table_flush, so that a long listing can be written page by page; columns only
- * ever get wider from page to page. Cells are escaped here.
+ * Rows are kept until table_flush, so that a long listing can be written page by page. Columns only
+ * get wider from page to page. Cells are escaped here.
  */
 #ifndef LATER_CLI_SHOW_TABLE_H
 #define LATER_CLI_SHOW_TABLE_H
@@ -14,7 +15,7 @@
 
 #define TABLE_COLUMNS_MAX 12
 
-/* What becomes of a column where the terminal is too narrow. */
+/* What happens to a column if the terminal is too narrow. */
 enum table_fit {
     TABLE_WHOLE,
     TABLE_SOFT, /* its cells are cut */
@@ -24,7 +25,7 @@ enum table_fit {
 struct table_column {
     const char *title;
     bool is_right; /* numbers */
-    int fit;       /* one of enum table_fit; true and false will do for the first two */
+    int fit;       /* one of enum table_fit; false and true stand for the first two */
 };
 
 struct table {
@@ -43,8 +44,9 @@ void table_init(struct table *t, const struct table_column *columns, size_t ncol
 void table_done(struct table *t);
 /* The next cell, left to right, row after row. */
 void table_add(struct table *t, const void *p, size_t n);
+/* The same, at most 255 bytes. */
 void table_printf(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Write the rows kept, the head before the first ones. */
+/* Write the rows kept; the first time, the titles before them. */
 void table_flush(struct table *t);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-/* The next word into out, and the rest; false: there is none, or it does not fit. */
+/* Move the next word from *p to out. False: there is none, or it does not fit. */
 static bool take_word(const char **p, size_t *n, char *out, size_t size)
 {
     const char *space = memchr(*p, ' ', *n);

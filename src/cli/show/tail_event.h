@@ -1,6 +1,6 @@
 /*
- * What is published on R:events (src/lua/v1/tail.lua): a head, then an event a line. From a
- * stranger as far as we know: what is not as it should be is refused. Pure.
+ * Parses what is published on R:events (src/lua/v1/tail.lua): a first line about the message, then
+ * one event per line. Anybody might have published it, so what is malformed is refused. Pure.
  */
 #ifndef LATER_CLI_SHOW_TAIL_EVENT_H
 #define LATER_CLI_SHOW_TAIL_EVENT_H
@@ -10,7 +10,7 @@
 
 struct tail_head {
     int64_t now_ms;
-    int64_t left_out; /* events before these that were not told */
+    int64_t left_out; /* events before these that were not published */
 };
 
 enum tail_number { TAIL_DUE_MS, TAIL_START, TAIL_ATTEMPT, TAIL_CODE, TAIL_NUMBERS };
@@ -18,11 +18,11 @@ enum tail_number { TAIL_DUE_MS, TAIL_START, TAIL_ATTEMPT, TAIL_CODE, TAIL_NUMBER
 struct tail_event {
     char event[16], id[16], queue[80]; /* "-": not known */
     int64_t numbers[TAIL_NUMBERS];     /* -1: none */
-    const char *text;                  /* in the line, to be escaped */
+    const char *text;                  /* points into the line; not escaped */
     size_t text_len;
 };
 
-/* A line without its LF. 0, or -1 when it is none of ours. */
+/* line: without its LF. 0, or -1 if it is malformed. */
 int tail_head_parse(const char *line, size_t n, struct tail_head *ret);
 int tail_event_parse(const char *line, size_t n, struct tail_event *ret);
 

@@ -11,7 +11,7 @@
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
-#define PAYLOAD_MAX (512UL << 20) /* what Redis takes in one argument */
+#define PAYLOAD_MAX (512UL << 20) /* Redis' limit for one argument */
 #define READ_STEP (64UL << 10)
 #define TOKEN_BYTES 16
 
@@ -37,7 +37,7 @@ static const struct cli_option options[] = {
     {NULL, NULL, NULL},
 };
 
-/* Standard input to its end, byte for byte. */
+/* Read standard input to its end, byte for byte. */
 static int read_stdin(struct buf *payload, struct err *err)
 {
     for (;;) {
@@ -106,8 +106,8 @@ static struct reply *add(struct cli *cli, const struct cli_call *call, struct er
 static void show(struct cli *cli, const struct reply *r, bool is_own_token)
 {
     const struct reply *id = reply_at(r, 0), *status = reply_at(r, 1);
-    /* `repeated` to a token that only we know: it was our own first call that got through. With a
-     * unique key that may have dropped it or moved another. */
+    /* `repeated` for a token that only we know: our own first call got through, so the job was
+     * added. But with a unique key, that call may have dropped the job or moved another one. */
     bool was_added = is_own_token && cli_value(cli, "unique") == NULL;
     const char *word = was_added && reply_is(status, "repeated") ? "added" : reply_str(status);
     int64_t due_ms = reply_int(reply_at(r, 2));
@@ -132,7 +132,7 @@ static void show(struct cli *cli, const struct reply *r, bool is_own_token)
     out_printf("\n");
 }
 
-/* An option that the library spells otherwise. */
+/* Append an option for which the library has another name. */
 static void add_option(struct cli_call *call, const struct cli *cli, const char *option,
                        const char *name)
 {
@@ -142,7 +142,7 @@ static void add_option(struct cli_call *call, const struct cli *cli, const char 
     cli_call_puts(call, cli_value(cli, option));
 }
 
-/* The queue and the options, as both functions take them. */
+/* The queue and the options, as later_add and later_add_many take them. */
 static void put_head(struct cli_call *call, const struct cli *cli)
 {
     static const char *const names[] = {"in",      "at",     "priority", "key",    "attempts",

@@ -10,13 +10,13 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-#define OWN_MAX 10 /* arguments that say which server */
+#define OWN_MAX 10 /* argv[0] and the arguments that name the server */
 
 struct numbers {
     char port[12], db[12];
 };
 
-/* The arguments live in url and in numbers. */
+/* Returns how many arguments it set. They point into url and numbers. */
 static size_t put_server(const struct url *url, struct numbers *numbers, const char **argv)
 {
     size_t n = 0;
@@ -52,7 +52,7 @@ static int run(struct cli *cli, struct err *err)
     n = put_server(&cli->target.url, &numbers, argv);
     for (int i = 0; i < cli->argc; i++)
         argv[n++] = cli->argv[i];
-    /* Into the environment, which only the same user can read; ps shows arguments to everybody. */
+    /* The password goes into the environment, which only this user can read: ps shows arguments. */
     if ((cli->target.url.password[0] != '\0' || cli->target.url.user[0] != '\0') &&
         setenv("REDISCLI_AUTH", cli->target.url.password, 1) < 0)
         return err_sys(err, errno, "cannot hand the password on");

@@ -1,4 +1,4 @@
-/* What one job waits for: later explain. The sentence is the library's (later_explain). */
+/* later explain: what one job waits for. The library makes the sentence (later_explain). */
 #include "cli/cli.h"
 
 #include <string.h>
@@ -6,10 +6,10 @@
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
-#define HOLDER 4 /* values of a holder, and of a worker, in their lists */
+#define HOLDER 4 /* values per holder, and per worker, in their lists */
 #define WORKER 6
 
-/* The instants that it may tell, in the order they are shown. */
+/* The instants that a reply may have, in the order they are shown. */
 static const struct {
     const char *name, *label;
 } instants[] = {
@@ -159,7 +159,7 @@ static json_t *workers_json(const struct reply *list)
     return out;
 }
 
-/* The limit of a semaphore is a number, that of a rate its definition. */
+/* Whether a value is a number. A semaphore's limit is one, a rate's limit is its definition. */
 static bool is_number(const char *name, bool is_rate)
 {
     static const char *const numbers[] = {"ahead", "ahead_queue", "held",   "workers_live", "aside",

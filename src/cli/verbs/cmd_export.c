@@ -110,7 +110,7 @@ static int write_state(struct export *x, struct err *err)
     return result;
 }
 
-/* For the bar only: who may not ask sees none. */
+/* Count the jobs for the meter only. If we may not ask, it shows no bar. */
 static void count(struct export *x)
 {
     struct err ignored = ERR_INIT;
@@ -125,7 +125,7 @@ static void count(struct export *x)
     reply_free(r);
 }
 
-/* "due,dead" -> which. */
+/* Set the wanted states from a list like "due,dead". */
 static int parse_states(const char *text, bool is_wanted[JOB_STATE_MAX], struct err *err)
 {
     while (text != NULL) {
@@ -158,7 +158,7 @@ static int run(struct cli *cli, struct err *err)
         if (is_wanted[i])
             count(&x);
     }
-    /* Whoever goes on while we read goes this way: rather told twice than missed. */
+    /* Read the states in the order in which jobs pass them: rather a job twice than never. */
     for (int i = 0; i < JOB_STATE_MAX && result == 0; i++) {
         x.state = job_state_name((enum job_state)i);
         if (is_wanted[i])

@@ -1,6 +1,6 @@
 /*
- * The verb fsck. Keys are found by SCAN; everything is judged, and repaired, by later_v1_audit and
- * later_v1_repair, a page a call.
+ * The verb fsck. It finds the keys by SCAN. later_v1_audit judges them, and later_v1_repair also
+ * repairs them, one page per call.
  */
 #include "cli/cli.h"
 
@@ -17,7 +17,7 @@
 
 #define PAGE "100"
 #define PAGE_NAMES 200
-#define PAGE_QUEUES 50 /* each costs a look at 17 keys */
+#define PAGE_QUEUES 50 /* each costs reading 17 keys */
 #define PAGE_GATES 50  /* each may have many holders */
 #define SCAN_COUNT "1000"
 #define STATUS_FINDINGS 1
@@ -25,7 +25,7 @@
 /* The elements of a finding. */
 enum { KIND, NAME, QUEUE, TEXT, REPAIRED };
 
-/* Names with a NUL behind each. */
+/* Names, each followed by a NUL. */
 struct key_names {
     struct buf bytes;
     size_t n;
@@ -34,12 +34,12 @@ struct key_names {
 struct fsck {
     struct cli *cli;
     const char *function;
-    const char *phase;       /* of the names in batch */
+    const char *phase;       /* the one that batch is for */
     char root[80];           /* later:{NS}: */
     struct key_names sets;   /* q:mail:5 dead:mail ... */
-    struct key_names queues; /* mail ..., one for each set */
+    struct key_names queues; /* mail ..., once for each of its sets */
     struct key_names batch;  /* name, type pairs not yet sent */
-    unsigned long long jobs; /* looked at */
+    unsigned long long jobs; /* checked */
     unsigned long long findings, repaired;
 };
 
@@ -61,7 +61,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Each name once, sorted; *ret_n of them. The array is the caller's, the names stay in names. */
+/* The *ret_n different names, sorted. The caller frees the array, which points into names. */
 static const char **names_sorted(struct key_names *names, size_t *ret_n)
 {
     const char **sorted = mem_new((names->n + 1) * sizeof(*sorted));
@@ -128,7 +128,7 @@ static void take_findings(struct fsck *f, const struct reply *r)
     }
 }
 
-/* A key that looks like ours and is not; only a person can tell what was meant. */
+/* Report a key that looks like ours and is not. Only a person can tell what was meant. */
 static void tell_stray(struct fsck *f, const char *key, size_t n)
 {
     static const char text[] = "a key that looks like one of this namespace and is not: RENAME it "
@@ -152,7 +152,7 @@ static void tell_stray(struct fsck *f, const char *key, size_t n)
 
 /* ---- calls */
 
-/* One page; *cursor moves on, "" at the end. */
+/* Check one page of a phase. Moves cursor to the next page, "" at the end. */
 static int call(struct fsck *f, const char *phase, char cursor[24], const struct key_names *names,
                 struct err *err)
 {
@@ -180,7 +180,7 @@ static int call(struct fsck *f, const char *phase, char cursor[24], const struct
     return 0;
 }
 
-/* All pages of a phase. */
+/* Check all pages of a phase. */
 static int run_phase(struct fsck *f, const char *phase, const struct key_names *names,
                      struct err *err)
 {
@@ -203,7 +203,7 @@ static int send_batch(struct fsck *f, struct err *err)
 
 /* ---- keys */
 
-/* Names of keys may hold any byte; those of ours have no NUL, whatever stands behind it. */
+/* A key may have any byte in its name. Ours have no NUL, so one with a NUL is a stray key. */
 static int take_key(struct fsck *f, const char *key, size_t n, struct err *err)
 {
     size_t root = strlen(f->root), len;
@@ -226,7 +226,7 @@ static int take_key(struct fsck *f, const char *key, size_t n, struct err *err)
         tell_stray(f, key, n + root);
         return 0;
     }
-    /* Payloads are looked at in the end, when it is known which jobs there are. */
+    /* Payloads are checked last, when it is known which jobs there are. */
     if (strncmp(rest, "big:", 4) == 0)
         return 0;
     names_add(&f->batch, rest, n);
@@ -239,13 +239,13 @@ static int take_payload(struct fsck *f, const char *key, size_t n, struct err *e
     size_t root = strlen(f->root);
 
     if (strlen(key) != n)
-        return 0; /* told as a stray */
+        return 0; /* reported as a stray key already */
     names_add(&f->batch, key + root, n - root);
     names_add(&f->batch, "string", 6);
     return f->batch.n >= PAGE_NAMES ? send_batch(f, err) : 0;
 }
 
-/* Gates and their lines. */
+/* Collect gates and their lines. */
 static int take_gate(struct fsck *f, const char *key, size_t n, struct err *err)
 {
     static const char *const kinds[] = {"lock:", "sem:", "rate:granted:", "wait:", "granted:"};
@@ -298,7 +298,7 @@ static int look_at_sets(struct fsck *f, struct err *err)
     return result;
 }
 
-/* -> how many queues, or -1 */
+/* Returns the number of queues, or -1. */
 static long look_at_queues(struct fsck *f, struct err *err)
 {
     size_t n;
@@ -317,7 +317,8 @@ static long look_at_queues(struct fsck *f, struct err *err)
     return result < 0 ? -1 : (long)n;
 }
 
-/* The order is that of repairs: what is found later may rest on what was put right before. */
+/* Run the phases in the order of repairs: later ones may rely on what earlier ones repaired.
+ * Returns the number of queues, or -1. */
 static long look(struct fsck *f, struct err *err)
 {
     static const char *const phases[] = {"running", "jobs",     "tries",   "errors", "results",

@@ -1,4 +1,4 @@
-/* What is going on at locks, semaphores and rates: later gates. */
+/* later gates: who holds locks, semaphores and rates, and who waits for them. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -13,10 +13,10 @@
 #include "cli/show/table.h"
 
 #define SCAN_COUNT "1000"
-#define BATCH 40 /* gates a call: see CLI_CALL_MAX */
-#define SHOWN 3  /* holders, and who waits, in a row of the table */
+#define BATCH 40 /* gates per call: see CLI_CALL_MAX */
+#define SHOWN 3  /* holders, and waiters, in a row of the table */
 
-/* The elements of a row of later_v1_gates, and how many make a holder or one in line there. */
+/* The elements of a row of later_v1_gates, and the values per holder and waiter in its lists. */
 enum { GATE, LIMIT, HOLDERS, LIST, WAITING, LINE, OPENS };
 #define HOLDER 4
 #define WAITER 3
@@ -28,7 +28,7 @@ struct gates {
     struct cli *cli;
     char **ids; /* kind:NAME */
     size_t n;
-    bool is_quiet; /* of those where nothing is going on nothing is said */
+    bool is_quiet; /* idle gates are not shown */
     size_t shown;
     int64_t now_ms;
     struct reply *workers; /* later_v1_workers */
@@ -52,18 +52,18 @@ static bool has_kind(const char *name)
 
 /* ---- which */
 
-/* A key behind the root: lock:NAME, sem:NAME, wait:KIND:NAME, or none of ours. */
+/* rest: a key without its root: lock:NAME, sem:NAME, wait:KIND:NAME, or a key of no gate. */
 static void take_key(struct gates *g, const char *rest)
 {
     if (strncmp(rest, "wait:", 5) == 0)
         rest += 5;
     else if (strncmp(rest, "rate:", 5) == 0)
-        return; /* its count is there long after the last start */
+        return; /* the counter of a rate outlives its last start by far */
     if (has_kind(rest))
         add(g, mem_strdup(rest));
 }
 
-/* A page at a time: Redis does other things between them. */
+/* Find all gates, a page at a time, so that Redis serves others in between. */
 static int find(struct gates *g, struct err *err)
 {
     CLEANUP_FREE char *match = mem_printf("later:{%s}:[lsw]*", g->cli->target.ns);
@@ -109,7 +109,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* SCAN may tell a key twice, and a gate may have two. */
+/* Sort, and drop duplicates: SCAN may return a key twice, and a gate may have two keys. */
 static void sort(struct gates *g)
 {
     size_t kept = 0;
@@ -128,7 +128,7 @@ static void sort(struct gates *g)
 
 /* ---- who */
 
-/* The row of later_v1_workers about @EPOCH. */
+/* The row of later_v1_workers for @EPOCH, or NULL. */
 static const struct reply *worker(const struct gates *g, const char *who)
 {
     for (size_t i = 1; i < reply_count(g->workers); i++) {
@@ -169,7 +169,7 @@ static json_t *who_json(const struct gates *g, const char *who, bool is_line)
 
 /* ---- showing */
 
-/* "semaphore N on_lost" or "rate algorithm N per_ms burst" for people; a lock has one place. */
+/* Write "semaphore N on_lost" or "rate algorithm N per_ms burst" for people; 1 for a lock. */
 static void put_limit(struct buf *out, const char *id, const char *text)
 {
     long long n, per_ms;

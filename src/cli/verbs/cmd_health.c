@@ -1,5 +1,5 @@
-/* The verb health: does the work go on, and if not, why? With --live and --ready: does the daemon
- * of this host turn, and can it take jobs? */
+/* The verb health: whether the work goes on, and if not, why. With --live or --ready: whether the
+ * event loops of this host's daemons turn, and whether they can take jobs. */
 #include "cli/cli.h"
 
 #include <stdarg.h>
@@ -17,20 +17,20 @@
 #include "redis/preflight.h"
 
 #define STATUS_DEGRADED 1
-/* A due job that could run has started by then; a worker tells its room every 10 s. */
+/* A due job that could run has started by then. Workers report their room every 10 s. */
 #define LATE_MS "12000"
 #define SILENT_MS 12000 /* a worker beats every 5 s */
-#define SKEW_MS 1000    /* from here on its log and LATER_LATE_MS mislead */
+#define SKEW_MS 1000    /* from here on, a worker's log and LATER_LATE_MS mislead */
 #define PROBE_MS 2000   /* for the answers of all daemons of this host */
-#define UNSENT_MANY 256 /* results: two steps full */
+#define UNSENT_MANY 256 /* results; as many as two full steps */
 #define NAMES_MANY_PERCENT 90
 
-/* later_v1_health: the elements of its reply, those of a worker, those of a late queue. */
+/* later_v1_health: the elements of its reply, of a worker, and of a late queue. */
 enum { NOW, WORKERS, LATE, NOTES, NAMES, NAMES_MAX };
 enum { EPOCH, COUNTER, HELD, HOST, PID, BEAT, PLACES, UNSENT, REFUSED, SKEW, QUIET };
 enum { QUEUE, DUE, ROOMY };
 
-/* Objects with the words "cause" (or "warning") and "text", and what it is about. */
+/* Lists of objects with a "cause" (or "warning"), a "text", and what they are about. */
 struct health {
     json_t *causes, *warnings;
     size_t live;
@@ -144,7 +144,7 @@ static void judge_note(struct health *h, const char *note)
     }
 }
 
-/* A library of before tells no names. */
+/* An older library does not report the names: both numbers are 0. */
 static void judge_names(struct health *h, int64_t names, int64_t most)
 {
     if (most > 0 && names >= most)
@@ -176,8 +176,8 @@ static void judge(struct health *h, const struct reply *r)
     judge_names(h, reply_int(reply_at(r, NAMES)), reply_int(reply_at(r, NAMES_MAX)));
 }
 
-/* An add without arguments: the server says whether it takes writes before the library says that
- * there is nothing to add. Whatever keeps producers out keeps out this one. */
+/* Call later_add without arguments. The server refuses writes before the library notices that there
+ * is nothing to add: whatever refuses the producers' adds refuses this one. */
 static void look_for_refusal(struct health *h, struct cli *cli)
 {
     struct cli_call nothing = {.n = 0};
@@ -190,7 +190,7 @@ static void look_for_refusal(struct health *h, struct cli *cli)
         add(h->causes, "cause", "adds-refused", "Redis refuses every add: %.250s", err.text);
 }
 
-/* What may not be asked is not worth a word: the daemon's user is the one that matters. */
+/* If this user may not ask, say nothing: the rights of the daemon's user are what matters. */
 static void look_at_server(struct health *h, struct cli *cli)
 {
     static const char *const info[] = {"INFO"};
@@ -218,7 +218,7 @@ static void show_list(const json_t *list, const char *kind, const char *label, e
     }
 }
 
-/* Consumes what health gathered. */
+/* Frees the lists of h. */
 static void show(const struct cli *cli, struct health *h, const char *status)
 {
     if (cli->json) {
@@ -270,7 +270,7 @@ static int judge_namespace(struct cli *cli, struct err *err)
 
 /* ---- the daemons of this host */
 
-/* Why Redis does not think that it can take jobs; NULL: it can. */
+/* Why this daemon cannot take jobs in Redis' view. NULL: it can. */
 static const char *why_not_in_redis(const struct reply *r, int64_t epoch)
 {
     const struct reply *workers = reply_at(r, WORKERS);
@@ -289,7 +289,7 @@ static const char *why_not_in_redis(const struct reply *r, int64_t epoch)
     return "Redis does not know it";
 }
 
-/* The same by what it says itself. */
+/* The same by the daemon's own answer. */
 static const char *why_not_by_itself(const struct probe_daemon *d)
 {
     return !d->has_answered    ? "it does not answer: its loop does not turn"
@@ -301,7 +301,7 @@ static const char *why_not_by_itself(const struct probe_daemon *d)
                                : NULL;
 }
 
-/* Adds a cause for this daemon if it has one. server: its view, NULL while only life counts. */
+/* Add a cause if this daemon has one. server: the reply of ask_server; NULL: do not judge by it. */
 static void judge_daemon(struct health *h, const struct probe_daemon *d, bool must_be_ready,
                          const struct reply *server)
 {
@@ -316,7 +316,7 @@ static void judge_daemon(struct health *h, const struct probe_daemon *d, bool mu
                      "pid", d->pid);
 }
 
-/* Redis' view, when those here think well of themselves. */
+/* Redis' view of the workers, for --ready. NULL: it cannot be asked, which is a cause. */
 static struct reply *ask_server(struct cli *cli, struct health *h)
 {
     struct cli_call call = {.n = 0};
@@ -347,7 +347,7 @@ static void show_daemons(const struct cli *cli, struct health *h, const char *wo
     json_decref(h->warnings);
 }
 
-/* All that are found must be well: one that hangs beside another is not seen by anybody else. */
+/* All daemons found must be well: nobody else would notice one that hangs beside a healthy one. */
 static int run_probe(struct cli *cli, bool must_be_ready, struct err *err)
 {
     struct health h = {json_array(), json_array(), 0};

@@ -12,7 +12,7 @@
 #include "cli/show/out.h"
 #include "cli/bulk/retry_all.h"
 
-/* The replies are a word, or [id, word, due_ms]. */
+/* r: a word, or [id, word, due_ms]. */
 static void show(const struct cli *cli, const char *id, const struct reply *r)
 {
     bool has_due = reply_kind(r) == REPLY_ARRAY;
@@ -37,7 +37,7 @@ static void show(const struct cli *cli, const char *id, const struct reply *r)
     out_printf("\n");
 }
 
-/* One call with the id and, if it is not NULL, one more argument. */
+/* Call function with the id and, unless it is NULL, more. Show the reply. */
 static int act(struct cli *cli, const char *function, const char *id, const char *more,
                struct err *err)
 {

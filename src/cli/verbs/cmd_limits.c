@@ -1,5 +1,4 @@
-/* The definitions of semaphores and rates: later limits; and a rate asked from a shell: throttle.
- */
+/* later limits: the definitions of semaphores and rates. later throttle: a rate for a shell. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -16,7 +15,7 @@
 
 /* ---- later limits */
 
-/* One row of later_limits, taken apart. */
+/* One row of later_limits, parsed. */
 struct limit {
     const struct reply *name, *text;
     enum { UNKNOWN, SEMAPHORE, RATE } kind;
@@ -142,7 +141,7 @@ static void tell(const struct cli *cli, const char *name, const char *status)
 
 static int set(struct cli *cli, struct err *err)
 {
-    /* What the verb calls them, what the library does. */
+    /* The name in this verb, the name in the library. */
     static const char *const names[][2] = {
         {"burst", "burst"}, {"algorithm", "algorithm"}, {"on-lost", "on_lost"}};
     struct cli_call call = {.n = 0};

@@ -1,4 +1,4 @@
-/* A command under a lock or at a place of a semaphore: later lock, later sem. */
+/* later lock, later sem: run a command under a lock or at a place of a semaphore. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 /* ---- the command line */
 
-/* Seconds with a fraction, as flock takes them. */
+/* Seconds with a fraction, as flock(1) takes them. */
 static int read_wait(const char *text, int64_t *ret_ms, struct err *err)
 {
     char *end = NULL;
@@ -71,7 +71,7 @@ static int run_at(struct cli *cli, const struct lock_order *order, struct err *e
 
     if (lock_token_look(cli, order->gate, &token, err) < 0)
         return -1;
-    cli_disconnect(cli); /* the command must not inherit it, nor a long wait keep it */
+    cli_disconnect(cli); /* the command must not inherit it, a long wait need not keep it */
     if (token == LOCK_TOKEN_HELD)
         return lock_inside(cli, order, err);
     if (token == LOCK_TOKEN_NONE)

@@ -14,11 +14,11 @@
 
 #define LIMIT_ON_TTY 100
 
-/* What a row of later_v1_list holds. */
+/* The elements of a row of later_v1_list. */
 enum field { ID, SCORE, PRIORITY, TRIES, LAST, BYTES, PREVIEW, GATE };
 
 static const struct state_row {
-    const char *score; /* what the score is, in JSON */
+    const char *score; /* the name of the score in JSON */
     struct table_column columns[7];
 } states[JOB_STATE_MAX] = {
     [JOB_STATE_DUE] = {"due_ms",
@@ -71,14 +71,15 @@ struct ls {
     int64_t now_ms;
 };
 
-/* starts, attempts spent, crashes; zeros for a job that was never started. */
+/* n: starts, attempts, crashes; zeros for a job that was never started. */
 static void parse_tries(const struct reply *text, long long n[3])
 {
     n[0] = n[1] = n[2] = 0;
     (void)sscanf(reply_str(text), "%18lld %18lld %18lld", &n[0], &n[1], &n[2]);
 }
 
-/* The preview ends after 64 bytes, perhaps inside a character: that is no reason for base64. */
+/* Bytes of the preview without a character that was cut at its end (after 64 bytes). Otherwise
+ * json_put_bytes would write base64. */
 static size_t whole_characters(const struct reply *preview, int64_t bytes)
 {
     const unsigned char *p = (const unsigned char *)reply_str(preview);
@@ -167,7 +168,7 @@ static void put_row(struct ls *ls, const struct reply *row)
         table_printf(&ls->table, "(raw)");
     if (ls->state == &states[JOB_STATE_RUNNING])
         table_add(&ls->table, reply_str(score), reply_len(score));
-    else if (ls->state == &states[JOB_STATE_PARKED]) /* a ticket is a time in us, or little more */
+    else if (ls->state == &states[JOB_STATE_PARKED]) /* a ticket is about a time in us */
         table_printf(&ls->table, "%s", out_when(reply_int(score) / 1000, ls->now_ms, when));
     else
         table_printf(&ls->table, "%s", out_when(reply_int(score), ls->now_ms, when));

@@ -44,7 +44,7 @@ static const char *jobs(int64_t n)
     return n == 1 ? "job" : "jobs";
 }
 
-/* Whether the person at the terminal wants it. 1 or 0, -1 when there is nobody to ask. */
+/* Ask the person at the terminal. 1: yes. 0: no. -1 with err: there is no terminal. */
 static int ask(const struct purge *p, struct err *err)
 {
     char answer[16] = "";
@@ -85,7 +85,7 @@ static void show(const struct purge *p, bool is_dry)
     out_printf("\n");
 }
 
-/* As many as there were when the question was put. */
+/* Remove as many jobs as were counted before the question. */
 static int remove_all(struct purge *p, struct err *err)
 {
     int64_t wanted = p->left, before = -1;

@@ -25,7 +25,7 @@ static void show(const struct cli *cli, const char *name, const char *what, cons
     out_printf("\n");
 }
 
-/* USER@HOST, so that whoever finds the queue paused knows whom to ask. */
+/* USER@HOST, so that a person who finds the queue paused knows whom to ask. */
 static void whoami(char *out, size_t room)
 {
     const struct passwd *user = getpwuid(geteuid());

@@ -13,7 +13,7 @@
 
 enum field_kind { TEXT, NUMBER, INSTANT, LENGTH, STATE };
 
-/* What later_show may tell, in the order it is shown. */
+/* The fields that later_show may return, in the order they are shown. */
 static const struct field {
     const char *name;
     const char *label;

@@ -1,4 +1,4 @@
-/* The verbs that show how things stand: stats, workers. */
+/* The verbs stats (the queues of a namespace) and workers. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "cli/show/out.h"
 #include "cli/show/table.h"
 
-#define QUEUE_VALUES 10 /* a queue, in the reply of later_stats */
+#define QUEUE_VALUES 10 /* per queue in the reply of later_stats */
 
 /* later_stats: the elements of its reply, and the values of a queue. */
 enum { NOW, WORKERS, RUNNING, JOBS, MORE, QUEUES, NOTES };
@@ -20,7 +20,7 @@ struct pause {
     bool is_on;
     long long until_ms, since_ms; /* until 0: until it is resumed */
     char who[210];
-    const char *reason; /* the reply's */
+    const char *reason; /* points into the reply */
 };
 
 static struct pause parse_pause(const struct reply *r, int64_t now_ms)

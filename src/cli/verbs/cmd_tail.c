@@ -14,17 +14,17 @@
 #include "cli/show/out.h"
 #include "cli/show/tail_event.h"
 
-#define FOLLOW_MS "15000" /* asked for */
-#define RENEW_MS 5000     /* how often, and how long a reader that is gone may not be noticed */
+#define FOLLOW_MS "15000" /* for so long Redis is asked to publish */
+#define RENEW_MS 5000     /* how often we renew, and check whether our output is still read */
 #define BACK_FIRST_MS 250
 #define BACK_MAX_MS 5000
-#define LATE_MS 1000 /* later than this a start is worth a word */
+#define LATE_MS 1000 /* a start that is later than this is shown as late */
 
 struct events {
     struct cli *cli;
     const char *queue;   /* NULL: all */
     struct client *ears; /* subscribed; the other connection renews */
-    int64_t heard_ms;    /* Redis' time when we last knew that we miss nothing */
+    int64_t heard_ms;    /* by Redis' clock: up to here nothing was missed */
     int queue_width;
 };
 
@@ -106,7 +106,7 @@ static void show(struct events *t, const struct tail_event *e, int64_t now_ms)
     out_printf("\n");
 }
 
-/* What was not told, among the events where a program reads them. */
+/* Report missing events: with --json among the events, else on stderr. */
 static void show_gap(const struct events *t, const char *event, const char *name, int64_t value,
                      const char *text)
 {
@@ -163,7 +163,7 @@ static void show_message(struct events *t, const char *p, size_t n)
 
 /* ---- following */
 
-/* was_on: nobody had forgotten that we follow. */
+/* *was_on: Redis had not forgotten that somebody follows. */
 static int renew(struct events *t, bool *was_on, struct err *err)
 {
     struct cli_call call = {.n = 0};
@@ -187,7 +187,7 @@ static void hang_up(struct events *t)
     cli_disconnect(t->cli);
 }
 
-/* The ears first: what happens behind the call is heard. */
+/* Subscribe first, so that we hear all that happens after the call. */
 static int call_up(struct events *t, struct err *err)
 {
     bool was_on;
@@ -196,7 +196,7 @@ static int call_up(struct events *t, struct err *err)
     return t->ears != NULL ? renew(t, &was_on, err) : -1;
 }
 
-/* Until nobody reads any more (0) or the link is gone (-1). */
+/* Show events until nobody reads our output any more (0) or the link is gone (-1). */
 static int follow(struct events *t, struct err *err)
 {
     struct mono renew_at = mono_add_ms(mono_now(), RENEW_MS);
@@ -225,7 +225,7 @@ static int follow(struct events *t, struct err *err)
     return 0;
 }
 
-/* Try until it is there again; what cannot get better by itself ends it. */
+/* Try until Redis is there again. An error that cannot go away by itself ends it (-1). */
 static int come_back(struct events *t, struct err *err)
 {
     int64_t wait_ms = BACK_FIRST_MS;

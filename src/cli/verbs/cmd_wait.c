@@ -18,7 +18,7 @@ struct wait {
     const char *id;
     struct client *events; /* subscribed; the other connection asks */
     struct mono deadline;
-    struct reply *reply; /* that outcome points into */
+    struct reply *reply; /* outcome points into it */
     struct outcome outcome;
 };
 
@@ -31,7 +31,7 @@ static int subscribe(struct wait *w, struct err *err)
     return w->events != NULL ? 0 : -1;
 }
 
-/* 1: it has ended, outcome is set. 0: not yet. */
+/* 1: the job has ended, outcome is set. 0: not yet. -1 with err. */
 static int ask(struct wait *w, struct err *err)
 {
     struct cli_call call = {.n = 0};
@@ -54,7 +54,7 @@ static int ask(struct wait *w, struct err *err)
     return 1;
 }
 
-/* The same from a message. 0 also when nothing came for a while. */
+/* The same from a message. 0 also if none came for a while. */
 static int listen(struct wait *w, struct err *err)
 {
     int64_t left_ms = mono_until_us(mono_now(), w->deadline) / 1000 + 1;

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "base/text.h"
 
-#define DURATION_MAX 32                       /* digits and a unit; longer text is no duration */
-#define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; the store refuses what has no date */
+#define DURATION_MAX 32 /* bytes: digits and a unit; longer text is no duration */
+#define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; due times end with the year 5000 */
 
 static const struct {
     const char *word;

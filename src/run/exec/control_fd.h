@@ -1,13 +1,13 @@
 /*
  * Descriptor 3, on which a handler may tell the daemon more than an exit status does
- * (doc/protocol.md, handler contract). One line each, at most CONTROL_LINE_BYTES, longer ones cut:
+ * (doc/handlers.md). One text line each; it is cut after CONTROL_LINE_BYTES:
  *
- *   progress TEXT       how far it is; shown, not kept
- *   retry-in DURATION   if this attempt fails or asks for another: when (the last one said holds)
+ *   progress TEXT       how far the handler is; shown, not kept
+ *   retry-in DURATION   when to retry if this run fails or asks for it; the last line counts
  *   result TEXT         kept with the outcome; several are joined by LF up to RUN_RESULT_BYTES
- *   log TEXT            a line for the log
+ *   log TEXT            a message for the log
  *
- * What is not understood is logged at debug and ignored: a handler cannot break the daemon here.
+ * Other lines are logged at debug level and ignored: a handler cannot break the daemon here.
  */
 #ifndef LATER_RUN_EXEC_CONTROL_FD_H
 #define LATER_RUN_EXEC_CONTROL_FD_H
@@ -23,7 +23,7 @@
 #include "run/exec/output.h"
 
 #define CONTROL_LINE_BYTES 4096
-#define CONTROL_PROGRESS_MS 100 /* progress is handed on at most this often; the latest wins */
+#define CONTROL_PROGRESS_MS 100 /* progress is told at most this often; the latest text wins */
 
 enum control_kind {
     CONTROL_OTHER,
@@ -35,33 +35,35 @@ enum control_kind {
 
 struct control_line {
     enum control_kind kind;
-    const char *text; /* behind the word and one space; into the line that was parsed */
+    const char *text; /* after the word and one space; points into the parsed line */
     size_t len;
-    int64_t ms; /* RETRY_IN */
+    int64_t ms; /* RETRY_IN only */
 };
 
-/* Pure. A retry-in whose duration is not one is OTHER. */
+/* Pure. A retry-in with an invalid duration is OTHER. */
 void control_line_parse(const char *line, size_t n, struct control_line *ret);
 
-/* The state of one attempt; nothing in it is owned but the buffers. */
+/* The data of one run. Owns only its buffers (lines, progress). */
 struct control_fd {
     struct lines lines;
     struct output *output;
     const struct exec_hooks *hooks;
     struct run_result *ret;
     bool has_result;
-    struct buf progress; /* the latest one not handed on */
+    struct buf progress; /* the latest text not yet passed on */
     bool has_progress;
-    struct mono progress_at; /* when the next may be handed on */
+    struct mono progress_at; /* earliest time for the next one */
 };
 
+/* output, hooks and ret must outlive c. */
 void control_fd_init(struct control_fd *c, struct output *output, const struct exec_hooks *hooks,
                      struct run_result *ret);
 void control_fd_done(struct control_fd *c);
+/* Take n bytes that the handler wrote. */
 void control_fd_add(struct control_fd *c, const char *p, size_t n);
-/* Hand on progress whose time has come; returns when to call again (MONO_NEVER: nothing waits). */
+/* Pass on progress that is due. Returns when to call again; MONO_NEVER: no progress waits. */
 struct mono control_fd_tick(struct control_fd *c, struct mono now);
-/* The stream has ended: what is left goes out. */
+/* The stream has ended: take a last line without LF, pass on the progress that waits. */
 void control_fd_end(struct control_fd *c);
 
 #endif

@@ -21,18 +21,19 @@
 #include "run/isolation/isolation.h"
 #include "run/process/spawn.h"
 
-#define BUSY_TRIES 3 /* of a start that meets ETXTBSY, after the first */
+#define BUSY_TRIES 3 /* more tries of a start that fails with ETXTBSY */
 #define BUSY_WAIT_MS 50
-#define END_WAIT_MS 10000 /* for the death of all that it has started */
-#define YOUNG_MS 3        /* a process this young is watched for its end alone */
+#define END_WAIT_MS 10000 /* for the end of all processes that it started */
+#define YOUNG_MS 3        /* for so long after the start only the end is polled, not the output */
 
 /*
- * RUN    until it ends by itself (then DRAIN) or we end it (then TERM)
- * TERM   the group was told to; when the grace is over, or the leader has ended and nobody holds a
- *        pipe any more, KILL. The leader stays a zombie meanwhile, so that the group's number
- *        cannot become anybody else's.
- * KILL   whatever carries its fence is dead, the leader's end is certain, then DRAIN
- * DRAIN  the leader is reaped; what is in the pipes is read, for EXEC_DRAIN_MS at most
+ * RUN    The process runs until it ends by itself (then DRAIN) or we end it (then TERM).
+ * TERM   The process group got SIGTERM. KILL follows when the grace is over, or when the leader has
+ *        ended and all pipes are closed. The leader stays a zombie until then, so that the number
+ *        of the group cannot be reused.
+ * KILL   All processes with its fence have ended, and the group got SIGKILL. When the leader has
+ *        ended, DRAIN follows.
+ * DRAIN  The leader is reaped. What is left in the pipes is read, for EXEC_DRAIN_MS at most.
  */
 enum phase { PHASE_RUN, PHASE_TERM, PHASE_KILL, PHASE_DRAIN };
 
@@ -46,15 +47,15 @@ struct attempt {
     struct output output;
     struct control_fd control;
     enum phase phase;
-    struct mono deadline; /* of the phase */
-    struct mono tick;     /* of the control descriptor */
-    enum run_end cause;   /* why we ended it; RUN_EXITED: we did not */
+    struct mono deadline; /* of the current phase */
+    struct mono tick;     /* when control_fd_tick is due */
+    enum run_end cause;   /* why we ended it; RUN_EXITED: it ended by itself */
     bool leader_gone;
-    bool grace_over; /* KILL was needed */
-    bool at_once;    /* KILL was asked for */
-    bool is_alone;   /* nothing else carries its fence any more: it was looked for */
-    bool has_met;    /* a limit of its cgroup, */
-    char met[96];    /* in words */
+    bool grace_over; /* kill_grace_ms has passed, so KILL was needed */
+    bool at_once;    /* KILL was asked for, or the start came too late */
+    bool is_alone;   /* a search found no other process with its fence */
+    bool has_met;    /* it met a limit of its cgroup: */
+    char met[96];    /* which one, in words */
     siginfo_t status;
 };
 
@@ -86,14 +87,14 @@ static void describe(const struct attempt *r)
         (void)snprintf(ret->text, sizeof(ret->text), "%s: terminated", cause);
 }
 
-/* Half a payload is no payload: whatever the handler made of it does not count. But it ran, so its
- * attempt is spent. */
+/* True if the handler did not get its whole payload: then its result does not count. But it ran, so
+ * its attempt is spent. */
 static bool is_unfed(const struct attempt *r)
 {
     return r->pipes.errnum != 0 && (r->cause == RUN_EXITED || r->cause == RUN_HOST_FAULT);
 }
 
-/* Nobody's fault, its own the least; what has ended before it was killed has ended. */
+/* A kill by the guard is no failure of the handler. If it ended before, its own end counts. */
 static bool is_guard_killed(const struct attempt *r)
 {
     const struct exec_order *o = r->order;
@@ -142,11 +143,11 @@ static void tell_guard(const struct attempt *r, pid_t pid)
 static void tell_group(const struct attempt *r, int sig)
 {
     (void)kill(-r->child.pid, sig);
-    /* A stopped process does not see the signal before it is continued. */
+    /* A stopped process handles the signal only when it is continued. */
     (void)kill(-r->child.pid, SIGCONT);
 }
 
-/* Was it ended by us, or by our guard? It stands in the table before the guard kills. */
+/* Did we or the guard end it? The guard writes its table before it kills. */
 static bool was_ended(const struct attempt *r)
 {
     const struct exec_order *o = r->order;
@@ -155,8 +156,8 @@ static bool was_ended(const struct attempt *r)
            (o->guard != NULL && guard_has_killed(o->guard, o->guard_slot));
 }
 
-/* Children that left its group and its session, too: the lock goes to the next one, who must not
- * meet them. */
+/* End also children that left its group and session: the next holder of the lock must not run
+ * beside them. */
 static void end_all(struct attempt *r)
 {
     if (r->is_alone || r->order->fence == 0)
@@ -177,7 +178,7 @@ static void begin_drain(struct attempt *r)
         end_all(r);
     tell_guard(r, 0);
     r->has_met = isolation_ended(r->order->argv, r->child.pid, EXEC_DRAIN_MS, r->met);
-    /* si_pid stays 0 if somebody else reaped it; then it counts as killed, never as success. */
+    /* si_pid stays 0 if other code reaped it; then it counts as killed, never as success. */
     while (waitid(P_PID, (id_t)r->child.pid, st, WEXITED) != 0 && errno == EINTR)
         continue;
     (void)close(r->child.pidfd);
@@ -189,10 +190,11 @@ static void begin_drain(struct attempt *r)
     r->deadline = mono_add_ms(mono_now(), EXEC_DRAIN_MS);
 }
 
-/* First those who are known by their environment: the dead have none, and are to be waited for. */
+/* First end_all, which finds processes by their environment and waits for their end: a killed
+ * process has no environment any more. */
 static void begin_kill(struct attempt *r)
 {
-    exec_slot_say(r->slot, MONO_NEVER); /* from here on it is the kernel's */
+    exec_slot_say(r->slot, MONO_NEVER); /* from here on only the kernel can delay the end */
     end_all(r);
     tell_group(r, SIGKILL);
     r->phase = PHASE_KILL;
@@ -209,7 +211,7 @@ static void on_leader_end(struct attempt *r)
         begin_drain(r);
 }
 
-/* What has ended by itself in the very moment was not ended by us. */
+/* A process that has ended by itself before our signal was not ended by us. */
 static void begin_term(struct attempt *r, enum run_end cause)
 {
     struct pollfd p = {r->child.pidfd, POLLIN, 0};
@@ -224,7 +226,7 @@ static void begin_term(struct attempt *r, enum run_end cause)
     r->deadline = mono_add_ms(mono_now(), r->order->kill_grace_ms);
 }
 
-/* A cancelled job must not come back; that outranks a stop. */
+/* CANCEL outranks STOP: a cancelled job must not run again. */
 static enum run_end asked_cause(unsigned asked)
 {
     return (asked & EXEC_CONTROL_CANCEL) ? RUN_CANCELLED : RUN_STOPPED;
@@ -269,7 +271,7 @@ static void on_deadline(struct attempt *r)
 static void on_output(struct attempt *r, enum exec_pipe which, int events)
 {
     char *buffer = exec_slot_buffer(r->slot);
-    /* Nobody writes any more, and nothing is left: no need to read that. */
+    /* POLLHUP alone: no writer and no data are left, so skip the read. */
     ssize_t n = (events & (POLLIN | POLLHUP)) == POLLHUP
                     ? 0
                     : read(r->pipes.ours[which], buffer, EXEC_SLOT_BUFFER);
@@ -285,15 +287,15 @@ static void on_output(struct attempt *r, enum exec_pipe which, int events)
                    (size_t)n);
 }
 
-/* Most processes end within a moment, and close their pipes a moment before they end: who listens
- * to the pipes is woken twice. What is written meanwhile waits in them. */
+/* Most processes end within YOUNG_MS and close their pipes just before: polling the pipes would
+ * wake this thread twice. What they write meanwhile waits in the pipes. */
 static bool is_young(const struct attempt *r)
 {
     return r->phase == PHASE_RUN && r->pipes.ours[PIPE_IN] < 0 &&
            mono_until_us(r->ret->started, mono_now()) < YOUNG_MS * 1000;
 }
 
-/* Milliseconds for poll, rounded up so that nothing is looked at too early and then again. */
+/* Milliseconds for poll, rounded up: waking too early would need a second poll. */
 static int wait_ms(const struct attempt *r)
 {
     int64_t us = mono_until_us(mono_now(), mono_min(r->deadline, r->tick));
@@ -319,7 +321,7 @@ static void turn(struct attempt *r)
         ms = YOUNG_MS;
     if (poll(p, PIPES + 2, ms) < 0)
         return;
-    /* The end before everything else: see begin_term. */
+    /* Handle the end of the process first: see begin_term. */
     if (p[PIPES + 1].revents != 0)
         on_leader_end(r);
     if (p[PIPES].revents != 0)
@@ -336,8 +338,8 @@ static void turn(struct attempt *r)
         begin_kill(r);
 }
 
-/* We stood still (SIGSTOP, a machine that slept) between our look and the start: another may have
- * the lock. Killed before its own first instructions, if we are quick. */
+/* If we were stopped between guard_admits and the start (SIGSTOP, a machine that slept), another
+ * job may hold the lock by now. Kill the process, if possible before its first own instructions. */
 static bool kill_late(struct attempt *r)
 {
     if (r->order->guard == NULL || guard_admits(r->order->guard))
@@ -355,7 +357,7 @@ static void watch(struct attempt *r)
     tell_guard(r, r->child.pid);
     r->ret->started = mono_now();
     exec_slot_say(r->slot,
-                  r->ret->started); /* a start that the kernel holds up is not the pool's fault */
+                  r->ret->started); /* a start that the kernel delays is no stall of the pool */
     r->phase = PHASE_RUN;
     r->deadline = mono_add_ms(r->ret->started, r->order->timeout_ms);
     r->tick = MONO_NEVER;
@@ -377,7 +379,7 @@ static void watch(struct attempt *r)
 
 /* ---- the start ---- */
 
-/* True if somebody asked for this attempt's end before it began. */
+/* True if a stop or cancel was asked for before the start. */
 static bool is_called_off(struct attempt *r)
 {
     unsigned asked = exec_slot_take(r->slot);
@@ -390,8 +392,8 @@ static bool is_called_off(struct attempt *r)
     return true;
 }
 
-/* True if it may not be started: it holds a lock that may soon be somebody else's. The fence stands
- * in the table first (run/guard/guard.h). */
+/* True if the job may not start: it holds a lock that another job may soon get. The fence is
+ * written to the table before the check (run/guard/guard.h). */
 static bool is_unguarded(struct attempt *r)
 {
     const struct exec_order *o = r->order;
@@ -408,7 +410,7 @@ static bool is_unguarded(struct attempt *r)
     return true;
 }
 
-/* The file is being written or replaced right now: wait a moment for that, or for a control. */
+/* ETXTBSY: a process is writing the file. Wait BUSY_WAIT_MS, or until a control request comes. */
 static bool is_still_busy(struct attempt *r, int errnum, int *tries)
 {
     struct pollfd p = {exec_slot_fd(r->slot), POLLIN, 0};
@@ -438,7 +440,7 @@ static void refuse(struct attempt *r, const struct err *err)
     struct run_result *ret = r->ret;
     struct err why = ERR_INIT;
 
-    /* What it did until then cannot be undone: not as if it had never been started. */
+    /* It ran until it was killed, and that cannot be undone: do not report "not started". */
     if (r->child.pid > 0) {
         end_all(r);
         ret->end = RUN_SIGNALED;
@@ -462,7 +464,7 @@ static void refuse(struct attempt *r, const struct err *err)
                        cure_of(err->errnum));
 }
 
-/* True once the process runs; else *ret says why not. */
+/* True if the process runs; else r->ret says why not. */
 static bool start(struct attempt *r)
 {
     const struct exec_order *o = r->order;
@@ -477,7 +479,7 @@ static bool start(struct attempt *r)
         return false;
     }
     exec_pipes_feed(&r->pipes, o->payload, o->payload_len);
-    if (r->pipes.errnum != 0) { /* nothing has run yet: nobody's fault */
+    if (r->pipes.errnum != 0) { /* nothing has run yet: an error of the host */
         r->ret->end = RUN_HOST_FAULT;
         (void)snprintf(r->ret->text, sizeof(r->ret->text),
                        "cannot start: its payload could not be written: %s",

@@ -1,17 +1,18 @@
 /*
- * Exec mode: one process per job. The payload goes to its standard input, job facts into its
- * environment, its exit status says how it went (doc/protocol.md, handler contract).
+ * Exec mode: one process per job. The payload goes to its standard input, facts about the job go
+ * into its environment, its exit status is the result (doc/handlers.md).
  *
- * exec_run is called on a pool thread and blocks it for the life of the process. It touches no
- * Redis and no state but its arguments. The end of a job is the pidfd, never EOF on a pipe: after
- * it the pipes are drained for at most EXEC_DRAIN_MS and closed, whoever still holds them.
+ * exec_run is called on a pool thread and blocks it while the process lives. It uses no Redis and
+ * no data but its arguments. A job ends when the pidfd becomes readable, never by EOF on a pipe.
+ * Then the pipes are read for at most EXEC_DRAIN_MS and closed, even if others have them open.
  *
- * The process may leave children behind when it ends by itself: they are let alone. When we end it
- * (timeout, stop, cancel), or the guard does, all that carries its fence is dead when exec_run
- * returns, whatever session it made, and its whole process group; members that still hold a pipe
- * get the order's grace like the leader.
+ * A process that ends by itself may leave children behind; they are left alone. When we end it
+ * (timeout, stop, cancel), or the guard does, its process group is killed, and so is every process
+ * with its fence, in whatever session. exec_run waits until those with its fence have ended; after
+ * 10 s it logs a warning and goes on. Group members that still have a pipe open get kill_grace_ms,
+ * like the leader.
  *
- * The process must block or ignore SIGPIPE and must not ignore SIGCHLD.
+ * The calling process must block or ignore SIGPIPE and must not ignore SIGCHLD.
  */
 #ifndef LATER_RUN_EXEC_EXEC_H
 #define LATER_RUN_EXEC_EXEC_H
@@ -26,10 +27,10 @@
 #include "run/result.h"
 
 #define EXEC_LINE_BYTES 1024 /* longer lines of output are cut in the log */
-#define EXEC_LOG_LINES 1000  /* lines of one attempt that reach the log; the rest is counted */
+#define EXEC_LOG_LINES 1000  /* lines of one run that reach the log; the rest is only counted */
 #define EXEC_DRAIN_MS 1000
 
-/* A const order: everything exec_run needs, owned by the caller until it returns. */
+/* Everything exec_run needs. The caller owns it and leaves it unchanged until exec_run returns. */
 struct exec_order {
     const char *id; /* 12 characters */
     const char *queue;
@@ -39,47 +40,48 @@ struct exec_order {
     size_t payload_len;
     int64_t timeout_ms; /* INT64_MAX: none */
     int64_t kill_grace_ms;
-    /* It holds a lock: the guard is told before it is started. NULL: none is. */
+    /* Set if the job holds a lock: the guard is told before the start. NULL: no lock. */
     struct guard *guard;
     unsigned guard_slot;
-    int64_t fence; /* as in envp; 0: it has none, and nobody is found by it */
+    int64_t fence; /* the same as in envp; 0: none, no process can be found by it */
 };
 
 /*
- * What other threads may do to a running exec: any number of exec_control calls, from any thread.
- * TERM to the group at once, KILL after the order's grace. KILL: at once.
+ * What other threads may ask of a running job, by any number of exec_slot_control calls, from any
+ * thread. STOP and CANCEL: SIGTERM to the process group at once, SIGKILL after kill_grace_ms.
+ * KILL: SIGKILL at once.
  */
 enum exec_control { EXEC_CONTROL_STOP = 1, EXEC_CONTROL_CANCEL = 2, EXEC_CONTROL_KILL = 4 };
 
 /*
- * One place in the pool: an eventfd and the pid of what runs there. Reused from job to job;
- * a control call that comes late (after the job it was meant for ended) is dropped because it
- * carries the serial of that job.
+ * One slot of the pool: control requests for the job that runs there (an eventfd), and its signs of
+ * life. Reused from job to job. A control call that comes after its job has ended carries that
+ * job's serial, so it is dropped.
  */
 struct exec_slot;
-struct exec_slot *exec_slot_new(void); /* NULL: no descriptors */
+struct exec_slot *exec_slot_new(void); /* NULL: no descriptor left */
 void exec_slot_free(struct exec_slot *slot);
-/* Start a new serial for the next job of this slot; returned for exec_control. Main thread. */
+/* Prepare the slot for its next job. Returns the serial for exec_slot_control. Main thread. */
 uint64_t exec_slot_arm(struct exec_slot *slot);
 void exec_slot_control(struct exec_slot *slot, uint64_t serial, enum exec_control what);
-/* When the job was taken by its thread (0: it was not yet), and when it gave the last sign of life.
- */
+/* The first sign of life of the job, when it was started (0: not yet), and its last one. */
 void exec_slot_heard(const struct exec_slot *slot, struct mono *ret_taken, struct mono *ret_said);
 
 /*
- * Called on the pool thread while the job runs, from exec_run; must not block for long. Each may be
- * NULL. progress comes at most ten times a second: the latest text wins, the last is always told.
+ * exec_run calls these on the pool thread while the job runs. They must not block for long; each
+ * may be NULL. progress comes at most ten times a second: the latest text wins, and the last one is
+ * always told.
  */
 struct exec_hooks {
-    void (*spawned)(void *arg, pid_t pid);                   /* the group leader */
-    void (*ended)(void *arg);                                /* it is reaped */
+    void (*spawned)(void *arg, pid_t pid);                   /* pid leads its process group */
+    void (*ended)(void *arg);                                /* the process has been reaped */
     void (*progress)(void *arg, const char *text, size_t n); /* `progress …` on fd 3 */
     void *arg;
 };
 
 /*
- * Run one job; never fails: every outcome is in *ret (which was inited). The slot was armed for it
- * and is disarmed when this returns. hooks may be NULL.
+ * Run one job. Never fails: errors, too, are in *ret, which the caller has initialized. The slot
+ * must be armed for the job; it is disarmed when exec_run returns. hooks may be NULL.
  */
 void exec_run(const struct exec_order *order, struct exec_slot *slot,
               const struct exec_hooks *hooks, struct run_result *ret);

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define LOWEST 4 /* 0-3 mean something: ours must never be what the log writes to */
+#define LOWEST 4 /* 0-3 have fixed meanings: the log must never write to a pipe of ours */
 
 static void close_at(int *fd)
 {
@@ -13,7 +13,7 @@ static void close_at(int *fd)
     *fd = -1;
 }
 
-/* A daemon that was started with closed stdio gets 0-3 from pipe2. */
+/* Move a descriptor above 0-3, which pipe2 returns if the daemon was started with closed stdio. */
 static int lift(int *fd)
 {
     int high;
@@ -40,7 +40,7 @@ static int open_one(struct exec_pipes *p, int i)
     *writer = fd[1];
     if (lift(reader) != 0 || lift(writer) != 0)
         return -1;
-    /* Only our end: the handler's must block, as programs expect. */
+    /* Only our end: programs expect their end to block. */
     return fcntl(p->ours[i], F_SETFL, O_NONBLOCK);
 }
 
@@ -88,7 +88,7 @@ void exec_pipes_feed(struct exec_pipes *p, const char *payload, size_t len)
             continue;
         if (n < 0 && errno == EAGAIN)
             return;
-        /* EPIPE: it did not want all of it, which is its own business. */
+        /* EPIPE: the handler did not read all of it, which is allowed. */
         if (n < 0 && errno != EPIPE)
             p->errnum = errno;
         if (n < 0)

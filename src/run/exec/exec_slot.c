@@ -11,8 +11,8 @@
 
 struct exec_slot {
     int event;
-    atomic_llong taken_us, said_us; /* of the job it is armed for; 0: not yet */
-    pthread_mutex_t mu;             /* guards the rest but the buffer; a leaf */
+    atomic_llong taken_us, said_us; /* the job's first and last sign of life; 0: none */
+    pthread_mutex_t mu;             /* guards what follows but the buffer; innermost lock */
     uint64_t serial;
     bool armed;
     unsigned asked;
@@ -41,7 +41,7 @@ void exec_slot_free(struct exec_slot *slot)
     free(slot);
 }
 
-/* Under the lock, so that the eventfd and `asked` always agree. */
+/* Called under the lock, so that the eventfd and `asked` always agree. */
 static unsigned forget(struct exec_slot *slot)
 {
     unsigned asked = slot->asked;

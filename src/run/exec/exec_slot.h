@@ -6,17 +6,17 @@
 
 #include "run/exec/exec.h"
 
-#define EXEC_SLOT_BUFFER 65536 /* one whole pipe */
+#define EXEC_SLOT_BUFFER 65536 /* capacity of a pipe */
 
-/* Readable while there is something to take. */
+/* Readable while a control request waits. */
 int exec_slot_fd(const struct exec_slot *slot);
-/* What was asked since the last call (bits of enum exec_control). */
+/* Control requests since the last call (bits of enum exec_control), 0: none. */
 unsigned exec_slot_take(struct exec_slot *slot);
-/* A sign of life of what runs here; MONO_NEVER: none is to be expected any more. */
+/* The job gave a sign of life at this time; MONO_NEVER: expect none any more. */
 void exec_slot_say(struct exec_slot *slot, struct mono when);
-/* The job of this slot has ended: from here to the next arm every control is dropped. */
+/* The job has ended: until the next exec_slot_arm every control request is dropped. */
 void exec_slot_disarm(struct exec_slot *slot);
-/* EXEC_SLOT_BUFFER bytes of room for reading, kept from job to job. */
+/* EXEC_SLOT_BUFFER bytes to read into, owned by the slot. */
 char *exec_slot_buffer(struct exec_slot *slot);
 
 #endif

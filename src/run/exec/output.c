@@ -76,7 +76,7 @@ void output_add(struct output *o, enum output_stream which, const char *p, size_
         lines_feed(&o->lines[which], p, n, on_line[which], o);
         return;
     }
-    /* A line begun before is counted by its LF like any other. */
+    /* A line that began earlier is counted at its LF, like any other. */
     buf_clear(&o->lines[which].part);
     o->left_out += count_lf(p, n);
     o->open[which] = p[n - 1] != '\n';

@@ -1,6 +1,7 @@
 /*
- * What a handler prints: its lines go to the log, its last bytes are kept with the job, and all the
- * rest is only counted, so that 10 GB of output cost no memory and little time. Pool thread.
+ * The output of a handler: its first lines go to the log, its last bytes are kept with the job, and
+ * the rest is only counted, so that 10 GB of output cost no memory and little time. Pool thread,
+ * except output_log.
  */
 #ifndef LATER_RUN_EXEC_OUTPUT_H
 #define LATER_RUN_EXEC_OUTPUT_H
@@ -20,24 +21,26 @@ enum output_stream { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_STREAMS };
 struct output {
     const char *id, *queue; /* not owned */
     struct lines lines[OUTPUT_STREAMS];
-    bool open[OUTPUT_STREAMS]; /* a line was begun since lines were only counted */
+    bool open[OUTPUT_STREAMS]; /* lines are only counted by now, and one has no LF yet */
     struct last_bytes tail;
     int64_t bytes;
     int64_t left_out; /* lines that did not reach the log */
     int logged;
 };
 
-/* A line to the log, at most EXEC_LINE_BYTES of it. pid: 0 where the job has the process for
- * itself. stream: the name of what it came from. */
+/* Log one line, at most EXEC_LINE_BYTES of it. pid: 0 if the process serves this job only. stream:
+ * the name of its source. Any thread. */
 void output_log(enum log_level level, const char *id, const char *queue, pid_t pid,
                 const char *stream, const char *p, size_t n, bool cut);
 
+/* id and queue must outlive o. */
 void output_init(struct output *o, const char *id, const char *queue);
 void output_done(struct output *o);
+/* Take n bytes of a stream. */
 void output_add(struct output *o, enum output_stream which, const char *p, size_t n);
-/* A line that is none of the two streams, `log` on fd 3 say: to the log, out of the same budget. */
+/* Log a line of another source, e.g. `log` on descriptor 3. It counts in EXEC_LOG_LINES, too. */
 void output_line(struct output *o, const char *stream, const char *p, size_t n, bool cut);
-/* The streams have ended: last lines without LF, and how many lines were left out. */
+/* The streams have ended: log last lines without LF, and how many lines were left out. */
 void output_end(struct output *o);
 
 #endif

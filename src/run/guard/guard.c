@@ -14,14 +14,14 @@
 #include "run/guard/guard_table.h"
 #include "run/process/spawn.h"
 
-#define FRESH_PART 3 /* of the silence */
+#define FRESH_PART 3 /* a beat is fresh for 1/3 of silence_us */
 #define END_WAIT_MS 5000
 
 struct guard {
     struct guard_table *table;
     size_t bytes;
     int memfd;
-    int pipe; /* our end; the guard sees its end */
+    int pipe; /* our end; when it closes, the guard knows that we have ended */
     pid_t pid;
     int pidfd;
     atomic_bool is_up;
@@ -31,7 +31,7 @@ static int make_table(struct guard *g, unsigned slots, int64_t silence_ms, struc
 {
     g->bytes = sizeof(*g->table) + slots * sizeof(g->table->slots[0]);
     g->memfd = memfd_create("later-guard", MFD_CLOEXEC);
-    /* Its pages too: a store without memory behind it is a SIGBUS. */
+    /* Allocate the pages, too: a store to a page without memory raises SIGBUS. */
     if (g->memfd < 0 || ftruncate(g->memfd, (off_t)g->bytes) < 0 ||
         fallocate(g->memfd, 0, 0, (off_t)g->bytes) < 0)
         return err_sys(err, errno, "cannot make the guard's table");
@@ -59,7 +59,7 @@ struct guard *guard_new(unsigned slots, int64_t silence_ms, struct err *err)
     return g;
 }
 
-/* What it needs to start and to log; not our settings, and no fence that we may have inherited. */
+/* What the guard needs to start and to log: no settings of ours, no fence that we inherited. */
 static void make_env(char *env[], size_t max)
 {
     static const char *const names[] = {"JOURNAL_STREAM", "LD_LIBRARY_PATH"};
@@ -86,7 +86,7 @@ int guard_start(struct guard *g, struct err *err)
         return err_sys(err, errno, "cannot make the guard's pipe");
     }
     make_env(env, 3);
-    /* It has to end handlers of other users, too. */
+    /* The guard needs our capabilities to kill handlers of other users. */
     caps_lend();
     rc = spawn(argv, env, &(struct spawn_fds){pipe[0], -1, STDERR_FILENO, g->memfd}, "/", &child,
                err);
@@ -129,7 +129,7 @@ int guard_ended(struct guard *g)
     return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
-/* One that hangs is left to itself: it has nothing to kill any more. */
+/* A guard that hangs is left alone: its table is empty, so it kills nothing. */
 static void stop(struct guard *g)
 {
     struct pollfd p = {g->pidfd, POLLIN, 0};

@@ -1,22 +1,23 @@
 /*
- * The guard: a small process beside a worker that kills handlers which hold locks when the worker
- * was not heard of for so long that others may soon pass its locks on, and at once when it dies.
- * It does so when the worker itself is stopped, hangs or is cut off from Redis.
+ * The guard: a small process beside a worker. It kills the handlers that hold locks when the last
+ * acknowledged beat is so old that other workers may soon pass the locks on, and at once when the
+ * worker dies. It works even while the worker is stopped, hangs or is cut off from Redis.
  *
- * The two share a table in memory: when the last acknowledged beat was sent, and for each place of
- * the worker the fence of the job that runs there, if that holds a lock. The worker stores into it,
- * the guard looks when that beat is GUARD_SILENCE_MS old: no message, no system call on a job's
- * way. The end of the worker is the end of a pipe.
+ * Worker and guard share a table in memory: when the last acknowledged beat was sent, and for each
+ * place of the worker the fence of its job, if that job holds a lock. The worker stores into the
+ * table. The guard reads it when that beat is GUARD_SILENCE_MS old. So a job costs no message and
+ * no system call. The guard sees the end of the worker as the end of a pipe.
  *
- * The others take a worker for dead 19.6 s after its last beat at the earliest (sched/silence.h).
- * All instants are CLOCK_BOOTTIME: those others do not sleep with this machine.
+ * Other workers take a worker for dead 19.6 s after its last beat at the earliest
+ * (sched/silence.h). All times are CLOCK_BOOTTIME, since the other workers go on while this machine
+ * sleeps.
  *
- * How a job starts (the pool thread that runs it, in this order): guard_set, guard_admits, the
- * process, guard_set_process. So when the guard looks, either the fence stands there, or the thread
- * will see that the beat is too old.
+ * A start has four steps in this order: guard_set, guard_admits, create the process,
+ * guard_set_process. So when the guard reads the table, either it finds the fence, or the starting
+ * thread will find that the beat is too old.
  *
- * The guard's own death is the worker's to notice (guard_pidfd); the table stays, and the next one
- * goes on with it.
+ * The worker has to notice when the guard dies (guard_pidfd). The table stays, and the next guard
+ * uses it.
  */
 #ifndef LATER_RUN_GUARD_GUARD_H
 #define LATER_RUN_GUARD_GUARD_H
@@ -29,60 +30,61 @@
 #include "base/err.h"
 #include "base/log.h"
 
-#define GUARD_ARG "--guard" /* the program's only argument when it is to be a guard */
+#define GUARD_ARG "--guard" /* the only argument of a program that is to be a guard */
 #define GUARD_SILENCE_MS 15000
-/* For guard_is_fresh before a job is given to its thread: guard_admits comes so much later. */
+/* spare_ms before a job is given to its thread: guard_admits comes about so much later. */
 #define GUARD_SPARE_MS 100
 
 struct guard;
 
 /*
- * A table for so many places; no process yet. silence_ms: 0 for GUARD_SILENCE_MS; tests are in more
- * of a hurry. NULL: no memory or descriptors.
+ * Make a table for this many places, but no process yet. silence_ms: 0 for GUARD_SILENCE_MS; tests
+ * use less. NULL: no memory or descriptors.
  */
 struct guard *guard_new(unsigned slots, int64_t silence_ms, struct err *err);
-/* An orderly stop: whatever still runs is let alone. Waits for the guard's end, which is near.
- * NULL is fine. */
+/* Stop the guard without killing what still runs. Waits for its end, 5 s at most. NULL is fine. */
 void guard_free(struct guard *g);
 
 /*
- * Start the process: the running program, with GUARD_ARG, in a session of its own. Main thread,
- * before the loop turns or after the last one died; blocks until exec. 0, or -1 with err.
+ * Start the process: the running program with GUARD_ARG, in a session of its own. Main thread,
+ * before the loop runs or after the last guard died; blocks until exec. 0, or -1 with err.
  */
 int guard_start(struct guard *g, struct err *err);
-/* Readable when it has died (pidwatch.h); -1 while there is none. Ours, as long as it lives. */
+/* Readable when the guard has died (pidwatch.h); -1 while there is none. Owned by g. */
 int guard_pidfd(const struct guard *g);
-pid_t guard_pid(const struct guard *g); /* 0 while there is none */
-/* Behind a readable guard_pidfd, which is closed: take note. Exit status, 128 + n for signal n. */
+pid_t guard_pid(const struct guard *g); /* 0 while there is no guard process */
+/* Call this when guard_pidfd is readable: reaps the guard and closes that descriptor. Returns the
+ * exit status, 128 + n for signal n. */
 int guard_ended(struct guard *g);
 
-/* Any thread. */
+/* Does the guard process run? Any thread. */
 bool guard_is_up(const struct guard *g);
-/* Was the last acknowledged beat sent less than a third of the silence ago (5 s), and will that be
+/* Was the last acknowledged beat sent less than a third of silence_ms ago (5 s), and does that stay
  * true for spare_ms more? Any thread. */
 bool guard_is_fresh(const struct guard *g, int64_t spare_ms);
-/* Does it log in guard_main's format, or as text, as it does at first? Any thread. */
+/* is_formatted: the guard logs in guard_main's format; false, as at first: as text. Any thread. */
 void guard_log_formatted(struct guard *g, bool is_formatted);
-/* A beat sent then was acknowledged. Older news than the last are none. Main thread. */
+/* A beat that was sent at this time was acknowledged. Older times are ignored. Main thread. */
 void guard_alive(struct guard *g, struct boot sent);
 
-/* ---- for the thread that runs a job on this slot */
+/* ---- for the thread that starts a job in this slot; a slot is a place of the worker */
 
+/* The first step of a start: store the fence. */
 void guard_set(struct guard *g, unsigned slot, int64_t fence);
-/* May the process be made? Up and fresh. After guard_set. */
+/* May the process be created? The guard must be up and the beat fresh. After guard_set. */
 bool guard_admits(const struct guard *g);
-/* It was made; it leads its group. 0: it is about to be reaped. Finds those that cannot be known by
- * their environment. */
+/* pid was created and leads its process group. 0: it is about to be reaped. By the pid the guard
+ * finds processes that it cannot know by their environment. */
 void guard_set_process(struct guard *g, unsigned slot, pid_t pid);
-/* Nothing runs there any more. */
+/* Nothing runs in this slot any more. */
 void guard_clear(struct guard *g, unsigned slot);
-/* Did the guard kill what was set last? */
+/* Did the guard kill the job whose fence was set last? */
 bool guard_has_killed(const struct guard *g, unsigned slot);
 
 /*
- * What the program does with GUARD_ARG, before anything else: be a guard. 0-2 and the table are the
- * only open descriptors. Returns the exit status. Nothing else runs in this process; it logs, and
- * in this format where guard_log_formatted says so. NULL: as text.
+ * Be a guard. main calls this before anything else when it is started with GUARD_ARG. Descriptors
+ * 0-2 and the table are the only open ones, and nothing else runs in this process. format: the log
+ * format after guard_log_formatted; NULL: text. Returns the exit status.
  */
 int guard_main(log_format_f *format);
 

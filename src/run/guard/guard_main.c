@@ -1,6 +1,6 @@
 /*
  * The guard process itself (run/guard/guard.h). Single-threaded, without children. It allocates
- * when it starts, and for a line of the log, which is written after what it tells of was done.
+ * memory only at its start and to log; it logs a kill after the kill.
  */
 #include "run/guard/guard.h"
 
@@ -25,14 +25,15 @@
 #include "run/guard/guard_table.h"
 #include "run/process/pidstat.h"
 
-#define REPEAT_US INT64_C(1000000) /* while there is silence: something may just have been made */
+#define REPEAT_US INT64_C(1000000) /* between kills: a process may have been created meanwhile */
 #define PASSES_MAX 10
 
-/* Of the silence. There may have been an acknowledgement since, and a start: a start needs one that
- * is younger than this. */
+/* Without any fence the guard sleeps for 1/3 of silence_us. A job that starts meanwhile needs a
+ * beat that is younger than that (FRESH_PART in guard.c), so its deadline is after the sleep. */
 #define IDLE_PART 3
 
-/* A worker that dies may leave a process that has yet to become its handler. */
+/* When a worker dies, a process that it has just created may not yet be its handler: search until
+ * CALM_US have passed without a find, CALM_MAX_US at most. */
 #define CALM_US INT64_C(2000000)
 #define CALM_STEP_MS 100
 #define CALM_MAX_US INT64_C(10000000)
@@ -40,10 +41,10 @@
 struct guarding {
     struct guard_table *table;
     log_format_f *format;
-    int64_t *fences; /* those that are set, one per slot; 0: none */
+    int64_t *fences; /* a copy of the slots' fences; 0: none */
     char reason[80];
-    bool is_orphaned; /* the worker is gone; its children are somebody else's to reap */
-    bool is_first;    /* pass of this look: what is met again is not told again */
+    bool is_orphaned; /* the worker is gone; another process reaps its children */
+    bool is_first;    /* first pass of kill_all: only this one logs its kills */
     size_t killed;
 };
 
@@ -79,8 +80,9 @@ static void tell(struct guarding *w, pid_t pid, int64_t fence)
 }
 
 /*
- * Not for one that has its pid by now: as long as the worker lives, what is set is not reaped;
- * after that, whoever is younger than the job's process is somebody else.
+ * Is the process with the pid of this slot still the job's? While the worker lives, yes: it clears
+ * the pid before it reaps. After that the pid may have been reused; then the process began later
+ * than the job's. start: from pidstat_start; -2: a zombie, whose group may live.
  */
 static bool is_it(const struct guarding *w, const struct guard_slot *s, int64_t start)
 {
@@ -91,7 +93,7 @@ static bool is_it(const struct guarding *w, const struct guard_slot *s, int64_t 
     return start >= 0 && start / per_s * 1000000 + start % per_s * 1000000 / per_s <= spawned_us;
 }
 
-/* By the pid it stands there with: also who cannot be known by its environment. */
+/* Kill by the pid of the slot, which also finds a process without our environment. */
 static void kill_leader(struct guarding *w, struct guard_slot *s, int64_t fence)
 {
     pid_t pid = (pid_t)atomic_load(&s->pid);
@@ -104,7 +106,7 @@ static void kill_leader(struct guarding *w, struct guard_slot *s, int64_t fence)
     if (!is_it(w, s, start) || atomic_load(&s->pid) != pid || atomic_load(&s->fence) != fence)
         return;
     offspring_kill(&(struct offspring){pid, pidfd, fence});
-    /* Of a leader that has ended only the group may live. */
+    /* The leader has ended already; only its group was killed. */
     if (start != -2)
         tell(w, pid, fence);
 }
@@ -141,7 +143,7 @@ static bool read_fences(struct guarding *w)
     return has_any;
 }
 
-/* Everything that is set. Returns how many were found alive. */
+/* Kill the processes of all fences. Returns how many were alive. */
 static size_t kill_all(struct guarding *w)
 {
     size_t n = (size_t)w->table->nslots;
@@ -150,7 +152,7 @@ static size_t kill_all(struct guarding *w)
 
     w->killed = 0;
     w->is_first = true;
-    /* It is said before it is done: the worker may see the end at once. */
+    /* Write `killed` before the kill: the worker may see the end at once. */
     for (size_t i = 0; i < n; i++) {
         if (w->fences[i] != 0)
             atomic_store(&w->table->slots[i].killed, w->fences[i]);
@@ -159,7 +161,7 @@ static size_t kill_all(struct guarding *w)
         if (w->fences[i] != 0)
             kill_leader(w, &w->table->slots[i], w->fences[i]);
     }
-    /* Again while there is something: a process may have forked behind our back. */
+    /* Repeat until nothing is found: a process may have forked during the pass. */
     for (int pass = 0; pass < PASSES_MAX; pass++) {
         if (offspring_find(&whom, SIZE_MAX, MONO_NEVER, on_found, w).found == 0)
             break;
@@ -171,8 +173,9 @@ static size_t kill_all(struct guarding *w)
 /* ---- when */
 
 /*
- * What is to do now; returns the instant of the next look. Fences first: one that is seen was set
- * behind the acknowledgement that let it start, so that is seen too.
+ * Check the table, and kill if it is time to. Returns the time of the next check. Read the fences
+ * first: a fence is set after the acknowledgement that let its job start, so if we see the fence we
+ * see that, too.
  */
 static int64_t look(struct guarding *w)
 {
@@ -202,7 +205,7 @@ static void finish(struct guarding *w)
     }
 }
 
-/* True when the worker is gone. */
+/* Wait until at_us (CLOCK_BOOTTIME). True: the worker is gone. */
 static bool wait_until(int timer, int64_t at_us)
 {
     struct itimerspec spec = {
@@ -213,8 +216,8 @@ static bool wait_until(int timer, int64_t at_us)
     return poll(p, 2, -1) > 0 && p[0].revents != 0;
 }
 
-/* Signals for our elders may reach us too (a terminal, a service manager): only KILL and the end of
- * the worker end us. */
+/* Signals for the worker may reach the guard, too (from a terminal, a service manager). Only KILL
+ * and the end of the worker may end it. */
 static void ignore_signals(void)
 {
     static const int list[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,

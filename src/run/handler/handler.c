@@ -12,7 +12,7 @@
 #include "run/handler/perms.h"
 #include "run/handler/program.h"
 
-/* Permissions as `how` asks for; a mere warning stays in *err. */
+/* Check permissions as `how` asks. 0 for a mere warning, with its text in *err. */
 static int check_perms(const char *path, enum handler_check how, struct err *err)
 {
     if (how == HANDLER_CHECK_OFF || perms_check(path, err) == 0)
@@ -56,7 +56,7 @@ static bool has_suffix(const char *name, const char *suffix)
     return n > m && strcmp(name + n - m, suffix) == 0;
 }
 
-/* What editors and package managers leave beside a file; .dpkg-old, .rpmsave and their kin. */
+/* Files that editors and package managers leave behind (.dpkg-old, .rpmsave and similar). */
 static bool is_leftover(const char *name)
 {
     static const char *const suffixes[] = {"~", ".bak", ".orig", ".rej", ".swp"};
@@ -74,7 +74,7 @@ static bool is_leftover(const char *name)
     return false;
 }
 
-/* A folder, or a file that nobody meant to be run (a README). A dangling symlink is neither. */
+/* A folder, or a file that is not meant to be run (a README). A dangling symlink is neither. */
 static bool is_no_program(const char *path)
 {
     struct stat st;
@@ -166,7 +166,7 @@ static bool accept(const struct scan *s, size_t i)
     return true;
 }
 
-/* First the verdicts, then the removal: a file that goes is still the twin of its neighbour. */
+/* First check all files, then remove: a refused file still is the twin of its neighbour. */
 static void sift(struct scan *s)
 {
     struct handler_dir *f = &s->found;

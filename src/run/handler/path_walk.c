@@ -8,12 +8,12 @@
 #include "base/buf.h"
 #include "run/handler/program.h"
 
-#define LINKS_MAX 40 /* as the kernel */
+#define LINKS_MAX 40 /* the kernel's limit */
 
 struct walk {
     const struct path_visitor *visitor;
-    struct buf at;   /* folders walked, without symlinks; empty: the root */
-    struct buf rest; /* what is still to walk */
+    struct buf at;   /* folders walked so far, without symlinks; empty: the root */
+    struct buf rest; /* the part of the path still to walk */
     int links;
 };
 
@@ -49,7 +49,7 @@ static int follow(struct walk *w, struct err *err)
     return 0;
 }
 
-/* Enter one name of the rest. */
+/* Walk one name of the rest. */
 static int step(struct walk *w, const char *name, size_t n, struct err *err)
 {
     struct stat st;

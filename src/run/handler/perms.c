@@ -16,7 +16,7 @@ static int check_entry(void *arg, const char *path, const struct stat *st, struc
                        shown, (int)st->st_uid, (int)geteuid(), (int)geteuid(), shown);
     if (S_ISLNK(st->st_mode) || (st->st_mode & 022) == 0)
         return 0;
-    /* In a sticky folder only owners can replace an entry, and the entry is checked next. */
+    /* In root's sticky folder only root and an entry's owner can replace it; it is checked next. */
     if (S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0 && st->st_uid == 0)
         return 0;
     return err_set(err, ERR_CONFIG, "%s can be written by others (mode %04o): chmod go-w %s", shown,

@@ -1,8 +1,8 @@
 /*
- * Can anybody but root and us change what a path leads to?
+ * Can another user than root and us change what a path leads to?
  *
- * Walks the path the way the kernel does, symlink by symlink, so every folder on the way as given
- * and on the way of each target is looked at. Any thread; no state.
+ * Walks the path as the kernel does, symlink by symlink. So it checks every folder of the path and
+ * of each symlink's target. Any thread; stateless.
  */
 #ifndef LATER_RUN_HANDLER_PERMS_H
 #define LATER_RUN_HANDLER_PERMS_H
@@ -10,7 +10,7 @@
 #include "base/err.h"
 
 /*
- * 0: no. -1: err says which file or folder can be changed, by whom, and the cure (code CONFIG).
+ * 0: no. -1: err says which file or folder, who can change it, and the cure (code CONFIG).
  * path must be absolute and exist.
  */
 int perms_check(const char *path, struct err *err);

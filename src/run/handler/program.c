@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-#define SHOWN_BYTES 80 /* a message of 256 holds a path twice */
-#define CHAIN_MAX 5    /* interpreters that are scripts themselves: the kernel's limit */
+#define SHOWN_BYTES 80 /* a path has to fit twice into a message of 256 bytes */
+#define CHAIN_MAX 5    /* interpreters that are scripts themselves; the kernel's limit */
 
 const char *program_shown(const char *path)
 {
@@ -27,7 +27,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Bytes that a text in any encoding may hold; a binary format has others near its start. */
+/* Only bytes that occur in text of any encoding? A binary format has others near its start. */
 static bool looks_like_text(const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -54,7 +54,7 @@ static enum program_kind interpreter_line(const char *head, size_t n,
         to++;
     if (to == from)
         return PROGRAM_NAMELESS;
-    /* The name runs up to the edge of what the kernel reads: it may go on behind it. */
+    /* The name reaches the end of what the kernel reads, so it may be longer. */
     if (to >= PROGRAM_HEAD_BYTES - 1)
         return PROGRAM_LONG;
     memcpy(interpreter, head + from, to - from);
@@ -108,7 +108,7 @@ static int refuse_head(const char *path, enum program_kind kind, struct err *err
     return 0;
 }
 
-/* ENOENT with a name that is a symlink: it is the target that is missing. */
+/* ENOENT for a name that is a symlink: its target is missing. */
 static int refuse_stat(const char *path, int errnum, struct err *err)
 {
     struct stat st;
@@ -149,7 +149,7 @@ static int check_file(const char *path, struct err *err)
     return 0;
 }
 
-/* Bytes read; 0 also for a file that may be executed but not read: only the kernel knows more. */
+/* Returns the bytes read. *readable is false for a file that may be executed but not read. */
 static size_t read_head(const char *path, char head[PROGRAM_HEAD_BYTES], bool *readable)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -159,7 +159,7 @@ static size_t read_head(const char *path, char head[PROGRAM_HEAD_BYTES], bool *r
     return n > 0 ? (size_t)n : 0;
 }
 
-/* 1: a script whose interpreter is to be looked at next. */
+/* 0: fine. 1: a script, its interpreter has to be checked next. -1: refused, see err. */
 static int check_one(const char *path, char interpreter[PROGRAM_HEAD_BYTES], struct err *err)
 {
     char head[PROGRAM_HEAD_BYTES];

@@ -1,7 +1,7 @@
 /*
- * Can the kernel start this file? Asked before a handler is accepted, and again when a start
- * failed, because errno alone is no help: a missing interpreter, Windows line ends and a missing
- * file are all ENOENT. Pure but for the files it looks at; any thread.
+ * Can the kernel start this file? Checked before a handler is accepted, and again after a failed
+ * start, because errno alone does not tell a missing interpreter, Windows line ends and a missing
+ * file apart: all are ENOENT. Pure except for the files it reads; any thread.
  */
 #ifndef LATER_RUN_HANDLER_PROGRAM_H
 #define LATER_RUN_HANDLER_PROGRAM_H
@@ -10,28 +10,28 @@
 
 #include "base/err.h"
 
-/* 0: nothing speaks against it. -1: err says what does and the cure (code CONFIG). */
+/* 0: no reason against it was found. -1: err has the reason and the cure (code CONFIG). */
 int program_check(const char *path, struct err *err);
 
-/* As much of the end of a path as fits into a message. */
+/* The end of a path, as much as fits into a message. Points into path. */
 const char *program_shown(const char *path);
 
-#define PROGRAM_HEAD_BYTES 256 /* what the kernel looks at */
+#define PROGRAM_HEAD_BYTES 256 /* what the kernel reads */
 
 enum program_kind {
     PROGRAM_SCRIPT,   /* #! and an interpreter */
-    PROGRAM_OTHER,    /* a binary: the kernel's business */
-    PROGRAM_EMPTY,    /* no byte */
+    PROGRAM_OTHER,    /* a binary; the kernel decides */
+    PROGRAM_EMPTY,    /* no bytes */
     PROGRAM_TEXT,     /* looks like a script without an interpreter line */
-    PROGRAM_BOM,      /* #! behind a UTF-8 byte order mark */
+    PROGRAM_BOM,      /* #! after a UTF-8 byte order mark */
     PROGRAM_CRLF,     /* an interpreter line that ends in CR LF */
-    PROGRAM_NAMELESS, /* #! and nothing */
+    PROGRAM_NAMELESS, /* #! without a name */
     PROGRAM_LONG,     /* the interpreter's name does not fit into PROGRAM_HEAD_BYTES */
 };
 
 /*
- * What the first n (at most PROGRAM_HEAD_BYTES) bytes of a file say. For SCRIPT, interpreter (as
- * large as the head) is its name, read the way the kernel does. Pure.
+ * Classify the first n (at most PROGRAM_HEAD_BYTES) bytes of a file. For SCRIPT, interpreter gets
+ * the interpreter's name, read as the kernel does; else it is "". Pure.
  */
 enum program_kind program_head(const char *head, size_t n, char interpreter[PROGRAM_HEAD_BYTES]);
 

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What laterd can use: another user for a handler, the end of it, its niceness, limits, mounts. */
+/* What laterd can use: set the user of a handler, kill it, set its niceness, limits, mounts. */
 static const int useful[] = {CAP_SETUID,   CAP_SETGID,       CAP_KILL,
                              CAP_SYS_NICE, CAP_SYS_RESOURCE, CAP_SYS_ADMIN};
 
@@ -53,9 +53,9 @@ bool caps_has(int cap)
 
 static bool is_lender; /* set before there are threads */
 
-/* What a process inherits is a set of the thread that starts it; only what is in it can become
- * ambient. Without rights there is nothing to set: a service's filter of system calls may refuse
- * it. */
+/* A process gets its inheritable set from the thread that starts it; only capabilities in that set
+ * can become ambient. A process without capabilities makes no capset call, which a service's filter
+ * of system calls may refuse. */
 static void set_inheritable(bool is_lent)
 {
     struct sets s;
@@ -76,7 +76,7 @@ void caps_init(void)
     caps_take_back();
 }
 
-/* One that is not permitted is refused. */
+/* Raising fails for capabilities that are not permitted; ignore that. */
 void caps_lend(void)
 {
     if (!is_lender)

@@ -1,26 +1,26 @@
 /*
- * Capabilities (capabilities(7)). A service manager gives a daemon that is not root what it needs
- * as ambient ones, which each process it starts has too. Handlers must not: so caps_init takes them
- * out of that set, and they are lent to what the program starts of itself (its guard, and the
- * process that becomes a handler of another user).
+ * Capabilities (capabilities(7)). A service manager gives a daemon that is not root its
+ * capabilities as ambient ones, which every process that it starts inherits. Handlers must not have
+ * them. So caps_init takes them out of the ambient set, and the daemon lends them only to copies of
+ * its own program: the guard, and the process that isolates itself and becomes a handler.
  */
 #ifndef LATER_RUN_ISOLATION_CAPS_H
 #define LATER_RUN_ISOLATION_CAPS_H
 
 #include <stdbool.h>
 
-/* At the start, before there are threads. */
+/* Call it at the start, before there are threads. Without it caps_lend does nothing. */
 void caps_init(void);
 
-/* Is it in effect for this process? cap: CAP_… of linux/capability.h. */
+/* Is cap effective for this thread? cap: CAP_… of linux/capability.h. */
 bool caps_has(int cap);
 
-/* What this thread starts from now on has them; until caps_take_back. Nothing without caps_init. */
+/* Processes that this thread starts inherit our capabilities, until caps_take_back. */
 void caps_lend(void);
 void caps_take_back(void);
 
-/* This process, and what it becomes, has none from now on (root has them by being root). 0, or -1
- * with errno. */
+/* Give up all capabilities, also for the program that this process becomes (root keeps its own). 0,
+ * or -1 with errno. */
 int caps_drop(void);
 
 #endif

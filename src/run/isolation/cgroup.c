@@ -17,19 +17,19 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#define OURS ".laterd"   /* beside a service manager's .control; hardly anybody's own name */
-#define PERIOD_US 100000 /* over which processor time is shared out; the kernel's default */
-#define SWEEP_MS 100     /* for what a dead daemon left */
-#define ROUNDS 100       /* of moving what forks meanwhile */
+#define OURS ".laterd"   /* like a service manager's .control; unlikely to be in use already */
+#define PERIOD_US 100000 /* period of cpu.max; the kernel's default */
+#define SWEEP_MS 100     /* wait for the end of what a dead daemon left */
+#define ROUNDS 100       /* of moving processes, since they may fork meanwhile */
 
 bool cgroup_has(const struct cgroup_limits *l)
 {
     return l->memory > 0 || l->cpu > 0 || l->pids > 0;
 }
 
-/* ---- files of the kernel: a word or some lines each */
+/* ---- files of the kernel, each with a word or some text lines */
 
-/* 0, or -1 with errno. size > 0; NUL-ended. */
+/* 0, or -1 with errno. size > 0; out is NUL-ended. */
 static int read_at(int dir, const char *name, char *out, size_t size)
 {
     CLEANUP_CLOSE int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -65,7 +65,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* The number behind "name " at the start of a line, 0 where there is none. */
+/* The number after "name " at the start of a text line; 0: no such line. */
 static long long count_of(const char *text, const char *name)
 {
     size_t n = strlen(name);
@@ -78,9 +78,9 @@ static long long count_of(const char *text, const char *name)
     return 0;
 }
 
-/* ---- where we are */
+/* ---- our own cgroup */
 
-/* Of a line of /proc/self/mountinfo: where a cgroup2 is mounted, and what of it. */
+/* Parse a line of /proc/self/mountinfo: where cgroup2 is mounted (point), and which part (root). */
 static bool parse_mount(const char *line, char *root, char *point)
 {
     const char *type = strstr(line, " - ");
@@ -102,7 +102,7 @@ static bool find_mount(char *root, char *point)
     return found;
 }
 
-/* "/system.slice/laterd.service": ours in the one tree. */
+/* Our path in the cgroup v2 tree, for example "/system.slice/laterd.service". */
 static bool find_own(char *out, size_t size)
 {
     FILE *f = fopen("/proc/self/cgroup", "re");
@@ -120,7 +120,8 @@ static bool find_own(char *out, size_t size)
     return found;
 }
 
-/* A daemon that has entered is one below; so is what a service manager runs beside a service. */
+/* Cut off "/.laterd", where a daemon is after cgroup_enter, or "/.control", where a service manager
+ * runs helper commands of a service. */
 static void strip_leaf(char *own)
 {
     static const char *const leaves[] = {"/" OURS, "/.control"};
@@ -144,7 +145,7 @@ static bool find_base(char base[CGROUP_PATH])
     if (!find_mount(root, point) || !find_own(own, sizeof(own)))
         return false;
     strip_leaf(own);
-    /* A mount may show a part of the tree only. */
+    /* A mount may show only a part of the tree. */
     if (strcmp(root, "/") != 0 && strncmp(own, root, strlen(root)) == 0 &&
         (own[strlen(root)] == '/' || own[strlen(root)] == '\0'))
         below = own + strlen(root);
@@ -152,7 +153,7 @@ static bool find_base(char base[CGROUP_PATH])
            CGROUP_PATH;
 }
 
-/* ---- may we? */
+/* ---- rights */
 
 #define CURE "its service has to delegate one to it: drop-in cgroups.conf"
 
@@ -193,19 +194,19 @@ int cgroup_find(const struct cgroup_limits *l, char base[CGROUP_PATH], const cha
     return 0;
 }
 
-/* ---- the daemon's own */
+/* ---- the daemon's cgroup */
 
-/* Was the base given to us, whoever else is in there? */
+/* Was the base delegated to us, with all processes in it? */
 static bool is_delegated(const char *base)
 {
     char root[256], point[256], mark[4] = "";
 
     return (getxattr(base, "user.delegate", mark, sizeof(mark) - 1) == 1 && mark[0] == '1') ||
-           /* The whole of what a container sees. */
+           /* The base is all that a container sees. */
            (find_mount(root, point) && strcmp(base, point) == 0);
 }
 
-/* Everything in the base goes to ours. Returns how many there were, -1 with errno. */
+/* Move all processes of the base to ours. Returns how many there were, -1 with errno. */
 static int move_all(int base, int ours, bool may_move_others)
 {
     char list[4096], *at = list, *end;
@@ -221,14 +222,14 @@ static int move_all(int base, int ours, bool may_move_others)
             return -1;
         }
         (void)snprintf(text, sizeof(text), "%ld", pid);
-        /* A whole one only: a long list was cut. One that has ended meanwhile is gone, too. */
+        /* Only a complete number: a long list was cut. ESRCH: the process has ended meanwhile. */
         if (*end == '\n' && write_at(ours, "cgroup.procs", text) < 0 && errno != ESRCH)
             return -1;
     }
     return n;
 }
 
-/* Kill all in there, and wait for that; those that a disk holds up take their time. */
+/* Kill all processes in dir and wait for their end; one that waits for a disk may take long. */
 static void empty(int dir, int wait_ms)
 {
     CLEANUP_CLOSE int fd = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
@@ -247,7 +248,7 @@ static void empty(int dir, int wait_ms)
     }
 }
 
-/* "job.DAEMON.PID": of one whose daemon is there no more. */
+/* Is it the "job.DAEMON.PID" of a daemon that has died? */
 static bool is_left(const char *name)
 {
     char *rest;
@@ -257,7 +258,7 @@ static bool is_left(const char *name)
            errno == ESRCH;
 }
 
-/* What a daemon that died left there; beside another one that lives, too. First all are killed. */
+/* End what dead daemons left in the base; another daemon may live in it. */
 static void sweep_once(int base, int wait_ms)
 {
     DIR *d = fdopendir(openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -278,6 +279,7 @@ static void sweep_once(int base, int wait_ms)
         (void)closedir(d);
 }
 
+/* Kill all first, then wait for them, SWEEP_MS altogether. */
 static void sweep(int base)
 {
     sweep_once(base, 0);
@@ -293,7 +295,7 @@ static int enter_failed(const char *base, struct err *err)
     return err_sys(err, errno, "laterd's cgroup %s", base);
 }
 
-/* One by one: a service may have been given some of them only. */
+/* Switch on each controller alone: a service may have only some of them. */
 static int enable(int base)
 {
     static const char *const controllers[] = {"memory", "cpu", "pids"};
@@ -328,13 +330,13 @@ int cgroup_enter(const char *base, struct err *err)
     for (int i = 0; n > 0 && i < ROUNDS; i++)
         n = ours < 0 ? -1 : move_all(dir, ours, may_move_others);
     if (n > 0)
-        errno = EBUSY; /* more came than went */
+        errno = EBUSY; /* new processes came faster than they were moved */
     if (n != 0 || enable(dir) < 0)
         return enter_failed(base, err);
     return 0;
 }
 
-/* ---- one handler's */
+/* ---- the cgroup of one handler */
 
 static void name_of(pid_t daemon, pid_t pid, char out[48])
 {
@@ -354,7 +356,8 @@ static int set_limits(int dir, const struct cgroup_limits *l, const char **ret_w
     (void)snprintf(memory, sizeof(memory), "%" PRId64, l->memory);
     (void)snprintf(cpu, sizeof(cpu), "%" PRId64 " %d", l->cpu * (PERIOD_US / 100), PERIOD_US);
     (void)snprintf(pids, sizeof(pids), "%" PRId64, l->pids);
-    /* All of it or none: half a job is none. Without swap there is no such file. */
+    /* Without swap there is no file memory.swap.max. memory.oom.group: out of memory kills all
+     * processes of the group, not one. */
     if (set(dir, "memory.swap.max", l->memory > 0, "0", ret_what) < 0 && errno != ENOENT)
         return -1;
     if (set(dir, "memory.max", l->memory > 0, memory, ret_what) < 0 ||
@@ -374,7 +377,7 @@ int cgroup_join(const char *base, const struct cgroup_limits *l, const char **re
     name_of(getppid(), getpid(), name);
     if (parent < 0)
         return -1;
-    /* Of one that had our number before, whose processes a disk held up then. */
+    /* Left by a process with our pid, if its cgroup could not be removed in time. */
     (void)unlinkat(parent, name, AT_REMOVEDIR);
     if (mkdirat(parent, name, 0755) < 0)
         return -1;
@@ -395,8 +398,8 @@ void cgroup_end(const char *base, const struct cgroup_limits *l, pid_t pid, int 
     name_of(getpid(), pid, name);
     dir = parent < 0 ? -1 : openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
-        return; /* it did not come so far */
-    /* oom: at a limit of its own, and not where the whole host was short of memory. */
+        return; /* the process ended before cgroup_join */
+    /* oom counts only its own limit, not a shortage of the whole host. */
     if (l->memory > 0 && read_at(dir, "memory.events", text, sizeof(text)) == 0)
         ret->memory = count_of(text, "oom") > 0 && count_of(text, "oom_kill") > 0;
     if (l->pids > 0 && read_at(dir, "pids.events", text, sizeof(text)) == 0)

@@ -1,10 +1,11 @@
 /*
- * Control groups (cgroup v2): one of its own for the processes of each handler that has a limit of
- * memory, processor time or processes, gone with the handler and with all that it left behind.
+ * Control groups (cgroup v2). Each handler with a limit of memory, processor time or processes gets
+ * a cgroup for its processes. It is removed when the handler ends; what the handler left in it is
+ * killed.
  *
- * They stand beside the daemon's in one that was delegated to it: BASE/.laterd and
- * BASE/job.DAEMON.PID. * The base is the daemon's own cgroup at its start. Linux 5.14 or later
- * (cgroup.kill).
+ * The cgroups are in a base that was delegated to the daemon: BASE/.laterd for the daemon itself,
+ * BASE/job.DAEMON.PID for a handler. The base is the cgroup in which the daemon was started. Needs
+ * Linux 5.14 (cgroup.kill).
  */
 #ifndef LATER_RUN_ISOLATION_CGROUP_H
 #define LATER_RUN_ISOLATION_CGROUP_H
@@ -18,43 +19,44 @@
 
 #define CGROUP_PATH 512
 
-/* 0: no such limit. */
+/* 0: no limit. */
 struct cgroup_limits {
-    int64_t memory; /* bytes, swap included: there is none */
+    int64_t memory; /* bytes; the group may not swap */
     int64_t cpu;    /* per cent of one processor */
     int64_t pids;   /* processes and threads */
 };
 
+/* Is any limit set? */
 bool cgroup_has(const struct cgroup_limits *l);
 
 /*
- * Where groups with these limits can be made by this process; changes nothing. 0, or -1 with code
- * CONFIG: what is missing (kernel, controller, delegation), the cure, and in *ret_limit the name of
- * the limit that wants it.
+ * Find the base in which this process can make cgroups with these limits; changes nothing. 0, or -1
+ * with code CONFIG: what is missing (kernel, controller, delegation) and the cure; *ret_limit is
+ * the name of the limit that needs it.
  */
 int cgroup_find(const struct cgroup_limits *l, char base[CGROUP_PATH], const char **ret_limit,
                 struct err *err);
 
 /*
- * The daemon leaves the base for BASE/.laterd with all that is in there, and the controllers are
- * switched on; what daemons that died left in the base is killed. Again: nothing more. 0, or -1
- * with code CONFIG: the base is not laterd's alone.
+ * Move the daemon, with all other processes of the base, to BASE/.laterd, and switch the
+ * controllers on. Kill what dead daemons left in the base. May be called again. 0, or -1 with err;
+ * code CONFIG: other programs are in the base.
  */
 int cgroup_enter(const char *base, struct err *err);
 
-/* In the process that becomes the handler: make its group, with these limits, and enter it. 0, or
- * -1 with errno and in *ret_what the file it is about. */
+/* In the process that becomes the handler: make its cgroup with these limits and enter it. 0, or -1
+ * with errno; *ret_what is the file that failed. */
 int cgroup_join(const char *base, const struct cgroup_limits *l, const char **ret_what);
 
 struct cgroup_met {
-    bool memory; /* the kernel killed it for that */
-    bool pids;   /* some fork was refused for that */
+    bool memory; /* the kernel killed it for lack of memory */
+    bool pids;   /* the kernel refused a fork */
 };
 
 /*
- * The first process of this group has ended and is not reaped yet, so the number is its own. What
- * is left in the group is killed, and the group removed, if that takes no longer than wait_ms; else
- * its empty folder stays until the next start of a daemon.
+ * Call it when the handler, process pid, has ended but is not reaped yet, so that its pid is not
+ * reused. Kills what is left in its cgroup and removes it. If that takes longer than wait_ms, the
+ * empty folder stays until a daemon starts the next time.
  */
 void cgroup_end(const char *base, const struct cgroup_limits *l, pid_t pid, int wait_ms,
                 struct cgroup_met *ret);

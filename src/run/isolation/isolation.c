@@ -54,7 +54,7 @@ static int check_capabilities(const struct isolation *i, const char **ret_what, 
         {"user", is_other && !caps_has(CAP_SETUID), "CAP_SETUID", CURE_USERS},
         {i->has_user ? "user" : "group", i->ngroups > 0 && !caps_has(CAP_SETGID), "CAP_SETGID",
          CURE_USERS},
-        /* Or a handler that is over its time runs on. */
+        /* Without it we could not end a handler that exceeds its time. */
         {"user", is_other && !caps_has(CAP_KILL), "CAP_KILL", CURE_USERS},
         {"nice", i->nice < 0 && !may_lower_nice(), "CAP_SYS_NICE", CURE_OTHER},
         {"private_tmp", i->private_tmp && !caps_has(CAP_SYS_ADMIN), "CAP_SYS_ADMIN", CURE_OTHER},
@@ -72,7 +72,7 @@ static int check_capabilities(const struct isolation *i, const char **ret_what, 
 
 int isolation_check_rights(const struct isolation *i, const char **ret_what, struct err *err)
 {
-    /* Root has all rights by being root: one that had three would be given the rest. */
+    /* A root process has all capabilities: a laterd with three of them would grant the others. */
     if (i->has_user && i->uid != geteuid() && i->uid == 0) {
         *ret_what = "user";
         return err_set(err, ERR_CONFIG,
@@ -81,7 +81,7 @@ int isolation_check_rights(const struct isolation *i, const char **ret_what, str
     return check_capabilities(i, ret_what, err);
 }
 
-/* ---- as arguments: NAME=VALUE each, then --, then the handler's own */
+/* ---- settings as arguments: NAME=VALUE each, then --, then the handler and its arguments */
 
 struct arg_list {
     char **at;
@@ -152,7 +152,7 @@ static bool is_isolated(char *const *argv)
            strcmp(argv[1], ISOLATION_ARG) == 0;
 }
 
-/* What laterd itself may need to start is its own, not the handler's. */
+/* Hide the handler's variables. LD_LIBRARY_PATH is our own, since laterd may need it to start. */
 static char **hidden(char *const *envp)
 {
     const char *libraries = getenv("LD_LIBRARY_PATH");
@@ -206,7 +206,7 @@ bool isolation_ended(char *const *argv, pid_t pid, int wait_ms, char text[96])
     const char *base;
     char size[24];
 
-    /* It is the first of them all. */
+    /* cgroup= is always the first setting. */
     if (!is_isolated(argv) || argv[2] == NULL || strncmp(argv[2], "cgroup=", 7) != 0 ||
         !isolation_read_cgroup(argv[2] + 7, &limits, &base))
         return false;

@@ -1,9 +1,9 @@
 /*
- * What the process of a handler is beyond its arguments, environment and descriptors: another user,
- * limits, a folder of its own. posix_spawn can do none of it. So the program starts itself first,
- * as ISOLATION_ARG; single-threaded, it does all of it to itself, and becomes the handler. The
- * process keeps its id, session, descriptors and environment. That is one more exec, a millisecond;
- * handlers without such settings do not pay it.
+ * Settings of a handler's process that posix_spawn cannot make: another user, limits, a folder of
+ * its own. So the program first starts itself with ISOLATION_ARG. That process is single-threaded,
+ * applies the settings to itself and becomes the handler. It keeps its pid, session, descriptors
+ * and environment. This costs one more exec, a millisecond; handlers without isolation do not pay
+ * it.
  */
 #ifndef LATER_RUN_ISOLATION_ISOLATION_H
 #define LATER_RUN_ISOLATION_ISOLATION_H
@@ -17,64 +17,63 @@
 #include "run/isolation/cgroup.h"
 #include "run/process/spawn.h"
 
-#define ISOLATION_ARG "--isolate" /* the program's first argument then */
+#define ISOLATION_ARG "--isolate" /* its first argument */
 #define ISOLATION_GROUPS_MAX 256
 #define ISOLATION_LIMITS_MAX 16
-#define ISOLATION_EXIT 71 /* EX_OSERR: it could not be done; standard error says what */
+#define ISOLATION_EXIT 71 /* EX_OSERR: a setting failed; standard error says which */
 
 struct isolation_limit {
     int resource; /* RLIMIT_… */
     uint64_t max; /* soft and hard; UINT64_MAX: unlimited */
 };
 
-/* {0} with umask -1 is: nothing. */
+/* {0} with umask -1: no isolation. */
 struct isolation {
     bool has_user;
     uid_t uid;
-    gid_t groups[ISOLATION_GROUPS_MAX]; /* all of them; the first is the one of its files */
+    gid_t groups[ISOLATION_GROUPS_MAX]; /* all its groups; the first is the primary one */
     size_t ngroups;                     /* 0: the daemon's */
     int umask;                          /* -1: the daemon's */
     int nice;                           /* added to the daemon's */
-    const char *cwd;                    /* NULL: the daemon's; the caller's */
+    const char *cwd;                    /* NULL: the daemon's; owned by the caller */
     struct isolation_limit limits[ISOLATION_LIMITS_MAX];
     size_t nlimits;
     bool no_new_privileges, private_tmp;
-    struct cgroup_limits group; /* of it and all that it starts */
-    char cgroup[CGROUP_PATH];   /* set where group has a limit: the base (run/isolation/cgroup.h) */
+    struct cgroup_limits group; /* limits of the handler with all that it starts */
+    char cgroup[CGROUP_PATH];   /* the base, if group has a limit (run/isolation/cgroup.h) */
 };
 
-/* 0: this process has the rights for it. -1: err says what is missing (code CONFIG), and *ret_what
- * which setting wants it. Those of a cgroup: cgroup_find. */
+/* 0: this process has the rights for these settings. -1: err says what is missing (code CONFIG),
+ * *ret_what names the setting. cgroup_find checks the rights for cgroups. */
 int isolation_check_rights(const struct isolation *i, const char **ret_what, struct err *err);
 
-/* What stands before the handler and its arguments: nothing where isolation is. NULL-ended; the
- * caller frees it (mem_free_list). */
+/* The arguments before the handler and its own; empty if there is nothing to isolate. NULL-ended;
+ * the caller frees the list (mem_free_list). */
 char **isolation_prefix(const struct isolation *i);
 
 /*
- * spawn (spawn.h) of a handler, be there a prefix or not. The variables of a handler may be
- * anything, also what the dynamic linker listens to, and the process still has rights while it
- * isolates itself: so they are given to it under names that mean nothing, and get their own back
- * when it becomes the handler.
+ * spawn (spawn.h) for a handler, with or without a prefix. A handler's variables may be anything,
+ * also variables of the dynamic linker, and while the process isolates itself it still has our
+ * capabilities. So it gets them under hidden names, and gives them their own names when it becomes
+ * the handler.
  */
 int isolation_spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds,
                     struct spawned *ret, struct err *err);
 
 /*
- * The process that was started so has ended, and is not reaped yet. What is left in its cgroup is
- * killed; wait_ms is for that. True if it met a limit of that: then text says which.
+ * Call it when a process of isolation_spawn has ended and is not reaped yet. Kills what is left in
+ * its cgroup, within wait_ms. True if it met a limit of the cgroup: then text says which.
  */
 bool isolation_ended(char *const *argv, pid_t pid, int wait_ms, char text[96]);
 
-/* What comes behind cgroup= in the arguments. False: it is not of that form. base points into it.
- */
+/* Parse the value of cgroup=. False: it has another form. *base points into value. */
 bool isolation_read_cgroup(const char *value, struct cgroup_limits *limits, const char **base);
 
-#define ISOLATION_VAR '.' /* in front of a name; LATER_… keep theirs */
+#define ISOLATION_VAR '.' /* before a hidden name; LATER_… are not hidden */
 
 /*
- * What the program does with ISOLATION_ARG, before anything else. Returns only when it could not
- * become the handler: with the exit status, ISOLATION_EXIT, or 126 or 127 as a shell has it.
+ * Become the handler. main calls this before anything else when it is started with ISOLATION_ARG.
+ * Returns only on failure, the exit status: ISOLATION_EXIT, or 126 or 127 as shells use them.
  */
 int isolation_main(int argc, char **argv);
 

@@ -1,7 +1,7 @@
 /*
- * The process that becomes a handler (run/isolation/isolation.h). Single-threaded. What it is to be
- * comes as arguments in the order in which it has to be done: what needs rights before what gives
- * them up.
+ * The process that becomes a handler (run/isolation/isolation.h). Single-threaded. Its settings
+ * come as arguments, in the order in which they must be applied: those that need rights come before
+ * those that give them up.
  */
 #include "run/isolation/isolation.h"
 
@@ -23,10 +23,10 @@
 
 extern char **environ;
 
-/* Each: 0, or -1 with errno. */
+/* Applies one setting. 0, or -1 with errno. */
 typedef int do_f(const char *value);
 
-static const char *fault; /* what of a setting failed, where that says more than its name */
+static const char *fault; /* which part of a setting failed; NULL: its name says enough */
 
 static int do_cgroup(const char *value)
 {
@@ -48,13 +48,13 @@ static int do_tmp(const char *value)
     (void)value;
     if (getcwd(here, sizeof(here)) == NULL)
         return -1;
-    /* What is mounted elsewhere later is seen here, and nothing of ours there. */
+    /* We see what others mount later, and they see nothing of ours. */
     if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return -1;
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
         if (mount("tmpfs", folders[i], "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
             return -1;
-    /* What lies below a mount now is not where it was. */
+    /* Enter the folder again: it may be below one of the new mounts, and then it is hidden. */
     return chdir(here) == 0 || chdir("/") == 0 ? 0 : -1;
 }
 
@@ -89,8 +89,8 @@ static int do_groups(const char *value)
     return setresgid(groups[0], groups[0], groups[0]);
 }
 
-/* Our pipes and the payload's memory have no name: only who holds them can open them, by /dev/stdin
- * and its like, and that has to go on. */
+/* Let the new user open our pipes, and files without a name, through /dev/stdin and the like. Only
+ * processes that have them open can do so. */
 static void open_to_all(int fd)
 {
     struct stat st;
@@ -125,8 +125,8 @@ static int do_nnp(const char *value)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* 0, or -1 with errno; a word that is none of ours: EINVAL. *ret_what: how the configuration calls
- * it. */
+/* 0, or -1 with errno; EINVAL for an unknown word. *ret_what: the setting's name in the
+ * configuration. */
 static int apply(const char *arg, const char **ret_what)
 {
     static const struct {
@@ -162,7 +162,7 @@ static int complain(const char *what, int status)
     return status;
 }
 
-/* The handler's variables, under their own names; the program's own go. */
+/* Give the handler's variables their own names, and remove the program's own. */
 static void show(char **envp)
 {
     char **to = envp;

@@ -17,23 +17,23 @@
 #include "run/exec/exec_slot.h"
 #include "run/exec/output.h"
 
-#define PROGRESS_MS 100                       /* what is told more often is dropped */
-#define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; the store refuses what has no date */
-#define QUICK_US 100
-#define MEAN_OF 8 /* jobs, about */
+#define PROGRESS_MS 100 /* a text that comes sooner waits; a newer one replaces it */
+#define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; due times end with the year 5000 */
+#define QUICK_US 100                          /* about what it takes to wake a thread */
+#define MEAN_OF 8                             /* about this many jobs */
 
 struct plugin {
-    struct plugin *next; /* of all that are loaded */
-    char *name;          /* by which dlopen knows the file */
-    dev_t dev;           /* of the file */
+    struct plugin *next; /* list of all loaded plug-ins */
+    char *name;          /* the path that dlopen was given */
+    dev_t dev;           /* identity of the file */
     ino_t ino;
     void *handle;
     const struct later_plugin *face;
     void *state;
-    _Atomic int64_t run_us; /* a running mean over the last ones */
+    _Atomic int64_t run_us; /* a running mean of the last jobs */
 };
 
-static struct plugin *loaded; /* main thread */
+static struct plugin *loaded; /* main thread only */
 
 /* One run, as the plug-in sees it. */
 struct plugin_run {
@@ -42,9 +42,9 @@ struct plugin_run {
     struct exec_slot *slot;
     const struct exec_hooks *hooks;
     struct run_result *ret;
-    enum run_end cause; /* why it should end; RUN_EXITED: it should not */
+    enum run_end cause; /* why the job should end; RUN_EXITED: it should not */
     struct mono deadline;
-    struct mono progress_at; /* when it may be told again; until then the last text waits: */
+    struct mono progress_at; /* earliest time for the next one; until then the last text waits: */
     char progress[EXEC_LINE_BYTES + 1];
     bool has_progress;
     int logged;
@@ -55,7 +55,7 @@ static struct plugin_run *run_of(const struct later_host *host)
     return (struct plugin_run *)(uintptr_t)host;
 }
 
-/* ---- what it may ask */
+/* ---- what the plug-in may ask */
 
 static void tell_progress(struct plugin_run *r, struct mono now)
 {
@@ -150,7 +150,7 @@ static void refuse(struct run_result *ret, const char *why)
     (void)snprintf(ret->text, sizeof(ret->text), "not started: %s", why);
 }
 
-/* As exec.c does it; the process to be killed is this one. */
+/* As in exec.c, but the process that the guard would kill is ours. */
 static bool may_start(const struct plugin_order *o, struct plugin_run *r)
 {
     look(r);
@@ -241,7 +241,7 @@ static int check(const char *path, const struct later_plugin *face, struct err *
                        "%.150s was built for plug-in ABI %" PRIu32 ", this laterd has %d: build it "
                        "anew",
                        path, face->abi, LATER_PLUGIN_ABI);
-    /* What came after version 1.0 may be missing. */
+    /* Members that are newer than version 1.0 may be missing. */
     if (face->size < offsetof(struct later_plugin, done) + sizeof(face->done) || face->run == NULL)
         return err_set(err, ERR_CONFIG, "%.150s: its later_plugin is not filled in", path);
     return 0;
@@ -260,9 +260,9 @@ static int init(struct plugin *p, const char *queue, char *const *argv, struct e
 }
 
 /*
- * dlopen takes a name that it knows for the file it knows, although that one was replaced: a file
- * that is served still, by jobs that run or in another queue, must have another name. "/./" makes
- * one, and leaves $ORIGIN what it is.
+ * dlopen returns the old object for a path that it has loaded, even if the file was replaced since.
+ * While the old file is in use, by running jobs or in another queue, the new file needs another
+ * path: "/./" makes one and does not change $ORIGIN. True: an old file uses this path.
  */
 static bool is_taken(const char *name, const struct stat *st)
 {
@@ -298,7 +298,7 @@ static int open_object(struct plugin *p, const char *path, struct err *err)
     p->dev = st.st_dev;
     p->ino = st.st_ino;
     p->name = name_file(path, &st);
-    /* NOW: a symbol that is missing is told here, not in the middle of a job. */
+    /* RTLD_NOW: a missing symbol is an error here, not in the middle of a job. */
     p->handle = dlopen(p->name, RTLD_NOW | RTLD_LOCAL);
     if (p->handle != NULL)
         return 0;
@@ -318,7 +318,7 @@ struct plugin *plugin_load(const char *queue, char *const *argv, struct err *err
 {
     struct plugin *p = mem_new(sizeof(*p));
 
-    atomic_init(&p->run_us, 1000000); /* until we know better */
+    atomic_init(&p->run_us, 1000000); /* not quick until a job was measured */
     if (open_object(p, argv[0], err) == 0) {
         p->face = dlsym(p->handle, "later_plugin");
         if (check(argv[0], p->face, err) == 0 && init(p, queue, argv, err) == 0) {

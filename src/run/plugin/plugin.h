@@ -1,6 +1,6 @@
 /*
- * Plug-in mode: a shared object inside the daemon (run/plugin/later_plugin.h is its side of it). A
- * pool thread runs each job; a plug-in that runs cannot be killed, only asked.
+ * Plug-in mode: a shared object inside the daemon (run/plugin/later_plugin.h is the plug-in's
+ * side). A pool thread runs each job. A running plug-in cannot be killed, only asked to end.
  */
 #ifndef LATER_RUN_PLUGIN_PLUGIN_H
 #define LATER_RUN_PLUGIN_PLUGIN_H
@@ -12,14 +12,15 @@
 struct plugin;
 
 /*
- * Load argv[0] for a queue and init it with the rest, which must live as long as it. NULL: err says
- * why, and the cure (code CONFIG). Main thread; blocks as long as its init does.
+ * Load argv[0] for a queue and call its init with the other arguments, which must outlive the
+ * plug-in. NULL: err has the reason and the cure (code CONFIG). Main thread; blocks as long as init
+ * does.
  */
 struct plugin *plugin_load(const char *queue, char *const *argv, struct err *err);
-/* Nothing of it may run. Calls its done; NULL is fine. */
+/* Calls done and unloads it; none of its jobs may run. Main thread. NULL is fine. */
 void plugin_free(struct plugin *p);
 
-/* Do its jobs end in less time than it takes to wake a thread? As the last ones did. Any thread. */
+/* Did its last jobs take less time than waking a thread does (mean below 100 us)? Any thread. */
 bool plugin_is_quick(const struct plugin *p);
 
 /* A job for it, owned by the caller until plugin_run returns. */
@@ -27,13 +28,13 @@ struct plugin_order {
     struct plugin *plugin;
     struct later_job job;
     int64_t timeout_ms; /* INT64_MAX: none */
-    /* It holds a lock: the guard is told before it is started, and kills the whole worker. NULL:
-     * none is. */
+    /* Set if the job holds a lock: the guard is told before the start, and would kill the whole
+     * worker. NULL: no lock. */
     struct guard *guard;
     unsigned guard_slot;
 };
 
-/* Pool thread; as exec_run. */
+/* Run one job on a pool thread. As exec_run, but hooks must not be NULL. */
 void plugin_run(const struct plugin_order *order, struct exec_slot *slot,
                 const struct exec_hooks *hooks, struct run_result *ret);
 

@@ -23,18 +23,18 @@
 #define STACK_BYTES (256 * 1024)
 #endif
 
-#define WAKING_MAX 2 /* threads on their way to the work at once; each wakes the next */
-#define READY 16     /* slots and threads that are made at the start, where there are so many */
-#define LONG_MS 1    /* quick work that waits so long is not quick: one more thread comes */
+#define WAKING_MAX 2 /* threads that wake up at the same time; each wakes the next */
+#define READY 16  /* slots and threads that are created at the start, if there are so many slots */
+#define LONG_MS 1 /* quick work that waits longer is not quick: wake one more thread */
 
 struct pool_slot {
     struct pool_work work; /* first */
     struct pool *pool;
     unsigned index;
-    struct exec_slot *exec; /* made at the start, or with the first order */
+    struct exec_slot *exec; /* created at the start, or with the first order */
     struct pool_order order;
     struct run_result result;
-    bool busy;       /* main thread only: from pool_start until done is called */
+    bool busy;       /* main thread only: from pool_start until done has returned */
     uint64_t serial; /* of the order */
 };
 
@@ -42,7 +42,7 @@ struct pool_thread {
     struct pool *pool;
     pthread_t thread;
     pthread_cond_t wake;
-    struct pool_thread *below; /* of the idle ones */
+    struct pool_thread *below; /* next in the stack of idle threads */
     bool is_woken;
 };
 
@@ -56,10 +56,10 @@ struct pool {
     struct pool_work *new_first, **new_end; /* started in this turn of the loop */
     struct stall_line wedge;
 
-    pthread_mutex_t mu;             /* guards all that follows; a leaf but for pthread_create */
-    struct pool_work *first, **end; /* work that waits */
+    pthread_mutex_t mu; /* guards what follows; innermost but for libc's and the log's */
+    struct pool_work *first, **end; /* the queue of waiting work */
     struct pool_thread *threads;
-    struct pool_thread *idle; /* a stack: the one that slept least is the warmest */
+    struct pool_thread *idle; /* a stack: the thread that slept least has the warmest caches */
     unsigned nthreads, waking;
     uint64_t taken;
     bool quit;
@@ -72,7 +72,7 @@ struct pool_progress {
     char *text;
 };
 
-/* ---- what comes back, on the main thread */
+/* ---- results, on the main thread */
 
 static void on_done(struct pool *pool, struct pool_slot *s)
 {
@@ -158,7 +158,8 @@ static void run(struct pool *pool, struct pool_work *w)
 static struct pool_thread *one_more(struct pool *pool);
 static void wake(struct pool_thread *t);
 
-/* NULL: the pool is closing. Holds the lock. ret_next: as one_more tells. */
+/* Wait for work and take it; NULL: the pool is closing. Under the lock. *ret_next: as one_more
+ * returns. */
 static struct pool_work *take(struct pool *pool, struct pool_thread *me,
                               struct pool_thread **ret_next)
 {
@@ -206,7 +207,8 @@ static void *thread_main(void *arg)
 
 /* ---- threads, under the lock */
 
-/* All signals are the main thread's: threads inherit the mask they are born under. */
+/* Block all signals during pthread_create: the thread inherits the mask, and signals belong to the
+ * main thread. */
 static int add_thread(struct pool *pool)
 {
     struct pool_thread *t = &pool->threads[pool->nthreads];
@@ -242,15 +244,15 @@ static struct pool_thread *take_idle(struct pool *pool)
     return t;
 }
 
-/* Behind the lock: who is woken wants it at once. */
+/* Call it after unlocking: the thread takes the lock as soon as it is awake. NULL is fine. */
 static void wake(struct pool_thread *t)
 {
     if (t != NULL)
         (void)pthread_cond_signal(&t->wake);
 }
 
-/* -> who is to be woken behind the lock; NULL: nobody. Without a thread more the work waits for one
- * of those that are there. */
+/* One more thread for the waiting work, idle or new. Returns the thread to wake after unlocking;
+ * NULL: none. If no thread can be created, the work waits for an existing one. */
 static struct pool_thread *one_more(struct pool *pool)
 {
     int e;
@@ -270,7 +272,7 @@ static struct pool_thread *one_more(struct pool *pool)
 
 /* ---- from the main thread */
 
-/* A thread that is awake comes by. */
+/* Is a thread awake? It will take the work when it is done with its own. */
 static bool has_awake(const struct pool *pool)
 {
     unsigned idle = 0;
@@ -324,7 +326,7 @@ static void submit(struct pool *pool, struct pool_work *w, bool is_quick)
     pool->new_end = &w->next;
 }
 
-/* ---- making and unmaking */
+/* ---- create and free */
 
 static void init(struct pool *pool, unsigned nslots)
 {
@@ -343,7 +345,7 @@ static void init(struct pool *pool, unsigned nslots)
         (void)pthread_cond_init(&pool->threads[i].wake, NULL);
 }
 
-/* A daemon that cannot have these had better say so at once. */
+/* Create the first n slots and threads. A daemon that cannot have these has to fail at once. */
 static int make_ready(struct pool *pool, unsigned n, struct err *err)
 {
     int e = 0;
@@ -441,7 +443,7 @@ void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_c
         exec_slot_control(pool->slots[slot].exec, serial, what);
 }
 
-/* A task has no limit; what it does is short. */
+/* Only for jobs: tasks have no time limit, and are short. */
 static int64_t overdue_ms(const struct pool_slot *s, struct mono now)
 {
     const struct exec_order *e = s->order.exec;

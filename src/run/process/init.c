@@ -13,7 +13,7 @@ bool init_is_needed(void)
     return getpid() == 1;
 }
 
-/* Its own path rather than SPAWN_SELF, so that it has its name in the list of processes. */
+/* Our own path, not SPAWN_SELF, so that the list of processes shows our name. */
 static void find_self(char path[PATH_MAX])
 {
     ssize_t n = readlink(SPAWN_SELF, path, PATH_MAX - 1);
@@ -21,7 +21,7 @@ static void find_self(char path[PATH_MAX])
     path[n > 0 ? n : 0] = '\0';
 }
 
-/* All that have ended. True when the child was among them. */
+/* Reap all children that have ended. True: `child` was among them. */
 static bool reap(pid_t child, int *ret_status)
 {
     bool is_over = false;
@@ -48,11 +48,12 @@ int init_main(char **argv, char *const *env, struct err *err)
     if (path[0] == '\0')
         return err_set(err, ERR_SYSTEM, "as process 1 it needs /proc");
     argv[0] = path;
-    /* Blocked ones wait to be taken; what process 1 neither blocks nor handles is thrown away. */
+    /* Block all signals, so that they wait for sigwaitinfo: process 1 loses signals that it neither
+     * blocks nor handles. */
     (void)sigemptyset(&none);
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &was);
-    /* A process group of its own: Ctrl-C reaches it once, through us. */
+    /* The child gets a process group of its own: Ctrl-C reaches it once only, through us. */
     if (spawn_command(argv, env, &(struct spawn_command){-1, &was, &none}, &child, err) < 0)
         return err_wrap(err, "as process 1");
     (void)close(child.pidfd);

@@ -20,13 +20,13 @@
 #include "run/process/origin.h"
 #include "run/process/pidstat.h"
 
-#define ENV_MAX 16384        /* bytes of an environment that are looked through at a time */
-#define ENV_PIECES 800       /* execve takes less (6 MiB); a process may show more */
-#define OUR_PROGRAMS "later" /* their names, and those of their threads, begin so */
+#define ENV_MAX 16384  /* bytes of an environment that are searched at a time */
+#define ENV_PIECES 800 /* execve takes 6 MiB at most, which is less; a process may show more */
+#define OUR_PROGRAMS "later" /* prefix of the names of our programs and their threads */
 
 enum sight { NONE, FOUND, UNKNOWN };
 
-/* A search by worker is for a dead one: what cannot be looked at counts, too. */
+/* A search without fences is for a dead worker: processes that cannot be inspected count, too. */
 static bool is_for_dead(const struct offspring_query *whom)
 {
     return whom->fences == NULL;
@@ -54,7 +54,7 @@ static bool has_job(const struct offspring_query *whom, const char *job)
     return false;
 }
 
-/* Is one of these origins looked for? *ret_fence: of that. */
+/* Is one of these origins searched for? *ret_fence: its fence. */
 static bool is_looked_for(const struct offspring_query *whom, const char *all, int64_t *ret_fence)
 {
     struct origin o;
@@ -71,8 +71,8 @@ static bool is_looked_for(const struct offspring_query *whom, const char *all, i
 
 /* ---- one environment */
 
-/* Whose it is may read it. As a process with a user of its own is that user's, we are that user for
- * this one call, where we have the right to (the calling thread alone: fsuid is not shared). */
+/* Only the owner of a process may read its environment, and a handler may run as another user. So
+ * become that user for this one call, if we have the right to; fsuid changes this thread only. */
 static int open_as_owner(pid_t pid, const char *path)
 {
     char folder[32];
@@ -92,7 +92,7 @@ static int open_as_owner(pid_t pid, const char *path)
     e = errno;
     (void)setfsuid(geteuid());
     (void)setfsgid(getegid());
-    /* Another fsuid makes a process dumpable again, as far as the system lets it (prctl(2)). */
+    /* A change of the fsuid resets the dumpable flag to fs.suid_dumpable (prctl(2)). */
     (void)prctl(PR_SET_DUMPABLE, 0);
     errno = e;
     return fd;
@@ -108,7 +108,7 @@ static int open_file(pid_t pid, const char *name)
     return fd < 0 && errno == EACCES ? open_as_owner(pid, path) : fd;
 }
 
-/* Bytes of a file of it, a NUL behind; -1 with errno. */
+/* Read a file of /proc/PID into out, NUL-ended. Returns its bytes; -1 with errno. */
 static ssize_t read_file(pid_t pid, const char *name, char *out, size_t room)
 {
     CLEANUP_CLOSE int fd = open_file(pid, name);
@@ -121,8 +121,8 @@ static ssize_t read_file(pid_t pid, const char *name, char *out, size_t room)
     return fd < 0 || got < 0 ? -1 : (ssize_t)n;
 }
 
-/* The origins in n bytes of variables; NULL: none, or not all of them. begins: a variable begins
- * there. *ret_used: what need not be looked at again. */
+/* Find the origins in n bytes of variables; NULL: none, or not complete. begins: env is the start
+ * of a variable. *ret_used: bytes that need not be searched again. */
 static const char *find_origins(const char *env, size_t n, bool begins, size_t *ret_used)
 {
     static const char behind_another[] = "\0" ORIGIN_NAME;
@@ -134,7 +134,7 @@ static const char *find_origins(const char *env, size_t n, bool begins, size_t *
         at = memmem(env, n, behind_another, sizeof(behind_another) - 1);
         at = at != NULL ? at + 1 : NULL;
     }
-    /* Of a list that is too long the first ones will do. */
+    /* The first origins are enough if the list is longer than the buffer. */
     if (at != NULL &&
         (memchr(at, '\0', n - (size_t)(at - env)) != NULL || (at == env && n == ENV_MAX)))
         return at + len;
@@ -142,10 +142,10 @@ static const char *find_origins(const char *env, size_t n, bool begins, size_t *
     return NULL;
 }
 
-/* What one task's environment says. EMPTY: it has none. HIDDEN: it cannot be read. */
+/* Result for the environment of one task. EMPTY: it has none. HIDDEN: it cannot be read. */
 enum env { ENV_NONE, ENV_FOUND, ENV_EMPTY, ENV_HIDDEN };
 
-/* From one descriptor, piece by piece: a shell writes what it hands on in any order. */
+/* Read from fd piece by piece to the end: a shell passes variables on in any order. */
 static enum env search(int fd, const struct offspring_query *whom, int64_t *ret_fence)
 {
     char env[ENV_MAX + 1] = "";
@@ -173,13 +173,13 @@ static enum env search(int fd, const struct offspring_query *whom, int64_t *ret_
     }
     if (got < 0)
         return errno == ESRCH ? ENV_EMPTY : ENV_HIDDEN;
-    /* The last one may have no NUL behind it. */
+    /* The last variable may have no NUL at its end. */
     if (begins && have > 0 && strncmp(env, ORIGIN_NAME, strlen(ORIGIN_NAME)) == 0)
         return is_looked_for(whom, env + strlen(ORIGIN_NAME), ret_fence) ? ENV_FOUND : ENV_NONE;
     return has_any ? ENV_NONE : ENV_EMPTY;
 }
 
-/* file: environ, or that of one of its threads. */
+/* file: environ, or task/TID/environ of a thread. */
 static enum env search_file(const struct offspring_query *whom, pid_t pid, const char *file,
                             int64_t *ret_fence)
 {
@@ -190,7 +190,7 @@ static enum env search_file(const struct offspring_query *whom, pid_t pid, const
     return search(fd, whom, ret_fence);
 }
 
-/* Of a process whose first thread has ended, which took its own view of the environment with it. */
+/* For a process whose first thread has ended: then only its other threads show the environment. */
 static enum env search_threads(const struct offspring_query *whom, pid_t pid, int64_t *ret_fence)
 {
     enum env worst = ENV_EMPTY;
@@ -225,8 +225,8 @@ static bool is_our_program(const struct pidstat *p)
     return strncmp(p->name, OUR_PROGRAMS, sizeof(OUR_PROGRAMS) - 1) == 0;
 }
 
-/* A worker that lives starts others all the time; what a dead one was making is an orphan. (Process
- * 1 may be a laterd, and a foster parent all the same.) */
+/* Is its parent a living program of ours? Living workers start processes all the time; what a dead
+ * one was starting is an orphan. Process 1 may be a laterd, but it also adopts orphans. */
 static bool is_of_living(const struct pidstat *p)
 {
     struct pidstat parent;
@@ -234,7 +234,8 @@ static bool is_of_living(const struct pidstat *p)
     return p->parent > 1 && pidstat_read(p->parent, &parent) == 0 && is_our_program(&parent);
 }
 
-/* One of these ids may be that of what the worker started: of our user it has at least one. */
+/* Might a worker with our rights have started it? If we cannot change users, such a process has our
+ * uid as one of its four uids. True if they cannot be read. */
 static bool may_be_ours(pid_t pid)
 {
     char status[4096], *at;
@@ -254,8 +255,8 @@ static bool may_be_ours(pid_t pid)
     return false;
 }
 
-/* The moment in which a process has the new program, but not yet its environment: its command line
- * is empty as well. */
+/* During exec a process has its new program, but not yet its environment; then its command line is
+ * empty, too. */
 static enum sight look_at_empty(const struct pidstat *p, pid_t pid)
 {
     char line[2];
@@ -265,14 +266,15 @@ static enum sight look_at_empty(const struct pidstat *p, pid_t pid)
     return is_of_living(p) ? NONE : UNKNOWN;
 }
 
-/* Of the programs of laterd none can be looked at; what they start has an origin of its own. */
+/* Our own programs do not count: laterd and its guard are always hidden, and what they start has an
+ * origin of its own. */
 static enum sight look_at_hidden(const struct offspring_query *whom, const struct pidstat *p,
                                  pid_t pid)
 {
     return !is_for_dead(whom) || is_our_program(p) || !may_be_ours(pid) ? NONE : UNKNOWN;
 }
 
-/* One whose environment is empty or hidden. */
+/* Judge a process whose environment is empty or hidden. */
 static enum sight look_closer(const struct offspring_query *whom, pid_t pid, enum env is,
                               int64_t *ret_fence)
 {
@@ -280,7 +282,7 @@ static enum sight look_closer(const struct offspring_query *whom, pid_t pid, enu
 
     if (pidstat_read(pid, &p) < 0)
         return errno == ENOENT || errno == ESRCH || !is_for_dead(whom) ? NONE : UNKNOWN;
-    /* Nothing of a dead one is left but its number, unless some of its threads live. */
+    /* A dead process is only a pid, unless some of its threads live. */
     if (p.is_kernels || (pidstat_is_dead(&p) && p.threads <= 1))
         return NONE;
     if (pidstat_is_dead(&p)) {
@@ -291,7 +293,8 @@ static enum sight look_closer(const struct offspring_query *whom, pid_t pid, enu
     return is == ENV_HIDDEN ? look_at_hidden(whom, &p, pid) : look_at_empty(&p, pid);
 }
 
-/* By what does not need its environment, for a dead worker. NONE: look at that. */
+/* For a dead worker: check what needs no environment. NONE: go on with the environment, unless
+ * *ret_is_older. */
 static enum sight look_at_stat(const struct offspring_query *whom, pid_t pid, bool *ret_is_older)
 {
     struct pidstat p;
@@ -300,11 +303,11 @@ static enum sight look_at_stat(const struct offspring_query *whom, pid_t pid, bo
     if (pidstat_read(pid, &p) < 0)
         return errno == ENOENT || errno == ESRCH ? NONE : UNKNOWN;
     *ret_is_older = p.start < whom->since;
-    /* Forked by a worker that has died meanwhile, it is about to become its handler. */
+    /* Forked by a worker that has died meanwhile: it is about to become one of its handlers. */
     return !*ret_is_older && p.is_fork && is_our_program(&p) && !is_of_living(&p) ? UNKNOWN : NONE;
 }
 
-/* The pidfd is taken before the look, so that what was looked at is what is killed. */
+/* The pidfd is opened before the check, so that the checked process is the one that is killed. */
 static enum sight look(const struct offspring_query *whom, pid_t pid, struct offspring *ret)
 {
     CLEANUP_CLOSE int pidfd = -1;
@@ -329,7 +332,7 @@ static enum sight look(const struct offspring_query *whom, pid_t pid, struct off
     return sight;
 }
 
-/* ---- all of them */
+/* ---- all processes */
 
 struct offspring_count offspring_find(const struct offspring_query *whom, size_t max,
                                       struct mono until, offspring_found_f *found, void *arg)
@@ -339,7 +342,7 @@ struct offspring_count offspring_find(const struct offspring_query *whom, size_t
     int64_t pid;
     DIR *proc = opendir("/proc");
 
-    /* Where others' processes are not shown at all (hidepid), nobody knows who is there. */
+    /* If /proc does not show processes of others (hidepid), we cannot know what runs. */
     if (proc == NULL || (is_for_dead(whom) && pidstat_start(1) == -1))
         tally.unknown++;
     for (struct dirent *e = proc != NULL ? readdir(proc) : NULL; e != NULL && tally.found < max;
@@ -365,8 +368,8 @@ struct offspring_count offspring_find(const struct offspring_query *whom, size_t
 
 void offspring_kill(const struct offspring *p)
 {
-    /* Members of its group may have changed their environment; the leader is not reaped before us.
-     */
+    /* Members of its group may have changed their environment. The group's number is not reused:
+     * the leader is not reaped before this. */
     if (getpgid(p->pid) == p->pid)
         (void)kill(-p->pid, SIGKILL);
     if (p->pidfd >= 0)

@@ -8,13 +8,13 @@
 
 #include "run/process/origin.h"
 
-#define FOUND_MAX 100 /* of a pass; each is a descriptor */
-/* Until one that was becoming another program is looked at again; doubles up to the second. */
+#define FOUND_MAX 100 /* in one pass; each needs a descriptor */
+/* Wait before a process in the middle of an exec is checked again; doubles up to CALM_MAX_MS. */
 #define CALM_MS 5
 #define CALM_MAX_MS 200
 #define SHARED_MAX 64 /* fences of one pass */
 #define UNKNOWN_MS 1000
-/* One that does not die must not hold up the others who share the pass. */
+/* A process that does not die must not delay the other threads that share the pass. */
 #define SHARED_WAIT_MS 200
 
 /* ---- a pass */
@@ -41,8 +41,8 @@ static void wait_for_end(int pidfd, struct mono until)
         left_us = mono_until_us(mono_now(), until);
 }
 
-/* All are found before the first is killed: with its memory a process loses the environment by
- * which it is known, and nobody would wait for it. */
+/* Find all before the first kill: a killed process loses its environment with its memory. It could
+ * not be found any more, and nothing would wait for its end. */
 static void run_pass(struct pass *pass, const struct offspring_query *whom, struct mono until,
                      struct mono wait_until)
 {
@@ -82,21 +82,21 @@ bool offspring_end(const struct offspring_query *whom, struct mono until, size_t
 
 /* ---- shared passes */
 
-/* What a thread waits for: a pass that began behind its wish. On its stack. */
+/* What a thread waits for: a pass that begins after its wish. On the thread's stack. */
 struct wish {
     struct wish *next;
     int64_t fence;
     bool is_served;
-    size_t left; /* of that pass: found with this fence, */
-    size_t unknown;
+    size_t left;    /* result of the pass: processes found with this fence, */
+    size_t unknown; /* and unknown ones (offspring.h) */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t served = PTHREAD_COND_INITIALIZER;
-static struct wish *wishes; /* that no pass has begun for */
+static struct wish *wishes; /* those that no pass has taken yet */
 static bool is_under_way;
 
-/* Under the lock: takes some of the wishes, as a list, and their fences. */
+/* Under the lock: take up to SHARED_MAX wishes, as a list, and their fences. */
 static struct wish *take(int64_t fences[SHARED_MAX], size_t *ret_n)
 {
     struct wish *first = wishes, *last = NULL;
@@ -118,11 +118,11 @@ static size_t left_of(const struct pass *pass, int64_t fence)
 
     for (size_t i = 0; i < pass->n; i++)
         left += pass->at[i].fence == fence;
-    /* It may not have come to all. */
+    /* A full pass may have left some out. */
     return left + (pass->n == FOUND_MAX);
 }
 
-/* Under the lock, which is let go meanwhile: one pass for those who wait by now. */
+/* One pass for the threads that wait now. Called under the lock, which is released meanwhile. */
 static void serve(struct mono until)
 {
     struct mono soon = mono_add_ms(mono_now(), SHARED_WAIT_MS);
@@ -162,7 +162,8 @@ static void pass_with_others(struct wish *wish, struct mono until)
     (void)pthread_mutex_unlock(&lock);
 }
 
-/* Who stays unknown is nobody of ours: that took an exec's moment, and the jobs' ends wait. */
+/* A process that stays unknown for UNKNOWN_MS is not ours: an exec is shorter, and ends of jobs
+ * wait. */
 bool offspring_end_one(int64_t fence, struct mono until)
 {
     struct mono patient = mono_add_ms(mono_now(), UNKNOWN_MS);

@@ -1,10 +1,10 @@
 /*
- * The end of processes that are known by their origins (run/process/offspring.h). Who is killed
- * keeps its locks and files until the kernel has taken it apart, which may take a while: so their
- * ends are waited for, and it is done again until a pass over all processes finds nobody; one may
- * have forked behind our back.
+ * Ends processes that are known by their origins (run/process/offspring.h). A killed process keeps
+ * its locks and files until the kernel has removed it, which may take a while. So these functions
+ * wait for the ends, and repeat until a pass over all processes finds none: a process may have
+ * forked during a pass.
  *
- * Blocks until that is so, or until the time that is given: for a thread, or before the loop turns.
+ * They block until then or until `until`: call them on a thread, or before the loop runs.
  */
 #ifndef LATER_RUN_PROCESS_OFFSPRING_END_H
 #define LATER_RUN_PROCESS_OFFSPRING_END_H
@@ -14,11 +14,12 @@
 #include "base/clock.h"
 #include "run/process/offspring.h"
 
-/* True: nobody is left, and nobody unknown. *ret_found: how many the first pass found; may be NULL.
- */
+/* True: no process is left, and none is unknown. *ret_found: how many the first pass found; may be
+ * NULL. */
 bool offspring_end(const struct offspring_query *whom, struct mono until, size_t *ret_found);
 
-/* What this worker started with one fence. Many threads at once share their passes. Any thread. */
+/* End what this worker started with this fence. True: no process with it is left. Threads that call
+ * it at the same time share passes. Any thread. */
 bool offspring_end_one(int64_t fence, struct mono until);
 
 #endif

@@ -32,8 +32,8 @@ void origin_worker(const char *pidns, const char *pid, const char *pstart, char 
     (void)snprintf(out, ORIGIN_WORKER, "%.47s-%.15s-%.23s", pidns, pid, pstart);
 }
 
-/* It does not change while a process lives, and a moment without descriptors must not make another
- * one of it. */
+/* The origin is cached: it is the same while the process lives, but reading it again may fail for
+ * lack of descriptors, and then it would differ. */
 void origin_own(char out[ORIGIN_WORKER])
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -63,7 +63,7 @@ char *origin_env(int64_t fence, const char *job)
                       outer[0] != '\0' ? " " : "", outer);
 }
 
-/* n bytes without a space. */
+/* Parse one origin: n bytes without a space. */
 static bool parse(const char *text, size_t n, struct origin *ret)
 {
     const char *fence = memchr(text, '/', n);

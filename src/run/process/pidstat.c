@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 
-/* linux/sched.h, which the kernel does not export; both are as old as git. */
+/* From the kernel's own linux/sched.h; both values are as old as its git history. */
 #define PF_FORKNOEXEC 0x00000040U
 #define PF_KTHREAD 0x00200000U
 
@@ -20,8 +20,8 @@ static int parse(char *stat, struct pidstat *ret)
     unsigned long long start;
     char *name = strchr(stat, '('), *at = strrchr(stat, ')');
 
-    /* The name may hold anything, even ") 1 2" or a line's end: the last ) ends it. Then come the
-     * state, as field 9 the flags, as field 22 the start time. */
+    /* The name may hold any bytes, even ") 1 2" or LF: the last ) ends it. After it comes the
+     * state; field 9 has the flags, field 22 the start time. */
     if (name == NULL || at == NULL || at < name ||
         sscanf(at + 1,
                " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %lld %*d %llu",

@@ -7,9 +7,9 @@
 #include <sys/types.h>
 
 /*
- * The child must not be reaped before the descriptor is readable. A pidfd where the kernel gives
- * one; where it does not (before 5.3, or a sandbox that filters the call), a pipe whose other end a
- * thread holds until the child ends. -1: errno says why.
+ * A pidfd if the kernel gives one. If it does not (before Linux 5.3, or a sandbox filters the
+ * call), a pipe whose other end a thread keeps open until the child ends. The child must not be
+ * reaped before the descriptor is readable. The caller closes it. -1: errno says why.
  */
 int pidwatch_open(pid_t child);
 

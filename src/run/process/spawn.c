@@ -16,8 +16,9 @@
 #define WATCH_WAIT_MS 50
 
 /*
- * The sources as they are dup'ed in the child. One of 0-3 (the daemon was started with closed
- * stdio) would be overwritten before its turn, so it is lifted above them; those are ours to close.
+ * The descriptors that the child dups. A source that is itself 0-3 (the daemon was started with
+ * closed stdio) could be overwritten before it is dup'ed. So it is duplicated above them first; we
+ * close these duplicates.
  */
 struct sources {
     int fd[NFDS];
@@ -84,7 +85,7 @@ static int attr_fill(posix_spawnattr_t *attr)
     return e;
 }
 
-/* What a process is made with, whole or not at all. */
+/* What posix_spawn needs; both parts exist or none. */
 struct making {
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t attr;
@@ -125,7 +126,7 @@ static int start(char *const *argv, char *const *envp, const struct sources *s, 
     return e;
 }
 
-/* It runs already, and a shortage of descriptors may be over soon. */
+/* Retry while descriptors are short, which may be over soon: the process runs already. */
 static int watch(pid_t pid)
 {
     for (int tries = 1;; tries++) {
@@ -137,7 +138,7 @@ static int watch(pid_t pid)
     }
 }
 
-/* Without a pidfd nobody would hear of its end: it must not run. */
+/* Without a pidfd we could not notice its end, so it must not run. */
 static void undo(pid_t pid)
 {
     (void)kill(-pid, SIGKILL);
@@ -145,7 +146,7 @@ static void undo(pid_t pid)
         continue;
 }
 
-/* e: what making it said. */
+/* Finish a start; e is the error of posix_spawn, 0: none. */
 static int made(const char *name, int e, pid_t pid, struct spawned *ret, struct err *err)
 {
     int pidfd;

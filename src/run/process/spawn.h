@@ -1,8 +1,8 @@
 /*
- * Start a process the one right way: posix_spawn (never fork), own session, descriptors 0-3 given
- * and all others closed, signal mask empty and dispositions default, and a pidfd to wait on.
+ * The only way to start a process: posix_spawn (never fork), own session, descriptors 0-3 given and
+ * all others closed, signal mask empty and dispositions default, and a pidfd to wait on.
  *
- * Blocks the calling thread until exec: call it from a pool thread, or before the loop turns.
+ * Blocks the calling thread until exec: call it from a pool thread, or before the loop runs.
  */
 #ifndef LATER_RUN_PROCESS_SPAWN_H
 #define LATER_RUN_PROCESS_SPAWN_H
@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 
-/* argv[0]: the file that runs, whatever has its name by now. */
+/* As argv[0]: the file of the running program, even if its name now leads to another file. */
 #define SPAWN_SELF "/proc/self/exe"
 
 struct spawn_fds {
@@ -27,27 +27,28 @@ struct spawned {
 };
 
 /*
- * argv[0] is an absolute path. 0, or -1 with err->errnum set to what posix_spawn or pidfd_open
- * said. A process that was started but could not be watched for a second is killed and reaped
- * first; its pid stands in *ret then, with pidfd -1. Else *ret is not touched on failure.
+ * argv[0] is an absolute path. cwd: the folder to start in, NULL: ours. 0, or -1 with err->errnum
+ * from posix_spawn or pidfd_open. A process that was started but cannot be watched (retries last
+ * for a second) is killed and reaped; then *ret has its pid, and pidfd -1. After any other failure
+ * *ret is unchanged.
  */
 int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, const char *cwd,
           struct spawned *ret, struct err *err);
 
 /*
- * A command of the person who called us, as a shell would run it: found by PATH, in our folder and
- * session, with our descriptors that are not close-on-exec, in a process group of its own. 0, or -1
- * as spawn. Blocks until exec.
+ * Run a command of our caller as a shell would: found by PATH, in our folder and session, with our
+ * descriptors that are not close-on-exec, in a process group of its own. 0, or -1 as spawn. Blocks
+ * until exec.
  */
 struct spawn_command {
-    int tty;              /* its group becomes the foreground of this terminal; -1: it does not */
-    const sigset_t *mask; /* the signal mask it is to have */
-    const sigset_t *defaults; /* signals whose disposition becomes the default one */
+    int tty;              /* its group becomes the foreground group of this terminal; -1: none */
+    const sigset_t *mask; /* its signal mask */
+    const sigset_t *defaults; /* signals that get their default disposition */
 };
 int spawn_command(char *const *argv, char *const *envp, const struct spawn_command *how,
                   struct spawned *ret, struct err *err);
 
-/* EAGAIN, ENOMEM, EMFILE, ENFILE: the host is short of something; not the handler's fault. */
+/* EAGAIN, ENOMEM, EMFILE or ENFILE: the host lacks something; not an error of the handler. */
 bool spawn_is_host_fault(int errnum);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "run/stream/stream_proc.h"
 
-/* A job that no process could take: told with the next flush. */
+/* A job that no process could take; stream_flush calls `done` for it. */
 struct orphan {
     struct orphan *next;
     unsigned place;
@@ -19,17 +19,17 @@ struct orphan {
 struct stream {
     struct loop *loop;
     struct pool *pool;
-    struct stream_conf conf; /* its texts are ours */
+    struct stream_conf conf; /* we own its texts */
     struct stream_events events;
     struct stream_proc_events proc_events;
-    struct stream_proc **at; /* all that live, retired ones too */
+    struct stream_proc **at; /* all living processes, retired ones included */
     size_t n;
-    struct stream_proc *worn; /* is to be retired when another is ready; NULL: none */
+    struct stream_proc *worn; /* will be retired when its successor is ready; NULL: none */
     struct loop_timer *retry;
     int64_t retry_ms;
-    unsigned capacity; /* as it was told last; UINT_MAX: not yet */
+    unsigned capacity; /* as the caller knows it; UINT_MAX: not yet told */
     struct orphan *orphans;
-    bool is_closing, is_final; /* final: no process is started any more */
+    bool is_closing, is_final; /* final: start no more processes */
 };
 
 /* ---- how many there are */
@@ -54,7 +54,7 @@ unsigned stream_capacity(const struct stream *s)
     return n;
 }
 
-/* One more than are wanted while a worn one waits for its successor. */
+/* Start missing processes: one more than configured while a worn one waits for its successor. */
 static void make_up(struct stream *s)
 {
     unsigned wanted = s->conf.processes + (s->worn != NULL);
@@ -82,7 +82,7 @@ static void free_stream(struct stream *s)
     free(s);
 }
 
-/* True: it is gone. */
+/* True: the stream has been freed. */
 static bool end_if_empty(struct stream *s)
 {
     if (!s->is_closing || s->n > 0 || s->orphans != NULL)
@@ -92,7 +92,7 @@ static bool end_if_empty(struct stream *s)
     return true;
 }
 
-/* ---- what processes tell */
+/* ---- events of processes */
 
 static void on_ready(void *arg, struct stream_proc *p)
 {
@@ -131,8 +131,8 @@ static void on_rest(void *arg, struct stream_proc *p)
     s->events.rest(s->events.arg);
 }
 
-/* Another in the place of one that was not to go. One that has answered is replaced at once: what
- * ended it was a job, and that one's attempt is spent. */
+/* Replace a process that ended although it was not retired. One that has answered is replaced at
+ * once: a job ended it, and that job's attempt is spent. */
 static void replace(struct stream *s, const struct stream_proc *lost)
 {
     if (!stream_proc_has_failed(lost)) {
@@ -200,7 +200,7 @@ int64_t stream_start(struct stream *s, const struct stream_job *job)
 
     if (p == NULL)
         return orphan(s, job->place, "not started: no process has room for it");
-    /* The fence stands in the guard's table first: see run/guard/guard.h. */
+    /* The fence must be in the guard's table before the check: see run/guard/guard.h. */
     if (job->guard != NULL) {
         guard_set(job->guard, job->place, stream_proc_fence(p));
         if (!guard_admits(job->guard)) {
@@ -259,7 +259,7 @@ void stream_control(struct stream *s, unsigned place, enum exec_control what)
     }
 }
 
-/* ---- making and unmaking */
+/* ---- create and free */
 
 struct stream *stream_new(struct loop *loop, struct pool *pool, const struct stream_conf *conf,
                           const struct stream_events *events)

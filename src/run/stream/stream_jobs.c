@@ -39,7 +39,7 @@ static void unlink_item(struct stream_proc *p, struct stream_item *it)
     p->running--;
 }
 
-/* It is free before done is called. */
+/* End the job. Its item and its place are free before `done` is called. */
 static void finish(struct stream_proc *p, struct stream_item *it, struct run_result *ret)
 {
     unsigned place = it->place;
@@ -54,7 +54,7 @@ static void finish(struct stream_proc *p, struct stream_item *it, struct run_res
     run_result_done(ret);
 }
 
-/* Why the job was told to end. */
+/* Why we asked the job to end, in words. */
 static void describe_cause(const struct stream_proc *p, const struct stream_item *it, char *out,
                            size_t size)
 {
@@ -75,7 +75,7 @@ void stream_jobs_status(const struct stream_proc *p, const siginfo_t *st, char o
     (void)snprintf(out, STREAM_STATUS, "%s%s%s", p->met, p->met[0] != '\0' ? ": " : "", status);
 }
 
-/* What the end of the process means for a job that had no answer yet. */
+/* Set *ret to what the end of the process means for a job without an answer. */
 static void judge(const struct stream_proc *p, const struct stream_item *it, const siginfo_t *st,
                   bool by_guard, struct run_result *ret)
 {
@@ -175,7 +175,7 @@ void stream_jobs_answer(struct stream_proc *p, struct stream_item *it,
         settle(p, it, a);
 }
 
-/* ---- beginning and ending them */
+/* ---- beginning and ending jobs */
 
 static struct mono deadline_of(const struct stream_proc *p, const struct stream_item *it)
 {
@@ -214,7 +214,7 @@ void stream_proc_start(struct stream_proc *p, const struct stream_job *job)
     stream_proc_arm(p, deadline_of(p, it));
 }
 
-/* By its word if it knows that one, else by the end of its process. */
+/* End a job: by `cancel ID` if its process understands that, else by ending the process. */
 static void end_item(struct stream_proc *p, struct stream_item *it, enum run_end cause)
 {
     char why[64], line[32];

@@ -6,22 +6,22 @@
 
 #define HELLO "later-stream "
 #define DURATION_MAX 32
-#define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; the store refuses what has no date */
+#define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; due times end with the year 5000 */
 
-/* A CR in front of the LF belongs to the line end, as some languages write it: kept, it would make
- * another word of the last one, and of `ok ID` output that ends nothing. */
+/* Some languages write CR LF. A CR before the LF belongs to the line end: otherwise it would change
+ * the last word, and `ok ID` would be output that ends no job. */
 static size_t without_cr(const char *line, size_t n)
 {
     return n > 0 && line[n - 1] == '\r' ? n - 1 : n;
 }
 
-/* What is left of a line, read word by word. */
+/* The rest of a text line that is read word by word. */
 struct rest {
     const char *p;
     size_t n;
 };
 
-/* The next word; it and the one space behind it are gone then. */
+/* Take the next word and the one space after it off r. */
 static struct rest take_word(struct rest *r)
 {
     const char *space = r->n > 0 ? memchr(r->p, ' ', r->n) : NULL;
@@ -38,7 +38,7 @@ static bool is_word(struct rest word, const char *text)
     return word.n == strlen(text) && memcmp(word.p, text, word.n) == 0;
 }
 
-/* Digits, up to max. */
+/* At least one digit, only digits, at most max. */
 static bool parse_number(struct rest word, int64_t max, int64_t *ret)
 {
     *ret = 0;
@@ -96,7 +96,7 @@ static enum stream_word word_of(struct rest word)
     return STREAM_OTHER;
 }
 
-/* `retry ID 5m because` and `retry ID because` are both allowed: a first word that is no duration
+/* Both `retry ID 5m because` and `retry ID because` are allowed: a first word that is no duration
  * belongs to the text. */
 static void take_duration(struct rest *r, int64_t *ms)
 {

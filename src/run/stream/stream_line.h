@@ -1,15 +1,15 @@
 /*
- * The lines of stream mode (doc/stream.md): what a long-lived handler says on its standard output.
- * Pure; a line is data from a stranger: bounded, checked, never trusted to end.
+ * Parses what a long-lived handler writes to its standard output (doc/stream.md). Pure. A line is
+ * untrusted data: it is bounded and checked, and need not end in LF or NUL.
  *
- *   later-stream 1 [inflight=N] [cancel]   first of all: it speaks version 1, takes N jobs at once
- *                                          (1), and wants `cancel ID` instead of its own end
+ *   later-stream 1 [inflight=N] [cancel]   the first line: it speaks version 1, takes N jobs at
+ *                                          once (default 1), and understands `cancel ID`
  *   ok ID [TEXT]                done; TEXT is kept as the result
- *   retry ID [DURATION] [TEXT]  try again, it is no error
+ *   retry ID [DURATION] [TEXT]  try again; no error
  *   fail ID [TEXT]              failed: try again with backoff
  *   dead ID [TEXT]              never try again
- *   progress ID TEXT            how far it is; shown, not kept
- *   alive [ID]                  it works; its time starts anew where `heartbeat` is set
+ *   progress ID TEXT            how far the job is; shown, not kept
+ *   alive [ID]                  the job (or each job) runs; its `heartbeat` time starts anew
  */
 #ifndef LATER_RUN_STREAM_STREAM_LINE_H
 #define LATER_RUN_STREAM_STREAM_LINE_H
@@ -24,17 +24,17 @@
 #define STREAM_ID_LEN 12
 
 struct stream_greeting {
-    int64_t version; /* that it names; only STREAM_VERSION is spoken here */
+    int64_t version; /* as given; only STREAM_VERSION is supported */
     unsigned inflight;
     bool can_cancel;
 };
 
-/* False: the line is no greeting. Words behind it that are not known are passed over, so that a
- * newer handler can say more to a newer daemon. */
+/* False: the line is no greeting. Unknown words after it are ignored, so that a newer handler can
+ * say more to a newer daemon. */
 bool stream_greeting_parse(const char *line, size_t n, struct stream_greeting *ret);
 
 enum stream_word {
-    STREAM_OTHER, /* no answer: something the handler printed */
+    STREAM_OTHER, /* no answer: output of the handler */
     STREAM_OK,
     STREAM_RETRY,
     STREAM_FAIL,
@@ -45,12 +45,13 @@ enum stream_word {
 
 struct stream_answer {
     enum stream_word word;
-    char id[STREAM_ID_LEN + 1]; /* "" where ALIVE names none */
-    const char *text;           /* behind all that; into the line that was parsed */
+    char id[STREAM_ID_LEN + 1]; /* "" if ALIVE names none */
+    const char *text;           /* what follows, or all of the line for OTHER; points into it */
     size_t len;
-    int64_t retry_in_ms; /* RETRY: -1 when it did not say */
+    int64_t retry_in_ms; /* RETRY only; -1: not given */
 };
 
+/* A line that is no valid answer is OTHER. */
 void stream_answer_parse(const char *line, size_t n, struct stream_answer *ret);
 
 #endif

@@ -61,7 +61,7 @@ static void on_line(void *arg, const char *line, size_t n, bool cut)
     enum log_level level = LOG_LEVEL_INFO;
 
     if (n >= 3 && line[0] == '<' && line[1] >= '0' && line[1] <= '7' && line[2] == '>') {
-        /* Worse than an error is the business of a whole system, not of a job. */
+        /* Levels above ERR are for a whole system, not for a job. */
         level = line[1] < '3' ? LOG_LEVEL_ERR : (enum log_level)(line[1] - '0');
         line += 3;
         n -= 3;

@@ -1,7 +1,7 @@
 /*
- * What a long-lived handler prints, in the log: lines of its standard error, with the level that
- * `<N>` in front of one gives it (as sd-daemon(3) has it), and lines of its standard output that
- * are no answers. So many a minute; the rest is counted. Main thread.
+ * Logs the output of a long-lived handler: the lines of its standard error, where `<N>` in front
+ * sets the level (as in sd-daemon(3)), and the lines of its standard output that are no answers. At
+ * most STREAM_LOG_LINES a minute; the rest is only counted. Main thread.
  */
 #ifndef LATER_RUN_STREAM_STREAM_LOG_H
 #define LATER_RUN_STREAM_STREAM_LOG_H
@@ -13,27 +13,28 @@
 #include "base/log.h"
 #include "run/lines.h"
 
-#define STREAM_LOG_LINES 1000 /* in STREAM_LOG_MS */
+#define STREAM_LOG_LINES 1000 /* at most, in STREAM_LOG_MS */
 #define STREAM_LOG_MS 60000
 
 struct stream_log {
     const char *queue; /* not owned */
-    const char *id;    /* of the job it is about, if that is certain; during a call */
+    const char *id;    /* of the job that wrote it, if certain, else "-"; set during a call */
     pid_t pid;
     struct lines lines;
     struct mono since;
     int64_t logged, left_out;
 };
 
+/* queue must outlive l. */
 void stream_log_init(struct stream_log *l, const char *queue);
 void stream_log_start(struct stream_log *l, pid_t pid);
 void stream_log_done(struct stream_log *l);
-/* stream: the name of what it came from. */
+/* Log one line. stream: the name of its source. */
 void stream_log_line(struct stream_log *l, enum log_level level, const char *stream,
                      const char *line, size_t n, bool cut);
-/* Bytes of its standard error. id: of the only job that runs in it, else "-". */
+/* Take bytes of its standard error. id: of the only job that runs in the process, else "-". */
 void stream_log_stderr(struct stream_log *l, const char *id, const char *p, size_t n);
-/* It has ended: the last line without LF, and how many were left out. */
+/* The process has ended: log a last line without LF, and how many lines were left out. */
 void stream_log_end(struct stream_log *l);
 
 #endif

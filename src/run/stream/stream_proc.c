@@ -20,14 +20,14 @@
 #include "run/process/pidstat.h"
 #include "run/stream/stream_priv.h"
 
-#define READ_BYTES 65536 /* one whole pipe */
-#define READS_MAX 4      /* in one turn of the loop: the others want theirs */
-#define KEEP_BYTES 65536 /* a larger buffer is given back once it is written */
-#define LAST_READS 17    /* a pipe of 1 MiB, the largest, and what it was read by before */
-#define FAREWELL_MS 200  /* for one that closed its pipes: it is most likely about to end */
-#define LEFT_MS 50       /* for what it leaves in its cgroup to be gone */
+#define READ_BYTES 65536 /* capacity of a pipe */
+#define READS_MAX 4      /* in one turn of the loop, so that other processes get theirs */
+#define KEEP_BYTES 65536 /* a larger buffer is freed once it is written */
+#define LAST_READS 17    /* a pipe of 1 MiB, the largest, and one more */
+#define FAREWELL_MS 200  /* for a process that closed a pipe: it is most likely about to end */
+#define LEFT_MS 50       /* wait for the end of what it left in its cgroup */
 #define MEMORY_LOOK_MS 1000
-#define END_WAIT_MS 10000 /* for the death of all that it has started */
+#define END_WAIT_MS 10000 /* for the end of all processes that it started */
 
 /* ---- its end */
 
@@ -50,11 +50,11 @@ static void set_deadline(struct stream_proc *p, int64_t ms)
 void stream_proc_signal(const struct stream_proc *p, int sig)
 {
     (void)kill(-p->child.pid, sig);
-    /* A stopped process does not see the signal before it is continued. */
+    /* A stopped process handles the signal only when it is continued. */
     (void)kill(-p->child.pid, SIGCONT);
 }
 
-/* What is left in the pipe, nobody has read. */
+/* The process has not read what is still in the pipe. */
 static void close_in(struct stream_proc *p)
 {
     int unread = 0;
@@ -70,7 +70,6 @@ static void close_in(struct stream_proc *p)
     p->sent = 0;
 }
 
-/* TERM, and KILL after the grace. `why` is that of the first time. */
 void stream_proc_end(struct stream_proc *p, const char *why)
 {
     bool was_kept = stream_proc_is_kept(p);
@@ -80,7 +79,7 @@ void stream_proc_end(struct stream_proc *p, const char *why)
     if (p->why[0] == '\0')
         text_copy(p->why, sizeof(p->why), why);
     p->was_ended = true;
-    if (p->state == LAUNCHING) { /* when it is there */
+    if (p->state == LAUNCHING) { /* on_launched ends it */
         p->is_killed = true;
         return;
     }
@@ -92,7 +91,7 @@ void stream_proc_end(struct stream_proc *p, const char *why)
         p->events->ending(p->events->arg, p);
 }
 
-/* It did what no worker may. */
+/* It broke the protocol. */
 static void end_fault(struct stream_proc *p, const char *why)
 {
     p->is_at_fault = p->state < CLOSING;
@@ -100,8 +99,8 @@ static void end_fault(struct stream_proc *p, const char *why)
 }
 
 /*
- * One of its pipes is closed. One that dies closes them first: it may end by itself for a moment,
- * and what it ends by is then what its jobs are told.
+ * It closed one of its pipes. A process that dies closes its pipes first: wait FAREWELL_MS for it
+ * to end by itself. If it does, its exit status becomes the reason for its jobs.
  */
 static void expect_end(struct stream_proc *p, const char *why)
 {
@@ -118,7 +117,7 @@ static void expect_end(struct stream_proc *p, const char *why)
         p->events->ending(p->events->arg, p);
 }
 
-/* Once it is retired. */
+/* Close its input if it is retired and runs no job. */
 static void close_when_idle(struct stream_proc *p)
 {
     if (!p->is_retired || p->running > 0 || (p->state != READY && p->state != GREETING))
@@ -197,7 +196,7 @@ static void on_line(void *arg, const char *line, size_t n, bool cut)
     }
 }
 
-/* Who knows how it would have gone on. */
+/* A last line without LF is not taken as an answer: it may be incomplete. */
 static void on_half_line(void *arg, const char *line, size_t n, bool cut)
 {
     struct stream_proc *p = arg;
@@ -205,10 +204,10 @@ static void on_half_line(void *arg, const char *line, size_t n, bool cut)
     stream_log_line(&p->log, LOG_LEVEL_WARN, "half-line", line, n, cut);
 }
 
-/* One read; false: nothing more now. */
+/* Read once. False: nothing more to read now. */
 static bool read_some(struct stream_proc *p, enum exec_pipe which)
 {
-    static char buffer[READ_BYTES]; /* the main thread's */
+    static char buffer[READ_BYTES]; /* main thread only */
     ssize_t n = read(p->pipes.ours[which], buffer, sizeof(buffer));
 
     if (n < 0)
@@ -234,7 +233,7 @@ static void read_pipe(struct stream_proc *p, enum exec_pipe which, int most)
         continue;
 }
 
-/* The callbacks may end it: it is freed behind them. */
+/* Callbacks may end p. It is freed only when the outermost call leaves. */
 static void enter(struct stream_proc *p)
 {
     p->depth++;
@@ -253,7 +252,7 @@ static void on_stdout(void *arg, int events)
     (void)events;
     enter(p);
     read_pipe(p, PIPE_OUT, READS_MAX);
-    if (p->pipes.ours[PIPE_OUT] < 0) /* nothing it does can be heard of any more */
+    if (p->pipes.ours[PIPE_OUT] < 0) /* we can get no more answers */
         expect_end(p, "it closed its standard output");
     close_when_idle(p);
     p->events->rest(p->events->arg, p);
@@ -268,7 +267,7 @@ static void on_stderr(void *arg, int events)
 
 static void reap(struct stream_proc *p, siginfo_t *st)
 {
-    /* While the leader is not reaped, the group's number is nobody else's. */
+    /* Until the leader is reaped, the number of the group cannot be reused. */
     if (p->was_ended || (p->state == CLOSING && p->is_retired))
         (void)kill(-p->child.pid, SIGKILL);
     for (struct stream_item *it = p->first; it != NULL; it = it->next)
@@ -282,7 +281,7 @@ static void reap(struct stream_proc *p, siginfo_t *st)
     close_in(p);
 }
 
-/* It has ended: what it said before counts, but for a greeting, which is too late. */
+/* It has ended. Answers that are still in the pipe count, but a greeting is too late. */
 static void conclude(struct pool_task *task)
 {
     struct stream_proc *p = (struct stream_proc *)task;
@@ -292,14 +291,14 @@ static void conclude(struct pool_task *task)
 
     enter(p);
     reap(p, &st);
-    p->state = GONE; /* nothing is started in it from here on */
+    p->state = GONE; /* no job is started in it from here on */
     read_pipe(p, PIPE_OUT, LAST_READS);
     lines_end(&p->lines, on_half_line, p);
     read_pipe(p, PIPE_ERR, READS_MAX);
     stream_log_end(&p->log);
     stream_jobs_end(p, &st);
     stream_jobs_status(p, &st, status);
-    /* One that ended by itself was not ended by what it did before. */
+    /* If it ended by itself, p->why is not the reason. */
     (void)snprintf(why, sizeof(why), "%s%s%s", p->was_ended ? p->why : "",
                    p->was_ended && p->why[0] != '\0' ? ": " : "", status);
     if (was_kept)
@@ -319,7 +318,8 @@ static void end_all(struct pool_task *task)
                  p->conf->queue, (long long)p->fence, END_WAIT_MS / 1000);
 }
 
-/* Its jobs have ended when all that it started has. The leader stays a zombie meanwhile. */
+/* If we or the guard ended it, its jobs end only when all that it started has ended. The leader
+ * stays a zombie until then. */
 static void on_pid(void *arg, int events)
 {
     struct stream_proc *p = arg;
@@ -358,7 +358,7 @@ static void flush(struct stream_proc *p)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {
-            /* One that is never quite done must not keep all that it ever got. */
+            /* Drop what was written: a buffer that never becomes empty would grow for ever. */
             if (p->sent >= KEEP_BYTES) {
                 buf_drop(&p->out, p->sent);
                 p->sent = 0;
@@ -471,12 +471,12 @@ static void on_launched(struct pool_task *task)
     }
 }
 
-/* A number that no job's fence ever reaches (they stay below 2^52), and no other process has. */
+/* A number that no job's fence reaches (they stay below 2^52) and that no other process has. */
 static int64_t make_fence(void)
 {
     uint64_t random = 0;
 
-    /* A kernel without any to give: another of each moment, and of each daemon. */
+    /* No random bytes yet: time and pid make a number that differs by moment and by daemon. */
     if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
         random = (uint64_t)mono_now().us << 24 ^ (uint64_t)getpid();
     return (int64_t)(random >> 2 | UINT64_C(1) << 61);
