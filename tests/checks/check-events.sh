@@ -1,5 +1,5 @@
 #!/bin/sh
-# The log and its manual (doc/operations.md, "The log"): every event of the sources is in the table and the other
+# The log and its manual (doc/monitoring.md, "The log"): every event of the sources is in the table and the other
 # way round; every id of src/base/log_alerts.def is told, with its event, and none twice.
 set -eu
 cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}"
@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
-sed -n '/^## The log/,/^## /p' doc/operations.md >"$work/manual"
+sed -n '/^## The log/,/^## /p' doc/monitoring.md >"$work/manual"
 {
     find src -name '*.c' -exec grep -ho '"event=[a-z-]*' {} + | sed 's/.*=//'
     # Those whose name is an argument.
@@ -18,7 +18,7 @@ sed -n '/^## The log/,/^## /p' doc/operations.md >"$work/manual"
 sed -n '/^| `event=`/,/^$/p' "$work/manual" | grep '^| `' | cut -d'|' -f2 | grep -o '`[a-z-]*[` ]' |
     tr -d '` ' | grep -v '^$' | sort -u >"$work/told"
 diff "$work/source" "$work/told" >"$work/diff" || {
-    echo "events of the sources (<) and of doc/operations.md (>) differ:"
+    echo "events of the sources (<) and of doc/monitoring.md (>) differ:"
     grep '^[<>]' "$work/diff"
     exit 1
 }
@@ -33,7 +33,7 @@ sed 's/.* //' "$work/ids" | sort | uniq -d | grep . && { echo "an id is there tw
 while read -r line; do
     id=${line##* }
     grep -q "^| \`${line% *}\` | .* | \`$id\` |\$" "$work/manual" || {
-        echo "doc/operations.md does not tell of: $line"
+        echo "doc/monitoring.md does not tell of: $line"
         exit 1
     }
     [ ${#id} -eq 32 ] || { echo "no id: $line"; exit 1; }

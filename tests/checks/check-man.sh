@@ -173,12 +173,12 @@ grep -o 'ELATER_[A-Z]*' "$work/library" >"$work/codes"
 sed -n 's/^\.It Er //p' "$man/later-protocol.7" >"$work/page"
 same 'error codes' "$work/codes" 'the library' "$work/page" 'later-protocol(7)'
 
-# later-handlers(7): the variables, as doc/protocol.md has them.
-sed -n '/^## 4\. /,/^## 5\. /p' doc/protocol.md | grep '^| `' | cut -d '|' -f 2 |
+# later-handlers(7): the variables, as doc/handlers.md has them.
+sed -n '/^## Environment/,/^## /p' doc/handlers.md | grep '^| `' | cut -d '|' -f 2 |
     grep -o 'LATER_[A-Z_]*[A-Z]' >"$work/variables"
 awk '/^\.S[hs]/ { inside = $0 == ".Ss Environment" } inside' "$man/later-handlers.7" |
     grep -o 'LATER_[A-Z_]*[A-Z]' >"$work/page"
-same 'variables' "$work/variables" 'doc/protocol.md' "$work/page" 'later-handlers(7)'
+same 'variables' "$work/variables" 'doc/handlers.md' "$work/page" 'later-handlers(7)'
 
 # ---- bash: loaded, and asked
 

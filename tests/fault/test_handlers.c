@@ -383,7 +383,7 @@ static int64_t leaves_behind(const char *body, const char *mark)
     assert_outcome(id, "dead", "3", "exit status 3");
     ms = test_ms_since(begin);
     assert_in_range(ms, 0, 3000);
-    /* It ended by itself: what it left is its own matter (doc/protocol.md), and nobody's child. */
+    /* It ended by itself: what it left is its own matter (doc/handlers.md), and nobody's child. */
     assert_int_equal(watched_sh(NULL, "pgrep -f '^%s' > %s/left", mark, watched.dir), 0);
     watched_assert_clean();
     /* The only place is free again. */

@@ -526,7 +526,7 @@ static void test_signals(void **state)
     assert_true(count("ZCARD", WAITING) < 200000);
 }
 
-/* The rights of doc/protocol.md, section 9. */
+/* The rights of doc/protocol.md, "Rights". */
 static void test_producer(void **state)
 {
     char port[16], url[64];

@@ -325,7 +325,7 @@ static void test_purge(void **state)
     assert_says(&out, "\"cancelled\":3");
 }
 
-/* ---- rights: protocol.md section 9 */
+/* ---- rights: doc/protocol.md, "Rights" */
 
 static void test_rights(void **state)
 {
