@@ -605,6 +605,8 @@ static void test_add_with_gates(void **state)
     assert_string_equal(field(j, "state"), "parked");
     assert_true(number(j, "ticket") > 0);
     json_decref(j);
+    /* It has not ended. */
+    assert_int_equal(run("wait", second, "--timeout", "50ms", NULL), 75);
     /* Let in, and not claimed yet, though its worker has room. */
     worker = mem_printf("%s:worker:%s", ROOT, epoch);
     reply_free(test_redis_call(&redis, "HSET", worker, "places", "9", NULL));

@@ -31,6 +31,17 @@ static int subscribe(struct wait *w, struct err *err)
     return w->events != NULL ? 0 : -1;
 }
 
+static bool has_ended(const char *state)
+{
+    static const char *const alive[] = {"waiting", "parked", "running", "failed"};
+
+    for (size_t i = 0; i < sizeof(alive) / sizeof(alive[0]); i++) {
+        if (strcmp(state, alive[i]) == 0)
+            return false;
+    }
+    return true;
+}
+
 /* 1: the job has ended, outcome is set. 0: not yet. -1 with err. */
 static int ask(struct wait *w, struct err *err)
 {
@@ -45,8 +56,7 @@ static int ask(struct wait *w, struct err *err)
         reply_free(r);
         return err_set(err, ERR_DATA, "the answer about the job is not understood");
     }
-    if (strcmp(w->outcome.state, "waiting") == 0 || strcmp(w->outcome.state, "running") == 0 ||
-        strcmp(w->outcome.state, "failed") == 0) {
+    if (!has_ended(w->outcome.state)) {
         reply_free(r);
         return 0;
     }
