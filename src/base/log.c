@@ -108,7 +108,7 @@ static void add_time(char when[40])
     (void)snprintf(when, 40, "%s.%03dZ", second, (int)(ts.tv_nsec / 1000000));
 }
 
-static void add_line(struct buf *line, const struct log_record *r)
+static void add_line(struct buf *line, const struct log_event *r)
 {
     log_format_f *f = atomic_load(&format);
     char when[40];
@@ -126,7 +126,7 @@ static void add_line(struct buf *line, const struct log_record *r)
     }
     if (r->dropped > 0)
         buf_printf(line, "dropped_lines=%lu ", r->dropped);
-    log_record_show(r, line);
+    log_event_show(r, line);
     buf_puts(line, "\n");
 }
 
@@ -152,7 +152,7 @@ static int write_line(const struct buf *line)
     return n == (ssize_t)line->len ? 0 : -1;
 }
 
-static void write_record(struct log_record *r)
+static void write_record(struct log_event *r)
 {
     CLEANUP_BUF struct buf line = BUF_INIT;
     bool torn;
@@ -175,11 +175,11 @@ static void write_event(int level, const char *fmt, ...) __attribute__((format(p
 
 static void write_event(int level, const char *fmt, ...)
 {
-    struct log_record r;
+    struct log_event r;
     va_list ap;
 
     va_start(ap, fmt);
-    log_record_make(&r, level, fmt, &ap);
+    log_event_make(&r, level, fmt, &ap);
     va_end(ap);
     write_record(&r);
 }
@@ -210,10 +210,10 @@ void log_tick(void)
 }
 
 /* "EVENT[ QUEUE]"; tell_suppressed splits it again. */
-static void name_kind(const struct log_record *r, char name[80])
+static void name_kind(const struct log_event *r, char name[80])
 {
-    const struct log_field *event = log_record_find(r, "event");
-    const struct log_field *queue = log_record_find(r, "queue");
+    const struct log_field *event = log_event_find(r, "event");
+    const struct log_field *queue = log_event_find(r, "queue");
     int n = event != NULL ? event->len : 0, m = queue != NULL ? queue->len : 0;
 
     (void)snprintf(name, 80, "%.*s%s%.*s", n > 0 ? (n < 32 ? n : 32) : 6,
@@ -221,7 +221,7 @@ static void name_kind(const struct log_record *r, char name[80])
                    m > 0 ? r->values + queue->at : "");
 }
 
-static bool may_write(const struct log_record *r, const void *site, int weight)
+static bool may_write(const struct log_event *r, const void *site, int weight)
 {
     struct log_left_out out;
     char name[80];
@@ -240,10 +240,10 @@ static bool may_write(const struct log_record *r, const void *site, int weight)
 
 static void write_limited(enum log_level level, int weight, const char *fmt, va_list *args)
 {
-    struct log_record r;
+    struct log_event r;
     int saved = errno;
 
-    log_record_make(&r, (int)level, fmt, args);
+    log_event_make(&r, (int)level, fmt, args);
     if (may_write(&r, fmt, weight))
         write_record(&r);
     errno = saved;

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/log_record.h"
+#include "base/log_event.h"
 
 enum log_level {
     LOG_LEVEL_ERR = 3,
@@ -39,7 +39,7 @@ void log_set_level(enum log_level max);
 void log_set_rate(int64_t per_s);
 /* Writes a line to stderr when that is no journal stream: appends it without LF, at most
  * PIPE_BUF - 1 bytes. when: RFC 3339. log_set_format(NULL): text. */
-typedef void log_format_f(const struct log_record *r, const char *when, int64_t worker,
+typedef void log_format_f(const struct log_event *r, const char *when, int64_t worker,
                           struct buf *out);
 void log_set_format(log_format_f *format);
 /* The epoch that the journal and log_format_f get with every event; 0: none. */
@@ -49,7 +49,7 @@ void log_tick(void);
 /* error warn notice info debug */
 const char *log_level_name(int level);
 
-/* Write one event. The format is not printf's: see base/log_record.h. */
+/* Write one event. The format is not printf's: see base/log_event.h. */
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Write a line that a handler printed: the limit is ten times as high. */
 void log_output(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

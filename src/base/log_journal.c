@@ -21,14 +21,14 @@ static const struct {
 #undef ALERT
 };
 
-const char *log_journal_id(const struct log_record *r)
+const char *log_journal_id(const struct log_event *r)
 {
-    const struct log_field *event = log_record_find(r, "event"), *f;
+    const struct log_field *event = log_event_find(r, "event"), *f;
 
     for (size_t i = 0; event != NULL && i < sizeof(alerts) / sizeof(alerts[0]); i++) {
         if (!log_field_is(r, event, alerts[i].event))
             continue;
-        f = log_record_find(r, alerts[i].key);
+        f = log_event_find(r, alerts[i].key);
         if (alerts[i].key[0] == '\0' || (f != NULL && log_field_is(r, f, alerts[i].value)))
             return alerts[i].id;
     }
@@ -47,13 +47,13 @@ static void put_name(const struct log_field *f, struct buf *out)
     buf_puts(out, "=");
 }
 
-void log_journal_write(const struct log_record *r, int64_t worker, struct buf *out)
+void log_journal_write(const struct log_event *r, int64_t worker, struct buf *out)
 {
     const char *id = log_journal_id(r);
     size_t budget = LOG_SHOWN_MAX;
 
     buf_puts(out, "MESSAGE=");
-    log_record_show(r, out);
+    log_event_show(r, out);
     buf_printf(out, "\nPRIORITY=%d\nSYSLOG_IDENTIFIER=%s\n", r->level,
                program_invocation_short_name);
     if (id != NULL)
@@ -74,7 +74,7 @@ void log_journal_open(void)
 }
 
 /* The socket stays unconnected: the journal may have been restarted since the last event. */
-int log_journal_send(const struct log_record *r, int64_t worker)
+int log_journal_send(const struct log_event *r, int64_t worker)
 {
     CLEANUP_BUF struct buf datagram = BUF_INIT;
     ssize_t n;

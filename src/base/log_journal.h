@@ -12,16 +12,16 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/log_record.h"
+#include "base/log_event.h"
 
 /* The MESSAGE_ID of the event (static), or NULL if it has none. Pure. */
-const char *log_journal_id(const struct log_record *r);
+const char *log_journal_id(const struct log_event *r);
 /* Append the datagram. worker: 0 for none. Pure. */
-void log_journal_write(const struct log_record *r, int64_t worker, struct buf *out);
+void log_journal_write(const struct log_event *r, int64_t worker, struct buf *out);
 
 /* Call once, before threads exist. */
 void log_journal_open(void);
 /* 0, or -1 when it is not open or the journal does not take the event now: write it elsewhere. */
-int log_journal_send(const struct log_record *r, int64_t worker);
+int log_journal_send(const struct log_event *r, int64_t worker);
 
 #endif

@@ -30,7 +30,7 @@ static bool serves(void *arg, const char *queue)
 
 /* The watchdog must also notice a stuck pool: jobs run on its threads. Only the second bad check in
  * a row counts, since a process that was suspended first has to catch up. */
-static void look_at_pool(struct daemon *d)
+static void check_pool(struct daemon *d)
 {
     char why[256] = "";
 
@@ -46,7 +46,7 @@ static void look_at_pool(struct daemon *d)
 }
 
 /* Jobs go on without the state folder: it is for the next daemon. */
-static void look_at_state(struct daemon *d)
+static void check_state_folder(struct daemon *d)
 {
     struct err err = ERR_INIT;
     int kept = d->state_folder != NULL ? state_folder_keep(d->state_folder, &err) : 0;
@@ -68,8 +68,8 @@ static void on_status(void *arg)
     struct sched_status s;
 
     sched_status(d->sched, &s);
-    look_at_pool(d);
-    look_at_state(d);
+    check_pool(d);
+    check_state_folder(d);
     notify_status("%s%s%s%s%s, %zu of %lld running, %zu results unsent, %zu queues",
                   s.is_ready ? "ready" : "waiting for Redis", s.is_quiet ? ", quiet" : "",
                   s.is_stopping ? ", stopping" : "",

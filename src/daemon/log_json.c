@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 
-static void put_field(const struct log_record *r, const struct log_field *f, size_t *budget,
+static void put_field(const struct log_event *r, const struct log_field *f, size_t *budget,
                       json_t *line)
 {
     CLEANUP_BUF struct buf shown = BUF_INIT;
@@ -21,7 +21,7 @@ static void put_field(const struct log_record *r, const struct log_field *f, siz
                                            : json_stringn(buf_str(&shown), shown.len));
 }
 
-void log_json(const struct log_record *r, const char *when, int64_t worker, struct buf *out)
+void log_json(const struct log_event *r, const char *when, int64_t worker, struct buf *out)
 {
     CLEANUP_FREE char *text = NULL;
     json_t *line = json_object();

@@ -9,6 +9,6 @@
 #include "base/log.h"
 
 /* Append it to out, without LF. */
-void log_json(const struct log_record *r, const char *when, int64_t worker, struct buf *out);
+void log_json(const struct log_event *r, const char *when, int64_t worker, struct buf *out);
 
 #endif

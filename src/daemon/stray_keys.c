@@ -46,7 +46,7 @@ static bool was_reported(struct stray_keys *s, const char *key)
     return false;
 }
 
-static void look(struct stray_keys *s, const char *key, size_t n)
+static void check_key(struct stray_keys *s, const char *key, size_t n)
 {
     size_t root = strlen(s->ns) + strlen("later:{}:");
 
@@ -73,7 +73,7 @@ static void on_page(void *arg, const struct reply *r)
     text_copy(s->cursor, sizeof(s->cursor),
               reply_kind(r) == REPLY_ARRAY ? reply_str(reply_at(r, 0)) : "0");
     for (size_t i = 0; i < reply_count(keys); i++)
-        look(s, reply_str(reply_at(keys, i)), reply_len(reply_at(keys, i)));
+        check_key(s, reply_str(reply_at(keys, i)), reply_len(reply_at(keys, i)));
 }
 
 static void on_timer(void *arg)

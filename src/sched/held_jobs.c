@@ -8,7 +8,7 @@
 #include "base/text.h"
 
 /* By the end of the id: ids that were made at about the same time differ only there. */
-static struct held_job **place_of(struct held_jobs *l, const char *id)
+static struct held_job **bucket_of(struct held_jobs *l, const char *id)
 {
     size_t n = strlen(id);
 
@@ -17,7 +17,7 @@ static struct held_job **place_of(struct held_jobs *l, const char *id)
 
 static struct held_job *chain_of(const struct held_jobs *l, const char *id)
 {
-    return *place_of((struct held_jobs *)l, id);
+    return *bucket_of((struct held_jobs *)l, id);
 }
 
 /* From -> to, the table of held_jobs.h. */
@@ -119,7 +119,7 @@ void held_move(struct held_jobs *l, struct held_job *h, enum held_state to)
 struct held_job *held_add(struct held_jobs *l, const struct job *job)
 {
     struct held_job *h = mem_new(sizeof(*h));
-    struct held_job **place = place_of(l, job->id);
+    struct held_job **place = bucket_of(l, job->id);
 
     h->job = *job;
     h->state = HELD_CLAIMED;
@@ -142,7 +142,7 @@ void held_mark_solo(struct held_jobs *l, struct held_job *h)
 
 void held_remove(struct held_jobs *l, struct held_job *h)
 {
-    struct held_job **at = place_of(l, h->job.id);
+    struct held_job **at = bucket_of(l, h->job.id);
 
     while (*at != h)
         at = &(*at)->chain;

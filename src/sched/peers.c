@@ -96,7 +96,7 @@ static void drop(struct peers *p, const struct victim *v)
     memmove(&p->victims[i], &p->victims[i + 1], (p->nvictims - i) * sizeof(p->victims[0]));
 }
 
-static void suspect(struct peers *p, int64_t epoch, const char *counter, bool is_silent)
+static void add_victim(struct peers *p, int64_t epoch, const char *counter, bool is_silent)
 {
     struct victim *v = find(p, epoch);
 
@@ -113,7 +113,7 @@ static void suspect(struct peers *p, int64_t epoch, const char *counter, bool is
 
 static void on_silent(void *arg, int64_t epoch, const char *counter)
 {
-    suspect(arg, epoch, counter, true);
+    add_victim(arg, epoch, counter, true);
 }
 
 void peers_registered(struct peers *p, struct mono now, const struct store_peer *list, size_t n)
@@ -130,13 +130,13 @@ void peers_registered(struct peers *p, struct mono now, const struct store_peer 
                                          mem_strdup(s->pid), mem_strdup(s->pstart)},
                                         false};
         if (p->is_gone(p->ctx, s))
-            suspect(p, s->epoch, s->counter, false);
+            add_victim(p, s->epoch, s->counter, false);
     }
     p->nnear = kept;
     silence_beat(p->watch, now, list, n, on_silent, p);
 }
 
-static void look_at(struct peers *p, const struct store_peer *listed)
+static void check_listed(struct peers *p, const struct store_peer *listed)
 {
     for (size_t i = 0; i < p->nnear; i++) {
         struct neighbour *n = &p->near[i];
@@ -144,7 +144,7 @@ static void look_at(struct peers *p, const struct store_peer *listed)
         if (n->peer.epoch != listed->epoch)
             continue;
         if (p->is_gone(p->ctx, &n->peer))
-            suspect(p, listed->epoch, listed->counter, false);
+            add_victim(p, listed->epoch, listed->counter, false);
         n->is_listed = true;
         return;
     }
@@ -155,7 +155,7 @@ void peers_beat(struct peers *p, struct mono now, const struct store_peer *list,
     size_t kept = 0;
 
     for (size_t i = 0; i < n; i++)
-        look_at(p, &list[i]);
+        check_listed(p, &list[i]);
     for (size_t i = 0; i < p->nnear; i++) {
         if (!p->near[i].is_listed) {
             forget(&p->near[i]);

@@ -18,11 +18,11 @@ struct queue {
     int64_t max_payload;
     struct mono head; /* when its first job is due; us 0: ask at once */
     uint64_t pass;
-    uint64_t due_in; /* the last plan that found it due */
-    size_t place;    /* in the heap, from 1; 0: it has no room */
-    bool woken;      /* a wake came after it was last named: heads told now are old */
-    unsigned gated;  /* its jobs may pass at this many more openings of gates */
-    bool suspected;  /* a suspect may be due in it */
+    uint64_t due_in;   /* the last plan that found it due */
+    size_t heap_index; /* in the heap, from 1; 0: it has no room */
+    bool woken;        /* a wake came after it was last named: heads told now are old */
+    unsigned gated;    /* its jobs may pass at this many more openings of gates */
+    bool suspected;    /* a suspect may be due in it */
 };
 
 struct queues {
@@ -96,7 +96,7 @@ static unsigned room_of(const struct queue *q)
 static void put(struct queues *qs, size_t i, struct queue *q)
 {
     qs->heap[i] = q;
-    q->place = i + 1;
+    q->heap_index = i + 1;
 }
 
 /* Move the queue at i to where its head belongs. */
@@ -123,13 +123,13 @@ static void sift(struct queues *qs, size_t i)
 static void settle(struct queues *qs, struct queue *q)
 {
     if (room_of(q) > 0) {
-        if (q->place == 0)
+        if (q->heap_index == 0)
             put(qs, qs->nheap++, q);
-        sift(qs, q->place - 1);
-    } else if (q->place > 0) {
-        size_t i = q->place - 1;
+        sift(qs, q->heap_index - 1);
+    } else if (q->heap_index > 0) {
+        size_t i = q->heap_index - 1;
 
-        q->place = 0;
+        q->heap_index = 0;
         if (i == --qs->nheap)
             return;
         put(qs, i, qs->heap[qs->nheap]);
@@ -141,7 +141,7 @@ static void settle_all(struct queues *qs)
 {
     qs->nheap = 0;
     for (size_t i = 0; i < qs->n; i++) {
-        qs->at[i].place = 0;
+        qs->at[i].heap_index = 0;
         settle(qs, &qs->at[i]);
     }
 }
@@ -212,7 +212,7 @@ bool queues_has(struct queues *qs, const char *name)
 
 /* ---- what happens to them */
 
-static void look_at(struct queues *qs, struct queue *q, struct mono head)
+static void set_head(struct queues *qs, struct queue *q, struct mono head)
 {
     if (q->head.us == head.us)
         return;
@@ -223,7 +223,7 @@ static void look_at(struct queues *qs, struct queue *q, struct mono head)
 static void wake(struct queues *qs, struct queue *q)
 {
     q->woken = true;
-    look_at(qs, q, (struct mono){0});
+    set_head(qs, q, (struct mono){0});
 }
 
 void queues_wake(struct queues *qs, const char *name)
@@ -240,7 +240,7 @@ void queues_found(struct queues *qs, const char *name)
     struct queue *q = find(qs, name);
 
     if (q != NULL)
-        look_at(qs, q, (struct mono){0});
+        set_head(qs, q, (struct mono){0});
 }
 
 void queues_gated(struct queues *qs, const char *name)
@@ -340,14 +340,14 @@ static size_t due_in_turn(struct queues *qs, struct mono now)
     add_if_due(qs, 0, now, &n);
     for (size_t i = 0; i < n; i++) {
         struct queue *q = qs->order[i];
-        size_t place = q->place;
+        size_t index = q->heap_index;
 
         /* A queue that had nothing to do has saved up no turns. */
         if (q->due_in != qs->plans - 1 && q->pass < qs->pass)
             q->pass = qs->pass;
         q->due_in = qs->plans;
-        add_if_due(qs, 2 * place - 1, now, &n);
-        add_if_due(qs, 2 * place, now, &n);
+        add_if_due(qs, 2 * index - 1, now, &n);
+        add_if_due(qs, 2 * index, now, &n);
     }
     qsort(qs->order, n, sizeof(struct queue *), compare_turn);
     return n;
@@ -476,9 +476,9 @@ void queues_heads(struct queues *qs, const struct store_room *rooms, const int64
         if (q == NULL || q->woken)
             continue;
         if (heads[i] < 0 || heads[i] > HEAD_LATEST_MS)
-            look_at(qs, q, MONO_NEVER);
+            set_head(qs, q, MONO_NEVER);
         else
-            look_at(qs, q, mono_add_us(now, heads[i] * 1000 - now_us));
+            set_head(qs, q, mono_add_us(now, heads[i] * 1000 - now_us));
     }
 }
 
@@ -508,7 +508,7 @@ void queues_failed(struct queues *qs, const char *name, struct mono now)
     struct queue *q = find(qs, name);
 
     if (q != NULL)
-        look_at(qs, q, mono_add_ms(now, QUEUES_ERROR_MS));
+        set_head(qs, q, mono_add_ms(now, QUEUES_ERROR_MS));
 }
 
 void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t ms)
@@ -517,7 +517,7 @@ void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t 
 
     /* A head in the future is not put off: it is exact to the microsecond. */
     if (q != NULL && !q->woken && !mono_before(now, q->head))
-        look_at(qs, q, mono_add_ms(now, ms));
+        set_head(qs, q, mono_add_ms(now, ms));
 }
 
 struct mono queues_next(const struct queues *qs)
@@ -525,7 +525,7 @@ struct mono queues_next(const struct queues *qs)
     return qs->nheap > 0 ? qs->heap[0]->head : MONO_NEVER;
 }
 
-uint64_t queues_looked_at(const struct queues *qs)
+uint64_t queues_examined(const struct queues *qs)
 {
     return qs->looked_at;
 }

@@ -90,6 +90,6 @@ void queues_defer(struct queues *qs, const char *name, struct mono now, int64_t 
 struct mono queues_next(const struct queues *qs);
 
 /* How many queues all plans so far have checked. For tests: no more than were due. */
-uint64_t queues_looked_at(const struct queues *qs);
+uint64_t queues_examined(const struct queues *qs);
 
 #endif

@@ -53,7 +53,7 @@ struct backends {
     bool is_final, is_ending; /* is_final: no backend is made any more */
 };
 
-static size_t place_of(const char *queue)
+static size_t bucket_of(const char *queue)
 {
     return text_hash(queue) % TABLE;
 }
@@ -68,7 +68,7 @@ static struct backend *find(struct backends *b, const char *queue)
     struct backend *at = b->last_found;
 
     if (!serves(at, queue))
-        at = b->table[place_of(queue)];
+        at = b->table[bucket_of(queue)];
     while (at != NULL && !serves(at, queue))
         at = at->chain;
     b->last_found = at;
@@ -79,7 +79,7 @@ static struct backend *find(struct backends *b, const char *queue)
 
 static void unlink_all(struct backends *b, struct backend *at)
 {
-    struct backend **chain = &b->table[place_of(at->queue)], **stream = &b->streams;
+    struct backend **chain = &b->table[bucket_of(at->queue)], **stream = &b->streams;
 
     if (b->last_found == at)
         b->last_found = NULL;
@@ -218,7 +218,7 @@ static bool is_same_file(const struct backend *at, const char *path)
 static struct backend *add(struct backends *b, const char *queue, const char *path)
 {
     struct backend *at = mem_new(sizeof(*at));
-    struct backend **place = &b->table[place_of(queue)];
+    struct backend **place = &b->table[bucket_of(queue)];
 
     at->all = b;
     at->next = b->first;

@@ -21,7 +21,7 @@
      IN_MOVE_SELF | IN_DELETE_SELF)
 
 /* A name that counts in a folder which is only part of a path. */
-struct mark {
+struct watched_name {
     int wd;
     char *name;
 };
@@ -30,8 +30,8 @@ struct handlers_folder {
     int fd;
     int wd; /* of the handlers folder, where every change counts; -1: it does not exist */
     int *wds;
-    struct mark *marks;
-    size_t nwds, nmarks;
+    struct watched_name *watched;
+    size_t nwds, nwatched;
     char blind[256], told[256]; /* why not all can be watched, and what of that was logged last */
     struct loop_fd *watch;
     struct loop_timer *timer;
@@ -39,10 +39,10 @@ struct handlers_folder {
 
 /* ---- changes */
 
-static bool is_marked(const struct handlers_folder *f, const struct inotify_event *event)
+static bool is_watched(const struct handlers_folder *f, const struct inotify_event *event)
 {
-    for (size_t i = 0; event->len > 0 && i < f->nmarks; i++) {
-        if (f->marks[i].wd == event->wd && strcmp(f->marks[i].name, event->name) == 0)
+    for (size_t i = 0; event->len > 0 && i < f->nwatched; i++) {
+        if (f->watched[i].wd == event->wd && strcmp(f->watched[i].name, event->name) == 0)
             return true;
     }
     return false;
@@ -54,7 +54,7 @@ static bool counts(const struct handlers_folder *f, const struct inotify_event *
         return true;
     if (event->mask & IN_IGNORED)
         return false;
-    return event->wd == f->wd || is_marked(f, event);
+    return event->wd == f->wd || is_watched(f, event);
 }
 
 /* The first change sets the timer, and later ones do not put it off: otherwise a folder that is
@@ -132,21 +132,21 @@ static int add(struct handlers_folder *f, const char *dir)
 
 /* The folder is watched before the name is looked up in it, so that no change after the lookup is
  * missed. */
-static void on_look(void *arg, const char *dir, const char *name)
+static void on_lookup(void *arg, const char *dir, const char *name)
 {
     struct handlers_folder *f = arg;
     int wd = add(f, dir);
 
     if (wd < 0)
         return;
-    f->marks = mem_grow(f->marks, f->nmarks + 1, sizeof(*f->marks));
-    f->marks[f->nmarks++] = (struct mark){wd, mem_strdup(name)};
+    f->watched = mem_grow(f->watched, f->nwatched + 1, sizeof(*f->watched));
+    f->watched[f->nwatched++] = (struct watched_name){wd, mem_strdup(name)};
 }
 
 /* A path that ends early is no error here: the code that reads the handler reports it. */
 static void watch_way(struct handlers_folder *f, const char *path)
 {
-    const struct path_visitor visitor = {.look = on_look, .arg = f};
+    const struct path_visitor visitor = {.lookup = on_lookup, .arg = f};
     struct err ignored = ERR_INIT;
 
     if (path[0] == '/')
@@ -170,13 +170,13 @@ static void watch_links(struct handlers_folder *f, const char *dir)
         (void)closedir(d);
 }
 
-static void forget_marks(struct handlers_folder *f)
+static void forget_watched(struct handlers_folder *f)
 {
-    for (size_t i = 0; i < f->nmarks; i++)
-        free(f->marks[i].name);
-    free(f->marks);
-    f->marks = NULL;
-    f->nmarks = 0;
+    for (size_t i = 0; i < f->nwatched; i++)
+        free(f->watched[i].name);
+    free(f->watched);
+    f->watched = NULL;
+    f->nwatched = 0;
 }
 
 static void tell_blind(struct handlers_folder *f)
@@ -195,7 +195,7 @@ void handlers_folder_watch(struct handlers_folder *f, const char *dir, const cha
     f->wds = NULL;
     f->nwds = 0;
     f->blind[0] = '\0';
-    forget_marks(f);
+    forget_watched(f);
     watch_way(f, dir);
     f->wd = dir[0] == '/' ? add(f, dir) : -1;
     if (f->wd >= 0)
@@ -222,7 +222,7 @@ void handlers_folder_free(struct handlers_folder *f)
     loop_fd_free(f->watch);
     loop_timer_free(f->timer);
     (void)close(f->fd);
-    forget_marks(f);
+    forget_watched(f);
     free(f->wds);
     free(f);
 }

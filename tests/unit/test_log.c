@@ -26,30 +26,30 @@
 
 /* ---- fields */
 
-static void make(struct log_record *r, int level, const char *fmt, ...)
+static void make(struct log_event *r, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void make(struct log_record *r, int level, const char *fmt, ...)
+static void make(struct log_event *r, int level, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    log_record_make(r, level, fmt, &ap);
+    log_event_make(r, level, fmt, &ap);
     va_end(ap);
 }
 
-static const char *show(const struct log_record *r)
+static const char *show(const struct log_event *r)
 {
     static struct buf line;
 
     buf_clear(&line);
-    log_record_show(r, &line);
+    log_event_show(r, &line);
     return buf_str(&line);
 }
 
 static void test_record_conversions(void **state)
 {
-    struct log_record r;
+    struct log_event r;
 
     (void)state;
     make(&r, LOG_LEVEL_INFO,
@@ -59,17 +59,17 @@ static void test_record_conversions(void **state)
          "two three");
     assert_string_equal(show(&r), "event=e s=word n=-7 u=7 l=-8 ul=8 ll=-9 ull=9 z=10 p=abc "
                                   "c=a\\x00b\\x22 mixed=50%,x text=\"one: two three\"");
-    assert_true(log_record_find(&r, "n")->is_number);
-    assert_true(log_record_find(&r, "z")->is_number);
-    assert_false(log_record_find(&r, "mixed")->is_number);
-    assert_false(log_record_find(&r, "s")->is_number);
-    assert_null(log_record_find(&r, "sy"));
-    assert_true(log_field_is(&r, log_record_find(&r, "s"), "word"));
+    assert_true(log_event_find(&r, "n")->is_number);
+    assert_true(log_event_find(&r, "z")->is_number);
+    assert_false(log_event_find(&r, "mixed")->is_number);
+    assert_false(log_event_find(&r, "s")->is_number);
+    assert_null(log_event_find(&r, "sy"));
+    assert_true(log_field_is(&r, log_event_find(&r, "s"), "word"));
 }
 
 static void test_record_leaves_out(void **state)
 {
-    struct log_record r;
+    struct log_event r;
 
     (void)state;
     make(&r, LOG_LEVEL_INFO, "event=e now=%s reason=\"%s\" cut=%s last=%s", "", "", "", "1");
@@ -81,12 +81,12 @@ static void test_record_leaves_out(void **state)
 /* What a stranger chose can neither end its value nor begin another pair. */
 static void test_record_forgery(void **state)
 {
-    struct log_record r;
+    struct log_event r;
 
     (void)state;
     make(&r, LOG_LEVEL_INFO, "event=e name=%s reason=\"%s\" last=1", "x job=j1", "y\" job=\"j2");
     assert_string_equal(show(&r), "event=e name=\"x job=j1\" reason=\"y\\x22 job=\\x22j2\" last=1");
-    assert_null(log_record_find(&r, "job"));
+    assert_null(log_event_find(&r, "job"));
     make(&r, LOG_LEVEL_INFO, "event=e text=\"%s\"", "100%s %n \x1b[31m\xe2\x80\xae");
     assert_string_equal(show(&r), "event=e text=\"100%s %n \\x1b[31m\\xe2\\x80\\xae\"");
 }
@@ -94,7 +94,7 @@ static void test_record_forgery(void **state)
 static void test_record_bounds(void **state)
 {
     CLEANUP_FREE char *big = mem_new(9000);
-    struct log_record r;
+    struct log_event r;
 
     (void)state;
     memset(big, '\x01', 8999);
@@ -199,7 +199,7 @@ static void test_rate_many_kinds(void **state)
 static void test_journal_fields(void **state)
 {
     CLEANUP_BUF struct buf out = BUF_INIT;
-    struct log_record r;
+    struct log_event r;
 
     (void)state;
     make(&r, LOG_LEVEL_ERR, "event=end job=%s queue=%s outcome=%s run_ms=%lld reason=\"%s\"",
@@ -217,7 +217,7 @@ static void test_journal_fields(void **state)
 
 static void test_journal_ids(void **state)
 {
-    struct log_record r;
+    struct log_event r;
 
     (void)state;
     make(&r, LOG_LEVEL_INFO, "event=end outcome=done");
@@ -234,7 +234,7 @@ static void test_json(void **state)
 {
     CLEANUP_BUF struct buf out = BUF_INIT;
     CLEANUP_FREE char *big = mem_new(9000);
-    struct log_record r;
+    struct log_event r;
     json_t *line;
 
     (void)state;

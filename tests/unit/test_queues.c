@@ -517,14 +517,14 @@ static void test_cost_by_due_queues(void **state)
         tell(qs, names[i], i % 3 == 0 ? STORE_HEAD_NONE : NOW_MS + 1 + (int64_t)(i * 7919 % MANY));
     }
     assert_int_equal(plan(qs, 100), 0);
-    before = queues_looked_at(qs);
+    before = queues_examined(qs);
     assert_int_equal(plan(qs, 100), 0);
-    assert_int_equal(queues_looked_at(qs) - before, 1);
+    assert_int_equal(queues_examined(qs) - before, 1);
     for (size_t i = 0; i < 10; i++)
         queues_wake(qs, names[i * (MANY / 10)]);
-    before = queues_looked_at(qs);
+    before = queues_examined(qs);
     assert_int_equal(plan(qs, 100), 10);
-    assert_in_range(queues_looked_at(qs) - before, 10, 21);
+    assert_in_range(queues_examined(qs) - before, 10, 21);
     queues_free(qs);
 }
 

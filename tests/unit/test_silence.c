@@ -75,7 +75,7 @@ static void test_least_silence(void **state)
         continue;
     assert_int_equal(seen.now_ms - first_ms, 19600);
     assert_int_equal(seen.now_ms - first_ms, SILENCE_LEAST_MS);
-    assert_true(SILENCE_LEAST_MS - GUARD_SILENCE_MS >= 4600);
+    assert_true(SILENCE_LEAST_MS - GUARD_UNACKED_MS >= 4600);
     silence_free(w);
 }
 

@@ -15,7 +15,7 @@ static struct mono at(int64_t s)
 
 static void test_within_limit(void **state)
 {
-    struct wedge_job job = {at(0), at(0), 3600000, 5000};
+    struct stall_job job = {at(0), at(0), 3600000, 5000};
 
     (void)state;
     assert_true(stall_overdue_ms(&job, at(1)) <= 0);
@@ -26,7 +26,7 @@ static void test_within_limit(void **state)
 
 static void test_no_limit(void **state)
 {
-    struct wedge_job job = {at(0), at(0), INT64_MAX, 5000};
+    struct stall_job job = {at(0), at(0), INT64_MAX, 5000};
 
     (void)state;
     assert_true(stall_overdue_ms(&job, at(INT64_C(100) * 365 * 86400)) <= 0);
@@ -35,7 +35,7 @@ static void test_no_limit(void **state)
 /* It is still in the line: its time has not begun. */
 static void test_not_taken(void **state)
 {
-    struct wedge_job job = {{0}, {0}, 1000, 5000};
+    struct stall_job job = {{0}, {0}, 1000, 5000};
 
     (void)state;
     assert_true(stall_overdue_ms(&job, at(1000000)) <= 0);
@@ -43,7 +43,7 @@ static void test_not_taken(void **state)
 
 static void test_says_something(void **state)
 {
-    struct wedge_job job = {at(0), at(0), 1000, 0};
+    struct stall_job job = {at(0), at(0), 1000, 0};
 
     (void)state;
     assert_true(stall_overdue_ms(&job, at(12)) > 0);
@@ -56,22 +56,22 @@ static void test_says_something(void **state)
 
 static void test_line(void **state)
 {
-    struct stall_line line = {0};
+    struct stall_work line = {0};
 
     (void)state;
-    assert_false(stall_line(&line, true, true, 7, at(0)));
-    assert_false(stall_line(&line, true, true, 7, at(1)));
-    assert_false(stall_line(&line, true, true, 7, at(10)));
-    assert_true(stall_line(&line, true, true, 7, at(11)));
-    assert_true(stall_line(&line, true, true, 7, at(12)));
-    assert_false(stall_line(&line, true, true, 8, at(13))); /* one was taken */
-    assert_false(stall_line(&line, true, true, 8, at(22)));
+    assert_false(stall_work(&line, true, true, 7, at(0)));
+    assert_false(stall_work(&line, true, true, 7, at(1)));
+    assert_false(stall_work(&line, true, true, 7, at(10)));
+    assert_true(stall_work(&line, true, true, 7, at(11)));
+    assert_true(stall_work(&line, true, true, 7, at(12)));
+    assert_false(stall_work(&line, true, true, 8, at(13))); /* one was taken */
+    assert_false(stall_work(&line, true, true, 8, at(22)));
     assert_false(
-        stall_line(&line, true, false, 8, at(23))); /* all threads are busy: that is load */
-    assert_false(stall_line(&line, true, true, 8, at(32)));
-    assert_false(stall_line(&line, false, true, 8, at(40)));
-    assert_false(stall_line(&line, true, true, 8, at(45)));
-    assert_true(stall_line(&line, true, true, 8, at(55)));
+        stall_work(&line, true, false, 8, at(23))); /* all threads are busy: that is load */
+    assert_false(stall_work(&line, true, true, 8, at(32)));
+    assert_false(stall_work(&line, false, true, 8, at(40)));
+    assert_false(stall_work(&line, true, true, 8, at(45)));
+    assert_true(stall_work(&line, true, true, 8, at(55)));
 }
 
 int main(void)

@@ -47,7 +47,7 @@ struct stream_proc *stream_proc_new(struct loop *loop, struct pool *pool,
     return p;
 }
 
-unsigned stream_proc_room(const struct stream_proc *p)
+unsigned stream_proc_free_places(const struct stream_proc *p)
 {
     return stream_proc_is_ready(p) ? p->inflight - p->running : 0;
 }

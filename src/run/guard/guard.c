@@ -52,7 +52,7 @@ struct guard *guard_new(unsigned slots, int64_t silence_ms, struct err *err)
     struct guard *g = mem_new(sizeof(*g));
 
     g->memfd = g->pipe = g->pidfd = -1;
-    if (make_table(g, slots, silence_ms > 0 ? silence_ms : GUARD_SILENCE_MS, err) < 0) {
+    if (make_table(g, slots, silence_ms > 0 ? silence_ms : GUARD_UNACKED_MS, err) < 0) {
         guard_free(g);
         return NULL;
     }

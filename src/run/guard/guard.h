@@ -5,7 +5,7 @@
  *
  * Worker and guard share a table in memory: when the last acknowledged beat was sent, and for each
  * place of the worker the fence of its job, if that job holds a lock. The worker stores into the
- * table. The guard reads it when that beat is GUARD_SILENCE_MS old. So a job costs no message and
+ * table. The guard reads it when that beat is GUARD_UNACKED_MS old. So a job costs no message and
  * no system call. The guard sees the end of the worker as the end of a pipe.
  *
  * Other workers take a worker for dead 19.6 s after its last beat at the earliest
@@ -31,14 +31,14 @@
 #include "base/log.h"
 
 #define GUARD_ARG "--guard" /* the only argument of a program that is to be a guard */
-#define GUARD_SILENCE_MS 15000
+#define GUARD_UNACKED_MS 15000
 /* spare_ms before a job is given to its thread: guard_admits comes about so much later. */
 #define GUARD_SPARE_MS 100
 
 struct guard;
 
 /*
- * Make a table for this many places, but no process yet. silence_ms: 0 for GUARD_SILENCE_MS; tests
+ * Make a table for this many places, but no process yet. silence_ms: 0 for GUARD_UNACKED_MS; tests
  * use less. NULL: no memory or descriptors.
  */
 struct guard *guard_new(unsigned slots, int64_t silence_ms, struct err *err);

@@ -60,8 +60,8 @@ static int step(struct walk *w, const char *name, size_t n, struct err *err)
         pop(&w->at);
         return 0;
     }
-    if (w->visitor->look != NULL)
-        w->visitor->look(w->visitor->arg, w->at.len > 0 ? buf_str(&w->at) : "/", name);
+    if (w->visitor->lookup != NULL)
+        w->visitor->lookup(w->visitor->arg, w->at.len > 0 ? buf_str(&w->at) : "/", name);
     buf_puts(&w->at, "/");
     buf_add(&w->at, name, n);
     if (lstat(buf_str(&w->at), &st) != 0) {

@@ -12,7 +12,7 @@
 
 struct path_visitor {
     /* Before name is looked up in dir, whose own path has no symlinks. NULL is fine. */
-    void (*look)(void *arg, const char *dir, const char *name);
+    void (*lookup)(void *arg, const char *dir, const char *name);
     /* path exists; it may be a symlink. Return -1 with err to end the walk. NULL is fine. */
     int (*entry)(void *arg, const char *path, const struct stat *st, struct err *err);
     void *arg;

@@ -54,7 +54,7 @@ struct pool {
     struct loop_hook *hand_over;
     struct loop_timer *look;
     struct pool_work *new_first, **new_end; /* started in this turn of the loop */
-    struct stall_line wedge;
+    struct stall_work stall;
 
     pthread_mutex_t mu; /* guards what follows; innermost but for libc's and the log's */
     struct pool_work *first, **end; /* the queue of waiting work */
@@ -447,7 +447,7 @@ void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_c
 static int64_t overdue_ms(const struct pool_slot *s, struct mono now)
 {
     const struct exec_order *e = s->order.exec;
-    struct wedge_job job = {.timeout_ms = s->order.plugin != NULL ? s->order.plugin->timeout_ms
+    struct stall_job job = {.timeout_ms = s->order.plugin != NULL ? s->order.plugin->timeout_ms
                                                                   : e->timeout_ms,
                             .kill_grace_ms = s->order.plugin != NULL ? 0 : e->kill_grace_ms};
 
@@ -471,7 +471,7 @@ bool pool_is_well(struct pool *pool, struct mono now, char *why, size_t size)
                        "says nothing",
                        s->order.plugin != NULL ? s->order.plugin->job.id : s->order.exec->id,
                        s->order.plugin != NULL ? s->order.plugin->job.queue : s->order.exec->queue,
-                       (long long)((ms + WEDGE_MARGIN_MS) / 1000));
+                       (long long)((ms + STALL_MARGIN_MS) / 1000));
         return false;
     }
     (void)pthread_mutex_lock(&pool->mu);
@@ -479,7 +479,7 @@ bool pool_is_well(struct pool *pool, struct mono now, char *why, size_t size)
     is_free = pool->idle != NULL || pool->waking > 0;
     taken = pool->taken;
     (void)pthread_mutex_unlock(&pool->mu);
-    if (!stall_line(&pool->wedge, is_waiting, is_free, taken, now))
+    if (!stall_work(&pool->stall, is_waiting, is_free, taken, now))
         return true;
     (void)snprintf(why, size, "work waits, threads are free, and none takes it");
     return false;

@@ -1,6 +1,6 @@
 #include "run/pool/stall.h"
 
-int64_t stall_overdue_ms(const struct wedge_job *job, struct mono now)
+int64_t stall_overdue_ms(const struct stall_job *job, struct mono now)
 {
     struct mono end = mono_add_ms(mono_add_ms(job->taken, job->timeout_ms), job->kill_grace_ms);
 
@@ -8,17 +8,17 @@ int64_t stall_overdue_ms(const struct wedge_job *job, struct mono now)
         return 0;
     if (mono_before(end, job->said))
         end = job->said;
-    return -mono_until_us(now, mono_add_ms(end, WEDGE_MARGIN_MS)) / 1000;
+    return -mono_until_us(now, mono_add_ms(end, STALL_MARGIN_MS)) / 1000;
 }
 
-bool stall_line(struct stall_line *line, bool is_waiting, bool is_thread_free, uint64_t taken,
+bool stall_work(struct stall_work *line, bool is_waiting, bool is_thread_free, uint64_t taken,
                 struct mono now)
 {
     if (!is_waiting || !is_thread_free || taken != line->taken) {
-        *line = (struct stall_line){taken, {0}};
+        *line = (struct stall_work){taken, {0}};
         return false;
     }
     if (line->since.us == 0)
         line->since = now;
-    return !mono_before(now, mono_add_ms(line->since, WEDGE_MARGIN_MS));
+    return !mono_before(now, mono_add_ms(line->since, STALL_MARGIN_MS));
 }

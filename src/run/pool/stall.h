@@ -15,10 +15,10 @@
 
 #include "base/clock.h"
 
-#define WEDGE_MARGIN_MS 10000
+#define STALL_MARGIN_MS 10000
 
 /* The job of one thread. */
-struct wedge_job {
+struct stall_job {
     struct mono taken;  /* when it was started; 0: not yet */
     struct mono said;   /* last sign of life; MONO_NEVER: none is expected any more */
     int64_t timeout_ms; /* INT64_MAX: none */
@@ -26,16 +26,16 @@ struct wedge_job {
 };
 
 /* How long the job has been overdue, in ms; 0 or less: it is not. */
-int64_t stall_overdue_ms(const struct wedge_job *job, struct mono now);
+int64_t stall_overdue_ms(const struct stall_job *job, struct mono now);
 
 /* Observations of the waiting work. Zeroed at first. */
-struct stall_line {
+struct stall_work {
     uint64_t taken;
     struct mono since; /* since when it waits and none was taken; 0: it does not */
 };
 
 /* taken: how much work was taken so far. True: work is stalled. Call it about once a second. */
-bool stall_line(struct stall_line *line, bool is_waiting, bool is_thread_free, uint64_t taken,
+bool stall_work(struct stall_work *line, bool is_waiting, bool is_thread_free, uint64_t taken,
                 struct mono now);
 
 #endif

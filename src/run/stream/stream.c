@@ -178,7 +178,7 @@ static struct stream_proc *idlest(const struct stream *s)
     struct stream_proc *best = NULL;
 
     for (size_t i = 0; i < s->n; i++) {
-        if (stream_proc_room(s->at[i]) > 0 &&
+        if (stream_proc_free_places(s->at[i]) > 0 &&
             (best == NULL || stream_proc_running(s->at[i]) < stream_proc_running(best)))
             best = s->at[i];
     }

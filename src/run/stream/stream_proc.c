@@ -508,7 +508,7 @@ struct stream_proc *stream_proc_new(struct loop *loop, struct pool *pool,
 
 /* ---- what is asked about it */
 
-unsigned stream_proc_room(const struct stream_proc *p)
+unsigned stream_proc_free_places(const struct stream_proc *p)
 {
     if (p->state != READY || p->is_retired || p->greeting.inflight < p->running)
         return 0;

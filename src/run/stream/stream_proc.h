@@ -43,7 +43,7 @@ struct stream_proc *stream_proc_new(struct loop *loop, struct pool *pool,
                                     const struct stream_proc_events *events);
 
 /* How many more jobs it can take now; 0 unless READY. */
-unsigned stream_proc_room(const struct stream_proc *p);
+unsigned stream_proc_free_places(const struct stream_proc *p);
 unsigned stream_proc_inflight(const struct stream_proc *p); /* of its greeting; 0 before */
 unsigned stream_proc_running(const struct stream_proc *p);
 int64_t stream_proc_served(const struct stream_proc *p); /* how many jobs it has answered */
@@ -58,7 +58,7 @@ int64_t stream_proc_fence(const struct stream_proc *p); /* its fence, in its LAT
 /* Is it older or larger, or has it served more jobs, than the configuration allows? */
 bool stream_proc_is_worn(struct stream_proc *p);
 
-/* Give it a job; stream_proc_room must not be 0. stream_proc_flush writes the job. */
+/* Give it a job; stream_proc_free_places must not be 0. stream_proc_flush writes the job. */
 void stream_proc_start(struct stream_proc *p, const struct stream_job *job);
 void stream_proc_flush(struct stream_proc *p);
 /* If it runs the job of this place, end that job (exec.h). False: it does not. */

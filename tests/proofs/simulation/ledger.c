@@ -11,7 +11,7 @@
 #include "run/guard/guard.h"
 
 /* The least silence that may be taken for death: what a guard needs (sched/silence.h). */
-#define FALSE_REAP_US ((GUARD_SILENCE_MS + 4600) * MS)
+#define FALSE_REAP_US ((GUARD_UNACKED_MS + 4600) * MS)
 
 /* A worker as Redis knows it. */
 struct known {

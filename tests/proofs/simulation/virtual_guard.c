@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "virtual_pool.h"
 
-#define SILENCE_US (GUARD_SILENCE_MS * MS)
+#define SILENCE_US (GUARD_UNACKED_MS * MS)
 
 struct guard {
     struct worker *worker;
@@ -37,7 +37,7 @@ static void on_deadline(void *arg)
     struct guard *g = arg;
 
     g->deadline = NULL;
-    world_say("the guard of %s: no beat for %d ms", g->worker->owner.name, GUARD_SILENCE_MS);
+    world_say("the guard of %s: no beat for %d ms", g->worker->owner.name, GUARD_UNACKED_MS);
     virtual_guard_alone(g->worker);
 }
 

@@ -9,8 +9,8 @@
  * %llu %zu %%. `%.*s` takes that many bytes whatever they are, NUL too. `cut=%s` is no field: if
  * its value is not empty, is_cut is set, as it is when a value does not fit.
  */
-#ifndef LATER_BASE_LOG_RECORD_H
-#define LATER_BASE_LOG_RECORD_H
+#ifndef LATER_BASE_LOG_EVENT_H
+#define LATER_BASE_LOG_EVENT_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct log_field {
     uint16_t at, len; /* in values */
 };
 
-struct log_record {
+struct log_event {
     int level;
     unsigned long dropped; /* lines lost before this one; the caller fills it in */
     bool is_cut;
@@ -43,21 +43,21 @@ struct log_record {
 };
 
 /* Takes its arguments from *args. *r then points into fmt. */
-void log_record_make(struct log_record *r, int level, const char *fmt, va_list *args);
+void log_event_make(struct log_event *r, int level, const char *fmt, va_list *args);
 
 /* The field of this key, or NULL. Its bytes are not escaped and not NUL-ended. */
-const struct log_field *log_record_find(const struct log_record *r, const char *key);
-bool log_field_is(const struct log_record *r, const struct log_field *f, const char *text);
+const struct log_field *log_event_find(const struct log_event *r, const char *key);
+bool log_field_is(const struct log_event *r, const struct log_field *f, const char *text);
 
 /*
  * Append the value escaped (text_quote), at most *budget bytes (3 if it is less), and subtract them
  * from *budget. Numbers are whole and cost nothing. False: it was cut and ends with "...".
  */
-bool log_field_show(const struct log_record *r, const struct log_field *f, size_t *budget,
+bool log_field_show(const struct log_event *r, const struct log_field *f, size_t *budget,
                     struct buf *out);
 
 /* Append "key=value key=\"value\"", without LF. A value is quoted if it has a space, or quotes in
  * the format. */
-void log_record_show(const struct log_record *r, struct buf *out);
+void log_event_show(const struct log_event *r, struct buf *out);
 
 #endif

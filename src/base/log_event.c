@@ -1,4 +1,4 @@
-#include "base/log_record.h"
+#include "base/log_event.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define SPARE 512 /* bytes of values that texts leave free for numbers */
 
-static void put(struct log_record *r, const char *p, size_t n, size_t most)
+static void put(struct log_event *r, const char *p, size_t n, size_t most)
 {
     size_t room = most > r->nvalues ? most - r->nvalues : 0;
 
@@ -19,7 +19,7 @@ static void put(struct log_record *r, const char *p, size_t n, size_t most)
     r->nvalues += n;
 }
 
-static void put_string(struct log_record *r, const char *s, int precision, bool is_counted)
+static void put_string(struct log_event *r, const char *s, int precision, bool is_counted)
 {
     if (s == NULL)
         s = "(null)";
@@ -31,7 +31,7 @@ static void put_string(struct log_record *r, const char *s, int precision, bool 
         LOG_BYTES_MAX - SPARE);
 }
 
-static void put_int(struct log_record *r, char kind, int longs, va_list *args)
+static void put_int(struct log_event *r, char kind, int longs, va_list *args)
 {
     char text[24];
     int n;
@@ -53,7 +53,7 @@ static void put_int(struct log_record *r, char kind, int longs, va_list *args)
 }
 
 /* Make one conversion. p: after its '%'; returns what follows the conversion. */
-static const char *convert(struct log_record *r, const char *p, bool *is_int, va_list *args)
+static const char *convert(struct log_event *r, const char *p, bool *is_int, va_list *args)
 {
     int precision = -1, longs = 0;
     bool is_counted = false;
@@ -80,7 +80,7 @@ static const char *convert(struct log_record *r, const char *p, bool *is_int, va
 
 /* ---- pairs */
 
-static const char *read_value(struct log_record *r, struct log_field *f, const char *p,
+static const char *read_value(struct log_event *r, struct log_field *f, const char *p,
                               va_list *args)
 {
     char end = ' ';
@@ -115,7 +115,7 @@ static bool is_key(const struct log_field *f, const char *key)
     return strlen(key) == f->key_len && memcmp(key, f->key, f->key_len) == 0;
 }
 
-void log_record_make(struct log_record *r, int level, const char *fmt, va_list *args)
+void log_event_make(struct log_event *r, int level, const char *fmt, va_list *args)
 {
     const char *p = fmt;
 
@@ -140,7 +140,7 @@ void log_record_make(struct log_record *r, int level, const char *fmt, va_list *
     }
 }
 
-const struct log_field *log_record_find(const struct log_record *r, const char *key)
+const struct log_field *log_event_find(const struct log_event *r, const char *key)
 {
     for (unsigned i = 0; i < r->nfields; i++)
         if (is_key(&r->fields[i], key))
@@ -148,14 +148,14 @@ const struct log_field *log_record_find(const struct log_record *r, const char *
     return NULL;
 }
 
-bool log_field_is(const struct log_record *r, const struct log_field *f, const char *text)
+bool log_field_is(const struct log_event *r, const struct log_field *f, const char *text)
 {
     return strlen(text) == f->len && memcmp(text, r->values + f->at, f->len) == 0;
 }
 
 /* ---- as text */
 
-bool log_field_show(const struct log_record *r, const struct log_field *f, size_t *budget,
+bool log_field_show(const struct log_event *r, const struct log_field *f, size_t *budget,
                     struct buf *out)
 {
     CLEANUP_BUF struct buf shown = BUF_INIT;
@@ -179,7 +179,7 @@ bool log_field_show(const struct log_record *r, const struct log_field *f, size_
     return is_whole;
 }
 
-void log_record_show(const struct log_record *r, struct buf *out)
+void log_event_show(const struct log_event *r, struct buf *out)
 {
     size_t budget = LOG_SHOWN_MAX;
     bool is_cut = r->is_cut;
