@@ -1,13 +1,13 @@
 #include "redis/probe.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "redis/error_reply.h"
 #include "loop/mailbox.h"
 #include "redis/client.h"
@@ -154,24 +154,6 @@ void probe_free(struct probe *p)
     free(p);
 }
 
-static int start_detached(void *arg)
-{
-    pthread_attr_t attr;
-    pthread_t id;
-    sigset_t all, was;
-    int rc;
-
-    (void)pthread_attr_init(&attr);
-    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &was);
-    rc = pthread_create(&id, &attr, thread, arg);
-    (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
-    (void)pthread_attr_destroy(&attr);
-    return rc == 0 ? 0 : -1;
-}
-
 int probe_start(struct probe *p, const struct url *url, const char *ns, int64_t timeout_ms)
 {
     struct probing *job;
@@ -184,7 +166,7 @@ int probe_start(struct probe *p, const struct url *url, const char *ns, int64_t 
     job->timeout_ms = timeout_ms;
     job->owner = p;
     p->job = job;
-    if (start_detached(job) == 0)
+    if (thread_start(thread, job, STACK_BYTES, NULL) == 0)
         return 0;
     p->job = NULL;
     free(job);

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "run/process/origin.h"
+#include "serve/policy.h"
 
 #define JOB_VARS 16
 
@@ -34,11 +35,6 @@ int64_t invocation_timeout_ms(const struct job *job, const struct conf_queue *co
 }
 
 /* All modes tell the same numbers. */
-static int64_t attempts_max(const struct job *job, const struct conf_queue *conf)
-{
-    return job->attempts_max > 0 ? job->attempts_max : conf->attempts;
-}
-
 static int64_t late_ms(int64_t late_us)
 {
     return late_us > 0 ? late_us / 1000 : 0;
@@ -58,7 +54,7 @@ static void add_job(char **envp, size_t n, const struct job *job, const struct c
     add_text(envp, &n, "LATER_KEY", job->key);
     add_int(envp, &n, "LATER_PRIORITY", job->priority);
     add_int(envp, &n, "LATER_ATTEMPT", job->attempt);
-    add_int(envp, &n, "LATER_ATTEMPTS_MAX", attempts_max(job, conf));
+    add_int(envp, &n, "LATER_ATTEMPTS_MAX", policy_attempts_max(job, conf));
     add_int(envp, &n, "LATER_DUE_MS", job->due.ms);
     add_int(envp, &n, "LATER_LATE_MS", late_ms(late_us));
     add_int(envp, &n, "LATER_TIMEOUT_MS", told_ms(timeout_ms));
@@ -128,7 +124,7 @@ struct later_job invocation_plugin(const struct job *job, const struct conf_queu
                               .payload = job->payload != NULL ? job->payload : "",
                               .payload_len = job->payload_len,
                               .attempt = job->attempt,
-                              .attempts_max = attempts_max(job, conf),
+                              .attempts_max = policy_attempts_max(job, conf),
                               .start = job->start,
                               .priority = job->priority,
                               .due_ms = job->due.ms,
@@ -174,7 +170,7 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, int
     buf_puts(out, " queue=");
     buf_puts(out, job->queue);
     add_number(out, " attempt=", job->attempt);
-    add_number(out, " attempts_max=", attempts_max(job, conf));
+    add_number(out, " attempts_max=", policy_attempts_max(job, conf));
     add_number(out, " start=", job->start);
     add_number(out, " priority=", job->priority);
     add_number(out, " due_ms=", job->due.ms);

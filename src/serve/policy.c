@@ -10,7 +10,7 @@
 #define CODE_TIMED_OUT 124
 #define CODE_NOT_RUN 127
 
-static int64_t attempts_max(const struct job *job, const struct conf_queue *conf)
+int64_t policy_attempts_max(const struct job *job, const struct conf_queue *conf)
 {
     return job->attempts_max > 0 ? job->attempts_max : conf->attempts;
 }
@@ -38,7 +38,7 @@ static void again(const struct job *job, const struct conf_queue *conf,
 {
     struct backoff backoff = {conf->backoff_first, conf->backoff_factor, conf->backoff_max,
                               conf->backoff_jitter};
-    int64_t max = attempts_max(job, conf);
+    int64_t max = policy_attempts_max(job, conf);
 
     if (job->attempt >= max) {
         size_t n = strlen(ret->text);
@@ -129,9 +129,9 @@ bool policy_admit(const struct job *job, const struct conf_queue *conf, struct v
         (void)snprintf(ret->text, sizeof(ret->text),
                        "poison pill: its worker died %lld times while it ran",
                        (long long)job->crashes);
-    else if (job->attempt > attempts_max(job, conf))
+    else if (job->attempt > policy_attempts_max(job, conf))
         (void)snprintf(ret->text, sizeof(ret->text), "all %lld attempts are used up",
-                       (long long)attempts_max(job, conf));
+                       (long long)policy_attempts_max(job, conf));
     else
         return true;
     bury(conf, ret);

@@ -13,6 +13,9 @@
 #include "run/result.h"
 #include "store/verdict.h"
 
+/* How many attempts the job has: its own number, else that of its queue. */
+int64_t policy_attempts_max(const struct job *job, const struct conf_queue *conf);
+
 /* The verdict after a run. */
 void policy_verdict(const struct job *job, const struct conf_queue *conf,
                     const struct run_result *run, uint32_t random, struct verdict *ret);

@@ -1,7 +1,6 @@
 #include "worker/remains.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "loop/mailbox.h"
 #include "run/process/offspring_end.h"
 #include "run/process/origin.h"
@@ -102,24 +102,6 @@ static void on_mail(void *arg, struct mail *mail)
         r->cb(r->arg, epoch, is_clear);
 }
 
-static int start_thread(struct search *s)
-{
-    pthread_attr_t attr;
-    pthread_t id;
-    sigset_t all, was;
-    int rc;
-
-    (void)pthread_attr_init(&attr);
-    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &was);
-    rc = pthread_create(&id, &attr, thread, s);
-    (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
-    (void)pthread_attr_destroy(&attr);
-    return rc == 0 ? 0 : -1;
-}
-
 /* ---- what Redis says */
 
 static const char *text_at(const struct reply *r, size_t i)
@@ -184,7 +166,7 @@ static void on_jobs(void *arg, const struct reply *reply)
         take_jobs(s, reply);
         s->owner = r;
         r->search = s;
-        if (start_thread(s) == 0)
+        if (thread_start(thread, s, STACK_BYTES, NULL) == 0)
             return;
         r->search = NULL;
     }

@@ -79,6 +79,11 @@ void out_printf(const char *fmt, ...)
     va_end(ap);
 }
 
+void out_label(const char *label)
+{
+    out_printf("%s%-17s%s ", out_style(OUT_BOLD), label, out_style(OUT_PLAIN));
+}
+
 void out_bytes(const void *p, size_t n)
 {
     if (n > 0 && fwrite(p, 1, n, stdout) != n)

@@ -26,6 +26,8 @@ const char *out_style(enum out_style style);
 
 /* These two do not escape. */
 void out_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The name in front of a value, in a column of its own. */
+void out_label(const char *label);
 void out_bytes(const void *p, size_t n);
 /* Escaped, on one line. */
 void out_text(const void *p, size_t n);

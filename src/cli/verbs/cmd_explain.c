@@ -25,11 +25,6 @@ static const struct {
     {"until_ms", "until"},
 };
 
-static void put_label(const char *label)
-{
-    out_printf("%s%-17s%s ", out_style(OUT_BOLD), label, out_style(OUT_PLAIN));
-}
-
 static void put(const struct reply *value)
 {
     out_text(reply_str(value), reply_len(value));
@@ -46,7 +41,7 @@ static void show_instants(const struct reply *r, int64_t now_ms)
 
         if (value == NULL)
             continue;
-        put_label(instants[i].label);
+        out_label(instants[i].label);
         out_printf("%s (%s)\n", out_instant(reply_int(value), instant),
                    out_when(reply_int(value), now_ms, when));
     }
@@ -61,7 +56,7 @@ static void show_holders(const struct reply *list, int64_t now_ms)
         const struct reply *host = reply_at(list, i + 2), *until = reply_at(list, i + 3);
         bool is_caller = reply_str(who)[0] == '=';
 
-        put_label(i == 0 ? "held by" : "");
+        out_label(i == 0 ? "held by" : "");
         out_text(reply_str(who) + is_caller, reply_len(who) - is_caller);
         if (reply_len(queue) > 0) {
             out_printf(" of queue ");
@@ -80,7 +75,7 @@ static void show_holders(const struct reply *list, int64_t now_ms)
 static void show_workers(const struct reply *list)
 {
     for (size_t i = 0; i + WORKER <= reply_count(list); i += WORKER) {
-        put_label(i == 0 ? "workers" : "");
+        out_label(i == 0 ? "workers" : "");
         put(reply_at(list, i));
         out_printf(" on ");
         put(reply_at(list, i + 1));

@@ -46,11 +46,6 @@ static const struct field {
     {"unique_until_ms", "key taken until", INSTANT},
 };
 
-static void put_label(const char *label)
-{
-    out_printf("%s%-17s%s ", out_style(OUT_BOLD), label, out_style(OUT_PLAIN));
-}
-
 static void put_instant(int64_t ms, int64_t now_ms)
 {
     char instant[48], when[48];
@@ -88,7 +83,7 @@ static void put_value(const struct field *f, const struct reply *value, int64_t 
 
 static void put_outcome(const struct outcome *o, int64_t now_ms)
 {
-    put_label("last outcome");
+    out_label("last outcome");
     out_text(o->state, strlen(o->state));
     if (o->code != 0)
         out_printf(", exit status %lld", (long long)o->code);
@@ -96,13 +91,13 @@ static void put_outcome(const struct outcome *o, int64_t now_ms)
     put_instant(o->when_ms, now_ms);
     if (o->text_len > 0) {
         out_printf("\n");
-        put_label("");
+        out_label("");
         out_text(o->text, o->text_len);
     }
     out_printf("\n");
     if (o->output_len == 0)
         return;
-    put_label("output");
+    out_label("output");
     out_printf("\n");
     out_lines(o->output, o->output_len);
 }
@@ -111,7 +106,7 @@ static void put_payload(const char *id, const struct reply *payload)
 {
     size_t n = reply_len(payload);
 
-    put_label("payload");
+    out_label("payload");
     out_printf("%zu %s\n", n, n == 1 ? "byte" : "bytes");
     if (n == 0)
         return;
@@ -135,7 +130,7 @@ static void show(struct cli *cli, const struct reply *r)
 
         if (value == NULL)
             continue;
-        put_label(fields[i].label);
+        out_label(fields[i].label);
         put_value(&fields[i], value, now_ms);
     }
     if (outcome_parse(reply_str(last), reply_len(last), &outcome) == 0)

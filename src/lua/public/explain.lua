@@ -350,6 +350,15 @@ local function by_pause(e)
   return 'pause', reason and text .. ' (' .. L.one_line(reason) .. ')' or text
 end
 
+-- What keeps the job from a start whatever workers do: it will be buried, or its queue is paused.
+local function stopped(e, due_ms)
+  local why = doom(e, due_ms)
+  if why then
+    return 'nothing', why
+  end
+  return by_pause(e)
+end
+
 local function of_waiting(e)
   local due_ms = L.due(e.score)
   L.tell(e, 'due_ms', due_ms)
@@ -361,11 +370,7 @@ local function of_waiting(e)
             '; attempt ' .. L.int(e.tries.attempts) .. ' failed ' .. L.since(e, L.whole(when)) ..
             ' ago' .. how(code, text) or '')
   end
-  local why = doom(e, due_ms)
-  if why then
-    return 'nothing', why
-  end
-  local waits_for, text = by_pause(e)
+  local waits_for, text = stopped(e, due_ms)
   if waits_for then
     return waits_for, text
   end
@@ -388,11 +393,7 @@ local function of_parked(e)
            'it stands before a gate, and its place in line is lost: later fsck puts that right'
   end
   L.tell(e, 'due_ms', spot.due)
-  local why = doom(e, spot.due)
-  if why then
-    return 'nothing', why
-  end
-  local waits_for, text = by_pause(e)
+  local waits_for, text = stopped(e, spot.due)
   if waits_for then
     return waits_for, text
   elseif spot.at == 0 then

@@ -30,6 +30,16 @@ local function drop(R, queue, ids, records, now_ms)
   end
 end
 
+-- -> the first ids of a set, as many as a call may read the records of; their records
+local function first_of(R, key, most)
+  local ids = db('ZRANGE', key, 0, most - 1)
+  local records = L.read_records(R, ids, BYTES)
+  for i = #ids, #records + 1, -1 do
+    ids[i] = nil
+  end
+  return ids, records
+end
+
 local function purge_waiting(R, queue, set, most, now_ms)
   if set.is_raw then
     local rows, members = L.read_members(set.key, 0, math.min(most, WAITING_MOST), BYTES), {}
@@ -40,22 +50,15 @@ local function purge_waiting(R, queue, set, most, now_ms)
     L.count(R, 'cancelled', queue, #members)
     return #members
   end
-  local ids = db('ZRANGE', set.key, 0, math.min(most, WAITING_MOST) - 1)
-  local records = L.read_records(R, ids, BYTES)
-  for i = #ids, #records + 1, -1 do
-    ids[i] = nil
-  end
+  local ids, records = first_of(R, set.key, math.min(most, WAITING_MOST))
   db('ZREM', set.key, unpack(ids))
   drop(R, queue, ids, records, now_ms)
   return #ids
 end
 
 local function purge_parked(R, queue, set, most, now_us)
-  local ids, book = db('ZRANGE', set.key, 0, math.min(most, PARKED_MOST) - 1), L.book(R, now_us)
-  local records = L.read_records(R, ids, BYTES)
-  for i = #ids, #records + 1, -1 do
-    ids[i] = nil
-  end
+  local ids, records = first_of(R, set.key, math.min(most, PARKED_MOST))
+  local book = L.book(R, now_us)
   for _, id in ipairs(ids) do
     L.unpark(book, queue, id)
   end
@@ -67,11 +70,7 @@ end
 -- Dead and done jobs ended before: their ends were announced then, and a unique key that is still
 -- taken has an expiry. -> how many were removed
 local function purge_kept(R, set, most)
-  local ids = db('ZRANGE', set.key, 0, math.min(most, KEPT_MOST) - 1)
-  local records = L.read_records(R, ids, BYTES)
-  for i = #ids, #records + 1, -1 do
-    ids[i] = nil
-  end
+  local ids = first_of(R, set.key, math.min(most, KEPT_MOST))
   db('ZREM', set.key, unpack(ids))
   L.forget(R, ids)
   return #ids

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "run/pool/stall.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -207,24 +208,14 @@ static void *thread_main(void *arg)
 
 /* ---- threads, under the lock */
 
-/* Block all signals during pthread_create: the thread inherits the mask, and signals belong to the
- * main thread. */
 static int add_thread(struct pool *pool)
 {
     struct pool_thread *t = &pool->threads[pool->nthreads];
     char name[16];
-    sigset_t all, was;
-    pthread_attr_t attr;
     int e;
 
     t->pool = pool;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &was);
-    (void)pthread_attr_init(&attr);
-    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-    e = pthread_create(&t->thread, &attr, thread_main, t);
-    (void)pthread_attr_destroy(&attr);
-    (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
+    e = thread_start(thread_main, t, STACK_BYTES, &t->thread);
     if (e != 0)
         return e;
     (void)snprintf(name, sizeof(name), "later-job-%u", pool->nthreads);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/thread.h"
 
 #define STACK_BYTES (64 * 1024)
 
@@ -31,20 +32,6 @@ static void *wait_for_it(void *arg)
     return NULL;
 }
 
-static int start_thread(struct watched *w)
-{
-    pthread_attr_t attr;
-    pthread_t id;
-    int e;
-
-    (void)pthread_attr_init(&attr);
-    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-    e = pthread_create(&id, &attr, wait_for_it, w);
-    (void)pthread_attr_destroy(&attr);
-    return e;
-}
-
 static int open_pipe(pid_t child)
 {
     struct watched *w;
@@ -54,7 +41,7 @@ static int open_pipe(pid_t child)
         return -1;
     w = mem_new(sizeof(*w));
     *w = (struct watched){child, fds[1]};
-    e = start_thread(w);
+    e = thread_start(wait_for_it, w, STACK_BYTES, NULL);
     if (e == 0)
         return fds[0];
     (void)close(fds[0]);
