@@ -1,8 +1,8 @@
 /*
  * The jobs this worker holds, from the claim until Redis has confirmed their end. Pure.
  *
- * Each job is in one state. held_move is the only function that sets it, and it accepts the moves
- * of this table (held_jobs.c has them as data):
+ * Each job is in one state. held_add sets the first state and held_move all others, and it accepts
+ * the moves of this table (held_jobs.c has them as data):
  *
  *   CLAIMED        Redis handed it out just now         -> AWAITS_PLACE | ENDED
  *   AWAITS_PLACE   waits for a free place               -> FETCHING | AHEAD | AWAITS_BEAT | RUNNING

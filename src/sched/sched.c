@@ -49,7 +49,7 @@ struct queues *sched_queues(struct sched *s)
 
 /* ---- states */
 
-/* From -> to, the drawing of sched.h. */
+/* From -> to, the states of sched.h. */
 #define TO(state) (1U << (state))
 static const unsigned moves[SCHED_STATES] = {
     [OFFLINE] = TO(REGISTERING) | TO(BEATING) | TO(GONE),

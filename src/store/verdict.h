@@ -1,6 +1,7 @@
 /*
  * The scheduler's word to Redis on a job whose attempt has ended, or that may not start.
- * serve/policy.h decides it.
+ * serve/policy.h decides it after a run; the scheduler releases or buries a job that it does not
+ * start.
  */
 #ifndef LATER_STORE_VERDICT_H
 #define LATER_STORE_VERDICT_H
