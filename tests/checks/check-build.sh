@@ -1,6 +1,6 @@
 #!/bin/sh
-# What was built starts, wherever it was built, and what is generated is in step with its source: the Lua
-# library, the sample configuration.
+# The built programs start, also when built outside the source tree. Generated files agree with their sources: the
+# Lua library, the sample configuration, the unit for instances.
 set -eu
 build=${LATER_BUILD_DIR:-$(dirname "$0")/../..}
 source=${LATER_SOURCE_DIR:-$(dirname "$0")/../..}

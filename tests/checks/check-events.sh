@@ -1,6 +1,6 @@
 #!/bin/sh
-# The log and its manual (doc/monitoring.md, "The log"): every event of the sources is in the table and the other
-# way round; every id of src/base/log_alerts.def is told, with its event, and none twice.
+# The log and its manual (doc/monitoring.md, "The log"): every event in the sources is in the table, and the other
+# way round. Every id of src/base/log_alerts.def is in the manual, with its event, and no id is used twice.
 set -eu
 cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}"
 
@@ -11,7 +11,7 @@ trap 'exit 1' HUP INT TERM
 sed -n '/^## The log/,/^## /p' doc/monitoring.md >"$work/manual"
 {
     find src -name '*.c' -exec grep -ho '"event=[a-z-]*' {} + | sed 's/.*=//'
-    # Those whose name is an argument.
+    # Events whose name is an argument.
     echo awake
     echo not-adopted
 } | grep . | sort -u >"$work/source"

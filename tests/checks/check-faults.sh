@@ -1,18 +1,18 @@
 #!/bin/sh
-# doc/faults.md is what a whole run said: a line for each of tests/fault/catalogue.txt, with the tests that it names
-# there, and each ok or with the reason why it is not injected.
+# doc/faults.md is the result of a whole run: it has a line for each entry of tests/fault/catalogue.txt, with the tests
+# named there, and each is ok or has the reason why it is not injected.
 set -eu
 cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# The lines of a table, without results where the fault is injected.
+# The lines of a table; those of injected faults without their results.
 lines() {
     sed -n '/^| [A-Z][A-Z]*[0-9][0-9]* |/p' "$1" | sed 's/^\(.*` |\).*/\1/'
 }
 
-# Without logs no test ran, but the lines are there.
+# Without logs the table has no results, but all lines.
 sh scripts/fault-table </dev/null /dev/null >"$work/wanted" || true
 lines "$work/wanted" >"$work/wanted.lines"
 [ -s "$work/wanted.lines" ]

@@ -2,14 +2,14 @@
 # The house rules that a machine can check, from the source alone (no build). Prints each violation
 # as "file:line: reason"; exit status 1 if there is any.
 #
-#   a  what a folder of src/ may include (doc/architecture.md, "The floors")
+#   a  what a folder of src/ may include (doc/architecture.md, "The layers")
 #   b  a .c includes its own .h first
 #   c  every .h compiles alone
 #   d  no call that blocks the loop, no fork, no string function without a bound
-#   e  who reads a clock
+#   e  which files read a clock
 #   f  no path of a build machine, no white space at the end of a line
 #
-# CC and CPPFLAGS are used for c.
+# Rule c uses CC and CPPFLAGS.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -26,13 +26,13 @@ list=$work/list
 find src -name '*.[ch]' ! -path src/lua/lua_lib.c | sort >"$list"
 [ -s "$list" ] || { echo "src:0: no source file was found" >&2; exit 1; }
 
-# ---- a, b, d, e: one pass over the code, comments and the insides of strings taken out
+# ---- a, b, d, e: one pass over the code without comments and the contents of strings
 cat >"$work/code.awk" <<'AWK'
 function bad(reason) {
     printf "%s:%d: %s\n", file, FNR, reason
 }
 
-# The floors: folder -> folders it may include beside itself.
+# The layers: folder -> folders it may include beside itself.
 function floors() {
     may["base"] = ""
     may["loop"] = "base"
@@ -56,23 +56,24 @@ function floors() {
     owner["jansson.h"] = "cli daemon"
 }
 
-# Calls that block the thread they are made on -> the files where they belong. The command line
-# (cli/) has no loop to block and is not asked.
+# Calls that block their thread -> the files that may make them. The command line (cli/) has no loop
+# to block and is not checked.
 function blockers() {
     blocks["sleep"] = blocks["usleep"] = blocks["nanosleep"] = blocks["clock_nanosleep"] = ""
     # hiredis resolves names itself, in redis/client.c, on the thread of redis/probe.c.
     blocks["getaddrinfo"] = blocks["gethostbyname"] = ""
-    # spawn: reaps a process it has just killed, on a pool thread or before the loop turns.
+    # spawn: reaps a process that it has just killed, on a pool thread or before the loop starts.
     # init: process 1 of a container, which has no loop.
     blocks["waitpid"] = "src/run/process/spawn.c src/run/process/init.c"
-    # exec: a pool thread, behind a readable pidfd. pidwatch: a thread made to wait.
-    # embedded: behind a readable pidfd, or with WNOHANG. guard: behind a readable pidfd.
+    # exec: a pool thread, once the pidfd is readable. pidwatch: a thread that only waits.
+    # embedded: once the pidfd is readable, or with WNOHANG. guard: once the pidfd is readable.
     blocks["waitid"] = "src/run/exec/exec.c src/run/guard/guard.c src/run/process/pidwatch.c src/run/stream/stream_proc.c " \
         "src/daemon/embedded.c"
-    # exec: the pool thread's own little loop. embedded: at the stop, behind the loop's last turn.
-    # log: with no time to wait, to see whether stderr takes a line. state: before the loop turns.
-    # spawn: on a pool thread, for a descriptor to become free. guard: at the stop, for the end of
-    # the guard. guard_main: a process of its own.
+    # exec: the loop of a pool thread. embedded: at the stop, after the main loop has ended.
+    # log: without waiting, to see whether stderr takes a line. offspring_end: on another thread, or
+    # before the loop starts.
+    # spawn: on a pool thread, until a descriptor becomes free. guard: at the stop, until the guard
+    # has ended. guard_main: a process of its own.
     blocks["poll"] = blocks["ppoll"] = \
         "src/run/isolation/cgroup.c src/run/exec/exec.c src/run/guard/guard.c src/run/guard/guard_main.c src/run/process/spawn.c src/daemon/embedded.c " \
         "src/base/log.c src/run/process/offspring_end.c"
@@ -97,12 +98,12 @@ function among(word, words) {
     return index(" " words " ", " " word " ") > 0
 }
 
-# A call of `name`, not of a member of that name.
+# A call of the function `name`, not of a member with that name.
 function calls(code, name) {
     return code ~ ("(^|[^A-Za-z0-9_.>])" name "[ \t]*\\(")
 }
 
-# The line without comments and without what stands in quotes; in_comment goes on to the next line.
+# The line without comments and quoted text. in_comment is kept for the next line.
 function strip(line,    out, i, c, two, quote) {
     out = ""
     quote = ""
@@ -135,7 +136,8 @@ function strip(line,    out, i, c, two, quote) {
     return out
 }
 
-# Without a header of its own (cli/cmd_*.c): the one of its folder that declares what it has.
+# A .c includes its own header first; without one (cli/verbs/cmd_*.c), the header of its folder that
+# declares what it has.
 function check_own_first(what,    own) {
     own = substr(file, 5)
     sub(/\.c$/, ".h", own)
@@ -156,7 +158,7 @@ function check_project(what,    to) {
         return
     else if (!among(to, may[folder]))
         bad(folder "/ may not include " to "/ (" what ")" (to == "daemon" || to == "cli" ? ": faces are included by nobody" : ""))
-    # Blocking calls: for the command line and for the probe's thread.
+    # Its calls block: it is for the command line and for the probe's thread.
     if (what == "redis/client.h" && folder != "redis" && folder != "cli")
         bad("redis/client.h blocks: only redis/ and cli/ may include it")
 }
@@ -247,7 +249,7 @@ else
 fi
 
 # ---- f
-# What git tracks; in an unpacked archive what it brought along.
+# The files that git tracks; in an unpacked archive, the files that it contains.
 # The corpus is bytes, not text.
 git ls-files | grep -v '^tests/fuzz/corpus/' >"$list" 2>/dev/null || :
 if [ ! -s "$list" ]; then
@@ -257,7 +259,7 @@ if [ ! -s "$list" ]; then
         ls README.md CONTRIBUTING.md Makefile.am configure.ac 2>/dev/null
     } | grep -v -e '^src/lua/lua_lib\.c$' -e '/\.deps/' >"$list" || :
 fi
-# The folder we are in, unless its path is one that a text may well name.
+# The current folder, unless it is a path that texts may well name.
 here=$(pwd -P)
 case $here in
 /usr/* | /etc/* | /var/* | /opt/*) here= ;;
@@ -276,7 +278,7 @@ here != "" && (at = index($0, here)) > 0 &&
 AWK
 while read -r file; do
     if [ ! -f "$file" ] || [ -L "$file" ]; then continue; fi
-    # A byte of 0 makes it no text.
+    # A file with a byte of 0 is not text.
     [ "$(tr -d '\000' <"$file" | wc -c)" -eq "$(wc -c <"$file")" ] || continue
     awk -v here="$here" -f "$work/text.awk" "$file"
 done <"$list" >>"$found"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The Lua library as it is loaded, in the order of Makefile.am, under luacheck: no unknown globals,
-# nothing unused or shadowed, lines up to 100, functions up to 40 lines.
-# Exit: 0 clean, 1 findings, 77 luacheck is not there.
+# Runs luacheck on the Lua library as it is loaded, in the order of Makefile.am: no unknown globals,
+# nothing unused or shadowed, lines up to 100 columns, functions up to 40 lines.
+# Exit status: 0 clean, 1 findings, 77 luacheck is not installed.
 set -eu
 cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}"
 command -v luacheck >/dev/null || {
@@ -9,7 +9,7 @@ command -v luacheck >/dev/null || {
     exit 77
 }
 
-# The words of a make variable whose lines are continued with a backslash.
+# The words of a make variable; its lines are continued by backslashes.
 variable() {
     sed -n "/^$1 =/,/[^\\\\]\$/p" Makefile.am | sed -e "s/^$1 =//" -e 's/\\$//' | tr '\n\t' '  '
 }
@@ -24,8 +24,8 @@ for file in src/lua/*/*.lua; do
         exit 1
     }
 done
-# later_v1_rights asks for every command that daemons use, and for no other. Functions that only
-# `later` calls: their commands are the rights of its users (etc/users.acl).
+# later_v1_rights must ask for every command that daemons use, and for no other. Left out here are functions that
+# only `later` calls: etc/users.acl grants their commands to its users.
 by_hand='v1/audit v1/audit_gates v1/list v1/metrics v1/health v1/gates v1/workers'
 by_hand="$by_hand public/show public/explain public/explain_gate public/stats public/result"
 daemons=
@@ -55,7 +55,7 @@ for command in $asked; do
 done
 luacheck --no-color --no-config --std lua51 --read-globals redis cjson cmsgpack struct bit \
     --max-line-length 100 --filename laterd.lua - <"$joined" || exit 1
-# A function of a file begins and ends at the start of a line.
+# The first and the last line of a top-level function are not indented.
 awk '
 /^(local )?function |^L\.register\(/ { name = $0; from = FNR }
 /^end\)?$/ && name != "" {
@@ -66,6 +66,6 @@ END { exit long }' src/lua/*/*.lua || {
     echo "a function has 40 lines at most: divide it"
     exit 1
 }
-# What the Nth-call test puts in front of the library.
+# The code that the Nth-call test puts in front of the library.
 luacheck --no-color --no-config --std lua51 --read-globals redis --globals nth --max-line-length 130 --quiet \
     tests/proofs/nth/*.lua || exit 1

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Manual pages and completions, as they were built: no warnings, and both ways the same as what the
-# programs say of themselves. The programs' own texts are asked, not the tables that made the pages.
-# Without mandoc, groff or zsh the part that needs it is left out, and said.
+# Manual pages and completions, as built: they cause no warnings and list exactly what the programs
+# list in their own texts. This asks the programs, not the tables from which the pages are made.
+# Without mandoc, groff or zsh it leaves out the part that needs it, and says so.
 set -eu
 LC_ALL=C.UTF-8
 export LC_ALL
@@ -10,7 +10,7 @@ build=$(cd "${LATER_BUILD_DIR:-.}" && pwd)
 man=$build/man
 bash_dir=$build/completion/bash
 zsh_dir=$build/completion/zsh
-# Whatever is asked below, no server hears of it.
+# None of the commands below may reach a server.
 LATER_REDIS_URL=unix:/nonexistent/redis.sock
 HOME=/nonexistent
 export LATER_REDIS_URL HOME
@@ -51,7 +51,7 @@ for page in $pages; do
 done
 if has mandoc "its warnings are not looked at"; then
     for page in $pages; do
-        # Not about the page: what other pages are installed, and whose system it is.
+        # Left out: warnings about other pages that are not installed and about the operating system.
         mandoc -T lint -W style "$man/$page" 2>/dev/null |
             grep -v -e 'STYLE: referenced manual not found' -e 'STYLE: operating system explicitly' \
                 >"$work/out" && complain "$(cat "$work/out")"
@@ -72,16 +72,16 @@ if has man "its warnings are not looked at"; then
     done
 fi
 
-# ---- what the programs say of themselves
+# ---- what the programs list in their own texts
 
-# The first words of the rows of section $1 of a help text.
+# The rows of section $1 of a help text, without indentation.
 rows() {
     awk -v section="$1" '
         /^[A-Z]/ { inside = $0 == section }
         inside && /^ ? ? ? ? ? ?[a-z-]/ && /^  / && !/^       / { sub(/^ */, ""); print }'
 }
 
-# Of rows: the options, "-n, --nonblock" as two.
+# The options of rows; "-n, --nonblock" are two.
 options() {
     sed -n 's/^\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\).*/\1\2/p' | sed 's/, /\n/'
 }
@@ -90,12 +90,12 @@ options() {
 "$build/later" help | rows 'Options of every verb' | options >"$work/globals"
 while read -r verb; do
     "$build/later" help "$verb" >"$work/help"
-    # `help help` is the help of all.
+    # `help help` is the general help, without options of its own.
     rows Options <"$work/help" | options >"$work/options.$verb"
 done <"$work/verbs"
 "$build/laterd" --help | sed -n 's/^ *\(\(-[A-Za-z], \)\{0,1\}--\)/\1/p' | options >"$work/daemon"
 
-# Every option is one that the parser knows. What has a value takes --help for it.
+# The parser knows every option. An option with a value takes --help as its value.
 while read -r verb; do
     while read -r option; do
         "$build/later" "$verb" "$option" --help </dev/null >"$work/out" 2>&1 || :
@@ -109,7 +109,7 @@ done <"$work/daemon"
 
 # ---- the pages
 
-# The options of the list items between two headings of a page, the first of which is "$1 $2".
+# The options in the list items from the heading "$1 $2" of page $3 to the next heading.
 page_options() {
     awk -v heading="$1 $2" '
         /^\.S[hs]/ { inside = $0 == heading }
@@ -133,12 +133,12 @@ done <"$work/verbs"
 page_options .Sh DESCRIPTION "$man/laterd.8" >"$work/page"
 same 'options of laterd' "$work/daemon" 'laterd --help' "$work/page" 'laterd(8)'
 
-# Settings by their scopes: "defaults/timeout", "limits/burst", the daemon's own without one.
+# Settings with their scopes: "defaults/timeout", "limits/burst"; those of the daemon have none.
 : >"$work/empty.yaml"
 env -i PATH="$PATH" "$build/laterd" --config "$work/empty.yaml" --print-config | awk '
     function put(name) { print (scope != "" ? scope "/" : "") name }
     /^(defaults|limits|queues):/ {
-        # What may stand in the other two is told in the comment above.
+        # The settings of limits and queues are listed in the comment above.
         for (i = 0; i < n; i++)
             if ($1 != "defaults:") print substr($1, 1, length($1) - 1) "/" said[i]
         scope = $1 == "defaults:" ? "defaults" : ""
@@ -163,7 +163,7 @@ awk '
     /^\.It Ic/ { print scope $3 }' "$man/laterd.yaml.5" >"$work/page"
 same 'settings' "$work/settings" 'laterd --print-config' "$work/page" 'laterd.yaml(5)'
 
-# later-protocol(7): the functions, options of the adds and error codes of the library.
+# later-protocol(7): the functions and error codes of the library.
 "$build/later" setup --print >"$work/library"
 sed -n "s/^L\.register('\(later_[a-z_]*\)'.*/\1/p" "$work/library" | grep -v '^later_v[0-9]' \
     >"$work/functions"
@@ -173,14 +173,14 @@ grep -o 'ELATER_[A-Z]*' "$work/library" >"$work/codes"
 sed -n 's/^\.It Er //p' "$man/later-protocol.7" >"$work/page"
 same 'error codes' "$work/codes" 'the library' "$work/page" 'later-protocol(7)'
 
-# later-handlers(7): the variables, as doc/handlers.md has them.
+# later-handlers(7): the environment variables, as in doc/handlers.md.
 sed -n '/^## Environment/,/^## /p' doc/handlers.md | grep '^| `' | cut -d '|' -f 2 |
     grep -o 'LATER_[A-Z_]*[A-Z]' >"$work/variables"
 awk '/^\.S[hs]/ { inside = $0 == ".Ss Environment" } inside' "$man/later-handlers.7" |
     grep -o 'LATER_[A-Z_]*[A-Z]' >"$work/page"
 same 'variables' "$work/variables" 'doc/handlers.md' "$work/page" 'later-handlers(7)'
 
-# ---- bash: loaded, and asked
+# ---- bash: load the completion and ask it
 
 if has bash "its completion is not asked"; then
     cat >"$work/ask.bash" <<'END'
@@ -214,7 +214,7 @@ END
     ask later -. >"$work/bash"
     same 'global options' "$work/globals" 'later help' "$work/bash" 'the bash completion'
     while read -r verb; do
-        # Behind this one all is another program's.
+        # All words after this verb belong to redis-cli.
         [ "$verb" != cli ] || continue
         ask later "$verb" -. >"$work/bash"
         sort -u "$work/options.$verb" "$work/globals" >"$work/both"
@@ -245,7 +245,7 @@ END
     offers '--check-config' laterd --ch.
 fi
 
-# ---- zsh: what it is given, evaluated by itself; then a shell on a terminal, where TAB is pressed
+# ---- zsh: evaluate the specifications alone; then complete in a shell on a terminal
 
 if has zsh "its completion is not asked"; then
     zsh -n "$zsh_dir/_later" || complain "_later: zsh does not take it"
@@ -304,7 +304,7 @@ zle -N zle-line-init
 RC
 zpty ask zsh -f -i
 zpty -w ask ". ${(q)3}.rc"
-# To the end of that shell.
+# Read until that shell ends.
 zpty -r -m ask out '*no such text*'
 END
     cat >"$work/wanted" <<'END'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What systemd says of the units: no mistake in them, and how much they leave open, by themselves and
-# with each drop-in. Needs systemd-analyze; skipped without.
+# systemd checks the units: they have no mistakes, and their exposure is limited, alone and with each
+# drop-in. Needs systemd-analyze; skipped (77) without it.
 set -eu
 cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}"
 command -v systemd-analyze >/dev/null || { echo "systemd-analyze is not here"; exit 77; }
@@ -36,7 +36,7 @@ for unit in laterd.service laterd@.service; do
 done
 exposure 12 laterd-redis.service
 
-# Words that systemd does not know are told on standard error, and passed over.
+# systemd reports unknown words on standard error and ignores them.
 mkdir "$units/laterd.service.d"
 printf '#!/bin/sh\n' >"$units/program"
 chmod 755 "$units/program"
@@ -50,7 +50,7 @@ for unit in laterd.service laterd@x.service laterd-redis.service; do
     fi
 done
 
-# The other files: one line too many or too few is told likewise.
+# sysusers and tmpfiles: they must create the user and the folder.
 if command -v systemd-sysusers >/dev/null; then
     mkdir -p "$work/root/etc"
     systemd-sysusers --root="$work/root" "$PWD/systemd/sysusers.d/laterd.conf" >"$work/out" 2>&1 || {

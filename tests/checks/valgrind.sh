@@ -1,5 +1,5 @@
 #!/bin/sh
-# laterd under valgrind: 1,000 jobs, an orderly stop; no error, no leak of memory or descriptors.
+# laterd under valgrind: runs 1,000 jobs and is stopped; no error, no leak of memory or descriptors.
 # Usage: tests/checks/valgrind.sh (in the build tree)
 set -eu
 cd "$(dirname "$0")/../.."
@@ -49,7 +49,7 @@ kill -TERM "$laterd"
 status=0
 wait "$laterd" || status=$?
 laterd=
-# Open at the end: 0, 1, 2, and what the shell that started us handed down.
+# Open at the end: only inherited descriptors (0, 1, 2 and others of the calling shell).
 leaked=$(sed -n '/Open file descriptor/{N;p;}' "$dir/valgrind" | grep -c 'inherited' || true)
 open=$(grep -c 'Open file descriptor' "$dir/valgrind" || true)
 if [ "$status" -ne 0 ] || [ "$open" -ne "$leaked" ]; then

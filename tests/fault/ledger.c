@@ -20,8 +20,8 @@
 
 struct ledger_cause {
     char id[16];
-    int crashes; /* the highest number a start line told */
-    int others;  /* retries, releases, results that did not count */
+    int crashes; /* the highest count in a start line */
+    int others;  /* retries, releases, results that were dropped or refused */
 };
 
 /* ---- the file and the handler */
@@ -35,7 +35,8 @@ void ledger_open(struct ledger *l, const char *dir)
     (void)snprintf(l->path, sizeof(l->path), "%s/ledger", dir);
     (void)snprintf(l->handler, sizeof(l->handler), "%s/ledger_handler", dir);
     {
-        /* A copy: the folders above the build may belong to anybody. */
+        /* Copy it: other users may be able to change folders above the build, and laterd would
+         * refuse the handler. */
         char *argv[] = {(char *)(uintptr_t) "install", (char *)(uintptr_t) "-m755", from,
                         l->handler, NULL};
 
@@ -74,7 +75,7 @@ bool ledger_until(const struct ledger *l, const char *what, int n, int deadline_
 
 /* ---- adding */
 
-/* Numbers first to first + n - 1 in one call, all or none of them. */
+/* Add the numbers first to first + n - 1 in one call: all of them or none. */
 static bool add_batch(struct client *c, const char *queue, int first, int n, const char *delay)
 {
     static char texts[BATCH][16];
@@ -159,7 +160,7 @@ static void take_line(struct ledger *l, const char *line)
     } else {
         return;
     }
-    /* Amortized: the room doubles. */
+    /* Grow when ncauses is 0, 1, 3, 7, …: the array doubles. */
     if ((l->ncauses & (l->ncauses + 1)) == 0)
         l->causes = mem_grow(l->causes, 2 * l->ncauses + 2, sizeof(*l->causes));
     l->causes[l->ncauses++] = c;
@@ -180,7 +181,7 @@ static int by_id(const void *a, const void *b)
     return strcmp(((const struct ledger_cause *)a)->id, ((const struct ledger_cause *)b)->id);
 }
 
-/* One cause an id. */
+/* Sort the causes and join those of one id. */
 static void join_causes(struct ledger *l)
 {
     size_t kept = 0;
@@ -205,7 +206,7 @@ static void join_causes(struct ledger *l)
 /* ---- the arithmetic */
 
 struct row {
-    int number; /* -1: none that can be read */
+    int number; /* -1: the line cannot be read */
     int line;
     char id[16];
     int attempt;
@@ -268,7 +269,7 @@ static void sum_again(const struct ledger *l, const struct row *rows, int starts
                   rows[0].id, c != NULL ? c->crashes : 0, c != NULL ? c->others : 0);
 }
 
-/* The rows of one number. */
+/* Add the n rows of one number to the sum. */
 static void sum_job(const struct ledger *l, const struct row *rows, size_t n, struct ledger_sum *s)
 {
     int starts = 0, ends = 0;

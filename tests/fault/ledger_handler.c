@@ -1,6 +1,7 @@
 /*
- * The handler of a ledger: ledger_handler FILE MIN_MS MAX_MS. Its payload is a number; it appends
- * "number id attempt fence start", works, and appends "… end", each by one write.
+ * The handler of a ledger: ledger_handler FILE MIN_MS MAX_MS. The payload is a number. The handler
+ * appends "number id attempt fence start" to FILE, works MIN_MS to MAX_MS, and appends the same
+ * with "end"; each by one write.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ static int record(int fd, const char *number, const char *what)
     return write(fd, line, (size_t)n) == n ? 0 : 1;
 }
 
-/* Spread by the id, so that a run can be repeated. */
+/* The duration depends on the id, so that a run can be repeated. */
 static long work_ms(long min, long max)
 {
     unsigned long hash = 5381;

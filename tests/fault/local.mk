@@ -1,4 +1,4 @@
-## The fault suite: one program a theme, each test named after its line in catalogue.txt.
+## The fault suite: one program for each subject. A test is named after its entry in catalogue.txt.
 libtests_a_SOURCES += tests/fault/ledger.c tests/fault/ledger.h tests/fault/proxy_client.c \
 	tests/fault/proxy_client.h tests/fault/scene.c tests/fault/scene.h tests/fault/stage.c \
 	tests/fault/stage.h tests/fault/usage.c tests/fault/usage.h \

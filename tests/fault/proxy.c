@@ -1,33 +1,34 @@
 /*
- * The fault proxy: stands between laterd (or later) and a redis-server and does to their
- * connections what a test orders.
+ * The fault proxy: stands between laterd (or later) and a redis-server and disturbs their
+ * connections as a test orders.
  *
- *   proxy CONTROL SERVER      two unix sockets: where it takes orders, where Redis is
+ *   proxy CONTROL SERVER      two unix sockets: where it takes orders, and Redis
  *
- * It listens on a port of 127.0.0.1 that it chooses. An order is a line on CONTROL, its answer a
- * line `NUMBER TEXT`; after the answer the order is in force. NAME is a command in capitals, the
- * function for FCALL, or *.
+ * It listens on a port of 127.0.0.1 that it chooses. An order is a text line on CONTROL, its answer
+ * a line `NUMBER TEXT`. Once the answer is sent, the order is in force. NAME is a command in
+ * capitals, the function of an FCALL, or * for all.
  *
- *   pass                     no modes, no rules; what was stalled flows
- *   mode MODE                slice (a byte at a time), stall (nothing is read, nothing is lost),
- *                            blackhole (all is swallowed), refuse (accepted and reset)
- *   latency MS               each way
- *   jitter SEED MS PERCENT   so many of the calls and answers are late, by 0 to MS
- *   on NAME ACTION [TIMES]   for the next TIMES (1; 0: for ever) such commands
- *   release                  what is held goes to the server
+ *   pass                     end all modes and rules; stalled bytes flow again
+ *   mode MODE                slice (one byte at a time), stall (nothing is read, nothing is lost),
+ *                            blackhole (all bytes are dropped), refuse (accepted, then reset)
+ *   latency MS               delay, each way
+ *   jitter SEED MS PERCENT   delay this share of the calls and of the answers by 0 to MS
+ *   on NAME ACTION [TIMES]   act on the next TIMES such commands (default 1; 0: all)
+ *   release                  send held requests to the server
  *   reset                    RST to every client
- *   mute                     connections that are subscribed are blackholed
+ *   mute                     blackhole all subscribed connections
  *   port accepted open held fired said seen NAME burst MS      questions
  *
- * Actions: dropreply (executed, then closed instead of answered), delay:MS (the request), late:MS
- * (the answer), hold (the request, until `release`, even if its client is gone by then), rst (not
- * executed), cut:N (executed, N bytes of the answer, then RST), blackhole (that connection from now
- * on), garbage:HEX (these bytes for an answer, not executed), bye:HEX (the same, then closed).
+ * Actions: dropreply (executed, then closed without an answer), delay:MS (of the request), late:MS
+ * (of the answer), hold (keep the request until `release`, even if its client has gone), rst (not
+ * executed), cut:N (executed; N bytes of the answer, then RST), blackhole (this connection from now
+ * on), garbage:HEX (not executed, answered with these bytes), bye:HEX (the same, then closed).
  *
- * `said` is the answer to the last command of a rule whose client did not get it; `burst` the most
- * connections accepted within MS.
+ * `fired` counts commands that a rule applied to. `said` is the last answer to such a command that
+ * its client did not get. `seen` counts commands NAME. `burst` is the largest number of connections
+ * accepted within MS.
  *
- * One thread, one poll. Reason for its length: one program, and each order is some lines.
+ * One thread, one poll. Reason for its length: it is one program, and each order takes some lines.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -73,13 +74,13 @@ struct rule {
     enum act act;
     int64_t arg;
     struct buf bytes;
-    int left; /* -1: for ever */
+    int left; /* times to apply; -1: always */
 };
 
-/* Bytes on their way to one side. */
+/* Bytes to be written to one side. */
 struct piece {
     struct piece *next;
-    struct mono at; /* not before */
+    struct mono at; /* not before this time */
     bool is_held;
     bool then_close;
     size_t done, len;
@@ -92,12 +93,12 @@ struct pending {
 };
 
 struct conn {
-    int client, server; /* -1: gone */
+    int client, server; /* -1: closed */
     struct buf asked, answered;
     struct piece *to_server, *to_client;
-    struct pending *pending; /* commands without an answer, oldest first */
+    struct pending *pending; /* commands without an answer yet, oldest first */
     size_t npending;
-    bool is_push; /* subscribed: answers belong to no command */
+    bool is_push; /* subscribed: messages come without a command */
     bool is_dark; /* blackholed */
 };
 
@@ -211,7 +212,7 @@ static bool is_ready(const struct piece *p)
     return p != NULL && !p->is_held && !mono_before(mono_now(), p->at);
 }
 
-/* Write what may go now. -1: the other side is gone. */
+/* Write what is due. -1: the connection must be closed. */
 static int flush(struct piece **queue, int fd)
 {
     while (is_ready(*queue)) {
@@ -236,9 +237,9 @@ static int flush(struct piece **queue, int fd)
     return 0;
 }
 
-/* ---- RESP, as little as is needed */
+/* ---- RESP, only what is needed here */
 
-/* The number behind the mark at `at`, and where its line ends; 0 while the line is not whole. */
+/* The number after the type character at `at`. Returns where its line ends; 0: incomplete. */
 static size_t line(const struct buf *b, size_t at, long *number)
 {
     const char *end = at < b->len ? memchr(b->data + at, '\n', b->len - at) : NULL;
@@ -249,7 +250,7 @@ static size_t line(const struct buf *b, size_t at, long *number)
     return (size_t)(end - b->data) + 1;
 }
 
-/* Where the reply (or request) at `at` ends; 0 while it is not whole. */
+/* Where the reply or request at `at` ends; 0: incomplete. */
 static size_t value_end(const struct buf *b, size_t at)
 {
     long left = 1;
@@ -272,7 +273,7 @@ static size_t value_end(const struct buf *b, size_t at)
     return at;
 }
 
-/* Argument i of the request, in capitals when it is the command. */
+/* Argument i of the request; the command itself (0) in capitals. */
 static void argument(const struct buf *b, int i, char ret[48])
 {
     long n;
@@ -341,7 +342,7 @@ static void accept_client(void)
     c->client = fd;
     c->server = unix_socket(server_path, &addr);
     if (connect(c->server, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-        /* A dark one needs no server: it never answers. */
+        /* A blackholed connection never answers, so it needs no server. */
         close_fd(&c->server);
         if (!is_blackhole) {
             conn_free(c);
@@ -486,7 +487,7 @@ static void from_server(struct conn *c)
     }
 }
 
-/* Nothing will come of it any more. What a client sent before it went is still delivered. */
+/* Is the connection finished? What a client sent before it closed is still delivered. */
 static bool is_over(const struct conn *c)
 {
     if (c->client < 0 && c->server < 0)
@@ -664,7 +665,7 @@ static void take_orders(void)
 
 static void want(struct pollfd *p, int fd, bool reads, const struct piece *queue, int *wait_ms)
 {
-    /* One that nothing is wanted of is left out: poll would tell its hang-up again and again. */
+    /* Leave out a descriptor that we do not read: poll would report its hang-up again and again. */
     *p = (struct pollfd){reads ? fd : -1, POLLIN, 0};
     if (queue == NULL || queue->is_held || is_stall)
         return;

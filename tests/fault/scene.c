@@ -31,7 +31,7 @@ void scene_handler(struct scene *s, const char *name, const char *lines)
 void scene_open(struct scene *s, const char *const *redis_args)
 {
     memset(s, 0, sizeof(*s));
-    (void)signal(SIGPIPE, SIG_IGN); /* our own connections are to servers that die */
+    (void)signal(SIGPIPE, SIG_IGN); /* servers die while we are connected */
     test_redis_start(&s->redis, redis_args);
     test_folder_make(s->dir);
     (void)snprintf(s->ledger, sizeof(s->ledger), "%s/ledger", s->dir);
@@ -183,7 +183,7 @@ int scene_later_add(struct scene *s, struct buf *out)
     return status;
 }
 
-/* ---- the books */
+/* ---- the ledger */
 
 struct entry {
     char id[16];
@@ -199,7 +199,7 @@ static int by_id(const void *a, const void *b)
     return order != 0 ? order : (x->attempt > y->attempt) - (x->attempt < y->attempt);
 }
 
-/* The lines of one word, in order; the array is the caller's. */
+/* The lines that begin with word, sorted by id and attempt; the array is the caller's to free. */
 static struct entry *entries(struct scene *s, const char *word, int *n)
 {
     CLEANUP_BUF struct buf all = BUF_INIT;
@@ -290,7 +290,7 @@ void scene_drained(struct scene *s, int again)
     assert_in_range(sum.reruns, 0, again);
 }
 
-/* One more job, from its add to its end. */
+/* Milliseconds from the add of one more job to its end. */
 static int64_t time_of_a_job(struct scene *s)
 {
     struct mono begin = mono_now();
@@ -306,7 +306,7 @@ int64_t scene_works(struct scene *s, int within_ms)
 {
     int64_t ms = time_of_a_job(s);
 
-    /* What a job takes without any fault is the machine's: several times of it are let pass. */
+    /* Allow for a slow machine: up to five times what a job takes without a fault. */
     if (ms > within_ms && ms - 5 * time_of_a_job(s) > within_ms)
         fail_msg("work went on after %lld ms only", (long long)ms);
     return ms;

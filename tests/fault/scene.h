@@ -1,9 +1,9 @@
 /*
- * The scene of the tests that break Redis and the network: a server, a proxy before it, daemons,
- * and the books. Every job has a number for its payload; its handler writes each start and end into
- * a ledger, and at the end of a test the ledger must add up.
+ * The scene of tests that break Redis and the network: a server, a proxy before it, daemons and a
+ * ledger. The payload of each job is a number. Its handler writes each start and end into the
+ * ledger, and at the end of a test the ledger must add up.
  *
- * What cannot be done ends the test program; what is found wrong fails the test.
+ * Setup errors end the test program; a wrong result fails the test.
  */
 #ifndef LATER_TESTS_FAULT_SCENE_H
 #define LATER_TESTS_FAULT_SCENE_H
@@ -18,7 +18,7 @@
 #define SCENE_ROOT "later:{default}"
 #define SCENE_DAEMONS 20
 #define SCENE_JOBS 40000
-#define SCENE_LONG_MS 60000 /* a deadline for what should take a moment */
+#define SCENE_LONG_MS 60000 /* deadline for what takes a moment on an idle machine */
 
 enum scene_fate { SCENE_NEVER, SCENE_UNKNOWN, SCENE_ACKED, SCENE_LOST_BY_REDIS };
 
@@ -28,86 +28,90 @@ struct scene {
     char dir[64];
     char ledger[96];
     struct test_laterd d[SCENE_DAEMONS];
-    int njobs;                      /* their payloads are 0 to njobs - 1 */
+    int njobs;                      /* their numbers are 0 to njobs - 1 */
     unsigned char fate[SCENE_JOBS]; /* enum scene_fate */
-    char id[SCENE_JOBS][16];        /* of the acknowledged */
+    char id[SCENE_JOBS][16];        /* ids of the acknowledged jobs */
     const char *unsound; /* why `later fsck` may find something at the end; NULL: it must not */
 };
 
-/* What the ledger says. */
+/* What the ledger says about all jobs. */
 struct scene_sum {
     int acked, attempted;
     int starts, ends;
-    int lost;       /* acknowledged, never ended */
-    int unexpected; /* ended, never attempted */
-    int twice;      /* a (job, attempt) started twice */
-    int reruns;     /* ends beyond the first of their job */
+    int lost;       /* acknowledged, but never ended */
+    int unexpected; /* ended, but never added */
+    int twice;      /* starts with an (id, attempt) that had started before */
+    int reruns;     /* ends beyond the first of a job */
 };
 
-/* A server with these arguments (NULL: no persistence), no proxy yet, a handler `work` that ends
- * at once and a handler `slow` that takes a second. */
+/* Start a server with these arguments (NULL: no persistence), without a proxy. Make a handler
+ * `work` that ends at once and a handler `slow` that takes a second. */
 void scene_open(struct scene *s, const char *const *redis_args);
-/* Stop the daemons, which must exit 0, and clean up. Returns 0 or -1, for a teardown function. */
+/* Stop the daemons, check with `later fsck`, clean up. 0 if all exited 0 and fsck found nothing,
+ * else -1: for a teardown function. */
 int scene_close(struct scene *s);
 
-/* For cmocka, the state of the test being the scene: no persistence, an append-only file, or no
- * persistence and a proxy. */
+/* For cmocka; the test's state is the scene. Without persistence, with an append-only file, or
+ * without persistence and with a proxy. */
 int scene_setup(void **scene);
 int scene_setup_aof(void **scene);
 int scene_setup_proxy(void **scene);
 int scene_teardown(void **scene);
 
-/* A handler that books its jobs and in between does what the sh lines say; $n is the number. */
+/* A handler that writes start and end to the ledger; between them it runs the sh lines. $n is the
+ * number. */
 void scene_handler(struct scene *s, const char *name, const char *lines);
 
+/* Start the proxy: daemons without a url connect to it from now on. */
 void scene_proxy(struct scene *s);
-/* Daemon i, connected to url (NULL: through the proxy if there is one, else to the server);
- * redis_timeout is 2 s unless the yaml sets it. Returns when it is registered. */
+/* Start daemon i and wait until it has registered. url NULL: the proxy if there is one, else the
+ * server. redis_timeout is 2 s unless the yaml sets it. */
 void scene_daemon(struct scene *s, int i, const char *url, const char *yaml);
 /* The same without waiting. */
 void scene_launch(struct scene *s, int i, const char *url, const char *yaml);
+/* Stop it with TERM. Returns its exit status; 0 if it does not run. */
 int scene_stop(struct scene *s, int i);
 
-/* n jobs straight to the server, all of which it must take. */
+/* Add n jobs directly at the server, which must take each. */
 void scene_add(struct scene *s, const char *queue, int n);
-/* The same, padded with so many bytes each. */
+/* The same, with so many bytes of padding in each payload. */
 void scene_add_large(struct scene *s, const char *queue, int n, int bytes);
-/* One job with a token, on this connection; false when its answer did not come: to be tried again
- * with the same number until it does. */
+/* Add one job with a token. False if the answer was lost: then try again with the same number until
+ * it succeeds. */
 bool scene_try_add(struct scene *s, struct client *c, const char *queue, int number);
 
-/* All acknowledged jobs have ended and Redis holds none any more; waited for. */
+/* Wait until all acknowledged jobs have ended and Redis holds no job; false at the deadline. */
 bool scene_is_drained(struct scene *s, int deadline_ms);
-/* scene_is_drained, then the books: nothing lost, nothing unexpected, and each job started and run
- * once, but for `again` of them. */
+/* scene_is_drained, then check the ledger: no job is lost or unexpected, and at most `again` jobs
+ * started twice or ran twice. */
 void scene_drained(struct scene *s, int again);
 void scene_sum(struct scene *s, struct scene_sum *ret);
-/* Jobs that have ended; until there are n. */
+/* How many `end` lines there are; wait until there are n. */
 int scene_ends(struct scene *s);
 bool scene_until_ends(struct scene *s, int n, int deadline_ms);
 
-/* Work goes on: a new job of `work` ends within this time (and what a slow machine takes without
- * any fault). Returns how long it took. */
+/* Fail the test unless a new job of `work` ends within this time, plus five times what a job
+ * takes on this machine without a fault. Returns how long it took, in ms. */
 int64_t scene_works(struct scene *s, int within_ms);
 
-/* Daemon i for this time: which part of a processor it used (in per mille) and what it logged. */
+/* Watch daemon i for ms: its processor time (per mille of one processor) and its log lines. */
 struct scene_load {
     int cpu_permille;
     int lines;
 };
 struct scene_load scene_watch(struct scene *s, int i, int ms);
-/* Not spinning, not flooding: under 5 % of a processor, at most `lines` lines. */
+/* Fail if it used 5 % of a processor or more, or logged more than `lines` lines. */
 void scene_is_calm(struct scene *s, int i, int ms, int lines);
 
-/* Lines of the log of daemon i that hold the text; until it says so. */
+/* Lines of daemon i's log with the text; wait until there is one. */
 int scene_log(struct scene *s, int i, const char *text);
 bool scene_says(struct scene *s, int i, const char *text, int deadline_ms);
-/* `later add work` of the next number, to the server: its exit status, what it wrote in out. A
- * refused one counts as attempted. */
+/* Run `later add work NUMBER` with the next number at the server. Returns its exit status; its
+ * output goes to out. A refused add counts as attempted. */
 int scene_later_add(struct scene *s, struct buf *out);
-/* One command that must not be answered with an error. */
+/* Run one command; an error reply fails the test. */
 void scene_redis(struct scene *s, const char *command, ...) __attribute__((sentinel));
-/* A connection to the server, 20 s for each answer; NULL while it is not there. */
+/* A connection to the server with a timeout of 20 s; NULL while the server is away. */
 struct client *scene_client(struct scene *s);
 
 #endif

@@ -127,12 +127,11 @@ char *stage_show(struct stage *s, const char *id, const char *name)
     return value;
 }
 
-/* Dead jobs stay in R:jobs: then it never is. */
 bool stage_is_drained(void *stage)
 {
     struct stage *s = stage;
     struct reply *r = test_redis_call(&s->redis, "HLEN", STAGE_ROOT ":jobs", NULL);
-    bool is_drained = r != NULL && reply_int(r) == 0; /* no answer is no number */
+    bool is_drained = r != NULL && reply_int(r) == 0; /* an error reply is not 0 */
 
     reply_free(r);
     return is_drained;
@@ -151,7 +150,7 @@ bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms)
     return ledger_is_sound(ret) && is_drained && status == 0;
 }
 
-/* ---- forms */
+/* ---- short and long form */
 
 int stage_number(const char *name, int of_short, int of_long)
 {

@@ -1,6 +1,6 @@
 /*
- * What a fault test stands on: a Redis, a folder, up to two daemons, a ledger, clocks to be set.
- * What cannot be done ends the test program.
+ * The stage of a fault test: a Redis, a folder, up to two daemons, a ledger, and a clock that the
+ * test sets. Errors end the test program.
  */
 #ifndef LATER_TESTS_FAULT_STAGE_H
 #define LATER_TESTS_FAULT_STAGE_H
@@ -13,57 +13,59 @@
 #include "ledger.h"
 
 #define STAGE_ROOT "later:{default}"
-#define STAGE_WAIT_MS 60000 /* for what takes a moment on an idle machine */
+#define STAGE_WAIT_MS 60000 /* deadline for what takes a moment on an idle machine */
 
 struct stage {
     struct test_redis redis;
     char dir[64];
-    char out[96]; /* for scripts to write to */
+    char out[96]; /* file for the lines of scripts */
     struct test_laterd a, b;
     struct ledger ledger;
-    struct test_clock *clock; /* of everything started between stage_clock and stage_plain */
+    struct test_clock *clock; /* of processes started between stage_clock and stage_plain */
     char clock_path[96];
     const char *unsound; /* why `later fsck` may find something at the end; NULL: it must not */
 };
 
-/* The folder and the ledger; Redis is started by the test, under a clock or not. */
+/* Make the folder and the ledger. The test starts Redis itself, under the clock or not. */
 void stage_begin(struct stage *s);
-/* Stops everything. 0, or the exit statuses of the daemons did not say that all is well. */
+/* Stop everything. Returns 0 if all daemons exited 0 and `later fsck` found nothing (skipped if
+ * unsound is set). */
 int stage_end(struct stage *s);
 
-/* For cmocka, the state of the test being the stage: begun, with a Redis that keeps nothing. */
+/* For cmocka; the test's state is the stage. Setup also starts a Redis without persistence. */
 int stage_setup(void **stage);
 int stage_teardown(void **stage);
 
-/* Processes started from now on have the stage's clock; tests/support/preload/NAME.so with VARIABLE
- * set to value; nothing of that any more. */
+/* For processes started from now on: use the stage's clock; preload tests/support/preload/NAME.so
+ * with this variable set to value; undo both. */
 void stage_clock(struct stage *s);
 void stage_preload(const char *name, const char *variable, const char *value);
 void stage_plain(void);
 
-/* A daemon (&s->a or &s->b) with the ledger's handler for the queue `work`, 20 to 50 ms a job. */
+/* Start a daemon (&s->a or &s->b). The ledger's handler serves queue `work`, 20 to 50 ms a job. */
 void stage_start(struct stage *s, struct test_laterd *d, const char *name, const char *yaml);
-/* Without the ledger's queue. */
+/* The same without the ledger's queue. */
 void stage_start_plain(struct stage *s, struct test_laterd *d, const char *name, const char *yaml);
-/* SIGKILL, and its log into the ledger. */
+/* Send SIGKILL, wait, read its log into the ledger. */
 void stage_kill(struct stage *s, struct test_laterd *d);
-/* TERM, and its log into the ledger; the exit status. */
+/* Send TERM, wait, read its log into the ledger. Returns the exit status. */
 int stage_stop(struct stage *s, struct test_laterd *d);
 
-/* Add one job; its id is the caller's to free. option and value may be NULL. */
+/* Add one job. option and value may be NULL. The id is the caller's to free. */
 char *stage_add(struct stage *s, const char *queue, const char *option, const char *value);
-/* later_show of a job: one value as text, "" without it; the caller's to free. */
+/* One value of later_show as text, "" if it is missing; the caller's to free. */
 char *stage_show(struct stage *s, const char *id, const char *name);
-/* No job is left that waits or runs; for test_until. */
+/* For test_until: R:jobs is empty. Never true while dead jobs are kept. */
 bool stage_is_drained(void *stage);
-/* Wait for that, stop both daemons, and check the ledger; the sum is printed when it is not
- * sound. */
+/* Wait until it is drained, stop both daemons, compute the sum. False, with the reasons on stderr,
+ * if it is not drained, a daemon did not exit 0 or the ledger is not sound. */
 bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms);
 
-/* From the environment, or one of the two. */
+/* The number in environment variable name; without it of_long in the long form, else of_short. */
 int stage_number(const char *name, int of_short, int of_long);
-/* Seed the random numbers, from LATER_SEED or anew, and print it. */
+/* Seed the random numbers from LATER_SEED or the clock, and print the seed. */
 unsigned stage_seed(void);
+/* A random number of from..to, both included. */
 int stage_random(int from, int to);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Addresses that lead to somebody else, to nobody, or where everybody goes at once (N7 to N10).
+ * Addresses with something else behind them, with nothing, or where many connect at once (N7 to
+ * N10).
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -20,7 +21,7 @@
 #include "base/mem.h"
 #include "scene.h"
 
-#define RESUME_MS 3000 /* promised: two seconds; the third is the machine's */
+#define RESUME_MS 3000 /* 2 s are promised; one more for a slow machine */
 
 static struct scene s;
 
@@ -31,7 +32,7 @@ static int setup_aof(void **state)
     return 0;
 }
 
-/* ---- whoever answers there is no Redis */
+/* ---- no Redis behind the address */
 
 static void is_told_and_left(const char *name)
 {
@@ -40,10 +41,10 @@ static void is_told_and_left(const char *name)
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
     connects = proxy_tell(&s.proxy, "accepted");
     scene_is_calm(&s, 0, 3000, 2);
-    /* Full jitter up to 1.2 s: 0.6 s between two tries. */
+    /* Full jitter up to 1.2 s: a try every 0.6 s on average. */
     connects = proxy_tell(&s.proxy, "accepted") - connects;
     assert_in_range(connects, 0, 25);
-    /* The message names who answered so. */
+    /* The message names the address. */
     if (scene_log(&s, 0, s.proxy.url + strlen("redis://")) == 0)
         fail_msg("%s: the log does not name %s", name, s.proxy.url);
     (void)proxy_tell(&s.proxy, "pass");
@@ -89,7 +90,7 @@ static void put(const char *path, const char *text)
     (void)close(fd);
 }
 
-/* Daemon 0 in a mount namespace where /etc/hosts is the file hosts. */
+/* Start daemon 0 in a mount namespace in which the file hosts is /etc/hosts. */
 static void launch_with_hosts(const char *hosts, int port)
 {
     CLEANUP_FREE char *url = mem_printf("redis://redis.laterd.test:%d", port);
@@ -126,7 +127,7 @@ static void N7_name_without_an_address_and_with_another(void **state)
     put(hosts, "127.0.0.1 redis.laterd.test\n");
     assert_true(scene_says(&s, 0, "event=registered", SCENE_LONG_MS));
     (void)scene_works(&s, RESUME_MS);
-    /* The name leads to another server; the old one still answers, but its link is cut. */
+    /* The name leads to another server. The old one still runs, but its connections are reset. */
     test_redis_start(&other, args);
     put(hosts, "127.0.0.2 redis.laterd.test\n");
     (void)proxy_tell(&s.proxy, "reset");
@@ -147,7 +148,7 @@ static void N9_unix_socket_deleted(void **state)
     scene_daemon(&s, 0, s.redis.url, "");
     scene_add(&s, "work", 20);
     assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
-    /* What is connected goes on without the name. */
+    /* An open connection works without the socket's name. */
     assert_int_equal(unlink(s.redis.sock), 0);
     test_pause(2000);
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
@@ -184,7 +185,7 @@ static void N10_thundering_herd(void **state)
     test_redis_kill(&s.redis, SIGKILL);
     for (int i = 0; i < HERD; i++)
         assert_true(scene_says(&s, i, "state=down", SCENE_LONG_MS));
-    /* Past the first, short waits. */
+    /* After the first, short waits between tries. */
     test_pause(2000);
     down = proxy_tell(&s.proxy, "accepted");
     scene_is_calm(&s, 0, 4000, 3);

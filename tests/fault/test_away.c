@@ -1,6 +1,6 @@
 /*
- * A Redis that is not there, not yet there, not moving, or comes back with less (R1, R2, R5, R6,
- * R7, R9).
+ * A Redis that is absent, starts late, does not answer writes, or comes back with less data (R1,
+ * R2, R5, R6, R7, R9).
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -21,11 +21,12 @@
 #include "base/mem.h"
 #include "scene.h"
 
-#define RESUME_MS 3000 /* promised: two seconds; the third is the machine's */
+#define RESUME_MS 3000 /* 2 s are promised; one more for a slow machine */
 
 static struct scene s;
 
-/* So that nothing but the torn tail is missing: at everysec a write may wait for a slow disk. */
+/* Sync each write, so that only the end of the AOF that the test cuts off is missing. With everysec
+ * a write may wait for a slow disk. */
 static int setup_always(void **state)
 {
     static const char *const always[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
@@ -71,11 +72,11 @@ static void R1_absent_at_start(void **state)
     test_redis_kill(&s.redis, SIGKILL);
     scene_launch(&s, 0, NULL, "concurrency: 2");
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
-    test_pause(1500); /* past the first, short waits */
+    test_pause(1500); /* after the first, short waits between tries */
     connects = proxy_tell(&s.proxy, "accepted");
     scene_is_calm(&s, 0, 6000, 1);
     connects = proxy_tell(&s.proxy, "accepted") - connects;
-    assert_in_range(connects, 3, 20); /* full jitter up to 1.2 s: ten are likely */
+    assert_in_range(connects, 3, 20); /* full jitter up to 1.2 s: 10 are likely */
     test_redis_restart(&s.redis);
     print_message("figure R1: %lld tries in 6 s; work %lld ms after Redis came\n",
                   (long long)connects, (long long)scene_works(&s, RESUME_MS));
@@ -98,16 +99,16 @@ static void R2_killed_while_idle(void **state)
         ms = scene_works(&s, RESUME_MS);
         worst = ms > worst ? ms : worst;
     }
-    /* The functions were still there. */
+    /* The library was still there: it was loaded once only. */
     assert_int_equal(scene_log(&s, 0, "loaded=1"), 1);
     scene_drained(&s, 0);
     print_message("figure R2: killed 3 times, work again after %lld ms at most\n",
                   (long long)worst);
 }
 
-/* ---- back with less */
+/* ---- back with less data */
 
-/* What was acknowledged and is neither there nor done is Redis' own loss. */
+/* An acknowledged job that is neither in R:jobs nor done was lost by Redis itself. */
 static int count_lost(void)
 {
     int lost = 0;
@@ -142,15 +143,15 @@ static void R5_back_from_an_older_snapshot(void **state)
     test_pause(1500);
     test_redis_restart(&s.redis);
     lost = count_lost();
-    assert_in_range(lost, 16, 20); /* added since the snapshot, not even started */
+    assert_in_range(lost, 16, 20); /* added since the snapshot and not started */
     (void)scene_works(&s, 20000);
     assert_true(scene_is_drained(&s, SCENE_LONG_MS));
     scene_sum(&s, &sum);
     assert_int_equal(sum.lost + sum.unexpected, 0);
-    /* What had ended since the snapshot ends again, once. */
+    /* A job that had ended since the snapshot runs again, once. */
     assert_in_range(sum.reruns, 0, 8);
-    /* No ghosts: the two sides agree. */
-    test_pause(6000); /* a beat */
+    /* Worker and Redis agree on the held jobs. */
+    test_pause(6000); /* at least one beat */
     assert_int_equal(scene_log(&s, 0, "event=count-differs"), 0);
     assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 0);
     print_message("figure R5: %d jobs lost by Redis (since its snapshot), 0 by laterd, %d run "
@@ -158,10 +159,10 @@ static void R5_back_from_an_older_snapshot(void **state)
                   lost, sum.reruns);
 }
 
-/* Not an empty hash of jobs: when Redis 7.0 cuts off a command that was torn inside a transaction,
- * it leaves the transaction open, and the load after that applies its first half. Of an add that
- * was lost then stands the record without a place in a queue, until an fsck buries it; of a claim
- * the place that the job had, and when the job has ended, the next claim buries what is left. */
+/* Does not wait for an empty R:jobs. When the AOF ends inside a transaction, Redis 7.0 cuts off the
+ * torn command but leaves the transaction open, and the next load applies its first half. Half an
+ * add leaves a record that is in no queue, until an fsck buries it. Half a claim leaves the job's
+ * member in its queue; when the job has ended, the next claim buries that member. */
 static bool has_run_what_is_left(void *lost)
 {
     struct scene_sum sum;
@@ -196,12 +197,12 @@ static void R6_tail_of_the_aof_torn(void **state)
     assert_true(test_until(has_run_what_is_left, &lost, 2 * SCENE_LONG_MS));
     scene_sum(&s, &sum);
     assert_int_equal(sum.lost + sum.unexpected, 0);
-    /* A hundred bytes are one write: at most four ends and four claims. */
+    /* 100 bytes are at most one write: four ends and four claims. */
     assert_in_range(lost, 0, rounds);
     assert_in_range(sum.reruns, 0, 8 * rounds);
     buried = (int)test_int(&s.redis, "ZCARD", SCENE_ROOT ":dead:work");
     assert_in_range(buried, 0, rounds);
-    /* The halves that Redis left are all that is wrong, and the repair buries each. */
+    /* Only these half-written jobs are wrong, and the repair buries each. */
     halves = (int)test_int(&s.redis, "HLEN", SCENE_ROOT ":jobs");
     assert_int_equal(test_fsck(&s.redis), halves);
     assert_int_equal(test_fsck_repair(&s.redis), 0);
@@ -217,7 +218,7 @@ static void R6_tail_of_the_aof_torn(void **state)
 #define TORN_WAITING 8
 #define TORN_CLAIMED "4"
 
-/* Claims by this worker: how many. */
+/* Claim with this epoch. Returns how many jobs were claimed. */
 static int claim_by_hand(const char *epoch)
 {
     struct reply *r =
@@ -241,7 +242,7 @@ static char *enter_by_hand(void)
     return epoch;
 }
 
-/* Redis with the first n bytes of this log and nothing else. */
+/* Restart Redis with an AOF of only the first n bytes of log. */
 static void restart_with(const char *path, const struct buf *log, size_t n)
 {
     FILE *f;
@@ -255,9 +256,9 @@ static void restart_with(const char *path, const struct buf *log, size_t n)
 }
 
 /*
- * Redis 7.0 leaves a transaction open that was torn inside of a command, and the load after that
- * applies its first half behind all that came in its place. So a claim is torn in each of its
- * commands, made again, and loaded once more: no job that waited may have gone with it.
+ * Redis 7.0 leaves a transaction open when the AOF ends inside one of its commands. The next load
+ * then applies its first half after all that was written in its place. So this test tears a claim
+ * in each of its commands, claims again and restarts Redis once more: no waiting job may be lost.
  */
 static void R6_claim_torn_in_each_command(void **state)
 {
@@ -291,7 +292,7 @@ static void R6_claim_torn_in_each_command(void **state)
     print_message("figure R6: a claim torn in each of its %d commands, 0 jobs lost\n", torn);
 }
 
-/* Whether PING is answered with this: "" for PONG, or the start of an error. */
+/* Is PING answered with this text: "" for PONG, else the start of an error? */
 static bool answers(void *text)
 {
     static const char *const ping[] = {"PING"};
@@ -322,7 +323,7 @@ static void R7_loading(void **state)
     test_redis_kill(&s.redis, SIGKILL);
     test_redis_launch(&s.redis);
     assert_true(test_until(answers, (void *)(uintptr_t) "LOADING", SCENE_LONG_MS));
-    /* The running ones end in peace, nothing is claimed. */
+    /* Running jobs end, and no job is claimed. */
     assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
     starts = test_lines(s.ledger, "start ");
     scene_is_calm(&s, 0, 3000, 3);
@@ -330,7 +331,7 @@ static void R7_loading(void **state)
         fail_msg("it was loaded too soon to tell anything");
     assert_int_equal(test_lines(s.ledger, "start "), starts);
     assert_true(test_until(answers, (void *)(uintptr_t) "", 2 * SCENE_LONG_MS));
-    ms = scene_works(&s, RESUME_MS + 3000); /* behind the slow ones */
+    ms = scene_works(&s, RESUME_MS + 3000); /* it waits for the slow jobs */
     scene_drained(&s, 0);
     print_message("figure R7: work %lld ms after the data was loaded\n", (long long)ms);
 }
@@ -345,7 +346,7 @@ static void R9_writes_paused(void **state)
     assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
     scene_redis(&s, "CLIENT", "PAUSE", "60000", "WRITE", NULL);
     assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
-    /* Every link comes up, since reading works, and gets no answer to the first write. */
+    /* Each connection comes up, since reads work, and gets no answer to its first write. */
     scene_is_calm(&s, 0, 8000, 16);
     assert_int_equal(test_lines(s.ledger, "start "), 4);
     scene_redis(&s, "CLIENT", "UNPAUSE", NULL);

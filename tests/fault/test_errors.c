@@ -1,6 +1,6 @@
 /*
- * A Redis that is there and says no: busy, full, unable to save, without replicas or places (R10,
- * R11, R13, R14, R21).
+ * A Redis that refuses: busy, full, unable to save, short of replicas or of client connections
+ * (R10, R11, R13, R14, R21).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,12 +20,12 @@
 #include "base/mem.h"
 #include "scene.h"
 
-#define RESUME_MS 3000  /* a new link: promised within two seconds */
-#define REFUSED_MS 7000 /* after a refusal: 5 s at most, and what the machine takes */
+#define RESUME_MS 3000  /* a new connection: 2 s are promised */
+#define REFUSED_MS 7000 /* after a refusal: 5 s at most, 2 for a slow machine */
 
 static struct scene s;
 
-/* With save points, a failed snapshot makes Redis refuse writes; the folder may be changed. */
+/* With save points a failed snapshot makes Redis refuse writes. The folder can be changed. */
 static int setup_saving(void **state)
 {
     static const char *const saving[] = {"--save", "3600 1", "--enable-protected-configs", "local",
@@ -38,7 +38,7 @@ static int setup_saving(void **state)
 
 /* ---- Redis cannot answer: R10 */
 
-/* A library whose one function never returns. */
+/* Load a library with one function that never returns, and call it. */
 static void hang(struct proc *p, const char *writes)
 {
     CLEANUP_FREE char *text =
@@ -67,7 +67,7 @@ static void a_busy_server_is_waited_for(struct proc *p, const char *writes)
     scene_add(&s, "slow", 6);
     assert_true(test_until_lines(s.ledger, "start ", 2, SCENE_LONG_MS));
     hang(p, writes);
-    assert_true(scene_says(&s, 0, "FUNCTION KILL", SCENE_LONG_MS)); /* the remedy, by name */
+    assert_true(scene_says(&s, 0, "FUNCTION KILL", SCENE_LONG_MS)); /* the log names the cure */
     scene_is_calm(&s, 0, 4000, 8);
     assert_int_equal(scene_ends(&s), 2);
     assert_int_equal(scene_later_add(&s, &out), 69);
@@ -91,8 +91,8 @@ static void R10_busy_before_a_write(void **state)
     (void)state;
     a_busy_server_is_waited_for(&p, "");
     scene_redis(&s, "FUNCTION", "KILL", NULL);
-    assert_true(test_until(is_free, NULL, SCENE_LONG_MS)); /* it is killed a moment later */
-    (void)scene_works(&s, REFUSED_MS + 3000);              /* behind the slow ones */
+    assert_true(test_until(is_free, NULL, SCENE_LONG_MS)); /* it ends a moment after the KILL */
+    (void)scene_works(&s, REFUSED_MS + 3000);              /* it waits for the slow jobs */
     proc_done(&p);
     scene_drained(&s, 0);
 }
@@ -103,7 +103,7 @@ static void R10_busy_after_a_write(void **state)
 
     (void)state;
     a_busy_server_is_waited_for(&p, "redis.call('SET', keys[1], 1)");
-    /* UNKILLABLE: the other remedy. */
+    /* A script that wrote is UNKILLABLE: the cure is SHUTDOWN NOSAVE. */
     reply_free(test_redis_call(&s.redis, "SHUTDOWN", "NOSAVE", NULL));
     if (proc_wait(&s.redis.proc, SCENE_LONG_MS) < 0)
         fail_msg("redis-server did not end");
@@ -150,13 +150,13 @@ static void R11_full_with_running_jobs(void **state)
     (void)snprintf(limit, sizeof(limit), "%lld", (long long)(full - jobs * 10000L));
     scene_redis(&s, "CONFIG", "SET", "maxmemory", limit, NULL);
     begin = mono_now();
-    /* A clear code, the cause, the cure. */
+    /* `later add` exits with 69 and names the cause and the cure. */
     assert_int_equal(scene_later_add(&s, &out), 69);
     assert_non_null(strstr(buf_str(&out), "OOM"));
     assert_non_null(strstr(buf_str(&out), "maxmemory"));
     assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 8);
-    /* Nothing is freed by hand: the running end and are confirmed, the waiting are claimed, until
-     * there is room for new ones. */
+    /* Nothing is freed by hand: running jobs end and are confirmed, waiting jobs are claimed, until
+     * there is memory for new ones. */
     assert_true(test_until(an_add_is_taken, NULL, SCENE_LONG_MS));
     print_message("figure R11: %d MB over maxmemory with 8 jobs running: adds were taken again "
                   "after %lld ms, by work alone\n",
@@ -173,7 +173,7 @@ struct refusal {
     void (*inject)(void);
     void (*cure)(void);
     const char *word;
-    const char *cause; /* as `later add` names it */
+    const char *cause; /* as `later add` tells it */
 };
 
 static void writes_are_refused(const struct refusal *r)
@@ -189,7 +189,7 @@ static void writes_are_refused(const struct refusal *r)
     assert_true(scene_says(&s, 0, r->word, SCENE_LONG_MS));
     assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
     scene_is_calm(&s, 0, 6000, 6);
-    /* The results wait; nothing was started meanwhile, and the daemon still has its link. */
+    /* The results wait, no job was started, and the connection is still up. */
     assert_int_equal(test_lines(s.ledger, "start "), 4);
     assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 4);
     assert_int_equal(scene_later_add(&s, &out), 69);
@@ -248,7 +248,7 @@ static void R14_noreplicas(void **state)
         &(struct refusal){ask_for_replicas, ask_for_none, "NOREPLICAS", "too few replicas"});
 }
 
-/* ---- places: R21 */
+/* ---- no free client connection: R21 */
 
 static void call(struct client *c, int argc, const char *const *argv)
 {
@@ -272,7 +272,7 @@ static void R21_maxclients(void **state)
     scene_proxy(&s);
     scene_daemon(&s, 0, NULL, "concurrency: 4");
     call(c, 4, low);
-    /* What is connected stays and works. */
+    /* Open connections stay and work. */
     for (int i = 0; i < 20; i++)
         assert_true(scene_try_add(&s, c, "work", i));
     assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));

@@ -1,5 +1,5 @@
 /*
- * A Redis that does not move, or whose data are suddenly others (R8, R25).
+ * A Redis that stands still, or whose data are suddenly other data (R8, R25).
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "../support/env.h"
 #include "scene.h"
 
-#define RESUME_MS 3000 /* promised: two seconds; the third is the machine's */
+#define RESUME_MS 3000 /* 2 s are promised; one more for a slow machine */
 
 static struct scene s;
 
@@ -38,7 +38,7 @@ static int reaped(int daemons)
     return n;
 }
 
-/* ---- not moving */
+/* ---- standing still */
 
 static void stand_still(int ms)
 {
@@ -62,12 +62,12 @@ static void R8_frozen_under_three_workers(void **state)
         scene_add(&s, "slow", 12);
         assert_true(test_until_lines(s.ledger, "start ", ends + 6, SCENE_LONG_MS));
         stand_still(ms[i]);
-        /* What ran has ended meanwhile, and nothing was lost of it. */
+        /* The handlers ended meanwhile, and no result was lost. */
         assert_true(scene_until_ends(&s, ends + 6, 2000));
-        (void)scene_works(&s, RESUME_MS + 4000); /* behind the slow ones */
+        (void)scene_works(&s, RESUME_MS + 4000); /* it waits for the slow jobs */
         scene_drained(&s, 0);
     }
-    /* Long enough for whoever had been taken for dead. */
+    /* Time enough for a reap to show in the log, if a worker had been taken for dead. */
     test_pause(test_is_long() ? 30000 : 6000);
     assert_int_equal(reaped(3), 0);
     print_message("figure R8: Redis stopped for %d s under three workers: nobody reaped, every "
@@ -91,7 +91,7 @@ static void R8_paused_and_asleep(void **state)
     assert_int_equal(reaped(2), 0);
 }
 
-/* ---- somewhere else */
+/* ---- another database */
 
 static void R25_databases_swapped(void **state)
 {
@@ -105,7 +105,7 @@ static void R25_databases_swapped(void **state)
     scene_redis(&s, "SWAPDB", "0", "1", NULL);
     assert_true(scene_says(&s, 0, "event=forgotten", SCENE_LONG_MS));
     assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
-    /* It works for whoever is there now, and starts nothing of what it does not see. */
+    /* It serves the database that is there now, and starts no job of the other one. */
     before = scene_ends(&s);
     (void)scene_works(&s, RESUME_MS);
     assert_in_range(scene_ends(&s), before + 1, before + 1);
@@ -114,8 +114,8 @@ static void R25_databases_swapped(void **state)
     assert_true(scene_is_drained(&s, 2 * SCENE_LONG_MS));
     scene_sum(&s, &sum);
     assert_int_equal(sum.lost + sum.unexpected + sum.twice, 0);
-    /* The four that ended while their data was elsewhere run again, when their former epoch has
-     * been silent for long enough; the log says so. */
+    /* The four jobs that ended while their data was away run again, once their former epoch has
+     * been silent for long enough. The log says so. */
     assert_in_range(sum.reruns, 0, 4);
     assert_in_range(scene_log(&s, 0, "event=registered"), 3, 3);
     print_message("figure R25: swapped away and back: 0 lost, %d run again\n", sum.reruns);

@@ -1,7 +1,7 @@
 /*
- * Handlers that fail, hang, escape, storm: lines H of the fault catalogue, with the real daemon.
- * What an attempt does with its pipes and signals is looked at more closely in
- * tests/integration/test_exec.c.
+ * Handlers that fail, hang, escape or come in great numbers: entries H of the fault catalogue, with
+ * the real daemon. tests/integration/test_exec.c tests in more detail how a run handles pipes and
+ * signals.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -76,7 +76,8 @@ static void H1_handlers_that_cannot_start(void **state)
         watched_canary_start(8);
         watched_start(buf_str(&yaml));
     }
-    /* Started before it is noticed, 150 ms later: from then on the queue is not served. */
+    /* The daemon is stopped, so it starts these jobs before it notices the broken handlers (150 ms
+     * later). After that it does not serve the queues. */
     assert_int_equal(kill(watched.pid, SIGSTOP), 0);
     for (size_t i = 0; i < 5; i++) {
         assert_int_equal(watched_sh(NULL, "cd %s/bin; %s", watched.dir, cases[i].break_it), 0);
@@ -87,11 +88,11 @@ static void H1_handlers_that_cannot_start(void **state)
         assert_outcome(ids[i], "dead", "127", cases[i].says);
         free(ids[i]);
     }
-    /* Both places are there still. */
+    /* Both places are free again. */
     test_handler(watched.dir, "fine", "echo fine >> %s; sleep 0.2", watched.out);
     watched_add_many("fine", 4);
     assert_true(test_until_lines(watched.out, "fine", 4, LONG_MS));
-    assert_int_equal(test_lines(watched.d.log, "cannot start"), 5); /* a line for each attempt */
+    assert_int_equal(test_lines(watched.d.log, "cannot start"), 5); /* one line for each attempt */
     (void)watched_canary_check(2000);
     watched_assert_clean();
 }
@@ -125,7 +126,7 @@ struct writer {
     int failed, busy;
 };
 
-/* Writes a program and starts it at once, over and over, while others fork. */
+/* Write a program and start it at once, over and over, while other threads fork. */
 static void *write_then_exec(void *arg)
 {
     static char *const env[] = {(char *)(uintptr_t) "PATH=/bin", NULL};
@@ -173,7 +174,8 @@ static void H2_twenty_threads_write_and_start(void **state)
     printf("figure H2: 400 programs written and started at once by 20 threads, 0 ETXTBSY left\n");
 }
 
-/* While clone fails the job goes back unspent; claims pause, longer each time. */
+/* While no process can be started, the job is released and no attempt counted. The pause between
+ * claims grows. */
 static void released_while(const char *what, void (*begin)(void), void (*end)(void))
 {
     CLEANUP_FREE char *id = NULL;
@@ -187,7 +189,7 @@ static void released_while(const char *what, void (*begin)(void), void (*end)(vo
     cpu = usage_cpu_ms(watched.pid);
     tries = test_lines(watched.d.log, "outcome=released");
     assert_true(test_until_lines(watched.d.log, "outcome=released", tries + 1, LONG_MS));
-    /* 0.8 s and more lie between the two. */
+    /* At least 0.8 s lie between the last two. */
     assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 300);
     assert_true(test_lines(watched.d.log, what) >= 4);
     assert_int_equal(test_lines(watched.out, NULL), 0);
@@ -200,7 +202,7 @@ static void released_while(const char *what, void (*begin)(void), void (*end)(vo
     watched_assert_clean();
 }
 
-/* The soft limit of the daemon, set by one of its own user: root may lack the right to. */
+/* Set a soft limit of the daemon, as the daemon's own user: root may lack the right. */
 static void limit(const char *what, const char *soft)
 {
     assert_int_equal(
@@ -231,7 +233,7 @@ static int setup_open(void **state)
     return chmod(watched.redis.dir, 0755) == 0 && chmod(watched.dir, 0777) == 0 ? 0 : -1;
 }
 
-/* laterd as a user who has nothing; as we are when we are not root. */
+/* Start laterd as a user without any rights; as our own user if we are not root. */
 static void start_as_nobody(const char *options, const char *yaml)
 {
     CLEANUP_FREE char *all =
@@ -305,9 +307,9 @@ static void H4_payload_is_no_argument(void **state)
     watched_assert_clean();
 }
 
-/* ---- does not end */
+/* ---- handlers that do not end */
 
-/* How long after the timeout of 500 ms the end was recorded. */
+/* Returns how long after the timeout of 500 ms the end was recorded, in ms. */
 static int64_t ended_by_us(const char *handler, const char *code, const char *says)
 {
     CLEANUP_FREE char *id = NULL;
@@ -367,7 +369,7 @@ static void H20_stops_itself(void **state)
     watched_assert_clean();
 }
 
-/* ---- leaves processes behind */
+/* ---- handlers that leave processes behind */
 
 static int64_t leaves_behind(const char *body, const char *mark)
 {
@@ -383,7 +385,8 @@ static int64_t leaves_behind(const char *body, const char *mark)
     assert_outcome(id, "dead", "3", "exit status 3");
     ms = test_ms_since(begin);
     assert_in_range(ms, 0, 3000);
-    /* It ended by itself: what it left is its own matter (doc/handlers.md), and nobody's child. */
+    /* The handler ended by itself, so the processes that it left are not ended (doc/handlers.md),
+     * and they are no children of the daemon. */
     assert_int_equal(watched_sh(NULL, "pgrep -f '^%s' > %s/left", mark, watched.dir), 0);
     watched_assert_clean();
     /* The only place is free again. */
@@ -427,7 +430,7 @@ static void H9_double_fork_daemon(void **state)
     (void)leaves_behind(body, mark);
 }
 
-/* Every knob a process has of its own; the daemon must not feel any of them. */
+/* The handler changes all that a process can change of itself. The daemon must not be affected. */
 static void H21_changes_what_is_its_own(void **state)
 {
     CLEANUP_FREE char *mark = mem_printf("sleep 84%d", (int)getpid());
@@ -447,17 +450,18 @@ static void H21_changes_what_is_its_own(void **state)
     watched_start("defaults: { attempts: 1, timeout: 500ms, kill_grace: 500ms }");
     assert_int_equal(watched_sh(&before, look, watched.pid, watched.pid, watched.pid), 0);
     id = watched_add("wild", "x");
-    /* Its session gone, the child holds the pipes and nothing else: the end waits for the grace. */
+    /* The child left the session but holds the pipes, so the end comes only after the grace. */
     assert_outcome(id, "dead", "124", "killed after a grace of 500ms");
     assert_int_equal(watched_sh(&after, look, watched.pid, watched.pid, watched.pid), 0);
     assert_string_equal(buf_str(&before), buf_str(&after));
-    /* The child has the fence of its job: dead before the outcome is there. */
+    /* The child has the fence of its job in its environment: it is killed before the outcome is
+     * there. */
     assert_int_equal(watched_sh(NULL, "pgrep -x -f '%s'", mark), 1);
     (void)watched_canary_check(2000);
     watched_assert_clean();
 }
 
-/* ---- does not want its payload */
+/* ---- handlers that do not read their payload */
 
 #define TEN_MIB (10 << 20)
 
@@ -474,7 +478,7 @@ static char *add_ten_mib(const char *queue)
 
 static void start_for_ten_mib(void)
 {
-    /* A payload is held twice for a moment: as it comes, and as it is given on. */
+    /* For a moment a payload is in memory twice: as it comes and as it is passed on. */
     watched_start("concurrency: 4\ndefaults: { max_payload: 16MiB, attempts: 1 }");
     watched_canary_start(10);
 }
@@ -545,7 +549,7 @@ static void H17_killed_by_each_signal(void **state)
     for (int n = 1; n <= 64; n++) {
         char text[8];
 
-        /* Those that do not kill, and those that libc keeps. */
+        /* Skip signals that do not kill, and those that libc reserves. */
         if ((n >= SIGCHLD && n <= SIGURG) || n == SIGWINCH || n == 32 || n == 33)
             continue;
         (void)snprintf(text, sizeof(text), "%d", n);
@@ -596,7 +600,7 @@ static void H18_every_exit_status(void **state)
         assert_int_equal(strncmp(outcome, want, strlen(want)), 0);
         free(ids[n]);
     }
-    /* 75 asked for it: that is no warning. */
+    /* Exit status 75 asks for a retry: no warning. */
     assert_int_equal(test_lines(watched.d.log, " warn event=end"), 253);
     watched_assert_clean();
 }
@@ -612,7 +616,7 @@ static void H22_inherits_four_descriptors(void **state)
     (void)state;
     memset(payload, 'p', TEN_MIB);
     test_handler(watched.dir, "pad", "sleep 1");
-    /* The daemon has strangers' descriptors itself, and a neighbour's pipes are open. */
+    /* The daemon has inherited descriptors, and pipes of other jobs are open. */
     watched_start_under(
         "exec 7</dev/null 8>/dev/null 9</etc/passwd; exec", "",
         "concurrency: 4\ndefaults: { max_payload: 16MiB }\nqueues: { fds: { handler: "
@@ -637,7 +641,7 @@ static void H23_signals_are_at_their_defaults(void **state)
 
     (void)state;
     test_handler(watched.dir, "sigs", "grep -E 'Sig(Blk|Ign)' /proc/self/status > %s", watched.out);
-    /* Whatever started the daemon left it all it could. */
+    /* The daemon was started with many signals ignored and blocked. */
     watched_start_under("exec env --ignore-signal=HUP,PIPE,INT,QUIT,USR2,ALRM "
                         "--block-signal=TERM,CHLD,USR1,WINCH,ALRM",
                         "", "", true);
@@ -685,7 +689,7 @@ static void H24_zombie_storm(void **state)
         left = test_int(&watched.redis, "HLEN", ROOT ":jobs");
     } while (left > 0);
     ms = test_ms_since(begin);
-    assert_in_range(most, 0, 16); /* one a place, until its thread has looked */
+    assert_in_range(most, 0, 16); /* at most one a place, until its thread has reaped it */
     watched_assert_clean();
     assert_int_equal(usage_children(watched.pid, true), 0);
     assert_in_range(watched_grown_kib(), 0, 8192);
@@ -697,8 +701,9 @@ static void H24_zombie_storm(void **state)
 }
 
 /*
- * In a pid namespace whose last pid is set back all the time, the same few numbers come again and
- * again. Bystanders sit among them: whoever signals by number hits them sooner or later.
+ * A pid namespace in which the last pid is set back all the time, so that the same few numbers are
+ * reused. Bystander processes have some of them: a daemon that signals by number hits one sooner or
+ * later.
  */
 static void H25_pid_reuse(void **state)
 {
@@ -731,7 +736,7 @@ static void H25_pid_reuse(void **state)
     watched.pid = watched.d.proc.pid;
     assert_true(test_laterd_says(&watched.d, "event=registered", LONG_MS));
     watched_remember();
-    /* Attempts that end just as they are ended, among many short ones. */
+    /* Handlers that end just when they are killed, among many short ones. */
     for (int i = 0; i < n; i += 100) {
         watched_add_many("pids", 80);
         watched_add_many("late", 20);
@@ -745,9 +750,10 @@ static void H25_pid_reuse(void **state)
         assert_int_equal(watched_sh(&alive, "pgrep -c -f '^%s'", mark), 0);
         assert_int_equal(strtol(buf_str(&alive), NULL, 10), 12);
         assert_int_equal(watched_sh(&numbers, "sort -u %s/pids | wc -l", watched.dir), 0);
-        /* Else nothing was reused, and nothing was tested. */
+        /* Otherwise no number was reused, and nothing was tested. */
         assert_in_range(strtol(buf_str(&numbers), NULL, 10), 1, n * 8 / 100);
-        /* Some waited for a place behind those that take their time, and came again. */
+        /* All jobs of `pids` ended in their first attempt. Some were released while slow ones had
+         * the places, so their start number is higher. */
         assert_int_equal(watched_sh(&done,
                                     "grep -c 'queue=pids start=[0-9]* attempt=1 outcome=done' %s",
                                     watched.d.log),
@@ -760,7 +766,7 @@ static void H25_pid_reuse(void **state)
     watched_assert_clean();
 }
 
-/* ---- its exit status, taken by somebody else */
+/* ---- exit status taken by other code */
 
 static void reap_it(void *arg, pid_t pid)
 {
@@ -785,7 +791,8 @@ static void H26_reaped_by_somebody_else(void **state)
     (void)exec_slot_arm(slot);
     exec_run(&order, slot, &hooks, &ret);
     exec_slot_free(slot);
-    /* It ended well, but nobody can know: a failure, tried again, never a success. */
+    /* It ended well, but we cannot know: it counts as a failure and is retried, never as a
+     * success. */
     assert_string_equal(ret.text, "ended, but somebody else took its exit status");
     assert_int_equal(ret.end, RUN_SIGNALED);
     run_result_done(&ret);
@@ -800,7 +807,7 @@ static void H28_setuid_under_no_new_privileges(void **state)
 
     (void)state;
     if (geteuid() != 0)
-        skip(); /* a setuid program needs an owner */
+        skip(); /* a setuid program must belong to root */
     assert_int_equal(
         watched_sh(NULL, "cp /usr/bin/id %s/suid && chmod 4755 %s/suid", watched.dir, watched.dir),
         0);
@@ -831,8 +838,8 @@ static void *swap_loop(void *arg)
 }
 
 /*
- * The rule: who may swap is root or the service user, everybody else is kept out by the folders'
- * permissions. So a swap is an upgrade: each attempt runs one version or the other.
+ * Only root and the service user can swap the link; the folder's permissions keep all others out.
+ * So a swap is an upgrade, and each attempt runs one version or the other.
  */
 static void H29_symlink_swapped_between_check_and_start(void **state)
 {
@@ -854,7 +861,7 @@ static void H29_symlink_swapped_between_check_and_start(void **state)
     assert_int_equal(pthread_create(&thread, NULL, swap_loop, &stop), 0);
     watched_add_many("swap", 300);
     ended = watched_until_empty(LONG_MS);
-    /* The folder changes all the time, and is read now and then all the same. */
+    /* The folder changes all the time, and still the daemon rescans it now and then. */
     test_handler(watched.dir, "fresh", "echo fresh >> %s", watched.out);
     watched_add_many("fresh", 1);
     noticed = test_until_lines(watched.out, "fresh", 1, 10000);
@@ -872,8 +879,8 @@ static void H29_symlink_swapped_between_check_and_start(void **state)
 /* ---- long runs */
 
 /*
- * No job has a lease of its own: a worker lives while its beats come (every 5 s), and is given up
- * after five of them. Two that are missed must not cost it its jobs.
+ * A job has no lease of its own. A worker lives while its beats come (every 5 s) and is reaped
+ * after five that are missing. It must not lose its jobs by missing two.
  */
 static void H30_two_missed_beats(void **state)
 {
@@ -888,7 +895,7 @@ static void H30_two_missed_beats(void **state)
     assert_true(test_until_lines(watched.out, "begin", 4, LONG_MS));
     test_laterd_start(&other);
     assert_int_equal(kill(watched.pid, SIGSTOP), 0);
-    (void)watched_sh(NULL, "sleep 12"); /* the fault: twelve seconds away */
+    (void)watched_sh(NULL, "sleep 12"); /* the fault: no beat for 12 s */
     assert_int_equal(kill(watched.pid, SIGCONT), 0);
     assert_true(watched_until_empty(LONG_MS));
     assert_int_equal(test_lines(watched.out, "begin"), 4);
@@ -897,7 +904,6 @@ static void H30_two_missed_beats(void **state)
     assert_int_equal(test_laterd_stop(&other), 0);
 }
 
-/* An argument is a pattern of the tests to run. */
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, watched_setup, watched_teardown)

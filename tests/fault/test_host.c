@@ -1,6 +1,6 @@
 /*
- * A host that lacks something (lines S of the fault catalogue), and configuration that changes
- * while jobs run (lines C8, C9, C11), with the real daemon.
+ * A host that lacks something (entries S of the fault catalogue), and configuration that changes
+ * while jobs run (entries C8, C9, C11), with the real daemon.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -27,10 +27,10 @@
 #include "usage.h"
 #include "watched.h"
 
-static bool may_mount; /* in a mount namespace of our own: nothing stays when we end */
-static char small[96]; /* where it is mounted */
+static bool may_mount; /* we are in a mount namespace of our own, which ends with us */
+static char small[96]; /* the mounted folder; "": none */
 
-/* A small file system in the folder. */
+/* Mount a small file system at NAME in the folder. */
 static void mount_small(const char *name, const char *options)
 {
     (void)snprintf(small, sizeof(small), "%s/%s", watched.dir, name);
@@ -51,7 +51,8 @@ static void unmount_small(void)
     small[0] = '\0';
 }
 
-/* Mounted over while the daemon still uses it; gone before the folder is removed. */
+/* Unmount lazily, because the daemon still uses the file system, and before the folder is
+ * removed. */
 static int teardown(void **state)
 {
     unmount_small();
@@ -225,7 +226,7 @@ static void S3_embedded_disk_full(void **state)
     assert_int_equal(watched_sh(NULL, "rm %s/filler", small), 0);
     assert_true(test_until(add_works, &inner, LONG_MS));
     assert_true(test_until_lines(watched.out, "ran", had + 1, LONG_MS));
-    /* Before its folder goes. */
+    /* Stop it before its state folder is unmounted. */
     assert_int_equal(test_laterd_stop(&watched.d), 0);
 }
 
@@ -236,8 +237,8 @@ static void S4_interrupted_calls(void **state)
     (void)state;
     make_work();
     watched_start("concurrency: 4");
-    /* Not epoll_wait: strace leaves an ENOSYS behind in the call in which it lets go of a process,
-     * and that is where the daemon rests. */
+    /* Not epoll_wait: when strace detaches, the current call returns ENOSYS, and an idle daemon is
+     * in epoll_wait. */
     assert_true(watched_inject_begin("read,write,readv,writev,poll,ppoll,waitid,recvfrom,sendto:"
                                      "error=EINTR:when=1+2"));
     goes_on(40);
@@ -249,7 +250,7 @@ static void S4_interrupted_calls(void **state)
     watched_assert_clean();
 }
 
-/* Its output cannot be read: lost, but its exit status says how it went. */
+/* Output that cannot be read is lost, but the exit status still decides. */
 static void S5_output_cannot_be_read(void **state)
 {
     CLEANUP_FREE char *good = NULL;
@@ -268,7 +269,7 @@ static void S5_output_cannot_be_read(void **state)
     watched_assert_clean();
 }
 
-/* Half a payload is none: whatever the handler makes of it, the job is not done. */
+/* A job whose payload was not fully written is not done, whatever its handler does. */
 static void S5_payload_cannot_be_written(void **state)
 {
     CLEANUP_FREE char *payload = mem_new(300001);
@@ -278,7 +279,7 @@ static void S5_payload_cannot_be_written(void **state)
     memset(payload, 'p', 300000);
     test_handler(watched.dir, "count", "wc -c >> %s; exit 0", watched.out);
     watched_start("concurrency: 1\ndefaults: { attempts: 9, backoff: { first: 100ms } }");
-    /* Only pipes of payloads are written to by these threads, and mail for the main one. */
+    /* Pool threads write only to the pipes of payloads and to the mailbox of the main thread. */
     assert_true(watched_inject_pool("write:error=EIO:when=2"));
     id = watched_add_with("count", "keep", "1h", payload);
     assert_true(watched_until_state(id, "done"));
@@ -302,7 +303,7 @@ static void S6_starved_of_processor(void **state)
     struct proc hogs;
     CLEANUP_FREE char *cmd =
         mem_printf("for i in 1 2 3 4 5 6 7 8; do taskset -c 0 sh -c 'while :; do :; done' & done; "
-                   "sleep %d; kill 0", /* the group, which is its own */
+                   "sleep %d; kill 0", /* its process group, of its own */
                    seconds);
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", cmd, NULL};
     int runs, ids;
@@ -325,7 +326,7 @@ static void S6_starved_of_processor(void **state)
         assert_int_equal(watched_sh(&n, "sort -u %s | wc -l", watched.out), 0);
         ids = (int)strtol(buf_str(&n), NULL, 10);
     }
-    /* Each attempt was started once, and nobody took the starved one for dead. */
+    /* Each job started once, and the starved worker was not taken for dead. */
     assert_int_equal(runs, ids);
     assert_int_equal(runs, 100);
     assert_int_equal(test_lines(other.log, "event=reaped"), 0);
@@ -337,8 +338,8 @@ static void S6_starved_of_processor(void **state)
 }
 
 /*
- * The daemon and its handlers in a memory control group that is always full: of pages that a
- * handler writes, so that everything else in it is under pressure to give up its own.
+ * The daemon and its handlers are in a memory cgroup that is always full, of pages that a handler
+ * writes. So everything else in the cgroup is pressed to give up pages.
  */
 static void S7_memory_pressure(void **state)
 {
@@ -350,7 +351,7 @@ static void S7_memory_pressure(void **state)
 
     (void)state;
     if (geteuid() != 0)
-        skip(); /* a control group needs root */
+        skip(); /* a cgroup needs root */
     make_work();
     test_handler(watched.dir, "press", "dd if=/dev/zero of=%s/pages bs=1M count=200 2>/dev/null",
                  watched.dir);
@@ -369,7 +370,7 @@ static void S7_memory_pressure(void **state)
                                     "sed -n 's/^max //p' memory.events",
                                     watched.dir),
                          0);
-        assert_true(strtol(buf_str(&failcnt), NULL, 10) > 0); /* else there was no pressure */
+        assert_true(strtol(buf_str(&failcnt), NULL, 10) > 0); /* otherwise there was no pressure */
         printf("figure S7: at its memory limit %ld times: 40 jobs once each\n",
                strtol(buf_str(&failcnt), NULL, 10));
     }
@@ -423,7 +424,8 @@ static void S9_slow_clock(void **state)
     goes_on(200);
     many = *calls - many;
     (void)munmap(calls, sizeof(*calls));
-    /* Ten times the jobs, not more than ten times the questions; the rest is the time it takes. */
+    /* Ten times the jobs need at most ten times as many clock reads, plus those that only depend on
+     * the time it takes. */
     assert_in_range(many / 200, 1, 100);
     assert_in_range(many, 1, 12 * few);
     printf("figure S9: %lld questions for the time a job, of a millisecond each\n",
@@ -445,9 +447,9 @@ static int setup_open(void **state)
 }
 
 /*
- * A handler has the daemon's own user. What the daemon knows (the password of Redis, the payloads
- * of other jobs) must not be there for it: not in its environment, nor by looking into the daemon,
- * nor in a core file of it.
+ * A handler runs as the daemon's own user. What the daemon knows (the password of Redis, payloads
+ * of other jobs) must be out of its reach: not in its environment, not in the daemon's /proc files,
+ * not in a core file of the daemon.
  */
 static void S10_core_and_memory_are_closed(void **state)
 {
@@ -509,14 +511,14 @@ static void C8_limit_lowered_below_what_runs(void **state)
     assert_true(test_until(ten_run, NULL, LONG_MS));
     reload_with("concurrency: 16\nqueues: { slow: { concurrency: 2 } }");
     watched_add_many("slow", 5);
-    assert_int_equal(watched_sh(NULL, "sleep 2.5"), 0); /* two looks: nothing more is claimed */
+    assert_int_equal(watched_sh(NULL, "sleep 2.5"), 0); /* two looks: no more jobs are claimed */
     assert_int_equal(test_lines(watched.out, "begin"), 10);
     assert_int_equal(test_lines(watched.out, "end"), 0);
     assert_int_equal(watched_sh(NULL, "touch %s/go", watched.dir), 0);
     assert_true(test_until_lines(watched.out, "end", 10, LONG_MS));
     assert_int_equal(watched_sh(NULL, "touch %s/low", watched.dir), 0);
     assert_true(test_until_lines(watched.out, "end", 30, LONG_MS));
-    /* What a later one sees of others as it starts: one at most. */
+    /* Each later job counted the others that ran when it started: one at most. */
     assert_int_equal(watched_sh(&most, "sort -rn %s/most | head -n 1", watched.dir), 0);
     assert_in_range(strtol(buf_str(&most), NULL, 10), 0, 1);
     assert_int_equal(test_lines(watched.d.log, "outcome=done"), 30);
@@ -562,7 +564,7 @@ static void C11_half_written_at_the_reload(void **state)
         "} }");
     test_read(watched.d.conf, &good);
     end = mono_add_ms(mono_now(), 4000);
-    /* A few bytes more each time, written in place, and a reload right then. */
+    /* Write some bytes more each time, in place, and reload at once. */
     while (mono_before(mono_now(), end)) {
         int fd = open(watched.d.conf, O_WRONLY | O_TRUNC | O_CLOEXEC);
 
@@ -586,12 +588,11 @@ static void C11_half_written_at_the_reload(void **state)
     watched_add_many("extra", 1);
     assert_true(watched_until_empty(LONG_MS));
     assert_int_equal(test_lines(watched.d.log, "outcome=retry"), 0);
-    /* Half a file may be a good one, in which the folder of the canary's handler is not named. */
+    /* Half a file may be valid and lack the line with handlers_dir, which the canary needs. */
     (void)watched_canary_check(6000);
     watched_assert_clean();
 }
 
-/* An argument is a pattern of the tests to run. */
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

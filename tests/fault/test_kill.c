@@ -1,6 +1,6 @@
 /*
  * Daemons that are killed: at random under load, between any two steps of a job, by a job, and with
- * handlers left behind. Each test is named after its line of the fault catalogue.
+ * handlers left behind. Each test is named after its entry in the fault catalogue.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ static struct stage stage;
 
 static const char under_kills[] = "concurrency: 16\ndefaults: { crashes: 1000 }\n";
 
-/* How many were acknowledged: on a machine that stands still for a while not all of them. */
+/* Returns how many adds were acknowledged: not all, if the machine stands still for a while. */
 static int one_round(int jobs, int *starts)
 {
     struct test_laterd *victim = stage_random(0, 1) == 0 ? &stage.a : &stage.b;
@@ -56,21 +56,21 @@ static void L1_kills_under_load(void **state)
     stage_start(&stage, &stage.a, "a", under_kills);
     stage_start(&stage, &stage.b, "b", under_kills);
     for (int i = 0; i < rounds; i++)
-        /* With millions of lines, counting them all the time would be the load. */
+        /* Do not count starts among millions of lines: counting would be the load. */
         acked += one_round(jobs, rounds * jobs <= 50000 ? &starts : NULL);
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
     assert_int_equal(sum.acked, acked);
     assert_int_equal(sum.attempted, rounds * jobs);
-    /* No more than what ran at each kill, or had ended and was not told; and Redis counted no crash
-     * that the ledger lacks. */
+    /* At most the jobs that ran at each kill, or had ended without Redis knowing. Each crash that
+     * was counted belongs to a job that was reaped. */
     assert_in_range(sum.again, 1, rounds * 32);
     assert_true(sum.crashes <= stage.ledger.reaped);
     ledger_print(&sum, &text);
     (void)printf("figure L1: %d kills -9, %s (seed %u)\n", rounds, buf_str(&text), seed);
 }
 
-/* Both die, one comes back: it sees that there is no such process as the other, and waits for no
- * silence. */
+/* Both die and one comes back. It sees that the process of the other is gone, and does not wait for
+ * its silence. */
 static void L1_both_killed(void **state)
 {
     struct ledger_sum sum;
@@ -90,11 +90,11 @@ static void L1_both_killed(void **state)
     assert_in_range(test_ms_since(begin), 0, 24000);
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
     assert_in_range(sum.again, 1, 64);
-    /* What waited for a place is among them. */
+    /* Reaped jobs include those that were claimed and waited for a place. */
     assert_true(sum.crashes <= stage.ledger.reaped && stage.ledger.reaped <= 96);
 }
 
-/* The field of R:workers that is not `other`; the caller's to free. */
+/* The epoch in R:workers that is not `other`; the caller's to free. */
 static char *epoch_beside(const char *other)
 {
     struct reply *r = test_redis_call(&stage.redis, "HKEYS", STAGE_ROOT ":workers", NULL);
@@ -111,8 +111,8 @@ static bool all_run(void *arg)
     return test_int(&stage.redis, "ZCARD", STAGE_ROOT ":running") == 300;
 }
 
-/* Who takes back the jobs of the dead dies after the first 128 of 300: another goes on, and none is
- * counted twice. */
+/* A reaper dies after it has taken back the first 128 of 300 jobs. Another worker goes on, and no
+ * crash is counted twice. */
 static void L1_reaper_dies_half_way(void **state)
 {
     CLEANUP_BUF struct buf yaml = BUF_INIT;
@@ -131,7 +131,8 @@ static void L1_reaper_dies_half_way(void **state)
     assert_true(ledger_until(&stage.ledger, " start", 300, STAGE_WAIT_MS));
     stage_kill(&stage, &stage.a);
     assert_true(all_run(NULL));
-    /* It is not of this host, as far as b can see: otherwise b would finish it before we look. */
+    /* Give the dead worker another boot id, so that b takes it for one of another host. Otherwise b
+     * would reap it before this test does. */
     {
         CLEANUP_FREE char *key = mem_printf("%s:worker:%s", STAGE_ROOT, dead);
 
@@ -147,7 +148,7 @@ static void L1_reaper_dies_half_way(void **state)
     assert_int_equal(reply_int(reply_at(r, 1)), 128);
     reply_free(counter);
     reply_free(r);
-    /* The mark is enough: nobody waits for the silence of the dead. */
+    /* R:workers lists it as dead, so b reaps the rest without waiting for its silence. */
     assert_true(ledger_until(&stage.ledger, " start", 600, STAGE_WAIT_MS));
     assert_in_range(test_ms_since(begin), 0, 24000);
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
@@ -157,7 +158,7 @@ static void L1_reaper_dies_half_way(void **state)
 
 /* ---- L2: between two steps */
 
-/* The claim is answered, the place is taken, the process not made. */
+/* The jobs are claimed, but no process is started yet. */
 static void L2_kill_before_spawn(void **state)
 {
     struct ledger_sum sum;
@@ -189,7 +190,7 @@ static bool has_ended(void *id)
     return proc_has_logged(&stage.a.proc, text);
 }
 
-/* Connections of laterd that Redis knows of. */
+/* How many connections of laterd Redis has. */
 static int clients(void)
 {
     struct reply *r = test_redis_call(&stage.redis, "CLIENT", "LIST", NULL);
@@ -207,8 +208,8 @@ static bool are_gone(void *arg)
     return clients() == 0;
 }
 
-/* Its process has ended, Redis has not heard of it: the one window that no order of steps closes.
- */
+/* Killed after the process has ended and before Redis knows: the one window that no order of steps
+ * closes. */
 static void L2_kill_between_exit_and_ack(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -221,7 +222,7 @@ static void L2_kill_between_exit_and_ack(void **state)
     stage_start_plain(&stage, &stage.a, "a", "");
     id = stage_add(&stage, "once", "keep", "1h");
     assert_true(test_until_lines(stage.out, "begin1", 1, STAGE_WAIT_MS));
-    /* The step with the result is held back, and goes with its connection. Stopping the server
+    /* Redis holds the step with the result back and drops it with the connection. A stopped server
      * would not do: it would find the step in its socket. */
     reply_free(test_redis_call(&stage.redis, "CLIENT", "PAUSE", "600000", "WRITE", NULL));
     assert_true(test_until(has_ended, id, STAGE_WAIT_MS));
@@ -234,14 +235,14 @@ static void L2_kill_between_exit_and_ack(void **state)
     assert_int_equal(stage_stop(&stage, &stage.a), 0);
     assert_int_equal(test_lines(stage.out, "begin2"), 1);
     assert_int_equal(test_lines(stage.out, NULL), 4);
-    /* And the second run has its cause in Redis. */
+    /* Redis has counted the crash that caused the second run. */
     starts = stage_show(&stage, id, "starts");
     crashes = stage_show(&stage, id, "crashes");
     assert_string_equal(starts, "2");
     assert_string_equal(crashes, "1");
 }
 
-/* Redis heard of it, the daemon was gone before the answer: done is done. */
+/* Killed after Redis knows and before the daemon got the answer: the job is done. */
 static void L2_kill_after_ack(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -262,7 +263,7 @@ static void L2_kill_after_ack(void **state)
 
 /* ---- L3: what a killed daemon leaves */
 
-/* The number at the begin of the line with this text. */
+/* The number at the start of the line with this text. */
 static long long fence_before(const char *path, const char *text)
 {
     CLEANUP_BUF struct buf all = BUF_INIT;
@@ -276,8 +277,8 @@ static long long fence_before(const char *path, const char *text)
     return strtoll(at, NULL, 10);
 }
 
-/* Nobody starts in its folder again. Another daemon of the host runs the job, behind the end of the
- * orphan, and with a higher fence. */
+/* No daemon starts in the state folder of the killed one. Another daemon of the host runs the job,
+ * after the end of the orphan and with a higher fence. */
 static void L3_orphans_have_an_older_fence(void **state)
 {
     struct mono begin;
@@ -338,7 +339,7 @@ static void P15_a_poison_among_innocents(void **state)
     id = stage_add(&stage, "pill", NULL, NULL);
     test_laterd_launch(&stage.a);
     while (!one_is_dead(NULL)) {
-        /* As systemd would do. */
+        /* Restart it, as systemd would. */
         if (proc_wait(&stage.a.proc, 100) < 0)
             continue;
         assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 128 + SIGKILL);

@@ -1,5 +1,5 @@
 /*
- * redis-server killed at any moment, and an old snapshot put in its place (R3, R4, K10).
+ * redis-server killed at any moment, or its data replaced by an old snapshot (R3, R4, K10).
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ static int setup_aof(void **state)
 
 /* ---- R3, R4 */
 
-/* KILL for redis-server so many ms from now, whatever it is doing then. */
+/* Kill redis-server after ms, whatever it is doing then. */
 static void kill_later(struct proc *p, int ms)
 {
     CLEANUP_FREE char *script =
@@ -44,10 +44,10 @@ static void kill_later(struct proc *p, int ms)
     proc_start(p, argv, NULL, NULL);
 }
 
-/* The write that Redis acknowledged last, made every two milliseconds. */
+/* The last number that Redis acknowledged; written every two milliseconds. */
 static int probe;
 
-/* Keep on writing for so long, in place of a pause. */
+/* Write for ms, instead of a pause. */
 static void write_for(struct client *c, int ms)
 {
     struct mono begin = mono_now();
@@ -66,8 +66,8 @@ static void write_for(struct client *c, int ms)
     } while (test_ms_since(begin) < ms);
 }
 
-/* Adds until the connection breaks; the add that broke is made again with its token by the next
- * call. Pauses, so that the workers keep up: all three kinds of calls are to be under way. */
+/* Add jobs until the connection breaks. The next call repeats the failed add with its token. The
+ * pauses let the workers keep up, so that adds, claims and results are all under way. */
 static void add_until_it_breaks(void)
 {
     struct client *c = scene_client(&s);
@@ -83,9 +83,10 @@ static void add_until_it_breaks(void)
     client_close(c);
 }
 
-/* What was acknowledged before the kill and is neither there nor done is Redis' own loss: at
- * everysec a write that waited for the disk may go with the process, though its answer was sent.
- * Only the last moments' adds can be that; whatever else is missing at the end was lost by us. */
+/* Acknowledged jobs that are neither in R:jobs nor done were lost by Redis itself. With everysec a
+ * write may wait for the disk and die with the process, though its answer was sent. That can
+ * concern only the last moments' adds, from number `from` on; any other missing job counts as lost
+ * by us. */
 static int lost_by_redis(int from)
 {
     int lost = 0;
@@ -109,12 +110,12 @@ static int lost_by_redis(int from)
 static void R3_R4_redis_killed_at_any_moment(void **state)
 {
     int kills = test_is_long() ? 100 : 6, own = 0;
-    bool has_lost = false; /* Redis, what it had acknowledged */
+    bool has_lost = false; /* Redis lost acknowledged writes */
     struct scene_sum sum;
 
     (void)state;
     srandom(20263);
-    /* Its first attempt fails, so that results of every kind are under way. */
+    /* The first attempt fails, so that results of every kind are under way. */
     scene_handler(&s, "flaky", "[ \"$LATER_ATTEMPT\" != 1 ] || exit 1");
     for (int i = 0; i < 2; i++)
         scene_daemon(&s, i, NULL,
@@ -136,7 +137,7 @@ static void R3_R4_redis_killed_at_any_moment(void **state)
     }
     scene_drained(&s, s.njobs);
     scene_sum(&s, &sum);
-    /* Only where Redis lost its claim or its end together with other writes. */
+    /* A job runs again only if Redis lost its claim or its end, and so other writes too. */
     if (!has_lost) {
         assert_int_equal(sum.reruns, 0);
         assert_int_equal(sum.twice, 0);
@@ -151,7 +152,8 @@ static void R3_R4_redis_killed_at_any_moment(void **state)
 
 /* ---- K10 */
 
-/* Fences of the starts in the ledger: the highest of the first `lines` lines, the lowest behind. */
+/* Fences of the starts in the ledger: the highest in the first `lines` lines, the lowest in the
+ * others. */
 static void fences(int lines, int64_t *highest, int64_t *lowest)
 {
     CLEANUP_BUF struct buf all = BUF_INIT;
@@ -206,8 +208,8 @@ static bool nothing_runs(void *arg)
            test_lines(s.ledger, "start ") == test_lines(s.ledger, "end ");
 }
 
-/* The old snapshot takes the place of what is there, the clock is set back by so much. `lines`: of
- * the ledger at that moment; what was claimed before stands in them. */
+/* Restart Redis with the old snapshot and its clock set back by back_us. *lines: length of the
+ * ledger at that moment; it has all starts of jobs claimed before. */
 static struct test_clock *restore(const char *path, int64_t back_us, int *lines)
 {
     CLEANUP_FREE char *clock_path = mem_printf("%s/clock", s.dir);
@@ -218,7 +220,7 @@ static struct test_clock *restore(const char *path, int64_t back_us, int *lines)
     clock->offset_us = -back_us;
     test_redis_kill(&s.redis, SIGKILL);
     shell(copy);
-    test_pause(500); /* for a start that is not in the books yet */
+    test_pause(500); /* for a start that is not in the ledger yet */
     assert_true(test_until(nothing_runs, NULL, SCENE_LONG_MS));
     *lines = test_lines(s.ledger, NULL);
     assert_int_equal(access(strchr(preload, '=') + 1, R_OK), 0);
@@ -239,7 +241,7 @@ static void ran_once(int from, int to)
     }
 }
 
-/* A job added now gets a higher id than all before, and is run. */
+/* A job added now gets a higher id than all before, and runs. */
 static void a_new_job_is_newer(void)
 {
     CLEANUP_FREE char *mark = NULL;
@@ -250,7 +252,8 @@ static void a_new_job_is_newer(void)
     assert_true(test_until_lines(s.ledger, mark, 1, SCENE_LONG_MS));
 }
 
-/* After `lines` of the ledger the fences are higher; all that Redis still knew of has been run. */
+/* All jobs that Redis still had have run, those below number `since` once. Fences after the first
+ * `lines` lines of the ledger are higher than before. */
 static void books_add_up(int lines, int since, const char *what)
 {
     struct scene_sum sum;
@@ -267,7 +270,7 @@ static void books_add_up(int lines, int since, const char *what)
                   sum.reruns);
 }
 
-/* The snapshot knows the worker: it was taken while it worked. */
+/* The snapshot was taken while this worker worked, so it knows the worker. */
 static void K10_snapshot_of_this_run(void **state)
 {
     CLEANUP_FREE char *old = mem_printf("%s/old.rdb", s.dir);
@@ -284,19 +287,19 @@ static void K10_snapshot_of_this_run(void **state)
     assert_true(scene_until_ends(&s, 100, SCENE_LONG_MS));
     save_as(old);
     kept = s.njobs;
-    scene_add(&s, "work", 100); /* gone with the snapshot, unless they have run by then */
+    scene_add(&s, "work", 100); /* not in the snapshot, so lost unless they have run by then */
     assert_true(scene_until_ends(&s, 200, SCENE_LONG_MS));
     clock = restore(old, 0, &lines);
     for (int i = kept; i < s.njobs; i++)
         s.fate[i] = SCENE_LOST_BY_REDIS;
     a_new_job_is_newer();
     books_add_up(lines, settled, "a snapshot of this run restored under load");
-    /* The cause of the reruns. */
+    /* The log tells why jobs ran again. */
     assert_true(scene_log(&s, 0, "event=reconciled") + scene_log(&s, 0, "event=lost") >= 1);
     test_clock_free(clock);
 }
 
-/* The snapshot is older than the worker, and the server's clock is wrong as well. */
+/* The snapshot is older than the worker, and the server's clock is wrong, too. */
 static void K10_snapshot_from_before(void **state)
 {
     CLEANUP_FREE char *old = mem_printf("%s/old.rdb", s.dir);
@@ -318,9 +321,9 @@ static void K10_snapshot_from_before(void **state)
     assert_true(test_until_lines(s.d[0].log, "rewound=1", 1, SCENE_LONG_MS));
     assert_true(epoch_of(0) > epoch);
     a_new_job_is_newer();
-    clock->offset_us = 0; /* the others are due by then */
+    clock->offset_us = 0; /* the other jobs are due by then */
     books_add_up(lines, 0, "an older snapshot, and the clock ten minutes back");
-    /* The cause of the reruns, once. */
+    /* The log tells once why jobs ran again. */
     assert_int_equal(scene_log(&s, 0, "rewound=1"), 1);
     assert_int_equal(scene_log(&s, 0, "event=forgotten"), 1);
     test_clock_free(clock);

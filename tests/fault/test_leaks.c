@@ -1,5 +1,5 @@
 /*
- * What is left after very many jobs: descriptors, threads, memory and keys are where they were.
+ * After very many jobs, descriptors, threads, memory and keys are as before.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +19,8 @@
 #include "usage.h"
 
 #define BACKLOG 2500
-/* Pages that the allocator has not given back: 2 % of so little is nothing. How many jobs wait for
- * a place at most is known late; 5,000 and 40,000 jobs leave the same 200 KiB. */
+/* Pages that the allocator keeps may be more than 2 % of so little memory. The peak of jobs that
+ * wait for a place is reached late; 5,000 and 40,000 jobs leave the same 200 KiB. */
 #define SLACK_KB 256
 
 static struct stage stage;
@@ -28,7 +28,7 @@ static struct stage stage;
 struct figures {
     int fds, threads, children;
     long rss_kb;
-    int64_t keys, rows; /* of all keys together */
+    int64_t keys, rows; /* keys, and rows of all keys together */
 };
 
 static int64_t rows_of(const char *key)
@@ -65,7 +65,7 @@ static bool has_room(void *arg)
     return test_int(&stage.redis, "HLEN", STAGE_ROOT ":jobs") < BACKLOG;
 }
 
-/* Why it does not go on. */
+/* Print why no more jobs are added. */
 static void explain(void)
 {
     static const char *const keys[][2] = {{"HLEN", STAGE_ROOT ":jobs"},
@@ -82,7 +82,7 @@ static void explain(void)
                   buf_str(&log) + (log.len > 4000 ? log.len - 4000 : 0));
 }
 
-/* How many adds were acknowledged: all, unless the machine stands still. */
+/* Returns how many adds were acknowledged: all, unless the machine stands still. */
 static int do_jobs(int n)
 {
     int acked = 0;
@@ -96,12 +96,13 @@ static int do_jobs(int n)
         acked += ledger_add(&stage.ledger, &stage.redis, "void", part, 0);
     }
     assert_true(test_until(stage_is_drained, &stage, 5 * STAGE_WAIT_MS));
-    /* A look, a beat and a tidy later everything is as it will stay; no probe is under way. */
+    /* After a look, a beat and a tidy everything is as it will stay, and no probe runs. */
     test_pause(12000);
     return acked;
 }
 
-/* How late the first jobs happened to start says which of these there are; there are no others. */
+/* Create all these fields of R:stats, because rows are counted: which of them jobs create depends
+ * on how late the first jobs happened to start. */
 static void fill_counts(void)
 {
     char field[24];

@@ -1,5 +1,5 @@
 /*
- * The ledger's arithmetic, on books that were cooked: each kind of wrong is found, and only that.
+ * The ledger's arithmetic on forged ledgers: each kind of error is found, and nothing else.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static int setup(void **state)
     (void)state;
     test_folder_make(dir);
     ledger_open(&ledger, dir);
-    buf_add(&ledger.numbers, "\3\3\1", 3); /* 0 and 1 acknowledged, 2 only attempted */
+    buf_add(&ledger.numbers, "\3\3\1", 3); /* 0 and 1 are acknowledged, 2 was only attempted */
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /*
- * A Redis without the library, with a strange one, or without anything (R16, R17, R18).
+ * A Redis without the library, with a wrong one, or without any data (R16, R17, R18).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "scene.h"
 
-#define RESUME_MS 3000  /* a new link: promised within two seconds */
-#define DENIED_MS 13000 /* without a right: 10 s at most */
+#define RESUME_MS 3000  /* a new connection: 2 s are promised */
+#define DENIED_MS 13000 /* after a denial: 10 s at most, 3 for a slow machine */
 
 static struct scene s;
 
@@ -34,8 +34,8 @@ static void R16_library_flushed_under_load(void **state)
         scene_redis(&s, "FUNCTION", "FLUSH", NULL);
         begin = mono_now();
         before = scene_ends(&s);
-        /* Beyond what was running then, unless this process stood still until nearly all had run.
-         */
+        /* Count ends beyond the jobs running at the flush. Skip it if this process stood still
+         * until nearly all jobs had run. */
         if (before + 5 <= 100 * (i + 1)) {
             assert_true(scene_until_ends(&s, before + 5, SCENE_LONG_MS));
             worst = test_ms_since(begin) > worst ? test_ms_since(begin) : worst;
@@ -65,7 +65,7 @@ static void R17_newer_library_without_our_protocol(void **state)
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
     assert_true(scene_says(&s, 0, "protocol", SCENE_LONG_MS));
     scene_is_calm(&s, 0, 5000, 3);
-    /* It was not replaced. */
+    /* laterd did not replace the newer library. */
     assert_null(
         test_redis_call(&s.redis, "FCALL", "later_add", "1", SCENE_ROOT, "work", "x", NULL));
     scene_redis(&s, "FUNCTION", "FLUSH", NULL);
@@ -74,7 +74,8 @@ static void R17_newer_library_without_our_protocol(void **state)
     scene_drained(&s, 0);
 }
 
-/* It says that it has what is called, and has not: every link comes up and is refused. */
+/* A library that claims a higher number and lacks functions: each connection comes up and its
+ * calls are refused. */
 static void R17_broken_library(void **state)
 {
     (void)state;
@@ -98,7 +99,7 @@ static void R17_older_library(void **state)
                 "#!lua name=laterd\nredis.register_function{function_name='later_version', "
                 "flags={'no-writes'}, callback=function() return {-1, 'old', 1} end}",
                 NULL);
-    /* Replaced at the next look, which the first missing function brings about. */
+    /* The first missing function makes the daemon probe again and replace the library. */
     assert_true(test_until_lines(s.d[0].log, "loaded=1", 2, SCENE_LONG_MS));
     (void)scene_works(&s, RESUME_MS);
     scene_drained(&s, 0);
@@ -119,7 +120,7 @@ static void R18_flushall_mid_run(void **state)
     for (int i = 0; i < s.njobs; i++)
         s.fate[i] = SCENE_LOST_BY_REDIS;
     (void)scene_works(&s, RESUME_MS);
-    /* The results of the forgotten are not offered for ever. */
+    /* Results of jobs that Redis forgot are not sent for ever. */
     scene_is_calm(&s, 0, 3000, 2);
     assert_int_equal(scene_stop(&s, 0), 0);
     assert_int_equal(scene_log(&s, 0, "event=unconfirmed"), 0);

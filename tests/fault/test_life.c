@@ -1,6 +1,6 @@
 /*
- * The life of the daemon: stops in the middle of everything, floods of signals, threads that cannot
- * be made, a loop that stands still, an upgrade, a start without Redis.
+ * The life of the daemon: stops at any time, floods of signals, threads that cannot be created, a
+ * loop that stands still, an upgrade, a start without Redis.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -59,7 +59,7 @@ static void L4_term_during_burst(void **state)
     assert_true(ledger_until(&stage.ledger, " start", 20, STAGE_WAIT_MS));
     begin = mono_now();
     test_laterd_kill(&stage.a, SIGTERM);
-    /* The producers do not care. */
+    /* Adding works while it stops. */
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", jobs - jobs / 2, 0),
                      jobs - jobs / 2);
     assert_true(test_laterd_says(&stage.a, "event=stopping", STAGE_WAIT_MS));
@@ -67,7 +67,8 @@ static void L4_term_during_burst(void **state)
     assert_int_equal(test_laterd_wait(&stage.a, 10000), 0);
     assert_in_range(test_ms_since(begin), 0, 10000);
     at_exit = ledger_lines(&stage.ledger, " start");
-    /* No claims after it was heard; what was claimed and not started went back unspent. */
+    /* No claims after the signal was handled. Jobs that were claimed and not started were
+     * released. */
     assert_in_range(at_exit - at_term, 0, 16);
     assert_int_equal(ledger_lines(&stage.ledger, " end"), at_exit);
     assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":running"), 0);
@@ -77,7 +78,7 @@ static void L4_term_during_burst(void **state)
     test_laterd_start(&stage.a);
     assert_true(stage_is_sound(&stage, &sum, 4 * STAGE_WAIT_MS));
     assert_int_equal(sum.starts, jobs);
-    assert_int_equal(ledger_lines(&stage.ledger, " 2 "), 0); /* no attempt was spent */
+    assert_int_equal(ledger_lines(&stage.ledger, " 2 "), 0); /* no job had a second attempt */
     (void)printf("figure L4: stopped with %d of %d jobs left, each of them run once after the "
                  "restart\n",
                  jobs - at_exit, jobs);
@@ -101,7 +102,7 @@ static void stop_twice(int first, int second)
     test_pause(100);
     test_laterd_kill(&stage.a, second);
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
-    /* Not the hour of patience, and not the minute of the handler. */
+    /* It waits neither for the stop_timeout of an hour nor for the handler's minute. */
     assert_in_range(test_ms_since(begin), 0, 15000);
     was = stage_show(&stage, id, "state");
     attempt = stage_show(&stage, id, "attempt");
@@ -127,7 +128,7 @@ static void L6_drain_deadline(void **state)
     struct mono begin;
 
     (void)state;
-    /* Handler and child ignore TERM; they are found by their odd argument. */
+    /* Handler and child ignore TERM; the odd argument of sleep identifies them. */
     test_handler(stage.dir, "deaf", "trap '' TERM; echo begun >> %s; sleep %s & sleep %s",
                  stage.out, mark, mark);
     stage_start_plain(&stage, &stage.a, "a", "stop_timeout: 1s\n");
@@ -136,7 +137,7 @@ static void L6_drain_deadline(void **state)
     begin = mono_now();
     test_laterd_kill(&stage.a, SIGTERM);
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
-    /* stop_timeout, TERM, 6 s later at the latest KILL, and 2 s for Redis. */
+    /* 1 s stop_timeout, then TERM, KILL at most 6 s later, and 2 s for Redis. */
     assert_in_range(test_ms_since(begin), 1000, 14000);
     run("! pgrep -f '[s]leep %s'", mark);
     attempt = stage_show(&stage, id, "attempt");
@@ -146,7 +147,7 @@ static void L6_drain_deadline(void **state)
 
 /* ---- signals */
 
-/* A child that sends the signals as fast as it can, or a thousand times a second. */
+/* Fork a child that sends the signals as fast as it can, or (paced) a thousand times a second. */
 static pid_t flood(pid_t target, const int *sigs, bool is_paced)
 {
     pid_t pid = fork();
@@ -185,19 +186,19 @@ static void L8_hup_storm(void **state)
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 300, 0), 300);
     cpu = usage_cpu_ms(stage.a.proc.pid);
     begin = mono_now();
-    /* As fast as they can be sent: the worst that a loop of kill -HUP can do. */
+    /* As fast as possible: the worst that a loop of kill -HUP can do. */
     pid = flood(stage.a.proc.pid, hup, false);
     test_pause(storm_ms / 2);
     end_flood(pid);
     pid = flood(stage.a.proc.pid, hup, true);
     test_pause(storm_ms / 2);
-    /* Work goes on meanwhile. */
+    /* Jobs run meanwhile. */
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     end_flood(pid);
     cpu = usage_cpu_ms(stage.a.proc.pid) - cpu;
     reloads = test_lines(stage.a.log, "event=reload result=done");
     assert_in_range(reloads, 2, mono_until_us(begin, mono_now()) / 200000 + 2);
-    /* The last one is not lost. */
+    /* The last reload is not lost. */
     run("sed -i 's/^concurrency.*/concurrency: 8\\nlog_level: notice/' %s", stage.a.conf);
     test_laterd_kill(&stage.a, SIGHUP);
     assert_true(
@@ -224,7 +225,7 @@ static void L10_signal_floods(void **state)
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     end_flood(pid);
     assert_int_equal(usage_children(stage.a.proc.pid, true), 0);
-    /* USR1 is `quiet`: documented, and no more than that however often it comes. */
+    /* USR1 means `quiet`, as documented, and nothing more however often it comes. */
     pid = flood(stage.a.proc.pid, quiet, true);
     assert_true(test_laterd_says(&stage.a, "event=quiet by=signal", STAGE_WAIT_MS));
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 1, 0), 1);
@@ -232,7 +233,7 @@ static void L10_signal_floods(void **state)
     end_flood(pid);
     assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":q:work:5"), 1);
     assert_int_equal(test_lines(stage.a.log, "event=quiet by=signal"), 1);
-    /* QUIT ends it, and so do all that end it, together. */
+    /* QUIT, TERM and INT together stop it, with exit status 0. */
     pid = flood(stage.a.proc.pid, quit, true);
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
     end_flood(pid);
@@ -251,7 +252,7 @@ static void L12_no_threads(void **state)
     struct mono begin;
 
     (void)state;
-    /* Of the pool: the start fails and says why. */
+    /* No pool thread: the start fails and says why. */
     test_handler(stage.dir, "work", "echo x >> %s", stage.out);
     test_laterd_conf(&stage.a, stage.dir, "a", stage.redis.url, "concurrency: 16\n");
     stage_preload("point", "LATER_TEST_POINT", "threads:7");
@@ -262,7 +263,7 @@ static void L12_no_threads(void **state)
     test_read(stage.a.log, &log);
     assert_non_null(strstr(buf_str(&log), "cannot start pool thread"));
     assert_int_equal(test_int(&stage.redis, "HLEN", STAGE_ROOT ":workers"), 0);
-    /* Of the probe, once: it is tried again. */
+    /* No probe thread, once: the daemon tries again. */
     stage_preload("point", "LATER_TEST_POINT", "thread:17");
     test_laterd_start(&stage.a);
     stage_plain();
@@ -279,7 +280,7 @@ static void L12_no_threads_at_all(void **state)
     (void)state;
     test_handler(stage.dir, "work", "echo x >> %s", stage.out);
     test_laterd_conf(&stage.a, stage.dir, "a", stage.redis.url, "concurrency: 16\n");
-    /* Never a probe: it stays up, says so now and then, does not spin, and can be stopped. */
+    /* No probe thread ever: it stays up, logs that once, does not spin, and can be stopped. */
     stage_preload("point", "LATER_TEST_POINT", "threads:17");
     test_laterd_launch(&stage.a);
     stage_plain();
@@ -293,8 +294,8 @@ static void L12_no_threads_at_all(void **state)
 
 /* ---- the service manager's side */
 
-/* The loop stands still for 10 s: systemd's watchdog hears nothing and would restart it; others do
- * not take its jobs, and it goes on where it was. */
+/* The loop stands still for 10 s. systemd's watchdog hears nothing and would restart the daemon.
+ * Other workers do not take its jobs, and it goes on afterwards. */
 static void L14_blocked_loop(void **state)
 {
     struct ledger_sum sum;
@@ -310,7 +311,7 @@ static void L14_blocked_loop(void **state)
     assert_true(ledger_until(&stage.ledger, " start", 2, STAGE_WAIT_MS));
     test_laterd_kill(&stage.a, SIGSTOP);
     notes_drop();
-    assert_false(notes_told("WATCHDOG=1", 10000)); /* of which 2 are allowed */
+    assert_false(notes_told("WATCHDOG=1", 10000)); /* WatchdogSec is 2 s here */
     test_laterd_kill(&stage.a, SIGCONT);
     assert_true(notes_told("WATCHDOG=1", STAGE_WAIT_MS));
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
@@ -319,7 +320,7 @@ static void L14_blocked_loop(void **state)
     notes_close();
 }
 
-/* Boot order does not matter: the unit is up at once, the work begins when Redis is there. */
+/* Boot order does not matter: the unit is ready at once, and jobs run when Redis is there. */
 static void L17_ready_without_redis(void **state)
 {
     (void)state;
@@ -342,7 +343,7 @@ static void L17_ready_without_redis(void **state)
 
 /* ---- identity and upgrade */
 
-/* Without a state folder nothing tells two daemons of one machine apart but their epochs. */
+/* Without a state folder only the epochs tell two daemons of one machine apart. */
 static void L13_two_of_one_kind(void **state)
 {
     struct ledger_sum sum;
@@ -359,18 +360,19 @@ static void L13_two_of_one_kind(void **state)
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 200, 0), 200);
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     assert_int_equal(ledger_lines(&stage.ledger, " start"), 200);
-    /* One dies: whoever starts next knows by its process, without a folder of its own. */
+    /* One dies. The next to start finds that its process is gone, without a state folder. */
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 200, 0), 200);
     assert_true(ledger_until(&stage.ledger, " start", 220, STAGE_WAIT_MS));
     stage_kill(&stage, &stage.a);
     test_laterd_start(&stage.a);
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
-    /* What ran, what waited for a place, and what had ended and was not told. */
+    /* Jobs that ran, that waited for a place, or that had ended without Redis knowing. */
     assert_in_range(sum.again, 0, 12);
     assert_in_range(stage.ledger.reaped, sum.again, 16);
 }
 
-/* The program is replaced while its jobs run; the new one takes over with a stop or without. */
+/* The program is replaced while its jobs run. The new one takes over after a stop, then after a
+ * kill. */
 static void L15_upgrade(void **state)
 {
     CLEANUP_FREE char *was = mem_strdup(test_build_dir());
@@ -378,18 +380,18 @@ static void L15_upgrade(void **state)
 
     (void)state;
     run("install -m755 %s/laterd %s/laterd", was, stage.dir);
-    (void)setenv("LATER_BUILD_DIR", stage.dir, 1); /* only the daemon is there */
+    (void)setenv("LATER_BUILD_DIR", stage.dir, 1); /* the folder has only the daemon */
     stage_start(&stage, &stage.a, "a", "concurrency: 8\n");
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 300, 0), 300);
     assert_true(ledger_until(&stage.ledger, " start", 20, STAGE_WAIT_MS));
     run("install -m755 %s/laterd %s/new && mv %s/new %s/laterd", was, stage.dir, stage.dir,
         stage.dir);
-    assert_int_equal(stage_stop(&stage, &stage.a), 0); /* drained */
+    assert_int_equal(stage_stop(&stage, &stage.a), 0); /* its jobs have ended */
     test_laterd_start(&stage.a);
     assert_true(ledger_until(&stage.ledger, " start", 100, STAGE_WAIT_MS));
     run("install -m755 %s/laterd %s/new && mv %s/new %s/laterd", was, stage.dir, stage.dir,
         stage.dir);
-    stage_kill(&stage, &stage.a); /* fenced */
+    stage_kill(&stage, &stage.a); /* its jobs are taken back */
     test_laterd_start(&stage.a);
     (void)setenv("LATER_BUILD_DIR", was, 1);
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));

@@ -1,10 +1,10 @@
 /*
- * later lock and later sem, and the bare locks beside them: a holder that is frozen, a clock of
- * Redis that is stepped, a release that comes too late.
+ * later lock, later sem and the bare lock functions: a holder that is frozen, a clock of Redis that
+ * steps, a release that comes too late.
  *
- * A frozen holder's command has until the guard kills it, and the next one comes in after 20 to
- * 25 s: that test cannot be quick, and runs with the fault suite; its long form lets the holder
- * stand still for a minute.
+ * The guard kills the command of a frozen holder, and the next one comes in after 20 to 25 s. So
+ * that test is slow and runs with the fault suite. In the long form the holder stands still for a
+ * minute.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -30,16 +30,16 @@
 #define ROOT "later:{default}"
 #define LONG_MS 60000
 #define FROZEN_MS 60000
-#define SILENCE_MS 35000 /* nobody is given up later than that */
+#define SILENCE_MS 35000 /* a dead worker is reaped within this time */
 #define HOUR_US INT64_C(3600000000)
 #define PROCS 12
 
-/* Who waited two seconds: without them it would be five at least, when it has beaten once more. */
+/* How long `-w 2` may take. Without a timer it would end only at the next beat, after 5 s. */
 #define WAITED_MS 2000
 #define WAITED_MAX_MS 4500
 
 static struct test_redis redis;
-static struct test_clock *wall; /* of Redis */
+static struct test_clock *wall; /* clock of Redis */
 static char dir[64];
 static struct proc procs[PROCS];
 
@@ -105,7 +105,7 @@ static void expect_empty(void)
     assert_int_equal(test_fsck(&redis), 0);
 }
 
-/* All that is in Redis but the beats themselves; the caller's. */
+/* All that is in Redis, except the beats; the caller's to free. */
 static char *snapshot(void)
 {
     CLEANUP_BUF struct buf out = BUF_INIT;
@@ -115,9 +115,9 @@ static char *snapshot(void)
     return mem_strdup(buf_str(&out));
 }
 
-/* ---- */
+/* ---- setup */
 
-/* What the commands under test run (tests/fault/locks/README). */
+/* Copy the scripts that the commands run (tests/fault/locks/README). */
 static void copy_scripts(void)
 {
     (void)setenv("SCRIPTS", test_source_dir(), 1);
@@ -169,7 +169,8 @@ static void step_to(int64_t offset_us)
 
 /* ---- Q1: a frozen holder */
 
-/* By the ledger: none of the first was heard of behind the first line of the second. */
+/* The ledger has no line of the first command and its children after the first line of the second
+ * command. */
 static void check_ledger(void)
 {
     assert_int_equal(lines_of("two", NULL), 0);
@@ -182,7 +183,7 @@ static void check_ledger(void)
         "");
 }
 
-/* What the frozen one may still send, and what comes of it. */
+/* Calls that the frozen holder may still send are refused and change nothing. */
 static void check_late_words(void)
 {
     CLEANUP_FREE char *before = snapshot();
@@ -228,7 +229,7 @@ static void Q1_a_frozen_holder(void **state)
     until_lines("said", "later: lock:x: the place was lost", 1);
     after = snapshot();
     assert_string_equal(before, after);
-    /* The line goes on behind the one that holds it now. */
+    /* The third command stays in line, behind the second one, which holds the lock now. */
     assert_int_equal(lines_of("ledger", "third "), 0);
     proc_signal(&procs[1], SIGTERM);
     assert_int_equal(proc_wait(&procs[1], LONG_MS), 143);
@@ -246,7 +247,7 @@ static void Q1_a_frozen_holder(void **state)
                   atoi(buf_str(&sum)));
 }
 
-/* At the worst instant: all is looked at, and the command is about to be made. */
+/* Frozen at the worst moment: everything is checked, and the command is about to be started. */
 static void Q1_frozen_as_its_command_starts(void **state)
 {
     CLEANUP_FREE char *line = mem_printf(
@@ -273,7 +274,8 @@ static void Q1_frozen_as_its_command_starts(void **state)
     expect_empty();
 }
 
-/* The same to laterd: its handler is killed before it has begun, not when the guard looks again. */
+/* The same for laterd. Its handler is killed before it runs, not only when the guard checks
+ * again. */
 static void Q1_frozen_as_its_handler_starts(void **state)
 {
     CLEANUP_FREE char *preload = mem_printf("%s/tests/support/preload/point.so", test_build_dir());
@@ -306,13 +308,13 @@ static void Q1_frozen_as_its_handler_starts(void **state)
 /* ---- Q2, Q3: the clock of Redis steps */
 
 #define LOCK_STAYS 0
-#define SEM_STAYS 1 /* two of them */
+#define SEM_STAYS 1 /* two holders: SEM_STAYS and the next */
 #define LOCK_WAITS 3
 #define SEM_WAITS 6
 #define LOCK_PASSES 9
 #define SEM_PASSES 10
 
-/* One at the lock, two at the semaphore, three in line before each. */
+/* One holder of the lock, two of the semaphore, three commands in line at each. */
 static void fill(void)
 {
     assert_int_equal(test_sh("$LATER limits set two semaphore 2 --on-lost kill"), 0);
@@ -331,7 +333,7 @@ static void fill(void)
     }
 }
 
-/* Two who wait for two seconds only, and the step comes meanwhile. */
+/* Two commands wait with -w 2, and the clock steps meanwhile. */
 static void step_under_waiters(int64_t offset_us)
 {
     struct mono begin = mono_now();
@@ -347,7 +349,7 @@ static void step_under_waiters(int64_t offset_us)
     assert_in_range(test_ms_since(begin), WAITED_MS, WAITED_MAX_MS);
 }
 
-/* Every worker has beaten since the step. */
+/* Has every worker beaten since the step? */
 static bool all_have_beaten(void *arg)
 {
     (void)arg;
@@ -371,7 +373,7 @@ static void check_held(void)
     assert_int_equal(test_int(&redis, "ZCARD", ROOT ":wait:sem:two"), 3);
 }
 
-/* At once, as it is without any step. */
+/* -n gives up at once, as without a step. */
 static void check_not_waiting(void)
 {
     struct mono begin = mono_now();
@@ -386,7 +388,7 @@ static void check_turns(void)
     for (int i = 0; i < LOCK_WAITS; i++) {
         proc_signal(&procs[i], SIGTERM);
         assert_int_equal(proc_wait(&procs[i], LONG_MS), 0);
-        /* One place of the semaphore after the other, so that there is an order. */
+        /* Free one place of the semaphore after the other, so that there is an order. */
         if (i == SEM_STAYS)
             until_lines("turns.sem", "3", 1);
     }
@@ -427,7 +429,7 @@ static void Q3_the_clock_an_hour_back(void **state)
                   "-w 2 waited 2 s\n");
 }
 
-/* ---- leases, which are by the clock of Redis */
+/* ---- leases, which count by the clock of Redis */
 
 static void Q2_a_lease_an_hour_ahead(void **state)
 {
@@ -439,7 +441,7 @@ static void Q2_a_lease_an_hour_ahead(void **state)
     start(0, "$LATER lock x sh $DIR/stay 0 lock");
     until_waiting("lock:x", 1);
     step_to(HOUR_US);
-    /* It is over, and the one in line finds that. */
+    /* The lease is over, and the command in line finds that. */
     until_lines("held", NULL, 1);
     before = snapshot();
     test_says("$DIR/f later_renew x ann ttl 1m", 0, "ELATER_LOST");
@@ -469,7 +471,7 @@ static void Q3_a_lease_an_hour_back(void **state)
     expect_empty();
 }
 
-/* ---- late words of callers of the bare functions */
+/* ---- late calls of the bare functions */
 
 static void a_late_release_changes_nothing(void **state)
 {
@@ -487,7 +489,7 @@ static void a_late_release_changes_nothing(void **state)
     test_says("$DIR/f later_renew x ann", 0, "ELATER_LOST");
     test_says("$DIR/f later_fence_check x $(cat $DIR/fence)", 0, "0\n");
     test_says("$DIR/f later_fenced x $(cat $DIR/fence) SET written 1", 0, "ELATER_STALE");
-    /* The name of a program is no owner. */
+    /* A worker as holder (@EPOCH) is not accepted as the owner of the call. */
     test_says("$DIR/f later_unlock x $(redis-cli -s $SOCK HGET 'later:{default}:lock:x' holder)", 0,
               "not-held");
     after = snapshot();

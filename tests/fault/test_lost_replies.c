@@ -1,6 +1,6 @@
 /*
- * Answers that are lost, calls that come late, connections that are cut: what was executed without
- * anybody hearing of it (N2, N3, the delayed step past the reconnect).
+ * Lost answers, late calls and cut connections: calls that were executed without the caller knowing
+ * (N2, N3, a step that comes after the reconnect).
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -50,9 +50,9 @@ static void N3_reply_lost_add(void **state)
     (void)proxy_tell(&s.proxy, "on later_add dropreply");
     assert_int_equal(proc_run(argv, NULL, 0, &out, &err), 0);
     assert_int_equal(proxy_tell(&s.proxy, "seen later_add"), 2);
-    assert_int_equal(out.len, 13); /* the id, and the end of the line */
+    assert_int_equal(out.len, 13); /* the id and a line feed */
     assert_int_equal(test_int(&s.redis, "HLEN", SCENE_ROOT ":jobs"), 1);
-    /* Lost twice: it says so, and the job is there once all the same. */
+    /* Both answers lost: the command reports an error, but the job exists, once. */
     (void)proxy_tell(&s.proxy, "on later_add dropreply 2");
     argv[5] = (char *)(uintptr_t) "1";
     assert_int_equal(proc_run(argv, NULL, 0, &out, &err), 69);
@@ -64,8 +64,8 @@ static void N3_reply_lost_add(void **state)
     scene_drained(&s, 0);
 }
 
-/* Each job fails once and is tried again at once: a result that is sent again meets the next start
- * of its job. */
+/* Each job fails once and is retried at once, so that a result that is sent again meets the next
+ * start of its job. */
 static void flaky_handler(void)
 {
     scene_handler(&s, "flaky", "[ \"$LATER_ATTEMPT\" != 1 ] || exit 1");
@@ -189,7 +189,7 @@ static void N3_reply_lost_leave(void **state)
     assert_int_equal(test_int(&s.redis, "HLEN", SCENE_ROOT ":workers"), 0);
 }
 
-/* A step and a beat are under way when the connection goes; both were executed. */
+/* A step and a beat are under way when the connection breaks; both were executed. */
 static void N3_two_replies_lost_in_flight(void **state)
 {
     int rounds = test_is_long() ? 50 : 8;
@@ -218,7 +218,7 @@ static bool has_said(void *arg)
     return strstr(s.proxy.said, arg) != NULL;
 }
 
-/* The call that was held back is let through, and refused with this word. */
+/* Let the held call through: it must be refused with this word. */
 static void comes_late(const char *refusal)
 {
     assert_int_equal(proxy_tell(&s.proxy, "release"), 1);
@@ -234,7 +234,7 @@ static void N3_step_delayed_past_the_reconnect(void **state)
     (void)proxy_tell(&s.proxy, "on later_v2_step hold 1");
     scene_add(&s, "flaky", 20);
     await_fired(1);
-    /* The worker has come back on a new connection, was answered there, and works. */
+    /* The worker is back on a new connection, was answered there, and works. */
     assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
     scene_add(&s, "flaky", 20);
     comes_late("link");

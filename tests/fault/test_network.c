@@ -1,6 +1,6 @@
 /*
- * The network between laterd and Redis, broken: links that are silent, that take a byte at a time,
- * that carry garbage (R23, R26, N1, N4, N5).
+ * A broken network between laterd and Redis: links that are silent, that take one byte at a time,
+ * or that carry garbage (R23, R26, N1, N4, N5).
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 #include "scene.h"
 #include "usage.h"
 
-#define RESUME_MS 3000 /* promised: two seconds; the third is the machine's */
+#define RESUME_MS 3000 /* 2 s are promised; one more for a slow machine */
 
 static struct scene s;
 
@@ -41,16 +41,16 @@ static void is_noticed_and_left(const char *mode, int line)
     (void)proxy_tell(&s.proxy, "mode %s", mode);
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
     noticed = test_ms_since(begin);
-    /* A look a second at least, and 2 s for its answer. */
+    /* A look is sent every second, and 2 s later its missing answer is noticed. */
     assert_in_range(noticed, 0, 5000);
     connects = proxy_tell(&s.proxy, "accepted");
     scene_is_calm(&s, 0, lasts_ms, 6);
     connects = proxy_tell(&s.proxy, "accepted") - connects;
     assert_in_range(connects, 0, lasts_ms / 1000 + 2);
-    /* What ran has ended in peace; nothing was started. */
+    /* Running jobs have ended, and no job was started. */
     assert_int_equal(scene_ends(&s), 2);
     (void)proxy_tell(&s.proxy, "pass");
-    resumed = scene_works(&s, RESUME_MS + 2000); /* a try that hangs is given up after 2 s */
+    resumed = scene_works(&s, RESUME_MS + 2000); /* a hanging connection attempt ends after 2 s */
     scene_drained(&s, 0);
     print_message("figure N%d: %s noticed after %lld ms, work again %lld ms after its end\n", line,
                   mode, (long long)noticed, (long long)resumed);
@@ -78,7 +78,7 @@ static void R23_pubsub_link_goes_silent(void **state)
     (void)proxy_tell(&s.proxy, "on SUBSCRIBE blackhole 0");
     (void)proxy_tell(&s.proxy, "mute");
     for (int i = 0; i < 6; i++) {
-        ms = scene_works(&s, 2500); /* a look: every 0.9 to 1.1 s */
+        ms = scene_works(&s, 2500); /* a look comes every 0.9 to 1.1 s */
         worst = ms > worst ? ms : worst;
     }
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
@@ -121,7 +121,7 @@ static bool all_are_kept(void *arg)
     return test_int(&s.redis, "ZCARD", SCENE_ROOT ":done:loud") == 32;
 }
 
-/* Sixteen results of 16 KiB in a step, which the socket takes a byte or three at a time. */
+/* Each step carries 16 results of 16 KiB, of which the socket takes at most three bytes a call. */
 static void N5_short_writes(void **state)
 {
     CLEANUP_FREE char *preload =
@@ -137,15 +137,15 @@ static void N5_short_writes(void **state)
     (void)unsetenv("LD_PRELOAD");
     scene_add(&s, "loud", 32);
     assert_true(scene_until_ends(&s, 32, SCENE_LONG_MS));
-    /* The last results are on their way for a while, a few bytes a call. */
+    /* Sending the last results takes a while, at a few bytes a call. */
     assert_true(test_until(all_are_kept, NULL, SCENE_LONG_MS));
     scene_is_calm(&s, 0, 3000, 40);
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
-    /* Kept outcomes, so it never drains: each was run once. */
+    /* Outcomes are kept, so it never drains. Each job ran once. */
     assert_int_equal(test_lines(s.ledger, "start "), 32);
 }
 
-/* ---- answers that are none */
+/* ---- answers that are not valid */
 
 static void R26_resp_garbage(void **state)
 {
@@ -177,7 +177,7 @@ static void R26_resp_garbage(void **state)
     before = usage_kib(pid, "VmRSS");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         (void)proxy_tell(&s.proxy, "pass");
-        /* The first two everywhere, the others in the answer that is looked at most. */
+        /* The first two in every answer, the others in answers to a step (all in the long form). */
         for (size_t k = 0; k < (i < 2 || test_is_long() ? 6 : 1); k++) {
             (void)proxy_tell(&s.proxy, "on %s garbage:%s", where[k], proxy_hex(bad[i]));
             if (k != 0)

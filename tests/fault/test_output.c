@@ -1,5 +1,5 @@
 /*
- * What handlers write: lines H13 to H16 of the fault catalogue, with the real daemon.
+ * What handlers write: entries H13 to H16 of the fault catalogue, with the real daemon.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,15 +17,16 @@
 #include "base/mem.h"
 #include "watched.h"
 
-#define FLAT_KIB 4096 /* what the daemon may grow by, whatever is written */
+#define FLAT_KIB 4096 /* the daemon may grow by this, however much is written */
 
-/* MB of output of one job: enough to see a leak of a thousandth. */
+/* Output of one job in MB: enough to see a leak of a thousandth. */
 static int megabytes(void)
 {
     return test_is_long() ? 10240 : 400;
 }
 
-/* Run a job of this handler to its end; the memory is flat, others are on time. */
+/* Run one job of this handler to its end. Memory must not grow, and other queues must be on time.
+ * Returns the job's id. */
 static char *run_loud(const char *handler, const char *line, const char *what)
 {
     struct mono begin;
@@ -62,7 +63,7 @@ static void H13_ten_gigabytes_of_output(void **state)
     (void)state;
     assert_int_equal(strlen(tail), 4096);
     assert_string_equal(tail + 4096 - 4, "END\n");
-    /* The log has a thousand lines of it, and says how many there were. */
+    /* The log has a thousand lines of output, and says how many it left out. */
     assert_in_range(test_lines(watched.d.log, "stream=stdout"), 1000, 1001);
     assert_int_equal(test_lines(watched.d.log, "left_out_lines="), 1);
 }
@@ -81,7 +82,7 @@ static void H14_ten_gigabytes_on_both_without_line_ends(void **state)
     assert_int_equal(strspn(tail, "xy"), 4096);
     assert_int_equal(test_lines(watched.d.log, "stream=stdout") +
                          test_lines(watched.d.log, "stream=stderr"),
-                     2); /* each a line that never ended, cut */
+                     2); /* one line of each stream, which never ended and was cut */
     assert_int_equal(test_lines(watched.d.log, " cut=1"), 2);
 }
 
@@ -122,7 +123,7 @@ static void H15_bytes_of_every_kind(void **state)
     {
         struct reply *r = test_fcall(&watched.redis, "later_result", id, NULL);
 
-        /* What is kept are the bytes themselves. */
+        /* Redis keeps the bytes as they were. */
         assert_int_equal(reply_len(reply_at(r, 5)), 4096);
         assert_non_null(memmem(reply_str(reply_at(r, 5)), 4096, "\033]0;title\007\033[2J", 14));
         reply_free(r);
@@ -130,7 +131,7 @@ static void H15_bytes_of_every_kind(void **state)
     watched_assert_clean();
 }
 
-/* Output that says what only laterd may say; descriptor 3 with words that are none. */
+/* Output that imitates what only laterd may say, and unknown words on descriptor 3. */
 static void H16_forged_control_lines(void **state)
 {
     static const char *const forged[] = {"state done", "attempt 0",  "attempts 1000", "queue other",
@@ -153,7 +154,8 @@ static void H16_forged_control_lines(void **state)
     watched_start("defaults: { attempts: 2, backoff: { first: 1h } }");
     id = watched_add("forge", "x");
     assert_true(watched_until_state(id, "failed"));
-    /* The exit status alone: a failure that waits for its second attempt, in its own queue. */
+    /* Only the exit status counts: a failure that waits for its second attempt, in its own
+     * queue. */
     {
         CLEANUP_FREE char *code = watched_result(id, 1);
         CLEANUP_FREE char *attempt = watched_shown(id, "attempt");
@@ -170,8 +172,8 @@ static void H16_forged_control_lines(void **state)
         assert_true(strtoll(due, NULL, 10) > test_now_ms() + 1800000);
     }
     tail = watched_result(id, 5);
-    assert_non_null(strstr(tail, "result forged\n")); /* mere output */
-    /* A line of the log that begins as one of laterd's own is its own. */
+    assert_non_null(strstr(tail, "result forged\n")); /* plain output, no result */
+    /* Every line of the log starts with laterd's own time stamp and level. */
     assert_int_equal(
         watched_sh(NULL, "grep -Ev '^[0-9TZ:.-]+ (warn|info|notice) ' %s", watched.d.log), 1);
     assert_int_equal(watched_sh(NULL, "grep -E '^[0-9TZ:.-]+ [a-z]+ event=end .*outcome=done' %s",
@@ -181,7 +183,6 @@ static void H16_forged_control_lines(void **state)
     printf("figure H16: 12 forged lines on each of 3 descriptors: the exit status decides\n");
 }
 
-/* An argument is a pattern of the tests to run. */
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, watched_setup, watched_teardown)

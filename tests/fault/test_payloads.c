@@ -1,6 +1,6 @@
 /*
- * What producers may write, with the real daemon: lines P of the fault catalogue that need one. The
- * others are tested where they are decided, in the function library.
+ * What producers may write: entries P of the fault catalogue that need the real daemon. The others
+ * are tested in the function library, which decides them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,8 @@
 
 #define MIB (1 << 20)
 
-/* One command with one argument of bytes; *error (of the server) is NULL-ended text or "". */
+/* Call a command whose last argument is n bytes. error: the server's error text, "" if there is
+ * none. */
 static void call_bytes(char error[256], const char *const *argv, int argc, const char *last,
                        size_t n)
 {
@@ -63,7 +64,7 @@ static void zadd(const char *key, const char *member, size_t n)
     must_call(argv, 3, member, n);
 }
 
-/* A job as somebody with the right to write keys would make it up. */
+/* Write a job by hand, as a user with the right to write keys could. */
 static void forge(const char *id, const char *queue, const char *record, size_t n)
 {
     const char *argv[] = {"HSET", ROOT ":jobs", id};
@@ -110,7 +111,7 @@ static void P1_over_the_limit_and_half_a_gigabyte(void **state)
     watched_start("defaults: { max_payload: 1MiB }");
     must_call(add, 5, bytes, MIB);
     assert_true(test_until_lines(watched.out, "1048576", 1, LONG_MS));
-    watched_remember(); /* what one of the largest that are allowed takes */
+    watched_remember(); /* memory that the largest allowed payload takes */
     call_bytes(error, add, 5, bytes, MIB + 1);
     assert_non_null(strstr(error, "ELATER_SIZE"));
     call_bytes(error, add, 5, bytes, huge);
@@ -126,7 +127,8 @@ static void P1_over_the_limit_and_half_a_gigabyte(void **state)
            (long long)watched_grown_kib());
 }
 
-/* Larger than its add was asked for: put in its place afterwards, by hand. */
+/* A payload that is replaced by a larger one after its add, and a forged record that is too
+ * large. */
 static void P1_made_large_behind_the_add(void **state)
 {
     size_t huge = test_is_long() ? 500UL << 20 : 32UL << 20;
@@ -177,16 +179,16 @@ static void round_trip(const char *bytes, size_t n, bool raw)
 static void P3_text_that_is_none(void **state)
 {
     static const char *const corpus[] = {
-        "\xff\xfe\xfd",             /* never UTF-8 */
-        "\xc3",                     /* cut */
+        "\xff\xfe\xfd",             /* invalid UTF-8 */
+        "\xc3",                     /* cut UTF-8 */
         "\xed\xa0\x80\xed\xb0\x80", /* surrogates */
-        "\xef\xbb\xbf{}",           /* a mark of byte order */
+        "\xef\xbb\xbf{}",           /* byte order mark */
         "\xe2\x80\xae"
-        "gpj.exe",                          /* right to left */
+        "gpj.exe",                          /* right-to-left override */
         "\xf4\x90\x80\x80",                 /* beyond Unicode */
         "\xc0\xaf",                         /* overlong */
         "\xe2\x80\xa8\xe2\x80\xa9\xc2\x85", /* other line ends */
-        "\033]0;t\007\033[2J\r\n\b\177",    /* for a terminal */
+        "\033]0;t\007\033[2J\r\n\b\177",    /* terminal control sequences */
     };
 
     (void)state;
@@ -217,7 +219,7 @@ static void P8_a_queue_that_nobody_serves(void **state)
     watched_canary_start(20);
     watched_start("");
     id = watched_add("nosuch", "x");
-    /* It waits, is seen, and after a minute shown as what needs attention. */
+    /* The job waits. The queue is noted, and after a minute shown as one that needs attention. */
     assert_true(test_until(is_noted, NULL, LONG_MS));
     assert_true(watched_state_is(id, "waiting"));
     if (test_is_long()) {
@@ -230,7 +232,8 @@ static void P8_a_queue_that_nobody_serves(void **state)
     watched_assert_clean();
 }
 
-/* As a name, as a key, in a record, on the channel, as a file: none becomes a program. */
+/* These names as queues, keys, on the wake channel, in records and as files: none may become a
+ * program. */
 static void P9_handler_names(void **state)
 {
     CLEANUP_FREE char *longest = mem_new(4097);
@@ -280,13 +283,13 @@ static void P9_handler_names(void **state)
         must_call((const char *const[]){"SADD", ROOT ":names"}, 2, corpus[i].name, corpus[i].n);
         must_call((const char *const[]){"ZADD", ROOT ":heads", "1"}, 3, corpus[i].name,
                   corpus[i].n);
-        /* In the record of a job that waits in a good queue. */
+        /* In the record of a job that waits in a valid queue. */
         (void)snprintf(id, sizeof(id), "j0000000%04zu", i);
         buf_puts(&b, "-");
         buf_add(&b, corpus[i].name, corpus[i].n);
         buf_puts(&b, " 5\npayload");
         forge(id, "fine", b.data, b.len);
-        /* And a key of its own. */
+        /* And in a key of its own. */
         buf_clear(&b);
         buf_puts(&b, ROOT ":due:");
         buf_add(&b, corpus[i].name, corpus[i].n);
@@ -321,11 +324,11 @@ static void P12_all_due_at_the_same_ms(void **state)
     (void)state;
     test_handler(watched.dir, "one", "echo one >> %s/one", watched.dir);
     test_handler(watched.dir, "two", "echo two >> %s", watched.out);
-    /* Added while it is paused: due, all of them, the moment it is resumed. */
+    /* Add while the queue is paused: all jobs become due at the moment it is resumed. */
     reply_free(test_fcall(&watched.redis, "later_pause", "one", NULL));
     watched_add_many("one", n);
     (void)snprintf(at, sizeof(at), "%lld", (long long)test_now_ms());
-    /* The same score for all, as a raw producer may write it. */
+    /* Give all the same score, as a raw producer may. */
     reply_free(test_redis_call(&watched.redis, "EVAL",
                                "for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do "
                                "redis.call('ZADD', KEYS[1], ARGV[1], id) end return 1",
@@ -342,7 +345,7 @@ static void P12_all_due_at_the_same_ms(void **state)
     {
         CLEANUP_FREE char *one = mem_printf("%s/one", watched.dir);
 
-        /* Turns about: they were not put behind the heap. */
+        /* The queues take turns: `two` did not have to wait behind all of `one`. */
         assert_in_range(test_lines(one, NULL), 0, 300);
         assert_true(test_until_lines(one, NULL, 1500, LONG_MS));
     }
@@ -376,7 +379,7 @@ static void P13_very_many_names(void **state)
 
         (void)snprintf(first, sizeof(first), "%d", from + 1);
         (void)snprintf(last, sizeof(last), "%d", from + 5000);
-        /* Raw keys, strays, wake-ups for names that nobody knows. */
+        /* Raw keys, stray keys, and wakes for unknown queues. */
         reply_free(test_redis_call(&watched.redis, "EVAL",
                                    "for i = ARGV[1], ARGV[2] do "
                                    "redis.call('ZADD', KEYS[1] .. ':due:q' .. i, 1, 'x') "
@@ -386,7 +389,7 @@ static void P13_very_many_names(void **state)
                                    "return 1",
                                    "1", ROOT, first, last, NULL));
     }
-    /* And as many queues as there may be. */
+    /* And as many queues as a namespace may have. */
     reply_free(test_redis_call(&watched.redis, "EVAL",
                                "for i = 1, 10000 do redis.call('SADD', KEYS[1] .. ':names', 'n' .. "
                                "i) end return 1",
@@ -400,7 +403,7 @@ static void P13_very_many_names(void **state)
     }
     cpu = usage_cpu_ms(watched.pid);
     assert_true(test_until_lines(watched.d.log, "event=stray-key", 1, LONG_MS));
-    assert_int_equal(watched_sh(NULL, "sleep 12"), 0); /* two looks of the scan, a tidy */
+    assert_int_equal(watched_sh(NULL, "sleep 12"), 0); /* a scan for stray keys, a tidy */
     assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 3000);
     assert_in_range(test_lines(watched.d.log, "event=stray-key"), 1, 64);
     assert_in_range(test_int(&watched.redis, "HLEN", ROOT ":notes"), 1, 100);
@@ -498,7 +501,7 @@ static void P17_kept_outcomes_go(void **state)
         most = kept > most ? kept : most;
         left = test_int(&watched.redis, "ZCARD", ROOT ":q:storm:5");
     } while (left > 0);
-    /* About a second's worth, however many there were. */
+    /* About the outcomes of one second, however many jobs there were. */
     assert_in_range(most, 1, test_is_long() ? 12000 : 5000);
     assert_int_equal(test_int(&watched.redis, "ZCARD", ROOT ":dead:wrong"), 50);
     assert_true(until_count("HLEN", ROOT ":results", 0));
@@ -510,7 +513,6 @@ static void P17_kept_outcomes_go(void **state)
            (long long)most);
 }
 
-/* An argument is a pattern of the tests to run. */
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, watched_setup, watched_teardown)

@@ -1,11 +1,11 @@
 /*
- * What a worker leaves running when it dies, and what a job leaves that laterd ends itself: nobody
- * takes its lock beside that. The referee is a lock of the kernel (flock(1)) on a file, which the
- * holder's command and all that it has started keep, whatever session they are in: the next one
- * takes it or writes OVERLAP.
+ * What a dead worker leaves running, and processes that laterd ends itself: no other job takes the
+ * lock while they run. The referee is a kernel lock (flock(1)) on a file. The holder's command and
+ * all processes that it started keep it open, in any session. The next holder takes the lock or
+ * writes OVERLAP.
  *
- * The long form does each twenty times. Figures: how many overlapped, and how long the lock was on
- * its way from the one's end to the other's start.
+ * The long form repeats each case twenty times. Figures: how many overlapped, and the time from the
+ * end of one holder to the start of the next.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -27,14 +27,14 @@
 
 #define ROUNDS_LONG 20
 #define SIGHTS 3
-#define AT_ONCE_MS 1000   /* of the mean hand-over, where somebody on the host sees it */
-#define SILENCE_MS 19600  /* before that nobody is given up for his silence alone */
-#define GIVEN_UP_MS 32000 /* and behind that he is */
+#define AT_ONCE_MS 1000   /* mean time to the next holder if a worker sees the death */
+#define SILENCE_MS 19600  /* no worker is reaped for silence before this */
+#define GIVEN_UP_MS 32000 /* and every silent worker is by then */
 
-/* ---- the ground: a stage, a door and its referee */
+/* ---- a stage, a door and its referee */
 
 static struct stage stage;
-static struct proc holder, waiter; /* commands of `later lock` */
+static struct proc holder, waiter; /* processes of `later lock` */
 static struct proc sights[SIGHTS], sighted[SIGHTS];
 static pid_t frozen_guard;
 static bool is_begun;
@@ -47,9 +47,8 @@ static void begin(void)
     stage_begin(&stage);
     test_redis_start(&stage.redis, NULL);
     test_redis_load(&stage.redis);
-    /* hold: it stays; brief: not that long; far: so does a child in a session of its own; nest: so
-     * does a command at a place of a semaphore; next: in and out. One that is run again is in and
-     * out, too. */
+    /* hold: stays for 60 s. brief: 17 s. far: stays, with a child in another session. nest: stays,
+     * inside `later sem`. next: ends at once, and so does a job that is run again. */
     test_handler(stage.dir, "door",
                  "D=%s; read how; export D\n"
                  "if test \"$how ${LATER_ATTEMPT:-1}\" = 'nest 1'; then exec %s --redis %s sem s "
@@ -97,13 +96,13 @@ static void end(void)
         proc_done(&sights[i]);
         proc_done(&sighted[i]);
     }
-    /* Where the test has failed. */
+    /* For a test that failed. */
     (void)test_sh("for p in $(cat $DIR/pids); do kill -9 -- -$p; done 2>/dev/null");
     (void)test_sh("fuser -s -k $DIR/referee");
     assert_int_equal(stage_end(&stage), 0);
 }
 
-/* Behind a test that failed. */
+/* Clean up after a test that failed. */
 static int teardown(void **state)
 {
     (void)state;
@@ -124,7 +123,7 @@ static int lines(const char *text)
     return test_lines(book, text);
 }
 
-/* It has written its line: the word and the time. */
+/* Wait until it has written its word and the time to the file. */
 static void until_in(const char *word, int deadline_ms)
 {
     CLEANUP_FREE char *book = in_dir("book"), *head = mem_printf("%s 1", word);
@@ -133,7 +132,7 @@ static void until_in(const char *word, int deadline_ms)
         fail_msg("'%s' never came in", word);
 }
 
-/* When the last line with this word was written. */
+/* When the last line with this word was written, in ms. */
 static int64_t time_of(const char *word)
 {
     CLEANUP_FREE char *book = in_dir("book"), *head = mem_printf("%s 1", word);
@@ -171,7 +170,7 @@ static void count(struct sum *sum, int64_t since_ms)
 {
     int64_t ms = time_of("next") - since_ms;
 
-    /* A timeout counts from the start, and the line is written a moment later. */
+    /* A timeout counts from the start, and the line is written a moment later: not below 0. */
     ms = ms > 0 ? ms : 0;
     sum->rounds++;
     sum->overlaps += lines("OVERLAP") > 0;
@@ -202,7 +201,8 @@ static pid_t guard_of(pid_t worker)
 
 enum guard { LIVES, DIES, STOPS };
 
-/* -> when. A guard that is stopped first does nothing between the two. */
+/* Returns when it was killed, in ms. Stop the guard first, so that it does nothing between the two
+ * kills. */
 static int64_t kill_worker(struct proc *worker, enum guard guard)
 {
     pid_t g = guard_of(worker->pid);
@@ -226,7 +226,7 @@ static void start_daemon(struct test_laterd *d, const char *name)
                       "queues: {stream: {mode: stream}}\n");
 }
 
-/* The job of the first is in, and another stands in line; the first one's id. */
+/* Wait until the job runs and a second one is in line. Returns the id of the first, to be freed. */
 static char *hold(const char *queue, const char *how, const char *timeout)
 {
     char *id = NULL;
@@ -242,7 +242,7 @@ static char *hold(const char *queue, const char *how, const char *timeout)
     return id;
 }
 
-/* ---- the worker dies, another starts at once on its host */
+/* ---- the worker dies, and another starts at once on its host */
 
 struct death {
     const char *what, *queue, *how;
@@ -297,7 +297,7 @@ static void L18_a_worker_dies(void **state)
     of_deaths(deaths, sizeof(deaths) / sizeof(deaths[0]));
 }
 
-/* ---- the same of `later lock` */
+/* ---- the same with `later lock` */
 
 static void start_command(struct proc *p, const char *how)
 {
@@ -346,7 +346,7 @@ static void L18_a_holder_dies(void **state)
     }
 }
 
-/* ---- who cannot be looked at, and who stands still: the full silence is waited for */
+/* ---- invisible or stopped workers: others wait for the full silence */
 
 static pid_t pid_of(const char *pattern)
 {
@@ -367,7 +367,7 @@ static void hold_in(int i, const char *wrap, const char *how)
     until_in(word, STAGE_WAIT_MS);
 }
 
-/* Both, the one by what stands on its command line. */
+/* Signal the worker and its guard. The worker is found by its command line. */
 static void signal_in(int i, int sig)
 {
     CLEANUP_FREE char *pattern = mem_printf("^[^ ]*later lock door.%d", i);
@@ -394,7 +394,7 @@ static void pass_on_in(int i, const char *what, int64_t since_ms)
     assert_in_range(ms, SILENCE_MS - 5000, GIVEN_UP_MS);
 }
 
-/* Another user's, one of another pid namespace, and one that was stopped with its guard. */
+/* One worker of another user, one in another pid namespace, and one stopped with its guard. */
 static void L18_out_of_sight(void **state)
 {
     static const char *const what[] = {
@@ -429,7 +429,7 @@ static void L18_out_of_sight(void **state)
     end();
 }
 
-/* ---- what laterd ends itself */
+/* ---- jobs and commands that laterd or later ends itself */
 
 static void time_out(struct sum *sum, const char *queue, const char *how)
 {
@@ -468,7 +468,7 @@ static void stop(struct sum *sum, const char *queue, const char *how)
     count(sum, since_ms);
 }
 
-/* A command that runs longer than it may. */
+/* A command that exceeds its --ttl. */
 static void overrun(struct sum *sum, const char *queue, const char *how)
 {
     CLEANUP_FREE char *line =

@@ -19,8 +19,8 @@
 #include "base/mem.h"
 #include "scene.h"
 
-#define RESUME_MS 3000  /* a new link: promised within two seconds */
-#define DENIED_MS 13000 /* without a right: 10 s at most */
+#define RESUME_MS 3000  /* a new connection: 2 s are promised */
+#define DENIED_MS 13000 /* after a denial: 10 s at most, 3 for a slow machine */
 
 static struct scene s;
 
@@ -34,7 +34,7 @@ static void put_password(const char *path, const char *password)
     assert_int_equal(chmod(path, 0600), 0);
 }
 
-/* Daemon 0 through the proxy as user `worker`, who has every right but this. */
+/* Start daemon 0 through the proxy as user `worker`, with all rights except this one. */
 static void start_as_worker(const char *without)
 {
     CLEANUP_FREE char *path = mem_printf("%s/password", s.dir);
@@ -56,7 +56,7 @@ static void R16_library_flushed_without_the_right_to_load(void **state)
     scene_redis(&s, "FUNCTION", "FLUSH", NULL);
     assert_true(scene_says(&s, 0, "class=denied", SCENE_LONG_MS));
     scene_is_calm(&s, 0, 5000, 6);
-    /* An administrator loads it. */
+    /* An administrator loads the library. */
     test_redis_load(&s.redis);
     (void)scene_works(&s, DENIED_MS);
     scene_drained(&s, 0);
@@ -74,10 +74,10 @@ static void R19_password_rotated_live(void **state)
     scene_redis(&s, "ACL", "SETUSER", "worker", "resetpass", ">second", NULL);
     scene_redis(&s, "CLIENT", "KILL", "USER", "worker", NULL);
     assert_true(scene_says(&s, 0, "class=denied", SCENE_LONG_MS));
-    assert_int_equal(scene_log(&s, 0, "redis_password_file"), 1); /* where to look */
+    assert_int_equal(scene_log(&s, 0, "redis_password_file"), 1); /* the cure */
     connects = proxy_tell(&s.proxy, "accepted");
     scene_is_calm(&s, 0, 6000, 4);
-    /* Full jitter up to 10 s. */
+    /* Full jitter up to 10 s between tries. */
     assert_in_range(proxy_tell(&s.proxy, "accepted") - connects, 0, 8);
     put_password(path, "second\n");
     test_laterd_kill(&s.d[0], SIGHUP);
@@ -95,7 +95,7 @@ static bool is_subscribed(void *arg)
     return one;
 }
 
-/* Rotated while all is well: the next login of either connection is with the new one. */
+/* Rotated while both connections are up: their next logins use the new password. */
 static void R19_password_rotated_in_time(void **state)
 {
     CLEANUP_FREE char *path = mem_printf("%s/password", s.dir);
@@ -122,7 +122,7 @@ static void R20_one_command_denied(void **state)
     scene_redis(&s, "ACL", "SETUSER", "worker", "-zadd", "-zrem", NULL);
     assert_true(scene_says(&s, 0, "class=denied", SCENE_LONG_MS));
     assert_true(scene_says(&s, 0, "this user may not ZREM", SCENE_LONG_MS));
-    /* The dry test of the next login names both. */
+    /* The check of rights at the next login names both. */
     assert_true(scene_says(&s, 0, "may not: ZADD ZREM", SCENE_LONG_MS));
     scene_is_calm(&s, 0, 8000, 20);
     scene_redis(&s, "ACL", "SETUSER", "worker", "+zadd", "+zrem", NULL);

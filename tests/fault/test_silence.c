@@ -1,6 +1,6 @@
 /*
- * Workers that stand still until others give them up, and then go on: the process alone, and the
- * whole machine with its handlers. A minute each in the long form, else until they are given up.
+ * Workers that stand still until others reap them, and then go on: the process alone, or the whole
+ * machine with its handlers. They stand still until they are reaped, in the long form for a minute.
  */
 #include <dirent.h>
 #include <setjmp.h>
@@ -25,11 +25,11 @@
 
 static struct stage stage;
 
-/* ---- the scene: four jobs run on a, b is there to take them over */
+/* ---- the scene: a runs four jobs, and b can take them over */
 
 static const char places[] = "concurrency: 4\n";
 
-/* The first attempts of `short` end after 3 s, those of `long` never. */
+/* First attempts of `short` end after 3 s, those of `long` never. */
 static void play(void)
 {
     test_handler(
@@ -51,7 +51,7 @@ static void play(void)
     stage_start_plain(&stage, &stage.b, "b", places);
 }
 
-/* Children of the daemon, but for its guard. */
+/* Children of the daemon, without its guard. */
 static size_t handlers_of(pid_t daemon, pid_t pids[HANDLERS_MAX])
 {
     DIR *proc = opendir("/proc");
@@ -88,7 +88,7 @@ static bool has_few_handlers(void *few)
     return handlers_of(f->daemon, pids) <= f->most;
 }
 
-/* Frozen since begin: until b has run all four, and in the long form for a minute. */
+/* Stopped since begin. Wait until b has run all four jobs, in the long form for a minute. */
 static void wait_for_take_over(struct mono begin, const char *line)
 {
     double took;
@@ -112,12 +112,13 @@ static int done(const char *queue)
     return n;
 }
 
-/* a was given up: it says so, lets go of everything, is there anew, and is good for work. */
+/* a learns that it was reaped, ends all its handlers, registers anew and works. */
 static void check_return(int late)
 {
     struct few none = {stage.a.proc.pid, 0};
 
-    /* Marked dead while jobs are moved, unknown when that is done. */
+    /* given-up: R:workers still lists it as dead, while its jobs are moved. forgotten: it is
+     * gone. */
     assert_true(test_until_lines(stage.a.log, "event=registered", 2, STAGE_WAIT_MS));
     assert_int_equal(
         test_lines(stage.a.log, "event=given-up") + test_lines(stage.a.log, "event=forgotten"), 1);
@@ -129,7 +130,7 @@ static void check_return(int late)
     assert_true(test_until_lines(stage.out, "begin1", 5, STAGE_WAIT_MS));
     assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
     assert_int_equal(stage_stop(&stage, &stage.a), 0);
-    /* Nothing was done twice on Redis' side: four second attempts, and not one third. */
+    /* Redis counts each job once: four second attempts, no third. */
     assert_int_equal(done("short") + done("long"), 5);
     assert_int_equal(test_lines(stage.out, "begin2"), 4);
     assert_int_equal(test_lines(stage.out, "begin3"), 0);
@@ -150,17 +151,18 @@ static void L7_stopped_worker(void **state)
     test_laterd_kill(&stage.a, SIGSTOP);
     left = (struct few){stage.a.proc.pid, 4};
     wait_for_take_over(begin, "L7");
-    /* The short ones ended meanwhile, unseen (nobody reaped them); the long ones still run. */
+    /* The short handlers have ended and are zombies, as nobody reaped them; the long ones still
+     * run. */
     assert_int_equal(test_lines(stage.out, "end1"), 2);
     assert_true(has_few_handlers(&left));
     test_laterd_kill(&stage.a, SIGCONT);
     check_return(4);
-    assert_int_equal(test_lines(stage.out, "end1"), 3); /* two, and the one added at the end */
+    assert_int_equal(test_lines(stage.out, "end1"), 3); /* two, and the job added at the end */
     (void)printf(
         "figure L7: 4 of 4 late results refused and logged, 0 handlers left, registered anew\n");
 }
 
-/* ---- the machine: its handlers stand still as well */
+/* ---- the machine: its handlers are stopped, too */
 
 static void T4_suspended_machine(void **state)
 {
@@ -175,15 +177,15 @@ static void T4_suspended_machine(void **state)
     n = handlers_of(stage.a.proc.pid, pids);
     assert_int_equal(n, 4);
     for (size_t i = 0; i < n; i++)
-        assert_int_equal(kill(-pids[i], SIGSTOP), 0); /* each leads a group */
+        assert_int_equal(kill(-pids[i], SIGSTOP), 0); /* each leads a process group */
     wait_for_take_over(begin, "T4");
     assert_int_equal(test_lines(stage.out, "end1"), 0);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(kill(-pids[i], SIGCONT), 0);
     test_laterd_kill(&stage.a, SIGCONT);
     check_return(4);
-    /* Of what woke up nothing got to be done in earnest: at most the short ones, whose sleep was
-     * over, wrote their line before the kill; no long one did. */
+    /* One line is from the job added at the end. At most the short handlers, whose sleep was over,
+     * wrote theirs before they were killed; no long one did. */
     assert_in_range(test_lines(stage.out, "end1"), 1, 3);
     (void)printf("figure T4: 4 of 4 late results refused and logged, 0 handlers left\n");
 }

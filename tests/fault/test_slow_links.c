@@ -1,5 +1,5 @@
 /*
- * Slow links: nobody is taken for dead for being late (R24, N6).
+ * Slow links: a worker that is only late is not reaped (R24, N6).
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -38,7 +38,7 @@ static void R24_slow_link(void **state)
     scene_add(&s, "work", 50);
     scene_drained(&s, 0);
     (void)proxy_tell(&s.proxy, "latency 2000");
-    /* Longer than it takes to be reaped. */
+    /* For longer than it takes until a silent worker is reaped. */
     for (int i = 0; i < jobs; i++) {
         scene_add(&s, "slow", 5);
         test_pause(2500);

@@ -1,6 +1,6 @@
 /*
- * The command against a hostile Redis: line W9 of the fault catalogue. Whatever is written where
- * laterd's keys are, no byte of it moves the cursor, the colours or the title of a terminal.
+ * The command `later` against a hostile Redis: entry W9 of the fault catalogue. Whatever is written
+ * to laterd's keys, no output may move the cursor or change colours or the title of a terminal.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static void set(const char *command, const char *key, const char *a, const char 
     reply_free(test_redis_call(redis, command, key, a, b, NULL));
 }
 
-/* Evil bytes in everything that the command shows. */
+/* Write evil bytes to everything that the command shows. */
 static void poison(const char *id)
 {
     CLEANUP_FREE char *record = mem_printf("-mail 5 K=%s T=%s\n%s", EVIL, EVIL, EVIL);
@@ -47,7 +47,7 @@ static void poison(const char *id)
     reply_free(test_redis_call(redis, "HSET", worker, "link", "1", "inst", EVIL, "started",
                                "1767225600000", "host", EVIL, "version", EVIL, "queues",
                                "mail," EVIL, "quiet", EVIL, "pid", EVIL, NULL));
-    set("HSET", ROOT ":running", EVIL, EVIL); /* a foreign type, so that errors show it too */
+    set("HSET", ROOT ":running", EVIL, EVIL); /* a foreign type: shown in errors, too */
 }
 
 /* What `later ARGS` writes on a terminal. */
@@ -82,7 +82,7 @@ static void must_be_plain(const char *args)
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.data[i];
 
-        /* The terminal itself puts CR in front of each LF. */
+        /* The terminal itself adds CR before each LF. */
         if ((c < ' ' && c != '\n' && c != '\t' &&
              !(c == '\r' && (text.data[i + 1] == '\n' || text.data[i + 1] == '\r'))) ||
             c == 0x7f || (c == 0xc2 && (unsigned char)text.data[i + 1] < 0xa0))
@@ -117,7 +117,7 @@ static void W9_hostile_redis(void **state)
     {
         CLEANUP_BUF struct buf text = BUF_INIT;
 
-        /* They were shown, not left out. */
+        /* The bytes were shown escaped, not left out. */
         (void)snprintf(args, sizeof(args), "show %s", id);
         on_terminal(args, &text);
         buf_add(&text, "", 1);
@@ -125,7 +125,7 @@ static void W9_hostile_redis(void **state)
     }
 }
 
-/* An error reply and a wrong library come from the server as well. */
+/* Error replies and a wrong library come from the server, too. */
 static void W9_hostile_answers(void **state)
 {
     static const char library[] =
@@ -149,7 +149,6 @@ static void W9_hostile_answers(void **state)
     must_be_plain("explain j00000000000");
 }
 
-/* An argument is a pattern of the tests to run. */
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, watched_setup, watched_teardown)

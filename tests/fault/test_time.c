@@ -1,9 +1,9 @@
 /*
- * Clocks: the wall clock of Redis and of the workers stepped by an hour under load, strobed, set to
- * instants that programs stumble over, and a monotonic clock that begins elsewhere.
+ * Clocks: the wall clocks of Redis and of the workers step by an hour under load, are strobed, or
+ * are set to instants that programs stumble over; and a monotonic clock that starts elsewhere.
  *
- * Due times are Redis' (doc/protocol.md): a job is early or late by its clock alone. Whatever is
- * measured here is measured on the machine's own monotonic clock, which nobody steps.
+ * Due times are by Redis' clock (doc/protocol.md): a job is early or late by that clock alone. All
+ * durations here are measured on the machine's own monotonic clock, which is never stepped.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@
 #include "stage.h"
 
 #define HOUR_US INT64_C(3600000000)
-#define SOON_MS STAGE_WAIT_MS /* not in an hour, on the busiest machine */
+#define SOON_MS STAGE_WAIT_MS /* within a deadline, even on a slow machine; not in an hour */
 
 static struct stage stage;
 
@@ -40,7 +40,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Redis, and two daemons with the queue `timed`, which writes down how late each job is. */
+/* Start Redis and two daemons with the queue `timed`, which logs how late each job is. */
 static void play(bool redis_has_clock, bool daemons_have_clock)
 {
     static const char yaml[] = "concurrency: 4\n";
@@ -67,7 +67,7 @@ static bool has_run(void *id)
     return test_lines(stage.out, id) == 1;
 }
 
-/* A job is due in two seconds, and in two seconds it starts. */
+/* A job that is due in two seconds starts in two seconds. */
 static void check_two_seconds(void)
 {
     struct mono begin = mono_now();
@@ -77,7 +77,7 @@ static void check_two_seconds(void)
     assert_in_range(test_ms_since(begin), 2000, SOON_MS);
 }
 
-/* And one that is due now starts now. */
+/* A job that is due now starts now. */
 static void check_now(void)
 {
     struct mono begin = mono_now();
@@ -87,7 +87,7 @@ static void check_now(void)
     assert_in_range(test_ms_since(begin), 0, SOON_MS);
 }
 
-/* By the clock that counts no job was early, and no duration came out negative. */
+/* No job was early by Redis' clock, and no duration is negative. */
 static void check_none_early(void)
 {
     assert_int_equal(test_lines(stage.out, "late -"), 0);
@@ -98,7 +98,7 @@ static void check_none_early(void)
     }
 }
 
-/* Long enough for a lease to be over; in the long form for the silence that gives a worker up. */
+/* Wait for a beat; in the long form for longer than the silence that gets a worker reaped. */
 static void check_nobody_is_suspected(void)
 {
     static const char *const trouble[] = {"event=reaped",       "event=given-up", "event=forgotten",
@@ -146,7 +146,7 @@ static void T1_redis_an_hour_ahead(void **state)
     step_to(HOUR_US);
     check_now();
     check_two_seconds();
-    /* What became due by the step is run, what did not waits. */
+    /* Jobs that the step made due run, the others wait. */
     assert_true(test_until(has_run, within, STAGE_WAIT_MS));
     assert_true(test_until(work_is_drained, NULL, STAGE_WAIT_MS));
     check_nobody_is_suspected();
@@ -175,11 +175,11 @@ static void T2_redis_an_hour_back(void **state)
     before = stage_add(&stage, "timed", "in", "30m");
     assert_true(ledger_until(&stage.ledger, " start", 20, STAGE_WAIT_MS));
     step_to(-HOUR_US);
-    /* New work is done at once, and on time. */
+    /* New jobs run at once and on time. */
     check_now();
     check_two_seconds();
-    /* What was claimed is done. What was not is due when Redis' clock comes back to its time: no
-     * earlier, as by that clock it is not due; and no job is lost. */
+    /* Claimed jobs have run. The others are due when Redis' clock reaches their time again, not
+     * before, and no job is lost. */
     check_nobody_is_suspected();
     assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":running"), 0);
     started = ledger_lines(&stage.ledger, " start");
@@ -187,7 +187,7 @@ static void T2_redis_an_hour_back(void **state)
     assert_int_equal(started + waiting, 600);
     after = stage_add(&stage, "timed", NULL, NULL);
     assert_true(strcmp(before, after) < 0); /* ids rise although the clock does not */
-    /* The clock is put right: all goes on at once. */
+    /* The clock is put right: all jobs run at once. */
     step_to(0);
     assert_true(test_until(work_is_drained, NULL, STAGE_WAIT_MS));
     check_two_seconds();
@@ -220,7 +220,7 @@ static void T3_workers_step(void **state)
     check_two_seconds();
     assert_true(test_until(work_is_drained, NULL, STAGE_WAIT_MS));
     check_nobody_is_suspected();
-    assert_true(is_waiting(far)); /* not even by the worker's clock is anything early */
+    assert_true(is_waiting(far)); /* not early by the worker's clock either */
     check_none_early();
     reply_free(test_fcall(&stage.redis, "later_cancel", far, NULL));
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
@@ -229,7 +229,7 @@ static void T3_workers_step(void **state)
                  "workers suspected\n");
 }
 
-/* ---- T5: instants */
+/* ---- T5: odd instants */
 
 static void pass(const char *instant)
 {
@@ -242,7 +242,7 @@ static void pass(const char *instant)
     assert_non_null(strptime(instant, "%Y-%m-%dT%H:%M:%SZ", &tm));
     (void)clock_gettime(CLOCK_REALTIME, &now);
     begin = mono_now();
-    /* A second before it, and one job is due at it, the other behind it. */
+    /* Go to a second before the instant. One job is due at it, another a second after it. */
     step_to(((int64_t)timegm(&tm) - now.tv_sec - 1) * 1000000 - now.tv_nsec / 1000);
     at = stage_add(&stage, "timed", "at", instant);
     over = stage_add(&stage, "timed", "in", "2s");
@@ -254,13 +254,13 @@ static void pass(const char *instant)
 
 static void T5_odd_instants(void **state)
 {
-    /* In order: jobs left behind a step back would have to wait. */
+    /* In ascending order: after a step back, jobs that were left would have to wait. */
     static const char *const instants[] = {
-        "2027-01-01T00:00:00Z",                         /* where a leap second would be */
+        "2027-01-01T00:00:00Z",                         /* a possible leap second */
         "2027-03-14T07:00:00Z",                         /* New York's clocks go forward */
         "2027-11-07T06:00:00Z",                         /* and back */
-        "2028-02-29T00:00:00Z", "2038-01-19T03:14:08Z", /* 2^31 seconds */
-        "2100-03-01T00:00:00Z", "2106-02-07T06:28:16Z", /* 2^32 */
+        "2028-02-29T00:00:00Z", "2038-01-19T03:14:08Z", /* leap day; 2^31 seconds */
+        "2100-03-01T00:00:00Z", "2106-02-07T06:28:16Z", /* no leap year; 2^32 seconds */
     };
     const size_t n = sizeof(instants) / sizeof(instants[0]);
 
@@ -281,7 +281,7 @@ static void T5_odd_instants(void **state)
 
 /* ---- T6: a strobe */
 
-/* A child that sets the offset to anything within 200 ms, a thousand times a second. */
+/* Fork a child that sets the offset to a random value within 200 ms, a thousand times a second. */
 static pid_t strobe(void)
 {
     pid_t pid = fork();
@@ -333,9 +333,9 @@ static void T6_strobe(void **state)
                  (int)(strobe_ms / 1000), 6 * jobs, seed);
 }
 
-/* ---- T7: a monotonic clock that begins elsewhere */
+/* ---- T7: a monotonic clock that starts elsewhere */
 
-/* A program named laterd in the folder that starts the real one in a time namespace. */
+/* Write a program `laterd` that starts the real one in a time namespace. */
 static void write_launcher(const char *build, const char *offset_s)
 {
     CLEANUP_FREE char *path = mem_printf("%s/laterd", stage.dir);
@@ -365,7 +365,7 @@ static void T7_monotonic_offset(void **state)
 
     (void)state;
     if (!has_time_namespaces())
-        skip(); /* not allowed here */
+        skip(); /* time namespaces are not allowed here */
     write_launcher(build, "100000");
     (void)setenv("LATER_BUILD_DIR", stage.dir, 1);
     test_redis_start(&stage.redis, NULL);
@@ -377,13 +377,13 @@ static void T7_monotonic_offset(void **state)
     assert_true(ledger_until(&stage.ledger, " start", 10, STAGE_WAIT_MS));
     stage_kill(&stage, &stage.a);
     killed = mono_now();
-    /* Its successor's clock is a day behind. */
+    /* The clock of its successor is a day behind. */
     write_launcher(build, "10");
     test_laterd_start(&stage.a);
     (void)setenv("LATER_BUILD_DIR", build, 1);
     check_two_seconds();
     assert_true(test_until(work_is_drained, NULL, STAGE_WAIT_MS));
-    assert_in_range(test_ms_since(killed), 0, 19000); /* not the 20 s of silence */
+    assert_in_range(test_ms_since(killed), 0, 19000); /* it did not wait for 20 s of silence */
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
     assert_in_range(sum.again, 0, 4);
 }

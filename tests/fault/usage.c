@@ -50,7 +50,8 @@ int64_t usage_kib(pid_t pid, const char *name)
     return strtoll(at + strlen(name) + 1, NULL, 10);
 }
 
-/* Fields of /proc/PID/stat behind the name, which may hold anything; [0] is the state. */
+/* Fields of /proc/PID/stat after the name, which may hold any character: the state, then numbers
+ * from field[1] (the parent) on; field[0] is not set. */
 static bool read_stat(pid_t pid, char *state, long long field[20])
 {
     CLEANUP_FREE char *path = mem_printf("/proc/%d/stat", (int)pid);

@@ -82,7 +82,7 @@ static pid_t find_daemon(pid_t parent)
     CLEANUP_BUF struct buf found = BUF_INIT;
     pid_t pid;
 
-    /* It may be what was started itself, its child or its grandchild. */
+    /* The process that was started may be the daemon itself, its parent or its grandparent. */
     if (watched_sh(&found,
                    "p=%d; for i in 1 2 3; do for q in $p; do "
                    "[ \"$(cat /proc/$q/comm)\" = laterd ] && echo $q && exit; done; "
@@ -102,7 +102,7 @@ void watched_remember(void)
     watched.hwm_kib = usage_kib(watched.pid, "VmHWM");
 }
 
-/* It has registered and both connections are up: what is open now stays. */
+/* Registered and subscribed: from now on its number of descriptors stays the same. */
 static bool is_settled(void *arg)
 {
     struct reply *r = test_redis_call(&watched.redis, "PUBSUB", "NUMSUB", ROOT ":wake", NULL);
@@ -227,7 +227,6 @@ bool watched_until_state(const char *id, const char *state)
     return test_until_state(&watched.redis, id, state, LONG_MS);
 }
 
-/* Canaries wait too. */
 static bool is_empty(void *arg)
 {
     struct reply *r = test_fcall(&watched.redis, "later_stats", NULL);
@@ -276,8 +275,8 @@ char *watched_result(const char *id, int field)
 /* ---- the canary */
 
 /*
- * A bystander that starts a process four times a second and writes down how long the slowest took:
- * what the machine itself makes everybody wait is not the daemon's doing.
+ * A process that starts another one four times a second and notes the longest delay. So a delay of
+ * the whole machine is not blamed on the daemon.
  */
 static pid_t bystander;
 static int *slowest_ms;
@@ -347,7 +346,7 @@ int watched_canary_check(int late_ms)
     if (due > canary_n)
         due = canary_n;
     if (due <= 0)
-        due = 1; /* a short test: the first of them at least */
+        due = 1; /* a short test: check at least the first one */
     assert_true(test_until_lines(path, NULL, (int)due, 10000));
     test_read(path, &all);
     for (const char *l = buf_str(&all); *l != '\0'; l = strchr(l, '\n') + 1, n++) {
@@ -361,7 +360,7 @@ int watched_canary_check(int late_ms)
         if (strchr(l, '\n') == NULL)
             break;
     }
-    /* Of claim, start and end each may meet the same delay. */
+    /* The claim, the start and the end may each meet this delay. */
     if (worst > late_ms + 4 * *slowest_ms)
         fail_msg("the canary was %d ms late; the machine's own delay was %d ms", worst,
                  *slowest_ms);
@@ -395,7 +394,7 @@ void watched_assert_idle(void)
 {
     int64_t before = usage_cpu_ms(watched.pid);
 
-    test_pause(2000); /* a time of its own: it is a rate that is measured */
+    test_pause(2000); /* a fixed time, because a rate is measured */
     assert_in_range(usage_cpu_ms(watched.pid) - before, 0, 100);
 }
 
@@ -425,7 +424,7 @@ int watched_later(struct buf *out, const char *args, ...)
 
 /* ---- system calls that fail */
 
-/* The last of the threads that are attached to, in the order of their numbers. */
+/* strace attaches in the order of thread numbers: is the last one traced, or strace gone? */
 static bool is_traced(void *arg)
 {
     (void)arg;
@@ -436,7 +435,7 @@ static bool is_traced(void *arg)
                       (int)watched.pid, (int)watched.pid) == 0;
 }
 
-/* Not with -f, which would follow into the handlers. */
+/* Attach to each thread by number: -f would follow into the handlers. */
 static bool attach(const char *threads, const char *inject)
 {
     CLEANUP_FREE char *log = mem_printf("%s/strace.log", watched.dir);
@@ -468,7 +467,7 @@ void watched_inject_end(void)
         proc_done(&tracer);
         return;
     }
-    /* In order, so that it lets go of the daemon. */
+    /* TERM first, so that strace detaches from the daemon. */
     proc_signal(&tracer, SIGTERM);
     (void)proc_wait(&tracer, 5000);
     proc_done(&tracer);

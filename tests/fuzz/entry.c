@@ -1,4 +1,4 @@
-/* What libFuzzer calls; FUZZ_TARGET is the function of the target that this program is for. */
+/* The entry points of libFuzzer. FUZZ_TARGET is the target that this program runs. */
 #include "base/log.h"
 #include "fuzz.h"
 

@@ -1,4 +1,5 @@
-/* A configuration file: what is taken is printed as a file that is taken too and says the same. */
+/* A configuration file: if it is accepted and printed, the printed file is accepted, too, and
+ * equal. */
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,7 +11,7 @@
 #include "conf/yaml.h"
 #include "fuzz.h"
 
-/* By way of a file, as the daemon does. */
+/* Load from a file, as the daemon does. */
 static struct conf *load(const void *p, size_t n, struct err *err)
 {
     CLEANUP_CLOSE int fd = memfd_create("conf", MFD_CLOEXEC);

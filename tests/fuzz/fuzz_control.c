@@ -1,4 +1,4 @@
-/* Descriptor 3, in pieces of a size that the first byte says. */
+/* Descriptor 3, read in pieces; the first byte of the input is their size. */
 #include "fuzz.h"
 #include "run/exec/control_fd.h"
 

@@ -1,6 +1,6 @@
 /*
- * The environment's settings: each line is one variable. A file of two queues is below it, so that
- * names of queues have something to mean.
+ * Settings from the environment: each line is a variable. They are applied to a configuration file
+ * with two queues, so that names of queues have a meaning.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@
 
 static const char file[] = "queues:\n  mail: {}\n  mail_big: { handler: [/bin/true] }\n";
 
-/* The lines of text as an environ; text is changed. */
+/* Make an environ of the lines of text. Changes text, and env points into it. */
 static void split(char *text, char *env[VARS_MAX + 1])
 {
     char *save = NULL;

@@ -1,4 +1,4 @@
-/* The record of a job: what is taken is within its bounds, and is the same when written again. */
+/* The record of a job: if it is accepted, its values are in bounds and survive writing it again. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -6,7 +6,7 @@
 #include "fuzz.h"
 #include "job/job.h"
 
-/* As L.header in src/lua/core/record.lua does. */
+/* Write a record like L.header in src/lua/core/record.lua. */
 static void encode(struct buf *out, const struct job *job)
 {
     buf_printf(out, "%c%s %d", job->is_big ? '+' : '-', job->queue, job->priority);
@@ -45,7 +45,7 @@ int fuzz_job(const uint8_t *data, size_t n)
     }
     check(&job, n);
     encode(&again, &job);
-    /* What grew over the length of a header by numbers written out is not compared. */
+    /* Numbers written out may exceed the maximum length of a header; then do not compare. */
     if (job_parse(&twin, again.data, again.len, NULL) == 0) {
         FUZZ_MUST(strcmp(job.queue, twin.queue) == 0 && strcmp(job.key, twin.key) == 0);
         FUZZ_MUST(strcmp(job.trace, twin.trace) == 0 && job.priority == twin.priority);

@@ -1,6 +1,6 @@
 /*
- * Output: the lines are the same however the bytes were cut into pieces, and the tail is the end of
- * them.
+ * Output of handlers: the lines do not depend on the pieces in which bytes arrive, and the tail is
+ * the last bytes.
  */
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /*
- * What a Redis server says, read by hiredis, decoded by the store and handed to a real scheduler.
+ * Replies of a Redis server: read by hiredis, decoded by the store and given to a real scheduler.
  *
- * The input is a stream of replies. Between them a lower-case letter is an event (no reply begins
- * with one): t a second goes by, u a tenth, w a wake, c a cancel, b a beat is asked for, e the
- * oldest job ends, f it fails, r it is put back, p it tells progress, d the link breaks and comes
- * up again, q quiet, s stop, n other queues, m many.
+ * The input is a stream of replies. A lower-case letter between them is an event (no reply begins
+ * with one): t 1 s passes, u 0.1 s, w a wake, c a cancel, b a request for a beat, e the oldest job
+ * ends, f it fails, r it is released, p it reports progress, d the link breaks and comes up again,
+ * q quiet, s stop, n other queues, m many queues.
  */
 #include <hiredis/hiredis.h>
 #include <string.h>
@@ -21,8 +21,8 @@
 #define CALLS_MAX 64
 #define PLACES 3
 #define RUNS_MAX 64
-#define MANY 80       /* queues */
-#define OPS_MAX 20000 /* of one input; more is a busy loop */
+#define MANY 80       /* number of queues */
+#define OPS_MAX 20000 /* per input; more means a busy loop */
 
 struct call {
     async_reply_f *cb;
@@ -34,15 +34,15 @@ struct run {
     bool is_killed;
 };
 
-/* The world of one input. */
+/* All data of one input. */
 struct world {
     struct sched *sched;
     struct store_redis *store;
-    struct call calls[CALLS_MAX]; /* not answered yet, oldest first */
+    struct call calls[CALLS_MAX]; /* not yet answered, oldest first */
     size_t ncalls;
     struct run runs[RUNS_MAX];
     size_t nruns;
-    int64_t victim; /* whose remains are to be ended; 0: nobody's */
+    int64_t victim; /* worker whose remains are to be ended; 0: none */
     struct mono now, armed;
     unsigned random, ops;
     bool is_up, is_gone, relinked;
@@ -50,7 +50,7 @@ struct world {
 
 static struct world w;
 
-/* In the place of src/redis/link.c. */
+/* Replaces the function of src/redis/link.c. */
 int link_call(struct link *l, int argc, const char *const *argv, const size_t *lens,
               async_reply_f *cb, void *arg)
 {
@@ -295,7 +295,7 @@ static void on_left(void *arg, bool is_clean)
     sched_on_left(w.sched, w.now);
 }
 
-/* This worker declares nothing. */
+/* This worker declares no gates. */
 static void on_declared(void *arg, const struct store_declare_reply *r)
 {
     (void)arg;
@@ -337,7 +337,7 @@ static void pass(int64_t ms)
 
     clear();
 
-    /* At most two kicks of the timer a millisecond. */
+    /* At most two timer calls per millisecond. */
     for (int i = 0; i < 2000 && !w.is_gone && !mono_before(end, w.armed); i++) {
         if (mono_before(w.now, w.armed))
             w.now = w.armed;
@@ -347,7 +347,7 @@ static void pass(int64_t ms)
     w.now = end;
 }
 
-/* One or two, by turns: mail goes and comes back. */
+/* One or two queues by turns, so that mail goes and comes back. */
 static void other_queues(void)
 {
     static const struct queue_spec specs[] = {{"big", 1, 5, 1 << 20}, {"mail", 2, 1, 1 << 20}};
@@ -436,7 +436,7 @@ static void answer(void *reply)
     freeReplyObject(reply);
 }
 
-/* Bytes of data up to the end of one reply; all of them when it has none. */
+/* Handle one reply. Returns its length in bytes; n if there is no complete reply. */
 static size_t read_reply(const char *data, size_t n)
 {
     redisReader *reader = redisReaderCreate();

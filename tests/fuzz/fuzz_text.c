@@ -1,5 +1,5 @@
-/* Text from strangers: what is shown holds nothing that a terminal obeys, what is read comes back.
- */
+/* Text from outside: shown text contains nothing that a terminal obeys, and parsed text is read
+ * back the same. */
 #include <string.h>
 
 #include "base/mem.h"

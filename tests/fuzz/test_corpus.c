@@ -1,6 +1,6 @@
 /*
- * Every target over every file of its corpus: what a fuzzer ever found stays found, in every build,
- * those with sanitizers too. A file tests/fuzz/corpus/<target>/… is all that a new find needs.
+ * Runs each target on all files of its corpus, in every build and with sanitizers. So an input that
+ * a fuzzer once found is tested for ever; a new one only needs a file tests/fuzz/corpus/<target>/….
  */
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include "../support/laterd.h"
 #include "fuzz.h"
 
-/* From a heap copy of exactly its size, so that a sanitizer sees every step beyond it. */
+/* Use a heap copy of the exact size, so that a sanitizer sees every access beyond it. */
 static void replay(int (*target)(const uint8_t *, size_t), const char *path)
 {
     CLEANUP_BUF struct buf text = BUF_INIT;
@@ -45,7 +45,7 @@ static void replay_all(const char *name, int (*target)(const uint8_t *, size_t))
 
         if (e->d_name[0] == '.')
             continue;
-        /* The last of these names the one that crashed. */
+        /* If it crashes, the last of these lines names the file. */
         print_message("%s/%s\n", name, e->d_name);
         replay(target, path);
         n++;

@@ -1,11 +1,12 @@
 /*
- * The handler of a gate proof: gate_handler FILE MIN_MS MAX_MS [REFEREE]. It appends
- * "<monotonic us> start <id> <attempt> <key> <fence> <queue>", works, and appends "… end …", each
- * by one write.
+ * The handler of a gate proof: gate_handler FILE MIN_MS MAX_MS [REFEREE]. It appends a line to
+ * FILE, works, and appends the same with "end"; each by one write. The line is
  *
- * With a REFEREE (a folder) the kernel judges as well: the handler takes a lock on a file named
- * after its key there, which it loses by whatever way it ends. Where another has it, it writes
- * "clash" instead of "start".
+ *   <monotonic us> start <id> <attempt> <key> <fence> <queue>
+ *
+ * REFEREE is a folder. There the handler locks a file named after its key, and the kernel frees the
+ * lock however the handler ends. If another process has the lock, the handler writes "clash"
+ * instead of "start".
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -48,7 +49,7 @@ static int hold_alone(const char *folder)
     return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -1;
 }
 
-/* Spread by the id and the attempt. */
+/* The duration depends on the id and the attempt. */
 static long work_ms(long min, long max)
 {
     unsigned long hash = strtoul(variable("LATER_ATTEMPT"), NULL, 10) + 5381;

@@ -128,7 +128,7 @@ double gate_judge_average(const struct gate_judge *b)
     return ran_us / (double)(b->lines[last - 1].us - b->lines[first].us);
 }
 
-/* ---- one after the other */
+/* ---- order */
 
 static int by_value(const void *a, const void *b)
 {
@@ -162,7 +162,7 @@ int64_t gate_quantile(const int64_t *sorted, size_t n, int permille)
     return n > 0 ? sorted[(n - 1) * (size_t)permille / 1000] : 0;
 }
 
-/* ---- in a time */
+/* ---- starts in a period */
 
 /* The fences of the starts, sorted. */
 static int64_t *fences(const struct gate_judge *b, size_t *n)
@@ -185,7 +185,7 @@ void gate_judge_windows(const struct gate_judge *b, int64_t window_us, int64_t f
 
     *ret_most = *ret_fewest = 0;
     for (size_t i = 0, most = 0, few = 0; i < n; i++) {
-        /* [at, at + window) holds most; (at, at + window] has the fewest. */
+        /* The most are in [at, at + window), the fewest in (at, at + window]. */
         for (most = most < i ? i : most; most < n && at[most] < at[i] + window_us;)
             most++;
         for (few = few < i ? i : few; few < n && at[few] <= at[i] + window_us;)

@@ -19,7 +19,7 @@
 
 #define ARGS 32
 #define BATCH 500
-#define HANDLER_US 1000 /* that one takes on an idle machine */
+#define HANDLER_US 1000 /* duration of a handler without work on an idle machine */
 
 static void die(const char *what, const char *why)
 {
@@ -41,7 +41,8 @@ void gates_begin(struct gates *g)
     (void)snprintf(g->handler, sizeof(g->handler), "%s/gate_handler", g->s.dir);
     (void)snprintf(g->referee, sizeof(g->referee), "%s/referee", g->s.dir);
     {
-        /* A copy: the folders above the build may belong to anybody. */
+        /* Copy it: other users may be able to change folders above the build, and laterd would
+         * refuse the handler. */
         char *copy[] = {(char *)(uintptr_t) "install", (char *)(uintptr_t) "-m755", from,
                         g->handler, NULL};
         char *book[] = {(char *)(uintptr_t) "install", (char *)(uintptr_t) "-m666",
@@ -129,7 +130,7 @@ static struct reply *call(struct gates *g, struct err *err, const char *function
     return client_call(g->c, argc, argv, NULL, err);
 }
 
-/* What `call` must answer without an error. */
+/* Like call, but an error ends the program. */
 static struct reply *must(struct gates *g, const char *function, va_list ap)
 {
     struct err err = ERR_INIT;
@@ -338,7 +339,7 @@ int64_t gates_info(struct gates *g, const char *section, const char *name)
     return n;
 }
 
-/* The sum of one figure of all commands but INFO, or of one command. */
+/* The sum of one figure over all commands but INFO whose name begins with command. */
 static int64_t command_stat(struct gates *g, const char *command, const char *name)
 {
     CLEANUP_FREE char *first = mem_printf("cmdstat_%s", command);
@@ -370,7 +371,7 @@ int64_t gates_busy_us(struct gates *g)
     return command_stat(g, "fcall:", "usec=");
 }
 
-/* A handler that has nothing to do, from its start to its end. */
+/* How long a handler without work takes, in us. */
 static double handler_us(const struct gates *g)
 {
     char *argv[] = {(char *)(uintptr_t)g->handler, (char *)(uintptr_t) "/dev/null",

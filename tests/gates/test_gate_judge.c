@@ -1,5 +1,5 @@
 /*
- * The judge of the gate proofs is judged: ledgers of which everything is known.
+ * Tests of gate_judge, on ledgers of which everything is known.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static void at_once(void **state)
     struct gate_judge b;
 
     (void)state;
-    /* Out of order, a clash, one of another queue, an end and a start at the same time. */
+    /* Lines out of order, a clash, another queue, an end and a start at the same time. */
     read_text(&b,
               "100 start j1 1 a 1 work\n"
               "300 end j1 1 a 1 work\n"
@@ -61,7 +61,7 @@ static void at_once(void **state)
     assert_int_equal(gate_judge_most(&b, NULL), 2);
     assert_int_equal(gate_judge_most(&b, "a"), 1);
     assert_int_equal(gate_judge_most_of_a_key(&b), 1);
-    /* 100 us one, 100 us two. */
+    /* From the first start to the last: 100 us with one job, 100 us with two. */
     assert_true(gate_judge_average(&b) > 1.49 && gate_judge_average(&b) < 1.51);
     assert_int_equal(gate_judge_start(&b, "j3")->us, 300);
     assert_null(gate_judge_start(&b, "j8"));
@@ -119,11 +119,11 @@ static void windows(void **state)
               NULL);
     gate_judge_windows(&b, 100, 0, &most, &fewest);
     assert_int_equal(most, 3);
-    assert_int_equal(fewest, 0); /* behind 1100, for instance */
+    assert_int_equal(fewest, 0); /* after 1100, for instance */
     gate_judge_windows(&b, 100, 1350, &most, &fewest);
     assert_int_equal(most, 2);
     gate_judge_windows(&b, 250, 0, &most, &fewest);
-    assert_int_equal(fewest, 1); /* behind 1100, until 1350 */
+    assert_int_equal(fewest, 1); /* after 1100, until 1350 */
     assert_int_equal(gate_judge_most_aligned(&b, 100), 3);
     gate_judge_done(&b);
 }

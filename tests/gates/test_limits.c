@@ -1,6 +1,6 @@
 /*
- * Limits that change while jobs run and wait, names that are none, and what is left of gates that
- * nobody uses any more (G10).
+ * Limits that change while jobs run and wait, invalid names, and what remains of gates that are not
+ * used any more (G10).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "gate_stage.h"
 
-/* A sanitizer keeps what was freed. */
+/* Sanitizers keep freed memory. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #else
@@ -40,7 +40,7 @@ static void limit(const char *kind, const char *value)
     gates_do(&gates, "later_limit_set", "narrow", kind, value, NULL);
 }
 
-/* Shut by zero, opened: the time to the first start, in us. */
+/* Park jobs at a limit of zero, then open the gate. Returns the time to the first start, in us. */
 static int64_t shut_and_open(const char *kind, const char *shut, const char *opened)
 {
     int lines = test_lines(gates.path, " start ");
@@ -62,7 +62,7 @@ static int64_t shut_and_open(const char *kind, const char *shut, const char *ope
     return us;
 }
 
-/* The best of three: others use this machine, too. */
+/* The best of three, as other programs use this machine, too. */
 static int64_t best_of_three(const char *kind, const char *shut, const char *opened)
 {
     int64_t best = INT64_MAX;
@@ -95,7 +95,7 @@ static void G10_zero_shuts(void **state)
         assert_in_range(us[i], 0, test_is_long() ? 20000 : 300000);
 }
 
-/* Holders keep their places; nobody else gets one until enough of them have gone. */
+/* Holders keep their places. No job gets one until enough holders have ended. */
 static void G10_lowered_under_its_holders(void **state)
 {
     int64_t lowered_us;
@@ -153,14 +153,14 @@ static void G10_wrong_names(void **state)
         gates_is_refused(&gates, "ELATER_", "later_limit_set", "n", "semaphore", "-1", NULL));
     assert_true(gates_is_refused(&gates, "ELATER_", "later_limit_set", "n", "rate", "5/0s", NULL));
     assert_int_equal(gates_int(&gates, "HLEN", STAGE_ROOT ":jobs", NULL), 0);
-    /* The longest that is one. */
+    /* The longest valid name: 256 bytes. */
     name[256] = '\0';
     gates_add(&gates, NULL, "work", "lock", name, NULL);
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
     assert_int_equal(test_lines(gates.path, " end "), 1);
 }
 
-/* ---- nothing stays */
+/* ---- unused gates leave nothing */
 
 struct size {
     int64_t keys, used, rss_kib;
@@ -174,7 +174,7 @@ static struct size size_now(void)
                          usage_kib(gates.s.a.proc.pid, "VmRSS")};
 }
 
-/* n jobs, each with a lock of its own, each parked once since another holds its lock. */
+/* Run n jobs, each with a lock of its own, parked once because a caller holds the lock. */
 static void many_locks(int n, int from)
 {
     for (int i = 0; i < n; i++) {
@@ -203,7 +203,7 @@ static void G10_ten_thousand_locks_and_none(void **state)
     buf_puts(&yaml, "queues:\n  work: { handler: [/bin/true], lock: 'user:{key}' }\n");
     gates_start(&gates, &gates.s.a, "a", 16, buf_str(&yaml));
     gates_until_declared(&gates, "work");
-    /* Once to let all that grows with a first use have grown. */
+    /* A first round, so that everything that grows at the first use has grown. */
     many_locks(n, 0);
     before = size_now();
     many_locks(n, n);

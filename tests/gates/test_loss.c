@@ -1,5 +1,5 @@
 /*
- * Workers that are killed, started again or stand still while their jobs hold gates (G6).
+ * Workers that are killed, restarted or stand still while their jobs hold gates (G6).
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -16,13 +16,13 @@
 #include "gate_stage.h"
 
 #define EACH 16
-#define HOLD_MS 90000 /* longer than anything here */
+#define HOLD_MS 90000 /* longer than any wait here */
 #define FROZEN_MS 60000
-/* Five beats of another that see the same, the first up to 5 s after the last one of the dead: 25 s
- * (sched/silence.h); and what the machine takes. */
+/* Silence is five beats of another worker, the first up to 5 s after the last beat of the dead one:
+ * 25 s (sched/silence.h). 2 s more for a slow machine. */
 #define PASSED_ON_MS 27000
 
-/* ---- holders in `hold` at daemon a, who wait for the same gates in `work` at daemon b */
+/* ---- jobs of `hold` on daemon a hold gates; jobs of `work` on daemon b wait for the same gates */
 
 struct held_job {
     char ids[2 * EACH][16];
@@ -36,7 +36,7 @@ static void add_holders(struct held_job *h, const char *queue)
 
         gates_add(&gates, h->ids[i], queue, "lock", name, "key", name, NULL);
     }
-    /* These may be beside each other: a key for each. */
+    /* These may run beside each other, so each has its own key. */
     for (int i = 0; i < h->places; i++) {
         CLEANUP_FREE char *key = mem_printf("%s:%d", queue, i);
 
@@ -63,7 +63,7 @@ static void hold_and_wait(struct held_job *h, int starts)
     assert_true(gates_until_parked(&gates, "work", h->locks + h->places, GATE_WAIT_MS));
 }
 
-/* All who wait have started; ret: when the first and the last did. */
+/* Wait until all waiting jobs have started. ret_ms: when the first and the last did, in ms. */
 static void until_passed_on(const struct held_job *h, int64_t since_us, int rounds,
                             int64_t ret_ms[2])
 {
@@ -84,7 +84,7 @@ static void until_passed_on(const struct held_job *h, int64_t since_us, int roun
     assert_int_equal(test_lines(gates.path, " clash "), 0);
 }
 
-/* The holders' jobs wait again, for a worker that serves them. */
+/* The jobs that held the gates wait again for a worker that serves them: cancel them. */
 static void cancel_holders(const struct held_job *h)
 {
     for (int i = 0; i < h->locks + h->places; i++)
@@ -95,7 +95,7 @@ static void cancel_holders(const struct held_job *h)
                      0);
 }
 
-/* The one that holds is killed; -> when. */
+/* Kill the worker whose jobs hold the gates. Returns when, in us. */
 static int64_t kill_holder(struct held_job *h)
 {
     int64_t since_us;
@@ -148,7 +148,7 @@ static bool is_frozen_long_enough(void *arg)
     return gates_now_us() >= *until_us;
 }
 
-/* Its handlers are killed by its guard before their locks are another's: the referee says so. */
+/* The guard kills the handlers before other jobs get their locks; the referee checks that. */
 static void G6_stopped(void **state)
 {
     int rounds = stage_number("LATER_ROUNDS", 1, 20);

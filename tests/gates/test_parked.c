@@ -1,5 +1,5 @@
 /*
- * What gates cost: jobs that wait before a shut one, and one that is never full (G3, G4).
+ * What gates cost: jobs that wait at a shut gate, and a gate that is never full (G3, G4).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "gate_stage.h"
 
-#define IDLE_MS 10000 /* two beats and a tidying of each daemon */
+#define IDLE_MS 10000 /* two beats and a tidy of each daemon */
 #define ROUNDS_MAX 9
 
 static struct gates bare;
@@ -32,13 +32,14 @@ static int teardown_two(void **state)
     return gates_end(&bare) + gates_teardown(state);
 }
 
-/* A queue of jobs that do nothing. */
+/* Append a queue of jobs that do nothing. */
 static void noop_yaml(struct buf *ret, const char *queue, const char *more)
 {
     buf_printf(ret, "  %s: { handler: [/bin/true]%s }\n", queue, more);
 }
 
-/* Jobs a second of n no-ops, all due when the queue is resumed; `rest` jobs stay. */
+/* Jobs per second, for n jobs that become due when the queue is resumed; `rest` other jobs
+ * remain. */
 static double throughput(struct gates *at, const char *queue, int n, int64_t rest)
 {
     int64_t begin;
@@ -51,12 +52,12 @@ static double throughput(struct gates *at, const char *queue, int n, int64_t res
     return (double)n * 1e6 / (double)(gates_now_us() - begin);
 }
 
-/* ---- G3: parked ones */
+/* ---- G3: parked jobs */
 
 struct idle {
-    double calls;    /* that the daemons make, a second */
-    double commands; /* with those inside functions: it varies with the kinds of calls */
-    double cpu;      /* percent of a processor, the busier daemon's */
+    double calls;    /* function calls by the daemons, per second */
+    double commands; /* per second, also inside functions; depends on the kinds of calls */
+    double cpu;      /* percent of a processor, of the busier daemon */
 };
 
 static struct idle watch_idle(struct gates *at)
@@ -149,7 +150,7 @@ static void G3_another_queue_beside_them(void **state)
     assert_true(part > 0.95);
 }
 
-/* ---- G4: one that is never full */
+/* ---- G4: a gate that is never full */
 
 static void G4_a_semaphore_that_is_never_full(void **state)
 {

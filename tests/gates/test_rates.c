@@ -1,5 +1,5 @@
 /*
- * Rate limits in the claim: what they let start, by Redis' own clock, and what waiting costs (G5).
+ * Rate limits: how many starts they allow by Redis' clock, and what waiting for them costs (G5).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,13 +20,13 @@
 #define SECOND_US 1000000
 struct run {
     struct gate_judge b;
-    struct gate_judge granted; /* lines with nothing but a fence: when Redis counted it */
+    struct gate_judge granted; /* lines with the times at which Redis counted starts, as fences */
     double seconds;
-    double calls, commands; /* a start */
-    double cpu;             /* percent of a processor, both daemons, without their handlers */
+    double calls, commands; /* per start */
+    double cpu;             /* percent of a processor, both daemons without their handlers */
 };
 
-/* What the log of the sliding rate holds for a second, into r->granted. */
+/* Add new entries of the sliding rate's log to r->granted; Redis keeps them for a second. */
 static void sample(struct run *r)
 {
     struct gate_judge *b = &r->granted;
@@ -35,7 +35,7 @@ static void sample(struct run *r)
     int64_t last = b->n > 0 ? b->lines[b->n - 1].us : 0;
 
     b->lines = mem_grow(b->lines, b->n + reply_count(log) + 1, sizeof(*b->lines));
-    /* The members are numbers that rise. */
+    /* The members are rising numbers. */
     for (size_t i = 0; i + 1 < reply_count(log); i += 2) {
         if (reply_int(reply_at(log, i)) <= last)
             continue;
@@ -63,7 +63,7 @@ static void start_two(const char *rate)
     gates_until_declared(&gates, "work");
 }
 
-/* n waiting jobs, served by two daemons, to their end. */
+/* Add n jobs and wait until two daemons have run them all. */
 static void run(struct run *ret, int n)
 {
     int64_t begin, calls, commands, cpu;
@@ -98,7 +98,7 @@ static void print_cost(const struct run *r)
                   r->calls, r->commands, r->cpu);
 }
 
-/* The time of the start number i, by its fence. */
+/* The fence of start number i, from 0. */
 static int64_t fence_of(const struct gate_judge *b, int i)
 {
     for (size_t k = 0; k < b->n; k++)
@@ -107,8 +107,8 @@ static int64_t fence_of(const struct gate_judge *b, int i)
     return 0;
 }
 
-/* Never more than the limiter grants; whether none of it was lost as well: a machine that leaves
- * the workers waiting for longer than the burst lasts loses starts for good. */
+/* Fails if more starts than the rate allows. Returns whether also no start was lost: if the machine
+ * delays the workers for longer than the burst covers, starts are lost for good. */
 static bool gcra(int n)
 {
     int most, fewest, of_second, first;
@@ -125,7 +125,8 @@ static bool gcra(int n)
     print_cost(&r);
     assert_in_range(of_second, 20, 121);
     assert_in_range(most, 20, window_us / SECOND_US * 100 + 21);
-    /* A step that grants and claims, one of the other daemon, one that tells the end. */
+    /* A start costs a step that grants and claims, a step of the other daemon, and one that tells
+     * the end. */
     assert_true(r.calls < 6);
     assert_true(r.cpu < 50);
     run_done(&r);
@@ -144,7 +145,7 @@ static void G5_gcra(void **state)
     assert_true(is_even);
 }
 
-/* Where the worker that opened the gate has no room for all, others claim a moment later. */
+/* If the worker that opened the gate has no room for all, others claim a moment later. */
 static void G5_sliding(void **state)
 {
     int n = stage_number("LATER_JOBS", 200, 1000), most, fewest, claimed;

@@ -1,6 +1,6 @@
 /*
- * Gates that several queues share, jobs that need two of them, jobs that are cancelled on their way
- * (G9).
+ * Gates that several queues share, jobs that need two gates, and jobs that are cancelled in each
+ * state (G9).
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -17,10 +17,10 @@
 #include "base/mem.h"
 #include "gate_stage.h"
 
-#define FULL_MS 5000 /* what a job of `full` takes */
+#define FULL_MS 5000 /* duration of a job of `full` */
 #define IDLE_JOBS 20
 
-/* Daemon a: `idle`, and `full` with one place. Daemon b: `gone`. */
+/* Daemon a serves `idle`, and `full` with one place. Daemon b serves `gone`. */
 static void start_a(void)
 {
     CLEANUP_BUF struct buf yaml = BUF_INIT;
@@ -45,7 +45,7 @@ static void until_started(const char *id)
     (void)gates_started_us(&gates, id, GATE_WAIT_MS);
 }
 
-/* The one place of `full` is taken, by a job without gates. */
+/* Occupy the one place of `full` with a job without gates. */
 static void fill_full(char id[16])
 {
     gates_add(&gates, id, "full", NULL);
@@ -71,7 +71,7 @@ static void park(char id[16], const char *queue, int n)
     assert_true(gates_until_parked(&gates, queue, n, GATE_WAIT_MS));
 }
 
-/* Nobody holds anything or waits. */
+/* No gate has a holder, and no job waits. */
 static void assert_no_gates(void)
 {
     static const char *const kinds[] = {"granted", "line", "lock", "sem", "wait"};
@@ -87,11 +87,11 @@ static void assert_no_gates(void)
     }
 }
 
-/* ---- a lock shared with a queue that cannot run what it is granted */
+/* ---- a lock shared with a queue that cannot run its jobs */
 
 /*
- * n jobs of `idle` behind one of such a queue, the gate opened: how long the first had to wait, and
- * the longest wait between two of them.
+ * A job of such a queue is first in line. Park jobs of `idle` behind it and open the gate. Check
+ * how long the first of them had to wait, and the longest gap between two of them.
  */
 static void idle_behind_it(const char *what, int64_t most_ms)
 {
@@ -130,7 +130,7 @@ static void G9_shared_with_a_full_queue(void **state)
     park(waits, "full", 1);
     fill_full(fills);
     idle_behind_it("full", 500);
-    /* It keeps its turn and comes to it. */
+    /* The first job kept its place in line and is started. */
     until_started(waits);
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
     assert_no_gates();
@@ -171,7 +171,7 @@ static void G9_shared_with_an_unserved_queue(void **state)
 
 /* ---- two gates at once */
 
-/* n more in each queue; returns when they stand in line. */
+/* Add n more to each queue and wait until they are parked. */
 static void add_streams(int n)
 {
     int64_t locked = gates_int(&gates, "ZCARD", STAGE_ROOT ":parked:locked", NULL);
@@ -196,7 +196,8 @@ static int starts_until_now(void)
     return n;
 }
 
-/* Jobs that need one of its gates go on and on; it is passed over a bounded number of times. */
+/* One job needs both gates, a stream of others needs one of them. It is passed over a bounded
+ * number of times. */
 static void G9_two_gates_under_a_stream(void **state)
 {
     CLEANUP_BUF struct buf yaml = BUF_INIT;
@@ -217,7 +218,7 @@ static void G9_two_gates_under_a_stream(void **state)
     assert_true(gates_until_parked(&gates, "both", 1, GATE_WAIT_MS));
     add_streams(behind);
     gates_do(&gates, "later_limit_set", "one", "semaphore", "1", NULL);
-    /* Nobody is passed over while the other gate is shut. */
+    /* It is not passed over while the other gate is shut, so count from here. */
     passed = -starts_until_now();
     (void)open_it();
     assert_true(gates_until_jobs(&gates, 0, 2 * GATE_WAIT_MS));
@@ -229,20 +230,21 @@ static void G9_two_gates_under_a_stream(void **state)
         "them: started after %d of these\n",
         2 * before, 2 * behind, passed);
     assert_int_equal(gate_judge_starts(&b), 2 * (before + behind) + 1);
-    /* Sixteen times it is passed over, then it keeps what it gets: a start or two each time. */
+    /* It is passed over 16 times, then it keeps the gates that it gets: one or two starts each
+     * time. */
     assert_in_range(passed, 0, 2 * before + 3 * 17);
     gate_judge_done(&b);
     assert_no_gates();
 }
 
-/* ---- cancelled on the way */
+/* ---- cancelled in each state */
 
 static void assert_gone(const char *id, int starts)
 {
     CLEANUP_FREE char *text = mem_printf(" start %s ", id);
 
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
-    test_pause(1500); /* of looks */
+    test_pause(1500); /* time for a look */
     assert_int_equal(test_lines(gates.path, text), starts);
     assert_no_gates();
 }
@@ -262,7 +264,7 @@ static void G9_cancelled_while_parked(void **state)
     assert_gone(id, 0);
 }
 
-/* Its worker is frozen, so that nobody claims what it is granted. */
+/* The worker is stopped, so the granted job is not claimed. */
 static void G9_cancelled_when_granted(void **state)
 {
     char id[16], next[16];

@@ -1,6 +1,6 @@
 /*
- * Gates that are always busy: how many run at once, how fast a place is handed on, in which order
- * (G1, G2).
+ * Gates that are always busy: how many jobs run at once, how fast a place is handed on, in which
+ * order (G1, G2).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static void two_daemons(const char *limits, const char *more, int min_ms, int ma
 
 /* ---- G1: a semaphore */
 
-/* Safe in any case; whether it was fast as well. */
+/* Fails if more than five run at once. Returns whether it was fast as well. */
 static bool five_at_once(int n)
 {
     double average, slow = gates_slowness(&gates);
@@ -41,7 +41,7 @@ static bool five_at_once(int n)
 
     assert_int_equal(truncate(gates.path, 0), 0);
     gates_add_many(&gates, "work", n);
-    /* Who looks disturbs what is measured: not before it can be over. */
+    /* Polling would disturb the measurement, so wait until it can be over. */
     test_pause(n * 12 / 5);
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
     gate_judge_read(&b, gates.path, NULL);
@@ -67,7 +67,7 @@ static void G1_semaphore_of_five(void **state)
 
     (void)state;
     two_daemons("limits: { five: { semaphore: 5 } }\n", ", semaphore: five", 5, 20);
-    /* Others use this machine, too. */
+    /* Up to three tries: other programs use this machine, too. */
     for (int i = 0; i < 3 && !is_fast; i++)
         is_fast = five_at_once(n);
     assert_true(is_fast);
@@ -82,7 +82,8 @@ struct due {
     int key, due;
 };
 
-/* Adds n jobs in a random order, each key's at times of their own. */
+/* Add n jobs in random order, each with a due time of its own. The array is the caller's to
+ * free. */
 static struct due *add_keyed(int n, int64_t from_ms, int step_ms)
 {
     struct due *jobs = mem_new((size_t)n * sizeof(*jobs));
@@ -113,7 +114,7 @@ static int by_due(const void *a, const void *b)
     return x->due - y->due;
 }
 
-/* How many started before one of the same key that was due earlier. */
+/* How many jobs started before a job of the same key that was due earlier. */
 static int out_of_order(const struct gate_judge *b, struct due *jobs, int n)
 {
     int64_t last[KEYS] = {0};
@@ -137,7 +138,7 @@ static bool is_past(void *arg)
     return test_now_ms() > *ms;
 }
 
-/* All due when the first is claimed, or coming due while they run. */
+/* is_due: all are due before the first is claimed; else they become due while others run. */
 static void keyed(bool is_due, int n)
 {
     CLEANUP_FREE struct due *jobs = NULL;
@@ -148,7 +149,7 @@ static void keyed(bool is_due, int n)
     two_daemons("", ", lock: 'user:{key}'", 1, 8);
     if (is_due)
         gates_do(&gates, "later_pause", "work", NULL);
-    /* A time in the past would be now. */
+    /* In the future, since times in the past would all count as now. */
     from_ms = test_now_ms() + 1500;
     last_ms = from_ms + (int64_t)n * 2;
     jobs = add_keyed(n, from_ms, 2);
@@ -214,7 +215,7 @@ static void G2_a_free_key_among_shut_ones(void **state)
     assert_int_equal(test_lines(gates.path, " start "), 5);
     hold_all("later_unlock");
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
-    /* Others use this machine, too. */
+    /* Take the best, as other programs use this machine, too. */
     assert_in_range(best_us, 0, limit_us);
 }
 

@@ -20,7 +20,7 @@
 
 #define DEADLINE_MS 60000
 #define LINE_MAX_BYTES 4096
-/* A key as it comes, a word of a later version: a worker passes over what it does not need. */
+/* Contains an escaped key and a word of a later version, which a worker must skip. */
 #define HEADER                                                                                     \
     "job id=%s queue=words attempt=2 attempts_max=25 start=3 priority=5 due_ms=1795174305568 "     \
     "late_ms=1 timeout_ms=3600000 fence=1795174305568123 key=user:a%%20b%%0a%%25 "                 \
@@ -40,7 +40,7 @@ static void close_one(int *fd)
     *fd = -1;
 }
 
-/* The rest of the last byte is still in the pipe. */
+/* Has the worker read the last byte from the pipe? */
 static bool is_read(int fd)
 {
     int left = 0;
@@ -73,7 +73,7 @@ static void hear(struct stream_worker *w)
         close_one(&w->out);
 }
 
-/* One turn of both pipes; false at the deadline or when its output has ended. */
+/* Poll both pipes once. False at the deadline or when its output has ended. */
 static bool turn(struct stream_worker *w, struct mono deadline)
 {
     struct pollfd at[2] = {{w->out, POLLIN, 0}, {-1, POLLOUT, 0}};
@@ -93,7 +93,7 @@ static bool turn(struct stream_worker *w, struct mono deadline)
     return true;
 }
 
-/* The next line without its end, or NULL when there is none yet. The caller's to free. */
+/* The next line without its line feed; NULL: none yet. The caller's to free. */
 static char *take_line(struct stream_worker *w)
 {
     const char *end = w->said.len > 0 ? memchr(w->said.data, '\n', w->said.len) : NULL;
@@ -192,7 +192,7 @@ static struct stream_job *find(struct run *r, const char *id)
 static void on_sign(struct run *r, struct stream_job *job)
 {
     if (job->signs++ == 0 && job->has_cancel)
-        /* Of one that it never had, too: it may be answered already when its cancel comes. */
+        /* Cancel an unknown job, too: a cancel may arrive when its job is already answered. */
         buf_printf(&r->worker->unsent, "cancel j1k0pe999999\ncancel %s\n", job->id);
 }
 

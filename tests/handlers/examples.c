@@ -71,7 +71,7 @@ struct list {
     size_t n;
 };
 
-/* Takes the bytes. */
+/* Takes ownership of bytes. */
 static void add(struct list *l, const char *name, char *bytes, size_t len)
 {
     l->cases = mem_grow(l->cases, l->n + 1, sizeof(*l->cases));
@@ -94,7 +94,7 @@ static void add_every_byte(struct list *l)
     add(l, "every byte, up and down", bytes, 1024);
 }
 
-/* Around the sizes at which buffers and pipes end. */
+/* Sizes around the limits of buffers and pipes. */
 static void add_sizes(struct list *l)
 {
     static const size_t sizes[] = {1, 4096, 65536, MIB_BYTES};

@@ -1,6 +1,6 @@
 /*
- * The example workers of handlers/examples and what they are asked in tests, with what they are to
- * answer: for a run by two pipes (drive.h) as for one through a daemon.
+ * The example workers of handlers/examples, the payloads that tests give them and the answers
+ * expected: both over two pipes (drive.h) and through a daemon.
  */
 #ifndef LATER_TESTS_STREAM_EXAMPLES_H
 #define LATER_TESTS_STREAM_EXAMPLES_H
@@ -11,18 +11,18 @@
 struct stream_example {
     const char *name;        /* of its file */
     const char *interpreter; /* NULL: a built program */
-    unsigned inflight;       /* what its greeting is to say */
+    unsigned inflight;       /* as its greeting must say */
     bool knows_cancel;
-    bool is_parallel; /* a job that sleeps does not hold up the next one */
-    unsigned many;    /* jobs of a long run: seconds at most */
+    bool is_parallel; /* a sleeping job does not delay the next one */
+    unsigned many;    /* jobs of a long run, which takes seconds at most */
 };
 
 #define STREAM_EXAMPLES 5
 extern const struct stream_example stream_examples[STREAM_EXAMPLES];
 
-/* The caller's to free. */
+/* The path of its program; the caller's to free. */
 char *stream_example_path(const struct stream_example *e);
-/* Its interpreter is there and starts. */
+/* True if its interpreter is installed and starts. */
 bool stream_example_can_run(const struct stream_example *e);
 
 struct stream_case {
@@ -32,12 +32,12 @@ struct stream_case {
     char *answer; /* verb and text: "ok 3 words in 14 bytes" */
 };
 
-/* All of them, none takes longer than a moment; stream_cases_free. */
+/* All cases, each of which takes a moment only. Free with stream_cases_free. */
 struct stream_case *stream_cases_new(size_t *ret_n);
 void stream_cases_free(struct stream_case *cases, size_t n);
-/* `n` bytes of words, the same for the same seed. The caller's to free. */
+/* n bytes of words, the same for the same seed. The caller's to free. */
 char *stream_words(size_t n, unsigned seed);
-/* What every example answers to these bytes (sleeps left out). The caller's to free. */
+/* The answer that every example gives to these bytes, sleeps left out. The caller's to free. */
 char *stream_answer(const char *payload, size_t len);
 
 #endif

@@ -6,7 +6,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(stream_tests)
 endif
 single_threaded += $(stream_tests)
-## Through the built daemon, with a worker that does what a job asks for, also what none should.
+## Stream mode through the built daemon, with a worker that does what a job asks for, even what no worker should do.
 stream_daemon_tests = tests/integration/test_stream tests/integration/test_stream_life
 integration_tests += $(stream_daemon_tests)
 tests_handlers_worker_SOURCES = tests/handlers/worker.c
@@ -14,5 +14,5 @@ tests_handlers_worker_LDADD =
 if HAVE_CMOCKA
 check_PROGRAMS += tests/handlers/worker
 endif
-## Its processes and its timer are its own; drive.c has names of the daemon's side.
+## Not linked with libtests: it has processes and a timer of its own, and drive.c uses names of the daemon's side.
 tests_unit_test_stream_LDADD = $(libs) $(CMOCKA_LIBS)

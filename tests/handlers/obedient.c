@@ -1,20 +1,22 @@
 /*
- * A plug-in that does what a payload asks for. Its arguments: BOOK, a file that gets a line for
- * each thing that happens; GATE, a file; and `refuse`, which makes init fail, with a text or
- * (`refuse silently`) without.
+ * A plug-in that does what a payload asks for. Arguments: BOOK, a file that gets a line for each
+ * event; GATE, a file; and optionally `refuse`, which makes init fail with a text, or `refuse
+ * silently`, which makes it fail without one. The gate is open while the file GATE exists.
  *
- *   ok TEXT  retry MS  fail TEXT  dead TEXT  number N   returns so
- *   progress TEXT     twice at once, the second time with this text; then as hold
- *   log               bytes that do harm to a log
- *   hold              until the gate is there, or fails once it is cancelled
- *   spite             the same, but then returns LATER_OK
- *   stone             holds whatever it is asked
- *   crash             writes to address 0, unless the gate is there
- *   facts             its result is what it is told about the job
- *   together N        until N are in here at the same time
+ *   ok TEXT  fail TEXT  dead TEXT   returns this outcome, with this result
+ *   retry MS          returns retry, after so many ms
+ *   number N          returns the number N
+ *   progress TEXT     reports progress twice, the second time this text; then like hold
+ *   log               writes log texts that could harm a log
+ *   hold              waits until the gate is open; fails once it is cancelled
+ *   spite             the same, but returns LATER_OK when it is cancelled
+ *   stone             waits until the gate is open and ignores a cancel
+ *   crash             writes to address 0, unless the gate is open
+ *   facts             the result is what the plug-in was told about the job
+ *   together N        waits until N jobs were in it at the same time
  *   deep              uses 128 KiB of its stack
  *
- * Everything else: its result is the payload.
+ * Any other payload: the result is the payload.
  */
 #include <fcntl.h>
 #include <later_plugin.h>
@@ -26,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef VERSION /* the same, built anew */
+#ifndef VERSION /* the tests build it with other versions, too */
 #define VERSION "1"
 #endif
 #ifndef ABI

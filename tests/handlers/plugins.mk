@@ -1,4 +1,4 @@
-## Plug-ins: those that are installed, and one that is built in several ways for tests.
+## Plug-ins: the installed ones, and one that is built in several ways for tests.
 pluginsdir = $(pkglibdir)/plugins
 nodist_plugins_DATA = handlers/plugins/append.so handlers/plugins/noop.so
 pluginsrcdir = $(pkgdatadir)/plugins

@@ -1,4 +1,4 @@
-/* scripts/stream-check: passes the example workers, and says what is wrong with others. */
+/* scripts/stream-check accepts the example workers and tells what is wrong with others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The example workers keep to the protocol of doc/stream.md: each by itself, without a daemon. */
+/* The example workers follow the protocol of doc/stream.md; each is tested without a daemon. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 
 static struct stream_worker worker;
 
-/* A fresh one; the test is skipped where its language is not. */
+/* Start a new worker; skip the test if its language is not installed. */
 static const struct stream_example *start(void **state)
 {
     const struct stream_example *e = *state;
@@ -69,7 +69,7 @@ static void test_greets_and_ends(void **state)
     end();
 }
 
-/* All cases in one run, at_once of them in flight. */
+/* All cases in one run, at_once jobs in flight. */
 static void run_cases(unsigned at_once)
 {
     size_t n;
@@ -96,7 +96,7 @@ static void test_every_payload(void **state)
     end();
 }
 
-/* What is on its way does not come in whole jobs. */
+/* Input may arrive in pieces of any size. */
 static void test_byte_by_byte(void **state)
 {
     static const char text[] = "one\n\0two \nthree\n";
@@ -142,7 +142,7 @@ static void test_many(void **state)
     end();
 }
 
-/* Both pipes are full at times: neither side may wait for the other for ever. */
+/* Both pipes fill up now and then; neither side may wait for the other for ever. */
 static void test_many_large(void **state)
 {
     (void)start(state);
@@ -162,7 +162,7 @@ static void test_out_of_order(void **state)
     end();
 }
 
-/* Also when it has as many as it takes: somebody must still be reading. */
+/* A worker with all the jobs it takes must still read cancels. */
 static void test_cancel(void **state)
 {
     const struct stream_example *e = start(state);
@@ -181,13 +181,13 @@ static void test_cancel(void **state)
     end();
 }
 
-/* It says that it lives, and ends when it has answered what it has. */
+/* At the end of its input a worker still sends `alive`, answers its jobs, and ends. */
 static void test_end_with_jobs_in_flight(void **state)
 {
     struct stream_job jobs[] = {job_of("sleep 1\n"), job_of("one two"), job_of("fail")};
 
     (void)start(state);
-    worker.inflight = 3; /* more than some take: they stand in the pipe */
+    worker.inflight = 3; /* more than some take: the others wait in the pipe */
     stream_run(&worker, jobs, 3, true);
     check(&jobs[0], "at the end", "ok 2 words in 8 bytes");
     assert_int_equal(jobs[0].signs, 1);

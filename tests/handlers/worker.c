@@ -1,28 +1,29 @@
 /*
- * The worker of a stream test, which does what it is asked to, also what no worker should:
+ * The worker of the stream tests. It does what it is asked to, including what no worker should do:
  *
  *   worker BOOK [name=value ...]
  *
- * BOOK: a file that gets, each by one write, "start PID", "job PID ID ATTEMPT FIRST-WORD", "cancel
- * PID ID" and "eof PID". Names: greet=LINE (instead of "later-stream 1 inflight=4"), mute=1 (none),
- * late=MS (before it), code=N (ends at once, with this status), gate=FILE (what holds goes on when
- * it is there), deaf=cancel,term,eof (what it does not hear), any=TEXT (nothing).
+ * BOOK: a file that gets these lines, each by one write: "start PID", "job PID ID ATTEMPT
+ * FIRST-WORD", "cancel PID ID" and "eof PID". Names: greet=LINE (instead of "later-stream 1
+ * inflight=4"), mute=1 (no greeting), late=MS (wait before the greeting), code=N (exit with this
+ * status instead of a greeting), gate=FILE (jobs that hold go on when it exists),
+ * deaf=cancel,term,eof (ignore these), any=TEXT (no effect).
  *
- * The first word of a payload says what is done:
+ * The first word of a payload says what to do:
  *
- *   ok TEXT  retry TEXT  fail TEXT  dead TEXT   answered so
- *   hold                  answered once the gate is there, or by `fail` after a cancel
- *   late MS  beat MS      answered after so long; beat says `alive` all the time
- *   nap MS                nothing is read or said for so long
- *   exit N  signal N      it ends so;  bye N: the same, behind the answer
- *   shut in | shut out    it closes that descriptor, and lives on
- *   say BYTES  err BYTES  said so on standard output, on standard error; then answered
- *   wide N                N bytes on standard output, then answered
- *   twice                 answered twice
- *   grow MIB              keeps so much more memory
- *   half                  ends in the middle of its answer
+ *   ok TEXT  retry TEXT  fail TEXT  dead TEXT   give this answer
+ *   hold                  answer when the gate file exists, or with `fail` after a cancel
+ *   late MS  beat MS      answer after so long; beat sends `alive` all the time
+ *   nap MS                neither read nor write for so long, then answer
+ *   exit N  signal N      end in this way;  bye N: answer first, then exit N
+ *   shut in | shut out    close this descriptor and stay alive
+ *   say BYTES  err BYTES  write them to standard output or standard error, then answer
+ *   wide N                write N bytes to standard output, then answer
+ *   twice                 answer twice
+ *   grow MIB              use so much more memory, then answer
+ *   half                  end in the middle of an answer
  *
- * Everything else: "ok LENGTH HASH" (FNV-1a, 32 bits).
+ * Any other payload is answered with "ok LENGTH HASH" (FNV-1a, 32 bits).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,18 +41,18 @@
 #define TICK_MS 20
 #define JOBS_MAX 1024
 
-/* One that is not answered yet. */
+/* A job without an answer yet. */
 struct job {
     char id[16];
     bool holds, beats;
-    int64_t until_ms; /* unless it holds */
+    int64_t until_ms; /* answer then, unless it holds */
 };
 
 static int book;
 static const char *gate, *deaf = "";
 static struct job jobs[JOBS_MAX];
 static size_t njobs;
-static char *in; /* what was read and is not done yet */
+static char *in; /* bytes that were read and not handled yet */
 static size_t in_len, in_cap;
 
 static int64_t now_ms(void)
@@ -100,7 +101,7 @@ static void sleep_ms(int64_t ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* ---- jobs that last */
+/* ---- jobs that take time */
 
 static void keep(const char *id, bool holds, bool beats, int64_t ms)
 {
@@ -166,7 +167,7 @@ static void grow(size_t mib)
     if (p == NULL)
         _exit(92);
     memset(p, 1, n);
-    /* Kept: it is in use until the end. */
+    /* Keep the memory in use until the end. */
     (void)*(volatile char *)p;
 }
 
@@ -187,7 +188,7 @@ static void end_by(const char *id, const char *word, long n)
     if (strcmp(word, "half") == 0)
         tell(1, "ok %s ha", id);
     if (strcmp(word, "signal") == 0) {
-        (void)signal((int)n, SIG_DFL); /* a sanitizer would end it otherwise */
+        (void)signal((int)n, SIG_DFL); /* a sanitizer would handle the signal otherwise */
         (void)raise((int)n);
     }
     _exit((int)n);
@@ -202,7 +203,7 @@ static void do_job(const char *id, const char *attempt, char *payload, size_t le
 
     if (word_len < sizeof(word))
         memcpy(word, payload, word_len);
-    payload[len] = '\0'; /* the line feed behind it */
+    payload[len] = '\0'; /* replaces the line feed after it */
     rest = rest != NULL ? rest + 1 : "";
     n = strtol(rest, NULL, 10);
     tell(book, "job %d %s %s %s\n", (int)getpid(), id, attempt, word);
@@ -250,7 +251,7 @@ static bool value_of(const char *line, const char *name, char *ret, size_t size)
     return true;
 }
 
-/* The first message, if it is whole: its length, else 0. */
+/* Handle the first message if it is complete. Returns its length; 0: incomplete. */
 static size_t take(void)
 {
     char *end = memchr(in, '\n', in_len);
@@ -280,7 +281,7 @@ static size_t take(void)
     return n + body + 1;
 }
 
-/* False: the end of the input. */
+/* False at the end of the input. */
 static bool read_more(void)
 {
     struct pollfd at = {0, POLLIN, 0};

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The Debian package in a clean Debian 12, and then that Debian booted: see tests/install/package/clean.sh and
-# tests/install/boot/. Usage: tests/install/package.sh [-k FOLDER]   Needs root and the network; 77 without.
-#   -k FOLDER   work there and leave it: a second run takes the system that the first has made
+# Tests the Debian package in a clean Debian 12 (tests/install/package/clean.sh), then boots this Debian
+# (tests/install/boot/). Usage: tests/install/package.sh [-k FOLDER]   Needs root and the network; 77 without root.
+#   -k FOLDER   work there and keep it: a second run uses the system that the first has made
 # LATER_BOOT_ONLY='check_boot check_x' runs only these checks of the booted system.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -23,7 +23,7 @@ begin=$SECONDS
 
 say() { echo "package: $* ($((SECONDS - begin)) s)"; }
 
-# In the root, which sees its own processes only. All of them, and its mounts, end with the command.
+# Run a command in the root, with pids and mounts of its own. They end with the command.
 inside() { # ROOT COMMAND...
     local root=$1
     shift
@@ -44,7 +44,7 @@ logged() { # LOG COMMAND...
     }
 }
 
-# The same package with the next version: an upgrade of what is the same otherwise.
+# Make the same package with a higher version, to upgrade to.
 next_of() { # DEB TO
     local version
     version=$(dpkg-deb -f "$1" Version)
@@ -64,7 +64,7 @@ build_package() {
     scripts/package "$work/package"
 }
 
-# Both wait for other things most of the time.
+# In parallel: both mostly wait.
 logged "$work/debootstrap.log" prepare_root &
 debootstrap=$!
 logged "$work/build.log" build_package
@@ -84,7 +84,7 @@ if ! inside "$root" sh /tmp/clean.sh | tee "$work/clean.out" || [ "$(grep -c '^o
 fi
 say 'installed, upgraded, removed, purged in a clean root'
 
-# Beside the next: each waits for downloads, or for a clock.
+# In parallel with boot/run.sh: both mostly wait for downloads or for time to pass.
 bash tests/install/package/container.sh "$work/base" "$work" "$deb" >"$work/container-test.log" 2>&1 &
 container=$!
 status=0

@@ -1,4 +1,4 @@
-## Torture: the Nth call fails, for every N.
+## Torture: the Nth call of a kind of function fails, for every N.
 preloads += tests/support/preload/torture.so
 torture_support = tests/support/torture.c tests/support/torture.h
 tests_torture_test_torture_SOURCES = tests/torture/test_torture.c $(torture_support)

@@ -1,12 +1,12 @@
 /*
- * Torture: in the Nth run the Nth call of one kind fails, once or from then on for ever, for N = 1,
- * 2, … until a run passes untouched (the method of SQLite's malloc tests). What must hold for every
- * N: nothing is noticed, or one job is put back, or laterd ends with a documented status and a
- * fresh one finishes the work; never a crash by a signal, a hang, a lost job, a second start of an
- * attempt, a handler left behind.
+ * Torture: in run N the Nth call of one kind of function fails, once or from then on, for N = 1, 2,
+ * … until a run meets no failure (the method of SQLite's malloc tests). For every N one of these
+ * must hold: nothing happens; a job is put back; laterd ends with a documented status and a new one
+ * finishes the work. There must be no crash by a signal, no hang, no lost job, no attempt started
+ * twice and no handler left behind.
  *
- * LATER_FULL=1 tries every N; without it all up to 50 and then a twelfth part more each time
- * (for ever: a half more).
+ * LATER_FULL=1 tries every N. Without it, every N up to 50 for allocations and up to 12 for other
+ * kinds, then in steps of a twelfth. If calls fail from N on, in steps of a half.
  */
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,12 +29,12 @@
 
 #define ROOT "later:{default}"
 #define LONG_MS 60000
-#define ALL_N 50        /* the short form tries each N up to this (of allocations) */
-#define MANY_N 12       /* and this, of all else */
-#define SETTLE_MS 60000 /* one failure is made good within this */
-#define FOR_EVER_MS 700 /* how long failures that last are looked at */
+#define ALL_N 50        /* the short form tries each N up to this for allocations, */
+#define MANY_N 12       /* and up to this for other kinds */
+#define SETTLE_MS 60000 /* laterd must recover from one failure within this time */
+#define FOR_EVER_MS 700 /* lasting failures are watched for this time */
 #define JOBS 7
-#define DEAD 1 /* of them */
+#define DEAD 1 /* how many of them end dead */
 
 static struct test_redis redis;
 static struct client *client;
@@ -43,15 +43,15 @@ static struct test_torture *torture;
 static char dir[64], ledger[96], order[96];
 static char *env[3];
 
-/* What a loop over N met. */
+/* What the runs of one loop over N met. */
 struct line_results {
     const char *name;
     int64_t runs, untouched, exits, restarts, in_library, worst_ms;
 };
 
-static int64_t all_runs, all_exits, all_in_library; /* of all loops that passed */
+static int64_t all_runs, all_exits, all_in_library; /* sums over all loops that passed */
 
-/* ---- the world */
+/* ---- setup */
 
 static const char *const conf = "concurrency: 4\n"
                                 "redis_timeout: 3s\n"
@@ -123,7 +123,7 @@ static void say(const char *what)
     CLEANUP_BUF struct buf log = BUF_INIT;
 
     test_read(d.log, &log);
-    /* cmocka would cut it. */
+    /* Not by cmocka, which would cut it. */
     (void)fprintf(stderr, "%s\n%s call %lld%s of %lld, first failed at %s+0x%llx; the log:\n%s\n",
                   what, test_torture_name((enum test_torture_kind)torture->kind),
                   (long long)torture->nth, torture->for_ever ? " for ever" : "",
@@ -153,7 +153,7 @@ static struct reply *call(int argc, const char *const *argv)
     call((int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)),                            \
          (const char *[]){__VA_ARGS__})
 
-/* ---- jobs and what became of them */
+/* ---- jobs and their ends */
 
 static void add(const char *payload, const char *option, const char *value)
 {
@@ -219,7 +219,7 @@ static bool is_handler_gone(void *arg)
     return all.len == 0 || memmem(all.data, all.len, "LATER_FENCE=", 12) == NULL;
 }
 
-/* No attempt and no claim twice, nobody forgotten, nobody left behind. */
+/* No attempt or fence occurs twice, no job is missing, and no handler still runs. */
 static void check_ledger(void)
 {
     struct line {
@@ -253,7 +253,7 @@ static void check_ledger(void)
     must(ids == JOBS);
 }
 
-/* ---- one N */
+/* ---- one run */
 
 static void launch(char *const *with_env)
 {
@@ -265,7 +265,7 @@ static void launch(char *const *with_env)
     d.runs = true;
 }
 
-/* Its status, after a TERM if it still runs. */
+/* Its exit status, after a TERM if it still runs. */
 static int end(void)
 {
     int status = proc_wait(&d.proc, 0);
@@ -278,7 +278,7 @@ static int end(void)
     return status;
 }
 
-/* Ends that doc/operations.md knows. */
+/* Exit statuses of laterd in doc/operations.md. */
 static bool is_documented(int status)
 {
     return status == 0 || status == 71 || status == 78;
@@ -289,7 +289,7 @@ static bool is_untouched(const struct counts *n)
     return n->done + n->dead + n->running + n->workers == 0 && test_lines(ledger, NULL) == 0;
 }
 
-/* Nobody is there but the one that has registered last. */
+/* All jobs have ended, and the only worker is the one that registered last. */
 static bool is_alone(void *arg)
 {
     struct counts n = count_all();
@@ -298,7 +298,7 @@ static bool is_alone(void *arg)
            proc_has_logged(&d.proc, "event=registered");
 }
 
-/* Without torture, after whatever came before: everything is finished. */
+/* Let a daemon without torture finish everything that is left. */
 static void finish(void)
 {
     proc_done(&d.proc);
@@ -307,7 +307,7 @@ static void finish(void)
     must(end() == 0);
 }
 
-/* False when N was past the last call. */
+/* False if N was beyond the last call, so that nothing failed. */
 static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct line_results *t)
 {
     struct mono from = mono_now();
@@ -332,7 +332,7 @@ static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct 
     if (status == 0 && all_ended(NULL) && n.running == 0 && n.workers == 0) {
         t->untouched++;
     } else if (nth > 1 && status != 0 && is_untouched(&n)) {
-        /* It ended before it touched anything: a fresh one would find what the first one found. */
+        /* It ended before it touched anything: a new daemon would do the same as the first one. */
         proc_done(&d.proc);
         return true;
     } else {
@@ -349,7 +349,7 @@ static bool run(enum test_torture_kind kind, int64_t nth, bool for_ever, struct 
     return torture->failed > 0;
 }
 
-/* What fails for ever takes its time, and little of that depends on N. */
+/* Runs with lasting failures take long and differ little, so they use fewer N. */
 static int64_t next(enum test_torture_kind kind, int64_t nth, bool for_ever)
 {
     if (test_is_long())
@@ -363,15 +363,15 @@ static void loop(enum test_torture_kind kind, bool for_ever)
 {
     struct line_results t = {.name = test_torture_name(kind)};
     struct mono from = mono_now();
-    /* To look at one N again. */
+    /* LATER_TORTURE_FROM starts at one N, to examine it again. */
     int64_t nth = getenv("LATER_TORTURE_FROM") != NULL ? atoll(getenv("LATER_TORTURE_FROM")) : 1;
 
-    /* What the test before left when it failed. */
+    /* A failed test before this one may have left its daemon. */
     if (d.runs)
         proc_done(&d.proc);
     while (run(kind, nth, for_ever, &t))
         nth = next(kind, nth, for_ever);
-    /* The loop has proven nothing if no call ever failed. */
+    /* If no call ever failed, the loop has shown nothing. */
     assert_true(t.runs > 1);
     all_runs += t.runs;
     all_exits += t.exits;

@@ -1,10 +1,10 @@
 /*
- * The command under torture: the Nth call of one kind fails, for N = 1, 2, … until a run passes
- * untouched. What must hold: an exit status that `later help` names, never a signal, never a hang;
- * status 0 only with all of the answer printed and the job really there; an add that failed has
- * added one job at most.
+ * The command `later` under torture: the Nth call of one kind of function fails, for N = 1, 2, …
+ * until a run meets no failure. The exit status must be one of `later help`; there must be no
+ * signal and no hang. Status 0 only if the whole answer was printed and the job exists. A failed
+ * add has added at most one job.
  *
- * LATER_FULL=1 tries every N; without it all up to 50 and then a twelfth part more each time.
+ * LATER_FULL=1 tries every N. Without it, every N up to 50, then in steps of a twelfth.
  */
 #include <stddef.h>
 #include <setjmp.h>
@@ -34,9 +34,9 @@ struct line_results {
     int64_t runs, in_library;
 };
 
-static struct line_results all; /* of all loops that passed */
+static struct line_results all; /* sums over all loops that passed */
 
-/* later --redis URL ARGS…; under torture when the order says so. */
+/* Run later --redis URL ARGS…; under torture if the environment says so. */
 static int run(const char *const *args)
 {
     CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
@@ -130,7 +130,7 @@ static int count_lines(const struct buf *b)
     return n;
 }
 
-/* A status of 0 has a job behind it. */
+/* If the status is 0, the job exists. */
 static void check_added(int status)
 {
     struct reply *r;
@@ -149,7 +149,7 @@ static int64_t next(int64_t nth)
     return nth < ALL_N || test_is_long() ? nth + 1 : nth + nth / 12;
 }
 
-/* Returns the N that was past the last call. */
+/* Returns the first N beyond the last call. */
 static int64_t loop(enum test_torture_kind kind, bool for_ever, const char *const *args,
                     struct line_results *t)
 {
@@ -198,7 +198,7 @@ static void torture_all(enum test_torture_kind kind)
     int64_t most = 0;
 
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        /* Listings of thousands are another test's. */
+        /* Start with few jobs: long listings are not tested here. */
         reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
         assert_int_equal(run(verbs[0]), 0);
         (void)snprintf(id, sizeof(id), "%.12s", buf_str(&out));

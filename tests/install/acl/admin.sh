@@ -30,7 +30,7 @@ later import mail "$DIR/mail.jsonl"
 root ZADD "$R:due:mail" 4102444800000 raw
 later purge mail --state due --yes
 [ "$(env -u REDISCLI_AUTH redis-cli -s "$SOCK" ZCARD "$R:due:mail")" = 0 ]
-# A dead one: seconds for milliseconds, and a worker to bury it.
+# Dead jobs, written by hand: no worker runs yet that would bury one.
 root ZADD "$R:dead:mail" 1 j00000000000
 root HSET "$R:jobs" j00000000000 '-mail
 x'
@@ -45,7 +45,7 @@ later workers
 later gates
 later throttle speed
 later health || [ $? = 1 ]
-# What the repair can meet.
+# All kinds of findings for the repair.
 root ZADD "$R:q:mail:5" 1 j00000000009
 root ZADD "$R:running" 5 j00000000008
 root HSET "$R:workers" 77 3
@@ -60,7 +60,7 @@ later sem places true
 later quiet --all || [ $? = 66 ]
 later wait --timeout 10ms "$("$LATER" add mail --in 1h y)" || [ $? = 75 ]
 later cli -e GET later:library
-# Jobs before gates and with a worker.
+# Jobs at gates, and a job that a worker runs.
 root_laterd
 slow=$("$LATER" add mail slow)
 wait_for is_state "$slow" running

@@ -1,6 +1,6 @@
 . "$(dirname "$0")/common.sh"
 
-# Somebody else stands in line, holds a place with a lease that is over, and there are waiting jobs.
+# Another caller holds `door` and, with a lease that is over, `old`. Jobs wait for `old`, too.
 root_laterd
 root FCALL later_lock 1 "$R" old other ttl 1ms
 root FCALL later_lock 1 "$R" door other ttl 10s
@@ -22,7 +22,7 @@ fcall later_unlock single me
 fcall later_unlock old me token first
 fcall later_unlock old me token first
 fcall later_unlock old me token second
-# Who waits behind us is told that it is his turn.
+# The next caller in line is told that it is its turn.
 fcall later_lock turn me ttl 10s
 root FCALL later_lock 1 "$R" turn other ttl 10s wait 10s
 listen

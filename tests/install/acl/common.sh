@@ -1,7 +1,7 @@
-# For the scripts of the roles (tests/integration/test_acl.c runs them): a user of etc/users.acl does
-# all of its work with the real programs, on an empty namespace. Exit status 0: all of it went well.
+# For the scripts of the roles, which tests/integration/test_acl.c runs: a user of etc/users.acl does
+# all its work with the real programs, on an empty namespace. Exit status 0: all of it was allowed.
 #
-# $ROLE the user, $LATER and $LATERD the programs, $PORT and $SOCK of the server, $DIR a folder.
+# $ROLE is the user, $LATER and $LATERD are the programs, $PORT and $SOCK belong to the server, $DIR is a folder.
 set -eu
 laterd= listener=
 trap 'kill -KILL $laterd $listener 2>/dev/null || true' EXIT
@@ -11,15 +11,15 @@ REDISCLI_AUTH=secret
 export LATER_REDIS_URL REDISCLI_AUTH
 R='later:{default}'
 
-# As the default user, who may all: what others have prepared.
+# As the default user, who may do everything: prepares what the role finds.
 root() { env -u REDISCLI_AUTH redis-cli -e -s "$SOCK" "$@" >/dev/null; }
 root_later() { env -u REDISCLI_AUTH -u LATER_REDIS_URL "$LATER" --redis "unix:$SOCK" "$@"; }
-# As the role.
+# As the user of the role.
 later() { "$LATER" "$@" >/dev/null; }
 bare() { redis-cli -e -p "$PORT" --user "$ROLE" "$@" >/dev/null; }
 fcall() { function=$1; shift; bare FCALL "$function" 1 "$R" "$@"; }
 
-# Wait for a command to succeed: half a minute on a free machine.
+# Wait until a command succeeds: half a minute at least.
 wait_for() {
     tries=0
     until "$@" >/dev/null 2>&1; do
@@ -34,7 +34,7 @@ root_later setup >/dev/null
 root_later limits set places semaphore 2 >/dev/null
 root_later limits set speed rate 1000/1s >/dev/null
 
-# A daemon of the default user, that runs what is there: a job "slow" for long.
+# Start a daemon of the default user, which runs the jobs of mail: a job "slow" for a minute.
 root_laterd() {
     mkdir -p "$DIR/root-handlers"
     printf '#!/bin/sh\nread -r x\n[ "$x" != slow ] || exec sleep 60\n' >"$DIR/root-handlers/mail"
@@ -48,7 +48,7 @@ root_laterd() {
 root_add() { root_later add "$@"; }
 is_state() { root_later --json show "$1" | grep -q '^{[^{]*"state":"'"$2"'"'; }
 
-# What is said on the wake channel from now on; whether that was said. Without the file of the script before.
+# Listen to the wake channel from now on, into a new file; then wait for a message.
 listen() {
     rm -f "$DIR/wakes"
     env -u REDISCLI_AUTH redis-cli -s "$SOCK" SUBSCRIBE "$R:wake" >"$DIR/wakes" 2>&1 &
@@ -61,7 +61,7 @@ heard() {
     listener=
 }
 
-# Somebody follows what happens to jobs; whether that was told.
+# Follow the events of jobs; then check that an event was told.
 follow() {
     rm -f "$DIR/events"
     env -u REDISCLI_AUTH redis-cli -s "$SOCK" SUBSCRIBE "$R:events" >"$DIR/events" 2>&1 &

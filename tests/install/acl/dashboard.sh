@@ -24,7 +24,7 @@ bare FCALL_RO later_version 1 "$R"
 root CONFIG SET maxmemory-policy allkeys-lru
 "$LATER" health | grep -q eviction
 root CONFIG SET maxmemory-policy noeviction
-# Of a job before a gate, and of a line where it stands aside.
+# Questions about a job that is parked at a gate.
 root_laterd
 root FCALL later_lock 1 "$R" door other ttl 10s
 id=$(root_add mail --lock door x)
@@ -34,7 +34,7 @@ later explain "$id"
 later gates
 later fsck
 later --json ls mail --state parked
-# Following what happens.
+# Follow the events.
 "$LATER" tail >"$DIR/tail" 2>"$DIR/tail.err" &
 listener=$!
 seen() {

@@ -19,7 +19,7 @@ bare -x FCALL later_add 1 "$R" mail in 5m </dev/null
 # The raw way.
 bare ZADD "$R:due:mail" 4102444800000 raw
 bare PUBLISH "$R:wake" mail
-# One that runs makes a successor; one that is parked leaves its line, in which others stand.
+# Replace a job that runs: it gets a successor. Replace a parked job: it leaves its line, in which others wait.
 root_laterd
 id=$(root_add mail --unique runs slow)
 wait_for is_state "$id" running
@@ -34,11 +34,11 @@ root FCALL later_lock 1 "$R" single other ttl 10s
 id=$(root_add mail --lock single --unique alone x)
 wait_for is_state "$id" parked
 later add mail --lock single --unique alone --unique-mode replace y
-# One that has ended keeps its key for as long as it was told to.
+# A job that has ended keeps its unique key for as long as --unique-for says.
 root_add mail --unique ended --unique-for 1h --keep 1h x >/dev/null
 wait_for is_state mail@ended done
 later add mail --unique ended x
-# In a namespace that has all the queues it may have.
+# In a namespace with the maximum number of queues.
 root EVAL "for i = 1, 10000 do redis.call('SADD', KEYS[1], 'q' .. i) end" 1 "$R:names"
 root SREM "$R:names" q1
 later add mail x

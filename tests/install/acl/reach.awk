@@ -1,8 +1,8 @@
-# Which commands of Redis each function of the library can come to: a line "FUNCTION COMMAND part of the library" each, made
-# of laterd.lua. A part that names another reaches it, whatever it does with it: so rather too many than too few.
-# db('HSET', ...) and the other ways to the draft of a call come to what draft.lua makes of them: they read what they change,
-# and may have to take back what they wrote.
-# Names begin at the first column: function L.x, local function x, L.register('later_x', and tables.
+# Which Redis commands each function of the library can call: reads laterd.lua, prints lines "FUNCTION COMMAND PART",
+# where PART is the part of the library that calls it. A part that names another one counts as calling it: too many
+# rather than too few. db('HSET', ...) and other functions of the draft count as the commands that draft.lua makes of
+# them: they read what they change, and may have to undo what they wrote.
+# Definitions begin in the first column: function L.x, local function x, L.register('later_x', and tables.
 BEGIN {
     via["HGET"] = via["HEXISTS"] = "HGET"
     via["HMGET"] = "HGET HMGET"
@@ -84,7 +84,7 @@ function visit(part) {
         todo[++left] = part
     }
 }
-# L.KINDS[kind].take(...), and the same of L.RATES: any of those that has a method which is named there.
+# L.KINDS[kind].take(...), and the same with L.RATES: visit all of them that have a method named in the calling part.
 function visit_all(prefix, names_there,   part, method) {
     for (part in parts) {
         method = part

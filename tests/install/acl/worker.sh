@@ -51,7 +51,7 @@ wait_for is_over died
 wait_for is_over runs
 root_later cancel --running "$slow" >/dev/null
 wait_for is_over gone
-# An operator finds it by its name, and the channels that wake it are subscribed.
+# The connections have a name by which an operator finds them.
 root CLIENT LIST
 env -u REDISCLI_AUTH redis-cli -s "$SOCK" CLIENT LIST | grep -q 'name=laterd.*user=worker'
 kill -TERM $laterd

@@ -1,6 +1,6 @@
-# The service under a real systemd (lib.sh, run.sh).
+# Checks of the service under a real systemd (lib.sh, run.sh).
 
-# As the package leaves it: enabled, up, and nothing has failed on the way.
+# As installed by the package: enabled, running, and no unit has failed.
 check_boot() {
     systemctl is-enabled laterd
     until_true 40 systemctl is-active laterd
@@ -37,7 +37,7 @@ check_reload() {
     wait_done "$(add greets x)"
 }
 
-# Frozen: systemd kills it, starts it again, and what ran is run again.
+# A frozen daemon: systemd kills and restarts it, and its job runs again.
 check_watchdog() {
     configure </etc/laterd/laterd.yaml.dist
     printf '[Service]\nWatchdogSec=4s\n' | drop_in
@@ -54,7 +54,7 @@ check_watchdog() {
     wait_done "$id"
 }
 
-# A handler that hears no TERM, and what it left behind, are gone in time; the job is not lost.
+# A handler that ignores TERM and the process that it left behind are ended in time. The job is not lost.
 check_stop_in_time() {
     { cat /etc/laterd/laterd.yaml.dist; echo 'stop_timeout: 1s'; } | configure
     echo '[ "$LATER_ATTEMPT" = 1 ] && [ ! -e /var/lib/laterd/deaf ] || exit 0
@@ -72,7 +72,7 @@ check_stop_in_time() {
     wait_done "$id"
 }
 
-# The default unit has not the rights that `user:` needs and says so; users.conf gives them.
+# The default unit lacks the rights that `user:` needs, and laterd says so; users.conf grants them.
 check_users() {
     echo 'id -un; [ "$(id -un)" = nobody ] && ! cat /etc/credstore/laterd.redis-password' | handler who
     configure </etc/laterd/laterd.yaml.dist
@@ -90,7 +90,7 @@ check_strict() {
     wait_done "$(add hello x)"
 }
 
-# Each example under the default unit.
+# Each example worker under the default unit.
 check_examples() {
     local kind
     {
@@ -103,7 +103,7 @@ check_examples() {
         echo '  ec: { mode: stream, handler: [/opt/stream] }'
     } | configure
     for kind in sh py pl c; do wait_done "$(add e$kind 'two words')"; done
-    wait_done "$(add ejs 'two words')" # makes code in memory
+    wait_done "$(add ejs 'two words')" # node generates code in memory
     cp /usr/share/laterd/handlers/hello /etc/laterd/handlers/
     wait_done "$(add hello 'good morning')"
 }
@@ -130,19 +130,19 @@ END
     grep -F "{\"order\":42} $id" /tmp/hook.out
 }
 
-# A real mail program, which speaks SMTP, as /usr/sbin/sendmail.
+# /usr/sbin/sendmail is a real mail program that speaks SMTP.
 check_sendmail() {
     configure </etc/laterd/laterd.yaml.dist
     printf 'exec /usr/sbin/sendmail -t\n' | handler mail
     printf 'account default\nhost 127.0.0.1\nport 2525\nfrom laterd@example.org\n' >/etc/msmtprc
     systemd-run --unit=sink -q -p StandardOutput=file:/tmp/sink.out \
         python3 -W ignore -u -m smtpd -n -c DebuggingServer 127.0.0.1:2525
-    until_true 40 grep -q ':09DD .* 0A ' /proc/net/tcp # it listens
+    until_true 40 grep -q ':09DD .* 0A ' /proc/net/tcp # port 2525 listens
     wait_done "$(printf 'To: a@example.org\nSubject: later\n\nThe letter.\n' | add mail -)"
     grep 'The letter' /tmp/sink.out
 }
 
-# A credential reaches laterd and no handler.
+# laterd gets a systemd credential; handlers do not see it.
 check_credential() {
     mkdir -p /etc/credstore
     (umask 077 && echo s3cret >/etc/credstore/laterd.redis-password)
@@ -154,7 +154,7 @@ check_credential() {
     redis-cli -a s3cret config set requirepass ''
 }
 
-# Producers go on adding while laterd is away; Redis keeps what it has answered.
+# Producers can add while laterd is stopped. Redis keeps the acknowledged jobs when it is killed.
 check_laterd_redis() {
     echo 'echo good' | handler greets
     systemctl enable --now laterd-redis
@@ -178,7 +178,7 @@ check_laterd_redis() {
     systemctl disable --now laterd-redis
 }
 
-# A second daemon with a file, a folder and a namespace of its own.
+# A second daemon (instance x) with its own configuration, state folder and namespace.
 check_instance() {
     configure </etc/laterd/laterd.yaml.dist
     echo 'echo good' | handler greets
@@ -197,7 +197,7 @@ check_instance() {
     systemctl is-active laterd laterd@x
 }
 
-# Over a running job, which comes back; instances change over, too.
+# Upgrade while a job runs: it runs again. Instances are restarted, too.
 check_upgrade() {
     { cat /etc/laterd/laterd.yaml.dist; echo 'stop_timeout: 1s'; } | configure
     echo 'echo x >>/var/lib/laterd/runs; [ "$(wc -l </var/lib/laterd/runs)" -gt 1 ] || sleep 1000' | handler long

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Inside: run the checks named in /opt/boot/names, each by itself under `set -e`, say "ok NAME SECONDS" or
-# "FAILED NAME" with what it said; then power off.
+# Runs inside the booted system. Runs each check named in /opt/boot/names in its own shell under `set -e`, and
+# prints "ok NAME SECONDS", or "FAILED NAME" with its output. Then powers off.
 cd /
 export TERM=dumb SYSTEMD_COLORS=0 SYSTEMD_PAGER=
 out=/dev/ttyS1

@@ -1,4 +1,4 @@
-# Under a kernel of its own, with cgroup v2 (lib.sh, run.sh). What does not need that is in container.sh.
+# Checks that need a kernel of their own with cgroup v2 (lib.sh, run.sh). The others are in container.sh.
 
 check_machine_boot() {
     [ "$(stat -fc %T /sys/fs/cgroup)" = cgroup2fs ]
@@ -7,7 +7,7 @@ check_machine_boot() {
     [ "$(ps -o user= -p "$(main_pid)")" = laterd ]
 }
 
-# The sandbox of the default unit, under a kernel that has all of it.
+# The sandbox of the default unit, under a kernel that supports all of it.
 check_machine_job() {
     echo '! (: >/etc/written) && ! (: >/usr/written) && (: >"$HOME/written") && grep -q "^NoNewPrivs:.*1" /proc/self/status' |
         handler tries

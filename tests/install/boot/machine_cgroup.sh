@@ -1,12 +1,12 @@
-# A cgroup for each job, delegated by systemd (lib.sh, run.sh).
+# Checks of cgroups for jobs, delegated by systemd (lib.sh, run.sh).
 
-# Over its memory one job is killed and named; its neighbour ends well, and laterd does not grow.
+# A job over its memory limit is killed, and its outcome says why. Another job is done, and laterd does not grow.
 check_machine_memory() {
     echo 'exec tail /dev/zero' | handler hungry
     echo 'until [ -e /var/lib/laterd/fed ]; do sleep 0.2; done' | handler calm
     configure </etc/laterd/laterd.yaml.dist
     printf 'defaults: { memory: 48MiB, pids: 50, cpu: 90%% }\nqueues:\n  hungry: { attempts: 1 }\n' >>/etc/laterd/laterd.yaml
-    # The unit by itself delegates nothing, and says so.
+    # The default unit delegates nothing, and laterd says so.
     if systemctl reload laterd; then return 1; fi
     until_true 10 journal_has ': laterd.s cgroup .*cgroups.conf'
     drop_in </usr/share/laterd/systemd/cgroups.conf
@@ -25,7 +25,7 @@ check_machine_memory() {
     systemctl status laterd --no-pager
 }
 
-# All that tests/integration/test_cgroup.c has to say.
+# Run tests/integration/test_cgroup here.
 check_machine_cgroup_tests() {
     configure </etc/laterd/laterd.yaml.dist
     cd /opt/later

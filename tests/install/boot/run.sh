@@ -1,17 +1,17 @@
 #!/bin/bash
-# Boot a Debian root under its own systemd, twice and side by side, and run checks there.
-# Usage: tests/install/boot/run.sh ROOT WORK     WORK: a folder for what comes of it
+# Boots a Debian root under its own systemd, in two ways at the same time, and runs checks there.
+# Usage: tests/install/boot/run.sh ROOT WORK     WORK: a folder for logs, disk and results
 #
-# ROOT has /laterd.deb and /laterd-next.deb; it is filled up. Each function check_NAME of a file here is one
-# check, run as root in the order of the file by guest.sh; "ok" must come back from each.
+# ROOT has /laterd.deb and /laterd-next.deb; more packages are installed into it. Each function check_NAME of a file
+# here is one check. guest.sh runs them as root in the order of the file, and each must print "ok".
 #
-#   container*.sh  as a container of systemd-nspawn: a real systemd at the speed of this machine, with what
-#                  cgroups this kernel has. Where it does not boot, these run in the machine, too
-#   machine*.sh    in a virtual machine with a kernel of its own: cgroup v2 with all its controllers. KVM, or
+#   container*.sh  in a container of systemd-nspawn: a real systemd at the speed of this machine, with the cgroups
+#                  of this kernel. If it does not boot, these checks run in the virtual machine, too
+#   machine*.sh    in a virtual machine with a kernel of its own: cgroup v2 with all controllers. It uses KVM, or
 #                  else an emulated processor, on which everything takes ten times as long
 #
 # LATER_BOOT_ONLY='check_boot check_x' runs only these. The machine has one disk, made from a folder without
-# mounting, no network, and two serial lines: kernel and systemd speak on the first, the checks on the second.
+# mounting, no network, and two serial ports: the first for kernel and systemd, the second for the checks.
 set -euo pipefail
 cd "$(dirname "$0")"
 root=$1
@@ -22,7 +22,7 @@ begin=$SECONDS
 
 say() { echo "boot: $* ($((SECONDS - begin)) s)"; }
 
-# A system that boots, and what the checks need there.
+# Make the root bootable and install what the checks need.
 fill() {
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
     chmod 755 "$root/usr/sbin/policy-rc.d"
@@ -36,13 +36,13 @@ fill() {
     rm -rf "$work/kernel"
     dpkg -x "$root"/tmp/linux-image-*.deb "$work/kernel"
     rm -f "$root"/tmp/linux-image-*.deb "$root"/var/cache/apt/archives/*.deb
-    # The example that is compiled; there is no compiler inside.
+    # Compile the C example here; there is no compiler inside.
     musl-gcc -static -O1 -D_GNU_SOURCE -o "$root/opt/stream" "$root/usr/share/laterd/handlers/examples/stream.c"
-    # A program of the tests, for which this machine may not have the right kernel.
+    # A test program that this machine's kernel may not support.
     mkdir "$root/opt/later"
     cp ../../../laterd ../../integration/test_cgroup "$root/opt/later/"
     cp "$root/etc/laterd/laterd.yaml" "$root/etc/laterd/laterd.yaml.dist"
-    # Nobody logs in, and nothing waits for a terminal to be found.
+    # No logins: nothing must wait for a terminal to be found.
     ln -sf /dev/null "$root/etc/systemd/system/getty.target"
     : >"$root/etc/machine-id"
     cat >"$root/etc/systemd/system/checks.service" <<'END'
@@ -64,7 +64,7 @@ names_of() { # FILE...
     done
 }
 
-# prepare ROOT FILE...: the checks of these files
+# prepare ROOT FILE...: put the checks of these files into ROOT
 prepare() {
     local to=$1/opt/boot
     shift
@@ -74,7 +74,7 @@ prepare() {
     names_of "$@" >"$to/names"
 }
 
-# verdict OUT FILE...: shows what the checks said
+# verdict OUT FILE...: show the output; fails unless every check of these files is ok
 verdict() {
     local out=$1 name missing=0 n=0
     shift
@@ -91,7 +91,7 @@ verdict() {
     return $missing
 }
 
-# 0: it booted, and what the checks said is in container.out.
+# Boot the container. Succeeds if the output of the checks is there, in container.out.
 container() {
     local inside=$work/container
     rm -rf "$inside" "$work/container.out"
@@ -113,7 +113,7 @@ qemu() { # CONSOLE CHECKS OPTION...
 kvm='-accel kvm -cpu host,arch-capabilities=off'
 emulated='-accel tcg,thread=multi,tb-size=256 -cpu max'
 
-# There are hosts where /dev/kvm is there, and the kernel in it does not come as far as a first line.
+# On some hosts /dev/kvm exists, but a kernel in it never prints a line.
 kvm_works() {
     local pid status=1
     [ -w /dev/kvm ] || return 1
@@ -131,7 +131,7 @@ kvm_works() {
     return $status
 }
 
-# What the checks said is in machine.out.
+# Boot the machine. The output of the checks is in machine.out.
 machine() { # FILE...
     local options=$emulated pid ticks=0
     prepare "$root" "$@"
@@ -155,7 +155,7 @@ fill >"$work/fill.log" 2>&1 || {
     exit 1
 }
 say 'a system that boots is there'
-# Neither boots: what systemd is told is at least looked at on a socket.
+# If neither boots, at least test the notifications to systemd on a socket.
 notify_instead() {
     say 'NOT TESTED: nothing boots here, neither systemd-nspawn nor a machine; the notify protocol on a socket instead'
     tail -n 5 "$work/container.log" "$work/machine.log"

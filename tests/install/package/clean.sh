@@ -1,10 +1,10 @@
 #!/bin/sh
-# Inside a clean root (tests/install/package.sh), which has /laterd.deb and /laterd-next.deb: install, run a job,
-# upgrade over a running one, remove, purge, and look at what is left.
+# Runs inside a clean root (tests/install/package.sh) with /laterd.deb and /laterd-next.deb: install, run a job,
+# upgrade while a job runs, remove, purge, and check what is left.
 set -eu
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 
-# Without a service manager nothing is started: ours by hand, others not at all.
+# There is no service manager, so packages must not start services. laterd is started by hand below.
 printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
 chmod 755 /usr/sbin/policy-rc.d
 quietly() {
@@ -29,7 +29,7 @@ all_files() {
         -prune -o -print | sort
 }
 
-# What it needs comes first, so that all that is new after it is its own.
+# Install the dependencies first, so that all files that are new later belong to laterd.
 quietly apt-get -q install -y --no-install-recommends redis-server \
     $(dpkg-deb -f /laterd.deb Depends | tr ',' '\n' | sed 's/[|(].*//')
 : >/tmp/quietly
@@ -67,7 +67,7 @@ quietly apt-get -q remove -y laterd
 echo "ok removed: configuration and state are left"
 quietly apt-get -q purge -y laterd
 all_files >/tmp/after
-# As doc/operations.md says under "Install": what the operator put into /etc/laterd, and the user.
+# As doc/operations.md says under "Install": the files that the operator put into /etc/laterd, and the user.
 cat >/tmp/expected <<'END'
 /etc/laterd
 /etc/laterd/handlers

@@ -1,8 +1,8 @@
 #!/bin/bash
-# What packaging/Containerfile says, without an engine: the lines of its last stage are done in a clean root,
-# with the programs of the package (`make install`, as its first stage), and the result runs as a container
-# does: read-only root, user, environment and command of the file, a process 1, no network but Redis' socket.
-# Usage: tests/install/package/container.sh BASE WORK DEB     BASE: a Debian by debootstrap, which is not changed
+# Tests packaging/Containerfile without a container engine. Runs the instructions of its last stage in a clean root,
+# with the programs of the package (as installed by its first stage). The result runs like a container: read-only
+# root, user, environment and command of the file, a process 1, no network, only the socket of Redis.
+# Usage: tests/install/package/container.sh BASE WORK DEB     BASE: a Debian made by debootstrap; not changed
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 base=$1
@@ -13,11 +13,11 @@ file=packaging/Containerfile
 
 say() { echo "container: $*"; }
 
-# The last stage, an instruction a line.
+# The last stage, one instruction a line.
 stage() { awk '/^FROM /{ text = "" } /^#/ { next } { sub(/\\$/, ""); text = text $0 (/\\$/ ? "" : "\n") } END { printf "%s", text }' <(
     sed -e ':a' -e '/\\$/N; s/\\\n *//; ta' "$file"); }
 words_of() { stage | sed -n "s/^$1 //p"; }
-json_words() { tr -d '[]"' | tr ',' ' '; } # no word has a blank here
+json_words() { tr -d '[]"' | tr ',' ' '; } # no word contains a blank
 
 rm -rf "$root"
 cp -a "$base" "$root"
@@ -37,7 +37,7 @@ command=$(words_of ENTRYPOINT | json_words)
 probe=$(words_of HEALTHCHECK | sed 's/.*CMD //' | json_words)
 [ -n "$user" ] && [ "$command" = laterd ] && [ "$(words_of STOPSIGNAL)" = SIGTERM ]
 
-# Handlers as a volume; one leaves an orphan behind, one looks what has become of it.
+# Handlers. `orphan` leaves a process behind; `looks` checks that process 1 has reaped it.
 cat >"$root/etc/laterd/handlers/orphan" <<'END'
 #!/bin/sh
 setsid sleep 0.2 </dev/null >/dev/null 2>&1 &
@@ -61,7 +61,7 @@ redis=$!
 : >"$work/container-log"
 container=
 trap 'kill $redis 2>/dev/null; [ -z "$container" ] || kill -KILL $container 2>/dev/null' EXIT
-# shellcheck disable=SC2016,SC2046 # for the inner shell; words
+# shellcheck disable=SC2016,SC2046 # expanded by the inner shell; words
 unshare --mount --pid --net --ipc --uts --fork --kill-child bash -euc '
     root=$1 redis=$2 user=$3
     shift 3

@@ -1,8 +1,8 @@
 #!/bin/bash
-# The previous release's daemon and this one on one namespace: jobs of both ways in flow through both,
-# under a lock and a unique key, none is lost or runs twice at once, the death of either is healed by
-# the other, and the library on the server is loaded once by each and never flipped back.
-# Usage: tests/install/upgrade/mixed.sh    (after scripts/build; needs the history that `previous` names)
+# The daemon of the previous release and this one share a namespace. Jobs added by both programs run on
+# both daemons, under a lock for each key. No job is lost or runs twice at once. If either daemon dies,
+# the other takes over. Each loads the library once, and the older one never replaces the newer.
+# Usage: tests/install/upgrade/mixed.sh    (after scripts/build; needs the commit named in `previous`)
 set -eu
 cd "$(dirname "$0")/../../.."
 top=$PWD
@@ -27,7 +27,7 @@ die() {
     exit 1
 }
 
-# until SECONDS COMMAND...: it holds, looked at every 50 ms
+# until_holds SECONDS COMMAND...: poll it every 50 ms until it succeeds
 until_holds() {
     local end=$((SECONDS + $1))
     shift
@@ -51,7 +51,7 @@ cli() { redis-cli -e -s "$sock" "$@"; }
 later() { "$dir/old/later" --redis "unix:$sock" "$@"; }
 later_new() { "$top/later" --redis "unix:$sock" "$@"; }
 
-# Its book has a line for each begin and each end; two of one key at once show as begin, begin.
+# The handler writes a line at its begin and end. Two jobs of one key at once show as begin, begin.
 write_handlers() {
     mkdir "$dir/handlers"
     cat > "$dir/handlers/work" <<'HANDLER'
@@ -93,9 +93,9 @@ stop() { # NAME SIGNAL
 
 library() { cli GET later:library | cut -d' ' -f1; }
 loads() { cli INFO commandstats | sed -n 's/^cmdstat_function|load:calls=\([0-9]*\).*/\1/p'; }
-is_settled() { [ "$(cli HLEN "$R:jobs")" = 0 ]; } # nothing is kept
+is_settled() { [ "$(cli HLEN "$R:jobs")" = 0 ]; } # no outcomes are kept
 
-# Half by each program, some by bare redis-cli, a fifth of them fail once.
+# A third each by the old later, the new later and redis-cli. A fifth of all fail once.
 add_all() { # COUNT
     local i what
     for i in $(seq "$1"); do
@@ -109,7 +109,7 @@ add_all() { # COUNT
     done | sed 's/ .*//' >> "$dir/ids"
 }
 
-# No key was in two hands at once, and each job ended exactly once.
+# No two jobs of a key ran at once, and each job ended exactly once.
 judge() {
     awk '$1 == "begin" { if (held[$3] != "" && held[$3] != $2) { print "two at once under " $3; bad = 1 } held[$3] = $2 }
          $1 != "begin" { held[$3] = "" }
@@ -141,7 +141,7 @@ for who in old new; do
     grep -q "^end .* $who$" "$dir/book" || die "$who ran nothing"
 done
 
-# Each dies under jobs of its own; the other one takes them back.
+# Each daemon is killed while it runs a job; the other one takes the job back.
 for who in old new; do
     other=$([ $who = old ] && echo new || echo old)
     stop $other TERM
@@ -150,7 +150,7 @@ for who in old new; do
     start $other "$([ $other = old ] && echo "$dir/old/laterd" || echo "$top/laterd")"
     stop $who KILL
     kill -KILL "$(cat "$dir/book.sleep")" 2>/dev/null || true
-    # Taken for dead after 20 s and started again by the other.
+    # The other one reaps it after 20 s and starts the job again.
     until_holds 120 grep -q 'event=reaped' "$dir/$other.log" || die "$other did not take over"
     later_new cancel --running "$(sed 's/ .*//' "$dir/slow")" > /dev/null
     until_holds 60 is_settled || die "the job of the dead $who did not end"

@@ -1,10 +1,10 @@
 /*
- * A wall clock that a test sets: preloaded into redis-server or laterd, it answers every question
- * for the time of day from a file that is mapped into the process. The monotonic clock is left
- * alone, as a stepped clock leaves it.
+ * A wall clock that a test sets, preloaded into redis-server or laterd. All calls for the time of
+ * day read it from a file that is mapped into the process. The monotonic clock is unchanged, as
+ * with a real clock that steps.
  *
  * LATER_TEST_CLOCK names the file: struct test_clock (tests/support/clock.h), written by the test.
- * Without it the real time is told.
+ * Without it the real time is returned.
  */
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -28,7 +28,7 @@ static int64_t wall_us(void)
 
     if (fixed != 0)
         return fixed;
-    /* The system call, since clock_gettime is ours. */
+    /* Use the system call, since clock_gettime is replaced here. */
     (void)syscall(SYS_clock_gettime, CLOCK_REALTIME, &ts);
     return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000 +
            (shared != NULL ? __atomic_load_n(&shared->offset_us, __ATOMIC_SEQ_CST) : 0);

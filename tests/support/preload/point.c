@@ -1,13 +1,13 @@
 /*
- * Points in laterd or later where a test wants something to happen, by preloading this into it.
- * LATER_TEST_POINT says which:
+ * Lets something happen at one point of laterd or later, into which it is preloaded.
+ * LATER_TEST_POINT is the point:
  *
- *   spawn        SIGKILL where the process of the first job would be made
- *   freeze       SIGSTOP where the process of a job would be made
- *   stop         SIGSTOP where the process of the command would be made; and behind that, a busy
- *                machine: 300 ms pass before its parent goes on
- *   thread:N     the Nth new thread cannot be made (from 1), later ones can
- *   threads:N    from the Nth on no thread can be made
+ *   spawn        SIGKILL instead of starting the process of a job
+ *   freeze       SIGSTOP before the process of a job is started
+ *   stop         SIGSTOP before the process of the command is started; then, like on a busy
+ *                machine, 300 ms pass after the start until the parent goes on
+ *   thread:N     the Nth new thread (from 1) cannot be created, later ones can
+ *   threads:N    from the Nth on, no thread can be created
  */
 #include <dlfcn.h>
 #include <errno.h>

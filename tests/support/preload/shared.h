@@ -1,5 +1,5 @@
 /*
- * What a preloaded library shares with the test: a file whose path is in its environment.
+ * A file that a preloaded library shares with the test. An environment variable has its path.
  */
 #ifndef LATER_TESTS_PRELOAD_SHARED_H
 #define LATER_TESTS_PRELOAD_SHARED_H
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The first n bytes of the file that the variable names; NULL without the variable or the file. */
+/* Map the first n bytes of the file that the variable names; NULL without variable or file. */
 static inline void *shared_map(const char *variable, size_t n)
 {
     const char *path = getenv(variable);

@@ -1,6 +1,6 @@
 /*
- * A network that takes little at a time: preloaded, of three writes to a non-blocking socket one is
- * refused with EAGAIN, one takes a single byte, one takes three at most.
+ * A network that takes few bytes at a time; to be preloaded. Of three writes to a non-blocking
+ * socket, one fails with EAGAIN, one takes one byte and one takes at most three.
  */
 #include <errno.h>
 #include <fcntl.h>

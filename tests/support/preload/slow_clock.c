@@ -1,6 +1,7 @@
 /*
- * A clock that costs a millisecond a question, as where the kernel has no fast way to tell the
- * time: preloaded into laterd. LATER_TEST_CLOCK_CALLS names a file of eight bytes that counts them.
+ * A clock that takes a millisecond for each reading, as on hosts whose kernel has no fast clock. It
+ * is preloaded into laterd. LATER_TEST_CLOCK_CALLS names a file of eight bytes that counts the
+ * readings.
  */
 #include <stdint.h>
 #include <sys/syscall.h>

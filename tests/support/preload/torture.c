@@ -1,9 +1,10 @@
 /*
- * The Nth call of a chosen kind of function fails: preloaded into laterd or later. LATER_TORTURE
- * names the file with the order (struct test_torture, tests/support/torture.h); the count of calls
- * and who met the failure are written back, so that the test knows when N is past the last call.
+ * Lets the Nth call of one kind of function fail; preloaded into laterd or later. LATER_TORTURE
+ * names the file with the order (struct test_torture, tests/support/torture.h). The count of calls
+ * and the caller of the first that failed are written back, so the test knows when N is beyond the
+ * last call.
  *
- * Only the process itself is tortured: laterd hands LD_PRELOAD to no handler.
+ * Only the process itself is affected: laterd does not pass LD_PRELOAD to handlers.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +34,7 @@
 #include "../torture.h"
 #include "shared.h"
 
-/* glibc's own, so that no allocation is needed to find the real ones. */
+/* glibc's own functions: no allocation is needed to find them. */
 extern void *__libc_malloc(size_t n);
 extern void *__libc_calloc(size_t count, size_t n);
 extern void *__libc_realloc(void *p, size_t n);
@@ -41,19 +42,19 @@ extern void *__libc_memalign(size_t align, size_t n);
 
 static struct test_torture *shared;
 
-/* What it calls is ours, and fails nothing before there is an order. */
+/* The functions called here are ours, but they do not fail before `shared` is set. */
 __attribute__((constructor)) static void find_order(void)
 {
     struct test_torture *order = shared_map("LATER_TORTURE", sizeof(*order));
 
     if (order == NULL)
         return;
-    /* The first backtrace loads a library, and so allocates. */
+    /* The first backtrace loads a library, which allocates: do it now. */
     (void)backtrace((void *[1]){NULL}, 1);
     shared = order;
 }
 
-/* dladdr would allocate and lock. */
+/* Used instead of dladdr, which would allocate and lock. */
 static int note_module(struct dl_phdr_info *info, size_t size, void *caller)
 {
     uintptr_t at = (uintptr_t)caller;
@@ -75,7 +76,7 @@ static int note_module(struct dl_phdr_info *info, size_t size, void *caller)
     return 0;
 }
 
-/* Who asked: the first caller outside libc (strdup allocates for somebody) and this file. */
+/* Note the first caller outside libc and this file (strdup allocates for its caller). */
 static void note_caller(void)
 {
     void *at[16];
@@ -89,7 +90,7 @@ static void note_caller(void)
     }
 }
 
-/* True when this call is to fail; errno is set then. */
+/* True if this call must fail; then errno is set. */
 static bool fails(enum test_torture_kind kind)
 {
     static const int errnums[] = {
@@ -112,7 +113,7 @@ static bool fails(enum test_torture_kind kind)
 
 #define FAILS(kind) fails(TORTURE_##kind)
 
-/* Of what can fail: sockets, pipes, files; an eventfd or a timerfd cannot. */
+/* Only sockets, pipes and files can fail; an eventfd or timerfd cannot. */
 static bool is_stream(int fd)
 {
     struct stat st;
@@ -223,7 +224,7 @@ int connect(int fd, const struct sockaddr *addr, socklen_t len)
 
 int epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
 {
-    /* Taking one away needs no memory. */
+    /* Removing a descriptor needs no memory. */
     return op != EPOLL_CTL_DEL && FAILS(EPOLL) ? -1
                                                : (int)syscall(SYS_epoll_ctl, ep, op, fd, event);
 }
