@@ -7,10 +7,10 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/args/args.h"
+#include "cli/args/time_options.h"
 #include "cli/help.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/args/time_options.h"
 
 #define STATUS_READER_GONE 141 /* as if SIGPIPE had ended this program */
 

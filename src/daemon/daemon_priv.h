@@ -7,21 +7,21 @@
 
 #include "conf/conf.h"
 #include "daemon/embedded.h"
-#include "serve/handlers_folder.h"
 #include "daemon/gate_settings.h"
 #include "daemon/probe_socket.h"
-#include "serve/runner.h"
-#include "sched/sched.h"
-#include "serve/served_queues.h"
 #include "daemon/signals.h"
-#include "worker/state_folder.h"
 #include "daemon/stray_keys.h"
 #include "redis/link.h"
 #include "run/guard/guard.h"
+#include "sched/sched.h"
+#include "serve/handlers_folder.h"
+#include "serve/runner.h"
+#include "serve/served_queues.h"
 #include "store/store_redis.h"
 #include "worker/guardian.h"
 #include "worker/identity.h"
 #include "worker/remains.h"
+#include "worker/state_folder.h"
 
 #define DAEMON_DOWN_LOG_MS 30000 /* at most one line about a lost link in this time */
 #define DAEMON_TROUBLE_MS 30000  /* the time for which DAEMON_TROUBLE_LINES holds */

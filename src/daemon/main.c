@@ -17,10 +17,10 @@
 #include "daemon/options.h"
 #include "daemon/password.h"
 #include "lua/lua_lib.h"
-#include "run/isolation/caps.h"
 #include "run/guard/guard.h"
-#include "run/process/init.h"
+#include "run/isolation/caps.h"
 #include "run/isolation/isolation.h"
+#include "run/process/init.h"
 
 #define DEFAULT_CONFIG SYSCONFDIR "/laterd/laterd.yaml"
 

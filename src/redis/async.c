@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "redis/error_reply.h"
 #include "redis/bound.h"
+#include "redis/error_reply.h"
 
 struct async {
     redisAsyncContext *ctx;   /* NULL once hiredis frees it */

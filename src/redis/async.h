@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loop/loop.h"
 #include "base/fault.h"
+#include "loop/loop.h"
 #include "redis/reply.h"
 #include "redis/url.h"
 

@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "redis/error_reply.h"
 #include "loop/mailbox.h"
 #include "redis/client.h"
+#include "redis/error_reply.h"
 
 #define STACK_BYTES (256 * 1024)
 

@@ -6,8 +6,8 @@
 #ifndef LATER_REDIS_PROBE_H
 #define LATER_REDIS_PROBE_H
 
-#include "loop/loop.h"
 #include "base/fault.h"
+#include "loop/loop.h"
 #include "redis/lib.h"
 #include "redis/preflight.h"
 #include "redis/url.h"

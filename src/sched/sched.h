@@ -19,9 +19,9 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "sched/held_jobs.h"
 #include "sched/queues.h"
-#include "base/fault.h"
 #include "store/store.h"
 
 #define SCHED_BEAT_MS 5000

@@ -5,10 +5,10 @@
 #ifndef LATER_SCHED_SCHED_PRIV_H
 #define LATER_SCHED_SCHED_PRIV_H
 
+#include "sched/peers.h"
 #include "sched/prefetch.h"
 #include "sched/sched.h"
 #include "sched/server_clock.h"
-#include "sched/peers.h"
 
 #define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
 #define STEP_NAMES 32     /* queues in one step: with few of them each gives several jobs */

@@ -7,10 +7,10 @@
 #ifndef LATER_SERVE_BACKENDS_H
 #define LATER_SERVE_BACKENDS_H
 
-#include "serve/served_queues.h"
 #include "run/plugin/plugin.h"
 #include "run/pool/pool.h"
 #include "run/stream/stream.h"
+#include "serve/served_queues.h"
 
 struct backends;
 struct backend;

@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "conf/conf_isolation.h"
-#include "serve/isolation_spec.h"
 #include "run/handler/perms.h"
+#include "serve/isolation_spec.h"
 
 #define DEFAULT_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

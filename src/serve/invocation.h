@@ -7,10 +7,10 @@
 #ifndef LATER_SERVE_INVOCATION_H
 #define LATER_SERVE_INVOCATION_H
 
-#include "serve/served_queues.h"
 #include "job/job.h"
 #include "run/exec/exec.h"
 #include "run/plugin/later_plugin.h"
+#include "serve/served_queues.h"
 
 struct invocation;
 

@@ -9,10 +9,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "run/pool/pool.h"
 #include "serve/backends.h"
 #include "serve/invocation.h"
 #include "serve/policy.h"
-#include "run/pool/pool.h"
 
 #define UNSERVED_DELAY_MS 5000 /* a job of a queue that went away is released for this long */
 

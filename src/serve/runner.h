@@ -5,12 +5,12 @@
 #ifndef LATER_SERVE_RUNNER_H
 #define LATER_SERVE_RUNNER_H
 
-#include "sched/held_jobs.h"
-#include "serve/served_queues.h"
-#include "worker/state_folder.h"
 #include "job/counts.h"
 #include "loop/loop.h"
 #include "run/guard/guard.h"
+#include "sched/held_jobs.h"
+#include "serve/served_queues.h"
+#include "worker/state_folder.h"
 
 struct runner;
 

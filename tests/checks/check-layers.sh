@@ -33,7 +33,7 @@ function bad(reason) {
 }
 
 # The layers: folder -> folders it may include beside itself.
-function floors() {
+function layers() {
     may["base"] = ""
     may["loop"] = "base"
     may["redis"] = "base loop"
@@ -200,7 +200,7 @@ function check_code(code,    name) {
 }
 
 BEGIN {
-    floors()
+    layers()
     blockers()
     unbounded()
     clocks()
@@ -220,7 +220,7 @@ FNR == 1 {
     is_main = file ~ /\/main\.c$/
     in_comment = nincludes = 0
     if (!(folder in may))
-        bad("a folder or file the floors do not know: add it to the table of this script and to doc/architecture.md")
+        bad("a folder or file the layers do not know: add it to the table of this script and to doc/architecture.md")
 }
 
 {

@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "base/text.h"
-#include "cli/show/out.h"
 #include "cli/args/when.h"
+#include "cli/show/out.h"
 
 static int64_t local_offset(int64_t utc_s)
 {

@@ -14,10 +14,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/cli.h"
 #include "cli/bulk/feed.h"
-#include "cli/bulk/meter.h"
 #include "cli/bulk/line_results.h"
+#include "cli/bulk/meter.h"
+#include "cli/cli.h"
 
 /*
  * While Redis runs a call, its other clients wait. If lines are short, it reads all calls under way

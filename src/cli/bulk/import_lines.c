@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "cli/bulk/adds.h"
+#include "cli/bulk/job_json.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/bulk/job_json.h"
 
 /* A payload of 16 MiB with each byte written as \u00XX, and 1 MiB for the rest of the line. */
 #define LINE_MAX_BYTES ((6 * 16UL + 1) << 20)

@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 #include "base/text.h"
-#include "cli/show/json.h"
 #include "cli/bulk/meter.h"
+#include "cli/show/json.h"
 #include "cli/show/out.h"
 
 #define PAGE "128" /* as many jobs as in a call of `later add --from` */

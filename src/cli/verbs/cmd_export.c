@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "cli/show/json.h"
-#include "cli/bulk/meter.h"
-#include "cli/show/out.h"
-#include "cli/bulk/job_json.h"
 #include "cli/args/job_state.h"
+#include "cli/bulk/job_json.h"
+#include "cli/bulk/meter.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
 
 #define PAGE "100"
 

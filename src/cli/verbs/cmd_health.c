@@ -10,9 +10,9 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "cli/probe_host.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/probe_host.h"
 #include "redis/error_reply.h"
 #include "redis/preflight.h"
 

@@ -8,9 +8,9 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/bulk/retry_all.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/bulk/retry_all.h"
 
 /* r: a word, or [id, word, due_ms]. */
 static void show(const struct cli *cli, const char *id, const struct reply *r)

@@ -5,11 +5,11 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "cli/args/job_state.h"
 #include "cli/show/json.h"
 #include "cli/show/listing.h"
 #include "cli/show/out.h"
 #include "cli/show/outcome.h"
-#include "cli/args/job_state.h"
 #include "cli/show/table.h"
 
 #define LIMIT_ON_TTY 100

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/show/json.h"
-#include "cli/bulk/meter.h"
-#include "cli/show/out.h"
 #include "cli/args/job_state.h"
+#include "cli/bulk/meter.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
 
 struct purge {
     struct cli *cli;

@@ -19,8 +19,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "run/exec/exec.h"
-#include "run/lines.h"
 #include "run/exec/output.h"
+#include "run/lines.h"
 
 #define CONTROL_LINE_BYTES 4096
 #define CONTROL_PROGRESS_MS 100 /* progress is told at most this often; the latest text wins */

@@ -10,8 +10,8 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "run/isolation/caps.h"
 #include "run/guard/guard_table.h"
+#include "run/isolation/caps.h"
 #include "run/process/spawn.h"
 
 #define FRESH_PART 3 /* a beat is fresh for 1/3 of silence_us */

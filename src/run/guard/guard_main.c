@@ -21,8 +21,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "run/process/offspring.h"
 #include "run/guard/guard_table.h"
+#include "run/process/offspring.h"
 #include "run/process/pidstat.h"
 
 #define REPEAT_US INT64_C(1000000) /* between kills: a process may have been created meanwhile */

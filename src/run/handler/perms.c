@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "run/handler/program.h"
 #include "run/handler/path_walk.h"
+#include "run/handler/program.h"
 
 static int check_entry(void *arg, const char *path, const struct stat *st, struct err *err)
 {
