@@ -1,7 +1,7 @@
 /*
- * One attempt, with real processes. Each test is named after what a handler does (fault numbers
- * H1-H23 of the fault catalogue). Waiting is for conditions; the deadlines are generous. Long,
- * since it is one list of small cases over one helper.
+ * One attempt, with real processes. Each test is named after what a handler does (H1 to H23 of the
+ * fault catalogue). Tests wait for conditions, with generous deadlines. Long, since it is one list
+ * of small cases over one helper.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,12 +37,12 @@
 #define SANITIZED 0
 #endif
 
-#define EXIT_SKIPPED 77 /* the test driver's word for it */
+#define EXIT_SKIPPED 77 /* tells the test driver: skipped */
 #define FOREVER INT64_MAX
 #define GRACE_MS 200
 
 static char dir[] = "/tmp/later-exec-XXXXXX";
-static char path[256]; /* of in_dir */
+static char path[256]; /* the last result of in_dir */
 
 static const char *in_dir(const char *name)
 {
@@ -50,7 +50,7 @@ static const char *in_dir(const char *name)
     return path;
 }
 
-/* Under valgrind a failed exec cannot be told to the parent (vfork is fork there). */
+/* Under valgrind the parent cannot learn of a failed exec, since vfork is fork there. */
 static bool on_valgrind(void)
 {
     const char *preload = getenv("LD_PRELOAD");
@@ -82,18 +82,18 @@ static int teardown(void **state)
 
 struct attempt {
     const char *script;  /* for sh -c */
-    const char *program; /* instead of it */
+    const char *program; /* run this instead */
     const void *payload;
     size_t payload_len;
     int64_t timeout_ms, grace_ms;
-    unsigned on_progress; /* controls to send when the handler says `progress` */
+    unsigned on_progress; /* controls to send at the first `progress` of the handler */
     unsigned on_progress_again;
     struct exec_slot *slot;
     uint64_t serial;
     struct run_result ret;
     pid_t pid;
     int ended, progresses;
-    bool has_stderr; /* our own 2 was open while it ran */
+    bool has_stderr; /* our own descriptor 2 was open while it ran */
     char progress[64];
     int64_t took_ms;
 };
@@ -112,7 +112,7 @@ static void on_ended(void *arg)
     struct attempt *a = arg;
 
     a->ended++;
-    /* Reaped: nothing of that number is ours any more. */
+    /* The process is reaped: no child of ours has its pid. */
     assert_int_equal(waitpid(a->pid, NULL, WNOHANG), -1);
 }
 
@@ -332,7 +332,7 @@ static void test_h17_signals(void **state)
         char script[32];
         struct attempt a = {.script = script};
 
-        /* Those that do not kill, and those that libc keeps. */
+        /* Signals that do not kill, and those that libc keeps for itself. */
         if ((n >= SIGCHLD && n <= SIGURG) || n == SIGWINCH || (n > 31 && n < SIGRTMIN))
             continue;
         (void)snprintf(script, sizeof(script), "kill -%d $$", n);
@@ -394,7 +394,7 @@ static void test_h8_leaves_a_child_with_the_pipes(void **state)
     assert_in_range(a.took_ms, EXEC_DRAIN_MS - 50, EXEC_DRAIN_MS + 3000);
     assert_in_range(a.ret.duration_us, 0, (EXEC_DRAIN_MS - 100) * 1000);
     child = pid_in_tail(&a);
-    assert_false(is_gone(child, 0)); /* it ended by itself: what it left behind is its own matter */
+    assert_false(is_gone(child, 0)); /* the job ended by itself, so what it left behind may go on */
     assert_int_equal(kill(child, SIGKILL), 0);
     attempt_done(&a);
 }
@@ -426,13 +426,13 @@ static void test_timeout_takes_the_grandchild_too(void **state)
     (void)state;
     grandchild_dies("sleep 600 & echo $!; wait", RUN_TIMED_OUT, SIGTERM,
                     "timed out after 400ms: terminated");
-    /* The leader goes at TERM, the grandchild not. */
+    /* TERM ends the leader, but not the grandchild. */
     grandchild_dies("(trap '' TERM; exec sleep 600) & echo $!; wait", RUN_TIMED_OUT, SIGTERM,
                     "timed out after 400ms: killed after a grace of 200ms");
-    /* The same, with no pipe to tell of it. */
+    /* The same, and the grandchild holds no pipe. */
     grandchild_dies("(trap '' TERM; exec sleep 600 >/dev/null 2>&1 3>&-) & echo $!; wait",
                     RUN_TIMED_OUT, SIGTERM, "timed out after 400ms: terminated");
-    /* Both stay. */
+    /* TERM ends neither. */
     grandchild_dies("trap '' TERM; sleep 600 & echo $!; while :; do wait; done", RUN_TIMED_OUT,
                     SIGKILL, "timed out after 400ms: killed after a grace of 200ms");
 }
@@ -521,7 +521,7 @@ static void test_called_off_before_the_start(void **state)
     attempt_done(&b);
 }
 
-/* A control for a job that ended never reaches its successor. */
+/* A control for a job that has ended does not reach the next job in its slot. */
 static void test_late_control_is_dropped(void **state)
 {
     struct exec_slot *slot = exec_slot_new();
@@ -605,7 +605,7 @@ static void test_h2_text_file_busy(void **state)
     (void)state;
     if (on_valgrind())
         skip();
-    /* A binary: for a script it is the interpreter that counts. */
+    /* A binary, since the busy file of a script would be its interpreter. */
     (void)snprintf(copy, sizeof(copy), "cp /bin/true %s", in_dir("true"));
     assert_int_equal(system(copy), 0);
     fd = open(in_dir("true"), O_WRONLY | O_CLOEXEC);
@@ -624,7 +624,7 @@ static void test_h2_text_file_busy(void **state)
     attempt_done(&freed);
 }
 
-/* H5: no descriptor left is the host's fault, at each of the points where one is needed. */
+/* H5: a lack of descriptors is the host's fault, at each point where one is needed. */
 static void test_h5_no_descriptors(void **state)
 {
     struct exec_slot *slot = exec_slot_new();
@@ -656,7 +656,8 @@ static void test_h5_no_descriptors(void **state)
         (void)close(next);
         attempt_done(&a);
     }
-    /* How many it takes depends on what the test was handed; too few of them is what must show. */
+    /* The number depends on the descriptors that the test inherited; too few must show at least
+     * once. */
     assert_in_range(faults, 1, 11);
     exec_slot_free(slot);
 }
@@ -711,7 +712,7 @@ static void test_environment_and_session(void **state)
     attempt_done(&ids);
 }
 
-/* Runs f in a child of this test whose descriptors 0-3 it may close. */
+/* Run f in a child of this test, where it may close descriptors 0 to 3. */
 static void in_child(int (*f)(void))
 {
     pid_t pid = fork();
@@ -758,7 +759,7 @@ static int spawns_with_crossed_fds(void)
 
     if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
         return 1;
-    /* Its input is our 1 and its output our 0. */
+    /* The child's input is our descriptor 1, its output our descriptor 0. */
     if (dup2(in[0], 1) < 0 || dup2(out[1], 0) < 0)
         return 2;
     if (spawn(argv, env, &(struct spawn_fds){1, 0, -1, -1}, "/", &child, &err) != 0)
@@ -847,7 +848,7 @@ static void test_h14_no_line_ends(void **state)
     attempt_done(&a);
 }
 
-/* Runs the attempt with the log at info and going into a file; the log's text. */
+/* Run the attempt with the log at info in a file. -> the text of the log; the caller frees it */
 static char *logged(struct attempt *a)
 {
     int saved = dup(2), fd = open(in_dir("log"), O_CREAT | O_TRUNC | O_WRONLY | O_APPEND, 0600);
@@ -933,6 +934,44 @@ static void test_log_is_bounded(void **state)
     attempt_done(&b);
 }
 
+/* ---- a stream handler without its mode ---- */
+
+/* It finds no jobs on its input and ends with status 0: that is no success. */
+static void test_a_greeting_is_no_success(void **state)
+{
+    static const char *const scripts[] = {"echo later-stream 1",
+                                          "printf 'later-stream 1 inflight=8\r\n'; cat >/dev/null",
+                                          "printf later-; sleep 0.05; echo stream 1",
+                                          "echo warning >&2; echo later-stream 1; exit 3"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+        struct attempt a = {.script = scripts[i]};
+
+        attempt(&a);
+        expect(
+            &a, RUN_NOT_RUN, 0,
+            "it is a stream handler (its output begins with later-stream 1): set mode: stream for "
+            "its queue");
+        attempt_done(&a);
+    }
+}
+
+static void test_other_output_is_no_greeting(void **state)
+{
+    static const char *const scripts[] = {"echo x; echo later-stream 1", "echo later-stream 1 >&2",
+                                          "echo later-streams 1", "printf later-stream"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+        struct attempt a = {.script = scripts[i]};
+
+        attempt(&a);
+        expect(&a, RUN_EXITED, 0, "exit status 0");
+        attempt_done(&a);
+    }
+}
+
 /* ---- descriptor 3 ---- */
 
 static void test_fd3(void **state)
@@ -1015,6 +1054,8 @@ int main(void)
         cmocka_unit_test(test_output_reaches_the_log),
         cmocka_unit_test(test_h15_bytes_are_kept_and_escaped),
         cmocka_unit_test(test_log_is_bounded),
+        cmocka_unit_test(test_a_greeting_is_no_success),
+        cmocka_unit_test(test_other_output_is_no_greeting),
         cmocka_unit_test(test_fd3),
         cmocka_unit_test(test_fd3_is_not_used),
         cmocka_unit_test(test_fd3_is_bounded),
@@ -1022,7 +1063,8 @@ int main(void)
 
     int probe = pidfd_open(getpid(), 0);
 
-    /* An emulated kernel (valgrind before 3.22, say) may not know pidfds: nothing can be tested. */
+    /* An emulated kernel (as in valgrind before 3.22) may not know pidfds: then nothing can be
+     * tested. */
     if (probe < 0 && errno == ENOSYS)
         return EXIT_SKIPPED;
     (void)close(probe);

@@ -15,11 +15,12 @@
 #include "run/exec/control_fd.h"
 #include "run/exec/exec_pipes.h"
 #include "run/exec/exec_slot.h"
-#include "run/process/offspring_end.h"
 #include "run/exec/output.h"
 #include "run/handler/program.h"
 #include "run/isolation/isolation.h"
+#include "run/process/offspring_end.h"
 #include "run/process/spawn.h"
+#include "run/stream/stream_line.h"
 
 #define BUSY_TRIES 3 /* more tries of a start that fails with ETXTBSY */
 #define BUSY_WAIT_MS 50
@@ -124,6 +125,14 @@ static void conclude(const struct attempt *r)
                        strerrordesc_np(r->pipes.errnum));
         return;
     }
+    if (r->cause == RUN_EXITED && output_is_greeting(&r->output)) {
+        ret->end = RUN_NOT_RUN;
+        (void)snprintf(ret->text, sizeof(ret->text),
+                       "it is a stream handler (its output begins with " STREAM_GREETING
+                       "1): set mode: stream for its queue");
+        return;
+    }
+
     ret->code = r->status.si_pid != 0 ? r->status.si_status : SIGKILL; /* unknown: no success */
     if (r->cause != RUN_EXITED)
         ret->end = r->cause;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "run/exec/exec.h"
+#include "run/stream/stream_line.h"
 
 static const char *const stream_name[OUTPUT_STREAMS] = {"stdout", "stderr"};
 
@@ -66,11 +67,29 @@ static int64_t count_lf(const char *p, size_t n)
     return (int64_t)found;
 }
 
+static void keep_begin(struct output *o, const char *p, size_t n)
+{
+    size_t more = n < sizeof(o->begin) - o->nbegin ? n : sizeof(o->begin) - o->nbegin;
+
+    memcpy(o->begin + o->nbegin, p, more);
+    o->nbegin += more;
+}
+
+bool output_is_greeting(const struct output *o)
+{
+    size_t n = strlen(STREAM_GREETING);
+
+    return o->nbegin > n && memcmp(o->begin, STREAM_GREETING, n) == 0 && o->begin[n] >= '0' &&
+           o->begin[n] <= '9';
+}
+
 void output_add(struct output *o, enum output_stream which, const char *p, size_t n)
 {
     if (n == 0)
         return;
     o->bytes += (int64_t)n;
+    if (which == OUTPUT_STDOUT)
+        keep_begin(o, p, n);
     last_bytes_add(&o->tail, p, n);
     if (o->logged < EXEC_LOG_LINES) {
         lines_feed(&o->lines[which], p, n, on_line[which], o);

@@ -13,8 +13,8 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "run/lines.h"
 #include "run/exec/last_bytes.h"
+#include "run/lines.h"
 
 enum output_stream { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_STREAMS };
 
@@ -22,6 +22,8 @@ struct output {
     const char *id, *queue; /* not owned */
     struct lines lines[OUTPUT_STREAMS];
     bool open[OUTPUT_STREAMS]; /* lines are only counted by now, and one has no LF yet */
+    char begin[16]; /* first bytes of stdout, as far as they are needed to know a greeting */
+    size_t nbegin;
     struct last_bytes tail;
     int64_t bytes;
     int64_t left_out; /* lines that did not reach the log */
@@ -40,6 +42,8 @@ void output_done(struct output *o);
 void output_add(struct output *o, enum output_stream which, const char *p, size_t n);
 /* Log a line of another source, e.g. `log` on descriptor 3. It counts in EXEC_LOG_LINES, too. */
 void output_line(struct output *o, const char *stream, const char *p, size_t n, bool cut);
+/* Does stdout begin with the greeting of a stream handler? */
+bool output_is_greeting(const struct output *o);
 /* The streams have ended: log last lines without LF, and how many lines were left out. */
 void output_end(struct output *o);
 

@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 
-#define HELLO "later-stream "
 #define DURATION_MAX 32
 #define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; due times end with the year 5000 */
 
@@ -68,7 +67,7 @@ bool stream_greeting_parse(const char *line, size_t n, struct stream_greeting *r
     int64_t number;
 
     *ret = (struct stream_greeting){.inflight = 1};
-    if (!begins((struct rest){line, without_cr(line, n)}, HELLO, &r) ||
+    if (!begins((struct rest){line, without_cr(line, n)}, STREAM_GREETING, &r) ||
         !parse_number(take_word(&r), 1000000, &ret->version))
         return false;
     while (r.n > 0) {

@@ -23,6 +23,9 @@
 #define STREAM_INFLIGHT_MAX 1024
 #define STREAM_ID_LEN 12
 
+/* How a greeting begins; a digit follows. */
+#define STREAM_GREETING "later-stream "
+
 struct stream_greeting {
     int64_t version; /* as given; only STREAM_VERSION is supported */
     unsigned inflight;
