@@ -22,26 +22,17 @@ static struct held_job *chain_of(const struct held_jobs *l, const char *id)
 
 /* From -> to, the table of held_jobs.h. */
 #define TO(state) (1U << HELD_##state)
-static const struct {
-    const char *name;
-    unsigned moves;
-} states[HELD_STATES] = {
-    [HELD_CLAIMED] = {"claimed", TO(AWAITS_PLACE) | TO(ENDED)},
-    [HELD_AWAITS_PLACE] = {"awaits place",
-                           TO(FETCHING) | TO(AHEAD) | TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED)},
-    [HELD_FETCHING] = {"fetching", TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED)},
-    [HELD_AHEAD] = {"ahead", TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED)},
-    [HELD_AWAITS_BEAT] = {"awaits beat", TO(RUNNING) | TO(ENDED)},
-    [HELD_RUNNING] = {"running", TO(LOST) | TO(ENDED)},
-    [HELD_LOST] = {"lost", 0},
-    [HELD_ENDED] = {"ended", TO(SENT)},
-    [HELD_SENT] = {"sent", TO(ENDED)},
+static const unsigned moves[HELD_STATES] = {
+    [HELD_CLAIMED] = TO(AWAITS_PLACE) | TO(ENDED),
+    [HELD_AWAITS_PLACE] = TO(FETCHING) | TO(AHEAD) | TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED),
+    [HELD_FETCHING] = TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED),
+    [HELD_AHEAD] = TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED),
+    [HELD_AWAITS_BEAT] = TO(RUNNING) | TO(ENDED),
+    [HELD_RUNNING] = TO(LOST) | TO(ENDED),
+    [HELD_LOST] = 0,
+    [HELD_ENDED] = TO(SENT),
+    [HELD_SENT] = TO(ENDED),
 };
-
-const char *held_state_name(enum held_state state)
-{
-    return states[state].name;
-}
 
 bool held_is_running(const struct held_job *h)
 {
@@ -110,7 +101,7 @@ static void leave_state(struct held_jobs *l, struct held_job *h)
 
 void held_move(struct held_jobs *l, struct held_job *h, enum held_state to)
 {
-    assert((states[h->state].moves & 1U << to) != 0);
+    assert((moves[h->state] & 1U << to) != 0);
     leave_state(l, h);
     h->state = to;
     enter_state(l, h);

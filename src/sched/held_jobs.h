@@ -80,7 +80,6 @@ struct held_jobs {
     size_t nawaiting;
 };
 
-const char *held_state_name(enum held_state state);
 /* Is it before its end: does it take a place, or wait for one? */
 bool held_is_running(const struct held_job *h);
 /* Was it not given to the pool yet? */
