@@ -97,6 +97,8 @@ static void on_probe(void *arg, const struct probe_result *result)
         lost(l, result->fault, result->text);
         return;
     }
+    /* link_set_password may have asked for another try while this one was under way. */
+    loop_timer_stop(l->retry);
     l->server = *result;
     l->async = async_open(l->loop, &result->url, l->timeout_ms, &events);
     if (l->async == NULL)
