@@ -99,6 +99,7 @@ void sched_set_stop_timeout(struct sched *s, int64_t ms);
 struct queues *sched_queues(struct sched *s);
 
 /* Events. */
+/* The first one, or one after sched_link_down. */
 void sched_link_up(struct sched *s, struct mono now);
 void sched_link_down(struct sched *s, struct mono now);
 void sched_on_timer(struct sched *s, struct mono now);
