@@ -1,6 +1,6 @@
 /*
- * What tests of the command `later` stand on: a redis-server with the library, the command, and
- * what its last run wrote. The environment names that server.
+ * For tests of the command `later`: a redis-server with the library, the command, and the output of
+ * its last run. The environment names that server.
  */
 #ifndef LATER_TESTS_INTEGRATION_COMMAND_H
 #define LATER_TESTS_INTEGRATION_COMMAND_H
@@ -21,7 +21,7 @@ static struct test_redis redis;
 static char later[4096];    /* the command */
 static struct buf out, err; /* of the last run */
 
-/* Any command, with these bytes on its standard input. -> its exit status */
+/* Run any command with these bytes on its standard input. -> its exit status */
 static inline int run_argv(char *const *argv, const char *in, size_t n)
 {
     buf_clear(&out);
@@ -29,7 +29,7 @@ static inline int run_argv(char *const *argv, const char *in, size_t n)
     return proc_run(argv, in, n, &out, &err);
 }
 
-/* later ARGS…; the texts end with NULL. */
+/* Run later ARGS…; the texts end with NULL. -> its exit status */
 static inline int run_in(const char *in, size_t n, const char *first, ...)
 {
     const char *argv[ARGS_MAX] = {later, first};

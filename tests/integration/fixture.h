@@ -1,6 +1,6 @@
 /*
- * What tests of the built laterd stand on: a redis-server, a folder, up to two daemons. At the end
- * a daemon that does not stop cleanly fails the test.
+ * For tests of the built laterd: a redis-server, a folder, and up to two daemons. A daemon that
+ * does not stop cleanly at the end fails the test.
  */
 #ifndef LATER_TESTS_INTEGRATION_FIXTURE_H
 #define LATER_TESTS_INTEGRATION_FIXTURE_H

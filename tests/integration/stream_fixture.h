@@ -1,6 +1,7 @@
 /*
- * What tests of stream mode through the built laterd stand on: beside fixture.h a queue `s` that
- * tests/handlers/worker.c serves, with its book and its gate, and a queue `other` in exec mode.
+ * For tests of stream mode through the built laterd: besides fixture.h a queue `s` that is served
+ * by tests/handlers/worker.c, which writes what it does to the file `book` and waits for the file
+ * `gate`; and a queue `other` in exec mode.
  */
 #ifndef LATER_TESTS_INTEGRATION_STREAM_FIXTURE_H
 #define LATER_TESTS_INTEGRATION_STREAM_FIXTURE_H
@@ -17,7 +18,7 @@
 
 #define LONG_MS 30000
 
-static char worker[128]; /* the program: a copy, since anybody may own the folders of the build */
+static char worker[128]; /* the program: a copy, since anybody may own the build folders */
 static char book[96], gate[96];
 
 static inline void install(const char *from, const char *to)
@@ -41,7 +42,7 @@ static inline int stream_open(void **state)
     return 0;
 }
 
-/* Nothing of the worker is left behind a daemon that has stopped. */
+/* Stop both daemons. Fails when a process of the worker is left. */
 static inline int stream_close_all(void **state)
 {
     int status = test_laterd_stop(&a) + test_laterd_stop(&b);
@@ -52,8 +53,8 @@ static inline int stream_close_all(void **state)
     return fx_close(state) + status + !is_clean;
 }
 
-/* top: lines of the configuration; settings: of the queue, each behind a comma; args: of the
- * worker, the same. Written for the daemon `a`. */
+/* Write the configuration of the daemon `a`. top: its first lines; settings: more settings of the
+ * queue, args: more arguments of the worker, each with a comma in front. */
 static inline void stream_conf(struct test_laterd *d, const char *top, const char *settings,
                                const char *args)
 {
@@ -92,7 +93,7 @@ static inline void open_gate(void)
 
 /* ---- jobs */
 
-/* Of the queue `s`; the id is the caller's. name NULL: without an option. */
+/* Add a job to queue `s`. name NULL: without an option. The caller frees the id. */
 static inline char *ask_with(const char *name, const char *value, const char *payload)
 {
     char *id = test_add(&redis, "s", name, value, payload);
@@ -132,7 +133,7 @@ static inline bool until_state(const char *id, const char *state)
 
 enum result_field { RESULT_CODE = 1, RESULT_TEXT = 4, RESULT_OUTPUT = 5 };
 
-/* Does what later_result tells there hold the text? */
+/* Does this field of later_result have the text? */
 static inline bool result_has(const char *id, enum result_field field, const char *text)
 {
     struct reply *r = test_fcall(&redis, "later_result", id, NULL);
@@ -145,7 +146,7 @@ static inline bool result_has(const char *id, enum result_field field, const cha
     return has;
 }
 
-/* A number that later_show tells, -1 without it. */
+/* The number that later_show tells under this name; -1: none. */
 static inline int shown(const char *id, const char *name)
 {
     struct reply *r = test_fcall(&redis, "later_show", id, NULL);
@@ -156,9 +157,9 @@ static inline int shown(const char *id, const char *name)
     return n;
 }
 
-/* ---- the book */
+/* ---- what the worker wrote */
 
-/* Until it has n lines with the text. */
+/* Wait until n lines of the book have the text; false at the deadline. */
 static inline bool until_booked(const char *text, int n)
 {
     return test_until_lines(book, text, n, LONG_MS);
@@ -169,7 +170,7 @@ static inline int booked(const char *text)
     return test_lines(book, text);
 }
 
-/* The process of the nth line that begins so, from 1; 0: there is none. */
+/* The pid in the nth line of the book that begins with the text, from 1; 0: no such line. */
 static inline pid_t booked_pid(const char *text, int n)
 {
     CLEANUP_BUF struct buf all = BUF_INIT;
@@ -184,7 +185,7 @@ static inline pid_t booked_pid(const char *text, int n)
     return 0;
 }
 
-/* How often the job was started, with this attempt. */
+/* How often the book has a start of the job with this attempt. */
 static inline int booked_starts(const char *id, int attempt)
 {
     char text[40];
@@ -193,7 +194,7 @@ static inline int booked_starts(const char *id, int attempt)
     return booked(text);
 }
 
-/* The exec queue beside it is served. */
+/* Is the exec queue served, too? Adds a job to it and waits. */
 static inline bool other_runs(void)
 {
     int before = test_lines(out, "other");

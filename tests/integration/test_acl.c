@@ -1,7 +1,8 @@
 /*
- * etc/users.acl in a real redis-server: each role does all of its work with the real programs
- * (tests/install/acl/ROLE.sh), each right beside the commands of the functions is needed for that,
- * and none may what it must not. What each function does for each role: tests/lua/test_roles.c.
+ * etc/users.acl in a real redis-server. Each role can do all of its work with the real programs
+ * (tests/install/acl/ROLE.sh), needs each of its rights for that (apart from the commands that
+ * functions use), and can do nothing that it must not. What each function does for each role is in
+ * tests/lua/test_roles.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +32,7 @@ static char dir[64], port[16], acl_file[128];
 
 struct role {
     char line[4096];
-    char *tokens[TOKENS_MAX]; /* behind `off`, into line; NULL-ended */
+    char *tokens[TOKENS_MAX]; /* after `off`, in line; NULL-ended */
     size_t n;
 };
 
@@ -51,7 +52,7 @@ static void read_role(const char *name, struct role *ret)
     assert_non_null(rest);
     rest[strcspn(rest, "\n")] = '\0';
     while ((token = strsep(&rest, " ")) != NULL) {
-        /* What stands in brackets is one. */
+        /* A selector in brackets is one token. */
         while (token[0] == '(' && strchr(token, ')') == NULL) {
             assert_non_null(rest);
             rest[-1] = ' ';
@@ -63,7 +64,7 @@ static void read_role(const char *name, struct role *ret)
     ret->tokens[ret->n] = NULL;
 }
 
-/* The user anew, with every token but one (NULL: with all). */
+/* Make the user anew with all tokens but this one (NULL: with all). */
 static void set_user(const char *name, const struct role *role, const char *without)
 {
     CLEANUP_FREE char *line = NULL;
@@ -98,7 +99,7 @@ static void works(const char *name)
         fail_msg("user %s cannot do its work (LATER_VERBOSE=1 shows it)", name);
 }
 
-/* As the server read them from the file. */
+/* With the users as the server read them from the file. */
 static void test_each_role_works(void **state)
 {
     (void)state;
@@ -109,13 +110,13 @@ static void test_each_role_works(void **state)
     works("admin");
 }
 
-/* What begins so allows something; `resetchannels` takes away. */
+/* A token that begins like this allows something; `resetchannels` takes rights away. */
 static bool is_right(const char *token)
 {
     return strchr("+~%&", token[0]) != NULL;
 }
 
-/* tests/lua/test_roles.c finds whether it is needed. */
+/* tests/lua/test_roles.c tests whether the token is needed. */
 static bool is_for_functions(const char *token)
 {
     return token[0] == '+' && test_library_calls(token + 1);
@@ -171,7 +172,7 @@ static void test_admin_needs_each(void **state)
     each_is_needed("admin");
 }
 
-/* A command of a role, with its words split at spaces. */
+/* May the role run this command? Its words are split at spaces. */
 static bool may(const char *name, const char *command)
 {
     CLEANUP_FREE char *line =
@@ -278,7 +279,7 @@ static void test_denied(void **state)
     must_not("worker", workers);
 }
 
-/* The file names nobody who can log in: an operator gives each a password first. */
+/* No user of the file can log in before an operator gives it a password. */
 static void test_off_until_given_a_password(void **state)
 {
     CLEANUP_FREE char *line = mem_printf("grep -v -E '^$|^user [a-z]+ off resetchannels ' "

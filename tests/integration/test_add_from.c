@@ -1,6 +1,6 @@
 /*
- * `later add QUEUE --from FILE` against a real redis-server: every byte of every line, how it
- * stops, and that what it says was added is what is there.
+ * `later add QUEUE --from FILE` against a real redis-server: every byte of every line is added, it
+ * stops well, and it reports exactly what was added.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static void write_bytes(const char *p, size_t n)
     assert_int_equal(fclose(f), 0);
 }
 
-/* n lines of a size; each is its number, and x. */
+/* n lines of this size; each is its number, then x. */
 static void put_lines(struct buf *text, int n, size_t size)
 {
     for (int i = 0; i < n; i++) {
@@ -65,7 +65,7 @@ static void put_lines(struct buf *text, int n, size_t size)
     }
 }
 
-/* The payload of the i-th job of the queue, as `later show` has it, in out. */
+/* Put the payload of the i-th job of the queue, as `later show` prints it, in out. */
 static void show(int i)
 {
     char at[16], id[16];
@@ -85,7 +85,7 @@ static int flush_all(void **state)
     return 0;
 }
 
-/* ---- a command that is fed through a pipe with a name, and watched */
+/* ---- a command that reads a named pipe, and is watched */
 
 static struct proc fed;
 static int feeding = -1;
@@ -124,7 +124,7 @@ static void until_added(int64_t n)
     assert_true(test_until(has_added, &n, DEADLINE_MS));
 }
 
-/* It has taken all that was put into the pipe. */
+/* The command has read all that was put into the pipe. */
 static bool has_read(void *arg)
 {
     int left = 1;
@@ -133,7 +133,7 @@ static bool has_read(void *arg)
     return ioctl(feeding, FIONREAD, &left) == 0 && left == 0;
 }
 
-/* Its exit status; what it said is in out. */
+/* Wait for the end of the command. -> its exit status; its output is in out */
 static int feed_wait(void)
 {
     int status = proc_wait(&fed, DEADLINE_MS);
@@ -152,7 +152,7 @@ static int feed_wait(void)
 
 /* ---- what is added */
 
-/* NUL, CR, UTF-8, what is no text, an empty line, no end behind the last one. */
+/* NUL, CR, UTF-8, bytes that are no text, an empty line, and a last line without an end. */
 static void test_every_byte(void **state)
 {
     static const char text[] =
@@ -181,7 +181,7 @@ static void test_every_byte(void **state)
         if (out.len > 0)
             assert_memory_equal(out.data, want[i].p, want[i].n);
     }
-    /* The first payload reads like an option. */
+    /* The first payload looks like an option. */
     flush_all(NULL);
     write_bytes(one, 3);
     assert_int_equal(run("add", "bulk", "--from", path), 0);
@@ -227,7 +227,7 @@ static void test_standard_input(void **state)
     assert_memory_equal(out.data, "00000999x", 9);
 }
 
-/* Long lines go in calls of few; those over 16 KiB have a key of their own. */
+/* A call has few long lines. Lines over 16 KiB have a key of their own. */
 static void test_long_lines(void **state)
 {
     static const size_t sizes[] = {300000, 10, 1048576, 20000, 240000, 16384, 16385, 262144, 1, 9};
@@ -288,8 +288,8 @@ static void assert_jobs_are_lines(size_t n)
     reply_free(r);
 }
 
-/* Each once, in their order; and a terminal is shown how far it is, without its width or a
- * control sequence being passed. */
+/* Every line is added once, in order. A terminal is shown the progress, which is not wider than the
+ * terminal and has only safe bytes. */
 static void test_many_on_a_terminal(void **state)
 {
     char *const argv[] = {later, (char *)"add", (char *)"bulk", (char *)"--from", path, NULL};
@@ -326,7 +326,7 @@ static void test_many_on_a_terminal(void **state)
     assert_memory_equal(out.data, "00099999x", 9);
 }
 
-/* A line is there as soon as it was written, not when a call is full. */
+/* A line is added as soon as it was written, not when a call is full. */
 static void test_lines_that_come_slowly(void **state)
 {
     (void)state;
@@ -345,7 +345,7 @@ static void test_lines_that_come_slowly(void **state)
     assert_out("three");
 }
 
-/* ---- what is not */
+/* ---- files and lines that are refused */
 
 static void test_files_that_are_none(void **state)
 {
@@ -384,7 +384,7 @@ static void test_wrong_command_lines(void **state)
     assert_says(&out, "--from makes a job of every line");
 }
 
-/* It is found before anything behind it is sent. */
+/* A line that is too long is found before any line after it is sent. */
 static void test_too_long_a_line(void **state)
 {
     CLEANUP_BUF struct buf text = BUF_INIT;
@@ -405,13 +405,13 @@ static void test_too_long_a_line(void **state)
     assert_says(&out, "\"added\":599,\"error\":\"ELATER_SIZE line 600 has");
     assert_says(&out, "\"line\":600,\"lines_added\":[[1,599]],\"lines_unknown\":[],"
                       "\"not_sent_from\":600}");
-    /* One that never ends is not read to its end. */
+    /* A line that never ends is not read to its end. */
     assert_int_equal(run("add", "bulk", "--from", "/dev/zero"), 65);
     assert_says(&err, "line 1 has more than 2000 bytes");
     assert_out("0 jobs added\n");
 }
 
-/* The limit was lowered while it ran: the library refuses, and the line is named all the same. */
+/* The limit is lowered while the command runs: the library refuses, and the line is named. */
 static void test_refused_line(void **state)
 {
     (void)state;
@@ -461,7 +461,7 @@ static void test_lost_connection(void **state)
     assert_int_equal(count("ZCARD", WAITING), 300);
 }
 
-/* Redis stands still with calls under way, and dies. */
+/* Redis stands still with calls under way, and then dies. */
 static void test_lost_redis(void **state)
 {
     (void)state;
@@ -469,8 +469,8 @@ static void test_lost_redis(void **state)
     feed_lines(300, 100);
     until_added(300);
     test_redis_kill(&redis, SIGSTOP);
-    /* Else it may find the pipe empty between two pages, and wait for an answer with what it has.
-     */
+    /* Otherwise the command may find the pipe empty between two pages, send what it has, and wait
+     * for the answer. */
     proc_stop(&fed);
     feed_lines(600, 100);
     proc_signal(&fed, SIGCONT);
@@ -512,7 +512,7 @@ static void test_signals(void **state)
     (void)state;
     stop_by(SIGINT, 130);
     stop_by(SIGTERM, 143);
-    /* In the middle of the work: what it says is what is there. */
+    /* In the middle of the work: the reported number is the number of jobs that are there. */
     flush_all(NULL);
     put_lines(&text, 200000, 100);
     write_bytes(text.data, text.len);
@@ -526,7 +526,7 @@ static void test_signals(void **state)
     assert_true(count("ZCARD", WAITING) < 200000);
 }
 
-/* The rights of doc/protocol.md, "Rights". */
+/* A user with the rights of doc/protocol.md, "Rights". */
 static void test_producer(void **state)
 {
     char port[16], url[64];
@@ -551,7 +551,7 @@ static void test_producer(void **state)
     do_redis("CONFIG", "SET", "port", "0");
 }
 
-/* The library is loaded by the first call. */
+/* The first call loads the library. */
 static void test_without_a_library(void **state)
 {
     (void)state;
@@ -567,7 +567,7 @@ static int start_with_files(void **state)
     (void)snprintf(path, sizeof(path), "%s/lines", redis.dir);
     (void)snprintf(fifo, sizeof(fifo), "%s/fifo", redis.dir);
     (void)snprintf(log_path, sizeof(log_path), "%s/log", redis.dir);
-    (void)signal(SIGPIPE, SIG_IGN); /* a command that has ended says why by its status */
+    (void)signal(SIGPIPE, SIG_IGN); /* a command that ended early says why by its status */
     return mkfifo(fifo, 0600);
 }
 
@@ -590,7 +590,7 @@ int main(void)
         TEST(test_signals),
         TEST(test_producer),
         TEST(test_without_a_library),
-        TEST(test_lost_redis), /* the last: the library is gone with it */
+        TEST(test_lost_redis), /* the last: the library is gone after it */
     };
 
     return cmocka_run_group_tests(tests, start_with_files, stop_all);

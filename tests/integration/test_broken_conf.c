@@ -1,7 +1,7 @@
 /*
- * Configurations that an operator breaks: each is refused with file and line, the key and what to
- * write instead, before anything is done, and a reload of it leaves the old one in force. Long,
- * since it is one table.
+ * Configurations that an operator breaks. Each is refused with file and line, the key and what to
+ * write instead, before anything is done. A reload of it leaves the old one in force. Long, since
+ * it is one table.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -24,7 +24,7 @@
 static const struct broken {
     const char *text;
     int line;
-    const char *says; /* behind the line: what is wrong, and the cure */
+    const char *says; /* after the line: what is wrong, and the cure */
 } broken[] = {
     {"redis: http://x\n", 1,
      "redis: not a known address: redis://HOST:PORT, unix:PATH or embedded"},
@@ -188,7 +188,7 @@ static void test_checked(void **state)
             strstr(buf_str(&said), broken[i].says) == NULL)
             fail_msg("%s\nwants 78, %s %s\nand gives %d, %s", broken[i].text, place, broken[i].says,
                      status, buf_str(&said));
-        /* One fault, one line. */
+        /* One fault makes one line. */
         assert_ptr_equal(strchr(buf_str(&said), '\n'), said.data + said.len - 1);
     }
 }

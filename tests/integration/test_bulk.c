@@ -1,6 +1,6 @@
 /*
- * What the command does with many jobs: export, import of lines and of a set of others, purge; and
- * times as people write them. Against a real redis-server.
+ * What the command does with many jobs against a real redis-server: export, import of lines and of
+ * a foreign sorted set, purge. Also times as people write them.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static int flush_all(void **state)
     return 0;
 }
 
-/* Without the ids, which are new wherever they come. */
+/* The output without the ids, which are new after each import. */
 static char *lines_of_out(void)
 {
     char *text = mem_strdup(buf_str(&out)), *at;
@@ -122,7 +122,8 @@ static void test_once(void **state)
     assert_says(&err, "--once needs an id or a token in it, at line 1");
 }
 
-/* Again and again: the raw member becomes a job, nothing else is added. */
+/* An export is imported into its own queue again and again: the raw member becomes a job, and
+ * nothing else is added. */
 static void test_once_into_itself(void **state)
 {
     CLEANUP_BUF struct buf lines = BUF_INIT;
@@ -139,7 +140,7 @@ static void test_once_into_itself(void **state)
         assert_int_equal(run_in(lines.data, lines.len, "import", "mail", "--once", NULL), 0);
         assert_int_equal(count("ZCARD", ROOT ":q:mail:5"), 3);
     }
-    /* With another payload a line is another job. */
+    /* A line with another payload is another job. */
     edited = strstr(lines.data, "\"payload\":\"a\"");
     assert_non_null(edited);
     edited[strlen("\"payload\":\"")] = 'A';
@@ -147,8 +148,7 @@ static void test_once_into_itself(void **state)
     assert_int_equal(count("ZCARD", ROOT ":q:mail:5"), 4);
 }
 
-/* Nothing behind the first fault is sent, and its line is named. */
-/* As many options as a line can have, in more lines than a call of them could have words. */
+/* Lines with all options that a line can have, more lines than fit into one call. */
 static void test_full_lines(void **state)
 {
     CLEANUP_BUF struct buf lines = BUF_INIT;
@@ -169,7 +169,7 @@ static void test_full_lines(void **state)
         65);
 }
 
-/* A score that is no time: it runs now, or it is a member that will be buried and no job. */
+/* A raw score that is no time: the job runs now, or the member is no job and will be buried. */
 static void test_raw_scores(void **state)
 {
     (void)state;
@@ -186,6 +186,7 @@ static void test_raw_scores(void **state)
                        "laterd_oldest_due_seconds{namespace=\"default\",queue=\"mail\"} 17"));
 }
 
+/* No line after the first faulty one is added, and the error names its line. */
 static void test_bad_lines(void **state)
 {
     static const struct {
@@ -229,7 +230,7 @@ static void test_bad_lines(void **state)
     assert_says(&err, "there is no key 's'");
 }
 
-/* ---- a set of others: Sidekiq's schedule */
+/* ---- a foreign sorted set, as Sidekiq's schedule */
 
 static void test_zset(void **state)
 {
@@ -264,7 +265,8 @@ static void test_zset(void **state)
 
 /* ---- purge */
 
-/* What a terminal shows until the end, with an answer typed. */
+/* Run a command on a terminal and type the answer. Everything that the terminal shows goes to
+ * shown. -> its exit status */
 static int on_terminal(const char *answer, struct buf *shown, char *const *argv)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), status;
@@ -377,7 +379,7 @@ static void test_rights(void **state)
 
 /* ---- tables */
 
-/* On a terminal no line is wider than it, whatever names and reasons say. */
+/* No line is wider than the terminal, whatever is in names and reasons. */
 static void test_tables(void **state)
 {
     static const char *const widths[] = {"60", "80", "200"};

@@ -1,6 +1,6 @@
 /*
  * Handlers with a cgroup of their own: the built laterd in a cgroup that was delegated to it. Needs
- * root and a cgroup v2 with the controllers; elsewhere that they are refused is all that is tried.
+ * root and cgroup v2 with the controllers. Elsewhere only the refusal of such settings is tested.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -23,10 +23,10 @@
 #include "fixture.h"
 
 #define LONG_MS 30000
-#define HUNGRY "exec tail /dev/zero" /* keeps all it reads of a line without end */
+#define HUNGRY "exec tail /dev/zero" /* keeps all it reads of an endless line */
 
 static char tree[256];  /* where cgroup v2 is mounted; empty: nowhere, or without controllers */
-static char group[300]; /* the delegated one */
+static char group[300]; /* the delegated cgroup */
 
 __attribute__((format(printf, 1, 2))) static int sh(const char *fmt, ...)
 {
@@ -67,7 +67,7 @@ static int close_group(void **state)
     return status;
 }
 
-/* In the group, and as this user where there is one. */
+/* Start laterd in the group, with the command `as` in front to change the user. */
 static void launch(const char *as)
 {
     CLEANUP_FREE char *line = mem_printf("g=%s; if [ -e $g/.laterd ]; then g=$g/.laterd; fi; "
@@ -107,7 +107,7 @@ static void is_refused(const char *as, const char *yaml, const char *says)
     a.runs = false;
 }
 
-/* No cgroup of a job is left. */
+/* Are there no cgroups of jobs any more? */
 static bool none_left(void *arg)
 {
     (void)arg;
@@ -171,7 +171,7 @@ static void test_memory(void **state)
     assert_true(resident_kib() < before + 2048);
 }
 
-/* All of a job, or none: half of it would be a job that nobody asked for. */
+/* When a job is over its limit, all its processes are killed: nobody asked for half a job. */
 static void test_memory_of_a_child(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -226,7 +226,7 @@ static void test_stream(void **state)
     ends_as(id, "dead", "over memory limit (32MiB): killed by signal 9");
 }
 
-/* ---- what else a group is */
+/* ---- what else a cgroup does */
 
 static void test_nothing_is_left_behind(void **state)
 {
@@ -240,7 +240,7 @@ static void test_nothing_is_left_behind(void **state)
     assert_int_equal(test_sh("! pgrep -f 'sleep 65432[1]'"), 0);
 }
 
-/* Of another user, it cannot give itself more. */
+/* A handler of another user cannot raise its limits. */
 static void test_no_way_out(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -324,7 +324,7 @@ static void test_not_delegated(void **state)
                ":6: work: cpu: laterd may not write to its cgroup");
 }
 
-/* Where there are no cgroups at all, or not the whole of them. */
+/* A host has no cgroups, or only part of what is needed. */
 static void test_without_cgroups(void **state)
 {
     static const struct {

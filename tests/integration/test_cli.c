@@ -1,8 +1,8 @@
 /*
  * The built command `later` ($LATER_BUILD_DIR/later) against a real redis-server: every verb, what
- * it prints, how it exits; bad input; no Redis. A worker is played by calling the library.
+ * it prints, how it exits; bad input; no Redis. The test plays the worker by calling the library.
  *
- * One long file since all cases share one server, the played worker and the reading of output.
+ * One long file, since all cases share one server, the played worker and the reading of output.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static char epoch[32]; /* of the played worker */
 
 /* ---- helpers */
 
-/* What must not reach a terminal. */
+/* No byte of the output controls a terminal. */
 static void assert_no_controls(const struct buf *b)
 {
     for (size_t i = 0; i < b->len; i++) {
@@ -45,7 +45,7 @@ static void assert_no_controls(const struct buf *b)
     }
 }
 
-/* The only line of output, as JSON; the caller's. */
+/* The only line of output, as JSON; the caller frees it. */
 static json_t *out_json(void)
 {
     json_error_t e;
@@ -81,7 +81,7 @@ static size_t lines_of(const struct buf *b)
     return n;
 }
 
-/* Add a job with more options; the id in id. */
+/* Add a job with one more option; puts its id in id. */
 static void add(char id[13], const char *queue, const char *payload, const char *option,
                 const char *value)
 {
@@ -103,7 +103,7 @@ static void register_worker(void)
     reply_free(r);
 }
 
-/* Claim one job of the queue; its start number. */
+/* Claim one job of the queue; puts its start number in start. */
 static void claim(const char *queue, char start[24])
 {
     struct reply *r = test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0",
@@ -115,7 +115,7 @@ static void claim(const char *queue, char start[24])
     reply_free(r);
 }
 
-/* End it: verb done (a: keep ms) or dead (a: most dead kept). */
+/* End the job with this verb: done or dead. It is kept for 60 s, or as one of 60,000 dead jobs. */
 static void finish(const char *id, const char *start, const char *verb, const char *queue,
                    const char *code, const char *tail)
 {
@@ -127,7 +127,7 @@ static void finish(const char *id, const char *start, const char *verb, const ch
     reply_free(r);
 }
 
-/* A job that has died with this exit status. */
+/* Make a job that has died with this exit status; puts its id in id. */
 static void make_dead(char id[13], const char *queue, const char *code)
 {
     char start[24];
@@ -159,7 +159,7 @@ static char *write_file(const char *name, const char *text, mode_t mode)
     return path;
 }
 
-/* ---- the command line itself */
+/* ---- the command line */
 
 static void test_help_and_version(void **state)
 {
@@ -266,7 +266,7 @@ static void test_configuration_and_password(void **state)
 
     (void)state;
     (void)setenv("REDISCLI_AUTH", "s3cret", 1);
-    /* Not by an argument: the support's own connections bring no password. */
+    /* Not by an argument of the server: the helper's own connections bring no password. */
     test_redis_start(&locked, NULL);
     reply_free(test_redis_call(&locked, "CONFIG", "SET", "requirepass", "s3cret", NULL));
     assert_int_equal(run("--redis", locked.url, "stats", NULL), 0);
@@ -278,7 +278,7 @@ static void test_configuration_and_password(void **state)
                    locked.url, path);
     path = write_file("conf.yaml", text, 0600);
     assert_int_equal(run("--config", path, "add", "mail", "x", NULL), 0);
-    /* LATER_REDIS_URL says where; the file that --config names wins over it, for both values. */
+    /* The file that --config names wins over LATER_REDIS_URL, for the server and the namespace. */
     assert_int_equal(run("--config", path, "--json", "stats", NULL), 0);
     assert_says(&out, "\"jobs\":1");
     assert_int_equal(run("--config", path, "--namespace", "third", "--json", "stats", NULL), 0);
@@ -310,7 +310,7 @@ static void test_user_file(void **state)
     (void)setenv("LATER_REDIS_URL", redis.url, 1);
 }
 
-/* A server of its own that takes the first call, hangs up, and answers the second. */
+/* Be a server that takes the first call and hangs up, then answers the second. */
 static int lose_one_reply(int listener)
 {
     static const char answer[] =
@@ -426,7 +426,7 @@ static void test_add_with_token_and_large(void **state)
     assert_says(&out, "--payload has them all");
 }
 
-/* The sentence, the facts, and nothing that a host or a reason could do to a terminal. */
+/* Explain prints the sentence and the facts. Text of a host or a reason controls no terminal. */
 static void test_explain(void **state)
 {
     char id[13], start[24];
@@ -458,7 +458,7 @@ static void test_explain(void **state)
     assert_int_equal(run("explain", "j00000000000", NULL), 66);
     assert_int_equal(run("explain", "mail@nobody", NULL), 66);
     assert_int_equal(run("explain", NULL), 64);
-    /* A name that means something to a shell is in no command that one could copy. */
+    /* A name that means something to a shell is not printed in a command that one could copy. */
     assert_int_equal(run("limits", "set", "$(id)", "semaphore", "1", NULL), 0);
     add(id, "mail", "x", "--sem", "$(id)");
     assert_int_equal(run("limits", "delete", "$(id)", NULL), 0);
@@ -519,7 +519,7 @@ static void test_limits(void **state)
     assert_string_equal(field(j, "on_lost"), "keep");
     assert_int_equal(number(j, "limit"), 20);
     json_decref(j);
-    /* What is no definition is shown and breaks nothing. */
+    /* An unreadable definition is shown, and breaks nothing. */
     reply_free(test_redis_call(&redis, "HSET", ROOT ":limits", "odd", "\033[2Jx", NULL));
     assert_int_equal(run("limits", NULL), 0);
     assert_says(&out, "\\x1b[2Jx");
@@ -568,7 +568,7 @@ static void test_add_with_gates(void **state)
     assert_int_equal(run("add", "mail", "x", "--lock", "u:{key}", NULL), 65);
     assert_int_equal(run("limits", "set", "smtp", "semaphore", "5", NULL), 0);
     assert_int_equal(run("limits", "set", "gateway", "rate", "5/1s", NULL), 0);
-    /* All options there are at once. */
+    /* All options at once. */
     assert_int_equal(run("add", "mail", "x", "--lock", "u:{key}", "--key", "7", "--sem", "smtp",
                          "--rate", "gateway", "--unique", "o:1", "--unique-mode", "drop",
                          "--unique-for", "1h", "--in", "0s", "--priority", "5", NULL),
@@ -605,9 +605,9 @@ static void test_add_with_gates(void **state)
     assert_string_equal(field(j, "state"), "parked");
     assert_true(number(j, "ticket") > 0);
     json_decref(j);
-    /* It has not ended. */
+    /* The parked job has not ended, so `wait` runs into its timeout. */
     assert_int_equal(run("wait", second, "--timeout", "50ms", NULL), 75);
-    /* Let in, and not claimed yet, though its worker has room. */
+    /* Granted, and not claimed yet, although its worker has room. */
     worker = mem_printf("%s:worker:%s", ROOT, epoch);
     reply_free(test_redis_call(&redis, "HSET", worker, "places", "9", NULL));
     finish(first, start, "done", "mail", "0", "");
@@ -615,7 +615,7 @@ static void test_add_with_gates(void **state)
     assert_says(&out, "(let in)");
 }
 
-/* A dead job whose unique key another has by now. */
+/* The unique key of a dead job has gone to another job. */
 static void test_unique_refusal(void **state)
 {
     char id[13], start[24];
@@ -687,7 +687,7 @@ static void test_retry(void **state)
     r = test_redis_call(&redis, "ZCARD", ROOT ":q:work:5", NULL);
     assert_int_equal(reply_int(r), 3);
     reply_free(r);
-    /* The second of two over an hour: half an hour off. */
+    /* Two jobs are spread over an hour: the second is half an hour later. */
     r = test_redis_call(&redis, "ZRANGE", ROOT ":q:work:5", "-1", "-1", "WITHSCORES", NULL);
     last_ms = reply_int(reply_at(r, 1));
     reply_free(r);
@@ -710,7 +710,7 @@ static bool is_awaited(void *arg)
     return is;
 }
 
-/* later wait, with the job ending while it waits; its exit status. */
+/* Run later wait, and let the job end while it waits. -> its exit status */
 static int wait_for(char *id, const char *verb, const char *code)
 {
     char *const argv[] = {later, (char *)"wait", id, NULL};
@@ -790,7 +790,7 @@ static void test_ls(void **state)
     assert_int_equal(out.len, 0);
 }
 
-/* On a terminal: fitted to its width, coloured unless NO_COLOR, and nothing escapes. */
+/* Run the command on a terminal of 60 columns. The output is put in text. -> its length */
 static size_t on_terminal(char *const *argv, char *const *env, char *text, size_t room)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
@@ -823,7 +823,7 @@ static size_t longest_line(const char *text)
     return longest;
 }
 
-/* The help fits: its words are put into lines anew, and none is lost by it. */
+/* The help is wrapped to the width of the terminal, and no word is lost. */
 static void test_help_on_terminals(void **state)
 {
     static const struct {
@@ -849,11 +849,12 @@ static void test_help_on_terminals(void **state)
         assert_non_null(strstr(text, "Options of every verb"));
         assert_non_null(strstr(text, "--version"));
     }
-    /* Without a terminal, lines of 80. */
+    /* Without a terminal, lines have at most 80 columns. */
     assert_int_equal(run("help", NULL), 0);
     assert_true(longest_line(buf_str(&out)) <= 80);
 }
 
+/* Output on a terminal fits its width, has colours without NO_COLOR, and only safe bytes. */
 static void test_on_a_terminal(void **state)
 {
     char *const ls[] = {later, (char *)"ls", (char *)"work", NULL};
@@ -941,7 +942,7 @@ static void test_denied(void **state)
     assert_int_equal(run("--redis", url, "stats", NULL), 0);
 }
 
-/* A user of the URL is that user, also when it needs no password. */
+/* The user that the URL names is used, even if it needs no password. */
 static void test_user_without_a_password(void **state)
 {
     char port[16], url[64];
@@ -987,7 +988,7 @@ static void test_full_disk(void **state)
     (void)snprintf(command, sizeof(command), "exec '%s' stats >/dev/full", later);
     assert_int_equal(run_argv(argv, NULL, 0), 71);
     assert_says(&err, "cannot write the output");
-    /* A reader that has seen enough is no error worth a word. */
+    /* A reader that closes the pipe early is no error. */
     (void)snprintf(command, sizeof(command), "'%s' help | :", later);
     assert_int_equal(run_argv(argv, NULL, 0), 0);
     assert_int_equal(err.len, 0);

@@ -656,8 +656,7 @@ static void test_h5_no_descriptors(void **state)
         (void)close(next);
         attempt_done(&a);
     }
-    /* The number depends on the descriptors that the test inherited; too few must show at least
-     * once. */
+    /* The number depends on the inherited descriptors; a lack of them must show at least once. */
     assert_in_range(faults, 1, 11);
     exec_slot_free(slot);
 }
@@ -1063,8 +1062,7 @@ int main(void)
 
     int probe = pidfd_open(getpid(), 0);
 
-    /* An emulated kernel (as in valgrind before 3.22) may not know pidfds: then nothing can be
-     * tested. */
+    /* An emulated kernel (valgrind before 3.22) may not know pidfds: nothing can be tested. */
     if (probe < 0 && errno == ENOSYS)
         return EXIT_SKIPPED;
     (void)close(probe);

@@ -29,7 +29,7 @@ static int setup(void **state)
     return fx_open(state);
 }
 
-/* later --redis … explain ID [--json]: what it prints; the caller's. */
+/* The output of later --redis … explain ID [--json]; the caller frees it. */
 static char *explain(const char *id, bool json)
 {
     CLEANUP_BUF struct buf said = BUF_INIT;
@@ -53,7 +53,7 @@ static bool is_told(void *arg)
     return strstr(w->got, w->text) != NULL;
 }
 
-/* Until it says so: what daemons tell of themselves comes with their beats. */
+/* Wait until it says this: what daemons tell of themselves comes with their beats. */
 static void explains(const char *id, const char *text)
 {
     struct wanted w = {id, text, NULL};
@@ -63,7 +63,7 @@ static void explains(const char *id, const char *text)
     free(w.got);
 }
 
-/* A job of queue mail, whose handler runs until the end of the test; the id is the caller's. */
+/* A job of queue mail, whose handler runs until the end of the test. The caller frees the id. */
 static char *add(const char *name, const char *value)
 {
     char *id = test_add(&redis, "mail", name, value, "x");
@@ -94,7 +94,7 @@ static void start_mail(const char *yaml)
     start_a(yaml);
 }
 
-/* Declared a moment after the worker is registered. */
+/* Has the limit been declared? It is declared a moment after the worker registers. */
 static bool is_limit(void *name)
 {
     struct reply *r = test_redis_call(&redis, "HEXISTS", ROOT ":limits", (const char *)name, NULL);
@@ -110,7 +110,7 @@ static void start_limited(const char *yaml, const char *limit)
     assert_true(test_until(is_limit, (void *)(uintptr_t)limit, LONG_MS));
 }
 
-/* "lock door is held by job ID of queue mail on HOST (pid PID of the daemon)" */
+/* "lock door is held by job ID of queue mail on HOST (pid PID of the daemon)", for the caller. */
 static char *held_by(const char *gate, const char *id)
 {
     return mem_printf("%s%s of queue mail on %s (pid %d)", gate, id, host, (int)a.proc.pid);

@@ -1,6 +1,6 @@
 /*
- * The worst days, with the real programs: kills, frozen servers, lost data, foreign keys.
- * Names in brackets are lines of the fault catalogue that the project works from.
+ * Faults with the real programs: kills, frozen servers, lost data, foreign keys. The comment behind
+ * a test names its lines in the fault catalogue (tests/fault/catalogue.txt).
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static void add_many(const char *queue, int n)
     }
 }
 
-/* Lines of out that stand there twice: one (id, attempt) started twice. */
+/* Bytes of the lines of `out` that occur twice: an attempt of a job was started twice. */
 static int twice(void)
 {
     CLEANUP_FREE char *cmd = mem_printf("sort %s | uniq -d", out);
@@ -80,13 +80,14 @@ static void a_killed_daemon_takes_its_jobs_back_at_once(void **state) /* L1 L3 *
     assert_true(test_until_lines(out, " 2", 16, LONG_MS));
     assert_in_range(mono_until_us(begin, mono_now()), 0, 3000000);
     assert_true(test_until_lines(out, "end2", 16, LONG_MS));
-    /* What the dead one left running was killed, what had left its group too. */
+    /* Processes of the dead daemon were killed, even those that had left its process group. */
     assert_true(test_until_lines(out, "escaped2", 16, LONG_MS));
     assert_int_equal(test_lines(out, "end1") + test_lines(out, "escaped1"), 0);
     assert_true(test_until(all_is_settled, NULL, LONG_MS));
 }
 
-/* Killed while it starts handlers, some not yet what they will be: the next one finds them all. */
+/* A daemon is killed while it starts handlers, some of which are not yet their programs: the next
+ * daemon finds them all. */
 static void a_kill_in_a_burst_of_starts_leaves_nothing_behind(void **state) /* L2 */
 {
     (void)state;
@@ -107,13 +108,12 @@ static void a_kill_in_a_burst_of_starts_leaves_nothing_behind(void **state) /* L
         assert_true(test_until(all_is_settled, NULL, LONG_MS));
     }
     assert_int_equal(test_lines(out, "overlap"), 0);
-    /* All of them, and again those that ended between the death and the search for them. */
+    /* All jobs, and again those that ended between the daemon's death and the search. */
     assert_in_range(test_lines(out, "end"), 5 * 16, 2 * 5 * 16);
 }
 
-/* A process that is killed gives its memory back before its files: one that has much of it keeps
- * its locks for a while after it has lost all that tells whose it is; a child of the handler as
- * well. */
+/* A killed process frees its memory before its files. A process with much memory keeps its locks
+ * for a while after nothing tells any more whose it is; so does a child of the handler. */
 static void a_handler_that_dies_slowly_is_waited_for(void **state) /* L3 */
 {
     (void)state;
@@ -147,7 +147,7 @@ static void another_daemon_of_the_host_takes_over(void **state) /* L1 */
     test_laterd_kill(&a, SIGKILL);
     (void)test_laterd_wait(&a, 5000);
     begin = mono_now();
-    /* With its next beat, every 5 s, it sees that the process of a is gone. */
+    /* With its next beat, every 5 s, b sees that the process of a is gone. */
     assert_true(test_until_lines(out, " 2", 4, 31000));
     assert_in_range(mono_until_us(begin, mono_now()), 0, 10000000);
     assert_int_equal(twice(), 0);
@@ -171,7 +171,7 @@ static void a_worker_given_up_drops_its_jobs(void **state) /* L7 T4 */
     reply_free(r);
     reply_free(test_redis_call(&redis, "HSET", ROOT ":workers", epoch, "dead", NULL));
     assert_true(test_laterd_says(&a, "event=given-up", LONG_MS));
-    /* It enters anew, finds its former self dead, and runs the jobs again. */
+    /* It registers anew, finds that it was taken for dead, and runs the jobs again. */
     assert_true(test_until_lines(out, " 2", 2, LONG_MS));
     assert_true(test_until(all_is_settled, NULL, LONG_MS));
     assert_int_equal(test_lines(out, "end1"), 0);
@@ -181,7 +181,7 @@ static void a_worker_given_up_drops_its_jobs(void **state) /* L7 T4 */
 static void a_poison_pill_is_buried(void **state) /* L16 P15 */
 {
     (void)state;
-    /* The handler kills the daemon that runs it: its parent. */
+    /* The handler kills its parent, the daemon. */
     test_handler(dir, "pill", "echo $LATER_ATTEMPT >> %s; kill -9 $PPID; sleep 5", out);
     test_laterd_conf(&a, dir, "a", redis.url, "concurrency: 2");
     add_many("pill", 1);
@@ -280,7 +280,8 @@ static void a_flushed_library_is_loaded_again(void **state) /* R16 */
     assert_true(test_until_lines(out, NULL, 1, LONG_MS));
 }
 
-/* It lacks what this daemon calls, and is left alone as long as it is pinned: that is told. */
+/* The pinned library lacks functions that this daemon calls. It is not replaced while it is pinned,
+ * and the log says so. */
 static void a_pinned_library_may_be_too_old(void **state)
 {
     static const char old[] =
@@ -308,7 +309,7 @@ static void an_emptied_redis_is_survived(void **state) /* R18 */
     add_many("work", 2);
     assert_true(test_until_lines(out, "begin", 2, LONG_MS));
     reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
-    /* What runs is let finish: data was lost, nobody else has these jobs. */
+    /* Running jobs may finish: data was lost, so nobody else has these jobs. */
     assert_true(test_until_lines(out, "end", 2, LONG_MS));
     assert_true(test_until_lines(a.log, "event=registered", 2, LONG_MS));
     assert_true(test_until_lines(a.log, "rewound=1", 1, LONG_MS));
@@ -325,7 +326,7 @@ static void a_full_redis_drains(void **state) /* R11 */
     start(&a, "a", "");
     assert_true(test_until(all_is_settled, NULL, LONG_MS));
     assert_int_equal(test_lines(out, NULL), 50);
-    assert_null(test_fcall(&redis, "later_add", "work", "x", NULL)); /* refused, by Redis */
+    assert_null(test_fcall(&redis, "later_add", "work", "x", NULL)); /* Redis refuses it */
     reply_free(test_redis_call(&redis, "CONFIG", "SET", "maxmemory", "0", NULL));
 }
 
@@ -337,14 +338,14 @@ static void without_the_right_to_keyspace_events_wakes_still_come(void **state) 
                                "&" ROOT ":wake", "&" ROOT ":ended:*", NULL));
     start(&a, "a", "");
     assert_true(test_laterd_says(&a, "event=wake-denied", LONG_MS));
-    /* Subscribed again without the pattern: a job due at once does not wait for its turn. */
+    /* The daemon subscribed again without the pattern: a wake still starts a due job at once. */
     assert_true(test_until(one_subscriber, NULL, LONG_MS));
     add_many("work", 1);
     assert_true(test_until_lines(out, "late", 1, LONG_MS));
     assert_int_equal(test_lines(a.log, "event=wake-denied"), 1);
 }
 
-/* ---- wild handlers */
+/* ---- handlers that misbehave */
 
 static void a_wild_retry_in_harms_nobody(void **state)
 {
@@ -385,9 +386,9 @@ static void a_stuck_reader_of_the_log_stops_nothing(void **state) /* S1 L14 */
     (void)close(reader);
 }
 
-/* ---- foreign hands */
+/* ---- strangers' files and keys */
 
-/* Whatever is written there all the time: what is served did not change. */
+/* Files are written there all the time, but no served file changes: no reload is logged. */
 static void a_folder_that_never_rests_is_quiet(void **state)
 {
     (void)state;

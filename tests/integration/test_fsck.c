@@ -1,6 +1,6 @@
 /*
- * The built `later fsck` on a real namespace: at work, damaged, after evictions; what it prints and
- * how it exits. What each kind of damage looks like is tested in tests/lua/test_audit.c.
+ * The built `later fsck` on a real namespace: while daemons work, damaged, and after evictions;
+ * what it prints and how it exits. Each kind of damage is tested in tests/lua/test_audit.c.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -43,7 +43,7 @@ static int teardown(void **state)
 
 /* ---- helpers */
 
-/* later --redis URL ARGS…; the strings end with NULL. */
+/* Run later --redis URL ARGS…; the strings end with NULL. -> its exit status */
 static int run_at(const char *url, const char *first, ...)
 {
     CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
@@ -83,12 +83,12 @@ static void redis_does(const char *first, ...)
         if ((argv[i] = va_arg(ap, const char *)) == NULL)
             break;
     va_end(ap);
-    /* A NULL ends the list, and those behind it are not looked at. */
+    /* A NULL ends the list; what is after it is not read. */
     reply_free(test_redis_call(&redis, argv[0], argv[1], argv[2], argv[3], argv[4], argv[5],
                                argv[6], argv[7], NULL));
 }
 
-/* n jobs in one call; their ids where ids is not NULL. */
+/* Add n jobs. Their ids go to ids, unless it is NULL. */
 static void add_many(int n, const char *queue, const char *payload, const char *option,
                      const char *value, char (*ids)[13])
 {
@@ -110,7 +110,7 @@ static char *big_payload(void)
     return payload;
 }
 
-/* The text of the last run is JSON Lines, the sum last; -> the sum's findings. */
+/* The output of the last run is JSON Lines, the sum last. -> the findings of the sum */
 static json_int_t assert_json_lines(void)
 {
     json_int_t findings = 0, told = -1;
@@ -122,7 +122,7 @@ static json_int_t assert_json_lines(void)
 
         if (line == NULL)
             fail_msg("not JSON (%s): %s", e.text, l);
-        assert_int_equal(told, -1); /* nothing behind the sum */
+        assert_int_equal(told, -1); /* the sum is the last line */
         if (json_object_get(line, "jobs") != NULL) {
             assert_true(json_is_integer(json_object_get(line, "repaired")));
             assert_true(json_is_integer(json_object_get(line, "queues")));
@@ -150,7 +150,7 @@ static void assert_no_controls(const struct buf *text)
     }
 }
 
-/* ---- a namespace at work */
+/* ---- while daemons work */
 
 static void feed(const char *big)
 {
@@ -162,8 +162,8 @@ static void feed(const char *big)
     redis_does("ZADD", ROOT ":due:other", "5", "raw", "6", big, NULL);
 }
 
-/* Every way that a job can take, two workers, one of them killed now and then, cancels, retries by
- * hand: not one finding, and the work goes on. */
+/* Jobs take every way there is, with two workers, one of which is killed now and then, cancels, and
+ * retries by hand: there is no finding, and the work goes on. */
 static void nothing_is_found_while_laterd_works(void **state)
 {
     static const char yaml[] = "concurrency: 8\n"
@@ -204,7 +204,7 @@ static void nothing_is_found_while_laterd_works(void **state)
     printf("%d ends while fsck looked %d times\n", test_lines(out, NULL), 2 * rounds);
 }
 
-/* ---- a damaged one */
+/* ---- damaged namespaces */
 
 static void damage(char ids[3][13])
 {
@@ -252,7 +252,7 @@ static void repair_in_json(void **state)
     assert_int_equal(test_fsck_repair(&redis), 0);
 }
 
-/* What only a person can decide stays, and the exit status says so. */
+/* Damage that only a person can decide about is left alone, and the exit status says so. */
 static void foreign_and_stray_keys_are_left(void **state)
 {
     (void)state;
@@ -306,7 +306,7 @@ static void no_redis_is_said(void **state)
     assert_int_equal(run("fsck", "mail", NULL), 64);
 }
 
-/* A user who may only read. */
+/* An audit works for a user that may only read. */
 static void reading_is_enough_for_an_audit(void **state)
 {
     char ids[3][13];
@@ -327,7 +327,8 @@ static void reading_is_enough_for_an_audit(void **state)
 
 /* ---- evictions */
 
-/* As an eviction takes a whole key: every job that it broke is told, repaired, and then no more. */
+/* Delete a key, as an eviction does. Each job that this broke is told and repaired, and after that
+ * there is no finding. */
 static void evict_and_repair(const char *key, int broken, char (*ids)[13], int n)
 {
     int told = 0;
@@ -348,8 +349,7 @@ static void R12_an_evicted_key_is_found_and_repaired(void **state)
     char ids[4][13], key[64];
 
     (void)state;
-    /* The set of waiting jobs, the records, a payload; then what is derived, which breaks no job.
-     */
+    /* The set of waiting jobs, the records, a payload; then derived keys, which break no job. */
     add_many(3, "mail", "x", "in", "1h", ids);
     add_many(1, "mail", big, "in", "1h", ids + 3);
     evict_and_repair(ROOT ":q:mail:5", 4, ids, 4);
@@ -373,10 +373,10 @@ static void R12_an_evicted_key_is_found_and_repaired(void **state)
     assert_int_equal(test_int(&redis, "ZCARD", ROOT ":q:mail:2"), 3);
 }
 
-/* Evicted under two living workers: what they hold goes on, and the audit ends clean. */
+/* Keys are evicted under two living workers: what they hold goes on, and the audit ends clean. */
 static void R12_evictions_under_working_daemons_end_clean(void **state)
 {
-    /* The last one takes a reaper's patience: 25 s. */
+    /* R:workers is the last, since it takes the 25 s until a worker is reaped. */
     static const char *const keys[] = {ROOT ":running", ROOT ":tries", ROOT ":jobs",
                                        ROOT ":workers"};
     size_t n = test_is_long() ? 4 : 3;
@@ -390,7 +390,7 @@ static void R12_evictions_under_working_daemons_end_clean(void **state)
         redis_does("DEL", keys[i], NULL);
         (void)test_fsck_repair(&redis);
     }
-    /* What is left is what daemons settle by themselves: ends, reconciles, reaps. */
+    /* The daemons settle the rest by themselves: ends, reconciles, reaps. */
     for (int tries = 0; test_fsck_repair(&redis) > 0; tries++) {
         assert_true(tries < 60);
         (void)test_until_lines(out, NULL, 1000000, 1000);
@@ -418,7 +418,7 @@ static bool is_whole(const char *id)
     return is;
 }
 
-/* Record, place and payload are gone: nobody can know that it ever was. */
+/* Record, set member and payload are gone: nobody can know that the job ever was. */
 static bool is_without_trace(const char *id)
 {
     CLEANUP_FREE char *key = mem_printf(ROOT ":big:%s", id);
@@ -432,7 +432,7 @@ static bool is_without_trace(const char *id)
     return is;
 }
 
-/* The server counts idle time in whole seconds; what is not older cannot be told apart. */
+/* Redis counts idle time in whole seconds, so younger keys cannot be told apart. */
 static bool is_idle(void *key)
 {
     struct reply *r = test_redis_call(&redis, "OBJECT", "IDLETIME", (const char *)key, NULL);
@@ -442,7 +442,8 @@ static bool is_idle(void *key)
     return seconds >= 2;
 }
 
-/* Less memory than there is, and more jobs: what was idle longest goes, payload by payload. */
+/* Lower maxmemory to what is used, and add jobs: the keys that were idle longest are evicted, one
+ * payload after the other. */
 static void press(const char *payload, char (*ids)[13])
 {
     struct reply *r = test_redis_call(&redis, "INFO", "memory", NULL);
@@ -456,7 +457,7 @@ static void press(const char *payload, char (*ids)[13])
     assert_true(evicted() > 0);
 }
 
-/* Redis itself throws keys away: each accepted job is whole, or told by its name. */
+/* Redis itself evicts keys: each accepted job is whole, or fsck names it. */
 static void R12_after_real_evictions_each_broken_job_is_told(void **state)
 {
     CLEANUP_FREE char *big = big_payload(), *oldest = NULL;

@@ -1,6 +1,6 @@
 /*
- * Gates in the configuration of real daemons: what they make known to the fleet, and what they say
- * when it has something else.
+ * Gates in the configuration of real daemons: what they declare to all workers, and what they log
+ * when another definition is in force.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -50,7 +50,7 @@ static void start(struct test_laterd *d, const char *name, const char *yaml)
     test_laterd_start(d);
 }
 
-/* Another file for a daemon that runs, and the signal to read it. */
+/* Write another file for a running daemon, and signal it to reload. */
 static void reload(const struct test_laterd *d, const char *yaml)
 {
     struct test_laterd edited;
@@ -100,7 +100,7 @@ static void a_file_is_declared(void **state)
     until(LIMITS, "gateway", "rate gcra 100 60000 20");
     until(QUEUES, "mail", "lock=user:{key} sem=smtp rate=gateway");
     until(QUEUES, "web", NULL);
-    /* All data is gone: it registers anew, and says it anew. */
+    /* All data is gone: the daemon registers anew and declares its gates anew. */
     reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
     until(LIMITS, "smtp", "semaphore 20 kill");
     until(QUEUES, "mail", "lock=user:{key} sem=smtp rate=gateway");
@@ -125,7 +125,7 @@ static void two_that_differ_warn(void **state)
     until(LIMITS, "smtp", "semaphore 20 kill");
     until(QUEUES, "mail", "sem=smtp");
     assert_int_equal(test_lines(b.log, "event=limit-differs"), 1);
-    /* An operator changes another one; the next registration of a says so. */
+    /* An operator changes another limit; after its next registration a logs that. */
     reply_free(test_fcall(&redis, "later_limit_set", "gateway", "semaphore", "1", NULL));
     assert_int_equal(test_laterd_stop(&a), 0);
     test_laterd_start(&a);
@@ -149,10 +149,10 @@ static void a_reload_declares_what_changed(void **state)
     until(LIMITS, "smtp", "semaphore 20 kill");
     until(QUEUES, "mail", NULL);
     until(QUEUES, "web", "lock=one");
-    until(NOTES, "queue-gates:mail", NULL); /* it was its own word */
+    until(NOTES, "queue-gates:mail", NULL); /* it replaced what it wrote itself */
 }
 
-/* What Redis could not take is told again. */
+/* Declarations that Redis could not take are sent again. */
 static void a_refusal_is_not_the_end(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void a_refusal_is_not_the_end(void **state)
     assert_int_equal(test_lines(a.log, "event=gates-refused"), 1);
 }
 
-/* More than goes into one call. */
+/* More declarations than go into one call. */
 static void many_are_declared_in_pieces(void **state)
 {
     CLEANUP_BUF struct buf yaml = BUF_INIT;

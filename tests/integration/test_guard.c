@@ -1,7 +1,7 @@
 /*
- * The guard, with real processes. The worker is a child of the test that does what it is told by
- * single letters; its handlers are shells and sleeps. The end of a handler, all that it started
- * included, is the end of a pipe.
+ * The guard, with real processes. The worker is a child of the test and takes orders of single
+ * letters; its handlers are shells and sleeps. A handler has ended, with all that it started, when
+ * its pipe reports the end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,14 +39,14 @@
 #define BEAT_MS 20
 #define HANDLERS 4
 
-/* What a worker is told. */
-#define HUSH 'h'     /* beat no more */
+/* Orders for a worker. */
+#define HUSH 'h'     /* stop beating */
 #define LEAVE 'q'    /* stop in order */
-#define RESTART 'r'  /* the guard has died: the next one */
-#define START 'A'    /* + i: handler i, its fence set before and its pid behind */
-#define STRANGER 'a' /* + i: handler i, nobody is told */
-#define UNKNOWN '0'  /* + i: handler i, its fence set before, its pid unknown */
-#define CLEAR '5'    /* + i: nothing runs there any more */
+#define RESTART 'r'  /* the guard has died: start the next one */
+#define START 'A'    /* + i: start handler i; its fence is set before, its pid after */
+#define STRANGER 'a' /* + i: start handler i, and tell the guard nothing */
+#define UNKNOWN '0'  /* + i: start handler i; its fence is set before, its pid is not told */
+#define CLEAR '5'    /* + i: nothing runs in slot i any more */
 
 struct shared {
     atomic_int done; /* orders carried out */
@@ -59,14 +59,15 @@ struct shared {
 struct scene {
     struct shared *shared;
     pid_t worker;
-    int orders; /* our end */
+    int orders; /* the write end */
     int sent;
     int out[HANDLERS], in[HANDLERS];
     int guard; /* a pidfd */
 };
 
 static const char *scripts[HANDLERS];
-/* Handler 0's. No fence comes twice: the guard of an earlier test may still look around. */
+/* The fence of handler 0. No fence is used twice, since the guard of an earlier test may still be
+ * looking for its own. */
 static unsigned first_fence = 1000;
 
 /* ---- the worker */
@@ -88,7 +89,7 @@ static void start_handler(struct shared *sh, struct guard *g, const struct scene
     if (has_pid)
         guard_set_process(g, i, child.pid);
     sh->handlers[i] = child.pid;
-    /* Kept open it would hide the end of the handler. */
+    /* While it is open here, the end of the handler does not show. */
     (void)close(s->in[i]);
 }
 
@@ -141,7 +142,7 @@ static void work(const struct scene *s, int orders, int64_t silence_ms)
     char order;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* One that would be inherited. */
+    /* A descriptor that the guard would inherit. */
     if (g == NULL || dup(STDERR_FILENO) < 0)
         abort();
     start_guard(s->shared, g);
@@ -194,7 +195,7 @@ static int entries(const char *folder)
     return n;
 }
 
-/* It has its own name once it ignores signals. */
+/* The guard has its own name once it ignores signals. */
 static bool has_guard(void *arg)
 {
     const struct scene *s = arg;
@@ -222,7 +223,7 @@ static struct scene *begin(int64_t silence_ms)
         s->out[i] = fds[0];
         s->in[i] = fds[1];
     }
-    /* The child of the child: half of what is set, so that the group is what is killed. */
+    /* The second child lacks the variable: only killing the group ends it. */
     scripts[0] = "sleep 600 & env -u LATER_WORKER sleep 600 & wait";
     scripts[2] = "exec env -i /bin/sleep 600";
     scripts[3] = "setsid sleep 600";
@@ -264,7 +265,7 @@ static bool is_readable(int fd, short events, int ms)
     return poll(&p, 1, ms) > 0;
 }
 
-/* With all that it started. */
+/* The handler ends, with all that it started. */
 static void assert_ends(const struct scene *s, unsigned i)
 {
     assert_true(is_readable(s->out[i], 0, DEADLINE_MS));
@@ -307,8 +308,8 @@ static void test_whoever_hides_from_it(void **state)
     struct scene *s = begin(SILENCE_MS);
 
     (void)state;
-    tell(s, START + 2);   /* without its fence: known by its pid */
-    tell(s, UNKNOWN + 3); /* in a group of its own, and nobody knows its pid */
+    tell(s, START + 2);   /* its process has no fence: known by its pid */
+    tell(s, UNKNOWN + 3); /* in a group of its own, and its pid is not told */
     tell(s, HUSH);
     assert_ends(s, 2);
     assert_ends(s, 3);
@@ -330,7 +331,7 @@ static void test_what_was_cleared_lives(void **state)
     end(s);
 }
 
-/* Each beat puts it off. */
+/* Each beat puts the kill off. */
 static void test_a_worker_that_beats(void **state)
 {
     struct scene *s = begin(SILENCE_MS);
@@ -341,7 +342,7 @@ static void test_a_worker_that_beats(void **state)
     end(s);
 }
 
-/* Started in the silence: also after the first are killed. */
+/* Handlers that start during the silence are killed, too, also after the first ones were. */
 static void test_later_starts(void **state)
 {
     struct scene *s = begin(SILENCE_MS);
@@ -451,11 +452,11 @@ static void test_it_holds_nothing(void **state)
     (void)state;
     tell(s, START + 0);
     assert_int_equal(getsid(guard), guard);
-    if (geteuid() != 0) { /* it shows them to nobody else */
+    if (geteuid() != 0) { /* only root may see them */
         end(s);
         skip();
     }
-    /* 0-2 and its timer. */
+    /* Descriptors 0 to 2 and the timer. */
     assert_true(test_until(has_few, s, DEADLINE_MS));
     assert_link(guard, "fd/0", "pipe:");
     assert_link(guard, "fd/1", "/dev/null");
@@ -480,7 +481,7 @@ static void test_fresh(void **state)
     assert_false(guard_is_fresh(g, 2000));
     guard_alive(g, (struct boot){now.us});
     assert_true(guard_is_fresh(g, 2000));
-    guard_alive(g, (struct boot){now.us - 5000000}); /* an answer that comes late */
+    guard_alive(g, (struct boot){now.us - 5000000}); /* a late answer */
     assert_true(guard_is_fresh(g, 0));
     assert_false(guard_is_up(g));
     assert_false(guard_admits(g));
@@ -545,7 +546,7 @@ static void test_jobs(void **state)
     run_result_done(&r);
 
     guard_alive(g, boot_now());
-    run(g, "kill -KILL $$", &r); /* not the guard's doing */
+    run(g, "kill -KILL $$", &r); /* the guard did not do this */
     assert_int_equal(r.end, RUN_SIGNALED);
     run_result_done(&r);
     guard_free(g);

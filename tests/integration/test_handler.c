@@ -81,7 +81,7 @@ static void fine(const char *name)
     fine_path(in_dir(name));
 }
 
-/* Refused whatever is asked of permissions, and why. */
+/* The path is refused for this reason, however strictly permissions are checked. */
 static void broken_path(const char *path, const char *why)
 {
     for (int how = HANDLER_CHECK_STRICT; how <= HANDLER_CHECK_OFF; how++) {
@@ -99,7 +99,7 @@ static void broken(const char *name, const char *why)
     broken_path(in_dir(name), why);
 }
 
-/* Refused only by strict; warn says the same and lets it pass; off says nothing. */
+/* Only a strict check refuses it; `warn` gives the same reason and accepts, `off` says nothing. */
 static void unsafe(const char *name, const char *why)
 {
     struct err err = ERR_INIT;
@@ -203,7 +203,7 @@ static void test_folders_above(void **state)
     make("open/closed/mail", SCRIPT, 0755);
     unsafe("open/closed/mail", "open can be written by others (mode 0777): chmod go-w ");
     assert_int_equal(chmod(in_dir("open"), 01777), 0);
-    /* Sticky passes for root's own folder only. */
+    /* The sticky bit makes a folder safe only if root owns it. */
     if (geteuid() == 0)
         fine("open/closed/mail");
     else
@@ -228,7 +228,7 @@ static void test_owners(void **state)
     assert_int_equal(chown(in_dir("home"), 0, 0), 0);
     assert_int_equal(chown(in_dir("home/mail"), 65534, 65534), 0);
     unsafe("home/mail", "home/mail belongs to uid 65534");
-    /* As that user it is ours. */
+    /* For that user the folder is its own. */
     assert_int_equal(seteuid(65534), 0);
     fine("home/mail");
     assert_int_equal(seteuid(0), 0);
@@ -253,11 +253,11 @@ static void test_symlinks(void **state)
     fine("folder/real");
     broken("dangling", "dangling is a symlink to something that does not exist");
     broken("loop", "Too many levels of symbolic links");
-    /* A folder in the middle of the chain, on neither end of it. */
+    /* A folder in the middle of the chain of links. */
     assert_int_equal(chmod(in_dir("writable"), 0777), 0);
     unsafe("chain", "writable can be written by others");
     fine("near");
-    /* The target. */
+    /* The folder of the target. */
     assert_int_equal(chmod(in_dir("safe/real"), 0777), 0);
     unsafe("near", "safe/real can be written by others");
     unsafe("folder/real", "safe/real can be written by others");
@@ -290,14 +290,14 @@ static void test_long_paths_keep_their_reason(void **state)
     unsafe(name, "-end can be written by others (mode 0777): chmod go-w ");
 }
 
-/* ---- a folder of them ---- */
+/* ---- a folder of handlers ---- */
 
 static void on_refused(void *arg, const char *file, const char *reason)
 {
     buf_printf(arg, "%s: %s\n", file, reason);
 }
 
-/* The queues found, as "a b c", and what was refused. */
+/* Scan the folder: the queues found, as "a b c", and what was refused. */
 static void scan(enum handler_check how, struct buf *queues, struct buf *refused)
 {
     struct err err = ERR_INIT;

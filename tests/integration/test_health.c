@@ -1,6 +1,6 @@
 /*
- * Preflight and `later health` with the real programs: a server that is not to be trusted, work
- * that goes on, work that does not.
+ * Preflight and `later health` with the real programs: a server that jobs are not safe in, work
+ * that goes on, and work that does not.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -22,7 +22,7 @@
 
 #define LONG_MS 30000
 
-/* later --json health: its exit status; the object is the caller's. */
+/* Run later --json health. -> its exit status; the caller frees the object */
 static int health(json_t **ret)
 {
     CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
@@ -75,7 +75,7 @@ static bool is_ok(void *arg)
     return ok;
 }
 
-/* The worker has told how much room it has: from then on a due job that waits is its fault. */
+/* The worker has told its room: from then on a due job that waits is the worker's fault. */
 static bool has_told_room(void *arg)
 {
     struct reply *r = test_redis_call(
@@ -108,7 +108,7 @@ static void test_health_follows_the_work(void **state)
     assert_int_equal(json_integer_value(json_object_get(object, "workers")), 1);
     json_decref(object);
     assert_true(test_until(has_told_room, NULL, LONG_MS));
-    /* A worker that hangs: its due job waits although it has room; then its beats are missed. */
+    /* A worker hangs: a due job waits although the worker has room; later its beats are missed. */
     proc_signal(&a.proc, SIGSTOP);
     reply_free(test_fcall(&redis, "later_add", "mail", "x", NULL));
     assert_true(test_until(is_degraded_by, (void *)(uintptr_t) "due-waiting", LONG_MS));
@@ -117,7 +117,7 @@ static void test_health_follows_the_work(void **state)
     assert_true(test_until(is_ok, NULL, LONG_MS));
 }
 
-/* Names of queues that nobody serves, numbered: SADD them from..to, or SREM. */
+/* SADD or SREM the queue names n<from> to n<to>, which nobody serves. */
 static void names(const char *command, const char *from, const char *to)
 {
     reply_free(test_redis_call(&redis, "EVAL",
@@ -126,7 +126,7 @@ static void names(const char *command, const char *from, const char *to)
                                "1", "later:{default}:names", command, from, to, NULL));
 }
 
-/* More than may be: they shut no served queue out, and health tells, in time as well. */
+/* Too many names do not shut out a queue that is served, and health warns before that. */
 static void test_names_that_nobody_serves(void **state)
 {
     json_t *object;
@@ -163,7 +163,7 @@ static void test_health_without_redis(void **state)
     test_redis_restart(&redis);
 }
 
-/* A result that Redis cannot take: the key of its kept outcomes has a foreign type. */
+/* Redis cannot take a result, since the key of kept outcomes has a foreign type. */
 static void test_health_tells_of_results(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static bool has_warning(void *what)
     return found;
 }
 
-/* Jobs go on, and nobody can add one. */
+/* Jobs go on, but nobody can add one. */
 static void test_health_tells_of_refused_adds(void **state)
 {
     CLEANUP_FREE char *most = NULL;
@@ -250,7 +250,7 @@ static void test_health_tells_of_refused_adds(void **state)
     assert_true(is_ok(NULL));
 }
 
-/* Not strict: said once, worked on. */
+/* Without strict a finding is logged once, and the daemon works. */
 static void test_preflight_warns(void **state)
 {
     json_t *object;

@@ -1,5 +1,5 @@
 /*
- * Who is certainly gone: processes that live, died, or cannot be seen.
+ * Which workers are certainly gone: processes that live, that died, or that cannot be seen.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static void test_other_places_tell_nothing(void **state)
     p.pstart = "1";
     p.pidns = "4026531000";
     assert_false(identity_is_gone(&me, &p));
-    /* Of another user, and of a version that did not say whose it is. */
+    /* A worker of another user, and one of a version that did not tell its user. */
     (void)snprintf(other, sizeof(other), "%.*s.12345", (int)strcspn(me.place.pidns, "."),
                    me.place.pidns);
     p.pidns = other;
@@ -98,7 +98,8 @@ static void test_the_dead_are_gone_reaped_or_not(void **state)
     assert_true(identity_is_gone(&me, &p));
 }
 
-/* Not seen is not gone: without a descriptor to look into /proc a living one must stay alive. */
+/* A process that cannot be seen is not gone: /proc cannot be read without a descriptor, and a live
+ * process must not count as dead. */
 static void test_what_cannot_be_seen_is_not_gone(void **state)
 {
     struct store_peer p = peer_like_me();

@@ -1,6 +1,6 @@
 /*
- * Handlers that are somebody else: the built laterd as root, and as a service user that was given
- * three capabilities, or none. Needs root; skipped without.
+ * Handlers that run as another user: the built laterd as root, and as a service user with three
+ * capabilities or none. Needs root; skipped without.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -24,11 +24,11 @@
 
 #define SILENCE_MS 25000
 #define LONG_MS 20000
-#define EXIT_SKIPPED 77 /* the test driver's word for it */
+#define EXIT_SKIPPED 77 /* tells the test driver: skipped */
 #define SERVICE 1       /* a user (Debian: daemon) for laterd */
 #define CAPS "+setuid,+setgid,+kill"
 
-/* What a handler can tell of itself, a line each. */
+/* What a handler finds out about itself, a line each. */
 #define TELL                                                                                       \
     "{ grep -E '^(Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapAmb|NoNewPrivs):' /proc/self/status; "    \
     "echo umask $(umask); echo cwd $(pwd); echo nice $(nice); echo files $(ulimit -n); "           \
@@ -70,7 +70,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* laterd as SERVICE, with these capabilities in the way in which systemd gives them. */
+/* laterd as SERVICE, with these capabilities, given as systemd gives them. */
 static void launch_as_service(struct test_laterd *d, const char *caps)
 {
     CLEANUP_FREE char *inh = mem_printf("--inh-caps=%s", caps);
@@ -181,7 +181,7 @@ static void test_private_tmp(void **state)
     CLEANUP_FREE char *left = mem_printf("/tmp/later-left-%d", (int)getpid());
 
     (void)state;
-    /* Its own files are below /tmp: a handler elsewhere, which says what it sees on fd 3. */
+    /* Its own files are below /tmp: a handler elsewhere, which reports by fd 3 what it sees. */
     test_handler(dir, "work", "true");
     start_a("queues:\n  work:\n    handler: [/bin/sh, -c, 'ls -A /tmp /var/tmp >&3; "
             "echo result $(ls -A /tmp | wc -l) >&3; touch /tmp/later-left']\n"
@@ -200,7 +200,7 @@ static void test_private_tmp(void **state)
     assert_int_equal(access(left, F_OK), -1);
 }
 
-/* Processes that serve many are made the same way. */
+/* Processes of stream mode are made in the same way. */
 static void test_stream(void **state)
 {
     CLEANUP_FREE char *yaml = mem_printf(
@@ -223,7 +223,7 @@ static void test_stream(void **state)
 static void test_service_with_rights(void **state)
 {
     (void)state;
-    /* The pipes are somebody else's: by their names they have to be opened anew. */
+    /* The pipes belong to another user: to be opened by name they have to be opened anew. */
     test_handler(dir, "work",
                  TELL "\nfor f in stderr fd/3; do echo x >/dev/$f && echo opened $f; done "
                       ">>%s\necho got $(cat /dev/stdin) >>%s",
@@ -236,7 +236,7 @@ static void test_service_with_rights(void **state)
     assert_told("got x");
 }
 
-/* Its own rights are not those of its handlers. */
+/* The daemon's rights are not passed on to its handlers. */
 static void test_handler_without_rights(void **state)
 {
     (void)state;
@@ -272,8 +272,8 @@ static void test_daemon_is_out_of_reach(void **state)
     run_one("other");
     assert_told(tried);
     assert_int_equal(test_lines(out, NULL), 1);
-    /* One of the daemon's own user is not kept from what is that user's; its memory and
-     * environment, where the password is, it does not see. */
+    /* A handler of the daemon's own user can reach what that user can. The daemon's memory and
+     * environment, which has the password, it cannot see. */
     sh(": >%s", out);
     run_one("own");
     assert_told(tried);
@@ -288,7 +288,7 @@ static bool has_started(void *arg)
     return test_lines(out, "started") > 0;
 }
 
-/* One of another user can be ended: at its time, and when the daemon that made it was killed. */
+/* A handler of another user can be ended: at its time limit, and after its daemon was killed. */
 static void test_service_ends_them(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -306,7 +306,7 @@ static void test_service_ends_them(void **state)
 static void test_service_finds_left_ones(void **state)
 {
     CLEANUP_FREE char *id = NULL;
-    /* As much environment as is taken. */
+    /* As much environment as is allowed. */
     CLEANUP_FREE char *yaml =
         mem_printf("queues:\n  work: { user: nobody, env: { B: '%090000d' } }\n", 1);
 
@@ -320,7 +320,7 @@ static void test_service_finds_left_ones(void **state)
     test_handler(dir, "work", "true");
     start_as_service(yaml, CAPS);
     assert_true(proc_until_none("sleep 86434", LONG_MS));
-    /* Beside processes of other tests that cannot be looked at, the full silence is waited for. */
+    /* With processes of other tests that cannot be looked into, the full silence has to pass. */
     assert_true(test_until(all_is_settled, NULL, LONG_MS + SILENCE_MS));
 }
 
@@ -353,13 +353,13 @@ static void test_service_without_rights(void **state)
                            "defaults: private_tmp: laterd has not the right to it (CAP_SYS_ADMIN)");
     must_refuse_as_service("defaults: { rlimits: { nofile: 2000000000 } }\n", "-all",
                            "defaults: rlimits: ");
-    /* What needs none. */
+    /* Settings that need no rights. */
     start_as_service("queues:\n  work: { umask: \"077\", nice: 3, rlimits: { core: 0 } }\n",
                      "-all");
     run_one("work");
 }
 
-/* Root is more than what it was given. */
+/* A handler of root would have more rights than the service has. */
 static void test_service_makes_no_root(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void test_service_makes_no_root(void **state)
                            "work: user: only a laterd that runs as root");
 }
 
-/* ---- what is done before the handler is there is not the handler's to change */
+/* ---- what happens before the exec is out of the handler's reach */
 
 static void test_linker_variables(void **state)
 {
@@ -378,12 +378,12 @@ static void test_linker_variables(void **state)
     start_a("queues:\n  work: { handler: [/bin/true], user: nobody, env: { LD_PRELOAD: "
             "/nonexistent/x.so } }\n");
     run_one("work");
-    /* One process heard of it: the handler. */
+    /* Only one process saw the variable: the handler. */
     assert_true(test_until_lines(a.log, "cannot be preloaded", 1, LONG_MS));
     assert_int_equal(test_lines(a.log, "cannot be preloaded"), 1);
 }
 
-/* A file with rights of its own would run anything for anybody. */
+/* If this file had the setuid bit, it would run anything for anybody. */
 static void test_setuid_program(void **state)
 {
     CLEANUP_BUF struct buf said = BUF_INIT;
@@ -397,7 +397,7 @@ static void test_setuid_program(void **state)
     assert_non_null(strstr(buf_str(&said), "must not be setuid"));
 }
 
-/* A folder that changes reads nothing again of what the configuration names. */
+/* A change in the handlers folder does not read again the files that the configuration names. */
 static void test_folder_event(void **state)
 {
     CLEANUP_FREE char *file = mem_printf("%s/vars", dir);
@@ -419,7 +419,7 @@ static void test_folder_event(void **state)
     assert_told("a first");
 }
 
-/* ---- what is wrong is told by name, and changes nothing */
+/* ---- wrong settings are named, and change nothing */
 
 static void test_refused(void **state)
 {
@@ -448,7 +448,7 @@ static void test_refused(void **state)
             fail_msg("not said: %s", cases[i].says);
         proc_done(&bad.proc);
     }
-    /* A reload keeps what is in force. */
+    /* A refused reload keeps what is in force. */
     sh("printf 'defaults: { user: no-such-user }\\n' >>%s", a.conf);
     test_laterd_kill(&a, SIGHUP);
     assert_true(test_laterd_says(&a, "event=reload result=refused", LONG_MS));

@@ -1,5 +1,5 @@
 /*
- * The main job, with the real programs: laterd on a real redis-server, real handlers.
+ * What laterd is for, with the real programs: laterd on a real redis-server, with real handlers.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -25,7 +25,7 @@
 #define LONG_MS 30000
 #define LOOKED_MS 8000 /* some turns of 2,000 queues */
 
-/* Add a job; its id is the caller's. */
+/* Add a job; the caller frees the id. */
 static char *add(const char *queue, const char *name, const char *value, const char *payload)
 {
     char *id = test_add(&redis, queue, name, value, payload);
@@ -96,7 +96,7 @@ static void each_job_once_and_none_early(void **state)
     char *save = NULL;
 
     (void)state;
-    /* Early would show as a due time after the clock of this same host. */
+    /* A job that runs early would show a due time after the present time of this host. */
     test_handler(dir, "work",
                  "echo \"$LATER_ID $LATER_LATE_MS $(($(date +%%s%%3N) - LATER_DUE_MS))\" >> %s",
                  out);
@@ -192,7 +192,7 @@ static void raw_members_run_once(void **state)
     assert_int_equal(test_lines(out, "member 99"), 1);
 }
 
-/* Whatever no message told of is found by the looks, also where they have more than one turn. */
+/* Looks find what no message told of, also when they take more than one turn. */
 static void nothing_is_overlooked_among_many_queues(void **state)
 {
     static const char *const raw[] = {ROOT ":due:q0", ROOT ":due:q90", ROOT ":due:q91",
@@ -210,7 +210,7 @@ static void nothing_is_overlooked_among_many_queues(void **state)
     start_a(buf_str(&conf));
     add_free("q150", NULL, NULL, "told");
     assert_true(test_until_lines(out, "told", 1, LONG_MS));
-    /* No message is sent for any of these but the last, which comes before its time. */
+    /* No message is sent for any of these, except for the last, before it is due. */
     (void)snprintf(now, sizeof(now), "%lld", (long long)test_now_ms());
     (void)snprintf(soon, sizeof(soon), "%lld", (long long)test_now_ms() + 3000);
     for (size_t i = 0; i < sizeof(raw) / sizeof(raw[0]); i++)
@@ -231,7 +231,7 @@ static void nothing_is_overlooked_among_many_queues(void **state)
     (void)unsetenv("OUT");
 }
 
-/* Add n bytes as the payload (raw: as a member), let the handler write them down, compare. */
+/* Add n bytes as a payload (raw: as a raw member), let the handler write them down, and compare. */
 static void round_trip(const char *payload, size_t n, bool raw)
 {
     CLEANUP_FREE char *got = mem_printf("%s/got", dir);
@@ -364,7 +364,7 @@ static void a_timeout_ends_the_whole_group(void **state)
     char mark[64];
 
     (void)state;
-    /* Both ignore TERM; the grandchild is found by its odd argument. */
+    /* Both ignore TERM. The grandchild is found by its unusual argument. */
     (void)snprintf(mark, sizeof(mark), "sleep 98%d", (int)getpid());
     test_handler(dir, "hang", "trap '' TERM; echo begin >> %s; %s & wait; %s", out, mark, mark);
     start_a("defaults: { timeout: 300ms, kill_grace: 300ms, attempts: 1 }");
@@ -385,7 +385,7 @@ static void a_handler_that_cannot_start_fails_by_name(void **state)
     start_a("defaults: { attempts: 1 }\nqueues: { kept: { handler: [/bin/true] } }");
     reply_free(test_fcall(&redis, "later_pause", "gone", NULL));
     id = add("gone", NULL, NULL, "x");
-    /* The interpreter goes, the file stays: only exec finds out. */
+    /* The interpreter is missing, not the file: only exec notices. */
     test_handler(dir, "gone", "exit 0");
     {
         CLEANUP_BUF struct buf script = BUF_INIT;
@@ -414,7 +414,7 @@ static void sigterm_drains(void **state)
     start_a("concurrency: 8");
     for (int i = 0; i < 40; i++)
         add_free("slow", NULL, NULL, "x");
-    /* What is only claimed goes back; what has begun is waited for. */
+    /* Jobs that are only claimed go back; running jobs may finish. */
     assert_true(test_until_lines(out, "begun", 8, LONG_MS));
     test_laterd_kill(&a, SIGTERM);
     assert_int_equal(test_laterd_wait(&a, 15000), 0);
@@ -460,7 +460,7 @@ static void quiet_claims_no_more(void **state)
     test_laterd_kill(&a, SIGUSR1);
     assert_true(test_laterd_says(&a, "event=quiet by=signal", LONG_MS));
     add_free("work", NULL, NULL, "x");
-    /* A second daemon takes it; the quiet one did not. */
+    /* A second daemon takes the job; the quiet one did not. */
     start(&b, "b", "");
     assert_true(test_until_lines(out, NULL, 3, LONG_MS));
     assert_true(test_laterd_says(&b, "outcome=done", LONG_MS));
@@ -532,8 +532,8 @@ static void a_replaced_folder_is_noticed(void **state)
     does("again", "again");
 }
 
-/* A release and a link to it, as programs are put into service; each part of the way in its turn.
- * A stream's process is one of the old program until it is replaced. */
+/* Handlers are found through links, as releases are put into service. Each part of the path is
+ * changed in turn. A stream's process is an old one until it is replaced. */
 static void links_are_followed(void **state)
 {
     (void)state;
@@ -566,7 +566,7 @@ static void links_are_followed(void **state)
     does("named", "named-2");
     in_dir("rm current && ln -sfn ../releases/3/bin links/bin");
     does("new-3", "new-3");
-    /* One on the way to which something was missing. */
+    /* The path to this one had a part missing. */
     in_dir("ln -s releases/3 current; printf '#!/bin/sh\necho absent >>%s\n' $PWD/out >x && "
            "chmod 755 x && mv x releases/3/absent");
     does("absent", "absent");
@@ -728,7 +728,7 @@ static void embedded_redis_is_supervised(void **state)
     r = test_fcall(&inner, "later_add", "work", "in", "1500ms", "x", NULL);
     assert_non_null(r);
     reply_free(r);
-    /* The server dies: it is started again, and the job is in its append-only file. */
+    /* The embedded server dies: it is started again, and the job is in its append-only file. */
     {
         struct url url;
         struct err err = ERR_INIT;
@@ -743,7 +743,7 @@ static void embedded_redis_is_supervised(void **state)
     }
     assert_true(test_laterd_says(&a, "state=restarted", LONG_MS));
     assert_true(test_until_lines(out, "work", 1, LONG_MS));
-    /* We are killed: the server stays, the next daemon takes it over and stops it. */
+    /* laterd is killed: the server stays, and the next daemon takes it over and stops it. */
     test_laterd_kill(&a, SIGKILL);
     (void)test_laterd_wait(&a, 5000);
     test_laterd_start(&a);
@@ -754,7 +754,7 @@ static void embedded_redis_is_supervised(void **state)
 
 /* ---- the guard; what it does is in test_guard.c */
 
-/* The pid in the log's last line that has this text, with "pid=" at its end. */
+/* The pid behind this text in the last line of the log that has it. The text ends with "pid=". */
 static pid_t last_pid(const char *text)
 {
     CLEANUP_BUF struct buf log = BUF_INIT;
@@ -768,13 +768,13 @@ static pid_t last_pid(const char *text)
     return (pid_t)strtol(at + strlen(text), NULL, 10);
 }
 
-/* Dead at least: whose child it is now may not look. */
+/* Dead at least: its parent now is another process, which may not reap it yet. */
 static bool is_ended(void *pid)
 {
     return pidstat_start(*(pid_t *)pid) < 0;
 }
 
-/* The lock of a file that nobody finds keeps nobody out. */
+/* A lock on a file in a removed folder would keep nobody out: the folder is made again. */
 static void a_removed_state_folder_is_made_again(void **state)
 {
     (void)state;
@@ -789,13 +789,13 @@ static void a_removed_state_folder_is_made_again(void **state)
     assert_int_equal(test_laterd_wait(&b, LONG_MS), 78);
     assert_int_equal(test_lines(b.log, "in use by another laterd"), 1);
     proc_done(&b.proc);
-    /* What runs was written into it. */
+    /* The new folder has the jobs that run. */
     test_laterd_kill(&a, SIGKILL);
     (void)test_laterd_wait(&a, LONG_MS);
     proc_done(&a.proc);
     test_laterd_start(&a);
     assert_true(test_laterd_says(&a, "event=predecessor", LONG_MS));
-    /* Another daemon is quicker: then it is told. */
+    /* Another daemon takes the folder first: then this is logged. */
     proc_signal(&a.proc, SIGSTOP);
     in_dir("rm -rf state-a; mkdir -m 700 state-a");
     test_laterd_start(&b);
@@ -807,7 +807,7 @@ static void a_removed_state_folder_is_made_again(void **state)
     in_dir("kill -9 $(tail -1 out)");
 }
 
-/* What stands in a folder that was moved away, or in a copy, is not a dead daemon's. */
+/* Entries in a folder that was moved away, or in a copy, are not those of a dead daemon. */
 static void a_moved_state_folder_kills_nothing(void **state)
 {
     static const char *const ways[] = {"mv state-a state-b", "cp -a state-a state-b"};

@@ -1,5 +1,5 @@
 /*
- * later lock and later sem with real processes and a real Redis, without any laterd: they watch
+ * later lock and later sem with real processes and a real Redis, and without any laterd: they watch
  * each other.
  */
 #include <setjmp.h>
@@ -79,14 +79,14 @@ static void until_said(const char *text, int deadline_ms)
     fail_msg("not '%s', but: %s", text, buf_str(&said));
 }
 
-/* $DIR/pid has the pid of a command that must have ended: a zombie has, too. */
+/* The command whose pid is in $DIR/pid has ended, or is a zombie. */
 static bool has_ended(void *arg)
 {
     (void)arg;
     return test_sh("grep -q '^State:\t[^ZX]' /proc/$(cat $DIR/pid)/status 2>/dev/null") != 0;
 }
 
-/* Nobody holds or waits, and no worker is left. */
+/* Nobody holds the lock or waits for it, and no worker is left. */
 static bool is_empty(void *arg)
 {
     (void)arg;
@@ -108,7 +108,7 @@ static int64_t now_ms(void)
 
 #define HOLD "$LATER lock x -- sh -c 'echo $$ >>$DIR/pid; exec sleep 1000'"
 
-/* One holds, the other waits. */
+/* Start one command that holds the lock, and one that waits for it. */
 static void hold_and_wait(const char *waiter)
 {
     test_sh_start(&procs[0], HOLD);
@@ -117,8 +117,6 @@ static void hold_and_wait(const char *waiter)
     while (test_int(&redis, "ZCARD", ROOT ":wait:lock:x") == 0)
         continue;
 }
-
-/* ---- */
 
 static void the_command_is_as_if_alone(void **state)
 {
@@ -169,7 +167,7 @@ static void who_does_not_wait_is_told(void **state)
     assert_true(now_ms() - began >= 400);
     assert_int_equal(test_sh("$LATER lock -n other true"), 0);
     assert_int_equal(test_int(&redis, "EXISTS", ROOT ":wait:lock:x"), 0);
-    /* A signal is passed on, and what the command makes of it is the status. */
+    /* A signal is passed on to the command, and what the command makes of it is the exit status. */
     test_sh_start(&procs[1], "$LATER lock -w 60 x -- sh -c 'echo next >>$DIR/next'");
     proc_signal(&procs[0], SIGTERM);
     assert_int_equal(proc_wait(&procs[0], LONG_MS), 143);
@@ -196,7 +194,7 @@ static void a_lock_is_entered_again(void **state)
     test_says("$LATER lock a -- $LATER lock b -- $LATER lock a -- echo inside", 0, "inside");
     test_says("$LATER lock a -- sh -c '$LATER lock -n a -- sh -c \"exit 5\"; echo $?'", 0, "5");
     test_says("$LATER lock a -- sh -c '$LATER lock -n b true; echo $?'", 0, "0");
-    /* What was lost is not entered as if nothing had happened; what has ended is entered anew. */
+    /* A lost lock is not entered again as if it were held. One that has ended is taken anew. */
     test_says("$LATER lock a -- sh -c 'redis-cli -s $SOCK del \"" ROOT
               ":lock:a\" >/dev/null; $LATER lock a true'",
               75, "unset that variable");
@@ -209,7 +207,7 @@ static void a_lock_is_entered_again(void **state)
               0, "fine");
 }
 
-/* A name is one lock in each namespace of each server. */
+/* The same name is another lock in another namespace or on another server. */
 static void a_lock_elsewhere_is_another(void **state)
 {
     struct test_redis second;
@@ -235,14 +233,14 @@ static void it_may_be_held_for_so_long(void **state)
     (void)state;
     test_says("$LATER lock --ttl 300ms x sleep 1000", 124, "--ttl is over");
     assert_int_equal(test_sh("$LATER lock --ttl 1m x -- sh -c 'exit 3'"), 3);
-    /* Inside itself it is the time of that command alone. */
+    /* Inside the same lock --ttl limits that command alone. */
     test_says("$LATER lock x -- sh -c '$LATER lock --ttl 300ms x -- sleep 1000; echo $?'", 0,
               "--ttl is over");
     test_says("$LATER lock x -- sh -c '$LATER lock --ttl 300ms x -- sleep 1000; echo $?'", 0,
               "124\n");
     test_says("$LATER lock x -- $LATER lock --ttl 1m x -- sh -c 'exit 3'", 3, "");
     test_says("$LATER lock x -- $LATER lock --ttl 1m x -- /no/such/program", 127, "cannot run");
-    /* What ends the one outside ends it. */
+    /* A signal to the outer command ends the inner one. */
     test_sh_start(&procs[0], "$LATER lock x -- $LATER lock --ttl 1h x -- sh -c "
                              "'echo $$ >>$DIR/pid; exec sleep 1000'");
     until_lines("pid", 1, LONG_MS);
@@ -271,7 +269,7 @@ static void a_fence_is_good_while_it_is_held(void **state)
                      0);
 }
 
-/* 20 of them 10 times each; in the long form 50 and 20 times. */
+/* 20 commands take the lock 10 times each; in the long form 50 take it 20 times. */
 static void many_count_together(void **state)
 {
     const size_t n = test_is_long() ? 50 : 20;
@@ -342,7 +340,7 @@ static void gates_are_shown(void **state)
     assert_int_equal(proc_wait(&procs[1], LONG_MS), 0);
 }
 
-/* On a terminal of its own: what is typed once `ready` is seen, and what comes back; the status. */
+/* Run the line on a terminal and type once `ready` is seen; *ret: the output. -> exit status */
 static int on_terminal(const char *line, const char *typed, struct buf *ret)
 {
     char bytes[512];
@@ -384,17 +382,17 @@ static void the_command_has_the_terminal(void **state)
                                  "word\n", &out),
                      4);
     assert_non_null(strstr(buf_str(&out), "got-word"));
-    /* In a pipe it gets it when it reads. */
+    /* In a pipeline the command gets the terminal when it reads. */
     assert_int_equal(on_terminal("$LATER lock x -- sh -c 'echo ready; read w; echo got-$w' | cat",
                                  "word\n", &piped),
                      0);
     assert_non_null(strstr(buf_str(&piped), "got-word"));
-    /* Who holds a place goes on. */
+    /* Ctrl-Z does not stop a command that holds a place. */
     assert_int_equal(
         on_terminal("$LATER lock x -- sh -c 'echo ready; sleep 1; echo went-on'", "\x1a", &stopped),
         0);
     assert_non_null(strstr(buf_str(&stopped), "went-on"));
-    /* Ctrl-C ends the script too, as it does without us. */
+    /* Ctrl-C ends the script as well, as it would without `later lock`. */
     assert_int_equal(
         on_terminal("$LATER lock x -- sh -c 'echo ready; exec sleep 1000'; echo not-me", "\x03",
                     &ended),
@@ -422,7 +420,7 @@ static void a_dead_holder_is_found(void **state)
     expect_empty();
 }
 
-/* Nobody else is there to find the dead one: not to wait must not mean never. */
+/* Nobody else finds the dead holder: commands that do not wait must get the lock in the end. */
 static void a_dead_holder_does_not_keep_cron_out_for_ever(void **state)
 {
     int64_t began = now_ms();
@@ -464,7 +462,7 @@ static void without_redis_the_command_ends(void **state)
     test_redis_kill(&redis, SIGCONT);
 }
 
-/* All is lost, the lock with it: nobody has taken it, so it is ours again. */
+/* Redis loses everything, the lock too. Nobody else has taken it, so the command holds it again. */
 static void a_lock_that_redis_lost_is_held_again(void **state)
 {
     (void)state;
@@ -473,11 +471,11 @@ static void a_lock_that_redis_lost_is_held_again(void **state)
     reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
     until_said("it is held again", LONG_MS);
     assert_int_equal(test_sh("$LATER lock -n x true"), 1);
-    /* What runs under it has a token of before that, and is inside. */
+    /* A token from before that still counts as inside. */
     test_says("LATER_LOCK_TOKEN=$(tr '\\0' '\\n' </proc/$(cat $DIR/pid)/environ | sed -n "
               "s/^LATER_LOCK_TOKEN=//p) $LATER lock -n x -- echo inside",
               0, "inside");
-    /* Now somebody takes it. */
+    /* Now another command takes it. */
     reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
     test_sh_start(&procs[1], "$LATER lock x -- sh -c 'echo next >>$DIR/next; exec sleep 1000'");
     until_lines("next", 1, LONG_MS);
@@ -486,7 +484,7 @@ static void a_lock_that_redis_lost_is_held_again(void **state)
     until_said("another has it now", 0);
 }
 
-/* Each writes its fence and looks whether another is inside; every few seconds one is killed. */
+/* Each writes its fence and checks whether another is inside; every few seconds one is killed. */
 static void holders_die_at_random(void **state)
 {
     CLEANUP_BUF struct buf sum = BUF_INIT;
@@ -518,7 +516,7 @@ static void holders_die_at_random(void **state)
         for (size_t i = 0; i < 50; i++)
             runs = proc_wait(&procs[i], 0) < 0 || runs;
     }
-    /* sort: in the order they were written, and none twice. */
+    /* sort: the fences are in the order in which they were written, and none occurs twice. */
     assert_int_equal(test_sh("sort -n -u -c $DIR/ledger"), 0);
     assert_int_equal(test_sh("test ! -e $DIR/two"), 0);
     (void)test_sh_out("echo $(wc -l <$DIR/ledger) starts, $(grep -c guard-kill $DIR/said) killed",

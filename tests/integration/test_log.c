@@ -1,6 +1,6 @@
 /*
- * The log of a real laterd: natively in the journal, of which a socket in a mount namespace of our
- * own stands in; as JSON; and no more of it than it may be.
+ * The log of a real laterd: native in the journal (here a socket in a mount namespace of our own),
+ * as JSON, and limited.
  */
 #include <errno.h>
 #include <sched.h>
@@ -42,7 +42,7 @@ static void journal_listen(void)
     assert_int_equal(bind(journal, (struct sockaddr *)&at, sizeof(at)), 0);
 }
 
-/* /run is ours alone from here on. Skipped where that is not allowed. */
+/* From here on this process has a /run of its own. Skipped where that is not allowed. */
 static void journal_open(void)
 {
     if (unshare(CLONE_NEWNS) < 0)
@@ -54,7 +54,7 @@ static void journal_open(void)
     journal_listen();
 }
 
-/* As systemd starts a service: stderr is the stream that JOURNAL_STREAM names. */
+/* Start laterd as systemd starts a service: stderr is the stream that JOURNAL_STREAM names. */
 static void start_in_journal(const char *yaml)
 {
     CLEANUP_FREE char *program = mem_printf("%s/laterd", test_build_dir());
@@ -76,7 +76,7 @@ static void start_in_journal(const char *yaml)
     a.runs = true;
 }
 
-/* What has come, a datagram after the other, each ended by an empty line. */
+/* The datagrams so far, each followed by an empty line. */
 static struct buf heard;
 
 struct wanted {
@@ -133,10 +133,10 @@ static void journal_gets_fields(void **state)
     assert_null(strstr(buf_str(&heard), "secret"));
     assert_true(comes("LATERD_WORKER=", "LATERD_EVENT=end\n"));
     assert_int_equal(test_lines(a.log, NULL), 0);
-    /* A guard logs there as well. */
+    /* A reload is logged to the journal, too. */
     assert_int_equal(kill(a.proc.pid, SIGHUP), 0);
     assert_true(comes("LATERD_EVENT=reload\n", "LATERD_RESULT=done\n"));
-    /* Without a journal: to the stream, which its successor will read. */
+    /* Without a journal the line goes to stderr, which a later journal reads. */
     (void)close(journal);
     assert_int_equal(unlink(JOURNAL), 0);
     assert_int_equal(kill(a.proc.pid, SIGHUP), 0);
@@ -228,8 +228,7 @@ static void json_lines_of_the_guard(void **state)
 
 /* ---- how much */
 
-/* A storm of failing jobs, each of which prints a lot: the log stays small, and tells of the rest.
- */
+/* A storm of failing jobs, each of which prints a lot: the log stays small, and counts the rest. */
 static void a_storm_is_told_in_short(void **state)
 {
     struct stat st;
@@ -258,7 +257,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, fx_open, fx_close)
     const struct CMUnitTest tests[] = {
         T(json_lines), T(json_lines_of_the_guard), T(a_storm_is_told_in_short),
-        T(journal_gets_fields), /* last: /run is another from there on */
+        T(journal_gets_fields), /* the last: /run is another one after it */
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /*
- * A queue of many jobs, 20,000 or with LATER_FULL a million: ls and stats answer at once and in the
- * memory that they need for a few, Redis is not held up, and what is exported and imported is the
- * same set of jobs. Figures are printed.
+ * A queue of 20,000 jobs, or with LATER_FULL of a million. ls and stats answer at once, and need no
+ * more memory than for a few jobs; Redis is not held up; and an export that is imported gives the
+ * same jobs. The figures are printed.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -57,10 +57,10 @@ static int64_t peak_kib(pid_t pid)
 }
 
 struct figures {
-    int64_t ms, kib; /* kib: the most it had, as far as it was seen */
+    int64_t ms, kib; /* kib: the most memory that was seen */
 };
 
-/* Run the command with what it writes in a file. */
+/* Run the command with its output in a file. */
 static struct figures run_to(const char *file, const char *verb, const char *queue,
                              const char *option, const char *value)
 {
@@ -84,7 +84,8 @@ static struct figures run_to(const char *file, const char *verb, const char *que
     return got;
 }
 
-/* Ms from the start of the command to its first byte, the best of some: others use the machine. */
+/* The time in ms from the start of the command to its first byte: the best of some tries, since
+ * others use the machine. */
 static int64_t first_output_ms(const char *verb, const char *queue)
 {
     char *const argv[] = {later, (char *)verb, (char *)queue, NULL};
@@ -109,7 +110,7 @@ static int64_t first_output_ms(const char *verb, const char *queue)
     return best;
 }
 
-/* Processor time of Redis so far. */
+/* The processor time of Redis so far. */
 static double cpu_ms(void)
 {
     struct reply *r = test_redis_call(&redis, "INFO", "cpu", NULL);
@@ -124,8 +125,8 @@ static double cpu_ms(void)
 }
 
 /*
- * What the calls since the last time took of Redis. How long one held it up is told too, but where
- * others use the machine that says more of them: so it is the processor time that is judged.
+ * Judge what the calls since the last time cost Redis, by processor time. How long one call held
+ * Redis up is only printed: where others use the machine, it says more about them.
  */
 static void judge_calls(const char *what)
 {
@@ -141,7 +142,7 @@ static void judge_calls(const char *what)
     print_message("%s: %lld calls, each %.0f us of processor, %lld us; %lld took over 5 ms\n", what,
                   calls, 1000 * ms / (double)calls, us / calls,
                   (long long)redis_int("SLOWLOG", "LEN"));
-    /* Of few calls it says more of what Redis does beside them. */
+    /* With few calls the time says more about what Redis does besides. */
     assert_true(calls < 100 || ms / (double)calls < BLOCKED_MS / 2);
     reply_free(r);
     reply_free(test_redis_call(&redis, "SLOWLOG", "RESET", NULL));
@@ -149,7 +150,7 @@ static void judge_calls(const char *what)
     before = cpu_ms();
 }
 
-/* Due times anywhere in a year, many at the same; some bytes are no text. */
+/* Lines with due times all over a year, many of them the same; some bytes are no text. */
 static void write_lines(const char *path, int n)
 {
     FILE *f = fopen(path, "we");
@@ -193,7 +194,7 @@ static void test_ls_and_stats(void **state)
     judge_calls("ls of many");
 }
 
-/* Job by job in the order of their sets: due times, options, payloads. */
+/* Compare the two queues job by job, in the order of their sets: due times, options, payloads. */
 static void assert_same(const char *set)
 {
     static const char script[] =
@@ -229,7 +230,7 @@ static void test_export_and_import(void **state)
     struct figures got, few;
 
     (void)state;
-    (void)run_to(exported, "export", "many", NULL, NULL); /* the first after the import */
+    (void)run_to(exported, "export", "many", NULL, NULL); /* the first export after the import */
     judge_calls("before");
     few = run_to(said, "export", "few", NULL, NULL);
     got = run_to(exported, "export", "many", NULL, NULL);
@@ -258,7 +259,7 @@ static void test_purge(void **state)
     struct proc p;
 
     (void)state;
-    reply_free(test_redis_call(&redis, "SLOWLOG", "RESET", NULL)); /* of the comparing */
+    reply_free(test_redis_call(&redis, "SLOWLOG", "RESET", NULL)); /* of the comparison */
     proc_start(&p, argv, NULL, said);
     assert_int_equal(proc_wait(&p, DEADLINE_MS), 0);
     print_message("purge of %d: %lld ms\n", many, (long long)test_ms_since(begin));

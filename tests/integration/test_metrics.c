@@ -1,7 +1,7 @@
 /*
- * `later stats --prometheus` with the real programs: every line by the grammar of the format (and
- * by its own parser, where python3-prometheus-client is installed), figures that agree with what
- * was done, ten thousand queues, hostile fields.
+ * `later stats --prometheus` with the real programs: each line follows the grammar of the format
+ * (checked by its own parser, too, where python3-prometheus-client is installed), the figures agree
+ * with what was done, ten thousand queues are fast, and hostile fields do no harm.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ static bool matches(const regex_t *re, const char *line)
     return regexec(re, line, 0, NULL, 0) == 0;
 }
 
-/* Of the family under whose TYPE line it stands. */
+/* Does the line belong to the family whose TYPE line is above it? */
 static bool belongs(const char *line, const char *family, const char *type)
 {
     size_t n = strlen(family);
@@ -74,7 +74,7 @@ static void assert_each_once(char **names, size_t n)
             fail_msg("twice: %s", names[i]);
 }
 
-/* Lines of the text, which is cut up. Each family: HELP, TYPE, its samples, and never again. */
+/* Check all lines of the text, and cut it up. Each family has HELP, TYPE and its samples, once. */
 static void assert_grammar(char *text)
 {
     char family[80] = "", type[16] = "", help[80] = "";
@@ -104,7 +104,7 @@ static void assert_grammar(char *text)
     free(series);
 }
 
-/* The words of the format's own makers; skipped where they are not. */
+/* The parser of the format's makers accepts it; skipped where that is not installed. */
 static void assert_parses(void)
 {
     CLEANUP_FREE char *line =
@@ -127,7 +127,7 @@ static void assert_parses(void)
     test_says(line, 0, "");
 }
 
-/* What is said now, in a file and checked; the text is the caller's. */
+/* The present metrics, in a file and checked; the caller frees the text. */
 static char *scrape(void)
 {
     CLEANUP_FREE char *line =
@@ -159,7 +159,7 @@ static void assert_has(const char *text, const char *name, const char *labels, c
         fail_msg("no %s{%s} %s in:\n%s", name, labels, value, text);
 }
 
-/* ---- what it says */
+/* ---- what the metrics say */
 
 static void test_jobs_by_state(void **state)
 {
@@ -194,7 +194,7 @@ static bool counts_are_told(void *arg)
     return has(text, "laterd_start_lateness_seconds_count", "", arg);
 }
 
-/* What a worker counted is told when it leaves, and while it runs every ten seconds. */
+/* A worker tells what it counted when it leaves, and every ten seconds while it runs. */
 static void test_what_ran(void **state)
 {
     CLEANUP_FREE char *text = NULL;
@@ -228,7 +228,7 @@ static void test_what_ran(void **state)
     assert_has(text, "laterd_workers", "state=\"live\"", "0");
 }
 
-/* Whoever may write the keys may write nonsense: it harms nobody's reader. */
+/* Users that may write the keys may write nonsense: no reader of the metrics is harmed by it. */
 static void test_hostile_fields(void **state)
 {
     CLEANUP_FREE char *text = NULL;
@@ -257,7 +257,7 @@ static void test_refused_together(void **state)
     (void)state;
     test_says(queue, 64, "a format of its own");
     test_says(json, 64, "a format of its own");
-    /* A server that is away leaves no half of a file. */
+    /* Nothing is printed, not even a part, when the server is away. */
     test_redis_kill(&redis, SIGKILL);
     free(queue);
     queue =
@@ -266,7 +266,7 @@ static void test_refused_together(void **state)
     test_redis_restart(&redis);
 }
 
-/* ---- what it costs */
+/* ---- cost */
 
 static void make_queues(int n)
 {
@@ -281,7 +281,7 @@ static void make_queues(int n)
         "0", count, NULL));
 }
 
-/* Calls of the metrics that Redis thinks slower than this. */
+/* How many calls for the metrics took longer than this, by Redis' clock. */
 static size_t calls_over(int64_t us)
 {
     struct reply *log = test_redis_call(&redis, "SLOWLOG", "GET", "-1", NULL);
@@ -312,7 +312,7 @@ static void test_ten_thousand_queues(void **state)
     calls = calls_over(0);
     slow = calls_over(5000);
     assert_in_range(calls, 100, 1000);
-    /* About one each; on a machine that is busy with others some are put off. */
+    /* A call takes about 1 ms; on a machine that others use some take longer. */
     if (slow > calls / 5)
         fail_msg("%zu of %zu calls took more than 5 ms", slow, calls);
     assert_has(text, "laterd_jobs", "queue=\"queue1\",state=\"due\"", "1");

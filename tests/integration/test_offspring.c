@@ -1,6 +1,6 @@
 /*
- * Processes by their origins: those with a fence, those of a dead worker, and those of whom nobody
- * can tell.
+ * Processes by their origins: those with a fence, those of a dead worker, and those whose origin
+ * cannot be known.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,12 +27,12 @@
 #include "run/process/pidstat.h"
 
 #define WAIT_MS 20000
-#define SHORT_MS 300 /* what cannot be known is not known behind that either */
+#define SHORT_MS 300 /* what cannot be known will not be known after this either */
 #define THREADS 24
 #define LARGE 100000
 #define END_FIRST_THREAD "--end-first-thread"
 
-/* Others may run the same test on this host: a dead worker of our own, and another one. */
+/* A dead worker of our own, and another one, since others may run the same test on this host. */
 static char worker[64], other[64];
 
 static int64_t fence(int i)
@@ -53,7 +53,7 @@ static struct mono in_ms(int64_t ms)
     return mono_add_ms(mono_now(), ms);
 }
 
-/* A process with this environment, in a session of its own, once it has become the program. */
+/* Start a process with this environment in a session of its own. Returns after its exec. */
 static pid_t start_program(char *const argv[], char *const envp[])
 {
     int ready[2];
@@ -94,7 +94,7 @@ static pid_t start_of(const char *of, const char *job)
     return start(origin, "exec sleep 60");
 }
 
-/* As this process starts it. */
+/* Start a process as this process starts its handlers. */
 static pid_t start_fenced(int i, const char *script)
 {
     CLEANUP_FREE char *variable = origin_env(fence(i), "j1");
@@ -131,7 +131,7 @@ static size_t count_with(int64_t number)
     return offspring_find(&whom, SIZE_MAX, in_ms(WAIT_MS), drop, NULL).found;
 }
 
-/* One that forks while it is looked for. */
+/* A process forks while it is being looked for. */
 static void test_a_family_on_the_run(void **state)
 {
     pid_t pid = start_fenced(0, "f() { setsid sh -c 'sleep 60' & }; f; f; f; f; f; f; f; f; wait");
@@ -145,7 +145,8 @@ static void test_a_family_on_the_run(void **state)
     finish(sibling);
 }
 
-/* Another namespace has a clock of its own, and so the same numbers. */
+/* Another worker's process has the same fence: another namespace has a clock of its own, and thus
+ * the same numbers. */
 static void test_same_fence_of_another(void **state)
 {
     char origin[128];
@@ -159,7 +160,7 @@ static void test_same_fence_of_another(void **state)
     finish(pid);
 }
 
-/* A command of `later sem` in a handler ends with the handler. */
+/* A process has two origins, as a command of `later sem` in a handler: it ends with the handler. */
 static void test_inside_another_start(void **state)
 {
     CLEANUP_FREE char *outer = origin_env(fence(3), "j1");
@@ -173,7 +174,7 @@ static void test_inside_another_start(void **state)
     assert_int_equal(end_of(pid), SIGKILL);
 }
 
-/* A shell hands its variables on in any order. */
+/* The origin is behind much other environment: a shell passes its variables on in any order. */
 static void test_behind_a_large_environment(void **state)
 {
     CLEANUP_FREE char *origin = origin_env(fence(4), "j1");
@@ -199,7 +200,8 @@ static void *sleep_on(void *arg)
     return arg;
 }
 
-/* Another thread goes on: what this program is started for by the next test. */
+/* End the first thread of this process and let another one go on. The next test starts this program
+ * for that. */
 static void end_first_thread(void)
 {
     pthread_t thread;
@@ -236,7 +238,7 @@ static void *end_mine(void *arg)
     return offspring_end_one(*(int64_t *)arg, in_ms(WAIT_MS)) ? arg : NULL;
 }
 
-/* Each is told of its own, whoever made the pass. */
+/* Each thread learns of its own processes, whichever thread searched. */
 static void test_many_threads_share(void **state)
 {
     pthread_t threads[THREADS];
@@ -277,7 +279,7 @@ static void test_what_a_worker_ran(void **state)
     int64_t begin = pidstat_start(runs);
 
     (void)state;
-    /* A worker that is younger did not start them. */
+    /* A worker that started later did not start them. */
     assert_true(end_of_worker(jobs, 2, begin + 1000, WAIT_MS));
     assert_int_equal(end_of(runs), 0);
     assert_true(end_of_worker(jobs, 2, begin, WAIT_MS));
@@ -285,15 +287,15 @@ static void test_what_a_worker_ran(void **state)
     assert_int_equal(end_of(stream), SIGKILL);
     assert_int_equal(end_of(ended), 0);
     assert_int_equal(end_of(others), 0);
-    /* Whatever its job. */
+    /* Whichever job they have. */
     assert_true(end_of_worker(NULL, 0, begin, WAIT_MS));
     assert_int_equal(end_of(ended), SIGKILL);
     finish(others);
 }
 
-/* ---- who cannot be known */
+/* ---- processes whose origin cannot be known */
 
-/* An orphan without a program of its own; it is told to end by the pipe. */
+/* Start an orphan without a program of its own. It ends when the returned descriptor is closed. */
 static int start_orphan(const char *name, int dumpable)
 {
     int hold[2], ready[2];
@@ -322,7 +324,7 @@ static int start_orphan(const char *name, int dumpable)
     return hold[1];
 }
 
-/* A worker dies with a process that has not become its handler yet. */
+/* A worker died with a process that had not become its handler yet. */
 static void test_half_made(void **state)
 {
     int64_t since = pidstat_start(getpid());
@@ -332,14 +334,14 @@ static void test_half_made(void **state)
     assert_false(end_of_worker(NULL, 0, since, SHORT_MS));
     (void)close(hold);
     assert_true(end_of_worker(NULL, 0, since, WAIT_MS));
-    /* Of another program it tells nothing. */
+    /* The name of another program tells nothing. */
     hold = start_orphan("something", 1);
     assert_true(end_of_worker(NULL, 0, since, WAIT_MS));
     (void)close(hold);
 }
 
-/* As a user without rights: of its own one that is not dumpable may be anything; others' are not
- * its business, or nobody could ever tell. */
+/* As a user without rights: a process of that user that is not dumpable may have any origin.
+ * Processes of other users do not count, or nobody could ever know. */
 static int look_as_user(void)
 {
     int64_t since = pidstat_start(getpid());
@@ -351,7 +353,7 @@ static int look_as_user(void)
         return 10;
     if (!end_of_worker(NULL, 0, since, WAIT_MS))
         return 11;
-    /* One that is dead, and that nobody has waited for, is nobody. */
+    /* A dead process that nobody has waited for does not count. */
     pid = fork();
     if (pid == 0)
         _exit(0);

@@ -1,7 +1,7 @@
 /*
- * Who could put another configuration or another password in place of laterd's: as root it refuses
- * a way to either on which others can write, names the file, its owner or mode, and the cure. Needs
- * root; skipped without.
+ * As root, laterd refuses a configuration or a password file if others can write on the path to it,
+ * since they could put another file there. It names the file, its owner or mode, and the cure.
+ * Needs root; skipped without.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -24,8 +24,8 @@
 #define LONG_MS 20000
 #define EXIT_SKIPPED 77
 
-/* laterd with this file, which is to refuse: at the start and when it is only checked. 77 says of
- * some files that they are the reason, 78 that the configuration is. */
+/* laterd refuses this file, at the start and when it only checks it. Exit status 77: the file is
+ * the reason; 78: the configuration is. */
 static void must_refuse(const char *file, const char *says)
 {
     CLEANUP_FREE char *check =
@@ -81,7 +81,7 @@ static void test_password_file(void **state)
     must_refuse("$DIR/a.yaml", "redis_password_file");
 }
 
-/* What has become wrong since the start does not come into force. */
+/* Permissions that went wrong after the start keep a reload from taking effect. */
 static void test_reload(void **state)
 {
     (void)state;

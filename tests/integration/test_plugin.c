@@ -1,5 +1,5 @@
 /*
- * Plug-in mode, with the real programs: tests/handlers/obedient.c inside a real laterd, and the
+ * Plug-in mode, with the real programs: tests/handlers/obedient.c in a real laterd, and the
  * plug-ins that are installed.
  */
 #include <setjmp.h>
@@ -17,14 +17,14 @@
 #include "../support/notes.h"
 #include "stream_fixture.h"
 
-static char object[128]; /* of the queue `s` */
+static char object[128]; /* the plug-in of queue `s` */
 
 static void install_object(const char *name, const char *to)
 {
     CLEANUP_FREE char *from = mem_printf("%s/%s", test_build_dir(), name);
     CLEANUP_FREE char *next = mem_printf("%s.next", to);
 
-    /* Moved there: a file that is written while it is mapped kills whoever runs it. */
+    /* Rename it: a file that is written while it is mapped kills the program that runs it. */
     install(from, next);
     if (rename(next, to) != 0)
         test_die(to);
@@ -38,7 +38,8 @@ static int setup(void **state)
     return 0;
 }
 
-/* settings: of the queue, each behind a comma; args: of the plug-in, the same. */
+/* settings: more settings of the queue, args: more arguments of the plug-in, each with a comma in
+ * front. */
 static void plugin_conf(struct test_laterd *d, const char *name, const char *top,
                         const char *settings, const char *args)
 {
@@ -78,8 +79,8 @@ static void check(const char *payload, const char *state, const char *code, enum
 
 /* ---- the watchdog */
 
-/* One that is past its time and says nothing holds a thread for good: systemd is to restart the
- * daemon. Within its time it may be as silent as it likes. */
+/* A job that is past its time limit without a sign of life holds a thread for good: systemd should
+ * restart the daemon. Within its time limit it may be silent. */
 static void a_silent_one_starves_the_watchdog(void **state)
 {
     (void)state;
@@ -91,7 +92,7 @@ static void a_silent_one_starves_the_watchdog(void **state)
     notes_drop();
     test_pause(5000);
     notes_drop();
-    assert_true(notes_told("WATCHDOG=1", 3000)); /* 6 s, and 10 s more, have not gone by */
+    assert_true(notes_told("WATCHDOG=1", 3000)); /* 6 s, and 10 s more, are not over */
     assert_true(test_laterd_says(&a, "event=pool-wedged reason=\"job j", LONG_MS));
     notes_drop();
     assert_false(notes_told("WATCHDOG=1", 5000));
@@ -103,7 +104,7 @@ static void a_silent_one_starves_the_watchdog(void **state)
     notes_close();
 }
 
-/* ---- what it returns and says */
+/* ---- what a plug-in returns and reports */
 
 static void each_outcome(void **state)
 {
@@ -197,7 +198,7 @@ static void the_last_progress_is_shown(void **state)
     assert_true(until_state(id, "done"));
 }
 
-/* ---- ends that are asked for */
+/* ---- ends on request */
 
 static void a_timeout_is_seen(void **state)
 {
@@ -210,7 +211,7 @@ static void a_timeout_is_seen(void **state)
     assert_true(result_has(late, RESULT_CODE, "124"));
     assert_true(result_has(late, RESULT_TEXT, "timed out after 300ms: gave up"));
     assert_int_equal(shown(late, "attempt"), 1);
-    /* What finished its work has finished its work. */
+    /* A job that finished its work is done, even past its time. */
     spite = ask("spite");
     assert_true(until_state(spite, "done"));
 }
@@ -272,7 +273,7 @@ static void one_that_never_returns_is_left(void **state)
     print_message("left after %lld ms\n", (long long)test_ms_since(begin_at));
     assert_in_range(test_ms_since(begin_at), 10000, 40000);
     assert_int_equal(test_lines(a.log, "a plug-in did not return: leaving it"), 1);
-    /* The next one runs it again. */
+    /* The next daemon runs the job again. */
     open_gate();
     test_laterd_start(&a);
     assert_true(until_state(id, "done"));
@@ -342,7 +343,7 @@ static void no_file(void **state)
     check_refused(NULL, "", "No such file");
 }
 
-/* What is claimed when its plug-in goes is put back. */
+/* Jobs that were claimed when their plug-in goes are put back. */
 static void a_reload_that_fails_loses_nothing(void **state)
 {
     char *ids[200];
@@ -403,7 +404,7 @@ static void a_file_that_is_replaced_is_loaded(void **state)
     reload_plugin("", "");
     next = ask("ok");
     assert_true(until_state(next, "done"));
-    /* The old one is in memory yet: its job runs in it. */
+    /* The old plug-in is still in memory, since its job runs. */
     assert_int_equal(booked(" ok 2"), 1);
     install_object("tests/handlers/obedient.so", object);
     reload_plugin("", "");
@@ -501,7 +502,7 @@ static void a_crash_is_one_of_the_worker(void **state)
     assert_int_equal(shown(neighbour, "crashes"), 1);
 }
 
-/* Nothing less can be killed. */
+/* No smaller part than the worker can be killed. */
 static void the_guard_kills_the_worker_for_a_lock(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -521,7 +522,7 @@ static void the_guard_kills_the_worker_for_a_lock(void **state)
     assert_true(until_state(id, "done"));
 }
 
-/* ---- those that are installed */
+/* ---- installed plug-ins */
 
 static void noop_does_nothing(void **state)
 {

@@ -133,7 +133,7 @@ static void test_timer_counts_from_now(void **state)
     (void)state;
     r.timer = loop_timer_new(loop, on_timer_free_itself, &r);
     assert_false(loop_timer_is_set(r.timer));
-    /* The loop's own idea of now is older than this. */
+    /* The loop's own idea of the present time is older than this. */
     for (set = mono_now(); mono_until_us(set, mono_now()) < 20000;)
         continue;
     set = mono_now();
@@ -154,7 +154,7 @@ static void on_either(void *arg, int events)
 
     assert_int_equal(events, LOOP_READ);
     f->calls++;
-    /* Both are ready in this turn: the one freed here must not be called. */
+    /* Both are ready in this turn: the callback of the one that is freed must not be called. */
     loop_fd_free(f->a);
     loop_fd_free(f->b);
     loop_stop(loop);
@@ -243,7 +243,7 @@ static void test_mailbox_from_many_threads(void **state)
     for (int i = 0; i < POSTERS; i++)
         (void)pthread_join(threads[i], NULL);
     assert_int_equal(o.got, o.want);
-    post(&o, 0, POSTS); /* never delivered by the loop: handed out by the free */
+    post(&o, 0, POSTS); /* not delivered by the loop, but by the free */
     mailbox_free(o.box);
     assert_int_equal(o.got, o.want + 1);
 }
@@ -253,7 +253,8 @@ static void test_mailbox_from_many_threads(void **state)
 #define SLOTS 4
 #define JOBS 60
 
-/* Even jobs end by themselves with their number; odd ones say progress and are then stopped. */
+/* Even jobs end by themselves, with their number as exit status. Odd ones report progress and are
+ * then stopped. */
 struct job {
     struct exec_order order;
     char *argv[5];
@@ -293,7 +294,7 @@ static void start_job(struct bench *b, unsigned slot)
     b->serial_before[slot] = b->serial[slot];
     b->serial[slot] = pool_start(
         b->pool, slot, &(struct pool_order){.exec = &j->order, .free = free_job, .arg = j});
-    /* Meant for the job before: must not touch this one. */
+    /* A control for the job before must not reach this one. */
     pool_control(b->pool, slot, b->serial_before[slot], EXEC_CONTROL_KILL);
 }
 
@@ -361,7 +362,7 @@ static void nap(struct pool_task *task)
     (void)poll(NULL, 0, 20);
 }
 
-/* The only place is taken by an order: tasks are done beside it, by the thread for them. */
+/* An order takes the only place. Tasks run beside it, on the thread for tasks. */
 struct crowd {
     struct pool *pool;
     uint64_t serial;
@@ -407,8 +408,8 @@ static void test_pool_does_tasks_beside_orders(void **state)
     pool_free(c.pool);
 }
 
-/* Work that waits for all other work: it ends only if each has a thread, those of all slots and one
- * for tasks. */
+/* Each task waits for all others, so they end only if each has a thread: the threads of all slots,
+ * and one for tasks. */
 #define TASKS 17
 
 struct meeting {
@@ -454,7 +455,7 @@ static void test_pool_has_a_thread_for_each(void **state)
     (void)pthread_barrier_destroy(&m.barrier);
 }
 
-/* A task that is still under way is waited for, and told. */
+/* pool_free waits for a task that still runs, and its done is called. */
 static void on_napped(struct pool_task *task)
 {
     (void)task;

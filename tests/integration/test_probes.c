@@ -1,7 +1,7 @@
 /*
- * `later health --live` and `--ready`: what a container's probes ask of the daemon beside them. The
- * real programs; a daemon that is frozen, one that has lost Redis, one beside another, and
- * strangers that would like to pass for one.
+ * `later health --live` and `--ready`, which a container's probes ask the daemon beside them, with
+ * the real programs: a frozen daemon, one that has lost Redis, two daemons, and strangers that
+ * pretend to be one.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -28,7 +28,7 @@
 #define ANSWER_MS 3000
 #define NOBODY 65534
 
-static char ns[32]; /* ours alone: other tests run beside this one */
+static char ns[32]; /* ours alone: other tests run at the same time */
 
 static void launch(struct test_laterd *d, const char *name, const char *yaml)
 {
@@ -39,7 +39,7 @@ static void launch(struct test_laterd *d, const char *name, const char *yaml)
     assert_true(test_laterd_says(d, "event=registered", LONG_MS));
 }
 
-/* later health --WHAT by the file of a daemon: its exit status and what it says. */
+/* Run later health --WHAT with the daemon's file. Its exit status and output must be these. */
 static void assert_probe(const char *what, int status, const char *says)
 {
     CLEANUP_FREE char *line = mem_printf("$LATER --config $DIR/a.yaml health --%s", what);
@@ -96,7 +96,7 @@ static void test_frozen(void **state)
     assert_probe("live", 0, "live");
 }
 
-/* One that is well does not hide one that hangs. */
+/* A healthy daemon does not hide one that hangs. */
 static void test_two(void **state)
 {
     CLEANUP_FREE char *named = NULL;
@@ -124,7 +124,7 @@ static void test_redis_away(void **state)
     assert_probe("ready", 1, "degraded");
     test_redis_restart(&redis);
     assert_true(test_until(is_ready, NULL, LONG_MS));
-    /* Redis answers nobody: the probe still does, in time. */
+    /* Redis does not answer: the probe still does, in time. */
     test_redis_kill(&redis, SIGSTOP);
     assert_probe("live", 0, "live");
     test_redis_kill(&redis, SIGCONT);
@@ -140,8 +140,7 @@ static void test_no_handler(void **state)
 
 /* ---- strangers: needs root, for another user */
 
-/* A process of another user that listens where a daemon would, and says what one does, or nothing.
- */
+/* Start a process of another user that listens where a daemon would. says NULL: it says nothing. */
 static pid_t start_impostor(const char *says, int backlog)
 {
     int ready[2];
@@ -152,7 +151,7 @@ static pid_t start_impostor(const char *says, int backlog)
     pid = fork();
     if (pid == 0) {
         struct sockaddr_un name = {.sun_family = AF_UNIX};
-        /* It says that it is process 1. */
+        /* The name says that it is process 1. */
         int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "laterd/%s/1-0123abcd", ns);
         int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
@@ -180,7 +179,7 @@ static void end_impostor(pid_t pid)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* As a user who is neither root nor the impostor. */
+/* As a user that is neither root nor the impostor. */
 #define AS_DAEMON "setpriv --reuid=1 --clear-groups $DIR/later --config $DIR/a.yaml "
 
 static void test_impostors(void **state)
@@ -194,14 +193,14 @@ static void test_impostors(void **state)
     test_says("cp $LATER $DIR/later && chmod 755 $DIR $DIR/later", 0, "");
     launch(&a, "a", "");
     test_says("chmod 644 $DIR/a.yaml", 0, "");
-    /* Root's own daemon counts, a silent or talkative stranger does not. */
+    /* Root's own daemon counts; a silent or talkative stranger does not. */
     pid = start_impostor(NULL, 1);
     test_says(AS_DAEMON "health --live", 0, "live: 1 daemon");
     end_impostor(pid);
     pid = start_impostor(NULL, 0);
     test_says(AS_DAEMON "health --live", 0, "live: 1 daemon");
     test_says("$LATER --config $DIR/a.yaml health --live", 0, "live: 1 daemon"); /* as root */
-    /* Now its line of callers is full. */
+    /* The impostor's backlog is full now. */
     test_says(AS_DAEMON "health --live", 0, "live: 1 daemon");
     end_impostor(pid);
     assert_int_equal(test_laterd_stop(&a), 0);
@@ -210,7 +209,7 @@ static void test_impostors(void **state)
     end_impostor(pid);
 }
 
-/* Callers without end, who do not even take their answers, cost a bounded part of the daemon. */
+/* Endless callers that do not even take their answers cost a bounded part of the daemon. */
 static void flood(const char *name, size_t n)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};

@@ -1,7 +1,8 @@
 /*
- * A handler that would like to look into the daemon: as the daemon's own user and as another one it
- * tries ptrace and what goes by the same rule, with the real laterd as a service user. This program
- * is the handler as well: `test_ptrace --try NAME` tries its parent. Needs root; skipped without.
+ * A handler cannot look into the daemon. As the daemon's own user and as another user it tries
+ * ptrace, and what follows the same rule, on the real laterd that runs as a service user. This
+ * program is also the handler: `test_ptrace --try NAME` tries its parent. Needs root; skipped
+ * without.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,8 +67,8 @@ static void try_file(const char *who, pid_t pid, const char *name, int flags)
     tell(who, name, fd >= 0);
 }
 
-/* `pid` is a copy of this program, so this is mapped there too; in laterd any answer but EFAULT
- * would do. */
+/* If `pid` is a copy of this program, the address is mapped there, too. In laterd any answer but
+ * EFAULT would do: it shows that access was allowed. */
 static void try_memory(const char *who, pid_t pid)
 {
     static char mine[16];
@@ -95,7 +96,7 @@ static void try_all(const char *who, pid_t pid)
     try_descriptor(who, pid);
 }
 
-/* Also a process of the same user that hides nothing: what the rules here allow at all. */
+/* Also try a process of the same user that hides nothing, to see what is allowed here at all. */
 static int handler(const char *who)
 {
     pid_t open_one = fork();
@@ -150,7 +151,7 @@ static void must_get_nothing(const char *queue)
         test_says("cat $OUT", 99, "");
     assert_int_equal(test_lines(out, tried), 8);
     assert_int_equal(test_lines(out, here), 1);
-    /* It was worth the try: of a process that does not hide them all are to be had. */
+    /* The tries mean something: a process that hides nothing gives everything away. */
     assert_true(test_lines(out, "control got") >= 8);
 }
 

@@ -1,5 +1,5 @@
 /*
- * What a service manager or a container gives the built laterd: a credential, the place of
+ * What a service manager or a container gives to the built laterd: a credential, and the role of
  * process 1.
  */
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void test_credential(void **state)
     assert_int_equal(test_lines(a.log, "s3cret"), 0);
 }
 
-/* What the file names is what the operator wants. */
+/* The password file that the configuration names wins over the credential. */
 static void test_named_file_wins(void **state)
 {
     CLEANUP_FREE char *line = mem_printf("echo other >%s/pass && chmod 600 %s/pass", dir, dir);
@@ -95,7 +95,7 @@ static void launch_as_process_1(struct test_laterd *d)
     assert_true(test_laterd_says(d, "event=registered", LONG_MS));
 }
 
-/* A signal for process 1 of the namespace, as a container's engine sends it. */
+/* Signal process 1 of the namespace, as a container's engine does. */
 static void tell_process_1(const struct test_laterd *d, const char *sig)
 {
     CLEANUP_FREE char *line = mem_printf("kill -%s $(pgrep -P %d)", sig, (int)d->proc.pid);
@@ -141,7 +141,7 @@ static void test_process_1_hands_signals_on(void **state)
     assert_int_equal(test_lines(a.log, "event=stopped"), 1);
 }
 
-/* Its end is the container's end, and so is its status. */
+/* When laterd ends, process 1 ends with the same status, and so does the container. */
 static void test_process_1_ends_with_it(void **state)
 {
     CLEANUP_FREE char *line = NULL;

@@ -1,7 +1,7 @@
 /*
- * Hostile bytes are shown safely: whatever stands in a payload, a name, a reason, an outcome, the
- * host of a worker (anybody who may write the keys can put it there), no verb and no line of the
- * log hands a terminal escape, a C1 control, a bidirectional override or invalid UTF-8 on.
+ * Hostile bytes are shown safely. They may be in a payload, a name, a reason, an outcome or the
+ * host of a worker: anybody who may write the keys can put them there. No verb and no line of the
+ * log passes on a terminal escape, a C1 control, a bidirectional override or invalid UTF-8.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,9 +22,9 @@
 
 #define LONG_MS 30000
 
-/* Title and clear screen, CSI as a C1 control, override and isolate, backspace, DEL, bytes that are
- * no UTF-8, an overlong slash, half of a sequence. No space and no line end: it stands in headers.
- */
+/* A title and clear screen, CSI as a C1 control, an override and an isolate, backspace, DEL, bytes
+ * that are no UTF-8, an overlong slash, half a sequence. No space and no line end, since it is used
+ * in headers. */
 #define EVIL                                                                                       \
     "\033]0;x\007\033[2J\302\23331m\342\200\256\342\201\246\342\200\250\b\r\177\377\376\300\257"   \
     "\342\202"
@@ -93,7 +93,7 @@ static void put_others(const char *far)
     put("SET", EVIL, "a stray key", "GET");
 }
 
-/* ---- what comes out */
+/* ---- output */
 
 static bool is_bidi(const unsigned char *p)
 {
@@ -102,7 +102,7 @@ static bool is_bidi(const unsigned char *p)
             (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
 }
 
-/* Where it is not safe to show; NULL: it is. */
+/* The first byte that is not safe to show; NULL: none. */
 static const char *unsafe_at(const char *text, size_t n)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -124,7 +124,7 @@ static void assert_safe(const char *what, struct buf *text)
         fail_msg("%s: byte %02x at %zu", what, (unsigned char)*at, (size_t)(at - text->data));
 }
 
-/* Both streams of the command; something must have been said. */
+/* Check both streams of the command, which must have some output. */
 static void says_safely(const char *verb)
 {
     static const char *const forms[] = {"", "--json "};
@@ -200,7 +200,7 @@ static void test_every_verb(void **state)
     (void)unsetenv("EVIL");
 }
 
-/* What a handler says on its pipes, and what a daemon meets in Redis, in the log. */
+/* The output of a handler, and texts that a daemon finds in Redis, are safe in the log. */
 static void test_the_log(void **state)
 {
     CLEANUP_BUF struct buf log = BUF_INIT;

@@ -1,6 +1,7 @@
 /*
- * Jobs in stream mode, with the real programs: what workers answer, what they do not, and what that
- * means for the job and for its neighbours in the process. test_stream_life.c has the processes.
+ * Jobs in stream mode, with the real programs: what workers answer, what they leave out, and what
+ * that means for the job and for the other jobs of the process. The processes are tested in
+ * test_stream_life.c.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -53,7 +54,7 @@ static void run_cases(void)
     stream_cases_free(cases, n);
 }
 
-/* As people see it. */
+/* `later show` prints this text. */
 static void show(const char *id, const char *text)
 {
     CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
@@ -83,7 +84,7 @@ static void examples_serve(void **state)
     (void)stream_open(state);
     copy = mem_printf("%s/words", dir);
     install(path, copy);
-    /* Another try after the test, but where the worker says when. */
+    /* Retries come only after the test, unless the worker gives the delay. */
     yaml = mem_printf("concurrency: 64\ndefaults: { backoff: { first: 1h }, max_payload: 2MiB }\n"
                       "queues: { words: { mode: stream, processes: 2, keep: 1m, handler: [%s] } }",
                       copy);
@@ -121,7 +122,7 @@ static void each_word_is_an_outcome(void **state)
     assert_int_equal(shown(fail, "attempt"), 1);
 }
 
-/* FNV-1a, as the worker answers it. */
+/* The answer of the worker is the FNV-1a hash of the payload. */
 static void check_bytes(const char *bytes, size_t n)
 {
     CLEANUP_FREE char *id = ask_bytes("s", bytes, n);
@@ -179,7 +180,7 @@ static void many_in_flight_and_out_of_order(void **state)
     assert_int_equal(test_lines(a.log, "event=stream-end"), 0);
 }
 
-/* More than it greets with are never in one process, and processes share. */
+/* No process has more jobs at once than its greeting allows, and the processes share the jobs. */
 static void no_more_than_inflight(void **state)
 {
     char *held[8], first[24];
@@ -217,7 +218,7 @@ static void a_timeout_ends_the_process(void **state)
     assert_true(result_has(late, RESULT_CODE, "124"));
     assert_true(result_has(late, RESULT_TEXT, "timed out after 300ms: "));
     assert_int_equal(shown(late, "attempt"), 1);
-    /* The neighbours run again, as if they had not run. */
+    /* The other jobs of the process run again, without an attempt spent. */
     assert_true(until_booked(" hold", 5));
     assert_int_equal(booked_starts(n1, 1), 2);
     assert_int_equal(booked_starts(n2, 1), 2);
@@ -355,7 +356,7 @@ static void a_death_spends_an_attempt(void **state)
     assert_int_equal(test_lines(a.log, "stream=half-line"), 1);
 }
 
-/* It answers and ends in one breath: nobody is started in what is dead already. */
+/* A process answers and ends at once: no job is started in a process that is dead already. */
 static void ends_behind_an_answer_lose_nothing(void **state)
 {
     char *ids[100];
@@ -372,7 +373,7 @@ static void ends_behind_an_answer_lose_nothing(void **state)
     assert_int_equal(test_lines(a.log, "outcome=retry"), 0);
 }
 
-/* ---- what is no answer */
+/* ---- lines that are no answers */
 
 static void garbage_is_output(void **state)
 {

@@ -18,10 +18,10 @@
 
 #define CANCEL ", \"greet=later-stream 1 inflight=4 cancel\""
 
-/* ---- beginnings that fail */
+/* ---- processes that fail to start */
 
-/* None is up: nothing of the queue is claimed, the other one is served, tries come less and less
- * often. Behind it the cure: new processes serve. */
+/* No process comes up: no job of the queue is claimed, the other queue is served, and new tries
+ * come less and less often. After the cure new processes serve the queue. */
 static void check_refused(const char *settings, const char *args, const char *reason)
 {
     CLEANUP_FREE char *id = NULL;
@@ -83,7 +83,7 @@ static void one_whose_file_comes_later(void **state)
     assert_true(test_laterd_says(&a, "event=stream-ready queue=words", LONG_MS));
 }
 
-/* ---- ends that were not wanted */
+/* ---- processes that end unexpectedly */
 
 static void check_shut(const char *payload, const char *reason)
 {
@@ -95,7 +95,7 @@ static void check_shut(const char *payload, const char *reason)
     held = ask("hold");
     assert_true(until_booked(" hold", 1));
     id = ask(payload);
-    /* Without a job that is written to it, nobody can know of a standard input that is closed. */
+    /* A closed standard input is noticed only when a job is written to it. */
     assert_true(until_booked(" shut", 1));
     next = ask("ok");
     assert_true(test_laterd_says(&a, reason, LONG_MS));
@@ -139,7 +139,7 @@ static void one_that_is_killed_while_it_is_idle(void **state)
     assert_int_equal(booked_starts(next, 1), 1);
 }
 
-/* A job that kills whatever runs it does not keep the queue busy: processes come less often. */
+/* A job that kills its process does not keep the queue busy: new processes come less often. */
 static void deaths_without_an_answer_slow_down(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -169,7 +169,7 @@ static void serve_for(int n)
     }
 }
 
-/* The old one takes jobs until the new one has greeted, and holds one until after that. */
+/* The old process takes jobs until the new one has greeted. One of its jobs runs on after that. */
 static void replaced_by_jobs_without_a_gap(void **state)
 {
     CLEANUP_FREE char *held = NULL;
@@ -180,7 +180,7 @@ static void replaced_by_jobs_without_a_gap(void **state)
     assert_true(until_booked(" hold", 1));
     serve_for(10);
     assert_true(until_booked("start ", 2));
-    serve_for(5); /* while the second sets itself up */
+    serve_for(5); /* while the second one sets itself up */
     assert_int_equal(test_lines(a.log, "event=stream-ready"), 1);
     assert_true(test_laterd_says(&a, "event=stream-recycle queue=s served=", LONG_MS));
     serve_for(5);
@@ -257,7 +257,7 @@ static void a_reload_changes_how_many(void **state)
     assert_int_equal(booked("start "), 4);
 }
 
-/* Under load, again and again: nothing is run twice, nothing is lost. */
+/* Under load, reload after reload: no job runs twice, and none is lost. */
 static void reloads_under_load(void **state)
 {
     char *ids[400], args[24];
@@ -276,14 +276,14 @@ static void reloads_under_load(void **state)
         assert_int_equal(booked_starts(ids[i], 1), 1);
         free(ids[i]);
     }
-    /* What was claimed for processes that went is put back. */
+    /* Jobs that were claimed for processes that went are put back. */
     assert_int_equal(test_lines(a.log, "outcome=re"),
                      test_lines(a.log, "outcome=released run_ms=0 code=0 reason=\"not started"));
 }
 
 static void words_handler(const char *answer)
 {
-    /* A line feed ends the body too: payloads here have none. */
+    /* The line feed after the body ends `read`, too: payloads here have none. */
     test_handler(dir, "words",
                  "echo 'later-stream 1'\n"
                  "while read -r _ id _; do read -r _; echo \"ok ${id#id=} %s\"; done",
@@ -312,7 +312,7 @@ static void a_file_that_is_replaced_is_served(void **state)
     assert_false(says_new(NULL));
     words_handler("new");
     assert_true(test_until(says_new, NULL, LONG_MS));
-    /* A job that met the change goes back, and spends nothing. */
+    /* A job that met the change goes back without an attempt spent. */
     assert_int_equal(test_lines(a.log, "outcome=retry"), 0);
 }
 
@@ -333,7 +333,7 @@ static void a_queue_that_is_removed(void **state)
     assert_true(until_booked("eof ", 1));
     assert_true(test_laterd_says(&a, "event=stream-end", LONG_MS));
     assert_true(test_state_is(&redis, left, "waiting"));
-    assert_int_equal(test_lines(a.log, "outcome=done"), 0); /* debug */
+    assert_int_equal(test_lines(a.log, "outcome=done"), 0); /* logged at debug */
     assert_int_equal(test_int(&redis, "ZCARD", ROOT ":running"), 0);
     assert_int_equal(booked("start "), 1);
 }
@@ -393,7 +393,8 @@ static void a_stop_waits_for_jobs(void **state)
     assert_int_equal(booked("eof "), 1);
 }
 
-/* Without `cancel` by TERM and KILL, with it by the word; the jobs are put back. */
+/* A stop ends processes without `cancel` by TERM and KILL, and those with it by a cancel line. The
+ * jobs are put back. */
 static void check_stop(const char *args, int cancels, int eofs)
 {
     CLEANUP_FREE char *one = NULL, *two = NULL;
@@ -413,7 +414,7 @@ static void check_stop(const char *args, int cancels, int eofs)
     assert_int_equal(booked("cancel "), cancels);
     if (eofs >= 0)
         assert_int_equal(booked("eof "), eofs);
-    assert_int_equal(booked("start "), 1); /* none for the jobs that are not to come */
+    assert_int_equal(booked("start "), 1); /* no process for the jobs that do not run */
 }
 
 static void a_stop_that_takes_too_long(void **state)
@@ -505,7 +506,7 @@ static void a_stop_that_quits(void **state)
     hurried(SIGQUIT);
 }
 
-/* It comes too late to change anything. */
+/* A reload during a stop comes too late to change anything. */
 static void a_reload_while_it_stops(void **state)
 {
     struct test_laterd edited;
@@ -522,7 +523,7 @@ static void a_reload_while_it_stops(void **state)
     assert_int_equal(booked("start "), 1);
 }
 
-/* `strict` on a server that may lose jobs: what was started already ends too. */
+/* `strict` refuses a server that may lose jobs: processes that were started already end, too. */
 static void a_start_that_is_refused(void **state)
 {
     (void)state;
@@ -581,8 +582,8 @@ static bool is_dead(void *pid)
     return kill(*(pid_t *)pid, 0) != 0 || pidstat_start(*(pid_t *)pid) < 0;
 }
 
-/* The worker stands still for 15 s: its guard kills the process, before another may have the lock.
- */
+/* The worker is stopped for 15 s: its guard kills the process with a lock before others may get the
+ * lock. */
 static void the_guard_kills_one_with_a_lock(void **state)
 {
     CLEANUP_FREE char *id = NULL, *neighbour = NULL;

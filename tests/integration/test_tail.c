@@ -1,5 +1,5 @@
-/* later tail, beside a real laterd: what it tells, how it ends, and what it says of what it missed.
- */
+/* later tail, beside a real laterd: what it tells, how it ends, and what it says when it missed
+ * some. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 static struct proc tail;
 static char tail_log[96];
 
-/* Is it heard? Then it follows. */
+/* Add a job. Once its event is printed, the command follows. */
 static bool follows(void *arg)
 {
     (void)arg;
@@ -61,7 +61,7 @@ static void end_tail(void)
     proc_done(&tail);
 }
 
-/* A line of the log with the id and this text. */
+/* Does a line of the log have both the id and this text? */
 static bool tells(const char *id, const char *text)
 {
     CLEANUP_BUF struct buf log = BUF_INIT;
@@ -165,7 +165,7 @@ static void it_comes_back(void **state)
     end_tail();
 }
 
-/* A new library forgets who follows: told within seconds, and it goes on. */
+/* A new library forgets its followers: tail tells of the gap within seconds, and goes on. */
 static void it_is_forgotten(void **state)
 {
     CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
@@ -221,7 +221,7 @@ static void mistakes(void **state)
     reply_free(test_redis_call(&redis, "ACL", "SETUSER", "default", "allchannels", NULL));
 }
 
-/* What a publisher might send instead. */
+/* Messages that only a stranger would publish. */
 static void messages_of_strangers(void **state)
 {
     static const char *const bad[] = {

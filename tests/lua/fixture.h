@@ -1,11 +1,11 @@
 /*
- * A real redis-server with the library for the tests of its functions, and few words to talk to it
- * in. A command is one format string, its arguments split at single spaces: `R:x` becomes the key x
- * of the namespace, `''` an empty argument. What came back is there as text and as a tree:
+ * A real redis-server with the library for the tests of its functions, and short names to talk to
+ * it. A command is one format string. Its arguments are split at single spaces: `R:x` becomes the
+ * key x of the namespace, `''` an empty argument. The last reply is there as text and as a tree:
  *
  *   fcall("later_add mail in 5m hello")   "[j1mzx… added 1767225600000]", errors as "!ELATER_…"
- *   at(1, -1)                             "added": element 1 of the reply; at(3, 0, 7, -1) of
- * nested ones
+ *   at(1, -1)                             "added": element 1 of the reply
+ *   at(3, 0, 7, -1)                       element 7 of element 0 of element 3
  *
  * Texts live until the test ends. Every test starts on an empty server.
  */
@@ -160,7 +160,7 @@ FX_FMT static inline const char *fcall(const char *fmt, ...)
     return call_line(line);
 }
 
-/* The same, whose last argument is n bytes. */
+/* As fcall, with n bytes as the last argument. */
 static inline const char *fcall_bytes(const char *line, const char *bytes, size_t n)
 {
     const char *argv[64] = {"FCALL", NULL, "1", ROOT};
@@ -199,13 +199,13 @@ static inline const struct reply *node(int first, ...)
 #define int_at(...) reply_int(node(__VA_ARGS__))
 #define len_at(...) ((int)reply_count(node(__VA_ARGS__)))
 
-/* The value behind name in a flat array, "nil" when it is not there. */
+/* The value after name in a flat array; "nil": it is not there. */
 static inline const char *named(const char *name)
 {
     return shown(reply_named(fx.last, name));
 }
 
-/* ---- what is asked again and again */
+/* ---- helpers */
 
 static inline int64_t now_ms(void)
 {
@@ -213,7 +213,7 @@ static inline int64_t now_ms(void)
     return int_at(0, -1) * 1000 + int_at(1, -1) / 1000;
 }
 
-/* A time is so far from now, in ms. */
+/* The time is at least `least` and at most `most` ms from now; below 0: before now. */
 static inline void assert_time(int64_t ms, int64_t least, int64_t most)
 {
     int64_t now = now_ms();
@@ -269,7 +269,7 @@ static inline const char *worker(void)
     return at(1, -1);
 }
 
-/* One that says which queues it serves and how many places it has. */
+/* A worker that says which queues it serves and how many places it has; -> its epoch. */
 static inline const char *serving(const char *queues, int places)
 {
     const char *w = worker();
@@ -334,7 +334,7 @@ static inline const char *heard(struct client *c, const char *channel)
     return keep(buf_take(&b));
 }
 
-/* ---- words of several tests */
+/* ---- helpers about jobs */
 
 /* How `later show` names the state of this job; "gone" where there is none. */
 static inline const char *state_of(const char *id)
@@ -342,7 +342,7 @@ static inline const char *state_of(const char *id)
     return fcall("later_show %s", id)[0] == '!' ? "gone" : named("state");
 }
 
-/* A step of an idle worker that has this room in mail and nothing to tell; -> the claims' ids. */
+/* A step of an idle worker without results, with this room in mail; -> the ids of its claims. */
 static inline const char *claims(const char *w, int room)
 {
     struct buf b = BUF_INIT;

@@ -1,6 +1,6 @@
 /*
- * A redis-server whose clock stands, with the town (town.h) and a connection for each role of
- * etc/users.acl: what a call does there as one of them.
+ * A redis-server whose clock stands still, with the town (town.h) in it and a connection for each
+ * role of etc/users.acl, to see what a call does when a role makes it.
  */
 #ifndef LATER_TESTS_LUA_RIG_H
 #define LATER_TESTS_LUA_RIG_H
@@ -22,7 +22,7 @@ static struct {
     struct test_clock *clock;
     struct client *all, *role[TEST_ROLES], *ear; /* all: the default user */
     char kept[128][64];
-    char *line[TEST_ROLES]; /* of etc/users.acl, behind `off` */
+    char *line[TEST_ROLES]; /* its rights in etc/users.acl */
     const char *big;
     int64_t built_us;
 } rig;
@@ -76,7 +76,7 @@ static int open_rig(void **state)
     free(preload);
     free(variable);
     (void)close(fd);
-    /* Its thread would never sleep by a clock that stands. */
+    /* jemalloc's thread would never sleep while the clock stands still. */
     assert_string_equal(redis("CONFIG SET jemalloc-bg-thread no"), "OK");
     rig.all = fx.client;
     for (size_t i = 0; i < TEST_ROLES; i++) {
@@ -101,9 +101,9 @@ static int close_rig(void **state)
     return fx_close(state);
 }
 
-/* ---- lines */
+/* ---- lines of the town */
 
-/* A word as it is meant: `~` is a space, $x what was kept. */
+/* Expand a word: `~` is a space, $x a kept value, $big the big payload. */
 static const char *meant(const char *word)
 {
     struct buf b = BUF_INIT;
@@ -124,7 +124,7 @@ static const char *meant(const char *word)
     return keep(buf_take(&b));
 }
 
-/* argv[0..argc) and the words of a line. -> the reply */
+/* Send argv[0..argc), then the words of a line. -> the reply */
 static const char *send_words(const char **argv, int argc, const char *line)
 {
     char *rest = mem_strdup(line), *word;
@@ -147,7 +147,7 @@ static const char *command(const char *line)
     return send_words(argv, 0, line);
 }
 
-/* A function and its arguments, if it has any. */
+/* Call a function, named without later_, with its arguments, if it has any. -> the reply */
 static const char *call(const char *line)
 {
     int n = (int)strcspn(line, " ");
@@ -177,9 +177,9 @@ static void build_line(const char *line)
     }
 }
 
-/* ---- what came of it */
+/* ---- effects */
 
-/* Every field and member, and when the keys end. */
+/* Append every field and member, and when each key expires. */
 static void put_rows(struct buf *out)
 {
     static const char script[] =
@@ -230,17 +230,18 @@ static void put_heard(struct buf *out)
     }
 }
 
-/* All keys of one database into another. */
+/* Copy all keys of one database into another. */
 #define COPY_ALL                                                                                   \
     "redis.call('SELECT', ARGV[1])\n"                                                              \
     "for _, key in ipairs(redis.call('KEYS', '*')) do\n"                                           \
     "  redis.call('COPY', key, key, 'DB', ARGV[2])\n"                                              \
     "end"
 
-/* What a call does, in lines; reply alone, since a refusal says more than that nothing was done. */
+/* What a call does, in lines. The reply is apart: a refused call has one, and leaves the rest as if
+ * it had not been made. */
 struct effect {
     struct buf reply, rest;
-    char *used; /* commands: INFO commandstats */
+    char *used; /* INFO commandstats: the commands that it used */
 };
 
 static void effect_done(struct effect *e)
@@ -250,7 +251,7 @@ static void effect_done(struct effect *e)
     free(e->used);
 }
 
-/* Build it, and keep a copy in another database. */
+/* Build the town, and keep a copy in another database. */
 static void build(void)
 {
     static const char *const copy[] = {"EVAL", COPY_ALL, "0", "0", "1"};
@@ -266,7 +267,8 @@ static void build(void)
     buf_done(&none);
 }
 
-/* A call in the same town, at the same instant each time. c: who calls; NULL: it is not made. */
+/* Make a call in a fresh copy of the town, at the same instant each time. c: the caller; NULL: do
+ * not make the call. The result is freed with effect_done. */
 static struct effect play(struct client *c, const char *line)
 {
     static const char *const copy[] = {"EVAL", COPY_ALL, "0", "1", "0"};

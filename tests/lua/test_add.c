@@ -324,7 +324,7 @@ static void test_token(void **state)
     assert_refused("ELATER_TOKEN", "later_add sms token T1 in 5m hello");
     assert_string_not_equal(add("mail token T2 in 5m hello"), id);
     assert_in_range(reply_int((redis("TTL R:token:T1"), fx.last)), 86390, 86400);
-    /* Also after the job has ended, and never by what a foreign hand wrote there. */
+    /* It also counts after the job has ended. A stranger's text in its key is refused. */
     assert_string_equal(fcall("later_cancel %s", id), "cancelled");
     assert_starts(fcall("later_add mail token T1 in 5m hello"), text("[%s repeated", id));
     (void)redis("SET R:token:T1 junk");
@@ -347,7 +347,7 @@ static void test_queue_cap(void **state)
     assert_refused("ELATER_FULL", "later_pause fresh");
     assert_refused("ELATER_FULL", "later_add fresh token T unique U priority 3 %020000d", 1);
     assert_string_equal(heard(c, "R:wake"), "");
-    (void)add("n77 x"); /* the known ones go on */
+    (void)add("n77 x"); /* known queues go on */
     assert_string_equal(heard(c, "R:wake"), "n77");
     (void)redis("SREM R:names n5");
     (void)add("fresh x");
@@ -370,8 +370,8 @@ static void test_wrong_types(void **state)
     }
 }
 
-/* Found by writing: what was written until then is taken back, the clock too, and the key is named.
- */
+/* A wrong type is found only by writing: what was written before is taken back, the clock too, and
+ * the error names the key. */
 static void test_wrong_types_found_late(void **state)
 {
     static const char *const keys[] = {"jobs", "q:mail:5"};
@@ -392,7 +392,7 @@ static void test_wrong_types_found_late(void **state)
     }
 }
 
-/* A foreign key that is met behind the head: that of the jobs which wait there is not lost. */
+/* A foreign key is found after the head was written: the head of earlier jobs stays. */
 static void test_takes_back_no_head_of_others(void **state)
 {
     (void)state;
@@ -483,7 +483,7 @@ static void test_memory_per_job(void **state)
     buf_done(&b);
 }
 
-/* The collector works at half its pace, and still keeps up with what calls leave behind. */
+/* The garbage collector keeps up with what calls leave behind, even at half its pace. */
 static void test_collector(void **state)
 {
     static const char library[] =
@@ -511,7 +511,7 @@ static void test_collector(void **state)
         fail_msg("calls of 100 kB leave %lld bytes", (long long)(most - before));
 }
 
-/* A full Redis takes no new jobs, and still lets go of those it has. */
+/* A full Redis takes no new jobs, and still lets jobs be cancelled. */
 static void test_full_redis(void **state)
 {
     const char *id = add("mail in 1h x");
@@ -525,8 +525,7 @@ static void test_full_redis(void **state)
     assert_string_equal(redis("HLEN R:jobs"), "0");
 }
 
-/* What Redis itself refuses inside a function keeps its own words: they tell what to do about it.
- */
+/* An error of Redis inside a function keeps its own text, which tells what to do about it. */
 static void test_missing_rights(void **state)
 {
     const char *before = snapshot();
@@ -543,7 +542,7 @@ static void test_missing_rights(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        /* First: a connection that once sent much keeps its buffer for a while. */
+        /* First, since a connection that once sent much keeps its buffer for a while. */
         FX_TEST(test_memory_per_job),
         FX_TEST(test_reply_and_order),
         FX_TEST(test_options),

@@ -1,6 +1,6 @@
 /*
- * later_v1_audit and later_v1_repair: every kind of damage is made by hand, found by its name,
- * repaired once; a namespace in order has no finding.
+ * later_v1_audit and later_v1_repair: each kind of damage is made by hand, found by its name and
+ * repaired once. A sound namespace has no findings.
  *
  * Reason for its length: one small test for each kind of damage.
  */
@@ -22,7 +22,7 @@ static void take(struct buf *found)
     }
 }
 
-/* All pages of a phase, in pages so small that there are many. */
+/* All pages of a phase, which are so small that there are many. */
 static void phase(struct buf *found, const char *function, const char *name, const char *names)
 {
     const char *cursor = "''";
@@ -47,7 +47,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* What follows R: of every key, sorted; n of them. */
+/* The names of all keys without "R:", sorted; *n: how many. */
 static const char **key_names(int *n)
 {
     static const char *names[500];
@@ -75,7 +75,7 @@ static void each_key(struct buf *found, const char *function, bool big)
     }
 }
 
-/* The order of the head comment of v1/audit.lua. */
+/* All phases, in the order that the head comment of v1/audit.lua asks for. -> the findings */
 static const char *run(const char *function)
 {
     static const char *const phases[] = {"running", "jobs",   "tries",    "errors",
@@ -101,7 +101,7 @@ static const char *run(const char *function)
     return keep(buf_take(&found));
 }
 
-/* It finds this and writes nothing. */
+/* The audit finds exactly this and writes nothing. */
 static void assert_found(const char *want)
 {
     const char *before = snapshot();
@@ -115,7 +115,7 @@ static void assert_clean(void)
     assert_found("");
 }
 
-/* The finding is found, repaired, and then no more. */
+/* The damage is found and repaired, and after that there is no finding. */
 static void assert_cured(const char *want)
 {
     assert_found(want);
@@ -133,7 +133,7 @@ static void assert_left(const char *want)
     assert_string_equal(snapshot(), before);
 }
 
-/* It is dead in this queue, for this reason. */
+/* The job is the only dead one of this queue, and has died for this reason. */
 static void assert_buried(const char *id, const char *queue, const char *why)
 {
     assert_starts(fcall("later_show %s", id), "[");
@@ -176,9 +176,9 @@ static void set_record(const char *id, const char *record)
     (void)send_args(4, argv, NULL);
 }
 
-/* ---- in order */
+/* ---- sound namespaces */
 
-/* A job of mail that has died n times under its worker. */
+/* A job of mail under which n workers have died. */
 static const char *crashed(int n)
 {
     struct held_job h;
@@ -284,7 +284,7 @@ static void test_bad_arguments(void **state)
     assert_refused("ELATER_QUEUE", "later_v1_repair queue '' 1 a:b");
 }
 
-/* Pages that are asked for one after the other look at every job once. */
+/* Pages that follow each other check each job once. */
 static void test_pages(void **state)
 {
     const char *cursor = "''";
@@ -305,7 +305,7 @@ static void test_pages(void **state)
     assert_in_range(pages, 7, 28);
 }
 
-/* ---- records and places */
+/* ---- records and sets */
 
 static void P10_fsck_finds_a_member_without_a_record(void **state)
 {
@@ -317,7 +317,7 @@ static void P10_fsck_finds_a_member_without_a_record(void **state)
     assert_buried(id, "mail", "its record is missing");
 }
 
-/* Its payload is apart and still there: it is buried with it. */
+/* Its payload has a key of its own and is still there: it is buried with the job. */
 static void test_a_member_without_a_record_keeps_its_payload(void **state)
 {
     const char *id = add_big("");
@@ -385,7 +385,7 @@ static void P10_fsck_finds_corrupt_records(void **state)
     }
 }
 
-/* Nobody knows its queue: lost and found. */
+/* Its queue is not known: the job is buried in the queue lost-found. */
 static void test_a_record_that_names_no_queue(void **state)
 {
     (void)state;
@@ -397,7 +397,7 @@ static void test_a_record_that_names_no_queue(void **state)
     assert_string_equal(named("payload"), "garbage");
 }
 
-/* The set knows what the record does not say any more. */
+/* The set knows the queue, which the record does not tell any more. */
 static void test_a_member_with_garbage_for_a_record(void **state)
 {
     const char *id = add("mail priority 3 x");
@@ -419,7 +419,7 @@ static void test_two_places(void **state)
     for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
         const char *id = add("mail x");
 
-        (void)add("mail priority 3 x"); /* so that there is a mark */
+        (void)add("mail priority 3 x"); /* so that the queue has a mark */
         (void)redis("HSET R:prio mail 3s");
         (void)redis("ZADD R:%s 5 %s", other[i], id);
         assert_cured(text("two-places %s", id));
@@ -489,7 +489,8 @@ static void test_payloads(void **state)
     (void)redis("DEL R:big:%s", id);
     assert_cured(text("no-payload %s", id));
     assert_buried(id, "mail", "its payload is missing");
-    /* A retry must not run it with nothing: its worker sees that the payload is not there. */
+    /* A retry must not run the job without its payload: the record still says that the payload is
+     * apart, so the worker notices. */
     assert_starts(redis("HGET R:jobs %s", id), "+mail");
     (void)redis("SET R:big:jaaaaaaaaaaa x");
     assert_cured("orphan-payload jaaaaaaaaaaa");
@@ -545,7 +546,7 @@ static void test_scores(void **state)
     }
 }
 
-/* Buried with everything that is wrong, so that the second look finds nothing more. */
+/* The job is buried with all that is wrong with it, so that a second audit finds nothing more. */
 static void test_one_job_with_many_faults(void **state)
 {
     const char *id = add_big(" priority 3");
@@ -608,7 +609,7 @@ static void test_running_under_what_is_no_worker(void **state)
     assert_buried("jaaaaaaaaaaa", "lost-found", "it is running, and ");
 }
 
-/* ---- beside the jobs */
+/* ---- keys beside the jobs */
 
 static void test_leftovers(void **state)
 {
@@ -659,11 +660,11 @@ static void test_queues(void **state)
     assert_cured("bad-head mail");
     (void)redis("DEL R:names");
     assert_cured("no-name mail");
-    (void)redis("ZADD R:heads 5 mail"); /* too early costs a step */
+    (void)redis("ZADD R:heads 5 mail"); /* a head that is too early only costs a step */
     assert_clean();
 }
 
-/* Somebody learns that there is work. */
+/* The repair of a head publishes a wake. */
 static void test_a_mended_head_wakes(void **state)
 {
     struct client *c;
@@ -707,7 +708,7 @@ static void P10_fsck_survives_wrong_types(void **state)
     }
 }
 
-/* The set where it may stand cannot be read, so nobody knows that it is nowhere. */
+/* The set that may have the job cannot be read, so nobody knows whether the job is in any set. */
 static void test_a_place_behind_a_foreign_key(void **state)
 {
     const char *id = add("mail x");
@@ -720,7 +721,7 @@ static void test_a_place_behind_a_foreign_key(void **state)
     assert_cured(text("no-place %s", id));
 }
 
-/* What cannot be buried stays as it is, and says why. */
+/* A job that cannot be buried stays as it is, and the finding says why. */
 static void test_a_burial_that_fails(void **state)
 {
     const char *id = add("mail x");
@@ -733,7 +734,7 @@ static void test_a_burial_that_fails(void **state)
     assert_true(strstr(at(2, 3, -1), "not repaired: ELATER_TYPE key") != NULL);
 }
 
-/* More than dead_max: none is forgotten to make room. */
+/* More burials than dead_max: no dead job is forgotten to make room. */
 static void test_many_burials(void **state)
 {
     (void)state;

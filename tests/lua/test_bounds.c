@@ -1,14 +1,14 @@
 /*
- * What one call costs where there is much of something, and what is written by hand under one key:
- * no call takes long, and no queue stops another. The bounds are ten times what is seen on a quiet
- * machine; what they guard against took seconds.
+ * What one call costs when there is much of something, or when a key was written by hand: no call
+ * takes long, and no queue stops another. The bounds are ten times what a quiet machine shows; the
+ * faults that they guard against took seconds.
  */
 #include "fixture.h"
 
 #define MANY 10000
 #define LONG_MS 150
 
-/* Call a command of this line many times; %d is the number. */
+/* Run this line of Lua n times in Redis, with i from 1 to n. It has no spaces. */
 static void fill(const char *line, int n)
 {
     assert_starts(
@@ -121,7 +121,7 @@ static void test_large_raw_members_of_many_queues(void **state)
     assert_short("raw members");
 }
 
-/* A queue of which all stand in line does not keep the others waiting. */
+/* A queue whose jobs all stand in line does not keep the others waiting. */
 static void test_parked_beside_others(void **state)
 {
     const char *w = worker(), *id;
@@ -133,13 +133,13 @@ static void test_parked_beside_others(void **state)
     id = add("web priority 3 x");
     assert_starts(step(w, "2 mail 192 1048576 web 192 1048576"), "[");
     assert_string_equal(at(3, 0, 0, -1), id);
-    assert_time(int_at(8, -1), -1000, 0); /* again, now */
+    assert_time(int_at(8, -1), -1000, 0); /* a step is needed again at once */
     for (int i = 0; i < 5; i++)
         assert_starts(step(w, "2 mail 192 1048576 web 192 1048576"), "[");
     assert_string_equal(redis("ZCARD R:parked:mail"), "600");
 }
 
-/* What is over goes, however much a call adds. */
+/* Starts that are over are removed, however many a call adds. */
 static void test_sliding_log_is_short(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_sliding_log_is_short(void **state)
     assert_in_range(int_at(-1), 1, 1000);
 }
 
-/* ---- what is written by hand */
+/* ---- keys written by hand */
 
 static void test_foreign_line_where_a_queue_stands_aside(void **state)
 {
@@ -198,7 +198,7 @@ static void test_raw_queue_that_nobody_serves(void **state)
     assert_time(strtoll(redis("ZSCORE R:heads mail"), NULL, 10), -1000, 0);
 }
 
-/* It stops its own queue; the results and the other queues of the step go on. */
+/* A foreign key stops its own queue only: the results and the other queues of the step go on. */
 static void test_foreign_key_of_one_queue(void **state)
 {
     static const char *const keys[] = {"parked:mail", "line:mail:lock:door", "wait:lock:door"};
@@ -245,7 +245,7 @@ static void test_garbage_where_gates_are_named(void **state)
     assert_starts(fcall("later_v1_reap %s %s 1 3 10", w, v), "[clear ");
 }
 
-/* ---- a job that another payload was given */
+/* ---- a job whose payload was replaced */
 
 static void test_replaced_while_its_worker_was_away(void **state)
 {

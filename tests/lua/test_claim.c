@@ -1,6 +1,7 @@
 /*
- * later_v2_step: claims come as groups of jobs that begin alike, and jobs that ended well and leave
- * nothing go as lists of ids. What later_v1_step makes of the same for daemons of earlier releases.
+ * later_v2_step: claims come as groups of jobs that begin alike; jobs that ended well and leave
+ * nothing are told as lists of ids. Also what later_v1_step, for daemons of earlier releases, makes
+ * of the same.
  */
 #include "fixture.h"
 
@@ -18,8 +19,8 @@ static const char *begin_of(int group)
                 at(3, group, 4, -1), at(3, group, 5, -1));
 }
 
-/* Fences rise by 2 in a group and by no less from one to the next, and jobs that begin alike are in
- * one group, where none between them got a number and was not claimed. */
+/* Fences rise by 2 in a group and by no less from one group to the next. Neighbouring groups begin
+ * alike only where a number between them was taken by a job that was not claimed. */
 static void assert_groups(void)
 {
     int64_t next = 0;
@@ -36,7 +37,7 @@ static void assert_groups(void)
     }
 }
 
-/* A step, n queues and groups behind them; results as they come. */
+/* A later_v2_step with these arguments. It is accepted, and its groups are in order. */
 FX_FMT static void step(const char *fmt, ...)
 {
     FX_FORMAT(rest);
@@ -90,14 +91,14 @@ static void claim_mail(const char *w)
     step("%s 1 0 600 0 1 " MAIL " 0", w);
 }
 
-/* Ends these, which are n of queue mail at their first start; -> those that are not ok. */
+/* End n jobs of queue mail at their first start; -> number and answer of those that are not ok. */
 static const char *end_mail(const char *w, int n, const char *ids)
 {
     step("%s 1 0 0 0 0 1 mail 1 %d%s%s", w, n, n > 0 ? " " : "", ids);
     return at(9, -1);
 }
 
-/* What Redis knows of the runs of a job: "starts attempts crashes due_ms". */
+/* Set what Redis knows of the starts of a job: "starts attempts crashes due_ms". */
 static void set_tries(const char *id, const char *tries)
 {
     const char *argv[] = {"HSET", ROOT ":tries", id, tries};
@@ -105,7 +106,7 @@ static void set_tries(const char *id, const char *tries)
     assert_true(send_args(4, argv, NULL)[0] != '!');
 }
 
-/* Jobs of queue mail, the first of which is due first. */
+/* Add jobs to queue mail that are due in this order. */
 static void add_in_order(const char *const *adds, int n, const char **ids)
 {
     for (int i = 0; i < n; i++) {
@@ -135,7 +136,7 @@ static void test_claims(void **state)
     assert_string_equal(redis("EXISTS R:q:mail:5 R:heads"), "0");
     assert_true(fence > atoll(w) && atoll(redis("GET R:clock")) >= fence + 2);
     claim_mail(w);
-    assert_string_equal(all_claims(), ""); /* one live copy */
+    assert_string_equal(all_claims(), ""); /* a claimed job is not claimed again */
 }
 
 /* Options alone begin no new group. */
@@ -160,11 +161,12 @@ static void test_options_in_one_group(void **state)
     buf_printf(&want, " %s", last);
     assert_string_equal(all_claims(), buf_str(&want));
     assert_string_equal(begin_of(0), NEW);
-    assert_starts(at(3, 0, GROUP_HEAD + 3 * 8 + 2, -1), "-mail u=u"); /* to each its record */
+    assert_starts(at(3, 0, GROUP_HEAD + 3 * 8 + 2, -1), "-mail u=u"); /* each has its own record */
     buf_done(&want);
 }
 
-/* Each of these begins in its own way: retried, released, after a crash, with gates. */
+/* Jobs that begin differently have their own groups: retried, released, after a crash, with
+ * gates. */
 static void test_beginnings(void **state)
 {
     static const struct {
@@ -206,8 +208,8 @@ static void test_beginnings(void **state)
     assert_string_equal(redis("HGET R:tries %s", ids[4]), "3 2 1 1004");
 }
 
-/* Those that begin alike come in one group, also when they were due at other times before, and
- * their gates are others. */
+/* Jobs that begin alike come in one group, even if they were due at different times before, or have
+ * different gates. */
 static void test_alike(void **state)
 {
     static const char *const adds[] = {"x",        "key K x", "lock a x", "sem s lock b x",
@@ -225,15 +227,15 @@ static void test_alike(void **state)
                                            ids[2], ids[3], ids[4], ids[5]));
     assert_string_equal(text("%s|%s|%s", begin_of(0), begin_of(1), begin_of(2)),
                         "mail 2 2 0 0|mail 1 1 0 2|" NEW);
-    /* The locks know the fences that the worker reckons with. */
+    /* The locks have the fences that the worker computes. */
     fence = int_at(3, 1, 1, -1);
     assert_true(fence == int_at(3, 0, 1, -1) + 4 && int_at(3, 2, 1, -1) == fence + 6);
     assert_string_equal(redis("HGET R:lock:b fence"), text("%lld", (long long)fence + 2));
     assert_string_equal(redis("HGET R:lock:c fence"), text("%lld", (long long)fence + 4));
 }
 
-/* One that is buried, and one that has to stand in line, have numbers of which no fence is made:
- * what is behind them is a group of its own. */
+/* A job that is buried, or that has to wait in line, takes a number that becomes no fence: the jobs
+ * behind it have a group of their own. */
 static void test_gap(void **state)
 {
     static const char *const adds[] = {"x",           "x", "broken",      "x",
@@ -251,7 +253,7 @@ static void test_gap(void **state)
     assert_string_equal(redis("ZRANGE R:dead:mail 0 -1"), text("[%s]", ids[2]));
 }
 
-/* By priority, due time and id; raw members in between, which get their ids now. */
+/* Jobs come by priority, due time and id. Raw members between them get their ids now. */
 static void test_order(void **state)
 {
     const char *w = worker(), *a, *b, *c, *d, *raw, *record;
@@ -307,14 +309,14 @@ static void test_over_several_queues(void **state)
     (void)state;
     step("%s 1 0 3 0 5 fax 9 100 sms 9 100 none 9 100 mail 9 100 log 9 100 0", w);
     assert_string_equal(all_claims(), text("fax %s, sms %s, mail %s", c, b, a));
-    assert_true(int_at(5, 4, -1) > 0); /* MAX counts all */
-    /* A group a queue; the numbers go on from one to the next. */
+    assert_true(int_at(5, 4, -1) > 0); /* MAX counts the claims of all queues */
+    /* One group for each queue. The numbers in the answer go on from one group to the next. */
     step("%s 1 0 9 0 1 log 1 100 3 sms 1 1 %s none 1 0 mail 1 2 j00000000000 %s", w, b, a);
     assert_string_equal(at(9, -1), "[2 settled]");
-    assert_string_equal(all_claims(), text("log %s", d)); /* ends, then claims */
-    assert_true(int_at(5, 0, -1) > 0);                    /* room */
+    assert_string_equal(all_claims(), text("log %s", d)); /* ends are taken before claims */
+    assert_true(int_at(5, 0, -1) > 0);                    /* one is left for want of room */
     assert_string_equal(redis("HMGET R:stats done:mail done:sms done:none"), "[1 1 nil]");
-    /* No room: only its head. */
+    /* Without room only the head is told. */
     step("%s 1 1 9 0 1 log 0 100 0", w);
     assert_string_equal(all_claims(), "");
     assert_true(int_at(5, 0, -1) > 0);
@@ -322,7 +324,7 @@ static void test_over_several_queues(void **state)
     assert_string_equal(all_claims(), text("log %s", e));
 }
 
-/* What had to be told one by one once comes and goes as all others do. */
+/* Jobs with options come and end in groups, as all others do. */
 static void test_options_end(void **state)
 {
     static const char *const adds[] = {"mail priority 4 x", "mail attempts 3 x", "mail unique u x",
@@ -350,7 +352,7 @@ static void test_options_end(void **state)
     assert_string_equal(text("%s %s", all_claims(), begin_of(0)), text("sms %s sms 1 1 0 1", id));
 }
 
-/* A payload that has a key of its own, beside others. */
+/* A payload that has a key of its own, in a group with others. */
 static void test_big_payload(void **state)
 {
     static const size_t sizes[] = {16384, 16385, 1};
@@ -378,7 +380,7 @@ static void test_big_payload(void **state)
     assert_string_equal(redis("EXISTS R:big:%s", big), "0");
 }
 
-/* The 1 MiB of a step, of which the one that passes it is included. */
+/* A step brings 1 MiB, the record that passes the limit included. */
 static void test_byte_bound(void **state)
 {
     char bytes[16000];
@@ -401,7 +403,7 @@ static void test_byte_bound(void **state)
     assert_string_equal(at(5, -1), "[-1 -1]");
 }
 
-/* ---- when they are due */
+/* ---- due times */
 
 #define LATER INT64_C(4102444800000)
 
@@ -413,7 +415,7 @@ static const struct {
     const char *dues;
 } due_rows[] = {
     {"5 5 5 5", 9, 4, -1, "5 5 5 5"},
-    {"5 5 5 5", 4, 4, -1, "5 5 5 5"}, /* filled */
+    {"5 5 5 5", 4, 4, -1, "5 5 5 5"}, /* as many as room */
     {"5 5 5 5", 3, 3, 5, "5 5 5"},    /* one more than room */
     {"5 5 5 5", 1, 1, 5, "5"},
     {"5", 1, 1, -1, "5"},
@@ -436,7 +438,7 @@ static const struct {
     {"1000.2 1000.9", 9, 2, -1, "1001 1001"},
     {"1000.2 1000.9 1000.95", 2, 2, 1001, "1001 1001"},
     {"5 inf", 9, 1, INT64_C(100000000000000), "5"},
-    /* More due times than are counted one by one. */
+    /* More runs of one due time than Redis is asked to count (RUNS in waiting.lua). */
     {"1 1 2 3 4 5 5 6 7 8 8 9 10 10 11", 20, 15, -1, "1 1 2 3 4 5 5 6 7 8 8 9 10 10 11"},
     {"1 2 3 4 5 6 7 8 9 10 10 11", 10, 10, 10, "1 2 3 4 5 6 7 8 9 10"},
     {"1 2 3 4 5 6 7 8 9 4102444800000", 20, 9, LATER, "1 2 3 4 5 6 7 8 9"},
@@ -475,7 +477,7 @@ static void test_due_times(void **state)
 
 /* ---- ahead */
 
-/* As early as the worker can wait for them by itself. */
+/* Jobs are claimed up to AHEAD ms before they are due; the worker waits until then. */
 static void test_ahead(void **state)
 {
     const char *w = worker();
@@ -496,14 +498,15 @@ static void test_ahead(void **state)
     assert_int_equal(len_at(3, -1), 1);
     assert_int_equal(len_at(3, 0, -1), GROUP_HEAD + 3);
     assert_string_equal(at(3, 0, GROUP_HEAD + 2, -1), "-mail\\nsoon");
-    /* The head that is left is the next one's. */
+    /* The head is that of the next job. */
     assert_true(int_at(5, 0, -1) == began_ms + 60000);
     assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 " MAIL " 0 1001", w);
     assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 " MAIL " 0 x", w);
     assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 " MAIL " 0 1 1", w);
 }
 
-/* Options alone keep none back, nor does a start before; gates do, and all that is behind them. */
+/* Options, or an earlier start, do not keep a job from being claimed ahead. Gates do, and no job
+ * behind one with gates is claimed ahead. */
 static void test_ahead_with_options(void **state)
 {
     static const char *const adds[] = {"attempts 3 x", "key K x", "keep 1h x", "unique u x", "x"};
@@ -528,7 +531,7 @@ static void test_ahead_with_options(void **state)
     assert_string_equal(all_claims(), text("mail %s, mail %s", gated, behind));
 }
 
-/* What has gates, or stands in a queue of which something else may come between, comes when due. */
+/* A job with gates, or in a queue where something may come between, is claimed when it is due. */
 static void test_not_ahead(void **state)
 {
     static const struct {
@@ -585,12 +588,12 @@ static void test_many(void **state)
     rest = claimed_ids(&n);
     assert_int_equal(n, 176);
     assert_string_equal(redis("EXISTS R:q:mail:5"), "0");
-    /* None of them is the other's; and that one has its own afterwards. */
+    /* The other worker cannot end jobs that it does not hold, and it still holds its own. */
     step("%s 1 512 0 0 0 1 mail 1 512%s", other, ids);
     assert_int_equal(len_at(9, -1), 1024);
     assert_string_equal(text("%s %s", at(9, 1022, -1), at(9, 1023, -1)), "512 settled");
     assert_string_equal(redis("ZCARD R:running"), "1200");
-    /* Its newest, then its oldest. */
+    /* The worker ends its newest jobs, then its oldest. */
     step("%s 1 512 0 0 0 1 mail 1 176%s", w, rest);
     assert_string_equal(at(9, -1), "[]");
     step("%s 1 0 0 0 0 1 mail 1 512%s", w, ids);
@@ -602,8 +605,9 @@ static void test_many(void **state)
     assert_string_equal(redis("ZCOUNT R:running %s %s", other, other), "512");
 }
 
-/* What makes an index of the two keys leaves nothing in them, and is there when they hold many,
- * from however many queues and steps they are, and whatever the worker holds besides. */
+/* R:tries and R:running become a hash table and a skip list when they come to hold many, from
+ * however many queues and steps, and whatever the worker holds besides. The value that the library
+ * writes for that is removed again. */
 static void test_index(void **state)
 {
     static const char *const steps[] = {"1 0 600 0 1 " MAIL " 0", "1 0 600 0 2 " MAIL " " SMS " 0",
@@ -661,7 +665,7 @@ static void test_refused(void **state)
     assert_string_equal(at(9, -1), "[2 settled]");
 }
 
-/* The start that is told must be the one that runs. */
+/* An end counts only with the number of the start that runs. */
 static void test_start_numbers(void **state)
 {
     static const char *const wrong[] = {"1", "3", "0", "02", "22", "x", "''", "-2", "2.0"};
@@ -682,14 +686,14 @@ static void test_start_numbers(void **state)
     step("%s 1 0 0 0 0 1 mail 2 2 %s %s", w, a, c);
     assert_string_equal(at(9, -1), "[1 settled 2 settled]");
     assert_string_equal(snapshot(), before);
-    /* A group for each start, some of them told wrong, in no order. */
+    /* A group for each start, some with a wrong number, in no order. */
     step("%s 1 0 0 0 0 4 mail 1 2 %s %s mail 2 1 %s sms 2 0 mail 1 2 %s %s", w, c, b, b, a, c);
     assert_string_equal(at(9, -1), "[2 settled 5 settled]");
     assert_string_equal(redis("HGET R:stats done:mail"), "3");
     assert_string_equal(redis("EXISTS R:jobs R:running R:tries"), "0");
 }
 
-/* The same of many that end in the order of their claims, which are looked at together. */
+/* The same for many jobs that end in the order of their claims, which are checked together. */
 static void test_start_numbers_of_many(void **state)
 {
     const char *w = worker(), *ids, *before;
@@ -709,7 +713,7 @@ static void test_start_numbers_of_many(void **state)
     assert_string_equal(redis("HGET R:stats done:mail"), "11");
 }
 
-/* The same of those that are looked at one by one, because somebody waits for one of them. */
+/* The same for jobs that are checked one by one, because somebody waits for one of them. */
 static void test_start_numbers_of_watched(void **state)
 {
     const char *w = worker(), *a = add("mail a"), *b = add("mail b");
@@ -727,7 +731,7 @@ static void test_start_numbers_of_watched(void **state)
     assert_string_equal(redis("HGET R:stats done:mail"), "2");
 }
 
-/* Those that end in the order of their claims are found at a glance; these are not, or not all. */
+/* Ends in the order of the claims are found at once. These are in another, wholly or in part. */
 static void test_order_of_ends(void **state)
 {
     const char *w = worker(), *other = worker(), *ids[12], *theirs, *some;
@@ -758,7 +762,7 @@ static void test_order_of_ends(void **state)
     assert_string_equal(redis("HLEN R:tries"), "12");
 }
 
-/* Results first; what they ended is settled in a group. */
+/* Results are taken first. A job that a result has ended is settled when a group names it, too. */
 static void test_result_and_end_of_one_job(void **state)
 {
     const char *w = worker(), *a = add("mail a"), *b = add("mail b"), *c = add("mail c");
@@ -774,7 +778,7 @@ static void test_result_and_end_of_one_job(void **state)
     assert_string_equal(redis("HGET R:stats done:mail"), "2");
 }
 
-/* Done is done, also of one that is to be cancelled; the flag goes with it. */
+/* A job that is done is done, even if it is to be cancelled; its flag is removed. */
 static void test_cancel_flag(void **state)
 {
     const char *w = worker(), *a = add("mail a"), *b = add("mail b");
@@ -813,7 +817,7 @@ static void test_awaited(void **state)
     client_close(c);
 }
 
-/* What those held that end in groups is free before the claims. */
+/* Gates and unique keys of jobs that end in groups are free before the claims. */
 static void test_gates_and_unique(void **state)
 {
     const char *w = worker(), *a = add("mail lock door unique u a"), *b = add("mail lock door b");
@@ -826,7 +830,7 @@ static void test_gates_and_unique(void **state)
     assert_string_equal(text("%s %s", all_claims(), begin_of(0)), text("mail %s mail 1 1 0 2", b));
     assert_string_equal(redis("EXISTS R:uniq:mail:u"), "0");
     assert_string_equal(redis("HGET R:lock:door holder"), b);
-    /* The same on the way of those that somebody may wait for. */
+    /* The same for jobs that are checked one by one, since somebody may wait for them. */
     (void)fcall("later_cancel %s", b);
     a = add("mail unique u a");
     claim_mail(w);
@@ -834,7 +838,7 @@ static void test_gates_and_unique(void **state)
     assert_string_equal(redis("EXISTS R:uniq:mail:u R:lock:door R:holds R:jobs"), "0");
 }
 
-/* A gate of which nothing can be known keeps no other, and no job. */
+/* When R:limits cannot be read, the jobs still end and give back their locks. */
 static void test_ends_beside_foreign_limits(void **state)
 {
     const char *w = worker(), *a, *b, *c;
@@ -851,7 +855,7 @@ static void test_ends_beside_foreign_limits(void **state)
     assert_string_equal(redis("EXISTS R:jobs R:tries R:running R:holds R:lock:door"), "0");
 }
 
-/* One that cannot be written is sent again, and is not settled because it was told twice. */
+/* An end that cannot be written may be sent again. It is not settled because it was told twice. */
 static void test_error(void **state)
 {
     const char *w = worker(), *a = add("mail a"), *before;
@@ -885,7 +889,7 @@ static const char *const bad_ends[] = {"x",
                                        "1 mail 1 -1 j1",
                                        "1 mail 1 1e0 j1",
                                        "1 mail 1 9007199254740991 j1",
-                                       "1 mail 2 j1 j2", /* as it was before library 19 */
+                                       "1 mail 2 j1 j2", /* the form before library 19 */
                                        "2 mail 1 1 j1",
                                        "2 mail 1 1 j1 mail",
                                        "2 mail 1 1 j1 mail 1",
@@ -908,7 +912,7 @@ static void test_arguments(void **state)
     (void)state;
     claim_mail(w);
     (void)add("mail b");
-    /* Behind a result that would end a job, and behind a queue with claims. */
+    /* Each comes behind a result that would end a job, and behind a queue with claims. */
     for (size_t i = 0; i < sizeof(bad_ends) / sizeof(bad_ends[0]); i++) {
         struct buf b = BUF_INIT;
 
@@ -926,7 +930,7 @@ static void test_arguments(void **state)
     assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 9 0 0 1 '' 1 1 %s", w, a);
     assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 9 0 0 2 mail 1 1 %s a* 1 0", w, a);
     assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 mail 5 1 ''", w);
-    /* NG is always there. */
+    /* NG is required. */
     assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 mail 5 1", w);
     assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 0", w);
 }
@@ -945,8 +949,8 @@ static void test_status(void **state)
 
 /* ---- daemons of earlier releases */
 
-/* Fields from..to of the i-th claim by itself: id, queue, start, attempt, crashes, fence, due_ms,
- * record, gated. */
+/* Fields from..to of the i-th claim of later_v1_step: id, queue, start, attempt, crashes, fence,
+ * due_ms, record, gated. */
 static const char *alone(int i, int from, int to)
 {
     struct buf b = BUF_INIT;
@@ -957,7 +961,7 @@ static const char *alone(int i, int from, int to)
     return keep(buf_take(&b));
 }
 
-/* Every claim stands by itself: jobs that begin alike and not, of two queues. */
+/* Each claim comes by itself, of jobs that begin alike and differently, of two queues. */
 static void assert_alone(const char *w, const char *groups, int values)
 {
     static const char *const adds[] = {"a", "b", "key K c", "lock door d", "e"};
@@ -1001,7 +1005,7 @@ static void test_previous_release(void **state)
     retried = at(3, 2, 0, -1);
     gated = at(3, 3, 0, -1);
     assert_string_equal(text("%s %s", at(9, -1), at(10, -1)), "[] []");
-    /* Its groups are of first starts. */
+    /* Its groups have no start number: they are of first starts. */
     (void)fcall("later_v1_step %s 1 3 0 0 0 2 sms 0 mail 5 %s %s j00000000000 %s %s", w, a, retried,
                 gated, b);
     assert_int_equal(len_at(-1), 11);
@@ -1009,9 +1013,9 @@ static void test_previous_release(void **state)
     assert_string_equal(redis("HGET R:stats done:mail"), "3");
     assert_string_equal(redis("EXISTS R:lock:door R:holds"), "0");
     assert_string_equal(redis("HEXISTS R:jobs %s", retried), "1");
-    /* A result has its start with it. */
+    /* A result has its start number. */
     assert_string_equal(settle(w, retried, 2, "done", 0), "ok");
-    /* Ahead as well. */
+    /* It claims ahead, too. */
     a = add("mail at %lld x", (long long)now_ms() + 800);
     (void)fcall("later_v1_step %s 1 0 9 0 1 " MAIL " 0 1000", w);
     assert_string_equal(text("%s %s", at(3, 0, 0, -1), at(10, -1)), text("%s []", a));

@@ -1,5 +1,4 @@
-/* R:clock: ids rise whatever became of it, though the library remembers what it wrote there last.
- */
+/* R:clock: ids rise whatever happens to it, although the library remembers what it wrote last. */
 #include <unistd.h>
 
 #include "fixture.h"
@@ -24,7 +23,7 @@ static void test_goes_on(void **state)
     b = add("mail x");
     assert_true(strcmp(a, b) < 0);
     assert_string_equal(redis("GET R:clock"), text("%lld", (long long)now_us + 3600000002));
-    /* None of these can it have given out, whatever they sort as beside a time. */
+    /* The library cannot have written any of these, however they compare with a time. */
     for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
         (void)redis("SET R:clock %s", odd[i]);
         (void)add("mail x");
@@ -32,8 +31,8 @@ static void test_goes_on(void **state)
     }
 }
 
-/* What somebody else wrote between two adds, or that it is gone: as if the library had never seen
- * another. */
+/* Somebody else writes or removes the clock between two adds: the library goes on as if it had
+ * never seen another value. */
 static void test_somebody_else_wrote(void **state)
 {
     static const char *const odd[] = {"",    "junk", "0",   "-5",  "9223372036854775807",
@@ -58,7 +57,7 @@ static void test_somebody_else_wrote(void **state)
     assert_int_equal(clock_now(), far + 4);
 }
 
-/* The numbers are those of Redis' TIME, in this second and the next. */
+/* The numbers follow Redis' TIME, also into the next second. */
 static void test_follows_the_time(void **state)
 {
     (void)state;
@@ -72,7 +71,7 @@ static void test_follows_the_time(void **state)
     }
 }
 
-/* Each has a clock of its own. */
+/* Each namespace has a clock of its own. */
 static void test_two_namespaces(void **state)
 {
     int64_t far = now_ms() * 1000 + 3600000000;
@@ -88,7 +87,7 @@ static void test_two_namespaces(void **state)
     }
 }
 
-/* A refusal puts it back, and the next add goes on from there. */
+/* A refused add takes its number back, and the next add goes on from there. */
 static void test_put_back(void **state)
 {
     const char *a = add("mail x"), *b;

@@ -3,7 +3,7 @@
  */
 #include "fixture.h"
 
-/* Kinds of notes are what `later health` tells them by. */
+/* "1" if `later health` has this note. name: KIND:NAME. */
 static const char *note(const char *name)
 {
     return redis("HEXISTS R:notes %s", name);
@@ -59,8 +59,7 @@ static void test_templates(void **state)
     assert_starts(fcall("later_sem_acquire b:42 ann"), "[1 ");
 }
 
-/* A job that stood before a limit which nobody had defined yet goes on. */
-/* Jobs wait at gates of a name that no template is for any more: they go on with the new one. */
+/* A job waits at a gate whose template was removed: it goes on when a new template is declared. */
 static void test_template_opens_its_gates(void **state)
 {
     const char *w = worker(), *id;
@@ -76,6 +75,7 @@ static void test_template_opens_its_gates(void **state)
     assert_string_equal(redis("EXISTS R:granted:mail"), "1");
 }
 
+/* A job that waits for a limit that nobody has defined goes on once it is declared. */
 static void test_opens_the_gate(void **state)
 {
     const char *w = worker(), *id;
@@ -96,12 +96,12 @@ static void test_queues(void **state)
     (void)state;
     assert_string_equal(declare_queue(a, "mail", "lock=user:{key} sem=smtp rate=gateway"), "[]");
     assert_string_equal(redis("HGET R:queues mail"), "lock=user:{key} sem=smtp rate=gateway");
-    assert_string_equal(declare_queue(a, "mail", "lock=user:{key}"), "[]"); /* its own word */
+    assert_string_equal(declare_queue(a, "mail", "lock=user:{key}"), "[]"); /* it was a's */
     assert_string_equal(redis("HGET R:queues mail"), "lock=user:{key}");
     assert_string_equal(declare_queue(b, "mail", "lock=user:{key}"), "[]"); /* the same */
     assert_string_equal(note("queue-gates:mail"), "0");
     assert_string_equal(declare_queue(b, "mail", "sem=smtp"), "[]");
-    assert_string_equal(declare_queue(a, "mail", "lock=user:{key}"), "[]"); /* another's */
+    assert_string_equal(declare_queue(a, "mail", "lock=user:{key}"), "[]"); /* it was b's */
     assert_string_equal(redis("HGET R:queues mail"), "lock=user:{key}");
     assert_string_equal(note("queue-gates:mail"), "1");
 }
@@ -163,7 +163,7 @@ static void test_refusals(void **state)
     assert_refuses("ELATER_TYPE", declare_limit(w, "smtp", "semaphore 1 keep"), before);
 }
 
-/* `count` numbered names, each followed by one word. */
+/* Declare the gates of `count` numbered queues. */
 static const char *many(const char *w, int count)
 {
     struct buf b = BUF_INIT;

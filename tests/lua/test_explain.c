@@ -1,21 +1,20 @@
 /* What later_explain answers: for each thing that a job can wait for, and in which order. */
 #include "fixture.h"
 
-/* A worker on web1 with so many places that serves these queues, as a daemon says it. */
-/* A step with this room in queue mail, of a worker that holds nothing by its own word. */
+/* A step with this room in queue mail, of a worker that says it holds nothing. */
 static void step(const char *w, int room)
 {
     assert_starts(fcall("later_v1_step %s 1 0 128 0 1 mail %d 1048576", w, room), "[");
     assert_string_equal(at(1, -1), "ok");
 }
 
-/* What was said to last a minute is not a whole one any more. */
+/* Wait, so that a minute that was just set is not a whole minute any more. */
 static void two_ms_later(void)
 {
     (void)redis("DEBUG SLEEP 0.002");
 }
 
-/* It waits for this, and the sentence holds these words. */
+/* The job waits for this, and the sentence has these words. */
 static void explains(const char *id, const char *waits_for, const char *words)
 {
     const char *got;
@@ -56,7 +55,7 @@ static void test_expired(void **state)
     (void)state;
     (void)redis("ZADD R:q:mail:5 1767225600000 %s", id);
     explains(id, "nothing", "it was not started within 5.0 s of its due time");
-    /* A job that cannot pass: its queue wants a key of it. */
+    /* A job that can never pass: its queue has a gate with {key}, and the job has no key. */
     id = add("mail x");
     (void)redis("HSET R:queues mail lock=user:{key}");
     explains(id, "nothing", "its queue wants the lock user:{key}, and it has no key");
@@ -113,7 +112,7 @@ static void test_running(void **state)
     explains(id, "handler", "its worker on web1 (pid 77) was given up: it is being put back");
     (void)redis("DEL R:workers R:worker:%s", w);
     explains(id, "handler", text("its worker %s is not registered", w));
-    /* A lock tells when it was started. */
+    /* A lock tells since when its job runs. */
     id = add("mail lock door x");
     step(serving("mail", 4), 1);
     explains(id, "handler", "it runs on web1 (pid 77) for ");
@@ -129,7 +128,7 @@ static void test_nobody_serves(void **state)
     (void)state;
     explains(id, "worker", "no live worker serves queue mail: there is no live worker at all");
     assert_string_equal(named("workers_live"), "0");
-    (void)worker(); /* later lock is one, too */
+    (void)worker(); /* like later lock, it serves no queue */
     explains(id, "worker", ": there is no live worker at all");
     w = serving("sms", 4);
     explains(id, "worker", "no live worker serves queue mail (1 other worker in the namespace)");
@@ -167,12 +166,12 @@ static void test_no_room(void **state)
     explains(id, "room", "web1 (pid 77) was told to be quiet");
     v = serving("sms,mail", 1);
     explains(id, "turn", "2 due jobs of queue mail stand before it; web1 (pid 77) has room");
-    (void)redis("HDEL R:worker:%s room", v); /* it has just begun */
+    (void)redis("HDEL R:worker:%s room", v); /* it has not told its room yet */
     explains(id, "turn", "2 due jobs of queue mail stand before it");
     explains(add("sms x"), "nothing", "it is about to start: due for ");
 }
 
-/* Due for long, and somebody has room. */
+/* A job has been due for long, although a worker has room. */
 static void test_due_waiting(void **state)
 {
     const char *id = add("mail x");
@@ -249,7 +248,7 @@ static void test_lock(void **state)
     assert_string_equal(named("ahead"), "0");
     explains(id, "lock", "; it is 2nd in line (before it: 1 of queue mail)");
     assert_string_equal(named("ahead_queue"), "1");
-    /* Its worker is gone: nobody serves it any more, and yet the gate is what it waits for. */
+    /* No worker serves its queue any more; still the gate is what it waits for. */
     (void)redis("HSET R:worker:%s queues sms", w);
     explains(id, "lock", "");
     (void)fcall("later_pause mail by ann");
@@ -261,7 +260,7 @@ static void test_lock(void **state)
     explains(second, "worker", "it was let in at lock:door ");
     explains(id, "lock",
              text("lock door is held by job %s of queue mail (let in, about to start)", second));
-    /* A program, and callers, of whom one has waited long enough. */
+    /* A program holds the lock, and two callers wait, one of which has waited long enough. */
     (void)redis("FLUSHALL");
     w = serving("mail", 4);
     v = serving("", 0);
@@ -299,7 +298,7 @@ static void test_lease(void **state)
     explains(id, "lock", "job jaaaaaaaaaaa (which does not run: see later fsck)");
 }
 
-/* Twenty-two places, all taken; more than are told, by name and in all. */
+/* All 22 places are taken: more holders than the sentence names, and than the reply has. */
 static void test_semaphore(void **state)
 {
     const char *w = serving("mail", 100), *id;
@@ -318,7 +317,7 @@ static void test_semaphore(void **state)
     assert_string_equal(named("held"), "22");
     assert_string_equal(named("limit"), "22");
     assert_int_equal(reply_count(reply_named(fx.last, "holders")), 80);
-    /* Others before and behind it, and a paused queue that is passed over. */
+    /* A job of another queue is before it. When that queue is paused, its job does not count. */
     (void)add("sms sem smtp x");
     assert_starts(fcall("later_v1_step %s 1 0 9 0 1 sms 9 1048576", w), "[");
     id = add("mail sem smtp x");
@@ -368,14 +367,14 @@ static void test_rate(void **state)
     explains(id, "rate",
              "rate api is used up, its starts are kept for 1 job let in and not claimed");
     assert_string_equal(named("until_ms"), "nil");
-    /* With a burst, the next one passes long before all could again. */
+    /* With a burst, the next start passes long before the whole burst could again. */
     (void)fcall("later_limit_set fast rate 60/1h burst 10");
     (void)fcall("later_throttle fast quota 10");
     (void)fcall("later_v1_gates rate:fast");
     assert_time(int_at(0, 6, -1), 50000, 60002);
 }
 
-/* Let in, not claimed: in a second its queue stands aside, until a worker has room. */
+/* A granted job is not claimed within a second: its queue stands aside until a worker has room. */
 static void test_aside(void **state)
 {
     const char *w = serving("mail", 1), *id = add("mail lock door x");
@@ -404,7 +403,7 @@ static void test_aside(void **state)
     explains(id, "nothing", "lock:door is free again, and it is the first in line");
 }
 
-/* A spot that cannot be read, and keys of other types. */
+/* Spots that cannot be read, and a key of a foreign type. */
 static void test_broken(void **state)
 {
     const char *w = serving("mail", 1), *id = add("mail lock door x");

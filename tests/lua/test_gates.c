@@ -3,7 +3,7 @@
  */
 #include "fixture.h"
 
-/* The same with the end of one job of mail in it. */
+/* As claims(), with the end of one job of mail in it. -> the id of the first claim, or "" */
 static const char *end_and_claim(const char *w, const char *id, int start, const char *verb,
                                  int room)
 {
@@ -14,7 +14,7 @@ static const char *end_and_claim(const char *w, const char *id, int start, const
     return len_at(3, -1) > 0 ? at(3, 0, 0, -1) : "";
 }
 
-/* Nothing of any gate is left. */
+/* No key of any gate is left. */
 static void assert_no_gates(void)
 {
     assert_string_equal(redis("EXISTS R:holds R:parked R:parked:mail R:granted:mail R:aside:mail "
@@ -91,12 +91,13 @@ static void test_line_of_a_lock(void **state)
     assert_starts(fcall("later_lock door bob"), "[1 ");
     assert_string_equal(redis("HGET R:lock:door depth"), "1");
     assert_string_equal(fcall("later_unlock door bob"), "released");
-    assert_string_equal(fcall("later_unlock door cid"), "released"); /* wants it no more */
+    assert_string_equal(fcall("later_unlock door cid"), "released"); /* gives it up */
     assert_no_gates();
     client_close(c);
 }
 
-/* Who stands in line and went away is passed over when its place was kept in vain. */
+/* A caller that went away while in line is passed over: at once if its wait is over, else when its
+ * place was kept in vain. */
 static void test_line_of_the_gone(void **state)
 {
     const char *w = worker();
@@ -123,16 +124,16 @@ static void test_semaphore(void **state)
     assert_starts(fcall("later_sem_acquire smtp ann ttl 1m"), "[1 0 ");
     assert_starts(fcall("later_sem_acquire smtp bob ttl 1h"), "[1 0 ");
     assert_string_equal(fcall("later_sem_acquire smtp cid"), "[0 0 0 0 ]");
-    assert_starts(fcall("later_sem_acquire smtp ann ttl 1m"), "[1 0 "); /* refreshed */
+    assert_starts(fcall("later_sem_acquire smtp ann ttl 1m"), "[1 0 "); /* its lease is renewed */
     assert_string_equal(redis("ZCARD R:sem:smtp"), "2");
     assert_string_equal(fcall("later_sem_acquire smtp cid wait 1m"), "[0 0 0 0 ]");
     assert_string_equal(fcall("later_limit_set smtp semaphore 1"), "set");
     assert_string_equal(fcall("later_sem_release smtp ann"), "released");
-    assert_string_equal(redis("ZCARD R:sem:smtp"), "1"); /* one too many has gone */
+    assert_string_equal(redis("ZCARD R:sem:smtp"), "1"); /* one too many is gone */
     assert_string_equal(fcall("later_limit_set smtp semaphore 2"), "set");
     assert_string_equal(redis("ZRANGE R:sem:smtp 0 -1"), "[=cid =bob]");
     assert_starts(fcall("later_renew smtp cid kind sem ttl 2h"), "[0 ");
-    (void)redis("ZADD R:sem:smtp 1000 =bob"); /* its time is over */
+    (void)redis("ZADD R:sem:smtp 1000 =bob"); /* its lease is over */
     assert_refused("ELATER_LOST", "later_renew smtp bob kind sem");
     assert_starts(fcall("later_sem_acquire smtp dan"), "[1 0 ");
 }
@@ -253,7 +254,7 @@ static void test_lock_of_jobs(void **cmocka_state)
     assert_string_equal(state_of(b), "parked");
     assert_string_equal(named("gate"), "lock:door");
     assert_string_equal(claims(w, 10), "");
-    assert_string_equal(at(5, -1), "[-1]"); /* it costs nothing */
+    assert_string_equal(at(5, -1), "[-1]"); /* parked jobs need no step */
     assert_string_equal(end_and_claim(w, a, 1, "done", 10), b);
     assert_true(int_at(3, 0, 5, -1) > fence);
     assert_string_equal(redis("HGET R:lock:door fence"), at(3, 0, 5, -1));
@@ -320,8 +321,7 @@ static void test_gates_of_a_queue(void **state)
     assert_string_equal(redis("ZCARD R:dead:mail"), "1");
 }
 
-/* A reaped worker's places go to those in line; a job that waits is cancelled and moved from there.
- */
+/* The places of a reaped worker go to those in line. A parked job can be cancelled and moved. */
 static void test_reaped(void **cmocka_state)
 {
     const char *w = worker(), *x = worker(), *a = add("mail lock door a"),
@@ -366,8 +366,8 @@ static void test_unclaimed_grant(void **cmocka_state)
     assert_string_equal(at(3, 0, 0, -1), b);
 }
 
-/* Jobs of a queue whose worker is frozen stand before a semaphore, each with a free lock of its
- * own: it costs the others the time of one grant, not of all. */
+/* The jobs of a queue whose worker is frozen wait for a semaphore, each with a free lock of its
+ * own. They cost the others the time of one grant, not of all. */
 static void test_unclaimed_at_all_gates(void **state)
 {
     const char *w = worker(), *first, *other;
@@ -413,8 +413,8 @@ static void test_paused_in_line(void **cmocka_state)
     assert_string_equal(at(3, 0, 0, -1), b);
 }
 
-/* A queue that stood aside at more gates than one call looks at: a later job does not overtake
- * those that are not called yet, and the next step is made at once. */
+/* A queue stood aside at more gates than one call handles. Later jobs do not overtake those that
+ * are not called yet, and the next step is needed at once. */
 static void test_aside_at_many_gates(void **state)
 {
     const char *w = worker(), *first[100], *second[100];
@@ -445,7 +445,7 @@ static void test_aside_at_many_gates(void **state)
     }
 }
 
-/* Many places that nobody waits for are given back in one step: nothing is left to be done. */
+/* Many places without a line are given back in one step, after which nothing is left to do. */
 static void test_many_without_a_line(void **state)
 {
     const char *w = worker(), *id[200];
@@ -467,7 +467,7 @@ static void test_many_without_a_line(void **state)
     assert_no_gates();
 }
 
-/* Two gates that are never free together: after 16 passes the job takes them one by one. */
+/* Two gates are never free together: a job that was passed over 16 times takes them one by one. */
 static void test_bounded_overtaking(void **cmocka_state)
 {
     const char *w = worker(), *both;
@@ -577,7 +577,8 @@ static void test_unique_for(void **cmocka_state)
     assert_in_range(reply_int(fx.last), 3590000, 3600000);
 }
 
-/* The key of a dead job would go when its time is over; retried the job has it to its end. */
+/* The unique key of a dead job goes when its time is over. If the job is retried, it has the key
+ * until it ends. */
 static void test_unique_for_retried(void **cmocka_state)
 {
     const char *w = worker(), *id = add("mail unique k unique_for 1h one");
@@ -591,7 +592,7 @@ static void test_unique_for_retried(void **cmocka_state)
     assert_string_equal(redis("PTTL R:uniq:mail:k"), "-1");
 }
 
-/* ---- who holds, who waits */
+/* ---- holders and lines */
 
 static void test_gates_shown(void **cmocka_state)
 {
@@ -639,7 +640,7 @@ static void test_gates_shown(void **cmocka_state)
 
 /* ---- the audit */
 
-/* Findings of one phase; -> how many, the kinds joined. */
+/* Audit or repair one phase; -> the kinds of its findings, joined. */
 static const char *audit(const char *function, const char *phase, const char *names)
 {
     struct buf b = BUF_INIT;
@@ -663,7 +664,7 @@ static void assert_all_sound(void)
                         "");
 }
 
-/* The line with an id in place of the word ID. */
+/* The line with an id instead of the word ID. */
 static const char *with_id(const char *line, const char *id)
 {
     const char *at_id = strstr(line, "ID");
@@ -671,8 +672,8 @@ static const char *with_id(const char *line, const char *id)
     return at_id == NULL ? line : text("%.*s%s%s", (int)(at_id - line), line, id, at_id + 2);
 }
 
-/* One thing of a sound namespace with a holder, one in line and one let in is broken; the phase
- * that finds it, what it says, and after the repair all is sound again. */
+/* A sound namespace has a holder and a job in line; then one thing is broken. The phase finds it
+ * and says what it is, and after the repair all is sound again. */
 static void test_audit(void **cmocka_state)
 {
     static const struct {

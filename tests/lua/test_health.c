@@ -1,9 +1,9 @@
-/* What `later health` is told by the library, and the dry test of an ACL. */
+/* What the library tells `later health`, and later_v1_rights, which only tests rights. */
 #include "fixture.h"
 
 #define GRACE 2000
 
-/* A worker with so many places that serves these queues, as a daemon says it. */
+/* A worker that tells its queues, its places, and the limits of its queues. */
 static const char *limited(const char *queues, int places, const char *limits)
 {
     const char *w = worker();
@@ -12,7 +12,7 @@ static const char *limited(const char *queues, int places, const char *limits)
     return w;
 }
 
-/* A job that is due since a minute. */
+/* A job that has been due for a minute. */
 static const char *late_job(const char *queue, const char *options)
 {
     const char *id = add("%s %s x", queue, options);
@@ -39,7 +39,7 @@ static void test_late_queue(void **state)
     (void)late_job("mail", "attempts 3");
     assert_starts(late(), "[[mail ");
     assert_string_equal(at(2, 0, 2, -1), w);
-    /* Nobody would start it now, and rightly so. */
+    /* No worker would start it now, and that is no fault. */
     (void)fcall("later_pause mail");
     assert_string_equal(late(), "[]");
     (void)fcall("later_resume mail");
@@ -68,7 +68,7 @@ static void test_full_worker_is_no_room(void **state)
     assert_string_equal(late(), "[]");
     (void)redis("HSET R:worker:%s places 2", w);
     assert_starts(late(), "[[mail ");
-    /* The queue's own limit in that worker. */
+    /* The limit of the queue in that worker. */
     (void)redis("HSET R:worker:%s limits sms=1,mail=1", w);
     assert_string_equal(late(), "[]");
     (void)redis("HSET R:worker:%s limits sms=1,mail=2", w);
@@ -104,7 +104,7 @@ static void test_worker_row(void **state)
     beat_ms = int_at(1, 0, 5, -1);
     assert_string_equal(redis("HGET R:worker:%s room", w), "4");
     assert_time(beat_ms, -60000, 0);
-    /* Only what a worker says of itself: its link number is not for it to set. */
+    /* A worker cannot set its link number in this way. */
     assert_string_equal(redis("HGET R:worker:%s link", w), "1");
     assert_refused("ELATER_ARGS", "later_v1_health");
     assert_refused("ELATER_ARGS", "later_v1_health nan");
@@ -126,7 +126,7 @@ static void test_rights(void **state)
         (void)redis("ACL SETUSER default reset on nopass ~* &* +@all -%s", taken[i]);
         assert_string_equal(fcall("later_v1_rights"), text("[%s]", upper));
     }
-    /* Keys of this namespace only, then not even those; then without its channel. */
+    /* With the keys of this namespace only; without these, too; then without its channels. */
     (void)redis("ACL SETUSER default reset on nopass ~later:{t}:* ~later:{t} &* +@all");
     assert_string_equal(fcall("later_v1_rights"), "[]");
     (void)redis("ACL SETUSER default reset on nopass ~later:{t} &* +@all");

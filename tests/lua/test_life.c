@@ -1,7 +1,7 @@
-/* The life of a job as its people see it: cancel, move, retry, show, result, pause, stats, list. */
+/* What people do with a job: cancel, move, retry, show, result, pause, stats, list. */
 #include "fixture.h"
 
-/* A job of queue mail in each of the states. */
+/* A dead job of queue mail; -> its id. */
 static const char *a_dead_job(const char *w, const char *options)
 {
     const char *id = add("mail %s x", options);
@@ -20,7 +20,7 @@ static const char *a_done_job(const char *w)
     return id;
 }
 
-/* Nothing of a job is left anywhere. */
+/* No job has left anything anywhere. */
 static void assert_no_trace(void)
 {
     static const char *const keys[] = {"jobs",   "tries",     "errors",    "results",
@@ -113,7 +113,7 @@ static void test_cancel_running(void **state)
     client_close(c);
 }
 
-/* The flag ends the job on every path, except that one which finishes has finished. */
+/* A flagged job ends as cancelled on every path, except that a finished job is done. */
 static void test_cancel_ends_on_every_path(void **state)
 {
     static const struct {
@@ -139,7 +139,7 @@ static void test_cancel_ends_on_every_path(void **state)
         (void)fcall("later_cancel %s", id);
         if (i == 0)
             (void)fcall("later_v1_reconcile %s 1 0",
-                        w); /* claimed, and its worker never heard of it */
+                        w); /* it was claimed, but its worker never heard of it */
         else
             (void)fcall("later_v1_register 0 again 1 %s 0 0 0", w);
         w = worker();
@@ -181,14 +181,14 @@ static void test_retry(void **state)
     (void)state;
     assert_starts(fcall("later_result %s", id), "[dead 7 ");
     assert_starts(fcall("later_retry %s", id), text("[%s retried ", id));
-    /* It waits again, whatever its last outcome says. */
+    /* It waits for its next attempt now, although its last outcome was dead. */
     assert_starts(fcall("later_result %s", id), "[failed 7 ");
     assert_string_equal(state_of(id), "waiting");
     assert_refused("ELATER_STATE", "later_retry %s", id);
-    /* It was started once, and in time: however late it is now, it does not expire. */
+    /* It was started once in time, so it does not expire, however late it is now. */
     assert_starts(fcall("later_reschedule %s 1767225600000", id), text("[%s moved ", id));
     assert_string_equal(claim(w, "mail", 1), id);
-    assert_string_equal(at(3, 0, 2, -1), "2"); /* the start goes on, the budget is anew */
+    assert_string_equal(at(3, 0, 2, -1), "2"); /* starts go on, attempts begin anew */
     assert_string_equal(at(3, 0, 3, -1), "1");
     assert_string_equal(settle(w, id, 1, "done", 0), "settled");
     assert_string_equal(settle(w, id, 2, "done", 0), "ok");
@@ -252,10 +252,10 @@ static void test_pause_and_resume(void **state)
     assert_string_equal(fcall("later_resume mail"), "resumed");
     assert_string_equal(heard(c, "R:wake"), "mail");
     assert_string_equal(claim(w, "mail", 1), id);
-    /* A pause whose time is over is none. */
+    /* A pause ends when its time is over. */
     id = add("mail x");
     (void)redis("HSET R:paused mail 1000:500:-:");
-    assert_string_equal(claim(w, "mail", 1), "nil"); /* unreadable: rather paused than run */
+    assert_string_equal(claim(w, "mail", 1), "nil"); /* unreadable: it counts as paused */
     (void)fcall("later_pause mail for 0s");
     assert_string_equal(claim(w, "mail", 1), id);
     assert_string_equal(redis("EXISTS R:paused"), "0");
@@ -295,7 +295,7 @@ static void test_result_and_await(void **state)
     assert_starts(fcall("later_result %s", id), "[failed 7 ");
     assert_string_equal(heard(c, channel), "");
     (void)claim(w, "mail", 1);
-    assert_string_equal(settle(w, id, 2, "done", 0), "ok"); /* kept by nobody, told all the same */
+    assert_string_equal(settle(w, id, 2, "done", 0), "ok"); /* it is not kept, but told */
     assert_starts(heard(c, channel), "done 7 ");
     assert_refused("ELATER_NOJOB", "later_v1_await %s", id);
     assert_no_trace();
@@ -360,7 +360,7 @@ static void test_stats(void **state)
     assert_int_equal(len_at(5, -1), 20);
     assert_string_equal(at(5, 0, -1), "mail");
     assert_string_equal(at(5, 10, -1), "sms");
-    /* One foreign key must not hide everything. */
+    /* One foreign key must not hide the other queues. */
     (void)redis("SET R:due:sms x");
     (void)redis("SET R:q:sms:0 x");
     (void)fcall("later_stats");
@@ -378,7 +378,7 @@ static void test_stats(void **state)
     assert_refused("ELATER_QUEUE", "later_stats a:b");
 }
 
-/* All ids (or payloads) of a state, page by page. */
+/* The payloads of all jobs in a state, page by page; *pages: how many. */
 static const char *listed(const char *what, int count, int *pages)
 {
     struct buf b = BUF_INIT;

@@ -1,4 +1,4 @@
-/* What a worker asks: which of its queues a step has to name. */
+/* later_v2_look and later_v1_look: which queues a step has to name. */
 #include "fixture.h"
 
 static int compare_words(const void *a, const void *b)
@@ -6,7 +6,7 @@ static int compare_words(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The names that are told, each once, in their order. */
+/* The names that later_v1_look tells, sorted, each once. */
 static const char *looked(void)
 {
     struct buf b = BUF_INIT;
@@ -30,7 +30,7 @@ static const char *looked(void)
     return out;
 }
 
-/* What later_v2_look tells of these: its names. */
+/* The names that later_v2_look tells of these, in their order. */
 static const char *told(const char *soon, const char *names)
 {
     const char *out = "";
@@ -41,7 +41,8 @@ static const char *told(const char *soon, const char *names)
     return out;
 }
 
-/* Heads that are due soon, marks, pauses, raw members, and jobs whose head was lost. */
+/* A look tells the queues that have a head due soon, a mark, a pause, a raw member, or jobs whose
+ * head was lost. */
 static void test_what_is_told(void **state)
 {
     const char *all = "q0 q1 q2 q3 q4 q5 q6 q7 q8 nothing", *before;
@@ -87,7 +88,7 @@ static void test_time_and_timer(void **state)
     assert_string_equal(at(1, -1), "4000000000000");
 }
 
-/* A step names each of those that are told, and learns what is there to learn. */
+/* A step that names the told queues learns what is in them, and a look tells them no more. */
 static void test_a_step_that_names_them(void **state)
 {
     const char *w = worker();
@@ -102,7 +103,7 @@ static void test_a_step_that_names_them(void **state)
     assert_string_equal(told("1", "idle lost raw"), "");
 }
 
-/* 1,000 names are taken, and whichever of them there is something of is told. */
+/* A look takes 1,000 names, and tells those of them that have something. */
 static void test_many(void **state)
 {
     const char *names = "q0";
@@ -123,7 +124,7 @@ static void test_many(void **state)
     assert_refused("ELATER_ARGS", "later_v2_look q1 q2");
 }
 
-/* ---- what daemons of the release before ask */
+/* ---- later_v1_look, for daemons of the release before */
 
 static void test_what_v1_tells(void **state)
 {
@@ -150,8 +151,8 @@ static void test_what_v1_tells(void **state)
     assert_refused("ELATER_TYPE", "later_v1_look q0");
 }
 
-/* So many of a kind that to tell them would be long: they are asked for by name, not all at once.
- */
+/* With over 1,024 entries of a kind the answer to a look without names is 1: the names have to be
+ * asked for. */
 static void test_too_many_for_v1(void **state)
 {
     static const char *const keys[] = {"HSET R:prio", "HSET R:paused", "ZADD R:heads"};

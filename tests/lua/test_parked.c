@@ -1,10 +1,10 @@
 /*
- * Jobs in line for a gate, as all other functions see them; and rates and fences on a clock or a
- * Redis that went back.
+ * Parked jobs, as all other functions see them; and rates, grants and fences after the clock was
+ * set back or Redis lost its last writes.
  */
 #include "fixture.h"
 
-/* One job has the lock, the next one stands in line for it. */
+/* One job takes the lock, the next one is parked; -> the parked one. */
 static const char *stand(const char *w, const char *options)
 {
     const char *first = add("mail lock door x"), *next = add("mail lock door %sx", options);
@@ -14,7 +14,7 @@ static const char *stand(const char *w, const char *options)
     return next;
 }
 
-/* ---- seen from elsewhere */
+/* ---- other functions */
 
 static void test_awaited(void **cmocka_state)
 {
@@ -26,7 +26,7 @@ static void test_awaited(void **cmocka_state)
     assert_string_equal(fcall("later_result %s", id), "[parked     ]");
 }
 
-/* What a dead job died of is not how it stands when it waits again. */
+/* A dead job that was retried waits again: its result is not dead any more. */
 static void test_result_of_a_retried(void **cmocka_state)
 {
     const char *w = worker(), *id = add("mail lock door x");
@@ -43,8 +43,8 @@ static void test_result_of_a_retried(void **cmocka_state)
 
 /* ---- adoption */
 
-/* A worker says it runs a job that stands in line: without its lock it may not, and nothing is
- * lost. */
+/* A worker says that it runs a parked job. Without its lock the job may not run, so it is not
+ * adopted, and it is not lost. */
 static void test_not_adopted(void **cmocka_state)
 {
     const char *w = worker(), *id = stand(w, "");
@@ -56,7 +56,7 @@ static void test_not_adopted(void **cmocka_state)
     assert_string_equal(redis("ZCARD R:line:mail:lock:door"), "1");
 }
 
-/* One that was granted its lock meanwhile goes on with it. */
+/* A job that was granted its lock meanwhile is adopted with it. */
 static void test_adopted_with_its_grant(void **cmocka_state)
 {
     const char *w = worker(), *id = add("mail lock door unique k x");
@@ -76,7 +76,7 @@ static void test_adopted_with_its_grant(void **cmocka_state)
     assert_string_equal(redis("EXISTS R:lock:door R:holds R:uniq:mail:k R:parked"), "0");
 }
 
-/* The rate was passed when it was started: that it is shut now is no reason to end it. */
+/* The job passed its rate when it was started: that the rate is shut now is no reason to end it. */
 static void test_adopted_past_a_rate(void **cmocka_state)
 {
     const char *w = worker(), *id;
@@ -90,8 +90,7 @@ static void test_adopted_past_a_rate(void **cmocka_state)
     assert_string_equal(at(4, 0, -1), "adopted");
 }
 
-/* A program under a lock that enters again under the same name has not the lock of its former life.
- */
+/* A program that registers again under the same name does not have its former lock. */
 static void test_ghost_lets_go(void **cmocka_state)
 {
     const char *w, *id = add("mail lock door x"), *x = worker();
@@ -105,9 +104,9 @@ static void test_ghost_lets_go(void **cmocka_state)
     assert_string_equal(claims(x, 1), id);
 }
 
-/* ---- outsiders */
+/* ---- callers */
 
-/* Where no worker steps, a wait that is over does not shut the gate to those who only ask. */
+/* Where no worker steps, a wait that is over does not shut the gate to others that only ask. */
 static void test_forgotten_wait(void **state)
 {
     (void)state;
@@ -117,7 +116,7 @@ static void test_forgotten_wait(void **state)
     assert_starts(fcall("later_lock door cid"), "[1 ");
 }
 
-/* Nobody is called when a lease ends before its time. */
+/* A lease is not shortened, since nobody would be called at its earlier end. */
 static void test_lease_is_not_shortened(void **state)
 {
     int64_t until;
@@ -137,7 +136,7 @@ static void test_lease_is_not_shortened(void **state)
     assert_string_equal(redis("HGET R:lock:door until"), text("%lld", (long long)until));
 }
 
-/* Who asked in vain and does not wait may ask for another gate. */
+/* A worker that asked in vain and does not wait may ask for another gate. */
 static void test_entered_in_vain(void **state)
 {
     const char *w = worker();
@@ -148,7 +147,7 @@ static void test_entered_in_vain(void **state)
     assert_starts(fcall("later_v1_enter %s lock:window", w), "[1 ");
 }
 
-/* ---- reservations */
+/* ---- jobs that take their gates one by one */
 
 static void end_job(const char *w, const char *id, const char *queues)
 {
@@ -157,7 +156,7 @@ static void end_job(const char *w, const char *id, const char *queues)
     assert_string_equal(at(2, 0, -1), "ok");
 }
 
-/* A job that reserves lets others pass while its queue is paused. */
+/* A job that takes its gates one by one lets others pass while its queue is paused. */
 static void test_paused_reservation(void **cmocka_state)
 {
     const char *w = worker(), *both, *other;
@@ -193,7 +192,7 @@ static void test_paused_reservation(void **cmocka_state)
 
 /* ---- unique keys */
 
-/* `replace` leaves the due time as it is, `drop` tells it. */
+/* For a parked job, `replace` keeps its due time, and `drop` tells it. */
 static void test_unique_in_line(void **cmocka_state)
 {
     const char *w = worker(), *id = stand(w, "unique k at 2020-01-31T09:00:00Z "), *due;
@@ -210,7 +209,7 @@ static void test_unique_in_line(void **cmocka_state)
 
 /* ---- keys of a foreign type */
 
-/* A job behind it that cannot be claimed must not leave its place taken for nobody. */
+/* A job behind it cannot be claimed: the lock of the first must not stay taken. */
 static void test_foreign_lock_in_a_claim(void **cmocka_state)
 {
     const char *w = worker(), *id = add("mail lock door x");
@@ -240,7 +239,7 @@ static void test_foreign_lock_at_the_end(void **cmocka_state)
     assert_string_equal(redis("EXISTS R:sem:smtp R:holds R:running R:jobs"), "0");
 }
 
-/* A gate that could not be opened is looked at again when its key has made room. */
+/* A gate that could not be opened for a foreign key is tried again later, when the key is gone. */
 static void test_foreign_line(void **cmocka_state)
 {
     const char *w = worker(), *id = stand(w, "");
@@ -273,8 +272,7 @@ static void test_throttle_of_many(void **state)
     assert_string_equal(fcall("later_throttle r"), "[1 1 0 -1 0]");
 }
 
-/* A job that is let in has not started: the rate keeps a start for it, and counts it at the claim.
- */
+/* A granted job has not started: the rate keeps a start for it, and counts it at the claim. */
 static void test_rate_is_spent_at_the_claim(void **cmocka_state)
 {
     const char *w = worker(), *id;
@@ -297,7 +295,7 @@ static void test_rate_is_spent_at_the_claim(void **cmocka_state)
     assert_string_equal(redis("ZCARD R:rate:sliding:r"), "1");
 }
 
-/* One that was let in and never started has cost nothing. */
+/* A granted job that never starts has cost its rate nothing. */
 static void test_rate_of_a_lost_grant(void **cmocka_state)
 {
     const char *w = worker(), *id;
@@ -315,7 +313,7 @@ static void test_rate_of_a_lost_grant(void **cmocka_state)
     assert_starts(fcall("later_throttle r"), "[0 1 0 ");
 }
 
-/* A start that is kept for one that waits for a lock would keep all others out. */
+/* Rates are taken last: a start kept for a job that waits for a lock would keep all others out. */
 static void test_rates_are_taken_last(void **cmocka_state)
 {
     const char *w = worker(), *id;
@@ -331,8 +329,8 @@ static void test_rates_are_taken_last(void **cmocka_state)
                         (fcall("later_show %s", id), named("due_ms")))));
 }
 
-/* A queue that cannot use the places that are free leaves them to others: one is granted by a call
- * that knows of room somewhere, by a step no more than it has room for. */
+/* A queue that cannot use the free places leaves them to others. A call that knows only of room
+ * somewhere grants one job of a queue; a step grants no more than it has room for. */
 static void test_full_queue_leaves_places(void **cmocka_state)
 {
     const char *w = worker(), *id = NULL;
@@ -358,7 +356,7 @@ static void test_full_queue_leaves_places(void **cmocka_state)
     assert_string_equal(redis("ZCARD R:sem:s"), "4");
 }
 
-/* A queue is granted nothing that nobody would take. */
+/* A queue is granted nothing that no worker would take: it stands aside. */
 static void test_nobody_has_room(void **cmocka_state)
 {
     static const struct {
@@ -398,8 +396,8 @@ static void test_nobody_has_room(void **cmocka_state)
     }
 }
 
-/* Its worker has a free place now and then, but never when the lock is given back: it comes to its
- * turn all the same, after as many as a job is passed over. */
+/* The worker of the queue has a free place now and then, but never when the lock is given back. Its
+ * job still gets its turn, after as many others as a job may be passed over. */
 static void test_busy_worker_comes_to_its_turn(void **cmocka_state)
 {
     const char *busy = serving("mail", 1), *idle = serving("sms", 16), *id, *other;
@@ -418,7 +416,7 @@ static void test_busy_worker_comes_to_its_turn(void **cmocka_state)
     assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 16 1048576", idle), "[");
     other = at(3, 0, 0, -1);
     while (strcmp(redis("HGET R:lock:door holder"), id) != 0 && turns++ < 25) {
-        /* Its place is free for a moment. */
+        /* The busy worker has a free place for a moment. */
         assert_string_equal(claims(busy, 1), "");
         assert_starts(fcall("later_v1_step %s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 sms 16 1048576",
                             idle, other),
@@ -429,8 +427,8 @@ static void test_busy_worker_comes_to_its_turn(void **cmocka_state)
     assert_string_equal(claims(busy, 1), id);
 }
 
-/* Only the first of its queue keeps what it has taken: those behind it are not looked at when the
- * queue stands aside. */
+/* Only the first job of a queue keeps the gates that it has taken: when the queue stands aside, no
+ * call checks the jobs behind the first. */
 static void test_reserves_behind_others(void **cmocka_state)
 {
     const char *w = serving("mail", 200), *id, *ticket, *due;
@@ -458,7 +456,7 @@ static void test_reserves_behind_others(void **cmocka_state)
     assert_string_equal(redis("ZCARD R:sem:s"), "0");
 }
 
-/* A step has room for one job, and the semaphore for more: whoever has room hears of it. */
+/* A step has room for one job, and the semaphore for more: a wake tells the other workers. */
 static void test_more_places_than_room(void **cmocka_state)
 {
     const char *w = worker();
@@ -477,8 +475,8 @@ static void test_more_places_than_room(void **cmocka_state)
     client_close(wakes);
 }
 
-/* Suspects that are let in can only be claimed by an idle worker. One that is not, with room, is
- * not to look again and again at the many other gates where its queue stands aside. */
+/* Only an idle worker can claim granted suspects. A busy worker with room must not make step after
+ * step for the many other gates where the queue stands aside. */
 static void test_suspects_at_many_gates(void **cmocka_state)
 {
     const char *w = worker();
@@ -518,14 +516,13 @@ static void test_template_that_changes(void **cmocka_state)
     assert_string_equal(claims(w, 2), "");
     (void)fcall("later_limit_set t:{key} semaphore 1");
     assert_string_equal(claims(w, 2), a);
-    /* Without a definition of its own its name fits the template. */
+    /* Without a definition of its own the name fits the template. */
     assert_string_equal(fcall("later_limit_del t:b"), "1");
     assert_string_equal(claims(w, 2), b);
     assert_string_equal(redis("EXISTS R:timers R:parked"), "0");
 }
 
-/* No timer is set for a gate that opens by a call only, and the one that stands for it wakes
- * nobody. */
+/* A gate that only a call can open gets a timer in the far future, which asks for no step. */
 static void test_gate_that_never_opens(void **cmocka_state)
 {
     const char *w = worker(), *id;
@@ -540,7 +537,7 @@ static void test_gate_that_never_opens(void **cmocka_state)
     assert_string_equal(redis("EXISTS R:timers"), "0");
 }
 
-/* The clock was set back: what was started then counts as of now, not as never. */
+/* The clock was set back: starts that are ahead of it count as of now, not as never. */
 static void test_rates_ahead(void **state)
 {
     int64_t ahead = (now_ms() + 3600000) * 1000;
@@ -559,8 +556,8 @@ static void test_rates_ahead(void **state)
     assert_in_range(int_at(3, -1), 1, 120001);
 }
 
-/* The clock was set back behind a border that it had passed: the window behind it is not used
- * twice. */
+/* The clock was set back behind the end of a window: the window after it, which has its starts
+ * already, is not used twice. */
 static void test_a_border_passed_twice(void **state)
 {
     const char *next;
@@ -576,7 +573,8 @@ static void test_a_border_passed_twice(void **state)
     assert_string_equal(redis("GET R:rate:fixed:f"), next);
 }
 
-/* Who looks once shuts a gate for no longer than its time. */
+/* Starts are ahead of a clock that was set back: a call that meets them shuts the rate for no
+ * longer than its own time. */
 static void test_rates_ahead_pass(void **state)
 {
     int64_t ahead = (now_ms() + 3600000) * 1000;
@@ -597,8 +595,8 @@ static void test_rates_ahead_pass(void **state)
     assert_starts(fcall("later_throttle f"), "[0 2 ");
 }
 
-/* A grant that nobody claims, from before the clock was set back, does not keep its place for as
- * long. */
+/* A grant that nobody claims is from before the clock was set back. It does not keep its place for
+ * as long as the clock was set back. */
 static void test_grant_ahead(void **cmocka_state)
 {
     const char *w = worker(), *id, *other;
@@ -621,8 +619,8 @@ static void test_grant_ahead(void **cmocka_state)
 
 /* ---- suspects */
 
-/* A worker that runs nothing takes a suspect that was let in before the jobs of other queues: they
- * would shut it out again, however often the worker is idle. */
+/* An idle worker takes a granted suspect before the jobs of other queues. Otherwise they would shut
+ * the suspect out again, however often the worker is idle. */
 static void test_granted_suspect_first(void **cmocka_state)
 {
     const char *w = worker(), *id = add("mail lock door x");
@@ -642,8 +640,8 @@ static void test_granted_suspect_first(void **cmocka_state)
 
 /* ---- fences */
 
-/* Redis lost its last writes, and the worker tells what it saw: what is handed on has a higher
- * fence. */
+/* Redis lost its last writes, and the worker tells the highest number that it saw: a lock that is
+ * handed on has a higher fence. */
 static void test_fence_after_a_loss(void **cmocka_state)
 {
     const char *w = worker(), *id = stand(w, "");

@@ -1,14 +1,14 @@
 /*
- * What each role of etc/users.acl can do: every function of the library is called as each of them
- * and as the default user, in the same namespace at the same instant (town.h). Where it is the
- * role's work, the reply, every key and what is published are the same; where it is not, it may be
- * refused. An error that is caught on the way, for want of a right, is seen here, since something
- * is not there that should be.
+ * What each role of etc/users.acl can do. Every function of the library is called as each role and
+ * as the default user, in the same namespace at the same instant (town.h). If the call is the
+ * role's work, the reply, every key and what is published are the same. If it is not, the call may
+ * be refused. An error for want of a right that the library catches shows here, too: something is
+ * missing then that should be there.
  */
 #include "base/cleanup.h"
 #include "rig.h"
 
-#define TRUSTED "wa" /* with functions that are not their work: they may half do them */
+#define TRUSTED "wa" /* may carry out in part what is not their work */
 
 /* ---- the table */
 
@@ -24,7 +24,7 @@ struct row {
 static struct row rows[128];
 static size_t nrows;
 
-/* Of the call itself, which comes last. */
+/* The function of the call itself, which is the last in the line. */
 static const char *function_of(const char *line)
 {
     size_t n;
@@ -45,7 +45,7 @@ static struct row *row_of(const char *line)
     return &rows[nrows++];
 }
 
-/* Lines of one that the other has not. */
+/* Print the lines of `from` that `in` does not have. */
 static void print_missing(const char *mark, struct buf *from, struct buf *in)
 {
     char *rest = mem_strdup(buf_str(from)), *all = rest, *line;
@@ -80,7 +80,7 @@ static void print_difference(size_t role, const char *line, struct effect *want,
     print_missing("+", &got->rest, &want->rest);
 }
 
-/* before: had it not been called. -> whether it is as it should be */
+/* before: the effect of making no call. -> whether the effect is as it should be */
 static bool try_role(size_t role, const struct town_call *c, struct effect *want,
                      struct effect *before)
 {
@@ -137,7 +137,7 @@ static void test_each_function_as_each_role(void **state)
 
 /* ---- the rights of a role, one by one */
 
-/* Whether some of its work is not done any more without this command. want: by their numbers. */
+/* Whether some of the role's work is not done without this command. want: by number of the call. */
 static bool is_hindered(size_t role, const char *command, struct effect *want)
 {
     char used[48];
@@ -156,21 +156,21 @@ static bool is_hindered(size_t role, const char *command, struct effect *want)
     return !is_same_all;
 }
 
-/* What the calls of the town do not come to. */
+/* Rights that are needed, but by no call of the town. */
 static bool is_for_other_calls(size_t role, const char *command)
 {
     static const struct {
         const char *command, *roles; /* their first letters */
     } list[] = {
         {"type", "pcwa"},     /* to name a foreign type in an error */
-        {"del", "pca"},       /* to take back, or at once what would expire in a moment */
+        {"del", "pca"},       /* to take back, or to remove at once what would soon expire */
         {"srem", "pc"},       /* the same, and queues that stood aside */
         {"pexpire", "pca"},   /* a large payload that is replaced */
         {"hexists", "pcwad"}, /* when there are a hundred notes */
         {"exists", "pc"},     /* lines of several gates */
         {"persist", "pc"},    /* a job takes what a lease held */
         {"pexpiretime", "pcwa"}, {"zmscore", "pc"},
-        {"pttl", "w"}, /* the last three: later_v1_rights, which daemons ask first, wants them */
+        {"pttl", "w"}, /* these three: later_v1_rights, which daemons ask first, wants them */
         {"strlen", "w"},         {"zrank", "w"},
     };
 
@@ -180,7 +180,7 @@ static bool is_for_other_calls(size_t role, const char *command)
     return false;
 }
 
-/* Each command of the library is taken away. -> without how many nothing was missing */
+/* Take away each command of the library in turn. -> how many of them were not missed */
 static int try_without(size_t role, struct effect *want)
 {
     char *rights = mem_strdup(rig.line[role]), *rest = rights;
@@ -193,7 +193,7 @@ static int try_without(size_t role, struct effect *want)
 
         if (name[0] != '+' || !test_library_calls(name + 1))
             continue;
-        /* Within brackets stand the command and its keys. */
+        /* A selector in brackets has the command and its keys. */
         (void)redis("ACL SETUSER %s %s%s", test_roles[role], is_inner ? "clearselectors" : "-",
                     is_inner ? "" : name + 1);
         if (!is_for_other_calls(role, name + 1) && !is_hindered(role, name + 1, want)) {
@@ -233,7 +233,8 @@ static bool is_work_of(size_t role, const char *function)
     return false;
 }
 
-/* What the text cannot tell: what only looks writes nothing, nor asks what a write needs. */
+/* The text cannot tell that dashboards only read: they need no command that writes, nor
+ * PEXPIRETIME, which a write needs. */
 static bool cannot_come_to(size_t role, const char *command)
 {
     if (test_roles[role][0] == 'd' && strcmp(command, "pexpiretime") == 0)
@@ -242,8 +243,8 @@ static bool cannot_come_to(size_t role, const char *command)
            strstr(redis("COMMAND INFO %s", command), "readonly") == NULL;
 }
 
-/* No command that a function of its work could come to is missing, on paths as well that the town
- * has not. */
+/* A role has every command that a function of its work could reach, on paths that the town does not
+ * take as well. */
 static void test_no_right_is_missing(void **state)
 {
     char function[64], command[32], part[80];

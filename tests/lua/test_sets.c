@@ -1,4 +1,4 @@
-/* What is done with all jobs of a queue: purge, export, import, and adopting a set of others. */
+/* What is done with many jobs at once: purge, export, import, and adopting a foreign sorted set. */
 #include "fixture.h"
 
 /* ---- purge */
@@ -61,7 +61,7 @@ static void test_purge_waiting(void **state)
     client_close(c);
 }
 
-/* At most so many, the first ones first. */
+/* A call removes at most so many jobs, the first ones first. */
 static void test_purge_some(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void test_purge_ended(void **state)
     assert_refused("ELATER_QUEUE", "later_v1_purge '' dead 1");
 }
 
-/* A purged job hands its place on. */
+/* Purged jobs leave the line of their gate. */
 static void test_purge_parked(void **state)
 {
     const char *w = worker(), *id;
@@ -114,7 +114,7 @@ static void test_purge_parked(void **state)
     assert_string_equal(redis("EXISTS R:parked:mail R:line:mail:lock:l"), "0");
     assert_string_equal(redis("KEYS R:uniq:*"), "[]");
     assert_string_equal(redis("HLEN R:parked"), "1");
-    /* The one that runs ends: the lock goes to the one of the other queue. */
+    /* The running job ends: the lock goes to the job of the other queue. */
     assert_string_equal(settle(w, id, 1, "done", 0), "ok");
     assert_starts(claim(w, "other", 1), "j");
     (void)fcall("later_v1_purge other parked 5");
@@ -134,7 +134,7 @@ static void test_purge_foreign_type(void **state)
 
 /* ---- export */
 
-/* The pages of a state with so many rows each; the payloads or records one behind the other. */
+/* All rows of a state, in pages of so many; the payloads or records, one behind the other. */
 static const char *exported(const char *state, int count)
 {
     CLEANUP_BUF struct buf out = BUF_INIT;
@@ -164,7 +164,7 @@ static void test_export_pages(void **state)
 
     (void)state;
     assert_string_equal(exported("due", 200), "");
-    /* Many of one score, so that members decide. */
+    /* Many members have one score, so that the members decide. */
     (void)fcall("later_add_many mail in 1h a b c d e f g h i k");
     (void)add("mail priority 0 first");
     (void)redis("ZADD R:due:mail 7 r1 7 r2 7 r22 7 r3 8 r0");
@@ -177,7 +177,7 @@ static void test_export_pages(void **state)
         assert_string_equal(exported("due", count), all);
 }
 
-/* What was told last goes away, before the next page: nobody behind it is missed. */
+/* The row that was told last is removed before the next page: no row behind it is missed. */
 static void test_export_at_work(void **state)
 {
     static const char *const members[] = {"a", "ab", "b", "bA", "bAz", "c", "ca"};
@@ -199,7 +199,7 @@ static void test_export_at_work(void **state)
             break;
         buf_puts(&out, told);
         buf_puts(&out, ";");
-        /* Gone, and others that sort before it come. */
+        /* It is removed, and others that sort before it are added. */
         (void)redis("ZREM R:due:mail %s", told);
         (void)redis("ZADD R:due:mail 4 x%s 5 A0", told);
         member = text("%s", told);
@@ -290,7 +290,7 @@ static void test_import_gates(void **state)
     assert_string_equal(exported("due", 200), "-mail\\na;-mail K=k l=l:k s=s\\nb;");
 }
 
-/* All or nothing, and which one it is about. */
+/* An import adds all or nothing, and the error names the record. */
 static void test_import_refused(void **state)
 {
     static const struct {
@@ -353,7 +353,7 @@ static void test_adopt(void **state)
     assert_string_equal(exported("due", 9), "-mail\\nold;-mail\\none;-mail\\ntwo;");
 }
 
-/* Each leaves in the call that adds it; what is no job stays. */
+/* A member is removed by the call that adds it as a job. Members that cannot be jobs stay. */
 static void test_adopt_remove(void **state)
 {
     (void)state;

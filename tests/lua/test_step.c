@@ -1,13 +1,13 @@
 /*
- * later_v1_step: claims in their order and bounds, raw members, broken things, results.
+ * later_v1_step: claims in their order and bounds, raw members, broken keys and records, results.
  *
- * Reason for its length: one function, and most of it are tables of small cases.
+ * Reason for its length: one function, tested mostly by tables of small cases.
  */
 #include "fixture.h"
 
 #define MAIL "mail 10 1048576"
 
-/* A step without results; the claimed payloads, joined. */
+/* A step without results; -> the claimed payloads, joined. */
 static const char *payloads(const char *w, int max, const char *queues, int n)
 {
     struct buf b = BUF_INIT;
@@ -69,7 +69,7 @@ static void test_claim(void **state)
     assert_string_equal(redis("ZSCORE R:running %s", id), w);
     assert_string_equal(redis("HGET R:tries %s", id), "1 1 0 1000");
     assert_string_equal(redis("EXISTS R:q:mail:5 R:heads"), "0");
-    assert_string_equal(claim(w, "mail", 1), "nil"); /* one live copy */
+    assert_string_equal(claim(w, "mail", 1), "nil"); /* a claimed job is not claimed again */
     (void)redis("GET R:clock");
     id_clock = reply_int(fx.last);
     assert_true(id_clock >= fence && fence > atoll(w));
@@ -122,9 +122,9 @@ static bool is_in_an_hour(const char *head)
     return llabs(atoll(head) - now_ms() - 3600000) < 60000;
 }
 
-/* A sweep names very many: what a queue is told then is what it is told alone, and each is claimed
- * from. The head of one whose first job was cancelled may be told too early, until its turn comes
- * to be looked at. */
+/* A step may name very many queues: each is told the same as when it is named alone, and is claimed
+ * from. Only the head of a queue whose first job was cancelled may be too early, until the queue is
+ * checked in its turn. */
 static void test_many_names_at_once(void **state)
 {
     const char *w = worker();
@@ -150,7 +150,7 @@ static void test_many_names_at_once(void **state)
     for (int i = 0; i < 64; i++)
         buf_printf(&many, " q%02d %d 1000", i, i % 20 != 9);
     for (int round = 0; round < 3; round++) {
-        /* With few heads and pauses, with many, and as repaired by the first round. */
+        /* With few heads and pauses; with many; and again, as the first round repaired them. */
         for (int i = 20; round == 1 && i < 40; i++) {
             (void)add("q%02d in 1h x", i);
             (void)fcall("later_pause q%02d for 1h", i);
@@ -274,7 +274,7 @@ static void test_raw_scores(void **state)
     }
 }
 
-/* A score with a fraction is due at the next ms; telling of it must not go on and on. */
+/* A score with a fraction is due at the next ms. A wake for it must not be sent again and again. */
 static void test_raw_fraction_makes_no_storm(void **state)
 {
     struct client *c = listen_to(ROOT ":wake");
@@ -292,7 +292,7 @@ static void test_raw_fraction_makes_no_storm(void **state)
     client_close(c);
 }
 
-/* One that is claimed at once never had a head; it is a queue all the same. */
+/* A raw member that is claimed at once never had a head; its queue becomes known all the same. */
 static void test_raw_makes_the_queue_known(void **state)
 {
     const char *w = worker();
@@ -341,7 +341,7 @@ static void test_raw_payloads(void **state)
     free(bytes);
 }
 
-/* Large raw members count for the bound of a call although their bytes do not travel in it. */
+/* Large raw members count for the limit of a call, although the reply does not have their bytes. */
 static void test_raw_bytes_are_bounded(void **state)
 {
     char *bytes = mem_new(600000);
@@ -377,7 +377,7 @@ static void test_raw_same_bytes(void **state)
     assert_int_equal(len_at(3, -1), 1);
 }
 
-/* Members that old scores made due for ever do not keep back others, nor are they kept back. */
+/* Members with very old scores do not keep back others, nor are they kept back. */
 static void test_raw_turns(void **state)
 {
     const char *w = worker();
@@ -391,10 +391,10 @@ static void test_raw_turns(void **state)
     for (int i = 0; i < 40; i++)
         raw("sms", "1", text("%c", 'A' + i));
     assert_int_equal(strlen(payloads(w, 99, "sms 99 1000", 1)), 16);
-    assert_true(int_at(5, 0, -1) >= 0); /* more of them at once */
+    assert_true(int_at(5, 0, -1) >= 0); /* more of them are due */
 }
 
-/* ---- what is broken stops itself only */
+/* ---- broken keys and records stop only themselves */
 
 static void set_record(const char *id, const char *record)
 {
@@ -434,7 +434,7 @@ static void test_broken_records(void **state)
         assert_int_equal(len_at(6, -1), 0);
         if (strstr(dead_reason(), rows[i].reason) == NULL)
             fail_msg("\"%s\": %s", rows[i].record, dead_reason());
-        /* What is left of it is the payload, byte by byte. */
+        /* The dead job keeps all bytes of the bad record as its payload. */
         (void)fcall("later_show %s", bad);
         assert_int_equal(reply_len(reply_named(fx.last, "payload")),
                          rows[i].record ? strlen(rows[i].record) : 0);
@@ -467,7 +467,7 @@ static void test_expired(void **state)
     assert_string_equal(redis("ZCARD R:dead:mail"), "2");
     assert_starts(fcall("later_result %s", old), "[dead 0 ");
     assert_non_null(strstr(at(4, -1), "expired: not started within 10000 ms"));
-    /* One that was started in time may go on for ever. */
+    /* A job that was started in time does not expire any more. */
     assert_string_equal(settle(w, fresh, 1, "retry", 0), "ok");
     (void)redis("ZADD R:q:mail:5 1000 %s", fresh);
     assert_string_equal(claim(w, "mail", 9), fresh);
@@ -548,7 +548,7 @@ static void test_results(void **state)
     assert_starts(redis("HGET R:tries %s", id), "2 1 0 ");
     assert_string_equal(claim(w, "mail", 1), id);
     assert_string_equal(text("%s %s", at(3, 0, 2, -1), at(3, 0, 3, -1)),
-                        "3 2"); /* no start twice */
+                        "3 2"); /* no start number comes twice */
     assert_string_equal(settle(w, id, 3, "release", 60000), "ok");
     assert_time(atoll(redis("ZSCORE R:q:mail:5 %s", id)), 55000, 60000);
     (void)fcall("later_run_now %s", id);
@@ -600,13 +600,13 @@ static void test_results_of_one_batch(void **state)
         "%s 1 retry mail 0 1 '' '' %s 1 retry mail 0 1 '' '' %s 1 done mail 0 0 '' '' 1 " MAIL,
         w, a, a, a, b, b, b);
     assert_string_equal(at(2, -1), "[ok ok settled ok settled settled]");
-    /* Results first, then claims: it comes back in the same call. */
+    /* Results are taken before claims: the job comes back in the same call. */
     assert_string_equal(at(3, 0, 0, -1), b);
     assert_string_equal(redis("HGET R:stats done:mail"), "1");
     assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", b));
 }
 
-/* Done is done; any other end of a job whose record was lost is buried, not passed over. */
+/* A job without a good record may be done. After any other end it is buried, not ignored. */
 static void test_results_of_broken_records(void **state)
 {
     static const char *const records[] = {"-mail 5 k=x\nhi", NULL};
@@ -648,7 +648,7 @@ static void test_dead_max(void **state)
     assert_refused("ELATER_NOJOB", "later_show %s", first);
 }
 
-/* ---- suspects: alone in their worker */
+/* ---- suspects run alone */
 
 static void test_solo(void **state)
 {
@@ -664,18 +664,18 @@ static void test_solo(void **state)
 
         (void)send_args(4, argv, NULL);
     }
-    /* A busy worker takes the others and hears that one waits. */
+    /* A busy worker gets other jobs, and is told that a suspect waits. */
     (void)fcall("later_v1_step %s 1 1 1 0 1 " MAIL, w);
     assert_string_equal(text("%s %s", at(3, 0, 0, -1), at(7, -1)), text("%s 1", c));
     (void)add("sms y");
     (void)add("mail y");
-    (void)fcall("later_pause mail"); /* does not hold up the others */
+    (void)fcall("later_pause mail"); /* the paused suspects do not hold up the others */
     (void)fcall("later_v1_step %s 1 0 1 0 2 " MAIL " sms 9 9999", w);
     assert_string_equal(text("%s %s", at(3, 0, 1, -1), at(7, -1)), "sms 0");
     (void)add("sms y");
     (void)fcall("later_resume mail");
     (void)fcall("later_v1_step %s 1 0 9 0 2 sms 9 9999 " MAIL, w);
-    assert_int_equal(len_at(3, -1), 1); /* before all others, and alone */
+    assert_int_equal(len_at(3, -1), 1); /* the suspect comes before all others, and alone */
     assert_string_equal(text("%s %s", at(3, 0, 0, -1), at(3, 0, 4, -1)), text("%s 2", a));
     assert_string_equal(at(7, -1), "1"); /* and one more waits */
     assert_true(int_at(5, 0, -1) > 0 && int_at(5, 1, -1) > 0);
@@ -685,7 +685,7 @@ static void test_solo(void **state)
     (void)claim(w, "mail", 9);
     assert_string_equal(at(7, -1), "0");
     assert_string_equal(redis("HEXISTS R:prio mail"), "0");
-    /* One that is due later does not put its queue in front. */
+    /* A suspect that is due later does not put its queue in front. */
     (void)redis("ZADD R:solo:mail 4102444800000 %s", add("mail m"));
     (void)redis("HSET R:prio mail s");
     (void)add("mail n");
@@ -693,7 +693,7 @@ static void test_solo(void **state)
     assert_string_equal(at(3, 0, 1, -1), "sms");
 }
 
-/* ---- who may call, and how */
+/* ---- callers and arguments */
 
 static void test_status(void **state)
 {
@@ -755,8 +755,7 @@ static void test_arguments(void **state)
     assert_refused("ELATER_TYPE", "later_v1_step %s 1 0 9 0 1 " MAIL, w);
 }
 
-/* One bad result is answered for itself: it must not keep the others of its step, nor the claims.
- */
+/* A bad result is answered by itself: it stops no other result of its step, and no claim. */
 static void test_bad_numbers_of_one_result(void **state)
 {
     static const char *const amounts[] = {"nan", "-5", "inf", "17280000000000000"};
@@ -775,7 +774,7 @@ static void test_bad_numbers_of_one_result(void **state)
     assert_string_equal(at(2, 0, -1), "ok");
 }
 
-/* Fences and ids rise, whatever became of the clock. */
+/* Fences and ids rise, even when the clock was lost. */
 static void test_clock_was_lost(void **state)
 {
     const char *w = worker(), *id;

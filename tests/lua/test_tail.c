@@ -1,4 +1,4 @@
-/* What each function tells those who follow (later_v1_tail), and that nobody else pays for it. */
+/* The events that each function tells to followers (later_v1_tail); without followers, none. */
 #include <unistd.h>
 
 #include "fixture.h"
@@ -21,8 +21,8 @@ static int stop_listening(void **state)
     return fx_forget(state);
 }
 
-/* The events since the last time, a line each, ids as #1 #2 … in the order of first, times as T;
- * the heads of their messages are checked and left out. */
+/* The events since the last call, a line each. Ids are #1 #2 … in the order of the arguments, times
+ * T. The heads of their messages are checked and left out. */
 static const char *told(const char *first, ...)
 {
     struct buf b = BUF_INIT;
@@ -63,7 +63,7 @@ static void follow(void)
     (void)heard(ears, CHANNEL);
 }
 
-/* ---- on and off; these come first, since the library remembers */
+/* ---- on and off: these tests come first, since the library remembers */
 
 static void test_nobody_follows(void **state)
 {
@@ -98,7 +98,7 @@ static void test_ends_by_itself(void **state)
     assert_refused("ELATER_ARGS", "later_v1_tail x");
 }
 
-/* Another library knows nothing of it, until it is told again. */
+/* Another namespace has no followers, and tells nothing. */
 static void test_other_namespace(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void test_ends(void **state)
     (void)settle(w, id, 2, "release", 0);
     assert_string_equal(told(id, NULL), "started #1 mail T 2 2 - -\nreleased #1 mail T 2 - - -");
     (void)claim(w, "mail", 1);
-    (void)settle(w, id, 2, "done", 0); /* of an old start: settled */
+    (void)settle(w, id, 2, "done", 0); /* of an old start, so it is settled */
     assert_string_equal(told(id, NULL), "started #1 mail T 3 2 - -");
     (void)settle(w, id, 3, "done", 60000);
     assert_string_equal(told(id, NULL), "done #1 mail - 3 - 7 T");
@@ -199,7 +199,7 @@ static void test_ends(void **state)
                                         "done #1 mail - 1 - 7 T");
 }
 
-/* In the short form both ways, in one message a step. */
+/* Claims and ends in groups are told, too, in one message a step. */
 static void test_short_form(void **state)
 {
     const char *a, *b, *w;
@@ -240,7 +240,7 @@ static void test_gates_and_reaping(void **state)
     assert_starts(told(a, b, NULL), "failed #1 mail T 1 1 - worker ");
 }
 
-/* What a stranger wrote is one line of known width. */
+/* A text from a stranger becomes part of one line of limited width. */
 static void test_hostile(void **state)
 {
     static char wide[3000];
@@ -275,7 +275,7 @@ static void test_hostile(void **state)
     assert_true(strlen(told(id, NULL)) < 250);
 }
 
-/* More than anybody reads: the number is told, and calls go on as they are. */
+/* Beyond 5,000 events a second only the number of the rest is told, and calls go on as they are. */
 static void test_bounds(void **state)
 {
     struct buf line = BUF_INIT;
@@ -294,7 +294,8 @@ static void test_bounds(void **state)
     }
     buf_done(&line);
     (void)usleep(1100000);
-    (void)add("mail x"); /* its own may be left out, too: the second is over once one call saw it */
+    /* The second is over: these calls also tell how many events were left out. */
+    (void)add("mail x");
     (void)add("mail x");
     rest = mem_strdup(heard(ears, CHANNEL));
     (void)keep(rest);
@@ -307,10 +308,10 @@ static void test_bounds(void **state)
             events++;
     }
     assert_int_equal(events + left, 20002);
-    assert_in_range(events, 1000, 16000); /* 5,000 a second, of three or less */
+    assert_in_range(events, 1000, 16000); /* 5,000 a second, in at most three seconds */
 }
 
-/* Who may not publish there does his work all the same; it is only not told. */
+/* A caller that may not publish there does its work all the same; only its events are not told. */
 static void test_without_the_right(void **state)
 {
     const char *id;

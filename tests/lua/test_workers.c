@@ -1,5 +1,5 @@
 /*
- * Workers among themselves: enter, beat, reconcile, reap, leave; housekeeping, notes, quiet.
+ * Workers: register, beat, reconcile, reap, leave; tidy, notes, quiet.
  *
  * Reason for its length: one small test for each thing that a worker can meet.
  */
@@ -49,7 +49,7 @@ static void test_register(void **state)
     assert_true(strcmp(a, b) < 0);
     assert_string_equal(at(5, -1), text("[%s 1 h1    ]", a));
     (void)fcall("later_v1_register %lld other 1 0 0 0 0", (long long)atoll(b) + 1000000000);
-    assert_string_equal(at(3, -1), "1"); /* Redis lost numbers that were given out */
+    assert_string_equal(at(3, -1), "1"); /* Redis lost numbers that it had given out */
     assert_true(int_at(1, -1) > atoll(b) + 1000000000);
 }
 
@@ -105,7 +105,7 @@ static void test_ghosts(void **state)
     assert_starts(at(5, -1), text("[%s dead", second));
 }
 
-/* Adoption of a job with start number 2, by what became of it. */
+/* Whether a job with start number 2 is adopted, by what became of it. */
 static void test_adoption(void **state)
 {
     static const struct {
@@ -175,7 +175,7 @@ static void test_register_releases_what_is_not_named(void **state)
     (void)fcall("later_v1_register 0 back 1 %s 0 0 1 %s 1", h.w, named_id);
     assert_string_equal(at(4, -1), "[adopted]");
     assert_string_equal(state_of(h.id), "waiting");
-    assert_starts(redis("HGET R:tries %s", h.id), "1 0 0 "); /* unspent, and the start stays used */
+    assert_starts(redis("HGET R:tries %s", h.id), "1 0 0 "); /* no attempt spent; start is used */
     assert_string_equal(state_of(broken), "running");
 }
 
@@ -194,7 +194,7 @@ static void test_beat(void **state)
     assert_string_equal(redis("HGET R:worker:%s queues", h.w), "mail,sms");
     (void)fcall("later_v1_beat %s", h.w);
     assert_string_equal(redis("HGET R:workers %s", h.w), "3");
-    /* Jobs of an epoch that nobody knows. */
+    /* Jobs are held under epochs that nobody knows. */
     (void)redis("ZADD R:running 123 a 123 b 456 c");
     (void)fcall("later_v1_beat %s", other);
     assert_string_equal(at(5, -1), text("[%s 3 123 ? 456 ?]", h.w));
@@ -233,7 +233,7 @@ static void test_reconcile(void **state)
     before = snapshot();
     assert_non_null(strstr(fcall("later_v1_reconcile %s 1 0", h.w), " link 0 0 [] 0]"));
     assert_non_null(
-        strstr(fcall("later_v1_step %s 1 0 9 0 1 " MAIL, h.w), " link]")); /* a delayed one */
+        strstr(fcall("later_v1_step %s 1 0 9 0 1 " MAIL, h.w), " link]")); /* a delayed call */
     assert_non_null(strstr(fcall("later_v1_reconcile 42 1 0"), " unknown 0 0 [] 0]"));
     assert_string_equal(snapshot(), before);
     assert_refused("ELATER_ARGS", "later_v1_reconcile %s 2", h.w);
@@ -242,14 +242,14 @@ static void test_reconcile(void **state)
     (void)redis("DEL R:q:mail:5");
     (void)redis("SET R:q:mail:5 x");
     assert_non_null(
-        strstr(fcall("later_v1_reconcile %s 2 0", h.w), " ok 3 0 [] 0]")); /* stays held */
+        strstr(fcall("later_v1_reconcile %s 2 0", h.w), " ok 3 0 [] 0]")); /* they stay held */
     assert_string_equal(redis("ZRANGE R:running 0 -1"), text("[%s]", kept));
     (void)redis("HSET R:workers %s dead", h.w);
     assert_non_null(strstr(fcall("later_v1_reconcile %s 3 0", h.w), " dead 0 0 [] 0]"));
 }
 
-/* After a restored snapshot the worker's entry may still be there: then it is the reconcile that
- * tells Redis which numbers were given out already. */
+/* A restored snapshot may still have the worker's entry: then its reconcile tells Redis which
+ * numbers were given out already. */
 static void test_reconcile_lifts_the_clock(void **state)
 {
     const char *w = worker();
@@ -264,10 +264,10 @@ static void test_reconcile_lifts_the_clock(void **state)
     assert_true(int_at(3, 0, 5, -1) > seen);
     (void)fcall("later_v1_reconcile %s 2 0 %lld", w, seen - 5);
     assert_string_equal(at(5, -1), "0");
-    (void)fcall("later_v1_reconcile %s 3 0", w); /* an older daemon does not say */
+    (void)fcall("later_v1_reconcile %s 3 0", w); /* an older daemon does not tell it */
     assert_string_equal(at(5, -1), "0");
     assert_refused("ELATER_ARGS", "later_v1_reconcile %s 4 0 nan", w);
-    /* No clock gave this out: it met a garbage score, and is to work on. */
+    /* No clock gave this number out: the worker met a garbage score, and must be able to go on. */
     (void)fcall("later_v1_reconcile %s 4 0 9007199254740991", w);
     assert_string_equal(text("%s %s", at(1, -1), at(5, -1)), "ok 0");
 }
@@ -321,14 +321,14 @@ static void test_reap_in_batches(void **state)
     assert_string_equal(redis("HGET R:workers %s", victim), "dead");
     assert_non_null(strstr(fcall("later_v1_step %s 1 0 9 0 1 " MAIL, victim), " dead]"));
     assert_string_equal(fcall("later_v1_reap %s %s 1 3 100", worker(), victim),
-                        "[more 128]"); /* anybody */
+                        "[more 128]"); /* any worker may go on */
     assert_string_equal(fcall("later_v1_reap %s %s dead 3 100", w, victim), "[clear 44]");
     assert_string_equal(fcall("later_v1_reap %s %s dead 3 100", w, victim), "[clear 0]");
     assert_string_equal(redis("ZCARD R:q:mail:5"), "300");
     assert_string_equal(redis("HEXISTS R:workers %s", victim), "0");
 }
 
-/* More jobs than a batch that cannot be moved do not keep those behind them. */
+/* Stuck jobs, more than a batch, do not keep those behind them from being moved. */
 static void test_reap_passes_by_what_is_stuck(void **state)
 {
     struct buf b = BUF_INIT;
@@ -498,7 +498,7 @@ static void test_tidy_buries_what_is_never_due(void **state)
 
     (void)state;
     (void)redis("ZADD R:due:mail inf a 1e308 b 100000000000001 c 100000000000000 d 1 e");
-    (void)redis("SET R:due:sms x"); /* and a wrong type does not stop it */
+    (void)redis("SET R:due:sms x"); /* a wrong type does not stop the other queue */
     assert_string_equal(fcall("later_v1_tidy %s 2 sms 5000 mail 5000", w), "[[] 3]");
     assert_string_equal(redis("ZRANGE R:due:mail 0 -1"), "[e d]");
     assert_string_equal(redis("ZCARD R:dead:mail"), "3");
@@ -509,7 +509,7 @@ static void test_tidy_buries_what_is_never_due(void **state)
     (void)redis("SET R:dead:mail x");
     (void)redis("ZADD R:due:mail inf a");
     assert_string_equal(fcall("later_v1_tidy %s 1 mail 5000", w), "[[] 0]");
-    assert_string_equal(redis("ZCARD R:due:mail"), "3"); /* rather there than nowhere */
+    assert_string_equal(redis("ZCARD R:due:mail"), "3"); /* it stays rather than get lost */
 }
 
 static void test_tidy_repairs_marks(void **state)
@@ -562,7 +562,7 @@ static void test_tidy_refusals(void **state)
     assert_string_equal(snapshot(), before);
 }
 
-/* Very many names: those of empty queues go, so that new queues find room. */
+/* When there are very many names, those of empty queues are dropped to make room for new ones. */
 static void test_tidy_drops_names(void **state)
 {
     const char *w = worker();
@@ -581,8 +581,7 @@ static void test_tidy_drops_names(void **state)
     assert_string_equal(redis("SISMEMBER R:names off"), "1");
 }
 
-/* More names than may be, all of queues that nobody serves; more so that tidying drops none of
- * them. */
+/* n names of queues that nobody serves. All are paused, so that tidying drops none of them. */
 static void many_names(int n)
 {
     (void)redis(
@@ -591,7 +590,7 @@ static void many_names(int n)
         n);
 }
 
-/* The limit of names is for queues that nobody serves. */
+/* The limit of names does not hold for queues that a worker serves. */
 static void test_served_queue_has_its_name(void **state)
 {
     const char *w;
@@ -608,15 +607,15 @@ static void test_served_queue_has_its_name(void **state)
     assert_string_equal(at(1, -1), "ok");
     (void)add("fresh x");
     assert_string_equal(redis("SISMEMBER R:names a:b"), "0");
-    /* What has a foreign type keeps no worker from its beat. */
+    /* A foreign type keeps no worker from its beat. */
     (void)redis("DEL R:names");
     (void)redis("SET R:names x");
     (void)fcall("later_v1_beat %s mail", w);
     assert_string_equal(at(1, -1), "ok");
 }
 
-/* Tidying drops the names of idle queues, but of none that is served; what is counted of a queue
- * after that brings its name back, so that the counter can go as well. */
+/* Tidying drops the names of idle queues that nobody serves. A counter of a queue without a name
+ * brings the name back, so that the counter can be dropped later. */
 static void test_dropped_name_takes_its_counters(void **state)
 {
     const char *w, *id;
@@ -627,7 +626,7 @@ static void test_dropped_name_takes_its_counters(void **state)
     id = add("mail x");
     assert_string_equal(claim(w, "mail", 1), id);
     many_names(1001);
-    for (int i = 0; i < 1500; i++) /* each looks at ten names */
+    for (int i = 0; i < 1500; i++) /* each checks ten names */
         (void)fcall("later_v1_tidy %s 0", w);
     assert_string_equal(redis("SISMEMBER R:names mail"), "0");
     assert_string_equal(redis("SISMEMBER R:names sms"), "1");

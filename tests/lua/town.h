@@ -1,13 +1,14 @@
 /*
- * A namespace in which every function of the library has much to do, as lines that build it, and
- * the calls that are made there: each function at least once, and again for each of its deep paths.
+ * A namespace in which every function of the library has much to do: the lines that build it, and
+ * the calls that are made there. Each function is called at least once, and again for each of its
+ * deep paths.
  *
- * What stands before a `;` is done by the default user before the call.
+ * What is in front of a `;` is carried out by the default user, before the call.
  *
- * A line is a function without its later_ and its arguments behind R, split at single spaces. `~`
- * in a word is a space, two quotes the empty word, $x what was kept. `a:1 ...` keeps element 1 of
- * the reply as $a. `.COMMAND ...` is Redis' own, R:x the key x of the namespace. `+1000` moves the
- * clock on. $big: more bytes than a record takes.
+ * A line is a function without its later_ and its arguments after R, split at single spaces. In a
+ * word, `~` is a space, two quotes are the empty word, $x is a kept value. `a:1 ...` keeps element
+ * 1 of the reply as $a. `.COMMAND ...` is a command of Redis, with R:x as the key x of the
+ * namespace. `+1000` puts the clock 1000 ms forward. $big: more bytes than a record takes.
  */
 #ifndef LATER_TESTS_LUA_TOWN_H
 #define LATER_TESTS_LUA_TOWN_H
@@ -23,7 +24,7 @@ static const char *const town[] = {
     "limit_set shut semaphore 0", "limit_set gone semaphore 1", "limit_set k-{key} semaphore 1",
     "limit_set gcra rate 1/10s", "limit_set slide rate 1/1h algorithm sliding",
     "limit_set fixed rate 1/1h algorithm fixed", "limit_set open rate 100/1s burst 100",
-    /* Two daemons, a program under a lock, one that waits for it. */
+    /* Two daemons, a program that holds a lock, and one that waits for it. */
     "w:1 v1_register 0 iw 1 0 5 host h1 queues "
     "mail,web,off,door,third,undef,many,rates,over,run,fence,places,pair,key,gcra,slide,fixed,soon,"
     "late,set,out places 200 limits web=50,late=9 pid 7 0 0",
@@ -33,14 +34,14 @@ static const char *const town[] = {
     "q:1 v1_register 0 iq 1 0 2 places 0 queues '' 0 0", "v1_enter $q lock:prog wait",
     "i:1 v1_register 0 ii 1 0 2 places 0 queues '' 0 0",
     "v1_declare $w 1 own semaphore~3~keep 1 bad lock=bad",
-    /* What callers hold. */
+    /* Gates that callers hold. */
     "F:1 lock door me ttl 1h", "lock third me ttl 1h", "lock far me ttl 1h", "lock deep me ttl 1h",
     "lock deep me ttl 1h", "lock others other ttl 1h", "lock undefined me ttl 1h",
     "lock many me ttl 1h", "lock rates me ttl 1h", "lock soon me ttl 1h", "lock set me ttl 1h",
     "lock late me ttl 1h", "lock out me ttl 1h", "lock over other ttl 5s",
     "sem_acquire places me ttl 1h", "sem_acquire pair me ttl 1h", "sem_acquire pair gone ttl 5s",
     "throttle gcra", "throttle slide", "throttle fixed",
-    /* Jobs that run: plain ones, with options, under a lock, of a worker that will be reaped. */
+    /* Jobs that run: plain ones, with options, with a lock, of a worker that will be reaped. */
     "P:0 add mail plain", "O:0 add mail attempts 3 unique uo keep 1h x", "C:0 add mail lock run x",
     "K:0 add mail timeout 1m x", "D:0 add web attempts 1 unique ud keep 1h x",
     "E:0 add web keep 1h unique ue unique_for 2h x", "L:0 add far lock fence x",
@@ -48,7 +49,7 @@ static const char *const town[] = {
     "v1_step $w 1 0 100 0 2 mail 100 1048576 web 100 1048576",
     "v1_step $v 1 0 100 0 1 far 100 1048576",
     "v1_step $w 1 0 0 2 $D 1 dead web 100 7 T O $E 1 done web 3600000 0 T O 0", "cancel $K",
-    /* Jobs in line: at what callers hold, what jobs hold, what is shut, what opens by time. */
+    /* Jobs in line: for gates of callers, gates of jobs, shut gates, gates that open by time. */
     "a:0 add door lock door unique ua x", "b:0 add door lock door keep 1h x", "add web lock door x",
     "add nobody lock far x", "add undef lock undefined sem gone x",
     "add many lock many sem places rate slide x", "m:0 add many lock many x",
@@ -59,8 +60,8 @@ static const char *const town[] = {
     "add key key k1 sem k-{key} x", "k:0 add key key k1 sem k-{key} unique uk x",
     "r:0 add gcra rate gcra x", "add slide rate slide x", "add fixed rate fixed x", "add bad x",
     "add bad x",
-    /* One that holds a lock and waits for more, behind which are those that need what is not
-     * defined, or a rate of which the clock was set back. */
+    /* Jobs in line for a lock. Behind them are jobs that also need a semaphore that is not defined,
+     * or a rate with starts ahead of the clock, as after it was set back. */
     "limit_set ahead rate 100/1s burst 100", "limit_set back rate 9/1h algorithm fixed",
     "limit_set log rate 9/1h algorithm sliding", "x:0 add set lock set unique ux x",
     "add set lock set sem gone x", "y:0 add late lock late unique uy x",
@@ -73,25 +74,25 @@ static const char *const town[] = {
                         ROOM(out) "off 0 1048576"),
     "limit_del gone", "lock third third ttl 1h wait 1h", "lock out third ttl 1h wait 1h",
     "lock others me ttl 1h wait 1h",
-    /* Some that are let in, and that nobody claims. */
+    /* A granted job that nobody claims, and one behind it. */
     "g:0 add soon lock soon unique uq x", "h:0 add soon lock soon x", STEP(5, "1 soon 100 1048576"),
     "unlock soon me",
-    /* Jobs that wait, for their time, behind a pause, of nobody. */
+    /* Jobs that wait: for their due time, behind a pause, in a queue that nobody serves. */
     "t:0 add mail in 1h unique ut key kk token tt x", "u:0 add mail in 2h $big",
     "o:0 add off priority 2 x", "pause off by me reason why", "add nobody x", "N:0 add nobody x",
     "J:0 add mail x", "add later in 1h x", ".ZADD R:due:nobody 1 raw", ".ZADD R:due:raw 1 x",
     ".ZADD R:due:mail 4102444800000 raw2", "v1_await $P", "v1_await $t",
     "v1_note stray-key later:x", "v1_tail 60000", ".ZADD foreign 2000000000 member",
     ".ZADD R:q:web:5 1 j00000000002", ".HSET R:errors j00000000001 x",
-    /* Leases and the time to claim are over. */
+    /* Leases, and the time in which a grant may be claimed, are over. */
     "+6000"};
 
-/* roles: the first letters of those whose work it is; `!`: it is refused, whoever calls. */
+/* roles: the first letters of the roles whose work it is; `!`: it is refused for everybody. */
 struct town_call {
     const char *roles, *line;
 };
 
-/* From a hundred notes on no other kind is noted. */
+/* With a hundred notes, no further kind is noted. */
 #define NOTES                                                                                      \
     ".EVAL for~i=1,100~do~redis.call('HSET',KEYS[1],'stray-key:'..i,1767225606000)~end 1 R:notes;"
 
@@ -168,7 +169,7 @@ static const struct town_call town_calls[] = {
     {"ca", "fence_check door $F"},
     {"ca", "fence_check door 1"},
     {"a", "fenced door $F SET later:{t}:written x"},
-    {"", "fenced door $F SET foreign x"}, /* who has a right to that key */
+    {"", "fenced door $F SET foreign x"}, /* for users with a right to that key */
     {"", "v1_adopt mail foreign '' s 1 '' '' 200"},
     /* ---- workers */
     {"wa", "v1_register 0 iw 2 $w 2 host h1 queues mail,new 1 max_payload 5000 2 $P 1 $C 1"},
@@ -212,7 +213,7 @@ static const struct town_call town_calls[] = {
     {"wa", "v1_note stray-key later:y"},
     {"wda", "version"},
     {"wda", "v1_health 12000"},
-    /* ---- who looks */
+    /* ---- dashboards */
     {"da", "show $a"},
     {"da", "show $K"},
     {"da", "show mail@ut"},
@@ -289,7 +290,7 @@ static const struct town_call town_calls[] = {
     {"a", "v1_purge web done 100"},
 };
 
-/* The name of the function that is called, which comes last; *len its length. */
+/* The name of the function that the line calls at its end; *len its length. */
 static inline const char *town_function(const char *line, size_t *len)
 {
     const char *last = strrchr(line, ';');
@@ -299,7 +300,7 @@ static inline const char *town_function(const char *line, size_t *len)
     return last;
 }
 
-/* The first of those whose work this function is; '\0' for none. */
+/* The letter of the first role whose work the function is; '\0': there is none. */
 static inline char town_role(const char *function)
 {
     for (size_t i = 0; i < sizeof(town_calls) / sizeof(town_calls[0]); i++) {

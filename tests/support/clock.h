@@ -1,5 +1,5 @@
 /*
- * The clock of a preloaded process (tests/support/preload/clock.c), as the test sets it.
+ * The clock of a preloaded process (tests/support/preload/clock.c), as set by the test.
  */
 #ifndef LATER_TESTS_SUPPORT_CLOCK_H
 #define LATER_TESTS_SUPPORT_CLOCK_H
@@ -8,16 +8,15 @@
 
 /* In a shared mapping of a file; each field is written whole, at any time. */
 struct test_clock {
-    int64_t fixed_us;  /* the wall clock stands at this; 0: it goes */
-    int64_t offset_us; /* added to the real time while it goes */
+    int64_t fixed_us;  /* the wall clock stands still at this; 0: it runs */
+    int64_t offset_us; /* added to the real time while it runs */
 };
 
 /* Make the file (zeroed) and map it; ends the test program when it cannot. */
 struct test_clock *test_clock_make(const char *path);
 void test_clock_free(struct test_clock *clock);
 
-/* "LD_PRELOAD=…" and "LATER_TEST_CLOCK=path" for the environment of a process; the caller's to
- * free. */
+/* "LD_PRELOAD=…" and "LATER_TEST_CLOCK=path" for a process' environment; the caller's. */
 char *test_clock_preload(void);
 char *test_clock_variable(const char *path);
 

@@ -1,5 +1,5 @@
 /*
- * What a test is told by its environment.
+ * What the environment tells a test.
  */
 #ifndef LATER_TESTS_SUPPORT_ENV_H
 #define LATER_TESTS_SUPPORT_ENV_H
@@ -10,7 +10,7 @@
 const char *test_build_dir(void);
 /* LATER_SOURCE_DIR, the root of the tree; the current folder without it. Do not free. */
 const char *test_source_dir(void);
-/* LATER_FULL is set: the long forms, of minutes and hours. */
+/* Is LATER_FULL set? It asks for the long forms, of minutes and hours. */
 bool test_is_long(void);
 
 #endif

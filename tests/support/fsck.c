@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "env.h"
 
-/* The number behind "name": in the last line of JSON; -1 when it is not there. */
+/* The number after "name": in this JSON; -1: not there. */
 static long number(const char *line, const char *name)
 {
     CLEANUP_FREE char *key = mem_printf("\"%s\":", name);

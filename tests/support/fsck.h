@@ -1,5 +1,5 @@
 /*
- * The audit of a namespace at the end of a test: the built `later fsck` (invariant I8).
+ * Audits the namespace at the end of a test, by the built `later fsck` (invariant I8).
  */
 #ifndef LATER_TESTS_SUPPORT_FSCK_H
 #define LATER_TESTS_SUPPORT_FSCK_H

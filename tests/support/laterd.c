@@ -124,7 +124,7 @@ int test_laterd_wait(struct test_laterd *d, int deadline_ms)
         (void)fprintf(stderr, "laterd %s still runs after %d ms\n", d->name, deadline_ms);
         abort();
     }
-    /* A sanitizer's report, or whatever else made it fail, stands at the end of its log. */
+    /* The end of the log has a sanitizer's report, or whatever else made it fail. */
     if (status != 0 && status != 128 + SIGKILL) {
         CLEANUP_BUF struct buf log = BUF_INIT;
 

@@ -1,20 +1,20 @@
 /*
- * The service manager's side of sd_notify(3): a socket that laterd tells how it is. One at a time;
- * what cannot be done ends the test program.
+ * The service manager's side of sd_notify(3): a socket to which laterd tells its state. One at a
+ * time. Failures end the test program.
  */
 #ifndef LATER_TESTS_SUPPORT_NOTES_H
 #define LATER_TESTS_SUPPORT_NOTES_H
 
 #include <stdbool.h>
 
-/* Listen on dir/notify; whatever is launched from now on tells it, with a watchdog of 2 s. */
+/* Listen on dir/notify. Processes started from now on report there; their watchdog has 2 s. */
 void notes_open(const char *dir);
-/* What is launched from now on tells nobody. */
+/* Processes that are started from now on report nowhere. */
 void notes_for_no_others(void);
 void notes_close(void);
-/* Until one begins with text; false when none came in time. */
+/* Wait for a message that begins with text; false at the deadline. */
 bool notes_told(const char *text, int deadline_ms);
-/* Forget what has come so far. */
+/* Forget the messages that have come so far. */
 void notes_drop(void);
 
 #endif

@@ -56,7 +56,7 @@ static void change_env(char *const *extra)
             (void)unsetenv(*extra);
 }
 
-/* In the child, from here to exec: nothing of the test may stay but what it was given. */
+/* Handle signals by default, also those that the test or its caller ignores. */
 void proc_default_signals(void)
 {
     static const int list[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM};
@@ -219,7 +219,7 @@ bool proc_log_has(void *proc_log)
     return proc_has_logged(want->proc, want->text);
 }
 
-/* The three streams of proc_run: ours are pipe ends, closed (-1) when done. */
+/* The three streams of proc_run: our ends of the pipes; -1 once closed. */
 struct streams {
     struct pollfd at[3];
     const char *in;
@@ -257,7 +257,7 @@ static void drain(struct streams *s, int i)
         streams_close(&s->at[i]);
 }
 
-/* Until both outputs are closed; false at the deadline. */
+/* Feed and read until both outputs are closed; false at the deadline. */
 static bool pump(struct streams *s, struct mono deadline)
 {
     while (s->at[1].fd >= 0 || s->at[2].fd >= 0) {

@@ -1,8 +1,8 @@
 /*
  * Processes of a test: started so that they die with it, fed, read, waited for with a deadline.
  *
- * What cannot be done (no such program, no descriptors) ends the test program at once: a test has
- * no use for a half-started child. Single thread only, since the children are made by fork.
+ * Failures (no such program, no descriptors) end the test program at once: a test has no use for a
+ * half-started child. Single thread only, since the children are made by fork.
  */
 #ifndef LATER_TESTS_SUPPORT_PROC_H
 #define LATER_TESTS_SUPPORT_PROC_H
@@ -17,8 +17,8 @@
 
 struct proc {
     pid_t pid;  /* 0 once it is reaped */
-    int out;    /* its log, opened for reading from the start; -1 when it has none */
-    int status; /* after proc_wait said so: exit status, 128 + n for signal n */
+    int out;    /* its log, opened for reading from the start; -1: none */
+    int status; /* set by proc_wait: exit status, 128 + n for signal n */
 };
 
 /*
@@ -36,15 +36,14 @@ void proc_start(struct proc *p, char *const *argv, char *const *env_extra, const
 void proc_start_piped(struct proc *p, char *const *argv, int *ret_in, int *ret_out);
 
 void proc_signal(const struct proc *p, int sig);
-/* SIGSTOP, and it stands still when this returns. SIGCONT ends that. */
+/* Send SIGSTOP. Returns when the process has stopped; SIGCONT lets it go on. */
 void proc_stop(const struct proc *p);
-/* The exit status (128 + n for signal n), or -1 when it still runs at the deadline. */
+/* Wait for its end. -> the exit status (128 + n for signal n); -1: it still runs at the deadline */
 int proc_wait(struct proc *p, int deadline_ms);
 /* Kill it and its group if it still runs, reap it, close. Safe to call twice. */
 void proc_done(struct proc *p);
 
-/* Whether text is in what it logged so far; a condition for test_until by way of struct proc_log.
- */
+/* Does the log have the text so far? proc_log_has is the same as a condition for test_until. */
 bool proc_has_logged(const struct proc *p, const char *text);
 struct proc_log {
     const struct proc *proc;
@@ -60,20 +59,19 @@ bool proc_log_has(void *proc_log);
 int proc_run(char *const *argv, const char *stdin_bytes, size_t n, struct buf *out,
              struct buf *err);
 
-/* Until no process has this text (pgrep -f) in its command line. */
+/* Wait until no process has this text (pgrep -f) in its command line; false at the deadline. */
 bool proc_until_none(const char *text, int deadline_ms);
 
-/*
- * Wait until cond(arg) holds: looked at every 10 ms, false when it did not by the deadline.
- */
+/* Wait until cond(arg) holds, checked every 10 ms; false: it did not hold by the deadline. */
 bool test_until(bool (*cond)(void *arg), void *arg, int deadline_ms);
 /* Wait: only where a fault has to last, or a rate is measured. */
 void test_pause(int64_t ms);
-/* In a child before exec: what our caller ignores (nohup, a shell's background) it does not. */
+/* In a child before exec: handle signals by default, also those that our caller ignores (nohup, a
+ * shell's background job). */
 void proc_default_signals(void);
 /* End the test program with this and the text of errno. */
 void test_die(const char *what) __attribute__((noreturn));
-/* Milliseconds since then, of the monotonic clock, which no test steps. */
+/* Milliseconds since then by the monotonic clock, which no test changes. */
 int64_t test_ms_since(struct mono begin);
 
 #endif

@@ -32,7 +32,7 @@ static struct client *connect_to(const struct test_redis *r, struct err *err)
     return client_open(&url, CALL_MS, err);
 }
 
-/* Answers PING: listening, and done with loading its data. */
+/* It answers PING: it listens and has loaded its data. */
 static bool is_ready(void *arg)
 {
     static const char *const ping[] = {"PING"};
@@ -95,7 +95,7 @@ void test_redis_stop(struct test_redis *r)
 {
     if (r->dir[0] == '\0')
         return;
-    /* A stopped one (SIGSTOP) would not hear TERM. */
+    /* A process that is stopped (SIGSTOP) does not get TERM. */
     proc_signal(&r->proc, SIGCONT);
     proc_signal(&r->proc, SIGTERM);
     (void)proc_wait(&r->proc, STOP_MS);

@@ -1,8 +1,8 @@
 /*
- * A real redis-server for a test: on a unix socket in a folder of its own, without a TCP port and
- * without persistence unless extra_args ask for it ("--appendonly", "yes": then its data is in the
- * folder and outlives test_redis_restart). It dies with the test program. What cannot be started
- * ends the test program.
+ * A real redis-server for a test, on a unix socket in a folder of its own, without a TCP port. It
+ * has persistence only if extra_args ask for it ("--appendonly", "yes"): then its data is in the
+ * folder and outlives test_redis_restart. It dies with the test program. Failures end the test
+ * program.
  */
 #ifndef LATER_TESTS_SUPPORT_REDIS_H
 #define LATER_TESTS_SUPPORT_REDIS_H
@@ -22,8 +22,7 @@ struct test_redis {
     const char *const *extra_args;
 };
 
-/* extra_args: NULL-ended or NULL; must stay valid until test_redis_stop. Returns when it answers.
- */
+/* extra_args: NULL-ended or NULL; valid until test_redis_stop. Returns when Redis answers. */
 void test_redis_start(struct test_redis *r, const char *const *extra_args);
 /* TERM, after 30 s KILL, reap, remove the folder. */
 void test_redis_stop(struct test_redis *r);
@@ -41,7 +40,7 @@ void test_redis_launch(struct test_redis *r);
 struct reply *test_redis_call(struct test_redis *r, ...) __attribute__((sentinel));
 /* Load the built-in library. */
 void test_redis_load(struct test_redis *r);
-/* Whether a function of it uses this command of Redis, in lower case. */
+/* Does a function of the library use this command of Redis, in lower case? */
 bool test_library_calls(const char *command);
 
 #endif

@@ -20,7 +20,7 @@ static void die(const char *role, const char *what)
     abort();
 }
 
-/* The rest of the line that begins so, without its end. */
+/* The rest of the line of this role in etc/users.acl, without its LF. */
 static void read_row(const char *role, char row[ROW_MAX])
 {
     CLEANUP_FREE char *path = mem_printf("%s/etc/users.acl", test_source_dir());

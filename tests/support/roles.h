@@ -1,5 +1,5 @@
 /*
- * The users of etc/users.acl in a server of a test. What cannot be done ends the test program.
+ * The users of etc/users.acl in a test's server. Failures end the test program.
  */
 #ifndef LATER_TESTS_SUPPORT_ROLES_H
 #define LATER_TESTS_SUPPORT_ROLES_H
@@ -8,14 +8,14 @@
 
 enum { TEST_ROLES = 5 };
 
-/* Their first letters differ. */
+/* Role names with different first letters. */
 extern const char *const test_roles[TEST_ROLES];
 
-/* What the file says of one behind `off`, for the namespace `ns`; the caller's to free. */
+/* The rights of this role in the file (after `off`), for namespace `ns`; the caller frees them. */
 char *test_role_rights(const char *role, const char *ns);
-/* Make the user anew, with these rights and no password. c: one who may. */
+/* Make the user anew, with these rights and no password. c: a connection that may do that. */
 void test_role_set(struct client *c, const char *role, const char *rights);
-/* From now on this connection is that user's. */
+/* From now on this connection is that of the user. */
 void test_role_login(struct client *c, const char *role);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* Make the file (n bytes, zeroed) and map it; ends the test program when it cannot. munmap is the
- * caller's. */
+/* Make the file (n bytes, zeroed) and map it; ends the test program when it cannot. The caller
+ * calls munmap. */
 void *test_shared_make(const char *path, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Lines of shell for a test of the command line. The environment has what they name: $LATER, the
- * program, and $DIR, the folder of the test.
+ * Runs lines of shell for a test of the command line. Their environment has $LATER, the program,
+ * and $DIR, the folder of the test.
  */
 #ifndef LATER_TESTS_SUPPORT_SHELL_H
 #define LATER_TESTS_SUPPORT_SHELL_H
@@ -8,12 +8,13 @@
 #include "base/buf.h"
 #include "proc.h"
 
-/* The exit status; what is said on both streams is appended to *ret, unless that is NULL. */
+/* Run the line. -> its exit status; its output on both streams is appended to *ret, unless that is
+ * NULL */
 int test_sh_out(const char *line, struct buf *ret);
 int test_sh(const char *line);
-/* Fails the test when the status is another, or the text is not among what is said. */
+/* Fails the test unless the line exits with this status and its output has the text. */
 void test_says(const char *line, int status, const char *text);
-/* exec: the process is the program itself. What it says goes to $DIR/said. */
+/* Start the line by exec: the process is the program itself. Its output goes to $DIR/said. */
 void test_sh_start(struct proc *p, const char *line);
 
 #endif

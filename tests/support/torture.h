@@ -1,6 +1,6 @@
 /*
- * A process whose Nth call of one function fails (tests/support/preload/torture.c), and what the
- * test says and hears of it.
+ * A process in which the Nth call of one function fails (tests/support/preload/torture.c): what the
+ * test tells it and learns from it.
  */
 #ifndef LATER_TESTS_SUPPORT_TORTURE_H
 #define LATER_TESTS_SUPPORT_TORTURE_H
@@ -8,8 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* name, errno of the failure; the functions behind a name are in tests/support/preload/torture.c.
- */
+/* name, errno of the failure. tests/support/preload/torture.c has the functions behind a name. */
 #define TEST_TORTURES(X)                                                                           \
     X(MALLOC, ENOMEM)                                                                              \
     X(WRITE, EIO)                                                                                  \
@@ -33,32 +32,32 @@ enum test_torture_kind {
         TORTURE_KINDS
 };
 
-/* In a shared mapping of a file. The first three are written by the test before the start. */
+/* In a shared mapping of a file. The test writes the first three before the start. */
 struct test_torture {
     int32_t kind;
-    int32_t for_ever; /* the Nth call and all behind it */
+    int32_t for_ever; /* all calls after the Nth fail, too */
     int64_t nth;      /* from 1; 0: none fails */
-    int64_t calls;    /* of this kind so far */
-    int64_t failed;   /* of these were made to fail */
-    char module[64];  /* who made the first of them: the file, and the offset in it */
+    int64_t calls;    /* calls of this kind so far */
+    int64_t failed;   /* calls that were made to fail */
+    char module[64];  /* the first of these was made from this file, at this offset */
     uint64_t offset;
 };
 
 /* Make the file (zeroed) and map it; ends the test program when it cannot. */
 struct test_torture *test_torture_make(const char *path);
 void test_torture_free(struct test_torture *t);
-/* Zeroed for the next process. */
+/* Set what fails in the next process; the counts become 0. */
 void test_torture_set(struct test_torture *t, enum test_torture_kind kind, int64_t nth,
                       bool for_ever);
 const char *test_torture_name(enum test_torture_kind kind);
 /*
- * A process that ended with this status crashed inside hiredis, whose version 0.14 answers memory
- * that is out by abort(), or not at all, and has no hook for it. Its crash is one of the program
- * like any other: the jobs must survive it.
+ * Did a process that ended with this status crash inside hiredis? Its version 0.14 answers a lack
+ * of memory by abort(), or not at all, and has no hook for it. Such a crash is like any other: the
+ * jobs must survive it.
  */
 bool test_torture_in_hiredis(const struct test_torture *t, int status);
 
-/* "LD_PRELOAD=…" and "LATER_TORTURE=path" for the environment of the process; the caller's. */
+/* "LD_PRELOAD=…" and "LATER_TORTURE=path" for a process' environment; the caller's. */
 char *test_torture_preload(void);
 char *test_torture_variable(const char *path);
 

@@ -39,9 +39,9 @@ static void count_op(struct fake *f)
         fail_msg("a busy loop at %lld ms", (long long)f->ops_ms);
 }
 
-/* ---- questions */
+/* ---- calls */
 
-/* NULL: it is not taken. */
+/* NULL: the call was not sent. */
 static struct fake_call *ask(struct fake *f, enum fake_kind kind, int64_t epoch)
 {
     struct fake_call *c;
@@ -306,7 +306,7 @@ static const struct sched_ops ops = {
     op_reap,    op_tidy, op_leave,      op_relink, op_admit,  op_start,      op_kill,
     op_is_gone, op_arm,  op_registered, op_gone,   op_random, op_is_guarded, op_is_fresh};
 
-/* ---- the store carries a question out */
+/* ---- the store carries a call out */
 
 static bool is_ours(const struct fake *f, const struct fake_job *j)
 {
@@ -436,7 +436,7 @@ static void claim(struct fake *f, struct fake_call *c, struct fake_job *j)
                    j->queue);
 }
 
-/* A worker that runs nothing gets a suspect before all others, and nothing beside it. */
+/* A worker that runs nothing gets a suspect before all other jobs, and nothing beside it. */
 static bool claim_suspect(struct fake *f, struct fake_call *c)
 {
     for (size_t q = 0; c->held == 0 && c->max > 0 && q < c->nrooms; q++) {
@@ -488,7 +488,7 @@ static void do_step(struct fake *f, struct fake_call *c)
 
         for (size_t i = 0; i < f->njobs; i++) {
             struct fake_job *j = &f->jobs[i];
-            /* Only a first start comes ahead of its time. */
+            /* Only a first start may be claimed ahead. */
             bool due =
                 j->state == WAITS && strcmp(j->queue, c->rooms[q].queue) == 0 &&
                 (j->is_granted || j->due_ms <= store_ms(f) + (j->start == 0 ? c->ahead_ms : 0));
@@ -694,7 +694,7 @@ static void end_run(struct fake *f, size_t i, enum store_verb verb)
     sched_job_ended(f->s, fake_now(f), id, &v, "tail", 4);
 }
 
-/* The oldest unanswered question, and the instant at which something is to happen to it. */
+/* The oldest call without an answer, and when something is to happen to it. */
 static struct fake_call *pending(const struct fake *f, int64_t *at)
 {
     struct fake_call *c = f->asked;
@@ -721,7 +721,7 @@ static size_t next_run(const struct fake *f, int64_t *at)
     return best;
 }
 
-/* One thing that happens until `until`; false when there is none. */
+/* Report that op_clear's work is done, unless the test reports it. False: there was none. */
 static bool has_cleared(struct fake *f)
 {
     int64_t victim = f->clearing;
@@ -733,6 +733,7 @@ static bool has_cleared(struct fake *f)
     return true;
 }
 
+/* The next event until `until`; false when there is none. */
 static bool turn(struct fake *f, int64_t until)
 {
     int64_t call_at, run_at;

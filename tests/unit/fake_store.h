@@ -1,12 +1,14 @@
 /*
  * A virtual world for the scheduler: a clock, a link, a store with jobs, and a pool whose jobs end
- * when the test says so. Everything the scheduler asks is kept in `asked`, in order.
+ * when the test says so. Every call of the scheduler is kept in `asked`, in order.
  *
- * A question is carried out latency/2 after it was asked and answered at latency, in order; a test
- * may hold answers back, turn them into faults, or cut the link with the effect done or not.
- * Generic assertions: one step at a time, never two runs of one job nor more runs than places, no
- * start of what holds a lock without a guard and a fresh beat, and no more than FAKE_OPS_PER_MS
- * operations within one virtual millisecond.
+ * The store carries a call out latency/2 after it was sent and answers it at latency, in order. A
+ * test may hold answers back, turn them into faults, or cut the link with or without carrying out
+ * the calls under way.
+ *
+ * Every test checks this: at most STORE_STEPS_MAX steps and one look under way, never two runs of
+ * one job, never more runs than places, no start of a job with a lock unless the guard lives and
+ * the beat is fresh, and at most FAKE_OPS_PER_MS operations in one virtual millisecond.
  */
 #ifndef LATER_TESTS_UNIT_FAKE_STORE_H
 #define LATER_TESTS_UNIT_FAKE_STORE_H
@@ -16,9 +18,9 @@
 #define FAKE_OPS_PER_MS 1000
 #define FAKE_JOBS 512
 #define FAKE_FRESH_US 5000000
-#define FAKE_SPARE_US 100000 /* is_fresh asks for so much more than a start needs */
+#define FAKE_SPARE_US 100000 /* is_fresh requires this much more than the start itself */
 #define FAKE_PEERS 4
-#define FAKE_LOOK 1000                       /* names that a look may have */
+#define FAKE_LOOK 1000                       /* most queues in a look */
 #define FAKE_BEGIN_MS INT64_C(1767225600000) /* the store's clock when the test begins */
 
 enum fake_kind { REG, BEAT, RECONCILE, STEP, LOOK, FETCH, REAP, TIDY, LEAVE, KINDS };
@@ -46,11 +48,11 @@ struct fake_claim {
     bool has_lock, is_small;
 };
 
-/* One question and its answer. */
+/* One call and its answer. */
 struct fake_call {
     struct fake_call *next;
     enum fake_kind kind;
-    int64_t at_us;   /* when it was asked */
+    int64_t at_us;   /* when it was sent */
     int64_t boot_us; /* the same by the clock that counts sleep */
     bool is_done, is_answered;
     enum fault fault;
@@ -59,9 +61,9 @@ struct fake_call {
     char text[256]; /* names of a beat, counter of a reap, id of a fetch */
     bool has_text;
     unsigned held, max, ahead_ms;
-    struct fake_result *results; /* named jobs of a registration or reconcile too */
+    struct fake_result *results; /* also the named jobs of a registration or reconcile */
     size_t nresults;
-    struct fake_room *rooms; /* of a look too */
+    struct fake_room *rooms; /* also the queues of a look */
     size_t nrooms;
     int64_t soon_ms;
     int64_t timer_ms;
@@ -72,9 +74,9 @@ struct fake_call {
     enum store_reap reap;
     struct fake_claim *claims;
     size_t nclaims;
-    char (*ids)[JOB_ID_LEN + 1]; /* cancels, lost */
+    char (*ids)[JOB_ID_LEN + 1]; /* cancelled or lost jobs */
     size_t nids;
-    const char **found; /* by a look, of rooms */
+    const char **found; /* by a look; names of rooms */
     size_t nfound;
 };
 
@@ -85,13 +87,13 @@ struct fake_job {
     enum fake_state state;
     int64_t due_ms, start, attempt, crashes, epoch;
     bool is_big, is_cancelled, is_corrupt, no_payload, has_lock;
-    bool is_granted; /* given out whatever its time: it was let in when it was due */
+    bool is_granted; /* claimed whatever its due time: its gates let it in */
     bool is_small;   /* its claim has its payload */
 };
 
 struct fake_run {
     char id[JOB_ID_LEN + 1];
-    int64_t start, began_us, ends_us; /* INT64_MAX: when the test says so */
+    int64_t start, began_us, ends_us; /* ends_us INT64_MAX: until the test ends it */
     unsigned terms, kills;
 };
 
@@ -100,29 +102,29 @@ struct fake {
     int64_t now_us;
     struct mono armed;
     unsigned places;
-    int64_t slept_us; /* of the machine, in all; goes by in no time of now_us */
+    int64_t slept_us; /* total sleep of the machine; now_us does not count it */
 
     /* how the store behaves */
     int64_t latency_us;
-    unsigned most_steps;                     /* that were under way at once */
-    bool is_up, is_held_back, takes_nothing; /* link; answers; -1 to every question */
-    unsigned fault_kinds;                    /* these are answered by: */
+    unsigned most_steps;                     /* steps under way at the same time */
+    bool is_up, is_held_back, takes_nothing; /* link; answers; every call returns -1 */
+    unsigned fault_kinds;                    /* these calls are answered by: */
     enum fault fault;
     bool fails_results; /* each result is answered FAILED */
     bool quiet, rewound;
     enum store_reap reap;
     int64_t reap_moved;
-    int64_t head;     /* != 0: told for every queue */
-    int64_t timer_ms; /* != 0: a gate wants a step then */
+    int64_t head;     /* != 0: told as the head of every queue */
+    int64_t timer_ms; /* != 0: when a gate needs a step */
 
     int64_t worker, worker_link; /* 0: no worker */
     bool is_marked_dead;
     int64_t last_epoch;
     struct store_peer peers[FAKE_PEERS];
     size_t npeers;
-    int64_t gone_peer; /* is_gone says so of this epoch */
-    int64_t clearing;  /* what this one left is being ended, */
-    bool clears_late;  /* and the test says when it is: else at once */
+    int64_t gone_peer; /* is_gone is true for this epoch */
+    int64_t clearing;  /* what this worker left is being ended, */
+    bool clears_late;  /* the test reports that; else at once */
     struct fake_job jobs[FAKE_JOBS];
     size_t njobs;
 
@@ -142,43 +144,43 @@ struct fake {
     int64_t ops_ms;
 };
 
-/* queues: "a b c", each with weight 1 and the limit of the places. */
+/* Offline at first. queues: "a b c", each with weight 1 and a limit of `places`. */
 struct fake *fake_new(unsigned places, const char *queues);
-/* One that claims ahead. */
+/* A worker that claims jobs ahead_us before they are due. */
 struct fake *fake_new_ahead(unsigned places, const char *queues, int64_t ahead_us);
-/* One that claims beyond its places. */
+/* A worker that claims jobs beyond its places. */
 struct fake *fake_new_prefetching(unsigned places, const char *queues);
-/* One that has entered, and looked once. */
+/* A worker that is registered and has sent its first look. */
 struct fake *fake_ready(unsigned places, const char *queues);
 void fake_free(struct fake *f);
 void fake_queues(struct fake *f, const char *queues);
-/* So many queues c0000 c0001 ... behind `first` and before `last`. */
+/* Serve `first`, then n queues c0000 c0001 ..., then `last`. */
 void fake_many_queues(struct fake *f, const char *first, unsigned n, const char *last);
 
 struct mono fake_now(const struct fake *f);
-/* Another worker, of nowhere. */
+/* Another worker, of an unknown host. counter is not copied. */
 struct store_peer fake_peer(int64_t epoch, const char *counter);
-void fake_run(struct fake *f, int64_t ms); /* let the world turn */
+void fake_run(struct fake *f, int64_t ms); /* let so much time pass */
 void fake_up(struct fake *f);
-/* The link breaks; what was asked and not answered is carried out before, or never is. */
+/* The link breaks. Calls without an answer are carried out before, or never are. */
 void fake_cut(struct fake *f, bool is_done);
 
-/* Job number n; due in_ms from now. */
+/* Add job number n, due in_ms from now. Owned by f. */
 struct fake_job *fake_add(struct fake *f, unsigned n, const char *queue, int64_t in_ms);
 struct fake_job *fake_find(struct fake *f, const char *id);
 enum fake_state fake_state_of(struct fake *f, const char *id);
 const struct fake_run *fake_running(const struct fake *f, const char *id);
 void fake_end(struct fake *f, const char *id, enum store_verb verb);
-void fake_end_all(struct fake *f, enum store_verb verb); /* at once */
-/* Forget all data; with jobs or only the worker. */
+void fake_end_all(struct fake *f, enum store_verb verb); /* all at the same moment */
+/* The store forgets the worker, and with_jobs all jobs too. */
 void fake_lose_data(struct fake *f, bool with_jobs);
 
-unsigned fake_calls(const struct fake *f); /* all questions so far */
-/* Queues that steps named since then, one as often as it was named. */
+unsigned fake_calls(const struct fake *f); /* all calls so far */
+/* How many queues steps have named since then; each naming counts. */
 unsigned fake_named_since(const struct fake *f, int64_t since_us);
-/* The newest question of this kind; NULL when none. */
+/* The newest call of this kind; NULL: none. */
 const struct fake_call *fake_last(const struct fake *f, enum fake_kind kind);
-/* Was this id in the results, claims … of it? */
+/* The result or named job of this id in the call; NULL: none, or c is NULL. */
 const struct fake_result *fake_result_in(const struct fake_call *c, const char *id);
 
 #endif

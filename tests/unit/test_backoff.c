@@ -15,7 +15,7 @@ static void test_table(void **state)
         struct backoff b;
         int64_t failures;
         uint32_t random;
-        int64_t min, max; /* of the wait */
+        int64_t min, max; /* bounds of the delay */
     } rows[] = {
         {{15000, 2000, 43200000, 0}, 1, 0, 15000, 15000},
         {{15000, 2000, 43200000, 0}, 2, 0, 30000, 30000},
@@ -25,7 +25,7 @@ static void test_table(void **state)
         {{15000, 2000, 43200000, 15}, 1, 0, 12750, 12750},
         {{15000, 2000, 43200000, 15}, 1, UINT32_MAX, 17250, 17250},
         {{15000, 2000, 43200000, 15}, 1, MIDDLE, 14999, 15000},
-        /* The cap holds for the middle: a fleet of retries at the cap stays spread. */
+        /* The cap limits the middle of the spread: many retries at the cap stay spread out. */
         {{15000, 2000, 43200000, 15}, 99, UINT32_MAX, 49680000, 49680000},
         {{1000, 1000, 60000, 0}, 1000000000, 0, 1000, 1000},
         {{1000, 1500, 60000, 0}, 2, 0, 1500, 1500},

@@ -1,4 +1,4 @@
-/* conf: the file, the environment, what is refused and how it is said. */
+/* conf: the file, the environment, what is refused and with which message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@ static struct conf *must_load(const char *text, char *const *env)
     return conf;
 }
 
-/* The file as it stands is refused, in this line (0: none is named), with these words. */
+/* The present file is refused. The error names this line (0: none) and has this text. */
 static void must_refuse_file(char *const *env, enum err_code code, int line, const char *says)
 {
     struct err err = ERR_INIT;
@@ -209,7 +209,7 @@ static void test_empty_files(void **state)
         conf_free(must_load(texts[i], NULL));
 }
 
-/* Each scalar is its text: what YAML 1.1 would make of it has no say. */
+/* Each scalar is taken as its text. The types of YAML 1.1 (yes, null, 0x10) do not count. */
 static void test_scalar_rule(void **state)
 {
     struct conf *conf = must_load("namespace: yes\nqueues:\n  on: { handler: [/x, no, ~, 0x10, "
@@ -429,7 +429,7 @@ static void test_addresses(void **state)
     conf_free(must_load("redis: redis://u@[::1]:6380/3\n", NULL));
 }
 
-/* A password in a wrong address does not get into the log. */
+/* A password in a wrong address does not appear in the error. */
 static void test_secret_unsaid(void **state)
 {
     static const char text[] = "redis: reddis://:hunter2@h\n";
@@ -802,14 +802,14 @@ static int64_t cpu_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* What watches memory or threads takes its share of the time. */
+/* Sanitizers of memory and threads take their share of the time. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define REFUSE_MS 1000
 #else
 #define REFUSE_MS 100
 #endif
 
-/* text, over and over up to `bytes`, behind `start`: refused within 100 ms of our own time. */
+/* `start`, then `text` up to `bytes`, is refused within REFUSE_MS of our processor time. */
 static void must_refuse_fast(const char *start, const char *text, size_t bytes, const char *says)
 {
     CLEANUP_BUF struct buf b = BUF_INIT;
@@ -844,7 +844,7 @@ static void test_bombs(void **state)
     must_refuse_fast("", "---\n#", most, "second document");
 }
 
-/* In one line and with `&` alone: 60,000 anchors within the size cap. */
+/* 60,000 anchors on empty values, all in one line and within the size limit. */
 static void test_anchors(void **state)
 {
     CLEANUP_BUF struct buf b = BUF_INIT;
@@ -883,7 +883,7 @@ static void test_huge_file(void **state)
     must_refuse_file(NULL, ERR_CONFIG, 1, "larger than 1 MiB");
 }
 
-/* What is printed is taken again and means the same. */
+/* The printed configuration can be loaded again and means the same. */
 static void must_round_trip(const struct conf *conf)
 {
     CLEANUP_BUF struct buf first = BUF_INIT;
@@ -937,7 +937,7 @@ static void test_round_trip(void **state)
     char text[400] = "limits: { \"";
 
     (void)state;
-    for (int i = 0; i < 128; i++) /* the longest that a name becomes */
+    for (int i = 0; i < 128; i++) /* the longest name that is allowed */
         (void)strcat(text, "\xc3\xa4");
     (void)strcat(text, "\": { semaphore: 1 } }\n");
     {
@@ -994,7 +994,7 @@ static void test_needs_restart(void **state)
     conf_free(same);
 }
 
-/* Each reload is measured against what is in force, not against the last file. */
+/* A reload is compared with the settings in force, not with the last file. */
 static void test_keep_fixed(void **state)
 {
     struct conf *was = must_load("redis: embedded\nconcurrency: 3\nlog_level: info\n", NULL);

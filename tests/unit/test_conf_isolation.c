@@ -1,4 +1,4 @@
-/* The settings of a handler's process, as the configuration has them. */
+/* The settings that isolate a handler's process, as the configuration has them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,7 +93,7 @@ static void test_pairs(void **state)
     conf_free(conf);
 }
 
-/* What is printed is taken again, and means the same. */
+/* The printed configuration can be loaded again and means the same. */
 static void test_printed(void **state)
 {
     struct conf *conf = must_load(

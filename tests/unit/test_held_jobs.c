@@ -1,4 +1,4 @@
-/* The jobs that a worker holds: what is sent when, sent again, and never mixed up. */
+/* The jobs that a worker holds: what is sent when, what is sent again, and what the counts say. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ static void test_a_life(void **state)
     assert_int_equal(out[0].tail_len, 6);
     assert_memory_equal(out[0].tail, "tail\0x", 6);
 
-    /* Under way: not sent twice; failed: sent again. */
+    /* A result under way is not sent twice. After a failed step it is sent again. */
     assert_int_equal(h->state, HELD_SENT);
     assert_false(held_has_results(&l, NOW));
     assert_int_equal(held_collect(&l, NOW, out, 4), 0);
@@ -113,7 +113,7 @@ static void test_collect_is_bounded_and_ends_go_first(void **state)
     assert_int_equal(strncmp(out[7].text, "at ", 3), 0);
     assert_int_equal(held_collect(&l, NOW, out, 8), 2);
     assert_int_equal(held_collect(&l, NOW, out, 8), 0);
-    /* Progress alone makes no step, and a lost one's is nobody's business. */
+    /* Progress alone is no reason for a step. The progress of a LOST job is not sent. */
     l.first->has_progress = true;
     assert_false(held_has_results(&l, NOW));
     lose(&l, l.first);
@@ -160,7 +160,7 @@ static void test_names(void **state)
     held_clear(&l);
 }
 
-/* The old run of a job that was given up still ends here when the same job is claimed anew. */
+/* A LOST job is claimed again: both entries have the same id while the old run still ends here. */
 static void test_same_id_twice(void **state)
 {
     struct held_jobs l = {0};
@@ -198,7 +198,7 @@ static void test_remove_anywhere(void **state)
     }
 }
 
-/* What the list counts, whichever way a job goes; who leaves the line leaves it whole. */
+/* The counts follow every move. A job that leaves AWAITS_PLACE leaves its neighbours linked. */
 static void test_counts_follow_the_states(void **state)
 {
     static const enum held_state ways[] = {HELD_FETCHING, HELD_AHEAD, HELD_AWAITS_BEAT,
@@ -227,7 +227,7 @@ static void test_counts_follow_the_states(void **state)
     }
 }
 
-/* However one that runs alone ends, others may run then. */
+/* A job that runs alone is counted as solo until it ends, whichever way it ends. */
 static void test_solos(void **state)
 {
     struct held_jobs l = {0};

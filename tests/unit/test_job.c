@@ -13,7 +13,7 @@
 
 #define LIT(s) s, sizeof(s) - 1
 
-/* From a heap copy of exactly n bytes, so that the sanitizer sees every step beyond them. */
+/* Parse a heap copy of exactly n bytes, so that the sanitizer sees every read beyond them. */
 static int parse(struct job *job, const char *bytes, size_t n)
 {
     struct err err = ERR_INIT;
@@ -72,7 +72,7 @@ static void test_what_is_not_said(void **state)
     assert_int_equal(parse(&job, LIT("+q 5 K=k\n")), 0);
     assert_true(job.is_big);
     assert_null(job.payload);
-    /* A newer writer's fields are passed over. */
+    /* Fields of a newer writer are ignored. */
     assert_int_equal(parse(&job, LIT("-q 9 z=1 Z=a=b,c q=\nx")), 0);
     assert_int_equal(job.priority, 9);
     job_done(&job);
@@ -164,7 +164,7 @@ static void test_bounds(void **state)
     buf_done(&b);
 }
 
-/* Every prefix, and every byte turned into every other: no crash, and what is taken is sane. */
+/* Every prefix and every change of one byte: no crash, and what is accepted is valid. */
 static void test_mutations(void **state)
 {
     static const char good[] = "-mail 3 a=7 t=90000 K=user:42\n{}";

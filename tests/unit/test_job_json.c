@@ -1,5 +1,4 @@
-/* cli/bulk/job_json, cli/show/base64: a job as a line of JSON, from what anybody may have written.
- */
+/* cli/bulk/job_json and cli/show/base64: a job as a line of JSON, as anybody may write it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +11,7 @@
 #include "cli/show/base64.h"
 #include "cli/bulk/job_json.h"
 
-/* The words of a line, with | behind each; a + in front when it goes alone. */
+/* The words of a line, each followed by |. A + in front: the job needs a call of its own. */
 static const char *words_of(const char *line, bool is_once)
 {
     static char text[1024];

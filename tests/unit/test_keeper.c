@@ -1,4 +1,4 @@
-/* The keeper of a place: every answer and every silence, in virtual time. */
+/* The keeper of a place at a gate: every answer and every missing answer, in virtual time. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,8 +14,9 @@
 #define EPOCH 1000
 #define PEER 17
 
-/* What came out, a letter each: Register Define bEat eNter(n; N: in line) Look(beats) Clear reaP
- * leaVe, Start, kill t k or the signal's number, done!. */
+/* The effects, a letter each: R register, D define, E beat, N enter and wait in line, n enter and
+ * do not wait, L ask for the beats, C clear, P reap, V leave, S start, / relink. The command gets a
+ * signal: t TERM, k KILL, 0 another. ! done. */
 static struct {
     char log[256];
     size_t n;
@@ -25,7 +26,7 @@ static struct {
     enum keeper_end end;
     bool is_done, is_gone;
     char told[200];
-    int64_t redis_ahead_ms; /* of our clock */
+    int64_t redis_ahead_ms; /* ahead of our clock */
 } world;
 
 static struct keeper *keeper;
@@ -188,7 +189,7 @@ static int done(void **state)
     return 0;
 }
 
-/* Since the last look exactly this came out. */
+/* Exactly these effects came out since the last call. */
 static void out(const char *expected)
 {
     assert_string_equal(world.log, expected);
@@ -230,7 +231,7 @@ static void beaten(enum store_status status)
     beaten_with(status, NULL, 0);
 }
 
-/* Two workers: one has just beaten, the other so long ago by the clock of Redis as it is now. */
+/* Answer: one worker has just beaten, the other ago_ms before, by Redis' present clock. */
 static void heard(int64_t ago_ms)
 {
     const int64_t beats_ms[] = {redis_ms(), redis_ms() - ago_ms};
@@ -238,7 +239,7 @@ static void heard(int64_t ago_ms)
     keeper_on_beats(keeper, now, &(struct gate_beats_reply){redis_ms(), beats_ms, 2});
 }
 
-/* Time goes on as the timer says, so long as nothing comes out. */
+/* Let the timer fire until an effect comes out. */
 static void until_out(void)
 {
     for (int i = 0; i < 100 && world.n == 0; i++) {
@@ -262,8 +263,6 @@ static int64_t gone_ms(struct mono since)
 {
     return mono_until_us(since, now) / 1000;
 }
-
-/* ---- */
 
 static void it_comes_in_and_goes(void **state)
 {
@@ -316,14 +315,14 @@ static void it_waits_for_its_turn(void **state)
     registered();
     entered(false);
     out("RN");
-    /* Not our turn. */
+    /* A wake for another epoch or for a queue. */
     keeper_on_wake(keeper, now, "@999");
     keeper_on_wake(keeper, now, "mail");
     out("");
     keeper_on_wake(keeper, now, "@1000");
     out("N");
     entered(false);
-    /* The message may be lost: with each beat it asks again. */
+    /* A wake may be lost: the keeper asks again after each beat. */
     until_out();
     out("E");
     beaten(STORE_OK);
@@ -378,7 +377,7 @@ static void it_looks_after_a_silent_holder(void **state)
     heard(60000);
     out("N");
     entered(false);
-    /* The registration was the first look of five. */
+    /* The registration counts as the first of five beats. */
     for (int i = 2; i < 5; i++) {
         until_out();
         out("E");
@@ -404,7 +403,7 @@ static void it_looks_after_a_silent_holder(void **state)
     out("S");
 }
 
-/* Two and a half seconds of waiting, in which the clock of Redis is set. */
+/* Redis' clock is set during two and a half seconds of waiting. */
 static void wait_through_step(int64_t step_ms)
 {
     keeper_free(keeper);
@@ -423,7 +422,7 @@ static void a_step_of_the_clock_is_no_silence(void **state)
     const int64_t hour_ms = 3600000;
 
     (void)state;
-    /* The last beat was before the step, or behind it. */
+    /* The other worker's last beat was before the step of the clock, or after it. */
     wait_through_step(hour_ms);
     heard(hour_ms + 4000);
     out("V");
@@ -436,7 +435,7 @@ static void a_step_of_the_clock_is_no_silence(void **state)
     wait_through_step(-hour_ms);
     heard(1000);
     out("V");
-    /* Silent all the same. */
+    /* It was silent all the same. */
     wait_through_step(hour_ms);
     heard(hour_ms + 60000);
     out("N");
@@ -445,7 +444,7 @@ static void a_step_of_the_clock_is_no_silence(void **state)
     out("N");
 }
 
-/* Of a step before our time we know nothing: a beat in the future tells nothing of its worker. */
+/* A beat in the future (Redis' clock was set back earlier) does not show that its worker lives. */
 static void a_beat_in_the_future_is_none(void **state)
 {
     (void)state;
@@ -458,7 +457,7 @@ static void a_beat_in_the_future_is_none(void **state)
     out("N");
 }
 
-/* What it left is ended before anybody takes its place. */
+/* A worker is gone: what it left running is ended before anybody takes its place. */
 static void one_that_is_gone_is_cleared_first(void **state)
 {
     const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
@@ -470,7 +469,7 @@ static void one_that_is_gone_is_cleared_first(void **state)
     registered_with(&peer, 1);
     entered(false);
     out("RCN");
-    /* It is not known that nothing is left: asked again with the next beat. */
+    /* It is not known that nothing is left: the keeper asks again after the next beat. */
     keeper_on_cleared(keeper, now, PEER, false);
     until_out();
     beaten_with(STORE_OK, &peer, 1);
@@ -501,7 +500,7 @@ static void a_silent_link_ends_the_command(void **state)
     assert_int_equal(world.end, KEEPER_LOST);
 }
 
-/* An answer that came, but to a question that was asked long ago, is none. */
+/* An answer counts from when its beat was sent, so a late one is no fresh beat. */
 static void an_old_answer_is_no_news(void **state)
 {
     struct mono since;
@@ -569,7 +568,7 @@ static void lost_data_is_entered_again(void **state)
     entered(true);
     out("");
     assert_non_null(strstr(world.told, "another fence"));
-    /* And the next time another was first. */
+    /* The next time another worker was first. */
     until_out();
     beaten(STORE_UNKNOWN);
     registered();
@@ -628,12 +627,12 @@ static void a_command_may_run_so_long(void **state)
     assert_int_equal(gone_ms(since), 8000);
     out("k");
     keeper_on_end(keeper, now, false);
-    out("kV"); /* and what it left, before the place is given back */
+    out("kV"); /* the k ends what the command left, before the place is given back */
     keeper_on_left(keeper, now, true);
     assert_int_equal(world.end, KEEPER_OVERRAN);
 }
 
-/* In order, at its TERM: what it left running has to end as well. */
+/* The command ends at its TERM. Processes that it left running have to end as well. */
 static void one_that_overran_leaves_nothing(void **state)
 {
     (void)state;
@@ -658,7 +657,7 @@ static void signals_are_passed_or_obeyed(void **state)
     keeper_free(keeper);
     begin(false, -1, 0);
     keeper_link_up(keeper, now);
-    /* Registered or not: Redis is not left with a worker that is none. */
+    /* A registration under way is completed, so that the keeper can leave properly. */
     keeper_on_signal(keeper, now, SIGTERM);
     out("R");
     registered();
@@ -731,7 +730,7 @@ static void refusals_end_it_or_are_tried_again(void **state)
     out("");
     until_out();
     out("N");
-    /* A beat that is refused is a beat that was not acknowledged. */
+    /* A refused beat is not acknowledged. */
     entered(true);
     out("S");
     until_out();

@@ -1,4 +1,4 @@
-/* cli/bulk/line_results: what became of which lines. */
+/* cli/bulk/line_results: which lines were added, which refused, which are unknown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void test_one_span(void **state)
     assert_lines(&t, LINE_UNKNOWN, "");
 }
 
-/* One call is refused, the one behind it is not, and then the link breaks. */
+/* One call is refused, the next one is not, and then the link breaks. */
 static void test_spans(void **state)
 {
     struct line_results t = {.n = 0};

@@ -1,4 +1,4 @@
-/* The log: its lines, fields, limits and what the journal gets. Virtual time where there is any. */
+/* The log: lines, fields, limits and what the journal gets. The rates run in virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +78,7 @@ static void test_record_leaves_out(void **state)
     assert_string_equal(show(&r), "event=e last=2 cut=1");
 }
 
-/* What a stranger chose can neither end its value nor begin another pair. */
+/* Text from a stranger cannot end its value or begin another pair. */
 static void test_record_forgery(void **state)
 {
     struct log_event r;
@@ -111,7 +111,7 @@ static void test_record_bounds(void **state)
 
 static struct log_rate rate;
 
-/* How many of n lines of this kind get through at that time. */
+/* How many of n lines of this kind the rate lets through at that time. */
 static int take(const void *site, const char *name, int weight, int n, int64_t ms,
                 struct log_left_out *out)
 {
@@ -137,7 +137,7 @@ static void test_rate_burst(void **state)
     assert_int_equal(take(site, "end mail", 1, 100, 1000, NULL), 20);
     assert_int_equal(take(site, "end mail", 1, 100, 1050, NULL), 1);
     assert_int_equal(take(site, "end mail", 1, 100000, 61050, NULL), 1000);
-    /* Another queue, another place, and output have their own. */
+    /* Another queue, another call site and output have a limit of their own. */
     assert_int_equal(take(site, "end web", 1, 100000, 61050, NULL), 1000);
     assert_int_equal(take(other, "end mail", 1, 100000, 61050, NULL), 1000);
     assert_int_equal(take(other, "output mail", 10, 100000, 61050, NULL), 10000);
@@ -145,7 +145,8 @@ static void test_rate_burst(void **state)
     assert_int_equal(take(site, "end mail", 1, 100000, 61050, NULL), 100000);
 }
 
-/* Over an hour of a storm: what 20 a second and a burst are, and all else is told, every 10 s. */
+/* An hour of a storm: 20 lines a second and a burst get through, all others are counted in reports,
+ * one every 10 s. */
 static void test_rate_tells(void **state)
 {
     static const char site[] = "site";
@@ -171,7 +172,7 @@ static void test_rate_tells(void **state)
     assert_false(log_rate_tell(&rate, (struct mono){1000000 + INT64_C(9999) * 1000000}, &out));
 }
 
-/* More kinds than there is room for: nothing is forgotten, none is without a limit. */
+/* More kinds than the table holds: each line passes or is counted, and each kind is limited. */
 static void test_rate_many_kinds(void **state)
 {
     static const char site[] = "site";
@@ -190,7 +191,7 @@ static void test_rate_many_kinds(void **state)
     while (log_rate_tell(&rate, (struct mono){100000000}, &out))
         told += out.lines;
     assert_int_equal(taken + told, 5000 * 60);
-    /* And their places are free again. */
+    /* Their entries are free again. */
     assert_int_equal(take(site, "end again", 1, 60, 200000, NULL), 50);
 }
 
@@ -420,7 +421,7 @@ static void test_log_threads(void **state)
     assert_int_equal(lines, 20);
 }
 
-/* The rest of a storm is told, though nothing of its kind comes any more. */
+/* A storm is limited to its burst. Another queue and another event still get through. */
 static void test_log_limit(void **state)
 {
     static char big[200000];

@@ -1,4 +1,4 @@
-/* laterd's command line: what it takes, and what it says to what it does not. */
+/* laterd's command line: what it accepts, and its message for everything else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 static struct options opt;
 static struct err err;
 
-/* laterd FIRST SECOND; NULL ends it. */
+/* Parse `laterd FIRST SECOND`; NULL ends the arguments. */
 static int parse(const char *first, const char *second)
 {
     char *argv[] = {(char *)"laterd", (char *)first, (char *)second, NULL};

@@ -44,7 +44,7 @@ static struct job job_at(int64_t attempt)
         .id = "j0123456789a", .queue = "q", .start = 9, .attempt = attempt, .keep_ms = -1};
 }
 
-/* Attempt 1 of 3, then the last one. */
+/* Every exit status at attempts 1, 2 and 3 of 3. */
 static void test_every_exit_status(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void test_every_end(void **state)
         {RUN_NOT_RUN, 2, {0}, 1, STORE_RETRY, 127, true, false},
         {RUN_NOT_RUN, 0, {0}, 1, STORE_RETRY, 127, true, false},
         {RUN_NOT_RUN, 13, {0}, 3, STORE_BURY, 127, true, false},
-        /* Finished although it was told to end. */
+        /* It finished although it was told to end. */
         {RUN_STOPPED, 0, {1}, 1, STORE_DONE, 0, false, false},
         {RUN_CANCELLED, 0, {1}, 3, STORE_DONE, 0, false, false},
         {RUN_STOPPED, 15, {1}, 1, STORE_RELEASE, 15, false, false},
@@ -138,7 +138,7 @@ static void test_what_the_job_says_outranks_the_queue(void **state)
     assert_int_equal(judge(&job, RUN_EXITED, 0, -1, RAN).amount, 0);
     job.keep_ms = 9000;
     assert_int_equal(judge(&job, RUN_EXITED, 0, -1, RAN).amount, 9000);
-    /* The handler's own wait, 0 included, instead of the backoff; it buys no attempt. */
+    /* The handler's own delay, 0 included, replaces the backoff. It gives no further attempt. */
     job = job_at(1);
     v = judge(&job, RUN_EXITED, 75, 123456, RAN);
     assert_int_equal(v.verb, STORE_RETRY);

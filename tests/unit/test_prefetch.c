@@ -26,7 +26,7 @@ static void test_as_many_as_end_in_ten_ms(void **state)
     for (int i = 0; i < 100; i++)
         prefetch_ran(&p, 10);
     assert_int_equal(prefetch_most(&p, 16, NOW), PREFETCH_MAX);
-    /* One that took a minute is not forgotten at once. */
+    /* A job that took a minute counts for a while. */
     prefetch_ran(&p, 60000000);
     for (int i = 0; i < 20; i++) {
         prefetch_ran(&p, 10);
@@ -39,7 +39,7 @@ static void test_none_for_a_while(void **state)
     struct prefetch p = {0};
 
     (void)state;
-    prefetch_ran(&p, 0); /* below a microsecond */
+    prefetch_ran(&p, 0); /* less than a microsecond */
     assert_int_equal(prefetch_most(&p, 1, NOW), PREFETCH_MAX);
     prefetch_rest(&p, NOW);
     assert_int_equal(prefetch_most(&p, 1, mono_add_ms(NOW, PREFETCH_REST_MS - 1)), 0);
@@ -64,7 +64,7 @@ static unsigned count_held(const struct fake *f)
     return n;
 }
 
-/* The most that were held at once while the world turned for so long. */
+/* The most jobs that were held at once while ms passed. */
 static unsigned most_held(struct fake *f, int64_t ms)
 {
     unsigned most = 0;
@@ -91,7 +91,7 @@ static struct fake *warm(void)
     return f;
 }
 
-/* Those that were claimed and wait again, as if they had not been. */
+/* Jobs that were claimed and wait again, without an attempt spent. */
 static unsigned count_given_back(const struct fake *f)
 {
     unsigned n = 0;
@@ -104,7 +104,7 @@ static unsigned count_given_back(const struct fake *f)
     return n;
 }
 
-/* They have their places one after the other, each as soon as the one before it has ended. */
+/* The jobs get places in this order, each as soon as the one before it has ended. */
 static void assert_in_order(struct fake *f, unsigned from, unsigned to)
 {
     int64_t began = 0;
@@ -138,7 +138,7 @@ static void test_prefetches(void **state)
         if (count_held(f) > held)
             held = count_held(f);
     }
-    /* 4 run; in 10 ms end 8; and the store learns of an end when it is told. */
+    /* 4 run, 8 end in 10 ms, and up to 8 have ended but the store does not know it yet. */
     assert_in_range(held, 9, 4 + 8 + 8);
     /* 50 rounds of 5 ms; with a round trip in each it would be 350 ms. */
     assert_in_range(ms, 250, 280);
@@ -146,8 +146,8 @@ static void test_prefetches(void **state)
     fake_free(f);
 }
 
-/* Jobs that take longer than they did before: what is here beyond the places goes back, as if it
- * had never been claimed, and no more come for a while. */
+/* Jobs take longer than before: those beyond the places go back as if they had not been claimed,
+ * and for a while no more are claimed beyond the places. */
 static void test_prefetched_goes_back(void **state)
 {
     struct fake *f = warm();
@@ -185,7 +185,8 @@ static void test_stop_gives_back_what_was_prefetched(void **state)
     fake_free(f);
 }
 
-/* Nothing that somebody else may wait for is claimed beyond the places: a lock, a semaphore. */
+/* Jobs with gates, for which others wait, or with large payloads (as here) are not claimed beyond
+ * the places. */
 static void test_prefetches_plain_jobs_alone(void **state)
 {
     struct fake *f = warm();
@@ -194,14 +195,14 @@ static void test_prefetches_plain_jobs_alone(void **state)
     add_plain(f, 100, 140);
     for (size_t i = 0; i < f->njobs; i++)
         f->jobs[i].is_small = false;
-    /* It finds out by the first of them. */
+    /* The worker learns it from the first of them. */
     assert_in_range(most_held(f, 4), 5, 12);
     fake_run(f, 10);
     assert_int_equal(most_held(f, 30), 4);
     fake_free(f);
 }
 
-/* Its four places are taken by jobs without an end, and others wait. */
+/* A worker with endless jobs in its four places and others that wait for a place. */
 static struct fake *crowded(unsigned jobs)
 {
     struct fake *f = warm();
@@ -213,7 +214,7 @@ static struct fake *crowded(unsigned jobs)
     return f;
 }
 
-/* In the order of their claims. */
+/* Waiting jobs get places in the order of their claims. */
 static void test_the_line_is_in_order(void **state)
 {
     struct fake *f = crowded(12);
@@ -223,7 +224,7 @@ static void test_the_line_is_in_order(void **state)
     fake_free(f);
 }
 
-/* What is beyond the places when a queue gets less room, or when a job is cancelled, goes back. */
+/* Jobs beyond the places go back when their queue's limit is lowered or when they are cancelled. */
 static void test_the_line_is_left(void **state)
 {
     struct fake *f = crowded(40);
@@ -233,7 +234,7 @@ static void test_the_line_is_left(void **state)
     f->jobs[8 + 6].is_cancelled = true;
     sched_on_wake(f->s, fake_now(f), "!cancel");
     fake_run(f, 3);
-    /* Its store would end it; this one gives it out again. */
+    /* Redis would end the cancelled job; the fake store hands it out again. */
     assert_true(f->jobs[8 + 6].state == WAITS || f->jobs[8 + 6].start == 2);
     f->jobs[8 + 6].is_cancelled = false;
     assert_int_equal(f->starts, 8 + 4);

@@ -1,4 +1,4 @@
-/* What INFO tells of a server that jobs are to be trusted to. */
+/* What the INFO of a Redis tells: whether jobs are safe in it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static void assert_finds(const char *info, const char *check, const char *word)
     assert_int_equal(p.n, 1);
     assert_string_equal(p.at[0].check, check);
     assert_non_null(strstr(p.at[0].text, word));
-    /* Each names a cure: it is not cut off. */
+    /* The text names a cure at its end, so it must not be cut off. */
     assert_true(strlen(p.at[0].text) < sizeof(p.at[0].text) - 1);
 }
 
@@ -37,7 +37,7 @@ static void test_good(void **state)
     preflight_read(&p, "used_memory:7\nmaxmemory:0\n");
     preflight_read(&p, "used_memory:990\nmem_not_counted_for_evict:90\nmaxmemory:1000\n");
     assert_int_equal(p.n, 0);
-    preflight_read(&p, ""); /* INFO may be cut down by an ACL: what is not said is not found */
+    preflight_read(&p, ""); /* an ACL may shorten INFO: a missing field is no finding */
     assert_int_equal(p.n, 0);
 }
 
@@ -51,7 +51,7 @@ static void test_findings(void **state)
     assert_finds("role:slave\r\n", "replica", "master");
     assert_finds("cluster_enabled:1\r\n", "cluster", "Cluster");
     assert_finds("maxmemory:1000\r\nused_memory:901\r\n", "memory", "every add is refused");
-    /* A name that only ends like it is another one. */
+    /* A field whose name only ends like this is another field. */
     assert_finds("xaof_enabled:1\r\naof_enabled:0\r\n", "persistence", "");
 }
 

@@ -1,4 +1,4 @@
-/* Whose turn it is, how much room there is, and what is known of each queue's first job. */
+/* The queues of a worker: turns, room, and what is known of each queue's first job. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,14 +12,14 @@
 #include "base/mem.h"
 #include "sched/queues.h"
 
-#define MAX 512 /* that are named */
+#define MAX 512 /* queues in a plan */
 #define NOW ((struct mono){INT64_C(3600000000)})
-#define NOW_US INT64_C(1767225600000000) /* by Redis */
+#define NOW_US INT64_C(1767225600000000) /* Redis' clock */
 #define NOW_MS (NOW_US / 1000)
 
 static struct store_room rooms[MAX];
 
-/* A look has found something in each of them. */
+/* A look has found something in each queue. */
 static struct queues *make(const struct queue_spec *specs, size_t n)
 {
     struct queues *qs = queues_new();
@@ -30,7 +30,7 @@ static struct queues *make(const struct queue_spec *specs, size_t n)
     return qs;
 }
 
-/* A step that is answered at once. */
+/* Plan a step that is answered at once. */
 static size_t plan_with(struct queues *qs, unsigned free, bool suspected)
 {
     size_t n = queues_plan(qs, NOW, free, suspected, rooms, MAX);
@@ -51,7 +51,7 @@ static void tell(struct queues *qs, const char *name, int64_t head)
     queues_heads(qs, &room, &head, 1, NOW_US, NOW);
 }
 
-/* A step that named only this one tells whether a suspect is due. */
+/* A step that named only this queue told whether a suspect is due. */
 static void suspect(struct queues *qs, const char *name, bool is_due)
 {
     struct store_room room = {name, 1, 0};
@@ -66,7 +66,7 @@ static int64_t next_in_us(const struct queues *qs)
     return next.us == INT64_MAX ? INT64_MAX : mono_until_us(NOW, next);
 }
 
-/* All queues are always due: after n claims each has had its share, within 1 % of all. */
+/* All queues are always due. After 200,000 claims each has its share, within 1 % of all. */
 static void expect_shares(const unsigned *weights, size_t n, unsigned free)
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
@@ -172,7 +172,7 @@ static void test_room(void **state)
     assert_true(next_in_us(qs) <= 0);
     assert_int_equal(plan(qs, 100), 1);
     assert_int_equal(rooms[0].room, 1);
-    /* More ends than claims, and names nobody knows, do no harm. */
+    /* More ends than claims, and unknown names, do no harm. */
     for (int i = 0; i < 5; i++)
         queues_ended(qs, "a");
     assert_int_equal(plan(qs, 100), 1);
@@ -199,7 +199,7 @@ static void test_heads(void **state)
         {NOW_MS + 86400000, INT64_C(86400000000)},
         {NOW_MS - 5, -5000},
         {0, -NOW_US},
-        /* What the library never says must not look due. */
+        /* Heads that the library never tells do not count as due. */
         {INT64_MIN, INT64_MAX},
         {-2, INT64_MAX},
         {INT64_MAX, INT64_MAX},
@@ -222,7 +222,7 @@ static void test_heads(void **state)
     queues_free(qs);
 }
 
-/* What a step may bring that is not answered yet has its place already. */
+/* Places that a step without an answer may use are not given to another step. */
 static void test_room_is_promised_once(void **state)
 {
     static const struct queue_spec specs[] = {{"a", 5, 1, 1}, {"b", 100, 1, 1}};
@@ -235,7 +235,7 @@ static void test_room_is_promised_once(void **state)
     assert_int_equal(n, 2);
     assert_int_equal(first[0].room + first[1].room, 8);
     assert_int_equal(first[0].room, 4);
-    /* Of a there is one left, however many are free. */
+    /* One place of a's limit is left, however many are free. */
     assert_int_equal(queues_plan(qs, NOW, 20, false, rooms, MAX), 2);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 1 : 19);
@@ -244,7 +244,7 @@ static void test_room_is_promised_once(void **state)
     assert_int_equal(plan(qs, 100), 2);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 5 : 95);
-    /* A link that breaks answers nothing. */
+    /* After a lost link no step will be answered. */
     (void)queues_plan(qs, NOW, 100, false, rooms, MAX);
     queues_unanswered(qs);
     assert_int_equal(plan(qs, 100), 2);
@@ -266,7 +266,7 @@ static void test_wake_during_a_step(void **state)
     assert_int_equal(plan(qs, 1), 1);
     tell(qs, "a", STORE_HEAD_NONE);
     assert_int_equal(next_in_us(qs), INT64_MAX);
-    /* What a look found is older than the head. */
+    /* A head replaces what a look found, unlike a wake. */
     queues_found(qs, "a");
     queues_found(qs, "another");
     assert_int_equal(plan(qs, 9), 1);
@@ -293,8 +293,8 @@ static struct queues *make_many(char (*names)[16])
     return qs;
 }
 
-/* Those in which a suspect may be are named beside the due ones, one place each, and without a
- * place only for what they tell, until one that tells of none. */
+/* Queues that may have a suspect are named beside the due ones with one place each, or with none
+ * when none is free, until a step that named them tells that no suspect is due. */
 static void test_suspected(void **state)
 {
     static const struct queue_spec specs[] = {{"a", 4, 1, 1}, {"b", 4, 1, 2}, {"c", 4, 1, 3}};
@@ -325,7 +325,7 @@ static void test_suspected(void **state)
         queues_claimed(qs, "b");
     assert_int_equal(plan_with(qs, 8, true), 2);
     assert_int_equal(rooms[1].room, 0);
-    /* Who goes takes it along; who comes back is not suspected. */
+    /* A queue that is removed is not suspected when it comes back. */
     queues_set(qs, specs, 1);
     assert_int_equal(queues_suspected(qs), 0);
     queues_set(qs, specs, 3);
@@ -333,7 +333,7 @@ static void test_suspected(void **state)
     queues_free(qs);
 }
 
-/* What a queue was woken for is still to be asked when it was named without a place. */
+/* A queue that was woken is asked again after a step named it without a place. */
 static void test_woken_when_full(void **state)
 {
     struct queue_spec spec = {"a", 4, 1, 1};
@@ -352,7 +352,8 @@ static void test_woken_when_full(void **state)
     queues_free(qs);
 }
 
-/* A call of Redis is short, however many queues are due or suspected; half of it is for those. */
+/* A step names a bounded number of queues, however many are due or suspected, since a call of Redis
+ * must be short. Half of the names are for suspected queues. */
 static void test_a_step_names_so_many(void **state)
 {
     enum { STEP = 32 };
@@ -371,7 +372,7 @@ static void test_a_step_names_so_many(void **state)
     queues_free(qs);
 }
 
-/* What was found last is not what is found after the table has changed. */
+/* The queue that was found last is cached. The cache does not outlive a change of the table. */
 static void test_found_after_a_change(void **state)
 {
     const struct queue_spec before[] = {{"a", 1, 1, 0}, {"b", 2, 1, 0}, {"c", 3, 1, 0}};
@@ -392,7 +393,8 @@ static void test_found_after_a_change(void **state)
     queues_free(qs);
 }
 
-/* A queue that stays keeps its head and what runs of it; its settings are the new ones. */
+/* A queue that stays keeps its head and its count of running jobs. Its settings are the new
+ * ones. */
 static void test_set_keeps_what_is_known(void **state)
 {
     static const struct queue_spec before[] = {{"a", 2, 1, 1}, {"b", 2, 1, 1}};
@@ -409,7 +411,7 @@ static void test_set_keeps_what_is_known(void **state)
     assert_int_equal(next_in_us(qs), 50000);
     queues_wake(qs, "a");
     assert_int_equal(plan(qs, 9), 1);
-    assert_int_equal(rooms[0].room, 2); /* of three, one runs */
+    assert_int_equal(rooms[0].room, 2); /* a limit of three, one runs */
     assert_int_equal(rooms[0].max_payload, 9);
     queues_free(qs);
 }
@@ -463,7 +465,8 @@ static void test_set_to_nothing(void **state)
     queues_free(qs);
 }
 
-/* A timer may fire a hair before Redis' clock says so: the job must not be put off for that. */
+/* A timer may fire just before a head is due by Redis' clock: the queue is not deferred for
+ * that. */
 static void test_only_a_due_head_is_deferred(void **state)
 {
     static const struct queue_spec specs[] = {{"a", 1, 1, 0}};
@@ -481,7 +484,7 @@ static void test_only_a_due_head_is_deferred(void **state)
     queues_free(qs);
 }
 
-/* When a gate opens, those are named that had a job through one, for a while. */
+/* When a gate opens, the queues of which a job passed a gate lately are named, for a while. */
 static void test_wake_of_the_gated(void **state)
 {
     static const struct queue_spec specs[] = {{"a", 9, 1, 1}, {"b", 9, 1, 1}};
@@ -499,12 +502,12 @@ static void test_wake_of_the_gated(void **state)
         tell(qs, "b", STORE_HEAD_NONE);
         queues_wake_gated(qs);
     }
-    /* It gave nothing any more. */
+    /* It gave no job, so it is not named any more. */
     assert_in_range(times, 1, 20);
     queues_free(qs);
 }
 
-/* A plan looks at those that are due and at the two below each of them, however many there are. */
+/* A plan checks the due queues and the two below each in the heap, however many there are. */
 static void test_cost_by_due_queues(void **state)
 {
     static char names[MANY][16];

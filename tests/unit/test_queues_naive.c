@@ -1,5 +1,4 @@
-/* Random events and plans, held against a naive table which looks at all of its queues each time.
- */
+/* Random events and plans, compared with a naive table that checks all its queues each time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +12,7 @@
 #include "sched/queues.h"
 
 #define NOW ((struct mono){INT64_C(3600000000)})
-#define NOW_US INT64_C(1767225600000000) /* by Redis */
+#define NOW_US INT64_C(1767225600000000) /* Redis' clock */
 #define NOW_MS (NOW_US / 1000)
 #define NAIVES 24
 #define STRIDE_ONE (UINT64_C(1) << 20)
@@ -34,7 +33,7 @@ static unsigned naive_room(const struct naive *q)
     return q->limit > q->running + q->asked ? q->limit - q->running - q->asked : 0;
 }
 
-/* Who is due and comes before all of those that are in out already. */
+/* The due queue with the lowest pass that is not in out yet; NULL: none. */
 static struct naive *naive_first(struct naive *const *out, size_t n)
 {
     struct naive *best = NULL;
@@ -134,7 +133,7 @@ static void naive_wake(struct naive *q)
     q->woken = true;
 }
 
-/* What a step that named these has told, and what it has brought. */
+/* Answer a step that named these queues: the heads it told and the jobs it brought. */
 static void answer_both(struct queues *qs, const struct store_room *step, size_t n, int64_t now_us)
 {
     int64_t heads[NAIVES];
@@ -161,7 +160,7 @@ static void answer_both(struct queues *qs, const struct store_room *step, size_t
     queues_suspect(qs, step, n, is_suspect_due);
 }
 
-/* One thing that may happen to a queue, or to all. */
+/* One event, for a queue or for all of them. */
 static void disturb_both(struct queues *qs, int64_t now_us)
 {
     struct naive *q = &naive[rand() % NAIVES];
@@ -212,7 +211,7 @@ static void disturb_both(struct queues *qs, int64_t now_us)
     }
 }
 
-/* Once in a while all is counted anew, as after a lost link or a new configuration. */
+/* Now and then everything is counted again, as after a lost link or a new configuration. */
 static void shake_both(struct queues *qs, const struct queue_spec *specs)
 {
     queues_unanswered(qs);
@@ -247,7 +246,7 @@ static size_t plan_both(struct queues *qs, int64_t now_us, struct store_room *ou
     for (size_t i = 0; i < n; i++) {
         assert_string_equal(out[i].queue, want[i].queue);
         assert_int_equal(out[i].room, want[i].room);
-        out[i].queue = want[i].queue; /* the table may be set anew */
+        out[i].queue = want[i].queue; /* the names of qs end with the next queues_set */
     }
     return n;
 }

@@ -14,7 +14,7 @@
 
 /* ---- lines ---- */
 
-/* Each line as "<line>", with a ! behind a cut one. */
+/* Put each line as "<line>", a cut one with a ! at its end. */
 static void on_line(void *arg, const char *line, size_t n, bool cut)
 {
     struct buf *out = arg;
@@ -152,7 +152,7 @@ static void test_interpreter_lines(void **state)
     memset(filled, 'x', sizeof(filled));
     memcpy(filled, "#!/", 3);
     expect_head(filled, sizeof(filled), PROGRAM_LONG, "");
-    filled[200] = ' '; /* the name is whole, only its argument is cut */
+    filled[200] = ' '; /* the name is whole, only its argument is cut off */
     filled[201] = 'y';
     filled[3] = '\0';
     expect_head(filled, sizeof(filled), PROGRAM_SCRIPT, "/");

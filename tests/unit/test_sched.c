@@ -77,7 +77,7 @@ static void test_predecessor_is_reaped_at_once(void **state)
     f->reap_moved = 128;
     fake_up(f);
     fake_run(f, 2);
-    /* First what it left running. */
+    /* Processes that it left running are ended first. */
     assert_int_equal(f->clearing, 71);
     assert_int_equal(f->count[REAP], 0);
     clear(f, true);
@@ -89,12 +89,13 @@ static void test_predecessor_is_reaped_at_once(void **state)
     fake_run(f, 2);
     f->npeers = 1;
     assert_int_equal(f->count[BEAT], 0);
-    /* The silent one takes four beats of ours since the registration showed it. */
+    /* The silent peer needs four beats of ours after the registration, which showed it first. */
     for (unsigned was = f->count[REAP], i = 0; i < 4; i++) {
         assert_int_equal(f->count[REAP], was);
         fake_run(f, 5001);
     }
-    /* Of the silent what is here is ended, too; but where that is not known, it was waited for. */
+    /* Processes of the silent peer on this host are ended, too. Even if it is not known that all
+     * have ended, the peer is reaped: the full silence is over. */
     assert_int_equal(f->clearing, 70);
     clear(f, false);
     fake_run(f, 2);
@@ -103,7 +104,7 @@ static void test_predecessor_is_reaped_at_once(void **state)
     fake_free(f);
 }
 
-/* Its process is gone, but not all that it started: until the full silence it keeps its jobs. */
+/* A peer is gone, but not all that it started: it keeps its jobs until the full silence. */
 static void test_predecessor_that_left_something(void **state)
 {
     struct fake *f = fake_new(4, "a");
@@ -171,8 +172,8 @@ static void test_batches(void **state)
     fake_free(f);
 }
 
-/* Where a step brings all that it was asked for, the next is asked ahead, as long as there are
- * places; no more of either than there may be. */
+/* When a step claimed as much as it asked for, the next steps overlap as long as places are free.
+ * Never more steps or claims than allowed. */
 static void test_steps_overlap(void **state)
 {
     struct fake *f = fake_ready(300, "a");
@@ -192,7 +193,8 @@ static void test_steps_overlap(void **state)
     fake_free(f);
 }
 
-/* One job at a time wants no second step; an end while one is under way does not wait for it. */
+/* Jobs that come one by one need no second step. Ends of all running jobs do not wait for the step
+ * that is under way. */
 static void test_an_end_overlaps(void **state)
 {
     struct fake *f = fake_ready(8, "a");
@@ -220,7 +222,7 @@ static void test_an_end_overlaps(void **state)
     fake_free(f);
 }
 
-/* What ends in one moment travels in one step. */
+/* Jobs that end at the same moment are told in one step. */
 static void test_ends_of_a_moment(void **state)
 {
     struct fake *f = fake_ready(8, "a");
@@ -263,7 +265,7 @@ static void test_wake_during_a_step(void **state)
     (void)state;
     f->latency_us = 10000;
     sched_on_wake(f->s, fake_now(f), "a");
-    /* The store has looked; its answer is on its way. */
+    /* The store has carried the step out; its answer is under way. */
     fake_run(f, 7);
     fake_add(f, 1, "a", 0);
     sched_on_wake(f->s, fake_now(f), "a");
@@ -282,7 +284,7 @@ static void test_wakes_of_strangers_are_ignored(void **state)
     for (unsigned i = 0; i < 700; i++)
         sched_on_wake(f->s, fake_now(f), texts[i % 7]);
     assert_int_equal(fake_calls(f), before);
-    /* A flood of good ones makes one step after the other, no more. */
+    /* A flood of valid wakes makes one step after the other, no more. */
     for (unsigned i = 0; i < 700; i++)
         sched_on_wake(f->s, fake_now(f), i % 2 ? "a" : "!cancel");
     assert_int_equal(fake_calls(f), before + 1);
@@ -300,7 +302,8 @@ static bool was_asked_at(const struct fake *f, enum fake_kind kind, int64_t at_u
     return false;
 }
 
-/* Exactly (head - now) after the reply that told it, whatever this host's clocks say. */
+/* The step for a head is sent exactly (head - now) after the reply that told it, whatever this
+ * host's clocks show. */
 static void test_timer_is_exact(void **state)
 {
     struct fake *f = fake_ready(4, "a");
@@ -317,7 +320,7 @@ static void test_timer_is_exact(void **state)
     fake_free(f);
 }
 
-/* Claimed ahead, it starts when it is due, to the microsecond: no round trip lies between. */
+/* A job claimed ahead starts when it is due, to the microsecond, without another round trip. */
 static void test_claimed_ahead(void **state)
 {
     struct fake *f = fake_new_ahead(4, "a", 2000);
@@ -335,7 +338,7 @@ static void test_claimed_ahead(void **state)
     fake_run(f, 335);
     assert_int_equal(f->nruns, 0);
     fake_run(f, 10);
-    /* Our clock is behind the store's by the way of an answer. */
+    /* Our estimate of the store's clock is behind by the time an answer takes. */
     assert_int_equal(fake_running(f, J1)->began_us, due_us + f->latency_us / 2);
     assert_int_equal(f->jobs[0].start, 1);
     assert_int_equal(f->nruns, 2);
@@ -343,7 +346,7 @@ static void test_claimed_ahead(void **state)
     fake_free(f);
 }
 
-/* One that may not be claimed ahead is asked for once too early, then when it is due. */
+/* A job that may not be claimed ahead is asked for once too early, and again when it is due. */
 static void test_not_claimed_ahead(void **state)
 {
     struct fake *f = fake_new_ahead(4, "a", 2000);
@@ -365,8 +368,8 @@ static void test_not_claimed_ahead(void **state)
     fake_free(f);
 }
 
-/* One that was let in by its gates when it was due, and whose store's clock was set back then, is
- * not ahead of anything: it would lie here for as long as the clock was set back. */
+/* A granted job starts at once, also when the store's clock was set back after its gates let it in:
+ * waiting for its due time would take as long as the clock was set back. */
 static void test_granted_before_the_clock_was_set_back(void **state)
 {
     struct fake *f = fake_new_ahead(4, "a", 2000);
@@ -380,7 +383,7 @@ static void test_granted_before_the_clock_was_set_back(void **state)
     fake_free(f);
 }
 
-/* A stop between the claim and the start. */
+/* A stop between the claim and the start gives the job back. */
 static void test_stop_gives_back_what_was_claimed_ahead(void **state)
 {
     struct fake *f = fake_new_ahead(4, "a", 2000);
@@ -421,7 +424,7 @@ static void test_rhythm(void **state)
         }
         last[c->kind] = c->at_us;
     }
-    /* About a second, and not in step with the rest of the fleet. */
+    /* Looks are about a second apart, and not at the same time as those of other workers. */
     assert_in_range(shortest, 900000, 960000);
     assert_in_range(longest, 1040000, 1101000);
     assert_int_equal(f->count[STEP], 0);
@@ -493,7 +496,7 @@ static void test_what_is_not_started(void **state)
     fake_run(f, 1200);
     assert_int_equal(fake_state_of(f, J2), DEAD);
     assert_int_equal(f->starts, 0);
-    /* Neither of them left its place taken. */
+    /* Neither of them kept its place. */
     f->refuses_start = false;
     fake_add(f, 3, "a", 0);
     fake_run(f, 1200);
@@ -512,7 +515,7 @@ static void test_queues_may_change(void **state)
     fake_queues(f, "b c");
     fake_run(f, 1);
     assert_string_equal(fake_last(f, BEAT)->text, "b,c");
-    /* The queue comes back and finds its job still running: no second one beside it. */
+    /* The queue comes back while its job still runs: no second job starts beside it. */
     fake_queues(f, "a b");
     fake_add(f, 2, "a", 0);
     fake_run(f, 6000);
@@ -522,7 +525,7 @@ static void test_queues_may_change(void **state)
     assert_string_equal(fake_last(f, STEP)->rooms[0].queue, "a");
     assert_int_equal(fake_last(f, STEP)->rooms[0].room, 1);
     assert_non_null(fake_running(f, J2));
-    /* A beat that was lost told nobody. */
+    /* A beat with new names was lost: the next one carries them again. */
     fake_queues(f, "a c");
     assert_string_equal(fake_last(f, BEAT)->text, "a,c");
     fake_cut(f, false);
@@ -573,7 +576,7 @@ static void test_stop_idle(void **state)
     assert_int_equal(f->count[LEAVE], 1);
     assert_int_equal(f->gone, 1);
     assert_int_equal(f->armed.us, INT64_MAX);
-    /* Whatever comes now is late. */
+    /* Events after the end change nothing. */
     sched_stop(f->s, fake_now(f));
     sched_on_wake(f->s, fake_now(f), "a");
     sched_link_down(f->s, fake_now(f));
@@ -628,7 +631,8 @@ static void test_stop_gives_back_what_was_not_started(void **state)
     fake_free(f);
 }
 
-/* TERM at stop_timeout (20 s), KILL 6 s later, then the job is given back and the worker goes. */
+/* TERM at stop_timeout (20 s) or at the second stop, KILL 6 s later. Then the job is given back and
+ * the worker leaves. */
 static void test_stop_presses(void **state)
 {
     for (int twice = 0; twice < 2; twice++) {
@@ -667,7 +671,7 @@ static int64_t ms_until_gone(struct fake *f)
     return ms;
 }
 
-/* Redis away in every way, with and without a job: the stop ends in bounded time. */
+/* Redis is away in every way, with and without a job: the stop ends in bounded time. */
 static void test_stop_without_redis(void **state)
 {
     enum { CUT, FROZEN, REFUSES, DEAF, NEVER_UP, HOWS };
@@ -692,7 +696,7 @@ static void test_stop_without_redis(void **state)
                 fake_cut(f, false);
             fake_run(f, 6000);
             ms = ms_until_gone(f);
-            /* A job that hears no TERM: 20 s, 6 s, and 2 s for Redis. */
+            /* A job that ignores TERM: 20 s, 6 s, and 2 s for Redis. */
             if (with_job && how != NEVER_UP)
                 assert_in_range(ms, 26000, 28100);
             else
@@ -702,8 +706,7 @@ static void test_stop_without_redis(void **state)
     }
 }
 
-/* A beat was out when the stop gave up; its answer, whatever it says, brings nothing back to life.
- */
+/* A beat was under way when the stop gave up. Its late answer changes nothing, whatever it says. */
 static void test_gone_stays_gone(void **state)
 {
     static const enum store_status statuses[] = {STORE_DEAD, STORE_UNKNOWN, STORE_OK};
@@ -737,7 +740,7 @@ static void test_stop_with_an_unanswered_leave(void **state)
     fake_free(f);
 }
 
-/* The link did not take it once: it is said again, lest the worker stay behind for the reaper. */
+/* A leave that the link did not take is sent again, so that the worker need not be reaped. */
 static void test_stop_with_a_leave_that_was_not_sent(void **state)
 {
     struct fake *f = fake_ready(4, "a");

@@ -1,6 +1,7 @@
 /*
- * The scheduler and jobs that hold a lock: they start behind a fresh beat only, and wait for the
- * answer of one instead of losing their place in the line of their lock.
+ * The scheduler and jobs that hold a lock. They start only behind a fresh beat. While the beat is
+ * old they wait here for the answer to a new one: if they went back, they would lose their place in
+ * the line of their lock.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,13 +27,13 @@ static struct sched_status status(const struct fake *f)
     return st;
 }
 
-/* The machine sleeps: by the monotonic clock the last beat is as fresh as before. */
+/* The machine sleeps. By the monotonic clock, which stops, the last beat is as fresh as before. */
 static void sleep_on(struct fake *f)
 {
     f->slept_us += 6000000;
 }
 
-/* Ready, its last beat of that age, with this many jobs (1, 2 ...) that hold locks and are due. */
+/* A ready worker whose last beat has this age, and n due jobs (1, 2 ...) that hold locks. */
 static struct fake *with_locks(unsigned n, int64_t acked_ms_ago)
 {
     struct fake *f = fake_new(4, "a");
@@ -45,7 +46,7 @@ static struct fake *with_locks(unsigned n, int64_t acked_ms_ago)
     return f;
 }
 
-/* They are claimed, the beat that they wait for is out. */
+/* The jobs are claimed, and the beat that they wait for is under way. */
 static struct fake *waiting(unsigned n)
 {
     struct fake *f = with_locks(n, 6000);
@@ -60,7 +61,7 @@ static struct fake *waiting(unsigned n)
     return f;
 }
 
-/* Claimed so often, and no attempt was spent on anything but the last time. */
+/* The job was claimed this many times, and only the last claim spent an attempt. */
 static void assert_claims(struct fake *f, const char *id, int64_t claims)
 {
     assert_int_equal(fake_find(f, id)->start, claims);
@@ -69,8 +70,8 @@ static void assert_claims(struct fake *f, const char *id, int64_t claims)
 
 /* ---- fresh, stale, and between */
 
-/* The age counts when the answer to the claim is there: 400 us after it was asked. Its thread asks
- * again, so a moment must be left. */
+/* The age of the beat counts when the answer to the claim comes, 400 us after the step was sent.
+ * The thread that starts the job asks again later, so a moment must be left. */
 static void test_fresh_beat(void **state)
 {
     struct fake *f = with_locks(1, (FAKE_FRESH_US - FAKE_SPARE_US) / 1000);
@@ -102,7 +103,7 @@ static void test_stale_beat(void **state)
     fake_free(f);
 }
 
-/* The line of a lock is in order of due time: whoever waits for the beat keeps that order. */
+/* Jobs that wait for the beat start in the order of their claims. */
 static void test_order_of_claims(void **state)
 {
     struct fake *f = waiting(3);
@@ -119,7 +120,7 @@ static void test_order_of_claims(void **state)
     fake_free(f);
 }
 
-/* Others are nobody's prisoners. */
+/* Jobs without a lock do not wait for the beat. */
 static void test_the_others_do_not_wait(void **state)
 {
     struct fake *f = with_locks(1, 6000);
@@ -136,7 +137,7 @@ static void test_the_others_do_not_wait(void **state)
     fake_free(f);
 }
 
-/* The one under way will do, and its answer is not given another's age. */
+/* A beat that is already under way is enough. Its answer counts from when that beat was sent. */
 static void test_a_beat_is_out(void **state)
 {
     struct fake *f = with_locks(1, 0);
@@ -154,7 +155,8 @@ static void test_a_beat_is_out(void **state)
     fake_free(f);
 }
 
-/* An answer so late that it says nothing: the job goes back, and a beat goes first. */
+/* The answer comes so late that its beat is too old: a beat is sent first, then the jobs go
+ * back. */
 static void test_still_stale(void **state)
 {
     struct fake *f = waiting(2);
@@ -176,8 +178,9 @@ static void test_still_stale(void **state)
     fake_free(f);
 }
 
-/* A beat for such a job is one more: if it moved the rhythm, and its answer took less time than the
- * one before, silence of others would be counted in every second beat only (watch.h). */
+/* The beat for such a job is an extra one. If it moved the rhythm, and its answer took less time
+ * than the one before, only every second beat would count for the silence of others
+ * (sched/silence.h). */
 static void test_rhythm_is_kept(void **state)
 {
     struct fake *f = with_locks(0, 0);
@@ -219,7 +222,7 @@ static void test_no_guard(void **state)
     assert_non_null(fake_running(f, J2));
     assert_null(fake_running(f, J1));
     j = fake_find(f, J1);
-    assert_in_range(j->start, 2, 4); /* once a second */
+    assert_in_range(j->start, 2, 4); /* tried once a second */
     assert_int_equal(f->count[BEAT], beats);
     f->is_unguarded = false;
     fake_run(f, 1100);
@@ -228,7 +231,7 @@ static void test_no_guard(void **state)
     fake_free(f);
 }
 
-/* It died while the beat was waited for. */
+/* The guard dies while a job waits for the beat: the job goes back. */
 static void test_guard_dies_meanwhile(void **state)
 {
     struct fake *f = waiting(1);
@@ -242,7 +245,7 @@ static void test_guard_dies_meanwhile(void **state)
     fake_free(f);
 }
 
-/* Its payload took long. */
+/* The beat is too old when the large payload comes: the job waits for a new beat. */
 static void test_big_payload(void **state)
 {
     struct fake *f = with_locks(1, 0);
@@ -256,7 +259,7 @@ static void test_big_payload(void **state)
     sleep_on(f);
     fake_run(f, 6);
     assert_int_equal(f->starts, 0);
-    /* A second answer, to a question of its life before, starts nothing. */
+    /* A second answer to the fetch, as after an earlier claim, starts nothing. */
     sched_on_fetched(f->s, fake_now(f), J1, "big payload", 11);
     assert_int_equal(f->starts, 0);
     fake_run(f, 10);
@@ -340,7 +343,7 @@ static void test_dead_or_unknown(void **state)
     }
 }
 
-/* The beat counts one less than we hold: nothing starts before it is known which. */
+/* The beat counts one job fewer than we hold: nothing starts before the reconcile says which. */
 static void test_lost_meanwhile(void **state)
 {
     struct fake *f = waiting(2);
@@ -359,7 +362,7 @@ static void test_lost_meanwhile(void **state)
 
 /* ---- lost by Redis */
 
-/* With the job its lock was lost, and may be another's by now: it does not end in peace. */
+/* Redis lost the job and its lock, which may be another's by now: the handler is killed. */
 static void test_forgotten_with_its_lock(void **state)
 {
     struct fake *f = with_locks(1, 0);
@@ -372,7 +375,7 @@ static void test_forgotten_with_its_lock(void **state)
     fake_lose_data(f, true);
     fake_run(f, 6000);
     assert_int_equal(status(f).epoch, f->worker);
-    assert_null(fake_running(f, J1)); /* killed: here nothing ends by itself */
+    assert_null(fake_running(f, J1)); /* killed: in this test no job ends by itself */
     assert_non_null(fake_running(f, J2));
     assert_int_equal(fake_running(f, J2)->kills, 0);
     fake_free(f);

@@ -14,8 +14,9 @@
 #define J1 "j00000000001"
 #define J2 "j00000000002"
 
-/* Of no queue anything is known at first, nor what was missed behind a lost link; who claims again
- * is told at once what was found meanwhile. Few are named all the while. */
+/* Looks find jobs in queues of which nothing is known: at first, after a lost link, and after a
+ * time in which the worker claimed nothing or did not serve the queue. Steps name few queues all
+ * the time. */
 static void test_many_queues(void **state)
 {
     struct fake *f = fake_new(4, "a");
@@ -51,7 +52,8 @@ static void test_many_queues(void **state)
     fake_free(f);
 }
 
-/* Looks at each of the c queues since then: all as many, but for one. -> the most */
+/* How often looks named each of the 2,500 c queues since then. The numbers differ by one at most.
+ * -> the largest */
 static unsigned looks_of_each(const struct fake *f, int64_t since_us)
 {
     unsigned n[10000] = {0}, least = UINT32_MAX, most = 0, queues = 0;
@@ -69,8 +71,8 @@ static unsigned looks_of_each(const struct fake *f, int64_t since_us)
     return most;
 }
 
-/* All at once in the beginning, one after the other; then a thousand a second. No step is sent for
- * those in which there is nothing. */
+/* At first looks follow each other until all queues had their turn, then a thousand queues a second
+ * have theirs. Queues in which nothing was found cause no step. */
 static void test_turns(void **state)
 {
     struct fake *f = fake_new(4, "a");
@@ -87,7 +89,7 @@ static void test_turns(void **state)
     assert_in_range(f->count[LOOK], 3 + 28, 3 + 33);
     assert_in_range(looks_of_each(f, since_us), 10, 11);
     assert_int_equal(f->count[STEP], 0);
-    /* Of other queues all are new. */
+    /* All queues are new after a change of their names. */
     since_us = f->now_us;
     fake_many_queues(f, "b", 2500, "z");
     fake_run(f, 20);
@@ -95,7 +97,8 @@ static void test_turns(void **state)
     fake_free(f);
 }
 
-/* What no message told of is found in the turn of its queue, and what is due later then in time. */
+/* A job that no message told of is found in the turn of its queue. After that, a job that is due
+ * later starts in time. */
 static void test_how_late(void **state)
 {
     for (unsigned n = 1000; n <= 4000; n += 1000) {
@@ -120,7 +123,8 @@ static void test_how_late(void **state)
     }
 }
 
-/* Where looks find something for long (marks here), those queues are named once a second. */
+/* Queues in which looks find something for long (here suspects, which have marks) are named once a
+ * second. */
 static void test_what_is_found_for_long(void **state)
 {
     struct fake *f = fake_new(64, "a");
@@ -150,7 +154,7 @@ static void test_what_is_found_for_long(void **state)
     fake_free(f);
 }
 
-/* However many are due: of few each gives several jobs at once. */
+/* A step names few queues, however many are due, so that each gives several jobs at once. */
 static void test_a_step_names_few(void **state)
 {
     struct fake *f = fake_new(128, "a");
@@ -174,7 +178,7 @@ static void test_a_step_names_few(void **state)
     fake_free(f);
 }
 
-/* While a job runs a step follows each look, since it may have been cancelled. */
+/* While a job runs, a step follows each look, since the job may have been cancelled. */
 static void test_cancel_without_a_message(void **state)
 {
     struct fake *f = fake_ready(4, "a");
@@ -189,7 +193,7 @@ static void test_cancel_without_a_message(void **state)
     fake_free(f);
 }
 
-/* Nor does it need a queue that is served. */
+/* The cancel of a running job is noticed even when no queue is served. */
 static void test_no_queues(void **state)
 {
     struct fake *f = fake_new(4, "");
@@ -209,7 +213,7 @@ static void test_no_queues(void **state)
     fake_free(f);
 }
 
-/* A gate that wants a step is told by a look, where no step is sent. */
+/* A look tells when a gate needs a step, also when no step is sent. */
 static void test_timer_of_a_gate(void **state)
 {
     struct fake *f = fake_ready(4, "a");
@@ -226,8 +230,8 @@ static void test_timer_of_a_gate(void **state)
     fake_free(f);
 }
 
-/* A job of which no message told, while looks take long: who is subscribed anew looks again when
- * the one under way is over, and the steps do not wait for either. */
+/* Looks take long, and no message told of the job. After a new subscription another look follows
+ * the one under way, and steps wait for neither. */
 static void test_slow_looks(void **state)
 {
     struct fake *f = fake_new(4, "a");
@@ -241,7 +245,7 @@ static void test_slow_looks(void **state)
     looks = f->count[LOOK];
     while (f->count[LOOK] == looks)
         fake_run(f, 10);
-    fake_run(f, 210); /* it has looked */
+    fake_run(f, 210); /* carried out, not answered yet */
     fake_add(f, 1, "c0050", 0);
     sched_on_subscribed(f->s, fake_now(f));
     assert_int_equal(f->count[LOOK], looks + 1);
@@ -252,7 +256,8 @@ static void test_slow_looks(void **state)
     fake_free(f);
 }
 
-/* A look that fails, or cannot be asked for, is trouble like any other; the next one counts. */
+/* A look that fails, or that the link does not take, is trouble like any other. The next one finds
+ * the job. */
 static void test_looks_that_fail(void **state)
 {
     struct fake *f = fake_new(4, "a");

@@ -10,8 +10,8 @@
 
 #define J1 "j00000000001"
 
-/* Among jobs of run_ms that keep the worker busy comes a suspect of this queue, and runs alone. ->
- * its wait, ms */
+/* Jobs of run_ms keep the worker busy when a suspect of this queue comes. It runs alone. -> how
+ * long it waited, in ms */
 static int64_t wait_of_suspect(struct fake *f, const char *queue, int64_t run_ms, unsigned jobs,
                                int64_t busy_ms)
 {
@@ -61,8 +61,8 @@ static void suspect_among_many_queues(unsigned queues, const char *queue)
     fake_free(f);
 }
 
-/* The same where not all queues go into one call, nor into one look, whichever of them it is in: it
- * runs, and when it has, none is waited for. */
+/* The same when not all queues fit into one call, or into one look, whichever queue has the
+ * suspect. Once it has run, the other jobs go on. */
 static void test_suspects_among_many_queues(void **state)
 {
     (void)state;
@@ -72,9 +72,8 @@ static void test_suspects_among_many_queues(void **state)
     suspect_among_many_queues(1997, "z");
 }
 
-/* Another worker takes it while this one runs dry for it: a step a second asks, and it claims
- * again.
- */
+/* Another worker takes the suspect while this one runs dry for it. One step a second asks for
+ * suspects, so the worker learns it and claims again. */
 static void test_a_suspect_that_went_elsewhere(void **state)
 {
     struct fake *f = fake_ready(4, "a b");
@@ -102,7 +101,7 @@ static void test_a_suspect_that_went_elsewhere(void **state)
     fake_free(f);
 }
 
-/* Where a neighbour runs for hours nobody becomes idle: the others are not held up for ever. */
+/* A neighbour runs for hours, so this worker never becomes idle: other jobs start again. */
 static void test_a_suspect_does_not_starve_the_others(void **state)
 {
     struct fake *f = fake_ready(2, "a b");
@@ -119,7 +118,7 @@ static void test_a_suspect_does_not_starve_the_others(void **state)
     fake_run(f, SCHED_SOLO_WAIT_MS + 5000);
     starts = f->starts;
     fake_run(f, SCHED_SOLO_DRY_MS - 10000);
-    assert_int_equal(f->starts, starts); /* running dry */
+    assert_int_equal(f->starts, starts); /* the worker runs dry */
     fake_run(f, 60000);
     assert_true(f->starts > starts + 20);
     fake_free(f);

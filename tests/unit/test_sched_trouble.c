@@ -15,7 +15,7 @@
 #define J2 "j00000000002"
 #define J3 "j00000000003"
 
-/* Ready, with job 1 running. */
+/* A ready worker that runs job 1. */
 static struct fake *up_running(unsigned places, const char *queues)
 {
     struct fake *f = fake_ready(places, queues);
@@ -58,7 +58,7 @@ static void test_unknown_worker_adopts(void **state)
     fake_free(f);
 }
 
-/* The claim was lost with the last writes: the job waits again, and it is still ours. */
+/* The claim was lost with Redis' last writes: the job waits again, and this worker adopts it. */
 static void test_adopts_a_job_whose_claim_was_lost(void **state)
 {
     struct fake *f = up_running(4, "a");
@@ -91,7 +91,7 @@ static void test_a_job_taken_by_another_is_killed(void **state)
     fake_free(f);
 }
 
-/* FLUSHALL: what runs may finish, nobody kills it, and its result is refused once. */
+/* After FLUSHALL the running job may finish and is not killed. Its result is refused once. */
 static void test_everything_lost(void **state)
 {
     struct fake *f = up_running(4, "a");
@@ -111,8 +111,8 @@ static void test_everything_lost(void **state)
     fake_free(f);
 }
 
-/* Given up while frozen: its handler is killed, and what it says then is not taken for the word of
- * the next start, which the same worker may well be given. */
+/* A worker was taken for dead while it was frozen: it kills the handler. A late result of that
+ * start is not taken for one of the next start, which the same worker may get. */
 static void test_dead_worker(void **state)
 {
     for (int by_beat = 0; by_beat < 2; by_beat++) {
@@ -128,7 +128,7 @@ static void test_dead_worker(void **state)
         assert_int_equal(fake_last(f, REG)->nresults, 0);
         if (by_beat) {
             assert_int_equal(fake_running(f, J1)->kills, 1);
-            /* It had finished its work just then. */
+            /* The handler had finished just then. */
             fake_end(f, J1, STORE_DONE);
         }
         fake_run(f, 20);
@@ -164,7 +164,7 @@ static void test_count_mismatch(void **state)
     struct fake_job *j = fake_add(f, 1, "a", 0);
 
     (void)state;
-    /* Claimed for us, and the answer never came. */
+    /* Claimed for us; the answer was lost. */
     j->state = HELD;
     j->epoch = f->worker;
     j->start = j->attempt = 1;
@@ -190,7 +190,7 @@ static void test_link_lost_while_jobs_run(void **state)
         f->latency_us = 10000;
         fake_run(f, 15);
         assert_int_equal(f->count[FETCH], 1);
-        /* One result is under way, one comes later, a payload never. */
+        /* One result is under way, another comes later, and a payload never comes. */
         fake_end(f, J1, STORE_DONE);
         fake_cut(f, is_done);
         assert_int_equal(status(f).running, 1);
@@ -236,7 +236,7 @@ static void test_relink(void **state)
     }
 }
 
-/* Silence that ended in an outage is no silence: nobody is reaped right after it. */
+/* Silence before an outage does not count: no worker is reaped right after it. */
 static void test_outage_excuses_the_silent(void **state)
 {
     struct fake *f = fake_ready(4, "a");
@@ -264,7 +264,7 @@ static void test_outage_excuses_the_silent(void **state)
 
 /* ---- error replies */
 
-/* Whatever call is refused, and why: paced, nothing that runs is touched, and all heals. */
+/* Whichever call is refused, and why: calls are paced, running jobs go on, and all heals. */
 static void test_error_replies(void **state)
 {
     static const enum fault faults[] = {FAULT_WAIT, FAULT_FULL, FAULT_TYPE, FAULT_CALL};
@@ -302,7 +302,7 @@ static void test_error_replies(void **state)
     }
 }
 
-/* One broken key must not blind a worker for the silence of others. */
+/* A refused tidy (one broken key) must not keep a worker from noticing the silence of others. */
 static void test_refused_housekeeping_does_not_stop_the_watch(void **state)
 {
     struct fake *f = fake_ready(4, "a");
@@ -317,7 +317,7 @@ static void test_refused_housekeeping_does_not_stop_the_watch(void **state)
     fake_free(f);
 }
 
-/* Several answers to one trouble are one trouble. */
+/* Several error replies at the same time make one wait. */
 static void test_one_burst_of_errors_is_one_wait(void **state)
 {
     struct fake *f = fake_ready(4, "a");
@@ -352,7 +352,7 @@ static void test_a_link_that_takes_nothing(void **state)
     fake_free(f);
 }
 
-/* Heads that are not true must not make it spin. */
+/* Wrong heads must not make the worker spin. */
 static void test_wrong_heads(void **state)
 {
     static const int64_t heads[] = {1, FAKE_BEGIN_MS, INT64_MIN, INT64_MAX, -2};
@@ -372,7 +372,7 @@ static void test_wrong_heads(void **state)
     }
 }
 
-/* Results that cannot be written hold their queue's places, so they do not pile up. */
+/* Results that Redis cannot write keep the places of their queue, so that they do not pile up. */
 static void test_refused_results(void **state)
 {
     struct fake *f = fake_ready(4, "a");
@@ -383,7 +383,7 @@ static void test_refused_results(void **state)
     for (unsigned i = 0; i < 100; i++)
         fake_add(f, i, "a", 0);
     fake_run(f, 60000);
-    /* The first refusals came with the claims of as many more. */
+    /* The step with the first refusals claimed as many jobs again. */
     assert_true(status(f).unsent <= 8);
     assert_true(f->starts <= 8);
     f->fails_results = false;
@@ -416,7 +416,7 @@ static void test_host_faults(void **state)
     fake_free(f);
 }
 
-/* ---- chaos: whatever happens, every job ends once it is left in peace */
+/* ---- chaos: whatever happens, every job ends once the trouble is over */
 
 static uint32_t roll(uint32_t *seed)
 {
@@ -555,7 +555,7 @@ int main(void)
         cmocka_unit_test(test_chaos),
     };
 
-    /* Without a word: each of these worlds is full of warnings. */
+    /* Log nothing: each of these worlds is full of warnings. */
     log_set_level((enum log_level)0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What Redis' clock shows, by answers that took their time. */
+/* The estimate of Redis' clock, from answers that arrive with a delay. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,8 @@
 
 #define UNIX INT64_C(1767225600000000)
 
-/* It shows UNIX + us; the answer took way_us. -> how far what we take it for is behind */
+/* Redis' clock shows UNIX + us, and the answer arrives way_us later. -> how far the estimate is
+ * behind */
 static int64_t hear(struct server_clock *c, int64_t us, int64_t way_us)
 {
     return UNIX + us + way_us -
@@ -24,20 +25,20 @@ static void test_the_fastest_answer_counts(void **state)
     (void)state;
     assert_int_equal(hear(&c, 0, 400), 400);
     assert_int_equal(hear(&c, 1000, 100), 100);
-    /* A thousandth of its age. */
+    /* The estimate is slower by a thousandth of the answer's age. */
     assert_int_equal(hear(&c, 11000, 900), 110);
     assert_int_equal(hear(&c, 101000, 900), 200);
     assert_int_equal(hear(&c, 102000, 150), 150);
 }
 
-/* Clocks that drift as fast as they may: never ahead of it. */
+/* The clocks drift as fast as is allowed for: the estimate is never ahead of Redis' clock. */
 static void test_never_early(void **state)
 {
     struct server_clock c = {0};
 
     (void)state;
     for (int64_t us = 0; us < 60000000; us += 7001) {
-        int64_t now_us = UNIX + us - us / 1000; /* Redis' second is the longer one */
+        int64_t now_us = UNIX + us - us / 1000; /* Redis' clock is the slower one */
         int64_t way_us = us % 1300;
         int64_t shown =
             server_clock_hear(&c, (struct mono){1 + us}, (struct mono){1 + us + way_us}, now_us);
@@ -47,8 +48,7 @@ static void test_never_early(void **state)
     }
 }
 
-/* It was set by step_us, and answers within 400 us. -> how far what we take it for is ahead of it
- */
+/* Redis' clock was set by step_us; the answer takes 400 us. -> how far the estimate is ahead */
 static int64_t hear_set(struct server_clock *c, int64_t us, int64_t step_us)
 {
     int64_t now_us = UNIX + us + step_us;
@@ -66,7 +66,7 @@ static void test_it_is_set(void **state)
     (void)hear(&c, 0, 100);
     assert_int_equal(hear_set(&c, 10000, -3600000000), 0);
     assert_int_equal(hear_set(&c, 20000, 3600000000), 0);
-    /* By less than an answer may be late by: its question tells. */
+    /* Set back by 12 ms. The round trip shows that the answer cannot be as late as that. */
     assert_int_equal(hear_set(&c, 30000, 3600000000 - 12000), 0);
     assert_int_equal(hear_set(&c, 31000, 3600000000 - 12000), 0);
 }

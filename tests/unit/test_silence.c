@@ -1,4 +1,4 @@
-/* Who counts as silent, and who never may. */
+/* Which workers count as silent, and which never may. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void on_silent(void *arg, int64_t epoch, const char *counter)
     (void)snprintf(seen->counter, sizeof(seen->counter), "%s", counter);
 }
 
-/* One own beat, ms after the one before; returns how many were told silent. */
+/* One beat of ours, ms after the one before. -> how many peers it told silent */
 static unsigned beat(struct silence *w, struct seen *seen, int64_t ms,
                      const struct store_peer *peers, size_t n)
 {
@@ -48,19 +48,19 @@ static void test_five_beats(void **state)
     (void)state;
     for (int i = 1; i < SILENCE_BEATS; i++)
         assert_int_equal(beat(w, &seen, 5000, &p, 1), 0);
-    /* The first one, which said where the counter stands, is the first of the five. */
+    /* The beat that showed the counter first is the first of the five. */
     assert_int_equal(beat(w, &seen, 5000, &p, 1), 1);
     assert_int_equal(seen.epoch, 7);
     assert_string_equal(seen.counter, "12");
     assert_int_equal(seen.now_ms, 25000);
-    /* Told again until it is gone from the list. */
+    /* It is told again with each beat until it is gone from the list. */
     assert_int_equal(beat(w, &seen, 5000, &p, 1), 1);
     assert_int_equal(beat(w, &seen, 5000, NULL, 0), 0);
     assert_int_equal(beat(w, &seen, 5000, &p, 1), 0);
     silence_free(w);
 }
 
-/* The sum that stands in watch.h, and that the guard of the other has time enough. */
+/* The least silence is the sum in sched/silence.h, and gives the other guard enough time. */
 static void test_least_silence(void **state)
 {
     struct silence *w = silence_new();
@@ -87,7 +87,7 @@ static void test_moving_counter(void **state)
     struct store_peer p = {.epoch = 7, .counter = counter};
 
     (void)state;
-    /* Four beats that see the same at a time, for an hour. */
+    /* For an hour four beats at a time see the same counter. */
     for (int i = 0; i < 720; i++) {
         (void)snprintf(counter, sizeof(counter), "%d", i / (SILENCE_BEATS - 1));
         assert_int_equal(beat(w, &seen, 5000, &p, 1), 0);
@@ -111,7 +111,7 @@ static void test_trouble_starts_anew(void **state)
         for (int i = 1; i < SILENCE_BEATS; i++)
             assert_int_equal(beat(w, &seen, 5000, &p, 1), 0);
         silence_reset(w);
-        /* What it was before an outage of an hour does not count as the first look after it. */
+        /* Counts from before an outage do not go on after it, here one of an hour. */
         seen.now_ms += round == 2 ? 3600000 : 0;
     }
     for (int i = 1; i < SILENCE_BEATS; i++)
@@ -146,12 +146,12 @@ static void test_dead_and_strangers(void **state)
                       stranger = {.epoch = 9, .counter = "?"};
 
     (void)state;
-    /* Marked by another observer: whoever sees it may go on. */
+    /* Another worker marked it dead: any worker may go on with reaping. */
     assert_int_equal(beat(w, &seen, 5000, &dead, 1), 1);
     assert_string_equal(seen.counter, "dead");
     silence_reset(w);
     assert_int_equal(beat(w, &seen, 5000, &dead, 1), 1);
-    /* Jobs under an epoch that is no worker: a registration may be on its way, so the same wait. */
+    /* Jobs of an epoch without a worker: it may be about to register, so the wait is the same. */
     for (int i = 1; i < SILENCE_BEATS; i++)
         assert_int_equal(beat(w, &seen, 5000, &stranger, 1), 0);
     assert_int_equal(beat(w, &seen, 5000, &stranger, 1), 1);
@@ -168,7 +168,7 @@ static void test_table_limit(void **state)
     (void)state;
     for (size_t i = 0; i < PEERS; i++)
         peers[i] = (struct store_peer){.epoch = (int64_t)i + 1, .counter = "1"};
-    /* The order changes from beat to beat: those in the table stay in it and are still counted. */
+    /* The order changes from beat to beat. Peers in the table stay there and are still counted. */
     for (int i = 1; i < SILENCE_BEATS; i++) {
         assert_int_equal(beat(w, &seen, 5000, peers, PEERS), 0);
         for (size_t k = 0; k < PEERS / 2; k++) {
@@ -189,7 +189,7 @@ static void test_long_counter(void **state)
     struct store_peer p = {.epoch = 7, .counter = "1234567890123456789012345678901234567890"};
 
     (void)state;
-    /* Nothing that the library writes; it must not overflow, and need not be reaped. */
+    /* The library never writes such a counter. It must not overflow, and need not be reaped. */
     for (int i = 0; i < 9; i++)
         (void)beat(w, &seen, 5000, &p, 1);
     assert_true(strlen(seen.counter) < sizeof(seen.counter));

@@ -1,4 +1,4 @@
-/* When a pool counts as wedged: virtual time. */
+/* When the pool counts as stalled, in virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void test_no_limit(void **state)
     assert_true(stall_overdue_ms(&job, at(INT64_C(100) * 365 * 86400)) <= 0);
 }
 
-/* It is still in the line: its time has not begun. */
+/* No thread has taken the job yet: its time has not begun. */
 static void test_not_taken(void **state)
 {
     struct stall_job job = {{0}, {0}, 1000, 5000};

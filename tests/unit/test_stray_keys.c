@@ -71,7 +71,7 @@ static void test_keys(void **state)
         {"later:", false},
         {"later:library2", false},
         {"later:{}", false},
-        /* another namespace's are none of our business */
+        /* keys of other namespaces are not judged */
         {"later:{other}:due:mail", true},
         {"later:{other}:nonsense", true},
         {"later:{defaultx}:due:mail", true},

@@ -1,5 +1,5 @@
-/* How many processes a stream keeps, who gets a job, and when the next one is started: with
- * processes and a timer that are only said to be. */
+/* Stream mode: how many processes are kept, which one gets a job, and when the next is started. The
+ * processes and the timer are fakes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "run/stream/stream_proc.h"
 
-/* ---- processes that are only said to be */
+/* ---- fake processes */
 
 struct stream_proc {
     const struct stream_proc_events *events;
@@ -26,8 +26,8 @@ struct stream_proc {
 
 static struct stream_proc *procs[PROCS_MAX]; /* in the order they were made; NULL: gone */
 static unsigned nprocs, killed, told_places[8], ntold, rests, closed;
-static int capacity;     /* as it was told last, -1: it was not */
-static int64_t timer_ms; /* -1: it is not set */
+static int capacity;     /* as told last; -1: not told */
+static int64_t timer_ms; /* -1: not set */
 static void (*on_timer)(void *arg);
 static void *timer_arg;
 static struct stream *stream;
@@ -137,7 +137,7 @@ void stream_proc_kill(struct stream_proc *p)
     killed++;
 }
 
-/* ---- the timer */
+/* ---- the fake timer */
 
 struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_f *cb, void *arg)
 {
@@ -181,7 +181,7 @@ static int64_t ring(void)
     return ms;
 }
 
-/* ---- what is told */
+/* ---- events of the stream */
 
 static void on_done(void *arg, unsigned place, const struct run_result *result)
 {
@@ -216,7 +216,7 @@ static void on_closed(void *arg)
     closed++;
 }
 
-/* ---- moves */
+/* ---- what the processes do */
 
 static void ready(unsigned i, unsigned inflight)
 {
@@ -293,7 +293,7 @@ static void test_failures_come_later_and_later(void **state)
         assert_int_equal(nprocs, i + 1);
         assert_int_equal(ring(), waits[i]);
     }
-    /* One that worked puts an end to it; two at once are one wait. */
+    /* A process that has answered a job resets the delay. */
     ready(nprocs - 1, 1);
     answer(nprocs - 1);
     go(nprocs - 1);
@@ -329,7 +329,7 @@ static void test_the_idlest_gets_it(void **state)
     assert_int_equal(start_job(5), 3);
     assert_int_equal(start_job(6), 2);
     assert_int_equal(ntold, 0);
-    /* What nobody can take is told with the flush. */
+    /* The flush ends a job that no process can take. */
     assert_int_equal(start_job(7), 0);
     assert_int_equal(ntold, 0);
     stream_flush(stream);
@@ -371,7 +371,7 @@ static void test_worn_ones_go_one_after_the_other(void **state)
     answer(1);
     assert_int_equal(nprocs, 3);
     assert_false(procs[0]->is_retired);
-    /* Its successor does not come up: it serves on. */
+    /* The successor fails to start: the worn process goes on. */
     break_off(2);
     assert_int_equal(stream_capacity(stream), 2);
     assert_int_equal(ring(), 100);

@@ -1,4 +1,4 @@
-/* What a stream handler says: greetings and answers, and what is none. */
+/* Lines of a stream process: greetings, answers, and lines that are neither. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -103,7 +103,7 @@ static void test_answers(void **state)
     }
 }
 
-/* Bytes that no text has. */
+/* Bytes that no text contains. */
 static void test_bytes(void **state)
 {
     static const char nul[] = "ok j1k0\0v1hrcr96";

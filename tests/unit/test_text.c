@@ -98,7 +98,7 @@ static void test_cut(void **state)
     assert_string_equal(buf_str(&b), "..");
 }
 
-/* It fits, it just fits, it does not; what lies behind stays. */
+/* A text that fits, just fits, or is cut. Nothing is written beyond the buffer. */
 static void test_copy(void **state)
 {
     char out[6] = "-----";

@@ -1,4 +1,4 @@
-/* Where Redis is: what is taken, what is refused with a cure, and that no secret is ever shown. */
+/* The address of Redis: what is accepted, what is refused with a cure; no password is shown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -184,7 +184,7 @@ static void test_password_file(void **state)
     }
 }
 
-/* systemd gives the service a right of its own to the file, which shows as rights of the group. */
+/* systemd gives the service a right of its own to the file, which shows as one of the group. */
 static void test_credential(void **state)
 {
     struct err err = ERR_INIT;

@@ -72,7 +72,7 @@ static void assert_refused(const char *text, const char *says)
         fail_msg("'%s': %s", text, err.text);
 }
 
-/* Sunday, 22 November 2026, 13:00 in Berlin. */
+/* Now is Sunday, 22 November 2026, 13:00 in Berlin. */
 static void test_forms(void **state)
 {
     static const struct {
@@ -218,11 +218,11 @@ static void test_berlin(void **state)
     assert_is("2026-10-25 02:30", "2026-10-24 12:00", WHEN_TWICE, "2026-10-25 00:30");
     assert_is("2026-10-25 01:59", "2026-10-24 12:00", WHEN_INSTANT, "2026-10-24 23:59");
     assert_is("2026-10-25 03:00", "2026-10-24 12:00", WHEN_INSTANT, "2026-10-25 02:00");
-    /* Between the two, and behind both. */
+    /* Now is between the two, then after both. */
     assert_is("02:30", "2026-10-25 00:45", WHEN_TWICE, "2026-10-25 01:30");
     assert_is("today 02:30", "2026-10-25 00:45", WHEN_TWICE, "2026-10-25 01:30");
     assert_is("02:30", "2026-10-25 01:45", WHEN_INSTANT, "2026-10-26 01:30");
-    /* The day after has 23 and 25 hours less. */
+    /* From noon to noon these days have 23 and 25 hours. */
     assert_is("tomorrow 12:00", "2026-03-28 11:00", WHEN_INSTANT, "2026-03-29 10:00");
     assert_is("tomorrow 12:00", "2026-10-24 10:00", WHEN_INSTANT, "2026-10-25 11:00");
 }
@@ -238,7 +238,7 @@ static void test_new_york(void **state)
     assert_is("sunday 01:30", "2026-10-31 12:00", WHEN_TWICE, "2026-11-01 05:30");
     assert_is("01:30", "2026-11-01 05:45", WHEN_TWICE, "2026-11-01 06:30");
     assert_is("2026-11-01 02:00", "2026-10-31 12:00", WHEN_INSTANT, "2026-11-01 07:00");
-    /* It is Saturday evening there when it is Sunday in UTC. */
+    /* It is Saturday evening in New York when it is Sunday in UTC. */
     assert_is("today 23:00", "2026-11-22 02:00", WHEN_INSTANT, "2026-11-22 04:00");
     assert_is("sunday 00:00", "2026-11-22 02:00", WHEN_INSTANT, "2026-11-22 05:00");
 }
