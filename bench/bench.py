@@ -1,4 +1,4 @@
-"""The benchmarks of laterd; scripts/bench is the way in, bench/README.md the manual."""
+"""The benchmarks of laterd: start them with scripts/bench; the manual is bench/README.md."""
 import argparse
 import json
 import os
@@ -52,7 +52,7 @@ def parse(argv):
 
 
 def build():
-    """What is measured, from the tree as it is."""
+    """Measure the tree as it is. -> the report"""
     for line in (["sh", "scripts/build"], ["make", "--quiet", "bench-programs"]):
         if subprocess.run(line, cwd=procs.TOP, stdout=sys.stderr, check=False).returncode != 0:
             raise procs.Failed("the build failed: " + " ".join(line))
@@ -86,7 +86,7 @@ def run(args):
 
 
 def load(paths):
-    """Saved reports as one; of a mode that is in several the last one holds."""
+    """Join saved reports. If a mode is in several, the last one counts."""
     report = {"modes": {}}
     for path in paths:
         with open(path, encoding="utf-8") as f:

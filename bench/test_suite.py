@@ -1,4 +1,4 @@
-"""What the benchmarks make of their samples, without measuring: order, ratios, tables, chart, arguments."""
+"""Tests what the benchmarks do with samples, without measuring: order, ratios, tables, chart, arguments."""
 import io
 import os
 import sys
@@ -53,7 +53,7 @@ class Contest(unittest.TestCase):
         self.assertEqual("".join(c.name for c in contest.order(who[:2])), "ab")
 
     def test_ratio_is_of_runs_beside_each_other(self):
-        # The machine is twice as fast in the second round: the ratio of each round is 4 all the same.
+        # The machine is twice as fast in the second round, but the ratio of each round is 4.
         mode = measured([contestant("a", "laterd", [40, 80]), contestant("x", "peer", [10, 20])], 2)
         rival = mode["rows"][1]
         self.assertEqual(rival["laterd_ratio"], {"a": {"per_s": 4}})

@@ -1,15 +1,16 @@
-# For scripts/test and scripts/faults, which read it: the programs run side by side and look at clocks, so one that
-# fails there is run again by itself. What fails twice has failed.
+# Sourced by scripts/test and scripts/faults. Test programs run side by side and depend on the
+# clock, so a program that fails there is run again alone. A program that fails twice has failed.
 
-again= # those that were run again
+again= # the programs that were run again
 
-# Non-zero when one failed twice, or nothing could be run.
+# Returns non-zero if a program failed twice or nothing could be run.
 run_tests() { # TARGET JOBS
     find . -name '*.trs' -delete
     make --quiet -j"$2" "$1" VERBOSE=1 && return
     again=$(find . -name '*.trs' -exec grep -El '^:test-result: (FAIL|ERROR)' {} + |
         sed 's|^\./||; s|\.trs$||' | tr '\n' ' ')
-    # An assertion that fails jumps over what frees, and that is no leak; one of its own is there again.
+    # A failed assertion jumps over the code that frees, which is not a leak, so remove the report.
+    # A real leak is reported again.
     for failed in $again; do
         grep -ls 'ERROR: LeakSanitizer' tests/sanitizer.* | xargs -r grep -l "$failed\.c:" | xargs -r rm
     done

@@ -1,4 +1,5 @@
-// BullMQ: a queue, addBulk by the thousand, one worker of 100 at once, what is done is removed.
+// BullMQ: one queue, addBulk of a thousand jobs, one worker with 100 jobs at once; jobs that are
+// done are removed.
 const { Queue, Worker } = require('bullmq');
 const IORedis = require('ioredis');
 const { mode, n, plan, now, handler, answer, results } = require('./common.js');

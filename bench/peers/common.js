@@ -1,11 +1,11 @@
-// What the drivers in JavaScript share: the command line, the plan of due times, the answer.
-//   node DRIVER.js MODE N SECONDS   SECONDS: over how long the jobs of `late` are spread
+// What the JavaScript drivers share: the command line, the due times, the answer.
+//   node DRIVER.js MODE N SECONDS   SECONDS: the time over which the jobs of `late` are spread
 const { execFile } = require('child_process');
 
 const [mode, n, span] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4] || 10)];
 const LEAD_MS = { late: 3000, herd: 4000, mem: 3600e3 };
 
-// When job i is due in Unix milliseconds; 0: at once.
+// When job i is due, in Unix milliseconds; 0: at once.
 function plan() {
   const from = Date.now() + (LEAD_MS[mode] || 0);
   if (mode === 'late') return Array.from({ length: n }, () => Math.floor(from + Math.random() * span * 1000));
@@ -14,7 +14,7 @@ function plan() {
   return new Array(n).fill(0);
 }
 
-// A clock with a fraction of a millisecond, as Date.now() has none.
+// A clock with fractions of a millisecond, which Date.now() does not have.
 const now = () => performance.timeOrigin + performance.now();
 
 // What the handlers do and note.

@@ -1,11 +1,11 @@
-// graphile-worker with its batched settings (a local queue, completions in batches), which its manual
-// gives as the fastest.
+// graphile-worker with its batched settings (a local queue, completions in batches), which its
+// manual calls the fastest.
 const { run, makeWorkerUtils, Logger } = require('graphile-worker');
 const { Pool } = require('pg');
 const { mode, n, plan, now, handler, answer, results } = require('./common.js');
 
 const PER_CALL = 1000;
-const serial = Number((mode.match(/^serial(\d+)$/) || [])[1] || 0); // so many serial queues; 0: none
+const serial = Number((mode.match(/^serial(\d+)$/) || [])[1] || 0); // this many serial queues; 0: none
 const preset = {
   worker: {
     concurrentJobs: 24,

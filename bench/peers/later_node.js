@@ -1,5 +1,5 @@
-// A producer for laterd in Node: later_add through ioredis, pipelined by the thousand, so that the
-// library is compared with addBulk in the same language on the same client.
+// A producer for laterd in Node: later_add through ioredis, a thousand calls in a pipeline. So the
+// library and addBulk are compared in the same language and on the same client.
 const IORedis = require('ioredis');
 const { n, now, answer } = require('./common.js');
 

@@ -1,5 +1,5 @@
-# Sidekiq: ruby sidekiq.rb adds the jobs (push_bulk by the thousand), sidekiq -r ./sidekiq.rb runs
-# them, ten threads. MODE, N, SPAN and REDIS_PORT come from the environment.
+# Sidekiq. `ruby sidekiq.rb` adds the jobs (push_bulk, a thousand at a time); `sidekiq -r
+# ./sidekiq.rb` runs them with ten threads. MODE, N, SPAN and REDIS_PORT come from the environment.
 require 'json'
 require 'sidekiq'
 
@@ -7,7 +7,7 @@ MODE = ENV.fetch('MODE')
 N = ENV.fetch('N').to_i
 SPAN = ENV.fetch('SPAN', '10').to_f
 PER_CALL = 1000
-# Its scheduler waits ten to fifteen seconds before its first look: what is measured lies behind that.
+# Its scheduler waits ten to fifteen seconds before its first check, so measure after that.
 LEAD = { 'late' => 18.0, 'herd' => 18.0, 'mem' => 3600.0 }.freeze
 SERVER = { url: "redis://127.0.0.1:#{ENV.fetch('REDIS_PORT')}/0" }.freeze
 

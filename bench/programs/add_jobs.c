@@ -1,13 +1,13 @@
 /*
- * A producer, as fast as one connection takes it: adds N jobs and says how many a second were
- * confirmed.
+ * A producer that adds as fast as one connection accepts. It adds N jobs and prints how many a
+ * second were confirmed.
  *
  *   add_jobs PORT QUEUE N BYTES add|many [FROM_MS [SPAN_MS]]
  *
- * add: one later_add a job, pipelined. many: later_add_many, as many jobs a call as `later add
- * --from` has in one. FROM_MS: when they are due in Unix milliseconds, 0 for at once; SPAN_MS: at
- * random from then on, with `many` one instant a call. QUEUE may be NAME:K: the jobs go round the
- * queues NAME0 to NAME<K-1>.
+ * add: one later_add for each job, pipelined. many: later_add_many, with as many jobs in a call as
+ * `later add --from` sends. FROM_MS: the due time in Unix milliseconds, 0: at once. SPAN_MS: due at
+ * random in this span after FROM_MS; with `many` there is one due time for each call. QUEUE may be
+ * NAME:K: the jobs go in turn to the queues NAME0 to NAME<K-1>.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@
 struct plan {
     const char *queue;
     size_t name_len;
-    long queues; /* 0: the name as it is */
+    long queues; /* 0: one queue, the name as given */
     long n;
     size_t bytes;
     bool many;
@@ -33,7 +33,7 @@ struct plan {
     char *payload;
 };
 
-/* Always the same numbers, so that runs are alike. */
+/* The same numbers in every run, so that runs are alike (xorshift32). */
 static uint32_t dice(void)
 {
     static uint32_t x = 2463534242u;
@@ -44,7 +44,7 @@ static uint32_t dice(void)
     return x;
 }
 
-/* Send one call with `jobs` payloads; they all have the same bytes. */
+/* Send one call with `jobs` payloads of equal bytes. */
 static void send_call(redisContext *c, const struct plan *p, long call, long jobs)
 {
     const char *argv[8 + PER_CALL];
@@ -91,7 +91,8 @@ static void add_all(redisContext *c, const struct plan *p)
             sent += jobs;
             in_flight++;
         }
-        /* Half of them, so that one write carries many and the server is never out of work. */
+        /* Read half of the answers, so that one write carries many calls and the server always has
+         * work. */
         for (long i = 0; i < (most + 1) / 2 && in_flight > 0; i++, in_flight--)
             freeReplyObject(client_answer(c));
     }

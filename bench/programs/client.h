@@ -1,4 +1,4 @@
-/* What the measuring programs share of a Redis client: a call of C strings that must succeed. */
+/* A small Redis client for the measuring programs: calls of C strings that must succeed. */
 #ifndef LATER_BENCH_CLIENT_H
 #define LATER_BENCH_CLIENT_H
 
@@ -31,7 +31,7 @@ static inline redisContext *client_connect(const char *port)
     return c;
 }
 
-/* The next answer, which is the caller's; an error ends the program. */
+/* The next answer, owned by the caller; an error ends the program. */
 static inline redisReply *client_answer(redisContext *c)
 {
     redisReply *r = NULL;

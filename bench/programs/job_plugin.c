@@ -1,6 +1,6 @@
 /*
- * The handler of the benchmarks as a plug-in. Without an argument it does nothing; with one it
- * records each start in that file (record.h).
+ * The handler of the benchmarks as a plug-in. Without an argument it does nothing. With one it
+ * notes each start in that file (record.h).
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /*
- * The handler of the benchmarks as a stream worker. Without an argument it does nothing; with one
- * it records each start in that file (record.h). It answers all jobs that one read brought with one
- * write.
+ * The handler of the benchmarks as a stream worker. Without an argument it does nothing. With one
+ * it notes each start in that file (record.h). One write answers all jobs that one read brought.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 #define READ_BYTES (256 * 1024)
 #define ANSWER_BYTES 64 /* "ok " and an id */
 
-static char *in; /* what was read and not yet taken, from the start */
+static char *in; /* bytes that were read and not yet handled */
 static size_t in_len, in_cap;
 static char out[READ_BYTES];
 static size_t out_len;
@@ -31,7 +30,7 @@ static void flush(void)
     out_len = 0;
 }
 
-/* The value of NAME in a header line that ends at `end`; NULL when there is none. */
+/* The value of NAME in a header line that ends at `end`, or NULL. */
 static const char *field(const char *line, const char *end, const char *name)
 {
     const char *at = memmem(line, (size_t)(end - line), name, strlen(name));
@@ -39,7 +38,7 @@ static const char *field(const char *line, const char *end, const char *name)
     return at == NULL ? NULL : at + strlen(name);
 }
 
-/* The header line begins with the id, and ends with the length: "job id=ID ... len=N". */
+/* Run the job of this header line, "job id=ID ... len=N", and add its answer. */
 static void run(const char *line, const char *end, int record)
 {
     const char *id = field(line, end, "id=");
@@ -55,8 +54,8 @@ static void run(const char *line, const char *end, int record)
         (size_t)snprintf(out + out_len, ANSWER_BYTES, "ok %.*s\n", (int)strcspn(id, " "), id);
 }
 
-/* Bytes of the job that stands at the start of p, header, payload and line ends; 0: not all there.
- */
+/* Run the job at the start of p. Returns its bytes: header, payload and line ends; 0: not
+ * complete. */
 static size_t take(const char *p, size_t n, int record)
 {
     const char *end = memchr(p, '\n', n);

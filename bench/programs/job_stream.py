@@ -24,7 +24,7 @@ def main():
             behind = begin + int(header[header.rindex(b"=") + 1:]) + 1
             if behind > len(pending):
                 break
-            payload = pending[begin:behind - 1]  # what a real handler would look at
+            payload = pending[begin:behind - 1]  # what a real handler would use
             del payload
             answers.append(b"ok " + header[7:header.index(b" ", 7)])
             at = behind

@@ -1,6 +1,6 @@
 /*
- * How late a job was started, for the handlers of the benchmarks: one record of 16 bytes a start,
- * appended to a file that any number of threads and processes share: when it was due and when its
+ * How late a job was started, noted by the handlers of the benchmarks. Each start appends 16 bytes
+ * to a file that any number of threads and processes share: when the job was due and when its
  * handler began, both in microseconds since 1970.
  */
 #ifndef LATER_BENCH_RECORD_H

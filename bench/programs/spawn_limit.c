@@ -1,7 +1,7 @@
 /*
- * How many processes a second this machine can start and wait for, each with what a handler of
- * `mode: exec` gets: a payload on standard input, pipes at standard output, standard error and
- * descriptor 3, all read to their ends, and a pidfd that says when it is over.
+ * How many processes a second can this machine start and wait for? Each gets what a handler of
+ * `mode: exec` gets: a payload on standard input; pipes at standard output, standard error and
+ * descriptor 3, all read to their ends; and a pidfd that shows its end.
  *
  *   spawn_limit THREADS RUNS PROGRAM
  */
@@ -31,8 +31,7 @@ static void give_up(const char *what)
     exit(71);
 }
 
-/* Descriptor i of the child is an end of pipe i: what it reads for 0, what it writes for the
- * others. */
+/* Descriptor i of the child is one end of pipe i: it reads from 0 and writes to the others. */
 static pid_t spawn(int pipes[PIPES][2])
 {
     char *argv[] = {program, NULL};
@@ -65,7 +64,7 @@ static void run_one(void)
     if (pidfd < 0)
         give_up("pidfd_open");
     if (write(pipes[0][1], "hello", 5) < 0) {
-        /* The child may have closed its end by now. */
+        /* The child may have closed its end already. */
     }
     (void)close(pipes[0][1]);
     for (int i = 1; i < PIPES; i++) {

@@ -1,11 +1,11 @@
 /*
- * How many jobs a second the library itself lets through: a worker that does nothing but call the
- * step function, one call at a time on an otherwise idle connection, each with the results of all
- * jobs that the call before it handed out.
+ * How many jobs a second can the library itself handle? This worker only calls the step function,
+ * one call at a time on an otherwise idle connection. Each call has the results of all jobs that
+ * the call before handed out.
  *
- *   step_limit PORT QUEUE CLAIMS     CLAIMS: the most jobs a call (at most 512)
+ *   step_limit PORT QUEUE CLAIMS     CLAIMS: the most jobs in a call (at most 512)
  *
- * The jobs are there and due before it starts. What laterd drains is compared with this.
+ * The jobs exist and are due before it starts. The drain rate of laterd is compared with this rate.
  */
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 #define NUMBERS_MAX (2 * CLAIMS_MAX + 16)
 #define MAX_PAYLOAD "1048576"
 
-/* Where things stand in the answer of the step. */
+/* Indexes in the answer of the step. */
 enum { STEP_STATUS = 1, STEP_GROUPS = 3, STEP_REFUSED = 9 };
 /* A group of claims: queue, fence, start, attempt, crashes, gated, then for each job its id, due
  * time and record. */
@@ -64,7 +64,7 @@ static const redisReply *at(const redisReply *r, size_t i)
     return r->element[i];
 }
 
-/* Enter as a worker without held jobs: SEEN INSTANCE SEQ OLD, fields, configuration, adopted. */
+/* Register as a worker without held jobs: SEEN INSTANCE SEQ OLD, fields, configuration, adopted. */
 static void enter(redisContext *c, const char *queue, char epoch[32])
 {
     struct call call = {.n = 0};
@@ -87,7 +87,7 @@ static size_t group_jobs(const redisReply *group)
     return group->elements < GROUP_HEAD ? 0 : (group->elements - GROUP_HEAD) / GROUP_FIELDS;
 }
 
-/* How many jobs the answer hands out. */
+/* How many jobs does the answer hand out? */
 static size_t claimed(const redisReply *r)
 {
     const redisReply *groups = at(r, STEP_GROUPS);
@@ -98,7 +98,7 @@ static size_t claimed(const redisReply *r)
     return n;
 }
 
-/* All that was claimed is done, and nothing of it is kept. */
+/* Add the results: all claimed jobs are done, with nothing to keep. */
 static void put_groups(struct call *call, const redisReply *groups)
 {
     put_number(call, (long long)groups->elements);
@@ -117,7 +117,7 @@ static void put_groups(struct call *call, const redisReply *groups)
     }
 }
 
-/* One step: results of the last answer (NULL: none) in, the next answer out. */
+/* One step: sends the results for the last answer (NULL: none), returns the next answer. */
 static redisReply *step(redisContext *c, const char *epoch, const char *queue, const char *most,
                         const redisReply *last)
 {
@@ -141,7 +141,7 @@ static redisReply *step(redisContext *c, const char *epoch, const char *queue, c
     return r;
 }
 
-/* What is counted as done must have been taken: none is named. */
+/* Every result must have been accepted: the answer names none. */
 static void need_taken(const redisReply *r)
 {
     if (at(r, STEP_REFUSED)->elements > 0)

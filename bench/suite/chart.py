@@ -1,4 +1,4 @@
-"""The chart for the README: one panel a mode, a bar each, plain SVG that reads on light and dark."""
+"""The chart for the README: a panel for each mode, a bar for each system; plain SVG for light and dark pages."""
 from html import escape
 
 from .contest import show
@@ -11,7 +11,7 @@ STEP = 20
 PANEL_HEAD = 34
 PANEL_GAP = 14
 
-# Mode, the figure of it that is drawn, what stands above.
+# Mode, the metric that is drawn, the title.
 PANELS = (("drain", "per_s", "No-op jobs a second (more is better)"),
           ("exec", "per_s", "Jobs a second, each a process of its own (more is better)"),
           ("late", "p99_ms", "Lateness of the start, 99th percentile in ms (less is better)"),
@@ -51,7 +51,7 @@ def _panel(title, rows, y):
 
 
 def draw(report):
-    """-> the SVG of those panels for which the report has figures"""
+    """-> the SVG of all panels for which the report has figures"""
     body, y = [], 0
     for mode, key, title in PANELS:
         rows = [(row["name"], row["kind"], row["median"][key])

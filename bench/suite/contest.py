@@ -10,7 +10,7 @@ def note(text):
 
 
 def order(contestants):
-    """One round: each rival, then laterd's first way, behind the close ones all of its ways."""
+    """One round: after each rival laterd's first way, after the first and the close rivals all of its ways."""
     ways = [c for c in contestants if c.kind == "laterd"]
     rivals = [c for c in contestants if c.kind != "laterd"]
     if not rivals:

@@ -1,8 +1,9 @@
-"""Jobs that are more than plain: with options, tried before, behind locks, semaphores and rates, each beside plain ones;
-serial queues of graphile-worker beside one lock and a hundred."""
+"""Jobs that are not plain: with options, tried before, behind locks, semaphores and rates; each compared with plain jobs.
+Also serial queues of graphile-worker, compared with one lock and a hundred locks."""
 from . import laterd, modes, peers, redis
 
-# Name -> settings of the queue, limits, options of the i-th job, share of the jobs (one lock for all is a round trip a job).
+# Name -> settings of the queue, limits, options of the i-th job, share of the jobs. With one lock
+# for all, each job costs a round trip.
 ROWS = {
     "key and priority": ("", (), lambda i: ("key", f"k{i}", "priority", str(4 + i % 3)), 1),
     "attempts and timeout": ("", (), lambda i: ("attempts", "5", "timeout", "30s"), 1),

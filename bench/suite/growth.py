@@ -1,5 +1,5 @@
-"""How the cost of a job grows: with what waits, with queues, with payloads, with the append-only file.
-Two sizes stand side by side and are run in turn; no rival takes part."""
+"""How the cost of a job grows: with waiting jobs, queues, payloads, the append-only file. Two sizes are set up side by
+side and run in turn, without rivals."""
 import csv
 import statistics
 import time
@@ -9,8 +9,8 @@ from .contest import note, show
 
 DAY_MS = 86400000
 BIG_PAYLOAD = 65536
-SERVED_MAX = 10000 # what a configuration may name
-BYTES_PER_WAITING = 450  # more than a waiting job takes, for a look at the memory before it is filled
+SERVED_MAX = 10000 # the most queues that a configuration may name
+BYTES_PER_WAITING = 450  # more than a waiting job takes; to check the free memory before filling
 
 
 def _available_bytes():
@@ -22,7 +22,7 @@ def _available_bytes():
 
 
 class Case:
-    """One size: a server that is filled once, and its drains."""
+    """One size: a server that is filled once, and the drains on it."""
 
     def __init__(self, name, server, queues, kind, queue, left):
         self.name, self.server, self.queues, self.kind = name, server, queues, kind
@@ -65,7 +65,7 @@ def _in_turn(cases, rounds, n, **more):
 
 
 def _move_tables(server, queue, jobs):
-    """Redis moves a table that has grown into its new size bucket by bucket, one with each look at it: let that end."""
+    """Redis moves a table that has grown bucket by bucket, one with each access: wait until that is done."""
     absent = [f"-{i}" for i in range(1000)]
     for _ in range(0, jobs, len(absent)):
         server.call("HMGET", laterd.ROOT + ":jobs", *absent)

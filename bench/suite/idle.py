@@ -1,4 +1,4 @@
-"""What a daemon costs that has nothing to do: calls to Redis, processor time, system calls."""
+"""The cost of an idle daemon: calls to Redis, processor time, system calls."""
 import os
 import signal
 import time
@@ -6,12 +6,12 @@ import time
 from . import laterd, peers, procs, redis
 from .contest import note
 
-SETTLE_SECONDS = 5  # or as long as it is watched, if that is less
+SETTLE_SECONDS = 5  # at most as long as the daemon is watched
 WAITING = 1000
 
 
 def family(pid):
-    """The process and all that descend from it."""
+    """The process and all its descendants."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -28,7 +28,7 @@ def family(pid):
 
 
 def cpu_seconds(pid):
-    """Of all threads that are there now, to the nanosecond."""
+    """Processor time of all present threads, to the nanosecond."""
     total = 0
     for process in family(pid):
         try:
@@ -59,7 +59,7 @@ def _monitor(server, seconds):
 
 
 def _strace(pid, seconds):
-    """System calls of the whole family; None where they cannot be counted."""
+    """System calls of a process and all its descendants; None if they cannot be counted."""
     if procs.find("strace") is None:
         return None
     path = os.path.join(procs.folder("strace"), "counts")
@@ -73,7 +73,7 @@ def _strace(pid, seconds):
         return None
     with open(path, encoding="ascii", errors="replace") as f:
         totals = [line.split() for line in f if line.rstrip().endswith(" total")]
-    # strace gives errors a column of their own where there are any.
+    # strace has a column for errors only if there were any.
     return int(totals[0][3]) if totals else 0
 
 

@@ -13,15 +13,15 @@ PAYLOAD_BYTES = 100
 PLUGIN = os.path.join(procs.PROGRAMS, "job_plugin.so")
 STREAM_C = os.path.join(procs.PROGRAMS, "job_stream")
 STREAM_PYTHON = os.path.join(procs.PROGRAMS, "job_stream.py")
-# As many handler processes as processors; enough jobs in flight that a step carries hundreds of them.
+# As many handler processes as processors; enough jobs in flight that a step carries hundreds.
 PROCESSES = os.cpu_count() or 1
 IN_FLIGHT = 256
 PLUGIN_PLACES = 64
-EXEC_PLACES = 16 # as many as laterd has by default
+EXEC_PLACES = 16 # laterd's default
 
 
 class Kind:
-    """A way to run a handler: what stands in the configuration, and whether the handler records."""
+    """A way to run a handler: its settings, and whether the handler notes its starts."""
 
     def __init__(self, name, mode, program, places, extra=""):
         self.name, self.mode, self.program = name, mode, program
@@ -42,12 +42,12 @@ EXEC_KIND = Kind("a process a job", "exec", "/bin/true", EXEC_PLACES)
 
 
 def environment():
-    """Ours without what would configure laterd."""
+    """Our environment without the variables that configure laterd."""
     return {name: value for name, value in os.environ.items() if not name.startswith("LATERD_")}
 
 
 def write_config(url, queues, places):
-    """queues: name -> settings in flow style; None: the defaults of all. -> the file"""
+    """queues: name -> settings in flow style; None: all have the defaults. -> the file"""
     path = procs.folder("laterd")
     lines = [f"redis: {url}", f"state_dir: {path}/state", 'handlers_dir: ""', "check_permissions: warn",
              f"concurrency: {places}", "log_level: warn"]
@@ -67,7 +67,7 @@ def fastest():
 
 
 def missing(kind):
-    """Why this build cannot run handlers so; None when it can."""
+    """Why this build cannot run handlers in this way, or None."""
     config = write_config("redis://127.0.0.1:1", {"bench": kind.queue()}, kind.places)
     try:
         procs.output([LATERD, "--check-config", "--config", config], 20, env=environment())
@@ -91,7 +91,7 @@ class Daemon:
         procs.stop(self.process)
 
     def why(self):
-        """Its last words, for a message."""
+        """The end of its log, for a message."""
         return procs.last_line(self.log)
 
 
@@ -107,7 +107,7 @@ def add(server, queue, n, how="many", from_ms=0, span_ms=0, payload=PAYLOAD_BYTE
 
 
 def stats(server):
-    """-> (workers, running, jobs, done). By their keys: later_stats costs more the more queues there are."""
+    """-> (workers, running, jobs, done). Read from the keys, since the cost of later_stats grows with the queues."""
     workers, running, jobs, counters = server.call.pipeline([
         ("HLEN", ROOT + ":workers"), ("ZCARD", ROOT + ":running"), ("HLEN", ROOT + ":jobs"),
         ("HGETALL", ROOT + ":stats")])
@@ -123,7 +123,7 @@ def await_workers(server, daemon, n=1):
 
 
 def await_start(server, daemon, jobs):
-    """Until the first job is claimed; -> when. Looks each millisecond, so it is that much late at most."""
+    """Wait until the first job is claimed; -> when. Checks every millisecond, so it is at most that late."""
     until = time.monotonic() + 60
     while True:
         running, left = server.call.pipeline([("ZCARD", ROOT + ":running"), ("HLEN", ROOT + ":jobs")])
@@ -138,16 +138,16 @@ LOOK_S, LOOK_LEAST_S, LOOK_MOST_S = 0.01, 0.002, 0.25
 
 
 def pause_s(ended, seconds, left):
-    """When to look again at work of which so much ended in the last `seconds`: when half of what is left should have.
-    Who looks all the time takes a part of the processors that are measured."""
+    """How long to wait before the next check, if `ended` jobs ended in the last `seconds`: until half of the rest
+    should have ended. Checking all the time would use the processors that are measured."""
     if ended <= 0:
         return LOOK_S
     return min(max(left * seconds / ended / 2, LOOK_LEAST_S), LOOK_MOST_S)
 
 
 def await_end(server, daemon, left, seconds=600):
-    """Until only `left` jobs are there; -> when the last of the others was confirmed.
-    Each job has its record until its end is: the length of one hash tells."""
+    """Wait until only `left` jobs exist; -> when the last of the others was confirmed.
+    A job has its record until its end is confirmed, so the length of one hash is the number of jobs."""
     until, before, jobs, pause = time.monotonic() + seconds, time.monotonic(), None, LOOK_S
     while True:
         was, jobs, now = jobs, server.call("HLEN", ROOT + ":jobs"), time.monotonic()
@@ -162,7 +162,7 @@ def await_end(server, daemon, left, seconds=600):
 
 
 def drain(server, queues, places, n, left=0):
-    """N due jobs are there beside `left` others: -> jobs a second, first start to last confirmed end."""
+    """Drain n due jobs beside `left` others. -> jobs a second, from the first start to the last confirmed end"""
     done = stats(server)[3]
     with Daemon(server.url, queues, places) as daemon:
         begin = await_start(server, daemon, n + left)

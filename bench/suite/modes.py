@@ -11,11 +11,11 @@ from . import laterd, peers, procs, redis
 class Metric:
     def __init__(self, key, title, unit, more):
         self.key, self.title, self.unit = key, title, unit
-        self.more = more  # whether more is better
+        self.more = more  # is more better?
 
 
 class Contestant:
-    """kind: laterd, peer or limit. is_close: each of laterd's ways is run right behind it."""
+    """kind: laterd, peer or limit. is_close: each of laterd's ways runs right after it."""
 
     def __init__(self, name, kind, run, missing=None, note="", is_close=False):
         self.name, self.kind, self.run, self.missing = name, kind, run, missing
@@ -28,7 +28,7 @@ class Mode:
 
 
 class Size:
-    """How much a run is: the jobs by mode, scaled."""
+    """The size of a run: the jobs of each mode, scaled."""
 
     def __init__(self, scale, span):
         self.scale, self.span = scale, span

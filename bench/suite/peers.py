@@ -1,4 +1,4 @@
-"""Other job systems at the same work. Each run has a server of its own; what is not installed says so."""
+"""Other job systems with the same work. Each run has its own server. A missing system is reported."""
 import json
 import os
 import struct
@@ -7,7 +7,7 @@ from . import postgres, procs, redis
 
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "laterd-peers")
 MODULES = os.path.join(CACHE, "node_modules")
-# Command -> Debian package; a command that is there already is left alone.
+# Command -> Debian package; a command that exists already is not installed again.
 PACKAGES = {"node": "nodejs", "npm": "npm", "ruby": "ruby", "sidekiq": "ruby-sidekiq", "celery": "celery",
             "beanstalkd": "beanstalkd", "redis-benchmark": "redis-tools"}
 NPM = ("bullmq@6", "ioredis@5", "graphile-worker@0.17", "pg@8")
@@ -31,7 +31,7 @@ def setup():
 
 
 def _python():
-    """The Python of the system: Celery is a package of it."""
+    """The Python of the system, for which the Celery package is installed."""
     return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
 
 
@@ -44,12 +44,12 @@ def _python_has_redis():
 
 
 class Peer:
-    """name, modes: what it is and what it can be asked. sizes: jobs of a run by mode."""
+    """name; modes: what it can run; sizes: jobs of a run for each mode."""
 
     name = ""
     note = ""
     modes = ()
-    # Enough to be measured, few enough not to take minutes of the slowest.
+    # Enough jobs to be measured, but not minutes of the slowest peer.
     sizes = {"drain": 20000, "exec": 3000, "late": 5000, "herd": 10000, "mem": 100000, "add": 50000}
 
     def missing(self):
@@ -57,11 +57,11 @@ class Peer:
         raise NotImplementedError
 
     def run(self, mode, n, span):
-        """-> what its driver answered, {} where a mode has nothing to tell"""
+        """-> the answer of its driver; {} if the mode has none"""
         raise NotImplementedError
 
     def idle(self, measure):
-        """Call measure(processes, port or None) while it waits for work."""
+        """Call measure(processes, port or None) while the system is idle."""
         raise NotImplementedError
 
 
@@ -136,7 +136,7 @@ class Sidekiq(Peer):
 
     @staticmethod
     def _command():
-        # The interpreter that the package is for, whichever `ruby` comes first in PATH.
+        # The interpreter that the package belongs to, whichever `ruby` comes first in PATH.
         ruby = "/usr/bin/ruby" if os.path.exists("/usr/bin/ruby") else procs.find("ruby")
         return ruby, [ruby, procs.find("sidekiq", "/usr/bin")]
 

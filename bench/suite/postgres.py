@@ -1,4 +1,4 @@
-"""A private PostgreSQL: a cluster in a folder of this run, by somebody who is not root."""
+"""A private PostgreSQL: a cluster in a folder of this run, as a user other than root."""
 import glob
 import os
 import shutil
@@ -19,7 +19,7 @@ def programs():
 
 
 class Server:
-    """As little durable as a Redis without its append-only file, so that the comparison is fair."""
+    """No more durable than a Redis without append-only file, so that the comparison is fair."""
 
     def __init__(self):
         who = {}

@@ -1,4 +1,4 @@
-"""Processes and folders of one run: all of them end with it, however it ends."""
+"""Processes and folders of one run. They are removed when it ends, however it ends."""
 import atexit
 import ctypes
 import os
@@ -20,11 +20,11 @@ _folder = None
 
 
 class Failed(Exception):
-    """A run did not come to its end; the text says why."""
+    """A run failed; the text says why."""
 
 
 def folder(name):
-    """A new folder of this run. Others may pass through it: PostgreSQL runs as somebody else."""
+    """A new folder of this run. Other users may enter it, since PostgreSQL runs as another user."""
     global _folder
     if _folder is None:
         _folder = tempfile.mkdtemp(prefix="laterd-bench.")
@@ -57,7 +57,7 @@ def _die_with_parent():
 
 
 def start(argv, log=None, **more):
-    """A process in a group of its own, its output in the file `log`."""
+    """A process in its own group, with its output in the file `log`."""
     out = open(log, "ab") if log else subprocess.DEVNULL
     try:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
@@ -72,7 +72,7 @@ def start(argv, log=None, **more):
 
 
 def stop(process, number=signal.SIGTERM, seconds=30):
-    """End it and what is left of its group."""
+    """End the process and the rest of its group."""
     if process in _running:
         _running.remove(process)
     if process.poll() is None:
@@ -89,7 +89,7 @@ def stop(process, number=signal.SIGTERM, seconds=30):
 
 
 def output(argv, seconds=600, **more):
-    """What it printed; Failed with the end of what it complained."""
+    """-> its output; Failed with the end of its error messages"""
     log = os.path.join(folder("run"), "stderr")
     with open(log, "wb") as err:
         try:
@@ -123,7 +123,7 @@ def free_port():
 
 
 def await_true(what, condition, seconds=60, step=0.02, process=None):
-    """Look again and again; Failed when it is not so in time, or when the process has ended."""
+    """Check repeatedly until it is so; Failed when it is not so in time, or when the process has ended."""
     until = time.monotonic() + seconds
     while not condition():
         if process is not None and process.poll() is not None:
@@ -140,7 +140,7 @@ def listens(port):
 
 
 def stolen_s():
-    """Seconds that the processors were another machine's, since this one runs: nothing is slow by itself then."""
+    """Seconds since boot during which another virtual machine had the processors: then nothing here is slow by itself."""
     with open("/proc/stat", encoding="ascii") as f:
         fields = f.readline().split()
     return int(fields[8]) / os.sysconf("SC_CLK_TCK") if len(fields) > 8 else 0

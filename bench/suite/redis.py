@@ -1,15 +1,15 @@
-"""A private redis-server, and as much of a client as measuring needs."""
+"""A private redis-server, and a client that is just enough for measuring."""
 import os
 import socket
 
 from . import procs
 
 
-SLOW_CALLS = 16384 # that the log keeps
+SLOW_CALLS = 16384 # entries that the slow log keeps
 
 
 class RedisError(Exception):
-    """What the server answered."""
+    """An error reply of the server."""
 
 
 class Client:
@@ -78,7 +78,7 @@ class Server:
             raise
 
     def stop(self):
-        # Nothing of it is wanted any more: no last snapshot, no orderly end.
+        # The data is not needed any more: no last snapshot, no orderly end.
         procs.stop(self.process, 9)
 
     def __enter__(self):
@@ -91,7 +91,7 @@ class Server:
         return int(self.call.info("memory")["used_memory"])
 
     def watch_slow(self):
-        """From now on: what takes two milliseconds is logged, what takes ten is an event."""
+        """From now on log calls of two milliseconds, and count ten milliseconds as an event."""
         for name, value in (("slowlog-log-slower-than", 2000), ("slowlog-max-len", SLOW_CALLS),
                             ("latency-monitor-threshold", 10)):
             self.call("CONFIG", "SET", name, value)
@@ -100,7 +100,7 @@ class Server:
 
     def slowest(self):
         """-> (ms of the slowest call of a function, its name, events over 10 ms)"""
-        # The events first: to read a long log is one of them.
+        # Read the events first: reading a long log makes one.
         events = [f"{row[0]} {row[3]} ms" for row in self.call("LATENCY", "LATEST")]
         calls = [(row[2] / 1000, row[3][1]) for row in self.call("SLOWLOG", "GET", SLOW_CALLS)
                  if row[3][0].upper().startswith("FCALL")]

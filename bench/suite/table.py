@@ -11,7 +11,7 @@ def _grid(header, rows):
 
 
 def _missing(rows, key):
-    """Who did not take part, by reason."""
+    """The systems that did not take part, by reason."""
     names = {}
     for row in rows:
         if "missing" in row:
@@ -23,7 +23,8 @@ def _missing(rows, key):
 def _contest(mode):
     metrics = mode["metrics"]
     ways = [row["name"] for row in mode["rows"] if row["kind"] == "laterd" and row["samples"]]
-    # One ratio a way, of the figure that the mode is about: the first, for lateness the 99th percentile.
+    # One ratio for each way, of the mode's main metric: the first one; for lateness the 99th
+    # percentile.
     key = next((m["key"] for m in metrics if m["key"] == "p99_ms"), metrics[0]["key"])
     title = next(m["title"] for m in metrics if m["key"] == key)
     header = ["median"] + [f"{m['title']} {m['unit']}".strip() for m in metrics]

@@ -1,8 +1,8 @@
 /*
- * stream.c: a worker of a queue with `mode: stream` (doc/stream.md): counts the words of the
- * payload. One after the other, but 64 may be on their way: what has come is read in one go, and
- * the answers are written in one go before it waits for more. For work of more than a moment
- * declare fewer. For trials: payloads `fail`, `retry`, `dead`, `sleep 5`.
+ * stream.c: a worker for a queue with `mode: stream` (doc/stream.md). It counts the words of the
+ * payload, one job after the other. But 64 jobs may be under way: it reads all that has come at
+ * once, and writes all answers at once before it waits for more. If your work takes more than a
+ * moment, declare fewer. To try it out: payloads `fail`, `retry`, `dead`, `sleep 5`.
  * Build: cc -O2 -o words stream.c
  */
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The next n bytes of standard input. Only when none are left here the answers must go out. */
+/* Take the next n bytes of standard input. When none are left here, it first writes the answers. */
 static bool take(char *to, size_t n)
 {
     static char in[65536];
@@ -54,7 +54,7 @@ static void count(const char *id, const char *payload, size_t len)
     (void)printf("ok %s %zu words in %zu bytes\n", id, words, len);
 }
 
-/* The payload may hold any byte; the one behind its last is a line feed. */
+/* The payload may hold any byte; a line feed follows it. */
 static void serve(const char *id, const char *payload, size_t len)
 {
     size_t n = len > 0 && payload[len - 1] == '\n' ? len - 1 : len;
@@ -85,12 +85,12 @@ int main(void)
         const char *id_word = strstr(header, " id="), *len_word = strstr(header, " len=");
 
         if (strncmp(header, "job ", 4) != 0 || id_word == NULL || len_word == NULL)
-            continue; /* what is not known is passed over */
+            continue; /* ignore what is unknown */
         (void)sscanf(id_word, " id=%63s", id);
         len = strtoul(len_word + 5, NULL, 10);
         payload = realloc(payload, len + 1);
         if (payload == NULL || !take(payload, len + 1))
-            return 1; /* no memory, or ended in the middle of a job */
+            return 1; /* no memory, or the input ended in the middle of a job */
         serve(id, payload, len);
     }
     free(payload);

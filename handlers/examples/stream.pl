@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# stream.pl: a worker of a queue with `mode: stream` (doc/stream.md): counts the words of the payload.
-# One job at a time. For trials: payloads `fail`, `retry`, `dead`, `sleep 5`.
+# stream.pl: a worker for a queue with `mode: stream` (doc/stream.md). It counts the words of the
+# payload, one job at a time. To try it out: payloads `fail`, `retry`, `dead`, `sleep 5`.
 use strict;
 use warnings;
 
@@ -16,7 +16,7 @@ while (defined(my $header = <STDIN>)) {
     my %job = map { split /=/, $_, 2 } grep { /=./ } @words;
     my ($id, $len) = @job{qw(id len)};
 
-    my $got = read STDIN, my $payload, $len + 1;    # and the line feed behind it
+    my $got = read STDIN, my $payload, $len + 1;    # and the line feed after it
     die "ended in the middle of a job\n" unless defined $got and $got == $len + 1;
     chop $payload;
 

@@ -1,15 +1,17 @@
 /*
- * append: each job becomes a line of a file: when, its id, its payload.
+ * append: writes each job as a line to a file: the time, its id, its payload.
  *
  *   queues:
- *     events: { mode: plugin, handler: [/usr/local/lib/laterd/plugins/append.so, /var/log/events,
- * fsync] }
+ *     events:
+ *       mode: plugin
+ *       handler: [/usr/local/lib/laterd/plugins/append.so, /var/log/events, fsync]
  *
- * With `fsync` a job is done when its line is on the disk; without, when the system has it. A line
- * is one write: those of several daemons do not mix. LF, CR and backslash in a payload become \n,
- * \r and \\. The file is opened for each line, so it may be moved away at any time (logrotate).
+ * With `fsync` a job is done when its line is on the disk, without it when the system has the line.
+ * A line is one write, so lines of several daemons do not mix. LF, CR and backslash in a payload
+ * become \n, \r and \\. The file is opened for each line, so it may be moved away at any time
+ * (logrotate).
  *
- * A job that is run again, since its worker died behind the write, is a line more with the same id.
+ * If a worker dies after the write, the job runs again and adds another line with the same id.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +22,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ERROR_BYTES 256 /* of the text of init */
+#define ERROR_BYTES 256 /* the longest error text of init */
 #define HEAD_BYTES 64   /* time and id */
 
 struct append {
-    const char *path; /* of the configuration, which lives as long as we do */
+    const char *path; /* in the configuration, which lives as long as we do */
     int is_synced;
 };
 
@@ -54,7 +56,7 @@ static int init(const char *queue, const char *const *args, void **state, char *
         return refuse(error, "append", strerror(ENOMEM));
     a->path = args[0];
     a->is_synced = args[1] != NULL;
-    /* Better now than with the first job. */
+    /* Fail now rather than with the first job. */
     fd = open_file(a);
     if (fd < 0) {
         free(a);
@@ -109,7 +111,7 @@ static int write_line(const struct append *a, const char *line, size_t n)
     if (done < 0)
         e = errno;
     else if ((size_t)done < n)
-        e = ENOSPC; /* the disk took a part of it */
+        e = ENOSPC; /* only a part fits on the disk */
     else if (a->is_synced && fdatasync(fd) < 0)
         e = errno;
     (void)close(fd);

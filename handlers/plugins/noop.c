@@ -1,6 +1,5 @@
 /*
- * noop: does nothing, well. For measurements, and to begin a plug-in of your own with
- * (doc/plugins.md):
+ * noop: does nothing. For measurements, and as a start for a plug-in of your own (doc/plugins.md):
  *
  *   cc -shared -fPIC -o noop.so noop.c
  *
@@ -11,11 +10,11 @@
 
 static int run(void *state, const struct later_job *job, const struct later_host *host)
 {
-    (void)state; /* what init gave, the same for all jobs */
+    (void)state; /* what init returned in *state, the same for all jobs */
     (void)job;   /* job->payload, job->payload_len, ... */
     (void)host;  /* host->log(host, LATER_INFO, "..."), host->cancelled(host), ... */
     return LATER_OK;
 }
 
-/* Without init and done: there is nothing to set up. */
+/* No init and no done: there is nothing to set up. */
 const struct later_plugin later_plugin = {LATER_PLUGIN_ABI, sizeof(later_plugin), NULL, run, NULL};

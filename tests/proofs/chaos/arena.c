@@ -77,7 +77,7 @@ static void must_words(const char *const *words, int n)
 
 /* ---- users */
 
-/* A token of the file, for another namespace than default. */
+/* Add a token of the ACL file, with this namespace in place of default. */
 static void put_token(struct call *c, const char *token, const char *space)
 {
     const char *at = strstr(token, "later:{default}");
@@ -95,7 +95,7 @@ static void make_user(char *line, int space)
 
     (void)strsep(&rest, " ");
     name = strsep(&rest, " ");
-    (void)strsep(&rest, " "); /* off */
+    (void)strsep(&rest, " "); /* skip `off` */
     call_begin(&c, "ACL");
     call_text(&c, "SETUSER");
     call_printf(&c, "%s%d", name, space);
@@ -144,8 +144,8 @@ static void log_in(enum role role, int space)
 
 static void start_server(void)
 {
-    /* jemalloc's thread would never sleep by a clock that stands. Keys expire when they are looked
-     * at, and never by themselves: so a run can be repeated. */
+    /* jemalloc's background thread would never sleep with a clock that stands. Keys expire only
+     * when they are read, never in the background, so that a run can be repeated. */
     static const char *const extra[] = {"--jemalloc-bg-thread", "no", "--enable-debug-command",
                                         "yes", NULL};
     static const char *const quiet[] = {"DEBUG", "SET-ACTIVE-EXPIRE", "0"};

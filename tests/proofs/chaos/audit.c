@@ -19,7 +19,8 @@ static void begin(const struct ledger *l, const char *phase, const char *cursor)
     call_number(&call, PAGE);
 }
 
-/* One page. Its findings are verdicts; the next cursor, "" at the end, is copied to next. */
+/* Read one page. Its findings go to verdict_break. The next cursor, "" at the end, is copied to
+ * next. */
 static void ask(const struct ledger *l, char next[24])
 {
     struct reply *r = arena_must(&call);
@@ -27,7 +28,7 @@ static void ask(const struct ledger *l, char next[24])
     for (size_t i = 2; i < reply_count(r); i++) {
         const struct reply *f = reply_at(r, i);
 
-        /* What could not be put back beside a foreign key is left to the reaper, by design. */
+        /* What could not be put back because of a foreign key is left to the reaper, by design. */
         if (reply_is(reply_at(f, 0), "stranger"))
             continue;
         verdict_break(reply_str(reply_at(f, 0)), "%s %s %s: %s", l->root, reply_str(reply_at(f, 1)),
@@ -37,7 +38,7 @@ static void ask(const struct ledger *l, char next[24])
     reply_free(r);
 }
 
-/* All pages of a phase, with this name (NULL: none). */
+/* Read all pages of a phase, with this name (NULL: no name). */
 static void audit_phase(const struct ledger *l, const char *phase, const char *name)
 {
     char cursor[24] = "";
@@ -65,7 +66,8 @@ static bool is_one_of(const char *name, const char *const *kinds)
     return false;
 }
 
-/* The keys whose names begin with one of these, in one call; NULL: all, each with its type. */
+/* Audit the keys whose names begin with one of `kinds` in one call; NULL: all keys, each with its
+ * type. */
 static void audit_keys(const struct ledger *l, const struct reply *keys, const char *phase,
                        const char *const *kinds)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOWN 100 /* bytes of an argument */
+#define SHOWN 100 /* bytes of an argument that call_show prints */
 
 void call_begin(struct call *c, const char *word)
 {

@@ -1,5 +1,5 @@
 /*
- * Random numbers from a seed: the same ones in every run.
+ * Random numbers from a seed: the same numbers in every run.
  */
 #ifndef LATER_TESTS_CHAOS_DICE_H
 #define LATER_TESTS_CHAOS_DICE_H

@@ -7,11 +7,11 @@
 #include "moves.h"
 #include "verdict.h"
 
-#define ROUNDS 64 /* in which at least one job ends */
+#define ROUNDS 64 /* rounds without an ended job after which the drain gives up */
 #define ROUND_US 1200000
-#define PATIENCE_MS 60000 /* what is over goes by itself within this */
+#define PATIENCE_MS 60000 /* what is over has to be removed within this time */
 
-/* The kinds under which this job can pass: bit i says that definition i is a rate. */
+/* Which kinds of limits let this job pass: bit i is set if definition i must be a rate. */
 static int kinds_for(const struct ledger *l, const struct job *j)
 {
     int kinds = 0;
@@ -22,7 +22,7 @@ static int kinds_for(const struct ledger *l, const struct job *j)
     return kinds;
 }
 
-/* The nth of those that wait, counted round and round. */
+/* The nth waiting job; n wraps around. */
 static const struct job *waiting(const struct ledger *l, int n)
 {
     int all = 0;
@@ -36,8 +36,8 @@ static const struct job *waiting(const struct ledger *l, int n)
     return NULL;
 }
 
-/* A job may want a semaphore under one definition and a rate under another, the next one the other
- * way about: they are opened for one after the other. */
+/* Open the limits for the nth waiting job. One job may need a definition as a semaphore that
+ * another needs as a rate, so they are opened for one job after the other. */
 static void open_limits(struct world *w, int n)
 {
     static const struct limit sem = {.kind = LIMIT_SEM, .n = 50},
@@ -66,7 +66,8 @@ static bool runs_any(const struct ledger *l, int64_t epoch)
     return false;
 }
 
-/* One worker stays; the others are reaped, and what is left under epochs that nobody knows. */
+/* Register a worker that stays. It reaps all others, and what still runs under unregistered
+ * epochs. */
 static struct worker *keep_one(struct world *w)
 {
     struct worker *v;
@@ -82,7 +83,7 @@ static struct worker *keep_one(struct world *w)
     return v;
 }
 
-/* How many have not ended. */
+/* How many jobs have not ended? */
 static int count_left(const struct ledger *l)
 {
     int left = 0;
@@ -94,7 +95,7 @@ static int count_left(const struct ledger *l)
     return left;
 }
 
-/* It wants a semaphore and a rate that one definition would have to be. */
+/* Does the job need one definition to be a semaphore and a rate at once? */
 static bool is_impossible(const struct ledger *l, const struct job *j)
 {
     for (int s = 0; s < LIMITED; s++)
@@ -132,7 +133,7 @@ static void round_of(struct world *w, struct worker *v, int n)
         worker_tidy(w, v);
 }
 
-/* With the gates as they are: what is over goes by itself. */
+/* Let time pass with the gates as they are: what is over has to be removed by itself. */
 static void let_pass(struct world *w, struct worker *v)
 {
     for (int n = 0; n < 8 && !verdict_is_broken(); n++) {
@@ -144,7 +145,7 @@ static void let_pass(struct world *w, struct worker *v)
     judge_leftovers(w->l, NOW_MS(w), PATIENCE_MS);
 }
 
-/* Until all have ended, or none does any more. */
+/* Run rounds until all jobs have ended, or none ended in ROUNDS rounds. */
 static void run_all(struct world *w, struct worker *v)
 {
     int left = count_left(w->l), n = 0;

@@ -7,8 +7,8 @@
 #include "arena.h"
 #include "verdict.h"
 
-/* A line for each thing, read in one call. A key of a foreign type is none: such a one is only put
- * where no key is. */
+/* Read everything in one call, one row per thing. A key of a foreign type counts as empty: foreign
+ * keys are only planted where no key is. */
 static const char LOOK[] =
     "local R, out = ARGV[1], {}\n"
     "local function read(...)\n"
@@ -40,7 +40,7 @@ static const char LOOK[] =
 
 static char sha[41];
 
-/* What was seen of a job in the look of this number. */
+/* What judge_look number `look` saw of a job. */
 struct sight {
     unsigned look;
     int places, n;
@@ -102,8 +102,8 @@ static struct raw *find_raw(struct ledger *l, const char *payload)
     return NULL;
 }
 
-/* A record that nobody was told of: a raw member got it when it came to stand in a line, or died.
- */
+/* Add the job of a record that no answer told of: a raw member gets a record when it parks or
+ * dies. */
 static struct job *meet_raw(struct ledger *l, const char *id)
 {
     const char *body;
@@ -232,7 +232,7 @@ static void check_jobs(struct ledger *l, const struct reply *rows)
 
 /* ---- unique keys */
 
-/* Of the jobs of a queue that have one key, one waits and one runs at most. */
+/* For each unique key of a queue, at most one job may wait and one may run. */
 static void check_unique(const struct ledger *l)
 {
     int waits[QUEUES][UNIQUES] = {{0}}, runs[QUEUES][UNIQUES] = {{0}};
@@ -253,8 +253,8 @@ static void check_unique(const struct ledger *l)
 
 /* ---- gates */
 
-/* Who holds a lock, or one place of a semaphore: row is `L<name> <holder>` or `S<name> <holder>
- * <until>`. */
+/* Does this row say that holder has this lock or a place of this semaphore? Rows: `L<name>
+ * <holder>`, `S<name> <holder> <until>`. */
 static bool is_row(const char *row, char kind, const char *name, const char *holder)
 {
     size_t n = strlen(name), h = strlen(holder);
@@ -270,7 +270,7 @@ static bool has_row(const struct reply *rows, char kind, const char *name, const
         const char *row = reply_str(reply_at(rows, i));
 
         if (row[0] != 'L' && row[0] != 'S')
-            return false; /* they are the last ones */
+            return false; /* these rows come last */
         if (is_row(row, kind, name, holder))
             return true;
     }
@@ -425,7 +425,7 @@ static void check_waits(const struct ledger *l, int64_t before_ms)
     reply_free(r);
 }
 
-/* Until when the last place of this semaphore is held; 0: nobody is there. */
+/* When the last lease of this semaphore ends; 0: nobody holds a place. */
 static double last_lease(const struct reply *rows, const char *name)
 {
     size_t n = strlen(name);

@@ -1,21 +1,22 @@
 /*
- * Whether what Redis holds fits the ledger, between any two calls: every job in exactly one place
- * where it may be, what runs is what was handed out, who runs has its locks and its places, and no
- * semaphore has let in more than it has.
+ * Compares what Redis holds with the ledger, between any two calls. Every job is in exactly one
+ * place, and in one where it may be. A running job was handed out, and has its locks and its places
+ * at semaphores. No semaphore has let in more holders than its limit.
  */
 #ifndef LATER_TESTS_CHAOS_JUDGE_H
 #define LATER_TESTS_CHAOS_JUDGE_H
 
 #include "ledger.h"
 
-/* Once, after the server was started. */
+/* Load the script that reads the keys. Call this after arena_start. */
 void judge_start(void);
-/* Looks at all of it. Where a job might have been in several places, the ledger knows it after. */
+/* Check everything. Where a job might have been in several places, the ledger then has the one
+ * where it is. */
 void judge_look(struct ledger *l);
-/* Nothing may be left but outcomes: no line, no place, no lock. */
+/* Check that only outcomes are left: no line, no place, no lock. */
 void judge_end(struct ledger *l);
-/* Callers whose wait has been over for so long stand nowhere, and of a semaphore that only such
- * leases hold nothing is left. */
+/* Check what ended more than for_ms ago. A caller whose wait ended then may not stand in any line,
+ * and a semaphore whose last lease ended then may not have a key. */
 void judge_leftovers(struct ledger *l, int64_t now_ms, int64_t for_ms);
 
 #endif

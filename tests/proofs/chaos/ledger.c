@@ -19,7 +19,7 @@ void ledger_clear(struct ledger *l, int space)
 
 /* ---- jobs */
 
-/* The slot of this id: its own, or the free one where it belongs. */
+/* The slot of this id: the one that has it, or the free one where it belongs. */
 static int *slot_of(struct ledger *l, const char *id)
 {
     uint32_t hash = 2166136261U;

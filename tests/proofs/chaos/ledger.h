@@ -1,7 +1,7 @@
 /*
- * What is known of one namespace from the answers alone: every job that was taken, every start that
- * was handed out, every result and its answer, who was given which lock and for how long. It says
- * where a job may be, never how the library came to put it there.
+ * What the answers alone tell of one namespace: every accepted job, every start, every result with
+ * its answer, and who was given which lock for how long. The ledger says where a job may be, never
+ * how the library put it there.
  */
 #ifndef LATER_TESTS_CHAOS_LEDGER_H
 #define LATER_TESTS_CHAOS_LEDGER_H
@@ -16,35 +16,36 @@
 #define LEDGER_RAWS 4096
 #define LEDGER_NONE (-1)
 
-/* Where a job may be: waiting, in line or let in; running; ended in one of three ways. */
+/* Where a job may be. WAITS: waiting, in a line or let in. RUNS: running. DEAD, DONE, GONE:
+ * ended. */
 enum place { WAITS = 1, RUNS = 2, DEAD = 4, DONE = 8, GONE = 16 };
 
 struct job {
     char id[16];
     int queue;
-    int may;         /* places */
-    bool may_expire; /* it may die by itself while it waits */
-    bool cancelling; /* it was told so while it ran */
+    int may;         /* the places that are possible, as bits */
+    bool may_expire; /* it has an expiry: it may die while it waits */
+    bool cancelling; /* it was cancelled while it ran */
     bool is_unheard; /* its claim was lost on the way to the worker */
-    bool is_big;     /* its payload stands by itself: its end is told with all that belongs to it */
-    int64_t start;   /* number of its last start, 0: never */
+    bool is_big;     /* its payload is stored apart, so its end is never told in a group */
+    int64_t start;   /* number of its last start; 0: it never started */
     int64_t crashes;
-    int64_t epoch; /* who runs it */
+    int64_t epoch; /* of the worker that runs it */
     int64_t fence;
-    int unique; /* LEDGER_NONE: no key; so for its gates */
+    int unique; /* LEDGER_NONE: no key; the same for the gates below */
     int lock, limit_sem, limit_rate;
 };
 
 struct worker {
     int64_t epoch, link, counter;
     bool is_there, is_dead; /* registered; marked as dead, and reaped in part */
-    bool is_program;        /* later lock, later sem */
+    bool is_program;        /* a `later lock` or `later sem` */
     int gate; /* of a program: index in names_lock, or LOCKS + index in names_limited */
     bool holds;
     int seq, instance;
 };
 
-/* A caller's lease. */
+/* A lease of a caller of the bare functions. */
 struct lease {
     bool is_held;
     int64_t until_ms;
@@ -53,7 +54,7 @@ struct lease {
 
 struct limit {
     enum { LIMIT_NONE, LIMIT_SEM, LIMIT_RATE } kind;
-    int algorithm; /* index in names_algorithm */
+    int algorithm; /* index in `algorithms` of moves_gates.c */
     int64_t n, per_ms, burst;
 };
 
@@ -61,14 +62,14 @@ struct raw {
     char payload[24];
     int queue;
     bool waits;
-    bool may_go; /* it may have been purged */
+    bool may_go; /* a purge may have removed it */
 };
 
 struct ledger {
     int space;
     const char *root;
     struct job job[LEDGER_JOBS];
-    int jobs, alive; /* alive: may wait or run, counted when looked at */
+    int jobs, alive; /* alive: jobs that may wait or run, counted by judge_look */
     int slot[2 * LEDGER_JOBS];
     struct worker worker[LEDGER_WORKERS];
     int workers;
@@ -77,7 +78,7 @@ struct ledger {
     struct lease lock[LOCKS][OWNERS], sem[LIMITED][OWNERS];
     struct limit limit[DEFINED];
     int queue_lock[QUEUES], queue_sem[QUEUES], queue_rate[QUEUES]; /* or LEDGER_NONE */
-    int64_t fence;                                                 /* the highest that was told */
+    int64_t fence;          /* the highest one in any answer */
     int64_t seats[LIMITED]; /* the most places of a semaphore that may be taken now */
 };
 
@@ -86,37 +87,39 @@ void ledger_clear(struct ledger *l, int space);
 /* ---- jobs */
 
 struct job *ledger_find(struct ledger *l, const char *id); /* or NULL */
-/* A new one, which waits; NULL and a verdict if there was one of this id. */
+/* Add a new job that waits. NULL, and a broken rule, if there was a job with this id. */
 struct job *ledger_add(struct ledger *l, const char *id, int queue);
-/* It was handed out. */
+/* The job was handed out: check its start number and fence, and note the start. */
 void ledger_start(struct ledger *l, struct job *j, int64_t epoch, int64_t start, int64_t fence);
-/* Names of places, for a text; good until the next but one. */
+/* The names of these places, for a text. The result is valid until the second call after this
+ * one. */
 const char *ledger_places(int may);
 bool ledger_is_live(const struct job *j);
-/* It runs no more and did not end: it waits again, or it ends after all, since that was told to it
- * or since another has its unique key. */
+/* Where a job may be that runs no longer without having ended. It waits again; or it ends after
+ * all, since it was cancelled or another job has its unique key. */
 int ledger_back(const struct ledger *l, const struct job *j);
-/* Does it need this lock or this semaphore, of its own or of its queue's? */
+/* Does the job need this gate, by its own options or by those of its queue? */
 bool ledger_needs_lock(const struct ledger *l, const struct job *j, int lock);
 bool ledger_needs_sem(const struct ledger *l, const struct job *j, int limited);
 bool ledger_needs_rate(const struct ledger *l, const struct job *j, int limited);
 
 /* ---- limits */
 
-/* What holds for a name: its own definition or that of the template. */
+/* The limit that holds for a name: its own definition or that of the template. */
 const struct limit *ledger_limit(const struct ledger *l, int limited);
-/* A call was made under the limits as they are: so many places may have been taken. */
+/* Call this after each call to Redis: as many places as the present limits allow may now be
+ * taken. */
 void ledger_seat(struct ledger *l);
 
 /* ---- callers */
 
-/* Leases that are over now are over for good: the clock may be set back. */
+/* Note leases that are over at now_ms as ended for good, since the clock may be set back later. */
 void ledger_end_leases(struct ledger *l, int64_t now_ms);
 
 /* ---- workers */
 
 struct worker *ledger_worker(struct ledger *l, int64_t epoch);
-/* A number that has to be above all told before. */
+/* Check that this fence or epoch is above all earlier ones. what: its owner, for the message. */
 void ledger_fence(struct ledger *l, int64_t fence, const char *what);
 
 #endif

@@ -1,9 +1,9 @@
 #include "moves.h"
 
-#define CROWD 30 /* jobs alive, from which on few are added */
-#define ADDS 3   /* the first of the moves */
+#define CROWD 30 /* jobs alive; beyond that few are added */
+#define ADDS 3   /* the first moves of the table add jobs */
 
-/* How often each is made, of all. */
+/* The weights say how often each move is made. */
 static const struct {
     int weight;
     void (*move)(struct world *w);
@@ -28,7 +28,7 @@ static void choose(struct world *w)
     (is_crowded && i < ADDS ? move_step : moves[i].move)(w);
 }
 
-/* Mostly a little; now and then a jump, also back. */
+/* Mostly a little; sometimes a jump, also back. */
 static void pass_time(struct world *w)
 {
     int percent = dice_below(&w->dice, 1000);

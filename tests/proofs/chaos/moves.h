@@ -1,13 +1,13 @@
 /*
- * The moves: each makes one call (a few make a command of their own) from the dice, and tells the
- * ledger what the answer said.
+ * The moves. Each makes one call with arguments from the dice (a few send a plain Redis command)
+ * and enters the answer into the ledger.
  */
 #ifndef LATER_TESTS_CHAOS_MOVES_H
 #define LATER_TESTS_CHAOS_MOVES_H
 
 #include "world.h"
 
-/* Any of them. */
+/* Choose a namespace, let time pass, make one random move and judge. */
 void move_any(struct world *w);
 
 /* ---- jobs (moves_jobs.c) */
@@ -19,8 +19,8 @@ void move_cancel(struct world *w);
 void move_job(struct world *w); /* run now, reschedule, retry */
 void move_pause(struct world *w);
 void move_purge(struct world *w);
-void move_read(struct world *w); /* what writes nothing */
-/* A job that is alive, mostly; NULL without any. */
+void move_read(struct world *w); /* calls that write nothing */
+/* Returns a job that may be in one of these places, mostly a recent one; NULL: none was found. */
 struct job *move_pick(struct world *w, int may);
 
 /* ---- workers (moves_workers.c, moves_step.c) */
@@ -33,15 +33,15 @@ void move_leave(struct world *w);
 void move_tidy(struct world *w);
 void move_program(struct world *w); /* enter, exit */
 void move_step(struct world *w);
-/* A worker that is registered; NULL without any. */
+/* Returns a registered worker that is not marked as dead; NULL: there is none. */
 struct worker *move_pick_worker(struct world *w, bool is_program);
 
-/* What the end needs of them (drain.c). */
+/* For drain.c. */
 void worker_enter(struct world *w);
 void worker_beat(struct world *w, struct worker *v);
 void worker_reap(struct world *w, const struct worker *v, struct worker *victim, int crashes);
 void worker_tidy(struct world *w, const struct worker *v);
-/* All that it runs is done, and it has room for all. */
+/* A step that reports all jobs of this worker as done and has room for all queues. */
 void worker_finish(struct world *w, struct worker *v);
 
 /* ---- gates (moves_gates.c) */
@@ -51,14 +51,14 @@ void move_unlock(struct world *w);
 void move_renew(struct world *w);
 void move_throttle(struct world *w);
 void move_limit(struct world *w);
-/* Define a limit: a semaphore, or a rate of this algorithm and per. */
+/* Define a limit: a semaphore, or a rate with its algorithm and period. */
 void limit_set(struct world *w, int defined, const struct limit *limit);
 void limit_delete(struct world *w, int defined);
 
 /* ---- foreign keys (moves_foreign.c) */
 
 void move_foreign(struct world *w);
-/* Away with those whose time is over; with all of them. */
+/* Remove the foreign keys whose time is over. foreign_remove_all removes all of them. */
 void foreign_go_on(struct world *w);
 void foreign_remove_all(struct world *w);
 

@@ -6,11 +6,11 @@
 #define FOREIGN_MOST 2
 #define NAME 160
 
-/* A key that somebody else wrote, where there was none. */
+/* A key of a foreign type, planted where no key was. */
 static struct foreign {
     char key[NAME];
     int space;
-    int calls; /* it stays for so many */
+    int calls; /* it stays for this many moves */
     bool is_there;
 } foreign[FOREIGN_MOST];
 
@@ -109,7 +109,7 @@ static void remove_one(struct world *w, struct foreign *f)
     f->is_there = false;
 }
 
-/* In one call, where nothing is; a GEO or a list is what no key of ours can be taken for. */
+/* Plant a list under this name, unless the key exists. No key of ours is a list. */
 static void plant(struct world *w, struct foreign *f)
 {
     struct reply *r;

@@ -8,7 +8,7 @@
 
 static const char *const algorithms[] = {"gcra", "sliding", "fixed"};
 
-/* Callers of the bare functions. */
+/* The role of a caller of the bare functions. */
 static enum role caller_role(struct world *w)
 {
     return dice_percent(&w->dice, 60) ? ROLE_CALLER : ROLE_ALL;
@@ -28,7 +28,7 @@ static struct place_of choose(struct world *w)
     return p;
 }
 
-/* Mostly one that somebody has. */
+/* Mostly a lease that is held. */
 static struct place_of choose_held(struct world *w)
 {
     struct place_of p = choose(w);
@@ -73,7 +73,7 @@ static void take_granted(struct world *w, struct place_of p, const struct reply 
                           call_word(&w->call, 5), call_word(&w->call, 4));
         return;
     }
-    /* A reservation has its fence from before. */
+    /* A reserved place got its fence earlier, so the fence may be the same. */
     if (p.is_lock && fence < lease->fence)
         verdict_break("fence", "%s lock %s has the fence %lld after %lld", w->l->root,
                       names_lock[p.name], (long long)fence, (long long)lease->fence);
@@ -158,7 +158,7 @@ static bool is_under(const struct ledger *l, int limited, int defined)
     return ledger_limit(l, limited) == &l->limit[defined];
 }
 
-/* How many starts are kept for jobs that were let in. */
+/* How many starts of a rate are reserved for jobs that were granted. */
 static int64_t granted_at(struct world *w, int limited)
 {
     struct call c = {BUF_INIT, {0}, {0}, 0};
@@ -179,7 +179,7 @@ static int64_t granted_at(struct world *w, int limited)
 static void change(struct world *w, int defined, const struct limit *limit)
 {
     w->l->limit[defined] = *limit;
-    ledger_seat(w->l); /* the call itself has let in those who waited */
+    ledger_seat(w->l); /* the call itself may have let waiting jobs in */
     for (int i = 0; i < LIMITED; i++)
         if (is_under(w->l, i, defined))
             rates_change(w->l, i, granted_at(w, i));
@@ -235,14 +235,14 @@ void move_limit(struct world *w)
         limit_delete(w, defined);
         return;
     }
-    /* Open and shut again, before anybody could claim what it let in. */
+    /* Open the limit, or shut it again before a job that it let in can be claimed. */
     if (was->kind != LIMIT_NONE && dice_percent(&w->dice, 45)) {
         limit = *was;
         limit.n = was->n == 0 ? 20 : 0;
         limit_set(w, defined, &limit);
         return;
     }
-    /* Mostly of the kind that it was. */
+    /* Mostly keep the kind. */
     if (was->kind == LIMIT_NONE ? dice_percent(&w->dice, 50)
                                 : (was->kind == LIMIT_RATE) != dice_percent(&w->dice, 15))
         limit.kind = LIMIT_RATE;

@@ -30,7 +30,7 @@ static int maybe(struct world *w, int percent, int n)
     return dice_percent(&w->dice, percent) ? dice_below(&w->dice, n) : LEDGER_NONE;
 }
 
-/* What an add says of gates and of the key; o gets it. */
+/* Add random gate options and a key to the call; the gates are stored in o. */
 static void gate_options(struct world *w, struct job *o)
 {
     int key = maybe(w, 50, KEYS), lock = maybe(w, 35, LOCKS);
@@ -111,7 +111,7 @@ static void put_payload(struct world *w)
     call_bytes(&w->call, large, 16000 + (size_t)dice_below(&w->dice, 4000));
 }
 
-/* A job that was there got the options of this one. */
+/* An existing job got the options of this add. */
 static void rewrite(struct job *j, const struct job *o)
 {
     j->lock = o->lock;
@@ -139,7 +139,7 @@ static void take_added(struct world *w, const struct reply *r, int queue, const 
             verdict_break("add", "%s %s is answered for %s, which is %s", w->l->root, status, id,
                           ledger_places(j->may));
         rewrite(j, o);
-        /* A start is spent: whoever ran what it was cannot have it back. */
+        /* A start number is used up, so the worker that ran the old job cannot adopt it. */
         j->start += j->start > 0;
     }
 }
@@ -209,7 +209,8 @@ void move_add_raw(struct world *w)
 
 /* ---- changes */
 
-/* The job at hand, by its id or by its unique key. -> the one that is meant; NULL: not known */
+/* Add a job to the call, by its id or its unique key. Returns that job; NULL: the call names an
+ * unknown job. */
 static struct job *put_job(struct world *w, int may)
 {
     struct job *j = move_pick(w, may);
@@ -224,7 +225,8 @@ static struct job *put_job(struct world *w, int may)
     return j;
 }
 
-/* Whose unique key was said is told by Redis alone: it is any of those that have it. */
+/* A unique key may stand for any job that has it, and only Redis knows for which: add `places` to
+ * all of them that may be in one of `from`. */
 static void may_also(struct world *w, const struct job *j, int from, int places)
 {
     for (int i = 0; i < w->l->jobs; i++) {

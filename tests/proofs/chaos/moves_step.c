@@ -13,7 +13,7 @@ struct result {
     struct job *job;
     const char *verb;
     int64_t amount;
-    bool is_due;   /* the worker holds it: it has to be taken */
+    bool is_due;   /* this worker holds the job: the result has to be accepted */
     bool is_plain; /* told in a group */
 };
 
@@ -21,7 +21,7 @@ struct step {
     struct worker *worker;
     struct result result[RESULTS];
     int n, plains;
-    bool is_new; /* later_v2_step */
+    bool is_new; /* call later_v2_step instead of later_v1_step */
 };
 
 /* ---- results */
@@ -49,7 +49,7 @@ static void choose_results(struct world *w, struct step *s, bool all)
     }
 }
 
-/* Some that are done with nothing to keep are told in groups. */
+/* Tell some results that are done without anything to keep in groups. */
 static void choose_plain(struct world *w, struct step *s)
 {
     for (int i = 0; i < s->n; i++) {
@@ -61,7 +61,7 @@ static void choose_plain(struct world *w, struct step *s)
     }
 }
 
-/* A group for each. */
+/* One group for each plain result. */
 static void put_groups(struct world *w, const struct step *s)
 {
     call_number(&w->call, s->plains);
@@ -96,7 +96,7 @@ static void put_results(struct world *w, const struct step *s)
     }
 }
 
-/* It was taken: where is it now? */
+/* A result was accepted: note where the job may be now. */
 static void end_job(const struct world *w, const struct result *r)
 {
     struct job *j = r->job;
@@ -138,7 +138,7 @@ static void take_answers(struct world *w, const struct step *s, const struct rep
             take_answer(w, s, &s->result[i], reply_str(reply_at(answers, n++)));
 }
 
-/* Of those in groups only what is not ok is told. */
+/* Plain results: the answer names only those that were not ok. */
 static void take_refused(struct world *w, const struct step *s, const struct reply *refused)
 {
     size_t next = 0;
@@ -184,7 +184,7 @@ static void take_claim(struct world *w, const struct worker *v, const char *id, 
             rates_pass(w->l, i, 1, w->now_us);
 }
 
-/* Fences of one call rise above all of the calls before. */
+/* All fences of one call are above those of all earlier calls. */
 static void take_fence(struct world *w, const char *id, int64_t fence, int64_t before)
 {
     if (fence <= before)
@@ -209,7 +209,8 @@ static void take_claims(struct world *w, const struct worker *v, const struct re
     }
 }
 
-/* Of later_v2_step: queue, fence, start, attempt, crashes, gated, then id, due, record of each. */
+/* The claims of later_v2_step: queue, fence, start, attempt, crashes, gated, then id, due and
+ * record of each job. */
 static void take_groups(struct world *w, const struct worker *v, const struct reply *groups)
 {
     int64_t before = w->l->fence;
@@ -228,7 +229,7 @@ static void take_groups(struct world *w, const struct worker *v, const struct re
     }
 }
 
-/* The reply never came: the worker knows nothing of these. */
+/* The reply was lost: the worker knows nothing of these claims. */
 static void forget_claims(struct world *w, const struct worker *v, int64_t before)
 {
     for (int i = 0; i < w->l->jobs; i++) {

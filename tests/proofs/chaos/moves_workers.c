@@ -9,7 +9,7 @@
 #define WORKERS_AT_ONCE 4
 #define CRASHES 10
 
-/* Mostly one of whose rights the file tells. */
+/* Mostly the role whose rights are in users.acl. */
 static enum role worker_role(struct world *w)
 {
     return dice_percent(&w->dice, 60) ? ROLE_WORKER : ROLE_ALL;
@@ -34,7 +34,7 @@ struct worker *move_pick_worker(struct world *w, bool is_program)
     return NULL;
 }
 
-/* What it ran and did not end may wait again, or end if that was told to it. */
+/* The jobs of this epoch that have not ended may wait again, or end if they were cancelled. */
 static void may_be_released(struct ledger *l, int64_t epoch)
 {
     for (int i = 0; i < l->jobs; i++) {
@@ -47,7 +47,8 @@ static void may_be_released(struct ledger *l, int64_t epoch)
 
 /* ---- entering */
 
-/* The starts that it knows of: those it runs, and some that it ran once. */
+/* Add the starts that the worker reports as held: those it runs, and some that it ran once. Returns
+ * how many. */
 static int put_held(struct world *w, const struct worker *old, struct job **held, int most)
 {
     int n = 0;
@@ -156,7 +157,7 @@ void move_register(struct world *w)
 
         old = &w->l->worker[w->l->workers - 1 - dice_below(&w->dice, recent)];
     }
-    /* One that came back already has another epoch. */
+    /* A worker that has registered again since has another epoch: do not use the old one. */
     for (int i = 0; old != NULL && i < w->l->workers; i++)
         if (w->l->worker[i].instance == old->instance && w->l->worker[i].seq > old->seq)
             old = NULL;
@@ -228,7 +229,7 @@ static void take_reaped(struct world *w, const struct reply *r, struct worker *v
         if ((j->may & RUNS) == 0 || j->epoch != victim->epoch)
             continue;
         j->crashes++;
-        /* One that cannot be moved stays, where there is a foreign key. */
+        /* A job that cannot be moved because of a foreign key stays where it is. */
         j->may = (w->is_disturbed ? RUNS : 0) | ledger_back(w->l, j) |
                  (j->crashes >= crashes ? DEAD : 0);
     }

@@ -1,13 +1,13 @@
 /*
- * What the calls are about: few names, so that they meet.
+ * The names that calls use. They are few, so that calls meet.
  */
 #ifndef LATER_TESTS_CHAOS_NAMES_H
 #define LATER_TESTS_CHAOS_NAMES_H
 
 #define QUEUES 4
 #define LOCKS 4
-#define LIMITED 4 /* names that semaphores and rates have in common */
-#define DEFINED 3 /* what a limit can be defined for; the last one is a template */
+#define LIMITED 4 /* names that are used for semaphores and for rates */
+#define DEFINED 3 /* names for which a limit can be defined; the last one is a template */
 #define KEYS 2
 #define UNIQUES 3
 #define OWNERS 5

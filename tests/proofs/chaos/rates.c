@@ -6,7 +6,7 @@
 
 #define STARTS 4096
 
-enum { GCRA, SLIDING, FIXED }; /* names_algorithm */
+enum { GCRA, SLIDING, FIXED }; /* the indexes of `algorithms` in moves_gates.c */
 
 static struct passed {
     int64_t at_us[STARTS];

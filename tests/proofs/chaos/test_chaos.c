@@ -1,14 +1,13 @@
 /*
- * Random calls to the library on a real Redis, judged by what has to hold whatever is called: no
- * job is lost, none starts twice, a lock has one holder, and in the end all of them end and nothing
- * is left. Beside them foreign keys come and go, limits change, leases end, workers die and the
- * clock jumps. A run that fails is made shorter while it still fails, and printed.
+ * Random calls to the library on a real Redis. They are judged by rules that hold for any sequence
+ * of calls: no job is lost, no start happens twice, a lock has one holder, and in the end all jobs
+ * have ended and nothing is left. Meanwhile foreign keys come and go, limits change, leases end,
+ * workers die and the clock jumps. A run that fails is shortened while it still fails, and printed.
  *
- *   tests/proofs/chaos/test_chaos [--seed N] [--seeds N] [--calls N] [--library FILE] [--but RULES]
- * [--print 1]
- *       [--roles 0] [--go-on 1]
+ *   tests/proofs/chaos/test_chaos [--seed N] [--seeds N] [--calls N] [--library FILE]
+ *       [--but RULES] [--print 1] [--roles 0] [--go-on 1]
  *
- * Replay: the printed seed and calls. LATER_FULL=1: 500,000 calls over 100 seeds.
+ * Replay: the printed seed and calls. LATER_FULL=1: 5,500 calls for each of 100 seeds.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -33,7 +32,7 @@ static struct options {
     int calls;
     const char *library;
     bool is_printed;
-    bool goes_on; /* after a failure; nothing is made shorter */
+    bool goes_on; /* go on with the next seed after a failure; shorten nothing */
 } options = {.seed = 1, .seeds = 10, .calls = 1500};
 
 static struct world world;
@@ -45,7 +44,8 @@ static void audit_all(struct world *w)
         audit(w->space[s]);
 }
 
-/* -> the number of the call after which it was broken; calls + 1: at the end; -1: never */
+/* Returns the number of the call after which a rule was broken; calls + 1: in the drain; -1:
+ * none. */
 static int run(uint64_t seed, int calls, bool is_printed)
 {
     struct dice numbers = {seed};
@@ -76,13 +76,13 @@ static int run(uint64_t seed, int calls, bool is_printed)
 
 /* ---- a failure */
 
-/* Does it break the same rule still? */
+/* Does the run still break the same rule? */
 static bool fails(uint64_t seed, int calls, const char *rule)
 {
     return run(seed, calls, false) >= 0 && strcmp(verdict_rule(), rule) == 0;
 }
 
-/* Leave out what is not needed, in smaller and smaller pieces. */
+/* Leave out calls that the failure does not need, in smaller and smaller pieces. */
 static void shrink(uint64_t seed, int calls, const char *rule)
 {
     time_t until = time(NULL) + SHRINK_S;
@@ -103,7 +103,7 @@ static void shrink(uint64_t seed, int calls, const char *rule)
         }
 }
 
-/* What Redis holds then. */
+/* Print all keys of the namespace. */
 static void show_keys(void)
 {
     static const char text[] =
@@ -130,7 +130,7 @@ static void show_keys(void)
     reply_free(r);
 }
 
-/* What was not allowed to a role of late. */
+/* Print which commands a role was refused lately. */
 static void show_denied(void)
 {
     struct reply *r;
@@ -196,7 +196,8 @@ static void read_arguments(int argc, char **argv)
     }
 }
 
-/* We and the server take turns: on one processor that needs no interrupt to wake the other. */
+/* Bind this process, and the server that it starts, to one processor: they take turns, and then no
+ * interrupt is needed to wake the other. */
 static void stay_here(void)
 {
     cpu_set_t one;

@@ -19,7 +19,7 @@ void world_init(struct world *w)
         w->space[s] = mem_new(sizeof(struct ledger));
 }
 
-/* What a queue wants of all its jobs is said once, before there are any. */
+/* Set what each queue asks of all its jobs, once, before there are any. */
 static void choose_gates(struct world *w, struct ledger *l)
 {
     for (int q = 1; q < QUEUES; q++) {
@@ -129,7 +129,7 @@ static void print(const struct world *w, enum role role, const struct reply *r, 
 
 /* ---- calling */
 
-/* May a refusal say this? A foreign type only where one was put. */
+/* May a refusal have this text? ELATER_TYPE only while a foreign key is there. */
 static bool is_known_refusal(const struct world *w, const char *text)
 {
     if (strncmp(text, "ELATER_", 7) != 0 || strncmp(text, "ELATER_BUG", 10) == 0)

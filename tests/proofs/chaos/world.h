@@ -1,5 +1,5 @@
 /*
- * The run that is made: its dice, its time, the ledgers, and the one call that is at hand.
+ * The present run: its dice, its time, its ledgers, and the call that is being made.
  */
 #ifndef LATER_TESTS_CHAOS_WORLD_H
 #define LATER_TESTS_CHAOS_WORLD_H
@@ -11,13 +11,13 @@
 
 struct world {
     struct dice dice;
-    int64_t now_us, latest_us; /* latest: the clock was there, and may have been set back */
+    int64_t now_us, latest_us; /* latest: the highest now_us so far */
     struct ledger *space[SPACES];
-    struct ledger *l; /* of the call at hand */
+    struct ledger *l; /* the ledger of the namespace that is called */
     struct call call;
-    bool is_printed;   /* each call, with its answer */
-    bool is_disturbed; /* a foreign key is there, or a key is away */
-    bool is_refused;   /* the call at hand was */
+    bool is_printed;   /* print each call with its answer */
+    bool is_disturbed; /* a foreign key is there */
+    bool is_refused;   /* the last call was refused */
     bool has_no_roles; /* the default user makes all calls */
     int serial;        /* for names that are used once */
     uint64_t calls;
@@ -26,19 +26,20 @@ struct world {
 #define NOW_MS(w) ((w)->now_us / 1000)
 
 void world_init(struct world *w);
-/* A seed begins: an empty server, and what the seed says of all of it. */
+/* Begin a run: an empty server, and queue settings chosen by the seed. */
 void world_clear(struct world *w, uint64_t seed);
-/* Time goes on by this, or back; never before the beginning. */
+/* Move the clock by us, forwards or back, but never before the start of the run. */
 void world_move_clock(struct world *w, int64_t us);
 
-/* FCALL of this function in the namespace at hand; arguments follow by call_text and the like. */
+/* Begin an FCALL of this function in the present namespace; add arguments with call_text and
+ * others. */
 void world_begin(struct world *w, const char *function);
-/* NULL for a refusal; one that the library should not have made is a verdict. The reply is the
- * caller's. */
+/* Send the call. Returns the reply, owned by the caller; NULL for a refusal. A refusal that the
+ * library should not have made goes to verdict_break. */
 struct reply *world_ask(struct world *w, enum role role);
-/* The same for what has no answer of interest. */
+/* The same, ignoring the reply. */
 void world_tell(struct world *w, enum role role);
-/* Look, where nothing is disturbed. */
+/* Call judge_look, unless a foreign key is there. */
 void world_judge(struct world *w);
 
 #endif

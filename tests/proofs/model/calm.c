@@ -6,10 +6,11 @@
 #include "base/mem.h"
 #include "store.h"
 
-#define STEPS_MAX 4096 /* of one schedule: more is a circle */
+#define STEPS_MAX 4096 /* moves of one schedule; more means that it runs in a circle */
 #define NEVER UINT8_MAX
 
-/* How many rounds it takes from a state; kept by its hash, so that each is walked once. */
+/* How many rounds a state needs. Stored by the state's hash, so that each state is followed
+ * once. */
 struct way {
     uint64_t hash;
     uint8_t to_end, to_burial;
@@ -23,7 +24,8 @@ struct calm {
     unsigned rounds;
 };
 
-/* All jobs at their end soon enough: every attempt may cost a silence, and a crashed worker's. */
+/* The bound on the rounds until all jobs have ended: every attempt may cost a silence, and so may a
+ * crashed worker. */
 static unsigned most_rounds(const struct conf *c)
 {
     return 4U * (c->silence - 1U) + 4U * c->jobs + 8;
@@ -91,7 +93,7 @@ static void keep(struct calm *calm, const struct way *way)
 
 /* ---- the schedule */
 
-/* Somebody must live: who is frozen wakes, else one is started. */
+/* At least one worker must be up: wake a frozen one, else start one. */
 static bool revive(const struct conf *c, struct state *s, struct move *m)
 {
     *m = (struct move){.kind = RESTART};
@@ -111,7 +113,7 @@ static void end_faults(const struct conf *c, struct state *s)
     s->has_snapshot = s->is_out = 0;
     for (unsigned w = 0; w < c->workers; w++) {
         memset(&s->workers[w].stray, 0, sizeof(s->workers[w].stray));
-        /* Who is told to stop would go, and come back as another. */
+        /* A worker that is to stop would leave, and come back as another. */
         s->workers[w].is_stopping = 0;
     }
 }
@@ -125,7 +127,7 @@ static bool is_over(const struct conf *c, const struct state *s)
     return true;
 }
 
-/* Nothing is left of a worker that is gone. */
+/* Is nothing left in Redis of workers that are not up? */
 static bool is_buried(const struct conf *c, const struct state *s)
 {
     for (unsigned i = 0; i < s->redis.nentries; i++) {
@@ -140,7 +142,7 @@ static bool is_buried(const struct conf *c, const struct state *s)
     return true;
 }
 
-/* The next move: the first that a worker can make, else a round is over. */
+/* Make the next move: the first that a worker can make; if there is none, the round ends. */
 static bool next(const struct conf *c, struct state *s, struct move *m)
 {
     static const uint8_t order[] = {DELIVER, EXECUTE,   LINK_UP,   END_LOST,
@@ -154,7 +156,7 @@ static bool next(const struct conf *c, struct state *s, struct move *m)
                 *m = (struct move){.kind = order[i], .worker = (uint8_t)w, .job = (uint8_t)j};
                 if (s->workers[w].process != UP)
                     continue;
-                /* Which job is looked at first: any that can be. */
+                /* The job that a step considers first: any that is possible. */
                 if (order[i] == EXECUTE)
                     m->choice = (uint8_t)j;
                 if (move_apply(c, s, m))
@@ -168,7 +170,7 @@ static bool next(const struct conf *c, struct state *s, struct move *m)
 
 /* ---- walking */
 
-/* Rounds from here, backwards along what was walked. */
+/* Count the rounds backwards along the states that were followed. */
 static const struct property *count_rounds(struct calm *calm, size_t n, struct way way,
                                            const bool *is_round)
 {
@@ -225,7 +227,7 @@ const struct property *calm_check(struct calm *calm, const struct state *from)
         }
         if (!next(c, &s, &m))
             break;
-        /* These moves are among those that are explored: it will be found, with a shorter trace. */
+        /* The search makes these moves, too: it will find this violation with a shorter trace. */
         if (properties_check(c, &s) != NULL)
             return NULL;
         is_round[n] = m.kind == TICK;

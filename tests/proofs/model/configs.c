@@ -5,7 +5,7 @@
 #define NUMBERS(name_, jobs_, workers_, places_, attempts_, crashes_, lock_)                       \
     .name = name_, .jobs = jobs_, .workers = workers_, .places = places_, .attempts = attempts_,   \
     .crashes = crashes_, .silence = 3, .lock = lock_, .sem = ALL(jobs_)
-/* What most have in common: one place in a worker, two attempts; each job needs the lock. */
+/* The common values: one place in a worker, two attempts, two crashes; each job needs the lock. */
 #define CONF(name_, jobs_, workers_) NUMBERS(name_, jobs_, workers_, 1, 2, 2, ALL(jobs_))
 
 const struct conf configs_quick[] = {

@@ -1,5 +1,5 @@
 /*
- * The configurations that are explored: the sound ones, and the variants that must fail.
+ * The configurations that are explored: those that must hold, and the variants that must fail.
  */
 #ifndef MODEL_CONFIGS_H
 #define MODEL_CONFIGS_H
@@ -10,7 +10,7 @@ struct variant_of {
     const char *name;
     const char *breaks; /* the property */
     const char *text;
-    struct conf conf; /* the smallest that shows it */
+    struct conf conf; /* the smallest one that shows it */
 };
 
 extern const struct conf configs_quick[], configs_full[];

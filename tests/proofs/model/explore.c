@@ -8,20 +8,20 @@
 #include "calm.h"
 #include "moves.h"
 
-/* ---- what was seen */
+/* ---- states that were visited */
 
 struct seen {
     uint64_t hash;
     uint32_t parent;
 };
 
-/* States that wait for their turn, in blocks: one is freed when it is used up. */
+/* The queue of states, in blocks; a block is freed when all of its states were taken. */
 #define BLOCK 4096
 
 struct queue {
     struct state **blocks;
     size_t nblocks;
-    size_t first, n; /* numbers of states from the beginning; first: the next to be taken */
+    size_t first, n; /* numbers of states from the beginning; first: the next one to take */
 };
 
 struct search {
@@ -86,7 +86,7 @@ static void grow_table(struct search *e)
         *find(e, e->seen[i].hash) = (uint32_t)i + 1;
 }
 
-/* False when it was there before. */
+/* False: it was there already. */
 static bool add(struct search *e, uint64_t hash, uint32_t parent)
 {
     uint32_t *at;
@@ -128,7 +128,7 @@ static bool add_hash(void *arg, const struct move *m, struct state *next)
     return true;
 }
 
-/* What all that can come next have in common, whatever their order. */
+/* A sum over all successors of a state that does not depend on their order. */
 static uint64_t sum_of_next(const struct conf *c, const struct state *s)
 {
     struct sum sum = {c, 0};
@@ -160,7 +160,7 @@ static bool visit(void *arg, const struct move *m, struct state *next)
     return true;
 }
 
-/* How many moves lie behind a state. */
+/* How many moves lead from the start to this state? */
 static unsigned depth_of(const struct search *e, uint32_t i)
 {
     unsigned depth = 0;
@@ -174,7 +174,7 @@ static bool is_enough(struct search *e)
 {
     const struct limits *l = e->limits;
 
-    /* Memory and depth change slowly. */
+    /* Memory changes slowly. */
     if (e->current % BLOCK == 0 && l->bytes != 0 && bytes_used(e) > l->bytes)
         return true;
     if (l->depth != 0 && depth_of(e, e->current) >= l->depth)
@@ -253,7 +253,7 @@ static void print_trace(const struct search *e, FILE *out)
         state_print(e->conf, &s, out);
     }
     if (e->broken == &eventually_terminal || e->broken == &reaper_progress) {
-        /* The schedule goes by the order of workers, so it is that of the representative. */
+        /* The schedule depends on the order of the workers, so take that of the representative. */
         state_canon(e->conf, &s);
         calm_print(e->conf, &s, 60, out);
     }

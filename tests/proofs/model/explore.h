@@ -1,7 +1,7 @@
 /*
- * All states that can be reached, breadth first, so that the first violation has the shortest
- * trace. Of a state that was seen only a hash of 64 bits and its parent are kept; the states
- * themselves only while they wait for their turn. The trace is found again from the start.
+ * Explores all reachable states, breadth first, so that the first violation has the shortest trace.
+ * Only a 64-bit hash and the parent of a visited state are kept; the state itself only while it
+ * waits in the queue. A trace is found by searching again from the start.
  */
 #ifndef MODEL_EXPLORE_H
 #define MODEL_EXPLORE_H
@@ -14,19 +14,18 @@ struct limits {
     size_t states; /* stop after so many */
     unsigned depth;
     size_t bytes;   /* most memory */
-    bool is_silent; /* no trace */
-    bool is_double; /* look at each state as it was and as its representative: both must go on alike
-                     */
+    bool is_silent; /* do not print a trace */
+    bool is_double; /* check that each state and its representative have the same successors */
 };
 
 struct result {
     size_t states, transitions;
     unsigned depth;  /* of the last state */
-    unsigned rounds; /* the longest way to the end of all jobs without faults */
-    bool is_whole;   /* no limit was met */
-    bool is_unlike;  /* with is_double: a representative went on in another way */
+    unsigned rounds; /* the most rounds until all jobs have ended, without faults */
+    bool is_whole;   /* no limit was reached */
+    bool is_unlike;  /* with is_double: a representative had other successors */
     double seconds;
-    const struct property *broken; /* NULL: all hold */
+    const struct property *broken; /* NULL: all properties hold */
 };
 
 void explore(const struct conf *c, const struct limits *limits, FILE *trace, struct result *ret);

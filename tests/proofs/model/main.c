@@ -1,9 +1,9 @@
 /*
  * model [--variant NAME] [--full] [--only NAME] [--jobs N] [--workers N] [--attempts N] ...
  *
- * Explores the quick configurations (or the full ones, or a variant, or one made by options) and
- * says for each whether all properties hold. Exit status: 0 they do, 1 one is broken (its name and
- * the shortest trace are printed), 2 a limit was met before the end, 64 usage.
+ * Explores the quick configurations (or the full ones, a variant, or one made by options) and
+ * prints for each whether all properties hold. Exit status: 0 all hold; 1 one is broken (its name
+ * and the shortest trace are printed); 2 a limit was reached before the end; 64 usage.
  */
 #include <stddef.h>
 #include <stdlib.h>

@@ -5,9 +5,10 @@
 #include "store.h"
 #include "worker.h"
 
-/* ---- calls on their way */
+/* ---- calls under way */
 
-/* A call that was not executed yet is lost, or may come later: choice 1. */
+/* The link broke. A call that was not executed is lost; with choice 1 it becomes a stray that may
+ * be executed later. */
 static void leave_behind(struct worker *w, unsigned choice)
 {
     if (choice == 1)
@@ -29,7 +30,8 @@ static bool link_up(const struct conf *c, struct state *s, const struct move *m)
     return true;
 }
 
-/* Where each job could be the first one looked at, each is a choice of its own. */
+/* A step with room has one choice for each job that it could claim first. All other calls have one
+ * choice, 0. */
 static bool is_choice(const struct conf *c, const struct state *s, const struct call *call,
                       unsigned choice)
 {
@@ -42,7 +44,7 @@ static bool is_choice(const struct conf *c, const struct state *s, const struct 
     return choice == 0;
 }
 
-/* Redis executes what is on its way; the answer is on its way then. */
+/* Redis executes the call that is under way, and its answer is under way then. */
 static void run_call(const struct conf *c, struct state *s, unsigned i, unsigned choice)
 {
     struct worker *w = &s->workers[i];
@@ -54,7 +56,8 @@ static void run_call(const struct conf *c, struct state *s, unsigned i, unsigned
         return;
     w->has_beaten = 1;
     w->is_ailing = w->process == FROZEN;
-    /* Beats less than SILENCE_GAP_MS apart are no look; a registration always is the first. */
+    /* Beats less than SILENCE_GAP_MS apart do not count; a registration always counts as the
+     * first. */
     if (counts)
         worker_look(c, s, i, w->call.kind == BEAT ? w->epoch : w->answer.number);
 }
@@ -103,8 +106,9 @@ static bool send_step(const struct conf *c, struct state *s, const struct move *
     return worker_send_step(c, s, m->worker);
 }
 
-/* The regular beat is one move: that it was not executed, or its answer lost, is the same as a link
- * that broke before or after it. Only bad news travel, and the beat that follows trouble. */
+/* The regular beat is one move. A lost beat or answer would be the same as a link that broke before
+ * or after it. So only two kinds of beats are under way for a time: one with bad news, and the one
+ * that follows trouble. */
 static bool send_beat(const struct conf *c, struct state *s, const struct move *m)
 {
     struct worker *w = &s->workers[m->worker];
@@ -139,7 +143,7 @@ static bool end_lost(const struct conf *c, struct state *s, const struct move *m
     return worker_end_lost(&s->workers[m->worker], m->job);
 }
 
-/* ---- time: a round is over when everybody whom nothing keeps from it has beaten */
+/* ---- time: a round is over when every worker that can beat has had a beat accepted */
 
 static bool tick(const struct conf *c, struct state *s, const struct move *m)
 {
@@ -223,8 +227,7 @@ static bool wake(const struct conf *c, struct state *s, const struct move *m)
     return true;
 }
 
-/* All links break. That a frozen worker hears of it only when it wakes makes no difference to
- * what it does then. */
+/* All links break. A frozen worker notices only when it wakes, but then it does the same. */
 static void break_links(const struct conf *c, struct state *s, unsigned choice)
 {
     for (unsigned w = 0; w < c->workers; w++) {
@@ -258,7 +261,8 @@ static bool recover(const struct conf *c, struct state *s, const struct move *m)
     return true;
 }
 
-/* Workers that are all there keep their epochs: only what they are given later can be lost. */
+/* Are all workers registered? Then a rewind can lose only what they are given later, not their
+ * epochs. */
 static bool are_entered(const struct conf *c, const struct state *s)
 {
     for (unsigned w = 0; w < c->workers; w++) {
@@ -396,7 +400,7 @@ void moves_each(const struct conf *c, const struct state *s, visit_f *visit, voi
     }
 }
 
-/* ---- in words */
+/* ---- print moves in words */
 
 static void print_call(const struct conf *c, const struct call *call, FILE *out)
 {

@@ -1,6 +1,6 @@
 /*
- * What can happen next: one move of Redis, of a worker, of the network, of the world. A state and a
- * move make the next state, nothing else goes in.
+ * What can happen next: a move of Redis, of a worker, of the network or of the world. The next
+ * state depends on the state and the move only.
  */
 #ifndef MODEL_MOVES_H
 #define MODEL_MOVES_H
@@ -42,15 +42,15 @@ struct move {
     uint8_t choice;
 };
 
-/* false: it cannot happen in this state; s is then as it was. */
+/* Apply m to s. False: it cannot happen in this state, and s is unchanged. */
 bool move_apply(const struct conf *c, struct state *s, const struct move *m);
 
-/* Calls visit with every state that can be next (its own copy, not canonical). Ends when visit
- * returns false. */
+/* Call visit with every possible next state (a copy of its own, not canonical) until visit returns
+ * false. */
 typedef bool visit_f(void *arg, const struct move *m, struct state *next);
 void moves_each(const struct conf *c, const struct state *s, visit_f *visit, void *arg);
 
-/* In words; before: the state in which it happens. */
+/* Print the move in words. before: the state in which it happens. */
 void move_print(const struct conf *c, const struct state *before, const struct move *m, FILE *out);
 
 #endif

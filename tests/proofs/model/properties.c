@@ -33,7 +33,7 @@ static bool I4(const struct conf *c, const struct state *s)
     for (unsigned j = 0; j < c->jobs; j++) {
         const struct job *job = &s->redis.jobs[j];
 
-        /* The attempt over the budget is refused before it starts. */
+        /* The attempt above the limit is refused before it starts. */
         if (s->history.started[j] >> (job->starts + 1) != 0 || job->attempts > c->attempts + 1 ||
             job->crashes > c->crashes)
             return false;
@@ -81,7 +81,7 @@ static bool I8(const struct conf *c, const struct state *s)
         if (runs != (job->owner != 0) || (runs && !holds_its_gates(c, s, j)) ||
             (job->cancel && !runs))
             return false;
-        /* Whoever holds is a worker, or will be listed as a stranger and reaped. */
+        /* An epoch that holds a job is listed: a worker, or a stranger that will be reaped. */
         if (runs && store_entry(&s->redis, job->owner) == NULL)
             return false;
     }

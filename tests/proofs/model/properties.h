@@ -1,6 +1,6 @@
 /*
- * What must hold in every state, each a function that looks at one: true when it holds. The names
- * are those of doc/guarantees.md.
+ * What must hold in every state. A property is a function that checks one state and returns true if
+ * it holds. The names are those of doc/guarantees.md.
  */
 #ifndef MODEL_PROPERTIES_H
 #define MODEL_PROPERTIES_H
@@ -16,10 +16,10 @@ struct property {
 extern const struct property properties[];
 extern const unsigned nproperties;
 
-/* The first that does not hold, or NULL. */
+/* Returns the first property that does not hold, or NULL. */
 const struct property *properties_check(const struct conf *c, const struct state *s);
 
-/* Those that are about what will happen; see calm.h. */
+/* Properties about what must happen later; see calm.h. */
 extern const struct property eventually_terminal, reaper_progress;
 
 #endif

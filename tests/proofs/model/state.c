@@ -18,7 +18,7 @@ void state_init(const struct conf *c, struct state *s)
     }
 }
 
-/* ---- the hybrid clock: only the order of its numbers counts */
+/* ---- the hybrid clock: only the order of its numbers matters */
 
 typedef void number_f(uint8_t *number, void *arg);
 
@@ -92,7 +92,7 @@ static void rank_numbers(const struct conf *c, struct state *s)
     each_number(c, s, rank_number, rank);
 }
 
-/* ---- links and registrations: brought down by what all of a kind have in common */
+/* ---- links and registrations: subtract what all numbers of a kind have in common */
 
 static void lower(uint8_t *const *at, unsigned n)
 {
@@ -115,7 +115,7 @@ static unsigned links_in(struct redis *r, uint8_t epoch, uint8_t **at)
     return n;
 }
 
-/* All the link numbers of one epoch. */
+/* Lower all link numbers of one epoch. */
 static void lower_links(const struct conf *c, struct state *s, uint8_t epoch)
 {
     uint8_t *at[2 * ENTRIES_MAX + 3 * WORKERS_MAX];
@@ -137,7 +137,7 @@ static void lower_links(const struct conf *c, struct state *s, uint8_t epoch)
     lower(at, n);
 }
 
-/* The tokens of one worker's processes: which life, and which registration in it. */
+/* The tokens of one worker's processes: the life, and the registration in that life. */
 struct tokens {
     uint8_t *seqs[2 * ENTRIES_MAX + 3], *lives[2 * ENTRIES_MAX + 3];
     unsigned nseqs, nlives;
@@ -180,7 +180,7 @@ static void lower_tokens(struct state *s, unsigned worker)
     lower(t.seqs, t.nseqs);
 }
 
-/* ---- history that nothing can ask for any more */
+/* ---- history that no property can ask for any more */
 
 static bool names(const struct call *call, unsigned j, unsigned start)
 {
@@ -203,13 +203,14 @@ void state_tidy_history(const struct conf *c, struct state *s)
                     known |= (uint16_t)(1U << start);
             }
         }
-        /* A number that was given out counts as used up once nobody can begin it any more. */
+        /* A start number that was given out counts as used up when no worker can begin it any
+         * more. */
         s->history.started[j] |= (uint16_t)(((2U << s->redis.jobs[j].starts) - 2) & ~unheard);
         s->history.settled[j] &= known;
     }
 }
 
-/* ---- what nobody will ask for any more */
+/* ---- values that nothing reads any more */
 
 static void tidy_call(const struct conf *c, struct call *call)
 {
@@ -217,7 +218,7 @@ static void tidy_call(const struct conf *c, struct call *call)
         *call = (struct call){.kind = call->kind, .is_answered = 1, .victim = call->victim};
     if (!(c->variant & ATTEMPT_FENCE))
         memset(call->attempt, 0, sizeof(call->attempt));
-    if (c->crashes <= 2) /* there are no suspects that must run alone */
+    if (c->crashes <= 2) /* no suspect has to run solo */
         call->running = 0;
 }
 
@@ -236,7 +237,8 @@ static void tidy_worker(const struct conf *c, struct worker *w)
     }
 }
 
-/* Who may still name a start when it registers: it runs it, has claimed it, or has sent so. */
+/* May a worker still name this start when it registers? It may if it runs the start, has claimed
+ * it, or has such a call under way. */
 static bool is_named(const struct conf *c, const struct state *s, unsigned j, const struct job *job)
 {
     for (unsigned i = 0; i < c->workers; i++) {
@@ -253,8 +255,8 @@ static bool is_named(const struct conf *c, const struct state *s, unsigned j, co
     return false;
 }
 
-/* From whom a start was reaped counts as long as he may come back with it. Where numbers are given
- * out twice, another may be he. */
+/* Keep from which epoch a start was reaped only while a worker of that epoch may come back with it.
+ * With CLOCK_BACK keep it always: the epoch may be given out twice. */
 static void tidy_reaped(const struct conf *c, const struct state *s, struct redis *r)
 {
     for (unsigned j = 0; j < c->jobs; j++) {
@@ -277,7 +279,7 @@ static void tidy_redis(const struct conf *c, struct redis *r)
     }
 }
 
-/* Start numbers of one job: lowered so that the least that anybody knows is 1. */
+/* Lower the start numbers of one job so that the lowest known one is 1. */
 static void lower_starts(const struct conf *c, struct state *s, unsigned j)
 {
     uint8_t *at[2 + 4 * WORKERS_MAX], least = UINT8_MAX;
@@ -316,17 +318,17 @@ static void tidy(const struct conf *c, struct state *s)
     for (unsigned w = 0; w < c->workers; w++)
         tidy_worker(c, &s->workers[w]);
     state_tidy_history(c, s);
-    /* Restored or reset, they would not only rise. */
+    /* Not where they can fall: a rewind restores them, and ATTEMPT_FENCE resets attempts. */
     for (unsigned j = 0; c->budget.rewind == 0 && !(c->variant & ATTEMPT_FENCE) && j < c->jobs; j++)
         lower_starts(c, s, j);
     if (c->variant & CLOCK_BACK)
         return;
-    /* The next number is above all that were issued, so it is above this one. */
+    /* The next fence is above all issued numbers, so it is above this one, whatever that is. */
     for (unsigned g = 0; g < GATES; g++)
         s->history.token[g] = s->history.token[g] != 0 ? s->history.issued : 0;
 }
 
-/* ---- workers are alike: they stand in the order of their bytes */
+/* ---- workers are interchangeable: sort them by their bytes */
 
 static void rename_workers(struct redis *r, const uint8_t *to)
 {
@@ -345,7 +347,7 @@ static unsigned first_entry(const struct redis *r, unsigned worker)
     return i;
 }
 
-/* Does worker a stand before b? Two that are alike in themselves may differ by their entries. */
+/* Is worker a to come before b? Workers with equal bytes may differ by their entries. */
 static bool is_before(const struct state *s, unsigned a, unsigned b)
 {
     int by_bytes = memcmp(&s->workers[a], &s->workers[b], sizeof(struct worker));
@@ -383,13 +385,13 @@ static void sort_workers(const struct conf *c, struct state *s)
 void state_canon(const struct conf *c, struct state *s)
 {
     tidy(c, s);
-    /* Where Redis' clock is behind, the distance between two numbers counts as well. */
+    /* With CLOCK_BACK the distance between two numbers matters, too. */
     if (!(c->variant & CLOCK_BACK))
         rank_numbers(c, s);
     for (unsigned i = 0; i < s->redis.nentries; i++)
         lower_links(c, s, s->redis.entries[i].epoch);
     for (unsigned w = 0; w < c->workers; w++) {
-        /* One whose entry is gone knows a number yet. */
+        /* A worker whose entry is gone may still know a link number. */
         if (s->workers[w].epoch != 0)
             lower_links(c, s, s->workers[w].epoch);
         lower_tokens(s, w);
@@ -422,7 +424,7 @@ uint64_t state_hash(const struct state *s)
     return h == 0 ? 1 : h;
 }
 
-/* ---- in words */
+/* ---- print a state in words */
 
 static void print_job(const struct state *s, unsigned j, FILE *out)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define SOLO_CRASHES 2
-#define REAP_BATCH 1 /* 128 in the product: one, so that every batch has a next */
+#define REAP_BATCH 1 /* 128 in the product; here 1, so that a reap may need several calls */
 
 static const uint8_t limits[GATES] = {1, 2};
 
@@ -15,7 +15,7 @@ static uint8_t tick(const struct conf *c, struct state *s, unsigned n, uint8_t s
 
     if (seen >= first)
         first = seen + 1U;
-    /* Redis TIME in µs is ahead of all that was given out, unless somebody set it back. */
+    /* Redis TIME in µs is ahead of all numbers given out, unless somebody has set it back. */
     if (!(c->variant & CLOCK_BACK) && s->history.issued >= first)
         first = s->history.issued + 1U;
     if (first <= s->history.issued)
@@ -77,7 +77,7 @@ static bool holds_jobs(const struct redis *r, uint8_t epoch)
     return false;
 }
 
-/* Epochs that hold jobs but are no worker: `strangers` of v1_beat. */
+/* Epochs that hold jobs without being a worker: `strangers` of v1_beat. */
 static void list_strangers(const struct conf *c, struct state *s)
 {
     struct redis *r = &s->redis;
@@ -131,7 +131,7 @@ static void move(struct state *s, unsigned j, enum job_set to)
     job->sets = (uint8_t)to;
     job->owner = 0;
     job->cancel = 0;
-    job->reaped_from = 0; /* what ends writes R:errors anew, or drops it */
+    job->reaped_from = 0; /* an end writes R:errors anew, or removes the entry */
     if (to & TERMINAL)
         s->history.ended[j] = (uint8_t)to;
 }
@@ -152,7 +152,7 @@ static unsigned count(uint8_t bits)
     return (unsigned)__builtin_popcount(bits);
 }
 
-/* All gates of a job are open, or none is taken. */
+/* Are all gates of this job open? A job takes all or none. */
 static bool are_open(const struct conf *c, const struct redis *r, unsigned j)
 {
     for (unsigned g = 0; g < GATES; g++) {
@@ -191,7 +191,7 @@ static void release(struct state *s, unsigned j)
         job->attempts--;
 }
 
-/* L.release_unheard; keep: jobs, a bit each */
+/* L.release_unheard. keep: jobs, as bits */
 static void release_unheard(const struct conf *c, struct state *s, uint8_t epoch, uint8_t keep)
 {
     for (unsigned j = 0; j < c->jobs; j++) {
@@ -322,7 +322,7 @@ static bool is_right_start(const struct conf *c, const struct job *job, const st
                                       : job->starts + more == call->start[j];
 }
 
-/* was_reaped: a waiting job waits because its worker was given up, not because its start ended. */
+/* was_reaped: the job waits because its worker was reaped, not because its start has ended. */
 static bool waits_for(const struct conf *c, const struct job *job, const struct call *call,
                       unsigned j)
 {
@@ -346,7 +346,7 @@ static enum word adopt(const struct conf *c, struct state *s, const struct call 
     }
     if (!(job->sets & WAITING))
         return GONE;
-    /* Its gates, given back with it, must be free still: gates are to have it so. */
+    /* Its gates were given back with the job: it needs them all again. */
     if (!waits_for(c, job, call, j) || !are_open(c, &s->redis, j))
         return TAKEN;
     if (job->starts > call->start[j])
@@ -436,7 +436,7 @@ static void beat(const struct conf *c, struct state *s, const struct call *call,
         if ((r->jobs[j].sets & RUNNING) && r->jobs[j].owner == call->epoch)
             a->count++;
     }
-    /* The counter moves: whoever looks will see it, and no reap that knows the old one counts. */
+    /* The counter moves: other workers see that, and a reap with the old counter has no effect. */
     for (unsigned w = 0; w < c->workers; w++) {
         struct worker *other = &s->workers[w];
 
@@ -489,7 +489,7 @@ static void leave(const struct conf *c, struct state *s, const struct call *call
 
 /* ---- v1_reap */
 
-/* A cause that is recorded must be true: whoever is buried was cut off, frozen or dead. */
+/* A recorded cause must be true: a buried worker was cut off, frozen or dead. */
 static void note_burial(const struct conf *c, struct state *s, uint8_t victim)
 {
     for (unsigned w = 0; w < c->workers; w++) {
@@ -616,7 +616,8 @@ bool store_retry(struct state *s, unsigned j)
     return true;
 }
 
-/* The numbers that somebody was told; with BACK_ONLY they count when he is back (worker.c). */
+/* Which numbers does any worker know? Only these stay issued. With BACK_ONLY a number counts only
+ * when the worker that knows it is back (become_ready in worker.c). */
 static void forget_untold(const struct conf *c, struct state *s)
 {
     uint8_t told = s->snapshot.clock;
@@ -632,9 +633,9 @@ static void forget_untold(const struct conf *c, struct state *s)
     }
 }
 
-/* What was written since is forgotten, and the properties forget it too: a job added since may be
- * lost, a start claimed since may happen again. Fences may not; but where Redis' clock is behind as
- * well, one that nobody was told cannot be known to anybody. */
+/* Forget what was written since the snapshot, and let the properties forget it, too: a job that was
+ * added since may be lost, a start that was claimed since may happen again. Fences may not repeat.
+ * But with CLOCK_BACK a fence that no worker was told may: nobody can know it. */
 void store_rewind(const struct conf *c, struct state *s)
 {
     s->redis = s->snapshot;

@@ -1,21 +1,21 @@
 /*
- * The side of Redis: each function is one of src/lua, atomic and pure. What is left out of a
- * function is what the model has no use for (payloads, outcomes, heads, priorities).
+ * The side of Redis. Each function is one of src/lua, atomic and pure. Parts that the model does
+ * not need are left out (payloads, outcomes, heads, priorities).
  */
 #ifndef MODEL_STORE_H
 #define MODEL_STORE_H
 
 #include "state.h"
 
-/* Execute a call of a worker; `first` is the job that a step looks at first (due times are not in
- * the model: any order may be the one). */
+/* Execute a call of a worker. first: the job that a step considers first. Any order is possible,
+ * since due times are not in the model. */
 void store_execute(const struct conf *c, struct state *s, unsigned worker, const struct call *call,
                    unsigned first, struct answer *answer);
 
 /* Could a step with room claim this job now? */
 bool store_can_claim(const struct conf *c, const struct state *s, unsigned job);
 
-/* add.lua, cancel.lua, retry.lua; false: refused. */
+/* add.lua, cancel.lua, retry.lua. False: refused. */
 bool store_add(struct state *s, unsigned job);
 bool store_cancel(struct state *s, unsigned job);
 bool store_retry(struct state *s, unsigned job);

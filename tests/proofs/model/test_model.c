@@ -1,4 +1,4 @@
-/* The model of the protocol: what is shipped holds in every state, and each rule is needed. */
+/* The model of the protocol: the shipped protocol holds in every state, and each rule is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,15 +12,16 @@
 #include "explore.h"
 #include "properties.h"
 
-/* A sanitizer watches the code of the model, not the protocol: the first states of each
- * configuration do. 0: all of them. */
+/* A sanitizer checks the code of the model, not the protocol, so the first states of each
+ * configuration are enough. 0: explore all states. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FEW 4000
 #else
 #define FEW 0
 #endif
 
-/* The states of all the quick configurations; fewer would mean that moves went missing. */
+/* The states of all quick configurations are at least so many. Fewer mean that moves are
+ * missing. */
 #define STATES_LEAST (FEW != 0 ? 20000 : 300000)
 
 static void test_what_is_shipped_holds(void **state)
@@ -44,8 +45,8 @@ static void test_what_is_shipped_holds(void **state)
         printf("figure model: %zu states, every property holds in each\n", states);
 }
 
-/* Two jobs, so that the step that tells a retry does not claim the same job again at once: it found
- * a retry that was taken twice. */
+/* With two jobs, the step that tells a retry need not claim the same job at once. This
+ * configuration found a retry that was applied twice. */
 static void test_link_of_two_jobs(void **state)
 {
     struct limits limits = {.states = FEW};
@@ -60,7 +61,7 @@ static void test_link_of_two_jobs(void **state)
     assert_int_equal(r.is_whole, FEW == 0);
 }
 
-/* The text of the trace of a variant that must fail. */
+/* The trace of a variant that must fail, as text; the caller frees it. */
 static char *trace_of(const struct variant_of *v, struct result *r)
 {
     struct limits limits = {.states = 4 * FEW};
@@ -74,8 +75,9 @@ static char *trace_of(const struct variant_of *v, struct result *r)
     return text;
 }
 
-/* The same configuration with the rule: nothing breaks, as far as it took without. The clock that
- * is behind is no rule; where it is all there is, the variant shows a limit. */
+/* Explore the same configuration with the rule, as deep as the variant needed to break: nothing may
+ * break. A clock that is behind is not a rule, so it stays; a variant that has nothing else shows a
+ * limit, and is explored without it. */
 static void holds_with_the_rule(const struct variant_of *v, unsigned depth)
 {
     const unsigned faults = CLOCK_BACK | BACK_ONLY;
@@ -105,7 +107,7 @@ static void test_each_rule_is_needed(void **state)
         }
         assert_non_null(r.broken);
         assert_string_equal(r.broken->name, variants[i].breaks);
-        /* The trace is there, to its last move. */
+        /* The trace is printed, to its last move. */
         assert_ptr_equal(strstr(trace, r.broken->name), trace);
         assert_null(strstr(trace, "the trace is lost"));
         free(trace);
@@ -121,14 +123,14 @@ static void test_late_result(void **state)
     (void)state;
     assert_string_equal(variants[0].name, "no-fence");
     assert_true(r.seconds < 60);
-    /* A run that was given up tells its end, after the job was claimed by another. */
+    /* A worker that was reaped reports the end of its run, after another has claimed the job. */
     assert_non_null(strstr(trace, "is frozen"));
     assert_non_null(strstr(trace, "start 1: done is executed"));
     assert_non_null(strstr(trace, "running epoch 2 2/"));
     free(trace);
 }
 
-/* A representative must go on as the state that it stands for. */
+/* A representative must have the same successors as the state that it stands for. */
 static void test_representatives(void **state)
 {
     struct limits limits = {.states = FEW != 0 ? 500 : 3000, .is_double = true};
@@ -157,7 +159,7 @@ static void test_limits(void **state)
     assert_in_range(r.depth, 5, 6);
 }
 
-/* A property that cannot be broken shows nothing: each is, by a state made by hand. */
+/* Each property can be broken: check it with a state made by hand. */
 static void breaks(const char *name, const struct conf *c, const struct state *s)
 {
     for (unsigned i = 0; i < nproperties; i++) {

@@ -4,7 +4,7 @@
 
 #include "store.h"
 
-/* ---- small questions */
+/* ---- questions */
 
 bool worker_holds(const struct worker *w, unsigned j)
 {
@@ -48,7 +48,7 @@ static void forget(struct worker *w, unsigned j)
     w->slots[j] = (struct slot){0};
 }
 
-/* sched_lose, and what becomes of it: its process is killed and ends in its own time */
+/* sched_lose and what follows: the process is killed, and ends later. */
 static void lose(struct worker *w, unsigned j)
 {
     if (w->slots[j].state == RUNS)
@@ -142,7 +142,7 @@ static bool is_free(const struct worker *w)
     return w->process == UP && w->state == READY && w->call.kind == NO_CALL;
 }
 
-/* A step without results that would find nothing to claim is left out: it changes nothing. */
+/* A step without results that would find nothing to do is left out: it changes nothing. */
 static bool has_cause(const struct conf *c, const struct state *s, const struct worker *w)
 {
     if (has_results(c, w))
@@ -265,12 +265,12 @@ bool worker_has_predecessor(const struct state *s, unsigned i)
 static void become_ready(struct state *s, struct worker *w)
 {
     w->state = READY;
-    /* What it knows is not given out again from now on. */
+    /* Numbers that this worker knows are not given out again from now on. */
     if (w->seen > s->history.issued)
         s->history.issued = w->seen;
 }
 
-/* on_dead, on_unknown, and an old link number; true when status was not OK */
+/* on_dead, on_unknown, and an old link number. True: status was not OK. */
 static bool is_not_ok(const struct conf *c, struct worker *w, enum status status)
 {
     if (status == OK)
@@ -353,7 +353,7 @@ static void end_with(struct slot *slot, enum verb verb)
     slot->verb = (uint8_t)verb;
 }
 
-/* A process is made. The first property: never twice for one start number. */
+/* Create the process. The first property: never twice for one start number. */
 static void start(struct state *s, const struct worker *w, struct slot *slot, unsigned j)
 {
     const struct job *job = &s->redis.jobs[j];
@@ -364,7 +364,8 @@ static void start(struct state *s, const struct worker *w, struct slot *slot, un
     if (h->started[j] & bit)
         h->wrong |= STARTED_TWICE;
     h->started[j] |= bit;
-    /* One that comes too late is history already: others may have gone on by a recorded cause. */
+    /* A start that comes too late opens nothing: a recorded cause may have let another worker go
+     * on. */
     if (!(job->sets & RUNNING) || job->owner != w->epoch || job->starts != slot->start)
         return;
     if (h->open[j] != 0)
@@ -426,7 +427,7 @@ static void take_reap(struct worker *w, const struct call *call, const struct an
 /* sched_saw */
 static void saw(const struct conf *c, struct worker *w, uint8_t number)
 {
-    /* Without a rewind it is only carried along. */
+    /* Without a rewind the number has no effect. */
     if (c->budget.rewind > 0 && number > w->seen)
         w->seen = number;
 }
@@ -440,7 +441,7 @@ void worker_deliver(const struct conf *c, struct state *s, unsigned i, bool know
     memset(&w->call, 0, sizeof(w->call));
     memset(&w->answer, 0, sizeof(w->answer));
     if (call.kind == REGISTER || call.kind == STEP) {
-        /* Whatever was lost, one that is given a number is not given one that it knows. */
+        /* Even after a rewind, no worker is given a number that is not above all that it knows. */
         if (a.number != 0 && a.number <= w->seen)
             s->history.wrong |= TICKED_TWICE;
         saw(c, w, a.number);

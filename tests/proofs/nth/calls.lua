@@ -2,7 +2,7 @@
 
 -- ---- adds
 
--- New jobs by their tags: there when the call said so, and not when it did not.
+-- The new jobs, known by their tags, exist if the call succeeded, and do not exist if it failed.
 local function added(...)
   local tags = {...}
   return function(m, reply, why)
@@ -15,7 +15,8 @@ local function added(...)
   end
 end
 
--- The job of `was` has the payload of a new one now; after an error either of them may run, but only one.
+-- The job `was` has the payload of a new one now. After an error either payload may run, but only
+-- one of them.
 local function rewritten(was)
   return function(m, _, why)
     m.gates[was] = nil

@@ -1,10 +1,10 @@
--- What comes after the call under test: its worker learns where it stands, all gates are opened, and two workers take what
--- is left to its end. Nothing fails here any more.
+-- What follows the call under test: its worker reconciles, all gates are opened, and two workers
+-- run what is left to its end. No call fails here any more.
 
 local ROUNDS = 60
 local IDLE_ROUNDS = 8
 
--- A step that takes the answers and the claims. -> how much it moved, its reply
+-- A step whose answers and claims are taken. -> how much it moved, its reply
 function nth.step(m, epoch, results, queues, more)
   local args = nth.step_args(m, epoch, nth.count(m.held[epoch]) - #results, results, queues, more)
   local reply, why = nth.call(unpack(args))
@@ -20,7 +20,8 @@ function nth.step(m, epoch, results, queues, more)
   return moved, reply
 end
 
--- The call of this worker failed: it beats and tells what it runs, those with results that were not confirmed too.
+-- The call of this worker failed: it beats and tells all jobs that it runs, also those whose
+-- results were not confirmed.
 function nth.reconcile(m, epoch)
   local beat = nth.must('later_v1_beat', epoch, table.concat(nth.QUEUES, ','))
   local pairs_of = {}
@@ -41,7 +42,7 @@ function nth.reconcile(m, epoch)
   end
 end
 
--- New jobs, right behind the call: what it left in the locals of the library must not harm them.
+-- Add jobs right after the call: what it left in the locals of the library must not harm them.
 local function probe(m)
   for i = 1, 2 do
     for _, queue in ipairs({'mail', 'gate'}) do
@@ -81,7 +82,7 @@ local function open_all(m)
   end
 end
 
--- What this worker has to tell: what was not taken first, then all that it runs is done.
+-- The results of this worker: those that were not accepted are sent again; other jobs are done.
 local function results_of(m, epoch)
   local results = {}
   for id, held in pairs(m.held[epoch]) do
@@ -105,7 +106,7 @@ local function is_anything_left()
   return false
 end
 
--- Nothing moves now: on to the next time at which something may.
+-- Nothing moves now: let time pass until something may.
 local function pass_on(m, reply, idle)
   local next_ms = math.huge
   for _, head in ipairs(reply and reply[6] or {}) do
@@ -119,7 +120,7 @@ local function pass_on(m, reply, idle)
   for _, epoch in ipairs(m.live) do
     local beat = nth.must('later_v1_beat', epoch, table.concat(nth.QUEUES, ','))
     if beat[4] ~= nth.count(m.held[epoch]) then
-      nth.reconcile(m, epoch) -- as a worker does that counts others than Redis
+      nth.reconcile(m, epoch) -- the worker counts other jobs than Redis
     end
   end
   local tidy = {}

@@ -1,4 +1,5 @@
--- What `later fsck` does, in its order (src/cli/verbs/cmd_fsck.c), without a process of its own for each of thousands of runs.
+-- The checks of `later fsck` in their order (src/cli/verbs/cmd_fsck.c), here without a process for
+-- each of thousands of runs.
 
 local ALONE = {jobs = 'hash', running = 'zset', workers = 'hash', tries = 'hash', errors = 'hash', results = 'hash',
   heads = 'zset', names = 'set', prio = 'hash', paused = 'hash', clock = 'string', config = 'hash', stats = 'hash',
@@ -61,7 +62,7 @@ local function sorted(set)
   return out
 end
 
--- -> "kind name" -> text of each finding; repairs: put right what can be
+-- -> "kind name" -> text of each finding; repairs: repair what can be repaired
 function nth.fsck(repairs)
   local how = repairs and 'later_v1_repair' or 'later_v1_audit'
   local found, names, bigs, gates, sets, queues = {}, {}, {}, {}, {}, {}
@@ -95,7 +96,8 @@ function nth.fsck(repairs)
   return found
 end
 
--- A key that has a moment to live, as what a call drops, is gone: the clock of Redis stands still while a function runs.
+-- Leave out keys that expire within 1 ms, as a call does with keys that it drops: Redis' clock
+-- stands still while a function runs, so they would still be seen.
 function nth.content_keys()
   local out = {}
   for _, key in ipairs(redis.call('KEYS', '*')) do

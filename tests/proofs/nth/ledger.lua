@@ -1,4 +1,5 @@
--- The ledger: what was handed out to whom, and where each job is. It judges a run; what it finds goes to nth.findings.
+-- The ledger knows what was handed out to which worker, and where each job is. It judges a run and
+-- writes what it finds to nth.findings.
 
 function nth.found(kind, text)
   table.insert(nth.findings, {kind, text})
@@ -6,7 +7,7 @@ end
 
 -- ---- claims
 
--- A worker was told of one start.
+-- A worker learnt of one start.
 local function take_claim(m, epoch, id, start, record)
   local tag = m.tag[id] or nth.tag_by_record(id, record) or id
   local number = id .. ' ' .. tostring(start)
@@ -25,8 +26,8 @@ local function take_claim(m, epoch, id, start, record)
   m.held[epoch][id] = {start = start, tag = tag}
 end
 
--- The reply of a step that this worker was told; that of later_v2_step has 10 values, and claims in groups. -> how many
--- claims
+-- Take the claims of a step's reply. A reply of later_v2_step has 10 values, and claims in groups.
+-- -> how many claims
 function nth.take_claims(m, epoch, reply)
   local n = 0
   for _, c in ipairs(reply[4] or {}) do
@@ -44,7 +45,8 @@ end
 
 -- ---- ends
 
--- The worker knows that this result is over and done with: it was taken, now or by a call whose reply was lost.
+-- The worker knows that this result is settled: it was accepted now, or by a call whose reply was
+-- lost.
 function nth.end_result(m, epoch, r)
   local held = m.held[epoch][r[1]]
   if r[3] == 'progress' or not held then
@@ -60,7 +62,8 @@ function nth.end_result(m, epoch, r)
   end
 end
 
--- The answers of a step, long ones, and of the groups that went in short. `error` is sent again (m.sent).
+-- The answers of a step: to its long results, and to the short ones in groups. A result that was
+-- answered with `error` is sent again (m.sent).
 function nth.take_answers(m, epoch, reply, results, short)
   for i, r in ipairs(results) do
     local answer = reply[3][i]
@@ -110,7 +113,7 @@ local function places()
   return where
 end
 
--- -> tag -> {id, first of its places}; raw members too
+-- -> tag -> {id, first of its sets}; also raw members
 function nth.whereabouts(m)
   local where, out = places(), {}
   local all = nth.redis('HGETALL', 'jobs')
@@ -127,7 +130,8 @@ function nth.whereabouts(m)
   return out
 end
 
--- Each record in one place, and each in a place with a record; but those that the stage has so.
+-- Each record is in one set, and each member has a record. Exceptions: what the stage has
+-- otherwise.
 function nth.judge_places(m, before)
   local where, records = places(), {}
   local all = nth.redis('HGETALL', 'jobs')
@@ -150,7 +154,7 @@ function nth.judge_places(m, before)
   end
 end
 
--- What runs is what the workers were told, no more and no less.
+-- R:running has exactly the jobs that the workers were told.
 function nth.judge_running(m)
   local rows, is_there, is_victim = nth.redis('ZRANGE', 'running', 0, -1, 'WITHSCORES'), {}, {}
   for _, epoch in ipairs(m.victims) do
@@ -186,7 +190,7 @@ local function holds(gate, id)
   return nth.redis('ZSCORE', gate, id)
 end
 
--- What runs has its places, so no lock has two that run.
+-- A running job holds its gates, so no two running jobs have the same lock.
 function nth.judge_gates(m)
   for _, all in pairs(m.held) do
     for id, held in pairs(all) do
@@ -199,7 +203,7 @@ function nth.judge_gates(m)
   end
 end
 
--- What of the keys is not as it was.
+-- Find the keys that have changed.
 function nth.judge_unchanged(before, kind)
   local now, changed = nth.content(), {}
   for key, content in pairs(now) do
@@ -223,7 +227,7 @@ function nth.judge_unchanged(before, kind)
   end
 end
 
--- No job is hurt by these, and somebody takes them away: the reaper, tidy. So they are only judged in the end.
+-- These findings harm no job, and the reaper or tidy removes them. So they only count at the end.
 local LATER = {stranger = true, leftover = true, ['orphan-payload'] = true}
 
 function nth.judge_fsck(known, kind)
@@ -239,7 +243,7 @@ end
 local EMPTY = {'running', 'holds', 'parked', 'timers', 'heads', 'cancel', 'progress', 'await'}
 local NOBODY = {'q:', 'solo:', 'due:', 'parked:', 'granted:', 'line:', 'wait:', 'aside:', 'lock:', 'sem:', 'rate:granted:'}
 
--- Nothing waits, runs, is held or looked for any more.
+-- Nothing waits, runs, is held or is awaited any more.
 local function judge_left(known)
   for key in pairs(nth.content_keys()) do
     local rest = string.sub(key, #nth.ROOT + 2)
@@ -279,13 +283,14 @@ function nth.judge_end(m, known)
   end
 end
 
--- Of a repair: the next ones put right what is left, and each job that they find where none failed is found here.
+-- For repairs: the next two repair what is left, and every job that exists after a repair without
+-- an error must exist here, too.
 function nth.judge_repair(m, kept)
   local ids = {}
   nth.fsck(true)
   nth.fsck(true)
   for what, text in pairs(nth.fsck()) do
-    -- Left to the reaper, and to the end of a job that runs.
+    -- The reaper, or the end of a running job, settles these.
     if not string.find(what, '^stranger ') and not string.find(text, 'its end settles that', 1, true) then
       nth.found('fsck-end', text)
     end

@@ -1,5 +1,6 @@
--- One scenario: its stage is put back, the N-th call fails, and what is left is judged; for N = 1 to where the call makes
--- fewer (or all calls of its N-th command fail). Runs that leave the same keys, and the same reply, are judged once.
+-- One scenario: restore its stage, let the N-th call fail, and judge what is left; for N = 1 and so
+-- on until the call makes fewer calls to Redis. (Or let all calls of its N-th command fail.) Runs
+-- that leave the same keys and the same reply are judged once.
 
 nth.stages, nth.scenarios, nth.kept = {}, {}, {}
 
@@ -19,7 +20,7 @@ local function build(stage)
   nth.kept[stage] = {all = all, m = m, known = known, complaints = nth.findings}
 end
 
--- -> the model of the stage, as it is now in Redis
+-- Restore the stage in Redis. -> its model
 local function set_up(stage)
   local kept = nth.kept[stage]
   nth.restore(kept.all)
@@ -40,7 +41,7 @@ local function text_of(x)
 end
 nth.text_of = text_of
 
--- The same for two runs that leave the same keys, and the same reply.
+-- The same for two runs that leave the same keys and the same reply.
 local function print_of(reply, why)
   local rows = {}
   for key in pairs(nth.wrote or {}) do
@@ -79,8 +80,8 @@ local function judge(m, kept, s, before, reply, why)
   return n
 end
 
--- Redis, the model and the keys as they are before the call. Where the run before this one has written nothing, and was
--- not judged, they are still there.
+-- Bring Redis, the model and the keys to the state before the call. If the previous run has written
+-- nothing and was not judged, they still have it.
 local function ready(s)
   if nth.intact ~= s or s.is_cached then
     local m = set_up(s.stage)
@@ -96,7 +97,7 @@ local function ready(s)
   return nth.ready_m, nth.before
 end
 
--- One run. -> false where there is no N-th call, or command, any more
+-- One run. -> false if there is no N-th call, or command, any more
 local function run(s, n, mode, seen, out)
   local kept = nth.kept[s.stage]
   local m, before = ready(s)
@@ -127,7 +128,8 @@ local function run(s, n, mode, seen, out)
   return true
 end
 
--- nth_run R SCENARIO FROM COUNT MODE START_US -> [next or 0, runs, judged, [site...], [finding...], name]
+-- nth_run R SCENARIO FROM COUNT MODE START_US
+--   -> [next or -1 at the end, runs, judged, [site...], [finding...]]
 redis.register_function({
   function_name = 'nth_run',
   callback = function(_, args)

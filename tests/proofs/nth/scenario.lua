@@ -1,6 +1,7 @@
--- The scenarios: a stage, the call under test, and what its reply says of the jobs. is_atomic: a call about one thing, of
--- which an error has to change nothing; is_cached: what the library keeps in its locals counts, so each run is judged; worker:
--- whose call it is, prepare(m): before it, uncounted; judge: another one than that of run.lua.
+-- The scenarios: a stage, the call under test, and what its reply says about the jobs. is_atomic:
+-- the call is about one thing, so an error must change nothing. is_cached: the library keeps
+-- something in its locals, so each run is judged. worker: the worker that calls. prepare(m): runs
+-- before the call and is not counted. judge: replaces the judge of run.lua.
 
 -- s: name, stage, call(m) -> {function, arguments}, after(m, reply, why)
 function nth.scenario(s)
@@ -8,7 +9,8 @@ function nth.scenario(s)
   nth.scenarios[#nth.scenarios + 1] = s
 end
 
--- One that is only a call by words; $x in it is the name x of the stage. is_atomic unless `is_wide`; is_add: is_cached.
+-- A scenario that is one call, given in words; $x stands for the name x of the stage. is_atomic
+-- unless `is_wide`; is_add: is_cached.
 function nth.words(stage, line, after, is_wide, is_add)
   nth.scenario{name = stage .. ': ' .. line, stage = stage, is_atomic = not is_wide, after = after, is_cached = is_add,
     judge = stage == 'broken' and nth.judge_repair or nil, call = function(m)

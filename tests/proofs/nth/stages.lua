@@ -1,12 +1,12 @@
 -- The stages: a namespace with what a function may meet, and what has to become of each job in it.
 
--- A worker takes n jobs of a queue.
+-- Let a worker claim n jobs of a queue.
 local function claim(m, name, queue, n)
   local epoch = m.name[name]
   nth.take_claims(m, epoch, nth.must(unpack(nth.step_args(m, epoch, nth.count(m.held[epoch]), {}, {queue}, nil, n or 1))))
 end
 
--- It tells how one of its jobs ended.
+-- Let a worker tell how one of its jobs ended.
 local function settle(m, name, tag, verb, amount)
   local epoch, id = m.name[name], m.name[tag]
   local results = {{id, m.held[epoch][id].start, verb, 'mail', amount or 0}}
@@ -18,7 +18,7 @@ local function running(m, name, tag, queue, ...)
   claim(m, name, queue)
 end
 
--- A job whose worker died twice under it.
+-- A job whose worker died twice while running it.
 local function suspect(m, tag, queue, ...)
   nth.add(m, tag, queue, ...)
   for i = 1, 2 do
@@ -83,7 +83,7 @@ function nth.stages.plain(m)
   nth.pass(10)
 end
 
--- One suspect in each way: plain, behind a lock.
+-- Two suspects: a plain one, and one behind a lock.
 function nth.stages.solo(m)
   workers(m)
   suspect(m, 'sus', 'mail')
@@ -92,7 +92,7 @@ function nth.stages.solo(m)
   nth.pass(10)
 end
 
--- A worker that holds jobs of every kind, with others behind their gates.
+-- A worker that holds jobs of every kind; other jobs wait for their gates.
 function nth.stages.results(m)
   workers(m)
   limits(m)
@@ -122,7 +122,7 @@ function nth.stages.results(m)
   nth.pass(10)
 end
 
--- So many plain jobs that they go by lists: some run, some are due.
+-- So many plain jobs that steps handle them as lists: some run, some are due.
 function nth.stages.many(m)
   workers(m)
   m.running = {}
@@ -140,7 +140,7 @@ function nth.stages.many(m)
   nth.pass(10)
 end
 
--- Jobs that came short: plain, at their first start.
+-- Running jobs whose results can be told in groups: plain, at their first start.
 function nth.stages.short(m)
   workers(m)
   limits(m)
@@ -156,7 +156,7 @@ function nth.stages.short(m)
   nth.pass(10)
 end
 
--- One that was passed over so often that it keeps the first of its gates.
+-- A job that was passed over so often that it keeps the first of its gates.
 local function reserve(m)
   nth.must('later_limit_set', 'own', 'semaphore', '1')
   nth.must('later_sem_acquire', 'own', 'ann', 'ttl', '1h')
@@ -168,7 +168,7 @@ local function reserve(m)
   nth.must('later_unlock', 'res1', 'ann')
 end
 
--- Callers and programs that hold gates, and that stand in line.
+-- Callers and programs that hold gates, and others that wait in line.
 local function outsiders(m)
   nth.must('later_lock', 'door', 'bob', 'wait', '1h')
   nth.must('later_lock', 'mine', 'ann', 'ttl', '1h')
@@ -190,7 +190,7 @@ local function outsiders(m)
   m.programs = {m.name.P1, m.name.P2, m.name.P3}
 end
 
--- Gates: held, waited for, granted, reserved; jobs that come to them with this step.
+-- Gates that are held, waited for, granted or reserved, and jobs that come to them with this step.
 function nth.stages.gates(m)
   workers(m)
   limits(m)
@@ -211,7 +211,7 @@ function nth.stages.gates(m)
   nth.must('later_pause', 'aside')
   nth.must('later_unlock', 'third', 'ann')
   nth.must('later_resume', 'aside')
-  -- One is granted and waits for its claim, so the next one stands aside.
+  -- One job is granted and waits for its claim, so the queue stands aside for the next one.
   nth.must('later_lock', 'other', 'ann')
   nth.must('later_lock', 'other2', 'ann')
   nth.add(m, 'granted', 'gate', 'lock', 'other', 'sem', 'two', 'rate', 'slow')
@@ -229,7 +229,8 @@ function nth.stages.gates(m)
   nth.pass(10)
 end
 
--- The same, when all timers of it are due: grants that nobody claimed, rates that open, a wait that is over.
+-- The stage `gates` when all its timers are due: unclaimed grants, rates that open, a wait that is
+-- over.
 function nth.stages.timers(m)
   nth.stages.gates(m)
   nth.pass(3605000)
@@ -239,7 +240,7 @@ function nth.stages.timers(m)
   end
 end
 
--- Unique keys: of one that waits, runs, is parked, is dead, has ended.
+-- Unique keys of jobs that wait, run, are parked, are dead, or have ended.
 function nth.stages.uniq(m)
   workers(m)
   limits(m)
@@ -308,14 +309,14 @@ function nth.stages.life(m)
   nth.pass(10)
 end
 
--- A flag of a job that has ended, which a step takes away.
+-- A cancel entry of a job that has ended; a step removes it.
 function nth.stages.flag(m)
   nth.stages.empty(m)
   nth.add(m, 'p1', 'mail')
   nth.redis('HSET', 'cancel', 'j00000000000', '5')
 end
 
--- What `later fsck --repair` puts right, a thing of each kind.
+-- One thing of each kind that `later fsck --repair` repairs.
 function nth.stages.broken(m)
   nth.stages.life(m)
   nth.must('later_lock', 'mine', 'ann', 'ttl', '1h')

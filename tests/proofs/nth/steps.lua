@@ -1,6 +1,6 @@
 -- Scenarios: steps, with results of every verb and claims of every kind.
 
--- spec: results {tag, verb, amount}*, short {tag}* by queue, queues, ahead, room
+-- spec: results {tag, verb, amount}*, short {queue, tag...}*, queues, ahead, room
 function nth.step_scenario(name, stage, spec)
   local function results_of(m)
     local out, epoch = {}, m.name[spec.worker or 'W1']

@@ -1,17 +1,18 @@
 /*
- * The Nth call: every function of the library, on stages with jobs of every kind, and the N-th call
- * that it makes to Redis raises, for N = 1, 2, … until it makes fewer. After each: `later fsck` and
- * a ledger say that no job is lost, started twice or held by nobody, that an error has handed out
- * nothing, and that all goes on to its end and leaves nothing behind.
+ * The Nth call: for every function of the library, on stages with jobs of every kind, the N-th call
+ * to Redis raises, for N = 1, 2, … until the function makes fewer calls. After each run `later
+ * fsck` and a ledger check: no job is lost, started twice or held by nobody; an error has handed
+ * out nothing; all jobs go on to their end and leave nothing behind.
  *
  *   tests/proofs/nth/test_nth [--right] [--only PATTERN] [--list] [--library FILE]
  *
- * --right: all calls of one command raise, as for a user that lacks the right; for each command.
- * --library: a joined library (laterd.lua) instead of the built-in one. --list: every finding, the
- * figures of each scenario, the places that were not hit.
+ * --right: all calls of one command raise, as for a user without the right; for each command.
+ * --library: a joined library (laterd.lua) instead of the built-in one. --list: print every
+ * finding, the figures of each scenario, and the places that were not hit.
  *
- * The library is loaded with its calls numbered (wrap.lua); stages, scenarios and judges are the
- * Lua files beside this one, in front of it. So thousands of runs take seconds.
+ * The calls in the library are numbered before it is loaded (wrap.lua). Stages, scenarios and
+ * judges are the Lua files in this folder; they are loaded in front of the library. So thousands of
+ * runs take seconds.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -44,7 +45,8 @@ static struct site {
 } sites[SITES_MAX];
 static int nsites;
 
-/* By gravity: of jobs, of what is left for ever, of what passes. */
+/* Kinds of findings, the worst first: harm to jobs, what is left for ever, what passes by
+ * itself. */
 static const char *const kinds[] = {"stage",   "lost",     "twice",      "phantom",
                                     "nobody",  "settled",  "no-gate",    "stuck",
                                     "unknown", "no-place", "two-places", "no-record",
@@ -79,7 +81,7 @@ static void put_file(struct buf *out, const char *path)
     (void)fclose(f);
 }
 
-/* What stands before the library. */
+/* Add a Lua file of this folder, in front of the library. */
 static void put_part(struct buf *out, const char *name)
 {
     CLEANUP_FREE char *path = mem_printf("%s/tests/proofs/nth/%s.lua", test_source_dir(), name);
@@ -89,7 +91,7 @@ static void put_part(struct buf *out, const char *name)
     buf_puts(out, "end\n");
 }
 
-/* How a call begins, and what stands there instead, around the number of its place. */
+/* How a call begins, and its replacement: `is`, the number of the place, `then`. */
 static const struct {
     const char *was, *is, *then;
 } calls[] = {
@@ -103,7 +105,7 @@ static bool is_word(char c)
     return strchr("_.:0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", c) != NULL;
 }
 
-/* The number of the form in which a call begins here, -1 for none. */
+/* Which of `calls` begins here? -1: none. */
 static int call_at(const char *line, const char *at)
 {
     static const char definition[] = "function ";
@@ -128,7 +130,7 @@ static int new_site(const char *file, int line)
     return nsites;
 }
 
-/* One line of the library: each call in it gets the number of its place. */
+/* Add a line of the library; each call in it gets the number of its place. */
 static void put_line(struct buf *out, const char *line, size_t n, const char *file, int number)
 {
     bool is_comment = false;
@@ -146,7 +148,7 @@ static void put_line(struct buf *out, const char *line, size_t n, const char *fi
     }
 }
 
-/* The first `was` behind the text `mark` becomes `is`. */
+/* Replace the first `was` after the text `mark` by `is`. */
 static void replace(struct buf *text, const char *mark, const char *was, const char *is)
 {
     const char *from = strstr(text->data, mark);
@@ -163,7 +165,8 @@ static void replace(struct buf *text, const char *mark, const char *was, const c
     *text = out;
 }
 
-/* Joined by scripts/join-lua: the name before each file, "do" before all but the first. */
+/* The library as scripts/join-lua joins it: the name before each file, "do" before all but the
+ * first. */
 static void make_library(struct buf *out, const char *library)
 {
     static const char head[] = "-- ==== ";
@@ -221,7 +224,8 @@ static void load(struct client *c)
     buf_done(&text);
 }
 
-/* One line for a place, a scenario and a kind: many N meet the same. */
+/* Print a finding. Without --list, print it once for each place, command, scenario and kind, since
+ * many N give the same. */
 static void tell(const char *scenario, const struct reply *f)
 {
     const struct site *site = &sites[reply_int(reply_at(f, 1))];
@@ -278,7 +282,7 @@ static void run(struct client *c, size_t number, const char *scenario)
                      fx.judged - judged, fx.broken - broken);
 }
 
-/* How many findings of each kind. */
+/* Print how many findings there are of each kind. */
 static void tell_kinds(void)
 {
     for (size_t k = 0; k < KINDS; k++) {

@@ -45,7 +45,7 @@ reap('reap: a worker with gates', 'W2', 'gates', function(m)
   m.live = {m.name.W1}
 end)
 
--- Jobs that Redis gave to a worker that never heard of them, and one that it runs and Redis has given away.
+-- The worker runs one job that Redis has given away, and Redis gave it jobs that it never heard of.
 nth.scenario{name = 'reconcile', stage = 'life', worker = nil, call = function(m)
   local epoch = m.name.W1
   return {'later_v1_reconcile', epoch, m.link[epoch], '2', m.name.w1a, '1', m.name.wait1, '1', '1790000999999999'}
@@ -57,7 +57,7 @@ end, after = function(m, reply, why)
   end
   m.held[epoch] = heard
   if why then
-    -- It asks again until it is answered.
+    -- It asks again until it gets an answer.
     nth.reconcile(m, epoch)
   else
     m.link[epoch] = tostring(reply[3])
@@ -67,7 +67,8 @@ end, after = function(m, reply, why)
   end
 end}
 
--- W1 comes back after Redis forgot it, or with a new registration; `names` are what it still runs.
+-- W1 comes back after Redis forgot it, or with a new registration. `names`: the jobs that it still
+-- runs.
 local function register(name, names, prepare)
   local function args(m, old, seq)
     local out = {'later_v1_register', '0', 'inst-W1', seq, old, '3', 'host', 'h', 'queues', table.concat(nth.QUEUES, ','),
@@ -98,7 +99,7 @@ local function register(name, names, prepare)
 end
 register('register: adopts what it runs', {'w1a', 'w1lock', 'w1uniq'})
 register('register: adopts all', {'w1a', 'w1b', 'w1lock', 'w1uniq', 'w1sem'})
--- It was given up meanwhile: its jobs wait again, the first of them behind its lock, which another has by now.
+-- W1 was reaped meanwhile: its jobs wait again, and another job has the lock of the first one.
 register('register: adopts what was taken from it', {'w1a', 'w1b', 'w1lock', 'w1uniq', 'w1sem'}, function(m)
   nth.must('later_v1_reap', m.name.W2, m.name.W1, '1', '5', '100')
 end)
@@ -165,7 +166,7 @@ end, after = function(m)
   redis.call('DEL', 'later:{nth}x', 'later:{nth}y')
 end}
 
--- ---- repairs: none makes worse what it does not put right
+-- ---- repairs: none makes anything worse that it does not repair
 
 local REPAIRS = {"keys '' 100 jobs hash heads zset worker:66 hash", "set '' 100 q:mail:5", "set '' 100 dead:mail",
   "set '' 100 q:sms:5", "set '' 100 q:mail:3", "running '' 100", "jobs '' 100", "tries '' 100", "errors '' 100", "workers '' 100",
@@ -203,7 +204,7 @@ for i = 1, #READERS do
   nth.words('life', READERS[i])
 end
 
--- The last: what is followed stays so for a minute.
+-- The last scenario: from here on each call publishes its events for a minute.
 nth.step_scenario('step: while somebody follows', 'results', {results = nth.RESULTS, prepare = function()
   nth.must('later_v1_tail', '60000')
 end})

@@ -1,11 +1,12 @@
--- The world of a run: the keys of one namespace, and what the test knows of it (m, the model).
+-- The world of a run: the keys of one namespace, and what the test knows about them (m, the model).
 --
--- m: now_us; name (of ids and epochs); link (epoch -> link number); held (epoch -> id -> {start, tag}); fate (tag -> what
--- has to become of the job: run, exactly once; dead; gone: it never starts; any: one of these); tag (id -> tag); started ("id
--- start" -> true); ended (tag -> how often a `done` was taken); gates (tag -> the locks and
--- semaphores that it holds while it runs); live, victims: epochs of workers; unheard (id -> true: its worker was never told, and
--- finds that out by counting); sent (id -> the result that was not taken).
--- A tag is the beginning of a payload up to '|', by which a job is known whatever its id.
+-- m: now_us; name (of ids and epochs); link (epoch -> link number); held (epoch -> id -> {start,
+-- tag}); fate (tag -> what has to become of the job: run, exactly once; dead; gone: it never
+-- starts; any: one of these); tag (id -> tag); started ("id start" -> true); ended (tag -> how
+-- often a `done` was accepted); gates (tag -> the locks and semaphores that it holds while it
+-- runs); live, victims (epochs of workers); unheard (id -> true: its worker was never told, and
+-- finds out by counting); sent (id -> the result that was not accepted). A tag is the beginning of
+-- a payload up to '|': it identifies a job whatever its id.
 
 nth.ROOT = 'later:{nth}'
 nth.QUEUES = {'mail', 'sms', 'gate', 'keyed', 'aside', 'uniq'}
@@ -37,7 +38,7 @@ end
 
 -- ---- the clock
 
--- It goes on; what expires meanwhile is gone.
+-- Let time pass, and remove what expires meanwhile.
 function nth.pass(ms)
   nth.now_us = nth.now_us + ms * 1000
   for _, key in ipairs(redis.call('KEYS', '*')) do
@@ -54,7 +55,7 @@ function nth.now_ms()
   return math.floor(nth.now_us / 1000)
 end
 
--- ---- all keys, kept and put back
+-- ---- save and restore all keys
 
 function nth.clear()
   local keys = redis.call('KEYS', '*')
@@ -63,7 +64,7 @@ function nth.clear()
   end
 end
 
--- Without what has a moment to live.
+-- Without keys that expire within 1 ms.
 function nth.save()
   local all = {}
   for _, key in ipairs(redis.call('KEYS', '*')) do
@@ -122,14 +123,14 @@ function nth.tag_of(payload)
   return payload and string.match(payload, '^([%w_]+)|')
 end
 
--- The tag of a job by its record, or by what is left of it.
+-- The tag of a job by its record, or by what is left of the record.
 function nth.tag_by_record(id, record)
   local lf = record and string.find(record, '\n', 1, true)
   return nth.tag_of(lf and string.sub(record, lf + 1)) or nth.tag_of(record) or
          nth.tag_of(redis.call('GET', nth.key('big:' .. id)))
 end
 
--- Add a job for the stage that is built; it has to run.
+-- Add a job for the stage that is being built; it has to run.
 function nth.add(m, tag, queue, ...)
   local args = {queue, ...}
   for i = 2, #args - 1, 2 do
@@ -156,7 +157,7 @@ end
 
 -- ---- workers
 
--- A worker that serves all queues.
+-- Register a worker that serves all queues. -> its epoch
 function nth.worker(m, name, places)
   local epoch = nth.must('later_v1_register', '0', 'inst-' .. name, '1', '0', '4', 'host', 'h', 'pid', '7', 'queues',
                          table.concat(nth.QUEUES, ','), 'places', tostring(places or 50), '0', '0')[2]
@@ -166,8 +167,8 @@ function nth.worker(m, name, places)
   return epoch
 end
 
--- The arguments of a step. results: {id, start, verb, queue, a}; queues: names; more: the arguments of NG, which
--- later_v2_step has
+-- The arguments of a step. results: {id, start, verb, queue, a}; queues: names; more: the arguments
+-- from NG on, which only later_v2_step has
 function nth.step_args(m, epoch, held, results, queues, more, room)
   local args = {more and 'later_v2_step' or 'later_v1_step', epoch, m.link[epoch], tostring(held), '200', tostring(#results)}
   local function put(...)

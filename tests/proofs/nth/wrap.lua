@@ -1,15 +1,17 @@
--- The calls of the library to Redis: counted, and the armed one raises before its command is executed.
+-- Wraps the calls of the library to Redis: counts them, and lets the armed one raise before its
+-- command is executed.
 --
--- The test rewrites `redis.call(` of the library to `redis.call(SITE, ` (test_nth.c), so each place in the source has a
--- number. Redis.call raises what Redis 7 raises for a right that is missing, redis.pcall returns it. TIME is the clock of
--- the test (nth.now_us), which stands; what expires at an instant of that clock is told to Redis as a duration.
+-- The test rewrites `redis.call(` of the library to `redis.call(SITE, ` (test_nth.c), so each place
+-- in the source has a number. The armed redis.call raises what Redis 7 raises for a missing right;
+-- redis.pcall returns it. TIME is the clock of the test (nth.now_us), which stands still. A time of
+-- that clock at which a key expires is given to Redis as a duration.
 
 nth.fn = {}
 nth.now_us = 0
 nth.hit = {}        -- site -> true, in this call of nth_run
-nth.wrote = nil     -- key -> true: what the call under test may have written, nil for nothing
+nth.wrote = nil     -- key -> true: what the call under test may have written; nil: nothing
 
--- The library registers its functions through this, so that they can be called here as well.
+-- The library registers its functions with this, so that they can be called here, too.
 function nth.register(fn)
   nth.fn[fn.function_name] = fn.callback
   redis.register_function(fn)
@@ -27,13 +29,13 @@ local function read_names()
   end
 end
 
--- Is this call one that fails? Modes: 'once', the N-th of all; 'right', all of the command nth.missing.
+-- Does this call fail? Modes: 'once': the N-th of all calls; 'right': all calls of nth.missing.
 local function is_bad(site, command, is_draft)
   if not nth.is_counting then
     return false
   end
   nth.hit[site] = true
-  -- A read of a draft fails by the call to Redis that it makes, if it makes one.
+  -- A read through the draft fails in the call to Redis that it makes, if it makes one.
   if is_draft and (READS[command] or nth.mode == 'right') then
     return false
   elseif nth.mode == 'right' then
@@ -51,7 +53,7 @@ local function is_bad(site, command, is_draft)
   return is_armed
 end
 
--- The keys of a command that writes: what of its arguments begins like one.
+-- Note the keys of a writing command: the arguments that begin like a key.
 local function note_keys(...)
   nth.wrote = nth.wrote or {}
   for _, arg in ipairs({...}) do
@@ -61,12 +63,12 @@ local function note_keys(...)
   end
 end
 
--- What is left to an instant of the clock of the test.
+-- The duration until this time of the test's clock.
 local function from_now(at_ms)
   return string.format('%.0f', math.max(tonumber(at_ms) - math.floor(nth.now_us / 1000), 1))
 end
 
--- What the library calls is executed with the clock of the test.
+-- Execute a command of the library with the clock of the test.
 local function execute(how, command, ...)
   if not READS[command] then
     note_keys(...)
@@ -83,7 +85,7 @@ local function execute(how, command, ...)
   return redis[how](command, ...)
 end
 
--- A command that the library gives to its draft (draft.lua) fails there like one that is given to Redis.
+-- A command for the draft (draft.lua) fails there like one for Redis.
 function nth.db(site, db, ...)
   if is_bad(site, (...), true) then
     error({err = NO_RIGHT})
@@ -93,7 +95,7 @@ end
 
 local function face(how)
   return function(site, ...)
-    -- A place that was not rewritten (a local name for redis.call) has no number.
+    -- A call that was not rewritten (through a local name for redis.call) has no number.
     if type(site) ~= 'number' then
       return nth.face[how](0, site, ...)
     elseif is_bad(site, (...)) then
@@ -106,7 +108,7 @@ local function face(how)
   end
 end
 
--- What the library takes for `redis`.
+-- What the library gets as `redis`.
 function nth.offered(real)
   read_names()
   nth.face = {}
@@ -134,7 +136,7 @@ local function texts(list)
   return out
 end
 
--- A function of the library, not counted. -> its reply, an error or nil
+-- Call a function of the library; its calls are not counted. -> its reply, an error or nil
 function nth.call(name, ...)
   local ok, reply = pcall(nth.fn[name], {nth.ROOT}, texts({...}))
   if not ok then
@@ -146,7 +148,7 @@ function nth.call(name, ...)
   return reply
 end
 
--- The same where an error is a fault of the test.
+-- The same; an error is a fault of the test.
 function nth.must(name, ...)
   local reply, why = nth.call(name, ...)
   if why then
@@ -155,8 +157,8 @@ function nth.must(name, ...)
   return reply
 end
 
--- The call under test: its N-th call to Redis fails, or all of the N-th command that it uses (commands: what it used when
--- none failed). 0: none fails. -> reply, error
+-- The call under test: its N-th call to Redis fails, or all calls of the N-th command that it uses
+-- (commands: those it used when none failed). 0: none fails. -> reply, error
 function nth.call_armed(args, n, mode, commands)
   nth.n, nth.raised, nth.wrote, nth.met, nth.mode = 0, nil, nil, {}, mode
   nth.armed, nth.missing = mode == 'once' and n > 0 and n or nil, mode == 'right' and (commands or {})[n] or nil

@@ -94,7 +94,7 @@ static void make_add_many(struct maker *k)
     static struct bytes rows[256];
     size_t n =
         percent(k, k->m->is_plain ? 30 : 4) ? 130 + (size_t)below(k, 70) : 1 + (size_t)below(k, 6);
-    /* Now and then more bytes than one step takes. */
+    /* Sometimes more bytes than one step takes. */
     bool is_heavy = k->m->is_plain && percent(k, 15);
     struct model_options o;
     int q;
@@ -117,7 +117,7 @@ static void make_raw(struct maker *k)
     static const double odd[] = {
         -1,    0,        1,         99999999,          1e8, 1e9, 1e11, 1e14, 2e14,
         1e300, INFINITY, -INFINITY, 9007199254740993.0};
-    /* Now and then more bytes than one step takes. */
+    /* Sometimes more bytes than one step takes. */
     bool is_heavy = percent(k, 1);
     int n = is_heavy ? 4 : percent(k, 5) ? 20 : 1;
     int q = percent(k, 75) ? below(k, 2) : below(k, MODEL_QUEUES);
@@ -184,7 +184,7 @@ static void make_reschedule(struct maker *k)
     model_reschedule(k->m, id, at, k->want);
 }
 
-/* Dead ones are few: they are looked for. */
+/* Dead jobs are few, so search for one. */
 static const char *pick_dead(struct maker *k)
 {
     struct model_job *row[MODEL_JOBS];
@@ -346,9 +346,9 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
     arg(k, e->tail);
 }
 
-/* Well, with nothing to keep: what may be said in a group. That it is true is said of any job here:
- * what it has besides is seen by the library, but for a payload in a key of its own. start: the one
- * that is told, 0: its own, mostly. */
+/* A result that may go into a group: done, with nothing to keep. The library itself sees what else
+ * a job has, except for a payload in a key of its own, so any other job may be used here. start:
+ * the start number to tell; 0: mostly the job's own. */
 static bool short_end(struct maker *k, const struct model_job *j, int64_t start,
                       struct model_end *e)
 {
@@ -370,8 +370,8 @@ static bool is_like(const struct model_end *a, const struct model_end *b)
     return a->queue == b->queue && a->start == b->start;
 }
 
-/* Groups of those of one queue and start that stand side by side, now and then an empty or a
- * divided one. */
+/* Group neighbours that have the same queue and start; sometimes with an empty or a divided
+ * group. */
 static void groups_args(struct maker *k, const struct model_end *end, size_t n, bool has_starts)
 {
     int slot = k->args->n, groups = 0;
@@ -400,7 +400,7 @@ static void groups_args(struct maker *k, const struct model_end *end, size_t n, 
     buf_puts(&k->args->arg[slot], text);
 }
 
-/* Those that are long are written; `brief` gets the others, in share of 100. */
+/* Write the long results. `brief` gets the short ones, in short_share of 100 cases. */
 static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end, int short_share,
                         int64_t start, struct model_end *brief, size_t *briefs)
 {
@@ -439,7 +439,7 @@ static size_t wants_args(struct maker *k, struct model_want *want)
 
     arg(k, "");
     for (int i = 0; i < MODEL_QUEUES + 1; i++) {
-        /* The last one is the first again: nobody asks so, and nothing may go wrong. */
+        /* The last queue is the first one again: no worker asks so, but nothing may go wrong. */
         if (!percent(k, i == MODEL_QUEUES ? 3 : 75))
             continue;
         want[n] = (struct model_want){(first + i) % MODEL_QUEUES, PICK(k, rooms), PICK(k, most)};
@@ -485,7 +485,7 @@ static void make_step(struct maker *k)
     model_step(k->m, &s, k->want);
 }
 
-/* A server that lost its last writes, as far as a worker is in them. */
+/* A server that lost its last writes, with a worker in them. */
 static void make_loss(struct maker *k)
 {
     int64_t epoch = pick_epoch(k, false);
@@ -493,7 +493,8 @@ static void make_loss(struct maker *k)
     bool was_there;
     char key[64];
 
-    /* What a worker holds itself was written after it entered: that is lost before. */
+    /* What a worker holds itself was written after it registered, so it would be lost first: use an
+     * epoch without a worker. */
     epoch = w != NULL && w->gate[0] != '\0' ? 7 : epoch;
     was_there = model_worker(k->m, epoch) != NULL;
 
@@ -511,7 +512,7 @@ static void make_loss(struct maker *k)
 
 /* ---- all */
 
-/* Time goes on, mostly; now and then it is set back a little. */
+/* Time goes on, mostly; sometimes it is set back a little. */
 static void move_time(struct maker *k)
 {
     static const int64_t most_us[] = {1,       1,         5000,       2000000,
@@ -527,7 +528,7 @@ static void move_time(struct maker *k)
 }
 
 static const struct {
-    int weight, gated, crowded; /* in a sequence of that kind */
+    int weight, gated, crowded; /* in a sequence of this kind */
     void (*make)(struct maker *k);
 } MAKERS[] = {{14, 22, 20, make_add},    {5, 2, 6, make_add_many},  {6, 2, 0, make_raw},
               {6, 5, 3, make_cancel},    {4, 3, 0, make_run_now},   {5, 3, 1, make_reschedule},
@@ -542,8 +543,8 @@ static const struct {
               {1, 6, 3, make_limit_set}, {1, 1, 0, make_limit_del}, {1, 1, 0, make_limits},
               {1, 4, 3, make_enter},     {1, 3, 3, make_exit},      {1, 4, 1, make_queue_gates}};
 
-/* What plain sequences are made of, mostly: jobs that come and go by the hundred, and what meets
- * them. */
+/* The calls that plain sequences mostly consist of: hundreds of jobs come and go, with calls
+ * that meet them. */
 static void (*const PLAIN[])(struct maker *k) = {
     make_add,  make_add,  make_add_many, make_add_many, make_add_many,  make_register, make_step,
     make_step, make_step, make_step,     make_step,     make_step,      make_step,     make_step,
@@ -562,7 +563,7 @@ void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *w
     for (size_t i = 0; i < COUNT(MAKERS); i++)
         all += weight_of(m, i);
     move_time(&k);
-    /* Jobs are nothing without somebody who claims, nor gates without definitions. */
+    /* Jobs need a worker to claim them, and gates need definitions. */
     if ((m->is_gated || m->is_plain) && strcmp(model_status(m, pick_epoch(&k, true)), "ok") != 0 &&
         percent(&k, 50)) {
         make_register(&k);

@@ -85,7 +85,7 @@ void make_lock(struct maker *k)
     model_lock(k->m, kind, what, owner, ttl, wait, k->want);
 }
 
-/* One that holds or waits, mostly. */
+/* Mostly a gate with an owner that holds it or waits for it. */
 static const struct model_gate *pick_held(struct maker *k, const char **owner)
 {
     for (int i = 0; i < 20 && k->m->gates->n > 0; i++) {
@@ -213,7 +213,7 @@ void make_limit_set(struct maker *k)
     begin(k, "later_limit_set");
     (void)snprintf(l.name, sizeof(l.name), "%s",
                    template_of_kind(k, l.is_sem ? KIND_SEM : KIND_RATE));
-    /* Now and then one kind under the name of the other. */
+    /* Sometimes a limit of one kind under a name of the other. */
     if (percent(k, 4))
         (void)snprintf(l.name, sizeof(l.name), "%s",
                        template_of_kind(k, l.is_sem ? KIND_RATE : KIND_SEM));
@@ -253,7 +253,7 @@ void make_limits(struct maker *k)
     model_limits(k->m, k->want);
 }
 
-/* What a daemon does with its configuration. */
+/* What a daemon does with its settings of queues. */
 void make_queue_gates(struct maker *k)
 {
     static const char *const kinds[] = {"lock", "sem", "rate"};
@@ -279,7 +279,7 @@ void make_queue_gates(struct maker *k)
     buf_done(&text);
 }
 
-/* ---- programs under a lock */
+/* ---- programs that hold a gate */
 
 void make_enter(struct maker *k)
 {
@@ -290,7 +290,7 @@ void make_enter(struct maker *k)
     bool waits = percent(k, 70);
     char id[MODEL_GATE_ID + 8];
 
-    /* Mostly it asks for what it has. */
+    /* Mostly it asks for the gate that it has. */
     if (w != NULL && w->gate[0] != '\0' && percent(k, 80)) {
         kind = w->gate[0] == 'l' ? KIND_LOCK : KIND_SEM;
         what = strchr(w->gate, ':') + 1;

@@ -1,5 +1,5 @@
 /*
- * Random calls of workers but for the step.
+ * Random calls of workers, except for the step.
  */
 #include "maker.h"
 
@@ -8,7 +8,8 @@
 
 /* ---- workers */
 
-/* Jobs a worker says it has: most of those of `epoch`, a few others, a few wrong numbers. */
+/* The jobs that a worker says it holds: most of those of `epoch`, a few others, a few with wrong
+ * start numbers. */
 static size_t held_args(struct maker *k, int64_t epoch, struct model_held *held)
 {
     size_t n = 0;
@@ -127,7 +128,7 @@ void make_reconcile(struct maker *k)
     model_reconcile(k->m, epoch, link, n, held, seen, k->want);
 }
 
-/* Somebody who holds jobs, now and then one who holds none. */
+/* Mostly an epoch that holds jobs. */
 static int64_t pick_victim(struct maker *k)
 {
     struct model_job *row[MODEL_JOBS];

@@ -15,7 +15,6 @@ uint64_t rnd_next(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* 0 … n - 1 */
 int below(struct maker *k, int n)
 {
     return (int)(rnd_next(&k->rnd) % (uint64_t)n);
@@ -26,7 +25,6 @@ bool percent(struct maker *k, int p)
     return below(k, 100) < p;
 }
 
-/* Any size up to most, small ones as often as large ones. */
 int64_t any(struct maker *k, int64_t most)
 {
     int64_t limit = 1;
@@ -56,7 +54,6 @@ void number(struct maker *k, int64_t n)
     args_number(k->args, n);
 }
 
-/* An option's name, in any case. */
 void name(struct maker *k, const char *s)
 {
     char text[32];
@@ -70,14 +67,14 @@ void name(struct maker *k, const char *s)
 
 int queue_arg(struct maker *k)
 {
-    /* Most of it in two queues, so that jobs meet. */
+    /* Most jobs in two queues, so that they meet. */
     int q = percent(k, 75) ? below(k, 2) : below(k, MODEL_QUEUES);
 
     arg(k, k->m->queue[q].name);
     return q;
 }
 
-/* Bytes of any length up to 600,000; another row for another i. */
+/* Bytes of any length up to 600,000; different ones for different i. */
 struct bytes large(int i, size_t n)
 {
     static char all[700000];
@@ -100,7 +97,6 @@ struct bytes payload(struct maker *k)
     return large(below(k, 10), percent(k, 2) ? 600000 : PICK(k, sizes));
 }
 
-/* A duration in one of the units. */
 int64_t duration_arg(struct maker *k, int64_t most)
 {
     static const struct {
@@ -132,7 +128,6 @@ static void rfc3339(char *text, size_t size, int64_t ms, int offset_min)
                    zone);
 }
 
-/* A time in one of its forms, mostly near now; -> what it says, past or not. */
 int64_t time_arg(struct maker *k)
 {
     int64_t now = MODEL_MS(k->m);
@@ -163,7 +158,6 @@ int64_t time_arg(struct maker *k)
     return ms;
 }
 
-/* A job that is there, mostly; ids live as long as the model. */
 const char *pick_id(struct maker *k)
 {
     static const char *const wrong[] = {"j00000000000", "j0", "", "j0000000000A", "x"};

@@ -1,6 +1,6 @@
 /*
- * What makes one random call: the number that it comes from, the model, the command and the reply
- * that is to be expected; and the arguments that many calls have.
+ * What makes one random call: its number, the model, the command and the expected reply. Also the
+ * arguments that many calls have.
  */
 #ifndef LATER_TESTS_PROPERTY_MAKER_H
 #define LATER_TESTS_PROPERTY_MAKER_H
@@ -20,27 +20,27 @@ struct maker {
 
 int below(struct maker *k, int n); /* 0 ... n - 1 */
 bool percent(struct maker *k, int p);
-/* Any size up to most, small ones as often as large ones. */
+/* Any number below most; small ones are as likely as large ones. */
 int64_t any(struct maker *k, int64_t most);
 void begin(struct maker *k, const char *function);
 void arg(struct maker *k, const char *s);
 void number(struct maker *k, int64_t n);
-/* An option's name, in any case. */
+/* Add the name of an option, in upper or lower case. */
 void name(struct maker *k, const char *s);
 int queue_arg(struct maker *k);
 struct bytes large(int i, size_t n);
 struct bytes payload(struct maker *k);
-/* A duration in one of the units. */
+/* Add a duration in any unit; returns it in ms. */
 int64_t duration_arg(struct maker *k, int64_t most);
-/* A time in one of its forms, mostly near now; -> what it says, past or not. */
+/* Add a time in any of its forms, mostly near now. Returns what it says, in the past or not. */
 int64_t time_arg(struct maker *k);
-/* A job that is there, mostly, or QUEUE@UNIQUE; ids live as long as the model. */
+/* Mostly an existing job, sometimes QUEUE@UNIQUE. Ids live as long as the model. */
 const char *pick_id(struct maker *k);
 int64_t pick_epoch(struct maker *k, bool alive);
 
 /* ---- workers (calls_workers.c) */
 
-int64_t link_of(struct maker *k, int64_t epoch); /* mostly right */
+int64_t link_of(struct maker *k, int64_t epoch); /* mostly the right one */
 void make_register(struct maker *k);
 void make_beat(struct maker *k);
 void make_reconcile(struct maker *k);
@@ -53,7 +53,7 @@ void make_tidy(struct maker *k);
 
 /* ---- gates (calls_gates.c) */
 
-/* Gates, a unique key and what belongs to it, for an add. */
+/* Add gates, a unique key and the options that belong to it, for an add. */
 void gate_options(struct maker *k, struct model_options *o, bool with_unique);
 void make_lock(struct maker *k);
 void make_unlock(struct maker *k);

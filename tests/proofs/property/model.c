@@ -217,7 +217,7 @@ void model_begin(struct model *m)
         m->gates->called = 0;
 }
 
-/* Once in a call. */
+/* A wake is published once in a call. */
 void model_wake(struct model *m, const char *message)
 {
     char *line = mem_printf(MODEL_ROOT ":wake %s\n", message);
@@ -296,7 +296,7 @@ int64_t model_paused(const struct model *m, int q)
     return queue->until;
 }
 
-/* ---- the ways of a job */
+/* ---- where a job goes */
 
 void model_enqueue(struct model *m, struct model_job *j, int64_t due)
 {

@@ -1,14 +1,14 @@
 /*
- * What a namespace is and what every function of the library does to it, in plain structs: the
- * reference that random calls on a real Redis are held against. A job is one struct with one place,
- * so that a namespace that reads as the model says has every job in exactly one place.
+ * The reference for random calls on a real Redis: in plain structs, what a namespace is and what
+ * every function of the library does to it. A job is one struct with one place. So if Redis reads
+ * as the model says, every job is in exactly one place.
  *
- * One function for each function of the library. It takes arguments that are well-formed, changes
- * the model, and writes the reply that is to be expected:
+ * There is one function for each function of the library. It takes well-formed arguments, changes
+ * the model, and writes the expected reply:
  *
  *   i<number>   s<length>:<bytes>   [ … ]   !<code>        each followed by a space
  *
- * Not for: arguments that are no arguments (test_refusals), more than 1000 names or 10000 jobs.
+ * Not for malformed arguments (test_refusals), more than 1000 names or 10000 jobs.
  */
 #ifndef LATER_TESTS_PROPERTY_MODEL_H
 #define LATER_TESTS_PROPERTY_MODEL_H
@@ -30,11 +30,11 @@
 #define MODEL_NAME 48
 #define MODEL_GATE_ID (MODEL_NAME + 8)
 #define MODEL_JOB_GATES 6
-#define MODEL_NONE INT64_MIN /* no such number */
+#define MODEL_NONE INT64_MIN /* not given, or no number */
 #define MODEL_BIG 16384      /* a larger payload has a key of its own */
 #define MODEL_MS(m) ((m)->now_us / 1000)
 
-/* Bytes that somebody else keeps. */
+/* Bytes that somebody else owns. */
 struct bytes {
     const char *p;
     size_t n;
@@ -46,7 +46,7 @@ enum model_place { PLACE_GONE, PLACE_WAITING, PLACE_PARKED, PLACE_RUNNING, PLACE
 struct model_spot {
     int64_t ticket, passes, due;
     int at;             /* the gate that it waits for, from 1; 0: granted */
-    int64_t granted_ms; /* when */
+    int64_t granted_ms; /* when it was granted */
     int n;
     struct model_gate *gate[MODEL_JOB_GATES];
 };
@@ -58,19 +58,19 @@ struct model_job {
     const char *key, *trace;
     char own[MODEL_KINDS][MODEL_NAME]; /* names of its gates; "": none */
     const char *unique;                /* NULL: none */
-    int64_t unique_until;              /* MODEL_NONE: to its end */
-    bool is_successor; /* waits for the end of the one before under its unique key */
+    int64_t unique_until;              /* MODEL_NONE: until its end */
+    bool is_successor; /* waits for the end of the earlier job with its unique key */
     struct bytes payload;
     enum model_place place;
-    int64_t score; /* due, epoch, died, forgotten at */
+    int64_t score; /* due time, epoch, time of death, or time to be removed */
     bool has_tries;
     int64_t starts, attempts, crashes, tries_due;
     int64_t cancel_ms; /* MODEL_NONE: not to be cancelled */
-    int cancel_turn;   /* which of those flagged it is */
+    int cancel_turn;   /* its number in the order of R:cancel */
     int64_t await_ms;
     char *progress, *error, *result; /* NULL: none */
-    char *holds;                     /* gates and its unique key, a line each */
-    struct model_spot spot;          /* of a parked one */
+    char *holds;                     /* gates and unique key, one per line */
+    struct model_spot spot;          /* of a parked job */
 };
 
 struct model_raw {
@@ -89,18 +89,18 @@ struct model_queue {
     int64_t until, since; /* of the pause */
     char who[64], reason[64];
     int64_t done, dead, cancelled;
-    int64_t unserved; /* since; MODEL_NONE */
+    int64_t unserved; /* since when; MODEL_NONE: it is served */
     int64_t max_payload;
-    char gates[MODEL_KINDS][MODEL_NAME]; /* that its jobs pass; "": none */
+    char gates[MODEL_KINDS][MODEL_NAME]; /* gates that its jobs pass; "": none */
 };
 
 struct model_worker {
     bool is_there, is_dead;
     int64_t epoch, counter, link, seq, started, beat_ms;
     char inst[16], host[32], queues[64];
-    char places[8], limits[24], room[8]; /* as it told them; "": it did not */
+    char places[8], limits[24], room[8]; /* as the worker told them; "": it did not */
     int quiet;                           /* -1: never told */
-    char gate[MODEL_GATE_ID];            /* that it holds or waits for; "": none */
+    char gate[MODEL_GATE_ID];            /* the gate that it holds or waits for; "": none */
 };
 
 struct model_token {
@@ -121,11 +121,11 @@ struct model_gates;
 
 struct model {
     int64_t now_us, clock; /* clock 0: none yet */
-    int64_t latest_us;     /* the latest time there ever was */
+    int64_t latest_us;     /* the latest time so far */
     int64_t max_payload;
     int turns;
-    bool is_gated;   /* the calls are about gates, mostly */
-    bool is_crowded; /* and many jobs want the same few */
+    bool is_gated;   /* most calls are about gates */
+    bool is_crowded; /* and many jobs want the same few gates */
     bool is_plain;   /* most jobs have no options, and there are many */
     struct model_queue queue[MODEL_QUEUES];
     struct model_job job[MODEL_JOBS];
@@ -138,8 +138,8 @@ struct model {
     size_t tokens;
     struct model_note note[MODEL_NOTES];
     size_t notes;
-    struct model_gates *gates; /* model_gates.h; NULL until there is one */
-    size_t heard_before;       /* of that, before the call that is made */
+    struct model_gates *gates; /* model_gates.h; NULL until gates_reset */
+    size_t heard_before;       /* length of `heard` before the present call */
     struct buf heard;          /* "channel message\n" for everything published */
 };
 
@@ -149,7 +149,7 @@ void model_set_time(struct model *m, int64_t now_us);
 /* ---- public functions */
 
 struct model_options {
-    int64_t due; /* of `in` or `at`; now without them */
+    int64_t due; /* from `in` or `at`; without them: now */
     int priority;
     int64_t a, t, x, k;
     const char *key, *trace, *token;
@@ -164,7 +164,7 @@ void model_add_many(struct model *m, int q, const struct model_options *o, size_
                     const struct bytes *payloads, struct buf *out);
 void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf *out);
 void model_run_now(struct model *m, const char *id, struct buf *out);
-/* at: as L.time reads it, a past time not yet made now. */
+/* at: as L.time reads it; a past time is not yet replaced by now. */
 void model_reschedule(struct model *m, const char *id, int64_t at, struct buf *out);
 void model_retry(struct model *m, const char *id, struct buf *out);
 void model_show(struct model *m, const char *id, struct buf *out);
@@ -187,9 +187,9 @@ struct model_held {
 struct model_entry {
     int64_t seen, seq, old;
     const char *inst, *host, *queues;   /* NULL: not told */
-    const char *places, *limits, *room; /* the same */
+    const char *places, *limits, *room; /* NULL: not told */
     int64_t max_payload;                /* MODEL_NONE: not told */
-    int limited_queue;                  /* -1: none has a limit of its own */
+    int limited_queue;                  /* -1: no queue has a limit of its own */
     int64_t queue_max_payload;
     size_t held;
     const struct model_held *job;
@@ -197,10 +197,10 @@ struct model_entry {
 
 void model_register(struct model *m, const struct model_entry *e, struct buf *out);
 void model_beat(struct model *m, int64_t epoch, const char *queues, struct buf *out);
-/* seen: 0 when it is not told. */
+/* seen: 0: not told. */
 void model_reconcile(struct model *m, int64_t epoch, int64_t link, size_t n,
                      const struct model_held *held, int64_t seen, struct buf *out);
-/* counter: MODEL_NONE for '?'. */
+/* counter: MODEL_NONE: '?'. */
 void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter, int64_t crashes,
                 int64_t dead_max, struct buf *out);
 void model_leave(struct model *m, int64_t epoch, struct buf *out);
@@ -208,12 +208,12 @@ void model_leave(struct model *m, int64_t epoch, struct buf *out);
 void model_quiet(struct model *m, int64_t epoch, bool on, struct buf *out);
 void model_workers(struct model *m, struct buf *out);
 void model_note(struct model *m, const char *kind, const char *name, struct buf *out);
-/* q: the queue that kind raw-queue names. */
+/* q: the queue named by the kind raw-queue. */
 void model_note_raw(struct model *m, int q, struct buf *out);
-/* keep[q]: MODEL_NONE for a queue that is not named. */
+/* keep[q]: MODEL_NONE: the queue is not named. */
 void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf *out);
 void model_await(struct model *m, const char *id, struct buf *out);
-/* segment, offset: the cursor, 1 and 0 for the first page. */
+/* segment, offset: the cursor; 1 and 0 for the first page. */
 void model_list(struct model *m, int q, const char *state, int segment, int64_t offset, int count,
                 struct buf *out);
 
@@ -222,10 +222,10 @@ enum model_verb { VERB_DONE, VERB_RETRY, VERB_DEAD, VERB_RELEASE, VERB_PROGRESS,
 struct model_end {
     const char *id, *verb_name;
     enum model_verb verb;
-    int64_t start, a, code; /* a: MODEL_NONE for no number */
+    int64_t start, a, code; /* a: MODEL_NONE: not a number */
     const char *text, *tail;
     int queue;
-    bool is_short; /* sent in a group of plain ones, which come after all others */
+    bool is_short; /* sent in a group of plain results, after all others */
 };
 
 struct model_want {
@@ -235,27 +235,27 @@ struct model_want {
 
 struct model_step {
     int64_t epoch, link, held, max;
-    int64_t ahead; /* ms that plain jobs may be early; of the short form only */
+    int64_t ahead; /* plain jobs may be so many ms early; only in the short form */
     size_t ends, wants;
     const struct model_end *end;
     const struct model_want *want;
 };
 
 void model_step(struct model *m, const struct model_step *s, struct buf *out);
-/* Its results, and what they free. */
+/* The results of a step, and what they free. */
 void model_settle(struct model *m, const struct model_step *s, struct buf *out);
 
-/* ---- what happens to it from outside */
+/* ---- changes from outside */
 
 void model_zadd_raw(struct model *m, int q, double score, struct bytes member);
 /* A server that lost its last writes forgets a worker. */
 void model_lose_worker(struct model *m, int64_t epoch);
 
-/* ---- what it looks like */
+/* ---- output */
 
 /* Every key of the namespace with its content, in the form of server_read. */
 void model_render(struct model *m, struct buf *out);
-/* The promises that hold in every state; what is broken, or NULL. */
+/* Returns which promise is broken, or NULL. The promises hold in every state. */
 const char *model_broken(struct model *m);
 
 /* ---- shared by its parts */
@@ -270,7 +270,7 @@ void out_refusal(struct buf *out, const char *code);
 int64_t model_tick(struct model *m, int64_t n, int64_t seen);
 void model_id(int64_t number, char id[16]);
 struct model_job *model_new_job(struct model *m, int64_t number, int q, struct bytes payload);
-/* A job that is somewhere, or NULL. */
+/* Returns the job, wherever it is, or NULL. */
 struct model_job *model_find(struct model *m, const char *id);
 bool model_is_solo(const struct model_job *j);
 struct model_worker *model_worker(struct model *m, int64_t epoch);
@@ -280,7 +280,7 @@ int64_t model_count_running(const struct model *m, int64_t epoch);
 void model_publish(struct model *m, const char *channel, const char *message, size_t n);
 void model_wake(struct model *m, const char *message);
 void model_set(char **where, char *text);
-/* Control bytes out of one line, at most 512 of it; the caller's. */
+/* Copy at most 512 bytes of one line without control bytes; the caller frees it. */
 char *model_line(const char *text);
 char *model_outcome(const char *state, int64_t code, int64_t now_ms, int64_t start,
                     const char *text, const char *tail);
@@ -288,24 +288,25 @@ void model_lower_head(struct model *m, int q, int64_t due);
 void model_mark(struct model *m, int q, char mark);
 void model_enqueue(struct model *m, struct model_job *j, int64_t due);
 void model_forget(struct model_job *j);
-/* The outcome becomes the model's. */
+/* The model takes ownership of the outcome. */
 void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max);
 void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep);
-/* The largest payload that an add to this queue takes. */
+/* The largest payload that an add to this queue accepts. */
 int64_t model_max_payload(const struct model *m, int q);
-/* A call begins. */
+/* Call this before each call. */
 void model_begin(struct model *m);
-/* Forget up to so many dead or done jobs of a queue whose time is over. */
+/* Forget up to `rows` dead or done jobs of a queue whose time is over. */
 void model_trim(struct model *m, int q, enum model_place place, int64_t before, size_t rows);
 void model_end_cancelled(struct model *m, struct model_job *j, char *outcome);
-/* It would wait again, and its successor has its key. -> whether it ended for that. */
+/* The job would wait again. Returns whether it ended instead, since its successor has its key. */
 bool model_end_replaced(struct model *m, struct model_job *j, int64_t code, const char *tail);
 void model_release(struct model *m, struct model_job *j, int64_t delay);
 int64_t model_paused(const struct model *m, int q); /* -1: not; 0: for ever; until */
 int64_t model_due(double score);
-/* The raw members of a queue by score, then bytes; -> how many. */
+/* The raw members of a queue by score, then bytes. Returns how many. */
 size_t model_raws(struct model *m, int q, struct model_raw **row);
-/* The jobs of a queue in a place by score, then id; priority -1: any, 10: suspects. */
+/* The jobs of a queue in a place by score, then id. priority: -1: any, 10: suspects. Returns how
+ * many. */
 size_t model_jobs(struct model *m, int q, enum model_place place, int priority,
                   struct model_job **row);
 void model_record(const struct model_job *j, struct buf *out);

@@ -1,5 +1,5 @@
 /*
- * The gates of the model by themselves: places, limits, rates.
+ * Single gates of the model: places, limits, rates.
  */
 #include "model_gates.h"
 
@@ -55,7 +55,7 @@ void gates_set_time(struct model *m, int64_t was_us)
 
     if (m->now_us > was_us)
         s->elapsed_us += m->now_us - was_us;
-    /* A lease that was over counts again. */
+    /* A lease that had ended counts again. */
     for (size_t i = 0; m->now_us < was_us && i < s->n; i++)
         s->gate[i].last_places = s->gate[i].places;
     s->was_set_back |= m->now_us < was_us;
@@ -132,7 +132,7 @@ bool limit_fits(const char *template, const char *name)
            strcmp(name + n - tail, template + head + 5) == 0;
 }
 
-/* The template with the longest beginning that the name fits. */
+/* The template that fits the name with the longest beginning. */
 static const struct model_limit *template_of(const struct model *m, const char *name)
 {
     const struct model_limit *best = NULL;
@@ -180,7 +180,7 @@ static int by_start(const void *a, const void *b)
     return x[1] < y[1] ? -1 : 1;
 }
 
-/* Starts that lie ahead of a clock that was set back count as from now. */
+/* Starts that lie ahead of a clock that was set back count as if they were now. */
 static void trim_log(const struct model *m, struct model_gate *g, const struct model_limit *l)
 {
     size_t n = 0;
@@ -207,7 +207,8 @@ static void put_ahead(const struct model *m, struct model_gate *g, double ahead)
     g->tat_end = MODEL_MS(m) + ceil_ms(ahead) + 1000;
 }
 
-/* The window that counts now; of starts before the clock was set back it is the next. */
+/* The present window. If the window of earlier starts is ahead, since the clock was set back, it is
+ * the next one. */
 static int64_t window_now(const struct model *m, const struct model_gate *g,
                           const struct model_limit *l)
 {
@@ -232,7 +233,7 @@ static int64_t window_count(const struct model *m, const struct model_gate *g,
     return g->has_window && g->window >= m->now_us / (l->per_ms * 1000) ? g->count : 0;
 }
 
-/* Without what granted jobs will take. */
+/* Free starts, without those that are reserved for granted jobs. */
 static int64_t rate_room(struct model *m, struct model_gate *g, const struct model_limit *l,
                          int64_t *opens_ms)
 {
@@ -244,7 +245,7 @@ static int64_t rate_room(struct model *m, struct model_gate *g, const struct mod
         if (l->n == 0)
             return 0;
         ahead = gcra(m, g, l, &step, &burst);
-        /* Written as from now, or it would be as far ahead whenever somebody looks. */
+        /* Write it relative to now; otherwise it would be as far ahead at every read. */
         if (g->has_tat &&
             (g->tat_base > m->now_us || (double)(g->tat_base - m->now_us) + g->tat_behind > burst))
             put_ahead(m, g, ahead);
@@ -276,8 +277,8 @@ int64_t rate_opens(struct model *m, struct model_gate *g, const struct model_lim
         return ceil_ms((double)m->now_us + ceil(ahead + (double)n * step - burst));
     }
     if (l->algorithm == RATE_SLIDING) {
-        /* One that was counted when the clock was back may stand behind some that were not cut yet.
-         */
+        /* A start that was counted while the clock was back may come after some that were not cut
+         * yet. */
         if (g->logged > 1)
             qsort(g->log, g->logged, sizeof(g->log[0]), by_start);
         over = (int64_t)g->logged + n - l->n;
@@ -288,7 +289,7 @@ int64_t rate_opens(struct model *m, struct model_gate *g, const struct model_lim
     return ceil_ms((double)((window_now(m, g, l) + 1) * per_us));
 }
 
-/* GcraWindow and its like: in any window no more than the definition says. */
+/* GcraWindow and the like: no window has more starts than the definition allows. */
 static void count_starts(struct model *m, struct model_gate *g, const struct model_limit *l,
                          int64_t n)
 {
@@ -375,7 +376,7 @@ bool lock_is_over(const struct model *m, const struct model_gate *g)
     return !g->is_held || (g->until > 0 && g->until <= MODEL_MS(m));
 }
 
-/* Jobs wait where nothing is defined: health is to know. */
+/* Jobs wait at a gate without a definition; a note tells `later health`. */
 static int64_t no_limit(struct model *m, const struct model_gate *g)
 {
     CLEANUP_FREE char *note = mem_printf("no-limit:%.191s", g->name);
@@ -467,7 +468,7 @@ bool gate_drop(struct model *m, struct model_gate *g, const char *who)
         if (h == NULL)
             return false;
         *h = g->place[--g->places];
-        /* Its key goes with the last lease. */
+        /* The key goes with the last lease. */
         if (g->kind == KIND_SEM && sem_ends(g) <= MODEL_MS(m))
             g->places = 0;
     } else {

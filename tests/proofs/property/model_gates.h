@@ -1,10 +1,9 @@
 /*
- * Gates in the model: locks, semaphores, rates and the lines before them (design.md 5; the heads of
- * src/lua/gates/gate.lua, gate_rate.lua, gate_line.lua, lock.lua, limit.lua, throttle.lua,
- * unique.lua).
+ * Gates in the model: locks, semaphores, rates and their lines (doc/library.md; src/lua/gates/, and
+ * lock.lua, limit.lua and throttle.lua of src/lua/public/).
  *
- * What Redis keeps twice is kept once here: a line is the parked jobs that wait for its gate, the
- * place of a queue in it is the lowest ticket of those.
+ * What Redis keeps twice is kept once here. A line is the set of parked jobs that wait for its
+ * gate, and a queue stands in it with the lowest ticket of its jobs.
  */
 #ifndef LATER_TESTS_PROPERTY_MODEL_GATES_H
 #define LATER_TESTS_PROPERTY_MODEL_GATES_H
@@ -20,10 +19,10 @@
 #define TIMERS_MAX 128
 #define UNIQUES_MAX 64
 #define TOUCHED_MAX 1024
-#define MODEL_TIMER_ID (MODEL_GATE_ID + 48) /* a kind, perhaps who, and a gate */
-#define NO_END INT64_MAX                    /* a place that lives with its holder */
-/* Passed over so often, a job reserves. Fewer than in production, so that short sequences get
- * there. */
+#define MODEL_TIMER_ID (MODEL_GATE_ID + 48) /* a kind, perhaps a holder, and a gate */
+#define NO_END INT64_MAX /* of a place that its holder keeps as long as it lives */
+/* A job that was passed over so often reserves gates. Fewer than in production, so that short
+ * sequences get there. */
 #define MODEL_PASSES 2
 
 enum gate_kind { KIND_LOCK, KIND_SEM, KIND_RATE };
@@ -38,11 +37,11 @@ struct model_limit {
 
 struct model_holder {
     char who[32];
-    int64_t until, since; /* since: of one that lives */
-    bool is_earlier;      /* a start that is kept since before the rate was defined anew */
+    int64_t until, since; /* since: of a holder without a lease */
+    bool is_earlier;      /* a start that was reserved before the rate was defined anew */
 };
 
-/* Starts that passed a rate: when on a clock that is never set back, how many. */
+/* Starts that passed a rate: when, by a clock that is never set back, and how many. */
 struct model_start {
     int64_t at_us, n;
 };
@@ -51,11 +50,11 @@ struct model_gate {
     char id[MODEL_GATE_ID];
     const char *name; /* in id */
     enum gate_kind kind;
-    bool is_held; /* the key of the lock is there */
+    bool is_held; /* the key of the lock exists */
     char holder[32], token[16];
     bool has_token;
-    int64_t fence, depth, until, since; /* until: 0 without end */
-    /* Of a semaphore; of a rate: starts that are kept for granted jobs. */
+    int64_t fence, depth, until, since; /* until: 0: without end */
+    /* Holders of a semaphore; of a rate: starts that are reserved for granted jobs. */
     struct model_holder place[PLACES_MAX];
     size_t places;
     bool has_tat, has_window;
@@ -65,7 +64,7 @@ struct model_gate {
     size_t logged;
     int64_t log_end;
     bool is_aside[MODEL_QUEUES];
-    /* For the promises. */
+    /* To check the promises. */
     int64_t last_fence;
     char last_holder[32];
     size_t last_places;
@@ -106,47 +105,49 @@ struct model_gates {
     struct model_unique unique[UNIQUES_MAX];
     size_t touched;
     struct model_gate *touch[TOUCHED_MAX];
-    int called;                    /* of those in line, in this call */
-    int64_t room[MODEL_QUEUES];    /* of the step that is made; -1: it did not say */
-    int64_t stepper;               /* its worker; 0 in any other call */
-    bool is_granted[MODEL_QUEUES]; /* was granted something: the workers are told at the end */
-    int64_t elapsed_us;            /* of a clock that is never set back */
+    int called;                    /* jobs and outsiders that this call has let in or passed over */
+    int64_t room[MODEL_QUEUES];    /* of the present step; -1: the step did not name the queue */
+    int64_t stepper;               /* the worker of the present step; 0: another call */
+    bool is_granted[MODEL_QUEUES]; /* got a grant: workers are told at the end of the call */
+    int64_t elapsed_us;            /* by a clock that is never set back */
     bool was_set_back;
-    const char *broken; /* what was seen while it happened */
+    const char *broken; /* a promise that was broken during the call */
 };
 
 /* ---- gates (model_gates.c) */
 
 void gates_reset(struct model *m);
-/* The clock stands elsewhere: keys whose time is over are gone. */
-/* When the last lease of a semaphore ends; NO_END where somebody lives there, 0 where nobody is. */
+/* When the last lease of a semaphore ends; NO_END: a holder has no lease; 0: nobody holds it. */
 int64_t sem_ends(const struct model_gate *g);
+/* The clock moved from was_us to m->now_us: drop the keys that have expired. */
 void gates_set_time(struct model *m, int64_t was_us);
 struct model_gate *gate_of(struct model *m, const char *id);
 struct model_gate *gate_named(struct model *m, enum gate_kind kind, const char *name);
 const struct model_limit *limit_of(struct model *m, enum gate_kind kind, const char *name);
 /* Does the name fit the template? */
 bool limit_fits(const char *template, const char *name);
-/* -> free places; with none, when one will be by itself, or MODEL_NONE. */
+/* Returns the free places. If there are none, *opens_ms is when one becomes free by itself, or
+ * MODEL_NONE. */
 int64_t gate_room(struct model *m, struct model_gate *g, int64_t *opens_ms);
-/* until: NO_END for a holder that lives. */
+/* until: NO_END for a holder without a lease. */
 void gate_take(struct model *m, struct model_gate *g, const char *who, int64_t fence, int64_t until,
                bool is_reserved);
 bool gate_drop(struct model *m, struct model_gate *g, const char *who);
-/* For a job that is to be claimed: a rate counts when it is (gate_spend), until then it keeps. */
+/* Reserve the gate for a job that is to be claimed. A rate counts only at the claim (gate_spend);
+ * until then it keeps the start. */
 void gate_promise(struct model *m, struct model_gate *g, const char *who);
 void gate_spend(struct model *m, struct model_gate *g, const char *who, int64_t fence);
 void rate_take(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n);
-/* When n can pass, MODEL_NONE for never. */
+/* When n starts can pass; MODEL_NONE: never. */
 int64_t rate_opens(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n);
-/* -> how many could pass now */
+/* Returns how many starts could pass now. */
 int64_t rate_seen(struct model *m, struct model_gate *g, const struct model_limit *l,
                   int64_t *reset_us);
 bool lock_is_over(const struct model *m, const struct model_gate *g);
-/* false: a name has {key} in it and there is no key */
+/* False: the name contains {key} and there is no key. */
 bool fill_key(char out[MODEL_NAME * 2], const char *name, const char *key);
 void gate_touch(struct model *m, struct model_gate *g);
-/* This job ends or waits again. */
+/* Give back the gates of a job that ends or waits again. */
 void gates_let_go(struct model *m, struct model_job *j, bool is_end);
 
 /* ---- unique keys (model_unique.c) */
@@ -154,57 +155,58 @@ void gates_let_go(struct model *m, struct model_job *j, bool is_end);
 struct model_unique *unique_of(struct model *m, int q, const char *key);
 void unique_take(struct model *m, const struct model_job *j);
 void unique_lock(char name[MODEL_NAME], const struct model *m, const struct model_job *j);
-/* The next one under the unique key of a job that runs has to wait for its end. */
+/* The next job with the unique key of this running job has to wait for its end. */
 void unique_succeed(struct model *m, struct model_job *runs);
 void unique_free(struct model *m, int q, const char *key, const char *id, int64_t until);
 void unique_end(struct model *m, const struct model_job *j);
 
 /* ---- lines (model_line.c) */
 
-/* What this job has to pass, in order; false: it cannot run. why: room for 160 characters. */
+/* Collect the gates that this job has to pass, in order. False: it cannot run. why: room for 160
+ * characters. */
 bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *spot, char *why);
-/* Somebody stands there: it is looked at when it opens by itself. */
+/* The gate has a line: set the timer to when it opens by itself. */
 void line_arm_gate(struct model *m, struct model_gate *g);
-/* The definition of this name, or template, changed: those who wait are looked at, and told. */
+/* The limit of this name or template changed: check the lines, and tell the queues in them. */
 void line_limit_changed(struct model *m, bool is_sem, const char *name);
 bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, int64_t due,
                int64_t fence);
 void line_arm(struct model *m, const char *kind, const char *name, int64_t at);
 void line_disarm(struct model *m, const char *kind, const char *name);
-/* A parked job leaves; the caller gives it another place. */
+/* Take a parked job out of its line; the caller gives it another place. */
 void line_unpark(struct model *m, struct model_job *j, bool keeps);
 bool line_is_guarded(struct model *m, const struct model_spot *spot);
-/* R:holds of a job that has passed these: the gates, and its unique key where is_started. */
+/* Set R:holds of a job that has passed `taken` of these gates. is_started: also its unique key. */
 void line_hold(struct model *m, struct model_job *j, const struct model_spot *spot, int taken,
                bool is_started);
 bool line_regain(struct model *m, struct model_job *j);
 void line_rejoin(struct model *m, int q);
 void line_settle(struct model *m);
-/* The same in three steps, for a call that claims: the timers are looked at first, and the workers
- * are told at last. */
+/* The same in three steps, for a call that claims: timers are handled first, workers are told
+ * last. */
 void line_settle_first(struct model *m);
 void line_settle_again(struct model *m);
 void line_settle_last(struct model *m);
 int64_t line_next_timer(const struct model *m);
-/* Whoever is first in the line of a gate: a job or an outsider. false: nobody. */
+/* The first in the line of a gate: a job or an outsider. False: the line is empty. */
 bool line_front(struct model *m, const struct model_gate *g, struct model_job **j,
                 struct model_outsider **o);
-/* Those in line, by ticket; -> how many stand before the ticket. */
+/* Returns how many stand in the line before this ticket. */
 int64_t line_before(struct model *m, const struct model_gate *g, int64_t ticket);
 size_t line_granted(struct model *m, int q, struct model_job **row);
 struct model_outsider *outsider_of(struct model *m, const struct model_gate *g, const char *who);
-/* The number of the first gate that lets nobody in, whatever was promised; 0: none. */
+/* The number of the first gate that lets nobody in, whatever was reserved; 0: none. */
 int line_closed(struct model *m, const struct model_spot *spot);
-/* A granted job stands before this gate again; 0: as nobody has claimed it in time. */
+/* Put a granted job back into the line of this gate. at 0: nobody has claimed it in time. */
 void line_take_back(struct model *m, struct model_job *j, int at);
 const char *outsider_name(const struct model_outsider *o);
 void outsider_leave(struct model *m, struct model_gate *g, const char *who);
-/* A worker that held or waited for a gate goes; -> whether it held it. */
+/* A worker that held or waited for a gate goes. Returns whether it held the gate. */
 bool worker_leave_gate(struct model *m, const struct model_worker *w);
 /* Would a worker take a job of this queue? (model_worker.c) */
 bool workers_have_room(struct model *m, int q);
 
-/* ---- what it looks like and what holds (model_promises.c) */
+/* ---- output and promises (model_promises.c) */
 
 /* "semaphore <n> <on_lost>" or "rate <algorithm> <n> <per ms> <burst>" */
 void limit_text(const struct model_limit *l, struct buf *out);

@@ -1,5 +1,5 @@
 /*
- * The lines before the gates of the model: who waits, whose turn it is, what a free place does.
+ * The lines of the model: who waits, whose turn it is, what happens to a free place.
  */
 #include "model_gates.h"
 
@@ -81,7 +81,7 @@ int64_t line_next_timer(const struct model *m)
     return t == NULL || t->at >= NEVER_MS ? -1 : t->at;
 }
 
-/* ---- who stands where */
+/* ---- positions in lines */
 
 static bool stands_at(const struct model_job *j, const struct model_gate *g)
 {
@@ -121,7 +121,7 @@ bool line_front(struct model *m, const struct model_gate *g, struct model_job **
     return *j != NULL || *o != NULL;
 }
 
-/* A queue stands in line once, with the ticket of its first job. */
+/* A queue stands in a line once, with the ticket of its first job. */
 int64_t line_before(struct model *m, const struct model_gate *g, int64_t ticket)
 {
     bool is_before[MODEL_QUEUES] = {false};
@@ -147,14 +147,15 @@ static bool has_line(struct model *m, const struct model_gate *g)
     return line_front(m, g, &j, &o);
 }
 
-/* With nobody in line it matters to nobody when the gate opens. */
+/* Without a line it does not matter when the gate opens. */
 static void disarm_empty(struct model *m, const struct model_gate *g)
 {
     if (!has_line(m, g))
         line_disarm(m, "gate", g->id);
 }
 
-/* Nobody of the queue is left there: it is not aside any more. */
+/* Take the job out of its line. If none of its queue is left there, the queue is not aside any
+ * more. */
 static void step_out(struct model *m, struct model_job *j)
 {
     struct model_gate *g = j->spot.gate[j->spot.at - 1];
@@ -166,7 +167,7 @@ static void step_out(struct model *m, struct model_job *j)
     disarm_empty(m, g);
 }
 
-/* Whose queue stands aside is not called: it keeps nothing of what it reserved. */
+/* A job whose queue stands aside is not called, so it may not keep what it reserved. */
 static void keep_nothing(struct model *m, struct model_job *j)
 {
     if (j->spot.passes <= MODEL_PASSES)
@@ -175,7 +176,7 @@ static void keep_nothing(struct model *m, struct model_job *j)
     j->spot.passes = MODEL_PASSES;
 }
 
-/* Does it come to stand behind others of its queue? */
+/* Would the job stand behind others of its queue? */
 static bool is_behind(const struct model *m, const struct model_job *j, const struct model_gate *g)
 {
     for (size_t i = 0; i < m->jobs; i++)
@@ -223,7 +224,7 @@ bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *sp
         int from = spot->n;
 
         if (common[0] != '\0' && !fill_key(filled, common, j->key)) {
-            if (is_fine) /* the first that is missing is told */
+            if (is_fine) /* tell the first missing key */
                 (void)snprintf(why, 160, "its queue wants the %s %s, and it has no key", kinds[k],
                                common);
             is_fine = false;
@@ -280,7 +281,7 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
     int64_t opens;
     int shut = 0;
 
-    /* Those of its queue that stand aside go first. */
+    /* Jobs of its queue that stand aside go first. */
     for (int i = 0; i < spot->n && shut == 0; i++)
         if (spot->gate[i]->is_aside[j->queue] || has_line(m, spot->gate[i]) ||
             gate_room(m, spot->gate[i], &opens) <= 0)
@@ -299,7 +300,8 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
     return false;
 }
 
-/* Take what can be taken; -> the gate that is shut, from 1, or 0: it has all. */
+/* Take the gates that are free. Returns the number of the gate that is shut, from 1; 0: it has
+ * all. */
 static int advance(struct model *m, struct model_job *j)
 {
     struct model_spot *s = &j->spot;
@@ -326,7 +328,7 @@ void line_unpark(struct model *m, struct model_job *j, bool keeps)
         gates_let_go(m, j, false);
 }
 
-/* May a job go on that a worker runs, and that waits by Redis' data? Others may have its gates. */
+/* May a job that a worker runs, but that waits in Redis, go on? Others may have its gates. */
 bool line_regain(struct model *m, struct model_job *j)
 {
     struct model_spot spot;
@@ -365,7 +367,7 @@ struct model_outsider *outsider_of(struct model *m, const struct model_gate *g, 
     return NULL;
 }
 
-/* As in R:parked. */
+/* Its name in R:parked. */
 const char *outsider_name(const struct model_outsider *o)
 {
     static char name[MODEL_TIMER_ID];
@@ -374,7 +376,7 @@ const char *outsider_name(const struct model_outsider *o)
     return name;
 }
 
-/* Its time in line is over. */
+/* An outsider's time in line is over. */
 static void end_wait(struct model *m, const char *name)
 {
     for (size_t i = 0; i < OUTSIDERS_MAX; i++) {
@@ -444,7 +446,8 @@ static void put_aside(struct model *m, int q, struct model_gate *g)
 
 enum grant { GRANT_YES, GRANT_ENOUGH, GRANT_NO };
 
-/* As many as the caller has room for; where it has none or did not say, one if somebody has. */
+/* Grant as many as the caller has room for. If it has none or did not say, grant one if some worker
+ * has room. */
 static enum grant may_grant(struct model *m, const struct model_job *j)
 {
     int64_t room = m->gates->room[j->queue];
@@ -530,7 +533,7 @@ size_t line_granted(struct model *m, int q, struct model_job **row)
     return n;
 }
 
-/* Not called where it has a line, at the gates of a job that nobody claimed. */
+/* Put the queue aside at the gates of a job that nobody claimed, where it has a line. */
 static void stand_back(struct model *m, int q, const struct model_spot *spot)
 {
     for (int i = 0; i < spot->n; i++)
@@ -564,7 +567,7 @@ static void take_back(struct model *m, int q)
     struct model_job *row[MODEL_JOBS];
     size_t n = line_granted(m, q, row), i;
 
-    /* What was granted before the clock was set back counts as from now. */
+    /* A grant from before the clock was set back counts as granted now. */
     for (i = 0; i < n; i++)
         if (row[i]->spot.granted_ms > MODEL_MS(m))
             row[i]->spot.granted_ms = MODEL_MS(m);
@@ -591,7 +594,7 @@ void line_rejoin(struct model *m, int q)
     }
 }
 
-/* Queues that were granted something that is not claimed yet: by name. */
+/* Wake the queues, by name, that got a grant which is not claimed yet. */
 static void tell_granted(struct model *m)
 {
     static const int sorted[MODEL_QUEUES] = {3, 2, 0, 1}; /* 0 Q-7_x mail sms */
@@ -606,7 +609,7 @@ static void tell_granted(struct model *m)
     }
 }
 
-/* The timers that are due, once in a call. */
+/* Handle the timers that are due, once in a call. */
 static void look_at_timers(struct model *m)
 {
     char due[TIMERS_A_CALL][MODEL_TIMER_ID];
@@ -680,7 +683,7 @@ static int by_time(const void *a, const void *b)
     return strcmp(x->what, y->what);
 }
 
-/* The gates with a line for which the template is, in the order of R:timers. */
+/* The gates with a line that fit the template, in the order of R:timers. */
 static size_t lines_under(struct model *m, const char *kind, const char *name,
                           struct model_gate **row)
 {
@@ -699,7 +702,7 @@ static size_t lines_under(struct model *m, const char *kind, const char *name,
     return found;
 }
 
-/* The queues in line, in their turn. */
+/* Wake the queues in the line, in the order of their tickets. */
 static void tell_line(struct model *m, const struct model_gate *g, bool told[MODEL_QUEUES])
 {
     int64_t first[MODEL_QUEUES];

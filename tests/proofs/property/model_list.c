@@ -1,5 +1,5 @@
 /*
- * The model of lists: pages of the jobs of a queue.
+ * Lists in the model: pages of the jobs of a queue.
  */
 #include "model_gates.h"
 
@@ -27,7 +27,7 @@ static void job_row(const struct model_job *j, const char *beside, struct buf *o
     first_line(out, beside);
     out_int(out, (int64_t)j->payload.n);
     out_bytes(out, j->payload.p, j->payload.n < 64 ? j->payload.n : 64);
-    /* Before which gate it stands; none for one that was let in. */
+    /* The gate that it waits at; "" if it was granted. */
     if (j->place == PLACE_PARKED)
         out_text(out, j->spot.at > 0 ? j->spot.gate[j->spot.at - 1]->id : "");
     buf_puts(out, "] ");
@@ -46,7 +46,7 @@ static void raw_row(const struct model_raw *r, struct buf *out)
     buf_puts(out, "] ");
 }
 
-/* Segments: suspects, priorities 0 to 5, raw, 6 to 9. */
+/* Segments: suspects, priorities 0 to 5, raw members, priorities 6 to 9. */
 static void list_due(struct model *m, int q, int segment, int64_t offset, int count,
                      struct buf *out)
 {

@@ -1,6 +1,6 @@
 /*
- * What callers do with the gates of the model: locks and semaphores with leases, rates, limits, and
- * workers that are programs under a lock.
+ * What callers do with the gates of the model: locks and semaphores with leases, rates, limits.
+ * Also the workers that are programs under a lock.
  */
 #include "model_gates.h"
 
@@ -25,7 +25,7 @@ static bool has_lease(const struct model *m, struct model_gate *g, const char *w
     return lease_of(m, g, who) != NULL;
 }
 
-/* A lease is never made shorter. */
+/* A lease never becomes shorter. */
 static int64_t prolong(const struct model *m, struct model_gate *g, const char *who, int64_t *until,
                        bool deeper)
 {
@@ -87,7 +87,7 @@ static bool has_line(struct model *m, const struct model_gate *g)
     return line_front(m, g, &j, &o);
 }
 
-/* ttl: NO_END for a worker; wait: MODEL_NONE for no line. */
+/* ttl: NO_END for a worker; wait: MODEL_NONE: do not wait. */
 static bool enter(struct model *m, struct model_gate *g, const char *who, int64_t ttl, int64_t wait,
                   struct buf *out)
 {
@@ -196,7 +196,7 @@ void model_fence_check(struct model *m, const char *name, int64_t fence, struct 
 
 /* ---- rates */
 
-/* When n can pass: -1 for never. */
+/* ms until n starts can pass; -1: never. */
 static int64_t retry_after(struct model *m, struct model_gate *g, const struct model_limit *l,
                            int64_t n)
 {
@@ -251,7 +251,7 @@ static void list_template(struct model *m, const char *name, bool is_in)
     s->templates = n;
 }
 
-/* A change of what holds for a name: its starts so far were counted by another rule. */
+/* The limit of a name changed: its earlier starts were counted by another rule. */
 static void changed(struct model *m, const char *name)
 {
     bool is_template = strstr(name, "{key}") != NULL;

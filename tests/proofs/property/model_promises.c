@@ -1,5 +1,5 @@
 /*
- * What Redis must hold of the gates, and what must hold of them in every state.
+ * What Redis must hold about gates, and what must be true of them in every state.
  */
 #include "model_gates.h"
 
@@ -82,7 +82,7 @@ static bool stands_at(const struct model_job *j, const struct model_gate *g)
     return j->place == PLACE_PARKED && j->spot.at > 0 && j->spot.gate[j->spot.at - 1] == g;
 }
 
-/* The first of a queue in the line of a gate. */
+/* The first job of a queue in the line of a gate. */
 static const struct model_job *first_of(const struct model *m, int q, const struct model_gate *g)
 {
     const struct model_job *first = NULL;
@@ -243,7 +243,7 @@ void gates_render(struct model *m, struct rows *rows)
 
 /* ---- promises */
 
-/* A holder that lives: a job that runs, was granted or reserves, a worker, or one with a lease. */
+/* A legal holder: a job that runs, was granted or reserves; a worker; or a caller with a lease. */
 static const char *broken_holder(struct model *m, const struct model_gate *g, const char *who,
                                  int64_t until)
 {
@@ -303,7 +303,8 @@ static const char *broken_sem(struct model *m, struct model_gate *g)
     return NULL;
 }
 
-/* With a free place somebody is called, or a timer is due: timers are in ms, and never early. */
+/* If a gate with a line has a free place, its timer must be due. Timers are in ms, and never
+ * early. */
 static const char *broken_line(struct model *m, struct model_gate *g)
 {
     static struct model_gate copy;
@@ -315,7 +316,7 @@ static const char *broken_line(struct model *m, struct model_gate *g)
     if (!line_front(m, g, &j, &o) ||
         (g->kind != KIND_LOCK && limit_of(m, g->kind, g->name) == NULL))
         return NULL;
-    /* To look is to forget what is over, which nobody did. */
+    /* On a copy: gate_room forgets what is over, but no call did. */
     copy = *g;
     copy.name = copy.id + (g->name - g->id);
     if (gate_room(m, &copy, &opens) <= 0)
@@ -324,7 +325,7 @@ static const char *broken_line(struct model *m, struct model_gate *g)
     for (size_t i = 0; i < TIMERS_MAX; i++) {
         const struct model_timer *t = &m->gates->timer[i];
 
-        /* Set back, the clock puts it off: the next tidy looks. */
+        /* A clock that was set back puts the timer off; the next tidy checks the gate. */
         if (t->is_there && strcmp(t->what, what) == 0 &&
             (t->at <= MODEL_MS(m) + 1 || m->gates->was_set_back))
             return NULL;

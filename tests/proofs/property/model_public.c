@@ -31,7 +31,7 @@ int64_t model_max_payload(const struct model *m, int q)
     return max == MODEL_NONE ? 1048576 : max;
 }
 
-/* Payloads up to 1 KiB pass unasked. */
+/* Payloads up to 1 KiB pass without a check. */
 static bool is_too_large(const struct model *m, int q, size_t n)
 {
     return n > 1024 && (int64_t)n > model_max_payload(m, q);
@@ -66,7 +66,7 @@ static struct model_job *insert(struct model *m, int64_t number, int q,
     return j;
 }
 
-/* The first use of a token that is not over, or NULL. */
+/* The first use of a token that has not expired, or NULL. */
 static struct model_token *token_of(struct model *m, const char *name)
 {
     for (size_t i = 0; i < m->tokens; i++)
@@ -90,7 +90,7 @@ static void remember_token(struct model *m, const char *name, const char *id, in
     t->payload = payload;
 }
 
-/* What an add must know of gates before it is one: NULL, or the code of the refusal. */
+/* Check the gates of an add: NULL, or the code of the refusal. */
 static const char *refused_gates(struct model *m, int q, const struct model_options *o)
 {
     for (int k = 0; k < MODEL_KINDS; k++) {
@@ -111,7 +111,7 @@ static const char *refused_gates(struct model *m, int q, const struct model_opti
     return NULL;
 }
 
-/* A waiting or parked job gets what an add brings, under its id. */
+/* A waiting or parked job gets the options and payload of an add, and keeps its id. */
 static void rewrite(struct model *m, struct model_job *j, const struct model_options *o,
                     struct bytes payload, int64_t due)
 {
@@ -127,7 +127,7 @@ static void rewrite(struct model *m, struct model_job *j, const struct model_opt
     line_settle(m);
 }
 
-/* An add with a unique key that makes no new job; -> false: it does. */
+/* An add with a unique key. True: it makes no new job. */
 static bool add_unique(struct model *m, int q, const struct model_options *o, struct bytes payload,
                        const char **id, const char **word, int64_t *due, bool *is_successor)
 {
@@ -382,7 +382,7 @@ static void empty_result(struct buf *out, const char *state)
     buf_puts(out, "] ");
 }
 
-/* "<state> <code> <when> <start> <text>\n<output>" as six values, the first replaced by state. */
+/* "<state> <code> <when> <start> <text>\n<output>" as six values; `state` replaces the first. */
 static void reply_outcome(struct buf *out, const char *outcome, const char *state)
 {
     buf_puts(out, "[ ");

@@ -1,5 +1,5 @@
 /*
- * What Redis must hold when the model is as it is, and what must hold of the model itself.
+ * What Redis must hold for this state of the model, and what must be true of the model itself.
  */
 #include "model.h"
 
@@ -115,7 +115,7 @@ static void render_raw(const struct model *m, const struct model_raw *r, struct 
     rows_add(rows, &row);
 }
 
-/* ---- the others */
+/* ---- workers and tokens */
 
 static void render_worker(const struct model_worker *w, struct rows *rows)
 {
@@ -148,7 +148,7 @@ static void render_worker(const struct model_worker *w, struct rows *rows)
         rows_number(rows, key, "hash", "quiet", w->quiet);
 }
 
-/* The reading script takes the hash at its end off, and tells how long the key lives. */
+/* The reading script cuts off the hash at the end of the value, and adds when the key expires. */
 static void render_token(const struct model *m, const struct model_token *t, struct rows *rows)
 {
     char key[128], value[128];
@@ -185,9 +185,10 @@ void model_render(struct model *m, struct buf *out)
     rows_take(&rows, out);
 }
 
-/* ---- what holds in every state */
+/* ---- promises */
 
-/* Only the first of a queue counts: the others come to it when that one was claimed. */
+/* Only the first suspect of a queue counts for the head; the next one counts when that was
+ * claimed. */
 static bool has_suspect_before(const struct model *m, const struct model_job *j)
 {
     for (size_t i = 0; i < m->jobs; i++)
@@ -217,7 +218,7 @@ static const char *broken_job(const struct model *m, const struct model_job *j)
         return j->place == PLACE_PARKED && j->spot.at == 0 && strchr(queue->marks, 'g') == NULL
                    ? "a job was granted in a queue that is not marked"
                    : NULL;
-    /* A suspect that is due is told by solo_due, not by the head. */
+    /* A due suspect is told by solo_due, not by the head. */
     if (model_is_solo(j)) {
         if (strchr(queue->marks, 's') == NULL)
             return "a suspect waits in a set that is not marked";

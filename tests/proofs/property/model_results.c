@@ -1,5 +1,5 @@
 /*
- * The model of the first half of a step: the results.
+ * The first half of a step in the model: the results.
  */
 #include "model_gates.h"
 
@@ -35,8 +35,8 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
 }
 
 /*
- * What a result freed is handed on after all of them: those that leave nothing behind first, those
- * that were sent short last.
+ * Gates that results free are handed on after all results: those of the long results first, those
+ * of the short ones last.
  */
 struct freed {
     struct model_job *other[1024], *brief[1024];

@@ -1,5 +1,5 @@
 /*
- * The model of the step: results in, claims out.
+ * The step in the model: results in, claims out.
  */
 #include "model.h"
 
@@ -19,7 +19,7 @@
 #define LOOK_WINDOW 64
 #define PARKED_MAX 128
 #define FEW 16
-#define NEVER INT64_MAX /* a head: there is nothing */
+#define NEVER INT64_MAX /* a head: no job */
 
 /* ---- candidates */
 
@@ -27,9 +27,9 @@ struct candidate {
     struct model_job *job; /* NULL: raw */
     struct model_raw *raw;
     int64_t turn, due, bytes;
-    const char *why; /* cannot be a job; NULL: can */
+    const char *why; /* why it cannot be a job; NULL: it can */
     bool is_dead, is_granted, is_left;
-    struct model_spot spot; /* what it has to pass */
+    struct model_spot spot; /* the gates that it has to pass */
     char text[160];
 };
 
@@ -38,7 +38,7 @@ struct claims {
     const struct model_step *step;
     int64_t max, n, bytes, parked;
     bool has_solo, is_solo_due, is_more;
-    char marks[MODEL_QUEUES][16]; /* as they were at the start */
+    char marks[MODEL_QUEUES][16]; /* at the start of the step */
     struct buf claimed;
 };
 
@@ -58,7 +58,7 @@ static const char *bad_score(double score)
     return NULL;
 }
 
-/* The first jobs of one priority that are due by then, at most room. */
+/* The first jobs of one priority that are due at until_ms, at most room. */
 static size_t take_ids(struct claims *c, int q, int priority, int64_t room, int64_t until_ms,
                        struct candidate *out, int64_t *head)
 {
@@ -75,8 +75,8 @@ static size_t take_ids(struct claims *c, int q, int priority, int64_t room, int6
     return taken;
 }
 
-/* When the first one behind those that were taken is looked at: a head that is later than now holds
- * where none is earlier. */
+/* The due time of the first raw member that was not taken. If the queue has a head later than now,
+ * and no member is earlier, the head stays. */
 static int64_t next_raw(const struct model *m, int q, const struct model_raw *next)
 {
     const struct model_queue *queue = &m->queue[q];
@@ -118,7 +118,7 @@ static size_t take_raws(struct claims *c, int q, int64_t room, struct candidate 
     return taken;
 }
 
-/* Jobs of priority 5 and raw members in one order: by when it is their turn, jobs first. */
+/* Merge jobs of priority 5 and raw members by due time, jobs first. */
 static size_t take_fives(struct claims *c, int q, int64_t room, int64_t until_ms,
                          struct candidate *out, int64_t *head)
 {
@@ -140,7 +140,7 @@ static size_t take_fives(struct claims *c, int q, int64_t room, int64_t until_ms
     return n;
 }
 
-/* Jobs without gates may be claimed before they are due, where nothing else can come between. */
+/* Jobs without gates may be claimed before they are due, if no other job can come before them. */
 static bool may_be_early(const struct claims *c, int q)
 {
     for (int k = 0; k < MODEL_KINDS; k++)
@@ -194,7 +194,7 @@ static bool take_solo(struct claims *c, int q, int64_t room, struct candidate *o
 
 /* ---- claims */
 
-/* Which of them are looked at, and which of those are buried; -> how many are looked at. */
+/* Check the candidates, and find those that have to be buried. Returns how many were checked. */
 static size_t examine(struct claims *c, const struct model_want *w, struct candidate *cand,
                       size_t n)
 {
@@ -250,7 +250,7 @@ static size_t examine(struct claims *c, const struct model_want *w, struct candi
     return n;
 }
 
-/* Does it hold all its gates now? A granted one does; its locks have the fence of its start. */
+/* Does the job hold all its gates now? A granted one does; its locks get the fence of its start. */
 static bool passes(struct claims *c, struct candidate *k, int64_t fence)
 {
     struct model_job *j = k->job;
@@ -294,7 +294,7 @@ static void claim_one(struct claims *c, const struct candidate *k, int64_t fence
     c->n++;
 }
 
-/* -> how many stand before a gate now */
+/* Returns how many jobs were parked. */
 static int commit(struct claims *c, int q, struct candidate *cand, size_t n, int64_t most)
 {
     int64_t number = model_tick(c->m, 2 * (int64_t)n, 0);
@@ -332,7 +332,7 @@ static int commit(struct claims *c, int q, struct candidate *cand, size_t n, int
     return parked;
 }
 
-/* Claim or bury these, up to `most` claims in the call; -> how many stand before a gate now. */
+/* Claim or bury the candidates, up to `most` claims in the call. Returns how many were parked. */
 static int take(struct claims *c, const struct model_want *w, struct candidate *cand, size_t n,
                 int64_t most, int64_t *head)
 {
@@ -367,7 +367,7 @@ static void remember(struct claims *c, int q, const char *marks, int64_t head)
         model_wake(c->m, queue->name);
 }
 
-/* The first suspect, alone. */
+/* Claim the first suspect, alone. */
 static void claim_solo(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
                        char *marks)
 {
@@ -385,7 +385,7 @@ static void claim_solo(struct claims *c, const struct model_want *w, int64_t roo
         (void)strcat(marks, "s");
 }
 
-/* Those that hold all their gates come before the others. */
+/* Claim granted jobs; they come before the others. */
 static void claim_granted(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
                           char *marks)
 {
@@ -435,7 +435,7 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
         line_disarm(c->m, "granted", c->m->queue[w->queue].name);
 }
 
-/* The due ones. Those that have to stand make room for the ones behind them, within bounds. */
+/* Claim due jobs. If some are parked, those behind them are tried, too, within bounds. */
 static void claim_due(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
                       char *marks)
 {
@@ -466,7 +466,7 @@ static void claim_due(struct claims *c, const struct model_want *w, int64_t room
     free(cand);
 }
 
-/* -> the head for the reply. */
+/* Returns the head for the reply. */
 static int64_t claim_queue(struct claims *c, const struct model_want *w)
 {
     static void (*const ways[])(struct claims *, const struct model_want *, int64_t, int64_t *,
@@ -506,7 +506,7 @@ static bool has_due_suspect(struct claims *c, const struct model_want *w)
            model_is_solo(row[0]);
 }
 
-/* Claim from one queue; -> its head. */
+/* Claim from one queue; returns its head. */
 static int64_t claim_want(struct claims *c, const struct model_want *w)
 {
     int64_t before = c->n, head = claim_queue(c, w);
@@ -515,7 +515,7 @@ static int64_t claim_want(struct claims *c, const struct model_want *w)
     return head;
 }
 
-/* Queues that stand aside and have room here stand in line again. */
+/* Queues that stood aside and have room in this step join their lines again. */
 static void rejoin_all(struct claims *c)
 {
     bool any = false;

@@ -1,5 +1,5 @@
 /*
- * Unique keys of the model: at most one waiting or running job of a queue under each.
+ * Unique keys in the model: under each, a queue has at most one waiting or running job.
  */
 #include "model_gates.h"
 
@@ -63,7 +63,7 @@ void unique_free(struct model *m, int q, const char *key, const char *id, int64_
 
     if (u == NULL || strcmp(u->id, id) != 0)
         return;
-    /* A successor that ends first gives it back. */
+    /* A successor that ends first gives the key back. */
     (void)snprintf(name, sizeof(name), "~unique:%s:%s", m->queue[q].name, key);
     g = gate_named(m, KIND_LOCK, name);
     if (g->is_held && strcmp(g->holder, id) != 0) {

@@ -1,6 +1,6 @@
 /*
- * The model of what workers call but for the step: enter, beat, reconcile, reap, leave, quiet;
- * housekeeping and lists.
+ * The calls of workers in the model, except for the step: enter, beat, reconcile, reap, leave,
+ * quiet, housekeeping and lists.
  */
 #include "model.h"
 
@@ -19,12 +19,12 @@
 #define TIDY_TIMERS 16
 #define TRIM_ROWS 1000
 
-/* Copy of a short text, nothing for NULL. */
+/* Copy a short text; NULL becomes "". */
 #define COPY(to, from) (void)snprintf(to, sizeof(to), "%s", (from) != NULL ? (from) : "")
 
 /* ---- room */
 
-/* Jobs of a queue that a worker runs. */
+/* How many jobs of a queue does a worker run? */
 static int64_t running_of(const struct model *m, const struct model_worker *w, int q)
 {
     int64_t n = 0;
@@ -37,7 +37,7 @@ static int64_t running_of(const struct model *m, const struct model_worker *w, i
     return n;
 }
 
-/* The number behind "mail=" in "mail=4,web=2"; -1: there is none. */
+/* The number after "mail=" in "mail=4,web=2"; -1: there is none. */
 static int64_t limit_in(const struct model_worker *w, const char *queue)
 {
     char text[sizeof(w->limits)], *save = NULL;
@@ -88,7 +88,7 @@ bool workers_have_room(struct model *m, int q)
 
 /* ---- register */
 
-/* It waits because that worker was given up while it ran this start. */
+/* Does the job wait since its worker was reaped while it ran this start? */
 static bool was_reaped(const struct model_job *j, int64_t start, int64_t worker)
 {
     long long of, died;
@@ -110,8 +110,7 @@ static const char *adopt(struct model *m, const struct model_held *h, int64_t ep
         j->score = epoch;
         return "adopted";
     }
-    /* It may have been started by a call that Redis lost, or waits because its worker was reaped.
-     */
+    /* A call that Redis lost may have started it, or it waits since its worker was reaped. */
     if (j->starts + 1 != h->start && !(j->starts == h->start && was_reaped(j, h->start, old)))
         return "taken";
     if (!line_regain(m, j))
@@ -134,7 +133,7 @@ static bool is_named(const struct model_job *j, size_t n, const struct model_hel
     return false;
 }
 
-/* Jobs held under epoch that nobody named go back; -> how many. */
+/* Release the jobs of this epoch that nobody named. Returns how many. */
 static int64_t release_unheard(struct model *m, int64_t epoch, size_t n,
                                const struct model_held *held)
 {
@@ -154,7 +153,7 @@ static int64_t release_unheard(struct model *m, int64_t epoch, size_t n,
     return released;
 }
 
-/* The ghosts of this process go, the others are told of. */
+/* Remove earlier registrations of this process, and list the other workers. */
 static void reply_peers(struct model *m, const char *inst, struct buf *out)
 {
     buf_puts(out, "[ ");
@@ -256,7 +255,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Epochs that hold jobs and are no worker. */
+/* Epochs that hold jobs without being a worker. */
 static void reply_strangers(struct model *m, struct buf *out)
 {
     int64_t epochs[MODEL_JOBS];
@@ -543,7 +542,7 @@ static bool is_served(const struct model *m, const char *name)
     return false;
 }
 
-/* Queues by when their first job is due, then name; -> how many are due. */
+/* The due queues by the due time of their first job, then name. Returns how many. */
 static int due_queues(const struct model *m, int *order)
 {
     int n = 0;
@@ -603,8 +602,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Timers may stand in the future of a clock that was set back: their gates and grants are looked
- * at. */
+/* If the clock was set back, timers may lie in the future: check all gates and grants. */
 static void look_at_gates(struct model *m)
 {
     const char *what[TIMERS_MAX];

@@ -6,7 +6,7 @@
 
 #define ROWS_MAX 65536
 
-/* Of one text at a time. */
+/* the lines of the one text */
 static struct row room[ROWS_MAX];
 
 static int by_text(const void *a, const void *b)

@@ -1,6 +1,6 @@
 /*
- * The keys of a namespace as lines of text, one for every string, field and member, sorted: the
- * form of server_read. One text at a time.
+ * The keys of a namespace as text, in the form of server_read: one line for every string, field and
+ * member, sorted. There is only one text at a time.
  */
 #ifndef LATER_TESTS_PROPERTY_ROWS_H
 #define LATER_TESTS_PROPERTY_ROWS_H
@@ -24,7 +24,7 @@ struct rows {
         0                                                                                          \
     }
 
-/* A line that is ready; it becomes the rows'. */
+/* Add a finished line; rows take ownership of the text. */
 void rows_add(struct rows *rows, struct buf *text);
 /* "<key> <type> [<n>:<field>=]<n>:<value>\n" */
 void rows_put(struct rows *rows, const char *key, const char *type, const char *field,
@@ -33,7 +33,7 @@ void rows_text(struct rows *rows, const char *key, const char *type, const char 
                const char *value);
 void rows_number(struct rows *rows, const char *key, const char *type, const char *field,
                  int64_t n);
-/* All of it, sorted; the rows are empty then. */
+/* Append all lines, sorted; then the rows are empty. */
 void rows_take(struct rows *rows, struct buf *out);
 
 #endif

@@ -14,8 +14,8 @@
 #define END MODEL_ROOT ":end"
 
 /*
- * A row for every string, field and member. The fingerprint in a token is not the model's business
- * (that it works is), how long the token lives is. Sorted by us: Lua sorts by locale.
+ * One row for every string, field and member. The model knows when a token expires, but not its
+ * fingerprint; calls test that tokens work. We sort the rows, since Lua sorts by locale.
  */
 static const char READ[] =
     "local root, rows = 'later:{p}:', {}\n"
@@ -128,7 +128,7 @@ static struct reply *must(struct client *c, int argc, const char *const *argv)
     return r;
 }
 
-/* The library with another bound of overtaking, so that short sequences meet it. */
+/* The library with a smaller PASSES, so that short sequences reach it. */
 static void load_impatient(struct server *s)
 {
     static const char was[] = "local PASSES = 16";
@@ -158,7 +158,7 @@ static void log_in(struct server *s)
 
 void server_start(struct server *s)
 {
-    /* jemalloc's thread would never sleep by a clock that stands. */
+    /* jemalloc's background thread would never sleep with a clock that stands. */
     static const char *const extra[] = {"--jemalloc-bg-thread", "no", NULL};
     static const char *const subscribe[] = {"PSUBSCRIBE", MODEL_ROOT ":*"};
     char path[] = "/tmp/later-test-clock-XXXXXX";
@@ -243,7 +243,7 @@ void server_render(struct buf *out, const struct reply *r)
     }
 }
 
-/* The first of those whose work this call is, as the town of tests/lua/test_roles.c has it. */
+/* The first role that may make this call, by the town of tests/lua/test_roles.c. */
 static struct client *client_for(struct server *s, const char *const *argv)
 {
     char letter = strcmp(argv[0], "FCALL") == 0 ? town_role(argv[1] + strlen("later_")) : '\0';

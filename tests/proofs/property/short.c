@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-#define FIRST 4 /* the first argument of the function */
+#define FIRST 4 /* index of the function's first argument */
 #define GROUP_HEAD 6
 #define VALUES_V1 11
 #define VALUES_V2 10
@@ -34,7 +34,7 @@ static bool is_call(const struct args *a, const char *name)
     return a->n > FIRST + 4 && a->arg[1].len == n && memcmp(a->arg[1].data, name, n) == 0;
 }
 
-/* Where NG stands; 0: there is none. */
+/* The index of NG; 0: there is none. */
 static int groups_at(const struct args *a)
 {
     int at = FIRST + 4;
@@ -46,7 +46,7 @@ static int groups_at(const struct args *a)
     return at < a->n ? at : 0;
 }
 
-/* head: words of a group before its number of ids. */
+/* How many results are in the groups. head: words of a group before its number of ids. */
 static int64_t count_ends(const struct args *a, int at, int head)
 {
     int64_t n = 0, groups = number_at(a, at++);
@@ -60,7 +60,7 @@ static int64_t count_ends(const struct args *a, int at, int head)
     return n;
 }
 
-/* Those of the results, then those of the groups: of these only the refused are told. */
+/* The answers to the long results, then those to the groups: there only refused ones are told. */
 static void render_answers(const struct reply *r, int64_t ends, struct buf *out)
 {
     const struct reply *told = reply_at(r, 2), *refused = reply_at(r, 9);
@@ -85,7 +85,7 @@ static void render_answers(const struct reply *r, int64_t ends, struct buf *out)
     buf_puts(out, next == reply_count(refused) ? "] " : "!refused ] ");
 }
 
-/* The i-th claim of a group, as one that stands by itself. */
+/* The i-th claim of a group in the form of a single claim. */
 static void expand(const struct reply *group, size_t i, struct buf *out)
 {
     buf_puts(out, "[ ");

@@ -1,7 +1,8 @@
 /*
- * Random sequences of calls to the library on a real Redis, against the model: after every call the
- * reply and every key of the namespace are as the model says, and at the end everything that was
- * published. A sequence that fails is made shorter while it still fails, and printed.
+ * Random sequences of calls to the library on a real Redis, compared with the model. After every
+ * call the reply and every key of the namespace must be as the model says; at the end, also
+ * everything that was published. A sequence that fails is shortened while it still fails, and
+ * printed.
  *
  *   tests/proofs/property/test_property [--seed N] [--sequences N] [--length N]
  *
@@ -25,7 +26,7 @@
 #include "short.h"
 
 #define LENGTH_MAX 50
-#define CROWDED 3 /* so many times longer */
+#define CROWDED 3 /* crowded sequences are so many times longer */
 #define START_US INT64_C(1767225600000000)
 
 static struct {
@@ -44,7 +45,7 @@ struct sequence {
     bool left_out[LENGTH_MAX * CROWDED];
 };
 
-/* What was wrong: told only in the last, shortest run. */
+/* What was wrong. Only the last, shortest run prints it. */
 struct verdict {
     int call; /* -1: nothing; n: what was published */
     const char *what;
@@ -110,7 +111,7 @@ static bool run_call(uint64_t seed, int i, bool print, struct verdict *v)
     return compare(v, i, "a promise");
 }
 
-/* Lines take their time. */
+/* Crowded sequences are longer, since lines need time. */
 static bool is_crowded(uint64_t seed)
 {
     return seed % 8 == 0;
@@ -129,7 +130,7 @@ static void start(const struct sequence *s)
     fx.model->is_plain = s->seed % 4 == 3;
 }
 
-/* v->call is -1 when all was well. */
+/* v->call is -1 if all was right. */
 static void run(const struct sequence *s, bool print, struct verdict *v)
 {
     uint64_t rnd = s->seed;
@@ -161,7 +162,7 @@ static bool fails(const struct sequence *s)
     return failed;
 }
 
-/* Leave out what is not needed, in smaller and smaller pieces. */
+/* Leave out calls that the failure does not need, in smaller and smaller pieces. */
 static void shrink(struct sequence *s)
 {
     for (int size = s->n / 2; size >= 1; size /= 2)
@@ -251,7 +252,7 @@ static void test_sequences(void **state)
                  (unsigned long long)short_counts()->refused);
 }
 
-/* The judge itself: whatever is put beside what the model says is seen. */
+/* Test the comparison itself: it must see anything that differs from the model. */
 static void test_judge(void **state)
 {
     static const char *const strange[][4] = {{"ZADD", MODEL_ROOT ":q:mail:5", "1", "jx"},
@@ -296,8 +297,8 @@ static void test_judge(void **state)
     }
 }
 
-/* We and the server take turns, a thousand times a second: on one processor that needs no interrupt
- * to wake the other, and takes two thirds of the time. */
+/* Bind this process and the server to one processor. They take turns a thousand times a second; on
+ * one processor no interrupt is needed to wake the other, which takes two thirds of the time. */
 static void stay_here(void)
 {
     cpu_set_t one;

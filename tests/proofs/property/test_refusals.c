@@ -1,12 +1,12 @@
 /*
  * What the library refuses, and that a refusal changes nothing: hostile arguments, keys of a
- * foreign type, corrupt contents, a server that is full, has no replicas or is one. And what
- * producers with raw commands, repeated tokens and odd names can do: lines of the fault catalogue
- * by their names.
+ * foreign type, corrupt contents, a server that is full, lacks its replicas or is a replica. Also
+ * what producers can do with raw commands, repeated tokens and odd names: these tests have the
+ * names of their lines in the fault catalogue.
  *
  * LATER_ONLY=PATTERN runs the tests of that name; LATER_FULL=1 runs more of the long ones.
  *
- * Reason for its length: one table of calls that all of it goes through, on one kind of world.
+ * Reason for its length: all tests go through one table of calls, on the same namespace.
  */
 #include "../../lua/fixture.h"
 #include "../../support/env.h"
@@ -14,7 +14,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define WORDS_MAX 40
 
-/* ---- a server that is as it was at the start, empty */
+/* ---- an empty server with its first settings */
 
 static int fx_calm(void **state)
 {
@@ -25,9 +25,9 @@ static int fx_calm(void **state)
 
 #define CALM_TEST(f) cmocka_unit_test_setup_teardown(f, fx_calm, fx_forget)
 
-/* ---- the world: a namespace with something of everything in it */
+/* ---- the world: a namespace with one of everything */
 
-/* Words that stand for an id or an epoch of it. */
+/* Words that stand for an id or an epoch of the world. */
 static struct {
     char name[8], value[24];
 } names[32];
@@ -48,7 +48,7 @@ static const char *meant(const char *word)
     return word;
 }
 
-/* A job that was running when its worker died, twice: it waits among the suspects. */
+/* A suspect: a job whose worker died twice while running it. */
 static void suspect(const char *w)
 {
     const char *id = add("mail keep 1h suspect");
@@ -70,8 +70,8 @@ static void running(const char *name, const char *w, const char *options)
 }
 
 /*
- * Two gates of one job, with one behind each; one that was let in and not claimed yet; a paused
- * queue that stands aside; callers and a program before and behind gates; unique jobs.
+ * A job with two gates, and one job waiting at each; a granted job that is not claimed yet; a
+ * paused queue that stands aside; callers and a program that hold or wait for gates; unique jobs.
  */
 static void make_gates(const char *w1, const char *w2)
 {
@@ -149,7 +149,7 @@ static void make_world(void)
     make_gates(w1, w2);
 }
 
-/* Every function with arguments that are well, more than once where it has more than one way. */
+/* Every function with well-formed arguments, more than once if it has more than one way. */
 static const char *const CALLS[] = {
     "later_add mail x",
     "later_add sms in 5m priority 0 key k attempts 3 timeout 1s expire 1m keep 1h trace t y",
@@ -263,8 +263,8 @@ static const char *const CALLS[] = {
 /* ---- judges */
 
 /*
- * One hash of every key, its content, its encoding and when it expires. What has no order in Redis
- * is sorted; DUMP says the rest.
+ * One hash of every key, its content, its encoding and when it expires. Contents without an order
+ * in Redis are sorted; DUMP covers the rest.
  */
 static const char FINGERPRINT[] =
     "local all = {}\n"
@@ -303,7 +303,7 @@ static const char *fingerprint(void)
 
 /*
  * I8: every record is in exactly one place, everything in a place has a record, what runs has been
- * started, a large payload has a record and the other way round; no key that is not ours.
+ * started, every large payload has a record and the reverse, and every key is ours.
  */
 static const char PLACES[] =
     "local root, seen, bad = 'later:{t}:', {}, {}\n"
@@ -360,7 +360,7 @@ static bool starts(const char *s, const char *with)
     return strncmp(s, with, strlen(with)) == 0;
 }
 
-/* ---- calls as words, with bytes of any kind */
+/* ---- calls as words that may contain any bytes */
 
 struct word {
     const char *p;
@@ -418,8 +418,8 @@ static const char *show_words(const struct call_args *w)
 }
 
 /*
- * Call; an error must be a refusal of ours (also: one more code, NULL for none) and have changed
- * nothing. -> whether it was refused.
+ * Call. An error must be one of our refusals (also: one more code, NULL for none) and must have
+ * changed nothing. Returns whether the call was refused.
  */
 static bool call_and_judge(const struct call_args *w, const char *also, const char *where)
 {
@@ -520,7 +520,7 @@ static struct word hostile(void)
     return words[rnd_next() % COUNT(words)];
 }
 
-/* One to three changes: an argument less, another one, one more, two swapped. */
+/* One to three changes: an argument removed, replaced or added, or two swapped. */
 static void spoil(struct call_args *w)
 {
     int changes = 1 + (int)(rnd_next() % 3);
@@ -579,7 +579,7 @@ static void test_hostile_arguments(void **state)
     printf("%d hostile calls, %d refused, nothing changed by those\n", called, refused);
 }
 
-/* What random words seldom hit. */
+/* Arguments that random words seldom hit. */
 static void test_odd_arguments(void **state)
 {
     char *large = mem_new(1100001);
@@ -589,7 +589,7 @@ static void test_odd_arguments(void **state)
     assert_refused("ELATER_ARGS", "later_v1_list mail due 1:99999999999999999999 5");
     assert_refused("ELATER_ARGS", "later_v1_list mail due 99999999999999999999:1 5");
     assert_refused("ELATER_ARGS", "later_v1_list mail dead 1:9007199254740993 5");
-    /* By score this is a worker that lives, by name nobody. */
+    /* As a number this is a worker that lives, as a name it is none. */
     assert_refused("ELATER_ARGS", "later_v1_reap %s 0%s ? 5 100", meant("$W2"), meant("$W1"));
     memset(large, 'x', 1100000);
     (void)redis("HSET R:config max_payload nan");
@@ -599,7 +599,7 @@ static void test_odd_arguments(void **state)
     free(large);
 }
 
-/* The root: one key, in braces, of a length that is promised. */
+/* The root: one key, in braces, of bounded length. */
 static void test_roots(void **state)
 {
     static const char *const roots[] = {
@@ -628,7 +628,7 @@ static void test_roots(void **state)
     assert_string_equal(redis("DBSIZE"), "0");
 }
 
-/* Lists as long as a hostile caller likes: all of it or nothing. */
+/* Lists of any length from a hostile caller: all of it is done, or nothing. */
 static void test_long_lists(void **state)
 {
     static const char *const forms[] = {"0 long 1 0 N", "0 long 1 0 0 N", "0 long 1 0 0 0 N"};
@@ -746,7 +746,7 @@ static const char *full_key(const char *key)
     return text(ROOT ":%.*s%s", (int)(dollar - key), key, meant(dollar));
 }
 
-/* The key makes room for a foreign one, and comes back. */
+/* Move the key away and put a foreign one in its place. */
 static void make_foreign(const char *key, size_t type)
 {
     (void)redis("RENAME %s aside", key);
@@ -760,8 +760,8 @@ static void end_foreign(const char *key)
 }
 
 /*
- * A key of a foreign type at every key in turn: a call is refused as a whole, or done as a whole;
- * no job is lost by it.
+ * A key of a foreign type in place of each key in turn: a call is refused or done as a whole, and
+ * loses no job.
  */
 static void R15_wrong_types(void **state)
 {
@@ -825,7 +825,7 @@ static void claim_beside(const char *key, size_t type)
     assert_string_equal(redis("ZCARD R:running"), "1");
 }
 
-/* One queue with a foreign key stops alone, and says so. */
+/* A queue with a foreign key is the only one that stops, and the step says so. */
 static void R15_one_queue_stops_alone(void **state)
 {
     static const char *const keys[] = {"due:mail", "q:mail:5", "q:mail:0", "solo:mail",
@@ -840,7 +840,7 @@ static void R15_one_queue_stops_alone(void **state)
 
 /* ---- a server that refuses */
 
-/* What takes memory that nobody needs to end a job. */
+/* Calls that take memory without being needed to end a job. */
 static bool is_add(const char *call)
 {
     static const char *const takers[] = {"later_add",      "later_lock ",     "later_sem_acquire",
@@ -866,7 +866,7 @@ static bool only_reads(const char *call)
     return false;
 }
 
-/* Full: adds are refused, everything else works as it does elsewhere. */
+/* A full server: adds are refused, everything else works as usual. */
 static void test_full_server(void **state)
 {
     (void)state;
@@ -895,7 +895,8 @@ static void test_full_server(void **state)
     assert_places("a full server");
 }
 
-/* Without its replicas, and as a replica: writers are refused whole, readers read. */
+/* Without its replicas, and as a replica: writing calls are refused as a whole, reading calls
+ * work. */
 static void refuse_writers(const char *code)
 {
     for (size_t i = 0; i < COUNT(CALLS); i++) {
@@ -1026,7 +1027,7 @@ static void put_garbage(size_t spot, const char *garbage)
     assert_true(send_args(argc, argv, NULL)[0] != '!');
 }
 
-/* Jobs of the world whose records nobody touched, by the fields they must still have. */
+/* Untouched jobs of the world must still have a record. */
 static void assert_kept(const char *where)
 {
     static const char *const kept[] = {"$B", "$S", "$T"};
@@ -1036,15 +1037,15 @@ static void assert_kept(const char *where)
             fail_msg("%s: %s is lost", where, kept[i]);
 }
 
-/* Calls that end none of the jobs that assert_kept asks for. */
+/* Calls that end a job which assert_kept checks. */
 static bool ends_a_kept_job(const char *call)
 {
     return strstr(call, "later_cancel $S") != NULL;
 }
 
 /*
- * Garbage wherever Redis can hold it: nothing is a fault of the library, a refusal changes nothing,
- * and the jobs beside it are still there, each in one place.
+ * Garbage in everything that Redis holds: it causes no error in the library's code, a refusal
+ * changes nothing, and the other jobs are still there, each in one place.
  */
 static void test_corrupt_contents(void **state)
 {
@@ -1075,7 +1076,7 @@ static void test_corrupt_contents(void **state)
     printf("%d calls on corrupt contents\n", called);
 }
 
-/* New jobs after garbage in the clock: each has an id of its own. */
+/* Adds after garbage in the clock: each new job has an id of its own. */
 static void test_corrupt_clock(void **state)
 {
     static const char *const clocks[] = {"",
@@ -1106,7 +1107,7 @@ static void test_corrupt_clock(void **state)
     }
 }
 
-/* A worker may say that it knows a high number; none that leaves no numbers. */
+/* A worker may say that it knows a high number, but none that leaves no numbers above. */
 static void test_clock_told_by_a_worker(void **state)
 {
     (void)state;
@@ -1117,8 +1118,7 @@ static void test_clock_told_by_a_worker(void **state)
     assert_places("a high clock");
 }
 
-/* Tries that are none: a waiting job is buried, a running one comes back when its worker is gone.
- */
+/* Garbage in tries: a waiting job is buried, a running one comes back when its worker is gone. */
 static void test_corrupt_tries(void **state)
 {
     (void)state;
@@ -1140,7 +1140,7 @@ static void test_corrupt_tries(void **state)
     }
 }
 
-/* A worker whose entry is garbage is none: it enters again under a new epoch and gets work. */
+/* A worker with a garbage entry is none: it registers again under a new epoch and gets work. */
 static void test_corrupt_worker(void **state)
 {
     static const char *const links[] = {"", "x", "nan", "-1", "1e3", "99999999999999999999"};
@@ -1161,7 +1161,7 @@ static void test_corrupt_worker(void **state)
     }
 }
 
-/* What is no epoch is nobody to watch: its reap would be refused again and again. */
+/* A garbage epoch is not listed to be watched: its reap would be refused again and again. */
 static void test_foreign_worker(void **state)
 {
     const char *w = worker(), *v = worker();
@@ -1175,7 +1175,7 @@ static void test_foreign_worker(void **state)
 
 /* ---- producers: the lines of the catalogue */
 
-/* One job of a queue, claimed by an idle worker: its payload with a length in front. */
+/* Claim one job of a queue with an idle worker. Returns its payload, whose length is *n. */
 static const char *take_payload(const char *w, const char *queue, size_t *n)
 {
     const struct reply *record;
@@ -1195,7 +1195,8 @@ static const char *take_payload(const char *w, const char *queue, size_t *n)
     return lf + 1;
 }
 
-/* Payloads that would trouble a reader of JSON: nobody reads them, both ways in keep every byte. */
+/* Payloads that would trouble a JSON reader: nobody reads them, and both kinds of add keep every
+ * byte. */
 static void P4_payloads_are_opaque(void **state)
 {
     static const char *const texts[] = {"1e308",        "-1e999", "{\"a\":1,\"a\":2}", "NaN",
@@ -1329,7 +1330,7 @@ static void P7_duplicates(void **state)
     assert_places("duplicates");
 }
 
-/* Ids without records and records without ids: buried with a reason, never a loop. */
+/* Ids without records, and records without ids, are buried with a reason, and cause no loop. */
 static void P10_dangling(void **state)
 {
     static const char *const sets[] = {"q:mail:5", "q:mail:0", "solo:mail"};
@@ -1359,10 +1360,10 @@ static void P10_dangling(void **state)
     assert_refused("ELATER_NOJOB", "later_show j00000000001");
     (void)redis("ZADD R:running 5 j00000000002");
     assert_starts(fcall("later_v1_reap %s 5 ? 5 100", worker()), "[clear 1]");
-    assert_string_equal(redis("EXISTS R:running"), "0"); /* nothing is known of it: it goes */
+    assert_string_equal(redis("EXISTS R:running"), "0"); /* unknown, so removed */
 }
 
-/* A record with more than a producer may say: known names are checked, unknown ones passed over. */
+/* A record with more than a producer may say: known names are checked, unknown ones ignored. */
 static void P11_privileged_fields(void **state)
 {
     const char *w = worker(), *id = add("mail attempts 2 x");
@@ -1379,7 +1380,7 @@ static void P11_privileged_fields(void **state)
     assert_string_equal(named("attempt"), "1");
     assert_string_equal(named("worker"), w);
     assert_string_equal(named("timeout_ms"), "nil");
-    /* Options that no producer may give. */
+    /* Options that a producer may not give. */
     assert_refused("ELATER_OPTION", "later_add mail start 5 x");
     assert_refused("ELATER_OPTION", "later_add mail uid 0 x");
     assert_refused("ELATER_OPTION", "later_add mail env PATH=/ x");
@@ -1407,7 +1408,7 @@ static void P14_names(void **state)
         assert_starts(send_args(5, argv, NULL), "!ELATER_QUEUE ");
         assert_string_equal(before, fingerprint());
     }
-    /* Where any text may stand, it is only that. */
+    /* Where any text is allowed, it stays a mere text. */
     for (size_t i = 0; i < COUNT(texts); i++) {
         const char *id = add("mail token %s key %s %s", texts[i], texts[i], texts[i]);
 
@@ -1416,7 +1417,7 @@ static void P14_names(void **state)
         assert_string_equal(claim(w, "mail", 9), id);
         assert_string_equal(settle(w, id, 1, "done", 0), "ok");
     }
-    (void)redis("ZADD R:due:a* 1 x"); /* a queue that cannot be */
+    (void)redis("ZADD R:due:a* 1 x"); /* not a legal queue name */
     assert_refused("ELATER_QUEUE", "later_v1_note raw-queue a*");
     assert_refused("ELATER_QUEUE", "later_v1_step %s 1 0 1 0 1 a* 1 1", w);
     (void)redis("DEL R:due:a*");

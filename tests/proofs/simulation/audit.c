@@ -14,7 +14,7 @@
 
 enum set { SOLO = 10, DEAD_SET, DONE_SET, PARKED, DUE };
 
-/* All there is, as it came. */
+/* Everything that Redis holds, as it came. */
 struct view {
     struct reply *jobs, *running, *tries, *errors, *results, *cancel, *progress, *await;
     struct reply *heads, *prio, *names, *workers, *keys;
@@ -170,7 +170,7 @@ static void check_tries(const struct view *v, const struct entry *e)
                     (long long)e->start, (long long)e->attempts, (long long)e->crashes);
 }
 
-/* Nothing of a job without its job. */
+/* Every entry belongs to a job. */
 static void check_belongs(const struct view *v, const struct reply *ids, size_t step,
                           const char *what)
 {
@@ -241,7 +241,7 @@ static void check_queue(const struct view *v, unsigned q)
         if (s != 5 && strchr(marks, s == SOLO ? 's' : '0' + (int)s) == NULL)
             world_break("I8-mark", "queue %s has no mark for its set %u, only '%s'", name, s,
                         marks);
-        /* Suspects that are due stand in no head: only an idle worker can do something. */
+        /* Due suspects are not in any head: only an idle worker can start them. */
         if (s != SOLO && (head < 0 || head > due))
             world_break("I8-head", "queue %s has the head %.0f and a job due %.0f", name, head,
                         due);
@@ -277,7 +277,7 @@ static void check_workers(const struct view *v)
     }
 }
 
-/* ---- large payloads: one key for each record that says so, and no other */
+/* ---- large payloads: one key for each record that says so, and no other key */
 
 static void check_big(const struct view *v)
 {
@@ -314,7 +314,7 @@ void audit(void)
     view_free(&v);
 }
 
-/* All have ended: nobody holds a gate, nobody stands before one. */
+/* All jobs have ended: no gate has a holder or a line. */
 static void check_no_gates(const struct view *v)
 {
     static const char *const names[] = {

@@ -1,5 +1,5 @@
-/* Reason for its length: each function of the library that moves jobs has its mirror here, and they
- * are only to be judged side by side. */
+/* Reason for its length: it mirrors each function of the library that moves jobs, and the mirrors
+ * can only be checked side by side. */
 #include "ledger.h"
 
 #include <stdio.h>
@@ -10,13 +10,13 @@
 #include "plan.h"
 #include "run/guard/guard.h"
 
-/* The least silence that may be taken for death: what a guard needs (sched/silence.h). */
+/* The shortest silence that may be taken for death: what a guard needs (sched/silence.h). */
 #define FALSE_REAP_US ((GUARD_UNACKED_MS + 4600) * MS)
 
 /* A worker as Redis knows it. */
 struct known {
     int64_t epoch, link;
-    int64_t heard_us; /* its last beat that was taken */
+    int64_t heard_us; /* its last accepted beat */
     char instance[40];
     bool is_marked_dead;
 };
@@ -25,9 +25,9 @@ struct known {
 struct claim {
     int64_t fence, start;
     char id[JOB_ID_LEN + 1];
-    unsigned losses; /* how often data was lost before it */
+    unsigned losses; /* losses of data before the claim */
     bool was_started, is_live;
-    int64_t not_before_us; /* of world.now_us; 0 or less: it was due when it was claimed */
+    int64_t not_before_us; /* in world.now_us; 0 or less: it was due when it was claimed */
 };
 
 /* What goes back when Redis loses data. */
@@ -43,7 +43,7 @@ struct model {
 static struct model now, saved;
 static struct claim *claims;
 static size_t nclaims;
-static int64_t latest_us;              /* of Redis' clock, so far */
+static int64_t latest_us;              /* the highest time of Redis' clock so far */
 static int64_t tokens[PLAN_LOCKS + 1]; /* the highest fence of each lock */
 static int64_t
     *rated_us; /* claims under the rate, by Redis' clock, since it went back or lost data */
@@ -52,9 +52,9 @@ static char (*lost_ids)[JOB_ID_LEN + 1];
 static size_t nlost;
 static unsigned nlosses;
 static int64_t lost_at_us;
-static bool is_older_than_loss; /* the call that was executed: its link number may fit again */
+static bool is_older_than_loss; /* the call was sent before the loss: its link may fit again */
 
-/* ---- looking things up */
+/* ---- look-up */
 
 const char *where_name(enum where where)
 {
@@ -145,7 +145,7 @@ static void finish(struct entry *e, enum where where)
     e->is_cancelling = false;
 }
 
-/* Back without an attempt spent. */
+/* Back to waiting, without counting the attempt. */
 static void release(struct entry *e)
 {
     if (e->is_cancelling) {
@@ -156,7 +156,7 @@ static void release(struct entry *e)
     e->attempts = e->attempts > 0 ? e->attempts - 1 : 0;
 }
 
-/* Held in Redis, but its worker does not name it: claimed for nobody. */
+/* Redis holds the job for a worker that does not name it: the claim never arrived. */
 static void release_unheard(struct entry *e)
 {
     if (e->ran && !e->is_rolled_back && !is_older_than_loss)
@@ -208,7 +208,7 @@ static void take_result(int64_t epoch, const char *const *r, const char *answer)
     }
 }
 
-/* A claim as it was answered. A group of them: queue, fence of the first, start, attempt, crashes,
+/* A claim in an answer. Claims come in groups: queue, fence of the first, start, attempt, crashes,
  * gated, then id, due time and record of each. */
 #define GROUP_HEAD 6
 
@@ -251,10 +251,10 @@ static struct entry *claim_raw(const struct told *c)
     return NULL;
 }
 
-/* So much earlier than it is due a job may be claimed, by one who starts it then. */
+/* How much earlier than its due time a job may be claimed; its worker starts it when it is due. */
 #define AHEAD_MS (SCHED_AHEAD_US / 1000 + 1)
 
-/* A job that stood before a gate was due before a clock was set back: it is not early. */
+/* A job with gates may have become due before the clock was set back; then it is not early. */
 static bool was_due(const struct entry *e)
 {
     return (e->lock != 0 || e->has_sem || e->has_rate) && e->not_before_ms * 1000 <= latest_us;
@@ -281,7 +281,7 @@ static void check_claim(const struct entry *e, const struct told *c)
                     (long long)(e->not_before_ms - wall_ms()));
 }
 
-/* It runs by Redis' data: with all that run, its gates must have room for it. */
+/* The job runs, as Redis holds it: its gates must have room for it beside all that run. */
 static void check_gates(const struct entry *e)
 {
     int places = 0;
@@ -309,7 +309,7 @@ static void check_token(const struct entry *e, int64_t fence)
     tokens[e->lock] = fence;
 }
 
-/* A start counts when it is claimed, however long before that it was let in. */
+/* A start counts when it is claimed, however early it was let in. */
 static void check_rate(const struct entry *e)
 {
     int64_t now_us = world_wall_us();
@@ -355,7 +355,7 @@ static void take_claim(int64_t epoch, const struct told *c)
     check_rate(e);
     claims = mem_grow(claims, nclaims + 1, sizeof(*claims));
     claims[nclaims] = (struct claim){.fence = fence, .start = e->start, .losses = nlosses};
-    /* By the clock that nobody sets. */
+    /* By the clock that is never set. */
     if (!was_due(e))
         claims[nclaims].not_before_us = world.now_us + e->not_before_ms * 1000 - world_wall_us();
     (void)snprintf(claims[nclaims++].id, sizeof(claims[0].id), "%s", e->id);
@@ -376,7 +376,7 @@ static void check_solo(const struct reply *groups, const char *held)
     }
 }
 
-/* Of the plain ends those that are not ok are told by their number. */
+/* Plain results are told only if they are not ok, by their number. */
 static void take_plain_results(int64_t epoch, const char *const *a, const struct reply *refused)
 {
     int64_t number = 0;
@@ -597,7 +597,7 @@ static void crash(struct entry *e)
     e->where = ++e->crashes >= LEDGER_CRASHES ? DEAD : WAITING;
 }
 
-/* The one whose turn it is: a batch is taken in the order of the ids. */
+/* The job that is taken next: a batch is taken in the order of the ids. */
 static struct entry *first_held(int64_t epoch)
 {
     struct entry *first = NULL;
@@ -732,7 +732,7 @@ void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const ch
                      const struct reply *r)
 {
     const char *f = argv[0];
-    const char *const *a = argv + 4; /* behind FCALL name 1 root */
+    const char *const *a = argv + 4; /* after FCALL name 1 root */
 
     is_older_than_loss = sent_us < lost_at_us;
     if (strcmp(f, "FCALL") == 0)
@@ -770,7 +770,7 @@ void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const ch
 
 /* ---- handlers */
 
-/* No two handlers under one lock, whatever their workers are. Only a loss of data excuses it. */
+/* No two handlers under one lock, on whichever workers. Only a loss of data excuses it. */
 static void check_alone(const struct claim *c, const struct entry *e)
 {
     for (size_t i = 0; e != NULL && e->lock != 0 && nlosses == 0 && i < nclaims; i++) {

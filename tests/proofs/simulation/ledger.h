@@ -1,6 +1,7 @@
 /*
- * What must be true: a model of every job, moved on by each call that Redis executed, whoever made
- * it and whether its reply arrived. A reply that does not fit breaks a property by name:
+ * What must be true: a model of every job. Each call that Redis executed changes the model, whoever
+ * made the call and whether or not its reply arrived. A reply that does not fit breaks a property
+ * by name:
  *
  *   I1  no job is lost, each is in exactly one place     I5  an end is left only by an operator
  *   I2  one start per start number, never two live runs  I6  every later start has a cause
@@ -11,7 +12,7 @@
  *   GcraWindow  no more starts in any time than burst + rate * time
  *   early       no start before its time by Redis' clock
  *
- * When Redis loses data the model goes back with it, and forgives what follows from that.
+ * When Redis loses data, the model goes back with it and forgives what follows from the loss.
  */
 #ifndef LATER_TESTS_SIMULATION_LEDGER_H
 #define LATER_TESTS_SIMULATION_LEDGER_H
@@ -42,7 +43,7 @@ struct entry {
     bool is_cancelling;
     bool may_expire;
     bool ran;            /* a handler was started with this start number */
-    bool is_rolled_back; /* and not claimed since */
+    bool is_rolled_back; /* by a loss of data, and not claimed since */
 };
 
 /* A raw member that waits. */
@@ -55,15 +56,15 @@ struct raw {
 void ledger_begin(void);
 void ledger_end(void);
 
-/* Redis executed a call of somebody, who sent it then. */
+/* Redis executed a call of `by`, sent at sent_us. */
 void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const char *const *argv,
                      const struct reply *reply);
-/* A handler starts; what its environment says of it. */
+/* A handler starts; the numbers are those of its environment. */
 void ledger_run_started(const struct worker *w, const char *id, int64_t fence, int64_t attempt,
                         int64_t attempts_max);
 void ledger_run_ended(int64_t fence);
 
-/* With server_save and server_lose. */
+/* Call these together with server_save and server_lose. */
 void ledger_save(void);
 void ledger_lose(void);
 
@@ -72,7 +73,7 @@ struct entry *ledger_at(size_t i);
 struct entry *ledger_find(const char *id);
 const struct raw *ledger_raws(size_t *n);
 bool ledger_knows_worker(int64_t epoch);
-/* Of the workers that Redis knows, those that do not live any more. */
+/* How many of the workers that Redis knows have died? */
 size_t ledger_dead_workers(void);
 size_t ledger_workers(void);
 const char *where_name(enum where where);

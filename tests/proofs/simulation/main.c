@@ -1,9 +1,9 @@
 /*
  * tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] [--without fence|link|gate|rate|guard]
- * [--verbose]
+ *           [--workers N] [--verbose]
  *
- * Deterministic simulation of the shipped scheduler on a real redis-server: README.md in this
- * folder tells what is real and what is not. Exit status 0 when no property broke, 1 when one did.
+ * Deterministic simulation of the shipped scheduler on a real redis-server. README.md in this
+ * folder says what is real and what is not. Exit status: 0 if no property broke, else 1.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,13 +24,13 @@
 #include "world.h"
 
 #define FAILURES_MAX 10       /* then it gives up */
-#define AUDIT_US (2 * SECOND) /* between two audits while there is trouble */
+#define AUDIT_US (2 * SECOND) /* between two audits during the faults */
 #define AUDIT_DRAIN_US (30 * SECOND)
 #define SETTLE_US (6 * SECOND)
-#define IDLE_CALLS_MAX 3        /* of a worker in a second */
-#define PEOPLE_CALLS 10         /* of people in the same time */
-#define DRAIN_US (400 * SECOND) /* the longest that all jobs may take once all is well */
-#define STOP_US (60 * SECOND)   /* and the workers to stop */
+#define IDLE_CALLS_MAX 3        /* of each worker, per second */
+#define PEOPLE_CALLS 10         /* of people, in SETTLE_US */
+#define DRAIN_US (400 * SECOND) /* the longest time for all jobs to end after the faults */
+#define STOP_US (60 * SECOND)   /* the longest time for all workers to stop after that */
 #define REAL_SECONDS_MAX 1000000.0
 
 struct options {
@@ -108,7 +108,7 @@ static void say_what_is_left(void)
                 virtual_pool_live(), ledger_dead_workers());
 }
 
-/* Audits on the way. True when it was stopped. */
+/* Run with an audit every audit_us. True: stop said so. */
 static bool run_for(int64_t us, int64_t audit_us, bool (*stop)(void *arg))
 {
     int64_t until = world.now_us + us;
@@ -123,7 +123,7 @@ static bool run_for(int64_t us, int64_t audit_us, bool (*stop)(void *arg))
     return false;
 }
 
-/* A worker without work makes a look a second, and now and then something else. */
+/* A worker without work makes one look a second, and sometimes another call. */
 static void check_idle(unsigned calls)
 {
     size_t living = 0;
@@ -146,7 +146,8 @@ static void live(const struct plan *plan, struct totals *t)
     trouble_end();
     producer_calm();
     begin = world.now_us;
-    /* Drained, and still so when a broken link that nobody has noticed yet would be. */
+    /* All jobs must have ended, and still have ended SETTLE_US later, when a broken link would have
+     * been noticed. */
     do {
         if (!run_for(begin + DRAIN_US - world.now_us, AUDIT_DRAIN_US, is_drained)) {
             say_what_is_left();
@@ -228,7 +229,7 @@ static int run_all(const struct options *o)
 {
     struct totals t = {0};
     double begin = real_seconds(), took;
-    uint64_t max = o->without != NULL ? 1 : FAILURES_MAX; /* one proves what is to be proven */
+    uint64_t max = o->without != NULL ? 1 : FAILURES_MAX; /* one failure is proof enough */
 
     for (uint64_t seed = o->from;
          seed <= o->to && t.failures < max && real_seconds() - begin < o->seconds; seed++) {

@@ -12,14 +12,14 @@
 struct conn {
     struct conn *next;
     const struct owner *owner;
-    event_f *broken; /* NULL: closed, or told */
+    event_f *broken; /* NULL: closed, or already called */
     void *arg;
-    unsigned refs;        /* calls, the notice, the owner */
-    int64_t last_arrival; /* of the calls sent so far */
+    unsigned refs;        /* held by calls, the pending notice, the owner */
+    int64_t last_arrival; /* the latest arrival of the calls sent so far */
     int64_t last_answer;
-    bool is_cut;  /* what is sent now arrives no more */
-    bool is_mute; /* an answer was lost */
-    bool is_dead; /* what is on its way arrives no more */
+    bool is_cut;  /* calls sent from now on do not arrive */
+    bool is_mute; /* an answer was lost, so all later ones are */
+    bool is_dead; /* calls under way do not arrive any more */
     bool is_breaking;
 };
 
@@ -38,7 +38,7 @@ struct call {
 struct listener {
     struct listener *next;
     const struct owner *owner;
-    net_wake_f *cb; /* NULL: it went */
+    net_wake_f *cb; /* NULL: the listener has gone */
     void *arg;
     unsigned refs;
 };
@@ -111,7 +111,7 @@ static void on_broken(void *arg)
     conn_unref(c);
 }
 
-/* The owner notices after so long. */
+/* The owner notices after this time. */
 static void break_in(struct conn *c, int64_t us)
 {
     c->is_cut = true;
@@ -127,7 +127,7 @@ void net_break(struct conn *c)
     break_in(c, random_between(0, 5 * MS));
 }
 
-/* ---- what is published */
+/* ---- published messages */
 
 static void listener_unref(struct listener *l)
 {
@@ -251,8 +251,8 @@ static void execute(struct call *c)
     publish();
 }
 
-/* Now and then an answer takes long; mostly that to a reap, lest it be over before its victim can
- * wake. */
+/* Sometimes an answer takes long, most often that of a reap: so its victim can wake before it
+ * arrives. */
 static bool is_slow(const struct call *c)
 {
     return strcmp(c->argv[c->argc > 1], "later_v1_reap") == 0 ? random_chance(300) : may(3);
@@ -276,7 +276,7 @@ static void on_arrival(void *arg)
         return;
     }
     execute(c);
-    /* What is said behind it is lost as well. */
+    /* All later answers are lost, too. */
     if (c->loses_reply) {
         conn->is_mute = true;
         break_in(conn, latency());
@@ -334,7 +334,7 @@ void net_call(struct conn *conn, int argc, const char *const *argv, const size_t
     (void)world_at(conn->last_arrival, NULL, on_arrival, c, call_drop);
 }
 
-/* ---- Redis, seen from here */
+/* ---- Redis as seen from here */
 
 bool net_is_down(void)
 {
@@ -376,7 +376,7 @@ void net_begin(const struct plan *p)
 
 void net_end(void)
 {
-    /* The events are gone, and with them all that held on to these. */
+    /* With the events everything that referred to these is gone. */
     if (conns != NULL || listeners != NULL)
         abort();
 }

@@ -33,7 +33,7 @@ void plan_make(struct plan *p)
     p->hangs = some(200, 1, 2);
     p->outages = some(200, 1, 2);
     p->losses = some(200, 1, 4);
-    /* Numbers of the hybrid clock may repeat when Redis loses them and the clock steps back too. */
+    /* Numbers of the hybrid clock may repeat if Redis loses data and its clock also steps back. */
     p->clock_steps = p->losses > 0 ? 0 : some(200, 1, 2);
     p->operators = some(600, 1, 15);
     p->gates = some(400, 100, 1000);

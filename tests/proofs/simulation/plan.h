@@ -1,5 +1,6 @@
 /*
- * What a seed makes of its run: how many workers, jobs and queues, and which faults come how often.
+ * What a seed decides about its run: how many workers, jobs and queues, and how often each fault
+ * comes.
  */
 #ifndef LATER_TESTS_SIMULATION_PLAN_H
 #define LATER_TESTS_SIMULATION_PLAN_H
@@ -20,24 +21,24 @@
 struct plan {
     unsigned workers, places, jobs, queues;
     int64_t chaos_us; /* how long the faults go on */
-    /* in a thousand calls */
+    /* in a thousand calls: */
     unsigned refused;   /* an error reply, nothing was done */
     unsigned cut;       /* never executed, the link breaks */
     unsigned unheard;   /* executed, the reply is lost, the link breaks */
     unsigned late;      /* the link breaks, executed some seconds later */
     unsigned fatal;     /* the worker dies within two milliseconds */
     unsigned lost_wake; /* in a thousand messages */
-    /* how often in the run */
+    /* how often in the run: */
     unsigned crashes, stops, freezes, quiets, reloads; /* of workers */
     unsigned partitions;                               /* one worker does not reach Redis */
     unsigned hangs, outages, losses;                   /* of Redis */
     unsigned clock_steps;
-    unsigned gates;     /* jobs in a thousand that pass locks, a semaphore, a rate */
-    unsigned operators; /* what people do: cancel, retry, pause … */
-    unsigned quick;     /* handlers in a thousand that take a moment: jobs are prefetched then */
-    bool same_host;     /* workers can tell that another is certainly gone */
+    unsigned gates;     /* jobs in a thousand that pass locks, a semaphore or a rate */
+    unsigned operators; /* actions of people: cancel, retry, pause … */
+    unsigned quick;     /* handlers in a thousand that end at once, so that jobs are prefetched */
+    bool same_host;     /* workers can tell that another has certainly died */
     bool has_poison;    /* some jobs kill their worker */
-    bool is_handler_wicked; /* hangs, ignores TERM, host faults */
+    bool is_handler_wicked; /* some handlers hang, ignore TERM or meet host faults */
 };
 
 void plan_make(struct plan *p);

@@ -10,14 +10,14 @@
 #include "server.h"
 
 #define ARGS_MAX 24
-#define BIG_BYTES 17000 /* over L.BIG */
+#define BIG_BYTES 17000 /* more than L.BIG */
 #define PATIENCE_US (3 * SECOND)
 
-/* One thing that somebody wants done. */
+/* One call that a person or program wants to make. */
 struct deed {
     struct conn *conn; /* NULL: not under way */
     struct event *patience;
-    unsigned left; /* times it may be asked again */
+    unsigned left; /* how often it may be sent again */
     bool is_add;
     int argc;
     char *argv[ARGS_MAX];
@@ -68,7 +68,7 @@ static struct deed *deed_new(const char *function)
     return d;
 }
 
-/* Nothing was heard: what has a token may be asked again. */
+/* No answer came: a call with a token may be sent again. */
 static void give_up(struct deed *d)
 {
     world_cancel(d->patience);
@@ -187,7 +187,7 @@ static struct deed *add_job(void)
         d->left = 10;
     }
     (void)snprintf(text, sizeof(text), "job-%u", npayloads++);
-    if (!is_plain && random_chance(60)) /* a large payload, which is fetched after the claim */
+    if (!is_plain && random_chance(60)) /* a large payload, fetched after the claim */
         d->argv[d->argc++] = mem_printf("%s %*s", text, BIG_BYTES, ".");
     else
         word(d, text);
@@ -203,9 +203,9 @@ static void on_add(void *arg)
     ask(d);
 }
 
-/* ---- what operators do */
+/* ---- actions of operators */
 
-/* Of a job in this state if there is one, mostly. */
+/* Mostly for a job in this state, if there is one. */
 static struct deed *of_job(const char *function, enum where where)
 {
     size_t n = ledger_count(), i;
@@ -279,7 +279,7 @@ static void on_operator(void *arg)
         ask(d);
 }
 
-/* Quick jobs come in bursts, so that they wait for one another. */
+/* Quick jobs come in bursts, so that they wait for each other. */
 static int64_t when_added(void)
 {
     int64_t us = random_between(0, random_chance(500) ? SECOND : plan->chaos_us);
@@ -300,7 +300,7 @@ void producer_begin(const struct plan *p)
         (void)world_in(random_between(0, p->chaos_us), NULL, on_operator, NULL, NULL);
 }
 
-/* Again and again, since what an operator asked in the trouble may still come. */
+/* Repeat this, since calls that operators made during the faults may still arrive. */
 static void on_calm(void *arg)
 {
     (void)arg;

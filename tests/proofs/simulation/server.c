@@ -15,7 +15,7 @@
 #include "lua/lua_lib.h"
 #include "world.h"
 
-/* The thread of jemalloc would wait for instants of the wall clock, which stands: a busy loop. */
+/* jemalloc's background thread waits for times of the wall clock, which stands: a busy loop. */
 static const char *const server_args[] = {"--enable-debug-command",
                                           "yes",
                                           "--activerehashing",
@@ -34,7 +34,7 @@ static struct test_redis redis;
 static struct test_clock *wall;
 static int fd = -1;
 static struct buf out = BUF_INIT, in = BUF_INIT;
-static size_t at; /* read so far of `in` */
+static size_t at; /* how much of `in` was read */
 static char *wakes[SERVER_WAKES_MAX];
 static size_t nwakes;
 
@@ -169,7 +169,7 @@ static void keep_wake(const redisReply *push)
     wakes[nwakes++] = mem_strdup(push->element[2]->str);
 }
 
-/* The next reply; what was pushed before it is kept. */
+/* The next reply; messages that were pushed before it are kept. */
 static redisReply *next_reply(void)
 {
     for (;;) {
@@ -198,7 +198,7 @@ static void begin(void)
 
 /* ---- calls */
 
-/* What the command publishes may come before its reply or behind it: the PONG is behind both. */
+/* What the command publishes may come before or after its reply, but always before the PONG. */
 struct reply *server_call(int argc, const char *const *argv, const size_t *lens)
 {
     redisReply *r;
@@ -275,7 +275,7 @@ void server_define(const char *words)
     must(server_ask(words));
 }
 
-/* COPY keeps the order inside small values, which a dump would keep as well. */
+/* COPY keeps the order inside small values, as a dump does. */
 void server_save(void)
 {
     struct reply *keys;
@@ -305,7 +305,7 @@ void server_lose(void)
 
 /* ---- start and stop */
 
-/* Put a shorter text in the place of another, which must be there exactly once. */
+/* Replace a text, which must be there exactly once, by a shorter one. */
 static void replace(char *text, const char *what, const char *with)
 {
     char *found = strstr(text, what);
@@ -320,8 +320,8 @@ static void replace(char *text, const char *what, const char *with)
     " then\n    status = 'link'\n  end\n  if status ~= 'ok' then\n    return {now_us = now_us, "   \
     "status = status}\n"
 
-/* What each check is in the library, and what it is not to be any more. A check may stand in
- * several places: a fence is one of jobs that simply end, and one of all other results. */
+/* Each check as it is in the library, and what replaces it. A check may be in several places: there
+ * is a fence for jobs that simply end, and one for all other results. */
 static const struct {
     const char *name, *text, *instead;
 } checks[] = {
@@ -329,9 +329,9 @@ static const struct {
      "if mine and not mine[id] then"},
     {"fence", " or\n       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start then", " then"},
     {"gate", "return L.lock_holder(book, g) and 0 or 1", "return 1"},
-    /* The step's, which what follows tells from the reconcile's. */
+    /* The step's check; what follows it tells it from the reconcile's. */
     {"link", "current ~= q.link" STEP_LINK_END, "false" STEP_LINK_END},
-    /* A job that was let in is counted when it starts. */
+    /* A job that was granted counts when it starts. */
     {"rate", "      L.take(book, g, job, fence)\n      L.touch(book, id)\n",
      "      L.touch(book, id)\n"},
 };

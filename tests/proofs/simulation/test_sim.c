@@ -1,6 +1,6 @@
 /*
- * tests/sim itself: it finds nothing in some seeds of the product, it finds the product with a
- * check taken out, and what it does follows from the seed alone.
+ * Tests of tests/sim itself: it finds nothing in some seeds of the product; it finds a check that
+ * was taken out; and its log follows from the seed alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Run it; log and without may be NULL. Its exit status; what it printed is shown and in *said. */
+/* Run it; log and without may be NULL. Returns its exit status. Its output is shown and put in
+ * *said. */
 static int sim(const char *seeds, const char *log, const char *without, struct buf *said)
 {
     CLEANUP_FREE char *program = mem_printf("%s/tests/sim", test_build_dir());
@@ -62,7 +63,7 @@ static int sim(const char *seeds, const char *log, const char *without, struct b
     return status;
 }
 
-/* Two processes, each with a server of its own: byte by byte the same. */
+/* Two processes, each with its own server: their logs are equal, byte by byte. */
 static void test_sim_same_seeds_same_log(void **state)
 {
     CLEANUP_BUF struct buf said = BUF_INIT, one = BUF_INIT, two = BUF_INIT;
@@ -79,7 +80,7 @@ static void test_sim_same_seeds_same_log(void **state)
     assert_memory_equal(one.data, two.data, one.len);
 }
 
-/* A seed's run does not depend on those before it: alone it is replayed as it was. */
+/* A seed's run does not depend on the runs before it: alone it gives the same log. */
 static void test_sim_replays_one_seed(void **state)
 {
     CLEANUP_BUF struct buf said = BUF_INIT, all = BUF_INIT, one = BUF_INIT;
@@ -113,8 +114,8 @@ static void finds(const char *without, const char *property, const char *among)
 static void test_sim_finds_a_missing_fence(void **state)
 {
     (void)state;
-    /* A result of an earlier start by the worker that runs the job again: once in some thousand
-     * seeds, so the first ones are those that come to it. */
+    /* A result of an earlier start, by the worker that runs the job again: it comes once in some
+     * thousand seeds, so begin with seeds that have it. */
     finds("fence", "I3-fence", "1900..6000");
 }
 

@@ -18,9 +18,9 @@ static void on_start(void *arg)
     size_t folder = (size_t)random_between(0, WORKERS_FOLDERS - 1);
 
     (void)arg;
-    if (world.is_calm) /* trouble_end has seen to it that somebody works */
+    if (world.is_calm) /* trouble_end made sure that a worker works */
         return;
-    /* A new folder, that of a forerunner, or none. */
+    /* A new folder, that of a predecessor, or none. */
     if (random_chance(300) || !worker_folder_is_free(folder))
         folder = SIZE_MAX;
     (void)worker_start(folder);
@@ -53,7 +53,8 @@ static void on_fatal(void *arg)
     start_soon();
 }
 
-/* One that dies while it reaps leaves its victim marked as dead: it may wake meanwhile. */
+/* A worker that dies while it reaps leaves its victim marked as dead, and the victim may wake
+ * then. */
 void trouble_sent(struct worker *w, const char *function)
 {
     bool reaps = plan->fatal > 0 && strcmp(function, "later_v1_reap") == 0;
@@ -157,8 +158,8 @@ static void on_outage(void *arg)
     down_for_a_while();
 }
 
-/* It crashes, or fails over, and comes back as it was some time ago; or somebody restores a dump
- * in place, and no link breaks. */
+/* Redis crashes or fails over, and comes back with older data; or an operator restores a dump in
+ * place, and no link breaks. */
 static void on_loss(void *arg)
 {
     (void)arg;
@@ -195,7 +196,7 @@ static void on_clock(void *arg)
     world_say("the clock of Redis is stepped to %+lld ms", (long long)(world.wall_step_us / MS));
 }
 
-/* ---- all of it */
+/* ---- all faults */
 
 static void plan_some(unsigned n, event_f *fn)
 {
@@ -240,7 +241,7 @@ void trouble_end(void)
     world.is_calm = true;
     world_say("calm");
     net_up();
-    /* Times of the future that the clock told once are due now. */
+    /* Future times that the clock once showed count as due now. */
     world.wall_step_us = highest_step_us;
     for (size_t i = 0; i < workers_count(); i++) {
         working += works(worker_at(i));

@@ -1,6 +1,6 @@
 /*
- * The faults of a run: when workers crash, freeze, are stopped; when Redis hangs, is down, forgets;
- * when its clock is stepped. And their end.
+ * The faults of a run: workers crash, freeze, are stopped; Redis hangs, is down, loses data; its
+ * clock is stepped. Also their end.
  */
 #ifndef LATER_TESTS_SIMULATION_TROUBLE_H
 #define LATER_TESTS_SIMULATION_TROUBLE_H
@@ -10,11 +10,11 @@
 struct worker;
 
 void trouble_begin(const struct plan *plan);
-/* A worker has sent something: maybe it was the last thing it did. */
+/* A worker has sent a call. It may die right after. */
 void trouble_sent(struct worker *w, const char *function);
-/* A handler of it started that kills it. */
+/* A handler was started that will kill this worker. */
 void trouble_poison(struct worker *w);
-/* No more of it: Redis is there, somebody works. What hangs or is frozen still is, for a while. */
+/* End the faults: Redis is up and a worker works. What hangs or is frozen stays so for a while. */
 void trouble_end(void);
 
 #endif

@@ -9,7 +9,7 @@
 
 struct guard {
     struct worker *worker;
-    int64_t sent_us; /* the last acknowledged beat */
+    int64_t sent_us; /* of the last acknowledged beat */
     struct event *deadline;
 };
 
@@ -31,7 +31,7 @@ void virtual_guard_alone(struct worker *w)
         virtual_pool_kill_locked(w);
 }
 
-/* A process of its own: whatever its worker is, this happens. */
+/* The guard is a process of its own: this happens whatever its worker does. */
 static void on_deadline(void *arg)
 {
     struct guard *g = arg;

@@ -134,7 +134,7 @@ static void on_opened(void *arg)
     l->events.up(l->events.arg, &server);
 }
 
-/* A server that hangs takes the connection and does not answer the login. */
+/* A server that hangs accepts the connection and does not answer the login. */
 static void on_retry(void *arg)
 {
     struct link *l = arg;
@@ -194,7 +194,7 @@ bool link_is_up(const struct link *l)
     return l->is_up;
 }
 
-/* Of the connection that is open: net drops the answers of others. */
+/* An answer on the open connection; the net drops the answers of others. */
 static void on_answer(void *arg, const struct reply *reply)
 {
     struct ask ask = *(struct ask *)arg;

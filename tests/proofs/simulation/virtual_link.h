@@ -6,7 +6,7 @@
 
 #include "redis/link.h"
 
-/* Its connection breaks, if it has one. */
+/* Break its connection, if it has one. */
 void virtual_link_break(struct link *l);
 
 #endif

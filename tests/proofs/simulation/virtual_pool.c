@@ -23,7 +23,7 @@ struct run {
     enum run_end how;
     int code;
     bool is_told, ignores_term, has_lock;
-    bool has_begun; /* else its lock was refused */
+    bool has_begun; /* false: the guard refused its lock */
 };
 
 struct place {
@@ -40,7 +40,7 @@ struct pool {
     struct place *places;
 };
 
-/* The end of a run on its way to the main thread. */
+/* The end of a run, under way to the main thread. */
 struct told_end {
     struct pool *pool;
     unsigned slot;
@@ -128,7 +128,7 @@ static void on_grace_over(void *arg)
     end_in(r, random_between(100, 5 * MS), r->how, 9);
 }
 
-/* TERM, and KILL after the grace. A handler may finish its work although it is told to end. */
+/* Send TERM, and KILL after the grace time. A handler may finish its work in spite of TERM. */
 static void tell(struct run *r, enum run_end how)
 {
     if (r->is_told)
@@ -184,7 +184,7 @@ static int64_t duration_us(void)
                                 : random_between(5 * MS, 1500 * MS);
 }
 
-/* How it will end if nobody ends it. */
+/* Decide how it will end if nothing ends it earlier. */
 static void give_fate(struct run *r, int64_t timeout_us)
 {
     static const int codes[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 75, 75, 1, 1, 65};
@@ -257,7 +257,7 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *w
     ledger_run_started(pool->worker, r->id, r->fence, number_of(order, "LATER_ATTEMPT"),
                        number_of(order, "LATER_ATTEMPTS_MAX"));
     give_fate(r, order->timeout_ms * MS);
-    /* Some ids are poison, whoever runs them. */
+    /* Some ids are poison for any worker. */
     if (plan->has_poison && r->id[JOB_ID_LEN - 1] % 4 == 0)
         trouble_poison(pool->worker);
     if (random_chance(150))
@@ -366,7 +366,7 @@ void virtual_pool_end(void)
         unlink_run(runs);
 }
 
-/* ---- backends: here every job has a process of its own */
+/* ---- backends: here every job has its own process */
 
 struct backends {
     struct backends_events events;

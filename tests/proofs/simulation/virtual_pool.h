@@ -1,6 +1,6 @@
 /*
- * run/pool/pool.h on virtual time: handlers are not processes but plans (how long, how it ends,
- * whether TERM is heard), made by chance when they start.
+ * run/pool/pool.h on virtual time. Handlers are not processes but plans, made at random when they
+ * start: how long they take, how they end, whether they obey TERM.
  */
 #ifndef LATER_TESTS_SIMULATION_VIRTUAL_POOL_H
 #define LATER_TESTS_SIMULATION_VIRTUAL_POOL_H
@@ -14,15 +14,15 @@
 
 void virtual_pool_begin(const struct plan *plan);
 void virtual_pool_end(void);
-/* The worker is about to die: its handlers die too, or live on as orphans of its folder. */
+/* The worker is about to die. Its handlers die, too, or live on as orphans of its folder. */
 void virtual_pool_orphan(struct worker *w, bool live_on);
-/* A new worker has this folder: it kills what its forerunner left. */
+/* A new worker has this folder: kill the orphans of its predecessors. */
 void virtual_pool_kill_orphans(size_t folder);
-/* The same of what this worker, which is dead, left. */
+/* The same for the orphans of this dead worker. */
 void virtual_pool_kill_orphans_of(const struct worker *w);
-/* The guard's work: those of this worker, orphans included, that hold a lock. */
+/* For the guard: kill the handlers of this worker, orphans included, that hold a lock. */
 void virtual_pool_kill_locked(struct worker *w);
-/* Handlers that run, orphans included. */
+/* How many handlers run, orphans included? */
 size_t virtual_pool_live(void);
 
 #endif

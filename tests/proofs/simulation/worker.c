@@ -11,7 +11,7 @@
 
 #define BUSY_MAX 100 /* in one millisecond */
 
-/* What the state folder of a worker keeps: worker/state_folder.h, without its file. */
+/* The content of a worker's state folder: worker/state_folder.h without its file. */
 struct state_folder {
     int64_t epoch, predecessor;
     bool is_taken;
@@ -125,7 +125,7 @@ int remains_end(struct remains *r, int64_t epoch, bool may_be_past)
     return 0;
 }
 
-/* ---- loop/loop.h, what the daemon needs of it */
+/* ---- the part of loop/loop.h that the daemon needs */
 
 struct loop_alarm {
     struct worker *worker;
@@ -200,7 +200,7 @@ static void on_gone(void *arg)
     tear_down(w);
 }
 
-/* The daemon's way out: nothing runs any more. */
+/* The daemon is done: nothing runs any more. */
 void loop_stop(struct loop *loop)
 {
     (void)world_in(0, &loop->worker->owner, on_gone, loop->worker, NULL);
@@ -254,7 +254,7 @@ void workers_free(void)
 
 /* ---- life */
 
-/* A folder is of one host. */
+/* A folder belongs to one host. */
 static void identify(struct worker *w, size_t folder)
 {
     unsigned host = folder != SIZE_MAX ? WORKERS_MAX + (unsigned)folder : w->pid;
@@ -269,7 +269,7 @@ static void identify(struct worker *w, size_t folder)
     (void)snprintf(me->instance, sizeof(me->instance), "instance-%u", w->pid);
 }
 
-/* As serve() of daemon.c does it. */
+/* Like serve() of daemon.c. */
 static void serve(struct worker *w, unsigned queues)
 {
     static char *argv[] = {(char *)(uintptr_t) "/bin/true", NULL};
@@ -292,7 +292,7 @@ static void serve(struct worker *w, unsigned queues)
     sched_set_queues(w->d.sched, mono_now(), specs, n);
 }
 
-/* As daemon.c does it. */
+/* Like daemon.c. */
 static void build(struct worker *w)
 {
     struct daemon *d = &w->d;
@@ -350,7 +350,7 @@ void worker_crash(struct worker *w, bool has_orphans)
 {
     world_say("%s crashes%s", w->owner.name, has_orphans ? ", its handlers live on" : "");
     virtual_pool_orphan(w, has_orphans);
-    /* Its guard hears of it at once. */
+    /* The guard notices at once. */
     virtual_guard_alone(w);
     tear_down(w);
 }
@@ -358,7 +358,7 @@ void worker_crash(struct worker *w, bool has_orphans)
 void worker_freeze(struct worker *w, int64_t us)
 {
     world_say("%s is stopped by SIGSTOP for %lld ms", w->owner.name, (long long)(us / MS));
-    /* Never shorter than before: what waits for the end of it is planned already. */
+    /* Never shorten it: events for its end are planned already. */
     if (world.now_us + us > w->owner.frozen_until)
         w->owner.frozen_until = world.now_us + us;
 }
@@ -384,7 +384,7 @@ static void on_usr1(void *arg)
     sched_quiet(w->d.sched, mono_now());
 }
 
-/* Signals are events of the worker: a frozen one hears them when it wakes. */
+/* Signals are events of the worker: a frozen worker gets them when it wakes. */
 void worker_stop(struct worker *w)
 {
     w->is_stopping = true;
@@ -419,7 +419,7 @@ void worker_serve(struct worker *w, unsigned queues)
     (void)world_in(0, &w->owner, on_hup, r, free);
 }
 
-/* ---- who is there */
+/* ---- the workers */
 
 size_t workers_count(void)
 {

@@ -11,11 +11,11 @@
 #include "base/mem.h"
 
 #define BEGIN_US INT64_C(1000000000)              /* of the monotonic clock */
-#define WALL_US INT64_C(1767225600) * 1000 * 1000 /* at that instant: 2026-01-01 */
+#define WALL_US INT64_C(1767225600) * 1000 * 1000 /* at that time: 2026-01-01 */
 
 struct event {
     int64_t at_us;
-    /* Those of one instant happen in the order in which they should have, then were made. */
+    /* Events at one time happen by when they were due, then by when they were planned. */
     int64_t due_us;
     uint64_t seq;
     const struct owner *owner;
@@ -185,7 +185,7 @@ bool random_chance(unsigned permille)
     return random_next() % 1000 < permille;
 }
 
-/* What the product asks the system for: the same numbers. */
+/* The product asks the system for random bytes; here they come from the seed. */
 ssize_t getrandom(void *out, size_t n, unsigned flags)
 {
     (void)flags;
@@ -197,7 +197,7 @@ ssize_t getrandom(void *out, size_t n, unsigned flags)
     return (ssize_t)n;
 }
 
-/* ---- the product's clock and log, ours */
+/* ---- clock and log of the product, replaced */
 
 struct mono mono_now(void)
 {
@@ -209,7 +209,7 @@ struct mono mono_now(void)
     return (struct mono){(int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000};
 }
 
-/* No machine sleeps here. */
+/* Machines never sleep here. */
 struct boot boot_now(void)
 {
     return (struct boot){mono_now().us};

@@ -1,7 +1,7 @@
 /*
  * The virtual world of one run: one clock in microseconds, the events to come, the run's random
- * numbers, its log, and whether a property broke. One run at a time in a process; everything that
- * happens in it follows from its seed.
+ * numbers, its log, and the property that broke. A process has one run at a time; everything in it
+ * follows from the seed.
  */
 #ifndef LATER_TESTS_SIMULATION_WORLD_H
 #define LATER_TESTS_SIMULATION_WORLD_H
@@ -13,8 +13,8 @@
 #define MS INT64_C(1000)
 #define SECOND INT64_C(1000000)
 
-/* Whoever events happen to: a process. Once it is dead its events are dropped, and while it is
- * stopped (SIGSTOP) they wait. */
+/* A process that events happen to. When it is dead its events are dropped; while it is stopped
+ * (SIGSTOP) they wait. */
 struct owner {
     char name[16];
     bool is_dead;
@@ -26,13 +26,13 @@ typedef void event_f(void *arg);
 
 struct world {
     int64_t now_us;
-    int64_t wall_step_us; /* how far the wall clock of Redis was stepped */
-    bool is_running;      /* false: mono_now tells the real time (starting servers …) */
+    int64_t wall_step_us; /* how far Redis' wall clock was stepped */
+    bool is_running;      /* false: mono_now is the real time (while servers start …) */
     bool is_calm;         /* no more faults */
     const struct owner *current;
-    char broken[32]; /* the first property that broke, "" while none did */
+    char broken[32]; /* the first property that broke; "": none */
     char why[256];
-    FILE *log; /* NULL: none is kept */
+    FILE *log; /* NULL: no log */
 };
 extern struct world world;
 
@@ -40,26 +40,26 @@ extern struct world world;
 void world_begin(uint64_t seed, FILE *log);
 void world_end(void);
 
-/* At this instant (the past: now) call fn(arg); owner may be NULL. drop(arg) is called instead when
- * it does not happen; may be NULL. */
+/* Call fn(arg) at this time; a past time is now. owner may be NULL. drop(arg) is called instead if
+ * the event does not happen; it may be NULL. */
 struct event *world_at(int64_t at_us, const struct owner *owner, event_f *fn, void *arg,
                        event_f *drop);
 struct event *world_in(int64_t us, const struct owner *owner, event_f *fn, void *arg,
                        event_f *drop);
-/* The arg is not dropped. NULL is fine; must not have happened yet. */
+/* Does not call drop. NULL is fine; the event must not have happened yet. */
 void world_cancel(struct event *e);
-/* Until then, or a property breaks, or stop(arg) says so (asked after each event). True: stopped.
- */
+/* Run until then, or until a property breaks or stop(arg) is true (asked after each event). True:
+ * stopped. */
 bool world_run(int64_t until_us, bool (*stop)(void *arg), void *arg);
 
-/* Since the run began. */
+/* Time since the run began. */
 int64_t world_age_us(void);
-/* The wall clock of Redis. */
+/* Redis' wall clock. */
 int64_t world_wall_us(void);
 
-/* One line of the log, with the time and who. */
+/* Write a line to the log, with the time and the current owner. */
 void world_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* A property does not hold: its name, and what was seen. The first one counts, the run ends. */
+/* A property does not hold: its name, and what was seen. The first one ends the run. */
 void world_break(const char *property, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Random numbers of the run. */
