@@ -16,3 +16,9 @@ grep -q add "$work/help"
 env -i "$build/laterd" --config "$source/packaging/debian/laterd.yaml" --print-config >"$work/laterd.yaml"
 diff -u "$source/etc/laterd.yaml" "$work/laterd.yaml"
 sh "$source/scripts/unit-of-instances" <"$source/systemd/laterd.service" | diff - "$build/systemd/laterd@.service"
+# A folder that scripts/package did not make stays as it is.
+mkdir "$work/foreign"
+: >"$work/foreign/mine"
+status=0
+sh "$source/scripts/package" "$work/foreign" 2>"$work/refusal" || status=$?
+[ "$status" -eq 73 ] && [ -e "$work/foreign/mine" ] && grep -q 'not a folder of this script' "$work/refusal"
