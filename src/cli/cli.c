@@ -46,6 +46,9 @@ int cli_target(struct cli *cli, struct err *err)
     if (target_find(&cli->flags, &cli->target, err) < 0)
         return -1;
     cli->has_target = true;
+    if (cli->target.warning.code != ERR_NONE)
+        (void)fprintf(stderr, "later: warning: %s (the rest of the file is not used)\n",
+                      cli->target.warning.text);
     return 0;
 }
 

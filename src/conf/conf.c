@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "conf/conf_check.h"
@@ -459,19 +460,23 @@ static struct conf *new_conf(void)
     return conf;
 }
 
-struct conf *conf_load(const char *path, char *const *env, struct err *err)
+/* only: the settings of the daemon to be read, and no others; NULL: all. Of a file that is no YAML
+ * they are read from what stands before the error. */
+static struct conf *load_with(const char *path, char *const *env, const char *const *only,
+                              struct err *err)
 {
-    struct err local = ERR_INIT;
     struct yaml_node *root = NULL;
     struct loading load = {.conf = new_conf()};
     int r = 0;
 
-    if (err == NULL)
-        err = &local;
     if (path != NULL) {
         load.conf->path = mem_strdup(path);
         load.file = yaml_short_path(path);
         r = yaml_tree_load(path, &root, err);
+    }
+    if (only != NULL) {
+        yaml_node_keep(root, only);
+        r = 0;
     }
     load.root = root;
     if (r == 0)
@@ -482,6 +487,37 @@ struct conf *conf_load(const char *path, char *const *env, struct err *err)
         return load.conf;
     conf_free(load.conf);
     return NULL;
+}
+
+struct conf *conf_load(const char *path, char *const *env, struct err *err)
+{
+    struct err local = ERR_INIT;
+
+    return load_with(path, env, NULL, err != NULL ? err : &local);
+}
+
+struct conf *conf_load_address(const char *path, char *const *env, struct err *warning,
+                               struct err *err)
+{
+    static const char *const keys[] = {"redis",     "redis_password_file", "redis_timeout",
+                                       "namespace", "state_dir",           NULL};
+    struct conf *conf = conf_load(path, env, err);
+    CLEANUP_FREE char **only = NULL;
+    struct err ignored = ERR_INIT;
+
+    if (conf != NULL || err->code != ERR_CONFIG)
+        return conf;
+    only = conf_env_only(env, keys);
+    conf = load_with(path, only, keys, &ignored);
+    /* A file that does not name a server must not lead to another one: it may be misspelt. */
+    if (conf == NULL ||
+        conf->lines[find_row(conf_top_rows, CONF_TOP_ROWS, "redis") - conf_top_rows] == 0) {
+        conf_free(conf);
+        return NULL;
+    }
+    *warning = *err;
+    *err = (struct err)ERR_INIT;
+    return conf;
 }
 
 static void queue_done(struct conf_queue *q)

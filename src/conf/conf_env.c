@@ -190,6 +190,29 @@ int conf_env_read(char *const *env, const struct conf *conf, struct conf_env *re
     return 0;
 }
 
+char **conf_env_only(char *const *env, const char *const *keys)
+{
+    char **only = NULL;
+    size_t n = 0;
+
+    for (; env != NULL && *env != NULL; env++) {
+        for (const char *const *key = keys; *key != NULL; key++) {
+            const char *rest = strncmp(*env, PREFIX, strlen(PREFIX)) == 0
+                                   ? skip_word(*env + strlen(PREFIX), *key)
+                                   : NULL;
+
+            if (rest == NULL || *rest != '=')
+                continue;
+            only = mem_grow(only, n + 2, sizeof(*only));
+            only[n++] = *env;
+        }
+    }
+    if (only == NULL)
+        only = mem_new(sizeof(*only));
+    only[n] = NULL;
+    return only;
+}
+
 void conf_env_done(struct conf_env *env)
 {
     for (size_t i = 0; i < env->n; i++)

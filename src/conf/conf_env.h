@@ -31,6 +31,9 @@ struct conf_env {
  * -1 with code CONFIG for a name that means nothing or more than one thing. Free *ret in any case.
  */
 int conf_env_read(char *const *env, const struct conf *conf, struct conf_env *ret, struct err *err);
+/* The entries of env that set one of these settings of the daemon (keys, NULL-ended). The list is
+ * the caller's, the entries are not. */
+char **conf_env_only(char *const *env, const char *const *keys);
 void conf_env_done(struct conf_env *env);
 
 #endif

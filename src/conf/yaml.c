@@ -47,6 +47,38 @@ void yaml_tree_free(struct yaml_node *node)
     }
 }
 
+static bool is_among(const char *key, const char *const *keys)
+{
+    for (; key != NULL && *keys != NULL; keys++) {
+        if (strcmp(key, *keys) == 0)
+            return true;
+    }
+    return false;
+}
+
+void yaml_node_keep(struct yaml_node *node, const char *const *keys)
+{
+    struct yaml_node **at = node != NULL ? &node->first : NULL;
+
+    if (node == NULL)
+        return;
+    node->last = NULL;
+    node->n = 0;
+    while (*at != NULL) {
+        struct yaml_node *child = *at;
+
+        if (is_among(child->key, keys)) {
+            node->last = child;
+            node->n++;
+            at = &child->next;
+        } else {
+            *at = child->next;
+            child->next = NULL;
+            yaml_tree_free(child);
+        }
+    }
+}
+
 bool yaml_node_is_map(const struct yaml_node *node)
 {
     return node->kind == YAML_MAP || (node->kind == YAML_TEXT && node->text[0] == '\0');
@@ -336,6 +368,7 @@ int yaml_tree_parse(const char *file, const char *text, size_t n, struct yaml_no
     yaml_parser_t parser;
     int r;
 
+    *ret = NULL;
     if (n > YAML_FILE_BYTES_MAX)
         return refuse(b.file, 1, "larger than 1 MiB", err);
     if (check_bytes(b.file, text, n, err) < 0)
@@ -347,7 +380,7 @@ int yaml_tree_parse(const char *file, const char *text, size_t n, struct yaml_no
     r = build(&b, &parser, err);
     yaml_parser_delete(&parser);
     free(b.key);
-    if (r < 0 || is_nothing(b.root)) {
+    if (is_nothing(b.root)) {
         yaml_tree_free(b.root);
         b.root = NULL;
     }
@@ -395,6 +428,7 @@ int yaml_tree_load(const char *path, struct yaml_node **ret, struct err *err)
     const char *file = yaml_short_path(path);
     ssize_t n;
 
+    *ret = NULL;
     fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return open_error(file, errno, err);

@@ -39,7 +39,7 @@ struct yaml_node {
  * Read a file that others cannot have written: regular, owned by root or the effective user, not
  * writable by group or others. 0 and the tree in *ret (NULL for a file without content; free with
  * yaml_tree_free), or -1 with code INPUT (no such file), DENIED (unreadable, owner, mode), CONFIG
- * or SYSTEM.
+ * or SYSTEM; then *ret is what stands before the error, or NULL.
  */
 int yaml_tree_load(const char *path, struct yaml_node **ret, struct err *err);
 
@@ -47,6 +47,10 @@ int yaml_tree_load(const char *path, struct yaml_node **ret, struct err *err);
 int yaml_tree_parse(const char *file, const char *text, size_t n, struct yaml_node **ret,
                     struct err *err);
 void yaml_tree_free(struct yaml_node *node);
+
+/* Remove all children of a mapping but those with one of these keys (NULL-ended). node may be NULL.
+ */
+void yaml_node_keep(struct yaml_node *node, const char *const *keys);
 
 /* A YAML_MAP, or the empty text that counts as one without entries. */
 bool yaml_node_is_map(const struct yaml_node *node);

@@ -289,6 +289,45 @@ static void test_configuration_and_password(void **state)
     test_redis_stop(&locked);
 }
 
+/* A daemon whose reload was refused runs on, and so do the commands. */
+static void test_a_broken_file_takes_no_command_away(void **state)
+{
+    static const char *const broken[] = {
+        "colour: red\n",
+        "concurrency: many\n",
+        "stop_timeout: -1s\n",
+        "queues:\n  mail: { mode: steam }\n",
+        "queues:\n  'a b': {}\n",
+        "queues: [mail]\n",
+        "limits:\n  smtp: 20\n",
+        "defaults:\n  attempts: 0\n",
+        "queues:\n  mail: { lock: \"x\n",
+        "queues:\n\tmail: {}\n",
+        "a: &x 1\n",
+        "handlers_dir: [\n",
+    };
+    static const char *const lost[] = {"redsi: x\n", "a: [\nredis: redis://h\n"};
+    char text[512], *path;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        (void)snprintf(text, sizeof(text), "redis: %s\nnamespace: other\n%s", redis.url, broken[i]);
+        path = write_file("broken.yaml", text, 0600);
+        if (run("--config", path, "add", "mail", "x", NULL) != 0)
+            fail_msg("%s: %s", broken[i], buf_str(&err));
+        assert_says(&err, "later: warning: ");
+        assert_says(&err, "broken.yaml:");
+        assert_int_equal(run("--config", path, "show", "j00000000000", NULL), 66);
+        assert_says(&err, "namespace other");
+    }
+    /* It does not say which server is meant. */
+    for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+        path = write_file("broken.yaml", lost[i], 0600);
+        assert_int_equal(run("--config", path, "stats", NULL), 78);
+        assert_says(&err, "broken.yaml:");
+    }
+}
+
 static void test_user_file(void **state)
 {
     char dir[96], text[160];
@@ -1003,6 +1042,7 @@ int main(void)
         TEST(test_wrong_command_lines),
         TEST(test_no_redis),
         TEST(test_configuration_and_password),
+        TEST(test_a_broken_file_takes_no_command_away),
         TEST(test_user_file),
         TEST(test_add_survives_a_lost_reply),
         TEST(test_add),

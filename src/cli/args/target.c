@@ -85,7 +85,7 @@ static int from_conf(struct target *t, const struct conf *conf, struct err *err)
 /* 1: the file names the target. 0: no such file. -1 with err. vars: variables that override it. */
 static int from_file(struct target *t, const char *path, char *const *vars, struct err *err)
 {
-    struct conf *conf = conf_load(path, vars, err);
+    struct conf *conf = conf_load_address(path, vars, &t->warning, err);
     bool by_variable = vars == environ && env("LATERD_REDIS") != NULL;
     int result;
 

@@ -25,6 +25,7 @@ struct target {
     char ns[65];
     char from[4200]; /* "from /etc/laterd/laterd.yaml" */
     int64_t timeout_ms;
+    struct err warning; /* what else is wrong with the file; code NONE: nothing */
 };
 
 /* 0, or -1 with code USAGE (contradicting flags, a bad namespace), CONFIG, INPUT (--config or
