@@ -100,6 +100,19 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct served_queue *)a)->name, ((const struct served_queue *)b)->name);
 }
 
+/* The configuration may come before the handler: with the mode in force, the first start of the
+ * handler is the right one. */
+static void report_missing(const struct building *b, const char *queue)
+{
+    if (b->conf->handlers_dir[0] == '\0')
+        b->report(b->arg, queue, "no handler, and no handlers_dir: name one as handler", false);
+    else
+        b->report(b->arg, queue,
+                  "no handler yet: the queue is served when an executable of its name is in "
+                  "handlers_dir, or when handler names one",
+                  true);
+}
+
 struct served_queues *served_queues_build(const struct conf *conf, const struct launches *launches,
                                           served_queues_report_f *report, void *arg)
 {
@@ -116,10 +129,7 @@ struct served_queues *served_queues_build(const struct conf *conf, const struct 
         if (conf->queues[i].handler.n > 0)
             add_configured(&b, &conf->queues[i]);
         else if (!has_file(&dir, conf->queues[i].name))
-            report(arg, conf->queues[i].name,
-                   "no handler: put an executable of that name into handlers_dir, or name one as "
-                   "handler",
-                   false);
+            report_missing(&b, conf->queues[i].name);
     }
     handler_dir_done(&dir);
     if (b.out->n > 1)

@@ -25,7 +25,7 @@ struct served_queues {
 };
 
 /* Called for each file or queue that is not served, and for each warning, with the reason.
- * is_warning: it is served in spite of it. */
+ * is_warning: it is served in spite of it, or as soon as its handler is there. */
 typedef void served_queues_report_f(void *arg, const char *what, const char *reason,
                                     bool is_warning);
 

@@ -683,6 +683,11 @@ static void bad_starts_say_what_is_wrong(void **state)
     buf_clear(&e);
     assert_int_equal(run_laterd("--check-config", &o, &e), 78);
     assert_non_null(strstr(buf_str(&e), "/nonexistent/x"));
+    /* The file may come before the handler. */
+    test_laterd_conf(&a, dir, "a", redis.url, "queues: { soon: { mode: stream } }");
+    buf_clear(&e);
+    assert_int_equal(run_laterd("--check-config", &o, &e), 0);
+    assert_non_null(strstr(buf_str(&e), "warning: soon: no handler yet"));
     test_laterd_conf(&a, dir, "a", redis.url, "");
     assert_int_equal(run_laterd("--check-config", &o, &e), 0);
     buf_clear(&o);

@@ -609,6 +609,52 @@ static void the_guard_kills_one_with_a_lock(void **state)
     assert_int_equal(booked_starts(neighbour, 1), 2);
 }
 
+/* ---- the mode comes later than the handler */
+
+/* The example workers lie in the folder and no setting says what they are: no job counts as done
+ * until the setting is there, and then none is lost. */
+static void examples_without_their_mode(void **state)
+{
+    static const char *const names[] = {"sh", "py", "pl"};
+    enum { JOBS = 5 };
+    const char *const defaults =
+        "defaults: { attempts: 1000, backoff: { first: 200ms, max: 200ms } }\n";
+    CLEANUP_FREE char *yaml = mem_printf(
+        "%squeues: { sh: { mode: stream }, py: { mode: stream }, pl: { mode: stream } }", defaults);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        CLEANUP_FREE char *from =
+            mem_printf("%s/handlers/examples/stream.%s", test_source_dir(), names[i]);
+        CLEANUP_FREE char *to = mem_printf("%s/handlers/%s", dir, names[i]);
+
+        install(from, to);
+    }
+    start_a(defaults);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        for (int n = 0; n < JOBS; n++)
+            free(test_add(&redis, names[i], NULL, NULL, "upper hello"));
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        CLEANUP_FREE char *failed =
+            mem_printf("queue=%s start=2 attempt=2 outcome=retry", names[i]);
+
+        assert_true(test_until_lines(a.log, failed, JOBS, LONG_MS));
+    }
+    assert_true(test_lines(a.log, "set mode: stream for its queue") >= 3 * JOBS);
+    assert_int_equal(test_lines(a.log, "outcome=done"), 0);
+    assert_int_equal(test_int(&redis, "HLEN", ROOT ":jobs"), 3 * JOBS);
+
+    {
+        struct test_laterd edited;
+
+        test_laterd_conf(&edited, dir, "a", redis.url, yaml);
+    }
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_int_equal(test_lines(a.log, "outcome=dead"), 0);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, stream_open, stream_close_all)
@@ -647,6 +693,7 @@ int main(void)
         T(killed_daemons_leave_no_process),
         T(a_stuck_one_is_killed_by_the_successor),
         T(the_guard_kills_one_with_a_lock),
+        T(examples_without_their_mode),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
