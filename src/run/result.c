@@ -60,6 +60,12 @@ static void tell(struct run_result *r, const char *why, const char *p, size_t n,
     text_copy(r->text, sizeof(r->text), buf_str(&shown));
 }
 
+void run_result_reason(struct run_result *r, const char *p, size_t n)
+{
+    if (n > 0)
+        tell(r, "", p, n, "");
+}
+
 void run_result_say(struct run_result *r, enum run_end said, const char *p, size_t n,
                     enum run_end cause, const char *why)
 {

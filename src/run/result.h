@@ -54,6 +54,9 @@ void run_describe_cause(enum run_end cause, int64_t timeout_ms, char *out, size_
 void run_result_say(struct run_result *r, enum run_end said, const char *p, size_t n,
                     enum run_end cause, const char *why);
 
+/* The n bytes at p are why it failed. n is 0: nothing changes. */
+void run_result_reason(struct run_result *r, const char *p, size_t n);
+
 void run_result_init(struct run_result *r);
 void run_result_done(struct run_result *r);
 

@@ -933,6 +933,41 @@ static void test_log_is_bounded(void **state)
     attempt_done(&b);
 }
 
+/* ---- why it failed ---- */
+
+static void test_the_reason_is_in_words(void **state)
+{
+    static const struct {
+        const char *script, *says;
+    } rows[] = {
+        {"echo begins >&2; echo 'no answer' >&2; exit 1", "no answer"},
+        {"echo 'no answer' >&2; echo >&2; echo '  ' >&2; exit 1", "no answer"},
+        {"printf '  no \\033[31manswer' >&2; exit 1", "no \\x1b[31manswer"},
+        {"echo x >&2; echo 'reason disk full' >&3; exit 65", "disk full"},
+        {"echo 'reason a' >&3; echo 'reason b' >&3; exit 65", "b"},
+        {"echo out; exit 1", "exit status 1"},
+        {"i=0; while [ $i -lt 400 ]; do echo line $i >&2; i=$((i+1)); done; exit 1", "line 399"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct attempt a = {.script = rows[i].script};
+
+        attempt(&a);
+        assert_string_equal(a.ret.text, rows[i].says);
+        assert_int_equal(a.ret.end, RUN_EXITED);
+        attempt_done(&a);
+    }
+    /* It did not fail. */
+    {
+        struct attempt a = {.script = "echo warning >&2; echo 'reason none' >&3"};
+
+        attempt(&a);
+        expect(&a, RUN_EXITED, 0, "exit status 0");
+        attempt_done(&a);
+    }
+}
+
 /* ---- a stream handler without its mode ---- */
 
 /* It finds no jobs on its input and ends with status 0: that is no success. */
@@ -1053,6 +1088,7 @@ int main(void)
         cmocka_unit_test(test_output_reaches_the_log),
         cmocka_unit_test(test_h15_bytes_are_kept_and_escaped),
         cmocka_unit_test(test_log_is_bounded),
+        cmocka_unit_test(test_the_reason_is_in_words),
         cmocka_unit_test(test_a_greeting_is_no_success),
         cmocka_unit_test(test_other_output_is_no_greeting),
         cmocka_unit_test(test_fd3),

@@ -70,7 +70,7 @@ static void test_ended(void **state)
     (void)claim(w, "mail", 1);
     assert_string_equal(settle(w, id, 1, "done", 3600000), "ok");
     two_ms_later();
-    explains(id, "nothing", "it is done since ");
+    explains(id, "nothing", "it was done ");
     explains(id, "nothing", "; it is forgotten in 59 m 5");
     id = add("mail keep 1h x");
     (void)fcall("later_cancel %s", id);
@@ -105,9 +105,9 @@ static void test_running(void **state)
     (void)settle(w, id, 1, "progress", 0);
     explains(id, "handler", "; it says: T");
     (void)fcall("later_cancel %s", id);
-    explains(id, "handler", "; a cancel is under way for ");
+    explains(id, "handler", "; a cancel has been under way for ");
     (void)redis("HSET R:worker:%s beat_ms %lld", w, (long long)now_ms() - 15000);
-    explains(id, "handler", "web1 (pid 77), which is silent for 15.");
+    explains(id, "handler", "web1 (pid 77), which has been silent for 15.");
     (void)redis("HSET R:workers %s dead", w);
     explains(id, "handler", "its worker on web1 (pid 77) was given up: it is being put back");
     (void)redis("DEL R:workers R:worker:%s", w);

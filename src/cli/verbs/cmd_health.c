@@ -104,7 +104,7 @@ static void judge_late(struct health *h, const struct reply *late, int64_t now_m
     char span[48];
     json_t *cause =
         add(h->causes, "cause", "due-waiting",
-            "queue %.64s: its first job is due since %s, and worker %.20s has room for it",
+            "queue %.64s: its first job has been due for %s, and worker %.20s has room for it",
             reply_str(queue), out_span(now_ms - reply_int(reply_at(late, DUE)), span),
             reply_str(reply_at(late, ROOMY)));
 

@@ -120,12 +120,13 @@ local function of_running(e)
   elseif mark == 'dead' then
     text = 'its worker on ' .. L.where(row[1], row[2]) .. ' was given up: it is being put back'
   elseif beat_ms and e.now_ms - beat_ms >= L.SILENT_MS then
-    text = text .. ', which is silent for ' .. L.since(e, beat_ms) ..
+    text = text .. ', which has been silent for ' .. L.since(e, beat_ms) ..
            ' (after 20 to 25 s others take it back)'
   end
   text = text .. '; attempt ' .. L.int(e.tries.attempts)
   text = progress and text .. '; it says: ' .. L.one_line(progress) or text
-  text = cancelling and text .. '; a cancel is under way for ' .. L.since(e, cancelling) or text
+  text = cancelling and text .. '; a cancel has been under way for ' ..
+         L.since(e, cancelling) or text
   L.tell(e, 'due_ms', e.tries.due)
   L.tell(e, 'worker', epoch)
   L.tell(e, 'host', row[1])
@@ -137,9 +138,12 @@ local function of_running(e)
   return 'handler', text
 end
 
--- -> " (exit status 7): text" of an outcome, without the parts that it has not
+-- -> " (exit status 7): text" of an outcome, without the parts that it has not. A text may begin
+-- with the exit status itself.
 local function how(code, text)
-  local out = (L.whole(code) or 0) > 0 and ' (exit status ' .. code .. ')' or ''
+  local status = 'exit status ' .. code
+  local is_said = string.sub(text, 1, #status) == status
+  local out = (L.whole(code) or 0) > 0 and not is_said and ' (' .. status .. ')' or ''
   return text ~= '' and out .. ': ' .. L.one_line(text) or out
 end
 
@@ -151,9 +155,8 @@ local function of_done(e)
   if not state then
     return 'nothing', 'it is done'
   end
-  local head = state == 'cancelled' and 'it was cancelled ' or 'it is done since '
-  return 'nothing', head .. L.since(e, L.whole(when) or e.now_ms) ..
-         (state == 'cancelled' and ' ago' or '') ..
+  local head = state == 'cancelled' and 'it was cancelled ' or 'it was done '
+  return 'nothing', head .. L.since(e, L.whole(when) or e.now_ms) .. ' ago' ..
          (start ~= '0' and ', start ' .. start or '') .. how(code, text) ..
          '; it is forgotten in ' .. L.span(e.score - e.now_ms)
 end
@@ -166,7 +169,7 @@ local function of_dead(e)
   L.tell(e, 'code', code)
   L.tell(e, 'reason', text)
   L.tell(e, 'unique_owner', owner)
-  return 'retry', 'it is dead for ' .. L.since(e, e.score) .. ', after ' ..
+  return 'retry', 'it died ' .. L.since(e, e.score) .. ' ago, after ' ..
          L.plural(e.tries.attempts, 'attempt') .. how(code or '', text or '') .. '; ' ..
          (owner and 'later retry is refused while job ' .. owner .. ' has its unique key' or
           'later retry runs it again at once, its attempts counted anew')

@@ -12,10 +12,8 @@ static const struct {
     const char *word;
     enum control_kind kind;
 } words[] = {
-    {"progress", CONTROL_PROGRESS},
-    {"retry-in", CONTROL_RETRY_IN},
-    {"result", CONTROL_RESULT},
-    {"log", CONTROL_LOG},
+    {"progress", CONTROL_PROGRESS}, {"retry-in", CONTROL_RETRY_IN}, {"reason", CONTROL_REASON},
+    {"result", CONTROL_RESULT},     {"log", CONTROL_LOG},
 };
 
 static enum control_kind word_kind(const char *p, size_t n)
@@ -58,6 +56,7 @@ void control_fd_init(struct control_fd *c, struct output *output, const struct e
 void control_fd_done(struct control_fd *c)
 {
     lines_done(&c->lines);
+    buf_done(&c->reason);
     buf_done(&c->progress);
 }
 
@@ -93,6 +92,10 @@ static void on_line(void *arg, const char *line, size_t n, bool cut)
         break;
     case CONTROL_RETRY_IN:
         c->ret->retry_in_ms = said.ms;
+        break;
+    case CONTROL_REASON:
+        buf_clear(&c->reason);
+        buf_add(&c->reason, said.text, said.len);
         break;
     case CONTROL_RESULT:
         add_result(c, said.text, said.len);

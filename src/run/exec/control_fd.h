@@ -4,6 +4,7 @@
  *
  *   progress TEXT       how far the handler is; shown, not kept
  *   retry-in DURATION   when to retry if this run fails or asks for it; the last line counts
+ *   reason TEXT         why this run fails; the last line counts
  *   result TEXT         kept with the outcome; several are joined by LF up to RUN_RESULT_BYTES
  *   log TEXT            a message for the log
  *
@@ -29,6 +30,7 @@ enum control_kind {
     CONTROL_OTHER,
     CONTROL_PROGRESS,
     CONTROL_RETRY_IN,
+    CONTROL_REASON,
     CONTROL_RESULT,
     CONTROL_LOG,
 };
@@ -50,6 +52,7 @@ struct control_fd {
     const struct exec_hooks *hooks;
     struct run_result *ret;
     bool has_result;
+    struct buf reason;   /* the last one */
     struct buf progress; /* the latest text not yet passed on */
     bool has_progress;
     struct mono progress_at; /* earliest time for the next one */

@@ -62,6 +62,19 @@ struct attempt {
 
 /* ---- the end, in words ---- */
 
+/* The words of the handler say more than its exit status, which is kept beside them. */
+static void tell_reason(const struct attempt *r)
+{
+    CLEANUP_BUF struct buf error = BUF_INIT;
+
+    if (r->control.reason.len > 0) {
+        run_result_reason(r->ret, r->control.reason.data, r->control.reason.len);
+        return;
+    }
+    output_last_error(&r->output, &error);
+    run_result_reason(r->ret, buf_str(&error), error.len);
+}
+
 static void describe(const struct attempt *r)
 {
     struct run_result *ret = r->ret;
@@ -74,6 +87,8 @@ static void describe(const struct attempt *r)
     }
     if (r->cause == RUN_EXITED) {
         text_copy(ret->text, sizeof(ret->text), status);
+        if (r->status.si_code == CLD_EXITED && ret->code != 0)
+            tell_reason(r);
         return;
     }
     run_describe_cause(r->cause, r->order->timeout_ms, cause, sizeof(cause));

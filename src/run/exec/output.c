@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "run/exec/exec.h"
 #include "run/stream/stream_line.h"
+
+#define ERROR_BYTES 512 /* of stderr that may hold its last line */
 
 static const char *const stream_name[OUTPUT_STREAMS] = {"stdout", "stderr"};
 
@@ -15,6 +18,7 @@ void output_init(struct output *o, const char *id, const char *queue)
     for (int i = 0; i < OUTPUT_STREAMS; i++)
         lines_init(&o->lines[i], EXEC_LINE_BYTES);
     last_bytes_init(&o->tail, RUN_TAIL_BYTES);
+    last_bytes_init(&o->errors, ERROR_BYTES);
 }
 
 void output_done(struct output *o)
@@ -22,6 +26,7 @@ void output_done(struct output *o)
     for (int i = 0; i < OUTPUT_STREAMS; i++)
         lines_done(&o->lines[i]);
     last_bytes_done(&o->tail);
+    last_bytes_done(&o->errors);
 }
 
 void output_log(enum log_level level, const char *id, const char *queue, pid_t pid,
@@ -83,6 +88,27 @@ bool output_is_greeting(const struct output *o)
            o->begin[n] <= '9';
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+void output_last_error(const struct output *o, struct buf *ret)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    size_t end, begin;
+
+    last_bytes_copy(&o->errors, &all);
+    for (end = all.len; end > 0 && is_space(all.data[end - 1]); end--)
+        continue;
+    for (begin = end; begin > 0 && all.data[begin - 1] != '\n' && all.data[begin - 1] != '\r';
+         begin--)
+        continue;
+    while (begin < end && is_space(all.data[begin]))
+        begin++;
+    buf_add(ret, all.data + begin, end - begin);
+}
+
 void output_add(struct output *o, enum output_stream which, const char *p, size_t n)
 {
     if (n == 0)
@@ -90,6 +116,8 @@ void output_add(struct output *o, enum output_stream which, const char *p, size_
     o->bytes += (int64_t)n;
     if (which == OUTPUT_STDOUT)
         keep_begin(o, p, n);
+    else
+        last_bytes_add(&o->errors, p, n);
     last_bytes_add(&o->tail, p, n);
     if (o->logged < EXEC_LOG_LINES) {
         lines_feed(&o->lines[which], p, n, on_line[which], o);

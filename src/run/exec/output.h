@@ -25,6 +25,7 @@ struct output {
     char begin[16]; /* first bytes of stdout, as far as they are needed to know a greeting */
     size_t nbegin;
     struct last_bytes tail;
+    struct last_bytes errors; /* last bytes of stderr: its last line is why a run failed */
     int64_t bytes;
     int64_t left_out; /* lines that did not reach the log */
     int logged;
@@ -44,6 +45,8 @@ void output_add(struct output *o, enum output_stream which, const char *p, size_
 void output_line(struct output *o, const char *stream, const char *p, size_t n, bool cut);
 /* Does stdout begin with the greeting of a stream handler? */
 bool output_is_greeting(const struct output *o);
+/* Append the last line of stderr that has more than white space, to be shown; cut if it is long. */
+void output_last_error(const struct output *o, struct buf *ret);
 /* The streams have ended: log last lines without LF, and how many lines were left out. */
 void output_end(struct output *o);
 
