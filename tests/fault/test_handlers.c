@@ -816,7 +816,7 @@ static void H28_setuid_under_no_new_privileges(void **state)
                  watched.dir);
     start_as_nobody("--no-new-privs", ONE_TRY "check_permissions: off");
     id = watched_add("suid", "x");
-    assert_outcome(id, "dead", "9", "exit status 9");
+    assert_outcome(id, "dead", "9", "no privileges");
     tail = watched_result(id, 5);
     assert_non_null(strstr(tail, "no privileges"));
     watched_assert_clean();
