@@ -167,13 +167,16 @@ void bash_options(struct buf *out)
 static void bash_value(struct buf *out, const char *verb, char letter, const char *name,
                        const char *arg)
 {
+    CLEANUP_FREE char *words = NULL;
+
     if (arg == NULL)
         return;
     buf_printf(out, "    %s/--%s", verb, name);
     if (letter != '\0')
         buf_printf(out, " | %s/-%c", verb, letter);
     buf_puts(out, ") echo ");
-    put_quoted(out, is_or_has(arg, "FILE") ? "FILE" : arg);
+    words = arg_words_named(arg) ? arg_words_copy(arg) : mem_strdup(arg);
+    put_quoted(out, is_or_has(arg, "FILE") ? "FILE" : words);
     buf_puts(out, " ;;\n");
 }
 
@@ -235,7 +238,7 @@ static void zsh_value(struct buf *spec, const char *arg)
 {
     buf_puts(spec, ":");
     if (arg_words_named(arg)) {
-        CLEANUP_FREE char *words = mem_strdup(arg);
+        CLEANUP_FREE char *words = arg_words_copy(arg);
 
         for (char *c = words; *c != '\0'; c++)
             *c = *c == '|' ? ' ' : *c;

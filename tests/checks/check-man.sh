@@ -225,9 +225,9 @@ END
     offers 'ls limits lock' later l.
     offers 'run-now' later --redis unix:/x ru.
     offers 'ls limits lock' later --json --namespace = a l.
-    offers 'due running parked dead done' later ls mail --state .
+    offers 'due running parked dead done all' later ls mail --state .
     offers 'due dead done' later ls --state = d.
-    offers 'due running parked dead done' later ls --state =.
+    offers 'due running parked dead done all' later ls --state =.
     offers 'drop replace move' later add mail --unique-mode .
     offers '' later ls --limit .
     offers 'set delete' later limits .

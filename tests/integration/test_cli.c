@@ -207,7 +207,7 @@ static void test_wrong_command_lines(void **state)
     assert_int_equal(run("ls", "mail", "--state", "ded", NULL), 64);
     assert_says(&err, "did you mean dead?");
     assert_int_equal(run("ls", "mail", "--state", "sleeping", NULL), 64);
-    assert_says(&err, "there are due, running, parked, dead, done");
+    assert_says(&err, "there are due, parked, running, dead, done, all");
     assert_int_equal(run("ls", "mail", "--state=", NULL), 64);
     assert_int_equal(run("ls", "mail", "--state", "due|dead", NULL), 64);
     assert_int_equal(run("ls", "mail", "--state", "\033[2J", NULL), 64);
@@ -825,6 +825,15 @@ static void test_ls(void **state)
     finish(id, start, "done", "mail", "0", "");
     assert_int_equal(run("ls", "mail", "--state", "done", "--json", NULL), 0);
     assert_says(&out, "\"outcome\":{\"state\":\"done\"");
+    assert_int_equal(run("ls", "mail", "--state", "dead,done", NULL), 0);
+    assert_says(&out, "dead:\n");
+    assert_says(&out, "done:\n");
+    assert_says(&out, id);
+    assert_int_equal(run("ls", "mail", "--state", "all", "--json", NULL), 0);
+    assert_says(&out, "\"state\":\"dead\"");
+    assert_says(&out, "\"state\":\"done\"");
+    assert_int_equal(run("ls", "work", "--state", "all", "--limit", "5", "--json", NULL), 0);
+    assert_int_equal(lines_of(&out), 5);
     assert_int_equal(run("ls", "nothing-here", "--json", NULL), 0);
     assert_int_equal(out.len, 0);
 }

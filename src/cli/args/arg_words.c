@@ -7,10 +7,18 @@
 #include "base/mem.h"
 #include "base/text.h"
 
+#define LIST ",..." /* several of the words, with commas between */
+
 bool arg_words_named(const char *arg)
 {
-    return arg != NULL && strchr(arg, '|') != NULL &&
-           arg[strspn(arg, "abcdefghijklmnopqrstuvwxyz-|")] == '\0';
+    const char *rest = arg != NULL ? arg + strspn(arg, "abcdefghijklmnopqrstuvwxyz-|") : "";
+
+    return arg != NULL && strchr(arg, '|') != NULL && (*rest == '\0' || strcmp(rest, LIST) == 0);
+}
+
+char *arg_words_copy(const char *arg)
+{
+    return mem_dup(arg, strcspn(arg, ","));
 }
 
 /* Split text at the bars, in place; names becomes NULL-ended. */
@@ -31,18 +39,13 @@ static void list(struct buf *out, const char *const *names)
         buf_printf(out, "%s%s", i > 0 ? ", " : "", names[i]);
 }
 
-int arg_words_check(const struct cli_option *option, const char *value, struct err *err)
+static int check_word(const struct cli_option *option, const char *const *names, const char *value,
+                      struct err *err)
 {
-    CLEANUP_FREE char *text = NULL;
     CLEANUP_BUF struct buf safe = BUF_INIT;
     CLEANUP_BUF struct buf known = BUF_INIT;
-    const char *names[ARG_WORDS_MAX + 1];
     const char *near;
 
-    if (!arg_words_named(option->arg))
-        return 0;
-    text = mem_strdup(option->arg);
-    split(text, names);
     for (size_t i = 0; names[i] != NULL; i++)
         if (strcmp(names[i], value) == 0)
             return 0;
@@ -55,4 +58,24 @@ int arg_words_check(const struct cli_option *option, const char *value, struct e
     list(&known, names);
     return err_set(err, ERR_USAGE, "--%s '%s': there are %s", option->name, buf_str(&safe),
                    buf_str(&known));
+}
+
+int arg_words_check(const struct cli_option *option, const char *value, struct err *err)
+{
+    CLEANUP_FREE char *text = NULL, *given = NULL;
+    const char *names[ARG_WORDS_MAX + 1];
+    char *rest, *word;
+
+    if (!arg_words_named(option->arg))
+        return 0;
+    text = arg_words_copy(option->arg);
+    split(text, names);
+    if (strchr(option->arg, ',') == NULL)
+        return check_word(option, names, value, err);
+    given = rest = mem_strdup(value);
+    while ((word = strsep(&rest, ",")) != NULL) {
+        if (check_word(option, names, word, err) < 0)
+            return -1;
+    }
+    return 0;
 }

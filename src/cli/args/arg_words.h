@@ -11,10 +11,14 @@
 #include "base/err.h"
 #include "cli/cli.h"
 
+/* A list of words ends with ",...": "due|dead,...". */
 #define ARG_WORDS_MAX 16 /* per option */
 
 /* Whether this argument lists words. False for NULL. */
 bool arg_words_named(const char *arg);
+
+/* The words of such an argument, with bars between; the caller's. */
+char *arg_words_copy(const char *arg);
 
 /* 0, or -1 with code USAGE if the option lists words and value is none of them. */
 int arg_words_check(const struct cli_option *option, const char *value, struct err *err);

@@ -28,6 +28,26 @@ int job_state_parse(const char *name, enum job_state *ret, struct err *err)
     text_cut(&safe, 48);
     if (near != NULL)
         return err_set(err, ERR_USAGE, "--state '%s': did you mean %s?", buf_str(&safe), near);
-    return err_set(err, ERR_USAGE, "--state '%s': there are due, running, parked, dead and done",
+    return err_set(err, ERR_USAGE, "--state '%s': there are due, parked, running, dead and done",
                    buf_str(&safe));
+}
+
+int job_states_parse(const char *text, bool is_wanted[JOB_STATE_MAX], struct err *err)
+{
+    if (strcmp(text, "all") == 0) {
+        memset(is_wanted, true, JOB_STATE_MAX * sizeof(*is_wanted));
+        return 0;
+    }
+    while (text != NULL) {
+        size_t n = strcspn(text, ",");
+        CLEANUP_BUF struct buf name = BUF_INIT;
+        enum job_state state;
+
+        buf_add(&name, text, n);
+        if (job_state_parse(buf_str(&name), &state, err) < 0)
+            return -1;
+        is_wanted[state] = true;
+        text = text[n] == ',' ? text + n + 1 : NULL;
+    }
+    return 0;
 }

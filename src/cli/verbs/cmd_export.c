@@ -125,23 +125,6 @@ static void count(struct export *x)
     reply_free(r);
 }
 
-/* Set the wanted states from a list like "due,dead". */
-static int parse_states(const char *text, bool is_wanted[JOB_STATE_MAX], struct err *err)
-{
-    while (text != NULL) {
-        size_t n = strcspn(text, ",");
-        CLEANUP_BUF struct buf name = BUF_INIT;
-        enum job_state state;
-
-        buf_add(&name, text, n);
-        if (job_state_parse(buf_str(&name), &state, err) < 0)
-            return -1;
-        is_wanted[state] = true;
-        text = text[n] == ',' ? text + n + 1 : NULL;
-    }
-    return 0;
-}
-
 static int run(struct cli *cli, struct err *err)
 {
     const char *given = cli_value(cli, "state");
@@ -149,7 +132,7 @@ static int run(struct cli *cli, struct err *err)
     bool is_wanted[JOB_STATE_MAX] = {false};
     int result = 0;
 
-    if (parse_states(given != NULL ? given : "due,parked,running", is_wanted, err) < 0 ||
+    if (job_states_parse(given != NULL ? given : "due,parked,running", is_wanted, err) < 0 ||
         cli_connect(cli, err) < 0)
         return -1;
     meter_init(&x.meter, !out_is_tty(), 0);
@@ -174,7 +157,7 @@ static int run(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option options[] = {
-    {"state", "S,...", "of due, parked, running, dead and done (default: due,parked,running)"},
+    {"state", JOB_STATES_ARG, "which jobs (default: due,parked,running)"},
     {NULL, NULL, NULL},
 };
 

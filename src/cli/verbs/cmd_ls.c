@@ -179,18 +179,19 @@ static void put_row(struct ls *ls, const struct reply *row)
     put_note(ls, reply_at(row, LAST), reply_at(row, GATE));
 }
 
-static int show_pages(struct ls *ls, int64_t limit, struct err *err)
+/* limit: lowered by the jobs that are shown. */
+static int show_pages(struct ls *ls, int64_t *limit, struct err *err)
 {
     struct listing list;
 
     listing_init(&list, ls->cli->argv[0], ls->name);
-    while (!list.is_over && limit > 0 && !out_has_failed()) {
+    while (!list.is_over && *limit > 0 && !out_has_failed()) {
         struct reply *r =
-            listing_next(&list, ls->cli, limit < LISTING_PAGE ? limit : LISTING_PAGE, err);
+            listing_next(&list, ls->cli, *limit < LISTING_PAGE ? *limit : LISTING_PAGE, err);
 
         if (r == NULL)
             return -1;
-        for (size_t i = 1; i < reply_count(r) && limit > 0; i++, limit--) {
+        for (size_t i = 1; i < reply_count(r) && *limit > 0; i++, --*limit) {
             if (ls->cli->json)
                 put_json(ls, reply_at(r, i));
             else
@@ -205,30 +206,47 @@ static int show_pages(struct ls *ls, int64_t limit, struct err *err)
     return 0;
 }
 
-static int run(struct cli *cli, struct err *err)
+/* A table for each state; of several states each has its name above it. */
+static int show_state(struct ls *ls, enum job_state which, bool is_one_of_several, int64_t *limit,
+                      struct err *err)
 {
-    const char *state = cli_value(cli, "state"), *limit = cli_value(cli, "limit");
-    int64_t max = out_is_tty() ? LIMIT_ON_TTY : INT64_MAX;
-    struct ls ls = {.cli = cli};
-    enum job_state which;
     int result;
 
-    if (job_state_parse(state != NULL ? state : "due", &which, err) < 0)
+    ls->name = job_state_name(which);
+    ls->state = &states[which];
+    if (is_one_of_several && !ls->cli->json)
+        out_printf("%s%s:%s\n", out_style(OUT_BOLD), ls->name, out_style(OUT_PLAIN));
+    table_init(&ls->table, ls->state->columns, 7);
+    result = show_pages(ls, limit, err);
+    table_done(&ls->table);
+    return result;
+}
+
+static int run(struct cli *cli, struct err *err)
+{
+    const char *given = cli_value(cli, "state"), *limit = cli_value(cli, "limit");
+    int64_t max = out_is_tty() ? LIMIT_ON_TTY : INT64_MAX;
+    struct ls ls = {.cli = cli};
+    bool is_wanted[JOB_STATE_MAX] = {false};
+    int n = 0, result = 0;
+
+    if (job_states_parse(given != NULL ? given : "due", is_wanted, err) < 0)
         return -1;
-    ls.name = job_state_name(which);
-    ls.state = &states[which];
     if (limit != NULL && text_parse_int(limit, 1, INT64_MAX, &max) < 0)
         return err_set(err, ERR_USAGE, "--limit is not a number from 1 on");
     if (!cli->json)
         ls.now_ms = cli_now_ms(cli);
-    table_init(&ls.table, ls.state->columns, 7);
-    result = show_pages(&ls, max, err);
-    table_done(&ls.table);
+    for (int i = 0; i < JOB_STATE_MAX; i++)
+        n += is_wanted[i];
+    for (int i = 0; i < JOB_STATE_MAX && result == 0; i++) {
+        if (is_wanted[i])
+            result = show_state(&ls, (enum job_state)i, n > 1, &max, err);
+    }
     return result;
 }
 
 static const struct cli_option options[] = {
-    {"state", "due|running|parked|dead|done", "which jobs (default: due, those that wait)"},
+    {"state", JOB_STATES_ARG, "which jobs (default: due)"},
     {"limit", "N", "at most N jobs (default: 100 on a terminal, else all)"},
     {NULL, NULL, NULL},
 };
@@ -237,7 +255,7 @@ const struct cli_verb cmd_ls = {
     "ls",
     "QUEUE",
     "list a queue's jobs",
-    "List the jobs of QUEUE in one state: first what runs first, the dead and the kept\n"
+    "List the jobs of QUEUE, state by state: first what runs first, the dead and the kept\n"
     "by time. Parked jobs wait for a gate: a lock, a semaphore or a rate. \"(raw)\" are\n"
     "members written by ZADD, which get an id when they start. With --json one object a\n"
     "line. Jobs that move meanwhile may be missed or come twice.",
