@@ -8,8 +8,7 @@
 #include "base/text.h"
 
 #define STRIDE_ONE (UINT64_C(1) << 20)
-#define GATED_TIMES 16                          /* other queues and workers take turns with us */
-#define HEAD_LATEST_MS INT64_C(100000000000000) /* no job is due later (see L.LATEST) */
+#define GATED_TIMES 16 /* other queues and workers take turns with us */
 
 struct queue {
     char name[JOB_QUEUE_MAX + 1];
@@ -475,7 +474,7 @@ void queues_heads(struct queues *qs, const struct store_room *rooms, const int64
         q = find_behind(qs, q, rooms[i].queue);
         if (q == NULL || q->woken)
             continue;
-        if (heads[i] < 0 || heads[i] > HEAD_LATEST_MS)
+        if (heads[i] < 0 || heads[i] > STORE_DUE_LATEST_MS)
             set_head(qs, q, MONO_NEVER);
         else
             set_head(qs, q, mono_add_us(now, heads[i] * 1000 - now_us));

@@ -18,7 +18,7 @@
 #define OVERLAP_ENDS 64                 /* this many ends are worth a second step */
 #define NOTHING_MS 10                   /* a due queue that gave no job is asked again after this */
 #define STILL_ENDING_MS 1000 /* a job whose former run still ends here goes back for this long */
-#define DUE_LATEST_MS INT64_C(100000000000000) /* see L.LATEST */
+#define BURIED_MOST 10000    /* dead jobs that a queue keeps when the worker buries one unread */
 
 /* ---- ends of held jobs */
 
@@ -53,6 +53,14 @@ void sched_kill_lost(struct sched *s, struct held_job *h)
 
 /* ---- jobs */
 
+static struct verdict bury_for(const char *why)
+{
+    struct verdict v = {.verb = STORE_BURY, .amount = BURIED_MOST, .is_error = true};
+
+    text_copy(v.text, sizeof(v.text), why);
+    return v;
+}
+
 static void take_claim(struct sched *s, struct mono now, const struct store_claim *c,
                        int64_t now_us)
 {
@@ -66,15 +74,14 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     struct held_job *h;
 
     text_copy(job.id, sizeof(job.id), c->id);
-    if (job.due.ms < 0 || job.due.ms > DUE_LATEST_MS)
+    if (job.due.ms < 0 || job.due.ms > STORE_DUE_LATEST_MS)
         job.due.ms = now_us / 1000;
     /* A job that this worker holds with an earlier start was taken from it before. */
     sched_lose(s, job.id);
     if (job_parse(&job, c->record, c->record_len, &err) < 0) {
-        struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
+        struct verdict v = bury_for(err.text);
 
         text_copy(job.queue, sizeof(job.queue), c->queue);
-        text_copy(v.text, sizeof(v.text), err.text);
         h = held_add(&s->held, &job);
         held_end(&s->held, h, &v, "", 0);
         return;
@@ -104,9 +111,11 @@ void sched_on_fetched(struct sched *s, struct mono now, const char *id, const ch
     if (h == NULL || h->state != HELD_FETCHING)
         return;
     if (payload == NULL) {
-        struct verdict v = {.verb = STORE_BURY, .amount = 10000, .is_error = true};
+        struct verdict v;
+        char why[64];
 
-        (void)snprintf(v.text, sizeof(v.text), "its payload is missing (the key big:%s)", id);
+        (void)snprintf(why, sizeof(why), "its payload is missing (the key big:%s)", id);
+        v = bury_for(why);
         sched_end_with(s, h, &v);
     } else {
         h->job.payload = mem_dup(payload, n);
@@ -273,7 +282,7 @@ static void take_cancels(struct sched *s, const struct store_step_reply *r)
 struct mono sched_gate_at(struct mono now, int64_t now_us, int64_t timer_ms)
 {
     int64_t in_us =
-        timer_ms >= 0 && timer_ms <= DUE_LATEST_MS ? timer_ms * 1000 - now_us : INT64_MAX;
+        timer_ms >= 0 && timer_ms <= STORE_DUE_LATEST_MS ? timer_ms * 1000 - now_us : INT64_MAX;
 
     return in_us > GATE_MAX_US ? MONO_NEVER : mono_add_us(now, in_us > 0 ? in_us : 0);
 }
@@ -286,15 +295,16 @@ static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
     int64_t heads[STEP_NAMES];
 
     for (size_t i = 0; i < out->nrooms; i++) {
-        int64_t in_us =
-            r->heads[i] > 0 && r->heads[i] <= DUE_LATEST_MS ? r->heads[i] * 1000 - now_us : -1;
+        int64_t in_us = r->heads[i] > 0 && r->heads[i] <= STORE_DUE_LATEST_MS
+                            ? r->heads[i] * 1000 - now_us
+                            : -1;
 
         heads[i] = r->heads[i];
         if (in_us > 0 && in_us <= s->conf.ahead_us)
             heads[i] += s->conf.ahead_us / 1000;
         /* Due by our estimate of Redis' clock, and not yet by that clock: ask again in 1 ms. */
         if (out->rooms[i].room > 0 && in_us <= 0 && r->heads[i] > r->now_us / 1000 &&
-            r->heads[i] <= DUE_LATEST_MS)
+            r->heads[i] <= STORE_DUE_LATEST_MS)
             heads[i] = now_us / 1000 + 1;
     }
     queues_heads(s->queues, out->rooms, heads, out->nrooms, now_us, now);

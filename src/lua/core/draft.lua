@@ -694,11 +694,9 @@ function COMMANDS.EXISTS(...)
   local n, rest = 0, {}
   for _, key in ipairs({...}) do
     local e = entries[key]
-    if L.is_known_empty(key) then
-      n = n + 0
-    elseif e and not is_plain(e) then
+    if e and not is_plain(e) and not L.is_known_empty(key) then
       n = n + (e.kind == 'string' and (cell(e, '') and 1 or 0) or size_of(e) > 0 and 1 or 0)
-    else
+    elseif not L.is_known_empty(key) then
       rest[#rest + 1] = key
     end
   end
