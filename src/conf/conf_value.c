@@ -321,7 +321,7 @@ static int read_pairs(const struct conf_row *row, const struct yaml_node *map, v
             r = err_set(err, ERR_CONFIG, "%s: %s: a text is expected", row->path,
                         conf_show(node->key).s);
         else if (strchr(node->key, '=') != NULL)
-            r = err_set(err, ERR_CONFIG, "%s: \"%s\": a name has no = in it", row->path,
+            r = err_set(err, ERR_CONFIG, "%s: \"%s\": a name must not have = in it", row->path,
                         conf_show(node->key).s);
         else if (n == ITEMS_MAX)
             r = err_set(err, ERR_CONFIG, "%s: more than %d entries", row->path, ITEMS_MAX);

@@ -45,7 +45,7 @@ static int read_info(struct client *c, struct probe_result *r, struct err *err)
     preflight_read(&r->preflight, reply_str(reply));
     reply_free(reply);
     if (strtol(r->server, NULL, 10) < 7)
-        return err_set(err, ERR_CONFIG, "the server is version %s, 7.0 is the oldest that will do",
+        return err_set(err, ERR_CONFIG, "the server is version %s, 7.0 is the oldest that works",
                        r->server[0] != '\0' ? r->server : "unknown");
     return 0;
 }

@@ -344,13 +344,13 @@ static void test_service_without_rights(void **state)
     (void)state;
     test_handler(dir, "work", "true");
     must_refuse_as_service("queues:\n  work: { user: nobody }\n", "-all",
-                           "work: user: laterd has not the right to it (CAP_SETUID)");
+                           "work: user: laterd lacks the right to it (CAP_SETUID)");
     must_refuse_as_service("queues:\n  work: { group: nogroup }\n", "-all",
-                           "work: group: laterd has not the right to it (CAP_SETGID)");
+                           "work: group: laterd lacks the right to it (CAP_SETGID)");
     must_refuse_as_service("defaults: { nice: -5 }\n", "-all",
-                           "defaults: nice: laterd has not the right to it (CAP_SYS_NICE)");
+                           "defaults: nice: laterd lacks the right to it (CAP_SYS_NICE)");
     must_refuse_as_service("defaults: { private_tmp: true }\n", "-all",
-                           "defaults: private_tmp: laterd has not the right to it (CAP_SYS_ADMIN)");
+                           "defaults: private_tmp: laterd lacks the right to it (CAP_SYS_ADMIN)");
     must_refuse_as_service("defaults: { rlimits: { nofile: 2000000000 } }\n", "-all",
                            "defaults: rlimits: ");
     /* Settings that need no rights. */

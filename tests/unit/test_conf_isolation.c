@@ -205,7 +205,7 @@ static void test_refused(void **state)
          "a: user: a plug-in has no process of its own"},
         {"queues:\n  a:\n    rlimits: { core: 0 }\n    handler: /a.so\n    mode: plugin\n", 3,
          "a: rlimits: a plug-in has no process of its own"},
-        {"defaults:\n  env: { \"A=B\": c }\n", 2, "env: \"A=B\": a name has no = in it"},
+        {"defaults:\n  env: { \"A=B\": c }\n", 2, "env: \"A=B\": a name must not have = in it"},
         {"queues:\n  a:\n    mode: plugin\n    handler: /a.so\n    env: { A: b }\n", 5,
          "a: env: a plug-in has no process of its own"},
         {"user: nobody\n", 1, "user: belongs under defaults: or under a queue"},

@@ -39,7 +39,8 @@ int lock_start_main(char **args)
         status = EX_USAGE;
     } else if (boot_now().us >= until_us) {
         (void)err_set(&err, ERR_TEMP,
-                      "stood still for too long before the command could start: it is not run");
+                      "this program stood still for too long before the command could start: the "
+                      "command was not run");
     } else {
         (void)execvp(args[1], &args[1]);
         err.errnum = errno;

@@ -150,7 +150,7 @@ static int run(struct cli *cli, struct err *err)
     meter_wipe(&x.meter);
     if (result == 0 && x.broken > 0)
         return err_set(err, ERR_DATA,
-                       "%llu of the jobs have a broken record: they are not told "
+                       "%llu of the jobs have a broken record: they were left out "
                        "(later fsck)",
                        (unsigned long long)x.broken);
     return result;

@@ -35,7 +35,7 @@ static int remove_some(struct purge *p, int64_t most, struct err *err)
     p->left = reply_int(reply_at(r, 1));
     reply_free(r);
     if (removed < 0 || removed > most || p->left < 0)
-        return err_set(err, ERR_DATA, "the answer to a purge is something else");
+        return err_set(err, ERR_DATA, "the library answered in a shape that is not known");
     return 0;
 }
 

@@ -97,7 +97,8 @@ static int wait_for_end(struct wait *w, struct err *err)
         ended = ask(w, err);
         if (ended < 0 && was_there && cli_is_refusal(err, "ELATER_NOJOB"))
             return err_set(err, ERR_REFUSED,
-                           "ELATER_NOJOB job %.40s has ended; how is not known, it was not kept",
+                           "ELATER_NOJOB job %.40s has ended; its outcome was not kept (--keep of "
+                           "later add keeps it)",
                            w->id);
         if (ended == 0)
             ended = listen(w, err);

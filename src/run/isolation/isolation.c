@@ -64,7 +64,7 @@ static int check_capabilities(const struct isolation *i, const char **ret_what, 
     for (size_t k = 0; k < sizeof(wants) / sizeof(wants[0]); k++)
         if (wants[k].is_missing) {
             *ret_what = wants[k].setting;
-            return err_set(err, ERR_CONFIG, "%s: laterd has not the right to it (%s): %s",
+            return err_set(err, ERR_CONFIG, "%s: laterd lacks the right to it (%s): %s",
                            wants[k].setting, wants[k].what, wants[k].cure);
         }
     return 0;
