@@ -60,11 +60,23 @@ static int check_word(const struct cli_option *option, const char *const *names,
                    buf_str(&known));
 }
 
+static int check_list(const struct cli_option *option, const char *const *names, const char *value,
+                      struct err *err)
+{
+    CLEANUP_FREE char *given = mem_strdup(value);
+    char *rest = given, *word;
+
+    while ((word = strsep(&rest, ",")) != NULL) {
+        if (check_word(option, names, word, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int arg_words_check(const struct cli_option *option, const char *value, struct err *err)
 {
-    CLEANUP_FREE char *text = NULL, *given = NULL;
+    CLEANUP_FREE char *text = NULL;
     const char *names[ARG_WORDS_MAX + 1];
-    char *rest, *word;
 
     if (!arg_words_named(option->arg))
         return 0;
@@ -72,10 +84,5 @@ int arg_words_check(const struct cli_option *option, const char *value, struct e
     split(text, names);
     if (strchr(option->arg, ',') == NULL)
         return check_word(option, names, value, err);
-    given = rest = mem_strdup(value);
-    while ((word = strsep(&rest, ",")) != NULL) {
-        if (check_word(option, names, word, err) < 0)
-            return -1;
-    }
-    return 0;
+    return check_list(option, names, value, err);
 }
