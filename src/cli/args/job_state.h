@@ -4,8 +4,6 @@
 
 #include <stdbool.h>
 
-#include "base/err.h"
-
 enum job_state {
     JOB_STATE_DUE,
     JOB_STATE_PARKED,
@@ -16,11 +14,10 @@ enum job_state {
 };
 
 const char *job_state_name(enum job_state state);
-/* 0, or -1 with code USAGE and the nearest word, or all of them. */
-int job_state_parse(const char *name, enum job_state *ret, struct err *err);
-/* Set the states of a list like "due,dead", or of "all". As job_state_parse. */
-int job_states_parse(const char *text, bool is_wanted[JOB_STATE_MAX], struct err *err);
-/* What the help says of an option that takes such a list. */
+
+/* The argument of an option that takes a list of states, which args_parse checks (arg_words.h). */
 #define JOB_STATES_ARG "due|parked|running|dead|done|all,..."
+/* Which states such a list has. */
+void job_states_of(const char *list, bool is_wanted[JOB_STATE_MAX]);
 
 #endif

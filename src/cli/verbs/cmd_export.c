@@ -129,11 +129,11 @@ static int run(struct cli *cli, struct err *err)
 {
     const char *given = cli_value(cli, "state");
     struct export x = {.cli = cli, .queue = cli->argv[0]};
-    bool is_wanted[JOB_STATE_MAX] = {false};
+    bool is_wanted[JOB_STATE_MAX];
     int result = 0;
 
-    if (job_states_parse(given != NULL ? given : "due,parked,running", is_wanted, err) < 0 ||
-        cli_connect(cli, err) < 0)
+    job_states_of(given != NULL ? given : "due,parked,running", is_wanted);
+    if (cli_connect(cli, err) < 0)
         return -1;
     meter_init(&x.meter, !out_is_tty(), 0);
     for (int i = 0; i < JOB_STATE_MAX && x.meter.is_shown; i++) {

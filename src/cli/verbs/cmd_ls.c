@@ -227,11 +227,10 @@ static int run(struct cli *cli, struct err *err)
     const char *given = cli_value(cli, "state"), *limit = cli_value(cli, "limit");
     int64_t max = out_is_tty() ? LIMIT_ON_TTY : INT64_MAX;
     struct ls ls = {.cli = cli};
-    bool is_wanted[JOB_STATE_MAX] = {false};
+    bool is_wanted[JOB_STATE_MAX];
     int n = 0, result = 0;
 
-    if (job_states_parse(given != NULL ? given : "due", is_wanted, err) < 0)
-        return -1;
+    job_states_of(given != NULL ? given : "due", is_wanted);
     if (limit != NULL && text_parse_int(limit, 1, INT64_MAX, &max) < 0)
         return err_set(err, ERR_USAGE, "--limit is not a number from 1 on");
     if (!cli->json)
