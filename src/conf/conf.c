@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "conf/conf_check.h"
@@ -428,7 +427,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct conf_queue *)a)->name, ((const struct conf_queue *)b)->name);
 }
 
-static int load_all(struct loading *load, char *const *env, struct err *err)
+static int load_all(struct loading *load, char *const *env, const char *const *only,
+                    struct err *err)
 {
     const struct yaml_node *queues = yaml_node_get(load->root, "queues");
     const struct yaml_node *limits = yaml_node_get(load->root, "limits");
@@ -436,7 +436,7 @@ static int load_all(struct loading *load, char *const *env, struct err *err)
 
     if (name_queues(load, queues, err) < 0 || name_limits(load, limits, err) < 0)
         return -1;
-    if (conf_env_read(env, load->conf, &load->env, err) < 0)
+    if (conf_env_read(env, load->conf, only, &load->env, err) < 0)
         return -1;
     if (load_top(load, err) < 0 || load_defaults(load, err) < 0 ||
         load_limits(load, limits, err) < 0)
@@ -480,7 +480,7 @@ static struct conf *load_with(const char *path, char *const *env, const char *co
     }
     load.root = root;
     if (r == 0)
-        r = load_all(&load, env, err);
+        r = load_all(&load, env, only, err);
     conf_env_done(&load.env);
     yaml_tree_free(root);
     if (r == 0)
@@ -502,13 +502,11 @@ struct conf *conf_load_address(const char *path, char *const *env, struct err *w
     static const char *const keys[] = {"redis",     "redis_password_file", "redis_timeout",
                                        "namespace", "state_dir",           NULL};
     struct conf *conf = conf_load(path, env, err);
-    CLEANUP_FREE char **only = NULL;
     struct err ignored = ERR_INIT;
 
     if (conf != NULL || err->code != ERR_CONFIG)
         return conf;
-    only = conf_env_only(env, keys);
-    conf = load_with(path, only, keys, &ignored);
+    conf = load_with(path, env, keys, &ignored);
     /* A file that does not name a server must not lead to another one: it may be misspelt. */
     if (conf == NULL ||
         conf->lines[find_row(conf_top_rows, CONF_TOP_ROWS, "redis") - conf_top_rows] == 0) {

@@ -176,7 +176,19 @@ static int add_setting(struct conf_env *ret, const char *entry, const struct con
     return refuse_unknown(setting->name, conf, err);
 }
 
-int conf_env_read(char *const *env, const struct conf *conf, struct conf_env *ret, struct err *err)
+static bool is_one_of(const char *entry, const char *const *keys)
+{
+    for (; *keys != NULL; keys++) {
+        const char *rest = skip_word(entry, *keys);
+
+        if (rest != NULL && *rest == '=')
+            return true;
+    }
+    return false;
+}
+
+int conf_env_read(char *const *env, const struct conf *conf, const char *const *only,
+                  struct conf_env *ret, struct err *err)
 {
     *ret = (struct conf_env){NULL, 0};
     for (; env != NULL && *env != NULL; env++) {
@@ -184,33 +196,12 @@ int conf_env_read(char *const *env, const struct conf *conf, struct conf_env *re
             continue;
         if (strncmp(*env, PREFIX "CONFIG=", strlen(PREFIX "CONFIG=")) == 0)
             continue;
+        if (only != NULL && !is_one_of(*env + strlen(PREFIX), only))
+            continue;
         if (add_setting(ret, *env, conf, err) < 0)
             return -1;
     }
     return 0;
-}
-
-char **conf_env_only(char *const *env, const char *const *keys)
-{
-    char **only = NULL;
-    size_t n = 0;
-
-    for (; env != NULL && *env != NULL; env++) {
-        for (const char *const *key = keys; *key != NULL; key++) {
-            const char *rest = strncmp(*env, PREFIX, strlen(PREFIX)) == 0
-                                   ? skip_word(*env + strlen(PREFIX), *key)
-                                   : NULL;
-
-            if (rest == NULL || *rest != '=')
-                continue;
-            only = mem_grow(only, n + 2, sizeof(*only));
-            only[n++] = *env;
-        }
-    }
-    if (only == NULL)
-        only = mem_new(sizeof(*only));
-    only[n] = NULL;
-    return only;
 }
 
 void conf_env_done(struct conf_env *env)

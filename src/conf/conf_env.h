@@ -27,13 +27,13 @@ struct conf_env {
 };
 
 /*
- * Find out what env (NULL: nothing) sets; conf needs only the names of its queues and limits. 0, or
- * -1 with code CONFIG for a name that means nothing or more than one thing. Free *ret in any case.
+ * Find out what env (NULL: nothing) sets; conf needs only the names of its queues and limits. only:
+ * the settings of the daemon to be looked for (NULL-ended), others are passed over; NULL: all. 0,
+ * or -1 with code CONFIG for a name that means nothing or more than one thing. Free *ret in any
+ * case.
  */
-int conf_env_read(char *const *env, const struct conf *conf, struct conf_env *ret, struct err *err);
-/* The entries of env that set one of these settings of the daemon (keys, NULL-ended). The list is
- * the caller's, the entries are not. */
-char **conf_env_only(char *const *env, const char *const *keys);
+int conf_env_read(char *const *env, const struct conf *conf, const char *const *only,
+                  struct conf_env *ret, struct err *err);
 void conf_env_done(struct conf_env *env);
 
 #endif

@@ -58,10 +58,11 @@ static bool is_among(const char *key, const char *const *keys)
 
 void yaml_node_keep(struct yaml_node *node, const char *const *keys)
 {
-    struct yaml_node **at = node != NULL ? &node->first : NULL;
+    struct yaml_node **at;
 
     if (node == NULL)
         return;
+    at = &node->first;
     node->last = NULL;
     node->n = 0;
     while (*at != NULL) {
