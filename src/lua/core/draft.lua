@@ -694,10 +694,12 @@ function COMMANDS.EXISTS(...)
   local n, rest = 0, {}
   for _, key in ipairs({...}) do
     local e = entries[key]
-    if e and not is_plain(e) and not L.is_known_empty(key) then
-      n = n + (e.kind == 'string' and (cell(e, '') and 1 or 0) or size_of(e) > 0 and 1 or 0)
-    elseif not L.is_known_empty(key) then
-      rest[#rest + 1] = key
+    if not L.is_known_empty(key) then
+      if e and not is_plain(e) then
+        n = n + (e.kind == 'string' and (cell(e, '') and 1 or 0) or size_of(e) > 0 and 1 or 0)
+      else
+        rest[#rest + 1] = key
+      end
     end
   end
   return #rest > 0 and n + redis.call('EXISTS', unpack(rest)) or n
