@@ -168,6 +168,11 @@ void peers_beat(struct peers *p, struct mono now, const struct store_peer *list,
     silence_beat(p->watch, now, list, n, on_silent, p);
 }
 
+bool peers_has_dead(const struct peers *p)
+{
+    return p->nvictims > 0;
+}
+
 int64_t peers_to_clear(struct peers *p)
 {
     struct victim *next = NULL;

@@ -1,6 +1,6 @@
 /*
- * The calls with which later lock and later sem ask for a place at their one gate. The calls that
- * every worker makes are in store_redis.h. Main thread.
+ * The calls with which later lock, later sem and later once ask for a place at their one gate. The
+ * calls that every worker makes are in store_redis.h. Main thread.
  *
  * An answer of an unknown shape is a FAULT_CALL. When the link is lost, answers that have not come
  * will not come.
@@ -15,6 +15,8 @@ struct gate_events {
     void (*entered)(void *arg, const struct gate_enter_reply *r);
     void (*defined)(void *arg, const char *limit); /* its text in R:limits, "" if there is none */
     void (*beats)(void *arg, const struct gate_beats_reply *r);
+    void (*done_asked)(void *arg, bool is_done);
+    void (*done_marked)(void *arg);
     void (*fault)(void *arg, enum fault fault, const char *text);
     void *arg;
 };
@@ -34,5 +36,13 @@ int gate_enter(struct gate_redis *g, int64_t epoch, bool is_waiting);
 int gate_define(struct gate_redis *g);
 /* Ask when the last beat of each worker came, by the clock of Redis. Good for an estimate only. */
 int gate_beats(struct gate_redis *g);
+
+/*
+ * That something is done stands in Redis as a lock of this name (without lock:), which is held as a
+ * lease by "once@HOST". So it is shown by `later gates` and ends by itself.
+ */
+int gate_ask_done(struct gate_redis *g, const char *done);
+/* Hold it for per_ms from now, at most 7 days. If it is held already, it is prolonged. */
+int gate_mark_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms);
 
 #endif

@@ -15,8 +15,8 @@
 #define PEER 17
 
 /* The effects, a letter each: R register, D define, E beat, N enter and wait in line, n enter and
- * do not wait, L ask for the beats, C clear, P reap, V leave, S start, / relink. The command gets a
- * signal: t TERM, k KILL, 0 another. ! done. */
+ * do not wait, L ask for the beats, C clear, P reap, A ask whether it is done, M mark it done, V
+ * leave, S start, / relink. The command gets a signal: t TERM, k KILL, 0 another. ! done. */
 static struct {
     char log[256];
     size_t n;
@@ -95,6 +95,20 @@ static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter
     return 0;
 }
 
+static int op_ask_done(void *ctx)
+{
+    (void)ctx;
+    put('A');
+    return 0;
+}
+
+static int op_mark_done(void *ctx)
+{
+    (void)ctx;
+    put('M');
+    return 0;
+}
+
 static int op_leave(void *ctx, int64_t epoch)
 {
     (void)ctx;
@@ -168,17 +182,23 @@ static void op_done(void *ctx, enum keeper_end end)
     put('!');
 }
 
-static const struct keeper_ops ops = {
-    op_reg,     op_define, op_beat,  op_enter, op_beats, op_clear, op_reap, op_leave, op_relink,
-    op_is_gone, op_admits, op_start, op_kill,  op_tell,  op_fail,  op_arm,  op_done};
+static const struct keeper_ops ops = {op_reg,    op_define,  op_beat,     op_enter,     op_beats,
+                                      op_clear,  op_reap,    op_ask_done, op_mark_done, op_leave,
+                                      op_relink, op_is_gone, op_admits,   op_start,     op_kill,
+                                      op_tell,   op_fail,    op_arm,      op_done};
 
-static void begin(bool is_sem, int64_t wait_ms, int64_t ttl_ms)
+static void begin_with(const struct keeper_conf *conf)
 {
     memset(&world, 0, sizeof(world));
     world.admits = true;
     world.redis_ahead_ms = INT64_C(1795000000000);
     now = (struct mono){1000000};
-    keeper = keeper_new(&(struct keeper_conf){is_sem, wait_ms, ttl_ms}, &ops, NULL, now);
+    keeper = keeper_new(conf, &ops, NULL, now);
+}
+
+static void begin(bool is_sem, int64_t wait_ms, int64_t ttl_ms)
+{
+    begin_with(&(struct keeper_conf){.is_sem = is_sem, .wait_ms = wait_ms, .ttl_ms = ttl_ms});
 }
 
 static int done(void **state)
@@ -213,6 +233,13 @@ static void registered_with(const struct store_peer *peers, size_t n)
 static void registered(void)
 {
     registered_with(NULL, 0);
+}
+
+static void begin_once(void)
+{
+    begin_with(&(struct keeper_conf){.is_once = true});
+    keeper_link_up(keeper, now);
+    registered();
 }
 
 static void entered(bool is_granted)
@@ -274,7 +301,7 @@ static void it_comes_in_and_goes(void **state)
     out("E");
     beaten(STORE_OK);
     out("");
-    keeper_on_end(keeper, now, false);
+    keeper_on_end(keeper, now, KEEPER_ENDED);
     out("V");
     keeper_on_left(keeper, now, true);
     out("!");
@@ -364,12 +391,161 @@ static void it_waits_so_long(void **state)
     out("V");
 }
 
-static void it_looks_after_a_silent_holder(void **state)
+/* -n says that the holder may be dead, and does not wait for that. */
+static void it_does_not_wait_for_a_silent_holder(void **state)
+{
+    (void)state;
+    begin(false, 0, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    entered(false);
+    out("RnL");
+    heard(60000);
+    out("V");
+    assert_non_null(strstr(world.told, "has been silent for 60 s"));
+    keeper_on_left(keeper, now, true);
+    out("!");
+    assert_int_equal(world.end, KEEPER_BUSY);
+}
+
+/* What is certainly dead is reaped at once, also with -n; but no longer than a second. */
+static void it_reaps_a_dead_holder_at_once(void **state)
+{
+    const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
+    struct mono since;
+
+    (void)state;
+    for (int reaped = 0; reaped < 2; reaped++) {
+        keeper_free(keeper);
+        begin(false, 0, 0);
+        since = now;
+        world.is_gone = true;
+        keeper_link_up(keeper, now);
+        registered_with(&peer, 1);
+        entered(false);
+        out("RCnN");
+        entered(false);
+        if (reaped) {
+            keeper_on_cleared(keeper, now, PEER, true);
+            keeper_on_reaped(keeper, now, STORE_REAP_CLEAR, 0);
+            entered(true);
+            out("PNS");
+            continue;
+        }
+        until_out();
+        out("V");
+        assert_int_equal(gone_ms(since), KEEPER_REAP_MS);
+    }
+}
+
+static void once_runs_what_is_not_done(void **state)
+{
+    (void)state;
+    begin_once();
+    entered(true);
+    out("RnA");
+    keeper_on_done_asked(keeper, now, false);
+    out("S");
+    keeper_on_end(keeper, now, KEEPER_SUCCEEDED);
+    out("M");
+    keeper_on_done_marked(keeper, now);
+    out("V");
+    keeper_on_left(keeper, now, true);
+    out("!");
+    assert_int_equal(world.end, KEEPER_RAN);
+    assert_string_equal(world.told, "");
+}
+
+static void once_does_not_run_what_is_done(void **state)
+{
+    (void)state;
+    begin_once();
+    entered(true);
+    keeper_on_done_asked(keeper, now, true);
+    keeper_on_left(keeper, now, true);
+    out("RnAV!");
+    assert_int_equal(world.end, KEEPER_REPEATED);
+}
+
+static void once_does_not_mark_what_failed(void **state)
+{
+    (void)state;
+    begin_once();
+    entered(true);
+    keeper_on_done_asked(keeper, now, false);
+    out("RnAS");
+    keeper_on_end(keeper, now, KEEPER_ENDED);
+    out("V");
+}
+
+/* Redis goes away while the question is under way; the lock was another's in between. */
+static void once_asks_again_with_a_new_place(void **state)
+{
+    (void)state;
+    begin_once();
+    entered(true);
+    out("RnA");
+    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    keeper_link_up(keeper, now);
+    out("E");
+    beaten(STORE_OK);
+    out("A");
+    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    keeper_link_up(keeper, now);
+    beaten(STORE_UNKNOWN);
+    out("ER");
+    registered();
+    entered(true);
+    keeper_on_done_asked(keeper, now, true);
+    out("nAV");
+}
+
+static void once_tells_when_it_cannot_mark(void **state)
+{
+    struct mono since;
+
+    (void)state;
+    for (int denied = 0; denied < 2; denied++) {
+        keeper_free(keeper);
+        begin_once();
+        entered(true);
+        keeper_on_done_asked(keeper, now, false);
+        since = now;
+        keeper_on_end(keeper, now, KEEPER_SUCCEEDED);
+        out("RnASM");
+        if (denied) {
+            keeper_on_fault(keeper, now, FAULT_DENIED, "NOPERM");
+            until_out();
+            out("V");
+        } else {
+            keeper_link_down(keeper, now, FAULT_LINK, "gone");
+            until_out();
+            out("!");
+            assert_int_equal(gone_ms(since), KEEPER_LEAVE_MS);
+        }
+        assert_non_null(strstr(world.told, denied ? "it may run again" : "in half a minute"));
+    }
+}
+
+static void once_fails_when_it_cannot_ask(void **state)
+{
+    (void)state;
+    begin_once();
+    entered(true);
+    out("RnA");
+    keeper_on_fault(keeper, now, FAULT_DENIED, "NOPERM");
+    until_out();
+    keeper_on_left(keeper, now, true);
+    out("V!");
+    assert_int_equal(world.end, KEEPER_FAILED);
+}
+
+static void once_looks_after_a_silent_holder(void **state)
 {
     const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
 
     (void)state;
-    begin(false, 0, 0);
+    begin_with(&(struct keeper_conf){.is_once = true});
     keeper_link_up(keeper, now);
     registered_with(&peer, 1);
     entered(false);
@@ -400,7 +576,7 @@ static void it_looks_after_a_silent_holder(void **state)
     keeper_on_reaped(keeper, now, STORE_REAP_CLEAR, 0);
     out("N");
     entered(true);
-    out("S");
+    out("A");
 }
 
 /* Redis' clock is set during two and a half seconds of waiting. */
@@ -448,9 +624,7 @@ static void a_step_of_the_clock_is_no_silence(void **state)
 static void a_beat_in_the_future_is_none(void **state)
 {
     (void)state;
-    begin(false, 0, 0);
-    keeper_link_up(keeper, now);
-    registered();
+    begin_once();
     entered(false);
     out("RnL");
     heard(4000 - 3600000);
@@ -493,7 +667,7 @@ static void a_silent_link_ends_the_command(void **state)
     until_out();
     assert_int_equal(gone_ms(since), KEEPER_KILL_MS);
     out("k");
-    keeper_on_end(keeper, now, false);
+    keeper_on_end(keeper, now, KEEPER_ENDED);
     out("k");
     until_out();
     out("!");
@@ -540,7 +714,7 @@ static void who_was_given_up_ends_at_once(void **state)
     until_out();
     beaten(STORE_DEAD);
     out("Ek");
-    keeper_on_end(keeper, now, false);
+    keeper_on_end(keeper, now, KEEPER_ENDED);
     out("k!");
     assert_int_equal(world.end, KEEPER_LOST);
 }
@@ -549,7 +723,7 @@ static void what_the_guard_killed_is_lost(void **state)
 {
     (void)state;
     come_in(false, 0);
-    keeper_on_end(keeper, now, true);
+    keeper_on_end(keeper, now, KEEPER_KILLED_BY_GUARD);
     out("kV");
     keeper_on_left(keeper, now, false);
     out("!");
@@ -574,7 +748,7 @@ static void lost_data_is_entered_again(void **state)
     registered();
     entered(false);
     out("ERnk");
-    keeper_on_end(keeper, now, false);
+    keeper_on_end(keeper, now, KEEPER_ENDED);
     keeper_on_left(keeper, now, true);
     out("kV!");
     assert_int_equal(world.end, KEEPER_LOST);
@@ -604,7 +778,7 @@ static void a_semaphore_may_be_kept(void **state)
     beaten(STORE_OK);
     entered(true);
     out("EN");
-    keeper_on_end(keeper, now, false);
+    keeper_on_end(keeper, now, KEEPER_ENDED);
     out("V");
     keeper_on_left(keeper, now, true);
     assert_int_equal(world.end, KEEPER_RAN);
@@ -626,7 +800,7 @@ static void a_command_may_run_so_long(void **state)
     until_out();
     assert_int_equal(gone_ms(since), 8000);
     out("k");
-    keeper_on_end(keeper, now, false);
+    keeper_on_end(keeper, now, KEEPER_ENDED);
     out("kV"); /* the k ends what the command left, before the place is given back */
     keeper_on_left(keeper, now, true);
     assert_int_equal(world.end, KEEPER_OVERRAN);
@@ -639,7 +813,7 @@ static void one_that_overran_leaves_nothing(void **state)
     come_in(false, 3000);
     until_out();
     out("t");
-    keeper_on_end(keeper, now, false);
+    keeper_on_end(keeper, now, KEEPER_ENDED);
     out("kV");
     keeper_on_left(keeper, now, true);
     assert_int_equal(world.end, KEEPER_OVERRAN);
@@ -651,7 +825,7 @@ static void signals_are_passed_or_obeyed(void **state)
     come_in(false, 0);
     keeper_on_signal(keeper, now, SIGINT);
     out("0");
-    keeper_on_end(keeper, now, false);
+    keeper_on_end(keeper, now, KEEPER_ENDED);
     keeper_on_left(keeper, now, true);
     assert_int_equal(world.end, KEEPER_RAN);
     keeper_free(keeper);
@@ -699,7 +873,7 @@ static void an_end_that_cannot_be_told_is_the_end(void **state)
     (void)state;
     come_in(false, 0);
     keeper_link_down(keeper, now, FAULT_LINK, "gone");
-    keeper_on_end(keeper, now, false);
+    keeper_on_end(keeper, now, KEEPER_ENDED);
     since = now;
     until_out();
     out("!");
@@ -751,7 +925,15 @@ int main(void)
         cmocka_unit_test_teardown(it_waits_for_its_turn, done),
         cmocka_unit_test_teardown(it_does_not_wait, done),
         cmocka_unit_test_teardown(it_waits_so_long, done),
-        cmocka_unit_test_teardown(it_looks_after_a_silent_holder, done),
+        cmocka_unit_test_teardown(it_does_not_wait_for_a_silent_holder, done),
+        cmocka_unit_test_teardown(it_reaps_a_dead_holder_at_once, done),
+        cmocka_unit_test_teardown(once_runs_what_is_not_done, done),
+        cmocka_unit_test_teardown(once_does_not_run_what_is_done, done),
+        cmocka_unit_test_teardown(once_does_not_mark_what_failed, done),
+        cmocka_unit_test_teardown(once_asks_again_with_a_new_place, done),
+        cmocka_unit_test_teardown(once_tells_when_it_cannot_mark, done),
+        cmocka_unit_test_teardown(once_fails_when_it_cannot_ask, done),
+        cmocka_unit_test_teardown(once_looks_after_a_silent_holder, done),
         cmocka_unit_test_teardown(a_step_of_the_clock_is_no_silence, done),
         cmocka_unit_test_teardown(a_beat_in_the_future_is_none, done),
         cmocka_unit_test_teardown(one_that_is_gone_is_cleared_first, done),

@@ -26,20 +26,25 @@
 #define KEEPER_TERM_MS 12000    /* so long without an acknowledged beat: the command gets TERM */
 #define KEEPER_KILL_MS 15000    /* and KILL; the guard kills then, too */
 #define KEEPER_STALE_MS 15000   /* a worker without a beat for so long may be dead: go on asking */
-#define KEEPER_LOOK_MS 40000    /* for so long, whatever -n and -w say */
+#define KEEPER_LOOK_MS 40000    /* for so long, even if the time of -w is up */
+#define KEEPER_REAP_MS 1000     /* so long for a holder that is known to be dead, also with -n */
 #define KEEPER_AWAY_MS 30000    /* after waiting so long without a link, give up */
 #define KEEPER_LEAVE_MS 5000    /* limit for telling Redis that the command has ended */
 #define KEEPER_TTL_KILL_MS 5000 /* from TERM to KILL after --ttl */
 #define KEEPER_OVERRUN_TEXT "--ttl is over: the command gets TERM, and KILL after 5 s more"
 
 enum keeper_end {
-    KEEPER_RAN,     /* the command ended, or could not be run; its status counts */
-    KEEPER_BUSY,    /* no place at once (-n) or in time (-w) */
-    KEEPER_LOST,    /* the place was lost while the command ran */
-    KEEPER_OVERRAN, /* the command ran longer than it was allowed to */
-    KEEPER_STOPPED, /* a signal came before the command ran */
-    KEEPER_FAILED,  /* fail() was called with the reason */
+    KEEPER_RAN,      /* the command ended, or could not be run; its status counts */
+    KEEPER_BUSY,     /* no place at once (-n) or in time (-w) */
+    KEEPER_REPEATED, /* is_once: the command was done already */
+    KEEPER_LOST,     /* the place was lost while the command ran */
+    KEEPER_OVERRAN,  /* the command ran longer than it was allowed to */
+    KEEPER_STOPPED,  /* a signal came before the command ran */
+    KEEPER_FAILED,   /* fail() was called with the reason */
 };
+
+/* How the command ended. */
+enum keeper_command { KEEPER_SUCCEEDED, KEEPER_ENDED, KEEPER_KILLED_BY_GUARD };
 
 /* Effects. ctx is that of keeper_new. */
 struct keeper_ops {
@@ -50,6 +55,8 @@ struct keeper_ops {
     int (*beats)(void *ctx);
     int (*clear)(void *ctx, int64_t victim); /* end what it left running (worker/remains.h) */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
+    int (*ask_done)(void *ctx);  /* is_once: was the command done already? */
+    int (*mark_done)(void *ctx); /* is_once: it is done now */
     int (*leave)(void *ctx, int64_t epoch);
     /* Reconnect. Calls keeper_link_down before it returns. */
     void (*relink)(void *ctx, enum fault fault, const char *text);
@@ -70,6 +77,7 @@ struct keeper_ops {
 
 struct keeper_conf {
     bool is_sem;
+    bool is_once; /* run the command only if it was not done already, and note that it was done */
     int64_t wait_ms; /* 0: do not wait; -1: for ever */
     int64_t ttl_ms;  /* 0: the command may run for ever */
 };
@@ -91,13 +99,14 @@ void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_
 /* The answer to ops.clear, which may be under way beside a question. */
 void keeper_on_cleared(struct keeper *k, struct mono now, int64_t victim, bool is_clear);
 void keeper_on_reaped(struct keeper *k, struct mono now, enum store_reap status, int64_t moved);
+void keeper_on_done_asked(struct keeper *k, struct mono now, bool is_done);
+void keeper_on_done_marked(struct keeper *k, struct mono now);
 void keeper_on_left(struct keeper *k, struct mono now, bool is_clean);
 void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const char *text);
 void keeper_on_wake(struct keeper *k, struct mono now, const char *text);
 void keeper_on_subscribed(struct keeper *k, struct mono now);
 void keeper_on_timer(struct keeper *k, struct mono now);
-/* The command ended. was_killed: the guard killed it. */
-void keeper_on_end(struct keeper *k, struct mono now, bool was_killed);
+void keeper_on_end(struct keeper *k, struct mono now, enum keeper_command how);
 /* This process got a signal that ends programs. */
 void keeper_on_signal(struct keeper *k, struct mono now, int sig);
 

@@ -106,6 +106,20 @@ static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter
                       REAP_DEAD_MAX);
 }
 
+static int op_ask_done(void *ctx)
+{
+    struct lock *l = ctx;
+
+    return gate_ask_done(l->gate, l->order->done);
+}
+
+static int op_mark_done(void *ctx)
+{
+    struct lock *l = ctx;
+
+    return gate_mark_done(l->gate, l->order->done, l->me.host, l->order->per_ms);
+}
+
 static int op_leave(void *ctx, int64_t epoch)
 {
     return store_leave(((struct lock *)ctx)->store, epoch);
@@ -260,6 +274,8 @@ static const struct keeper_ops ops = {
     .beats = op_beats,
     .clear = op_clear,
     .reap = op_reap,
+    .ask_done = op_ask_done,
+    .mark_done = op_mark_done,
     .leave = op_leave,
     .relink = op_relink,
     .is_gone = op_is_gone,
@@ -370,6 +386,18 @@ static void on_beats(void *arg, const struct gate_beats_reply *r)
     keeper_on_beats(((struct lock *)arg)->keeper, mono_now(), r);
 }
 
+static void on_done_asked(void *arg, bool is_done)
+{
+    struct lock *l = arg;
+
+    keeper_on_done_asked(l->keeper, mono_now(), is_done && !l->order->is_forced);
+}
+
+static void on_done_marked(void *arg)
+{
+    keeper_on_done_marked(((struct lock *)arg)->keeper, mono_now());
+}
+
 static void on_fault(void *arg, enum fault fault, const char *text)
 {
     struct lock *l = arg;
@@ -394,11 +422,13 @@ static void on_signal(void *arg, int sig)
 static void on_end(void *arg, int status)
 {
     struct lock *l = arg;
-    bool was_killed = l->is_guarded && guard_has_killed(l->guard, SLOT);
+    enum keeper_command how = status == 0 ? KEEPER_SUCCEEDED : KEEPER_ENDED;
 
+    if (l->is_guarded && guard_has_killed(l->guard, SLOT))
+        how = KEEPER_KILLED_BY_GUARD;
     l->status = status;
     guard_clear(l->guard, SLOT);
-    keeper_on_end(l->keeper, mono_now(), was_killed);
+    keeper_on_end(l->keeper, mono_now(), how);
 }
 
 /* ---- start and end */
@@ -413,7 +443,13 @@ static int build(struct lock *l, struct err *err)
                                         .left = on_left,
                                         .fault = on_fault,
                                         .arg = l};
-    struct gate_events gate_events = {on_entered, on_defined, on_beats, on_fault, l};
+    struct gate_events gate_events = {.entered = on_entered,
+                                      .defined = on_defined,
+                                      .beats = on_beats,
+                                      .done_asked = on_done_asked,
+                                      .done_marked = on_done_marked,
+                                      .fault = on_fault,
+                                      .arg = l};
 
     identity_read(&l->me);
     l->loop = loop_new();
@@ -460,6 +496,7 @@ static int status_of(struct lock *l, struct err *err)
             command_die(l->child, command_interrupted(l->child));
         return l->status;
     case KEEPER_BUSY:
+    case KEEPER_REPEATED:
         return l->order->busy_status;
     case KEEPER_LOST:
         return LOCK_LOST_STATUS;

@@ -14,6 +14,10 @@
 struct lock_order {
     const char *gate; /* lock:NAME or sem:NAME */
     struct keeper_conf keeper;
+    const char
+        *done; /* keeper.is_once: the lock that is held for per_ms once the command is done */
+    int64_t per_ms;
+    bool is_forced; /* keeper.is_once: run it even if it is done */
     int busy_status;
     char *const *argv; /* of the command */
 };

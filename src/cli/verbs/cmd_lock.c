@@ -1,4 +1,4 @@
-/* later lock, later sem: run a command under a lock or at a place of a semaphore. */
+/* later lock, sem, once: run a command under a lock, at a place of a semaphore, once in a time. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -13,6 +13,8 @@
 #include "cli/hold/lock_token.h"
 
 #define WAIT_MAX_S 1e9
+#define NAME_MAX_BYTES 256
+#define PER_MAX_MS (7 * 86400000LL) /* the longest lease of a lock */
 
 /* ---- the command line */
 
@@ -59,7 +61,7 @@ static int check_name(const char *name, struct err *err)
         if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f || name[i] == '{' || name[i] == '}')
             n = 0;
     }
-    if (n == 0 || n > 256)
+    if (n == 0 || n > NAME_MAX_BYTES)
         return err_set(err, ERR_USAGE,
                        "a name has 1 to 256 bytes, no spaces, control characters or braces");
     return 0;
@@ -95,6 +97,54 @@ static int run(struct cli *cli, const char *kind, struct err *err)
     return run_at(cli, &order, err);
 }
 
+/* ---- later once */
+
+static int read_once(const struct cli *cli, struct lock_order *order, struct err *err)
+{
+    const char *per = cli_value(cli, "per");
+
+    if (per == NULL)
+        return err_set(err, ERR_USAGE,
+                       "--per is missing: how long is it done, once it is done? "
+                       "For a job of every night --per 12h");
+    if (text_parse_duration(per, &order->per_ms) < 0 || order->per_ms < 1 ||
+        order->per_ms > PER_MAX_MS)
+        return err_set(err, ERR_USAGE,
+                       "--per takes a duration of at most 7d: write it like 10s 5m 12h 7d");
+    order->is_forced = cli_value(cli, "again") != NULL;
+    order->keeper.is_once = true;
+    if (cli_value(cli, "wait") == NULL)
+        order->keeper.wait_ms = 0;
+    return 0;
+}
+
+static int run_once_at(struct cli *cli, const struct lock_order *order, struct err *err)
+{
+    enum lock_token token;
+
+    if (lock_token_look(cli, order->gate, &token, err) < 0)
+        return -1;
+    cli_disconnect(cli); /* the command must not inherit it */
+    /* An ancestor of ours is just doing it. */
+    return token == LOCK_TOKEN_HELD ? order->busy_status : lock_run(cli, order, err);
+}
+
+static int run_once(struct cli *cli, struct err *err)
+{
+    struct lock_order order = {.argv = cli->argv + 1};
+    CLEANUP_FREE char *gate = mem_printf("lock:%s:once", cli->argv[0]);
+    CLEANUP_FREE char *done = mem_printf("%s:done", cli->argv[0]);
+
+    order.gate = gate;
+    order.done = done;
+    if (read_options(cli, &order, err) < 0 || read_once(cli, &order, err) < 0 ||
+        check_name(done, err) < 0 || cli_target(cli, err) < 0)
+        return -1;
+    return run_once_at(cli, &order, err);
+}
+
+/* ---- the verbs */
+
 static int run_lock(struct cli *cli, struct err *err)
 {
     return run(cli, "lock", err);
@@ -113,6 +163,15 @@ static const struct cli_option options[] = {
     {NULL, NULL, NULL},
 };
 
+static const struct cli_option once_options[] = {
+    {"per", "D", "how long it counts as done after it was done; at most 7d"},
+    {"wait", "SECONDS", "wait so long for one that runs it now, and run it if that one fails"},
+    {"again", NULL, "run it even if it is done"},
+    {"conflict-exit-code", "CODE", "exit with this instead of 1"},
+    {"ttl", "D", "end the command (TERM, after 5s KILL) when it runs longer"},
+    {NULL, NULL, NULL},
+};
+
 #define STATUSES                                                                                   \
     "Exit status: that of COMMAND, 128+N for signal N; 1 (-E CODE) taken, with -n or -w;\n"        \
     "75 the place was lost and COMMAND killed; 124 --ttl; 126, 127 COMMAND cannot be run;\n"       \
@@ -122,16 +181,19 @@ static const struct cli_option options[] = {
 const struct cli_verb cmd_lock = {
     "lock",
     "NAME [--] COMMAND...",
-    "run a command under a lock: once in the whole fleet",
+    "run a command under a lock: one at a time in the whole fleet",
     "Run COMMAND under the lock NAME, which only one has at a time: of all programs under\n"
     "later lock, and of the jobs whose queue names it. Without -n and -w it waits in line.\n"
     "\n"
-    "  later lock nightly -n -- backup --all          # in cron, on every host\n"
     "  later lock deploy -w 60 -- sh -c 'make install && restart'\n"
     "  later lock index -n -E 0 -- reindex            # taken is fine, too\n"
     "\n"
+    "A lock keeps two from running at once. It does not keep the second from running after\n"
+    "the first: for a command of cron on every host, see later once.\n"
+    "\n"
     "No laterd needs to run. When this program dies, is frozen, or has no answer from\n"
-    "Redis for 15s, its guard kills COMMAND; after 20 to 25s the lock is free for others.\n"
+    "Redis for 15s, its guard kills COMMAND; after 20 to 25s a laterd that runs, or another\n"
+    "later lock that waits, frees the lock. One with -n does not.\n"
     "COMMAND finds LATER_LOCK, and LATER_FENCE, a number that rises from holder to holder.\n"
     "The same lock inside COMMAND is no obstacle: it runs at once (LATER_LOCK_TOKEN), with a\n"
     "--ttl of its own. In another namespace or server it is another lock.\n"
@@ -162,4 +224,35 @@ const struct cli_verb cmd_sem = {
     false,
     options,
     run_sem,
+};
+
+const struct cli_verb cmd_once = {
+    "once",
+    "NAME --per D [--] COMMAND...",
+    "run a command once in a time: once in the whole fleet",
+    "Run COMMAND unless NAME is being done, or was done in the last D. For cron on every host:\n"
+    "\n"
+    "  0 3 * * *  root  later once nightly --per 12h -- backup --all\n"
+    "\n"
+    "One host runs it; the others exit 1 and print nothing, at the same moment or an hour\n"
+    "later. Choose D longer than the clocks of the hosts differ and shorter than until the next\n"
+    "time. D is counted from the end of COMMAND, by Redis' clock.\n"
+    "\n"
+    "Only a COMMAND that exits 0 is done. If it fails, the next later once runs it again. If\n"
+    "its host dies, COMMAND may have been done in part; who comes 15s after that or later\n"
+    "waits until the dead one is found (25s at most) and runs it. With --wait, so does one\n"
+    "that came earlier.\n"
+    "\n"
+    "COMMAND runs under the lock NAME:once, with all that later lock --help says. That it is\n"
+    "done is a lease of the lock NAME:done, which `later gates NAME:done` shows.\n"
+    "\n"
+    "Exit status: that of COMMAND, 128+N for signal N; 1 (-E CODE) done already, or being done;\n"
+    "75 the lock was lost and COMMAND killed; 124 --ttl; 126, 127 COMMAND cannot be run;\n"
+    "64 wrong arguments; 69 Redis cannot be reached; 71, 77 this host is short of something,\n"
+    "not allowed.",
+    2,
+    CLI_COMMAND,
+    false,
+    once_options,
+    run_once,
 };

@@ -1,0 +1,238 @@
+/* What the keeper does with each answer of Redis. */
+#include "cli/hold/keeper_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* False: this is not the answer that we wait for. */
+static bool take(struct keeper *k, enum call call)
+{
+    if (k->out != call || k->place == GONE)
+        return false;
+    k->out = CALL_NONE;
+    return true;
+}
+
+void keeper_on_registered(struct keeper *k, struct mono now, const struct store_register_reply *r)
+{
+    if (!take(k, CALL_REGISTER))
+        return;
+    k->epoch = r->epoch;
+    k->acked = k->sent;
+    k->redis_ms = r->now_us / 1000;
+    k->redis_at = now;
+    k->beat_at = mono_add_ms(k->sent, KEEPER_BEAT_MS);
+    k->wants_place = true;
+    if (r->epoch > k->seen)
+        k->seen = r->epoch;
+    peers_registered(k->peers, now, r->peers, r->npeers);
+    keeper_on_timer(k, now);
+}
+
+void keeper_on_defined(struct keeper *k, struct mono now, const char *limit)
+{
+    size_t n = strlen(limit);
+
+    if (!take(k, CALL_DEFINE))
+        return;
+    k->is_defined = true;
+    k->is_kept = n >= 4 && strcmp(limit + n - 4, "keep") == 0;
+    keeper_on_timer(k, now);
+}
+
+void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_reply *r)
+{
+    if (!take(k, CALL_BEAT))
+        return;
+    if (r->status != STORE_OK) {
+        keeper_forgotten(k, r->status == STORE_DEAD);
+    } else {
+        k->acked = k->sent;
+        k->beat_at = mono_add_ms(k->sent, KEEPER_BEAT_MS);
+        peers_beat(k->peers, now, r->peers, r->npeers);
+        if (k->place == GRANTED)
+            keeper_try_to_start(k, now);
+        k->wants_place = true;
+        k->wants_beats = k->place == OUTSIDE && k->is_patient;
+    }
+    keeper_on_timer(k, now);
+}
+
+/* The answer to ENTER while the command runs and Redis had not known of its place. */
+static void regain(struct keeper *k, bool is_granted)
+{
+    if (is_granted) {
+        k->is_regaining = false;
+        k->ops->tell(k->ctx, k->conf.is_sem
+                                 ? "Redis had lost the place; it is held again"
+                                 : "Redis had lost the lock; it is held again, but with another "
+                                   "fence: what checks LATER_FENCE refuses the command now");
+    } else if (!k->is_kept) {
+        keeper_lose(k, "Redis had lost the place, and another has it now: the command is killed");
+    }
+}
+
+void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_enter_reply *r)
+{
+    if (!take(k, CALL_ENTER))
+        return;
+    if (r->status != STORE_OK) {
+        keeper_forgotten(k, r->status == STORE_DEAD);
+    } else if (k->place == INSIDE && k->is_regaining) {
+        regain(k, r->is_granted);
+    } else if (k->place == OUTSIDE && r->is_granted) {
+        k->place = GRANTED;
+        k->may_run = false;
+        /* A semaphore has no fence. Use the epoch, since the guard finds processes by a fence. */
+        k->fence = r->fence != 0 ? r->fence : k->epoch;
+        if (!k->conf.is_once)
+            keeper_start_or_beat(k, now);
+    } else if (k->place == OUTSIDE && k->conf.wait_ms == 0 && !k->is_patient) {
+        keeper_give_up(k, now);
+    }
+    keeper_on_timer(k, now);
+}
+
+/* How old a beat is, ago_ms by Redis' clock. That clock may have been set by step_ms since we
+ * registered, before or after the beat: believe what makes the beat more recent. A beat far in the
+ * future was also made before the clock was set. It tells nothing and counts as old. */
+static int64_t age_ms(int64_t ago_ms, int64_t step_ms)
+{
+    int64_t as_it_is = llabs(ago_ms), before_the_step = llabs(ago_ms - step_ms);
+
+    return as_it_is < before_the_step ? as_it_is : before_the_step;
+}
+
+/* The age of the oldest beat of all workers. */
+static int64_t silent_ms(const struct keeper *k, struct mono now, const struct gate_beats_reply *r)
+{
+    int64_t step_ms = r->now_ms - k->redis_ms - mono_until_us(k->redis_at, now) / 1000;
+    int64_t oldest_ms = 0;
+
+    for (size_t i = 0; i < r->n; i++) {
+        int64_t ms = r->beats_ms[i] > 0 ? age_ms(r->now_ms - r->beats_ms[i], step_ms) : 0;
+
+        if (ms > oldest_ms)
+            oldest_ms = ms;
+    }
+    return oldest_ms;
+}
+
+/* A holder may be dead. Who does not wait is only told so. */
+static void tell_silence(struct keeper *k, int64_t ms)
+{
+    char text[200];
+
+    (void)snprintf(text, sizeof(text),
+                   "it is taken, and a worker that may hold it has been silent for %lld s: a "
+                   "running laterd takes its place back, and so does a command that waits (-w 40)",
+                   (long long)(ms / 1000));
+    k->ops->tell(k->ctx, text);
+}
+
+void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_reply *r)
+{
+    int64_t ms = silent_ms(k, now, r);
+
+    if (!take(k, CALL_BEATS))
+        return;
+    if (k->place == OUTSIDE && ms < KEEPER_STALE_MS) {
+        keeper_leave(k, now, KEEPER_BUSY);
+    } else if (k->place == OUTSIDE && k->conf.wait_ms == 0 && !k->conf.is_once) {
+        tell_silence(k, ms);
+        keeper_leave(k, now, KEEPER_BUSY);
+    } else if (k->place == OUTSIDE && !k->is_patient) {
+        k->is_patient = k->wants_place = true;
+        k->give_up_at = mono_add_ms(now, KEEPER_LOOK_MS);
+    }
+    keeper_on_timer(k, now);
+}
+
+void keeper_on_done_asked(struct keeper *k, struct mono now, bool is_done)
+{
+    if (!take(k, CALL_ASK_DONE))
+        return;
+    k->may_run = !is_done;
+    if (k->place == GRANTED && is_done)
+        keeper_leave(k, now, KEEPER_REPEATED);
+    else if (k->place == GRANTED)
+        keeper_start_or_beat(k, now);
+    keeper_on_timer(k, now);
+}
+
+void keeper_on_done_marked(struct keeper *k, struct mono now)
+{
+    if (!take(k, CALL_MARK_DONE))
+        return;
+    k->is_success = false;
+    keeper_on_timer(k, now);
+}
+
+void keeper_on_cleared(struct keeper *k, struct mono now, int64_t victim, bool is_clear)
+{
+    peers_cleared(k->peers, victim, is_clear);
+    keeper_on_timer(k, now);
+}
+
+void keeper_on_reaped(struct keeper *k, struct mono now, enum store_reap status, int64_t moved)
+{
+    if (!take(k, CALL_REAP))
+        return;
+    peers_reaped(k->peers, status, moved);
+    k->wants_place = true;
+    k->wants_beats = k->place == OUTSIDE && k->is_patient;
+    keeper_on_timer(k, now);
+}
+
+void keeper_on_left(struct keeper *k, struct mono now, bool is_clean)
+{
+    (void)now;
+    if (!take(k, CALL_LEAVE))
+        return;
+    if (!is_clean && k->end == KEEPER_RAN && !k->is_kept)
+        k->ops->tell(k->ctx, "Redis did not know of the place any more when the command ended");
+    keeper_be_gone(k);
+}
+
+/* Redis refused the question under way. */
+void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const char *text)
+{
+    enum call call = k->out;
+
+    if (k->place == GONE)
+        return;
+    k->out = CALL_NONE;
+    k->retry_at = mono_add_ms(now, KEEPER_RETRY_MS);
+    if (fault == FAULT_MOVED || fault == FAULT_LIBRARY) {
+        k->ops->relink(k->ctx, fault, text);
+        return;
+    }
+    if (call == CALL_LEAVE) {
+        keeper_be_gone(k);
+        return;
+    }
+    if (call == CALL_MARK_DONE) {
+        k->ops->tell(k->ctx, KEEPER_NOT_MARKED);
+        k->is_success = false;
+    }
+    if (call == CALL_REAP)
+        peers_refused(k->peers);
+    else
+        peers_trouble(k->peers);
+    if (call == CALL_BEAT)
+        k->beat_at = k->retry_at;
+    else if (call == CALL_BEATS && k->place == OUTSIDE)
+        keeper_leave(k, now, KEEPER_BUSY);
+    else if (call == CALL_ASK_DONE && k->place == GRANTED)
+        keeper_fail(k, now, fault, text);
+    else if (call == CALL_ENTER && k->place == INSIDE && fault == FAULT_CALL)
+        keeper_lose(k,
+                    "the place is lost, and Redis refuses to give it again: the command is killed");
+    else if (call != CALL_REAP && k->place == OUTSIDE &&
+             (k->conf.wait_ms == 0 || (fault != FAULT_WAIT && fault != FAULT_FULL)))
+        keeper_fail(k, now, fault, text);
+    else if (call == CALL_ENTER)
+        k->wants_place = true;
+    keeper_on_timer(k, now);
+}

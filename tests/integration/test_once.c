@@ -1,0 +1,218 @@
+/* later once with real processes and a real Redis, and without any laterd. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../support/env.h"
+#include "../support/fsck.h"
+#include "../support/laterd.h"
+#include "../support/shell.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define ROOT "later:{default}"
+#define LONG_MS 60000
+#define HOSTS 4
+#define CALLS 50 /* of each host */
+
+static struct test_redis redis;
+static char dir[64];
+static struct proc procs[HOSTS];
+
+static int setup(void **state)
+{
+    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
+
+    (void)state;
+    test_redis_start(&redis, NULL);
+    test_folder_make(dir);
+    (void)setenv("LATER_REDIS_URL", redis.url, 1);
+    (void)setenv("LATER", later, 1);
+    (void)setenv("DIR", dir, 1);
+    memset(procs, 0, sizeof(procs));
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < HOSTS; i++)
+        if (procs[i].pid > 0)
+            proc_done(&procs[i]);
+    test_redis_stop(&redis);
+    test_folder_remove(dir);
+    return 0;
+}
+
+static int lines(const char *name)
+{
+    CLEANUP_FREE char *line = mem_printf("cat $DIR/%s 2>/dev/null | wc -l", name);
+    CLEANUP_BUF struct buf out = BUF_INIT;
+
+    assert_int_equal(test_sh_out(line, &out), 0);
+    return atoi(buf_str(&out));
+}
+
+static void until_lines(const char *name, int n)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/%s", dir, name);
+
+    if (!test_until_lines(path, NULL, n, LONG_MS))
+        fail_msg("%s never has %d lines", name, n);
+}
+
+static void test_it_runs_once(void **state)
+{
+    (void)state;
+    test_says("$LATER once x --per 1m -- echo ran", 0, "ran\n");
+    test_says("$LATER once x --per 1m -- echo ran; echo $?", 0, "1\n");
+    assert_int_equal(test_sh("$LATER once x --per 1m -E 9 -- true"), 9);
+    test_says("$LATER gates x:done", 0, "once@");
+    assert_int_equal(test_sh("$LATER once y --per 1m -- true"), 0);
+    test_says("$LATER once x --per 1m --again -- echo again", 0, "again\n");
+    assert_int_equal(test_fsck(&redis), 0);
+}
+
+static void test_it_runs_again_after_the_time(void **state)
+{
+    (void)state;
+    assert_int_equal(test_sh("$LATER once x --per 300ms -- true"), 0);
+    assert_int_equal(test_sh("for i in $(seq 600); do $LATER once x --per 1m true && exit 7; sleep "
+                             "0.1; done"),
+                     7);
+    assert_int_equal(test_sh("$LATER once x --per 1m -- true"), 1);
+}
+
+static void test_a_failed_one_runs_again(void **state)
+{
+    (void)state;
+    assert_int_equal(test_sh("$LATER once x --per 1m -- sh -c 'exit 3'"), 3);
+    assert_int_equal(test_sh("$LATER once x --per 1m -- sh -c 'kill -9 $$'"), 137);
+    assert_int_equal(test_sh("$LATER once x --per 1m -- true"), 0);
+    assert_int_equal(test_sh("$LATER once x --per 1m -- true"), 1);
+}
+
+static void test_bad_usage_is_told(void **state)
+{
+    (void)state;
+    test_says("$LATER once x true", 64, "--per is missing");
+    test_says("$LATER once x --per 8d true", 64, "at most 7d");
+    test_says("$LATER once x --per 0s true", 64, "at most 7d");
+    test_says("$LATER once x --per soon true", 64, "write it like");
+    test_says("$LATER once 'a b' --per 1m true", 64, "no spaces");
+    test_says("$LATER once \"$(printf '%252s' | tr ' ' x)\" --per 1m true", 64, "1 to 256 bytes");
+    test_says("$LATER once x --per 1m", 64, "COMMAND");
+}
+
+static void test_one_inside_itself_is_being_done(void **state)
+{
+    (void)state;
+    assert_int_equal(test_sh("$LATER once x --per 1m -- $LATER once x --per 1m -- true"), 1);
+    assert_int_equal(test_sh("$LATER once x --per 1m -- $LATER lock x -n -- true"), 0);
+}
+
+/* One that waits runs it if the first one fails, and does not if it is done. */
+static void test_one_that_waits_takes_over(void **state)
+{
+    static const char *const ends[] = {"0", "5"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        CLEANUP_FREE char *first =
+            mem_printf("$LATER once w%d --per 1m -- sh -c 'echo ran >>$DIR/first%d; until test -e "
+                       "$DIR/go%d; do sleep 0.02; done; exit %s'",
+                       i, i, i, ends[i]);
+        CLEANUP_FREE char *second = mem_printf("$LATER once w%d --per 1m -w 50 -- true", i);
+        CLEANUP_FREE char *name = mem_printf("first%d", i), *go = mem_printf(": >$DIR/go%d", i);
+        CLEANUP_FREE char *line = mem_printf(ROOT ":wait:lock:w%d:once", i);
+
+        test_sh_start(&procs[0], first);
+        until_lines(name, 1);
+        test_sh_start(&procs[1], second);
+        while (test_int(&redis, "ZCARD", line) == 0)
+            continue;
+        assert_int_equal(test_sh(go), 0);
+        assert_int_equal(proc_wait(&procs[0], LONG_MS), atoi(ends[i]));
+        assert_int_equal(proc_wait(&procs[1], LONG_MS), i == 0 ? 1 : 0);
+    }
+}
+
+/* Four hosts with 50 calls each at once. */
+static void test_of_many_one_runs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < HOSTS; i++) {
+        CLEANUP_FREE char *line = mem_printf(
+            "hostname host%zu 2>/dev/null; for i in $(seq %d); do { $LATER once x --per 1m -- sh "
+            "-c 'hostname >>$DIR/ran'; echo $? >>$DIR/status; } & done; wait",
+            i, CALLS);
+        CLEANUP_FREE char *quoted = mem_printf("unshare -r -u sh -c \"$ONCE%zu\"", i);
+        CLEANUP_FREE char *name = mem_printf("ONCE%zu", i);
+
+        (void)setenv(name, line, 1);
+        test_sh_start(&procs[i], quoted);
+    }
+    for (size_t i = 0; i < HOSTS; i++)
+        assert_int_equal(proc_wait(&procs[i], LONG_MS), 0);
+    assert_int_equal(lines("ran"), 1);
+    assert_int_equal(lines("status"), HOSTS * CALLS);
+    test_says("sort $DIR/status | uniq -c | tr -s ' '", 0, " 1 0\n 199 1\n");
+    assert_int_equal(test_fsck(&redis), 0);
+}
+
+/* The holder is killed in the middle, on another host: a call that comes 15 s later runs it. */
+static void test_a_killed_one_is_done_by_another(void **state)
+{
+    int64_t began;
+    int status = 1;
+
+    (void)state;
+    if (test_sh("unshare -r -u true") != 0)
+        skip();
+    test_sh_start(&procs[0], "unshare -r -u sh -c \"hostname other; exec $LATER once x --per 1m -- "
+                             "sh -c 'echo ran >>$DIR/ran; exec sleep 1000'\"");
+    until_lines("ran", 1);
+    assert_int_equal(test_sh("$LATER once x --per 1m -- true"), 1);
+    proc_signal(&procs[0], SIGKILL);
+    assert_int_equal(proc_wait(&procs[0], LONG_MS), 137);
+    /* -n tells it and does not wait for it. */
+    began = mono_now().us;
+    while (status == 1 && mono_now().us - began < LONG_MS * INT64_C(1000)) {
+        status = test_sh("$LATER lock x:once -n -- true 2>>$DIR/told");
+        if (lines("told") > 0)
+            break;
+    }
+    assert_int_equal(status, 1);
+    test_says("cat $DIR/told", 0, "has been silent for 15 s");
+    assert_int_equal(test_sh("$LATER once x --per 1m -- true"), 0);
+    print_message("it ran %lld ms after the kill\n", (long long)((mono_now().us - began) / 1000));
+    assert_int_equal(test_fsck(&redis), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_it_runs_once),
+        T(test_it_runs_again_after_the_time),
+        T(test_a_failed_one_runs_again),
+        T(test_bad_usage_is_told),
+        T(test_one_inside_itself_is_being_done),
+        T(test_one_that_waits_takes_over),
+        T(test_of_many_one_runs),
+        T(test_a_killed_one_is_done_by_another),
+    };
+
+    if (getenv("LATER_ONLY") != NULL)
+        cmocka_set_test_filter(getenv("LATER_ONLY"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
