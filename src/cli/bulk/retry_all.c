@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "cli/args/queue_name.h"
 #include "cli/show/json.h"
 #include "cli/show/listing.h"
 #include "cli/show/out.h"
@@ -94,6 +95,8 @@ int retry_all(struct cli *cli, const char *queue, int64_t spread_ms, struct err 
     if (collect(cli, queue, &ids, err) < 0)
         return -1;
     n = ids.len / ID_BYTES;
+    if (n == 0 && queue_name_check(cli, queue, err) < 0)
+        return -1;
     for (size_t i = 0; i < n && result >= 0; i++) {
         /* In floating point: the product of spread_ms and i could overflow. */
         double share = (double)i / (double)n;

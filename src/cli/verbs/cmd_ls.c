@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/args/job_state.h"
+#include "cli/args/queue_name.h"
 #include "cli/show/json.h"
 #include "cli/show/listing.h"
 #include "cli/show/out.h"
@@ -233,6 +234,8 @@ static int run(struct cli *cli, struct err *err)
     job_states_of(given != NULL ? given : "due", is_wanted);
     if (limit != NULL && text_parse_int(limit, 1, INT64_MAX, &max) < 0)
         return err_set(err, ERR_USAGE, "--limit is not a number from 1 on");
+    if (queue_name_check(cli, cli->argv[0], err) < 0)
+        return -1;
     if (!cli->json)
         ls.now_ms = cli_now_ms(cli);
     for (int i = 0; i < JOB_STATE_MAX; i++)

@@ -175,6 +175,9 @@ void model_pause(struct model *m, int q, const char *who, const char *reason, in
 /* at: MODEL_NONE for at once. */
 void model_resume(struct model *m, int q, int64_t at, struct buf *out);
 /* q: -1 for all. */
+/* A queue is forgotten if it has no jobs and no live worker serves it. */
+void model_forget_queue(struct model *m, int q, struct buf *out);
+void model_known_queue(struct model *m, int q, struct buf *out);
 void model_stats(struct model *m, int q, struct buf *out);
 
 /* ---- private functions (protocol number 1) */

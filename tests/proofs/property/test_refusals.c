@@ -183,6 +183,9 @@ static const char *const CALLS[] = {
     "later_pause new",
     "later_resume mail at +5m",
     "later_resume mail",
+    "later_v1_known mail",
+    "later_v1_forget mail",
+    "later_v1_forget soon",
     "later_stats",
     "later_stats mail",
     "later_version",
@@ -858,7 +861,7 @@ static bool only_reads(const char *call)
         "later_show",     "later_explain",     "later_v1_gates",  "later_result",
         "later_stats",    "later_version",     "later_v1_list",   "later_v1_workers",
         "later_limits",   "later_fence_check", "later_v1_health", "later_v1_rights",
-        "later_v1_audit", "later_v1_look",     "later_v2_look"};
+        "later_v1_audit", "later_v1_look",     "later_v2_look",   "later_v1_known"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))
