@@ -2,8 +2,8 @@
 --
 -- Remove the name of a queue that is used no more, and all that is kept under it: counters, pause,
 -- gates, the largest payload, notes. A later add makes it a new queue. May be repeated.
--- Errors: ELATER_ARGS QUEUE TYPE, STATE (it has jobs, or a live worker serves it). Cost: O(workers),
--- and running jobs up to 1000.
+-- Errors: ELATER_ARGS QUEUE TYPE, STATE (it has jobs, or a live worker serves it).
+-- Cost: O(workers), and running jobs up to 1000.
 
 -- A worker may run jobs of a queue that it serves no more. Where more jobs run than are counted,
 -- some may be of this queue.
@@ -24,7 +24,7 @@ L.register('later_v1_forget', {'allow-oom'}, function(R, args)
   elseif L.served(R)(queue) then
     L.fail('ELATER_STATE', 'a worker serves queue ' .. queue)
   elseif may_run(R, queue) then
-    L.fail('ELATER_STATE', 'a job of queue ' .. queue .. ' may be running')
+    L.fail('ELATER_STATE', 'a job of queue ' .. queue .. ' may run')
   end
   db('SREM', R .. ':names', queue)
   db('ZREM', R .. ':heads', queue)
