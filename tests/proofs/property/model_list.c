@@ -28,8 +28,9 @@ static void job_row(const struct model_job *j, const char *beside, struct buf *o
     out_int(out, (int64_t)j->payload.n);
     out_bytes(out, j->payload.p, j->payload.n < 64 ? j->payload.n : 64);
     /* The gate that it waits at; "" if it was granted. */
-    if (j->place == PLACE_PARKED)
-        out_text(out, j->spot.at > 0 ? j->spot.gate[j->spot.at - 1]->id : "");
+    out_text(out,
+             j->place == PLACE_PARKED && j->spot.at > 0 ? j->spot.gate[j->spot.at - 1]->id : "");
+    out_text(out, j->key != NULL ? j->key : "");
     buf_puts(out, "] ");
 }
 
@@ -43,6 +44,8 @@ static void raw_row(const struct model_raw *r, struct buf *out)
     out_text(out, "");
     out_int(out, (int64_t)r->member.n);
     out_bytes(out, r->member.p, r->member.n < 64 ? r->member.n : 64);
+    out_text(out, "");
+    out_text(out, "");
     buf_puts(out, "] ");
 }
 
