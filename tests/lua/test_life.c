@@ -203,7 +203,7 @@ static void test_show(void **state)
 
     (void)state;
     assert_starts(fcall("later_show %s", id),
-                  text("[id %s queue mail state waiting priority 3 due_ms ", id));
+                  text("[id %s queue mail state waiting priority 3 added_ms 17", id));
     assert_non_null(strstr(shown(fx.last),
                            "attempt 0 attempts_max 4 starts 0 crashes 0 key K timeout_ms 5000 "
                            "expire_ms 3600000 keep_ms 420000 trace T payload_bytes 2 payload hi]"));

@@ -23,6 +23,8 @@ static const struct field {
     {"queue", "queue", TEXT},
     {"state", "state", STATE},
     {"priority", "priority", NUMBER},
+    {"added_ms", "added", INSTANT},
+    {"started_ms", "last start", INSTANT},
     {"due_ms", "due", INSTANT},
     {"died_ms", "died", INSTANT},
     {"until_ms", "kept until", INSTANT},

@@ -64,9 +64,10 @@ struct model_job {
     enum model_place place;
     int64_t score; /* due time, epoch, time of death, or time to be removed */
     bool has_tries;
-    int64_t starts, attempts, crashes, tries_due;
-    int64_t cancel_ms; /* MODEL_NONE: not to be cancelled */
-    int cancel_turn;   /* its number in the order of R:cancel */
+    int64_t added_ms;
+    int64_t starts, attempts, crashes, tries_due, started_ms; /* started: MODEL_NONE: never */
+    int64_t cancel_ms;                                        /* MODEL_NONE: not to be cancelled */
+    int cancel_turn; /* its number in the order of R:cancel */
     int64_t await_ms;
     char *progress, *error, *result; /* NULL: none */
     char *holds;                     /* gates and unique key, one per line */
@@ -176,6 +177,9 @@ void model_pause(struct model *m, int q, const char *who, const char *reason, in
 void model_resume(struct model *m, int q, int64_t at, struct buf *out);
 /* q: -1 for all. */
 /* A queue is forgotten if it has no jobs and no live worker serves it. */
+/* The value of R:tries of a job that has one. */
+#define MODEL_TRIES 120
+void model_tries(const struct model_job *j, char text[MODEL_TRIES]);
 void model_forget_queue(struct model *m, int q, struct buf *out);
 void model_known_queue(struct model *m, int q, struct buf *out);
 void model_stats(struct model *m, int q, struct buf *out);

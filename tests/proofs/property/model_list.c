@@ -12,13 +12,21 @@ static void first_line(struct buf *out, const char *text)
     out_bytes(out, text, text == NULL ? 0 : strcspn(text, "\n"));
 }
 
+void model_tries(const struct model_job *j, char text[MODEL_TRIES])
+{
+    int n = snprintf(text, MODEL_TRIES, "%lld %lld %lld %lld", (long long)j->starts,
+                     (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
+
+    if (j->started_ms != MODEL_NONE)
+        (void)snprintf(text + n, MODEL_TRIES - (size_t)n, " %lld", (long long)j->started_ms);
+}
+
 static void job_row(const struct model_job *j, const char *beside, struct buf *out)
 {
-    char tries[96] = "";
+    char tries[MODEL_TRIES] = "";
 
     if (j->has_tries)
-        (void)snprintf(tries, sizeof(tries), "%lld %lld %lld %lld", (long long)j->starts,
-                       (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
+        model_tries(j, tries);
     buf_puts(out, "[ ");
     out_text(out, j->id);
     out_number(out, j->score);

@@ -352,6 +352,8 @@ void model_show(struct model *m, const char *id, struct buf *out)
     put_text(out, "queue", m->queue[j->queue].name);
     put_text(out, "state", model_place_name(j->place));
     put_number(out, "priority", j->priority);
+    put_number(out, "added_ms", j->added_ms);
+    put_number(out, "started_ms", j->started_ms);
     show_place(j, out);
     put_number(out, "attempt", j->attempts);
     put_number(out, "attempts_max", j->a);
