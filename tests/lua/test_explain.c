@@ -112,7 +112,7 @@ static void test_running(void **state)
     (void)fcall("later_cancel %s", id);
     explains(id, "handler", "; a cancel has been under way for ");
     (void)redis("HSET R:worker:%s beat_ms %lld", w, (long long)now_ms() - 15000);
-    explains(id, "handler", "web1 (pid 77), which has been silent for 15.");
+    explains(id, "handler", ", which has been silent for 15.");
     (void)redis("HSET R:workers %s dead", w);
     explains(id, "handler", "its worker on web1 (pid 77) was given up: it is being put back");
     (void)redis("DEL R:workers R:worker:%s", w);

@@ -4,7 +4,7 @@
 -- timeout_ms expire_ms keep_ms trace lock sem rate unique unique_until_ms gate worker progress
 -- cancelling outcome (see L.outcome; the last failure of a waiting or dead job, the end of a done
 -- one) payload_bytes payload. Names that do not apply are left out.
--- added_ms: when it got its id: it was added, imported, or claimed as a raw member. started_ms: when
+-- added_ms: when it got its id (by an add, an import, the claim of a raw member). started_ms: when
 -- its last start was claimed.
 -- state: waiting parked running dead done. gate: where a parked job waits (left out: it is
 -- granted). due_ms of a running job is when it was due. Dead and done jobs have no due_ms, but
