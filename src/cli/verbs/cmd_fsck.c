@@ -321,8 +321,9 @@ static long look_at_queues(struct fsck *f, struct err *err)
  * Returns the number of queues, or -1. */
 static long look(struct fsck *f, struct err *err)
 {
-    static const char *const phases[] = {"running", "jobs",     "tries",   "errors", "results",
-                                         "cancel",  "progress", "workers", "parked", "holds"};
+    static const char *const phases[] = {"running",  "jobs",    "tries",  "errors",
+                                         "failures", "results", "cancel", "progress",
+                                         "workers",  "parked",  "holds"};
     char match[sizeof(f->root) + 8];
     long queues;
 

@@ -103,6 +103,24 @@ function L.read_outcome(outcome)
   return string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
 end
 
+local FAILURES, FAILURE_BYTES = 5, 200
+
+local function write_failure(R, id, line)
+  local key, lines = R .. ':failures', {line}
+  for earlier in string.gmatch(redis.call('HGET', key, id) or '', '[^\n]+') do
+    lines[#lines + 1] = #lines < FAILURES and earlier or nil
+  end
+  redis.call('HSET', key, id, table.concat(lines, '\n'))
+end
+
+-- Keep the last FAILURES attempts of a job that failed, the newest first, for people:
+--   "<when ms> <epoch of its worker> <code> <text>" LF ...
+-- That this cannot be written must not fail the call.
+function L.note_failure(R, id, now_ms, epoch, code, text)
+  L.hint(write_failure, R, id, L.int(now_ms) .. ' ' .. epoch .. ' ' .. L.int(L.whole(code) or 0) ..
+         ' ' .. L.one_line(string.sub(text, 1, FAILURE_BYTES)))
+end
+
 -- The set that a waiting job is in; the suspects of a queue have their own. -> its key; the mark
 -- that tells of it, false for priority 5, which needs none
 function L.waiting_key(R, job, tries)
@@ -160,10 +178,11 @@ function L.enqueue(R, id, job, tries, due, is_new)
   end
 end
 
--- Remove the record, payload, outcome, progress and cancellation of these ids, but not their tries.
+-- Remove the record, payload, outcome, failures, progress and cancellation of these ids, but not
+-- their tries.
 -- are_small: the caller knows for certain that none has a large payload.
 function L.forget_but_tries(R, ids, are_small)
-  for _, name in ipairs({'cancel', 'progress', 'errors', 'results'}) do
+  for _, name in ipairs({'cancel', 'progress', 'errors', 'failures', 'results'}) do
     db('HDEL', R .. ':' .. name, unpack(ids))
   end
   L.erase(R .. ':jobs', ids)

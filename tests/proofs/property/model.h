@@ -69,9 +69,9 @@ struct model_job {
     int64_t cancel_ms;                                        /* MODEL_NONE: not to be cancelled */
     int cancel_turn; /* its number in the order of R:cancel */
     int64_t await_ms;
-    char *progress, *error, *result; /* NULL: none */
-    char *holds;                     /* gates and unique key, one per line */
-    struct model_spot spot;          /* of a parked job */
+    char *progress, *error, *failures, *result; /* NULL: none */
+    char *holds;                                /* gates and unique key, one per line */
+    struct model_spot spot;                     /* of a parked job */
 };
 
 struct model_raw {
@@ -177,6 +177,9 @@ void model_pause(struct model *m, int q, const char *who, const char *reason, in
 void model_resume(struct model *m, int q, int64_t at, struct buf *out);
 /* q: -1 for all. */
 /* A queue is forgotten if it has no jobs and no live worker serves it. */
+/* Note a failed attempt of the job; of the last five. */
+void model_fail(struct model *m, struct model_job *j, int64_t epoch, int64_t code,
+                const char *text);
 /* The value of R:tries of a job that has one. */
 #define MODEL_TRIES 120
 void model_tries(const struct model_job *j, char text[MODEL_TRIES]);

@@ -369,6 +369,7 @@ void model_show(struct model *m, const char *id, struct buf *out)
     put_text(out, "unique", j->unique);
     put_number(out, "unique_until_ms", j->unique_until);
     put_text(out, "outcome", j->place == PLACE_DONE ? j->result : j->error);
+    put_text(out, "failures", j->failures);
     put_number(out, "payload_bytes", (int64_t)j->payload.n);
     out_text(out, "payload");
     out_bytes(out, j->payload.p, j->payload.n);

@@ -58,6 +58,8 @@ static void render_job(const struct model *m, const struct model_job *j, struct 
         rows_text(rows, "progress", "hash", j->id, j->progress);
     if (j->error != NULL)
         rows_text(rows, "errors", "hash", j->id, j->error);
+    if (j->failures != NULL)
+        rows_text(rows, "failures", "hash", j->id, j->failures);
     if (j->result != NULL)
         rows_text(rows, "results", "hash", j->id, j->result);
 }

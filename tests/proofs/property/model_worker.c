@@ -441,6 +441,7 @@ static void recover(struct model *m, struct model_job *j, int64_t victim, int64_
         return;
     }
     model_set(&j->error, model_outcome("failed", 0, now, j->starts, text, ""));
+    model_fail(m, j, victim, 0, text);
     model_enqueue(m, j, j->tries_due);
 }
 

@@ -310,7 +310,8 @@ static const char *fingerprint(void)
  */
 static const char PLACES[] =
     "local root, seen, bad = 'later:{t}:', {}, {}\n"
-    "local alone = {jobs = 1, running = 1, workers = 1, tries = 1, errors = 1, results = 1,\n"
+    "local alone = {jobs = 1, running = 1, workers = 1, tries = 1, errors = 1, failures = 1, "
+    "results = 1,\n"
     "  heads = 1, names = 1, prio = 1, paused = 1, clock = 1, config = 1, stats = 1, cancel = 1,\n"
     "  progress = 1, await = 1, notes = 1, unserved = 1, parked = 1, holds = 1, timers = 1,\n"
     "  limits = 1, queues = 1}\n"
@@ -678,6 +679,7 @@ static const struct {
             {"workers", "hash"},
             {"tries", "hash"},
             {"errors", "hash"},
+            {"failures", "hash"},
             {"results", "hash"},
             {"heads", "zset"},
             {"names", "set"},
