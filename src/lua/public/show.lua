@@ -3,8 +3,8 @@
 -- Names: id queue state priority added_ms started_ms due_ms attempt attempts_max starts crashes key
 -- timeout_ms expire_ms keep_ms trace lock sem rate unique unique_until_ms gate worker progress
 -- cancelling outcome (see L.outcome; the last failure of a waiting or dead job, the end of a done
--- one) failures (of its last failed attempts, see L.note_failure) payload_bytes payload. Names that do
--- not apply are left out.
+-- one) failures (of its last failed attempts, see L.note_failure) payload_bytes payload. Names that
+-- do not apply are left out.
 -- added_ms: when it got its id (by an add, an import, the claim of a raw member). started_ms: when
 -- its last start was claimed.
 -- state: waiting parked running dead done. gate: where a parked job waits (left out: it is
