@@ -577,6 +577,26 @@ static void test_unique_for(void **cmocka_state)
     assert_in_range(reply_int(fx.last), 3590000, 3600000);
 }
 
+/* later_cancel QUEUE@KEY frees a key whose job has ended: forgotten, kept or dead. */
+static void test_unique_freed(void **cmocka_state)
+{
+    static const struct {
+        const char *options, *verb;
+    } rows[] = {{"", "done"}, {" keep 1h", "done"}, {"", "dead"}};
+
+    (void)cmocka_state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *w = worker();
+        const char *id = add("mail unique k unique_for 1h%s one", rows[i].options);
+
+        assert_string_equal(claims(w, 10), id);
+        assert_string_equal(end_and_claim(w, id, 1, rows[i].verb, 1000), "");
+        assert_string_equal(fcall("later_cancel mail@k"), "freed");
+        assert_refused("ELATER_NOJOB", "later_cancel mail@k");
+        assert_string_equal(redis("EXISTS R:uniq:mail:k"), "0");
+    }
+}
+
 /* The unique key of a dead job goes when its time is over. If the job is retried, it has the key
  * until it ends. */
 static void test_unique_for_retried(void **cmocka_state)
@@ -740,6 +760,7 @@ int main(void)
         FX_TEST(test_unique_successor),
         FX_TEST(test_unique_dies),
         FX_TEST(test_unique_for),
+        FX_TEST(test_unique_freed),
         FX_TEST(test_unique_for_retried),
         FX_TEST(test_gates_shown),
         FX_TEST(test_audit),

@@ -133,6 +133,38 @@ static void show(struct cli *cli, const struct reply *r, bool is_own_token)
     out_printf("\n");
 }
 
+/* The job of this id has ended, as far as the caller may ask. */
+static bool has_ended(struct cli *cli, const char *id)
+{
+    struct cli_call call = {.n = 0};
+    struct err err = ERR_INIT;
+    const struct reply *state;
+    struct reply *r;
+    bool has;
+
+    cli_call_puts(&call, id);
+    r = cli_fcall(cli, "later_show", &call, &err);
+    state = reply_named(r, "state");
+    has = r == NULL ? cli_is_refusal(&err, "ELATER_NOJOB")
+                    : reply_is(state, "done") || reply_is(state, "dead");
+    reply_free(r);
+    return has;
+}
+
+/* With unique_for a job keeps its unique key after its end. The id that is printed then is no job
+ * that will run. */
+static void warn_dropped(struct cli *cli, const struct reply *r)
+{
+    const char *unique = cli_value(cli, "unique"), *id = reply_str(reply_at(r, 0));
+
+    if (unique == NULL || !reply_is(reply_at(r, 1), "dropped") || !has_ended(cli, id))
+        return;
+    (void)fprintf(stderr,
+                  "later: nothing was added: job %.15s has ended, and its unique_for holds the "
+                  "unique key. To free it: later cancel %s@%s\n",
+                  id, cli->argv[0], unique);
+}
+
 /* Append an option for which the library has another name. */
 static void add_option(struct cli_call *call, const struct cli *cli, const char *option,
                        const char *name)
@@ -196,6 +228,7 @@ static int run(struct cli *cli, struct err *err)
     if (r == NULL)
         return -1;
     show(cli, r, is_own_token);
+    warn_dropped(cli, r);
     reply_free(r);
     queue_name_warn(cli, cli->argv[0]);
     return 0;

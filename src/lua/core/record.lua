@@ -298,6 +298,11 @@ function L.bury_broken(R, id, record, queue, now_ms)
   L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, why, ''), now_ms)
 end
 
+-- Has a job in this state not ended yet?
+function L.is_live(state)
+  return state == 'waiting' or state == 'parked' or state == 'running'
+end
+
 -- -> state, job, tries, score. state: waiting parked running dead done, or nil when there is no
 -- such job; the score is, in this order: due ms, ticket, epoch, died ms, forgotten-at ms. job: nil
 -- for a running job whose record is missing or corrupt.

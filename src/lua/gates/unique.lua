@@ -146,7 +146,7 @@ function L.add_unique(R, job, payload)
     return nil
   end
   local state, was, tries, score = L.locate(R, owner)
-  local is_live = state == 'waiting' or state == 'parked' or state == 'running'
+  local is_live = L.is_live(state)
   if not is_live and redis.call('PTTL', R .. ':uniq:' .. job.queue .. ':' .. job.u) < 0 then
     return nil -- its job was lost with the data of Redis
   end

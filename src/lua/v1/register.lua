@@ -48,7 +48,7 @@ local function adopt(R, id, start, epoch, old, book)
     db('ZADD', R .. ':running', epoch, id)
     return 'adopted'
   end
-  return (state == 'running' or state == 'waiting' or state == 'parked') and 'taken' or 'gone'
+  return L.is_live(state) and 'taken' or 'gone'
 end
 
 -- Take a claimed job from its worker, to wait again. A job ends here instead if its record is lost

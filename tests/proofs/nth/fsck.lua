@@ -1,7 +1,8 @@
 -- The checks of `later fsck` in their order (src/cli/verbs/cmd_fsck.c), here without a process for
 -- each of thousands of runs.
 
-local ALONE = {jobs = 'hash', running = 'zset', workers = 'hash', tries = 'hash', errors = 'hash', failures = 'hash', results = 'hash',
+local ALONE = {jobs = 'hash', running = 'zset', workers = 'hash', tries = 'hash', errors = 'hash', failures = 'hash',
+  results = 'hash',
   heads = 'zset', names = 'set', prio = 'hash', paused = 'hash', clock = 'string', config = 'hash', stats = 'hash',
   cancel = 'hash', progress = 'hash', await = 'hash', notes = 'hash', unserved = 'hash', limits = 'hash',
   queues = 'hash', parked = 'hash', timers = 'zset', holds = 'hash'}

@@ -139,29 +139,35 @@ struct model_job *model_new_job(struct model *m, int64_t number, int q, struct b
     return j;
 }
 
-/* QUEUE@UNIQUE -> the id of the job that has the key, or NULL. */
-static const char *resolve(struct model *m, const char *id)
+/* The unique key that QUEUE@KEY names, or NULL. */
+static struct model_unique *resolve(struct model *m, const char *id)
 {
     const char *at = strchr(id, '@');
 
-    for (int q = 0; q < MODEL_QUEUES; q++) {
+    for (int q = 0; at != NULL && q < MODEL_QUEUES; q++) {
         size_t n = strlen(m->queue[q].name);
-        const struct model_unique *u;
 
-        if ((size_t)(at - id) != n || strncmp(id, m->queue[q].name, n) != 0)
-            continue;
-        u = unique_of(m, q, at + 1);
-        return u != NULL ? u->id : NULL;
+        if ((size_t)(at - id) == n && strncmp(id, m->queue[q].name, n) == 0)
+            return unique_of(m, q, at + 1);
     }
     return NULL;
 }
 
+bool model_free_key(struct model *m, const char *id)
+{
+    struct model_unique *u = resolve(m, id);
+
+    if (u != NULL)
+        u->is_there = false;
+    return u != NULL;
+}
+
 struct model_job *model_find(struct model *m, const char *id)
 {
+    const struct model_unique *u = resolve(m, id);
+
     if (strchr(id, '@') != NULL)
-        id = resolve(m, id);
-    if (id == NULL)
-        return NULL;
+        id = u != NULL ? u->id : "";
     for (size_t i = 0; i < m->jobs; i++)
         if (m->job[i].place != PLACE_GONE && strcmp(m->job[i].id, id) == 0)
             return &m->job[i];

@@ -177,6 +177,8 @@ void model_pause(struct model *m, int q, const char *who, const char *reason, in
 void model_resume(struct model *m, int q, int64_t at, struct buf *out);
 /* q: -1 for all. */
 /* A queue is forgotten if it has no jobs and no live worker serves it. */
+/* Free the unique key that QUEUE@KEY names. Whether it was taken. */
+bool model_free_key(struct model *m, const char *id);
 /* Note a failed attempt of the job; of the last five. */
 void model_fail(struct model *m, struct model_job *j, int64_t epoch, int64_t code,
                 const char *text);

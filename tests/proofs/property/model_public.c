@@ -231,7 +231,9 @@ void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf
     struct model_job *j = model_find(m, id);
     int64_t now = MODEL_MS(m);
 
-    if (j == NULL) {
+    if ((j == NULL || j->place > PLACE_RUNNING) && model_free_key(m, id)) {
+        out_text(out, "freed");
+    } else if (j == NULL) {
         out_refusal(out, "ELATER_NOJOB");
     } else if (j->place == PLACE_WAITING || j->place == PLACE_PARKED) {
         if (j->place == PLACE_PARKED)
