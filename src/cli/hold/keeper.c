@@ -298,12 +298,17 @@ static void arm(struct keeper *k)
     k->ops->arm(k->ctx, at);
 }
 
+bool keeper_is_hurried(const struct keeper *k)
+{
+    return k->conf.wait_ms == 0 && !k->conf.is_once;
+}
+
 void keeper_give_up(struct keeper *k, struct mono now)
 {
     k->give_up_at = MONO_NEVER;
     if (k->is_patient || !k->is_up || k->epoch == 0) {
         keeper_leave(k, now, KEEPER_BUSY);
-    } else if (peers_has_dead(k->peers)) {
+    } else if (keeper_is_hurried(k) && peers_has_dead(k->peers)) {
         k->is_patient = k->wants_place = true;
         k->give_up_at = mono_add_ms(now, KEEPER_REAP_MS);
     } else {

@@ -139,7 +139,7 @@ void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_
         return;
     if (k->place == OUTSIDE && ms < KEEPER_STALE_MS) {
         keeper_leave(k, now, KEEPER_BUSY);
-    } else if (k->place == OUTSIDE && k->conf.wait_ms == 0 && !k->conf.is_once) {
+    } else if (k->place == OUTSIDE && keeper_is_hurried(k)) {
         tell_silence(k, ms);
         keeper_leave(k, now, KEEPER_BUSY);
     } else if (k->place == OUTSIDE && !k->is_patient) {

@@ -66,8 +66,10 @@ void keeper_lose(struct keeper *k, const char *why);
 void keeper_try_to_start(struct keeper *k, struct mono now);
 /* The same, and ask for a beat then. */
 void keeper_start_or_beat(struct keeper *k, struct mono now);
-/* The time is up, or there is none. If a worker is known to be dead, it is reaped first. Else ask
- * for the beats: the holder may be dead. */
+/* -n: it waits for no silent holder. */
+bool keeper_is_hurried(const struct keeper *k);
+/* The time is up, or there is none. Ask for the beats: the holder may be dead. With -n a worker
+ * that is known to be dead is reaped first; one that waits has done so. */
 void keeper_give_up(struct keeper *k, struct mono now);
 /* Redis does not know us any more, or took us for dead. */
 void keeper_forgotten(struct keeper *k, bool is_dead);
