@@ -193,7 +193,7 @@ static void released_while(const char *what, void (*begin)(void), void (*end)(vo
     assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 300);
     assert_true(test_lines(watched.d.log, what) >= 4);
     assert_int_equal(test_lines(watched.out, NULL), 0);
-    attempt = watched_shown(id, "attempt");
+    attempt = test_shown(&watched.redis, id, "attempt");
     assert_string_equal(attempt, "0");
     end();
     assert_true(watched_until_state(id, "done"));
@@ -593,8 +593,8 @@ static void H18_every_exit_status(void **state)
             free(ids[n]);
             continue;
         }
-        attempt = watched_shown(ids[n], "attempt");
-        outcome = watched_shown(ids[n], "outcome");
+        attempt = test_shown(&watched.redis, ids[n], "attempt");
+        outcome = test_shown(&watched.redis, ids[n], "outcome");
         assert_string_equal(attempt, "1");
         (void)snprintf(want, sizeof(want), "failed %d ", n);
         assert_int_equal(strncmp(outcome, want, strlen(want)), 0);
