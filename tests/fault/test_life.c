@@ -124,13 +124,13 @@ static void L6_drain_deadline(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     CLEANUP_FREE char *attempt = NULL;
-    CLEANUP_FREE char *mark = mem_printf("62%d", (int)getpid());
+    CLEANUP_FREE char *pattern = mem_printf("62%d", (int)getpid());
     struct mono begin;
 
     (void)state;
     /* Handler and child ignore TERM; the odd argument of sleep identifies them. */
     test_handler(stage.dir, "deaf", "trap '' TERM; echo begun >> %s; sleep %s & sleep %s",
-                 stage.out, mark, mark);
+                 stage.out, pattern, pattern);
     stage_start_plain(&stage, &stage.a, "a", "stop_timeout: 1s\n");
     id = stage_add(&stage, "deaf", NULL, NULL);
     assert_true(test_until_lines(stage.out, "begun", 1, STAGE_WAIT_MS));
@@ -139,7 +139,7 @@ static void L6_drain_deadline(void **state)
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
     /* 1 s stop_timeout, then TERM, KILL at most 6 s later, and 2 s for Redis. */
     assert_in_range(test_ms_since(begin), 1000, 14000);
-    run("! pgrep -f '[s]leep %s'", mark);
+    run("! pgrep -f '[s]leep %s'", pattern);
     attempt = test_shown(&stage.redis, id, "attempt");
     assert_string_equal(attempt, "0");
     assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":running"), 0);
