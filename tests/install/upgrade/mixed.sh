@@ -56,15 +56,15 @@ write_handlers() {
     mkdir "$dir/handlers"
     cat > "$dir/handlers/work" <<'HANDLER'
 #!/bin/sh
-echo "begin $LATER_ID $LATER_KEY $WHO" >> "$BOOK"
+echo "begin $LATER_ID $LATER_KEY $WHO" >> "$JOURNAL"
 case $(cat) in
-flaky) [ "$LATER_ATTEMPT" -gt 1 ] || { echo "fail $LATER_ID $LATER_KEY $WHO" >> "$BOOK"; exit 1; } ;;
-slow) sleep 600 & echo $! > "$BOOK.sleep"; wait ;;
+flaky) [ "$LATER_ATTEMPT" -gt 1 ] || { echo "fail $LATER_ID $LATER_KEY $WHO" >> "$JOURNAL"; exit 1; } ;;
+slow) sleep 600 & echo $! > "$JOURNAL.sleep"; wait ;;
 esac
-echo "end $LATER_ID $LATER_KEY $WHO" >> "$BOOK"
+echo "end $LATER_ID $LATER_KEY $WHO" >> "$JOURNAL"
 HANDLER
     chmod 755 "$dir/handlers" "$dir/handlers/work"
-    : > "$dir/book"
+    : > "$dir/journal"
 }
 
 start() { # NAME PROGRAM
@@ -77,7 +77,7 @@ queues:
   work:
     lock: "{key}"
     backoff: { first: 200ms, jitter: 0% }
-    env: { WHO: $1, BOOK: $dir/book }
+    env: { WHO: $1, JOURNAL: $dir/journal }
 CONF
     "$2" --config "$dir/$1.yaml" >> "$dir/$1.log" 2>&1 &
     pid[$1]=$!
@@ -115,8 +115,8 @@ judge() {
          $1 != "begin" { held[$3] = "" }
          $1 == "end" { ends[$2]++ }
          END { for (id in ends) { n++; if (ends[id] != 1) { print id " ended " ends[id] " times"; bad = 1 } }
-               print n " jobs ended"; exit bad }' "$dir/book" || die "the book does not add up"
-    [ "$(grep -c '^end ' "$dir/book")" = "$(sort -u "$dir/ids" | wc -l)" ] || die "jobs are missing"
+               print n " jobs ended"; exit bad }' "$dir/journal" || die "the journal does not add up"
+    [ "$(grep -c '^end ' "$dir/journal")" = "$(sort -u "$dir/ids" | wc -l)" ] || die "jobs are missing"
 }
 
 is_running() { [ "$(cli ZCARD "$R:running")" -ge "$1" ]; }
@@ -137,8 +137,8 @@ add_all $jobs
 until_holds 180 is_settled || die "not all jobs ended"
 judge
 for who in old new; do
-    echo "$who ran $(grep -c "^end .* $who$" "$dir/book")"
-    grep -q "^end .* $who$" "$dir/book" || die "$who ran nothing"
+    echo "$who ran $(grep -c "^end .* $who$" "$dir/journal")"
+    grep -q "^end .* $who$" "$dir/journal" || die "$who ran nothing"
 done
 
 # Each daemon is killed while it runs a job; the other one takes the job back.
@@ -149,7 +149,7 @@ for who in old new; do
     until_holds 60 is_running 1 || die "$who did not start the job"
     start $other "$([ $other = old ] && echo "$dir/old/laterd" || echo "$top/laterd")"
     stop $who KILL
-    kill -KILL "$(cat "$dir/book.sleep")" 2>/dev/null || true
+    kill -KILL "$(cat "$dir/journal.sleep")" 2>/dev/null || true
     # The other one reaps it after 20 s and starts the job again.
     until_holds 120 grep -q 'event=reaped' "$dir/$other.log" || die "$other did not take over"
     later_new cancel --running "$(sed 's/ .*//' "$dir/slow")" > /dev/null

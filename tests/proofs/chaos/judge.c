@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "arena.h"
-#include "verdict.h"
+#include "finding.h"
 
 /* Read everything in one call, one row per thing. A key of a foreign type counts as empty: foreign
  * keys are only planted where no key is. */
@@ -118,7 +118,7 @@ static struct job *meet_raw(struct ledger *l, const char *id)
     body = strchr(reply_str(r), '\n');
     raw = body != NULL ? find_raw(l, body + 1) : NULL;
     if (raw == NULL || !raw->waits) {
-        verdict_break("unknown", "%s nobody added %s", l->root, id);
+        finding_break("unknown", "%s nobody added %s", l->root, id);
     } else {
         raw->waits = false;
         j = ledger_add(l, id, raw->queue);
@@ -139,13 +139,13 @@ static void check_raws(struct ledger *l, const struct reply *rows)
         if (raw != NULL)
             there[raw - l->raw] = 1;
         if (raw != NULL && !raw->waits)
-            verdict_break("raw", "%s the raw member %s was started and waits again", l->root,
+            finding_break("raw", "%s the raw member %s was started and waits again", l->root,
                           row + 1);
     }
     for (int i = 0; i < l->raws; i++)
         if (l->raw[i].waits && there[i] == 0) {
             if (!l->raw[i].may_go)
-                verdict_break("raw", "%s the raw member %s is lost", l->root, l->raw[i].payload);
+                finding_break("raw", "%s the raw member %s is lost", l->root, l->raw[i].payload);
             l->raw[i].waits = false;
         } else {
             l->raw[i].may_go = false;
@@ -178,7 +178,7 @@ static void see_row(struct ledger *l, const char *row)
     if (j == NULL && row[0] == 'J')
         j = meet_raw(l, id);
     if (j == NULL) {
-        verdict_break("unknown", "%s %s stands in a set (%c) and nobody added it", l->root, id,
+        finding_break("unknown", "%s %s stands in a set (%c) and nobody added it", l->root, id,
                       row[0]);
         return;
     }
@@ -203,15 +203,15 @@ static void check_job(struct ledger *l, struct job *j)
     if ((may & WAITS) != 0 && j->may_expire)
         may |= DEAD | GONE;
     if (s->n > 1 || s->has_record != (s->n == 1))
-        verdict_break("place", "%s %s stands in %d places (%s), %s record; it should be %s",
+        finding_break("place", "%s %s stands in %d places (%s), %s record; it should be %s",
                       l->root, j->id, s->n, ledger_places(s->places),
                       s->has_record ? "with a" : "without a", ledger_places(may));
     else if ((is & may) == 0)
-        verdict_break("lost", "%s %s is %s and should be %s (start %lld, epoch %lld)", l->root,
+        finding_break("lost", "%s %s is %s and should be %s (start %lld, epoch %lld)", l->root,
                       j->id, ledger_places(is), ledger_places(may), (long long)j->start,
                       (long long)j->epoch);
     else if (is == RUNS && s->epoch != j->epoch)
-        verdict_break("owner", "%s %s runs under %lld, it was given to %lld", l->root, j->id,
+        finding_break("owner", "%s %s runs under %lld, it was given to %lld", l->root, j->id,
                       (long long)s->epoch, (long long)j->epoch);
     j->may = is;
 }
@@ -245,7 +245,7 @@ static void check_unique(const struct ledger *l)
         waits[j->queue][j->unique] += j->may == WAITS;
         runs[j->queue][j->unique] += j->may == RUNS;
         if (waits[j->queue][j->unique] > 1 || runs[j->queue][j->unique] > 1)
-            verdict_break("unique", "%s %s is not the only one that is %s under %s@%s", l->root,
+            finding_break("unique", "%s %s is not the only one that is %s under %s@%s", l->root,
                           j->id, ledger_places(j->may), names_queue[j->queue],
                           names_unique[j->unique]);
     }
@@ -283,7 +283,7 @@ static void check_holder(const struct ledger *l, const struct reply *rows, char 
     const char *gate = kind == 'L' ? names_lock[name] : names_limited[name];
 
     if (!has_row(rows, kind, gate, holder))
-        verdict_break("gate", "%s %s is inside %s:%s and does not hold it", l->root, holder,
+        finding_break("gate", "%s %s is inside %s:%s and does not hold it", l->root, holder,
                       kind == 'L' ? "lock" : "sem", gate);
 }
 
@@ -339,7 +339,7 @@ static void check_seats(struct ledger *l, const struct reply *rows)
             taken += strncmp(row + 1, names_limited[i], n) == 0 && row[n + 1] == ' ';
         }
         if (taken > l->seats[i])
-            verdict_break("seats", "%s sem:%s has let in %lld, %lld are the most", l->root,
+            finding_break("seats", "%s sem:%s has let in %lld, %lld are the most", l->root,
                           names_limited[i], (long long)taken, (long long)l->seats[i]);
         l->seats[i] = taken;
     }
@@ -378,7 +378,7 @@ static void check_key(const struct ledger *l, const char *key)
 
     for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
         if (strncmp(name, left[i], strlen(left[i])) == 0)
-            verdict_break(strncmp(name, "sem:", 4) == 0 ? "lease" : "left",
+            finding_break(strncmp(name, "sem:", 4) == 0 ? "lease" : "left",
                           "%s is left when all is over", key);
 }
 
@@ -396,7 +396,7 @@ void judge_end(struct ledger *l)
     judge_look(l);
     for (int i = 0; i < l->jobs; i++)
         if (ledger_is_live(&l->job[i]))
-            verdict_break("never", "%s %s is %s still, with every gate open and workers for all",
+            finding_break("never", "%s %s is %s still, with every gate open and workers for all",
                           l->root, l->job[i].id, ledger_places(l->job[i].may));
     keys = keys_of(l);
     for (size_t i = 0; i < reply_count(keys); i++)
@@ -418,7 +418,7 @@ static void check_waits(const struct ledger *l, int64_t before_ms)
         const char *until = strchr(reply_str(reply_at(r, i + 1)), ' ');
 
         if (who[0] == '=' && until != NULL && strtoll(until, NULL, 10) < before_ms)
-            verdict_break("wait", "%s the wait of %.*s at %s was over at%s and it stands in line",
+            finding_break("wait", "%s the wait of %.*s at %s was over at%s and it stands in line",
                           l->root, (int)strcspn(who, "\n"), who, who + strcspn(who, "\n") + 1,
                           until);
     }
@@ -452,7 +452,7 @@ void judge_leftovers(struct ledger *l, int64_t now_ms, int64_t for_ms)
         double last = last_lease(rows, names_limited[i]);
 
         if (last > 0 && last < (double)(now_ms - for_ms))
-            verdict_break("lease", "%s the last lease of sem:%s was over at %.0f, its key is there",
+            finding_break("lease", "%s the last lease of sem:%s was over at %.0f, its key is there",
                           l->root, names_limited[i], last);
     }
     reply_free(rows);

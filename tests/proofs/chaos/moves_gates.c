@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "rates.h"
-#include "verdict.h"
+#include "finding.h"
 
 static const char *const algorithms[] = {"gcra", "sliding", "fixed"};
 
@@ -69,13 +69,13 @@ static void take_granted(struct world *w, struct place_of p, const struct reply 
 
     if (reply_int(reply_at(r, 0)) != 1) {
         if (was)
-            verdict_break("gate", "%s %s asks for %s again and is refused", w->l->root,
+            finding_break("gate", "%s %s asks for %s again and is refused", w->l->root,
                           call_word(&w->call, 5), call_word(&w->call, 4));
         return;
     }
     /* A reserved place got its fence earlier, so the fence may be the same. */
     if (p.is_lock && fence < lease->fence)
-        verdict_break("fence", "%s lock %s has the fence %lld after %lld", w->l->root,
+        finding_break("fence", "%s lock %s has the fence %lld after %lld", w->l->root,
                       names_lock[p.name], (long long)fence, (long long)lease->fence);
     if (fence > w->l->fence)
         w->l->fence = fence;
@@ -109,7 +109,7 @@ void move_unlock(struct world *w)
     begin(w, p, "later_unlock", "later_sem_release");
     r = world_ask(w, caller_role(w));
     if (reply_is(r, "not-held") && lease->is_held && lease->until_ms > NOW_MS(w))
-        verdict_break("gate", "%s %s gives back %s and is not-held", w->l->root,
+        finding_break("gate", "%s %s gives back %s and is not-held", w->l->root,
                       names_owner[p.owner], call_word(&w->call, 4));
     if (r != NULL && !reply_is(r, "kept"))
         lease->is_held = false;
@@ -129,7 +129,7 @@ void move_renew(struct world *w)
     call_text(&w->call, p.is_lock ? "lock" : "sem");
     r = world_ask(w, caller_role(w));
     if (r == NULL && was && !w->is_disturbed)
-        verdict_break("gate", "%s %s renews %s and is refused", w->l->root, names_owner[p.owner],
+        finding_break("gate", "%s %s renews %s and is refused", w->l->root, names_owner[p.owner],
                       call_word(&w->call, 4));
     if (r != NULL && was)
         lease->until_ms = reply_int(reply_at(r, 1));

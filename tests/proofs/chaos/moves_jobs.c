@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "verdict.h"
+#include "finding.h"
 
 struct job *move_pick(struct world *w, int may)
 {
@@ -132,11 +132,11 @@ static void take_added(struct world *w, const struct reply *r, int queue, const 
             j->unique = o->unique;
         }
     } else if (j == NULL) {
-        verdict_break("add", "%s an add is answered %s %s, which nobody added", w->l->root, id,
+        finding_break("add", "%s an add is answered %s %s, which nobody added", w->l->root, id,
                       status);
     } else if (strcmp(status, "replaced") == 0 || strcmp(status, "moved") == 0) {
         if ((j->may & WAITS) == 0)
-            verdict_break("add", "%s %s is answered for %s, which is %s", w->l->root, status, id,
+            finding_break("add", "%s %s is answered for %s, which is %s", w->l->root, status, id,
                           ledger_places(j->may));
         rewrite(j, o);
         /* A start number is used up, so the worker that ran the old job cannot adopt it. */
