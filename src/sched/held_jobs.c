@@ -125,7 +125,7 @@ struct held_job *held_add(struct held_jobs *l, const struct job *job)
     return h;
 }
 
-void held_mark_solo(struct held_jobs *l, struct held_job *h)
+void held_set_solo(struct held_jobs *l, struct held_job *h)
 {
     h->is_solo = true;
     l->solos++;

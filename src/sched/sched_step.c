@@ -90,7 +90,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     h->claimed_at = now;
     h->late_us = now_us - job.due.ms * 1000;
     if (c->crashes >= 2)
-        held_mark_solo(&s->held, h);
+        held_set_solo(&s->held, h);
     h->is_gated = c->is_gated;
     h->is_small = c->is_small;
     queues_claimed(s->queues, h->job.queue);

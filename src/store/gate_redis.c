@@ -108,22 +108,22 @@ int gate_ask_done(struct gate_redis *g, const char *done)
     return link_call(g->link, 5, argv, NULL, on_done_asked, g);
 }
 
-/* Whether it is ours or another host's, it is marked. */
-static void on_done_marked(void *arg, const struct reply *r)
+/* Whether it is ours or another host's, it is noted. */
+static void on_done_noted(void *arg, const struct reply *r)
 {
     struct gate_redis *g = arg;
 
     if (!is_bad(g, r, 1))
-        g->events.done_marked(g->events.arg);
+        g->events.done_noted(g->events.arg);
 }
 
-int gate_mark_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms)
+int gate_note_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms)
 {
     CLEANUP_FREE char *owner = mem_printf("once@%.100s", host),
                       *ttl = mem_printf("%lldms", (long long)per_ms);
     const char *argv[] = {"FCALL", "later_lock", "1", g->root, done, owner, "ttl", ttl};
 
-    return link_call(g->link, 8, argv, NULL, on_done_marked, g);
+    return link_call(g->link, 8, argv, NULL, on_done_noted, g);
 }
 
 struct gate_redis *gate_redis_new(struct link *link, const char *ns, const char *gate,

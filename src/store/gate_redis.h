@@ -16,7 +16,7 @@ struct gate_events {
     void (*defined)(void *arg, const char *limit); /* its text in R:limits, "" if there is none */
     void (*beats)(void *arg, const struct gate_beats_reply *r);
     void (*done_asked)(void *arg, bool is_done);
-    void (*done_marked)(void *arg);
+    void (*done_noted)(void *arg);
     void (*fault)(void *arg, enum fault fault, const char *text);
     void *arg;
 };
@@ -43,6 +43,6 @@ int gate_beats(struct gate_redis *g);
  */
 int gate_ask_done(struct gate_redis *g, const char *done);
 /* Hold it for per_ms from now, at most 7 days. If it is held already, it is prolonged. */
-int gate_mark_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms);
+int gate_note_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms);
 
 #endif

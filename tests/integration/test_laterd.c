@@ -361,16 +361,17 @@ static void attempts_run_out(void **state)
 static void a_timeout_ends_the_whole_group(void **state)
 {
     CLEANUP_FREE char *id = NULL;
-    char mark[64];
+    char command[64];
 
     (void)state;
     /* Both ignore TERM. The grandchild is found by its unusual argument. */
-    (void)snprintf(mark, sizeof(mark), "sleep 98%d", (int)getpid());
-    test_handler(dir, "hang", "trap '' TERM; echo begin >> %s; %s & wait; %s", out, mark, mark);
+    (void)snprintf(command, sizeof(command), "sleep 98%d", (int)getpid());
+    test_handler(dir, "hang", "trap '' TERM; echo begin >> %s; %s & wait; %s", out, command,
+                 command);
     start_a("defaults: { timeout: 300ms, kill_grace: 300ms, attempts: 1 }");
     id = add("hang", NULL, NULL, "x");
     assert_true(until_state(id, "dead"));
-    assert_true(proc_until_none(mark, 5000));
+    assert_true(proc_until_none(command, 5000));
     assert_int_equal(test_lines(a.log, "timed out"), 1);
 }
 

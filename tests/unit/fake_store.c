@@ -324,7 +324,7 @@ static enum store_status status_of(const struct fake *f, const struct fake_call 
 {
     if (f->worker == 0 || c->epoch != f->worker)
         return STORE_UNKNOWN;
-    if (f->is_marked_dead)
+    if (f->is_written_off)
         return STORE_DEAD;
     return (c->kind == STEP || c->kind == RECONCILE) && c->link != f->worker_link ? STORE_LINK
                                                                                   : STORE_OK;
@@ -356,7 +356,7 @@ static void do_register(struct fake *f, struct fake_call *c)
     }
     f->worker = f->last_epoch = f->last_epoch + 1000;
     f->worker_link = 1;
-    f->is_marked_dead = false;
+    f->is_written_off = false;
     for (size_t i = 0; i < f->njobs; i++) {
         struct fake_job *j = &f->jobs[i];
 

@@ -118,7 +118,7 @@ struct fake {
     int64_t timer_ms; /* != 0: when a gate needs a step */
 
     int64_t worker, worker_link; /* 0: no worker */
-    bool is_marked_dead;
+    bool is_written_off;
     int64_t last_epoch;
     struct store_peer peers[FAKE_PEERS];
     size_t npeers;

@@ -235,8 +235,8 @@ static void test_solos(void **state)
 
     (void)state;
     assert_int_equal(l.solos, 0);
-    held_mark_solo(&l, a);
-    held_mark_solo(&l, b);
+    held_set_solo(&l, a);
+    held_set_solo(&l, b);
     held_move(&l, b, HELD_AWAITS_PLACE);
     assert_int_equal(l.solos, 2);
     end(&l, c, STORE_DONE);

@@ -15,7 +15,7 @@
 #define PEER 17
 
 /* The effects, a letter each: R register, D define, E beat, N enter and wait in line, n enter and
- * do not wait, L ask for the beats, C clear, P reap, A ask whether it is done, M mark it done, V
+ * do not wait, L ask for the beats, C clear, P reap, A ask whether it is done, M note it done, V
  * leave, S start, / relink. The command gets a signal: t TERM, k KILL, 0 another. ! done. */
 static struct {
     char log[256];
@@ -102,7 +102,7 @@ static int op_ask_done(void *ctx)
     return 0;
 }
 
-static int op_mark_done(void *ctx)
+static int op_note_done(void *ctx)
 {
     (void)ctx;
     put('M');
@@ -183,7 +183,7 @@ static void op_done(void *ctx, enum keeper_end end)
 }
 
 static const struct keeper_ops ops = {op_reg,    op_define,  op_beat,     op_enter,     op_beats,
-                                      op_clear,  op_reap,    op_ask_done, op_mark_done, op_leave,
+                                      op_clear,  op_reap,    op_ask_done, op_note_done, op_leave,
                                       op_relink, op_is_gone, op_admits,   op_start,     op_kill,
                                       op_tell,   op_fail,    op_arm,      op_done};
 
@@ -448,7 +448,7 @@ static void once_runs_what_is_not_done(void **state)
     out("S");
     keeper_on_end(keeper, now, KEEPER_SUCCEEDED);
     out("M");
-    keeper_on_done_marked(keeper, now);
+    keeper_on_done_noted(keeper, now);
     out("V");
     keeper_on_left(keeper, now, true);
     out("!");
@@ -467,7 +467,7 @@ static void once_does_not_run_what_is_done(void **state)
     assert_int_equal(world.end, KEEPER_REPEATED);
 }
 
-static void once_does_not_mark_what_failed(void **state)
+static void once_does_not_note_what_failed(void **state)
 {
     (void)state;
     begin_once();
@@ -500,7 +500,7 @@ static void once_asks_again_with_a_new_place(void **state)
     out("nAV");
 }
 
-static void once_tells_when_it_cannot_mark(void **state)
+static void once_tells_when_it_cannot_note(void **state)
 {
     struct mono since;
 
@@ -929,9 +929,9 @@ int main(void)
         cmocka_unit_test_teardown(it_reaps_a_dead_holder_at_once, done),
         cmocka_unit_test_teardown(once_runs_what_is_not_done, done),
         cmocka_unit_test_teardown(once_does_not_run_what_is_done, done),
-        cmocka_unit_test_teardown(once_does_not_mark_what_failed, done),
+        cmocka_unit_test_teardown(once_does_not_note_what_failed, done),
         cmocka_unit_test_teardown(once_asks_again_with_a_new_place, done),
-        cmocka_unit_test_teardown(once_tells_when_it_cannot_mark, done),
+        cmocka_unit_test_teardown(once_tells_when_it_cannot_note, done),
         cmocka_unit_test_teardown(once_fails_when_it_cannot_ask, done),
         cmocka_unit_test_teardown(once_looks_after_a_silent_holder, done),
         cmocka_unit_test_teardown(a_step_of_the_clock_is_no_silence, done),

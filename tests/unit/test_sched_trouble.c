@@ -1,4 +1,5 @@
-/* The scheduler in a world that fails: lost links, lost data, error replies, dead marks, chaos. */
+/* The scheduler in a world that fails: lost links, lost data, error replies, dead entries, chaos.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +36,7 @@ static struct sched_status status(const struct fake *f)
     return st;
 }
 
-/* ---- data loss and dead marks */
+/* ---- data loss and dead entries */
 
 static void test_unknown_worker_adopts(void **state)
 {
@@ -119,7 +120,7 @@ static void test_dead_worker(void **state)
         struct fake *f = up_running(4, "a");
 
         (void)state;
-        f->is_marked_dead = true;
+        f->is_written_off = true;
         f->jobs[0].state = WAITS;
         if (by_beat)
             sched_on_wake(f->s, fake_now(f), "!beat");
@@ -441,8 +442,8 @@ static void disturb(struct fake *f, uint32_t *seed)
         f->fault = faults[roll(seed) % 6];
         break;
     case 2:
-        f->is_marked_dead = f->worker != 0;
-        for (size_t i = 0; f->is_marked_dead && i < f->njobs; i++) {
+        f->is_written_off = f->worker != 0;
+        for (size_t i = 0; f->is_written_off && i < f->njobs; i++) {
             if (f->jobs[i].state == HELD)
                 f->jobs[i].state = WAITS;
         }

@@ -103,15 +103,15 @@ static void too_long(struct adds *a, size_t size, struct err *err)
 /* The library's text ends with " [record 3]" if it is about the third job of the call. */
 static uint64_t name_fault(struct adds *a, const struct adds_call *c, struct err *err)
 {
-    char *mark = strstr(err->text, " [record "), *next;
+    char *tag = strstr(err->text, " [record "), *next;
     uint64_t line = c->first;
 
     (void)a;
-    while (mark != NULL && (next = strstr(mark + 1, " [record ")) != NULL)
-        mark = next;
-    if (mark != NULL && err->code == ERR_REFUSED) {
-        line += strtoull(mark + strlen(" [record "), NULL, 10) - 1;
-        *mark = '\0';
+    while (tag != NULL && (next = strstr(tag + 1, " [record ")) != NULL)
+        tag = next;
+    if (tag != NULL && err->code == ERR_REFUSED) {
+        line += strtoull(tag + strlen(" [record "), NULL, 10) - 1;
+        *tag = '\0';
     }
     adds_name_line(err, line);
     return line;

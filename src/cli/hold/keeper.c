@@ -213,7 +213,7 @@ static int send(struct keeper *k, enum call call)
     case CALL_ASK_DONE:
         return k->ops->ask_done(k->ctx);
     case CALL_MARK_DONE:
-        return k->ops->mark_done(k->ctx);
+        return k->ops->note_done(k->ctx);
     case CALL_LEAVE:
         return k->ops->leave(k->ctx, k->epoch);
     case CALL_NONE:

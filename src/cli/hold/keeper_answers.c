@@ -161,7 +161,7 @@ void keeper_on_done_asked(struct keeper *k, struct mono now, bool is_done)
     keeper_on_timer(k, now);
 }
 
-void keeper_on_done_marked(struct keeper *k, struct mono now)
+void keeper_on_done_noted(struct keeper *k, struct mono now)
 {
     if (!take(k, CALL_MARK_DONE))
         return;

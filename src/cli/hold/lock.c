@@ -113,11 +113,11 @@ static int op_ask_done(void *ctx)
     return gate_ask_done(l->gate, l->order->done);
 }
 
-static int op_mark_done(void *ctx)
+static int op_note_done(void *ctx)
 {
     struct lock *l = ctx;
 
-    return gate_mark_done(l->gate, l->order->done, l->me.host, l->order->per_ms);
+    return gate_note_done(l->gate, l->order->done, l->me.host, l->order->per_ms);
 }
 
 static int op_leave(void *ctx, int64_t epoch)
@@ -275,7 +275,7 @@ static const struct keeper_ops ops = {
     .clear = op_clear,
     .reap = op_reap,
     .ask_done = op_ask_done,
-    .mark_done = op_mark_done,
+    .note_done = op_note_done,
     .leave = op_leave,
     .relink = op_relink,
     .is_gone = op_is_gone,
@@ -393,9 +393,9 @@ static void on_done_asked(void *arg, bool is_done)
     keeper_on_done_asked(l->keeper, mono_now(), is_done && !l->order->is_forced);
 }
 
-static void on_done_marked(void *arg)
+static void on_done_noted(void *arg)
 {
-    keeper_on_done_marked(((struct lock *)arg)->keeper, mono_now());
+    keeper_on_done_noted(((struct lock *)arg)->keeper, mono_now());
 }
 
 static void on_fault(void *arg, enum fault fault, const char *text)
@@ -447,7 +447,7 @@ static int build(struct lock *l, struct err *err)
                                       .defined = on_defined,
                                       .beats = on_beats,
                                       .done_asked = on_done_asked,
-                                      .done_marked = on_done_marked,
+                                      .done_noted = on_done_noted,
                                       .fault = on_fault,
                                       .arg = l};
 

@@ -52,12 +52,12 @@ static int holds(const struct look *l, const char *epoch)
 {
     CLEANUP_FREE char *who = mem_printf("@%s", epoch);
     bool is_sem = strncmp(l->gate, "sem:", 4) == 0, is_so;
-    struct reply *mark = ask(l, "HGET", "workers", epoch), *place;
+    struct reply *counter = ask(l, "HGET", "workers", epoch), *place;
 
-    if (mark == NULL)
+    if (counter == NULL)
         return -1;
-    is_so = reply_len(mark) > 0 && !reply_is(mark, "dead");
-    reply_free(mark);
+    is_so = reply_len(counter) > 0 && !reply_is(counter, "dead");
+    reply_free(counter);
     place = ask(l, is_sem ? "ZSCORE" : "HGET", l->gate, is_sem ? who : "holder");
     if (place == NULL)
         return -1;

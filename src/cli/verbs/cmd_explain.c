@@ -116,14 +116,14 @@ static json_t *holders_json(const struct reply *list)
         const struct reply *who = reply_at(list, i), *queue = reply_at(list, i + 1);
         const struct reply *host = reply_at(list, i + 2), *until = reply_at(list, i + 3);
         char kind = reply_str(who)[0];
-        bool has_mark = kind == '@' || kind == '=';
+        bool has_prefix = kind == '@' || kind == '=';
         json_t *one = json_object();
 
         json_put_text(one,
                       kind == '@'   ? "program"
                       : kind == '=' ? "caller"
                                     : "job",
-                      reply_str(who) + has_mark, reply_len(who) - has_mark);
+                      reply_str(who) + has_prefix, reply_len(who) - has_prefix);
         if (reply_len(queue) > 0)
             json_put_text(one, "queue", reply_str(queue), reply_len(queue));
         if (reply_len(host) > 0)

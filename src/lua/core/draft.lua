@@ -528,8 +528,8 @@ end
 
 -- ---- parts that may fail alone
 
-local function roll_back(mark)
-  for i = n_journal - 3, mark + 1, -4 do
+local function roll_back(since)
+  for i = n_journal - 3, since + 1, -4 do
     local t, name, old = journal[i], journal[i + 1], journal[i + 2]
     if journal[i + 3] then
       local now = t.cells[name]
@@ -542,7 +542,7 @@ local function roll_back(mark)
       t[name] = old
     end
   end
-  n_journal = mark
+  n_journal = since
 end
 
 local function shorten(list, n)
@@ -553,12 +553,12 @@ end
 
 -- Like pcall, but if fn raises an error, its changes leave the draft.
 function L.attempt(fn, ...)
-  local mark, n_hints, n_steps, n_events = n_journal, #hints, #steps, L.events and #L.events
+  local since, n_hints, n_steps, n_events = n_journal, #hints, #steps, L.events and #L.events
   depth = depth + 1
   local ok, a, b = pcall(fn, ...)
   depth = depth - 1
   if not ok then
-    roll_back(mark)
+    roll_back(since)
     shorten(hints, n_hints)
     shorten(steps, n_steps)
     shorten(L.events or {}, n_events or 0)

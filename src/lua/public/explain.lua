@@ -105,7 +105,7 @@ end
 
 local function of_running(e)
   local epoch = L.int(e.score)
-  local mark = redis.call('HGET', e.R .. ':workers', epoch)
+  local counter = redis.call('HGET', e.R .. ':workers', epoch)
   local row = redis.call('HMGET', e.R .. ':worker:' .. epoch, 'host', 'pid', 'beat_ms')
   local beat_ms, from_ms = L.whole(row[3]), started_ms(e)
   local cancelling = L.whole(redis.call('HGET', e.R .. ':cancel', e.id))
@@ -114,10 +114,10 @@ local function of_running(e)
   if from_ms then
     text = text .. ' for ' .. L.since(e, from_ms)
   end
-  if not mark then
+  if not counter then
     text = 'its worker ' .. epoch ..
            ' is not registered: it comes back in about 25 s, while some worker lives'
-  elseif mark == 'dead' then
+  elseif counter == 'dead' then
     text = 'its worker on ' .. L.where(row[1], row[2]) .. ' was given up: it is being put back'
   elseif beat_ms and e.now_ms - beat_ms >= L.SILENT_MS then
     text = text .. ', which has been silent for ' .. L.since(e, beat_ms) ..

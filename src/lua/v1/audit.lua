@@ -81,8 +81,8 @@ local function holder(ctx, score)
     return 'nobody', tostring(score)
   end
   if ctx.holders[epoch] == nil then
-    local mark = db('HGET', ctx.R .. ':workers', epoch)
-    ctx.holders[epoch] = mark == 'dead' and 'dead' or mark and 'live' or 'stranger'
+    local counter = db('HGET', ctx.R .. ':workers', epoch)
+    ctx.holders[epoch] = counter == 'dead' and 'dead' or counter and 'live' or 'stranger'
   end
   return ctx.holders[epoch], epoch
 end

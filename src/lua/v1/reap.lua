@@ -45,13 +45,13 @@ end
 
 -- Write `dead` for the worker, if its counter is still the one that the caller saw ('?': the worker
 -- was lost or dead before). -> nil; or why not: alive, clear (there is nothing to give up)
-local function mark_dead(R, victim, counter)
-  local mark = db('HGET', R .. ':workers', victim)
-  if (counter == '?' and mark) and mark ~= 'dead' or (counter ~= '?' and not mark) then
-    return mark and 'alive' or 'clear'
+local function write_off(R, victim, counter)
+  local known = db('HGET', R .. ':workers', victim)
+  if (counter == '?' and known) and known ~= 'dead' or (counter ~= '?' and not known) then
+    return known and 'alive' or 'clear'
   end
-  if mark and mark ~= 'dead' then
-    if mark ~= counter then
+  if known and known ~= 'dead' then
+    if known ~= counter then
       return 'alive'
     end
     db('HSET', R .. ':workers', victim, 'dead')
@@ -72,7 +72,7 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   if status ~= 'ok' then
     return {status, 0}
   end
-  local word = mark_dead(R, victim, counter)
+  local word = write_off(R, victim, counter)
   if word then
     return {word, 0}
   end

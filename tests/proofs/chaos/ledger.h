@@ -38,7 +38,7 @@ struct job {
 
 struct worker {
     int64_t epoch, link, counter;
-    bool is_there, is_dead; /* registered; marked as dead, and reaped in part */
+    bool is_there, is_dead; /* registered; written off, and reaped in part */
     bool is_program;        /* a `later lock` or `later sem` */
     int gate; /* of a program: index in names_lock, or LOCKS + index in names_limited */
     bool holds;

@@ -28,7 +28,7 @@ enum variant {
     GATE_LEAK = 16,      /* reaping does not free the gates */
     NO_SEEN = 32,        /* a registration does not tell the numbers that its worker knows */
     NO_COUNTER = 64,     /* a reap does not compare the victim's counter */
-    NO_DEAD = 128,       /* a reap does not mark its victim as dead before it moves jobs */
+    NO_DEAD = 128,       /* a reap does not write its victim off before it moves jobs */
     CLOCK_BACK = 256,    /* not a fault of the protocol: Redis' clock is behind its own numbers */
     ADOPT_SETTLED = 512, /* a waiting job is adopted though its start may have ended */
     NO_SEEN_RECONCILE = 1024, /* a reconcile does not tell the numbers that its worker knows */
@@ -72,11 +72,11 @@ struct job {
 };
 
 /* STRANGER: an epoch that holds jobs without being a worker (counter '?' in a beat's answer). */
-enum mark { ALIVE = 1, MARKED_DEAD, STRANGER };
+enum standing { ALIVE = 1, WRITTEN_OFF, STRANGER };
 
 struct entry {
     uint8_t epoch;
-    uint8_t mark;
+    uint8_t standing;
     uint8_t link;
     uint8_t worker, life; /* the token of the process: which worker, and its life number */
     uint8_t seq;

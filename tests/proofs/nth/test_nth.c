@@ -148,15 +148,15 @@ static void put_line(struct buf *out, const char *line, size_t n, const char *fi
     }
 }
 
-/* Replace the first `was` after the text `mark` by `is`. */
-static void replace(struct buf *text, const char *mark, const char *was, const char *is)
+/* Replace the first `was` after the text `after` by `is`. */
+static void replace(struct buf *text, const char *after, const char *was, const char *is)
 {
-    const char *from = strstr(text->data, mark);
+    const char *from = strstr(text->data, after);
     const char *at = from != NULL ? strstr(from, was) : NULL;
     struct buf out = BUF_INIT;
 
     if (at == NULL)
-        die("src/lua/core/prelude.lua has not, as it had, after", mark);
+        die("src/lua/core/prelude.lua has not, as it had, after", after);
     buf_add(&out, text->data, (size_t)(at - text->data));
     buf_puts(&out, is);
     buf_puts(&out, at + strlen(was));

@@ -53,7 +53,7 @@ static void on_fatal(void *arg)
     start_soon();
 }
 
-/* A worker that dies while it reaps leaves its victim marked as dead, and the victim may wake
+/* A worker that dies while it reaps leaves its victim written off, and the victim may wake
  * then. */
 void trouble_sent(struct worker *w, const char *function)
 {
