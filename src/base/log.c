@@ -152,7 +152,7 @@ static int write_line(const struct buf *line)
     return n == (ssize_t)line->len ? 0 : -1;
 }
 
-static void write_record(struct log_event *r)
+static void write_out(struct log_event *r)
 {
     CLEANUP_BUF struct buf line = BUF_INIT;
     bool torn;
@@ -181,7 +181,7 @@ static void write_event(int level, const char *fmt, ...)
     va_start(ap, fmt);
     log_event_make(&r, level, fmt, &ap);
     va_end(ap);
-    write_record(&r);
+    write_out(&r);
 }
 
 static void tell_suppressed(const struct log_left_out *out)
@@ -245,7 +245,7 @@ static void write_limited(enum log_level level, int weight, const char *fmt, va_
 
     log_event_make(&r, (int)level, fmt, args);
     if (may_write(&r, fmt, weight))
-        write_record(&r);
+        write_out(&r);
     errno = saved;
 }
 

@@ -22,14 +22,14 @@ enum run_end {
                        it, or another job in its process had to be ended */
     RUN_CANCELLED,  /* it was cancelled (code as above); outranks STOPPED */
     RUN_NOT_RUN,    /* the handler cannot be started (code: errno; text: the cure) */
-    RUN_HOST_FAULT, /* the host lacked a process, memory or a descriptor; the handler is fine */
+    RUN_HOST_ILL,   /* the host lacked a process, memory or a descriptor; the handler is fine */
     RUN_SAID_OK,    /* done; code 0 */
     RUN_SAID_RETRY, /* try again, no error; code 75, EX_TEMPFAIL of sysexits.h */
     RUN_SAID_FAIL,  /* failed; code 1 */
     RUN_SAID_DEAD,  /* never try again; code 65 */
 };
 
-/* Init with run_result_init, release with run_result_done. */
+/* Init with run_result_init, free with run_result_done. */
 struct run_result {
     enum run_end end;
     int code;

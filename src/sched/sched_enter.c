@@ -1,5 +1,6 @@
 /*
- * Registration, beats, reconcile, silent peers, and what happens when a call or the link fails.
+ * Registration, beats, reconcile, the silence of peers, and what happens when a call or the link
+ * fails.
  */
 #include "sched/sched_priv.h"
 

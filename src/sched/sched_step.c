@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define HOST_FIRST_MS 100 /* wait after a host fault; doubles with each, up to HOST_MAX_MS */
+#define HOST_FIRST_MS 100 /* wait after the host was ill; doubles with each, up to HOST_MAX_MS */
 #define HOST_MAX_MS 10000
 #define GATE_MAX_US INT64_C(3600000000) /* later timers are told again by a look */
 #define OVERLAP_ENDS 64                 /* this many ends are worth a second step */
@@ -150,7 +150,7 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
 
     if (h == NULL)
         return;
-    take_host(s, now, v->is_host_fault);
+    take_host(s, now, v->is_host_ill);
     if (h->state == HELD_LOST) {
         log_warn(
             "event=late-result-dropped job=%s queue=%s start=%lld reason=\"not held any more\"",

@@ -233,7 +233,7 @@ void stream_run(struct stream_worker *w, struct stream_job *jobs, size_t n, bool
             close_one(&w->in);
         if (!turn(w, deadline))
             fail_msg("%zu of %zu jobs are answered, the output %s", r.answered, n,
-                     w->out < 0 ? "has ended" : "is silent");
+                     w->out < 0 ? "has ended" : "says nothing");
         while ((line = take_line(w)) != NULL) {
             CLEANUP_FREE char *owned = line;
 

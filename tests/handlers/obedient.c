@@ -1,7 +1,7 @@
 /*
  * A plug-in that does what a payload asks for. Arguments: JOURNAL, a file that gets a line for each
  * event; LATCH, a file; and optionally `refuse`, which makes init fail with a text, or `refuse
- * silently`, which makes it fail without one. The latch is open while the file LATCH exists.
+ * wordless`, which makes it fail without one. The latch is open while the file LATCH exists.
  *
  *   ok TEXT  fail TEXT  dead TEXT   returns this outcome, with this result
  *   retry MS          returns retry, after so many ms

@@ -188,7 +188,7 @@ static void test_checked(void **state)
             strstr(buf_str(&said), broken[i].says) == NULL)
             fail_msg("%s\nwants 78, %s %s\nand gives %d, %s", broken[i].text, place, broken[i].says,
                      status, buf_str(&said));
-        /* One fault makes one line. */
+        /* One error makes one line. */
         assert_ptr_equal(strchr(buf_str(&said), '\n'), said.data + said.len - 1);
     }
 }

@@ -80,8 +80,8 @@ static void check(const char *payload, const char *state, const char *code, enum
 /* ---- the watchdog */
 
 /* A job that is past its time limit without a sign of life holds a thread for good: systemd should
- * restart the daemon. Within its time limit it may be silent. */
-static void a_silent_one_starves_the_watchdog(void **state)
+ * restart the daemon. Within its time limit it may say nothing. */
+static void a_mute_one_starves_the_watchdog(void **state)
 {
     (void)state;
     notes_open(dir);
@@ -306,10 +306,10 @@ static void init_refuses(void **state)
     assert_int_equal(noted("done "), 0);
 }
 
-static void init_refuses_silently(void **state)
+static void init_refuses_without_a_word(void **state)
 {
     (void)state;
-    check_refused(NULL, ", refuse, silently", "init refused: it did not say why\"");
+    check_refused(NULL, ", refuse, wordless", "init refused: it did not say why\"");
 }
 
 static void another_abi(void **state)
@@ -593,7 +593,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, fx_close)
     const struct CMUnitTest tests[] = {
         T(each_outcome),
-        T(a_silent_one_starves_the_watchdog),
+        T(a_mute_one_starves_the_watchdog),
         T(payloads_arrive_byte_exact),
         T(it_is_told_the_facts),
         T(its_log_does_no_harm),
@@ -604,7 +604,7 @@ int main(void)
         T(a_stop_waits_for_jobs),
         T(one_that_never_returns_is_left),
         T(init_refuses),
-        T(init_refuses_silently),
+        T(init_refuses_without_a_word),
         T(another_abi),
         T(no_symbol),
         T(no_object),

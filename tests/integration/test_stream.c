@@ -262,18 +262,18 @@ static void a_cancel_that_is_not_answered_ends_the_process(void **state)
     assert_true(until_state(neighbour, "done"));
 }
 
-static void silence_is_a_timeout_where_heartbeat_is_set(void **state)
+static void a_missed_heartbeat_is_a_timeout_where_heartbeat_is_set(void **state)
 {
-    CLEANUP_FREE char *beats = NULL, *silent = NULL;
+    CLEANUP_FREE char *beats = NULL, *mute = NULL;
 
     (void)state;
     stream_start_a("", ", backoff: { first: 1h }, heartbeat: 400ms", CANCEL);
     beats = ask("beat 1500");
     assert_true(until_state(beats, "done"));
-    silent = ask("late 30000");
-    assert_true(until_state(silent, "failed"));
-    assert_true(result_has(silent, RESULT_TEXT, "said nothing for 400ms: "));
-    assert_true(result_has(silent, RESULT_CODE, "124"));
+    mute = ask("late 30000");
+    assert_true(until_state(mute, "failed"));
+    assert_true(result_has(mute, RESULT_TEXT, "said nothing for 400ms: "));
+    assert_true(result_has(mute, RESULT_CODE, "124"));
     assert_int_equal(noted("start "), 1);
 }
 
@@ -501,7 +501,7 @@ int main(void)
         T(a_timeout_ends_the_process),
         T(a_timeout_by_cancel_ends_the_job),
         T(a_cancel_that_is_not_answered_ends_the_process),
-        T(silence_is_a_timeout_where_heartbeat_is_set),
+        T(a_missed_heartbeat_is_a_timeout_where_heartbeat_is_set),
         T(cancelled_by_the_word),
         T(cancelled_by_the_end_of_the_process),
         T(a_death_spends_an_attempt),

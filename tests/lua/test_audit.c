@@ -547,7 +547,7 @@ static void test_scores(void **state)
 }
 
 /* The job is buried with all that is wrong with it, so that a second audit finds nothing more. */
-static void test_one_job_with_many_faults(void **state)
+static void test_one_job_with_many_findings(void **state)
 {
     const char *id = add_big(" priority 3");
 
@@ -778,7 +778,7 @@ int main(void)
         FX_TEST(test_the_payload_of_a_dead_job),
         FX_TEST(test_broken_tries),
         FX_TEST(test_scores),
-        FX_TEST(test_one_job_with_many_faults),
+        FX_TEST(test_one_job_with_many_findings),
         FX_TEST(test_what_a_worker_holds_is_left_to_it),
         FX_TEST(test_a_stranger_is_left_to_the_reaper),
         FX_TEST(test_running_under_what_is_no_worker),

@@ -686,7 +686,7 @@ static void answer(struct fake *f, struct fake_call *c)
 static void end_run(struct fake *f, size_t i, enum store_verb verb)
 {
     char id[JOB_ID_LEN + 1];
-    struct verdict v = {.verb = verb, .is_host_fault = f->host_fault};
+    struct verdict v = {.verb = verb, .is_host_ill = f->host_ill};
 
     memcpy(id, f->runs[i].id, sizeof(id));
     f->runs[i] = f->runs[--f->nruns];
@@ -752,8 +752,8 @@ static bool turn(struct fake *f, int64_t until)
         answer(f, c);
     } else if (run_at == at) {
         end_run(f, run,
-                f->host_fault || f->runs[run].kills + f->runs[run].terms > 0 ? STORE_RELEASE
-                                                                             : STORE_DONE);
+                f->host_ill || f->runs[run].kills + f->runs[run].terms > 0 ? STORE_RELEASE
+                                                                           : STORE_DONE);
         sched_jobs_ended(f->s, fake_now(f));
     } else {
         f->armed = MONO_NEVER;

@@ -135,7 +135,7 @@ struct fake {
     bool dies_when_told; /* TERM ends a run at once; KILL always does after 5 ms */
     bool refuses_start, is_unguarded;
     int64_t acked_us; /* when the newest acknowledged beat was sent, sleep counted; 0: none */
-    bool host_fault;
+    bool host_ill;
 
     /* what was seen */
     struct fake_call *asked, *last;

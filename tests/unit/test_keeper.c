@@ -611,7 +611,7 @@ static void a_step_of_the_clock_is_no_silence(void **state)
     wait_through_step(-hour_ms);
     heard(1000);
     out("V");
-    /* It was silent all the same. */
+    /* It was unheard all the same. */
     wait_through_step(hour_ms);
     heard(hour_ms + 60000);
     out("N");
@@ -653,7 +653,7 @@ static void one_that_is_gone_is_cleared_first(void **state)
     out("P");
 }
 
-static void a_silent_link_ends_the_command(void **state)
+static void a_dead_link_ends_the_command(void **state)
 {
     struct mono since;
 
@@ -937,7 +937,7 @@ int main(void)
         cmocka_unit_test_teardown(a_step_of_the_clock_is_no_silence, done),
         cmocka_unit_test_teardown(a_beat_in_the_future_is_none, done),
         cmocka_unit_test_teardown(one_that_is_gone_is_cleared_first, done),
-        cmocka_unit_test_teardown(a_silent_link_ends_the_command, done),
+        cmocka_unit_test_teardown(a_dead_link_ends_the_command, done),
         cmocka_unit_test_teardown(an_old_answer_is_no_news, done),
         cmocka_unit_test_teardown(a_short_outage_is_nothing, done),
         cmocka_unit_test_teardown(who_was_given_up_ends_at_once, done),

@@ -91,7 +91,7 @@ static void too_long(struct adds *a, size_t size, struct err *err)
                  line, more, bytes, a->max);
 }
 
-static uint64_t name_fault(struct adds *a, const struct adds_call *c, struct err *err)
+static uint64_t name_error(struct adds *a, const struct adds_call *c, struct err *err)
 {
     /* The limit was lowered meanwhile, or we may not read it. Some line of the call is over it, so
      * the longest one certainly is. */
@@ -133,7 +133,7 @@ static int find_max(struct adds *a, struct err *err)
 int add_from(struct cli *cli, const struct cli_call *head, const char *path, struct err *err)
 {
     static const struct adds_face face = {"later_add_many", ADDS_CALL_LINES, take,      send,
-                                          is_good,          too_long,        name_fault};
+                                          is_good,          too_long,        name_error};
     struct adding l = {.head = head};
     struct adds a;
     int status = -1;

@@ -15,7 +15,7 @@ bool adds_is_over(const struct adds *a)
     return a->err.code != ERR_NONE || a->signal != 0;
 }
 
-/* ---- faults */
+/* ---- errors */
 
 /* Later errors have the same cause, and the tally counts their lines. */
 void adds_fail(struct adds *a, const struct err *err, uint64_t line)
@@ -61,7 +61,7 @@ static void settle(struct adds *a, const struct adds_call *c, struct reply *r, s
     reply_free(r);
     line_results_note(&a->tally, fate, c->first, (uint64_t)c->n);
     if (fate != LINE_ADDED)
-        adds_fail(a, err, a->face->name_fault(a, c, err));
+        adds_fail(a, err, a->face->name_error(a, c, err));
     meter_show(&a->meter, a->tally.count[LINE_ADDED], a->feed.passed);
 }
 

@@ -56,8 +56,8 @@ static void take(struct adds *a, struct feed_line line)
     size_t before = im->words.bytes.len, bytes;
     bool is_alone = false;
 
-    if (record_from_json(feed_at(&a->feed, line.offset), line.size, im->is_once, &im->words,
-                         &is_alone, &err) < 0) {
+    if (job_from_json(feed_at(&a->feed, line.offset), line.size, im->is_once, &im->words, &is_alone,
+                      &err) < 0) {
         refuse(a, &err);
         return;
     }
@@ -101,7 +101,7 @@ static void too_long(struct adds *a, size_t size, struct err *err)
 }
 
 /* The library's text ends with " [record 3]" if it is about the third job of the call. */
-static uint64_t name_fault(struct adds *a, const struct adds_call *c, struct err *err)
+static uint64_t name_error(struct adds *a, const struct adds_call *c, struct err *err)
 {
     char *tag = strstr(err->text, " [record "), *next;
     uint64_t line = c->first;
@@ -143,7 +143,7 @@ static void tell(struct adds *a, const struct import *im)
 int import_lines(struct cli *cli, const char *path, bool is_once, struct err *err)
 {
     static const struct adds_face face = {"later_v1_import", CALL_LINES, take,      send,
-                                          is_good,           too_long,   name_fault};
+                                          is_good,           too_long,   name_error};
     struct import im = {.is_once = is_once};
     struct adds a;
     int status = -1;

@@ -145,7 +145,8 @@ static void press_softly(struct keeper *k, struct mono kill_at, const char *why)
     press(k, SIGTERM);
 }
 
-/* End the command after --ttl, or if the link is silent, while there is time for an orderly end. */
+/* End the command after --ttl, or if the link does not answer, while there is time for an orderly
+ * end. */
 static void watch_command(struct keeper *k, struct mono now)
 {
     if (!k->is_kept && k->pressed == 0 && is_due(mono_add_ms(k->acked, KEEPER_TERM_MS), now)) {

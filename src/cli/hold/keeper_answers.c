@@ -105,7 +105,7 @@ static int64_t age_ms(int64_t ago_ms, int64_t step_ms)
 }
 
 /* The age of the oldest beat of all workers. */
-static int64_t silent_ms(const struct keeper *k, struct mono now, const struct gate_beats_reply *r)
+static int64_t unheard_ms(const struct keeper *k, struct mono now, const struct gate_beats_reply *r)
 {
     int64_t step_ms = r->now_ms - k->redis_ms - mono_until_us(k->redis_at, now) / 1000;
     int64_t oldest_ms = 0;
@@ -120,7 +120,7 @@ static int64_t silent_ms(const struct keeper *k, struct mono now, const struct g
 }
 
 /* A holder may be dead. Who does not wait is only told so. */
-static void tell_silence(struct keeper *k, int64_t ms)
+static void tell_unheard(struct keeper *k, int64_t ms)
 {
     char text[200];
 
@@ -133,14 +133,14 @@ static void tell_silence(struct keeper *k, int64_t ms)
 
 void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_reply *r)
 {
-    int64_t ms = silent_ms(k, now, r);
+    int64_t ms = unheard_ms(k, now, r);
 
     if (!take(k, CALL_BEATS))
         return;
     if (k->place == OUTSIDE && ms < KEEPER_STALE_MS) {
         keeper_leave(k, now, KEEPER_BUSY);
     } else if (k->place == OUTSIDE && k->conf.wait_ms == 0 && !k->conf.is_once) {
-        tell_silence(k, ms);
+        tell_unheard(k, ms);
         keeper_leave(k, now, KEEPER_BUSY);
     } else if (k->place == OUTSIDE && !k->is_patient) {
         k->is_patient = k->wants_place = true;

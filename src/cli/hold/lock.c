@@ -47,8 +47,8 @@ struct lock {
     struct keeper *keeper;
     struct command *child;
     struct identity me;
-    struct err fault;  /* the last error of the link or of a call */
-    struct err failed; /* why there is no place */
+    struct err last_err; /* the last error of the link or of a call */
+    struct err failed;   /* why there is no place */
     enum keeper_end end;
     struct boot acked; /* when the last acknowledged beat was sent */
     int64_t fence;
@@ -248,7 +248,7 @@ static void op_fail(void *ctx, enum fault fault, const char *text)
     struct lock *l = ctx;
 
     (void)fault;
-    l->failed = l->fault;
+    l->failed = l->last_err;
     if (l->failed.code == ERR_NONE)
         (void)err_set(&l->failed, ERR_UNAVAILABLE, "%.200s", text);
 }
@@ -300,7 +300,7 @@ static void on_up(void *arg, const struct probe_result *server)
     struct lock *l = arg;
 
     (void)server;
-    l->fault.code = ERR_NONE;
+    l->last_err.code = ERR_NONE;
     keeper_link_up(l->keeper, mono_now());
 }
 
@@ -310,7 +310,8 @@ static void on_down(void *arg, enum fault fault, const char *text)
 
     store_redis_reset(l->store);
     remains_reset(l->remains);
-    (void)err_set(&l->fault, fault == FAULT_DENIED ? ERR_DENIED : ERR_UNAVAILABLE, "%.250s", text);
+    (void)err_set(&l->last_err, fault == FAULT_DENIED ? ERR_DENIED : ERR_UNAVAILABLE, "%.250s",
+                  text);
     keeper_link_down(l->keeper, mono_now(), fault, text);
 }
 
@@ -402,9 +403,9 @@ static void on_fault(void *arg, enum fault fault, const char *text)
 {
     struct lock *l = arg;
 
-    (void)error_reply_err(&l->fault, text);
-    if (cli_is_refusal(&l->fault, "ELATER_LIMIT"))
-        (void)err_set(&l->fault, ERR_REFUSED,
+    (void)error_reply_err(&l->last_err, text);
+    if (cli_is_refusal(&l->last_err, "ELATER_LIMIT"))
+        (void)err_set(&l->last_err, ERR_REFUSED,
                       "ELATER_LIMIT there is no semaphore of this name: later limits set %.100s "
                       "semaphore N makes it",
                       strchr(l->order->gate, ':') + 1);

@@ -231,7 +231,7 @@ const struct cli_verb cmd_add = {
     "--from makes a job of every line: what stands before its end, byte for byte. An empty\n"
     "line is an empty payload, a last line needs no end. The options hold for all of them;\n"
     "--token and --unique, which are of one job, do not go with it. It prints how many were\n"
-    "added. At the first fault it stops and says which lines were added, which were not,\n"
+    "added. At the first error it stops and says which lines were added, which were not,\n"
     "and for which nobody knows (the connection was lost, and they had been sent): those\n"
     "are not repeated. Ctrl-C stops it likewise, with status 130.",
     1,

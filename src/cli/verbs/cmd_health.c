@@ -67,7 +67,7 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
     long long unsent = (long long)reply_int(reply_at(w, UNSENT));
     long long refused = (long long)reply_int(reply_at(w, REFUSED));
     long long skew = (long long)reply_int(reply_at(w, SKEW));
-    int64_t silent = now_ms - reply_int(reply_at(w, BEAT));
+    int64_t unheard = now_ms - reply_int(reply_at(w, BEAT));
     char name[160], span[48];
 
     (void)worker_name(w, name);
@@ -79,10 +79,10 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
     }
     /* A program under later lock runs no jobs. */
     h->live += !reply_is(reply_at(w, PLACES), "0");
-    if (reply_len(reply_at(w, BEAT)) > 0 && silent > SILENT_MS)
+    if (reply_len(reply_at(w, BEAT)) > 0 && unheard > SILENT_MS)
         json_put_int(add(h->causes, "cause", "worker-silent",
                          "%s has not beaten for %s: it died, hangs, or has no link to Redis", name,
-                         out_span(silent, span)),
+                         out_span(unheard, span)),
                      "worker", epoch);
     if (refused > 0 || unsent > UNSENT_MANY)
         json_put_int(

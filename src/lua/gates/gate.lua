@@ -92,8 +92,8 @@ function L.free_places(book, g)
   return free
 end
 
--- For a gate without a free place. -> when one becomes free by itself, ms; nil: only a release
--- frees one
+-- For a gate without a free place. -> when one becomes free by itself, ms; nil: only a holder
+-- that goes frees one
 function L.opens(book, g)
   if g.kind ~= 'lock' and not g.limit then
     return nil

@@ -1,6 +1,6 @@
 -- The three kinds of gates behind one interface (gate.lua):
 --   free_places(book, g)  -> how many places are free
---   opens(book, g)  -> when one becomes free by itself, ms; nil: by a release only
+--   opens(book, g)  -> when one becomes free by itself, ms; nil: only by a holder that goes
 --   take(book, g, holder, fence, until_ms, is_reserved)   the caller has seen that one is free
 --   drop(book, g, holders) -> whether any of them had a place; frees their places
 

@@ -188,13 +188,13 @@ local function servers(e)
     local beat_ms = L.whole(w.row[3])
     local row = {w = w, limit = limit, held = held,
                  why = word ~= 'room' and word ~= 'new' and word or nil,
-                 silent_ms = beat_ms and e.now_ms - beat_ms or 0}
+                 unheard_ms = beat_ms and e.now_ms - beat_ms or 0}
     -- A worker that is a `later lock` has no places.
     found.live = found.live + (w.is_live and w.places and 1 or 0)
     if word == 'dead' then
       found.gone = w
     elseif word ~= 'elsewhere' then
-      if row.silent_ms >= L.SILENT_MS then
+      if row.unheard_ms >= L.SILENT_MS then
         row.why = 'silent'
       elseif is_solo and w.held > 0 and row.why ~= 'quiet' then
         row.why = 'busy'
@@ -212,7 +212,7 @@ local function excuse(row)
   if row.why == 'quiet' then
     return 'was told to be quiet'
   elseif row.why == 'silent' then
-    return 'is silent for ' .. L.span(row.silent_ms)
+    return 'is silent for ' .. L.span(row.unheard_ms)
   elseif row.why == 'full' then
     return 'is busy with ' .. L.int(w.held) .. ' of ' .. L.int(w.places) .. ' places'
   elseif row.why == 'busy' then

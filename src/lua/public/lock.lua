@@ -14,13 +14,13 @@
 -- reserved for it for five seconds; asking again takes it. ahead: how many queues and callers are
 -- before it in line (0 without wait).
 -- holder: what has the lock (=OWNER, a job's id, @EPOCH of a program); '' for semaphores.
--- A release also takes the caller out of the line, and may be repeated. released: the place is
+-- Giving back also takes the caller out of the line, and may be repeated. released: the place is
 -- free. kept: the caller still holds the lock, depth times. not-held: another holds it, or nobody;
 -- no holder changes. token: for an unlock whose reply was lost; the same token again counts once
 -- while the lock is kept. After the last unlock a repetition answers not-held.
 -- later_renew: ELATER_LOST when the lease is over and another may hold the place, or when a
 -- reserved lock was not taken yet.
--- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n); a release O(those it lets
+-- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n); giving back O(those it lets
 -- in).
 
 local TTL_MS = 30000
@@ -222,7 +222,7 @@ local function acquire(kind, what)
   end
 end
 
-local function release(kind, what)
+local function give_back(kind, what)
   return function(R, args)
     local name, who = L.check_gate_name(what, args[1]), check_owner(args[2])
     local given = options(args, 3, {token = function(v) return v end})
@@ -250,8 +250,8 @@ end
 
 L.register('later_lock', {}, acquire('lock', 'lock'))
 L.register('later_sem_acquire', {}, acquire('sem', 'semaphore'))
-L.register('later_unlock', {'allow-oom'}, release('lock', 'lock'))
-L.register('later_sem_release', {'allow-oom'}, release('sem', 'semaphore'))
+L.register('later_unlock', {'allow-oom'}, give_back('lock', 'lock'))
+L.register('later_sem_release', {'allow-oom'}, give_back('sem', 'semaphore'))
 
 L.register('later_renew', {'allow-oom'}, function(R, args)
   local name, who = L.check_gate_name('gate', args[1]), check_owner(args[2])

@@ -145,8 +145,8 @@ local function leave(R, name, id)
   db('ZREM', R .. ':' .. name, id)
 end
 
--- Bury a job that is in the sets `places` of its queue. All its faults are handled at once, so that
--- a second audit finds nothing more. No dead job is forgotten to make room for it.
+-- Bury a job that is in the sets `places` of its queue. All that is wrong with it is handled at
+-- once, so that a second audit finds nothing more. No dead job is forgotten to make room for it.
 local function bury(ctx, queue, id, why, places)
   local R = ctx.R
   local job = L.parse(db('HGET', R .. ':jobs', id) or nil)

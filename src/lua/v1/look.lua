@@ -1,6 +1,6 @@
 -- later_v1_look R [QUEUE]... -> [too_many, name...]
 --
--- For daemons of the release before; newer ones ask later_v2_look. Which queues a step has to name
+-- For daemons of the version before; newer ones ask later_v2_look. Which queues a step has to name
 -- now or soon: those with a mark, a pause, or a head that is due within 2.5 s. A worker with many
 -- queues asks this once in a sweep, and EXISTS of their raw sets, and names its other queues only
 -- by turns.

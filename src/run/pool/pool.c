@@ -137,7 +137,7 @@ static void run_slot(struct pool_slot *s)
     const struct exec_hooks hooks = {NULL, NULL, on_progress, s};
 
     if (s->exec == NULL) {
-        s->result.end = RUN_HOST_FAULT;
+        s->result.end = RUN_HOST_ILL;
         (void)snprintf(s->result.text, sizeof(s->result.text),
                        "cannot start: no descriptor is left");
     } else if (s->order.plugin != NULL) {

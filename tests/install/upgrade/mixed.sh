@@ -1,12 +1,12 @@
 #!/bin/bash
-# The daemon of the previous release and this one share a namespace. Jobs added by both programs run on
+# The daemon of the previous version and this one share a namespace. Jobs added by both programs run on
 # both daemons, under a lock for each key. No job is lost or runs twice at once. If either daemon dies,
 # the other takes over. Each loads the library once, and the older one never replaces the newer.
 # Usage: tests/install/upgrade/mixed.sh    (after scripts/build; needs the commit named in `previous`)
 set -eu
 cd "$(dirname "$0")/../../.."
 top=$PWD
-read -r commit release < tests/install/upgrade/previous
+read -r commit version < tests/install/upgrade/previous
 jobs=600
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/later-upgrade.XXXXXX")
@@ -39,10 +39,10 @@ until_holds() {
 
 build_previous() {
     git cat-file -e "$commit^{commit}" 2>/dev/null ||
-        die "commit $commit (release $release) is not in this clone: git fetch --unshallow"
+        die "commit $commit (version $version) is not in this clone: git fetch --unshallow"
     mkdir "$dir/old"
     git archive "$commit" | tar -x -C "$dir/old"
-    (cd "$dir/old" && sh scripts/build) > "$dir/build.log" 2>&1 || die "the previous release does not build"
+    (cd "$dir/old" && sh scripts/build) > "$dir/build.log" 2>&1 || die "the previous version does not build"
 }
 
 sock=$dir/redis.sock
@@ -162,4 +162,4 @@ done
 later_new fsck || die "fsck has findings"
 stop new TERM
 stop old TERM
-echo "release $release (library $old_number) beside this one (library $new_number): ok"
+echo "version $version (library $old_number) beside this one (library $new_number): ok"

@@ -161,7 +161,7 @@ static bool tick(const struct conf *c, struct state *s, const struct move *m)
     return true;
 }
 
-/* ---- faults */
+/* ---- trouble */
 
 static bool cut(const struct conf *c, struct state *s, const struct move *m)
 {

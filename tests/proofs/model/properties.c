@@ -187,16 +187,16 @@ const struct property properties[] = {
     {"TokenUnique", "no number of the hybrid clock is given out twice", TokenUnique},
     {"LockToken", "each grant of a gate has a higher fence", LockToken},
     {"ClaimedHasStart", "nothing is held by a worker that does not know of it", ClaimedHasStart},
-    {"EffectCause", "a further start has a recorded cause, and a true one", EffectCause},
+    {"EffectCause", "a further start has a known cause, and a true one", EffectCause},
     {"AckIdempotent", "the same result twice counts once", AckIdempotent},
     {"InBounds", "the model's own tables are large enough", InBounds},
 };
 const unsigned nproperties = sizeof(properties) / sizeof(properties[0]);
 
 const struct property eventually_terminal = {
-    "EventuallyTerminal", "without further faults every job comes to an end", NULL};
+    "EventuallyTerminal", "without further trouble every job comes to an end", NULL};
 const struct property reaper_progress = {
-    "ReaperProgress", "without further faults nothing stays with a worker that is gone", NULL};
+    "ReaperProgress", "without further trouble nothing stays with a worker that is gone", NULL};
 
 const struct property *properties_check(const struct conf *c, const struct state *s)
 {

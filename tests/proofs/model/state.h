@@ -29,7 +29,7 @@ enum variant {
     NO_SEEN = 32,        /* a registration does not tell the numbers that its worker knows */
     NO_COUNTER = 64,     /* a reap does not compare the victim's counter */
     NO_DEAD = 128,       /* a reap does not write its victim off before it moves jobs */
-    CLOCK_BACK = 256,    /* not a fault of the protocol: Redis' clock is behind its own numbers */
+    CLOCK_BACK = 256,    /* not an error of the protocol: Redis' clock is behind its own numbers */
     ADOPT_SETTLED = 512, /* a waiting job is adopted though its start may have ended */
     NO_SEEN_RECONCILE = 1024, /* a reconcile does not tell the numbers that its worker knows */
     BACK_ONLY = 2048,         /* with CLOCK_BACK: only workers that are back know numbers */
@@ -175,7 +175,7 @@ enum wrong {
 struct history {
     uint16_t started[JOBS_MAX]; /* start numbers that were used up, as bits */
     uint16_t settled[JOBS_MAX]; /* start numbers with a result that was applied, as bits */
-    uint8_t open[JOBS_MAX];     /* the start whose process has not ended, as far as is recorded */
+    uint8_t open[JOBS_MAX];     /* the start whose process has not ended, as far as is noted */
     uint8_t ended[JOBS_MAX];    /* the set in which it ended */
     uint8_t added;              /* jobs whose add was acknowledged and not rolled back */
     uint8_t issued;             /* the highest number that the hybrid clock has given out */

@@ -490,7 +490,7 @@ static void leave(const struct conf *c, struct state *s, const struct call *call
 
 /* ---- v1_reap */
 
-/* A recorded cause must be true: a buried worker was cut off, frozen or dead. */
+/* A noted cause must be true: a buried worker was cut off, frozen or dead. */
 static void note_burial(const struct conf *c, struct state *s, uint8_t victim)
 {
     for (unsigned w = 0; w < c->workers; w++) {

@@ -366,7 +366,7 @@ static void start(struct state *s, const struct worker *w, struct slot *slot, un
     if (h->started[j] & bit)
         h->wrong |= STARTED_TWICE;
     h->started[j] |= bit;
-    /* A start that comes too late opens nothing: a recorded cause may have let another worker go
+    /* A start that comes too late opens nothing: a noted cause may have let another worker go
      * on. */
     if (!(job->sets & RUNNING) || job->owner != w->epoch || job->starts != slot->start)
         return;

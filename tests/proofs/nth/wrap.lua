@@ -148,7 +148,7 @@ function nth.call(name, ...)
   return reply
 end
 
--- The same; an error is a fault of the test.
+-- The same; an error is one of the test.
 function nth.must(name, ...)
   local reply, why = nth.call(name, ...)
   if why then

@@ -196,7 +196,7 @@ static void on_clock(void *arg)
     world_say("the clock of Redis is stepped to %+lld ms", (long long)(world.wall_step_us / MS));
 }
 
-/* ---- all faults */
+/* ---- all troubles */
 
 static void plan_some(unsigned n, event_f *fn)
 {
