@@ -138,7 +138,7 @@ static void print_limits(const struct conf *conf, struct buf *out)
         "\n"
         "# Gates by name, one definition for the fleet: what Redis lacks is filled in, what\n"
         "# differs there stays as it is and is reported. {key} in a name makes it a template,\n"
-        "# with places of its own for each key. For example:\n"
+        "# with permits of its own for each key. For example:\n"
         "#   smtp: { semaphore: 20 }\n"
         "#   gateway: { rate: 100/1m, burst: 20, algorithm: gcra }\n"
         "#   \"export:{key}\": { semaphore: 1 }\n");

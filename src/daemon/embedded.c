@@ -39,12 +39,12 @@ struct embedded {
 
 static const char *find_server(void)
 {
-    static const char *const places[] = {"/usr/bin/redis-server", "/usr/local/bin/redis-server",
-                                         "/bin/redis-server", "/opt/bin/redis-server"};
+    static const char *const paths[] = {"/usr/bin/redis-server", "/usr/local/bin/redis-server",
+                                        "/bin/redis-server", "/opt/bin/redis-server"};
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        if (access(places[i], X_OK) == 0)
-            return places[i];
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        if (access(paths[i], X_OK) == 0)
+            return paths[i];
     }
     return NULL;
 }

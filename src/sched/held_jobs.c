@@ -110,7 +110,7 @@ void held_move(struct held_jobs *l, struct held_job *h, enum held_state to)
 struct held_job *held_add(struct held_jobs *l, const struct job *job)
 {
     struct held_job *h = mem_new(sizeof(*h));
-    struct held_job **place = bucket_of(l, job->id);
+    struct held_job **bucket = bucket_of(l, job->id);
 
     h->job = *job;
     h->state = HELD_CLAIMED;
@@ -118,8 +118,8 @@ struct held_job *held_add(struct held_jobs *l, const struct job *job)
     if (l->first != NULL)
         l->first->before = h;
     l->first = h;
-    h->chain = *place;
-    *place = h;
+    h->chain = *bucket;
+    *bucket = h;
     l->n++;
     enter_state(l, h);
     return h;

@@ -1,5 +1,5 @@
 /*
- * The calls with which later lock, later sem and later once ask for a place at their one gate. The
+ * The calls with which later lock, later sem and later once ask for a permit of their one gate. The
  * calls that every worker makes are in store_redis.h. Main thread.
  *
  * An answer of an unknown shape is a FAULT_CALL. When the link is lost, answers that have not come
@@ -30,7 +30,7 @@ void gate_redis_free(struct gate_redis *g);
 
 /* Each returns 0 when the call was sent, -1 when the link is down. */
 
-/* Take a place; with is_waiting, wait in line for it. */
+/* Take a permit; with is_waiting, wait in line for it. */
 int gate_enter(struct gate_redis *g, int64_t epoch, bool is_waiting);
 /* Ask how the gate is defined. */
 int gate_define(struct gate_redis *g);

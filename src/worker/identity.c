@@ -32,7 +32,7 @@ void identity_read(struct identity *id)
     if (gethostname(id->host, sizeof(id->host) - 1) < 0 || id->host[0] == '\0')
         (void)snprintf(id->host, sizeof(id->host), "unknown");
     (void)read_small("/proc/sys/kernel/random/boot_id", id->boot, sizeof(id->boot));
-    origin_place_read(&id->place);
+    origin_process_read(&id->process);
     (void)getrandom(random, sizeof(random), 0);
     for (size_t i = 0; i < sizeof(random); i++)
         (void)snprintf(id->instance + 2 * i, 3, "%02x", random[i]);
@@ -43,10 +43,10 @@ enum identity_sight identity_look(const struct identity *me, const struct store_
     int64_t pid, start;
     struct pidstat p;
 
-    if (me->boot[0] == '\0' || me->place.pidns[0] == '\0')
+    if (me->boot[0] == '\0' || me->process.pidns[0] == '\0')
         return IDENTITY_ELSEWHERE;
     if (strcmp(me->host, peer->host) != 0 || strcmp(me->boot, peer->boot) != 0 ||
-        strcmp(me->place.pidns, peer->pidns) != 0)
+        strcmp(me->process.pidns, peer->pidns) != 0)
         return IDENTITY_ELSEWHERE;
     if (text_parse_int(peer->pid, 1, INT32_MAX, &pid) < 0 ||
         text_parse_int(peer->pstart, 0, INT64_MAX, &start) < 0)

@@ -15,7 +15,7 @@
 struct identity {
     char host[256];
     char boot[40]; /* /proc/sys/kernel/random/boot_id */
-    struct origin_place place;
+    struct origin_process process;
     char instance[33]; /* random; one per process life */
 };
 

@@ -214,7 +214,7 @@ static void on_line(struct run *r, const char *line)
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
         if (strcmp(verb, answers[i]) == 0) {
             job->answer = mem_printf("%s%s", verb, line + end);
-            job->place = (unsigned)++r->answered;
+            job->rank = (unsigned)++r->answered;
             return;
         }
     fail_msg("no answer: %s", line);

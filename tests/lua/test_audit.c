@@ -411,7 +411,7 @@ static void test_a_member_with_garbage_for_a_record(void **state)
     assert_string_equal(redis("EXISTS R:q:mail:3"), "0");
 }
 
-static void test_two_places(void **state)
+static void test_two_sets(void **state)
 {
     static const char *const other[] = {"q:mail:3", "solo:mail", "dead:mail", "done:mail"};
 
@@ -709,7 +709,7 @@ static void P10_fsck_survives_wrong_types(void **state)
 }
 
 /* The set that may have the job cannot be read, so nobody knows whether the job is in any set. */
-static void test_a_place_behind_a_foreign_key(void **state)
+static void test_a_set_behind_a_foreign_key(void **state)
 {
     const char *id = add("mail x");
 
@@ -770,7 +770,7 @@ int main(void)
         FX_TEST(P10_fsck_finds_corrupt_records),
         FX_TEST(test_a_record_that_names_no_queue),
         FX_TEST(test_a_member_with_garbage_for_a_record),
-        FX_TEST(test_two_places),
+        FX_TEST(test_two_sets),
         FX_TEST(test_running_and_elsewhere),
         FX_TEST(test_a_member_of_another_queues_set),
         FX_TEST(test_suspects_and_others_in_the_wrong_set),
@@ -787,7 +787,7 @@ int main(void)
         FX_TEST(test_queues),
         FX_TEST(test_a_mended_head_wakes),
         FX_TEST(P10_fsck_survives_wrong_types),
-        FX_TEST(test_a_place_behind_a_foreign_key),
+        FX_TEST(test_a_set_behind_a_foreign_key),
         FX_TEST(test_a_burial_that_fails),
         FX_TEST(test_many_burials),
     };

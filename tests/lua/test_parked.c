@@ -329,7 +329,7 @@ static void test_rates_are_taken_last(void **cmocka_state)
                         (fcall("later_show %s", id), named("due_ms")))));
 }
 
-/* A queue that cannot use the free places leaves them to others. A call that knows only of room
+/* A queue that cannot use the free permits leaves them to others. A call that knows only of room
  * somewhere grants one job of a queue; a step grants no more than it has room for. */
 static void test_full_queue_leaves_places(void **cmocka_state)
 {
@@ -595,7 +595,7 @@ static void test_rates_ahead_pass(void **state)
     assert_starts(fcall("later_throttle f"), "[0 2 ");
 }
 
-/* A grant that nobody claims is from before the clock was set back. It does not keep its place for
+/* A grant that nobody claims is from before the clock was set back. It does not keep its permit for
  * as long as the clock was set back. */
 static void test_grant_ahead(void **cmocka_state)
 {

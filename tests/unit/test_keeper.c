@@ -1,4 +1,4 @@
-/* The keeper of a place at a gate: every answer and every missing answer, in virtual time. */
+/* The keeper of a permit of a gate: every answer and every missing answer, in virtual time. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -309,7 +309,7 @@ static void it_comes_in_and_goes(void **state)
     assert_string_equal(world.told, "");
 }
 
-static void what_cannot_run_gives_its_place_back(void **state)
+static void what_cannot_run_gives_its_permit_back(void **state)
 {
     (void)state;
     begin(false, 0, 0);
@@ -479,7 +479,7 @@ static void once_does_not_note_what_failed(void **state)
 }
 
 /* Redis goes away while the question is under way; the lock was another's in between. */
-static void once_asks_again_with_a_new_place(void **state)
+static void once_asks_again_with_a_new_permit(void **state)
 {
     (void)state;
     begin_once();
@@ -631,7 +631,7 @@ static void a_beat_in_the_future_is_none(void **state)
     out("N");
 }
 
-/* A worker is gone: what it left running is ended before anybody takes its place. */
+/* A worker is gone: what it left running is ended before anybody takes what it held. */
 static void one_that_is_gone_is_cleared_first(void **state)
 {
     const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
@@ -801,7 +801,7 @@ static void a_command_may_run_so_long(void **state)
     assert_int_equal(gone_ms(since), 8000);
     out("k");
     keeper_on_end(keeper, now, KEEPER_ENDED);
-    out("kV"); /* the k ends what the command left, before the place is given back */
+    out("kV"); /* the k ends what the command left, before the permit is given back */
     keeper_on_left(keeper, now, true);
     assert_int_equal(world.end, KEEPER_OVERRAN);
 }
@@ -920,7 +920,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(it_comes_in_and_goes, done),
-        cmocka_unit_test_teardown(what_cannot_run_gives_its_place_back, done),
+        cmocka_unit_test_teardown(what_cannot_run_gives_its_permit_back, done),
         cmocka_unit_test_teardown(it_starts_only_behind_a_fresh_beat, done),
         cmocka_unit_test_teardown(it_waits_for_its_turn, done),
         cmocka_unit_test_teardown(it_does_not_wait, done),
@@ -930,7 +930,7 @@ int main(void)
         cmocka_unit_test_teardown(once_runs_what_is_not_done, done),
         cmocka_unit_test_teardown(once_does_not_run_what_is_done, done),
         cmocka_unit_test_teardown(once_does_not_note_what_failed, done),
-        cmocka_unit_test_teardown(once_asks_again_with_a_new_place, done),
+        cmocka_unit_test_teardown(once_asks_again_with_a_new_permit, done),
         cmocka_unit_test_teardown(once_tells_when_it_cannot_note, done),
         cmocka_unit_test_teardown(once_fails_when_it_cannot_ask, done),
         cmocka_unit_test_teardown(once_looks_after_a_silent_holder, done),

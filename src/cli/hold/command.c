@@ -85,7 +85,7 @@ static void on_stopped(struct command *c, int sig)
     if (sig != SIGTSTP || !c->has_terminal)
         return; /* the sender of this signal also sends CONT */
     /* The command stopped itself on Ctrl-Z, as editors do. */
-    (void)fputs("later: a program that holds a place is not stopped\n", stderr);
+    (void)fputs("later: a program that holds a permit is not stopped\n", stderr);
     (void)kill(-c->child.pid, SIGCONT);
 }
 

@@ -1,11 +1,11 @@
 /*
- * The keeper: how `later lock` and `later sem` get a place at a gate, keep it while the command
+ * The keeper: how `later lock` and `later sem` get a permit of a gate, keep it while the command
  * runs, and give it back. A state machine like the daemon's scheduler: events and the time go in,
  * effects come out through a table of operations. It reads no clock, calls no Redis and starts no
  * process.
  *
  * It is a worker without queues: it registers, beats every 5 s, watches the other workers and reaps
- * silent ones, so that a dead holder is found even where no laterd runs. The states of the place:
+ * silent ones, so that a dead holder is found even where no laterd runs. The states of the permit:
  * OUTSIDE (asking, or in line) -> GRANTED (ours, but the last beat is too old to start) -> INSIDE
  * (the command runs) -> ENDING (Redis is told) -> GONE.
  *
@@ -35,7 +35,7 @@
 
 enum keeper_end {
     KEEPER_RAN,      /* the command ended, or could not be run; its status counts */
-    KEEPER_BUSY,     /* no place at once (-n) or in time (-w) */
+    KEEPER_BUSY,     /* no permit at once (-n) or in time (-w) */
     KEEPER_REPEATED, /* is_once: the command was done already */
     KEEPER_LOST,     /* the place was lost while the command ran */
     KEEPER_OVERRAN,  /* the command ran longer than it was allowed to */
@@ -70,7 +70,7 @@ struct keeper_ops {
     void (*kill)(void *ctx, int sig); /* signal the command's group; KILL also ends
                                             what it left behind, and waits for that */
     void (*tell)(void *ctx, const char *text);
-    void (*fail)(void *ctx, enum fault fault, const char *text); /* why there is no place */
+    void (*fail)(void *ctx, enum fault fault, const char *text); /* why there is no permit */
     void (*arm)(void *ctx, struct mono at);                      /* call keeper_on_timer then */
     void (*done)(void *ctx, enum keeper_end end);                /* the last effect */
 };

@@ -28,7 +28,7 @@
  * has to end, but preferably by a laterd that knows after how many crashes. */
 #define REAP_CRASHES 10
 #define REAP_DEAD_MAX 10000
-/* Shorter than the time from our KILL until another holder may get the place. */
+/* Shorter than the time from our KILL until another holder may get the permit. */
 #define KILL_WAIT_MS 2000
 
 extern char **environ;
@@ -48,7 +48,7 @@ struct lock {
     struct command *child;
     struct identity me;
     struct err last_err; /* the last error of the link or of a call */
-    struct err failed;   /* why there is no place */
+    struct err failed;   /* why there is no permit */
     enum keeper_end end;
     struct boot acked; /* when the last acknowledged beat was sent */
     int64_t fence;
@@ -64,9 +64,9 @@ static int op_reg(void *ctx, const struct store_register *req)
     struct lock *l = ctx;
     const char *fields[] = {"host",    l->me.host,
                             "boot",    l->me.boot,
-                            "pidns",   l->me.place.pidns,
-                            "pid",     l->me.place.pid,
-                            "pstart",  l->me.place.pstart,
+                            "pidns",   l->me.process.pidns,
+                            "pid",     l->me.process.pid,
+                            "pstart",  l->me.process.pstart,
                             "version", PACKAGE_VERSION,
                             "places",  "0",
                             "queues",  ""};
@@ -156,7 +156,7 @@ static bool is_ours(const char *variable)
     return false;
 }
 
-/* Our environment with the variables that tell of the place. The caller frees it. */
+/* Our environment with the variables that tell of the permit. The caller frees it. */
 static char **make_env(const struct lock *l, int64_t epoch, int64_t fence)
 {
     const char *gate = l->order->gate;
@@ -231,7 +231,7 @@ static void op_tell(void *ctx, const char *text)
 }
 
 /* KILL is for all that the command has started, in any process group. Once the command has ended,
- * its place goes to the next holder; so wait here until what it left is dead. */
+ * its permit goes to the next holder; so wait here until what it left is dead. */
 static void op_kill(void *ctx, int sig)
 {
     struct lock *l = ctx;

@@ -52,17 +52,17 @@ static int holds(const struct look *l, const char *epoch)
 {
     CLEANUP_FREE char *who = mem_printf("@%s", epoch);
     bool is_sem = strncmp(l->gate, "sem:", 4) == 0, is_so;
-    struct reply *counter = ask(l, "HGET", "workers", epoch), *place;
+    struct reply *counter = ask(l, "HGET", "workers", epoch), *permit;
 
     if (counter == NULL)
         return -1;
     is_so = reply_len(counter) > 0 && !reply_is(counter, "dead");
     reply_free(counter);
-    place = ask(l, is_sem ? "ZSCORE" : "HGET", l->gate, is_sem ? who : "holder");
-    if (place == NULL)
+    permit = ask(l, is_sem ? "ZSCORE" : "HGET", l->gate, is_sem ? who : "holder");
+    if (permit == NULL)
         return -1;
-    is_so = is_so && (is_sem ? reply_len(place) > 0 : reply_is(place, who));
-    reply_free(place);
+    is_so = is_so && (is_sem ? reply_len(permit) > 0 : reply_is(permit, who));
+    reply_free(permit);
     return is_so;
 }
 
@@ -103,7 +103,7 @@ static int look_at(const struct look *l, const char *epoch, const char *instance
     return is_it > 0 ? tell(l, epoch, ret) : look_at_all(l, instance, ret);
 }
 
-/* Split a lock token in place. False: it is malformed, or of another gate. */
+/* Split a lock token where it stands. False: it is malformed, or of another gate. */
 static bool read_token(char *token, const char *gate, const char **ret_epoch,
                        const char **ret_instance)
 {

@@ -28,7 +28,7 @@ static const struct cli_option options[] = {
     {"token", "T", "add once: the same token within 24 h answers with the first id"},
     {"trace", "T", "a W3C traceparent for the handler"},
     {"lock", "NAME", "hold this lock while it runs; {key} in a name is the job's key"},
-    {"sem", "NAME", "hold a place of this semaphore while it runs"},
+    {"sem", "NAME", "hold a permit of this semaphore while it runs"},
     {"rate", "NAME", "count its start against this rate"},
     {"unique", "K", "one waiting or running job of the queue has this key"},
     {"unique-mode", "drop|replace|move",

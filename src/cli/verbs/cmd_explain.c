@@ -213,7 +213,7 @@ const struct cli_verb cmd_explain = {
     "why a job does not run: the one thing it waits for",
     "Name the one thing that a job waits for: that it is due, its queue to be resumed, a\n"
     "lock (who holds it, where, since when), a semaphore (how full, who holds it), a rate\n"
-    "(when the next one passes), with its place in that line; a worker that serves its\n"
+    "(when the next one passes), with how many are before it; a worker that serves its\n"
     "queue, or room in one; or its turn. A running job is explained by where it runs, a\n"
     "dead one by what it died of and what `later retry` would do.\n"
     "\n"

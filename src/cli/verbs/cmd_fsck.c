@@ -394,7 +394,7 @@ const struct cli_verb cmd_fsck = {
     "",
     "check that nothing is lost or twice in Redis",
     "Look at the whole namespace while it works, a page at a time: every job in exactly\n"
-    "one place, running ones held by a worker, a payload for each, indexes that agree,\n"
+    "one set, running ones held by a worker, a payload for each, indexes that agree,\n"
     "no foreign or stray keys. One line a finding, then a sum.\n"
     "\n"
     "--repair buries a job that cannot be right (`later ls QUEUE --state dead` shows it\n"

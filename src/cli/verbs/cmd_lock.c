@@ -1,4 +1,5 @@
-/* later lock, sem, once: run a command under a lock, at a place of a semaphore, once in a time. */
+/* later lock, sem, once: run a command under a lock, with a permit of a semaphore, once in a time.
+ */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -208,15 +209,15 @@ const struct cli_verb cmd_lock = {
 const struct cli_verb cmd_sem = {
     "sem",
     "NAME [--] COMMAND...",
-    "run a command at a place of a semaphore: so many in the whole fleet",
-    "Run COMMAND at one of the places of the semaphore NAME. How many there are says\n"
+    "run a command with a permit of a semaphore: so many in the whole fleet",
+    "Run COMMAND with one of the permits of the semaphore NAME. How many there are says\n"
     "`later limits set NAME semaphore N`, or a daemon's configuration. Without -n and -w it\n"
     "waits in line.\n"
     "\n"
     "  later limits set encoder semaphore 4\n"
     "  later sem encoder -- ffmpeg -i in.mkv out.mp4\n"
     "\n"
-    "A place that is lost (see: later lock --help) ends COMMAND only where the semaphore says\n"
+    "A permit that is lost (see: later lock --help) ends COMMAND only where the semaphore says\n"
     "on_lost: kill; otherwise it goes on, and there may be one too many for a while.\n"
     "\n" STATUSES,
     2,

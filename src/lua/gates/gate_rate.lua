@@ -1,6 +1,6 @@
 -- Rate limits: three algorithms behind one interface. Times are us of Redis' clock.
 --
---   free_places(book, g)  -> how many starts may pass now
+--   free_permits(book, g)  -> how many starts may pass now
 --   opens(book, g, n) -> the ms when n may pass, nil for never
 --   take(book, g, n)  n pass; the caller has seen that they may
 --   seen(book, g)     -> free starts; in how many us all is as if nothing had been counted
@@ -43,7 +43,7 @@ local function put_ahead(book, g, ahead)
   keep_for(book, g, L.int(book.now_us) .. ' ' .. string.format('%.17g', ahead), ahead)
 end
 
-function L.RATES.gcra.free_places(book, g)
+function L.RATES.gcra.free_permits(book, g)
   if g.limit.n == 0 then
     return 0
   end
@@ -107,7 +107,7 @@ local function used(book, g)
   return db('ZCOUNT', g.key, '(' .. L.int(book.now_us - g.limit.per_us), '+inf')
 end
 
-function L.RATES.sliding.free_places(book, g)
+function L.RATES.sliding.free_permits(book, g)
   trim_log(book, g)
   return math.max(g.limit.n - used(book, g), 0)
 end
@@ -158,7 +158,7 @@ local function put_count(book, g, window, count)
            (window + 1) * g.limit.per_us - book.now_us)
 end
 
-function L.RATES.fixed.free_places(book, g)
+function L.RATES.fixed.free_permits(book, g)
   local count, _, window, is_ahead = counted(book, g)
   if is_ahead then
     put_count(book, g, window, count)

@@ -393,7 +393,7 @@ local function of_parked(e)
   local spot = L.read_spot(redis.call('HGET', e.R .. ':parked', e.id))
   if not spot then
     return 'nothing',
-           'it stands before a gate, and its place in line is lost: later fsck puts that right'
+           'it stands before a gate, and its spot in the line is lost: later fsck puts that right'
   end
   L.tell(e, 'due_ms', spot.due)
   local waits_for, text = stopped(e, spot.due)

@@ -145,9 +145,9 @@ local function leave(R, name, id)
   db('ZREM', R .. ':' .. name, id)
 end
 
--- Bury a job that is in the sets `places` of its queue. All that is wrong with it is handled at
+-- Bury a job that is in the sets `sets` of its queue. All that is wrong with it is handled at
 -- once, so that a second audit finds nothing more. No dead job is forgotten to make room for it.
-local function bury(ctx, queue, id, why, places)
+local function bury(ctx, queue, id, why, sets)
   local R = ctx.R
   local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
   local text = db('HGET', R .. ':tries', id)
@@ -159,9 +159,9 @@ local function bury(ctx, queue, id, why, places)
   if text and not tries.due then
     db('HDEL', R .. ':tries', id)
   end
-  for _, place in ipairs(places) do
-    if place.name ~= 'dead:' .. queue then
-      leave(R, place.name, id)
+  for _, set in ipairs(sets) do
+    if set.name ~= 'dead:' .. queue then
+      leave(R, set.name, id)
     end
   end
   L.bury(R, queue, id, L.outcome('dead', 0, ctx.now_ms, tries.starts, 'fsck: ' .. why, ''),
@@ -170,9 +170,9 @@ end
 
 -- ---- jobs: the records, and in which sets each job is
 
--- Fill row.places for the rows of one queue; row.unsure where a set could not be read. Most sets do
+-- Fill row.sets for the rows of one queue; row.unsure where a set could not be read. Most sets do
 -- not exist, and often only the first one does: so EXISTS comes before a read of all ids.
-local function find_places(ctx, queue, rows)
+local function find_sets(ctx, queue, rows)
   local names, keys, ids = sets_of(queue, rows[1].job and rows[1].job.priority or 5), {}, {}
   for i, name in ipairs(names) do
     keys[i] = ctx.R .. ':' .. name
@@ -191,17 +191,17 @@ local function find_places(ctx, queue, rows)
         if not scores then
           row.unsure = true
         elseif scores[i] then
-          row.places[#row.places + 1] = {name = names[k], score = tonumber(scores[i])}
+          row.sets[#row.sets + 1] = {name = names[k], score = tonumber(scores[i])}
         end
       end
     end
   end
 end
 
-local function names_of(places)
+local function names_of(sets)
   local names = {}
-  for i, place in ipairs(places) do
-    names[i] = place.name
+  for i, set in ipairs(sets) do
+    names[i] = set.name
   end
   return table.concat(names, ' and ')
 end
@@ -212,11 +212,11 @@ local function judge_held(ctx, row)
   if who == 'nobody' then
     return  -- reported by the phase running
   end
-  if #row.places > 0 then
-    local text = 'it is running and in ' .. names_of(row.places)
+  if #row.sets > 0 then
+    local text = 'it is running and in ' .. names_of(row.sets)
     tell(ctx, 'two-places', row.id, row.queue, text, function()
-      for _, place in ipairs(row.places) do
-        leave(R, place.name, row.id)
+      for _, set in ipairs(row.sets) do
+        leave(R, set.name, row.id)
       end
     end)
   end
@@ -230,11 +230,11 @@ local function judge_held(ctx, row)
   end
 end
 
-local function judge_waiting(ctx, row, place)
+local function judge_waiting(ctx, row, set)
   local R, id, queue = ctx.R, row.id, row.queue
   local function doomed(kind, why)
     tell(ctx, kind, id, queue, why, function()
-      bury(ctx, queue, id, why, row.places)
+      bury(ctx, queue, id, why, row.sets)
     end)
   end
   local tries = L.tries(row.tries)
@@ -243,28 +243,28 @@ local function judge_waiting(ctx, row, place)
     doomed('no-payload', why)
   elseif row.tries and not tries.due then
     doomed('broken-tries', 'its tries are corrupt')
-  elseif is_bad_score(place.score) then
-    doomed('bad-score', 'it can never be due: its score is ' .. tostring(place.score))
-  elseif L.waiting_key(R, row.job, tries) ~= R .. ':' .. place.name then
-    tell(ctx, 'wrong-set', id, queue, 'it waits in ' .. place.name .. ', its place is ' ..
+  elseif is_bad_score(set.score) then
+    doomed('bad-score', 'it can never be due: its score is ' .. tostring(set.score))
+  elseif L.waiting_key(R, row.job, tries) ~= R .. ':' .. set.name then
+    tell(ctx, 'wrong-set', id, queue, 'it waits in ' .. set.name .. ', it belongs into ' ..
          string.sub(L.waiting_key(R, row.job, tries), #R + 2), function()
-      db('ZREM', R .. ':' .. place.name, id)
-      L.enqueue(R, id, row.job, tries, L.due(place.score))
+      db('ZREM', R .. ':' .. set.name, id)
+      L.enqueue(R, id, row.job, tries, L.due(set.score))
     end)
   end
 end
 
 -- A dead or done job. A done job needs its payload no more. A dead job may need it for a retry: if
 -- the payload is lost, the job stays dead, and its outcome says why a retry will fail.
-local function judge_kept(ctx, row, place)
+local function judge_kept(ctx, row, set)
   local R, id = ctx.R, row.id
-  if is_bad_score(place.score) then
-    local text = 'it is kept for ever: its score is ' .. tostring(place.score)
+  if is_bad_score(set.score) then
+    local text = 'it is kept for ever: its score is ' .. tostring(set.score)
     tell(ctx, 'bad-score', id, row.queue, text, function()
-      db('ZADD', R .. ':' .. place.name, L.int(ctx.now_ms), id)
+      db('ZADD', R .. ':' .. set.name, L.int(ctx.now_ms), id)
     end)
   end
-  if place.name ~= 'dead:' .. row.queue then
+  if set.name ~= 'dead:' .. row.queue then
     return
   end
   if row.tries and not L.tries(row.tries).due then
@@ -292,18 +292,18 @@ local function judge(ctx, row)
     local why = L.CORRUPT
     tell(ctx, 'broken-record', id, row.queue, why, function()
       mend_record(ctx.R, id, queue, row.record)
-      bury(ctx, queue, id, why, row.places)
+      bury(ctx, queue, id, why, row.sets)
     end)
-  elseif #row.places == 1 then
-    local place = row.places[1]
-    local is_kept = place.name == 'dead:' .. queue or place.name == 'done:' .. queue
+  elseif #row.sets == 1 then
+    local set = row.sets[1]
+    local is_kept = set.name == 'dead:' .. queue or set.name == 'done:' .. queue
     local look = is_kept and judge_kept or
-                 place.name == 'parked:' .. queue and L.audit_parked or judge_waiting
-    look(ctx, row, place)
-  elseif #row.places > 1 or not row.unsure then
-    local why = #row.places == 0 and 'it is in no set' or 'it is in ' .. names_of(row.places)
-    tell(ctx, #row.places == 0 and 'no-place' or 'two-places', id, queue, why, function()
-      bury(ctx, queue, id, why, row.places)
+                 set.name == 'parked:' .. queue and L.audit_parked or judge_waiting
+    look(ctx, row, set)
+  elseif #row.sets > 1 or not row.unsure then
+    local why = #row.sets == 0 and 'it is in no set' or 'it is in ' .. names_of(row.sets)
+    tell(ctx, #row.sets == 0 and 'no-place' or 'two-places', id, queue, why, function()
+      bury(ctx, queue, id, why, row.sets)
     end)
   end
 end
@@ -312,7 +312,7 @@ local function audit_jobs(ctx, cursor, count)
   local page = db('HSCAN', ctx.R .. ':jobs', cursor, 'COUNT', count)
   local rows, ids, queues = {}, {}, {}
   for i = 1, #page[2], 2 do
-    local row = {id = page[2][i], record = page[2][i + 1], places = {}}
+    local row = {id = page[2][i], record = page[2][i + 1], sets = {}}
     row.job = L.parse(row.record)
     row.queue = row.job and row.job.queue or queue_of(row.record)
     rows[#rows + 1], ids[#ids + 1] = row, row.id
@@ -324,7 +324,7 @@ local function audit_jobs(ctx, cursor, count)
   local scores = ask_many('ZMSCORE', ctx.R .. ':running', ids)
   local tries = ask_many('HMGET', ctx.R .. ':tries', ids)
   for queue, of_queue in pairs(queues) do
-    find_places(ctx, queue, of_queue)
+    find_sets(ctx, queue, of_queue)
   end
   for i, row in ipairs(rows) do
     row.score, row.tries = scores[i], tries[i]
@@ -353,9 +353,9 @@ local function judge_unknown(ctx, name, queue, id)
 end
 
 local function is_in_any(ctx, queue, id)
-  local row = {id = id, places = {}}
-  find_places(ctx, queue, {row})
-  return #row.places > 0 or row.unsure
+  local row = {id = id, sets = {}}
+  find_sets(ctx, queue, {row})
+  return #row.sets > 0 or row.unsure
 end
 
 local function judge_member(ctx, name, queue, id, record)

@@ -43,7 +43,7 @@ static char sha[41];
 /* What judge_look number `look` saw of a job. */
 struct sight {
     unsigned look;
-    int places, n;
+    int states, n;
     bool has_record;
     int64_t epoch;
 };
@@ -188,7 +188,7 @@ static void see_row(struct ledger *l, const char *row)
         return;
     }
     s->n++;
-    s->places |= 1 << (kind - letters);
+    s->states |= 1 << (kind - letters);
     if (row[0] == 'R')
         s->epoch = strtoll(row + 13, NULL, 10);
 }
@@ -196,19 +196,19 @@ static void see_row(struct ledger *l, const char *row)
 static void check_job(struct ledger *l, struct job *j)
 {
     struct sight *s = sight_of(l, j);
-    int may = j->may, is = s->n == 0 ? GONE : s->places;
+    int may = j->may, is = s->n == 0 ? GONE : s->states;
 
     if ((may & (DEAD | DONE)) != 0)
         may |= GONE;
     if ((may & WAITS) != 0 && j->may_expire)
         may |= DEAD | GONE;
     if (s->n > 1 || s->has_record != (s->n == 1))
-        finding_break("place", "%s %s stands in %d places (%s), %s record; it should be %s",
-                      l->root, j->id, s->n, ledger_places(s->places),
-                      s->has_record ? "with a" : "without a", ledger_places(may));
+        finding_break("state", "%s %s stands in %d sets (%s), %s record; it should be %s", l->root,
+                      j->id, s->n, ledger_states(s->states), s->has_record ? "with a" : "without a",
+                      ledger_states(may));
     else if ((is & may) == 0)
         finding_break("lost", "%s %s is %s and should be %s (start %lld, epoch %lld)", l->root,
-                      j->id, ledger_places(is), ledger_places(may), (long long)j->start,
+                      j->id, ledger_states(is), ledger_states(may), (long long)j->start,
                       (long long)j->epoch);
     else if (is == RUNS && s->epoch != j->epoch)
         finding_break("owner", "%s %s runs under %lld, it was given to %lld", l->root, j->id,
@@ -246,14 +246,14 @@ static void check_unique(const struct ledger *l)
         runs[j->queue][j->unique] += j->may == RUNS;
         if (waits[j->queue][j->unique] > 1 || runs[j->queue][j->unique] > 1)
             finding_break("unique", "%s %s is not the only one that is %s under %s@%s", l->root,
-                          j->id, ledger_places(j->may), names_queue[j->queue],
+                          j->id, ledger_states(j->may), names_queue[j->queue],
                           names_unique[j->unique]);
     }
 }
 
 /* ---- gates */
 
-/* Does this row say that holder has this lock or a place of this semaphore? Rows: `L<name>
+/* Does this row say that holder has this lock or a permit of this semaphore? Rows: `L<name>
  * <holder>`, `S<name> <holder> <until>`. */
 static bool is_row(const char *row, char kind, const char *name, const char *holder)
 {
@@ -325,7 +325,7 @@ static void check_programs(const struct ledger *l, const struct reply *rows)
     }
 }
 
-static void check_seats(struct ledger *l, const struct reply *rows)
+static void check_permits(struct ledger *l, const struct reply *rows)
 {
     for (int i = 0; i < LIMITED; i++) {
         size_t n = strlen(names_limited[i]);
@@ -338,10 +338,10 @@ static void check_seats(struct ledger *l, const struct reply *rows)
                 break;
             taken += strncmp(row + 1, names_limited[i], n) == 0 && row[n + 1] == ' ';
         }
-        if (taken > l->seats[i])
-            finding_break("seats", "%s sem:%s has let in %lld, %lld are the most", l->root,
-                          names_limited[i], (long long)taken, (long long)l->seats[i]);
-        l->seats[i] = taken;
+        if (taken > l->permits[i])
+            finding_break("permits", "%s sem:%s has let in %lld, %lld are the most", l->root,
+                          names_limited[i], (long long)taken, (long long)l->permits[i]);
+        l->permits[i] = taken;
     }
 }
 
@@ -352,7 +352,7 @@ static void check_gates(struct ledger *l, const struct reply *rows)
             check_running(l, rows, &l->job[i]);
     check_callers(l, rows);
     check_programs(l, rows);
-    check_seats(l, rows);
+    check_permits(l, rows);
 }
 
 void judge_look(struct ledger *l)
@@ -397,7 +397,7 @@ void judge_end(struct ledger *l)
     for (int i = 0; i < l->jobs; i++)
         if (ledger_is_live(&l->job[i]))
             finding_break("never", "%s %s is %s still, with every gate open and workers for all",
-                          l->root, l->job[i].id, ledger_places(l->job[i].may));
+                          l->root, l->job[i].id, ledger_states(l->job[i].may));
     keys = keys_of(l);
     for (size_t i = 0; i < reply_count(keys); i++)
         check_key(l, reply_str(reply_at(keys, i)));
@@ -425,7 +425,7 @@ static void check_waits(const struct ledger *l, int64_t before_ms)
     reply_free(r);
 }
 
-/* When the last lease of this semaphore ends; 0: nobody holds a place. */
+/* When the last lease of this semaphore ends; 0: nobody holds a permit. */
 static double last_lease(const struct reply *rows, const char *name)
 {
     size_t n = strlen(name);

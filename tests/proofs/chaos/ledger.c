@@ -68,7 +68,7 @@ void ledger_start(struct ledger *l, struct job *j, int64_t epoch, int64_t start,
     if ((j->may & WAITS) == 0)
         finding_break("start",
                       "%s %s is handed out to %lld with start %lld, and it is %s (start %lld)",
-                      l->root, j->id, (long long)epoch, (long long)start, ledger_places(j->may),
+                      l->root, j->id, (long long)epoch, (long long)start, ledger_states(j->may),
                       (long long)j->start);
     else if (start != j->start + 1)
         finding_break("start", "%s %s is handed out to %lld with start %lld after start %lld",
@@ -83,7 +83,7 @@ void ledger_start(struct ledger *l, struct job *j, int64_t epoch, int64_t start,
     j->is_unheard = j->cancelling = false;
 }
 
-const char *ledger_places(int may)
+const char *ledger_states(int may)
 {
     static const char *const names[] = {"waiting", "running", "dead", "done", "gone"};
     static char texts[2][64];
@@ -144,13 +144,13 @@ const struct limit *ledger_limit(const struct ledger *l, int limited)
     return &l->limit[at >= 0 ? at : DEFINED - 1];
 }
 
-void ledger_seat(struct ledger *l)
+void ledger_permit(struct ledger *l)
 {
     for (int i = 0; i < LIMITED; i++) {
         const struct limit *limit = ledger_limit(l, i);
 
-        if (limit->kind == LIMIT_SEM && limit->n > l->seats[i])
-            l->seats[i] = limit->n;
+        if (limit->kind == LIMIT_SEM && limit->n > l->permits[i])
+            l->permits[i] = limit->n;
     }
 }
 

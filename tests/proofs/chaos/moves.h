@@ -20,7 +20,7 @@ void move_job(struct world *w); /* run now, reschedule, retry */
 void move_pause(struct world *w);
 void move_purge(struct world *w);
 void move_read(struct world *w); /* calls that write nothing */
-/* Returns a job that may be in one of these places, mostly a recent one; NULL: none was found. */
+/* Returns a job that may be in one of these states, mostly a recent one; NULL: none was found. */
 struct job *move_pick(struct world *w, int may);
 
 /* ---- workers (moves_workers.c, moves_step.c) */

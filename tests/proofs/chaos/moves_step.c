@@ -119,7 +119,7 @@ static void take_answer(struct world *w, const struct step *s, const struct resu
 
     if (strcmp(answer, "ok") == 0 && !may_hold)
         finding_break("result", "%s a result of %s is taken, and it is %s (epoch %lld)", w->l->root,
-                      r->job->id, ledger_places(r->job->may), (long long)r->job->epoch);
+                      r->job->id, ledger_states(r->job->may), (long long)r->job->epoch);
     else if (strcmp(answer, "settled") == 0 && is_held)
         finding_break("result", "%s the result of %s is settled, and %lld holds it with start %lld",
                       w->l->root, r->job->id, (long long)r->job->epoch, (long long)r->job->start);

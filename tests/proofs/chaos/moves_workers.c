@@ -111,7 +111,7 @@ static void take_registered(struct world *w, const struct reply *r, struct worke
             continue;
         if ((held[i]->may & (RUNS | WAITS)) == 0)
             finding_break("adopt", "%s %s is adopted, and it is %s", w->l->root, held[i]->id,
-                          ledger_places(held[i]->may));
+                          ledger_states(held[i]->may));
         held[i]->may = RUNS;
         held[i]->epoch = v->epoch;
     }

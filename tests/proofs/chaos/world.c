@@ -144,7 +144,7 @@ struct reply *world_ask(struct world *w, enum role role)
 
     w->calls++;
     w->is_refused = r == NULL;
-    ledger_seat(w->l);
+    ledger_permit(w->l);
     if (w->is_printed)
         print(w, role, r, err.text);
     if (r == NULL && !is_known_refusal(w, err.text))

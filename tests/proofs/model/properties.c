@@ -174,7 +174,7 @@ static bool InBounds(const struct conf *c, const struct state *s)
 }
 
 const struct property properties[] = {
-    {"I1", "every job that was added is in exactly one place", I1},
+    {"I1", "every job that was added is in exactly one state", I1},
     {"I2", "one start of a process per start number", I2},
     {"I3", "only the epoch and start that hold a job end it", I3},
     {"I4", "starts only rise, attempts keep to the budget", I4},

@@ -15,8 +15,8 @@
 #define WORKERS_MAX 3
 #define ENTRIES_MAX 7 /* of R:workers, and epochs without one */
 #define STARTS_MAX 15 /* a job with so many starts is not claimed any more */
-#define LOCK 0        /* the gate with one place */
-#define SEM 1         /* the gate with two places */
+#define LOCK 0        /* the gate with one permit */
+#define SEM 1         /* the gate with two permits */
 #define GATES 2
 
 /* What a broken variant leaves out. */

@@ -1,5 +1,5 @@
 /*
- * Single gates of the model: places, limits, rates.
+ * Single gates of the model: permits, limits, rates.
  */
 #include "model_gates.h"
 
@@ -29,8 +29,8 @@ int64_t sem_ends(const struct model_gate *g)
 {
     int64_t last = 0;
 
-    for (size_t i = 0; i < g->places; i++)
-        last = g->place[i].until > last ? g->place[i].until : last;
+    for (size_t i = 0; i < g->permits; i++)
+        last = g->permit[i].until > last ? g->permit[i].until : last;
     return last;
 }
 
@@ -39,7 +39,7 @@ static void expire(struct model *m, struct model_gate *g)
     int64_t now = MODEL_MS(m);
 
     if (g->kind == KIND_SEM && sem_ends(g) < now)
-        g->places = 0;
+        g->permits = 0;
 
     if (g->is_held && g->until > 0 && g->until < now)
         g->is_held = false;
@@ -57,7 +57,7 @@ void gates_set_time(struct model *m, int64_t was_us)
         s->elapsed_us += m->now_us - was_us;
     /* A lease that had ended counts again. */
     for (size_t i = 0; m->now_us < was_us && i < s->n; i++)
-        s->gate[i].last_places = s->gate[i].places;
+        s->gate[i].last_permits = s->gate[i].permits;
     s->was_set_back |= m->now_us < was_us;
     for (size_t i = 0; i < s->n; i++)
         expire(m, &s->gate[i]);
@@ -237,7 +237,7 @@ static int64_t window_count(const struct model *m, const struct model_gate *g,
 static int64_t rate_room(struct model *m, struct model_gate *g, const struct model_limit *l,
                          int64_t *opens_ms)
 {
-    int64_t kept = (int64_t)g->places, free;
+    int64_t kept = (int64_t)g->permits, free;
     double step, burst, ahead;
 
     *opens_ms = MODEL_NONE;
@@ -393,14 +393,14 @@ static int64_t sem_room(struct model *m, struct model_gate *g, int64_t *opens_ms
 
     if (l == NULL)
         return no_limit(m, g);
-    for (size_t i = 0; i < g->places; i++)
-        if (g->place[i].until > MODEL_MS(m))
-            g->place[n++] = g->place[i];
-    g->places = n;
+    for (size_t i = 0; i < g->permits; i++)
+        if (g->permit[i].until > MODEL_MS(m))
+            g->permit[n++] = g->permit[i];
+    g->permits = n;
     if ((int64_t)n < l->n)
         return l->n - (int64_t)n;
     for (size_t i = 0; i < n; i++)
-        first = g->place[i].until < first ? g->place[i].until : first;
+        first = g->permit[i].until < first ? g->permit[i].until : first;
     *opens_ms = first == NO_END ? MODEL_NONE : first;
     return 0;
 }
@@ -424,9 +424,9 @@ int64_t gate_room(struct model *m, struct model_gate *g, int64_t *opens_ms)
 
 static struct model_holder *holder_called(struct model_gate *g, const char *who)
 {
-    for (size_t i = 0; i < g->places; i++)
-        if (strcmp(g->place[i].who, who) == 0)
-            return &g->place[i];
+    for (size_t i = 0; i < g->permits; i++)
+        if (strcmp(g->permit[i].who, who) == 0)
+            return &g->permit[i];
     return NULL;
 }
 
@@ -441,9 +441,9 @@ void gate_take(struct model *m, struct model_gate *g, const char *who, int64_t f
     }
     if (g->kind == KIND_SEM) {
         h = holder_called(g, who);
-        if (h == NULL && g->places == PLACES_MAX)
+        if (h == NULL && g->permits == PERMITS_MAX)
             abort();
-        h = h != NULL ? h : &g->place[g->places++];
+        h = h != NULL ? h : &g->permit[g->permits++];
         (void)snprintf(h->who, sizeof(h->who), "%s", who);
         h->until = until;
         h->since = MODEL_MS(m);
@@ -467,10 +467,10 @@ bool gate_drop(struct model *m, struct model_gate *g, const char *who)
     if (g->kind != KIND_LOCK) {
         if (h == NULL)
             return false;
-        *h = g->place[--g->places];
+        *h = g->permit[--g->permits];
         /* The key goes with the last lease. */
         if (g->kind == KIND_SEM && sem_ends(g) <= MODEL_MS(m))
-            g->places = 0;
+            g->permits = 0;
     } else {
         if (!g->is_held || strcmp(g->holder, who) != 0)
             return false;
@@ -490,9 +490,9 @@ void gate_promise(struct model *m, struct model_gate *g, const char *who)
     }
     if (h != NULL)
         return;
-    if (g->places == PLACES_MAX)
+    if (g->permits == PERMITS_MAX)
         abort();
-    h = &g->place[g->places++];
+    h = &g->permit[g->permits++];
     *h = (struct model_holder){.until = NO_END};
     (void)snprintf(h->who, sizeof(h->who), "%s", who);
 }
@@ -509,7 +509,7 @@ void gate_spend(struct model *m, struct model_gate *g, const char *who, int64_t 
     if (g->kind != KIND_RATE)
         return;
     if (h != NULL)
-        *h = g->place[--g->places];
+        *h = g->permit[--g->permits];
     if (limit_of(m, KIND_RATE, g->name) != NULL)
         gate_take(m, g, who, fence, NO_END, false);
     if (is_earlier) {

@@ -12,9 +12,9 @@
 
 static struct model_holder *lease_of(const struct model *m, struct model_gate *g, const char *who)
 {
-    for (size_t i = 0; i < g->places; i++)
-        if (strcmp(g->place[i].who, who) == 0 && g->place[i].until > MODEL_MS(m))
-            return &g->place[i];
+    for (size_t i = 0; i < g->permits; i++)
+        if (strcmp(g->permit[i].who, who) == 0 && g->permit[i].until > MODEL_MS(m))
+            return &g->permit[i];
     return NULL;
 }
 
@@ -200,7 +200,7 @@ void model_fence_check(struct model *m, const char *name, int64_t fence, struct 
 static int64_t retry_after(struct model *m, struct model_gate *g, const struct model_limit *l,
                            int64_t n)
 {
-    int64_t opens = rate_opens(m, g, l, n + (int64_t)g->places);
+    int64_t opens = rate_opens(m, g, l, n + (int64_t)g->permits);
 
     opens = opens != MODEL_NONE ? opens : rate_opens(m, g, l, n);
     if (opens == MODEL_NONE)
@@ -224,7 +224,7 @@ void model_throttle(struct model *m, const char *name, int64_t n, struct buf *ou
         retry = retry_after(m, g, l, n);
     else
         rate_take(m, g, l, n);
-    left = rate_seen(m, g, l, &reset_us) - (int64_t)g->places;
+    left = rate_seen(m, g, l, &reset_us) - (int64_t)g->permits;
     buf_puts(out, "[ ");
     out_int(out, is_limited);
     out_int(out, l->algorithm == RATE_GCRA ? l->burst : l->n);
@@ -262,8 +262,8 @@ static void changed(struct model *m, const char *name)
         if (!is_template && strcmp(g->name, name) != 0)
             continue;
         g->starts = 0;
-        for (size_t k = 0; g->kind == KIND_RATE && k < g->places; k++)
-            g->place[k].is_earlier = true;
+        for (size_t k = 0; g->kind == KIND_RATE && k < g->permits; k++)
+            g->permit[k].is_earlier = true;
     }
 }
 

@@ -284,19 +284,19 @@ static void check_claim(const struct entry *e, const struct told *c)
 /* The job runs, as Redis holds it: its gates must have room for it beside all that run. */
 static void check_gates(const struct entry *e)
 {
-    int places = 0;
+    int permits = 0;
 
     for (size_t i = 0; i < now.njobs; i++) {
         const struct entry *o = &now.jobs[i];
 
         if (o->where != RUNNING)
             continue;
-        places += o->has_sem;
+        permits += o->has_sem;
         if (o != e && e->lock != 0 && o->lock == e->lock)
             world_break("I7-lock", "%s runs under lock %d beside %s", e->id, e->lock, o->id);
     }
-    if (e->has_sem && places > PLAN_SEM_PLACES)
-        world_break("I7-semaphore", "%d run under the semaphore with %s", places, e->id);
+    if (e->has_sem && permits > PLAN_SEM_PERMITS)
+        world_break("I7-semaphore", "%d run under the semaphore with %s", permits, e->id);
 }
 
 static void check_token(const struct entry *e, int64_t fence)

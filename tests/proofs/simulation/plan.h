@@ -12,7 +12,7 @@
 /* Gates are named by numbers: locks 1 to PLAN_LOCKS, one semaphore, one rate. */
 #define PLAN_LOCKS 2
 #define PLAN_SEM 7
-#define PLAN_SEM_PLACES 2
+#define PLAN_SEM_PERMITS 2
 #define PLAN_RATE 8
 #define PLAN_RATE_TEXT "rate 4/1s burst 2"
 #define PLAN_RATE_PER_S 4

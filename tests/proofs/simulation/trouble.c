@@ -158,8 +158,8 @@ static void on_outage(void *arg)
     down_for_a_while();
 }
 
-/* Redis crashes or fails over, and comes back with older data; or an operator restores a dump in
- * place, and no link breaks. */
+/* Redis crashes or fails over, and comes back with older data; or an operator restores a dump
+ * under it, and no link breaks. */
 static void on_loss(void *arg)
 {
     (void)arg;
