@@ -20,13 +20,13 @@ static void indent(struct buf *out, int depth)
 /* Print prose as comment lines, broken at blanks. */
 static void print_prose(const char *prose, int depth, struct buf *out)
 {
-    size_t room = COLUMNS - 2 - (size_t)depth * 2;
+    size_t width = COLUMNS - 2 - (size_t)depth * 2;
 
     while (*prose != '\0') {
         size_t n = strlen(prose);
 
-        if (n > room)
-            for (n = room; n > 1 && prose[n] != ' '; n--)
+        if (n > width)
+            for (n = width; n > 1 && prose[n] != ' '; n--)
                 ;
         indent(out, depth);
         buf_puts(out, "# ");

@@ -77,7 +77,7 @@ static enum fault fault_from(const struct err *err)
     return err->code == ERR_UNAVAILABLE ? FAULT_LINK : FAULT_CALL;
 }
 
-static void look(struct probing *job)
+static void try_server(struct probing *job)
 {
     struct probe_result *r = &job->result;
     struct err err = ERR_INIT;
@@ -100,7 +100,7 @@ static void *thread(void *arg)
 {
     struct probing *job = arg;
 
-    look(job);
+    try_server(job);
     (void)pthread_mutex_lock(&owner_lock);
     if (job->owner != NULL)
         mailbox_post(job->owner->box, &job->mail);

@@ -12,9 +12,9 @@
 
 #define DEFAULT_PORT 6379
 
-static int copy(char *to, size_t room, const char *from, size_t n, struct err *err)
+static int copy(char *to, size_t cap, const char *from, size_t n, struct err *err)
 {
-    if (n == 0 || n >= room)
+    if (n == 0 || n >= cap)
         return err_set(err, ERR_CONFIG, "a part of it is empty or too long");
     memcpy(to, from, n);
     to[n] = '\0';

@@ -125,7 +125,7 @@ static bool has_free_place(const struct sched *s, struct mono now)
 void sched_release_awaiting(struct sched *s, const char *queue)
 {
     for (struct held_job *h = s->held.awaiting, *next; h != NULL; h = next) {
-        next = h->behind;
+        next = h->awaiting_after;
         if (queue == NULL || strcmp(h->job.queue, queue) == 0)
             sched_release(s, h, 0, "its queue has other settings now");
     }

@@ -14,10 +14,10 @@
 #include "base/text.h"
 #include "run/process/pidstat.h"
 
-static size_t read_small(const char *path, char *out, size_t room)
+static size_t read_small(const char *path, char *out, size_t cap)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, out, room - 1) : -1;
+    ssize_t n = fd >= 0 ? read(fd, out, cap - 1) : -1;
 
     out[n > 0 ? n : 0] = '\0';
     out[strcspn(out, "\n")] = '\0';
@@ -38,7 +38,7 @@ void identity_read(struct identity *id)
         (void)snprintf(id->instance + 2 * i, 3, "%02x", random[i]);
 }
 
-enum identity_sight identity_look(const struct identity *me, const struct store_peer *peer)
+enum identity_sight identity_see(const struct identity *me, const struct store_peer *peer)
 {
     int64_t pid, start;
     struct pidstat p;
@@ -62,7 +62,7 @@ enum identity_sight identity_look(const struct identity *me, const struct store_
 
 bool identity_is_gone(const struct identity *me, const struct store_peer *peer)
 {
-    return identity_look(me, peer) == IDENTITY_GONE;
+    return identity_see(me, peer) == IDENTITY_GONE;
 }
 
 bool identity_is_of_other_boot(const struct identity *me, const struct store_peer *peer)

@@ -638,10 +638,10 @@ static void test_h5_no_descriptors(void **state)
         skip();
     }
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
-    for (int room = 0; room < 12; room++) {
+    for (int spare = 0; spare < 12; spare++) {
         struct attempt a = {.script = "exit 0"};
 
-        few = (struct rlimit){(rlim_t)(next + room), was.rlim_max};
+        few = (struct rlimit){(rlim_t)(next + spare), was.rlim_max};
         a.serial = exec_slot_arm(slot);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
         attempt_on_slot(&a, slot);

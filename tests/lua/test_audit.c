@@ -734,7 +734,7 @@ static void test_a_burial_that_fails(void **state)
     assert_true(strstr(at(2, 3, -1), "not repaired: ELATER_TYPE key") != NULL);
 }
 
-/* More burials than dead_max: no dead job is forgotten to make room. */
+/* More burials than dead_max: no dead job is forgotten for their sake. */
 static void test_many_burials(void **state)
 {
     (void)state;

@@ -62,12 +62,12 @@ static const char *const town[] = {
     "r:0 add gcra rate gcra x", "add slide rate slide x", "add fixed rate fixed x", "add bad x",
     "add bad x",
     /* Jobs in line for a lock. Behind them are jobs that also need a semaphore that is not defined,
-     * or a rate with starts ahead of the clock, as after it was set back. */
-    "limit_set ahead rate 100/1s burst 100", "limit_set back rate 9/1h algorithm fixed",
+     * or a rate with starts later than the clock, as after it was set back. */
+    "limit_set early rate 100/1s burst 100", "limit_set back rate 9/1h algorithm fixed",
     "limit_set log rate 9/1h algorithm sliding", "x:0 add set lock set unique ux x",
     "add set lock set sem gone x", "y:0 add late lock late unique uy x",
-    "add late lock late rate ahead x", "z:0 add out lock out unique uz x",
-    ".SET R:rate:gcra:ahead 1767229200000000~1000000", ".SET R:rate:fixed:back 491000~3",
+    "add late lock late rate early x", "z:0 add out lock out unique uz x",
+    ".SET R:rate:gcra:early 1767229200000000~1000000", ".SET R:rate:fixed:back 491000~3",
     ".ZADD R:rate:sliding:log 1767229200000000 5",
     STEP(5, "23 " ROOM(mail) ROOM(web) ROOM(nobody) ROOM(bad) ROOM(door) ROOM(third) ROOM(undef)
                 ROOM(many) ROOM(rates) ROOM(over) ROOM(run) ROOM(fence) ROOM(permits) ROOM(pair)
@@ -161,7 +161,7 @@ static const struct town_call town_calls[] = {
     {"ca", "sem_release pair me"},
     {"ca", "sem_release shut me"},
     {"ca", "throttle open quota 3"},
-    {"ca", "throttle ahead"},
+    {"ca", "throttle early"},
     {"ca", "throttle back"},
     {"ca", "throttle log"},
     {"ca", "throttle gcra"},

@@ -1014,7 +1014,7 @@ static void test_keep_fixed(void **state)
     conf_free(next);
 }
 
-/* A long path leaves room for the message. */
+/* A long path leaves bytes for the message. */
 static void test_long_path(void **state)
 {
     struct err err = ERR_INIT;

@@ -26,7 +26,7 @@ static struct {
     enum keeper_end end;
     bool is_done, is_gone;
     char told[200];
-    int64_t redis_ahead_ms; /* ahead of our clock */
+    int64_t redis_later_ms; /* than our clock */
 } world;
 
 static struct keeper *keeper;
@@ -191,7 +191,7 @@ static void begin_with(const struct keeper_conf *conf)
 {
     memset(&world, 0, sizeof(world));
     world.admits = true;
-    world.redis_ahead_ms = INT64_C(1795000000000);
+    world.redis_later_ms = INT64_C(1795000000000);
     now = (struct mono){1000000};
     keeper = keeper_new(conf, &ops, NULL, now);
 }
@@ -219,7 +219,7 @@ static void out(const char *expected)
 
 static int64_t redis_ms(void)
 {
-    return now.us / 1000 + world.redis_ahead_ms;
+    return now.us / 1000 + world.redis_later_ms;
 }
 
 static void registered_with(const struct store_peer *peers, size_t n)
@@ -540,7 +540,7 @@ static void once_fails_when_it_cannot_ask(void **state)
     assert_int_equal(world.end, KEEPER_FAILED);
 }
 
-static void once_looks_after_a_silent_holder(void **state)
+static void once_watches_a_silent_holder(void **state)
 {
     const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
 
@@ -588,7 +588,7 @@ static void wait_through_step(int64_t step_ms)
     registered();
     entered(false);
     out("RN");
-    world.redis_ahead_ms += step_ms;
+    world.redis_later_ms += step_ms;
     until_out();
     out("L");
 }
@@ -933,7 +933,7 @@ int main(void)
         cmocka_unit_test_teardown(once_asks_again_with_a_new_permit, done),
         cmocka_unit_test_teardown(once_tells_when_it_cannot_note, done),
         cmocka_unit_test_teardown(once_fails_when_it_cannot_ask, done),
-        cmocka_unit_test_teardown(once_looks_after_a_silent_holder, done),
+        cmocka_unit_test_teardown(once_watches_a_silent_holder, done),
         cmocka_unit_test_teardown(a_step_of_the_clock_is_no_silence, done),
         cmocka_unit_test_teardown(a_beat_in_the_future_is_none, done),
         cmocka_unit_test_teardown(one_that_is_gone_is_cleared_first, done),

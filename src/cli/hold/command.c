@@ -89,7 +89,7 @@ static void on_stopped(struct command *c, int sig)
     (void)kill(-c->child.pid, SIGCONT);
 }
 
-static void look_for_stop(struct command *c)
+static void check_stop(struct command *c)
 {
     siginfo_t info = {0};
 
@@ -103,7 +103,7 @@ static void look_for_stop(struct command *c)
 static void on_one(struct command *c, int sig)
 {
     if (sig == SIGCHLD) {
-        look_for_stop(c);
+        check_stop(c);
     } else if (sig == SIGCONT) {
         if (c->child.pid > 0) {
             give_terminal(c);

@@ -7,7 +7,7 @@
 #include "cli/show/json.h"
 
 /* Cut the next word and its space off *p. False if there is none or it does not fit into word. */
-static bool take_word(const char **p, const char *end, char *word, size_t room)
+static bool take_word(const char **p, const char *end, char *word, size_t cap)
 {
     const char *space = memchr(*p, ' ', (size_t)(end - *p));
     size_t n;
@@ -15,7 +15,7 @@ static bool take_word(const char **p, const char *end, char *word, size_t room)
     if (space == NULL)
         return false;
     n = (size_t)(space - *p);
-    if (n == 0 || n >= room)
+    if (n == 0 || n >= cap)
         return false;
     memcpy(word, *p, n);
     word[n] = '\0';

@@ -33,7 +33,7 @@ void table_done(struct table *t)
     forget_rows(t);
     free(t->cells);
     t->cells = NULL;
-    t->room = 0;
+    t->cap = 0;
 }
 
 /* Columns that escaped text takes. Each UTF-8 sequence counts as one, as nearly all take. */
@@ -52,9 +52,9 @@ void table_add(struct table *t, const void *p, size_t n)
     struct buf *cell;
     size_t width;
 
-    if (t->n == t->room) {
-        t->room = t->room == 0 ? 64 : t->room * 2;
-        t->cells = mem_grow(t->cells, t->room, sizeof(*t->cells));
+    if (t->n == t->cap) {
+        t->cap = t->cap == 0 ? 64 : t->cap * 2;
+        t->cells = mem_grow(t->cells, t->cap, sizeof(*t->cells));
     }
     cell = &t->cells[t->n++];
     *cell = (struct buf)BUF_INIT;

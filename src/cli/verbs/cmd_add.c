@@ -41,8 +41,8 @@ static const struct cli_option options[] = {
 static int read_stdin(struct buf *payload, struct err *err)
 {
     for (;;) {
-        char *room = buf_reserve(payload, READ_STEP);
-        ssize_t n = read(STDIN_FILENO, room, READ_STEP);
+        char *end = buf_reserve(payload, READ_STEP);
+        ssize_t n = read(STDIN_FILENO, end, READ_STEP);
 
         if (n < 0 && errno == EINTR)
             continue;

@@ -282,7 +282,7 @@ static int scan(struct fsck *f, const char *match,
 
 /* ---- the whole */
 
-static int look_at_sets(struct fsck *f, struct err *err)
+static int query_sets(struct fsck *f, struct err *err)
 {
     size_t n;
     CLEANUP_FREE const char **sets = names_sorted(&f->sets, &n);
@@ -299,7 +299,7 @@ static int look_at_sets(struct fsck *f, struct err *err)
 }
 
 /* Returns the number of queues, or -1. */
-static long look_at_queues(struct fsck *f, struct err *err)
+static long query_queues(struct fsck *f, struct err *err)
 {
     size_t n;
     CLEANUP_FREE const char **queues = names_sorted(&f->queues, &n);
@@ -319,14 +319,14 @@ static long look_at_queues(struct fsck *f, struct err *err)
 
 /* Run the phases in the order of repairs: later ones may rely on what earlier ones repaired.
  * Returns the number of queues, or -1. */
-static long look(struct fsck *f, struct err *err)
+static long query(struct fsck *f, struct err *err)
 {
     static const char *const phases[] = {"running", "jobs",     "tries",   "errors", "results",
                                          "cancel",  "progress", "workers", "parked", "holds"};
     char match[sizeof(f->root) + 8];
     long queues;
 
-    if (scan(f, "later:*", take_key, err) < 0 || look_at_sets(f, err) < 0)
+    if (scan(f, "later:*", take_key, err) < 0 || query_sets(f, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
         if (run_phase(f, phases[i], NULL, err) < 0)
@@ -336,7 +336,7 @@ static long look(struct fsck *f, struct err *err)
     f->phase = "gates";
     if (scan(f, match, take_gate, err) < 0)
         return -1;
-    queues = look_at_queues(f, err);
+    queues = query_queues(f, err);
     (void)snprintf(match, sizeof(match), "%sbig:*", f->root);
     f->phase = "keys";
     return queues < 0 || scan(f, match, take_payload, err) < 0 ? -1 : queues;
@@ -373,7 +373,7 @@ static int run(struct cli *cli, struct err *err)
     if (cli_connect(cli, err) < 0)
         return -1;
     (void)snprintf(f.root, sizeof(f.root), "later:{%s}:", cli->target.ns);
-    queues = look(&f, err);
+    queues = query(&f, err);
     if (queues >= 0)
         sum_up(&f, queues);
     buf_done(&f.sets.bytes);

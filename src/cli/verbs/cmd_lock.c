@@ -72,7 +72,7 @@ static int run_at(struct cli *cli, const struct lock_order *order, struct err *e
 {
     enum lock_token token;
 
-    if (lock_token_look(cli, order->gate, &token, err) < 0)
+    if (lock_token_query(cli, order->gate, &token, err) < 0)
         return -1;
     cli_disconnect(cli); /* the command must not inherit it, a long wait need not keep it */
     if (token == LOCK_TOKEN_HELD)
@@ -123,7 +123,7 @@ static int run_once_at(struct cli *cli, const struct lock_order *order, struct e
 {
     enum lock_token token;
 
-    if (lock_token_look(cli, order->gate, &token, err) < 0)
+    if (lock_token_query(cli, order->gate, &token, err) < 0)
         return -1;
     cli_disconnect(cli); /* the command must not inherit it */
     /* An ancestor of ours is just doing it. */

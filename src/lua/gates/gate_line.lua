@@ -443,8 +443,8 @@ end
 local function take_back_late(book, queue)
   local key = book.R .. ':granted:' .. queue
   -- A grant from before the clock was set back counts from now.
-  local ahead = '(' .. L.int(book.now_ms)
-  for _, job in ipairs(db('ZRANGEBYSCORE', key, ahead, '+inf', 'LIMIT', 0, OPEN_MAX)) do
+  local from = '(' .. L.int(book.now_ms)
+  for _, job in ipairs(db('ZRANGEBYSCORE', key, from, '+inf', 'LIMIT', 0, OPEN_MAX)) do
     db('ZADD', key, book.now_ms, job)
   end
   local late = L.int(book.now_ms - L.GRANT_MS)
@@ -486,7 +486,7 @@ function L.rejoin(book, queue)
 end
 
 -- A timer is due: look at what it is for.
-local function look_at_timer(book, what)
+local function serve_timer(book, what)
   local kind, id = string.match(what, '^(%a+):(.+)$')
   if kind == 'granted' then
     if not L.attempt(take_back_late, book, id) then
@@ -501,16 +501,16 @@ local function look_at_timer(book, what)
 end
 
 -- Look at the timers that are due, once in a call.
-local function look_at_timers(book)
-  if book.has_looked then
+local function serve_timers(book)
+  if book.has_served then
     return
   end
-  book.has_looked = true
+  book.has_served = true
   local timers = book.R .. ':timers'
   local now = L.int(book.now_ms)
   for _, what in ipairs(db('ZRANGEBYSCORE', timers, '-inf', now, 'LIMIT', 0, TIMERS_MAX)) do
     db('ZREM', timers, what)
-    look_at_timer(book, what)
+    serve_timer(book, what)
   end
 end
 
@@ -520,7 +520,7 @@ end
 function L.settle_gates(book, claims_next)
   local rounds = 0
   book.claims_next = claims_next
-  look_at_timers(book)
+  serve_timers(book)
   L.meet(book, book.touched)
   while #book.touched > 0 do
     local id = table.remove(book.touched)

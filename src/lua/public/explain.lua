@@ -282,16 +282,16 @@ local function for_worker(e)
   elseif found.free then
     return nil, found.free
   end
-  local ahead = due_before(e)
+  local before = due_before(e)
   local words = list_workers(e, found)
-  L.tell(e, 'ahead', ahead)
+  L.tell(e, 'ahead', before)
   if found.is_solo then
     return 'alone', 'its worker died ' .. L.plural(e.tries.crashes, 'time') ..
            ' under it, so it starts only where nothing else runs: ' .. words ..
            '; a worker that keeps it waiting for ten seconds empties itself'
   end
   return 'room', 'no worker that serves queue ' .. e.queue .. ' has room: ' .. words ..
-         (ahead > 0 and '; ' .. L.plural(ahead, 'due job') .. ' of the queue before it' or '')
+         (before > 0 and '; ' .. L.plural(before, 'due job') .. ' of the queue before it' or '')
 end
 
 -- -> waits_for, text of a job that is due, passes its gates and may run
@@ -300,11 +300,11 @@ local function startable(e, due_ms)
   if waits_for then
     return waits_for, what
   end
-  local ahead, where = due_before(e), L.where(what.row[1], what.row[2])
-  if ahead > 0 then
-    L.tell(e, 'ahead', ahead)
-    return 'turn', L.plural(ahead, 'due job') .. ' of queue ' .. e.queue .. ' stand' ..
-           (ahead == 1 and 's' or '') .. ' before it; ' .. where .. ' has room'
+  local before, where = due_before(e), L.where(what.row[1], what.row[2])
+  if before > 0 then
+    L.tell(e, 'ahead', before)
+    return 'turn', L.plural(before, 'due job') .. ' of queue ' .. e.queue .. ' stand' ..
+           (before == 1 and 's' or '') .. ' before it; ' .. where .. ' has room'
   elseif e.state ~= 'waiting' then
     return 'nothing', 'it is about to start, ' .. where .. ' has room'
   end

@@ -168,10 +168,10 @@ end
 -- -> waits_for, text; nil: the gate is open and nothing is before the job in line
 function L.explain_gate(e, g, ticket)
   local text = GATES[g.kind](e, g)
-  local ahead, in_line = turn_in_line(e, g, ticket)
+  local before, in_line = turn_in_line(e, g, ticket)
   if text then
     return WAITS_FOR[g.kind], text .. '; ' .. in_line
-  elseif ahead > 0 then
+  elseif before > 0 then
     return WAITS_FOR[g.kind], g.id ..
            ' is free, and those in line are let in with the next step of any worker; ' .. in_line
   end

@@ -194,16 +194,16 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
     fence = g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or 0
     L.take(book, g, who, fence, until_ms)
   else
-    local ahead = 0
+    local before = 0
     if wait_ms then
-      ahead = L.join_line(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
+      before = L.join_line(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
       L.touch(book, g.id)
       L.settle_gates(book)
       if has_lease(book, g, who) then
         return L.enter(book, g, who, ttl_ms, nil)
       end
     end
-    return {0, 0, 0, ahead, g.kind == 'lock' and L.lock_holder(book, g) or ''}
+    return {0, 0, 0, before, g.kind == 'lock' and L.lock_holder(book, g) or ''}
   end
   return {1, fence, until_ms or 0, 0, g.kind == 'lock' and who or ''}
 end

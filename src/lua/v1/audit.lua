@@ -146,7 +146,7 @@ local function leave(R, name, id)
 end
 
 -- Bury a job that is in the sets `sets` of its queue. All that is wrong with it is handled at
--- once, so that a second audit finds nothing more. No dead job is forgotten to make room for it.
+-- once, so that a second audit finds nothing more. No dead job is forgotten for its sake.
 local function bury(ctx, queue, id, why, sets)
   local R = ctx.R
   local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
@@ -297,9 +297,9 @@ local function judge(ctx, row)
   elseif #row.sets == 1 then
     local set = row.sets[1]
     local is_kept = set.name == 'dead:' .. queue or set.name == 'done:' .. queue
-    local look = is_kept and judge_kept or
+    local judge = is_kept and judge_kept or
                  set.name == 'parked:' .. queue and L.audit_parked or judge_waiting
-    look(ctx, row, set)
+    judge(ctx, row, set)
   elseif #row.sets > 1 or not row.unsure then
     local why = #row.sets == 0 and 'it is in no set' or 'it is in ' .. names_of(row.sets)
     tell(ctx, #row.sets == 0 and 'no-place' or 'two-places', id, queue, why, function()
@@ -544,7 +544,7 @@ end
 
 -- -> marks that are missing, due ms of the first job, whether there is any job. Suspects do not
 -- count for the due ms: due ones are left out of the heads on purpose.
-local function look_at_queue(ctx, queue)
+local function read_queue(ctx, queue)
   local R = ctx.R
   local marks = ask('HGET', R .. ':prio', queue) or ''
   local first, lost, any = math.huge, '', false
@@ -573,7 +573,7 @@ end
 
 local function judge_queue(ctx, queue)
   local R = ctx.R
-  local lost, first, any = look_at_queue(ctx, queue)
+  local lost, first, any = read_queue(ctx, queue)
   if lost ~= '' then
     tell(ctx, 'bad-mark', queue, queue, 'the mark of waiting jobs is missing: ' .. lost, function()
       for mark in string.gmatch(lost, '.') do

@@ -63,13 +63,13 @@ void control_fd_done(struct control_fd *c)
 static void add_result(struct control_fd *c, const char *p, size_t n)
 {
     struct buf *result = &c->ret->result;
-    size_t room;
+    size_t cap;
 
     if (c->has_result && result->len < RUN_RESULT_BYTES)
         buf_add(result, "\n", 1);
     c->has_result = true;
-    room = RUN_RESULT_BYTES - result->len;
-    buf_add(result, p, n < room ? n : room);
+    cap = RUN_RESULT_BYTES - result->len;
+    buf_add(result, p, n < cap ? n : cap);
 }
 
 static void log_other(const struct control_fd *c, const char *p, size_t n)

@@ -177,7 +177,7 @@ static size_t kill_all(struct guarding *w)
  * first: a fence is set after the acknowledgement that let its job start, so if we see the fence we
  * see that, too.
  */
-static int64_t look(struct guarding *w)
+static int64_t decide(struct guarding *w)
 {
     bool has_any = read_fences(w);
     int64_t deadline = atomic_load(&w->table->acked_us) + w->table->unacked_us;
@@ -250,7 +250,7 @@ int guard_main(log_format_f *format)
     w.fences = mem_new(((size_t)w.table->nslots + 1) * sizeof(*w.fences));
     (void)snprintf(w.reason, sizeof(w.reason), "no beat was acknowledged for %lld ms",
                    (long long)(w.table->unacked_us / 1000));
-    while (!wait_until(timer, look(&w)))
+    while (!wait_until(timer, decide(&w)))
         continue;
     finish(&w);
     free(w.fences);

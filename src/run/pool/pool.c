@@ -53,7 +53,7 @@ struct pool {
     unsigned nslots;
     struct pool_slot *slots;
     struct loop_hook *hand_over;
-    struct loop_timer *look;
+    struct loop_timer *check;
     struct pool_work *new_first, **new_end; /* started in this turn of the loop */
     struct stall_work stall;
 
@@ -289,11 +289,11 @@ static void hand_over(void *arg)
     wake(next);
     pool->new_first = NULL;
     pool->new_end = &pool->new_first;
-    if (!loop_timer_is_set(pool->look))
-        loop_timer_set(pool->look, LONG_MS);
+    if (!loop_timer_is_set(pool->check))
+        loop_timer_set(pool->check, LONG_MS);
 }
 
-static void on_look(void *arg)
+static void on_check(void *arg)
 {
     struct pool *pool = arg;
     struct pool_thread *next = NULL;
@@ -306,7 +306,7 @@ static void on_look(void *arg)
     (void)pthread_mutex_unlock(&pool->mu);
     wake(next);
     if (is_waiting)
-        loop_timer_set(pool->look, LONG_MS);
+        loop_timer_set(pool->check, LONG_MS);
 }
 
 static void submit(struct pool *pool, struct pool_work *w, bool is_quick)
@@ -368,7 +368,7 @@ struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_even
         goto fail;
     }
     pool->hand_over = loop_hook_new(loop, LOOP_HOOK_GATHERED, hand_over, pool);
-    pool->look = loop_timer_new(loop, on_look, pool);
+    pool->check = loop_timer_new(loop, on_check, pool);
     if (make_ready(pool, nslots < READY ? nslots : READY, err) == 0)
         return pool;
 fail:
@@ -397,7 +397,7 @@ void pool_free(struct pool *pool)
     hand_over(pool);
     stop_threads(pool);
     loop_hook_free(pool->hand_over);
-    loop_timer_free(pool->look);
+    loop_timer_free(pool->check);
     mailbox_free(pool->box);
     for (unsigned i = 0; i < pool->nslots; i++) {
         assert(!pool->slots[i].busy);

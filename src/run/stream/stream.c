@@ -199,7 +199,7 @@ int64_t stream_start(struct stream *s, const struct stream_job *job)
     struct stream_proc *p = idlest(s);
 
     if (p == NULL)
-        return orphan(s, job->place, "not started: no process has room for it");
+        return orphan(s, job->place, "not started: no process can take it");
     /* The fence must be in the guard's table before the check: see run/guard/guard.h. */
     if (job->guard != NULL) {
         guard_set(job->guard, job->place, stream_proc_fence(p));

@@ -127,7 +127,7 @@ static void round_of(struct world *w, struct worker *v, int n)
         open_limits(w, n / 2);
     cancel_impossible(w);
     worker_finish(w, v);
-    judge_look(w->l);
+    judge_all(w->l);
     worker_beat(w, v);
     if (n % 3 == 0)
         worker_tidy(w, v);
@@ -140,7 +140,7 @@ static void let_pass(struct world *w, struct worker *v)
         world_move_clock(w, PATIENCE_MS / 4 * INT64_C(1000));
         worker_finish(w, v);
         worker_tidy(w, v);
-        judge_look(w->l);
+        judge_all(w->l);
     }
     judge_leftovers(w->l, NOW_MS(w), PATIENCE_MS);
 }
@@ -175,7 +175,7 @@ void drain(struct world *w)
     world_move_clock(w, w->latest_us - w->now_us);
     for (int s = 0; s < SPACES && !finding_is_broken(); s++) {
         w->l = w->space[s];
-        judge_look(w->l);
+        judge_all(w->l);
         if (!finding_is_broken())
             drain_space(w);
     }

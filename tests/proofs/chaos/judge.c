@@ -40,7 +40,7 @@ static const char LOOK[] =
 
 static char sha[41];
 
-/* What judge_look number `look` saw of a job. */
+/* What judge_all number `look` saw of a job. */
 struct sight {
     unsigned look;
     int states, n;
@@ -355,7 +355,7 @@ static void check_gates(struct ledger *l, const struct reply *rows)
     check_permits(l, rows);
 }
 
-void judge_look(struct ledger *l)
+void judge_all(struct ledger *l)
 {
     struct reply *rows = look(l);
 
@@ -393,7 +393,7 @@ void judge_end(struct ledger *l)
 {
     struct reply *keys;
 
-    judge_look(l);
+    judge_all(l);
     for (int i = 0; i < l->jobs; i++)
         if (ledger_is_live(&l->job[i]))
             finding_break("never", "%s %s is %s still, with every gate open and workers for all",

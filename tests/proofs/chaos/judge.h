@@ -12,7 +12,7 @@
 void judge_start(void);
 /* Check everything. Where a job might have been in several states, the ledger then has the one
  * where it is. */
-void judge_look(struct ledger *l);
+void judge_all(struct ledger *l);
 /* Check that only outcomes are left: no line, no permit, no lock. */
 void judge_end(struct ledger *l);
 /* Check what ended more than for_ms ago. A caller whose wait ended then may not stand in any line,

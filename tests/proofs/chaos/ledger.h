@@ -69,7 +69,7 @@ struct ledger {
     int space;
     const char *root;
     struct job job[LEDGER_JOBS];
-    int jobs, alive; /* alive: jobs that may wait or run, counted by judge_look */
+    int jobs, alive; /* alive: jobs that may wait or run, counted by judge_all */
     int slot[2 * LEDGER_JOBS];
     struct worker worker[LEDGER_WORKERS];
     int workers;

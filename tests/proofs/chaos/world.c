@@ -160,5 +160,5 @@ void world_tell(struct world *w, enum role role)
 void world_judge(struct world *w)
 {
     if (!w->is_disturbed)
-        judge_look(w->l);
+        judge_all(w->l);
 }

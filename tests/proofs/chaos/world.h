@@ -39,7 +39,7 @@ void world_begin(struct world *w, const char *function);
 struct reply *world_ask(struct world *w, enum role role);
 /* The same, ignoring the reply. */
 void world_tell(struct world *w, enum role role);
-/* Call judge_look, unless a foreign key is there. */
+/* Call judge_all, unless a foreign key is there. */
 void world_judge(struct world *w);
 
 #endif

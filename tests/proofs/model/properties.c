@@ -181,7 +181,7 @@ const struct property properties[] = {
     {"I5", "an end is final, but for an operator's retry", I5},
     {"NoHolderForTerminal", "a job that has ended holds no gate", NoHolderForTerminal},
     {"HolderHasLease", "who holds a gate is a running job", HolderHasLease},
-    {"I7", "no more holders than a gate has room for", I7},
+    {"I7", "no more holders than a gate has permits for", I7},
     {"I8", "the indexes agree", I8},
     {"OneLivePerId", "one run of a job counts at most", OneLivePerId},
     {"TokenUnique", "no number of the hybrid clock is given out twice", TokenUnique},

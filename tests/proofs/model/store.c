@@ -15,7 +15,7 @@ static uint8_t tick(const struct conf *c, struct state *s, unsigned n, uint8_t s
 
     if (seen >= first)
         first = seen + 1U;
-    /* Redis TIME in µs is ahead of all numbers given out, unless somebody has set it back. */
+    /* Redis TIME in µs is later than all numbers given out, unless somebody has set it back. */
     if (!(c->variant & CLOCK_BACK) && s->history.issued >= first)
         first = s->history.issued + 1U;
     if (first <= s->history.issued)

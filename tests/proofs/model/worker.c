@@ -222,7 +222,7 @@ static void want_reap(struct worker *w, const struct entry *e, bool is_certain)
     w->is_certain = is_certain;
 }
 
-void worker_look(const struct conf *c, struct state *s, unsigned i, uint8_t own_epoch)
+void worker_watch(const struct conf *c, struct state *s, unsigned i, uint8_t own_epoch)
 {
     struct worker *w = &s->workers[i];
 

@@ -117,7 +117,7 @@ nth.step_scenario('step: many', 'many', {ahead = 0, short = {function(m)
   return {'mail', unpack(m.running)}
 end}})
 nth.step_scenario('step: many, in the long form', 'many', {})
-nth.step_scenario('step: the dead make room', 'life', {results = {{'w1a', 'dead', 1}, {'w1lock', 'dead', 1}}, after = function(m)
+nth.step_scenario('step: the dead go', 'life', {results = {{'w1a', 'dead', 1}, {'w1lock', 'dead', 1}}, after = function(m)
   for _, tag in ipairs({'dead1', 'dead2', 'vpoison', 'rawinf', 'w1a', 'w1lock'}) do
     m.fate[tag] = 'any'
   end

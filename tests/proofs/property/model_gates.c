@@ -160,15 +160,15 @@ const struct model_limit *limit_of(struct model *m, enum gate_kind kind, const c
 
 /* ---- rates */
 
-/* How far the theoretical arrival time is ahead of now. */
+/* How far the theoretical arrival time is later than now. */
 static double gcra(const struct model *m, const struct model_gate *g, const struct model_limit *l,
                    double *step, double *burst)
 {
-    double ahead = g->has_tat ? (double)(g->tat_base - m->now_us) + g->tat_behind : 0;
+    double lead = g->has_tat ? (double)(g->tat_base - m->now_us) + g->tat_behind : 0;
 
     *step = (double)l->per_ms * 1000 / (double)l->n;
     *burst = *step * (double)l->burst;
-    return fmin(fmax(ahead, 0), *burst);
+    return fmin(fmax(lead, 0), *burst);
 }
 
 static int by_start(const void *a, const void *b)
@@ -180,7 +180,7 @@ static int by_start(const void *a, const void *b)
     return x[1] < y[1] ? -1 : 1;
 }
 
-/* Starts that lie ahead of a clock that was set back count as if they were now. */
+/* Starts later than a clock that was set back count as if they were now. */
 static void trim_log(const struct model *m, struct model_gate *g, const struct model_limit *l)
 {
     size_t n = 0;
@@ -199,15 +199,15 @@ static int64_t ceil_ms(double us)
     return (int64_t)ceil(us / 1000);
 }
 
-static void put_ahead(const struct model *m, struct model_gate *g, double ahead)
+static void put_lead(const struct model *m, struct model_gate *g, double lead)
 {
     g->tat_base = m->now_us;
-    g->tat_behind = ahead;
+    g->tat_behind = lead;
     g->has_tat = true;
-    g->tat_end = MODEL_MS(m) + ceil_ms(ahead) + 1000;
+    g->tat_end = MODEL_MS(m) + ceil_ms(lead) + 1000;
 }
 
-/* The present window. If the window of earlier starts is ahead, since the clock was set back, it is
+/* The present window. If the window of earlier starts is later, since the clock was set back, it is
  * the next one. */
 static int64_t window_now(const struct model *m, const struct model_gate *g,
                           const struct model_limit *l)
@@ -234,22 +234,22 @@ static int64_t window_count(const struct model *m, const struct model_gate *g,
 }
 
 /* Free starts, without those that are reserved for granted jobs. */
-static int64_t rate_room(struct model *m, struct model_gate *g, const struct model_limit *l,
-                         int64_t *opens_ms)
+static int64_t rate_permits(struct model *m, struct model_gate *g, const struct model_limit *l,
+                            int64_t *opens_ms)
 {
     int64_t kept = (int64_t)g->permits, free;
-    double step, burst, ahead;
+    double step, burst, lead;
 
     *opens_ms = MODEL_NONE;
     if (l->algorithm == RATE_GCRA) {
         if (l->n == 0)
             return 0;
-        ahead = gcra(m, g, l, &step, &burst);
-        /* Write it relative to now; otherwise it would be as far ahead at every read. */
+        lead = gcra(m, g, l, &step, &burst);
+        /* Write it relative to now; otherwise it would be as much too late at every read. */
         if (g->has_tat &&
             (g->tat_base > m->now_us || (double)(g->tat_base - m->now_us) + g->tat_behind > burst))
-            put_ahead(m, g, ahead);
-        free = (int64_t)floor((burst - ahead) / step + 1e-6);
+            put_lead(m, g, lead);
+        free = (int64_t)floor((burst - lead) / step + 1e-6);
     } else if (l->algorithm == RATE_SLIDING) {
         trim_log(m, g, l);
         free = l->n - (int64_t)g->logged;
@@ -268,13 +268,13 @@ static int64_t rate_room(struct model *m, struct model_gate *g, const struct mod
 int64_t rate_opens(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n)
 {
     int64_t per_us = l->per_ms * 1000, over;
-    double step, burst, ahead;
+    double step, burst, lead;
 
     if (n > (l->algorithm == RATE_GCRA ? l->burst : l->n) || l->n == 0)
         return MODEL_NONE;
     if (l->algorithm == RATE_GCRA) {
-        ahead = gcra(m, g, l, &step, &burst);
-        return ceil_ms((double)m->now_us + ceil(ahead + (double)n * step - burst));
+        lead = gcra(m, g, l, &step, &burst);
+        return ceil_ms((double)m->now_us + ceil(lead + (double)n * step - burst));
     }
     if (l->algorithm == RATE_SLIDING) {
         /* A start that was counted while the clock was back may come after some that were not cut
@@ -314,12 +314,12 @@ static void count_starts(struct model *m, struct model_gate *g, const struct mod
 
 void rate_take(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n)
 {
-    double step, burst, ahead;
+    double step, burst, lead;
 
     count_starts(m, g, l, n);
     if (l->algorithm == RATE_GCRA) {
-        ahead = gcra(m, g, l, &step, &burst);
-        put_ahead(m, g, ahead + (double)n * step);
+        lead = gcra(m, g, l, &step, &burst);
+        put_lead(m, g, lead + (double)n * step);
     } else if (l->algorithm == RATE_SLIDING) {
         int64_t number = model_tick(m, n, 0);
 
@@ -339,7 +339,7 @@ int64_t rate_seen(struct model *m, struct model_gate *g, const struct model_limi
                   int64_t *reset_us)
 {
     int64_t per_us = l->per_ms * 1000, used = 0, last = MODEL_NONE, count;
-    double step, burst, ahead;
+    double step, burst, lead;
 
     *reset_us = 0;
     if (l->algorithm == RATE_GCRA) {
@@ -347,9 +347,9 @@ int64_t rate_seen(struct model *m, struct model_gate *g, const struct model_limi
 
         if (l->n == 0)
             return 0;
-        ahead = gcra(m, g, l, &step, &burst);
-        free = (int64_t)floor((burst - ahead) / step + 1e-6);
-        *reset_us = (int64_t)ceil(ahead);
+        lead = gcra(m, g, l, &step, &burst);
+        free = (int64_t)floor((burst - lead) / step + 1e-6);
+        *reset_us = (int64_t)ceil(lead);
         return free > 0 ? free : 0;
     }
     if (l->algorithm == RATE_SLIDING) {
@@ -385,7 +385,7 @@ static int64_t no_limit(struct model *m, const struct model_gate *g)
     return 0;
 }
 
-static int64_t sem_room(struct model *m, struct model_gate *g, int64_t *opens_ms)
+static int64_t sem_permits(struct model *m, struct model_gate *g, int64_t *opens_ms)
 {
     const struct model_limit *l = limit_of(m, KIND_SEM, g->name);
     int64_t first = NO_END;
@@ -405,16 +405,16 @@ static int64_t sem_room(struct model *m, struct model_gate *g, int64_t *opens_ms
     return 0;
 }
 
-int64_t gate_room(struct model *m, struct model_gate *g, int64_t *opens_ms)
+int64_t gate_permits(struct model *m, struct model_gate *g, int64_t *opens_ms)
 {
     const struct model_limit *l;
 
     *opens_ms = MODEL_NONE;
     if (g->kind == KIND_SEM)
-        return sem_room(m, g, opens_ms);
+        return sem_permits(m, g, opens_ms);
     if (g->kind == KIND_RATE) {
         l = limit_of(m, KIND_RATE, g->name);
-        return l == NULL ? no_limit(m, g) : rate_room(m, g, l, opens_ms);
+        return l == NULL ? no_limit(m, g) : rate_permits(m, g, l, opens_ms);
     }
     if (lock_is_over(m, g))
         return 1;

@@ -128,7 +128,7 @@ const struct model_limit *limit_of(struct model *m, enum gate_kind kind, const c
 bool limit_fits(const char *template, const char *name);
 /* Returns the free permits. If there are none, *opens_ms is when one becomes free by itself, or
  * MODEL_NONE. */
-int64_t gate_room(struct model *m, struct model_gate *g, int64_t *opens_ms);
+int64_t gate_permits(struct model *m, struct model_gate *g, int64_t *opens_ms);
 /* until: NO_END for a holder without a lease. */
 void gate_take(struct model *m, struct model_gate *g, const char *who, int64_t fence, int64_t until,
                bool is_reserved);
@@ -162,7 +162,7 @@ void unique_end(struct model *m, const struct model_job *j);
 
 /* ---- lines (model_line.c) */
 
-/* Collect the gates that this job has to pass, in order. False: it cannot run. why: room for 160
+/* Collect the gates that this job has to pass, in order. False: it cannot run. why: at least 160
  * characters. */
 bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *spot, char *why);
 /* The gate has a line: set the timer to when it opens by itself. */

@@ -200,7 +200,7 @@ void line_arm_gate(struct model *m, struct model_gate *g)
 {
     int64_t opens;
 
-    if (gate_room(m, g, &opens) <= 0 && (opens != MODEL_NONE || g->kind != KIND_LOCK))
+    if (gate_permits(m, g, &opens) <= 0 && (opens != MODEL_NONE || g->kind != KIND_LOCK))
         line_arm(m, "gate", g->id, opens != MODEL_NONE ? opens : NEVER_MS);
 }
 
@@ -284,7 +284,7 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
     /* Jobs of its queue that stand aside go first. */
     for (int i = 0; i < spot->n && shut == 0; i++)
         if (spot->gate[i]->is_aside[j->queue] || has_line(m, spot->gate[i]) ||
-            gate_room(m, spot->gate[i], &opens) <= 0)
+            gate_permits(m, spot->gate[i], &opens) <= 0)
             shut = i + 1;
     if (shut == 0) {
         for (int i = 0; i < spot->n; i++)
@@ -308,10 +308,10 @@ static int advance(struct model *m, struct model_job *j)
     int64_t opens;
 
     for (int i = 0; s->passes < MODEL_PASSES && i < s->n; i++)
-        if (gate_room(m, s->gate[i], &opens) <= 0)
+        if (gate_permits(m, s->gate[i], &opens) <= 0)
             return i + 1;
     for (int i = s->passes > MODEL_PASSES ? s->at - 1 : 0; i < s->n; i++) {
-        if (gate_room(m, s->gate[i], &opens) <= 0)
+        if (gate_permits(m, s->gate[i], &opens) <= 0)
             return i + 1;
         gate_promise(m, s->gate[i], j->id);
         line_hold(m, j, s, i + 1, false);
@@ -342,7 +342,7 @@ bool line_regain(struct model *m, struct model_job *j)
 
         for (size_t k = 0; g->kind == KIND_SEM && k < g->permits; k++)
             is_own |= strcmp(g->permit[k].who, j->id) == 0;
-        if (!is_own && g->kind != KIND_RATE && gate_room(m, g, &opens) <= 0)
+        if (!is_own && g->kind != KIND_RATE && gate_permits(m, g, &opens) <= 0)
             return false;
     }
     if (j->state == JOB_PARKED)
@@ -496,7 +496,7 @@ static void open_gate(struct model *m, struct model_gate *g)
     int64_t opens;
 
     while (line_front(m, g, &j, &o)) {
-        if (gate_room(m, g, &opens) <= 0) {
+        if (gate_permits(m, g, &opens) <= 0) {
             line_arm_gate(m, g);
             return;
         }
@@ -610,7 +610,7 @@ static void tell_granted(struct model *m)
 }
 
 /* Handle the timers that are due, once in a call. */
-static void look_at_timers(struct model *m)
+static void serve_timers(struct model *m)
 {
     char due[TIMERS_A_CALL][MODEL_TIMER_ID];
     int n = 0;
@@ -655,7 +655,7 @@ void line_settle_again(struct model *m)
 
 void line_settle_first(struct model *m)
 {
-    look_at_timers(m);
+    serve_timers(m);
     line_settle_again(m);
 }
 
@@ -667,7 +667,7 @@ void line_settle_last(struct model *m)
 
 void line_settle(struct model *m)
 {
-    look_at_timers(m);
+    serve_timers(m);
     line_settle_last(m);
 }
 

@@ -316,10 +316,10 @@ static const char *broken_line(struct model *m, struct model_gate *g)
     if (!line_front(m, g, &j, &o) ||
         (g->kind != KIND_LOCK && limit_of(m, g->kind, g->name) == NULL))
         return NULL;
-    /* On a copy: gate_room forgets what is over, but no call did. */
+    /* On a copy: gate_permits forgets what is over, but no call did. */
     copy = *g;
     copy.name = copy.id + (g->name - g->id);
-    if (gate_room(m, &copy, &opens) <= 0)
+    if (gate_permits(m, &copy, &opens) <= 0)
         return NULL;
     (void)snprintf(what, sizeof(what), "gate:%s", g->id);
     for (size_t i = 0; i < TIMERS_MAX; i++) {
@@ -330,7 +330,7 @@ static const char *broken_line(struct model *m, struct model_gate *g)
             (t->at <= MODEL_MS(m) + 1 || m->gates->was_set_back))
             return NULL;
     }
-    return "a lost hand-over: a gate has room, and who stands in its line is not called";
+    return "a lost hand-over: a gate has a permit, and who stands in its line is not called";
 }
 
 static const char *broken_gate(struct model *m, struct model_gate *g)

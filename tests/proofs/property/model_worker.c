@@ -602,7 +602,7 @@ static int by_text(const void *a, const void *b)
 }
 
 /* If the clock was set back, timers may lie in the future: check all gates and grants. */
-static void look_at_gates(struct model *m)
+static void judge_gates(struct model *m)
 {
     const char *what[TIMERS_MAX];
     size_t n = 0;
@@ -644,7 +644,7 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
     for (size_t i = 0; i < m->notes; i++)
         if (m->note[i].seen < now - 600000)
             m->note[i].is_there = false;
-    look_at_gates(m);
+    judge_gates(m);
     buf_puts(out, "[ [ ");
     unserved(m, out);
     buf_puts(out, "] ");

@@ -281,7 +281,7 @@ static void check_claim(const struct entry *e, const struct told *c)
                     (long long)(e->not_before_ms - wall_ms()));
 }
 
-/* The job runs, as Redis holds it: its gates must have room for it beside all that run. */
+/* The job runs, as Redis holds it: its gates must have permits for it beside all that run. */
 static void check_gates(const struct entry *e)
 {
     int permits = 0;
