@@ -36,7 +36,7 @@ static _Atomic(log_format_f *) format;
 static bool to_journal;      /* written by log_init only */
 static atomic_ulong dropped; /* lines lost since the last one that got through */
 static atomic_bool is_torn;  /* the last write stopped in the middle of a line */
-static pthread_mutex_t rate_mu = PTHREAD_MUTEX_INITIALIZER; /* guards rate; innermost lock */
+static pthread_mutex_t rate_mu = PTHREAD_MUTEX_INITIALIZER; /* protects rate; innermost lock */
 static struct log_rate rate;
 
 /* $JOURNAL_STREAM is DEV:INODE of the stream that the journal reads. Our stderr may have been

@@ -14,7 +14,7 @@
 
 #define STACK_BYTES (256 * 1024)
 
-/* The request and the result of one thread; owner_lock guards `owner`. */
+/* The request and the result of one thread; owner_lock protects `owner`. */
 struct probing {
     struct mail mail; /* first */
     struct url url;
@@ -31,7 +31,8 @@ struct probe {
     struct probing *job; /* under way */
 };
 
-/* Guards job->owner; held over the post, so that the owner is not freed between check and post. */
+/* Protects job->owner; held over the post, so that the owner is not freed between check and post.
+ */
 static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int read_info(struct client *c, struct probe_result *r, struct err *err)

@@ -168,7 +168,7 @@ static void put(const struct table *t, size_t column, const struct buf *cell, si
         out_printf("%*s", (int)(GAP + (t->columns[column].is_right ? 0 : width - have)), "");
 }
 
-static void put_head(const struct table *t, const size_t *width)
+static void put_titles(const struct table *t, const size_t *width)
 {
     out_printf("%s", out_style(OUT_BOLD));
     for (size_t i = 0; i < t->ncolumns; i++) {
@@ -184,12 +184,12 @@ void table_flush(struct table *t)
 {
     size_t width[TABLE_COLUMNS_MAX];
 
-    if (!t->is_headed)
+    if (!t->has_titles)
         leave_out(t);
     fit(t, width);
-    if (!t->is_headed)
-        put_head(t, width);
-    t->is_headed = true;
+    if (!t->has_titles)
+        put_titles(t, width);
+    t->has_titles = true;
     for (size_t i = 0; i < t->n; i++) {
         put(t, i % t->ncolumns, &t->cells[i], width[i % t->ncolumns]);
         if ((i + 1) % t->ncolumns == 0)

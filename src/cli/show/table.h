@@ -36,7 +36,7 @@ struct table {
     size_t width[TABLE_COLUMNS_MAX];
     bool is_used[TABLE_COLUMNS_MAX]; /* some cell was not empty */
     bool is_left_out[TABLE_COLUMNS_MAX];
-    bool is_headed;
+    bool has_titles;
 };
 
 /* columns: at most TABLE_COLUMNS_MAX, not copied. */

@@ -31,7 +31,7 @@ static bool take_int(const char **p, size_t *n, int64_t *ret)
     return strcmp(word, "-") == 0 || text_parse_int(word, 0, INT64_C(1) << 53, ret) == 0;
 }
 
-int tail_head_parse(const char *line, size_t n, struct tail_head *ret)
+int tail_page_parse(const char *line, size_t n, struct tail_page *ret)
 {
     char version[4];
 

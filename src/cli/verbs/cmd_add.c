@@ -143,7 +143,7 @@ static void add_option(struct cli_call *call, const struct cli *cli, const char 
 }
 
 /* The queue and the options, as later_add and later_add_many take them. */
-static void put_head(struct cli_call *call, const struct cli *cli)
+static void put_front(struct cli_call *call, const struct cli *cli)
 {
     static const char *const names[] = {"in",      "at",     "priority", "key",    "attempts",
                                         "timeout", "expire", "keep",     "token",  "trace",
@@ -158,7 +158,7 @@ static void put_head(struct cli_call *call, const struct cli *cli)
 static int run_from(struct cli *cli, const char *path, struct err *err)
 {
     static const char *const of_one[] = {"token", "unique", "unique-mode", "unique-for", NULL};
-    struct cli_call head = {.n = 0};
+    struct cli_call front = {.n = 0};
 
     if (cli->argc > 1)
         return err_set(err, ERR_USAGE, "with --from FILE the payloads are its lines: write none");
@@ -167,8 +167,8 @@ static int run_from(struct cli *cli, const char *path, struct err *err)
             return err_set(err, ERR_USAGE, "--%s is of one job: it does not go with --from",
                            of_one[i]);
     }
-    put_head(&head, cli);
-    return add_from(cli, &head, path, err);
+    put_front(&front, cli);
+    return add_from(cli, &front, path, err);
 }
 
 static int run(struct cli *cli, struct err *err)
@@ -183,7 +183,7 @@ static int run(struct cli *cli, struct err *err)
         return run_from(cli, cli_value(cli, "from"), err);
     if (cli_target(cli, err) < 0 || take_payload(cli, &payload, err) < 0)
         return -1;
-    put_head(&call, cli);
+    put_front(&call, cli);
     if (is_own_token) {
         if (make_token(token, err) < 0)
             return -1;

@@ -72,7 +72,7 @@ end
 
 -- -> answer, whether the job ended
 function L.settle_one(R, r, tries, flag, book)
-  local ok, what = L.attempt(apply, R, r, L.tries(tries), flag, book.now_ms)
+  local ok, what = L.try(apply, R, r, L.tries(tries), flag, book.now_ms)
   if not ok then
     return 'error ' .. L.error_text(what), false
   elseif r.verb ~= 'progress' then

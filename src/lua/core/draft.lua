@@ -11,7 +11,7 @@
 --     their old values are known. Additions are written first, and removals undo them, so the
 --     rights to the removals are checked before the first write. Writes that cannot be undone come
 --     last.
---   * L.attempt is for a part of a call that may fail alone: a queue, a job, a gate. If it fails,
+--   * L.try is for a part of a call that may fail alone: a queue, a job, a gate. If it fails,
 --     its changes leave the draft.
 --
 -- An entry is what the call knows of a key: {key, kind, cells, was, list, is_listed}. cells: field
@@ -35,7 +35,7 @@ local counts, hints         -- done after the writes, may fail: counters of R:st
 local mends                 -- functions to call after writes were undone
 local steps                 -- writes past the cells, by L.write_together
 local known_empty           -- key -> is nothing there in Redis? false: something may be
-local journal, n_journal, depth -- of attempts: {table, name, old value, is it a cell?}*
+local journal, n_journal, depth -- for L.try: {table, name, old value, is it a cell?}*
 
 local is_used = true
 
@@ -372,7 +372,7 @@ local function put(e, name, value)
   end
 end
 
--- Set a field of a table that is not part of the draft. If the attempt fails, it gets its old value
+-- Set a field of a table that is not part of the draft. If the L.try fails, it gets its old value
 -- back.
 function L.assign(t, name, value)
   remember(t, name)
@@ -552,7 +552,7 @@ local function shorten(list, n)
 end
 
 -- Like pcall, but if fn raises an error, its changes leave the draft.
-function L.attempt(fn, ...)
+function L.try(fn, ...)
   local since, n_hints, n_steps, n_events = n_journal, #hints, #steps, L.events and #L.events
   depth = depth + 1
   local ok, a, b = pcall(fn, ...)
@@ -571,7 +571,7 @@ end
 -- -> what fn(...) returns; nil, and nothing is changed, if it met a key of a foreign type, which is
 -- not ours. Other errors are raised.
 function L.unless_foreign(fn, ...)
-  local ok, reply = L.attempt(fn, ...)
+  local ok, reply = L.try(fn, ...)
   if not ok and not (type(reply) == 'table' and
                      string.find(reply.elater or '', '^ELATER_TYPE ')) then
     error(reply, 0)

@@ -475,7 +475,7 @@ function L.rejoin(book, queue)
   local ids, called, why = db('SRANDMEMBER', key, OPEN_MAX), 0, nil
   table.sort(ids)
   for _, id in ipairs(ids) do
-    local ok, reason = L.attempt(rejoin_at, book, queue, key, id)
+    local ok, reason = L.try(rejoin_at, book, queue, key, id)
     if ok then
       called = called + 1
     else
@@ -489,14 +489,14 @@ end
 local function serve_timer(book, what)
   local kind, id = string.match(what, '^(%a+):(.+)$')
   if kind == 'granted' then
-    if not L.attempt(take_back_late, book, id) then
+    if not L.try(take_back_late, book, id) then
       L.arm(book, what, book.now_ms + RETRY_MS)
     end
   elseif kind == 'gate' and L.read_gate(id) then
     L.assign(L.gate(book, id), 'is_armed', false)
     L.touch(book, id)
   elseif kind == 'wait' then
-    L.attempt(L.end_wait, book, id)
+    L.try(L.end_wait, book, id)
   end
 end
 
@@ -526,11 +526,11 @@ function L.settle_gates(book, claims_next)
     local id = table.remove(book.touched)
     book.is_touched[id] = nil
     -- Most gates have no line, and a step may free a thousand: only gates with a line count.
-    local ok, is_lined = L.attempt(has_line, {line = book.R .. ':wait:' .. id})
+    local ok, is_lined = L.try(has_line, {line = book.R .. ':wait:' .. id})
     if not ok or is_lined then
       if rounds >= OPEN_MAX then
         L.arm(book, 'gate:' .. id, book.now_ms)
-      elseif not L.attempt(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
+      elseif not L.try(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
         L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
       end
       rounds = rounds + 1

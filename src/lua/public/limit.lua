@@ -27,7 +27,7 @@ local function tell_lines(book, ids)
   for _, id in ipairs(ids) do
     -- A line of a foreign type must not fail the definition; a step that parks a job there reports
     -- it.
-    local ok, line = L.attempt(db, 'ZRANGE', book.R .. ':wait:' .. id, 0, LINES_MAX - 1)
+    local ok, line = L.try(db, 'ZRANGE', book.R .. ':wait:' .. id, 0, LINES_MAX - 1)
     for _, queue in ipairs(ok and line or {}) do
       if not told[queue] and not string.match(queue, '^[@=]') then
         told[queue] = true

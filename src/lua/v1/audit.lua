@@ -53,7 +53,7 @@ local function tell(ctx, kind, name, queue, text, fix)
   if ctx.repairs and fix then
     local ok, why = true, ctx.blocked
     if not why then
-      ok, why = L.attempt(fix)
+      ok, why = L.try(fix)
     end
     if ok and not ctx.blocked then
       repaired = 1

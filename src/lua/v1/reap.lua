@@ -81,7 +81,7 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   local ids = db('ZRANGEBYSCORE', R .. ':running', victim, victim, 'LIMIT', 0, REAP_LOOK)
   local moved = 0
   for _, id in ipairs(ids) do
-    if moved < REAP_BATCH and L.attempt(recover, R, id, victim, now_ms, crashes, dead_max) then
+    if moved < REAP_BATCH and L.try(recover, R, id, victim, now_ms, crashes, dead_max) then
       moved = moved + 1
       freed[moved] = id
     end
