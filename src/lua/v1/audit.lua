@@ -297,9 +297,9 @@ local function judge(ctx, row)
   elseif #row.sets == 1 then
     local set = row.sets[1]
     local is_kept = set.name == 'dead:' .. queue or set.name == 'done:' .. queue
-    local judge = is_kept and judge_kept or
+    local check = is_kept and judge_kept or
                  set.name == 'parked:' .. queue and L.audit_parked or judge_waiting
-    judge(ctx, row, set)
+    check(ctx, row, set)
   elseif #row.sets > 1 or not row.unsure then
     local why = #row.sets == 0 and 'it is in no set' or 'it is in ' .. names_of(row.sets)
     tell(ctx, #row.sets == 0 and 'no-place' or 'two-places', id, queue, why, function()
