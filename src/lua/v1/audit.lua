@@ -8,15 +8,15 @@
 -- type, both functions check only the types of keys. PHASE, and what NAME is:
 --   keys     name, type pairs of keys relative to R (type '': any), big:<id> and worker:<epoch> too
 --   set      one q:<queue>:<p>, solo:<queue>, dead:<queue>, done:<queue> or parked:<queue>
---   running jobs workers tries errors results cancel progress   (no name)
---   queue    queues: their marks, heads and names
+--   running jobs   (no name)
+--   workers tries errors results cancel progress   see v1/audit_beside.lua
+--   queue    see v1/audit_queues.lua
 --   parked holds gates   see v1/audit_gates.lua
 -- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
 -- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/troubleshooting.md.
 -- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `. It never
 -- counts anything as done. It never touches a job that a worker holds, except in other sets: the
 -- end of the job, or the reaper, settles the rest. Repair in the order of phases above.
--- Reason for its length: each phase judges with the facts and the texts of the others.
 -- later_v1_audit: no-writes. later_v1_repair: allow-oom. Cost: O(COUNT * log n), O(COUNT) sets.
 
 local PAGE_MAX = 200
@@ -453,48 +453,6 @@ local function audit_running(ctx, cursor, count)
   return page[1], #page[2] / 2
 end
 
--- ---- what is kept beside the jobs
-
-local function audit_side(ctx, cursor, count, phase)
-  local key = ctx.R .. ':' .. phase
-  local page = ask('HSCAN', key, cursor, 'COUNT', count)
-  if not page then
-    return '0', 0
-  end
-  local is_of_running = phase == 'cancel' or phase == 'progress'
-  for i = 1, #page[2], 2 do
-    local id = page[2][i]
-    if not db('ZSCORE', ctx.R .. ':running', id) and
-       (is_of_running or db('HEXISTS', ctx.R .. ':jobs', id) == 0) then
-      tell(ctx, 'leftover', id, '', 'an entry of ' .. phase .. (is_of_running and
-           ', and the job is not running' or ', and there is no such job'), function()
-        db('HDEL', key, id)
-      end)
-    end
-  end
-  return page[1], #page[2] / 2
-end
-
-local function audit_workers(ctx, cursor, count)
-  local R = ctx.R
-  local page = db('HSCAN', R .. ':workers', cursor, 'COUNT', count)
-  for i = 1, #page[2], 2 do
-    local epoch = page[2][i]
-    local function remove()
-      db('HDEL', R .. ':workers', epoch)
-    end
-    if not L.whole(epoch) then
-      tell(ctx, 'broken-worker', epoch, '', 'an entry of workers that is no epoch', remove)
-    elseif page[2][i + 1] ~= 'dead' and not ask('HGET', R .. ':worker:' .. epoch, 'link') then
-      local held = db('ZCOUNT', R .. ':running', epoch, epoch)
-      tell(ctx, 'broken-worker', epoch, '', 'its fields are missing' ..
-           (held > 0 and '; it holds ' .. L.int(held) .. ' jobs: left to the reaper' or ''),
-           held == 0 and remove or nil)
-    end
-  end
-  return page[1], #page[2] / 2
-end
-
 -- ---- keys of their own
 
 -- Judge a key big:<id>. If no job uses the payload, it is removed; without any record it is all
@@ -540,69 +498,6 @@ local function audit_keys(ctx, pairs_of)
   return '0', #pairs_of / 2
 end
 
--- ---- queues: what is derived from the sets
-
--- -> marks that are missing, due ms of the first job, whether there is any job. Suspects do not
--- count for the due ms: due ones are left out of the heads on purpose.
-local function read_queue(ctx, queue)
-  local R = ctx.R
-  local marks = ask('HGET', R .. ':prio', queue) or ''
-  local first, lost, any = math.huge, '', false
-  for p = 0, 9 do
-    local digit = L.int(p)
-    local row = ask('ZRANGE', R .. ':q:' .. queue .. ':' .. digit, 0, 0, 'WITHSCORES')
-    if row and row[1] then
-      any, first = true, math.min(first, L.due(row[2]))
-      lost = (p == 5 or string.find(marks, digit, 1, true)) and lost or lost .. digit
-    end
-  end
-  if db('EXISTS', R .. ':solo:' .. queue) == 1 then
-    any, lost = true, string.find(marks, 's', 1, true) and lost or lost .. 's'
-  end
-  if db('EXISTS', R .. ':granted:' .. queue) == 1 then
-    any = true
-    lost = string.find(marks, 'g', 1, true) and lost or lost .. 'g'
-  end
-  if db('EXISTS', R .. ':aside:' .. queue) == 1 then
-    lost = string.find(marks, 'a', 1, true) and lost or lost .. 'a'
-  end
-  any = any or
-        db('EXISTS', R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':parked:' .. queue) > 0
-  return lost, first, any
-end
-
-local function judge_queue(ctx, queue)
-  local R = ctx.R
-  local lost, first, any = read_queue(ctx, queue)
-  if lost ~= '' then
-    tell(ctx, 'bad-mark', queue, queue, 'the mark of waiting jobs is missing: ' .. lost, function()
-      for mark in string.gmatch(lost, '.') do
-        L.mark_set(R, queue, mark)
-      end
-    end)
-  end
-  local head = tonumber(ask('ZSCORE', R .. ':heads', queue) or '')
-  -- A head in the past already says "now", whichever of the due jobs it was made for.
-  if first < math.huge and (not head or (head > first and head > ctx.now_ms)) then
-    local text = head and 'its first job is due before its head' or 'it has no head'
-    tell(ctx, 'bad-head', queue, queue, text, function()
-      L.lower_head(R, queue, first)
-    end)
-  end
-  if any and ask('SISMEMBER', R .. ':names', queue) == 0 then
-    tell(ctx, 'no-name', queue, queue, 'it has jobs and is not among the names', function()
-      db('SADD', R .. ':names', queue)
-    end)
-  end
-end
-
-local function audit_queues(ctx, names)
-  for _, queue in ipairs(names) do
-    judge_queue(ctx, L.check_queue(queue))
-  end
-  return '0', #names
-end
-
 -- ---- the call
 
 -- Without these keys nothing can be judged.
@@ -623,9 +518,9 @@ local function audit(ctx, phase, cursor, count, names)
   elseif phase == 'jobs' then
     return audit_jobs(ctx, cursor, count)
   elseif phase == 'workers' then
-    return audit_workers(ctx, cursor, count)
+    return L.audit_workers(ctx, cursor, count)
   elseif phase == 'queue' then
-    return audit_queues(ctx, names)
+    return L.audit_queues(ctx, names)
   elseif phase == 'gates' then
     return L.audit_gates(ctx, names)
   elseif phase == 'parked' then
@@ -633,7 +528,7 @@ local function audit(ctx, phase, cursor, count, names)
   elseif phase == 'holds' then
     return L.audit_holds(ctx, cursor, count)
   elseif SIDES[phase] then
-    return audit_side(ctx, cursor, count, phase)
+    return L.audit_side(ctx, cursor, count, phase)
   end
   L.fail('ELATER_ARGS', 'unknown phase ' .. L.quote(phase))
 end
@@ -648,6 +543,7 @@ local function page_of(R, args, repairs)
     L.fail('ELATER_ARGS', 'give PHASE CURSOR COUNT (1 to 200) and at most COUNT names')
   end
   local ctx = {R = R, now_ms = L.ms(L.now_us()), repairs = repairs, holders = {}, reply = {'', 0}}
+  ctx.ask = ask
   ctx.tell = function(...)
     tell(ctx, ...)
   end
