@@ -148,9 +148,7 @@ static void on_exit_seen(void *arg, int events)
     unwatch(e);
     if (mono_until_us(e->started, mono_now()) > 10000000)
         e->restart_ms = 0;
-    e->restart_ms = e->restart_ms == 0 ? RESTART_FIRST_MS : e->restart_ms * 2;
-    if (e->restart_ms > RESTART_MAX_MS)
-        e->restart_ms = RESTART_MAX_MS;
+    e->restart_ms = wait_next_ms(e->restart_ms, RESTART_FIRST_MS, RESTART_MAX_MS);
     loop_timer_set(e->restart, e->restart_ms);
 }
 

@@ -137,9 +137,7 @@ static void take_host(struct sched *s, struct mono now, bool is_fault)
         s->host_at = MONO_NEVER;
         return;
     }
-    s->host_ms = s->host_ms == 0 ? HOST_FIRST_MS : s->host_ms * 2;
-    if (s->host_ms > HOST_MAX_MS)
-        s->host_ms = HOST_MAX_MS;
+    s->host_ms = wait_next_ms(s->host_ms, HOST_FIRST_MS, HOST_MAX_MS);
     s->host_at = mono_add_ms(now, s->host_ms);
 }
 
