@@ -14,19 +14,9 @@ struct gate_redis {
     char root[80];
 };
 
-/* True when r is an error or not the expected array; the fault has been reported then. */
 static bool is_bad(struct gate_redis *g, const struct reply *r, size_t elements)
 {
-    if (reply_kind(r) == REPLY_ERROR) {
-        g->events.fault(g->events.arg, error_reply_fault(reply_str(r)), reply_str(r));
-        return true;
-    }
-    if (reply_count(r) < elements) {
-        g->events.fault(g->events.arg, FAULT_CALL,
-                        "the library answered in a shape that is not known");
-        return true;
-    }
-    return false;
+    return error_reply_is_bad(r, elements, g->events.fault, g->events.arg);
 }
 
 static void on_entered(void *arg, const struct reply *r)
