@@ -42,6 +42,12 @@ struct run_result {
     struct mono started; /* when it began to run; 0: never */
 };
 
+/* ten years; due times end with the year 5000 */
+#define RUN_RETRY_IN_MAX_MS INT64_C(315360000000)
+
+/* When the handler wants its retry: the n bytes at p are a duration, at most RUN_RETRY_IN_MAX_MS.
+ * False: they are none; *ret_ms is not changed then. */
+bool run_parse_retry_in(const char *p, size_t n, int64_t *ret_ms);
 /* How a process ended: "exit status 3", "killed by signal 9 (Killed)". */
 void run_describe_status(const siginfo_t *st, char *out, size_t size);
 /* Why we ended it (TIMED_OUT, STOPPED, CANCELLED): "timed out after 1s". */
