@@ -834,7 +834,7 @@ static void test_ls(void **state)
     assert_says(&out, "\"state\":\"done\"");
     assert_int_equal(run("ls", "work", "--state", "all", "--limit", "5", "--json", NULL), 0);
     assert_int_equal(lines_of(&out), 5);
-    assert_int_equal(run("ls", "nothing-here", "--json", NULL), 0);
+    assert_int_equal(run("ls", "nothing-here", "--json", NULL), 66);
     assert_int_equal(out.len, 0);
 }
 

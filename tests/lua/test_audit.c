@@ -78,7 +78,7 @@ static void each_key(struct buf *found, const char *function, bool big)
 /* All phases, in the order that the head comment of v1/audit.lua asks for. -> the findings */
 static const char *run(const char *function)
 {
-    static const char *const phases[] = {"running", "jobs",   "tries",    "errors",
+    static const char *const phases[] = {"running", "jobs",   "tries",    "errors", "failures",
                                          "results", "cancel", "progress", "workers"};
     struct buf found = BUF_INIT;
     const char **names;
@@ -613,7 +613,8 @@ static void test_running_under_what_is_no_worker(void **state)
 
 static void test_leftovers(void **state)
 {
-    static const char *const sides[] = {"tries", "errors", "results", "cancel", "progress"};
+    static const char *const sides[] = {"tries",   "errors", "failures",
+                                        "results", "cancel", "progress"};
     const char *id;
 
     (void)state;

@@ -581,6 +581,53 @@ static void test_tidy_drops_names(void **state)
     assert_string_equal(redis("SISMEMBER R:names off"), "1");
 }
 
+static void test_forget(void **state)
+{
+    const char *w = worker(), *id;
+
+    (void)state;
+    (void)fcall("later_pause unused by me");
+    (void)redis("HSET R:stats done:unused 3");
+    (void)redis("HSET R:queues unused lock=a");
+    (void)redis("HSET R:config max_payload:unused 5");
+    assert_string_equal(fcall("later_v1_forget unused"), "forgotten");
+    assert_string_equal(fcall("later_v1_forget unused"), "forgotten");
+    assert_string_equal(redis("EXISTS R:names R:paused R:stats R:queues R:config"), "0");
+    /* One with jobs in any state is kept. */
+    id = add("unused in 1h keep 1h x");
+    assert_refused("ELATER_STATE", "later_v1_forget unused");
+    (void)fcall("later_run_now %s", id);
+    assert_string_equal(claim(w, "unused", 1), id);
+    assert_refused("ELATER_STATE", "later_v1_forget unused");
+    (void)fcall("later_v1_step %s 1 0 10 1 %s 1 done unused 3600000 0 T O 0", w, id);
+    assert_string_equal(state_of(id), "done");
+    assert_refused("ELATER_STATE", "later_v1_forget unused");
+    (void)redis("ZADD R:due:raw 1 x");
+    assert_refused("ELATER_STATE", "later_v1_forget raw");
+    /* So is one that a live worker serves. */
+    (void)fcall("later_v1_beat %s mail,idle", w);
+    assert_refused("ELATER_STATE", "later_v1_forget idle");
+    assert_refused("ELATER_QUEUE", "later_v1_forget a/b");
+    assert_refused("ELATER_QUEUE", "later_v1_forget");
+}
+
+static void test_known(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    assert_string_equal(fcall("later_v1_known mail"), "[0 0]");
+    (void)fcall("later_pause mail");
+    assert_string_equal(fcall("later_v1_known mail"), "[1 0]");
+    (void)redis("ZADD R:due:raw 1 x");
+    assert_string_equal(fcall("later_v1_known raw"), "[1 0]");
+    (void)fcall("later_v1_beat %s mail,idle", w);
+    assert_string_equal(fcall("later_v1_known mail"), "[1 1]");
+    assert_string_equal(fcall("later_v1_known idle"), "[1 1]");
+    assert_string_equal(fcall("later_v1_known id"), "[0 0]");
+    assert_refused("ELATER_QUEUE", "later_v1_known");
+}
+
 /* n names of queues that nobody serves. All are paused, so that tidying drops none of them. */
 static void many_names(int n)
 {
@@ -689,6 +736,8 @@ int main(void)
                                        FX_TEST(test_unserved_queues),
                                        FX_TEST(test_tidy_refusals),
                                        FX_TEST(test_tidy_drops_names),
+                                       FX_TEST(test_forget),
+                                       FX_TEST(test_known),
                                        FX_TEST(test_served_queue_has_its_name),
                                        FX_TEST(test_dropped_name_takes_its_counters),
                                        FX_TEST(test_note)};

@@ -126,6 +126,8 @@ static const struct town_call town_calls[] = {
     {"pa", NOTES "unlock set me;add set unique ux unique_mode replace y"},
     {"pa", "unlock late me;add late unique uy unique_mode replace y"},
     {"pa", "unlock out me;add out unique uz unique_mode move in 1h y"},
+    {"pa", "v1_known mail"},
+    {"pa", "v1_known fresh"},
     {"pa", "add_many mail x y z"},
     {"pa", "add_many fresh in 1h priority 9 lock door -- x y"},
     /* ---- callers */
@@ -271,6 +273,8 @@ static const struct town_call town_calls[] = {
     {"a", "reschedule $s +3h"},
     {"a", "retry $D"},
     {"a", "pause mail for 1h"},
+    {"a", "pause fresh;v1_forget fresh"},
+    {"a!", "v1_forget mail"},
     {"a", "resume off"},
     {"a", "limit_set permits semaphore 4"},
     {"a", "limit_set gone semaphore 2"},

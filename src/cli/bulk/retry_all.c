@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "cli/args/queue_name.h"
 #include "cli/show/json.h"
 #include "cli/show/listing.h"
 #include "cli/show/out.h"
+#include "cli/show/row.h"
 
 #define ID_BYTES 13 /* with its NUL */
 
@@ -15,20 +17,21 @@
  * Collect all ids before the first retry: a retry removes its job from the very set that the cursor
  * counts in. Also, retrying jobs that die meanwhile would never end if a handler fails at once.
  */
-static int collect(struct cli *cli, const char *queue, struct buf *ids, struct err *err)
+static int collect(struct cli *cli, const struct retry_order *order, struct buf *ids,
+                   struct err *err)
 {
     struct listing list;
 
-    listing_init(&list, queue, "dead");
+    listing_init(&list, order->queue, "dead");
     while (!list.is_over) {
         struct reply *r = listing_next(&list, cli, LISTING_PAGE, err);
 
         if (r == NULL)
             return -1;
         for (size_t i = 1; i < reply_count(r); i++) {
-            const struct reply *id = reply_at(reply_at(r, i), 0);
+            const struct reply *id = reply_at(reply_at(r, i), ROW_ID);
 
-            if (reply_len(id) == ID_BYTES - 1)
+            if (reply_len(id) == ID_BYTES - 1 && row_is_wanted(&order->filter, reply_at(r, i)))
                 buf_add(ids, reply_str(id), ID_BYTES);
         }
         reply_free(r);
@@ -85,22 +88,25 @@ static void show(const struct cli *cli, const char *queue, size_t retried)
     out_printf("%zu %s retried\n", retried, retried == 1 ? "job" : "jobs");
 }
 
-int retry_all(struct cli *cli, const char *queue, int64_t spread_ms, struct err *err)
+int retry_all(struct cli *cli, const struct retry_order *order, struct err *err)
 {
     CLEANUP_BUF struct buf ids = BUF_INIT;
     size_t n, retried = 0;
     int result = 0;
 
-    if (collect(cli, queue, &ids, err) < 0)
+    if (collect(cli, order, &ids, err) < 0)
         return -1;
     n = ids.len / ID_BYTES;
+    if (n == 0 && queue_name_check(cli, order->queue, err) < 0)
+        return -1;
     for (size_t i = 0; i < n && result >= 0; i++) {
-        /* In floating point: the product of spread_ms and i could overflow. */
+        /* In floating point: the product of spread and i could overflow. */
         double share = (double)i / (double)n;
 
-        result = retry(cli, ids.data + i * ID_BYTES, (int64_t)((double)spread_ms * share), err);
+        result =
+            retry(cli, ids.data + i * ID_BYTES, (int64_t)((double)order->spread_ms * share), err);
         retried += result > 0;
     }
-    show(cli, queue, retried);
+    show(cli, order->queue, retried);
     return result < 0 ? -1 : 0;
 }

@@ -1,10 +1,17 @@
-/* `later retry QUEUE --all`: every dead job of a queue. */
+/* `later retry QUEUE --all` and `--reason`: dead jobs of a queue. */
 #ifndef LATER_CLI_BULK_RETRY_ALL_H
 #define LATER_CLI_BULK_RETRY_ALL_H
 
 #include "cli/cli.h"
+#include "cli/show/row.h"
 
-/* spread_ms: make them due evenly over this time; 0: at once. Returns as a verb's run(). */
-int retry_all(struct cli *cli, const char *queue, int64_t spread_ms, struct err *err);
+struct retry_order {
+    const char *queue;
+    struct row_filter filter; /* which of its dead jobs */
+    int64_t spread_ms;        /* make them due evenly over this time; 0: at once */
+};
+
+/* Returns as a verb's run(). */
+int retry_all(struct cli *cli, const struct retry_order *order, struct err *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "cli/args/queue_name.h"
 #include "cli/bulk/add_from.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -196,6 +197,7 @@ static int run(struct cli *cli, struct err *err)
         return -1;
     show(cli, r, is_own_token);
     reply_free(r);
+    queue_name_warn(cli, cli->argv[0]);
     return 0;
 }
 

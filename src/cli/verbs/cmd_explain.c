@@ -13,6 +13,7 @@
 static const struct {
     const char *name, *label;
 } instants[] = {
+    {"added_ms", "added"},
     {"due_ms", "due"},
     {"granted_ms", "let in"},
     {"since_ms", "since"},

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "cli/args/job_state.h"
+#include "cli/args/queue_name.h"
 #include "cli/bulk/job_json.h"
 #include "cli/bulk/meter.h"
 #include "cli/show/json.h"
@@ -148,6 +149,8 @@ static int run(struct cli *cli, struct err *err)
             result = write_state(&x, err);
     }
     meter_wipe(&x.meter);
+    if (result == 0 && x.jobs == 0)
+        return queue_name_check(cli, x.queue, err);
     if (result == 0 && x.broken > 0)
         return err_set(err, ERR_DATA,
                        "%llu of the jobs have a broken record: they were left out "

@@ -321,8 +321,9 @@ static long query_queues(struct fsck *f, struct err *err)
  * Returns the number of queues, or -1. */
 static long query(struct fsck *f, struct err *err)
 {
-    static const char *const phases[] = {"running", "jobs",     "tries",   "errors", "results",
-                                         "cancel",  "progress", "workers", "parked", "holds"};
+    static const char *const phases[] = {"running",  "jobs",    "tries",  "errors",
+                                         "failures", "results", "cancel", "progress",
+                                         "workers",  "parked",  "holds"};
     char match[sizeof(f->root) + 8];
     long queues;
 

@@ -154,31 +154,38 @@ static int retry_one(struct cli *cli, const char *id, struct err *err)
 static int run_retry(struct cli *cli, struct err *err)
 {
     const char *spread = cli_value(cli, "spread");
-    int64_t spread_ms = 0;
+    struct retry_order order = {.queue = cli->argv[0],
+                                .filter = {cli_value(cli, "key"), cli_value(cli, "reason")}};
+    bool is_filtered = order.filter.key != NULL || order.filter.reason != NULL;
 
-    if (cli_value(cli, "all") == NULL)
+    if (cli_value(cli, "all") == NULL && !is_filtered)
         return spread == NULL ? cli_each(cli, retry_one)
                               : err_set(err, ERR_USAGE, "--spread goes with QUEUE --all");
     if (cli->argc != 1)
-        return err_set(err, ERR_USAGE, "--all takes one queue");
-    if (spread != NULL && text_parse_duration(spread, &spread_ms) < 0)
+        return err_set(err, ERR_USAGE, "--all, --reason and --key take one queue");
+    if (spread != NULL && text_parse_duration(spread, &order.spread_ms) < 0)
         return err_set(err, ERR_USAGE, "--spread is no duration: write it like 250ms 10s 5m 2h 7d");
-    return retry_all(cli, cli->argv[0], spread_ms, err);
+    return retry_all(cli, &order, err);
 }
 
 static const struct cli_option retry_options[] = {
     {"all", NULL, "every dead job of the queue"},
-    {"spread", "D", "with --all: make them due evenly over this time"},
+    {"reason", "TEXT", "those that died with this reason (ls --by reason); * and ? as in a shell"},
+    {"key", "KEY", "those with this key"},
+    {"spread", "D", "with a queue: make them due evenly over this time"},
     {NULL, NULL, NULL},
 };
 
 const struct cli_verb cmd_retry = {
     "retry",
-    "ID... | QUEUE --all",
+    "ID... | QUEUE (--all | --reason TEXT | --key KEY)",
     "run dead jobs again",
     "Run dead jobs again. Their attempts are counted from the start. With --all every\n"
-    "job that is dead when the command starts; --spread keeps them from all being due\n"
-    "at once.",
+    "job that is dead when the command starts, with --reason and --key those among them;\n"
+    "--spread keeps them from all being due at once.\n"
+    "\n"
+    "  later ls mail --by reason\n"
+    "  later retry mail --reason 'no route to *' --spread 1h",
     1,
     CLI_MANY,
     false,

@@ -6,25 +6,27 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/args/job_state.h"
+#include "cli/args/queue_name.h"
+#include "cli/show/groups.h"
 #include "cli/show/json.h"
 #include "cli/show/listing.h"
 #include "cli/show/out.h"
 #include "cli/show/outcome.h"
+#include "cli/show/row.h"
 #include "cli/show/table.h"
 
 #define LIMIT_ON_TTY 100
-
-/* The elements of a row of later_v1_list. */
-enum field { ID, SCORE, PRIORITY, TRIES, LAST, BYTES, PREVIEW, GATE };
+#define COLUMNS 8
 
 static const struct state_row {
     const char *score; /* the name of the score in JSON */
-    struct table_column columns[7];
+    struct table_column columns[COLUMNS];
 } states[JOB_STATE_MAX] = {
     [JOB_STATE_DUE] = {"due_ms",
                        {{"ID", false, false},
                         {"DUE", false, false},
                         {"PRI", true, false},
+                        {"KEY", false, true},
                         {"TRIES", true, false},
                         {"BYTES", true, TABLE_SPARE},
                         {"PAYLOAD", false, true},
@@ -33,6 +35,7 @@ static const struct state_row {
                            {{"ID", false, false},
                             {"WORKER", false, false},
                             {"PRI", true, false},
+                            {"KEY", false, true},
                             {"TRIES", true, false},
                             {"BYTES", true, TABLE_SPARE},
                             {"PAYLOAD", false, true},
@@ -41,6 +44,7 @@ static const struct state_row {
                           {{"ID", false, false},
                            {"PARKED", false, false},
                            {"PRI", true, false},
+                           {"KEY", false, true},
                            {"TRIES", true, false},
                            {"BYTES", true, TABLE_SPARE},
                            {"PAYLOAD", false, true},
@@ -49,6 +53,7 @@ static const struct state_row {
                         {{"ID", false, false},
                          {"DIED", false, false},
                          {"PRI", true, false},
+                         {"KEY", false, true},
                          {"TRIES", true, false},
                          {"BYTES", true, TABLE_SPARE},
                          {"PAYLOAD", false, true},
@@ -57,6 +62,7 @@ static const struct state_row {
                         {{"ID", false, false},
                          {"KEPT", false, false},
                          {"PRI", true, false},
+                         {"KEY", false, true},
                          {"TRIES", true, false},
                          {"BYTES", true, TABLE_SPARE},
                          {"PAYLOAD", false, true},
@@ -67,6 +73,9 @@ struct ls {
     struct cli *cli;
     const char *name; /* of the state */
     const struct state_row *state;
+    struct row_filter filter;
+    const char *by;        /* reason or key; NULL: list the jobs */
+    struct groups *groups; /* NULL: list the jobs */
     struct table table;
     int64_t now_ms;
 };
@@ -112,26 +121,30 @@ static void put_last(const struct ls *ls, const struct reply *last, json_t *line
 
 static void put_json(const struct ls *ls, const struct reply *row)
 {
-    const struct reply *id = reply_at(row, ID), *preview = reply_at(row, PREVIEW);
-    int64_t bytes = reply_int(reply_at(row, BYTES));
+    const struct reply *id = reply_at(row, ROW_ID), *preview = reply_at(row, ROW_PREVIEW);
+    int64_t bytes = reply_int(reply_at(row, ROW_BYTES));
     json_t *line = json_object();
     long long tries[3];
 
-    parse_tries(reply_at(row, TRIES), tries);
+    parse_tries(reply_at(row, ROW_TRIES), tries);
     if (reply_len(id) > 0)
         json_put_text(line, "id", reply_str(id), reply_len(id));
     else
         (void)json_object_set_new(line, "raw", json_true());
     json_put_text(line, "queue", ls->cli->argv[0], strlen(ls->cli->argv[0]));
     json_put_text(line, "state", ls->name, strlen(ls->name));
-    json_put_int(line, ls->state->score, reply_int(reply_at(row, SCORE)));
-    json_put_int(line, "priority", reply_int(reply_at(row, PRIORITY)));
+    json_put_int(line, ls->state->score, reply_int(reply_at(row, ROW_SCORE)));
+    json_put_int(line, "priority", reply_int(reply_at(row, ROW_PRIORITY)));
     json_put_int(line, "starts", tries[0]);
     json_put_int(line, "attempts", tries[1]);
     json_put_int(line, "crashes", tries[2]);
-    if (reply_len(reply_at(row, GATE)) > 0)
-        json_put_text(line, "gate", reply_str(reply_at(row, GATE)), reply_len(reply_at(row, GATE)));
-    put_last(ls, reply_at(row, LAST), line);
+    if (reply_len(reply_at(row, ROW_KEY)) > 0)
+        json_put_text(line, "key", reply_str(reply_at(row, ROW_KEY)),
+                      reply_len(reply_at(row, ROW_KEY)));
+    if (reply_len(reply_at(row, ROW_GATE)) > 0)
+        json_put_text(line, "gate", reply_str(reply_at(row, ROW_GATE)),
+                      reply_len(reply_at(row, ROW_GATE)));
+    put_last(ls, reply_at(row, ROW_LAST), line);
     json_put_int(line, "payload_bytes", bytes);
     json_put_bytes(line, "payload_start", reply_str(preview), whole_characters(preview, bytes));
     json_print(line);
@@ -156,12 +169,12 @@ static void put_note(struct ls *ls, const struct reply *last, const struct reply
 
 static void put_row(struct ls *ls, const struct reply *row)
 {
-    const struct reply *id = reply_at(row, ID), *preview = reply_at(row, PREVIEW);
-    const struct reply *score = reply_at(row, SCORE);
+    const struct reply *id = reply_at(row, ROW_ID), *preview = reply_at(row, ROW_PREVIEW);
+    const struct reply *score = reply_at(row, ROW_SCORE), *key = reply_at(row, ROW_KEY);
     long long tries[3];
     char when[48];
 
-    parse_tries(reply_at(row, TRIES), tries);
+    parse_tries(reply_at(row, ROW_TRIES), tries);
     if (reply_len(id) > 0)
         table_add(&ls->table, reply_str(id), reply_len(id));
     else
@@ -172,11 +185,50 @@ static void put_row(struct ls *ls, const struct reply *row)
         table_printf(&ls->table, "%s", out_when(reply_int(score) / 1000, ls->now_ms, when));
     else
         table_printf(&ls->table, "%s", out_when(reply_int(score), ls->now_ms, when));
-    table_add(&ls->table, reply_str(reply_at(row, PRIORITY)), reply_len(reply_at(row, PRIORITY)));
+    table_add(&ls->table, reply_str(reply_at(row, ROW_PRIORITY)),
+              reply_len(reply_at(row, ROW_PRIORITY)));
+    if (reply_len(key) > 0)
+        table_add(&ls->table, reply_str(key), reply_len(key));
+    else
+        table_printf(&ls->table, "-");
     table_printf(&ls->table, "%lld", tries[1]);
-    table_printf(&ls->table, "%lld", (long long)reply_int(reply_at(row, BYTES)));
+    table_printf(&ls->table, "%lld", (long long)reply_int(reply_at(row, ROW_BYTES)));
     table_add(&ls->table, reply_str(preview), reply_len(preview));
-    put_note(ls, reply_at(row, LAST), reply_at(row, GATE));
+    put_note(ls, reply_at(row, ROW_LAST), reply_at(row, ROW_GATE));
+}
+
+/* A job that has never failed has no reason, and is in no group then. */
+static void count_row(struct ls *ls, const struct reply *row)
+{
+    const struct reply *id = reply_at(row, ROW_ID), *key = reply_at(row, ROW_KEY);
+    struct outcome outcome = {.when_ms = 0};
+    bool has_failed = row_outcome(row, &outcome) == 0;
+
+    if (strcmp(ls->by, "key") == 0)
+        groups_add(ls->groups, reply_str(key), reply_len(key), reply_str(id), reply_len(id),
+                   outcome.when_ms);
+    else if (has_failed)
+        groups_add(ls->groups, outcome.text, outcome.text_len, reply_str(id), reply_len(id),
+                   outcome.when_ms);
+}
+
+/* Returns whether the job counts against the limit. */
+static bool take_row(struct ls *ls, const struct reply *row)
+{
+    if (!row_is_wanted(&ls->filter, row))
+        return false;
+    if (ls->groups != NULL)
+        count_row(ls, row);
+    else if (ls->cli->json)
+        put_json(ls, row);
+    else
+        put_row(ls, row);
+    return true;
+}
+
+static bool is_table(const struct ls *ls)
+{
+    return !ls->cli->json && ls->groups == NULL;
 }
 
 /* limit: lowered by the jobs that are shown. */
@@ -191,19 +243,29 @@ static int show_pages(struct ls *ls, int64_t *limit, struct err *err)
 
         if (r == NULL)
             return -1;
-        for (size_t i = 1; i < reply_count(r) && *limit > 0; i++, --*limit) {
-            if (ls->cli->json)
-                put_json(ls, reply_at(r, i));
-            else
-                put_row(ls, reply_at(r, i));
-        }
+        for (size_t i = 1; i < reply_count(r) && *limit > 0; i++)
+            *limit -= take_row(ls, reply_at(r, i));
         reply_free(r);
-        if (!ls->cli->json)
+        if (is_table(ls))
             table_flush(&ls->table);
     }
-    if (!list.is_over && out_is_tty() && !ls->cli->json)
+    if (!list.is_over && out_is_tty() && is_table(ls))
         out_printf("... there are more: --limit N shows them\n");
     return 0;
+}
+
+/* The groups of this state, or its jobs. */
+static int show_groups(struct ls *ls, int64_t *limit, struct err *err)
+{
+    int result;
+
+    ls->groups = groups_new();
+    result = show_pages(ls, limit, err);
+    if (result == 0)
+        groups_show(ls->groups, ls->cli->json, ls->by, ls->name, ls->now_ms);
+    groups_free(ls->groups);
+    ls->groups = NULL;
+    return result;
 }
 
 /* A table for each state; of several states each has its name above it. */
@@ -216,7 +278,9 @@ static int show_state(struct ls *ls, enum job_state which, bool is_one_of_severa
     ls->state = &states[which];
     if (is_one_of_several && !ls->cli->json)
         out_printf("%s%s:%s\n", out_style(OUT_BOLD), ls->name, out_style(OUT_PLAIN));
-    table_init(&ls->table, ls->state->columns, 7);
+    if (ls->by != NULL)
+        return show_groups(ls, limit, err);
+    table_init(&ls->table, ls->state->columns, COLUMNS);
     result = show_pages(ls, limit, err);
     table_done(&ls->table);
     return result;
@@ -225,14 +289,21 @@ static int show_state(struct ls *ls, enum job_state which, bool is_one_of_severa
 static int run(struct cli *cli, struct err *err)
 {
     const char *given = cli_value(cli, "state"), *limit = cli_value(cli, "limit");
-    int64_t max = out_is_tty() ? LIMIT_ON_TTY : INT64_MAX;
-    struct ls ls = {.cli = cli};
+    const char *by = cli_value(cli, "by");
+    int64_t max = out_is_tty() && by == NULL ? LIMIT_ON_TTY : INT64_MAX;
+    struct ls ls = {
+        .cli = cli, .filter = {cli_value(cli, "key"), cli_value(cli, "reason")}, .by = by};
     bool is_wanted[JOB_STATE_MAX];
     int n = 0, result = 0;
 
-    job_states_of(given != NULL ? given : "due", is_wanted);
+    if (given == NULL)
+        given =
+            (by != NULL && strcmp(by, "reason") == 0) || ls.filter.reason != NULL ? "dead" : "due";
+    job_states_of(given, is_wanted);
     if (limit != NULL && text_parse_int(limit, 1, INT64_MAX, &max) < 0)
         return err_set(err, ERR_USAGE, "--limit is not a number from 1 on");
+    if (queue_name_check(cli, cli->argv[0], err) < 0)
+        return -1;
     if (!cli->json)
         ls.now_ms = cli_now_ms(cli);
     for (int i = 0; i < JOB_STATE_MAX; i++)
@@ -245,7 +316,10 @@ static int run(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option options[] = {
-    {"state", JOB_STATES_ARG, "which jobs (default: due)"},
+    {"state", JOB_STATES_ARG, "which jobs (default: due; with reasons: dead)"},
+    {"key", "KEY", "only jobs with this key"},
+    {"reason", "TEXT", "only jobs that last failed with this reason; * and ? as in a shell"},
+    {"by", "reason|key", "count them: by the reason of their last failure, or by key"},
     {"limit", "N", "at most N jobs (default: 100 on a terminal, else all)"},
     {NULL, NULL, NULL},
 };
@@ -257,7 +331,11 @@ const struct cli_verb cmd_ls = {
     "List the jobs of QUEUE, state by state: first what runs first, the dead and the kept\n"
     "by time. Parked jobs wait for a gate: a lock, a semaphore or a rate. \"(raw)\" are\n"
     "members written by ZADD, which get an id when they start. With --json one object a\n"
-    "line. Jobs that move meanwhile may be missed or come twice.",
+    "line. Jobs that move meanwhile may be missed or come twice.\n"
+    "\n"
+    "  later ls mail --by reason              # what do they die of?\n"
+    "  later ls mail --reason 'no route to *'\n"
+    "  later ls mail --state all --key user:42",
     1,
     1,
     false,

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/args/job_state.h"
+#include "cli/args/queue_name.h"
 #include "cli/bulk/meter.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -102,6 +103,36 @@ static int remove_all(struct purge *p, struct err *err)
     return result;
 }
 
+/* Remove the name of the queue. The library refuses if it has jobs or a worker. */
+static int forget(struct cli *cli, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    if (cli_value(cli, "state") != NULL || cli_value(cli, "dry-run") != NULL)
+        return err_set(err, ERR_USAGE,
+                       "--forget removes no jobs: give it without --state and "
+                       "--dry-run");
+    if (queue_name_check(cli, cli->argv[0], err) < 0)
+        return -1;
+    cli_call_puts(&call, cli->argv[0]);
+    r = cli_fcall(cli, "later_v1_forget", &call, err);
+    if (r == NULL)
+        return -1;
+    if (cli->json) {
+        json_t *line = json_object();
+
+        json_put_text(line, "queue", cli->argv[0], strlen(cli->argv[0]));
+        json_put_text(line, "status", reply_str(r), reply_len(r));
+        json_print(line);
+    } else {
+        out_text(cli->argv[0], strlen(cli->argv[0]));
+        out_printf(" %s\n", reply_str(r));
+    }
+    reply_free(r);
+    return 0;
+}
+
 static int run(struct cli *cli, struct err *err)
 {
     const char *given = cli_value(cli, "state");
@@ -109,6 +140,8 @@ static int run(struct cli *cli, struct err *err)
     struct purge p = {.cli = cli, .queue = cli->argv[0]};
     int wants = 1, result = 0;
 
+    if (cli_value(cli, "forget") != NULL)
+        return forget(cli, err);
     if (given == NULL)
         return err_set(err, ERR_USAGE, "which jobs? --state due, parked, dead or done");
     if (strcmp(given, job_state_name(JOB_STATE_RUNNING)) == 0)
@@ -116,7 +149,7 @@ static int run(struct cli *cli, struct err *err)
                        "a running job is ended, not removed: later cancel --running "
                        "ID (later ls QUEUE --state running lists them)");
     p.state = given;
-    if (remove_some(&p, 0, err) < 0)
+    if (remove_some(&p, 0, err) < 0 || (p.left == 0 && queue_name_check(cli, p.queue, err) < 0))
         return -1;
     if (!is_dry && p.left > 0 && cli_value(cli, "yes") == NULL)
         wants = ask(&p, err);
@@ -131,6 +164,7 @@ static int run(struct cli *cli, struct err *err)
 static const struct cli_option options[] = {
     {"state", "due|parked|running|dead|done",
      "which jobs (due: those that wait; running ones are cancelled)"},
+    {"forget", NULL, "forget the name of a queue without jobs that no worker serves"},
     {"yes", NULL, "do not ask"},
     {"dry-run", NULL, "only tell how many there are"},
     {NULL, NULL, NULL},
@@ -138,14 +172,17 @@ static const struct cli_option options[] = {
 
 const struct cli_verb cmd_purge = {
     "purge",
-    "QUEUE --state S",
+    "QUEUE (--state S | --forget)",
     "remove all jobs of a queue in one state",
     "Remove the jobs of QUEUE that are in one state, with their payloads, the gates they\n"
     "wait for or were let in at, and their unique keys. There is no way back: `later export\n"
     "QUEUE --state S` keeps a copy. It asks before, and removes as many as it said, the\n"
     "first ones first: pause the queue if more may come. Waiting and parked ones count as\n"
     "cancelled, and whoever waits for one is told so; nothing of them is kept, whatever\n"
-    "their keep says. Running jobs are ended by `later cancel --running`.",
+    "their keep says. Running jobs are ended by `later cancel --running`.\n"
+    "\n"
+    "With --forget the queue itself is removed: its counters, its pause, what workers said\n"
+    "of it. It may have no jobs and no worker then.",
     1,
     1,
     false,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/args/queue_name.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
@@ -45,6 +46,8 @@ static int run_pause(struct cli *cli, struct err *err)
     char who[192];
     struct reply *r;
 
+    if (cli_value(cli, "new") == NULL && queue_name_check(cli, cli->argv[0], err) < 0)
+        return -1;
     cli_call_puts(&call, cli->argv[0]);
     cli_call_options(&call, cli, names);
     if (cli_value(cli, "by") == NULL) {
@@ -64,6 +67,7 @@ static const struct cli_option pause_options[] = {
     {"reason", "TEXT", "why, for those who look at the queue"},
     {"for", "D", "only this long: 250ms 10s 5m 1h30m 7d"},
     {"by", "WHO", "who pauses it (default: USER@HOST)"},
+    {"new", NULL, "also a queue that does not exist yet"},
     {NULL, NULL, NULL},
 };
 
@@ -72,8 +76,7 @@ const struct cli_verb cmd_pause = {
     "QUEUE",
     "start no more jobs of a queue",
     "Start no more jobs of QUEUE, on any worker, until `later resume QUEUE` or for the\n"
-    "time given. Jobs can still be added; running ones go on. The queue need not exist\n"
-    "yet.",
+    "time given. Jobs can still be added; running ones go on.",
     1,
     1,
     false,
@@ -92,6 +95,10 @@ static int run_resume(struct cli *cli, struct err *err)
     r = cli_fcall(cli, "later_resume", &call, err);
     if (r == NULL)
         return -1;
+    if (reply_is(r, "not paused") && queue_name_check(cli, cli->argv[0], err) < 0) {
+        reply_free(r);
+        return -1;
+    }
     show(cli, cli->argv[0], "queue", r);
     reply_free(r);
     return 0;

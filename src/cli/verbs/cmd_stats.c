@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/args/queue_name.h"
 #include "cli/show/json.h"
 #include "cli/show/metrics.h"
 #include "cli/show/out.h"
@@ -169,6 +170,8 @@ static int run_stats(struct cli *cli, struct err *err)
 
     if (cli_value(cli, "prometheus") != NULL)
         return metrics_show(cli, err);
+    if (cli->argc > 0 && queue_name_check(cli, cli->argv[0], err) < 0)
+        return -1;
     if (cli->argc > 0)
         cli_call_puts(&call, cli->argv[0]);
     r = cli_fcall(cli, "later_stats", &call, err);

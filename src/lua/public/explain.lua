@@ -17,7 +17,7 @@
 --   alone       its worker died twice under it: it waits for a worker that runs nothing else:
 --               workers ahead
 --   turn        workers have room, due jobs of its queue are before it: ahead
---   handler     it runs: worker host pid since_ms (known where it holds a lock) beat_ms progress
+--   handler     it runs: worker host pid since_ms (when its start was claimed) beat_ms progress
 --               cancelling_ms
 --   retry       it is dead: died_ms code reason unique_owner (that job has its unique key: a retry
 --               is refused)
@@ -25,8 +25,9 @@
 --               ended_ms until_ms (when it is forgotten)
 -- The first that applies is reported, in this order: not due; expired; paused; its gate; worker,
 -- room, alone; turn.
--- due_ms: of all jobs that wait or run. granted_ms: since when the job is granted. aside: 1 where
--- its queue stands aside at its gate: the job is not called until a worker has room for it.
+-- added_ms: of all jobs: when it got its id. due_ms: of all jobs that wait or run. granted_ms:
+-- since when the job is granted. aside: 1 where its queue stands aside at its gate: the job is not
+-- called until a worker has room for it.
 -- gate: kind:NAME. ahead: with a gate, the jobs and callers that are called before it, without
 -- those of paused queues and callers whose wait is over, and ahead_queue: those of its own queue;
 -- otherwise the due jobs of its queue before it.
@@ -94,20 +95,11 @@ end
 
 -- ---- it runs, or has ended
 
--- -> when a running job was started (ms); nil: it holds no lock, and only the fence of a lock tells
-local function started_ms(e)
-  local lock = string.match('\n' .. (redis.call('HGET', e.R .. ':holds', e.id) or ''),
-                            '\n(lock:[^\n]+)')
-  local row = lock and redis.call('HMGET', e.R .. ':' .. lock, 'holder', 'fence')
-  local fence = row and row[1] == e.id and L.whole(row[2])
-  return fence and fence <= e.book.now_us and L.ms(fence)
-end
-
 local function of_running(e)
   local epoch = L.int(e.score)
   local counter = redis.call('HGET', e.R .. ':workers', epoch)
   local row = redis.call('HMGET', e.R .. ':worker:' .. epoch, 'host', 'pid', 'beat_ms')
-  local beat_ms, from_ms = L.whole(row[3]), started_ms(e)
+  local beat_ms, from_ms = L.whole(row[3]), e.tries.started
   local cancelling = L.whole(redis.call('HGET', e.R .. ':cancel', e.id))
   local progress = redis.call('HGET', e.R .. ':progress', e.id)
   local text = 'it runs on ' .. L.where(row[1], row[2])
@@ -431,7 +423,7 @@ L.register('later_explain', {'no-writes'}, function(R, args)
              queue = job.queue, tries = tries, score = score, out = {}}
   local waits_for, text = STATES[state](e)
   local reply = {'id', id, 'queue', job.queue, 'state', state, 'waits_for', waits_for, 'text', text,
-                 'now_ms', L.int(book.now_ms)}
+                 'now_ms', L.int(book.now_ms), 'added_ms', L.int(L.made_ms(id))}
   for _, value in ipairs(e.out) do
     reply[#reply + 1] = value
   end

@@ -9,7 +9,7 @@
 --   keys     name, type pairs of keys relative to R (type '': any), big:<id> and worker:<epoch> too
 --   set      one q:<queue>:<p>, solo:<queue>, dead:<queue>, done:<queue> or parked:<queue>
 --   running jobs   (no name)
---   workers tries errors results cancel progress   see v1/audit_beside.lua
+--   workers tries errors failures results cancel progress   see v1/audit_beside.lua
 --   queue    see v1/audit_queues.lua
 --   parked holds gates   see v1/audit_gates.lua
 -- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
@@ -504,7 +504,8 @@ end
 local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash', 'workers', 'hash',
                'errors', 'hash', 'parked', 'hash', 'holds', 'hash'}
 
-local SIDES = {tries = true, errors = true, results = true, cancel = true, progress = true}
+local SIDES = {tries = true, errors = true, failures = true, results = true, cancel = true,
+               progress = true}
 
 local function audit(ctx, phase, cursor, count, names)
   if phase == 'keys' then

@@ -1,6 +1,6 @@
 -- Phases of later_v1_audit and later_v1_repair (v1/audit.lua) about what is kept beside the jobs.
---   tries errors results cancel progress   (no name) HSCAN of the hash: an entry must have its job
---   workers                                (no name) a worker must have its fields
+--   tries errors failures results cancel progress   (no name) HSCAN: an entry must have its job
+--   workers                                         (no name) a worker must have its fields
 
 function L.audit_side(ctx, cursor, count, phase)
   local key = ctx.R .. ':' .. phase

@@ -4,8 +4,9 @@
 -- CURSOR: '' first, then what the last page returned. COUNT: at most 200. Pages may miss or repeat
 -- jobs that move meanwhile.
 -- row: [id or '' for a raw member, score, priority, tries, first line of the outcome (of a running
--- job: its progress), payload bytes, first 64 bytes of the payload]; a parked job has its ticket as
--- the score, and as an eighth value the gate where it waits, '' when it is granted.
+-- job: its progress), payload bytes, first 64 bytes of the payload, gate, key]. The last two are ''
+-- where there is none. gate: where a parked job waits; '' when it is granted. Its score is its
+-- ticket.
 -- no-writes. Cost: O(log n + COUNT); for running O(all running jobs / pages).
 
 local RAW_BYTES = 1048576
@@ -24,7 +25,7 @@ local function job_row(R, id, score, from)
     preview = string.sub(record, job.body, job.body + 63)
   end
   return {id, score, job and L.int(job.priority) or '', redis.call('HGET', R .. ':tries', id) or '',
-          string.match(outcome, '^[^\n]*'), size, preview}, job
+          string.match(outcome, '^[^\n]*'), size, preview, '', job and job.K or ''}, job
 end
 
 local function waiting_page(R, queue, segment, offset, count)
@@ -46,7 +47,8 @@ local function waiting_page(R, queue, segment, offset, count)
       end
       left = left - 1
       if name == 'raw' then
-        reply[#reply + 1] = {'', rows[i + 1], '5', '', '', #rows[i], string.sub(rows[i], 1, 64)}
+        reply[#reply + 1] = {'', rows[i + 1], '5', '', '', #rows[i],
+                              string.sub(rows[i], 1, 64), '', ''}
       else
         reply[#reply + 1] = job_row(R, rows[i], rows[i + 1], ':errors')
       end

@@ -104,7 +104,7 @@ end
 
 -- Without these nothing can be decided about running jobs.
 local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash'}
-local RARE = {{'errors', 'results', 'cancel', 'progress', 'await'},
+local RARE = {{'errors', 'failures', 'results', 'cancel', 'progress', 'await'},
               {'parked', 'holds', 'timers', 'limits', 'queues', 'paused'}}
 
 -- Called first by each function that moves running jobs: refuse foreign types of GREAT, and learn

@@ -88,8 +88,8 @@ local function names_in(text)
   return lists[text]
 end
 
--- -> is_served(queue)
-local function served(R)
+-- -> is_served(queue): whether a live worker serves it
+function L.served(R)
   local live = {}
   for _, peer in ipairs(L.peers(R, {'queues'})) do
     if peer.counter ~= 'dead' and peer.row[1] then
@@ -141,14 +141,18 @@ local function drop_old(key, before)
   end
 end
 
--- Has the queue neither jobs that wait or are kept, nor a pause?
-local function is_idle(R, queue)
+-- Has the queue jobs that wait or are kept? Running ones do not count.
+function L.has_jobs(R, queue)
   local keys = {R .. ':due:' .. queue, R .. ':dead:' .. queue, R .. ':done:' .. queue,
                 R .. ':solo:' .. queue, R .. ':parked:' .. queue}
   for p = 0, 9 do
     keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
   end
-  return db('EXISTS', unpack(keys)) == 0 and not db('ZSCORE', R .. ':heads', queue) and
+  return db('EXISTS', unpack(keys)) > 0
+end
+
+local function is_idle(R, queue)
+  return not L.has_jobs(R, queue) and not db('ZSCORE', R .. ':heads', queue) and
          db('HEXISTS', R .. ':paused', queue) == 0
 end
 
@@ -235,7 +239,7 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   if L.worker(R, args[1]) ~= 'ok' then
     return {{}, 0}
   end
-  local is_served, now_us = served(R), L.now_us()
+  local is_served, now_us = L.served(R), L.now_us()
   local now_ms = L.ms(now_us)
   keep_state(R, args[1], fields)
   local buried = tidy_queues(R, queues, now_us)

@@ -16,6 +16,7 @@ head -c 20000 /dev/zero | later add mail --in 1h --unique big -
 later add mail --in 1h --unique big --unique-mode replace small
 printf 'a\nb\n' | later add mail --from -
 bare -x FCALL later_add 1 "$R" mail in 5m </dev/null
+bare FCALL later_v1_known 1 "$R" mail
 # The raw way.
 bare ZADD "$R:due:mail" 4102444800000 raw
 bare PUBLISH "$R:wake" mail

@@ -106,8 +106,9 @@ void audit(const struct ledger *l)
 {
     static const char *const gates[] = {
         "lock:", "sem:", "rate:granted:", "wait:", "granted:", NULL};
-    static const char *const phases[] = {"running", "jobs",     "tries",   "errors", "results",
-                                         "cancel",  "progress", "workers", "parked", "holds"};
+    static const char *const phases[] = {"running",  "jobs",    "tries",  "errors",
+                                         "failures", "results", "cancel", "progress",
+                                         "workers",  "parked",  "holds"};
     struct reply *keys = keys_of(l);
 
     audit_keys(l, keys, "keys", NULL);

@@ -275,6 +275,18 @@ static void make_stats(struct maker *k)
     model_stats(k->m, percent(k, 30) ? queue_arg(k) : -1, k->want);
 }
 
+static void make_forget(struct maker *k)
+{
+    begin(k, "later_v1_forget");
+    model_forget_queue(k->m, queue_arg(k), k->want);
+}
+
+static void make_known(struct maker *k)
+{
+    begin(k, "later_v1_known");
+    model_known_queue(k->m, queue_arg(k), k->want);
+}
+
 static void make_list(struct maker *k)
 {
     static const char *const states[] = {"due", "due", "parked", "running", "dead", "done"};
@@ -530,18 +542,19 @@ static void move_time(struct maker *k)
 static const struct {
     int weight, gated, crowded; /* in a sequence of this kind */
     void (*make)(struct maker *k);
-} MAKERS[] = {{14, 22, 20, make_add},    {5, 2, 6, make_add_many},  {6, 2, 0, make_raw},
-              {6, 5, 3, make_cancel},    {4, 3, 0, make_run_now},   {5, 3, 1, make_reschedule},
-              {5, 4, 1, make_retry},     {3, 3, 1, make_show},      {3, 2, 0, make_result},
-              {4, 2, 0, make_await},     {2, 2, 1, make_pause},     {3, 3, 3, make_resume},
-              {2, 1, 0, make_stats},     {5, 3, 1, make_list},      {6, 4, 1, make_register},
-              {4, 1, 0, make_beat},      {4, 3, 1, make_reconcile}, {7, 5, 2, make_reap},
-              {2, 2, 0, make_leave},     {1, 0, 0, make_quiet},     {1, 0, 0, make_workers},
-              {3, 1, 0, make_note},      {6, 4, 2, make_tidy},      {28, 45, 60, make_step},
-              {1, 1, 0, make_loss},      {1, 9, 7, make_lock},      {1, 7, 7, make_unlock},
-              {1, 2, 0, make_renew},     {1, 6, 3, make_throttle},  {1, 1, 0, make_fence_check},
-              {1, 6, 3, make_limit_set}, {1, 1, 0, make_limit_del}, {1, 1, 0, make_limits},
-              {1, 4, 3, make_enter},     {1, 3, 3, make_exit},      {1, 4, 1, make_queue_gates}};
+} MAKERS[] = {{14, 22, 20, make_add},    {5, 2, 6, make_add_many},    {6, 2, 0, make_raw},
+              {6, 5, 3, make_cancel},    {4, 3, 0, make_run_now},     {5, 3, 1, make_reschedule},
+              {5, 4, 1, make_retry},     {3, 3, 1, make_show},        {3, 2, 0, make_result},
+              {4, 2, 0, make_await},     {2, 2, 1, make_pause},       {3, 3, 3, make_resume},
+              {2, 1, 0, make_stats},     {2, 1, 1, make_forget},      {1, 0, 0, make_known},
+              {5, 3, 1, make_list},      {6, 4, 1, make_register},    {4, 1, 0, make_beat},
+              {4, 3, 1, make_reconcile}, {7, 5, 2, make_reap},        {2, 2, 0, make_leave},
+              {1, 0, 0, make_quiet},     {1, 0, 0, make_workers},     {3, 1, 0, make_note},
+              {6, 4, 2, make_tidy},      {28, 45, 60, make_step},     {1, 1, 0, make_loss},
+              {1, 9, 7, make_lock},      {1, 7, 7, make_unlock},      {1, 2, 0, make_renew},
+              {1, 6, 3, make_throttle},  {1, 1, 0, make_fence_check}, {1, 6, 3, make_limit_set},
+              {1, 1, 0, make_limit_del}, {1, 1, 0, make_limits},      {1, 4, 3, make_enter},
+              {1, 3, 3, make_exit},      {1, 4, 1, make_queue_gates}};
 
 /* The calls that plain sequences mostly consist of: hundreds of jobs come and go, with calls
  * that meet them. */

@@ -133,7 +133,8 @@ struct model_job *model_new_job(struct model *m, int64_t number, int q, struct b
     j->queue = q;
     j->priority = 5;
     j->a = j->t = j->x = j->k = j->unique_until = MODEL_NONE;
-    j->cancel_ms = j->await_ms = MODEL_NONE;
+    j->cancel_ms = j->await_ms = j->started_ms = MODEL_NONE;
+    j->added_ms = number / 1000;
     j->payload = payload;
     return j;
 }
@@ -256,6 +257,27 @@ char *model_outcome(const char *state, int64_t code, int64_t now_ms, int64_t sta
     return all;
 }
 
+void model_fail(struct model *m, struct model_job *j, int64_t epoch, int64_t code, const char *text)
+{
+    char *cut = mem_printf("%.200s", text), *clean = model_line(cut);
+    struct buf all = BUF_INIT;
+    const char *line = j->failures;
+
+    buf_printf(&all, "%lld %lld %lld %s", (long long)MODEL_MS(m), (long long)epoch, (long long)code,
+               clean);
+    for (int n = 1; n < 5 && line != NULL && *line != '\0'; n++) {
+        size_t len = strcspn(line, "\n");
+
+        buf_puts(&all, "\n");
+        buf_add(&all, line, len);
+        line += len + (line[len] == '\n');
+    }
+    model_set(&j->failures, mem_strdup(buf_str(&all)));
+    buf_done(&all);
+    free(clean);
+    free(cut);
+}
+
 /* ---- hints: heads and marks */
 
 void model_lower_head(struct model *m, int q, int64_t due)
@@ -314,8 +336,10 @@ void model_forget(struct model_job *j)
     j->state = JOB_GONE;
     j->cancel_ms = MODEL_NONE;
     j->has_tries = false;
+    j->started_ms = MODEL_NONE;
     model_set(&j->progress, NULL);
     model_set(&j->error, NULL);
+    model_set(&j->failures, NULL);
     model_set(&j->result, NULL);
 }
 

@@ -64,13 +64,14 @@ struct model_job {
     enum model_state state;
     int64_t score; /* due time, epoch, time of death, or time to be removed */
     bool has_tries;
-    int64_t starts, attempts, crashes, tries_due;
-    int64_t cancel_ms; /* MODEL_NONE: not to be cancelled */
-    int cancel_turn;   /* its number in the order of R:cancel */
+    int64_t added_ms;
+    int64_t starts, attempts, crashes, tries_due, started_ms; /* started: MODEL_NONE: never */
+    int64_t cancel_ms;                                        /* MODEL_NONE: not to be cancelled */
+    int cancel_turn; /* its number in the order of R:cancel */
     int64_t await_ms;
-    char *progress, *error, *result; /* NULL: none */
-    char *holds;                     /* gates and unique key, one per line */
-    struct model_spot spot;          /* of a parked job */
+    char *progress, *error, *failures, *result; /* NULL: none */
+    char *holds;                                /* gates and unique key, one per line */
+    struct model_spot spot;                     /* of a parked job */
 };
 
 struct model_raw {
@@ -175,6 +176,15 @@ void model_pause(struct model *m, int q, const char *who, const char *reason, in
 /* at: MODEL_NONE for at once. */
 void model_resume(struct model *m, int q, int64_t at, struct buf *out);
 /* q: -1 for all. */
+/* A queue is forgotten if it has no jobs and no live worker serves it. */
+/* Note a failed attempt of the job; of the last five. */
+void model_fail(struct model *m, struct model_job *j, int64_t epoch, int64_t code,
+                const char *text);
+/* The value of R:tries of a job that has one. */
+#define MODEL_TRIES 120
+void model_tries(const struct model_job *j, char text[MODEL_TRIES]);
+void model_forget_queue(struct model *m, int q, struct buf *out);
+void model_known_queue(struct model *m, int q, struct buf *out);
 void model_stats(struct model *m, int q, struct buf *out);
 
 /* ---- private functions (protocol number 1) */

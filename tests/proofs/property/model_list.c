@@ -12,13 +12,21 @@ static void first_line(struct buf *out, const char *text)
     out_bytes(out, text, text == NULL ? 0 : strcspn(text, "\n"));
 }
 
+void model_tries(const struct model_job *j, char text[MODEL_TRIES])
+{
+    int n = snprintf(text, MODEL_TRIES, "%lld %lld %lld %lld", (long long)j->starts,
+                     (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
+
+    if (j->started_ms != MODEL_NONE)
+        (void)snprintf(text + n, MODEL_TRIES - (size_t)n, " %lld", (long long)j->started_ms);
+}
+
 static void job_row(const struct model_job *j, const char *beside, struct buf *out)
 {
-    char tries[96] = "";
+    char tries[MODEL_TRIES] = "";
 
     if (j->has_tries)
-        (void)snprintf(tries, sizeof(tries), "%lld %lld %lld %lld", (long long)j->starts,
-                       (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
+        model_tries(j, tries);
     buf_puts(out, "[ ");
     out_text(out, j->id);
     out_number(out, j->score);
@@ -28,8 +36,8 @@ static void job_row(const struct model_job *j, const char *beside, struct buf *o
     out_int(out, (int64_t)j->payload.n);
     out_bytes(out, j->payload.p, j->payload.n < 64 ? j->payload.n : 64);
     /* The gate that it waits at; "" if it was granted. */
-    if (j->state == JOB_PARKED)
-        out_text(out, j->spot.at > 0 ? j->spot.gate[j->spot.at - 1]->id : "");
+    out_text(out, j->state == JOB_PARKED && j->spot.at > 0 ? j->spot.gate[j->spot.at - 1]->id : "");
+    out_text(out, j->key != NULL ? j->key : "");
     buf_puts(out, "] ");
 }
 
@@ -43,6 +51,8 @@ static void raw_row(const struct model_raw *r, struct buf *out)
     out_text(out, "");
     out_int(out, (int64_t)r->member.n);
     out_bytes(out, r->member.p, r->member.n < 64 ? r->member.n : 64);
+    out_text(out, "");
+    out_text(out, "");
     buf_puts(out, "] ");
 }
 

@@ -352,6 +352,8 @@ void model_show(struct model *m, const char *id, struct buf *out)
     put_text(out, "queue", m->queue[j->queue].name);
     put_text(out, "state", model_state_name(j->state));
     put_number(out, "priority", j->priority);
+    put_number(out, "added_ms", j->added_ms);
+    put_number(out, "started_ms", j->started_ms);
     show_state(j, out);
     put_number(out, "attempt", j->attempts);
     put_number(out, "attempts_max", j->a);
@@ -367,6 +369,7 @@ void model_show(struct model *m, const char *id, struct buf *out)
     put_text(out, "unique", j->unique);
     put_number(out, "unique_until_ms", j->unique_until);
     put_text(out, "outcome", j->state == JOB_DONE ? j->result : j->error);
+    put_text(out, "failures", j->failures);
     put_number(out, "payload_bytes", (int64_t)j->payload.n);
     out_text(out, "payload");
     out_bytes(out, j->payload.p, j->payload.n);

@@ -37,7 +37,7 @@ static void render_state(const struct model *m, const struct model_job *j, struc
 static void render_job(const struct model *m, const struct model_job *j, struct rows *rows)
 {
     struct buf record = BUF_INIT;
-    char tries[96], key[128];
+    char tries[MODEL_TRIES], key[128];
 
     if (j->await_ms != MODEL_NONE)
         rows_number(rows, "await", "hash", j->id, j->await_ms);
@@ -49,8 +49,7 @@ static void render_job(const struct model *m, const struct model_job *j, struct 
         rows_put(rows, key_of(key, "big:", j->id), "string", NULL, j->payload.p, j->payload.n);
     buf_done(&record);
     render_state(m, j, rows);
-    (void)snprintf(tries, sizeof(tries), "%lld %lld %lld %lld", (long long)j->starts,
-                   (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
+    model_tries(j, tries);
     if (j->has_tries)
         rows_text(rows, "tries", "hash", j->id, tries);
     if (j->cancel_ms != MODEL_NONE)
@@ -59,6 +58,8 @@ static void render_job(const struct model *m, const struct model_job *j, struct 
         rows_text(rows, "progress", "hash", j->id, j->progress);
     if (j->error != NULL)
         rows_text(rows, "errors", "hash", j->id, j->error);
+    if (j->failures != NULL)
+        rows_text(rows, "failures", "hash", j->id, j->failures);
     if (j->result != NULL)
         rows_text(rows, "results", "hash", j->id, j->result);
 }

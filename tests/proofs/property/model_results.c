@@ -23,6 +23,7 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
         ;
     } else if (e->verb == VERB_RETRY) {
         model_set(&j->error, model_outcome("failed", e->code, now, j->starts, e->text, e->tail));
+        model_fail(m, j, j->score, e->code, e->text);
         model_set(&j->progress, NULL);
         j->has_tries = true;
         j->tries_due = now + e->a;

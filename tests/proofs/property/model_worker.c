@@ -440,6 +440,7 @@ static void recover(struct model *m, struct model_job *j, int64_t victim, int64_
         return;
     }
     model_set(&j->error, model_outcome("failed", 0, now, j->starts, text, ""));
+    model_fail(m, j, victim, 0, text);
     model_enqueue(m, j, j->tries_due);
 }
 
@@ -650,6 +651,44 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
     buf_puts(out, "] ");
     out_int(out, buried);
     buf_puts(out, "] ");
+}
+
+static bool has_jobs(struct model *m, int q, bool running)
+{
+    struct model_job *row[MODEL_JOBS];
+    struct model_raw *raw[MODEL_RAWS];
+    size_t n = model_raws(m, q, raw);
+
+    for (int state = JOB_WAITING; state <= JOB_DONE; state++)
+        if (running || state != JOB_RUNNING)
+            n += model_jobs(m, q, (enum model_state)state, -1, row);
+    return n > 0;
+}
+
+void model_known_queue(struct model *m, int q, struct buf *out)
+{
+    bool served = is_served(m, m->queue[q].name);
+
+    buf_puts(out, "[ ");
+    out_int(out, served || m->queue[q].is_known || has_jobs(m, q, false));
+    out_int(out, served);
+    buf_puts(out, "] ");
+}
+
+void model_forget_queue(struct model *m, int q, struct buf *out)
+{
+    struct model_queue *queue = &m->queue[q];
+    char note[80];
+
+    if (has_jobs(m, q, true) || is_served(m, queue->name)) {
+        out_refusal(out, "ELATER_STATE");
+        return;
+    }
+    (void)snprintf(note, sizeof(note), "unserved-queue:%s", queue->name);
+    model_drop_note(m, note);
+    *queue = (struct model_queue){
+        .name = queue->name, .unserved = MODEL_NONE, .max_payload = MODEL_NONE};
+    out_text(out, "forgotten");
 }
 
 void model_note(struct model *m, const char *kind, const char *name, struct buf *out)

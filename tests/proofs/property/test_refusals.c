@@ -183,6 +183,9 @@ static const char *const CALLS[] = {
     "later_pause new",
     "later_resume mail at +5m",
     "later_resume mail",
+    "later_v1_known mail",
+    "later_v1_forget mail",
+    "later_v1_forget soon",
     "later_stats",
     "later_stats mail",
     "later_version",
@@ -307,7 +310,8 @@ static const char *fingerprint(void)
  */
 static const char ONE_SET[] =
     "local root, seen, bad = 'later:{t}:', {}, {}\n"
-    "local alone = {jobs = 1, running = 1, workers = 1, tries = 1, errors = 1, results = 1,\n"
+    "local alone = {jobs = 1, running = 1, workers = 1, tries = 1, errors = 1, failures = 1, "
+    "results = 1,\n"
     "  heads = 1, names = 1, prio = 1, paused = 1, clock = 1, config = 1, stats = 1, cancel = 1,\n"
     "  progress = 1, await = 1, notes = 1, unserved = 1, parked = 1, holds = 1, timers = 1,\n"
     "  limits = 1, queues = 1}\n"
@@ -675,6 +679,7 @@ static const struct {
             {"workers", "hash"},
             {"tries", "hash"},
             {"errors", "hash"},
+            {"failures", "hash"},
             {"results", "hash"},
             {"heads", "zset"},
             {"names", "set"},
@@ -858,7 +863,7 @@ static bool only_reads(const char *call)
         "later_show",     "later_explain",     "later_v1_gates",  "later_result",
         "later_stats",    "later_version",     "later_v1_list",   "later_v1_workers",
         "later_limits",   "later_fence_check", "later_v1_health", "later_v1_rights",
-        "later_v1_audit", "later_v1_look",     "later_v2_look"};
+        "later_v1_audit", "later_v1_look",     "later_v2_look",   "later_v1_known"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))

@@ -16,21 +16,22 @@ enum set { SOLO = 10, DEAD_SET, DONE_SET, PARKED, DUE };
 
 /* Everything that Redis holds, as it came. */
 struct view {
-    struct reply *jobs, *running, *tries, *errors, *results, *cancel, *progress, *await;
+    struct reply *jobs, *running, *tries, *errors, *failures, *results, *cancel, *progress, *await;
     struct reply *heads, *prio, *names, *workers, *keys;
     struct reply *sets[PLAN_QUEUES][SETS_A_QUEUE];
 };
 
 static void view_get(struct view *v)
 {
-    struct reply **const each[] = {&v->jobs,   &v->running,  &v->tries, &v->errors, &v->results,
-                                   &v->cancel, &v->progress, &v->await, &v->heads,  &v->prio,
-                                   &v->names,  &v->workers,  &v->keys};
+    struct reply **const each[] = {&v->jobs,    &v->running, &v->tries,    &v->errors, &v->failures,
+                                   &v->results, &v->cancel,  &v->progress, &v->await,  &v->heads,
+                                   &v->prio,    &v->names,   &v->workers,  &v->keys};
 
     server_queue("HGETALL " R ":jobs");
     server_queue("ZRANGE " R ":running 0 -1 WITHSCORES");
     server_queue("HGETALL " R ":tries");
     server_queue("HKEYS " R ":errors");
+    server_queue("HKEYS " R ":failures");
     server_queue("HKEYS " R ":results");
     server_queue("HKEYS " R ":cancel");
     server_queue("HKEYS " R ":progress");
@@ -64,9 +65,9 @@ static void view_get(struct view *v)
 
 static void view_free(struct view *v)
 {
-    struct reply *const each[] = {v->jobs,   v->running,  v->tries, v->errors, v->results,
-                                  v->cancel, v->progress, v->await, v->heads,  v->prio,
-                                  v->names,  v->workers,  v->keys};
+    struct reply *const each[] = {v->jobs,    v->running, v->tries,    v->errors, v->failures,
+                                  v->results, v->cancel,  v->progress, v->await,  v->heads,
+                                  v->prio,    v->names,   v->workers,  v->keys};
 
     for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++)
         reply_free(each[i]);
@@ -203,6 +204,7 @@ static void check_jobs(const struct view *v)
     }
     check_belongs(v, v->tries, 2, "tries");
     check_belongs(v, v->errors, 1, "errors");
+    check_belongs(v, v->failures, 1, "failures");
     check_belongs(v, v->results, 1, "results");
     check_belongs(v, v->await, 1, "await");
     check_running_only(v, v->cancel, "cancel");

@@ -1,0 +1,74 @@
+#include "cli/args/queue_name.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#define STATS_QUEUES 5 /* element of the reply of later_stats */
+#define QUEUE_VALUES 10
+
+enum { KNOWN, SERVED };
+
+/* later_v1_known of the queue; NULL: it cannot be asked. */
+static struct reply *ask(struct cli *cli, const char *queue)
+{
+    struct cli_call call = {.n = 0};
+    struct err ignored = ERR_INIT;
+
+    cli_call_puts(&call, queue);
+    return cli_fcall(cli, "later_v1_known", &call, &ignored);
+}
+
+/* The nearest name of all queues, NULL: none is near. Points into stats. */
+static const char *nearest(const char *queue, const struct reply *stats)
+{
+    const struct reply *rows = reply_at(stats, STATS_QUEUES);
+    size_t n = reply_count(rows) / QUEUE_VALUES;
+    CLEANUP_FREE const char **names = mem_new((n + 1) * sizeof(*names));
+
+    for (size_t i = 0; i < n; i++)
+        names[i] = reply_str(reply_at(rows, i * QUEUE_VALUES));
+    return text_nearest(queue, names);
+}
+
+static int not_known(struct cli *cli, const char *queue, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct err ignored = ERR_INIT;
+    struct reply *stats = cli_fcall(cli, "later_stats", &call, &ignored);
+    const char *near = nearest(queue, stats);
+
+    if (near != NULL)
+        (void)err_set(err, ERR_INPUT, "there is no queue %.130s: did you mean %.100s?", queue,
+                      near);
+    else
+        (void)err_set(err, ERR_INPUT,
+                      "there is no queue %.130s: it never had a job, and no worker serves it",
+                      queue);
+    reply_free(stats);
+    return -1;
+}
+
+int queue_name_check(struct cli *cli, const char *queue, struct err *err)
+{
+    struct reply *r = ask(cli, queue);
+    bool is_known = r == NULL || reply_int(reply_at(r, KNOWN)) == 1;
+
+    reply_free(r);
+    return is_known ? 0 : not_known(cli, queue, err);
+}
+
+void queue_name_warn(struct cli *cli, const char *queue)
+{
+    struct reply *r = ask(cli, queue);
+
+    if (r != NULL && reply_int(reply_at(r, SERVED)) == 0)
+        (void)fprintf(stderr,
+                      "later: no running worker serves queue %s: the job waits until one does\n",
+                      queue);
+    reply_free(r);
+}

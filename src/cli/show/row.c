@@ -1,0 +1,34 @@
+#include "cli/show/row.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+int row_outcome(const struct reply *row, struct outcome *ret)
+{
+    const struct reply *last = reply_at(row, ROW_LAST);
+
+    return reply_len(last) == 0 ? -1 : outcome_parse(reply_str(last), reply_len(last), ret);
+}
+
+static bool has_reason(const struct reply *row, const char *pattern)
+{
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    struct outcome outcome;
+
+    if (row_outcome(row, &outcome) < 0)
+        return false;
+    buf_add(&text, outcome.text, outcome.text_len);
+    return strcmp(buf_str(&text), pattern) == 0 || fnmatch(pattern, buf_str(&text), 0) == 0;
+}
+
+bool row_is_wanted(const struct row_filter *filter, const struct reply *row)
+{
+    const struct reply *key = reply_at(row, ROW_KEY);
+
+    if (filter->key != NULL && !reply_is(key, filter->key))
+        return false;
+    return filter->reason == NULL || has_reason(row, filter->reason);
+}

@@ -1,0 +1,38 @@
+-- later_v1_forget R QUEUE -> 'forgotten'
+--
+-- Remove the name of a queue that is used no more, and all that is kept under it: counters, pause,
+-- gates, the largest payload, notes. A later add makes it a new queue. May be repeated.
+-- Errors: ELATER_ARGS QUEUE TYPE, STATE (it has jobs, or a live worker serves it).
+-- Cost: O(workers), and running jobs up to 1000.
+
+-- A worker may run jobs of a queue that it serves no more. Where more jobs run than are counted,
+-- some may be of this queue.
+local function may_run(R, queue)
+  local count = L.job_counter(R)
+  for _, peer in ipairs(L.peers(R, {'queues'})) do
+    if L.whole(peer.epoch) and count(peer.epoch, queue) ~= 0 then
+      return true
+    end
+  end
+  return false
+end
+
+L.register('later_v1_forget', {'allow-oom'}, function(R, args)
+  local queue = L.check_queue(args[1])
+  if L.has_jobs(R, queue) then
+    L.fail('ELATER_STATE', 'queue ' .. queue .. ' has jobs')
+  elseif L.served(R)(queue) then
+    L.fail('ELATER_STATE', 'a worker serves queue ' .. queue)
+  elseif may_run(R, queue) then
+    L.fail('ELATER_STATE', 'a job of queue ' .. queue .. ' may run')
+  end
+  db('SREM', R .. ':names', queue)
+  db('ZREM', R .. ':heads', queue)
+  for _, key in ipairs({':prio', ':paused', ':queues', ':unserved'}) do
+    db('HDEL', R .. key, queue)
+  end
+  db('HDEL', R .. ':config', 'max_payload:' .. queue)
+  db('HDEL', R .. ':notes', 'unserved-queue:' .. queue)
+  db('HDEL', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue)
+  return 'forgotten'
+end)

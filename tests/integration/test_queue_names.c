@@ -1,0 +1,107 @@
+/* Names of queues that do not exist, with the command and a real redis-server. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "../support/laterd.h"
+#include "command.h"
+
+#define do_redis(...) reply_free(test_redis_call(&redis, __VA_ARGS__, NULL))
+
+static int flush_all(void **state)
+{
+    (void)state;
+    do_redis("FLUSHALL");
+    return 0;
+}
+
+/* A worker that serves the queue, as Redis sees it. */
+static void serve(const char *queue)
+{
+    do_redis("FCALL", "later_v1_register", "1", ROOT, "0", "inst", "1", "0", "1", "queues", queue,
+             "0", "0");
+}
+
+static void test_a_misspelt_name_is_refused(void **state)
+{
+    static const char *const verbs[][4] = {
+        {"retry", "fife", "--all", NULL},    {"pause", "fife", NULL, NULL},
+        {"resume", "fife", NULL, NULL},      {"ls", "fife", NULL, NULL},
+        {"ls", "fife", "--state=all", NULL}, {"export", "fife", NULL, NULL},
+        {"stats", "fife", NULL, NULL},       {"purge", "fife", "--state=dead", NULL},
+        {"purge", "fife", "--forget", NULL},
+    };
+
+    (void)state;
+    assert_int_equal(run("add", "file", "x"), 0);
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        const char *argv[] = {later, verbs[i][0], verbs[i][1], verbs[i][2], verbs[i][3], NULL};
+
+        assert_int_equal(run_argv((char *const *)(uintptr_t)argv, NULL, 0), 66);
+        assert_says(&err, "there is no queue fife: did you mean file?");
+        assert_out("");
+    }
+    assert_int_equal(run("ls", "otherwise"), 66);
+    assert_says(&err, "there is no queue otherwise: it never had a job, and no worker serves it");
+    assert_int_equal(test_int(&redis, "SCARD", ROOT ":names"), 1);
+    assert_int_equal(test_int(&redis, "EXISTS", ROOT ":paused"), 0);
+}
+
+static void test_a_queue_without_jobs_is_none(void **state)
+{
+    (void)state;
+    serve("idle");
+    assert_int_equal(run("ls", "idle"), 0);
+    assert_int_equal(run("retry", "idle", "--all"), 0);
+    assert_out("0 jobs retried\n");
+    assert_int_equal(run("pause", "idle"), 0);
+    assert_int_equal(run("pause", "planned", "--new"), 0);
+    assert_out("planned paused\n");
+    assert_int_equal(run("resume", "planned"), 0);
+}
+
+static void test_an_add_tells_that_nobody_serves_it(void **state)
+{
+    (void)state;
+    serve("mail");
+    assert_int_equal(run("add", "mail", "x"), 0);
+    assert_int_equal(err.len, 0);
+    assert_int_equal(run("add", "mial", "x"), 0);
+    assert_int_equal(out.len, 13);
+    assert_says(&err, "no running worker serves queue mial: the job waits until one does");
+}
+
+static void test_a_queue_is_forgotten(void **state)
+{
+    (void)state;
+    assert_int_equal(run("pause", "fife", "--new", "--reason", "a slip"), 0);
+    assert_int_equal(run("purge", "fife", "--forget", "--state", "due"), 64);
+    assert_int_equal(run("purge", "fife", "--forget"), 0);
+    assert_out("fife forgotten\n");
+    assert_int_equal(run("stats", "fife"), 66);
+    assert_int_equal(run("add", "fife", "x"), 0);
+    assert_int_equal(run("purge", "fife", "--forget", "--json"), 1);
+    assert_says(&err, "queue fife has jobs [ELATER_STATE]");
+    assert_int_equal(run("purge", "fife", "--state", "due", "--yes"), 0);
+    assert_int_equal(run("purge", "fife", "--forget", "--json"), 0);
+    assert_out("{\"queue\":\"fife\",\"status\":\"forgotten\"}\n");
+    serve("fife");
+    assert_int_equal(run("purge", "fife", "--forget"), 1);
+    assert_says(&err, "a worker serves queue fife");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_a_misspelt_name_is_refused, flush_all),
+        cmocka_unit_test_setup(test_a_queue_without_jobs_is_none, flush_all),
+        cmocka_unit_test_setup(test_an_add_tells_that_nobody_serves_it, flush_all),
+        cmocka_unit_test_setup(test_a_queue_is_forgotten, flush_all),
+    };
+
+    return cmocka_run_group_tests(tests, start_all, stop_all);
+}

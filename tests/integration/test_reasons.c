@@ -1,0 +1,116 @@
+/* Dead jobs by the reason of their death and by key: later ls and later retry. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "../support/laterd.h"
+#include "command.h"
+
+#define do_redis(...) reply_free(test_redis_call(&redis, __VA_ARGS__, NULL))
+
+static char epoch[24];
+
+static int flush_all(void **state)
+{
+    struct reply *r;
+
+    (void)state;
+    do_redis("FLUSHALL");
+    r = test_redis_call(&redis, "FCALL", "later_v1_register", "1", ROOT, "0", "inst", "1", "0", "1",
+                        "queues", "mail", "0", "0", NULL);
+    (void)snprintf(epoch, sizeof(epoch), "%lld", (long long)reply_int(reply_at(r, 1)));
+    reply_free(r);
+    return 0;
+}
+
+/* A job of queue mail with this key that died for this reason. */
+static void die(const char *key, const char *reason)
+{
+    struct reply *r =
+        test_redis_call(&redis, "FCALL", "later_add", "1", ROOT, "mail", "key", key, "x", NULL);
+    char id[16];
+
+    (void)snprintf(id, sizeof(id), "%s", reply_str(reply_at(r, 0)));
+    reply_free(r);
+    do_redis("FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", "1", "0", "1", "mail", "1",
+             "9999");
+    do_redis("FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", "0", "1", id, "1", "dead",
+             "mail", "60000", "1", reason, "", "0");
+}
+
+static int64_t dead(void)
+{
+    return test_int(&redis, "ZCARD", ROOT ":dead:mail");
+}
+
+static void three_reasons(void)
+{
+    die("a", "no route to host 1");
+    die("b", "no route to host 2");
+    die("a", "full");
+    die("b", "full");
+    die("a", "full [0]");
+}
+
+static void test_they_are_counted(void **state)
+{
+    (void)state;
+    three_reasons();
+    assert_int_equal(run("ls", "mail", "--by", "reason"), 0);
+    assert_says(&out, "COUNT");
+    assert_says(&out, "REASON\n    2 ");
+    assert_int_equal(run("ls", "mail", "--by", "reason", "--json"), 0);
+    assert_says(&out, "{\"reason\":\"full\",\"state\":\"dead\",\"count\":2,\"first_ms\":");
+    assert_says(&out, "{\"reason\":\"no route to host 2\",\"state\":\"dead\",\"count\":1,");
+    assert_int_equal(run("ls", "mail", "--by", "reason", "--key", "b", "--json"), 0);
+    assert_says(&out, "{\"reason\":\"full\",\"state\":\"dead\",\"count\":1,");
+    assert_int_equal(run("ls", "mail", "--by", "size"), 64);
+    assert_int_equal(run("ls", "mail", "--by", "key", "--state", "dead", "--json"), 0);
+    assert_says(&out, "{\"key\":\"a\",\"state\":\"dead\",\"count\":3,");
+}
+
+static void test_they_are_listed(void **state)
+{
+    (void)state;
+    three_reasons();
+    assert_int_equal(run("ls", "mail", "--reason", "full", "--json"), 0);
+    assert_says(&out, "\"key\":\"a\"");
+    assert_says(&out, "\"key\":\"b\"");
+    assert_null(strstr(buf_str(&out), "route"));
+    assert_int_equal(run("ls", "mail", "--state", "all", "--key", "a"), 0);
+    assert_says(&out, "  KEY  ");
+    assert_says(&out, "full [0]");
+    assert_null(strstr(buf_str(&out), "host 2"));
+}
+
+static void test_they_are_retried(void **state)
+{
+    (void)state;
+    three_reasons();
+    assert_int_equal(run("retry", "mail", "--reason", "nothing"), 0);
+    assert_out("0 jobs retried\n");
+    assert_int_equal(run("retry", "mail", "--reason", "full [0]"), 0);
+    assert_out("1 job retried\n");
+    assert_int_equal(run("retry", "mail", "--reason", "no route to *", "--spread", "1h"), 0);
+    assert_out("2 jobs retried\n");
+    assert_int_equal(dead(), 2);
+    assert_int_equal(run("retry", "mail", "--reason", "full", "--key", "b"), 0);
+    assert_int_equal(dead(), 1);
+    assert_int_equal(run("retry", "mail", "web", "--reason", "full"), 64);
+    assert_int_equal(run("retry", "mial", "--reason", "full"), 66);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_they_are_counted, flush_all),
+        cmocka_unit_test_setup(test_they_are_listed, flush_all),
+        cmocka_unit_test_setup(test_they_are_retried, flush_all),
+    };
+
+    return cmocka_run_group_tests(tests, start_all, stop_all);
+}
