@@ -12,9 +12,9 @@
 
 #define DEFAULT_PORT 6379
 
-static int copy(char *to, size_t room, const char *from, size_t n, struct err *err)
+static int copy(char *to, size_t cap, const char *from, size_t n, struct err *err)
 {
-    if (n == 0 || n >= room)
+    if (n == 0 || n >= cap)
         return err_set(err, ERR_CONFIG, "a part of it is empty or too long");
     memcpy(to, from, n);
     to[n] = '\0';
@@ -51,18 +51,18 @@ static int parse_unix(const char *path, struct url *ret, struct err *err)
 /* USER@ at the front. A password there is refused: ps and logs would show it. */
 static int parse_user(const char **at, struct url *ret, struct err *err)
 {
-    const char *mark = strchr(*at, '@');
+    const char *sign = strchr(*at, '@');
     const char *colon = strchr(*at, ':');
 
-    if (mark == NULL)
+    if (sign == NULL)
         return 0;
-    if (colon != NULL && colon < mark)
+    if (colon != NULL && colon < sign)
         return err_set(err, ERR_CONFIG,
                        "it holds a password: put that into a file and name it as "
                        "redis_password_file (or use REDISCLI_AUTH with the command)");
-    if (copy(ret->user, sizeof(ret->user), *at, (size_t)(mark - *at), err) < 0)
+    if (copy(ret->user, sizeof(ret->user), *at, (size_t)(sign - *at), err) < 0)
         return -1;
-    *at = mark + 1;
+    *at = sign + 1;
     return 0;
 }
 
@@ -124,10 +124,10 @@ static int parse_any(const char *text, struct url *ret, struct err *err)
 /* A refused address may hold a secret: what precedes its last @ is not shown. */
 static int refuse(const char *text, struct err *err)
 {
-    const char *mark = strrchr(text, '@');
+    const char *sign = strrchr(text, '@');
 
-    if (mark != NULL)
-        return err_wrap(err, "redis address '...%.80s'", mark);
+    if (sign != NULL)
+        return err_wrap(err, "redis address '...%.80s'", sign);
     return err_wrap(err, "redis address '%.80s'", text);
 }
 

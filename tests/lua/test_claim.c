@@ -1,6 +1,6 @@
 /*
  * later_v2_step: claims come as groups of jobs that begin alike; jobs that ended well and leave
- * nothing are told as lists of ids. Also what later_v1_step, for daemons of earlier releases, makes
+ * nothing are told as lists of ids. Also what later_v1_step, for daemons of earlier versions, makes
  * of the same.
  */
 #include "fixture.h"
@@ -948,7 +948,7 @@ static void test_status(void **state)
     assert_string_equal(snapshot(), before);
 }
 
-/* ---- daemons of earlier releases */
+/* ---- daemons of earlier versions */
 
 /* Fields from..to of the i-th claim of later_v1_step: id, queue, start, attempt, crashes, fence,
  * due_ms, record, gated. */
@@ -992,7 +992,7 @@ static void assert_alone(const char *w, const char *groups, int values)
     assert_string_equal(at(5, -1), "[-1 -1]");
 }
 
-static void test_previous_release(void **state)
+static void test_previous_version(void **state)
 {
     const char *w = worker(), *a, *b, *retried, *gated;
 
@@ -1057,7 +1057,7 @@ int main(void)
                                        FX_TEST(test_error),
                                        FX_TEST(test_arguments),
                                        FX_TEST(test_status),
-                                       FX_TEST(test_previous_release)};
+                                       FX_TEST(test_previous_version)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }

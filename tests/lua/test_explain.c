@@ -306,7 +306,7 @@ static void test_lease(void **state)
     explains(id, "lock", "job jaaaaaaaaaaa (which does not run: see later fsck)");
 }
 
-/* All 22 places are taken: more holders than the sentence names, and than the reply has. */
+/* All 22 permits are taken: more holders than the sentence names, and than the reply has. */
 static void test_semaphore(void **state)
 {
     const char *w = serving("mail", 100), *id;
@@ -320,7 +320,7 @@ static void test_semaphore(void **state)
         id = add("mail sem smtp x");
     (void)redis("HSET R:worker:%s queues mail,sms", w);
     step(w, 11);
-    explains(id, "semaphore", "semaphore smtp is full, 22 of 22 places: job j");
+    explains(id, "semaphore", "semaphore smtp is full, 22 of 22 permits: job j");
     explains(id, "semaphore", " and 19 more; it is 11th in line (before it: 10 of queue mail)");
     assert_string_equal(named("held"), "22");
     assert_string_equal(named("limit"), "22");
@@ -420,9 +420,9 @@ static void test_broken(void **state)
     (void)fcall("later_lock door ann");
     step(w, 1);
     (void)redis("HSET R:parked %s x", id);
-    explains(id, "nothing", "its place in line is lost: later fsck");
+    explains(id, "nothing", "its spot in the line is lost: later fsck");
     (void)redis("HDEL R:parked %s", id);
-    explains(id, "nothing", "its place in line is lost: later fsck");
+    explains(id, "nothing", "its spot in the line is lost: later fsck");
     (void)redis("DEL R:parked");
     (void)redis("SET R:parked x");
     assert_refused("ELATER_TYPE", "later_explain %s", id);

@@ -29,7 +29,7 @@ static const struct cli_option options[] = {
     {"token", "T", "add once: the same token within 24 h answers with the first id"},
     {"trace", "T", "a W3C traceparent for the handler"},
     {"lock", "NAME", "hold this lock while it runs; {key} in a name is the job's key"},
-    {"sem", "NAME", "hold a place of this semaphore while it runs"},
+    {"sem", "NAME", "hold a permit of this semaphore while it runs"},
     {"rate", "NAME", "count its start against this rate"},
     {"unique", "K", "one waiting or running job of the queue has this key"},
     {"unique-mode", "drop|replace|move",
@@ -42,8 +42,8 @@ static const struct cli_option options[] = {
 static int read_stdin(struct buf *payload, struct err *err)
 {
     for (;;) {
-        char *room = buf_reserve(payload, READ_STEP);
-        ssize_t n = read(STDIN_FILENO, room, READ_STEP);
+        char *end = buf_reserve(payload, READ_STEP);
+        ssize_t n = read(STDIN_FILENO, end, READ_STEP);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -176,7 +176,7 @@ static void add_option(struct cli_call *call, const struct cli *cli, const char 
 }
 
 /* The queue and the options, as later_add and later_add_many take them. */
-static void put_head(struct cli_call *call, const struct cli *cli)
+static void put_front(struct cli_call *call, const struct cli *cli)
 {
     static const char *const names[] = {"in",      "at",     "priority", "key",    "attempts",
                                         "timeout", "expire", "keep",     "token",  "trace",
@@ -191,7 +191,7 @@ static void put_head(struct cli_call *call, const struct cli *cli)
 static int run_from(struct cli *cli, const char *path, struct err *err)
 {
     static const char *const of_one[] = {"token", "unique", "unique-mode", "unique-for", NULL};
-    struct cli_call head = {.n = 0};
+    struct cli_call front = {.n = 0};
 
     if (cli->argc > 1)
         return err_set(err, ERR_USAGE, "with --from FILE the payloads are its lines: write none");
@@ -200,8 +200,8 @@ static int run_from(struct cli *cli, const char *path, struct err *err)
             return err_set(err, ERR_USAGE, "--%s is of one job: it does not go with --from",
                            of_one[i]);
     }
-    put_head(&head, cli);
-    return add_from(cli, &head, path, err);
+    put_front(&front, cli);
+    return add_from(cli, &front, path, err);
 }
 
 static int run(struct cli *cli, struct err *err)
@@ -216,7 +216,7 @@ static int run(struct cli *cli, struct err *err)
         return run_from(cli, cli_value(cli, "from"), err);
     if (cli_target(cli, err) < 0 || take_payload(cli, &payload, err) < 0)
         return -1;
-    put_head(&call, cli);
+    put_front(&call, cli);
     if (is_own_token) {
         if (make_token(token, err) < 0)
             return -1;
@@ -266,7 +266,7 @@ const struct cli_verb cmd_add = {
     "--from makes a job of every line: what stands before its end, byte for byte. An empty\n"
     "line is an empty payload, a last line needs no end. The options hold for all of them;\n"
     "--token and --unique, which are of one job, do not go with it. It prints how many were\n"
-    "added. At the first fault it stops and says which lines were added, which were not,\n"
+    "added. At the first error it stops and says which lines were added, which were not,\n"
     "and for which nobody knows (the connection was lost, and they had been sent): those\n"
     "are not repeated. Ctrl-C stops it likewise, with status 130.",
     1,

@@ -202,7 +202,8 @@ const struct cli_verb cmd_show = {
     "ID",
     "show one job",
     "Show a job: its state, when it was added, started and is due, its attempts, how the\n"
-    "last one ended, the last five that failed, and its payload (escaped, the first KiB). A done job is known as long as its queue or\n"
+    "last one ended, the last five that failed, and its payload (escaped, the first KiB). A done "
+    "job is known as long as its queue or\n"
     "its own keep says; by default it is forgotten at once. A parked job waits for a\n"
     "gate (a lock, semaphore or rate), or was let in and is about to start. Its queue's\n"
     "own gates are not shown: they are not part of the job.",

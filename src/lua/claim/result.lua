@@ -73,7 +73,7 @@ end
 
 -- epoch: of the worker that tells the result. -> answer, whether the job ended
 function L.settle_one(R, r, tries, flag, epoch, book)
-  local ok, what = L.attempt(apply, R, r, L.tries(tries), flag, epoch, book.now_ms)
+  local ok, what = L.try(apply, R, r, L.tries(tries), flag, epoch, book.now_ms)
   if not ok then
     return 'error ' .. L.error_text(what), false
   elseif r.verb ~= 'progress' then

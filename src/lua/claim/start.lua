@@ -221,10 +221,10 @@ end
 -- The first n rows leave the sets in which they waited.
 local function take_out(b, n)
   local from = 1
-  for k = 1, #b.places, 2 do
-    local to = math.min(b.places[k + 1], n)
+  for k = 1, #b.sets, 2 do
+    local to = math.min(b.sets[k + 1], n)
     if from <= to then
-      take_from(b, b.places[k], from, to)
+      take_from(b, b.sets[k], from, to)
     end
     from = to + 1
   end

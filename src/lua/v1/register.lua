@@ -93,7 +93,7 @@ function L.release_unheard(R, epoch, keep, book)
   local held = db('ZRANGEBYSCORE', R .. ':running', L.int(epoch), L.int(epoch))
   local freed = {}
   for _, id in ipairs(held) do
-    if not keep[id] and L.attempt(L.release, R, id, 0, book.now_ms) then
+    if not keep[id] and L.try(L.release, R, id, 0, book.now_ms) then
       freed[#freed + 1] = id
     end
   end
@@ -195,7 +195,7 @@ end
 local function adopt_all(book, held, epoch, old)
   local R, answers, keep = book.R, {}, {}
   for i = 1, #held, 2 do
-    local ok, word = L.attempt(adopt, R, held[i], L.whole(held[i + 1]), epoch, old, book)
+    local ok, word = L.try(adopt, R, held[i], L.whole(held[i + 1]), epoch, old, book)
     answers[#answers + 1] = ok and word or 'taken'
     keep[held[i]] = true
   end

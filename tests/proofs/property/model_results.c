@@ -50,7 +50,7 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
     struct model_job *j = model_find(m, e->id);
     char text[96];
 
-    if (j == NULL || j->place != PLACE_RUNNING || j->score != s->epoch || j->starts != e->start) {
+    if (j == NULL || j->state != JOB_RUNNING || j->score != s->epoch || j->starts != e->start) {
         out_text(out, "settled");
         return;
     }

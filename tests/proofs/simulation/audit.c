@@ -118,25 +118,25 @@ static int priority_of(const char *record)
     return end[0] == ' ' && end[1] >= '0' && end[1] <= '9' ? end[1] - '0' : 5;
 }
 
-static void check_place(const struct view *v, struct entry *e)
+static void check_state(const struct view *v, struct entry *e)
 {
     const struct reply *record = reply_named(v->jobs, e->id);
-    unsigned q = number_of_queue(e->queue), places = 0;
+    unsigned q = number_of_queue(e->queue), sets = 0;
     double epoch = score_of(v->running, e->id);
     int found = -1, want;
 
     for (unsigned s = 0; s < DUE; s++) {
         if (score_of(v->sets[q][s], e->id) >= 0) {
-            places++;
+            sets++;
             found = (int)s;
         }
     }
-    places += epoch >= 0;
+    sets += epoch >= 0;
     if (e->where == WAITING && e->may_expire && e->start == 0 && found == DEAD_SET)
         e->where = DEAD;
-    if (places != (record != NULL ? 1 : 0)) {
-        world_break("I1-place", "%s is %s, in %u places, %s record", e->id, where_name(e->where),
-                    places, record != NULL ? "with a" : "without a");
+    if (sets != (record != NULL ? 1 : 0)) {
+        world_break("I1-set", "%s is %s, in %u sets, %s record", e->id, where_name(e->where), sets,
+                    record != NULL ? "with a" : "without a");
         return;
     }
     want = e->where == RUNNING   ? -1
@@ -195,7 +195,7 @@ static void check_running_only(const struct view *v, const struct reply *ids, co
 static void check_jobs(const struct view *v)
 {
     for (size_t i = 0; i < ledger_count(); i++) {
-        check_place(v, ledger_at(i));
+        check_state(v, ledger_at(i));
         check_tries(v, ledger_at(i));
     }
     for (size_t i = 0; i < reply_count(v->jobs); i += 2) {

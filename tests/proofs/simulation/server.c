@@ -320,8 +320,8 @@ static void replace(char *text, const char *what, const char *with)
     " then\n    status = 'link'\n  end\n  if status ~= 'ok' then\n    return {now_us = now_us, "   \
     "status = status}\n"
 
-/* Each check as it is in the library, and what replaces it. A check may be in several places: there
- * is a fence for jobs that simply end, and one for all other results. */
+/* Each check as it is in the library, and what replaces it. A check may be there several times:
+ * there is a fence for jobs that simply end, and one for all other results. */
 static const struct {
     const char *name, *text, *instead;
 } checks[] = {
