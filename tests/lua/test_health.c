@@ -110,6 +110,33 @@ static void test_worker_row(void **state)
     assert_refused("ELATER_ARGS", "later_v1_health nan");
 }
 
+/* ---- metrics */
+
+static void test_runs_of_queues(void **state)
+{
+    const char *w = worker(), *row;
+    int64_t parked;
+
+    (void)state;
+    (void)add("mail lock L x");
+    (void)add("mail lock L y");
+    (void)claim(w, "mail", 2);
+    assert_starts(fcall("later_v1_metrics 0"), "[");
+    assert_string_equal(text("%s %s", at(6, 0, 1, -1), at(6, 0, 2, -1)), "0 0");
+    parked = int_at(6, 0, 0, -1);
+    assert_time(parked, -60000, 0);
+    (void)fcall("later_v1_tidy %s 0 4 runs:mail 3 run_us:mail 2500 runs:a:b 1 runs: 1", w);
+    (void)fcall("later_v1_tidy %s 0 2 runs:mail 1 run_us:mail 500", w);
+    (void)fcall("later_v1_metrics 0");
+    row = at(6, 0, -1);
+    assert_string_equal(row, text("[%lld 4 3000]", (long long)parked));
+    assert_string_equal(redis("HLEN R:stats"), "2");
+    /* A foreign value hides nothing else. */
+    (void)redis("SET R:parked:mail x");
+    (void)fcall("later_v1_metrics 0");
+    assert_string_equal(at(6, 0, -1), "[ 4 3000]");
+}
+
 /* ---- rights */
 
 static void test_rights(void **state)
@@ -139,8 +166,9 @@ static void test_rights(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FX_TEST(test_late_queue), FX_TEST(test_full_worker_is_no_room),
-        FX_TEST(test_suspect_may_wait), FX_TEST(test_worker_row), FX_TEST(test_rights)};
+        FX_TEST(test_late_queue),       FX_TEST(test_full_worker_is_no_room),
+        FX_TEST(test_suspect_may_wait), FX_TEST(test_worker_row),
+        FX_TEST(test_runs_of_queues),   FX_TEST(test_rights)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }

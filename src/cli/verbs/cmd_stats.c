@@ -12,8 +12,11 @@
 #define QUEUE_VALUES 10 /* per queue in the reply of later_stats */
 
 /* later_stats: the elements of its reply, and the values of a queue. */
-enum { NOW, WORKERS, RUNNING, JOBS, MORE, QUEUES, NOTES };
+enum { NOW, WORKERS, RUNNING, JOBS, MORE, QUEUES, NOTES, STATES };
 enum { NAME, WAITING, RAW, DUE, PAUSED, DEAD, KEPT, DONE, DIED, CANCELLED };
+
+/* An older library does not give STATES; running is empty where it was not counted. */
+enum { IN_RUNNING, IN_PARKED, STATE_VALUES };
 
 /* "<until> <since> <who> <reason>" of a paused queue. */
 struct pause {
@@ -40,10 +43,20 @@ static const struct reply *queue_value(const struct reply *queues, size_t queue,
     return reply_at(queues, queue * QUEUE_VALUES + value);
 }
 
-static json_t *queue_json(const struct reply *queues, size_t i, int64_t now_ms)
+/* How many jobs of the queue run or are parked. NULL: that is not known. */
+static const struct reply *state_value(const struct reply *r, size_t queue, size_t value)
+{
+    const struct reply *v = reply_at(reply_at(r, STATES), queue * STATE_VALUES + value);
+
+    return reply_kind(v) == REPLY_INT ? v : NULL;
+}
+
+static json_t *queue_json(const struct reply *r, size_t i, int64_t now_ms)
 {
     static const char *const names[QUEUE_VALUES] = {
         "queue", "waiting", "raw", "due_ms", "paused", "dead", "kept", "done", "died", "cancelled"};
+    static const char *const states[STATE_VALUES] = {"running", "parked"};
+    const struct reply *queues = reply_at(r, QUEUES);
     struct pause pause = parse_pause(queue_value(queues, i, PAUSED), now_ms);
     json_t *queue = json_object();
 
@@ -54,6 +67,10 @@ static json_t *queue_json(const struct reply *queues, size_t i, int64_t now_ms)
             json_put_text(queue, names[v], reply_str(value), reply_len(value));
         else if (v != PAUSED && !(v == DUE && reply_len(value) == 0))
             json_put_int(queue, names[v], reply_int(value));
+    }
+    for (size_t v = 0; v < STATE_VALUES; v++) {
+        if (state_value(r, i, v) != NULL)
+            json_put_int(queue, states[v], reply_int(state_value(r, i, v)));
     }
     if (pause.is_on) {
         json_t *paused = json_object();
@@ -79,7 +96,7 @@ static void stats_json(const struct reply *r)
     json_put_int(line, "running", reply_int(reply_at(r, RUNNING)));
     json_put_int(line, "jobs", reply_int(reply_at(r, JOBS)));
     for (size_t i = 0; i < reply_count(queues) / QUEUE_VALUES; i++)
-        (void)json_array_append_new(list, queue_json(queues, i, now_ms));
+        (void)json_array_append_new(list, queue_json(r, i, now_ms));
     (void)json_object_set_new(line, "queues", list);
     json_put_int(line, "more_queues", reply_int(reply_at(r, MORE)));
     for (size_t i = 0; i + 1 < reply_count(notes); i += 2) {
@@ -109,9 +126,10 @@ static void put_pause(struct table *t, const struct reply *value, int64_t now_ms
     table_add(t, buf_str(&text), text.len);
 }
 
-static void put_queue(struct table *t, const struct reply *queues, size_t i, int64_t now_ms)
+static void put_queue(struct table *t, const struct reply *r, size_t i, int64_t now_ms)
 {
     static const int counts[] = {DEAD, KEPT, DONE, DIED, CANCELLED};
+    const struct reply *queues = reply_at(r, QUEUES);
     const struct reply *name = queue_value(queues, i, NAME), *due = queue_value(queues, i, DUE);
     char when[48];
 
@@ -120,6 +138,12 @@ static void put_queue(struct table *t, const struct reply *queues, size_t i, int
                  (long long)(reply_int(queue_value(queues, i, WAITING)) +
                              reply_int(queue_value(queues, i, RAW))));
     table_printf(t, "%s", reply_len(due) > 0 ? out_when(reply_int(due), now_ms, when) : "-");
+    for (size_t v = 0; v < STATE_VALUES; v++) {
+        if (state_value(r, i, v) != NULL)
+            table_printf(t, "%lld", (long long)reply_int(state_value(r, i, v)));
+        else
+            table_printf(t, "-");
+    }
     for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
         table_printf(t, "%lld", (long long)reply_int(queue_value(queues, i, (size_t)counts[k])));
     put_pause(t, queue_value(queues, i, PAUSED), now_ms);
@@ -139,9 +163,10 @@ static void put_notes(const struct reply *notes, int64_t now_ms)
 static void stats_show(const struct reply *r)
 {
     static const struct table_column columns[] = {
-        {"QUEUE", false, true},      {"WAITING", true, false},         {"FIRST DUE", false, false},
-        {"DEAD", true, false},       {"KEPT", true, TABLE_SPARE},      {"DONE", true, TABLE_SPARE},
-        {"DIED", true, TABLE_SPARE}, {"CANCELLED", true, TABLE_SPARE}, {"PAUSED", false, true}};
+        {"QUEUE", false, true},           {"WAITING", true, false},    {"FIRST DUE", false, false},
+        {"RUNNING", true, false},         {"PARKED", true, false},     {"DEAD", true, false},
+        {"KEPT", true, TABLE_SPARE},      {"DONE", true, TABLE_SPARE}, {"DIED", true, TABLE_SPARE},
+        {"CANCELLED", true, TABLE_SPARE}, {"PAUSED", false, true}};
     const struct reply *queues = reply_at(r, QUEUES);
     int64_t now_ms = reply_int(reply_at(r, NOW));
     struct table t;
@@ -153,7 +178,7 @@ static void stats_show(const struct reply *r)
         out_printf("\n");
         table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
         for (size_t i = 0; i < reply_count(queues) / QUEUE_VALUES; i++)
-            put_queue(&t, queues, i, now_ms);
+            put_queue(&t, r, i, now_ms);
         table_flush(&t);
         table_done(&t);
     }
@@ -191,8 +216,9 @@ const struct cli_verb cmd_stats = {
     "stats",
     "[QUEUE]",
     "count the jobs of every queue",
-    "Show every queue, or one: jobs waiting, when the first is due, dead ones and kept\n"
-    "outcomes; and since the namespace began how many were done, died, were cancelled.\n"
+    "Show every queue, or one: jobs waiting, when the first is due, how many run, how many of\n"
+    "the waiting ones are parked at a gate, dead ones and kept outcomes; and since the namespace "
+    "began how many were done, died, were cancelled.\n"
     "Below it what needs attention: stray keys, queues that nobody serves.\n"
     "With --prometheus all of them as metrics, for the textfile collector of a node\n"
     "exporter: jobs by queue and state, how late jobs start, what ended how.",

@@ -7,7 +7,7 @@
 -- marks of priorities, removes stale waiters, notes and empty names, and notes queues with due jobs
 -- that no worker serves. Fields: how the worker is, for later_v1_health (room unsent refused
 -- skew_ms limits), and what it counted since its last tidy, for later_v1_metrics (late:<ms>
--- late:inf late:us retried: added to R:stats); others are ignored.
+-- late:inf late:us retried runs:<queue> run_us:<queue>: added to R:stats); others are ignored.
 -- Cost: O(queues named + workers + due queues).
 
 local TIDY_ROWS = 100
@@ -162,7 +162,8 @@ local function drop_names(R, is_served)
   for _, queue in ipairs(db('SRANDMEMBER', R .. ':names', 10)) do
     if not is_served(queue) and is_idle(R, queue) then
       db('SREM', R .. ':names', queue)
-      db('HDEL', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue)
+      db('HDEL', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue,
+         'runs:' .. queue, 'run_us:' .. queue)
     end
   end
 end
@@ -170,7 +171,9 @@ end
 local STATE = {room = true, unsent = true, refused = true, skew_ms = true, limits = true}
 
 local function is_count(name)
-  return name == 'retried' or string.find(name, '^late:%w+$')
+  return name == 'retried' or string.find(name, '^late:%w+$') or
+         #name <= 71 and (string.find(name, '^runs:%w[%w_-]*$') or
+                          string.find(name, '^run_us:%w[%w_-]*$'))
 end
 
 local function keep_state(R, epoch, fields)
