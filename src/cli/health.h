@@ -32,4 +32,8 @@ bool health_limits_any(const struct health_limits *l);
 int health_limits_judge(const struct health_limits *l, struct health *h, struct cli *cli,
                         struct err *err);
 
+/* Add warnings for what live workers say of their queues: those that they cannot run, unless that
+ * is a cause already, and those that run in different modes. Nothing if they cannot be asked. */
+void health_workers_judge(struct health *h, struct cli *cli);
+
 #endif

@@ -117,23 +117,18 @@ static void on_watchdog(void *arg)
 
 /* ---- the queues, and how they change */
 
-static void report(void *arg, const char *what, const char *reason, bool is_warning)
-{
-    (void)arg;
-    if (is_warning)
-        log_warn("event=handler what=%s reason=\"%s\"", what, reason);
-    else
-        log_err("event=handler-refused what=%s reason=\"%s\"", what, reason);
-}
-
 /* Takes over conf and launches, unless the daemon has them already. */
 static void serve(struct daemon *d, struct conf *conf, struct launches *launches)
 {
-    struct served_queues *served = served_queues_build(conf, launches, report, NULL);
-    CLEANUP_FREE struct queue_spec *specs = mem_new((served->n + 1) * sizeof(*specs));
+    struct served_queues *served;
+    CLEANUP_FREE struct queue_spec *specs = NULL;
     CLEANUP_BUF struct buf names = BUF_INIT;
-    bool is_news = conf != d->conf || !served_queues_equal(d->served, served);
+    bool is_news;
 
+    handler_faults_begin(&d->faults, conf != d->conf);
+    served = served_queues_build(conf, launches, handler_faults_report, &d->faults);
+    specs = mem_new((served->n + 1) * sizeof(*specs));
+    is_news = conf != d->conf || !served_queues_equal(d->served, served);
     /* Keep what was served: the folder exists, it just could not be read. */
     if (served->is_incomplete && d->served != NULL && conf == d->conf) {
         served_queues_free(served);
@@ -453,6 +448,7 @@ static void tear_down(struct daemon *d)
     remains_free(d->remains);
     store_redis_free(d->store);
     served_queues_free(d->served);
+    handler_faults_done(&d->faults);
     launches_free(d->launches);
     handlers_folder_free(d->handlers_folder);
     probe_socket_free(d->probe_socket);

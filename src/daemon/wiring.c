@@ -116,7 +116,7 @@ static size_t next_to_tidy(struct daemon *d, const char **pairs, char (*keeps)[2
     return n;
 }
 
-#define STATE_FIELDS 5
+#define STATE_FIELDS 7
 
 /* Take what was counted since the last call of this. It is reset even though the call that reports
  * it may be lost. -> how many pairs */
@@ -165,10 +165,11 @@ static void take_runs(struct run_count *ran, struct run_fields *f)
 static int tell_state(struct daemon *d, int64_t epoch, const struct store_fields *queues,
                       const struct run_fields *ran)
 {
-    CLEANUP_BUF struct buf limits = BUF_INIT;
+    CLEANUP_BUF struct buf limits = BUF_INIT, modes = BUF_INIT, faults = BUF_INIT;
     char unsent[24], refused[24], skew[24], room[24], texts[COUNTS_FIELDS][2][24];
     const char *state[2 * (STATE_FIELDS + COUNTS_FIELDS + 2 * SCHED_TIDY_QUEUES)] = {
-        "unsent", unsent, "refused", refused, "skew_ms", skew, "room", room, "limits", NULL};
+        "unsent", unsent,   "refused", refused, "skew_ms", skew,     "room",
+        room,     "limits", NULL,      "modes", NULL,      "faults", NULL};
     struct sched_status s;
     size_t n = STATE_FIELDS;
 
@@ -180,6 +181,10 @@ static int tell_state(struct daemon *d, int64_t epoch, const struct store_fields
     put_limits(d, &limits);
     (void)snprintf(room, sizeof(room), "%u", sched_free_places(d->sched, mono_now()));
     state[9] = buf_str(&limits);
+    handler_faults_modes(d->served, &modes);
+    state[11] = buf_str(&modes);
+    handler_faults_tell(&d->faults, d->runner, d->served, &faults);
+    state[13] = buf_str(&faults);
     n += take_counts(runner_counts(d->runner), state + 2 * n, texts);
     memcpy(state + 2 * n, ran->pairs, 2 * ran->n * sizeof(*state));
     return store_tidy(d->store, epoch, queues, &(struct store_fields){state, n + ran->n});

@@ -251,6 +251,11 @@ unsigned runner_limit(const struct runner *r, const struct served_queue *q)
     return backends_limit(r->backends, q, r->nplaces);
 }
 
+const char *runner_fault(struct runner *r, const struct served_queue *q)
+{
+    return backends_fault(r->backends, q);
+}
+
 void runner_set_guard(struct runner *r, struct guard *guard)
 {
     r->guard = guard;

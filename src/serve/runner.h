@@ -38,6 +38,8 @@ void runner_free(struct runner *r);
 void runner_set(struct runner *r, const struct conf *conf, const struct served_queues *served);
 /* How many jobs of this queue may run here at once, as of now. */
 unsigned runner_limit(const struct runner *r, const struct served_queue *q);
+/* As backends_fault. */
+const char *runner_fault(struct runner *r, const struct served_queue *q);
 /* The guard is told of jobs that hold a lock; without a guard they are not started. It has as many
  * slots as there are places, and stays the caller's. */
 void runner_set_guard(struct runner *r, struct guard *guard);

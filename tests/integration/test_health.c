@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 #include <jansson.h>
@@ -187,6 +188,51 @@ static void test_health_tells_of_results(void **state)
     assert_true(test_until(is_ok, NULL, LONG_MS));
 }
 
+/* ---- handlers */
+
+static bool has_warning(void *what)
+{
+    json_t *object;
+    bool found;
+
+    (void)health(&object);
+    found = has(object, "warnings", what);
+    json_decref(object);
+    return found;
+}
+
+/* A handler that cannot run is a warning, and a cause once a job waits for it. */
+static void test_health_of_handlers(void **state)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/handlers/broken", dir);
+
+    (void)state;
+    test_handler(dir, "broken", "true");
+    test_handler(dir, "mute", "sleep 600");
+    assert_int_equal(chmod(path, 0644), 0);
+    start_a("queues: { mute: { mode: stream, start_timeout: 500ms } }\n");
+    assert_true(test_until(has_warning, (void *)(uintptr_t) "handler", LONG_MS));
+    free(test_add(&redis, "mute", NULL, NULL, "x"));
+    assert_true(test_until(is_degraded_by, (void *)(uintptr_t) "handler", LONG_MS));
+    reply_free(test_fcall(&redis, "later_pause", "mute", NULL));
+    assert_true(test_until(is_ok, NULL, LONG_MS));
+    free(test_add(&redis, "broken", NULL, NULL, "x"));
+    assert_true(test_until(is_degraded_by, (void *)(uintptr_t) "handler", LONG_MS));
+}
+
+/* Two files that give one queue different modes: the result depends on who claims the job. */
+static void test_health_of_modes(void **state)
+{
+    (void)state;
+    test_handler(dir, "mail", "sleep 600");
+    start_a("queues: { mail: { mode: stream } }\n");
+    test_laterd_conf(&b, dir, "b", redis.url, "");
+    test_laterd_launch(&b);
+    assert_true(test_laterd_says(&b, "event=registered", LONG_MS));
+    assert_true(test_until(has_warning, (void *)(uintptr_t) "mode-differs", LONG_MS));
+    assert_int_equal(test_laterd_stop(&b), 0);
+}
+
 /* ---- limits */
 
 static bool is_beyond(const char *option, const char *value, const char *cause)
@@ -282,15 +328,6 @@ static void test_strict_refuses(void **state)
     start_a("strict: true\n");
 }
 
-static bool has_warning(void *what)
-{
-    json_t *object;
-    bool found = health(&object) == 0 && has(object, "warnings", what);
-
-    json_decref(object);
-    return found;
-}
-
 /* Jobs go on, but nobody can add one. */
 static void test_health_tells_of_refused_adds(void **state)
 {
@@ -349,6 +386,8 @@ int main(void)
         TEST(test_names_that_nobody_serves),
         TEST(test_health_without_redis),
         TEST(test_health_tells_of_results),
+        TEST(test_health_of_handlers),
+        TEST(test_health_of_modes),
         TEST(test_health_with_limits),
         TEST(test_health_of_parked),
         TEST(test_strict_refuses),

@@ -26,9 +26,9 @@
 #define NAMES_MANY_PERCENT 90
 
 /* later_v1_health: the elements of its reply, of a worker, and of a late queue. */
-enum { NOW, WORKERS, LATE, NOTES, NAMES, NAMES_MAX };
+enum { NOW, WORKERS, LATE, NOTES, NAMES, NAMES_MAX, BROKEN };
 enum { EPOCH, COUNTER, HELD, HOST, PID, BEAT, PLACES, UNSENT, REFUSED, SKEW, QUIET };
-enum { QUEUE, DUE, ROOMY };
+enum { QUEUE, DUE, ROOMY, WHY };
 
 static const char *worker_name(const struct reply *w, char out[160])
 {
@@ -85,6 +85,20 @@ static void judge_late(struct health *h, const struct reply *late, int64_t now_m
         "queue %.64s: its first job has been due for %s, and worker %.20s has room for it",
         reply_str(queue), out_span(now_ms - reply_int(reply_at(late, DUE)), span),
         reply_str(reply_at(late, ROOMY)));
+
+    json_put_text(cause, "queue", reply_str(queue), reply_len(queue));
+}
+
+/* A queue whose jobs wait for a handler that can run. */
+static void judge_broken(struct health *h, const struct reply *broken, int64_t now_ms)
+{
+    const struct reply *queue = reply_at(broken, QUEUE);
+    char span[48];
+    json_t *cause = health_add(
+        h->causes, "cause", "handler",
+        "queue %.64s: its first job has been due for %s, and worker %.20s cannot run it: %.300s",
+        reply_str(queue), out_span(now_ms - reply_int(reply_at(broken, DUE)), span),
+        reply_str(reply_at(broken, ROOMY)), reply_str(reply_at(broken, WHY)));
 
     json_put_text(cause, "queue", reply_str(queue), reply_len(queue));
 }
@@ -154,6 +168,8 @@ static void judge(struct health *h, const struct reply *r)
                    "no worker is running in this namespace: start laterd");
     for (size_t i = 0; i < reply_count(reply_at(r, LATE)); i++)
         judge_late(h, reply_at(reply_at(r, LATE), i), now_ms);
+    for (size_t i = 0; i < reply_count(reply_at(r, BROKEN)); i++)
+        judge_broken(h, reply_at(reply_at(r, BROKEN), i), now_ms);
     for (size_t i = 0; i + 1 < reply_count(notes); i += 2)
         judge_note(h, reply_str(reply_at(notes, i)));
     judge_names(h, reply_int(reply_at(r, NAMES)), reply_int(reply_at(r, NAMES_MAX)));
@@ -251,6 +267,7 @@ static int judge_namespace(struct cli *cli, struct err *err)
     }
     judge(&h, r);
     reply_free(r);
+    health_workers_judge(&h, cli);
     look_for_refusal(&h, cli);
     look_at_server(&h, cli);
     is_degraded = json_array_size(h.causes) > 0;
@@ -402,7 +419,8 @@ const struct cli_verb cmd_health = {
     "",
     "say whether the work goes on, and if not, why",
     "Exit 0: due jobs start. Exit 1: degraded, with the causes: due jobs that wait while\n"
-    "a worker has room, queues that nobody serves, workers that are silent, results that\n"
+    "a worker has room or cannot run them, queues that nobody serves, workers that are silent, "
+    "results that\n"
     "Redis does not take, a clock that is off, a Redis that refuses every add (it is full),\n"
     "as many queue names as there may be. Exit 69: Redis cannot be reached. Warnings are\n"
     "about what may cost jobs one day (eviction, no append-only file, memory or queue names\n"

@@ -92,6 +92,18 @@ local function limit_in(worker, queue)
   return nil
 end
 
+-- What a worker said of a queue that it cannot run: nil for nothing. faults: "mail REASON" LF ...
+-- It is read for people only, so it is none of FIELDS.
+function L.fault_in(R, worker, queue)
+  local faults = redis.call('HGET', R .. ':worker:' .. worker.epoch, 'faults') or ''
+  for name, why in string.gmatch(faults, '([^ \n]+) ([^\n]+)') do
+    if name == queue then
+      return L.one_line(string.sub(why, 1, 300))
+    end
+  end
+  return nil
+end
+
 function L.serves(worker, queue)
   return string.find(',' .. (worker.row[9] or '') .. ',', ',' .. queue .. ',', 1, true) ~= nil
 end

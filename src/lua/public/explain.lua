@@ -12,8 +12,9 @@
 --   semaphore   limit (left out: not defined) held holders gate ahead ahead_queue
 --   rate        limit (its definition; left out: not defined) until_ms (when the next start passes;
 --               left out: not by itself) gate ahead ahead_queue
---   worker      no live worker serves its queue: workers_live, unserved_since_ms
+--   worker      no live worker serves its queue: workers_live, unserved_since_ms fault
 --   room        workers serve it, none can start it now (busy, quiet, full, silent): workers ahead
+--               fault
 --   alone       its worker died twice under it: it waits for a worker that runs nothing else:
 --               workers ahead
 --   turn        workers have room, due jobs of its queue are before it: ahead
@@ -33,7 +34,9 @@
 -- holders: four values each, at most 20: a job's id, @EPOCH of a program or =OWNER of a caller; its
 -- queue ('' for no job); its host ('' unknown); until_ms of its lease (0: none).
 -- workers: six values each, at most 20: epoch, host, pid, why it cannot start the job (quiet full
--- mute limit silent busy), held, places.
+-- mute limit silent busy broken), held, places.
+-- fault: why a worker cannot run jobs of the queue, in its own words of up to ten seconds ago: its
+-- handler is no executable, its stream process does not greet.
 -- Errors: ELATER_ARGS NOJOB TYPE. no-writes. Cost: O(log n), the workers, the queues and callers in
 -- line before it (at most 1000), 20 holders; and running jobs up to 1000 where its queue has a
 -- limit in a worker.
@@ -179,14 +182,19 @@ end
 
 -- -> {serving, live, is_solo, free, gone}. serving: the workers of its queue, each with why it
 -- cannot start this job (nil: it can); live: how many live workers have places; free: a worker that
--- can start it; gone: one that served the queue and was given up
+-- can start it; gone: one that served the queue and was given up; fault, faulty: what a worker says
+-- of this queue, and that worker
 local function servers(e)
   local count, is_solo = L.job_counter(e.R), e.tries.crashes >= L.SOLO_CRASHES
   local found = {serving = {}, live = 0, is_solo = is_solo}
   for _, w in ipairs(L.worker_rows(e.R)) do
     local word, limit, held = L.room_in(w, e.queue, count)
     local beat_ms = L.whole(w.row[3])
-    local row = {w = w, limit = limit, held = held,
+    local fault = word ~= 'dead' and L.fault_in(e.R, w, e.queue)
+    if fault and not found.fault then
+      found.fault, found.faulty = fault, w
+    end
+    local row = {fault = fault, w = w, limit = limit, held = held,
                  why = word ~= 'room' and word ~= 'new' and word or nil,
                  silent_ms = beat_ms and e.now_ms - beat_ms or 0}
     -- A worker that is a `later lock` has no places.
@@ -196,6 +204,8 @@ local function servers(e)
     elseif word ~= 'elsewhere' then
       if row.silent_ms >= L.SILENT_MS then
         row.why = 'silent'
+      elseif fault then
+        row.why = 'broken'
       elseif is_solo and w.held > 0 and row.why ~= 'quiet' then
         row.why = 'busy'
       end
@@ -213,6 +223,8 @@ local function excuse(row)
     return 'was told to be quiet'
   elseif row.why == 'silent' then
     return 'is silent for ' .. L.span(row.silent_ms)
+  elseif row.why == 'broken' then
+    return 'cannot run them: ' .. row.fault
   elseif row.why == 'full' then
     return 'is busy with ' .. L.int(w.held) .. ' of ' .. L.int(w.places) .. ' places'
   elseif row.why == 'busy' then
@@ -233,6 +245,11 @@ local function no_server(e, found)
   if found.gone then
     return text .. ': the one on ' .. L.where(found.gone.row[1], found.gone.row[2]) ..
            ' did, and was given up'
+  end
+  if found.fault then
+    L.tell(e, 'fault', found.fault)
+    return text .. ': ' .. L.where(found.faulty.row[1], found.faulty.row[2]) .. ' says: ' ..
+           found.fault
   end
   text = unserved_ms and text .. ', for ' .. L.since(e, unserved_ms) .. ' at least' or text
   return found.live == 0 and text .. ': there is no live worker at all' or
@@ -285,6 +302,7 @@ local function for_worker(e)
   local ahead = due_before(e)
   local words = list_workers(e, found)
   L.tell(e, 'ahead', ahead)
+  L.tell(e, 'fault', found.fault)
   if found.is_solo then
     return 'alone', 'its worker died ' .. L.plural(e.tries.crashes, 'time') ..
            ' under it, so it starts only where nothing else runs: ' .. words ..
