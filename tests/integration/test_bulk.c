@@ -366,7 +366,7 @@ static void test_purge(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(run("add", "mail", "x", "--in", "1h"), 0);
     assert_int_equal(run("purge", "mail"), 64);
-    assert_says(&err, "--state due, parked, dead or done");
+    assert_says(&err, "--state due, parked, dead, done or all");
     assert_int_equal(run("purge", "mail", "--state", "running"), 64);
     assert_says(&err, "later cancel --running");
     assert_int_equal(run("purge", "mail", "--state", "du"), 64);
@@ -387,6 +387,26 @@ static void test_purge(void **state)
     assert_out("0 due jobs removed\n");
     assert_int_equal(run("stats", "mail", "--json"), 0);
     assert_says(&out, "\"cancelled\":3");
+}
+
+/* Several states at once, as `ls` and `export` take them. */
+static void test_purge_states(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(run("add", "mail", "x", "--in", "1h"), 0);
+    bury("j00000000001", "a");
+    assert_int_equal(run("purge", "mail", "--state", "all"), 64);
+    assert_says(&err, "--yes removes 2 due, 1 dead jobs of queue mail");
+    assert_int_equal(run("purge", "mail", "--state", "due,running", "--yes"), 64);
+    assert_says(&err, "later cancel --running");
+    assert_int_equal(run("purge", "mail", "--state", "dead,due", "--dry-run"), 0);
+    assert_out("2 due jobs would be removed\n1 dead job would be removed\n");
+    assert_int_equal(run("purge", "mail", "--state", "all", "--yes", "--json"), 0);
+    assert_says(&out, "\"state\":\"due\",\"removed\":2,\"left\":0}\n");
+    assert_says(&out, "\"state\":\"parked\",\"removed\":0,\"left\":0}\n");
+    assert_says(&out, "\"state\":\"dead\",\"removed\":1,\"left\":0}\n");
+    assert_int_equal(count("HLEN", ROOT ":jobs"), 0);
 }
 
 /* ---- rights: doc/protocol.md, "Rights" */
@@ -530,8 +550,9 @@ int main(void)
         TEST(test_once),           TEST(test_once_into_itself),
         TEST(test_full_lines),     TEST(test_raw_scores),
         TEST(test_bad_lines),      TEST(test_zset),
-        TEST(test_purge),          TEST(test_rights),
-        TEST(test_tables),         TEST(test_times),
+        TEST(test_purge),          TEST(test_purge_states),
+        TEST(test_rights),         TEST(test_tables),
+        TEST(test_times),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);
