@@ -229,8 +229,31 @@ const struct cli_verb cmd_stats = {
     run_stats,
 };
 
-/* later_v1_workers: the elements of a worker. */
-enum { EPOCH, COUNTER, HELD, HOST, PID, VERSION, STARTED, SERVES, QUIET, WORKER_VALUES };
+/* later_v1_workers: the elements of a worker. An older library gives those up to QUIET. */
+enum {
+    EPOCH,
+    COUNTER,
+    HELD,
+    HOST,
+    PID,
+    VERSION,
+    STARTED,
+    SERVES,
+    QUIET,
+    MODES,
+    FAULTS,
+    PLACES,
+    WORKER_VALUES
+};
+
+/* How many of its jobs have a place. The others are claimed ahead of one (sched/prefetch.h), or
+ * have ended and Redis does not know it yet. */
+static int64_t running_of(const struct reply *worker)
+{
+    int64_t held = reply_int(reply_at(worker, HELD)), places = reply_int(reply_at(worker, PLACES));
+
+    return reply_len(reply_at(worker, PLACES)) > 0 && places < held ? places : held;
+}
 
 static const char *state_of(const struct reply *worker)
 {
@@ -256,6 +279,9 @@ static void worker_json(const struct reply *worker)
         else
             json_put_int(line, names[v], reply_int(value));
     }
+    json_put_int(line, "running", running_of(worker));
+    if (reply_len(reply_at(worker, PLACES)) > 0)
+        json_put_int(line, "places", reply_int(reply_at(worker, PLACES)));
     json_put_text(line, "state", state_of(worker), strlen(state_of(worker)));
     json_print(line);
 }
@@ -270,7 +296,9 @@ static void worker_row(struct table *t, const struct reply *worker, int64_t now_
         table_add(t, reply_str(reply_at(worker, (size_t)texts[i])),
                   reply_len(reply_at(worker, (size_t)texts[i])));
     table_printf(t, "%s", out_when(reply_int(reply_at(worker, STARTED)), now_ms, when));
-    table_printf(t, "%lld", (long long)reply_int(reply_at(worker, HELD)));
+    table_printf(t, "%lld", (long long)running_of(worker));
+    table_printf(t, "%lld", (long long)(reply_int(reply_at(worker, HELD)) - running_of(worker)));
+    table_printf(t, "%s", reply_str(reply_at(worker, PLACES)));
     table_printf(t, "%s", state_of(worker));
     table_add(t, reply_str(queues), reply_len(queues));
 }
@@ -280,7 +308,8 @@ static void workers_show(const struct reply *r)
     static const struct table_column columns[] = {
         {"WORKER", false, false},        {"HOST", false, true},           {"PID", true, false},
         {"VERSION", false, TABLE_SPARE}, {"STARTED", false, TABLE_SPARE}, {"RUNNING", true, false},
-        {"STATE", false, false},         {"QUEUES", false, true}};
+        {"CLAIMED", true, false},        {"PLACES", true, TABLE_SPARE},   {"STATE", false, false},
+        {"QUEUES", false, true}};
     struct table t;
 
     table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
@@ -312,8 +341,10 @@ const struct cli_verb cmd_workers = {
     "",
     "list the running daemons",
     "List the daemons of the namespace: the number that `later quiet` takes, where each\n"
-    "runs, how many jobs it holds, and which queues it serves. \"dead\" is one that fell\n"
-    "silent and whose jobs are being put back. With --json one object a line.",
+    "runs, how many jobs it runs of how many places, how many it has claimed beyond that\n"
+    "(their turn comes within milliseconds, or they have just ended), and which queues it\n"
+    "serves. \"dead\" is one that fell silent and whose jobs are being put back. With --json one "
+    "object a line.",
     0,
     0,
     false,

@@ -226,7 +226,9 @@ local function excuse(row)
   elseif row.why == 'broken' then
     return 'cannot run them: ' .. row.fault
   elseif row.why == 'full' then
-    return 'is busy with ' .. L.int(w.held) .. ' of ' .. L.int(w.places) .. ' places'
+    -- It may have claimed more than it has places.
+    return 'is busy with ' .. L.int(math.min(w.held, w.places)) .. ' of ' .. L.int(w.places) ..
+           ' places'
   elseif row.why == 'busy' then
     return 'runs ' .. L.plural(w.held, 'job')
   elseif row.why == 'limit' then
