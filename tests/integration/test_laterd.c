@@ -683,6 +683,11 @@ static void bad_starts_say_what_is_wrong(void **state)
     buf_clear(&e);
     assert_int_equal(run_laterd("--check-config", &o, &e), 78);
     assert_non_null(strstr(buf_str(&e), "/nonexistent/x"));
+    test_laterd_conf(&a, dir, "a", redis.url, "concurency: 3\ndefaults: { timeout: 5 }");
+    buf_clear(&e);
+    assert_int_equal(run_laterd("--check-config", &o, &e), 78);
+    assert_non_null(strstr(buf_str(&e), "did you mean \"concurrency\""));
+    assert_non_null(strstr(buf_str(&e), "timeout: 5 has no unit"));
     /* The file may come before the handler. */
     test_laterd_conf(&a, dir, "a", redis.url, "queues: { soon: { mode: stream } }");
     buf_clear(&e);
