@@ -1,6 +1,7 @@
 #include "conf/conf_errors.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -37,4 +38,12 @@ void conf_errors_sort(struct conf_errors *e)
             e->at[k] = e->at[k - 1];
         e->at[k] = one;
     }
+}
+
+void conf_errors_print(const struct conf_errors *e)
+{
+    for (size_t i = 0; i < e->n; i++)
+        (void)fprintf(stderr, "laterd: %s\n", e->at[i].text);
+    if (e->more > 0)
+        (void)fprintf(stderr, "laterd: and %zu more errors\n", e->more);
 }

@@ -24,5 +24,7 @@ void conf_errors_done(struct conf_errors *e);
 /* Take over the text of *err, which becomes empty. */
 void conf_errors_add(struct conf_errors *e, int line, struct err *err);
 void conf_errors_sort(struct conf_errors *e);
+/* A line for each on standard error. */
+void conf_errors_print(const struct conf_errors *e);
 
 #endif

@@ -533,19 +533,26 @@ static void report_fault(void *arg, const char *what, const char *reason, bool i
 
 int daemon_check(const struct conf *conf, char *const *env)
 {
-    struct launches *launches = NULL;
+    struct conf_errors errors = {.n = 0};
+    struct launches *launches;
     struct err err = ERR_INIT;
     struct url url = {0};
-    int faults = 0;
+    int faults;
 
-    if (check_own_files(conf, &err) == 0 && parse_address(conf, &url, &err) == 0 &&
-        read_password(conf, &url, &err) == 0)
-        launches = launches_new(conf, env, &err);
+    if (check_own_files(conf, &err) < 0 || parse_address(conf, &url, &err) < 0 ||
+        read_password(conf, &url, &err) < 0)
+        conf_errors_add(&errors, 0, &err);
     explicit_bzero(&url, sizeof(url));
-    if (launches == NULL) {
-        (void)fprintf(stderr, "laterd: %s\n", err.text);
+    launches = launches_new(conf, env, &err);
+    if (launches == NULL)
+        launches_find_errors(conf, env, &errors);
+    if (launches == NULL && errors.n == 0)
+        conf_errors_add(&errors, 0, &err);
+    conf_errors_print(&errors);
+    faults = errors.n > 0;
+    conf_errors_done(&errors);
+    if (launches == NULL)
         return -1;
-    }
     served_queues_free(served_queues_build(conf, launches, report_fault, &faults));
     launches_free(launches);
     return faults > 0 ? -1 : 0;

@@ -68,10 +68,7 @@ static int fail_to_load(const struct err *err, enum daemon_mode mode, const char
     if (mode != DAEMON_CHECK || err->code != ERR_CONFIG ||
         conf_find_errors(path, environ, &errors) == 0)
         return fail(err);
-    for (size_t i = 0; i < errors.n; i++)
-        (void)fprintf(stderr, "laterd: %s\n", errors.at[i].text);
-    if (errors.more > 0)
-        (void)fprintf(stderr, "laterd: and %zu more errors\n", errors.more);
+    conf_errors_print(&errors);
     conf_errors_done(&errors);
     return err_exit_status(err);
 }

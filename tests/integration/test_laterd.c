@@ -729,6 +729,14 @@ static void bad_starts_say_what_is_wrong(void **state)
     assert_int_equal(run_laterd("--check-config", &o, &e), 78);
     assert_non_null(strstr(buf_str(&e), "did you mean \"concurrency\""));
     assert_non_null(strstr(buf_str(&e), "timeout: 5 has no unit"));
+    test_laterd_conf(&a, dir, "a", redis.url,
+                     "defaults: { env_file: /nonexistent/d }\n"
+                     "queues: { x: {}, y: { env_file: /nonexistent/y } }");
+    buf_clear(&e);
+    assert_int_equal(run_laterd("--check-config", &o, &e), 78);
+    assert_non_null(strstr(buf_str(&e), "/nonexistent/d"));
+    assert_non_null(strstr(buf_str(&e), ": y: env_file"));
+    assert_null(strstr(buf_str(&e), ": x: "));
     /* The file may come before the handler. */
     test_laterd_conf(&a, dir, "a", redis.url, "queues: { soon: { mode: stream } }");
     buf_clear(&e);
