@@ -9,7 +9,9 @@
 #include "base/text.h"
 #include "conf/conf_check.h"
 #include "conf/conf_env.h"
+#include "conf/conf_errors.h"
 #include "conf/conf_gates.h"
+#include "conf/conf_unknown.h"
 #include "conf/conf_value.h"
 #include "conf/yaml.h"
 
@@ -36,7 +38,18 @@ struct loading {
     struct conf_env env;
     struct setting_source top[CONF_TOP_ROWS];
     struct setting_source defaults[CONF_QUEUE_ROWS];
+    int line;                   /* that was blamed last */
+    struct conf_errors *errors; /* NULL: the first error ends the loading */
 };
+
+/* An error: 0 if it was noted and loading goes on, else -1. */
+static int on_error(struct loading *load, struct err *err)
+{
+    if (load->errors == NULL || err->code != ERR_CONFIG)
+        return -1;
+    conf_errors_add(load->errors, load->line, err);
+    return 0;
+}
 
 static void *field(void *base, const struct conf_row *row)
 {
@@ -44,83 +57,17 @@ static void *field(void *base, const struct conf_row *row)
 }
 
 /* Put where a value was written before the text of *err. Returns -1. */
-static int blame(const struct loading *load, struct setting_source at, struct err *err)
+static int blame(struct loading *load, struct setting_source at, struct err *err)
 {
     char text[sizeof(err->text)];
 
+    load->line = at.line;
     memcpy(text, err->text, sizeof(text));
     if (at.env != NULL)
         return err_set(err, err->code, "%s: %s", conf_show(at.env).s, text);
     if (load->file != NULL && at.line > 0)
         return err_set(err, err->code, "%s:%d: %s", load->file, at.line, text);
     return -1;
-}
-
-static const char *scope_name(const struct scope *s)
-{
-    return s->kind == CONF_SCOPE_TOP        ? "at the top level"
-           : s->kind == CONF_SCOPE_DEFAULTS ? "in defaults"
-           : s->kind == CONF_SCOPE_LIMIT    ? "in a limit"
-                                            : "in a queue";
-}
-
-static const struct conf_row *find_row(const struct conf_row *rows, size_t n, const char *path)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(rows[i].path, path) == 0)
-            return &rows[i];
-    return NULL;
-}
-
-static const char *nearest_row(const struct scope *s, const char *path)
-{
-    const char *names[CONF_TOP_ROWS + CONF_QUEUE_ROWS + CONF_LIMIT_ROWS + 4];
-    size_t n = 0;
-
-    for (size_t i = 0; i < s->nrows; i++)
-        names[n++] = s->rows[i].path;
-    if (s->kind == CONF_SCOPE_TOP) {
-        names[n++] = "defaults";
-        names[n++] = "limits";
-        names[n++] = "queues";
-    }
-    names[n] = NULL;
-    return text_nearest(path, names);
-}
-
-/* Where a key that is unknown in this scope would be right, or NULL. */
-static const char *right_section(const struct scope *s, const char *path)
-{
-    const struct conf_row *row = find_row(conf_queue_rows, CONF_QUEUE_ROWS, path);
-
-    if (row != NULL && row - conf_queue_rows >= CONF_DEFAULTS_ROWS)
-        return "under a queue";
-    if (row != NULL && s->kind == CONF_SCOPE_TOP)
-        return "under defaults: or under a queue";
-    if (row != NULL && s->kind == CONF_SCOPE_LIMIT)
-        return "under a queue";
-    if (s->kind != CONF_SCOPE_TOP && find_row(conf_top_rows, CONF_TOP_ROWS, path) != NULL)
-        return "at the top level of the file";
-    if (s->kind == CONF_SCOPE_QUEUE && find_row(conf_limit_rows, CONF_LIMIT_ROWS, path) != NULL)
-        return "under the name of a gate in limits:";
-    return NULL;
-}
-
-static int refuse_unknown(const struct scope *s, const char *path, struct err *err)
-{
-    const char *section = right_section(s, path);
-    const char *near;
-
-    if (conf_is_later_word(path))
-        return err_set(err, ERR_CONFIG, "%s: is not in this version", path);
-    if (section != NULL)
-        return err_set(err, ERR_CONFIG, "%s: belongs %s", path, section);
-    near = nearest_row(s, path);
-    if (near != NULL)
-        return err_set(err, ERR_CONFIG, "unknown key \"%s\" %s: did you mean \"%s\"%s?",
-                       conf_show(path).s, scope_name(s), near,
-                       strchr(near, '.') != NULL ? " (the dot is a nested mapping)" : "");
-    return err_set(err, ERR_CONFIG, "unknown key \"%s\" %s", conf_show(path).s, scope_name(s));
 }
 
 /* The mappings of the top level that have a reader of their own. */
@@ -147,7 +94,7 @@ static int read_key(struct loading *load, const struct scope *s, const struct ya
 {
     /* A key with a dot in it would be a second spelling of a nested one. */
     const struct conf_row *row =
-        strchr(node->key, '.') == NULL ? find_row(s->rows, s->nrows, path) : NULL;
+        strchr(node->key, '.') == NULL ? conf_row_find(s->rows, s->nrows, path) : NULL;
     struct setting_source at = {node->line, NULL};
 
     if (row != NULL) {
@@ -158,7 +105,7 @@ static int read_key(struct loading *load, const struct scope *s, const struct ya
     }
     if (strchr(node->key, '.') == NULL && is_group(s, path))
         return read_map(load, s, node, path, err);
-    (void)refuse_unknown(s, path, err);
+    (void)conf_unknown_refuse(s->kind, s->rows, s->nrows, path, err);
     return blame(load, at, err);
 }
 
@@ -182,7 +129,7 @@ static int read_map(struct loading *load, const struct scope *s, const struct ya
         path = mem_printf("%s%s%s", group, group[0] != '\0' ? "." : "", node->key);
         r = read_key(load, s, node, path, err);
         free(path);
-        if (r < 0)
+        if (r < 0 && on_error(load, err) < 0)
             return -1;
     }
     return 0;
@@ -196,9 +143,10 @@ static int read_env(struct loading *load, const struct scope *s, struct err *err
 
         if (set->scope != s->kind || set->index != s->index)
             continue;
-        if (conf_value_parse(set->row, set->value, field(s->base, set->row), err) < 0)
-            return blame(load, at, err);
-        s->from[set->row - s->rows] = at;
+        if (conf_value_parse(set->row, set->value, field(s->base, set->row), err) == 0)
+            s->from[set->row - s->rows] = at;
+        else if (blame(load, at, err) < 0 && on_error(load, err) < 0)
+            return -1;
     }
     return 0;
 }
@@ -206,7 +154,7 @@ static int read_env(struct loading *load, const struct scope *s, struct err *err
 static int read_scope(struct loading *load, const struct scope *s, const struct yaml_node *map,
                       struct err *err)
 {
-    if (map != NULL && read_map(load, s, map, "", err) < 0)
+    if (map != NULL && read_map(load, s, map, "", err) < 0 && on_error(load, err) < 0)
         return -1;
     return read_env(load, s, err);
 }
@@ -215,21 +163,35 @@ static int read_scope(struct loading *load, const struct scope *s, const struct 
  * further down in the file. */
 static struct setting_source source_of(const struct scope *s, const char *path, const char *other)
 {
-    struct setting_source a = s->from[find_row(s->rows, s->nrows, path) - s->rows];
-    struct setting_source b = s->from[find_row(s->rows, s->nrows, other) - s->rows];
+    struct setting_source a = s->from[conf_row_find(s->rows, s->nrows, path) - s->rows];
+    struct setting_source b = s->from[conf_row_find(s->rows, s->nrows, other) - s->rows];
 
     if (a.env != NULL || b.env != NULL)
         return a.env != NULL ? a : b;
     return a.line >= b.line ? a : b;
 }
 
-static int check_queue(const struct loading *load, const struct scope *s,
-                       const struct conf_queue *q, struct err *err)
+static bool is_inherited(const struct loading *load, const struct scope *s, const char *path)
+{
+    size_t i = (size_t)(conf_row_find(s->rows, s->nrows, path) - s->rows);
+
+    return i < CONF_DEFAULTS_ROWS && s->from[i].line == load->defaults[i].line &&
+           s->from[i].env == load->defaults[i].env && load->defaults[i].line > 0;
+}
+
+static int check_queue(struct loading *load, const struct scope *s, const struct conf_queue *q,
+                       struct err *err)
 {
     const char *at = NULL, *other = NULL;
 
     if (conf_queue_check(load->conf, q, &at, &other, err) == 0)
         return 0;
+    /* The defaults have it, too, and it was noted there. */
+    if (load->errors != NULL && s->kind == CONF_SCOPE_QUEUE && is_inherited(load, s, at) &&
+        is_inherited(load, s, other)) {
+        *err = (struct err)ERR_INIT;
+        return 0;
+    }
     (void)err_wrap(err, "%s", s->kind == CONF_SCOPE_QUEUE ? q->name : "defaults");
     return blame(load, source_of(s, at, other), err);
 }
@@ -312,8 +274,7 @@ static void set_default(const struct conf_row *row, void *base)
 }
 
 /* `smtp: 20` is a likely first try: say how to write it. */
-static int refuse_short_limit(const struct loading *load, const struct yaml_node *node,
-                              struct err *err)
+static int refuse_short_limit(struct loading *load, const struct yaml_node *node, struct err *err)
 {
     (void)err_set(err, ERR_CONFIG,
                   "%s: settings are expected: %s: { semaphore: 20 } or "
@@ -333,6 +294,7 @@ static int load_limit(struct loading *load, size_t i, const struct yaml_node *no
                             .nrows = CONF_LIMIT_ROWS,
                             .base = limit,
                             .from = from};
+    size_t noted = load->errors != NULL ? load->errors->n : 0;
     int row;
 
     for (size_t r = 0; r < CONF_LIMIT_ROWS; r++)
@@ -341,6 +303,8 @@ static int load_limit(struct loading *load, size_t i, const struct yaml_node *no
         return refuse_short_limit(load, node, err);
     if (read_scope(load, &s, node, err) < 0)
         return -1;
+    if (load->errors != NULL && load->errors->n > noted) /* what is bad is not missing */
+        return 0;
     for (size_t r = 0; r < CONF_LIMIT_ROWS; r++)
         given[r] = from[r].line > 0 || from[r].env != NULL;
     if (conf_limit_settle(limit, given, &row, err) == 0)
@@ -359,7 +323,7 @@ static int load_limits(struct loading *load, const struct yaml_node *limits, str
     const struct yaml_node *node = limits != NULL ? limits->first : NULL;
 
     for (size_t i = 0; node != NULL; node = node->next)
-        if (load_limit(load, i++, node, err) < 0)
+        if (load_limit(load, i++, node, err) < 0 && on_error(load, err) < 0)
             return -1;
     if (load->conf->nlimits > 0)
         qsort(load->conf->limits, load->conf->nlimits, sizeof(struct conf_limit), limit_by_name);
@@ -391,7 +355,9 @@ static int name_limits(struct loading *load, const struct yaml_node *limits, str
     for (const struct yaml_node *node = limits->first; node != NULL; node = node->next) {
         if (conf_limit_check_name(node->key, err) < 0) {
             (void)err_wrap(err, "limits");
-            return blame(load, (struct setting_source){node->line, NULL}, err);
+            (void)blame(load, (struct setting_source){node->line, NULL}, err);
+            if (on_error(load, err) < 0)
+                return -1;
         }
         conf->limits[conf->nlimits++].name = mem_strdup(node->key);
     }
@@ -415,7 +381,9 @@ static int name_queues(struct loading *load, const struct yaml_node *queues, str
                           "\"%s\" is no queue name: up to 64 letters, digits, _ and -, with a "
                           "letter or digit first",
                           conf_show(node->key).s);
-            return blame(load, (struct setting_source){node->line, NULL}, err);
+            (void)blame(load, (struct setting_source){node->line, NULL}, err);
+            if (on_error(load, err) < 0)
+                return -1;
         }
         text_copy(conf->queues[conf->nqueues++].name, sizeof(conf->queues->name), node->key);
     }
@@ -434,15 +402,16 @@ static int load_all(struct loading *load, char *const *env, const char *const *o
     const struct yaml_node *limits = yaml_node_get(load->root, "limits");
     size_t i = 0;
 
-    if (name_queues(load, queues, err) < 0 || name_limits(load, limits, err) < 0)
-        return -1;
-    if (conf_env_read(env, load->conf, only, &load->env, err) < 0)
-        return -1;
-    if (load_top(load, err) < 0 || load_defaults(load, err) < 0 ||
-        load_limits(load, limits, err) < 0)
+    if ((name_queues(load, queues, err) < 0 && on_error(load, err) < 0) ||
+        (name_limits(load, limits, err) < 0 && on_error(load, err) < 0) ||
+        (conf_env_read(env, load->conf, only, load->errors, &load->env, err) < 0 &&
+         on_error(load, err) < 0) ||
+        (load_top(load, err) < 0 && on_error(load, err) < 0) ||
+        (load_defaults(load, err) < 0 && on_error(load, err) < 0) ||
+        (load_limits(load, limits, err) < 0 && on_error(load, err) < 0))
         return -1;
     for (const struct yaml_node *q = queues != NULL ? queues->first : NULL; q != NULL; q = q->next)
-        if (load_queue(load, i++, q, err) < 0)
+        if (load_queue(load, i++, q, err) < 0 && on_error(load, err) < 0)
             return -1;
     if (load->conf->nqueues > 0)
         qsort(load->conf->queues, load->conf->nqueues, sizeof(struct conf_queue), by_name);
@@ -463,10 +432,10 @@ static struct conf *new_conf(void)
 /* only: the settings of the daemon to be read, and no others; NULL: all. Of a file that is no YAML
  * they are read from what stands before the error. */
 static struct conf *load_with(const char *path, char *const *env, const char *const *only,
-                              struct err *err)
+                              struct conf_errors *errors, struct err *err)
 {
     struct yaml_node *root = NULL;
-    struct loading load = {.conf = new_conf()};
+    struct loading load = {.conf = new_conf(), .errors = errors};
     int r = 0;
 
     if (path != NULL) {
@@ -493,7 +462,18 @@ struct conf *conf_load(const char *path, char *const *env, struct err *err)
 {
     struct err local = ERR_INIT;
 
-    return load_with(path, env, NULL, err != NULL ? err : &local);
+    return load_with(path, env, NULL, NULL, err != NULL ? err : &local);
+}
+
+int conf_find_errors(const char *path, char *const *env, struct conf_errors *ret)
+{
+    struct err err = ERR_INIT;
+
+    conf_free(load_with(path, env, NULL, ret, &err));
+    if (err.code != ERR_NONE)
+        conf_errors_add(ret, 0, &err);
+    conf_errors_sort(ret);
+    return ret->n > 0 ? -1 : 0;
 }
 
 struct conf *conf_load_address(const char *path, char *const *env, struct err *warning,
@@ -506,10 +486,10 @@ struct conf *conf_load_address(const char *path, char *const *env, struct err *w
 
     if (conf != NULL || err->code != ERR_CONFIG)
         return conf;
-    conf = load_with(path, env, keys, &ignored);
+    conf = load_with(path, env, keys, NULL, &ignored);
     /* A file that does not name a server must not lead to another one: it may be misspelt. */
     if (conf == NULL ||
-        conf->lines[find_row(conf_top_rows, CONF_TOP_ROWS, "redis") - conf_top_rows] == 0) {
+        conf->lines[conf_row_find(conf_top_rows, CONF_TOP_ROWS, "redis") - conf_top_rows] == 0) {
         conf_free(conf);
         return NULL;
     }
@@ -545,7 +525,8 @@ int conf_blame(const struct conf *conf, const struct conf_queue *q, const char *
                struct err *err)
 {
     const struct conf_row *rows = q == NULL ? conf_top_rows : conf_queue_rows;
-    const struct conf_row *row = find_row(rows, q == NULL ? CONF_TOP_ROWS : CONF_QUEUE_ROWS, path);
+    const struct conf_row *row =
+        conf_row_find(rows, q == NULL ? CONF_TOP_ROWS : CONF_QUEUE_ROWS, path);
     int line = (q == NULL ? conf->lines : q->lines)[row - rows];
 
     if (q != NULL)

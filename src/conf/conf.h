@@ -130,6 +130,14 @@ struct conf *conf_load_address(const char *path, char *const *env, struct err *w
                                struct err *err);
 void conf_free(struct conf *conf);
 
+struct conf_errors;
+/*
+ * Load as conf_load does, and go on after an error: ret, which is empty, gets all of them, sorted.
+ * A file that is no YAML has one; of settings of a queue that do not go together the first is told.
+ * -1 if there are any.
+ */
+int conf_find_errors(const char *path, char *const *env, struct conf_errors *ret);
+
 /*
  * A loaded value turned out to be wrong: put where it was written before the text of *err. path is
  * that of its row; q: its queue, or &conf->defaults; NULL: a setting of the daemon. Returns -1.

@@ -169,11 +169,15 @@ static int add_setting(struct conf_env *ret, const char *entry, const struct con
     if (found == 1)
         return 0;
     if (found > 1)
-        return err_set(err, ERR_CONFIG,
-                       "%s: may mean more than one setting of the queues in the file: write it "
-                       "there",
-                       conf_show(setting->name).s);
-    return refuse_unknown(setting->name, conf, err);
+        (void)err_set(err, ERR_CONFIG,
+                      "%s: may mean more than one setting of the queues in the file: write it "
+                      "there",
+                      conf_show(setting->name).s);
+    else
+        (void)refuse_unknown(setting->name, conf, err);
+    free(setting->name);
+    ret->n--;
+    return -1;
 }
 
 static bool is_one_of(const char *entry, const char *const *keys)
@@ -188,7 +192,7 @@ static bool is_one_of(const char *entry, const char *const *keys)
 }
 
 int conf_env_read(char *const *env, const struct conf *conf, const char *const *only,
-                  struct conf_env *ret, struct err *err)
+                  struct conf_errors *errors, struct conf_env *ret, struct err *err)
 {
     *ret = (struct conf_env){NULL, 0};
     for (; env != NULL && *env != NULL; env++) {
@@ -198,8 +202,11 @@ int conf_env_read(char *const *env, const struct conf *conf, const char *const *
             continue;
         if (only != NULL && !is_one_of(*env + strlen(PREFIX), only))
             continue;
-        if (add_setting(ret, *env, conf, err) < 0)
+        if (add_setting(ret, *env, conf, err) == 0)
+            continue;
+        if (errors == NULL)
             return -1;
+        conf_errors_add(errors, 0, err);
     }
     return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "conf/conf.h"
+#include "conf/conf_errors.h"
 #include "conf/conf_row.h"
 
 enum conf_scope { CONF_SCOPE_TOP, CONF_SCOPE_DEFAULTS, CONF_SCOPE_QUEUE, CONF_SCOPE_LIMIT };
@@ -29,11 +30,11 @@ struct conf_env {
 /*
  * Find out what env (NULL: nothing) sets; conf needs only the names of its queues and limits. only:
  * the settings of the daemon to be looked for (NULL-ended), others are passed over; NULL: all. 0,
- * or -1 with code CONFIG for a name that means nothing or more than one thing. Free *ret in any
- * case.
+ * or -1 with code CONFIG for a name that means nothing or more than one thing; with errors these
+ * get it, and the result is 0. Free *ret in any case.
  */
 int conf_env_read(char *const *env, const struct conf *conf, const char *const *only,
-                  struct conf_env *ret, struct err *err);
+                  struct conf_errors *errors, struct conf_env *ret, struct err *err);
 void conf_env_done(struct conf_env *env);
 
 #endif

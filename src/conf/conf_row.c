@@ -200,3 +200,11 @@ int conf_row_check_list(const struct conf_row *row, const char *const *items, si
                            row->path, conf_show(items[i]).s);
     return 0;
 }
+
+const struct conf_row *conf_row_find(const struct conf_row *rows, size_t n, const char *path)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rows[i].path, path) == 0)
+            return &rows[i];
+    return NULL;
+}

@@ -55,4 +55,7 @@ int conf_row_check_text(const struct conf_row *row, const char *text, struct err
 int conf_row_check_list(const struct conf_row *row, const char *const *items, size_t n,
                         struct err *err);
 
+/* The row with this path among n; NULL: there is none. */
+const struct conf_row *conf_row_find(const struct conf_row *rows, size_t n, const char *path);
+
 #endif

@@ -117,23 +117,18 @@ static void on_watchdog(void *arg)
 
 /* ---- the queues, and how they change */
 
-static void report(void *arg, const char *what, const char *reason, bool is_warning)
-{
-    (void)arg;
-    if (is_warning)
-        log_warn("event=handler what=%s reason=\"%s\"", what, reason);
-    else
-        log_err("event=handler-refused what=%s reason=\"%s\"", what, reason);
-}
-
 /* Takes over conf and launches, unless the daemon has them already. */
 static void serve(struct daemon *d, struct conf *conf, struct launches *launches)
 {
-    struct served_queues *served = served_queues_build(conf, launches, report, NULL);
-    CLEANUP_FREE struct queue_spec *specs = mem_new((served->n + 1) * sizeof(*specs));
+    struct served_queues *served;
+    CLEANUP_FREE struct queue_spec *specs = NULL;
     CLEANUP_BUF struct buf names = BUF_INIT;
-    bool is_news = conf != d->conf || !served_queues_equal(d->served, served);
+    bool is_news;
 
+    handler_defects_begin(&d->defects, conf != d->conf);
+    served = served_queues_build(conf, launches, handler_defects_report, &d->defects);
+    specs = mem_new((served->n + 1) * sizeof(*specs));
+    is_news = conf != d->conf || !served_queues_equal(d->served, served);
     /* Keep what was served: the folder exists, it just could not be read. */
     if (served->is_incomplete && d->served != NULL && conf == d->conf) {
         served_queues_free(served);
@@ -453,6 +448,7 @@ static void tear_down(struct daemon *d)
     remains_free(d->remains);
     store_redis_free(d->store);
     served_queues_free(d->served);
+    handler_defects_done(&d->defects);
     launches_free(d->launches);
     handlers_folder_free(d->handlers_folder);
     probe_socket_free(d->probe_socket);
@@ -537,20 +533,27 @@ static void report_error(void *arg, const char *what, const char *reason, bool i
 
 int daemon_check(const struct conf *conf, char *const *env)
 {
-    struct launches *launches = NULL;
+    struct conf_errors errors = {.n = 0};
+    struct launches *launches;
     struct err err = ERR_INIT;
     struct url url = {0};
-    int errors = 0;
+    int found;
 
-    if (check_own_files(conf, &err) == 0 && parse_address(conf, &url, &err) == 0 &&
-        read_password(conf, &url, &err) == 0)
-        launches = launches_new(conf, env, &err);
+    if (check_own_files(conf, &err) < 0 || parse_address(conf, &url, &err) < 0 ||
+        read_password(conf, &url, &err) < 0)
+        conf_errors_add(&errors, 0, &err);
     explicit_bzero(&url, sizeof(url));
-    if (launches == NULL) {
-        (void)fprintf(stderr, "laterd: %s\n", err.text);
+    launches = launches_new(conf, env, &err);
+    if (launches == NULL)
+        launches_find_errors(conf, env, &errors);
+    if (launches == NULL && errors.n == 0)
+        conf_errors_add(&errors, 0, &err);
+    conf_errors_print(&errors);
+    found = errors.n > 0;
+    conf_errors_done(&errors);
+    if (launches == NULL)
         return -1;
-    }
-    served_queues_free(served_queues_build(conf, launches, report_error, &errors));
+    served_queues_free(served_queues_build(conf, launches, report_error, &found));
     launches_free(launches);
-    return errors > 0 ? -1 : 0;
+    return found > 0 ? -1 : 0;
 }

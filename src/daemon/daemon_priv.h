@@ -8,6 +8,7 @@
 #include "conf/conf.h"
 #include "daemon/embedded.h"
 #include "daemon/gate_settings.h"
+#include "daemon/handler_defects.h"
 #include "daemon/probe_socket.h"
 #include "daemon/signals.h"
 #include "daemon/stray_keys.h"
@@ -44,6 +45,7 @@ struct daemon {
     struct gate_settings *gate_settings;
     struct launches *launches; /* of conf */
     struct served_queues *served;
+    struct handler_defects defects;
     struct sched *sched;
     size_t tidy_from;    /* index of the first served queue that the next tidy names */
     struct mono tell_at; /* from then on a tidy also reports how this worker is */

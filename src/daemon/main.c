@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "conf/conf_errors.h"
 #include "daemon/daemon.h"
 #include "daemon/log_json.h"
 #include "daemon/notify.h"
@@ -57,6 +58,19 @@ static int fail(const struct err *err)
 {
     (void)fprintf(stderr, "laterd: %s\n", err->text);
     return err->code == ERR_INPUT ? EX_CONFIG : err_exit_status(err);
+}
+
+/* As fail; of a bad file all errors. */
+static int fail_to_load(const struct err *err, enum daemon_mode mode, const char *path)
+{
+    struct conf_errors errors = {.n = 0};
+
+    if (mode != DAEMON_CHECK || err->code != ERR_CONFIG ||
+        conf_find_errors(path, environ, &errors) == 0)
+        return fail(err);
+    conf_errors_print(&errors);
+    conf_errors_done(&errors);
+    return err_exit_status(err);
 }
 
 static int print(const struct conf *conf)
@@ -121,7 +135,7 @@ int main(int argc, char **argv)
     password_init();
     conf = conf_load(find_config(&opt), environ, &err);
     if (conf == NULL)
-        return fail(&err);
+        return fail_to_load(&err, opt.mode, find_config(&opt));
     if (opt.mode == DAEMON_RUN)
         return daemon_run(conf, environ, &err) < 0 ? fail(&err) : EX_OK;
     if (opt.mode == DAEMON_PRINT)

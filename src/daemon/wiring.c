@@ -116,7 +116,7 @@ static size_t next_to_tidy(struct daemon *d, const char **pairs, char (*keeps)[2
     return n;
 }
 
-#define STATE_FIELDS 5
+#define STATE_FIELDS 7
 
 /* Take what was counted since the last call of this. It is reset even though the call that reports
  * it may be lost. -> how many pairs */
@@ -136,24 +136,43 @@ static size_t take_counts(struct counts *counts, const char **pairs, char (*text
     return n;
 }
 
-/* One call in SCHED_TIDY_MS also reports how this worker is, and what it counted. */
-static int op_tidy(void *ctx, int64_t epoch)
-{
-    struct daemon *d = ctx;
-    CLEANUP_BUF struct buf limits = BUF_INIT;
-    char unsent[24], refused[24], skew[24], room[24], keeps[SCHED_TIDY_QUEUES][24];
-    char texts[COUNTS_FIELDS][2][24];
-    const char *pairs[2 * SCHED_TIDY_QUEUES];
-    const char *state[2 * (STATE_FIELDS + COUNTS_FIELDS)] = {
-        "unsent", unsent, "refused", refused, "skew_ms", skew, "room", room, "limits", NULL};
-    struct store_fields queues = {pairs, 0};
-    struct sched_status s;
-    size_t counted;
+/* The fields of some queues' runs, as texts. */
+struct run_fields {
+    char texts[SCHED_TIDY_QUEUES][4][JOB_QUEUE_MAX + 9];
+    const char *pairs[4 * SCHED_TIDY_QUEUES];
+    size_t n; /* pairs */
+};
 
-    d->tidy_tells = !mono_before(mono_now(), d->tell_at);
-    queues.n = next_to_tidy(d, pairs, keeps);
-    if (!d->tidy_tells)
-        return store_tidy(d->store, epoch, &queues, &(struct store_fields){state, 0});
+/* As take_counts, of one queue. Nothing if it had no runs, or if there is no room. */
+static void take_runs(struct run_count *ran, struct run_fields *f)
+{
+    char(*texts)[JOB_QUEUE_MAX + 9];
+
+    if (ran == NULL || ran->runs == 0 || f->n == 2 * SCHED_TIDY_QUEUES)
+        return;
+    texts = f->texts[f->n / 2];
+    (void)snprintf(texts[0], sizeof(texts[0]), "runs:%s", ran->queue);
+    (void)snprintf(texts[1], sizeof(texts[1]), "%llu", (unsigned long long)ran->runs);
+    (void)snprintf(texts[2], sizeof(texts[2]), "run_us:%s", ran->queue);
+    (void)snprintf(texts[3], sizeof(texts[3]), "%llu", (unsigned long long)ran->us);
+    for (size_t i = 0; i < 4; i++)
+        f->pairs[2 * f->n + i] = texts[i];
+    f->n += 2;
+    ran->runs = ran->us = 0;
+}
+
+/* A tidy that also reports how this worker is, and what it counted. */
+static int tell_state(struct daemon *d, int64_t epoch, const struct store_fields *queues,
+                      const struct run_fields *ran)
+{
+    CLEANUP_BUF struct buf limits = BUF_INIT, modes = BUF_INIT, defects = BUF_INIT;
+    char unsent[24], refused[24], skew[24], room[24], texts[COUNTS_FIELDS][2][24];
+    const char *state[2 * (STATE_FIELDS + COUNTS_FIELDS + 2 * SCHED_TIDY_QUEUES)] = {
+        "unsent", unsent,   "refused", refused, "skew_ms", skew,     "room",
+        room,     "limits", NULL,      "modes", NULL,      "defects", NULL};
+    struct sched_status s;
+    size_t n = STATE_FIELDS;
+
     d->tell_at = mono_add_ms(mono_now(), SCHED_TIDY_MS - SCHED_TIDY_LEAST_MS);
     sched_status(d->sched, &s);
     (void)snprintf(unsent, sizeof(unsent), "%zu", s.unsent);
@@ -162,23 +181,53 @@ static int op_tidy(void *ctx, int64_t epoch)
     put_limits(d, &limits);
     (void)snprintf(room, sizeof(room), "%u", sched_free_places(d->sched, mono_now()));
     state[9] = buf_str(&limits);
-    counted = take_counts(runner_counts(d->runner), state + 2 * STATE_FIELDS, texts);
-    return store_tidy(d->store, epoch, &queues,
-                      &(struct store_fields){state, STATE_FIELDS + counted});
+    handler_defects_modes(d->served, &modes);
+    state[11] = buf_str(&modes);
+    handler_defects_tell(&d->defects, d->runner, d->served, &defects);
+    state[13] = buf_str(&defects);
+    n += take_counts(runner_counts(d->runner), state + 2 * n, texts);
+    memcpy(state + 2 * n, ran->pairs, 2 * ran->n * sizeof(*state));
+    return store_tidy(d->store, epoch, queues, &(struct store_fields){state, n + ran->n});
+}
+
+/* Each queue is tidied once in SCHED_TIDY_MS; its runs are reported with it. */
+static int op_tidy(void *ctx, int64_t epoch)
+{
+    struct daemon *d = ctx;
+    char keeps[SCHED_TIDY_QUEUES][24];
+    const char *pairs[2 * SCHED_TIDY_QUEUES];
+    struct store_fields queues = {pairs, next_to_tidy(d, pairs, keeps)};
+    struct run_fields ran = {.n = 0};
+
+    for (size_t i = 0; i < queues.n; i++)
+        take_runs(run_counts_find(runner_ran(d->runner), pairs[2 * i]), &ran);
+    d->tidy_tells = !mono_before(mono_now(), d->tell_at);
+    if (!d->tidy_tells)
+        return store_tidy(d->store, epoch, &queues, &(struct store_fields){ran.pairs, ran.n});
+    return tell_state(d, epoch, &queues, &ran);
 }
 
 /* The last chance to report what was counted. */
 static int op_leave(void *ctx, int64_t epoch)
 {
     struct daemon *d = ctx;
+    struct run_counts *ran = runner_ran(d->runner);
     char texts[COUNTS_FIELDS][2][24];
     const char *pairs[2 * COUNTS_FIELDS];
     size_t n = take_counts(runner_counts(d->runner), pairs, texts);
+    const struct store_fields none = {pairs, 0};
 
     d->tidy_tells = false;
     if (n > 0)
-        (void)store_tidy(d->store, epoch, &(struct store_fields){pairs, 0},
-                         &(struct store_fields){pairs, n});
+        (void)store_tidy(d->store, epoch, &none, &(struct store_fields){pairs, n});
+    for (size_t i = 0; i < ran->n;) {
+        struct run_fields some = {.n = 0};
+
+        for (; i < ran->n && some.n < 2 * SCHED_TIDY_QUEUES; i++)
+            take_runs(&ran->at[i], &some);
+        if (some.n > 0)
+            (void)store_tidy(d->store, epoch, &none, &(struct store_fields){some.pairs, some.n});
+    }
     return store_leave(d->store, epoch);
 }
 

@@ -32,6 +32,7 @@ struct backend {
     struct plugin *plugin;
     char **argv; /* of the plug-in */
     struct stamp stamp;
+    char *why;        /* the plug-in could not be loaded; NULL: it was */
     int64_t limit;    /* the queue's `concurrency` */
     unsigned running; /* taken and not given back */
     bool is_old;      /* takes no more jobs, and is removed after its last one */
@@ -124,6 +125,7 @@ static void drop_if_done(struct backend *at)
     unlink_all(b, at);
     plugin_free(at->plugin);
     mem_free_list(at->argv);
+    free(at->why);
     /* The caller may still use it: free it at the end of the turn. */
     at->next = b->gone;
     b->gone = at;
@@ -290,6 +292,8 @@ static void set_plugin(struct backends *b, struct backend *at, const struct serv
         at->argv = mem_dup_list(q->argv, 0, NULL);
         at->plugin = plugin_load(at->queue, at->argv, &err);
         if (at->plugin == NULL)
+            at->why = mem_strdup(err.text);
+        if (at->plugin == NULL)
             log_err("event=handler-refused what=%s reason=\"%s\"", q->name, err.text);
     }
     at->limit = q->conf->concurrency;
@@ -326,6 +330,15 @@ unsigned backends_limit(struct backends *b, const struct served_queue *q, unsign
         return limit;
     at = find(b, q->name);
     return at != NULL ? limit_of(at, limit) : 0;
+}
+
+const char *backends_defect(struct backends *b, const struct served_queue *q)
+{
+    const struct backend *at = q->conf->mode != CONF_MODE_EXEC ? find(b, q->name) : NULL;
+
+    if (at == NULL)
+        return NULL;
+    return at->stream != NULL ? stream_defect(at->stream) : at->why;
 }
 
 bool backends_can_run(struct backends *b, const struct served_queue *q)

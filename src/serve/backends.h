@@ -41,6 +41,9 @@ bool backends_can_run(struct backends *b, const struct served_queue *q);
  * less; 0 while none of them is up. */
 unsigned backends_limit(struct backends *b, const struct served_queue *q, unsigned places);
 
+/* Why jobs of the queue cannot run here now; NULL: they can. Valid until the next event. */
+const char *backends_defect(struct backends *b, const struct served_queue *q);
+
 /* Returns what runs a job of this queue now; give it back by backends_put when the job has ended.
  * NULL: the job gets a process of its own. */
 struct backend *backends_take(struct backends *b, const char *queue);

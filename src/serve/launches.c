@@ -35,18 +35,27 @@ static int fill(struct launches *s, const struct conf_queue *q, const struct iso
     return 0;
 }
 
+/* On failure *ret_path is the row to blame. */
 static int prepare(struct launches *s, const struct conf_queue *q, char *const *env,
-                   struct launch *ret, struct err *err)
+                   struct launch *ret, const char **ret_path, struct err *err)
 {
     bool has_user = q->user[0] != '\0';
     struct isolation_user user = {0};
-    const char *path = "user";
     int r = has_user ? isolation_spec_find_user(q->user, &user, err) : 0;
 
+    *ret_path = "user";
     if (r == 0)
-        r = fill(s, q, has_user ? &user : NULL, env, ret, &path, err);
+        r = fill(s, q, has_user ? &user : NULL, env, ret, ret_path, err);
     isolation_spec_user_done(&user);
-    return r == 0 ? 0 : conf_blame(s->conf, q, path, err);
+    return r;
+}
+
+static int prepare_or_blame(struct launches *s, const struct conf_queue *q, char *const *env,
+                            struct launch *ret, struct err *err)
+{
+    const char *path;
+
+    return prepare(s, q, env, ret, &path, err) == 0 ? 0 : conf_blame(s->conf, q, path, err);
 }
 
 struct launches *launches_new(const struct conf *conf, char *const *env, struct err *err)
@@ -56,9 +65,9 @@ struct launches *launches_new(const struct conf *conf, char *const *env, struct 
 
     s->conf = conf;
     s->queues = mem_new((conf->nqueues + 1) * sizeof(*s->queues));
-    r = prepare(s, &conf->defaults, env, &s->defaults, err);
+    r = prepare_or_blame(s, &conf->defaults, env, &s->defaults, err);
     for (size_t i = 0; r == 0 && i < conf->nqueues; i++)
-        r = prepare(s, &conf->queues[i], env, &s->queues[i], err);
+        r = prepare_or_blame(s, &conf->queues[i], env, &s->queues[i], err);
     if (r == 0)
         return s;
     launches_free(s);
@@ -94,4 +103,28 @@ void launches_free(struct launches *s)
 const struct launch *launches_of(const struct launches *s, const struct conf_queue *q)
 {
     return q == &s->conf->defaults ? &s->defaults : &s->queues[q - s->conf->queues];
+}
+
+void launches_find_errors(const struct conf *conf, char *const *env, struct conf_errors *ret)
+{
+    struct launches s = {.conf = conf};
+    struct err of_defaults = ERR_INIT;
+
+    for (size_t i = 0; i <= conf->nqueues; i++) {
+        const struct conf_queue *q = i == 0 ? &conf->defaults : &conf->queues[i - 1];
+        struct launch launch = {NULL, NULL};
+        struct err err = ERR_INIT;
+        const char *path;
+
+        if (prepare(&s, q, env, &launch, &path, &err) < 0) {
+            bool is_inherited = i > 0 && strcmp(err.text, of_defaults.text) == 0;
+
+            if (i == 0)
+                of_defaults = err;
+            (void)conf_blame(conf, q, path, &err);
+            if (!is_inherited)
+                conf_errors_add(ret, 0, &err);
+        }
+        done(&launch);
+    }
 }

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "conf/conf.h"
+#include "conf/conf_errors.h"
 
 struct launch {
     char **prefix; /* NULL-ended: what stands before the handler and its arguments
@@ -24,6 +25,9 @@ struct launches;
  */
 struct launches *launches_new(const struct conf *conf, char *const *env, struct err *err);
 void launches_free(struct launches *s); /* NULL is fine */
+/* Append the errors of all queues for which launches_new fails; those that a queue has from the
+ * defaults once. */
+void launches_find_errors(const struct conf *conf, char *const *env, struct conf_errors *ret);
 
 /* Call it before the first process is started in this way. If handlers are to have cgroups, the
  * daemon moves out of their way (run/isolation/cgroup.h). 0, or -1 with code CONFIG. */

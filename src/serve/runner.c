@@ -41,8 +41,10 @@ struct runner {
         char name[JOB_QUEUE_MAX + 1];
         const struct served_queue *served; /* NULL: not served any more */
         const struct conf_queue *conf;
+        struct run_count *ran;
     } queue; /* that was found last */
     struct counts counts;
+    struct run_counts ran;
     struct buf header; /* of the job that is given to a stream just now */
     uint64_t random;
     bool is_ending, are_backends_gone;
@@ -57,6 +59,7 @@ static void keep_queue(struct runner *r, const char *queue)
     text_copy(r->queue.name, sizeof(r->queue.name), queue);
     r->queue.served = served_queues_find(r->served, queue);
     r->queue.conf = conf_queue(r->conf, queue);
+    r->queue.ran = run_counts_of(&r->ran, queue);
 }
 
 static const struct served_queue *queue_of(struct runner *r, const char *queue)
@@ -69,6 +72,13 @@ static const struct conf_queue *conf_of(struct runner *r, const char *queue)
 {
     keep_queue(r, queue);
     return r->queue.conf;
+}
+
+static void count_run(struct runner *r, const char *queue, int64_t us)
+{
+    keep_queue(r, queue);
+    r->queue.ran->runs++;
+    r->queue.ran->us += us > 0 ? (uint64_t)us : 0;
 }
 
 #define END "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld "
@@ -133,6 +143,7 @@ static void on_done(void *arg, unsigned slot, const struct run_result *run)
     policy_verdict(&p->job, conf_of(r, p->job.queue), run, next_random(r), &v);
     log_end(&p->job, &v, run, p->backend == NULL);
     r->counts.at[COUNTS_RETRIED] += v.verb == STORE_RETRY;
+    count_run(r, p->job.queue, run->duration_us);
     free_place(r, slot);
     if (r->is_ending)
         tell_idle(r);
@@ -221,6 +232,7 @@ void runner_free(struct runner *r)
         pool_free(r->pool);
     backends_free(r->backends);
     buf_done(&r->header);
+    run_counts_done(&r->ran);
     free(r->places);
     free(r->free);
     free(r);
@@ -239,6 +251,11 @@ unsigned runner_limit(const struct runner *r, const struct served_queue *q)
     return backends_limit(r->backends, q, r->nplaces);
 }
 
+const char *runner_defect(struct runner *r, const struct served_queue *q)
+{
+    return backends_defect(r->backends, q);
+}
+
 void runner_set_guard(struct runner *r, struct guard *guard)
 {
     r->guard = guard;
@@ -247,6 +264,11 @@ void runner_set_guard(struct runner *r, struct guard *guard)
 struct counts *runner_counts(struct runner *r)
 {
     return &r->counts;
+}
+
+struct run_counts *runner_ran(struct runner *r)
+{
+    return &r->ran;
 }
 
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal)

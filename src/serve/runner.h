@@ -6,6 +6,7 @@
 #define LATER_SERVE_RUNNER_H
 
 #include "job/counts.h"
+#include "job/run_counts.h"
 #include "loop/loop.h"
 #include "run/guard/guard.h"
 #include "sched/held_jobs.h"
@@ -37,6 +38,8 @@ void runner_free(struct runner *r);
 void runner_set(struct runner *r, const struct conf *conf, const struct served_queues *served);
 /* How many jobs of this queue may run here at once, as of now. */
 unsigned runner_limit(const struct runner *r, const struct served_queue *q);
+/* As backends_defect. */
+const char *runner_defect(struct runner *r, const struct served_queue *q);
 /* The guard is told of jobs that hold a lock; without a guard they are not started. It has as many
  * slots as there are places, and stays the caller's. */
 void runner_set_guard(struct runner *r, struct guard *guard);
@@ -44,6 +47,8 @@ void runner_set_guard(struct runner *r, struct guard *guard);
 /* Counts the starts by their lateness, and the attempts that will be retried. The caller resets
  * what it has reported. */
 struct counts *runner_counts(struct runner *r);
+/* The same for the runs of each queue. The caller adds no queue. */
+struct run_counts *runner_ran(struct runner *r);
 
 /* May this job start? If not, *refusal is its verdict. */
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "conf/conf.h"
+#include "conf/conf_errors.h"
 #include "conf/yaml.h"
 #include "fuzz.h"
 
@@ -21,6 +22,18 @@ static struct conf *load(const void *p, size_t n, struct err *err)
     return conf_load(path, NULL, err);
 }
 
+/* A file that is refused has errors, and each has a text. */
+static void find_errors(const void *p, size_t n)
+{
+    CLEANUP_CLOSE int fd = memfd_create("conf", MFD_CLOEXEC);
+    CLEANUP_FREE char *path = mem_printf("/proc/self/fd/%d", fd);
+    struct conf_errors errors = {.n = 0};
+
+    FUZZ_MUST(fd >= 0 && write(fd, p, n) == (ssize_t)n && fchmod(fd, 0600) == 0);
+    FUZZ_MUST(conf_find_errors(path, NULL, &errors) < 0 && errors.at[0].text[0] != '\0');
+    conf_errors_done(&errors);
+}
+
 int fuzz_conf(const uint8_t *data, size_t n)
 {
     CLEANUP_BUF struct buf once = BUF_INIT, twice = BUF_INIT;
@@ -30,6 +43,7 @@ int fuzz_conf(const uint8_t *data, size_t n)
 
     if (conf == NULL) {
         FUZZ_MUST(err.code == ERR_CONFIG && err.text[0] != '\0');
+        find_errors(data, n);
         return 0;
     }
     conf_print(conf, &once);

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "command.h"
+#include "base/cleanup.h"
 #include "base/mem.h"
 
 #define DEADLINE_MS 30000
@@ -294,6 +295,67 @@ static int on_terminal(const char *answer, struct buf *shown, char *const *argv)
     return WEXITSTATUS(status);
 }
 
+/* A dead job: of its queue, with an outcome that has an output. */
+static void bury(const char *id, const char *payload)
+{
+    CLEANUP_FREE char *record = mem_printf("-mail\n%s", payload);
+
+    do_redis("SADD", ROOT ":names", "mail");
+    do_redis("HSET", ROOT ":jobs", id, record);
+    do_redis("HSET", ROOT ":tries", id, "5 4 1 1700000000000");
+    do_redis("HSET", ROOT ":errors", id, "dead 65 1700000000500 5 no such user\nout\xff");
+    do_redis("ZADD", ROOT ":dead:mail", "1700000000500", id);
+}
+
+/* Dead jobs move as dead ones, with all that is known of them. */
+static void test_dead_stay_dead(void **state)
+{
+    CLEANUP_FREE char *before = NULL, *after = NULL, *file = NULL;
+
+    (void)state;
+    bury("j00000000001", "a");
+    bury("j00000000002", "b");
+    assert_int_equal(run("export", "mail", "--state", "dead"), 0);
+    assert_says(&out, "\"output_base64\":\"b3V0/w==\"");
+    file = mem_strdup(buf_str(&out));
+    before = lines_of_out();
+    assert_int_equal(run_in(file, strlen(file), "import", "mail", "--keep-dead", "--once", NULL),
+                     0);
+    assert_out("0 jobs added, 2 repeated\n");
+    assert_int_equal(run("purge", "mail", "--state", "dead", "--yes"), 0);
+    assert_int_equal(run_in(file, strlen(file), "import", "mail", "--keep-dead", "--once", NULL),
+                     0);
+    assert_out("2 jobs added\n");
+    assert_int_equal(run_in(file, strlen(file), "import", "mail", "--keep-dead", "--once", NULL),
+                     0);
+    assert_out("0 jobs added, 2 repeated\n");
+    assert_int_equal(run("export", "mail", "--state", "all"), 0);
+    after = lines_of_out();
+    assert_string_equal(after, before);
+    assert_int_equal(run("fsck"), 0);
+    assert_int_equal(run("retry", "mail", "--all"), 0);
+    assert_int_equal(run_in(file, strlen(file), "import", "mail", NULL), 0);
+    assert_int_equal(count("ZCARD", ROOT ":q:mail:5"), 4);
+    assert_int_equal(count("ZCARD", ROOT ":dead:mail"), 0);
+    assert_int_equal(run("import", "mail", "--zset", "k", "--unit", "s", "--keep-dead"), 64);
+}
+
+/* `ls` has the beginning of a payload, in a pipe as well, and shows that it does. */
+static void test_ls_shows_that_it_cuts(void **state)
+{
+    char long_one[101];
+
+    (void)state;
+    memset(long_one, 'x', 100);
+    long_one[100] = '\0';
+    assert_int_equal(run("add", "mail", "short"), 0);
+    assert_int_equal(run("add", "mail", long_one), 0);
+    assert_int_equal(run("ls", "mail"), 0);
+    assert_says(&out, "short ");
+    assert_says(&out, "xxx...");
+    assert_null(strstr(buf_str(&out), "short..."));
+}
+
 static void test_purge(void **state)
 {
     char *const argv[] = {later, (char *)"purge", (char *)"mail", (char *)"--state", (char *)"due",
@@ -304,7 +366,7 @@ static void test_purge(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(run("add", "mail", "x", "--in", "1h"), 0);
     assert_int_equal(run("purge", "mail"), 64);
-    assert_says(&err, "--state due, parked, dead or done");
+    assert_says(&err, "--state due, parked, dead, done or all");
     assert_int_equal(run("purge", "mail", "--state", "running"), 64);
     assert_says(&err, "later cancel --running");
     assert_int_equal(run("purge", "mail", "--state", "du"), 64);
@@ -325,6 +387,26 @@ static void test_purge(void **state)
     assert_out("0 due jobs removed\n");
     assert_int_equal(run("stats", "mail", "--json"), 0);
     assert_says(&out, "\"cancelled\":3");
+}
+
+/* Several states at once, as `ls` and `export` take them. */
+static void test_purge_states(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(run("add", "mail", "x", "--in", "1h"), 0);
+    bury("j00000000001", "a");
+    assert_int_equal(run("purge", "mail", "--state", "all"), 64);
+    assert_says(&err, "--yes removes 2 due, 1 dead jobs of queue mail");
+    assert_int_equal(run("purge", "mail", "--state", "due,running", "--yes"), 64);
+    assert_says(&err, "later cancel --running");
+    assert_int_equal(run("purge", "mail", "--state", "dead,due", "--dry-run"), 0);
+    assert_out("2 due jobs would be removed\n1 dead job would be removed\n");
+    assert_int_equal(run("purge", "mail", "--state", "all", "--yes", "--json"), 0);
+    assert_says(&out, "\"state\":\"due\",\"removed\":2,\"left\":0}\n");
+    assert_says(&out, "\"state\":\"parked\",\"removed\":0,\"left\":0}\n");
+    assert_says(&out, "\"state\":\"dead\",\"removed\":1,\"left\":0}\n");
+    assert_int_equal(count("HLEN", ROOT ":jobs"), 0);
 }
 
 /* ---- rights: doc/protocol.md, "Rights" */
@@ -463,12 +545,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, flush_all)
     const struct CMUnitTest tests[] = {
-        TEST(test_round),      TEST(test_states),
-        TEST(test_once),       TEST(test_once_into_itself),
-        TEST(test_full_lines), TEST(test_raw_scores),
-        TEST(test_bad_lines),  TEST(test_zset),
-        TEST(test_purge),      TEST(test_rights),
-        TEST(test_tables),     TEST(test_times),
+        TEST(test_round),          TEST(test_states),
+        TEST(test_dead_stay_dead), TEST(test_ls_shows_that_it_cuts),
+        TEST(test_once),           TEST(test_once_into_itself),
+        TEST(test_full_lines),     TEST(test_raw_scores),
+        TEST(test_bad_lines),      TEST(test_zset),
+        TEST(test_purge),          TEST(test_purge_states),
+        TEST(test_rights),         TEST(test_tables),
+        TEST(test_times),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

@@ -871,6 +871,29 @@ static size_t longest_line(const char *text)
     return longest;
 }
 
+/* A worker claims short jobs ahead of its places, and an end is on the way for a moment: neither
+ * runs. */
+static void test_workers_run_no_more_than_they_can(void **state)
+{
+    (void)state;
+    reply_free(test_redis_call(&redis, "HSET", ROOT ":workers", "77", "1", NULL));
+    reply_free(
+        test_redis_call(&redis, "HSET", ROOT ":worker:77", "host", "h", "places", "2", NULL));
+    reply_free(
+        test_redis_call(&redis, "ZADD", ROOT ":running", "77", "a", "77", "b", "77", "c", NULL));
+    assert_int_equal(run("workers", "--json", NULL), 0);
+    assert_says(&out, "\"held\":3,");
+    assert_says(&out, "\"running\":2,\"places\":2,");
+    assert_int_equal(run("workers", NULL), 0);
+    assert_says(&out, "RUNNING  CLAIMED  PLACES");
+    assert_says(&out, "       2        1       2  live");
+    reply_free(test_redis_call(&redis, "HDEL", ROOT ":worker:77", "places", NULL));
+    assert_int_equal(run("workers", "--json", NULL), 0);
+    assert_says(&out, "\"running\":3,");
+    reply_free(
+        test_redis_call(&redis, "DEL", ROOT ":workers", ROOT ":worker:77", ROOT ":running", NULL));
+}
+
 /* The help is wrapped to the width of the terminal, and no word is lost. */
 static void test_help_on_terminals(void **state)
 {
@@ -1048,6 +1071,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_help_and_version),
         TEST(test_help_on_terminals),
+        TEST(test_workers_run_no_more_than_they_can),
         TEST(test_wrong_command_lines),
         TEST(test_no_redis),
         TEST(test_configuration_and_password),

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -237,6 +238,43 @@ static void busy(void **state)
     explains(id, quiet);
 }
 
+/* A handler without its x bit is in the log once, and explain knows it. */
+static void a_handler_that_is_not_executable(void **state)
+{
+    CLEANUP_FREE char *id = NULL, *path = mem_printf("%s/handlers/mail", dir);
+
+    (void)state;
+    test_handler(dir, "mail", "true");
+    assert_int_equal(chmod(path, 0644), 0);
+    start_a("");
+    assert_true(
+        test_laterd_says(&a, "event=handler what=mail reason=\"warning: not served", LONG_MS));
+    id = add("priority", "3");
+    explains(id, ") says: not served, since it is not executable");
+    explains(id, "chmod +x ");
+    test_handler(dir, "other", "true");
+    assert_true(test_laterd_says(&a, "names=\"other\"", LONG_MS));
+    assert_int_equal(test_lines(a.log, "what=mail"), 1);
+    assert_int_equal(chmod(path, 0755), 0);
+    assert_true(test_until_state(&redis, id, "", LONG_MS));
+}
+
+/* A stream process that does not greet: its queue has no room, and says why. */
+static void a_stream_that_does_not_greet(void **state)
+{
+    CLEANUP_FREE char *id = NULL, *json = NULL;
+
+    (void)state;
+    test_handler(dir, "mail", "sleep 600");
+    start_a("defaults: { mode: stream, start_timeout: 500ms }\n");
+    id = add("priority", "3");
+    explains(id, ") cannot run them: its stream process ended: it did not greet within "
+                 "start_timeout");
+    json = explain(id, true);
+    assert_non_null(strstr(json, "\"defect\":\"its stream process ended: "));
+    assert_non_null(strstr(json, "\"why\":\"broken\""));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, fx_close)
@@ -248,6 +286,8 @@ int main(void)
         T(a_rate),
         T(nobody_serves),
         T(busy),
+        T(a_handler_that_is_not_executable),
+        T(a_stream_that_does_not_greet),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY"));

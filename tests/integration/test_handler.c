@@ -327,6 +327,8 @@ static void test_scan(void **state)
     make("h/mail.sh", SCRIPT, 0755);
     make("h/a_b-1.py", SCRIPT, 0755);
     make("h/README", "read me\n", 0644);
+    make("h/lib.sh", "# to be read by others\n", 0644);
+    make("h/not-a-queue.tar.gz", SCRIPT, 0644);
     make_folder("h/lib", 0755);
     make("real", SCRIPT, 0755);
     link_to("../real", "h/linked");
@@ -337,6 +339,24 @@ static void test_scan(void **state)
     scan(HANDLER_CHECK_STRICT, &queues, &refused);
     assert_string_equal(buf_str(&queues), "a_b-1 linked mail zebra");
     assert_string_equal(buf_str(&refused), "");
+    buf_done(&queues);
+    buf_done(&refused);
+}
+
+/* A handler that came without its x bit is told, with the cure. */
+static void test_scan_tells_of_a_forgotten_bit(void **state)
+{
+    struct buf queues = BUF_INIT, refused = BUF_INIT;
+    char cure[160];
+
+    (void)state;
+    make_folder("h", 0755);
+    make("h/mail.sh", SCRIPT, 0644);
+    scan(HANDLER_CHECK_STRICT, &queues, &refused);
+    assert_string_equal(buf_str(&queues), "");
+    (void)snprintf(cure, sizeof(cure), "chmod +x %s", in_dir("h/mail.sh"));
+    assert_non_null(strstr(buf_str(&refused), "warning: not served, since it is not executable"));
+    assert_non_null(strstr(buf_str(&refused), cure));
     buf_done(&queues);
     buf_done(&refused);
 }
@@ -411,6 +431,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_symlink_of_somebody_else, setup, teardown),
         cmocka_unit_test_setup_teardown(test_long_paths_keep_their_reason, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scan, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_scan_tells_of_a_forgotten_bit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scan_refuses, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scan_of_a_bad_folder, setup, teardown),
     };

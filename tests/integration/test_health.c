@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 #include <jansson.h>
 
 #include "../support/env.h"
+#include "../support/shell.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "fixture.h"
@@ -22,8 +24,9 @@
 
 #define LONG_MS 30000
 
-/* Run later --json health. -> its exit status; the caller frees the object */
-static int health(json_t **ret)
+/* Run later --json health with an option and its value, or NULL. -> its exit status; the caller
+ * frees the object */
+static int health_with(json_t **ret, const char *option, const char *value)
 {
     CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
     char *argv[] = {later,
@@ -31,6 +34,8 @@ static int health(json_t **ret)
                     redis.url,
                     (char *)(uintptr_t) "--json",
                     (char *)(uintptr_t) "health",
+                    (char *)(uintptr_t)option,
+                    (char *)(uintptr_t)value,
                     NULL};
     CLEANUP_BUF struct buf said = BUF_INIT;
     int status = proc_run(argv, NULL, 0, &said, NULL);
@@ -39,6 +44,11 @@ static int health(json_t **ret)
     if (*ret == NULL)
         fail_msg("not JSON: %s", buf_str(&said));
     return status;
+}
+
+static int health(json_t **ret)
+{
+    return health_with(ret, NULL, NULL);
 }
 
 /* Whether the list of that name ("causes", "warnings") has this one. */
@@ -178,6 +188,109 @@ static void test_health_tells_of_results(void **state)
     assert_true(test_until(is_ok, NULL, LONG_MS));
 }
 
+/* ---- handlers */
+
+static bool has_warning(void *what)
+{
+    json_t *object;
+    bool found;
+
+    (void)health(&object);
+    found = has(object, "warnings", what);
+    json_decref(object);
+    return found;
+}
+
+/* A handler that cannot run is a warning, and a cause once a job waits for it. */
+static void test_health_of_handlers(void **state)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/handlers/broken", dir);
+
+    (void)state;
+    test_handler(dir, "broken", "true");
+    test_handler(dir, "mute", "sleep 600");
+    assert_int_equal(chmod(path, 0644), 0);
+    start_a("queues: { mute: { mode: stream, start_timeout: 500ms } }\n");
+    assert_true(test_until(has_warning, (void *)(uintptr_t) "handler", LONG_MS));
+    free(test_add(&redis, "mute", NULL, NULL, "x"));
+    assert_true(test_until(is_degraded_by, (void *)(uintptr_t) "handler", LONG_MS));
+    reply_free(test_fcall(&redis, "later_pause", "mute", NULL));
+    assert_true(test_until(is_ok, NULL, LONG_MS));
+    free(test_add(&redis, "broken", NULL, NULL, "x"));
+    assert_true(test_until(is_degraded_by, (void *)(uintptr_t) "handler", LONG_MS));
+}
+
+/* Two files that give one queue different modes: the result depends on who claims the job. */
+static void test_health_of_modes(void **state)
+{
+    (void)state;
+    test_handler(dir, "mail", "sleep 600");
+    start_a("queues: { mail: { mode: stream } }\n");
+    test_laterd_conf(&b, dir, "b", redis.url, "");
+    test_laterd_launch(&b);
+    assert_true(test_laterd_says(&b, "event=registered", LONG_MS));
+    assert_true(test_until(has_warning, (void *)(uintptr_t) "mode-differs", LONG_MS));
+    assert_int_equal(test_laterd_stop(&b), 0);
+}
+
+/* ---- limits */
+
+static bool is_beyond(const char *option, const char *value, const char *cause)
+{
+    json_t *object;
+    int status = health_with(&object, option, value);
+    bool found = has(object, "causes", cause);
+
+    assert_int_equal(status, found ? 1 : 0);
+    json_decref(object);
+    return found;
+}
+
+static bool is_late(void *value)
+{
+    return is_beyond("--late", value, "late");
+}
+
+static bool is_parked(void *value)
+{
+    return is_beyond("--parked", value, "parked");
+}
+
+/* A fleet that is only busy is well; whoever wants to know how late it is says from when on. */
+static void test_health_with_limits(void **state)
+{
+    (void)state;
+    test_handler(dir, "slow", "sleep 60");
+    test_handler(dir, "bad", "exit 65");
+    start_a("concurrency: 2\nqueues:\n  slow: { concurrency: 1 }\n");
+    free(test_add(&redis, "slow", NULL, NULL, "x"));
+    free(test_add(&redis, "slow", NULL, NULL, "y"));
+    assert_true(test_until(is_late, (void *)(uintptr_t) "1s", LONG_MS));
+    assert_false(is_late((void *)(uintptr_t) "1h30m"));
+    reply_free(test_fcall(&redis, "later_pause", "slow", NULL));
+    assert_false(is_late((void *)(uintptr_t) "1s"));
+    free(test_add(&redis, "bad", NULL, NULL, "x"));
+    assert_true(test_laterd_says(&a, "outcome=dead", LONG_MS));
+    assert_true(test_until(is_ok, NULL, LONG_MS));
+    assert_true(is_beyond("--dead", "0", "dead-jobs"));
+    assert_false(is_beyond("--dead", "1", "dead-jobs"));
+    (void)setenv("URL", redis.url, 1);
+    test_says("$LATER --redis $URL health --late soon", 64, "soon");
+    test_says("$LATER --redis $URL health --dead -1", 64, "no number");
+    test_says("$LATER --redis $URL health --live --dead 1", 64, "go without --live");
+}
+
+static void test_health_of_parked(void **state)
+{
+    (void)state;
+    test_handler(dir, "mail", "sleep 60");
+    start_a("concurrency: 2\n");
+    for (int i = 0; i < 2; i++)
+        free(test_add(&redis, "mail", "lock", "L", "x"));
+    assert_true(test_until(is_parked, (void *)(uintptr_t) "1s", LONG_MS));
+    assert_false(is_parked((void *)(uintptr_t) "1h"));
+}
+
 /* ---- preflight */
 
 static void refused_with(const char *text)
@@ -213,15 +326,6 @@ static void test_strict_refuses(void **state)
     reply_free(test_redis_call(&redis, "REPLICAOF", "NO", "ONE", NULL));
     test_handler(dir, "mail", "true");
     start_a("strict: true\n");
-}
-
-static bool has_warning(void *what)
-{
-    json_t *object;
-    bool found = health(&object) == 0 && has(object, "warnings", what);
-
-    json_decref(object);
-    return found;
 }
 
 /* Jobs go on, but nobody can add one. */
@@ -282,11 +386,18 @@ int main(void)
         TEST(test_names_that_nobody_serves),
         TEST(test_health_without_redis),
         TEST(test_health_tells_of_results),
+        TEST(test_health_of_handlers),
+        TEST(test_health_of_modes),
+        TEST(test_health_with_limits),
+        TEST(test_health_of_parked),
         TEST(test_strict_refuses),
         TEST(test_preflight_warns),
         TEST(test_health_tells_of_refused_adds),
     };
 
+    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
+
+    (void)setenv("LATER", later, 1);
     if (getenv("LATER_ONLY") != NULL)
         cmocka_set_test_filter(getenv("LATER_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);

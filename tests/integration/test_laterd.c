@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "../support/env.h"
+#include "../support/shell.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "fixture.h"
@@ -446,6 +447,46 @@ static void a_stop_that_takes_too_long_puts_jobs_back(void **state)
     reply_free(r);
 }
 
+/* It returns when the worker holds nothing, and claims nothing more. */
+static void quiet_waits(void **state)
+{
+    CLEANUP_FREE char *wait = NULL, *late = NULL;
+
+    (void)state;
+    test_handler(dir, "mail", "while [ ! -e %s/go ]; do sleep 0.05; done", dir);
+    start_a("concurrency: 1\n");
+    free(test_add(&redis, "mail", NULL, NULL, "x"));
+    free(test_add(&redis, "mail", NULL, NULL, "y"));
+    assert_true(test_until_lines(a.log, "event=start", 1, LONG_MS));
+    wait = mem_printf("%s/later --redis %s quiet --all --wait", test_build_dir(), redis.url);
+    late = mem_printf("%s --timeout 100ms --json", wait);
+    test_says(late, 75, "\"held\":1");
+    test_handler(dir, "../go", "true");
+    test_says(wait, 0, "1 worker told to start no more jobs, and no job is running there");
+    assert_int_equal(test_lines(a.log, "outcome=done"), 1);
+    test_says(wait, 0, "no job is running there"); /* it is quiet already */
+    free(late);
+    late = mem_printf("%s/later --redis %s quiet --all --off --wait", test_build_dir(), redis.url);
+    test_says(late, 64, "does not go with --off");
+}
+
+/* However much there is to do: what it holds once it has returned is nothing. */
+static void quiet_waits_for_a_busy_worker(void **state)
+{
+    CLEANUP_FREE char *line = NULL;
+
+    (void)state;
+    test_handler(dir, "mail", "true");
+    start_a("concurrency: 4\n");
+    line = mem_printf("L='%s/later --redis %s'; seq 3000 | $L add mail --from - && "
+                      "for i in 1 2 3 4 5; do $L quiet --all --wait >/dev/null || exit 9; "
+                      "$L workers --json | grep -q '\"held\":0' || exit 8; sleep 0.2; "
+                      "$L workers --json | grep -q '\"held\":0' || exit 7; "
+                      "$L quiet --all --off >/dev/null; done",
+                      test_build_dir(), redis.url);
+    test_says(line, 0, "3000 jobs added");
+}
+
 static void quiet_claims_no_more(void **state)
 {
     (void)state;
@@ -684,6 +725,19 @@ static void bad_starts_say_what_is_wrong(void **state)
     buf_clear(&e);
     assert_int_equal(run_laterd("--check-config", &o, &e), 78);
     assert_non_null(strstr(buf_str(&e), "/nonexistent/x"));
+    test_laterd_conf(&a, dir, "a", redis.url, "concurency: 3\ndefaults: { timeout: 5 }");
+    buf_clear(&e);
+    assert_int_equal(run_laterd("--check-config", &o, &e), 78);
+    assert_non_null(strstr(buf_str(&e), "did you mean \"concurrency\""));
+    assert_non_null(strstr(buf_str(&e), "timeout: 5 has no unit"));
+    test_laterd_conf(&a, dir, "a", redis.url,
+                     "defaults: { env_file: /nonexistent/d }\n"
+                     "queues: { x: {}, y: { env_file: /nonexistent/y } }");
+    buf_clear(&e);
+    assert_int_equal(run_laterd("--check-config", &o, &e), 78);
+    assert_non_null(strstr(buf_str(&e), "/nonexistent/d"));
+    assert_non_null(strstr(buf_str(&e), ": y: env_file"));
+    assert_null(strstr(buf_str(&e), ": x: "));
     /* The file may come before the handler. */
     test_laterd_conf(&a, dir, "a", redis.url, "queues: { soon: { mode: stream } }");
     buf_clear(&e);
@@ -878,6 +932,8 @@ int main(void)
         T(sigterm_drains),
         T(a_stop_that_takes_too_long_puts_jobs_back),
         T(quiet_claims_no_more),
+        T(quiet_waits),
+        T(quiet_waits_for_a_busy_worker),
         T(a_paused_queue_waits_and_others_go_on),
         T(a_pause_ends_by_itself),
         T(new_handlers_are_noticed),

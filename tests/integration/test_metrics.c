@@ -35,8 +35,8 @@ static char metrics_path[128];
 static void compile_grammar(void)
 {
     assert_int_equal(regcomp(&help_re, "^# HELP " NAME " [^\\]+$", REG_EXTENDED), 0);
-    assert_int_equal(regcomp(&type_re, "^# TYPE " NAME " (counter|gauge|histogram)$", REG_EXTENDED),
-                     0);
+    assert_int_equal(
+        regcomp(&type_re, "^# TYPE " NAME " (counter|gauge|histogram|summary)$", REG_EXTENDED), 0);
     assert_int_equal(regcomp(&sample_re,
                              "^" NAME "\\{" LABEL "(," LABEL ")*\\} [0-9]+(\\.[0-9]+)?$",
                              REG_EXTENDED),
@@ -56,9 +56,9 @@ static bool belongs(const char *line, const char *family, const char *type)
 
     if (strncmp(line, family, n) != 0)
         return false;
-    return rest[0] == '{' || (strcmp(type, "histogram") == 0 &&
-                              (strncmp(rest, "_bucket{", 8) == 0 ||
-                               strncmp(rest, "_sum{", 5) == 0 || strncmp(rest, "_count{", 7) == 0));
+    if (strncmp(rest, "_sum{", 5) == 0 || strncmp(rest, "_count{", 7) == 0)
+        return strcmp(type, "histogram") == 0 || strcmp(type, "summary") == 0;
+    return rest[0] == '{' || (strcmp(type, "histogram") == 0 && strncmp(rest, "_bucket{", 8) == 0);
 }
 
 static int by_text(const void *one, const void *other)
@@ -115,6 +115,7 @@ static void assert_parses(void)
                    "families = {f.name: f for f in parse(open(sys.argv[1]).read())}\n"
                    "assert families[\"laterd_jobs\"].type == \"gauge\"\n"
                    "assert families[\"laterd_finished\"].type == \"counter\"\n"
+                   "assert families[\"laterd_run_seconds\"].type == \"summary\"\n"
                    "late = families[\"laterd_start_lateness_seconds\"]\n"
                    "assert late.type == \"histogram\"\n"
                    "buckets = [s.value for s in late.samples if s.name.endswith(\"_bucket\")]\n"
@@ -187,6 +188,34 @@ static void test_jobs_by_state(void **state)
     assert_in_range(atoi(strstr(at, "} ") + 2), 5, 60);
 }
 
+/* The first value of this sample, which has to be there; queue: its label. */
+static double value_of(const char *text, const char *name, const char *queue)
+{
+    CLEANUP_FREE char *start = mem_printf("\n%s{namespace=\"default\",queue=\"%s\"} ", name, queue);
+    const char *at = strstr(text, start);
+
+    assert_non_null(at);
+    return strtod(at + strlen(start), NULL);
+}
+
+/* Jobs at a gate are not due, so the age of due ones hides them. */
+static void test_parked_jobs(void **state)
+{
+    CLEANUP_FREE char *text = NULL;
+
+    (void)state;
+    test_handler(dir, "mail", "sleep 60");
+    start_a("concurrency: 3\n");
+    for (int i = 0; i < 2; i++)
+        free(test_add(&redis, "mail", "lock", "L", "x"));
+    do {
+        free(text);
+        text = scrape();
+    } while (!has(text, "laterd_jobs", "queue=\"mail\",state=\"parked\"", "1"));
+    assert_in_range((int)(value_of(text, "laterd_oldest_parked_seconds", "mail") * 1000), 0, 30000);
+    assert_has(text, "laterd_oldest_due_seconds", "queue=\"mail\"", "0.000");
+}
+
 static bool counts_are_told(void *arg)
 {
     CLEANUP_FREE char *text = scrape();
@@ -201,7 +230,7 @@ static void test_what_ran(void **state)
     CLEANUP_FREE char *id = NULL;
 
     (void)state;
-    test_handler(dir, "mail", "true");
+    test_handler(dir, "mail", "sleep 0.1");
     test_handler(dir, "bad", "exit 1");
     start_a("concurrency: 3\ndefaults: { attempts: 2, backoff: { first: 10ms } }\n");
     for (int i = 0; i < 4; i++)
@@ -225,6 +254,10 @@ static void test_what_ran(void **state)
     free(text);
     text = scrape();
     assert_has(text, "laterd_start_lateness_seconds_count", "", "7");
+    assert_has(text, "laterd_run_seconds_count", "queue=\"mail\"", "5");
+    assert_has(text, "laterd_run_seconds_count", "queue=\"bad\"", "2");
+    assert_true(value_of(text, "laterd_run_seconds_sum", "mail") >= 0.5);
+    assert_true(value_of(text, "laterd_run_seconds_sum", "mail") < 50);
     assert_has(text, "laterd_workers", "state=\"live\"", "0");
 }
 
@@ -339,9 +372,9 @@ static int setup(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(test_jobs_by_state), T(test_what_ran),
-                                       T(test_hostile_fields), T(test_refused_together),
-                                       T(test_ten_thousand_queues)};
+    const struct CMUnitTest tests[] = {T(test_jobs_by_state),    T(test_parked_jobs),
+                                       T(test_what_ran),         T(test_hostile_fields),
+                                       T(test_refused_together), T(test_ten_thousand_queues)};
 
     compile_grammar();
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */

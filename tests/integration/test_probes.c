@@ -130,6 +130,23 @@ static void test_redis_away(void **state)
     test_redis_kill(&redis, SIGCONT);
 }
 
+/* A Redis that accepts and does not answer: a probe does not wait for redis_timeout. */
+static void test_redis_hangs(void **state)
+{
+    struct mono begin;
+
+    (void)state;
+    test_handler(dir, "mail", "true");
+    launch(&a, "a", "redis_timeout: 60s\n");
+    assert_true(test_until(is_ready, NULL, LONG_MS));
+    test_redis_kill(&redis, SIGSTOP);
+    begin = mono_now();
+    test_says("$LATER --config $DIR/a.yaml health --ready", 1, "redis: ");
+    assert_in_range(test_ms_since(begin), 2000, 6000);
+    test_redis_kill(&redis, SIGCONT);
+    assert_true(test_until(is_ready, NULL, LONG_MS));
+}
+
 static void test_no_handler(void **state)
 {
     (void)state;
@@ -265,8 +282,8 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_live_and_ready), T(test_frozen),    T(test_two),  T(test_redis_away),
-        T(test_no_handler),     T(test_impostors), T(test_flood)};
+        T(test_live_and_ready), T(test_frozen),     T(test_two),       T(test_redis_away),
+        T(test_redis_hangs),    T(test_no_handler), T(test_impostors), T(test_flood)};
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
     return cmocka_run_group_tests(tests, NULL, NULL);

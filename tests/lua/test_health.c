@@ -56,6 +56,36 @@ static void test_late_queue(void **state)
     assert_string_equal(late(), "[]");
 }
 
+/* A worker that cannot run a queue says so; where another one can, that one is late. */
+static void test_broken_queue(void **state)
+{
+    const char *w = limited("mail", 2, "x=1"), *other;
+
+    (void)state;
+    (void)late_job("mail", "attempts 3");
+    (void)redis(
+        "EVAL return\tredis.call('HSET',KEYS[1],'defects','sms\\32a\\nmail\\32no\\32x\\n') 1 "
+        "R:worker:%s",
+        w);
+    assert_string_equal(late(), "[]");
+    assert_string_equal(at(6, 0, 0, -1), "mail");
+    assert_string_equal(at(6, 0, 2, -1), w);
+    assert_string_equal(at(6, 0, 3, -1), "no x");
+    (void)redis("HSET R:worker:%s queues other", w); /* its handler is refused */
+    (void)late();
+    assert_string_equal(at(6, 0, 3, -1), "no x");
+    other = limited("mail", 2, "x=1");
+    assert_starts(late(), "[[mail ");
+    assert_string_equal(at(2, 0, 2, -1), other);
+    assert_string_equal(at(6, -1), "[]");
+    (void)redis("HSET R:worker:%s room 0", other);
+    (void)late();
+    assert_string_equal(at(6, 0, 3, -1), "no x");
+    (void)fcall("later_pause mail");
+    (void)late();
+    assert_string_equal(at(6, -1), "[]");
+}
+
 static void test_full_worker_is_no_room(void **state)
 {
     const char *w;
@@ -110,6 +140,33 @@ static void test_worker_row(void **state)
     assert_refused("ELATER_ARGS", "later_v1_health nan");
 }
 
+/* ---- metrics */
+
+static void test_runs_of_queues(void **state)
+{
+    const char *w = worker(), *row;
+    int64_t parked;
+
+    (void)state;
+    (void)add("mail lock L x");
+    (void)add("mail lock L y");
+    (void)claim(w, "mail", 2);
+    assert_starts(fcall("later_v1_metrics 0"), "[");
+    assert_string_equal(text("%s %s", at(6, 0, 1, -1), at(6, 0, 2, -1)), "0 0");
+    parked = int_at(6, 0, 0, -1);
+    assert_time(parked, -60000, 0);
+    (void)fcall("later_v1_tidy %s 0 4 runs:mail 3 run_us:mail 2500 runs:a:b 1 runs: 1", w);
+    (void)fcall("later_v1_tidy %s 0 2 runs:mail 1 run_us:mail 500", w);
+    (void)fcall("later_v1_metrics 0");
+    row = at(6, 0, -1);
+    assert_string_equal(row, text("[%lld 4 3000]", (long long)parked));
+    assert_string_equal(redis("HLEN R:stats"), "2");
+    /* A foreign value hides nothing else. */
+    (void)redis("SET R:parked:mail x");
+    (void)fcall("later_v1_metrics 0");
+    assert_string_equal(at(6, 0, -1), "[ 4 3000]");
+}
+
 /* ---- rights */
 
 static void test_rights(void **state)
@@ -138,9 +195,13 @@ static void test_rights(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        FX_TEST(test_late_queue), FX_TEST(test_full_worker_is_no_room),
-        FX_TEST(test_suspect_may_wait), FX_TEST(test_worker_row), FX_TEST(test_rights)};
+    const struct CMUnitTest tests[] = {FX_TEST(test_late_queue),
+                                       FX_TEST(test_broken_queue),
+                                       FX_TEST(test_full_worker_is_no_room),
+                                       FX_TEST(test_suspect_may_wait),
+                                       FX_TEST(test_worker_row),
+                                       FX_TEST(test_runs_of_queues),
+                                       FX_TEST(test_rights)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }

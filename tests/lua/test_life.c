@@ -377,8 +377,10 @@ static void test_stats(void **state)
     assert_string_equal(text("%s %s %s %s %s", at(5, 5, -1), at(5, 6, -1), at(5, 7, -1),
                              at(5, 8, -1), at(5, 9, -1)),
                         "1 1 1 1 1");
+    assert_string_equal(at(7, -1), "[0 0]");
     (void)fcall("later_stats");
     assert_int_equal(len_at(5, -1), 20);
+    assert_string_equal(at(7, -1), "[0 0 1 0]");
     assert_string_equal(at(5, 0, -1), "mail");
     assert_string_equal(at(5, 10, -1), "sms");
     /* One foreign key must not hide the other queues. */
@@ -397,6 +399,24 @@ static void test_stats(void **state)
     assert_string_equal(at(4, -1), "1");
     assert_int_equal(len_at(5, -1), 5000);
     assert_refused("ELATER_QUEUE", "later_stats a:b");
+}
+
+/* Jobs at a gate wait, too. Nobody reads thousands of running jobs to tell of which queues they
+ * are. */
+static void test_stats_states(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        (void)add("mail lock L x");
+    (void)claim(w, "mail", 3);
+    (void)fcall("later_stats mail");
+    assert_string_equal(at(7, -1), "[1 2]");
+    assert_string_equal(at(5, 1, -1), "2");
+    (void)redis("EVAL for\ti=1,1000\tdo\tredis.call('ZADD',KEYS[1],1,'j'..i)\tend 1 R:running");
+    (void)fcall("later_stats mail");
+    assert_string_equal(at(7, -1), "[ 2]");
 }
 
 /* The payloads of all jobs in a state, page by page; *pages: how many. */
@@ -534,6 +554,7 @@ int main(void)
                                        FX_TEST(test_result_and_await),
                                        FX_TEST(test_await_hears_of_every_end),
                                        FX_TEST(test_stats),
+                                       FX_TEST(test_stats_states),
                                        FX_TEST(test_list),
                                        FX_TEST(test_list_refusals),
                                        FX_TEST(test_wrong_types)};

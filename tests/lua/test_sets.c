@@ -226,6 +226,7 @@ static void test_export_states(void **state)
     assert_string_equal(settle(w, id, 1, "dead", 100), "ok");
     assert_string_equal(exported("dead", 200), "-mail l=l\\nx;");
     assert_starts(at(4, 6, -1), "dead ");
+    assert_non_null(strstr(at(4, 6, -1), "\\n")); /* with its output */
     assert_string_equal(exported("done", 200), "");
     assert_refused("ELATER_ARGS", "later_v1_export mail due 0 '' '' 9");
     assert_refused("ELATER_ARGS", "later_v1_export mail due 13 '' '' 9");
@@ -290,6 +291,53 @@ static void test_import_gates(void **state)
     assert_string_equal(exported("due", 200), "-mail\\na;-mail K=k l=l:k s=s\\nb;");
 }
 
+/* Import jobs into mail: the words of a line, in which ~ is a blank and ^ a line feed. */
+static const char *import_words(const char *line)
+{
+    const char *argv[64] = {"FCALL", "later_v1_import", "1", ROOT, "mail"};
+    char *rest = mem_strdup(line), *word;
+    int argc = 5;
+
+    (void)keep(rest);
+    while ((word = strsep(&rest, " ")) != NULL) {
+        for (char *p = word; *p != '\0'; p++)
+            *p = *p == '~' ? ' ' : *p == '^' ? '\n' : *p;
+        argv[argc++] = word;
+    }
+    return send_args(argc, argv, NULL);
+}
+
+/* A dead job may come as a dead one: with what it died of, and retried as if it had died here. */
+static void test_import_dead(void **state)
+{
+    const char *w = worker(), *id;
+
+    (void)state;
+    assert_string_equal(import_words("3 due 1000 dead dead~65~1900000000000~7~no~such~user^out^ "
+                                     "tries 7~3~1 x"),
+                        "[1 added]");
+    id = (redis("ZRANGE R:dead:mail 0 0"), at(0, -1));
+    (void)fcall("later_result %s", id);
+    assert_string_equal(text("%s %s %s %s", at(0, -1), at(1, -1), at(4, -1), at(5, -1)),
+                        "dead 65 no such user out\\n");
+    assert_time(int_at(2, -1), -60000, 0); /* not after now */
+    assert_string_equal(redis("HEXISTS R:stats dead:mail"), "0");
+    assert_string_equal(exported("dead", 200), "-mail\\nx;");
+    (void)fcall("later_v1_export mail dead 1 '' '' 9");
+    assert_string_equal(at(4, 5, -1), "7 3 1 1000");
+    assert_starts(fcall("later_retry %s", id), text("[%s retried ", id));
+    assert_string_equal(claim(w, "mail", 1), id);
+    assert_starts(redis("HGET R:tries %s", id), "8 1 0 ");
+    assert_string_equal(settle(w, id, 8, "dead", 100), "ok");
+    /* The same job again; and a dead job does not take a unique key. */
+    assert_string_equal(import_words(text("2 dead dead~0~5~1~x^ token import:%s x", id)),
+                        "[1 repeated]");
+    assert_string_equal(import_words("3 dead dead~0~5~1~x^ token t unique u x"), "[1 added]");
+    assert_string_equal(import_words("3 dead dead~0~5~1~x^ token t unique u x"), "[1 repeated]");
+    assert_string_equal(redis("EXISTS R:uniq:mail:u"), "0");
+    assert_string_equal(redis("ZCARD R:dead:mail"), "2");
+}
+
 /* An import adds all or nothing, and the error names the record. */
 static void test_import_refused(void **state)
 {
@@ -315,6 +363,16 @@ static void test_import_refused(void **state)
         {"ELATER_TIME", "mail 1 timeout 0s a", "[record 1]"},
         {"ELATER_KEY", "mail 0 a 1 key '' b", "[record 2]"},
     };
+    static const struct {
+        const char *args, *says;
+    } dead[] = {
+        {"1 dead x a", "no outcome"},
+        {"1 dead done~0~5~1~x^ a", "no outcome"},
+        {"1 dead dead~0~99999999999999999~1~x^ a", "no outcome"},
+        {"2 dead dead~0~5~1~x^ tries 1~2 a", "three numbers"},
+        {"1 tries 1~2~3 a", "goes with dead"},
+        {"0 a 1 dead dead~0~5~1~x^ b", "dead goes alone"},
+    };
     const char *before;
 
     (void)state;
@@ -326,6 +384,13 @@ static void test_import_refused(void **state)
         if (strncmp(line, text("!%s ", all[i].code), strlen(all[i].code) + 2) != 0 ||
             strstr(line, all[i].says) == NULL)
             fail_msg("%s: %s", all[i].args, line);
+        assert_string_equal(snapshot(), before);
+    }
+    for (size_t i = 0; i < sizeof(dead) / sizeof(dead[0]); i++) {
+        const char *line = import_words(dead[i].args);
+
+        if (strncmp(line, "!ELATER_OPTION ", 15) != 0 || strstr(line, dead[i].says) == NULL)
+            fail_msg("%s: %s", dead[i].args, line);
         assert_string_equal(snapshot(), before);
     }
     (void)redis("SET R:q:mail:3 1");
@@ -378,19 +443,13 @@ static void test_adopt_remove(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FX_TEST(test_purge_waiting),
-        FX_TEST(test_purge_some),
-        FX_TEST(test_purge_ended),
-        FX_TEST(test_purge_parked),
-        FX_TEST(test_purge_foreign_type),
-        FX_TEST(test_export_pages),
-        FX_TEST(test_export_at_work),
-        FX_TEST(test_export_states),
-        FX_TEST(test_export_large),
-        FX_TEST(test_import),
-        FX_TEST(test_import_gates),
-        FX_TEST(test_import_refused),
-        FX_TEST(test_adopt),
+        FX_TEST(test_purge_waiting),      FX_TEST(test_purge_some),
+        FX_TEST(test_purge_ended),        FX_TEST(test_purge_parked),
+        FX_TEST(test_purge_foreign_type), FX_TEST(test_export_pages),
+        FX_TEST(test_export_at_work),     FX_TEST(test_export_states),
+        FX_TEST(test_export_large),       FX_TEST(test_import),
+        FX_TEST(test_import_gates),       FX_TEST(test_import_refused),
+        FX_TEST(test_import_dead),        FX_TEST(test_adopt),
         FX_TEST(test_adopt_remove),
     };
 

@@ -288,6 +288,7 @@ static const struct town_call town_calls[] = {
     {"a", "v1_export mail parked 1 '' '' 200"},
     {"a", "v1_export nobody due 1 '' '' 200"},
     {"a", "v1_import mail 2 due 5 key k x 1 lock door y"},
+    {"a", "v1_import mail 2 dead dead~65~5~1~why\n tries 1~1~0 x"},
     {"a", "v1_import mail 2 unique ut unique_mode replace x"},
     {"a", "v1_purge mail due 100"},
     {"a", "v1_purge mail parked 40"},

@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "conf/conf.h"
+#include "conf/conf_errors.h"
 #include "conf/yaml.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -1030,6 +1031,77 @@ static void test_long_path(void **state)
     assert_non_null(strstr(err.text, "No such file"));
 }
 
+/* All errors at once, by line; what only follows from another one is not among them. */
+static void test_all_errors(void **state)
+{
+    static const struct {
+        int line;
+        const char *says;
+    } wanted[] = {
+        {1, "did you mean \"handlers_dir\"?"},
+        {2, "concurrency: \"many\""},
+        {5, "timeout: 5 has no unit"},
+        {6, "defaults: backoff.max (1m) is under"},
+        {8, "smtp: settings are expected"},
+        {9, "semaphore: \"x\""},
+        {11, "mode: \"strem\""},
+        {12, "\"a b\" is no queue name"},
+        {13, "unknown key \"foo\""},
+        {13, "pids: out of range"},
+        {0, "LATERD_CONCURENCY"},
+        {0, "LATERD_FOO"},
+    };
+    char *env[] = {(char *)(uintptr_t) "LATERD_FOO=1", (char *)(uintptr_t) "LATERD_CONCURENCY=1",
+                   NULL};
+    const char *text = "handler_dir: /x\n"
+                       "concurrency: many\n"
+                       "defaults:\n"
+                       "  keep: 1s\n"
+                       "  timeout: 5\n"
+                       "  backoff: { first: 1h, max: 1m }\n"
+                       "limits:\n"
+                       "  smtp: 20\n"
+                       "  disk: { semaphore: x }\n"
+                       "queues:\n"
+                       "  mail: { mode: strem, semaphore: disk }\n"
+                       "  a b: { timeout: 1s }\n"
+                       "  web: { foo: 1, pids: -3 }\n";
+    struct conf_errors e = {.n = 0};
+
+    (void)state;
+    write_file(text, strlen(text));
+    assert_int_equal(conf_find_errors(file, env, &e), -1);
+    for (size_t i = 0; i < e.n; i++)
+        if (i >= COUNT(wanted) || e.at[i].line != wanted[i].line ||
+            (wanted[i].line > 0 && strstr(e.at[i].text, wanted[i].says) == NULL))
+            fail_msg("error %zu, line %d: %s", i, e.at[i].line, e.at[i].text);
+    assert_int_equal(e.n, COUNT(wanted));
+    conf_errors_done(&e);
+    write_file("concurrency: 3\n", 15);
+    assert_int_equal(conf_find_errors(file, NULL, &e), 0);
+    write_file("a: [\n", 5);
+    assert_int_equal(conf_find_errors(file, NULL, &e), -1);
+    assert_int_equal(e.n, 1);
+    conf_errors_done(&e);
+}
+
+/* Only so many are told; the others are counted. */
+static void test_very_many_errors(void **state)
+{
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    struct conf_errors e = {.n = 0};
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        buf_printf(&text, "wrong%d: 1\n", i);
+    write_file(text.data, text.len);
+    assert_int_equal(conf_find_errors(file, NULL, &e), -1);
+    assert_int_equal(e.n, CONF_ERRORS_MAX);
+    assert_int_equal(e.more, 100 - CONF_ERRORS_MAX);
+    assert_int_equal(e.at[0].line, 1);
+    conf_errors_done(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1066,6 +1138,8 @@ int main(void)
         cmocka_unit_test(test_needs_restart),
         cmocka_unit_test(test_keep_fixed),
         cmocka_unit_test(test_long_path),
+        cmocka_unit_test(test_all_errors),
+        cmocka_unit_test(test_very_many_errors),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -12,7 +12,7 @@
 #include "cli/bulk/job_json.h"
 
 /* The words of a line, each followed by |. A + in front: the job needs a call of its own. */
-static const char *words_of(const char *line, bool is_once)
+static const char *words_how(const char *line, const struct record_how *how)
 {
     static char text[1024];
     struct call_args w = {.n = 0};
@@ -20,7 +20,7 @@ static const char *words_of(const char *line, bool is_once)
     bool is_alone;
     size_t at = 0;
 
-    if (job_from_json(line, strlen(line), is_once, &w, &is_alone, &err) < 0) {
+    if (job_from_json(line, strlen(line), how, &w, &is_alone, &err) < 0) {
         assert_int_equal(err.code, ERR_FORMAT);
         (void)snprintf(text, sizeof(text), "!%s", err.text);
         call_args_done(&w);
@@ -33,6 +33,11 @@ static const char *words_of(const char *line, bool is_once)
         at += (size_t)snprintf(text + at, sizeof(text) - at, "%.*s|", (int)w.lens[i], w.argv[i]);
     call_args_done(&w);
     return text;
+}
+
+static const char *words_of(const char *line, bool is_once)
+{
+    return words_how(line, &(struct record_how){.is_once = is_once});
 }
 
 static void test_lines(void **state)
@@ -67,6 +72,31 @@ static void test_once(void **state)
                         "+01|token|import:af63dc4c8601ec8c|a|");
     assert_string_equal(words_of("{\"payload\":\"x\"}", true),
                         "!--once needs an id or a token in it");
+}
+
+/* The line of a dead job as an export wrote it, and as people write it. */
+static void test_dead(void **state)
+{
+    static const struct record_how how = {.keeps_dead = true};
+
+    (void)state;
+    assert_string_equal(
+        words_how(
+            "{\"id\":\"j1\",\"state\":\"dead\",\"died_ms\":7,\"starts\":4,\"attempt\":3,"
+            "\"crashes\":1,\"outcome\":{\"state\":\"dead\",\"code\":65,\"when_ms\":7,"
+            "\"start\":4,\"text\":\"no\\nuser\",\"output_base64\":\"YQpi\"},\"payload\":\"x\"}",
+            &how),
+        "+02|dead|dead 65 7 4 no user\na\nb|tries|4 3 1|x|");
+    assert_string_equal(words_how("{\"state\":\"dead\",\"died_ms\":7,\"payload\":\"x\"}", &how),
+                        "+02|dead|dead 0 7 0 \n|tries|0 0 0|x|");
+    assert_string_equal(words_how("{\"state\":\"done\",\"payload\":\"x\"}", &how), "00|x|");
+    assert_string_equal(words_how("{\"state\":5,\"payload\":\"x\"}", &how), "00|x|");
+    assert_string_equal(words_how("{\"state\":\"dead\",\"payload\":\"x\"}", &how),
+                        "!it is dead and has no died_ms");
+    assert_string_equal(words_how("{\"state\":\"dead\",\"died_ms\":1,\"outcome\":{\"text\":1},"
+                                  "\"payload\":\"x\"}",
+                                  &how),
+                        "!text of the outcome is no text");
 }
 
 static void test_refused(void **state)
@@ -130,10 +160,8 @@ static void test_base64(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_once),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_base64),
+        cmocka_unit_test(test_lines),   cmocka_unit_test(test_once),   cmocka_unit_test(test_dead),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_base64),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

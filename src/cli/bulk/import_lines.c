@@ -20,7 +20,7 @@ static const char *const others[] = {"repeated", "dropped", "replaced", "moved"}
 #define CALL_WORDS 1000 /* a client's call takes 1,100 at most; a line has about forty */
 
 struct import {
-    bool is_once;
+    struct record_how how;
     struct call_args words;
     size_t ready; /* words of the next call; those after them are of a line that did not fit */
     uint64_t other[OTHERS];
@@ -56,7 +56,7 @@ static void take(struct adds *a, struct feed_line line)
     size_t before = im->words.bytes.len, bytes;
     bool is_alone = false;
 
-    if (job_from_json(feed_at(&a->feed, line.offset), line.size, im->is_once, &im->words, &is_alone,
+    if (job_from_json(feed_at(&a->feed, line.offset), line.size, &im->how, &im->words, &is_alone,
                       &err) < 0) {
         refuse(a, &err);
         return;
@@ -140,11 +140,11 @@ static void tell(struct adds *a, const struct import *im)
         out_printf("\n");
 }
 
-int import_lines(struct cli *cli, const char *path, bool is_once, struct err *err)
+int import_lines(struct cli *cli, const char *path, const struct record_how *how, struct err *err)
 {
     static const struct adds_face face = {"later_v1_import", CALL_LINES, take,      send,
                                           is_good,           too_long,   name_error};
-    struct import im = {.is_once = is_once};
+    struct import im = {.how = *how};
     struct adds a;
     int status = -1;
 

@@ -2,10 +2,10 @@
 #ifndef LATER_CLI_BULK_IMPORT_LINES_H
 #define LATER_CLI_BULK_IMPORT_LINES_H
 
+#include "cli/bulk/job_json.h"
 #include "cli/cli.h"
 
-/* is_once: give each job a token made of its id. Prints what became of the lines, and returns as
- * add_from does. */
-int import_lines(struct cli *cli, const char *path, bool is_once, struct err *err);
+/* Prints what became of the lines, and returns as add_from does. */
+int import_lines(struct cli *cli, const char *path, const struct record_how *how, struct err *err);
 
 #endif

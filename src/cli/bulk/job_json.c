@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "cli/show/base64.h"
 #include "cli/show/json.h"
@@ -315,7 +317,72 @@ static int add_token(struct reading *r, const json_t *line, struct err *err)
     return 0;
 }
 
-static int read_object(json_t *line, bool is_once, struct reading *r, struct err *err)
+/* Append the text of NAME, or the bytes of NAME_base64, of an object. keeps_lines: else a line feed
+ * becomes a blank. Nothing if there is neither. */
+static int put_text(struct buf *out, const json_t *object, const char *name, bool keeps_lines,
+                    struct err *err)
+{
+    CLEANUP_FREE char *encoded = mem_printf("%s_base64", name);
+    const json_t *text = json_object_get(object, name), *base64 = json_object_get(object, encoded);
+    size_t at = out->len;
+
+    if ((text != NULL && !json_is_string(text)) || (base64 != NULL && !json_is_string(base64)))
+        return err_set(err, ERR_FORMAT, "%s of the outcome is no text", name);
+    if (text != NULL)
+        buf_add(out, json_string_value(text), json_string_length(text));
+    else if (base64 != NULL &&
+             base64_get(out, json_string_value(base64), json_string_length(base64)) < 0)
+        return err_set(err, ERR_FORMAT, "%s of the outcome is not in base 64", encoded);
+    for (; at < out->len && !keeps_lines; at++)
+        out->data[at] = out->data[at] == '\n' ? ' ' : out->data[at];
+    return 0;
+}
+
+/* A whole number from 0 on; `otherwise` where the object has none of this name. */
+static int64_t number_of(const json_t *object, const char *name, int64_t otherwise)
+{
+    const json_t *value = json_object_get(object, name);
+
+    return json_is_integer(value) && json_integer_value(value) >= 0 ? json_integer_value(value)
+                                                                    : otherwise;
+}
+
+/* What a dead job died of, as R:errors has it, and its tries. */
+static int add_dead(struct reading *r, const json_t *line, struct err *err)
+{
+    const json_t *outcome = json_object_get(line, "outcome");
+    int64_t died_ms = number_of(line, "died_ms", -1), starts = number_of(line, "starts", 0);
+    CLEANUP_BUF struct buf dead = BUF_INIT;
+
+    if (died_ms < 0)
+        return err_set(err, ERR_FORMAT, "it is dead and has no died_ms");
+    buf_printf(&dead, "dead %lld %lld %lld ", (long long)number_of(outcome, "code", 0),
+               (long long)died_ms, (long long)number_of(outcome, "start", starts));
+    if (put_text(&dead, outcome, "text", false, err) < 0)
+        return -1;
+    buf_puts(&dead, "\n");
+    if (put_text(&dead, outcome, "output", true, err) < 0)
+        return -1;
+    call_args_puts(r->words, "dead");
+    call_args_add(r->words, dead.data, dead.len);
+    call_args_puts(r->words, "tries");
+    call_args_printf(r->words, "%lld %lld %lld", (long long)starts,
+                     (long long)number_of(line, "attempt", 0),
+                     (long long)number_of(line, "crashes", 0));
+    r->options += 2;
+    r->is_alone = true;
+    return 0;
+}
+
+static bool is_dead(const json_t *line)
+{
+    const char *state = json_string_value(json_object_get(line, "state"));
+
+    return state != NULL && strcmp(state, "dead") == 0;
+}
+
+static int read_object(json_t *line, const struct record_how *how, struct reading *r,
+                       struct err *err)
 {
     struct buf *bytes = &r->words->bytes;
     size_t at = bytes->len;
@@ -329,7 +396,9 @@ static int read_object(json_t *line, bool is_once, struct reading *r, struct err
         if (read_name(r, name, value, err) < 0)
             return -1;
     }
-    if (is_once && !r->has_token && add_token(r, line, err) < 0)
+    if (how->is_once && !r->has_token && add_token(r, line, err) < 0)
+        return -1;
+    if (how->keeps_dead && is_dead(line) && add_dead(r, line, err) < 0)
         return -1;
     if (r->payload == NULL)
         return err_set(err, ERR_FORMAT, "it has no payload");
@@ -339,8 +408,8 @@ static int read_object(json_t *line, bool is_once, struct reading *r, struct err
                      strcmp(r->payload, "payload") != 0, err);
 }
 
-int job_from_json(const char *text, size_t n, bool is_once, struct call_args *words, bool *is_alone,
-                  struct err *err)
+int job_from_json(const char *text, size_t n, const struct record_how *how, struct call_args *words,
+                  bool *is_alone, struct err *err)
 {
     struct reading r = {.words = words};
     json_error_t why;
@@ -352,7 +421,7 @@ int job_from_json(const char *text, size_t n, bool is_once, struct call_args *wo
     if (!json_is_object(line))
         result = err_set(err, ERR_FORMAT, "it is no JSON object");
     else
-        result = read_object(line, is_once, &r, err);
+        result = read_object(line, how, &r, err);
     json_decref(line);
     *is_alone = r.is_alone;
     return result;

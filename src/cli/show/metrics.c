@@ -1,144 +1,28 @@
 #include "cli/show/metrics.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/mem.h"
 #include "base/text.h"
+#include "cli/show/figures.h"
 #include "cli/show/out.h"
-#include "job/counts.h"
 
-#define PAGES_MAX 100000 /* a cursor that runs in a circle would make us ask for ever */
-
-/* later_v1_metrics: the elements of its reply, and those of a queue. */
-enum { NOW, CURSOR, RUNNING, RECORDS, QUEUES, COUNTERS };
-enum {
-    NAME,
-    SCHEDULED,
-    DUE,
-    PARKED,
-    RAW,
-    DEAD,
-    KEPT,
-    OLDEST,
-    PAUSED,
-    DONE,
-    DIED,
-    CANCELLED,
-    QUEUE_VALUES
-};
 /* later_v1_health: the elements used here, of its reply and of a worker. */
 enum { H_WORKERS = 1, H_NOTES = 3 };
 enum { W_COUNTER = 1, W_BEAT = 5, W_PLACES = 6, W_UNSENT = 7, W_QUIET = 10 };
 
 #define SILENT_MS 12000 /* the same as in cmd_health.c */
 
-struct queue_figures {
-    char name[65];
-    int64_t value[QUEUE_VALUES]; /* OLDEST: for how long it has been due, in ms; 0: none is due */
-};
-
 struct metrics {
     const char *ns;
-    struct queue_figures *queues; /* sorted, each once */
-    size_t n;
-    int64_t now_ms, running, records;
-    int64_t counters[COUNTS_FIELDS];
+    struct figures of;
     int64_t live, quiet, silent, dead; /* workers that run jobs */
     int64_t places, unsent;
     struct buf out;
 };
 
 /* ---- what is asked */
-
-/* Read a negative or huge number as 0: a field that somebody overwrote must not make a histogram's
- * buckets decrease or its sums overflow. */
-static int64_t count_of(const struct reply *r)
-{
-    int64_t n = reply_int(r);
-
-    return n > 0 && n < INT64_MAX / (2 * COUNTS_FIELDS) ? n : 0;
-}
-
-static void take_queue(struct metrics *m, const struct reply *r, int64_t now_ms)
-{
-    struct queue_figures *q;
-
-    if (reply_count(r) != QUEUE_VALUES ||
-        !text_is_queue_name(reply_str(reply_at(r, NAME)), reply_len(reply_at(r, NAME))))
-        return;
-    m->queues = mem_grow(m->queues, m->n + 1, sizeof(*m->queues));
-    q = &m->queues[m->n++];
-    text_copy(q->name, sizeof(q->name), reply_str(reply_at(r, NAME)));
-    for (size_t i = NAME + 1; i < QUEUE_VALUES; i++)
-        q->value[i] = i == OLDEST ? reply_int(reply_at(r, i)) : count_of(reply_at(r, i));
-    if (reply_kind(reply_at(r, OLDEST)) == REPLY_INT)
-        q->value[OLDEST] = now_ms > q->value[OLDEST] ? now_ms - q->value[OLDEST] : 0;
-}
-
-/* Read one page at cursor, and set cursor to the next page. The first page also brings the counters
- * of all queues together. */
-static int take_page(struct metrics *m, struct cli *cli, char cursor[32], struct err *err)
-{
-    struct cli_call call = {.n = 0};
-    char fields[COUNTS_FIELDS][24];
-    bool is_first = strcmp(cursor, "0") == 0;
-    struct reply *r;
-
-    cli_call_puts(&call, cursor);
-    for (size_t i = 0; is_first && i < COUNTS_FIELDS; i++)
-        cli_call_puts(&call, counts_field(i, fields[i]));
-    r = cli_fcall(cli, "later_v1_metrics", &call, err);
-    if (r == NULL)
-        return -1;
-    m->now_ms = reply_int(reply_at(r, NOW));
-    for (size_t i = 0; i < reply_count(reply_at(r, QUEUES)); i++)
-        take_queue(m, reply_at(reply_at(r, QUEUES), i), m->now_ms);
-    for (size_t i = 0; is_first && i < COUNTS_FIELDS; i++)
-        m->counters[i] = count_of(reply_at(reply_at(r, COUNTERS), i));
-    m->running = reply_int(reply_at(r, RUNNING));
-    m->records = reply_int(reply_at(r, RECORDS));
-    text_copy(cursor, 32, reply_str(reply_at(r, CURSOR)));
-    reply_free(r);
-    return 0;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct queue_figures *)a)->name, ((const struct queue_figures *)b)->name);
-}
-
-/* Sort the queues and drop duplicates. A set that grows or shrinks meanwhile returns some queues
- * twice, but Prometheus refuses a series that occurs twice. */
-static void sort_queues(struct metrics *m)
-{
-    size_t kept = 0;
-
-    if (m->n > 1)
-        qsort(m->queues, m->n, sizeof(*m->queues), by_name);
-    for (size_t i = 0; i < m->n; i++) {
-        if (kept == 0 || strcmp(m->queues[kept - 1].name, m->queues[i].name) != 0)
-            m->queues[kept++] = m->queues[i];
-    }
-    m->n = kept;
-}
-
-static int take_queues(struct metrics *m, struct cli *cli, struct err *err)
-{
-    char cursor[32] = "0";
-    int pages = 0;
-
-    do {
-        if (take_page(m, cli, cursor, err) < 0)
-            return -1;
-        if (++pages == PAGES_MAX || cursor[0] == '\0')
-            return err_set(err, ERR_DATA, "the list of queues does not end");
-    } while (strcmp(cursor, "0") != 0);
-    sort_queues(m);
-    return 0;
-}
 
 static void take_worker(struct metrics *m, const struct reply *w)
 {
@@ -150,7 +34,7 @@ static void take_worker(struct metrics *m, const struct reply *w)
         m->dead++;
         return;
     }
-    if (reply_len(beat) > 0 && m->now_ms - reply_int(beat) > SILENT_MS)
+    if (reply_len(beat) > 0 && m->of.now_ms - reply_int(beat) > SILENT_MS)
         m->silent++;
     else if (reply_is(reply_at(w, W_QUIET), "1"))
         m->quiet++;
@@ -217,21 +101,41 @@ struct series {
 static void put_series(struct metrics *m, const char *name, const char *label,
                        const struct series *s, size_t n)
 {
-    for (size_t i = 0; i < m->n; i++) {
-        const struct queue_figures *q = &m->queues[i];
+    for (size_t i = 0; i < m->of.n; i++) {
+        const struct queue_figures *q = &m->of.queues[i];
 
         for (size_t k = 0; k < n; k++)
             put_int(m, name, LABELS("queue", q->name, label, s[k].label), q->value[s[k].value]);
     }
 }
 
+static void put_scaled_series(struct metrics *m, const char *name, enum figure which, int64_t scale)
+{
+    for (size_t i = 0; i < m->of.n; i++)
+        put_scaled(m, name, LABELS("queue", m->of.queues[i].name), m->of.queues[i].value[which],
+                   scale);
+}
+
+/* Samples of one name stand together. */
+static void put_runs(struct metrics *m)
+{
+    static const struct series runs = {NULL, FIGURE_RUNS};
+
+    family(m, "laterd_run_seconds", "summary", "How long attempts ran that have ended, however.");
+    put_scaled_series(m, "laterd_run_seconds_sum", FIGURE_RUN_US, 1000000);
+    put_series(m, "laterd_run_seconds_count", NULL, &runs, 1);
+}
+
 static void put_queues(struct metrics *m)
 {
-    static const struct series states[] = {
-        {"scheduled", SCHEDULED}, {"due", DUE}, {"parked", PARKED}, {"dead", DEAD}, {"kept", KEPT}};
+    static const struct series states[] = {{"scheduled", FIGURE_SCHEDULED},
+                                           {"due", FIGURE_DUE},
+                                           {"parked", FIGURE_PARKED},
+                                           {"dead", FIGURE_DEAD},
+                                           {"kept", FIGURE_KEPT}};
     static const struct series outcomes[] = {
-        {"done", DONE}, {"dead", DIED}, {"cancelled", CANCELLED}};
-    static const struct series raw = {NULL, RAW}, paused = {NULL, PAUSED};
+        {"done", FIGURE_DONE}, {"dead", FIGURE_DIED}, {"cancelled", FIGURE_CANCELLED}};
+    static const struct series raw = {NULL, FIGURE_RAW}, paused = {NULL, FIGURE_PAUSED};
 
     family(
         m, "laterd_jobs", "gauge",
@@ -242,13 +146,15 @@ static void put_queues(struct metrics *m)
     put_series(m, "laterd_raw_jobs", NULL, &raw, 1);
     family(m, "laterd_oldest_due_seconds", "gauge",
            "Since when the first due job waits to be started; 0 where none is due.");
-    for (size_t i = 0; i < m->n; i++)
-        put_scaled(m, "laterd_oldest_due_seconds", LABELS("queue", m->queues[i].name),
-                   m->queues[i].value[OLDEST], 1000);
+    put_scaled_series(m, "laterd_oldest_due_seconds", FIGURE_OLDEST_DUE, 1000);
+    family(m, "laterd_oldest_parked_seconds", "gauge",
+           "Since when the first parked job waits at its gates; 0 where none is parked.");
+    put_scaled_series(m, "laterd_oldest_parked_seconds", FIGURE_OLDEST_PARKED, 1000);
     family(m, "laterd_queue_paused", "gauge", "1 while the queue is paused.");
     put_series(m, "laterd_queue_paused", NULL, &paused, 1);
     family(m, "laterd_finished_total", "counter", "Jobs that ended, by how.");
     put_series(m, "laterd_finished_total", "outcome", outcomes, 3);
+    put_runs(m);
 }
 
 static void put_lateness(struct metrics *m)
@@ -262,10 +168,11 @@ static void put_lateness(struct metrics *m)
 
         if (i < COUNTS_BOUNDS)
             (void)snprintf(bound, sizeof(bound), "%g", (double)counts_bounds_ms[i] / 1000);
-        count += m->counters[i];
+        count += m->of.counters[i];
         put_int(m, "laterd_start_lateness_seconds_bucket", LABELS("le", bound), count);
     }
-    put_scaled(m, "laterd_start_lateness_seconds_sum", NULL, m->counters[COUNTS_LATE_US], 1000000);
+    put_scaled(m, "laterd_start_lateness_seconds_sum", NULL, m->of.counters[COUNTS_LATE_US],
+               1000000);
     put_int(m, "laterd_start_lateness_seconds_count", NULL, count);
 }
 
@@ -301,18 +208,18 @@ static void put_workers(struct metrics *m)
     put_int(m, "laterd_workers", LABELS("state", "dead"), m->dead);
     put_one(m, "laterd_places", "gauge", m->places,
             "Jobs that the daemons, but the dead ones, can run at once.");
-    put_one(m, "laterd_running_jobs", "gauge", m->running, "Jobs that a daemon holds.");
-    put_one(m, "laterd_records", "gauge", m->records,
+    put_one(m, "laterd_running_jobs", "gauge", m->of.running, "Jobs that a daemon holds.");
+    put_one(m, "laterd_records", "gauge", m->of.records,
             "Jobs of which there is a record: all but the raw ones.");
     put_one(m, "laterd_unsent_results", "gauge", m->unsent,
             "Results of ended attempts that Redis has not taken yet.");
-    put_one(m, "laterd_retries_total", "counter", m->counters[COUNTS_RETRIED],
+    put_one(m, "laterd_retries_total", "counter", m->of.counters[COUNTS_RETRIED],
             "Attempts that failed and will be made again.");
 }
 
 int metrics_show(struct cli *cli, struct err *err)
 {
-    struct metrics m = {.n = 0};
+    struct metrics m = {.live = 0};
     struct cli_call health = {.n = 0};
     struct reply *r;
     int rc;
@@ -323,7 +230,7 @@ int metrics_show(struct cli *cli, struct err *err)
                        "neither QUEUE nor --json goes with it");
     cli_call_puts(&health, "12000");
     r = cli_fcall(cli, "later_v1_health", &health, err);
-    rc = r != NULL ? take_queues(&m, cli, err) : -1;
+    rc = r != NULL ? figures_read(&m.of, cli, err) : -1;
     if (rc == 0) {
         m.ns = cli->target.ns;
         for (size_t i = 0; i < reply_count(reply_at(r, H_WORKERS)); i++)
@@ -337,7 +244,7 @@ int metrics_show(struct cli *cli, struct err *err)
         out_bytes(m.out.data, m.out.len);
     }
     reply_free(r);
-    free(m.queues);
+    figures_done(&m.of);
     buf_done(&m.out);
     return rc;
 }

@@ -76,6 +76,9 @@ static void show_holders(const struct reply *list, int64_t now_ms)
 static void show_workers(const struct reply *list)
 {
     for (size_t i = 0; i + WORKER <= reply_count(list); i += WORKER) {
+        /* It may have claimed more than it has places. */
+        int64_t held = reply_int(reply_at(list, i + 4)), places = reply_int(reply_at(list, i + 5));
+
         out_label(i == 0 ? "workers" : "");
         put(reply_at(list, i));
         out_printf(" on ");
@@ -84,8 +87,8 @@ static void show_workers(const struct reply *list)
         put(reply_at(list, i + 2));
         out_printf("): ");
         put(reply_at(list, i + 3));
-        out_printf(", %lld of %lld places\n", (long long)reply_int(reply_at(list, i + 4)),
-                   (long long)reply_int(reply_at(list, i + 5)));
+        out_printf(", %lld of %lld places\n", (long long)(held < places ? held : places),
+                   (long long)places);
     }
 }
 

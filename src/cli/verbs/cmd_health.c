@@ -2,7 +2,6 @@
  * event loops of this host's daemons turn, and whether they can take jobs. */
 #include "cli/cli.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "cli/health.h"
 #include "cli/probe_host.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -22,37 +22,14 @@
 #define SILENT_MS 12000 /* a worker beats every 5 s */
 #define SKEW_MS 1000    /* from here on, a worker's log and LATER_LATE_MS mislead */
 #define PROBE_MS 2000   /* for the answers of all daemons of this host */
+#define READY_MS 3000   /* for an answer of Redis, however long redis_timeout is */
 #define UNSENT_MANY 256 /* results; as many as two full steps */
 #define NAMES_MANY_PERCENT 90
 
 /* later_v1_health: the elements of its reply, of a worker, and of a late queue. */
-enum { NOW, WORKERS, LATE, NOTES, NAMES, NAMES_MAX };
+enum { NOW, WORKERS, LATE, NOTES, NAMES, NAMES_MAX, BROKEN };
 enum { EPOCH, COUNTER, HELD, HOST, PID, BEAT, PLACES, UNSENT, REFUSED, SKEW, QUIET };
-enum { QUEUE, DUE, ROOMY };
-
-/* Lists of objects with a "cause" (or "warning"), a "text", and what they are about. */
-struct health {
-    json_t *causes, *warnings;
-    size_t live;
-};
-
-static json_t *add(json_t *list, const char *kind, const char *name, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static json_t *add(json_t *list, const char *kind, const char *name, const char *fmt, ...)
-{
-    json_t *one = json_object();
-    char text[512];
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    json_put_text(one, kind, name, strlen(name));
-    json_put_text(one, "text", text, strlen(text));
-    (void)json_array_append_new(list, one);
-    return one;
-}
+enum { QUEUE, DUE, ROOMY, WHY };
 
 static const char *worker_name(const struct reply *w, char out[160])
 {
@@ -72,29 +49,31 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
 
     (void)worker_name(w, name);
     if (reply_is(reply_at(w, COUNTER), "dead")) {
-        json_put_int(add(h->causes, "cause", "worker-dead",
-                         "%s fell silent: its jobs are being put back", name),
+        json_put_int(health_add(h->causes, "cause", "worker-dead",
+                                "%s fell silent: its jobs are being put back", name),
                      "worker", epoch);
         return;
     }
     /* A program under later lock runs no jobs. */
     h->live += !reply_is(reply_at(w, PLACES), "0");
     if (reply_len(reply_at(w, BEAT)) > 0 && unheard > SILENT_MS)
-        json_put_int(add(h->causes, "cause", "worker-silent",
-                         "%s has not beaten for %s: it died, hangs, or has no link to Redis", name,
-                         out_span(unheard, span)),
+        json_put_int(health_add(h->causes, "cause", "worker-silent",
+                                "%s has not beaten for %s: it died, hangs, or has no link to Redis",
+                                name, out_span(unheard, span)),
                      "worker", epoch);
     if (refused > 0 || unsent > UNSENT_MANY)
         json_put_int(
-            add(h->causes, "cause", "results-waiting",
+            health_add(
+                h->causes, "cause", "results-waiting",
                 "%s has %lld results that Redis has not taken (%lld were refused: see its log)",
                 name, unsent, refused),
             "worker", epoch);
     if (skew >= SKEW_MS || skew <= -SKEW_MS)
         json_put_int(
-            add(h->causes, "cause", "clock-skew",
-                "the clock of %s is %s %s that of Redis: jobs run on time, but set it right", name,
-                out_span(skew < 0 ? -skew : skew, span), skew < 0 ? "earlier than" : "later than"),
+            health_add(h->causes, "cause", "clock-skew",
+                       "the clock of %s is %s %s that of Redis: jobs run on time, but set it right",
+                       name, out_span(skew < 0 ? -skew : skew, span),
+                       skew < 0 ? "earlier than" : "later than"),
             "worker", epoch);
 }
 
@@ -102,11 +81,25 @@ static void judge_late(struct health *h, const struct reply *late, int64_t now_m
 {
     const struct reply *queue = reply_at(late, QUEUE);
     char span[48];
-    json_t *cause =
-        add(h->causes, "cause", "due-waiting",
-            "queue %.64s: its first job has been due for %s, and worker %.20s has room for it",
-            reply_str(queue), out_span(now_ms - reply_int(reply_at(late, DUE)), span),
-            reply_str(reply_at(late, ROOMY)));
+    json_t *cause = health_add(
+        h->causes, "cause", "due-waiting",
+        "queue %.64s: its first job has been due for %s, and worker %.20s has room for it",
+        reply_str(queue), out_span(now_ms - reply_int(reply_at(late, DUE)), span),
+        reply_str(reply_at(late, ROOMY)));
+
+    json_put_text(cause, "queue", reply_str(queue), reply_len(queue));
+}
+
+/* A queue whose jobs wait for a handler that can run. */
+static void judge_broken(struct health *h, const struct reply *broken, int64_t now_ms)
+{
+    const struct reply *queue = reply_at(broken, QUEUE);
+    char span[48];
+    json_t *cause = health_add(
+        h->causes, "cause", "handler",
+        "queue %.64s: its first job has been due for %s, and worker %.20s cannot run it: %.300s",
+        reply_str(queue), out_span(now_ms - reply_int(reply_at(broken, DUE)), span),
+        reply_str(reply_at(broken, ROOMY)), reply_str(reply_at(broken, WHY)));
 
     json_put_text(cause, "queue", reply_str(queue), reply_len(queue));
 }
@@ -119,28 +112,31 @@ static void judge_note(struct health *h, const char *note)
     if (what == NULL)
         return;
     if (strncmp(note, "unserved-queue:", 15) == 0) {
-        json_t *cause = add(h->causes, "cause", "unserved-queue",
-                            "queue %.64s has due jobs and no worker serves it: a handler is "
-                            "missing, or its name is misspelt",
-                            what + 1);
+        json_t *cause = health_add(h->causes, "cause", "unserved-queue",
+                                   "queue %.64s has due jobs and no worker serves it: a handler is "
+                                   "missing, or its name is misspelt",
+                                   what + 1);
 
         json_put_text(cause, "queue", what + 1, strlen(what + 1));
     } else if (strncmp(note, "limit-differs:", 14) == 0) {
-        add(h->warnings, "warning", "limit-differs",
+        health_add(
+            h->warnings, "warning", "limit-differs",
             "limit %.160s is another in a worker's configuration than in the fleet, where it stays "
             "as later limits shows it",
             what + 1);
     } else if (strncmp(note, "no-limit:", 9) == 0) {
-        add(h->causes, "cause", "no-limit",
-            "jobs wait at %.160s, which has no definition: later limits set defines it", what + 1);
+        health_add(h->causes, "cause", "no-limit",
+                   "jobs wait at %.160s, which has no definition: later limits set defines it",
+                   what + 1);
     } else if (strncmp(note, "queue-gates:", 12) == 0) {
-        add(h->warnings, "warning", "queue-gates",
+        health_add(
+            h->warnings, "warning", "queue-gates",
             "the gates of queue %.64s were replaced by a worker's configuration: where two differ "
             "the one that came last holds",
             what + 1);
     } else {
-        add(h->warnings, "warning", "stray-key",
-            "%.200s is no key of laterd's (braces missing, or a wrong name?)", what + 1);
+        health_add(h->warnings, "warning", "stray-key",
+                   "%.200s is no key of laterd's (braces missing, or a wrong name?)", what + 1);
     }
 }
 
@@ -148,12 +144,14 @@ static void judge_note(struct health *h, const char *note)
 static void judge_names(struct health *h, int64_t names, int64_t most)
 {
     if (most > 0 && names >= most)
-        add(h->causes, "cause", "queue-names",
+        health_add(
+            h->causes, "cause", "queue-names",
             "there are %lld queue names, no more may be: adds to a new queue that no worker serves "
             "are refused; a queue is a kind of work, not a customer",
             (long long)names);
     else if (most > 0 && names * 100 >= most * NAMES_MANY_PERCENT)
-        add(h->warnings, "warning", "queue-names",
+        health_add(
+            h->warnings, "warning", "queue-names",
             "there are %lld queue names of the %lld that may be; a queue is a kind of work, not a "
             "customer",
             (long long)names, (long long)most);
@@ -167,10 +165,12 @@ static void judge(struct health *h, const struct reply *r)
     for (size_t i = 0; i < reply_count(reply_at(r, WORKERS)); i++)
         judge_worker(h, reply_at(reply_at(r, WORKERS), i), now_ms);
     if (h->live == 0)
-        add(h->causes, "cause", "no-worker",
-            "no worker is running in this namespace: start laterd");
+        health_add(h->causes, "cause", "no-worker",
+                   "no worker is running in this namespace: start laterd");
     for (size_t i = 0; i < reply_count(reply_at(r, LATE)); i++)
         judge_late(h, reply_at(reply_at(r, LATE), i), now_ms);
+    for (size_t i = 0; i < reply_count(reply_at(r, BROKEN)); i++)
+        judge_broken(h, reply_at(reply_at(r, BROKEN), i), now_ms);
     for (size_t i = 0; i + 1 < reply_count(notes); i += 2)
         judge_note(h, reply_str(reply_at(notes, i)));
     judge_names(h, reply_int(reply_at(r, NAMES)), reply_int(reply_at(r, NAMES_MAX)));
@@ -187,7 +187,7 @@ static void find_refusal(struct health *h, struct cli *cli)
 
     reply_free(r);
     if (fault == FAULT_FULL || fault == FAULT_MOVED)
-        add(h->causes, "cause", "adds-refused", "Redis refuses every add: %.250s", err.text);
+        health_add(h->causes, "cause", "adds-refused", "Redis refuses every add: %.250s", err.text);
 }
 
 /* If this user may not ask, say nothing: the rights of the daemon's user are what matters. */
@@ -202,7 +202,7 @@ static void judge_server(struct health *h, struct cli *cli)
         preflight_read(&found, reply_str(r));
     reply_free(r);
     for (size_t i = 0; i < found.n; i++)
-        add(h->warnings, "warning", found.at[i].check, "%s", found.at[i].text);
+        health_add(h->warnings, "warning", found.at[i].check, "%s", found.at[i].text);
 }
 
 static void show_list(const json_t *list, const char *kind, const char *label, enum out_style style)
@@ -244,13 +244,20 @@ static int judge_namespace(struct cli *cli, struct err *err)
 {
     struct health h = {json_array(), json_array(), 0};
     struct cli_call call = {.n = 0};
+    struct health_limits limits;
     bool is_degraded;
     struct reply *r;
 
+    if (health_limits_read(&limits, cli, err) < 0) {
+        json_decref(h.causes);
+        json_decref(h.warnings);
+        return -1;
+    }
     cli_call_puts(&call, LATE_MS);
     r = cli_fcall(cli, "later_v1_health", &call, err);
-    if (r == NULL) {
-        add(h.causes, "cause", "redis", "%s", err->text);
+    if (r == NULL || health_limits_judge(&limits, &h, cli, err) < 0) {
+        reply_free(r);
+        health_add(h.causes, "cause", "redis", "%s", err->text);
         if (cli->json) {
             show(cli, &h, "down");
         } else {
@@ -261,6 +268,7 @@ static int judge_namespace(struct cli *cli, struct err *err)
     }
     judge(&h, r);
     reply_free(r);
+    health_workers_judge(&h, cli);
     find_refusal(&h, cli);
     judge_server(&h, cli);
     is_degraded = json_array_size(h.causes) > 0;
@@ -311,9 +319,19 @@ static void judge_daemon(struct health *h, const struct probe_daemon *d, bool mu
         why = why_not_in_redis(server, d->epoch);
     h->live += why == NULL;
     if (why != NULL)
-        json_put_int(add(h->causes, "cause", d->has_answered ? "not-ready" : "silent",
-                         "laterd (pid %d, uid %u): %s", (int)d->pid, (unsigned)d->uid, why),
+        json_put_int(health_add(h->causes, "cause", d->has_answered ? "not-ready" : "silent",
+                                "laterd (pid %d, uid %u): %s", (int)d->pid, (unsigned)d->uid, why),
                      "pid", d->pid);
+}
+
+/* Would this daemon be ready if Redis thinks so, too? Of the others Redis need not be asked. */
+static bool is_any_ready(const struct probe_daemon *found, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (why_not_by_itself(&found[i]) == NULL)
+            return true;
+    }
+    return false;
 }
 
 /* Redis' view of the workers, for --ready. NULL: it cannot be asked, which is a cause. */
@@ -323,10 +341,12 @@ static struct reply *ask_server(struct cli *cli, struct health *h)
     struct err err = ERR_INIT;
     struct reply *r;
 
+    if (cli->target.timeout_ms > READY_MS)
+        cli->target.timeout_ms = READY_MS;
     cli_call_puts(&call, LATE_MS);
     r = cli_fcall(cli, "later_v1_health", &call, &err);
     if (r == NULL)
-        add(h->causes, "cause", "redis", "%s", err.text);
+        health_add(h->causes, "cause", "redis", "%s", err.text);
     return r;
 }
 
@@ -358,12 +378,13 @@ static int run_probe(struct cli *cli, bool must_be_ready, struct err *err)
     int rc = cli_target(cli, err) < 0 ? -1 : probe_host(cli->target.ns, PROBE_MS, &found, &n, err);
 
     if (rc == 0 && n == 0)
-        add(h.causes, "cause", "no-daemon",
+        health_add(
+            h.causes, "cause", "no-daemon",
             "no laterd of namespace %s that belongs to uid %u%s listens on this host (sockets "
             "@laterd/%s/... in /proc/net/unix)",
             cli->target.ns, (unsigned)geteuid(), geteuid() == 0 ? " or anybody" : " or root",
             cli->target.ns);
-    if (rc == 0 && n > 0 && must_be_ready)
+    if (rc == 0 && must_be_ready && is_any_ready(found, n))
         server = ask_server(cli, &h);
     for (size_t i = 0; i < n; i++)
         judge_daemon(&h, &found[i], must_be_ready, server);
@@ -382,15 +403,27 @@ static int run_probe(struct cli *cli, bool must_be_ready, struct err *err)
 static int run_health(struct cli *cli, struct err *err)
 {
     bool must_be_ready = cli_value(cli, "ready") != NULL;
+    struct health_limits limits;
 
-    if (must_be_ready || cli_value(cli, "live") != NULL)
+    if (must_be_ready || cli_value(cli, "live") != NULL) {
+        if (health_limits_read(&limits, cli, err) < 0)
+            return -1;
+        if (health_limits_any(&limits))
+            return err_set(err, ERR_USAGE,
+                           "--late, --parked and --dead are about queues: they go without --live "
+                           "and --ready");
         return run_probe(cli, must_be_ready, err);
+    }
     return judge_namespace(cli, err);
 }
 
 static const struct cli_option health_options[] = {
     {"live", NULL, "only: the daemon of this host turns; does not touch Redis"},
     {"ready", NULL, "only: the daemon of this host can take jobs"},
+    {"late", "D",
+     "degraded if the first due job of a queue waits longer (paused ones do not count)"},
+    {"parked", "D", "degraded if the first parked job of a queue waits longer at its gates"},
+    {"dead", "N", "degraded if a queue has more than N dead jobs"},
     {NULL, NULL, NULL},
 };
 
@@ -399,15 +432,22 @@ const struct cli_verb cmd_health = {
     "",
     "say whether the work goes on, and if not, why",
     "Exit 0: due jobs start. Exit 1: degraded, with the causes: due jobs that wait while\n"
-    "a worker has room, queues that nobody serves, workers that are silent, results that\n"
+    "a worker has room or cannot run them, queues that nobody serves, workers that are silent, "
+    "results that\n"
     "Redis does not take, a clock that is off, a Redis that refuses every add (it is full),\n"
     "as many queue names as there may be. Exit 69: Redis cannot be reached. Warnings are\n"
     "about what may cost jobs one day (eviction, no append-only file, memory or queue names\n"
     "that run out) and do not count.\n"
+    "\n"
+    "A monitor without Prometheus says from when on a queue is too late:\n"
+    "\n"
+    "  later health --late 5m --parked 1h --dead 10\n"
+    "\n"
     "With --json one object: status (ok, degraded, down), workers, causes, warnings.\n"
     "--live and --ready are for a container's probes and ask the daemons of this host,\n"
     "namespace and user (root's, too; root asks all): exit 0 if there is one and all of\n"
-    "them are live or ready, else 1, within 3 seconds.",
+    "them are live or ready, else 1. The answers take at most 2 seconds; --ready also asks\n"
+    "Redis, whose answer may take 3 more.",
     0,
     0,
     false,

@@ -13,12 +13,16 @@ static int run_zset(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "--once is for lines: with --zset, --remove sees to it that "
                        "each member is added once");
+    if (cli_value(cli, "keep-dead") != NULL)
+        return err_set(err, ERR_USAGE, "--keep-dead is for lines: a member has no state");
     return import_zset(cli, err);
 }
 
 static int run(struct cli *cli, struct err *err)
 {
     static const char *const of_zset[] = {"unit", "hash", "remove", NULL};
+    struct record_how how = {.is_once = cli_value(cli, "once") != NULL,
+                             .keeps_dead = cli_value(cli, "keep-dead") != NULL};
 
     if (cli_value(cli, "zset") != NULL)
         return run_zset(cli, err);
@@ -29,12 +33,12 @@ static int run(struct cli *cli, struct err *err)
     if (cli->argc < 2 && isatty(STDIN_FILENO) == 1)
         return err_set(err, ERR_USAGE,
                        "the jobs are missing: write FILE behind the queue, or - and type them");
-    return import_lines(cli, cli->argc > 1 ? cli->argv[1] : "-", cli_value(cli, "once") != NULL,
-                        err);
+    return import_lines(cli, cli->argc > 1 ? cli->argv[1] : "-", &how, err);
 }
 
 static const struct cli_option options[] = {
     {"once", NULL, "a line that was imported within 24 h is not added again"},
+    {"keep-dead", NULL, "a line whose state is dead becomes a dead job, not one that runs"},
     {"zset", "KEY", "add the members of this sorted set on the same server instead"},
     {"unit", "s|ms", "what the scores of that set are: seconds or milliseconds since 1970"},
     {"hash", "KEY", "the payloads are in this hash, under the members"},
@@ -51,9 +55,11 @@ const struct cli_verb cmd_import = {
     "there; due_ms (else: now), priority, key, attempts_max, timeout_ms, expire_ms, keep_ms,\n"
     "trace, lock, sem, rate, unique, unique_mode, unique_until_ms and token may be. What\n"
     "tells of another life (id, queue, state, starts ...) is passed over: it becomes a new\n"
-    "job, whatever state it was in. Any other name is refused.\n"
+    "job, whatever state it was in. With --keep-dead a dead one stays dead, with its outcome\n"
+    "and its tries: `later retry` runs it. Any other name is refused.\n"
     "\n"
     "  later export mail | later --namespace new import mail\n"
+    "  later export mail --state dead | later --namespace new import mail --keep-dead\n"
     "\n"
     "The same file again adds the same jobs again, unless --once says not to: then each\n"
     "line goes with a token made of its id, and a job that is still to run in QUEUE itself\n"

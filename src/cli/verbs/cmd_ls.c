@@ -167,6 +167,17 @@ static void put_note(struct ls *ls, const struct reply *last, const struct reply
         table_add(&ls->table, reply_str(last), reply_len(last));
 }
 
+/* The library gives the first 64 bytes of a payload. */
+static void put_preview(struct ls *ls, const struct reply *preview, int64_t bytes)
+{
+    CLEANUP_BUF struct buf text = BUF_INIT;
+
+    buf_add(&text, reply_str(preview), whole_characters(preview, bytes));
+    if ((int64_t)reply_len(preview) < bytes)
+        buf_puts(&text, "...");
+    table_add(&ls->table, buf_str(&text), text.len);
+}
+
 static void put_row(struct ls *ls, const struct reply *row)
 {
     const struct reply *id = reply_at(row, ROW_ID), *preview = reply_at(row, ROW_PREVIEW);
@@ -193,7 +204,7 @@ static void put_row(struct ls *ls, const struct reply *row)
         table_printf(&ls->table, "-");
     table_printf(&ls->table, "%lld", tries[1]);
     table_printf(&ls->table, "%lld", (long long)reply_int(reply_at(row, ROW_BYTES)));
-    table_add(&ls->table, reply_str(preview), reply_len(preview));
+    put_preview(ls, preview, reply_int(reply_at(row, ROW_BYTES)));
     put_note(ls, reply_at(row, ROW_LAST), reply_at(row, ROW_GATE));
 }
 
@@ -330,8 +341,10 @@ const struct cli_verb cmd_ls = {
     "list a queue's jobs",
     "List the jobs of QUEUE, state by state: first what runs first, the dead and the kept\n"
     "by time. Parked jobs wait for a gate: a lock, a semaphore or a rate. \"(raw)\" are\n"
-    "members written by ZADD, which get an id when they start. With --json one object a\n"
-    "line. Jobs that move meanwhile may be missed or come twice.\n"
+    "members written by ZADD, which get an id when they start. Of a payload the first 64\n"
+    "bytes are shown, with \"...\" where there are more: `later show ID` and `later export`\n"
+    "have all of it. With --json one object a line. Jobs that move meanwhile may be missed\n"
+    "or come twice.\n"
     "\n"
     "  later ls mail --by reason              # what do they die of?\n"
     "  later ls mail --reason 'no route to *'\n"

@@ -4,12 +4,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "cli/args/job_state.h"
 #include "cli/args/queue_name.h"
 #include "cli/bulk/meter.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
+/* Running jobs are held by a worker. */
+#define STATES_ARG "due|parked|dead|done|all,..."
+
+/* The jobs in one state. */
 struct purge {
     struct cli *cli;
     const char *queue, *state;
@@ -45,18 +50,36 @@ static const char *jobs(int64_t n)
     return n == 1 ? "job" : "jobs";
 }
 
-/* Ask the person at the terminal. 1: yes. 0: no. -1 with err: there is no terminal. */
-static int ask(const struct purge *p, struct err *err)
+/* "3 due, 1 dead" of those of which there are any, or of the only one. */
+static void list(struct buf *out, const struct purge *p, size_t n, int64_t *total)
 {
-    char answer[16] = "";
+    *total = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i].left > 0 || n == 1)
+            buf_printf(out, "%s%lld %s", out->len > 0 ? ", " : "", (long long)p[i].left,
+                       p[i].state);
+        *total += p[i].left;
+    }
+}
 
+/* Ask the person at the terminal. 1: yes. 0: no, or there are no jobs. -1 with err: there is no
+ * terminal. */
+static int ask(const struct purge *p, size_t n, struct err *err)
+{
+    CLEANUP_BUF struct buf what = BUF_INIT;
+    char answer[16] = "";
+    int64_t total;
+
+    list(&what, p, n, &total);
+    if (total == 0)
+        return 0;
     if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1)
         return err_set(err, ERR_USAGE,
-                       "there is no terminal to ask on: --yes removes %lld %s %s of queue %s, "
+                       "there is no terminal to ask on: --yes removes %s %s of queue %s, "
                        "--dry-run only counts them",
-                       (long long)p->left, p->state, jobs(p->left), p->queue);
-    (void)fprintf(stderr, "Remove %lld %s %s of queue %s? [y/N] ", (long long)p->left, p->state,
-                  jobs(p->left), p->queue);
+                       buf_str(&what), jobs(total), p->queue);
+    (void)fprintf(stderr, "Remove %s %s of queue %s? [y/N] ", buf_str(&what), jobs(total),
+                  p->queue);
     (void)fflush(stderr);
     if (fgets(answer, sizeof(answer), stdin) == NULL)
         return 0;
@@ -133,37 +156,54 @@ static int forget(struct cli *cli, struct err *err)
     return 0;
 }
 
+/* Those of the states that were asked for, each counted. 0 or -1. */
+static int count(struct cli *cli, const char *given, struct purge out[JOB_STATE_MAX], size_t *n,
+                 struct err *err)
+{
+    bool is_wanted[JOB_STATE_MAX];
+
+    job_states_of(given, is_wanted);
+    is_wanted[JOB_STATE_RUNNING] = false;
+    for (int i = 0; i < JOB_STATE_MAX; i++) {
+        if (!is_wanted[i])
+            continue;
+        out[*n] = (struct purge){
+            .cli = cli, .queue = cli->argv[0], .state = job_state_name((enum job_state)i)};
+        if (remove_some(&out[(*n)++], 0, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int run(struct cli *cli, struct err *err)
 {
     const char *given = cli_value(cli, "state");
     bool is_dry = cli_value(cli, "dry-run") != NULL;
-    struct purge p = {.cli = cli, .queue = cli->argv[0]};
+    struct purge of[JOB_STATE_MAX];
+    size_t n = 0;
     int wants = 1, result = 0;
 
     if (cli_value(cli, "forget") != NULL)
         return forget(cli, err);
     if (given == NULL)
-        return err_set(err, ERR_USAGE, "which jobs? --state due, parked, dead or done");
-    if (strcmp(given, job_state_name(JOB_STATE_RUNNING)) == 0)
-        return err_set(err, ERR_USAGE,
-                       "a running job is ended, not removed: later cancel --running "
-                       "ID (later ls QUEUE --state running lists them)");
-    p.state = given;
-    if (remove_some(&p, 0, err) < 0 || (p.left == 0 && queue_name_check(cli, p.queue, err) < 0))
+        return err_set(err, ERR_USAGE, "which jobs? --state due, parked, dead, done or all");
+    if (queue_name_check(cli, cli->argv[0], err) < 0 || count(cli, given, of, &n, err) < 0)
         return -1;
-    if (!is_dry && p.left > 0 && cli_value(cli, "yes") == NULL)
-        wants = ask(&p, err);
+    if (!is_dry && cli_value(cli, "yes") == NULL)
+        wants = ask(of, n, err);
     if (wants < 0)
         return -1;
-    if (!is_dry && wants > 0)
-        result = remove_all(&p, err);
-    show(&p, is_dry);
+    for (size_t i = 0; i < n && result == 0; i++) {
+        if (!is_dry && wants > 0)
+            result = remove_all(&of[i], err);
+        show(&of[i], is_dry);
+    }
     return result;
 }
 
 static const struct cli_option options[] = {
-    {"state", "due|parked|running|dead|done",
-     "which jobs (due: those that wait; running ones are cancelled)"},
+    {"state", STATES_ARG,
+     "which jobs (due: those that wait; running ones are ended by later cancel --running ID)"},
     {"forget", NULL, "forget the name of a queue without jobs that no worker serves"},
     {"yes", NULL, "do not ask"},
     {"dry-run", NULL, "only tell how many there are"},
@@ -173,13 +213,15 @@ static const struct cli_option options[] = {
 const struct cli_verb cmd_purge = {
     "purge",
     "QUEUE (--state S | --forget)",
-    "remove all jobs of a queue in one state",
-    "Remove the jobs of QUEUE that are in one state, with their payloads, the gates they\n"
+    "remove all jobs of a queue in some states",
+    "Remove the jobs of QUEUE that are in these states, with their payloads, the gates they\n"
     "wait for or were let in at, and their unique keys. There is no way back: `later export\n"
     "QUEUE --state S` keeps a copy. It asks before, and removes as many as it said, the\n"
     "first ones first: pause the queue if more may come. Waiting and parked ones count as\n"
     "cancelled, and whoever waits for one is told so; nothing of them is kept, whatever\n"
-    "their keep says. Running jobs are ended by `later cancel --running`.\n"
+    "their keep says. `all` is every state but running: a running job is held by a worker, and\n"
+    "`later cancel --running ID` ends it (`later ls QUEUE --state running` lists them). A line\n"
+    "for each state says what was removed.\n"
     "\n"
     "With --forget the queue itself is removed: its counters, its pause, what workers said\n"
     "of it. It may have no jobs and no worker then.",

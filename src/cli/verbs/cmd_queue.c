@@ -6,7 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/text.h"
 #include "cli/args/queue_name.h"
+#include "cli/quiet_wait.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
@@ -121,38 +124,79 @@ const struct cli_verb cmd_resume = {
     run_resume,
 };
 
-static int run_quiet(struct cli *cli, struct err *err)
+static void show_quiet(const struct cli *cli, bool is_off, int64_t told, const int64_t *held)
 {
-    bool is_all = cli_value(cli, "all") != NULL, is_off = cli_value(cli, "off") != NULL;
-    struct cli_call call = {.n = 0};
-    struct reply *r;
-
-    if (is_all == (cli->argc == 1))
-        return err_set(err, ERR_USAGE,
-                       "give either one worker (later workers lists them) or --all");
-    cli_call_puts(&call, is_all ? "*" : cli->argv[0]);
-    cli_call_puts(&call, is_off ? "off" : "on");
-    r = cli_fcall(cli, "later_v1_quiet", &call, err);
-    if (r == NULL)
-        return -1;
     if (cli->json) {
         json_t *line = json_object();
 
         (void)json_object_set_new(line, "quiet", json_boolean(!is_off));
-        json_put_int(line, "workers", reply_int(r));
+        json_put_int(line, "workers", told);
+        if (held != NULL)
+            json_put_int(line, "held", *held);
         json_print(line);
-    } else {
-        out_printf("%lld %s told to %s\n", (long long)reply_int(r),
-                   reply_int(r) == 1 ? "worker" : "workers",
-                   is_off ? "start jobs again" : "start no more jobs");
+        return;
     }
-    reply_free(r);
+    out_printf("%lld %s told to %s%s\n", (long long)told, told == 1 ? "worker" : "workers",
+               is_off ? "start jobs again" : "start no more jobs",
+               held == NULL ? ""
+               : *held == 0 ? ", and no job is running there"
+                            : "");
+}
+
+static int read_timeout(const struct cli *cli, struct mono *deadline, struct err *err)
+{
+    const char *timeout = cli_value(cli, "timeout");
+    int64_t ms;
+
+    *deadline = MONO_NEVER;
+    if (timeout == NULL)
+        return 0;
+    if (cli_value(cli, "wait") == NULL)
+        return err_set(err, ERR_USAGE, "--timeout goes with --wait");
+    if (text_parse_duration(timeout, &ms) < 0)
+        return err_set(err, ERR_USAGE,
+                       "--timeout is no duration: write it like 250ms 10s 5m 2h 7d");
+    *deadline = mono_add_ms(mono_now(), ms);
     return 0;
+}
+
+static int run_quiet(struct cli *cli, struct err *err)
+{
+    bool is_all = cli_value(cli, "all") != NULL, is_off = cli_value(cli, "off") != NULL;
+    bool waits = cli_value(cli, "wait") != NULL;
+    const char *who = is_all ? "*" : cli->argv[0];
+    struct cli_call call = {.n = 0};
+    int64_t told, held = 0;
+    struct mono deadline;
+    struct reply *r;
+    int rc = 0;
+
+    if (is_all == (cli->argc == 1))
+        return err_set(err, ERR_USAGE,
+                       "give either one worker (later workers lists them) or --all");
+    if (waits && is_off)
+        return err_set(err, ERR_USAGE, "--wait waits for jobs to end: it does not go with --off");
+    if (read_timeout(cli, &deadline, err) < 0)
+        return -1;
+    cli_call_puts(&call, who);
+    cli_call_puts(&call, is_off ? "off" : "on");
+    r = cli_fcall(cli, "later_v1_quiet", &call, err);
+    if (r == NULL)
+        return -1;
+    told = reply_int(r);
+    reply_free(r);
+    if (waits)
+        rc = quiet_wait(cli, who, deadline, &held, err);
+    if (rc == 0 || err->code == ERR_TEMP)
+        show_quiet(cli, is_off, told, waits ? &held : NULL);
+    return rc;
 }
 
 static const struct cli_option quiet_options[] = {
     {"all", NULL, "every worker"},
     {"off", NULL, "let it start jobs again"},
+    {"wait", NULL, "return when it holds no job any more"},
+    {"timeout", "D", "with --wait: exit with 75 if that takes longer"},
     {NULL, NULL, NULL},
 };
 
@@ -162,7 +206,10 @@ const struct cli_verb cmd_quiet = {
     "tell a worker to start no more jobs",
     "Tell a worker (the number that `later workers` shows) or all of them to start no\n"
     "more jobs; running ones go on. --off takes it back. A worker that is restarted is\n"
-    "not quiet.",
+    "not quiet. With --wait it returns when the worker holds nothing: then its host can be\n"
+    "worked on, or its handlers replaced.\n"
+    "\n"
+    "  later quiet 1795383564186000 --wait --timeout 10m",
     0,
     1,
     false,

@@ -13,8 +13,11 @@
 #define QUEUE_VALUES 10 /* per queue in the reply of later_stats */
 
 /* later_stats: the elements of its reply, and the values of a queue. */
-enum { NOW, WORKERS, RUNNING, JOBS, MORE, QUEUES, NOTES };
+enum { NOW, WORKERS, RUNNING, JOBS, MORE, QUEUES, NOTES, STATES };
 enum { NAME, WAITING, RAW, DUE, PAUSED, DEAD, KEPT, DONE, DIED, CANCELLED };
+
+/* An older library does not give STATES; running is empty where it was not counted. */
+enum { IN_RUNNING, IN_PARKED, STATE_VALUES };
 
 /* "<until> <since> <who> <reason>" of a paused queue. */
 struct pause {
@@ -41,10 +44,20 @@ static const struct reply *queue_value(const struct reply *queues, size_t queue,
     return reply_at(queues, queue * QUEUE_VALUES + value);
 }
 
-static json_t *queue_json(const struct reply *queues, size_t i, int64_t now_ms)
+/* How many jobs of the queue run or are parked. NULL: that is not known. */
+static const struct reply *state_value(const struct reply *r, size_t queue, size_t value)
+{
+    const struct reply *v = reply_at(reply_at(r, STATES), queue * STATE_VALUES + value);
+
+    return reply_kind(v) == REPLY_INT ? v : NULL;
+}
+
+static json_t *queue_json(const struct reply *r, size_t i, int64_t now_ms)
 {
     static const char *const names[QUEUE_VALUES] = {
         "queue", "waiting", "raw", "due_ms", "paused", "dead", "kept", "done", "died", "cancelled"};
+    static const char *const states[STATE_VALUES] = {"running", "parked"};
+    const struct reply *queues = reply_at(r, QUEUES);
     struct pause pause = parse_pause(queue_value(queues, i, PAUSED), now_ms);
     json_t *queue = json_object();
 
@@ -55,6 +68,10 @@ static json_t *queue_json(const struct reply *queues, size_t i, int64_t now_ms)
             json_put_text(queue, names[v], reply_str(value), reply_len(value));
         else if (v != PAUSED && !(v == DUE && reply_len(value) == 0))
             json_put_int(queue, names[v], reply_int(value));
+    }
+    for (size_t v = 0; v < STATE_VALUES; v++) {
+        if (state_value(r, i, v) != NULL)
+            json_put_int(queue, states[v], reply_int(state_value(r, i, v)));
     }
     if (pause.is_on) {
         json_t *paused = json_object();
@@ -80,7 +97,7 @@ static void stats_json(const struct reply *r)
     json_put_int(line, "running", reply_int(reply_at(r, RUNNING)));
     json_put_int(line, "jobs", reply_int(reply_at(r, JOBS)));
     for (size_t i = 0; i < reply_count(queues) / QUEUE_VALUES; i++)
-        (void)json_array_append_new(list, queue_json(queues, i, now_ms));
+        (void)json_array_append_new(list, queue_json(r, i, now_ms));
     (void)json_object_set_new(line, "queues", list);
     json_put_int(line, "more_queues", reply_int(reply_at(r, MORE)));
     for (size_t i = 0; i + 1 < reply_count(notes); i += 2) {
@@ -110,9 +127,10 @@ static void put_pause(struct table *t, const struct reply *value, int64_t now_ms
     table_add(t, buf_str(&text), text.len);
 }
 
-static void put_queue(struct table *t, const struct reply *queues, size_t i, int64_t now_ms)
+static void put_queue(struct table *t, const struct reply *r, size_t i, int64_t now_ms)
 {
     static const int counts[] = {DEAD, KEPT, DONE, DIED, CANCELLED};
+    const struct reply *queues = reply_at(r, QUEUES);
     const struct reply *name = queue_value(queues, i, NAME), *due = queue_value(queues, i, DUE);
     char when[48];
 
@@ -121,6 +139,12 @@ static void put_queue(struct table *t, const struct reply *queues, size_t i, int
                  (long long)(reply_int(queue_value(queues, i, WAITING)) +
                              reply_int(queue_value(queues, i, RAW))));
     table_printf(t, "%s", reply_len(due) > 0 ? out_when(reply_int(due), now_ms, when) : "-");
+    for (size_t v = 0; v < STATE_VALUES; v++) {
+        if (state_value(r, i, v) != NULL)
+            table_printf(t, "%lld", (long long)reply_int(state_value(r, i, v)));
+        else
+            table_printf(t, "-");
+    }
     for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
         table_printf(t, "%lld", (long long)reply_int(queue_value(queues, i, (size_t)counts[k])));
     put_pause(t, queue_value(queues, i, PAUSED), now_ms);
@@ -140,9 +164,10 @@ static void put_notes(const struct reply *notes, int64_t now_ms)
 static void stats_show(const struct reply *r)
 {
     static const struct table_column columns[] = {
-        {"QUEUE", false, true},      {"WAITING", true, false},         {"FIRST DUE", false, false},
-        {"DEAD", true, false},       {"KEPT", true, TABLE_SPARE},      {"DONE", true, TABLE_SPARE},
-        {"DIED", true, TABLE_SPARE}, {"CANCELLED", true, TABLE_SPARE}, {"PAUSED", false, true}};
+        {"QUEUE", false, true},           {"WAITING", true, false},    {"FIRST DUE", false, false},
+        {"RUNNING", true, false},         {"PARKED", true, false},     {"DEAD", true, false},
+        {"KEPT", true, TABLE_SPARE},      {"DONE", true, TABLE_SPARE}, {"DIED", true, TABLE_SPARE},
+        {"CANCELLED", true, TABLE_SPARE}, {"PAUSED", false, true}};
     const struct reply *queues = reply_at(r, QUEUES);
     int64_t now_ms = reply_int(reply_at(r, NOW));
     struct table t;
@@ -154,7 +179,7 @@ static void stats_show(const struct reply *r)
         out_printf("\n");
         table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
         for (size_t i = 0; i < reply_count(queues) / QUEUE_VALUES; i++)
-            put_queue(&t, queues, i, now_ms);
+            put_queue(&t, r, i, now_ms);
         table_flush(&t);
         table_done(&t);
     }
@@ -194,8 +219,9 @@ const struct cli_verb cmd_stats = {
     "stats",
     "[QUEUE]",
     "count the jobs of every queue",
-    "Show every queue, or one: jobs waiting, when the first is due, dead ones and kept\n"
-    "outcomes; and since the namespace began how many were done, died, were cancelled.\n"
+    "Show every queue, or one: jobs waiting, when the first is due, how many run, how many of\n"
+    "the waiting ones are parked at a gate, dead ones and kept outcomes; and since the namespace "
+    "began how many were done, died, were cancelled.\n"
     "Below it what needs attention: stray keys, queues that nobody serves.\n"
     "With --prometheus all of them as metrics, for the textfile collector of a node\n"
     "exporter: jobs by queue and state, how late jobs start, what ended how.",
@@ -206,8 +232,31 @@ const struct cli_verb cmd_stats = {
     run_stats,
 };
 
-/* later_v1_workers: the elements of a worker. */
-enum { EPOCH, COUNTER, HELD, HOST, PID, VERSION, STARTED, SERVES, QUIET, WORKER_VALUES };
+/* later_v1_workers: the elements of a worker. An older library gives those up to QUIET. */
+enum {
+    EPOCH,
+    COUNTER,
+    HELD,
+    HOST,
+    PID,
+    VERSION,
+    STARTED,
+    SERVES,
+    QUIET,
+    MODES,
+    FAULTS,
+    PLACES,
+    WORKER_VALUES
+};
+
+/* How many of its jobs have a place. The others are claimed ahead of one (sched/prefetch.h), or
+ * have ended and Redis does not know it yet. */
+static int64_t running_of(const struct reply *worker)
+{
+    int64_t held = reply_int(reply_at(worker, HELD)), places = reply_int(reply_at(worker, PLACES));
+
+    return reply_len(reply_at(worker, PLACES)) > 0 && places < held ? places : held;
+}
 
 static const char *state_of(const struct reply *worker)
 {
@@ -233,6 +282,9 @@ static void worker_json(const struct reply *worker)
         else
             json_put_int(line, names[v], reply_int(value));
     }
+    json_put_int(line, "running", running_of(worker));
+    if (reply_len(reply_at(worker, PLACES)) > 0)
+        json_put_int(line, "places", reply_int(reply_at(worker, PLACES)));
     json_put_text(line, "state", state_of(worker), strlen(state_of(worker)));
     json_print(line);
 }
@@ -247,7 +299,9 @@ static void worker_row(struct table *t, const struct reply *worker, int64_t now_
         table_add(t, reply_str(reply_at(worker, (size_t)texts[i])),
                   reply_len(reply_at(worker, (size_t)texts[i])));
     table_printf(t, "%s", out_when(reply_int(reply_at(worker, STARTED)), now_ms, when));
-    table_printf(t, "%lld", (long long)reply_int(reply_at(worker, HELD)));
+    table_printf(t, "%lld", (long long)running_of(worker));
+    table_printf(t, "%lld", (long long)(reply_int(reply_at(worker, HELD)) - running_of(worker)));
+    table_printf(t, "%s", reply_str(reply_at(worker, PLACES)));
     table_printf(t, "%s", state_of(worker));
     table_add(t, reply_str(queues), reply_len(queues));
 }
@@ -257,7 +311,8 @@ static void workers_show(const struct reply *r)
     static const struct table_column columns[] = {
         {"WORKER", false, false},        {"HOST", false, true},           {"PID", true, false},
         {"VERSION", false, TABLE_SPARE}, {"STARTED", false, TABLE_SPARE}, {"RUNNING", true, false},
-        {"STATE", false, false},         {"QUEUES", false, true}};
+        {"CLAIMED", true, false},        {"PLACES", true, TABLE_SPARE},   {"STATE", false, false},
+        {"QUEUES", false, true}};
     struct table t;
 
     table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
@@ -289,8 +344,10 @@ const struct cli_verb cmd_workers = {
     "",
     "list the running daemons",
     "List the daemons of the namespace: the number that `later quiet` takes, where each\n"
-    "runs, how many jobs it holds, and which queues it serves. \"dead\" is one that fell\n"
-    "silent and whose jobs are being put back. With --json one object a line.",
+    "runs, how many jobs it runs of how many places, how many it has claimed beyond that\n"
+    "(their turn comes within milliseconds, or they have just ended), and which queues it\n"
+    "serves. \"dead\" is one that fell silent and whose jobs are being put back. With --json one "
+    "object a line.",
     0,
     0,
     false,

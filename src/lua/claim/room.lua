@@ -44,10 +44,10 @@ local function without(list, others)
   return out
 end
 
--- How many jobs of each queue a worker holds; nil where they are more than `most`. -> counts, how
--- many jobs
-local function running_counts(R, epoch, most, ended)
-  local ids = db('ZRANGEBYSCORE', R .. ':running', epoch, epoch, 'LIMIT', 0, most + 1)
+-- How many jobs of each queue the workers from epoch `first` to `last` hold; nil where there are
+-- more than `most`. -> counts, how many jobs
+local function running_counts(R, first, last, most, ended)
+  local ids = db('ZRANGEBYSCORE', R .. ':running', first, last, 'LIMIT', 0, most + 1)
   if #ids > most then
     return nil, 0
   end
@@ -62,6 +62,11 @@ local function running_counts(R, epoch, most, ended)
   return counts, #ids
 end
 
+-- -> how many jobs of each queue run (no entry: none); nil when there are too many to read
+function L.running_by_queue(R)
+  return (running_counts(R, '-inf', '+inf', RUNNING_READ))
+end
+
 -- -> count(epoch, queue) -> how many jobs of a queue a worker holds, nil where there are too many
 -- to read: it reads `most` in all. They are read when they are first asked for: most queues have no
 -- limit of their own. ended(epoch) -> those of its jobs that end in this call and db() does not
@@ -70,7 +75,7 @@ function L.job_counter(R, most, ended)
   local counts, left = {}, most or RUNNING_READ
   return function(epoch, queue)
     if counts[epoch] == nil then
-      local of_worker, n = running_counts(R, epoch, left, ended and ended(epoch))
+      local of_worker, n = running_counts(R, epoch, epoch, left, ended and ended(epoch))
       counts[epoch], left = of_worker or false, left - n
     end
     return counts[epoch] and (counts[epoch][queue] or 0) or nil
@@ -82,6 +87,18 @@ local function limit_in(worker, queue)
   for name, limit in string.gmatch(worker.row[10] or '', '([^,=]+)=(%d+)') do
     if name == queue then
       return L.whole(limit)
+    end
+  end
+  return nil
+end
+
+-- What a worker said of a queue that it cannot run: nil for nothing. defects: "mail REASON" LF ...
+-- It is read for people only, so it is none of FIELDS.
+function L.defect_in(R, worker, queue)
+  local defects = redis.call('HGET', R .. ':worker:' .. worker.epoch, 'defects') or ''
+  for name, why in string.gmatch(defects, '([^ \n]+) ([^\n]+)') do
+    if name == queue then
+      return L.one_line(string.sub(why, 1, 300))
     end
   end
   return nil

@@ -237,7 +237,7 @@ end
 local function write_count(R, name, n)
   if redis.pcall('HINCRBY', R .. ':stats', name, n) == n then
     local queue = string.match(name, '^done:(.+)$') or string.match(name, '^dead:(.+)$') or
-                  string.match(name, '^cancelled:(.+)$')
+                  string.match(name, '^cancelled:(.+)$') or string.match(name, '^runs:(.+)$')
     if queue then
       redis.pcall('SADD', R .. ':names', queue)
     end

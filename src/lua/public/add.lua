@@ -171,12 +171,17 @@ function L.insert(R, id, job, payload)
   return record
 end
 
--- -> the reply to the first add with this token, or nil; refuses another queue or payload under the
--- token. print: hash of queue and payload
-local function repeated(R, token, print)
+-- -> the reply to the first add with the job's token, or nil: no token, or a new one; refuses
+-- another queue or payload under the token; and what L.put_token is to be given
+function L.repeated(R, job, payload)
+  local token = job.token
+  if not token then
+    return nil
+  end
+  local print = redis.sha1hex(job.queue .. '\n' .. payload)
   local was = db('GET', R .. ':token:' .. token)
   if not was then
-    return nil
+    return nil, print
   end
   local id, due, sha = string.match(was, '^(%S+) (%d+) (%x+)$')
   if sha ~= print then
@@ -184,6 +189,14 @@ local function repeated(R, token, print)
            (id or '?') .. ')')
   end
   return {id, 'repeated', tonumber(due)}
+end
+
+-- Remember what the add with the job's token answered. print: of L.repeated
+function L.put_token(R, job, reply, print, now_us)
+  if job.token then
+    db('SET', R .. ':token:' .. job.token, reply[1] .. ' ' .. L.int(reply[3]) .. ' ' .. print,
+       L.ms(now_us) + 1000 * L.TOKEN_TTL_S)
+  end
 end
 
 -- Write a new job. -> its id
@@ -201,15 +214,11 @@ end
 
 -- Add a job with a token, a unique key or a priority other than 5: through the draft.
 local function add_with_options(R, job, payload, now_us)
-  local print
-  if job.token then
-    print = redis.sha1hex(job.queue .. '\n' .. payload)
-    local reply = repeated(R, job.token, print)
-    if reply then
-      return reply
-    end
+  local reply, print = L.repeated(R, job, payload)
+  if reply then
+    return reply
   end
-  local reply = job.u and L.add_unique(R, job, payload)
+  reply = job.u and L.add_unique(R, job, payload)
   if not reply then
     local id = put_new(R, job, payload, now_us)
     if job.u then
@@ -218,10 +227,7 @@ local function add_with_options(R, job, payload, now_us)
     end
     reply = {id, 'added', job.due}
   end
-  if job.token then
-    db('SET', R .. ':token:' .. job.token, reply[1] .. ' ' .. L.int(reply[3]) .. ' ' .. print,
-       L.ms(now_us) + 1000 * L.TOKEN_TTL_S)
-  end
+  L.put_token(R, job, reply, print, now_us)
   return reply
 end
 

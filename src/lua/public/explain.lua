@@ -12,8 +12,9 @@
 --   semaphore   limit (left out: not defined) held holders gate ahead ahead_queue
 --   rate        limit (its definition; left out: not defined) until_ms (when the next start passes;
 --               left out: not by itself) gate ahead ahead_queue
---   worker      no live worker serves its queue: workers_live, unserved_since_ms
+--   worker      no live worker serves its queue: workers_live, unserved_since_ms defect
 --   room        workers serve it, none can start it now (busy, quiet, full, silent): workers ahead
+--               defect
 --   alone       its worker died twice under it: it waits for a worker that runs nothing else:
 --               workers ahead
 --   turn        workers have room, due jobs of its queue are before it: ahead
@@ -34,7 +35,9 @@
 -- holders: four values each, at most 20: a job's id, @EPOCH of a program or =OWNER of a caller; its
 -- queue ('' for no job); its host ('' unknown); until_ms of its lease (0: none).
 -- workers: six values each, at most 20: epoch, host, pid, why it cannot start the job (quiet full
--- mute limit silent busy), held, places.
+-- mute limit silent busy broken), held, places.
+-- defect: why a worker cannot run jobs of the queue, in its own words of up to ten seconds ago: its
+-- handler is no executable, its stream process does not greet.
 -- Errors: ELATER_ARGS NOJOB TYPE. no-writes. Cost: O(log n), the workers, the queues and callers in
 -- line before it (at most 1000), 20 holders; and running jobs up to 1000 where its queue has a
 -- limit in a worker.
@@ -171,14 +174,19 @@ end
 
 -- -> {serving, live, is_solo, free, gone}. serving: the workers of its queue, each with why it
 -- cannot start this job (nil: it can); live: how many live workers have places; free: a worker that
--- can start it; gone: one that served the queue and was given up
+-- can start it; gone: one that served the queue and was given up; defect, defective: what a worker says
+-- of this queue, and that worker
 local function servers(e)
   local count, is_solo = L.job_counter(e.R), e.tries.crashes >= L.SOLO_CRASHES
   local found = {serving = {}, live = 0, is_solo = is_solo}
   for _, w in ipairs(L.worker_rows(e.R)) do
     local word, limit, held = L.room_in(w, e.queue, count)
     local beat_ms = L.whole(w.row[3])
-    local row = {w = w, limit = limit, held = held,
+    local defect = word ~= 'dead' and L.defect_in(e.R, w, e.queue)
+    if defect and not found.defect then
+      found.defect, found.defective = defect, w
+    end
+    local row = {defect = defect, w = w, limit = limit, held = held,
                  why = word ~= 'room' and word ~= 'new' and word or nil,
                  unheard_ms = beat_ms and e.now_ms - beat_ms or 0}
     -- A worker that is a `later lock` has no places.
@@ -188,6 +196,8 @@ local function servers(e)
     elseif word ~= 'elsewhere' then
       if row.unheard_ms >= L.SILENT_MS then
         row.why = 'silent'
+      elseif defect then
+        row.why = 'broken'
       elseif is_solo and w.held > 0 and row.why ~= 'quiet' then
         row.why = 'busy'
       end
@@ -205,8 +215,12 @@ local function excuse(row)
     return 'was told to be quiet'
   elseif row.why == 'silent' then
     return 'is silent for ' .. L.span(row.unheard_ms)
+  elseif row.why == 'broken' then
+    return 'cannot run them: ' .. row.defect
   elseif row.why == 'full' then
-    return 'is busy with ' .. L.int(w.held) .. ' of ' .. L.int(w.places) .. ' places'
+    -- It may have claimed more than it has places.
+    return 'is busy with ' .. L.int(math.min(w.held, w.places)) .. ' of ' .. L.int(w.places) ..
+           ' places'
   elseif row.why == 'busy' then
     return 'runs ' .. L.plural(w.held, 'job')
   elseif row.why == 'limit' then
@@ -225,6 +239,11 @@ local function no_server(e, found)
   if found.gone then
     return text .. ': the one on ' .. L.where(found.gone.row[1], found.gone.row[2]) ..
            ' did, and was given up'
+  end
+  if found.defect then
+    L.tell(e, 'defect', found.defect)
+    return text .. ': ' .. L.where(found.defective.row[1], found.defective.row[2]) .. ' says: ' ..
+           found.defect
   end
   text = unserved_ms and text .. ', for ' .. L.since(e, unserved_ms) .. ' at least' or text
   return found.live == 0 and text .. ': there is no live worker at all' or
@@ -277,6 +296,7 @@ local function for_worker(e)
   local before = due_before(e)
   local words = list_workers(e, found)
   L.tell(e, 'ahead', before)
+  L.tell(e, 'defect', found.defect)
   if found.is_solo then
     return 'alone', 'its worker died ' .. L.plural(e.tries.crashes, 'time') ..
            ' under it, so it starts only where nothing else runs: ' .. words ..

@@ -1,11 +1,13 @@
--- later_stats R [QUEUE] -> [now_ms, workers, running, jobs, more, queues, notes]
+-- later_stats R [QUEUE] -> [now_ms, workers, running, jobs, more, queues, notes, states]
 --
 -- queues: a flat array of 10 values a queue: name, waiting, raw, due_ms of the first ('' none),
 -- paused ('' or "<until> <since> <who> <reason>"), dead, done kept, and since the namespace began:
 -- done, dead, cancelled. At most 500 queues, sorted; more: how many were left out.
 -- notes: a flat array of kind:name, last seen ms (for example stray keys and unserved queues).
--- Constant cost in jobs, linear in queues. no-writes. A set of a queue that has a foreign type
--- counts as empty, so that it does not hide all other queues.
+-- states: a flat array of 2 values a queue, in the order of queues: running ('' while more than
+-- 1,000 jobs run in the namespace), and how many of the waiting ones are parked.
+-- Cost: linear in queues, and the records of up to 1,000 running jobs are read. no-writes. A set of
+-- a queue that has a foreign type counts as empty, so that it does not hide all other queues.
 
 -- -> how many members a sorted set has; 0 for a foreign type
 local function card(key)
@@ -18,10 +20,11 @@ L.register('later_stats', {'no-writes'}, function(R, args)
   local names = args[1] and {L.check_queue(args[1])} or redis.call('SMEMBERS', R .. ':names')
   table.sort(names)
   local more = math.max(#names - 500, 0)
-  local queues = {}
+  local queues, states, running = {}, {}, L.running_by_queue(R)
   for i = 1, #names - more do
     local queue = names[i]
-    local waiting = card(R .. ':solo:' .. queue) + card(R .. ':parked:' .. queue)
+    local parked = card(R .. ':parked:' .. queue)
+    local waiting = card(R .. ':solo:' .. queue) + parked
     for p = 0, 9 do
       waiting = waiting + card(R .. ':q:' .. queue .. ':' .. L.int(p))
     end
@@ -34,7 +37,10 @@ L.register('later_stats', {'no-writes'}, function(R, args)
     }) do
       queues[#queues + 1] = value
     end
+    states[#states + 1] = running and (running[queue] or 0) or ''
+    states[#states + 1] = parked
   end
   return {now_ms, redis.call('HLEN', R .. ':workers'), redis.call('ZCARD', R .. ':running'),
-          redis.call('HLEN', R .. ':jobs'), more, queues, redis.call('HGETALL', R .. ':notes')}
+          redis.call('HLEN', R .. ':jobs'), more, queues, redis.call('HGETALL', R .. ':notes'),
+          states}
 end)

@@ -6,8 +6,8 @@
 -- once it has 1 MiB of payload. A job that stays where it is from the first page to the last is
 -- returned exactly once; a job that moves meanwhile may be missed or come twice. how many: jobs in
 -- this state now; for running, those of other queues are counted, too.
--- row: [id, score, due ms or '', record, payload of a large one or '', tries, first line of the
--- outcome]; for a raw member ['', score, due ms or '' if it will be buried, member].
+-- row: [id, score, due ms or '', record, payload of a large one or '', tries, outcome]; for a raw
+-- member ['', score, due ms or '' if it will be buried, member].
 -- no-writes. Cost: O(log n + COUNT).
 
 local BYTES = 1048576
@@ -55,9 +55,9 @@ local function put_jobs(R, queue, state, ids, scores, reply)
       if string.byte(record) == 43 then -- '+'
         payload = redis.call('GET', R .. ':big:' .. id) or ''
       end
-      reply[#reply + 1] = {id, scores[i], dues[i], record, payload, tries[i] or '',
-                           string.match(outcomes[i] or '', '^[^\n]*')}
-      bytes = bytes + #record + #payload
+      local outcome = outcomes[i] or ''
+      reply[#reply + 1] = {id, scores[i], dues[i], record, payload, tries[i] or '', outcome}
+      bytes = bytes + #record + #payload + #outcome
     end
     if bytes >= BYTES then
       return i, bytes

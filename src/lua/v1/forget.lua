@@ -33,6 +33,6 @@ L.register('later_v1_forget', {'allow-oom'}, function(R, args)
   end
   db('HDEL', R .. ':config', 'max_payload:' .. queue)
   db('HDEL', R .. ':notes', 'unserved-queue:' .. queue)
-  db('HDEL', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue)
+  L.drop_counts(R, queue)
   return 'forgotten'
 end)

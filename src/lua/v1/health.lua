@@ -1,4 +1,5 @@
--- later_v1_health R GRACE_MS -> [now_ms, [worker...], [late queue...], notes, names, names_max]
+-- later_v1_health R GRACE_MS
+--   -> [now_ms, [worker...], [late queue...], notes, names, names_max, [broken queue...]]
 --
 -- The facts that `later health` judges. worker: [epoch, counter, held, host, pid, beat_ms, places,
 -- unsent, refused, skew_ms, quiet]; '' where the worker has not said. beat_ms: when Redis last took
@@ -8,6 +9,8 @@
 -- first job that is no suspect has been due for GRACE_MS, it is not paused, and a worker that
 -- serves it has room. Workers report every ten seconds whether they have room, so GRACE_MS has to
 -- be longer than that. At most 100 queues are checked, those with the earliest heads.
+-- broken queue: [name, due_ms, epoch, why]. It is due and not paused as a late one, no worker has
+-- room for it, and this worker said that it cannot run its jobs (L.defect_in).
 -- notes: as in later_stats, of the last ten minutes. names: how many queues have a name; from
 -- names_max on a new queue that nobody serves is refused. no-writes.
 -- Cost: O(workers + late queues), and running jobs up to 1000 where a late queue has a limit in a
@@ -44,13 +47,32 @@ local function fresh_notes(R, now_ms)
   return fresh
 end
 
+-- Put {queue, due_ms} into late or broken, with the worker that it is about; or into neither.
+local function put_queue(R, row, live, count, late, broken)
+  local defective, why
+  for _, worker in ipairs(live) do
+    local defect = worker.is_live and L.defect_in(R, worker, row[1])
+    if defect then
+      defective, why = worker, defect
+    elseif L.room_in(worker, row[1], count) == 'room' then
+      row[3] = worker.epoch
+      late[#late + 1] = row
+      return
+    end
+  end
+  if defective then
+    row[3], row[4] = defective.epoch, why
+    broken[#broken + 1] = row
+  end
+end
+
 L.register('later_v1_health', {'no-writes'}, function(R, args)
   local grace = L.whole(args[1])
   if not grace then
     L.fail('ELATER_ARGS', 'give GRACE_MS')
   end
   local now_ms = L.ms(L.now_us())
-  local live, late, out = L.worker_rows(R), {}, {}
+  local live, late, broken, out = L.worker_rows(R), {}, {}, {}
   local count = L.job_counter(R)
   local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms - grace),
                          'LIMIT', 0, LATE_QUEUES)
@@ -58,12 +80,7 @@ L.register('later_v1_health', {'no-writes'}, function(R, args)
     local first = first_due(R, queue)
     if first <= now_ms - grace and
        not L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms) then
-      for _, worker in ipairs(live) do
-        if L.room_in(worker, queue, count) == 'room' then
-          late[#late + 1] = {queue, first, worker.epoch}
-          break
-        end
-      end
+      put_queue(R, {queue, first}, live, count, late, broken)
     end
   end
   for i, worker in ipairs(live) do
@@ -73,5 +90,5 @@ L.register('later_v1_health', {'no-writes'}, function(R, args)
     end
   end
   return {now_ms, out, late, fresh_notes(R, now_ms), redis.call('SCARD', R .. ':names'),
-          L.MAX_QUEUES}
+          L.MAX_QUEUES, broken}
 end)

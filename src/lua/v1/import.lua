@@ -6,6 +6,9 @@
 -- a larger payload may go alone. status: of one job that of later_add, of more `added`. With the
 -- token import:ID also `repeated`, when the job ID is waiting, parked or running in QUEUE with this
 -- payload.
+-- dead OUTCOME (as R:errors has it; goes alone): the job is dead, not waiting. It takes no unique
+-- key, is not counted as one that died, and makes no room for itself. tries "STARTS ATTEMPTS
+-- CRASHES" goes with it. With the token import:ID also `repeated`, when the job ID is dead.
 -- Errors: as later_add; the text ends with `[record N]` if it is about the N-th. Cost: O(k log n).
 
 local MANY_BYTES = 16777216
@@ -42,6 +45,28 @@ local function record_of(job, payload)
          (job.priority ~= 5 and ' ' .. L.int(job.priority) or '') .. job.fields .. '\n' .. payload
 end
 
+-- The outcome of a dead job, and its tries: put into the job by read_options.
+local DEAD = {}
+
+-- A job that died after now would be kept longer than others.
+function DEAD.dead(job, value, now_ms)
+  local state, code, when, start, text, output = L.read_outcome(value)
+  when, start = L.whole(when or ''), L.whole(start or '')
+  if state ~= 'dead' or not L.whole(code) or not when or not start then
+    L.fail('ELATER_OPTION', 'dead ' .. L.quote(value) .. ' is no outcome of a dead job')
+  end
+  job.died_ms = math.min(when, now_ms)
+  job.dead = L.outcome('dead', code, job.died_ms, start, text, output)
+end
+
+function DEAD.tries(job, value)
+  local tries = L.tries(value .. ' 0')
+  if not tries.due then
+    L.fail('ELATER_OPTION', 'tries ' .. L.quote(value) .. ' are no three numbers')
+  end
+  job.tries = tries
+end
+
 -- Read the options of one job, from args[at] on. -> the number of the argument with its payload
 local function read_options(args, at, job, now_ms)
   local n = L.whole(args[at])
@@ -61,6 +86,9 @@ local function read_options(args, at, job, now_ms)
       job.priority = PRIORITIES[value]
     elseif name == 'unique_until' then
       job.f, job.has_options = instant(name, value), true
+    elseif DEAD[name] then
+      DEAD[name](job, value, now_ms)
+      job.has_options = true
     elseif NOT_HERE[name] or not OPTIONS[name] then
       L.fail('ELATER_OPTION', L.quote(name) .. ' is not an option here')
     else
@@ -73,7 +101,30 @@ local function read_options(args, at, job, now_ms)
       end
     end
   end
+  if job.tries and not job.dead then
+    L.fail('ELATER_OPTION', 'tries goes with dead')
+  end
   return at + 2 * n + 1
+end
+
+-- Write a checked job that is dead already. -> its status
+local function add_dead(R, job, payload, now_us)
+  local reply, print = L.repeated(R, job, payload)
+  if reply then
+    return 'repeated'
+  end
+  L.check_names(R, job.queue)
+  local id = L.id(L.tick(R, now_us, 1))
+  L.insert(R, id, job, payload)
+  db('SADD', R .. ':names', job.queue)
+  db('ZADD', R .. ':dead:' .. job.queue, L.int(job.died_ms), id)
+  db('HSET', R .. ':errors', id, job.dead)
+  db('HSET', R .. ':tries', id, L.tries_text(job.tries or L.tries(nil), job.due))
+  L.put_token(R, job, {id, 'added', job.due}, print, now_us)
+  if L.events then
+    L.event_end(id, job.queue, job.dead)
+  end
+  return 'added'
 end
 
 -- Write checked jobs that have neither token nor unique key. jobs, payloads: as many of each.
@@ -136,17 +187,17 @@ local function read_all(R, args, queue, now_ms)
 end
 
 -- `import --once` gives each job the token import:ID, with its id in the exported file. If the job
--- ID is still to run or running, in this very queue and with this payload, it is the same job, and
--- is not added again: each copy would be one more job of the next export. With another payload it
--- is another job.
+-- ID is still to run or running (of a dead line: dead), in this very queue and with this payload,
+-- it is the same job, and is not added again: each copy would be one more job of the next export.
+-- With another payload it is another job.
 local function is_itself(R, job, payload)
   local id = job.token and string.match(job.token, '^import:(%w+)$')
   if not id then
     return false
   end
   local state, here = L.locate(R, id)
-  if not here or here.queue ~= job.queue or
-     not (state == 'waiting' or state == 'parked' or state == 'running') then
+  local is_to_run = state == 'waiting' or state == 'parked' or state == 'running'
+  if not here or here.queue ~= job.queue or not (is_to_run or job.dead and state == 'dead') then
     return false
   end
   local kept = here.big and db('GET', R .. ':big:' .. id) or string.sub(here.record, here.body)
@@ -158,13 +209,15 @@ L.register('later_v1_import', {}, function(R, args)
   local jobs, payloads = read_all(R, args, queue, L.ms(now_us))
   if #jobs == 1 and is_itself(R, jobs[1], payloads[1]) then
     return {1, 'repeated'}
+  elseif #jobs == 1 and jobs[1].dead then
+    return {1, add_dead(R, jobs[1], payloads[1], now_us)}
   elseif #jobs == 1 then
     return {1, L.add_one(R, jobs[1], payloads[1], now_us)[2]}
   end
   for i, job in ipairs(jobs) do
-    if job.token or job.u then
-      L.fail('ELATER_OPTION', (job.token and 'token' or 'unique') .. ' goes alone [record ' ..
-             L.int(i) .. ']')
+    if job.token or job.u or job.dead then
+      L.fail('ELATER_OPTION', (job.token and 'token' or job.u and 'unique' or 'dead') ..
+             ' goes alone [record ' .. L.int(i) .. ']')
     end
   end
   L.write_many(R, queue, jobs, payloads, now_us)

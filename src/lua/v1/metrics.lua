@@ -1,12 +1,15 @@
 -- later_v1_metrics R CURSOR [FIELD...]
---   -> [now_ms, next cursor, running, records, [queue...], [value of each FIELD...]]
+--   -> [now_ms, next cursor, running, records, [queue...], [value of each FIELD...],
+--       [more of each queue...]]
 --
 -- The counts for `later stats --prometheus`, a page of about 64 queues a call: the first CURSOR is
 -- 0, and the last page returns 0. A queue may come twice. queue: [name, scheduled, due, parked,
 -- raw, dead, kept, oldest_ms, paused, done, died, cancelled]. scheduled and due: waiting jobs whose
 -- time has not come and has come, raw members among them; parked: waiting for a gate; raw: how many
 -- of scheduled and due are raw; kept: outcomes of done jobs; oldest_ms: due time of the first due
--- one ('' none); paused: 1 or 0; the last three since the namespace began.
+-- one ('' none); paused: 1 or 0; the last three since the namespace began. more: [parked_ms, runs,
+-- run_us] of the queue at the same place: when its first parked job was parked ('' none); how many
+-- attempts workers told that have ended, and how long they took together.
 -- FIELD: counters of R:stats, '0' where there is none. no-writes.
 -- Cost: O(queues of the page), constant in jobs.
 
@@ -36,6 +39,14 @@ local function card(key)
   return type(n) == 'number' and n or 0
 end
 
+-- -> when the first parked job of a queue was parked, '' for none. Tickets are times in us.
+local function first_parked(R, queue)
+  local row = redis.pcall('ZRANGE', R .. ':parked:' .. queue, 0, 0, 'WITHSCORES')
+  local ticket = row[2] and L.whole(row[2])
+  return ticket and L.ms(ticket) or ''
+end
+
+-- -> the values of a queue, and more of them
 local function row(R, queue, now_ms)
   local now_text, seen = L.int(now_ms), {due = 0, scheduled = 0}
   local raw = count_set(R .. ':due:' .. queue, now_text, seen, now_ms)
@@ -45,11 +56,12 @@ local function row(R, queue, now_ms)
               now_text, seen)
   end
   local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue,
-                            'cancelled:' .. queue)
+                            'cancelled:' .. queue, 'runs:' .. queue, 'run_us:' .. queue)
   local paused = L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms)
   return {queue, seen.scheduled, seen.due, card(R .. ':parked:' .. queue), raw,
           card(R .. ':dead:' .. queue), card(R .. ':done:' .. queue), seen.oldest or '',
-          paused and 1 or 0, counts[1] or '0', counts[2] or '0', counts[3] or '0'}
+          paused and 1 or 0, counts[1] or '0', counts[2] or '0', counts[3] or '0'},
+         {first_parked(R, queue), counts[4] or '0', counts[5] or '0'}
 end
 
 L.register('later_v1_metrics', {'no-writes'}, function(R, args)
@@ -59,10 +71,10 @@ L.register('later_v1_metrics', {'no-writes'}, function(R, args)
   L.need(R, 'names', 'set', 'stats', 'hash', 'prio', 'hash', 'paused', 'hash')
   local now_ms = L.ms(L.now_us())
   local page = redis.call('SSCAN', R .. ':names', args[1], 'COUNT', PAGE)
-  local queues, values = {}, {}
+  local queues, values, more = {}, {}, {}
   for _, queue in ipairs(page[2]) do
     if #queue <= 64 and string.match(queue, '^%w[%w_-]*$') then
-      queues[#queues + 1] = row(R, queue, now_ms)
+      queues[#queues + 1], more[#more + 1] = row(R, queue, now_ms)
     end
   end
   if #args > 1 then
@@ -71,5 +83,6 @@ L.register('later_v1_metrics', {'no-writes'}, function(R, args)
       values[i] = values[i] or '0'
     end
   end
-  return {now_ms, page[1], card(R .. ':running'), redis.call('HLEN', R .. ':jobs'), queues, values}
+  return {now_ms, page[1], card(R .. ':running'), redis.call('HLEN', R .. ':jobs'), queues, values,
+          more}
 end)

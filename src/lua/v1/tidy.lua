@@ -6,8 +6,9 @@
 -- keeping (1,000 a queue, 4,000 a call), buries raw members that can never be due, restores lost
 -- marks of priorities, removes stale waiters, notes and empty names, and notes queues with due jobs
 -- that no worker serves. Fields: how the worker is, for later_v1_health (room unsent refused
--- skew_ms limits), and what it counted since its last tidy, for later_v1_metrics (late:<ms>
--- late:inf late:us retried: added to R:stats); others are ignored.
+-- skew_ms limits modes defects), and what it counted since its last tidy, for later_v1_metrics
+-- (late:<ms> late:inf late:us retried runs:<queue> run_us:<queue>: added to R:stats); others are
+-- ignored.
 -- Cost: O(queues named + workers + due queues).
 
 local TIDY_ROWS = 100
@@ -156,6 +157,15 @@ local function is_idle(R, queue)
          db('HEXISTS', R .. ':paused', queue) == 0
 end
 
+-- Remove the counters of a queue.
+function L.drop_counts(R, queue)
+  local names = {}
+  for i, what in ipairs({'done:', 'dead:', 'cancelled:', 'runs:', 'run_us:'}) do
+    names[i] = what .. queue
+  end
+  db('HDEL', R .. ':stats', unpack(names))
+end
+
 -- With more than MANY_NAMES names, remove those of idle queues that nobody serves, and their
 -- counters: of ten names at random a call. With fewer names an idle queue keeps its counters. A
 -- later count brings the name back (L.count).
@@ -166,15 +176,18 @@ local function drop_names(R, is_served)
   for _, queue in ipairs(db('SRANDMEMBER', R .. ':names', 10)) do
     if not is_served(queue) and is_idle(R, queue) then
       db('SREM', R .. ':names', queue)
-      db('HDEL', R .. ':stats', 'done:' .. queue, 'dead:' .. queue, 'cancelled:' .. queue)
+      L.drop_counts(R, queue)
     end
   end
 end
 
-local STATE = {room = true, unsent = true, refused = true, skew_ms = true, limits = true}
+local STATE = {room = true, unsent = true, refused = true, skew_ms = true, limits = true,
+               modes = true, defects = true}
 
 local function is_count(name)
-  return name == 'retried' or string.find(name, '^late:%w+$')
+  return name == 'retried' or string.find(name, '^late:%w+$') or
+         #name <= 71 and (string.find(name, '^runs:%w[%w_-]*$') or
+                          string.find(name, '^run_us:%w[%w_-]*$'))
 end
 
 local function keep_state(R, epoch, fields)

@@ -2,10 +2,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -74,12 +76,27 @@ static bool is_leftover(const char *name)
     return false;
 }
 
-/* A folder, or a file that is not meant to be run (a README). A dangling symlink is neither. */
-static bool is_no_program(const char *path)
+/* Does the file begin as a script or an executable does? */
+static bool begins_as_program(const char *path)
+{
+    char start[4] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, start, sizeof(start)) : -1;
+
+    if (fd >= 0)
+        (void)close(fd);
+    return (n >= 2 && memcmp(start, "#!", 2) == 0) || (n == 4 && memcmp(start, "\177ELF", 4) == 0);
+}
+
+/* A folder, or a file that is not meant to be run (a README). A dangling symlink is neither.
+ * *is_forgotten: it is a program that nobody may execute. */
+static bool is_no_program(const char *path, bool *is_forgotten)
 {
     struct stat st;
+    bool is_none = stat(path, &st) == 0 && (S_ISDIR(st.st_mode) || (st.st_mode & 0111) == 0);
 
-    return stat(path, &st) == 0 && (S_ISDIR(st.st_mode) || (st.st_mode & 0111) == 0);
+    *is_forgotten = is_none && S_ISREG(st.st_mode) && begins_as_program(path);
+    return is_none;
 }
 
 static int compare(const void *a, const void *b)
@@ -111,17 +128,30 @@ static void refuse(const struct scan *s, const char *file, const char *reason)
         s->refused(s->arg, file, reason);
 }
 
+static void refuse_forgotten(const struct scan *s, const char *name, const char *path)
+{
+    struct err err = ERR_INIT;
+
+    err_fill(&err, ERR_CONFIG,
+             "warning: not served, since it is not executable: if it is a handler, chmod +x %s",
+             program_shown(path));
+    refuse(s, name, err.text);
+}
+
 static void scan_entry(struct scan *s, const char *name)
 {
     const char *dot = strrchr(name, '.');
     size_t n = dot != NULL ? (size_t)(dot - name) : strlen(name);
     struct handler_file *file;
+    bool is_forgotten;
     char *path;
 
     if (is_leftover(name))
         return;
     path = mem_printf("%s/%s", s->dir, name);
-    if (is_no_program(path)) {
+    if (is_no_program(path, &is_forgotten)) {
+        if (is_forgotten && text_is_queue_name(name, n))
+            refuse_forgotten(s, name, path);
         free(path);
         return;
     }

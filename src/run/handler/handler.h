@@ -40,12 +40,14 @@ struct handler_dir {
 /*
  * Called by handler_scan for a file that it skips, with the reason. With HANDLER_CHECK_WARN also
  * for a file that is listed in spite of its permissions: then the reason starts with "warning: ".
+ * So does that of a script or program without any x bit, which is not listed.
  */
 typedef void handler_refused_f(void *arg, const char *file, const char *reason);
 
 /*
  * List the executables of a folder. Skipped without a report: hidden files, editors' backups
- * (name~, #name#, .bak .orig .rej .swp .dpkg-* .ucf-* .rpm*), folders, files without any x bit.
+ * (name~, #name#, .bak .orig .rej .swp .dpkg-* .ucf-* .rpm*), folders, files without any x bit that do
+ * not begin as a script or program does.
  * Reported: names that are no queue name, two files for one queue (both refused), files that
  * handler_check refuses. -1 only when dir is not absolute, cannot be read or fails the permission
  * check (with HANDLER_CHECK_WARN: 0, and the text about the folder is in *err).

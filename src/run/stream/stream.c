@@ -1,6 +1,7 @@
 #include "run/stream/stream.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ struct stream {
     int64_t retry_ms;
     unsigned capacity; /* as the caller knows it; UINT_MAX: not yet told */
     struct orphan *orphans;
+    char why[256]; /* what the last process ended of that failed; empty: one has greeted since */
     bool is_closing, is_final; /* final: start no more processes */
 };
 
@@ -52,6 +54,13 @@ unsigned stream_capacity(const struct stream *s)
             n += stream_proc_inflight(s->at[i]);
     }
     return n;
+}
+
+const char *stream_defect(const struct stream *s)
+{
+    if (stream_capacity(s) > 0)
+        return NULL;
+    return s->why[0] != '\0' ? s->why : "its stream process has not greeted yet";
 }
 
 /* Start missing processes: one more than configured while a worn one waits for its successor. */
@@ -98,6 +107,7 @@ static void on_ready(void *arg, struct stream_proc *p)
 {
     struct stream *s = arg;
 
+    s->why[0] = '\0';
     if (s->worn != NULL && s->worn != p) {
         log_info("event=stream-recycle queue=%s served=%lld", s->conf.queue,
                  (long long)stream_proc_served(s->worn));
@@ -163,6 +173,8 @@ static void on_gone(void *arg, struct stream_proc *p, const char *why)
     s->at[i] = s->at[--s->n];
     if (s->worn == p)
         s->worn = NULL;
+    if (!stream_proc_is_retired(p))
+        (void)snprintf(s->why, sizeof(s->why), "its stream process ended: %s", why);
     log_line(stream_proc_is_retired(p) ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
              "event=stream-end queue=%s pid=%d served=%lld reason=\"%s\"", s->conf.queue,
              (int)stream_proc_pid(p), (long long)stream_proc_served(p), why);

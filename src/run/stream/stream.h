@@ -67,6 +67,9 @@ void stream_kill(struct stream *s);
 
 /* How many jobs its processes take at once, running jobs included; 0 while none is ready. */
 unsigned stream_capacity(const struct stream *s);
+/* Why no process takes jobs: what the last one ended of, or that none has greeted yet. NULL: one
+ * does. Valid until the next event. */
+const char *stream_defect(const struct stream *s);
 /* Was the stream made from the same settings? `queue` is not compared. */
 bool stream_equal(const struct stream *s, const struct stream_conf *conf);
 

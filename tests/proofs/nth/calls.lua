@@ -53,6 +53,14 @@ nth.words('gates', 'later_add gate lock door sem smtp rate slow new|', added('ne
 nth.words('gates', 'later_add keyed key 7 new|', added('new'), false, true)
 nth.words('life', 'later_v1_import mail 0 n1| 2 priority 3 key k n2| 1 due 1000 BIG', added('n1', 'n2', 'new'))
 nth.words('life', 'later_v1_import mail 1 token tt new|', added('new'))
+nth.scenario{name = 'life: later_v1_import of a dead job', stage = 'life', is_atomic = true, after = function(m, _, why)
+  if not why then
+    m.fate.new = 'dead'
+  end
+end, call = function()
+  local outcome = 'dead 65 ' .. string.format('%.0f', nth.now_ms()) .. ' 3 why\nout'
+  return {'later_v1_import', 'mail', '4', 'dead', outcome, 'tries', '3 2 1', 'token', 'tt', 'unique', 'u', 'new|'}
+end}
 nth.words('uniq', 'later_v1_import uniq 1 unique wait new|')
 nth.words('uniq', 'later_v1_import uniq 2 unique fresh unique_until 99999999999999 new|', added('new'))
 

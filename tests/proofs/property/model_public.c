@@ -231,7 +231,7 @@ void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf
     struct model_job *j = model_find(m, id);
     int64_t now = MODEL_MS(m);
 
-    if ((j == NULL || j->place > PLACE_RUNNING) && model_free_key(m, id)) {
+    if ((j == NULL || j->state > JOB_RUNNING) && model_free_key(m, id)) {
         out_text(out, "freed");
     } else if (j == NULL) {
         out_refusal(out, "ELATER_NOJOB");
@@ -494,6 +494,15 @@ static void stats_of(struct model *m, int q, struct buf *out)
     out_number(out, queue->cancelled);
 }
 
+/* How many of its jobs run, and how many are parked. */
+static void states_of(struct model *m, int q, struct buf *out)
+{
+    struct model_job *row[MODEL_JOBS];
+
+    out_int(out, (int64_t)model_jobs(m, q, JOB_RUNNING, -1, row));
+    out_int(out, (int64_t)model_jobs(m, q, JOB_PARKED, -1, row));
+}
+
 static int64_t count_permits(const struct model *m, bool only_running)
 {
     int64_t n = 0;
@@ -526,5 +535,9 @@ void model_stats(struct model *m, int q, struct buf *out)
             out_text(out, m->note[i].name);
             out_number(out, m->note[i].seen);
         }
+    buf_puts(out, "] [ ");
+    for (int i = 0; i < MODEL_QUEUES; i++)
+        if (q == sorted[i] || (q < 0 && m->queue[sorted[i]].is_known))
+            states_of(m, sorted[i], out);
     buf_puts(out, "] ] ");
 }

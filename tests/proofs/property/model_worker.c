@@ -366,6 +366,9 @@ void model_workers(struct model *m, struct buf *out)
         out_number(out, w->started);
         out_text(out, w->queues);
         out_text(out, w->quiet > 0 ? "1" : "0");
+        out_text(out, "");
+        out_text(out, "");
+        out_text(out, w->places);
         buf_puts(out, "] ");
     }
     buf_puts(out, "] ");

@@ -410,6 +410,13 @@ bool backends_can_run(struct backends *b, const struct served_queue *q)
     return true;
 }
 
+const char *backends_defect(struct backends *b, const struct served_queue *q)
+{
+    (void)b;
+    (void)q;
+    return NULL;
+}
+
 void backends_finish(struct backends *b)
 {
     (void)b;

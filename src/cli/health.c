@@ -1,0 +1,97 @@
+#include "cli/health.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/show/figures.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+
+json_t *health_add(json_t *list, const char *kind, const char *name, const char *fmt, ...)
+{
+    json_t *one = json_object();
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    json_put_text(one, kind, name, strlen(name));
+    json_put_text(one, "text", text, strlen(text));
+    (void)json_array_append_new(list, one);
+    return one;
+}
+
+static int read_span(const struct cli *cli, const char *option, int64_t *ret_ms, struct err *err)
+{
+    const char *value = cli_value(cli, option);
+
+    *ret_ms = -1;
+    if (value == NULL || text_parse_duration(value, ret_ms) == 0)
+        return 0;
+    return err_set(err, ERR_USAGE, "--%s '%.40s' is no span: 30s, 5m, 1h30m", option, value);
+}
+
+int health_limits_read(struct health_limits *l, const struct cli *cli, struct err *err)
+{
+    const char *dead = cli_value(cli, "dead");
+
+    l->dead = -1;
+    if (read_span(cli, "late", &l->late_ms, err) < 0 ||
+        read_span(cli, "parked", &l->parked_ms, err) < 0)
+        return -1;
+    if (dead != NULL && text_parse_int(dead, 0, INT64_MAX, &l->dead) < 0)
+        return err_set(err, ERR_USAGE, "--dead '%.40s' is no number from 0 on", dead);
+    return 0;
+}
+
+bool health_limits_any(const struct health_limits *l)
+{
+    return l->late_ms >= 0 || l->parked_ms >= 0 || l->dead >= 0;
+}
+
+static void judge_queue(const struct health_limits *l, struct health *h,
+                        const struct queue_figures *q)
+{
+    int64_t late_ms = q->value[FIGURE_OLDEST_DUE], parked_ms = q->value[FIGURE_OLDEST_PARKED];
+    char span[48], limit[24];
+    json_t *cause;
+
+    /* Whoever paused a queue knows that its jobs wait. */
+    if (l->late_ms >= 0 && late_ms > l->late_ms && q->value[FIGURE_PAUSED] == 0) {
+        cause = health_add(h->causes, "cause", "late",
+                           "queue %s: its first job has been due for %s, which is more than %s",
+                           q->name, out_span(late_ms, span), text_duration(l->late_ms, limit));
+        json_put_text(cause, "queue", q->name, strlen(q->name));
+    }
+    if (l->parked_ms >= 0 && parked_ms > l->parked_ms) {
+        cause = health_add(h->causes, "cause", "parked",
+                           "queue %s: its first parked job has waited at its gates for %s, which "
+                           "is more than %s (later gates)",
+                           q->name, out_span(parked_ms, span), text_duration(l->parked_ms, limit));
+        json_put_text(cause, "queue", q->name, strlen(q->name));
+    }
+    if (l->dead >= 0 && q->value[FIGURE_DEAD] > l->dead) {
+        cause = health_add(h->causes, "cause", "dead-jobs",
+                           "queue %s has %lld dead jobs, which is more than %lld (later ls %s "
+                           "--state dead)",
+                           q->name, (long long)q->value[FIGURE_DEAD], (long long)l->dead, q->name);
+        json_put_text(cause, "queue", q->name, strlen(q->name));
+    }
+}
+
+int health_limits_judge(const struct health_limits *l, struct health *h, struct cli *cli,
+                        struct err *err)
+{
+    struct figures f = {.n = 0};
+    int rc = 0;
+
+    if (health_limits_any(l))
+        rc = figures_read(&f, cli, err);
+    for (size_t i = 0; i < f.n; i++)
+        judge_queue(l, h, &f.queues[i]);
+    figures_done(&f);
+    return rc;
+}

@@ -1,0 +1,166 @@
+/* What workers say of their queues: those that they cannot run, and modes that differ. */
+#include "cli/health.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "cli/show/json.h"
+
+/* later_v1_workers: the elements of a worker that are used here. An older library gives fewer. */
+enum { EPOCH = 0, COUNTER = 1, HOST = 3, PID = 4, SERVES = 7, MODES = 9, DEFECTS = 10 };
+
+static void name_worker(const struct reply *w, char out[160])
+{
+    (void)snprintf(out, 160, "worker %.20s on %.64s (pid %.10s)", reply_str(reply_at(w, EPOCH)),
+                   reply_str(reply_at(w, HOST)), reply_str(reply_at(w, PID)));
+}
+
+/* Cut the next part off *p, which ends at sep or at the end. NULL: there is none. */
+static char *next_part(char **p, const char *sep)
+{
+    char *part = strsep(p, sep);
+
+    while (part != NULL && part[0] == '\0')
+        part = strsep(p, sep);
+    return part;
+}
+
+/* Is it known already that jobs of this queue wait for it? */
+static bool is_cause(const struct health *h, const char *queue)
+{
+    for (size_t i = 0; i < json_array_size(h->causes); i++) {
+        const json_t *one = json_array_get(h->causes, i);
+        const char *of = json_string_value(json_object_get(one, "queue"));
+
+        if (of != NULL && strcmp(of, queue) == 0 &&
+            strcmp(json_string_value(json_object_get(one, "cause")), "handler") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* "mail REASON" LF "sms REASON" LF */
+static void judge_defects(struct health *h, const struct reply *w)
+{
+    CLEANUP_FREE char *lines = mem_strdup(reply_str(reply_at(w, DEFECTS)));
+    char *rest = lines, *line, name[160];
+
+    name_worker(w, name);
+    while ((line = next_part(&rest, "\n")) != NULL) {
+        char *why = strchr(line, ' ');
+
+        if (why == NULL || !text_is_queue_name(line, (size_t)(why - line)))
+            continue;
+        *why++ = '\0';
+        if (!is_cause(h, line))
+            json_put_text(health_add(h->warnings, "warning", "handler",
+                                     "%s cannot run queue %s: %.250s", name, line, why),
+                          "queue", line, strlen(line));
+    }
+}
+
+static bool serves(const struct reply *w, const char *queue)
+{
+    const char *list = reply_str(reply_at(w, SERVES)), *at = list;
+    size_t n = strlen(queue);
+
+    while ((at = strstr(at, queue)) != NULL) {
+        if ((at == list || at[-1] == ',') && (at[n] == ',' || at[n] == '\0'))
+            return true;
+        at += n;
+    }
+    return false;
+}
+
+/* The mode of a queue in "mail=stream,sms=plugin"; exec where it does not stand there. */
+static void mode_in(const struct reply *w, const char *queue, char mode[16])
+{
+    CLEANUP_FREE char *list = mem_strdup(reply_str(reply_at(w, MODES)));
+    char *rest = list, *part;
+    size_t n = strlen(queue);
+
+    text_copy(mode, 16, "exec");
+    while ((part = next_part(&rest, ",")) != NULL) {
+        if (strncmp(part, queue, n) == 0 && part[n] == '=')
+            text_copy(mode, 16, part + n + 1);
+    }
+}
+
+static bool is_alive(const struct reply *w)
+{
+    return !reply_is(reply_at(w, COUNTER), "dead");
+}
+
+static bool has_warning(const struct health *h, const char *warning, const char *queue)
+{
+    for (size_t i = 0; i < json_array_size(h->warnings); i++) {
+        const json_t *one = json_array_get(h->warnings, i);
+        const char *of = json_string_value(json_object_get(one, "queue"));
+
+        if (of != NULL && strcmp(of, queue) == 0 &&
+            strcmp(json_string_value(json_object_get(one, "warning")), warning) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Compare the mode of a queue of worker w with those of all workers: a warning for the first. */
+static void judge_mode(struct health *h, const struct reply *r, const struct reply *w,
+                       const char *queue, const char *mode)
+{
+    char name[160], other[160], others_mode[16];
+
+    for (size_t i = 1; i < reply_count(r); i++) {
+        const struct reply *o = reply_at(r, i);
+
+        if (o == w || !is_alive(o) || reply_count(o) <= MODES || !serves(o, queue))
+            continue;
+        mode_in(o, queue, others_mode);
+        if (strcmp(mode, others_mode) == 0)
+            continue;
+        name_worker(w, name);
+        name_worker(o, other);
+        json_put_text(health_add(h->warnings, "warning", "mode-differs",
+                                 "queue %s has mode %s on %s and mode %s on %s: make their files "
+                                 "alike",
+                                 queue, mode, name, others_mode, other),
+                      "queue", queue, strlen(queue));
+        return;
+    }
+}
+
+static void judge_modes(struct health *h, const struct reply *r, const struct reply *w)
+{
+    CLEANUP_FREE char *list = mem_strdup(reply_str(reply_at(w, MODES)));
+    char *rest = list, *part;
+
+    while ((part = next_part(&rest, ",")) != NULL) {
+        char *mode = strchr(part, '=');
+
+        if (mode == NULL || !text_is_queue_name(part, (size_t)(mode - part)))
+            continue;
+        *mode++ = '\0';
+        mode[strnlen(mode, 15)] = '\0';
+        if (!has_warning(h, "mode-differs", part))
+            judge_mode(h, r, w, part, mode);
+    }
+}
+
+void health_workers_judge(struct health *h, struct cli *cli)
+{
+    struct cli_call call = {.n = 0};
+    struct err ignored = ERR_INIT;
+    struct reply *r = cli_fcall(cli, "later_v1_workers", &call, &ignored);
+
+    for (size_t i = 1; i < reply_count(r); i++) {
+        if (!is_alive(reply_at(r, i)) || reply_count(reply_at(r, i)) <= DEFECTS)
+            continue;
+        judge_defects(h, reply_at(r, i));
+        judge_modes(h, r, reply_at(r, i));
+    }
+    reply_free(r);
+}

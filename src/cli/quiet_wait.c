@@ -1,0 +1,153 @@
+#include "cli/quiet_wait.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define ASK_AGAIN_MS 200
+
+/* later_v1_workers: the elements of a worker that are used here. */
+enum { EPOCH = 0, COUNTER = 1, HELD = 2, QUIET = 8 };
+
+struct quiet_worker {
+    int64_t epoch;
+    int64_t counter; /* of its beats, when it was first seen */
+    bool was_nudged; /* to beat once more */
+    bool is_done;
+};
+
+struct quiet_waiting {
+    struct cli *cli;
+    const char *who;
+    struct quiet_worker *at;
+    size_t n;
+    int64_t held;
+};
+
+static struct quiet_worker *find(const struct quiet_waiting *w, int64_t epoch)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->at[i].epoch == epoch)
+            return &w->at[i];
+    }
+    return NULL;
+}
+
+static struct reply *ask(const struct quiet_waiting *w, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+
+    return cli_fcall(w->cli, "later_v1_workers", &call, err);
+}
+
+static bool is_meant(const struct quiet_waiting *w, const struct reply *row)
+{
+    return (strcmp(w->who, "*") == 0 && !reply_is(reply_at(row, COUNTER), "dead")) ||
+           reply_is(reply_at(row, EPOCH), w->who);
+}
+
+/* Remember those that are meant. Others may register later. */
+static int begin(struct quiet_waiting *w, struct err *err)
+{
+    struct reply *r = ask(w, err);
+
+    if (r == NULL)
+        return -1;
+    w->at = mem_new((reply_count(r) + 1) * sizeof(*w->at));
+    for (size_t i = 1; i < reply_count(r); i++) {
+        const struct reply *row = reply_at(r, i);
+
+        if (is_meant(w, row))
+            w->at[w->n++] = (struct quiet_worker){.epoch = reply_int(reply_at(row, EPOCH)),
+                                                  .counter = reply_int(reply_at(row, COUNTER))};
+    }
+    reply_free(r);
+    return 0;
+}
+
+/* A worker learns that it is quiet by the answer to a beat, and may have sent a claim before that.
+ * A second beat is sent after that answer, so behind every such claim: from then on what it holds
+ * can only become less. */
+static bool knows_it(const struct quiet_worker *q, const struct reply *row)
+{
+    return reply_is(reply_at(row, COUNTER), "dead") ||
+           reply_int(reply_at(row, COUNTER)) >= q->counter + 2;
+}
+
+/* 1: tell it again, so that it beats once more. 0, or -1 with err. */
+static int judge(struct quiet_waiting *w, const struct reply *row, struct err *err)
+{
+    struct quiet_worker *q = find(w, reply_int(reply_at(row, EPOCH)));
+    int64_t held = reply_int(reply_at(row, HELD));
+    bool is_nudge;
+
+    if (q == NULL)
+        return 0;
+    q->is_done = held == 0 && knows_it(q, row);
+    w->held += held;
+    if (!reply_is(reply_at(row, QUIET), "1") && !reply_is(reply_at(row, COUNTER), "dead"))
+        return err_set(err, ERR_REFUSED,
+                       "ELATER_STATE worker %lld is not quiet any more: somebody took it back",
+                       (long long)q->epoch);
+    is_nudge = !q->was_nudged && reply_int(reply_at(row, COUNTER)) > q->counter;
+    q->was_nudged = q->was_nudged || is_nudge;
+    return is_nudge ? 1 : 0;
+}
+
+static int tell_again(const struct quiet_waiting *w, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    cli_call_puts(&call, w->who);
+    cli_call_puts(&call, "on");
+    r = cli_fcall(w->cli, "later_v1_quiet", &call, err);
+    /* Meanwhile it may have stopped. */
+    if (r == NULL && !cli_is_refusal(err, "ELATER_WORKER"))
+        return -1;
+    reply_free(r);
+    *err = (struct err)ERR_INIT;
+    return 0;
+}
+
+/* 1: all of them hold nothing. 0: not yet. -1 with err. */
+static int look(struct quiet_waiting *w, struct err *err)
+{
+    struct reply *r = ask(w, err);
+    bool is_all = true, must_tell = false;
+    int rc = r != NULL ? 0 : -1;
+
+    w->held = 0;
+    for (size_t i = 0; i < w->n; i++)
+        w->at[i].is_done = true; /* unless it is still registered */
+    for (size_t i = 1; i < reply_count(r) && rc >= 0; i++) {
+        rc = judge(w, reply_at(r, i), err);
+        must_tell = must_tell || rc > 0;
+    }
+    reply_free(r);
+    if (rc < 0 || (must_tell && tell_again(w, err) < 0))
+        return -1;
+    for (size_t i = 0; i < w->n; i++)
+        is_all = is_all && w->at[i].is_done;
+    return is_all;
+}
+
+int quiet_wait(struct cli *cli, const char *who, struct mono deadline, int64_t *held,
+               struct err *err)
+{
+    struct quiet_waiting w = {.cli = cli, .who = who};
+    int rc = begin(&w, err);
+
+    while (rc == 0 && (rc = look(&w, err)) == 0) {
+        if (!mono_before(mono_now(), deadline))
+            rc = err_set(err, ERR_TEMP, "%lld %s still running there", (long long)w.held,
+                         w.held == 1 ? "job is" : "jobs are");
+        else
+            (void)poll(NULL, 0, ASK_AGAIN_MS);
+    }
+    free(w.at);
+    *held = w.held;
+    return rc < 0 ? -1 : 0;
+}

@@ -1,0 +1,45 @@
+/*
+ * What later_v1_metrics tells of each queue: for `later stats --prometheus`, and for the limits of
+ * `later health`. One call of about a millisecond for each 64 queues.
+ */
+#ifndef LATER_CLI_SHOW_FIGURES_H
+#define LATER_CLI_SHOW_FIGURES_H
+
+#include "cli/cli.h"
+#include "job/counts.h"
+
+enum figure {
+    FIGURE_SCHEDULED, /* jobs, by state */
+    FIGURE_DUE,
+    FIGURE_PARKED,
+    FIGURE_RAW, /* of the scheduled and due ones */
+    FIGURE_DEAD,
+    FIGURE_KEPT,
+    FIGURE_OLDEST_DUE, /* ms since the first due job was due; 0: none is */
+    FIGURE_PAUSED,     /* 1 while the queue is paused */
+    FIGURE_DONE,       /* since the namespace began */
+    FIGURE_DIED,
+    FIGURE_CANCELLED,
+    FIGURE_OLDEST_PARKED, /* ms since the first parked job was parked; 0: none is */
+    FIGURE_RUNS,          /* attempts that have ended, since the namespace began */
+    FIGURE_RUN_US,        /* how long they took together */
+    FIGURES
+};
+
+struct queue_figures {
+    char name[65];
+    int64_t value[FIGURES]; /* none is negative */
+};
+
+struct figures {
+    struct queue_figures *queues; /* sorted by name, each once */
+    size_t n;
+    int64_t now_ms, running, records; /* running, records: jobs of all queues */
+    int64_t counters[COUNTS_FIELDS];  /* of all queues together (job/counts.h) */
+};
+
+/* Ask for all queues. 0, or -1 with err. Call figures_done in any case. */
+int figures_read(struct figures *f, struct cli *cli, struct err *err);
+void figures_done(struct figures *f);
+
+#endif
