@@ -290,6 +290,20 @@ static void test_off_until_given_a_password(void **state)
     test_says(line, 1, "");
 }
 
+/* ---- a user at the socket */
+
+/* The one form of an address with a user and a socket, wherever an address may stand. */
+static void test_user_at_the_socket(void **state)
+{
+    CLEANUP_FREE char *script =
+        mem_printf("exec sh %s/tests/install/acl/socket.sh 2>&1", test_source_dir());
+    CLEANUP_BUF struct buf said = BUF_INIT;
+
+    (void)state;
+    if (test_sh_out(script, &said) != 0)
+        fail_msg("%s", buf_str(&said));
+}
+
 /* ---- cmocka */
 
 static void make_acl_file(void)
@@ -339,6 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {T(test_each_role_works),
                                        T(test_denied),
                                        T(test_off_until_given_a_password),
+                                       T(test_user_at_the_socket),
                                        T(test_producer_needs_each),
                                        T(test_caller_needs_each),
                                        T(test_worker_needs_each),
