@@ -1,4 +1,4 @@
-/* later wait, beside a real laterd: what they print, how they exit, and what
+/* later wait and later add --wait, beside a real laterd: what they print, how they exit, and what
  * they say of a job whose outcome was not kept. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,10 +130,71 @@ static void test_not_kept(void **state)
     assert_out("kept\n");
 }
 
+/* ---- later add --wait */
+
+static void test_add_and_wait(void **state)
+{
+    (void)state;
+    /* Often the job has ended before the command listens: the outcome is there all the same. */
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(run("add", "work", "0", "--wait", "--wait-timeout", "30s"), 0);
+        assert_out("the output\n");
+        assert_int_equal(err.len, 0);
+    }
+    assert_int_equal(run("add", "work", "7", "--wait"), 7);
+    assert_out("the output\n");
+    assert_says(&err, " is dead: ");
+    assert_int_equal(feed("9\n", "add", "work", "--wait", "--keep", "2h"), 9);
+    assert_int_equal(run("--json", "add", "work", "0", "--wait"), 0);
+    assert_says(&out, "{\"id\":\"j");
+    assert_says(&out, "\"state\":\"done\"");
+    assert_says(&out, "\"output\":\"the output\\n\"");
+    assert_int_equal(run("--json", "add", "work", "3", "--wait"), 3);
+    assert_says(&out, "\"state\":\"dead\"");
+}
+
+/* The wait ends, the job stays. */
+static void test_add_and_wait_in_vain(void **state)
+{
+    char id[13];
+
+    (void)state;
+    assert_int_equal(
+        run("add", "work", "0", "--in", "1h", "--wait", "--wait-timeout", "50ms", "--unique", "u"),
+        75);
+    assert_int_equal(out.len, 0);
+    assert_says(&err, "has not ended yet");
+    assert_int_equal(run("show", "work@u", "--json"), 0);
+    assert_says(&out, "\"keep_ms\":3600000");
+    assert_says(&out, "\"state\":\"waiting\"");
+    /* The key is taken: it waits for the job that has it. */
+    add(id, "work", "0", "--unique", "u");
+    assert_int_equal(run("add", "work", "0", "--wait", "--wait-timeout", "50ms", "--unique", "u"),
+                     75);
+    assert_says(&err, id);
+    assert_int_equal(run("cancel", id), 0);
+    assert_int_equal(run("wait", id), 130);
+}
+
+static void test_add_and_wait_mistakes(void **state)
+{
+    (void)state;
+    assert_int_equal(run("add", "mail", "x", "--wait", "--wait-timeout", "5"), 64);
+    assert_says(&err, "--wait-timeout is no duration");
+    assert_int_equal(run("add", "mail", "x", "--wait-timeout", "5s"), 64);
+    assert_says(&err, "goes with --wait");
+    assert_int_equal(run("add", "mail", "--wait", "--from", "/dev/null"), 64);
+    assert_says(&err, "--wait is of one job");
+    /* Nothing was added. */
+    assert_int_equal(run("ls", "mail"), 66);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_unique_key),
-                                       cmocka_unit_test(test_not_kept)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_by_unique_key), cmocka_unit_test(test_not_kept),
+        cmocka_unit_test(test_add_and_wait), cmocka_unit_test(test_add_and_wait_in_vain),
+        cmocka_unit_test(test_add_and_wait_mistakes)};
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
     return cmocka_run_group_tests(tests, make_all, stop_both);
