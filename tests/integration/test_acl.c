@@ -104,6 +104,7 @@ static void test_each_role_works(void **state)
 {
     (void)state;
     works("producer");
+    works("manager");
     works("caller");
     works("worker");
     works("dashboard");
@@ -146,6 +147,12 @@ static void test_producer_needs_each(void **state)
 {
     (void)state;
     each_is_needed("producer");
+}
+
+static void test_manager_needs_each(void **state)
+{
+    (void)state;
+    each_is_needed("manager");
 }
 
 static void test_caller_needs_each(void **state)
@@ -196,7 +203,8 @@ static void must_not(const char *name, const char *const *commands)
 
 static void test_denied(void **state)
 {
-    static const char *const roles[] = {"producer", "caller", "worker", "dashboard", "admin"};
+    static const char *const roles[] = {"producer", "manager",   "caller",
+                                        "worker",   "dashboard", "admin"};
     static const char *const nobody[] = {"FLUSHALL",
                                          "FLUSHDB",
                                          "CONFIG GET '*'",
@@ -264,6 +272,21 @@ static void test_denied(void **state)
                                             "SCAN 0",
                                             "FUNCTION LOAD x",
                                             NULL};
+    static const char *const managers[] = {"FCALL later_stats 1 " R "'",
+                                           "FCALL later_explain 1 " R "' j00000000000",
+                                           "FCALL later_pause 1 " R "' mail",
+                                           "FCALL later_retry 1 " R "' j00000000000",
+                                           "FCALL later_lock 1 " R "' x me",
+                                           "FCALL later_limit_set 1 " R "' x semaphore 1",
+                                           "FCALL later_v1_step 1 " R "' 1 1 0 1 0 0",
+                                           "FCALL later_v1_purge 1 " R "' mail due 100",
+                                           "FCALL_RO later_explain 1 " R "' j00000000000",
+                                           "HGETALL " R ":jobs'",
+                                           "SUBSCRIBE other",
+                                           "PSUBSCRIBE " R ":ended:*'",
+                                           "SCAN 0",
+                                           "FUNCTION LOAD x",
+                                           NULL};
     static const char *const callers[] = {"FCALL later_add 1 " R "' mail x",
                                           "FCALL later_limit_set 1 " R "' x semaphore 1",
                                           "HGETALL " R ":jobs'", "FUNCTION LOAD x", NULL};
@@ -275,6 +298,7 @@ static void test_denied(void **state)
         must_not(roles[i], nobody);
     must_not("dashboard", readers);
     must_not("producer", producers);
+    must_not("manager", managers);
     must_not("caller", callers);
     must_not("worker", workers);
 }
@@ -355,6 +379,7 @@ int main(void)
                                        T(test_off_until_given_a_password),
                                        T(test_user_at_the_socket),
                                        T(test_producer_needs_each),
+                                       T(test_manager_needs_each),
                                        T(test_caller_needs_each),
                                        T(test_worker_needs_each),
                                        T(test_dashboard_needs_each),
