@@ -314,6 +314,41 @@ static void test_off_until_given_a_password(void **state)
     test_says(line, 1, "");
 }
 
+/* ---- a server without the library */
+
+static void says_setup(const char *name, const char *command)
+{
+    CLEANUP_FREE char *line =
+        mem_printf("%s --redis unix:%s@%s %s 2>&1", getenv("LATER"), name, redis.sock, command);
+
+    test_says(line, 77, "run `later setup` once as an administrator");
+}
+
+/* No right of the user is missing: who may load it does so once. */
+static void test_without_the_library(void **state)
+{
+    CLEANUP_FREE char *daemon =
+        mem_printf("mkdir -p $DIR/none; echo secret >$DIR/password; chmod 600 $DIR/password\n"
+                   "printf '%%s\\n' 'redis: unix:worker@%s' \"redis_password_file: $DIR/password\" "
+                   "'state_dir: none' \"handlers_dir: $DIR/none\" >$DIR/none.yaml\n"
+                   "timeout 20 $LATERD --config $DIR/none.yaml 2>&1 | grep -m 1 administrator",
+                   redis.sock);
+
+    (void)state;
+    reply_free(test_redis_call(&redis, "FUNCTION", "FLUSH", NULL));
+    says_setup("producer", "add mail x");
+    says_setup("manager", "cancel j00000000000");
+    says_setup("worker", "wait j00000000000");
+    says_setup("worker", "setup");
+    says_setup("dashboard", "stats");
+    test_says(daemon, 0,
+              "the function library is not on the server, and this user may not load it");
+    says_setup("worker", "setup");
+    test_redis_load(&redis);
+    test_says("exec $LATER --redis unix:producer@$SOCK show j00000000000 2>&1", 77,
+              "user producer, function later_show: NOPERM");
+}
+
 /* ---- a user at the socket */
 
 /* The one form of an address with a user and a socket, wherever an address may stand. */
@@ -378,6 +413,7 @@ int main(void)
                                        T(test_denied),
                                        T(test_off_until_given_a_password),
                                        T(test_user_at_the_socket),
+                                       T(test_without_the_library),
                                        T(test_producer_needs_each),
                                        T(test_manager_needs_each),
                                        T(test_caller_needs_each),
