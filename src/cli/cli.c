@@ -99,7 +99,7 @@ static void name_refused(const struct cli *cli, const char *function, struct err
 {
     const char *user = cli->target.url.user;
 
-    if (err->code == ERR_DENIED && strncmp(err->text, "NOPERM", 6) == 0)
+    if (err->code == ERR_DENIED && strstr(err->text, "(a right is missing") != NULL)
         (void)err_wrap(err, "user %s, function %s", user[0] != '\0' ? user : "default", function);
 }
 

@@ -347,6 +347,8 @@ static void test_without_the_library(void **state)
     test_redis_load(&redis);
     test_says("exec $LATER --redis unix:producer@$SOCK show j00000000000 2>&1", 77,
               "user producer, function later_show: NOPERM");
+    test_says("exec $LATER --redis unix:worker@$SOCK stats 2>&1", 77,
+              "user worker, function later_stats: ERR The user executing the script");
 }
 
 /* ---- a user at the socket */
