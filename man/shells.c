@@ -27,7 +27,7 @@ static void put_quoted(struct buf *out, const char *text)
     buf_puts(out, "'");
 }
 
-/* ---- what operands a verb takes, from its synopsis: by place, the words or a name in capitals */
+/* ---- what operands a verb takes, from its synopsis: by position, the words or a name in capitals */
 
 struct operands {
     struct buf at[OPERANDS_MAX];
@@ -64,16 +64,16 @@ static bool has_part(const struct buf *words, const char *token)
     return words->len > 0 && is_or_has(words->data, token);
 }
 
-/* Several alternatives may have a token in one place: their words, or else the first one's name. */
-static void merge(struct operands *o, size_t place, const char *token)
+/* Several alternatives may have a token in one position: their words, or else the first one's name. */
+static void merge(struct operands *o, size_t pos, const char *token)
 {
-    struct buf *at = &o->at[place];
+    struct buf *at = &o->at[pos];
 
-    o->n = place < o->n ? o->n : place + 1;
+    o->n = pos < o->n ? o->n : pos + 1;
     if (is_word(token)) {
-        if (!o->is_words[place])
+        if (!o->is_words[pos])
             buf_clear(at);
-        o->is_words[place] = true;
+        o->is_words[pos] = true;
         if (!has_part(at, token))
             buf_printf(at, "%s%s", at->len > 0 ? "|" : "", token);
     } else if (at->len == 0) {
@@ -94,7 +94,7 @@ static void read_operands(struct operands *o, const struct cli_verb *verb)
 {
     CLEANUP_FREE char *copy = mem_strdup(verb->synopsis);
     size_t max = verb->max >= 0 && verb->max < OPERANDS_MAX ? (size_t)verb->max : OPERANDS_MAX;
-    size_t place = 0;
+    size_t pos = 0;
     char *rest = copy, *token;
     bool is_value = false;
 
@@ -108,19 +108,19 @@ static void read_operands(struct operands *o, const struct cli_verb *verb)
         bool is_many = n > 3 && strcmp(token + n - 3, "...") == 0;
 
         if (strcmp(token, "|") == 0) {
-            place = 0;
+            pos = 0;
             continue;
         }
         if (n == 0)
             continue;
-        if (is_value || token[0] == '-' || token[0] == '.' || place >= max) {
+        if (is_value || token[0] == '-' || token[0] == '.' || pos >= max) {
             is_value = takes_value(verb, token);
             continue;
         }
         if (is_many)
             token[n - 3] = '\0';
         o->is_many = o->is_many || is_many;
-        merge(o, place++, token);
+        merge(o, pos++, token);
     }
 }
 
@@ -293,7 +293,7 @@ void zsh_globals(struct buf *out)
     zsh_options(out, args_globals);
 }
 
-/* A place of an operand; the last one may be any number of times, or a whole command line. */
+/* A position of an operand; the last one may be any number of times, or a whole command line. */
 static void zsh_operand(struct buf *out, const struct operands *o, size_t k)
 {
     struct buf at = o->at[k];

@@ -174,8 +174,8 @@ BESIDE_STEP_MS = 5
 
 
 def herd_once(kind, n):
-    place = procs.folder("herd")
-    records = {queue: os.path.join(place, queue) for queue in ("herd", "beside")}
+    folder = procs.folder("herd")
+    records = {queue: os.path.join(folder, queue) for queue in ("herd", "beside")}
     queues = {queue: kind.queue(path) for queue, path in records.items()}
     with redis.Server() as server:
         laterd.setup(server)

@@ -183,8 +183,8 @@ class Celery(Peer):
                            log, env=env, cwd=procs.PEERS)
 
     def run(self, mode, n, span):
-        place = procs.folder("celery")
-        record = os.path.join(place, "record")
+        folder = procs.folder("celery")
+        record = os.path.join(folder, "record")
         with redis.Server() as server:
             env = {**os.environ, "REDIS_PORT": str(server.port), "RECORD": record, "MODE": mode,
                    "PYTHONDONTWRITEBYTECODE": "1"}
@@ -194,7 +194,7 @@ class Celery(Peer):
             added = json.loads(procs.output([_python(), script, mode, str(n), str(span)], SECONDS, env=env))
             if mode in ("mem", "add"):
                 return added
-            worker = self._worker(env, os.path.join(place, "log"))
+            worker = self._worker(env, os.path.join(folder, "log"))
             try:
                 procs.await_true(f"{n} tasks ended", lambda: _size(record) >= 16 * n, SECONDS, 0.1, worker)
             finally:

@@ -79,4 +79,13 @@ static inline int64_t mono_until_us(struct mono from, struct mono to)
     return diff;
 }
 
+/* The next of waits that double: first_ms, then twice the last one, at most max_ms. was_ms: the
+ * last one; 0: none yet. */
+static inline int64_t wait_next_ms(int64_t was_ms, int64_t first_ms, int64_t max_ms)
+{
+    int64_t ms = was_ms == 0 ? first_ms : was_ms * 2;
+
+    return ms < max_ms ? ms : max_ms;
+}
+
 #endif

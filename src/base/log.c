@@ -36,7 +36,7 @@ static _Atomic(log_format_f *) format;
 static bool to_journal;      /* written by log_init only */
 static atomic_ulong dropped; /* lines lost since the last one that got through */
 static atomic_bool is_torn;  /* the last write stopped in the middle of a line */
-static pthread_mutex_t rate_mu = PTHREAD_MUTEX_INITIALIZER; /* guards rate; innermost lock */
+static pthread_mutex_t rate_mu = PTHREAD_MUTEX_INITIALIZER; /* protects rate; innermost lock */
 static struct log_rate rate;
 
 /* $JOURNAL_STREAM is DEV:INODE of the stream that the journal reads. Our stderr may have been
@@ -152,7 +152,7 @@ static int write_line(const struct buf *line)
     return n == (ssize_t)line->len ? 0 : -1;
 }
 
-static void write_record(struct log_event *r)
+static void write_out(struct log_event *r)
 {
     CLEANUP_BUF struct buf line = BUF_INIT;
     bool torn;
@@ -181,7 +181,7 @@ static void write_event(int level, const char *fmt, ...)
     va_start(ap, fmt);
     log_event_make(&r, level, fmt, &ap);
     va_end(ap);
-    write_record(&r);
+    write_out(&r);
 }
 
 static void tell_suppressed(const struct log_left_out *out)
@@ -245,7 +245,7 @@ static void write_limited(enum log_level level, int weight, const char *fmt, va_
 
     log_event_make(&r, (int)level, fmt, args);
     if (may_write(&r, fmt, weight))
-        write_record(&r);
+        write_out(&r);
     errno = saved;
 }
 

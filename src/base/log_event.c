@@ -11,10 +11,10 @@
 
 static void put(struct log_event *r, const char *p, size_t n, size_t most)
 {
-    size_t room = most > r->nvalues ? most - r->nvalues : 0;
+    size_t cap = most > r->nvalues ? most - r->nvalues : 0;
 
-    r->is_cut = r->is_cut || n > room;
-    n = n < room ? n : room;
+    r->is_cut = r->is_cut || n > cap;
+    n = n < cap ? n : cap;
     memcpy(r->values + r->nvalues, p, n);
     r->nvalues += n;
 }

@@ -283,3 +283,18 @@ const char *text_nearest(const char *word, const char *const *names)
     }
     return found;
 }
+
+bool text_take_word(const char **p, size_t *n, char *word, size_t cap)
+{
+    const char *space = memchr(*p, ' ', *n);
+    size_t len = space != NULL ? (size_t)(space - *p) : *n;
+
+    if (len == 0 || len >= cap)
+        return false;
+    memcpy(word, *p, len);
+    word[len] = '\0';
+    len += space != NULL ? 1 : 0;
+    *p += len;
+    *n -= len;
+    return true;
+}

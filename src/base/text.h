@@ -50,6 +50,9 @@ const char *text_size(int64_t bytes, char out[24]);
 
 /* [A-Za-z0-9][A-Za-z0-9_-]{0,63} */
 bool text_is_queue_name(const char *s, size_t n);
+/* Cut the next word, and the space behind it, off the *n bytes at *p. False if there is none or it
+ * does not fit into word with its NUL. */
+bool text_take_word(const char **p, size_t *n, char *word, size_t cap);
 
 /* The nearest to word of the NULL-ended names, if it is near enough to suggest, else NULL. */
 const char *text_nearest(const char *word, const char *const *names);

@@ -205,7 +205,7 @@ static void put_refusal(struct buf *line, const char *text)
 }
 
 /* Write the server with the source of its name, then the text without the client's own prefix. */
-static void put_server_fault(struct buf *line, const struct target *target, const char *text)
+static void put_server_error(struct buf *line, const struct target *target, const char *text)
 {
     CLEANUP_BUF struct buf server = BUF_INIT;
     char where[320];
@@ -231,7 +231,7 @@ void cli_complain(const struct cli *cli, const struct err *err)
         put_refusal(&line, err->text);
     else if (cli->has_target &&
              (err->code == ERR_UNAVAILABLE || err->code == ERR_DENIED || err->code == ERR_DATA))
-        put_server_fault(&line, &cli->target, err->text);
+        put_server_error(&line, &cli->target, err->text);
     else
         text_escape(&line, err->text, strlen(err->text));
     if (cli_is_refusal(err, "ELATER_NOJOB") || cli_is_refusal(err, "ELATER_WORKER")) {

@@ -67,7 +67,7 @@ static void ask(struct asking *p, const char *name)
 }
 
 /* A row of the listing: "Num RefCount Protocol Flags Type St Inode Path". */
-static void look_at(struct asking *p, char *line, const char *ns)
+static void take_line(struct asking *p, char *line, const char *ns)
 {
     CLEANUP_FREE char *prefix = mem_printf("@laterd/%s/", ns);
     unsigned flags = 0;
@@ -170,14 +170,14 @@ int probe_host(const char *ns, int wait_ms, struct probe_daemon **ret, size_t *r
     FILE *list = fopen(LISTING, "re");
     CLEANUP_FREE struct asking *p = NULL;
     CLEANUP_FREE char *line = NULL;
-    size_t room = 0;
+    size_t cap = 0;
 
     if (list == NULL)
         return err_sys(err, errno, "%s", LISTING);
     p = mem_new(sizeof(*p));
     p->daemons = mem_new(PROBE_HOST_MAX * sizeof(*p->daemons));
-    while (getline(&line, &room, list) > 0)
-        look_at(p, line, ns);
+    while (getline(&line, &cap, list) > 0)
+        take_line(p, line, ns);
     (void)fclose(list);
     prefer_own(p);
     wait_for_answers(p, wait_ms);

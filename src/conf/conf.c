@@ -14,7 +14,7 @@
 #include "conf/yaml.h"
 
 /* Where a value in force was written; neither set: it is the built-in default. */
-struct setting_place {
+struct setting_source {
     int line;
     const char *env;
 };
@@ -25,8 +25,8 @@ struct scope {
     size_t index; /* of the queue or limit */
     const struct conf_row *rows;
     size_t nrows;
-    void *base;                 /* what the rows' offsets count from */
-    struct setting_place *from; /* by row */
+    void *base;                  /* what the rows' offsets count from */
+    struct setting_source *from; /* by row */
 };
 
 struct loading {
@@ -34,8 +34,8 @@ struct loading {
     const char *file; /* for messages; NULL without a file */
     const struct yaml_node *root;
     struct conf_env env;
-    struct setting_place top[CONF_TOP_ROWS];
-    struct setting_place defaults[CONF_QUEUE_ROWS];
+    struct setting_source top[CONF_TOP_ROWS];
+    struct setting_source defaults[CONF_QUEUE_ROWS];
 };
 
 static void *field(void *base, const struct conf_row *row)
@@ -44,7 +44,7 @@ static void *field(void *base, const struct conf_row *row)
 }
 
 /* Put where a value was written before the text of *err. Returns -1. */
-static int blame(const struct loading *load, struct setting_place at, struct err *err)
+static int blame(const struct loading *load, struct setting_source at, struct err *err)
 {
     char text[sizeof(err->text)];
 
@@ -89,7 +89,7 @@ static const char *nearest_row(const struct scope *s, const char *path)
 }
 
 /* Where a key that is unknown in this scope would be right, or NULL. */
-static const char *right_place(const struct scope *s, const char *path)
+static const char *right_section(const struct scope *s, const char *path)
 {
     const struct conf_row *row = find_row(conf_queue_rows, CONF_QUEUE_ROWS, path);
 
@@ -108,13 +108,13 @@ static const char *right_place(const struct scope *s, const char *path)
 
 static int refuse_unknown(const struct scope *s, const char *path, struct err *err)
 {
-    const char *place = right_place(s, path);
+    const char *section = right_section(s, path);
     const char *near;
 
     if (conf_is_later_word(path))
         return err_set(err, ERR_CONFIG, "%s: is not in this version", path);
-    if (place != NULL)
-        return err_set(err, ERR_CONFIG, "%s: belongs %s", path, place);
+    if (section != NULL)
+        return err_set(err, ERR_CONFIG, "%s: belongs %s", path, section);
     near = nearest_row(s, path);
     if (near != NULL)
         return err_set(err, ERR_CONFIG, "unknown key \"%s\" %s: did you mean \"%s\"%s?",
@@ -148,7 +148,7 @@ static int read_key(struct loading *load, const struct scope *s, const struct ya
     /* A key with a dot in it would be a second spelling of a nested one. */
     const struct conf_row *row =
         strchr(node->key, '.') == NULL ? find_row(s->rows, s->nrows, path) : NULL;
-    struct setting_place at = {node->line, NULL};
+    struct setting_source at = {node->line, NULL};
 
     if (row != NULL) {
         if (conf_value_read(row, node, field(s->base, row), err) < 0)
@@ -171,7 +171,7 @@ static int read_map(struct loading *load, const struct scope *s, const struct ya
     if (!yaml_node_is_map(map)) {
         (void)err_set(err, ERR_CONFIG, "%s: settings are expected, as lines of KEY: VALUE",
                       map->key != NULL ? conf_show(map->key).s : "the file");
-        return blame(load, (struct setting_place){map->line, NULL}, err);
+        return blame(load, (struct setting_source){map->line, NULL}, err);
     }
     for (node = map->first; node != NULL; node = node->next) {
         char *path;
@@ -192,7 +192,7 @@ static int read_env(struct loading *load, const struct scope *s, struct err *err
 {
     for (size_t i = 0; i < load->env.n; i++) {
         const struct conf_env_setting *set = &load->env.at[i];
-        struct setting_place at = {0, set->name};
+        struct setting_source at = {0, set->name};
 
         if (set->scope != s->kind || set->index != s->index)
             continue;
@@ -213,10 +213,10 @@ static int read_scope(struct loading *load, const struct scope *s, const struct 
 
 /* Which of two values that do not go together to blame: the one of the environment, else the one
  * further down in the file. */
-static struct setting_place origin_of(const struct scope *s, const char *path, const char *other)
+static struct setting_source source_of(const struct scope *s, const char *path, const char *other)
 {
-    struct setting_place a = s->from[find_row(s->rows, s->nrows, path) - s->rows];
-    struct setting_place b = s->from[find_row(s->rows, s->nrows, other) - s->rows];
+    struct setting_source a = s->from[find_row(s->rows, s->nrows, path) - s->rows];
+    struct setting_source b = s->from[find_row(s->rows, s->nrows, other) - s->rows];
 
     if (a.env != NULL || b.env != NULL)
         return a.env != NULL ? a : b;
@@ -231,10 +231,10 @@ static int check_queue(const struct loading *load, const struct scope *s,
     if (conf_queue_check(load->conf, q, &at, &other, err) == 0)
         return 0;
     (void)err_wrap(err, "%s", s->kind == CONF_SCOPE_QUEUE ? q->name : "defaults");
-    return blame(load, origin_of(s, at, other), err);
+    return blame(load, source_of(s, at, other), err);
 }
 
-static void keep_lines(const struct setting_place *from, size_t n, int *lines)
+static void keep_lines(const struct setting_source *from, size_t n, int *lines)
 {
     for (size_t i = 0; i < n; i++)
         lines[i] = from[i].env != NULL ? CONF_LINE_ENV : from[i].line;
@@ -252,13 +252,13 @@ static int load_top(struct loading *load, struct err *err)
     if (read_scope(load, &s, load->root, err) < 0)
         return -1;
     keep_lines(load->top, CONF_TOP_ROWS, conf->lines);
-    conf->namespace_from_env = origin_of(&s, "namespace", "namespace").env != NULL;
+    conf->namespace_from_env = source_of(&s, "namespace", "namespace").env != NULL;
     if (strcmp(conf->redis, "embedded") != 0 || strcmp(conf->state_dir, "none") != 0)
         return 0;
     (void)err_set(err, ERR_CONFIG,
                   "state_dir: none does not go with redis: embedded, whose data it would hold: "
                   "give a folder");
-    return blame(load, origin_of(&s, "state_dir", "redis"), err);
+    return blame(load, source_of(&s, "state_dir", "redis"), err);
 }
 
 static int load_defaults(struct loading *load, struct err *err)
@@ -278,7 +278,7 @@ static int load_defaults(struct loading *load, struct err *err)
 static int load_queue(struct loading *load, size_t i, const struct yaml_node *map, struct err *err)
 {
     struct conf_queue *q = &load->conf->queues[i];
-    struct setting_place from[CONF_QUEUE_ROWS];
+    struct setting_source from[CONF_QUEUE_ROWS];
     const struct scope s = {.kind = CONF_SCOPE_QUEUE,
                             .index = i,
                             .rows = conf_queue_rows,
@@ -319,13 +319,13 @@ static int refuse_short_limit(const struct loading *load, const struct yaml_node
                   "%s: settings are expected: %s: { semaphore: 20 } or "
                   "{ rate: 100/1m }",
                   conf_show(node->key).s, conf_show(node->key).s);
-    return blame(load, (struct setting_place){node->line, NULL}, err);
+    return blame(load, (struct setting_source){node->line, NULL}, err);
 }
 
 static int load_limit(struct loading *load, size_t i, const struct yaml_node *node, struct err *err)
 {
     struct conf_limit *limit = &load->conf->limits[i];
-    struct setting_place from[CONF_LIMIT_ROWS] = {{0, NULL}};
+    struct setting_source from[CONF_LIMIT_ROWS] = {{0, NULL}};
     bool given[CONF_LIMIT_ROWS];
     const struct scope s = {.kind = CONF_SCOPE_LIMIT,
                             .index = i,
@@ -346,7 +346,7 @@ static int load_limit(struct loading *load, size_t i, const struct yaml_node *no
     if (conf_limit_settle(limit, given, &row, err) == 0)
         return 0;
     (void)err_wrap(err, "%s", conf_show(limit->name).s);
-    return blame(load, row >= 0 ? from[row] : (struct setting_place){node->line, NULL}, err);
+    return blame(load, row >= 0 ? from[row] : (struct setting_source){node->line, NULL}, err);
 }
 
 static int limit_by_name(const void *a, const void *b)
@@ -370,7 +370,7 @@ static int load_limits(struct loading *load, const struct yaml_node *limits, str
 static int name_limits(struct loading *load, const struct yaml_node *limits, struct err *err)
 {
     struct conf *conf = load->conf;
-    struct setting_place at = {limits != NULL ? limits->line : 0, NULL};
+    struct setting_source at = {limits != NULL ? limits->line : 0, NULL};
 
     if (limits == NULL)
         return 0;
@@ -391,7 +391,7 @@ static int name_limits(struct loading *load, const struct yaml_node *limits, str
     for (const struct yaml_node *node = limits->first; node != NULL; node = node->next) {
         if (conf_limit_check_name(node->key, err) < 0) {
             (void)err_wrap(err, "limits");
-            return blame(load, (struct setting_place){node->line, NULL}, err);
+            return blame(load, (struct setting_source){node->line, NULL}, err);
         }
         conf->limits[conf->nlimits++].name = mem_strdup(node->key);
     }
@@ -406,7 +406,7 @@ static int name_queues(struct loading *load, const struct yaml_node *queues, str
         return 0;
     if (!yaml_node_is_map(queues)) {
         (void)err_set(err, ERR_CONFIG, "queues: a mapping of NAME: { settings } is expected");
-        return blame(load, (struct setting_place){queues->line, NULL}, err);
+        return blame(load, (struct setting_source){queues->line, NULL}, err);
     }
     conf->queues = mem_new(queues->n * sizeof(*conf->queues));
     for (const struct yaml_node *node = queues->first; node != NULL; node = node->next) {
@@ -415,7 +415,7 @@ static int name_queues(struct loading *load, const struct yaml_node *queues, str
                           "\"%s\" is no queue name: up to 64 letters, digits, _ and -, with a "
                           "letter or digit first",
                           conf_show(node->key).s);
-            return blame(load, (struct setting_place){node->line, NULL}, err);
+            return blame(load, (struct setting_source){node->line, NULL}, err);
         }
         text_copy(conf->queues[conf->nqueues++].name, sizeof(conf->queues->name), node->key);
     }

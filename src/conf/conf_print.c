@@ -20,13 +20,13 @@ static void indent(struct buf *out, int depth)
 /* Print prose as comment lines, broken at blanks. */
 static void print_prose(const char *prose, int depth, struct buf *out)
 {
-    size_t room = COLUMNS - 2 - (size_t)depth * 2;
+    size_t width = COLUMNS - 2 - (size_t)depth * 2;
 
     while (*prose != '\0') {
         size_t n = strlen(prose);
 
-        if (n > room)
-            for (n = room; n > 1 && prose[n] != ' '; n--)
+        if (n > width)
+            for (n = width; n > 1 && prose[n] != ' '; n--)
                 ;
         indent(out, depth);
         buf_puts(out, "# ");
@@ -138,7 +138,7 @@ static void print_limits(const struct conf *conf, struct buf *out)
         "\n"
         "# Gates by name, one definition for the fleet: what Redis lacks is filled in, what\n"
         "# differs there stays as it is and is reported. {key} in a name makes it a template,\n"
-        "# with places of its own for each key. For example:\n"
+        "# with permits of its own for each key. For example:\n"
         "#   smtp: { semaphore: 20 }\n"
         "#   gateway: { rate: 100/1m, burst: 20, algorithm: gcra }\n"
         "#   \"export:{key}\": { semaphore: 1 }\n");

@@ -360,7 +360,7 @@ int conf_value_read(const struct conf_row *row, const struct yaml_node *node, vo
     return set_list(row, items, n, value, err);
 }
 
-/* Split in place at commas, without blanks around the parts and brackets around the whole. */
+/* Cut at commas, without blanks around the parts and brackets around the whole. */
 static int split(const struct conf_row *row, char *text, const char **items, size_t *ret_n,
                  struct err *err)
 {

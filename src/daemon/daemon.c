@@ -527,12 +527,12 @@ int daemon_run(struct conf *conf, char *const *env, struct err *err)
     return rc;
 }
 
-static void report_fault(void *arg, const char *what, const char *reason, bool is_warning)
+static void report_error(void *arg, const char *what, const char *reason, bool is_warning)
 {
-    int *faults = arg;
+    int *errors = arg;
 
     (void)fprintf(stderr, "laterd: %s%s: %s\n", is_warning ? "warning: " : "", what, reason);
-    *faults += !is_warning;
+    *errors += !is_warning;
 }
 
 int daemon_check(const struct conf *conf, char *const *env)
@@ -540,7 +540,7 @@ int daemon_check(const struct conf *conf, char *const *env)
     struct launches *launches = NULL;
     struct err err = ERR_INIT;
     struct url url = {0};
-    int faults = 0;
+    int errors = 0;
 
     if (check_own_files(conf, &err) == 0 && parse_address(conf, &url, &err) == 0 &&
         read_password(conf, &url, &err) == 0)
@@ -550,7 +550,7 @@ int daemon_check(const struct conf *conf, char *const *env)
         (void)fprintf(stderr, "laterd: %s\n", err.text);
         return -1;
     }
-    served_queues_free(served_queues_build(conf, launches, report_fault, &faults));
+    served_queues_free(served_queues_build(conf, launches, report_error, &errors));
     launches_free(launches);
-    return faults > 0 ? -1 : 0;
+    return errors > 0 ? -1 : 0;
 }

@@ -15,7 +15,7 @@
 int daemon_run(struct conf *conf, char *const *env, struct err *err);
 
 /* Check all that --check-config checks beside the file: who may change it, the server's address,
- * the password, users and handlers. Each fault is reported on stderr; -1 when there was one. */
+ * the password, users and handlers. Each error is reported on stderr; -1 when there was one. */
 int daemon_check(const struct conf *conf, char *const *env);
 
 #endif

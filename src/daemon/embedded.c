@@ -39,12 +39,12 @@ struct embedded {
 
 static const char *find_server(void)
 {
-    static const char *const places[] = {"/usr/bin/redis-server", "/usr/local/bin/redis-server",
-                                         "/bin/redis-server", "/opt/bin/redis-server"};
+    static const char *const paths[] = {"/usr/bin/redis-server", "/usr/local/bin/redis-server",
+                                        "/bin/redis-server", "/opt/bin/redis-server"};
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        if (access(places[i], X_OK) == 0)
-            return places[i];
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        if (access(paths[i], X_OK) == 0)
+            return paths[i];
     }
     return NULL;
 }
@@ -148,9 +148,7 @@ static void on_exit_seen(void *arg, int events)
     unwatch(e);
     if (mono_until_us(e->started, mono_now()) > 10000000)
         e->restart_ms = 0;
-    e->restart_ms = e->restart_ms == 0 ? RESTART_FIRST_MS : e->restart_ms * 2;
-    if (e->restart_ms > RESTART_MAX_MS)
-        e->restart_ms = RESTART_MAX_MS;
+    e->restart_ms = wait_next_ms(e->restart_ms, RESTART_FIRST_MS, RESTART_MAX_MS);
     loop_timer_set(e->restart, e->restart_ms);
 }
 

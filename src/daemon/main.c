@@ -29,14 +29,14 @@ extern char **environ;
 /* A file that was named must exist; the default ones may be missing. */
 static const char *find_config(const struct options *opt)
 {
-    static const char *const places[] = {DEFAULT_CONFIG, "/etc/laterd/laterd.yaml"};
+    static const char *const paths[] = {DEFAULT_CONFIG, "/etc/laterd/laterd.yaml"};
     const char *named = opt->config != NULL ? opt->config : getenv("LATERD_CONFIG");
 
     if (named != NULL)
         return named;
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        if (access(places[i], F_OK) == 0)
-            return places[i];
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        if (access(paths[i], F_OK) == 0)
+            return paths[i];
     }
     return NULL;
 }

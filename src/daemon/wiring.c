@@ -36,9 +36,9 @@ static int op_reg(void *ctx, const struct store_register *req)
     CLEANUP_FREE char *places = mem_printf("%lld", (long long)d->conf->concurrency);
     const char *fields[] = {"host",    d->me.host,
                             "boot",    d->me.boot,
-                            "pidns",   d->me.place.pidns,
-                            "pid",     d->me.place.pid,
-                            "pstart",  d->me.place.pstart,
+                            "pidns",   d->me.process.pidns,
+                            "pid",     d->me.process.pid,
+                            "pstart",  d->me.process.pstart,
                             "version", PACKAGE_VERSION,
                             "places",  places,
                             "limits",  NULL,

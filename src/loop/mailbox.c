@@ -14,7 +14,7 @@ struct mailbox {
     mailbox_f *cb;
     mailbox_rest_f *rest;
     void *arg;
-    pthread_mutex_t mu; /* guards the list; nothing is called while it is held */
+    pthread_mutex_t mu; /* protects the list; nothing is called while it is held */
     struct mail *head;
     struct mail **end;
 };
@@ -47,13 +47,13 @@ static void deliver(struct mailbox *box)
         box->rest(box->arg);
 }
 
-static void on_wake(void *arg, int events)
+static void on_ready(void *arg, int events)
 {
     struct mailbox *box = arg;
     uint64_t n;
 
     (void)events;
-    /* Read before the list is taken: a post after that finds an empty list and wakes us again. */
+    /* Read before the list is taken: a post after that finds an empty list and calls us again. */
     if (read(box->fd, &n, sizeof(n)) == (ssize_t)sizeof(n))
         deliver(box);
 }
@@ -72,7 +72,7 @@ struct mailbox *mailbox_new(struct loop *loop, mailbox_f *cb, mailbox_rest_f *re
     box->arg = arg;
     box->end = &box->head;
     (void)pthread_mutex_init(&box->mu, NULL);
-    box->watch = loop_fd_new(loop, fd, LOOP_READ, on_wake, box);
+    box->watch = loop_fd_new(loop, fd, LOOP_READ, on_ready, box);
     return box;
 }
 
@@ -99,7 +99,7 @@ void mailbox_post(struct mailbox *box, struct mail *mail)
     box->end = &mail->next;
     (void)pthread_mutex_unlock(&box->mu);
     /* If the counter is full the loop is awake already. An interrupted write must be repeated: no
-     * later post would wake the loop either. */
+     * later post would rouse the loop either. */
     while (was_empty && write(box->fd, &one, sizeof(one)) < 0 && errno == EINTR)
         continue;
 }

@@ -1,6 +1,6 @@
 /*
  * Messages from any thread to the loop: a locked list and an eventfd that is written only when the
- * list was empty, so a burst wakes the loop once. Order is kept.
+ * list was empty, so a burst rouses the loop once. Order is kept.
  */
 #ifndef LATER_LOOP_MAILBOX_H
 #define LATER_LOOP_MAILBOX_H

@@ -67,3 +67,15 @@ int error_reply_err(struct err *err, const char *error_text)
 
     return err_set(err, row->code, "%.180s%s", error_text, row->cure);
 }
+
+bool error_reply_is_bad(const struct reply *r, size_t elements,
+                        void (*fault)(void *arg, enum fault fault, const char *text), void *arg)
+{
+    if (reply_kind(r) == REPLY_ERROR)
+        fault(arg, error_reply_fault(reply_str(r)), reply_str(r));
+    else if (reply_count(r) < elements)
+        fault(arg, FAULT_CALL, "the library answered in a shape that is not known");
+    else
+        return false;
+    return true;
+}

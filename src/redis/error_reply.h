@@ -5,11 +5,19 @@
 #ifndef LATER_REDIS_ERROR_REPLY_H
 #define LATER_REDIS_ERROR_REPLY_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/err.h"
 #include "base/fault.h"
+#include "redis/reply.h"
 
 enum fault error_reply_fault(const char *error_text);
 /* Fill err for a person: code, and text with the cure. Returns -1. */
 int error_reply_err(struct err *err, const char *error_text);
+/* True when the answer of a function is an error, or no array of at least so many elements; fault
+ * has been called then. */
+bool error_reply_is_bad(const struct reply *r, size_t elements,
+                        void (*fault)(void *arg, enum fault fault, const char *text), void *arg);
 
 #endif

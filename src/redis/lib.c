@@ -26,7 +26,7 @@ static int run(struct client *c, struct err *err, int argc, const char *const *a
 }
 
 /* Read which library is on the server; number 0: none. */
-static int look(struct client *c, struct lib_state *ret, struct err *err)
+static int query(struct client *c, struct lib_state *ret, struct err *err)
 {
     static const char *const ask[] = {"FCALL_RO", "later_version", "1", "later:{setup}"};
     static const char *const key[] = {"GET", VERSION_KEY};
@@ -127,7 +127,7 @@ int lib_ensure(struct client *c, enum lib_mode mode, struct lib_state *ret, stru
     for (int i = 0; i < RACES_MAX; i++) {
         int done;
 
-        if (run(c, err, 2, watch) < 0 || look(c, ret, err) < 0)
+        if (run(c, err, 2, watch) < 0 || query(c, ret, err) < 0)
             return err_wrap(err, "looking for the function library");
         ret->loaded = loaded;
         if (loaded || !wanted(ret, mode))

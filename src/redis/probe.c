@@ -14,7 +14,7 @@
 
 #define STACK_BYTES (256 * 1024)
 
-/* The request and the result of one thread; owner_lock guards `owner`. */
+/* The request and the result of one thread; owner_lock protects `owner`. */
 struct probing {
     struct mail mail; /* first */
     struct url url;
@@ -31,7 +31,8 @@ struct probe {
     struct probing *job; /* under way */
 };
 
-/* Guards job->owner; held over the post, so that the owner is not freed between check and post. */
+/* Protects job->owner; held over the post, so that the owner is not freed between check and post.
+ */
 static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int read_info(struct client *c, struct probe_result *r, struct err *err)
@@ -77,7 +78,7 @@ static enum fault fault_from(const struct err *err)
     return err->code == ERR_UNAVAILABLE ? FAULT_LINK : FAULT_CALL;
 }
 
-static void look(struct probing *job)
+static void try_server(struct probing *job)
 {
     struct probe_result *r = &job->result;
     struct err err = ERR_INIT;
@@ -100,7 +101,7 @@ static void *thread(void *arg)
 {
     struct probing *job = arg;
 
-    look(job);
+    try_server(job);
     (void)pthread_mutex_lock(&owner_lock);
     if (job->owner != NULL)
         mailbox_post(job->owner->box, &job->mail);

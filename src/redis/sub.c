@@ -76,7 +76,7 @@ static void on_push(void *arg, const struct reply *push)
 {
     struct sub *s = arg;
     const struct reply *kind = reply_at(push, 0);
-    const char *mark;
+    const char *at;
 
     if (reply_is(kind, "subscribe")) {
         s->unanswered = false;
@@ -87,9 +87,9 @@ static void on_push(void *arg, const struct reply *push)
     } else if (reply_is(kind, "message")) {
         s->events.wake(s->events.arg, reply_str(reply_at(push, 2)), reply_len(reply_at(push, 2)));
     } else if (reply_is(kind, "pmessage") && reply_is(reply_at(push, 3), "zadd")) {
-        mark = strstr(reply_str(reply_at(push, 2)), ":due:");
-        if (mark != NULL)
-            s->events.wake(s->events.arg, mark + 5, strlen(mark + 5));
+        at = strstr(reply_str(reply_at(push, 2)), ":due:");
+        if (at != NULL)
+            s->events.wake(s->events.arg, at + 5, strlen(at + 5));
     }
 }
 

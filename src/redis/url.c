@@ -12,9 +12,9 @@
 
 #define DEFAULT_PORT 6379
 
-static int copy(char *to, size_t room, const char *from, size_t n, struct err *err)
+static int copy(char *to, size_t cap, const char *from, size_t n, struct err *err)
 {
-    if (n == 0 || n >= room)
+    if (n == 0 || n >= cap)
         return err_set(err, ERR_CONFIG, "a part of it is empty or too long");
     memcpy(to, from, n);
     to[n] = '\0';
@@ -44,16 +44,16 @@ static int refuse_password(struct err *err)
  * it. */
 static int parse_user(const char **at, const char *end, struct url *ret, struct err *err)
 {
-    const char *mark = strchr(*at, '@');
+    const char *sign = strchr(*at, '@');
     const char *colon = strchr(*at, ':');
 
-    if (mark == NULL || mark > end)
+    if (sign == NULL || sign > end)
         return 0;
-    if (colon != NULL && colon < mark)
+    if (colon != NULL && colon < sign)
         return refuse_password(err);
-    if (copy(ret->user, sizeof(ret->user), *at, (size_t)(mark - *at), err) < 0)
+    if (copy(ret->user, sizeof(ret->user), *at, (size_t)(sign - *at), err) < 0)
         return -1;
-    *at = mark + 1;
+    *at = sign + 1;
     return 0;
 }
 
@@ -148,14 +148,14 @@ static int parse_any(const char *text, struct url *ret, struct err *err)
  * the first question mark. */
 static int refuse(const char *text, struct err *err)
 {
-    const char *mark = strrchr(text, '@');
+    const char *sign = strrchr(text, '@');
     const char *query = strchr(text, '?');
-    const char *from = mark != NULL ? mark : text;
+    const char *from = sign != NULL ? sign : text;
     size_t n = query != NULL && query > from ? (size_t)(query - from) : strlen(from);
 
     if (query != NULL && query < from)
         n = 0;
-    return err_wrap(err, "redis address '%s%.*s%s'", mark != NULL ? "..." : "",
+    return err_wrap(err, "redis address '%s%.*s%s'", sign != NULL ? "..." : "",
                     (int)(n < 80 ? n : 80), from, query != NULL ? "?..." : "");
 }
 

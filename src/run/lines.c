@@ -14,12 +14,12 @@ void lines_done(struct lines *l)
 
 static void keep(struct lines *l, const char *p, size_t n)
 {
-    size_t room = l->max - l->part.len;
+    size_t cap = l->max - l->part.len;
 
     if (n == 0)
         return;
-    l->cut = l->cut || n > room;
-    buf_add(&l->part, p, n < room ? n : room);
+    l->cut = l->cut || n > cap;
+    buf_add(&l->part, p, n < cap ? n : cap);
 }
 
 static void hand_out(struct lines *l, lines_f *cb, void *arg)

@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 
+#define DURATION_MAX 32 /* bytes: digits and a unit; longer text is no duration */
+
 void run_result_init(struct run_result *r)
 {
     *r = (struct run_result){.retry_in_ms = -1, .result = BUF_INIT, .tail = BUF_INIT};
@@ -14,6 +16,21 @@ void run_result_done(struct run_result *r)
 {
     buf_done(&r->result);
     buf_done(&r->tail);
+}
+
+bool run_parse_retry_in(const char *p, size_t n, int64_t *ret_ms)
+{
+    char copy[DURATION_MAX + 1];
+    int64_t ms;
+
+    if (n == 0 || n > DURATION_MAX || memchr(p, '\0', n) != NULL)
+        return false;
+    memcpy(copy, p, n);
+    copy[n] = '\0';
+    if (text_parse_duration(copy, &ms) != 0 || ms > RUN_RETRY_IN_MAX_MS)
+        return false;
+    *ret_ms = ms;
+    return true;
 }
 
 void run_describe_status(const siginfo_t *st, char *out, size_t size)

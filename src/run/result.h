@@ -22,14 +22,14 @@ enum run_end {
                        it, or another job in its process had to be ended */
     RUN_CANCELLED,  /* it was cancelled (code as above); outranks STOPPED */
     RUN_NOT_RUN,    /* the handler cannot be started (code: errno; text: the cure) */
-    RUN_HOST_FAULT, /* the host lacked a process, memory or a descriptor; the handler is fine */
+    RUN_HOST_ILL,   /* the host lacked a process, memory or a descriptor; the handler is fine */
     RUN_SAID_OK,    /* done; code 0 */
     RUN_SAID_RETRY, /* try again, no error; code 75, EX_TEMPFAIL of sysexits.h */
     RUN_SAID_FAIL,  /* failed; code 1 */
     RUN_SAID_DEAD,  /* never try again; code 65 */
 };
 
-/* Init with run_result_init, release with run_result_done. */
+/* Init with run_result_init, free with run_result_done. */
 struct run_result {
     enum run_end end;
     int code;
@@ -42,6 +42,12 @@ struct run_result {
     struct mono started; /* when it began to run; 0: never */
 };
 
+/* ten years; due times end with the year 5000 */
+#define RUN_RETRY_IN_MAX_MS INT64_C(315360000000)
+
+/* When the handler wants its retry: the n bytes at p are a duration, at most RUN_RETRY_IN_MAX_MS.
+ * False: they are none; *ret_ms is not changed then. */
+bool run_parse_retry_in(const char *p, size_t n, int64_t *ret_ms);
 /* How a process ended: "exit status 3", "killed by signal 9 (Killed)". */
 void run_describe_status(const siginfo_t *st, char *out, size_t size);
 /* Why we ended it (TIMED_OUT, STOPPED, CANCELLED): "timed out after 1s". */

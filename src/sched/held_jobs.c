@@ -51,10 +51,10 @@ bool held_is_in_pool(const struct held_job *h)
 
 static void queue_for_place(struct held_jobs *l, struct held_job *h)
 {
-    h->ahead = l->awaiting_last;
-    h->behind = NULL;
+    h->awaiting_before = l->awaiting_last;
+    h->awaiting_after = NULL;
     if (l->awaiting_last != NULL)
-        l->awaiting_last->behind = h;
+        l->awaiting_last->awaiting_after = h;
     else
         l->awaiting = h;
     l->awaiting_last = h;
@@ -63,14 +63,14 @@ static void queue_for_place(struct held_jobs *l, struct held_job *h)
 
 static void stop_awaiting(struct held_jobs *l, struct held_job *h)
 {
-    if (h->ahead != NULL)
-        h->ahead->behind = h->behind;
+    if (h->awaiting_before != NULL)
+        h->awaiting_before->awaiting_after = h->awaiting_after;
     else
-        l->awaiting = h->behind;
-    if (h->behind != NULL)
-        h->behind->ahead = h->ahead;
+        l->awaiting = h->awaiting_after;
+    if (h->awaiting_after != NULL)
+        h->awaiting_after->awaiting_before = h->awaiting_before;
     else
-        l->awaiting_last = h->ahead;
+        l->awaiting_last = h->awaiting_before;
     l->nawaiting--;
 }
 
@@ -110,7 +110,7 @@ void held_move(struct held_jobs *l, struct held_job *h, enum held_state to)
 struct held_job *held_add(struct held_jobs *l, const struct job *job)
 {
     struct held_job *h = mem_new(sizeof(*h));
-    struct held_job **place = bucket_of(l, job->id);
+    struct held_job **bucket = bucket_of(l, job->id);
 
     h->job = *job;
     h->state = HELD_CLAIMED;
@@ -118,14 +118,14 @@ struct held_job *held_add(struct held_jobs *l, const struct job *job)
     if (l->first != NULL)
         l->first->before = h;
     l->first = h;
-    h->chain = *place;
-    *place = h;
+    h->chain = *bucket;
+    *bucket = h;
     l->n++;
     enter_state(l, h);
     return h;
 }
 
-void held_mark_solo(struct held_jobs *l, struct held_job *h)
+void held_set_solo(struct held_jobs *l, struct held_job *h)
 {
     h->is_solo = true;
     l->solos++;

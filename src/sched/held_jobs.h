@@ -44,9 +44,9 @@ enum held_state {
 };
 
 struct held_job {
-    struct held_job *next, *before;  /* in the list of all held jobs, the newest first */
-    struct held_job *chain;          /* the next job in the same slot of the table */
-    struct held_job *behind, *ahead; /* AWAITS_PLACE: its neighbours */
+    struct held_job *next, *before; /* in the list of all held jobs, the newest first */
+    struct held_job *chain;         /* the next job in the same slot of the table */
+    struct held_job *awaiting_after, *awaiting_before; /* AWAITS_PLACE: its neighbours */
     struct job job;
     enum held_state state;  /* written by held_move alone */
     struct verdict verdict; /* from ENDED on */
@@ -60,7 +60,7 @@ struct held_job {
     bool is_refused;        /* Redis could not write its result: still counts for its queue */
     bool is_gated;          /* its end may let in another job of its queue */
     bool is_small;          /* its payload came with the claim */
-    bool is_solo;           /* suspected of killing workers: runs alone (held_mark_solo) */
+    bool is_solo;           /* suspected of killing workers: runs alone (held_set_solo) */
     struct mono not_before; /* ENDED: Redis could not write its result, send it again then */
     struct mono claimed_at;
     struct mono started_at; /* RUNNING */
@@ -93,7 +93,7 @@ void held_move(struct held_jobs *l, struct held_job *h, enum held_state to);
 /* Takes over the job's payload. -> CLAIMED */
 struct held_job *held_add(struct held_jobs *l, const struct job *job);
 /* Before ENDED: the job runs alone. */
-void held_mark_solo(struct held_jobs *l, struct held_job *h);
+void held_set_solo(struct held_jobs *l, struct held_job *h);
 /* Frees the job. */
 void held_remove(struct held_jobs *l, struct held_job *h);
 void held_clear(struct held_jobs *l);

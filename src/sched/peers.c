@@ -21,7 +21,7 @@ enum stage { FOUND, ASKED, CLEAR };
 struct victim {
     int64_t epoch;
     char counter[24];
-    bool is_silent; /* false: its process is gone */
+    bool had_silence; /* false: its process is gone */
     enum stage stage;
 };
 
@@ -96,22 +96,22 @@ static void drop(struct peers *p, const struct victim *v)
     memmove(&p->victims[i], &p->victims[i + 1], (p->nvictims - i) * sizeof(p->victims[0]));
 }
 
-static void add_victim(struct peers *p, int64_t epoch, const char *counter, bool is_silent)
+static void add_victim(struct peers *p, int64_t epoch, const char *counter, bool had_silence)
 {
     struct victim *v = find(p, epoch);
 
     if (v != NULL) {
-        v->is_silent = v->is_silent || is_silent;
+        v->had_silence = v->had_silence || had_silence;
         return;
     }
     if (p->nvictims == VICTIMS_MAX)
         return;
     v = &p->victims[p->nvictims++];
-    *v = (struct victim){.epoch = epoch, .is_silent = is_silent, .stage = FOUND};
+    *v = (struct victim){.epoch = epoch, .had_silence = had_silence, .stage = FOUND};
     text_copy(v->counter, sizeof(v->counter), counter);
 }
 
-static void on_silent(void *arg, int64_t epoch, const char *counter)
+static void on_silence(void *arg, int64_t epoch, const char *counter)
 {
     add_victim(arg, epoch, counter, true);
 }
@@ -133,7 +133,7 @@ void peers_registered(struct peers *p, struct mono now, const struct store_peer 
             add_victim(p, s->epoch, s->counter, false);
     }
     p->nnear = kept;
-    silence_beat(p->watch, now, list, n, on_silent, p);
+    silence_beat(p->watch, now, list, n, on_silence, p);
 }
 
 static void check_listed(struct peers *p, const struct store_peer *listed)
@@ -165,7 +165,7 @@ void peers_beat(struct peers *p, struct mono now, const struct store_peer *list,
         p->near[kept++] = p->near[i];
     }
     p->nnear = kept;
-    silence_beat(p->watch, now, list, n, on_silent, p);
+    silence_beat(p->watch, now, list, n, on_silence, p);
 }
 
 bool peers_has_dead(const struct peers *p)
@@ -203,9 +203,9 @@ void peers_cleared(struct peers *p, int64_t epoch, bool is_clear)
 
     if (v == NULL || v->stage != ASKED)
         return;
-    /* A worker that is gone, but not clear, is found again by each beat, until it has been
-     * silent. */
-    if (is_clear || v->is_silent)
+    /* A worker that is gone, but not clear, is found again by each beat, until its
+     * silence is over. */
+    if (is_clear || v->had_silence)
         v->stage = CLEAR;
     else
         drop(p, v);

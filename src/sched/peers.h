@@ -2,8 +2,8 @@
  * The other workers: which are to be reaped, one after the other. Pure.
  *
  * A worker whose process is certainly gone is reaped once nothing that it left runs on this host
- * any more. A silent worker (silence.h) is reaped in any case, since the full silence has been
- * waited for; what it left on this host is ended first, as far as it can be found.
+ * any more. A worker after its silence (silence.h) is reaped in any case, since the full silence
+ * has been waited for; what it left on this host is ended first, as far as it can be found.
  */
 #ifndef LATER_SCHED_PEERS_H
 #define LATER_SCHED_PEERS_H

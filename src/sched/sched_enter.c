@@ -1,5 +1,6 @@
 /*
- * Registration, beats, reconcile, silent peers, and what happens when a call or the link fails.
+ * Registration, beats, reconcile, the silence of peers, and what happens when a call or the link
+ * fails.
  */
 #include "sched/sched_priv.h"
 
@@ -43,9 +44,7 @@ static void drop_unstarted(struct sched *s)
  * counts before the next beat. */
 static void back_off(struct sched *s, struct mono now)
 {
-    s->retry_ms = s->retry_ms == 0 ? RETRY_FIRST_MS : s->retry_ms * 2;
-    if (s->retry_ms > RETRY_MAX_MS)
-        s->retry_ms = RETRY_MAX_MS;
+    s->retry_ms = wait_next_ms(s->retry_ms, RETRY_FIRST_MS, RETRY_MAX_MS);
     s->retry_at = mono_add_ms(now, s->retry_ms);
     sched_move(s, BACKING_OFF);
     sched_no_calls_out(s);

@@ -14,7 +14,7 @@
 
 /* May a job that holds a lock start? Only if it is sure to be killed before another job can have
  * the lock: the guard lives, and a beat was acknowledged lately. Without such a beat the job waits
- * for the answer to the next one; a job that is released loses its place in the line of its lock.
+ * for the answer to the next one; a job that is released loses its spot in the line of its lock.
  * If that answer is too old as well, the link is slow: the job is released, and a beat is sent
  * before the next step. */
 static bool may_lock(struct sched *s, struct held_job *h)
@@ -125,7 +125,7 @@ static bool has_free_place(const struct sched *s, struct mono now)
 void sched_release_awaiting(struct sched *s, const char *queue)
 {
     for (struct held_job *h = s->held.awaiting, *next; h != NULL; h = next) {
-        next = h->behind;
+        next = h->awaiting_after;
         if (queue == NULL || strcmp(h->job.queue, queue) == 0)
             sched_release(s, h, 0, "its queue has other settings now");
     }

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define HOST_FIRST_MS 100 /* wait after a host fault; doubles with each, up to HOST_MAX_MS */
+#define HOST_FIRST_MS 100 /* wait after the host was ill; doubles with each, up to HOST_MAX_MS */
 #define HOST_MAX_MS 10000
 #define GATE_MAX_US INT64_C(3600000000) /* later timers are told again by a look */
 #define OVERLAP_ENDS 64                 /* this many ends are worth a second step */
@@ -90,7 +90,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     h->claimed_at = now;
     h->late_us = now_us - job.due.ms * 1000;
     if (c->crashes >= 2)
-        held_mark_solo(&s->held, h);
+        held_set_solo(&s->held, h);
     h->is_gated = c->is_gated;
     h->is_small = c->is_small;
     queues_claimed(s->queues, h->job.queue);
@@ -137,9 +137,7 @@ static void take_host(struct sched *s, struct mono now, bool is_fault)
         s->host_at = MONO_NEVER;
         return;
     }
-    s->host_ms = s->host_ms == 0 ? HOST_FIRST_MS : s->host_ms * 2;
-    if (s->host_ms > HOST_MAX_MS)
-        s->host_ms = HOST_MAX_MS;
+    s->host_ms = wait_next_ms(s->host_ms, HOST_FIRST_MS, HOST_MAX_MS);
     s->host_at = mono_add_ms(now, s->host_ms);
 }
 
@@ -150,7 +148,7 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
 
     if (h == NULL)
         return;
-    take_host(s, now, v->is_host_fault);
+    take_host(s, now, v->is_host_ill);
     if (h->state == HELD_LOST) {
         log_warn(
             "event=late-result-dropped job=%s queue=%s start=%lld reason=\"not held any more\"",

@@ -9,7 +9,7 @@
 struct peer {
     int64_t epoch;
     char counter[24];
-    unsigned silent; /* our beats that saw this counter, the first one included */
+    unsigned beats; /* our beats that saw this counter, the first one included */
     bool is_listed;
 };
 
@@ -63,7 +63,7 @@ static void drop_unlisted(struct silence *w)
 }
 
 void silence_beat(struct silence *w, struct mono now, const struct store_peer *peers, size_t n,
-                  silence_found_f *silent, void *arg)
+                  silence_found_f *found, void *arg)
 {
     if (w->last.us != 0 && mono_until_us(w->last, now) < SILENCE_GAP_MS * 1000)
         return;
@@ -78,11 +78,11 @@ void silence_beat(struct silence *w, struct mono now, const struct store_peer *p
         p->is_listed = true;
         if (strcmp(p->counter, peers[i].counter) != 0) {
             text_copy(p->counter, sizeof(p->counter), peers[i].counter);
-            p->silent = 0;
+            p->beats = 0;
         }
-        p->silent++;
-        if (p->silent >= SILENCE_BEATS || strcmp(p->counter, "dead") == 0)
-            silent(arg, p->epoch, p->counter);
+        p->beats++;
+        if (p->beats >= SILENCE_BEATS || strcmp(p->counter, "dead") == 0)
+            found(arg, p->epoch, p->counter);
     }
     drop_unlisted(w);
 }

@@ -1,5 +1,5 @@
 /*
- * Tells which of the other workers have fallen silent. Pure.
+ * Tells which of the other workers had their silence. Pure.
  *
  * Silence is counted in our own accepted beats, not in seconds: five in a row, at least
  * SILENCE_GAP_MS apart, in which the counter of the other worker does not move. Any trouble of our
@@ -29,18 +29,18 @@ struct silence;
 struct silence *silence_new(void);
 void silence_free(struct silence *w);
 
-/* Our link failed, or one of our calls did. All counts start anew: a worker that was silent may
- * have been cut off like us. */
+/* Our link failed, or one of our calls did. All counts start anew: a worker whose counter
+ * stood still may have been cut off like us. */
 void silence_reset(struct silence *w);
 
 typedef void silence_found_f(void *arg, int64_t epoch, const char *counter);
 
 /*
- * The answer to an accepted beat of our own has these peers. Calls `silent` for each that is to be
+ * The answer to an accepted beat of our own has these peers. Calls `found` for each that is to be
  * reaped, and again with every further beat until it is gone from the list. A peer with the counter
- * "dead" is silent at once: any worker may go on with reaping it.
+ * "dead" is told at once: any worker may go on with reaping it.
  */
 void silence_beat(struct silence *w, struct mono now, const struct store_peer *peers, size_t n,
-                  silence_found_f *silent, void *arg);
+                  silence_found_f *found, void *arg);
 
 #endif

@@ -218,14 +218,14 @@ static bool is_same_file(const struct backend *at, const char *path)
 static struct backend *add(struct backends *b, const char *queue, const char *path)
 {
     struct backend *at = mem_new(sizeof(*at));
-    struct backend **place = &b->table[bucket_of(queue)];
+    struct backend **bucket = &b->table[bucket_of(queue)];
 
     at->all = b;
     at->next = b->first;
     if (b->first != NULL)
         b->first->before = at;
-    at->chain = *place;
-    *place = at;
+    at->chain = *bucket;
+    *bucket = at;
     text_copy(at->queue, sizeof(at->queue), queue);
     at->stamp = stamp_of(path);
     b->first = at;

@@ -18,7 +18,7 @@
 
 /* user: the handler's, NULL if it is the daemon's. Returns a NULL-ended list of "NAME=value"; free
  * it with mem_free_list. NULL with code CONFIG: env_file or a line of it cannot be used, or there
- * are too many bytes; *ret_path is the setting at fault. */
+ * are too many bytes; *ret_path is the setting that is wrong. */
 char **handler_env(const struct conf_queue *q, const struct isolation_user *user, char *const *env,
                    const char **ret_path, struct err *err);
 

@@ -23,7 +23,8 @@ int isolation_spec_find_user(const char *user, struct isolation_user *ret, struc
 void isolation_spec_user_done(struct isolation_user *u);
 
 /* user: the queue's, NULL if it is the daemon's. ret->cwd belongs to the configuration. 0, or -1
- * with the setting at fault in *ret_path; code CONFIG, or the system could not look up a group. */
+ * with the setting that is wrong in *ret_path; code CONFIG, or the system could not look up a
+ * group. */
 int isolation_spec_of_queue(const struct conf_queue *q, const struct isolation_user *user,
                             struct isolation *ret, const char **ret_path, struct err *err);
 

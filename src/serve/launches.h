@@ -26,7 +26,7 @@ struct launches *launches_new(const struct conf *conf, char *const *env, struct 
 void launches_free(struct launches *s); /* NULL is fine */
 
 /* Call it before the first process is started in this way. If handlers are to have cgroups, the
- * daemon makes room for them (run/isolation/cgroup.h). 0, or -1 with code CONFIG. */
+ * daemon moves out of their way (run/isolation/cgroup.h). 0, or -1 with code CONFIG. */
 int launches_enter(const struct launches *s, struct err *err);
 
 /* q: a queue of the same configuration, or its defaults. Owned by s. */

@@ -114,10 +114,10 @@ void policy_verdict(const struct job *job, const struct conf_queue *conf,
     case RUN_SAID_DEAD:
         bury(conf, ret);
         break;
-    case RUN_HOST_FAULT:
+    case RUN_HOST_ILL:
         release(ret);
         ret->is_error = true;
-        ret->is_host_fault = true;
+        ret->is_host_ill = true;
         break;
     }
 }

@@ -41,16 +41,16 @@ struct runner {
         char name[JOB_QUEUE_MAX + 1];
         const struct served_queue *served; /* NULL: not served any more */
         const struct conf_queue *conf;
-    } queue; /* that was looked up last */
+    } queue; /* that was found last */
     struct counts counts;
     struct buf header; /* of the job that is given to a stream just now */
     uint64_t random;
     bool is_ending, are_backends_gone;
 };
 
-/* Keep the queue that was looked up last: jobs of one queue often come together, and a search among
+/* Keep the queue that was found last: jobs of one queue often come together, and a search among
  * thousands of queues is a fifth of what a plug-in's job costs here. */
-static void look_up(struct runner *r, const char *queue)
+static void keep_queue(struct runner *r, const char *queue)
 {
     if (strcmp(r->queue.name, queue) == 0)
         return;
@@ -61,13 +61,13 @@ static void look_up(struct runner *r, const char *queue)
 
 static const struct served_queue *queue_of(struct runner *r, const char *queue)
 {
-    look_up(r, queue);
+    keep_queue(r, queue);
     return r->queue.served;
 }
 
 static const struct conf_queue *conf_of(struct runner *r, const char *queue)
 {
-    look_up(r, queue);
+    keep_queue(r, queue);
     return r->queue.conf;
 }
 

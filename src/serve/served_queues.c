@@ -89,7 +89,7 @@ static void scan(struct building *b, struct handler_dir *dir)
         return;
     if (handler_scan(b->conf->handlers_dir, how(b->conf), on_refused, b, dir, &err) < 0) {
         b->report(b->arg, b->conf->handlers_dir, err.text, false);
-        b->out->is_incomplete = spawn_is_host_fault(err.errnum);
+        b->out->is_incomplete = spawn_is_host_ill(err.errnum);
     } else if (err.code != ERR_NONE) {
         b->report(b->arg, b->conf->handlers_dir, err.text, true);
     }

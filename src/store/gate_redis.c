@@ -14,19 +14,9 @@ struct gate_redis {
     char root[80];
 };
 
-/* True when r is an error or not the expected array; the fault has been reported then. */
 static bool is_bad(struct gate_redis *g, const struct reply *r, size_t elements)
 {
-    if (reply_kind(r) == REPLY_ERROR) {
-        g->events.fault(g->events.arg, error_reply_fault(reply_str(r)), reply_str(r));
-        return true;
-    }
-    if (reply_count(r) < elements) {
-        g->events.fault(g->events.arg, FAULT_CALL,
-                        "the library answered in a shape that is not known");
-        return true;
-    }
-    return false;
+    return error_reply_is_bad(r, elements, g->events.fault, g->events.arg);
 }
 
 static void on_entered(void *arg, const struct reply *r)
@@ -108,22 +98,22 @@ int gate_ask_done(struct gate_redis *g, const char *done)
     return link_call(g->link, 5, argv, NULL, on_done_asked, g);
 }
 
-/* Whether it is ours or another host's, it is marked. */
-static void on_done_marked(void *arg, const struct reply *r)
+/* Whether it is ours or another host's, it is noted. */
+static void on_done_noted(void *arg, const struct reply *r)
 {
     struct gate_redis *g = arg;
 
     if (!is_bad(g, r, 1))
-        g->events.done_marked(g->events.arg);
+        g->events.done_noted(g->events.arg);
 }
 
-int gate_mark_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms)
+int gate_note_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms)
 {
     CLEANUP_FREE char *owner = mem_printf("once@%.100s", host),
                       *ttl = mem_printf("%lldms", (long long)per_ms);
     const char *argv[] = {"FCALL", "later_lock", "1", g->root, done, owner, "ttl", ttl};
 
-    return link_call(g->link, 8, argv, NULL, on_done_marked, g);
+    return link_call(g->link, 8, argv, NULL, on_done_noted, g);
 }
 
 struct gate_redis *gate_redis_new(struct link *link, const char *ns, const char *gate,

@@ -1,5 +1,5 @@
 /*
- * The calls with which later lock, later sem and later once ask for a place at their one gate. The
+ * The calls with which later lock, later sem and later once ask for a permit of their one gate. The
  * calls that every worker makes are in store_redis.h. Main thread.
  *
  * An answer of an unknown shape is a FAULT_CALL. When the link is lost, answers that have not come
@@ -16,7 +16,7 @@ struct gate_events {
     void (*defined)(void *arg, const char *limit); /* its text in R:limits, "" if there is none */
     void (*beats)(void *arg, const struct gate_beats_reply *r);
     void (*done_asked)(void *arg, bool is_done);
-    void (*done_marked)(void *arg);
+    void (*done_noted)(void *arg);
     void (*fault)(void *arg, enum fault fault, const char *text);
     void *arg;
 };
@@ -30,7 +30,7 @@ void gate_redis_free(struct gate_redis *g);
 
 /* Each returns 0 when the call was sent, -1 when the link is down. */
 
-/* Take a place; with is_waiting, wait in line for it. */
+/* Take a permit; with is_waiting, wait in line for it. */
 int gate_enter(struct gate_redis *g, int64_t epoch, bool is_waiting);
 /* Ask how the gate is defined. */
 int gate_define(struct gate_redis *g);
@@ -43,6 +43,6 @@ int gate_beats(struct gate_redis *g);
  */
 int gate_ask_done(struct gate_redis *g, const char *done);
 /* Hold it for per_ms from now, at most 7 days. If it is held already, it is prolonged. */
-int gate_mark_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms);
+int gate_note_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms);
 
 #endif

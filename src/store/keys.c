@@ -14,11 +14,12 @@ struct key_rule {
 /* The names that may follow later:{NS}: - whole names, then prefixes of longer ones. */
 static const struct key_rule alone[] = {
     {"jobs", "hash"},   {"running", "zset"},  {"workers", "hash"},  {"tries", "hash"},
-    {"errors", "hash"}, {"results", "hash"},  {"heads", "zset"},    {"names", "set"},
-    {"prio", "hash"},   {"paused", "hash"},   {"clock", "string"},  {"config", "hash"},
-    {"stats", "hash"},  {"cancel", "hash"},   {"progress", "hash"}, {"await", "hash"},
-    {"notes", "hash"},  {"unserved", "hash"}, {"wake", RESERVED},   {"limits", "hash"},
-    {"queues", "hash"}, {"parked", "hash"},   {"timers", "zset"},   {"holds", "hash"},
+    {"errors", "hash"}, {"failures", "hash"}, {"results", "hash"},  {"heads", "zset"},
+    {"names", "set"},   {"prio", "hash"},     {"paused", "hash"},   {"clock", "string"},
+    {"config", "hash"}, {"stats", "hash"},    {"cancel", "hash"},   {"progress", "hash"},
+    {"await", "hash"},  {"notes", "hash"},    {"unserved", "hash"}, {"wake", RESERVED},
+    {"limits", "hash"}, {"queues", "hash"},   {"parked", "hash"},   {"timers", "zset"},
+    {"holds", "hash"},
 };
 static const struct key_rule more[] = {
     {"due:", "zset"},          {"q:", "zset"},

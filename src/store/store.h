@@ -159,7 +159,7 @@ struct store_declare_reply {
     size_t n;
 };
 
-/* The answer to a program that asks for a place at a gate. */
+/* The answer to a program that asks for a permit of a gate. */
 struct gate_enter_reply {
     enum store_status status; /* the rest counts only with OK */
     bool is_granted;

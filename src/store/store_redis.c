@@ -86,16 +86,7 @@ static void fcall_held(struct fcall *a, const struct store_held *held, size_t n)
 
 bool store_redis_is_bad(struct store_redis *s, const struct reply *r, size_t elements)
 {
-    if (reply_kind(r) == REPLY_ERROR) {
-        s->events.fault(s->events.arg, error_reply_fault(reply_str(r)), reply_str(r));
-        return true;
-    }
-    if (reply_count(r) < elements) {
-        s->events.fault(s->events.arg, FAULT_CALL,
-                        "the library answered in a shape that is not known");
-        return true;
-    }
-    return false;
+    return error_reply_is_bad(r, elements, s->events.fault, s->events.arg);
 }
 
 enum store_status store_redis_status(const struct reply *r)

@@ -16,8 +16,8 @@ struct verdict {
     int64_t amount; /* see struct store_result */
     int code;
     char text[256];
-    bool is_error;      /* worth a warning in the log */
-    bool is_host_fault; /* claims should back off */
+    bool is_error;    /* worth a warning in the log */
+    bool is_host_ill; /* claims should back off */
 };
 
 #endif

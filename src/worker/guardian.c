@@ -22,12 +22,8 @@ static void start(void *arg);
 
 static void start_later(struct guardian *g)
 {
-    int64_t ms = g->restart_ms;
-
-    g->restart_ms = ms == 0 ? RESTART_FIRST_MS : ms * 2;
-    if (g->restart_ms > RESTART_MAX_MS)
-        g->restart_ms = RESTART_MAX_MS;
-    loop_timer_set(g->restart, ms);
+    loop_timer_set(g->restart, g->restart_ms);
+    g->restart_ms = wait_next_ms(g->restart_ms, RESTART_FIRST_MS, RESTART_MAX_MS);
 }
 
 static void on_end(void *arg, int events)

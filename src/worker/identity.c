@@ -14,10 +14,10 @@
 #include "base/text.h"
 #include "run/process/pidstat.h"
 
-static size_t read_small(const char *path, char *out, size_t room)
+static size_t read_small(const char *path, char *out, size_t cap)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, out, room - 1) : -1;
+    ssize_t n = fd >= 0 ? read(fd, out, cap - 1) : -1;
 
     out[n > 0 ? n : 0] = '\0';
     out[strcspn(out, "\n")] = '\0';
@@ -32,21 +32,21 @@ void identity_read(struct identity *id)
     if (gethostname(id->host, sizeof(id->host) - 1) < 0 || id->host[0] == '\0')
         (void)snprintf(id->host, sizeof(id->host), "unknown");
     (void)read_small("/proc/sys/kernel/random/boot_id", id->boot, sizeof(id->boot));
-    origin_place_read(&id->place);
+    origin_process_read(&id->process);
     (void)getrandom(random, sizeof(random), 0);
     for (size_t i = 0; i < sizeof(random); i++)
         (void)snprintf(id->instance + 2 * i, 3, "%02x", random[i]);
 }
 
-enum identity_sight identity_look(const struct identity *me, const struct store_peer *peer)
+enum identity_sight identity_see(const struct identity *me, const struct store_peer *peer)
 {
     int64_t pid, start;
     struct pidstat p;
 
-    if (me->boot[0] == '\0' || me->place.pidns[0] == '\0')
+    if (me->boot[0] == '\0' || me->process.pidns[0] == '\0')
         return IDENTITY_ELSEWHERE;
     if (strcmp(me->host, peer->host) != 0 || strcmp(me->boot, peer->boot) != 0 ||
-        strcmp(me->place.pidns, peer->pidns) != 0)
+        strcmp(me->process.pidns, peer->pidns) != 0)
         return IDENTITY_ELSEWHERE;
     if (text_parse_int(peer->pid, 1, INT32_MAX, &pid) < 0 ||
         text_parse_int(peer->pstart, 0, INT64_MAX, &start) < 0)
@@ -62,7 +62,7 @@ enum identity_sight identity_look(const struct identity *me, const struct store_
 
 bool identity_is_gone(const struct identity *me, const struct store_peer *peer)
 {
-    return identity_look(me, peer) == IDENTITY_GONE;
+    return identity_see(me, peer) == IDENTITY_GONE;
 }
 
 bool identity_is_of_other_boot(const struct identity *me, const struct store_peer *peer)

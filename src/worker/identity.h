@@ -15,7 +15,7 @@
 struct identity {
     char host[256];
     char boot[40]; /* /proc/sys/kernel/random/boot_id */
-    struct origin_place place;
+    struct origin_process process;
     char instance[33]; /* random; one per process life */
 };
 
@@ -34,7 +34,7 @@ enum identity_sight {
     IDENTITY_STOPPED,
     IDENTITY_GONE,
 };
-enum identity_sight identity_look(const struct identity *me, const struct store_peer *peer);
+enum identity_sight identity_see(const struct identity *me, const struct store_peer *peer);
 bool identity_is_gone(const struct identity *me, const struct store_peer *peer);
 /* It ran before this boot of a host with our name: nothing of it can be left here. */
 bool identity_is_of_other_boot(const struct identity *me, const struct store_peer *peer);

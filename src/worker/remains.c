@@ -112,7 +112,7 @@ static const char *text_at(const struct reply *r, size_t i)
 /* NULL: there is nothing to search for: the worker lives, or this host cannot tell. */
 static struct search *make_search(const struct remains *r, const struct store_peer *peer)
 {
-    enum identity_sight sight = identity_look(r->me, peer);
+    enum identity_sight sight = identity_see(r->me, peer);
     struct search *s;
 
     if (sight != IDENTITY_GONE && sight != IDENTITY_STOPPED)

@@ -170,7 +170,7 @@ void state_folder_close(struct state_folder *s)
     free(s);
 }
 
-static bool is_in_place(const struct state_folder *s)
+static bool is_there(const struct state_folder *s)
 {
     struct stat there, ours;
 
@@ -182,7 +182,7 @@ int state_folder_keep(struct state_folder *s, struct err *err)
 {
     struct state_folder *next, was = *s;
 
-    if (is_in_place(s))
+    if (is_there(s))
         return 0;
     next = new_state(s->dir);
     if (check_dir(s->dir, err) < 0 || lock_file(next, false, err) < 0) {

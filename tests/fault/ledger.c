@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../support/env.h"
 #include "../support/laterd.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -28,21 +27,11 @@ struct ledger_cause {
 
 void ledger_open(struct ledger *l, const char *dir)
 {
-    CLEANUP_FREE char *from = mem_printf("%s/tests/fault/ledger_handler", test_build_dir());
     int fd;
 
     memset(l, 0, sizeof(*l));
     (void)snprintf(l->path, sizeof(l->path), "%s/ledger", dir);
-    (void)snprintf(l->handler, sizeof(l->handler), "%s/ledger_handler", dir);
-    {
-        /* Copy it: other users may be able to change folders above the build, and laterd would
-         * refuse the handler. */
-        char *argv[] = {(char *)(uintptr_t) "install", (char *)(uintptr_t) "-m755", from,
-                        l->handler, NULL};
-
-        if (proc_run(argv, NULL, 0, NULL, NULL) != 0)
-            test_die(from);
-    }
+    test_install(dir, "tests/fault/ledger_handler", l->handler);
     fd = open(l->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0 || fchmod(fd, 0666) < 0)
         test_die(l->path);

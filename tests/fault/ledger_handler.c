@@ -17,7 +17,7 @@ static const char *variable(const char *name)
     return value != NULL ? value : "?";
 }
 
-static int record(int fd, const char *number, const char *what)
+static int write_line(int fd, const char *number, const char *what)
 {
     char line[256];
     int n = snprintf(line, sizeof(line), "%s %s %s %s %s\n", number, variable("LATER_ID"),
@@ -51,10 +51,10 @@ int main(int argc, char **argv)
         len += (size_t)n;
     number[len] = '\0';
     fd = open(argv[1], O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (fd < 0 || record(fd, number, "start") != 0)
+    if (fd < 0 || write_line(fd, number, "start") != 0)
         return 2;
     ms = work_ms(strtol(argv[2], NULL, 10), strtol(argv[3], NULL, 10));
     work = (struct timespec){ms / 1000, ms % 1000 * 1000000};
     (void)nanosleep(&work, NULL);
-    return record(fd, number, "end");
+    return write_line(fd, number, "end");
 }

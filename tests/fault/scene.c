@@ -247,6 +247,38 @@ void scene_sum(struct scene *s, struct scene_sum *ret)
     }
 }
 
+int scene_lost_by_redis(struct scene *s, int from)
+{
+    int lost = 0;
+
+    for (int i = from; i < s->njobs; i++) {
+        struct reply *r;
+
+        if (s->fate[i] != SCENE_ACKED)
+            continue;
+        r = test_redis_call(&s->redis, "HEXISTS", SCENE_ROOT ":jobs", s->id[i], NULL);
+        if (r != NULL && reply_int(r) == 0 && scene_ends_of(s, i) == 0) {
+            s->fate[i] = SCENE_LOST_BY_REDIS;
+            lost++;
+        }
+        reply_free(r);
+    }
+    return lost;
+}
+
+void scene_excuse(struct scene *s, int from)
+{
+    for (int i = from; i < s->njobs; i++)
+        s->fate[i] = SCENE_LOST_BY_REDIS;
+}
+
+int scene_ends_of(struct scene *s, int number)
+{
+    CLEANUP_FREE char *pattern = mem_printf("end %s ", s->id[number]);
+
+    return test_lines(s->ledger, pattern);
+}
+
 int scene_ends(struct scene *s)
 {
     return test_lines(s->ledger, "end ");

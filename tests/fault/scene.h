@@ -86,7 +86,13 @@ bool scene_is_drained(struct scene *s, int deadline_ms);
  * started twice or ran twice. */
 void scene_drained(struct scene *s, int again);
 void scene_sum(struct scene *s, struct scene_sum *ret);
-/* How many `end` lines there are; wait until there are n. */
+/* Excuse the acknowledged jobs from number `from` on that are neither in R:jobs nor have ended:
+ * only Redis can have lost them. Returns how many. */
+int scene_lost_by_redis(struct scene *s, int from);
+/* Excuse all jobs from number `from` on: the test took them away from Redis. */
+void scene_excuse(struct scene *s, int from);
+/* How many `end` lines this job has, all jobs have; wait until all have n. */
+int scene_ends_of(struct scene *s, int number);
 int scene_ends(struct scene *s);
 bool scene_until_ends(struct scene *s, int n, int deadline_ms);
 

@@ -118,28 +118,14 @@ char *stage_add(struct stage *s, const char *queue, const char *option, const ch
     return id;
 }
 
-char *stage_show(struct stage *s, const char *id, const char *name)
+bool stage_until_drained(struct stage *s, int deadline_ms)
 {
-    struct reply *r = test_fcall(&s->redis, "later_show", id, NULL);
-    char *value = mem_printf("%s", reply_str(reply_named(r, name)));
-
-    reply_free(r);
-    return value;
-}
-
-bool stage_is_drained(void *stage)
-{
-    struct stage *s = stage;
-    struct reply *r = test_redis_call(&s->redis, "HLEN", STAGE_ROOT ":jobs", NULL);
-    bool is_drained = r != NULL && reply_int(r) == 0; /* an error reply is not 0 */
-
-    reply_free(r);
-    return is_drained;
+    return test_until_int(&s->redis, "HLEN", STAGE_ROOT ":jobs", 0, deadline_ms);
 }
 
 bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms)
 {
-    bool is_drained = test_until(stage_is_drained, s, drain_ms);
+    bool is_drained = stage_until_drained(s, drain_ms);
     int status = stage_stop(s, &s->a) + stage_stop(s, &s->b);
 
     ledger_sum(&s->ledger, ret);

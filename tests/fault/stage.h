@@ -53,10 +53,8 @@ int stage_stop(struct stage *s, struct test_laterd *d);
 
 /* Add one job. option and value may be NULL. The id is the caller's to free. */
 char *stage_add(struct stage *s, const char *queue, const char *option, const char *value);
-/* One value of later_show as text, "" if it is missing; the caller's to free. */
-char *stage_show(struct stage *s, const char *id, const char *name);
-/* For test_until: R:jobs is empty. Never true while dead jobs are kept. */
-bool stage_is_drained(void *stage);
+/* Wait until R:jobs is empty; false at the deadline, so always while dead jobs are kept. */
+bool stage_until_drained(struct stage *s, int deadline_ms);
 /* Wait until it is drained, stop both daemons, compute the sum. False, with the reasons on stderr,
  * if it is not drained, a daemon did not exit 0 or the ledger is not sound. */
 bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms);

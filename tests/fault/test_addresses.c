@@ -166,11 +166,6 @@ static void N9_unix_socket_deleted(void **state)
 
 #define HERD 20
 
-static bool all_are_up(void *arg)
-{
-    return test_int(&s.redis, "HLEN", SCENE_ROOT ":workers") == HERD && arg == NULL;
-}
-
 static void N10_thundering_herd(void **state)
 {
     int64_t down, up;
@@ -179,7 +174,7 @@ static void N10_thundering_herd(void **state)
     (void)state;
     for (int i = 0; i < HERD; i++)
         scene_launch(&s, i, NULL, "concurrency: 1");
-    assert_true(test_until(all_are_up, NULL, SCENE_LONG_MS));
+    assert_true(test_until_int(&s.redis, "HLEN", SCENE_ROOT ":workers", HERD, SCENE_LONG_MS));
     scene_add(&s, "work", 200);
     assert_true(scene_until_ends(&s, 50, SCENE_LONG_MS));
     test_redis_kill(&s.redis, SIGKILL);

@@ -108,24 +108,6 @@ static void R2_killed_while_idle(void **state)
 
 /* ---- back with less data */
 
-/* An acknowledged job that is neither in R:jobs nor done was lost by Redis itself. */
-static int count_lost(void)
-{
-    int lost = 0;
-
-    for (int i = 0; i < s.njobs; i++) {
-        CLEANUP_FREE char *mark = mem_printf("end %s ", s.id[i]);
-        struct reply *r = test_redis_call(&s.redis, "HEXISTS", SCENE_ROOT ":jobs", s.id[i], NULL);
-
-        if (s.fate[i] == SCENE_ACKED && reply_int(r) == 0 && test_lines(s.ledger, mark) == 0) {
-            s.fate[i] = SCENE_LOST_BY_REDIS;
-            lost++;
-        }
-        reply_free(r);
-    }
-    return lost;
-}
-
 static void R5_back_from_an_older_snapshot(void **state)
 {
     struct scene_sum sum;
@@ -142,7 +124,7 @@ static void R5_back_from_an_older_snapshot(void **state)
     test_redis_kill(&s.redis, SIGKILL);
     test_pause(1500);
     test_redis_restart(&s.redis);
-    lost = count_lost();
+    lost = scene_lost_by_redis(&s, 0);
     assert_in_range(lost, 16, 20); /* added since the snapshot and not started */
     (void)scene_works(&s, 20000);
     assert_true(scene_is_drained(&s, SCENE_LONG_MS));
@@ -192,7 +174,7 @@ static void R6_tail_of_the_aof_torn(void **state)
         test_redis_kill(&s.redis, SIGKILL);
         assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
         test_redis_restart(&s.redis);
-        lost += count_lost();
+        lost += scene_lost_by_redis(&s, 0);
     }
     assert_true(test_until(has_run_what_is_left, &lost, 2 * SCENE_LONG_MS));
     scene_sum(&s, &sum);

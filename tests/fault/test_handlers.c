@@ -193,7 +193,7 @@ static void released_while(const char *what, void (*begin)(void), void (*end)(vo
     assert_in_range(usage_cpu_ms(watched.pid) - cpu, 0, 300);
     assert_true(test_lines(watched.d.log, what) >= 4);
     assert_int_equal(test_lines(watched.out, NULL), 0);
-    attempt = watched_shown(id, "attempt");
+    attempt = test_shown(&watched.redis, id, "attempt");
     assert_string_equal(attempt, "0");
     end();
     assert_true(watched_until_state(id, "done"));
@@ -371,7 +371,7 @@ static void H20_stops_itself(void **state)
 
 /* ---- handlers that leave processes behind */
 
-static int64_t leaves_behind(const char *body, const char *mark)
+static int64_t leaves_behind(const char *body, const char *pattern)
 {
     CLEANUP_FREE char *id = NULL;
     struct mono begin;
@@ -387,25 +387,25 @@ static int64_t leaves_behind(const char *body, const char *mark)
     assert_in_range(ms, 0, 3000);
     /* The handler ended by itself, so the processes that it left are not ended (doc/handlers.md),
      * and they are no children of the daemon. */
-    assert_int_equal(watched_sh(NULL, "pgrep -f '^%s' > %s/left", mark, watched.dir), 0);
+    assert_int_equal(watched_sh(NULL, "pgrep -f '^%s' > %s/left", pattern, watched.dir), 0);
     watched_assert_clean();
     /* The only place is free again. */
     test_handler(watched.dir, "next", "echo next >> %s", watched.out);
     watched_add_many("next", 1);
     assert_true(test_until_lines(watched.out, "next", 1, LONG_MS));
     assert_int_equal(watched_sh(NULL, "kill -9 $(cat %s/left)", watched.dir), 0);
-    assert_true(proc_until_none(mark, 10000));
+    assert_true(proc_until_none(pattern, 10000));
     return ms;
 }
 
 static void H8_grandchild_keeps_the_pipe(void **state)
 {
-    CLEANUP_FREE char *mark = mem_printf("sleep 81%d", (int)getpid());
-    CLEANUP_FREE char *body = mem_printf("%s & %s &", mark, mark);
+    CLEANUP_FREE char *pattern = mem_printf("sleep 81%d", (int)getpid());
+    CLEANUP_FREE char *body = mem_printf("%s & %s &", pattern, pattern);
     int64_t ms;
 
     (void)state;
-    ms = leaves_behind(body, mark);
+    ms = leaves_behind(body, pattern);
     printf("figure H8: a grandchild keeps the pipes: exit status 3 recorded after %lld ms, "
            "0 descriptors left\n",
            (long long)ms);
@@ -413,27 +413,27 @@ static void H8_grandchild_keeps_the_pipe(void **state)
 
 static void H8_grandchild_in_a_session_of_its_own(void **state)
 {
-    CLEANUP_FREE char *mark = mem_printf("sleep 82%d", (int)getpid());
-    CLEANUP_FREE char *body = mem_printf("setsid %s & sleep 0.2", mark);
+    CLEANUP_FREE char *pattern = mem_printf("sleep 82%d", (int)getpid());
+    CLEANUP_FREE char *body = mem_printf("setsid %s & sleep 0.2", pattern);
 
     (void)state;
-    (void)leaves_behind(body, mark);
+    (void)leaves_behind(body, pattern);
 }
 
 static void H9_double_fork_daemon(void **state)
 {
-    CLEANUP_FREE char *mark = mem_printf("sleep 83%d", (int)getpid());
+    CLEANUP_FREE char *pattern = mem_printf("sleep 83%d", (int)getpid());
     CLEANUP_FREE char *body =
-        mem_printf("(setsid sh -c '(cd /; umask 0; %s) &' &); sleep 0.3", mark);
+        mem_printf("(setsid sh -c '(cd /; umask 0; %s) &' &); sleep 0.3", pattern);
 
     (void)state;
-    (void)leaves_behind(body, mark);
+    (void)leaves_behind(body, pattern);
 }
 
 /* The handler changes all that a process can change of itself. The daemon must not be affected. */
 static void H21_changes_what_is_its_own(void **state)
 {
-    CLEANUP_FREE char *mark = mem_printf("sleep 84%d", (int)getpid());
+    CLEANUP_FREE char *pattern = mem_printf("sleep 84%d", (int)getpid());
     CLEANUP_FREE char *id = NULL;
     CLEANUP_BUF struct buf before = BUF_INIT;
     CLEANUP_BUF struct buf after = BUF_INIT;
@@ -445,7 +445,7 @@ static void H21_changes_what_is_its_own(void **state)
                  "cd %s; umask 0; renice 19 $$ >/dev/null; ulimit -n 20; "
                  "dd if=/dev/zero of=%s/litter bs=1M count=20 2>/dev/null; "
                  "setsid %s & echo begun >> %s; wait",
-                 watched.dir, watched.dir, mark, watched.out);
+                 watched.dir, watched.dir, pattern, watched.out);
     watched_canary_start(6);
     watched_start("defaults: { attempts: 1, timeout: 500ms, kill_grace: 500ms }");
     assert_int_equal(watched_sh(&before, look, watched.pid, watched.pid, watched.pid), 0);
@@ -456,7 +456,7 @@ static void H21_changes_what_is_its_own(void **state)
     assert_string_equal(buf_str(&before), buf_str(&after));
     /* The child has the fence of its job in its environment: it is killed before the outcome is
      * there. */
-    assert_int_equal(watched_sh(NULL, "pgrep -x -f '%s'", mark), 1);
+    assert_int_equal(watched_sh(NULL, "pgrep -x -f '%s'", pattern), 1);
     (void)watched_canary_check(2000);
     watched_assert_clean();
 }
@@ -593,8 +593,8 @@ static void H18_every_exit_status(void **state)
             free(ids[n]);
             continue;
         }
-        attempt = watched_shown(ids[n], "attempt");
-        outcome = watched_shown(ids[n], "outcome");
+        attempt = test_shown(&watched.redis, ids[n], "attempt");
+        outcome = test_shown(&watched.redis, ids[n], "outcome");
         assert_string_equal(attempt, "1");
         (void)snprintf(want, sizeof(want), "failed %d ", n);
         assert_int_equal(strncmp(outcome, want, strlen(want)), 0);
@@ -715,7 +715,7 @@ static void H25_pid_reuse(void **state)
                                 "while kill -0 $d 2>/dev/null; do wait $d; done'";
     CLEANUP_FREE char *program = NULL;
     CLEANUP_FREE char *cmd = NULL;
-    CLEANUP_FREE char *mark = mem_printf("sleep 6%d", (int)getpid());
+    CLEANUP_FREE char *pattern = mem_printf("sleep 6%d", (int)getpid());
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", NULL, NULL};
     int n = test_is_long() ? 20000 : 1500;
 
@@ -747,7 +747,7 @@ static void H25_pid_reuse(void **state)
         CLEANUP_BUF struct buf numbers = BUF_INIT;
         CLEANUP_BUF struct buf done = BUF_INIT;
 
-        assert_int_equal(watched_sh(&alive, "pgrep -c -f '^%s'", mark), 0);
+        assert_int_equal(watched_sh(&alive, "pgrep -c -f '^%s'", pattern), 0);
         assert_int_equal(strtol(buf_str(&alive), NULL, 10), 12);
         assert_int_equal(watched_sh(&numbers, "sort -u %s/pids | wc -l", watched.dir), 0);
         /* Otherwise no number was reused, and nothing was tested. */

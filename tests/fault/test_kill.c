@@ -37,7 +37,7 @@ static int one_round(int jobs, int *starts)
     test_pause(test_is_long() && jobs >= 1000 ? stage_random(100, 2000) : stage_random(10, 300));
     stage_kill(&stage, victim);
     test_laterd_start(victim);
-    assert_true(test_until(stage_is_drained, &stage, 10 * STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, 10 * STAGE_WAIT_MS));
     if (starts != NULL)
         *starts = ledger_lines(&stage.ledger, " start");
     return acked;
@@ -86,7 +86,7 @@ static void L1_both_killed(void **state)
     stage_kill(&stage, &stage.b);
     begin = mono_now();
     test_laterd_start(&stage.a);
-    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, STAGE_WAIT_MS));
     assert_in_range(test_ms_since(begin), 0, 24000);
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));
     assert_in_range(sum.again, 1, 64);
@@ -236,8 +236,8 @@ static void L2_kill_between_exit_and_ack(void **state)
     assert_int_equal(test_lines(stage.out, "begin2"), 1);
     assert_int_equal(test_lines(stage.out, NULL), 4);
     /* Redis has counted the crash that caused the second run. */
-    starts = stage_show(&stage, id, "starts");
-    crashes = stage_show(&stage, id, "crashes");
+    starts = test_shown(&stage.redis, id, "starts");
+    crashes = test_shown(&stage.redis, id, "crashes");
     assert_string_equal(starts, "2");
     assert_string_equal(crashes, "1");
 }
@@ -252,12 +252,12 @@ static void L2_kill_after_ack(void **state)
     stage_start_plain(&stage, &stage.a, "a", "");
     id = stage_add(&stage, "once", NULL, NULL);
     assert_true(test_until_lines(stage.out, "begin1", 1, STAGE_WAIT_MS));
-    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, STAGE_WAIT_MS));
     stage_kill(&stage, &stage.a);
     test_laterd_start(&stage.a);
     free(stage_add(&stage, "once", NULL, NULL));
     assert_true(test_until_lines(stage.out, "begin", 2, STAGE_WAIT_MS));
-    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, STAGE_WAIT_MS));
     assert_int_equal(test_lines(stage.out, "begin2"), 0);
 }
 
@@ -302,7 +302,7 @@ static void L3_orphans_have_an_older_fence(void **state)
         "figure L3: taken over by another daemon in %.1f s, the orphan was dead, its fence "
         "is older\n",
         (double)mono_until_us(begin, mono_now()) / 1e6);
-    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, STAGE_WAIT_MS));
     assert_int_equal(test_lines(stage.out, "both"), 0);
     assert_true(fence_before(stage.out, " begin1") > 0);
     assert_true(fence_before(stage.out, " begin1") < fence_before(stage.out, " end2"));
@@ -349,8 +349,8 @@ static void P15_a_poison_among_innocents(void **state)
     assert_true(test_until_lines(stage.out, "end j", 15, STAGE_WAIT_MS));
     assert_int_equal(kills, 3);
     assert_int_equal(test_lines(stage.out, "pill"), 3);
-    crashes = stage_show(&stage, id, "crashes");
-    outcome = stage_show(&stage, id, "outcome");
+    crashes = test_shown(&stage.redis, id, "crashes");
+    outcome = test_shown(&stage.redis, id, "outcome");
     assert_string_equal(crashes, "3");
     assert_non_null(strstr(outcome, "poison pill"));
     assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":dead:good"), 0);

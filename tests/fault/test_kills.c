@@ -83,30 +83,6 @@ static void add_until_it_breaks(void)
     client_close(c);
 }
 
-/* Acknowledged jobs that are neither in R:jobs nor done were lost by Redis itself. With everysec a
- * write may wait for the disk and die with the process, though its answer was sent. That can
- * concern only the last moments' adds, from number `from` on; any other missing job counts as lost
- * by us. */
-static int lost_by_redis(int from)
-{
-    int lost = 0;
-
-    for (int i = from; i < s.njobs; i++) {
-        CLEANUP_FREE char *mark = mem_printf("end %s ", s.id[i]);
-        struct reply *r;
-
-        if (s.fate[i] != SCENE_ACKED)
-            continue;
-        r = test_redis_call(&s.redis, "HEXISTS", SCENE_ROOT ":jobs", s.id[i], NULL);
-        if (reply_int(r) == 0 && test_lines(s.ledger, mark) == 0) {
-            s.fate[i] = SCENE_LOST_BY_REDIS;
-            lost++;
-        }
-        reply_free(r);
-    }
-    return lost;
-}
-
 static void R3_R4_redis_killed_at_any_moment(void **state)
 {
     int kills = test_is_long() ? 100 : 6, own = 0;
@@ -131,7 +107,10 @@ static void R3_R4_redis_killed_at_any_moment(void **state)
             fail_msg("redis-server was not killed");
         proc_done(&killer);
         test_redis_restart(&s.redis);
-        own += lost_by_redis(from);
+        /* With everysec a write may wait for the disk and die with the process, though its answer
+         * was sent. That can concern only the last moments' adds: any other job counts as lost by
+         * us. */
+        own += scene_lost_by_redis(&s, from);
         has_lost = has_lost || own > 0 || test_int(&s.redis, "GET", "probe") < probe;
         assert_int_equal(test_fsck(&s.redis), 0);
     }
@@ -234,27 +213,24 @@ static struct test_clock *restore(const char *path, int64_t back_us, int *lines)
 
 static void ran_once(int from, int to)
 {
-    for (int i = from; i < to; i++) {
-        CLEANUP_FREE char *mark = mem_printf("end %s ", s.id[i]);
-
-        assert_int_equal(test_lines(s.ledger, mark), 1);
-    }
+    for (int i = from; i < to; i++)
+        assert_int_equal(scene_ends_of(&s, i), 1);
 }
 
 /* A job added now gets a higher id than all before, and runs. */
 static void a_new_job_is_newer(void)
 {
-    CLEANUP_FREE char *mark = NULL;
+    CLEANUP_FREE char *pattern = NULL;
 
     scene_add(&s, "work", 1);
     assert_true(strcmp(s.id[s.njobs - 1], s.id[s.njobs - 2]) > 0);
-    mark = mem_printf("end %s ", s.id[s.njobs - 1]);
-    assert_true(test_until_lines(s.ledger, mark, 1, SCENE_LONG_MS));
+    pattern = mem_printf("end %s ", s.id[s.njobs - 1]);
+    assert_true(test_until_lines(s.ledger, pattern, 1, SCENE_LONG_MS));
 }
 
 /* All jobs that Redis still had have run, those below number `since` once. Fences after the first
  * `lines` lines of the ledger are higher than before. */
-static void books_add_up(int lines, int since, const char *what)
+static void ledger_adds_up(int lines, int since, const char *what)
 {
     struct scene_sum sum;
     int64_t highest, lowest;
@@ -290,10 +266,9 @@ static void K10_snapshot_of_this_run(void **state)
     scene_add(&s, "work", 100); /* not in the snapshot, so lost unless they have run by then */
     assert_true(scene_until_ends(&s, 200, SCENE_LONG_MS));
     clock = restore(old, 0, &lines);
-    for (int i = kept; i < s.njobs; i++)
-        s.fate[i] = SCENE_LOST_BY_REDIS;
+    scene_excuse(&s, kept);
     a_new_job_is_newer();
-    books_add_up(lines, settled, "a snapshot of this run restored under load");
+    ledger_adds_up(lines, settled, "a snapshot of this run restored under load");
     /* The log tells why jobs ran again. */
     assert_true(scene_log(&s, 0, "event=reconciled") + scene_log(&s, 0, "event=lost") >= 1);
     test_clock_free(clock);
@@ -316,13 +291,12 @@ static void K10_snapshot_from_before(void **state)
     assert_true(scene_until_ends(&s, 100, SCENE_LONG_MS));
     epoch = epoch_of(0);
     clock = restore(old, INT64_C(600000000), &lines);
-    for (int i = 300; i < 304; i++)
-        s.fate[i] = SCENE_LOST_BY_REDIS;
+    scene_excuse(&s, 300);
     assert_true(test_until_lines(s.d[0].log, "rewound=1", 1, SCENE_LONG_MS));
     assert_true(epoch_of(0) > epoch);
     a_new_job_is_newer();
     clock->offset_us = 0; /* the other jobs are due by then */
-    books_add_up(lines, 0, "an older snapshot, and the clock ten minutes back");
+    ledger_adds_up(lines, 0, "an older snapshot, and the clock ten minutes back");
     /* The log tells once why jobs ran again. */
     assert_int_equal(scene_log(&s, 0, "rewound=1"), 1);
     assert_int_equal(scene_log(&s, 0, "event=forgotten"), 1);

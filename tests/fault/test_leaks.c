@@ -95,7 +95,7 @@ static int do_jobs(int n)
         }
         acked += ledger_add(&stage.ledger, &stage.redis, "void", part, 0);
     }
-    assert_true(test_until(stage_is_drained, &stage, 5 * STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, 5 * STAGE_WAIT_MS));
     /* After a look, a beat and a tidy everything is as it will stay, and no probe runs. */
     test_pause(12000);
     return acked;

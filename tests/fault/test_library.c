@@ -117,8 +117,7 @@ static void R18_flushall_mid_run(void **state)
     assert_true(scene_says(&s, 0, "rewound=1", SCENE_LONG_MS));
     assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
     /* The other four are Redis' own loss. */
-    for (int i = 0; i < s.njobs; i++)
-        s.fate[i] = SCENE_LOST_BY_REDIS;
+    scene_excuse(&s, 0);
     (void)scene_works(&s, RESUME_MS);
     /* Results of jobs that Redis forgot are not sent for ever. */
     scene_is_calm(&s, 0, 3000, 2);

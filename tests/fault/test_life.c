@@ -104,8 +104,8 @@ static void stop_twice(int first, int second)
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
     /* It waits neither for the stop_timeout of an hour nor for the handler's minute. */
     assert_in_range(test_ms_since(begin), 0, 15000);
-    was = stage_show(&stage, id, "state");
-    attempt = stage_show(&stage, id, "attempt");
+    was = test_shown(&stage.redis, id, "state");
+    attempt = test_shown(&stage.redis, id, "attempt");
     assert_string_equal(was, "waiting");
     assert_string_equal(attempt, "0");
     assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":running"), 0);
@@ -124,13 +124,13 @@ static void L6_drain_deadline(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     CLEANUP_FREE char *attempt = NULL;
-    CLEANUP_FREE char *mark = mem_printf("62%d", (int)getpid());
+    CLEANUP_FREE char *pattern = mem_printf("62%d", (int)getpid());
     struct mono begin;
 
     (void)state;
     /* Handler and child ignore TERM; the odd argument of sleep identifies them. */
     test_handler(stage.dir, "deaf", "trap '' TERM; echo begun >> %s; sleep %s & sleep %s",
-                 stage.out, mark, mark);
+                 stage.out, pattern, pattern);
     stage_start_plain(&stage, &stage.a, "a", "stop_timeout: 1s\n");
     id = stage_add(&stage, "deaf", NULL, NULL);
     assert_true(test_until_lines(stage.out, "begun", 1, STAGE_WAIT_MS));
@@ -139,8 +139,8 @@ static void L6_drain_deadline(void **state)
     assert_int_equal(test_laterd_wait(&stage.a, STAGE_WAIT_MS), 0);
     /* 1 s stop_timeout, then TERM, KILL at most 6 s later, and 2 s for Redis. */
     assert_in_range(test_ms_since(begin), 1000, 14000);
-    run("! pgrep -f '[s]leep %s'", mark);
-    attempt = stage_show(&stage, id, "attempt");
+    run("! pgrep -f '[s]leep %s'", pattern);
+    attempt = test_shown(&stage.redis, id, "attempt");
     assert_string_equal(attempt, "0");
     assert_int_equal(test_int(&stage.redis, "ZCARD", STAGE_ROOT ":running"), 0);
 }
@@ -193,7 +193,7 @@ static void L8_hup_storm(void **state)
     pid = flood(stage.a.proc.pid, hup, true);
     test_pause(storm_ms / 2);
     /* Jobs run meanwhile. */
-    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, STAGE_WAIT_MS));
     end_flood(pid);
     cpu = usage_cpu_ms(stage.a.proc.pid) - cpu;
     reloads = test_lines(stage.a.log, "event=reload result=done");
@@ -222,7 +222,7 @@ static void L10_signal_floods(void **state)
     stage_start(&stage, &stage.a, "a", "concurrency: 8\n");
     pid = flood(stage.a.proc.pid, harmless, false);
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 300, 0), 300);
-    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, STAGE_WAIT_MS));
     end_flood(pid);
     assert_int_equal(usage_children(stage.a.proc.pid, true), 0);
     /* USR1 means `quiet`, as documented, and nothing more however often it comes. */
@@ -358,7 +358,7 @@ static void L13_two_of_one_kind(void **state)
     test_laterd_start(&stage.b);
     assert_int_equal(test_int(&stage.redis, "HLEN", STAGE_ROOT ":workers"), 2);
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 200, 0), 200);
-    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, STAGE_WAIT_MS));
     assert_int_equal(ledger_lines(&stage.ledger, " start"), 200);
     /* One dies. The next to start finds that its process is gone, without a state folder. */
     assert_int_equal(ledger_add(&stage.ledger, &stage.redis, "work", 200, 0), 200);

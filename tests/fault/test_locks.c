@@ -73,30 +73,18 @@ static void expect_nothing_said(void)
     assert_string_equal(buf_str(&said), "");
 }
 
-struct count {
-    const char *command, *key;
-    int64_t n;
-};
-
-static bool is_count(void *arg)
-{
-    const struct count *c = arg;
-
-    return test_int(&redis, c->command, c->key) == c->n;
-}
-
 static void until_waiting(const char *line, int64_t n)
 {
     CLEANUP_FREE char *key = mem_printf(ROOT ":wait:%s", line);
 
-    assert_true(test_until(is_count, &(struct count){"ZCARD", key, n}, LONG_MS));
+    assert_true(test_until_int(&redis, "ZCARD", key, n, LONG_MS));
 }
 
 static void expect_empty(void)
 {
     static const char *const keys[] = {":lock:x", ":sem:two", ":wait:lock:x", ":wait:sem:two"};
 
-    assert_true(test_until(is_count, &(struct count){"HLEN", ROOT ":workers", 0}, LONG_MS));
+    assert_true(test_until_int(&redis, "HLEN", ROOT ":workers", 0, LONG_MS));
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         CLEANUP_FREE char *key = mem_printf(ROOT "%s", keys[i]);
 
@@ -260,7 +248,7 @@ static void Q1_frozen_as_its_command_starts(void **state)
     (void)state;
     assert_int_equal(test_sh(": >$DIR/pids"), 0);
     start(0, line);
-    assert_true(test_until(is_count, &(struct count){"EXISTS", ROOT ":lock:x", 1}, LONG_MS));
+    assert_true(test_until_int(&redis, "EXISTS", ROOT ":lock:x", 1, LONG_MS));
     start(1, "$LATER lock x sh $DIR/next second stays");
     until_lines("ledger", "second ", 1);
     before = snapshot();

@@ -158,11 +158,11 @@ static void H16_forged_control_lines(void **state)
      * queue. */
     {
         CLEANUP_FREE char *code = watched_result(id, 1);
-        CLEANUP_FREE char *attempt = watched_shown(id, "attempt");
-        CLEANUP_FREE char *max = watched_shown(id, "attempts_max");
-        CLEANUP_FREE char *queue = watched_shown(id, "queue");
-        CLEANUP_FREE char *progress = watched_shown(id, "progress");
-        CLEANUP_FREE char *due = watched_shown(id, "due_ms");
+        CLEANUP_FREE char *attempt = test_shown(&watched.redis, id, "attempt");
+        CLEANUP_FREE char *max = test_shown(&watched.redis, id, "attempts_max");
+        CLEANUP_FREE char *queue = test_shown(&watched.redis, id, "queue");
+        CLEANUP_FREE char *progress = test_shown(&watched.redis, id, "progress");
+        CLEANUP_FREE char *due = test_shown(&watched.redis, id, "due_ms");
 
         assert_string_equal(code, "3");
         assert_string_equal(attempt, "1");

@@ -76,23 +76,9 @@ static void forge(const char *id, const char *queue, const char *record, size_t 
     reply_free(test_redis_call(&watched.redis, "PUBLISH", ROOT ":wake", queue, NULL));
 }
 
-struct count {
-    const char *command, *key;
-    int64_t n;
-};
-
-static bool has_count(void *arg)
-{
-    const struct count *c = arg;
-
-    return test_int(&watched.redis, c->command, c->key) == c->n;
-}
-
 static bool until_count(const char *command, const char *key, int64_t n)
 {
-    struct count c = {command, key, n};
-
-    return test_until(has_count, &c, LONG_MS);
+    return test_until_int(&watched.redis, command, key, n, LONG_MS);
 }
 
 /* ---- size */
@@ -205,12 +191,6 @@ static void P3_text_that_is_none(void **state)
 
 /* ---- names */
 
-static bool is_noted(void *arg)
-{
-    (void)arg;
-    return test_int(&watched.redis, "HLEN", ROOT ":unserved") == 1;
-}
-
 static void P8_a_queue_that_nobody_serves(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -220,7 +200,7 @@ static void P8_a_queue_that_nobody_serves(void **state)
     watched_start("");
     id = watched_add("nosuch", "x");
     /* The job waits. The queue is noted, and after a minute shown as one that needs attention. */
-    assert_true(test_until(is_noted, NULL, LONG_MS));
+    assert_true(until_count("HLEN", ROOT ":unserved", 1));
     assert_true(watched_state_is(id, "waiting"));
     if (test_is_long()) {
         assert_true(test_laterd_says(&watched.d, "event=unserved-queue", 90000));

@@ -53,11 +53,11 @@ static void begin(void)
                  "D=%s; read how; export D\n"
                  "if test \"$how ${LATER_ATTEMPT:-1}\" = 'nest 1'; then exec %s --redis %s sem s "
                  "-- sh -c \"trap '' TERM\n"
-                 "exec 9>>$D/referee; flock -n 9 || echo OVERLAP nest >>$D/book\n"
-                 "echo \\$\\$ >>$D/pids; echo nest \\$(date +%%s%%3N) >>$D/book; sleep 60\"; fi\n"
-                 "exec 9>>$D/referee$1; flock -n 9 || echo OVERLAP $how$1 >>$D/book\n"
+                 "exec 9>>$D/referee; flock -n 9 || echo OVERLAP nest >>$D/noted\n"
+                 "echo \\$\\$ >>$D/pids; echo nest \\$(date +%%s%%3N) >>$D/noted; sleep 60\"; fi\n"
+                 "exec 9>>$D/referee$1; flock -n 9 || echo OVERLAP $how$1 >>$D/noted\n"
                  "test $how = next || test ${LATER_ATTEMPT:-1} = 1 || how=again\n"
-                 "echo $$ >>$D/pids; echo $how$1 $(date +%%s%%3N) >>$D/book\n"
+                 "echo $$ >>$D/pids; echo $how$1 $(date +%%s%%3N) >>$D/noted\n"
                  "case $how in\n"
                  "hold) exec sleep 60 ;;\n"
                  "brief) exec sleep 17 ;;\n"
@@ -68,9 +68,9 @@ static void begin(void)
     test_handler(stage.dir, "stream",
                  "D=%s; echo later-stream 1; while read head; do read how\n"
                  "set -- $head; id=${2#id=}; exec 9>>$D/referee\n"
-                 "flock -n 9 || echo OVERLAP $how >>$D/book\n"
+                 "flock -n 9 || echo OVERLAP $how >>$D/noted\n"
                  "case \"$how $head\" in *' attempt=1 '* | next*) ;; *) how=again ;; esac\n"
-                 "echo $$ >>$D/pids; echo $how $(date +%%s%%3N) >>$D/book\n"
+                 "echo $$ >>$D/pids; echo $how $(date +%%s%%3N) >>$D/noted\n"
                  "if test $how = far; then setsid sleep 60 </dev/null >/dev/null 2>&1 &\n"
                  "sleep 60; fi; exec 9>&-; echo ok $id; done",
                  stage.dir);
@@ -78,9 +78,9 @@ static void begin(void)
     (void)setenv("LATER", later, 1);
     (void)setenv("LATER_REDIS_URL", stage.redis.url, 1);
     reply_free(test_fcall(&stage.redis, "later_limit_set", "s", "semaphore", "5", NULL));
-    assert_int_equal(test_sh("cd $DIR; touch book pids referee; "
+    assert_int_equal(test_sh("cd $DIR; touch noted pids referee; "
                              "for i in 0 1 2; do touch referee.$i; done; "
-                             "chmod 666 book pids referee*"),
+                             "chmod 666 noted pids referee*"),
                      0);
 }
 
@@ -118,28 +118,28 @@ static char *in_dir(const char *name)
 
 static int lines(const char *text)
 {
-    CLEANUP_FREE char *book = in_dir("book");
+    CLEANUP_FREE char *noted = in_dir("noted");
 
-    return test_lines(book, text);
+    return test_lines(noted, text);
 }
 
 /* Wait until it has written its word and the time to the file. */
 static void until_in(const char *word, int deadline_ms)
 {
-    CLEANUP_FREE char *book = in_dir("book"), *head = mem_printf("%s 1", word);
+    CLEANUP_FREE char *noted = in_dir("noted"), *head = mem_printf("%s 1", word);
 
-    if (!test_until_lines(book, head, 1, deadline_ms))
+    if (!test_until_lines(noted, head, 1, deadline_ms))
         fail_msg("'%s' never came in", word);
 }
 
 /* When the last line with this word was written, in ms. */
 static int64_t time_of(const char *word)
 {
-    CLEANUP_FREE char *book = in_dir("book"), *head = mem_printf("%s 1", word);
+    CLEANUP_FREE char *noted = in_dir("noted"), *head = mem_printf("%s 1", word);
     CLEANUP_BUF struct buf text = BUF_INIT;
     const char *at, *last = NULL;
 
-    test_read(book, &text);
+    test_read(noted, &text);
     for (at = buf_str(&text); (at = strstr(at, head)) != NULL; at++)
         last = at;
     assert_non_null(last);

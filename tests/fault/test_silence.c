@@ -95,7 +95,7 @@ static void wait_for_take_over(struct mono begin, const char *line)
 
     assert_true(test_until_lines(stage.out, "end2", 4, 45000));
     took = (double)mono_until_us(begin, mono_now()) / 1e6;
-    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, STAGE_WAIT_MS));
     if (test_is_long() && took * 1000 < FROZEN_MS)
         test_pause(FROZEN_MS - (int64_t)(took * 1000));
     (void)printf("figure %s: stopped for %.0f s, taken over after %.1f s\n", line,
@@ -128,7 +128,7 @@ static void check_return(int late)
     assert_int_equal(stage_stop(&stage, &stage.b), 0);
     free(stage_add(&stage, "short", NULL, NULL));
     assert_true(test_until_lines(stage.out, "begin1", 5, STAGE_WAIT_MS));
-    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, STAGE_WAIT_MS));
     assert_int_equal(stage_stop(&stage, &stage.a), 0);
     /* Redis counts each job once: four second attempts, no third. */
     assert_int_equal(done("short") + done("long"), 5);

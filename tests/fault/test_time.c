@@ -115,7 +115,7 @@ static void check_nobody_is_suspected(void)
 
 static bool is_waiting(const char *id)
 {
-    CLEANUP_FREE char *was = stage_show(&stage, id, "state");
+    CLEANUP_FREE char *was = test_shown(&stage.redis, id, "state");
 
     return strcmp(was, "waiting") == 0;
 }
@@ -275,7 +275,7 @@ static void T5_odd_instants(void **state)
     assert_true(test_lines(stage.a.log, "2106-02-07T06:28:1") +
                     test_lines(stage.b.log, "2106-02-07T06:28:1") >
                 0);
-    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, STAGE_WAIT_MS));
     assert_int_equal(test_lines(stage.a.log, "event=registered"), 1);
 }
 
@@ -324,7 +324,7 @@ static void T6_strobe(void **state)
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     step_to(0);
-    assert_true(test_until(stage_is_drained, &stage, STAGE_WAIT_MS));
+    assert_true(stage_until_drained(&stage, STAGE_WAIT_MS));
     assert_int_equal(test_lines(stage.out, NULL), jobs);
     check_none_early();
     assert_true(stage_is_sound(&stage, &sum, STAGE_WAIT_MS));

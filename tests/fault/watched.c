@@ -247,20 +247,6 @@ bool watched_until_empty(int deadline_ms)
     return test_until(is_empty, NULL, deadline_ms);
 }
 
-char *watched_shown(const char *id, const char *name)
-{
-    struct reply *r = test_fcall(&watched.redis, "later_show", id, NULL);
-    const struct reply *v = reply_named(r, name);
-    char *text =
-        v != NULL && reply_kind(v) == REPLY_STR ? mem_dup(reply_str(v), reply_len(v)) : NULL;
-
-    if (text == NULL)
-        text = v != NULL && reply_kind(v) == REPLY_INT ? mem_printf("%lld", (long long)reply_int(v))
-                                                       : mem_strdup("");
-    reply_free(r);
-    return text;
-}
-
 char *watched_result(const char *id, int field)
 {
     struct reply *r = test_fcall(&watched.redis, "later_result", id, NULL);

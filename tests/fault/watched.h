@@ -66,8 +66,6 @@ bool watched_state_is(const char *id, const char *state);
 bool watched_until_state(const char *id, const char *state);
 /* Wait until no job waits or runs, canaries left out; false at the deadline. */
 bool watched_until_empty(int deadline_ms);
-/* One value of later_show as text, "" if it is missing. The caller's to free. */
-char *watched_shown(const char *id, const char *name);
 /* A field of later_result as text: 1 code, 3 start, 4 text, 5 output. The caller's to free. */
 char *watched_result(const char *id, int field);
 

@@ -371,7 +371,7 @@ static void event(char c)
 {
     static const struct verdict done = {.verb = STORE_DONE},
                                 fails = {.verb = STORE_RETRY, .amount = 1000, .is_error = true},
-                                back = {.verb = STORE_RELEASE, .is_host_fault = true};
+                                back = {.verb = STORE_RELEASE, .is_host_ill = true};
 
     switch (c) {
     case 't':

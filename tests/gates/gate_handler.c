@@ -24,7 +24,7 @@ static const char *variable(const char *name)
     return value != NULL && *value != '\0' ? value : "-";
 }
 
-static int record(int fd, const char *what)
+static int write_line(int fd, const char *what)
 {
     struct timespec now = {0, 0};
     char line[512];
@@ -70,10 +70,10 @@ int main(int argc, char **argv)
         return 2;
     fd = open(argv[1], O_WRONLY | O_APPEND | O_CLOEXEC);
     is_alone = argc == 4 || hold_alone(argv[4]) == 0;
-    if (fd < 0 || record(fd, is_alone ? "start" : "clash") != 0)
+    if (fd < 0 || write_line(fd, is_alone ? "start" : "clash") != 0)
         return 2;
     ms = work_ms(strtol(argv[2], NULL, 10), strtol(argv[3], NULL, 10));
     work = (struct timespec){ms / 1000, ms % 1000 * 1000000};
     (void)nanosleep(&work, NULL);
-    return record(fd, "end");
+    return write_line(fd, "end");
 }

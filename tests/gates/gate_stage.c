@@ -29,7 +29,6 @@ static void die(const char *what, const char *why)
 
 void gates_begin(struct gates *g)
 {
-    CLEANUP_FREE char *from = mem_printf("%s/tests/gates/gate_handler", test_build_dir());
     struct err err = ERR_INIT;
     struct url url;
 
@@ -38,18 +37,15 @@ void gates_begin(struct gates *g)
     test_redis_start(&g->s.redis, NULL);
     test_redis_load(&g->s.redis);
     (void)snprintf(g->path, sizeof(g->path), "%s/gates", g->s.dir);
-    (void)snprintf(g->handler, sizeof(g->handler), "%s/gate_handler", g->s.dir);
     (void)snprintf(g->referee, sizeof(g->referee), "%s/referee", g->s.dir);
+    test_install(g->s.dir, "tests/gates/gate_handler", g->handler);
     {
-        /* Copy it: other users may be able to change folders above the build, and laterd would
-         * refuse the handler. */
-        char *copy[] = {(char *)(uintptr_t) "install", (char *)(uintptr_t) "-m755", from,
-                        g->handler, NULL};
-        char *book[] = {(char *)(uintptr_t) "install", (char *)(uintptr_t) "-m666",
+        /* Empty, and for all users: handlers of several append to it. */
+        char *argv[] = {(char *)(uintptr_t) "install", (char *)(uintptr_t) "-m666",
                         (char *)(uintptr_t) "/dev/null", g->path, NULL};
 
-        if (proc_run(copy, NULL, 0, NULL, NULL) != 0 || proc_run(book, NULL, 0, NULL, NULL) != 0)
-            die(from, "cannot be installed");
+        if (proc_run(argv, NULL, 0, NULL, NULL) != 0)
+            die(g->path, "cannot be made");
     }
     if (mkdir(g->referee, 0777) < 0 || chmod(g->referee, 0777) < 0)
         die(g->referee, "cannot be made");
@@ -246,9 +242,7 @@ void gates_add_many(struct gates *g, const char *queue, int n)
 
 struct wanted {
     struct gates *g;
-    const char *command, *key, *id;
-    const char *text;
-    int64_t n;
+    const char *id, *text;
 };
 
 static bool is_declared(void *arg)
@@ -266,26 +260,16 @@ void gates_until_declared(struct gates *g, const char *queue)
         die(queue, "has no gates");
 }
 
-static bool is_count(void *arg)
-{
-    const struct wanted *w = arg;
-
-    return gates_int(w->g, w->command, w->key, NULL) == w->n;
-}
-
 bool gates_until_jobs(struct gates *g, int64_t n, int deadline_ms)
 {
-    struct wanted w = {.g = g, .command = "HLEN", .key = STAGE_ROOT ":jobs", .n = n};
-
-    return test_until(is_count, &w, deadline_ms);
+    return test_until_int(&g->s.redis, "HLEN", STAGE_ROOT ":jobs", n, deadline_ms);
 }
 
 bool gates_until_parked(struct gates *g, const char *queue, int64_t n, int deadline_ms)
 {
     CLEANUP_FREE char *key = mem_printf("%s:parked:%s", STAGE_ROOT, queue);
-    struct wanted w = {.g = g, .command = "ZCARD", .key = key, .n = n};
 
-    return test_until(is_count, &w, deadline_ms);
+    return test_until_int(&g->s.redis, "ZCARD", key, n, deadline_ms);
 }
 
 bool gates_until_lines(struct gates *g, const char *text, int n, int deadline_ms)
@@ -296,7 +280,7 @@ bool gates_until_lines(struct gates *g, const char *text, int n, int deadline_ms
 static bool is_state(void *arg)
 {
     const struct wanted *w = arg;
-    CLEANUP_FREE char *state = stage_show(&w->g->s, w->id, "state");
+    CLEANUP_FREE char *state = test_shown(&w->g->s.redis, w->id, "state");
 
     return strcmp(state, w->text) == 0;
 }

@@ -19,7 +19,7 @@ static int setup(void **state)
 {
     (void)state;
     test_folder_make(dir);
-    (void)snprintf(path, sizeof(path), "%s/book", dir);
+    (void)snprintf(path, sizeof(path), "%s/ledger", dir);
     return 0;
 }
 

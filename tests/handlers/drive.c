@@ -214,7 +214,7 @@ static void on_line(struct run *r, const char *line)
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
         if (strcmp(verb, answers[i]) == 0) {
             job->answer = mem_printf("%s%s", verb, line + end);
-            job->place = (unsigned)++r->answered;
+            job->rank = (unsigned)++r->answered;
             return;
         }
     fail_msg("no answer: %s", line);
@@ -233,7 +233,7 @@ void stream_run(struct stream_worker *w, struct stream_job *jobs, size_t n, bool
             close_one(&w->in);
         if (!turn(w, deadline))
             fail_msg("%zu of %zu jobs are answered, the output %s", r.answered, n,
-                     w->out < 0 ? "has ended" : "is silent");
+                     w->out < 0 ? "has ended" : "says nothing");
         while ((line = take_line(w)) != NULL) {
             CLEANUP_FREE char *owned = line;
 

@@ -30,7 +30,7 @@ struct stream_job {
     bool has_cancel; /* cancel it at its first `progress` or `alive` */
     char id[16];     /* this and the following are set by stream_run */
     char *answer;    /* verb and text, without the id; stream_jobs_done frees it */
-    unsigned place;  /* its place among the answers of this run, from 1 */
+    unsigned rank;   /* its number among the answers of this run, from 1 */
     unsigned signs;  /* number of `progress` and `alive` lines */
 };
 

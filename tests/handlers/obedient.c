@@ -1,17 +1,17 @@
 /*
- * A plug-in that does what a payload asks for. Arguments: BOOK, a file that gets a line for each
- * event; GATE, a file; and optionally `refuse`, which makes init fail with a text, or `refuse
- * silently`, which makes it fail without one. The gate is open while the file GATE exists.
+ * A plug-in that does what a payload asks for. Arguments: JOURNAL, a file that gets a line for each
+ * event; LATCH, a file; and optionally `refuse`, which makes init fail with a text, or `refuse
+ * wordless`, which makes it fail without one. The latch is open while the file LATCH exists.
  *
  *   ok TEXT  fail TEXT  dead TEXT   returns this outcome, with this result
  *   retry MS          returns retry, after so many ms
  *   number N          returns the number N
  *   progress TEXT     reports progress twice, the second time this text; then like hold
  *   log               writes log texts that could harm a log
- *   hold              waits until the gate is open; fails once it is cancelled
+ *   hold              waits until the latch is open; fails once it is cancelled
  *   spite             the same, but returns LATER_OK when it is cancelled
- *   stone             waits until the gate is open and ignores a cancel
- *   crash             writes to address 0, unless the gate is open
+ *   stone             waits until the latch is open and ignores a cancel
+ *   crash             writes to address 0, unless the latch is open
  *   facts             the result is what the plug-in was told about the job
  *   together N        waits until N jobs were in it at the same time
  *   deep              uses 128 KiB of its stack

@@ -156,8 +156,8 @@ static void test_out_of_order(void **state)
 
     (void)start(state);
     stream_run(&worker, jobs, 2, false);
-    assert_int_equal(jobs[1].place, 1);
-    assert_int_equal(jobs[0].place, 2);
+    assert_int_equal(jobs[1].rank, 1);
+    assert_int_equal(jobs[0].rank, 2);
     stream_jobs_done(jobs, 2);
     end();
 }

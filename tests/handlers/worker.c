@@ -1,18 +1,18 @@
 /*
  * The worker of the stream tests. It does what it is asked to, including what no worker should do:
  *
- *   worker BOOK [name=value ...]
+ *   worker JOURNAL [name=value ...]
  *
- * BOOK: a file that gets these lines, each by one write: "start PID", "job PID ID ATTEMPT
+ * JOURNAL: a file that gets these lines, each by one write: "start PID", "job PID ID ATTEMPT
  * FIRST-WORD", "cancel PID ID" and "eof PID". Names: greet=LINE (instead of "later-stream 1
  * inflight=4"), mute=1 (no greeting), late=MS (wait before the greeting), code=N (exit with this
- * status instead of a greeting), gate=FILE (jobs that hold go on when it exists),
+ * status instead of a greeting), latch=FILE (jobs that hold go on when it exists),
  * deaf=cancel,term,eof (ignore these), any=TEXT (no effect).
  *
  * The first word of a payload says what to do:
  *
  *   ok TEXT  retry TEXT  fail TEXT  dead TEXT   give this answer
- *   hold                  answer when the gate file exists, or with `fail` after a cancel
+ *   hold                  answer when the latch file exists, or with `fail` after a cancel
  *   late MS  beat MS      answer after so long; beat sends `alive` all the time
  *   nap MS                neither read nor write for so long, then answer
  *   exit N  signal N      end in this way;  bye N: answer first, then exit N
@@ -48,8 +48,8 @@ struct job {
     int64_t until_ms; /* answer then, unless it holds */
 };
 
-static int book;
-static const char *gate, *deaf = "";
+static int journal;
+static const char *latch, *deaf = "";
 static struct job jobs[JOBS_MAX];
 static size_t njobs;
 static char *in; /* bytes that were read and not handled yet */
@@ -113,7 +113,7 @@ static void keep(const char *id, bool holds, bool beats, int64_t ms)
 
 static void tick(void)
 {
-    bool is_open = gate != NULL && access(gate, F_OK) == 0;
+    bool is_open = latch != NULL && access(latch, F_OK) == 0;
 
     for (size_t i = 0; i < njobs;) {
         struct job *j = &jobs[i];
@@ -131,7 +131,7 @@ static void tick(void)
 
 static void cancel(const char *id)
 {
-    tell(book, "cancel %d %s\n", (int)getpid(), id);
+    tell(journal, "cancel %d %s\n", (int)getpid(), id);
     for (size_t i = 0; i < njobs && !is_deaf("cancel"); i++) {
         if (strcmp(jobs[i].id, id) == 0) {
             tell(1, "fail %s cancelled\n", id);
@@ -206,7 +206,7 @@ static void do_job(const char *id, const char *attempt, char *payload, size_t le
     payload[len] = '\0'; /* replaces the line feed after it */
     rest = rest != NULL ? rest + 1 : "";
     n = strtol(rest, NULL, 10);
-    tell(book, "job %d %s %s %s\n", (int)getpid(), id, attempt, word);
+    tell(journal, "job %d %s %s %s\n", (int)getpid(), id, attempt, word);
 #define IS(text) (strcmp(word, text) == 0)
     if (IS("ok") || IS("retry") || IS("fail") || IS("dead"))
         tell(1, "%s %s %s\n", word, id, rest);
@@ -317,7 +317,7 @@ static void begin(char **argv)
 {
     if (is_deaf("term"))
         (void)signal(SIGTERM, SIG_IGN);
-    tell(book, "start %d\n", (int)getpid());
+    tell(journal, "start %d\n", (int)getpid());
     sleep_ms(strtol(option(argv, "late", "0"), NULL, 10));
     if (option(argv, "code", NULL) != NULL)
         _exit((int)strtol(option(argv, "code", NULL), NULL, 10));
@@ -327,9 +327,9 @@ static void begin(char **argv)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2 || (book = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) < 0)
+    if (argc < 2 || (journal = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) < 0)
         return 95;
-    gate = option(argv, "gate", NULL);
+    latch = option(argv, "latch", NULL);
     deaf = option(argv, "deaf", "");
     begin(argv);
     while (read_more()) {
@@ -341,7 +341,7 @@ int main(int argc, char **argv)
         }
         tick();
     }
-    tell(book, "eof %d\n", (int)getpid());
+    tell(journal, "eof %d\n", (int)getpid());
     while (is_deaf("eof"))
         (void)pause();
     return 0;

@@ -1,7 +1,7 @@
 /*
  * For tests of stream mode through the built laterd: besides fixture.h a queue `s` that is served
- * by tests/handlers/worker.c, which writes what it does to the file `book` and waits for the file
- * `gate`; and a queue `other` in exec mode.
+ * by tests/handlers/worker.c, which writes what it does to the file `journal` and waits for the
+ * file `latch`; and a queue `other` in exec mode.
  */
 #ifndef LATER_TESTS_INTEGRATION_STREAM_FIXTURE_H
 #define LATER_TESTS_INTEGRATION_STREAM_FIXTURE_H
@@ -19,7 +19,7 @@
 #define LONG_MS 30000
 
 static char worker[128]; /* the program: a copy, since anybody may own the build folders */
-static char book[96], gate[96];
+static char journal[96], latch[96];
 
 static inline void install(const char *from, const char *to)
 {
@@ -36,8 +36,8 @@ static inline int stream_open(void **state)
 
     (void)fx_open(state);
     (void)snprintf(worker, sizeof(worker), "%s/worker", dir);
-    (void)snprintf(book, sizeof(book), "%s/book", dir);
-    (void)snprintf(gate, sizeof(gate), "%s/gate", dir);
+    (void)snprintf(journal, sizeof(journal), "%s/journal", dir);
+    (void)snprintf(latch, sizeof(latch), "%s/latch", dir);
     install(from, worker);
     return 0;
 }
@@ -59,9 +59,9 @@ static inline void stream_conf(struct test_laterd *d, const char *top, const cha
                                const char *args)
 {
     CLEANUP_FREE char *yaml = mem_printf(
-        "%s\nqueues:\n  s: { mode: stream, keep: 1m, handler: [%s, %s, \"gate=%s\"%s]%s }\n"
+        "%s\nqueues:\n  s: { mode: stream, keep: 1m, handler: [%s, %s, \"latch=%s\"%s]%s }\n"
         "  other: { handler: [/bin/sh, -c, \"echo other >> %s\"] }\n",
-        top, worker, book, gate, args, settings, out);
+        top, worker, journal, latch, args, settings, out);
 
     test_laterd_conf(d, dir, "a", redis.url, yaml);
 }
@@ -83,12 +83,12 @@ static inline void reload_with(const char *settings, const char *args)
         test_die("reload");
 }
 
-static inline void open_gate(void)
+static inline void open_latch(void)
 {
-    FILE *f = fopen(gate, "w");
+    FILE *f = fopen(latch, "w");
 
     if (f == NULL || fclose(f) != 0)
-        test_die(gate);
+        test_die(latch);
 }
 
 /* ---- jobs */
@@ -159,24 +159,24 @@ static inline int shown(const char *id, const char *name)
 
 /* ---- what the worker wrote */
 
-/* Wait until n lines of the book have the text; false at the deadline. */
-static inline bool until_booked(const char *text, int n)
+/* Wait until n lines of the journal have the text; false at the deadline. */
+static inline bool until_noted(const char *text, int n)
 {
-    return test_until_lines(book, text, n, LONG_MS);
+    return test_until_lines(journal, text, n, LONG_MS);
 }
 
-static inline int booked(const char *text)
+static inline int noted(const char *text)
 {
-    return test_lines(book, text);
+    return test_lines(journal, text);
 }
 
-/* The pid in the nth line of the book that begins with the text, from 1; 0: no such line. */
-static inline pid_t booked_pid(const char *text, int n)
+/* The pid in the nth line of the journal that begins with the text, from 1; 0: no such line. */
+static inline pid_t noted_pid(const char *text, int n)
 {
     CLEANUP_BUF struct buf all = BUF_INIT;
     char *save = NULL;
 
-    test_read(book, &all);
+    test_read(journal, &all);
     for (char *l = all.len > 0 ? strtok_r(all.data, "\n", &save) : NULL; l != NULL;
          l = strtok_r(NULL, "\n", &save)) {
         if (strncmp(l, text, strlen(text)) == 0 && --n == 0)
@@ -185,13 +185,13 @@ static inline pid_t booked_pid(const char *text, int n)
     return 0;
 }
 
-/* How often the book has a start of the job with this attempt. */
-static inline int booked_starts(const char *id, int attempt)
+/* How often the journal has a start of the job with this attempt. */
+static inline int noted_starts(const char *id, int attempt)
 {
     char text[40];
 
     (void)snprintf(text, sizeof(text), " %s %d ", id, attempt);
-    return booked(text);
+    return noted(text);
 }
 
 /* Is the exec queue served, too? Adds a job to it and waits. */

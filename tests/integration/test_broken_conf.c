@@ -178,17 +178,17 @@ static void test_checked(void **state)
 
     (void)state;
     for (size_t i = 0; i < NBROKEN; i++) {
-        CLEANUP_FREE char *place = mem_printf("laterd: %s:%d:", path, broken[i].line);
+        CLEANUP_FREE char *where = mem_printf("laterd: %s:%d:", path, broken[i].line);
         CLEANUP_BUF struct buf said = BUF_INIT;
         int status;
 
         write_conf(path, broken[i].text);
         status = check_config(path, &said);
-        if (status != 78 || strncmp(buf_str(&said), place, strlen(place)) != 0 ||
+        if (status != 78 || strncmp(buf_str(&said), where, strlen(where)) != 0 ||
             strstr(buf_str(&said), broken[i].says) == NULL)
-            fail_msg("%s\nwants 78, %s %s\nand gives %d, %s", broken[i].text, place, broken[i].says,
+            fail_msg("%s\nwants 78, %s %s\nand gives %d, %s", broken[i].text, where, broken[i].says,
                      status, buf_str(&said));
-        /* One fault makes one line. */
+        /* One error makes one line. */
         assert_ptr_equal(strchr(buf_str(&said), '\n'), said.data + said.len - 1);
     }
 }

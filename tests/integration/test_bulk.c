@@ -186,7 +186,7 @@ static void test_raw_scores(void **state)
                        "laterd_oldest_due_seconds{namespace=\"default\",queue=\"mail\"} 17"));
 }
 
-/* No line after the first faulty one is added, and the error names its line. */
+/* No line after the first bad one is added, and the error names its line. */
 static void test_bad_lines(void **state)
 {
     static const struct {

@@ -839,7 +839,7 @@ static void test_ls(void **state)
 }
 
 /* Run the command on a terminal of 60 columns. The output is put in text. -> its length */
-static size_t on_terminal(char *const *argv, char *const *env, char *text, size_t room)
+static size_t on_terminal(char *const *argv, char *const *env, char *text, size_t cap)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
     struct winsize size = {.ws_row = 24, .ws_col = 60};
@@ -850,7 +850,7 @@ static size_t on_terminal(char *const *argv, char *const *env, char *text, size_
     assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
     proc_start(&p, argv, env, ptsname(master));
     assert_int_equal(proc_wait(&p, DEADLINE_MS), 0);
-    n = read(master, text, room - 1);
+    n = read(master, text, cap - 1);
     assert_true(n > 0);
     text[n] = '\0';
     proc_done(&p);

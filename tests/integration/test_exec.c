@@ -624,11 +624,11 @@ static void test_h2_text_file_busy(void **state)
     attempt_done(&freed);
 }
 
-/* H5: a lack of descriptors is the host's fault, at each point where one is needed. */
+/* H5: a lack of descriptors makes the host ill, at each point where one is needed. */
 static void test_h5_no_descriptors(void **state)
 {
     struct exec_slot *slot = exec_slot_new();
-    int faults = 0, next = dup(STDERR_FILENO);
+    int failures = 0, next = dup(STDERR_FILENO);
     struct rlimit was, few;
 
     (void)state;
@@ -638,17 +638,17 @@ static void test_h5_no_descriptors(void **state)
         skip();
     }
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
-    for (int room = 0; room < 12; room++) {
+    for (int spare = 0; spare < 12; spare++) {
         struct attempt a = {.script = "exit 0"};
 
-        few = (struct rlimit){(rlim_t)(next + room), was.rlim_max};
+        few = (struct rlimit){(rlim_t)(next + spare), was.rlim_max};
         a.serial = exec_slot_arm(slot);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
         attempt_on_slot(&a, slot);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
-        if (a.ret.end == RUN_HOST_FAULT) {
+        if (a.ret.end == RUN_HOST_ILL) {
             assert_non_null(strstr(a.ret.text, "Too many open files"));
-            faults++;
+            failures++;
         } else {
             expect(&a, RUN_EXITED, 0, "exit status 0");
         }
@@ -657,7 +657,7 @@ static void test_h5_no_descriptors(void **state)
         attempt_done(&a);
     }
     /* The number depends on the inherited descriptors; a lack of them must show at least once. */
-    assert_in_range(faults, 1, 11);
+    assert_in_range(failures, 1, 11);
     exec_slot_free(slot);
 }
 
@@ -787,7 +787,7 @@ static int starts_without_a_process_to_have(void)
     if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(65534) != 0))
         return 1;
     attempt(&a);
-    if (a.ret.end != RUN_HOST_FAULT || strstr(a.ret.text, "temporarily unavailable") == NULL)
+    if (a.ret.end != RUN_HOST_ILL || strstr(a.ret.text, "temporarily unavailable") == NULL)
         rc = 2;
     attempt_done(&a);
     return rc;

@@ -188,7 +188,7 @@ static void a_full_semaphore(void **state)
     holder = add_running("sem", "smtp");
     second = add_parked("sem", "smtp");
     id = add_parked("sem", "smtp");
-    want = held_by("semaphore smtp is full, 1 of 1 place: job ", holder);
+    want = held_by("semaphore smtp is full, 1 of 1 permit: job ", holder);
     explains(id, want);
     explains(id, "; it is 2nd in line (before it: 1 of queue mail)\n");
     explains(second, "; it is the first in line\n");

@@ -423,12 +423,12 @@ static bool is_without_trace(const char *id)
 {
     CLEANUP_FREE char *key = mem_printf(ROOT ":big:%s", id);
     struct reply *record = test_redis_call(&redis, "HEXISTS", ROOT ":jobs", id, NULL);
-    struct reply *place = test_redis_call(&redis, "ZSCORE", ROOT ":q:mail:5", id, NULL);
-    bool is = reply_int(record) == 0 && reply_kind(place) == REPLY_NIL &&
+    struct reply *score = test_redis_call(&redis, "ZSCORE", ROOT ":q:mail:5", id, NULL);
+    bool is = reply_int(record) == 0 && reply_kind(score) == REPLY_NIL &&
               test_int(&redis, "EXISTS", key) == 0;
 
     reply_free(record);
-    reply_free(place);
+    reply_free(score);
     return is;
 }
 

@@ -33,7 +33,7 @@
 #include "run/process/origin.h"
 #include "run/process/spawn.h"
 
-#define SILENCE_MS 900
+#define UNACKED_MS 900
 #define LONG_MS 600000
 #define DEADLINE_MS 20000
 #define BEAT_MS 20
@@ -134,10 +134,10 @@ static bool obey(struct shared *sh, struct guard *g, const struct scene *s, char
     return false;
 }
 
-static void work(const struct scene *s, int orders, int64_t silence_ms)
+static void work(const struct scene *s, int orders, int64_t unacked_ms)
 {
     struct err err = ERR_INIT;
-    struct guard *g = guard_new(HANDLERS, silence_ms, &err);
+    struct guard *g = guard_new(HANDLERS, unacked_ms, &err);
     bool is_hushed = false;
     char order;
 
@@ -206,7 +206,7 @@ static bool has_guard(void *arg)
     return fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 && strcmp(name, "later-guard\n") == 0;
 }
 
-static struct scene *begin(int64_t silence_ms)
+static struct scene *begin(int64_t unacked_ms)
 {
     struct scene *s = mem_new(sizeof(*s));
     int orders[2];
@@ -232,7 +232,7 @@ static struct scene *begin(int64_t silence_ms)
     s->worker = fork();
     assert_true(s->worker >= 0);
     if (s->worker == 0)
-        work(s, orders[0], silence_ms);
+        work(s, orders[0], unacked_ms);
     s->orders = orders[1];
     (void)close(orders[0]);
     for (size_t i = 0; i < HANDLERS; i++)
@@ -281,7 +281,7 @@ static void assert_guard_ends(const struct scene *s)
     assert_true(is_readable(s->guard, POLLIN, DEADLINE_MS));
 }
 
-static int64_t silent_ms(const struct scene *s)
+static int64_t unacked_for_ms(const struct scene *s)
 {
     return (boot_now().us - s->shared->acked_us) / 1000;
 }
@@ -290,7 +290,7 @@ static int64_t silent_ms(const struct scene *s)
 
 static void test_a_frozen_worker(void **state)
 {
-    struct scene *s = begin(SILENCE_MS);
+    struct scene *s = begin(UNACKED_MS);
 
     (void)state;
     tell(s, START + 0);
@@ -298,14 +298,14 @@ static void test_a_frozen_worker(void **state)
     assert_int_equal(kill(s->worker, SIGSTOP), 0);
     assert_lives(s, 0);
     assert_ends(s, 0);
-    assert_true(silent_ms(s) >= SILENCE_MS);
+    assert_true(unacked_for_ms(s) >= UNACKED_MS);
     assert_lives(s, 1);
     end(s);
 }
 
 static void test_whoever_hides_from_it(void **state)
 {
-    struct scene *s = begin(SILENCE_MS);
+    struct scene *s = begin(UNACKED_MS);
 
     (void)state;
     tell(s, START + 2);   /* its process has no fence: known by its pid */
@@ -313,13 +313,13 @@ static void test_whoever_hides_from_it(void **state)
     tell(s, HUSH);
     assert_ends(s, 2);
     assert_ends(s, 3);
-    assert_true(silent_ms(s) >= SILENCE_MS);
+    assert_true(unacked_for_ms(s) >= UNACKED_MS);
     end(s);
 }
 
 static void test_what_was_cleared_lives(void **state)
 {
-    struct scene *s = begin(SILENCE_MS);
+    struct scene *s = begin(UNACKED_MS);
 
     (void)state;
     tell(s, START + 0);
@@ -334,18 +334,18 @@ static void test_what_was_cleared_lives(void **state)
 /* Each beat puts the kill off. */
 static void test_a_worker_that_beats(void **state)
 {
-    struct scene *s = begin(SILENCE_MS);
+    struct scene *s = begin(UNACKED_MS);
 
     (void)state;
     tell(s, START + 0);
-    assert_false(is_readable(s->out[0], 0, 2 * SILENCE_MS));
+    assert_false(is_readable(s->out[0], 0, 2 * UNACKED_MS));
     end(s);
 }
 
 /* Handlers that start during the silence are killed, too, also after the first ones were. */
 static void test_later_starts(void **state)
 {
-    struct scene *s = begin(SILENCE_MS);
+    struct scene *s = begin(UNACKED_MS);
 
     (void)state;
     tell(s, START + 0);
@@ -398,7 +398,7 @@ static void test_the_worker_leaves(void **state)
 static void test_signals_do_not_end_it(void **state)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGPIPE};
-    struct scene *s = begin(SILENCE_MS);
+    struct scene *s = begin(UNACKED_MS);
 
     (void)state;
     tell(s, START + 0);
@@ -412,7 +412,7 @@ static void test_signals_do_not_end_it(void **state)
 
 static void test_another_takes_its_place(void **state)
 {
-    struct scene *s = begin(SILENCE_MS);
+    struct scene *s = begin(UNACKED_MS);
     pid_t was = s->shared->guard;
 
     (void)state;
@@ -514,7 +514,7 @@ static void run(struct guard *g, const char *script, struct run_result *ret)
 static void test_jobs(void **state)
 {
     struct err err = ERR_INIT;
-    struct guard *g = guard_new(1, SILENCE_MS, &err);
+    struct guard *g = guard_new(1, UNACKED_MS, &err);
     struct run_result r;
 
     (void)state;

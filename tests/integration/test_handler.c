@@ -315,7 +315,7 @@ static void scan(enum handler_check how, struct buf *queues, struct buf *refused
 
 static void test_scan(void **state)
 {
-    static const char *const silent[] = {
+    static const char *const skipped[] = {
         ".hidden",      "mail~",         "#mail#",        "mail.bak",    "mail.orig",   "mail.rej",
         ".mail.sh.swp", "mail.dpkg-old", "mail.ucf-dist", "mail.rpmnew", "mail.rpmsave"};
     struct buf queues = BUF_INIT, refused = BUF_INIT;
@@ -330,8 +330,8 @@ static void test_scan(void **state)
     make_folder("h/lib", 0755);
     make("real", SCRIPT, 0755);
     link_to("../real", "h/linked");
-    for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
-        (void)snprintf(name, sizeof(name), "h/%s", silent[i]);
+    for (size_t i = 0; i < sizeof(skipped) / sizeof(skipped[0]); i++) {
+        (void)snprintf(name, sizeof(name), "h/%s", skipped[i]);
         make(name, SCRIPT, 0755);
     }
     scan(HANDLER_CHECK_STRICT, &queues, &refused);

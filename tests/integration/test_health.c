@@ -75,7 +75,7 @@ static bool is_ok(void *arg)
     return ok;
 }
 
-/* The worker has told its room: from then on a due job that waits is the worker's fault. */
+/* The worker has told its room: from then on a due job that waits shows that the worker is ill. */
 static bool has_told_room(void *arg)
 {
     struct reply *r = test_redis_call(

@@ -22,7 +22,7 @@ static struct identity me;
 static struct store_peer peer_like_me(void)
 {
     return (struct store_peer){
-        1, "1", me.host, me.boot, me.place.pidns, me.place.pid, me.place.pstart};
+        1, "1", me.host, me.boot, me.process.pidns, me.process.pid, me.process.pstart};
 }
 
 static int setup(void **state)
@@ -42,7 +42,7 @@ static void test_the_living_are_not_gone(void **state)
     assert_true(identity_is_gone(&me, &p));
 }
 
-static void test_other_places_tell_nothing(void **state)
+static void test_other_processes_tell_nothing(void **state)
 {
     struct store_peer p = peer_like_me();
     char other[64];
@@ -56,8 +56,8 @@ static void test_other_places_tell_nothing(void **state)
     p.pidns = "4026531000";
     assert_false(identity_is_gone(&me, &p));
     /* A worker of another user, and one of a version that did not tell its user. */
-    (void)snprintf(other, sizeof(other), "%.*s.12345", (int)strcspn(me.place.pidns, "."),
-                   me.place.pidns);
+    (void)snprintf(other, sizeof(other), "%.*s.12345", (int)strcspn(me.process.pidns, "."),
+                   me.process.pidns);
     p.pidns = other;
     assert_false(identity_is_gone(&me, &p));
     *strchr(other, '.') = '\0';
@@ -119,7 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_living_are_not_gone),
-        cmocka_unit_test(test_other_places_tell_nothing),
+        cmocka_unit_test(test_other_processes_tell_nothing),
         cmocka_unit_test(test_the_dead_are_gone_reaped_or_not),
         cmocka_unit_test(test_what_cannot_be_seen_is_not_gone),
     };

@@ -361,16 +361,17 @@ static void attempts_run_out(void **state)
 static void a_timeout_ends_the_whole_group(void **state)
 {
     CLEANUP_FREE char *id = NULL;
-    char mark[64];
+    char command[64];
 
     (void)state;
     /* Both ignore TERM. The grandchild is found by its unusual argument. */
-    (void)snprintf(mark, sizeof(mark), "sleep 98%d", (int)getpid());
-    test_handler(dir, "hang", "trap '' TERM; echo begin >> %s; %s & wait; %s", out, mark, mark);
+    (void)snprintf(command, sizeof(command), "sleep 98%d", (int)getpid());
+    test_handler(dir, "hang", "trap '' TERM; echo begin >> %s; %s & wait; %s", out, command,
+                 command);
     start_a("defaults: { timeout: 300ms, kill_grace: 300ms, attempts: 1 }");
     id = add("hang", NULL, NULL, "x");
     assert_true(until_state(id, "dead"));
-    assert_true(proc_until_none(mark, 5000));
+    assert_true(proc_until_none(command, 5000));
     assert_int_equal(test_lines(a.log, "timed out"), 1);
 }
 
@@ -532,21 +533,21 @@ static void a_replaced_folder_is_noticed(void **state)
     does("again", "again");
 }
 
-/* Handlers are found through links, as releases are put into service. Each part of the path is
+/* Handlers are found through links, as versions are put into service. Each part of the path is
  * changed in turn. A stream's process is an old one until it is replaced. */
 static void links_are_followed(void **state)
 {
     (void)state;
-    in_dir("rm -r handlers; mkdir -m 755 -p releases; for n in 1 2 3; do "
-           "mkdir -m 755 releases/$n releases/$n/bin releases/$n/lib && "
-           "printf '#!/bin/sh\necho new-%s >>%s\n' $n $PWD/out >releases/$n/bin/new-$n && "
-           "printf '#!/bin/sh\necho same-%s >>%s\n' $n $PWD/out >releases/$n/bin/same && "
+    in_dir("rm -r handlers; mkdir -m 755 -p versions; for n in 1 2 3; do "
+           "mkdir -m 755 versions/$n versions/$n/bin versions/$n/lib && "
+           "printf '#!/bin/sh\necho new-%s >>%s\n' $n $PWD/out >versions/$n/bin/new-$n && "
+           "printf '#!/bin/sh\necho same-%s >>%s\n' $n $PWD/out >versions/$n/bin/same && "
            "printf '#!/bin/sh\necho later-stream 1\nwhile read -r j id rest; do read -r x; "
            "echo %s-%s >>%s; echo ok ${id#id=}; done\n' stream $n $PWD/out "
-           ">releases/$n/lib/worker && cp releases/$n/lib/worker releases/$n/lib/named && "
-           "sed -i s/stream-/named-/ releases/$n/lib/named && chmod 755 releases/$n/*/* && "
-           "ln -s ../../../current/lib/worker releases/$n/bin/worker || exit; done; "
-           "mkdir -m 755 links && ln -s releases/1 current && ln -s ../current/bin links/bin && "
+           ">versions/$n/lib/worker && cp versions/$n/lib/worker versions/$n/lib/named && "
+           "sed -i s/stream-/named-/ versions/$n/lib/named && chmod 755 versions/$n/*/* && "
+           "ln -s ../../../current/lib/worker versions/$n/bin/worker || exit; done; "
+           "mkdir -m 755 links && ln -s versions/1 current && ln -s ../current/bin links/bin && "
            "ln -s links/bin handlers");
     {
         CLEANUP_FREE char *yaml =
@@ -559,20 +560,20 @@ static void links_are_followed(void **state)
     does("same", "same-1");
     does("worker", "stream-1");
     does("named", "named-1");
-    in_dir("ln -sfn releases/2 current");
+    in_dir("ln -sfn versions/2 current");
     does("new-2", "new-2");
     does("same", "same-2");
     does("worker", "stream-2");
     does("named", "named-2");
-    in_dir("rm current && ln -sfn ../releases/3/bin links/bin");
+    in_dir("rm current && ln -sfn ../versions/3/bin links/bin");
     does("new-3", "new-3");
     /* The path to this one had a part missing. */
-    in_dir("ln -s releases/3 current; printf '#!/bin/sh\necho absent >>%s\n' $PWD/out >x && "
-           "chmod 755 x && mv x releases/3/absent");
+    in_dir("ln -s versions/3 current; printf '#!/bin/sh\necho absent >>%s\n' $PWD/out >x && "
+           "chmod 755 x && mv x versions/3/absent");
     does("absent", "absent");
     does("worker", "stream-3");
     does("named", "named-3");
-    in_dir("ln -sfn releases/1/bin handlers");
+    in_dir("ln -sfn versions/1/bin handlers");
     does("new-1", "new-1");
 }
 

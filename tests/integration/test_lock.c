@@ -387,7 +387,7 @@ static void the_command_has_the_terminal(void **state)
                                  "word\n", &piped),
                      0);
     assert_non_null(strstr(buf_str(&piped), "got-word"));
-    /* Ctrl-Z does not stop a command that holds a place. */
+    /* Ctrl-Z does not stop a command that holds a permit. */
     assert_int_equal(
         on_terminal("$LATER lock x -- sh -c 'echo ready; sleep 1; echo went-on'", "\x1a", &stopped),
         0);

@@ -342,7 +342,7 @@ static void test_half_made(void **state)
 
 /* As a user without rights: a process of that user that is not dumpable may have any origin.
  * Processes of other users do not count, or nobody could ever know. */
-static int look_as_user(void)
+static int search_as_user(void)
 {
     int64_t since = pidstat_start(getpid());
     siginfo_t info;
@@ -379,7 +379,7 @@ static void test_hidden_ones(void **state)
     roots = start_of(worker, "");
     pid = fork();
     if (pid == 0)
-        _exit(look_as_user());
+        _exit(search_as_user());
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(WEXITSTATUS(status), 0);
     assert_int_equal(end_of(roots), 0);

@@ -46,7 +46,7 @@ static void plugin_conf(struct test_laterd *d, const char *name, const char *top
     CLEANUP_FREE char *yaml =
         mem_printf("%s\nqueues:\n  s: { mode: plugin, keep: 1m, handler: [%s, %s, %s%s]%s }\n"
                    "  other: { handler: [/bin/sh, -c, \"echo other >> %s\"] }\n",
-                   top, object, book, gate, args, settings, out);
+                   top, object, journal, latch, args, settings, out);
 
     test_laterd_conf(d, dir, name, redis.url, yaml);
 }
@@ -80,15 +80,15 @@ static void check(const char *payload, const char *state, const char *code, enum
 /* ---- the watchdog */
 
 /* A job that is past its time limit without a sign of life holds a thread for good: systemd should
- * restart the daemon. Within its time limit it may be silent. */
-static void a_silent_one_starves_the_watchdog(void **state)
+ * restart the daemon. Within its time limit it may say nothing. */
+static void a_mute_one_starves_the_watchdog(void **state)
 {
     (void)state;
     notes_open(dir);
     begin("", ", timeout: 6s", "");
     notes_for_no_others();
     free(ask("stone"));
-    assert_true(test_until_lines(book, "stone", 1, LONG_MS));
+    assert_true(test_until_lines(journal, "stone", 1, LONG_MS));
     notes_drop();
     test_pause(5000);
     notes_drop();
@@ -97,7 +97,7 @@ static void a_silent_one_starves_the_watchdog(void **state)
     notes_drop();
     assert_false(notes_told("WATCHDOG=1", 5000));
     assert_true(notes_told("STATUS=ready, POOL WEDGED", 3000));
-    open_gate();
+    open_latch();
     assert_true(notes_told("WATCHDOG=1", LONG_MS)); /* it came back after all */
     assert_true(test_laterd_says(&a, "event=pool-well", LONG_MS));
     assert_int_equal(test_lines(a.log, "event=pool-wedged"), 1);
@@ -120,7 +120,7 @@ static void each_outcome(void **state)
     check("number -1", "failed", "1", RESULT_TEXT, "returned -1");
     check("deep", "done", "0", RESULT_OUTPUT, "deep");
     assert_int_equal(test_lines(a.log, "again_in_ms=600000"), 1);
-    assert_int_equal(booked("init "), 1);
+    assert_int_equal(noted("init "), 1);
 }
 
 static void payloads_arrive_byte_exact(void **state)
@@ -194,7 +194,7 @@ static void the_last_progress_is_shown(void **state)
     begin("", "", "");
     id = ask("progress half of it");
     assert_true(test_until(shows_progress, id, LONG_MS));
-    open_gate();
+    open_latch();
     assert_true(until_state(id, "done"));
 }
 
@@ -223,10 +223,10 @@ static void a_cancel_is_seen(void **state)
     (void)state;
     begin("", "", "");
     id = ask_with("keep", "1m", "hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     reply_free(test_fcall(&redis, "later_cancel", id, NULL));
     assert_true(until_state(id, "cancelled"));
-    assert_int_equal(booked(" hold"), 1);
+    assert_int_equal(noted(" hold"), 1);
 }
 
 static void a_stop_is_seen(void **state)
@@ -236,11 +236,11 @@ static void a_stop_is_seen(void **state)
     (void)state;
     begin("stop_timeout: 200ms", "", "");
     id = ask("hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     assert_int_equal(test_laterd_stop(&a), 0);
     assert_true(test_state_is(&redis, id, "waiting"));
     assert_int_equal(shown(id, "attempt"), 0);
-    assert_int_equal(booked("done s"), 1);
+    assert_int_equal(noted("done s"), 1);
 }
 
 static void a_stop_waits_for_jobs(void **state)
@@ -250,10 +250,10 @@ static void a_stop_waits_for_jobs(void **state)
     (void)state;
     begin("", "", "");
     id = ask("hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     test_laterd_kill(&a, SIGTERM);
     assert_true(test_laterd_says(&a, "event=stopping", LONG_MS));
-    open_gate();
+    open_latch();
     assert_int_equal(test_laterd_wait(&a, LONG_MS), 0);
     assert_true(test_state_is(&redis, id, "done"));
 }
@@ -266,7 +266,7 @@ static void one_that_never_returns_is_left(void **state)
     (void)state;
     begin("stop_timeout: 100ms", "", "");
     id = ask("stone");
-    assert_true(until_booked(" stone", 1));
+    assert_true(until_noted(" stone", 1));
     begin_at = mono_now();
     test_laterd_kill(&a, SIGTERM);
     assert_int_equal(test_laterd_wait(&a, 60000), 70);
@@ -274,7 +274,7 @@ static void one_that_never_returns_is_left(void **state)
     assert_in_range(test_ms_since(begin_at), 10000, 40000);
     assert_int_equal(test_lines(a.log, "a plug-in did not return: leaving it"), 1);
     /* The next daemon runs the job again. */
-    open_gate();
+    open_latch();
     test_laterd_start(&a);
     assert_true(until_state(id, "done"));
 }
@@ -303,13 +303,13 @@ static void init_refuses(void **state)
 {
     (void)state;
     check_refused(NULL, ", refuse", "s.so: init refused: no licence for s\"");
-    assert_int_equal(booked("done "), 0);
+    assert_int_equal(noted("done "), 0);
 }
 
-static void init_refuses_silently(void **state)
+static void init_refuses_without_a_word(void **state)
 {
     (void)state;
-    check_refused(NULL, ", refuse, silently", "init refused: it did not say why\"");
+    check_refused(NULL, ", refuse, wordless", "init refused: it did not say why\"");
 }
 
 static void another_abi(void **state)
@@ -317,7 +317,7 @@ static void another_abi(void **state)
     (void)state;
     check_refused("tests/handlers/other-abi.so", "",
                   "was built for plug-in ABI 7, this laterd has 1: build it anew");
-    assert_int_equal(booked("init "), 1);
+    assert_int_equal(noted("init "), 1);
 }
 
 static void no_symbol(void **state)
@@ -363,7 +363,7 @@ static void a_reload_that_fails_loses_nothing(void **state)
     }
     for (int i = 0; i < 200; i++) {
         assert_true(until_state(ids[i], "done"));
-        assert_int_equal(booked_starts(ids[i], 1), 1);
+        assert_int_equal(noted_starts(ids[i], 1), 1);
         free(ids[i]);
     }
 }
@@ -377,19 +377,19 @@ static void new_args_are_a_new_state(void **state)
     (void)state;
     begin("", "", ", first");
     held = ask("hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     reload_plugin("", ", first");
-    assert_int_equal(booked("init "), 1);
+    assert_int_equal(noted("init "), 1);
     reload_plugin("", ", second");
     next = ask("ok");
     assert_true(until_state(next, "done"));
-    assert_int_equal(booked("init s second"), 1);
-    assert_int_equal(booked("done "), 0);
-    open_gate();
+    assert_int_equal(noted("init s second"), 1);
+    assert_int_equal(noted("done "), 0);
+    open_latch();
     assert_true(until_state(held, "done"));
-    assert_true(until_booked("done s first", 1));
+    assert_true(until_noted("done s first", 1));
     assert_int_equal(test_laterd_stop(&a), 0);
-    assert_int_equal(booked("done s second"), 1);
+    assert_int_equal(noted("done s second"), 1);
 }
 
 static void a_file_that_is_replaced_is_loaded(void **state)
@@ -399,25 +399,25 @@ static void a_file_that_is_replaced_is_loaded(void **state)
     (void)state;
     begin("", "", "");
     held = ask("hold");
-    assert_true(until_booked(" hold 1", 1));
+    assert_true(until_noted(" hold 1", 1));
     install_object("tests/handlers/obedient-2.so", object);
     reload_plugin("", "");
     next = ask("ok");
     assert_true(until_state(next, "done"));
     /* The old plug-in is still in memory, since its job runs. */
-    assert_int_equal(booked(" ok 2"), 1);
+    assert_int_equal(noted(" ok 2"), 1);
     install_object("tests/handlers/obedient.so", object);
     reload_plugin("", "");
     free(next);
     next = ask("ok");
     assert_true(until_state(next, "done"));
-    assert_int_equal(booked(" ok 1"), 1);
-    open_gate();
+    assert_int_equal(noted(" ok 1"), 1);
+    open_latch();
     assert_true(until_state(held, "done"));
-    assert_true(until_booked("done s - 1", 1));
+    assert_true(until_noted("done s - 1", 1));
     assert_int_equal(test_laterd_stop(&a), 0);
-    assert_int_equal(booked("init "), 3);
-    assert_int_equal(booked("done "), 3);
+    assert_int_equal(noted("init "), 3);
+    assert_int_equal(noted("done "), 3);
 }
 
 static void two_queues_share_an_object(void **state)
@@ -425,7 +425,7 @@ static void two_queues_share_an_object(void **state)
     CLEANUP_FREE char *yaml =
         mem_printf("queues:\n  s: { mode: plugin, keep: 1m, handler: [%s, %s, %s, one] }\n"
                    "  t: { mode: plugin, handler: [%s, %s, %s, two] }\n",
-                   object, book, gate, object, book, gate);
+                   object, journal, latch, object, journal, latch);
     CLEANUP_FREE char *id = NULL;
     struct test_laterd edited;
 
@@ -434,13 +434,13 @@ static void two_queues_share_an_object(void **state)
     free(test_add(&redis, "t", NULL, NULL, "ok"));
     id = ask("ok");
     assert_true(until_state(id, "done"));
-    assert_true(until_booked(" ok", 2));
-    assert_int_equal(booked("init s one") + booked("init t two"), 2);
+    assert_true(until_noted(" ok", 2));
+    assert_int_equal(noted("init s one") + noted("init t two"), 2);
     test_laterd_conf(&edited, dir, "a", redis.url, "queues: { x: { handler: [/bin/true] } }");
     test_laterd_kill(&a, SIGHUP);
     assert_true(test_laterd_says(&a, "event=reload result=done", LONG_MS));
-    assert_true(until_booked("done s one", 1));
-    assert_true(until_booked("done t two", 1));
+    assert_true(until_noted("done s one", 1));
+    assert_true(until_noted("done t two", 1));
 }
 
 /* ---- threads and crashes */
@@ -467,10 +467,10 @@ static void no_more_than_its_concurrency(void **state)
     begin("", ", concurrency: 3", "");
     for (int i = 0; i < 8; i++)
         ids[i] = ask("hold");
-    assert_true(until_booked(" hold", 3));
+    assert_true(until_noted(" hold", 3));
     assert_true(other_runs());
-    assert_int_equal(booked(" hold"), 3);
-    open_gate();
+    assert_int_equal(noted(" hold"), 3);
+    open_latch();
     for (int i = 0; i < 8; i++) {
         assert_true(until_state(ids[i], "done"));
         free(ids[i]);
@@ -485,15 +485,15 @@ static void a_crash_is_one_of_the_worker(void **state)
     (void)state;
     begin("", "", "");
     neighbour = ask("hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     id = ask("crash");
-    assert_true(until_booked(" crash", 1));
+    assert_true(until_noted(" crash", 1));
     status = proc_wait(&a.proc, LONG_MS);
     assert_int_not_equal(status, 0);
     assert_int_not_equal(status, -1);
     proc_done(&a.proc);
     a.runs = false;
-    open_gate();
+    open_latch();
     plugin_conf(&b, "b", "", "", "");
     test_laterd_start(&b);
     assert_true(test_until_state(&redis, id, "done", 60000));
@@ -511,13 +511,13 @@ static void the_guard_kills_the_worker_for_a_lock(void **state)
     (void)state;
     begin("", "", "");
     id = ask_with("lock", "door", "hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     begin_at = mono_now();
     test_laterd_kill(&a, SIGSTOP);
     assert_int_equal(test_laterd_wait(&a, 20000), 128 + SIGKILL);
     assert_in_range(test_ms_since(begin_at), 9000, 16000);
     assert_true(test_until_lines(a.log, "event=guard-kill", 1, LONG_MS));
-    open_gate();
+    open_latch();
     test_laterd_start(&a);
     assert_true(until_state(id, "done"));
 }
@@ -593,7 +593,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, fx_close)
     const struct CMUnitTest tests[] = {
         T(each_outcome),
-        T(a_silent_one_starves_the_watchdog),
+        T(a_mute_one_starves_the_watchdog),
         T(payloads_arrive_byte_exact),
         T(it_is_told_the_facts),
         T(its_log_does_no_harm),
@@ -604,7 +604,7 @@ int main(void)
         T(a_stop_waits_for_jobs),
         T(one_that_never_returns_is_left),
         T(init_refuses),
-        T(init_refuses_silently),
+        T(init_refuses_without_a_word),
         T(another_abi),
         T(no_symbol),
         T(no_object),

@@ -193,7 +193,7 @@ static void test_impostors(void **state)
     test_says("cp $LATER $DIR/later && chmod 755 $DIR $DIR/later", 0, "");
     launch(&a, "a", "");
     test_says("chmod 644 $DIR/a.yaml", 0, "");
-    /* Root's own daemon counts; a silent or talkative stranger does not. */
+    /* Root's own daemon counts; a mute or talkative stranger does not. */
     pid = start_impostor(NULL, 1);
     test_says(AS_DAEMON "health --live", 0, "live: 1 daemon");
     end_impostor(pid);

@@ -75,6 +75,33 @@ static void test_an_add_tells_that_nobody_serves_it(void **state)
     assert_says(&err, "no running worker serves queue mial: the job waits until one does");
 }
 
+/* The id that is printed is that of a job that has ended. */
+static void test_an_add_tells_of_a_key_that_is_held(void **state)
+{
+    struct reply *r;
+    char epoch[24];
+
+    (void)state;
+    r = test_redis_call(&redis, "FCALL", "later_v1_register", "1", ROOT, "0", "inst", "1", "0", "1",
+                        "queues", "mail", "0", "0", NULL);
+    (void)snprintf(epoch, sizeof(epoch), "%lld", (long long)reply_int(reply_at(r, 1)));
+    reply_free(r);
+    assert_int_equal(run("add", "mail", "--unique", "k", "--unique-for", "1h", "x"), 0);
+    assert_int_equal(run("add", "mail", "--unique", "k", "x"), 0);
+    assert_int_equal(err.len, 0);
+    do_redis("FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", "1", "0", "1", "mail", "1",
+             "9999");
+    assert_int_equal(out.len, 13);
+    out.data[12] = '\0';
+    do_redis("FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", "0", "1", out.data, "1", "done",
+             "mail", "0", "0", "", "", "0");
+    assert_int_equal(run("add", "mail", "--unique", "k", "x"), 0);
+    assert_says(&err, "nothing was added: job j");
+    assert_says(&err, "later cancel mail@k");
+    assert_int_equal(run("cancel", "mail@k"), 0);
+    assert_out("mail@k freed\n");
+}
+
 static void test_a_queue_is_forgotten(void **state)
 {
     (void)state;
@@ -100,6 +127,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_misspelt_name_is_refused, flush_all),
         cmocka_unit_test_setup(test_a_queue_without_jobs_is_none, flush_all),
         cmocka_unit_test_setup(test_an_add_tells_that_nobody_serves_it, flush_all),
+        cmocka_unit_test_setup(test_an_add_tells_of_a_key_that_is_held, flush_all),
         cmocka_unit_test_setup(test_a_queue_is_forgotten, flush_all),
     };
 

@@ -165,14 +165,14 @@ static void many_in_flight_and_out_of_order(void **state)
     stream_start_a("concurrency: 64", "", ", \"greet=later-stream 1 inflight=64\"");
     for (int i = 0; i < 63; i++)
         held[i] = ask("hold");
-    assert_true(until_booked(" hold", 63));
+    assert_true(until_noted(" hold", 63));
     for (int i = 0; i < 20; i++) {
         CLEANUP_FREE char *id = ask("ok overtaking");
 
         assert_true(until_state(id, "done"));
     }
-    assert_int_equal(booked("start "), 1);
-    open_gate();
+    assert_int_equal(noted("start "), 1);
+    open_latch();
     for (int i = 0; i < 63; i++) {
         assert_true(until_state(held[i], "done"));
         free(held[i]);
@@ -190,12 +190,12 @@ static void no_more_than_inflight(void **state)
     assert_true(test_until_lines(a.log, "event=stream-ready", 2, LONG_MS));
     for (int i = 0; i < 8; i++)
         held[i] = ask("hold");
-    assert_true(until_booked(" hold", 6));
+    assert_true(until_noted(" hold", 6));
     assert_true(other_runs());
-    assert_int_equal(booked(" hold"), 6);
-    (void)snprintf(first, sizeof(first), "job %d ", (int)booked_pid("start ", 1));
-    assert_int_equal(booked(first), 3);
-    open_gate();
+    assert_int_equal(noted(" hold"), 6);
+    (void)snprintf(first, sizeof(first), "job %d ", (int)noted_pid("start ", 1));
+    assert_int_equal(noted(first), 3);
+    open_latch();
     for (int i = 0; i < 8; i++) {
         assert_true(until_state(held[i], "done"));
         free(held[i]);
@@ -212,17 +212,17 @@ static void a_timeout_ends_the_process(void **state)
     stream_start_a("", ", backoff: { first: 1h }", "");
     n1 = ask("hold");
     n2 = ask("hold");
-    assert_true(until_booked(" hold", 2));
+    assert_true(until_noted(" hold", 2));
     late = ask_with("timeout", "300ms", "hold");
     assert_true(until_state(late, "failed"));
     assert_true(result_has(late, RESULT_CODE, "124"));
     assert_true(result_has(late, RESULT_TEXT, "timed out after 300ms: "));
     assert_int_equal(shown(late, "attempt"), 1);
     /* The other jobs of the process run again, without an attempt spent. */
-    assert_true(until_booked(" hold", 5));
-    assert_int_equal(booked_starts(n1, 1), 2);
-    assert_int_equal(booked_starts(n2, 1), 2);
-    open_gate();
+    assert_true(until_noted(" hold", 5));
+    assert_int_equal(noted_starts(n1, 1), 2);
+    assert_int_equal(noted_starts(n2, 1), 2);
+    open_latch();
     assert_true(until_state(n1, "done"));
     assert_true(until_state(n2, "done"));
 }
@@ -238,10 +238,10 @@ static void a_timeout_by_cancel_ends_the_job(void **state)
     assert_true(until_state(late, "failed"));
     assert_true(result_has(late, RESULT_CODE, "124"));
     assert_true(result_has(late, RESULT_TEXT, "timed out after 300ms: cancelled"));
-    assert_int_equal(booked("cancel "), 1);
-    open_gate();
+    assert_int_equal(noted("cancel "), 1);
+    open_latch();
     assert_true(until_state(neighbour, "done"));
-    assert_int_equal(booked("start "), 1);
+    assert_int_equal(noted("start "), 1);
 }
 
 static void a_cancel_that_is_not_answered_ends_the_process(void **state)
@@ -256,25 +256,25 @@ static void a_cancel_that_is_not_answered_ends_the_process(void **state)
     assert_true(until_state(late, "failed"));
     assert_true(result_has(late, RESULT_TEXT, "timed out after 300ms: "));
     assert_true(test_laterd_says(&a, "it did not answer a cancel: killed by signal 9", LONG_MS));
-    assert_true(until_booked(" hold", 3));
-    assert_int_equal(booked_starts(neighbour, 1), 2);
-    open_gate();
+    assert_true(until_noted(" hold", 3));
+    assert_int_equal(noted_starts(neighbour, 1), 2);
+    open_latch();
     assert_true(until_state(neighbour, "done"));
 }
 
-static void silence_is_a_timeout_where_heartbeat_is_set(void **state)
+static void a_missed_heartbeat_is_a_timeout_where_heartbeat_is_set(void **state)
 {
-    CLEANUP_FREE char *beats = NULL, *silent = NULL;
+    CLEANUP_FREE char *beats = NULL, *mute = NULL;
 
     (void)state;
     stream_start_a("", ", backoff: { first: 1h }, heartbeat: 400ms", CANCEL);
     beats = ask("beat 1500");
     assert_true(until_state(beats, "done"));
-    silent = ask("late 30000");
-    assert_true(until_state(silent, "failed"));
-    assert_true(result_has(silent, RESULT_TEXT, "said nothing for 400ms: "));
-    assert_true(result_has(silent, RESULT_CODE, "124"));
-    assert_int_equal(booked("start "), 1);
+    mute = ask("late 30000");
+    assert_true(until_state(mute, "failed"));
+    assert_true(result_has(mute, RESULT_TEXT, "said nothing for 400ms: "));
+    assert_true(result_has(mute, RESULT_CODE, "124"));
+    assert_int_equal(noted("start "), 1);
 }
 
 static void cancel_running(const char *id)
@@ -299,12 +299,12 @@ static void cancelled_by_the_word(void **state)
     stream_start_a("", "", CANCEL);
     neighbour = ask("hold");
     id = ask_with("keep", "1m", "hold");
-    assert_true(until_booked(" hold", 2));
+    assert_true(until_noted(" hold", 2));
     cancel_running(id);
     assert_true(until_state(id, "cancelled"));
-    open_gate();
+    open_latch();
     assert_true(until_state(neighbour, "done"));
-    assert_int_equal(booked("start "), 1);
+    assert_int_equal(noted("start "), 1);
 }
 
 static void cancelled_by_the_end_of_the_process(void **state)
@@ -315,12 +315,12 @@ static void cancelled_by_the_end_of_the_process(void **state)
     stream_start_a("", "", "");
     neighbour = ask("hold");
     id = ask_with("keep", "1m", "hold");
-    assert_true(until_booked(" hold", 2));
+    assert_true(until_noted(" hold", 2));
     cancel_running(id);
     assert_true(until_state(id, "cancelled"));
-    assert_true(until_booked(" hold", 3));
-    assert_int_equal(booked_starts(neighbour, 1), 2);
-    open_gate();
+    assert_true(until_noted(" hold", 3));
+    assert_int_equal(noted_starts(neighbour, 1), 2);
+    open_latch();
     assert_true(until_state(neighbour, "done"));
 }
 
@@ -341,7 +341,7 @@ static void a_death_spends_an_attempt(void **state)
     for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
         CLEANUP_FREE char *held = ask("hold"), *id = NULL, *next = NULL;
 
-        assert_true(until_booked(" hold", (int)i + 1));
+        assert_true(until_noted(" hold", (int)i + 1));
         id = ask(deaths[i].payload);
         assert_true(until_state(id, "failed"));
         assert_true(until_state(held, "failed"));
@@ -367,7 +367,7 @@ static void ends_behind_an_answer_lose_nothing(void **state)
         ids[i] = ask(i % 5 < 4 ? "bye 0" : "ok");
     for (int i = 0; i < 100; i++) {
         assert_true(until_state(ids[i], "done"));
-        assert_int_equal(booked_starts(ids[i], 1), 1);
+        assert_int_equal(noted_starts(ids[i], 1), 1);
         free(ids[i]);
     }
     assert_int_equal(test_lines(a.log, "outcome=retry"), 0);
@@ -392,7 +392,7 @@ static void garbage_is_output(void **state)
     assert_true(until_state(unknown, "done"));
     held = ask("ok still here");
     assert_true(until_state(held, "done"));
-    assert_int_equal(booked("start "), 1);
+    assert_int_equal(noted("start "), 1);
     assert_int_equal(test_lines(a.log, "stream=stdout msg=\"hello there\""), 1);
     assert_int_equal(test_lines(a.log, "cut=1"), 1);
     assert_int_equal(test_lines(a.log, "stream=answer-without-job"), 4);
@@ -446,12 +446,12 @@ static void progress_is_shown(void **state)
     (void)state;
     stream_start_a("", "", "");
     id = ask("hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     text = mem_printf("say progress %s none of it\nprogress %s half of it\n", id, id);
     said = ask(text);
     assert_true(until_state(said, "done"));
     assert_true(test_until(shows_progress, id, LONG_MS));
-    open_gate();
+    open_latch();
     assert_true(until_state(id, "done"));
 }
 
@@ -467,17 +467,17 @@ static void a_worker_that_does_not_read_loses_nothing(void **state)
     memset(bytes, 'b', n);
     stream_start_a("concurrency: 128", "", ", \"greet=later-stream 1 inflight=128\"");
     nap = ask("nap 1000");
-    assert_true(until_booked(" nap", 1));
+    assert_true(until_noted(" nap", 1));
     for (int i = 0; i < 100; i++)
         ids[i] = ask_bytes("s", bytes, n);
     assert_true(other_runs());
-    assert_int_equal(booked("job "), 1);
+    assert_int_equal(noted("job "), 1);
     for (int i = 0; i < 100; i++) {
         assert_true(until_state(ids[i], "done"));
         assert_true(result_has(ids[i], RESULT_OUTPUT, "65536 "));
         free(ids[i]);
     }
-    assert_int_equal(booked("start "), 1);
+    assert_int_equal(noted("start "), 1);
 }
 
 int main(void)
@@ -501,7 +501,7 @@ int main(void)
         T(a_timeout_ends_the_process),
         T(a_timeout_by_cancel_ends_the_job),
         T(a_cancel_that_is_not_answered_ends_the_process),
-        T(silence_is_a_timeout_where_heartbeat_is_set),
+        T(a_missed_heartbeat_is_a_timeout_where_heartbeat_is_set),
         T(cancelled_by_the_word),
         T(cancelled_by_the_end_of_the_process),
         T(a_death_spends_an_attempt),

@@ -93,10 +93,10 @@ static void check_shut(const char *payload, const char *reason)
     first = ask("ok");
     assert_true(until_state(first, "done"));
     held = ask("hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     id = ask(payload);
     /* A closed standard input is noticed only when a job is written to it. */
-    assert_true(until_booked(" shut", 1));
+    assert_true(until_noted(" shut", 1));
     next = ask("ok");
     assert_true(test_laterd_says(&a, reason, LONG_MS));
     assert_true(until_state(id, "failed"));
@@ -131,12 +131,12 @@ static void one_that_is_killed_while_it_is_idle(void **state)
     stream_start_a("", "", "");
     id = ask("ok");
     assert_true(until_state(id, "done"));
-    pid = booked_pid("start ", 1);
+    pid = noted_pid("start ", 1);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_true(test_laterd_says(&a, "served=1 reason=\"killed by signal 9", LONG_MS));
     next = ask("ok");
     assert_true(until_state(next, "done"));
-    assert_int_equal(booked_starts(next, 1), 1);
+    assert_int_equal(noted_starts(next, 1), 1);
 }
 
 /* A job that kills its process does not keep the queue busy: new processes come less often. */
@@ -149,7 +149,7 @@ static void deaths_without_an_answer_slow_down(void **state)
     stream_start_a("", ", attempts: 5, backoff: { first: 0s }", "");
     id = ask("exit 1");
     assert_true(until_state(id, "dead"));
-    assert_int_equal(booked(" exit"), 5);
+    assert_int_equal(noted(" exit"), 5);
     assert_true(test_ms_since(begin) >= 1500); /* 100, 200, 400, 800 */
 }
 
@@ -164,7 +164,7 @@ static void serve_for(int n)
         ids[i] = ask("ok");
     for (int i = 0; i < n; i++) {
         assert_true(until_state(ids[i], "done"));
-        assert_int_equal(booked_starts(ids[i], 1), 1);
+        assert_int_equal(noted_starts(ids[i], 1), 1);
         free(ids[i]);
     }
 }
@@ -177,18 +177,18 @@ static void replaced_by_jobs_without_a_gap(void **state)
     (void)state;
     stream_start_a("", ", recycle: { jobs: 10 }", ", late=700");
     held = ask("hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     serve_for(10);
-    assert_true(until_booked("start ", 2));
+    assert_true(until_noted("start ", 2));
     serve_for(5); /* while the second one sets itself up */
     assert_int_equal(test_lines(a.log, "event=stream-ready"), 1);
     assert_true(test_laterd_says(&a, "event=stream-recycle queue=s served=", LONG_MS));
     serve_for(5);
-    assert_int_equal(booked("eof "), 0);
-    open_gate();
+    assert_int_equal(noted("eof "), 0);
+    open_latch();
     assert_true(until_state(held, "done"));
-    assert_true(until_booked("eof ", 1));
-    assert_int_equal(booked_pid("eof ", 1), booked_pid("start ", 1));
+    assert_true(until_noted("eof ", 1));
+    assert_int_equal(noted_pid("eof ", 1), noted_pid("start ", 1));
     assert_int_equal(test_lines(a.log, "outcome=retry"), 0);
 }
 
@@ -196,9 +196,9 @@ static void replaced_by_age(void **state)
 {
     (void)state;
     stream_start_a("", ", recycle: { age: 1s }", "");
-    while (booked("start ") < 3)
+    while (noted("start ") < 3)
         serve_for(4);
-    assert_true(until_booked("eof ", 2));
+    assert_true(until_noted("eof ", 2));
     assert_int_equal(test_lines(a.log, "outcome=re"), 0);
 }
 
@@ -209,13 +209,13 @@ static void replaced_by_memory(void **state)
     (void)state;
     stream_start_a("", ", recycle: { memory: 64MiB }", "");
     serve_for(4);
-    assert_int_equal(booked("start "), 1);
+    assert_int_equal(noted("start "), 1);
     id = ask("grow 100");
     assert_true(until_state(id, "done"));
-    while (booked("start ") < 2)
+    while (noted("start ") < 2)
         serve_for(4);
-    assert_true(until_booked("eof ", 1));
-    assert_int_equal(booked_pid("eof ", 1), booked_pid("start ", 1));
+    assert_true(until_noted("eof ", 1));
+    assert_int_equal(noted_pid("eof ", 1), noted_pid("start ", 1));
 }
 
 /* ---- reload */
@@ -228,20 +228,20 @@ static void a_reload_brings_new_processes(void **state)
     (void)state;
     stream_start_a("", "", "");
     held = ask("hold");
-    assert_true(until_booked(" hold", 1));
-    old = booked_pid("start ", 1);
+    assert_true(until_noted(" hold", 1));
+    old = noted_pid("start ", 1);
     reload_with("", ""); /* nothing is new */
-    assert_int_equal(booked("start "), 1);
+    assert_int_equal(noted("start "), 1);
     reload_with("", ", any=new");
     next = ask("ok");
     assert_true(until_state(next, "done"));
-    assert_int_equal(booked("start "), 2);
-    assert_int_equal(booked_pid("job ", 2), booked_pid("start ", 2));
-    assert_int_equal(booked("eof "), 0);
-    open_gate();
+    assert_int_equal(noted("start "), 2);
+    assert_int_equal(noted_pid("job ", 2), noted_pid("start ", 2));
+    assert_int_equal(noted("eof "), 0);
+    open_latch();
     assert_true(until_state(held, "done"));
-    assert_true(until_booked("eof ", 1));
-    assert_int_equal(booked_pid("eof ", 1), old);
+    assert_true(until_noted("eof ", 1));
+    assert_int_equal(noted_pid("eof ", 1), old);
     assert_int_equal(test_lines(a.log, "outcome=re"), 0);
 }
 
@@ -252,9 +252,9 @@ static void a_reload_changes_how_many(void **state)
     assert_true(test_laterd_says(&a, "event=stream-ready", LONG_MS));
     reload_with(", processes: 3", "");
     assert_true(test_until_lines(a.log, "event=stream-ready", 4, LONG_MS));
-    assert_true(until_booked("eof ", 1));
+    assert_true(until_noted("eof ", 1));
     serve_for(20);
-    assert_int_equal(booked("start "), 4);
+    assert_int_equal(noted("start "), 4);
 }
 
 /* Under load, reload after reload: no job runs twice, and none is lost. */
@@ -273,7 +273,7 @@ static void reloads_under_load(void **state)
     }
     for (int i = 0; i < 400; i++) {
         assert_true(until_state(ids[i], "done"));
-        assert_int_equal(booked_starts(ids[i], 1), 1);
+        assert_int_equal(noted_starts(ids[i], 1), 1);
         free(ids[i]);
     }
     /* Jobs that were claimed for processes that went are put back. */
@@ -324,18 +324,18 @@ static void a_queue_that_is_removed(void **state)
     (void)state;
     stream_start_a("", "", "");
     held = ask("hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     test_laterd_conf(&edited, dir, "a", redis.url, "queues: { x: { handler: [/bin/true] } }");
     test_laterd_kill(&a, SIGHUP);
     assert_true(test_laterd_says(&a, "event=reload result=done", LONG_MS));
     left = ask("ok");
-    open_gate();
-    assert_true(until_booked("eof ", 1));
+    open_latch();
+    assert_true(until_noted("eof ", 1));
     assert_true(test_laterd_says(&a, "event=stream-end", LONG_MS));
     assert_true(test_state_is(&redis, left, "waiting"));
     assert_int_equal(test_lines(a.log, "outcome=done"), 0); /* logged at debug */
     assert_int_equal(test_int(&redis, "ZCARD", ROOT ":running"), 0);
-    assert_int_equal(booked("start "), 1);
+    assert_int_equal(noted("start "), 1);
 }
 
 static void from_exec_to_stream_and_back(void **state)
@@ -353,12 +353,12 @@ static void from_exec_to_stream_and_back(void **state)
     assert_true(test_laterd_says(&a, "event=reload result=done", LONG_MS));
     second = ask("ok");
     assert_true(until_state(second, "done"));
-    assert_true(until_booked("eof ", 1));
+    assert_true(until_noted("eof ", 1));
     reload_with("", "");
     free(first);
     first = ask("ok");
     assert_true(until_state(first, "done"));
-    assert_int_equal(booked(" ok"), 2);
+    assert_int_equal(noted(" ok"), 2);
 }
 
 /* ---- the daemon's stop and end */
@@ -373,7 +373,7 @@ static void a_stop_with_idle_processes(void **state)
     begin = mono_now();
     assert_int_equal(test_laterd_stop(&a), 0);
     assert_true(test_ms_since(begin) < 1500);
-    assert_int_equal(booked("eof "), 3);
+    assert_int_equal(noted("eof "), 3);
 }
 
 static void a_stop_waits_for_jobs(void **state)
@@ -383,14 +383,14 @@ static void a_stop_waits_for_jobs(void **state)
     (void)state;
     stream_start_a("", "", ", \"greet=later-stream 1\"");
     id = ask("late 1000");
-    assert_true(until_booked(" late", 1));
+    assert_true(until_noted(" late", 1));
     test_laterd_kill(&a, SIGTERM);
     assert_true(test_laterd_says(&a, "event=stopping", LONG_MS));
     left = ask("ok");
     assert_int_equal(test_laterd_wait(&a, LONG_MS), 0);
     assert_true(test_state_is(&redis, id, "done"));
     assert_true(test_state_is(&redis, left, "waiting"));
-    assert_int_equal(booked("eof "), 1);
+    assert_int_equal(noted("eof "), 1);
 }
 
 /* A stop ends processes without `cancel` by TERM and KILL, and those with it by a cancel line. The
@@ -403,7 +403,7 @@ static void check_stop(const char *args, int cancels, int eofs)
     stream_start_a("stop_timeout: 300ms", ", kill_grace: 300ms", args);
     one = ask("hold");
     two = ask("hold");
-    assert_true(until_booked(" hold", 2));
+    assert_true(until_noted(" hold", 2));
     begin = mono_now();
     assert_int_equal(test_laterd_stop(&a), 0);
     assert_true(test_ms_since(begin) < 5000);
@@ -411,10 +411,10 @@ static void check_stop(const char *args, int cancels, int eofs)
     assert_true(test_state_is(&redis, two, "waiting"));
     assert_int_equal(shown(one, "attempt"), 0);
     assert_int_equal(shown(one, "starts"), 1);
-    assert_int_equal(booked("cancel "), cancels);
+    assert_int_equal(noted("cancel "), cancels);
     if (eofs >= 0)
-        assert_int_equal(booked("eof "), eofs);
-    assert_int_equal(booked("start "), 1); /* no process for the jobs that do not run */
+        assert_int_equal(noted("eof "), eofs);
+    assert_int_equal(noted("start "), 1); /* no process for the jobs that do not run */
 }
 
 static void a_stop_that_takes_too_long(void **state)
@@ -459,7 +459,7 @@ static void a_stop_while_one_is_starting(void **state)
 
     (void)state;
     stream_start_a("", "", ", late=30000");
-    assert_true(until_booked("start ", 1));
+    assert_true(until_noted("start ", 1));
     begin = mono_now();
     assert_int_equal(test_laterd_stop(&a), 0);
     assert_true(test_ms_since(begin) < 6000);
@@ -484,7 +484,7 @@ static void hurried(int second)
 
     stream_start_a("", "", "");
     id = ask("hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     begin = mono_now();
     test_laterd_kill(&a, SIGTERM);
     assert_true(test_laterd_says(&a, "event=stopping", LONG_MS));
@@ -515,12 +515,12 @@ static void a_reload_while_it_stops(void **state)
     stream_start_a("", "", ", \"deaf=eof,term\"");
     assert_true(test_laterd_says(&a, "event=stream-ready", LONG_MS));
     test_laterd_kill(&a, SIGTERM);
-    assert_true(until_booked("eof ", 1));
+    assert_true(until_noted("eof ", 1));
     stream_conf(&edited, "", ", processes: 2", ", \"deaf=eof,term\", any=new");
     test_laterd_kill(&a, SIGHUP);
     assert_true(test_laterd_says(&a, "event=reload", LONG_MS));
     assert_int_equal(test_laterd_wait(&a, 10000), 0);
-    assert_int_equal(booked("start "), 1);
+    assert_int_equal(noted("start "), 1);
 }
 
 /* `strict` refuses a server that may lose jobs: processes that were started already end, too. */
@@ -542,14 +542,14 @@ static void killed_daemons_leave_no_process(void **state)
     stream_start_a("", ", processes: 2", "");
     assert_true(test_until_lines(a.log, "event=stream-ready", 2, LONG_MS));
     id = ask("hold");
-    assert_true(until_booked(" hold", 1));
+    assert_true(until_noted(" hold", 1));
     test_laterd_kill(&a, SIGKILL);
     (void)test_laterd_wait(&a, 5000);
     assert_true(proc_until_none(worker, 5000));
-    assert_int_equal(booked("eof "), 2);
+    assert_int_equal(noted("eof "), 2);
     test_laterd_start(&a);
-    assert_true(until_booked(" hold", 2));
-    open_gate();
+    assert_true(until_noted(" hold", 2));
+    open_latch();
     assert_true(until_state(id, "done"));
     assert_int_equal(shown(id, "crashes"), 1);
 }
@@ -562,16 +562,16 @@ static void a_stuck_one_is_killed_by_the_successor(void **state)
     (void)state;
     stream_start_a("", "", ", \"deaf=eof,term\"");
     id = ask("hold");
-    assert_true(until_booked(" hold", 1));
-    old = booked_pid("start ", 1);
+    assert_true(until_noted(" hold", 1));
+    old = noted_pid("start ", 1);
     test_laterd_kill(&a, SIGKILL);
     (void)test_laterd_wait(&a, 5000);
-    assert_true(until_booked("eof ", 1));
+    assert_true(until_noted("eof ", 1));
     assert_int_equal(kill(old, 0), 0);
     test_laterd_start(&a);
     assert_int_equal(test_lines(a.log, "handlers_killed=1"), 1);
-    assert_true(until_booked(" hold", 2));
-    open_gate();
+    assert_true(until_noted(" hold", 2));
+    open_latch();
     assert_true(until_state(id, "done"));
 }
 
@@ -594,19 +594,19 @@ static void the_guard_kills_one_with_a_lock(void **state)
     stream_start_a("", "", "");
     neighbour = ask("hold");
     id = ask_with("lock", "door", "hold");
-    assert_true(until_booked(" hold", 2));
-    pid = booked_pid("start ", 1);
+    assert_true(until_noted(" hold", 2));
+    pid = noted_pid("start ", 1);
     test_laterd_kill(&a, SIGSTOP);
     begin = mono_now();
     assert_true(test_until(is_dead, &pid, 20000));
     assert_in_range(test_ms_since(begin), 9000, 16000);
     test_laterd_kill(&a, SIGCONT);
     assert_true(test_laterd_says(&a, "event=guard-kill", LONG_MS));
-    open_gate();
+    open_latch();
     assert_true(until_state(id, "done"));
     assert_true(until_state(neighbour, "done"));
-    assert_int_equal(booked_starts(id, 1), 2);
-    assert_int_equal(booked_starts(neighbour, 1), 2);
+    assert_int_equal(noted_starts(id, 1), 2);
+    assert_int_equal(noted_starts(neighbour, 1), 2);
 }
 
 /* ---- the mode comes later than the handler */

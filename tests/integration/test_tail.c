@@ -240,7 +240,7 @@ static void messages_of_strangers(void **state)
         "addedaddedaddedadded j1 mail 1 2 3 4 t",
     };
     struct tail_event e;
-    struct tail_head h;
+    struct tail_page h;
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -252,12 +252,12 @@ static void messages_of_strangers(void **state)
     assert_int_equal(e.text_len, 3);
     assert_int_equal(tail_event_parse("done j1 q - 2 - 0 -", 19, &e), 0);
     assert_int_equal(e.text_len, 0);
-    assert_int_equal(tail_head_parse("1 1767225600000 5", 17, &h), 0);
+    assert_int_equal(tail_page_parse("1 1767225600000 5", 17, &h), 0);
     assert_int_equal(h.left_out, 5);
-    assert_int_equal(tail_head_parse("2 1767225600000 5", 17, &h), -1);
-    assert_int_equal(tail_head_parse("1 1767225600000", 15, &h), -1);
-    assert_int_equal(tail_head_parse("1 1767225600000 5 6", 19, &h), -1);
-    assert_int_equal(tail_head_parse("1 - -", 5, &h), -1);
+    assert_int_equal(tail_page_parse("2 1767225600000 5", 17, &h), -1);
+    assert_int_equal(tail_page_parse("1 1767225600000", 15, &h), -1);
+    assert_int_equal(tail_page_parse("1 1767225600000 5 6", 19, &h), -1);
+    assert_int_equal(tail_page_parse("1 - -", 5, &h), -1);
 }
 
 int main(void)

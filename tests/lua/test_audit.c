@@ -78,7 +78,7 @@ static void each_key(struct buf *found, const char *function, bool big)
 /* All phases, in the order that the head comment of v1/audit.lua asks for. -> the findings */
 static const char *run(const char *function)
 {
-    static const char *const phases[] = {"running", "jobs",   "tries",    "errors",
+    static const char *const phases[] = {"running", "jobs",   "tries",    "errors", "failures",
                                          "results", "cancel", "progress", "workers"};
     struct buf found = BUF_INIT;
     const char **names;
@@ -411,7 +411,7 @@ static void test_a_member_with_garbage_for_a_record(void **state)
     assert_string_equal(redis("EXISTS R:q:mail:3"), "0");
 }
 
-static void test_two_places(void **state)
+static void test_two_sets(void **state)
 {
     static const char *const other[] = {"q:mail:3", "solo:mail", "dead:mail", "done:mail"};
 
@@ -547,7 +547,7 @@ static void test_scores(void **state)
 }
 
 /* The job is buried with all that is wrong with it, so that a second audit finds nothing more. */
-static void test_one_job_with_many_faults(void **state)
+static void test_one_job_with_many_findings(void **state)
 {
     const char *id = add_big(" priority 3");
 
@@ -613,7 +613,8 @@ static void test_running_under_what_is_no_worker(void **state)
 
 static void test_leftovers(void **state)
 {
-    static const char *const sides[] = {"tries", "errors", "results", "cancel", "progress"};
+    static const char *const sides[] = {"tries",   "errors", "failures",
+                                        "results", "cancel", "progress"};
     const char *id;
 
     (void)state;
@@ -709,7 +710,7 @@ static void P10_fsck_survives_wrong_types(void **state)
 }
 
 /* The set that may have the job cannot be read, so nobody knows whether the job is in any set. */
-static void test_a_place_behind_a_foreign_key(void **state)
+static void test_a_set_behind_a_foreign_key(void **state)
 {
     const char *id = add("mail x");
 
@@ -734,7 +735,7 @@ static void test_a_burial_that_fails(void **state)
     assert_true(strstr(at(2, 3, -1), "not repaired: ELATER_TYPE key") != NULL);
 }
 
-/* More burials than dead_max: no dead job is forgotten to make room. */
+/* More burials than dead_max: no dead job is forgotten for their sake. */
 static void test_many_burials(void **state)
 {
     (void)state;
@@ -770,7 +771,7 @@ int main(void)
         FX_TEST(P10_fsck_finds_corrupt_records),
         FX_TEST(test_a_record_that_names_no_queue),
         FX_TEST(test_a_member_with_garbage_for_a_record),
-        FX_TEST(test_two_places),
+        FX_TEST(test_two_sets),
         FX_TEST(test_running_and_elsewhere),
         FX_TEST(test_a_member_of_another_queues_set),
         FX_TEST(test_suspects_and_others_in_the_wrong_set),
@@ -778,7 +779,7 @@ int main(void)
         FX_TEST(test_the_payload_of_a_dead_job),
         FX_TEST(test_broken_tries),
         FX_TEST(test_scores),
-        FX_TEST(test_one_job_with_many_faults),
+        FX_TEST(test_one_job_with_many_findings),
         FX_TEST(test_what_a_worker_holds_is_left_to_it),
         FX_TEST(test_a_stranger_is_left_to_the_reaper),
         FX_TEST(test_running_under_what_is_no_worker),
@@ -787,7 +788,7 @@ int main(void)
         FX_TEST(test_queues),
         FX_TEST(test_a_mended_head_wakes),
         FX_TEST(P10_fsck_survives_wrong_types),
-        FX_TEST(test_a_place_behind_a_foreign_key),
+        FX_TEST(test_a_set_behind_a_foreign_key),
         FX_TEST(test_a_burial_that_fails),
         FX_TEST(test_many_burials),
     };

@@ -1,7 +1,7 @@
 /*
  * What one call costs when there is much of something, or when a key was written by hand: no call
  * takes long, and no queue stops another. The bounds are ten times what a quiet machine shows; the
- * faults that they guard against took seconds.
+ * mistakes that they guard against took seconds.
  */
 #include "fixture.h"
 

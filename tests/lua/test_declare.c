@@ -185,7 +185,7 @@ static void test_bounds(void **state)
     assert_starts(many(w, 2001), "!ELATER_ARGS ");
 }
 
-static void test_no_room_for_more(void **state)
+static void test_no_more_fit(void **state)
 {
     const char *w = worker();
 
@@ -209,7 +209,7 @@ int main(void)
         FX_TEST(test_queue_without_gates),
         FX_TEST(test_refusals),
         FX_TEST(test_bounds),
-        FX_TEST(test_no_room_for_more),
+        FX_TEST(test_no_more_fit),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -97,26 +97,34 @@ static void test_ended(void **state)
 static void test_running(void **state)
 {
     const char *w = serving("mail", 4), *id = add("mail x");
+    int64_t since_ms;
 
     (void)state;
     (void)claim(w, "mail", 1);
-    explains(id, "handler", "it runs on web1 (pid 77); attempt 1");
+    explains(id, "handler", "it runs on web1 (pid 77) for ");
+    since_ms = atoll(named("since_ms"));
+    assert_true(since_ms >= atoll(named("added_ms")));
+    assert_time(since_ms, -5000, 0);
+    explains(id, "handler", "; attempt 1");
     assert_string_equal(named("worker"), w);
     (void)settle(w, id, 1, "progress", 0);
     explains(id, "handler", "; it says: T");
     (void)fcall("later_cancel %s", id);
     explains(id, "handler", "; a cancel has been under way for ");
     (void)redis("HSET R:worker:%s beat_ms %lld", w, (long long)now_ms() - 15000);
-    explains(id, "handler", "web1 (pid 77), which has been silent for 15.");
+    explains(id, "handler", ", which has been silent for 15.");
     (void)redis("HSET R:workers %s dead", w);
     explains(id, "handler", "its worker on web1 (pid 77) was given up: it is being put back");
     (void)redis("DEL R:workers R:worker:%s", w);
     explains(id, "handler", text("its worker %s is not registered", w));
-    /* A lock tells since when its job runs. */
-    id = add("mail lock door x");
-    step(serving("mail", 4), 1);
-    explains(id, "handler", "it runs on web1 (pid 77) for ");
-    assert_true(strtoll(named("since_ms"), NULL, 10) > 0);
+    /* A library before 21 wrote no time of the start. */
+    id = add("mail x");
+    (void)claim(serving("mail", 4), "mail", 1);
+    (void)redis(
+        "EVAL redis.call('HSET',KEYS[1],ARGV[1],table.concat({1,1,0,1000},string.char(32))) 1 "
+        "R:tries %s",
+        id);
+    explains(id, "handler", "it runs on web1 (pid 77); attempt 1");
 }
 
 /* ---- a worker */
@@ -298,7 +306,7 @@ static void test_lease(void **state)
     explains(id, "lock", "job jaaaaaaaaaaa (which does not run: see later fsck)");
 }
 
-/* All 22 places are taken: more holders than the sentence names, and than the reply has. */
+/* All 22 permits are taken: more holders than the sentence names, and than the reply has. */
 static void test_semaphore(void **state)
 {
     const char *w = serving("mail", 100), *id;
@@ -312,7 +320,7 @@ static void test_semaphore(void **state)
         id = add("mail sem smtp x");
     (void)redis("HSET R:worker:%s queues mail,sms", w);
     step(w, 11);
-    explains(id, "semaphore", "semaphore smtp is full, 22 of 22 places: job j");
+    explains(id, "semaphore", "semaphore smtp is full, 22 of 22 permits: job j");
     explains(id, "semaphore", " and 19 more; it is 11th in line (before it: 10 of queue mail)");
     assert_string_equal(named("held"), "22");
     assert_string_equal(named("limit"), "22");
@@ -412,9 +420,9 @@ static void test_broken(void **state)
     (void)fcall("later_lock door ann");
     step(w, 1);
     (void)redis("HSET R:parked %s x", id);
-    explains(id, "nothing", "its place in line is lost: later fsck");
+    explains(id, "nothing", "its spot in the line is lost: later fsck");
     (void)redis("HDEL R:parked %s", id);
-    explains(id, "nothing", "its place in line is lost: later fsck");
+    explains(id, "nothing", "its spot in the line is lost: later fsck");
     (void)redis("DEL R:parked");
     (void)redis("SET R:parked x");
     assert_refused("ELATER_TYPE", "later_explain %s", id);

@@ -97,7 +97,7 @@ static void test_line_of_a_lock(void **state)
 }
 
 /* A caller that went away while in line is passed over: at once if its wait is over, else when its
- * place was kept in vain. */
+ * permit was kept in vain. */
 static void test_line_of_the_gone(void **state)
 {
     const char *w = worker();
@@ -321,7 +321,7 @@ static void test_gates_of_a_queue(void **state)
     assert_string_equal(redis("ZCARD R:dead:mail"), "1");
 }
 
-/* The places of a reaped worker go to those in line. A parked job can be cancelled and moved. */
+/* The permits of a reaped worker go to those in line. A parked job can be cancelled and moved. */
 static void test_reaped(void **cmocka_state)
 {
     const char *w = worker(), *x = worker(), *a = add("mail lock door a"),
@@ -445,7 +445,7 @@ static void test_aside_at_many_gates(void **state)
     }
 }
 
-/* Many places without a line are given back in one step, after which nothing is left to do. */
+/* Many permits without a line are given back in one step, after which nothing is left to do. */
 static void test_many_without_a_line(void **state)
 {
     const char *w = worker(), *id[200];
@@ -577,6 +577,26 @@ static void test_unique_for(void **cmocka_state)
     assert_in_range(reply_int(fx.last), 3590000, 3600000);
 }
 
+/* later_cancel QUEUE@KEY frees a key whose job has ended: forgotten, kept or dead. */
+static void test_unique_freed(void **cmocka_state)
+{
+    static const struct {
+        const char *options, *verb;
+    } rows[] = {{"", "done"}, {" keep 1h", "done"}, {"", "dead"}};
+
+    (void)cmocka_state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *w = worker();
+        const char *id = add("mail unique k unique_for 1h%s one", rows[i].options);
+
+        assert_string_equal(claims(w, 10), id);
+        assert_string_equal(end_and_claim(w, id, 1, rows[i].verb, 1000), "");
+        assert_string_equal(fcall("later_cancel mail@k"), "freed");
+        assert_refused("ELATER_NOJOB", "later_cancel mail@k");
+        assert_string_equal(redis("EXISTS R:uniq:mail:k"), "0");
+    }
+}
+
 /* The unique key of a dead job goes when its time is over. If the job is retried, it has the key
  * until it ends. */
 static void test_unique_for_retried(void **cmocka_state)
@@ -597,7 +617,7 @@ static void test_unique_for_retried(void **cmocka_state)
 static void test_gates_shown(void **cmocka_state)
 {
     const char *w = worker(), *a, *limit = "semaphore 1 keep";
-    int64_t since, opens, in_line, ann_in_line, in_place;
+    int64_t since, opens, in_line, ann_in_line, held_since;
 
     (void)cmocka_state;
     (void)fcall("later_limit_set smtp semaphore 1");
@@ -622,7 +642,7 @@ static void test_gates_shown(void **cmocka_state)
     ann_in_line = int_at(0, 5, 5, -1);
     assert_string_equal(at(1, 1, -1), limit);
     assert_string_equal(at(1, 3, 0, -1), a);
-    in_place = int_at(1, 3, 1, -1);
+    held_since = int_at(1, 3, 1, -1);
     assert_string_equal(at(1, 3, 2, -1), "0");
     assert_string_equal(at(2, 1, -1), "rate gcra 1 3600000 1");
     assert_string_equal(at(2, 5, 0, -1), "mail");
@@ -630,7 +650,7 @@ static void test_gates_shown(void **cmocka_state)
     assert_time(since, -5000, 0);
     assert_time(in_line, -5000, 0);
     assert_time(ann_in_line, -5000, 0);
-    assert_time(in_place, -5000, 0);
+    assert_time(held_since, -5000, 0);
     assert_time(opens, 3590000, 3600001);
     assert_refused("ELATER_GATE", "later_v1_gates door");
     assert_refused("ELATER_GATE", "later_lock ~unique:mail:k ann");
@@ -740,6 +760,7 @@ int main(void)
         FX_TEST(test_unique_successor),
         FX_TEST(test_unique_dies),
         FX_TEST(test_unique_for),
+        FX_TEST(test_unique_freed),
         FX_TEST(test_unique_for_retried),
         FX_TEST(test_gates_shown),
         FX_TEST(test_audit),

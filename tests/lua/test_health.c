@@ -39,7 +39,7 @@ static void test_late_queue(void **state)
     (void)late_job("mail", "attempts 3");
     assert_starts(late(), "[[mail ");
     assert_string_equal(at(2, 0, 2, -1), w);
-    /* No worker would start it now, and that is no fault. */
+    /* No worker would start it now, and that is as it should be. */
     (void)fcall("later_pause mail");
     assert_string_equal(late(), "[]");
     (void)fcall("later_resume mail");
@@ -75,7 +75,7 @@ static void test_full_worker_is_no_room(void **state)
     assert_starts(late(), "[[mail ");
 }
 
-/* A suspect waits until a worker runs nothing else: that is no fault. */
+/* A suspect waits until a worker runs nothing else: that is as it should be. */
 static void test_suspect_may_wait(void **state)
 {
     const char *id;

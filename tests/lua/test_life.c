@@ -23,9 +23,9 @@ static const char *a_done_job(const char *w)
 /* No job has left anything anywhere. */
 static void assert_no_trace(void)
 {
-    static const char *const keys[] = {"jobs",   "tries",     "errors",    "results",
-                                       "cancel", "progress",  "running",   "q:mail:5",
-                                       "await",  "dead:mail", "done:mail", "solo:mail"};
+    static const char *const keys[] = {"jobs",      "tries",     "errors",   "failures", "results",
+                                       "cancel",    "progress",  "running",  "q:mail:5", "await",
+                                       "dead:mail", "done:mail", "solo:mail"};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (strcmp(redis("EXISTS R:%s", keys[i]), "0") != 0)
@@ -203,7 +203,7 @@ static void test_show(void **state)
 
     (void)state;
     assert_starts(fcall("later_show %s", id),
-                  text("[id %s queue mail state waiting priority 3 due_ms ", id));
+                  text("[id %s queue mail state waiting priority 3 added_ms 17", id));
     assert_non_null(strstr(shown(fx.last),
                            "attempt 0 attempts_max 4 starts 0 crashes 0 key K timeout_ms 5000 "
                            "expire_ms 3600000 keep_ms 420000 trace T payload_bytes 2 payload hi]"));
@@ -226,6 +226,27 @@ static void test_show(void **state)
     (void)redis("SET R:jobs x");
     assert_refused("ELATER_TYPE", "later_show %s", id);
     assert_refused("ELATER_TYPE", "later_cancel %s", id);
+}
+
+/* The last five failed attempts are kept, the newest first, until the job is forgotten. */
+static void test_failures(void **state)
+{
+    const char *w = worker(), *id = add("mail attempts 9 x");
+
+    (void)state;
+    assert_string_equal((fcall("later_show %s", id), named("failures")), "nil");
+    for (int start = 1; start <= 6; start++) {
+        assert_string_equal(claim(w, "mail", 1), id);
+        (void)fcall("later_v1_step %s 1 0 0 1 %s %d retry mail 0 %d T%d O 0", w, id, start, start,
+                    start);
+    }
+    (void)fcall("later_show %s", id);
+    assert_non_null(strstr(named("failures"), text(" %s 6 T6\\n", w)));
+    assert_non_null(strstr(named("failures"), " 2 T2"));
+    assert_null(strstr(named("failures"), " 1 T1"));
+    assert_string_equal(claim(w, "mail", 1), id);
+    assert_string_equal(settle(w, id, 7, "done", 0), "ok");
+    assert_string_equal(redis("EXISTS R:failures"), "0");
 }
 
 static void test_pause_and_resume(void **state)
@@ -507,6 +528,7 @@ int main(void)
                                        FX_TEST(test_moves),
                                        FX_TEST(test_retry),
                                        FX_TEST(test_show),
+                                       FX_TEST(test_failures),
                                        FX_TEST(test_pause_and_resume),
                                        FX_TEST(test_pause_refusals),
                                        FX_TEST(test_result_and_await),

@@ -124,7 +124,7 @@ static void test_many(void **state)
     assert_refused("ELATER_ARGS", "later_v2_look q1 q2");
 }
 
-/* ---- later_v1_look, for daemons of the release before */
+/* ---- later_v1_look, for daemons of the version before */
 
 static void test_what_v1_tells(void **state)
 {

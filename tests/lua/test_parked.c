@@ -329,7 +329,7 @@ static void test_rates_are_taken_last(void **cmocka_state)
                         (fcall("later_show %s", id), named("due_ms")))));
 }
 
-/* A queue that cannot use the free places leaves them to others. A call that knows only of room
+/* A queue that cannot use the free permits leaves them to others. A call that knows only of room
  * somewhere grants one job of a queue; a step grants no more than it has room for. */
 static void test_full_queue_leaves_places(void **cmocka_state)
 {
@@ -537,21 +537,21 @@ static void test_gate_that_never_opens(void **cmocka_state)
     assert_string_equal(redis("EXISTS R:timers"), "0");
 }
 
-/* The clock was set back: starts that are ahead of it count as of now, not as never. */
+/* The clock was set back: starts that are later than it count as of now, not as never. */
 static void test_rates_ahead(void **state)
 {
-    int64_t ahead = (now_ms() + 3600000) * 1000;
+    int64_t late = (now_ms() + 3600000) * 1000;
 
     (void)state;
     (void)fcall("later_limit_set r rate 2/1m algorithm sliding");
-    (void)redis("ZADD R:rate:sliding:r %lld 1 %lld 2", (long long)ahead, (long long)ahead);
+    (void)redis("ZADD R:rate:sliding:r %lld 1 %lld 2", (long long)late, (long long)late);
     assert_starts(fcall("later_throttle r"), "[1 2 0 ");
     assert_in_range(int_at(3, -1), 1, 60001);
     (void)fcall("later_limit_set f rate 2/1m algorithm fixed");
-    (void)send_args(3,
-                    (const char *[]){"SET", ROOT ":rate:fixed:f",
-                                     text("%lld 2", (long long)(ahead / 60000000))},
-                    NULL);
+    (void)send_args(
+        3,
+        (const char *[]){"SET", ROOT ":rate:fixed:f", text("%lld 2", (long long)(late / 60000000))},
+        NULL);
     assert_starts(fcall("later_throttle f"), "[1 2 0 ");
     assert_in_range(int_at(3, -1), 1, 120001);
 }
@@ -573,20 +573,19 @@ static void test_a_border_passed_twice(void **state)
     assert_string_equal(redis("GET R:rate:fixed:f"), next);
 }
 
-/* Starts are ahead of a clock that was set back: a call that meets them shuts the rate for no
+/* Starts are later than a clock that was set back: a call that meets them shuts the rate for no
  * longer than its own time. */
 static void test_rates_ahead_pass(void **state)
 {
-    int64_t ahead = (now_ms() + 3600000) * 1000;
+    int64_t late = (now_ms() + 3600000) * 1000;
 
     (void)state;
     (void)fcall("later_limit_set g rate 2/20ms burst 2");
     (void)fcall("later_limit_set f rate 2/20ms algorithm fixed");
     (void)send_args(
-        3, (const char *[]){"SET", ROOT ":rate:gcra:g", text("%lld 1", (long long)ahead)}, NULL);
+        3, (const char *[]){"SET", ROOT ":rate:gcra:g", text("%lld 1", (long long)late)}, NULL);
     (void)send_args(
-        3,
-        (const char *[]){"SET", ROOT ":rate:fixed:f", text("%lld 2", (long long)(ahead / 20000))},
+        3, (const char *[]){"SET", ROOT ":rate:fixed:f", text("%lld 2", (long long)(late / 20000))},
         NULL);
     assert_starts(fcall("later_throttle g"), "[1 2 0 ");
     assert_starts(fcall("later_throttle f"), "[1 2 0 ");
@@ -595,12 +594,12 @@ static void test_rates_ahead_pass(void **state)
     assert_starts(fcall("later_throttle f"), "[0 2 ");
 }
 
-/* A grant that nobody claims is from before the clock was set back. It does not keep its place for
+/* A grant that nobody claims is from before the clock was set back. It does not keep its permit for
  * as long as the clock was set back. */
-static void test_grant_ahead(void **cmocka_state)
+static void test_grant_too_late(void **cmocka_state)
 {
     const char *w = worker(), *id, *other;
-    int64_t ahead = now_ms() + 3600000;
+    int64_t late = now_ms() + 3600000;
 
     (void)cmocka_state;
     (void)fcall("later_lock door ann");
@@ -609,8 +608,8 @@ static void test_grant_ahead(void **cmocka_state)
     other = add("mail lock door x");
     assert_string_equal(claims(w, 1), "");
     (void)fcall("later_unlock door ann");
-    (void)redis("ZADD R:granted:sms %lld %s", (long long)ahead, id);
-    (void)redis("ZADD R:timers %lld granted:sms", (long long)ahead + 1000);
+    (void)redis("ZADD R:granted:sms %lld %s", (long long)late, id);
+    (void)redis("ZADD R:timers %lld granted:sms", (long long)late + 1000);
     (void)fcall("later_v1_tidy %s 0", w);
     (void)redis("DEBUG SLEEP 1.01");
     assert_string_equal(claims(w, 1), other);
@@ -686,7 +685,7 @@ int main(void)
         FX_TEST(test_rates_ahead),
         FX_TEST(test_a_border_passed_twice),
         FX_TEST(test_rates_ahead_pass),
-        FX_TEST(test_grant_ahead),
+        FX_TEST(test_grant_too_late),
         FX_TEST(test_granted_suspect_first),
         FX_TEST(test_fence_after_a_loss),
     };

@@ -46,7 +46,7 @@ static struct row *row_of(const char *line)
 }
 
 /* Print the lines of `from` that `in` does not have. */
-static void print_missing(const char *mark, struct buf *from, struct buf *in)
+static void print_missing(const char *sign, struct buf *from, struct buf *in)
 {
     char *rest = mem_strdup(buf_str(from)), *all = rest, *line;
     char *other = mem_printf("\n%s", buf_str(in));
@@ -55,7 +55,7 @@ static void print_missing(const char *mark, struct buf *from, struct buf *in)
         char *whole = mem_printf("\n%s\n", line);
 
         if (line[0] != '\0' && strstr(other, whole) == NULL)
-            print_message("    %s %.200s\n", mark, line);
+            print_message("    %s %.200s\n", sign, line);
         free(whole);
     }
     free(other);

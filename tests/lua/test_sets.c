@@ -15,10 +15,10 @@ static int64_t purge(const char *state, int most)
 /* Nothing is left but counters, names and tokens. */
 static void assert_bare(void)
 {
-    static const char *const keys[] = {"jobs",      "tries",        "errors",   "results",
-                                       "cancel",    "progress",     "await",    "dead:mail",
-                                       "done:mail", "solo:mail",    "due:mail", "parked:mail",
-                                       "parked",    "granted:mail", "heads",    "holds"};
+    static const char *const keys[] = {
+        "jobs",        "tries",  "errors",       "failures",  "results",   "cancel",
+        "progress",    "await",  "dead:mail",    "done:mail", "solo:mail", "due:mail",
+        "parked:mail", "parked", "granted:mail", "heads",     "holds"};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (strcmp(redis("EXISTS R:%s", keys[i]), "0") != 0)

@@ -562,7 +562,7 @@ static void test_tidy_refusals(void **state)
     assert_string_equal(snapshot(), before);
 }
 
-/* When there are very many names, those of empty queues are dropped to make room for new ones. */
+/* When there are very many names, those of empty queues are dropped, so that new ones fit. */
 static void test_tidy_drops_names(void **state)
 {
     const char *w = worker();

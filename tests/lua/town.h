@@ -20,13 +20,14 @@
 #define STEP(held, queues) "v1_step $w 1 " #held " 100 0 " queues
 
 static const char *const town[] = {
-    "limit_set places semaphore 1", "limit_set pair semaphore 2 on_lost kill",
+    "limit_set permits semaphore 1", "limit_set pair semaphore 2 on_lost kill",
     "limit_set shut semaphore 0", "limit_set gone semaphore 1", "limit_set k-{key} semaphore 1",
     "limit_set gcra rate 1/10s", "limit_set slide rate 1/1h algorithm sliding",
     "limit_set fixed rate 1/1h algorithm fixed", "limit_set open rate 100/1s burst 100",
     /* Two daemons, a program that holds a lock, and one that waits for it. */
     "w:1 v1_register 0 iw 1 0 5 host h1 queues "
-    "mail,web,off,door,third,undef,many,rates,over,run,fence,places,pair,key,gcra,slide,fixed,soon,"
+    "mail,web,off,door,third,undef,many,rates,over,run,fence,permits,pair,key,gcra,slide,fixed,"
+    "soon,"
     "late,set,out places 200 limits web=50,late=9 pid 7 0 0",
     "v1_tidy $w 2 mail 5000 web 5000 1 room 50",
     "v:1 v1_register 0 iv 1 0 3 host h2 queues far places 5 0 0",
@@ -39,7 +40,7 @@ static const char *const town[] = {
     "lock deep me ttl 1h", "lock others other ttl 1h", "lock undefined me ttl 1h",
     "lock many me ttl 1h", "lock rates me ttl 1h", "lock soon me ttl 1h", "lock set me ttl 1h",
     "lock late me ttl 1h", "lock out me ttl 1h", "lock over other ttl 5s",
-    "sem_acquire places me ttl 1h", "sem_acquire pair me ttl 1h", "sem_acquire pair gone ttl 5s",
+    "sem_acquire permits me ttl 1h", "sem_acquire pair me ttl 1h", "sem_acquire pair gone ttl 5s",
     "throttle gcra", "throttle slide", "throttle fixed",
     /* Jobs that run: plain ones, with options, with a lock, of a worker that will be reaped. */
     "P:0 add mail plain", "O:0 add mail attempts 3 unique uo keep 1h x", "C:0 add mail lock run x",
@@ -52,24 +53,24 @@ static const char *const town[] = {
     /* Jobs in line: for gates of callers, gates of jobs, shut gates, gates that open by time. */
     "a:0 add door lock door unique ua x", "b:0 add door lock door keep 1h x", "add web lock door x",
     "add nobody lock far x", "add undef lock undefined sem gone x",
-    "add many lock many sem places rate slide x", "m:0 add many lock many x",
+    "add many lock many sem permits rate slide x", "m:0 add many lock many x",
     "add rates lock rates rate open x", "add over lock over x", "add run lock run x",
     "c:0 add run lock run unique uc x", "add fence lock fence x",
-    "s:0 add places sem places unique us x", "add web sem places x", "add pair sem pair x",
+    "s:0 add permits sem permits unique us x", "add web sem permits x", "add pair sem pair x",
     "add pair sem pair x", "add pair sem pair x", "add pair sem shut x",
     "add key key k1 sem k-{key} x", "k:0 add key key k1 sem k-{key} unique uk x",
     "r:0 add gcra rate gcra x", "add slide rate slide x", "add fixed rate fixed x", "add bad x",
     "add bad x",
     /* Jobs in line for a lock. Behind them are jobs that also need a semaphore that is not defined,
-     * or a rate with starts ahead of the clock, as after it was set back. */
-    "limit_set ahead rate 100/1s burst 100", "limit_set back rate 9/1h algorithm fixed",
+     * or a rate with starts later than the clock, as after it was set back. */
+    "limit_set early rate 100/1s burst 100", "limit_set back rate 9/1h algorithm fixed",
     "limit_set log rate 9/1h algorithm sliding", "x:0 add set lock set unique ux x",
     "add set lock set sem gone x", "y:0 add late lock late unique uy x",
-    "add late lock late rate ahead x", "z:0 add out lock out unique uz x",
-    ".SET R:rate:gcra:ahead 1767229200000000~1000000", ".SET R:rate:fixed:back 491000~3",
+    "add late lock late rate early x", "z:0 add out lock out unique uz x",
+    ".SET R:rate:gcra:early 1767229200000000~1000000", ".SET R:rate:fixed:back 491000~3",
     ".ZADD R:rate:sliding:log 1767229200000000 5",
     STEP(5, "23 " ROOM(mail) ROOM(web) ROOM(nobody) ROOM(bad) ROOM(door) ROOM(third) ROOM(undef)
-                ROOM(many) ROOM(rates) ROOM(over) ROOM(run) ROOM(fence) ROOM(places) ROOM(pair)
+                ROOM(many) ROOM(rates) ROOM(over) ROOM(run) ROOM(fence) ROOM(permits) ROOM(pair)
                     ROOM(key) ROOM(gcra) ROOM(slide) ROOM(fixed) ROOM(soon) ROOM(late) ROOM(set)
                         ROOM(out) "off 0 1048576"),
     "limit_del gone", "lock third third ttl 1h wait 1h", "lock out third ttl 1h wait 1h",
@@ -116,7 +117,7 @@ static const struct town_call town_calls[] = {
     {"pma", "add web unique ue y"},
     {"pma", "add door unique ua unique_mode replace y"},
     {"pma", "add door unique ua unique_mode move in 1h y"},
-    {"pma", "add places unique us unique_mode replace y"},
+    {"pma", "add permits unique us unique_mode replace y"},
     {"pma", "add run unique uc unique_mode replace y"},
     {"pma", "add key unique uk unique_mode move y"},
     {"pma", "add soon unique uq unique_mode replace y"},
@@ -150,19 +151,19 @@ static const struct town_call town_calls[] = {
     {"ca", "unlock out me"},
     {"ca", "unlock free me"},
     {"ca", "renew door me ttl 3h"},
-    {"ca", "renew places me ttl 3h kind sem"},
+    {"ca", "renew permits me ttl 3h kind sem"},
     {"ca!", "renew over other"},
-    {"ca", "sem_acquire places me"},
-    {"ca", "sem_acquire places other wait 1m"},
+    {"ca", "sem_acquire permits me"},
+    {"ca", "sem_acquire permits other wait 1m"},
     {"ca", "sem_acquire pair other wait 1m"},
     {"ca", "sem_acquire own me"},
     {"ca", "sem_acquire k-new me"},
     {"ca!", "sem_acquire missing me"},
-    {"ca", "sem_release places me"},
+    {"ca", "sem_release permits me"},
     {"ca", "sem_release pair me"},
     {"ca", "sem_release shut me"},
     {"ca", "throttle open quota 3"},
-    {"ca", "throttle ahead"},
+    {"ca", "throttle early"},
     {"ca", "throttle back"},
     {"ca", "throttle log"},
     {"ca", "throttle gcra"},
@@ -202,12 +203,12 @@ static const struct town_call town_calls[] = {
     {"wa", "v1_reap $w $p 1 3 100"},
     {"w", "v1_tidy $w 3 mail 1 web 1 nobody 1 2 room 4 late:5 3"},
     {"wa",
-     "v1_declare $w 2 fresh rate~gcra~5~1000~1 gone semaphore~2~keep 2 mail sem=places bad ''"},
+     "v1_declare $w 2 fresh rate~gcra~5~1000~1 gone semaphore~2~keep 2 mail sem=permits bad ''"},
     {"wa", "v1_leave $i"},
     {"wa", "v1_enter $p lock:prog"},
     {"wa", "v1_enter $i lock:free"},
     {"wa", "v1_enter $i lock:door wait"},
-    {"wa", "v1_enter $i sem:places wait"},
+    {"wa", "v1_enter $i sem:permits wait"},
     {"wa", "v1_exit $p"},
     {"wa", "v1_exit $q"},
     {"w", "v1_rights"},
@@ -235,7 +236,7 @@ static const struct town_call town_calls[] = {
     {"da", "stats mail"},
     {"da", "limits"},
     {"da", "v1_workers"},
-    {"da", "v1_gates lock:door sem:places sem:pair rate:gcra rate:slide rate:fixed lock:prog"},
+    {"da", "v1_gates lock:door sem:permits sem:pair rate:gcra rate:slide rate:fixed lock:prog"},
     {"da", "v1_list mail due '' 200"},
     {"da", "v1_list mail running '' 200"},
     {"da", "v1_list mail parked '' 200"},
@@ -252,7 +253,7 @@ static const struct town_call town_calls[] = {
     {"da", "v1_audit set '' 200 dead:web"},
     {"da", "v1_audit queue '' 200 mail"},
     {"da",
-     "v1_audit gates '' 200 lock:door sem:places granted:rates wait:sem:pair wait:lock:third"},
+     "v1_audit gates '' 200 lock:door sem:permits granted:rates wait:sem:pair wait:lock:third"},
     {"da", ".SADD R:rate:granted:open j00000000003;v1_audit gates '' 200 rate:granted:open"},
     {"da", "v1_tail 1000"},
     /* ---- operators */
@@ -275,7 +276,7 @@ static const struct town_call town_calls[] = {
     {"a", "pause fresh;v1_forget fresh"},
     {"a!", "v1_forget mail"},
     {"a", "resume off"},
-    {"a", "limit_set places semaphore 4"},
+    {"a", "limit_set permits semaphore 4"},
     {"a", "limit_set gone semaphore 2"},
     {"a", "limit_set gcra rate 100/1s burst 50"},
     {"a", "limit_set k-{key} semaphore 2"},

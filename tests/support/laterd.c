@@ -52,6 +52,17 @@ static void write_file(const char *path, const char *text, size_t n, mode_t mode
         test_die(path);
 }
 
+void test_install(const char *dir, const char *program, char path[96])
+{
+    CLEANUP_FREE char *from = mem_printf("%s/%s", test_build_dir(), program);
+    const char *slash = strrchr(program, '/');
+    char *argv[] = {(char *)(uintptr_t) "install", (char *)(uintptr_t) "-m755", from, path, NULL};
+
+    (void)snprintf(path, 96, "%s/%s", dir, slash != NULL ? slash + 1 : program);
+    if (proc_run(argv, NULL, 0, NULL, NULL) != 0)
+        test_die(from);
+}
+
 void test_handler(const char *dir, const char *name, const char *body, ...)
 {
     CLEANUP_FREE char *path = mem_printf("%s/handlers/%s", dir, name);
@@ -263,6 +274,20 @@ bool test_until_state(struct test_redis *r, const char *id, const char *state, i
     return test_until(has_state, &w, deadline_ms);
 }
 
+char *test_shown(struct test_redis *redis, const char *id, const char *name)
+{
+    struct reply *r = test_fcall(redis, "later_show", id, NULL);
+    const struct reply *v = reply_named(r, name);
+    char *text =
+        v != NULL && reply_kind(v) == REPLY_STR ? mem_dup(reply_str(v), reply_len(v)) : NULL;
+
+    if (text == NULL)
+        text = v != NULL && reply_kind(v) == REPLY_INT ? mem_printf("%lld", (long long)reply_int(v))
+                                                       : mem_strdup("");
+    reply_free(r);
+    return text;
+}
+
 int64_t test_int(struct test_redis *r, const char *command, const char *key)
 {
     struct reply *reply = test_redis_call(r, command, key, NULL);
@@ -270,4 +295,28 @@ int64_t test_int(struct test_redis *r, const char *command, const char *key)
 
     reply_free(reply);
     return n;
+}
+
+struct count {
+    struct test_redis *redis;
+    const char *command, *key;
+    int64_t n;
+};
+
+static bool is_count(void *arg)
+{
+    const struct count *c = arg;
+    struct reply *r = test_redis_call(c->redis, c->command, c->key, NULL);
+    bool is_it = r != NULL && reply_int(r) == c->n; /* an error reply is not 0 */
+
+    reply_free(r);
+    return is_it;
+}
+
+bool test_until_int(struct test_redis *r, const char *command, const char *key, int64_t n,
+                    int deadline_ms)
+{
+    struct count c = {r, command, key, n};
+
+    return test_until(is_count, &c, deadline_ms);
 }

@@ -29,6 +29,11 @@ void test_folder_remove(const char *dir);
 void test_handler(const char *dir, const char *name, const char *body, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Copy the program of this path in the build tree to dir/NAME, its own name, which goes to path.
+ * Other users may be able to change folders above the build, and laterd would refuse a handler
+ * there. */
+void test_install(const char *dir, const char *program, char path[96]);
+
 /* Write redis, state_dir, handlers_dir, log_rate 0 unless yaml has it, then yaml. */
 void test_laterd_conf(struct test_laterd *d, const char *dir, const char *name, const char *redis,
                       const char *yaml);
@@ -62,7 +67,11 @@ char *test_add(struct test_redis *r, const char *queue, const char *name, const 
 /* Does later_result tell this state of the job? The second waits for it; false at the deadline. */
 bool test_state_is(struct test_redis *r, const char *id, const char *state);
 bool test_until_state(struct test_redis *r, const char *id, const char *state, int deadline_ms);
-/* The integer answer of a command. */
+/* One value of later_show as text, "" if it is missing; the caller's to free. */
+char *test_shown(struct test_redis *r, const char *id, const char *name);
+/* The integer answer of a command. The second waits until it is n; false at the deadline. */
 int64_t test_int(struct test_redis *r, const char *command, const char *key);
+bool test_until_int(struct test_redis *r, const char *command, const char *key, int64_t n,
+                    int deadline_ms);
 
 #endif

@@ -64,7 +64,7 @@ bool proc_until_none(const char *text, int deadline_ms);
 
 /* Wait until cond(arg) holds, checked every 10 ms; false: it did not hold by the deadline. */
 bool test_until(bool (*cond)(void *arg), void *arg, int deadline_ms);
-/* Wait: only where a fault has to last, or a rate is measured. */
+/* Wait: only where trouble has to last, or a rate is measured. */
 void test_pause(int64_t ms);
 /* In a child before exec: handle signals by default, also those that our caller ignores (nohup, a
  * shell's background job). */

@@ -324,7 +324,7 @@ static enum store_status status_of(const struct fake *f, const struct fake_call 
 {
     if (f->worker == 0 || c->epoch != f->worker)
         return STORE_UNKNOWN;
-    if (f->is_marked_dead)
+    if (f->is_written_off)
         return STORE_DEAD;
     return (c->kind == STEP || c->kind == RECONCILE) && c->link != f->worker_link ? STORE_LINK
                                                                                   : STORE_OK;
@@ -356,7 +356,7 @@ static void do_register(struct fake *f, struct fake_call *c)
     }
     f->worker = f->last_epoch = f->last_epoch + 1000;
     f->worker_link = 1;
-    f->is_marked_dead = false;
+    f->is_written_off = false;
     for (size_t i = 0; i < f->njobs; i++) {
         struct fake_job *j = &f->jobs[i];
 
@@ -686,7 +686,7 @@ static void answer(struct fake *f, struct fake_call *c)
 static void end_run(struct fake *f, size_t i, enum store_verb verb)
 {
     char id[JOB_ID_LEN + 1];
-    struct verdict v = {.verb = verb, .is_host_fault = f->host_fault};
+    struct verdict v = {.verb = verb, .is_host_ill = f->host_ill};
 
     memcpy(id, f->runs[i].id, sizeof(id));
     f->runs[i] = f->runs[--f->nruns];
@@ -752,8 +752,8 @@ static bool turn(struct fake *f, int64_t until)
         answer(f, c);
     } else if (run_at == at) {
         end_run(f, run,
-                f->host_fault || f->runs[run].kills + f->runs[run].terms > 0 ? STORE_RELEASE
-                                                                             : STORE_DONE);
+                f->host_ill || f->runs[run].kills + f->runs[run].terms > 0 ? STORE_RELEASE
+                                                                           : STORE_DONE);
         sched_jobs_ended(f->s, fake_now(f));
     } else {
         f->armed = MONO_NEVER;

@@ -118,7 +118,7 @@ struct fake {
     int64_t timer_ms; /* != 0: when a gate needs a step */
 
     int64_t worker, worker_link; /* 0: no worker */
-    bool is_marked_dead;
+    bool is_written_off;
     int64_t last_epoch;
     struct store_peer peers[FAKE_PEERS];
     size_t npeers;
@@ -135,7 +135,7 @@ struct fake {
     bool dies_when_told; /* TERM ends a run at once; KILL always does after 5 ms */
     bool refuses_start, is_unguarded;
     int64_t acked_us; /* when the newest acknowledged beat was sent, sleep counted; 0: none */
-    bool host_fault;
+    bool host_ill;
 
     /* what was seen */
     struct fake_call *asked, *last;

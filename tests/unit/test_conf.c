@@ -70,15 +70,15 @@ static void must_refuse_file(char *const *env, enum err_code code, int line, con
 {
     struct err err = ERR_INIT;
     struct conf *conf = conf_load(file, env, &err);
-    char place[96];
+    char where[96];
 
     if (conf != NULL) {
         conf_free(conf);
         fail_msg("taken, but should say: %s", says);
     }
     if (line > 0)
-        (void)snprintf(place, sizeof(place), "%s:%d:", file, line);
-    if (line > 0 && strncmp(err.text, place, strlen(place)) != 0)
+        (void)snprintf(where, sizeof(where), "%s:%d:", file, line);
+    if (line > 0 && strncmp(err.text, where, strlen(where)) != 0)
         fail_msg("line %d expected: %s", line, err.text);
     if (strstr(err.text, says) == NULL)
         fail_msg("\"%s\" expected: %s", says, err.text);
@@ -1014,7 +1014,7 @@ static void test_keep_fixed(void **state)
     conf_free(next);
 }
 
-/* A long path leaves room for the message. */
+/* A long path leaves bytes for the message. */
 static void test_long_path(void **state)
 {
     struct err err = ERR_INIT;

@@ -56,12 +56,12 @@ static struct conf *must_load(const char *text, char *const *env)
 
 static void must_refuse(const char *text, int line, const char *says)
 {
-    CLEANUP_FREE char *place = mem_printf("%s:%d: ", file, line);
+    CLEANUP_FREE char *where = mem_printf("%s:%d: ", file, line);
     struct err err;
 
     assert_null(load(text, NULL, &err));
-    if (strncmp(err.text, place, strlen(place)) != 0 || strstr(err.text, says) == NULL)
-        fail_msg("%s\n wants %s … %s\n and says %s", text, place, says, err.text);
+    if (strncmp(err.text, where, strlen(where)) != 0 || strstr(err.text, says) == NULL)
+        fail_msg("%s\n wants %s … %s\n and says %s", text, where, says, err.text);
 }
 
 static void assert_pairs(const struct conf_strs *got, const char *const *want, size_t n)

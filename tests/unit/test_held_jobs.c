@@ -215,7 +215,7 @@ static void test_counts_follow_the_states(void **state)
         held_move(&l, h[1], ways[i]);
         assert_int_equal(l.nawaiting, 2);
         assert_ptr_equal(l.awaiting, h[0]);
-        assert_ptr_equal(h[0]->behind, h[2]);
+        assert_ptr_equal(h[0]->awaiting_after, h[2]);
         assert_ptr_equal(l.awaiting_last, h[2]);
         assert_int_equal(l.running, ways[i] == HELD_ENDED ? 2 : 3);
         assert_int_equal(l.ended, ways[i] == HELD_ENDED);
@@ -235,8 +235,8 @@ static void test_solos(void **state)
 
     (void)state;
     assert_int_equal(l.solos, 0);
-    held_mark_solo(&l, a);
-    held_mark_solo(&l, b);
+    held_set_solo(&l, a);
+    held_set_solo(&l, b);
     held_move(&l, b, HELD_AWAITS_PLACE);
     assert_int_equal(l.solos, 2);
     end(&l, c, STORE_DONE);

@@ -20,7 +20,7 @@ static const char *words_of(const char *line, bool is_once)
     bool is_alone;
     size_t at = 0;
 
-    if (record_from_json(line, strlen(line), is_once, &w, &is_alone, &err) < 0) {
+    if (job_from_json(line, strlen(line), is_once, &w, &is_alone, &err) < 0) {
         assert_int_equal(err.code, ERR_FORMAT);
         (void)snprintf(text, sizeof(text), "!%s", err.text);
         call_args_done(&w);

@@ -1,4 +1,4 @@
-/* The keeper of a place at a gate: every answer and every missing answer, in virtual time. */
+/* The keeper of a permit of a gate: every answer and every missing answer, in virtual time. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #define PEER 17
 
 /* The effects, a letter each: R register, D define, E beat, N enter and wait in line, n enter and
- * do not wait, L ask for the beats, C clear, P reap, A ask whether it is done, M mark it done, V
+ * do not wait, L ask for the beats, C clear, P reap, A ask whether it is done, M note it done, V
  * leave, S start, / relink. The command gets a signal: t TERM, k KILL, 0 another. ! done. */
 static struct {
     char log[256];
@@ -26,7 +26,7 @@ static struct {
     enum keeper_end end;
     bool is_done, is_gone;
     char told[200];
-    int64_t redis_ahead_ms; /* ahead of our clock */
+    int64_t redis_later_ms; /* than our clock */
 } world;
 
 static struct keeper *keeper;
@@ -102,7 +102,7 @@ static int op_ask_done(void *ctx)
     return 0;
 }
 
-static int op_mark_done(void *ctx)
+static int op_note_done(void *ctx)
 {
     (void)ctx;
     put('M');
@@ -183,7 +183,7 @@ static void op_done(void *ctx, enum keeper_end end)
 }
 
 static const struct keeper_ops ops = {op_reg,    op_define,  op_beat,     op_enter,     op_beats,
-                                      op_clear,  op_reap,    op_ask_done, op_mark_done, op_leave,
+                                      op_clear,  op_reap,    op_ask_done, op_note_done, op_leave,
                                       op_relink, op_is_gone, op_admits,   op_start,     op_kill,
                                       op_tell,   op_fail,    op_arm,      op_done};
 
@@ -191,7 +191,7 @@ static void begin_with(const struct keeper_conf *conf)
 {
     memset(&world, 0, sizeof(world));
     world.admits = true;
-    world.redis_ahead_ms = INT64_C(1795000000000);
+    world.redis_later_ms = INT64_C(1795000000000);
     now = (struct mono){1000000};
     keeper = keeper_new(conf, &ops, NULL, now);
 }
@@ -219,7 +219,7 @@ static void out(const char *expected)
 
 static int64_t redis_ms(void)
 {
-    return now.us / 1000 + world.redis_ahead_ms;
+    return now.us / 1000 + world.redis_later_ms;
 }
 
 static void registered_with(const struct store_peer *peers, size_t n)
@@ -309,7 +309,7 @@ static void it_comes_in_and_goes(void **state)
     assert_string_equal(world.told, "");
 }
 
-static void what_cannot_run_gives_its_place_back(void **state)
+static void what_cannot_run_gives_its_permit_back(void **state)
 {
     (void)state;
     begin(false, 0, 0);
@@ -448,7 +448,7 @@ static void once_runs_what_is_not_done(void **state)
     out("S");
     keeper_on_end(keeper, now, KEEPER_SUCCEEDED);
     out("M");
-    keeper_on_done_marked(keeper, now);
+    keeper_on_done_noted(keeper, now);
     out("V");
     keeper_on_left(keeper, now, true);
     out("!");
@@ -467,7 +467,7 @@ static void once_does_not_run_what_is_done(void **state)
     assert_int_equal(world.end, KEEPER_REPEATED);
 }
 
-static void once_does_not_mark_what_failed(void **state)
+static void once_does_not_note_what_failed(void **state)
 {
     (void)state;
     begin_once();
@@ -479,7 +479,7 @@ static void once_does_not_mark_what_failed(void **state)
 }
 
 /* Redis goes away while the question is under way; the lock was another's in between. */
-static void once_asks_again_with_a_new_place(void **state)
+static void once_asks_again_with_a_new_permit(void **state)
 {
     (void)state;
     begin_once();
@@ -500,7 +500,7 @@ static void once_asks_again_with_a_new_place(void **state)
     out("nAV");
 }
 
-static void once_tells_when_it_cannot_mark(void **state)
+static void once_tells_when_it_cannot_note(void **state)
 {
     struct mono since;
 
@@ -540,7 +540,7 @@ static void once_fails_when_it_cannot_ask(void **state)
     assert_int_equal(world.end, KEEPER_FAILED);
 }
 
-static void once_looks_after_a_silent_holder(void **state)
+static void once_watches_a_silent_holder(void **state)
 {
     const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
 
@@ -588,7 +588,7 @@ static void wait_through_step(int64_t step_ms)
     registered();
     entered(false);
     out("RN");
-    world.redis_ahead_ms += step_ms;
+    world.redis_later_ms += step_ms;
     until_out();
     out("L");
 }
@@ -611,7 +611,7 @@ static void a_step_of_the_clock_is_no_silence(void **state)
     wait_through_step(-hour_ms);
     heard(1000);
     out("V");
-    /* It was silent all the same. */
+    /* It was unheard all the same. */
     wait_through_step(hour_ms);
     heard(hour_ms + 60000);
     out("N");
@@ -631,7 +631,7 @@ static void a_beat_in_the_future_is_none(void **state)
     out("N");
 }
 
-/* A worker is gone: what it left running is ended before anybody takes its place. */
+/* A worker is gone: what it left running is ended before anybody takes what it held. */
 static void one_that_is_gone_is_cleared_first(void **state)
 {
     const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
@@ -653,7 +653,7 @@ static void one_that_is_gone_is_cleared_first(void **state)
     out("P");
 }
 
-static void a_silent_link_ends_the_command(void **state)
+static void a_dead_link_ends_the_command(void **state)
 {
     struct mono since;
 
@@ -801,7 +801,7 @@ static void a_command_may_run_so_long(void **state)
     assert_int_equal(gone_ms(since), 8000);
     out("k");
     keeper_on_end(keeper, now, KEEPER_ENDED);
-    out("kV"); /* the k ends what the command left, before the place is given back */
+    out("kV"); /* the k ends what the command left, before the permit is given back */
     keeper_on_left(keeper, now, true);
     assert_int_equal(world.end, KEEPER_OVERRAN);
 }
@@ -920,7 +920,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(it_comes_in_and_goes, done),
-        cmocka_unit_test_teardown(what_cannot_run_gives_its_place_back, done),
+        cmocka_unit_test_teardown(what_cannot_run_gives_its_permit_back, done),
         cmocka_unit_test_teardown(it_starts_only_behind_a_fresh_beat, done),
         cmocka_unit_test_teardown(it_waits_for_its_turn, done),
         cmocka_unit_test_teardown(it_does_not_wait, done),
@@ -929,15 +929,15 @@ int main(void)
         cmocka_unit_test_teardown(it_reaps_a_dead_holder_at_once, done),
         cmocka_unit_test_teardown(once_runs_what_is_not_done, done),
         cmocka_unit_test_teardown(once_does_not_run_what_is_done, done),
-        cmocka_unit_test_teardown(once_does_not_mark_what_failed, done),
-        cmocka_unit_test_teardown(once_asks_again_with_a_new_place, done),
-        cmocka_unit_test_teardown(once_tells_when_it_cannot_mark, done),
+        cmocka_unit_test_teardown(once_does_not_note_what_failed, done),
+        cmocka_unit_test_teardown(once_asks_again_with_a_new_permit, done),
+        cmocka_unit_test_teardown(once_tells_when_it_cannot_note, done),
         cmocka_unit_test_teardown(once_fails_when_it_cannot_ask, done),
-        cmocka_unit_test_teardown(once_looks_after_a_silent_holder, done),
+        cmocka_unit_test_teardown(once_watches_a_silent_holder, done),
         cmocka_unit_test_teardown(a_step_of_the_clock_is_no_silence, done),
         cmocka_unit_test_teardown(a_beat_in_the_future_is_none, done),
         cmocka_unit_test_teardown(one_that_is_gone_is_cleared_first, done),
-        cmocka_unit_test_teardown(a_silent_link_ends_the_command, done),
+        cmocka_unit_test_teardown(a_dead_link_ends_the_command, done),
         cmocka_unit_test_teardown(an_old_answer_is_no_news, done),
         cmocka_unit_test_teardown(a_short_outage_is_nothing, done),
         cmocka_unit_test_teardown(who_was_given_up_ends_at_once, done),

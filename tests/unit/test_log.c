@@ -47,7 +47,7 @@ static const char *show(const struct log_event *r)
     return buf_str(&line);
 }
 
-static void test_record_conversions(void **state)
+static void test_event_conversions(void **state)
 {
     struct log_event r;
 
@@ -67,7 +67,7 @@ static void test_record_conversions(void **state)
     assert_true(log_field_is(&r, log_event_find(&r, "s"), "word"));
 }
 
-static void test_record_leaves_out(void **state)
+static void test_event_leaves_out(void **state)
 {
     struct log_event r;
 
@@ -79,7 +79,7 @@ static void test_record_leaves_out(void **state)
 }
 
 /* Text from a stranger cannot end its value or begin another pair. */
-static void test_record_forgery(void **state)
+static void test_event_forgery(void **state)
 {
     struct log_event r;
 
@@ -91,7 +91,7 @@ static void test_record_forgery(void **state)
     assert_string_equal(show(&r), "event=e text=\"100%s %n \\x1b[31m\\xe2\\x80\\xae\"");
 }
 
-static void test_record_bounds(void **state)
+static void test_event_bounds(void **state)
 {
     CLEANUP_FREE char *big = mem_new(9000);
     struct log_event r;
@@ -445,10 +445,10 @@ static void test_log_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record_conversions),
-        cmocka_unit_test(test_record_leaves_out),
-        cmocka_unit_test(test_record_forgery),
-        cmocka_unit_test(test_record_bounds),
+        cmocka_unit_test(test_event_conversions),
+        cmocka_unit_test(test_event_leaves_out),
+        cmocka_unit_test(test_event_forgery),
+        cmocka_unit_test(test_event_bounds),
         cmocka_unit_test(test_rate_burst),
         cmocka_unit_test(test_rate_tells),
         cmocka_unit_test(test_rate_many_kinds),

@@ -56,7 +56,7 @@ static void test_every_exit_status(void **state)
             struct verdict v = judge(&job, RUN_EXITED, code, -1, RAN);
 
             assert_int_equal(v.code, code);
-            assert_false(v.is_host_fault);
+            assert_false(v.is_host_ill);
             if (code == 0) {
                 assert_int_equal(v.verb, STORE_DONE);
                 assert_int_equal(v.amount, 500);
@@ -85,7 +85,7 @@ static void test_every_end(void **state)
         int64_t attempt;
         enum store_verb verb;
         int want_code;
-        bool is_error, is_host_fault;
+        bool is_error, is_host_ill;
     } rows[] = {
         {RUN_SIGNALED, 11, {1}, 1, STORE_RETRY, 139, true, false},
         {RUN_SIGNALED, 9, {1}, 3, STORE_BURY, 137, true, false},
@@ -105,8 +105,8 @@ static void test_every_end(void **state)
         /* Told to end before it was started: its status 0 is not an exit status. */
         {RUN_STOPPED, 0, {0}, 1, STORE_RELEASE, 0, false, false},
         {RUN_CANCELLED, 0, {0}, 1, STORE_RELEASE, 0, false, false},
-        {RUN_HOST_FAULT, 0, {0}, 1, STORE_RELEASE, 0, true, true},
-        {RUN_HOST_FAULT, 11, {0}, 3, STORE_RELEASE, 11, true, true},
+        {RUN_HOST_ILL, 0, {0}, 1, STORE_RELEASE, 0, true, true},
+        {RUN_HOST_ILL, 11, {0}, 3, STORE_RELEASE, 11, true, true},
     };
 
     (void)state;
@@ -115,7 +115,7 @@ static void test_every_end(void **state)
         struct verdict v = judge(&job, rows[i].end, rows[i].code, -1, rows[i].started);
 
         if (v.verb != rows[i].verb || v.code != rows[i].want_code ||
-            v.is_error != rows[i].is_error || v.is_host_fault != rows[i].is_host_fault)
+            v.is_error != rows[i].is_error || v.is_host_ill != rows[i].is_host_ill)
             fail_msg("row %zu: verb %d code %d", i, (int)v.verb, v.code);
         if (v.verb == STORE_RELEASE)
             assert_int_equal(v.amount, 0);

@@ -118,19 +118,19 @@ static void test_control_lines(void **state)
 
 /* ---- interpreter lines ---- */
 
-static void expect_head(const char *head, size_t n, enum program_kind kind, const char *want)
+static void expect_first(const char *first, size_t n, enum program_kind kind, const char *want)
 {
-    char interpreter[PROGRAM_HEAD_BYTES];
+    char interpreter[PROGRAM_FIRST_BYTES];
 
-    assert_int_equal(program_head(head, n, interpreter), kind);
+    assert_int_equal(program_first(first, n, interpreter), kind);
     assert_string_equal(interpreter, want);
 }
 
-#define HEAD(text, kind, want) expect_head(text, sizeof(text) - 1, kind, want)
+#define HEAD(text, kind, want) expect_first(text, sizeof(text) - 1, kind, want)
 
 static void test_interpreter_lines(void **state)
 {
-    char filled[PROGRAM_HEAD_BYTES];
+    char filled[PROGRAM_FIRST_BYTES];
 
     (void)state;
     HEAD("#!/bin/sh\nx", PROGRAM_SCRIPT, "/bin/sh");
@@ -151,11 +151,11 @@ static void test_interpreter_lines(void **state)
     HEAD("PK\3\4", PROGRAM_OTHER, "");
     memset(filled, 'x', sizeof(filled));
     memcpy(filled, "#!/", 3);
-    expect_head(filled, sizeof(filled), PROGRAM_LONG, "");
+    expect_first(filled, sizeof(filled), PROGRAM_LONG, "");
     filled[200] = ' '; /* the name is whole, only its argument is cut off */
     filled[201] = 'y';
     filled[3] = '\0';
-    expect_head(filled, sizeof(filled), PROGRAM_SCRIPT, "/");
+    expect_first(filled, sizeof(filled), PROGRAM_SCRIPT, "/");
 }
 
 int main(void)

@@ -152,7 +152,7 @@ static void test_one_job(void **state)
 }
 
 /* Results go with claims: far fewer steps than jobs, and never more runs than places. */
-static void test_batches(void **state)
+static void test_steps_of_many(void **state)
 {
     struct fake *f = fake_ready(64, "a b c");
     unsigned before = f->count[STEP], both = 0;
@@ -763,7 +763,7 @@ int main(void)
         cmocka_unit_test(test_predecessor_is_reaped_at_once),
         cmocka_unit_test(test_predecessor_that_left_something),
         cmocka_unit_test(test_one_job),
-        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_steps_of_many),
         cmocka_unit_test(test_steps_overlap),
         cmocka_unit_test(test_an_end_overlaps),
         cmocka_unit_test(test_ends_of_a_moment),

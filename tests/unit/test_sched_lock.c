@@ -328,7 +328,7 @@ static void test_dead_or_unknown(void **state)
         struct fake *f = waiting(1);
 
         (void)state;
-        f->is_marked_dead = is_dead;
+        f->is_written_off = is_dead;
         if (is_dead)
             fake_find(f, J1)->state = WAITS;
         else

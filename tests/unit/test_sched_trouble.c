@@ -1,4 +1,5 @@
-/* The scheduler in a world that fails: lost links, lost data, error replies, dead marks, chaos. */
+/* The scheduler in a world that fails: lost links, lost data, error replies, dead entries, chaos.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +36,7 @@ static struct sched_status status(const struct fake *f)
     return st;
 }
 
-/* ---- data loss and dead marks */
+/* ---- data loss and dead entries */
 
 static void test_unknown_worker_adopts(void **state)
 {
@@ -119,7 +120,7 @@ static void test_dead_worker(void **state)
         struct fake *f = up_running(4, "a");
 
         (void)state;
-        f->is_marked_dead = true;
+        f->is_written_off = true;
         f->jobs[0].state = WAITS;
         if (by_beat)
             sched_on_wake(f->s, fake_now(f), "!beat");
@@ -396,18 +397,18 @@ static void test_refused_results(void **state)
 
 /* ---- the host */
 
-static void test_host_faults(void **state)
+static void test_ill_host(void **state)
 {
     struct fake *f = fake_ready(4, "a");
 
     (void)state;
     f->run_ms = 0;
-    f->host_fault = true;
+    f->host_ill = true;
     for (unsigned i = 0; i < 8; i++)
         fake_add(f, i, "a", 0);
     fake_run(f, 60000);
     assert_in_range(f->starts, 44, 64);
-    f->host_fault = false;
+    f->host_ill = false;
     fake_run(f, 11000);
     for (size_t i = 0; i < f->njobs; i++) {
         assert_int_equal(f->jobs[i].state, DONE);
@@ -441,8 +442,8 @@ static void disturb(struct fake *f, uint32_t *seed)
         f->fault = faults[roll(seed) % 6];
         break;
     case 2:
-        f->is_marked_dead = f->worker != 0;
-        for (size_t i = 0; f->is_marked_dead && i < f->njobs; i++) {
+        f->is_written_off = f->worker != 0;
+        for (size_t i = 0; f->is_written_off && i < f->njobs; i++) {
             if (f->jobs[i].state == HELD)
                 f->jobs[i].state = WAITS;
         }
@@ -463,7 +464,7 @@ static void disturb(struct fake *f, uint32_t *seed)
         f->fails_results = roll(seed) % 2;
         break;
     case 8:
-        f->host_fault = roll(seed) % 2;
+        f->host_ill = roll(seed) % 2;
         break;
     case 9:
         j->is_cancelled = j->state == HELD;
@@ -487,7 +488,7 @@ static void disturb(struct fake *f, uint32_t *seed)
 static void calm(struct fake *f)
 {
     f->fault_kinds = 0;
-    f->is_held_back = f->fails_results = f->host_fault = f->is_unguarded = false;
+    f->is_held_back = f->fails_results = f->host_ill = f->is_unguarded = false;
     f->latency_us = 400;
     if (!f->is_up)
         fake_up(f);
@@ -551,7 +552,7 @@ int main(void)
         cmocka_unit_test(test_a_link_that_takes_nothing),
         cmocka_unit_test(test_wrong_heads),
         cmocka_unit_test(test_refused_results),
-        cmocka_unit_test(test_host_faults),
+        cmocka_unit_test(test_ill_host),
         cmocka_unit_test(test_chaos),
     };
 

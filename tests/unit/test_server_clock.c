@@ -31,7 +31,7 @@ static void test_the_fastest_answer_counts(void **state)
     assert_int_equal(hear(&c, 102000, 150), 150);
 }
 
-/* The clocks drift as fast as is allowed for: the estimate is never ahead of Redis' clock. */
+/* The clocks drift as fast as is allowed for: the estimate is never later than Redis' clock. */
 static void test_never_early(void **state)
 {
     struct server_clock c = {0};
@@ -48,7 +48,7 @@ static void test_never_early(void **state)
     }
 }
 
-/* Redis' clock was set by step_us; the answer takes 400 us. -> how far the estimate is ahead */
+/* Redis' clock was set by step_us; the answer takes 400 us. -> how much later the estimate is */
 static int64_t hear_set(struct server_clock *c, int64_t us, int64_t step_us)
 {
     int64_t now_us = UNIX + us + step_us;

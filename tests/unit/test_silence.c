@@ -1,4 +1,4 @@
-/* Which workers count as silent, and which never may. */
+/* After what silence a worker counts as dead, and which never may. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ struct seen {
     char counter[24];
 };
 
-static void on_silent(void *arg, int64_t epoch, const char *counter)
+static void on_silence(void *arg, int64_t epoch, const char *counter)
 {
     struct seen *seen = arg;
 
@@ -29,13 +29,13 @@ static void on_silent(void *arg, int64_t epoch, const char *counter)
     (void)snprintf(seen->counter, sizeof(seen->counter), "%s", counter);
 }
 
-/* One beat of ours, ms after the one before. -> how many peers it told silent */
+/* One beat of ours, ms after the one before. -> how many peers it told of */
 static unsigned beat(struct silence *w, struct seen *seen, int64_t ms,
                      const struct store_peer *peers, size_t n)
 {
     seen->now_ms += ms;
     seen->calls = 0;
-    silence_beat(w, (struct mono){(1000000 + seen->now_ms) * 1000}, peers, n, on_silent, seen);
+    silence_beat(w, (struct mono){(1000000 + seen->now_ms) * 1000}, peers, n, on_silence, seen);
     return seen->calls;
 }
 

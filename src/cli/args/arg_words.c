@@ -21,7 +21,7 @@ char *arg_words_copy(const char *arg)
     return mem_dup(arg, strcspn(arg, ","));
 }
 
-/* Split text at the bars, in place; names becomes NULL-ended. */
+/* Cut text at the bars; names becomes NULL-ended. */
 static void split(char *text, const char *names[ARG_WORDS_MAX + 1])
 {
     size_t n = 0;

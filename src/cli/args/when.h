@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 
-/* Seconds that local time is ahead of UTC at an instant (seconds since 1970). */
+/* Seconds that local time is later than UTC at an instant (seconds since 1970). */
 typedef int64_t (*when_offset_f)(int64_t utc_s);
 
 enum when_kind {

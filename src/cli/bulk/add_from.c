@@ -18,7 +18,7 @@
 
 /* The payloads are the lines in the feed's buffer, not copies. */
 struct adding {
-    const struct cli_call *head; /* queue and options */
+    const struct cli_call *front; /* queue and options */
     struct feed_line line[ADDS_CALL_LINES];
 };
 
@@ -28,10 +28,10 @@ static void send(struct adds *a)
     const char *argv[CLI_CALL_MAX + 1 + ADDS_CALL_LINES];
     size_t lens[CLI_CALL_MAX + 1 + ADDS_CALL_LINES];
     size_t behind = l->line[a->next.n - 1].next;
-    int argc = l->head->n;
+    int argc = l->front->n;
 
-    memcpy(argv, l->head->argv, (size_t)argc * sizeof(argv[0]));
-    memcpy(lens, l->head->lens, (size_t)argc * sizeof(lens[0]));
+    memcpy(argv, l->front->argv, (size_t)argc * sizeof(argv[0]));
+    memcpy(lens, l->front->lens, (size_t)argc * sizeof(lens[0]));
     argv[argc] = "--";
     lens[argc++] = 2;
     for (int i = 0; i < a->next.n; i++, argc++) {
@@ -91,7 +91,7 @@ static void too_long(struct adds *a, size_t size, struct err *err)
                  line, more, bytes, a->max);
 }
 
-static uint64_t name_fault(struct adds *a, const struct adds_call *c, struct err *err)
+static uint64_t name_error(struct adds *a, const struct adds_call *c, struct err *err)
 {
     /* The limit was lowered meanwhile, or we may not read it. Some line of the call is over it, so
      * the longest one certainly is. */
@@ -130,11 +130,11 @@ static int find_max(struct adds *a, struct err *err)
     return 0;
 }
 
-int add_from(struct cli *cli, const struct cli_call *head, const char *path, struct err *err)
+int add_from(struct cli *cli, const struct cli_call *front, const char *path, struct err *err)
 {
     static const struct adds_face face = {"later_add_many", ADDS_CALL_LINES, take,      send,
-                                          is_good,          too_long,        name_fault};
-    struct adding l = {.head = head};
+                                          is_good,          too_long,        name_error};
+    struct adding l = {.front = front};
     struct adds a;
     int status = -1;
 

@@ -5,10 +5,10 @@
 #include "cli/cli.h"
 
 /*
- * head: the queue and the options. path: see feed_open. Prints what became of the lines and returns
- * the exit status: 0, 128 + n after signal n, or that of the first error; -1 with err if it failed
- * before the first line.
+ * front: the queue and the options. path: see feed_open. Prints what became of the lines and
+ * returns the exit status: 0, 128 + n after signal n, or that of the first error; -1 with err if it
+ * failed before the first line.
  */
-int add_from(struct cli *cli, const struct cli_call *head, const char *path, struct err *err);
+int add_from(struct cli *cli, const struct cli_call *front, const char *path, struct err *err);
 
 #endif

@@ -15,7 +15,7 @@ bool adds_is_over(const struct adds *a)
     return a->err.code != ERR_NONE || a->signal != 0;
 }
 
-/* ---- faults */
+/* ---- errors */
 
 /* Later errors have the same cause, and the tally counts their lines. */
 void adds_fail(struct adds *a, const struct err *err, uint64_t line)
@@ -29,10 +29,10 @@ void adds_fail(struct adds *a, const struct err *err, uint64_t line)
 /* The number goes after the text, which starts with a code or with the server's name. */
 void adds_name_line(struct err *err, uint64_t line)
 {
-    size_t room = sizeof(err->text) - 40, n = strlen(err->text);
+    size_t cap = sizeof(err->text) - 40, n = strlen(err->text);
 
-    if (n > room)
-        n = room;
+    if (n > cap)
+        n = cap;
     (void)snprintf(err->text + n, sizeof(err->text) - n, ", at line %llu",
                    (unsigned long long)line);
 }
@@ -61,7 +61,7 @@ static void settle(struct adds *a, const struct adds_call *c, struct reply *r, s
     reply_free(r);
     line_results_note(&a->tally, fate, c->first, (uint64_t)c->n);
     if (fate != LINE_ADDED)
-        adds_fail(a, err, a->face->name_fault(a, c, err));
+        adds_fail(a, err, a->face->name_error(a, c, err));
     meter_show(&a->meter, a->tally.count[LINE_ADDED], a->feed.passed);
 }
 
@@ -92,7 +92,7 @@ static void look_for_signal(struct adds *a)
 }
 
 /* Whether the next call may join those under way. */
-static bool has_room(const struct adds *a)
+static bool may_join(const struct adds *a)
 {
     int lines = a->next.n;
     size_t bytes = a->next.bytes;
@@ -140,7 +140,7 @@ void adds_next_has(struct adds *a, size_t bytes)
 
 void adds_send(struct adds *a, int argc, const char *const *argv, const size_t *lens)
 {
-    while (!has_room(a))
+    while (!may_join(a))
         take_answer(a);
     look_for_signal(a);
     if (adds_is_over(a))

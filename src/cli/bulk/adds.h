@@ -52,7 +52,7 @@ struct adds_face {
     /* Set err: why the next line, of size bytes (0: more than max), is not accepted. */
     void (*too_long)(struct adds *a, size_t size, struct err *err);
     /* A call failed: return the number of the line to report, 0 for none. May improve err. */
-    uint64_t (*name_fault)(struct adds *a, const struct adds_call *c, struct err *err);
+    uint64_t (*name_error)(struct adds *a, const struct adds_call *c, struct err *err);
 };
 
 struct adds {

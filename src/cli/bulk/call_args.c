@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-#define ROOM_FIRST 1024
+#define CAP_FIRST 1024
 
 void call_args_done(struct call_args *w)
 {
@@ -20,11 +20,11 @@ void call_args_done(struct call_args *w)
 
 static void end_word(struct call_args *w)
 {
-    if (w->n == w->room) {
-        w->room = w->room > 0 ? 2 * w->room : ROOM_FIRST;
-        w->end = mem_grow(w->end, w->room, sizeof(*w->end));
-        w->argv = mem_grow(w->argv, w->room + 1, sizeof(*w->argv));
-        w->lens = mem_grow(w->lens, w->room + 1, sizeof(*w->lens));
+    if (w->n == w->cap) {
+        w->cap = w->cap > 0 ? 2 * w->cap : CAP_FIRST;
+        w->end = mem_grow(w->end, w->cap, sizeof(*w->end));
+        w->argv = mem_grow(w->argv, w->cap + 1, sizeof(*w->argv));
+        w->lens = mem_grow(w->lens, w->cap + 1, sizeof(*w->lens));
     }
     w->end[w->n++] = w->bytes.len;
 }

@@ -9,7 +9,7 @@
 struct call_args {
     struct buf bytes;
     size_t *end; /* offset in bytes of each word's end */
-    size_t n, room;
+    size_t n, cap;
     const char **argv; /* set by call_args_argv, as lens */
     size_t *lens;
 };

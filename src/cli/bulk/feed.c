@@ -11,7 +11,7 @@
 
 /* Refuse a folder, which open() accepts. Set size to what is left of a file: standard input may
  * start in its middle. */
-static int look_at(struct feed *f, const char *name, struct err *err)
+static int check_file(struct feed *f, const char *name, struct err *err)
 {
     struct stat st;
     off_t at;
@@ -32,10 +32,10 @@ int feed_open(struct feed *f, const char *path, struct err *err)
 
     *f = (struct feed){.fd = STDIN_FILENO, .bytes = BUF_INIT};
     if (strcmp(path, "-") == 0)
-        return look_at(f, "standard input", err);
+        return check_file(f, "standard input", err);
     f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (f->fd >= 0)
-        return look_at(f, path, err);
+        return check_file(f, path, err);
     errnum = errno;
     err_fill_sys(err, errnum, "cannot read %.100s", path);
     if (errnum == ENOENT || errnum == ENOTDIR)
@@ -115,7 +115,7 @@ static bool is_ready(int fd, int stop_fd, bool may_wait)
 
 int feed_read(struct feed *f, int stop_fd, bool may_wait, struct err *err)
 {
-    char *room;
+    char *end;
     ssize_t n;
 
     if (f->is_over)
@@ -123,8 +123,8 @@ int feed_read(struct feed *f, int stop_fd, bool may_wait, struct err *err)
     if (!is_ready(f->fd, stop_fd, may_wait))
         return 0;
     close_up(f);
-    room = buf_reserve(&f->bytes, PIECE);
-    n = read(f->fd, room, PIECE);
+    end = buf_reserve(&f->bytes, PIECE);
+    n = read(f->fd, end, PIECE);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
     if (n < 0)

@@ -56,8 +56,8 @@ static void take(struct adds *a, struct feed_line line)
     size_t before = im->words.bytes.len, bytes;
     bool is_alone = false;
 
-    if (record_from_json(feed_at(&a->feed, line.offset), line.size, im->is_once, &im->words,
-                         &is_alone, &err) < 0) {
+    if (job_from_json(feed_at(&a->feed, line.offset), line.size, im->is_once, &im->words, &is_alone,
+                      &err) < 0) {
         refuse(a, &err);
         return;
     }
@@ -101,17 +101,17 @@ static void too_long(struct adds *a, size_t size, struct err *err)
 }
 
 /* The library's text ends with " [record 3]" if it is about the third job of the call. */
-static uint64_t name_fault(struct adds *a, const struct adds_call *c, struct err *err)
+static uint64_t name_error(struct adds *a, const struct adds_call *c, struct err *err)
 {
-    char *mark = strstr(err->text, " [record "), *next;
+    char *tag = strstr(err->text, " [record "), *next;
     uint64_t line = c->first;
 
     (void)a;
-    while (mark != NULL && (next = strstr(mark + 1, " [record ")) != NULL)
-        mark = next;
-    if (mark != NULL && err->code == ERR_REFUSED) {
-        line += strtoull(mark + strlen(" [record "), NULL, 10) - 1;
-        *mark = '\0';
+    while (tag != NULL && (next = strstr(tag + 1, " [record ")) != NULL)
+        tag = next;
+    if (tag != NULL && err->code == ERR_REFUSED) {
+        line += strtoull(tag + strlen(" [record "), NULL, 10) - 1;
+        *tag = '\0';
     }
     adds_name_line(err, line);
     return line;
@@ -143,7 +143,7 @@ static void tell(struct adds *a, const struct import *im)
 int import_lines(struct cli *cli, const char *path, bool is_once, struct err *err)
 {
     static const struct adds_face face = {"later_v1_import", CALL_LINES, take,      send,
-                                          is_good,           too_long,   name_fault};
+                                          is_good,           too_long,   name_error};
     struct import im = {.is_once = is_once};
     struct adds a;
     int status = -1;

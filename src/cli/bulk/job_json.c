@@ -155,7 +155,7 @@ static int put_job(json_t *line, const struct reply *row, const char *state)
     return 0;
 }
 
-json_t *record_to_json(const struct reply *row, const char *queue, const char *state)
+json_t *job_to_json(const struct reply *row, const char *queue, const char *state)
 {
     const struct reply *id = reply_at(row, ID), *due = reply_at(row, DUE);
     bool is_raw = reply_len(id) == 0;
@@ -339,8 +339,8 @@ static int read_object(json_t *line, bool is_once, struct reading *r, struct err
                      strcmp(r->payload, "payload") != 0, err);
 }
 
-int record_from_json(const char *text, size_t n, bool is_once, struct call_args *words,
-                     bool *is_alone, struct err *err)
+int job_from_json(const char *text, size_t n, bool is_once, struct call_args *words, bool *is_alone,
+                  struct err *err)
 {
     struct reading r = {.words = words};
     json_error_t why;

@@ -16,14 +16,14 @@
 
 /* A new object, which the caller frees. NULL if the row's record or payload is missing or corrupt,
  * or the score of a raw member is no time. */
-json_t *record_to_json(const struct reply *row, const char *queue, const char *state);
+json_t *job_to_json(const struct reply *row, const char *queue, const char *state);
 
 /*
  * Append the words of one job: the number of options, their names and values, the payload. is_once:
  * add a token made of its id, so that it is added only once. *is_alone: it must have a call of its
  * own. 0, or -1 with code FORMAT; then the caller cuts the words that were appended.
  */
-int record_from_json(const char *line, size_t n, bool is_once, struct call_args *words,
-                     bool *is_alone, struct err *err);
+int job_from_json(const char *line, size_t n, bool is_once, struct call_args *words, bool *is_alone,
+                  struct err *err);
 
 #endif

@@ -42,15 +42,15 @@ static void reckon(struct meter *m, struct mono now, uint64_t jobs)
 /* Append "[#####     ]  50 %" in what is left of the line. */
 static int put_share(char *line, int n, int columns, double share)
 {
-    int room = columns - n - 10, full;
+    int width = columns - n - 10, full;
 
-    if (room > BAR_MAX)
-        room = BAR_MAX;
-    if (room < 5)
+    if (width > BAR_MAX)
+        width = BAR_MAX;
+    if (width < 5)
         return n + snprintf(line + n, (size_t)(LINE_BYTES - n), "  %3.0f %%", share * 100);
-    full = (int)(share * room);
+    full = (int)(share * width);
     return n + snprintf(line + n, (size_t)(LINE_BYTES - n), "  [%.*s%*s] %3.0f %%", full,
-                        "##############################", room - full, "", share * 100);
+                        "##############################", width - full, "", share * 100);
 }
 
 static void draw(struct meter *m, uint64_t jobs, uint64_t bytes)

@@ -85,11 +85,11 @@ static void on_stopped(struct command *c, int sig)
     if (sig != SIGTSTP || !c->has_terminal)
         return; /* the sender of this signal also sends CONT */
     /* The command stopped itself on Ctrl-Z, as editors do. */
-    (void)fputs("later: a program that holds a place is not stopped\n", stderr);
+    (void)fputs("later: a program that holds a permit is not stopped\n", stderr);
     (void)kill(-c->child.pid, SIGCONT);
 }
 
-static void look_for_stop(struct command *c)
+static void check_stop(struct command *c)
 {
     siginfo_t info = {0};
 
@@ -103,7 +103,7 @@ static void look_for_stop(struct command *c)
 static void on_one(struct command *c, int sig)
 {
     if (sig == SIGCHLD) {
-        look_for_stop(c);
+        check_stop(c);
     } else if (sig == SIGCONT) {
         if (c->child.pid > 0) {
             give_terminal(c);

@@ -1,5 +1,5 @@
 /*
- * The command that runs while a place at a gate is held. Starts it in a process group of its own,
+ * The command that runs while a permit of a gate is held. Starts it in a process group of its own,
  * gives it the terminal where a shell would, signals it and watches for its end. Main thread;
  * blocks while the command starts.
  *

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "cli/hold/keeper_priv.h"
 
-#define LOST_LEAVE_MS 500 /* as KEEPER_LEAVE_MS, if the place is lost */
+#define LOST_LEAVE_MS 500 /* as KEEPER_LEAVE_MS, if the permit is lost */
 
 static bool is_due(struct mono at, struct mono now)
 {
@@ -42,7 +42,7 @@ void keeper_free(struct keeper *k)
 
 void keeper_be_gone(struct keeper *k)
 {
-    k->place = GONE;
+    k->stage = GONE;
     k->out = CALL_NONE;
     k->ops->arm(k->ctx, MONO_NEVER);
     k->ops->done(k->ctx, k->end);
@@ -51,7 +51,7 @@ void keeper_be_gone(struct keeper *k)
 void keeper_leave(struct keeper *k, struct mono now, enum keeper_end end)
 {
     k->end = end;
-    k->place = ENDING;
+    k->stage = ENDING;
     k->leave_at = mono_add_ms(now, end == KEEPER_LOST ? LOST_LEAVE_MS : KEEPER_LEAVE_MS);
 }
 
@@ -84,7 +84,7 @@ void keeper_try_to_start(struct keeper *k, struct mono now)
         return;
     if (!k->is_kept && !k->ops->admits(k->ctx, k->fence))
         return;
-    k->place = INSIDE;
+    k->stage = INSIDE;
     if (k->conf.ttl_ms > 0)
         k->ttl_at = mono_add_ms(now, k->conf.ttl_ms);
     if (k->ops->start(k->ctx, k->epoch, k->fence, !k->is_kept) < 0)
@@ -94,7 +94,7 @@ void keeper_try_to_start(struct keeper *k, struct mono now)
 void keeper_start_or_beat(struct keeper *k, struct mono now)
 {
     keeper_try_to_start(k, now);
-    if (k->place == GRANTED)
+    if (k->stage == GRANTED)
         k->beat_at = now;
 }
 
@@ -103,7 +103,7 @@ void keeper_on_end(struct keeper *k, struct mono now, enum keeper_command how)
     bool was_killed = how == KEEPER_KILLED_BY_GUARD;
     enum keeper_end end = KEEPER_RAN;
 
-    if (k->place != INSIDE)
+    if (k->stage != INSIDE)
         return;
     if (was_killed && !k->is_lost)
         k->ops->tell(k->ctx, "the place was lost: no beat was acknowledged for 15 s, so its guard "
@@ -125,13 +125,13 @@ void keeper_forgotten(struct keeper *k, bool is_dead)
     peers_trouble(k->peers);
     k->epoch = 0;
     k->wants_beats = false;
-    if (k->place == GRANTED)
-        k->place = OUTSIDE;
-    if (k->place != INSIDE)
+    if (k->stage == GRANTED)
+        k->stage = OUTSIDE;
+    if (k->stage != INSIDE)
         return;
     if (!k->is_kept && is_dead)
         keeper_lose(k,
-                    "this program was taken for dead, the place may be another's: the command is "
+                    "this program was taken for dead, the permit may be another's: the command is "
                     "killed");
     else if (k->is_kept && !k->is_regaining)
         k->ops->tell(k->ctx, "the place was lost; the command goes on (on_lost: keep)");
@@ -145,14 +145,15 @@ static void press_softly(struct keeper *k, struct mono kill_at, const char *why)
     press(k, SIGTERM);
 }
 
-/* End the command after --ttl, or if the link is silent, while there is time for an orderly end. */
+/* End the command after --ttl, or if the link does not answer, while there is time for an orderly
+ * end. */
 static void watch_command(struct keeper *k, struct mono now)
 {
     if (!k->is_kept && k->pressed == 0 && is_due(mono_add_ms(k->acked, KEEPER_TERM_MS), now)) {
         k->is_lost = true;
         press_softly(k, mono_add_ms(k->acked, KEEPER_KILL_MS),
                      "Redis did not answer for 12 s: the command gets TERM, and KILL after 3 s "
-                     "more, before others take its place");
+                     "more, before others take its permit");
     }
     if (k->pressed == 0 && is_due(k->ttl_at, now))
         press_softly(k, mono_add_ms(now, KEEPER_TTL_KILL_MS), KEEPER_OVERRUN_TEXT);
@@ -162,11 +163,11 @@ static void watch_command(struct keeper *k, struct mono now)
 
 void keeper_on_signal(struct keeper *k, struct mono now, int sig)
 {
-    if (k->place == INSIDE) {
+    if (k->stage == INSIDE) {
         k->ops->kill(k->ctx, sig);
-    } else if (k->place == ENDING) {
+    } else if (k->stage == ENDING) {
         keeper_be_gone(k);
-    } else if (k->place != GONE) {
+    } else if (k->stage != GONE) {
         keeper_leave(k, now, KEEPER_STOPPED);
         keeper_on_timer(k, now);
     }
@@ -182,10 +183,10 @@ static int send_register(struct keeper *k)
 }
 
 /* Whether to stand in line. Who does not wait joins it only when a holder seems to be dead; a
- * running command only if it may go on without its place. */
+ * running command only if it may go on without its permit. */
 static bool is_waiting(const struct keeper *k)
 {
-    if (k->place == INSIDE)
+    if (k->stage == INSIDE)
         return k->is_kept;
     return k->is_patient || k->conf.wait_ms != 0;
 }
@@ -202,7 +203,7 @@ static int send(struct keeper *k, enum call call)
     case CALL_BEAT:
         return k->ops->beat(k->ctx, k->epoch);
     case CALL_ENTER:
-        k->wants_place = false;
+        k->wants_permit = false;
         return k->ops->enter(k->ctx, k->epoch, is_waiting(k));
     case CALL_BEATS:
         k->wants_beats = false;
@@ -213,7 +214,7 @@ static int send(struct keeper *k, enum call call)
     case CALL_ASK_DONE:
         return k->ops->ask_done(k->ctx);
     case CALL_MARK_DONE:
-        return k->ops->mark_done(k->ctx);
+        return k->ops->note_done(k->ctx);
     case CALL_LEAVE:
         return k->ops->leave(k->ctx, k->epoch);
     case CALL_NONE:
@@ -224,9 +225,9 @@ static int send(struct keeper *k, enum call call)
 
 static enum call next_call(const struct keeper *k, struct mono now)
 {
-    if (k->place == ENDING && k->is_success)
+    if (k->stage == ENDING && k->is_success)
         return CALL_MARK_DONE;
-    if (k->place == ENDING)
+    if (k->stage == ENDING)
         return k->epoch != 0 ? CALL_LEAVE : CALL_NONE;
     if (k->is_lost && k->epoch == 0)
         return CALL_NONE;
@@ -236,11 +237,11 @@ static enum call next_call(const struct keeper *k, struct mono now)
         return CALL_REGISTER;
     if (is_due(k->beat_at, now))
         return CALL_BEAT;
-    if (k->place == GRANTED && k->conf.is_once && !k->may_run)
+    if (k->stage == GRANTED && k->conf.is_once && !k->may_run)
         return CALL_ASK_DONE;
-    if (k->wants_place && (k->place == OUTSIDE || k->is_regaining))
+    if (k->wants_permit && (k->stage == OUTSIDE || k->is_regaining))
         return CALL_ENTER;
-    if (k->wants_beats && k->place == OUTSIDE)
+    if (k->wants_beats && k->stage == OUTSIDE)
         return CALL_BEATS;
     return peers_victim(k->peers) != NULL ? CALL_REAP : CALL_NONE;
 }
@@ -257,7 +258,7 @@ static void ask(struct keeper *k, struct mono now)
 {
     enum call call;
 
-    if (k->is_up && k->epoch != 0 && k->place < ENDING)
+    if (k->is_up && k->epoch != 0 && k->stage < ENDING)
         clear(k);
     if (!k->is_up || k->out != CALL_NONE || mono_before(now, k->retry_at))
         return;
@@ -276,9 +277,9 @@ static struct mono next_at(const struct keeper *k)
 {
     struct mono at = mono_min(k->give_up_at, k->away_at);
 
-    if (k->place == ENDING)
+    if (k->stage == ENDING)
         return k->leave_at;
-    if (k->place != INSIDE)
+    if (k->stage != INSIDE)
         return at;
     if (k->pressed != 0)
         return k->pressed == SIGKILL ? MONO_NEVER : k->kill_at;
@@ -298,13 +299,18 @@ static void arm(struct keeper *k)
     k->ops->arm(k->ctx, at);
 }
 
+bool keeper_is_hurried(const struct keeper *k)
+{
+    return k->conf.wait_ms == 0 && !k->conf.is_once;
+}
+
 void keeper_give_up(struct keeper *k, struct mono now)
 {
     k->give_up_at = MONO_NEVER;
     if (k->is_patient || !k->is_up || k->epoch == 0) {
         keeper_leave(k, now, KEEPER_BUSY);
-    } else if (peers_has_dead(k->peers)) {
-        k->is_patient = k->wants_place = true;
+    } else if (keeper_is_hurried(k) && peers_has_dead(k->peers)) {
+        k->is_patient = k->wants_permit = true;
         k->give_up_at = mono_add_ms(now, KEEPER_REAP_MS);
     } else {
         k->wants_beats = true;
@@ -321,19 +327,19 @@ static bool is_over(const struct keeper *k, struct mono now)
 
 void keeper_on_timer(struct keeper *k, struct mono now)
 {
-    if (k->place == GONE)
+    if (k->stage == GONE)
         return;
-    if ((k->place == OUTSIDE || k->place == GRANTED) && is_due(k->away_at, now))
+    if ((k->stage == OUTSIDE || k->stage == GRANTED) && is_due(k->away_at, now))
         keeper_fail(k, now, FAULT_LINK, "the connection to Redis is gone for 30 s");
-    if (k->place == OUTSIDE && is_due(k->give_up_at, now))
+    if (k->stage == OUTSIDE && is_due(k->give_up_at, now))
         keeper_give_up(k, now);
-    if (k->place == INSIDE)
+    if (k->stage == INSIDE)
         watch_command(k, now);
-    if (k->place == ENDING && is_over(k, now)) {
+    if (k->stage == ENDING && is_over(k, now)) {
         if (k->is_success)
             k->ops->tell(k->ctx, KEEPER_NOT_MARKED);
         if (k->epoch != 0 && k->end == KEEPER_RAN)
-            k->ops->tell(k->ctx, "Redis could not be told of the end: the place comes free when "
+            k->ops->tell(k->ctx, "Redis could not be told of the end: the permit comes free when "
                                  "others miss this program, in half a minute");
         keeper_be_gone(k);
         return;
@@ -346,7 +352,7 @@ void keeper_on_timer(struct keeper *k, struct mono now)
 
 void keeper_link_up(struct keeper *k, struct mono now)
 {
-    if (k->place == GONE)
+    if (k->stage == GONE)
         return;
     k->is_up = k->was_up = true;
     k->out = CALL_NONE;
@@ -359,13 +365,13 @@ void keeper_link_up(struct keeper *k, struct mono now)
 
 void keeper_link_down(struct keeper *k, struct mono now, enum fault fault, const char *text)
 {
-    if (k->place == GONE)
+    if (k->stage == GONE)
         return;
     k->is_up = false;
     k->out = CALL_NONE;
     k->wants_beats = false;
     peers_trouble(k->peers);
-    if (k->place < INSIDE && (!k->was_up || fault == FAULT_DENIED))
+    if (k->stage < INSIDE && (!k->was_up || fault == FAULT_DENIED))
         keeper_fail(k, now, fault, text);
     if (k->away_at.us == INT64_MAX)
         k->away_at = mono_add_ms(now, KEEPER_AWAY_MS);
@@ -379,12 +385,12 @@ void keeper_on_wake(struct keeper *k, struct mono now, const char *text)
     (void)snprintf(mine, sizeof(mine), "@%lld", (long long)k->epoch);
     if (k->epoch == 0 || strcmp(text, mine) != 0)
         return;
-    k->wants_place = true;
+    k->wants_permit = true;
     keeper_on_timer(k, now);
 }
 
 void keeper_on_subscribed(struct keeper *k, struct mono now)
 {
-    k->wants_place = true;
+    k->wants_permit = true;
     keeper_on_timer(k, now);
 }

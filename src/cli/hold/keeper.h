@@ -1,11 +1,11 @@
 /*
- * The keeper: how `later lock` and `later sem` get a place at a gate, keep it while the command
+ * The keeper: how `later lock` and `later sem` get a permit of a gate, keep it while the command
  * runs, and give it back. A state machine like the daemon's scheduler: events and the time go in,
  * effects come out through a table of operations. It reads no clock, calls no Redis and starts no
  * process.
  *
  * It is a worker without queues: it registers, beats every 5 s, watches the other workers and reaps
- * silent ones, so that a dead holder is found even where no laterd runs. The states of the place:
+ * silent ones, so that a dead holder is found even where no laterd runs. The states of the permit:
  * OUTSIDE (asking, or in line) -> GRANTED (ours, but the last beat is too old to start) -> INSIDE
  * (the command runs) -> ENDING (Redis is told) -> GONE.
  *
@@ -35,7 +35,7 @@
 
 enum keeper_end {
     KEEPER_RAN,      /* the command ended, or could not be run; its status counts */
-    KEEPER_BUSY,     /* no place at once (-n) or in time (-w) */
+    KEEPER_BUSY,     /* no permit at once (-n) or in time (-w) */
     KEEPER_REPEATED, /* is_once: the command was done already */
     KEEPER_LOST,     /* the place was lost while the command ran */
     KEEPER_OVERRAN,  /* the command ran longer than it was allowed to */
@@ -56,7 +56,7 @@ struct keeper_ops {
     int (*clear)(void *ctx, int64_t victim); /* end what it left running (worker/remains.h) */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
     int (*ask_done)(void *ctx);  /* is_once: was the command done already? */
-    int (*mark_done)(void *ctx); /* is_once: it is done now */
+    int (*note_done)(void *ctx); /* is_once: it is done now */
     int (*leave)(void *ctx, int64_t epoch);
     /* Reconnect. Calls keeper_link_down before it returns. */
     void (*relink)(void *ctx, enum fault fault, const char *text);
@@ -70,7 +70,7 @@ struct keeper_ops {
     void (*kill)(void *ctx, int sig); /* signal the command's group; KILL also ends
                                             what it left behind, and waits for that */
     void (*tell)(void *ctx, const char *text);
-    void (*fail)(void *ctx, enum fault fault, const char *text); /* why there is no place */
+    void (*fail)(void *ctx, enum fault fault, const char *text); /* why there is no permit */
     void (*arm)(void *ctx, struct mono at);                      /* call keeper_on_timer then */
     void (*done)(void *ctx, enum keeper_end end);                /* the last effect */
 };
@@ -100,7 +100,7 @@ void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_
 void keeper_on_cleared(struct keeper *k, struct mono now, int64_t victim, bool is_clear);
 void keeper_on_reaped(struct keeper *k, struct mono now, enum store_reap status, int64_t moved);
 void keeper_on_done_asked(struct keeper *k, struct mono now, bool is_done);
-void keeper_on_done_marked(struct keeper *k, struct mono now);
+void keeper_on_done_noted(struct keeper *k, struct mono now);
 void keeper_on_left(struct keeper *k, struct mono now, bool is_clean);
 void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const char *text);
 void keeper_on_wake(struct keeper *k, struct mono now, const char *text);

@@ -10,7 +10,7 @@
 #define KEEPER_RETRY_MS 1000 /* after an error reply, or if a question could not be sent */
 #define KEEPER_NOT_MARKED "Redis could not be told that it is done: it may run again"
 
-enum place { OUTSIDE, GRANTED, INSIDE, ENDING, GONE };
+enum stage { OUTSIDE, GRANTED, INSIDE, ENDING, GONE };
 
 enum call {
     CALL_NONE,
@@ -30,44 +30,46 @@ struct keeper {
     const struct keeper_ops *ops;
     void *ctx;
     struct peers *peers;
-    enum place place;
+    enum stage stage;
     enum keeper_end end;
     enum call out;
     bool is_up, was_up;
     int64_t epoch; /* 0: not registered */
     int64_t seen, seq;
     int64_t fence;
-    bool is_defined;               /* the semaphore's definition was read */
-    bool is_kept;                  /* the semaphore says on_lost: keep */
-    bool is_regaining;             /* the command runs, but Redis does not know of its place */
-    bool is_lost;                  /* the command is being killed */
-    bool may_run;                  /* conf.is_once: it was not done when we got the place */
-    bool is_success;               /* conf.is_once: it was done, and Redis does not know yet */
-    bool is_patient;               /* a holder may be dead: go on asking after the time is up */
-    bool wants_place, wants_beats; /* send ENTER or BEATS next, if still needed then */
-    int pressed;                   /* the last signal that we sent it ourselves, 0: none */
-    struct mono sent;              /* when the call under way was sent */
-    struct mono acked;             /* when the last acknowledged beat was sent */
-    struct mono beat_at;           /* when the next beat is due */
-    struct mono kill_at;           /* when KILL follows our TERM */
-    int64_t redis_ms;              /* Redis' clock when we registered, */
-    struct mono redis_at;          /* and ours */
+    bool is_defined;                /* the semaphore's definition was read */
+    bool is_kept;                   /* the semaphore says on_lost: keep */
+    bool is_regaining;              /* the command runs, but Redis does not know of its permit */
+    bool is_lost;                   /* the command is being killed */
+    bool may_run;                   /* conf.is_once: it was not done when we got the permit */
+    bool is_success;                /* conf.is_once: it was done, and Redis does not know yet */
+    bool is_patient;                /* a holder may be dead: go on asking after the time is up */
+    bool wants_permit, wants_beats; /* send ENTER or BEATS next, if still needed then */
+    int pressed;                    /* the last signal that we sent it ourselves, 0: none */
+    struct mono sent;               /* when the call under way was sent */
+    struct mono acked;              /* when the last acknowledged beat was sent */
+    struct mono beat_at;            /* when the next beat is due */
+    struct mono kill_at;            /* when KILL follows our TERM */
+    int64_t redis_ms;               /* Redis' clock when we registered, */
+    struct mono redis_at;           /* and ours */
     struct mono give_up_at, ttl_at, leave_at, away_at, retry_at;
 };
 
-/* Stop asking for the place, or give it back: from here on only tell Redis. */
+/* Stop asking for the permit, or give it back: from here on only tell Redis. */
 void keeper_leave(struct keeper *k, struct mono now, enum keeper_end end);
 void keeper_fail(struct keeper *k, struct mono now, enum fault fault, const char *text);
 /* Nothing more to do. */
 void keeper_be_gone(struct keeper *k);
-/* Others may get the place: kill the command now. */
+/* Others may get the permit: kill the command now. */
 void keeper_lose(struct keeper *k, const char *why);
-/* The place is ours: start the command, unless the guard says that the last beat is too old. */
+/* The permit is ours: start the command, unless the guard says that the last beat is too old. */
 void keeper_try_to_start(struct keeper *k, struct mono now);
 /* The same, and ask for a beat then. */
 void keeper_start_or_beat(struct keeper *k, struct mono now);
-/* The time is up, or there is none. If a worker is known to be dead, it is reaped first. Else ask
- * for the beats: the holder may be dead. */
+/* -n: it waits for no silent holder. */
+bool keeper_is_hurried(const struct keeper *k);
+/* The time is up, or there is none. Ask for the beats: the holder may be dead. With -n a worker
+ * that is known to be dead is reaped first; one that waits has done so. */
 void keeper_give_up(struct keeper *k, struct mono now);
 /* Redis does not know us any more, or took us for dead. */
 void keeper_forgotten(struct keeper *k, bool is_dead);

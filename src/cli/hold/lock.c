@@ -28,7 +28,7 @@
  * has to end, but preferably by a laterd that knows after how many crashes. */
 #define REAP_CRASHES 10
 #define REAP_DEAD_MAX 10000
-/* Shorter than the time from our KILL until another holder may get the place. */
+/* Shorter than the time from our KILL until another holder may get the permit. */
 #define KILL_WAIT_MS 2000
 
 extern char **environ;
@@ -47,8 +47,8 @@ struct lock {
     struct keeper *keeper;
     struct command *child;
     struct identity me;
-    struct err fault;  /* the last error of the link or of a call */
-    struct err failed; /* why there is no place */
+    struct err last_err; /* the last error of the link or of a call */
+    struct err failed;   /* why there is no permit */
     enum keeper_end end;
     struct boot acked; /* when the last acknowledged beat was sent */
     int64_t fence;
@@ -64,9 +64,9 @@ static int op_reg(void *ctx, const struct store_register *req)
     struct lock *l = ctx;
     const char *fields[] = {"host",    l->me.host,
                             "boot",    l->me.boot,
-                            "pidns",   l->me.place.pidns,
-                            "pid",     l->me.place.pid,
-                            "pstart",  l->me.place.pstart,
+                            "pidns",   l->me.process.pidns,
+                            "pid",     l->me.process.pid,
+                            "pstart",  l->me.process.pstart,
                             "version", PACKAGE_VERSION,
                             "places",  "0",
                             "queues",  ""};
@@ -113,11 +113,11 @@ static int op_ask_done(void *ctx)
     return gate_ask_done(l->gate, l->order->done);
 }
 
-static int op_mark_done(void *ctx)
+static int op_note_done(void *ctx)
 {
     struct lock *l = ctx;
 
-    return gate_mark_done(l->gate, l->order->done, l->me.host, l->order->per_ms);
+    return gate_note_done(l->gate, l->order->done, l->me.host, l->order->per_ms);
 }
 
 static int op_leave(void *ctx, int64_t epoch)
@@ -156,7 +156,7 @@ static bool is_ours(const char *variable)
     return false;
 }
 
-/* Our environment with the variables that tell of the place. The caller frees it. */
+/* Our environment with the variables that tell of the permit. The caller frees it. */
 static char **make_env(const struct lock *l, int64_t epoch, int64_t fence)
 {
     const char *gate = l->order->gate;
@@ -231,7 +231,7 @@ static void op_tell(void *ctx, const char *text)
 }
 
 /* KILL is for all that the command has started, in any process group. Once the command has ended,
- * its place goes to the next holder; so wait here until what it left is dead. */
+ * its permit goes to the next holder; so wait here until what it left is dead. */
 static void op_kill(void *ctx, int sig)
 {
     struct lock *l = ctx;
@@ -248,7 +248,7 @@ static void op_fail(void *ctx, enum fault fault, const char *text)
     struct lock *l = ctx;
 
     (void)fault;
-    l->failed = l->fault;
+    l->failed = l->last_err;
     if (l->failed.code == ERR_NONE)
         (void)err_set(&l->failed, ERR_UNAVAILABLE, "%.200s", text);
 }
@@ -275,7 +275,7 @@ static const struct keeper_ops ops = {
     .clear = op_clear,
     .reap = op_reap,
     .ask_done = op_ask_done,
-    .mark_done = op_mark_done,
+    .note_done = op_note_done,
     .leave = op_leave,
     .relink = op_relink,
     .is_gone = op_is_gone,
@@ -300,7 +300,7 @@ static void on_up(void *arg, const struct probe_result *server)
     struct lock *l = arg;
 
     (void)server;
-    l->fault.code = ERR_NONE;
+    l->last_err.code = ERR_NONE;
     keeper_link_up(l->keeper, mono_now());
 }
 
@@ -310,7 +310,8 @@ static void on_down(void *arg, enum fault fault, const char *text)
 
     store_redis_reset(l->store);
     remains_reset(l->remains);
-    (void)err_set(&l->fault, fault == FAULT_DENIED ? ERR_DENIED : ERR_UNAVAILABLE, "%.250s", text);
+    (void)err_set(&l->last_err, fault == FAULT_DENIED ? ERR_DENIED : ERR_UNAVAILABLE, "%.250s",
+                  text);
     keeper_link_down(l->keeper, mono_now(), fault, text);
 }
 
@@ -393,18 +394,18 @@ static void on_done_asked(void *arg, bool is_done)
     keeper_on_done_asked(l->keeper, mono_now(), is_done && !l->order->is_forced);
 }
 
-static void on_done_marked(void *arg)
+static void on_done_noted(void *arg)
 {
-    keeper_on_done_marked(((struct lock *)arg)->keeper, mono_now());
+    keeper_on_done_noted(((struct lock *)arg)->keeper, mono_now());
 }
 
 static void on_fault(void *arg, enum fault fault, const char *text)
 {
     struct lock *l = arg;
 
-    (void)error_reply_err(&l->fault, text);
-    if (cli_is_refusal(&l->fault, "ELATER_LIMIT"))
-        (void)err_set(&l->fault, ERR_REFUSED,
+    (void)error_reply_err(&l->last_err, text);
+    if (cli_is_refusal(&l->last_err, "ELATER_LIMIT"))
+        (void)err_set(&l->last_err, ERR_REFUSED,
                       "ELATER_LIMIT there is no semaphore of this name: later limits set %.100s "
                       "semaphore N makes it",
                       strchr(l->order->gate, ':') + 1);
@@ -447,7 +448,7 @@ static int build(struct lock *l, struct err *err)
                                       .defined = on_defined,
                                       .beats = on_beats,
                                       .done_asked = on_done_asked,
-                                      .done_marked = on_done_marked,
+                                      .done_noted = on_done_noted,
                                       .fault = on_fault,
                                       .arg = l};
 

@@ -1,5 +1,5 @@
 /*
- * Runs one command while a place at a gate is held: joins the keeper (keeper.h) with Redis, the
+ * Runs one command while a permit of a gate is held: joins the keeper (keeper.h) with Redis, the
  * guard and the command's process. Used once per process, before it has threads.
  */
 #ifndef LATER_CLI_HOLD_LOCK_H

@@ -1,7 +1,7 @@
 /*
  * The last step before a command starts. This program runs once more, in the process that becomes
  * the command, and checks the time again. The process that started it may have stood still after
- * its own check (SIGSTOP, a suspended machine), and another holder may have the place by now.
+ * its own check (SIGSTOP, a suspended machine), and another holder may have the permit by now.
  *
  * One gap is left: this process may itself be stopped between its check and exec.
  */

@@ -17,14 +17,14 @@ char *lock_token_env(int64_t epoch, const char *instance, const char *gate)
                       before[0] != '\0' ? " " : "", before);
 }
 
-struct look {
+struct query {
     struct cli *cli;
     const char *gate;
     struct err *err;
 };
 
 /* The reply to `command R:<key> [field]`. field may be NULL. The caller frees it. */
-static struct reply *ask(const struct look *l, const char *command, const char *key,
+static struct reply *ask(const struct query *l, const char *command, const char *key,
                          const char *field)
 {
     CLEANUP_FREE char *full = mem_printf("later:{%s}:%s", l->cli->target.ns, key);
@@ -34,7 +34,7 @@ static struct reply *ask(const struct look *l, const char *command, const char *
 }
 
 /* 1: the worker of this epoch registered with this instance. 0: no. -1 with err. */
-static int is_instance(const struct look *l, const char *epoch, const char *instance)
+static int is_instance(const struct query *l, const char *epoch, const char *instance)
 {
     CLEANUP_FREE char *key = mem_printf("worker:%s", epoch);
     struct reply *r = ask(l, "HGET", key, "inst");
@@ -48,25 +48,25 @@ static int is_instance(const struct look *l, const char *epoch, const char *inst
 }
 
 /* 1: the worker of this epoch lives and holds the gate. 0: no. -1 with err. */
-static int holds(const struct look *l, const char *epoch)
+static int holds(const struct query *l, const char *epoch)
 {
     CLEANUP_FREE char *who = mem_printf("@%s", epoch);
     bool is_sem = strncmp(l->gate, "sem:", 4) == 0, is_so;
-    struct reply *mark = ask(l, "HGET", "workers", epoch), *place;
+    struct reply *counter = ask(l, "HGET", "workers", epoch), *permit;
 
-    if (mark == NULL)
+    if (counter == NULL)
         return -1;
-    is_so = reply_len(mark) > 0 && !reply_is(mark, "dead");
-    reply_free(mark);
-    place = ask(l, is_sem ? "ZSCORE" : "HGET", l->gate, is_sem ? who : "holder");
-    if (place == NULL)
+    is_so = reply_len(counter) > 0 && !reply_is(counter, "dead");
+    reply_free(counter);
+    permit = ask(l, is_sem ? "ZSCORE" : "HGET", l->gate, is_sem ? who : "holder");
+    if (permit == NULL)
         return -1;
-    is_so = is_so && (is_sem ? reply_len(place) > 0 : reply_is(place, who));
-    reply_free(place);
+    is_so = is_so && (is_sem ? reply_len(permit) > 0 : reply_is(permit, who));
+    reply_free(permit);
     return is_so;
 }
 
-static int tell(const struct look *l, const char *epoch, enum lock_token *ret)
+static int tell(const struct query *l, const char *epoch, enum lock_token *ret)
 {
     int is_so = holds(l, epoch);
 
@@ -77,7 +77,7 @@ static int tell(const struct look *l, const char *epoch, enum lock_token *ret)
 
 /* The epoch is not (any more) that of our ancestor. Search all workers for its instance: if it has
  * registered anew, asking for the gate would put us in line behind our own ancestor. */
-static int look_at_all(const struct look *l, const char *instance, enum lock_token *ret)
+static int query_all(const struct query *l, const char *instance, enum lock_token *ret)
 {
     struct reply *workers = ask(l, "HGETALL", "workers", NULL);
     int rc = workers != NULL ? 0 : -1, is_it = 0;
@@ -93,17 +93,17 @@ static int look_at_all(const struct look *l, const char *instance, enum lock_tok
     return rc;
 }
 
-static int look_at(const struct look *l, const char *epoch, const char *instance,
-                   enum lock_token *ret)
+static int query_one(const struct query *l, const char *epoch, const char *instance,
+                     enum lock_token *ret)
 {
     int is_it = is_instance(l, epoch, instance);
 
     if (is_it < 0)
         return -1;
-    return is_it > 0 ? tell(l, epoch, ret) : look_at_all(l, instance, ret);
+    return is_it > 0 ? tell(l, epoch, ret) : query_all(l, instance, ret);
 }
 
-/* Split a lock token in place. False: it is malformed, or of another gate. */
+/* Split a lock token where it stands. False: it is malformed, or of another gate. */
 static bool read_token(char *token, const char *gate, const char **ret_epoch,
                        const char **ret_instance)
 {
@@ -119,18 +119,18 @@ static bool read_token(char *token, const char *gate, const char **ret_epoch,
     return **ret_instance != '\0' && text_parse_int(*ret_epoch, 1, INT64_MAX, &epoch) == 0;
 }
 
-int lock_token_look(struct cli *cli, const char *gate, enum lock_token *ret, struct err *err)
+int lock_token_query(struct cli *cli, const char *gate, enum lock_token *ret, struct err *err)
 {
     const char *all = getenv(LOCK_TOKENS), *epoch, *instance;
     CLEANUP_FREE char *tokens = mem_strdup(all != NULL ? all : "");
-    struct look l = {cli, gate, err};
+    struct query l = {cli, gate, err};
     char *rest = NULL;
 
     *ret = LOCK_TOKEN_NONE;
     for (char *t = strtok_r(tokens, " ", &rest); t != NULL; t = strtok_r(NULL, " ", &rest)) {
         if (!read_token(t, gate, &epoch, &instance))
             continue;
-        if (cli_connect(cli, err) < 0 || look_at(&l, epoch, instance, ret) < 0)
+        if (cli_connect(cli, err) < 0 || query_one(&l, epoch, instance, ret) < 0)
             return -1;
         if (*ret != LOCK_TOKEN_NONE)
             return 0;

@@ -30,6 +30,6 @@ enum lock_token {
 
 /* Set *ret to what our lock tokens say of this gate at cli's server. Connects if there are any. 0,
  * or -1 with err. */
-int lock_token_look(struct cli *cli, const char *gate, enum lock_token *ret, struct err *err);
+int lock_token_query(struct cli *cli, const char *gate, enum lock_token *ret, struct err *err);
 
 #endif

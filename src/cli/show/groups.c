@@ -23,14 +23,14 @@ struct group {
 struct groups {
     struct group *list;
     size_t n;
-    json_t *places; /* text -> place in list */
+    json_t *indexes; /* text -> index in list */
 };
 
 struct groups *groups_new(void)
 {
     struct groups *g = mem_new(sizeof(*g));
 
-    g->places = json_object();
+    g->indexes = json_object();
     return g;
 }
 
@@ -41,20 +41,20 @@ void groups_free(struct groups *g)
     for (size_t i = 0; i < g->n; i++)
         free(g->list[i].text);
     free(g->list);
-    json_decref(g->places);
+    json_decref(g->indexes);
     free(g);
 }
 
 /* The group of the text, which is made if need be. */
 static struct group *group_of(struct groups *g, const char *text)
 {
-    const json_t *place = json_object_get(g->places, text);
+    const json_t *index = json_object_get(g->indexes, text);
 
-    if (place != NULL)
-        return &g->list[json_integer_value(place)];
+    if (index != NULL)
+        return &g->list[json_integer_value(index)];
     if (g->n == GROUPS_MAX && strcmp(text, FURTHER) != 0)
         return group_of(g, FURTHER);
-    (void)json_object_set_new_nocheck(g->places, text, json_integer((json_int_t)g->n));
+    (void)json_object_set_new_nocheck(g->indexes, text, json_integer((json_int_t)g->n));
     g->list = mem_grow(g->list, g->n + 1, sizeof(*g->list));
     g->list[g->n] = (struct group){
         .text = mem_strdup(text),

@@ -196,7 +196,7 @@ static void put_scaled(struct metrics *m, const char *name, const char *const *l
                (long long)(value % scale));
 }
 
-static void head(struct metrics *m, const char *name, const char *type, const char *help)
+static void family(struct metrics *m, const char *name, const char *type, const char *help)
 {
     buf_printf(&m->out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
@@ -204,7 +204,7 @@ static void head(struct metrics *m, const char *name, const char *type, const ch
 static void put_one(struct metrics *m, const char *name, const char *type, int64_t value,
                     const char *help)
 {
-    head(m, name, type, help);
+    family(m, name, type, help);
     put_int(m, name, NULL, value);
 }
 
@@ -233,20 +233,21 @@ static void put_queues(struct metrics *m)
         {"done", DONE}, {"dead", DIED}, {"cancelled", CANCELLED}};
     static const struct series raw = {NULL, RAW}, paused = {NULL, PAUSED};
 
-    head(m, "laterd_jobs", "gauge",
-         "Jobs that wait for their time, are due, are parked before a gate, are dead, or are done "
-         "and kept.");
+    family(
+        m, "laterd_jobs", "gauge",
+        "Jobs that wait for their time, are due, are parked before a gate, are dead, or are done "
+        "and kept.");
     put_series(m, "laterd_jobs", "state", states, 5);
-    head(m, "laterd_raw_jobs", "gauge", "Of the scheduled and due ones, those that ZADD wrote.");
+    family(m, "laterd_raw_jobs", "gauge", "Of the scheduled and due ones, those that ZADD wrote.");
     put_series(m, "laterd_raw_jobs", NULL, &raw, 1);
-    head(m, "laterd_oldest_due_seconds", "gauge",
-         "Since when the first due job waits to be started; 0 where none is due.");
+    family(m, "laterd_oldest_due_seconds", "gauge",
+           "Since when the first due job waits to be started; 0 where none is due.");
     for (size_t i = 0; i < m->n; i++)
         put_scaled(m, "laterd_oldest_due_seconds", LABELS("queue", m->queues[i].name),
                    m->queues[i].value[OLDEST], 1000);
-    head(m, "laterd_queue_paused", "gauge", "1 while the queue is paused.");
+    family(m, "laterd_queue_paused", "gauge", "1 while the queue is paused.");
     put_series(m, "laterd_queue_paused", NULL, &paused, 1);
-    head(m, "laterd_finished_total", "counter", "Jobs that ended, by how.");
+    family(m, "laterd_finished_total", "counter", "Jobs that ended, by how.");
     put_series(m, "laterd_finished_total", "outcome", outcomes, 3);
 }
 
@@ -255,7 +256,7 @@ static void put_lateness(struct metrics *m)
     static const char name[] = "laterd_start_lateness_seconds";
     int64_t count = 0;
 
-    head(m, name, "histogram", "How late attempts started after they were due.");
+    family(m, name, "histogram", "How late attempts started after they were due.");
     for (size_t i = 0; i <= COUNTS_INF; i++) {
         char bound[32] = "+Inf";
 
@@ -274,7 +275,8 @@ static void put_attention(struct metrics *m, const struct reply *notes)
     static const char *const kinds[] = {"stray-key",     "unserved-queue", "no-limit",
                                         "limit-differs", "queue-gates",    NULL};
 
-    head(m, "laterd_attention", "gauge", "Things that later stats shows under attention, by kind.");
+    family(m, "laterd_attention", "gauge",
+           "Things that later stats shows under attention, by kind.");
     for (size_t k = 0; kinds[k] != NULL; k++) {
         size_t len = strlen(kinds[k]);
         int64_t n = 0;
@@ -290,9 +292,9 @@ static void put_attention(struct metrics *m, const struct reply *notes)
 
 static void put_workers(struct metrics *m)
 {
-    head(m, "laterd_workers", "gauge",
-         "Daemons: live, quiet (they claim no more), silent (no beat for 12 s), dead (their jobs "
-         "are being put back).");
+    family(m, "laterd_workers", "gauge",
+           "Daemons: live, quiet (they claim no more), silent (no beat for 12 s), dead (their jobs "
+           "are being put back).");
     put_int(m, "laterd_workers", LABELS("state", "live"), m->live);
     put_int(m, "laterd_workers", LABELS("state", "quiet"), m->quiet);
     put_int(m, "laterd_workers", LABELS("state", "silent"), m->silent);
@@ -326,7 +328,7 @@ int metrics_show(struct cli *cli, struct err *err)
         m.ns = cli->target.ns;
         for (size_t i = 0; i < reply_count(reply_at(r, H_WORKERS)); i++)
             take_worker(&m, reply_at(reply_at(r, H_WORKERS), i));
-        head(&m, "laterd_info", "gauge", "The version of the command that wrote this.");
+        family(&m, "laterd_info", "gauge", "The version of the command that wrote this.");
         put_int(&m, "laterd_info", LABELS("version", PACKAGE_VERSION), 1);
         put_workers(&m);
         put_attention(&m, reply_at(r, H_NOTES));

@@ -6,43 +6,26 @@
 #include "base/text.h"
 #include "cli/show/json.h"
 
-/* Cut the next word and its space off *p. False if there is none or it does not fit into word. */
-static bool take_word(const char **p, const char *end, char *word, size_t room)
-{
-    const char *space = memchr(*p, ' ', (size_t)(end - *p));
-    size_t n;
-
-    if (space == NULL)
-        return false;
-    n = (size_t)(space - *p);
-    if (n == 0 || n >= room)
-        return false;
-    memcpy(word, *p, n);
-    word[n] = '\0';
-    *p = space + 1;
-    return true;
-}
-
-static bool take_number(const char **p, const char *end, int64_t *ret)
+static bool take_number(const char **p, size_t *n, int64_t *ret)
 {
     char word[24];
 
-    return take_word(p, end, word, sizeof(word)) && text_parse_int(word, 0, INT64_MAX, ret) == 0;
+    return text_take_word(p, n, word, sizeof(word)) && text_parse_int(word, 0, INT64_MAX, ret) == 0;
 }
 
 int outcome_parse(const char *p, size_t n, struct outcome *ret)
 {
     const char *all_end = p + n;
     const char *lf = n > 0 ? memchr(p, '\n', n) : NULL;
-    const char *end = lf != NULL ? lf : all_end;
+    size_t left = lf != NULL ? (size_t)(lf - p) : n;
 
     memset(ret, 0, sizeof(*ret));
-    if (n == 0 || !take_word(&p, end, ret->state, sizeof(ret->state)) ||
-        !take_number(&p, end, &ret->code) || !take_number(&p, end, &ret->when_ms) ||
-        !take_number(&p, end, &ret->start))
+    if (n == 0 || !text_take_word(&p, &left, ret->state, sizeof(ret->state)) ||
+        !take_number(&p, &left, &ret->code) || !take_number(&p, &left, &ret->when_ms) ||
+        !take_number(&p, &left, &ret->start) || p[-1] != ' ')
         return -1;
     ret->text = p;
-    ret->text_len = (size_t)(end - p);
+    ret->text_len = left;
     ret->output = lf != NULL ? lf + 1 : all_end;
     ret->output_len = (size_t)(all_end - ret->output);
     return 0;

@@ -33,7 +33,7 @@ void table_done(struct table *t)
     forget_rows(t);
     free(t->cells);
     t->cells = NULL;
-    t->room = 0;
+    t->cap = 0;
 }
 
 /* Columns that escaped text takes. Each UTF-8 sequence counts as one, as nearly all take. */
@@ -52,9 +52,9 @@ void table_add(struct table *t, const void *p, size_t n)
     struct buf *cell;
     size_t width;
 
-    if (t->n == t->room) {
-        t->room = t->room == 0 ? 64 : t->room * 2;
-        t->cells = mem_grow(t->cells, t->room, sizeof(*t->cells));
+    if (t->n == t->cap) {
+        t->cap = t->cap == 0 ? 64 : t->cap * 2;
+        t->cells = mem_grow(t->cells, t->cap, sizeof(*t->cells));
     }
     cell = &t->cells[t->n++];
     *cell = (struct buf)BUF_INIT;
@@ -168,7 +168,7 @@ static void put(const struct table *t, size_t column, const struct buf *cell, si
         out_printf("%*s", (int)(GAP + (t->columns[column].is_right ? 0 : width - have)), "");
 }
 
-static void put_head(const struct table *t, const size_t *width)
+static void put_titles(const struct table *t, const size_t *width)
 {
     out_printf("%s", out_style(OUT_BOLD));
     for (size_t i = 0; i < t->ncolumns; i++) {
@@ -184,12 +184,12 @@ void table_flush(struct table *t)
 {
     size_t width[TABLE_COLUMNS_MAX];
 
-    if (!t->is_headed)
+    if (!t->has_titles)
         leave_out(t);
     fit(t, width);
-    if (!t->is_headed)
-        put_head(t, width);
-    t->is_headed = true;
+    if (!t->has_titles)
+        put_titles(t, width);
+    t->has_titles = true;
     for (size_t i = 0; i < t->n; i++) {
         put(t, i % t->ncolumns, &t->cells[i], width[i % t->ncolumns]);
         if ((i + 1) % t->ncolumns == 0)

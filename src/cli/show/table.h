@@ -32,11 +32,11 @@ struct table {
     const struct table_column *columns;
     size_t ncolumns;
     struct buf *cells; /* of the rows kept, row by row */
-    size_t n, room;
+    size_t n, cap;
     size_t width[TABLE_COLUMNS_MAX];
     bool is_used[TABLE_COLUMNS_MAX]; /* some cell was not empty */
     bool is_left_out[TABLE_COLUMNS_MAX];
-    bool is_headed;
+    bool has_titles;
 };
 
 /* columns: at most TABLE_COLUMNS_MAX, not copied. */

@@ -5,37 +5,21 @@
 
 #include "base/text.h"
 
-/* Move the next word from *p to out. False: there is none, or it does not fit. */
-static bool take_word(const char **p, size_t *n, char *out, size_t size)
-{
-    const char *space = memchr(*p, ' ', *n);
-    size_t len = space != NULL ? (size_t)(space - *p) : *n;
-
-    if (len == 0 || len >= size)
-        return false;
-    memcpy(out, *p, len);
-    out[len] = '\0';
-    len += space != NULL ? 1 : 0;
-    *p += len;
-    *n -= len;
-    return true;
-}
-
 static bool take_int(const char **p, size_t *n, int64_t *ret)
 {
     char word[24];
 
-    if (!take_word(p, n, word, sizeof(word)))
+    if (!text_take_word(p, n, word, sizeof(word)))
         return false;
     *ret = -1;
     return strcmp(word, "-") == 0 || text_parse_int(word, 0, INT64_C(1) << 53, ret) == 0;
 }
 
-int tail_head_parse(const char *line, size_t n, struct tail_head *ret)
+int tail_page_parse(const char *line, size_t n, struct tail_page *ret)
 {
     char version[4];
 
-    if (!take_word(&line, &n, version, sizeof(version)) || strcmp(version, "1") != 0 ||
+    if (!text_take_word(&line, &n, version, sizeof(version)) || strcmp(version, "1") != 0 ||
         !take_int(&line, &n, &ret->now_ms) || !take_int(&line, &n, &ret->left_out))
         return -1;
     return n == 0 && ret->now_ms >= 0 && ret->left_out >= 0 ? 0 : -1;
@@ -48,9 +32,9 @@ static bool is_word(const char *s)
 
 int tail_event_parse(const char *line, size_t n, struct tail_event *ret)
 {
-    if (!take_word(&line, &n, ret->event, sizeof(ret->event)) || !is_word(ret->event) ||
-        !take_word(&line, &n, ret->id, sizeof(ret->id)) || !is_word(ret->id) ||
-        !take_word(&line, &n, ret->queue, sizeof(ret->queue)) ||
+    if (!text_take_word(&line, &n, ret->event, sizeof(ret->event)) || !is_word(ret->event) ||
+        !text_take_word(&line, &n, ret->id, sizeof(ret->id)) || !is_word(ret->id) ||
+        !text_take_word(&line, &n, ret->queue, sizeof(ret->queue)) ||
         (strcmp(ret->queue, "-") != 0 && !text_is_queue_name(ret->queue, strlen(ret->queue))))
         return -1;
     for (int i = 0; i < TAIL_NUMBERS; i++)

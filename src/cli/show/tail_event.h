@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct tail_head {
+struct tail_page {
     int64_t now_ms;
     int64_t left_out; /* events before these that were not published */
 };
@@ -23,7 +23,7 @@ struct tail_event {
 };
 
 /* line: without its LF. 0, or -1 if it is malformed. */
-int tail_head_parse(const char *line, size_t n, struct tail_head *ret);
+int tail_page_parse(const char *line, size_t n, struct tail_page *ret);
 int tail_event_parse(const char *line, size_t n, struct tail_event *ret);
 
 #endif

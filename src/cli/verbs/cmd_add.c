@@ -31,7 +31,7 @@ static const struct cli_option options[] = {
     {"token", "T", "add once: the same token within 24 h answers with the first id"},
     {"trace", "T", "a W3C traceparent for the handler"},
     {"lock", "NAME", "hold this lock while it runs; {key} in a name is the job's key"},
-    {"sem", "NAME", "hold a place of this semaphore while it runs"},
+    {"sem", "NAME", "hold a permit of this semaphore while it runs"},
     {"rate", "NAME", "count its start against this rate"},
     {"unique", "K", "one waiting or running job of the queue has this key"},
     {"unique-mode", "drop|replace|move",
@@ -46,8 +46,8 @@ static const struct cli_option options[] = {
 static int read_stdin(struct buf *payload, struct err *err)
 {
     for (;;) {
-        char *room = buf_reserve(payload, READ_STEP);
-        ssize_t n = read(STDIN_FILENO, room, READ_STEP);
+        char *end = buf_reserve(payload, READ_STEP);
+        ssize_t n = read(STDIN_FILENO, end, READ_STEP);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -137,6 +137,38 @@ static void show(struct cli *cli, const struct reply *r, bool is_own_token)
     out_printf("\n");
 }
 
+/* The job of this id has ended, as far as the caller may ask. */
+static bool has_ended(struct cli *cli, const char *id)
+{
+    struct cli_call call = {.n = 0};
+    struct err err = ERR_INIT;
+    const struct reply *state;
+    struct reply *r;
+    bool has;
+
+    cli_call_puts(&call, id);
+    r = cli_fcall(cli, "later_show", &call, &err);
+    state = reply_named(r, "state");
+    has = r == NULL ? cli_is_refusal(&err, "ELATER_NOJOB")
+                    : reply_is(state, "done") || reply_is(state, "dead");
+    reply_free(r);
+    return has;
+}
+
+/* With unique_for a job keeps its unique key after its end. The id that is printed then is no job
+ * that will run. */
+static void warn_dropped(struct cli *cli, const struct reply *r)
+{
+    const char *unique = cli_value(cli, "unique"), *id = reply_str(reply_at(r, 0));
+
+    if (unique == NULL || !reply_is(reply_at(r, 1), "dropped") || !has_ended(cli, id))
+        return;
+    (void)fprintf(stderr,
+                  "later: nothing was added: job %.15s has ended, and its unique_for holds the "
+                  "unique key. To free it: later cancel %s@%s\n",
+                  id, cli->argv[0], unique);
+}
+
 /* Append an option for which the library has another name. */
 static void add_option(struct cli_call *call, const struct cli *cli, const char *option,
                        const char *name)
@@ -148,7 +180,7 @@ static void add_option(struct cli_call *call, const struct cli *cli, const char 
 }
 
 /* The queue and the options, as later_add and later_add_many take them. */
-static void put_head(struct cli_call *call, const struct cli *cli)
+static void put_front(struct cli_call *call, const struct cli *cli)
 {
     static const char *const names[] = {"in",      "at",     "priority", "key",    "attempts",
                                         "timeout", "expire", "keep",     "token",  "trace",
@@ -168,7 +200,7 @@ static int run_from(struct cli *cli, const char *path, struct err *err)
 {
     static const char *const of_one[] = {"token",      "unique", "unique-mode",
                                          "unique-for", "wait",   NULL};
-    struct cli_call head = {.n = 0};
+    struct cli_call front = {.n = 0};
 
     if (cli->argc > 1)
         return err_set(err, ERR_USAGE, "with --from FILE the payloads are its lines: write none");
@@ -177,8 +209,8 @@ static int run_from(struct cli *cli, const char *path, struct err *err)
             return err_set(err, ERR_USAGE, "--%s is of one job: it does not go with --from",
                            of_one[i]);
     }
-    put_head(&head, cli);
-    return add_from(cli, &head, path, err);
+    put_front(&front, cli);
+    return add_from(cli, &front, path, err);
 }
 
 /* Add the job. The reply is the caller's; NULL with err. */
@@ -190,7 +222,7 @@ static struct reply *add_one(struct cli *cli, bool is_own_token, struct err *err
 
     if (cli_target(cli, err) < 0 || take_payload(cli, &payload, err) < 0)
         return NULL;
-    put_head(&call, cli);
+    put_front(&call, cli);
     if (is_own_token) {
         if (make_token(token, err) < 0)
             return NULL;
@@ -235,6 +267,7 @@ static int run(struct cli *cli, struct err *err)
         return -1;
     if (!waits)
         show(cli, r, is_own_token);
+    warn_dropped(cli, r);
     queue_name_warn(cli, cli->argv[0]);
     if (waits)
         status = wait_for(cli, r, timeout_ms, err);
@@ -280,9 +313,9 @@ const struct cli_verb cmd_add = {
     "\n"
     "--from makes a job of every line: what stands before its end, byte for byte. An empty\n"
     "line is an empty payload, a last line needs no end. The options hold for all of them;\n"
-    "--token, --unique and --wait, which are of one job, do not go with it. It prints how many "
-    "were\n"
-    "added. At the first fault it stops and says which lines were added, which were not,\n"
+    "--token, --unique and --wait, which are of one job, do not go with it. It prints how\n"
+    "many were added. At the first error it stops and says which lines were added, which were "
+    "not,\n"
     "and for which nobody knows (the connection was lost, and they had been sent): those\n"
     "are not repeated. Ctrl-C stops it likewise, with status 130.",
     1,

@@ -13,6 +13,7 @@
 static const struct {
     const char *name, *label;
 } instants[] = {
+    {"added_ms", "added"},
     {"due_ms", "due"},
     {"granted_ms", "let in"},
     {"since_ms", "since"},
@@ -116,14 +117,14 @@ static json_t *holders_json(const struct reply *list)
         const struct reply *who = reply_at(list, i), *queue = reply_at(list, i + 1);
         const struct reply *host = reply_at(list, i + 2), *until = reply_at(list, i + 3);
         char kind = reply_str(who)[0];
-        bool has_mark = kind == '@' || kind == '=';
+        bool has_prefix = kind == '@' || kind == '=';
         json_t *one = json_object();
 
         json_put_text(one,
                       kind == '@'   ? "program"
                       : kind == '=' ? "caller"
                                     : "job",
-                      reply_str(who) + has_mark, reply_len(who) - has_mark);
+                      reply_str(who) + has_prefix, reply_len(who) - has_prefix);
         if (reply_len(queue) > 0)
             json_put_text(one, "queue", reply_str(queue), reply_len(queue));
         if (reply_len(host) > 0)
@@ -213,7 +214,7 @@ const struct cli_verb cmd_explain = {
     "why a job does not run: the one thing it waits for",
     "Name the one thing that a job waits for: that it is due, its queue to be resumed, a\n"
     "lock (who holds it, where, since when), a semaphore (how full, who holds it), a rate\n"
-    "(when the next one passes), with its place in that line; a worker that serves its\n"
+    "(when the next one passes), with how many are before it; a worker that serves its\n"
     "queue, or room in one; or its turn. A running job is explained by where it runs, a\n"
     "dead one by what it died of and what `later retry` would do.\n"
     "\n"

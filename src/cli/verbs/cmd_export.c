@@ -65,7 +65,7 @@ static int check_page(const struct reply *page, const struct reply *before, stru
 static void write_rows(struct export *x, const struct reply *page)
 {
     for (size_t i = ROWS; i < reply_count(page); i++) {
-        json_t *line = record_to_json(reply_at(page, i), x->queue, x->state);
+        json_t *line = job_to_json(reply_at(page, i), x->queue, x->state);
 
         if (line != NULL)
             json_print(line);

@@ -34,11 +34,11 @@ struct key_names {
 struct fsck {
     struct cli *cli;
     const char *function;
-    const char *phase;       /* the one that batch is for */
+    const char *phase;       /* the one that page is for */
     char root[80];           /* later:{NS}: */
     struct key_names sets;   /* q:mail:5 dead:mail ... */
     struct key_names queues; /* mail ..., once for each of its sets */
-    struct key_names batch;  /* name, type pairs not yet sent */
+    struct key_names page;   /* name, type pairs not yet sent */
     unsigned long long jobs; /* checked */
     unsigned long long findings, repaired;
 };
@@ -193,11 +193,11 @@ static int run_phase(struct fsck *f, const char *phase, const struct key_names *
     return 0;
 }
 
-static int send_batch(struct fsck *f, struct err *err)
+static int send_page(struct fsck *f, struct err *err)
 {
-    int result = f->batch.n > 0 ? run_phase(f, f->phase, &f->batch, err) : 0;
+    int result = f->page.n > 0 ? run_phase(f, f->phase, &f->page, err) : 0;
 
-    names_clear(&f->batch);
+    names_clear(&f->page);
     return result;
 }
 
@@ -229,9 +229,9 @@ static int take_key(struct fsck *f, const char *key, size_t n, struct err *err)
     /* Payloads are checked last, when it is known which jobs there are. */
     if (strncmp(rest, "big:", 4) == 0)
         return 0;
-    names_add(&f->batch, rest, n);
-    names_add(&f->batch, keys_type(rest, n), strlen(keys_type(rest, n)));
-    return f->batch.n >= PAGE_NAMES ? send_batch(f, err) : 0;
+    names_add(&f->page, rest, n);
+    names_add(&f->page, keys_type(rest, n), strlen(keys_type(rest, n)));
+    return f->page.n >= PAGE_NAMES ? send_page(f, err) : 0;
 }
 
 static int take_payload(struct fsck *f, const char *key, size_t n, struct err *err)
@@ -240,9 +240,9 @@ static int take_payload(struct fsck *f, const char *key, size_t n, struct err *e
 
     if (strlen(key) != n)
         return 0; /* reported as a stray key already */
-    names_add(&f->batch, key + root, n - root);
-    names_add(&f->batch, "string", 6);
-    return f->batch.n >= PAGE_NAMES ? send_batch(f, err) : 0;
+    names_add(&f->page, key + root, n - root);
+    names_add(&f->page, "string", 6);
+    return f->page.n >= PAGE_NAMES ? send_page(f, err) : 0;
 }
 
 /* Collect gates and their lines. */
@@ -253,9 +253,9 @@ static int take_gate(struct fsck *f, const char *key, size_t n, struct err *err)
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (strlen(key) == n && strncmp(rest, kinds[i], strlen(kinds[i])) == 0)
-            names_add(&f->batch, rest, strlen(rest));
+            names_add(&f->page, rest, strlen(rest));
     }
-    return f->batch.n >= PAGE_GATES ? send_batch(f, err) : 0;
+    return f->page.n >= PAGE_GATES ? send_page(f, err) : 0;
 }
 
 static int scan(struct fsck *f, const char *match,
@@ -277,12 +277,12 @@ static int scan(struct fsck *f, const char *match,
         if (result < 0)
             return -1;
     } while (strcmp(cursor, "0") != 0 && cursor[0] != '\0' && !out_has_failed());
-    return send_batch(f, err);
+    return send_page(f, err);
 }
 
 /* ---- the whole */
 
-static int look_at_sets(struct fsck *f, struct err *err)
+static int query_sets(struct fsck *f, struct err *err)
 {
     size_t n;
     CLEANUP_FREE const char **sets = names_sorted(&f->sets, &n);
@@ -299,7 +299,7 @@ static int look_at_sets(struct fsck *f, struct err *err)
 }
 
 /* Returns the number of queues, or -1. */
-static long look_at_queues(struct fsck *f, struct err *err)
+static long query_queues(struct fsck *f, struct err *err)
 {
     size_t n;
     CLEANUP_FREE const char **queues = names_sorted(&f->queues, &n);
@@ -319,14 +319,15 @@ static long look_at_queues(struct fsck *f, struct err *err)
 
 /* Run the phases in the order of repairs: later ones may rely on what earlier ones repaired.
  * Returns the number of queues, or -1. */
-static long look(struct fsck *f, struct err *err)
+static long query(struct fsck *f, struct err *err)
 {
-    static const char *const phases[] = {"running", "jobs",     "tries",   "errors", "results",
-                                         "cancel",  "progress", "workers", "parked", "holds"};
+    static const char *const phases[] = {"running",  "jobs",    "tries",  "errors",
+                                         "failures", "results", "cancel", "progress",
+                                         "workers",  "parked",  "holds"};
     char match[sizeof(f->root) + 8];
     long queues;
 
-    if (scan(f, "later:*", take_key, err) < 0 || look_at_sets(f, err) < 0)
+    if (scan(f, "later:*", take_key, err) < 0 || query_sets(f, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
         if (run_phase(f, phases[i], NULL, err) < 0)
@@ -336,7 +337,7 @@ static long look(struct fsck *f, struct err *err)
     f->phase = "gates";
     if (scan(f, match, take_gate, err) < 0)
         return -1;
-    queues = look_at_queues(f, err);
+    queues = query_queues(f, err);
     (void)snprintf(match, sizeof(match), "%sbig:*", f->root);
     f->phase = "keys";
     return queues < 0 || scan(f, match, take_payload, err) < 0 ? -1 : queues;
@@ -373,12 +374,12 @@ static int run(struct cli *cli, struct err *err)
     if (cli_connect(cli, err) < 0)
         return -1;
     (void)snprintf(f.root, sizeof(f.root), "later:{%s}:", cli->target.ns);
-    queues = look(&f, err);
+    queues = query(&f, err);
     if (queues >= 0)
         sum_up(&f, queues);
     buf_done(&f.sets.bytes);
     buf_done(&f.queues.bytes);
-    buf_done(&f.batch.bytes);
+    buf_done(&f.page.bytes);
     if (queues < 0)
         return -1;
     return f.findings > f.repaired ? STATUS_FINDINGS : 0;
@@ -394,7 +395,7 @@ const struct cli_verb cmd_fsck = {
     "",
     "check that nothing is lost or twice in Redis",
     "Look at the whole namespace while it works, a page at a time: every job in exactly\n"
-    "one place, running ones held by a worker, a payload for each, indexes that agree,\n"
+    "one set, running ones held by a worker, a payload for each, indexes that agree,\n"
     "no foreign or stray keys. One line a finding, then a sum.\n"
     "\n"
     "--repair buries a job that cannot be right (`later ls QUEUE --state dead` shows it\n"

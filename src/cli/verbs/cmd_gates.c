@@ -274,7 +274,7 @@ static bool is_idle(const struct reply *row)
     return reply_int(reply_at(row, HOLDERS)) == 0 && reply_int(reply_at(row, WAITING)) == 0;
 }
 
-static int look(struct gates *g, size_t from, struct err *err)
+static int query(struct gates *g, size_t from, struct err *err)
 {
     struct cli_call call = {.n = 0};
     struct reply *r;
@@ -301,7 +301,7 @@ static int look(struct gates *g, size_t from, struct err *err)
     return 0;
 }
 
-static int look_at_all(struct gates *g, struct err *err)
+static int query_all(struct gates *g, struct err *err)
 {
     struct cli_call none = {.n = 0};
 
@@ -315,7 +315,7 @@ static int look_at_all(struct gates *g, struct err *err)
         return -1;
     g->now_ms = reply_int(reply_at(g->workers, 0));
     for (size_t i = 0; i < g->n && !out_has_failed(); i += BATCH) {
-        if (look(g, i, err) < 0)
+        if (query(g, i, err) < 0)
             return -1;
         if (!g->cli->json && (g->shown > 0 || g->cli->argc == 0))
             table_flush(&g->table);
@@ -341,7 +341,7 @@ static int run(struct cli *cli, struct err *err)
     if (cli_connect(cli, err) < 0)
         return -1;
     table_init(&g.table, columns, sizeof(columns) / sizeof(columns[0]));
-    status = look_at_all(&g, err);
+    status = query_all(&g, err);
     table_done(&g.table);
     for (size_t i = 0; i < g.n; i++)
         free(g.ids[i]);

@@ -67,7 +67,7 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
     long long unsent = (long long)reply_int(reply_at(w, UNSENT));
     long long refused = (long long)reply_int(reply_at(w, REFUSED));
     long long skew = (long long)reply_int(reply_at(w, SKEW));
-    int64_t silent = now_ms - reply_int(reply_at(w, BEAT));
+    int64_t unheard = now_ms - reply_int(reply_at(w, BEAT));
     char name[160], span[48];
 
     (void)worker_name(w, name);
@@ -79,10 +79,10 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
     }
     /* A program under later lock runs no jobs. */
     h->live += !reply_is(reply_at(w, PLACES), "0");
-    if (reply_len(reply_at(w, BEAT)) > 0 && silent > SILENT_MS)
+    if (reply_len(reply_at(w, BEAT)) > 0 && unheard > SILENT_MS)
         json_put_int(add(h->causes, "cause", "worker-silent",
                          "%s has not beaten for %s: it died, hangs, or has no link to Redis", name,
-                         out_span(silent, span)),
+                         out_span(unheard, span)),
                      "worker", epoch);
     if (refused > 0 || unsent > UNSENT_MANY)
         json_put_int(
@@ -94,7 +94,7 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
         json_put_int(
             add(h->causes, "cause", "clock-skew",
                 "the clock of %s is %s %s that of Redis: jobs run on time, but set it right", name,
-                out_span(skew < 0 ? -skew : skew, span), skew < 0 ? "behind" : "ahead of"),
+                out_span(skew < 0 ? -skew : skew, span), skew < 0 ? "earlier than" : "later than"),
             "worker", epoch);
 }
 
@@ -178,7 +178,7 @@ static void judge(struct health *h, const struct reply *r)
 
 /* Call later_add without arguments. The server refuses writes before the library notices that there
  * is nothing to add: whatever refuses the producers' adds refuses this one. */
-static void look_for_refusal(struct health *h, struct cli *cli)
+static void find_refusal(struct health *h, struct cli *cli)
 {
     struct cli_call nothing = {.n = 0};
     struct err err = ERR_INIT;
@@ -191,7 +191,7 @@ static void look_for_refusal(struct health *h, struct cli *cli)
 }
 
 /* If this user may not ask, say nothing: the rights of the daemon's user are what matters. */
-static void look_at_server(struct health *h, struct cli *cli)
+static void judge_server(struct health *h, struct cli *cli)
 {
     static const char *const info[] = {"INFO"};
     struct err ignored = ERR_INIT;
@@ -261,8 +261,8 @@ static int judge_namespace(struct cli *cli, struct err *err)
     }
     judge(&h, r);
     reply_free(r);
-    look_for_refusal(&h, cli);
-    look_at_server(&h, cli);
+    find_refusal(&h, cli);
+    judge_server(&h, cli);
     is_degraded = json_array_size(h.causes) > 0;
     show(cli, &h, is_degraded ? "degraded" : "ok");
     return is_degraded ? STATUS_DEGRADED : 0;

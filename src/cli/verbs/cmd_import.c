@@ -57,7 +57,7 @@ const struct cli_verb cmd_import = {
     "\n"
     "The same file again adds the same jobs again, unless --once says not to: then each\n"
     "line goes with a token made of its id, and a job that is still to run in QUEUE itself\n"
-    "is not added beside itself. Faults, Ctrl-C and exit statuses are those of\n"
+    "is not added beside itself. Errors, Ctrl-C and exit statuses are those of\n"
     "`later add --from`: nothing behind the first bad line is sent.\n"
     "\n"
     "  later import mail --zset schedule --unit s           # Sidekiq's schedule\n"

@@ -85,7 +85,9 @@ const struct cli_verb cmd_cancel = {
     "end waiting jobs, with --running also running ones",
     "End jobs that are wanted no more. A waiting one ends at once. A running one is\n"
     "refused without --running; with it its handler gets TERM and after kill_grace\n"
-    "KILL (\"cancelling\"; `later wait ID` tells when it is gone).",
+    "KILL (\"cancelling\"; `later wait ID` tells when it is gone). QUEUE@KEY names the job\n"
+    "that has a unique key; if it has ended and unique_for still holds the key, the key is\n"
+    "\"freed\".",
     1,
     CLI_MANY,
     false,

@@ -228,7 +228,7 @@ const struct cli_verb cmd_limits = {
     "[set NAME semaphore N | set NAME rate N/D | delete NAME]",
     "list, set and delete semaphores and rates",
     "List the limits of the fleet, or define one. A change holds at once for all that\n"
-    "wait; who holds a place keeps it. {key} in NAME makes it a template with places of\n"
+    "wait; who holds a permit keeps it. {key} in NAME makes it a template with permits of\n"
     "its own for every key. 0 shuts a gate; without a definition it is shut too.\n"
     "\n"
     "  later limits set smtp semaphore 20\n"

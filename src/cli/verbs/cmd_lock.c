@@ -1,4 +1,5 @@
-/* later lock, sem, once: run a command under a lock, at a place of a semaphore, once in a time. */
+/* later lock, sem, once: run a command under a lock, with a permit of a semaphore, once in a time.
+ */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -71,7 +72,7 @@ static int run_at(struct cli *cli, const struct lock_order *order, struct err *e
 {
     enum lock_token token;
 
-    if (lock_token_look(cli, order->gate, &token, err) < 0)
+    if (lock_token_query(cli, order->gate, &token, err) < 0)
         return -1;
     cli_disconnect(cli); /* the command must not inherit it, a long wait need not keep it */
     if (token == LOCK_TOKEN_HELD)
@@ -122,7 +123,7 @@ static int run_once_at(struct cli *cli, const struct lock_order *order, struct e
 {
     enum lock_token token;
 
-    if (lock_token_look(cli, order->gate, &token, err) < 0)
+    if (lock_token_query(cli, order->gate, &token, err) < 0)
         return -1;
     cli_disconnect(cli); /* the command must not inherit it */
     /* An ancestor of ours is just doing it. */
@@ -208,15 +209,15 @@ const struct cli_verb cmd_lock = {
 const struct cli_verb cmd_sem = {
     "sem",
     "NAME [--] COMMAND...",
-    "run a command at a place of a semaphore: so many in the whole fleet",
-    "Run COMMAND at one of the places of the semaphore NAME. How many there are says\n"
+    "run a command with a permit of a semaphore: so many in the whole fleet",
+    "Run COMMAND with one of the permits of the semaphore NAME. How many there are says\n"
     "`later limits set NAME semaphore N`, or a daemon's configuration. Without -n and -w it\n"
     "waits in line.\n"
     "\n"
     "  later limits set encoder semaphore 4\n"
     "  later sem encoder -- ffmpeg -i in.mkv out.mp4\n"
     "\n"
-    "A place that is lost (see: later lock --help) ends COMMAND only where the semaphore says\n"
+    "A permit that is lost (see: later lock --help) ends COMMAND only where the semaphore says\n"
     "on_lost: kill; otherwise it goes on, and there may be one too many for a while.\n"
     "\n" STATUSES,
     2,

@@ -27,16 +27,16 @@ static void show(const struct cli *cli, const char *name, const char *what, cons
 }
 
 /* USER@HOST, so that a person who finds the queue paused knows whom to ask. */
-static void whoami(char *out, size_t room)
+static void whoami(char *out, size_t cap)
 {
     const struct passwd *user = getpwuid(geteuid());
     char host[65] = "";
 
     (void)gethostname(host, sizeof(host) - 1);
     if (user != NULL)
-        (void)snprintf(out, room, "%s@%s", user->pw_name, host);
+        (void)snprintf(out, cap, "%s@%s", user->pw_name, host);
     else
-        (void)snprintf(out, room, "%lu@%s", (unsigned long)geteuid(), host);
+        (void)snprintf(out, cap, "%lu@%s", (unsigned long)geteuid(), host);
 }
 
 static int run_pause(struct cli *cli, struct err *err)

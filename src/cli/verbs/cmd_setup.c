@@ -31,8 +31,8 @@ static void show(const struct lib_state *state)
         return;
     out_printf("this program has library %ld (%s)%s\n", lua_lib_number, lua_lib_hash,
                state->number > lua_lib_number || state->pinned
-                   ? ": --downgrade puts it in place and pins it"
-                   : ": --force puts it in place");
+                   ? ": --downgrade loads it and pins it"
+                   : ": --force loads it");
 }
 
 static int run(struct cli *cli, struct err *err)
@@ -59,7 +59,7 @@ static int run(struct cli *cli, struct err *err)
 
 static const struct cli_option options[] = {
     {"force", NULL, "also replace one of the same number with another text"},
-    {"downgrade", NULL, "put this program's library in place of a newer one, and pin it"},
+    {"downgrade", NULL, "put this program's library instead of a newer one, and pin it"},
     {"print", NULL, "only print the library, for redis-cli -x FUNCTION LOAD"},
     {NULL, NULL, NULL},
 };

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "cli/show/failures.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/outcome.h"
@@ -23,6 +24,8 @@ static const struct field {
     {"queue", "queue", TEXT},
     {"state", "state", STATE},
     {"priority", "priority", NUMBER},
+    {"added_ms", "added", INSTANT},
+    {"started_ms", "last start", INSTANT},
     {"due_ms", "due", INSTANT},
     {"died_ms", "died", INSTANT},
     {"until_ms", "kept until", INSTANT},
@@ -135,6 +138,7 @@ static void show(struct cli *cli, const struct reply *r)
     }
     if (outcome_parse(reply_str(last), reply_len(last), &outcome) == 0)
         put_outcome(&outcome, now_ms);
+    failures_show(reply_named(r, "failures"), now_ms);
     put_payload(cli->argv[0], reply_named(r, "payload"));
 }
 
@@ -142,7 +146,7 @@ static void show_json(const struct reply *r)
 {
     const struct reply *last = reply_named(r, "outcome");
     const struct reply *payload = reply_named(r, "payload");
-    json_t *line = json_object();
+    json_t *line = json_object(), *failures;
     struct outcome outcome;
 
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
@@ -161,6 +165,9 @@ static void show_json(const struct reply *r)
         outcome_to_json(&outcome, object);
         (void)json_object_set_new(line, "outcome", object);
     }
+    failures = failures_to_json(reply_named(r, "failures"));
+    if (failures != NULL)
+        (void)json_object_set_new(line, "failures", failures);
     json_put_int(line, "payload_bytes", (int64_t)reply_len(payload));
     json_put_bytes(line, "payload", reply_str(payload), reply_len(payload));
     json_print(line);
@@ -194,8 +201,9 @@ const struct cli_verb cmd_show = {
     "show",
     "ID",
     "show one job",
-    "Show a job: its state, when it is due, its attempts, how the last one ended, and\n"
-    "its payload (escaped, the first KiB). A done job is known as long as its queue or\n"
+    "Show a job: its state, when it was added, started and is due, its attempts, how the\n"
+    "last one ended, the last five that failed, and its payload (escaped, the first KiB). A done "
+    "job is known as long as its queue or\n"
     "its own keep says; by default it is forgotten at once. A parked job waits for a\n"
     "gate (a lock, semaphore or rate), or was let in and is about to start. Its queue's\n"
     "own gates are not shown: they are not part of the job.",

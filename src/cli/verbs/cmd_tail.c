@@ -143,21 +143,21 @@ static void show_left_out(const struct events *t, int64_t n)
 static void show_message(struct events *t, const char *p, size_t n)
 {
     const char *lf = memchr(p, '\n', n);
-    struct tail_head head;
+    struct tail_page page;
     struct tail_event event;
 
-    if (tail_head_parse(p, lf != NULL ? (size_t)(lf - p) : n, &head) < 0)
+    if (tail_page_parse(p, lf != NULL ? (size_t)(lf - p) : n, &page) < 0)
         return;
-    t->heard_ms = head.now_ms > t->heard_ms ? head.now_ms : t->heard_ms;
-    if (head.left_out > 0)
-        show_left_out(t, head.left_out);
+    t->heard_ms = page.now_ms > t->heard_ms ? page.now_ms : t->heard_ms;
+    if (page.left_out > 0)
+        show_left_out(t, page.left_out);
     while (lf != NULL && !out_has_failed()) {
         n -= (size_t)(lf - p) + 1;
         p = lf + 1;
         lf = memchr(p, '\n', n);
         if (tail_event_parse(p, lf != NULL ? (size_t)(lf - p) : n, &event) == 0 &&
             (t->queue == NULL || strcmp(t->queue, event.queue) == 0))
-            show(t, &event, head.now_ms);
+            show(t, &event, page.now_ms);
     }
 }
 

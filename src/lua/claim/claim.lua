@@ -200,7 +200,7 @@ end
 local function claim_or_leave(R, q, ctx)
   local was = {claimed = ctx.claimed, solo = ctx.solo, groups = #ctx.groups}
   ctx.next_fence = nil -- begin a new group
-  local ok, head = L.attempt(claim_queue, R, q.name, q.room, q.max_payload, ctx)
+  local ok, head = L.try(claim_queue, R, q.name, q.room, q.max_payload, ctx)
   if not ok then
     forget_claims(ctx, was)
     return -1, L.error_text(head)

@@ -5,7 +5,7 @@
 -- delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; spends no attempt) | progress
 -- (text). code: exit status; text: one line; tail: output.
 
-local function apply_retry(R, r, job, tries, now_ms)
+local function apply_retry(R, r, job, tries, epoch, now_ms)
   local due = now_ms + r.a
   if L.end_replaced(R, r.id, job, r.code, tries.starts, r.tail, now_ms) then
     return
@@ -14,6 +14,7 @@ local function apply_retry(R, r, job, tries, now_ms)
   db('HSET', R .. ':tries', r.id, L.tries_text(tries, due))
   db('HSET', R .. ':errors', r.id,
      L.outcome('failed', r.code, now_ms, tries.starts, r.text, r.tail))
+  L.note_failure(R, r.id, now_ms, epoch, r.code, r.text)
   db('HDEL', R .. ':progress', r.id)
   L.enqueue(R, r.id, job, tries, due)
   if L.events then
@@ -36,7 +37,7 @@ end
 local VERBS = {done = true, retry = true, dead = true, release = true, progress = true}
 
 -- Apply the result of a held job.
-local function apply(R, r, tries, cancelled, now_ms)
+local function apply(R, r, tries, cancelled, epoch, now_ms)
   if not VERBS[r.verb] then
     L.fail('ELATER_ARGS', 'unknown verb ' .. L.quote(r.verb))
   elseif not r.a then
@@ -60,7 +61,7 @@ local function apply(R, r, tries, cancelled, now_ms)
              now_ms, r.a)
     L.count(R, 'done', job.queue, 1)
   elseif r.verb == 'retry' then
-    apply_retry(R, r, job, tries, now_ms)
+    apply_retry(R, r, job, tries, epoch, now_ms)
   elseif r.verb == 'dead' then
     db('ZREM', R .. ':running', r.id)
     L.bury(R, job.queue, r.id, L.outcome('dead', r.code, now_ms, tries.starts, r.text, r.tail),
@@ -70,9 +71,9 @@ local function apply(R, r, tries, cancelled, now_ms)
   end
 end
 
--- -> answer, whether the job ended
-function L.settle_one(R, r, tries, flag, book)
-  local ok, what = L.attempt(apply, R, r, L.tries(tries), flag, book.now_ms)
+-- epoch: of the worker that tells the result. -> answer, whether the job ended
+function L.settle_one(R, r, tries, flag, epoch, book)
+  local ok, what = L.try(apply, R, r, L.tries(tries), flag, epoch, book.now_ms)
   if not ok then
     return 'error ' .. L.error_text(what), false
   elseif r.verb ~= 'progress' then

@@ -1,5 +1,5 @@
 -- Which workers could start a job of a queue now: what later_v1_health judges and later_explain
--- tells, and whether a queue is granted a place.
+-- tells, and whether a queue is granted a permit.
 --
 -- A worker says which queues it serves, how many places it has and the limits of its queues
 -- (R:worker:<epoch>); how many jobs it holds is counted here. `room` is what it said itself, up to
@@ -116,7 +116,7 @@ function L.room_in(worker, queue, count)
 end
 
 -- Would a worker take a job of this queue, if it were granted one? One that nobody takes keeps a
--- place from all others for a second. Not the caller, when it has just said that it has no room.
+-- permit from all others for a second. Not the caller, when it has just said that it has no room.
 -- Asked once in a call for each queue.
 function L.has_taker(book, queue)
   local function together(epoch)

@@ -95,10 +95,11 @@ local function start_run(b, run, s, ctx)
   local group, at = group_of(b, run, starts, attempts, t.crashes, ctx)
   local ids, dues, records, epoch = b.ids, b.dues, b.records, ctx.epoch_text
   local started, running, tries, n, known_due, text = s.ids, s.running, s.tries, s.n, nil, nil
+  local since = ' ' .. L.int(ctx.book.now_ms)
   for i = run.from, run.to do
     local id, due = ids[i], dues[i]
     if due ~= known_due then
-      known_due, text = due, head .. L.int(due)
+      known_due, text = due, head .. L.int(due) .. since
     end
     n = n + 1
     local two = 2 * n
@@ -220,10 +221,10 @@ end
 -- The first n rows leave the sets in which they waited.
 local function take_out(b, n)
   local from = 1
-  for k = 1, #b.places, 2 do
-    local to = math.min(b.places[k + 1], n)
+  for k = 1, #b.sets, 2 do
+    local to = math.min(b.sets[k + 1], n)
     if from <= to then
-      take_from(b, b.places[k], from, to)
+      take_from(b, b.sets[k], from, to)
     end
     from = to + 1
   end

@@ -52,10 +52,10 @@ local function settle(R, results, ctx)
   local owners, tries, flags = read_held(R, results)
   for i, r in ipairs(results) do
     if is_ended[r.id] or owners[i] ~= ctx.epoch or not tries[i] or
-       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start then
+       string.match(tries[i], '^(%d+) %d+ %d+ %d+ ?%d*$') ~= r.start then
       answers[i] = 'settled'
     else
-      answers[i], is_ended[r.id] = L.settle_one(R, r, tries[i], flags[i], ctx.book)
+      answers[i], is_ended[r.id] = L.settle_one(R, r, tries[i], flags[i], ctx.epoch_text, ctx.book)
       ended[#ended + 1] = is_ended[r.id] and r.id or nil
     end
   end
@@ -69,7 +69,7 @@ local function settle_watched(R, ctx)
     local r = {id = id, start = group.start, verb = 'done', queue = group.queue, a = 0, code = '0',
                text = 'ok', tail = ''}
     local tries, flag = db('HGET', R .. ':tries', id), db('HGET', R .. ':cancel', id)
-    local answer, is_ended = L.settle_one(R, r, tries, flag, ctx.book)
+    local answer, is_ended = L.settle_one(R, r, tries, flag, ctx.epoch_text, ctx.book)
     L.let_go(ctx.book, is_ended and {id} or {})
     return answer
   end

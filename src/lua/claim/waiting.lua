@@ -5,7 +5,7 @@
 --   queue, n
 --   ids      the job's id (perhaps of more jobs than n); false for a raw member, which has none yet
 --   dues     when it is due, ms
---   places   in which sorted sets they stand, as segments: {key, number of the last row}*
+--   sets     in which sorted sets they stand, as segments: {key, number of the last row}*
 --   raws     a raw member's bytes, scores: its score, whys: why it cannot be a job, by number
 --   is_new   false: the call has changed something that these jobs may have, so they are read and
 --            written one by one
@@ -15,18 +15,18 @@ local RAW_ROWS = 16
 local RAW_BYTES = 1048576
 
 function L.new_batch(queue)
-  return {queue = queue, n = 0, ids = {}, dues = {}, places = {}, raws = {}, scores = {}, whys = {},
+  return {queue = queue, n = 0, ids = {}, dues = {}, sets = {}, raws = {}, scores = {}, whys = {},
           is_new = true}
 end
 
 -- The next n rows stand in this set.
 local function add_rows(b, key, n)
-  local places = b.places
+  local sets = b.sets
   b.n = b.n + n
-  if places[#places - 1] == key then
-    places[#places] = b.n
+  if sets[#sets - 1] == key then
+    sets[#sets] = b.n
   elseif n > 0 then
-    places[#places + 1], places[#places + 2] = key, b.n
+    sets[#sets + 1], sets[#sets + 2] = key, b.n
   end
 end
 
@@ -167,7 +167,7 @@ end
 
 local function append(b, from, i)
   local n = b.n + 1
-  add_rows(b, from.places[1], 1)
+  add_rows(b, from.sets[1], 1)
   b.ids[n], b.dues[n] = from.ids[i], from.dues[i]
   b.raws[n], b.scores[n], b.whys[n] = from.raws[i], from.scores[i], from.whys[i]
 end

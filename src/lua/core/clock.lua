@@ -107,3 +107,13 @@ function L.id(number)
   end
   return high_text .. pair
 end
+
+-- A job id -> when it was made, in ms.
+function L.made_ms(id)
+  local number = 0
+  for i = 2, #id do
+    local digit = string.find(DIGITS, string.sub(id, i, i), 1, true)
+    number = number * 32 + (digit or 1) - 1
+  end
+  return L.ms(number)
+end

@@ -69,22 +69,25 @@ function L.max_payload(R, queue)
   return L.whole(set[1] or set[2]) or L.MAX_PAYLOAD
 end
 
--- A value of R:tries, "<starts> <attempts> <crashes> <due ms>" -> {starts, attempts, crashes, due};
--- zeros and no due for a job that was never started.
+-- A value of R:tries, "<starts> <attempts> <crashes> <due ms>[ <started ms>]" -> {starts, attempts,
+-- crashes, due, started}; zeros and no due for a job that was never started. started: when its last
+-- start was claimed; nil: by a library before 21.
 function L.tries(text)
-  local s, a, c, due
+  local s, a, c, due, started
   if text then
-    s, a, c, due = string.match(text, '^(%d+) (%d+) (%d+) (%d+)$')
+    s, a, c, due, started = string.match(text, '^(%d+) (%d+) (%d+) (%d+) ?(%d*)$')
   end
   -- 15 digits are below 2^53.
-  if not s or #s > 15 or #a > 15 or #c > 15 or #due > 15 then
+  if not s or #s > 15 or #a > 15 or #c > 15 or #due > 15 or #started > 15 then
     return {starts = 0, attempts = 0, crashes = 0}
   end
-  return {starts = tonumber(s), attempts = tonumber(a), crashes = tonumber(c), due = tonumber(due)}
+  return {starts = tonumber(s), attempts = tonumber(a), crashes = tonumber(c), due = tonumber(due),
+          started = tonumber(started)}
 end
 
 function L.tries_text(t, due)
-  return L.int(t.starts) .. ' ' .. L.int(t.attempts) .. ' ' .. L.int(t.crashes) .. ' ' .. L.int(due)
+  return L.int(t.starts) .. ' ' .. L.int(t.attempts) .. ' ' .. L.int(t.crashes) .. ' ' ..
+         L.int(due) .. (t.started and ' ' .. L.int(t.started) or '')
 end
 
 -- How an attempt or a job ended, for R:errors and R:results:
@@ -98,6 +101,24 @@ end
 -- An outcome -> state, code, when ms, start, text, output, all as text; nil when it is not ours.
 function L.read_outcome(outcome)
   return string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
+end
+
+local FAILURES, FAILURE_BYTES = 5, 200
+
+local function write_failure(R, id, line)
+  local key, lines = R .. ':failures', {line}
+  for earlier in string.gmatch(redis.call('HGET', key, id) or '', '[^\n]+') do
+    lines[#lines + 1] = #lines < FAILURES and earlier or nil
+  end
+  redis.call('HSET', key, id, table.concat(lines, '\n'))
+end
+
+-- Keep the last FAILURES attempts of a job that failed, the newest first, for people:
+--   "<when ms> <epoch of its worker> <code> <text>" LF ...
+-- That this cannot be written must not fail the call.
+function L.note_failure(R, id, now_ms, epoch, code, text)
+  L.hint(write_failure, R, id, L.int(now_ms) .. ' ' .. epoch .. ' ' .. L.int(L.whole(code) or 0) ..
+         ' ' .. L.one_line(string.sub(text, 1, FAILURE_BYTES)))
 end
 
 -- The set that a waiting job is in; the suspects of a queue have their own. -> its key; the mark
@@ -157,10 +178,11 @@ function L.enqueue(R, id, job, tries, due, is_new)
   end
 end
 
--- Remove the record, payload, outcome, progress and cancellation of these ids, but not their tries.
+-- Remove the record, payload, outcome, failures, progress and cancellation of these ids, but not
+-- their tries.
 -- are_small: the caller knows for certain that none has a large payload.
 function L.forget_but_tries(R, ids, are_small)
-  for _, name in ipairs({'cancel', 'progress', 'errors', 'results'}) do
+  for _, name in ipairs({'cancel', 'progress', 'errors', 'failures', 'results'}) do
     db('HDEL', R .. ':' .. name, unpack(ids))
   end
   L.erase(R .. ':jobs', ids)
@@ -274,6 +296,11 @@ function L.bury_broken(R, id, record, queue, now_ms)
   db('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
   local why = record and L.CORRUPT or 'its record is missing'
   L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, why, ''), now_ms)
+end
+
+-- Has a job in this state not ended yet?
+function L.is_live(state)
+  return state == 'waiting' or state == 'parked' or state == 'running'
 end
 
 -- -> state, job, tries, score. state: waiting parked running dead done, or nil when there is no

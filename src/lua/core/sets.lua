@@ -1,7 +1,7 @@
 -- The sets that hold the jobs of a queue in each state, and reading such a set page by page.
 --
 -- A page begins behind the score and member that the page before ended with, even if that member is
--- gone or moved. So a member that stays in its place is read exactly once, whatever is added,
+-- gone or moved. So a member that does not move is read exactly once, whatever is added,
 -- removed or moved meanwhile.
 
 local WAITING = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}

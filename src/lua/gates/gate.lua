@@ -6,11 +6,11 @@
 --                                    which they have not claimed yet
 -- `kind:NAME` is the id of a gate. Holders: a job by its id, a worker (later lock) as @EPOCH, a
 -- caller of the bare functions as =OWNER. until: when the lease of a holder ends. A holder without
--- a lease has 0 (lock) or L.LIVES + since (semaphore): it keeps its place as long as its job or
+-- a lease has 0 (lock) or L.LIVES + since (semaphore): it keeps its permit as long as its job or
 -- worker lives, and reaping the worker frees it.
 --
 -- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched,
--- is_touched, ...}. touched: gates that lost a holder, until L.settle_gates hands their places on
+-- is_touched, ...}. touched: gates that lost a holder, until L.settle_gates hands their permits on
 -- (gate_line.lua). granted: queues with a new grant, until their workers are told. called: how many
 -- in line the call has called. let_in: queue -> jobs that hold all their gates and are claimed by
 -- this step, if it can (claims_next; grant.lua). timers: what public/limit.lua read of R:timers.
@@ -18,7 +18,7 @@
 -- still claim of it; epoch: of its worker; ended: the jobs of this epoch that end in it; together:
 -- {ended, started}, what L.write_together writes of this: the ids that end, how many start.
 --
--- A gate: {id, kind, name, key, line, limit, granted, free, is_armed}. free: how many places are
+-- A gate: {id, kind, name, key, line, limit, granted, free, is_armed}. free: how many permits are
 -- free, nil until it is asked for. is_armed: none is free, and the timer of the gate is set. What a
 -- call changes of a gate is in the draft or is written by L.assign: so if a part of the call fails,
 -- all of it is undone.
@@ -31,7 +31,7 @@ function L.book(R, now_us)
           together = {ended = {}, started = 0}}
 end
 
--- A place of this gate may be free: L.settle_gates will see who is in line.
+-- A permit of this gate may be free: L.settle_gates will see who is in line.
 function L.touch(book, id)
   if not book.is_touched[id] then
     book.is_touched[id] = true
@@ -76,24 +76,24 @@ function L.gate(book, id)
   return g
 end
 
--- -> how many places are free now, less than 0 if the limit has become lower than the number of
+-- -> how many permits are free now, less than 0 if the limit has become lower than the number of
 -- holders. A semaphore or a rate without a definition is shut, and a note tells `later health`.
-function L.free_places(book, g)
+function L.free_permits(book, g)
   local free = g.free
   if not free then
     if g.kind ~= 'lock' and not g.limit then
       L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
       free = 0
     else
-      free = L.KINDS[g.kind].free_places(book, g)
+      free = L.KINDS[g.kind].free_permits(book, g)
     end
     L.assign(g, 'free', free)
   end
   return free
 end
 
--- For a gate without a free place. -> when one becomes free by itself, ms; nil: only a release
--- frees one
+-- For a gate without a free permit. -> when one becomes free by itself, ms; nil: only a holder
+-- that goes frees one
 function L.opens(book, g)
   if g.kind ~= 'lock' and not g.limit then
     return nil
@@ -101,7 +101,7 @@ function L.opens(book, g)
   return L.KINDS[g.kind].opens(book, g)
 end
 
--- n places are free from now on.
+-- n permits are free from now on.
 function L.set_free(g, n)
   L.assign(g, 'free', n)
   if g.is_armed then
@@ -109,21 +109,21 @@ function L.set_free(g, n)
   end
 end
 
--- n more places are free (fewer if n < 0). If the number was not asked for yet, there is nothing to
--- do.
+-- n more permits are free (fewer if n < 0). If the number was not asked for yet, there is
+-- nothing to do.
 function L.add_free(g, n)
   if g.free then
     L.set_free(g, g.free + n)
   end
 end
 
--- Take a free place. until_ms: the end of the lease; nil: as long as the holder lives. is_reserved:
--- the holder was not told yet; until then the depth of a lock is 0.
+-- Take a free permit. until_ms: the end of the lease; nil: as long as the holder lives.
+-- is_reserved: the holder was not told yet; until then the depth of a lock is 0.
 function L.take(book, g, holder, fence, until_ms, is_reserved)
   L.KINDS[g.kind].take(book, g, holder, fence, until_ms, is_reserved)
 end
 
--- Take a place for a job that is granted. A rate only reserves a start, and counts it when the job
+-- Take a permit for a job that is granted. A rate only reserves a start, and counts it when the job
 -- is claimed (L.spend). So a grant that is taken back costs nothing, and a queue without room saves
 -- up no starts.
 function L.promise(book, g, job)
@@ -134,8 +134,8 @@ function L.promise(book, g, job)
   end
 end
 
--- Does this gate refuse even jobs that were granted a place? Only a rate does, when it was shut or
--- deleted meanwhile; a place of a lock or a semaphore stays.
+-- Does this gate refuse even jobs that were granted a permit? Only a rate does, when it was shut or
+-- deleted meanwhile; a permit of a lock or a semaphore stays.
 function L.is_closed(g)
   return g.kind == 'rate' and (not g.limit or g.limit.n == 0)
 end
@@ -165,7 +165,7 @@ function L.spend(book, job, gates, fence)
   end
 end
 
--- Free the place of a holder, if it has one. A rate keeps the starts that it has counted. ->
+-- Free the permit of a holder, if it has one. A rate keeps the starts that it has counted. ->
 -- whether it had one
 function L.drop(book, g, holder)
   return L.drop_all(book, g, {holder})

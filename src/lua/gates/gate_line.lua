@@ -59,7 +59,7 @@ end
 
 -- Somebody stands in line at a shut gate: set a timer for when it opens by itself.
 function L.arm_gate(book, g)
-  if L.free_places(book, g) > 0 or g.is_armed then
+  if L.free_permits(book, g) > 0 or g.is_armed then
     return
   end
   L.assign(g, 'is_armed', true)
@@ -141,8 +141,8 @@ local function leave_line(book, queue, g)
   L.disarm(book, g)
 end
 
--- The first job of the queue has left the line of a gate: the next one tells the place of the
--- queue.
+-- The first job of the queue has left the line of a gate: the next one tells where the
+-- queue stands.
 local function restand(book, queue, g)
   local first = db('ZRANGE', line_key(book, queue, g.id), 0, 0, 'WITHSCORES')
   if #first == 0 then
@@ -165,7 +165,7 @@ end
 local function advance(book, job, spot)
   if spot.passes < PASSES then
     for i, id in ipairs(spot.gates) do
-      if L.free_places(book, L.gate(book, id)) <= 0 then
+      if L.free_permits(book, L.gate(book, id)) <= 0 then
         return i
       end
     end
@@ -173,7 +173,7 @@ local function advance(book, job, spot)
   local from = spot.passes > PASSES and spot.at or 1
   for i = from, #spot.gates do
     local g = L.gate(book, spot.gates[i])
-    if L.free_places(book, g) <= 0 then
+    if L.free_permits(book, g) <= 0 then
       if i > from then
         L.hold(book, job, spot.gates, i - 1)
       end
@@ -194,7 +194,7 @@ function L.pass_gates(book, queue, job, gates, due, fence)
     local id = gates[i]
     local g = L.gate(book, id)
     if is_any_aside and db('SISMEMBER', aside, id) == 1 or has_line(g) or
-       L.free_places(book, g) <= 0 then
+       L.free_permits(book, g) <= 0 then
       return {ticket = fence, passes = 0, due = due, at = i, gates = gates}
     end
   end
@@ -234,7 +234,7 @@ function L.holding_started(gates, job)
   return #held > 0 and table.concat(held, '\n') or nil
 end
 
-local function has_place(g, job)
+local function has_permit(g, job)
   if g.kind == 'lock' then
     local row = L.lock_row(g.key)
     return row and row[1] == job
@@ -243,7 +243,7 @@ local function has_place(g, job)
 end
 
 -- A worker runs this job, which waits by the data of Redis. It may go on only if nobody else has
--- its locks and places; its rates were passed when it started. -> whether it may; if not, nothing
+-- its locks and permits; its rates were passed when it started. -> whether it may; if not, nothing
 -- is changed
 function L.regain_gates(book, id, job, state)
   local taken = {}
@@ -251,7 +251,7 @@ function L.regain_gates(book, id, job, state)
   for _, gate in ipairs(gates or {}) do
     local g = L.gate(book, gate)
     if g.kind ~= 'rate' then
-      if L.free_places(book, g) <= 0 and not has_place(g, id) then
+      if L.free_permits(book, g) <= 0 and not has_permit(g, id) then
         return false
       end
       taken[#taken + 1] = g
@@ -361,7 +361,7 @@ local function call_queue(book, g, queue, next_ticket)
     put_aside(book, queue, g)
     return false
   end
-  local most = math.min(L.free_places(book, g), OPEN_MAX - book.called)
+  local most = math.min(L.free_permits(book, g), OPEN_MAX - book.called)
   local jobs, n, line = {}, 0, line_key(book, queue, g.id)
   local rows = db('ZRANGE', line, 0, most, 'WITHSCORES')
   for i = 1, #rows, 2 do
@@ -371,7 +371,7 @@ local function call_queue(book, g, queue, next_ticket)
   if jobs[2] then
     db('HMGET', book.R .. ':parked', unpack(jobs))
   end
-  while n < most and n < #jobs and L.free_places(book, g) > 0 and
+  while n < most and n < #jobs and L.free_permits(book, g) > 0 and
         (n == 0 or tonumber(rows[2 * n + 2]) < next_ticket) do
     n = n + 1
     book.called = book.called + 1
@@ -387,13 +387,13 @@ local function call_queue(book, g, queue, next_ticket)
   return true
 end
 
--- Give the free places of a gate to the first in its line. Where the call may not call more of
+-- Give the free permits of a gate to the first in its line. Where the call may not call more of
 -- them, a timer that is due makes another call go on.
 local function open(book, id)
   local g = L.gate(book, id)
   local is_lined = has_line(g)
   while is_lined do
-    if L.free_places(book, g) <= 0 then
+    if L.free_permits(book, g) <= 0 then
       L.arm_gate(book, g)
       return
     elseif book.called >= OPEN_MAX then
@@ -424,7 +424,7 @@ local function stand_back(book, queue, gates)
   end
 end
 
--- Take a grant back: the job gives its places back and stands in line at its first gate again, or
+-- Take a grant back: the job gives its permits back and stands in line at its first gate again, or
 -- at gate number `at`.
 function L.take_back(book, queue, job, at)
   local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
@@ -443,8 +443,8 @@ end
 local function take_back_late(book, queue)
   local key = book.R .. ':granted:' .. queue
   -- A grant from before the clock was set back counts from now.
-  local ahead = '(' .. L.int(book.now_ms)
-  for _, job in ipairs(db('ZRANGEBYSCORE', key, ahead, '+inf', 'LIMIT', 0, OPEN_MAX)) do
+  local from = '(' .. L.int(book.now_ms)
+  for _, job in ipairs(db('ZRANGEBYSCORE', key, from, '+inf', 'LIMIT', 0, OPEN_MAX)) do
     db('ZADD', key, book.now_ms, job)
   end
   local late = L.int(book.now_ms - L.GRANT_MS)
@@ -475,7 +475,7 @@ function L.rejoin(book, queue)
   local ids, called, why = db('SRANDMEMBER', key, OPEN_MAX), 0, nil
   table.sort(ids)
   for _, id in ipairs(ids) do
-    local ok, reason = L.attempt(rejoin_at, book, queue, key, id)
+    local ok, reason = L.try(rejoin_at, book, queue, key, id)
     if ok then
       called = called + 1
     else
@@ -486,31 +486,31 @@ function L.rejoin(book, queue)
 end
 
 -- A timer is due: look at what it is for.
-local function look_at_timer(book, what)
+local function serve_timer(book, what)
   local kind, id = string.match(what, '^(%a+):(.+)$')
   if kind == 'granted' then
-    if not L.attempt(take_back_late, book, id) then
+    if not L.try(take_back_late, book, id) then
       L.arm(book, what, book.now_ms + RETRY_MS)
     end
   elseif kind == 'gate' and L.read_gate(id) then
     L.assign(L.gate(book, id), 'is_armed', false)
     L.touch(book, id)
   elseif kind == 'wait' then
-    L.attempt(L.end_wait, book, id)
+    L.try(L.end_wait, book, id)
   end
 end
 
 -- Look at the timers that are due, once in a call.
-local function look_at_timers(book)
-  if book.has_looked then
+local function serve_timers(book)
+  if book.has_served then
     return
   end
-  book.has_looked = true
+  book.has_served = true
   local timers = book.R .. ':timers'
   local now = L.int(book.now_ms)
   for _, what in ipairs(db('ZRANGEBYSCORE', timers, '-inf', now, 'LIMIT', 0, TIMERS_MAX)) do
     db('ZREM', timers, what)
-    look_at_timer(book, what)
+    serve_timer(book, what)
   end
 end
 
@@ -520,17 +520,17 @@ end
 function L.settle_gates(book, claims_next)
   local rounds = 0
   book.claims_next = claims_next
-  look_at_timers(book)
+  serve_timers(book)
   L.meet(book, book.touched)
   while #book.touched > 0 do
     local id = table.remove(book.touched)
     book.is_touched[id] = nil
     -- Most gates have no line, and a step may free a thousand: only gates with a line count.
-    local ok, is_lined = L.attempt(has_line, {line = book.R .. ':wait:' .. id})
+    local ok, is_lined = L.try(has_line, {line = book.R .. ':wait:' .. id})
     if not ok or is_lined then
       if rounds >= OPEN_MAX then
         L.arm(book, 'gate:' .. id, book.now_ms)
-      elseif not L.attempt(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
+      elseif not L.try(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
         L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
       end
       rounds = rounds + 1

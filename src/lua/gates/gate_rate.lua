@@ -1,6 +1,6 @@
 -- Rate limits: three algorithms behind one interface. Times are us of Redis' clock.
 --
---   free_places(book, g)  -> how many starts may pass now
+--   free_permits(book, g)  -> how many starts may pass now
 --   opens(book, g, n) -> the ms when n may pass, nil for never
 --   take(book, g, n)  n pass; the caller has seen that they may
 --   seen(book, g)     -> free starts; in how many us all is as if nothing had been counted
@@ -12,10 +12,9 @@
 --            O(log n), n entries.
 --   fixed    A counter for each whole `per` since 1970: up to 2 n starts around a border. O(1).
 --
--- When the clock was set back, a stored time lies ahead of it and would shut the gate for that
--- long. So a time that is further ahead than the algorithm can have put it is moved back to the
--- furthest that is possible, and `room` writes that: else it would be as far ahead at every later
--- call.
+-- When the clock was set back, a stored time is later than it and would shut the gate for that
+-- long. So a time that is later than the algorithm can have put it is moved back to the latest
+-- that is possible, and free_permits writes that: else each later call would find it as late.
 
 L.RATES = {gcra = {}, sliding = {}, fixed = {}}
 
@@ -27,32 +26,32 @@ end
 
 -- The key holds "<us> <us to add to it>": their sum would have more digits than a number keeps, and
 -- what is rounded off at each start would be missing from the burst. -> how far the theoretical
--- arrival time is ahead of now, the interval, the tolerance, all in us; whether the key must be
+-- arrival time is later than now, the interval, the tolerance, all in us; whether the key must be
 -- written anew, since the clock was set back or the limit changed
 local function gcra(book, g)
   local step = g.limit.per_us / g.limit.n
   local burst = step * g.limit.burst
   local base, behind = string.match(db('GET', g.key) or '', '^(%d+) (%d%S*)$')
   base, behind = L.whole(base), tonumber(behind)
-  local ahead = base and behind and base - book.now_us + behind or 0
-  return math.min(math.max(ahead, 0), burst), step, burst,
-         base and (base > book.now_us or ahead > burst)
+  local lead = base and behind and base - book.now_us + behind or 0
+  return math.min(math.max(lead, 0), burst), step, burst,
+         base and (base > book.now_us or lead > burst)
 end
 
-local function put_ahead(book, g, ahead)
-  keep_for(book, g, L.int(book.now_us) .. ' ' .. string.format('%.17g', ahead), ahead)
+local function put_lead(book, g, lead)
+  keep_for(book, g, L.int(book.now_us) .. ' ' .. string.format('%.17g', lead), lead)
 end
 
-function L.RATES.gcra.free_places(book, g)
+function L.RATES.gcra.free_permits(book, g)
   if g.limit.n == 0 then
     return 0
   end
-  local ahead, step, burst, is_less = gcra(book, g)
+  local lead, step, burst, is_less = gcra(book, g)
   if is_less then
-    put_ahead(book, g, ahead)
+    put_lead(book, g, lead)
   end
   -- The interval need not be a whole number, so a little is added before rounding.
-  local free = math.floor((burst - ahead) / step + 1e-6)
+  local free = math.floor((burst - lead) / step + 1e-6)
   return math.max(free, 0)
 end
 
@@ -60,28 +59,28 @@ function L.RATES.gcra.opens(book, g, n)
   if n > g.limit.burst or g.limit.n == 0 then
     return nil
   end
-  local ahead, step, burst = gcra(book, g)
-  return math.ceil((book.now_us + math.ceil(ahead + n * step - burst)) / 1000)
+  local lead, step, burst = gcra(book, g)
+  return math.ceil((book.now_us + math.ceil(lead + n * step - burst)) / 1000)
 end
 
 -- Not called with a limit of 0: a job that was promised a start before is refused then
 -- (L.is_closed).
 function L.RATES.gcra.take(book, g, n)
-  local ahead, step = gcra(book, g)
-  put_ahead(book, g, ahead + n * step)
+  local lead, step = gcra(book, g)
+  put_lead(book, g, lead + n * step)
 end
 
 function L.RATES.gcra.seen(book, g)
   if g.limit.n == 0 then
     return 0, 0
   end
-  local ahead, step, burst = gcra(book, g)
-  return math.max(math.floor((burst - ahead) / step + 1e-6), 0), ahead
+  local lead, step, burst = gcra(book, g)
+  return math.max(math.floor((burst - lead) / step + 1e-6), 0), lead
 end
 
 -- ---- sliding
 
-local TRIM = 100            -- entries ahead of the clock that a call sets to now
+local TRIM = 100            -- entries later than the clock that a call sets to now
 
 -- Remove the starts that are over. They count for nothing, so this may follow the writes, however
 -- many they are.
@@ -89,7 +88,7 @@ local function drop_below(key, score)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', score)
 end
 
--- Remove the starts that are over. Starts ahead of a clock that was set back count as of now.
+-- Remove the starts that are over. Starts later than a clock that was set back count as of now.
 local function trim_log(book, g)
   if g.is_trimmed then
     return
@@ -107,7 +106,7 @@ local function used(book, g)
   return db('ZCOUNT', g.key, '(' .. L.int(book.now_us - g.limit.per_us), '+inf')
 end
 
-function L.RATES.sliding.free_places(book, g)
+function L.RATES.sliding.free_permits(book, g)
   trim_log(book, g)
   return math.max(g.limit.n - used(book, g), 0)
 end
@@ -141,7 +140,7 @@ end
 
 -- A clock that was set back may come to the same border again. So what a later window counted
 -- stays, to the end of the next window at most, and neither window is used twice. -> starts
--- counted, the us when their window ends, its number, whether the key has a window further ahead
+-- counted, the us when their window ends, its number, whether the key has a later window
 local function counted(book, g)
   local index = math.floor(book.now_us / g.limit.per_us)
   local of, count = string.match(db('GET', g.key) or '', '^(%d+) (%d+)$')
@@ -158,9 +157,9 @@ local function put_count(book, g, window, count)
            (window + 1) * g.limit.per_us - book.now_us)
 end
 
-function L.RATES.fixed.free_places(book, g)
-  local count, _, window, is_ahead = counted(book, g)
-  if is_ahead then
+function L.RATES.fixed.free_permits(book, g)
+  local count, _, window, is_further = counted(book, g)
+  if is_further then
     put_count(book, g, window, count)
   end
   return math.max(g.limit.n - count, 0)

@@ -48,7 +48,7 @@ local function drop_all(book, drops, order)
   end
 end
 
--- Free the places of these holders (jobs, workers), which end or wait again. -> their unique keys,
+-- Free the permits of these holders (jobs, workers), which end or wait again. -> their unique keys,
 -- for L.free_uniques
 function L.let_go(book, holders)
   local key = book.R .. ':holds'

@@ -1,8 +1,8 @@
 -- The three kinds of gates behind one interface (gate.lua):
---   free_places(book, g)  -> how many places are free
---   opens(book, g)  -> when one becomes free by itself, ms; nil: by a release only
+--   free_permits(book, g)  -> how many permits are free
+--   opens(book, g)  -> when one becomes free by itself, ms; nil: only by a holder that goes
 --   take(book, g, holder, fence, until_ms, is_reserved)   the caller has seen that one is free
---   drop(book, g, holders) -> whether any of them had a place; frees their places
+--   drop(book, g, holders) -> whether any of them had a permit; frees their permits
 
 L.KINDS = {lock = {}, sem = {}, rate = {}}
 
@@ -21,7 +21,7 @@ function L.lock_holder(book, g)
   return row[1], until_ms, L.whole(row[3]) or 0, L.whole(row[4]) or 1
 end
 
-function L.KINDS.lock.free_places(book, g)
+function L.KINDS.lock.free_permits(book, g)
   return L.lock_holder(book, g) and 0 or 1
 end
 
@@ -71,9 +71,9 @@ local function drop_ended(key, now_text)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now_text)
 end
 
--- The limit may have become lower than the number of holders: then no place is free until enough of
--- them have gone.
-function L.KINDS.sem.free_places(book, g)
+-- The limit may have become lower than the number of holders: then no permit is free until enough
+-- of them have gone.
+function L.KINDS.sem.free_permits(book, g)
   if not g.has_dropped then
     L.assign(g, 'has_dropped', true)
     L.hint(drop_ended, g.key, L.int(book.now_ms))
@@ -126,14 +126,14 @@ end
 
 -- ---- rates: starts that are kept for granted jobs are not free
 
-function L.KINDS.rate.free_places(book, g)
-  return L.RATES[g.limit.algorithm].free_places(book, g) - db('SCARD', g.granted)
+function L.KINDS.rate.free_permits(book, g)
+  return L.RATES[g.limit.algorithm].free_permits(book, g) - db('SCARD', g.granted)
 end
 
 -- nil: only when a granted job is claimed or loses its grant.
 function L.KINDS.rate.opens(book, g)
   local rate = L.RATES[g.limit.algorithm]
-  local is_kept = rate.free_places(book, g) > 0
+  local is_kept = rate.free_permits(book, g) > 0
   return rate.opens(book, g, is_kept and db('SCARD', g.granted) + 1 or 1)
 end
 

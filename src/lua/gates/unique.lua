@@ -7,7 +7,7 @@
 -- move makes a successor: it has the key from then on, and starts when its predecessor has ended.
 -- For that the running job gets the lock ~unique:<queue>:<key>, and the successor (o=1 in its
 -- record) has to pass this lock like any other. A predecessor that would wait again ends instead,
--- since its successor has its place.
+-- since its successor stands for it.
 
 -- -> the job that has this key, or nil.
 function L.unique_owner(R, queue, key)
@@ -129,7 +129,7 @@ local function succeed(R, owner, job)
   local book = L.book(R, L.now_us())
   local g = L.gate(book, 'lock:' .. L.unique_lock(job))
   job.o = '1'
-  if L.free_places(book, g) > 0 then
+  if L.free_permits(book, g) > 0 then
     local held = db('HGET', R .. ':holds', owner)
     L.take(book, g, owner, L.tick(R, book.now_us, 1))
     db('HSET', R .. ':holds', owner, (held and held .. '\n' or '') .. g.id)
@@ -146,7 +146,7 @@ function L.add_unique(R, job, payload)
     return nil
   end
   local state, was, tries, score = L.locate(R, owner)
-  local is_live = state == 'waiting' or state == 'parked' or state == 'running'
+  local is_live = L.is_live(state)
   if not is_live and redis.call('PTTL', R .. ':uniq:' .. job.queue .. ':' .. job.u) < 0 then
     return nil -- its job was lost with the data of Redis
   end

@@ -1,8 +1,10 @@
--- later_cancel R ID [waiting] -> 'cancelled' | 'cancelling'
+-- later_cancel R ID [waiting] -> 'cancelled' | 'cancelling' | 'freed'
 --
 -- A waiting or parked job ends at once. A running one is flagged: its worker terminates the
 -- handler, and the job ends as cancelled, whatever the result of the attempt is (unless the handler
 -- finishes first: then it is done). With `waiting` a running job is refused instead.
+-- QUEUE@KEY names the job that has a unique key. If that job has ended and unique_for still holds
+-- the key, the key is freed.
 -- The outcome `cancelled` is kept as long as the job's own `keep` says.
 -- Errors: ELATER_ARGS OPTION NOJOB STATE TYPE. Cost: O(log n).
 
@@ -10,6 +12,11 @@ L.register('later_cancel', {'allow-oom'}, function(R, args)
   local id = L.check_id(R, args[1])
   if args[2] and string.lower(args[2]) ~= 'waiting' then
     L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[2]) .. ' (there is only: waiting)')
+  end
+  local queue, key = string.match(args[1], '^([^@]*)@(.+)$')
+  if queue and not L.is_live(L.locate(R, id)) then
+    db('DEL', R .. ':uniq:' .. queue .. ':' .. key)
+    return 'freed'
   end
   local state, job, tries = L.find(R, id)
   if state == 'running' then

@@ -17,7 +17,7 @@
 --   alone       its worker died twice under it: it waits for a worker that runs nothing else:
 --               workers ahead
 --   turn        workers have room, due jobs of its queue are before it: ahead
---   handler     it runs: worker host pid since_ms (known where it holds a lock) beat_ms progress
+--   handler     it runs: worker host pid since_ms (when its start was claimed) beat_ms progress
 --               cancelling_ms
 --   retry       it is dead: died_ms code reason unique_owner (that job has its unique key: a retry
 --               is refused)
@@ -25,8 +25,9 @@
 --               ended_ms until_ms (when it is forgotten)
 -- The first that applies is reported, in this order: not due; expired; paused; its gate; worker,
 -- room, alone; turn.
--- due_ms: of all jobs that wait or run. granted_ms: since when the job is granted. aside: 1 where
--- its queue stands aside at its gate: the job is not called until a worker has room for it.
+-- added_ms: of all jobs: when it got its id. due_ms: of all jobs that wait or run. granted_ms:
+-- since when the job is granted. aside: 1 where its queue stands aside at its gate: the job is not
+-- called until a worker has room for it.
 -- gate: kind:NAME. ahead: with a gate, the jobs and callers that are called before it, without
 -- those of paused queues and callers whose wait is over, and ahead_queue: those of its own queue;
 -- otherwise the due jobs of its queue before it.
@@ -94,30 +95,21 @@ end
 
 -- ---- it runs, or has ended
 
--- -> when a running job was started (ms); nil: it holds no lock, and only the fence of a lock tells
-local function started_ms(e)
-  local lock = string.match('\n' .. (redis.call('HGET', e.R .. ':holds', e.id) or ''),
-                            '\n(lock:[^\n]+)')
-  local row = lock and redis.call('HMGET', e.R .. ':' .. lock, 'holder', 'fence')
-  local fence = row and row[1] == e.id and L.whole(row[2])
-  return fence and fence <= e.book.now_us and L.ms(fence)
-end
-
 local function of_running(e)
   local epoch = L.int(e.score)
-  local mark = redis.call('HGET', e.R .. ':workers', epoch)
+  local counter = redis.call('HGET', e.R .. ':workers', epoch)
   local row = redis.call('HMGET', e.R .. ':worker:' .. epoch, 'host', 'pid', 'beat_ms')
-  local beat_ms, from_ms = L.whole(row[3]), started_ms(e)
+  local beat_ms, from_ms = L.whole(row[3]), e.tries.started
   local cancelling = L.whole(redis.call('HGET', e.R .. ':cancel', e.id))
   local progress = redis.call('HGET', e.R .. ':progress', e.id)
   local text = 'it runs on ' .. L.where(row[1], row[2])
   if from_ms then
     text = text .. ' for ' .. L.since(e, from_ms)
   end
-  if not mark then
+  if not counter then
     text = 'its worker ' .. epoch ..
            ' is not registered: it comes back in about 25 s, while some worker lives'
-  elseif mark == 'dead' then
+  elseif counter == 'dead' then
     text = 'its worker on ' .. L.where(row[1], row[2]) .. ' was given up: it is being put back'
   elseif beat_ms and e.now_ms - beat_ms >= L.SILENT_MS then
     text = text .. ', which has been silent for ' .. L.since(e, beat_ms) ..
@@ -188,13 +180,13 @@ local function servers(e)
     local beat_ms = L.whole(w.row[3])
     local row = {w = w, limit = limit, held = held,
                  why = word ~= 'room' and word ~= 'new' and word or nil,
-                 silent_ms = beat_ms and e.now_ms - beat_ms or 0}
+                 unheard_ms = beat_ms and e.now_ms - beat_ms or 0}
     -- A worker that is a `later lock` has no places.
     found.live = found.live + (w.is_live and w.places and 1 or 0)
     if word == 'dead' then
       found.gone = w
     elseif word ~= 'elsewhere' then
-      if row.silent_ms >= L.SILENT_MS then
+      if row.unheard_ms >= L.SILENT_MS then
         row.why = 'silent'
       elseif is_solo and w.held > 0 and row.why ~= 'quiet' then
         row.why = 'busy'
@@ -212,7 +204,7 @@ local function excuse(row)
   if row.why == 'quiet' then
     return 'was told to be quiet'
   elseif row.why == 'silent' then
-    return 'is silent for ' .. L.span(row.silent_ms)
+    return 'is silent for ' .. L.span(row.unheard_ms)
   elseif row.why == 'full' then
     return 'is busy with ' .. L.int(w.held) .. ' of ' .. L.int(w.places) .. ' places'
   elseif row.why == 'busy' then
@@ -282,16 +274,16 @@ local function for_worker(e)
   elseif found.free then
     return nil, found.free
   end
-  local ahead = due_before(e)
+  local before = due_before(e)
   local words = list_workers(e, found)
-  L.tell(e, 'ahead', ahead)
+  L.tell(e, 'ahead', before)
   if found.is_solo then
     return 'alone', 'its worker died ' .. L.plural(e.tries.crashes, 'time') ..
            ' under it, so it starts only where nothing else runs: ' .. words ..
            '; a worker that keeps it waiting for ten seconds empties itself'
   end
   return 'room', 'no worker that serves queue ' .. e.queue .. ' has room: ' .. words ..
-         (ahead > 0 and '; ' .. L.plural(ahead, 'due job') .. ' of the queue before it' or '')
+         (before > 0 and '; ' .. L.plural(before, 'due job') .. ' of the queue before it' or '')
 end
 
 -- -> waits_for, text of a job that is due, passes its gates and may run
@@ -300,11 +292,11 @@ local function startable(e, due_ms)
   if waits_for then
     return waits_for, what
   end
-  local ahead, where = due_before(e), L.where(what.row[1], what.row[2])
-  if ahead > 0 then
-    L.tell(e, 'ahead', ahead)
-    return 'turn', L.plural(ahead, 'due job') .. ' of queue ' .. e.queue .. ' stand' ..
-           (ahead == 1 and 's' or '') .. ' before it; ' .. where .. ' has room'
+  local before, where = due_before(e), L.where(what.row[1], what.row[2])
+  if before > 0 then
+    L.tell(e, 'ahead', before)
+    return 'turn', L.plural(before, 'due job') .. ' of queue ' .. e.queue .. ' stand' ..
+           (before == 1 and 's' or '') .. ' before it; ' .. where .. ' has room'
   elseif e.state ~= 'waiting' then
     return 'nothing', 'it is about to start, ' .. where .. ' has room'
   end
@@ -393,7 +385,7 @@ local function of_parked(e)
   local spot = L.read_spot(redis.call('HGET', e.R .. ':parked', e.id))
   if not spot then
     return 'nothing',
-           'it stands before a gate, and its place in line is lost: later fsck puts that right'
+           'it stands before a gate, and its spot in the line is lost: later fsck puts that right'
   end
   L.tell(e, 'due_ms', spot.due)
   local waits_for, text = stopped(e, spot.due)
@@ -431,7 +423,7 @@ L.register('later_explain', {'no-writes'}, function(R, args)
              queue = job.queue, tries = tries, score = score, out = {}}
   local waits_for, text = STATES[state](e)
   local reply = {'id', id, 'queue', job.queue, 'state', state, 'waits_for', waits_for, 'text', text,
-                 'now_ms', L.int(book.now_ms)}
+                 'now_ms', L.int(book.now_ms), 'added_ms', L.int(L.made_ms(id))}
   for _, value in ipairs(e.out) do
     reply[#reply + 1] = value
   end

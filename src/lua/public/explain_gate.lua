@@ -43,7 +43,7 @@ local function before_ticket(e, g, ticket)
   return list, all, own, #names == LINE_MAX
 end
 
-local function place_in_line(e, g, ticket)
+local function turn_in_line(e, g, ticket)
   local list, all, own, is_more = before_ticket(e, g, ticket)
   local words = {}
   for _, one in ipairs(list) do
@@ -59,7 +59,7 @@ local function place_in_line(e, g, ticket)
          ' in line (before it: ' .. L.listed(words) .. ')'
 end
 
--- -> queue and host of a job that holds a place, and a text about it
+-- -> queue and host of a job that holds a permit, and a text about it
 local function job_holder(e, id)
   local state, job, _, epoch = L.locate(e.R, id)
   local name = 'job ' .. L.one_line(string.sub(id, 1, 40)) ..
@@ -146,7 +146,7 @@ function GATES.sem(e, g)
     return nil
   end
   return 'semaphore ' .. g.name .. ' is full, ' .. L.int(n) .. ' of ' ..
-         L.plural(g.limit.n, 'place') .. ': ' .. words
+         L.plural(g.limit.n, 'permit') .. ': ' .. words
 end
 
 function GATES.rate(e, g)
@@ -168,10 +168,10 @@ end
 -- -> waits_for, text; nil: the gate is open and nothing is before the job in line
 function L.explain_gate(e, g, ticket)
   local text = GATES[g.kind](e, g)
-  local ahead, in_line = place_in_line(e, g, ticket)
+  local before, in_line = turn_in_line(e, g, ticket)
   if text then
     return WAITS_FOR[g.kind], text .. '; ' .. in_line
-  elseif ahead > 0 then
+  elseif before > 0 then
     return WAITS_FOR[g.kind], g.id ..
            ' is free, and those in line are let in with the next step of any worker; ' .. in_line
   end

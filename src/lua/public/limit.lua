@@ -5,12 +5,12 @@
 -- later_limits R -> [name, definition, ...]
 --
 -- The definitions of semaphores and rates, shared by all workers. NAME may hold {key} once: then it
--- is a template for every name that fits it, and each name has places of its own. N: 0 shuts the
+-- is a template for every name that fits it, and each name has permits of its own. N: 0 shuts the
 -- gate. rate 100/1m: 100 in a minute. burst: how many at once (gcra only; 1 without it). algorithm:
 -- gcra without it; funnel is another name for gcra. on_lost: what the holders of a semaphore do
 -- when their worker loses Redis (keep without it). missing: define it only if there is no
 -- definition yet; kept: there was one, and it stays.
--- A change takes effect at once, also for jobs in line; a holder keeps its place. Deleting a
+-- A change takes effect at once, also for jobs in line; a holder keeps its permit. Deleting a
 -- definition shuts the gate for those in line, or leaves it to the template that its name fits.
 -- definition: `semaphore N keep|kill` or `rate ALGORITHM N PER_MS BURST`.
 -- Errors: ELATER_ARGS GATE OPTION TIME FULL TYPE. Cost: O(those it lets in) for a name, O(gates
@@ -27,7 +27,7 @@ local function tell_lines(book, ids)
   for _, id in ipairs(ids) do
     -- A line of a foreign type must not fail the definition; a step that parks a job there reports
     -- it.
-    local ok, line = L.attempt(db, 'ZRANGE', book.R .. ':wait:' .. id, 0, LINES_MAX - 1)
+    local ok, line = L.try(db, 'ZRANGE', book.R .. ':wait:' .. id, 0, LINES_MAX - 1)
     for _, queue in ipairs(ok and line or {}) do
       if not told[queue] and not string.match(queue, '^[@=]') then
         told[queue] = true

@@ -5,22 +5,22 @@
 -- later_renew R NAME OWNER [ttl D] [kind lock|sem] -> [fence, until_ms]
 --
 -- For callers with nothing but a Redis client. A lease lasts for ttl (30s without it, at most 7d)
--- by Redis' clock; then others may take the place. A holder has to watch the time itself;
+-- by Redis' clock; then others may take the permit. A holder has to watch the time itself;
 -- later_fenced refuses a write with a fence that is not the present holder's.
 -- granted: 1 | 0. fence: rises from holder to holder, whatever happened to the lock in between. A
 -- holder that asks for its lock again holds it once more (depth) and must unlock as often; each
 -- call prolongs the lease.
--- wait: with granted 0 the caller stands in line for so long. When its turn comes the place is
+-- wait: with granted 0 the caller stands in line for so long. When its turn comes the permit is
 -- reserved for it for five seconds; asking again takes it. ahead: how many queues and callers are
 -- before it in line (0 without wait).
 -- holder: what has the lock (=OWNER, a job's id, @EPOCH of a program); '' for semaphores.
--- A release also takes the caller out of the line, and may be repeated. released: the place is
+-- Giving back also takes the caller out of the line, and may be repeated. released: the permit is
 -- free. kept: the caller still holds the lock, depth times. not-held: another holds it, or nobody;
 -- no holder changes. token: for an unlock whose reply was lost; the same token again counts once
 -- while the lock is kept. After the last unlock a repetition answers not-held.
--- later_renew: ELATER_LOST when the lease is over and another may hold the place, or when a
+-- later_renew: ELATER_LOST when the lease is over and another may hold the permit, or when a
 -- reserved lock was not taken yet.
--- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n); a release O(those it lets
+-- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n); giving back O(those it lets
 -- in).
 
 local TTL_MS = 30000
@@ -73,7 +73,7 @@ local function spot_name(g, who)
 end
 
 -- -> ticket, until ms; nil: it does not stand in this line
-local function place_of(book, g, who)
+local function turn_of(book, g, who)
   local spot = db('HGET', book.R .. ':parked', spot_name(g, who)) or ''
   local ticket, until_ms = string.match(spot, '^(%d+) (%d+)$')
   return L.whole(ticket), L.whole(until_ms) or 0
@@ -94,7 +94,7 @@ end
 -- queues and callers are before it
 function L.join_line(book, g, who, until_ms)
   local name = spot_name(g, who)
-  local ticket = place_of(book, g, who) or L.tick(book.R, book.now_us, 1)
+  local ticket = turn_of(book, g, who) or L.tick(book.R, book.now_us, 1)
   db('HSET', book.R .. ':parked', name, L.int(ticket) .. ' ' .. L.int(until_ms))
   db('ZADD', g.line, ticket, who)
   if until_ms > 0 then
@@ -111,7 +111,7 @@ function L.end_wait(book, name)
   local g = who and L.read_gate(id) and L.gate(book, id)
   local ticket, until_ms = nil, nil
   if g then
-    ticket, until_ms = place_of(book, g, who)
+    ticket, until_ms = turn_of(book, g, who)
   end
   if ticket and until_ms > 0 and until_ms < book.now_ms then
     L.leave_line(book, g, who)
@@ -120,10 +120,10 @@ function L.end_wait(book, name)
   end
 end
 
--- It is the turn of a caller or program: reserve its place for RESERVE_MS (a lock has depth 0 until
--- it asks again). If its wait is over, it only leaves the line.
+-- It is the turn of a caller or program: reserve its permit for RESERVE_MS (a lock has depth 0
+-- until it asks again). If its wait is over, it only leaves the line.
 function L.call_outsider(book, g, who)
-  local _, until_ms = place_of(book, g, who)
+  local _, until_ms = turn_of(book, g, who)
   L.leave_line(book, g, who)
   if until_ms ~= 0 and until_ms < book.now_ms then
     return
@@ -136,7 +136,7 @@ local function leave_gate(book, epoch)
   local id = db('HGET', book.R .. ':worker:' .. epoch, 'gate')
   if id and L.read_gate(id) then
     local g = L.gate(book, id)
-    -- A line of a foreign type must not keep the place of a dead worker from others.
+    -- A line of a foreign type must not keep the permit of a dead worker from others.
     L.unless_foreign(L.leave_line, book, g, '@' .. epoch)
     return L.drop(book, g, '@' .. epoch)
   end
@@ -177,33 +177,33 @@ function L.prolong(book, g, who, until_ms, deeper)
   return fence, until_ms
 end
 
--- Take a place, or stand in line for it. ttl_ms nil: no lease, it lives with its worker. wait_ms
+-- Take a permit, or stand in line for it. ttl_ms nil: no lease, it lives with its worker. wait_ms
 -- nil: do not stand in line. -> the reply of later_lock
 function L.enter(book, g, who, ttl_ms, wait_ms)
   local until_ms = ttl_ms and book.now_ms + ttl_ms
   local fence
   if not has_lease(book, g, who) and #db('ZRANGE', g.line, 0, 0) > 0 then
     -- Leases and waits end without a call. Where no worker makes steps, the next caller hands the
-    -- places on.
+    -- permits on.
     L.touch(book, g.id)
     L.settle_gates(book)
   end
   if has_lease(book, g, who) then
     fence, until_ms = L.prolong(book, g, who, until_ms, true)
-  elseif #db('ZRANGE', g.line, 0, 0) == 0 and L.free_places(book, g) > 0 then
+  elseif #db('ZRANGE', g.line, 0, 0) == 0 and L.free_permits(book, g) > 0 then
     fence = g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or 0
     L.take(book, g, who, fence, until_ms)
   else
-    local ahead = 0
+    local before = 0
     if wait_ms then
-      ahead = L.join_line(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
+      before = L.join_line(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
       L.touch(book, g.id)
       L.settle_gates(book)
       if has_lease(book, g, who) then
         return L.enter(book, g, who, ttl_ms, nil)
       end
     end
-    return {0, 0, 0, ahead, g.kind == 'lock' and L.lock_holder(book, g) or ''}
+    return {0, 0, 0, before, g.kind == 'lock' and L.lock_holder(book, g) or ''}
   end
   return {1, fence, until_ms or 0, 0, g.kind == 'lock' and who or ''}
 end
@@ -222,7 +222,7 @@ local function acquire(kind, what)
   end
 end
 
-local function release(kind, what)
+local function give_back(kind, what)
   return function(R, args)
     local name, who = L.check_gate_name(what, args[1]), check_owner(args[2])
     local given = options(args, 3, {token = function(v) return v end})
@@ -250,8 +250,8 @@ end
 
 L.register('later_lock', {}, acquire('lock', 'lock'))
 L.register('later_sem_acquire', {}, acquire('sem', 'semaphore'))
-L.register('later_unlock', {'allow-oom'}, release('lock', 'lock'))
-L.register('later_sem_release', {'allow-oom'}, release('sem', 'semaphore'))
+L.register('later_unlock', {'allow-oom'}, give_back('lock', 'lock'))
+L.register('later_sem_release', {'allow-oom'}, give_back('sem', 'semaphore'))
 
 L.register('later_renew', {'allow-oom'}, function(R, args)
   local name, who = L.check_gate_name('gate', args[1]), check_owner(args[2])

@@ -1,9 +1,12 @@
 -- later_show R ID -> [name, value, name, value, ...]
 --
--- Names: id queue state priority due_ms attempt attempts_max starts crashes key timeout_ms
--- expire_ms keep_ms trace lock sem rate unique unique_until_ms gate worker progress cancelling
--- outcome (see L.outcome; the last failure of a waiting or dead job, the end of a done one)
--- payload_bytes payload. Names that do not apply are left out.
+-- Names: id queue state priority added_ms started_ms due_ms attempt attempts_max starts crashes key
+-- timeout_ms expire_ms keep_ms trace lock sem rate unique unique_until_ms gate worker progress
+-- cancelling outcome (see L.outcome; the last failure of a waiting or dead job, the end of a done
+-- one) failures (of its last failed attempts, see L.note_failure) payload_bytes payload. Names that
+-- do not apply are left out.
+-- added_ms: when it got its id (by an add, an import, the claim of a raw member). started_ms: when
+-- its last start was claimed.
 -- state: waiting parked running dead done. gate: where a parked job waits (left out: it is
 -- granted). due_ms of a running job is when it was due. Dead and done jobs have no due_ms, but
 -- died_ms and until_ms (when it is forgotten).
@@ -47,6 +50,8 @@ L.register('later_show', {'no-writes'}, function(R, args)
   put('queue', job.queue)
   put('state', state)
   put('priority', job.priority)
+  put('added_ms', L.made_ms(id))
+  put('started_ms', tries.started)
   put_state(put, R, id, state, tries, score)
   put('attempt', tries.attempts)
   put('attempts_max', job.a)
@@ -56,6 +61,7 @@ L.register('later_show', {'no-writes'}, function(R, args)
     put(OPTIONS[i], job[OPTIONS[i + 1]])
   end
   put('outcome', redis.call('HGET', R .. (state == 'done' and ':results' or ':errors'), id))
+  put('failures', redis.call('HGET', R .. ':failures', id))
   put('payload_bytes', #payload)
   put('payload', payload)
   return out

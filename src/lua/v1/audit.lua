@@ -8,15 +8,15 @@
 -- type, both functions check only the types of keys. PHASE, and what NAME is:
 --   keys     name, type pairs of keys relative to R (type '': any), big:<id> and worker:<epoch> too
 --   set      one q:<queue>:<p>, solo:<queue>, dead:<queue>, done:<queue> or parked:<queue>
---   running jobs workers tries errors results cancel progress   (no name)
---   queue    queues: their marks, heads and names
+--   running jobs   (no name)
+--   workers tries errors failures results cancel progress   see v1/audit_beside.lua
+--   queue    see v1/audit_queues.lua
 --   parked holds gates   see v1/audit_gates.lua
 -- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
 -- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/troubleshooting.md.
 -- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `. It never
 -- counts anything as done. It never touches a job that a worker holds, except in other sets: the
 -- end of the job, or the reaper, settles the rest. Repair in the order of phases above.
--- Reason for its length: each phase judges with the facts and the texts of the others.
 -- later_v1_audit: no-writes. later_v1_repair: allow-oom. Cost: O(COUNT * log n), O(COUNT) sets.
 
 local PAGE_MAX = 200
@@ -53,7 +53,7 @@ local function tell(ctx, kind, name, queue, text, fix)
   if ctx.repairs and fix then
     local ok, why = true, ctx.blocked
     if not why then
-      ok, why = L.attempt(fix)
+      ok, why = L.try(fix)
     end
     if ok and not ctx.blocked then
       repaired = 1
@@ -81,8 +81,8 @@ local function holder(ctx, score)
     return 'nobody', tostring(score)
   end
   if ctx.holders[epoch] == nil then
-    local mark = db('HGET', ctx.R .. ':workers', epoch)
-    ctx.holders[epoch] = mark == 'dead' and 'dead' or mark and 'live' or 'stranger'
+    local counter = db('HGET', ctx.R .. ':workers', epoch)
+    ctx.holders[epoch] = counter == 'dead' and 'dead' or counter and 'live' or 'stranger'
   end
   return ctx.holders[epoch], epoch
 end
@@ -145,9 +145,9 @@ local function leave(R, name, id)
   db('ZREM', R .. ':' .. name, id)
 end
 
--- Bury a job that is in the sets `places` of its queue. All its faults are handled at once, so that
--- a second audit finds nothing more. No dead job is forgotten to make room for it.
-local function bury(ctx, queue, id, why, places)
+-- Bury a job that is in the sets `sets` of its queue. All that is wrong with it is handled at
+-- once, so that a second audit finds nothing more. No dead job is forgotten for its sake.
+local function bury(ctx, queue, id, why, sets)
   local R = ctx.R
   local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
   local text = db('HGET', R .. ':tries', id)
@@ -159,9 +159,9 @@ local function bury(ctx, queue, id, why, places)
   if text and not tries.due then
     db('HDEL', R .. ':tries', id)
   end
-  for _, place in ipairs(places) do
-    if place.name ~= 'dead:' .. queue then
-      leave(R, place.name, id)
+  for _, set in ipairs(sets) do
+    if set.name ~= 'dead:' .. queue then
+      leave(R, set.name, id)
     end
   end
   L.bury(R, queue, id, L.outcome('dead', 0, ctx.now_ms, tries.starts, 'fsck: ' .. why, ''),
@@ -170,9 +170,9 @@ end
 
 -- ---- jobs: the records, and in which sets each job is
 
--- Fill row.places for the rows of one queue; row.unsure where a set could not be read. Most sets do
+-- Fill row.sets for the rows of one queue; row.unsure where a set could not be read. Most sets do
 -- not exist, and often only the first one does: so EXISTS comes before a read of all ids.
-local function find_places(ctx, queue, rows)
+local function find_sets(ctx, queue, rows)
   local names, keys, ids = sets_of(queue, rows[1].job and rows[1].job.priority or 5), {}, {}
   for i, name in ipairs(names) do
     keys[i] = ctx.R .. ':' .. name
@@ -191,17 +191,17 @@ local function find_places(ctx, queue, rows)
         if not scores then
           row.unsure = true
         elseif scores[i] then
-          row.places[#row.places + 1] = {name = names[k], score = tonumber(scores[i])}
+          row.sets[#row.sets + 1] = {name = names[k], score = tonumber(scores[i])}
         end
       end
     end
   end
 end
 
-local function names_of(places)
+local function names_of(sets)
   local names = {}
-  for i, place in ipairs(places) do
-    names[i] = place.name
+  for i, set in ipairs(sets) do
+    names[i] = set.name
   end
   return table.concat(names, ' and ')
 end
@@ -212,11 +212,11 @@ local function judge_held(ctx, row)
   if who == 'nobody' then
     return  -- reported by the phase running
   end
-  if #row.places > 0 then
-    local text = 'it is running and in ' .. names_of(row.places)
+  if #row.sets > 0 then
+    local text = 'it is running and in ' .. names_of(row.sets)
     tell(ctx, 'two-places', row.id, row.queue, text, function()
-      for _, place in ipairs(row.places) do
-        leave(R, place.name, row.id)
+      for _, set in ipairs(row.sets) do
+        leave(R, set.name, row.id)
       end
     end)
   end
@@ -230,11 +230,11 @@ local function judge_held(ctx, row)
   end
 end
 
-local function judge_waiting(ctx, row, place)
+local function judge_waiting(ctx, row, set)
   local R, id, queue = ctx.R, row.id, row.queue
   local function doomed(kind, why)
     tell(ctx, kind, id, queue, why, function()
-      bury(ctx, queue, id, why, row.places)
+      bury(ctx, queue, id, why, row.sets)
     end)
   end
   local tries = L.tries(row.tries)
@@ -243,28 +243,28 @@ local function judge_waiting(ctx, row, place)
     doomed('no-payload', why)
   elseif row.tries and not tries.due then
     doomed('broken-tries', 'its tries are corrupt')
-  elseif is_bad_score(place.score) then
-    doomed('bad-score', 'it can never be due: its score is ' .. tostring(place.score))
-  elseif L.waiting_key(R, row.job, tries) ~= R .. ':' .. place.name then
-    tell(ctx, 'wrong-set', id, queue, 'it waits in ' .. place.name .. ', its place is ' ..
+  elseif is_bad_score(set.score) then
+    doomed('bad-score', 'it can never be due: its score is ' .. tostring(set.score))
+  elseif L.waiting_key(R, row.job, tries) ~= R .. ':' .. set.name then
+    tell(ctx, 'wrong-set', id, queue, 'it waits in ' .. set.name .. ', it belongs into ' ..
          string.sub(L.waiting_key(R, row.job, tries), #R + 2), function()
-      db('ZREM', R .. ':' .. place.name, id)
-      L.enqueue(R, id, row.job, tries, L.due(place.score))
+      db('ZREM', R .. ':' .. set.name, id)
+      L.enqueue(R, id, row.job, tries, L.due(set.score))
     end)
   end
 end
 
 -- A dead or done job. A done job needs its payload no more. A dead job may need it for a retry: if
 -- the payload is lost, the job stays dead, and its outcome says why a retry will fail.
-local function judge_kept(ctx, row, place)
+local function judge_kept(ctx, row, set)
   local R, id = ctx.R, row.id
-  if is_bad_score(place.score) then
-    local text = 'it is kept for ever: its score is ' .. tostring(place.score)
+  if is_bad_score(set.score) then
+    local text = 'it is kept for ever: its score is ' .. tostring(set.score)
     tell(ctx, 'bad-score', id, row.queue, text, function()
-      db('ZADD', R .. ':' .. place.name, L.int(ctx.now_ms), id)
+      db('ZADD', R .. ':' .. set.name, L.int(ctx.now_ms), id)
     end)
   end
-  if place.name ~= 'dead:' .. row.queue then
+  if set.name ~= 'dead:' .. row.queue then
     return
   end
   if row.tries and not L.tries(row.tries).due then
@@ -292,18 +292,18 @@ local function judge(ctx, row)
     local why = L.CORRUPT
     tell(ctx, 'broken-record', id, row.queue, why, function()
       mend_record(ctx.R, id, queue, row.record)
-      bury(ctx, queue, id, why, row.places)
+      bury(ctx, queue, id, why, row.sets)
     end)
-  elseif #row.places == 1 then
-    local place = row.places[1]
-    local is_kept = place.name == 'dead:' .. queue or place.name == 'done:' .. queue
-    local look = is_kept and judge_kept or
-                 place.name == 'parked:' .. queue and L.audit_parked or judge_waiting
-    look(ctx, row, place)
-  elseif #row.places > 1 or not row.unsure then
-    local why = #row.places == 0 and 'it is in no set' or 'it is in ' .. names_of(row.places)
-    tell(ctx, #row.places == 0 and 'no-place' or 'two-places', id, queue, why, function()
-      bury(ctx, queue, id, why, row.places)
+  elseif #row.sets == 1 then
+    local set = row.sets[1]
+    local is_kept = set.name == 'dead:' .. queue or set.name == 'done:' .. queue
+    local check = is_kept and judge_kept or
+                 set.name == 'parked:' .. queue and L.audit_parked or judge_waiting
+    check(ctx, row, set)
+  elseif #row.sets > 1 or not row.unsure then
+    local why = #row.sets == 0 and 'it is in no set' or 'it is in ' .. names_of(row.sets)
+    tell(ctx, #row.sets == 0 and 'no-place' or 'two-places', id, queue, why, function()
+      bury(ctx, queue, id, why, row.sets)
     end)
   end
 end
@@ -312,7 +312,7 @@ local function audit_jobs(ctx, cursor, count)
   local page = db('HSCAN', ctx.R .. ':jobs', cursor, 'COUNT', count)
   local rows, ids, queues = {}, {}, {}
   for i = 1, #page[2], 2 do
-    local row = {id = page[2][i], record = page[2][i + 1], places = {}}
+    local row = {id = page[2][i], record = page[2][i + 1], sets = {}}
     row.job = L.parse(row.record)
     row.queue = row.job and row.job.queue or queue_of(row.record)
     rows[#rows + 1], ids[#ids + 1] = row, row.id
@@ -324,7 +324,7 @@ local function audit_jobs(ctx, cursor, count)
   local scores = ask_many('ZMSCORE', ctx.R .. ':running', ids)
   local tries = ask_many('HMGET', ctx.R .. ':tries', ids)
   for queue, of_queue in pairs(queues) do
-    find_places(ctx, queue, of_queue)
+    find_sets(ctx, queue, of_queue)
   end
   for i, row in ipairs(rows) do
     row.score, row.tries = scores[i], tries[i]
@@ -353,9 +353,9 @@ local function judge_unknown(ctx, name, queue, id)
 end
 
 local function is_in_any(ctx, queue, id)
-  local row = {id = id, places = {}}
-  find_places(ctx, queue, {row})
-  return #row.places > 0 or row.unsure
+  local row = {id = id, sets = {}}
+  find_sets(ctx, queue, {row})
+  return #row.sets > 0 or row.unsure
 end
 
 local function judge_member(ctx, name, queue, id, record)
@@ -453,48 +453,6 @@ local function audit_running(ctx, cursor, count)
   return page[1], #page[2] / 2
 end
 
--- ---- what is kept beside the jobs
-
-local function audit_side(ctx, cursor, count, phase)
-  local key = ctx.R .. ':' .. phase
-  local page = ask('HSCAN', key, cursor, 'COUNT', count)
-  if not page then
-    return '0', 0
-  end
-  local is_of_running = phase == 'cancel' or phase == 'progress'
-  for i = 1, #page[2], 2 do
-    local id = page[2][i]
-    if not db('ZSCORE', ctx.R .. ':running', id) and
-       (is_of_running or db('HEXISTS', ctx.R .. ':jobs', id) == 0) then
-      tell(ctx, 'leftover', id, '', 'an entry of ' .. phase .. (is_of_running and
-           ', and the job is not running' or ', and there is no such job'), function()
-        db('HDEL', key, id)
-      end)
-    end
-  end
-  return page[1], #page[2] / 2
-end
-
-local function audit_workers(ctx, cursor, count)
-  local R = ctx.R
-  local page = db('HSCAN', R .. ':workers', cursor, 'COUNT', count)
-  for i = 1, #page[2], 2 do
-    local epoch = page[2][i]
-    local function remove()
-      db('HDEL', R .. ':workers', epoch)
-    end
-    if not L.whole(epoch) then
-      tell(ctx, 'broken-worker', epoch, '', 'an entry of workers that is no epoch', remove)
-    elseif page[2][i + 1] ~= 'dead' and not ask('HGET', R .. ':worker:' .. epoch, 'link') then
-      local held = db('ZCOUNT', R .. ':running', epoch, epoch)
-      tell(ctx, 'broken-worker', epoch, '', 'its fields are missing' ..
-           (held > 0 and '; it holds ' .. L.int(held) .. ' jobs: left to the reaper' or ''),
-           held == 0 and remove or nil)
-    end
-  end
-  return page[1], #page[2] / 2
-end
-
 -- ---- keys of their own
 
 -- Judge a key big:<id>. If no job uses the payload, it is removed; without any record it is all
@@ -540,76 +498,14 @@ local function audit_keys(ctx, pairs_of)
   return '0', #pairs_of / 2
 end
 
--- ---- queues: what is derived from the sets
-
--- -> marks that are missing, due ms of the first job, whether there is any job. Suspects do not
--- count for the due ms: due ones are left out of the heads on purpose.
-local function look_at_queue(ctx, queue)
-  local R = ctx.R
-  local marks = ask('HGET', R .. ':prio', queue) or ''
-  local first, lost, any = math.huge, '', false
-  for p = 0, 9 do
-    local digit = L.int(p)
-    local row = ask('ZRANGE', R .. ':q:' .. queue .. ':' .. digit, 0, 0, 'WITHSCORES')
-    if row and row[1] then
-      any, first = true, math.min(first, L.due(row[2]))
-      lost = (p == 5 or string.find(marks, digit, 1, true)) and lost or lost .. digit
-    end
-  end
-  if db('EXISTS', R .. ':solo:' .. queue) == 1 then
-    any, lost = true, string.find(marks, 's', 1, true) and lost or lost .. 's'
-  end
-  if db('EXISTS', R .. ':granted:' .. queue) == 1 then
-    any = true
-    lost = string.find(marks, 'g', 1, true) and lost or lost .. 'g'
-  end
-  if db('EXISTS', R .. ':aside:' .. queue) == 1 then
-    lost = string.find(marks, 'a', 1, true) and lost or lost .. 'a'
-  end
-  any = any or
-        db('EXISTS', R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':parked:' .. queue) > 0
-  return lost, first, any
-end
-
-local function judge_queue(ctx, queue)
-  local R = ctx.R
-  local lost, first, any = look_at_queue(ctx, queue)
-  if lost ~= '' then
-    tell(ctx, 'bad-mark', queue, queue, 'the mark of waiting jobs is missing: ' .. lost, function()
-      for mark in string.gmatch(lost, '.') do
-        L.mark_set(R, queue, mark)
-      end
-    end)
-  end
-  local head = tonumber(ask('ZSCORE', R .. ':heads', queue) or '')
-  -- A head in the past already says "now", whichever of the due jobs it was made for.
-  if first < math.huge and (not head or (head > first and head > ctx.now_ms)) then
-    local text = head and 'its first job is due before its head' or 'it has no head'
-    tell(ctx, 'bad-head', queue, queue, text, function()
-      L.lower_head(R, queue, first)
-    end)
-  end
-  if any and ask('SISMEMBER', R .. ':names', queue) == 0 then
-    tell(ctx, 'no-name', queue, queue, 'it has jobs and is not among the names', function()
-      db('SADD', R .. ':names', queue)
-    end)
-  end
-end
-
-local function audit_queues(ctx, names)
-  for _, queue in ipairs(names) do
-    judge_queue(ctx, L.check_queue(queue))
-  end
-  return '0', #names
-end
-
 -- ---- the call
 
 -- Without these keys nothing can be judged.
 local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash', 'workers', 'hash',
                'errors', 'hash', 'parked', 'hash', 'holds', 'hash'}
 
-local SIDES = {tries = true, errors = true, results = true, cancel = true, progress = true}
+local SIDES = {tries = true, errors = true, failures = true, results = true, cancel = true,
+               progress = true}
 
 local function audit(ctx, phase, cursor, count, names)
   if phase == 'keys' then
@@ -623,9 +519,9 @@ local function audit(ctx, phase, cursor, count, names)
   elseif phase == 'jobs' then
     return audit_jobs(ctx, cursor, count)
   elseif phase == 'workers' then
-    return audit_workers(ctx, cursor, count)
+    return L.audit_workers(ctx, cursor, count)
   elseif phase == 'queue' then
-    return audit_queues(ctx, names)
+    return L.audit_queues(ctx, names)
   elseif phase == 'gates' then
     return L.audit_gates(ctx, names)
   elseif phase == 'parked' then
@@ -633,7 +529,7 @@ local function audit(ctx, phase, cursor, count, names)
   elseif phase == 'holds' then
     return L.audit_holds(ctx, cursor, count)
   elseif SIDES[phase] then
-    return audit_side(ctx, cursor, count, phase)
+    return L.audit_side(ctx, cursor, count, phase)
   end
   L.fail('ELATER_ARGS', 'unknown phase ' .. L.quote(phase))
 end
@@ -648,6 +544,7 @@ local function page_of(R, args, repairs)
     L.fail('ELATER_ARGS', 'give PHASE CURSOR COUNT (1 to 200) and at most COUNT names')
   end
   local ctx = {R = R, now_ms = L.ms(L.now_us()), repairs = repairs, holders = {}, reply = {'', 0}}
+  ctx.ask = ask
   ctx.tell = function(...)
     tell(ctx, ...)
   end

@@ -5,7 +5,7 @@
 -- A parked job must stand in the line that its spot names, or be granted. A holder of a gate must
 -- be a job whose entry of R:holds names the gate, a registered worker, or have a lease. Each caller
 -- in line must have an entry in R:parked, each queue a job in its line. A repair makes a job that
--- is in no line wait again, and frees places that no holder can give back any more.
+-- is in no line wait again, and frees permits that no holder can give back any more.
 
 local function is_parked(R, id)
   local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
@@ -81,7 +81,7 @@ function L.audit_holds(ctx, cursor, count)
   return page[1], #page[2] / 2
 end
 
--- -> why this holder cannot have the gate, or nil. is_leased: its place has an end
+-- -> why this holder cannot have the gate, or nil. is_leased: its permit has an end
 local function bad_holder(R, gate, holder, is_leased)
   local epoch = string.match(holder, '^@(.*)$')
   if epoch then

@@ -9,11 +9,11 @@
 
 -- -> status, link of a worker. A worker whose numbers are garbage is unknown: it registers again.
 function L.worker(R, epoch)
-  local mark = db('HGET', R .. ':workers', epoch)
-  if mark == 'dead' then
+  local counter = db('HGET', R .. ':workers', epoch)
+  if counter == 'dead' then
     return 'dead'
   end
-  if not L.whole(mark) then
+  if not L.whole(counter) then
     return 'unknown'
   end
   local link = db('HGET', R .. ':worker:' .. epoch, 'link')

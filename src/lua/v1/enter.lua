@@ -2,12 +2,12 @@
 --   -> [granted, fence, 0, ahead, holder] of later_lock, or [status]
 -- later_v1_exit R EPOCH -> 'released' | 'not-held'
 --
--- For a worker that runs a program under a lock or a semaphore (later lock, later sem). Its place
+-- For a worker that runs a program under a lock or a semaphore (later lock, later sem). Its permit
 -- has no lease: it lives with the worker, and a reap of the worker frees it. A worker holds or
 -- waits for one gate.
 -- GATE: lock:NAME or sem:NAME. wait: stand in line until its turn comes (R:wake then says @EPOCH;
--- the place is reserved for five seconds, and asking again takes it). status: dead | unknown.
--- later_v1_exit frees the place, or leaves the line.
+-- the permit is reserved for five seconds, and asking again takes it). status: dead | unknown.
+-- later_v1_exit frees the permit, or leaves the line.
 -- Errors: ELATER_ARGS GATE LIMIT TYPE. Cost: as later_lock.
 
 L.register('later_v1_enter', {}, function(R, args)

@@ -1,6 +1,6 @@
 -- later_v1_look R [QUEUE]... -> [too_many, name...]
 --
--- For daemons of the release before; newer ones ask later_v2_look. Which queues a step has to name
+-- For daemons of the version before; newer ones ask later_v2_look. Which queues a step has to name
 -- now or soon: those with a mark, a pause, or a head that is due within 2.5 s. A worker with many
 -- queues asks this once in a sweep, and EXISTS of their raw sets, and names its other queues only
 -- by turns.
@@ -11,7 +11,7 @@
 local SOON_MS = 2500 -- until then there are several sweeps
 local MOST = 1024
 
-local function look_by_name(R, names, until_ms)
+local function ask_by_name(R, names, until_ms)
   local heads = redis.call('ZMSCORE', R .. ':heads', unpack(names))
   local marks = redis.call('HMGET', R .. ':prio', unpack(names))
   local paused = redis.call('HMGET', R .. ':paused', unpack(names))
@@ -30,7 +30,7 @@ local function names_in(R, hash)
   return redis.call('HLEN', key) <= MOST and redis.call('HKEYS', key) or nil
 end
 
-local function look_at_all(R, until_ms)
+local function ask_all(R, until_ms)
   local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(until_ms),
                          'LIMIT', 0, MOST + 1)
   local marked, paused = names_in(R, 'prio'), names_in(R, 'paused')
@@ -51,5 +51,5 @@ L.register('later_v1_look', {'no-writes'}, function(R, names)
   if #names > MOST then
     L.fail('ELATER_ARGS', 'give at most ' .. L.int(MOST) .. ' names')
   end
-  return #names > 0 and look_by_name(R, names, until_ms) or look_at_all(R, until_ms)
+  return #names > 0 and ask_by_name(R, names, until_ms) or ask_all(R, until_ms)
 end)

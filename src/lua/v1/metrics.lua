@@ -14,7 +14,7 @@ local PAGE = 64
 
 -- Add the scheduled and due jobs of a set, and the first due time, to `seen`. now_ms: given for a
 -- set of raw members. -> how many are in the set
-local function look(key, now_text, seen, now_ms)
+local function count_set(key, now_text, seen, now_ms)
   local n = redis.pcall('ZCARD', key)
   if type(n) ~= 'number' or n == 0 then
     return 0
@@ -38,11 +38,11 @@ end
 
 local function row(R, queue, now_ms)
   local now_text, seen = L.int(now_ms), {due = 0, scheduled = 0}
-  local raw = look(R .. ':due:' .. queue, now_text, seen, now_ms)
-  look(R .. ':q:' .. queue .. ':5', now_text, seen)
+  local raw = count_set(R .. ':due:' .. queue, now_text, seen, now_ms)
+  count_set(R .. ':q:' .. queue .. ':5', now_text, seen)
   for mark in string.gmatch(redis.call('HGET', R .. ':prio', queue) or '', '[%ds]') do
-    look(mark == 's' and R .. ':solo:' .. queue or R .. ':q:' .. queue .. ':' .. mark, now_text,
-         seen)
+    count_set(mark == 's' and R .. ':solo:' .. queue or R .. ':q:' .. queue .. ':' .. mark,
+              now_text, seen)
   end
   local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue,
                             'cancelled:' .. queue)

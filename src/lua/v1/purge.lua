@@ -3,7 +3,7 @@
 -- Remove jobs of a queue that are in one state, the first ones first: at most MOST, and no more
 -- than one call may (100 waiting, 40 parked, 200 dead or done, about 1 MiB). STATE: due (waiting,
 -- raw members included) parked dead done. MOST 0 only counts. All that a job had is removed, too:
--- its payload, its place in line and its grant, its unique key (unless unique_for holds it longer).
+-- its payload, its spot and its grant, its unique key (unless unique_for holds it longer).
 -- A program that waits for its end is told that it was cancelled. A token stays for its 24 h, as
 -- after a cancel. Waiting and parked jobs count as cancelled.
 -- Errors: ELATER_ARGS QUEUE TYPE. Cost: O(removed log n).

@@ -37,6 +37,7 @@ local function recover(R, id, victim, now_ms, crashes, dead_max)
     return
   end
   db('HSET', R .. ':errors', id, L.outcome('failed', 0, now_ms, tries.starts, text, ''))
+  L.note_failure(R, id, now_ms, victim, 0, text)
   L.enqueue(R, id, job, tries, tries.due or now_ms)
   if L.events then
     L.event('failed', id, job.queue, tries.due or now_ms, tries.starts, tries.attempts, nil, text)
@@ -45,13 +46,13 @@ end
 
 -- Write `dead` for the worker, if its counter is still the one that the caller saw ('?': the worker
 -- was lost or dead before). -> nil; or why not: alive, clear (there is nothing to give up)
-local function mark_dead(R, victim, counter)
-  local mark = db('HGET', R .. ':workers', victim)
-  if (counter == '?' and mark) and mark ~= 'dead' or (counter ~= '?' and not mark) then
-    return mark and 'alive' or 'clear'
+local function write_off(R, victim, counter)
+  local known = db('HGET', R .. ':workers', victim)
+  if (counter == '?' and known) and known ~= 'dead' or (counter ~= '?' and not known) then
+    return known and 'alive' or 'clear'
   end
-  if mark and mark ~= 'dead' then
-    if mark ~= counter then
+  if known and known ~= 'dead' then
+    if known ~= counter then
       return 'alive'
     end
     db('HSET', R .. ':workers', victim, 'dead')
@@ -72,7 +73,7 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   if status ~= 'ok' then
     return {status, 0}
   end
-  local word = mark_dead(R, victim, counter)
+  local word = write_off(R, victim, counter)
   if word then
     return {word, 0}
   end
@@ -81,7 +82,7 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   local ids = db('ZRANGEBYSCORE', R .. ':running', victim, victim, 'LIMIT', 0, REAP_LOOK)
   local moved = 0
   for _, id in ipairs(ids) do
-    if moved < REAP_BATCH and L.attempt(recover, R, id, victim, now_ms, crashes, dead_max) then
+    if moved < REAP_BATCH and L.try(recover, R, id, victim, now_ms, crashes, dead_max) then
       moved = moved + 1
       freed[moved] = id
     end

@@ -48,7 +48,7 @@ local function adopt(R, id, start, epoch, old, book)
     db('ZADD', R .. ':running', epoch, id)
     return 'adopted'
   end
-  return (state == 'running' or state == 'waiting' or state == 'parked') and 'taken' or 'gone'
+  return L.is_live(state) and 'taken' or 'gone'
 end
 
 -- Take a claimed job from its worker, to wait again. A job ends here instead if its record is lost
@@ -93,7 +93,7 @@ function L.release_unheard(R, epoch, keep, book)
   local held = db('ZRANGEBYSCORE', R .. ':running', L.int(epoch), L.int(epoch))
   local freed = {}
   for _, id in ipairs(held) do
-    if not keep[id] and L.attempt(L.release, R, id, 0, book.now_ms) then
+    if not keep[id] and L.try(L.release, R, id, 0, book.now_ms) then
       freed[#freed + 1] = id
     end
   end
@@ -104,7 +104,7 @@ end
 
 -- Without these nothing can be decided about running jobs.
 local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash'}
-local RARE = {{'errors', 'results', 'cancel', 'progress', 'await'},
+local RARE = {{'errors', 'failures', 'results', 'cancel', 'progress', 'await'},
               {'parked', 'holds', 'timers', 'limits', 'queues', 'paused'}}
 
 -- Called first by each function that moves running jobs: refuse foreign types of GREAT, and learn
@@ -195,7 +195,7 @@ end
 local function adopt_all(book, held, epoch, old)
   local R, answers, keep = book.R, {}, {}
   for i = 1, #held, 2 do
-    local ok, word = L.attempt(adopt, R, held[i], L.whole(held[i + 1]), epoch, old, book)
+    local ok, word = L.try(adopt, R, held[i], L.whole(held[i + 1]), epoch, old, book)
     answers[#answers + 1] = ok and word or 'taken'
     keep[held[i]] = true
   end

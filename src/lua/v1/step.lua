@@ -4,7 +4,7 @@
 --   -> [now_us, status, [answer per result], [claim...], [id to cancel...], [head per queue],
 --       [queue, error, ...], solo_due, timer_ms, [number, answer, ...], []]
 --
--- later_v2_step for daemons of releases before library 19: see there. Differences: every claim
+-- later_v2_step for daemons of versions before library 19: see there. Differences: every claim
 -- stands by itself,
 --   claim: [id, queue, start, attempt, crashes, fence, due_ms, record, gated]
 -- and all groups of ended jobs are of first starts. Without NG the last two values are left out;

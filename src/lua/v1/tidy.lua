@@ -192,7 +192,7 @@ end
 local function tidy_queues(R, queues, now_us)
   local now_ms, buried, room = L.ms(now_us), 0, TRIM_CALL
   local function trim(key, before)
-    local ok, n = L.attempt(L.trim, R, key, before, math.min(TRIM_ROWS, room))
+    local ok, n = L.try(L.trim, R, key, before, math.min(TRIM_ROWS, room))
     room = room - (ok and n or 0)
   end
   for i = 1, #queues, 2 do
@@ -202,8 +202,8 @@ local function tidy_queues(R, queues, now_us)
         trim(R .. ':done:' .. queue, now_ms)
         trim(R .. ':dead:' .. queue, now_ms - tonumber(queues[i + 1]))
       end
-      L.attempt(repair_marks, R, queue)
-      local ok, n = L.attempt(bury_never, R, queue, now_us)
+      L.try(repair_marks, R, queue)
+      local ok, n = L.try(bury_never, R, queue, now_us)
       buried = buried + (ok and n or 0)
     end
   end

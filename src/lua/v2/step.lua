@@ -32,7 +32,7 @@
 -- timer_ms: when a gate needs a step, whichever worker makes it; -1: none does.
 --
 -- Queues are served in this order (with HELD 0, those with a due suspect first); jobs of a queue by
--- priority, due time, id; raw members count as priority 5. Places that the results free are handed
+-- priority, due time, id; raw members count as priority 5. Permits that the results free are handed
 -- to those first in line, and granted jobs are claimed before all others. A due job whose gate is
 -- shut stands in line and costs nothing until the gate opens (gates/gate_line.lua). A wrong-typed
 -- key stops its queue, a corrupt record buries its job; neither stops the call. At most MAX jobs

@@ -3,10 +3,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/text.h"
-
-#define DURATION_MAX 32 /* bytes: digits and a unit; longer text is no duration */
-#define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; due times end with the year 5000 */
 
 static const struct {
     const char *word;
@@ -24,17 +20,6 @@ static enum control_kind word_kind(const char *p, size_t n)
     return CONTROL_OTHER;
 }
 
-static bool parse_duration(const char *p, size_t n, int64_t *ms)
-{
-    char copy[DURATION_MAX + 1];
-
-    if (n > DURATION_MAX || memchr(p, '\0', n) != NULL)
-        return false;
-    memcpy(copy, p, n);
-    copy[n] = '\0';
-    return text_parse_duration(copy, ms) == 0 && *ms <= RETRY_IN_MAX_MS;
-}
-
 void control_line_parse(const char *line, size_t n, struct control_line *ret)
 {
     const char *space = n > 0 ? memchr(line, ' ', n) : NULL;
@@ -42,7 +27,7 @@ void control_line_parse(const char *line, size_t n, struct control_line *ret)
     size_t skip = space != NULL ? word + 1 : n;
 
     *ret = (struct control_line){word_kind(line, word), line + skip, n - skip, 0};
-    if (ret->kind == CONTROL_RETRY_IN && !parse_duration(ret->text, ret->len, &ret->ms))
+    if (ret->kind == CONTROL_RETRY_IN && !run_parse_retry_in(ret->text, ret->len, &ret->ms))
         ret->kind = CONTROL_OTHER;
 }
 
@@ -63,13 +48,13 @@ void control_fd_done(struct control_fd *c)
 static void add_result(struct control_fd *c, const char *p, size_t n)
 {
     struct buf *result = &c->ret->result;
-    size_t room;
+    size_t cap;
 
     if (c->has_result && result->len < RUN_RESULT_BYTES)
         buf_add(result, "\n", 1);
     c->has_result = true;
-    room = RUN_RESULT_BYTES - result->len;
-    buf_add(result, p, n < room ? n : room);
+    cap = RUN_RESULT_BYTES - result->len;
+    buf_add(result, p, n < cap ? n : cap);
 }
 
 static void log_other(const struct control_fd *c, const char *p, size_t n)

@@ -107,7 +107,7 @@ static void describe(const struct attempt *r)
  * its attempt is spent. */
 static bool is_unfed(const struct attempt *r)
 {
-    return r->pipes.errnum != 0 && (r->cause == RUN_EXITED || r->cause == RUN_HOST_FAULT);
+    return r->pipes.errnum != 0 && (r->cause == RUN_EXITED || r->cause == RUN_HOST_ILL);
 }
 
 /* A kill by the guard is no failure of the handler. If it ended before, its own end counts. */
@@ -358,7 +358,7 @@ static void turn(struct attempt *r)
     r->tick = control_fd_tick(&r->control, mono_now());
     if (!mono_before(mono_now(), r->deadline))
         on_deadline(r);
-    if (r->phase == PHASE_TERM && r->leader_gone && exec_pipes_silent(&r->pipes))
+    if (r->phase == PHASE_TERM && r->leader_gone && exec_pipes_are_over(&r->pipes))
         begin_kill(r);
 }
 
@@ -389,9 +389,9 @@ static void watch(struct attempt *r)
         r->hooks->spawned(r->hooks->arg, r->child.pid);
     if (is_late)
         begin_kill(r);
-    while (r->phase != PHASE_DRAIN || !exec_pipes_silent(&r->pipes)) {
+    while (r->phase != PHASE_DRAIN || !exec_pipes_are_over(&r->pipes)) {
         if (is_unfed(r) && r->phase == PHASE_RUN)
-            begin_term(r, RUN_HOST_FAULT);
+            begin_term(r, RUN_HOST_ILL);
         turn(r);
     }
     control_fd_end(&r->control);
@@ -474,8 +474,8 @@ static void refuse(struct attempt *r, const struct err *err)
                        "killed: its end could not be heard of: %.180s", err->text);
         return;
     }
-    if (spawn_is_host_fault(err->errnum)) {
-        ret->end = RUN_HOST_FAULT;
+    if (spawn_is_host_ill(err->errnum)) {
+        ret->end = RUN_HOST_ILL;
         (void)snprintf(ret->text, sizeof(ret->text), "cannot start: %.200s", err->text);
         return;
     }
@@ -504,7 +504,7 @@ static bool start(struct attempt *r)
     }
     exec_pipes_feed(&r->pipes, o->payload, o->payload_len);
     if (r->pipes.errnum != 0) { /* nothing has run yet: an error of the host */
-        r->ret->end = RUN_HOST_FAULT;
+        r->ret->end = RUN_HOST_ILL;
         (void)snprintf(r->ret->text, sizeof(r->ret->text),
                        "cannot start: its payload could not be written: %s",
                        strerrordesc_np(r->pipes.errnum));

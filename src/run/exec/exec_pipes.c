@@ -98,7 +98,7 @@ void exec_pipes_feed(struct exec_pipes *p, const char *payload, size_t len)
     close_at(&p->ours[PIPE_IN]);
 }
 
-bool exec_pipes_silent(const struct exec_pipes *p)
+bool exec_pipes_are_over(const struct exec_pipes *p)
 {
     return p->ours[PIPE_OUT] < 0 && p->ours[PIPE_ERR] < 0 && p->ours[PIPE_CTL] < 0;
 }

@@ -27,6 +27,6 @@ void exec_pipes_close_one(struct exec_pipes *p, enum exec_pipe which);
 /* Write what fits. Closes PIPE_IN when all is written, the reader is gone or the write failed. */
 void exec_pipes_feed(struct exec_pipes *p, const char *payload, size_t len);
 /* True if all pipes that we read from are closed. */
-bool exec_pipes_silent(const struct exec_pipes *p);
+bool exec_pipes_are_over(const struct exec_pipes *p);
 
 #endif

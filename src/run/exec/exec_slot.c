@@ -12,7 +12,7 @@
 struct exec_slot {
     int event;
     atomic_llong taken_us, said_us; /* the job's first and last sign of life; 0: none */
-    pthread_mutex_t mu;             /* guards what follows but the buffer; innermost lock */
+    pthread_mutex_t mu;             /* protects what follows but the buffer; innermost lock */
     uint64_t serial;
     bool armed;
     unsigned asked;

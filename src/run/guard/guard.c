@@ -14,7 +14,7 @@
 #include "run/isolation/caps.h"
 #include "run/process/spawn.h"
 
-#define FRESH_PART 3 /* a beat is fresh for 1/3 of silence_us */
+#define FRESH_PART 3 /* a beat is fresh for 1/3 of unacked_us */
 #define END_WAIT_MS 5000
 
 struct guard {
@@ -27,7 +27,7 @@ struct guard {
     atomic_bool is_up;
 };
 
-static int make_table(struct guard *g, unsigned slots, int64_t silence_ms, struct err *err)
+static int make_table(struct guard *g, unsigned slots, int64_t unacked_ms, struct err *err)
 {
     g->bytes = sizeof(*g->table) + slots * sizeof(g->table->slots[0]);
     g->memfd = memfd_create("later-guard", MFD_CLOEXEC);
@@ -42,17 +42,17 @@ static int make_table(struct guard *g, unsigned slots, int64_t silence_ms, struc
     }
     g->table->magic = GUARD_MAGIC;
     origin_own(g->table->worker);
-    g->table->silence_us = silence_ms * 1000;
+    g->table->unacked_us = unacked_ms * 1000;
     g->table->nslots = slots;
     return 0;
 }
 
-struct guard *guard_new(unsigned slots, int64_t silence_ms, struct err *err)
+struct guard *guard_new(unsigned slots, int64_t unacked_ms, struct err *err)
 {
     struct guard *g = mem_new(sizeof(*g));
 
     g->memfd = g->pipe = g->pidfd = -1;
-    if (make_table(g, slots, silence_ms > 0 ? silence_ms : GUARD_UNACKED_MS, err) < 0) {
+    if (make_table(g, slots, unacked_ms > 0 ? unacked_ms : GUARD_UNACKED_MS, err) < 0) {
         guard_free(g);
         return NULL;
     }
@@ -170,7 +170,7 @@ bool guard_is_fresh(const struct guard *g, int64_t spare_ms)
     int64_t acked_us = atomic_load(&g->table->acked_us);
 
     return acked_us > 0 &&
-           boot_now().us - acked_us < g->table->silence_us / FRESH_PART - spare_ms * 1000;
+           boot_now().us - acked_us < g->table->unacked_us / FRESH_PART - spare_ms * 1000;
 }
 
 void guard_log_formatted(struct guard *g, bool is_formatted)

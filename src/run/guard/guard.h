@@ -38,10 +38,10 @@
 struct guard;
 
 /*
- * Make a table for this many places, but no process yet. silence_ms: 0 for GUARD_UNACKED_MS; tests
+ * Make a table for this many places, but no process yet. unacked_ms: 0 for GUARD_UNACKED_MS; tests
  * use less. NULL: no memory or descriptors.
  */
-struct guard *guard_new(unsigned slots, int64_t silence_ms, struct err *err);
+struct guard *guard_new(unsigned slots, int64_t unacked_ms, struct err *err);
 /* Stop the guard without killing what still runs. Waits for its end, 5 s at most. NULL is fine. */
 void guard_free(struct guard *g);
 
@@ -59,7 +59,7 @@ int guard_ended(struct guard *g);
 
 /* Does the guard process run? Any thread. */
 bool guard_is_up(const struct guard *g);
-/* Was the last acknowledged beat sent less than a third of silence_ms ago (5 s), and does that stay
+/* Was the last acknowledged beat sent less than a third of unacked_ms ago (5 s), and does that stay
  * true for spare_ms more? Any thread. */
 bool guard_is_fresh(const struct guard *g, int64_t spare_ms);
 /* is_formatted: the guard logs in guard_main's format; false, as at first: as text. Any thread. */

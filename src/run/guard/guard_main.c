@@ -28,7 +28,7 @@
 #define REPEAT_US INT64_C(1000000) /* between kills: a process may have been created meanwhile */
 #define PASSES_MAX 10
 
-/* Without any fence the guard sleeps for 1/3 of silence_us. A job that starts meanwhile needs a
+/* Without any fence the guard sleeps for 1/3 of unacked_us. A job that starts meanwhile needs a
  * beat that is younger than that (FRESH_PART in guard.c), so its deadline is after the sleep. */
 #define IDLE_PART 3
 
@@ -177,16 +177,16 @@ static size_t kill_all(struct guarding *w)
  * first: a fence is set after the acknowledgement that let its job start, so if we see the fence we
  * see that, too.
  */
-static int64_t look(struct guarding *w)
+static int64_t decide(struct guarding *w)
 {
     bool has_any = read_fences(w);
-    int64_t deadline = atomic_load(&w->table->acked_us) + w->table->silence_us;
+    int64_t deadline = atomic_load(&w->table->acked_us) + w->table->unacked_us;
     int64_t now = boot_now().us;
 
     if (now < deadline)
         return deadline;
     if (!has_any)
-        return now + w->table->silence_us / IDLE_PART;
+        return now + w->table->unacked_us / IDLE_PART;
     (void)kill_all(w);
     return now + REPEAT_US;
 }
@@ -249,8 +249,8 @@ int guard_main(log_format_f *format)
     }
     w.fences = mem_new(((size_t)w.table->nslots + 1) * sizeof(*w.fences));
     (void)snprintf(w.reason, sizeof(w.reason), "no beat was acknowledged for %lld ms",
-                   (long long)(w.table->silence_us / 1000));
-    while (!wait_until(timer, look(&w)))
+                   (long long)(w.table->unacked_us / 1000));
+    while (!wait_until(timer, decide(&w)))
         continue;
     finish(&w);
     free(w.fences);

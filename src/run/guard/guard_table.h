@@ -26,7 +26,7 @@ struct guard_slot {
 struct guard_table {
     int64_t magic;
     char worker[ORIGIN_WORKER]; /* the WORKER in the origin of its processes (origin.h) */
-    int64_t silence_us;
+    int64_t unacked_us;
     int64_t nslots;
     _Atomic int64_t acked_us; /* when the last acknowledged beat was sent; 0: never */
     atomic_bool is_formatted; /* log in the format that guard_main was given */

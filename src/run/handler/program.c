@@ -39,44 +39,44 @@ static bool looks_like_text(const char *p, size_t n)
     return true;
 }
 
-static enum program_kind interpreter_line(const char *head, size_t n,
-                                          char interpreter[PROGRAM_HEAD_BYTES])
+static enum program_kind interpreter_line(const char *first, size_t n,
+                                          char interpreter[PROGRAM_FIRST_BYTES])
 {
-    const char *lf = memchr(head, '\n', n);
-    size_t end = lf != NULL ? (size_t)(lf - head) : n;
+    const char *lf = memchr(first, '\n', n);
+    size_t end = lf != NULL ? (size_t)(lf - first) : n;
     size_t from = 2, to;
 
-    if (lf != NULL && head[end - 1] == '\r')
+    if (lf != NULL && first[end - 1] == '\r')
         return PROGRAM_CRLF;
-    while (from < end && is_blank(head[from]))
+    while (from < end && is_blank(first[from]))
         from++;
-    for (to = from; to < end && !is_blank(head[to]) && head[to] != '\0';)
+    for (to = from; to < end && !is_blank(first[to]) && first[to] != '\0';)
         to++;
     if (to == from)
         return PROGRAM_NAMELESS;
     /* The name reaches the end of what the kernel reads, so it may be longer. */
-    if (to >= PROGRAM_HEAD_BYTES - 1)
+    if (to >= PROGRAM_FIRST_BYTES - 1)
         return PROGRAM_LONG;
-    memcpy(interpreter, head + from, to - from);
+    memcpy(interpreter, first + from, to - from);
     interpreter[to - from] = '\0';
     return PROGRAM_SCRIPT;
 }
 
-enum program_kind program_head(const char *head, size_t n, char interpreter[PROGRAM_HEAD_BYTES])
+enum program_kind program_first(const char *first, size_t n, char interpreter[PROGRAM_FIRST_BYTES])
 {
     static const char bom[] = "\xef\xbb\xbf#!";
 
     interpreter[0] = '\0';
     if (n == 0)
         return PROGRAM_EMPTY;
-    if (n >= 2 && memcmp(head, "#!", 2) == 0)
-        return interpreter_line(head, n, interpreter);
-    if (n >= sizeof(bom) - 1 && memcmp(head, bom, sizeof(bom) - 1) == 0)
+    if (n >= 2 && memcmp(first, "#!", 2) == 0)
+        return interpreter_line(first, n, interpreter);
+    if (n >= sizeof(bom) - 1 && memcmp(first, bom, sizeof(bom) - 1) == 0)
         return PROGRAM_BOM;
-    return looks_like_text(head, n) ? PROGRAM_TEXT : PROGRAM_OTHER;
+    return looks_like_text(first, n) ? PROGRAM_TEXT : PROGRAM_OTHER;
 }
 
-static int refuse_head(const char *path, enum program_kind kind, struct err *err)
+static int refuse_kind(const char *path, enum program_kind kind, struct err *err)
 {
     const char *shown = program_shown(path);
 
@@ -100,7 +100,7 @@ static int refuse_head(const char *path, enum program_kind kind, struct err *err
         return err_set(err, ERR_CONFIG, "%s names no interpreter behind its #!", shown);
     case PROGRAM_LONG:
         return err_set(err, ERR_CONFIG, "%s has an interpreter line of more than %d bytes", shown,
-                       PROGRAM_HEAD_BYTES - 1);
+                       PROGRAM_FIRST_BYTES - 1);
     case PROGRAM_SCRIPT:
     case PROGRAM_OTHER:
         break;
@@ -150,32 +150,32 @@ static int check_file(const char *path, struct err *err)
 }
 
 /* Returns the bytes read. *readable is false for a file that may be executed but not read. */
-static size_t read_head(const char *path, char head[PROGRAM_HEAD_BYTES], bool *readable)
+static size_t read_first(const char *path, char first[PROGRAM_FIRST_BYTES], bool *readable)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    ssize_t n = fd >= 0 ? pread(fd, head, PROGRAM_HEAD_BYTES, 0) : -1;
+    ssize_t n = fd >= 0 ? pread(fd, first, PROGRAM_FIRST_BYTES, 0) : -1;
 
     *readable = n >= 0;
     return n > 0 ? (size_t)n : 0;
 }
 
 /* 0: fine. 1: a script, its interpreter has to be checked next. -1: refused, see err. */
-static int check_one(const char *path, char interpreter[PROGRAM_HEAD_BYTES], struct err *err)
+static int check_one(const char *path, char interpreter[PROGRAM_FIRST_BYTES], struct err *err)
 {
-    char head[PROGRAM_HEAD_BYTES];
+    char first[PROGRAM_FIRST_BYTES];
     enum program_kind kind;
     bool readable;
     size_t n;
 
     if (check_file(path, err) != 0)
         return -1;
-    n = read_head(path, head, &readable);
+    n = read_first(path, first, &readable);
     if (!readable)
         return 0;
-    kind = program_head(head, n, interpreter);
+    kind = program_first(first, n, interpreter);
     if (kind == PROGRAM_SCRIPT)
         return 1;
-    return refuse_head(path, kind, err);
+    return refuse_kind(path, kind, err);
 }
 
 static int refuse_interpreter(const char *path, const char *interpreter, struct err *err)
@@ -198,7 +198,7 @@ static int refuse_interpreter(const char *path, const char *interpreter, struct 
 
 int program_check(const char *path, struct err *err)
 {
-    char interpreter[PROGRAM_HEAD_BYTES], current[PROGRAM_HEAD_BYTES];
+    char interpreter[PROGRAM_FIRST_BYTES], current[PROGRAM_FIRST_BYTES];
     int found = check_one(path, interpreter, err);
 
     for (int depth = 0; found == 1; depth++) {

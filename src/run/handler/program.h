@@ -16,7 +16,7 @@ int program_check(const char *path, struct err *err);
 /* The end of a path, as much as fits into a message. Points into path. */
 const char *program_shown(const char *path);
 
-#define PROGRAM_HEAD_BYTES 256 /* what the kernel reads */
+#define PROGRAM_FIRST_BYTES 256 /* what the kernel reads */
 
 enum program_kind {
     PROGRAM_SCRIPT,   /* #! and an interpreter */
@@ -26,13 +26,13 @@ enum program_kind {
     PROGRAM_BOM,      /* #! after a UTF-8 byte order mark */
     PROGRAM_CRLF,     /* an interpreter line that ends in CR LF */
     PROGRAM_NAMELESS, /* #! without a name */
-    PROGRAM_LONG,     /* the interpreter's name does not fit into PROGRAM_HEAD_BYTES */
+    PROGRAM_LONG,     /* the interpreter's name does not fit into PROGRAM_FIRST_BYTES */
 };
 
 /*
- * Classify the first n (at most PROGRAM_HEAD_BYTES) bytes of a file. For SCRIPT, interpreter gets
+ * Classify the first n (at most PROGRAM_FIRST_BYTES) bytes of a file. For SCRIPT, interpreter gets
  * the interpreter's name, read as the kernel does; else it is "". Pure.
  */
-enum program_kind program_head(const char *head, size_t n, char interpreter[PROGRAM_HEAD_BYTES]);
+enum program_kind program_first(const char *first, size_t n, char interpreter[PROGRAM_FIRST_BYTES]);
 
 #endif

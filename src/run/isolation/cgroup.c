@@ -199,9 +199,9 @@ int cgroup_find(const struct cgroup_limits *l, char base[CGROUP_PATH], const cha
 /* Was the base delegated to us, with all processes in it? */
 static bool is_delegated(const char *base)
 {
-    char root[256], point[256], mark[4] = "";
+    char root[256], point[256], value[4] = "";
 
-    return (getxattr(base, "user.delegate", mark, sizeof(mark) - 1) == 1 && mark[0] == '1') ||
+    return (getxattr(base, "user.delegate", value, sizeof(value) - 1) == 1 && value[0] == '1') ||
            /* The base is all that a container sees. */
            (find_mount(root, point) && strcmp(base, point) == 0);
 }

@@ -26,7 +26,7 @@ extern char **environ;
 /* Applies one setting. 0, or -1 with errno. */
 typedef int do_f(const char *value);
 
-static const char *fault; /* which part of a setting failed; NULL: its name says enough */
+static const char *part; /* which part of a setting failed; NULL: its name says enough */
 
 static int do_cgroup(const char *value)
 {
@@ -37,7 +37,7 @@ static int do_cgroup(const char *value)
         errno = EINVAL;
         return -1;
     }
-    return cgroup_join(base, &limits, &fault);
+    return cgroup_join(base, &limits, &part);
 }
 
 static int do_tmp(const char *value)
@@ -158,7 +158,7 @@ static int apply(const char *arg, const char **ret_what)
 static int complain(const char *what, int status)
 {
     (void)fprintf(stderr, "laterd: before the handler: %s: %s%s%s\n", what,
-                  fault != NULL ? fault : "", fault != NULL ? ": " : "", strerror(errno));
+                  part != NULL ? part : "", part != NULL ? ": " : "", strerror(errno));
     return status;
 }
 
@@ -181,7 +181,7 @@ int isolation_main(int argc, char **argv)
     const char *what;
     int i = 2;
 
-    for (; i < argc && strcmp(argv[i], "--") != 0; i++, fault = NULL)
+    for (; i < argc && strcmp(argv[i], "--") != 0; i++, part = NULL)
         if (apply(argv[i], &what) < 0)
             return complain(what, ISOLATION_EXIT);
     if (i + 1 >= argc) {

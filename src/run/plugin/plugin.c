@@ -18,9 +18,8 @@
 #include "run/exec/output.h"
 
 #define PROGRESS_MS 100 /* a text that comes sooner waits; a newer one replaces it */
-#define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; due times end with the year 5000 */
-#define QUICK_US 100                          /* about what it takes to wake a thread */
-#define MEAN_OF 8                             /* about this many jobs */
+#define QUICK_US 100    /* about what it takes to wake a thread */
+#define MEAN_OF 8       /* about this many jobs */
 
 struct plugin {
     struct plugin *next; /* list of all loaded plug-ins */
@@ -104,10 +103,12 @@ static void host_result(const struct later_host *host, const void *bytes, size_t
 
 static void host_retry_in(const struct later_host *host, int64_t ms)
 {
-    run_of(host)->ret->retry_in_ms = ms < 0 ? 0 : ms < RETRY_IN_MAX_MS ? ms : RETRY_IN_MAX_MS;
+    run_of(host)->ret->retry_in_ms = ms < 0                     ? 0
+                                     : ms < RUN_RETRY_IN_MAX_MS ? ms
+                                                                : RUN_RETRY_IN_MAX_MS;
 }
 
-static void look(struct plugin_run *r)
+static void heed(struct plugin_run *r)
 {
     unsigned asked = exec_slot_take(r->slot);
     struct mono now = mono_now();
@@ -126,7 +127,7 @@ static int host_cancelled(const struct later_host *host)
 {
     struct plugin_run *r = run_of(host);
 
-    look(r);
+    heed(r);
     return r->cause != RUN_EXITED;
 }
 
@@ -153,7 +154,7 @@ static void refuse(struct run_result *ret, const char *why)
 /* As in exec.c, but the process that the guard would kill is ours. */
 static bool may_start(const struct plugin_order *o, struct plugin_run *r)
 {
-    look(r);
+    heed(r);
     if (r->cause != RUN_EXITED) {
         refuse(r->ret, "it was to be stopped");
         return false;

@@ -24,9 +24,9 @@
 #define STACK_BYTES (256 * 1024)
 #endif
 
-#define WAKING_MAX 2 /* threads that wake up at the same time; each wakes the next */
+#define ROUSING_MAX 2 /* threads that are roused at the same time; each rouses the next */
 #define READY 16  /* slots and threads that are created at the start, if there are so many slots */
-#define LONG_MS 1 /* quick work that waits longer is not quick: wake one more thread */
+#define LONG_MS 1 /* quick work that waits longer is not quick: rouse one more thread */
 
 struct pool_slot {
     struct pool_work work; /* first */
@@ -42,9 +42,9 @@ struct pool_slot {
 struct pool_thread {
     struct pool *pool;
     pthread_t thread;
-    pthread_cond_t wake;
+    pthread_cond_t rouse;
     struct pool_thread *below; /* next in the stack of idle threads */
-    bool is_woken;
+    bool is_roused;
 };
 
 struct pool {
@@ -53,11 +53,11 @@ struct pool {
     unsigned nslots;
     struct pool_slot *slots;
     struct loop_hook *hand_over;
-    struct loop_timer *look;
+    struct loop_timer *check;
     struct pool_work *new_first, **new_end; /* started in this turn of the loop */
     struct stall_work stall;
 
-    pthread_mutex_t mu; /* guards what follows; innermost but for libc's and the log's */
+    pthread_mutex_t mu; /* protects what follows; innermost but for libc's and the log's */
     struct pool_work *first, **end; /* the queue of waiting work */
     struct pool_thread *threads;
     struct pool_thread *idle; /* a stack: the thread that slept least has the warmest caches */
@@ -137,7 +137,7 @@ static void run_slot(struct pool_slot *s)
     const struct exec_hooks hooks = {NULL, NULL, on_progress, s};
 
     if (s->exec == NULL) {
-        s->result.end = RUN_HOST_FAULT;
+        s->result.end = RUN_HOST_ILL;
         (void)snprintf(s->result.text, sizeof(s->result.text),
                        "cannot start: no descriptor is left");
     } else if (s->order.plugin != NULL) {
@@ -157,7 +157,7 @@ static void run(struct pool *pool, struct pool_work *w)
 }
 
 static struct pool_thread *one_more(struct pool *pool);
-static void wake(struct pool_thread *t);
+static void rouse(struct pool_thread *t);
 
 /* Wait for work and take it; NULL: the pool is closing. Under the lock. *ret_next: as one_more
  * returns. */
@@ -172,9 +172,9 @@ static struct pool_work *take(struct pool *pool, struct pool_thread *me,
             return NULL;
         me->below = pool->idle;
         pool->idle = me;
-        while (!me->is_woken)
-            (void)pthread_cond_wait(&me->wake, &pool->mu);
-        me->is_woken = false;
+        while (!me->is_roused)
+            (void)pthread_cond_wait(&me->rouse, &pool->mu);
+        me->is_roused = false;
         pool->waking--;
     }
     w = pool->first;
@@ -198,7 +198,7 @@ static void *thread_main(void *arg)
     pool->waking--;
     while ((w = take(pool, me, &next)) != NULL) {
         (void)pthread_mutex_unlock(&pool->mu);
-        wake(next);
+        rouse(next);
         run(pool, w);
         (void)pthread_mutex_lock(&pool->mu);
     }
@@ -231,24 +231,24 @@ static struct pool_thread *take_idle(struct pool *pool)
 
     pool->idle = t->below;
     pool->waking++;
-    t->is_woken = true;
+    t->is_roused = true;
     return t;
 }
 
 /* Call it after unlocking: the thread takes the lock as soon as it is awake. NULL is fine. */
-static void wake(struct pool_thread *t)
+static void rouse(struct pool_thread *t)
 {
     if (t != NULL)
-        (void)pthread_cond_signal(&t->wake);
+        (void)pthread_cond_signal(&t->rouse);
 }
 
-/* One more thread for the waiting work, idle or new. Returns the thread to wake after unlocking;
+/* One more thread for the waiting work, idle or new. Returns the thread to rouse after unlocking;
  * NULL: none. If no thread can be created, the work waits for an existing one. */
 static struct pool_thread *one_more(struct pool *pool)
 {
     int e;
 
-    if (pool->waking >= WAKING_MAX)
+    if (pool->waking >= ROUSING_MAX)
         return NULL;
     if (pool->idle != NULL)
         return take_idle(pool);
@@ -286,14 +286,14 @@ static void hand_over(void *arg)
     if (!pool->first->is_quick || !has_awake(pool))
         next = one_more(pool);
     (void)pthread_mutex_unlock(&pool->mu);
-    wake(next);
+    rouse(next);
     pool->new_first = NULL;
     pool->new_end = &pool->new_first;
-    if (!loop_timer_is_set(pool->look))
-        loop_timer_set(pool->look, LONG_MS);
+    if (!loop_timer_is_set(pool->check))
+        loop_timer_set(pool->check, LONG_MS);
 }
 
-static void on_look(void *arg)
+static void on_check(void *arg)
 {
     struct pool *pool = arg;
     struct pool_thread *next = NULL;
@@ -304,9 +304,9 @@ static void on_look(void *arg)
     if (is_waiting)
         next = one_more(pool);
     (void)pthread_mutex_unlock(&pool->mu);
-    wake(next);
+    rouse(next);
     if (is_waiting)
-        loop_timer_set(pool->look, LONG_MS);
+        loop_timer_set(pool->check, LONG_MS);
 }
 
 static void submit(struct pool *pool, struct pool_work *w, bool is_quick)
@@ -333,7 +333,7 @@ static void init(struct pool *pool, unsigned nslots)
         pool->slots[i].index = i;
     }
     for (unsigned i = 0; i <= nslots; i++)
-        (void)pthread_cond_init(&pool->threads[i].wake, NULL);
+        (void)pthread_cond_init(&pool->threads[i].rouse, NULL);
 }
 
 /* Create the first n slots and threads. A daemon that cannot have these has to fail at once. */
@@ -368,7 +368,7 @@ struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_even
         goto fail;
     }
     pool->hand_over = loop_hook_new(loop, LOOP_HOOK_GATHERED, hand_over, pool);
-    pool->look = loop_timer_new(loop, on_look, pool);
+    pool->check = loop_timer_new(loop, on_check, pool);
     if (make_ready(pool, nslots < READY ? nslots : READY, err) == 0)
         return pool;
 fail:
@@ -383,7 +383,7 @@ static void stop_threads(struct pool *pool)
     (void)pthread_mutex_lock(&pool->mu);
     pool->quit = true;
     while (pool->idle != NULL)
-        wake(take_idle(pool));
+        rouse(take_idle(pool));
     n = pool->nthreads;
     (void)pthread_mutex_unlock(&pool->mu);
     for (unsigned i = 0; i < n; i++)
@@ -397,14 +397,14 @@ void pool_free(struct pool *pool)
     hand_over(pool);
     stop_threads(pool);
     loop_hook_free(pool->hand_over);
-    loop_timer_free(pool->look);
+    loop_timer_free(pool->check);
     mailbox_free(pool->box);
     for (unsigned i = 0; i < pool->nslots; i++) {
         assert(!pool->slots[i].busy);
         exec_slot_free(pool->slots[i].exec);
     }
     for (unsigned i = 0; i <= pool->nslots; i++)
-        (void)pthread_cond_destroy(&pool->threads[i].wake);
+        (void)pthread_cond_destroy(&pool->threads[i].rouse);
     (void)pthread_mutex_destroy(&pool->mu);
     free(pool->threads);
     free(pool->slots);

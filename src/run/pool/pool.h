@@ -6,7 +6,7 @@
  * Up to sixteen threads are created at the start. More are created when work waits and no thread is
  * idle: at most one for each slot, and one more for tasks. What one turn of the loop starts is
  * handed over together at its end. Work is taken in order. The thread that became idle last takes
- * it, and wakes the next thread if work is left. Quick work wakes no thread while one is awake,
+ * it, and rouses the next thread if work is left. Quick work rouses no thread while one is awake,
  * unless it has waited for a millisecond.
  *
  * Thread stacks are small (256 KiB), and the threads block all signals.
@@ -66,7 +66,7 @@ struct pool_task {
     struct pool_work {
         struct mail mail; /* first */
         struct pool_work *next;
-        bool is_quick; /* not worth waking a thread for, while another one is awake */
+        bool is_quick; /* not worth rousing a thread for, while another one is awake */
         enum { POOL_SLOT, POOL_TASK, POOL_PROGRESS } kind;
     } work;                               /* private to the pool */
     void (*run)(struct pool_task *task);  /* on a thread of the pool */

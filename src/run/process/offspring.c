@@ -55,7 +55,7 @@ static bool has_job(const struct offspring_query *whom, const char *job)
 }
 
 /* Is one of these origins searched for? *ret_fence: its fence. */
-static bool is_looked_for(const struct offspring_query *whom, const char *all, int64_t *ret_fence)
+static bool is_sought(const struct offspring_query *whom, const char *all, int64_t *ret_fence)
 {
     struct origin o;
 
@@ -109,13 +109,13 @@ static int open_file(pid_t pid, const char *name)
 }
 
 /* Read a file of /proc/PID into out, NUL-ended. Returns its bytes; -1 with errno. */
-static ssize_t read_file(pid_t pid, const char *name, char *out, size_t room)
+static ssize_t read_file(pid_t pid, const char *name, char *out, size_t cap)
 {
     CLEANUP_CLOSE int fd = open_file(pid, name);
     size_t n = 0;
     ssize_t got = 0;
 
-    while (fd >= 0 && n < room - 1 && (got = read(fd, out + n, room - 1 - n)) > 0)
+    while (fd >= 0 && n < cap - 1 && (got = read(fd, out + n, cap - 1 - n)) > 0)
         n += (size_t)got;
     out[n] = '\0';
     return fd < 0 || got < 0 ? -1 : (ssize_t)n;
@@ -164,7 +164,7 @@ static enum env search(int fd, const struct offspring_query *whom, int64_t *ret_
         env[have] = '\0';
         all = find_origins(env, have, begins, &used);
         if (all != NULL)
-            return is_looked_for(whom, all, ret_fence) ? ENV_FOUND : ENV_NONE;
+            return is_sought(whom, all, ret_fence) ? ENV_FOUND : ENV_NONE;
         begins = used > 0 || (begins && have < ENV_MAX);
         used = used == 0 && have == ENV_MAX ? have : used;
         memmove(env, env + used, have - used);
@@ -175,7 +175,7 @@ static enum env search(int fd, const struct offspring_query *whom, int64_t *ret_
         return errno == ESRCH ? ENV_EMPTY : ENV_HIDDEN;
     /* The last variable may have no NUL at its end. */
     if (begins && have > 0 && strncmp(env, ORIGIN_NAME, strlen(ORIGIN_NAME)) == 0)
-        return is_looked_for(whom, env + strlen(ORIGIN_NAME), ret_fence) ? ENV_FOUND : ENV_NONE;
+        return is_sought(whom, env + strlen(ORIGIN_NAME), ret_fence) ? ENV_FOUND : ENV_NONE;
     return has_any ? ENV_NONE : ENV_EMPTY;
 }
 
@@ -257,7 +257,7 @@ static bool may_be_ours(pid_t pid)
 
 /* During exec a process has its new program, but not yet its environment; then its command line is
  * empty, too. */
-static enum sight look_at_empty(const struct pidstat *p, pid_t pid)
+static enum sight sight_of_empty(const struct pidstat *p, pid_t pid)
 {
     char line[2];
 
@@ -268,15 +268,15 @@ static enum sight look_at_empty(const struct pidstat *p, pid_t pid)
 
 /* Our own programs do not count: laterd and its guard are always hidden, and what they start has an
  * origin of its own. */
-static enum sight look_at_hidden(const struct offspring_query *whom, const struct pidstat *p,
-                                 pid_t pid)
+static enum sight sight_of_hidden(const struct offspring_query *whom, const struct pidstat *p,
+                                  pid_t pid)
 {
     return !is_for_dead(whom) || is_our_program(p) || !may_be_ours(pid) ? NONE : UNKNOWN;
 }
 
 /* Judge a process whose environment is empty or hidden. */
-static enum sight look_closer(const struct offspring_query *whom, pid_t pid, enum env is,
-                              int64_t *ret_fence)
+static enum sight sight_from_near(const struct offspring_query *whom, pid_t pid, enum env is,
+                                  int64_t *ret_fence)
 {
     struct pidstat p;
 
@@ -290,12 +290,12 @@ static enum sight look_closer(const struct offspring_query *whom, pid_t pid, enu
         if (is == ENV_FOUND || is == ENV_NONE)
             return is == ENV_FOUND ? FOUND : NONE;
     }
-    return is == ENV_HIDDEN ? look_at_hidden(whom, &p, pid) : look_at_empty(&p, pid);
+    return is == ENV_HIDDEN ? sight_of_hidden(whom, &p, pid) : sight_of_empty(&p, pid);
 }
 
 /* For a dead worker: check what needs no environment. NONE: go on with the environment, unless
  * *ret_is_older. */
-static enum sight look_at_stat(const struct offspring_query *whom, pid_t pid, bool *ret_is_older)
+static enum sight sight_of_stat(const struct offspring_query *whom, pid_t pid, bool *ret_is_older)
 {
     struct pidstat p;
 
@@ -308,14 +308,14 @@ static enum sight look_at_stat(const struct offspring_query *whom, pid_t pid, bo
 }
 
 /* The pidfd is opened before the check, so that the checked process is the one that is killed. */
-static enum sight look(const struct offspring_query *whom, pid_t pid, struct offspring *ret)
+static enum sight sight_of(const struct offspring_query *whom, pid_t pid, struct offspring *ret)
 {
     CLEANUP_CLOSE int pidfd = -1;
     bool is_older = false;
     enum sight sight;
     enum env is;
 
-    if (is_for_dead(whom) && look_at_stat(whom, pid, &is_older) == UNKNOWN)
+    if (is_for_dead(whom) && sight_of_stat(whom, pid, &is_older) == UNKNOWN)
         return UNKNOWN;
     if (is_older)
         return NONE;
@@ -326,7 +326,7 @@ static enum sight look(const struct offspring_query *whom, pid_t pid, struct off
     is = search_file(whom, pid, "environ", &ret->fence);
     sight = is == ENV_FOUND  ? FOUND
             : is == ENV_NONE ? NONE
-                             : look_closer(whom, pid, is, &ret->fence);
+                             : sight_from_near(whom, pid, is, &ret->fence);
     if (sight == FOUND)
         ret->pidfd = TAKE_FD(pidfd);
     return sight;
@@ -355,7 +355,7 @@ struct offspring_count offspring_find(const struct offspring_query *whom, size_t
             tally.unknown++;
             break;
         }
-        sight = look(whom, (pid_t)pid, &p);
+        sight = sight_of(whom, (pid_t)pid, &p);
         tally.found += sight == FOUND;
         tally.unknown += sight == UNKNOWN;
         if (sight == FOUND)

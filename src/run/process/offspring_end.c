@@ -122,7 +122,7 @@ static size_t left_of(const struct pass *pass, int64_t fence)
     return left + (pass->n == FOUND_MAX);
 }
 
-/* One pass for the threads that wait now. Called under the lock, which is released meanwhile. */
+/* One pass for the threads that wait now. Called under the lock, which is given up meanwhile. */
 static void serve(struct mono until)
 {
     struct mono soon = mono_add_ms(mono_now(), SHARED_WAIT_MS);

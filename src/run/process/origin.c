@@ -14,7 +14,7 @@
 #include "run/isolation/caps.h"
 #include "run/process/pidstat.h"
 
-void origin_place_read(struct origin_place *ret)
+void origin_process_read(struct origin_process *ret)
 {
     bool may_switch = caps_has(CAP_SETUID) && caps_has(CAP_SETGID);
     struct stat st;
@@ -39,11 +39,11 @@ void origin_own(char out[ORIGIN_WORKER])
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static char known[ORIGIN_WORKER];
     static pid_t of;
-    struct origin_place me;
+    struct origin_process me;
 
     (void)pthread_mutex_lock(&lock);
     if (of != getpid()) {
-        origin_place_read(&me);
+        origin_process_read(&me);
         origin_worker(me.pidns, me.pid, me.pstart, known);
         of = me.pstart[0] != '-' && me.pidns[0] != '\0' ? getpid() : 0;
     }

@@ -18,7 +18,7 @@
 #define ORIGIN_WORKER 96 /* size of a WORKER, NUL included */
 
 /* Which process of this host we are, as in R:worker:<epoch>. */
-struct origin_place {
+struct origin_process {
     /* Tells which processes we see and may inspect: the inode of our pid namespace (pids are unique
      * only inside one), our uid, and + if we may become other users ("4026531836.1000"). */
     char pidns[48];
@@ -27,7 +27,7 @@ struct origin_place {
 };
 
 /* What cannot be read becomes "" (pidns) or "-1" (pstart). */
-void origin_place_read(struct origin_place *ret);
+void origin_process_read(struct origin_process *ret);
 
 /* The WORKER of the processes that the process with these facts starts. */
 void origin_worker(const char *pidns, const char *pid, const char *pstart, char out[ORIGIN_WORKER]);

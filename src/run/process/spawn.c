@@ -132,7 +132,7 @@ static int watch(pid_t pid)
     for (int tries = 1;; tries++) {
         int pidfd = pidwatch_open(pid);
 
-        if (pidfd >= 0 || tries == WATCH_TRIES || !spawn_is_host_fault(errno))
+        if (pidfd >= 0 || tries == WATCH_TRIES || !spawn_is_host_ill(errno))
             return pidfd;
         (void)poll(NULL, 0, WATCH_WAIT_MS);
     }
@@ -217,7 +217,7 @@ int spawn_command(char *const *argv, char *const *envp, const struct spawn_comma
     return made(argv[0], e, pid, ret, err);
 }
 
-bool spawn_is_host_fault(int errnum)
+bool spawn_is_host_ill(int errnum)
 {
     return errnum == EAGAIN || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE;
 }

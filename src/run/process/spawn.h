@@ -49,6 +49,6 @@ int spawn_command(char *const *argv, char *const *envp, const struct spawn_comma
                   struct spawned *ret, struct err *err);
 
 /* EAGAIN, ENOMEM, EMFILE or ENFILE: the host lacks something; not an error of the handler. */
-bool spawn_is_host_fault(int errnum);
+bool spawn_is_host_ill(int errnum);
 
 #endif

@@ -138,9 +138,7 @@ static void replace(struct stream *s, const struct stream_proc *lost)
     if (!stream_proc_has_failed(lost)) {
         s->retry_ms = 0;
     } else if (!s->is_closing && !loop_timer_is_set(s->retry)) {
-        s->retry_ms = s->retry_ms == 0 ? STREAM_RETRY_MS : s->retry_ms * 2;
-        if (s->retry_ms > STREAM_RETRY_MAX_MS)
-            s->retry_ms = STREAM_RETRY_MAX_MS;
+        s->retry_ms = wait_next_ms(s->retry_ms, STREAM_RETRY_MS, STREAM_RETRY_MAX_MS);
         loop_timer_set(s->retry, s->retry_ms);
     }
     make_up(s);
@@ -199,7 +197,7 @@ int64_t stream_start(struct stream *s, const struct stream_job *job)
     struct stream_proc *p = idlest(s);
 
     if (p == NULL)
-        return orphan(s, job->place, "not started: no process has room for it");
+        return orphan(s, job->place, "not started: no process can take it");
     /* The fence must be in the guard's table before the check: see run/guard/guard.h. */
     if (job->guard != NULL) {
         guard_set(job->guard, job->place, stream_proc_fence(p));

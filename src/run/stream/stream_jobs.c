@@ -60,7 +60,7 @@ static void describe_cause(const struct stream_proc *p, const struct stream_item
 {
     char length[24];
 
-    if (it->cause == RUN_TIMED_OUT && it->is_silent)
+    if (it->cause == RUN_TIMED_OUT && it->lacks_heartbeat)
         (void)snprintf(out, size, "said nothing for %s",
                        text_duration(p->conf->heartbeat_ms, length));
     else
@@ -98,7 +98,7 @@ static void judge(const struct stream_proc *p, const struct stream_item *it, con
     } else if (it->at >= p->taken) {
         ret->end = RUN_STOPPED;
         (void)snprintf(ret->text, sizeof(ret->text), "not started: its process ended, %s", status);
-    } else if (p->is_at_fault && p->was_ended) {
+    } else if (p->is_in_breach && p->was_ended) {
         ret->end = RUN_SAID_FAIL;
         ret->code = 1;
         (void)snprintf(ret->text, sizeof(ret->text), "its process failed: %.200s", p->why);
@@ -257,7 +257,7 @@ void stream_jobs_check(struct stream_proc *p, struct mono now)
         if (mono_before(now, deadline_of(p, it))) {
             stream_proc_arm(p, deadline_of(p, it));
         } else if (it->cause == RUN_EXITED) {
-            it->is_silent = mono_before(now, mono_add_ms(it->started, it->timeout_ms));
+            it->lacks_heartbeat = mono_before(now, mono_add_ms(it->started, it->timeout_ms));
             end_item(p, it, RUN_TIMED_OUT);
         } else {
             it->kill_at = MONO_NEVER;

@@ -2,10 +2,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
-
-#define DURATION_MAX 32
-#define RETRY_IN_MAX_MS INT64_C(315360000000) /* ten years; due times end with the year 5000 */
+#include "run/result.h"
 
 /* Some languages write CR LF. A CR before the LF belongs to the line end: otherwise it would change
  * the last word, and `ok ID` would be output that ends no job. */
@@ -100,17 +97,9 @@ static enum stream_word word_of(struct rest word)
 static void take_duration(struct rest *r, int64_t *ms)
 {
     struct rest behind = *r, word = take_word(&behind);
-    char copy[DURATION_MAX + 1];
-    int64_t given;
 
-    if (word.n == 0 || word.n > DURATION_MAX || memchr(word.p, '\0', word.n) != NULL)
-        return;
-    memcpy(copy, word.p, word.n);
-    copy[word.n] = '\0';
-    if (text_parse_duration(copy, &given) != 0 || given > RETRY_IN_MAX_MS)
-        return;
-    *ms = given;
-    *r = behind;
+    if (run_parse_retry_in(word.p, word.n, ms))
+        *r = behind;
 }
 
 void stream_answer_parse(const char *line, size_t n, struct stream_answer *ret)

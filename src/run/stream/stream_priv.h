@@ -26,10 +26,10 @@ struct stream_item {
     struct guard *guard; /* NULL: it holds no lock */
     int64_t timeout_ms;
     struct mono started, heard;
-    uint64_t at;         /* position of its first byte, counted like `queued` */
-    enum run_end cause;  /* why we asked it to end; RUN_EXITED: we did not */
-    bool is_silent;      /* if TIMED_OUT: by `heartbeat` */
-    struct mono kill_at; /* after a `cancel`: when we end its process */
+    uint64_t at;          /* position of its first byte, counted like `queued` */
+    enum run_end cause;   /* why we asked it to end; RUN_EXITED: we did not */
+    bool lacks_heartbeat; /* if TIMED_OUT: by `heartbeat` */
+    struct mono kill_at;  /* after a `cancel`: when we end its process */
 };
 
 struct stream_proc {
@@ -41,7 +41,7 @@ struct stream_proc {
     enum stream_state state;
     bool is_retired, is_killed; /* asked for, maybe while LAUNCHING or while jobs run */
     bool was_ended;             /* by us, not by itself */
-    bool is_at_fault;           /* it broke the protocol: its jobs have failed */
+    bool is_in_breach;          /* it broke the protocol: its jobs have failed */
     char why[256];              /* why we ended it */
     char met[96];               /* which limit of its cgroup it met, or "" */
     int64_t fence;

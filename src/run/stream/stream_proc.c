@@ -92,9 +92,9 @@ void stream_proc_end(struct stream_proc *p, const char *why)
 }
 
 /* It broke the protocol. */
-static void end_fault(struct stream_proc *p, const char *why)
+static void end_breach(struct stream_proc *p, const char *why)
 {
-    p->is_at_fault = p->state < CLOSING;
+    p->is_in_breach = p->state < CLOSING;
     stream_proc_end(p, why);
 }
 
@@ -109,7 +109,7 @@ static void expect_end(struct stream_proc *p, const char *why)
     if (p->state != READY && p->state != GREETING)
         return;
     text_copy(p->why, sizeof(p->why), why);
-    p->is_at_fault = true;
+    p->is_in_breach = true;
     p->state = CLOSING;
     close_in(p);
     set_deadline(p, FAREWELL_MS);
@@ -153,11 +153,11 @@ static void greet(struct stream_proc *p, const char *line, size_t n)
 {
     if (!stream_greeting_parse(line, n, &p->greeting)) {
         stream_log_line(&p->log, LOG_LEVEL_WARN, "stdout", line, n, false);
-        end_fault(p, "its first line is no greeting: later-stream 1");
+        end_breach(p, "its first line is no greeting: later-stream 1");
         return;
     }
     if (p->greeting.version != STREAM_VERSION) {
-        end_fault(p, "it speaks another version of the protocol than 1");
+        end_breach(p, "it speaks another version of the protocol than 1");
         return;
     }
     if (p->greeting.inflight > p->conf->places)
@@ -407,7 +407,7 @@ static void on_timer(void *arg)
     }
     p->deadline = MONO_NEVER;
     if (p->state == GREETING)
-        end_fault(p, "it did not greet within start_timeout: is its output buffered?");
+        end_breach(p, "it did not greet within start_timeout: is its output buffered?");
     else if (p->state == CLOSING)
         stream_proc_end(p, "it did not end at the end of its input");
     else if (p->state == ENDING)
@@ -547,7 +547,7 @@ bool stream_proc_is_retired(const struct stream_proc *p)
 
 bool stream_proc_has_failed(const struct stream_proc *p)
 {
-    return p->served == 0 && (p->is_at_fault || !p->was_ended);
+    return p->served == 0 && (p->is_in_breach || !p->was_ended);
 }
 
 pid_t stream_proc_pid(const struct stream_proc *p)

@@ -6,7 +6,7 @@ later setup --force
 later limits set more semaphore 3
 later limits set gone rate 10/1m --burst 2
 later limits delete gone
-later add mail --in 1h --unique one --lock user --sem places --rate speed --token t x
+later add mail --in 1h --unique one --lock user --sem permits --rate speed --token t x
 head -c 20000 /dev/zero | later add mail --in 1h -
 id=$("$LATER" add mail --in 1h x)
 later show "$id"
@@ -56,7 +56,7 @@ root HSET "$R:parked" j00000000005 lock:x
 later fsck || [ $? = 1 ]
 later fsck --repair || [ $? = 1 ]
 later lock nightly true
-later sem places true
+later sem permits true
 later quiet --all || [ $? = 66 ]
 later wait --timeout 10ms "$("$LATER" add mail --in 1h y)" || [ $? = 75 ]
 later cli -e GET later:library

@@ -12,7 +12,7 @@ fcall later_lock old me ttl 10s
 fcall later_renew old me ttl 10s
 fcall later_fence_check old 1
 for n in 1 2 3; do
-    id=$(root_add mail --lock old --sem places $n)
+    id=$(root_add mail --lock old --sem permits $n)
 done
 wait_for is_state "$id" parked
 fcall later_lock single me ttl 10s
@@ -29,9 +29,9 @@ listen
 fcall later_unlock turn me
 heard =other
 fcall later_unlock door me
-fcall later_sem_acquire places me ttl 10s
-fcall later_sem_acquire places me ttl 10s
-fcall later_sem_release places me
+fcall later_sem_acquire permits me ttl 10s
+fcall later_sem_acquire permits me ttl 10s
+fcall later_sem_release permits me
 fcall later_throttle speed
 root_later limits set slow rate 1/1h --algorithm sliding >/dev/null
 root_later limits set fixed rate 1/1h --algorithm fixed >/dev/null

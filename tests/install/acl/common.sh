@@ -31,7 +31,7 @@ wait_for() {
 
 root FLUSHALL
 root_later setup >/dev/null
-root_later limits set places semaphore 2 >/dev/null
+root_later limits set permits semaphore 2 >/dev/null
 root_later limits set speed rate 1000/1s >/dev/null
 
 # Start a daemon of the default user, which runs the jobs of mail: a job "slow" for a minute.

@@ -39,7 +39,7 @@ later add mail --wait --keep 1h quick
 root FCALL later_lock 1 "$R" door other ttl 10s
 root_add mail --lock door first >/dev/null
 id=$(root_add mail --lock door x)
-root_add mail --lock door --sem places last >/dev/null
+root_add mail --lock door --sem permits last >/dev/null
 wait_for is_state "$id" parked
 later cancel "$id"
 # It wakes a worker: the queue has a name, and it is told.

@@ -8,7 +8,7 @@ told added
 later add mail --in 1h $all --token once all
 # shellcheck disable=SC2086
 later add mail --in 1h $all --token once all
-later add mail --lock user --sem places --rate speed gated
+later add mail --lock user --sem permits --rate speed gated
 for mode in drop move replace; do
     later add mail --in 1h --unique one --unique-mode $mode --unique-for 1h "$mode"
 done
@@ -28,7 +28,7 @@ later add mail --unique runs --unique-mode replace next
 root FCALL later_lock 1 "$R" door other ttl 10s
 root_add mail --lock door first >/dev/null
 id=$(root_add mail --lock door --unique stands x)
-root_add mail --lock door --sem places last >/dev/null
+root_add mail --lock door --sem permits last >/dev/null
 wait_for is_state "$id" parked
 later add mail --lock door --unique stands --unique-mode replace y
 root FCALL later_lock 1 "$R" single other ttl 10s

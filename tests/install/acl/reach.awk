@@ -44,7 +44,7 @@ BEGIN {
     via["L.wake"] = via["L.say"] = "PUBLISH"
 }
 /^-- ==== / { file = $3; part = file; next }
-/^[ \t]*--/ || file == "core/draft.lua" || file == "core/locks.lua" { next }
+/^[ \t]*--/ || file ~ /^core\/(draft(_change|_commands|_write)?|locks)\.lua$/ { next }
 /^function L\./ { part = $2; sub(/\(.*/, "", part); parts[part] = file }
 /^local function / { part = $3; sub(/\(.*/, "", part); part = file " " part; parts[part] = file }
 /^local [A-Za-z_]+ = / { part = file " " $2; parts[part] = file }

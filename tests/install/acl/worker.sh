@@ -24,7 +24,7 @@ defaults: { attempts: 2, backoff: { first: 1ms } }
 queues:
   bad: { lock: "l" }
 END
-for way in '' '--lock user' '--sem places' '--rate speed' '--unique one' '--priority 3' '--keep 1h' '--token t'; do
+for way in '' '--lock user' '--sem permits' '--rate speed' '--unique one' '--priority 3' '--keep 1h' '--token t'; do
     # shellcheck disable=SC2086 # words
     root_later add mail $way x >/dev/null
 done

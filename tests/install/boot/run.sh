@@ -74,8 +74,8 @@ prepare() {
     names_of "$@" >"$to/names"
 }
 
-# verdict OUT FILE...: show the output; fails unless every check of these files is ok
-verdict() {
+# judge OUT FILE...: show the output; fails unless every check of these files is ok
+judge() {
     local out=$1 name missing=0 n=0
     shift
     tr -d '\r' <"$out" 2>/dev/null | cat -v >"$out.text" || true
@@ -180,12 +180,12 @@ if [ ! -s "$work/container.out" ]; then
     mv "$work/machine.out" "$work/container.out"
     mv "$work/machine.first" "$work/machine.out" 2>/dev/null || true
 fi
-verdict "$work/container.out" container*.sh || status=1
+judge "$work/container.out" container*.sh || status=1
 # shellcheck disable=SC2086
 if [ -n "$(names_of $machines)" ]; then
     if ! has_booted; then
         say "NOT TESTED: $(names_of $machines | tr '\n' ' '): no machine boots here"
-    elif ! verdict "$work/machine.out" $machines; then
+    elif ! judge "$work/machine.out" $machines; then
         status=1
         tail -n 15 "$work/machine.console" "$work/machine.log"
     fi

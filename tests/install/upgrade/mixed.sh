@@ -1,12 +1,12 @@
 #!/bin/bash
-# The daemon of the previous release and this one share a namespace. Jobs added by both programs run on
+# The daemon of the previous version and this one share a namespace. Jobs added by both programs run on
 # both daemons, under a lock for each key. No job is lost or runs twice at once. If either daemon dies,
 # the other takes over. Each loads the library once, and the older one never replaces the newer.
 # Usage: tests/install/upgrade/mixed.sh    (after scripts/build; needs the commit named in `previous`)
 set -eu
 cd "$(dirname "$0")/../../.."
 top=$PWD
-read -r commit release < tests/install/upgrade/previous
+read -r commit version < tests/install/upgrade/previous
 jobs=600
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/later-upgrade.XXXXXX")
@@ -39,10 +39,10 @@ until_holds() {
 
 build_previous() {
     git cat-file -e "$commit^{commit}" 2>/dev/null ||
-        die "commit $commit (release $release) is not in this clone: git fetch --unshallow"
+        die "commit $commit (version $version) is not in this clone: git fetch --unshallow"
     mkdir "$dir/old"
     git archive "$commit" | tar -x -C "$dir/old"
-    (cd "$dir/old" && sh scripts/build) > "$dir/build.log" 2>&1 || die "the previous release does not build"
+    (cd "$dir/old" && sh scripts/build) > "$dir/build.log" 2>&1 || die "the previous version does not build"
 }
 
 sock=$dir/redis.sock
@@ -56,15 +56,15 @@ write_handlers() {
     mkdir "$dir/handlers"
     cat > "$dir/handlers/work" <<'HANDLER'
 #!/bin/sh
-echo "begin $LATER_ID $LATER_KEY $WHO" >> "$BOOK"
+echo "begin $LATER_ID $LATER_KEY $WHO" >> "$JOURNAL"
 case $(cat) in
-flaky) [ "$LATER_ATTEMPT" -gt 1 ] || { echo "fail $LATER_ID $LATER_KEY $WHO" >> "$BOOK"; exit 1; } ;;
-slow) sleep 600 & echo $! > "$BOOK.sleep"; wait ;;
+flaky) [ "$LATER_ATTEMPT" -gt 1 ] || { echo "fail $LATER_ID $LATER_KEY $WHO" >> "$JOURNAL"; exit 1; } ;;
+slow) sleep 600 & echo $! > "$JOURNAL.sleep"; wait ;;
 esac
-echo "end $LATER_ID $LATER_KEY $WHO" >> "$BOOK"
+echo "end $LATER_ID $LATER_KEY $WHO" >> "$JOURNAL"
 HANDLER
     chmod 755 "$dir/handlers" "$dir/handlers/work"
-    : > "$dir/book"
+    : > "$dir/journal"
 }
 
 start() { # NAME PROGRAM
@@ -77,7 +77,7 @@ queues:
   work:
     lock: "{key}"
     backoff: { first: 200ms, jitter: 0% }
-    env: { WHO: $1, BOOK: $dir/book }
+    env: { WHO: $1, JOURNAL: $dir/journal }
 CONF
     "$2" --config "$dir/$1.yaml" >> "$dir/$1.log" 2>&1 &
     pid[$1]=$!
@@ -115,8 +115,8 @@ judge() {
          $1 != "begin" { held[$3] = "" }
          $1 == "end" { ends[$2]++ }
          END { for (id in ends) { n++; if (ends[id] != 1) { print id " ended " ends[id] " times"; bad = 1 } }
-               print n " jobs ended"; exit bad }' "$dir/book" || die "the book does not add up"
-    [ "$(grep -c '^end ' "$dir/book")" = "$(sort -u "$dir/ids" | wc -l)" ] || die "jobs are missing"
+               print n " jobs ended"; exit bad }' "$dir/journal" || die "the journal does not add up"
+    [ "$(grep -c '^end ' "$dir/journal")" = "$(sort -u "$dir/ids" | wc -l)" ] || die "jobs are missing"
 }
 
 is_running() { [ "$(cli ZCARD "$R:running")" -ge "$1" ]; }
@@ -137,8 +137,8 @@ add_all $jobs
 until_holds 180 is_settled || die "not all jobs ended"
 judge
 for who in old new; do
-    echo "$who ran $(grep -c "^end .* $who$" "$dir/book")"
-    grep -q "^end .* $who$" "$dir/book" || die "$who ran nothing"
+    echo "$who ran $(grep -c "^end .* $who$" "$dir/journal")"
+    grep -q "^end .* $who$" "$dir/journal" || die "$who ran nothing"
 done
 
 # Each daemon is killed while it runs a job; the other one takes the job back.
@@ -149,7 +149,7 @@ for who in old new; do
     until_holds 60 is_running 1 || die "$who did not start the job"
     start $other "$([ $other = old ] && echo "$dir/old/laterd" || echo "$top/laterd")"
     stop $who KILL
-    kill -KILL "$(cat "$dir/book.sleep")" 2>/dev/null || true
+    kill -KILL "$(cat "$dir/journal.sleep")" 2>/dev/null || true
     # The other one reaps it after 20 s and starts the job again.
     until_holds 120 grep -q 'event=reaped' "$dir/$other.log" || die "$other did not take over"
     later_new cancel --running "$(sed 's/ .*//' "$dir/slow")" > /dev/null
@@ -162,4 +162,4 @@ done
 later_new fsck || die "fsck has findings"
 stop new TERM
 stop old TERM
-echo "release $release (library $old_number) beside this one (library $new_number): ok"
+echo "version $version (library $old_number) beside this one (library $new_number): ok"

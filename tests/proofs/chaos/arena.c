@@ -77,7 +77,7 @@ static void must_words(const char *const *words, int n)
 
 /* ---- users */
 
-/* Add a token of the ACL file, with this namespace in place of default. */
+/* Add a token of the ACL file, with this namespace instead of default. */
 static void put_token(struct call *c, const char *token, const char *space)
 {
     const char *at = strstr(token, "later:{default}");

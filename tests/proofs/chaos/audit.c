@@ -5,7 +5,7 @@
 
 #include "arena.h"
 #include "store/keys.h"
-#include "verdict.h"
+#include "finding.h"
 
 #define PAGE 200
 
@@ -19,7 +19,7 @@ static void begin(const struct ledger *l, const char *phase, const char *cursor)
     call_number(&call, PAGE);
 }
 
-/* Read one page. Its findings go to verdict_break. The next cursor, "" at the end, is copied to
+/* Read one page. Its findings go to finding_break. The next cursor, "" at the end, is copied to
  * next. */
 static void ask(const struct ledger *l, char next[24])
 {
@@ -31,7 +31,7 @@ static void ask(const struct ledger *l, char next[24])
         /* What could not be put back because of a foreign key is left to the reaper, by design. */
         if (reply_is(reply_at(f, 0), "stranger"))
             continue;
-        verdict_break(reply_str(reply_at(f, 0)), "%s %s %s: %s", l->root, reply_str(reply_at(f, 1)),
+        finding_break(reply_str(reply_at(f, 0)), "%s %s %s: %s", l->root, reply_str(reply_at(f, 1)),
                       reply_str(reply_at(f, 2)), reply_str(reply_at(f, 3)));
     }
     (void)snprintf(next, 24, "%s", reply_str(reply_at(r, 0)));
@@ -80,7 +80,7 @@ static void audit_keys(const struct ledger *l, const struct reply *keys, const c
         const char *type = keys_type(name, strlen(name));
 
         if (type == NULL)
-            verdict_break("stray-key", "%s", name);
+            finding_break("stray-key", "%s", name);
         else if (kinds == NULL || is_one_of(name, kinds)) {
             call_text(&call, name);
             if (kinds == NULL)
@@ -106,8 +106,9 @@ void audit(const struct ledger *l)
 {
     static const char *const gates[] = {
         "lock:", "sem:", "rate:granted:", "wait:", "granted:", NULL};
-    static const char *const phases[] = {"running", "jobs",     "tries",   "errors", "results",
-                                         "cancel",  "progress", "workers", "parked", "holds"};
+    static const char *const phases[] = {"running",  "jobs",    "tries",  "errors",
+                                         "failures", "results", "cancel", "progress",
+                                         "workers",  "parked",  "holds"};
     struct reply *keys = keys_of(l);
 
     audit_keys(l, keys, "keys", NULL);

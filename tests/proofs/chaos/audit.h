@@ -6,7 +6,7 @@
 
 #include "ledger.h"
 
-/* Each finding goes to verdict_break. */
+/* Each finding goes to finding_break. */
 void audit(const struct ledger *l);
 
 #endif

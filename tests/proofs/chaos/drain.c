@@ -5,7 +5,7 @@
 #include "audit.h"
 #include "judge.h"
 #include "moves.h"
-#include "verdict.h"
+#include "finding.h"
 
 #define ROUNDS 64 /* rounds without an ended job after which the drain gives up */
 #define ROUND_US 1200000
@@ -127,7 +127,7 @@ static void round_of(struct world *w, struct worker *v, int n)
         open_limits(w, n / 2);
     cancel_impossible(w);
     worker_finish(w, v);
-    judge_look(w->l);
+    judge_all(w->l);
     worker_beat(w, v);
     if (n % 3 == 0)
         worker_tidy(w, v);
@@ -136,11 +136,11 @@ static void round_of(struct world *w, struct worker *v, int n)
 /* Let time pass with the gates as they are: what is over has to be removed by itself. */
 static void let_pass(struct world *w, struct worker *v)
 {
-    for (int n = 0; n < 8 && !verdict_is_broken(); n++) {
+    for (int n = 0; n < 8 && !finding_is_broken(); n++) {
         world_move_clock(w, PATIENCE_MS / 4 * INT64_C(1000));
         worker_finish(w, v);
         worker_tidy(w, v);
-        judge_look(w->l);
+        judge_all(w->l);
     }
     judge_leftovers(w->l, NOW_MS(w), PATIENCE_MS);
 }
@@ -150,7 +150,7 @@ static void run_all(struct world *w, struct worker *v)
 {
     int left = count_left(w->l), n = 0;
 
-    for (int since = n; !verdict_is_broken() && (left > 0 || n < 4) && n < since + ROUNDS; n++) {
+    for (int since = n; !finding_is_broken() && (left > 0 || n < 4) && n < since + ROUNDS; n++) {
         round_of(w, v, n);
         if (count_left(w->l) < left)
             since = n;
@@ -173,10 +173,10 @@ void drain(struct world *w)
 {
     foreign_remove_all(w);
     world_move_clock(w, w->latest_us - w->now_us);
-    for (int s = 0; s < SPACES && !verdict_is_broken(); s++) {
+    for (int s = 0; s < SPACES && !finding_is_broken(); s++) {
         w->l = w->space[s];
-        judge_look(w->l);
-        if (!verdict_is_broken())
+        judge_all(w->l);
+        if (!finding_is_broken())
             drain_space(w);
     }
 }

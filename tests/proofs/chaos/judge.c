@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "arena.h"
-#include "verdict.h"
+#include "finding.h"
 
 /* Read everything in one call, one row per thing. A key of a foreign type counts as empty: foreign
  * keys are only planted where no key is. */
@@ -40,10 +40,10 @@ static const char LOOK[] =
 
 static char sha[41];
 
-/* What judge_look number `look` saw of a job. */
+/* What judge_all number `look` saw of a job. */
 struct sight {
     unsigned look;
-    int places, n;
+    int states, n;
     bool has_record;
     int64_t epoch;
 };
@@ -118,7 +118,7 @@ static struct job *meet_raw(struct ledger *l, const char *id)
     body = strchr(reply_str(r), '\n');
     raw = body != NULL ? find_raw(l, body + 1) : NULL;
     if (raw == NULL || !raw->waits) {
-        verdict_break("unknown", "%s nobody added %s", l->root, id);
+        finding_break("unknown", "%s nobody added %s", l->root, id);
     } else {
         raw->waits = false;
         j = ledger_add(l, id, raw->queue);
@@ -139,13 +139,13 @@ static void check_raws(struct ledger *l, const struct reply *rows)
         if (raw != NULL)
             there[raw - l->raw] = 1;
         if (raw != NULL && !raw->waits)
-            verdict_break("raw", "%s the raw member %s was started and waits again", l->root,
+            finding_break("raw", "%s the raw member %s was started and waits again", l->root,
                           row + 1);
     }
     for (int i = 0; i < l->raws; i++)
         if (l->raw[i].waits && there[i] == 0) {
             if (!l->raw[i].may_go)
-                verdict_break("raw", "%s the raw member %s is lost", l->root, l->raw[i].payload);
+                finding_break("raw", "%s the raw member %s is lost", l->root, l->raw[i].payload);
             l->raw[i].waits = false;
         } else {
             l->raw[i].may_go = false;
@@ -178,7 +178,7 @@ static void see_row(struct ledger *l, const char *row)
     if (j == NULL && row[0] == 'J')
         j = meet_raw(l, id);
     if (j == NULL) {
-        verdict_break("unknown", "%s %s stands in a set (%c) and nobody added it", l->root, id,
+        finding_break("unknown", "%s %s stands in a set (%c) and nobody added it", l->root, id,
                       row[0]);
         return;
     }
@@ -188,7 +188,7 @@ static void see_row(struct ledger *l, const char *row)
         return;
     }
     s->n++;
-    s->places |= 1 << (kind - letters);
+    s->states |= 1 << (kind - letters);
     if (row[0] == 'R')
         s->epoch = strtoll(row + 13, NULL, 10);
 }
@@ -196,22 +196,22 @@ static void see_row(struct ledger *l, const char *row)
 static void check_job(struct ledger *l, struct job *j)
 {
     struct sight *s = sight_of(l, j);
-    int may = j->may, is = s->n == 0 ? GONE : s->places;
+    int may = j->may, is = s->n == 0 ? GONE : s->states;
 
     if ((may & (DEAD | DONE)) != 0)
         may |= GONE;
     if ((may & WAITS) != 0 && j->may_expire)
         may |= DEAD | GONE;
     if (s->n > 1 || s->has_record != (s->n == 1))
-        verdict_break("place", "%s %s stands in %d places (%s), %s record; it should be %s",
-                      l->root, j->id, s->n, ledger_places(s->places),
-                      s->has_record ? "with a" : "without a", ledger_places(may));
+        finding_break("state", "%s %s stands in %d sets (%s), %s record; it should be %s", l->root,
+                      j->id, s->n, ledger_states(s->states), s->has_record ? "with a" : "without a",
+                      ledger_states(may));
     else if ((is & may) == 0)
-        verdict_break("lost", "%s %s is %s and should be %s (start %lld, epoch %lld)", l->root,
-                      j->id, ledger_places(is), ledger_places(may), (long long)j->start,
+        finding_break("lost", "%s %s is %s and should be %s (start %lld, epoch %lld)", l->root,
+                      j->id, ledger_states(is), ledger_states(may), (long long)j->start,
                       (long long)j->epoch);
     else if (is == RUNS && s->epoch != j->epoch)
-        verdict_break("owner", "%s %s runs under %lld, it was given to %lld", l->root, j->id,
+        finding_break("owner", "%s %s runs under %lld, it was given to %lld", l->root, j->id,
                       (long long)s->epoch, (long long)j->epoch);
     j->may = is;
 }
@@ -245,15 +245,15 @@ static void check_unique(const struct ledger *l)
         waits[j->queue][j->unique] += j->may == WAITS;
         runs[j->queue][j->unique] += j->may == RUNS;
         if (waits[j->queue][j->unique] > 1 || runs[j->queue][j->unique] > 1)
-            verdict_break("unique", "%s %s is not the only one that is %s under %s@%s", l->root,
-                          j->id, ledger_places(j->may), names_queue[j->queue],
+            finding_break("unique", "%s %s is not the only one that is %s under %s@%s", l->root,
+                          j->id, ledger_states(j->may), names_queue[j->queue],
                           names_unique[j->unique]);
     }
 }
 
 /* ---- gates */
 
-/* Does this row say that holder has this lock or a place of this semaphore? Rows: `L<name>
+/* Does this row say that holder has this lock or a permit of this semaphore? Rows: `L<name>
  * <holder>`, `S<name> <holder> <until>`. */
 static bool is_row(const char *row, char kind, const char *name, const char *holder)
 {
@@ -283,7 +283,7 @@ static void check_holder(const struct ledger *l, const struct reply *rows, char 
     const char *gate = kind == 'L' ? names_lock[name] : names_limited[name];
 
     if (!has_row(rows, kind, gate, holder))
-        verdict_break("gate", "%s %s is inside %s:%s and does not hold it", l->root, holder,
+        finding_break("gate", "%s %s is inside %s:%s and does not hold it", l->root, holder,
                       kind == 'L' ? "lock" : "sem", gate);
 }
 
@@ -325,7 +325,7 @@ static void check_programs(const struct ledger *l, const struct reply *rows)
     }
 }
 
-static void check_seats(struct ledger *l, const struct reply *rows)
+static void check_permits(struct ledger *l, const struct reply *rows)
 {
     for (int i = 0; i < LIMITED; i++) {
         size_t n = strlen(names_limited[i]);
@@ -338,10 +338,10 @@ static void check_seats(struct ledger *l, const struct reply *rows)
                 break;
             taken += strncmp(row + 1, names_limited[i], n) == 0 && row[n + 1] == ' ';
         }
-        if (taken > l->seats[i])
-            verdict_break("seats", "%s sem:%s has let in %lld, %lld are the most", l->root,
-                          names_limited[i], (long long)taken, (long long)l->seats[i]);
-        l->seats[i] = taken;
+        if (taken > l->permits[i])
+            finding_break("permits", "%s sem:%s has let in %lld, %lld are the most", l->root,
+                          names_limited[i], (long long)taken, (long long)l->permits[i]);
+        l->permits[i] = taken;
     }
 }
 
@@ -352,10 +352,10 @@ static void check_gates(struct ledger *l, const struct reply *rows)
             check_running(l, rows, &l->job[i]);
     check_callers(l, rows);
     check_programs(l, rows);
-    check_seats(l, rows);
+    check_permits(l, rows);
 }
 
-void judge_look(struct ledger *l)
+void judge_all(struct ledger *l)
 {
     struct reply *rows = look(l);
 
@@ -378,7 +378,7 @@ static void check_key(const struct ledger *l, const char *key)
 
     for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
         if (strncmp(name, left[i], strlen(left[i])) == 0)
-            verdict_break(strncmp(name, "sem:", 4) == 0 ? "lease" : "left",
+            finding_break(strncmp(name, "sem:", 4) == 0 ? "lease" : "left",
                           "%s is left when all is over", key);
 }
 
@@ -393,11 +393,11 @@ void judge_end(struct ledger *l)
 {
     struct reply *keys;
 
-    judge_look(l);
+    judge_all(l);
     for (int i = 0; i < l->jobs; i++)
         if (ledger_is_live(&l->job[i]))
-            verdict_break("never", "%s %s is %s still, with every gate open and workers for all",
-                          l->root, l->job[i].id, ledger_places(l->job[i].may));
+            finding_break("never", "%s %s is %s still, with every gate open and workers for all",
+                          l->root, l->job[i].id, ledger_states(l->job[i].may));
     keys = keys_of(l);
     for (size_t i = 0; i < reply_count(keys); i++)
         check_key(l, reply_str(reply_at(keys, i)));
@@ -418,14 +418,14 @@ static void check_waits(const struct ledger *l, int64_t before_ms)
         const char *until = strchr(reply_str(reply_at(r, i + 1)), ' ');
 
         if (who[0] == '=' && until != NULL && strtoll(until, NULL, 10) < before_ms)
-            verdict_break("wait", "%s the wait of %.*s at %s was over at%s and it stands in line",
+            finding_break("wait", "%s the wait of %.*s at %s was over at%s and it stands in line",
                           l->root, (int)strcspn(who, "\n"), who, who + strcspn(who, "\n") + 1,
                           until);
     }
     reply_free(r);
 }
 
-/* When the last lease of this semaphore ends; 0: nobody holds a place. */
+/* When the last lease of this semaphore ends; 0: nobody holds a permit. */
 static double last_lease(const struct reply *rows, const char *name)
 {
     size_t n = strlen(name);
@@ -452,7 +452,7 @@ void judge_leftovers(struct ledger *l, int64_t now_ms, int64_t for_ms)
         double last = last_lease(rows, names_limited[i]);
 
         if (last > 0 && last < (double)(now_ms - for_ms))
-            verdict_break("lease", "%s the last lease of sem:%s was over at %.0f, its key is there",
+            finding_break("lease", "%s the last lease of sem:%s was over at %.0f, its key is there",
                           l->root, names_limited[i], last);
     }
     reply_free(rows);

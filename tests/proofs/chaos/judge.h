@@ -1,7 +1,7 @@
 /*
  * Compares what Redis holds with the ledger, between any two calls. Every job is in exactly one
- * place, and in one where it may be. A running job was handed out, and has its locks and its places
- * at semaphores. No semaphore has let in more holders than its limit.
+ * state, and in one where it may be. A running job was handed out, and has its locks and its
+ * permits of semaphores. No semaphore has let in more holders than its limit.
  */
 #ifndef LATER_TESTS_CHAOS_JUDGE_H
 #define LATER_TESTS_CHAOS_JUDGE_H
@@ -10,10 +10,10 @@
 
 /* Load the script that reads the keys. Call this after arena_start. */
 void judge_start(void);
-/* Check everything. Where a job might have been in several places, the ledger then has the one
+/* Check everything. Where a job might have been in several states, the ledger then has the one
  * where it is. */
-void judge_look(struct ledger *l);
-/* Check that only outcomes are left: no line, no place, no lock. */
+void judge_all(struct ledger *l);
+/* Check that only outcomes are left: no line, no permit, no lock. */
 void judge_end(struct ledger *l);
 /* Check what ended more than for_ms ago. A caller whose wait ended then may not stand in any line,
  * and a semaphore whose last lease ended then may not have a key. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verdict.h"
+#include "finding.h"
 
 #define COUNT_OF_SLOTS (sizeof(((struct ledger *)0)->slot) / sizeof(int))
 
@@ -46,7 +46,7 @@ struct job *ledger_add(struct ledger *l, const char *id, int queue)
     struct job *j = &l->job[l->jobs];
 
     if (*slot != 0 || strlen(id) != 12) {
-        verdict_break("id", "%s %s is given out for a new job", l->root, id);
+        finding_break("id", "%s %s is given out for a new job", l->root, id);
         return NULL;
     }
     if (l->jobs == LEDGER_JOBS)
@@ -66,15 +66,15 @@ struct job *ledger_add(struct ledger *l, const char *id, int queue)
 void ledger_start(struct ledger *l, struct job *j, int64_t epoch, int64_t start, int64_t fence)
 {
     if ((j->may & WAITS) == 0)
-        verdict_break("start",
+        finding_break("start",
                       "%s %s is handed out to %lld with start %lld, and it is %s (start %lld)",
-                      l->root, j->id, (long long)epoch, (long long)start, ledger_places(j->may),
+                      l->root, j->id, (long long)epoch, (long long)start, ledger_states(j->may),
                       (long long)j->start);
     else if (start != j->start + 1)
-        verdict_break("start", "%s %s is handed out to %lld with start %lld after start %lld",
+        finding_break("start", "%s %s is handed out to %lld with start %lld after start %lld",
                       l->root, j->id, (long long)epoch, (long long)start, (long long)j->start);
     else if (fence <= j->fence)
-        verdict_break("fence", "%s %s has the fence %lld after %lld", l->root, j->id,
+        finding_break("fence", "%s %s has the fence %lld after %lld", l->root, j->id,
                       (long long)fence, (long long)j->fence);
     j->may = RUNS;
     j->start = start;
@@ -83,7 +83,7 @@ void ledger_start(struct ledger *l, struct job *j, int64_t epoch, int64_t start,
     j->is_unheard = j->cancelling = false;
 }
 
-const char *ledger_places(int may)
+const char *ledger_states(int may)
 {
     static const char *const names[] = {"waiting", "running", "dead", "done", "gone"};
     static char texts[2][64];
@@ -144,13 +144,13 @@ const struct limit *ledger_limit(const struct ledger *l, int limited)
     return &l->limit[at >= 0 ? at : DEFINED - 1];
 }
 
-void ledger_seat(struct ledger *l)
+void ledger_permit(struct ledger *l)
 {
     for (int i = 0; i < LIMITED; i++) {
         const struct limit *limit = ledger_limit(l, i);
 
-        if (limit->kind == LIMIT_SEM && limit->n > l->seats[i])
-            l->seats[i] = limit->n;
+        if (limit->kind == LIMIT_SEM && limit->n > l->permits[i])
+            l->permits[i] = limit->n;
     }
 }
 
@@ -185,7 +185,7 @@ struct worker *ledger_worker(struct ledger *l, int64_t epoch)
 void ledger_fence(struct ledger *l, int64_t fence, const char *what)
 {
     if (fence <= l->fence)
-        verdict_break("fence", "%s %s has the fence %lld, there was %lld before", l->root, what,
+        finding_break("fence", "%s %s has the fence %lld, there was %lld before", l->root, what,
                       (long long)fence, (long long)l->fence);
     l->fence = fence;
 }

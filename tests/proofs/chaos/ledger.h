@@ -18,12 +18,12 @@
 
 /* Where a job may be. WAITS: waiting, in a line or let in. RUNS: running. DEAD, DONE, GONE:
  * ended. */
-enum place { WAITS = 1, RUNS = 2, DEAD = 4, DONE = 8, GONE = 16 };
+enum state { WAITS = 1, RUNS = 2, DEAD = 4, DONE = 8, GONE = 16 };
 
 struct job {
     char id[16];
     int queue;
-    int may;         /* the places that are possible, as bits */
+    int may;         /* the states that are possible, as bits */
     bool may_expire; /* it has an expiry: it may die while it waits */
     bool cancelling; /* it was cancelled while it ran */
     bool is_unheard; /* its claim was lost on the way to the worker */
@@ -38,7 +38,7 @@ struct job {
 
 struct worker {
     int64_t epoch, link, counter;
-    bool is_there, is_dead; /* registered; marked as dead, and reaped in part */
+    bool is_there, is_dead; /* registered; written off, and reaped in part */
     bool is_program;        /* a `later lock` or `later sem` */
     int gate; /* of a program: index in names_lock, or LOCKS + index in names_limited */
     bool holds;
@@ -69,7 +69,7 @@ struct ledger {
     int space;
     const char *root;
     struct job job[LEDGER_JOBS];
-    int jobs, alive; /* alive: jobs that may wait or run, counted by judge_look */
+    int jobs, alive; /* alive: jobs that may wait or run, counted by judge_all */
     int slot[2 * LEDGER_JOBS];
     struct worker worker[LEDGER_WORKERS];
     int workers;
@@ -78,8 +78,8 @@ struct ledger {
     struct lease lock[LOCKS][OWNERS], sem[LIMITED][OWNERS];
     struct limit limit[DEFINED];
     int queue_lock[QUEUES], queue_sem[QUEUES], queue_rate[QUEUES]; /* or LEDGER_NONE */
-    int64_t fence;          /* the highest one in any answer */
-    int64_t seats[LIMITED]; /* the most places of a semaphore that may be taken now */
+    int64_t fence;            /* the highest one in any answer */
+    int64_t permits[LIMITED]; /* the most permits of a semaphore that may be taken now */
 };
 
 void ledger_clear(struct ledger *l, int space);
@@ -91,9 +91,9 @@ struct job *ledger_find(struct ledger *l, const char *id); /* or NULL */
 struct job *ledger_add(struct ledger *l, const char *id, int queue);
 /* The job was handed out: check its start number and fence, and note the start. */
 void ledger_start(struct ledger *l, struct job *j, int64_t epoch, int64_t start, int64_t fence);
-/* The names of these places, for a text. The result is valid until the second call after this
+/* The names of these states, for a text. The result is valid until the second call after this
  * one. */
-const char *ledger_places(int may);
+const char *ledger_states(int may);
 bool ledger_is_live(const struct job *j);
 /* Where a job may be that runs no longer without having ended. It waits again; or it ends after
  * all, since it was cancelled or another job has its unique key. */
@@ -107,9 +107,9 @@ bool ledger_needs_rate(const struct ledger *l, const struct job *j, int limited)
 
 /* The limit that holds for a name: its own definition or that of the template. */
 const struct limit *ledger_limit(const struct ledger *l, int limited);
-/* Call this after each call to Redis: as many places as the present limits allow may now be
+/* Call this after each call to Redis: as many permits as the present limits allow may now be
  * taken. */
-void ledger_seat(struct ledger *l);
+void ledger_permit(struct ledger *l);
 
 /* ---- callers */
 

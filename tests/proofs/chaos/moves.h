@@ -20,7 +20,7 @@ void move_job(struct world *w); /* run now, reschedule, retry */
 void move_pause(struct world *w);
 void move_purge(struct world *w);
 void move_read(struct world *w); /* calls that write nothing */
-/* Returns a job that may be in one of these places, mostly a recent one; NULL: none was found. */
+/* Returns a job that may be in one of these states, mostly a recent one; NULL: none was found. */
 struct job *move_pick(struct world *w, int may);
 
 /* ---- workers (moves_workers.c, moves_step.c) */
@@ -33,7 +33,7 @@ void move_leave(struct world *w);
 void move_tidy(struct world *w);
 void move_program(struct world *w); /* enter, exit */
 void move_step(struct world *w);
-/* Returns a registered worker that is not marked as dead; NULL: there is none. */
+/* Returns a registered worker that is not written off; NULL: there is none. */
 struct worker *move_pick_worker(struct world *w, bool is_program);
 
 /* For drain.c. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "rates.h"
-#include "verdict.h"
+#include "finding.h"
 
 static const char *const algorithms[] = {"gcra", "sliding", "fixed"};
 
@@ -14,14 +14,14 @@ static enum role caller_role(struct world *w)
     return dice_percent(&w->dice, 60) ? ROLE_CALLER : ROLE_ALL;
 }
 
-struct place_of {
+struct lease_name {
     bool is_lock;
     int name, owner;
 };
 
-static struct place_of choose(struct world *w)
+static struct lease_name choose(struct world *w)
 {
-    struct place_of p = {.is_lock = dice_percent(&w->dice, 55)};
+    struct lease_name p = {.is_lock = dice_percent(&w->dice, 55)};
 
     p.name = dice_below(&w->dice, p.is_lock ? LOCKS : LIMITED);
     p.owner = dice_below(&w->dice, OWNERS);
@@ -29,9 +29,9 @@ static struct place_of choose(struct world *w)
 }
 
 /* Mostly a lease that is held. */
-static struct place_of choose_held(struct world *w)
+static struct lease_name choose_held(struct world *w)
 {
-    struct place_of p = choose(w);
+    struct lease_name p = choose(w);
 
     for (int i = 0; i < 10; i++) {
         p = choose(w);
@@ -41,12 +41,12 @@ static struct place_of choose_held(struct world *w)
     return p;
 }
 
-static struct lease *lease_of(struct ledger *l, struct place_of p)
+static struct lease *lease_of(struct ledger *l, struct lease_name p)
 {
     return p.is_lock ? &l->lock[p.name][p.owner] : &l->sem[p.name][p.owner];
 }
 
-static void begin(struct world *w, struct place_of p, const char *lock, const char *sem)
+static void begin(struct world *w, struct lease_name p, const char *lock, const char *sem)
 {
     world_begin(w, p.is_lock ? lock : sem);
     call_text(&w->call, p.is_lock ? names_lock[p.name] : names_limited[p.name]);
@@ -61,7 +61,7 @@ static void put_ttl(struct world *w)
     call_printf(&w->call, "%dms", 1 + dice_below(&w->dice, PICK(&w->dice, most)));
 }
 
-static void take_granted(struct world *w, struct place_of p, const struct reply *r)
+static void take_granted(struct world *w, struct lease_name p, const struct reply *r)
 {
     struct lease *lease = lease_of(w->l, p);
     int64_t fence = reply_int(reply_at(r, 1));
@@ -69,13 +69,13 @@ static void take_granted(struct world *w, struct place_of p, const struct reply 
 
     if (reply_int(reply_at(r, 0)) != 1) {
         if (was)
-            verdict_break("gate", "%s %s asks for %s again and is refused", w->l->root,
+            finding_break("gate", "%s %s asks for %s again and is refused", w->l->root,
                           call_word(&w->call, 5), call_word(&w->call, 4));
         return;
     }
-    /* A reserved place got its fence earlier, so the fence may be the same. */
+    /* A reserved permit got its fence earlier, so the fence may be the same. */
     if (p.is_lock && fence < lease->fence)
-        verdict_break("fence", "%s lock %s has the fence %lld after %lld", w->l->root,
+        finding_break("fence", "%s lock %s has the fence %lld after %lld", w->l->root,
                       names_lock[p.name], (long long)fence, (long long)lease->fence);
     if (fence > w->l->fence)
         w->l->fence = fence;
@@ -84,7 +84,7 @@ static void take_granted(struct world *w, struct place_of p, const struct reply 
 
 void move_lock(struct world *w)
 {
-    struct place_of p = choose(w);
+    struct lease_name p = choose(w);
     struct reply *r;
 
     begin(w, p, "later_lock", "later_sem_acquire");
@@ -102,14 +102,14 @@ void move_lock(struct world *w)
 
 void move_unlock(struct world *w)
 {
-    struct place_of p = choose_held(w);
+    struct lease_name p = choose_held(w);
     struct lease *lease = lease_of(w->l, p);
     struct reply *r;
 
     begin(w, p, "later_unlock", "later_sem_release");
     r = world_ask(w, caller_role(w));
     if (reply_is(r, "not-held") && lease->is_held && lease->until_ms > NOW_MS(w))
-        verdict_break("gate", "%s %s gives back %s and is not-held", w->l->root,
+        finding_break("gate", "%s %s gives back %s and is not-held", w->l->root,
                       names_owner[p.owner], call_word(&w->call, 4));
     if (r != NULL && !reply_is(r, "kept"))
         lease->is_held = false;
@@ -118,7 +118,7 @@ void move_unlock(struct world *w)
 
 void move_renew(struct world *w)
 {
-    struct place_of p = choose_held(w);
+    struct lease_name p = choose_held(w);
     struct lease *lease = lease_of(w->l, p);
     bool was = lease->is_held && lease->until_ms > NOW_MS(w);
     struct reply *r;
@@ -129,7 +129,7 @@ void move_renew(struct world *w)
     call_text(&w->call, p.is_lock ? "lock" : "sem");
     r = world_ask(w, caller_role(w));
     if (r == NULL && was && !w->is_disturbed)
-        verdict_break("gate", "%s %s renews %s and is refused", w->l->root, names_owner[p.owner],
+        finding_break("gate", "%s %s renews %s and is refused", w->l->root, names_owner[p.owner],
                       call_word(&w->call, 4));
     if (r != NULL && was)
         lease->until_ms = reply_int(reply_at(r, 1));
@@ -179,7 +179,7 @@ static int64_t granted_at(struct world *w, int limited)
 static void change(struct world *w, int defined, const struct limit *limit)
 {
     w->l->limit[defined] = *limit;
-    ledger_seat(w->l); /* the call itself may have let waiting jobs in */
+    ledger_permit(w->l); /* the call itself may have let waiting jobs in */
     for (int i = 0; i < LIMITED; i++)
         if (is_under(w->l, i, defined))
             rates_change(w->l, i, granted_at(w, i));
@@ -225,7 +225,7 @@ void limit_set(struct world *w, int defined, const struct limit *limit)
 
 void move_limit(struct world *w)
 {
-    static const int64_t places[] = {0, 0, 1, 1, 2, 5}, starts[] = {0, 0, 1, 3, 20, 1000},
+    static const int64_t permits[] = {0, 0, 1, 1, 2, 5}, starts[] = {0, 0, 1, 3, 20, 1000},
                          pers[] = {5, 100, 1000, 60000};
     int defined = dice_below(&w->dice, DEFINED);
     const struct limit *was = &w->l->limit[defined];
@@ -247,7 +247,7 @@ void move_limit(struct world *w)
                                 : (was->kind == LIMIT_RATE) != dice_percent(&w->dice, 15))
         limit.kind = LIMIT_RATE;
     if (limit.kind == LIMIT_SEM) {
-        limit.n = PICK(&w->dice, places);
+        limit.n = PICK(&w->dice, permits);
     } else {
         limit.n = PICK(&w->dice, starts);
         limit.per_ms = PICK(&w->dice, pers);

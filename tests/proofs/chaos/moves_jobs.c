@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "verdict.h"
+#include "finding.h"
 
 struct job *move_pick(struct world *w, int may)
 {
@@ -132,12 +132,12 @@ static void take_added(struct world *w, const struct reply *r, int queue, const 
             j->unique = o->unique;
         }
     } else if (j == NULL) {
-        verdict_break("add", "%s an add is answered %s %s, which nobody added", w->l->root, id,
+        finding_break("add", "%s an add is answered %s %s, which nobody added", w->l->root, id,
                       status);
     } else if (strcmp(status, "replaced") == 0 || strcmp(status, "moved") == 0) {
         if ((j->may & WAITS) == 0)
-            verdict_break("add", "%s %s is answered for %s, which is %s", w->l->root, status, id,
-                          ledger_places(j->may));
+            finding_break("add", "%s %s is answered for %s, which is %s", w->l->root, status, id,
+                          ledger_states(j->may));
         rewrite(j, o);
         /* A start number is used up, so the worker that ran the old job cannot adopt it. */
         j->start += j->start > 0;
@@ -225,16 +225,16 @@ static struct job *put_job(struct world *w, int may)
     return j;
 }
 
-/* A unique key may stand for any job that has it, and only Redis knows for which: add `places` to
+/* A unique key may stand for any job that has it, and only Redis knows for which: add `states` to
  * all of them that may be in one of `from`. */
-static void may_also(struct world *w, const struct job *j, int from, int places)
+static void may_also(struct world *w, const struct job *j, int from, int states)
 {
     for (int i = 0; i < w->l->jobs; i++) {
         struct job *k = &w->l->job[i];
 
         if ((k == j || (j->unique >= 0 && k->queue == j->queue && k->unique == j->unique)) &&
             (k->may & from) != 0)
-            k->may |= places;
+            k->may |= states;
     }
 }
 

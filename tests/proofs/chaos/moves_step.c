@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "rates.h"
-#include "verdict.h"
+#include "finding.h"
 
 #define RESULTS 64
 
@@ -118,13 +118,13 @@ static void take_answer(struct world *w, const struct step *s, const struct resu
     bool is_held = may_hold && r->job->may == RUNS;
 
     if (strcmp(answer, "ok") == 0 && !may_hold)
-        verdict_break("result", "%s a result of %s is taken, and it is %s (epoch %lld)", w->l->root,
-                      r->job->id, ledger_places(r->job->may), (long long)r->job->epoch);
+        finding_break("result", "%s a result of %s is taken, and it is %s (epoch %lld)", w->l->root,
+                      r->job->id, ledger_states(r->job->may), (long long)r->job->epoch);
     else if (strcmp(answer, "settled") == 0 && is_held)
-        verdict_break("result", "%s the result of %s is settled, and %lld holds it with start %lld",
+        finding_break("result", "%s the result of %s is settled, and %lld holds it with start %lld",
                       w->l->root, r->job->id, (long long)r->job->epoch, (long long)r->job->start);
     else if (strncmp(answer, "error", 5) == 0 && !w->is_disturbed)
-        verdict_break("result", "%s the result of %s: %s", w->l->root, r->job->id, answer);
+        finding_break("result", "%s the result of %s: %s", w->l->root, r->job->id, answer);
     else if (strcmp(answer, "ok") == 0)
         end_job(w, r);
 }
@@ -172,11 +172,11 @@ static void take_claim(struct world *w, const struct worker *v, const char *id, 
             }
     }
     if (j == NULL) {
-        verdict_break("unknown", "%s %s is handed out, nobody added it", w->l->root, id);
+        finding_break("unknown", "%s %s is handed out, nobody added it", w->l->root, id);
         return;
     }
     if (strcmp(names_queue[j->queue], queue) != 0)
-        verdict_break("claim", "%s %s is handed out for queue %s", w->l->root, id, queue);
+        finding_break("claim", "%s %s is handed out for queue %s", w->l->root, id, queue);
     j->is_big = reply_str(record)[0] == '+';
     ledger_start(w->l, j, v->epoch, start, fence);
     for (int i = 0; i < LIMITED; i++)
@@ -188,7 +188,7 @@ static void take_claim(struct world *w, const struct worker *v, const char *id, 
 static void take_fence(struct world *w, const char *id, int64_t fence, int64_t before)
 {
     if (fence <= before)
-        verdict_break("fence", "%s %s is handed out with %lld, there was %lld", w->l->root, id,
+        finding_break("fence", "%s %s is handed out with %lld, there was %lld", w->l->root, id,
                       (long long)fence, (long long)before);
     if (fence > w->l->fence)
         w->l->fence = fence;
@@ -273,11 +273,11 @@ static int held_by(const struct ledger *l, const struct worker *v)
 static void check_errors(struct world *w, const struct reply *errors)
 {
     if (reply_count(errors) > 0 && !w->is_disturbed)
-        verdict_break("step", "%s queue %s: %s", w->l->root, reply_str(reply_at(errors, 0)),
+        finding_break("step", "%s queue %s: %s", w->l->root, reply_str(reply_at(errors, 0)),
                       reply_str(reply_at(errors, 1)));
     for (size_t i = 1; i < reply_count(errors); i += 2)
         if (strstr(reply_str(reply_at(errors, i)), "TYPE") == NULL)
-            verdict_break("step", "%s queue %s: %s", w->l->root, reply_str(reply_at(errors, i - 1)),
+            finding_break("step", "%s queue %s: %s", w->l->root, reply_str(reply_at(errors, i - 1)),
                           reply_str(reply_at(errors, i)));
 }
 
@@ -286,7 +286,7 @@ static void take_step(struct world *w, const struct step *s, const struct reply 
     int64_t before = w->l->fence;
 
     if (!reply_is(reply_at(r, 1), "ok")) {
-        verdict_break("worker", "%s worker %lld steps and is %s", w->l->root,
+        finding_break("worker", "%s worker %lld steps and is %s", w->l->root,
                       (long long)s->worker->epoch, reply_str(reply_at(r, 1)));
         return;
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verdict.h"
+#include "finding.h"
 
 #define WORKERS_AT_ONCE 4
 #define CRASHES 10
@@ -110,8 +110,8 @@ static void take_registered(struct world *w, const struct reply *r, struct worke
         if (!reply_is(reply_at(reply_at(r, 4), (size_t)i), "adopted"))
             continue;
         if ((held[i]->may & (RUNS | WAITS)) == 0)
-            verdict_break("adopt", "%s %s is adopted, and it is %s", w->l->root, held[i]->id,
-                          ledger_places(held[i]->may));
+            finding_break("adopt", "%s %s is adopted, and it is %s", w->l->root, held[i]->id,
+                          ledger_states(held[i]->may));
         held[i]->may = RUNS;
         held[i]->epoch = v->epoch;
     }
@@ -177,7 +177,7 @@ void worker_beat(struct world *w, struct worker *v)
         call_text(&w->call, v->is_program ? "" : "mail,sms,web,img");
     r = world_ask(w, worker_role(w));
     if (r != NULL && !reply_is(reply_at(r, 1), "ok"))
-        verdict_break("worker", "%s worker %lld beats and is %s", w->l->root, (long long)v->epoch,
+        finding_break("worker", "%s worker %lld beats and is %s", w->l->root, (long long)v->epoch,
                       reply_str(reply_at(r, 1)));
     if (r != NULL)
         v->counter++;
@@ -209,7 +209,7 @@ void move_reconcile(struct world *w)
         may_be_released(w->l, v->epoch);
         v->link = reply_int(reply_at(r, 2));
     } else if (r != NULL) {
-        verdict_break("worker", "%s worker %lld reconciles and is %s", w->l->root,
+        finding_break("worker", "%s worker %lld reconciles and is %s", w->l->root,
                       (long long)v->epoch, reply_str(reply_at(r, 1)));
     }
     reply_free(r);
@@ -237,7 +237,7 @@ static void take_reaped(struct world *w, const struct reply *r, struct worker *v
     if (strcmp(status, "clear") == 0)
         victim->is_there = victim->holds = victim->is_dead = false;
     else if (strcmp(status, "more") != 0 || !w->is_disturbed)
-        verdict_break("reap", "%s reap says %s", w->l->root, status);
+        finding_break("reap", "%s reap says %s", w->l->root, status);
 }
 
 void worker_reap(struct world *w, const struct worker *v, struct worker *victim, int crashes)
@@ -348,7 +348,7 @@ static void program_exits(struct world *w, struct worker *v)
     call_number(&w->call, v->epoch);
     r = world_ask(w, worker_role(w));
     if (r != NULL && v->holds && !reply_is(r, "released"))
-        verdict_break("gate", "%s @%lld gives back what it was given: %s", w->l->root,
+        finding_break("gate", "%s @%lld gives back what it was given: %s", w->l->root,
                       (long long)v->epoch, reply_str(r));
     if (r != NULL) {
         v->holds = false;

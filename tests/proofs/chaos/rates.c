@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "verdict.h"
+#include "finding.h"
 
 #define STARTS 4096
 
@@ -52,7 +52,7 @@ static void check(const struct ledger *l, int limited, const struct passed *p)
 
     for (int i = 0; i < p->n; i++)
         if (is_over(limit, now - p->at_us[i], p->n - i, p->at_us[i], now)) {
-            verdict_break(
+            finding_break(
                 "rate", "%s %d starts passed rate:%s (%lld in %lld ms, burst %lld) in %lld us",
                 l->root, p->n - i, names_limited[limited], (long long)limit->n,
                 (long long)limit->per_ms, (long long)limit->burst, (long long)(now - p->at_us[i]));

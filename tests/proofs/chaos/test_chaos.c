@@ -20,7 +20,7 @@
 #include "drain.h"
 #include "judge.h"
 #include "moves.h"
-#include "verdict.h"
+#include "finding.h"
 
 #define CALLS_MAX 100000
 #define AUDIT_EVERY 40
@@ -63,7 +63,7 @@ static int run(uint64_t seed, int calls, bool is_printed)
         move_any(&world);
         if (i % AUDIT_EVERY == 0 || is_printed)
             audit_all(&world);
-        if (verdict_is_broken())
+        if (finding_is_broken())
             return i;
     }
     world.dice.state = dice_next(&numbers);
@@ -71,7 +71,7 @@ static int run(uint64_t seed, int calls, bool is_printed)
         (void)printf("the end\n");
     world.is_printed = is_printed && options.is_printed;
     drain(&world);
-    return verdict_is_broken() ? calls + 1 : -1;
+    return finding_is_broken() ? calls + 1 : -1;
 }
 
 /* ---- a failure */
@@ -79,7 +79,7 @@ static int run(uint64_t seed, int calls, bool is_printed)
 /* Does the run still break the same rule? */
 static bool fails(uint64_t seed, int calls, const char *rule)
 {
-    return run(seed, calls, false) >= 0 && strcmp(verdict_rule(), rule) == 0;
+    return run(seed, calls, false) >= 0 && strcmp(finding_rule(), rule) == 0;
 }
 
 /* Leave out calls that the failure does not need, in smaller and smaller pieces. */
@@ -150,16 +150,16 @@ static void tell(uint64_t seed, int calls, int at)
     char rule[32];
     int n = at < calls ? at + 1 : calls;
 
-    (void)snprintf(rule, sizeof(rule), "%s", verdict_rule());
+    (void)snprintf(rule, sizeof(rule), "%s", finding_rule());
     (void)printf("FAILED: --seed %llu --seeds 1 --calls %d, after call %d: %s: %s\n",
-                 (unsigned long long)seed, calls, at, rule, verdict_text());
+                 (unsigned long long)seed, calls, at, rule, finding_text());
     (void)fflush(stdout);
     if (options.goes_on)
         return;
     shrink(seed, n, rule);
     (void)printf("the shortest that fails:\n");
     (void)run(seed, n, true);
-    (void)printf("BROKEN %s: %s\n", verdict_rule(), verdict_text());
+    (void)printf("BROKEN %s: %s\n", finding_rule(), finding_text());
     show_keys();
     show_denied();
 }
@@ -188,7 +188,7 @@ static void read_arguments(int argc, char **argv)
         else if (strcmp(argv[i], "--roles") == 0)
             world.has_no_roles = n == 0;
         else if (strcmp(argv[i], "--but") == 0)
-            verdict_forgive(argv[i + 1]);
+            finding_forgive(argv[i + 1]);
         else if (strcmp(argv[i], "--print") == 0)
             options.is_printed = n != 0;
         else

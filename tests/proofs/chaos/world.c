@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "judge.h"
 #include "rates.h"
-#include "verdict.h"
+#include "finding.h"
 
 #define START_US INT64_C(1767225600000000)
 
@@ -55,7 +55,7 @@ void world_clear(struct world *w, uint64_t seed)
     w->now_us = w->latest_us = START_US + (int64_t)(dice_next(&w->dice) % 1000000000);
     w->serial = 0;
     w->is_disturbed = false;
-    verdict_clear();
+    finding_clear();
     rates_clear();
     arena_set_time(w->now_us);
     arena_clear(dice_percent(&w->dice, 70) ? 2 : 16);
@@ -144,11 +144,11 @@ struct reply *world_ask(struct world *w, enum role role)
 
     w->calls++;
     w->is_refused = r == NULL;
-    ledger_seat(w->l);
+    ledger_permit(w->l);
     if (w->is_printed)
         print(w, role, r, err.text);
     if (r == NULL && !is_known_refusal(w, err.text))
-        verdict_break("error", "%s %s: %s", w->l->root, call_word(&w->call, 1), err.text);
+        finding_break("error", "%s %s: %s", w->l->root, call_word(&w->call, 1), err.text);
     return r;
 }
 
@@ -160,5 +160,5 @@ void world_tell(struct world *w, enum role role)
 void world_judge(struct world *w)
 {
     if (!w->is_disturbed)
-        judge_look(w->l);
+        judge_all(w->l);
 }

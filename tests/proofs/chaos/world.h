@@ -35,11 +35,11 @@ void world_move_clock(struct world *w, int64_t us);
  * others. */
 void world_begin(struct world *w, const char *function);
 /* Send the call. Returns the reply, owned by the caller; NULL for a refusal. A refusal that the
- * library should not have made goes to verdict_break. */
+ * library should not have made goes to finding_break. */
 struct reply *world_ask(struct world *w, enum role role);
 /* The same, ignoring the reply. */
 void world_tell(struct world *w, enum role role);
-/* Call judge_look, unless a foreign key is there. */
+/* Call judge_all, unless a foreign key is there. */
 void world_judge(struct world *w);
 
 #endif

@@ -106,7 +106,7 @@ static bool revive(const struct conf *c, struct state *s, struct move *m)
     return move_apply(c, s, m);
 }
 
-static void end_faults(const struct conf *c, struct state *s)
+static void end_trouble(const struct conf *c, struct state *s)
 {
     memset(&s->left, 0, sizeof(s->left));
     memset(&s->snapshot, 0, sizeof(s->snapshot));
@@ -204,7 +204,7 @@ const struct property *calm_check(struct calm *calm, const struct state *from)
     struct move m;
     size_t n = 0;
 
-    end_faults(c, &s);
+    end_trouble(c, &s);
     for (; n < STEPS_MAX; n++) {
         struct state canon = s;
         const struct way *known;
@@ -240,8 +240,8 @@ void calm_print(const struct conf *c, const struct state *from, unsigned most, F
     struct state s = *from, before;
     struct move m;
 
-    end_faults(c, &s);
-    fprintf(out, "  without further faults:\n");
+    end_trouble(c, &s);
+    fprintf(out, "  without further trouble:\n");
     for (unsigned i = 0; i < most && !(is_over(c, &s) && is_buried(c, &s)); i++) {
         before = s;
         if (!next(c, &s, &m))

@@ -1,5 +1,5 @@
 /*
- * What becomes of a state when the faults are over. There is one fair schedule: each worker that is
+ * What becomes of a state when the trouble is over. There is one fair schedule: each worker that is
  * up does whatever it can, then a round of beats is over. Within a number of rounds every job must
  * end, and every epoch without a process must be buried. A worker that is frozen or killed stays
  * so, unless no other is left.

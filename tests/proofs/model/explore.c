@@ -282,7 +282,7 @@ void explore(const struct conf *c, const struct limits *limits, FILE *trace, str
     ret->rounds = calm_rounds(e.calm);
     ret->broken = e.broken;
     ret->seconds = seconds_now() - began;
-    if (e.broken != NULL && !limits->is_silent)
+    if (e.broken != NULL && !limits->is_untold)
         print_trace(&e, trace);
     queue_free(&e.queue);
     calm_free(e.calm);

@@ -14,14 +14,14 @@ struct limits {
     size_t states; /* stop after so many */
     unsigned depth;
     size_t bytes;   /* most memory */
-    bool is_silent; /* do not print a trace */
+    bool is_untold; /* do not print a trace */
     bool is_double; /* check that each state and its representative have the same successors */
 };
 
 struct result {
     size_t states, transitions;
     unsigned depth;  /* of the last state */
-    unsigned rounds; /* the most rounds until all jobs have ended, without faults */
+    unsigned rounds; /* the most rounds until all jobs have ended, without trouble */
     bool is_whole;   /* no limit was reached */
     bool is_unlike;  /* with is_double: a representative had other successors */
     double seconds;

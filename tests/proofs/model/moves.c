@@ -59,7 +59,7 @@ static void run_call(const struct conf *c, struct state *s, unsigned i, unsigned
     /* Beats less than SILENCE_GAP_MS apart do not count; a registration always counts as the
      * first. */
     if (counts)
-        worker_look(c, s, i, w->call.kind == BEAT ? w->epoch : w->answer.number);
+        worker_watch(c, s, i, w->call.kind == BEAT ? w->epoch : w->answer.number);
 }
 
 static bool execute(const struct conf *c, struct state *s, const struct move *m)
@@ -161,7 +161,7 @@ static bool tick(const struct conf *c, struct state *s, const struct move *m)
     return true;
 }
 
-/* ---- faults */
+/* ---- trouble */
 
 static bool cut(const struct conf *c, struct state *s, const struct move *m)
 {

@@ -18,7 +18,7 @@ enum move_kind {
     END,
     END_LOST,
     TICK,
-    /* faults, and what people do */
+    /* trouble, and what people do */
     EXECUTE_STRAY,
     CUT,
     CRASH,

@@ -174,29 +174,29 @@ static bool InBounds(const struct conf *c, const struct state *s)
 }
 
 const struct property properties[] = {
-    {"I1", "every job that was added is in exactly one place", I1},
+    {"I1", "every job that was added is in exactly one state", I1},
     {"I2", "one start of a process per start number", I2},
     {"I3", "only the epoch and start that hold a job end it", I3},
     {"I4", "starts only rise, attempts keep to the budget", I4},
     {"I5", "an end is final, but for an operator's retry", I5},
     {"NoHolderForTerminal", "a job that has ended holds no gate", NoHolderForTerminal},
     {"HolderHasLease", "who holds a gate is a running job", HolderHasLease},
-    {"I7", "no more holders than a gate has room for", I7},
+    {"I7", "no more holders than a gate has permits for", I7},
     {"I8", "the indexes agree", I8},
     {"OneLivePerId", "one run of a job counts at most", OneLivePerId},
     {"TokenUnique", "no number of the hybrid clock is given out twice", TokenUnique},
     {"LockToken", "each grant of a gate has a higher fence", LockToken},
     {"ClaimedHasStart", "nothing is held by a worker that does not know of it", ClaimedHasStart},
-    {"EffectCause", "a further start has a recorded cause, and a true one", EffectCause},
+    {"EffectCause", "a further start has a known cause, and a true one", EffectCause},
     {"AckIdempotent", "the same result twice counts once", AckIdempotent},
     {"InBounds", "the model's own tables are large enough", InBounds},
 };
 const unsigned nproperties = sizeof(properties) / sizeof(properties[0]);
 
 const struct property eventually_terminal = {
-    "EventuallyTerminal", "without further faults every job comes to an end", NULL};
+    "EventuallyTerminal", "without further trouble every job comes to an end", NULL};
 const struct property reaper_progress = {
-    "ReaperProgress", "without further faults nothing stays with a worker that is gone", NULL};
+    "ReaperProgress", "without further trouble nothing stays with a worker that is gone", NULL};
 
 const struct property *properties_check(const struct conf *c, const struct state *s)
 {

@@ -109,7 +109,7 @@ static unsigned links_in(struct redis *r, uint8_t epoch, uint8_t **at)
     unsigned n = 0;
 
     for (unsigned i = 0; i < r->nentries; i++) {
-        if (r->entries[i].epoch == epoch && r->entries[i].mark == ALIVE)
+        if (r->entries[i].epoch == epoch && r->entries[i].standing == ALIVE)
             at[n++] = &r->entries[i].link;
     }
     return n;
@@ -148,7 +148,7 @@ static void tokens_in(struct redis *r, unsigned worker, struct tokens *t)
     for (unsigned i = 0; i < r->nentries; i++) {
         struct entry *e = &r->entries[i];
 
-        if (e->mark == STRANGER || e->worker != worker)
+        if (e->standing == STRANGER || e->worker != worker)
             continue;
         t->lives[t->nlives++] = &e->life;
         if (e->seq != 0)
@@ -274,7 +274,7 @@ static void tidy_redis(const struct conf *c, struct redis *r)
             r->jobs[j].attempts = r->jobs[j].crashes = 0;
     }
     for (unsigned i = 0; i < r->nentries; i++) {
-        if (r->entries[i].mark != ALIVE)
+        if (r->entries[i].standing != ALIVE)
             r->entries[i].link = r->entries[i].seq = 0;
     }
 }
@@ -333,7 +333,7 @@ static void tidy(const struct conf *c, struct state *s)
 static void rename_workers(struct redis *r, const uint8_t *to)
 {
     for (unsigned i = 0; i < r->nentries; i++) {
-        if (r->entries[i].mark != STRANGER)
+        if (r->entries[i].standing != STRANGER)
             r->entries[i].worker = to[r->entries[i].worker];
     }
 }
@@ -342,7 +342,8 @@ static unsigned first_entry(const struct redis *r, unsigned worker)
 {
     unsigned i = 0;
 
-    while (i < r->nentries && (r->entries[i].mark == STRANGER || r->entries[i].worker != worker))
+    while (i < r->nentries &&
+           (r->entries[i].standing == STRANGER || r->entries[i].worker != worker))
         i++;
     return i;
 }
@@ -466,14 +467,14 @@ static void print_worker(const struct conf *c, const struct worker *w, unsigned 
 
 void state_print(const struct conf *c, const struct state *s, FILE *out)
 {
-    static const char *const marks[] = {"", "", " dead", " ?"};
+    static const char *const standings[] = {"", "", " dead", " ?"};
 
     fprintf(out, "       redis:");
     for (unsigned j = 0; j < c->jobs; j++)
         print_job(s, j, out);
     fprintf(out, " workers");
     for (unsigned i = 0; i < s->redis.nentries; i++)
-        fprintf(out, " %u%s", s->redis.entries[i].epoch, marks[s->redis.entries[i].mark]);
+        fprintf(out, " %u%s", s->redis.entries[i].epoch, standings[s->redis.entries[i].standing]);
     fprintf(out, "\n       ");
     for (unsigned i = 0; i < c->workers; i++)
         print_worker(c, &s->workers[i], i, out);

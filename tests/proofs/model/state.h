@@ -15,8 +15,8 @@
 #define WORKERS_MAX 3
 #define ENTRIES_MAX 7 /* of R:workers, and epochs without one */
 #define STARTS_MAX 15 /* a job with so many starts is not claimed any more */
-#define LOCK 0        /* the gate with one place */
-#define SEM 1         /* the gate with two places */
+#define LOCK 0        /* the gate with one permit */
+#define SEM 1         /* the gate with two permits */
 #define GATES 2
 
 /* What a broken variant leaves out. */
@@ -28,8 +28,8 @@ enum variant {
     GATE_LEAK = 16,      /* reaping does not free the gates */
     NO_SEEN = 32,        /* a registration does not tell the numbers that its worker knows */
     NO_COUNTER = 64,     /* a reap does not compare the victim's counter */
-    NO_DEAD = 128,       /* a reap does not mark its victim as dead before it moves jobs */
-    CLOCK_BACK = 256,    /* not a fault of the protocol: Redis' clock is behind its own numbers */
+    NO_DEAD = 128,       /* a reap does not write its victim off before it moves jobs */
+    CLOCK_BACK = 256,    /* not an error of the protocol: Redis' clock is behind its own numbers */
     ADOPT_SETTLED = 512, /* a waiting job is adopted though its start may have ended */
     NO_SEEN_RECONCILE = 1024, /* a reconcile does not tell the numbers that its worker knows */
     BACK_ONLY = 2048,         /* with CLOCK_BACK: only workers that are back know numbers */
@@ -72,11 +72,11 @@ struct job {
 };
 
 /* STRANGER: an epoch that holds jobs without being a worker (counter '?' in a beat's answer). */
-enum mark { ALIVE = 1, MARKED_DEAD, STRANGER };
+enum standing { ALIVE = 1, WRITTEN_OFF, STRANGER };
 
 struct entry {
     uint8_t epoch;
-    uint8_t mark;
+    uint8_t standing;
     uint8_t link;
     uint8_t worker, life; /* the token of the process: which worker, and its life number */
     uint8_t seq;
@@ -175,7 +175,7 @@ enum wrong {
 struct history {
     uint16_t started[JOBS_MAX]; /* start numbers that were used up, as bits */
     uint16_t settled[JOBS_MAX]; /* start numbers with a result that was applied, as bits */
-    uint8_t open[JOBS_MAX];     /* the start whose process has not ended, as far as is recorded */
+    uint8_t open[JOBS_MAX];     /* the start whose process has not ended, as far as is noted */
     uint8_t ended[JOBS_MAX];    /* the set in which it ended */
     uint8_t added;              /* jobs whose add was acknowledged and not rolled back */
     uint8_t issued;             /* the highest number that the hybrid clock has given out */

@@ -15,7 +15,7 @@ static uint8_t tick(const struct conf *c, struct state *s, unsigned n, uint8_t s
 
     if (seen >= first)
         first = seen + 1U;
-    /* Redis TIME in µs is ahead of all numbers given out, unless somebody has set it back. */
+    /* Redis TIME in µs is later than all numbers given out, unless somebody has set it back. */
     if (!(c->variant & CLOCK_BACK) && s->history.issued >= first)
         first = s->history.issued + 1U;
     if (first <= s->history.issued)
@@ -83,12 +83,12 @@ static void list_strangers(const struct conf *c, struct state *s)
     struct redis *r = &s->redis;
 
     for (int i = r->nentries - 1; i >= 0; i--) {
-        if (r->entries[i].mark == STRANGER && !holds_jobs(r, r->entries[i].epoch))
+        if (r->entries[i].standing == STRANGER && !holds_jobs(r, r->entries[i].epoch))
             remove_entry(c, s, i);
     }
     for (unsigned j = 0; j < c->jobs; j++) {
         if ((r->jobs[j].sets & RUNNING) && find(r, r->jobs[j].owner) < 0)
-            add_entry(s, &(struct entry){.epoch = r->jobs[j].owner, .mark = STRANGER});
+            add_entry(s, &(struct entry){.epoch = r->jobs[j].owner, .standing = STRANGER});
     }
 }
 
@@ -108,9 +108,9 @@ static enum status status_of(const struct redis *r, uint8_t epoch)
 {
     const struct entry *e = store_entry(r, epoch);
 
-    if (e == NULL || e->mark == STRANGER)
+    if (e == NULL || e->standing == STRANGER)
         return SAID_UNKNOWN;
-    return e->mark == MARKED_DEAD ? SAID_DEAD : OK;
+    return e->standing == WRITTEN_OFF ? SAID_DEAD : OK;
 }
 
 static enum status linked(const struct conf *c, const struct redis *r, const struct call *call)
@@ -369,7 +369,8 @@ static bool has_newer(const struct redis *r, const struct call *call, unsigned w
     for (unsigned i = 0; i < r->nentries; i++) {
         const struct entry *e = &r->entries[i];
 
-        if (e->mark == ALIVE && e->worker == worker && e->life == call->life && e->seq >= call->seq)
+        if (e->standing == ALIVE && e->worker == worker && e->life == call->life &&
+            e->seq >= call->seq)
             return true;
     }
     return false;
@@ -383,7 +384,7 @@ static void drop_ghosts(const struct conf *c, struct state *s, const struct call
     for (int i = r->nentries - 1; i >= 0; i--) {
         const struct entry *e = &r->entries[i];
 
-        if (e->mark == ALIVE && e->worker == worker && e->life == call->life)
+        if (e->standing == ALIVE && e->worker == worker && e->life == call->life)
             remove_entry(c, s, i);
     }
 }
@@ -410,7 +411,7 @@ static void enter(const struct conf *c, struct state *s, unsigned worker, const 
     if (call->old != 0 && status_of(r, call->old) != SAID_DEAD)
         release_unheard(c, s, call->old, keep);
     add_entry(s, &(struct entry){.epoch = epoch,
-                                 .mark = ALIVE,
+                                 .standing = ALIVE,
                                  .link = 1,
                                  .worker = (uint8_t)worker,
                                  .life = call->life,
@@ -489,7 +490,7 @@ static void leave(const struct conf *c, struct state *s, const struct call *call
 
 /* ---- v1_reap */
 
-/* A recorded cause must be true: a buried worker was cut off, frozen or dead. */
+/* A noted cause must be true: a buried worker was cut off, frozen or dead. */
 static void note_burial(const struct conf *c, struct state *s, uint8_t victim)
 {
     for (unsigned w = 0; w < c->workers; w++) {
@@ -522,8 +523,8 @@ static void reap(const struct conf *c, struct state *s, const struct call *call,
 {
     struct redis *r = &s->redis;
     int at = find(r, call->victim);
-    bool is_worker = at >= 0 && r->entries[at].mark != STRANGER;
-    bool is_alive = is_worker && r->entries[at].mark == ALIVE;
+    bool is_worker = at >= 0 && r->entries[at].standing != STRANGER;
+    bool is_alive = is_worker && r->entries[at].standing == ALIVE;
 
     a->status = (uint8_t)status_of(r, call->epoch);
     if (a->status != OK || (call->counter == WAS_STRANGER ? is_alive : !is_worker))
@@ -533,7 +534,7 @@ static void reap(const struct conf *c, struct state *s, const struct call *call,
             return;
         note_burial(c, s, call->victim);
         if (!(c->variant & NO_DEAD))
-            r->entries[at].mark = MARKED_DEAD;
+            r->entries[at].standing = WRITTEN_OFF;
     } else if (!is_worker) {
         note_burial(c, s, call->victim);
     }

@@ -80,12 +80,12 @@ static char *trace_of(const struct variant_of *v, struct result *r)
  * limit, and is explored without it. */
 static void holds_with_the_rule(const struct variant_of *v, unsigned depth)
 {
-    const unsigned faults = CLOCK_BACK | BACK_ONLY;
+    const unsigned backs = CLOCK_BACK | BACK_ONLY;
     struct limits limits = {.depth = depth + 1};
     struct conf c = v->conf;
     struct result r;
 
-    c.variant = (c.variant & ~faults) != 0 ? c.variant & faults : 0;
+    c.variant = (c.variant & ~backs) != 0 ? c.variant & backs : 0;
     explore(&c, &limits, stdout, &r);
     assert_null(r.broken);
     assert_true(r.is_whole || r.depth > depth);

@@ -216,11 +216,13 @@ static void want_reap(struct worker *w, const struct entry *e, bool is_certain)
     if (w->victim != 0)
         return;
     w->victim = e->epoch;
-    w->counter = e->mark == MARKED_DEAD ? WAS_DEAD : e->mark == STRANGER ? WAS_STRANGER : FRESH;
+    w->counter = e->standing == WRITTEN_OFF ? WAS_DEAD
+                 : e->standing == STRANGER  ? WAS_STRANGER
+                                            : FRESH;
     w->is_certain = is_certain;
 }
 
-void worker_look(const struct conf *c, struct state *s, unsigned i, uint8_t own_epoch)
+void worker_watch(const struct conf *c, struct state *s, unsigned i, uint8_t own_epoch)
 {
     struct worker *w = &s->workers[i];
 
@@ -233,7 +235,7 @@ void worker_look(const struct conf *c, struct state *s, unsigned i, uint8_t own_
             w->watch[k] = 1;
         else if (w->watch[k] < c->silence && !(c->variant & SECONDS))
             w->watch[k]++;
-        if (w->watch[k] >= c->silence || e->mark == MARKED_DEAD)
+        if (w->watch[k] >= c->silence || e->standing == WRITTEN_OFF)
             want_reap(w, e, false);
     }
 }
@@ -248,7 +250,7 @@ void worker_wait(const struct conf *c, struct worker *w)
 
 static bool is_predecessor(const struct state *s, unsigned i, const struct entry *e)
 {
-    return e->mark != STRANGER && e->worker == i && e->life < s->workers[i].life;
+    return e->standing != STRANGER && e->worker == i && e->life < s->workers[i].life;
 }
 
 bool worker_has_predecessor(const struct state *s, unsigned i)
@@ -364,7 +366,7 @@ static void start(struct state *s, const struct worker *w, struct slot *slot, un
     if (h->started[j] & bit)
         h->wrong |= STARTED_TWICE;
     h->started[j] |= bit;
-    /* A start that comes too late opens nothing: a recorded cause may have let another worker go
+    /* A start that comes too late opens nothing: a noted cause may have let another worker go
      * on. */
     if (!(job->sets & RUNNING) || job->owner != w->epoch || job->starts != slot->start)
         return;

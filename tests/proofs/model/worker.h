@@ -26,7 +26,7 @@ void worker_die(struct worker *w);
 /* The worker's own beat or registration was executed: count once more which counters of others have
  * not moved. This happens when the answer is made, not when it arrives: nothing depends on it in
  * between, and if the answer is lost, worker_trouble drops the count. */
-void worker_look(const struct conf *c, struct state *s, unsigned w, uint8_t own_epoch);
+void worker_watch(const struct conf *c, struct state *s, unsigned w, uint8_t own_epoch);
 /* Time passes (used only by the variant that counts silence in time). */
 void worker_wait(const struct conf *c, struct worker *w);
 

@@ -1,7 +1,8 @@
 -- The checks of `later fsck` in their order (src/cli/verbs/cmd_fsck.c), here without a process for
 -- each of thousands of runs.
 
-local ALONE = {jobs = 'hash', running = 'zset', workers = 'hash', tries = 'hash', errors = 'hash', results = 'hash',
+local ALONE = {jobs = 'hash', running = 'zset', workers = 'hash', tries = 'hash', errors = 'hash', failures = 'hash',
+  results = 'hash',
   heads = 'zset', names = 'set', prio = 'hash', paused = 'hash', clock = 'string', config = 'hash', stats = 'hash',
   cancel = 'hash', progress = 'hash', await = 'hash', notes = 'hash', unserved = 'hash', limits = 'hash',
   queues = 'hash', parked = 'hash', timers = 'zset', holds = 'hash'}
@@ -11,7 +12,7 @@ local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zs
   {'rate:gcra:', 'string'}, {'rate:fixed:', 'string'}, {'wait:', 'zset'}, {'line:', 'zset'}, {'parked:', 'zset'},
   {'rate:granted:', 'set'}, {'granted:', 'zset'}, {'aside:', 'set'}, {'uniq:', 'string'}}
 
-local PHASES = {'running', 'jobs', 'tries', 'errors', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds'}
+local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds'}
 local GATES = {'lock:', 'sem:', 'rate:granted:', 'wait:', 'granted:'}
 
 local function type_of(rest)

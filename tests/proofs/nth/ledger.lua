@@ -95,10 +95,10 @@ function nth.take_answers(m, epoch, reply, results, short)
   end
 end
 
--- ---- places
+-- ---- sets
 
 -- -> id -> list of the sets it is in
-local function places()
+local function sets_by_id()
   local where = {}
   for key in pairs(nth.content_keys()) do
     local rest = string.sub(key, #nth.ROOT + 2)
@@ -115,7 +115,7 @@ end
 
 -- -> tag -> {id, first of its sets}; also raw members
 function nth.whereabouts(m)
-  local where, out = places(), {}
+  local where, out = sets_by_id(), {}
   local all = nth.redis('HGETALL', 'jobs')
   for i = 1, #all, 2 do
     local id = all[i]
@@ -132,8 +132,8 @@ end
 
 -- Each record is in one set, and each member has a record. Exceptions: what the stage has
 -- otherwise.
-function nth.judge_places(m, before)
-  local where, records = places(), {}
+function nth.judge_sets(m, before)
+  local where, records = sets_by_id(), {}
   local all = nth.redis('HGETALL', 'jobs')
   for i = 1, #all, 2 do
     local id, tag = all[i], m.tag[all[i]] or nth.tag_by_record(all[i], all[i + 1])
@@ -260,18 +260,18 @@ local function judge_left(known)
   end
 end
 
-local function judge_fate(m, tag, fate, place)
-  local n, is_dead = m.ended[tag] or 0, place and string.match(place[2], '^dead:')
+local function judge_fate(m, tag, fate, at)
+  local n, is_dead = m.ended[tag] or 0, at and string.match(at[2], '^dead:')
   if n > 1 then
     nth.found('twice', tag .. ' has ended ' .. n .. ' times')
   elseif fate == 'run' and n == 0 then
-    nth.found('lost', tag .. ' was never ended' .. (place and ': it is in ' .. place[2] or ': it is gone'))
+    nth.found('lost', tag .. ' was never ended' .. (at and ': it is in ' .. at[2] or ': it is gone'))
   elseif fate == 'dead' and not is_dead then
-    nth.found('lost', tag .. ' should be among the dead' .. (place and ': it is in ' .. place[2] or ': it is gone'))
-  elseif fate == 'gone' and place and not string.match(place[2], '^done:') then
-    nth.found('left', tag .. ' should be gone: it is in ' .. place[2])
-  elseif fate == 'run' and place and not string.match(place[2], '^done:') then
-    nth.found('left', tag .. ' has ended: it is in ' .. place[2])
+    nth.found('lost', tag .. ' should be among the dead' .. (at and ': it is in ' .. at[2] or ': it is gone'))
+  elseif fate == 'gone' and at and not string.match(at[2], '^done:') then
+    nth.found('left', tag .. ' should be gone: it is in ' .. at[2])
+  elseif fate == 'run' and at and not string.match(at[2], '^done:') then
+    nth.found('left', tag .. ' has ended: it is in ' .. at[2])
   end
 end
 

@@ -13,9 +13,9 @@ local function build(stage)
   m.now_us = nth.now_us
   local known = nth.fsck()
   local all = nth.save()
-  for tag, place in pairs(nth.whereabouts(m)) do
+  for tag, at in pairs(nth.whereabouts(m)) do
     m.ids = m.ids or {}
-    m.ids[place[1]] = tag
+    m.ids[at[1]] = tag
   end
   nth.kept[stage] = {all = all, m = m, known = known, complaints = nth.findings}
 end
@@ -60,7 +60,7 @@ local function judge(m, kept, s, before, reply, why)
     nth.judge_unchanged(before, 'error-wrote')
   end
   s.after(m, reply, why)
-  nth.judge_places(m, ids)
+  nth.judge_sets(m, ids)
   nth.judge_running(m)
   nth.judge_gates(m)
   nth.judge_fsck(kept.known, 'fsck')

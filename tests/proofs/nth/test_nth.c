@@ -8,7 +8,7 @@
  *
  * --right: all calls of one command raise, as for a user without the right; for each command.
  * --library: a joined library (laterd.lua) instead of the built-in one. --list: print every
- * finding, the figures of each scenario, and the places that were not hit.
+ * finding, the figures of each scenario, and the calls that were not hit.
  *
  * The calls in the library are numbered before it is loaded (wrap.lua). Stages, scenarios and
  * judges are the Lua files in this folder; they are loaded in front of the library. So thousands of
@@ -37,7 +37,7 @@
 static const char *const parts[] = {"wrap",   "world",    "fsck",  "ledger", "drain", "run",
                                     "stages", "scenario", "steps", "calls",  "wide"};
 
-/* A place in the source that calls Redis. */
+/* A call of Redis in the source. */
 static struct site {
     char file[48];
     int line;
@@ -91,7 +91,7 @@ static void put_part(struct buf *out, const char *name)
     buf_puts(out, "end\n");
 }
 
-/* How a call begins, and its replacement: `is`, the number of the place, `then`. */
+/* How a call begins, and its replacement: `is`, the number of the call, `then`. */
 static const struct {
     const char *was, *is, *then;
 } calls[] = {
@@ -130,7 +130,7 @@ static int new_site(const char *file, int line)
     return nsites;
 }
 
-/* Add a line of the library; each call in it gets the number of its place. */
+/* Add a line of the library; each call in it gets its number. */
 static void put_line(struct buf *out, const char *line, size_t n, const char *file, int number)
 {
     bool is_comment = false;
@@ -148,15 +148,15 @@ static void put_line(struct buf *out, const char *line, size_t n, const char *fi
     }
 }
 
-/* Replace the first `was` after the text `mark` by `is`. */
-static void replace(struct buf *text, const char *mark, const char *was, const char *is)
+/* Replace the first `was` after the text `after` by `is`. */
+static void replace(struct buf *text, const char *after, const char *was, const char *is)
 {
-    const char *from = strstr(text->data, mark);
+    const char *from = strstr(text->data, after);
     const char *at = from != NULL ? strstr(from, was) : NULL;
     struct buf out = BUF_INIT;
 
     if (at == NULL)
-        die("src/lua/core/prelude.lua has not, as it had, after", mark);
+        die("src/lua/core/prelude.lua has not, as it had, after", after);
     buf_add(&out, text->data, (size_t)(at - text->data));
     buf_puts(&out, is);
     buf_puts(&out, at + strlen(was));
@@ -224,7 +224,7 @@ static void load(struct client *c)
     buf_done(&text);
 }
 
-/* Print a finding. Without --list, print it once for each place, command, scenario and kind, since
+/* Print a finding. Without --list, print it once for each call, command, scenario and kind, since
  * many N give the same. */
 static void tell(const char *scenario, const struct reply *f)
 {
@@ -301,8 +301,8 @@ static int sum_up(void)
             (void)printf("# not hit: %s:%d\n", sites[i].file, sites[i].line);
     }
     tell_kinds();
-    (void)printf("%d call places, %d of them hit, %ld runs (%ld different), %ld broken\n", nsites,
-                 hit, fx.runs, fx.judged, fx.broken);
+    (void)printf("%d calls in the source, %d of them hit, %ld runs (%ld different), %ld broken\n",
+                 nsites, hit, fx.runs, fx.judged, fx.broken);
     return fx.broken > 0;
 }
 

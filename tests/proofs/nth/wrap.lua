@@ -1,7 +1,7 @@
 -- Wraps the calls of the library to Redis: counts them, and lets the armed one raise before its
 -- command is executed.
 --
--- The test rewrites `redis.call(` of the library to `redis.call(SITE, ` (test_nth.c), so each place
+-- The test rewrites `redis.call(` of the library to `redis.call(SITE, ` (test_nth.c), so each call
 -- in the source has a number. The armed redis.call raises what Redis 7 raises for a missing right;
 -- redis.pcall returns it. TIME is the clock of the test (nth.now_us), which stands still. A time of
 -- that clock at which a key expires is given to Redis as a duration.
@@ -148,7 +148,7 @@ function nth.call(name, ...)
   return reply
 end
 
--- The same; an error is a fault of the test.
+-- The same; an error is one of the test.
 function nth.must(name, ...)
   local reply, why = nth.call(name, ...)
   if why then

@@ -188,7 +188,7 @@ static void make_reschedule(struct maker *k)
 static const char *pick_dead(struct maker *k)
 {
     struct model_job *row[MODEL_JOBS];
-    size_t n = model_jobs(k->m, -1, PLACE_DEAD, -1, row);
+    size_t n = model_jobs(k->m, -1, JOB_DEAD, -1, row);
 
     return n > 0 && percent(k, 80) ? row[below(k, (int)n)]->id : pick_id(k);
 }
@@ -427,7 +427,7 @@ static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end, i
     arg(k, "");
     for (size_t i = 0; i < k->m->jobs && n + *briefs < HELD_MAX; i++) {
         const struct model_job *j = &k->m->job[i];
-        bool own = j->place == PLACE_RUNNING && j->score == epoch;
+        bool own = j->state == JOB_RUNNING && j->score == epoch;
         int times = percent(k, own ? share : 1) ? 1 + percent(k, 4) : 0;
 
         while (times-- > 0 && n + *briefs < HELD_MAX) {

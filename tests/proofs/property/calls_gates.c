@@ -96,7 +96,7 @@ static const struct model_gate *pick_held(struct maker *k, const char **owner)
 
             (void)snprintf(who, sizeof(who), "=%s", OWNERS[n]);
             if ((g->is_held && strcmp(g->holder, who) == 0) || outsider_of(k->m, g, who) != NULL ||
-                (g->kind == KIND_SEM && g->places > 0 && strcmp(g->place[0].who, who) == 0)) {
+                (g->kind == KIND_SEM && g->permits > 0 && strcmp(g->permit[0].who, who) == 0)) {
                 *owner = OWNERS[n];
                 return g;
             }

@@ -16,7 +16,7 @@ static size_t held_args(struct maker *k, int64_t epoch, struct model_held *held)
 
     for (size_t i = 0; i < k->m->jobs && n < HELD_MAX; i++) {
         const struct model_job *j = &k->m->job[i];
-        bool own = j->place == PLACE_RUNNING && j->score == epoch;
+        bool own = j->state == JOB_RUNNING && j->score == epoch;
 
         if (!percent(k, own ? 70 : 6))
             continue;
@@ -132,7 +132,7 @@ void make_reconcile(struct maker *k)
 static int64_t pick_victim(struct maker *k)
 {
     struct model_job *row[MODEL_JOBS];
-    size_t n = model_jobs(k->m, -1, PLACE_RUNNING, -1, row);
+    size_t n = model_jobs(k->m, -1, JOB_RUNNING, -1, row);
 
     return n > 0 && percent(k, 70) ? row[below(k, (int)n)]->score : pick_epoch(k, false);
 }

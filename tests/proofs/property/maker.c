@@ -169,7 +169,7 @@ const char *pick_id(struct maker *k)
     for (int i = 0; i < 5 && k->m->jobs > 0 && !percent(k, 3); i++) {
         const struct model_job *j = &k->m->job[below(k, (int)k->m->jobs)];
 
-        if (j->place != PLACE_GONE || percent(k, 10))
+        if (j->state != JOB_GONE || percent(k, 10))
             return j->id;
     }
     return PICK(k, wrong);

@@ -133,36 +133,43 @@ struct model_job *model_new_job(struct model *m, int64_t number, int q, struct b
     j->queue = q;
     j->priority = 5;
     j->a = j->t = j->x = j->k = j->unique_until = MODEL_NONE;
-    j->cancel_ms = j->await_ms = MODEL_NONE;
+    j->cancel_ms = j->await_ms = j->started_ms = MODEL_NONE;
+    j->added_ms = number / 1000;
     j->payload = payload;
     return j;
 }
 
-/* QUEUE@UNIQUE -> the id of the job that has the key, or NULL. */
-static const char *resolve(struct model *m, const char *id)
+/* The unique key that QUEUE@KEY names, or NULL. */
+static struct model_unique *resolve(struct model *m, const char *id)
 {
     const char *at = strchr(id, '@');
 
-    for (int q = 0; q < MODEL_QUEUES; q++) {
+    for (int q = 0; at != NULL && q < MODEL_QUEUES; q++) {
         size_t n = strlen(m->queue[q].name);
-        const struct model_unique *u;
 
-        if ((size_t)(at - id) != n || strncmp(id, m->queue[q].name, n) != 0)
-            continue;
-        u = unique_of(m, q, at + 1);
-        return u != NULL ? u->id : NULL;
+        if ((size_t)(at - id) == n && strncmp(id, m->queue[q].name, n) == 0)
+            return unique_of(m, q, at + 1);
     }
     return NULL;
 }
 
+bool model_free_key(struct model *m, const char *id)
+{
+    struct model_unique *u = resolve(m, id);
+
+    if (u != NULL)
+        u->is_there = false;
+    return u != NULL;
+}
+
 struct model_job *model_find(struct model *m, const char *id)
 {
+    const struct model_unique *u = resolve(m, id);
+
     if (strchr(id, '@') != NULL)
-        id = resolve(m, id);
-    if (id == NULL)
-        return NULL;
+        id = u != NULL ? u->id : "";
     for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].place != PLACE_GONE && strcmp(m->job[i].id, id) == 0)
+        if (m->job[i].state != JOB_GONE && strcmp(m->job[i].id, id) == 0)
             return &m->job[i];
     return NULL;
 }
@@ -172,11 +179,11 @@ bool model_is_solo(const struct model_job *j)
     return j->crashes >= 2;
 }
 
-const char *model_place_name(enum model_place place)
+const char *model_state_name(enum model_state state)
 {
     static const char *const names[] = {"gone", "waiting", "parked", "running", "dead", "done"};
 
-    return names[place];
+    return names[state];
 }
 
 struct model_worker *model_worker(struct model *m, int64_t epoch)
@@ -199,7 +206,7 @@ int64_t model_count_running(const struct model *m, int64_t epoch)
     int64_t n = 0;
 
     for (size_t i = 0; i < m->jobs; i++)
-        n += m->job[i].place == PLACE_RUNNING && m->job[i].score == epoch;
+        n += m->job[i].state == JOB_RUNNING && m->job[i].score == epoch;
     return n;
 }
 
@@ -256,6 +263,27 @@ char *model_outcome(const char *state, int64_t code, int64_t now_ms, int64_t sta
     return all;
 }
 
+void model_fail(struct model *m, struct model_job *j, int64_t epoch, int64_t code, const char *text)
+{
+    char *cut = mem_printf("%.200s", text), *clean = model_line(cut);
+    struct buf all = BUF_INIT;
+    const char *line = j->failures;
+
+    buf_printf(&all, "%lld %lld %lld %s", (long long)MODEL_MS(m), (long long)epoch, (long long)code,
+               clean);
+    for (int n = 1; n < 5 && line != NULL && *line != '\0'; n++) {
+        size_t len = strcspn(line, "\n");
+
+        buf_puts(&all, "\n");
+        buf_add(&all, line, len);
+        line += len + (line[len] == '\n');
+    }
+    model_set(&j->failures, mem_strdup(buf_str(&all)));
+    buf_done(&all);
+    free(clean);
+    free(cut);
+}
+
 /* ---- hints: heads and marks */
 
 void model_lower_head(struct model *m, int q, int64_t due)
@@ -300,7 +328,7 @@ int64_t model_paused(const struct model *m, int q)
 
 void model_enqueue(struct model *m, struct model_job *j, int64_t due)
 {
-    j->place = PLACE_WAITING;
+    j->state = JOB_WAITING;
     j->score = due;
     if (model_is_solo(j))
         model_mark(m, j->queue, 's');
@@ -311,11 +339,13 @@ void model_enqueue(struct model *m, struct model_job *j, int64_t due)
 
 void model_forget(struct model_job *j)
 {
-    j->place = PLACE_GONE;
+    j->state = JOB_GONE;
     j->cancel_ms = MODEL_NONE;
     j->has_tries = false;
+    j->started_ms = MODEL_NONE;
     model_set(&j->progress, NULL);
     model_set(&j->error, NULL);
+    model_set(&j->failures, NULL);
     model_set(&j->result, NULL);
 }
 
@@ -335,7 +365,7 @@ void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max
     struct model_job *dead[MODEL_JOBS];
     int64_t over;
 
-    j->place = PLACE_DEAD;
+    j->state = JOB_DEAD;
     j->score = MODEL_MS(m);
     j->cancel_ms = MODEL_NONE;
     model_set(&j->progress, NULL);
@@ -344,15 +374,15 @@ void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max
     m->queue[j->queue].is_known = true;
     m->queue[j->queue].dead++;
     announce(m, j, outcome);
-    over = (int64_t)model_jobs(m, j->queue, PLACE_DEAD, -1, dead) - max;
+    over = (int64_t)model_jobs(m, j->queue, JOB_DEAD, -1, dead) - max;
     for (int64_t i = 0; i < over && i < 2; i++)
         model_forget(dead[i]);
 }
 
-void model_trim(struct model *m, int q, enum model_place place, int64_t before, size_t rows)
+void model_trim(struct model *m, int q, enum model_state state, int64_t before, size_t rows)
 {
     struct model_job *row[MODEL_JOBS];
-    size_t n = model_jobs(m, q, place, -1, row);
+    size_t n = model_jobs(m, q, state, -1, row);
 
     for (size_t i = 0; i < n && i < rows && row[i]->score <= before; i++)
         model_forget(row[i]);
@@ -367,14 +397,14 @@ void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t k
         free(outcome);
         return;
     }
-    j->place = PLACE_DONE;
+    j->state = JOB_DONE;
     j->score = MODEL_MS(m) + keep;
     j->cancel_ms = MODEL_NONE;
     model_set(&j->progress, NULL);
     model_set(&j->error, NULL);
     model_set(&j->result, outcome);
     m->queue[j->queue].is_known = true;
-    model_trim(m, j->queue, PLACE_DONE, MODEL_MS(m), 2);
+    model_trim(m, j->queue, JOB_DONE, MODEL_MS(m), 2);
 }
 
 void model_end_cancelled(struct model *m, struct model_job *j, char *outcome)
@@ -389,7 +419,7 @@ bool model_end_replaced(struct model *m, struct model_job *j, int64_t code, cons
     struct model_job *next = u != NULL && strcmp(u->id, j->id) != 0 ? model_find(m, u->id) : NULL;
     char text[64];
 
-    if (next == NULL || next->place > PLACE_PARKED)
+    if (next == NULL || next->state > JOB_PARKED)
         return false;
     (void)snprintf(text, sizeof(text), "replaced by %s", next->id);
     model_end_cancelled(m, j, model_outcome("cancelled", code, MODEL_MS(m), j->starts, text, tail));
@@ -423,7 +453,7 @@ static int by_score(const void *a, const void *b)
     return x->score != y->score ? (x->score < y->score ? -1 : 1) : strcmp(x->id, y->id);
 }
 
-size_t model_jobs(struct model *m, int q, enum model_place place, int priority,
+size_t model_jobs(struct model *m, int q, enum model_state state, int priority,
                   struct model_job **row)
 {
     size_t n = 0;
@@ -431,7 +461,7 @@ size_t model_jobs(struct model *m, int q, enum model_place place, int priority,
     for (size_t i = 0; i < m->jobs; i++) {
         struct model_job *j = &m->job[i];
 
-        if (j->place == place && (q < 0 || j->queue == q) &&
+        if (j->state == state && (q < 0 || j->queue == q) &&
             (priority < 0 || priority == (model_is_solo(j) ? 10 : j->priority)))
             row[n++] = j;
     }

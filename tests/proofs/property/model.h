@@ -1,7 +1,7 @@
 /*
  * The reference for random calls on a real Redis: in plain structs, what a namespace is and what
- * every function of the library does to it. A job is one struct with one place. So if Redis reads
- * as the model says, every job is in exactly one place.
+ * every function of the library does to it. A job is one struct with one state. So if Redis reads
+ * as the model says, every job is in exactly one state.
  *
  * There is one function for each function of the library. It takes well-formed arguments, changes
  * the model, and writes the expected reply:
@@ -40,7 +40,7 @@ struct bytes {
     size_t n;
 };
 
-enum model_place { PLACE_GONE, PLACE_WAITING, PLACE_PARKED, PLACE_RUNNING, PLACE_DEAD, PLACE_DONE };
+enum model_state { JOB_GONE, JOB_WAITING, JOB_PARKED, JOB_RUNNING, JOB_DEAD, JOB_DONE };
 
 /* How a job stands before its gates, and in which order it takes them. */
 struct model_spot {
@@ -61,16 +61,17 @@ struct model_job {
     int64_t unique_until;              /* MODEL_NONE: until its end */
     bool is_successor; /* waits for the end of the earlier job with its unique key */
     struct bytes payload;
-    enum model_place place;
+    enum model_state state;
     int64_t score; /* due time, epoch, time of death, or time to be removed */
     bool has_tries;
-    int64_t starts, attempts, crashes, tries_due;
-    int64_t cancel_ms; /* MODEL_NONE: not to be cancelled */
-    int cancel_turn;   /* its number in the order of R:cancel */
+    int64_t added_ms;
+    int64_t starts, attempts, crashes, tries_due, started_ms; /* started: MODEL_NONE: never */
+    int64_t cancel_ms;                                        /* MODEL_NONE: not to be cancelled */
+    int cancel_turn; /* its number in the order of R:cancel */
     int64_t await_ms;
-    char *progress, *error, *result; /* NULL: none */
-    char *holds;                     /* gates and unique key, one per line */
-    struct model_spot spot;          /* of a parked job */
+    char *progress, *error, *failures, *result; /* NULL: none */
+    char *holds;                                /* gates and unique key, one per line */
+    struct model_spot spot;                     /* of a parked job */
 };
 
 struct model_raw {
@@ -176,6 +177,14 @@ void model_pause(struct model *m, int q, const char *who, const char *reason, in
 void model_resume(struct model *m, int q, int64_t at, struct buf *out);
 /* q: -1 for all. */
 /* A queue is forgotten if it has no jobs and no live worker serves it. */
+/* Free the unique key that QUEUE@KEY names. Whether it was taken. */
+bool model_free_key(struct model *m, const char *id);
+/* Note a failed attempt of the job; of the last five. */
+void model_fail(struct model *m, struct model_job *j, int64_t epoch, int64_t code,
+                const char *text);
+/* The value of R:tries of a job that has one. */
+#define MODEL_TRIES 120
+void model_tries(const struct model_job *j, char text[MODEL_TRIES]);
 void model_forget_queue(struct model *m, int q, struct buf *out);
 void model_known_queue(struct model *m, int q, struct buf *out);
 void model_stats(struct model *m, int q, struct buf *out);
@@ -299,7 +308,7 @@ int64_t model_max_payload(const struct model *m, int q);
 /* Call this before each call. */
 void model_begin(struct model *m);
 /* Forget up to `rows` dead or done jobs of a queue whose time is over. */
-void model_trim(struct model *m, int q, enum model_place place, int64_t before, size_t rows);
+void model_trim(struct model *m, int q, enum model_state state, int64_t before, size_t rows);
 void model_end_cancelled(struct model *m, struct model_job *j, char *outcome);
 /* The job would wait again. Returns whether it ended instead, since its successor has its key. */
 bool model_end_replaced(struct model *m, struct model_job *j, int64_t code, const char *tail);
@@ -308,12 +317,12 @@ int64_t model_paused(const struct model *m, int q); /* -1: not; 0: for ever; unt
 int64_t model_due(double score);
 /* The raw members of a queue by score, then bytes. Returns how many. */
 size_t model_raws(struct model *m, int q, struct model_raw **row);
-/* The jobs of a queue in a place by score, then id. priority: -1: any, 10: suspects. Returns how
+/* The jobs of a queue in a state by score, then id. priority: -1: any, 10: suspects. Returns how
  * many. */
-size_t model_jobs(struct model *m, int q, enum model_place place, int priority,
+size_t model_jobs(struct model *m, int q, enum model_state state, int priority,
                   struct model_job **row);
 void model_record(const struct model_job *j, struct buf *out);
-const char *model_place_name(enum model_place place);
+const char *model_state_name(enum model_state state);
 void model_put_note(struct model *m, const char *name);
 void model_drop_note(struct model *m, const char *name);
 

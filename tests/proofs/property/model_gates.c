@@ -1,5 +1,5 @@
 /*
- * Single gates of the model: places, limits, rates.
+ * Single gates of the model: permits, limits, rates.
  */
 #include "model_gates.h"
 
@@ -29,8 +29,8 @@ int64_t sem_ends(const struct model_gate *g)
 {
     int64_t last = 0;
 
-    for (size_t i = 0; i < g->places; i++)
-        last = g->place[i].until > last ? g->place[i].until : last;
+    for (size_t i = 0; i < g->permits; i++)
+        last = g->permit[i].until > last ? g->permit[i].until : last;
     return last;
 }
 
@@ -39,7 +39,7 @@ static void expire(struct model *m, struct model_gate *g)
     int64_t now = MODEL_MS(m);
 
     if (g->kind == KIND_SEM && sem_ends(g) < now)
-        g->places = 0;
+        g->permits = 0;
 
     if (g->is_held && g->until > 0 && g->until < now)
         g->is_held = false;
@@ -57,7 +57,7 @@ void gates_set_time(struct model *m, int64_t was_us)
         s->elapsed_us += m->now_us - was_us;
     /* A lease that had ended counts again. */
     for (size_t i = 0; m->now_us < was_us && i < s->n; i++)
-        s->gate[i].last_places = s->gate[i].places;
+        s->gate[i].last_permits = s->gate[i].permits;
     s->was_set_back |= m->now_us < was_us;
     for (size_t i = 0; i < s->n; i++)
         expire(m, &s->gate[i]);
@@ -160,15 +160,15 @@ const struct model_limit *limit_of(struct model *m, enum gate_kind kind, const c
 
 /* ---- rates */
 
-/* How far the theoretical arrival time is ahead of now. */
+/* How far the theoretical arrival time is later than now. */
 static double gcra(const struct model *m, const struct model_gate *g, const struct model_limit *l,
                    double *step, double *burst)
 {
-    double ahead = g->has_tat ? (double)(g->tat_base - m->now_us) + g->tat_behind : 0;
+    double lead = g->has_tat ? (double)(g->tat_base - m->now_us) + g->tat_behind : 0;
 
     *step = (double)l->per_ms * 1000 / (double)l->n;
     *burst = *step * (double)l->burst;
-    return fmin(fmax(ahead, 0), *burst);
+    return fmin(fmax(lead, 0), *burst);
 }
 
 static int by_start(const void *a, const void *b)
@@ -180,7 +180,7 @@ static int by_start(const void *a, const void *b)
     return x[1] < y[1] ? -1 : 1;
 }
 
-/* Starts that lie ahead of a clock that was set back count as if they were now. */
+/* Starts later than a clock that was set back count as if they were now. */
 static void trim_log(const struct model *m, struct model_gate *g, const struct model_limit *l)
 {
     size_t n = 0;
@@ -199,15 +199,15 @@ static int64_t ceil_ms(double us)
     return (int64_t)ceil(us / 1000);
 }
 
-static void put_ahead(const struct model *m, struct model_gate *g, double ahead)
+static void put_lead(const struct model *m, struct model_gate *g, double lead)
 {
     g->tat_base = m->now_us;
-    g->tat_behind = ahead;
+    g->tat_behind = lead;
     g->has_tat = true;
-    g->tat_end = MODEL_MS(m) + ceil_ms(ahead) + 1000;
+    g->tat_end = MODEL_MS(m) + ceil_ms(lead) + 1000;
 }
 
-/* The present window. If the window of earlier starts is ahead, since the clock was set back, it is
+/* The present window. If the window of earlier starts is later, since the clock was set back, it is
  * the next one. */
 static int64_t window_now(const struct model *m, const struct model_gate *g,
                           const struct model_limit *l)
@@ -234,22 +234,22 @@ static int64_t window_count(const struct model *m, const struct model_gate *g,
 }
 
 /* Free starts, without those that are reserved for granted jobs. */
-static int64_t rate_room(struct model *m, struct model_gate *g, const struct model_limit *l,
-                         int64_t *opens_ms)
+static int64_t rate_permits(struct model *m, struct model_gate *g, const struct model_limit *l,
+                            int64_t *opens_ms)
 {
-    int64_t kept = (int64_t)g->places, free;
-    double step, burst, ahead;
+    int64_t kept = (int64_t)g->permits, free;
+    double step, burst, lead;
 
     *opens_ms = MODEL_NONE;
     if (l->algorithm == RATE_GCRA) {
         if (l->n == 0)
             return 0;
-        ahead = gcra(m, g, l, &step, &burst);
-        /* Write it relative to now; otherwise it would be as far ahead at every read. */
+        lead = gcra(m, g, l, &step, &burst);
+        /* Write it relative to now; otherwise it would be as much too late at every read. */
         if (g->has_tat &&
             (g->tat_base > m->now_us || (double)(g->tat_base - m->now_us) + g->tat_behind > burst))
-            put_ahead(m, g, ahead);
-        free = (int64_t)floor((burst - ahead) / step + 1e-6);
+            put_lead(m, g, lead);
+        free = (int64_t)floor((burst - lead) / step + 1e-6);
     } else if (l->algorithm == RATE_SLIDING) {
         trim_log(m, g, l);
         free = l->n - (int64_t)g->logged;
@@ -268,13 +268,13 @@ static int64_t rate_room(struct model *m, struct model_gate *g, const struct mod
 int64_t rate_opens(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n)
 {
     int64_t per_us = l->per_ms * 1000, over;
-    double step, burst, ahead;
+    double step, burst, lead;
 
     if (n > (l->algorithm == RATE_GCRA ? l->burst : l->n) || l->n == 0)
         return MODEL_NONE;
     if (l->algorithm == RATE_GCRA) {
-        ahead = gcra(m, g, l, &step, &burst);
-        return ceil_ms((double)m->now_us + ceil(ahead + (double)n * step - burst));
+        lead = gcra(m, g, l, &step, &burst);
+        return ceil_ms((double)m->now_us + ceil(lead + (double)n * step - burst));
     }
     if (l->algorithm == RATE_SLIDING) {
         /* A start that was counted while the clock was back may come after some that were not cut
@@ -314,12 +314,12 @@ static void count_starts(struct model *m, struct model_gate *g, const struct mod
 
 void rate_take(struct model *m, struct model_gate *g, const struct model_limit *l, int64_t n)
 {
-    double step, burst, ahead;
+    double step, burst, lead;
 
     count_starts(m, g, l, n);
     if (l->algorithm == RATE_GCRA) {
-        ahead = gcra(m, g, l, &step, &burst);
-        put_ahead(m, g, ahead + (double)n * step);
+        lead = gcra(m, g, l, &step, &burst);
+        put_lead(m, g, lead + (double)n * step);
     } else if (l->algorithm == RATE_SLIDING) {
         int64_t number = model_tick(m, n, 0);
 
@@ -339,7 +339,7 @@ int64_t rate_seen(struct model *m, struct model_gate *g, const struct model_limi
                   int64_t *reset_us)
 {
     int64_t per_us = l->per_ms * 1000, used = 0, last = MODEL_NONE, count;
-    double step, burst, ahead;
+    double step, burst, lead;
 
     *reset_us = 0;
     if (l->algorithm == RATE_GCRA) {
@@ -347,9 +347,9 @@ int64_t rate_seen(struct model *m, struct model_gate *g, const struct model_limi
 
         if (l->n == 0)
             return 0;
-        ahead = gcra(m, g, l, &step, &burst);
-        free = (int64_t)floor((burst - ahead) / step + 1e-6);
-        *reset_us = (int64_t)ceil(ahead);
+        lead = gcra(m, g, l, &step, &burst);
+        free = (int64_t)floor((burst - lead) / step + 1e-6);
+        *reset_us = (int64_t)ceil(lead);
         return free > 0 ? free : 0;
     }
     if (l->algorithm == RATE_SLIDING) {
@@ -385,7 +385,7 @@ static int64_t no_limit(struct model *m, const struct model_gate *g)
     return 0;
 }
 
-static int64_t sem_room(struct model *m, struct model_gate *g, int64_t *opens_ms)
+static int64_t sem_permits(struct model *m, struct model_gate *g, int64_t *opens_ms)
 {
     const struct model_limit *l = limit_of(m, KIND_SEM, g->name);
     int64_t first = NO_END;
@@ -393,28 +393,28 @@ static int64_t sem_room(struct model *m, struct model_gate *g, int64_t *opens_ms
 
     if (l == NULL)
         return no_limit(m, g);
-    for (size_t i = 0; i < g->places; i++)
-        if (g->place[i].until > MODEL_MS(m))
-            g->place[n++] = g->place[i];
-    g->places = n;
+    for (size_t i = 0; i < g->permits; i++)
+        if (g->permit[i].until > MODEL_MS(m))
+            g->permit[n++] = g->permit[i];
+    g->permits = n;
     if ((int64_t)n < l->n)
         return l->n - (int64_t)n;
     for (size_t i = 0; i < n; i++)
-        first = g->place[i].until < first ? g->place[i].until : first;
+        first = g->permit[i].until < first ? g->permit[i].until : first;
     *opens_ms = first == NO_END ? MODEL_NONE : first;
     return 0;
 }
 
-int64_t gate_room(struct model *m, struct model_gate *g, int64_t *opens_ms)
+int64_t gate_permits(struct model *m, struct model_gate *g, int64_t *opens_ms)
 {
     const struct model_limit *l;
 
     *opens_ms = MODEL_NONE;
     if (g->kind == KIND_SEM)
-        return sem_room(m, g, opens_ms);
+        return sem_permits(m, g, opens_ms);
     if (g->kind == KIND_RATE) {
         l = limit_of(m, KIND_RATE, g->name);
-        return l == NULL ? no_limit(m, g) : rate_room(m, g, l, opens_ms);
+        return l == NULL ? no_limit(m, g) : rate_permits(m, g, l, opens_ms);
     }
     if (lock_is_over(m, g))
         return 1;
@@ -424,9 +424,9 @@ int64_t gate_room(struct model *m, struct model_gate *g, int64_t *opens_ms)
 
 static struct model_holder *holder_called(struct model_gate *g, const char *who)
 {
-    for (size_t i = 0; i < g->places; i++)
-        if (strcmp(g->place[i].who, who) == 0)
-            return &g->place[i];
+    for (size_t i = 0; i < g->permits; i++)
+        if (strcmp(g->permit[i].who, who) == 0)
+            return &g->permit[i];
     return NULL;
 }
 
@@ -441,9 +441,9 @@ void gate_take(struct model *m, struct model_gate *g, const char *who, int64_t f
     }
     if (g->kind == KIND_SEM) {
         h = holder_called(g, who);
-        if (h == NULL && g->places == PLACES_MAX)
+        if (h == NULL && g->permits == PERMITS_MAX)
             abort();
-        h = h != NULL ? h : &g->place[g->places++];
+        h = h != NULL ? h : &g->permit[g->permits++];
         (void)snprintf(h->who, sizeof(h->who), "%s", who);
         h->until = until;
         h->since = MODEL_MS(m);
@@ -467,10 +467,10 @@ bool gate_drop(struct model *m, struct model_gate *g, const char *who)
     if (g->kind != KIND_LOCK) {
         if (h == NULL)
             return false;
-        *h = g->place[--g->places];
+        *h = g->permit[--g->permits];
         /* The key goes with the last lease. */
         if (g->kind == KIND_SEM && sem_ends(g) <= MODEL_MS(m))
-            g->places = 0;
+            g->permits = 0;
     } else {
         if (!g->is_held || strcmp(g->holder, who) != 0)
             return false;
@@ -490,9 +490,9 @@ void gate_promise(struct model *m, struct model_gate *g, const char *who)
     }
     if (h != NULL)
         return;
-    if (g->places == PLACES_MAX)
+    if (g->permits == PERMITS_MAX)
         abort();
-    h = &g->place[g->places++];
+    h = &g->permit[g->permits++];
     *h = (struct model_holder){.until = NO_END};
     (void)snprintf(h->who, sizeof(h->who), "%s", who);
 }
@@ -509,7 +509,7 @@ void gate_spend(struct model *m, struct model_gate *g, const char *who, int64_t 
     if (g->kind != KIND_RATE)
         return;
     if (h != NULL)
-        *h = g->place[--g->places];
+        *h = g->permit[--g->permits];
     if (limit_of(m, KIND_RATE, g->name) != NULL)
         gate_take(m, g, who, fence, NO_END, false);
     if (is_earlier) {

@@ -12,7 +12,7 @@
 #include "rows.h"
 
 #define GATES_MAX 96
-#define PLACES_MAX 512
+#define PERMITS_MAX 512
 #define STARTS_MAX 4096
 #define OUTSIDERS_MAX 64
 #define LIMITS_MAX 32
@@ -20,7 +20,7 @@
 #define UNIQUES_MAX 64
 #define TOUCHED_MAX 1024
 #define MODEL_TIMER_ID (MODEL_GATE_ID + 48) /* a kind, perhaps a holder, and a gate */
-#define NO_END INT64_MAX /* of a place that its holder keeps as long as it lives */
+#define NO_END INT64_MAX /* of a permit that its holder keeps as long as it lives */
 /* A job that was passed over so often reserves gates. Fewer than in production, so that short
  * sequences get there. */
 #define MODEL_PASSES 2
@@ -55,8 +55,8 @@ struct model_gate {
     bool has_token;
     int64_t fence, depth, until, since; /* until: 0: without end */
     /* Holders of a semaphore; of a rate: starts that are reserved for granted jobs. */
-    struct model_holder place[PLACES_MAX];
-    size_t places;
+    struct model_holder permit[PERMITS_MAX];
+    size_t permits;
     bool has_tat, has_window;
     int64_t tat_base, tat_end, window, count, window_end;
     double tat_behind;          /* the theoretical arrival time */
@@ -67,7 +67,7 @@ struct model_gate {
     /* To check the promises. */
     int64_t last_fence;
     char last_holder[32];
-    size_t last_places;
+    size_t last_permits;
     struct model_start start[STARTS_MAX];
     size_t starts;
 };
@@ -126,9 +126,9 @@ struct model_gate *gate_named(struct model *m, enum gate_kind kind, const char *
 const struct model_limit *limit_of(struct model *m, enum gate_kind kind, const char *name);
 /* Does the name fit the template? */
 bool limit_fits(const char *template, const char *name);
-/* Returns the free places. If there are none, *opens_ms is when one becomes free by itself, or
+/* Returns the free permits. If there are none, *opens_ms is when one becomes free by itself, or
  * MODEL_NONE. */
-int64_t gate_room(struct model *m, struct model_gate *g, int64_t *opens_ms);
+int64_t gate_permits(struct model *m, struct model_gate *g, int64_t *opens_ms);
 /* until: NO_END for a holder without a lease. */
 void gate_take(struct model *m, struct model_gate *g, const char *who, int64_t fence, int64_t until,
                bool is_reserved);
@@ -162,7 +162,7 @@ void unique_end(struct model *m, const struct model_job *j);
 
 /* ---- lines (model_line.c) */
 
-/* Collect the gates that this job has to pass, in order. False: it cannot run. why: room for 160
+/* Collect the gates that this job has to pass, in order. False: it cannot run. why: at least 160
  * characters. */
 bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *spot, char *why);
 /* The gate has a line: set the timer to when it opens by itself. */
@@ -173,7 +173,7 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
                int64_t fence);
 void line_arm(struct model *m, const char *kind, const char *name, int64_t at);
 void line_disarm(struct model *m, const char *kind, const char *name);
-/* Take a parked job out of its line; the caller gives it another place. */
+/* Take a parked job out of its line; the caller gives it another state. */
 void line_unpark(struct model *m, struct model_job *j, bool keeps);
 bool line_is_guarded(struct model *m, const struct model_spot *spot);
 /* Set R:holds of a job that has passed `taken` of these gates. is_started: also its unique key. */

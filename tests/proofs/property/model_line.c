@@ -1,5 +1,5 @@
 /*
- * The lines of the model: who waits, whose turn it is, what happens to a free place.
+ * The lines of the model: who waits, whose turn it is, what happens to a free permit.
  */
 #include "model_gates.h"
 
@@ -85,7 +85,7 @@ int64_t line_next_timer(const struct model *m)
 
 static bool stands_at(const struct model_job *j, const struct model_gate *g)
 {
-    return j->place == PLACE_PARKED && j->spot.at > 0 && j->spot.gate[j->spot.at - 1] == g;
+    return j->state == JOB_PARKED && j->spot.at > 0 && j->spot.gate[j->spot.at - 1] == g;
 }
 
 static bool has_jobs(const struct model *m, int q, const struct model_gate *g)
@@ -190,7 +190,7 @@ static void stand(struct model *m, struct model_job *j, int at)
 {
     if (j->spot.gate[at - 1]->is_aside[j->queue] || is_behind(m, j, j->spot.gate[at - 1]))
         keep_nothing(m, j);
-    j->place = PLACE_PARKED;
+    j->state = JOB_PARKED;
     j->score = j->spot.ticket;
     j->spot.at = at;
     j->spot.granted_ms = MODEL_NONE;
@@ -200,7 +200,7 @@ void line_arm_gate(struct model *m, struct model_gate *g)
 {
     int64_t opens;
 
-    if (gate_room(m, g, &opens) <= 0 && (opens != MODEL_NONE || g->kind != KIND_LOCK))
+    if (gate_permits(m, g, &opens) <= 0 && (opens != MODEL_NONE || g->kind != KIND_LOCK))
         line_arm(m, "gate", g->id, opens != MODEL_NONE ? opens : NEVER_MS);
 }
 
@@ -284,7 +284,7 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
     /* Jobs of its queue that stand aside go first. */
     for (int i = 0; i < spot->n && shut == 0; i++)
         if (spot->gate[i]->is_aside[j->queue] || has_line(m, spot->gate[i]) ||
-            gate_room(m, spot->gate[i], &opens) <= 0)
+            gate_permits(m, spot->gate[i], &opens) <= 0)
             shut = i + 1;
     if (shut == 0) {
         for (int i = 0; i < spot->n; i++)
@@ -308,10 +308,10 @@ static int advance(struct model *m, struct model_job *j)
     int64_t opens;
 
     for (int i = 0; s->passes < MODEL_PASSES && i < s->n; i++)
-        if (gate_room(m, s->gate[i], &opens) <= 0)
+        if (gate_permits(m, s->gate[i], &opens) <= 0)
             return i + 1;
     for (int i = s->passes > MODEL_PASSES ? s->at - 1 : 0; i < s->n; i++) {
-        if (gate_room(m, s->gate[i], &opens) <= 0)
+        if (gate_permits(m, s->gate[i], &opens) <= 0)
             return i + 1;
         gate_promise(m, s->gate[i], j->id);
         line_hold(m, j, s, i + 1, false);
@@ -321,7 +321,7 @@ static int advance(struct model *m, struct model_job *j)
 
 void line_unpark(struct model *m, struct model_job *j, bool keeps)
 {
-    j->place = PLACE_GONE;
+    j->state = JOB_GONE;
     if (j->spot.at > 0)
         step_out(m, j);
     if (!keeps)
@@ -340,12 +340,12 @@ bool line_regain(struct model *m, struct model_job *j)
         struct model_gate *g = spot.gate[i];
         bool is_own = g->kind == KIND_LOCK && !lock_is_over(m, g) && strcmp(g->holder, j->id) == 0;
 
-        for (size_t k = 0; g->kind == KIND_SEM && k < g->places; k++)
-            is_own |= strcmp(g->place[k].who, j->id) == 0;
-        if (!is_own && g->kind != KIND_RATE && gate_room(m, g, &opens) <= 0)
+        for (size_t k = 0; g->kind == KIND_SEM && k < g->permits; k++)
+            is_own |= strcmp(g->permit[k].who, j->id) == 0;
+        if (!is_own && g->kind != KIND_RATE && gate_permits(m, g, &opens) <= 0)
             return false;
     }
-    if (j->place == PLACE_PARKED)
+    if (j->state == JOB_PARKED)
         line_unpark(m, j, false);
     for (int i = 0; i < spot.n; i++)
         if (spot.gate[i]->kind != KIND_RATE)
@@ -433,7 +433,7 @@ bool worker_leave_gate(struct model *m, const struct model_worker *w)
 static void put_aside(struct model *m, int q, struct model_gate *g)
 {
     struct model_job *row[MODEL_JOBS];
-    size_t n = model_jobs(m, q, PLACE_PARKED, -1, row), seen = 0;
+    size_t n = model_jobs(m, q, JOB_PARKED, -1, row), seen = 0;
 
     for (size_t i = 0; i < n && seen < OPEN_MAX; i++)
         if (stands_at(row[i], g)) {
@@ -496,7 +496,7 @@ static void open_gate(struct model *m, struct model_gate *g)
     int64_t opens;
 
     while (line_front(m, g, &j, &o)) {
-        if (gate_room(m, g, &opens) <= 0) {
+        if (gate_permits(m, g, &opens) <= 0) {
             line_arm_gate(m, g);
             return;
         }
@@ -526,7 +526,7 @@ size_t line_granted(struct model *m, int q, struct model_job **row)
     size_t n = 0;
 
     for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].place == PLACE_PARKED && m->job[i].queue == q && m->job[i].spot.at == 0)
+        if (m->job[i].state == JOB_PARKED && m->job[i].queue == q && m->job[i].spot.at == 0)
             row[n++] = &m->job[i];
     if (n > 1)
         qsort((void *)row, n, sizeof(row[0]), by_grant);
@@ -610,7 +610,7 @@ static void tell_granted(struct model *m)
 }
 
 /* Handle the timers that are due, once in a call. */
-static void look_at_timers(struct model *m)
+static void serve_timers(struct model *m)
 {
     char due[TIMERS_A_CALL][MODEL_TIMER_ID];
     int n = 0;
@@ -655,7 +655,7 @@ void line_settle_again(struct model *m)
 
 void line_settle_first(struct model *m)
 {
-    look_at_timers(m);
+    serve_timers(m);
     line_settle_again(m);
 }
 
@@ -667,7 +667,7 @@ void line_settle_last(struct model *m)
 
 void line_settle(struct model *m)
 {
-    look_at_timers(m);
+    serve_timers(m);
     line_settle_last(m);
 }
 

@@ -12,13 +12,21 @@ static void first_line(struct buf *out, const char *text)
     out_bytes(out, text, text == NULL ? 0 : strcspn(text, "\n"));
 }
 
+void model_tries(const struct model_job *j, char text[MODEL_TRIES])
+{
+    int n = snprintf(text, MODEL_TRIES, "%lld %lld %lld %lld", (long long)j->starts,
+                     (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
+
+    if (j->started_ms != MODEL_NONE)
+        (void)snprintf(text + n, MODEL_TRIES - (size_t)n, " %lld", (long long)j->started_ms);
+}
+
 static void job_row(const struct model_job *j, const char *beside, struct buf *out)
 {
-    char tries[96] = "";
+    char tries[MODEL_TRIES] = "";
 
     if (j->has_tries)
-        (void)snprintf(tries, sizeof(tries), "%lld %lld %lld %lld", (long long)j->starts,
-                       (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
+        model_tries(j, tries);
     buf_puts(out, "[ ");
     out_text(out, j->id);
     out_number(out, j->score);
@@ -28,8 +36,7 @@ static void job_row(const struct model_job *j, const char *beside, struct buf *o
     out_int(out, (int64_t)j->payload.n);
     out_bytes(out, j->payload.p, j->payload.n < 64 ? j->payload.n : 64);
     /* The gate that it waits at; "" if it was granted. */
-    out_text(out,
-             j->place == PLACE_PARKED && j->spot.at > 0 ? j->spot.gate[j->spot.at - 1]->id : "");
+    out_text(out, j->state == JOB_PARKED && j->spot.at > 0 ? j->spot.gate[j->spot.at - 1]->id : "");
     out_text(out, j->key != NULL ? j->key : "");
     buf_puts(out, "] ");
 }
@@ -60,7 +67,7 @@ static void list_due(struct model *m, int q, int segment, int64_t offset, int co
         struct model_job *row[MODEL_JOBS];
         struct model_raw *raw[MODEL_RAWS];
         int priority = s == 1 ? 10 : s <= 7 ? s - 2 : s - 3;
-        size_t n = s == 8 ? model_raws(m, q, raw) : model_jobs(m, q, PLACE_WAITING, priority, row);
+        size_t n = s == 8 ? model_raws(m, q, raw) : model_jobs(m, q, JOB_WAITING, priority, row);
 
         for (size_t i = (size_t)offset; i < n; i++) {
             if (count == 0) {
@@ -97,10 +104,10 @@ void model_list(struct model *m, int q, const char *state, int segment, int64_t 
         return;
     }
     n = model_jobs(m, is_running ? -1 : q,
-                   is_running  ? PLACE_RUNNING
-                   : is_done   ? PLACE_DONE
-                   : is_parked ? PLACE_PARKED
-                               : PLACE_DEAD,
+                   is_running  ? JOB_RUNNING
+                   : is_done   ? JOB_DONE
+                   : is_parked ? JOB_PARKED
+                               : JOB_DEAD,
                    -1, row);
     if (offset + count <= (int64_t)n)
         (void)snprintf(next, sizeof(next), "1:%lld", (long long)(offset + count));

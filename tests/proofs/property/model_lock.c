@@ -12,9 +12,9 @@
 
 static struct model_holder *lease_of(const struct model *m, struct model_gate *g, const char *who)
 {
-    for (size_t i = 0; i < g->places; i++)
-        if (strcmp(g->place[i].who, who) == 0 && g->place[i].until > MODEL_MS(m))
-            return &g->place[i];
+    for (size_t i = 0; i < g->permits; i++)
+        if (strcmp(g->permit[i].who, who) == 0 && g->permit[i].until > MODEL_MS(m))
+            return &g->permit[i];
     return NULL;
 }
 
@@ -44,14 +44,14 @@ static int64_t prolong(const struct model *m, struct model_gate *g, const char *
     return g->fence;
 }
 
-static void reply(struct buf *out, bool is_granted, int64_t fence, int64_t until, int64_t ahead,
+static void reply(struct buf *out, bool is_granted, int64_t fence, int64_t until, int64_t before,
                   const char *holder)
 {
     buf_puts(out, "[ ");
     out_int(out, is_granted);
     out_int(out, fence);
     out_int(out, until);
-    out_int(out, ahead);
+    out_int(out, before);
     out_text(out, holder);
     buf_puts(out, "] ");
 }
@@ -91,11 +91,11 @@ static bool has_line(struct model *m, const struct model_gate *g)
 static bool enter(struct model *m, struct model_gate *g, const char *who, int64_t ttl, int64_t wait,
                   struct buf *out)
 {
-    int64_t until = ttl == NO_END ? NO_END : MODEL_MS(m) + ttl, ahead = 0, fence, opens;
+    int64_t until = ttl == NO_END ? NO_END : MODEL_MS(m) + ttl, before = 0, fence, opens;
     const char *mine = g->kind == KIND_LOCK ? who : "";
-    bool has_looked = !has_lease(m, g, who) && has_line(m, g);
+    bool has_settled = !has_lease(m, g, who) && has_line(m, g);
 
-    if (has_looked) {
+    if (has_settled) {
         gate_touch(m, g);
         line_settle(m);
     }
@@ -104,16 +104,16 @@ static bool enter(struct model *m, struct model_gate *g, const char *who, int64_
         reply(out, true, fence, until == NO_END ? 0 : until, 0, mine);
         return true;
     }
-    if (!has_line(m, g) && gate_room(m, g, &opens) > 0) {
+    if (!has_line(m, g) && gate_permits(m, g, &opens) > 0) {
         fence = g->kind == KIND_LOCK ? model_tick(m, 1, 0) : 0;
         gate_take(m, g, who, fence, until, false);
         reply(out, true, fence, until == NO_END ? 0 : until, 0, mine);
         return true;
     }
     if (wait != MODEL_NONE) {
-        ahead = join(m, g, who, ttl == NO_END ? 0 : MODEL_MS(m) + wait);
+        before = join(m, g, who, ttl == NO_END ? 0 : MODEL_MS(m) + wait);
         gate_touch(m, g);
-        if (has_looked)
+        if (has_settled)
             line_settle_last(m);
         else
             line_settle(m);
@@ -121,7 +121,7 @@ static bool enter(struct model *m, struct model_gate *g, const char *who, int64_
             return enter(m, g, who, ttl, MODEL_NONE, out);
         }
     }
-    reply(out, false, 0, 0, ahead, g->kind == KIND_LOCK && !lock_is_over(m, g) ? g->holder : "");
+    reply(out, false, 0, 0, before, g->kind == KIND_LOCK && !lock_is_over(m, g) ? g->holder : "");
     return false;
 }
 
@@ -200,7 +200,7 @@ void model_fence_check(struct model *m, const char *name, int64_t fence, struct 
 static int64_t retry_after(struct model *m, struct model_gate *g, const struct model_limit *l,
                            int64_t n)
 {
-    int64_t opens = rate_opens(m, g, l, n + (int64_t)g->places);
+    int64_t opens = rate_opens(m, g, l, n + (int64_t)g->permits);
 
     opens = opens != MODEL_NONE ? opens : rate_opens(m, g, l, n);
     if (opens == MODEL_NONE)
@@ -219,12 +219,12 @@ void model_throttle(struct model *m, const char *name, int64_t n, struct buf *ou
         out_refusal(out, "ELATER_LIMIT");
         return;
     }
-    is_limited = has_line(m, g) || gate_room(m, g, &opens) < n;
+    is_limited = has_line(m, g) || gate_permits(m, g, &opens) < n;
     if (is_limited)
         retry = retry_after(m, g, l, n);
     else
         rate_take(m, g, l, n);
-    left = rate_seen(m, g, l, &reset_us) - (int64_t)g->places;
+    left = rate_seen(m, g, l, &reset_us) - (int64_t)g->permits;
     buf_puts(out, "[ ");
     out_int(out, is_limited);
     out_int(out, l->algorithm == RATE_GCRA ? l->burst : l->n);
@@ -262,8 +262,8 @@ static void changed(struct model *m, const char *name)
         if (!is_template && strcmp(g->name, name) != 0)
             continue;
         g->starts = 0;
-        for (size_t k = 0; g->kind == KIND_RATE && k < g->places; k++)
-            g->place[k].is_earlier = true;
+        for (size_t k = 0; g->kind == KIND_RATE && k < g->permits; k++)
+            g->permit[k].is_earlier = true;
     }
 }
 

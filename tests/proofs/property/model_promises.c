@@ -37,13 +37,13 @@ static void render_lock(const struct model_gate *g, struct rows *rows)
 
 static void render_sem(const struct model_gate *g, struct rows *rows)
 {
-    for (size_t i = 0; i < g->places; i++) {
-        if (g->place[i].until == NO_END)
-            rows_number(rows, g->id, "zset", g->place[i].who, LIVES + g->place[i].since);
+    for (size_t i = 0; i < g->permits; i++) {
+        if (g->permit[i].until == NO_END)
+            rows_number(rows, g->id, "zset", g->permit[i].who, LIVES + g->permit[i].since);
         else
-            rows_number(rows, g->id, "zset", g->place[i].who, g->place[i].until);
+            rows_number(rows, g->id, "zset", g->permit[i].who, g->permit[i].until);
     }
-    if (g->places > 0 && sem_ends(g) != NO_END)
+    if (g->permits > 0 && sem_ends(g) != NO_END)
         expires(rows, g->id, sem_ends(g));
 }
 
@@ -65,8 +65,8 @@ static void render_rate(const struct model_gate *g, struct rows *rows)
     if (g->logged > 0)
         expires(rows, key, g->log_end);
     (void)snprintf(key, sizeof(key), "rate:granted:%s", g->name);
-    for (size_t i = 0; i < g->places; i++)
-        rows_text(rows, key, "set", NULL, g->place[i].who);
+    for (size_t i = 0; i < g->permits; i++)
+        rows_text(rows, key, "set", NULL, g->permit[i].who);
     (void)snprintf(key, sizeof(key), "rate:fixed:%s", g->name);
     (void)snprintf(text, sizeof(text), "%lld %lld", (long long)g->window, (long long)g->count);
     if (g->has_window) {
@@ -79,7 +79,7 @@ static void render_rate(const struct model_gate *g, struct rows *rows)
 
 static bool stands_at(const struct model_job *j, const struct model_gate *g)
 {
-    return j->place == PLACE_PARKED && j->spot.at > 0 && j->spot.gate[j->spot.at - 1] == g;
+    return j->state == JOB_PARKED && j->spot.at > 0 && j->spot.gate[j->spot.at - 1] == g;
 }
 
 /* The first job of a queue in the line of a gate. */
@@ -118,7 +118,7 @@ static void render_parked(const struct model *m, const struct model_job *j, stru
 
     if (j->holds != NULL)
         rows_text(rows, "holds", "hash", j->id, j->holds);
-    if (j->place != PLACE_PARKED)
+    if (j->state != JOB_PARKED)
         return;
     buf_printf(&text, "%lld %lld %lld %d", (long long)s->ticket, (long long)s->passes,
                (long long)s->due, s->at);
@@ -258,11 +258,11 @@ static const char *broken_holder(struct model *m, const struct model_gate *g, co
                                                         : NULL;
     }
     j = model_find(m, who);
-    if (j == NULL || j->place == PLACE_DEAD || j->place == PLACE_DONE)
+    if (j == NULL || j->state == JOB_DEAD || j->state == JOB_DONE)
         return "NoHolderForTerminal: a job holds that has ended";
-    if (j->place == PLACE_WAITING)
+    if (j->state == JOB_WAITING)
         return "I7: a job holds that waits for its time";
-    if (j->place == PLACE_PARKED && j->spot.at > 0 && j->spot.passes < MODEL_PASSES)
+    if (j->state == JOB_PARKED && j->spot.at > 0 && j->spot.passes < MODEL_PASSES)
         return "no hold and wait: a job holds and stands in line";
     return j->holds == NULL || strstr(j->holds, g->id) == NULL
                ? "a job holds what R:holds does not say"
@@ -287,23 +287,23 @@ static const char *broken_sem(struct model *m, struct model_gate *g)
     const struct model_limit *l = limit_of(m, KIND_SEM, g->name);
     size_t n = 0;
 
-    for (size_t i = 0; i < g->places; i++) {
+    for (size_t i = 0; i < g->permits; i++) {
         const char *what = NULL;
 
-        if (g->place[i].until <= MODEL_MS(m))
+        if (g->permit[i].until <= MODEL_MS(m))
             continue;
         n++;
-        what = broken_holder(m, g, g->place[i].who, g->place[i].until);
+        what = broken_holder(m, g, g->permit[i].who, g->permit[i].until);
         if (what != NULL)
             return what;
     }
-    if (n > g->last_places && (l == NULL || (int64_t)n > l->n))
+    if (n > g->last_permits && (l == NULL || (int64_t)n > l->n))
         return "I7: more holders of a semaphore than its limit";
-    g->last_places = n;
+    g->last_permits = n;
     return NULL;
 }
 
-/* If a gate with a line has a free place, its timer must be due. Timers are in ms, and never
+/* If a gate with a line has a free permit, its timer must be due. Timers are in ms, and never
  * early. */
 static const char *broken_line(struct model *m, struct model_gate *g)
 {
@@ -316,10 +316,10 @@ static const char *broken_line(struct model *m, struct model_gate *g)
     if (!line_front(m, g, &j, &o) ||
         (g->kind != KIND_LOCK && limit_of(m, g->kind, g->name) == NULL))
         return NULL;
-    /* On a copy: gate_room forgets what is over, but no call did. */
+    /* On a copy: gate_permits forgets what is over, but no call did. */
     copy = *g;
     copy.name = copy.id + (g->name - g->id);
-    if (gate_room(m, &copy, &opens) <= 0)
+    if (gate_permits(m, &copy, &opens) <= 0)
         return NULL;
     (void)snprintf(what, sizeof(what), "gate:%s", g->id);
     for (size_t i = 0; i < TIMERS_MAX; i++) {
@@ -330,7 +330,7 @@ static const char *broken_line(struct model *m, struct model_gate *g)
             (t->at <= MODEL_MS(m) + 1 || m->gates->was_set_back))
             return NULL;
     }
-    return "a lost hand-over: a gate has room, and who stands in its line is not called";
+    return "a lost hand-over: a gate has a permit, and who stands in its line is not called";
 }
 
 static const char *broken_gate(struct model *m, struct model_gate *g)
@@ -346,23 +346,23 @@ static const char *broken_job(struct model *m, const struct model_job *j)
 {
     const struct model_unique *u;
 
-    if ((j->place == PLACE_GONE || j->place == PLACE_DEAD || j->place == PLACE_DONE ||
-         j->place == PLACE_WAITING) &&
+    if ((j->state == JOB_GONE || j->state == JOB_DEAD || j->state == JOB_DONE ||
+         j->state == JOB_WAITING) &&
         j->holds != NULL)
         return "NoHolderForTerminal: R:holds names a job that has ended or waits";
-    if (j->place == PLACE_PARKED && j->spot.at == 0 && !model_is_solo(j) &&
+    if (j->state == JOB_PARKED && j->spot.at == 0 && !model_is_solo(j) &&
         !m->queue[j->queue].has_head)
         return "a granted job whose queue has no head";
-    if (j->place == PLACE_PARKED && j->spot.at > 0 && j->holds != NULL &&
+    if (j->state == JOB_PARKED && j->spot.at > 0 && j->holds != NULL &&
         j->spot.gate[j->spot.at - 1]->is_aside[j->queue])
         return "a job reserves whose queue stands aside";
-    if (j->place == PLACE_PARKED && j->spot.passes > MODEL_PASSES + 1 + j->spot.n)
+    if (j->state == JOB_PARKED && j->spot.passes > MODEL_PASSES + 1 + j->spot.n)
         return "overtaking is not bounded";
-    if (j->unique == NULL || j->place == PLACE_GONE)
+    if (j->unique == NULL || j->state == JOB_GONE)
         return NULL;
     u = unique_of(m, j->queue, j->unique);
-    if ((j->place == PLACE_DEAD || j->place == PLACE_DONE) && u != NULL &&
-        strcmp(u->id, j->id) == 0 && u->end == MODEL_NONE)
+    if ((j->state == JOB_DEAD || j->state == JOB_DONE) && u != NULL && strcmp(u->id, j->id) == 0 &&
+        u->end == MODEL_NONE)
         return "NoHolderForTerminal: a job has ended and has its unique key";
     return NULL;
 }

@@ -115,7 +115,7 @@ static const char *refused_gates(struct model *m, int q, const struct model_opti
 static void rewrite(struct model *m, struct model_job *j, const struct model_options *o,
                     struct bytes payload, int64_t due)
 {
-    if (j->place == PLACE_PARKED)
+    if (j->state == JOB_PARKED)
         line_unpark(m, j, false);
     dress(j, o);
     j->payload = payload;
@@ -133,23 +133,23 @@ static bool add_unique(struct model *m, int q, const struct model_options *o, st
 {
     const struct model_unique *u = unique_of(m, q, o->unique);
     struct model_job *j = u != NULL ? model_find(m, u->id) : NULL;
-    bool is_live = j != NULL && j->place <= PLACE_RUNNING, is_move;
+    bool is_live = j != NULL && j->state <= JOB_RUNNING, is_move;
 
     bool is_drop = !is_live || o->mode == NULL || strcmp(o->mode, "drop") == 0;
 
     if (u == NULL || (!is_live && u->end == MODEL_NONE))
         return false;
-    if (!is_drop && j->place == PLACE_RUNNING) {
+    if (!is_drop && j->state == JOB_RUNNING) {
         unique_succeed(m, j);
         *is_successor = true;
         return false;
     }
     *id = u->id;
     *word = "dropped";
-    *due = !is_live                    ? o->due
-           : j->place == PLACE_WAITING ? j->score
-           : j->place == PLACE_PARKED  ? j->spot.due
-                                       : j->tries_due;
+    *due = !is_live                  ? o->due
+           : j->state == JOB_WAITING ? j->score
+           : j->state == JOB_PARKED  ? j->spot.due
+                                     : j->tries_due;
     if (is_drop)
         return true;
     is_move = strcmp(o->mode, "move") == 0;
@@ -231,16 +231,18 @@ void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf
     struct model_job *j = model_find(m, id);
     int64_t now = MODEL_MS(m);
 
-    if (j == NULL) {
+    if ((j == NULL || j->place > PLACE_RUNNING) && model_free_key(m, id)) {
+        out_text(out, "freed");
+    } else if (j == NULL) {
         out_refusal(out, "ELATER_NOJOB");
-    } else if (j->place == PLACE_WAITING || j->place == PLACE_PARKED) {
-        if (j->place == PLACE_PARKED)
+    } else if (j->state == JOB_WAITING || j->state == JOB_PARKED) {
+        if (j->state == JOB_PARKED)
             line_unpark(m, j, false);
         model_end_cancelled(
             m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled while waiting", ""));
         line_settle(m);
         out_text(out, "cancelled");
-    } else if (j->place == PLACE_RUNNING && !only_waiting) {
+    } else if (j->state == JOB_RUNNING && !only_waiting) {
         if (j->cancel_ms == MODEL_NONE)
             j->cancel_turn = ++m->turns;
         j->cancel_ms = now;
@@ -255,11 +257,11 @@ static void move(struct model *m, const char *id, int64_t due, struct buf *out)
 {
     struct model_job *j = model_find(m, id);
 
-    if (j == NULL || (j->place != PLACE_WAITING && j->place != PLACE_PARKED)) {
+    if (j == NULL || (j->state != JOB_WAITING && j->state != JOB_PARKED)) {
         out_refusal(out, j == NULL ? "ELATER_NOJOB" : "ELATER_STATE");
         return;
     }
-    if (j->place == PLACE_PARKED) {
+    if (j->state == JOB_PARKED) {
         line_unpark(m, j, false);
         model_enqueue(m, j, due);
         line_settle(m);
@@ -286,7 +288,7 @@ void model_retry(struct model *m, const char *id, struct buf *out)
     struct model_job *j = model_find(m, id);
     const struct model_unique *u;
 
-    if (j == NULL || j->place != PLACE_DEAD) {
+    if (j == NULL || j->state != JOB_DEAD) {
         out_refusal(out, j == NULL ? "ELATER_NOJOB" : "ELATER_STATE");
         return;
     }
@@ -321,20 +323,20 @@ static void put_text(struct buf *out, const char *name, const char *text)
     out_text(out, text);
 }
 
-static void show_place(const struct model_job *j, struct buf *out)
+static void show_state(const struct model_job *j, struct buf *out)
 {
-    if (j->place == PLACE_WAITING) {
+    if (j->state == JOB_WAITING) {
         put_number(out, "due_ms", j->score);
-    } else if (j->place == PLACE_PARKED) {
+    } else if (j->state == JOB_PARKED) {
         put_number(out, "due_ms", j->spot.due);
         put_text(out, "gate", j->spot.at > 0 ? j->spot.gate[j->spot.at - 1]->id : NULL);
-    } else if (j->place == PLACE_RUNNING) {
+    } else if (j->state == JOB_RUNNING) {
         put_number(out, "due_ms", j->tries_due);
         put_number(out, "worker", j->score);
         put_text(out, "progress", j->progress);
         put_number(out, "cancelling", j->cancel_ms);
     } else {
-        put_number(out, j->place == PLACE_DEAD ? "died_ms" : "until_ms", j->score);
+        put_number(out, j->state == JOB_DEAD ? "died_ms" : "until_ms", j->score);
     }
 }
 
@@ -350,9 +352,11 @@ void model_show(struct model *m, const char *id, struct buf *out)
     buf_puts(out, "[ ");
     put_text(out, "id", j->id);
     put_text(out, "queue", m->queue[j->queue].name);
-    put_text(out, "state", model_place_name(j->place));
+    put_text(out, "state", model_state_name(j->state));
     put_number(out, "priority", j->priority);
-    show_place(j, out);
+    put_number(out, "added_ms", j->added_ms);
+    put_number(out, "started_ms", j->started_ms);
+    show_state(j, out);
     put_number(out, "attempt", j->attempts);
     put_number(out, "attempts_max", j->a);
     put_number(out, "starts", j->starts);
@@ -366,7 +370,8 @@ void model_show(struct model *m, const char *id, struct buf *out)
         put_text(out, kinds[k], j->own[k][0] != '\0' ? j->own[k] : NULL);
     put_text(out, "unique", j->unique);
     put_number(out, "unique_until_ms", j->unique_until);
-    put_text(out, "outcome", j->place == PLACE_DONE ? j->result : j->error);
+    put_text(out, "outcome", j->state == JOB_DONE ? j->result : j->error);
+    put_text(out, "failures", j->failures);
     put_number(out, "payload_bytes", (int64_t)j->payload.n);
     out_text(out, "payload");
     out_bytes(out, j->payload.p, j->payload.n);
@@ -408,12 +413,12 @@ void model_result(struct model *m, const char *id, struct buf *out)
         out_refusal(out, "ELATER_NOJOB");
         return;
     }
-    outcome = j->place == PLACE_DONE ? j->result : j->error;
-    if (outcome == NULL || j->place == PLACE_RUNNING)
-        empty_result(out, model_place_name(j->place));
+    outcome = j->state == JOB_DONE ? j->result : j->error;
+    if (outcome == NULL || j->state == JOB_RUNNING)
+        empty_result(out, model_state_name(j->state));
     else
         reply_outcome(out, outcome,
-                      j->place == PLACE_WAITING || j->place == PLACE_PARKED ? "failed" : NULL);
+                      j->state == JOB_WAITING || j->state == JOB_PARKED ? "failed" : NULL);
 }
 
 void model_await(struct model *m, const char *id, struct buf *out)
@@ -422,11 +427,11 @@ void model_await(struct model *m, const char *id, struct buf *out)
 
     if (j == NULL) {
         out_refusal(out, "ELATER_NOJOB");
-    } else if (j->place <= PLACE_RUNNING) {
+    } else if (j->state <= JOB_RUNNING) {
         j->await_ms = MODEL_MS(m) + 3600000;
-        empty_result(out, model_place_name(j->place));
+        empty_result(out, model_state_name(j->state));
     } else {
-        reply_outcome(out, j->place == PLACE_DONE ? j->result : j->error, NULL);
+        reply_outcome(out, j->state == JOB_DONE ? j->result : j->error, NULL);
     }
 }
 
@@ -472,8 +477,8 @@ static void stats_of(struct model *m, int q, struct buf *out)
     char paused[256];
 
     out_text(out, queue->name);
-    out_int(out, (int64_t)model_jobs(m, q, PLACE_WAITING, -1, row) +
-                     (int64_t)model_jobs(m, q, PLACE_PARKED, -1, row));
+    out_int(out, (int64_t)model_jobs(m, q, JOB_WAITING, -1, row) +
+                     (int64_t)model_jobs(m, q, JOB_PARKED, -1, row));
     out_int(out, (int64_t)model_raws(m, q, raw));
     if (queue->has_head)
         out_number(out, queue->head);
@@ -482,19 +487,19 @@ static void stats_of(struct model *m, int q, struct buf *out)
     (void)snprintf(paused, sizeof(paused), "%lld %lld %s %s", (long long)queue->until,
                    (long long)queue->since, queue->who, queue->reason);
     out_text(out, queue->is_paused ? paused : "");
-    out_int(out, (int64_t)model_jobs(m, q, PLACE_DEAD, -1, row));
-    out_int(out, (int64_t)model_jobs(m, q, PLACE_DONE, -1, row));
+    out_int(out, (int64_t)model_jobs(m, q, JOB_DEAD, -1, row));
+    out_int(out, (int64_t)model_jobs(m, q, JOB_DONE, -1, row));
     out_number(out, queue->done);
     out_number(out, queue->dead);
     out_number(out, queue->cancelled);
 }
 
-static int64_t count_places(const struct model *m, bool only_running)
+static int64_t count_permits(const struct model *m, bool only_running)
 {
     int64_t n = 0;
 
     for (size_t i = 0; i < m->jobs; i++)
-        n += only_running ? m->job[i].place == PLACE_RUNNING : m->job[i].place != PLACE_GONE;
+        n += only_running ? m->job[i].state == JOB_RUNNING : m->job[i].state != JOB_GONE;
     return n;
 }
 
@@ -508,8 +513,8 @@ void model_stats(struct model *m, int q, struct buf *out)
     buf_puts(out, "[ ");
     out_int(out, MODEL_MS(m));
     out_int(out, workers);
-    out_int(out, count_places(m, true));
-    out_int(out, count_places(m, false));
+    out_int(out, count_permits(m, true));
+    out_int(out, count_permits(m, false));
     out_int(out, 0);
     buf_puts(out, "[ ");
     for (int i = 0; i < MODEL_QUEUES; i++)

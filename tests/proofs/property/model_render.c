@@ -18,15 +18,15 @@ static const char *key_of(char out[128], const char *a, const char *b)
 
 /* ---- jobs */
 
-static void render_place(const struct model *m, const struct model_job *j, struct rows *rows)
+static void render_state(const struct model *m, const struct model_job *j, struct rows *rows)
 {
     const char *queue = m->queue[j->queue].name;
     char key[128];
 
-    if (j->place == PLACE_RUNNING)
+    if (j->state == JOB_RUNNING)
         (void)snprintf(key, sizeof(key), "running");
-    else if (j->place != PLACE_WAITING)
-        (void)snprintf(key, sizeof(key), "%s:%s", model_place_name(j->place), queue);
+    else if (j->state != JOB_WAITING)
+        (void)snprintf(key, sizeof(key), "%s:%s", model_state_name(j->state), queue);
     else if (model_is_solo(j))
         (void)snprintf(key, sizeof(key), "solo:%s", queue);
     else
@@ -37,20 +37,19 @@ static void render_place(const struct model *m, const struct model_job *j, struc
 static void render_job(const struct model *m, const struct model_job *j, struct rows *rows)
 {
     struct buf record = BUF_INIT;
-    char tries[96], key[128];
+    char tries[MODEL_TRIES], key[128];
 
     if (j->await_ms != MODEL_NONE)
         rows_number(rows, "await", "hash", j->id, j->await_ms);
-    if (j->place == PLACE_GONE)
+    if (j->state == JOB_GONE)
         return;
     model_record(j, &record);
     rows_put(rows, "jobs", "hash", j->id, record.data, record.len);
     if (record.data[0] == '+')
         rows_put(rows, key_of(key, "big:", j->id), "string", NULL, j->payload.p, j->payload.n);
     buf_done(&record);
-    render_place(m, j, rows);
-    (void)snprintf(tries, sizeof(tries), "%lld %lld %lld %lld", (long long)j->starts,
-                   (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
+    render_state(m, j, rows);
+    model_tries(j, tries);
     if (j->has_tries)
         rows_text(rows, "tries", "hash", j->id, tries);
     if (j->cancel_ms != MODEL_NONE)
@@ -59,6 +58,8 @@ static void render_job(const struct model *m, const struct model_job *j, struct 
         rows_text(rows, "progress", "hash", j->id, j->progress);
     if (j->error != NULL)
         rows_text(rows, "errors", "hash", j->id, j->error);
+    if (j->failures != NULL)
+        rows_text(rows, "failures", "hash", j->id, j->failures);
     if (j->result != NULL)
         rows_text(rows, "results", "hash", j->id, j->result);
 }
@@ -192,7 +193,7 @@ void model_render(struct model *m, struct buf *out)
 static bool has_suspect_before(const struct model *m, const struct model_job *j)
 {
     for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].place == PLACE_WAITING && m->job[i].queue == j->queue &&
+        if (m->job[i].state == JOB_WAITING && m->job[i].queue == j->queue &&
             model_is_solo(&m->job[i]) && m->job[i].score < j->score)
             return true;
     return false;
@@ -202,20 +203,20 @@ static const char *broken_job(const struct model *m, const struct model_job *j)
 {
     const struct model_queue *queue = &m->queue[j->queue];
 
-    if (j->place == PLACE_GONE)
+    if (j->state == JOB_GONE)
         return j->await_ms != MODEL_NONE ? "a job that is gone is waited for" : NULL;
     if (!queue->is_known)
         return "the queue of a job is not known";
-    if (j->place == PLACE_RUNNING)
+    if (j->state == JOB_RUNNING)
         return !j->has_tries ? "a running job was never started" : NULL;
     if (j->cancel_ms != MODEL_NONE || j->progress != NULL)
         return "a job that does not run has a flag or a progress";
-    if (j->place == PLACE_DEAD && j->error == NULL)
+    if (j->state == JOB_DEAD && j->error == NULL)
         return "a dead job has no reason";
-    if (j->place == PLACE_DONE && (j->result == NULL || j->error != NULL))
+    if (j->state == JOB_DONE && (j->result == NULL || j->error != NULL))
         return "a done job has no outcome, or an error beside it";
-    if (j->place != PLACE_WAITING)
-        return j->place == PLACE_PARKED && j->spot.at == 0 && strchr(queue->marks, 'g') == NULL
+    if (j->state != JOB_WAITING)
+        return j->state == JOB_PARKED && j->spot.at == 0 && strchr(queue->marks, 'g') == NULL
                    ? "a job was granted in a queue that is not marked"
                    : NULL;
     /* A due suspect is told by solo_due, not by the head. */

@@ -23,6 +23,7 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
         ;
     } else if (e->verb == VERB_RETRY) {
         model_set(&j->error, model_outcome("failed", e->code, now, j->starts, e->text, e->tail));
+        model_fail(m, j, j->score, e->code, e->text);
         model_set(&j->progress, NULL);
         j->has_tries = true;
         j->tries_due = now + e->a;
@@ -49,7 +50,7 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
     struct model_job *j = model_find(m, e->id);
     char text[96];
 
-    if (j == NULL || j->place != PLACE_RUNNING || j->score != s->epoch || j->starts != e->start) {
+    if (j == NULL || j->state != JOB_RUNNING || j->score != s->epoch || j->starts != e->start) {
         out_text(out, "settled");
         return;
     }

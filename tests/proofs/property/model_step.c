@@ -63,7 +63,7 @@ static size_t take_ids(struct claims *c, int q, int priority, int64_t room, int6
                        struct candidate *out, int64_t *head)
 {
     struct model_job *row[MODEL_JOBS];
-    size_t n = model_jobs(c->m, q, PLACE_WAITING, priority, row), taken = 0;
+    size_t n = model_jobs(c->m, q, JOB_WAITING, priority, row), taken = 0;
 
     while (taken < n && (int64_t)taken < room && row[taken]->score <= until_ms) {
         out[taken] = (struct candidate){
@@ -164,7 +164,7 @@ static size_t gather(struct claims *c, int q, int64_t room, struct candidate *ou
                             may_be_early(c, q) ? now + c->step->ahead : now, out + n, head);
         } else if (strchr(c->marks[q], digit) != NULL) {
             n += take_ids(c, q, p, room - (int64_t)n, now, out + n, head);
-            if (model_jobs(c->m, q, PLACE_WAITING, p, row) > 0)
+            if (model_jobs(c->m, q, JOB_WAITING, p, row) > 0)
                 kept[marks++] = digit;
         }
     }
@@ -177,7 +177,7 @@ static bool take_solo(struct claims *c, int q, int64_t room, struct candidate *o
                       bool *has_mark)
 {
     struct model_job *row[MODEL_JOBS];
-    size_t n = model_jobs(c->m, q, PLACE_WAITING, 10, row), next = 0;
+    size_t n = model_jobs(c->m, q, JOB_WAITING, 10, row), next = 0;
     int64_t now = MODEL_MS(c->m);
 
     *has_mark = n > 0;
@@ -272,12 +272,13 @@ static void claim_one(struct claims *c, const struct candidate *k, int64_t fence
     struct model_job *j = k->job;
     struct buf record = BUF_INIT;
 
-    j->place = PLACE_RUNNING;
+    j->state = JOB_RUNNING;
     j->score = c->step->epoch;
     j->starts++;
     j->attempts++;
     j->has_tries = true;
     j->tries_due = k->due;
+    j->started_ms = MODEL_MS(c->m);
     buf_puts(&c->claimed, "[ ");
     out_text(&c->claimed, j->id);
     out_text(&c->claimed, c->m->queue[j->queue].name);
@@ -500,7 +501,7 @@ static bool has_due_suspect(struct claims *c, const struct model_want *w)
     if (c->step->held > 0 || w->room <= 0)
         return false;
     if (strchr(c->marks[w->queue], 's') != NULL &&
-        model_jobs(c->m, w->queue, PLACE_WAITING, 10, row) > 0 && row[0]->score <= MODEL_MS(c->m))
+        model_jobs(c->m, w->queue, JOB_WAITING, 10, row) > 0 && row[0]->score <= MODEL_MS(c->m))
         return true;
     return strchr(c->marks[w->queue], 'g') != NULL && line_granted(c->m, w->queue, row) > 0 &&
            model_is_solo(row[0]);

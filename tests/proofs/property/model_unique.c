@@ -48,7 +48,7 @@ void unique_succeed(struct model *m, struct model_job *runs)
 
     unique_lock(name, m, runs);
     g = gate_named(m, KIND_LOCK, name);
-    if (gate_room(m, g, &opens) <= 0)
+    if (gate_permits(m, g, &opens) <= 0)
         return;
     gate_take(m, g, runs->id, model_tick(m, 1, 0), NO_END, false);
     model_set(&runs->holds,

@@ -32,7 +32,7 @@ static int64_t running_of(const struct model *m, const struct model_worker *w, i
     for (size_t i = 0; i < m->jobs; i++) {
         const struct model_job *j = &m->job[i];
 
-        n += j->place == PLACE_RUNNING && j->score == w->epoch && j->queue == q;
+        n += j->state == JOB_RUNNING && j->score == w->epoch && j->queue == q;
     }
     return n;
 }
@@ -102,9 +102,9 @@ static const char *adopt(struct model *m, const struct model_held *h, int64_t ep
 {
     struct model_job *j = model_find(m, h->id);
 
-    if (j == NULL || j->place == PLACE_DEAD || j->place == PLACE_DONE)
+    if (j == NULL || j->state == JOB_DEAD || j->state == JOB_DONE)
         return "gone";
-    if (j->place == PLACE_RUNNING) {
+    if (j->state == JOB_RUNNING) {
         if (j->starts != h->start || (j->score != old && model_worker(m, j->score) != NULL))
             return "taken";
         j->score = epoch;
@@ -120,7 +120,7 @@ static const char *adopt(struct model *m, const struct model_held *h, int64_t ep
     j->starts = h->start;
     j->tries_due = j->has_tries ? j->tries_due : MODEL_MS(m);
     j->has_tries = true;
-    j->place = PLACE_RUNNING;
+    j->state = JOB_RUNNING;
     j->score = epoch;
     return "adopted";
 }
@@ -143,7 +143,7 @@ static int64_t release_unheard(struct model *m, int64_t epoch, size_t n,
     for (size_t i = 0; i < m->jobs; i++) {
         struct model_job *j = &m->job[i];
 
-        if (j->place != PLACE_RUNNING || j->score != epoch || is_named(j, n, held))
+        if (j->state != JOB_RUNNING || j->score != epoch || is_named(j, n, held))
             continue;
         model_release(m, j, 0);
         freed[released++] = j;
@@ -262,7 +262,7 @@ static void reply_strangers(struct model *m, struct buf *out)
     size_t n = 0;
 
     for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].place == PLACE_RUNNING && model_worker(m, m->job[i].score) == NULL)
+        if (m->job[i].state == JOB_RUNNING && model_worker(m, m->job[i].score) == NULL)
             epochs[n++] = m->job[i].score;
     if (n > 1)
         qsort(epochs, n, sizeof(epochs[0]), by_number);
@@ -396,8 +396,7 @@ void model_reconcile(struct model *m, int64_t epoch, int64_t link, size_t n,
     for (size_t i = 0; i < n; i++) {
         const struct model_job *j = model_find(m, held[i].id);
 
-        if (j != NULL && j->place == PLACE_RUNNING && j->score == epoch &&
-            j->starts == held[i].start)
+        if (j != NULL && j->state == JOB_RUNNING && j->score == epoch && j->starts == held[i].start)
             kept[keeps++] = held[i];
         else
             out_text(&lost, held[i].id);
@@ -441,6 +440,7 @@ static void recover(struct model *m, struct model_job *j, int64_t victim, int64_
         return;
     }
     model_set(&j->error, model_outcome("failed", 0, now, j->starts, text, ""));
+    model_fail(m, j, victim, 0, text);
     model_enqueue(m, j, j->tries_due);
 }
 
@@ -478,7 +478,7 @@ void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter,
     for (size_t i = 0; i < m->jobs && moved < REAP_BATCH; i++) {
         struct model_job *j = &m->job[i];
 
-        if (j->place != PLACE_RUNNING || j->score != victim)
+        if (j->state != JOB_RUNNING || j->score != victim)
             continue;
         recover(m, j, victim, crashes, dead_max);
         freed[moved++] = j;
@@ -525,7 +525,7 @@ static void repair_marks(struct model *m, int q)
     struct model_job *row[MODEL_JOBS];
 
     for (int p = 0; p <= 10; p++)
-        if (p != 5 && model_jobs(m, q, PLACE_WAITING, p, row) > 0)
+        if (p != 5 && model_jobs(m, q, JOB_WAITING, p, row) > 0)
             model_mark(m, q, p == 10 ? 's' : (char)('0' + p));
 }
 
@@ -603,7 +603,7 @@ static int by_text(const void *a, const void *b)
 }
 
 /* If the clock was set back, timers may lie in the future: check all gates and grants. */
-static void look_at_gates(struct model *m)
+static void judge_gates(struct model *m)
 {
     const char *what[TIMERS_MAX];
     size_t n = 0;
@@ -634,8 +634,8 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
     for (int q = 0; q < MODEL_QUEUES; q++) {
         if (keep[q] == MODEL_NONE)
             continue;
-        model_trim(m, q, PLACE_DONE, now, TRIM_ROWS);
-        model_trim(m, q, PLACE_DEAD, now - keep[q], TRIM_ROWS);
+        model_trim(m, q, JOB_DONE, now, TRIM_ROWS);
+        model_trim(m, q, JOB_DEAD, now - keep[q], TRIM_ROWS);
         repair_marks(m, q);
         buried += bury_never(m, q);
     }
@@ -645,7 +645,7 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
     for (size_t i = 0; i < m->notes; i++)
         if (m->note[i].seen < now - 600000)
             m->note[i].is_there = false;
-    look_at_gates(m);
+    judge_gates(m);
     buf_puts(out, "[ [ ");
     unserved(m, out);
     buf_puts(out, "] ");
@@ -659,9 +659,9 @@ static bool has_jobs(struct model *m, int q, bool running)
     struct model_raw *raw[MODEL_RAWS];
     size_t n = model_raws(m, q, raw);
 
-    for (int place = PLACE_WAITING; place <= PLACE_DONE; place++)
-        if (running || place != PLACE_RUNNING)
-            n += model_jobs(m, q, (enum model_place)place, -1, row);
+    for (int state = JOB_WAITING; state <= JOB_DONE; state++)
+        if (running || state != JOB_RUNNING)
+            n += model_jobs(m, q, (enum model_state)state, -1, row);
     return n > 0;
 }
 

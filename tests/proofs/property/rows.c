@@ -7,7 +7,7 @@
 #define ROWS_MAX 65536
 
 /* the lines of the one text */
-static struct row room[ROWS_MAX];
+static struct row lines[ROWS_MAX];
 
 static int by_text(const void *a, const void *b)
 {
@@ -22,8 +22,8 @@ void rows_add(struct rows *rows, struct buf *text)
 {
     if (rows->n == ROWS_MAX)
         abort();
-    room[rows->n].n = text->len;
-    room[rows->n++].text = buf_take(text);
+    lines[rows->n].n = text->len;
+    lines[rows->n++].text = buf_take(text);
 }
 
 void rows_put(struct rows *rows, const char *key, const char *type, const char *field,
@@ -58,10 +58,10 @@ void rows_number(struct rows *rows, const char *key, const char *type, const cha
 void rows_take(struct rows *rows, struct buf *out)
 {
     if (rows->n > 1)
-        qsort(room, rows->n, sizeof(room[0]), by_text);
+        qsort(lines, rows->n, sizeof(lines[0]), by_text);
     for (size_t i = 0; i < rows->n; i++) {
-        buf_add(out, room[i].text, room[i].n);
-        free(room[i].text);
+        buf_add(out, lines[i].text, lines[i].n);
+        free(lines[i].text);
     }
     rows->n = 0;
 }

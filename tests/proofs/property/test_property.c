@@ -46,13 +46,13 @@ struct sequence {
 };
 
 /* What was wrong. Only the last, shortest run prints it. */
-struct verdict {
+struct finding {
     int call; /* -1: nothing; n: what was published */
     const char *what;
     struct buf want, got;
 };
 
-static void verdict_done(struct verdict *v)
+static void finding_done(struct finding *v)
 {
     buf_done(&v->want);
     buf_done(&v->got);
@@ -65,7 +65,7 @@ static bool is_same(const struct buf *a, const struct buf *b)
 
 /* ---- one sequence */
 
-static bool compare(struct verdict *v, int call, const char *what)
+static bool compare(struct finding *v, int call, const char *what)
 {
     if (is_same(&v->want, &v->got)) {
         buf_clear(&v->want);
@@ -86,7 +86,7 @@ static void print_call(int i, struct args *args)
     buf_done(&line);
 }
 
-static bool run_call(uint64_t seed, int i, bool print, struct verdict *v)
+static bool run_call(uint64_t seed, int i, bool print, struct finding *v)
 {
     const char *broken;
 
@@ -131,11 +131,11 @@ static void start(const struct sequence *s)
 }
 
 /* v->call is -1 if all was right. */
-static void run(const struct sequence *s, bool print, struct verdict *v)
+static void run(const struct sequence *s, bool print, struct finding *v)
 {
     uint64_t rnd = s->seed;
 
-    *v = (struct verdict){-1, "", BUF_INIT, BUF_INIT};
+    *v = (struct finding){-1, "", BUF_INIT, BUF_INIT};
     start(s);
     for (int i = 0; i < s->n; i++) {
         uint64_t call = rnd_next(&rnd);
@@ -153,12 +153,12 @@ static void run(const struct sequence *s, bool print, struct verdict *v)
 
 static bool fails(const struct sequence *s)
 {
-    struct verdict v;
+    struct finding v;
     bool failed;
 
     run(s, false, &v);
     failed = v.call >= 0;
-    verdict_done(&v);
+    finding_done(&v);
     return failed;
 }
 
@@ -193,7 +193,7 @@ static void print_text(const char *name, const struct buf *b, size_t from)
     (void)printf("\n");
 }
 
-static void explain(const struct verdict *v)
+static void explain(const struct finding *v)
 {
     size_t same = 0, first;
 
@@ -209,7 +209,7 @@ static void explain(const struct verdict *v)
 
 static void tell(struct sequence *s, int failed_at)
 {
-    struct verdict v;
+    struct finding v;
 
     if (failed_at < s->n)
         s->n = failed_at + 1;
@@ -218,7 +218,7 @@ static void tell(struct sequence *s, int failed_at)
                  (unsigned long long)s->seed);
     run(s, true, &v);
     explain(&v);
-    verdict_done(&v);
+    finding_done(&v);
 }
 
 /* ---- tests */
@@ -228,7 +228,7 @@ static void test_sequences(void **state)
     (void)state;
     for (long i = 0; i < fx.sequences; i++) {
         struct sequence s = {.seed = fx.seed + (uint64_t)i, .n = fx.length};
-        struct verdict v;
+        struct finding v;
         int failed_at;
 
         if (i > 0 && i % 5000 == 0)
@@ -236,7 +236,7 @@ static void test_sequences(void **state)
         s.n *= is_crowded(s.seed) ? CROWDED : 1;
         run(&s, false, &v);
         failed_at = v.call;
-        verdict_done(&v);
+        finding_done(&v);
         if (failed_at >= 0) {
             tell(&s, failed_at);
             fail_msg("seed %llu", (unsigned long long)s.seed);
@@ -264,7 +264,7 @@ static void test_judge(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
-        struct verdict v = {-1, "", BUF_INIT, BUF_INIT};
+        struct finding v = {-1, "", BUF_INIT, BUF_INIT};
         struct sequence s = {.seed = 1};
         struct model_options o = {.priority = 5,
                                   .a = MODEL_NONE,
@@ -293,7 +293,7 @@ static void test_judge(void **state)
         model_render(fx.model, &v.want);
         server_read(&fx.server, &v.got);
         assert_false(compare(&v, 0, "the keys"));
-        verdict_done(&v);
+        finding_done(&v);
     }
 }
 

@@ -305,12 +305,13 @@ static const char *fingerprint(void)
 }
 
 /*
- * I8: every record is in exactly one place, everything in a place has a record, what runs has been
+ * I8: every record is in exactly one set, everything in a set has a record, what runs has been
  * started, every large payload has a record and the reverse, and every key is ours.
  */
-static const char PLACES[] =
+static const char ONE_SET[] =
     "local root, seen, bad = 'later:{t}:', {}, {}\n"
-    "local alone = {jobs = 1, running = 1, workers = 1, tries = 1, errors = 1, results = 1,\n"
+    "local alone = {jobs = 1, running = 1, workers = 1, tries = 1, errors = 1, failures = 1, "
+    "results = 1,\n"
     "  heads = 1, names = 1, prio = 1, paused = 1, clock = 1, config = 1, stats = 1, cancel = 1,\n"
     "  progress = 1, await = 1, notes = 1, unserved = 1, parked = 1, holds = 1, timers = 1,\n"
     "  limits = 1, queues = 1}\n"
@@ -349,9 +350,9 @@ static const char PLACES[] =
     "end\n"
     "return table.concat(bad, ', ')";
 
-static void assert_places(const char *after)
+static void assert_one_set(const char *after)
 {
-    const char *argv[] = {"EVAL_RO", PLACES, "0"};
+    const char *argv[] = {"EVAL_RO", ONE_SET, "0"};
     const char *bad = send_args(3, argv, NULL);
 
     if (bad[0] != '\0')
@@ -576,7 +577,7 @@ static void test_hostile_arguments(void **state)
             if (call_and_judge(&w, NULL, "hostile"))
                 refused++;
             else
-                assert_places(show_words(&w));
+                assert_one_set(show_words(&w));
         }
     assert_true(refused > called / 4);
     printf("%d hostile calls, %d refused, nothing changed by those\n", called, refused);
@@ -664,7 +665,7 @@ static void test_long_lists(void **state)
             assert_string_equal(before, fingerprint());
         else
             assert_int_equal(strlen(redis("HGET R:worker:%s inst", at(1, -1))), 4);
-        assert_places(forms[i]);
+        assert_one_set(forms[i]);
     }
     free(argv);
 }
@@ -678,6 +679,7 @@ static const struct {
             {"workers", "hash"},
             {"tries", "hash"},
             {"errors", "hash"},
+            {"failures", "hash"},
             {"results", "hash"},
             {"heads", "zset"},
             {"names", "set"},
@@ -749,7 +751,7 @@ static const char *full_key(const char *key)
     return text(ROOT ":%.*s%s", (int)(dollar - key), key, meant(dollar));
 }
 
-/* Move the key away and put a foreign one in its place. */
+/* Move the key away and put a foreign one instead. */
 static void make_foreign(const char *key, size_t type)
 {
     (void)redis("RENAME %s aside", key);
@@ -763,7 +765,7 @@ static void end_foreign(const char *key)
 }
 
 /*
- * A key of a foreign type in place of each key in turn: a call is refused or done as a whole, and
+ * A key of a foreign type instead of each key in turn: a call is refused or done as a whole, and
  * loses no job.
  */
 static void R15_wrong_types(void **state)
@@ -791,7 +793,7 @@ static void R15_wrong_types(void **state)
                 refused += call_and_judge(&w, NULL, text("%s is a %s", key, TYPES[t].type));
             }
             end_foreign(key);
-            assert_places(text("%s was a %s", key, TYPES[t].type));
+            assert_one_set(text("%s was a %s", key, TYPES[t].type));
         }
     printf("figure R15: %zu keys, %d calls with a foreign type in the way, %d refused, none half "
            "done\n",
@@ -884,7 +886,7 @@ static void test_full_server(void **state)
         if (is_add(CALLS[i]))
             assert_true(refused);
     }
-    assert_places("a full server");
+    assert_one_set("a full server");
     (void)fx_calm(NULL);
     make_world();
     (void)redis("CONFIG SET maxmemory 1");
@@ -895,7 +897,7 @@ static void test_full_server(void **state)
     assert_string_equal(redis("EXISTS R:dead:mail"), "0");
     assert_int_equal(strlen(claim(meant("$W1"), "sms", 5)), 12);
     (void)redis("CONFIG SET maxmemory 0");
-    assert_places("a full server");
+    assert_one_set("a full server");
 }
 
 /* Without its replicas, and as a replica: writing calls are refused as a whole, reading calls
@@ -930,7 +932,7 @@ static void test_read_only_replica(void **state)
     (void)redis("REPLICAOF 127.0.0.1 1");
     refuse_writers("READONLY");
     (void)redis("REPLICAOF NO ONE");
-    assert_places("a replica");
+    assert_one_set("a replica");
 }
 
 /* ---- corrupt contents */
@@ -1048,7 +1050,7 @@ static bool ends_a_kept_job(const char *call)
 
 /*
  * Garbage in everything that Redis holds: it causes no error in the library's code, a refusal
- * changes nothing, and the other jobs are still there, each in one place.
+ * changes nothing, and the other jobs are still there, each in one set.
  */
 static void test_corrupt_contents(void **state)
 {
@@ -1106,7 +1108,7 @@ static void test_corrupt_clock(void **state)
         assert_starts(fcall("later_add_many mail a b c"), "[[j");
         if (strcmp(redis("HLEN R:jobs"), "8") != 0)
             fail_msg("clock '%s': %s of 8 jobs are there", clocks[i], redis("HKEYS R:jobs"));
-        assert_places(clocks[i]);
+        assert_one_set(clocks[i]);
     }
 }
 
@@ -1118,7 +1120,7 @@ static void test_clock_told_by_a_worker(void **state)
     for (int k = 0; k < 3; k++)
         (void)add("mail %d", k);
     assert_string_equal(redis("HLEN R:jobs"), "3");
-    assert_places("a high clock");
+    assert_one_set("a high clock");
 }
 
 /* Garbage in tries: a waiting job is buried, a running one comes back when its worker is gone. */
@@ -1139,7 +1141,7 @@ static void test_corrupt_tries(void **state)
         (void)send_args(4, argv, NULL);
         assert_starts(fcall("later_v1_reap %s %s 1 5 100", b, a), "[clear 1]");
         assert_string_equal(redis("ZCARD R:running"), "0");
-        assert_places(GARBAGE[g]);
+        assert_one_set(GARBAGE[g]);
     }
 }
 
@@ -1225,7 +1227,7 @@ static void P4_payloads_are_opaque(void **state)
         assert_memory_equal(got, payload, n);
     }
     free(deep);
-    assert_places("odd payloads");
+    assert_one_set("odd payloads");
     printf(
         "figure P4: nothing parses a payload; 100,000 levels of JSON pass untouched both ways\n");
 }
@@ -1241,7 +1243,7 @@ static const char *fate_of(const char *score)
     if (len_at(3, -1) == 1)
         return "runs";
     (void)fcall("later_v1_tidy %s 1 mail 604800000", w);
-    assert_places(score);
+    assert_one_set(score);
     if (strcmp(redis("ZCARD R:dead:mail"), "1") == 0)
         return redis("EXISTS R:due:mail")[0] == '0' ? "buried" : "twice";
     return strcmp(redis("ZCARD R:due:mail"), "1") == 0 ? "waits" : "lost";
@@ -1330,7 +1332,7 @@ static void P7_duplicates(void **state)
     assert_string_equal(settle(w, second, 1, "done", 0), "ok");
     (void)redis("ZADD R:due:mail 1 x");
     assert_string_not_equal(claim(w, "mail", 9), "nil");
-    assert_places("duplicates");
+    assert_one_set("duplicates");
 }
 
 /* Ids without records, and records without ids, are buried with a reason, and cause no loop. */
@@ -1356,7 +1358,7 @@ static void P10_dangling(void **state)
             assert_int_equal(len_at(3, -1), 0);
             assert_string_equal(redis("ZRANGE R:dead:mail 0 -1"), "[j00000000001]");
             assert_non_null(strstr(redis("HGET R:errors j00000000001"), "its record is "));
-            assert_places(sets[s]);
+            assert_one_set(sets[s]);
         }
     fx_clear(NULL);
     (void)redis("HSET R:jobs j00000000001 -mail");
@@ -1424,7 +1426,7 @@ static void P14_names(void **state)
     assert_refused("ELATER_QUEUE", "later_v1_note raw-queue a*");
     assert_refused("ELATER_QUEUE", "later_v1_step %s 1 0 1 0 1 a* 1 1", w);
     (void)redis("DEL R:due:a*");
-    assert_places("odd names");
+    assert_one_set("odd names");
 }
 
 int main(void)

@@ -16,21 +16,22 @@ enum set { SOLO = 10, DEAD_SET, DONE_SET, PARKED, DUE };
 
 /* Everything that Redis holds, as it came. */
 struct view {
-    struct reply *jobs, *running, *tries, *errors, *results, *cancel, *progress, *await;
+    struct reply *jobs, *running, *tries, *errors, *failures, *results, *cancel, *progress, *await;
     struct reply *heads, *prio, *names, *workers, *keys;
     struct reply *sets[PLAN_QUEUES][SETS_A_QUEUE];
 };
 
 static void view_get(struct view *v)
 {
-    struct reply **const each[] = {&v->jobs,   &v->running,  &v->tries, &v->errors, &v->results,
-                                   &v->cancel, &v->progress, &v->await, &v->heads,  &v->prio,
-                                   &v->names,  &v->workers,  &v->keys};
+    struct reply **const each[] = {&v->jobs,    &v->running, &v->tries,    &v->errors, &v->failures,
+                                   &v->results, &v->cancel,  &v->progress, &v->await,  &v->heads,
+                                   &v->prio,    &v->names,   &v->workers,  &v->keys};
 
     server_queue("HGETALL " R ":jobs");
     server_queue("ZRANGE " R ":running 0 -1 WITHSCORES");
     server_queue("HGETALL " R ":tries");
     server_queue("HKEYS " R ":errors");
+    server_queue("HKEYS " R ":failures");
     server_queue("HKEYS " R ":results");
     server_queue("HKEYS " R ":cancel");
     server_queue("HKEYS " R ":progress");
@@ -64,9 +65,9 @@ static void view_get(struct view *v)
 
 static void view_free(struct view *v)
 {
-    struct reply *const each[] = {v->jobs,   v->running,  v->tries, v->errors, v->results,
-                                  v->cancel, v->progress, v->await, v->heads,  v->prio,
-                                  v->names,  v->workers,  v->keys};
+    struct reply *const each[] = {v->jobs,    v->running, v->tries,    v->errors, v->failures,
+                                  v->results, v->cancel,  v->progress, v->await,  v->heads,
+                                  v->prio,    v->names,   v->workers,  v->keys};
 
     for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++)
         reply_free(each[i]);
@@ -117,25 +118,25 @@ static int priority_of(const char *record)
     return end[0] == ' ' && end[1] >= '0' && end[1] <= '9' ? end[1] - '0' : 5;
 }
 
-static void check_place(const struct view *v, struct entry *e)
+static void check_state(const struct view *v, struct entry *e)
 {
     const struct reply *record = reply_named(v->jobs, e->id);
-    unsigned q = number_of_queue(e->queue), places = 0;
+    unsigned q = number_of_queue(e->queue), sets = 0;
     double epoch = score_of(v->running, e->id);
     int found = -1, want;
 
     for (unsigned s = 0; s < DUE; s++) {
         if (score_of(v->sets[q][s], e->id) >= 0) {
-            places++;
+            sets++;
             found = (int)s;
         }
     }
-    places += epoch >= 0;
+    sets += epoch >= 0;
     if (e->where == WAITING && e->may_expire && e->start == 0 && found == DEAD_SET)
         e->where = DEAD;
-    if (places != (record != NULL ? 1 : 0)) {
-        world_break("I1-place", "%s is %s, in %u places, %s record", e->id, where_name(e->where),
-                    places, record != NULL ? "with a" : "without a");
+    if (sets != (record != NULL ? 1 : 0)) {
+        world_break("I1-set", "%s is %s, in %u sets, %s record", e->id, where_name(e->where), sets,
+                    record != NULL ? "with a" : "without a");
         return;
     }
     want = e->where == RUNNING   ? -1
@@ -194,7 +195,7 @@ static void check_running_only(const struct view *v, const struct reply *ids, co
 static void check_jobs(const struct view *v)
 {
     for (size_t i = 0; i < ledger_count(); i++) {
-        check_place(v, ledger_at(i));
+        check_state(v, ledger_at(i));
         check_tries(v, ledger_at(i));
     }
     for (size_t i = 0; i < reply_count(v->jobs); i += 2) {
@@ -203,6 +204,7 @@ static void check_jobs(const struct view *v)
     }
     check_belongs(v, v->tries, 2, "tries");
     check_belongs(v, v->errors, 1, "errors");
+    check_belongs(v, v->failures, 1, "failures");
     check_belongs(v, v->results, 1, "results");
     check_belongs(v, v->await, 1, "await");
     check_running_only(v, v->cancel, "cancel");

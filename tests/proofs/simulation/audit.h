@@ -1,6 +1,6 @@
 /*
  * Compares every key of the namespace with the ledger and with each other: each job is in the one
- * place where it belongs, no entry lacks its job, no head is too late, no mark is missing. Holds
+ * set where it belongs, no entry lacks its job, no head is too late, no mark is missing. Holds
  * between any two calls.
  */
 #ifndef LATER_TESTS_SIMULATION_AUDIT_H

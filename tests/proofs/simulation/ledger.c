@@ -18,7 +18,7 @@ struct known {
     int64_t epoch, link;
     int64_t heard_us; /* its last accepted beat */
     char instance[40];
-    bool is_marked_dead;
+    bool is_written_off;
 };
 
 /* One claim; never forgotten. */
@@ -281,22 +281,22 @@ static void check_claim(const struct entry *e, const struct told *c)
                     (long long)(e->not_before_ms - wall_ms()));
 }
 
-/* The job runs, as Redis holds it: its gates must have room for it beside all that run. */
+/* The job runs, as Redis holds it: its gates must have permits for it beside all that run. */
 static void check_gates(const struct entry *e)
 {
-    int places = 0;
+    int permits = 0;
 
     for (size_t i = 0; i < now.njobs; i++) {
         const struct entry *o = &now.jobs[i];
 
         if (o->where != RUNNING)
             continue;
-        places += o->has_sem;
+        permits += o->has_sem;
         if (o != e && e->lock != 0 && o->lock == e->lock)
             world_break("I7-lock", "%s runs under lock %d beside %s", e->id, e->lock, o->id);
     }
-    if (e->has_sem && places > PLAN_SEM_PLACES)
-        world_break("I7-semaphore", "%d run under the semaphore with %s", places, e->id);
+    if (e->has_sem && permits > PLAN_SEM_PERMITS)
+        world_break("I7-semaphore", "%d run under the semaphore with %s", permits, e->id);
 }
 
 static void check_token(const struct entry *e, int64_t fence)
@@ -425,7 +425,7 @@ static void on_step(const char *const *a, const struct reply *r)
                     (long long)reply_int(item(r, 0)));
     if (!reply_is(item(r, 1), "ok"))
         return;
-    if (k == NULL || k->is_marked_dead || k->link != atoll(a[1])) {
+    if (k == NULL || k->is_written_off || k->link != atoll(a[1])) {
         world_break("I3-old-link", "a step of worker %lld with link %s is taken, it is %s %lld",
                     (long long)epoch, a[1], k == NULL ? "unknown" : "at link",
                     k != NULL ? (long long)k->link : 0);
@@ -494,7 +494,7 @@ static void on_register(const char *const *a, const struct reply *r)
     int64_t epoch = reply_int(item(r, 1)), old = atoll(a[3]);
     const char *const *held = a + 4;
     const struct known *k = find_worker(old);
-    bool old_is_dead = k != NULL && k->is_marked_dead;
+    bool old_is_dead = k != NULL && k->is_written_off;
     size_t n;
 
     held += 1 + 2 * atoll(held[0]);
@@ -502,7 +502,7 @@ static void on_register(const char *const *a, const struct reply *r)
     n = (size_t)atoll(held[0]);
     held++;
     for (size_t i = now.nworkers; i-- > 0;) {
-        if (strcmp(now.workers[i].instance, a[1]) == 0 && !now.workers[i].is_marked_dead)
+        if (strcmp(now.workers[i].instance, a[1]) == 0 && !now.workers[i].is_written_off)
             drop_worker(now.workers[i].epoch);
     }
     for (size_t i = 0; i < n; i++) {
@@ -530,7 +530,7 @@ static void on_beat(const char *const *a, const struct reply *r)
 
     if (!reply_is(item(r, 1), "ok"))
         return;
-    if (k == NULL || k->is_marked_dead || k->link != reply_int(item(r, 2))) {
+    if (k == NULL || k->is_written_off || k->link != reply_int(item(r, 2))) {
         world_break("I8-worker", "the beat of %s is taken, link %lld", a[0],
                     (long long)reply_int(item(r, 2)));
         return;
@@ -549,7 +549,7 @@ static void on_reconcile(const char *const *a, const struct reply *r)
 
     if (!reply_is(item(r, 1), "ok"))
         return;
-    if (k == NULL || k->is_marked_dead || k->link != atoll(a[1])) {
+    if (k == NULL || k->is_written_off || k->link != atoll(a[1])) {
         world_break("I3-old-link", "a reconcile of worker %lld with link %s is taken",
                     (long long)epoch, a[1]);
         return;
@@ -621,10 +621,10 @@ static void on_reap(const char *const *a, const struct reply *r)
     if (!is_clear && !reply_is(item(r, 0), "more"))
         return;
     world_say("reaped %lld jobs=%lld", (long long)victim, (long long)moved);
-    if (k != NULL && !k->is_marked_dead)
+    if (k != NULL && !k->is_written_off)
         check_reap(k);
     if (k != NULL)
-        k->is_marked_dead = true;
+        k->is_written_off = true;
     if (k == NULL && moved == 0)
         return;
     for (int64_t i = 0; i < moved; i++) {
@@ -901,7 +901,7 @@ size_t ledger_dead_workers(void)
     size_t n = 0;
 
     for (size_t i = 0; i < now.nworkers; i++)
-        n += now.workers[i].is_marked_dead || process_of(&now.workers[i])->owner.is_dead;
+        n += now.workers[i].is_written_off || process_of(&now.workers[i])->owner.is_dead;
     return n;
 }
 

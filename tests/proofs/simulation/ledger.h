@@ -3,11 +3,11 @@
  * made the call and whether or not its reply arrived. A reply that does not fit breaks a property
  * by name:
  *
- *   I1  no job is lost, each is in exactly one place     I5  an end is left only by an operator
+ *   I1  no job is lost, each is in exactly one set       I5  an end is left only by an operator
  *   I2  one start per start number, never two live runs  I6  every later start has a cause
  *   I3  only the holder's results count                  I8  the indexes of Redis agree (audit.h)
- *   I4  attempts are counted and never exceeded          I9  after the faults all jobs end
- *   I7  no two run under one lock, and as many under a semaphore as it has places
+ *   I4  attempts are counted and never exceeded          I9  after the trouble all jobs end
+ *   I7  no two run under one lock, and as many under a semaphore as it has permits
  *   LockToken   the fences of a lock rise            I10 nothing is left behind
  *   GcraWindow  no more starts in any time than burst + rate * time
  *   early       no start before its time by Redis' clock

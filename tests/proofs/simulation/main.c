@@ -24,12 +24,12 @@
 #include "world.h"
 
 #define FAILURES_MAX 10       /* then it gives up */
-#define AUDIT_US (2 * SECOND) /* between two audits during the faults */
+#define AUDIT_US (2 * SECOND) /* between two audits during the trouble */
 #define AUDIT_DRAIN_US (30 * SECOND)
 #define SETTLE_US (6 * SECOND)
 #define IDLE_CALLS_MAX 3        /* of each worker, per second */
 #define PEOPLE_CALLS 10         /* of people, in SETTLE_US */
-#define DRAIN_US (400 * SECOND) /* the longest time for all jobs to end after the faults */
+#define DRAIN_US (400 * SECOND) /* the longest time for all jobs to end after the trouble */
 #define STOP_US (60 * SECOND)   /* the longest time for all workers to stop after that */
 #define REAL_SECONDS_MAX 1000000.0
 

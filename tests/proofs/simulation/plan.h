@@ -1,5 +1,5 @@
 /*
- * What a seed decides about its run: how many workers, jobs and queues, and how often each fault
+ * What a seed decides about its run: how many workers, jobs and queues, and how often each trouble
  * comes.
  */
 #ifndef LATER_TESTS_SIMULATION_PLAN_H
@@ -12,7 +12,7 @@
 /* Gates are named by numbers: locks 1 to PLAN_LOCKS, one semaphore, one rate. */
 #define PLAN_LOCKS 2
 #define PLAN_SEM 7
-#define PLAN_SEM_PLACES 2
+#define PLAN_SEM_PERMITS 2
 #define PLAN_RATE 8
 #define PLAN_RATE_TEXT "rate 4/1s burst 2"
 #define PLAN_RATE_PER_S 4
@@ -20,7 +20,7 @@
 
 struct plan {
     unsigned workers, places, jobs, queues;
-    int64_t chaos_us; /* how long the faults go on */
+    int64_t chaos_us; /* how long the trouble goes on */
     /* in a thousand calls: */
     unsigned refused;   /* an error reply, nothing was done */
     unsigned cut;       /* never executed, the link breaks */
@@ -38,7 +38,7 @@ struct plan {
     unsigned quick;     /* handlers in a thousand that end at once, so that jobs are prefetched */
     bool same_host;     /* workers can tell that another has certainly died */
     bool has_poison;    /* some jobs kill their worker */
-    bool is_handler_wicked; /* some handlers hang, ignore TERM or meet host faults */
+    bool is_handler_wicked; /* some handlers hang, ignore TERM or meet an ill host */
 };
 
 void plan_make(struct plan *p);

@@ -300,7 +300,7 @@ void producer_begin(const struct plan *p)
         (void)world_in(random_between(0, p->chaos_us), NULL, on_operator, NULL, NULL);
 }
 
-/* Repeat this, since calls that operators made during the faults may still arrive. */
+/* Repeat this, since calls that operators made during the trouble may still arrive. */
 static void on_calm(void *arg)
 {
     (void)arg;

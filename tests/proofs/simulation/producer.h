@@ -9,7 +9,7 @@
 
 /* Plan all adds and other actions of the run. */
 void producer_begin(const struct plan *plan);
-/* The faults are over: resume all queues and end all quiet. */
+/* The trouble is over: resume all queues and end all quiet. */
 void producer_calm(void);
 /* How many adds are not made yet? */
 unsigned producer_waits(void);

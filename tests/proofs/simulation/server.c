@@ -320,14 +320,15 @@ static void replace(char *text, const char *what, const char *with)
     " then\n    status = 'link'\n  end\n  if status ~= 'ok' then\n    return {now_us = now_us, "   \
     "status = status}\n"
 
-/* Each check as it is in the library, and what replaces it. A check may be in several places: there
- * is a fence for jobs that simply end, and one for all other results. */
+/* Each check as it is in the library, and what replaces it. A check may be there several times:
+ * there is a fence for jobs that simply end, and one for all other results. */
 static const struct {
     const char *name, *text, *instead;
 } checks[] = {
     {"fence", "if mine and not mine[id] or string.sub(tries[i] or '', 1, #prefix) ~= prefix then",
      "if mine and not mine[id] then"},
-    {"fence", " or\n       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start then", " then"},
+    {"fence", " or\n       string.match(tries[i], '^(%d+) %d+ %d+ %d+ ?%d*$') ~= r.start then",
+     " then"},
     {"gate", "return L.lock_holder(book, g) and 0 or 1", "return 1"},
     /* The step's check; what follows it tells it from the reconcile's. */
     {"link", "current ~= q.link" STEP_LINK_END, "false" STEP_LINK_END},

@@ -53,7 +53,7 @@ static void on_fatal(void *arg)
     start_soon();
 }
 
-/* A worker that dies while it reaps leaves its victim marked as dead, and the victim may wake
+/* A worker that dies while it reaps leaves its victim written off, and the victim may wake
  * then. */
 void trouble_sent(struct worker *w, const char *function)
 {
@@ -158,8 +158,8 @@ static void on_outage(void *arg)
     down_for_a_while();
 }
 
-/* Redis crashes or fails over, and comes back with older data; or an operator restores a dump in
- * place, and no link breaks. */
+/* Redis crashes or fails over, and comes back with older data; or an operator restores a dump
+ * under it, and no link breaks. */
 static void on_loss(void *arg)
 {
     (void)arg;
@@ -196,7 +196,7 @@ static void on_clock(void *arg)
     world_say("the clock of Redis is stepped to %+lld ms", (long long)(world.wall_step_us / MS));
 }
 
-/* ---- all faults */
+/* ---- all troubles */
 
 static void plan_some(unsigned n, event_f *fn)
 {

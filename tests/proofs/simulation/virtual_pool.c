@@ -82,7 +82,7 @@ static void on_mail(void *arg)
 static const char *describe(enum run_end how)
 {
     static const char *const texts[] = {"exit status",    "signal",  "timed out", "stopped",
-                                        "told to cancel", "not run", "host fault"};
+                                        "told to cancel", "not run", "ill host"};
 
     return texts[how];
 }
@@ -104,7 +104,7 @@ static void on_end(void *arg)
         m->result.code = r->code;
         m->result.retry_in_ms =
             r->how == RUN_EXITED && random_chance(100) ? random_between(0, 2000) : -1;
-        m->result.started.us = r->how == RUN_HOST_FAULT || !r->has_begun ? 0 : world.now_us;
+        m->result.started.us = r->how == RUN_HOST_ILL || !r->has_begun ? 0 : world.now_us;
         (void)snprintf(m->result.text, sizeof(m->result.text), "%s %d", describe(r->how), r->code);
         r->pool->places[r->slot].run = NULL;
         (void)world_in(random_between(5, 300), &r->pool->worker->owner, on_mail, m, free);
@@ -193,7 +193,7 @@ static void give_fate(struct run *r, int64_t timeout_us)
 
     r->ignores_term = is_wicked && random_chance(200);
     if (is_wicked && random_chance(50))
-        end_in(r, random_between(10, 500), RUN_HOST_FAULT, 11);
+        end_in(r, random_between(10, 500), RUN_HOST_ILL, 11);
     else if (us > timeout_us || (is_wicked && random_chance(60)))
         r->end = world_in(timeout_us, NULL, on_timeout, r, NULL);
     else

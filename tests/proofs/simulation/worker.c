@@ -47,7 +47,7 @@ bool identity_is_gone(const struct identity *me, const struct store_peer *peer)
     if (strcmp(me->host, peer->host) != 0)
         return false;
     for (size_t i = 0; i < nworkers; i++) {
-        if (strcmp(workers[i]->d.me.place.pid, peer->pid) == 0)
+        if (strcmp(workers[i]->d.me.process.pid, peer->pid) == 0)
             return workers[i]->owner.is_dead;
     }
     return true;
@@ -263,9 +263,9 @@ static void identify(struct worker *w, size_t folder)
 
     (void)snprintf(me->host, sizeof(me->host), "host-%u", plan->same_host ? 0 : host);
     (void)snprintf(me->boot, sizeof(me->boot), "boot");
-    (void)snprintf(me->place.pidns, sizeof(me->place.pidns), "1");
-    (void)snprintf(me->place.pid, sizeof(me->place.pid), "%u", w->pid);
-    (void)snprintf(me->place.pstart, sizeof(me->place.pstart), "1");
+    (void)snprintf(me->process.pidns, sizeof(me->process.pidns), "1");
+    (void)snprintf(me->process.pid, sizeof(me->process.pid), "%u", w->pid);
+    (void)snprintf(me->process.pstart, sizeof(me->process.pstart), "1");
     (void)snprintf(me->instance, sizeof(me->instance), "instance-%u", w->pid);
 }
 

@@ -28,7 +28,7 @@ struct world {
     int64_t now_us;
     int64_t wall_step_us; /* how far Redis' wall clock was stepped */
     bool is_running;      /* false: mono_now is the real time (while servers start …) */
-    bool is_calm;         /* no more faults */
+    bool is_calm;         /* no more trouble */
     const struct owner *current;
     char broken[32]; /* the first property that broke; "": none */
     char why[256];

@@ -1,4 +1,4 @@
-#include "verdict.h"
+#include "finding.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@ static char broken[32];
 static const char *forgiven = "";
 static char text[2048];
 
-void verdict_forgive(const char *rules)
+void finding_forgive(const char *rules)
 {
     forgiven = rules;
 }
@@ -23,11 +23,11 @@ static bool is_forgiven(const char *rule)
     return false;
 }
 
-void verdict_break(const char *rule, const char *fmt, ...)
+void finding_break(const char *rule, const char *fmt, ...)
 {
     va_list ap;
 
-    if (verdict_is_broken() || is_forgiven(rule))
+    if (finding_is_broken() || is_forgiven(rule))
         return;
     (void)snprintf(broken, sizeof(broken), "%s", rule);
     va_start(ap, fmt);
@@ -35,22 +35,22 @@ void verdict_break(const char *rule, const char *fmt, ...)
     va_end(ap);
 }
 
-bool verdict_is_broken(void)
+bool finding_is_broken(void)
 {
     return broken[0] != '\0';
 }
 
-const char *verdict_rule(void)
+const char *finding_rule(void)
 {
     return broken;
 }
 
-const char *verdict_text(void)
+const char *finding_text(void)
 {
     return text;
 }
 
-void verdict_clear(void)
+void finding_clear(void)
 {
     broken[0] = '\0';
     text[0] = '\0';

@@ -1,6 +1,6 @@
 /*
- * Faults with the real programs: kills, frozen servers, lost data, foreign keys. The comment behind
- * a test names its lines in the fault catalogue (tests/fault/catalogue.txt).
+ * Trouble with the real programs: kills, frozen servers, lost data, foreign keys. The comment
+ * behind a test names its lines in the fault catalogue (tests/fault/catalogue.txt).
  */
 #include <fcntl.h>
 #include <setjmp.h>

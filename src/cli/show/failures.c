@@ -1,0 +1,65 @@
+#include "cli/show/failures.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+
+struct failure {
+    long long when_ms, epoch, code;
+    const char *text; /* not NUL-ended */
+    size_t len;
+};
+
+/* Read the line at *at and move behind it. False at the end, and at what is no such line. */
+static bool next_failure(const char **at, struct failure *ret)
+{
+    size_t n = strcspn(*at, "\n");
+    int used = 0;
+
+    if (sscanf(*at, "%18lld %18lld %9lld%n", &ret->when_ms, &ret->epoch, &ret->code, &used) != 3 ||
+        (size_t)used > n)
+        return false;
+    used += (*at)[used] == ' ';
+    ret->text = *at + used;
+    ret->len = n - (size_t)used;
+    *at += n + ((*at)[n] == '\n');
+    return true;
+}
+
+void failures_show(const struct reply *value, int64_t now_ms)
+{
+    const char *at = reply_str(value), *label = "failed attempts";
+    struct failure f;
+    char when[48];
+
+    while (value != NULL && next_failure(&at, &f)) {
+        out_label(label);
+        out_printf("%s, worker %lld: ",
+                   now_ms != 0 ? out_when(f.when_ms, now_ms, when) : out_instant(f.when_ms, when),
+                   f.epoch);
+        out_text(f.text, f.len);
+        out_printf("\n");
+        label = "";
+    }
+}
+
+json_t *failures_to_json(const struct reply *value)
+{
+    const char *at = reply_str(value);
+    json_t *list = NULL;
+    struct failure f;
+
+    while (value != NULL && next_failure(&at, &f)) {
+        json_t *object = json_object();
+
+        json_put_int(object, "when_ms", f.when_ms);
+        json_put_int(object, "worker", f.epoch);
+        json_put_int(object, "code", f.code);
+        json_put_text(object, "reason", f.text, f.len);
+        list = list != NULL ? list : json_array();
+        (void)json_array_append_new(list, object);
+    }
+    return list;
+}

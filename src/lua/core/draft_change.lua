@@ -1,0 +1,214 @@
+-- How the draft of a call is changed (draft.lua), and how a part of a call takes its changes back.
+
+local draft = L.draft
+local NONE, own_cells, entry_of = draft.NONE, draft.own_cells, draft.entry_of
+local cell, learn_all, size_of = draft.cell, draft.learn_all, draft.size_of
+
+local journal, n_journal, depth -- for L.try: {table, name, old value, is it a cell?}*
+
+function draft.begin_journal()
+  journal, n_journal, depth = {}, 0, 0
+end
+
+local function remember(t, name)
+  if depth > 0 then
+    local n = n_journal
+    journal[n + 1], journal[n + 2], journal[n + 3], journal[n + 4] = t, name, t[name], false
+    n_journal = n + 4
+  end
+end
+
+local function touch(e)
+  if not e.is_touched then
+    e.is_touched = true
+    draft.touched[#draft.touched + 1] = e
+  end
+end
+
+-- Change a cell whose old value is known.
+local function put(e, name, value)
+  local cells = own_cells(e)
+  local old = cells[name]
+  if depth > 0 then
+    local n = n_journal
+    journal[n + 1], journal[n + 2], journal[n + 3], journal[n + 4] = e, name, old, true
+    n_journal = n + 4
+  end
+  if not old and value then
+    e.more = (e.more or 0) + 1
+  elseif old and not value then
+    e.more = (e.more or 0) - 1
+  end
+  cells[name] = value
+  if e.heap or e.log then
+    L.rank(e, name, old, value)
+  end
+  if e.list == NONE then
+    e.list, e.is_listed = {}, {}
+  end
+  if not e.is_listed[name] then
+    e.is_listed[name] = true
+    e.list[#e.list + 1] = name
+    touch(e)
+  end
+end
+
+-- Set a field of a table that is not part of the draft. If the L.try fails, it gets its old value
+-- back.
+function L.assign(t, name, value)
+  remember(t, name)
+  t[name], draft.is_used = value, true
+end
+
+-- Set a cell. -> 1 if it had no value, else 0
+local function replace(e, name, value)
+  local old = cell(e, name)
+  if old ~= value then
+    put(e, name, value)
+  end
+  return old and 0 or 1
+end
+
+local function remove(e, names)
+  local n = 0
+  if e.is_empty and not e.list[1] then
+    return 0
+  end
+  learn_all(e, names)
+  for i = 1, #names do
+    if e.cells[names[i]] then
+      put(e, names[i], false)
+      n = n + 1
+    end
+  end
+  return n
+end
+
+-- This name is not in Redis, as the caller knows: an id that was just made need not be looked for.
+-- The first name of a key is read all the same, to meet a foreign type.
+function L.is_new(key, kind, name)
+  local e = entry_of(key, kind)
+  if kind ~= 'string' and not e.size and not e.is_typed then
+    cell(e, name)
+    e.is_typed = true
+  end
+  if e.cells[name] == nil and not e.is_empty then
+    own_cells(e)[name], e.was[name] = false, false
+  end
+end
+
+-- Delete these fields of a hash unread, since they may be large. This cannot be undone, so it is
+-- the last write, and a call may do it for one key only.
+function L.erase(key, names)
+  local e = entry_of(key, 'hash')
+  if #names == 0 or size_of(e) == 0 then
+    return
+  end
+  -- Drop what the draft would write to these fields.
+  for i = 1, #e.list > 0 and #names or 0 do
+    if e.is_listed[names[i]] then
+      put(e, names[i], e.was[names[i]])
+    end
+  end
+  remember(e, 'erased')
+  e.erased = {names = names, before = e.erased}
+  draft.erasures[#draft.erasures + 1] = e
+end
+
+-- Delete a key unread. At first it only gets a moment to live, which can be undone.
+function L.drop_key(key)
+  draft.is_used = true
+  remember(draft.gone, key)
+  draft.gone[key] = true
+end
+
+-- Delete those of keys[from..to] that exist. Mostly none does, and one EXISTS tells; else the two
+-- halves are asked.
+function L.drop_keys(keys, from, to)
+  if from > to or redis.call('EXISTS', unpack(keys, from, to)) == 0 then
+    return
+  elseif from == to then
+    L.drop_key(keys[from])
+    return
+  end
+  local middle = math.floor((from + to) / 2)
+  L.drop_keys(keys, from, middle)
+  L.drop_keys(keys, middle + 1, to)
+end
+
+-- Write many values with one command, past the cells of the draft. The caller knows their old
+-- values, or that they are new, and nothing reads them in this call any more. args: what the
+-- command has behind the key; undo(): undoes it.
+function L.write_together(command, key, args, undo)
+  draft.is_used = true
+  local is_removal = not string.find(command, 'ADD$') and not string.find(command, 'SET$')
+  draft.steps[#draft.steps + 1] = {command = command, key = key, args = args, undo = undo,
+                       is_removal = is_removal}
+end
+
+-- Remove these members, the first ones of a sorted set. undo(): puts them back. They are removed by
+-- name: Redis 7.0 may load the first half of a torn transaction behind the one that was made
+-- instead, and a removal by rank would then take the members behind them.
+function L.cut(key, members, undo)
+  local e = entry_of(key, 'zset')
+  remember(e, 'cut')
+  e.cut = (e.cut or 0) + #members
+  L.write_together('ZREM', key, members, undo)
+end
+
+-- ---- parts that may fail alone
+
+local function roll_back(since)
+  for i = n_journal - 3, since + 1, -4 do
+    local t, name, old = journal[i], journal[i + 1], journal[i + 2]
+    if journal[i + 3] then
+      local now = t.cells[name]
+      t.more = (t.more or 0) + (old and 1 or 0) - (now and 1 or 0)
+      t.cells[name] = old
+      if t.heap or t.log then
+        L.rank(t, name, now, old)
+      end
+    else
+      t[name] = old
+    end
+  end
+  n_journal = since
+end
+
+local function shorten(list, n)
+  for i = #list, n + 1, -1 do
+    list[i] = nil
+  end
+end
+
+-- Like pcall, but if fn raises an error, its changes leave the draft.
+function L.try(fn, ...)
+  local since, n_events = n_journal, L.events and #L.events
+  local n_hints, n_steps = #draft.hints, #draft.steps
+  depth = depth + 1
+  local ok, a, b = pcall(fn, ...)
+  depth = depth - 1
+  if not ok then
+    roll_back(since)
+    shorten(draft.hints, n_hints)
+    shorten(draft.steps, n_steps)
+    shorten(L.events or {}, n_events or 0)
+  elseif depth == 0 then
+    n_journal = 0
+  end
+  return ok, a, b
+end
+
+-- -> what fn(...) returns; nil, and nothing is changed, if it met a key of a foreign type, which is
+-- not ours. Other errors are raised.
+function L.unless_foreign(fn, ...)
+  local ok, reply = L.try(fn, ...)
+  if not ok and not (type(reply) == 'table' and
+                     string.find(reply.elater or '', '^ELATER_TYPE ')) then
+    error(reply, 0)
+  end
+  return ok and reply or nil
+end
+
+draft.remember, draft.touch, draft.put = remember, touch, put
+draft.replace, draft.remove = replace, remove

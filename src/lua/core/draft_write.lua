@@ -1,0 +1,291 @@
+-- How the draft of a call is written (draft.lua), and what follows the writes.
+
+local draft = L.draft
+local foreign, remember, CHUNK = draft.foreign, draft.remember, draft.CHUNK
+
+local MOMENT_MS = 1
+local FINAL_CHUNK = 7000    -- names in a command that cannot be undone: more than a call removes
+
+-- ---- what follows the writes, and may fail
+
+-- Add to a counter of later_stats.
+function L.count(R, what, queue, n)
+  L.count_as(R, what .. ':' .. queue, n)
+end
+
+-- The same for a counter of this name.
+function L.count_as(R, name, n)
+  draft.is_used = true
+  remember(draft.counts, name)
+  draft.counts[name] = (draft.counts[name] or 0) + n
+  draft.counts.R = R
+end
+
+-- Call fn(...) after the writes. Its errors are ignored.
+function L.hint(fn, ...)
+  draft.is_used = true
+  draft.hints[#draft.hints + 1] = {fn, ...}
+end
+
+-- Call fn(key) after the writes, or after they were undone; once for each key.
+function L.follow_up(fn, key)
+  for _, mend in ipairs(draft.mends) do
+    if mend[1] == fn and mend[2] == key then
+      return
+    end
+  end
+  L.hint(fn, key)
+  draft.mends[#draft.mends + 1] = {fn, key}
+end
+
+local function publish(channel, text)
+  redis.call('PUBLISH', channel, text)
+end
+
+-- A queue may be due earlier: wake its workers. text: its name
+function L.wake(R, text)
+  for _, hint in ipairs(draft.hints) do
+    if hint[1] == publish and hint[3] == text then
+      return
+    end
+  end
+  L.hint(publish, R .. ':wake', text)
+end
+
+-- Publish a text after the writes.
+function L.say(channel, text)
+  L.hint(publish, channel, text)
+end
+
+-- ---- writing
+
+local ADD = {hash = 'HSET', zset = 'ZADD', set = 'SADD', string = 'SET'}
+local REMOVE = {hash = 'HDEL', zset = 'ZREM', set = 'SREM', string = 'DEL'}
+
+-- -> the arguments behind the key that make a command give these cells these values.
+local function add_args(e, names, values)
+  local args, n = {}, 0
+  for i = 1, #names do
+    local name = names[i]
+    if e.kind == 'hash' then
+      args[n + 1], args[n + 2], n = name, values[name], n + 2
+    elseif e.kind == 'zset' then
+      args[n + 1], args[n + 2], n = L.score(values[name]), name, n + 2
+    elseif e.kind == 'set' then
+      args[n + 1], n = name, n + 1
+    else
+      args = e.expire and {values[''], 'PXAT', L.int(e.expire)} or {values[''], 'KEEPTTL'}
+    end
+  end
+  return args
+end
+
+local function write(e, is_removal, names)
+  if is_removal then
+    return redis.pcall(REMOVE[e.kind], e.key, unpack(e.kind ~= 'string' and names or {}))
+  end
+  return redis.pcall(ADD[e.kind], e.key, unpack(add_args(e, names, e.cells)))
+end
+
+-- Undo a write: its names get their old values back.
+local function take_back(step)
+  local e, lost, kept = step.e, {}, {}
+  if step.undo then
+    step.undo(step.locks)
+  elseif not step.is_final then
+    for _, name in ipairs(step.names) do
+      if e.was[name] then
+        kept[#kept + 1] = name
+      else
+        lost[#lost + 1] = name
+      end
+    end
+    if #kept > 0 then
+      redis.pcall(ADD[e.kind], e.key, unpack(add_args(e, kept, e.was)))
+    end
+    if #lost > 0 then
+      redis.pcall(REMOVE[e.kind], e.key, unpack(e.kind ~= 'string' and lost or {}))
+    end
+  end
+end
+
+local function push(list, e, names, is_final)
+  local most = is_final and FINAL_CHUNK or CHUNK
+  for from = 1, #names, most do
+    local to, some_names = math.min(from + most - 1, #names), names
+    if from > 1 or to < #names then
+      some_names = {unpack(names, from, to)}
+    end
+    list[#list + 1] = {e = e, names = some_names, is_final = is_final}
+  end
+end
+
+-- -> all names that L.erase was given for one key: they go in one command, since it cannot be
+-- undone.
+local function all_names(erased)
+  if not erased.before then
+    return erased.names
+  end
+  local all = {}
+  while erased do
+    for _, name in ipairs(erased.names) do
+      all[#all + 1] = name
+    end
+    erased = erased.before
+  end
+  return all
+end
+
+-- -> three lists of writes: values to add or change, values to remove, fields to delete unread.
+local function plan()
+  local adds, removals, finals, is_erased = {}, {}, {}, {}
+  for _, e in ipairs(draft.touched) do
+    local set, unset = {}, {}
+    for _, name in ipairs(e.list) do
+      local value = e.cells[name]
+      if (value or false) ~= (e.was[name] or false) then
+        local list = value and set or unset
+        list[#list + 1] = name
+      end
+    end
+    push(adds, e, set)
+    push(removals, e, unset)
+  end
+  L.plan_locks(adds, removals)
+  for _, e in ipairs(draft.erasures) do
+    if e.erased and not is_erased[e] then
+      push(finals, e, all_names(e.erased), true)
+      is_erased[e] = true
+    end
+  end
+  return adds, removals, finals
+end
+
+-- Check the reply to a write. If it failed, undo all writes before it and raise an error.
+local function check(step, reply, done)
+  if type(reply) ~= 'table' or not reply.err then
+    done[#done + 1] = step
+    return
+  end
+  for i = #done, 1, -1 do
+    take_back(done[i])
+  end
+  for _, mend in ipairs(draft.mends) do
+    pcall(unpack(mend))
+  end
+  if step.e and string.find(reply.err, '^WRONGTYPE') then
+    foreign(step.e.key, step.e.kind, reply)
+  end
+  error(reply, 0)
+end
+
+-- Fail with NOPERM if the caller lacks a right to remove that this call needs: what was added could
+-- not be undone without it, either.
+local function need_rights(removals, finals)
+  local asked = {}
+  local function ask(command, key)
+    local args = {command, key, command ~= 'DEL' and 'm' or nil}
+    if not asked[command] and not redis.acl_check_cmd(unpack(args)) then
+      L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(key))
+    end
+    asked[command] = true
+  end
+  for _, list in ipairs({removals, finals}) do
+    for _, step in ipairs(list) do
+      ask(step.command or REMOVE[step.e.kind], step.e and step.e.key or step.names[1])
+    end
+  end
+  for _, step in ipairs(draft.steps) do
+    if step.is_removal then
+      ask(step.command, step.key)
+    end
+  end
+end
+
+local function run(list, is_removal, done)
+  for _, step in ipairs(list) do
+    check(step, step.write and step.write(step) or write(step.e, is_removal, step.names), done)
+  end
+end
+
+-- Remove the expiry of a key.
+local function persist(key, done)
+  local old_ms = redis.call('PEXPIRETIME', key)
+  check({undo = function()
+    if old_ms > 0 then
+      redis.pcall('PEXPIREAT', key, L.int(old_ms))
+    end
+  end}, redis.pcall('PERSIST', key), done)
+end
+
+-- Give a key a moment to live; follow() deletes it.
+local function let_expire(key, done)
+  local step = {undo = function() redis.pcall('PERSIST', key) end}
+  check(step, redis.pcall('PEXPIRE', key, MOMENT_MS), done)
+end
+
+local function run_steps(is_removal, done)
+  for _, step in ipairs(draft.steps) do
+    if step.is_removal == is_removal then
+      check(step, redis.pcall(step.command, step.key, unpack(step.args)), done)
+    end
+  end
+end
+
+-- Add n to a counter. A new counter needs the name of its queue in R:names, with which tidying
+-- removes it: it may have dropped both while the last job of the queue ran.
+local function write_count(R, name, n)
+  if redis.pcall('HINCRBY', R .. ':stats', name, n) == n then
+    local queue = string.match(name, '^done:(.+)$') or string.match(name, '^dead:(.+)$') or
+                  string.match(name, '^cancelled:(.+)$')
+    if queue then
+      redis.pcall('SADD', R .. ':names', queue)
+    end
+  end
+end
+
+-- Do what follows the writes: expiries, keys that have a moment to live, counters, messages. A
+-- failure here does no harm.
+local function follow()
+  for _, e in ipairs(draft.touched) do
+    if e.expire and e.kind ~= 'string' or e.expire and e.cells[''] == e.was[''] then
+      redis.pcall('PEXPIREAT', e.key, L.int(e.expire))
+    end
+  end
+  for key in pairs(draft.gone) do
+    redis.pcall('DEL', key)
+  end
+  for name, n in pairs(draft.counts) do
+    if name ~= 'R' then
+      write_count(draft.counts.R, name, n)
+    end
+  end
+  for _, hint in ipairs(draft.hints) do
+    pcall(unpack(hint))
+  end
+end
+
+-- Write the draft of the call.
+function L.commit()
+  if not draft.is_used then
+    return
+  end
+  local done = {}
+  local adds, removals, finals = plan()
+  need_rights(removals, finals)
+  -- A key must not expire with an earlier lease once it has a holder without one.
+  for _, e in ipairs(draft.touched) do
+    if e.expire == false then
+      persist(e.key, done)
+    end
+  end
+  run(adds, false, done)
+  run_steps(false, done)
+  run(removals, true, done)
+  run_steps(true, done)
+  for key in pairs(draft.gone) do
+    let_expire(key, done)
+  end
+  run(finals, true, done)
+  follow()
+end

@@ -1,0 +1,63 @@
+-- Phase `queue` of later_v1_audit and later_v1_repair (v1/audit.lua): what is derived from the sets
+-- of a queue. NAME: queues. Their marks, heads and names must tell of the jobs in the sets.
+
+-- -> marks that are missing, due ms of the first job, whether there is any job. Suspects do not
+-- count for the due ms: due ones are left out of the heads on purpose.
+local function read_queue(ctx, queue)
+  local R = ctx.R
+  local marks = ctx.ask('HGET', R .. ':prio', queue) or ''
+  local first, lost, any = math.huge, '', false
+  for p = 0, 9 do
+    local digit = L.int(p)
+    local row = ctx.ask('ZRANGE', R .. ':q:' .. queue .. ':' .. digit, 0, 0, 'WITHSCORES')
+    if row and row[1] then
+      any, first = true, math.min(first, L.due(row[2]))
+      lost = (p == 5 or string.find(marks, digit, 1, true)) and lost or lost .. digit
+    end
+  end
+  if db('EXISTS', R .. ':solo:' .. queue) == 1 then
+    any, lost = true, string.find(marks, 's', 1, true) and lost or lost .. 's'
+  end
+  if db('EXISTS', R .. ':granted:' .. queue) == 1 then
+    any = true
+    lost = string.find(marks, 'g', 1, true) and lost or lost .. 'g'
+  end
+  if db('EXISTS', R .. ':aside:' .. queue) == 1 then
+    lost = string.find(marks, 'a', 1, true) and lost or lost .. 'a'
+  end
+  any = any or
+        db('EXISTS', R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':parked:' .. queue) > 0
+  return lost, first, any
+end
+
+local function judge_queue(ctx, queue)
+  local R = ctx.R
+  local lost, first, any = read_queue(ctx, queue)
+  if lost ~= '' then
+    ctx.tell('bad-mark', queue, queue, 'the mark of waiting jobs is missing: ' .. lost, function()
+      for mark in string.gmatch(lost, '.') do
+        L.mark_set(R, queue, mark)
+      end
+    end)
+  end
+  local head = tonumber(ctx.ask('ZSCORE', R .. ':heads', queue) or '')
+  -- A head in the past already says "now", whichever of the due jobs it was made for.
+  if first < math.huge and (not head or (head > first and head > ctx.now_ms)) then
+    local text = head and 'its first job is due before its head' or 'it has no head'
+    ctx.tell('bad-head', queue, queue, text, function()
+      L.lower_head(R, queue, first)
+    end)
+  end
+  if any and ctx.ask('SISMEMBER', R .. ':names', queue) == 0 then
+    ctx.tell('no-name', queue, queue, 'it has jobs and is not among the names', function()
+      db('SADD', R .. ':names', queue)
+    end)
+  end
+end
+
+function L.audit_queues(ctx, names)
+  for _, queue in ipairs(names) do
+    judge_queue(ctx, L.check_queue(queue))
+  end
+  return '0', #names
+end
