@@ -94,13 +94,26 @@ void cli_call_options(struct cli_call *call, const struct cli *cli, const char *
     }
 }
 
+/* Redis names the command, which is always FCALL: say which function was refused to whom. */
+static void name_refused(const struct cli *cli, const char *function, struct err *err)
+{
+    const char *user = cli->target.url.user;
+
+    if (err->code == ERR_DENIED && strstr(err->text, "(a right is missing") != NULL)
+        (void)err_wrap(err, "user %s, function %s", user[0] != '\0' ? user : "default", function);
+}
+
 struct reply *cli_fcall(struct cli *cli, const char *function, const struct cli_call *call,
                         struct err *err)
 {
+    struct reply *r;
+
     if (cli_connect(cli, err) < 0)
         return NULL;
-    return client_fcall(cli->client, cli->target.ns, function, call->n, call->argv, call->lens,
-                        err);
+    r = client_fcall(cli->client, cli->target.ns, function, call->n, call->argv, call->lens, err);
+    if (r == NULL)
+        name_refused(cli, function, err);
+    return r;
 }
 
 struct client *cli_subscribe(struct cli *cli, const char *channel, struct err *err)

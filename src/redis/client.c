@@ -146,8 +146,15 @@ static struct reply *call_library(struct client *c, int argc, const char *const 
             *err = first;
         return r;
     }
-    if (lib_ensure(c, LIB_ENSURE, &state, err) < 0)
+    if (lib_ensure(c, LIB_ENSURE, &state, err) < 0) {
+        /* This user may not even look which library is there. */
+        if (err != NULL && err->code == ERR_DENIED && strstr(err->text, "later setup") == NULL)
+            (void)err_set(err, ERR_DENIED,
+                          "the function library is not on the server, or is too old, and this user "
+                          "may not load it: run `later setup` once as an administrator (user admin "
+                          "of etc/users.acl)");
         return NULL;
+    }
     return client_call(c, argc, argv, lens, err);
 }
 

@@ -104,6 +104,20 @@ static int replace(struct client *c, bool replace_it, enum lib_mode mode, struct
     return done;
 }
 
+/* The caller's right to load is not what is wrong: one user loads it once for all. */
+static int may_not_load(const struct lib_state *is, struct err *err)
+{
+    if (is->number == 0)
+        return err_set(err, ERR_DENIED,
+                       "the function library is not on the server, and this user may not load it: "
+                       "run `later setup` once as an administrator (user admin of etc/users.acl)");
+    return err_set(err, ERR_DENIED,
+                   "function library %ld is on the server, and this user may not put %ld in its "
+                   "place: run `later setup` once as an administrator (user admin of "
+                   "etc/users.acl)",
+                   is->number, lua_lib_number);
+}
+
 int lib_ensure(struct client *c, enum lib_mode mode, struct lib_state *ret, struct err *err)
 {
     static const char *const watch[] = {"WATCH", VERSION_KEY};
@@ -119,6 +133,8 @@ int lib_ensure(struct client *c, enum lib_mode mode, struct lib_state *ret, stru
         if (loaded || !wanted(ret, mode))
             return run(c, err, 1, unwatch);
         done = replace(c, ret->number != 0, mode, err);
+        if (done < 0 && err != NULL && err->code == ERR_DENIED)
+            return may_not_load(ret, err);
         if (done < 0)
             return err_wrap(err, "loading the function library");
         loaded = done == 1;

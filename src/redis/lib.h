@@ -28,7 +28,7 @@ struct lib_state {
 };
 
 /* Blocking. 0, or -1: UNAVAILABLE, DENIED (needs +function|load), DATA (the server refused it),
- * TEMP (other loaders win every race). */
+ * TEMP (other loaders win every race). DENIED tells to run later setup as an administrator. */
 int lib_ensure(struct client *c, enum lib_mode mode, struct lib_state *ret, struct err *err);
 
 #endif

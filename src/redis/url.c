@@ -33,37 +33,54 @@ static int parse_number(const char *s, int64_t min, int64_t max, int *ret, const
     return 0;
 }
 
-static int parse_unix(const char *path, struct url *ret, struct err *err)
+static int refuse_password(struct err *err)
 {
-    const char *query = strstr(path, "?db=");
-    size_t n = query != NULL ? (size_t)(query - path) : strlen(path);
-
-    ret->is_unix = true;
-    if (path[0] != '/')
-        return err_set(err, ERR_CONFIG, "the path of the socket must start with /");
-    if (n > 107)
-        return err_set(err, ERR_CONFIG, "the path of the socket is longer than 107 bytes");
-    if (copy(ret->host, sizeof(ret->host), path, n, err) < 0)
-        return -1;
-    return query != NULL ? parse_number(query + 4, 0, 1000000, &ret->db, "database", err) : 0;
+    return err_set(err, ERR_CONFIG,
+                   "it holds a password: put that into a file and name it as "
+                   "redis_password_file (or use REDISCLI_AUTH with the command)");
 }
 
-/* USER@ at the front. A password there is refused: ps and logs would show it. */
-static int parse_user(const char **at, struct url *ret, struct err *err)
+/* USER@ at the front, which ends before `end`. A password there is refused: ps and logs would show
+ * it. */
+static int parse_user(const char **at, const char *end, struct url *ret, struct err *err)
 {
     const char *sign = strchr(*at, '@');
     const char *colon = strchr(*at, ':');
 
-    if (sign == NULL)
+    if (sign == NULL || sign > end)
         return 0;
     if (colon != NULL && colon < sign)
-        return err_set(err, ERR_CONFIG,
-                       "it holds a password: put that into a file and name it as "
-                       "redis_password_file (or use REDISCLI_AUTH with the command)");
+        return refuse_password(err);
     if (copy(ret->user, sizeof(ret->user), *at, (size_t)(sign - *at), err) < 0)
         return -1;
     *at = sign + 1;
     return 0;
+}
+
+static int parse_query(const char *query, struct url *ret, struct err *err)
+{
+    if (strncmp(query, "?db=", 4) != 0)
+        return err_set(err, ERR_CONFIG, "what follows the path of the socket is not ?db=N");
+    return parse_number(query + 4, 0, 1000000, &ret->db, "database", err);
+}
+
+static int parse_unix(const char *at, struct url *ret, struct err *err)
+{
+    const char *slash = strchr(at, '/');
+    size_t n;
+
+    ret->is_unix = true;
+    /* A user has no slash. What precedes an @ in the path is a part of the path. */
+    if (parse_user(&at, slash != NULL ? slash : at + strlen(at), ret, err) < 0)
+        return -1;
+    n = strcspn(at, "?");
+    if (at[0] != '/')
+        return err_set(err, ERR_CONFIG, "the path of the socket must start with /");
+    if (n > 107)
+        return err_set(err, ERR_CONFIG, "the path of the socket is longer than 107 bytes");
+    if (copy(ret->host, sizeof(ret->host), at, n, err) < 0)
+        return -1;
+    return at[n] == '?' ? parse_query(at + n, ret, err) : 0;
 }
 
 static int parse_host(const char **at, struct url *ret, struct err *err)
@@ -79,7 +96,7 @@ static int parse_host(const char **at, struct url *ret, struct err *err)
         *at += n + 1;
         return 0;
     }
-    n = strcspn(*at, ":/");
+    n = strcspn(*at, ":/?");
     if (copy(ret->host, sizeof(ret->host), *at, n, err) < 0)
         return -1;
     *at += n;
@@ -92,7 +109,7 @@ static int parse_tcp(const char *at, struct url *ret, struct err *err)
     size_t n;
 
     ret->port = DEFAULT_PORT;
-    if (parse_user(&at, ret, err) < 0 || parse_host(&at, ret, err) < 0)
+    if (parse_user(&at, at + strlen(at), ret, err) < 0 || parse_host(&at, ret, err) < 0)
         return -1;
     if (*at == ':') {
         n = strcspn(++at, "/");
@@ -110,6 +127,11 @@ static int parse_tcp(const char *at, struct url *ret, struct err *err)
 
 static int parse_any(const char *text, struct url *ret, struct err *err)
 {
+    const char *query = strchr(text, '?');
+
+    /* Other clients take ?password=. */
+    if (query != NULL && strstr(query, "pass") != NULL)
+        return refuse_password(err);
     if (strncmp(text, "unix:", 5) == 0)
         return parse_unix(strncmp(text, "unix://", 7) == 0 ? text + 7 : text + 5, ret, err);
     if (strncmp(text, "redis://", 8) == 0)
@@ -118,17 +140,23 @@ static int parse_any(const char *text, struct url *ret, struct err *err)
         return err_set(err, ERR_CONFIG,
                        "TLS is not in this version: run stunnel (or another local proxy) and give "
                        "its address as redis://127.0.0.1:PORT");
-    return err_set(err, ERR_CONFIG, "write redis://HOST:PORT/DB or unix:/PATH");
+    return err_set(err, ERR_CONFIG,
+                   "write redis://[USER@]HOST[:PORT][/DB] or unix:[USER@]/PATH[?db=N]");
 }
 
-/* A refused address may hold a secret: what precedes its last @ is not shown. */
+/* A refused address may hold a secret: neither what precedes its last @ is shown nor what follows
+ * the first question mark. */
 static int refuse(const char *text, struct err *err)
 {
     const char *sign = strrchr(text, '@');
+    const char *query = strchr(text, '?');
+    const char *from = sign != NULL ? sign : text;
+    size_t n = query != NULL && query > from ? (size_t)(query - from) : strlen(from);
 
-    if (sign != NULL)
-        return err_wrap(err, "redis address '...%.80s'", sign);
-    return err_wrap(err, "redis address '%.80s'", text);
+    if (query != NULL && query < from)
+        n = 0;
+    return err_wrap(err, "redis address '%s%.*s%s'", sign != NULL ? "..." : "",
+                    (int)(n < 80 ? n : 80), from, query != NULL ? "?..." : "");
 }
 
 int url_parse(const char *text, struct url *ret, struct err *err)

@@ -1,7 +1,10 @@
 /*
  * Where a Redis server is, as written in the configuration: redis://[USER@]HOST[:PORT][/DB] or
- * unix:PATH[?db=N]. A password must not be in a URL, which ps and logs show: redis://USER:SECRET@…
- * is refused, and so is rediss:// (TLS); the errors tell what to do instead.
+ * unix:[USER@]/PATH[?db=N]. unix://[USER@]/PATH[?db=N] is the same: so redis-py and go-redis write
+ * it. Nothing is percent-decoded; a path has no question mark.
+ *
+ * A password must not be in a URL, which ps and logs show: USER:SECRET@… and ?password=… are
+ * refused, and so is rediss:// (TLS); the errors tell what to do instead and show no secret.
  */
 #ifndef LATER_REDIS_URL_H
 #define LATER_REDIS_URL_H

@@ -104,6 +104,7 @@ static void test_each_role_works(void **state)
 {
     (void)state;
     works("producer");
+    works("manager");
     works("caller");
     works("worker");
     works("dashboard");
@@ -146,6 +147,12 @@ static void test_producer_needs_each(void **state)
 {
     (void)state;
     each_is_needed("producer");
+}
+
+static void test_manager_needs_each(void **state)
+{
+    (void)state;
+    each_is_needed("manager");
 }
 
 static void test_caller_needs_each(void **state)
@@ -196,7 +203,8 @@ static void must_not(const char *name, const char *const *commands)
 
 static void test_denied(void **state)
 {
-    static const char *const roles[] = {"producer", "caller", "worker", "dashboard", "admin"};
+    static const char *const roles[] = {"producer", "manager",   "caller",
+                                        "worker",   "dashboard", "admin"};
     static const char *const nobody[] = {"FLUSHALL",
                                          "FLUSHDB",
                                          "CONFIG GET '*'",
@@ -264,6 +272,21 @@ static void test_denied(void **state)
                                             "SCAN 0",
                                             "FUNCTION LOAD x",
                                             NULL};
+    static const char *const managers[] = {"FCALL later_stats 1 " R "'",
+                                           "FCALL later_explain 1 " R "' j00000000000",
+                                           "FCALL later_pause 1 " R "' mail",
+                                           "FCALL later_retry 1 " R "' j00000000000",
+                                           "FCALL later_lock 1 " R "' x me",
+                                           "FCALL later_limit_set 1 " R "' x semaphore 1",
+                                           "FCALL later_v1_step 1 " R "' 1 1 0 1 0 0",
+                                           "FCALL later_v1_purge 1 " R "' mail due 100",
+                                           "FCALL_RO later_explain 1 " R "' j00000000000",
+                                           "HGETALL " R ":jobs'",
+                                           "SUBSCRIBE other",
+                                           "PSUBSCRIBE " R ":ended:*'",
+                                           "SCAN 0",
+                                           "FUNCTION LOAD x",
+                                           NULL};
     static const char *const callers[] = {"FCALL later_add 1 " R "' mail x",
                                           "FCALL later_limit_set 1 " R "' x semaphore 1",
                                           "HGETALL " R ":jobs'", "FUNCTION LOAD x", NULL};
@@ -275,6 +298,7 @@ static void test_denied(void **state)
         must_not(roles[i], nobody);
     must_not("dashboard", readers);
     must_not("producer", producers);
+    must_not("manager", managers);
     must_not("caller", callers);
     must_not("worker", workers);
 }
@@ -288,6 +312,57 @@ static void test_off_until_given_a_password(void **state)
 
     (void)state;
     test_says(line, 1, "");
+}
+
+/* ---- a server without the library */
+
+static void says_setup(const char *name, const char *command)
+{
+    CLEANUP_FREE char *line =
+        mem_printf("%s --redis unix:%s@%s %s 2>&1", getenv("LATER"), name, redis.sock, command);
+
+    test_says(line, 77, "run `later setup` once as an administrator");
+}
+
+/* No right of the user is missing: who may load it does so once. */
+static void test_without_the_library(void **state)
+{
+    CLEANUP_FREE char *daemon =
+        mem_printf("mkdir -p $DIR/none; echo secret >$DIR/password; chmod 600 $DIR/password\n"
+                   "printf '%%s\\n' 'redis: unix:worker@%s' \"redis_password_file: $DIR/password\" "
+                   "'state_dir: none' \"handlers_dir: $DIR/none\" >$DIR/none.yaml\n"
+                   "timeout 20 $LATERD --config $DIR/none.yaml 2>&1 | grep -m 1 administrator",
+                   redis.sock);
+
+    (void)state;
+    reply_free(test_redis_call(&redis, "FUNCTION", "FLUSH", NULL));
+    says_setup("producer", "add mail x");
+    says_setup("manager", "cancel j00000000000");
+    says_setup("worker", "wait j00000000000");
+    says_setup("worker", "setup");
+    says_setup("dashboard", "stats");
+    test_says(daemon, 0,
+              "the function library is not on the server, and this user may not load it");
+    says_setup("worker", "setup");
+    test_redis_load(&redis);
+    test_says("exec $LATER --redis unix:producer@$SOCK show j00000000000 2>&1", 77,
+              "user producer, function later_show: NOPERM");
+    test_says("exec $LATER --redis unix:worker@$SOCK stats 2>&1", 77,
+              "user worker, function later_stats: ERR The user executing the script");
+}
+
+/* ---- a user at the socket */
+
+/* The one form of an address with a user and a socket, wherever an address may stand. */
+static void test_user_at_the_socket(void **state)
+{
+    CLEANUP_FREE char *script =
+        mem_printf("exec sh %s/tests/install/acl/socket.sh 2>&1", test_source_dir());
+    CLEANUP_BUF struct buf said = BUF_INIT;
+
+    (void)state;
+    if (test_sh_out(script, &said) != 0)
+        fail_msg("%s", buf_str(&said));
 }
 
 /* ---- cmocka */
@@ -339,7 +414,10 @@ int main(void)
     const struct CMUnitTest tests[] = {T(test_each_role_works),
                                        T(test_denied),
                                        T(test_off_until_given_a_password),
+                                       T(test_user_at_the_socket),
+                                       T(test_without_the_library),
                                        T(test_producer_needs_each),
+                                       T(test_manager_needs_each),
                                        T(test_caller_needs_each),
                                        T(test_worker_needs_each),
                                        T(test_dashboard_needs_each),

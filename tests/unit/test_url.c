@@ -33,6 +33,14 @@ static void test_taken(void **state)
         {"unix:/run/redis.sock", true, "/run/redis.sock", 0, 0, "",
          "redis at unix:/run/redis.sock"},
         {"unix:///run/r.sock?db=3", true, "/run/r.sock", 0, 3, "", "redis at unix:/run/r.sock"},
+        {"unix:worker@/r.sock", true, "/r.sock", 0, 0, "worker", "redis at unix:/r.sock"},
+        {"unix:worker@/r.sock?db=3", true, "/r.sock", 0, 3, "worker", "redis at unix:/r.sock"},
+        {"unix://worker@/r.sock?db=3", true, "/r.sock", 0, 3, "worker", "redis at unix:/r.sock"},
+        /* An @ in a path is no end of a user, and a colon there no password. */
+        {"unix:/run/a@b.sock", true, "/run/a@b.sock", 0, 0, "", "redis at unix:/run/a@b.sock"},
+        {"unix:/a:b@c", true, "/a:b@c", 0, 0, "", "redis at unix:/a:b@c"},
+        {"unix:w@/a:b@c", true, "/a:b@c", 0, 0, "w", "redis at unix:/a:b@c"},
+        {"unix:///a@b?db=1", true, "/a@b", 0, 1, "", "redis at unix:/a@b"},
     };
 
     (void)state;
@@ -90,6 +98,28 @@ static void test_refused(void **state)
         {"unix:?db=1", "start with /"},
         {"unix:/r.sock?db=", "database"},
         {"unix:/r.sock?db=x", "database"},
+        {"unix:worker@", "start with /"},
+        {"unix:worker@r.sock", "start with /"},
+        {"unix:@/r.sock", "empty or too long"},
+        {"unix://@/r.sock", "empty or too long"},
+        {"unix:a@b@/r.sock", "start with /"},
+        {"unix:/r.sock?", "not ?db=N"},
+        {"unix:/r.sock?user=worker", "not ?db=N"},
+        {"unix:/r.sock?db=1&user=w", "database"},
+        {"unix:worker:secret@/r.sock", "redis_password_file"},
+        {"unix::secret@/r.sock", "redis_password_file"},
+        {"unix://worker:secret@/r.sock?db=1", "redis_password_file"},
+        {"unix:worker:sec/secret@/r.sock", "start with /"},
+        {"unix:worker:secret?x@/r.sock", "redis_password_file"},
+        {"unix:/r.sock?password=secret", "redis_password_file"},
+        {"unix:///r.sock?db=0&password=secret", "redis_password_file"},
+        {"unix:/r.sock?pass=secret&db=1", "redis_password_file"},
+        {"redis://h/0?password=secret", "redis_password_file"},
+        {"redis://h?password=secret", "redis_password_file"},
+        {"redis://h?db=1", "what follows"},
+        {"redis://h/0?x=secret", "database"},
+        {"redis://h:1?password=secret@x", "redis_password_file"},
+        {"http://h?x=secret", "write redis://"},
     };
 
     (void)state;

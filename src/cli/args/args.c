@@ -22,7 +22,8 @@ enum global {
 #define VALUE_BASE 256 /* getopt's values of long options, above every character */
 
 const struct cli_option args_globals[] = {
-    [GLOBAL_REDIS] = {"redis", "URL", "the server: redis://[USER@]HOST[:PORT][/DB] or unix:PATH"},
+    [GLOBAL_REDIS] = {"redis", "URL",
+                      "the server: redis://[USER@]HOST[:PORT][/DB] or unix:[USER@]PATH[?db=N]"},
     [GLOBAL_CONFIG] = {"config", "FILE", "take server and namespace from this configuration"},
     [GLOBAL_NAMESPACE] = {"namespace", "NS", "the set of queues that is meant (default: default)"},
     [GLOBAL_JSON] = {"json", NULL, "print JSON, one value a line"},

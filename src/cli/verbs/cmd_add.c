@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "cli/args/queue_name.h"
+#include "cli/await.h"
 #include "cli/bulk/add_from.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -15,6 +16,7 @@
 #define PAYLOAD_MAX (512UL << 20) /* Redis' limit for one argument */
 #define READ_STEP (64UL << 10)
 #define TOKEN_BYTES 16
+#define AWAITED_KEEP "1h" /* the job may end before this program listens */
 
 static const struct cli_option options[] = {
     {"from", "FILE", "a job for each line of FILE (-: standard input)"},
@@ -35,6 +37,8 @@ static const struct cli_option options[] = {
     {"unique-mode", "drop|replace|move",
      "the key is taken: drop the new one (default), replace the other, or move it too (debounce)"},
     {"unique-for", "D", "the key stays taken so long from now, whatever the job does"},
+    {"wait", NULL, "wait until the job has ended; print its output, exit with its status"},
+    {"wait-timeout", "D", "with --wait: wait at most this long"},
     {NULL, NULL, NULL},
 };
 
@@ -186,11 +190,16 @@ static void put_front(struct cli_call *call, const struct cli *cli)
     cli_call_options(call, cli, names);
     add_option(call, cli, "unique-mode", "unique_mode");
     add_option(call, cli, "unique-for", "unique_for");
+    if (cli_value(cli, "wait") != NULL && cli_value(cli, "keep") == NULL) {
+        cli_call_puts(call, "keep");
+        cli_call_puts(call, AWAITED_KEEP);
+    }
 }
 
 static int run_from(struct cli *cli, const char *path, struct err *err)
 {
-    static const char *const of_one[] = {"token", "unique", "unique-mode", "unique-for", NULL};
+    static const char *const of_one[] = {"token",      "unique", "unique-mode",
+                                         "unique-for", "wait",   NULL};
     struct cli_call front = {.n = 0};
 
     if (cli->argc > 1)
@@ -204,34 +213,66 @@ static int run_from(struct cli *cli, const char *path, struct err *err)
     return add_from(cli, &front, path, err);
 }
 
-static int run(struct cli *cli, struct err *err)
+/* Add the job. The reply is the caller's; NULL with err. */
+static struct reply *add_one(struct cli *cli, bool is_own_token, struct err *err)
 {
     CLEANUP_BUF struct buf payload = BUF_INIT;
     char token[2 * TOKEN_BYTES + 1];
-    bool is_own_token = cli_value(cli, "token") == NULL;
     struct cli_call call = {.n = 0};
-    struct reply *r;
 
-    if (cli_value(cli, "from") != NULL)
-        return run_from(cli, cli_value(cli, "from"), err);
     if (cli_target(cli, err) < 0 || take_payload(cli, &payload, err) < 0)
-        return -1;
+        return NULL;
     put_front(&call, cli);
     if (is_own_token) {
         if (make_token(token, err) < 0)
-            return -1;
+            return NULL;
         cli_call_puts(&call, "token");
         cli_call_puts(&call, token);
     }
     cli_call_add(&call, buf_str(&payload), payload.len);
-    r = add(cli, &call, err);
+    return add(cli, &call, err);
+}
+
+/* The output stands for the handler's, as that of `later wait`: the id is only for whoever looks.
+ */
+static int wait_for(struct cli *cli, const struct reply *r, int64_t timeout_ms, struct err *err)
+{
+    const char *id = reply_str(reply_at(r, 0));
+    int status;
+
+    if (isatty(STDERR_FILENO))
+        (void)fprintf(stderr, "later: waiting for job %.40s\n", id);
+    status = await_job(cli, id, timeout_ms, err);
+    if (status < 0 && err->code != ERR_REFUSED && err->code != ERR_TEMP)
+        return err_wrap(err, "job %.40s is in queue %.64s, but this program cannot wait for it", id,
+                        cli->argv[0]);
+    return status;
+}
+
+static int run(struct cli *cli, struct err *err)
+{
+    bool is_own_token = cli_value(cli, "token") == NULL, waits = cli_value(cli, "wait") != NULL;
+    int64_t timeout_ms;
+    struct reply *r;
+    int status = 0;
+
+    if (await_timeout(cli, "wait-timeout", &timeout_ms, err) < 0)
+        return -1;
+    if (!waits && timeout_ms != AWAIT_FOREVER)
+        return err_set(err, ERR_USAGE, "--wait-timeout goes with --wait");
+    if (cli_value(cli, "from") != NULL)
+        return run_from(cli, cli_value(cli, "from"), err);
+    r = add_one(cli, is_own_token, err);
     if (r == NULL)
         return -1;
-    show(cli, r, is_own_token);
+    if (!waits)
+        show(cli, r, is_own_token);
     warn_dropped(cli, r);
-    reply_free(r);
     queue_name_warn(cli, cli->argv[0]);
-    return 0;
+    if (waits)
+        status = wait_for(cli, r, timeout_ms, err);
+    reply_free(r);
+    return status;
 }
 
 const struct cli_verb cmd_add = {
@@ -263,10 +304,18 @@ const struct cli_verb cmd_add = {
     "  later add resize --from paths.txt --priority 9\n"
     "  find . -name '*.jpg' | later add resize --from -\n"
     "\n"
+    "--wait does what `later wait ID` does: it prints the output of the job, not its id, and\n"
+    "exits with the status of its handler (see `later help wait`). With a unique key that\n"
+    "is taken it waits for the job that has it. Its outcome is kept for an hour, unless\n"
+    "--keep says how long. If the wait ends first (--wait-timeout, Ctrl-C), the job stays.\n"
+    "\n"
+    "  later add report --wait --wait-timeout 10m today >report.txt\n"
+    "\n"
     "--from makes a job of every line: what stands before its end, byte for byte. An empty\n"
     "line is an empty payload, a last line needs no end. The options hold for all of them;\n"
-    "--token and --unique, which are of one job, do not go with it. It prints how many were\n"
-    "added. At the first error it stops and says which lines were added, which were not,\n"
+    "--token, --unique and --wait, which are of one job, do not go with it. It prints how\n"
+    "many were added. At the first error it stops and says which lines were added, which were "
+    "not,\n"
     "and for which nobody knows (the connection was lost, and they had been sent): those\n"
     "are not repeated. Ctrl-C stops it likewise, with status 130.",
     1,

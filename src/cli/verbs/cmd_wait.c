@@ -1,173 +1,12 @@
-#include "cli/cli.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/text.h"
-#include "cli/show/json.h"
-#include "cli/show/out.h"
-#include "cli/show/outcome.h"
-
-#define ASK_AGAIN_MS 30000
-#define STATUS_CANCELLED 130
-
-struct wait {
-    struct cli *cli;
-    const char *id;
-    struct client *events; /* subscribed; the other connection asks */
-    struct mono deadline;
-    struct reply *reply; /* outcome points into it */
-    struct outcome outcome;
-};
-
-static int subscribe(struct wait *w, struct err *err)
-{
-    CLEANUP_BUF struct buf channel = BUF_INIT;
-
-    buf_printf(&channel, "ended:%s", w->id);
-    w->events = cli_subscribe(w->cli, buf_str(&channel), err);
-    return w->events != NULL ? 0 : -1;
-}
-
-static bool has_ended(const char *state)
-{
-    static const char *const alive[] = {"waiting", "parked", "running", "failed"};
-
-    for (size_t i = 0; i < sizeof(alive) / sizeof(alive[0]); i++) {
-        if (strcmp(state, alive[i]) == 0)
-            return false;
-    }
-    return true;
-}
-
-/* 1: the job has ended, outcome is set. 0: not yet. -1 with err. */
-static int ask(struct wait *w, struct err *err)
-{
-    struct cli_call call = {.n = 0};
-    struct reply *r;
-
-    cli_call_puts(&call, w->id);
-    r = cli_fcall(w->cli, "later_v1_await", &call, err);
-    if (r == NULL)
-        return -1;
-    if (outcome_of_reply(r, &w->outcome) < 0) {
-        reply_free(r);
-        return err_set(err, ERR_DATA, "the answer about the job is not understood");
-    }
-    if (!has_ended(w->outcome.state)) {
-        reply_free(r);
-        return 0;
-    }
-    w->reply = r;
-    return 1;
-}
-
-/* The same from a message. 0 also if none came for a while. */
-static int listen(struct wait *w, struct err *err)
-{
-    int64_t left_ms = mono_until_us(mono_now(), w->deadline) / 1000 + 1;
-    const struct reply *text;
-    struct reply *r;
-
-    if (left_ms <= 1 && !mono_before(mono_now(), w->deadline))
-        return err_set(err, ERR_TEMP, "job %.40s has not ended yet", w->id);
-    r = client_message(w->events, left_ms < ASK_AGAIN_MS ? left_ms : ASK_AGAIN_MS, err);
-    if (r == NULL)
-        return err->code == ERR_TEMP ? 0 : -1;
-    text = reply_at(r, 2);
-    if (reply_is(reply_at(r, 0), "message") &&
-        outcome_parse(reply_str(text), reply_len(text), &w->outcome) == 0) {
-        w->reply = r;
-        return 1;
-    }
-    reply_free(r);
-    return 0;
-}
-
-static int wait_for_end(struct wait *w, struct err *err)
-{
-    bool was_there = false;
-    int ended;
-
-    if (subscribe(w, err) < 0)
-        return -1;
-    for (;;) {
-        ended = ask(w, err);
-        if (ended < 0 && was_there && cli_is_refusal(err, "ELATER_NOJOB"))
-            return err_set(err, ERR_REFUSED,
-                           "ELATER_NOJOB job %.40s has ended; its outcome was not kept (--keep of "
-                           "later add keeps it)",
-                           w->id);
-        if (ended == 0)
-            ended = listen(w, err);
-        if (ended != 0)
-            return ended < 0 ? -1 : 0;
-        was_there = true;
-    }
-}
-
-static int status_of(const struct outcome *o)
-{
-    if (strcmp(o->state, "done") == 0)
-        return 0;
-    if (strcmp(o->state, "cancelled") == 0)
-        return STATUS_CANCELLED;
-    return o->code >= 1 && o->code <= 255 ? (int)o->code : 1;
-}
-
-static void show_json(const struct wait *w)
-{
-    json_t *line = json_object();
-
-    json_put_text(line, "id", w->id, strlen(w->id));
-    outcome_to_json(&w->outcome, line);
-    json_print(line);
-}
-
-static void show(const struct wait *w)
-{
-    CLEANUP_BUF struct buf line = BUF_INIT;
-    const struct outcome *o = &w->outcome;
-
-    if (out_is_tty())
-        out_lines(o->output, o->output_len);
-    else
-        out_bytes(o->output, o->output_len);
-    if (strcmp(o->state, "done") == 0)
-        return;
-    (void)fflush(stdout);
-    text_escape(&line, w->id, strlen(w->id));
-    buf_puts(&line, " is ");
-    text_escape(&line, o->state, strlen(o->state));
-    buf_puts(&line, o->text_len > 0 ? ": " : "");
-    text_escape(&line, o->text, o->text_len);
-    (void)fprintf(stderr, "later: job %s\n", buf_str(&line));
-}
+#include "cli/await.h"
 
 static int run(struct cli *cli, struct err *err)
 {
-    const char *timeout = cli_value(cli, "timeout");
-    struct wait w = {.cli = cli, .id = cli->argv[0], .deadline = MONO_NEVER};
     int64_t timeout_ms;
-    int status = -1;
 
-    if (timeout != NULL && text_parse_duration(timeout, &timeout_ms) < 0)
-        return err_set(err, ERR_USAGE,
-                       "--timeout is no duration: write it like 250ms 10s 5m 2h 7d");
-    if (timeout != NULL)
-        w.deadline = mono_add_ms(mono_now(), timeout_ms);
-    if (wait_for_end(&w, err) == 0) {
-        status = status_of(&w.outcome);
-        if (cli->json)
-            show_json(&w);
-        else
-            show(&w);
-    }
-    reply_free(w.reply);
-    client_close(w.events);
-    return status;
+    if (await_timeout(cli, "timeout", &timeout_ms, err) < 0)
+        return -1;
+    return await_job(cli, cli->argv[0], timeout_ms, err);
 }
 
 static const struct cli_option options[] = {
@@ -183,7 +22,11 @@ const struct cli_verb cmd_wait = {
     "\n"
     "Exit status: 0 done; the handler's own if the job is dead (1 if it has none, 128+N\n"
     "for signal N); 130 cancelled; 75 not ended within --timeout; 66 no such job (also\n"
-    "one that has ended and was not kept); 69 the connection to Redis was lost.",
+    "one that has ended and was not kept); 69 the connection to Redis was lost.\n"
+    "\n"
+    "The outcome of a job that is done or cancelled is forgotten at once, unless it was\n"
+    "added with --keep, or done in a queue that has keep:. Who waits when the job ends\n"
+    "hears of it all the same.",
     1,
     1,
     false,

@@ -1,0 +1,209 @@
+#include "cli/await.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+#include "cli/show/outcome.h"
+
+#define ASK_AGAIN_MS 30000
+#define STATUS_CANCELLED 130
+
+struct await {
+    struct cli *cli;
+    const char *id;
+    char found[16];        /* id, if the job was named by its unique key */
+    struct client *events; /* subscribed; the other connection asks */
+    struct mono deadline;
+    struct reply *reply; /* outcome points into it */
+    struct outcome outcome;
+};
+
+int await_timeout(const struct cli *cli, const char *option, int64_t *ret_ms, struct err *err)
+{
+    const char *text = cli_value(cli, option);
+
+    *ret_ms = AWAIT_FOREVER;
+    if (text == NULL || text_parse_duration(text, ret_ms) == 0)
+        return 0;
+    return err_set(err, ERR_USAGE, "--%s is no duration: write it like 250ms 10s 5m 2h 7d", option);
+}
+
+/* The end is published under the id. So a job that was named by its unique key is looked up first,
+ * which also holds on to it when the key goes to another one. */
+static int find_id(struct await *w, const char *job, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    w->id = job;
+    if (strchr(job, '@') == NULL)
+        return 0;
+    cli_call_puts(&call, job);
+    r = cli_fcall(w->cli, "later_show", &call, err);
+    if (r == NULL)
+        return -1;
+    text_copy(w->found, sizeof(w->found), reply_str(reply_at(r, 1)));
+    w->id = w->found;
+    reply_free(r);
+    return 0;
+}
+
+static int subscribe(struct await *w, struct err *err)
+{
+    CLEANUP_BUF struct buf channel = BUF_INIT;
+
+    buf_printf(&channel, "ended:%s", w->id);
+    w->events = cli_subscribe(w->cli, buf_str(&channel), err);
+    return w->events != NULL ? 0 : -1;
+}
+
+static bool has_ended(const char *state)
+{
+    static const char *const alive[] = {"waiting", "parked", "running", "failed"};
+
+    for (size_t i = 0; i < sizeof(alive) / sizeof(alive[0]); i++) {
+        if (strcmp(state, alive[i]) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* 1: the job has ended, outcome is set. 0: not yet. -1 with err. */
+static int ask(struct await *w, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    cli_call_puts(&call, w->id);
+    r = cli_fcall(w->cli, "later_v1_await", &call, err);
+    if (r == NULL)
+        return -1;
+    if (outcome_of_reply(r, &w->outcome) < 0) {
+        reply_free(r);
+        return err_set(err, ERR_DATA, "the answer about the job is not understood");
+    }
+    if (!has_ended(w->outcome.state)) {
+        reply_free(r);
+        return 0;
+    }
+    w->reply = r;
+    return 1;
+}
+
+/* The same from a message. 0 also if none came for a while. */
+static int listen(struct await *w, struct err *err)
+{
+    int64_t left_ms = mono_until_us(mono_now(), w->deadline) / 1000 + 1;
+    const struct reply *text;
+    struct reply *r;
+
+    if (left_ms <= 1 && !mono_before(mono_now(), w->deadline))
+        return err_set(err, ERR_TEMP, "job %.40s has not ended yet", w->id);
+    r = client_message(w->events, left_ms < ASK_AGAIN_MS ? left_ms : ASK_AGAIN_MS, err);
+    if (r == NULL)
+        return err->code == ERR_TEMP ? 0 : -1;
+    text = reply_at(r, 2);
+    if (reply_is(reply_at(r, 0), "message") &&
+        outcome_parse(reply_str(text), reply_len(text), &w->outcome) == 0) {
+        w->reply = r;
+        return 1;
+    }
+    reply_free(r);
+    return 0;
+}
+
+/* Not there, and its id is well-formed. */
+static bool is_gone(const struct err *err)
+{
+    return cli_is_refusal(err, "ELATER_NOJOB") && strstr(err->text, "there is no job") != NULL;
+}
+
+/* What is not there may never have been: only who has seen the job knows. */
+static int not_kept(const struct await *w, bool was_there, struct err *err)
+{
+    return err_set(err, ERR_REFUSED,
+                   "ELATER_NOJOB job %.40s has ended and its outcome was not kept%s (later add "
+                   "--keep D keeps it, and for done jobs keep: of its queue)",
+                   w->id, was_there ? "" : ", or it was never here");
+}
+
+static int wait_for_end(struct await *w, struct err *err)
+{
+    bool was_there = false;
+    int ended;
+
+    if (subscribe(w, err) < 0)
+        return -1;
+    for (;;) {
+        ended = ask(w, err);
+        if (ended < 0 && is_gone(err))
+            return not_kept(w, was_there, err);
+        if (ended == 0)
+            ended = listen(w, err);
+        if (ended != 0)
+            return ended < 0 ? -1 : 0;
+        was_there = true;
+    }
+}
+
+static int status_of(const struct outcome *o)
+{
+    if (strcmp(o->state, "done") == 0)
+        return 0;
+    if (strcmp(o->state, "cancelled") == 0)
+        return STATUS_CANCELLED;
+    return o->code >= 1 && o->code <= 255 ? (int)o->code : 1;
+}
+
+static void show_json(const struct await *w)
+{
+    json_t *line = json_object();
+
+    json_put_text(line, "id", w->id, strlen(w->id));
+    outcome_to_json(&w->outcome, line);
+    json_print(line);
+}
+
+static void show(const struct await *w)
+{
+    CLEANUP_BUF struct buf line = BUF_INIT;
+    const struct outcome *o = &w->outcome;
+
+    if (out_is_tty())
+        out_lines(o->output, o->output_len);
+    else
+        out_bytes(o->output, o->output_len);
+    if (strcmp(o->state, "done") == 0)
+        return;
+    (void)fflush(stdout);
+    text_escape(&line, w->id, strlen(w->id));
+    buf_puts(&line, " is ");
+    text_escape(&line, o->state, strlen(o->state));
+    buf_puts(&line, o->text_len > 0 ? ": " : "");
+    text_escape(&line, o->text, o->text_len);
+    (void)fprintf(stderr, "later: job %s\n", buf_str(&line));
+}
+
+int await_job(struct cli *cli, const char *job, int64_t timeout_ms, struct err *err)
+{
+    struct await w = {.cli = cli, .deadline = MONO_NEVER};
+    int status = -1;
+
+    if (timeout_ms != AWAIT_FOREVER)
+        w.deadline = mono_add_ms(mono_now(), timeout_ms);
+    if (find_id(&w, job, err) == 0 && wait_for_end(&w, err) == 0) {
+        status = status_of(&w.outcome);
+        if (cli->json)
+            show_json(&w);
+        else
+            show(&w);
+    }
+    reply_free(w.reply);
+    client_close(w.events);
+    return status;
+}

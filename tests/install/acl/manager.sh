@@ -1,0 +1,48 @@
+. "$(dirname "$0")/common.sh"
+
+# It adds as a producer does.
+follow
+later add mail --in 1h --unique one --key k plain
+told added
+printf 'a\nb\n' | later add mail --in 1h --from -
+bare FCALL later_v1_known 1 "$R" mail
+# It sees and changes what waits, by id and by unique key.
+id=$(root_add mail --in 1h --unique two --keep 1h x)
+for job in "$id" mail@two; do
+    later show "$job"
+    bare FCALL_RO later_show 1 "$R" "$job"
+    bare FCALL later_result 1 "$R" "$job"
+    bare FCALL_RO later_result 1 "$R" "$job"
+    later reschedule --in 2h "$job"
+    later run-now "$job"
+done
+later cancel mail@two
+told cancelled
+later cancel mail@one
+# It waits for the end: of a job that was cancelled, of one that runs, of one that is to be cancelled meanwhile.
+status=0
+later wait "$id" || status=$?
+[ $status -eq 130 ]
+root_laterd
+id=$(root_add mail --unique runs --keep 1h slow)
+wait_for is_state "$id" running
+later show mail@runs
+"$LATER" wait mail@runs >/dev/null 2>"$DIR/wait.err" &
+waiting=$!
+wait_for env -u REDISCLI_AUTH sh -c 'redis-cli -s "$SOCK" HKEYS "$1" | grep -q "$2"' - "$R:await" "$id"
+later cancel --running mail@runs
+status=0
+wait $waiting || status=$?
+[ $status -eq 130 ]
+later add mail --wait --keep 1h quick
+# It cancels a job in line, in which others wait, and one that is the holder others wait for.
+root FCALL later_lock 1 "$R" door other ttl 10s
+root_add mail --lock door first >/dev/null
+id=$(root_add mail --lock door x)
+root_add mail --lock door --sem permits last >/dev/null
+wait_for is_state "$id" parked
+later cancel "$id"
+# It wakes a worker: the queue has a name, and it is told.
+listen
+later add mail x
+heard mail

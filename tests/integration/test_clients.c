@@ -1,0 +1,249 @@
+/*
+ * doc/clients.md: each example whose client is installed here is taken out of the page and run as
+ * it stands, as user `manager` of etc/users.acl; then Redis is asked what it did.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../support/env.h"
+#include "../support/laterd.h"
+#include "../support/redis.h"
+#include "../support/shell.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+
+static struct test_redis redis;
+static char dir[64];
+
+/* ---- the page */
+
+/* Write the only block of this language to $DIR/example. */
+static void take_example(const char *language)
+{
+    CLEANUP_FREE char *line = mem_printf(
+        "awk -v f='```%s' '$0 == f { n++; inside = 1; next } /^```/ { inside = 0 } inside { print }"
+        " END { exit n != 1 }' %s/doc/clients.md >$DIR/example",
+        language, test_source_dir());
+
+    assert_int_equal(test_sh(line), 0);
+}
+
+/* ---- Redis */
+
+/* The value of a name in what later_show says of the job. */
+static void assert_shown(const char *id, const char *name, const char *value)
+{
+    struct reply *r = test_fcall(&redis, "later_show", id, NULL);
+    size_t i = 0;
+
+    assert_non_null(r);
+    while (i + 1 < reply_count(r) && strcmp(reply_str(reply_at(r, i)), name) != 0)
+        i += 2;
+    assert_string_equal(reply_str(reply_at(r, i + 1)), value);
+    reply_free(r);
+}
+
+static void assert_done_in_redis(const char *id)
+{
+    struct reply *stats, *tokens;
+    const struct reply *mail; /* ten values, flat: doc/protocol.md, later_stats */
+
+    assert_shown(id, "state", "waiting");
+    assert_shown(id, "queue", "mail");
+    assert_shown(id, "payload", "{\"to\":\"a@b.c\"}");
+    assert_shown(id, "key", "user:42");
+    /* The other job was added and is cancelled. */
+    stats = test_fcall(&redis, "later_stats", "mail", NULL);
+    mail = reply_at(stats, 5);
+    assert_int_equal(reply_int(reply_at(stats, 3)), 1);
+    assert_int_equal(reply_int(reply_at(mail, 1)), 1);
+    assert_string_equal(reply_str(reply_at(mail, 9)), "1");
+    reply_free(stats);
+    /* Each add had a token of its own. */
+    tokens = test_redis_call(&redis, "KEYS", "later:{default}:token:*", NULL);
+    assert_int_equal(reply_count(tokens), 2);
+    reply_free(tokens);
+}
+
+/* ---- the examples */
+
+/* The python3 that Debian's python3-redis is for. */
+#define HAS_PYTHON "PATH=/usr/bin:$PATH python3 -c 'import redis; redis.Redis.fcall'"
+#define PYTHON "PATH=/usr/bin:$PATH timeout 60 python3 $DIR/example 2>&1"
+#define NODE_PATH                                                                                  \
+    "NODE_PATH=${NODE_PATH:-${XDG_CACHE_HOME:-$HOME/.cache}/laterd-peers/node_modules} "
+#define HAS_JAVASCRIPT NODE_PATH "node -e 'require(\"ioredis\")'"
+#define JAVASCRIPT NODE_PATH "timeout 60 node $DIR/example 2>&1"
+#define HAS_PHP "php -r 'exit(class_exists(\"Redis\") ? 0 : 1);'"
+#define PHP "timeout 60 php $DIR/example 2>&1"
+
+/* A line of shell succeeds. */
+static bool is_success(const char *probe)
+{
+    CLEANUP_FREE char *quiet = mem_printf("%s >/dev/null 2>&1", probe);
+
+    return test_sh(quiet) == 0;
+}
+
+/* Take the example of the page. probe: a line of shell that succeeds where the client is installed;
+ * else the test is skipped. */
+static void take_if_installed(const char *language, const char *probe, const char *cure)
+{
+    take_example(language);
+    if (!is_success(probe)) {
+        print_message("skipped: no client of Redis for %s is installed (%s)\n", language, cure);
+        skip();
+    }
+}
+
+static void take_python(void)
+{
+    take_if_installed("python", HAS_PYTHON, "apt install python3-redis");
+}
+
+static void take_php(void)
+{
+    take_if_installed("php", HAS_PHP, "apt install php-cli php-redis");
+}
+
+/* Run $DIR/example, and look at what it says and did. */
+static void run_example(const char *line)
+{
+    CLEANUP_BUF struct buf said = BUF_INIT;
+    char id[16];
+
+    if (test_sh_out(line, &said) != 0)
+        fail_msg("%s", buf_str(&said));
+    (void)snprintf(id, sizeof(id), "%.12s", buf_str(&said));
+    assert_int_equal(id[0], 'j');
+    assert_string_equal(buf_str(&said) + 12, "\ncancelled gone\n");
+    assert_done_in_redis(id);
+}
+
+static void test_python(void **state)
+{
+    (void)state;
+    take_python();
+    run_example(PYTHON);
+}
+
+static void test_javascript(void **state)
+{
+    (void)state;
+    take_if_installed("javascript", HAS_JAVASCRIPT, "scripts/bench --setup installs ioredis");
+    run_example(JAVASCRIPT);
+}
+
+static void test_php(void **state)
+{
+    (void)state;
+    take_php();
+    run_example(PHP);
+}
+
+/* Change the example by sed; it must change. */
+static void edit_example(const char *edit)
+{
+    CLEANUP_FREE char *line = mem_printf("cp $DIR/example $DIR/whole && sed -i '%s' $DIR/example "
+                                         "&& ! cmp -s $DIR/whole $DIR/example",
+                                         edit);
+
+    assert_int_equal(test_sh(line), 0);
+}
+
+/* The answer of each first call is lost: the second one, with the same token, adds nothing. */
+static void test_lost_answer_in_python(void **state)
+{
+    (void)state;
+    take_python();
+    edit_example("s/return later(\\*call) .*# \\[id.*/later(*call); "
+                 "raise redis.ConnectionError(\"lost\")/");
+    run_example(PYTHON);
+}
+
+static void test_lost_answer_in_php(void **state)
+{
+    (void)state;
+    take_php();
+    edit_example(
+        "s/return \\(later(.*;\\) *\\/\\/ \\[id.*/\\1 throw new RedisException(\"lost\");/");
+    run_example(PHP);
+}
+
+/* A wrong value, a wrong password and a missing library are told, and the program fails. */
+static void test_errors_are_told(void **state)
+{
+    (void)state;
+    take_python();
+    test_says("REDISCLI_AUTH=wrong; " PYTHON, 1, "invalid");
+    edit_example("s/\"1h\", \"key\"/\"soon\", \"key\"/");
+    test_says(PYTHON, 1, "ELATER_TIME");
+    reply_free(test_redis_call(&redis, "FUNCTION", "FLUSH", NULL));
+    test_says(PYTHON, 1, "Function not found");
+}
+
+/* The blocks that are not run are there at least. */
+static void test_text_only(void **state)
+{
+    (void)state;
+    take_example("java");
+    assert_int_equal(test_sh("grep -q later_add $DIR/example"), 0);
+    take_example("go");
+    assert_int_equal(test_sh("grep -q later_add $DIR/example"), 0);
+}
+
+/* ---- cmocka */
+
+/* The users as the file has them, with a password. */
+static int start(void **state)
+{
+    static const char *args[] = {"--aclfile", NULL, NULL};
+    static char acl_file[128];
+    CLEANUP_FREE char *line = NULL;
+
+    (void)state;
+    test_folder_make(dir);
+    (void)snprintf(acl_file, sizeof(acl_file), "%s/users.acl", dir);
+    line = mem_printf("sed 's/^\\(user [a-z]*\\) off/\\1 on >secret/' %s/etc/users.acl >%s",
+                      test_source_dir(), acl_file);
+    assert_int_equal(test_sh(line), 0);
+    args[1] = acl_file;
+    test_redis_start(&redis, args);
+    test_redis_load(&redis);
+    (void)setenv("DIR", dir, 1);
+    (void)setenv("REDIS_SOCKET", redis.sock, 1);
+    (void)setenv("REDISCLI_AUTH", "secret", 1);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    (void)unsetenv("REDISCLI_AUTH");
+    test_redis_stop(&redis);
+    test_folder_remove(dir);
+    return 0;
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
+    const struct CMUnitTest tests[] = {T(test_python),
+                                       T(test_javascript),
+                                       T(test_php),
+                                       T(test_lost_answer_in_python),
+                                       T(test_lost_answer_in_php),
+                                       T(test_errors_are_told),
+                                       T(test_text_only)};
+
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
