@@ -40,7 +40,7 @@ static void read_text(struct gate_judge *b, const char *text, const char *queue)
     gate_judge_read(b, path, queue);
 }
 
-static void at_once(void **state)
+static void test_at_once(void **state)
 {
     struct gate_judge b;
 
@@ -75,7 +75,7 @@ static void at_once(void **state)
     gate_judge_done(&b);
 }
 
-static void handovers(void **state)
+static void test_handovers(void **state)
 {
     struct gate_judge b;
     int64_t *times;
@@ -102,7 +102,7 @@ static void handovers(void **state)
     gate_judge_done(&b);
 }
 
-static void windows(void **state)
+static void test_windows(void **state)
 {
     struct gate_judge b;
     int most, fewest;
@@ -132,9 +132,9 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(at_once),
-        T(handovers),
-        T(windows),
+        T(test_at_once),
+        T(test_handovers),
+        T(test_windows),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY"));

@@ -117,7 +117,7 @@ static char *held_by(const char *gate, const char *id)
     return mem_printf("%s%s of queue mail on %s (pid %d)", gate, id, host, (int)a.proc.pid);
 }
 
-static void paused(void **state)
+static void test_paused(void **state)
 {
     CLEANUP_FREE char *id = NULL;
 
@@ -129,7 +129,7 @@ static void paused(void **state)
     explains(id, ", until later resume (broken)\n");
 }
 
-static void a_lock_held_by_a_job(void **state)
+static void test_a_lock_held_by_a_job(void **state)
 {
     CLEANUP_FREE char *holder = NULL, *id = NULL, *want = NULL, *line = NULL, *runs = NULL;
     json_t *j, *one;
@@ -163,7 +163,7 @@ static bool door_is_held(void *arg)
     return test_int(&redis, "EXISTS", ROOT ":lock:door") == 1;
 }
 
-static void a_lock_held_by_a_program(void **state)
+static void test_a_lock_held_by_a_program(void **state)
 {
     CLEANUP_FREE char *id = NULL, *want = NULL;
     const char *argv[] = {later, "--redis", redis.url, "lock", "door", "--", "sleep", "600", NULL};
@@ -180,7 +180,7 @@ static void a_lock_held_by_a_program(void **state)
     proc_done(&program);
 }
 
-static void a_full_semaphore(void **state)
+static void test_a_full_semaphore(void **state)
 {
     CLEANUP_FREE char *holder = NULL, *second = NULL, *id = NULL, *want = NULL;
 
@@ -195,7 +195,7 @@ static void a_full_semaphore(void **state)
     explains(second, "; it is the first in line\n");
 }
 
-static void a_rate(void **state)
+static void test_a_rate(void **state)
 {
     CLEANUP_FREE char *first = NULL, *id = NULL;
 
@@ -208,7 +208,7 @@ static void a_rate(void **state)
     explains(first, "(mail, running): it runs on ");
 }
 
-static void nobody_serves(void **state)
+static void test_nobody_serves(void **state)
 {
     CLEANUP_FREE char *id = NULL;
 
@@ -221,7 +221,7 @@ static void nobody_serves(void **state)
     explains(id, "no live worker serves queue mail: there is no live worker at all\n");
 }
 
-static void busy(void **state)
+static void test_busy(void **state)
 {
     CLEANUP_FREE char *first = NULL, *id = NULL, *want = NULL;
     const char *quiet = "was told to be quiet";
@@ -239,7 +239,7 @@ static void busy(void **state)
 }
 
 /* A handler without its x bit is in the log once, and explain knows it. */
-static void a_handler_that_is_not_executable(void **state)
+static void test_a_handler_that_is_not_executable(void **state)
 {
     CLEANUP_FREE char *id = NULL, *path = mem_printf("%s/handlers/mail", dir);
 
@@ -260,7 +260,7 @@ static void a_handler_that_is_not_executable(void **state)
 }
 
 /* A stream process that does not greet: its queue has no room, and says why. */
-static void a_stream_that_does_not_greet(void **state)
+static void test_a_stream_that_does_not_greet(void **state)
 {
     CLEANUP_FREE char *id = NULL, *json = NULL;
 
@@ -279,15 +279,15 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, fx_close)
     const struct CMUnitTest tests[] = {
-        T(paused),
-        T(a_lock_held_by_a_job),
-        T(a_lock_held_by_a_program),
-        T(a_full_semaphore),
-        T(a_rate),
-        T(nobody_serves),
-        T(busy),
-        T(a_handler_that_is_not_executable),
-        T(a_stream_that_does_not_greet),
+        T(test_paused),
+        T(test_a_lock_held_by_a_job),
+        T(test_a_lock_held_by_a_program),
+        T(test_a_full_semaphore),
+        T(test_a_rate),
+        T(test_nobody_serves),
+        T(test_busy),
+        T(test_a_handler_that_is_not_executable),
+        T(test_a_stream_that_does_not_greet),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY"));

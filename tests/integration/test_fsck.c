@@ -164,7 +164,7 @@ static void feed(const char *big)
 
 /* Jobs take every way there is, with two workers, one of which is killed now and then, cancels, and
  * retries by hand: there is no finding, and the work goes on. */
-static void nothing_is_found_while_laterd_works(void **state)
+static void test_nothing_is_found_while_laterd_works(void **state)
 {
     static const char yaml[] = "concurrency: 8\n"
                                "defaults: { attempts: 3, crashes: 100, dead_max: 20, keep: 0s,\n"
@@ -214,7 +214,7 @@ static void damage(char ids[3][13])
     redis_does("ZADD", ROOT ":dead:mail", "5", ids[2], NULL);
 }
 
-static void damage_is_told_repaired_and_gone(void **state)
+static void test_damage_is_told_repaired_and_gone(void **state)
 {
     char ids[3][13];
 
@@ -240,7 +240,7 @@ static void damage_is_told_repaired_and_gone(void **state)
     assert_says("fsck: it is in q:mail:5 and dead:mail");
 }
 
-static void repair_in_json(void **state)
+static void test_repair_in_json(void **state)
 {
     char ids[3][13];
 
@@ -253,7 +253,7 @@ static void repair_in_json(void **state)
 }
 
 /* Damage that only a person can decide about is left alone, and the exit status says so. */
-static void foreign_and_stray_keys_are_left(void **state)
+static void test_foreign_and_stray_keys_are_left(void **state)
 {
     (void)state;
     redis_does("SET", ROOT ":prio", "x", NULL);
@@ -271,7 +271,7 @@ static void foreign_and_stray_keys_are_left(void **state)
     assert_int_equal(test_fsck_repair(&redis), 3);
 }
 
-static void hostile_names_are_escaped(void **state)
+static void test_hostile_names_are_escaped(void **state)
 {
     static const char evil[] = "\033]0;x\007\033[2J\"\xff\xc2\x9b";
     CLEANUP_FREE char *key = mem_printf(ROOT ":%s", evil);
@@ -299,7 +299,7 @@ static void hostile_names_are_escaped(void **state)
     assert_says(": 1 finding (0 repaired)\n"); /* the stray key */
 }
 
-static void no_redis_is_said(void **state)
+static void test_no_redis_is_said(void **state)
 {
     (void)state;
     assert_int_equal(run_at("unix:/nonexistent/redis.sock", "fsck", NULL), 69);
@@ -307,7 +307,7 @@ static void no_redis_is_said(void **state)
 }
 
 /* An audit works for a user that may only read. */
-static void reading_is_enough_for_an_audit(void **state)
+static void test_reading_is_enough_for_an_audit(void **state)
 {
     char ids[3][13];
 
@@ -495,13 +495,13 @@ static void R12_after_real_evictions_each_broken_job_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(nothing_is_found_while_laterd_works),
-        TEST(damage_is_told_repaired_and_gone),
-        TEST(repair_in_json),
-        TEST(foreign_and_stray_keys_are_left),
-        TEST(hostile_names_are_escaped),
-        TEST(no_redis_is_said),
-        TEST(reading_is_enough_for_an_audit),
+        TEST(test_nothing_is_found_while_laterd_works),
+        TEST(test_damage_is_told_repaired_and_gone),
+        TEST(test_repair_in_json),
+        TEST(test_foreign_and_stray_keys_are_left),
+        TEST(test_hostile_names_are_escaped),
+        TEST(test_no_redis_is_said),
+        TEST(test_reading_is_enough_for_an_audit),
         TEST(R12_an_evicted_key_is_found_and_repaired),
         TEST(R12_evictions_under_working_daemons_end_clean),
         TEST(R12_after_real_evictions_each_broken_job_is_told),

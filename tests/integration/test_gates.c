@@ -92,7 +92,7 @@ static const char gates[] = "limits:\n"
                             "  mail: { lock: 'user:{key}', semaphore: smtp, rate: gateway }\n"
                             "  web: {}\n";
 
-static void a_file_is_declared(void **state)
+static void test_a_file_is_declared(void **state)
 {
     (void)state;
     start(&a, "a", gates);
@@ -107,7 +107,7 @@ static void a_file_is_declared(void **state)
     assert_int_equal(test_lines(a.log, "event=limit"), 0);
 }
 
-static void two_that_differ_warn(void **state)
+static void test_two_that_differ_warn(void **state)
 {
     (void)state;
     start(&a, "a", gates);
@@ -138,7 +138,7 @@ static void two_that_differ_warn(void **state)
         &b, "later limits set 'it'\\''s:{key}' rate 7/1s --algorithm fixed, or", LONG_MS));
 }
 
-static void a_reload_declares_what_changed(void **state)
+static void test_a_reload_declares_what_changed(void **state)
 {
     (void)state;
     start(&a, "a", gates);
@@ -153,7 +153,7 @@ static void a_reload_declares_what_changed(void **state)
 }
 
 /* Declarations that Redis could not take are sent again. */
-static void a_refusal_is_not_the_end(void **state)
+static void test_a_refusal_is_not_the_end(void **state)
 {
     (void)state;
     start(&a, "a", gates);
@@ -168,7 +168,7 @@ static void a_refusal_is_not_the_end(void **state)
 }
 
 /* More declarations than go into one call. */
-static void many_are_declared_in_pieces(void **state)
+static void test_many_are_declared_in_pieces(void **state)
 {
     CLEANUP_BUF struct buf yaml = BUF_INIT;
 
@@ -191,11 +191,11 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(a_file_is_declared),
-        T(two_that_differ_warn),
-        T(a_reload_declares_what_changed),
-        T(a_refusal_is_not_the_end),
-        T(many_are_declared_in_pieces),
+        T(test_a_file_is_declared),
+        T(test_two_that_differ_warn),
+        T(test_a_reload_declares_what_changed),
+        T(test_a_refusal_is_not_the_end),
+        T(test_many_are_declared_in_pieces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

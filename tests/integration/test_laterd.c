@@ -91,7 +91,7 @@ static void add_spread(int n, int over_ms)
 
 /* ---- each once, on time */
 
-static void each_job_once_and_none_early(void **state)
+static void test_each_job_once_and_none_early(void **state)
 {
     CLEANUP_BUF struct buf all = BUF_INIT;
     char *save = NULL;
@@ -119,7 +119,7 @@ static void each_job_once_and_none_early(void **state)
     assert_int_equal(test_int(&redis, "HLEN", ROOT ":tries"), 0);
 }
 
-static void two_daemons_share_the_work(void **state)
+static void test_two_daemons_share_the_work(void **state)
 {
     (void)state;
     test_handler(dir, "work", "echo \"$LATER_ID\" >> %s; sleep 0.02", out);
@@ -134,7 +134,7 @@ static void two_daemons_share_the_work(void **state)
     assert_int_equal(test_lines(a.log, "outcome=done") + test_lines(b.log, "outcome=done"), 200);
 }
 
-static void equal_due_times_keep_the_order_of_insertion(void **state)
+static void test_equal_due_times_keep_the_order_of_insertion(void **state)
 {
     CLEANUP_BUF struct buf all = BUF_INIT;
     struct reply *r;
@@ -154,7 +154,7 @@ static void equal_due_times_keep_the_order_of_insertion(void **state)
     assert_string_equal(buf_str(&all), want);
 }
 
-static void urgent_jobs_go_first(void **state)
+static void test_urgent_jobs_go_first(void **state)
 {
     CLEANUP_BUF struct buf all = BUF_INIT;
     char *last_urgent, *first_patient;
@@ -176,7 +176,7 @@ static void urgent_jobs_go_first(void **state)
 
 /* ---- payloads */
 
-static void raw_members_run_once(void **state)
+static void test_raw_members_run_once(void **state)
 {
     (void)state;
     test_handler(dir, "raw", "echo \"$LATER_ID $(cat)\" >> %s", out);
@@ -194,7 +194,7 @@ static void raw_members_run_once(void **state)
 }
 
 /* Looks find what no message told of, also when they take more than one turn. */
-static void nothing_is_overlooked_among_many_queues(void **state)
+static void test_nothing_is_overlooked_among_many_queues(void **state)
 {
     static const char *const raw[] = {ROOT ":due:q0", ROOT ":due:q90", ROOT ":due:q91",
                                       ROOT ":due:q1999"};
@@ -263,7 +263,7 @@ static void round_trip(const char *payload, size_t n, bool raw)
     (void)unlink(out);
 }
 
-static void payloads_arrive_byte_exact(void **state)
+static void test_payloads_arrive_byte_exact(void **state)
 {
     static char nuls[1000];
     size_t big_n = 1024 * 1024;
@@ -284,7 +284,7 @@ static void payloads_arrive_byte_exact(void **state)
     round_trip(big, big_n, true);
 }
 
-static void payloads_over_the_limit_are_refused_or_buried(void **state)
+static void test_payloads_over_the_limit_are_refused_or_buried(void **state)
 {
     CLEANUP_FREE char *big = mem_new(5001);
     char score[24];
@@ -304,7 +304,7 @@ static void payloads_over_the_limit_are_refused_or_buried(void **state)
 
 /* ---- failure */
 
-static void retries_until_it_succeeds(void **state)
+static void test_retries_until_it_succeeds(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     CLEANUP_BUF struct buf all = BUF_INIT;
@@ -325,7 +325,7 @@ static void retries_until_it_succeeds(void **state)
     }
 }
 
-static void exit_65_is_dead_and_retry_runs_it_again(void **state)
+static void test_exit_65_is_dead_and_retry_runs_it_again(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     struct reply *r;
@@ -347,7 +347,7 @@ static void exit_65_is_dead_and_retry_runs_it_again(void **state)
     reply_free(r);
 }
 
-static void attempts_run_out(void **state)
+static void test_attempts_run_out(void **state)
 {
     CLEANUP_FREE char *id = NULL;
 
@@ -359,7 +359,7 @@ static void attempts_run_out(void **state)
     assert_int_equal(test_lines(out, NULL), 2);
 }
 
-static void a_timeout_ends_the_whole_group(void **state)
+static void test_a_timeout_ends_the_whole_group(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     char command[64];
@@ -376,7 +376,7 @@ static void a_timeout_ends_the_whole_group(void **state)
     assert_int_equal(test_lines(a.log, "timed out"), 1);
 }
 
-static void a_handler_that_cannot_start_fails_by_name(void **state)
+static void test_a_handler_that_cannot_start_fails_by_name(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     CLEANUP_FREE char *path = mem_printf("%s/handlers/gone", dir);
@@ -407,7 +407,7 @@ static void a_handler_that_cannot_start_fails_by_name(void **state)
 
 /* ---- stopping, pausing, reloading */
 
-static void sigterm_drains(void **state)
+static void test_sigterm_drains(void **state)
 {
     int ended;
 
@@ -428,7 +428,7 @@ static void sigterm_drains(void **state)
     assert_int_equal(test_int(&redis, "HLEN", ROOT ":workers"), 0);
 }
 
-static void a_stop_that_takes_too_long_puts_jobs_back(void **state)
+static void test_a_stop_that_takes_too_long_puts_jobs_back(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     struct reply *r;
@@ -448,7 +448,7 @@ static void a_stop_that_takes_too_long_puts_jobs_back(void **state)
 }
 
 /* It returns when the worker holds nothing, and claims nothing more. */
-static void quiet_waits(void **state)
+static void test_quiet_waits(void **state)
 {
     CLEANUP_FREE char *wait = NULL, *late = NULL;
 
@@ -471,7 +471,7 @@ static void quiet_waits(void **state)
 }
 
 /* However much there is to do: what it holds once it has returned is nothing. */
-static void quiet_waits_for_a_busy_worker(void **state)
+static void test_quiet_waits_for_a_busy_worker(void **state)
 {
     CLEANUP_FREE char *line = NULL;
 
@@ -487,7 +487,7 @@ static void quiet_waits_for_a_busy_worker(void **state)
     test_says(line, 0, "3000 jobs added");
 }
 
-static void quiet_claims_no_more(void **state)
+static void test_quiet_claims_no_more(void **state)
 {
     (void)state;
     test_handler(dir, "work", "echo x >> %s", out);
@@ -508,7 +508,7 @@ static void quiet_claims_no_more(void **state)
     assert_true(test_laterd_says(&b, "outcome=done", LONG_MS));
 }
 
-static void a_paused_queue_waits_and_others_go_on(void **state)
+static void test_a_paused_queue_waits_and_others_go_on(void **state)
 {
     (void)state;
     test_handler(dir, "work", "echo work >> %s", out);
@@ -523,7 +523,7 @@ static void a_paused_queue_waits_and_others_go_on(void **state)
     assert_true(test_until_lines(out, "work", 1, LONG_MS));
 }
 
-static void a_pause_ends_by_itself(void **state)
+static void test_a_pause_ends_by_itself(void **state)
 {
     (void)state;
     test_handler(dir, "work", "echo work >> %s", out);
@@ -533,7 +533,7 @@ static void a_pause_ends_by_itself(void **state)
     assert_true(test_until_lines(out, "work", 1, LONG_MS));
 }
 
-static void new_handlers_are_noticed(void **state)
+static void test_new_handlers_are_noticed(void **state)
 {
     (void)state;
     start_a("");
@@ -557,7 +557,7 @@ static void does(const char *queue, const char *line)
         fail_msg("%s does not write %s", queue, line);
 }
 
-static void a_replaced_folder_is_noticed(void **state)
+static void test_a_replaced_folder_is_noticed(void **state)
 {
     (void)state;
     start_a("");
@@ -576,7 +576,7 @@ static void a_replaced_folder_is_noticed(void **state)
 
 /* Handlers are found through links, as versions are put into service. Each part of the path is
  * changed in turn. A stream's process is an old one until it is replaced. */
-static void links_are_followed(void **state)
+static void test_links_are_followed(void **state)
 {
     (void)state;
     in_dir("rm -r handlers; mkdir -m 755 -p versions; for n in 1 2 3; do "
@@ -618,7 +618,7 @@ static void links_are_followed(void **state)
     does("new-1", "new-1");
 }
 
-static void sighup_reloads_and_a_bad_file_changes_nothing(void **state)
+static void test_sighup_reloads_and_a_bad_file_changes_nothing(void **state)
 {
     struct test_laterd edited;
 
@@ -648,7 +648,7 @@ static bool shows_progress(void *id)
     return seen;
 }
 
-static void outcomes_progress_and_cancel(void **state)
+static void test_outcomes_progress_and_cancel(void **state)
 {
     CLEANUP_FREE char *id = NULL, *running = NULL;
     struct reply *r;
@@ -672,7 +672,7 @@ static void outcomes_progress_and_cancel(void **state)
     assert_int_equal(test_int(&redis, "ZCARD", ROOT ":running"), 0);
 }
 
-static void the_environment_is_the_contract(void **state)
+static void test_the_environment_is_the_contract(void **state)
 {
     CLEANUP_BUF struct buf all = BUF_INIT;
     static const char *const want[] = {"LATER_ID=j",
@@ -712,7 +712,7 @@ static int run_laterd(const char *arg, struct buf *o, struct buf *e)
     return proc_run(argv, NULL, 0, o, e);
 }
 
-static void bad_starts_say_what_is_wrong(void **state)
+static void test_bad_starts_say_what_is_wrong(void **state)
 {
     CLEANUP_BUF struct buf o = BUF_INIT;
     CLEANUP_BUF struct buf e = BUF_INIT;
@@ -754,7 +754,7 @@ static void bad_starts_say_what_is_wrong(void **state)
     assert_non_null(strstr(buf_str(&e), "in use by another laterd"));
 }
 
-static void handlers_that_others_may_write_are_refused(void **state)
+static void test_handlers_that_others_may_write_are_refused(void **state)
 {
     CLEANUP_FREE char *path = mem_printf("%s/handlers/open", dir);
 
@@ -774,7 +774,7 @@ static bool is_gone(void *arg)
     return access(arg, F_OK) < 0;
 }
 
-static void embedded_redis_is_supervised(void **state)
+static void test_embedded_redis_is_supervised(void **state)
 {
     CLEANUP_FREE char *sock = mem_printf("%s/state-a/redis.sock", dir);
     struct test_redis inner = {0};
@@ -835,7 +835,7 @@ static bool is_ended(void *pid)
 }
 
 /* A lock on a file in a removed folder would keep nobody out: the folder is made again. */
-static void a_removed_state_folder_is_made_again(void **state)
+static void test_a_removed_state_folder_is_made_again(void **state)
 {
     (void)state;
     test_handler(dir, "work", "echo $$ >>%s; exec sleep 1000", out);
@@ -868,7 +868,7 @@ static void a_removed_state_folder_is_made_again(void **state)
 }
 
 /* Entries in a folder that was moved away, or in a copy, are not those of a dead daemon. */
-static void a_moved_state_folder_kills_nothing(void **state)
+static void test_a_moved_state_folder_kills_nothing(void **state)
 {
     static const char *const ways[] = {"mv state-a state-b", "cp -a state-a state-b"};
 
@@ -889,7 +889,7 @@ static void a_moved_state_folder_kills_nothing(void **state)
     in_dir("kill -9 $(cat out)");
 }
 
-static void there_is_always_a_guard(void **state)
+static void test_there_is_always_a_guard(void **state)
 {
     static const char started[] = "event=guard state=started pid=";
     pid_t first, second;
@@ -916,38 +916,38 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, fx_open, fx_close)
     const struct CMUnitTest tests[] = {
-        T(each_job_once_and_none_early),
-        T(two_daemons_share_the_work),
-        T(equal_due_times_keep_the_order_of_insertion),
-        T(urgent_jobs_go_first),
-        T(raw_members_run_once),
-        T(nothing_is_overlooked_among_many_queues),
-        T(payloads_arrive_byte_exact),
-        T(payloads_over_the_limit_are_refused_or_buried),
-        T(retries_until_it_succeeds),
-        T(exit_65_is_dead_and_retry_runs_it_again),
-        T(attempts_run_out),
-        T(a_timeout_ends_the_whole_group),
-        T(a_handler_that_cannot_start_fails_by_name),
-        T(sigterm_drains),
-        T(a_stop_that_takes_too_long_puts_jobs_back),
-        T(quiet_claims_no_more),
-        T(quiet_waits),
-        T(quiet_waits_for_a_busy_worker),
-        T(a_paused_queue_waits_and_others_go_on),
-        T(a_pause_ends_by_itself),
-        T(new_handlers_are_noticed),
-        T(a_replaced_folder_is_noticed),
-        T(links_are_followed),
-        T(sighup_reloads_and_a_bad_file_changes_nothing),
-        T(outcomes_progress_and_cancel),
-        T(the_environment_is_the_contract),
-        T(bad_starts_say_what_is_wrong),
-        T(handlers_that_others_may_write_are_refused),
-        T(embedded_redis_is_supervised),
-        T(a_removed_state_folder_is_made_again),
-        T(a_moved_state_folder_kills_nothing),
-        T(there_is_always_a_guard),
+        T(test_each_job_once_and_none_early),
+        T(test_two_daemons_share_the_work),
+        T(test_equal_due_times_keep_the_order_of_insertion),
+        T(test_urgent_jobs_go_first),
+        T(test_raw_members_run_once),
+        T(test_nothing_is_overlooked_among_many_queues),
+        T(test_payloads_arrive_byte_exact),
+        T(test_payloads_over_the_limit_are_refused_or_buried),
+        T(test_retries_until_it_succeeds),
+        T(test_exit_65_is_dead_and_retry_runs_it_again),
+        T(test_attempts_run_out),
+        T(test_a_timeout_ends_the_whole_group),
+        T(test_a_handler_that_cannot_start_fails_by_name),
+        T(test_sigterm_drains),
+        T(test_a_stop_that_takes_too_long_puts_jobs_back),
+        T(test_quiet_claims_no_more),
+        T(test_quiet_waits),
+        T(test_quiet_waits_for_a_busy_worker),
+        T(test_a_paused_queue_waits_and_others_go_on),
+        T(test_a_pause_ends_by_itself),
+        T(test_new_handlers_are_noticed),
+        T(test_a_replaced_folder_is_noticed),
+        T(test_links_are_followed),
+        T(test_sighup_reloads_and_a_bad_file_changes_nothing),
+        T(test_outcomes_progress_and_cancel),
+        T(test_the_environment_is_the_contract),
+        T(test_bad_starts_say_what_is_wrong),
+        T(test_handlers_that_others_may_write_are_refused),
+        T(test_embedded_redis_is_supervised),
+        T(test_a_removed_state_folder_is_made_again),
+        T(test_a_moved_state_folder_kills_nothing),
+        T(test_there_is_always_a_guard),
     };
 
     if (getenv("LATER_ONLY") != NULL)

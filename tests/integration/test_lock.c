@@ -118,7 +118,7 @@ static void hold_and_wait(const char *waiter)
         continue;
 }
 
-static void the_command_is_as_if_alone(void **state)
+static void test_the_command_is_as_if_alone(void **state)
 {
     (void)state;
     assert_int_equal(test_sh("$LATER lock x true"), 0);
@@ -138,7 +138,7 @@ static void the_command_is_as_if_alone(void **state)
     expect_empty();
 }
 
-static void bad_usage_is_told(void **state)
+static void test_bad_usage_is_told(void **state)
 {
     (void)state;
     test_says("$LATER lock x", 64, "something is missing");
@@ -153,7 +153,7 @@ static void bad_usage_is_told(void **state)
     test_says("$LATER lock --help", 0, "-w, --wait SECONDS");
 }
 
-static void who_does_not_wait_is_told(void **state)
+static void test_who_does_not_wait_is_told(void **state)
 {
     int64_t began;
 
@@ -176,7 +176,7 @@ static void who_does_not_wait_is_told(void **state)
     expect_empty();
 }
 
-static void who_waits_can_be_ended(void **state)
+static void test_who_waits_can_be_ended(void **state)
 {
     (void)state;
     hold_and_wait("$LATER lock x true");
@@ -188,7 +188,7 @@ static void who_waits_can_be_ended(void **state)
     expect_empty();
 }
 
-static void a_lock_is_entered_again(void **state)
+static void test_a_lock_is_entered_again(void **state)
 {
     (void)state;
     test_says("$LATER lock a -- $LATER lock b -- $LATER lock a -- echo inside", 0, "inside");
@@ -208,7 +208,7 @@ static void a_lock_is_entered_again(void **state)
 }
 
 /* The same name is another lock in another namespace or on another server. */
-static void a_lock_elsewhere_is_another(void **state)
+static void test_a_lock_elsewhere_is_another(void **state)
 {
     struct test_redis second;
     CLEANUP_FREE char *away = NULL, *back = NULL;
@@ -228,7 +228,7 @@ static void a_lock_elsewhere_is_another(void **state)
     test_redis_stop(&second);
 }
 
-static void it_may_be_held_for_so_long(void **state)
+static void test_it_may_be_held_for_so_long(void **state)
 {
     (void)state;
     test_says("$LATER lock --ttl 300ms x sleep 1000", 124, "--ttl is over");
@@ -250,7 +250,7 @@ static void it_may_be_held_for_so_long(void **state)
     expect_empty();
 }
 
-static void a_fence_is_good_while_it_is_held(void **state)
+static void test_a_fence_is_good_while_it_is_held(void **state)
 {
     CLEANUP_FREE char *inside =
         mem_printf("$LATER lock x -- sh -c 'echo $LATER_FENCE >>$DIR/fences; redis-cli -s %s FCALL "
@@ -270,7 +270,7 @@ static void a_fence_is_good_while_it_is_held(void **state)
 }
 
 /* 20 commands take the lock 10 times each; in the long form 50 take it 20 times. */
-static void many_count_together(void **state)
+static void test_many_count_together(void **state)
 {
     const size_t n = test_is_long() ? 50 : 20;
     const int times = test_is_long() ? 20 : 10;
@@ -292,7 +292,7 @@ static void many_count_together(void **state)
     expect_empty();
 }
 
-static void a_semaphore_lets_in_so_many(void **state)
+static void test_a_semaphore_lets_in_so_many(void **state)
 {
     (void)state;
     assert_int_equal(test_sh("$LATER limits set three semaphore 3 --on-lost kill"), 0);
@@ -312,7 +312,7 @@ static void a_semaphore_lets_in_so_many(void **state)
     expect_empty();
 }
 
-static void gates_are_shown(void **state)
+static void test_gates_are_shown(void **state)
 {
     CLEANUP_FREE char *call =
         mem_printf("redis-cli -s %s FCALL later_lock 1 '%s' y me ttl 1h", redis.sock, ROOT);
@@ -373,7 +373,7 @@ static int on_terminal(const char *line, const char *typed, struct buf *ret)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void the_command_has_the_terminal(void **state)
+static void test_the_command_has_the_terminal(void **state)
 {
     CLEANUP_BUF struct buf out = BUF_INIT, piped = BUF_INIT, stopped = BUF_INIT, ended = BUF_INIT;
 
@@ -403,7 +403,7 @@ static void the_command_has_the_terminal(void **state)
 
 /* ---- what can go wrong */
 
-static void a_dead_holder_is_found(void **state)
+static void test_a_dead_holder_is_found(void **state)
 {
     int64_t began, ms;
 
@@ -421,7 +421,7 @@ static void a_dead_holder_is_found(void **state)
 }
 
 /* Nobody else finds the dead holder: commands that do not wait must get the lock in the end. */
-static void a_dead_holder_does_not_keep_cron_out_for_ever(void **state)
+static void test_a_dead_holder_does_not_keep_cron_out_for_ever(void **state)
 {
     int64_t began = now_ms();
     int status = 1;
@@ -439,7 +439,7 @@ static void a_dead_holder_does_not_keep_cron_out_for_ever(void **state)
     expect_empty();
 }
 
-static void without_redis_the_command_ends(void **state)
+static void test_without_redis_the_command_ends(void **state)
 {
     int64_t began;
 
@@ -463,7 +463,7 @@ static void without_redis_the_command_ends(void **state)
 }
 
 /* Redis loses everything, the lock too. Nobody else has taken it, so the command holds it again. */
-static void a_lock_that_redis_lost_is_held_again(void **state)
+static void test_a_lock_that_redis_lost_is_held_again(void **state)
 {
     (void)state;
     test_sh_start(&procs[0], HOLD);
@@ -485,7 +485,7 @@ static void a_lock_that_redis_lost_is_held_again(void **state)
 }
 
 /* Each writes its fence and checks whether another is inside; every few seconds one is killed. */
-static void holders_die_at_random(void **state)
+static void test_holders_die_at_random(void **state)
 {
     CLEANUP_BUF struct buf sum = BUF_INIT;
     bool runs = true;
@@ -528,24 +528,24 @@ static void holders_die_at_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_command_is_as_if_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(bad_usage_is_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_does_not_wait_is_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_waits_can_be_ended, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lock_is_entered_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lock_elsewhere_is_another, setup, teardown),
-        cmocka_unit_test_setup_teardown(it_may_be_held_for_so_long, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_fence_is_good_while_it_is_held, setup, teardown),
-        cmocka_unit_test_setup_teardown(many_count_together, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_semaphore_lets_in_so_many, setup, teardown),
-        cmocka_unit_test_setup_teardown(gates_are_shown, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_command_has_the_terminal, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_dead_holder_is_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_dead_holder_does_not_keep_cron_out_for_ever, setup,
+        cmocka_unit_test_setup_teardown(test_the_command_is_as_if_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bad_usage_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_who_does_not_wait_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_who_waits_can_be_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_lock_is_entered_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_lock_elsewhere_is_another, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_it_may_be_held_for_so_long, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_fence_is_good_while_it_is_held, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_count_together, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_semaphore_lets_in_so_many, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_gates_are_shown, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_command_has_the_terminal, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_dead_holder_is_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_dead_holder_does_not_keep_cron_out_for_ever, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(without_redis_the_command_ends, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lock_that_redis_lost_is_held_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(holders_die_at_random, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_without_redis_the_command_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_lock_that_redis_lost_is_held_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_holders_die_at_random, setup, teardown),
     };
 
     if (getenv("LATER_ONLY") != NULL)

@@ -110,7 +110,7 @@ static bool comes(const char *first, const char *second)
     return test_until(has_come, &(struct wanted){first, second}, LONG_MS);
 }
 
-static void journal_gets_fields(void **state)
+static void test_journal_gets_fields(void **state)
 {
     CLEANUP_FREE char *id = NULL, *field = NULL;
 
@@ -181,7 +181,7 @@ static void start_as_json(const char *handler)
     assert_true(test_laterd_says(&a, "\"event\":\"registered\"", LONG_MS));
 }
 
-static void json_lines(void **state)
+static void test_json_lines(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     struct test_laterd edited;
@@ -208,7 +208,7 @@ static void json_lines(void **state)
 }
 
 /* The guard is a process of its own, which does not read the configuration. */
-static void json_lines_of_the_guard(void **state)
+static void test_json_lines_of_the_guard(void **state)
 {
     json_t *kill;
 
@@ -229,7 +229,7 @@ static void json_lines_of_the_guard(void **state)
 /* ---- how much */
 
 /* A storm of failing jobs, each of which prints a lot: the log stays small, and counts the rest. */
-static void a_storm_is_told_in_short(void **state)
+static void test_a_storm_is_told_in_short(void **state)
 {
     struct stat st;
 
@@ -256,8 +256,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fx_open, fx_close)
     const struct CMUnitTest tests[] = {
-        T(json_lines), T(json_lines_of_the_guard), T(a_storm_is_told_in_short),
-        T(journal_gets_fields), /* the last: /run is another one after it */
+        T(test_json_lines), T(test_json_lines_of_the_guard), T(test_a_storm_is_told_in_short),
+        T(test_journal_gets_fields), /* the last: /run is another one after it */
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

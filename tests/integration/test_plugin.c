@@ -81,7 +81,7 @@ static void check(const char *payload, const char *state, const char *code, enum
 
 /* A job that is past its time limit without a sign of life holds a thread for good: systemd should
  * restart the daemon. Within its time limit it may say nothing. */
-static void a_mute_one_starves_the_watchdog(void **state)
+static void test_a_mute_one_starves_the_watchdog(void **state)
 {
     (void)state;
     notes_open(dir);
@@ -106,7 +106,7 @@ static void a_mute_one_starves_the_watchdog(void **state)
 
 /* ---- what a plug-in returns and reports */
 
-static void each_outcome(void **state)
+static void test_each_outcome(void **state)
 {
     (void)state;
     begin("", ", backoff: { first: 1h }", "");
@@ -123,7 +123,7 @@ static void each_outcome(void **state)
     assert_int_equal(noted("init "), 1);
 }
 
-static void payloads_arrive_byte_exact(void **state)
+static void test_payloads_arrive_byte_exact(void **state)
 {
     static const size_t sizes[] = {0, 1, 4096, 16384};
     CLEANUP_FREE char *bytes = mem_new(16384);
@@ -144,7 +144,7 @@ static void payloads_arrive_byte_exact(void **state)
     }
 }
 
-static void it_is_told_the_facts(void **state)
+static void test_it_is_told_the_facts(void **state)
 {
     CLEANUP_FREE char *id = NULL, *want = NULL;
 
@@ -158,7 +158,7 @@ static void it_is_told_the_facts(void **state)
     assert_true(result_has(id, RESULT_OUTPUT, want));
 }
 
-static void its_log_does_no_harm(void **state)
+static void test_its_log_does_no_harm(void **state)
 {
     CLEANUP_FREE char *id = NULL, *want = NULL;
 
@@ -186,7 +186,7 @@ static bool shows_progress(void *id)
     return seen;
 }
 
-static void the_last_progress_is_shown(void **state)
+static void test_the_last_progress_is_shown(void **state)
 {
     CLEANUP_FREE char *id = NULL;
 
@@ -200,7 +200,7 @@ static void the_last_progress_is_shown(void **state)
 
 /* ---- ends on request */
 
-static void a_timeout_is_seen(void **state)
+static void test_a_timeout_is_seen(void **state)
 {
     CLEANUP_FREE char *late = NULL, *spite = NULL;
 
@@ -216,7 +216,7 @@ static void a_timeout_is_seen(void **state)
     assert_true(until_state(spite, "done"));
 }
 
-static void a_cancel_is_seen(void **state)
+static void test_a_cancel_is_seen(void **state)
 {
     CLEANUP_FREE char *id = NULL;
 
@@ -229,7 +229,7 @@ static void a_cancel_is_seen(void **state)
     assert_int_equal(noted(" hold"), 1);
 }
 
-static void a_stop_is_seen(void **state)
+static void test_a_stop_is_seen(void **state)
 {
     CLEANUP_FREE char *id = NULL;
 
@@ -243,7 +243,7 @@ static void a_stop_is_seen(void **state)
     assert_int_equal(noted("done s"), 1);
 }
 
-static void a_stop_waits_for_jobs(void **state)
+static void test_a_stop_waits_for_jobs(void **state)
 {
     CLEANUP_FREE char *id = NULL;
 
@@ -258,7 +258,7 @@ static void a_stop_waits_for_jobs(void **state)
     assert_true(test_state_is(&redis, id, "done"));
 }
 
-static void one_that_never_returns_is_left(void **state)
+static void test_one_that_never_returns_is_left(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     struct mono begin_at;
@@ -299,20 +299,20 @@ static void check_refused(const char *from, const char *args, const char *why)
     assert_true(until_state(id, "done"));
 }
 
-static void init_refuses(void **state)
+static void test_init_refuses(void **state)
 {
     (void)state;
     check_refused(NULL, ", refuse", "s.so: init refused: no licence for s\"");
     assert_int_equal(noted("done "), 0);
 }
 
-static void init_refuses_without_a_word(void **state)
+static void test_init_refuses_without_a_word(void **state)
 {
     (void)state;
     check_refused(NULL, ", refuse, wordless", "init refused: it did not say why\"");
 }
 
-static void another_abi(void **state)
+static void test_another_abi(void **state)
 {
     (void)state;
     check_refused("tests/handlers/other-abi.so", "",
@@ -320,13 +320,13 @@ static void another_abi(void **state)
     assert_int_equal(noted("init "), 1);
 }
 
-static void no_symbol(void **state)
+static void test_no_symbol(void **state)
 {
     (void)state;
     check_refused("tests/handlers/nameless.so", "", "is no plug-in: it has no later_plugin");
 }
 
-static void no_object(void **state)
+static void test_no_object(void **state)
 {
     FILE *f = fopen(object, "w");
 
@@ -336,7 +336,7 @@ static void no_object(void **state)
     check_refused(NULL, "", "cannot load: ");
 }
 
-static void no_file(void **state)
+static void test_no_file(void **state)
 {
     (void)state;
     assert_int_equal(unlink(object), 0);
@@ -344,7 +344,7 @@ static void no_file(void **state)
 }
 
 /* Jobs that were claimed when their plug-in goes are put back. */
-static void a_reload_that_fails_loses_nothing(void **state)
+static void test_a_reload_that_fails_loses_nothing(void **state)
 {
     char *ids[200];
 
@@ -370,7 +370,7 @@ static void a_reload_that_fails_loses_nothing(void **state)
 
 /* ---- reload */
 
-static void new_args_are_a_new_state(void **state)
+static void test_new_args_are_a_new_state(void **state)
 {
     CLEANUP_FREE char *held = NULL, *next = NULL;
 
@@ -392,7 +392,7 @@ static void new_args_are_a_new_state(void **state)
     assert_int_equal(noted("done s second"), 1);
 }
 
-static void a_file_that_is_replaced_is_loaded(void **state)
+static void test_a_file_that_is_replaced_is_loaded(void **state)
 {
     CLEANUP_FREE char *held = NULL, *next = NULL;
 
@@ -420,7 +420,7 @@ static void a_file_that_is_replaced_is_loaded(void **state)
     assert_int_equal(noted("done "), 3);
 }
 
-static void two_queues_share_an_object(void **state)
+static void test_two_queues_share_an_object(void **state)
 {
     CLEANUP_FREE char *yaml =
         mem_printf("queues:\n  s: { mode: plugin, keep: 1m, handler: [%s, %s, %s, one] }\n"
@@ -445,7 +445,7 @@ static void two_queues_share_an_object(void **state)
 
 /* ---- threads and crashes */
 
-static void jobs_run_at_once(void **state)
+static void test_jobs_run_at_once(void **state)
 {
     char *ids[32];
 
@@ -459,7 +459,7 @@ static void jobs_run_at_once(void **state)
     }
 }
 
-static void no_more_than_its_concurrency(void **state)
+static void test_no_more_than_its_concurrency(void **state)
 {
     char *ids[8];
 
@@ -477,7 +477,7 @@ static void no_more_than_its_concurrency(void **state)
     }
 }
 
-static void a_crash_is_one_of_the_worker(void **state)
+static void test_a_crash_is_one_of_the_worker(void **state)
 {
     CLEANUP_FREE char *id = NULL, *neighbour = NULL;
     int status;
@@ -503,7 +503,7 @@ static void a_crash_is_one_of_the_worker(void **state)
 }
 
 /* No smaller part than the worker can be killed. */
-static void the_guard_kills_the_worker_for_a_lock(void **state)
+static void test_the_guard_kills_the_worker_for_a_lock(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     struct mono begin_at;
@@ -524,7 +524,7 @@ static void the_guard_kills_the_worker_for_a_lock(void **state)
 
 /* ---- installed plug-ins */
 
-static void noop_does_nothing(void **state)
+static void test_noop_does_nothing(void **state)
 {
     CLEANUP_FREE char *id = NULL;
 
@@ -535,7 +535,7 @@ static void noop_does_nothing(void **state)
     assert_true(until_state(id, "done"));
 }
 
-static void append_writes_lines(void **state)
+static void test_append_writes_lines(void **state)
 {
     CLEANUP_FREE char *file = mem_printf("%s/lines", dir), *yaml = NULL, *moved = NULL,
                       *want = NULL;
@@ -578,7 +578,7 @@ static void check_append(const char *args, const char *why)
     assert_int_equal(test_laterd_stop(&a), 0);
 }
 
-static void append_checks_its_arguments(void **state)
+static void test_append_checks_its_arguments(void **state)
 {
     (void)state;
     install_object("handlers/plugins/append.so", object);
@@ -592,34 +592,34 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, fx_close)
     const struct CMUnitTest tests[] = {
-        T(each_outcome),
-        T(a_mute_one_starves_the_watchdog),
-        T(payloads_arrive_byte_exact),
-        T(it_is_told_the_facts),
-        T(its_log_does_no_harm),
-        T(the_last_progress_is_shown),
-        T(a_timeout_is_seen),
-        T(a_cancel_is_seen),
-        T(a_stop_is_seen),
-        T(a_stop_waits_for_jobs),
-        T(one_that_never_returns_is_left),
-        T(init_refuses),
-        T(init_refuses_without_a_word),
-        T(another_abi),
-        T(no_symbol),
-        T(no_object),
-        T(no_file),
-        T(a_reload_that_fails_loses_nothing),
-        T(new_args_are_a_new_state),
-        T(a_file_that_is_replaced_is_loaded),
-        T(two_queues_share_an_object),
-        T(jobs_run_at_once),
-        T(no_more_than_its_concurrency),
-        T(a_crash_is_one_of_the_worker),
-        T(the_guard_kills_the_worker_for_a_lock),
-        T(noop_does_nothing),
-        T(append_writes_lines),
-        T(append_checks_its_arguments),
+        T(test_each_outcome),
+        T(test_a_mute_one_starves_the_watchdog),
+        T(test_payloads_arrive_byte_exact),
+        T(test_it_is_told_the_facts),
+        T(test_its_log_does_no_harm),
+        T(test_the_last_progress_is_shown),
+        T(test_a_timeout_is_seen),
+        T(test_a_cancel_is_seen),
+        T(test_a_stop_is_seen),
+        T(test_a_stop_waits_for_jobs),
+        T(test_one_that_never_returns_is_left),
+        T(test_init_refuses),
+        T(test_init_refuses_without_a_word),
+        T(test_another_abi),
+        T(test_no_symbol),
+        T(test_no_object),
+        T(test_no_file),
+        T(test_a_reload_that_fails_loses_nothing),
+        T(test_new_args_are_a_new_state),
+        T(test_a_file_that_is_replaced_is_loaded),
+        T(test_two_queues_share_an_object),
+        T(test_jobs_run_at_once),
+        T(test_no_more_than_its_concurrency),
+        T(test_a_crash_is_one_of_the_worker),
+        T(test_the_guard_kills_the_worker_for_a_lock),
+        T(test_noop_does_nothing),
+        T(test_append_writes_lines),
+        T(test_append_checks_its_arguments),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */

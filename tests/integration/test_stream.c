@@ -97,7 +97,7 @@ static void examples_serve(void **state)
 
 /* ---- answers */
 
-static void each_word_is_an_outcome(void **state)
+static void test_each_word_is_an_outcome(void **state)
 {
     CLEANUP_FREE char *ok = NULL, *again = NULL, *fail = NULL, *dead = NULL, *soon = NULL;
 
@@ -136,7 +136,7 @@ static void check_bytes(const char *bytes, size_t n)
     assert_true(result_has(id, RESULT_OUTPUT, want));
 }
 
-static void payloads_arrive_byte_exact(void **state)
+static void test_payloads_arrive_byte_exact(void **state)
 {
     size_t n = 1024 * 1024;
     CLEANUP_FREE char *bytes = mem_new(n);
@@ -157,7 +157,7 @@ static void payloads_arrive_byte_exact(void **state)
     check_bytes(bytes, n);
 }
 
-static void many_in_flight_and_out_of_order(void **state)
+static void test_many_in_flight_and_out_of_order(void **state)
 {
     char *held[63];
 
@@ -181,7 +181,7 @@ static void many_in_flight_and_out_of_order(void **state)
 }
 
 /* No process has more jobs at once than its greeting allows, and the processes share the jobs. */
-static void no_more_than_inflight(void **state)
+static void test_no_more_than_inflight(void **state)
 {
     char *held[8], first[24];
 
@@ -204,7 +204,7 @@ static void no_more_than_inflight(void **state)
 
 /* ---- times */
 
-static void a_timeout_ends_the_process(void **state)
+static void test_a_timeout_ends_the_process(void **state)
 {
     CLEANUP_FREE char *late = NULL, *n1 = NULL, *n2 = NULL;
 
@@ -227,7 +227,7 @@ static void a_timeout_ends_the_process(void **state)
     assert_true(until_state(n2, "done"));
 }
 
-static void a_timeout_by_cancel_ends_the_job(void **state)
+static void test_a_timeout_by_cancel_ends_the_job(void **state)
 {
     CLEANUP_FREE char *late = NULL, *neighbour = NULL;
 
@@ -244,7 +244,7 @@ static void a_timeout_by_cancel_ends_the_job(void **state)
     assert_int_equal(noted("start "), 1);
 }
 
-static void a_cancel_that_is_not_answered_ends_the_process(void **state)
+static void test_a_cancel_that_is_not_answered_ends_the_process(void **state)
 {
     CLEANUP_FREE char *late = NULL, *neighbour = NULL;
 
@@ -262,7 +262,7 @@ static void a_cancel_that_is_not_answered_ends_the_process(void **state)
     assert_true(until_state(neighbour, "done"));
 }
 
-static void a_missed_heartbeat_is_a_timeout_where_heartbeat_is_set(void **state)
+static void test_a_missed_heartbeat_is_a_timeout_where_heartbeat_is_set(void **state)
 {
     CLEANUP_FREE char *beats = NULL, *mute = NULL;
 
@@ -291,7 +291,7 @@ static void cancel_running(const char *id)
     assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
 }
 
-static void cancelled_by_the_word(void **state)
+static void test_cancelled_by_the_word(void **state)
 {
     CLEANUP_FREE char *id = NULL, *neighbour = NULL;
 
@@ -307,7 +307,7 @@ static void cancelled_by_the_word(void **state)
     assert_int_equal(noted("start "), 1);
 }
 
-static void cancelled_by_the_end_of_the_process(void **state)
+static void test_cancelled_by_the_end_of_the_process(void **state)
 {
     CLEANUP_FREE char *id = NULL, *neighbour = NULL;
 
@@ -326,7 +326,7 @@ static void cancelled_by_the_end_of_the_process(void **state)
 
 /* ---- deaths */
 
-static void a_death_spends_an_attempt(void **state)
+static void test_a_death_spends_an_attempt(void **state)
 {
     static const struct {
         const char *payload, *code, *text;
@@ -357,7 +357,7 @@ static void a_death_spends_an_attempt(void **state)
 }
 
 /* A process answers and ends at once: no job is started in a process that is dead already. */
-static void ends_behind_an_answer_lose_nothing(void **state)
+static void test_ends_behind_an_answer_lose_nothing(void **state)
 {
     char *ids[100];
 
@@ -375,7 +375,7 @@ static void ends_behind_an_answer_lose_nothing(void **state)
 
 /* ---- lines that are no answers */
 
-static void garbage_is_output(void **state)
+static void test_garbage_is_output(void **state)
 {
     CLEANUP_FREE char *say = NULL, *wide = NULL, *twice = NULL, *unknown = NULL, *held = NULL;
 
@@ -399,7 +399,7 @@ static void garbage_is_output(void **state)
     assert_int_equal(test_lines(a.log, " warn job="), 4);
 }
 
-static void stderr_reaches_the_log_with_its_level(void **state)
+static void test_stderr_reaches_the_log_with_its_level(void **state)
 {
     CLEANUP_FREE char *id = NULL;
 
@@ -439,7 +439,7 @@ static bool shows_progress(void *id)
     return seen;
 }
 
-static void progress_is_shown(void **state)
+static void test_progress_is_shown(void **state)
 {
     CLEANUP_FREE char *id = NULL, *said = NULL, *text = NULL;
 
@@ -457,7 +457,7 @@ static void progress_is_shown(void **state)
 
 /* ---- back-pressure */
 
-static void a_worker_that_does_not_read_loses_nothing(void **state)
+static void test_a_worker_that_does_not_read_loses_nothing(void **state)
 {
     size_t n = 65536;
     CLEANUP_FREE char *bytes = mem_new(n), *nap = NULL;
@@ -494,22 +494,22 @@ int main(void)
         E(2),
         E(3),
         E(4),
-        T(each_word_is_an_outcome),
-        T(payloads_arrive_byte_exact),
-        T(many_in_flight_and_out_of_order),
-        T(no_more_than_inflight),
-        T(a_timeout_ends_the_process),
-        T(a_timeout_by_cancel_ends_the_job),
-        T(a_cancel_that_is_not_answered_ends_the_process),
-        T(a_missed_heartbeat_is_a_timeout_where_heartbeat_is_set),
-        T(cancelled_by_the_word),
-        T(cancelled_by_the_end_of_the_process),
-        T(a_death_spends_an_attempt),
-        T(ends_behind_an_answer_lose_nothing),
-        T(garbage_is_output),
-        T(stderr_reaches_the_log_with_its_level),
-        T(progress_is_shown),
-        T(a_worker_that_does_not_read_loses_nothing),
+        T(test_each_word_is_an_outcome),
+        T(test_payloads_arrive_byte_exact),
+        T(test_many_in_flight_and_out_of_order),
+        T(test_no_more_than_inflight),
+        T(test_a_timeout_ends_the_process),
+        T(test_a_timeout_by_cancel_ends_the_job),
+        T(test_a_cancel_that_is_not_answered_ends_the_process),
+        T(test_a_missed_heartbeat_is_a_timeout_where_heartbeat_is_set),
+        T(test_cancelled_by_the_word),
+        T(test_cancelled_by_the_end_of_the_process),
+        T(test_a_death_spends_an_attempt),
+        T(test_ends_behind_an_answer_lose_nothing),
+        T(test_garbage_is_output),
+        T(test_stderr_reaches_the_log_with_its_level),
+        T(test_progress_is_shown),
+        T(test_a_worker_that_does_not_read_loses_nothing),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */

@@ -41,34 +41,34 @@ static void check_refused(const char *settings, const char *args, const char *re
     assert_int_equal(test_lines(a.log, "event=stream-ready"), 1);
 }
 
-static void one_that_ends_at_once(void **state)
+static void test_one_that_ends_at_once(void **state)
 {
     (void)state;
     check_refused("", ", code=3", "served=0 reason=\"exit status 3\"");
 }
 
-static void one_that_does_not_greet(void **state)
+static void test_one_that_does_not_greet(void **state)
 {
     (void)state;
     check_refused(", start_timeout: 50ms", ", mute=1",
                   "reason=\"it did not greet within start_timeout: is its output buffered?");
 }
 
-static void one_that_says_something_else(void **state)
+static void test_one_that_says_something_else(void **state)
 {
     (void)state;
     check_refused("", ", \"greet=hello, world\"",
                   "reason=\"its first line is no greeting: later-stream 1");
 }
 
-static void one_of_another_version(void **state)
+static void test_one_of_another_version(void **state)
 {
     (void)state;
     check_refused("", ", \"greet=later-stream 2 inflight=4\"",
                   "reason=\"it speaks another version of the protocol than 1");
 }
 
-static void one_whose_file_comes_later(void **state)
+static void test_one_whose_file_comes_later(void **state)
 {
     CLEANUP_FREE char *path = mem_printf("%s/handlers/words", dir);
     FILE *f;
@@ -110,19 +110,19 @@ static void check_shut(const char *payload, const char *reason)
     assert_int_equal(test_lines(a.log, "event=stream-ready"), 2);
 }
 
-static void one_that_closes_its_output(void **state)
+static void test_one_that_closes_its_output(void **state)
 {
     (void)state;
     check_shut("shut out", "it closed its standard output");
 }
 
-static void one_that_closes_its_input(void **state)
+static void test_one_that_closes_its_input(void **state)
 {
     (void)state;
     check_shut("shut in", "it closed its standard input");
 }
 
-static void one_that_is_killed_while_it_is_idle(void **state)
+static void test_one_that_is_killed_while_it_is_idle(void **state)
 {
     CLEANUP_FREE char *id = NULL, *next = NULL;
     pid_t pid;
@@ -140,7 +140,7 @@ static void one_that_is_killed_while_it_is_idle(void **state)
 }
 
 /* A job that kills its process does not keep the queue busy: new processes come less often. */
-static void deaths_without_an_answer_slow_down(void **state)
+static void test_deaths_without_an_answer_slow_down(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     struct mono begin = mono_now();
@@ -170,7 +170,7 @@ static void serve_for(int n)
 }
 
 /* The old process takes jobs until the new one has greeted. One of its jobs runs on after that. */
-static void replaced_by_jobs_without_a_gap(void **state)
+static void test_replaced_by_jobs_without_a_gap(void **state)
 {
     CLEANUP_FREE char *held = NULL;
 
@@ -192,7 +192,7 @@ static void replaced_by_jobs_without_a_gap(void **state)
     assert_int_equal(test_lines(a.log, "outcome=retry"), 0);
 }
 
-static void replaced_by_age(void **state)
+static void test_replaced_by_age(void **state)
 {
     (void)state;
     stream_start_a("", ", recycle: { age: 1s }", "");
@@ -202,7 +202,7 @@ static void replaced_by_age(void **state)
     assert_int_equal(test_lines(a.log, "outcome=re"), 0);
 }
 
-static void replaced_by_memory(void **state)
+static void test_replaced_by_memory(void **state)
 {
     CLEANUP_FREE char *id = NULL;
 
@@ -220,7 +220,7 @@ static void replaced_by_memory(void **state)
 
 /* ---- reload */
 
-static void a_reload_brings_new_processes(void **state)
+static void test_a_reload_brings_new_processes(void **state)
 {
     CLEANUP_FREE char *held = NULL, *next = NULL;
     pid_t old;
@@ -245,7 +245,7 @@ static void a_reload_brings_new_processes(void **state)
     assert_int_equal(test_lines(a.log, "outcome=re"), 0);
 }
 
-static void a_reload_changes_how_many(void **state)
+static void test_a_reload_changes_how_many(void **state)
 {
     (void)state;
     stream_start_a("", "", "");
@@ -258,7 +258,7 @@ static void a_reload_changes_how_many(void **state)
 }
 
 /* Under load, reload after reload: no job runs twice, and none is lost. */
-static void reloads_under_load(void **state)
+static void test_reloads_under_load(void **state)
 {
     char *ids[400], args[24];
 
@@ -304,7 +304,7 @@ static bool says_new(void *arg)
     return is_new;
 }
 
-static void a_file_that_is_replaced_is_served(void **state)
+static void test_a_file_that_is_replaced_is_served(void **state)
 {
     (void)state;
     words_handler("old");
@@ -316,7 +316,7 @@ static void a_file_that_is_replaced_is_served(void **state)
     assert_int_equal(test_lines(a.log, "outcome=retry"), 0);
 }
 
-static void a_queue_that_is_removed(void **state)
+static void test_a_queue_that_is_removed(void **state)
 {
     CLEANUP_FREE char *held = NULL, *left = NULL;
     struct test_laterd edited;
@@ -338,7 +338,7 @@ static void a_queue_that_is_removed(void **state)
     assert_int_equal(noted("start "), 1);
 }
 
-static void from_exec_to_stream_and_back(void **state)
+static void test_from_exec_to_stream_and_back(void **state)
 {
     struct test_laterd edited;
     CLEANUP_FREE char *first = NULL, *second = NULL;
@@ -363,7 +363,7 @@ static void from_exec_to_stream_and_back(void **state)
 
 /* ---- the daemon's stop and end */
 
-static void a_stop_with_idle_processes(void **state)
+static void test_a_stop_with_idle_processes(void **state)
 {
     struct mono begin;
 
@@ -376,7 +376,7 @@ static void a_stop_with_idle_processes(void **state)
     assert_int_equal(noted("eof "), 3);
 }
 
-static void a_stop_waits_for_jobs(void **state)
+static void test_a_stop_waits_for_jobs(void **state)
 {
     CLEANUP_FREE char *id = NULL, *left = NULL;
 
@@ -417,31 +417,31 @@ static void check_stop(const char *args, int cancels, int eofs)
     assert_int_equal(noted("start "), 1); /* no process for the jobs that do not run */
 }
 
-static void a_stop_that_takes_too_long(void **state)
+static void test_a_stop_that_takes_too_long(void **state)
 {
     (void)state;
     check_stop("", 0, -1); /* end of file may be faster than TERM */
 }
 
-static void a_stop_that_takes_too_long_for_deaf_ones(void **state)
+static void test_a_stop_that_takes_too_long_for_deaf_ones(void **state)
 {
     (void)state;
     check_stop(", \"deaf=term,eof\"", 0, 1);
 }
 
-static void a_stop_that_cancels(void **state)
+static void test_a_stop_that_cancels(void **state)
 {
     (void)state;
     check_stop(CANCEL, 2, 1);
 }
 
-static void a_stop_that_cancels_deaf_ones(void **state)
+static void test_a_stop_that_cancels_deaf_ones(void **state)
 {
     (void)state;
     check_stop(CANCEL ", \"deaf=cancel,term,eof\"", 2, 1);
 }
 
-static void a_stop_of_one_that_does_not_end(void **state)
+static void test_a_stop_of_one_that_does_not_end(void **state)
 {
     struct mono begin;
 
@@ -453,7 +453,7 @@ static void a_stop_of_one_that_does_not_end(void **state)
     assert_in_range(test_ms_since(begin), 1900, 6000);
 }
 
-static void a_stop_while_one_is_starting(void **state)
+static void test_a_stop_while_one_is_starting(void **state)
 {
     struct mono begin;
 
@@ -465,7 +465,7 @@ static void a_stop_while_one_is_starting(void **state)
     assert_true(test_ms_since(begin) < 6000);
 }
 
-static void a_stop_between_two_tries(void **state)
+static void test_a_stop_between_two_tries(void **state)
 {
     struct mono begin;
 
@@ -494,20 +494,20 @@ static void hurried(int second)
     assert_true(test_state_is(&redis, id, "waiting"));
 }
 
-static void a_stop_that_is_hurried(void **state)
+static void test_a_stop_that_is_hurried(void **state)
 {
     (void)state;
     hurried(SIGTERM);
 }
 
-static void a_stop_that_quits(void **state)
+static void test_a_stop_that_quits(void **state)
 {
     (void)state;
     hurried(SIGQUIT);
 }
 
 /* A reload during a stop comes too late to change anything. */
-static void a_reload_while_it_stops(void **state)
+static void test_a_reload_while_it_stops(void **state)
 {
     struct test_laterd edited;
 
@@ -524,7 +524,7 @@ static void a_reload_while_it_stops(void **state)
 }
 
 /* `strict` refuses a server that may lose jobs: processes that were started already end, too. */
-static void a_start_that_is_refused(void **state)
+static void test_a_start_that_is_refused(void **state)
 {
     (void)state;
     stream_conf(&a, "strict: true", ", processes: 2", "");
@@ -534,7 +534,7 @@ static void a_start_that_is_refused(void **state)
     assert_true(proc_until_none(worker, 5000));
 }
 
-static void killed_daemons_leave_no_process(void **state)
+static void test_killed_daemons_leave_no_process(void **state)
 {
     CLEANUP_FREE char *id = NULL;
 
@@ -554,7 +554,7 @@ static void killed_daemons_leave_no_process(void **state)
     assert_int_equal(shown(id, "crashes"), 1);
 }
 
-static void a_stuck_one_is_killed_by_the_successor(void **state)
+static void test_a_stuck_one_is_killed_by_the_successor(void **state)
 {
     CLEANUP_FREE char *id = NULL;
     pid_t old;
@@ -584,7 +584,7 @@ static bool is_dead(void *pid)
 
 /* The worker is stopped for 15 s: its guard kills the process with a lock before others may get the
  * lock. */
-static void the_guard_kills_one_with_a_lock(void **state)
+static void test_the_guard_kills_one_with_a_lock(void **state)
 {
     CLEANUP_FREE char *id = NULL, *neighbour = NULL;
     struct mono begin;
@@ -613,7 +613,7 @@ static void the_guard_kills_one_with_a_lock(void **state)
 
 /* The example workers lie in the folder and no setting says what they are: no job counts as done
  * until the setting is there, and then none is lost. */
-static void examples_without_their_mode(void **state)
+static void test_examples_without_their_mode(void **state)
 {
     static const char *const names[] = {"sh", "py", "pl"};
     enum { JOBS = 5 };
@@ -659,41 +659,41 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, stream_open, stream_close_all)
     const struct CMUnitTest tests[] = {
-        T(one_that_ends_at_once),
-        T(one_that_does_not_greet),
-        T(one_that_says_something_else),
-        T(one_of_another_version),
-        T(one_whose_file_comes_later),
-        T(one_that_closes_its_output),
-        T(one_that_closes_its_input),
-        T(one_that_is_killed_while_it_is_idle),
-        T(deaths_without_an_answer_slow_down),
-        T(replaced_by_jobs_without_a_gap),
-        T(replaced_by_age),
-        T(replaced_by_memory),
-        T(a_reload_brings_new_processes),
-        T(a_reload_changes_how_many),
-        T(reloads_under_load),
-        T(a_file_that_is_replaced_is_served),
-        T(a_queue_that_is_removed),
-        T(from_exec_to_stream_and_back),
-        T(a_stop_with_idle_processes),
-        T(a_stop_waits_for_jobs),
-        T(a_stop_that_takes_too_long),
-        T(a_stop_that_takes_too_long_for_deaf_ones),
-        T(a_stop_that_cancels),
-        T(a_stop_that_cancels_deaf_ones),
-        T(a_stop_of_one_that_does_not_end),
-        T(a_stop_while_one_is_starting),
-        T(a_stop_between_two_tries),
-        T(a_stop_that_is_hurried),
-        T(a_stop_that_quits),
-        T(a_reload_while_it_stops),
-        T(a_start_that_is_refused),
-        T(killed_daemons_leave_no_process),
-        T(a_stuck_one_is_killed_by_the_successor),
-        T(the_guard_kills_one_with_a_lock),
-        T(examples_without_their_mode),
+        T(test_one_that_ends_at_once),
+        T(test_one_that_does_not_greet),
+        T(test_one_that_says_something_else),
+        T(test_one_of_another_version),
+        T(test_one_whose_file_comes_later),
+        T(test_one_that_closes_its_output),
+        T(test_one_that_closes_its_input),
+        T(test_one_that_is_killed_while_it_is_idle),
+        T(test_deaths_without_an_answer_slow_down),
+        T(test_replaced_by_jobs_without_a_gap),
+        T(test_replaced_by_age),
+        T(test_replaced_by_memory),
+        T(test_a_reload_brings_new_processes),
+        T(test_a_reload_changes_how_many),
+        T(test_reloads_under_load),
+        T(test_a_file_that_is_replaced_is_served),
+        T(test_a_queue_that_is_removed),
+        T(test_from_exec_to_stream_and_back),
+        T(test_a_stop_with_idle_processes),
+        T(test_a_stop_waits_for_jobs),
+        T(test_a_stop_that_takes_too_long),
+        T(test_a_stop_that_takes_too_long_for_deaf_ones),
+        T(test_a_stop_that_cancels),
+        T(test_a_stop_that_cancels_deaf_ones),
+        T(test_a_stop_of_one_that_does_not_end),
+        T(test_a_stop_while_one_is_starting),
+        T(test_a_stop_between_two_tries),
+        T(test_a_stop_that_is_hurried),
+        T(test_a_stop_that_quits),
+        T(test_a_reload_while_it_stops),
+        T(test_a_start_that_is_refused),
+        T(test_killed_daemons_leave_no_process),
+        T(test_a_stuck_one_is_killed_by_the_successor),
+        T(test_the_guard_kills_one_with_a_lock),
+        T(test_examples_without_their_mode),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */

@@ -89,7 +89,7 @@ static bool is_told(void *arg)
 
 #define assert_told(id, text) assert_true(test_until(is_told, &(struct wanted){id, text}, LONG_MS))
 
-static void each_event(void **state)
+static void test_each_event(void **state)
 {
     CLEANUP_FREE char *done = NULL, *bad = NULL, *gone = NULL, *cancel = NULL;
 
@@ -116,7 +116,7 @@ static void each_event(void **state)
     end_tail();
 }
 
-static void one_queue_as_json(void **state)
+static void test_one_queue_as_json(void **state)
 {
     CLEANUP_FREE char *id = NULL, *other = NULL;
     CLEANUP_BUF struct buf log = BUF_INIT;
@@ -148,7 +148,7 @@ static void one_queue_as_json(void **state)
     end_tail();
 }
 
-static void it_comes_back(void **state)
+static void test_it_comes_back(void **state)
 {
     int n;
 
@@ -166,7 +166,7 @@ static void it_comes_back(void **state)
 }
 
 /* A new library forgets its followers: tail tells of the gap within seconds, and goes on. */
-static void it_is_forgotten(void **state)
+static void test_it_is_forgotten(void **state)
 {
     CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
     char *argv[] = {later,
@@ -189,7 +189,7 @@ static void it_is_forgotten(void **state)
     end_tail();
 }
 
-static void nobody_reads(void **state)
+static void test_nobody_reads(void **state)
 {
     CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
     char *argv[] = {later, (char *)(uintptr_t) "--redis", redis.url, (char *)(uintptr_t) "tail",
@@ -204,7 +204,7 @@ static void nobody_reads(void **state)
     proc_done(&tail);
 }
 
-static void mistakes(void **state)
+static void test_mistakes(void **state)
 {
     (void)state;
     start_tail("ma/il", NULL);
@@ -222,7 +222,7 @@ static void mistakes(void **state)
 }
 
 /* Messages that only a stranger would publish. */
-static void messages_of_strangers(void **state)
+static void test_messages_of_strangers(void **state)
 {
     static const char *const bad[] = {
         "",
@@ -264,13 +264,13 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fx_open, fx_close)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_of_strangers),
-        T(each_event),
-        T(one_queue_as_json),
-        cmocka_unit_test_setup_teardown(it_comes_back, fx_open_aof, fx_close),
-        T(it_is_forgotten),
-        T(nobody_reads),
-        T(mistakes),
+        cmocka_unit_test(test_messages_of_strangers),
+        T(test_each_event),
+        T(test_one_queue_as_json),
+        cmocka_unit_test_setup_teardown(test_it_comes_back, fx_open_aof, fx_close),
+        T(test_it_is_forgotten),
+        T(test_nobody_reads),
+        T(test_mistakes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static bool one_subscriber(void *arg)
 
 /* ---- dead workers */
 
-static void a_killed_daemon_takes_its_jobs_back_at_once(void **state) /* L1 L3 */
+static void test_a_killed_daemon_takes_its_jobs_back_at_once(void **state) /* L1 L3 */
 {
     struct mono begin;
 
@@ -88,7 +88,7 @@ static void a_killed_daemon_takes_its_jobs_back_at_once(void **state) /* L1 L3 *
 
 /* A daemon is killed while it starts handlers, some of which are not yet their programs: the next
  * daemon finds them all. */
-static void a_kill_in_a_burst_of_starts_leaves_nothing_behind(void **state) /* L2 */
+static void test_a_kill_in_a_burst_of_starts_leaves_nothing_behind(void **state) /* L2 */
 {
     (void)state;
     test_handler(dir, "work",
@@ -114,7 +114,7 @@ static void a_kill_in_a_burst_of_starts_leaves_nothing_behind(void **state) /* L
 
 /* A killed process frees its memory before its files. A process with much memory keeps its locks
  * for a while after nothing tells any more whose it is; so does a child of the handler. */
-static void a_handler_that_dies_slowly_is_waited_for(void **state) /* L3 */
+static void test_a_handler_that_dies_slowly_is_waited_for(void **state) /* L3 */
 {
     (void)state;
     test_handler(dir, "work",
@@ -134,7 +134,7 @@ static void a_handler_that_dies_slowly_is_waited_for(void **state) /* L3 */
     assert_int_equal(test_lines(out, "overlap"), 0);
 }
 
-static void another_daemon_of_the_host_takes_over(void **state) /* L1 */
+static void test_another_daemon_of_the_host_takes_over(void **state) /* L1 */
 {
     struct mono begin;
 
@@ -154,7 +154,7 @@ static void another_daemon_of_the_host_takes_over(void **state) /* L1 */
     assert_true(test_until(all_is_settled, NULL, LONG_MS));
 }
 
-static void a_worker_given_up_drops_its_jobs(void **state) /* L7 T4 */
+static void test_a_worker_given_up_drops_its_jobs(void **state) /* L7 T4 */
 {
     struct reply *r;
     char epoch[32];
@@ -178,7 +178,7 @@ static void a_worker_given_up_drops_its_jobs(void **state) /* L7 T4 */
     assert_int_equal(test_lines(out, "end2"), 2);
 }
 
-static void a_poison_pill_is_buried(void **state) /* L16 P15 */
+static void test_a_poison_pill_is_buried(void **state) /* L16 P15 */
 {
     (void)state;
     /* The handler kills its parent, the daemon. */
@@ -198,7 +198,7 @@ static void a_poison_pill_is_buried(void **state) /* L16 P15 */
 
 /* ---- Redis away, frozen, emptied */
 
-static void redis_may_come_later(void **state) /* R1 L17 */
+static void test_redis_may_come_later(void **state) /* R1 L17 */
 {
     (void)state;
     test_handler(dir, "work", "echo x >> %s", out);
@@ -213,7 +213,7 @@ static void redis_may_come_later(void **state) /* R1 L17 */
     assert_in_range(test_lines(a.log, "event=link state=down"), 1, 2);
 }
 
-static void a_restart_of_redis_loses_nothing(void **state) /* R2 R3 R4 */
+static void test_a_restart_of_redis_loses_nothing(void **state) /* R2 R3 R4 */
 {
     struct mono back;
     int before;
@@ -236,7 +236,7 @@ static void a_restart_of_redis_loses_nothing(void **state) /* R2 R3 R4 */
     assert_true(test_lines(out, NULL) >= 600);
 }
 
-static void a_frozen_redis_makes_nobody_a_reaper(void **state) /* R8 N1 */
+static void test_a_frozen_redis_makes_nobody_a_reaper(void **state) /* R8 N1 */
 {
     (void)state;
     test_handler(dir, "slow", "echo \"$LATER_ID $LATER_ATTEMPT\" >> %s; sleep 1", out);
@@ -253,7 +253,7 @@ static void a_frozen_redis_makes_nobody_a_reaper(void **state) /* R8 N1 */
     assert_int_equal(test_lines(a.log, "event=reaped") + test_lines(b.log, "event=reaped"), 0);
 }
 
-static void killed_connections_are_made_anew(void **state) /* R22 */
+static void test_killed_connections_are_made_anew(void **state) /* R22 */
 {
     (void)state;
     test_handler(dir, "work", "echo \"$LATER_ID $LATER_ATTEMPT\" >> %s; sleep 0.05", out);
@@ -269,7 +269,7 @@ static void killed_connections_are_made_anew(void **state) /* R22 */
     assert_int_equal(twice(), 0);
 }
 
-static void a_flushed_library_is_loaded_again(void **state) /* R16 */
+static void test_a_flushed_library_is_loaded_again(void **state) /* R16 */
 {
     (void)state;
     test_handler(dir, "work", "echo x >> %s", out);
@@ -282,7 +282,7 @@ static void a_flushed_library_is_loaded_again(void **state) /* R16 */
 
 /* The pinned library lacks functions that this daemon calls. It is not replaced while it is pinned,
  * and the log says so. */
-static void a_pinned_library_may_be_too_old(void **state)
+static void test_a_pinned_library_may_be_too_old(void **state)
 {
     static const char old[] =
         "#!lua name=laterd\nredis.register_function{function_name='later_version', "
@@ -301,7 +301,7 @@ static void a_pinned_library_may_be_too_old(void **state)
     assert_true(test_until_lines(out, "ran", 1, LONG_MS));
 }
 
-static void an_emptied_redis_is_survived(void **state) /* R18 */
+static void test_an_emptied_redis_is_survived(void **state) /* R18 */
 {
     (void)state;
     test_handler(dir, "work", "echo begin >> %s; sleep 1; echo end >> %s", out, out);
@@ -317,7 +317,7 @@ static void an_emptied_redis_is_survived(void **state) /* R18 */
     assert_true(test_until_lines(out, "end", 3, LONG_MS));
 }
 
-static void a_full_redis_drains(void **state) /* R11 */
+static void test_a_full_redis_drains(void **state) /* R11 */
 {
     (void)state;
     test_handler(dir, "work", "echo x >> %s", out);
@@ -330,7 +330,7 @@ static void a_full_redis_drains(void **state) /* R11 */
     reply_free(test_redis_call(&redis, "CONFIG", "SET", "maxmemory", "0", NULL));
 }
 
-static void without_the_right_to_keyspace_events_wakes_still_come(void **state) /* R20 */
+static void test_without_the_right_to_keyspace_events_wakes_still_come(void **state) /* R20 */
 {
     (void)state;
     test_handler(dir, "work", "echo late $LATER_LATE_MS >> %s", out);
@@ -347,7 +347,7 @@ static void without_the_right_to_keyspace_events_wakes_still_come(void **state) 
 
 /* ---- handlers that misbehave */
 
-static void a_wild_retry_in_harms_nobody(void **state)
+static void test_a_wild_retry_in_harms_nobody(void **state)
 {
     (void)state;
     test_handler(dir, "wild", "echo wild >> %s; echo 'retry-in 200000000d' >&3; exit 75", out);
@@ -360,7 +360,7 @@ static void a_wild_retry_in_harms_nobody(void **state)
     assert_int_equal(test_lines(a.log, "event=refused"), 0);
 }
 
-static void a_stuck_reader_of_the_log_stops_nothing(void **state) /* S1 L14 */
+static void test_a_stuck_reader_of_the_log_stops_nothing(void **state) /* S1 L14 */
 {
     CLEANUP_FREE char *fifo = mem_printf("%s/fifo", dir);
     CLEANUP_FREE char *cmd = NULL;
@@ -389,7 +389,7 @@ static void a_stuck_reader_of_the_log_stops_nothing(void **state) /* S1 L14 */
 /* ---- strangers' files and keys */
 
 /* Files are written there all the time, but no served file changes: no reload is logged. */
-static void a_folder_that_never_rests_is_quiet(void **state)
+static void test_a_folder_that_never_rests_is_quiet(void **state)
 {
     (void)state;
     test_handler(dir, "work", "true");
@@ -403,7 +403,7 @@ static void a_folder_that_never_rests_is_quiet(void **state)
     assert_true(test_laterd_says(&a, "names=\"work,zebra\"", LONG_MS));
 }
 
-static void a_foreign_key_stops_one_queue_only(void **state) /* R15 I14 */
+static void test_a_foreign_key_stops_one_queue_only(void **state) /* R15 I14 */
 {
     (void)state;
     test_handler(dir, "broken", "echo broken >> %s", out);
@@ -425,7 +425,7 @@ static bool five_are_dead(void *arg)
     return test_int(&redis, "ZCARD", ROOT ":dead:raw") == 5;
 }
 
-static void hostile_scores_are_buried_with_their_reason(void **state) /* P5 P6 */
+static void test_hostile_scores_are_buried_with_their_reason(void **state) /* P5 P6 */
 {
     static const char *const bad[] = {"1767225600",       "-inf",  "inf",
                                       "9007199254740993", "1e308", NULL};
@@ -443,7 +443,7 @@ static void hostile_scores_are_buried_with_their_reason(void **state) /* P5 P6 *
     assert_int_equal(test_lines(out, "ran"), 3);
 }
 
-static void stray_keys_are_reported(void **state)
+static void test_stray_keys_are_reported(void **state)
 {
     (void)state;
     start(&a, "a", "");
@@ -458,27 +458,27 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, fx_open, fx_close)
 #define T_AOF(f) cmocka_unit_test_setup_teardown(f, fx_open_aof, fx_close)
     const struct CMUnitTest tests[] = {
-        T(a_killed_daemon_takes_its_jobs_back_at_once),
-        T(a_kill_in_a_burst_of_starts_leaves_nothing_behind),
-        T(a_handler_that_dies_slowly_is_waited_for),
-        T(another_daemon_of_the_host_takes_over),
-        T(a_worker_given_up_drops_its_jobs),
-        T(a_poison_pill_is_buried),
-        T(redis_may_come_later),
-        T_AOF(a_restart_of_redis_loses_nothing),
-        T(a_frozen_redis_makes_nobody_a_reaper),
-        T(killed_connections_are_made_anew),
-        T(a_flushed_library_is_loaded_again),
-        T(a_pinned_library_may_be_too_old),
-        T(an_emptied_redis_is_survived),
-        T(a_full_redis_drains),
-        T(without_the_right_to_keyspace_events_wakes_still_come),
-        T(a_wild_retry_in_harms_nobody),
-        T(a_stuck_reader_of_the_log_stops_nothing),
-        T(a_folder_that_never_rests_is_quiet),
-        T(a_foreign_key_stops_one_queue_only),
-        T(hostile_scores_are_buried_with_their_reason),
-        T(stray_keys_are_reported),
+        T(test_a_killed_daemon_takes_its_jobs_back_at_once),
+        T(test_a_kill_in_a_burst_of_starts_leaves_nothing_behind),
+        T(test_a_handler_that_dies_slowly_is_waited_for),
+        T(test_another_daemon_of_the_host_takes_over),
+        T(test_a_worker_given_up_drops_its_jobs),
+        T(test_a_poison_pill_is_buried),
+        T(test_redis_may_come_later),
+        T_AOF(test_a_restart_of_redis_loses_nothing),
+        T(test_a_frozen_redis_makes_nobody_a_reaper),
+        T(test_killed_connections_are_made_anew),
+        T(test_a_flushed_library_is_loaded_again),
+        T(test_a_pinned_library_may_be_too_old),
+        T(test_an_emptied_redis_is_survived),
+        T(test_a_full_redis_drains),
+        T(test_without_the_right_to_keyspace_events_wakes_still_come),
+        T(test_a_wild_retry_in_harms_nobody),
+        T(test_a_stuck_reader_of_the_log_stops_nothing),
+        T(test_a_folder_that_never_rests_is_quiet),
+        T(test_a_foreign_key_stops_one_queue_only),
+        T(test_hostile_scores_are_buried_with_their_reason),
+        T(test_stray_keys_are_reported),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */

@@ -291,7 +291,7 @@ static int64_t gone_ms(struct mono since)
     return mono_until_us(since, now) / 1000;
 }
 
-static void it_comes_in_and_goes(void **state)
+static void test_it_comes_in_and_goes(void **state)
 {
     (void)state;
     come_in(false, 0);
@@ -309,7 +309,7 @@ static void it_comes_in_and_goes(void **state)
     assert_string_equal(world.told, "");
 }
 
-static void what_cannot_run_gives_its_permit_back(void **state)
+static void test_what_cannot_run_gives_its_permit_back(void **state)
 {
     (void)state;
     begin(false, 0, 0);
@@ -320,7 +320,7 @@ static void what_cannot_run_gives_its_permit_back(void **state)
     out("RnSV");
 }
 
-static void it_starts_only_behind_a_fresh_beat(void **state)
+static void test_it_starts_only_behind_a_fresh_beat(void **state)
 {
     (void)state;
     begin(false, -1, 0);
@@ -334,7 +334,7 @@ static void it_starts_only_behind_a_fresh_beat(void **state)
     out("S");
 }
 
-static void it_waits_for_its_turn(void **state)
+static void test_it_waits_for_its_turn(void **state)
 {
     (void)state;
     begin(false, -1, 0);
@@ -358,7 +358,7 @@ static void it_waits_for_its_turn(void **state)
     out("S");
 }
 
-static void it_does_not_wait(void **state)
+static void test_it_does_not_wait(void **state)
 {
     (void)state;
     begin(false, 0, 0);
@@ -373,7 +373,7 @@ static void it_does_not_wait(void **state)
     assert_int_equal(world.end, KEEPER_BUSY);
 }
 
-static void it_waits_so_long(void **state)
+static void test_it_waits_so_long(void **state)
 {
     struct mono since;
 
@@ -392,7 +392,7 @@ static void it_waits_so_long(void **state)
 }
 
 /* -n says that the holder may be dead, and does not wait for that. */
-static void it_does_not_wait_for_a_silent_holder(void **state)
+static void test_it_does_not_wait_for_a_silent_holder(void **state)
 {
     (void)state;
     begin(false, 0, 0);
@@ -409,7 +409,7 @@ static void it_does_not_wait_for_a_silent_holder(void **state)
 }
 
 /* What is certainly dead is reaped at once, also with -n; but no longer than a second. */
-static void it_reaps_a_dead_holder_at_once(void **state)
+static void test_it_reaps_a_dead_holder_at_once(void **state)
 {
     const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
     struct mono since;
@@ -438,7 +438,7 @@ static void it_reaps_a_dead_holder_at_once(void **state)
     }
 }
 
-static void once_runs_what_is_not_done(void **state)
+static void test_once_runs_what_is_not_done(void **state)
 {
     (void)state;
     begin_once();
@@ -456,7 +456,7 @@ static void once_runs_what_is_not_done(void **state)
     assert_string_equal(world.told, "");
 }
 
-static void once_does_not_run_what_is_done(void **state)
+static void test_once_does_not_run_what_is_done(void **state)
 {
     (void)state;
     begin_once();
@@ -467,7 +467,7 @@ static void once_does_not_run_what_is_done(void **state)
     assert_int_equal(world.end, KEEPER_REPEATED);
 }
 
-static void once_does_not_note_what_failed(void **state)
+static void test_once_does_not_note_what_failed(void **state)
 {
     (void)state;
     begin_once();
@@ -479,7 +479,7 @@ static void once_does_not_note_what_failed(void **state)
 }
 
 /* Redis goes away while the question is under way; the lock was another's in between. */
-static void once_asks_again_with_a_new_permit(void **state)
+static void test_once_asks_again_with_a_new_permit(void **state)
 {
     (void)state;
     begin_once();
@@ -500,7 +500,7 @@ static void once_asks_again_with_a_new_permit(void **state)
     out("nAV");
 }
 
-static void once_tells_when_it_cannot_note(void **state)
+static void test_once_tells_when_it_cannot_note(void **state)
 {
     struct mono since;
 
@@ -527,7 +527,7 @@ static void once_tells_when_it_cannot_note(void **state)
     }
 }
 
-static void once_fails_when_it_cannot_ask(void **state)
+static void test_once_fails_when_it_cannot_ask(void **state)
 {
     (void)state;
     begin_once();
@@ -540,7 +540,7 @@ static void once_fails_when_it_cannot_ask(void **state)
     assert_int_equal(world.end, KEEPER_FAILED);
 }
 
-static void once_watches_a_silent_holder(void **state)
+static void test_once_watches_a_silent_holder(void **state)
 {
     const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
 
@@ -593,7 +593,7 @@ static void wait_through_step(int64_t step_ms)
     out("L");
 }
 
-static void a_step_of_the_clock_is_no_silence(void **state)
+static void test_a_step_of_the_clock_is_no_silence(void **state)
 {
     const int64_t hour_ms = 3600000;
 
@@ -621,7 +621,7 @@ static void a_step_of_the_clock_is_no_silence(void **state)
 }
 
 /* A beat in the future (Redis' clock was set back earlier) does not show that its worker lives. */
-static void a_beat_in_the_future_is_none(void **state)
+static void test_a_beat_in_the_future_is_none(void **state)
 {
     (void)state;
     begin_once();
@@ -632,7 +632,7 @@ static void a_beat_in_the_future_is_none(void **state)
 }
 
 /* A worker is gone: what it left running is ended before anybody takes what it held. */
-static void one_that_is_gone_is_cleared_first(void **state)
+static void test_one_that_is_gone_is_cleared_first(void **state)
 {
     const struct store_peer peer = {PEER, "5", "", "", "", "", ""};
 
@@ -653,7 +653,7 @@ static void one_that_is_gone_is_cleared_first(void **state)
     out("P");
 }
 
-static void a_dead_link_ends_the_command(void **state)
+static void test_a_dead_link_ends_the_command(void **state)
 {
     struct mono since;
 
@@ -675,7 +675,7 @@ static void a_dead_link_ends_the_command(void **state)
 }
 
 /* An answer counts from when its beat was sent, so a late one is no fresh beat. */
-static void an_old_answer_is_no_news(void **state)
+static void test_an_old_answer_is_no_news(void **state)
 {
     struct mono since;
 
@@ -693,7 +693,7 @@ static void an_old_answer_is_no_news(void **state)
     out("t");
 }
 
-static void a_short_outage_is_nothing(void **state)
+static void test_a_short_outage_is_nothing(void **state)
 {
     (void)state;
     come_in(false, 0);
@@ -707,7 +707,7 @@ static void a_short_outage_is_nothing(void **state)
     out("");
 }
 
-static void who_was_given_up_ends_at_once(void **state)
+static void test_who_was_given_up_ends_at_once(void **state)
 {
     (void)state;
     come_in(false, 0);
@@ -719,7 +719,7 @@ static void who_was_given_up_ends_at_once(void **state)
     assert_int_equal(world.end, KEEPER_LOST);
 }
 
-static void what_the_guard_killed_is_lost(void **state)
+static void test_what_the_guard_killed_is_lost(void **state)
 {
     (void)state;
     come_in(false, 0);
@@ -731,7 +731,7 @@ static void what_the_guard_killed_is_lost(void **state)
     assert_non_null(strstr(world.told, "the place was lost"));
 }
 
-static void lost_data_is_entered_again(void **state)
+static void test_lost_data_is_entered_again(void **state)
 {
     (void)state;
     come_in(false, 0);
@@ -754,7 +754,7 @@ static void lost_data_is_entered_again(void **state)
     assert_int_equal(world.end, KEEPER_LOST);
 }
 
-static void a_semaphore_may_be_kept(void **state)
+static void test_a_semaphore_may_be_kept(void **state)
 {
     (void)state;
     begin(true, -1, 0);
@@ -784,7 +784,7 @@ static void a_semaphore_may_be_kept(void **state)
     assert_int_equal(world.end, KEEPER_RAN);
 }
 
-static void a_command_may_run_so_long(void **state)
+static void test_a_command_may_run_so_long(void **state)
 {
     struct mono since;
 
@@ -807,7 +807,7 @@ static void a_command_may_run_so_long(void **state)
 }
 
 /* The command ends at its TERM. Processes that it left running have to end as well. */
-static void one_that_overran_leaves_nothing(void **state)
+static void test_one_that_overran_leaves_nothing(void **state)
 {
     (void)state;
     come_in(false, 3000);
@@ -819,7 +819,7 @@ static void one_that_overran_leaves_nothing(void **state)
     assert_int_equal(world.end, KEEPER_OVERRAN);
 }
 
-static void signals_are_passed_or_obeyed(void **state)
+static void test_signals_are_passed_or_obeyed(void **state)
 {
     (void)state;
     come_in(false, 0);
@@ -840,7 +840,7 @@ static void signals_are_passed_or_obeyed(void **state)
     assert_int_equal(world.end, KEEPER_STOPPED);
 }
 
-static void without_a_server_it_fails(void **state)
+static void test_without_a_server_it_fails(void **state)
 {
     struct mono since;
 
@@ -866,7 +866,7 @@ static void without_a_server_it_fails(void **state)
     assert_in_range(gone_ms(since), KEEPER_AWAY_MS, KEEPER_AWAY_MS + KEEPER_LEAVE_MS);
 }
 
-static void an_end_that_cannot_be_told_is_the_end(void **state)
+static void test_an_end_that_cannot_be_told_is_the_end(void **state)
 {
     struct mono since;
 
@@ -882,7 +882,7 @@ static void an_end_that_cannot_be_told_is_the_end(void **state)
     assert_non_null(strstr(world.told, "could not be told"));
 }
 
-static void refusals_end_it_or_are_tried_again(void **state)
+static void test_refusals_end_it_or_are_tried_again(void **state)
 {
     (void)state;
     begin(false, -1, 0);
@@ -919,37 +919,37 @@ static void refusals_end_it_or_are_tried_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(it_comes_in_and_goes, done),
-        cmocka_unit_test_teardown(what_cannot_run_gives_its_permit_back, done),
-        cmocka_unit_test_teardown(it_starts_only_behind_a_fresh_beat, done),
-        cmocka_unit_test_teardown(it_waits_for_its_turn, done),
-        cmocka_unit_test_teardown(it_does_not_wait, done),
-        cmocka_unit_test_teardown(it_waits_so_long, done),
-        cmocka_unit_test_teardown(it_does_not_wait_for_a_silent_holder, done),
-        cmocka_unit_test_teardown(it_reaps_a_dead_holder_at_once, done),
-        cmocka_unit_test_teardown(once_runs_what_is_not_done, done),
-        cmocka_unit_test_teardown(once_does_not_run_what_is_done, done),
-        cmocka_unit_test_teardown(once_does_not_note_what_failed, done),
-        cmocka_unit_test_teardown(once_asks_again_with_a_new_permit, done),
-        cmocka_unit_test_teardown(once_tells_when_it_cannot_note, done),
-        cmocka_unit_test_teardown(once_fails_when_it_cannot_ask, done),
-        cmocka_unit_test_teardown(once_watches_a_silent_holder, done),
-        cmocka_unit_test_teardown(a_step_of_the_clock_is_no_silence, done),
-        cmocka_unit_test_teardown(a_beat_in_the_future_is_none, done),
-        cmocka_unit_test_teardown(one_that_is_gone_is_cleared_first, done),
-        cmocka_unit_test_teardown(a_dead_link_ends_the_command, done),
-        cmocka_unit_test_teardown(an_old_answer_is_no_news, done),
-        cmocka_unit_test_teardown(a_short_outage_is_nothing, done),
-        cmocka_unit_test_teardown(who_was_given_up_ends_at_once, done),
-        cmocka_unit_test_teardown(what_the_guard_killed_is_lost, done),
-        cmocka_unit_test_teardown(lost_data_is_entered_again, done),
-        cmocka_unit_test_teardown(a_semaphore_may_be_kept, done),
-        cmocka_unit_test_teardown(a_command_may_run_so_long, done),
-        cmocka_unit_test_teardown(one_that_overran_leaves_nothing, done),
-        cmocka_unit_test_teardown(signals_are_passed_or_obeyed, done),
-        cmocka_unit_test_teardown(without_a_server_it_fails, done),
-        cmocka_unit_test_teardown(an_end_that_cannot_be_told_is_the_end, done),
-        cmocka_unit_test_teardown(refusals_end_it_or_are_tried_again, done),
+        cmocka_unit_test_teardown(test_it_comes_in_and_goes, done),
+        cmocka_unit_test_teardown(test_what_cannot_run_gives_its_permit_back, done),
+        cmocka_unit_test_teardown(test_it_starts_only_behind_a_fresh_beat, done),
+        cmocka_unit_test_teardown(test_it_waits_for_its_turn, done),
+        cmocka_unit_test_teardown(test_it_does_not_wait, done),
+        cmocka_unit_test_teardown(test_it_waits_so_long, done),
+        cmocka_unit_test_teardown(test_it_does_not_wait_for_a_silent_holder, done),
+        cmocka_unit_test_teardown(test_it_reaps_a_dead_holder_at_once, done),
+        cmocka_unit_test_teardown(test_once_runs_what_is_not_done, done),
+        cmocka_unit_test_teardown(test_once_does_not_run_what_is_done, done),
+        cmocka_unit_test_teardown(test_once_does_not_note_what_failed, done),
+        cmocka_unit_test_teardown(test_once_asks_again_with_a_new_permit, done),
+        cmocka_unit_test_teardown(test_once_tells_when_it_cannot_note, done),
+        cmocka_unit_test_teardown(test_once_fails_when_it_cannot_ask, done),
+        cmocka_unit_test_teardown(test_once_watches_a_silent_holder, done),
+        cmocka_unit_test_teardown(test_a_step_of_the_clock_is_no_silence, done),
+        cmocka_unit_test_teardown(test_a_beat_in_the_future_is_none, done),
+        cmocka_unit_test_teardown(test_one_that_is_gone_is_cleared_first, done),
+        cmocka_unit_test_teardown(test_a_dead_link_ends_the_command, done),
+        cmocka_unit_test_teardown(test_an_old_answer_is_no_news, done),
+        cmocka_unit_test_teardown(test_a_short_outage_is_nothing, done),
+        cmocka_unit_test_teardown(test_who_was_given_up_ends_at_once, done),
+        cmocka_unit_test_teardown(test_what_the_guard_killed_is_lost, done),
+        cmocka_unit_test_teardown(test_lost_data_is_entered_again, done),
+        cmocka_unit_test_teardown(test_a_semaphore_may_be_kept, done),
+        cmocka_unit_test_teardown(test_a_command_may_run_so_long, done),
+        cmocka_unit_test_teardown(test_one_that_overran_leaves_nothing, done),
+        cmocka_unit_test_teardown(test_signals_are_passed_or_obeyed, done),
+        cmocka_unit_test_teardown(test_without_a_server_it_fails, done),
+        cmocka_unit_test_teardown(test_an_end_that_cannot_be_told_is_the_end, done),
+        cmocka_unit_test_teardown(test_refusals_end_it_or_are_tried_again, done),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

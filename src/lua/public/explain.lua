@@ -174,8 +174,8 @@ end
 
 -- -> {serving, live, is_solo, free, gone}. serving: the workers of its queue, each with why it
 -- cannot start this job (nil: it can); live: how many live workers have places; free: a worker that
--- can start it; gone: one that served the queue and was given up; defect, defective: what a worker says
--- of this queue, and that worker
+-- can start it; gone: one that served the queue and was given up; defect, defective: what a worker
+-- says of this queue, and that worker
 local function servers(e)
   local count, is_solo = L.job_counter(e.R), e.tries.crashes >= L.SOLO_CRASHES
   local found = {serving = {}, live = 0, is_solo = is_solo}

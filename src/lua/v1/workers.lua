@@ -3,8 +3,8 @@
 --      places]...]
 --
 -- The workers of the namespace. counter is `dead` for one that is being reaped. modes:
--- "mail=stream,..." of the queues that it does not run as exec; defects: "mail REASON" LF ... of the
--- queues that it cannot run; both as of up to ten seconds ago. no-writes.
+-- "mail=stream,..." of the queues that it does not run as exec; defects: "mail REASON" LF ... of
+-- those that it cannot run; both as of up to ten seconds ago. no-writes.
 
 L.register('later_v1_workers', {'no-writes'}, function(R)
   local reply = {L.ms(L.now_us())}
