@@ -40,12 +40,15 @@
 local draft = {is_used = true}
 L.draft = draft
 
+local entries, known_empty -- as in draft: this file reads them all the time
+
 draft.CHUNK = 2000          -- names in a command: Lua can pass some 8,000 values
 
 -- Begin the draft of a call.
 function L.begin()
   if draft.is_used then
-    draft.entries, draft.known_empty, draft.touched, draft.erasures = {}, {}, {}, {}
+    entries, known_empty = {}, {}
+    draft.entries, draft.known_empty, draft.touched, draft.erasures = entries, known_empty, {}, {}
     draft.gone, draft.steps, draft.counts, draft.hints, draft.mends = {}, {}, {}, {}, {}
     draft.is_used = false
   end
@@ -64,12 +67,12 @@ local function own_cells(e)
 end
 
 local function entry_of(key, kind)
-  local e = draft.entries[key]
+  local e = entries[key]
   if not e then
     draft.is_used = true
     e = {key = key, kind = kind, cells = NONE, was = NONE, list = NONE, is_listed = NONE,
-         is_empty = draft.known_empty[key]}
-    draft.entries[key] = e
+         is_empty = known_empty[key]}
+    entries[key] = e
   elseif not e.kind then
     e.kind = kind
   elseif e.kind ~= kind then
@@ -176,7 +179,7 @@ function L.learn_absent(keys)
   local unknown, n = {}, 0
   for i = 1, #keys do
     local key = keys[i]
-    if not draft.entries[key] and draft.known_empty[key] == nil then
+    if not entries[key] and known_empty[key] == nil then
       n = n + 1
       unknown[n] = key
     end
@@ -186,7 +189,7 @@ function L.learn_absent(keys)
   end
   local is_empty = redis.call('EXISTS', unpack(unknown)) == 0
   for i = 1, n do
-    draft.known_empty[unknown[i]] = is_empty
+    known_empty[unknown[i]] = is_empty
   end
   draft.is_used = true
 end
@@ -253,16 +256,16 @@ end
 
 -- Does the call know that there is nothing under this key?
 function L.is_known_empty(key)
-  local e = draft.entries[key]
+  local e = entries[key]
   if not e then
-    return draft.known_empty[key] == true
+    return known_empty[key] == true
   end
   return e.is_empty == true and is_plain(e)
 end
 
 -- -> how many first members the call has cut from a sorted set; nil if it has changed it otherwise.
 function L.cut_of(key)
-  local e = draft.entries[key]
+  local e = entries[key]
   if not e then
     return 0
   end
@@ -291,7 +294,7 @@ end
 
 -- Has the call changed anything under this key?
 function L.is_changed(key)
-  return draft.entries[key] ~= nil and not is_plain(draft.entries[key])
+  return entries[key] ~= nil and not is_plain(entries[key])
 end
 
 -- -> the cells of a key: name -> value, false for none, nil if it was not read.
