@@ -81,7 +81,7 @@ static bool queue_of(const char *what, char queue[65])
 }
 
 void handler_defects_tell(const struct handler_defects *f, struct runner *runner,
-                         const struct served_queues *served, struct buf *out)
+                          const struct served_queues *served, struct buf *out)
 {
     size_t told = 0;
     char queue[65];

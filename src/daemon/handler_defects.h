@@ -29,7 +29,7 @@ void handler_defects_report(void *arg, const char *what, const char *reason, boo
  * and 200 bytes a reason.
  */
 void handler_defects_tell(const struct handler_defects *f, struct runner *runner,
-                         const struct served_queues *served, struct buf *out);
+                          const struct served_queues *served, struct buf *out);
 /* Append "QUEUE=MODE,..." of the first 100 served queues that have another mode than exec. */
 void handler_defects_modes(const struct served_queues *served, struct buf *out);
 

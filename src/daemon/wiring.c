@@ -168,7 +168,7 @@ static int tell_state(struct daemon *d, int64_t epoch, const struct store_fields
     CLEANUP_BUF struct buf limits = BUF_INIT, modes = BUF_INIT, defects = BUF_INIT;
     char unsent[24], refused[24], skew[24], room[24], texts[COUNTS_FIELDS][2][24];
     const char *state[2 * (STATE_FIELDS + COUNTS_FIELDS + 2 * SCHED_TIDY_QUEUES)] = {
-        "unsent", unsent,   "refused", refused, "skew_ms", skew,     "room",
+        "unsent", unsent,   "refused", refused, "skew_ms", skew,      "room",
         room,     "limits", NULL,      "modes", NULL,      "defects", NULL};
     struct sched_status s;
     size_t n = STATE_FIELDS;

@@ -13,7 +13,7 @@ void run_counts_done(struct run_counts *c)
 }
 
 /* The first entry that is not before this queue. */
-static size_t place_of(const struct run_counts *c, const char *queue)
+static size_t index_of(const struct run_counts *c, const char *queue)
 {
     size_t low = 0, high = c->n;
 
@@ -30,7 +30,7 @@ static size_t place_of(const struct run_counts *c, const char *queue)
 
 struct run_count *run_counts_find(const struct run_counts *c, const char *queue)
 {
-    size_t i = place_of(c, queue);
+    size_t i = index_of(c, queue);
 
     return i < c->n && strcmp(c->at[i].queue, queue) == 0 ? &c->at[i] : NULL;
 }
@@ -38,7 +38,7 @@ struct run_count *run_counts_find(const struct run_counts *c, const char *queue)
 struct run_count *run_counts_of(struct run_counts *c, const char *queue)
 {
     struct run_count *found = run_counts_find(c, queue);
-    size_t i = place_of(c, queue);
+    size_t i = index_of(c, queue);
 
     if (found != NULL)
         return found;

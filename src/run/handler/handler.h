@@ -46,11 +46,11 @@ typedef void handler_refused_f(void *arg, const char *file, const char *reason);
 
 /*
  * List the executables of a folder. Skipped without a report: hidden files, editors' backups
- * (name~, #name#, .bak .orig .rej .swp .dpkg-* .ucf-* .rpm*), folders, files without any x bit that do
- * not begin as a script or program does.
- * Reported: names that are no queue name, two files for one queue (both refused), files that
- * handler_check refuses. -1 only when dir is not absolute, cannot be read or fails the permission
- * check (with HANDLER_CHECK_WARN: 0, and the text about the folder is in *err).
+ * (name~, #name#, .bak .orig .rej .swp .dpkg-* .ucf-* .rpm*), folders, files without any x bit that
+ * do not begin as a script or program does. Reported: names that are no queue name, two files for
+ * one queue (both refused), files that handler_check refuses. -1 only when dir is not absolute,
+ * cannot be read or fails the permission check (with HANDLER_CHECK_WARN: 0, and the text about the
+ * folder is in *err).
  */
 int handler_scan(const char *dir, enum handler_check how, handler_refused_f *refused, void *arg,
                  struct handler_dir *ret, struct err *err);
