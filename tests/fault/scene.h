@@ -1,7 +1,6 @@
 /*
  * The scene of tests that break Redis and the network: a server, a proxy before it, daemons and a
- * ledger. The payload of each job is a number. Its handler writes each start and end into the
- * ledger, and at the end of a test the ledger must add up.
+ * ledger, which must add up at the end of a test.
  *
  * Setup errors end the test program; a wrong result fails the test.
  */
@@ -12,36 +11,21 @@
 #include <stdint.h>
 
 #include "../support/laterd.h"
+#include "ledger.h"
 #include "proxy_client.h"
 #include "redis/client.h"
 
 #define SCENE_ROOT "later:{default}"
 #define SCENE_DAEMONS 20
-#define SCENE_JOBS 40000
 #define SCENE_LONG_MS 60000 /* deadline for what takes a moment on an idle machine */
-
-enum scene_fate { SCENE_NEVER, SCENE_UNKNOWN, SCENE_ACKED, SCENE_LOST_BY_REDIS };
 
 struct scene {
     struct test_redis redis;
     struct proxy proxy;
     char dir[64];
-    char ledger[96];
+    struct ledger ledger;
     struct test_laterd d[SCENE_DAEMONS];
-    int njobs;                      /* their numbers are 0 to njobs - 1 */
-    unsigned char fate[SCENE_JOBS]; /* enum scene_fate */
-    char id[SCENE_JOBS][16];        /* ids of the acknowledged jobs */
     const char *unsound; /* why `later fsck` may find something at the end; NULL: it must not */
-};
-
-/* What the ledger says about all jobs. */
-struct scene_sum {
-    int acked, attempted;
-    int starts, ends;
-    int lost;       /* acknowledged, but never ended */
-    int unexpected; /* ended, but never added */
-    int twice;      /* starts with an (id, attempt) that had started before */
-    int reruns;     /* ends beyond the first of a job */
 };
 
 /* Start a server with these arguments (NULL: no persistence), without a proxy. Make a handler
@@ -58,10 +42,6 @@ int scene_setup_aof(void **scene);
 int scene_setup_proxy(void **scene);
 int scene_teardown(void **scene);
 
-/* A handler that writes start and end to the ledger; between them it runs the sh lines. $n is the
- * number. */
-void scene_handler(struct scene *s, const char *name, const char *lines);
-
 /* Start the proxy: daemons without a url connect to it from now on. */
 void scene_proxy(struct scene *s);
 /* Start daemon i and wait until it has registered. url NULL: the proxy if there is one, else the
@@ -76,25 +56,10 @@ int scene_stop(struct scene *s, int i);
 void scene_add(struct scene *s, const char *queue, int n);
 /* The same, with so many bytes of padding in each payload. */
 void scene_add_large(struct scene *s, const char *queue, int n, int bytes);
-/* Add one job with a token. False if the answer was lost: then try again with the same number until
- * it succeeds. */
-bool scene_try_add(struct scene *s, struct client *c, const char *queue, int number);
-
 /* Wait until all acknowledged jobs have ended and Redis holds no job; false at the deadline. */
 bool scene_is_drained(struct scene *s, int deadline_ms);
-/* scene_is_drained, then check the ledger: no job is lost or unexpected, and at most `again` jobs
- * started twice or ran twice. */
+/* scene_is_drained, then check that the ledger is sound with so many second runs. */
 void scene_drained(struct scene *s, int again);
-void scene_sum(struct scene *s, struct scene_sum *ret);
-/* Excuse the acknowledged jobs from number `from` on that are neither in R:jobs nor have ended:
- * only Redis can have lost them. Returns how many. */
-int scene_lost_by_redis(struct scene *s, int from);
-/* Excuse all jobs from number `from` on: the test took them away from Redis. */
-void scene_excuse(struct scene *s, int from);
-/* How many `end` lines this job has, all jobs have; wait until all have n. */
-int scene_ends_of(struct scene *s, int number);
-int scene_ends(struct scene *s);
-bool scene_until_ends(struct scene *s, int n, int deadline_ms);
 
 /* Fail the test unless a new job of `work` ends within this time, plus five times what a job
  * takes on this machine without a fault. Returns how long it took, in ms. */

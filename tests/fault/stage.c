@@ -128,12 +128,11 @@ bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms)
     bool is_drained = stage_until_drained(s, drain_ms);
     int status = stage_stop(s, &s->a) + stage_stop(s, &s->b);
 
-    ledger_sum(&s->ledger, ret);
     if (!is_drained)
         (void)fprintf(stderr, "stage: not drained after %d ms\n", drain_ms);
     if (status != 0)
         (void)fprintf(stderr, "stage: a daemon ended with %d\n", status);
-    return ledger_is_sound(ret) && is_drained && status == 0;
+    return ledger_is_sound(&s->ledger, LEDGER_WITH_CAUSE, ret) && is_drained && status == 0;
 }
 
 /* ---- short and long form */

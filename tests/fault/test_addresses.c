@@ -147,7 +147,7 @@ static void N9_unix_socket_deleted(void **state)
     (void)state;
     scene_daemon(&s, 0, s.redis.url, "");
     scene_add(&s, "work", 20);
-    assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 20, SCENE_LONG_MS));
     /* An open connection works without the socket's name. */
     assert_int_equal(unlink(s.redis.sock), 0);
     test_pause(2000);
@@ -176,7 +176,7 @@ static void N10_thundering_herd(void **state)
         scene_launch(&s, i, NULL, "concurrency: 1");
     assert_true(test_until_int(&s.redis, "HLEN", SCENE_ROOT ":workers", HERD, SCENE_LONG_MS));
     scene_add(&s, "work", 200);
-    assert_true(scene_until_ends(&s, 50, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 50, SCENE_LONG_MS));
     test_redis_kill(&s.redis, SIGKILL);
     for (int i = 0; i < HERD; i++)
         assert_true(scene_says(&s, i, "state=down", SCENE_LONG_MS));

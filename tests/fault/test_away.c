@@ -110,35 +110,35 @@ static void R2_killed_while_idle(void **state)
 
 static void R5_back_from_an_older_snapshot(void **state)
 {
-    struct scene_sum sum;
+    struct ledger_sum sum;
     int lost;
 
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 4");
     assert_true(scene_says(&s, 0, "event=preflight check=persistence", SCENE_LONG_MS));
     scene_add(&s, "slow", 12);
-    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 4, SCENE_LONG_MS));
     scene_redis(&s, "SAVE", NULL);
-    assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 4, SCENE_LONG_MS));
     scene_add(&s, "slow", 20);
     test_redis_kill(&s.redis, SIGKILL);
     test_pause(1500);
     test_redis_restart(&s.redis);
-    lost = scene_lost_by_redis(&s, 0);
+    lost = ledger_lost_by_redis(&s.ledger, &s.redis, 0);
     assert_in_range(lost, 16, 20); /* added since the snapshot and not started */
     (void)scene_works(&s, 20000);
     assert_true(scene_is_drained(&s, SCENE_LONG_MS));
-    scene_sum(&s, &sum);
-    assert_int_equal(sum.lost + sum.unexpected, 0);
+    ledger_sum(&s.ledger, &sum);
+    assert_int_equal(sum.lost + sum.unexpected + sum.twins, 0);
     /* A job that had ended since the snapshot runs again, once. */
-    assert_in_range(sum.reruns, 0, 8);
+    assert_in_range(sum.duplicates, 0, 8);
     /* Worker and Redis agree on the held jobs. */
     test_pause(6000); /* at least one beat */
     assert_int_equal(scene_log(&s, 0, "event=count-differs"), 0);
     assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 0);
     print_message("figure R5: %d jobs lost by Redis (since its snapshot), 0 by laterd, %d run "
                   "again\n",
-                  lost, sum.reruns);
+                  lost, sum.duplicates);
 }
 
 /* Does not wait for an empty R:jobs. When the AOF ends inside a transaction, Redis 7.0 cuts off the
@@ -147,9 +147,9 @@ static void R5_back_from_an_older_snapshot(void **state)
  * member in its queue; when the job has ended, the next claim buries that member. */
 static bool has_run_what_is_left(void *lost)
 {
-    struct scene_sum sum;
+    struct ledger_sum sum;
 
-    scene_sum(&s, &sum);
+    ledger_sum(&s.ledger, &sum);
     return sum.lost == 0 && test_int(&s.redis, "ZCARD", SCENE_ROOT ":running") == 0 &&
            test_int(&s.redis, "HLEN", SCENE_ROOT ":jobs") -
                    test_int(&s.redis, "ZCARD", SCENE_ROOT ":dead:work") <=
@@ -162,26 +162,26 @@ static void R6_tail_of_the_aof_torn(void **state)
         "for f in %s/appendonlydir/*.incr.aof; do truncate -s -100 $f; done", s.redis.dir);
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", tear, NULL};
     int rounds = test_is_long() ? 30 : 3, lost = 0, halves, buried;
-    struct scene_sum sum;
+    struct ledger_sum sum;
 
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 4");
     for (int i = 0; i < rounds; i++) {
-        int ends = scene_ends(&s);
+        int ends = ledger_lines(&s.ledger, " end");
 
         scene_add(&s, "work", 100);
-        assert_true(scene_until_ends(&s, ends + 20 + 11 * (i % 5), SCENE_LONG_MS));
+        assert_true(ledger_until(&s.ledger, " end", ends + 20 + 11 * (i % 5), SCENE_LONG_MS));
         test_redis_kill(&s.redis, SIGKILL);
         assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
         test_redis_restart(&s.redis);
-        lost += scene_lost_by_redis(&s, 0);
+        lost += ledger_lost_by_redis(&s.ledger, &s.redis, 0);
     }
     assert_true(test_until(has_run_what_is_left, &lost, 2 * SCENE_LONG_MS));
-    scene_sum(&s, &sum);
-    assert_int_equal(sum.lost + sum.unexpected, 0);
+    ledger_sum(&s.ledger, &sum);
+    assert_int_equal(sum.lost + sum.unexpected + sum.twins, 0);
     /* 100 bytes are at most one write: four ends and four claims. */
     assert_in_range(lost, 0, rounds);
-    assert_in_range(sum.reruns, 0, 8 * rounds);
+    assert_in_range(sum.duplicates, 0, 8 * rounds);
     buried = (int)test_int(&s.redis, "ZCARD", SCENE_ROOT ":dead:work");
     assert_in_range(buried, 0, rounds);
     /* Only these half-written jobs are wrong, and the repair buries each. */
@@ -192,7 +192,7 @@ static void R6_tail_of_the_aof_torn(void **state)
     print_message("figure R6: torn %d times by 100 bytes: %d adds lost with them (%d left half an "
                   "add, which fsck found and buried), 0 by laterd, %d half a claim, %d jobs run "
                   "again\n",
-                  rounds, lost, halves - buried, buried, sum.reruns);
+                  rounds, lost, halves - buried, buried, sum.duplicates);
 }
 
 /* ---- R6 by hand: a claim of which only the first commands were written */
@@ -300,18 +300,18 @@ static void R7_loading(void **state)
     scene_daemon(&s, 0, NULL, "concurrency: 4");
     scene_redis(&s, "DEBUG", "POPULATE", test_is_long() ? "100000" : "25000", "foreign", NULL);
     scene_add(&s, "slow", 12);
-    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 4, SCENE_LONG_MS));
     scene_redis(&s, "SAVE", NULL);
     test_redis_kill(&s.redis, SIGKILL);
     test_redis_launch(&s.redis);
     assert_true(test_until(answers, (void *)(uintptr_t) "LOADING", SCENE_LONG_MS));
     /* Running jobs end, and no job is claimed. */
-    assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
-    starts = test_lines(s.ledger, "start ");
+    assert_true(ledger_until(&s.ledger, " end", 4, SCENE_LONG_MS));
+    starts = ledger_lines(&s.ledger, " start");
     scene_is_calm(&s, 0, 3000, 3);
     if (!answers((void *)(uintptr_t) "LOADING"))
         fail_msg("it was loaded too soon to tell anything");
-    assert_int_equal(test_lines(s.ledger, "start "), starts);
+    assert_int_equal(ledger_lines(&s.ledger, " start"), starts);
     assert_true(test_until(answers, (void *)(uintptr_t) "", 2 * SCENE_LONG_MS));
     ms = scene_works(&s, RESUME_MS + 3000); /* it waits for the slow jobs */
     scene_drained(&s, 0);
@@ -325,12 +325,12 @@ static void R9_writes_paused(void **state)
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 4");
     scene_add(&s, "slow", 8);
-    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 4, SCENE_LONG_MS));
     scene_redis(&s, "CLIENT", "PAUSE", "60000", "WRITE", NULL);
-    assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 4, SCENE_LONG_MS));
     /* Each connection comes up, since reads work, and gets no answer to its first write. */
     scene_is_calm(&s, 0, 8000, 16);
-    assert_int_equal(test_lines(s.ledger, "start "), 4);
+    assert_int_equal(ledger_lines(&s.ledger, " start"), 4);
     scene_redis(&s, "CLIENT", "UNPAUSE", NULL);
     (void)scene_works(&s, RESUME_MS + 3000);
     scene_drained(&s, 0);

@@ -65,11 +65,11 @@ static void a_busy_server_is_waited_for(struct proc *p, const char *writes)
 
     scene_daemon(&s, 0, NULL, "concurrency: 2");
     scene_add(&s, "slow", 6);
-    assert_true(test_until_lines(s.ledger, "start ", 2, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 2, SCENE_LONG_MS));
     hang(p, writes);
     assert_true(scene_says(&s, 0, "FUNCTION KILL", SCENE_LONG_MS)); /* the log names the cure */
     scene_is_calm(&s, 0, 4000, 8);
-    assert_int_equal(scene_ends(&s), 2);
+    assert_int_equal(ledger_lines(&s.ledger, " end"), 2);
     assert_int_equal(scene_later_add(&s, &out), 69);
     assert_non_null(strstr(buf_str(&out), "FUNCTION KILL"));
 }
@@ -141,10 +141,10 @@ static void R11_full_with_running_jobs(void **state)
     char limit[24];
 
     (void)state;
-    scene_handler(&s, "long", "sleep 3");
+    ledger_script(&s.ledger, "long", "sleep 3");
     scene_daemon(&s, 0, NULL, "concurrency: 8");
     scene_add(&s, "long", 8);
-    assert_true(test_until_lines(s.ledger, "start ", 8, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 8, SCENE_LONG_MS));
     scene_add_large(&s, "work", jobs, 15000);
     full = used_memory();
     (void)snprintf(limit, sizeof(limit), "%lld", (long long)(full - jobs * 10000L));
@@ -183,21 +183,21 @@ static void writes_are_refused(const struct refusal *r)
 
     scene_daemon(&s, 0, NULL, "concurrency: 4");
     scene_add(&s, "slow", 4);
-    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 4, SCENE_LONG_MS));
     scene_add(&s, "work", 20);
     r->inject();
     assert_true(scene_says(&s, 0, r->word, SCENE_LONG_MS));
-    assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 4, SCENE_LONG_MS));
     scene_is_calm(&s, 0, 6000, 6);
     /* The results wait, no job was started, and the connection is still up. */
-    assert_int_equal(test_lines(s.ledger, "start "), 4);
+    assert_int_equal(ledger_lines(&s.ledger, " start"), 4);
     assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 4);
     assert_int_equal(scene_later_add(&s, &out), 69);
     assert_non_null(strstr(buf_str(&out), r->word));
     assert_non_null(strstr(buf_str(&out), r->cause));
     begin = mono_now();
     r->cure();
-    assert_true(scene_until_ends(&s, 5, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 5, SCENE_LONG_MS));
     assert_in_range(test_ms_since(begin), 0, REFUSED_MS);
     scene_drained(&s, 0);
 }
@@ -274,13 +274,13 @@ static void R21_maxclients(void **state)
     call(c, 4, low);
     /* Open connections stay and work. */
     for (int i = 0; i < 20; i++)
-        assert_true(scene_try_add(&s, c, "work", i));
-    assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
+        assert_true(ledger_try_add(&s.ledger, c, "work", i, 0));
+    assert_true(ledger_until(&s.ledger, " end", 20, SCENE_LONG_MS));
     test_pause(1000);
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
     call(c, 4, kill_all);
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
-    assert_true(scene_try_add(&s, c, "slow", 20));
+    assert_true(ledger_try_add(&s.ledger, c, "slow", 20, 0));
     connects = proxy_tell(&s.proxy, "accepted");
     scene_is_calm(&s, 0, 5000, 3);
     connects = proxy_tell(&s.proxy, "accepted") - connects;

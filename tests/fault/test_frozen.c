@@ -57,13 +57,13 @@ static void R8_frozen_under_three_workers(void **state)
     for (int i = 0; i < 3; i++)
         scene_daemon(&s, i, NULL, "concurrency: 2");
     for (int i = 0; i < n; i++) {
-        int ends = scene_ends(&s);
+        int ends = ledger_lines(&s.ledger, " end");
 
         scene_add(&s, "slow", 12);
-        assert_true(test_until_lines(s.ledger, "start ", ends + 6, SCENE_LONG_MS));
+        assert_true(ledger_until(&s.ledger, " start", ends + 6, SCENE_LONG_MS));
         stand_still(ms[i]);
         /* The handlers ended meanwhile, and no result was lost. */
-        assert_true(scene_until_ends(&s, ends + 6, 2000));
+        assert_true(ledger_until(&s.ledger, " end", ends + 6, 2000));
         (void)scene_works(&s, RESUME_MS + 4000); /* it waits for the slow jobs */
         scene_drained(&s, 0);
     }
@@ -95,30 +95,30 @@ static void R8_paused_and_asleep(void **state)
 
 static void R25_databases_swapped(void **state)
 {
-    struct scene_sum sum;
+    struct ledger_sum sum;
     int before;
 
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 4");
     scene_add(&s, "slow", 12);
-    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 4, SCENE_LONG_MS));
     scene_redis(&s, "SWAPDB", "0", "1", NULL);
     assert_true(scene_says(&s, 0, "event=forgotten", SCENE_LONG_MS));
-    assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 4, SCENE_LONG_MS));
     /* It serves the database that is there now, and starts no job of the other one. */
-    before = scene_ends(&s);
+    before = ledger_lines(&s.ledger, " end");
     (void)scene_works(&s, RESUME_MS);
-    assert_in_range(scene_ends(&s), before + 1, before + 1);
+    assert_in_range(ledger_lines(&s.ledger, " end"), before + 1, before + 1);
     scene_redis(&s, "SWAPDB", "0", "1", NULL);
     assert_true(test_until_lines(s.d[0].log, "event=forgotten", 2, SCENE_LONG_MS));
     assert_true(scene_is_drained(&s, 2 * SCENE_LONG_MS));
-    scene_sum(&s, &sum);
-    assert_int_equal(sum.lost + sum.unexpected + sum.twice, 0);
+    ledger_sum(&s.ledger, &sum);
+    assert_int_equal(sum.lost + sum.unexpected + sum.twins + sum.double_starts, 0);
     /* The four jobs that ended while their data was away run again, once their former epoch has
      * been silent for long enough. The log says so. */
-    assert_in_range(sum.reruns, 0, 4);
+    assert_in_range(sum.duplicates, 0, 4);
     assert_in_range(scene_log(&s, 0, "event=registered"), 3, 3);
-    print_message("figure R25: swapped away and back: 0 lost, %d run again\n", sum.reruns);
+    print_message("figure R25: swapped away and back: 0 lost, %d run again\n", sum.duplicates);
 }
 
 int main(void)

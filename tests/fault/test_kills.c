@@ -1,6 +1,7 @@
 /*
  * redis-server killed at any moment, or its data replaced by an old snapshot (R3, R4, K10).
  */
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -71,11 +72,11 @@ static void write_for(struct client *c, int ms)
 static void add_until_it_breaks(void)
 {
     struct client *c = scene_client(&s);
-    int number = s.njobs;
+    int number = s.ledger.njobs;
 
-    if (number > 0 && s.fate[number - 1] == SCENE_UNKNOWN)
+    if (number > 0 && !s.ledger.jobs[number - 1].is_acked)
         number--;
-    while (scene_try_add(&s, c, number % 4 == 0 ? "flaky" : "work", number)) {
+    while (ledger_try_add(&s.ledger, c, number % 4 == 0 ? "flaky" : "work", number, 0)) {
         number++;
         if (number % 10 == 0)
             write_for(c, 30 + (int)(random() % 60));
@@ -87,12 +88,12 @@ static void R3_R4_redis_killed_at_any_moment(void **state)
 {
     int kills = test_is_long() ? 100 : 6, own = 0;
     bool has_lost = false; /* Redis lost acknowledged writes */
-    struct scene_sum sum;
+    struct ledger_sum sum;
 
     (void)state;
     srandom(20263);
     /* The first attempt fails, so that results of every kind are under way. */
-    scene_handler(&s, "flaky", "[ \"$LATER_ATTEMPT\" != 1 ] || exit 1");
+    ledger_script(&s.ledger, "flaky", "[ \"$LATER_ATTEMPT\" != 1 ] || exit 1");
     for (int i = 0; i < 2; i++)
         scene_daemon(&s, i, NULL,
                      "concurrency: 8\ndefaults: { backoff: { first: 0s, jitter: 0% } }");
@@ -102,7 +103,7 @@ static void R3_R4_redis_killed_at_any_moment(void **state)
 
         kill_later(&killer, 100 + (int)(random() % 1500));
         add_until_it_breaks();
-        from = s.njobs > 200 ? s.njobs - 200 : 0;
+        from = s.ledger.njobs > 200 ? s.ledger.njobs - 200 : 0;
         if (proc_wait(&s.redis.proc, SCENE_LONG_MS) < 0)
             fail_msg("redis-server was not killed");
         proc_done(&killer);
@@ -110,50 +111,26 @@ static void R3_R4_redis_killed_at_any_moment(void **state)
         /* With everysec a write may wait for the disk and die with the process, though its answer
          * was sent. That can concern only the last moments' adds: any other job counts as lost by
          * us. */
-        own += scene_lost_by_redis(&s, from);
+        own += ledger_lost_by_redis(&s.ledger, &s.redis, from);
         has_lost = has_lost || own > 0 || test_int(&s.redis, "GET", "probe") < probe;
         assert_int_equal(test_fsck(&s.redis), 0);
     }
-    scene_drained(&s, s.njobs);
-    scene_sum(&s, &sum);
+    scene_drained(&s, s.ledger.njobs);
+    ledger_sum(&s.ledger, &sum);
     /* A job runs again only if Redis lost its claim or its end, and so other writes too. */
     if (!has_lost) {
-        assert_int_equal(sum.reruns, 0);
-        assert_int_equal(sum.twice, 0);
+        assert_int_equal(sum.duplicates, 0);
+        assert_int_equal(sum.double_starts, 0);
     }
     for (int i = 0; i < 2; i++)
         assert_int_equal(scene_log(&s, i, "event=reaped"), 0);
     print_message("figure R3: seed 20263, %d kills of redis-server under add, claim and ack: %d "
                   "acknowledged, 0 lost by laterd, %d by Redis itself, %d started twice, %d run "
                   "again\n",
-                  kills, sum.acked, own, sum.twice, sum.reruns);
+                  kills, sum.acked, own, sum.double_starts, sum.duplicates);
 }
 
 /* ---- K10 */
-
-/* Fences of the starts in the ledger: the highest in the first `lines` lines, the lowest in the
- * others. */
-static void fences(int lines, int64_t *highest, int64_t *lowest)
-{
-    CLEANUP_BUF struct buf all = BUF_INIT;
-    char *save = NULL;
-    int n = 0;
-
-    test_read(s.ledger, &all);
-    *highest = 0;
-    *lowest = INT64_MAX;
-    for (char *l = strtok_r(all.data, "\n", &save); l != NULL; l = strtok_r(NULL, "\n", &save)) {
-        long long fence;
-
-        n++;
-        if (sscanf(l, "start %*s %*d %*d %lld", &fence) != 1)
-            continue;
-        if (n <= lines && fence > *highest)
-            *highest = fence;
-        if (n > lines && fence < *lowest)
-            *lowest = fence;
-    }
-}
 
 static int64_t epoch_of(int i)
 {
@@ -184,7 +161,7 @@ static void save_as(const char *path)
 static bool nothing_runs(void *arg)
 {
     return scene_log(&s, 0, "state=down") > 0 && arg == NULL &&
-           test_lines(s.ledger, "start ") == test_lines(s.ledger, "end ");
+           ledger_lines(&s.ledger, " start") == ledger_lines(&s.ledger, " end");
 }
 
 /* Restart Redis with the old snapshot and its clock set back by back_us. *lines: length of the
@@ -201,7 +178,7 @@ static struct test_clock *restore(const char *path, int64_t back_us, int *lines)
     shell(copy);
     test_pause(500); /* for a start that is not in the ledger yet */
     assert_true(test_until(nothing_runs, NULL, SCENE_LONG_MS));
-    *lines = test_lines(s.ledger, NULL);
+    *lines = ledger_lines(&s.ledger, NULL);
     assert_int_equal(access(strchr(preload, '=') + 1, R_OK), 0);
     (void)setenv("LD_PRELOAD", strchr(preload, '=') + 1, 1);
     (void)setenv("LATER_TEST_CLOCK", clock_path, 1);
@@ -214,36 +191,42 @@ static struct test_clock *restore(const char *path, int64_t back_us, int *lines)
 static void ran_once(int from, int to)
 {
     for (int i = from; i < to; i++)
-        assert_int_equal(scene_ends_of(&s, i), 1);
+        assert_int_equal(ledger_ends_of(&s.ledger, i), 1);
+}
+
+static bool the_last_has_ended(void *arg)
+{
+    return ledger_ends_of(&s.ledger, s.ledger.njobs - 1) > 0 && arg == NULL;
 }
 
 /* A job added now gets a higher id than all before, and runs. */
 static void a_new_job_is_newer(void)
 {
-    CLEANUP_FREE char *pattern = NULL;
+    const struct ledger_job *job;
 
     scene_add(&s, "work", 1);
-    assert_true(strcmp(s.id[s.njobs - 1], s.id[s.njobs - 2]) > 0);
-    pattern = mem_printf("end %s ", s.id[s.njobs - 1]);
-    assert_true(test_until_lines(s.ledger, pattern, 1, SCENE_LONG_MS));
+    job = &s.ledger.jobs[s.ledger.njobs - 1];
+    assert_true(strcmp(job->id, job[-1].id) > 0);
+    assert_true(test_until(the_last_has_ended, NULL, SCENE_LONG_MS));
 }
 
 /* All jobs that Redis still had have run, those below number `since` once. Fences after the first
  * `lines` lines of the ledger are higher than before. */
 static void ledger_adds_up(int lines, int since, const char *what)
 {
-    struct scene_sum sum;
-    int64_t highest, lowest;
+    struct ledger_sum sum;
+    int64_t highest, lowest, other;
 
     assert_true(scene_is_drained(&s, 2 * SCENE_LONG_MS));
-    scene_sum(&s, &sum);
+    ledger_sum(&s.ledger, &sum);
     assert_int_equal(sum.lost, 0);
     assert_int_equal(sum.unexpected, 0);
     ran_once(0, since);
-    fences(lines, &highest, &lowest);
+    ledger_fences(&s.ledger, 0, lines, &other, &highest);
+    ledger_fences(&s.ledger, lines, INT_MAX, &lowest, &other);
     assert_true(lowest > highest);
     print_message("figure K10: %s: %d jobs run again, 0 lost, ids and fences rose\n", what,
-                  sum.reruns);
+                  sum.duplicates);
 }
 
 /* The snapshot was taken while this worker worked, so it knows the worker. */
@@ -257,16 +240,16 @@ static void K10_snapshot_of_this_run(void **state)
     scene_daemon(&s, 0, NULL, "concurrency: 4");
     scene_add(&s, "work", 50);
     scene_drained(&s, 0);
-    settled = s.njobs;
+    settled = s.ledger.njobs;
     scene_add(&s, "slow", 4);
     scene_add(&s, "work", 300);
-    assert_true(scene_until_ends(&s, 100, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 100, SCENE_LONG_MS));
     save_as(old);
-    kept = s.njobs;
+    kept = s.ledger.njobs;
     scene_add(&s, "work", 100); /* not in the snapshot, so lost unless they have run by then */
-    assert_true(scene_until_ends(&s, 200, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 200, SCENE_LONG_MS));
     clock = restore(old, 0, &lines);
-    scene_excuse(&s, kept);
+    ledger_excuse(&s.ledger, kept);
     a_new_job_is_newer();
     ledger_adds_up(lines, settled, "a snapshot of this run restored under load");
     /* The log tells why jobs ran again. */
@@ -288,10 +271,10 @@ static void K10_snapshot_from_before(void **state)
     save_as(old);
     scene_daemon(&s, 0, NULL, "concurrency: 4");
     scene_add(&s, "slow", 4);
-    assert_true(scene_until_ends(&s, 100, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 100, SCENE_LONG_MS));
     epoch = epoch_of(0);
     clock = restore(old, INT64_C(600000000), &lines);
-    scene_excuse(&s, 300);
+    ledger_excuse(&s.ledger, 300);
     assert_true(test_until_lines(s.d[0].log, "rewound=1", 1, SCENE_LONG_MS));
     assert_true(epoch_of(0) > epoch);
     a_new_job_is_newer();

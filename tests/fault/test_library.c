@@ -30,18 +30,18 @@ static void R16_library_flushed_under_load(void **state)
         int before;
 
         scene_add(&s, "work", 100);
-        assert_true(scene_until_ends(&s, 100 * i + 20, SCENE_LONG_MS));
+        assert_true(ledger_until(&s.ledger, " end", 100 * i + 20, SCENE_LONG_MS));
         scene_redis(&s, "FUNCTION", "FLUSH", NULL);
         begin = mono_now();
-        before = scene_ends(&s);
+        before = ledger_lines(&s.ledger, " end");
         /* Count ends beyond the jobs running at the flush. Skip it if this process stood still
          * until nearly all jobs had run. */
         if (before + 5 <= 100 * (i + 1)) {
-            assert_true(scene_until_ends(&s, before + 5, SCENE_LONG_MS));
+            assert_true(ledger_until(&s.ledger, " end", before + 5, SCENE_LONG_MS));
             worst = test_ms_since(begin) > worst ? test_ms_since(begin) : worst;
             loaded++;
         }
-        assert_true(scene_until_ends(&s, 100 * (i + 1), SCENE_LONG_MS));
+        assert_true(ledger_until(&s.ledger, " end", 100 * (i + 1), SCENE_LONG_MS));
     }
     assert_in_range(loaded, 1, rounds);
     assert_in_range(worst, 0, RESUME_MS);
@@ -60,7 +60,7 @@ static void R17_newer_library_without_our_protocol(void **state)
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 4");
     scene_add(&s, "work", 5);
-    assert_true(scene_until_ends(&s, 5, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 5, SCENE_LONG_MS));
     scene_redis(&s, "FUNCTION", "LOAD", "REPLACE", strange, NULL);
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
     assert_true(scene_says(&s, 0, "protocol", SCENE_LONG_MS));
@@ -112,18 +112,18 @@ static void R18_flushall_mid_run(void **state)
     (void)state;
     scene_daemon(&s, 0, NULL, "concurrency: 4");
     scene_add(&s, "slow", 8);
-    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 4, SCENE_LONG_MS));
     scene_redis(&s, "FLUSHALL", NULL);
     assert_true(scene_says(&s, 0, "rewound=1", SCENE_LONG_MS));
-    assert_true(scene_until_ends(&s, 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 4, SCENE_LONG_MS));
     /* The other four are Redis' own loss. */
-    scene_excuse(&s, 0);
+    ledger_excuse(&s.ledger, 0);
     (void)scene_works(&s, RESUME_MS);
     /* Results of jobs that Redis forgot are not sent for ever. */
     scene_is_calm(&s, 0, 3000, 2);
     assert_int_equal(scene_stop(&s, 0), 0);
     assert_int_equal(scene_log(&s, 0, "event=unconfirmed"), 0);
-    assert_int_equal(test_lines(s.ledger, "start "), 5);
+    assert_int_equal(ledger_lines(&s.ledger, " start"), 5);
     scene_drained(&s, 0);
 }
 

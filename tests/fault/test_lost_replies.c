@@ -45,8 +45,7 @@ static void N3_reply_lost_add(void **state)
 
     (void)state;
     test_redis_load(&s.redis);
-    s.njobs = 1;
-    s.fate[0] = SCENE_ACKED;
+    ledger_note(&s.ledger, 0, "");
     (void)proxy_tell(&s.proxy, "on later_add dropreply");
     assert_int_equal(proc_run(argv, NULL, 0, &out, &err), 0);
     assert_int_equal(proxy_tell(&s.proxy, "seen later_add"), 2);
@@ -58,8 +57,7 @@ static void N3_reply_lost_add(void **state)
     assert_int_equal(proc_run(argv, NULL, 0, &out, &err), 69);
     assert_non_null(strstr(buf_str(&err), s.proxy.url + strlen("redis://")));
     assert_int_equal(test_int(&s.redis, "HLEN", SCENE_ROOT ":jobs"), 2);
-    s.njobs = 2;
-    s.fate[1] = SCENE_ACKED;
+    ledger_note(&s.ledger, 1, "");
     scene_daemon(&s, 0, NULL, NO_WAIT);
     scene_drained(&s, 0);
 }
@@ -68,15 +66,15 @@ static void N3_reply_lost_add(void **state)
  * start of its job. */
 static void flaky_handler(void)
 {
-    scene_handler(&s, "flaky", "[ \"$LATER_ATTEMPT\" != 1 ] || exit 1");
+    ledger_script(&s.ledger, "flaky", "[ \"$LATER_ATTEMPT\" != 1 ] || exit 1");
 }
 
 static void each_flaky_job_had_two_starts(int jobs)
 {
-    struct scene_sum sum;
+    struct ledger_sum sum;
 
     scene_drained(&s, 0);
-    scene_sum(&s, &sum);
+    ledger_sum(&s.ledger, &sum);
     assert_int_equal(sum.starts, 2 * jobs);
     assert_int_equal(sum.ends, jobs);
     assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 0);
@@ -149,19 +147,19 @@ static void N3_reply_lost_register(void **state)
 
 static void N3_reply_lost_reap(void **state)
 {
-    struct scene_sum sum;
+    struct ledger_sum sum;
 
     (void)state;
     scene_daemon(&s, 0, NULL, NO_WAIT);
     scene_add(&s, "slow", 4);
-    assert_true(test_until_lines(s.ledger, "start ", 4, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 4, SCENE_LONG_MS));
     test_laterd_kill(&s.d[0], SIGKILL);
     (void)test_laterd_wait(&s.d[0], SCENE_LONG_MS);
     (void)proxy_tell(&s.proxy, "on later_v1_reap dropreply 2");
     scene_daemon(&s, 0, NULL, NO_WAIT);
     await_fired(1);
     scene_drained(&s, 0);
-    scene_sum(&s, &sum);
+    ledger_sum(&s.ledger, &sum);
     assert_int_equal(sum.starts, 8);
     assert_int_equal(test_int(&s.redis, "HLEN", SCENE_ROOT ":workers"), 1);
 }
@@ -235,7 +233,7 @@ static void N3_step_delayed_past_the_reconnect(void **state)
     scene_add(&s, "flaky", 20);
     await_fired(1);
     /* The worker is back on a new connection, was answered there, and works. */
-    assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 20, SCENE_LONG_MS));
     scene_add(&s, "flaky", 20);
     comes_late("link");
     each_flaky_job_had_two_starts(40);
@@ -251,7 +249,7 @@ static void N3_reconcile_delayed_past_the_reconnect(void **state)
     (void)proxy_tell(&s.proxy, "reset");
     await_fired(1);
     scene_add(&s, "flaky", 20);
-    assert_true(scene_until_ends(&s, 20, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 20, SCENE_LONG_MS));
     scene_add(&s, "flaky", 20);
     comes_late("link");
     each_flaky_job_had_two_starts(40);

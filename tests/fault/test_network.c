@@ -36,7 +36,7 @@ static void is_noticed_and_left(const char *mode, int line)
 
     scene_daemon(&s, 0, NULL, "concurrency: 2");
     scene_add(&s, "slow", 2);
-    assert_true(test_until_lines(s.ledger, "start ", 2, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 2, SCENE_LONG_MS));
     begin = mono_now();
     (void)proxy_tell(&s.proxy, "mode %s", mode);
     assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
@@ -48,7 +48,7 @@ static void is_noticed_and_left(const char *mode, int line)
     connects = proxy_tell(&s.proxy, "accepted") - connects;
     assert_in_range(connects, 0, lasts_ms / 1000 + 2);
     /* Running jobs have ended, and no job was started. */
-    assert_int_equal(scene_ends(&s), 2);
+    assert_int_equal(ledger_lines(&s.ledger, " end"), 2);
     (void)proxy_tell(&s.proxy, "pass");
     resumed = scene_works(&s, RESUME_MS + 2000); /* a hanging connection attempt ends after 2 s */
     scene_drained(&s, 0);
@@ -107,8 +107,8 @@ static void N4_one_byte_at_a_time(void **state)
     scene_daemon(&s, 0, NULL, "concurrency: 4\nredis_timeout: 20s");
     scene_add(&s, "work", 100);
     for (int i = 0; i < 5; i++) {
-        (void)snprintf(number, sizeof(number), "%d", s.njobs);
-        s.fate[s.njobs++] = SCENE_ACKED;
+        (void)snprintf(number, sizeof(number), "%d", s.ledger.njobs);
+        ledger_note(&s.ledger, s.ledger.njobs, "");
         assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
     }
     scene_drained(&s, 0);
@@ -129,20 +129,20 @@ static void N5_short_writes(void **state)
 
     (void)state;
     assert_int_equal(access(preload, R_OK), 0);
-    scene_handler(&s, "loud",
+    ledger_script(&s.ledger, "loud",
                   "sleep 0.5; for i in 1 2 3 4; do "
                   "echo \"result $(head -c 4000 /dev/zero | tr '\\0' r)\" >&3; done");
     assert_int_equal(setenv("LD_PRELOAD", preload, 1), 0);
     scene_daemon(&s, 0, NULL, "concurrency: 16\nredis_timeout: 20s\ndefaults: { keep: 1h }");
     (void)unsetenv("LD_PRELOAD");
     scene_add(&s, "loud", 32);
-    assert_true(scene_until_ends(&s, 32, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " end", 32, SCENE_LONG_MS));
     /* Sending the last results takes a while, at a few bytes a call. */
     assert_true(test_until(all_are_kept, NULL, SCENE_LONG_MS));
     scene_is_calm(&s, 0, 3000, 40);
     assert_int_equal(scene_log(&s, 0, "state=down"), 0);
     /* Outcomes are kept, so it never drains. Each job ran once. */
-    assert_int_equal(test_lines(s.ledger, "start "), 32);
+    assert_int_equal(ledger_lines(&s.ledger, " start"), 32);
 }
 
 /* ---- answers that are not valid */

@@ -70,7 +70,7 @@ static void R19_password_rotated_live(void **state)
     (void)state;
     start_as_worker("+ping");
     scene_add(&s, "slow", 2);
-    assert_true(test_until_lines(s.ledger, "start ", 2, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 2, SCENE_LONG_MS));
     scene_redis(&s, "ACL", "SETUSER", "worker", "resetpass", ">second", NULL);
     scene_redis(&s, "CLIENT", "KILL", "USER", "worker", NULL);
     assert_true(scene_says(&s, 0, "class=denied", SCENE_LONG_MS));
@@ -118,7 +118,7 @@ static void R20_one_command_denied(void **state)
     (void)state;
     start_as_worker("+ping");
     scene_add(&s, "slow", 2);
-    assert_true(test_until_lines(s.ledger, "start ", 2, SCENE_LONG_MS));
+    assert_true(ledger_until(&s.ledger, " start", 2, SCENE_LONG_MS));
     scene_redis(&s, "ACL", "SETUSER", "worker", "-zadd", "-zrem", NULL);
     assert_true(scene_says(&s, 0, "class=denied", SCENE_LONG_MS));
     assert_true(scene_says(&s, 0, "this user may not ZREM", SCENE_LONG_MS));

@@ -212,9 +212,8 @@ int64_t test_now_ms(void)
 struct reply *test_fcall(struct test_redis *r, const char *function, ...)
 {
     const char *argv[32];
-    struct url url;
     struct err err = ERR_INIT;
-    struct client *c;
+    struct client *c = test_redis_client(r, &err);
     struct reply *reply;
     int argc = 0;
     va_list ap;
@@ -223,7 +222,7 @@ struct reply *test_fcall(struct test_redis *r, const char *function, ...)
     while (argc < 32 && (argv[argc] = va_arg(ap, const char *)) != NULL)
         argc++;
     va_end(ap);
-    if (url_parse(r->url, &url, &err) < 0 || (c = client_open(&url, 20000, &err)) == NULL) {
+    if (c == NULL) {
         (void)fprintf(stderr, "test_fcall %s: %s\n", function, err.text);
         return NULL;
     }

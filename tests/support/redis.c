@@ -23,7 +23,7 @@ static void die(const struct test_redis *r, const char *what)
     abort();
 }
 
-static struct client *connect_to(const struct test_redis *r, struct err *err)
+struct client *test_redis_client(const struct test_redis *r, struct err *err)
 {
     struct url url;
 
@@ -37,7 +37,7 @@ static bool is_ready(void *arg)
 {
     static const char *const ping[] = {"PING"};
     struct err err = ERR_INIT;
-    struct client *c = connect_to(arg, &err);
+    struct client *c = test_redis_client(arg, &err);
     struct reply *pong;
     bool ready;
 
@@ -132,7 +132,7 @@ void test_redis_launch(struct test_redis *r)
 struct reply *test_redis_call(struct test_redis *r, ...)
 {
     struct err err = ERR_INIT;
-    struct client *c = connect_to(r, &err);
+    struct client *c = test_redis_client(r, &err);
     const char *argv[ARGS_MAX];
     struct reply *reply;
     int argc = 0;
@@ -154,7 +154,7 @@ struct reply *test_redis_call(struct test_redis *r, ...)
 void test_redis_load(struct test_redis *r)
 {
     struct err err = ERR_INIT;
-    struct client *c = connect_to(r, &err);
+    struct client *c = test_redis_client(r, &err);
     struct lib_state state;
 
     if (c == NULL || lib_ensure(c, LIB_ENSURE, &state, &err) < 0)

@@ -13,6 +13,9 @@
 #include "redis/reply.h"
 #include "proc.h"
 
+struct client;
+struct err;
+
 struct test_redis {
     char dir[64];
     char sock[96];
@@ -38,6 +41,8 @@ void test_redis_launch(struct test_redis *r);
  * is printed. The reply is the caller's (reply_free).
  */
 struct reply *test_redis_call(struct test_redis *r, ...) __attribute__((sentinel));
+/* A connection with a timeout of 20 s, the caller's (client_close). NULL with the reason in err. */
+struct client *test_redis_client(const struct test_redis *r, struct err *err);
 /* Load the built-in library. */
 void test_redis_load(struct test_redis *r);
 /* Does a function of the library use this command of Redis, in lower case? */
