@@ -1,6 +1,6 @@
 ## The fault suite: one program for each subject. A test is named after its entry in catalogue.txt.
-libtests_a_SOURCES += tests/fault/ledger.c tests/fault/ledger.h tests/fault/proxy_client.c \
-	tests/fault/proxy_client.h tests/fault/scene.c tests/fault/scene.h tests/fault/stage.c \
+libtests_a_SOURCES += tests/fault/ledger.c tests/fault/ledger.h tests/fault/network.c \
+	tests/fault/network.h tests/fault/proxy_client.c tests/fault/proxy_client.h tests/fault/stage.c \
 	tests/fault/stage.h tests/fault/usage.c tests/fault/usage.h \
 	tests/fault/watched.c tests/fault/watched.h
 redis_faults = tests/fault/test_addresses tests/fault/test_away tests/fault/test_errors \

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "../support/env.h"
@@ -56,8 +57,11 @@ void stage_preload(const char *name, const char *variable, const char *value)
 {
     CLEANUP_FREE char *path = mem_printf("%s/tests/support/preload/%s.so", test_build_dir(), name);
 
+    if (access(path, R_OK) < 0)
+        test_die(path);
     (void)setenv("LD_PRELOAD", path, 1);
-    (void)setenv(variable, value, 1);
+    if (variable != NULL)
+        (void)setenv(variable, value, 1);
 }
 
 void stage_clock(struct stage *s)

@@ -37,7 +37,7 @@ int stage_setup(void **stage);
 int stage_teardown(void **stage);
 
 /* For processes started from now on: use the stage's clock; preload tests/support/preload/NAME.so
- * with this variable set to value; undo both. */
+ * with this variable (NULL: none) set to value; undo both. */
 void stage_clock(struct stage *s);
 void stage_preload(const char *name, const char *variable, const char *value);
 void stage_plain(void);

@@ -19,16 +19,14 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "scene.h"
+#include "network.h"
 
 #define RESUME_MS 3000 /* 2 s are promised; one more for a slow machine */
 
-static struct scene s;
-
 static int setup_aof(void **state)
 {
-    (void)scene_setup_aof(state);
-    scene_proxy(&s);
+    (void)network_setup_aof(state);
+    network_proxy();
     return 0;
 }
 
@@ -36,46 +34,41 @@ static int setup_aof(void **state)
 
 static void is_told_and_left(const char *name)
 {
-    int64_t connects;
-
-    assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
-    connects = proxy_tell(&s.proxy, "accepted");
-    scene_is_calm(&s, 0, 3000, 2);
+    assert_true(test_laterd_says(&net.d[0], "state=down", STAGE_WAIT_MS));
     /* Full jitter up to 1.2 s: a try every 0.6 s on average. */
-    connects = proxy_tell(&s.proxy, "accepted") - connects;
-    assert_in_range(connects, 0, 25);
+    assert_in_range(network_is_calm(0, 3000, 2), 0, 25);
     /* The message names the address. */
-    if (scene_log(&s, 0, s.proxy.url + strlen("redis://")) == 0)
-        fail_msg("%s: the log does not name %s", name, s.proxy.url);
-    (void)proxy_tell(&s.proxy, "pass");
-    assert_true(scene_says(&s, 0, "event=registered", SCENE_LONG_MS));
-    (void)scene_works(&s, RESUME_MS);
-    scene_drained(&s, 0);
+    if (test_lines(net.d[0].log, net.proxy.url + strlen("redis://")) == 0)
+        fail_msg("%s: the log does not name %s", name, net.proxy.url);
+    (void)proxy_tell(&net.proxy, "pass");
+    assert_true(test_laterd_says(&net.d[0], "event=registered", STAGE_WAIT_MS));
+    (void)network_works(RESUME_MS);
+    network_drained(0);
 }
 
 static void N8_http_server_on_the_port(void **state)
 {
     (void)state;
     (void)proxy_tell(
-        &s.proxy, "on * bye:%s 0",
+        &net.proxy, "on * bye:%s 0",
         proxy_hex("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"));
-    scene_launch(&s, 0, NULL, "");
+    network_launch(0, NULL, "");
     is_told_and_left("http");
 }
 
 static void N8_tls_port(void **state)
 {
     (void)state;
-    (void)proxy_tell(&s.proxy, "on * bye:15030100020216 0");
-    scene_launch(&s, 0, NULL, "");
+    (void)proxy_tell(&net.proxy, "on * bye:15030100020216 0");
+    network_launch(0, NULL, "");
     is_told_and_left("tls");
 }
 
 static void N8_silent_listener(void **state)
 {
     (void)state;
-    (void)proxy_tell(&s.proxy, "mode blackhole");
-    scene_launch(&s, 0, NULL, "");
+    (void)proxy_tell(&net.proxy, "mode blackhole");
+    network_launch(0, NULL, "");
     is_told_and_left("silent");
 }
 
@@ -96,7 +89,7 @@ static void launch_with_hosts(const char *hosts, int port)
     CLEANUP_FREE char *url = mem_printf("redis://redis.laterd.test:%d", port);
     CLEANUP_FREE char *script =
         mem_printf("mount --bind %s /etc/hosts && exec %s/laterd --config %s/d0.yaml", hosts,
-                   test_build_dir(), s.dir);
+                   test_build_dir(), net.s.dir);
     char *argv[] = {(char *)(uintptr_t) "unshare",
                     (char *)(uintptr_t) "-m",
                     (char *)(uintptr_t) "sh",
@@ -104,15 +97,15 @@ static void launch_with_hosts(const char *hosts, int port)
                     script,
                     NULL};
 
-    test_laterd_conf(&s.d[0], s.dir, "d0", url, "redis_timeout: 2s");
-    proc_start(&s.d[0].proc, argv, NULL, s.d[0].log);
-    s.d[0].runs = true;
+    test_laterd_conf(&net.d[0], net.s.dir, "d0", url, "redis_timeout: 2s");
+    proc_start(&net.d[0].proc, argv, NULL, net.d[0].log);
+    net.d[0].runs = true;
 }
 
 static void N7_name_without_an_address_and_with_another(void **state)
 {
-    CLEANUP_FREE char *hosts = mem_printf("%s/hosts", s.dir);
-    int port = (int)proxy_tell(&s.proxy, "port");
+    CLEANUP_FREE char *hosts = mem_printf("%s/hosts", net.s.dir);
+    int port = (int)proxy_tell(&net.proxy, "port");
     CLEANUP_FREE char *port_text = mem_printf("%d", port);
     const char *args[] = {"--bind", "127.0.0.2", "--port", port_text, NULL};
     struct test_redis other;
@@ -122,22 +115,22 @@ static void N7_name_without_an_address_and_with_another(void **state)
         skip(); /* no mount namespace without root */
     put(hosts, "127.0.0.1 localhost\n");
     launch_with_hosts(hosts, port);
-    assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
-    scene_is_calm(&s, 0, 3000, 3);
+    assert_true(test_laterd_says(&net.d[0], "state=down", STAGE_WAIT_MS));
+    (void)network_is_calm(0, 3000, 3);
     put(hosts, "127.0.0.1 redis.laterd.test\n");
-    assert_true(scene_says(&s, 0, "event=registered", SCENE_LONG_MS));
-    (void)scene_works(&s, RESUME_MS);
+    assert_true(test_laterd_says(&net.d[0], "event=registered", STAGE_WAIT_MS));
+    (void)network_works(RESUME_MS);
     /* The name leads to another server. The old one still runs, but its connections are reset. */
     test_redis_start(&other, args);
     put(hosts, "127.0.0.2 redis.laterd.test\n");
-    (void)proxy_tell(&s.proxy, "reset");
-    assert_true(test_until_lines(s.d[0].log, "event=registered", 2, SCENE_LONG_MS));
-    assert_int_equal(test_int(&other, "HLEN", SCENE_ROOT ":workers"), 1);
+    (void)proxy_tell(&net.proxy, "reset");
+    assert_true(test_until_lines(net.d[0].log, "event=registered", 2, STAGE_WAIT_MS));
+    assert_int_equal(test_int(&other, "HLEN", STAGE_ROOT ":workers"), 1);
     put(hosts, "127.0.0.1 redis.laterd.test\n");
     test_redis_stop(&other);
-    assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
-    (void)scene_works(&s, RESUME_MS + 5000);
-    scene_drained(&s, 0);
+    assert_true(test_laterd_says(&net.d[0], "state=down", STAGE_WAIT_MS));
+    (void)network_works(RESUME_MS + 5000);
+    network_drained(0);
 }
 
 static void N9_unix_socket_deleted(void **state)
@@ -145,19 +138,19 @@ static void N9_unix_socket_deleted(void **state)
     int64_t ms;
 
     (void)state;
-    scene_daemon(&s, 0, s.redis.url, "");
-    scene_add(&s, "work", 20);
-    assert_true(ledger_until(&s.ledger, " end", 20, SCENE_LONG_MS));
+    network_daemon(0, net.s.redis.url, "");
+    network_add("work", 20);
+    assert_true(ledger_until(&net.s.ledger, " end", 20, STAGE_WAIT_MS));
     /* An open connection works without the socket's name. */
-    assert_int_equal(unlink(s.redis.sock), 0);
+    assert_int_equal(unlink(net.s.redis.sock), 0);
     test_pause(2000);
-    assert_int_equal(scene_log(&s, 0, "state=down"), 0);
-    test_redis_kill(&s.redis, SIGKILL);
-    assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
-    scene_is_calm(&s, 0, 2000, 2);
-    test_redis_restart(&s.redis);
-    ms = scene_works(&s, RESUME_MS);
-    scene_drained(&s, 0);
+    assert_int_equal(test_lines(net.d[0].log, "state=down"), 0);
+    test_redis_kill(&net.s.redis, SIGKILL);
+    assert_true(test_laterd_says(&net.d[0], "state=down", STAGE_WAIT_MS));
+    (void)network_is_calm(0, 2000, 2);
+    test_redis_restart(&net.s.redis);
+    ms = network_works(RESUME_MS);
+    network_drained(0);
     print_message("figure N9: work again %lld ms after the socket was there again\n",
                   (long long)ms);
 }
@@ -173,28 +166,26 @@ static void N10_thundering_herd(void **state)
 
     (void)state;
     for (int i = 0; i < HERD; i++)
-        scene_launch(&s, i, NULL, "concurrency: 1");
-    assert_true(test_until_int(&s.redis, "HLEN", SCENE_ROOT ":workers", HERD, SCENE_LONG_MS));
-    scene_add(&s, "work", 200);
-    assert_true(ledger_until(&s.ledger, " end", 50, SCENE_LONG_MS));
-    test_redis_kill(&s.redis, SIGKILL);
+        network_launch(i, NULL, "concurrency: 1");
+    assert_true(test_until_int(&net.s.redis, "HLEN", STAGE_ROOT ":workers", HERD, STAGE_WAIT_MS));
+    network_add("work", 200);
+    assert_true(ledger_until(&net.s.ledger, " end", 50, STAGE_WAIT_MS));
+    test_redis_kill(&net.s.redis, SIGKILL);
     for (int i = 0; i < HERD; i++)
-        assert_true(scene_says(&s, i, "state=down", SCENE_LONG_MS));
+        assert_true(test_laterd_says(&net.d[i], "state=down", STAGE_WAIT_MS));
     /* After the first, short waits between tries. */
     test_pause(2000);
-    down = proxy_tell(&s.proxy, "accepted");
-    scene_is_calm(&s, 0, 4000, 3);
-    down = (proxy_tell(&s.proxy, "accepted") - down) / 4;
+    down = network_is_calm(0, 4000, 3) / 4;
     assert_in_range(down, 1, 2 * HERD - 1);
-    test_redis_restart(&s.redis);
+    test_redis_restart(&net.s.redis);
     begin = mono_now();
     for (int i = 0; i < HERD; i++)
-        assert_true(test_until_lines(s.d[i].log, "state=up", 2, SCENE_LONG_MS));
+        assert_true(test_until_lines(net.d[i].log, "state=up", 2, STAGE_WAIT_MS));
     up = test_ms_since(begin);
     assert_in_range(up, 0, 10000);
-    scene_drained(&s, 0);
+    network_drained(0);
     for (int i = 0; i < HERD; i++)
-        assert_int_equal(scene_log(&s, i, "event=reaped"), 0);
+        assert_int_equal(test_lines(net.d[i].log, "event=reaped"), 0);
     print_message("figure N10: %d workers, %lld connects a second while Redis was away; all back "
                   "%lld ms after it\n",
                   HERD, (long long)down, (long long)up);
@@ -202,8 +193,8 @@ static void N10_thundering_herd(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_prestate_setup_teardown(f, scene_setup_proxy, scene_teardown, &s)
-#define T_AOF(f) cmocka_unit_test_prestate_setup_teardown(f, setup_aof, scene_teardown, &s)
+#define T(f) cmocka_unit_test_setup_teardown(f, network_setup_proxy, network_teardown)
+#define T_AOF(f) cmocka_unit_test_setup_teardown(f, setup_aof, network_teardown)
     const struct CMUnitTest tests[] = {
         T(N7_name_without_an_address_and_with_another),
         T(N8_http_server_on_the_port),

@@ -16,14 +16,13 @@
 
 #include "../support/env.h"
 #include "../support/fsck.h"
+#include "../support/shell.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "scene.h"
+#include "network.h"
 
 #define RESUME_MS 3000 /* 2 s are promised; one more for a slow machine */
-
-static struct scene s;
 
 /* Sync each write, so that only the end of the AOF that the test cuts off is missing. With everysec
  * a write may wait for a slow disk. */
@@ -32,8 +31,7 @@ static int setup_always(void **state)
     static const char *const always[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
 
     (void)state;
-    scene_open(&s, always);
-    return 0;
+    return network_setup_with(always);
 }
 
 /* Debian's default: snapshots only. */
@@ -42,8 +40,7 @@ static int setup_snapshots(void **state)
     static const char *const snapshots[] = {"--save", "3600 1 300 100 60 10000", NULL};
 
     (void)state;
-    scene_open(&s, snapshots);
-    return 0;
+    return network_setup_with(snapshots);
 }
 
 static int setup_slow_load(void **state)
@@ -57,8 +54,7 @@ static int setup_slow_load(void **state)
                                        NULL};
 
     (void)state;
-    scene_open(&s, slow);
-    return 0;
+    return network_setup_with(slow);
 }
 
 /* ---- absent */
@@ -68,19 +64,17 @@ static void R1_absent_at_start(void **state)
     int64_t connects;
 
     (void)state;
-    scene_proxy(&s);
-    test_redis_kill(&s.redis, SIGKILL);
-    scene_launch(&s, 0, NULL, "concurrency: 2");
-    assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
+    network_proxy();
+    test_redis_kill(&net.s.redis, SIGKILL);
+    network_launch(0, NULL, "concurrency: 2");
+    assert_true(test_laterd_says(&net.d[0], "state=down", STAGE_WAIT_MS));
     test_pause(1500); /* after the first, short waits between tries */
-    connects = proxy_tell(&s.proxy, "accepted");
-    scene_is_calm(&s, 0, 6000, 1);
-    connects = proxy_tell(&s.proxy, "accepted") - connects;
+    connects = network_is_calm(0, 6000, 1);
     assert_in_range(connects, 3, 20); /* full jitter up to 1.2 s: 10 are likely */
-    test_redis_restart(&s.redis);
+    test_redis_restart(&net.s.redis);
     print_message("figure R1: %lld tries in 6 s; work %lld ms after Redis came\n",
-                  (long long)connects, (long long)scene_works(&s, RESUME_MS));
-    scene_drained(&s, 0);
+                  (long long)connects, (long long)network_works(RESUME_MS));
+    network_drained(0);
 }
 
 static void R2_killed_while_idle(void **state)
@@ -88,20 +82,20 @@ static void R2_killed_while_idle(void **state)
     int64_t worst = 0;
 
     (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 2");
+    network_daemon(0, NULL, "concurrency: 2");
     for (int i = 0; i < 3; i++) {
         int64_t ms;
 
-        (void)scene_works(&s, RESUME_MS);
-        test_redis_kill(&s.redis, SIGKILL);
+        (void)network_works(RESUME_MS);
+        test_redis_kill(&net.s.redis, SIGKILL);
         test_pause(1000);
-        test_redis_restart(&s.redis);
-        ms = scene_works(&s, RESUME_MS);
+        test_redis_restart(&net.s.redis);
+        ms = network_works(RESUME_MS);
         worst = ms > worst ? ms : worst;
     }
     /* The library was still there: it was loaded once only. */
-    assert_int_equal(scene_log(&s, 0, "loaded=1"), 1);
-    scene_drained(&s, 0);
+    assert_int_equal(test_lines(net.d[0].log, "loaded=1"), 1);
+    network_drained(0);
     print_message("figure R2: killed 3 times, work again after %lld ms at most\n",
                   (long long)worst);
 }
@@ -114,28 +108,28 @@ static void R5_back_from_an_older_snapshot(void **state)
     int lost;
 
     (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 4");
-    assert_true(scene_says(&s, 0, "event=preflight check=persistence", SCENE_LONG_MS));
-    scene_add(&s, "slow", 12);
-    assert_true(ledger_until(&s.ledger, " start", 4, SCENE_LONG_MS));
-    scene_redis(&s, "SAVE", NULL);
-    assert_true(ledger_until(&s.ledger, " end", 4, SCENE_LONG_MS));
-    scene_add(&s, "slow", 20);
-    test_redis_kill(&s.redis, SIGKILL);
+    network_daemon(0, NULL, "concurrency: 4");
+    assert_true(test_laterd_says(&net.d[0], "event=preflight check=persistence", STAGE_WAIT_MS));
+    network_add("slow", 12);
+    assert_true(ledger_until(&net.s.ledger, " start", 4, STAGE_WAIT_MS));
+    network_redis("SAVE", NULL);
+    assert_true(ledger_until(&net.s.ledger, " end", 4, STAGE_WAIT_MS));
+    network_add("slow", 20);
+    test_redis_kill(&net.s.redis, SIGKILL);
     test_pause(1500);
-    test_redis_restart(&s.redis);
-    lost = ledger_lost_by_redis(&s.ledger, &s.redis, 0);
+    test_redis_restart(&net.s.redis);
+    lost = ledger_lost_by_redis(&net.s.ledger, &net.s.redis, 0);
     assert_in_range(lost, 16, 20); /* added since the snapshot and not started */
-    (void)scene_works(&s, 20000);
-    assert_true(scene_is_drained(&s, SCENE_LONG_MS));
-    ledger_sum(&s.ledger, &sum);
+    (void)network_works(20000);
+    assert_true(network_is_drained(STAGE_WAIT_MS));
+    ledger_sum(&net.s.ledger, &sum);
     assert_int_equal(sum.lost + sum.unexpected + sum.twins, 0);
     /* A job that had ended since the snapshot runs again, once. */
     assert_in_range(sum.duplicates, 0, 8);
     /* Worker and Redis agree on the held jobs. */
     test_pause(6000); /* at least one beat */
-    assert_int_equal(scene_log(&s, 0, "event=count-differs"), 0);
-    assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), 0);
+    assert_int_equal(test_lines(net.d[0].log, "event=count-differs"), 0);
+    assert_int_equal(test_int(&net.s.redis, "ZCARD", STAGE_ROOT ":running"), 0);
     print_message("figure R5: %d jobs lost by Redis (since its snapshot), 0 by laterd, %d run "
                   "again\n",
                   lost, sum.duplicates);
@@ -149,46 +143,45 @@ static bool has_run_what_is_left(void *lost)
 {
     struct ledger_sum sum;
 
-    ledger_sum(&s.ledger, &sum);
-    return sum.lost == 0 && test_int(&s.redis, "ZCARD", SCENE_ROOT ":running") == 0 &&
-           test_int(&s.redis, "HLEN", SCENE_ROOT ":jobs") -
-                   test_int(&s.redis, "ZCARD", SCENE_ROOT ":dead:work") <=
+    ledger_sum(&net.s.ledger, &sum);
+    return sum.lost == 0 && test_int(&net.s.redis, "ZCARD", STAGE_ROOT ":running") == 0 &&
+           test_int(&net.s.redis, "HLEN", STAGE_ROOT ":jobs") -
+                   test_int(&net.s.redis, "ZCARD", STAGE_ROOT ":dead:work") <=
                *(int *)lost;
 }
 
 static void R6_tail_of_the_aof_torn(void **state)
 {
     CLEANUP_FREE char *tear = mem_printf(
-        "for f in %s/appendonlydir/*.incr.aof; do truncate -s -100 $f; done", s.redis.dir);
-    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", tear, NULL};
+        "for f in %s/appendonlydir/*.incr.aof; do truncate -s -100 $f; done", net.s.redis.dir);
     int rounds = test_is_long() ? 30 : 3, lost = 0, halves, buried;
     struct ledger_sum sum;
 
     (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 4");
+    network_daemon(0, NULL, "concurrency: 4");
     for (int i = 0; i < rounds; i++) {
-        int ends = ledger_lines(&s.ledger, " end");
+        int ends = ledger_lines(&net.s.ledger, " end");
 
-        scene_add(&s, "work", 100);
-        assert_true(ledger_until(&s.ledger, " end", ends + 20 + 11 * (i % 5), SCENE_LONG_MS));
-        test_redis_kill(&s.redis, SIGKILL);
-        assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
-        test_redis_restart(&s.redis);
-        lost += ledger_lost_by_redis(&s.ledger, &s.redis, 0);
+        network_add("work", 100);
+        assert_true(ledger_until(&net.s.ledger, " end", ends + 20 + 11 * (i % 5), STAGE_WAIT_MS));
+        test_redis_kill(&net.s.redis, SIGKILL);
+        assert_int_equal(test_sh(tear), 0);
+        test_redis_restart(&net.s.redis);
+        lost += ledger_lost_by_redis(&net.s.ledger, &net.s.redis, 0);
     }
-    assert_true(test_until(has_run_what_is_left, &lost, 2 * SCENE_LONG_MS));
-    ledger_sum(&s.ledger, &sum);
+    assert_true(test_until(has_run_what_is_left, &lost, 2 * STAGE_WAIT_MS));
+    ledger_sum(&net.s.ledger, &sum);
     assert_int_equal(sum.lost + sum.unexpected + sum.twins, 0);
     /* 100 bytes are at most one write: four ends and four claims. */
     assert_in_range(lost, 0, rounds);
     assert_in_range(sum.duplicates, 0, 8 * rounds);
-    buried = (int)test_int(&s.redis, "ZCARD", SCENE_ROOT ":dead:work");
+    buried = (int)test_int(&net.s.redis, "ZCARD", STAGE_ROOT ":dead:work");
     assert_in_range(buried, 0, rounds);
     /* Only these half-written jobs are wrong, and the repair buries each. */
-    halves = (int)test_int(&s.redis, "HLEN", SCENE_ROOT ":jobs");
-    assert_int_equal(test_fsck(&s.redis), halves);
-    assert_int_equal(test_fsck_repair(&s.redis), 0);
-    assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":dead:work"), halves);
+    halves = (int)test_int(&net.s.redis, "HLEN", STAGE_ROOT ":jobs");
+    assert_int_equal(test_fsck(&net.s.redis), halves);
+    assert_int_equal(test_fsck_repair(&net.s.redis), 0);
+    assert_int_equal(test_int(&net.s.redis, "ZCARD", STAGE_ROOT ":dead:work"), halves);
     print_message("figure R6: torn %d times by 100 bytes: %d adds lost with them (%d left half an "
                   "add, which fsck found and buried), 0 by laterd, %d half a claim, %d jobs run "
                   "again\n",
@@ -204,7 +197,7 @@ static void R6_tail_of_the_aof_torn(void **state)
 static int claim_by_hand(const char *epoch)
 {
     struct reply *r =
-        test_redis_call(&s.redis, "FCALL", "later_v2_step", "1", SCENE_ROOT, epoch, "1", "0",
+        test_redis_call(&net.s.redis, "FCALL", "later_v2_step", "1", STAGE_ROOT, epoch, "1", "0",
                         TORN_CLAIMED, "0", "1", "work", TORN_CLAIMED, "1048576", "0", NULL);
     const struct reply *group = reply_at(reply_at(r, 3), 0);
     int n = (int)(reply_count(group) - 6) / 3;
@@ -216,8 +209,8 @@ static int claim_by_hand(const char *epoch)
 
 static char *enter_by_hand(void)
 {
-    struct reply *r = test_redis_call(&s.redis, "FCALL", "later_v1_register", "1", SCENE_ROOT, "0",
-                                      "hand", "1", "0", "0", "0", "0", NULL);
+    struct reply *r = test_redis_call(&net.s.redis, "FCALL", "later_v1_register", "1", STAGE_ROOT,
+                                      "0", "hand", "1", "0", "0", "0", "0", NULL);
     char *epoch = mem_printf("%lld", (long long)reply_int(reply_at(r, 1)));
 
     reply_free(r);
@@ -229,12 +222,12 @@ static void restart_with(const char *path, const struct buf *log, size_t n)
 {
     FILE *f;
 
-    test_redis_kill(&s.redis, SIGKILL);
+    test_redis_kill(&net.s.redis, SIGKILL);
     f = fopen(path, "w");
     assert_non_null(f);
     assert_int_equal(fwrite(log->data, 1, n, f), n);
     assert_int_equal(fclose(f), 0);
-    test_redis_restart(&s.redis);
+    test_redis_restart(&net.s.redis);
 }
 
 /*
@@ -244,16 +237,17 @@ static void restart_with(const char *path, const struct buf *log, size_t n)
  */
 static void R6_claim_torn_in_each_command(void **state)
 {
-    CLEANUP_FREE char *path = mem_printf("%s/appendonlydir/appendonly.aof.1.incr.aof", s.redis.dir);
+    CLEANUP_FREE char *path =
+        mem_printf("%s/appendonlydir/appendonly.aof.1.incr.aof", net.s.redis.dir);
     CLEANUP_FREE char *epoch = NULL;
     CLEANUP_BUF struct buf log = BUF_INIT;
     size_t begin, at;
     int torn = 0;
 
     (void)state;
-    test_redis_load(&s.redis);
+    test_redis_load(&net.s.redis);
     epoch = enter_by_hand();
-    scene_add(&s, "work", TORN_WAITING + 2 * atoi(TORN_CLAIMED));
+    network_add("work", TORN_WAITING + 2 * atoi(TORN_CLAIMED));
     test_read(path, &log);
     begin = log.len;
     assert_int_equal(claim_by_hand(epoch), atoi(TORN_CLAIMED));
@@ -263,10 +257,11 @@ static void R6_claim_torn_in_each_command(void **state)
             continue;
         restart_with(path, &log, at + 3);
         assert_int_equal(claim_by_hand(epoch), atoi(TORN_CLAIMED));
-        test_redis_kill(&s.redis, SIGKILL);
-        test_redis_restart(&s.redis);
-        assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":running"), atoi(TORN_CLAIMED));
-        assert_int_equal(test_int(&s.redis, "ZCARD", SCENE_ROOT ":q:work:5"),
+        test_redis_kill(&net.s.redis, SIGKILL);
+        test_redis_restart(&net.s.redis);
+        assert_int_equal(test_int(&net.s.redis, "ZCARD", STAGE_ROOT ":running"),
+                         atoi(TORN_CLAIMED));
+        assert_int_equal(test_int(&net.s.redis, "ZCARD", STAGE_ROOT ":q:work:5"),
                          TORN_WAITING + atoi(TORN_CLAIMED));
         torn++;
     }
@@ -278,7 +273,7 @@ static void R6_claim_torn_in_each_command(void **state)
 static bool answers(void *text)
 {
     static const char *const ping[] = {"PING"};
-    struct client *c = scene_client(&s);
+    struct client *c = network_client();
     struct err err = ERR_INIT;
     struct reply *r = c != NULL ? client_call(c, 1, ping, NULL, &err) : NULL;
     const char *want = text;
@@ -297,24 +292,24 @@ static void R7_loading(void **state)
     int64_t ms;
 
     (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 4");
-    scene_redis(&s, "DEBUG", "POPULATE", test_is_long() ? "100000" : "25000", "foreign", NULL);
-    scene_add(&s, "slow", 12);
-    assert_true(ledger_until(&s.ledger, " start", 4, SCENE_LONG_MS));
-    scene_redis(&s, "SAVE", NULL);
-    test_redis_kill(&s.redis, SIGKILL);
-    test_redis_launch(&s.redis);
-    assert_true(test_until(answers, (void *)(uintptr_t) "LOADING", SCENE_LONG_MS));
+    network_daemon(0, NULL, "concurrency: 4");
+    network_redis("DEBUG", "POPULATE", test_is_long() ? "100000" : "25000", "foreign", NULL);
+    network_add("slow", 12);
+    assert_true(ledger_until(&net.s.ledger, " start", 4, STAGE_WAIT_MS));
+    network_redis("SAVE", NULL);
+    test_redis_kill(&net.s.redis, SIGKILL);
+    test_redis_launch(&net.s.redis);
+    assert_true(test_until(answers, (void *)(uintptr_t) "LOADING", STAGE_WAIT_MS));
     /* Running jobs end, and no job is claimed. */
-    assert_true(ledger_until(&s.ledger, " end", 4, SCENE_LONG_MS));
-    starts = ledger_lines(&s.ledger, " start");
-    scene_is_calm(&s, 0, 3000, 3);
+    assert_true(ledger_until(&net.s.ledger, " end", 4, STAGE_WAIT_MS));
+    starts = ledger_lines(&net.s.ledger, " start");
+    (void)network_is_calm(0, 3000, 3);
     if (!answers((void *)(uintptr_t) "LOADING"))
         fail_msg("it was loaded too soon to tell anything");
-    assert_int_equal(ledger_lines(&s.ledger, " start"), starts);
-    assert_true(test_until(answers, (void *)(uintptr_t) "", 2 * SCENE_LONG_MS));
-    ms = scene_works(&s, RESUME_MS + 3000); /* it waits for the slow jobs */
-    scene_drained(&s, 0);
+    assert_int_equal(ledger_lines(&net.s.ledger, " start"), starts);
+    assert_true(test_until(answers, (void *)(uintptr_t) "", 2 * STAGE_WAIT_MS));
+    ms = network_works(RESUME_MS + 3000); /* it waits for the slow jobs */
+    network_drained(0);
     print_message("figure R7: work %lld ms after the data was loaded\n", (long long)ms);
 }
 
@@ -323,26 +318,26 @@ static void R7_loading(void **state)
 static void R9_writes_paused(void **state)
 {
     (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 4");
-    scene_add(&s, "slow", 8);
-    assert_true(ledger_until(&s.ledger, " start", 4, SCENE_LONG_MS));
-    scene_redis(&s, "CLIENT", "PAUSE", "60000", "WRITE", NULL);
-    assert_true(ledger_until(&s.ledger, " end", 4, SCENE_LONG_MS));
+    network_daemon(0, NULL, "concurrency: 4");
+    network_add("slow", 8);
+    assert_true(ledger_until(&net.s.ledger, " start", 4, STAGE_WAIT_MS));
+    network_redis("CLIENT", "PAUSE", "60000", "WRITE", NULL);
+    assert_true(ledger_until(&net.s.ledger, " end", 4, STAGE_WAIT_MS));
     /* Each connection comes up, since reads work, and gets no answer to its first write. */
-    scene_is_calm(&s, 0, 8000, 16);
-    assert_int_equal(ledger_lines(&s.ledger, " start"), 4);
-    scene_redis(&s, "CLIENT", "UNPAUSE", NULL);
-    (void)scene_works(&s, RESUME_MS + 3000);
-    scene_drained(&s, 0);
+    (void)network_is_calm(0, 8000, 16);
+    assert_int_equal(ledger_lines(&net.s.ledger, " start"), 4);
+    network_redis("CLIENT", "UNPAUSE", NULL);
+    (void)network_works(RESUME_MS + 3000);
+    network_drained(0);
 }
 
 int main(void)
 {
-#define T_WITH(f, setup) cmocka_unit_test_prestate_setup_teardown(f, setup, scene_teardown, &s)
-#define T(f) T_WITH(f, scene_setup)
+#define T_WITH(f, setup) cmocka_unit_test_setup_teardown(f, setup, network_teardown)
+#define T(f) T_WITH(f, network_setup)
     const struct CMUnitTest tests[] = {
         T(R1_absent_at_start),
-        T_WITH(R2_killed_while_idle, scene_setup_aof),
+        T_WITH(R2_killed_while_idle, network_setup_aof),
         T_WITH(R5_back_from_an_older_snapshot, setup_snapshots),
         T_WITH(R6_tail_of_the_aof_torn, setup_always),
         T_WITH(R6_claim_torn_in_each_command, setup_always),

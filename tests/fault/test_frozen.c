@@ -6,27 +6,22 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "../support/env.h"
-#include "scene.h"
+#include "network.h"
 
 #define RESUME_MS 3000 /* 2 s are promised; one more for a slow machine */
-
-static struct scene s;
 
 static int setup(void **state)
 {
     static const char *const args[] = {"--enable-debug-command", "yes", NULL};
 
     (void)state;
-    scene_open(&s, args);
-    return 0;
+    return network_setup_with(args);
 }
 
 static int reaped(int daemons)
@@ -34,7 +29,7 @@ static int reaped(int daemons)
     int n = 0;
 
     for (int i = 0; i < daemons; i++)
-        n += scene_log(&s, i, "event=reaped") + scene_log(&s, i, "event=given-up");
+        n += test_lines(net.d[i].log, "event=reaped") + test_lines(net.d[i].log, "event=given-up");
     return n;
 }
 
@@ -42,9 +37,9 @@ static int reaped(int daemons)
 
 static void stand_still(int ms)
 {
-    test_redis_kill(&s.redis, SIGSTOP);
+    test_redis_kill(&net.s.redis, SIGSTOP);
     test_pause(ms);
-    test_redis_kill(&s.redis, SIGCONT);
+    test_redis_kill(&net.s.redis, SIGCONT);
 }
 
 static void R8_frozen_under_three_workers(void **state)
@@ -55,17 +50,17 @@ static void R8_frozen_under_three_workers(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++)
-        scene_daemon(&s, i, NULL, "concurrency: 2");
+        network_daemon(i, NULL, "concurrency: 2");
     for (int i = 0; i < n; i++) {
-        int ends = ledger_lines(&s.ledger, " end");
+        int ends = ledger_lines(&net.s.ledger, " end");
 
-        scene_add(&s, "slow", 12);
-        assert_true(ledger_until(&s.ledger, " start", ends + 6, SCENE_LONG_MS));
+        network_add("slow", 12);
+        assert_true(ledger_until(&net.s.ledger, " start", ends + 6, STAGE_WAIT_MS));
         stand_still(ms[i]);
         /* The handlers ended meanwhile, and no result was lost. */
-        assert_true(ledger_until(&s.ledger, " end", ends + 6, 2000));
-        (void)scene_works(&s, RESUME_MS + 4000); /* it waits for the slow jobs */
-        scene_drained(&s, 0);
+        assert_true(ledger_until(&net.s.ledger, " end", ends + 6, 2000));
+        (void)network_works(RESUME_MS + 4000); /* it waits for the slow jobs */
+        network_drained(0);
     }
     /* Time enough for a reap to show in the log, if a worker had been taken for dead. */
     test_pause(test_is_long() ? 30000 : 6000);
@@ -79,15 +74,15 @@ static void R8_paused_and_asleep(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
-        scene_daemon(&s, i, NULL, "concurrency: 2");
-    scene_add(&s, "slow", 8);
-    scene_redis(&s, "CLIENT", "PAUSE", "4000", "ALL", NULL);
+        network_daemon(i, NULL, "concurrency: 2");
+    network_add("slow", 8);
+    network_redis("CLIENT", "PAUSE", "4000", "ALL", NULL);
     test_pause(4000);
-    (void)scene_works(&s, RESUME_MS + 4000);
-    scene_add(&s, "slow", 8);
-    scene_redis(&s, "DEBUG", "SLEEP", "3", NULL);
-    (void)scene_works(&s, RESUME_MS + 4000);
-    scene_drained(&s, 0);
+    (void)network_works(RESUME_MS + 4000);
+    network_add("slow", 8);
+    network_redis("DEBUG", "SLEEP", "3", NULL);
+    (void)network_works(RESUME_MS + 4000);
+    network_drained(0);
     assert_int_equal(reaped(2), 0);
 }
 
@@ -99,31 +94,31 @@ static void R25_databases_swapped(void **state)
     int before;
 
     (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 4");
-    scene_add(&s, "slow", 12);
-    assert_true(ledger_until(&s.ledger, " start", 4, SCENE_LONG_MS));
-    scene_redis(&s, "SWAPDB", "0", "1", NULL);
-    assert_true(scene_says(&s, 0, "event=forgotten", SCENE_LONG_MS));
-    assert_true(ledger_until(&s.ledger, " end", 4, SCENE_LONG_MS));
+    network_daemon(0, NULL, "concurrency: 4");
+    network_add("slow", 12);
+    assert_true(ledger_until(&net.s.ledger, " start", 4, STAGE_WAIT_MS));
+    network_redis("SWAPDB", "0", "1", NULL);
+    assert_true(test_laterd_says(&net.d[0], "event=forgotten", STAGE_WAIT_MS));
+    assert_true(ledger_until(&net.s.ledger, " end", 4, STAGE_WAIT_MS));
     /* It serves the database that is there now, and starts no job of the other one. */
-    before = ledger_lines(&s.ledger, " end");
-    (void)scene_works(&s, RESUME_MS);
-    assert_in_range(ledger_lines(&s.ledger, " end"), before + 1, before + 1);
-    scene_redis(&s, "SWAPDB", "0", "1", NULL);
-    assert_true(test_until_lines(s.d[0].log, "event=forgotten", 2, SCENE_LONG_MS));
-    assert_true(scene_is_drained(&s, 2 * SCENE_LONG_MS));
-    ledger_sum(&s.ledger, &sum);
+    before = ledger_lines(&net.s.ledger, " end");
+    (void)network_works(RESUME_MS);
+    assert_in_range(ledger_lines(&net.s.ledger, " end"), before + 1, before + 1);
+    network_redis("SWAPDB", "0", "1", NULL);
+    assert_true(test_until_lines(net.d[0].log, "event=forgotten", 2, STAGE_WAIT_MS));
+    assert_true(network_is_drained(2 * STAGE_WAIT_MS));
+    ledger_sum(&net.s.ledger, &sum);
     assert_int_equal(sum.lost + sum.unexpected + sum.twins + sum.double_starts, 0);
     /* The four jobs that ended while their data was away run again, once their former epoch has
      * been silent for long enough. The log says so. */
     assert_in_range(sum.duplicates, 0, 4);
-    assert_in_range(scene_log(&s, 0, "event=registered"), 3, 3);
+    assert_in_range(test_lines(net.d[0].log, "event=registered"), 3, 3);
     print_message("figure R25: swapped away and back: 0 lost, %d run again\n", sum.duplicates);
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_prestate_setup_teardown(f, setup, scene_teardown, &s)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, network_teardown)
     const struct CMUnitTest tests[] = {
         T(R8_frozen_under_three_workers),
         T(R8_paused_and_asleep),

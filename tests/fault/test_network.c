@@ -2,56 +2,45 @@
  * A broken network between laterd and Redis: links that are silent, that take one byte at a time,
  * or that carry garbage (R23, R26, N1, N4, N5).
  */
-#include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "../support/env.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/mem.h"
-#include "scene.h"
+#include "network.h"
 #include "usage.h"
 
 #define RESUME_MS 3000 /* 2 s are promised; one more for a slow machine */
-
-static struct scene s;
 
 /* ---- silent links */
 
 static void is_noticed_and_left(const char *mode, int line)
 {
     int lasts_ms = test_is_long() ? 30000 : 4000;
-    int64_t noticed, resumed, connects;
+    int64_t noticed, resumed;
     struct mono begin;
 
-    scene_daemon(&s, 0, NULL, "concurrency: 2");
-    scene_add(&s, "slow", 2);
-    assert_true(ledger_until(&s.ledger, " start", 2, SCENE_LONG_MS));
+    network_daemon(0, NULL, "concurrency: 2");
+    network_add("slow", 2);
+    assert_true(ledger_until(&net.s.ledger, " start", 2, STAGE_WAIT_MS));
     begin = mono_now();
-    (void)proxy_tell(&s.proxy, "mode %s", mode);
-    assert_true(scene_says(&s, 0, "state=down", SCENE_LONG_MS));
+    (void)proxy_tell(&net.proxy, "mode %s", mode);
+    assert_true(test_laterd_says(&net.d[0], "state=down", STAGE_WAIT_MS));
     noticed = test_ms_since(begin);
     /* A look is sent every second, and 2 s later its missing answer is noticed. */
     assert_in_range(noticed, 0, 5000);
-    connects = proxy_tell(&s.proxy, "accepted");
-    scene_is_calm(&s, 0, lasts_ms, 6);
-    connects = proxy_tell(&s.proxy, "accepted") - connects;
-    assert_in_range(connects, 0, lasts_ms / 1000 + 2);
+    assert_in_range(network_is_calm(0, lasts_ms, 6), 0, lasts_ms / 1000 + 2);
     /* Running jobs have ended, and no job was started. */
-    assert_int_equal(ledger_lines(&s.ledger, " end"), 2);
-    (void)proxy_tell(&s.proxy, "pass");
-    resumed = scene_works(&s, RESUME_MS + 2000); /* a hanging connection attempt ends after 2 s */
-    scene_drained(&s, 0);
+    assert_int_equal(ledger_lines(&net.s.ledger, " end"), 2);
+    (void)proxy_tell(&net.proxy, "pass");
+    resumed = network_works(RESUME_MS + 2000); /* a hanging connection attempt ends after 2 s */
+    network_drained(0);
     print_message("figure N%d: %s noticed after %lld ms, work again %lld ms after its end\n", line,
                   mode, (long long)noticed, (long long)resumed);
 }
@@ -73,17 +62,17 @@ static void R23_pubsub_link_goes_silent(void **state)
     int64_t worst = 0, ms;
 
     (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 2");
-    (void)scene_works(&s, RESUME_MS);
-    (void)proxy_tell(&s.proxy, "on SUBSCRIBE blackhole 0");
-    (void)proxy_tell(&s.proxy, "mute");
+    network_daemon(0, NULL, "concurrency: 2");
+    (void)network_works(RESUME_MS);
+    (void)proxy_tell(&net.proxy, "on SUBSCRIBE blackhole 0");
+    (void)proxy_tell(&net.proxy, "mute");
     for (int i = 0; i < 6; i++) {
-        ms = scene_works(&s, 2500); /* a look comes every 0.9 to 1.1 s */
+        ms = network_works(2500); /* a look comes every 0.9 to 1.1 s */
         worst = ms > worst ? ms : worst;
     }
-    assert_int_equal(scene_log(&s, 0, "state=down"), 0);
-    (void)proxy_tell(&s.proxy, "pass");
-    scene_drained(&s, 0);
+    assert_int_equal(test_lines(net.d[0].log, "state=down"), 0);
+    (void)proxy_tell(&net.proxy, "pass");
+    network_drained(0);
     print_message("figure R23: without wake-ups a due job started after %lld ms at most\n",
                   (long long)worst);
 }
@@ -92,57 +81,40 @@ static void R23_pubsub_link_goes_silent(void **state)
 
 static void N4_one_byte_at_a_time(void **state)
 {
-    CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
-    char number[8];
-    char *argv[] = {program,
-                    (char *)(uintptr_t) "--redis",
-                    s.proxy.url,
-                    (char *)(uintptr_t) "add",
-                    (char *)(uintptr_t) "work",
-                    number,
-                    NULL};
-
     (void)state;
-    (void)proxy_tell(&s.proxy, "mode slice");
-    scene_daemon(&s, 0, NULL, "concurrency: 4\nredis_timeout: 20s");
-    scene_add(&s, "work", 100);
-    for (int i = 0; i < 5; i++) {
-        (void)snprintf(number, sizeof(number), "%d", s.ledger.njobs);
-        ledger_note(&s.ledger, s.ledger.njobs, "");
-        assert_int_equal(proc_run(argv, NULL, 0, NULL, NULL), 0);
-    }
-    scene_drained(&s, 0);
-    assert_int_equal(scene_log(&s, 0, "state=down"), 0);
+    (void)proxy_tell(&net.proxy, "mode slice");
+    network_daemon(0, NULL, "concurrency: 4\nredis_timeout: 20s");
+    network_add("work", 100);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(network_later_add(net.proxy.url, NULL, NULL), 0);
+    network_drained(0);
+    assert_int_equal(test_lines(net.d[0].log, "state=down"), 0);
 }
 
 static bool all_are_kept(void *arg)
 {
     (void)arg;
-    return test_int(&s.redis, "ZCARD", SCENE_ROOT ":done:loud") == 32;
+    return test_int(&net.s.redis, "ZCARD", STAGE_ROOT ":done:loud") == 32;
 }
 
 /* Each step carries 16 results of 16 KiB, of which the socket takes at most three bytes a call. */
 static void N5_short_writes(void **state)
 {
-    CLEANUP_FREE char *preload =
-        mem_printf("%s/tests/support/preload/shortwrite.so", test_build_dir());
-
     (void)state;
-    assert_int_equal(access(preload, R_OK), 0);
-    ledger_script(&s.ledger, "loud",
+    ledger_script(&net.s.ledger, "loud",
                   "sleep 0.5; for i in 1 2 3 4; do "
                   "echo \"result $(head -c 4000 /dev/zero | tr '\\0' r)\" >&3; done");
-    assert_int_equal(setenv("LD_PRELOAD", preload, 1), 0);
-    scene_daemon(&s, 0, NULL, "concurrency: 16\nredis_timeout: 20s\ndefaults: { keep: 1h }");
-    (void)unsetenv("LD_PRELOAD");
-    scene_add(&s, "loud", 32);
-    assert_true(ledger_until(&s.ledger, " end", 32, SCENE_LONG_MS));
+    stage_preload("shortwrite", NULL, NULL);
+    network_daemon(0, NULL, "concurrency: 16\nredis_timeout: 20s\ndefaults: { keep: 1h }");
+    stage_plain();
+    network_add("loud", 32);
+    assert_true(ledger_until(&net.s.ledger, " end", 32, STAGE_WAIT_MS));
     /* Sending the last results takes a while, at a few bytes a call. */
-    assert_true(test_until(all_are_kept, NULL, SCENE_LONG_MS));
-    scene_is_calm(&s, 0, 3000, 40);
-    assert_int_equal(scene_log(&s, 0, "state=down"), 0);
+    assert_true(test_until(all_are_kept, NULL, STAGE_WAIT_MS));
+    (void)network_is_calm(0, 3000, 40);
+    assert_int_equal(test_lines(net.d[0].log, "state=down"), 0);
     /* Outcomes are kept, so it never drains. Each job ran once. */
-    assert_int_equal(ledger_lines(&s.ledger, " start"), 32);
+    assert_int_equal(ledger_lines(&net.s.ledger, " start"), 32);
 }
 
 /* ---- answers that are not valid */
@@ -172,35 +144,35 @@ static void R26_resp_garbage(void **state)
     pid_t pid;
 
     (void)state;
-    scene_daemon(&s, 0, NULL, "concurrency: 2\nredis_timeout: 1s");
-    pid = s.d[0].proc.pid;
+    network_daemon(0, NULL, "concurrency: 2\nredis_timeout: 1s");
+    pid = net.d[0].proc.pid;
     before = usage_kib(pid, "VmRSS");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        (void)proxy_tell(&s.proxy, "pass");
+        (void)proxy_tell(&net.proxy, "pass");
         /* The first two in every answer, the others in answers to a step (all in the long form). */
         for (size_t k = 0; k < (i < 2 || test_is_long() ? 6 : 1); k++) {
-            (void)proxy_tell(&s.proxy, "on %s garbage:%s", where[k], proxy_hex(bad[i]));
+            (void)proxy_tell(&net.proxy, "on %s garbage:%s", where[k], proxy_hex(bad[i]));
             if (k != 0)
-                (void)proxy_tell(&s.proxy, "reset");
+                (void)proxy_tell(&net.proxy, "reset");
             if (k < 2)
-                scene_redis(&s, "PUBLISH", SCENE_ROOT ":wake", k == 0 ? "work" : "!beat", NULL);
+                network_redis("PUBLISH", STAGE_ROOT ":wake", k == 0 ? "work" : "!beat", NULL);
             fired++;
-            if (!proxy_until_fired(&s.proxy, fired, SCENE_LONG_MS))
+            if (!proxy_until_fired(&net.proxy, fired, STAGE_WAIT_MS))
                 fail_msg("%s was not answered with garbage %zu", where[k], i);
         }
-        (void)proxy_tell(&s.proxy, "pass");
-        print_message("garbage %zu: work after %lld ms\n", i, (long long)scene_works(&s, 20000));
+        (void)proxy_tell(&net.proxy, "pass");
+        print_message("garbage %zu: work after %lld ms\n", i, (long long)network_works(20000));
     }
-    assert_int_equal(s.d[0].proc.pid, pid);
+    assert_int_equal(net.d[0].proc.pid, pid);
     assert_in_range(usage_kib(pid, "VmRSS"), 1, before + 65536);
-    scene_drained(&s, 0);
+    network_drained(0);
     print_message("figure R26: %d answers of garbage, memory %lld to %lld KiB\n", (int)fired,
                   (long long)before, (long long)usage_kib(pid, "VmRSS"));
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_prestate_setup_teardown(f, scene_setup_proxy, scene_teardown, &s)
+#define T(f) cmocka_unit_test_setup_teardown(f, network_setup_proxy, network_teardown)
     const struct CMUnitTest tests[] = {
         T(N1_half_open_bytes_are_gone),
         T(N1_half_open_bytes_come_later),
