@@ -24,3 +24,9 @@ if sed -n '/^| [A-Z][A-Z]*[0-9][0-9]* |/p' doc/faults.md | grep -v -E '` \| ok(:
     echo "the lines above of doc/faults.md are not ok: run scripts/test, then scripts/faults, and see why"
     exit 1
 fi
+
+# The names of test functions: tests/README.md.
+if find tests -name '*.c' -exec grep -nE '^static void [a-z]\w*\(void \*\*\w+\)$' {} + | grep -v ' test_'; then
+    echo "a test function is called test_ and what holds, or begins with a line of a catalogue"
+    exit 1
+fi

@@ -68,7 +68,7 @@ static bool is_sound(int again)
 
 #define ONCE(n, id) #n " " id " 1 1" #n " start\n" #n " " id " 1 1" #n " end\n"
 
-static void each_once_is_sound(void **state)
+static void test_each_once_is_sound(void **state)
 {
     struct ledger_sum s = sum_of(ONCE(0, "j0") ONCE(1, "j1") ONCE(2, "j2"), "");
 
@@ -80,14 +80,14 @@ static void each_once_is_sound(void **state)
     assert_int_equal(s.ends, 3);
 }
 
-static void what_was_not_acknowledged_cannot_be_lost(void **state)
+static void test_what_was_not_acknowledged_cannot_be_lost(void **state)
 {
     (void)state;
     (void)sum_of(ONCE(0, "j0") ONCE(1, "j1"), "");
     assert_true(is_sound(LEDGER_WITH_CAUSE));
 }
 
-static void a_start_without_an_end_is_lost(void **state)
+static void test_a_start_without_an_end_is_lost(void **state)
 {
     struct ledger_sum s = sum_of(ONCE(0, "j0") "1 j1 1 11 start\n", "");
 
@@ -96,7 +96,7 @@ static void a_start_without_an_end_is_lost(void **state)
     assert_int_equal(s.lost, 1);
 }
 
-static void what_is_excused_is_not_lost(void **state)
+static void test_what_is_excused_is_not_lost(void **state)
 {
     struct ledger_sum s;
 
@@ -108,7 +108,7 @@ static void what_is_excused_is_not_lost(void **state)
     assert_int_equal(s.lost, 0);
 }
 
-static void a_stranger_is_unexpected(void **state)
+static void test_a_stranger_is_unexpected(void **state)
 {
     struct ledger_sum s = sum_of(ONCE(0, "j0") ONCE(1, "j1") ONCE(7, "j7") "what is this\n", "");
 
@@ -117,7 +117,7 @@ static void a_stranger_is_unexpected(void **state)
     assert_int_equal(s.unexpected, 3);
 }
 
-static void two_ids_for_one_add(void **state)
+static void test_two_ids_for_one_add(void **state)
 {
     struct ledger_sum s =
         sum_of(ONCE(0, "j0") ONCE(1, "j1") "1 j9 1 99 start\n1 j9 1 99 end\n", "");
@@ -128,7 +128,7 @@ static void two_ids_for_one_add(void **state)
     assert_int_equal(s.double_starts, 0);
 }
 
-static void one_id_for_two_adds(void **state)
+static void test_one_id_for_two_adds(void **state)
 {
     struct ledger_sum s = sum_of(ONCE(0, "j0") ONCE(1, "j0"), "");
 
@@ -137,7 +137,7 @@ static void one_id_for_two_adds(void **state)
     assert_int_equal(s.twins, 1);
 }
 
-static void one_attempt_started_twice(void **state)
+static void test_one_attempt_started_twice(void **state)
 {
     struct ledger_sum s =
         sum_of(ONCE(0, "j0") ONCE(1, "j1") "1 j1 1 12 start\n",
@@ -151,7 +151,7 @@ static void one_attempt_started_twice(void **state)
 
 static const char second[] = ONCE(0, "j0") "1 j1 1 11 start\n1 j1 2 12 start\n1 j1 2 12 end\n";
 
-static void a_second_start_needs_a_cause(void **state)
+static void test_a_second_start_needs_a_cause(void **state)
 {
     struct ledger_sum s = sum_of(second, "event=end job=j0 queue=q outcome=retry again_in_ms=1\n"
                                          "event=end job=j1 queue=q outcome=done code=0\n");
@@ -162,7 +162,7 @@ static void a_second_start_needs_a_cause(void **state)
     assert_int_equal(s.unexplained, 1);
 }
 
-static void each_kind_of_cause_will_do(void **state)
+static void test_each_kind_of_cause_will_do(void **state)
 {
     static const char *const causes[] = {
         "x notice event=start job=j1 queue=q start=2 attempt=2 crashes=1 late_us=5\n",
@@ -185,7 +185,7 @@ static void each_kind_of_cause_will_do(void **state)
     }
 }
 
-static void one_cause_explains_one_second_start(void **state)
+static void test_one_cause_explains_one_second_start(void **state)
 {
     struct ledger_sum s =
         sum_of(ONCE(0, "j0") "1 j1 1 11 start\n1 j1 2 12 start\n1 j1 3 13 start\n1 j1 3 13 end\n",
@@ -200,7 +200,7 @@ static void one_cause_explains_one_second_start(void **state)
 }
 
 /* Each kind is forged alone: an attempt started twice, a number under two ids, two ends. */
-static void second_runs_up_to_the_number_permitted(void **state)
+static void test_second_runs_up_to_the_number_permitted(void **state)
 {
     static const char *const lines[] = {"1 j1 1 12 start\n", "1 j9 1 12 start\n",
                                         "1 j1 1 11 end\n"};
@@ -218,7 +218,7 @@ static void second_runs_up_to_the_number_permitted(void **state)
     }
 }
 
-static void no_number_permits_a_lost_job_or_a_stranger(void **state)
+static void test_no_number_permits_a_lost_job_or_a_stranger(void **state)
 {
     (void)state;
     (void)sum_of(ONCE(0, "j0"), "");
@@ -227,7 +227,7 @@ static void no_number_permits_a_lost_job_or_a_stranger(void **state)
     assert_false(is_sound(9));
 }
 
-static void fences_and_ends_of_a_number(void **state)
+static void test_fences_and_ends_of_a_number(void **state)
 {
     int64_t lowest, highest;
 
@@ -242,7 +242,7 @@ static void fences_and_ends_of_a_number(void **state)
     assert_int_equal(ledger_ends_of(&ledger, 0), 0);
 }
 
-static void reaped_jobs_are_added_up(void **state)
+static void test_reaped_jobs_are_added_up(void **state)
 {
     (void)state;
     (void)sum_of("", "event=reaped epoch=1 jobs=128 more=1\nevent=reaped epoch=1 jobs=3\n");
@@ -253,21 +253,21 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(each_once_is_sound),
-        T(what_was_not_acknowledged_cannot_be_lost),
-        T(a_start_without_an_end_is_lost),
-        T(what_is_excused_is_not_lost),
-        T(a_stranger_is_unexpected),
-        T(two_ids_for_one_add),
-        T(one_id_for_two_adds),
-        T(one_attempt_started_twice),
-        T(a_second_start_needs_a_cause),
-        T(each_kind_of_cause_will_do),
-        T(one_cause_explains_one_second_start),
-        T(second_runs_up_to_the_number_permitted),
-        T(no_number_permits_a_lost_job_or_a_stranger),
-        T(fences_and_ends_of_a_number),
-        T(reaped_jobs_are_added_up),
+        T(test_each_once_is_sound),
+        T(test_what_was_not_acknowledged_cannot_be_lost),
+        T(test_a_start_without_an_end_is_lost),
+        T(test_what_is_excused_is_not_lost),
+        T(test_a_stranger_is_unexpected),
+        T(test_two_ids_for_one_add),
+        T(test_one_id_for_two_adds),
+        T(test_one_attempt_started_twice),
+        T(test_a_second_start_needs_a_cause),
+        T(test_each_kind_of_cause_will_do),
+        T(test_one_cause_explains_one_second_start),
+        T(test_second_runs_up_to_the_number_permitted),
+        T(test_no_number_permits_a_lost_job_or_a_stranger),
+        T(test_fences_and_ends_of_a_number),
+        T(test_reaped_jobs_are_added_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,7 +214,7 @@ static void Q1_a_frozen_holder(void **state)
     before = snapshot();
     proc_signal(&procs[0], SIGCONT);
     assert_int_equal(proc_wait(&procs[0], LONG_MS), 75);
-    until_lines("said", "later: lock:x: the place was lost", 1);
+    until_lines("said", "later: lock:x: the permit was lost", 1);
     after = snapshot();
     assert_string_equal(before, after);
     /* The third command stays in line, behind the second one, which holds the lock now. */
@@ -461,7 +461,7 @@ static void Q3_a_lease_an_hour_back(void **state)
 
 /* ---- late calls of the bare functions */
 
-static void a_late_release_changes_nothing(void **state)
+static void test_a_late_release_changes_nothing(void **state)
 {
     CLEANUP_FREE char *before = NULL;
     CLEANUP_FREE char *after = NULL;
@@ -497,7 +497,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(Q3_the_clock_an_hour_back, setup, teardown),
         cmocka_unit_test_setup_teardown(Q2_a_lease_an_hour_ahead, setup, teardown),
         cmocka_unit_test_setup_teardown(Q3_a_lease_an_hour_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_late_release_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_late_release_changes_nothing, setup, teardown),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY"));

@@ -70,7 +70,7 @@ static void show(const char *id, const char *text)
     assert_non_null(strstr(buf_str(&said), text));
 }
 
-static void examples_serve(void **state)
+static void test_examples_serve(void **state)
 {
     const struct stream_example *e = *state;
     CLEANUP_FREE char *path = stream_example_path(e);
@@ -485,7 +485,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, stream_open, stream_close_all)
 #define E(i)                                                                                       \
     {                                                                                              \
-        "examples_serve " #i, examples_serve, NULL, stream_close_all,                              \
+        "test_examples_serve " #i, test_examples_serve, NULL, stream_close_all,                    \
             (void *)(uintptr_t)&stream_examples[i]                                                 \
     }
     const struct CMUnitTest tests[] = {

@@ -728,7 +728,7 @@ static void test_what_the_guard_killed_is_lost(void **state)
     keeper_on_left(keeper, now, false);
     out("!");
     assert_int_equal(world.end, KEEPER_LOST);
-    assert_non_null(strstr(world.told, "the place was lost"));
+    assert_non_null(strstr(world.told, "the permit was lost"));
 }
 
 static void test_lost_data_is_entered_again(void **state)

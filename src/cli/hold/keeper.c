@@ -106,7 +106,7 @@ void keeper_on_end(struct keeper *k, struct mono now, enum keeper_command how)
     if (k->stage != INSIDE)
         return;
     if (was_killed && !k->is_lost)
-        k->ops->tell(k->ctx, "the place was lost: no beat was acknowledged for 15 s, so its guard "
+        k->ops->tell(k->ctx, "the permit was lost: no beat was acknowledged for 15 s, so its guard "
                              "killed the command");
     if (was_killed || k->is_lost)
         end = KEEPER_LOST;
@@ -134,7 +134,7 @@ void keeper_forgotten(struct keeper *k, bool is_dead)
                     "this program was taken for dead, the permit may be another's: the command is "
                     "killed");
     else if (k->is_kept && !k->is_regaining)
-        k->ops->tell(k->ctx, "the place was lost; the command goes on (on_lost: keep)");
+        k->ops->tell(k->ctx, "the permit was lost; the command goes on (on_lost: keep)");
     k->is_regaining = true;
 }
 

@@ -37,7 +37,7 @@ enum keeper_end {
     KEEPER_RAN,      /* the command ended, or could not be run; its status counts */
     KEEPER_BUSY,     /* no permit at once (-n) or in time (-w) */
     KEEPER_REPEATED, /* is_once: the command was done already */
-    KEEPER_LOST,     /* the place was lost while the command ran */
+    KEEPER_LOST,     /* the permit was lost while the command ran */
     KEEPER_OVERRAN,  /* the command ran longer than it was allowed to */
     KEEPER_STOPPED,  /* a signal came before the command ran */
     KEEPER_FAILED,   /* fail() was called with the reason */

@@ -175,7 +175,7 @@ static const struct cli_option once_options[] = {
 
 #define STATUSES                                                                                   \
     "Exit status: that of COMMAND, 128+N for signal N; 1 (-E CODE) taken, with -n or -w;\n"        \
-    "75 the place was lost and COMMAND killed; 124 --ttl; 126, 127 COMMAND cannot be run;\n"       \
+    "75 the permit was lost and COMMAND killed; 124 --ttl; 126, 127 COMMAND cannot be run;\n"      \
     "64 wrong arguments; 65 no such semaphore; 69 Redis cannot be reached; 71, 77 this host\n"     \
     "is short of something, not allowed."
 
