@@ -62,7 +62,7 @@ static void put_jobs(const char *now, const char *far)
     put("HSET", "parked", PARKED_ID, "lock:" EVIL " 5 0 " EVIL);
     put("ZADD", "due:mail", far, EVIL "raw");
     put("HSET", "errors", DEAD_ID, "dead 1 5 1 " EVIL "\n" EVIL "\nout");
-    put("HSET", "failures", DEAD_ID, "5 77 1 " EVIL "\n4 77 0 " EVIL);
+    put("HSET", "failures", DEAD_ID, "5 77 - 1 " EVIL "\n4 77 " EVIL " 0 " EVIL);
     put("HSET", "results", DONE_ID, "done 0 5 1 " EVIL "\n" EVIL "\nout");
     put("HSET", "tries", RUNS_ID, "1 1 0 5");
     put("HSET", "progress", RUNS_ID, "40 " EVIL);

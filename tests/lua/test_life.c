@@ -241,11 +241,15 @@ static void test_failures(void **state)
                     start);
     }
     (void)fcall("later_show %s", id);
-    assert_non_null(strstr(named("failures"), text(" %s 6 T6\\n", w)));
+    assert_non_null(strstr(named("failures"), text(" %s - 6 T6\\n", w)));
     assert_non_null(strstr(named("failures"), " 2 T2"));
     assert_null(strstr(named("failures"), " 1 T1"));
     assert_string_equal(claim(w, "mail", 1), id);
-    assert_string_equal(settle(w, id, 7, "done", 0), "ok");
+    (void)redis("HSET R:worker:%s host web1", w);
+    assert_string_equal(settle(w, id, 7, "dead", 100), "ok");
+    (void)fcall("later_show %s", id);
+    assert_non_null(strstr(named("failures"), text(" %s web1 7 T\\n", w)));
+    assert_string_equal(fcall("later_v1_purge mail dead 10"), "[1 0]");
     assert_string_equal(redis("EXISTS R:failures"), "0");
 }
 

@@ -8,6 +8,7 @@
 
 struct failure {
     long long when_ms, epoch, code;
+    char host[256];   /* "-": unknown */
     const char *text; /* not NUL-ended */
     size_t len;
 };
@@ -18,7 +19,8 @@ static bool next_failure(const char **at, struct failure *ret)
     size_t n = strcspn(*at, "\n");
     int used = 0;
 
-    if (sscanf(*at, "%18lld %18lld %9lld%n", &ret->when_ms, &ret->epoch, &ret->code, &used) != 3 ||
+    if (sscanf(*at, "%18lld %18lld %255s %9lld%n", &ret->when_ms, &ret->epoch, ret->host,
+               &ret->code, &used) != 4 ||
         (size_t)used > n)
         return false;
     used += (*at)[used] == ' ';
@@ -36,9 +38,10 @@ void failures_show(const struct reply *value, int64_t now_ms)
 
     while (value != NULL && next_failure(&at, &f)) {
         out_label(label);
-        out_printf("%s, worker %lld: ",
-                   now_ms != 0 ? out_when(f.when_ms, now_ms, when) : out_instant(f.when_ms, when),
-                   f.epoch);
+        out_printf("%s, on ",
+                   now_ms != 0 ? out_when(f.when_ms, now_ms, when) : out_instant(f.when_ms, when));
+        out_text(f.host, strlen(f.host));
+        out_printf(" (worker %lld): ", f.epoch);
         out_text(f.text, f.len);
         out_printf("\n");
         label = "";
@@ -56,6 +59,7 @@ json_t *failures_to_json(const struct reply *value)
 
         json_put_int(object, "when_ms", f.when_ms);
         json_put_int(object, "worker", f.epoch);
+        json_put_text(object, "host", f.host, strlen(f.host));
         json_put_int(object, "code", f.code);
         json_put_text(object, "reason", f.text, f.len);
         list = list != NULL ? list : json_array();

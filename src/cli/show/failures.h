@@ -1,7 +1,7 @@
 /*
  * The last attempts of a job that failed, as the library keeps them (L.note_failure in
- * src/lua/core/record.lua): lines "<when ms> <epoch of the worker> <code> <text>", the newest
- * first.
+ * src/lua/core/record.lua): lines "<when ms> <epoch> <host> <code> <text>" of the worker, the
+ * newest first.
  */
 #ifndef LATER_CLI_SHOW_FAILURES_H
 #define LATER_CLI_SHOW_FAILURES_H

@@ -64,6 +64,7 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
     apply_retry(R, r, job, tries, epoch, now_ms)
   elseif r.verb == 'dead' then
     db('ZREM', R .. ':running', r.id)
+    L.note_failure(R, r.id, now_ms, epoch, r.code, r.text)
     L.bury(R, job.queue, r.id, L.outcome('dead', r.code, now_ms, tries.starts, r.text, r.tail),
            now_ms, r.a)
   else

@@ -107,18 +107,21 @@ local FAILURES, FAILURE_BYTES = 5, 200
 
 local function write_failure(R, id, line)
   local key, lines = R .. ':failures', {line}
-  for earlier in string.gmatch(redis.call('HGET', key, id) or '', '[^\n]+') do
+  for earlier in string.gmatch(db('HGET', key, id) or '', '[^\n]+') do
     lines[#lines + 1] = #lines < FAILURES and earlier or nil
   end
-  redis.call('HSET', key, id, table.concat(lines, '\n'))
+  db('HSET', key, id, table.concat(lines, '\n'))
 end
 
 -- Keep the last FAILURES attempts of a job that failed, the newest first, for people:
---   "<when ms> <epoch of its worker> <code> <text>" LF ...
--- That this cannot be written must not fail the call.
+--   "<when ms> <epoch of its worker> <host, - if unknown> <code> <text>" LF ...
+-- A key of a foreign type is left alone: it must not keep a job from ending.
 function L.note_failure(R, id, now_ms, epoch, code, text)
-  L.hint(write_failure, R, id, L.int(now_ms) .. ' ' .. epoch .. ' ' .. L.int(L.whole(code) or 0) ..
-         ' ' .. L.one_line(string.sub(text, 1, FAILURE_BYTES)))
+  local host = redis.pcall('HGET', R .. ':worker:' .. epoch, 'host')
+  host = type(host) == 'string' and string.match(host, '^[%w._-]+$') or '-'
+  L.unless_foreign(write_failure, R, id, L.int(now_ms) .. ' ' .. epoch .. ' ' .. host .. ' ' ..
+                   L.int(L.whole(code) or 0) .. ' ' ..
+                   L.one_line(string.sub(text, 1, FAILURE_BYTES)))
 end
 
 -- The set that a waiting job is in; the suspects of a queue have their own. -> its key; the mark

@@ -30,6 +30,7 @@ local function recover(R, id, victim, now_ms, crashes, dead_max)
   tries.crashes = tries.crashes + 1
   db('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
   local text = L.died(victim) .. ' (crash ' .. L.int(tries.crashes) .. ')'
+  L.note_failure(R, id, now_ms, victim, 0, text)
   if tries.crashes >= crashes then
     L.bury(R, job.queue, id,
            L.outcome('dead', 0, now_ms, tries.starts, 'poison pill: ' .. text, ''),
@@ -37,7 +38,6 @@ local function recover(R, id, victim, now_ms, crashes, dead_max)
     return
   end
   db('HSET', R .. ':errors', id, L.outcome('failed', 0, now_ms, tries.starts, text, ''))
-  L.note_failure(R, id, now_ms, victim, 0, text)
   L.enqueue(R, id, job, tries, tries.due or now_ms)
   if L.events then
     L.event('failed', id, job.queue, tries.due or now_ms, tries.starts, tries.attempts, nil, text)

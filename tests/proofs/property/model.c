@@ -267,10 +267,11 @@ void model_fail(struct model *m, struct model_job *j, int64_t epoch, int64_t cod
 {
     char *cut = mem_printf("%.200s", text), *clean = model_line(cut);
     struct buf all = BUF_INIT;
+    const struct model_worker *w = model_worker(m, epoch);
     const char *line = j->failures;
 
-    buf_printf(&all, "%lld %lld %lld %s", (long long)MODEL_MS(m), (long long)epoch, (long long)code,
-               clean);
+    buf_printf(&all, "%lld %lld %s %lld %s", (long long)MODEL_MS(m), (long long)epoch,
+               w != NULL && w->host[0] != '\0' ? w->host : "-", (long long)code, clean);
     for (int n = 1; n < 5 && line != NULL && *line != '\0'; n++) {
         size_t len = strcspn(line, "\n");
 

@@ -29,6 +29,7 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
         j->tries_due = now + e->a;
         model_enqueue(m, j, j->tries_due);
     } else if (e->verb == VERB_DEAD) {
+        model_fail(m, j, j->score, e->code, e->text);
         model_bury(m, j, model_outcome("dead", e->code, now, j->starts, e->text, e->tail), e->a);
     } else {
         model_release(m, j, e->a);

@@ -422,7 +422,7 @@ static void recover(struct model *m, struct model_job *j, int64_t victim, int64_
                     int64_t dead_max)
 {
     int64_t now = MODEL_MS(m);
-    char text[96];
+    char text[96], why[96];
 
     if (j->cancel_ms != MODEL_NONE) {
         model_end_cancelled(
@@ -438,12 +438,14 @@ static void recover(struct model *m, struct model_job *j, int64_t victim, int64_
     (void)snprintf(text, sizeof(text), "%sworker %lld died while it ran (crash %lld)",
                    j->crashes >= crashes ? "poison pill: " : "", (long long)victim,
                    (long long)j->crashes);
+    (void)snprintf(why, sizeof(why), "worker %lld died while it ran (crash %lld)",
+                   (long long)victim, (long long)j->crashes);
+    model_fail(m, j, victim, 0, why);
     if (j->crashes >= crashes) {
         model_bury(m, j, model_outcome("dead", 0, now, j->starts, text, ""), dead_max);
         return;
     }
     model_set(&j->error, model_outcome("failed", 0, now, j->starts, text, ""));
-    model_fail(m, j, victim, 0, text);
     model_enqueue(m, j, j->tries_due);
 }
 
