@@ -86,6 +86,26 @@ static void test_broken_queue(void **state)
     assert_string_equal(at(6, -1), "[]");
 }
 
+/* Jobs wait for workers that were told to be quiet, and nobody else can run them. */
+static void test_quiet_workers(void **state)
+{
+    const char *w = limited("mail", 2, "x=1"), *other = limited("mail", 2, "x=1");
+
+    (void)state;
+    (void)late_job("mail", "attempts 3");
+    (void)fcall("later_v1_quiet %s on", w);
+    assert_starts(late(), "[[mail ");
+    assert_string_equal(at(6, -1), "[]");
+    (void)fcall("later_v1_quiet %s on", other);
+    assert_string_equal(late(), "[]");
+    assert_string_equal(at(6, 0, 0, -1), "mail");
+    assert_starts(at(6, 0, 3, -1), "it was told to be quiet (later quiet ");
+    (void)fcall("later_v1_quiet %s off", other);
+    (void)redis("HSET R:worker:%s room 0", other); /* it works */
+    (void)late();
+    assert_string_equal(at(6, -1), "[]");
+}
+
 static void test_full_worker_is_no_room(void **state)
 {
     const char *w;
@@ -195,13 +215,11 @@ static void test_rights(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {FX_TEST(test_late_queue),
-                                       FX_TEST(test_broken_queue),
-                                       FX_TEST(test_full_worker_is_no_room),
-                                       FX_TEST(test_suspect_may_wait),
-                                       FX_TEST(test_worker_row),
-                                       FX_TEST(test_runs_of_queues),
-                                       FX_TEST(test_rights)};
+    const struct CMUnitTest tests[] = {
+        FX_TEST(test_late_queue),       FX_TEST(test_broken_queue),
+        FX_TEST(test_quiet_workers),    FX_TEST(test_full_worker_is_no_room),
+        FX_TEST(test_suspect_may_wait), FX_TEST(test_worker_row),
+        FX_TEST(test_runs_of_queues),   FX_TEST(test_rights)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }

@@ -10,7 +10,8 @@
 -- serves it has room. Workers report every ten seconds whether they have room, so GRACE_MS has to
 -- be longer than that. At most 100 queues are checked, those with the earliest heads.
 -- broken queue: [name, due_ms, epoch, why]. It is due and not paused as a late one, no worker has
--- room for it, and this worker said that it cannot run its jobs (L.defect_in).
+-- room for it, and this worker said that it cannot run its jobs (L.defect_in); or all workers that
+-- serve it are quiet.
 -- notes: as in later_stats, of the last ten minutes. names: how many queues have a name; from
 -- names_max on a new queue that nobody serves is refused. no-writes.
 -- Cost: O(workers + late queues), and running jobs up to 1000 where a late queue has a limit in a
@@ -49,19 +50,25 @@ end
 
 -- Put {queue, due_ms} into late or broken, with the worker that it is about; or into neither.
 local function put_queue(R, row, live, count, late, broken)
-  local defective, why
+  local defective, why, quiet, others
   for _, worker in ipairs(live) do
     local defect = worker.is_live and L.defect_in(R, worker, row[1])
+    local word = not defect and L.room_in(worker, row[1], count)
     if defect then
       defective, why = worker, defect
-    elseif L.room_in(worker, row[1], count) == 'room' then
+    elseif word == 'room' then
       row[3] = worker.epoch
       late[#late + 1] = row
       return
+    elseif word == 'quiet' then
+      quiet = worker
+    else
+      others = others or word ~= 'elsewhere' and word ~= 'dead'
     end
   end
-  if defective then
-    row[3], row[4] = defective.epoch, why
+  if defective or quiet and not others then
+    row[3] = (defective or quiet).epoch
+    row[4] = why or 'it was told to be quiet (later quiet ' .. row[3] .. ' --off ends that)'
     broken[#broken + 1] = row
   end
 end
