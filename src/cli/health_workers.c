@@ -11,7 +11,16 @@
 #include "cli/show/json.h"
 
 /* later_v1_workers: the elements of a worker that are used here. An older library gives fewer. */
-enum { EPOCH = 0, COUNTER = 1, HOST = 3, PID = 4, SERVES = 7, MODES = 9, DEFECTS = 10 };
+enum {
+    EPOCH = 0,
+    COUNTER = 1,
+    HOST = 3,
+    PID = 4,
+    SERVES = 7,
+    MODES = 9,
+    DEFECTS = 10,
+    RELOAD = 12
+};
 
 static void name_worker(const struct reply *w, char out[160])
 {
@@ -150,6 +159,19 @@ static void judge_modes(struct health *h, const struct reply *r, const struct re
     }
 }
 
+static void judge_reload(struct health *h, const struct reply *w)
+{
+    const struct reply *why = reply_at(w, RELOAD);
+    char name[160];
+
+    if (reply_len(why) == 0)
+        return;
+    name_worker(w, name);
+    (void)health_add(h->warnings, "warning", "reload-refused",
+                     "%s runs with its old configuration, since a reload was refused: %.300s", name,
+                     reply_str(why));
+}
+
 void health_workers_judge(struct health *h, struct cli *cli)
 {
     struct cli_call call = {.n = 0};
@@ -161,6 +183,7 @@ void health_workers_judge(struct health *h, struct cli *cli)
             continue;
         judge_defects(h, reply_at(r, i));
         judge_modes(h, r, reply_at(r, i));
+        judge_reload(h, reply_at(r, i));
     }
     reply_free(r);
 }

@@ -292,6 +292,8 @@ static void reload(void *arg)
     loop_timer_stop(d->reload);
     notify_reloading();
     conf = load_again(d, &launches, &err);
+    d->reload_refused = err;
+    d->tell_at = d->reloaded;
     if (conf == NULL) {
         log_err("event=reload result=refused reason=\"%s\" note=\"the old configuration stays\"",
                 err.text);

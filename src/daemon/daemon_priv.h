@@ -60,6 +60,7 @@ struct daemon {
     unsigned wedged; /* bad checks of the pool in a row; from 2 on the watchdog is not fed */
     struct loop_timer *reload; /* set by a HUP that came too soon after the last reload */
     struct mono reloaded;
+    struct err reload_refused; /* why the last reload was; code NONE: it was not */
     struct url url;
     struct mono down_logged;
     struct mono trouble_since; /* lines about the link and refusals are counted from here */

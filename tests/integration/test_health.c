@@ -201,6 +201,11 @@ static bool has_warning(void *what)
     return found;
 }
 
+static bool has_no_warning(void *warning)
+{
+    return !has_warning(warning);
+}
+
 /* A handler that cannot run is a warning, and a cause once a job waits for it. */
 static void test_health_of_handlers(void **state)
 {
@@ -231,6 +236,21 @@ static void test_health_of_modes(void **state)
     assert_true(test_laterd_says(&b, "event=registered", LONG_MS));
     assert_true(test_until(has_warning, (void *)(uintptr_t) "mode-differs", LONG_MS));
     assert_int_equal(test_laterd_stop(&b), 0);
+}
+
+/* The daemon goes on with its old file, and its next start would fail. */
+static void test_health_of_a_refused_reload(void **state)
+{
+    struct test_laterd edited;
+
+    (void)state;
+    start_a("");
+    test_laterd_conf(&edited, dir, "a", redis.url, "concurency: 3");
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_until(has_warning, (void *)(uintptr_t) "reload-refused", LONG_MS));
+    test_laterd_conf(&edited, dir, "a", redis.url, "");
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_until(has_no_warning, (void *)(uintptr_t) "reload-refused", LONG_MS));
 }
 
 /* ---- limits */
@@ -388,6 +408,7 @@ int main(void)
         TEST(test_health_tells_of_results),
         TEST(test_health_of_handlers),
         TEST(test_health_of_modes),
+        TEST(test_health_of_a_refused_reload),
         TEST(test_health_with_limits),
         TEST(test_health_of_parked),
         TEST(test_strict_refuses),

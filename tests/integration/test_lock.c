@@ -164,6 +164,7 @@ static void test_who_does_not_wait_is_told(void **state)
     assert_int_equal(test_sh("$LATER lock x -n -E 9 -- true"), 9);
     began = now_ms();
     assert_int_equal(test_sh("$LATER lock -w 0.4 x true"), 1);
+    assert_int_equal(test_sh("$LATER lock -w 400ms x true"), 1);
     assert_true(now_ms() - began >= 400);
     assert_int_equal(test_sh("$LATER lock -n other true"), 0);
     assert_int_equal(test_int(&redis, "EXISTS", ROOT ":wait:lock:x"), 0);

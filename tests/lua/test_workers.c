@@ -460,7 +460,7 @@ static void test_workers(void **state)
     assert_string_equal(text("%s %s", at(1, 7, -1), at(1, 8, -1)), "mail 0");
     (void)redis("HSET R:workers 77 dead");
     (void)fcall("later_v1_workers");
-    assert_string_equal(at(2, -1), "[77 dead 0      0   ]");
+    assert_string_equal(at(2, -1), "[77 dead 0      0    ]");
     (void)fcall("later_v1_tidy %s 0 3 modes mail=stream defects broken other x", a);
     (void)fcall("later_v1_workers");
     assert_string_equal(text("%s %s", at(1, 9, -1), at(1, 10, -1)), "mail=stream broken");

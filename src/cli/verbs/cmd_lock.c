@@ -19,15 +19,19 @@
 
 /* ---- the command line */
 
-/* Seconds with a fraction, as flock(1) takes them. */
+/* Seconds with a fraction, as flock(1) takes them; or a duration. */
 static int read_wait(const char *text, int64_t *ret_ms, struct err *err)
 {
     char *end = NULL;
     double seconds = strtod(text, &end);
 
+    if (text_parse_duration(text, ret_ms) == 0 && *ret_ms <= (int64_t)(WAIT_MAX_S * 1000))
+        return 0;
     if (text[strspn(text, "0123456789.")] != '\0' || end == text || *end != '\0' ||
         seconds > WAIT_MAX_S)
-        return err_set(err, ERR_USAGE, "--wait takes seconds, with a fraction if need be: -w 1.5");
+        return err_set(
+            err, ERR_USAGE,
+            "--wait takes seconds, with a fraction if need be, or a duration: -w 1.5, -w 5m");
     *ret_ms = (int64_t)(seconds * 1000 + 0.999);
     return 0;
 }
@@ -158,7 +162,7 @@ static int run_sem(struct cli *cli, struct err *err)
 
 static const struct cli_option options[] = {
     {"nonblock", NULL, "do not wait: exit 1 when it is taken"},
-    {"wait", "SECONDS", "wait so long at most, then exit 1; 0.5 is fine"},
+    {"wait", "SECONDS", "wait so long at most, then exit 1; 0.5 and 5m are fine"},
     {"conflict-exit-code", "CODE", "exit with this instead of 1"},
     {"ttl", "D", "end the command (TERM, after 5s KILL) when it runs longer"},
     {NULL, NULL, NULL},
@@ -193,8 +197,8 @@ const struct cli_verb cmd_lock = {
     "the first: for a command of cron on every host, see later once.\n"
     "\n"
     "No laterd needs to run. When this program dies, is frozen, or has no answer from\n"
-    "Redis for 15s, its guard kills COMMAND; after 20 to 25s a laterd that runs, or another\n"
-    "later lock that waits, frees the lock. One with -n does not.\n"
+    "Redis for 15s, its guard kills COMMAND. On the same host the next one gets the lock at\n"
+    "once, also with -n; elsewhere after 20 to 25s, if a laterd runs or a later lock waits.\n"
     "COMMAND finds LATER_LOCK, and LATER_FENCE, a number that rises from holder to holder.\n"
     "The same lock inside COMMAND is no obstacle: it runs at once (LATER_LOCK_TOKEN), with a\n"
     "--ttl of its own. In another namespace or server it is another lock.\n"

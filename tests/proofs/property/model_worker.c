@@ -369,6 +369,7 @@ void model_workers(struct model *m, struct buf *out)
         out_text(out, "");
         out_text(out, "");
         out_text(out, w->places);
+        out_text(out, "");
         buf_puts(out, "] ");
     }
     buf_puts(out, "] ");
