@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "../support/laterd.h"
+#include "base/cleanup.h"
+#include "cli/show/groups.h"
 #include "command.h"
 
 #define do_redis(...) reply_free(test_redis_call(&redis, __VA_ARGS__, NULL))
@@ -104,12 +106,36 @@ static void test_they_are_retried(void **state)
     assert_int_equal(run("retry", "mial", "--reason", "full"), 66);
 }
 
+/* Lines to import: jobs with as many keys. */
+static void put_keys(struct buf *lines, int keys)
+{
+    for (int i = 0; i < keys; i++)
+        buf_printf(lines, "{\"payload\":\"x\",\"key\":\"k%d\"}\n", i);
+}
+
+/* So many keys would take much memory, and nobody reads them. */
+static void test_further_groups_are_one(void **state)
+{
+    CLEANUP_BUF struct buf lines = BUF_INIT;
+    size_t n = 0;
+
+    (void)state;
+    put_keys(&lines, GROUPS_MAX + 3);
+    assert_int_equal(feed(buf_str(&lines), "import", "mail", "-"), 0);
+    assert_int_equal(run("ls", "mail", "--by", "key", "--json"), 0);
+    for (size_t i = 0; i < out.len; i++)
+        n += out.data[i] == '\n';
+    assert_int_equal(n, GROUPS_MAX + 1);
+    assert_says(&out, "{\"key\":\"(further ones)\",\"state\":\"due\",\"count\":3,");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_they_are_counted, flush_all),
         cmocka_unit_test_setup(test_they_are_listed, flush_all),
         cmocka_unit_test_setup(test_they_are_retried, flush_all),
+        cmocka_unit_test_setup(test_further_groups_are_one, flush_all),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

@@ -52,7 +52,7 @@ static struct group *group_of(struct groups *g, const char *text)
 
     if (index != NULL)
         return &g->list[json_integer_value(index)];
-    if (g->n == GROUPS_MAX && strcmp(text, FURTHER) != 0)
+    if (g->n >= GROUPS_MAX && strcmp(text, FURTHER) != 0)
         return group_of(g, FURTHER);
     (void)json_object_set_new_nocheck(g->indexes, text, json_integer((json_int_t)g->n));
     g->list = mem_grow(g->list, g->n + 1, sizeof(*g->list));
