@@ -108,6 +108,7 @@ static void test_bad_usage_is_told(void **state)
     test_says("$LATER once x --per 0s true", 64, "at most 7d");
     test_says("$LATER once x --per soon true", 64, "write it like");
     test_says("$LATER once 'a b' --per 1m true", 64, "no spaces");
+    test_says("$LATER once '' --per 1m true", 64, "1 to 256 bytes");
     test_says("$LATER once \"$(printf '%252s' | tr ' ' x)\" --per 1m true", 64, "1 to 256 bytes");
     test_says("$LATER once x --per 1m", 64, "COMMAND");
 }

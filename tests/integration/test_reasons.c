@@ -106,6 +106,18 @@ static void test_they_are_retried(void **state)
     assert_int_equal(run("retry", "mial", "--reason", "full"), 66);
 }
 
+/* `--key "$KEY"` of a script whose variable is not set would mean every job without a key. */
+static void test_an_empty_key_is_refused(void **state)
+{
+    (void)state;
+    die("a", "full");
+    assert_int_equal(run("retry", "mail", "--key", ""), 64);
+    assert_says(&err, "--key is empty");
+    assert_int_equal(run("ls", "mail", "--key", ""), 64);
+    assert_says(&err, "--key is empty");
+    assert_int_equal(dead(), 1);
+}
+
 /* Lines to import: jobs with as many keys. */
 static void put_keys(struct buf *lines, int keys)
 {
@@ -136,6 +148,7 @@ int main(void)
         cmocka_unit_test_setup(test_they_are_listed, flush_all),
         cmocka_unit_test_setup(test_they_are_retried, flush_all),
         cmocka_unit_test_setup(test_further_groups_are_one, flush_all),
+        cmocka_unit_test_setup(test_an_empty_key_is_refused, flush_all),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

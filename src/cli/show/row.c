@@ -24,6 +24,16 @@ static bool has_reason(const struct reply *row, const char *pattern)
     return strcmp(buf_str(&text), pattern) == 0 || fnmatch(pattern, buf_str(&text), 0) == 0;
 }
 
+int row_filter_read(const struct cli *cli, struct row_filter *ret, struct err *err)
+{
+    ret->key = cli_value(cli, "key");
+    ret->reason = cli_value(cli, "reason");
+    /* An unset variable of a script must not mean every job without a key. */
+    if (ret->key != NULL && ret->key[0] == '\0')
+        return err_set(err, ERR_USAGE, "--key is empty: give the key of the jobs that are meant");
+    return 0;
+}
+
 bool row_is_wanted(const struct row_filter *filter, const struct reply *row)
 {
     const struct reply *key = reply_at(row, ROW_KEY);

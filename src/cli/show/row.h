@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "cli/cli.h"
 #include "cli/show/outcome.h"
 #include "redis/reply.h"
 
@@ -30,6 +31,9 @@ struct row_filter {
     const char *key;
     const char *reason;
 };
+
+/* Read --key and --reason, which ret then borrows from cli. 0, or -1 with err (ERR_USAGE). */
+int row_filter_read(const struct cli *cli, struct row_filter *ret, struct err *err);
 
 bool row_is_wanted(const struct row_filter *filter, const struct reply *row);
 

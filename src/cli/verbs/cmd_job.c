@@ -156,10 +156,12 @@ static int retry_one(struct cli *cli, const char *id, struct err *err)
 static int run_retry(struct cli *cli, struct err *err)
 {
     const char *spread = cli_value(cli, "spread");
-    struct retry_order order = {.queue = cli->argv[0],
-                                .filter = {cli_value(cli, "key"), cli_value(cli, "reason")}};
-    bool is_filtered = order.filter.key != NULL || order.filter.reason != NULL;
+    struct retry_order order = {.queue = cli->argv[0]};
+    bool is_filtered;
 
+    if (row_filter_read(cli, &order.filter, err) < 0)
+        return -1;
+    is_filtered = order.filter.key != NULL || order.filter.reason != NULL;
     if (cli_value(cli, "all") == NULL && !is_filtered)
         return spread == NULL ? cli_each(cli, retry_one)
                               : err_set(err, ERR_USAGE, "--spread goes with QUEUE --all");

@@ -143,7 +143,7 @@ static int run_once(struct cli *cli, struct err *err)
     order.gate = gate;
     order.done = done;
     if (read_options(cli, &order, err) < 0 || read_once(cli, &order, err) < 0 ||
-        check_name(done, err) < 0 || cli_target(cli, err) < 0)
+        check_name(cli->argv[0], err) < 0 || check_name(done, err) < 0 || cli_target(cli, err) < 0)
         return -1;
     return run_once_at(cli, &order, err);
 }

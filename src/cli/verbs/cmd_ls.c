@@ -302,11 +302,12 @@ static int run(struct cli *cli, struct err *err)
     const char *given = cli_value(cli, "state"), *limit = cli_value(cli, "limit");
     const char *by = cli_value(cli, "by");
     int64_t max = out_is_tty() && by == NULL ? LIMIT_ON_TTY : INT64_MAX;
-    struct ls ls = {
-        .cli = cli, .filter = {cli_value(cli, "key"), cli_value(cli, "reason")}, .by = by};
+    struct ls ls = {.cli = cli, .by = by};
     bool is_wanted[JOB_STATE_MAX];
     int n = 0, result = 0;
 
+    if (row_filter_read(cli, &ls.filter, err) < 0)
+        return -1;
     if (given == NULL)
         given =
             (by != NULL && strcmp(by, "reason") == 0) || ls.filter.reason != NULL ? "dead" : "due";
