@@ -2,15 +2,20 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "redis/error_reply.h"
 
+#define DONE_OWNER "once@" /* and the host */
+
 struct gate_redis {
     struct link *link;
     struct gate_events events;
     const char *gate;
+    const char *done; /* of gate_note_done, while its answer is awaited */
+    int64_t per_ms;
     char root[80];
 };
 
@@ -98,8 +103,18 @@ int gate_ask_done(struct gate_redis *g, const char *done)
     return link_call(g->link, 5, argv, NULL, on_done_asked, g);
 }
 
-/* Whether it is ours or another host's, it is noted. */
-static void on_done_noted(void *arg, const struct reply *r)
+/* Hold the lock of gate_note_done as this owner: with later_lock, or with later_renew where that
+ * owner holds it. */
+static int hold_done(struct gate_redis *g, const char *function, const char *owner,
+                     async_reply_f *done)
+{
+    CLEANUP_FREE char *ttl = mem_printf("%lldms", (long long)g->per_ms);
+    const char *argv[] = {"FCALL", function, "1", g->root, g->done, owner, "ttl", ttl};
+
+    return link_call(g->link, 8, argv, NULL, done, g);
+}
+
+static void on_done_prolonged(void *arg, const struct reply *r)
 {
     struct gate_redis *g = arg;
 
@@ -107,13 +122,30 @@ static void on_done_noted(void *arg, const struct reply *r)
         g->events.done_noted(g->events.arg);
 }
 
+/* If another host noted it before (--again), prolong that: D counts from the last end. If the link
+ * is down then, that is told, and it is noted anew. */
+static void on_done_noted(void *arg, const struct reply *r)
+{
+    struct gate_redis *g = arg;
+    const char *holder = reply_str(reply_at(r, 4));
+
+    if (is_bad(g, r, 1))
+        return;
+    if (reply_int(reply_at(r, 0)) == 1)
+        g->events.done_noted(g->events.arg);
+    else if (strncmp(holder, "=" DONE_OWNER, strlen("=" DONE_OWNER)) == 0)
+        (void)hold_done(g, "later_renew", holder + 1, on_done_prolonged);
+    else
+        g->events.fault(g->events.arg, FAULT_CALL, "something else holds the lock that tells it");
+}
+
 int gate_note_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms)
 {
-    CLEANUP_FREE char *owner = mem_printf("once@%.100s", host),
-                      *ttl = mem_printf("%lldms", (long long)per_ms);
-    const char *argv[] = {"FCALL", "later_lock", "1", g->root, done, owner, "ttl", ttl};
+    CLEANUP_FREE char *owner = mem_printf(DONE_OWNER "%.100s", host);
 
-    return link_call(g->link, 8, argv, NULL, on_done_noted, g);
+    g->done = done;
+    g->per_ms = per_ms;
+    return hold_done(g, "later_lock", owner, on_done_noted);
 }
 
 struct gate_redis *gate_redis_new(struct link *link, const char *ns, const char *gate,

@@ -42,7 +42,8 @@ int gate_beats(struct gate_redis *g);
  * lease by "once@HOST". So it is shown by `later gates` and ends by itself.
  */
 int gate_ask_done(struct gate_redis *g, const char *done);
-/* Hold it for per_ms from now, at most 7 days. If it is held already, it is prolonged. */
+/* Hold it for per_ms from now, at most 7 days. If this or another host holds it, that is prolonged;
+ * what else holds it is a FAULT_CALL. done must live until the answer. */
 int gate_note_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms);
 
 #endif

@@ -81,6 +81,28 @@ static void test_it_runs_once(void **state)
     assert_int_equal(test_fsck(&redis), 0);
 }
 
+/* Also where another host did it before: D is counted from the last end. */
+static void test_again_counts_from_its_own_end(void **state)
+{
+    (void)state;
+    test_redis_load(&redis);
+    reply_free(test_redis_call(&redis, "FCALL", "later_lock", "1", ROOT, "x:done", "once@elsewhere",
+                               "ttl", "10s", NULL));
+    assert_int_equal(test_sh("$LATER once x --per 1h --again -- true"), 0);
+    test_says("$LATER gates x:done", 0, "in 59m");
+    assert_int_equal(test_fsck(&redis), 0);
+}
+
+/* Who holds NAME:done for reasons of its own keeps it from being noted; that is said. */
+static void test_a_foreign_holder_is_told_of(void **state)
+{
+    (void)state;
+    test_redis_load(&redis);
+    reply_free(test_redis_call(&redis, "FCALL", "later_lock", "1", ROOT, "x:done", "somebody",
+                               "ttl", "10s", NULL));
+    test_says("$LATER once x --per 1h --again -- true", 0, "it may run again");
+}
+
 static void test_it_runs_again_after_the_time(void **state)
 {
     (void)state;
@@ -205,6 +227,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_it_runs_once),
         T(test_it_runs_again_after_the_time),
+        T(test_again_counts_from_its_own_end),
+        T(test_a_foreign_holder_is_told_of),
         T(test_a_failed_one_runs_again),
         T(test_bad_usage_is_told),
         T(test_one_inside_itself_is_being_done),
