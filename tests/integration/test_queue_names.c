@@ -102,6 +102,16 @@ static void test_an_add_tells_of_a_key_that_is_held(void **state)
     assert_out("mail@k freed\n");
 }
 
+static void test_an_add_that_adds_nothing_waits_for_nobody(void **state)
+{
+    (void)state;
+    assert_int_equal(run("add", "mail", "--unique", "k", "--unique-for", "1h", "x"), 0);
+    assert_int_equal(run("purge", "mail", "--state", "due", "--yes"), 0);
+    assert_int_equal(run("add", "mail", "--unique", "k", "x"), 0);
+    assert_says(&err, "nothing was added: job j");
+    assert_null(strstr(buf_str(&err), "no running worker"));
+}
+
 static void test_a_queue_is_forgotten(void **state)
 {
     (void)state;
@@ -128,6 +138,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_queue_without_jobs_is_none, flush_all),
         cmocka_unit_test_setup(test_an_add_tells_that_nobody_serves_it, flush_all),
         cmocka_unit_test_setup(test_an_add_tells_of_a_key_that_is_held, flush_all),
+        cmocka_unit_test_setup(test_an_add_that_adds_nothing_waits_for_nobody, flush_all),
         cmocka_unit_test_setup(test_a_queue_is_forgotten, flush_all),
     };
 

@@ -156,17 +156,18 @@ static bool has_ended(struct cli *cli, const char *id)
 }
 
 /* With unique_for a job keeps its unique key after its end. The id that is printed then is no job
- * that will run. */
-static void warn_dropped(struct cli *cli, const struct reply *r)
+ * that will run. -> whether that was told */
+static bool warn_dropped(struct cli *cli, const struct reply *r)
 {
     const char *unique = cli_value(cli, "unique"), *id = reply_str(reply_at(r, 0));
 
     if (unique == NULL || !reply_is(reply_at(r, 1), "dropped") || !has_ended(cli, id))
-        return;
+        return false;
     (void)fprintf(stderr,
                   "later: nothing was added: job %.15s has ended, and its unique_for holds the "
                   "unique key. To free it: later cancel %s@%s\n",
                   id, cli->argv[0], unique);
+    return true;
 }
 
 /* Append an option for which the library has another name. */
@@ -267,8 +268,8 @@ static int run(struct cli *cli, struct err *err)
         return -1;
     if (!waits)
         show(cli, r, is_own_token);
-    warn_dropped(cli, r);
-    queue_name_warn(cli, cli->argv[0]);
+    if (!warn_dropped(cli, r))
+        queue_name_warn(cli, cli->argv[0]);
     if (waits)
         status = wait_for(cli, r, timeout_ms, err);
     reply_free(r);
