@@ -134,6 +134,17 @@ static int look(struct quiet_waiting *w, struct err *err)
     return is_all;
 }
 
+/* Held jobs may be none and yet become more: not every worker was heard of. */
+static int too_late(const struct quiet_waiting *w, struct err *err)
+{
+    if (w->held == 0)
+        return err_set(err, ERR_TEMP,
+                       "no job is running there, but not all of them were heard of since: a worker "
+                       "tells within 10 s that it claims no more");
+    return err_set(err, ERR_TEMP, "%lld %s still running there", (long long)w->held,
+                   w->held == 1 ? "job is" : "jobs are");
+}
+
 int quiet_wait(struct cli *cli, const char *who, struct mono deadline, int64_t *held,
                struct err *err)
 {
@@ -142,8 +153,7 @@ int quiet_wait(struct cli *cli, const char *who, struct mono deadline, int64_t *
 
     while (rc == 0 && (rc = look(&w, err)) == 0) {
         if (!mono_before(mono_now(), deadline))
-            rc = err_set(err, ERR_TEMP, "%lld %s still running there", (long long)w.held,
-                         w.held == 1 ? "job is" : "jobs are");
+            rc = too_late(&w, err);
         else
             (void)poll(NULL, 0, ASK_AGAIN_MS);
     }

@@ -112,6 +112,16 @@ static void test_an_add_that_adds_nothing_waits_for_nobody(void **state)
     assert_null(strstr(buf_str(&err), "no running worker"));
 }
 
+/* A worker that was told a moment ago may have sent a claim before. */
+static void test_quiet_trusts_no_worker_that_was_not_heard(void **state)
+{
+    (void)state;
+    serve("mail");
+    assert_int_equal(run("quiet", "--all", "--wait", "--timeout", "100ms"), 75);
+    assert_out("1 worker told to start no more jobs\n");
+    assert_says(&err, "not all of them were heard of since");
+}
+
 static void test_a_queue_is_forgotten(void **state)
 {
     (void)state;
@@ -139,6 +149,7 @@ int main(void)
         cmocka_unit_test_setup(test_an_add_tells_that_nobody_serves_it, flush_all),
         cmocka_unit_test_setup(test_an_add_tells_of_a_key_that_is_held, flush_all),
         cmocka_unit_test_setup(test_an_add_that_adds_nothing_waits_for_nobody, flush_all),
+        cmocka_unit_test_setup(test_quiet_trusts_no_worker_that_was_not_heard, flush_all),
         cmocka_unit_test_setup(test_a_queue_is_forgotten, flush_all),
     };
 

@@ -124,7 +124,9 @@ const struct cli_verb cmd_resume = {
     run_resume,
 };
 
-static void show_quiet(const struct cli *cli, bool is_off, int64_t told, const int64_t *held)
+/* held: NULL without --wait. is_over: the wait is, and it is certain that none is held. */
+static void show_quiet(const struct cli *cli, bool is_off, int64_t told, const int64_t *held,
+                       bool is_over)
 {
     if (cli->json) {
         json_t *line = json_object();
@@ -138,9 +140,7 @@ static void show_quiet(const struct cli *cli, bool is_off, int64_t told, const i
     }
     out_printf("%lld %s told to %s%s\n", (long long)told, told == 1 ? "worker" : "workers",
                is_off ? "start jobs again" : "start no more jobs",
-               held == NULL ? ""
-               : *held == 0 ? ", and no job is running there"
-                            : "");
+               held != NULL && is_over ? ", and no job is running there" : "");
 }
 
 static int read_timeout(const struct cli *cli, struct mono *deadline, struct err *err)
@@ -188,7 +188,7 @@ static int run_quiet(struct cli *cli, struct err *err)
     if (waits)
         rc = quiet_wait(cli, who, deadline, &held, err);
     if (rc == 0 || err->code == ERR_TEMP)
-        show_quiet(cli, is_off, told, waits ? &held : NULL);
+        show_quiet(cli, is_off, told, waits ? &held : NULL, rc == 0);
     return rc;
 }
 
