@@ -527,6 +527,39 @@ static void test_once_tells_when_it_cannot_note(void **state)
     }
 }
 
+/* A server that is full or loads for a moment must not make every host run the command again. */
+static void test_once_notes_again_what_may_come_right(void **state)
+{
+    static const enum fault faults[] = {FAULT_FULL, FAULT_WAIT};
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        keeper_free(keeper);
+        begin_once();
+        entered(true);
+        keeper_on_done_asked(keeper, now, false);
+        keeper_on_end(keeper, now, KEEPER_SUCCEEDED);
+        out("RnASM");
+        keeper_on_fault(keeper, now, faults[i / 2], "OOM");
+        until_out();
+        out("M");
+        if (i % 2 == 0) {
+            keeper_on_done_noted(keeper, now);
+            out("V");
+            assert_string_equal(world.told, "");
+            continue;
+        }
+        /* While there is time to give the permit back. */
+        keeper_on_fault(keeper, now, faults[i / 2], "OOM");
+        until_out();
+        out("M");
+        keeper_on_fault(keeper, now, faults[i / 2], "OOM");
+        until_out();
+        out("V");
+        assert_non_null(strstr(world.told, "it may run again"));
+    }
+}
+
 static void test_once_fails_when_it_cannot_ask(void **state)
 {
     (void)state;
@@ -932,6 +965,7 @@ int main(void)
         cmocka_unit_test_teardown(test_once_does_not_note_what_failed, done),
         cmocka_unit_test_teardown(test_once_asks_again_with_a_new_permit, done),
         cmocka_unit_test_teardown(test_once_tells_when_it_cannot_note, done),
+        cmocka_unit_test_teardown(test_once_notes_again_what_may_come_right, done),
         cmocka_unit_test_teardown(test_once_fails_when_it_cannot_ask, done),
         cmocka_unit_test_teardown(test_once_watches_a_silent_holder, done),
         cmocka_unit_test_teardown(test_a_step_of_the_clock_is_no_silence, done),

@@ -195,6 +195,18 @@ void keeper_on_left(struct keeper *k, struct mono now, bool is_clean)
     keeper_be_gone(k);
 }
 
+/* Redis refused to note that the command is done. If that may pass, ask again while there is time,
+ * also for giving the permit back then. */
+static void not_noted(struct keeper *k, struct mono now, enum fault fault)
+{
+    bool is_passing = fault == FAULT_WAIT || fault == FAULT_FULL;
+
+    if (is_passing && mono_before(mono_add_ms(now, 3 * KEEPER_RETRY_MS), k->leave_at))
+        return;
+    k->ops->tell(k->ctx, KEEPER_NOT_MARKED);
+    k->is_success = false;
+}
+
 /* Redis refused the question under way. */
 void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const char *text)
 {
@@ -212,10 +224,8 @@ void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const 
         keeper_be_gone(k);
         return;
     }
-    if (call == CALL_MARK_DONE) {
-        k->ops->tell(k->ctx, KEEPER_NOT_MARKED);
-        k->is_success = false;
-    }
+    if (call == CALL_MARK_DONE)
+        not_noted(k, now, fault);
     if (call == CALL_REAP)
         peers_refused(k->peers);
     else
