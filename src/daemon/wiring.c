@@ -4,6 +4,7 @@
  * is logged, and whether `strict` refuses the server.
  */
 #include "daemon/daemon_priv.h"
+#include "daemon/long_runs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +118,7 @@ static size_t next_to_tidy(struct daemon *d, const char **pairs, char (*keeps)[2
     return n;
 }
 
-#define STATE_FIELDS 8
+#define STATE_FIELDS 9
 
 /* Take what was counted since the last call of this. It is reset even though the call that reports
  * it may be lost. -> how many pairs */
@@ -167,11 +168,11 @@ static int tell_state(struct daemon *d, int64_t epoch, const struct store_fields
                       const struct run_fields *ran)
 {
     CLEANUP_BUF struct buf limits = BUF_INIT, modes = BUF_INIT, defects = BUF_INIT;
-    CLEANUP_BUF struct buf refusal = BUF_INIT;
+    CLEANUP_BUF struct buf refusal = BUF_INIT, runs = BUF_INIT;
     char unsent[24], refused[24], skew[24], room[24], texts[COUNTS_FIELDS][2][24];
     const char *state[2 * (STATE_FIELDS + COUNTS_FIELDS + 2 * SCHED_TIDY_QUEUES)] = {
-        "unsent", unsent, "refused", refused, "skew_ms", skew, "room",   room,
-        "limits", NULL,   "modes",   NULL,    "defects", NULL, "reload", NULL};
+        "unsent", unsent,  "refused", refused,   "skew_ms", skew,     "room", room,   "limits",
+        NULL,     "modes", NULL,      "defects", NULL,      "reload", NULL,   "runs", NULL};
     struct sched_status s;
     size_t n = STATE_FIELDS;
 
@@ -189,6 +190,8 @@ static int tell_state(struct daemon *d, int64_t epoch, const struct store_fields
     state[13] = buf_str(&defects);
     text_escape(&refusal, d->reload_refused.text, strlen(d->reload_refused.text));
     state[15] = buf_str(&refusal);
+    long_runs_tell(d->sched, mono_now(), wall_skew_ms(0) - d->skew_ms, &runs);
+    state[17] = buf_str(&runs);
     n += take_counts(runner_counts(d->runner), state + 2 * n, texts);
     memcpy(state + 2 * n, ran->pairs, 2 * ran->n * sizeof(*state));
     return store_tidy(d->store, epoch, queues, &(struct store_fields){state, n + ran->n});

@@ -249,6 +249,21 @@ void sched_on_timer(struct sched *s, struct mono now)
     sched_go_on(s, now);
 }
 
+size_t sched_runs(const struct sched *s, struct mono now, int64_t least_ms, struct sched_run *out,
+                  size_t max)
+{
+    size_t n = 0;
+
+    /* The list has the newest first, so older ones take the places of newer ones. */
+    for (const struct held_job *h = s->held.first; h != NULL; h = h->next) {
+        int64_t ms = mono_until_us(h->started_at, now) / 1000;
+
+        if (h->state == HELD_RUNNING && ms >= least_ms)
+            out[n++ % max] = (struct sched_run){h->job.id, ms};
+    }
+    return n < max ? n : max;
+}
+
 void sched_status(const struct sched *s, struct sched_status *ret)
 {
     size_t refused = 0;

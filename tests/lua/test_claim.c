@@ -131,8 +131,8 @@ static void test_claims(void **state)
     assert_string_equal(at(2, -1), "[]");
     assert_string_equal(at(9, -1), "[]");
     assert_string_equal(at(5, -1), "[-1]");
-    assert_starts(redis("HGET R:tries %s", a), "1 1 0 1000 17");
-    assert_starts(redis("HGET R:tries %s", b), "1 1 0 2000 17");
+    assert_string_equal(redis("HGET R:tries %s", a), "1 1 0 1000");
+    assert_string_equal(redis("HGET R:tries %s", b), "1 1 0 2000");
     assert_string_equal(redis("ZMSCORE R:running %s %s", a, b), text("[%s %s]", w, w));
     assert_string_equal(redis("EXISTS R:q:mail:5 R:heads"), "0");
     assert_true(fence > atoll(w) && atoll(redis("GET R:clock")) >= fence + 2);
@@ -206,7 +206,7 @@ static void test_beginnings(void **state)
         assert_true(int_at(3, i, 1, -1) == fence + (int64_t)2 * i);
     }
     assert_string_equal(redis("HGET R:lock:a fence"), text("%lld", (long long)fence + 10));
-    assert_starts(redis("HGET R:tries %s", ids[4]), "3 2 1 1004 17");
+    assert_string_equal(redis("HGET R:tries %s", ids[4]), "3 2 1 1004");
 }
 
 /* Jobs that begin alike come in one group, even if they were due at different times before, or have

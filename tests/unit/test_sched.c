@@ -151,6 +151,32 @@ static void test_one_job(void **state)
     fake_free(f);
 }
 
+/* Of the jobs that run for long, the oldest ones are told. */
+static void test_long_runs(void **state)
+{
+    struct fake *f = fake_ready(4, "a");
+    struct sched_run runs[2];
+
+    (void)state;
+    fake_add(f, 1, "a", 0);
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 2000);
+    assert_int_equal(sched_runs(f->s, fake_now(f), 5000, runs, 2), 0);
+    fake_add(f, 2, "a", 0);
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 2000);
+    fake_add(f, 3, "a", 0);
+    sched_on_wake(f->s, fake_now(f), "a");
+    fake_run(f, 6000);
+    assert_int_equal(sched_runs(f->s, fake_now(f), 7000, runs, 2), 2);
+    assert_int_equal(sched_runs(f->s, fake_now(f), 5000, runs, 2), 2);
+    assert_string_equal(runs[0].id, J1);
+    assert_in_range(runs[0].ms, 9900, 10000);
+    assert_string_equal(runs[1].id, J2);
+    assert_in_range(runs[1].ms, 7900, 8000);
+    fake_free(f);
+}
+
 /* Results go with claims: far fewer steps than jobs, and never more runs than places. */
 static void test_steps_of_many(void **state)
 {
@@ -763,6 +789,7 @@ int main(void)
         cmocka_unit_test(test_predecessor_is_reaped_at_once),
         cmocka_unit_test(test_predecessor_that_left_something),
         cmocka_unit_test(test_one_job),
+        cmocka_unit_test(test_long_runs),
         cmocka_unit_test(test_steps_of_many),
         cmocka_unit_test(test_steps_overlap),
         cmocka_unit_test(test_an_end_overlaps),

@@ -25,7 +25,7 @@ static const struct field {
     {"state", "state", STATE},
     {"priority", "priority", NUMBER},
     {"added_ms", "added", INSTANT},
-    {"started_ms", "last start", INSTANT},
+    {"started_ms", "runs since", INSTANT},
     {"due_ms", "due", INSTANT},
     {"died_ms", "died", INSTANT},
     {"until_ms", "kept until", INSTANT},

@@ -104,6 +104,12 @@ function L.defect_in(R, worker, queue)
   return nil
 end
 
+-- -> since when a running job runs, ms; nil: its worker has not said. epoch: of its worker, as text
+function L.running_since(R, epoch, id)
+  local runs = redis.call('HGET', R .. ':worker:' .. epoch, 'runs') or ''
+  return L.whole(string.match(runs, id .. ' (%d+),'))
+end
+
 function L.serves(worker, queue)
   return string.find(',' .. (worker.row[9] or '') .. ',', ',' .. queue .. ',', 1, true) ~= nil
 end

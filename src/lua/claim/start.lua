@@ -95,11 +95,10 @@ local function start_run(b, run, s, ctx)
   local group, at = group_of(b, run, starts, attempts, t.crashes, ctx)
   local ids, dues, records, epoch = b.ids, b.dues, b.records, ctx.epoch_text
   local started, running, tries, n, known_due, text = s.ids, s.running, s.tries, s.n, nil, nil
-  local since = ' ' .. L.int(ctx.book.now_ms)
   for i = run.from, run.to do
     local id, due = ids[i], dues[i]
     if due ~= known_due then
-      known_due, text = due, head .. L.int(due) .. since
+      known_due, text = due, head .. L.int(due)
     end
     n = n + 1
     local two = 2 * n

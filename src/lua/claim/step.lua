@@ -52,7 +52,7 @@ local function settle(R, results, ctx)
   local owners, tries, flags = read_held(R, results)
   for i, r in ipairs(results) do
     if is_ended[r.id] or owners[i] ~= ctx.epoch or not tries[i] or
-       string.match(tries[i], '^(%d+) %d+ %d+ %d+ ?%d*$') ~= r.start then
+       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start then
       answers[i] = 'settled'
     else
       answers[i], is_ended[r.id] = L.settle_one(R, r, tries[i], flags[i], ctx.epoch_text, ctx.book)

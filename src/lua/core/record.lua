@@ -69,25 +69,23 @@ function L.max_payload(R, queue)
   return L.whole(set[1] or set[2]) or L.MAX_PAYLOAD
 end
 
--- A value of R:tries, "<starts> <attempts> <crashes> <due ms>[ <started ms>]" -> {starts, attempts,
--- crashes, due, started}; zeros and no due for a job that was never started. started: when its last
--- start was claimed; nil: by a library before 21.
+-- A value of R:tries, "<starts> <attempts> <crashes> <due ms>" -> {starts, attempts, crashes, due};
+-- zeros and no due for a job that was never started. A library that comes back (a downgrade) reads
+-- these four numbers and no more.
 function L.tries(text)
-  local s, a, c, due, started
+  local s, a, c, due
   if text then
-    s, a, c, due, started = string.match(text, '^(%d+) (%d+) (%d+) (%d+) ?(%d*)$')
+    s, a, c, due = string.match(text, '^(%d+) (%d+) (%d+) (%d+)$')
   end
   -- 15 digits are below 2^53.
-  if not s or #s > 15 or #a > 15 or #c > 15 or #due > 15 or #started > 15 then
+  if not s or #s > 15 or #a > 15 or #c > 15 or #due > 15 then
     return {starts = 0, attempts = 0, crashes = 0}
   end
-  return {starts = tonumber(s), attempts = tonumber(a), crashes = tonumber(c), due = tonumber(due),
-          started = tonumber(started)}
+  return {starts = tonumber(s), attempts = tonumber(a), crashes = tonumber(c), due = tonumber(due)}
 end
 
 function L.tries_text(t, due)
-  return L.int(t.starts) .. ' ' .. L.int(t.attempts) .. ' ' .. L.int(t.crashes) .. ' ' ..
-         L.int(due) .. (t.started and ' ' .. L.int(t.started) or '')
+  return L.int(t.starts) .. ' ' .. L.int(t.attempts) .. ' ' .. L.int(t.crashes) .. ' ' .. L.int(due)
 end
 
 -- How an attempt or a job ended, for R:errors and R:results:

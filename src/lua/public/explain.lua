@@ -18,8 +18,8 @@
 --   alone       its worker died twice under it: it waits for a worker that runs nothing else:
 --               workers ahead
 --   turn        workers have room, due jobs of its queue are before it: ahead
---   handler     it runs: worker host pid since_ms (when its start was claimed) beat_ms progress
---               cancelling_ms
+--   handler     it runs: worker host pid since_ms (its worker tells it after a while) beat_ms
+--               progress cancelling_ms
 --   retry       it is dead: died_ms code reason unique_owner (that job has its unique key: a retry
 --               is refused)
 --   nothing     it is about to start, or to be buried; or it is done or cancelled:
@@ -102,7 +102,7 @@ local function of_running(e)
   local epoch = L.int(e.score)
   local counter = redis.call('HGET', e.R .. ':workers', epoch)
   local row = redis.call('HMGET', e.R .. ':worker:' .. epoch, 'host', 'pid', 'beat_ms')
-  local beat_ms, from_ms = L.whole(row[3]), e.tries.started
+  local beat_ms, from_ms = L.whole(row[3]), L.running_since(e.R, epoch, e.id)
   local cancelling = L.whole(redis.call('HGET', e.R .. ':cancel', e.id))
   local progress = redis.call('HGET', e.R .. ':progress', e.id)
   local text = 'it runs on ' .. L.where(row[1], row[2])

@@ -5,8 +5,8 @@
 -- cancelling outcome (see L.outcome; the last failure of a waiting or dead job, the end of a done
 -- one) failures (of its last failed attempts, see L.note_failure) payload_bytes payload. Names that
 -- do not apply are left out.
--- added_ms: when it got its id (by an add, an import, the claim of a raw member). started_ms: when
--- its last start was claimed.
+-- added_ms: when it got its id (by an add, an import, the claim of a raw member). started_ms: since
+-- when it runs; its worker tells that of a job that runs for 5 to 15 s.
 -- state: waiting parked running dead done. gate: where a parked job waits (left out: it is
 -- granted). due_ms of a running job is when it was due. Dead and done jobs have no due_ms, but
 -- died_ms and until_ms (when it is forgotten).
@@ -22,6 +22,7 @@ local function put_state(put, R, id, state, tries, score)
     put('gate', spot and spot.gates[spot.at])
   elseif state == 'running' then
     put('due_ms', tries.due)
+    put('started_ms', L.running_since(R, L.int(score), id))
     put('worker', score)
     put('progress', redis.call('HGET', R .. ':progress', id))
     put('cancelling', redis.call('HGET', R .. ':cancel', id))
@@ -51,7 +52,6 @@ L.register('later_show', {'no-writes'}, function(R, args)
   put('state', state)
   put('priority', job.priority)
   put('added_ms', L.made_ms(id))
-  put('started_ms', tries.started)
   put_state(put, R, id, state, tries, score)
   put('attempt', tries.attempts)
   put('attempts_max', job.a)

@@ -6,9 +6,9 @@
 -- keeping (1,000 a queue, 4,000 a call), buries raw members that can never be due, restores lost
 -- marks of priorities, removes stale waiters, notes and empty names, and notes queues with due jobs
 -- that no worker serves. Fields: how the worker is, for later_v1_health (room unsent refused
--- skew_ms limits modes defects reload), and what it counted since its last tidy, for later_v1_metrics
--- (late:<ms> late:inf late:us retried runs:<queue> run_us:<queue>: added to R:stats); others are
--- ignored.
+-- skew_ms limits modes defects reload runs), and what it counted since its last tidy, for
+-- later_v1_metrics (late:<ms> late:inf late:us retried runs:<queue> run_us:<queue>: added to
+-- R:stats); others are ignored.
 -- Cost: O(queues named + workers + due queues).
 
 local TIDY_ROWS = 100
@@ -182,7 +182,8 @@ local function drop_names(R, is_served)
 end
 
 local STATE = {room = true, unsent = true, refused = true, skew_ms = true, limits = true,
-               modes = true, defects = true, reload = true}
+               modes = true, defects = true, reload = true,
+               runs = true}
 
 local function is_count(name)
   return name == 'retried' or string.find(name, '^late:%w+$') or

@@ -133,7 +133,7 @@ struct model_job *model_new_job(struct model *m, int64_t number, int q, struct b
     j->queue = q;
     j->priority = 5;
     j->a = j->t = j->x = j->k = j->unique_until = MODEL_NONE;
-    j->cancel_ms = j->await_ms = j->started_ms = MODEL_NONE;
+    j->cancel_ms = j->await_ms = MODEL_NONE;
     j->added_ms = number / 1000;
     j->payload = payload;
     return j;
@@ -343,7 +343,6 @@ void model_forget(struct model_job *j)
     j->state = JOB_GONE;
     j->cancel_ms = MODEL_NONE;
     j->has_tries = false;
-    j->started_ms = MODEL_NONE;
     model_set(&j->progress, NULL);
     model_set(&j->error, NULL);
     model_set(&j->failures, NULL);

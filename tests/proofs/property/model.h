@@ -65,9 +65,9 @@ struct model_job {
     int64_t score; /* due time, epoch, time of death, or time to be removed */
     bool has_tries;
     int64_t added_ms;
-    int64_t starts, attempts, crashes, tries_due, started_ms; /* started: MODEL_NONE: never */
-    int64_t cancel_ms;                                        /* MODEL_NONE: not to be cancelled */
-    int cancel_turn; /* its number in the order of R:cancel */
+    int64_t starts, attempts, crashes, tries_due;
+    int64_t cancel_ms; /* MODEL_NONE: not to be cancelled */
+    int cancel_turn;   /* its number in the order of R:cancel */
     int64_t await_ms;
     char *progress, *error, *failures, *result; /* NULL: none */
     char *holds;                                /* gates and unique key, one per line */

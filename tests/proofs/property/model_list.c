@@ -14,11 +14,8 @@ static void first_line(struct buf *out, const char *text)
 
 void model_tries(const struct model_job *j, char text[MODEL_TRIES])
 {
-    int n = snprintf(text, MODEL_TRIES, "%lld %lld %lld %lld", (long long)j->starts,
-                     (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
-
-    if (j->started_ms != MODEL_NONE)
-        (void)snprintf(text + n, MODEL_TRIES - (size_t)n, " %lld", (long long)j->started_ms);
+    (void)snprintf(text, MODEL_TRIES, "%lld %lld %lld %lld", (long long)j->starts,
+                   (long long)j->attempts, (long long)j->crashes, (long long)j->tries_due);
 }
 
 static void job_row(const struct model_job *j, const char *beside, struct buf *out)

@@ -355,7 +355,6 @@ void model_show(struct model *m, const char *id, struct buf *out)
     put_text(out, "state", model_state_name(j->state));
     put_number(out, "priority", j->priority);
     put_number(out, "added_ms", j->added_ms);
-    put_number(out, "started_ms", j->started_ms);
     show_state(j, out);
     put_number(out, "attempt", j->attempts);
     put_number(out, "attempts_max", j->a);

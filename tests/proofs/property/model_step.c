@@ -278,7 +278,6 @@ static void claim_one(struct claims *c, const struct candidate *k, int64_t fence
     j->attempts++;
     j->has_tries = true;
     j->tries_due = k->due;
-    j->started_ms = MODEL_MS(c->m);
     buf_puts(&c->claimed, "[ ");
     out_text(&c->claimed, j->id);
     out_text(&c->claimed, c->m->queue[j->queue].name);
