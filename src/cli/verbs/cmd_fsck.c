@@ -380,6 +380,10 @@ static int run(struct cli *cli, struct err *err)
     buf_done(&f.sets.bytes);
     buf_done(&f.queues.bytes);
     buf_done(&f.page.bytes);
+    if (queues < 0 && strstr(err->text, "unknown phase") != NULL)
+        (void)err_set(err, ERR_REFUSED,
+                      "the library on the server is older than this command: run the later of that "
+                      "version, or later setup");
     if (queues < 0)
         return -1;
     return f.findings > f.repaired ? STATUS_FINDINGS : 0;

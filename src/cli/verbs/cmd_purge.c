@@ -215,7 +215,8 @@ const struct cli_verb cmd_purge = {
     "QUEUE (--state S | --forget)",
     "remove all jobs of a queue in some states",
     "Remove the jobs of QUEUE that are in these states, with their payloads, the gates they\n"
-    "wait for or were let in at, and their unique keys. There is no way back: `later export\n"
+    "wait for or were let in at, and their unique keys (one that unique_for holds stays\n"
+    "taken: later cancel QUEUE@KEY). There is no way back: `later export\n"
     "QUEUE --state S` keeps a copy. It asks before, and removes as many as it said, the\n"
     "first ones first: pause the queue if more may come. Waiting and parked ones count as\n"
     "cancelled, and whoever waits for one is told so; nothing of them is kept, whatever\n"

@@ -1,7 +1,8 @@
 -- later_v1_forget R QUEUE -> 'forgotten'
 --
 -- Remove the name of a queue that is used no more, and all that is kept under it: counters, pause,
--- gates, the largest payload, notes. A later add makes it a new queue. May be repeated.
+-- gates, the largest payload, notes. A later add makes it a new queue. Unique keys that
+-- unique_for holds stay taken. May be repeated.
 -- Errors: ELATER_ARGS QUEUE TYPE, STATE (it has jobs, or a live worker serves it).
 -- Cost: O(workers), and running jobs up to 1000.
 
