@@ -113,7 +113,7 @@ static int tell_again(const struct quiet_waiting *w, struct err *err)
 }
 
 /* 1: all of them hold nothing. 0: not yet. -1 with err. */
-static int look(struct quiet_waiting *w, struct err *err)
+static int query(struct quiet_waiting *w, struct err *err)
 {
     struct reply *r = ask(w, err);
     bool is_all = true, must_tell = false;
@@ -151,7 +151,7 @@ int quiet_wait(struct cli *cli, const char *who, struct mono deadline, int64_t *
     struct quiet_waiting w = {.cli = cli, .who = who};
     int rc = begin(&w, err);
 
-    while (rc == 0 && (rc = look(&w, err)) == 0) {
+    while (rc == 0 && (rc = query(&w, err)) == 0) {
         if (!mono_before(mono_now(), deadline))
             rc = too_late(&w, err);
         else

@@ -172,6 +172,21 @@ static int check_config(const char *path, struct buf *said)
     return proc_run(argv, NULL, 0, NULL, said);
 }
 
+/* How many lines are about the file: one error makes one. Others may be about this host, which may
+ * have no folder of handlers. */
+static int lines_of_file(struct buf *said, const char *path)
+{
+    CLEANUP_FREE char *start = mem_printf("laterd: %s:", path);
+    const char *at = buf_str(said);
+    int n = 0;
+
+    while ((at = strstr(at, start)) != NULL) {
+        n++;
+        at += strlen(start);
+    }
+    return n;
+}
+
 static void test_checked(void **state)
 {
     CLEANUP_FREE char *path = mem_printf("%s/bad.yaml", dir);
@@ -188,8 +203,7 @@ static void test_checked(void **state)
             strstr(buf_str(&said), broken[i].says) == NULL)
             fail_msg("%s\nwants 78, %s %s\nand gives %d, %s", broken[i].text, where, broken[i].says,
                      status, buf_str(&said));
-        /* One error makes one line. */
-        assert_ptr_equal(strchr(buf_str(&said), '\n'), said.data + said.len - 1);
+        assert_int_equal(lines_of_file(&said, path), 1);
     }
 }
 

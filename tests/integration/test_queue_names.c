@@ -51,6 +51,17 @@ static void test_a_misspelt_name_is_refused(void **state)
     assert_int_equal(test_int(&redis, "EXISTS", ROOT ":paused"), 0);
 }
 
+/* tail may be there before the queue is. */
+static void test_tail_tells_of_a_name(void **state)
+{
+    const char *const argv[] = {"timeout", "2", later, "tail", "fife", NULL};
+
+    (void)state;
+    assert_int_equal(run("add", "file", "x"), 0);
+    assert_int_equal(run_argv((char *const *)(uintptr_t)argv, NULL, 0), 124);
+    assert_says(&err, "there is no queue fife: did you mean file?");
+}
+
 static void test_a_queue_without_jobs_is_none(void **state)
 {
     (void)state;
@@ -145,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_a_misspelt_name_is_refused, flush_all),
+        cmocka_unit_test_setup(test_tail_tells_of_a_name, flush_all),
         cmocka_unit_test_setup(test_a_queue_without_jobs_is_none, flush_all),
         cmocka_unit_test_setup(test_an_add_tells_that_nobody_serves_it, flush_all),
         cmocka_unit_test_setup(test_an_add_tells_of_a_key_that_is_held, flush_all),

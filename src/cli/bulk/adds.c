@@ -82,7 +82,7 @@ static void take_answers(struct adds *a)
 }
 
 /* The signals are blocked, so they have to be read here. */
-static void look_for_signal(struct adds *a)
+static void check_signal(struct adds *a)
 {
     struct signalfd_siginfo got;
 
@@ -142,7 +142,7 @@ void adds_send(struct adds *a, int argc, const char *const *argv, const size_t *
 {
     while (!may_join(a))
         take_answer(a);
-    look_for_signal(a);
+    check_signal(a);
     if (adds_is_over(a))
         return;
     make_call(a, argc, argv, lens);
@@ -172,7 +172,7 @@ static void read_more(struct adds *a)
     struct err err = ERR_INIT;
     int got = feed_read(&a->feed, a->stop_fd, false, &err);
 
-    look_for_signal(a);
+    check_signal(a);
     if (got > 0 || adds_is_over(a))
         return;
     if (got == 0 && a->nsent > 0)
@@ -181,7 +181,7 @@ static void read_more(struct adds *a)
         send_next(a);
     else if (got == 0)
         got = feed_read(&a->feed, a->stop_fd, true, &err);
-    look_for_signal(a);
+    check_signal(a);
     if (got < 0) {
         adds_finish(a);
         adds_name_line(&err, a->next.first);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/args/queue_name.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/tail_event.h"
@@ -252,6 +253,10 @@ static int run(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "\"%.80s\" is no queue name (letters, digits, _ and -, at most 64)",
                        t.queue);
+    /* It may be a queue that is to come. */
+    if (t.queue != NULL && queue_name_check(cli, t.queue, err) < 0)
+        (void)fprintf(stderr, "later: %s\n", err->text);
+    *err = (struct err)ERR_INIT;
     rc = call_up(&t, err);
     while (rc == 0 && (rc = follow(&t, err)) < 0 && err->code == ERR_UNAVAILABLE)
         rc = come_back(&t, err);

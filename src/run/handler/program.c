@@ -28,7 +28,7 @@ static bool is_blank(char c)
 }
 
 /* Only bytes that occur in text of any encoding? A binary format has others near its start. */
-static bool looks_like_text(const char *p, size_t n)
+static bool is_text(const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)p[i];
@@ -73,7 +73,7 @@ enum program_kind program_first(const char *first, size_t n, char interpreter[PR
         return interpreter_line(first, n, interpreter);
     if (n >= sizeof(bom) - 1 && memcmp(first, bom, sizeof(bom) - 1) == 0)
         return PROGRAM_BOM;
-    return looks_like_text(first, n) ? PROGRAM_TEXT : PROGRAM_OTHER;
+    return is_text(first, n) ? PROGRAM_TEXT : PROGRAM_OTHER;
 }
 
 static int refuse_kind(const char *path, enum program_kind kind, struct err *err)
