@@ -1,5 +1,5 @@
 /*
- * Runs a command at a permit that an ancestor of ours holds already (lock_token.h). The guard of
+ * Runs a command with a permit that an ancestor of ours holds already (lock_token.h). The guard of
  * that ancestor also guards us and the command.
  */
 #ifndef LATER_CLI_HOLD_LOCK_INSIDE_H
