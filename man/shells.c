@@ -27,7 +27,8 @@ static void put_quoted(struct buf *out, const char *text)
     buf_puts(out, "'");
 }
 
-/* ---- what operands a verb takes, from its synopsis: by position, the words or a name in capitals */
+/* ---- what operands a verb takes, from its synopsis: by position, the words or a name in capitals
+ */
 
 struct operands {
     struct buf at[OPERANDS_MAX];
@@ -64,7 +65,8 @@ static bool has_part(const struct buf *words, const char *token)
     return words->len > 0 && is_or_has(words->data, token);
 }
 
-/* Several alternatives may have a token in one position: their words, or else the first one's name. */
+/* Several alternatives may have a token in one position: their words, or else the first one's name.
+ */
 static void merge(struct operands *o, size_t pos, const char *token)
 {
     struct buf *at = &o->at[pos];

@@ -327,8 +327,7 @@ static const struct {
 } checks[] = {
     {"fence", "if mine and not mine[id] or string.sub(tries[i] or '', 1, #prefix) ~= prefix then",
      "if mine and not mine[id] then"},
-    {"fence", " or\n       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start then",
-     " then"},
+    {"fence", " or\n       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start then", " then"},
     {"gate", "return L.lock_holder(book, g) and 0 or 1", "return 1"},
     /* The step's check; what follows it tells it from the reconcile's. */
     {"link", "current ~= q.link" STEP_LINK_END, "false" STEP_LINK_END},
