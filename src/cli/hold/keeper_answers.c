@@ -163,7 +163,7 @@ void keeper_on_done_asked(struct keeper *k, struct mono now, bool is_done)
 
 void keeper_on_done_noted(struct keeper *k, struct mono now)
 {
-    if (!take(k, CALL_MARK_DONE))
+    if (!take(k, CALL_NOTE_DONE))
         return;
     k->is_success = false;
     keeper_on_timer(k, now);
@@ -203,7 +203,7 @@ static void not_noted(struct keeper *k, struct mono now, enum fault fault)
 
     if (is_passing && mono_before(mono_add_ms(now, 3 * KEEPER_RETRY_MS), k->leave_at))
         return;
-    k->ops->tell(k->ctx, KEEPER_NOT_MARKED);
+    k->ops->tell(k->ctx, KEEPER_NOT_NOTED);
     k->is_success = false;
 }
 
@@ -224,7 +224,7 @@ void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const 
         keeper_be_gone(k);
         return;
     }
-    if (call == CALL_MARK_DONE)
+    if (call == CALL_NOTE_DONE)
         not_noted(k, now, fault);
     if (call == CALL_REAP)
         peers_refused(k->peers);
