@@ -9,23 +9,13 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/show/json.h"
-
-/* later_v1_workers: the elements of a worker that are used here. An older library gives fewer. */
-enum {
-    EPOCH = 0,
-    COUNTER = 1,
-    HOST = 3,
-    PID = 4,
-    SERVES = 7,
-    MODES = 9,
-    DEFECTS = 10,
-    RELOAD = 12
-};
+#include "cli/show/replies.h"
 
 static void name_worker(const struct reply *w, char out[160])
 {
-    (void)snprintf(out, 160, "worker %.20s on %.64s (pid %.10s)", reply_str(reply_at(w, EPOCH)),
-                   reply_str(reply_at(w, HOST)), reply_str(reply_at(w, PID)));
+    (void)snprintf(out, 160, "worker %.20s on %.64s (pid %.10s)",
+                   reply_str(reply_at(w, WORKER_EPOCH)), reply_str(reply_at(w, WORKER_HOST)),
+                   reply_str(reply_at(w, WORKER_PID)));
 }
 
 /* Cut the next part off *p, which ends at sep or at the end. NULL: there is none. */
@@ -55,7 +45,7 @@ static bool is_cause(const struct health *h, const char *queue)
 /* "mail REASON" LF "sms REASON" LF */
 static void judge_defects(struct health *h, const struct reply *w)
 {
-    CLEANUP_FREE char *lines = mem_strdup(reply_str(reply_at(w, DEFECTS)));
+    CLEANUP_FREE char *lines = mem_strdup(reply_str(reply_at(w, WORKER_DEFECTS)));
     char *rest = lines, *line, name[160];
 
     name_worker(w, name);
@@ -74,7 +64,7 @@ static void judge_defects(struct health *h, const struct reply *w)
 
 static bool serves(const struct reply *w, const char *queue)
 {
-    const char *list = reply_str(reply_at(w, SERVES)), *at = list;
+    const char *list = reply_str(reply_at(w, WORKER_SERVES)), *at = list;
     size_t n = strlen(queue);
 
     while ((at = strstr(at, queue)) != NULL) {
@@ -88,7 +78,7 @@ static bool serves(const struct reply *w, const char *queue)
 /* The mode of a queue in "mail=stream,sms=plugin"; exec where it does not stand there. */
 static void mode_in(const struct reply *w, const char *queue, char mode[16])
 {
-    CLEANUP_FREE char *list = mem_strdup(reply_str(reply_at(w, MODES)));
+    CLEANUP_FREE char *list = mem_strdup(reply_str(reply_at(w, WORKER_MODES)));
     char *rest = list, *part;
     size_t n = strlen(queue);
 
@@ -101,7 +91,7 @@ static void mode_in(const struct reply *w, const char *queue, char mode[16])
 
 static bool is_alive(const struct reply *w)
 {
-    return !reply_is(reply_at(w, COUNTER), "dead");
+    return !reply_is(reply_at(w, WORKER_COUNTER), "dead");
 }
 
 static bool has_warning(const struct health *h, const char *warning, const char *queue)
@@ -126,7 +116,7 @@ static void judge_mode(struct health *h, const struct reply *r, const struct rep
     for (size_t i = 1; i < reply_count(r); i++) {
         const struct reply *o = reply_at(r, i);
 
-        if (o == w || !is_alive(o) || reply_count(o) <= MODES || !serves(o, queue))
+        if (o == w || !is_alive(o) || reply_count(o) <= WORKER_MODES || !serves(o, queue))
             continue;
         mode_in(o, queue, others_mode);
         if (strcmp(mode, others_mode) == 0)
@@ -144,7 +134,7 @@ static void judge_mode(struct health *h, const struct reply *r, const struct rep
 
 static void judge_modes(struct health *h, const struct reply *r, const struct reply *w)
 {
-    CLEANUP_FREE char *list = mem_strdup(reply_str(reply_at(w, MODES)));
+    CLEANUP_FREE char *list = mem_strdup(reply_str(reply_at(w, WORKER_MODES)));
     char *rest = list, *part;
 
     while ((part = next_part(&rest, ",")) != NULL) {
@@ -161,7 +151,7 @@ static void judge_modes(struct health *h, const struct reply *r, const struct re
 
 static void judge_reload(struct health *h, const struct reply *w)
 {
-    const struct reply *why = reply_at(w, RELOAD);
+    const struct reply *why = reply_at(w, WORKER_RELOAD);
     char name[160];
 
     if (reply_len(why) == 0)
@@ -179,7 +169,7 @@ void health_workers_judge(struct health *h, struct cli *cli)
     struct reply *r = cli_fcall(cli, "later_v1_workers", &call, &ignored);
 
     for (size_t i = 1; i < reply_count(r); i++) {
-        if (!is_alive(reply_at(r, i)) || reply_count(reply_at(r, i)) <= DEFECTS)
+        if (!is_alive(reply_at(r, i)) || reply_count(reply_at(r, i)) <= WORKER_DEFECTS)
             continue;
         judge_defects(h, reply_at(r, i));
         judge_modes(h, r, reply_at(r, i));

@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cli/show/replies.h"
 
 #define ASK_AGAIN_MS 200
-
-/* later_v1_workers: the elements of a worker that are used here. */
-enum { EPOCH = 0, COUNTER = 1, HELD = 2, QUIET = 8 };
 
 struct quiet_worker {
     int64_t epoch;
@@ -44,8 +42,8 @@ static struct reply *ask(const struct quiet_waiting *w, struct err *err)
 
 static bool is_meant(const struct quiet_waiting *w, const struct reply *row)
 {
-    return (strcmp(w->who, "*") == 0 && !reply_is(reply_at(row, COUNTER), "dead")) ||
-           reply_is(reply_at(row, EPOCH), w->who);
+    return (strcmp(w->who, "*") == 0 && !reply_is(reply_at(row, WORKER_COUNTER), "dead")) ||
+           reply_is(reply_at(row, WORKER_EPOCH), w->who);
 }
 
 /* Remember those that are meant. Others may register later. */
@@ -60,8 +58,9 @@ static int begin(struct quiet_waiting *w, struct err *err)
         const struct reply *row = reply_at(r, i);
 
         if (is_meant(w, row))
-            w->at[w->n++] = (struct quiet_worker){.epoch = reply_int(reply_at(row, EPOCH)),
-                                                  .counter = reply_int(reply_at(row, COUNTER))};
+            w->at[w->n++] =
+                (struct quiet_worker){.epoch = reply_int(reply_at(row, WORKER_EPOCH)),
+                                      .counter = reply_int(reply_at(row, WORKER_COUNTER))};
     }
     reply_free(r);
     return 0;
@@ -72,26 +71,27 @@ static int begin(struct quiet_waiting *w, struct err *err)
  * can only become less. */
 static bool knows_it(const struct quiet_worker *q, const struct reply *row)
 {
-    return reply_is(reply_at(row, COUNTER), "dead") ||
-           reply_int(reply_at(row, COUNTER)) >= q->counter + 2;
+    return reply_is(reply_at(row, WORKER_COUNTER), "dead") ||
+           reply_int(reply_at(row, WORKER_COUNTER)) >= q->counter + 2;
 }
 
 /* 1: tell it again, so that it beats once more. 0, or -1 with err. */
 static int judge(struct quiet_waiting *w, const struct reply *row, struct err *err)
 {
-    struct quiet_worker *q = find(w, reply_int(reply_at(row, EPOCH)));
-    int64_t held = reply_int(reply_at(row, HELD));
+    struct quiet_worker *q = find(w, reply_int(reply_at(row, WORKER_EPOCH)));
+    int64_t held = reply_int(reply_at(row, WORKER_HELD));
     bool is_nudge;
 
     if (q == NULL)
         return 0;
     q->is_done = held == 0 && knows_it(q, row);
     w->held += held;
-    if (!reply_is(reply_at(row, QUIET), "1") && !reply_is(reply_at(row, COUNTER), "dead"))
+    if (!reply_is(reply_at(row, WORKER_QUIET), "1") &&
+        !reply_is(reply_at(row, WORKER_COUNTER), "dead"))
         return err_set(err, ERR_REFUSED,
                        "ELATER_STATE worker %lld is not quiet any more: somebody took it back",
                        (long long)q->epoch);
-    is_nudge = !q->was_nudged && reply_int(reply_at(row, COUNTER)) > q->counter;
+    is_nudge = !q->was_nudged && reply_int(reply_at(row, WORKER_COUNTER)) > q->counter;
     q->was_nudged = q->was_nudged || is_nudge;
     return is_nudge ? 1 : 0;
 }

@@ -7,9 +7,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
-
-#define STATS_QUEUES 5 /* element of the reply of later_stats */
-#define QUEUE_VALUES 10
+#include "cli/show/replies.h"
 
 enum { KNOWN, SERVED };
 
@@ -31,7 +29,7 @@ static const char *nearest(const char *queue, const struct reply *stats)
     CLEANUP_FREE const char **names = mem_new((n + 1) * sizeof(*names));
 
     for (size_t i = 0; i < n; i++)
-        names[i] = reply_str(reply_at(rows, i * QUEUE_VALUES));
+        names[i] = reply_str(reply_at(rows, i * QUEUE_VALUES + QUEUE_NAME));
     return text_nearest(queue, names);
 }
 

@@ -7,12 +7,7 @@
 #include "base/text.h"
 #include "cli/show/figures.h"
 #include "cli/show/out.h"
-
-/* later_v1_health: the elements used here, of its reply and of a worker. */
-enum { H_WORKERS = 1, H_NOTES = 3 };
-enum { W_COUNTER = 1, W_BEAT = 5, W_PLACES = 6, W_UNSENT = 7, W_QUIET = 10 };
-
-#define SILENT_MS 12000 /* the same as in cmd_health.c */
+#include "cli/show/replies.h"
 
 struct metrics {
     const char *ns;
@@ -26,22 +21,22 @@ struct metrics {
 
 static void take_worker(struct metrics *m, const struct reply *w)
 {
-    const struct reply *beat = reply_at(w, W_BEAT);
+    const struct reply *beat = reply_at(w, HEALTH_BEAT);
 
-    if (reply_is(reply_at(w, W_PLACES), "0")) /* later lock or later sem */
+    if (reply_is(reply_at(w, HEALTH_PLACES), "0")) /* later lock or later sem */
         return;
-    if (reply_is(reply_at(w, W_COUNTER), "dead")) {
+    if (reply_is(reply_at(w, WORKER_COUNTER), "dead")) {
         m->dead++;
         return;
     }
-    if (reply_len(beat) > 0 && m->of.now_ms - reply_int(beat) > SILENT_MS)
+    if (reply_len(beat) > 0 && m->of.now_ms - reply_int(beat) > HEALTH_SILENT_MS)
         m->silent++;
-    else if (reply_is(reply_at(w, W_QUIET), "1"))
+    else if (reply_is(reply_at(w, HEALTH_QUIET), "1"))
         m->quiet++;
     else
         m->live++;
-    m->places += reply_int(reply_at(w, W_PLACES));
-    m->unsent += reply_int(reply_at(w, W_UNSENT));
+    m->places += reply_int(reply_at(w, HEALTH_PLACES));
+    m->unsent += reply_int(reply_at(w, HEALTH_UNSENT));
 }
 
 /* ---- what is written */
@@ -228,17 +223,17 @@ int metrics_show(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "--prometheus shows all queues, in a format of its own: "
                        "neither QUEUE nor --json goes with it");
-    cli_call_puts(&health, "12000");
+    cli_call_puts(&health, HEALTH_LATE_MS);
     r = cli_fcall(cli, "later_v1_health", &health, err);
     rc = r != NULL ? figures_read(&m.of, cli, err) : -1;
     if (rc == 0) {
         m.ns = cli->target.ns;
-        for (size_t i = 0; i < reply_count(reply_at(r, H_WORKERS)); i++)
-            take_worker(&m, reply_at(reply_at(r, H_WORKERS), i));
+        for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_WORKERS)); i++)
+            take_worker(&m, reply_at(reply_at(r, HEALTH_WORKERS), i));
         family(&m, "laterd_info", "gauge", "The version of the command that wrote this.");
         put_int(&m, "laterd_info", LABELS("version", PACKAGE_VERSION), 1);
         put_workers(&m);
-        put_attention(&m, reply_at(r, H_NOTES));
+        put_attention(&m, reply_at(r, HEALTH_NOTES));
         put_lateness(&m);
         put_queues(&m);
         out_bytes(m.out.data, m.out.len);

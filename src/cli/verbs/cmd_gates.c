@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
+#include "cli/show/replies.h"
 #include "cli/show/table.h"
 
 #define SCAN_COUNT "1000"
@@ -132,7 +133,7 @@ static void sort(struct gates *g)
 static const struct reply *worker(const struct gates *g, const char *who)
 {
     for (size_t i = 1; i < reply_count(g->workers); i++) {
-        if (reply_is(reply_at(reply_at(g->workers, i), 0), who + 1))
+        if (reply_is(reply_at(reply_at(g->workers, i), WORKER_EPOCH), who + 1))
             return reply_at(g->workers, i);
     }
     return NULL;

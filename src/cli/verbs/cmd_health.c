@@ -13,50 +13,44 @@
 #include "cli/probe_host.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
+#include "cli/show/replies.h"
 #include "redis/error_reply.h"
 #include "redis/preflight.h"
 
 #define STATUS_DEGRADED 1
-/* A due job that could run has started by then. Workers report their room every 10 s. */
-#define LATE_MS "12000"
-#define SILENT_MS 12000 /* a worker beats every 5 s */
 #define SKEW_MS 1000    /* from here on, a worker's log and LATER_LATE_MS mislead */
 #define PROBE_MS 2000   /* for the answers of all daemons of this host */
 #define READY_MS 3000   /* for an answer of Redis, however long redis_timeout is */
 #define UNSENT_MANY 256 /* results; as many as two full steps */
 #define NAMES_MANY_PERCENT 90
 
-/* later_v1_health: the elements of its reply, of a worker, and of a late queue. */
-enum { NOW, WORKERS, LATE, NOTES, NAMES, NAMES_MAX, BROKEN };
-enum { EPOCH, COUNTER, HELD, HOST, PID, BEAT, PLACES, UNSENT, REFUSED, SKEW, QUIET };
-enum { QUEUE, DUE, ROOMY, WHY };
-
 static const char *worker_name(const struct reply *w, char out[160])
 {
-    (void)snprintf(out, 160, "worker %.20s on %.64s (pid %.10s)", reply_str(reply_at(w, EPOCH)),
-                   reply_str(reply_at(w, HOST)), reply_str(reply_at(w, PID)));
+    (void)snprintf(out, 160, "worker %.20s on %.64s (pid %.10s)",
+                   reply_str(reply_at(w, WORKER_EPOCH)), reply_str(reply_at(w, WORKER_HOST)),
+                   reply_str(reply_at(w, WORKER_PID)));
     return out;
 }
 
 static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms)
 {
-    long long epoch = (long long)reply_int(reply_at(w, EPOCH));
-    long long unsent = (long long)reply_int(reply_at(w, UNSENT));
-    long long refused = (long long)reply_int(reply_at(w, REFUSED));
-    long long skew = (long long)reply_int(reply_at(w, SKEW));
-    int64_t unheard = now_ms - reply_int(reply_at(w, BEAT));
+    long long epoch = (long long)reply_int(reply_at(w, WORKER_EPOCH));
+    long long unsent = (long long)reply_int(reply_at(w, HEALTH_UNSENT));
+    long long refused = (long long)reply_int(reply_at(w, HEALTH_REFUSED));
+    long long skew = (long long)reply_int(reply_at(w, HEALTH_SKEW));
+    int64_t unheard = now_ms - reply_int(reply_at(w, HEALTH_BEAT));
     char name[160], span[48];
 
     (void)worker_name(w, name);
-    if (reply_is(reply_at(w, COUNTER), "dead")) {
+    if (reply_is(reply_at(w, WORKER_COUNTER), "dead")) {
         json_put_int(health_add(h->causes, "cause", "worker-dead",
                                 "%s fell silent: its jobs are being put back", name),
                      "worker", epoch);
         return;
     }
     /* A program under later lock runs no jobs. */
-    h->live += !reply_is(reply_at(w, PLACES), "0");
-    if (reply_len(reply_at(w, BEAT)) > 0 && unheard > SILENT_MS)
+    h->live += !reply_is(reply_at(w, HEALTH_PLACES), "0");
+    if (reply_len(reply_at(w, HEALTH_BEAT)) > 0 && unheard > HEALTH_SILENT_MS)
         json_put_int(health_add(h->causes, "cause", "worker-silent",
                                 "%s has not beaten for %s: it died, hangs, or has no link to Redis",
                                 name, out_span(unheard, span)),
@@ -79,13 +73,13 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
 
 static void judge_late(struct health *h, const struct reply *late, int64_t now_ms)
 {
-    const struct reply *queue = reply_at(late, QUEUE);
+    const struct reply *queue = reply_at(late, LATE_QUEUE);
     char span[48];
     json_t *cause = health_add(
         h->causes, "cause", "due-waiting",
         "queue %.64s: its first job has been due for %s, and worker %.20s has room for it",
-        reply_str(queue), out_span(now_ms - reply_int(reply_at(late, DUE)), span),
-        reply_str(reply_at(late, ROOMY)));
+        reply_str(queue), out_span(now_ms - reply_int(reply_at(late, LATE_DUE)), span),
+        reply_str(reply_at(late, LATE_WORKER)));
 
     json_put_text(cause, "queue", reply_str(queue), reply_len(queue));
 }
@@ -93,13 +87,13 @@ static void judge_late(struct health *h, const struct reply *late, int64_t now_m
 /* A queue whose jobs wait for a handler that can run. */
 static void judge_broken(struct health *h, const struct reply *broken, int64_t now_ms)
 {
-    const struct reply *queue = reply_at(broken, QUEUE);
+    const struct reply *queue = reply_at(broken, LATE_QUEUE);
     char span[48];
     json_t *cause = health_add(
         h->causes, "cause", "handler",
         "queue %.64s: its first job has been due for %s, and worker %.20s cannot run it: %.300s",
-        reply_str(queue), out_span(now_ms - reply_int(reply_at(broken, DUE)), span),
-        reply_str(reply_at(broken, ROOMY)), reply_str(reply_at(broken, WHY)));
+        reply_str(queue), out_span(now_ms - reply_int(reply_at(broken, LATE_DUE)), span),
+        reply_str(reply_at(broken, LATE_WORKER)), reply_str(reply_at(broken, LATE_WHY)));
 
     json_put_text(cause, "queue", reply_str(queue), reply_len(queue));
 }
@@ -159,21 +153,21 @@ static void judge_names(struct health *h, int64_t names, int64_t most)
 
 static void judge(struct health *h, const struct reply *r)
 {
-    int64_t now_ms = reply_int(reply_at(r, NOW));
-    const struct reply *notes = reply_at(r, NOTES);
+    int64_t now_ms = reply_int(reply_at(r, HEALTH_NOW));
+    const struct reply *notes = reply_at(r, HEALTH_NOTES);
 
-    for (size_t i = 0; i < reply_count(reply_at(r, WORKERS)); i++)
-        judge_worker(h, reply_at(reply_at(r, WORKERS), i), now_ms);
+    for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_WORKERS)); i++)
+        judge_worker(h, reply_at(reply_at(r, HEALTH_WORKERS), i), now_ms);
     if (h->live == 0)
         health_add(h->causes, "cause", "no-worker",
                    "no worker is running in this namespace: start laterd");
-    for (size_t i = 0; i < reply_count(reply_at(r, LATE)); i++)
-        judge_late(h, reply_at(reply_at(r, LATE), i), now_ms);
-    for (size_t i = 0; i < reply_count(reply_at(r, BROKEN)); i++)
-        judge_broken(h, reply_at(reply_at(r, BROKEN), i), now_ms);
+    for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_LATE)); i++)
+        judge_late(h, reply_at(reply_at(r, HEALTH_LATE), i), now_ms);
+    for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_BROKEN)); i++)
+        judge_broken(h, reply_at(reply_at(r, HEALTH_BROKEN), i), now_ms);
     for (size_t i = 0; i + 1 < reply_count(notes); i += 2)
         judge_note(h, reply_str(reply_at(notes, i)));
-    judge_names(h, reply_int(reply_at(r, NAMES)), reply_int(reply_at(r, NAMES_MAX)));
+    judge_names(h, reply_int(reply_at(r, HEALTH_NAMES)), reply_int(reply_at(r, HEALTH_NAMES_MAX)));
 }
 
 /* Call later_add without arguments. The server refuses writes before the library notices that there
@@ -253,7 +247,7 @@ static int judge_namespace(struct cli *cli, struct err *err)
         json_decref(h.warnings);
         return -1;
     }
-    cli_call_puts(&call, LATE_MS);
+    cli_call_puts(&call, HEALTH_LATE_MS);
     r = cli_fcall(cli, "later_v1_health", &call, err);
     if (r == NULL || health_limits_judge(&limits, &h, cli, err) < 0) {
         reply_free(r);
@@ -281,16 +275,17 @@ static int judge_namespace(struct cli *cli, struct err *err)
 /* Why this daemon cannot take jobs in Redis' view. NULL: it can. */
 static const char *why_not_in_redis(const struct reply *r, int64_t epoch)
 {
-    const struct reply *workers = reply_at(r, WORKERS);
+    const struct reply *workers = reply_at(r, HEALTH_WORKERS);
 
     for (size_t i = 0; i < reply_count(workers); i++) {
         const struct reply *w = reply_at(workers, i);
 
-        if (reply_int(reply_at(w, EPOCH)) != epoch)
+        if (reply_int(reply_at(w, WORKER_EPOCH)) != epoch)
             continue;
-        if (reply_is(reply_at(w, COUNTER), "dead"))
+        if (reply_is(reply_at(w, WORKER_COUNTER), "dead"))
             return "it was given up for dead";
-        if (reply_int(reply_at(r, NOW)) - reply_int(reply_at(w, BEAT)) > SILENT_MS)
+        if (reply_int(reply_at(r, HEALTH_NOW)) - reply_int(reply_at(w, HEALTH_BEAT)) >
+            HEALTH_SILENT_MS)
             return "its beats do not arrive in Redis";
         return NULL;
     }
@@ -343,7 +338,7 @@ static struct reply *ask_server(struct cli *cli, struct health *h)
 
     if (cli->target.timeout_ms > READY_MS)
         cli->target.timeout_ms = READY_MS;
-    cli_call_puts(&call, LATE_MS);
+    cli_call_puts(&call, HEALTH_LATE_MS);
     r = cli_fcall(cli, "later_v1_health", &call, &err);
     if (r == NULL)
         health_add(h->causes, "cause", "redis", "%s", err.text);

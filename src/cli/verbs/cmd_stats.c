@@ -8,15 +8,10 @@
 #include "cli/show/json.h"
 #include "cli/show/metrics.h"
 #include "cli/show/out.h"
+#include "cli/show/replies.h"
 #include "cli/show/table.h"
 
-#define QUEUE_VALUES 10 /* per queue in the reply of later_stats */
-
-/* later_stats: the elements of its reply, and the values of a queue. */
-enum { NOW, WORKERS, RUNNING, JOBS, MORE, QUEUES, NOTES, STATES };
-enum { NAME, WAITING, RAW, DUE, PAUSED, DEAD, KEPT, DONE, DIED, CANCELLED };
-
-/* An older library does not give STATES; running is empty where it was not counted. */
+/* An older library does not give STATS_STATES; running is empty where it was not counted. */
 enum { IN_RUNNING, IN_PARKED, STATE_VALUES };
 
 /* "<until> <since> <who> <reason>" of a paused queue. */
@@ -47,7 +42,7 @@ static const struct reply *queue_value(const struct reply *queues, size_t queue,
 /* How many jobs of the queue run or are parked. NULL: that is not known. */
 static const struct reply *state_value(const struct reply *r, size_t queue, size_t value)
 {
-    const struct reply *v = reply_at(reply_at(r, STATES), queue * STATE_VALUES + value);
+    const struct reply *v = reply_at(reply_at(r, STATS_STATES), queue * STATE_VALUES + value);
 
     return reply_kind(v) == REPLY_INT ? v : NULL;
 }
@@ -57,16 +52,16 @@ static json_t *queue_json(const struct reply *r, size_t i, int64_t now_ms)
     static const char *const names[QUEUE_VALUES] = {
         "queue", "waiting", "raw", "due_ms", "paused", "dead", "kept", "done", "died", "cancelled"};
     static const char *const states[STATE_VALUES] = {"running", "parked"};
-    const struct reply *queues = reply_at(r, QUEUES);
-    struct pause pause = parse_pause(queue_value(queues, i, PAUSED), now_ms);
+    const struct reply *queues = reply_at(r, STATS_QUEUES);
+    struct pause pause = parse_pause(queue_value(queues, i, QUEUE_PAUSED), now_ms);
     json_t *queue = json_object();
 
     for (size_t v = 0; v < QUEUE_VALUES; v++) {
         const struct reply *value = queue_value(queues, i, v);
 
-        if (v == NAME)
+        if (v == QUEUE_NAME)
             json_put_text(queue, names[v], reply_str(value), reply_len(value));
-        else if (v != PAUSED && !(v == DUE && reply_len(value) == 0))
+        else if (v != QUEUE_PAUSED && !(v == QUEUE_DUE && reply_len(value) == 0))
             json_put_int(queue, names[v], reply_int(value));
     }
     for (size_t v = 0; v < STATE_VALUES; v++) {
@@ -88,18 +83,18 @@ static json_t *queue_json(const struct reply *r, size_t i, int64_t now_ms)
 
 static void stats_json(const struct reply *r)
 {
-    const struct reply *queues = reply_at(r, QUEUES), *notes = reply_at(r, NOTES);
+    const struct reply *queues = reply_at(r, STATS_QUEUES), *notes = reply_at(r, STATS_NOTES);
     json_t *line = json_object(), *list = json_array(), *seen = json_array();
-    int64_t now_ms = reply_int(reply_at(r, NOW));
+    int64_t now_ms = reply_int(reply_at(r, STATS_NOW));
 
     json_put_int(line, "now_ms", now_ms);
-    json_put_int(line, "workers", reply_int(reply_at(r, WORKERS)));
-    json_put_int(line, "running", reply_int(reply_at(r, RUNNING)));
-    json_put_int(line, "jobs", reply_int(reply_at(r, JOBS)));
+    json_put_int(line, "workers", reply_int(reply_at(r, STATS_WORKERS)));
+    json_put_int(line, "running", reply_int(reply_at(r, STATS_RUNNING)));
+    json_put_int(line, "jobs", reply_int(reply_at(r, STATS_JOBS)));
     for (size_t i = 0; i < reply_count(queues) / QUEUE_VALUES; i++)
         (void)json_array_append_new(list, queue_json(r, i, now_ms));
     (void)json_object_set_new(line, "queues", list);
-    json_put_int(line, "more_queues", reply_int(reply_at(r, MORE)));
+    json_put_int(line, "more_queues", reply_int(reply_at(r, STATS_MORE)));
     for (size_t i = 0; i + 1 < reply_count(notes); i += 2) {
         json_t *note = json_object();
 
@@ -129,15 +124,16 @@ static void put_pause(struct table *t, const struct reply *value, int64_t now_ms
 
 static void put_queue(struct table *t, const struct reply *r, size_t i, int64_t now_ms)
 {
-    static const int counts[] = {DEAD, KEPT, DONE, DIED, CANCELLED};
-    const struct reply *queues = reply_at(r, QUEUES);
-    const struct reply *name = queue_value(queues, i, NAME), *due = queue_value(queues, i, DUE);
+    static const int counts[] = {QUEUE_DEAD, QUEUE_KEPT, QUEUE_DONE, QUEUE_DIED, QUEUE_CANCELLED};
+    const struct reply *queues = reply_at(r, STATS_QUEUES);
+    const struct reply *name = queue_value(queues, i, QUEUE_NAME),
+                       *due = queue_value(queues, i, QUEUE_DUE);
     char when[48];
 
     table_add(t, reply_str(name), reply_len(name));
     table_printf(t, "%lld",
-                 (long long)(reply_int(queue_value(queues, i, WAITING)) +
-                             reply_int(queue_value(queues, i, RAW))));
+                 (long long)(reply_int(queue_value(queues, i, QUEUE_WAITING)) +
+                             reply_int(queue_value(queues, i, QUEUE_RAW))));
     table_printf(t, "%s", reply_len(due) > 0 ? out_when(reply_int(due), now_ms, when) : "-");
     for (size_t v = 0; v < STATE_VALUES; v++) {
         if (state_value(r, i, v) != NULL)
@@ -147,7 +143,7 @@ static void put_queue(struct table *t, const struct reply *r, size_t i, int64_t 
     }
     for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
         table_printf(t, "%lld", (long long)reply_int(queue_value(queues, i, (size_t)counts[k])));
-    put_pause(t, queue_value(queues, i, PAUSED), now_ms);
+    put_pause(t, queue_value(queues, i, QUEUE_PAUSED), now_ms);
 }
 
 static void put_notes(const struct reply *notes, int64_t now_ms)
@@ -168,13 +164,14 @@ static void stats_show(const struct reply *r)
         {"RUNNING", true, false},         {"PARKED", true, false},     {"DEAD", true, false},
         {"KEPT", true, TABLE_SPARE},      {"DONE", true, TABLE_SPARE}, {"DIED", true, TABLE_SPARE},
         {"CANCELLED", true, TABLE_SPARE}, {"PAUSED", false, true}};
-    const struct reply *queues = reply_at(r, QUEUES);
-    int64_t now_ms = reply_int(reply_at(r, NOW));
+    const struct reply *queues = reply_at(r, STATS_QUEUES);
+    int64_t now_ms = reply_int(reply_at(r, STATS_NOW));
     struct table t;
 
     out_printf("workers %lld, running %lld, jobs %lld\n",
-               (long long)reply_int(reply_at(r, WORKERS)),
-               (long long)reply_int(reply_at(r, RUNNING)), (long long)reply_int(reply_at(r, JOBS)));
+               (long long)reply_int(reply_at(r, STATS_WORKERS)),
+               (long long)reply_int(reply_at(r, STATS_RUNNING)),
+               (long long)reply_int(reply_at(r, STATS_JOBS)));
     if (reply_count(queues) >= QUEUE_VALUES) {
         out_printf("\n");
         table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
@@ -183,9 +180,9 @@ static void stats_show(const struct reply *r)
         table_flush(&t);
         table_done(&t);
     }
-    if (reply_int(reply_at(r, MORE)) > 0)
-        out_printf("... and %lld more queues\n", (long long)reply_int(reply_at(r, MORE)));
-    put_notes(reply_at(r, NOTES), now_ms);
+    if (reply_int(reply_at(r, STATS_MORE)) > 0)
+        out_printf("... and %lld more queues\n", (long long)reply_int(reply_at(r, STATS_MORE)));
+    put_notes(reply_at(r, STATS_NOTES), now_ms);
 }
 
 static int run_stats(struct cli *cli, struct err *err)
@@ -232,76 +229,62 @@ const struct cli_verb cmd_stats = {
     run_stats,
 };
 
-/* later_v1_workers: the elements of a worker. An older library gives those up to QUIET. */
-enum {
-    EPOCH,
-    COUNTER,
-    HELD,
-    HOST,
-    PID,
-    VERSION,
-    STARTED,
-    SERVES,
-    QUIET,
-    MODES,
-    FAULTS,
-    PLACES,
-    WORKER_VALUES
-};
-
 /* How many of its jobs have a place. The others are claimed ahead of one (sched/prefetch.h), or
  * have ended and Redis does not know it yet. */
 static int64_t running_of(const struct reply *worker)
 {
-    int64_t held = reply_int(reply_at(worker, HELD)), places = reply_int(reply_at(worker, PLACES));
+    int64_t held = reply_int(reply_at(worker, WORKER_HELD)),
+            places = reply_int(reply_at(worker, WORKER_PLACES));
 
-    return reply_len(reply_at(worker, PLACES)) > 0 && places < held ? places : held;
+    return reply_len(reply_at(worker, WORKER_PLACES)) > 0 && places < held ? places : held;
 }
 
 static const char *state_of(const struct reply *worker)
 {
-    if (reply_is(reply_at(worker, COUNTER), "dead"))
+    if (reply_is(reply_at(worker, WORKER_COUNTER), "dead"))
         return "dead";
-    return reply_is(reply_at(worker, QUIET), "1") ? "quiet" : "live";
+    return reply_is(reply_at(worker, WORKER_QUIET), "1") ? "quiet" : "live";
 }
 
 static void worker_json(const struct reply *worker)
 {
-    static const char *const names[WORKER_VALUES] = {
-        [EPOCH] = "worker",       [HOST] = "host", [PID] = "pid",      [VERSION] = "version",
-        [STARTED] = "started_ms", [HELD] = "held", [SERVES] = "queues"};
+    static const char *const names[] = {
+        [WORKER_EPOCH] = "worker",    [WORKER_HOST] = "host",          [WORKER_PID] = "pid",
+        [WORKER_VERSION] = "version", [WORKER_STARTED] = "started_ms", [WORKER_HELD] = "held",
+        [WORKER_SERVES] = "queues"};
     json_t *line = json_object();
 
-    for (size_t v = 0; v < WORKER_VALUES; v++) {
+    for (size_t v = 0; v < sizeof(names) / sizeof(names[0]); v++) {
         const struct reply *value = reply_at(worker, v);
 
         if (names[v] == NULL)
             continue;
-        if (v == HOST || v == VERSION || v == SERVES)
+        if (v == WORKER_HOST || v == WORKER_VERSION || v == WORKER_SERVES)
             json_put_text(line, names[v], reply_str(value), reply_len(value));
         else
             json_put_int(line, names[v], reply_int(value));
     }
     json_put_int(line, "running", running_of(worker));
-    if (reply_len(reply_at(worker, PLACES)) > 0)
-        json_put_int(line, "places", reply_int(reply_at(worker, PLACES)));
+    if (reply_len(reply_at(worker, WORKER_PLACES)) > 0)
+        json_put_int(line, "places", reply_int(reply_at(worker, WORKER_PLACES)));
     json_put_text(line, "state", state_of(worker), strlen(state_of(worker)));
     json_print(line);
 }
 
 static void worker_row(struct table *t, const struct reply *worker, int64_t now_ms)
 {
-    static const int texts[] = {EPOCH, HOST, PID, VERSION};
-    const struct reply *queues = reply_at(worker, SERVES);
+    static const int texts[] = {WORKER_EPOCH, WORKER_HOST, WORKER_PID, WORKER_VERSION};
+    const struct reply *queues = reply_at(worker, WORKER_SERVES);
     char when[48];
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         table_add(t, reply_str(reply_at(worker, (size_t)texts[i])),
                   reply_len(reply_at(worker, (size_t)texts[i])));
-    table_printf(t, "%s", out_when(reply_int(reply_at(worker, STARTED)), now_ms, when));
+    table_printf(t, "%s", out_when(reply_int(reply_at(worker, WORKER_STARTED)), now_ms, when));
     table_printf(t, "%lld", (long long)running_of(worker));
-    table_printf(t, "%lld", (long long)(reply_int(reply_at(worker, HELD)) - running_of(worker)));
-    table_printf(t, "%s", reply_str(reply_at(worker, PLACES)));
+    table_printf(t, "%lld",
+                 (long long)(reply_int(reply_at(worker, WORKER_HELD)) - running_of(worker)));
+    table_printf(t, "%s", reply_str(reply_at(worker, WORKER_PLACES)));
     table_printf(t, "%s", state_of(worker));
     table_add(t, reply_str(queues), reply_len(queues));
 }
