@@ -8,20 +8,46 @@
 #include "cli/show/figures.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
+#include "cli/show/replies.h"
 
-json_t *health_add(json_t *list, const char *kind, const char *name, const char *fmt, ...)
+static json_t *add(json_t *list, const char *kind, const char *name, const char *fmt, va_list ap)
 {
     json_t *one = json_object();
     char text[512];
-    va_list ap;
 
-    va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
     json_put_text(one, kind, name, strlen(name));
     json_put_text(one, "text", text, strlen(text));
     (void)json_array_append_new(list, one);
     return one;
+}
+
+json_t *health_add(json_t *list, const char *kind, const char *name, const char *fmt, ...)
+{
+    json_t *one;
+    va_list ap;
+
+    va_start(ap, fmt);
+    one = add(list, kind, name, fmt, ap);
+    va_end(ap);
+    return one;
+}
+
+void health_add_queue(json_t *list, const char *kind, const char *name, const char *queue,
+                      const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    json_put_text(add(list, kind, name, fmt, ap), "queue", queue, strlen(queue));
+    va_end(ap);
+}
+
+void health_worker_name(const struct reply *w, char out[160])
+{
+    (void)snprintf(out, 160, "worker %.20s on %.64s (pid %.10s)",
+                   reply_str(reply_at(w, WORKER_EPOCH)), reply_str(reply_at(w, WORKER_HOST)),
+                   reply_str(reply_at(w, WORKER_PID)));
 }
 
 static int read_span(const struct cli *cli, const char *option, int64_t *ret_ms, struct err *err)
@@ -57,29 +83,22 @@ static void judge_queue(const struct health_limits *l, struct health *h,
 {
     int64_t late_ms = q->value[FIGURE_OLDEST_DUE], parked_ms = q->value[FIGURE_OLDEST_PARKED];
     char span[48], limit[24];
-    json_t *cause;
 
     /* Whoever paused a queue knows that its jobs wait. */
-    if (l->late_ms >= 0 && late_ms > l->late_ms && q->value[FIGURE_PAUSED] == 0) {
-        cause = health_add(h->causes, "cause", "late",
-                           "queue %s: its first job has been due for %s, which is more than %s",
-                           q->name, out_span(late_ms, span), text_duration(l->late_ms, limit));
-        json_put_text(cause, "queue", q->name, strlen(q->name));
-    }
-    if (l->parked_ms >= 0 && parked_ms > l->parked_ms) {
-        cause = health_add(h->causes, "cause", "parked",
-                           "queue %s: its first parked job has waited at its gates for %s, which "
-                           "is more than %s (later gates)",
-                           q->name, out_span(parked_ms, span), text_duration(l->parked_ms, limit));
-        json_put_text(cause, "queue", q->name, strlen(q->name));
-    }
-    if (l->dead >= 0 && q->value[FIGURE_DEAD] > l->dead) {
-        cause = health_add(h->causes, "cause", "dead-jobs",
-                           "queue %s has %lld dead jobs, which is more than %lld (later ls %s "
-                           "--state dead)",
-                           q->name, (long long)q->value[FIGURE_DEAD], (long long)l->dead, q->name);
-        json_put_text(cause, "queue", q->name, strlen(q->name));
-    }
+    if (l->late_ms >= 0 && late_ms > l->late_ms && q->value[FIGURE_PAUSED] == 0)
+        health_add_queue(h->causes, "cause", "late", q->name,
+                         "queue %s: its first job has been due for %s, which is more than %s",
+                         q->name, out_span(late_ms, span), text_duration(l->late_ms, limit));
+    if (l->parked_ms >= 0 && parked_ms > l->parked_ms)
+        health_add_queue(h->causes, "cause", "parked", q->name,
+                         "queue %s: its first parked job has waited at its gates for %s, which "
+                         "is more than %s (later gates)",
+                         q->name, out_span(parked_ms, span), text_duration(l->parked_ms, limit));
+    if (l->dead >= 0 && q->value[FIGURE_DEAD] > l->dead)
+        health_add_queue(
+            h->causes, "cause", "dead-jobs", q->name,
+            "queue %s has %lld dead jobs, which is more than %lld (later ls %s --state dead)",
+            q->name, (long long)q->value[FIGURE_DEAD], (long long)l->dead, q->name);
 }
 
 int health_limits_judge(const struct health_limits *l, struct health *h, struct cli *cli,

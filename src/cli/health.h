@@ -19,6 +19,12 @@ struct health {
  * owned by the list. */
 json_t *health_add(json_t *list, const char *kind, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same of a queue, which the object names. */
+void health_add_queue(json_t *list, const char *kind, const char *name, const char *queue,
+                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* Write which worker it is. w: as later_v1_workers and later_v1_health begin it. */
+void health_worker_name(const struct reply *w, char out[160]);
 
 /* From when on a queue counts as a cause: --late, --parked and --dead. */
 struct health_limits {

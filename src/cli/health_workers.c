@@ -11,13 +11,6 @@
 #include "cli/show/json.h"
 #include "cli/show/replies.h"
 
-static void name_worker(const struct reply *w, char out[160])
-{
-    (void)snprintf(out, 160, "worker %.20s on %.64s (pid %.10s)",
-                   reply_str(reply_at(w, WORKER_EPOCH)), reply_str(reply_at(w, WORKER_HOST)),
-                   reply_str(reply_at(w, WORKER_PID)));
-}
-
 /* Cut the next part off *p, which ends at sep or at the end. NULL: there is none. */
 static char *next_part(char **p, const char *sep)
 {
@@ -28,15 +21,15 @@ static char *next_part(char **p, const char *sep)
     return part;
 }
 
-/* Is it known already that jobs of this queue wait for it? */
-static bool is_cause(const struct health *h, const char *queue)
+/* Is this said of the queue already? kind: "cause" or "warning", as the list. */
+static bool is_said(const json_t *list, const char *kind, const char *name, const char *queue)
 {
-    for (size_t i = 0; i < json_array_size(h->causes); i++) {
-        const json_t *one = json_array_get(h->causes, i);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *one = json_array_get(list, i);
         const char *of = json_string_value(json_object_get(one, "queue"));
 
         if (of != NULL && strcmp(of, queue) == 0 &&
-            strcmp(json_string_value(json_object_get(one, "cause")), "handler") == 0)
+            strcmp(json_string_value(json_object_get(one, kind)), name) == 0)
             return true;
     }
     return false;
@@ -48,17 +41,16 @@ static void judge_defects(struct health *h, const struct reply *w)
     CLEANUP_FREE char *lines = mem_strdup(reply_str(reply_at(w, WORKER_DEFECTS)));
     char *rest = lines, *line, name[160];
 
-    name_worker(w, name);
+    health_worker_name(w, name);
     while ((line = next_part(&rest, "\n")) != NULL) {
         char *why = strchr(line, ' ');
 
         if (why == NULL || !text_is_queue_name(line, (size_t)(why - line)))
             continue;
         *why++ = '\0';
-        if (!is_cause(h, line))
-            json_put_text(health_add(h->warnings, "warning", "handler",
-                                     "%s cannot run queue %s: %.250s", name, line, why),
-                          "queue", line, strlen(line));
+        if (!is_said(h->causes, "cause", "handler", line))
+            health_add_queue(h->warnings, "warning", "handler", line,
+                             "%s cannot run queue %s: %.250s", name, line, why);
     }
 }
 
@@ -94,19 +86,6 @@ static bool is_alive(const struct reply *w)
     return !reply_is(reply_at(w, WORKER_COUNTER), "dead");
 }
 
-static bool has_warning(const struct health *h, const char *warning, const char *queue)
-{
-    for (size_t i = 0; i < json_array_size(h->warnings); i++) {
-        const json_t *one = json_array_get(h->warnings, i);
-        const char *of = json_string_value(json_object_get(one, "queue"));
-
-        if (of != NULL && strcmp(of, queue) == 0 &&
-            strcmp(json_string_value(json_object_get(one, "warning")), warning) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Compare the mode of a queue of worker w with those of all workers: a warning for the first. */
 static void judge_mode(struct health *h, const struct reply *r, const struct reply *w,
                        const char *queue, const char *mode)
@@ -121,13 +100,11 @@ static void judge_mode(struct health *h, const struct reply *r, const struct rep
         mode_in(o, queue, others_mode);
         if (strcmp(mode, others_mode) == 0)
             continue;
-        name_worker(w, name);
-        name_worker(o, other);
-        json_put_text(health_add(h->warnings, "warning", "mode-differs",
-                                 "queue %s has mode %s on %s and mode %s on %s: make their files "
-                                 "alike",
-                                 queue, mode, name, others_mode, other),
-                      "queue", queue, strlen(queue));
+        health_worker_name(w, name);
+        health_worker_name(o, other);
+        health_add_queue(h->warnings, "warning", "mode-differs", queue,
+                         "queue %s has mode %s on %s and mode %s on %s: make their files alike",
+                         queue, mode, name, others_mode, other);
         return;
     }
 }
@@ -144,7 +121,7 @@ static void judge_modes(struct health *h, const struct reply *r, const struct re
             continue;
         *mode++ = '\0';
         mode[strnlen(mode, 15)] = '\0';
-        if (!has_warning(h, "mode-differs", part))
+        if (!is_said(h->warnings, "warning", "mode-differs", part))
             judge_mode(h, r, w, part, mode);
     }
 }
@@ -156,7 +133,7 @@ static void judge_reload(struct health *h, const struct reply *w)
 
     if (reply_len(why) == 0)
         return;
-    name_worker(w, name);
+    health_worker_name(w, name);
     (void)health_add(h->warnings, "warning", "reload-refused",
                      "%s runs with its old configuration, since a reload was refused: %.300s", name,
                      reply_str(why));

@@ -24,14 +24,6 @@
 #define UNSENT_MANY 256 /* results; as many as two full steps */
 #define NAMES_MANY_PERCENT 90
 
-static const char *worker_name(const struct reply *w, char out[160])
-{
-    (void)snprintf(out, 160, "worker %.20s on %.64s (pid %.10s)",
-                   reply_str(reply_at(w, WORKER_EPOCH)), reply_str(reply_at(w, WORKER_HOST)),
-                   reply_str(reply_at(w, WORKER_PID)));
-    return out;
-}
-
 static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms)
 {
     long long epoch = (long long)reply_int(reply_at(w, WORKER_EPOCH));
@@ -41,7 +33,7 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
     int64_t unheard = now_ms - reply_int(reply_at(w, HEALTH_BEAT));
     char name[160], span[48];
 
-    (void)worker_name(w, name);
+    health_worker_name(w, name);
     if (reply_is(reply_at(w, WORKER_COUNTER), "dead")) {
         json_put_int(health_add(h->causes, "cause", "worker-dead",
                                 "%s fell silent: its jobs are being put back", name),
@@ -71,31 +63,30 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
             "worker", epoch);
 }
 
+/* A queue whose jobs wait though a worker has room for them. */
 static void judge_late(struct health *h, const struct reply *late, int64_t now_ms)
 {
-    const struct reply *queue = reply_at(late, LATE_QUEUE);
+    const char *queue = reply_str(reply_at(late, LATE_QUEUE));
     char span[48];
-    json_t *cause = health_add(
-        h->causes, "cause", "due-waiting",
-        "queue %.64s: its first job has been due for %s, and worker %.20s has room for it",
-        reply_str(queue), out_span(now_ms - reply_int(reply_at(late, LATE_DUE)), span),
-        reply_str(reply_at(late, LATE_WORKER)));
 
-    json_put_text(cause, "queue", reply_str(queue), reply_len(queue));
+    health_add_queue(
+        h->causes, "cause", "due-waiting", queue,
+        "queue %.64s: its first job has been due for %s, and worker %.20s has room for it", queue,
+        out_span(now_ms - reply_int(reply_at(late, LATE_DUE)), span),
+        reply_str(reply_at(late, LATE_WORKER)));
 }
 
 /* A queue whose jobs wait for a handler that can run. */
 static void judge_broken(struct health *h, const struct reply *broken, int64_t now_ms)
 {
-    const struct reply *queue = reply_at(broken, LATE_QUEUE);
+    const char *queue = reply_str(reply_at(broken, LATE_QUEUE));
     char span[48];
-    json_t *cause = health_add(
-        h->causes, "cause", "handler",
-        "queue %.64s: its first job has been due for %s, and worker %.20s cannot run it: %.300s",
-        reply_str(queue), out_span(now_ms - reply_int(reply_at(broken, LATE_DUE)), span),
-        reply_str(reply_at(broken, LATE_WORKER)), reply_str(reply_at(broken, LATE_WHY)));
 
-    json_put_text(cause, "queue", reply_str(queue), reply_len(queue));
+    health_add_queue(
+        h->causes, "cause", "handler", queue,
+        "queue %.64s: its first job has been due for %s, and worker %.20s cannot run it: %.300s",
+        queue, out_span(now_ms - reply_int(reply_at(broken, LATE_DUE)), span),
+        reply_str(reply_at(broken, LATE_WORKER)), reply_str(reply_at(broken, LATE_WHY)));
 }
 
 /* "unserved-queue:mail" of later_stats. */
@@ -106,12 +97,10 @@ static void judge_note(struct health *h, const char *note)
     if (what == NULL)
         return;
     if (strncmp(note, "unserved-queue:", 15) == 0) {
-        json_t *cause = health_add(h->causes, "cause", "unserved-queue",
-                                   "queue %.64s has due jobs and no worker serves it: a handler is "
-                                   "missing, or its name is misspelt",
-                                   what + 1);
-
-        json_put_text(cause, "queue", what + 1, strlen(what + 1));
+        health_add_queue(h->causes, "cause", "unserved-queue", what + 1,
+                         "queue %.64s has due jobs and no worker serves it: a handler is missing, "
+                         "or its name is misspelt",
+                         what + 1);
     } else if (strncmp(note, "limit-differs:", 14) == 0) {
         health_add(
             h->warnings, "warning", "limit-differs",
@@ -234,22 +223,16 @@ static void show(const struct cli *cli, struct health *h, const char *status)
     json_decref(h->warnings);
 }
 
-static int judge_namespace(struct cli *cli, struct err *err)
+static int judge_namespace(struct cli *cli, const struct health_limits *limits, struct err *err)
 {
     struct health h = {json_array(), json_array(), 0};
     struct cli_call call = {.n = 0};
-    struct health_limits limits;
     bool is_degraded;
     struct reply *r;
 
-    if (health_limits_read(&limits, cli, err) < 0) {
-        json_decref(h.causes);
-        json_decref(h.warnings);
-        return -1;
-    }
     cli_call_puts(&call, HEALTH_LATE_MS);
     r = cli_fcall(cli, "later_v1_health", &call, err);
-    if (r == NULL || health_limits_judge(&limits, &h, cli, err) < 0) {
+    if (r == NULL || health_limits_judge(limits, &h, cli, err) < 0) {
         reply_free(r);
         health_add(h.causes, "cause", "redis", "%s", err->text);
         if (cli->json) {
@@ -400,16 +383,15 @@ static int run_health(struct cli *cli, struct err *err)
     bool must_be_ready = cli_value(cli, "ready") != NULL;
     struct health_limits limits;
 
-    if (must_be_ready || cli_value(cli, "live") != NULL) {
-        if (health_limits_read(&limits, cli, err) < 0)
-            return -1;
-        if (health_limits_any(&limits))
-            return err_set(err, ERR_USAGE,
-                           "--late, --parked and --dead are about queues: they go without --live "
-                           "and --ready");
-        return run_probe(cli, must_be_ready, err);
-    }
-    return judge_namespace(cli, err);
+    if (health_limits_read(&limits, cli, err) < 0)
+        return -1;
+    if (!must_be_ready && cli_value(cli, "live") == NULL)
+        return judge_namespace(cli, &limits, err);
+    if (health_limits_any(&limits))
+        return err_set(
+            err, ERR_USAGE,
+            "--late, --parked and --dead are about queues: they go without --live and --ready");
+    return run_probe(cli, must_be_ready, err);
 }
 
 static const struct cli_option health_options[] = {
