@@ -23,16 +23,6 @@ struct await {
     struct outcome outcome;
 };
 
-int await_timeout(const struct cli *cli, const char *option, int64_t *ret_ms, struct err *err)
-{
-    const char *text = cli_value(cli, option);
-
-    *ret_ms = AWAIT_FOREVER;
-    if (text == NULL || text_parse_duration(text, ret_ms) == 0)
-        return 0;
-    return err_set(err, ERR_USAGE, "--%s is no duration: write it like 250ms 10s 5m 2h 7d", option);
-}
-
 /* The end is published under the id. So a job that was named by its unique key is looked up first,
  * which also holds on to it when the key goes to another one. */
 static int find_id(struct await *w, const char *job, struct err *err)

@@ -11,15 +11,11 @@
 
 #define AWAIT_FOREVER (-1)
 
-/* Read a duration from this option of the verb: *ret_ms, AWAIT_FOREVER if it was not given. 0, or
- * -1 with code USAGE. */
-int await_timeout(const struct cli *cli, const char *option, int64_t *ret_ms, struct err *err);
-
 /*
  * Wait until the job (an id or QUEUE@UNIQUE) has ended, through all its attempts; then print its
- * output, or with --json a line. Returns the exit status that stands for its end (doc/cli.md), or
- * -1: TEMP timeout_ms is over, REFUSED with ELATER_NOJOB (no such job, or its outcome was not
- * kept), or as cli_fcall.
+ * output, or with --json a line. timeout_ms may be AWAIT_FOREVER. Returns the exit status that
+ * stands for its end (doc/cli.md), or -1: TEMP timeout_ms is over, REFUSED with ELATER_NOJOB (no
+ * such job, or its outcome was not kept), or as cli_fcall.
  */
 int await_job(struct cli *cli, const char *job, int64_t timeout_ms, struct err *err);
 

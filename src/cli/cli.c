@@ -40,6 +40,15 @@ const char *cli_value(const struct cli *cli, const char *option)
     return NULL;
 }
 
+int cli_duration(const struct cli *cli, const char *option, int64_t *ret_ms, struct err *err)
+{
+    const char *text = cli_value(cli, option);
+
+    if (text == NULL || text_parse_duration(text, ret_ms) == 0)
+        return 0;
+    return err_set(err, ERR_USAGE, "--%s is no duration: write it like 250ms 10s 5m 2h 7d", option);
+}
+
 int cli_target(struct cli *cli, struct err *err)
 {
     if (cli->has_target)

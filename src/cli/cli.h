@@ -66,6 +66,9 @@ const struct cli_verb *cli_verb(const char *name); /* NULL: no such verb */
 
 /* The value of an option of this verb ("" for one without a value), NULL when it was not given. */
 const char *cli_value(const struct cli *cli, const char *option);
+/* The value as a duration. *ret_ms stays as it is when the option was not given. 0, or -1 with code
+ * USAGE. */
+int cli_duration(const struct cli *cli, const char *option, int64_t *ret_ms, struct err *err);
 
 /* Resolve server and namespace into cli->target, once. 0, or -1 as target_find. */
 int cli_target(struct cli *cli, struct err *err);

@@ -253,11 +253,11 @@ static int wait_for(struct cli *cli, const struct reply *r, int64_t timeout_ms, 
 static int run(struct cli *cli, struct err *err)
 {
     bool is_own_token = cli_value(cli, "token") == NULL, waits = cli_value(cli, "wait") != NULL;
-    int64_t timeout_ms;
+    int64_t timeout_ms = AWAIT_FOREVER;
     struct reply *r;
     int status = 0;
 
-    if (await_timeout(cli, "wait-timeout", &timeout_ms, err) < 0)
+    if (cli_duration(cli, "wait-timeout", &timeout_ms, err) < 0)
         return -1;
     if (!waits && timeout_ms != AWAIT_FOREVER)
         return err_set(err, ERR_USAGE, "--wait-timeout goes with --wait");

@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "base/text.h"
 #include "cli/bulk/retry_all.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -167,8 +166,8 @@ static int run_retry(struct cli *cli, struct err *err)
                               : err_set(err, ERR_USAGE, "--spread goes with QUEUE --all");
     if (cli->argc != 1)
         return err_set(err, ERR_USAGE, "--all, --reason and --key take one queue");
-    if (spread != NULL && text_parse_duration(spread, &order.spread_ms) < 0)
-        return err_set(err, ERR_USAGE, "--spread is no duration: write it like 250ms 10s 5m 2h 7d");
+    if (cli_duration(cli, "spread", &order.spread_ms, err) < 0)
+        return -1;
     return retry_all(cli, &order, err);
 }
 

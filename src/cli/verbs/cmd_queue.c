@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "cli/args/queue_name.h"
 #include "cli/quiet_wait.h"
 #include "cli/show/json.h"
@@ -145,17 +144,15 @@ static void show_quiet(const struct cli *cli, bool is_off, int64_t told, const i
 
 static int read_timeout(const struct cli *cli, struct mono *deadline, struct err *err)
 {
-    const char *timeout = cli_value(cli, "timeout");
     int64_t ms;
 
     *deadline = MONO_NEVER;
-    if (timeout == NULL)
+    if (cli_value(cli, "timeout") == NULL)
         return 0;
     if (cli_value(cli, "wait") == NULL)
         return err_set(err, ERR_USAGE, "--timeout goes with --wait");
-    if (text_parse_duration(timeout, &ms) < 0)
-        return err_set(err, ERR_USAGE,
-                       "--timeout is no duration: write it like 250ms 10s 5m 2h 7d");
+    if (cli_duration(cli, "timeout", &ms, err) < 0)
+        return -1;
     *deadline = mono_add_ms(mono_now(), ms);
     return 0;
 }

@@ -2,9 +2,9 @@
 
 static int run(struct cli *cli, struct err *err)
 {
-    int64_t timeout_ms;
+    int64_t timeout_ms = AWAIT_FOREVER;
 
-    if (await_timeout(cli, "timeout", &timeout_ms, err) < 0)
+    if (cli_duration(cli, "timeout", &timeout_ms, err) < 0)
         return -1;
     return await_job(cli, cli->argv[0], timeout_ms, err);
 }
