@@ -298,3 +298,10 @@ bool text_take_word(const char **p, size_t *n, char *word, size_t cap)
     *n -= len;
     return true;
 }
+
+bool text_take_int(const char **p, size_t *n, int64_t *ret)
+{
+    char word[24];
+
+    return text_take_word(p, n, word, sizeof(word)) && text_parse_int(word, 0, INT64_MAX, ret) == 0;
+}

@@ -53,6 +53,8 @@ bool text_is_queue_name(const char *s, size_t n);
 /* Cut the next word, and the space behind it, off the *n bytes at *p. False if there is none or it
  * does not fit into word with its NUL. */
 bool text_take_word(const char **p, size_t *n, char *word, size_t cap);
+/* The same for a word that is a number from 0 on. */
+bool text_take_int(const char **p, size_t *n, int64_t *ret);
 
 /* The nearest to word of the NULL-ended names, if it is near enough to suggest, else NULL. */
 const char *text_nearest(const char *word, const char *const *names);

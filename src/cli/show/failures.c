@@ -1,13 +1,13 @@
 #include "cli/show/failures.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
 struct failure {
-    long long when_ms, epoch, code;
+    int64_t when_ms, epoch, code;
     char host[256];   /* "-": unknown */
     const char *text; /* not NUL-ended */
     size_t len;
@@ -16,17 +16,15 @@ struct failure {
 /* Read the line at *at and move behind it. False at the end, and at what is no such line. */
 static bool next_failure(const char **at, struct failure *ret)
 {
-    size_t n = strcspn(*at, "\n");
-    int used = 0;
+    const char *p = *at, *end = p + strcspn(p, "\n");
+    size_t n = (size_t)(end - p);
 
-    if (sscanf(*at, "%18lld %18lld %255s %9lld%n", &ret->when_ms, &ret->epoch, ret->host,
-               &ret->code, &used) != 4 ||
-        (size_t)used > n)
+    if (!text_take_int(&p, &n, &ret->when_ms) || !text_take_int(&p, &n, &ret->epoch) ||
+        !text_take_word(&p, &n, ret->host, sizeof(ret->host)) || !text_take_int(&p, &n, &ret->code))
         return false;
-    used += (*at)[used] == ' ';
-    ret->text = *at + used;
-    ret->len = n - (size_t)used;
-    *at += n + ((*at)[n] == '\n');
+    ret->text = p;
+    ret->len = n;
+    *at = end + (*end == '\n');
     return true;
 }
 
@@ -41,7 +39,7 @@ void failures_show(const struct reply *value, int64_t now_ms)
         out_printf("%s, on ",
                    now_ms != 0 ? out_when(f.when_ms, now_ms, when) : out_instant(f.when_ms, when));
         out_text(f.host, strlen(f.host));
-        out_printf(" (worker %lld): ", f.epoch);
+        out_printf(" (worker %lld): ", (long long)f.epoch);
         out_text(f.text, f.len);
         out_printf("\n");
         label = "";

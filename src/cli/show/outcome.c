@@ -6,13 +6,6 @@
 #include "base/text.h"
 #include "cli/show/json.h"
 
-static bool take_number(const char **p, size_t *n, int64_t *ret)
-{
-    char word[24];
-
-    return text_take_word(p, n, word, sizeof(word)) && text_parse_int(word, 0, INT64_MAX, ret) == 0;
-}
-
 int outcome_parse(const char *p, size_t n, struct outcome *ret)
 {
     const char *all_end = p + n;
@@ -21,8 +14,8 @@ int outcome_parse(const char *p, size_t n, struct outcome *ret)
 
     memset(ret, 0, sizeof(*ret));
     if (n == 0 || !text_take_word(&p, &left, ret->state, sizeof(ret->state)) ||
-        !take_number(&p, &left, &ret->code) || !take_number(&p, &left, &ret->when_ms) ||
-        !take_number(&p, &left, &ret->start) || p[-1] != ' ')
+        !text_take_int(&p, &left, &ret->code) || !text_take_int(&p, &left, &ret->when_ms) ||
+        !text_take_int(&p, &left, &ret->start) || p[-1] != ' ')
         return -1;
     ret->text = p;
     ret->text_len = left;
