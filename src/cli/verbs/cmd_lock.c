@@ -74,14 +74,15 @@ static int check_name(const char *name, struct err *err)
 
 static int run_at(struct cli *cli, const struct lock_order *order, struct err *err)
 {
+    bool is_once = order->keeper.is_once;
     enum lock_token token;
 
     if (lock_token_query(cli, order->gate, &token, err) < 0)
         return -1;
     cli_disconnect(cli); /* the command must not inherit it, a long wait need not keep it */
-    if (token == LOCK_TOKEN_HELD)
-        return lock_inside(cli, order, err);
-    if (token == LOCK_TOKEN_NONE)
+    if (token == LOCK_TOKEN_HELD) /* an ancestor of ours is just doing it */
+        return is_once ? order->busy_status : lock_inside(cli, order, err);
+    if (token == LOCK_TOKEN_NONE || is_once)
         return lock_run(cli, order, err);
     return err_set(err, ERR_TEMP,
                    "%.80s is not held any more by the program that this one was started under "
@@ -123,17 +124,6 @@ static int read_once(const struct cli *cli, struct lock_order *order, struct err
     return 0;
 }
 
-static int run_once_at(struct cli *cli, const struct lock_order *order, struct err *err)
-{
-    enum lock_token token;
-
-    if (lock_token_query(cli, order->gate, &token, err) < 0)
-        return -1;
-    cli_disconnect(cli); /* the command must not inherit it */
-    /* An ancestor of ours is just doing it. */
-    return token == LOCK_TOKEN_HELD ? order->busy_status : lock_run(cli, order, err);
-}
-
 static int run_once(struct cli *cli, struct err *err)
 {
     struct lock_order order = {.argv = cli->argv + 1};
@@ -145,7 +135,7 @@ static int run_once(struct cli *cli, struct err *err)
     if (read_options(cli, &order, err) < 0 || read_once(cli, &order, err) < 0 ||
         check_name(cli->argv[0], err) < 0 || check_name(done, err) < 0 || cli_target(cli, err) < 0)
         return -1;
-    return run_once_at(cli, &order, err);
+    return run_at(cli, &order, err);
 }
 
 /* ---- the verbs */
