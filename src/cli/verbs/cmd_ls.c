@@ -75,7 +75,7 @@ struct ls {
     const struct state_row *state;
     struct row_filter filter;
     const char *by;        /* reason or key; NULL: list the jobs */
-    struct groups *groups; /* NULL: list the jobs */
+    struct groups *groups; /* of this state, if by is given */
     struct table table;
     int64_t now_ms;
 };
@@ -213,14 +213,13 @@ static void count_row(struct ls *ls, const struct reply *row)
 {
     const struct reply *id = reply_at(row, ROW_ID), *key = reply_at(row, ROW_KEY);
     struct outcome outcome = {.when_ms = 0};
-    bool has_failed = row_outcome(row, &outcome) == 0;
+    bool has_failed = row_outcome(row, &outcome) == 0, by_key = strcmp(ls->by, "key") == 0;
 
-    if (strcmp(ls->by, "key") == 0)
-        groups_add(ls->groups, reply_str(key), reply_len(key), reply_str(id), reply_len(id),
-                   outcome.when_ms);
-    else if (has_failed)
-        groups_add(ls->groups, outcome.text, outcome.text_len, reply_str(id), reply_len(id),
-                   outcome.when_ms);
+    if (!by_key && !has_failed)
+        return;
+    groups_add(ls->groups, by_key ? reply_str(key) : outcome.text,
+               by_key ? reply_len(key) : outcome.text_len, reply_str(id), reply_len(id),
+               outcome.when_ms);
 }
 
 /* Returns whether the job counts against the limit. */
@@ -228,7 +227,7 @@ static bool take_row(struct ls *ls, const struct reply *row)
 {
     if (!row_is_wanted(&ls->filter, row))
         return false;
-    if (ls->groups != NULL)
+    if (ls->by != NULL)
         count_row(ls, row);
     else if (ls->cli->json)
         put_json(ls, row);
@@ -239,7 +238,7 @@ static bool take_row(struct ls *ls, const struct reply *row)
 
 static bool is_table(const struct ls *ls)
 {
-    return !ls->cli->json && ls->groups == NULL;
+    return !ls->cli->json && ls->by == NULL;
 }
 
 /* limit: lowered by the jobs that are shown. */
@@ -275,7 +274,6 @@ static int show_groups(struct ls *ls, int64_t *limit, struct err *err)
     if (result == 0)
         groups_show(ls->groups, ls->cli->json, ls->by, ls->name, ls->now_ms);
     groups_free(ls->groups);
-    ls->groups = NULL;
     return result;
 }
 
