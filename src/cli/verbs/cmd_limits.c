@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
+#include "cli/show/status.h"
 #include "cli/show/table.h"
 
 /* ---- later limits */
@@ -123,22 +124,6 @@ static int list(struct cli *cli, struct err *err)
     return 0;
 }
 
-static void tell(const struct cli *cli, const char *name, const char *status)
-{
-    if (cli->json) {
-        json_t *line = json_object();
-
-        json_put_text(line, "name", name, strlen(name));
-        json_put_text(line, "status", status, strlen(status));
-        json_print(line);
-        return;
-    }
-    out_text(name, strlen(name));
-    out_printf(" ");
-    out_text(status, strlen(status));
-    out_printf("\n");
-}
-
 static int set(struct cli *cli, struct err *err)
 {
     /* The name in this verb, the name in the library. */
@@ -158,7 +143,7 @@ static int set(struct cli *cli, struct err *err)
     r = cli_fcall(cli, "later_limit_set", &call, err);
     if (r == NULL)
         return -1;
-    tell(cli, cli->argv[1], reply_str(r));
+    status_show(cli, "name", cli->argv[1], reply_str(r));
     reply_free(r);
     return 0;
 }
@@ -177,7 +162,7 @@ static int delete (struct cli *cli, struct err *err)
     was_there = reply_int(r) != 0;
     reply_free(r);
     if (was_there) {
-        tell(cli, cli->argv[1], "deleted");
+        status_show(cli, "name", cli->argv[1], "deleted");
         return 0;
     }
     text_escape(&name, cli->argv[1], strlen(cli->argv[1]));

@@ -10,6 +10,7 @@
 #include "cli/bulk/meter.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
+#include "cli/show/status.h"
 
 /* Running jobs are held by a worker. */
 #define STATES_ARG "due|parked|dead|done|all,..."
@@ -142,16 +143,7 @@ static int forget(struct cli *cli, struct err *err)
     r = cli_fcall(cli, "later_v1_forget", &call, err);
     if (r == NULL)
         return -1;
-    if (cli->json) {
-        json_t *line = json_object();
-
-        json_put_text(line, "queue", cli->argv[0], strlen(cli->argv[0]));
-        json_put_text(line, "status", reply_str(r), reply_len(r));
-        json_print(line);
-    } else {
-        out_text(cli->argv[0], strlen(cli->argv[0]));
-        out_printf(" %s\n", reply_str(r));
-    }
+    status_show(cli, "queue", cli->argv[0], reply_str(r));
     reply_free(r);
     return 0;
 }

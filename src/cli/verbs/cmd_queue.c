@@ -11,22 +11,7 @@
 #include "cli/quiet_wait.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-
-static void show(const struct cli *cli, const char *name, const char *what, const struct reply *r)
-{
-    if (cli->json) {
-        json_t *line = json_object();
-
-        json_put_text(line, what, name, strlen(name));
-        json_put_text(line, "status", reply_str(r), reply_len(r));
-        json_print(line);
-        return;
-    }
-    out_text(name, strlen(name));
-    out_printf(" ");
-    out_text(reply_str(r), reply_len(r));
-    out_printf("\n");
-}
+#include "cli/show/status.h"
 
 /* USER@HOST, so that a person who finds the queue paused knows whom to ask. */
 static void whoami(char *out, size_t cap)
@@ -60,7 +45,7 @@ static int run_pause(struct cli *cli, struct err *err)
     r = cli_fcall(cli, "later_pause", &call, err);
     if (r == NULL)
         return -1;
-    show(cli, cli->argv[0], "queue", r);
+    status_show(cli, "queue", cli->argv[0], reply_str(r));
     reply_free(r);
     return 0;
 }
@@ -101,7 +86,7 @@ static int run_resume(struct cli *cli, struct err *err)
         reply_free(r);
         return -1;
     }
-    show(cli, cli->argv[0], "queue", r);
+    status_show(cli, "queue", cli->argv[0], reply_str(r));
     reply_free(r);
     return 0;
 }
