@@ -2,12 +2,10 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -76,18 +74,6 @@ static bool is_leftover(const char *name)
     return false;
 }
 
-/* Does the file begin as a script or an executable does? */
-static bool begins_as_program(const char *path)
-{
-    char start[4] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd >= 0 ? read(fd, start, sizeof(start)) : -1;
-
-    if (fd >= 0)
-        (void)close(fd);
-    return (n >= 2 && memcmp(start, "#!", 2) == 0) || (n == 4 && memcmp(start, "\177ELF", 4) == 0);
-}
-
 /* A folder, or a file that is not meant to be run (a README). A dangling symlink is neither.
  * *is_forgotten: it is a program that nobody may execute. */
 static bool is_no_program(const char *path, bool *is_forgotten)
@@ -95,7 +81,7 @@ static bool is_no_program(const char *path, bool *is_forgotten)
     struct stat st;
     bool is_none = stat(path, &st) == 0 && (S_ISDIR(st.st_mode) || (st.st_mode & 0111) == 0);
 
-    *is_forgotten = is_none && S_ISREG(st.st_mode) && begins_as_program(path);
+    *is_forgotten = is_none && S_ISREG(st.st_mode) && program_has_magic(path);
     return is_none;
 }
 

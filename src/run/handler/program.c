@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -157,6 +156,15 @@ static size_t read_first(const char *path, char first[PROGRAM_FIRST_BYTES], bool
 
     *readable = n >= 0;
     return n > 0 ? (size_t)n : 0;
+}
+
+bool program_has_magic(const char *path)
+{
+    char first[PROGRAM_FIRST_BYTES];
+    bool readable;
+    size_t n = read_first(path, first, &readable);
+
+    return (n >= 2 && memcmp(first, "#!", 2) == 0) || (n >= 4 && memcmp(first, "\177ELF", 4) == 0);
 }
 
 /* 0: fine. 1: a script, its interpreter has to be checked next. -1: refused, see err. */

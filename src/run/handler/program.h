@@ -6,12 +6,16 @@
 #ifndef LATER_RUN_HANDLER_PROGRAM_H
 #define LATER_RUN_HANDLER_PROGRAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
 
 /* 0: no reason against it was found. -1: err has the reason and the cure (code CONFIG). */
 int program_check(const char *path, struct err *err);
+
+/* Whether a file that can be read begins as a script (#!) or an ELF executable does. */
+bool program_has_magic(const char *path);
 
 /* The end of a path, as much as fits into a message. Points into path. */
 const char *program_shown(const char *path);
