@@ -291,10 +291,10 @@ static void set_plugin(struct backends *b, struct backend *at, const struct serv
         at = add(b, q->name, q->file);
         at->argv = mem_dup_list(q->argv, 0, NULL);
         at->plugin = plugin_load(at->queue, at->argv, &err);
-        if (at->plugin == NULL)
+        if (at->plugin == NULL) {
             at->why = mem_strdup(err.text);
-        if (at->plugin == NULL)
             log_err("event=handler-refused what=%s reason=\"%s\"", q->name, err.text);
+        }
     }
     at->limit = q->conf->concurrency;
 }
