@@ -22,19 +22,19 @@ void conf_errors_add(struct conf_errors *e, int line, struct err *err)
     *err = (struct err)ERR_INIT;
 }
 
-static int place_of(const struct conf_error *e)
+static int line_of(const struct conf_error *e)
 {
     return e->line > 0 ? e->line : INT_MAX;
 }
 
-/* Few, and those of a line keep their order. */
+/* Errors are few, and those of a line keep their order. */
 void conf_errors_sort(struct conf_errors *e)
 {
     for (size_t i = 1; i < e->n; i++) {
         struct conf_error one = e->at[i];
         size_t k = i;
 
-        for (; k > 0 && place_of(&e->at[k - 1]) > place_of(&one); k--)
+        for (; k > 0 && line_of(&e->at[k - 1]) > line_of(&one); k--)
             e->at[k] = e->at[k - 1];
         e->at[k] = one;
     }

@@ -30,7 +30,7 @@ static const char *nearest_row(enum conf_scope kind, const struct conf_row *rows
 }
 
 /* Where a key that is unknown in this scope would be right, or NULL. */
-static const char *right_place(enum conf_scope kind, const char *path)
+static const char *right_section(enum conf_scope kind, const char *path)
 {
     const struct conf_row *row = conf_row_find(conf_queue_rows, CONF_QUEUE_ROWS, path);
 
@@ -50,13 +50,13 @@ static const char *right_place(enum conf_scope kind, const char *path)
 int conf_unknown_refuse(enum conf_scope kind, const struct conf_row *rows, size_t nrows,
                         const char *path, struct err *err)
 {
-    const char *place = right_place(kind, path);
+    const char *section = right_section(kind, path);
     const char *near;
 
     if (conf_is_later_word(path))
         return err_set(err, ERR_CONFIG, "%s: is not in this version", path);
-    if (place != NULL)
-        return err_set(err, ERR_CONFIG, "%s: belongs %s", path, place);
+    if (section != NULL)
+        return err_set(err, ERR_CONFIG, "%s: belongs %s", path, section);
     near = nearest_row(kind, rows, nrows, path);
     if (near != NULL)
         return err_set(err, ERR_CONFIG, "unknown key \"%s\" %s: did you mean \"%s\"%s?",
