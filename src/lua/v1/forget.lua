@@ -9,13 +9,8 @@
 -- A worker may run jobs of a queue that it serves no more. Where more jobs run than are counted,
 -- some may be of this queue.
 local function may_run(R, queue)
-  local count = L.job_counter(R)
-  for _, peer in ipairs(L.peers(R, {'queues'})) do
-    if L.whole(peer.epoch) and count(peer.epoch, queue) ~= 0 then
-      return true
-    end
-  end
-  return false
+  local running = L.running_by_queue(R)
+  return not running or running[queue] ~= nil
 end
 
 L.register('later_v1_forget', {'allow-oom'}, function(R, args)

@@ -22,15 +22,15 @@ local LATE_QUEUES = 100
 -- -> the due time of the first job of a queue that is no suspect, in any of its sets
 local function first_due(R, queue)
   local first = math.huge
-  local function count_set(key)
+  local function look_into(key)
     local row = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
     if row[2] then
       first = math.min(first, L.due(row[2]))
     end
   end
-  count_set(R .. ':due:' .. queue)
+  look_into(R .. ':due:' .. queue)
   for p = 0, 9 do
-    count_set(R .. ':q:' .. queue .. ':' .. L.int(p))
+    look_into(R .. ':q:' .. queue .. ':' .. L.int(p))
   end
   return first
 end

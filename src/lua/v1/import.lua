@@ -196,8 +196,8 @@ local function is_itself(R, job, payload)
     return false
   end
   local state, here = L.locate(R, id)
-  local is_to_run = state == 'waiting' or state == 'parked' or state == 'running'
-  if not here or here.queue ~= job.queue or not (is_to_run or job.dead and state == 'dead') then
+  local is_same = L.is_live(state) or job.dead and state == 'dead'
+  if not here or here.queue ~= job.queue or not is_same then
     return false
   end
   local kept = here.big and db('GET', R .. ':big:' .. id) or string.sub(here.record, here.body)
