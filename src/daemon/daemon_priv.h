@@ -1,6 +1,6 @@
 /*
- * The parts of the daemon, shared by daemon.c (makes and frees them, signals, reload) and wiring.c
- * (connects them); for no other file.
+ * The parts of the daemon, shared by daemon.c (makes and frees them, signals, reload), wiring.c
+ * (connects them) and tidy.c (reports how they are); for no other file.
  */
 #ifndef LATER_DAEMON_DAEMON_PRIV_H
 #define LATER_DAEMON_DAEMON_PRIV_H
@@ -81,6 +81,12 @@ struct runner_events daemon_runner_events(struct daemon *d);
 /* As loop_timer_f and remains_f. */
 void daemon_on_alarm(void *daemon);
 void daemon_on_cleared(void *daemon, int64_t victim, bool is_clear);
+/* Write the queues whose limit here is below the daemon's: "mail=4,web=2". */
+void daemon_limits(const struct daemon *d, struct buf *out);
+/* Have Redis tidied; now and then this also reports how the worker is. As the scheduler's tidy. */
+int daemon_tidy(struct daemon *d, int64_t epoch);
+/* The last chance to report what was counted. */
+void daemon_tidy_last(struct daemon *d, int64_t epoch);
 /* Log how many lines were suppressed, once DAEMON_TROUBLE_MS are over. Call it now and then. */
 void daemon_tell_suppressed(struct daemon *d);
 

@@ -4,7 +4,6 @@
  * is logged, and whether `strict` refuses the server.
  */
 #include "daemon/daemon_priv.h"
-#include "daemon/long_runs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +13,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/text.h"
 
 /* ---- effects of the scheduler: calls of the store */
 
-/* Queues whose limit here is below the daemon's: "mail=4,web=2". */
-static void put_limits(const struct daemon *d, struct buf *out)
+void daemon_limits(const struct daemon *d, struct buf *out)
 {
     for (size_t i = 0; i < d->served->n; i++) {
         int64_t limit = d->served->at[i].conf->concurrency;
@@ -49,7 +46,7 @@ static int op_reg(void *ctx, const struct store_register *req)
 
     queues_names(sched_queues(d->sched), &queues);
     fields[17] = buf_str(&queues);
-    put_limits(d, &limits);
+    daemon_limits(d, &limits);
     fields[15] = buf_str(&limits);
     return store_register(d->store, req, d->me.instance, &(struct store_fields){fields, 9},
                           &(struct store_fields){config, 1});
@@ -101,140 +98,16 @@ static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter
                       d->conf->defaults.dead_max);
 }
 
-/* The next served queues, and how long each keeps its dead jobs. -> how many */
-static size_t next_to_tidy(struct daemon *d, const char **pairs, char (*keeps)[24])
-{
-    size_t n = 0;
-
-    for (; n < SCHED_TIDY_QUEUES && d->tidy_from < d->served->n; n++, d->tidy_from++) {
-        const struct served_queue *q = &d->served->at[d->tidy_from];
-
-        (void)snprintf(keeps[n], sizeof(keeps[n]), "%lld", (long long)q->conf->dead_keep);
-        pairs[2 * n] = q->name;
-        pairs[2 * n + 1] = keeps[n];
-    }
-    if (d->tidy_from >= d->served->n)
-        d->tidy_from = 0;
-    return n;
-}
-
-#define STATE_FIELDS 9
-
-/* Take what was counted since the last call of this. It is reset even though the call that reports
- * it may be lost. -> how many pairs */
-static size_t take_counts(struct counts *counts, const char **pairs, char (*texts)[2][24])
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < COUNTS_FIELDS; i++) {
-        if (counts->at[i] == 0)
-            continue;
-        pairs[2 * n] = counts_field(i, texts[n][0]);
-        (void)snprintf(texts[n][1], sizeof(texts[n][1]), "%llu", (unsigned long long)counts->at[i]);
-        pairs[2 * n + 1] = texts[n][1];
-        n++;
-    }
-    *counts = (struct counts){0};
-    return n;
-}
-
-/* The fields of some queues' runs, as texts. */
-struct run_fields {
-    char texts[SCHED_TIDY_QUEUES][4][JOB_QUEUE_MAX + 9];
-    const char *pairs[4 * SCHED_TIDY_QUEUES];
-    size_t n; /* pairs */
-};
-
-/* As take_counts, of one queue. Nothing if it had no runs, or if there is no room. */
-static void take_runs(struct run_count *ran, struct run_fields *f)
-{
-    char(*texts)[JOB_QUEUE_MAX + 9];
-
-    if (ran == NULL || ran->runs == 0 || f->n == 2 * SCHED_TIDY_QUEUES)
-        return;
-    texts = f->texts[f->n / 2];
-    (void)snprintf(texts[0], sizeof(texts[0]), "runs:%s", ran->queue);
-    (void)snprintf(texts[1], sizeof(texts[1]), "%llu", (unsigned long long)ran->runs);
-    (void)snprintf(texts[2], sizeof(texts[2]), "run_us:%s", ran->queue);
-    (void)snprintf(texts[3], sizeof(texts[3]), "%llu", (unsigned long long)ran->us);
-    for (size_t i = 0; i < 4; i++)
-        f->pairs[2 * f->n + i] = texts[i];
-    f->n += 2;
-    ran->runs = ran->us = 0;
-}
-
-/* A tidy that also reports how this worker is, and what it counted. */
-static int tell_state(struct daemon *d, int64_t epoch, const struct store_fields *queues,
-                      const struct run_fields *ran)
-{
-    CLEANUP_BUF struct buf limits = BUF_INIT, modes = BUF_INIT, defects = BUF_INIT;
-    CLEANUP_BUF struct buf refusal = BUF_INIT, runs = BUF_INIT;
-    char unsent[24], refused[24], skew[24], room[24], texts[COUNTS_FIELDS][2][24];
-    const char *state[2 * (STATE_FIELDS + COUNTS_FIELDS + 2 * SCHED_TIDY_QUEUES)] = {
-        "unsent", unsent,  "refused", refused,   "skew_ms", skew,     "room", room,   "limits",
-        NULL,     "modes", NULL,      "defects", NULL,      "reload", NULL,   "runs", NULL};
-    struct sched_status s;
-    size_t n = STATE_FIELDS;
-
-    d->tell_at = mono_add_ms(mono_now(), SCHED_TIDY_MS - SCHED_TIDY_LEAST_MS);
-    sched_status(d->sched, &s);
-    (void)snprintf(unsent, sizeof(unsent), "%zu", s.unsent);
-    (void)snprintf(refused, sizeof(refused), "%zu", s.refused);
-    (void)snprintf(skew, sizeof(skew), "%lld", (long long)d->skew_ms);
-    put_limits(d, &limits);
-    (void)snprintf(room, sizeof(room), "%u", sched_free_places(d->sched, mono_now()));
-    state[9] = buf_str(&limits);
-    handler_defects_modes(d->served, &modes);
-    state[11] = buf_str(&modes);
-    handler_defects_tell(&d->defects, d->runner, d->served, &defects);
-    state[13] = buf_str(&defects);
-    text_escape(&refusal, d->reload_refused.text, strlen(d->reload_refused.text));
-    state[15] = buf_str(&refusal);
-    long_runs_tell(d->sched, mono_now(), wall_skew_ms(0) - d->skew_ms, &runs);
-    state[17] = buf_str(&runs);
-    n += take_counts(runner_counts(d->runner), state + 2 * n, texts);
-    memcpy(state + 2 * n, ran->pairs, 2 * ran->n * sizeof(*state));
-    return store_tidy(d->store, epoch, queues, &(struct store_fields){state, n + ran->n});
-}
-
-/* Each queue is tidied once in SCHED_TIDY_MS; its runs are reported with it. */
 static int op_tidy(void *ctx, int64_t epoch)
 {
-    struct daemon *d = ctx;
-    char keeps[SCHED_TIDY_QUEUES][24];
-    const char *pairs[2 * SCHED_TIDY_QUEUES];
-    struct store_fields queues = {pairs, next_to_tidy(d, pairs, keeps)};
-    struct run_fields ran = {.n = 0};
-
-    for (size_t i = 0; i < queues.n; i++)
-        take_runs(run_counts_find(runner_ran(d->runner), pairs[2 * i]), &ran);
-    d->tidy_tells = !mono_before(mono_now(), d->tell_at);
-    if (!d->tidy_tells)
-        return store_tidy(d->store, epoch, &queues, &(struct store_fields){ran.pairs, ran.n});
-    return tell_state(d, epoch, &queues, &ran);
+    return daemon_tidy(ctx, epoch);
 }
 
-/* The last chance to report what was counted. */
 static int op_leave(void *ctx, int64_t epoch)
 {
     struct daemon *d = ctx;
-    struct run_counts *ran = runner_ran(d->runner);
-    char texts[COUNTS_FIELDS][2][24];
-    const char *pairs[2 * COUNTS_FIELDS];
-    size_t n = take_counts(runner_counts(d->runner), pairs, texts);
-    const struct store_fields none = {pairs, 0};
 
-    d->tidy_tells = false;
-    if (n > 0)
-        (void)store_tidy(d->store, epoch, &none, &(struct store_fields){pairs, n});
-    for (size_t i = 0; i < ran->n;) {
-        struct run_fields some = {.n = 0};
-
-        for (; i < ran->n && some.n < 2 * SCHED_TIDY_QUEUES; i++)
-            take_runs(&ran->at[i], &some);
-        if (some.n > 0)
-            (void)store_tidy(d->store, epoch, &none, &(struct store_fields){some.pairs, some.n});
-    }
+    daemon_tidy_last(d, epoch);
     return store_leave(d->store, epoch);
 }
 

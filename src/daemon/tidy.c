@@ -1,0 +1,153 @@
+/*
+ * The tidy of the daemon: it names the queues whose old jobs Redis is to remove, and reports how
+ * this worker is and what it has counted.
+ */
+#include "daemon/daemon_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "daemon/long_runs.h"
+
+#define STATE_FIELDS 9
+#define REPORT_FIELDS (STATE_FIELDS + COUNTS_FIELDS + 2 * SCHED_TIDY_QUEUES)
+
+/* Fields with their values, and the texts that they point to. Zero it first. */
+struct report {
+    const char *pairs[2 * REPORT_FIELDS];
+    size_t n;
+    char counts[COUNTS_FIELDS][2][24];
+    char runs[SCHED_TIDY_QUEUES][4][JOB_QUEUE_MAX + 9];
+    size_t nruns;
+};
+
+static void put(struct report *r, const char *field, const char *value)
+{
+    r->pairs[2 * r->n] = field;
+    r->pairs[2 * r->n++ + 1] = value;
+}
+
+/* Take what was counted since the last call of this. It is reset even though the call that reports
+ * it may be lost. */
+static void put_counts(struct report *r, struct counts *counts)
+{
+    for (size_t i = 0; i < COUNTS_FIELDS; i++) {
+        char(*texts)[24] = r->counts[i];
+
+        if (counts->at[i] == 0)
+            continue;
+        (void)snprintf(texts[1], sizeof(texts[1]), "%llu", (unsigned long long)counts->at[i]);
+        put(r, counts_field(i, texts[0]), texts[1]);
+    }
+    *counts = (struct counts){0};
+}
+
+/* The same of one queue. Nothing if it had no runs, or if there is no room. */
+static void put_runs(struct report *r, struct run_count *ran)
+{
+    char(*texts)[JOB_QUEUE_MAX + 9];
+
+    if (ran == NULL || ran->runs == 0 || r->nruns == SCHED_TIDY_QUEUES)
+        return;
+    texts = r->runs[r->nruns++];
+    (void)snprintf(texts[0], sizeof(texts[0]), "runs:%s", ran->queue);
+    (void)snprintf(texts[1], sizeof(texts[1]), "%llu", (unsigned long long)ran->runs);
+    (void)snprintf(texts[2], sizeof(texts[2]), "run_us:%s", ran->queue);
+    (void)snprintf(texts[3], sizeof(texts[3]), "%llu", (unsigned long long)ran->us);
+    put(r, texts[0], texts[1]);
+    put(r, texts[2], texts[3]);
+    ran->runs = ran->us = 0;
+}
+
+static int send_report(struct daemon *d, int64_t epoch, const struct store_fields *queues,
+                       const struct report *r)
+{
+    return store_tidy(d->store, epoch, queues, &(struct store_fields){r->pairs, r->n});
+}
+
+/* Add how this worker is, then send the report. */
+static int send_with_state(struct daemon *d, int64_t epoch, const struct store_fields *queues,
+                           struct report *r)
+{
+    CLEANUP_BUF struct buf limits = BUF_INIT, modes = BUF_INIT, defects = BUF_INIT;
+    CLEANUP_BUF struct buf refusal = BUF_INIT, runs = BUF_INIT;
+    char unsent[24], refused[24], skew[24], room[24];
+    struct sched_status s;
+
+    d->tell_at = mono_add_ms(mono_now(), SCHED_TIDY_MS - SCHED_TIDY_LEAST_MS);
+    sched_status(d->sched, &s);
+    (void)snprintf(unsent, sizeof(unsent), "%zu", s.unsent);
+    (void)snprintf(refused, sizeof(refused), "%zu", s.refused);
+    (void)snprintf(skew, sizeof(skew), "%lld", (long long)d->skew_ms);
+    (void)snprintf(room, sizeof(room), "%u", sched_free_places(d->sched, mono_now()));
+    daemon_limits(d, &limits);
+    handler_defects_modes(d->served, &modes);
+    handler_defects_tell(&d->defects, d->runner, d->served, &defects);
+    text_escape(&refusal, d->reload_refused.text, strlen(d->reload_refused.text));
+    long_runs_tell(d->sched, mono_now(), wall_skew_ms(0) - d->skew_ms, &runs);
+    put(r, "unsent", unsent);
+    put(r, "refused", refused);
+    put(r, "skew_ms", skew);
+    put(r, "room", room);
+    put(r, "limits", buf_str(&limits));
+    put(r, "modes", buf_str(&modes));
+    put(r, "defects", buf_str(&defects));
+    put(r, "reload", buf_str(&refusal));
+    put(r, "runs", buf_str(&runs));
+    put_counts(r, runner_counts(d->runner));
+    return send_report(d, epoch, queues, r);
+}
+
+/* The next served queues, and how long each keeps its dead jobs. -> how many */
+static size_t next_queues(struct daemon *d, const char **pairs, char (*keeps)[24])
+{
+    size_t n = 0;
+
+    for (; n < SCHED_TIDY_QUEUES && d->tidy_from < d->served->n; n++, d->tidy_from++) {
+        const struct served_queue *q = &d->served->at[d->tidy_from];
+
+        (void)snprintf(keeps[n], sizeof(keeps[n]), "%lld", (long long)q->conf->dead_keep);
+        pairs[2 * n] = q->name;
+        pairs[2 * n + 1] = keeps[n];
+    }
+    if (d->tidy_from >= d->served->n)
+        d->tidy_from = 0;
+    return n;
+}
+
+/* Each queue is tidied once in SCHED_TIDY_MS; its runs are reported with it. */
+int daemon_tidy(struct daemon *d, int64_t epoch)
+{
+    char keeps[SCHED_TIDY_QUEUES][24];
+    const char *pairs[2 * SCHED_TIDY_QUEUES];
+    struct store_fields queues = {pairs, next_queues(d, pairs, keeps)};
+    struct report r = {.n = 0};
+
+    for (size_t i = 0; i < queues.n; i++)
+        put_runs(&r, run_counts_find(runner_ran(d->runner), pairs[2 * i]));
+    d->tidy_tells = !mono_before(mono_now(), d->tell_at);
+    return d->tidy_tells ? send_with_state(d, epoch, &queues, &r)
+                         : send_report(d, epoch, &queues, &r);
+}
+
+void daemon_tidy_last(struct daemon *d, int64_t epoch)
+{
+    const struct store_fields none = {NULL, 0};
+    struct run_counts *ran = runner_ran(d->runner);
+    struct report counted = {.n = 0};
+
+    d->tidy_tells = false;
+    put_counts(&counted, runner_counts(d->runner));
+    if (counted.n > 0)
+        (void)send_report(d, epoch, &none, &counted);
+    for (size_t i = 0; i < ran->n;) {
+        struct report some = {.n = 0};
+
+        for (; i < ran->n && some.nruns < SCHED_TIDY_QUEUES; i++)
+            put_runs(&some, &ran->at[i]);
+        if (some.n > 0)
+            (void)send_report(d, epoch, &none, &some);
+    }
+}
