@@ -201,106 +201,114 @@ static void must_not(const char *name, const char *const *commands)
 
 #define R "'later:{default}"
 
+/* Commands that nobody may run, */
+static const char *const denied_to_all[] = {"FLUSHALL",
+                                            "FLUSHDB",
+                                            "CONFIG GET '*'",
+                                            "CONFIG SET maxmemory 1",
+                                            "DEBUG SLEEP 0",
+                                            "EVAL 'return 1' 0",
+                                            "EVAL_RO 'return 1' 0",
+                                            "EVALSHA x 0",
+                                            "SCRIPT FLUSH",
+                                            "SCRIPT LOAD 'return 1'",
+                                            "FUNCTION FLUSH",
+                                            "FUNCTION DELETE laterd",
+                                            "FUNCTION RESTORE x",
+                                            "FUNCTION KILL",
+                                            "FUNCTION DUMP",
+                                            "SHUTDOWN NOSAVE",
+                                            "SAVE",
+                                            "BGSAVE",
+                                            "REPLICAOF NO ONE",
+                                            "MONITOR",
+                                            "CLIENT KILL ID 1",
+                                            "CLIENT LIST",
+                                            "CLIENT NO-EVICT on",
+                                            "ACL LIST",
+                                            "ACL SETUSER x",
+                                            "ACL WHOAMI",
+                                            "KEYS '*'",
+                                            "SWAPDB 0 1",
+                                            "RENAME a b",
+                                            "MIGRATE h 1 k 0 1",
+                                            "RESTORE " R ":x' 0 x",
+                                            "SORT " R ":jobs'",
+                                            "MODULE LIST",
+                                            "SYNC",
+                                            "CLUSTER INFO",
+                                            "GET other",
+                                            "GET 'later:{other}:clock'",
+                                            "GET 'later:{defaults}:clock'",
+                                            "HGETALL 'later:{other}:jobs'",
+                                            "SET other x",
+                                            "ZADD 'later:{other}:due:mail' 1 x",
+                                            "PUBLISH 'later:{other}:wake' x",
+                                            "PUBLISH other x",
+                                            "SUBSCRIBE 'later:{other}:wake'",
+                                            "PSUBSCRIBE '*'",
+                                            "FCALL later_stats 1 'later:{other}'",
+                                            NULL};
+
+/* and those that some role may not. */
+static const char *const denied_to_dashboard[] = {"SET " R ":clock' 1",
+                                                  "HSET " R ":jobs' j x",
+                                                  "DEL " R ":jobs'",
+                                                  "ZADD " R ":due:mail' 1 x",
+                                                  "FCALL later_add 1 " R "' mail x",
+                                                  "FCALL later_pause 1 " R "' mail",
+                                                  "FCALL later_limit_set 1 " R "' x semaphore 1",
+                                                  "FUNCTION LOAD x",
+                                                  NULL};
+
+static const char *const denied_to_producer[] = {"FCALL later_stats 1 " R "'",
+                                                 "FCALL later_show 1 " R "' j00000000000",
+                                                 "FCALL later_cancel 1 " R "' j00000000000",
+                                                 "FCALL later_pause 1 " R "' mail",
+                                                 "FCALL later_lock 1 " R "' x me",
+                                                 "FCALL later_v1_step 1 " R "' 1 1 0 1 0 0",
+                                                 "HGETALL " R ":jobs'",
+                                                 "SUBSCRIBE " R ":wake'",
+                                                 "SCAN 0",
+                                                 "FUNCTION LOAD x",
+                                                 NULL};
+
+static const char *const denied_to_manager[] = {"FCALL later_stats 1 " R "'",
+                                                "FCALL later_explain 1 " R "' j00000000000",
+                                                "FCALL later_pause 1 " R "' mail",
+                                                "FCALL later_retry 1 " R "' j00000000000",
+                                                "FCALL later_lock 1 " R "' x me",
+                                                "FCALL later_limit_set 1 " R "' x semaphore 1",
+                                                "FCALL later_v1_step 1 " R "' 1 1 0 1 0 0",
+                                                "FCALL later_v1_purge 1 " R "' mail due 100",
+                                                "FCALL_RO later_explain 1 " R "' j00000000000",
+                                                "HGETALL " R ":jobs'",
+                                                "SUBSCRIBE other",
+                                                "PSUBSCRIBE " R ":ended:*'",
+                                                "SCAN 0",
+                                                "FUNCTION LOAD x",
+                                                NULL};
+
+static const char *const denied_to_caller[] = {"FCALL later_add 1 " R "' mail x",
+                                               "FCALL later_limit_set 1 " R "' x semaphore 1",
+                                               "HGETALL " R ":jobs'", "FUNCTION LOAD x", NULL};
+
+static const char *const denied_to_worker[] = {"FUNCTION LOAD x", "SET later:library x", "MULTI",
+                                               NULL};
+
 static void test_denied(void **state)
 {
     static const char *const roles[] = {"producer", "manager",   "caller",
                                         "worker",   "dashboard", "admin"};
-    static const char *const nobody[] = {"FLUSHALL",
-                                         "FLUSHDB",
-                                         "CONFIG GET '*'",
-                                         "CONFIG SET maxmemory 1",
-                                         "DEBUG SLEEP 0",
-                                         "EVAL 'return 1' 0",
-                                         "EVAL_RO 'return 1' 0",
-                                         "EVALSHA x 0",
-                                         "SCRIPT FLUSH",
-                                         "SCRIPT LOAD 'return 1'",
-                                         "FUNCTION FLUSH",
-                                         "FUNCTION DELETE laterd",
-                                         "FUNCTION RESTORE x",
-                                         "FUNCTION KILL",
-                                         "FUNCTION DUMP",
-                                         "SHUTDOWN NOSAVE",
-                                         "SAVE",
-                                         "BGSAVE",
-                                         "REPLICAOF NO ONE",
-                                         "MONITOR",
-                                         "CLIENT KILL ID 1",
-                                         "CLIENT LIST",
-                                         "CLIENT NO-EVICT on",
-                                         "ACL LIST",
-                                         "ACL SETUSER x",
-                                         "ACL WHOAMI",
-                                         "KEYS '*'",
-                                         "SWAPDB 0 1",
-                                         "RENAME a b",
-                                         "MIGRATE h 1 k 0 1",
-                                         "RESTORE " R ":x' 0 x",
-                                         "SORT " R ":jobs'",
-                                         "MODULE LIST",
-                                         "SYNC",
-                                         "CLUSTER INFO",
-                                         "GET other",
-                                         "GET 'later:{other}:clock'",
-                                         "GET 'later:{defaults}:clock'",
-                                         "HGETALL 'later:{other}:jobs'",
-                                         "SET other x",
-                                         "ZADD 'later:{other}:due:mail' 1 x",
-                                         "PUBLISH 'later:{other}:wake' x",
-                                         "PUBLISH other x",
-                                         "SUBSCRIBE 'later:{other}:wake'",
-                                         "PSUBSCRIBE '*'",
-                                         "FCALL later_stats 1 'later:{other}'",
-                                         NULL};
-    static const char *const readers[] = {"SET " R ":clock' 1",
-                                          "HSET " R ":jobs' j x",
-                                          "DEL " R ":jobs'",
-                                          "ZADD " R ":due:mail' 1 x",
-                                          "FCALL later_add 1 " R "' mail x",
-                                          "FCALL later_pause 1 " R "' mail",
-                                          "FCALL later_limit_set 1 " R "' x semaphore 1",
-                                          "FUNCTION LOAD x",
-                                          NULL};
-    static const char *const producers[] = {"FCALL later_stats 1 " R "'",
-                                            "FCALL later_show 1 " R "' j00000000000",
-                                            "FCALL later_cancel 1 " R "' j00000000000",
-                                            "FCALL later_pause 1 " R "' mail",
-                                            "FCALL later_lock 1 " R "' x me",
-                                            "FCALL later_v1_step 1 " R "' 1 1 0 1 0 0",
-                                            "HGETALL " R ":jobs'",
-                                            "SUBSCRIBE " R ":wake'",
-                                            "SCAN 0",
-                                            "FUNCTION LOAD x",
-                                            NULL};
-    static const char *const managers[] = {"FCALL later_stats 1 " R "'",
-                                           "FCALL later_explain 1 " R "' j00000000000",
-                                           "FCALL later_pause 1 " R "' mail",
-                                           "FCALL later_retry 1 " R "' j00000000000",
-                                           "FCALL later_lock 1 " R "' x me",
-                                           "FCALL later_limit_set 1 " R "' x semaphore 1",
-                                           "FCALL later_v1_step 1 " R "' 1 1 0 1 0 0",
-                                           "FCALL later_v1_purge 1 " R "' mail due 100",
-                                           "FCALL_RO later_explain 1 " R "' j00000000000",
-                                           "HGETALL " R ":jobs'",
-                                           "SUBSCRIBE other",
-                                           "PSUBSCRIBE " R ":ended:*'",
-                                           "SCAN 0",
-                                           "FUNCTION LOAD x",
-                                           NULL};
-    static const char *const callers[] = {"FCALL later_add 1 " R "' mail x",
-                                          "FCALL later_limit_set 1 " R "' x semaphore 1",
-                                          "HGETALL " R ":jobs'", "FUNCTION LOAD x", NULL};
-    static const char *const workers[] = {"FUNCTION LOAD x", "SET later:library x", "MULTI", NULL};
-
     (void)state;
     test_redis_load(&redis);
     for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
-        must_not(roles[i], nobody);
-    must_not("dashboard", readers);
-    must_not("producer", producers);
-    must_not("manager", managers);
-    must_not("caller", callers);
-    must_not("worker", workers);
+        must_not(roles[i], denied_to_all);
+    must_not("dashboard", denied_to_dashboard);
+    must_not("producer", denied_to_producer);
+    must_not("manager", denied_to_manager);
+    must_not("caller", denied_to_caller);
+    must_not("worker", denied_to_worker);
 }
 
 /* No user of the file can log in before an operator gives it a password. */
