@@ -6,10 +6,12 @@
 #define LATER_TESTS_INTEGRATION_COMMAND_H
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../support/env.h"
+#include "../support/laterd.h"
 #include "../support/proc.h"
 #include "../support/redis.h"
 #include "base/buf.h"
@@ -55,6 +57,28 @@ static inline void assert_says(const struct buf *b, const char *text)
 static inline void assert_out(const char *text)
 {
     assert_string_equal(buf_str(&out), text);
+}
+
+/* Run a command of Redis whose answer does not matter. */
+#define do_redis(...) reply_free(test_redis_call(&redis, __VA_ARGS__, NULL))
+/* The number that this command answers of this key. */
+#define count(command, key) test_int(&redis, command, key)
+
+static inline int flush_all(void **state)
+{
+    (void)state;
+    do_redis("FLUSHALL");
+    return 0;
+}
+
+/* Register a worker that serves the queues; puts its epoch in epoch. */
+static inline void register_worker(const char *queues, char epoch[24])
+{
+    struct reply *r = test_redis_call(&redis, "FCALL", "later_v1_register", "1", ROOT, "0", "inst",
+                                      "1", "0", "1", "queues", queues, "0", "0", NULL);
+
+    (void)snprintf(epoch, 24, "%lld", (long long)reply_int(reply_at(r, 1)));
+    reply_free(r);
 }
 
 static inline int start_all(void **state)

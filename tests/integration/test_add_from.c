@@ -28,20 +28,6 @@ static char path[128], fifo[128], log_path[128];
 
 /* ---- helpers */
 
-static int64_t count(const char *verb, const char *key)
-{
-    struct reply *r = test_redis_call(&redis, verb, key, NULL);
-    int64_t n = reply_int(r);
-
-    reply_free(r);
-    return n;
-}
-
-static void do_redis(const char *a, const char *b, const char *c, const char *d)
-{
-    reply_free(test_redis_call(&redis, a, b, c, d, NULL));
-}
-
 static void write_bytes(const char *p, size_t n)
 {
     FILE *f = fopen(path, "w");
@@ -76,13 +62,6 @@ static void show(int i)
     (void)snprintf(id, sizeof(id), "%s", reply_str(reply_at(r, 0)));
     reply_free(r);
     assert_int_equal(run("show", id, "--payload"), 0);
-}
-
-static int flush_all(void **state)
-{
-    (void)state;
-    reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
-    return 0;
 }
 
 /* ---- a command that reads a named pipe, and is watched */
@@ -555,7 +534,7 @@ static void test_producer(void **state)
 static void test_without_a_library(void **state)
 {
     (void)state;
-    do_redis("FUNCTION", "FLUSH", "SYNC", NULL);
+    do_redis("FUNCTION", "FLUSH", "SYNC");
     write_bytes("a\nb\n", 4);
     assert_int_equal(run("add", "bulk", "--from", path), 0);
     assert_out("2 jobs added\n");

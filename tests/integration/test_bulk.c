@@ -22,24 +22,6 @@
 
 #define DEADLINE_MS 30000
 
-static int64_t count(const char *verb, const char *key)
-{
-    struct reply *r = test_redis_call(&redis, verb, key, NULL);
-    int64_t n = reply_int(r);
-
-    reply_free(r);
-    return n;
-}
-
-#define do_redis(...) reply_free(test_redis_call(&redis, __VA_ARGS__, NULL))
-
-static int flush_all(void **state)
-{
-    (void)state;
-    do_redis("FLUSHALL");
-    return 0;
-}
-
 /* The output without the ids, which are new after each import. */
 static char *lines_of_out(void)
 {

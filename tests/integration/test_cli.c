@@ -92,7 +92,7 @@ static void add(char id[13], const char *queue, const char *payload, const char 
     id[12] = '\0';
 }
 
-static void register_worker(void)
+static void register_odd_worker(void)
 {
     struct reply *r = test_redis_call(&redis, "FCALL", "later_v1_register", "1", ROOT, "0", "me",
                                       "1", "0", "4", "host", "box\033[2J", "pid", "4711", "version",
@@ -137,11 +137,10 @@ static void make_dead(char id[13], const char *queue, const char *code)
     finish(id, start, "dead", queue, code, "bye\n");
 }
 
-static int flush_all(void **state)
+static int begin(void **state)
 {
-    (void)state;
-    reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
-    register_worker();
+    (void)flush_all(state);
+    register_odd_worker();
     return 0;
 }
 
@@ -394,7 +393,7 @@ static void test_add_survives_a_lost_reply(void **state)
 
 /* ---- add and show */
 
-static void test_add(void **state)
+static void test_an_add(void **state)
 {
     char *const from_stdin[] = {later, (char *)"add", (char *)"mail", (char *)"-", NULL};
     char *const no_payload[] = {later, (char *)"add", (char *)"mail", NULL};
@@ -1067,7 +1066,7 @@ static void test_full_disk(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, flush_all)
+#define TEST(name) cmocka_unit_test_setup(name, begin)
     const struct CMUnitTest tests[] = {
         TEST(test_help_and_version),
         TEST(test_help_on_terminals),
@@ -1078,7 +1077,7 @@ int main(void)
         TEST(test_a_broken_file_takes_no_command_away),
         TEST(test_user_file),
         TEST(test_add_survives_a_lost_reply),
-        TEST(test_add),
+        TEST(test_an_add),
         TEST(test_add_with_token_and_large),
         TEST(test_explain),
         TEST(test_add_refusals),

@@ -10,20 +10,12 @@
 #include "../support/laterd.h"
 #include "command.h"
 
-#define do_redis(...) reply_free(test_redis_call(&redis, __VA_ARGS__, NULL))
-
-static int flush_all(void **state)
-{
-    (void)state;
-    do_redis("FLUSHALL");
-    return 0;
-}
-
 /* A worker that serves the queue, as Redis sees it. */
 static void serve(const char *queue)
 {
-    do_redis("FCALL", "later_v1_register", "1", ROOT, "0", "inst", "1", "0", "1", "queues", queue,
-             "0", "0");
+    char epoch[24];
+
+    register_worker(queue, epoch);
 }
 
 static void test_a_misspelt_name_is_refused(void **state)
@@ -89,14 +81,10 @@ static void test_an_add_tells_that_nobody_serves_it(void **state)
 /* The id that is printed is that of a job that has ended. */
 static void test_an_add_tells_of_a_key_that_is_held(void **state)
 {
-    struct reply *r;
     char epoch[24];
 
     (void)state;
-    r = test_redis_call(&redis, "FCALL", "later_v1_register", "1", ROOT, "0", "inst", "1", "0", "1",
-                        "queues", "mail", "0", "0", NULL);
-    (void)snprintf(epoch, sizeof(epoch), "%lld", (long long)reply_int(reply_at(r, 1)));
-    reply_free(r);
+    register_worker("mail", epoch);
     assert_int_equal(run("add", "mail", "--unique", "k", "--unique-for", "1h", "x"), 0);
     assert_int_equal(run("add", "mail", "--unique", "k", "x"), 0);
     assert_int_equal(err.len, 0);

@@ -12,20 +12,12 @@
 #include "cli/show/groups.h"
 #include "command.h"
 
-#define do_redis(...) reply_free(test_redis_call(&redis, __VA_ARGS__, NULL))
-
 static char epoch[24];
 
-static int flush_all(void **state)
+static int begin(void **state)
 {
-    struct reply *r;
-
-    (void)state;
-    do_redis("FLUSHALL");
-    r = test_redis_call(&redis, "FCALL", "later_v1_register", "1", ROOT, "0", "inst", "1", "0", "1",
-                        "queues", "mail", "0", "0", NULL);
-    (void)snprintf(epoch, sizeof(epoch), "%lld", (long long)reply_int(reply_at(r, 1)));
-    reply_free(r);
+    (void)flush_all(state);
+    register_worker("mail", epoch);
     return 0;
 }
 
@@ -144,11 +136,11 @@ static void test_further_groups_are_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_they_are_counted, flush_all),
-        cmocka_unit_test_setup(test_they_are_listed, flush_all),
-        cmocka_unit_test_setup(test_they_are_retried, flush_all),
-        cmocka_unit_test_setup(test_further_groups_are_one, flush_all),
-        cmocka_unit_test_setup(test_an_empty_key_is_refused, flush_all),
+        cmocka_unit_test_setup(test_they_are_counted, begin),
+        cmocka_unit_test_setup(test_they_are_listed, begin),
+        cmocka_unit_test_setup(test_they_are_retried, begin),
+        cmocka_unit_test_setup(test_further_groups_are_one, begin),
+        cmocka_unit_test_setup(test_an_empty_key_is_refused, begin),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);
