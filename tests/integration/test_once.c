@@ -10,47 +10,12 @@
 
 #include <cmocka.h>
 
-#include "../support/env.h"
 #include "../support/fsck.h"
-#include "../support/laterd.h"
-#include "../support/shell.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/mem.h"
+#include "lock_fixture.h"
 
-#define ROOT "later:{default}"
-#define LONG_MS 60000
 #define HOSTS 4
 #define CALLS 50 /* of each host */
-
-static struct test_redis redis;
-static char dir[64];
-static struct proc procs[HOSTS];
-
-static int setup(void **state)
-{
-    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
-
-    (void)state;
-    test_redis_start(&redis, NULL);
-    test_folder_make(dir);
-    (void)setenv("LATER_REDIS_URL", redis.url, 1);
-    (void)setenv("LATER", later, 1);
-    (void)setenv("DIR", dir, 1);
-    memset(procs, 0, sizeof(procs));
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < HOSTS; i++)
-        if (procs[i].pid > 0)
-            proc_done(&procs[i]);
-    test_redis_stop(&redis);
-    test_folder_remove(dir);
-    return 0;
-}
 
 static int lines(const char *name)
 {
@@ -59,14 +24,6 @@ static int lines(const char *name)
 
     assert_int_equal(test_sh_out(line, &out), 0);
     return atoi(buf_str(&out));
-}
-
-static void until_lines(const char *name, int n)
-{
-    CLEANUP_FREE char *path = mem_printf("%s/%s", dir, name);
-
-    if (!test_until_lines(path, NULL, n, LONG_MS))
-        fail_msg("%s never has %d lines", name, n);
 }
 
 static void test_it_runs_once(void **state)
@@ -158,7 +115,7 @@ static void test_one_that_waits_takes_over(void **state)
         CLEANUP_FREE char *line = mem_printf(ROOT ":wait:lock:w%d:once", i);
 
         test_sh_start(&procs[0], first);
-        until_lines(name, 1);
+        until_lines(name, 1, LONG_MS);
         test_sh_start(&procs[1], second);
         while (test_int(&redis, "ZCARD", line) == 0)
             continue;
@@ -202,7 +159,7 @@ static void test_a_killed_one_is_done_by_another(void **state)
         skip();
     test_sh_start(&procs[0], "unshare -r -u sh -c \"hostname other; exec $LATER once x --per 1m -- "
                              "sh -c 'echo ran >>$DIR/ran; exec sleep 1000'\"");
-    until_lines("ran", 1);
+    until_lines("ran", 1, LONG_MS);
     assert_int_equal(test_sh("$LATER once x --per 1m -- true"), 1);
     proc_signal(&procs[0], SIGKILL);
     assert_int_equal(proc_wait(&procs[0], LONG_MS), 137);
