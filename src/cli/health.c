@@ -10,7 +10,8 @@
 #include "cli/show/out.h"
 #include "cli/show/replies.h"
 
-static json_t *add(json_t *list, const char *kind, const char *name, const char *fmt, va_list ap)
+static __attribute__((format(printf, 4, 0))) json_t *
+add(json_t *list, const char *kind, const char *name, const char *fmt, va_list ap)
 {
     json_t *one = json_object();
     char text[512];
