@@ -14,9 +14,9 @@
 
 /* May a job that holds a lock start? Only if it is sure to be killed before another job can have
  * the lock: the guard lives, and a beat was acknowledged lately. Without such a beat the job waits
- * for the answer to the next one; a job that is released loses its spot in the line of its lock.
- * If that answer is too old as well, the link is slow: the job is released, and a beat is sent
- * before the next step. */
+ * for the answer to the next one; a job that is released loses its turn at its lock. If that answer
+ * is too old as well, the link is slow: the job is released, and a beat is sent before the next
+ * step. */
 static bool may_lock(struct sched *s, struct held_job *h)
 {
     if (!s->ops->is_guarded(s->ctx)) {

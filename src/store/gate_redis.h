@@ -30,7 +30,7 @@ void gate_redis_free(struct gate_redis *g);
 
 /* Each returns 0 when the call was sent, -1 when the link is down. */
 
-/* Take a permit; with is_waiting, wait in line for it. */
+/* Take a permit; with is_waiting, wait for it. */
 int gate_enter(struct gate_redis *g, int64_t epoch, bool is_waiting);
 /* Ask how the gate is defined. */
 int gate_define(struct gate_redis *g);

@@ -182,7 +182,7 @@ static int send_register(struct keeper *k)
     return k->ops->reg(k->ctx, &req);
 }
 
-/* Whether to stand in line. Who does not wait joins it only when a holder seems to be dead; a
+/* Whether to join the waiters. Who does not wait joins them only when a holder seems to be dead; a
  * running command only if it may go on without its permit. */
 static bool is_waiting(const struct keeper *k)
 {

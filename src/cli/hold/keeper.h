@@ -6,7 +6,7 @@
  *
  * It is a worker without queues: it registers, beats every 5 s, watches the other workers and reaps
  * silent ones, so that a dead holder is found even where no laterd runs. The states of the permit:
- * OUTSIDE (asking, or in line) -> GRANTED (ours, but the last beat is too old to start) -> INSIDE
+ * OUTSIDE (asking, or waiting) -> GRANTED (ours, but the last beat is too old to start) -> INSIDE
  * (the command runs) -> ENDING (Redis is told) -> GONE.
  *
  * One question at a time is under way. An operation that asks returns 0 if the question was sent,

@@ -76,7 +76,7 @@ static int tell(const struct query *l, const char *epoch, enum lock_token *ret)
 }
 
 /* The epoch is not (any more) that of our ancestor. Search all workers for its instance: if it has
- * registered anew, asking for the gate would put us in line behind our own ancestor. */
+ * registered anew, asking for the gate would make us wait for our own ancestor. */
 static int query_all(const struct query *l, const char *instance, enum lock_token *ret)
 {
     struct reply *workers = ask(l, "HGETALL", "workers", NULL);

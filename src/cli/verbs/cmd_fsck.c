@@ -245,7 +245,7 @@ static int take_payload(struct fsck *f, const char *key, size_t n, struct err *e
     return f->page.n >= PAGE_NAMES ? send_page(f, err) : 0;
 }
 
-/* Collect gates and their lines. */
+/* Collect gates and their waiters. */
 static int take_gate(struct fsck *f, const char *key, size_t n, struct err *err)
 {
     static const char *const kinds[] = {"lock:", "sem:", "rate:granted:", "wait:", "granted:"};

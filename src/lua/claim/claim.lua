@@ -129,7 +129,7 @@ local function claim_queue(R, queue, room, max_payload, ctx)
   return head == math.huge and -1 or head
 end
 
--- Queues that stand aside at a gate and have room in this worker stand in line again. errors: the
+-- Queues that stand aside at a gate and have room in this worker become waiters again. errors: the
 -- list of L.claim_all, to which this adds
 local function rejoin_all(R, queues, ctx, errors)
   local any, rest = false, {}
@@ -154,8 +154,8 @@ local function rejoin_all(R, queues, ctx, errors)
     L.settle_gates(ctx.book, true)
   end
   for name, all in pairs(rest) do
-    -- Some are left. Another step is asked for only where this one has put some in line: else there
-    -- is no room, and the rest would find none.
+    -- Some are left. Another step is asked for only where the queue is a waiter of some again: else
+    -- there is no room, and the rest would find none.
     ctx.is_more = ctx.is_more or db('SCARD', R .. ':aside:' .. name) < all
   end
 end

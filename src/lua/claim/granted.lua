@@ -1,7 +1,6 @@
 -- The granted jobs of a queue as rows of a batch (waiting.lua): they are claimed before all others.
 
--- Read the first `most` granted jobs. A job whose rate was shut or deleted since stands in its line
--- again.
+-- Read the first `most` granted jobs. A job whose rate was shut or deleted since waits again.
 local function read_granted(R, queue, most, ctx)
   local rows = {}
   local ids = db('ZRANGE', R .. ':granted:' .. queue, 0, most - 1)

@@ -134,7 +134,7 @@ local function hold(R, b, i, s)
   end
 end
 
--- Take all gates of the job. -> whether it has them; else it stands in line
+-- Take all gates of the job. -> whether it has them; else it is parked
 local function passes(b, i, fence, book)
   local id, gates = b.ids[i], b.gates[i]
   if b.is_granted then
@@ -149,7 +149,7 @@ local function passes(b, i, fence, book)
   end
   local spot = gates and L.pass_gates(book, b.queue, id, gates, b.dues[i], fence)
   if spot then
-    L.stand_new(book, b.queue, id, spot)
+    L.park_new(book, b.queue, id, spot)
   end
   return not spot
 end

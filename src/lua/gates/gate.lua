@@ -11,17 +11,18 @@
 --
 -- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched,
 -- is_touched, ...}. touched: gates that lost a holder, until L.settle_gates hands their permits on
--- (gate_line.lua). granted: queues with a new grant, until their workers are told. called: how many
--- in line the call has called. let_in: queue -> jobs that hold all their gates and are claimed by
--- this step, if it can (claims_next; grant.lua). timers: what public/limit.lua read of R:timers.
--- peers, takers, count: of claim/room.lua. A step fills in room: queue -> how many jobs it would
--- still claim of it; epoch: of its worker; ended: the jobs of this epoch that end in it; together:
--- {ended, started}, what L.write_together writes of this: the ids that end, how many start.
+-- (gate_waiters.lua). granted: queues with a new grant, until their workers are told. called: how
+-- many parked jobs, programs and callers the call has called. let_in: queue -> jobs that hold all
+-- their gates and are claimed by this step, if it can (claims_next; grant.lua). timers: what
+-- public/limit.lua read of R:timers. peers, takers, count: of claim/room.lua. A step fills in room:
+-- queue -> how many jobs it would still claim of it; epoch: of its worker; ended: the jobs of this
+-- epoch that end in it; together: {ended, started}, what L.write_together writes of this: the ids
+-- that end, how many start.
 --
--- A gate: {id, kind, name, key, line, limit, granted, free, is_armed}. free: how many permits are
--- free, nil until it is asked for. is_armed: none is free, and the timer of the gate is set. What a
--- call changes of a gate is in the draft or is written by L.assign: so if a part of the call fails,
--- all of it is undone.
+-- A gate: {id, kind, name, key, waiters, limit, granted, free, is_armed}. waiters: the key of its
+-- waiters. free: how many permits are free, nil until it is asked for. is_armed: none is free, and
+-- the timer of the gate is set. What a call changes of a gate is in the draft or is written by
+-- L.assign: so if a part of the call fails, all of it is undone.
 
 L.LIVES = 1e15              -- a holder without a lease has this and the ms since when as its score
 
@@ -31,7 +32,7 @@ function L.book(R, now_us)
           together = {ended = {}, started = 0}}
 end
 
--- A permit of this gate may be free: L.settle_gates will see who is in line.
+-- A permit of this gate may be free: L.settle_gates will see who waits.
 function L.touch(book, id)
   if not book.is_touched[id] then
     book.is_touched[id] = true
@@ -53,8 +54,8 @@ local function new_gate(book, id)
   if not kind then
     L.fail('ELATER_GATE', L.quote(id) .. ' is no gate')
   end
-  local g = {id = id, kind = kind, name = name, key = R .. ':' .. id, line = R .. ':wait:' .. id,
-             limit = nil, granted = nil, free = nil, is_armed = nil}
+  local g = {id = id, kind = kind, name = name, key = R .. ':' .. id,
+             waiters = R .. ':wait:' .. id, limit = nil, granted = nil, free = nil, is_armed = nil}
   if kind ~= 'lock' then
     g.limit = L.limit_of(R, kind, name)
   end
@@ -183,12 +184,12 @@ end
 -- Learn of many gates by few reads: mostly nobody waits for them, and nobody has the locks. It only
 -- asks which keys exist, so a gate with a key of a foreign type does not stop the others.
 function L.meet(book, ids)
-  local lines, locks, R = {}, {}, book.R
+  local waiters, locks, R = {}, {}, book.R
   for i = 1, #ids do
     local id = ids[i]
-    lines[i] = R .. ':wait:' .. id
+    waiters[i] = R .. ':wait:' .. id
     locks[#locks + 1] = string.sub(id, 1, 5) == 'lock:' and R .. ':' .. id or nil
   end
-  L.learn_absent(lines)
+  L.learn_absent(waiters)
   L.learn_absent(locks)
 end

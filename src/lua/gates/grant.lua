@@ -1,5 +1,5 @@
 -- Grants: jobs that hold all their gates, to be claimed before all others of their queue
--- (gate_line.lua). Where the step that grants a job claims it as well, the grant is not written.
+-- (gate_waiters.lua). Where the step that grants a job claims it as well, the grant is not written.
 
 L.GRANT_MS = 1000           -- a grant that no worker claims within it goes back
 
@@ -8,7 +8,7 @@ function L.hold(book, job, gates, n)
   db('HSET', book.R .. ':holds', job, table.concat(gates, '\n', 1, n))
 end
 
--- Write the grant of a job that has all its gates and stands in no line any more.
+-- Write the grant of a job that has all its gates and waits for none any more.
 function L.grant(book, queue, job, spot)
   spot.at = 0
   L.hold(book, job, spot.gates, #spot.gates)
@@ -19,7 +19,7 @@ function L.grant(book, queue, job, spot)
   book.granted[queue] = true
 end
 
--- A job has all its gates and stands in no line any more. Where this step claims next, it is put
+-- A job has all its gates and waits for none any more. Where this step claims next, it is put
 -- into book.let_in, from which granted.lua claims it; else its grant is written.
 function L.let_in(book, queue, job, spot)
   local list = book.let_in[queue]

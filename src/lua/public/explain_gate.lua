@@ -15,7 +15,7 @@ end
 -- jobs}...}, how many in all, how many of its own queue, whether only LINE_MAX names were read
 local function before_ticket(e, g, ticket)
   local below = '(' .. L.int(ticket)
-  local names = redis.call('ZRANGEBYSCORE', g.line, '-inf', below, 'LIMIT', 0, LINE_MAX)
+  local names = redis.call('ZRANGEBYSCORE', g.waiters, '-inf', below, 'LIMIT', 0, LINE_MAX)
   local list, all, own = {}, 0, 0
   if #names == 0 then
     return list, all, own

@@ -10,25 +10,25 @@
 -- gcra without it; funnel is another name for gcra. on_lost: what the holders of a semaphore do
 -- when their worker loses Redis (keep without it). missing: define it only if there is no
 -- definition yet; kept: there was one, and it stays.
--- A change takes effect at once, also for jobs in line; a holder keeps its permit. Deleting a
--- definition shuts the gate for those in line, or leaves it to the template that its name fits.
+-- A change takes effect at once, also for those who wait; a holder keeps its permit. Deleting a
+-- definition shuts the gate for its waiters, or leaves it to the template that its name fits.
 -- definition: `semaphore N keep|kill` or `rate ALGORITHM N PER_MS BURST`.
 -- Errors: ELATER_ARGS GATE OPTION TIME FULL TYPE. Cost: O(those it lets in) for a name, O(gates
--- with a line) for a template.
+-- with waiters) for a template.
 
-local LINES_MAX = 64        -- gates that a change opens itself; queues that it wakes at each
+local OPEN_MAX = 64         -- gates that a change opens itself; queues that it wakes at each
 
--- ---- gates with a line
+-- ---- gates with waiters
 
--- A definition changed: jobs in line at these gates may start now, or at another time than before.
+-- A definition changed: jobs parked at these gates may start now, or at another time than before.
 -- Wake the workers of their queues, which learn the time from their next step.
-local function tell_lines(book, ids)
+local function tell_waiters(book, ids)
   local told = {}
   for _, id in ipairs(ids) do
-    -- A line of a foreign type must not fail the definition; a step that parks a job there reports
+    -- A key of a foreign type must not fail the definition; a step that parks a job there reports
     -- it.
-    local ok, line = L.try(db, 'ZRANGE', book.R .. ':wait:' .. id, 0, LINES_MAX - 1)
-    for _, queue in ipairs(ok and line or {}) do
+    local ok, waiters = L.try(db, 'ZRANGE', book.R .. ':wait:' .. id, 0, OPEN_MAX - 1)
+    for _, queue in ipairs(ok and waiters or {}) do
       if not told[queue] and not string.match(queue, '^[@=]') then
         told[queue] = true
         L.wake(book.R, queue)
@@ -38,8 +38,8 @@ local function tell_lines(book, ids)
 end
 
 -- -> the gates that this definition is for: one for a name; for a template those in R:timers that
--- fit it, since each semaphore and rate with a line has a timer
-local function lines_under(book, kind, name)
+-- fit it, since each semaphore and rate with waiters has a timer
+local function gates_under(book, kind, name)
   if not string.find(name, '{key}', 1, true) then
     return {kind .. ':' .. name}
   end
@@ -53,12 +53,12 @@ local function lines_under(book, kind, name)
   return out
 end
 
--- The definition of a name or template changed: L.settle_gates will call those in line. From gate
--- number LINES_MAX + 1 on a timer makes the next steps do it. -> the gates
-function L.touch_lines(book, kind, name)
-  local ids = lines_under(book, kind, name)
+-- The definition of a name or template changed: L.settle_gates will call the waiters. From gate
+-- number OPEN_MAX + 1 on a timer makes the next steps do it. -> the gates
+function L.touch_under(book, kind, name)
+  local ids = gates_under(book, kind, name)
   for i, id in ipairs(ids) do
-    if i <= LINES_MAX then
+    if i <= OPEN_MAX then
       L.touch(book, id)
     else
       L.arm(book, 'gate:' .. id, book.now_ms)
@@ -70,9 +70,9 @@ end
 -- The same, settled at once, and with wakes.
 function L.limit_changed(R, kind, name)
   local book = L.book(R, L.now_us())
-  local ids = L.touch_lines(book, kind, name)
+  local ids = L.touch_under(book, kind, name)
   L.settle_gates(book)
-  tell_lines(book, ids)
+  tell_waiters(book, ids)
 end
 
 -- ---- definitions

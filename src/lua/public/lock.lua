@@ -10,14 +10,14 @@
 -- granted: 1 | 0. fence: rises from holder to holder, whatever happened to the lock in between. A
 -- holder that asks for its lock again holds it once more (depth) and must unlock as often; each
 -- call prolongs the lease.
--- wait: with granted 0 the caller stands in line for so long. When its turn comes the permit is
--- reserved for it for five seconds; asking again takes it. ahead: how many queues and callers are
--- before it in line (0 without wait).
+-- wait: with granted 0 the caller waits for so long. When its turn comes the permit is reserved for
+-- it for five seconds; asking again takes it. ahead: how many waiters are before it (0 without
+-- wait).
 -- holder: what has the lock (=OWNER, a job's id, @EPOCH of a program); '' for semaphores.
--- Giving back also takes the caller out of the line, and may be repeated. released: the permit is
--- free. kept: the caller still holds the lock, depth times. not-held: another holds it, or nobody;
--- no holder changes. token: for an unlock whose reply was lost; the same token again counts once
--- while the lock is kept. After the last unlock a repetition answers not-held.
+-- Giving back also takes the caller out of the waiters, and may be repeated. released: the permit
+-- is free. kept: the caller still holds the lock, depth times. not-held: another holds it, or
+-- nobody; no holder changes. token: for an unlock whose reply was lost; the same token again counts
+-- once while the lock is kept. After the last unlock a repetition answers not-held.
 -- later_renew: ELATER_LOST when the lease is over and another may hold the permit, or when a
 -- reserved lock was not taken yet.
 -- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n); giving back O(those it lets
@@ -65,46 +65,46 @@ local function wait_option(value)
   return L.duration(value, 'wait')
 end
 
--- ---- callers (=OWNER) and programs (@EPOCH) in line
+-- ---- callers (=OWNER) and programs (@EPOCH) as waiters
 -- R:parked: "=OWNER LF gate" -> "<ticket> <until ms>"; until 0: as long as its worker lives
 
 local function spot_name(g, who)
   return who .. '\n' .. g.id
 end
 
--- -> ticket, until ms; nil: it does not stand in this line
+-- -> ticket, until ms; nil: it does not wait for this gate
 local function turn_of(book, g, who)
   local spot = db('HGET', book.R .. ':parked', spot_name(g, who)) or ''
   local ticket, until_ms = string.match(spot, '^(%d+) (%d+)$')
   return L.whole(ticket), L.whole(until_ms) or 0
 end
 
--- Take a caller or program out of the line of a gate, if it stands there.
-function L.leave_line(book, g, who)
+-- Take a caller or program out of the waiters of a gate, if it is one.
+function L.leave_waiters(book, g, who)
   local name = spot_name(g, who)
   L.touch(book, g.id)
   db('HDEL', book.R .. ':parked', name)
   db('ZREM', book.R .. ':timers', 'wait:' .. name)
-  if db('ZREM', g.line, who) == 1 then
+  if db('ZREM', g.waiters, who) == 1 then
     L.disarm(book, g)
   end
 end
 
 -- The end of the wait is put into R:timers, since the caller may never ask again. -> how many
--- queues and callers are before it
-function L.join_line(book, g, who, until_ms)
+-- waiters are before it
+function L.join_waiters(book, g, who, until_ms)
   local name = spot_name(g, who)
   local ticket = turn_of(book, g, who) or L.tick(book.R, book.now_us, 1)
   db('HSET', book.R .. ':parked', name, L.int(ticket) .. ' ' .. L.int(until_ms))
-  db('ZADD', g.line, ticket, who)
+  db('ZADD', g.waiters, ticket, who)
   if until_ms > 0 then
     db('ZADD', book.R .. ':timers', until_ms + 1, 'wait:' .. name)
   end
   L.arm_gate(book, g)
-  return db('ZCOUNT', g.line, '-inf', '(' .. L.int(ticket))
+  return db('ZCOUNT', g.waiters, '-inf', '(' .. L.int(ticket))
 end
 
--- A timer says that a wait is over: leave the line, or set the timer again if the wait was
+-- A timer says that a wait is over: leave the waiters, or set the timer again if the wait was
 -- prolonged. name: as in R:parked
 function L.end_wait(book, name)
   local who, id = string.match(name, '^([@=][^\n]*)\n(.+)$')
@@ -114,17 +114,17 @@ function L.end_wait(book, name)
     ticket, until_ms = turn_of(book, g, who)
   end
   if ticket and until_ms > 0 and until_ms < book.now_ms then
-    L.leave_line(book, g, who)
+    L.leave_waiters(book, g, who)
   elseif ticket and until_ms > 0 then
     L.arm(book, 'wait:' .. name, until_ms + 1)
   end
 end
 
 -- It is the turn of a caller or program: reserve its permit for RESERVE_MS (a lock has depth 0
--- until it asks again). If its wait is over, it only leaves the line.
+-- until it asks again). If its wait is over, it only leaves the waiters.
 function L.call_outsider(book, g, who)
   local _, until_ms = turn_of(book, g, who)
-  L.leave_line(book, g, who)
+  L.leave_waiters(book, g, who)
   if until_ms ~= 0 and until_ms < book.now_ms then
     return
   end
@@ -136,8 +136,8 @@ local function leave_gate(book, epoch)
   local id = db('HGET', book.R .. ':worker:' .. epoch, 'gate')
   if id and L.read_gate(id) then
     local g = L.gate(book, id)
-    -- A line of a foreign type must not keep the permit of a dead worker from others.
-    L.unless_foreign(L.leave_line, book, g, '@' .. epoch)
+    -- A key R:wait of a foreign type must not keep the permit of a dead worker from others.
+    L.unless_foreign(L.leave_waiters, book, g, '@' .. epoch)
     return L.drop(book, g, '@' .. epoch)
   end
 end
@@ -160,7 +160,7 @@ local function has_lease(book, g, who)
 end
 
 -- Prolong the lease of a holder. until_ms nil: it has no lease and lives with its worker. The lease
--- never gets shorter: the timer that calls those in line is set to its end. deeper: count one more
+-- never gets shorter: the timer that calls the waiters is set to its end. deeper: count one more
 -- hold of a lock. -> fence, until ms
 function L.prolong(book, g, who, until_ms, deeper)
   if g.kind == 'sem' then
@@ -177,12 +177,12 @@ function L.prolong(book, g, who, until_ms, deeper)
   return fence, until_ms
 end
 
--- Take a permit, or stand in line for it. ttl_ms nil: no lease, it lives with its worker. wait_ms
--- nil: do not stand in line. -> the reply of later_lock
+-- Take a permit, or wait for it. ttl_ms nil: no lease, it lives with its worker. wait_ms
+-- nil: do not wait. -> the reply of later_lock
 function L.enter(book, g, who, ttl_ms, wait_ms)
   local until_ms = ttl_ms and book.now_ms + ttl_ms
   local fence
-  if not has_lease(book, g, who) and #db('ZRANGE', g.line, 0, 0) > 0 then
+  if not has_lease(book, g, who) and #db('ZRANGE', g.waiters, 0, 0) > 0 then
     -- Leases and waits end without a call. Where no worker makes steps, the next caller hands the
     -- permits on.
     L.touch(book, g.id)
@@ -190,13 +190,13 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
   end
   if has_lease(book, g, who) then
     fence, until_ms = L.prolong(book, g, who, until_ms, true)
-  elseif #db('ZRANGE', g.line, 0, 0) == 0 and L.free_permits(book, g) > 0 then
+  elseif #db('ZRANGE', g.waiters, 0, 0) == 0 and L.free_permits(book, g) > 0 then
     fence = g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or 0
     L.take(book, g, who, fence, until_ms)
   else
     local before = 0
     if wait_ms then
-      before = L.join_line(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
+      before = L.join_waiters(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
       L.touch(book, g.id)
       L.settle_gates(book)
       if has_lease(book, g, who) then
@@ -228,7 +228,7 @@ local function give_back(kind, what)
     local given = options(args, 3, {token = function(v) return v end})
     local book = L.book(R, L.now_us())
     local g = L.gate(book, kind .. ':' .. name)
-    L.leave_line(book, g, who)
+    L.leave_waiters(book, g, who)
     if not has_lease(book, g, who) then
       return 'not-held'
     end

@@ -1,6 +1,6 @@
 -- later_reschedule R ID T -> [id, 'moved', due_ms]
 --
--- Give a waiting job another due time. A parked job leaves its line and waits for that time.
+-- Give a waiting job another due time. A parked job leaves its gate and waits for that time.
 -- T: as for `at`.
 -- Errors: ELATER_ARGS NOJOB STATE TIME. Cost: O(log n).
 

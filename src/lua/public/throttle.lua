@@ -36,7 +36,7 @@ L.register('later_throttle', {}, function(R, args)
            ': later_limit_set defines it')
   end
   local rate, kept = L.RATES[g.limit.algorithm], db('SCARD', g.granted)
-  local is_limited = #db('ZRANGE', g.line, 0, 0) > 0 or L.free_permits(book, g) < n
+  local is_limited = #db('ZRANGE', g.waiters, 0, 0) > 0 or L.free_permits(book, g) < n
   local retry_ms = -1
   if is_limited then
     retry_ms = retry_after(book, g, n, kept)

@@ -136,7 +136,7 @@ local function no_record_text(R, id)
          'its record is missing, and so its payload is missing'
 end
 
--- Remove a job from one set; a parked job also leaves its line.
+-- Remove a job from one set; a parked job also leaves its gate.
 local function leave(R, name, id)
   local queue = string.match(name, '^parked:(.*)$')
   if queue then

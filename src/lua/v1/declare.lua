@@ -10,7 +10,7 @@
 -- replaced (R:worker:<epoch> gates:<queue>).
 -- At most 1000 limits and 2000 queues. All or nothing. Not allow-oom.
 -- Errors: ELATER_ARGS GATE QUEUE TYPE WORKER. Cost: O(NL + NQ + templates + those it lets in), and
--- for each new template O(gates with a line).
+-- for each new template O(gates with waiters).
 
 local LIMITS_MAX = 1000
 local QUEUES_MAX = 2000
@@ -75,7 +75,7 @@ local function fill_limits(book, limits, kinds)
       if string.find(name, '{key}', 1, true) then
         templates[#templates + 1] = name
       end
-      L.touch_lines(book, kinds[i], name)
+      L.touch_under(book, kinds[i], name)
     elseif was[i] ~= text then
       differ[#differ + 1] = {name, was[i] or ''}
       L.note(R, L.one_line(string.sub('limit-differs:' .. name, 1, 200)), book.now_ms)

@@ -2,15 +2,15 @@
 --   -> [[gate, limit, holders, [holder, since_ms, until_ms, fence, ...], waiting,
 --        [who, how many, since_ms, ...], opens_ms]...]
 --
--- Holders and lines of these gates (kind:NAME, at most 100). limit: the definition; '' for locks
+-- Holders and waiters of these gates (kind:NAME, at most 100). limit: the definition; '' for locks
 -- and where there is none. holders: how many, and the first 20 of them: a job, =OWNER or @EPOCH;
 -- since_ms 0 where it is not known (leases of a semaphore), until_ms 0 for a holder that lives with
 -- its job or worker, fence 0 for semaphores.
--- waiting: jobs and callers in line (of the first 1000 queues and callers), and the first 20 queues
--- or callers, in their turn: how many jobs each has there (1 for a caller), and since when its
--- first one is in line. opens_ms: when a rate lets the next one pass, or a lease ends; 0: not by
+-- waiting: how many jobs and callers wait (of the first 1000 waiters), and the first 20 waiters, in
+-- their turn: how many jobs each has parked there (1 for a program or caller), and since when its
+-- first one waits. opens_ms: when a rate lets the next one pass, or a lease ends; 0: not by
 -- itself, or it is open.
--- no-writes. Cost: O(gates * (20 + queues in line, at most 1000)).
+-- no-writes. Cost: O(gates * (20 + waiters, at most 1000)).
 
 local SHOWN = 20
 
@@ -49,7 +49,7 @@ function L.holders(book, g)
   return 0, {}
 end
 
-local function line_of(R, gate)
+local function waiters_of(R, gate)
   local key, total, out = R .. ':wait:' .. gate, 0, {}
   local rows = redis.call('ZRANGE', key, 0, 999, 'WITHSCORES')
   for i = 1, #rows, 2 do
@@ -86,8 +86,8 @@ local function describe(book, id)
   local g = L.gate(book, id)
   local holders, list = L.holders(book, g)
   local opens_ms = kind == 'rate' and g.limit and (L.next_start(book, g)) or list[3] or 0
-  local waiting, line = line_of(book.R, id)
-  return {id, g.limit and L.limit_text(g.limit) or '', holders, list, waiting, line, opens_ms}
+  local waiting, waiters = waiters_of(book.R, id)
+  return {id, g.limit and L.limit_text(g.limit) or '', holders, list, waiting, waiters, opens_ms}
 end
 
 L.register('later_v1_gates', {'no-writes'}, function(R, args)

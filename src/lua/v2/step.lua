@@ -33,8 +33,8 @@
 --
 -- Queues are served in this order (with HELD 0, those with a due suspect first); jobs of a queue by
 -- priority, due time, id; raw members count as priority 5. Permits that the results free are handed
--- to those first in line, and granted jobs are claimed before all others. A due job whose gate is
--- shut stands in line and costs nothing until the gate opens (gates/gate_line.lua). A wrong-typed
+-- to the first waiters, and granted jobs are claimed before all others. A due job whose gate is
+-- shut is parked and costs nothing until the gate opens (gates/gate_waiters.lua). A wrong-typed
 -- key stops its queue, a corrupt record buries its job; neither stops the call. At most MAX jobs
 -- and 1 MiB of records and raw payloads a call (the one that passes it included). allow-oom. Cost:
 -- O(results + due queues + claims * log n).

@@ -1,15 +1,17 @@
--- The lines before the gates: who waits, whose turn it is, and what happens when a gate opens.
+-- The waiters of the gates: who waits, whose turn it is, and what happens when a gate opens. A
+-- waiter is a queue, a program (@EPOCH) or a caller (=OWNER).
 --
---   R:wait:<gate>          ZSET  queue, @EPOCH or =OWNER -> lowest ticket: who stands in line
---   R:line:<queue>:<gate>  ZSET  job -> ticket: the jobs of a queue in line there
---   R:aside:<queue>        SET   gates at whose line the queue is not called now
+--   R:wait:<gate>          ZSET  waiter -> its lowest ticket
+--   R:line:<queue>:<gate>  ZSET  job -> ticket: the parked jobs of a queue at that gate (the key
+--                                keeps its name: other releases and stored data use it)
+--   R:aside:<queue>        SET   gates at which the queue is not called now
 --   R:parked:<queue>       ZSET  job -> ticket: all its jobs that wait for a gate, or that were
 --                                granted one
 --   R:parked               HASH  job -> spot; @EPOCH or =OWNER LF gate -> ticket and until when
 --   R:granted:<queue>      ZSET  job -> ms: holds all its gates, to be claimed before all others
 --   R:timers               ZSET  gate:<gate>, granted:<queue> or wait:<who> LF <gate> (its wait is
 --                                over) -> ms: when to look there again; NEVER for a semaphore or a
---                                rate that opens by a call only: so all that have a line are here
+--                                rate that opens by a call only: so all with waiters are here
 --
 -- spot: "<ticket> <passes> <due> <at>" LF gate LF gate ... at: which of its gates it waits for, 0
 -- when it was granted. Tickets come from the hybrid clock, so they rise; a job keeps its own until
@@ -18,15 +20,15 @@
 -- gets them all in the end. All jobs take gates in the same order, so none waits for another in a
 -- circle.
 --
--- A queue stands aside at the gates where its jobs are in line when a grant of it was not claimed
+-- A queue stands aside at the gates where it has parked jobs when a grant of it was not claimed
 -- within GRANT_MS (the grant is taken back), when it was granted as many jobs as the caller has
 -- room for, or when no worker has room for it (L.may_grant). Jobs of other queues pass meanwhile:
 -- they do not wait for a queue that is full, paused or served by no worker. The workers of the
--- queue are woken, and their next step that names it with room puts it back in line. A job that is
--- refused for want of room counts as passed over.
+-- queue are woken, and their next step that names it with room makes it a waiter again. A job that
+-- is refused for want of room counts as passed over.
 
 local PASSES = 16
-local OPEN_MAX = 64         -- gates that a call looks at, those in line that it calls there, rows
+local OPEN_MAX = 64         -- gates that a call looks at, jobs and others that it calls, rows
 local TIMERS_MAX = 64
 local RETRY_MS = 10000      -- when a gate is looked at again whose keys had a foreign type
 local NEVER = L.LATEST
@@ -57,7 +59,7 @@ function L.arm(book, what, at_ms)
   db('ZADD', book.R .. ':timers', 'LT', math.max(at_ms, book.now_ms), what)
 end
 
--- Somebody stands in line at a shut gate: set a timer for when it opens by itself.
+-- A shut gate has a waiter: set a timer for when it opens by itself.
 function L.arm_gate(book, g)
   if L.free_permits(book, g) > 0 or g.is_armed then
     return
@@ -69,28 +71,28 @@ function L.arm_gate(book, g)
   end
 end
 
--- Does anybody stand in line at this gate?
-local function has_line(g)
-  return not L.is_known_empty(g.line) and #db('ZRANGE', g.line, 0, 0) > 0
+local function has_waiters(g)
+  return not L.is_known_empty(g.waiters) and #db('ZRANGE', g.waiters, 0, 0) > 0
 end
 
--- One has left the line. When it is empty, the gate needs no timer.
+-- A waiter has left. Without waiters the gate needs no timer.
 function L.disarm(book, g)
-  if not has_line(g) then
+  if not has_waiters(g) then
     db('ZREM', book.R .. ':timers', 'gate:' .. g.id)
     L.assign(g, 'is_armed', false)
   end
 end
 
-local function line_key(book, queue, id)
+-- -> the key of the parked jobs of the queue at this gate
+local function parked_at(book, queue, id)
   return book.R .. ':line:' .. queue .. ':' .. id
 end
 
--- ---- standing in line
+-- ---- parking
 
 -- A job that has taken some of its gates gives them back, and takes them again when it is called.
 -- It does so when its queue stands aside, since it is not called for a while; and when it comes to
--- stand behind others of its queue, since these are called first, and a queue that is put aside
+-- wait behind others of its queue, since these are called first, and a queue that is put aside
 -- looks at its first jobs only (OPEN_MAX).
 local function keep_nothing(book, job, spot)
   if spot.passes > PASSES then
@@ -99,68 +101,68 @@ local function keep_nothing(book, job, spot)
   end
 end
 
--- Does a job that takes its gates one by one come to stand behind others of its queue?
+-- Does a job that takes its gates one by one come to wait behind others of its queue?
 local function is_behind(book, queue, id, spot)
-  local first = spot.passes > PASSES and db('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES')
+  local first = spot.passes > PASSES and
+                db('ZRANGE', parked_at(book, queue, id), 0, 0, 'WITHSCORES')
   return first and first[2] and tonumber(first[2]) < spot.ticket
 end
 
--- Put the queue in line at this gate with this ticket, or its own where that is lower, unless it
+-- Make the queue a waiter of this gate with this ticket, or its own where that is lower, unless it
 -- stands aside there.
 local function call_at(book, queue, g, ticket)
   if db('SISMEMBER', book.R .. ':aside:' .. queue, g.id) == 0 then
-    db('ZADD', g.line, 'LT', ticket, queue)
+    db('ZADD', g.waiters, 'LT', ticket, queue)
   end
   L.arm_gate(book, g)
 end
 
--- Put a job in line at its gate number spot.at.
-local function stand(book, queue, job, spot)
+-- Let a job wait for its gate number spot.at.
+local function park(book, queue, job, spot)
   local id = spot.gates[spot.at]
   if db('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1 or is_behind(book, queue, id, spot) then
     keep_nothing(book, job, spot)
   end
-  db('ZADD', line_key(book, queue, id), spot.ticket, job)
+  db('ZADD', parked_at(book, queue, id), spot.ticket, job)
   db('ZADD', book.R .. ':parked:' .. queue, spot.ticket, job)
   db('HSET', book.R .. ':parked', job, L.spot_text(spot))
   call_at(book, queue, L.gate(book, id), spot.ticket)
 end
 
--- Put a job in line that stands in no line yet.
-function L.stand_new(book, queue, job, spot)
-  L.is_new(line_key(book, queue, spot.gates[spot.at]), 'zset', job)
+-- Park a job that waits for no gate yet.
+function L.park_new(book, queue, job, spot)
+  L.is_new(parked_at(book, queue, spot.gates[spot.at]), 'zset', job)
   L.is_new(book.R .. ':parked:' .. queue, 'zset', job)
   L.is_new(book.R .. ':parked', 'hash', job)
-  stand(book, queue, job, spot)
+  park(book, queue, job, spot)
 end
 
--- The last job of the queue has left the line of this gate.
-local function leave_line(book, queue, g)
-  db('ZREM', g.line, queue)
+-- The queue has no parked job at this gate any more.
+local function stop_waiting(book, queue, g)
+  db('ZREM', g.waiters, queue)
   db('SREM', book.R .. ':aside:' .. queue, g.id)
   L.disarm(book, g)
 end
 
--- The first job of the queue has left the line of a gate: the next one tells where the
--- queue stands.
-local function restand(book, queue, g)
-  local first = db('ZRANGE', line_key(book, queue, g.id), 0, 0, 'WITHSCORES')
+-- The first job of the queue waits for this gate no more: the next one has the ticket of the queue.
+local function set_ticket(book, queue, g)
+  local first = db('ZRANGE', parked_at(book, queue, g.id), 0, 0, 'WITHSCORES')
   if #first == 0 then
-    leave_line(book, queue, g)
-  elseif db('ZSCORE', g.line, queue) then
-    db('ZADD', g.line, first[2], queue)
+    stop_waiting(book, queue, g)
+  elseif db('ZSCORE', g.waiters, queue) then
+    db('ZADD', g.waiters, first[2], queue)
   end
 end
 
 local function step_out(book, queue, job, spot)
   local g = L.gate(book, spot.gates[spot.at])
-  db('ZREM', line_key(book, queue, g.id), job)
-  restand(book, queue, g)
+  db('ZREM', parked_at(book, queue, g.id), job)
+  set_ticket(book, queue, g)
 end
 
 -- ---- taking
 
--- Take the gates of a job in line. -> the number of the gate that is shut; nil: it has all of them,
+-- Take the gates of a parked job. -> the number of the gate that is shut; nil: it has all of them,
 -- and the caller writes its grant
 local function advance(book, job, spot)
   if spot.passes < PASSES then
@@ -185,7 +187,7 @@ local function advance(book, job, spot)
 end
 
 -- A job that has just become due takes all its gates, with this fence. -> nil; or the spot where it
--- has to stand (L.stand_new), whose ticket is the fence: a gate is shut or has a line, or the queue
+-- has to wait (L.park_new), whose ticket is the fence: a gate is shut or has waiters, or the queue
 -- stands aside there.
 function L.pass_gates(book, queue, job, gates, due, fence)
   local aside = book.R .. ':aside:' .. queue
@@ -193,7 +195,7 @@ function L.pass_gates(book, queue, job, gates, due, fence)
   for i = 1, #gates do
     local id = gates[i]
     local g = L.gate(book, id)
-    if is_any_aside and db('SISMEMBER', aside, id) == 1 or has_line(g) or
+    if is_any_aside and db('SISMEMBER', aside, id) == 1 or has_waiters(g) or
        L.free_permits(book, g) <= 0 then
       return {ticket = fence, passes = 0, due = due, at = i, gates = gates}
     end
@@ -270,7 +272,7 @@ function L.regain_gates(book, id, job, state)
   return true
 end
 
--- A parked job leaves its line: it is cancelled, moved or claimed. keeps: it keeps its gates.
+-- A job is parked no more: it is cancelled, moved or claimed. keeps: it keeps its gates.
 function L.unpark(book, queue, job, keeps)
   local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
   db('ZREM', book.R .. ':parked:' .. queue, job)
@@ -298,14 +300,14 @@ end
 -- ---- opening
 
 local function put_aside(book, queue, g)
-  for _, job in ipairs(db('ZRANGE', line_key(book, queue, g.id), 0, OPEN_MAX - 1)) do
+  for _, job in ipairs(db('ZRANGE', parked_at(book, queue, g.id), 0, OPEN_MAX - 1)) do
     local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
     if spot and spot.passes > PASSES then
       keep_nothing(book, job, spot)
       db('HSET', book.R .. ':parked', job, L.spot_text(spot))
     end
   end
-  db('ZREM', g.line, queue)
+  db('ZREM', g.waiters, queue)
   db('SADD', book.R .. ':aside:' .. queue, g.id)
   L.mark_set(book.R, queue, 'a')
 end
@@ -325,12 +327,12 @@ local function tell_granted(book)
   book.granted = {}
 end
 
--- It is the turn of this job in line. -> false: its queue was put aside
+-- It is the turn of this job. -> false: its queue was put aside
 local function call_job(book, g, queue, job)
   local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
   if not spot or spot.gates[spot.at] ~= g.id then
     -- Its spot cannot be read: it is left to `later fsck`.
-    db('ZREM', line_key(book, queue, g.id), job)
+    db('ZREM', parked_at(book, queue, g.id), job)
     return true
   end
   local word = L.may_grant(book, queue, spot.passes >= PASSES)
@@ -344,29 +346,29 @@ local function call_job(book, g, queue, job)
     return false
   end
   local shut = advance(book, job, spot)
-  db('ZREM', line_key(book, queue, g.id), job)
+  db('ZREM', parked_at(book, queue, g.id), job)
   if not shut then
     L.let_in(book, queue, job, spot)
   else
     spot.at, spot.passes = shut, spot.passes + 1
-    stand(book, queue, job, spot)
+    park(book, queue, job, spot)
   end
   return true
 end
 
--- Call the first jobs of the queue that is first in line, those before the ticket of the next in
--- line. -> whether the queue stays in line
+-- Call the first jobs of the queue that is the first waiter, those before the ticket of the next
+-- waiter. -> whether the queue stays a waiter
 local function call_queue(book, g, queue, next_ticket)
   if L.paused_until(db('HGET', book.R .. ':paused', queue), book.now_ms) then
     put_aside(book, queue, g)
     return false
   end
   local most = math.min(L.free_permits(book, g), OPEN_MAX - book.called)
-  local jobs, n, line = {}, 0, line_key(book, queue, g.id)
-  local rows = db('ZRANGE', line, 0, most, 'WITHSCORES')
+  local jobs, n, key = {}, 0, parked_at(book, queue, g.id)
+  local rows = db('ZRANGE', key, 0, most, 'WITHSCORES')
   for i = 1, #rows, 2 do
     jobs[#jobs + 1] = rows[i]
-    L.learn(line, 'zset', rows[i], tonumber(rows[i + 1]))
+    L.learn(key, 'zset', rows[i], tonumber(rows[i + 1]))
   end
   if jobs[2] then
     db('HMGET', book.R .. ':parked', unpack(jobs))
@@ -380,19 +382,19 @@ local function call_queue(book, g, queue, next_ticket)
     end
   end
   if not jobs[n + 1] then
-    leave_line(book, queue, g)
+    stop_waiting(book, queue, g)
     return false
   end
-  db('ZADD', g.line, rows[2 * n + 2], queue)
+  db('ZADD', g.waiters, rows[2 * n + 2], queue)
   return true
 end
 
--- Give the free permits of a gate to the first in its line. Where the call may not call more of
+-- Give the free permits of a gate to its first waiters. Where the call may not call more of
 -- them, a timer that is due makes another call go on.
 local function open(book, id)
   local g = L.gate(book, id)
-  local is_lined = has_line(g)
-  while is_lined do
+  local is_awaited = has_waiters(g)
+  while is_awaited do
     if L.free_permits(book, g) <= 0 then
       L.arm_gate(book, g)
       return
@@ -400,32 +402,32 @@ local function open(book, id)
       L.arm(book, 'gate:' .. id, book.now_ms)
       return
     end
-    local first = db('ZRANGE', g.line, 0, 1, 'WITHSCORES')
+    local first = db('ZRANGE', g.waiters, 0, 1, 'WITHSCORES')
     local who, stays = first[1], false
-    L.learn(g.line, 'zset', who, tonumber(first[2]))
+    L.learn(g.waiters, 'zset', who, tonumber(first[2]))
     if string.match(who, '^[@=]') then
       book.called = book.called + 1
       L.call_outsider(book, g, who)
     else
       stays = call_queue(book, g, who, tonumber(first[4] or 'inf'))
     end
-    is_lined = stays or first[3] ~= nil
+    is_awaited = stays or first[3] ~= nil
   end
 end
 
 -- A grant of the queue was not claimed: put the queue aside at the gates of this spot where jobs of
--- it stand in line.
+-- it are parked.
 local function stand_back(book, queue, gates)
   for i, id in ipairs(gates) do
     if db('SISMEMBER', book.R .. ':aside:' .. queue, id) == 0 and
-       (i == 1 or db('EXISTS', line_key(book, queue, id)) == 1) then
+       (i == 1 or db('EXISTS', parked_at(book, queue, id)) == 1) then
       put_aside(book, queue, L.gate(book, id))
     end
   end
 end
 
--- Take a grant back: the job gives its permits back and stands in line at its first gate again, or
--- at gate number `at`.
+-- Take a grant back: the job gives its permits back and waits for its first gate again, or for gate
+-- number `at`.
 function L.take_back(book, queue, job, at)
   local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
   db('ZREM', book.R .. ':granted:' .. queue, job)
@@ -435,7 +437,7 @@ function L.take_back(book, queue, job, at)
     if not at then
       stand_back(book, queue, spot.gates)
     end
-    stand(book, queue, job, spot)
+    park(book, queue, job, spot)
   end
 end
 
@@ -459,17 +461,17 @@ end
 
 local function rejoin_at(book, queue, aside, id)
   local g = L.read_gate(id) and L.gate(book, id)
-  local first = g and db('ZRANGE', line_key(book, queue, id), 0, 0, 'WITHSCORES') or {}
+  local first = g and db('ZRANGE', parked_at(book, queue, id), 0, 0, 'WITHSCORES') or {}
   db('SREM', aside, id)
   if first[2] then
-    db('ZADD', g.line, first[2], queue)
+    db('ZADD', g.waiters, first[2], queue)
     L.touch(book, id)
   end
 end
 
--- A step names the queue with room: put it back in line where it stood aside. -> at how many gates
--- it still stands aside, since one call looks at OPEN_MAX or a key is foreign; at how many it is
--- back in line; the error of one that failed
+-- A step names the queue with room: make it a waiter again where it stood aside. -> at how many
+-- gates it still stands aside, since one call looks at OPEN_MAX or a key is foreign; at how many it
+-- waits again; the error of one that failed
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
   local ids, called, why = db('SRANDMEMBER', key, OPEN_MAX), 0, nil
@@ -525,9 +527,9 @@ function L.settle_gates(book, claims_next)
   while #book.touched > 0 do
     local id = table.remove(book.touched)
     book.is_touched[id] = nil
-    -- Most gates have no line, and a step may free a thousand: only gates with a line count.
-    local ok, is_lined = L.try(has_line, {line = book.R .. ':wait:' .. id})
-    if not ok or is_lined then
+    -- Nobody waits for most gates, and a step may free a thousand: only gates with waiters count.
+    local ok, is_awaited = L.try(has_waiters, {waiters = book.R .. ':wait:' .. id})
+    if not ok or is_awaited then
       if rounds >= OPEN_MAX then
         L.arm(book, 'gate:' .. id, book.now_ms)
       elseif not L.try(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
