@@ -503,7 +503,9 @@ static void test_explain(void **state)
     reply_free(test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", "1",
                                "0", "1", "mail", "1", "1048576", NULL));
     assert_int_equal(run("explain", id, NULL), 0);
-    assert_says(&out, "no semaphore $(id) is defined (later limits set defines one); it is the");
+    assert_says(
+        &out,
+        "no semaphore $(id) is defined (later limits set defines one); nobody waits before it");
 }
 
 static void test_add_refusals(void **state)

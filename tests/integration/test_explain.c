@@ -140,7 +140,7 @@ static void test_a_lock_held_by_a_job(void **state)
     id = add_parked("lock", "door");
     want = held_by("(mail, parked): lock door is held by job ", holder);
     explains(id, want);
-    explains(id, "; it is the first in line\n");
+    explains(id, "; nobody waits before it\n");
     runs = mem_printf("(mail, running): it runs on %s (pid %d) for ", host, (int)a.proc.pid);
     explains(holder, runs);
     line = explain(id, true);
@@ -191,8 +191,8 @@ static void test_a_full_semaphore(void **state)
     id = add_parked("sem", "smtp");
     want = held_by("semaphore smtp is full, 1 of 1 permit: job ", holder);
     explains(id, want);
-    explains(id, "; it is 2nd in line (before it: 1 of queue mail)\n");
-    explains(second, "; it is the first in line\n");
+    explains(id, "; 1 waits before it: 1 of queue mail\n");
+    explains(second, "; nobody waits before it\n");
 }
 
 static void test_a_rate(void **state)
@@ -204,7 +204,7 @@ static void test_a_rate(void **state)
     first = add_running("rate", "api");
     id = add_parked("rate", "api");
     explains(id, "rate api is used up, the next start passes in 59 m ");
-    explains(id, "; it is the first in line\n");
+    explains(id, "; nobody waits before it\n");
     explains(first, "(mail, running): it runs on ");
 }
 

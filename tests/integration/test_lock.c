@@ -287,7 +287,7 @@ static void test_gates_are_shown(void **state)
     test_says("$LATER gates x", 0, "(pid ");
     test_says("$LATER gates --json x three slow | wc -l", 0, "3\n");
     test_says("$LATER gates --json lock:x", 0, "\"kind\":\"lock\",\"name\":\"x\",\"held\":1");
-    test_says("$LATER gates --json lock:x", 0, "\"waiting\":1");
+    test_says("$LATER gates --json lock:x", 0, "\"waiting\":1,\"waiters\":[{\"program\":\"");
     test_says("$LATER gates --json y", 0, "{\"caller\":\"me\",\"since_ms\":");
     test_says("$LATER health", 1, "no worker is running");
     proc_signal(&procs[0], SIGTERM);

@@ -252,11 +252,11 @@ static void test_lock(void **state)
     step(w, 1);
     explains(second, "lock",
              text("lock door is held by job %s of queue mail on web1 (pid 77), for ", holder));
-    explains(second, "lock", "; it is the first in line");
+    explains(second, "lock", "; nobody waits before it");
     assert_string_equal(named("gate"), "lock:door");
     assert_string_equal(named("holders"), text("[%s mail web1 0]", holder));
     assert_string_equal(named("ahead"), "0");
-    explains(id, "lock", "; it is 2nd in line (before it: 1 of queue mail)");
+    explains(id, "lock", "; 1 waits before it: 1 of queue mail");
     assert_string_equal(named("ahead_queue"), "1");
     /* No worker serves its queue any more; still the gate is what it waits for. */
     (void)redis("HSET R:worker:%s queues sms", w);
@@ -281,7 +281,7 @@ static void test_lock(void **state)
     step(w, 1);
     (void)redis("DEBUG SLEEP 0.003");
     explains(id, "lock", "lock door is held by a program on web1 (pid 77), for ");
-    explains(id, "lock", "it is 2nd in line (before it: caller ann)");
+    explains(id, "lock", "; 1 waits before it: caller ann");
     assert_string_equal(named("holders"), text("[@%s  web1 0]", v));
 }
 
@@ -300,9 +300,9 @@ static void test_lease(void **state)
     (void)fcall("later_unlock door ann");
     explains(id, "lock", "lock door is kept for caller bob (its lease ends in ");
     (void)redis("HSET R:lock:door until 1");
-    explains(id, "nothing", "lock:door is free again, and it is the first in line");
+    explains(id, "nothing", "lock:door is free again, and nobody waits before it");
     (void)redis("HSET R:worker:%s queues x", w);
-    explains(id, "worker", "lock:door is free again, and it is the first in line; no live worker");
+    explains(id, "worker", "lock:door is free again, and nobody waits before it; no live worker");
     (void)redis("DEL R:lock:door");
     (void)redis("HSET R:lock:door holder jaaaaaaaaaaa fence 5 depth 1 until 0 since 5");
     explains(id, "lock", "job jaaaaaaaaaaa (which does not run: see later fsck)");
@@ -323,7 +323,7 @@ static void test_semaphore(void **state)
     (void)redis("HSET R:worker:%s queues mail,sms", w);
     step(w, 11);
     explains(id, "semaphore", "semaphore smtp is full, 22 of 22 permits: job j");
-    explains(id, "semaphore", " and 19 more; it is 11th in line (before it: 10 of queue mail)");
+    explains(id, "semaphore", " and 19 more; 10 wait before it: 10 of queue mail");
     assert_string_equal(named("held"), "22");
     assert_string_equal(named("limit"), "22");
     assert_int_equal(reply_count(reply_named(fx.last, "holders")), 80);
@@ -332,12 +332,12 @@ static void test_semaphore(void **state)
     assert_starts(fcall("later_v1_step %s 1 0 9 0 1 sms 9 1048576", w), "[");
     id = add("mail sem smtp x");
     step(w, 1);
-    explains(id, "semaphore", "it is 13th in line (before it: 11 of queue mail, 1 of queue sms)");
+    explains(id, "semaphore", "; 12 wait before it: 11 of queue mail, 1 of queue sms");
     (void)fcall("later_pause sms");
-    explains(id, "semaphore", "it is 12th in line (before it: 11 of queue mail)");
+    explains(id, "semaphore", "; 11 wait before it: 11 of queue mail");
     (void)fcall("later_limit_del smtp");
     explains(id, "semaphore",
-             "no semaphore smtp is defined (later limits set defines one); it is ");
+             "no semaphore smtp is defined (later limits set defines one); 11 wait ");
     assert_string_equal(named("limit"), "nil");
     (void)fcall("later_limit_set smtp rate 1/1s");
     explains(id, "semaphore", "smtp is defined as a rate, and as no semaphore; ");
@@ -364,7 +364,7 @@ static void test_rate(void **state)
         two_ms_later();
         explains(id, "rate", "rate api is used up, the next start passes in ");
         explains(id, "rate", i < 2 ? "in 59 m 5" : " d");
-        explains(id, "rate", "it is 2nd in line (before it: 1 of queue mail)");
+        explains(id, "rate", "; 1 waits before it: 1 of queue mail");
         (void)fcall("later_explain %s", id);
         if (i < 2)
             assert_time(reply_int(reply_named(fx.last, "until_ms")), 3590000, 3600002);
@@ -410,7 +410,7 @@ static void test_aside(void **state)
     (void)fcall("later_lock door ann");
     explains(id, "lock", "lock door is held by caller ann");
     (void)fcall("later_unlock door ann");
-    explains(id, "nothing", "lock:door is free again, and it is the first in line");
+    explains(id, "nothing", "lock:door is free again, and nobody waits before it");
 }
 
 /* Spots that cannot be read, and a key of a foreign type. */
@@ -422,9 +422,9 @@ static void test_broken(void **state)
     (void)fcall("later_lock door ann");
     step(w, 1);
     (void)redis("HSET R:parked %s x", id);
-    explains(id, "nothing", "its spot in the line is lost: later fsck");
+    explains(id, "nothing", "its spot is lost: later fsck");
     (void)redis("HDEL R:parked %s", id);
-    explains(id, "nothing", "its spot in the line is lost: later fsck");
+    explains(id, "nothing", "its spot is lost: later fsck");
     (void)redis("DEL R:parked");
     (void)redis("SET R:parked x");
     assert_refused("ELATER_TYPE", "later_explain %s", id);

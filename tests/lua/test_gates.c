@@ -698,10 +698,10 @@ static void test_audit(void **cmocka_state)
 {
     static const struct {
         const char *breaks, *phase, *names, *kind;
-    } rows[] = {{"HDEL R:parked ID", "jobs", "", "lost-line"},
-                {"HSET R:parked ID junk", "jobs", "", "lost-line"},
-                {"DEL R:line:mail:lock:door", "jobs", "", "lost-line"},
-                {"DEL R:wait:lock:door", "jobs", "", "lost-line"},
+    } rows[] = {{"HDEL R:parked ID", "jobs", "", "lost-waiter"},
+                {"HSET R:parked ID junk", "jobs", "", "lost-waiter"},
+                {"DEL R:line:mail:lock:door", "jobs", "", "lost-waiter"},
+                {"DEL R:wait:lock:door", "jobs", "", "lost-waiter"},
                 {"HDEL R:jobs ID", "set", "parked:mail", "no-record"},
                 {"HSET R:holds j00000000000 lock:door", "holds", "", "leftover"},
                 {"HSET R:parked j00000000000 junk", "parked", "", "leftover"},

@@ -18,7 +18,7 @@
 #define SHOWN 3  /* holders, and waiters, in a row of the table */
 
 /* The elements of a row of later_v1_gates, and the values per holder and waiter in its lists. */
-enum { GATE, LIMIT, HOLDERS, LIST, WAITING, LINE, OPENS };
+enum { GATE, LIMIT, HOLDERS, LIST, WAITING, WAITERS, OPENS };
 #define HOLDER 4
 #define WAITER 3
 
@@ -150,7 +150,7 @@ static void put_who(const struct gates *g, struct buf *out, const char *who)
         buf_puts(out, who[0] == '=' ? who + 1 : who);
 }
 
-static json_t *who_json(const struct gates *g, const char *who, bool is_line)
+static json_t *who_json(const struct gates *g, const char *who, bool is_waiter)
 {
     json_t *one = json_object();
     const struct reply *w = who[0] == '@' ? worker(g, who) : NULL;
@@ -160,7 +160,7 @@ static json_t *who_json(const struct gates *g, const char *who, bool is_line)
     else if (who[0] == '=')
         json_put_text(one, "caller", who + 1, strlen(who + 1));
     else
-        json_put_text(one, is_line ? "queue" : "job", who, strlen(who));
+        json_put_text(one, is_waiter ? "queue" : "job", who, strlen(who));
     if (w != NULL) {
         json_put_text(one, "host", reply_str(reply_at(w, 3)), reply_len(reply_at(w, 3)));
         json_put_int(one, "pid", reply_int(reply_at(w, 4)));
@@ -225,10 +225,10 @@ static void show(struct gates *g, const struct reply *row)
     add_cell(&g->table, &cell);
     table_printf(&g->table, "%s", since > 0 ? out_when(since, g->now_ms, when) : "");
     table_printf(&g->table, "%lld", (long long)reply_int(reply_at(row, WAITING)));
-    put_people(g, &cell, reply_at(row, LINE), WAITER,
-               (int64_t)(reply_count(reply_at(row, LINE)) / WAITER));
+    put_people(g, &cell, reply_at(row, WAITERS), WAITER,
+               (int64_t)(reply_count(reply_at(row, WAITERS)) / WAITER));
     add_cell(&g->table, &cell);
-    since = reply_int(reply_at(reply_at(row, LINE), 2));
+    since = reply_int(reply_at(reply_at(row, WAITERS), 2));
     table_printf(&g->table, "%s", since > 0 ? out_when(since, g->now_ms, when) : "");
     table_printf(&g->table, "%s", opens > 0 ? out_when(opens, g->now_ms, when) : "");
 }
@@ -237,7 +237,7 @@ static void put_json(const struct gates *g, const struct reply *row)
 {
     static const char *const numbers[] = {NULL, "since_ms", "until_ms", "fence"};
     const char *id = reply_str(reply_at(row, GATE)), *name = strchr(id, ':') + 1;
-    const struct reply *list = reply_at(row, LIST), *queue = reply_at(row, LINE);
+    const struct reply *list = reply_at(row, LIST), *queue = reply_at(row, WAITERS);
     const struct reply *limit = reply_at(row, LIMIT);
     json_t *line = json_object(), *holders = json_array(), *waiters = json_array();
 
@@ -264,7 +264,7 @@ static void put_json(const struct gates *g, const struct reply *row)
         json_put_int(one, "since_ms", reply_int(reply_at(queue, i + 2)));
         (void)json_array_append_new(waiters, one);
     }
-    (void)json_object_set_new(line, "line", waiters);
+    (void)json_object_set_new(line, "waiters", waiters);
     if (reply_int(reply_at(row, OPENS)) > 0)
         json_put_int(line, "opens_ms", reply_int(reply_at(row, OPENS)));
     json_print(line);
@@ -334,7 +334,7 @@ static int run(struct cli *cli, struct err *err)
         {"KIND", false, false},        {"NAME", false, true},
         {"LIMIT", true, false},        {"HELD", true, false},
         {"BY", false, true},           {"SINCE", false, TABLE_SPARE},
-        {"WAIT", true, false},         {"FIRST IN LINE", false, true},
+        {"WAIT", true, false},         {"FIRST WAITING", false, true},
         {"SINCE", false, TABLE_SPARE}, {"OPENS", false, TABLE_SPARE}};
     struct gates g = {.cli = cli};
     int status;
@@ -359,8 +359,8 @@ const struct cli_verb cmd_gates = {
     "semaphore and the rate of that name, lock:NAME, sem:NAME or rate:NAME for one.\n"
     "\n"
     "Held by: jobs by their ids, programs under later lock and later sem as @EPOCH with pid\n"
-    "and host, callers of later_lock by the name they gave. In line stand queues, programs\n"
-    "and callers. OPENS: when a rate lets the next start pass, or a caller's lease ends.\n"
+    "and host, callers of later_lock by the name they gave. Waiting: queues, programs and\n"
+    "callers. OPENS: when a rate lets the next start pass, or a caller's lease ends.\n"
     "\n"
     "With --json one object a gate. Exit status: 66 nothing is known of those named.",
     0,

@@ -178,7 +178,7 @@ const struct cli_verb cmd_lock = {
     "NAME [--] COMMAND...",
     "run a command under a lock: one at a time in the whole fleet",
     "Run COMMAND under the lock NAME, which only one has at a time: of all programs under\n"
-    "later lock, and of the jobs whose queue names it. Without -n and -w it waits in line.\n"
+    "later lock, and of the jobs whose queue names it. Without -n and -w it waits.\n"
     "\n"
     "  later lock deploy -w 60 -- sh -c 'make install && restart'\n"
     "  later lock index -n -E 0 -- reindex            # taken is fine, too\n"
@@ -206,7 +206,7 @@ const struct cli_verb cmd_sem = {
     "run a command with a permit of a semaphore: so many in the whole fleet",
     "Run COMMAND with one of the permits of the semaphore NAME. How many there are says\n"
     "`later limits set NAME semaphore N`, or a daemon's configuration. Without -n and -w it\n"
-    "waits in line.\n"
+    "waits.\n"
     "\n"
     "  later limits set encoder semaphore 4\n"
     "  later sem encoder -- ffmpeg -i in.mkv out.mp4\n"

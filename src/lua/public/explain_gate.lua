@@ -1,21 +1,15 @@
 -- Reports for later_explain why a job is parked at a gate: the holders of the gate, when it opens,
--- and the others that are before the job in line. Nothing is changed.
+-- and who waits before the job. Nothing is changed.
 
 local HOLDERS = 20
-local LINE_MAX = 1000
+local WAITERS_MAX = 1000
 local WAITS_FOR = {lock = 'lock', sem = 'semaphore', rate = 'rate'}
 
-local function ordinal(n)
-  local last, two = n % 10, n % 100
-  local ending = (two < 11 or two > 13) and ({'st', 'nd', 'rd'})[last] or 'th'
-  return L.int(n) .. ending
-end
-
--- The queues and callers in line before this ticket that would be called. -> {{name, how many
--- jobs}...}, how many in all, how many of its own queue, whether only LINE_MAX names were read
+-- The waiters before this ticket that would be called. -> {{name, how many jobs}...}, how many in
+-- all, how many of its own queue, whether only WAITERS_MAX names were read
 local function before_ticket(e, g, ticket)
   local below = '(' .. L.int(ticket)
-  local names = redis.call('ZRANGEBYSCORE', g.waiters, '-inf', below, 'LIMIT', 0, LINE_MAX)
+  local names = redis.call('ZRANGEBYSCORE', g.waiters, '-inf', below, 'LIMIT', 0, WAITERS_MAX)
   local list, all, own = {}, 0, 0
   if #names == 0 then
     return list, all, own
@@ -40,10 +34,11 @@ local function before_ticket(e, g, ticket)
     own = who == e.queue and n or own
     list[#list + 1] = n > 0 and {who, n} or nil
   end
-  return list, all, own, #names == LINE_MAX
+  return list, all, own, #names == WAITERS_MAX
 end
 
-local function turn_in_line(e, g, ticket)
+-- -> how many wait before this ticket, and a text about them
+local function tell_before(e, g, ticket)
   local list, all, own, is_more = before_ticket(e, g, ticket)
   local words = {}
   for _, one in ipairs(list) do
@@ -54,9 +49,11 @@ local function turn_in_line(e, g, ticket)
   end
   L.tell(e, 'ahead', all)
   L.tell(e, 'ahead_queue', own)
-  return all, all == 0 and 'it is the first in line' or
-         'it is ' .. (is_more and 'at best ' or '') .. ordinal(all + 1) ..
-         ' in line (before it: ' .. L.listed(words) .. ')'
+  if all == 0 then
+    return all, 'nobody waits before it'
+  end
+  return all, (is_more and 'at least ' or '') .. L.int(all) .. (all == 1 and ' waits' or ' wait') ..
+         ' before it: ' .. L.listed(words)
 end
 
 -- -> queue and host of a job that holds a permit, and a text about it
@@ -165,15 +162,15 @@ function GATES.rate(e, g)
           'its starts are kept for ' .. L.plural(kept, 'job') .. ' let in and not claimed yet')
 end
 
--- -> waits_for, text; nil: the gate is open and nothing is before the job in line
+-- -> waits_for, text; nil: the gate is open and nobody waits before the job
 function L.explain_gate(e, g, ticket)
   local text = GATES[g.kind](e, g)
-  local before, in_line = turn_in_line(e, g, ticket)
+  local before, words = tell_before(e, g, ticket)
   if text then
-    return WAITS_FOR[g.kind], text .. '; ' .. in_line
+    return WAITS_FOR[g.kind], text .. '; ' .. words
   elseif before > 0 then
     return WAITS_FOR[g.kind], g.id ..
-           ' is free, and those in line are let in with the next step of any worker; ' .. in_line
+           ' is free, and those who wait are let in with the next step of any worker; ' .. words
   end
   return nil
 end

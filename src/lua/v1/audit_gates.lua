@@ -2,17 +2,18 @@
 -- parked job.
 --   parked holds   (no name) HSCAN of the hashes
 --   gates          NAME: keys relative to R: lock:… sem:… rate:granted:… wait:… granted:…
--- A parked job must stand in the line that its spot names, or be granted. A holder of a gate must
--- be a job whose entry of R:holds names the gate, a registered worker, or have a lease. Each caller
--- in line must have an entry in R:parked, each queue a job in its line. A repair makes a job that
--- is in no line wait again, and frees permits that no holder can give back any more.
+-- A parked job must be among the jobs parked at the gate that its spot names, or be granted. A
+-- holder of a gate must be a job whose entry of R:holds names the gate, a registered worker, or
+-- have a lease. Of the waiters of a gate, each program and caller must have an entry in R:parked,
+-- each queue a parked job there. A repair makes a job that is at no gate wait in its queue again,
+-- and frees permits that no holder can give back any more.
 
 local function is_parked(R, id)
   local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
   return job and db('ZSCORE', R .. ':parked:' .. job.queue, id) and true or false
 end
 
--- Take a parked job out of its line, as far as its spot and its line are still there.
+-- Let a parked job leave its gate, as far as its spot and the keys of the gate are still there.
 function L.audit_unpark(R, queue, id)
   local book = L.book(R, L.now_us())
   L.unpark(book, queue, id)
@@ -26,20 +27,20 @@ function L.audit_parked(ctx, row)
   local gate = spot and spot.gates[spot.at]
   local why
   if not spot then
-    why = 'where it stands in line is missing or corrupt'
+    why = 'its spot is missing or corrupt'
   elseif not gate and not db('ZSCORE', R .. ':granted:' .. queue, id) then
     why = 'it was let in, and is not among the granted jobs'
   elseif gate and not db('ZSCORE', R .. ':line:' .. queue .. ':' .. gate, id) then
-    why = 'it is not in the line for ' .. gate
+    why = 'it is not among the jobs parked at ' .. gate
   end
   if why then
-    ctx.tell('lost-line', id, queue, why, function()
+    ctx.tell('lost-waiter', id, queue, why, function()
       L.audit_unpark(R, queue, id)
       L.enqueue(R, id, row.job, L.tries(row.tries or nil), spot and spot.due or ctx.now_ms)
     end)
   elseif gate and not db('ZSCORE', R .. ':wait:' .. gate, queue) and
          db('SISMEMBER', R .. ':aside:' .. queue, gate) == 0 then
-    ctx.tell('lost-line', id, queue, 'its queue is not called at ' .. gate, function()
+    ctx.tell('lost-waiter', id, queue, 'its queue is not called at ' .. gate, function()
       db('SADD', R .. ':aside:' .. queue, gate)
       L.mark_set(R, queue, 'a')
     end)
@@ -55,7 +56,7 @@ function L.audit_spots(ctx, cursor, count)
     local who, gate = string.match(field, '^([@=][^\n]*)\n(.+)$')
     if who and not db('ZSCORE', R .. ':wait:' .. gate, who) or
        not who and not is_parked(R, field) then
-      local text = 'an entry of parked, and it stands in no line'
+      local text = 'an entry of parked, and it waits for no gate'
       ctx.tell('leftover', who or field, '', text, function()
         db('HDEL', R .. ':parked', field)
       end)
@@ -71,7 +72,7 @@ function L.audit_holds(ctx, cursor, count)
   for i = 1, #page[2], 2 do
     local id = page[2][i]
     if not db('ZSCORE', R .. ':running', id) and not is_parked(R, id) then
-      ctx.tell('leftover', id, '', 'it holds gates, and is neither running nor in line', function()
+      ctx.tell('leftover', id, '', 'it holds gates, and is neither running nor parked', function()
         local book = L.book(R, L.now_us())
         L.let_go(book, {id})
         L.settle_gates(book)
@@ -142,7 +143,7 @@ function JUDGES.wait(ctx, gate)
       is_there = db('EXISTS', R .. ':line:' .. who .. ':' .. gate) == 1
     end
     if not is_there then
-      local text = L.one_line(who) .. ' stands in line for it with nobody'
+      local text = L.one_line(who) .. ' is among its waiters, but does not wait there'
       ctx.tell('leftover', gate, '', text, function()
         db('ZREM', R .. ':wait:' .. gate, who)
       end)

@@ -322,13 +322,13 @@ function nth.stages.broken(m)
   nth.must('later_lock', 'mine', 'ann', 'ttl', '1h')
   m.callers = {{'later_unlock', 'mine', 'ann'}}
   for _, tag in ipairs({'norecord', 'noplace', 'twoplaces', 'misplaced', 'wrongset', 'nopayload', 'tries', 'badscore', 'corrupt',
-                        'lostline', 'owner', 'stranger', 'aside'}) do
+                        'lostwaiter', 'owner', 'stranger', 'aside'}) do
     nth.add(m, tag, 'mail', 'in', '1h', tag == 'nopayload' and 'BIG' or nil)
     m.fate[tag] = 'any'
   end
   local id = m.name
   nth.redis('HDEL', 'jobs', id.norecord)
-  nth.redis('ZREM', 'q:mail:5', id.noplace, id.misplaced, id.wrongset, id.lostline, id.owner, id.stranger)
+  nth.redis('ZREM', 'q:mail:5', id.noplace, id.misplaced, id.wrongset, id.lostwaiter, id.owner, id.stranger)
   nth.redis('ZADD', 'dead:mail', nth.now_ms(), id.twoplaces)
   nth.redis('ZADD', 'q:sms:5', nth.now_ms(), id.misplaced)
   nth.redis('ZADD', 'q:mail:3', nth.now_ms(), id.wrongset)
@@ -336,8 +336,8 @@ function nth.stages.broken(m)
   nth.redis('HSET', 'tries', id.tries, 'garbage')
   nth.redis('ZADD', 'q:mail:5', '+inf', id.badscore)
   nth.redis('HSET', 'jobs', id.corrupt, 'corrupt|garbage')
-  nth.redis('ZADD', 'parked:mail', '1790000000000000', id.lostline)
-  nth.redis('HSET', 'parked', id.lostline, '1790000000000000 0 1790000000000 1\nlock:gone')
+  nth.redis('ZADD', 'parked:mail', '1790000000000000', id.lostwaiter)
+  nth.redis('HSET', 'parked', id.lostwaiter, '1790000000000000 0 1790000000000 1\nlock:gone')
   nth.redis('ZREM', 'q:mail:5', id.aside)
   nth.redis('ZADD', 'parked:mail', '1790000000000001', id.aside)
   nth.redis('ZADD', 'line:mail:lock:mine', '1790000000000001', id.aside)
