@@ -73,9 +73,9 @@ static void expect_nothing_said(void)
     assert_string_equal(buf_str(&said), "");
 }
 
-static void until_waiting(const char *line, int64_t n)
+static void until_waiting(const char *gate, int64_t n)
 {
-    CLEANUP_FREE char *key = mem_printf(ROOT ":wait:%s", line);
+    CLEANUP_FREE char *key = mem_printf(ROOT ":wait:%s", gate);
 
     assert_true(test_until_int(&redis, "ZCARD", key, n, LONG_MS));
 }
@@ -217,7 +217,7 @@ static void Q1_a_frozen_holder(void **state)
     until_lines("said", "later: lock:x: the permit was lost", 1);
     after = snapshot();
     assert_string_equal(before, after);
-    /* The third command stays in line, behind the second one, which holds the lock now. */
+    /* The third command still waits, behind the second one, which holds the lock now. */
     assert_int_equal(lines_of("ledger", "third "), 0);
     proc_signal(&procs[1], SIGTERM);
     assert_int_equal(proc_wait(&procs[1], LONG_MS), 143);
@@ -302,7 +302,7 @@ static void Q1_frozen_as_its_handler_starts(void **state)
 #define LOCK_PASSES 9
 #define SEM_PASSES 10
 
-/* One holder of the lock, two of the semaphore, three commands in line at each. */
+/* One holder of the lock, two of the semaphore, three commands that wait at each. */
 static void fill(void)
 {
     assert_int_equal(test_sh("$LATER limits set two semaphore 2 --on-lost kill"), 0);
@@ -429,7 +429,7 @@ static void Q2_a_lease_an_hour_ahead(void **state)
     start(0, "$LATER lock x sh $DIR/stay 0 lock");
     until_waiting("lock:x", 1);
     step_to(HOUR_US);
-    /* The lease is over, and the command in line finds that. */
+    /* The lease is over, and the command that waits finds that. */
     until_lines("held", NULL, 1);
     before = snapshot();
     test_says("$DIR/f later_renew x ann ttl 1m", 0, "ELATER_LOST");

@@ -146,7 +146,7 @@ static int64_t time_of(const char *word)
     return strtoll(last + strlen(word) + 1, NULL, 10);
 }
 
-static bool has_line(void *arg)
+static bool has_waiters(void *arg)
 {
     const char *door = arg;
     CLEANUP_FREE char *key = mem_printf(STAGE_ROOT ":wait:lock:%s", door);
@@ -226,7 +226,7 @@ static void start_daemon(struct test_laterd *d, const char *name)
                       "queues: {stream: {mode: stream}}\n");
 }
 
-/* Wait until the job runs and a second one is in line. Returns the id of the first, to be freed. */
+/* Wait until the job runs and a second one is parked. Returns the id of the first, to be freed. */
 static char *hold(const char *queue, const char *how, const char *timeout)
 {
     char *id = NULL;
@@ -238,7 +238,7 @@ static char *hold(const char *queue, const char *how, const char *timeout)
     reply_free(r);
     until_in(how, STAGE_WAIT_MS);
     free(test_add(&stage.redis, "door", "lock", "door", "next"));
-    assert_true(test_until(has_line, (void *)(uintptr_t) "door", STAGE_WAIT_MS));
+    assert_true(test_until(has_waiters, (void *)(uintptr_t) "door", STAGE_WAIT_MS));
     return id;
 }
 

@@ -90,7 +90,7 @@ static void assert_no_gates(void)
 /* ---- a lock shared with a queue that cannot run its jobs */
 
 /*
- * A job of such a queue is first in line. Park jobs of `idle` behind it and open the gate. Check
+ * A job of such a queue is parked first. Park jobs of `idle` behind it and open the gate. Check
  * how long the first of them had to wait, and the longest gap between two of them.
  */
 static void idle_behind_it(const char *what, int64_t most_ms)
@@ -130,7 +130,7 @@ static void G9_shared_with_a_full_queue(void **state)
     park(waits, "full", 1);
     fill_full(fills);
     idle_behind_it("full", 500);
-    /* The first job kept its place in line and is started. */
+    /* The first job kept its turn and is started. */
     until_started(waits);
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
     assert_no_gates();

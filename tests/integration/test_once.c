@@ -112,12 +112,12 @@ static void test_one_that_waits_takes_over(void **state)
                        i, i, i, ends[i]);
         CLEANUP_FREE char *second = mem_printf("$LATER once w%d --per 1m -w 50 -- true", i);
         CLEANUP_FREE char *name = mem_printf("first%d", i), *go = mem_printf(": >$DIR/go%d", i);
-        CLEANUP_FREE char *line = mem_printf(ROOT ":wait:lock:w%d:once", i);
+        CLEANUP_FREE char *key = mem_printf(ROOT ":wait:lock:w%d:once", i);
 
         test_sh_start(&procs[0], first);
         until_lines(name, 1, LONG_MS);
         test_sh_start(&procs[1], second);
-        while (test_int(&redis, "ZCARD", line) == 0)
+        while (test_int(&redis, "ZCARD", key) == 0)
             continue;
         assert_int_equal(test_sh(go), 0);
         assert_int_equal(proc_wait(&procs[0], LONG_MS), atoi(ends[i]));

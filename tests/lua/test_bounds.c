@@ -121,7 +121,7 @@ static void test_large_raw_members_of_many_queues(void **state)
     assert_short("raw members");
 }
 
-/* A queue whose jobs all stand in line does not keep the others waiting. */
+/* A queue whose jobs are all parked does not keep the others waiting. */
 static void test_parked_beside_others(void **state)
 {
     const char *w = worker(), *id;
@@ -154,7 +154,7 @@ static void test_sliding_log_is_short(void **state)
 
 /* ---- keys written by hand */
 
-static void test_foreign_line_where_a_queue_stands_aside(void **state)
+static void test_foreign_key_where_a_queue_stands_aside(void **state)
 {
     const char *w = serving("mail", 4);
 
@@ -176,7 +176,7 @@ static void test_foreign_line_where_a_queue_stands_aside(void **state)
     assert_string_equal(redis("HGET R:lock:two depth"), "1");
 }
 
-static void test_foreign_line_of_a_dead_holder(void **state)
+static void test_foreign_waiters_of_a_dead_holder(void **state)
 {
     const char *w = worker(), *v = worker();
 
@@ -271,8 +271,8 @@ int main(void)
         FX_TEST(test_large_raw_members_of_many_queues),
         FX_TEST(test_parked_beside_others),
         FX_TEST(test_sliding_log_is_short),
-        FX_TEST(test_foreign_line_where_a_queue_stands_aside),
-        FX_TEST(test_foreign_line_of_a_dead_holder),
+        FX_TEST(test_foreign_key_where_a_queue_stands_aside),
+        FX_TEST(test_foreign_waiters_of_a_dead_holder),
         FX_TEST(test_raw_queue_that_nobody_serves),
         FX_TEST(test_foreign_key_of_one_queue),
         FX_TEST(test_garbage_where_gates_are_named),

@@ -235,7 +235,7 @@ static void test_alike(void **state)
     assert_string_equal(redis("HGET R:lock:c fence"), text("%lld", (long long)fence + 4));
 }
 
-/* A job that is buried, or that has to wait in line, takes a number that becomes no fence: the jobs
+/* A job that is buried, or that is parked, takes a number that becomes no fence: the jobs
  * behind it have a group of their own. */
 static void test_gap(void **state)
 {

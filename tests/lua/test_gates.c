@@ -76,7 +76,7 @@ static void test_renew(void **state)
     assert_refused("ELATER_LOST", "later_renew door ann");
 }
 
-static void test_line_of_a_lock(void **state)
+static void test_waiters_of_a_lock(void **state)
 {
     struct client *c = listen_to(ROOT ":wake");
 
@@ -96,9 +96,9 @@ static void test_line_of_a_lock(void **state)
     client_close(c);
 }
 
-/* A caller that went away while in line is passed over: at once if its wait is over, else when its
- * permit was kept in vain. */
-static void test_line_of_the_gone(void **state)
+/* A caller that went away while it waited is passed over: at once if its wait is over, else when
+ * its permit was kept in vain. */
+static void test_waiters_that_are_gone(void **state)
 {
     const char *w = worker();
 
@@ -321,7 +321,7 @@ static void test_gates_of_a_queue(void **state)
     assert_string_equal(redis("ZCARD R:dead:mail"), "1");
 }
 
-/* The permits of a reaped worker go to those in line. A parked job can be cancelled and moved. */
+/* The permits of a reaped worker go to the waiters. A parked job can be cancelled and moved. */
 static void test_reaped(void **cmocka_state)
 {
     const char *w = worker(), *x = worker(), *a = add("mail lock door a"),
@@ -340,7 +340,7 @@ static void test_reaped(void **cmocka_state)
     assert_no_gates();
 }
 
-/* A grant that nobody claims goes on to the next in line. */
+/* A grant that nobody claims goes on to the next waiter. */
 static void test_unclaimed_grant(void **cmocka_state)
 {
     const char *w = worker(), *a = add("mail lock door a"), *b = add("mail lock door b"), *other;
@@ -391,7 +391,7 @@ static void test_unclaimed_at_all_gates(void **state)
     assert_string_equal(redis("ZCARD R:line:mail:sem:s"), "2");
 }
 
-static void test_paused_in_line(void **cmocka_state)
+static void test_paused_while_parked(void **cmocka_state)
 {
     const char *w = worker(), *a = add("mail lock door a"), *b = add("mail lock door b"), *other;
 
@@ -445,8 +445,8 @@ static void test_aside_at_many_gates(void **state)
     }
 }
 
-/* Many permits without a line are given back in one step, after which nothing is left to do. */
-static void test_many_without_a_line(void **state)
+/* Many permits without waiters are given back in one step, after which nothing is left to do. */
+static void test_many_without_waiters(void **state)
 {
     const char *w = worker(), *id[200];
     struct buf b = BUF_INIT;
@@ -612,12 +612,12 @@ static void test_unique_for_retried(void **cmocka_state)
     assert_string_equal(redis("PTTL R:uniq:mail:k"), "-1");
 }
 
-/* ---- holders and lines */
+/* ---- holders and waiters */
 
 static void test_gates_shown(void **cmocka_state)
 {
     const char *w = worker(), *a, *limit = "semaphore 1 keep";
-    int64_t since, opens, in_line, ann_in_line, held_since;
+    int64_t since, opens, waits_since, ann_since, held_since;
 
     (void)cmocka_state;
     (void)fcall("later_limit_set smtp semaphore 1");
@@ -636,10 +636,10 @@ static void test_gates_shown(void **cmocka_state)
     assert_string_equal(at(0, 4, -1), "2");
     assert_string_equal(at(0, 5, 0, -1), "mail");
     assert_string_equal(at(0, 5, 1, -1), "1");
-    in_line = int_at(0, 5, 2, -1);
+    waits_since = int_at(0, 5, 2, -1);
     assert_string_equal(at(0, 5, 3, -1), "=ann");
     assert_string_equal(at(0, 5, 4, -1), "1");
-    ann_in_line = int_at(0, 5, 5, -1);
+    ann_since = int_at(0, 5, 5, -1);
     assert_string_equal(at(1, 1, -1), limit);
     assert_string_equal(at(1, 3, 0, -1), a);
     held_since = int_at(1, 3, 1, -1);
@@ -648,8 +648,8 @@ static void test_gates_shown(void **cmocka_state)
     assert_string_equal(at(2, 5, 0, -1), "mail");
     assert_string_equal(at(3, -1), "[lock:other  0 [] 0 [] 0]");
     assert_time(since, -5000, 0);
-    assert_time(in_line, -5000, 0);
-    assert_time(ann_in_line, -5000, 0);
+    assert_time(waits_since, -5000, 0);
+    assert_time(ann_since, -5000, 0);
     assert_time(held_since, -5000, 0);
     assert_time(opens, 3590000, 3600001);
     assert_refused("ELATER_GATE", "later_v1_gates door");
@@ -692,7 +692,7 @@ static const char *with_id(const char *line, const char *id)
     return at_id == NULL ? line : text("%.*s%s%s", (int)(at_id - line), line, id, at_id + 2);
 }
 
-/* A sound namespace has a holder and a job in line; then one thing is broken. The phase finds it
+/* A sound namespace has a holder and a parked job; then one thing is broken. The phase finds it
  * and says what it is, and after the repair all is sound again. */
 static void test_audit(void **cmocka_state)
 {
@@ -714,16 +714,16 @@ static void test_audit(void **cmocka_state)
 
     (void)cmocka_state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const char *w, *inline_one;
+        const char *w, *parked;
 
         (void)redis("FLUSHALL");
         w = worker();
         (void)fcall("later_limit_set smtp semaphore 5");
         (void)add("mail lock door sem smtp a");
-        inline_one = add("mail lock door b");
+        parked = add("mail lock door b");
         (void)claims(w, 10);
         assert_all_sound();
-        (void)send_line(with_id(rows[i].breaks, inline_one));
+        (void)send_line(with_id(rows[i].breaks, parked));
         assert_string_equal(audit("audit", rows[i].phase, rows[i].names), rows[i].kind);
         assert_string_equal(audit("repair", rows[i].phase, rows[i].names), rows[i].kind);
         (void)audit("repair", "gates", "wait:lock:door");
@@ -737,8 +737,8 @@ int main(void)
         FX_TEST(test_lock),
         FX_TEST(test_lock_twice),
         FX_TEST(test_renew),
-        FX_TEST(test_line_of_a_lock),
-        FX_TEST(test_line_of_the_gone),
+        FX_TEST(test_waiters_of_a_lock),
+        FX_TEST(test_waiters_that_are_gone),
         FX_TEST(test_semaphore),
         FX_TEST(test_fenced),
         FX_TEST(test_bad_gates),
@@ -751,9 +751,9 @@ int main(void)
         FX_TEST(test_reaped),
         FX_TEST(test_unclaimed_grant),
         FX_TEST(test_unclaimed_at_all_gates),
-        FX_TEST(test_paused_in_line),
+        FX_TEST(test_paused_while_parked),
         FX_TEST(test_aside_at_many_gates),
-        FX_TEST(test_many_without_a_line),
+        FX_TEST(test_many_without_waiters),
         FX_TEST(test_bounded_overtaking),
         FX_TEST(test_worker_beside),
         FX_TEST(test_unique),

@@ -5,7 +5,7 @@
 #include "fixture.h"
 
 /* One job takes the lock, the next one is parked; -> the parked one. */
-static const char *stand(const char *w, const char *options)
+static const char *park(const char *w, const char *options)
 {
     const char *first = add("mail lock door x"), *next = add("mail lock door %sx", options);
 
@@ -18,7 +18,7 @@ static const char *stand(const char *w, const char *options)
 
 static void test_awaited(void **cmocka_state)
 {
-    const char *w = worker(), *id = stand(w, "keep 1h ");
+    const char *w = worker(), *id = park(w, "keep 1h ");
 
     (void)cmocka_state;
     assert_string_equal(fcall("later_v1_await %s", id), "[parked     ]");
@@ -47,7 +47,7 @@ static void test_result_of_a_retried(void **cmocka_state)
  * adopted, and it is not lost. */
 static void test_not_adopted(void **cmocka_state)
 {
-    const char *w = worker(), *id = stand(w, "");
+    const char *w = worker(), *id = park(w, "");
 
     (void)cmocka_state;
     assert_starts(fcall("later_v1_register 0 other 1 0 0 0 1 %s 1", id), "[");
@@ -193,9 +193,9 @@ static void test_paused_reservation(void **cmocka_state)
 /* ---- unique keys */
 
 /* For a parked job, `replace` keeps its due time, and `drop` tells it. */
-static void test_unique_in_line(void **cmocka_state)
+static void test_unique_while_parked(void **cmocka_state)
 {
-    const char *w = worker(), *id = stand(w, "unique k at 2020-01-31T09:00:00Z "), *due;
+    const char *w = worker(), *id = park(w, "unique k at 2020-01-31T09:00:00Z "), *due;
 
     (void)cmocka_state;
     (void)fcall("later_show %s", id);
@@ -240,9 +240,9 @@ static void test_foreign_lock_at_the_end(void **cmocka_state)
 }
 
 /* A gate that could not be opened for a foreign key is tried again later, when the key is gone. */
-static void test_foreign_line(void **cmocka_state)
+static void test_foreign_granted(void **cmocka_state)
 {
-    const char *w = worker(), *id = stand(w, "");
+    const char *w = worker(), *id = park(w, "");
 
     (void)cmocka_state;
     (void)redis("SET R:granted:mail foreign");
@@ -643,7 +643,7 @@ static void test_granted_suspect_first(void **cmocka_state)
  * handed on has a higher fence. */
 static void test_fence_after_a_loss(void **cmocka_state)
 {
-    const char *w = worker(), *id = stand(w, "");
+    const char *w = worker(), *id = park(w, "");
     int64_t seen = (now_ms() + 3600000) * 1000;
 
     (void)cmocka_state;
@@ -666,10 +666,10 @@ int main(void)
         FX_TEST(test_lease_is_not_shortened),
         FX_TEST(test_entered_in_vain),
         FX_TEST(test_paused_reservation),
-        FX_TEST(test_unique_in_line),
+        FX_TEST(test_unique_while_parked),
         FX_TEST(test_foreign_lock_in_a_claim),
         FX_TEST(test_foreign_lock_at_the_end),
-        FX_TEST(test_foreign_line),
+        FX_TEST(test_foreign_granted),
         FX_TEST(test_throttle_of_many),
         FX_TEST(test_rate_is_spent_at_the_claim),
         FX_TEST(test_rate_of_a_lost_grant),

@@ -169,7 +169,7 @@ static bool is_for_other_calls(size_t role, const char *command)
         {"srem", "pmc"},       /* the same, and queues that stood aside */
         {"pexpire", "pmca"},   /* a large payload that is replaced */
         {"hexists", "pmcwad"}, /* when there are a hundred notes */
-        {"exists", "pc"},      /* lines of several gates */
+        {"exists", "pc"},      /* waiters of several gates */
         {"persist", "pc"},     /* a job takes what a lease held */
         {"pexpiretime", "pcwa"}, {"zmscore", "pmc"},
         {"pttl", "w"}, /* these three: later_v1_rights, which daemons ask first, wants them */

@@ -96,7 +96,7 @@ static void test_purge_ended(void **state)
     assert_refused("ELATER_QUEUE", "later_v1_purge '' dead 1");
 }
 
-/* Purged jobs leave the line of their gate. */
+/* Purged jobs leave their gate. */
 static void test_purge_parked(void **state)
 {
     const char *w = worker(), *id;

@@ -50,7 +50,7 @@ static const char *const town[] = {
     "v1_step $w 1 0 100 0 2 mail 100 1048576 web 100 1048576",
     "v1_step $v 1 0 100 0 1 far 100 1048576",
     "v1_step $w 1 0 0 2 $D 1 dead web 100 7 T O $E 1 done web 3600000 0 T O 0", "cancel $K",
-    /* Jobs in line: for gates of callers, gates of jobs, shut gates, gates that open by time. */
+    /* Parked jobs: for gates of callers, gates of jobs, shut gates, gates that open by time. */
     "a:0 add door lock door unique ua x", "b:0 add door lock door keep 1h x", "add web lock door x",
     "add nobody lock far x", "add undef lock undefined sem gone x",
     "add many lock many sem permits rate slide x", "m:0 add many lock many x",
@@ -61,7 +61,7 @@ static const char *const town[] = {
     "add key key k1 sem k-{key} x", "k:0 add key key k1 sem k-{key} unique uk x",
     "r:0 add gcra rate gcra x", "add slide rate slide x", "add fixed rate fixed x", "add bad x",
     "add bad x",
-    /* Jobs in line for a lock. Behind them are jobs that also need a semaphore that is not defined,
+    /* Jobs parked at a lock. Behind them are jobs that also need a semaphore that is not defined,
      * or a rate with starts later than the clock, as after it was set back. */
     "limit_set early rate 100/1s burst 100", "limit_set back rate 9/1h algorithm fixed",
     "limit_set log rate 9/1h algorithm sliding", "x:0 add set lock set unique ux x",

@@ -19,8 +19,8 @@
 #define EPOCH 1000
 #define PEER 17
 
-/* The effects, a letter each: R register, D define, E beat, N enter and wait in line, n enter and
- * do not wait, L ask for the beats, C clear, P reap, A ask whether it is done, M note it done, V
+/* The effects, a letter each: R register, D define, E beat, N enter and wait, n enter and do not
+ * wait, L ask for the beats, C clear, P reap, A ask whether it is done, M note it done, V
  * leave, S start, / relink. The command gets a signal: t TERM, k KILL, 0 another. ! done. */
 static struct {
     char log[256];

@@ -1,7 +1,7 @@
 /*
  * The scheduler and jobs that hold a lock. They start only behind a fresh beat. While the beat is
- * old they wait here for the answer to a new one: if they went back, they would lose their place in
- * the line of their lock.
+ * old they wait here for the answer to a new one: if they went back, they would lose their turn at
+ * their lock.
  */
 #include <setjmp.h>
 #include <stdarg.h>

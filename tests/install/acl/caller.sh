@@ -22,7 +22,7 @@ fcall later_unlock single me
 fcall later_unlock old me token first
 fcall later_unlock old me token first
 fcall later_unlock old me token second
-# The next caller in line is told that it is its turn.
+# The next caller that waits is told that it is its turn.
 fcall later_lock turn me ttl 10s
 root FCALL later_lock 1 "$R" turn other ttl 10s wait 10s
 listen

@@ -35,7 +35,7 @@ status=0
 wait $waiting || status=$?
 [ $status -eq 130 ]
 later add mail --wait --keep 1h quick
-# It cancels a job in line, in which others wait, and one that is the holder others wait for.
+# It cancels a parked job behind which others wait, and one that is the holder others wait for.
 root FCALL later_lock 1 "$R" door other ttl 10s
 root_add mail --lock door first >/dev/null
 id=$(root_add mail --lock door x)

@@ -20,7 +20,7 @@ bare FCALL later_v1_known 1 "$R" mail
 # The raw way.
 bare ZADD "$R:due:mail" 4102444800000 raw
 bare PUBLISH "$R:wake" mail
-# Replace a job that runs: it gets a successor. Replace a parked job: it leaves its line, in which others wait.
+# Replace a job that runs: it gets a successor. Replace a parked job: it leaves its gate, where others wait.
 root_laterd
 id=$(root_add mail --unique runs slow)
 wait_for is_state "$id" running

@@ -418,7 +418,7 @@ static void check_waits(const struct ledger *l, int64_t before_ms)
         const char *until = strchr(reply_str(reply_at(r, i + 1)), ' ');
 
         if (who[0] == '=' && until != NULL && strtoll(until, NULL, 10) < before_ms)
-            finding_break("wait", "%s the wait of %.*s at %s was over at%s and it stands in line",
+            finding_break("wait", "%s the wait of %.*s at %s was over at%s and it still waits",
                           l->root, (int)strcspn(who, "\n"), who, who + strcspn(who, "\n") + 1,
                           until);
     }

@@ -13,10 +13,10 @@ void judge_start(void);
 /* Check everything. Where a job might have been in several states, the ledger then has the one
  * where it is. */
 void judge_all(struct ledger *l);
-/* Check that only outcomes are left: no line, no permit, no lock. */
+/* Check that only outcomes are left: no waiter, no permit, no lock. */
 void judge_end(struct ledger *l);
-/* Check what ended more than for_ms ago. A caller whose wait ended then may not stand in any line,
- * and a semaphore whose last lease ended then may not have a key. */
+/* Check what ended more than for_ms ago. A caller whose wait ended then may not be a waiter any
+ * more, and a semaphore whose last lease ended then may not have a key. */
 void judge_leftovers(struct ledger *l, int64_t now_ms, int64_t for_ms);
 
 #endif

@@ -16,7 +16,7 @@
 #define LEDGER_RAWS 4096
 #define LEDGER_NONE (-1)
 
-/* Where a job may be. WAITS: waiting, in a line or let in. RUNS: running. DEAD, DONE, GONE:
+/* Where a job may be. WAITS: waiting, parked or let in. RUNS: running. DEAD, DONE, GONE:
  * ended. */
 enum state { WAITS = 1, RUNS = 2, DEAD = 4, DONE = 8, GONE = 16 };
 

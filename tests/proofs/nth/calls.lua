@@ -127,7 +127,7 @@ nth.words('gates', 'later_unlock mine ann')
 nth.words('gates', 'later_unlock mine ann token t')
 nth.words('gates', 'later_unlock door bob')
 nth.words('gates', 'later_unlock door nobody')
-nth.scenario{name = 'unlock with a job in line', stage = 'gates', is_atomic = true, prepare = function(m)
+nth.scenario{name = 'unlock with a job that waits', stage = 'gates', is_atomic = true, prepare = function(m)
   nth.redis('HSET', 'worker:' .. m.name.W1, 'limits', 'gate=9')
   nth.must('later_limit_set', 'smtp', 'semaphore', '5')
   nth.must('later_lock', 'turn', 'ann', 'ttl', '1h')
@@ -139,7 +139,7 @@ nth.scenario{name = 'unlock with a job in line', stage = 'gates', is_atomic = tr
   nth.take_claims(m, epoch, nth.must(unpack(nth.step_args(m, epoch, 1, {}, {'gate'}))))
   m.callers[#m.callers + 1] = {'later_unlock', 'turn', 'ann'}
 end, call = function() return {'later_unlock', 'turn', 'ann'} end}
-nth.scenario{name = 'unlock with a caller in line', stage = 'gates', is_atomic = true, prepare = function(m)
+nth.scenario{name = 'unlock with a caller that waits', stage = 'gates', is_atomic = true, prepare = function(m)
   nth.must('later_lock', 'turn', 'ann', 'ttl', '1h')
   nth.must('later_lock', 'turn', 'bob', 'ttl', '1h', 'wait', '1h')
   m.callers[#m.callers + 1] = {'later_unlock', 'turn', 'ann'}

@@ -168,7 +168,7 @@ local function reserve(m)
   nth.must('later_unlock', 'res1', 'ann')
 end
 
--- Callers and programs that hold gates, and others that wait in line.
+-- Callers and programs that hold gates, and others that wait for them.
 local function outsiders(m)
   nth.must('later_lock', 'door', 'bob', 'wait', '1h')
   nth.must('later_lock', 'mine', 'ann', 'ttl', '1h')

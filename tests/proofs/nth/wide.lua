@@ -40,7 +40,7 @@ local function reap(name, victim, stage, prepare)
 end
 reap('reap: a worker with jobs', 'V', 'life')
 reap('reap: a program that holds a lock', 'P1', 'gates')
-reap('reap: a program in line', 'P3', 'gates')
+reap('reap: a program that waits', 'P3', 'gates')
 reap('reap: a worker with gates', 'W2', 'gates', function(m)
   m.live = {m.name.W1}
 end)

@@ -42,7 +42,7 @@ struct bytes {
 
 enum model_state { JOB_GONE, JOB_WAITING, JOB_PARKED, JOB_RUNNING, JOB_DEAD, JOB_DONE };
 
-/* How a job stands before its gates, and in which order it takes them. */
+/* How a job waits for its gates, and in which order it takes them. */
 struct model_spot {
     int64_t ticket, passes, due;
     int at;             /* the gate that it waits for, from 1; 0: granted */

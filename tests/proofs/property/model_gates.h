@@ -1,9 +1,9 @@
 /*
- * Gates in the model: locks, semaphores, rates and their lines (doc/library.md; src/lua/gates/, and
- * lock.lua, limit.lua and throttle.lua of src/lua/public/).
+ * Gates in the model: locks, semaphores, rates and their waiters (doc/library.md; src/lua/gates/,
+ * and lock.lua, limit.lua and throttle.lua of src/lua/public/).
  *
- * What Redis keeps twice is kept once here. A line is the set of parked jobs that wait for its
- * gate, and a queue stands in it with the lowest ticket of its jobs.
+ * What Redis keeps twice is kept once here: which queues wait for a gate, and with which ticket,
+ * follows from the parked jobs.
  */
 #ifndef LATER_TESTS_PROPERTY_MODEL_GATES_H
 #define LATER_TESTS_PROPERTY_MODEL_GATES_H
@@ -160,45 +160,45 @@ void unique_succeed(struct model *m, struct model_job *runs);
 void unique_free(struct model *m, int q, const char *key, const char *id, int64_t until);
 void unique_end(struct model *m, const struct model_job *j);
 
-/* ---- lines (model_line.c) */
+/* ---- waiters (model_waiters.c) */
 
 /* Collect the gates that this job has to pass, in order. False: it cannot run. why: at least 160
  * characters. */
 bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *spot, char *why);
-/* The gate has a line: set the timer to when it opens by itself. */
-void line_arm_gate(struct model *m, struct model_gate *g);
-/* The limit of this name or template changed: check the lines, and tell the queues in them. */
-void line_limit_changed(struct model *m, bool is_sem, const char *name);
-bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, int64_t due,
-               int64_t fence);
-void line_arm(struct model *m, const char *kind, const char *name, int64_t at);
-void line_disarm(struct model *m, const char *kind, const char *name);
-/* Take a parked job out of its line; the caller gives it another state. */
-void line_unpark(struct model *m, struct model_job *j, bool keeps);
-bool line_is_guarded(struct model *m, const struct model_spot *spot);
+/* The gate has waiters: set the timer to when it opens by itself. */
+void waiters_arm_gate(struct model *m, struct model_gate *g);
+/* The limit of this name or template changed: call the waiters, and tell the queues among them. */
+void waiters_limit_changed(struct model *m, bool is_sem, const char *name);
+bool waiters_pass(struct model *m, struct model_job *j, struct model_spot *spot, int64_t due,
+                  int64_t fence);
+void waiters_arm(struct model *m, const char *kind, const char *name, int64_t at);
+void waiters_disarm(struct model *m, const char *kind, const char *name);
+/* A parked job leaves its gate; the caller gives it another state. */
+void waiters_unpark(struct model *m, struct model_job *j, bool keeps);
+bool waiters_is_guarded(struct model *m, const struct model_spot *spot);
 /* Set R:holds of a job that has passed `taken` of these gates. is_started: also its unique key. */
-void line_hold(struct model *m, struct model_job *j, const struct model_spot *spot, int taken,
-               bool is_started);
-bool line_regain(struct model *m, struct model_job *j);
-void line_rejoin(struct model *m, int q);
-void line_settle(struct model *m);
+void waiters_hold(struct model *m, struct model_job *j, const struct model_spot *spot, int taken,
+                  bool is_started);
+bool waiters_regain(struct model *m, struct model_job *j);
+void waiters_rejoin(struct model *m, int q);
+void waiters_settle(struct model *m);
 /* The same in three steps, for a call that claims: timers are handled first, workers are told
  * last. */
-void line_settle_first(struct model *m);
-void line_settle_again(struct model *m);
-void line_settle_last(struct model *m);
-int64_t line_next_timer(const struct model *m);
-/* The first in the line of a gate: a job or an outsider. False: the line is empty. */
-bool line_front(struct model *m, const struct model_gate *g, struct model_job **j,
-                struct model_outsider **o);
-/* Returns how many stand in the line before this ticket. */
-int64_t line_before(struct model *m, const struct model_gate *g, int64_t ticket);
-size_t line_granted(struct model *m, int q, struct model_job **row);
+void waiters_settle_first(struct model *m);
+void waiters_settle_again(struct model *m);
+void waiters_settle_last(struct model *m);
+int64_t waiters_next_timer(const struct model *m);
+/* Who is called first at a gate: a job or an outsider. False: nobody waits. */
+bool waiters_first(struct model *m, const struct model_gate *g, struct model_job **j,
+                   struct model_outsider **o);
+/* Returns how many waiters are before this ticket. */
+int64_t waiters_before(struct model *m, const struct model_gate *g, int64_t ticket);
+size_t waiters_granted(struct model *m, int q, struct model_job **row);
 struct model_outsider *outsider_of(struct model *m, const struct model_gate *g, const char *who);
 /* The number of the first gate that lets nobody in, whatever was reserved; 0: none. */
-int line_closed(struct model *m, const struct model_spot *spot);
-/* Put a granted job back into the line of this gate. at 0: nobody has claimed it in time. */
-void line_take_back(struct model *m, struct model_job *j, int at);
+int waiters_closed(struct model *m, const struct model_spot *spot);
+/* Let a granted job wait for this gate again. at 0: nobody has claimed it in time. */
+void waiters_take_back(struct model *m, struct model_job *j, int at);
 const char *outsider_name(const struct model_outsider *o);
 void outsider_leave(struct model *m, struct model_gate *g, const char *who);
 /* A worker that held or waited for a gate goes. Returns whether it held the gate. */

@@ -72,19 +72,19 @@ static int64_t join(struct model *m, struct model_gate *g, const char *who, int6
         (void)snprintf(o->who, sizeof(o->who), "%s", who);
     }
     o->until = until;
-    line_disarm(m, "wait", outsider_name(o));
+    waiters_disarm(m, "wait", outsider_name(o));
     if (until > 0)
-        line_arm(m, "wait", outsider_name(o), until + 1);
-    line_arm_gate(m, g);
-    return line_before(m, g, o->ticket);
+        waiters_arm(m, "wait", outsider_name(o), until + 1);
+    waiters_arm_gate(m, g);
+    return waiters_before(m, g, o->ticket);
 }
 
-static bool has_line(struct model *m, const struct model_gate *g)
+static bool has_waiters(struct model *m, const struct model_gate *g)
 {
     struct model_outsider *o;
     struct model_job *j;
 
-    return line_front(m, g, &j, &o);
+    return waiters_first(m, g, &j, &o);
 }
 
 /* ttl: NO_END for a worker; wait: MODEL_NONE: do not wait. */
@@ -93,18 +93,18 @@ static bool enter(struct model *m, struct model_gate *g, const char *who, int64_
 {
     int64_t until = ttl == NO_END ? NO_END : MODEL_MS(m) + ttl, before = 0, fence, opens;
     const char *mine = g->kind == KIND_LOCK ? who : "";
-    bool has_settled = !has_lease(m, g, who) && has_line(m, g);
+    bool has_settled = !has_lease(m, g, who) && has_waiters(m, g);
 
     if (has_settled) {
         gate_touch(m, g);
-        line_settle(m);
+        waiters_settle(m);
     }
     if (has_lease(m, g, who)) {
         fence = prolong(m, g, who, &until, true);
         reply(out, true, fence, until == NO_END ? 0 : until, 0, mine);
         return true;
     }
-    if (!has_line(m, g) && gate_permits(m, g, &opens) > 0) {
+    if (!has_waiters(m, g) && gate_permits(m, g, &opens) > 0) {
         fence = g->kind == KIND_LOCK ? model_tick(m, 1, 0) : 0;
         gate_take(m, g, who, fence, until, false);
         reply(out, true, fence, until == NO_END ? 0 : until, 0, mine);
@@ -114,9 +114,9 @@ static bool enter(struct model *m, struct model_gate *g, const char *who, int64_
         before = join(m, g, who, ttl == NO_END ? 0 : MODEL_MS(m) + wait);
         gate_touch(m, g);
         if (has_settled)
-            line_settle_last(m);
+            waiters_settle_last(m);
         else
-            line_settle(m);
+            waiters_settle(m);
         if (has_lease(m, g, who)) {
             return enter(m, g, who, ttl, MODEL_NONE, out);
         }
@@ -165,7 +165,7 @@ void model_unlock(struct model *m, enum gate_kind kind, const char *name, const 
         return;
     }
     (void)gate_drop(m, g, who);
-    line_settle(m);
+    waiters_settle(m);
     out_text(out, "released");
 }
 
@@ -219,7 +219,7 @@ void model_throttle(struct model *m, const char *name, int64_t n, struct buf *ou
         out_refusal(out, "ELATER_LIMIT");
         return;
     }
-    is_limited = has_line(m, g) || gate_permits(m, g, &opens) < n;
+    is_limited = has_waiters(m, g) || gate_permits(m, g, &opens) < n;
     if (is_limited)
         retry = retry_after(m, g, l, n);
     else
@@ -284,7 +284,7 @@ void model_limit_set(struct model *m, const struct model_limit *l, bool if_missi
     s->limit[i] = *l;
     list_template(m, l->name, true);
     changed(m, l->name);
-    line_limit_changed(m, l->is_sem, l->name);
+    waiters_limit_changed(m, l->is_sem, l->name);
     out_text(out, "set");
 }
 
@@ -304,7 +304,7 @@ void model_limit_del(struct model *m, const char *name, struct buf *out)
     memmove(&s->limit[i], &s->limit[i + 1], (s->limits - i - 1) * sizeof(s->limit[0]));
     s->limits--;
     changed(m, name);
-    line_limit_changed(m, is_sem, name);
+    waiters_limit_changed(m, is_sem, name);
 }
 
 static void put_limit(const struct model_limit *l, struct buf *out)
@@ -360,6 +360,6 @@ void model_exit(struct model *m, int64_t epoch, struct buf *out)
 
     if (w != NULL)
         w->gate[0] = '\0';
-    line_settle(m);
+    waiters_settle(m);
     out_text(out, held ? "released" : "not-held");
 }

@@ -75,26 +75,26 @@ static void render_rate(const struct model_gate *g, struct rows *rows)
     }
 }
 
-/* ---- lines */
+/* ---- waiters */
 
-static bool stands_at(const struct model_job *j, const struct model_gate *g)
+static bool waits_at(const struct model_job *j, const struct model_gate *g)
 {
     return j->state == JOB_PARKED && j->spot.at > 0 && j->spot.gate[j->spot.at - 1] == g;
 }
 
-/* The first job of a queue in the line of a gate. */
+/* The first job of a queue that is parked at a gate. */
 static const struct model_job *first_of(const struct model *m, int q, const struct model_gate *g)
 {
     const struct model_job *first = NULL;
 
     for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].queue == q && stands_at(&m->job[i], g) &&
+        if (m->job[i].queue == q && waits_at(&m->job[i], g) &&
             (first == NULL || m->job[i].spot.ticket < first->spot.ticket))
             first = &m->job[i];
     return first;
 }
 
-static void render_line(const struct model *m, const struct model_gate *g, struct rows *rows)
+static void render_waiters(const struct model *m, const struct model_gate *g, struct rows *rows)
 {
     char key[KEY_MAX];
 
@@ -217,7 +217,7 @@ void gates_render(struct model *m, struct rows *rows)
             render_sem(&s->gate[i], rows);
         else
             render_rate(&s->gate[i], rows);
-        render_line(m, &s->gate[i], rows);
+        render_waiters(m, &s->gate[i], rows);
     }
     for (size_t i = 0; i < m->jobs; i++)
         render_parked(m, &m->job[i], rows);
@@ -263,7 +263,7 @@ static const char *broken_holder(struct model *m, const struct model_gate *g, co
     if (j->state == JOB_WAITING)
         return "I7: a job holds that waits for its time";
     if (j->state == JOB_PARKED && j->spot.at > 0 && j->spot.passes < MODEL_PASSES)
-        return "no hold and wait: a job holds and stands in line";
+        return "no hold and wait: a job holds and waits";
     return j->holds == NULL || strstr(j->holds, g->id) == NULL
                ? "a job holds what R:holds does not say"
                : NULL;
@@ -303,9 +303,9 @@ static const char *broken_sem(struct model *m, struct model_gate *g)
     return NULL;
 }
 
-/* If a gate with a line has a free permit, its timer must be due. Timers are in ms, and never
+/* If a gate with waiters has a free permit, its timer must be due. Timers are in ms, and never
  * early. */
-static const char *broken_line(struct model *m, struct model_gate *g)
+static const char *broken_waiters(struct model *m, struct model_gate *g)
 {
     static struct model_gate copy;
     char what[MODEL_GATE_ID + 8];
@@ -313,7 +313,7 @@ static const char *broken_line(struct model *m, struct model_gate *g)
     struct model_job *j;
     int64_t opens;
 
-    if (!line_front(m, g, &j, &o) ||
+    if (!waiters_first(m, g, &j, &o) ||
         (g->kind != KIND_LOCK && limit_of(m, g->kind, g->name) == NULL))
         return NULL;
     /* On a copy: gate_permits forgets what is over, but no call did. */
@@ -330,7 +330,7 @@ static const char *broken_line(struct model *m, struct model_gate *g)
             (t->at <= MODEL_MS(m) + 1 || m->gates->was_set_back))
             return NULL;
     }
-    return "a lost hand-over: a gate has a permit, and who stands in its line is not called";
+    return "a lost hand-over: a gate has a permit, and its waiters are not called";
 }
 
 static const char *broken_gate(struct model *m, struct model_gate *g)
@@ -339,7 +339,7 @@ static const char *broken_gate(struct model *m, struct model_gate *g)
                        : g->kind == KIND_SEM ? broken_sem(m, g)
                                              : NULL;
 
-    return what != NULL ? what : broken_line(m, g);
+    return what != NULL ? what : broken_waiters(m, g);
 }
 
 static const char *broken_job(struct model *m, const struct model_job *j)

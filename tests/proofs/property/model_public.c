@@ -116,7 +116,7 @@ static void rewrite(struct model *m, struct model_job *j, const struct model_opt
                     struct bytes payload, int64_t due)
 {
     if (j->state == JOB_PARKED)
-        line_unpark(m, j, false);
+        waiters_unpark(m, j, false);
     dress(j, o);
     j->payload = payload;
     if (j->has_tries) {
@@ -124,7 +124,7 @@ static void rewrite(struct model *m, struct model_job *j, const struct model_opt
         j->starts += j->starts > 0;
     }
     model_enqueue(m, j, due);
-    line_settle(m);
+    waiters_settle(m);
 }
 
 /* An add with a unique key. True: it makes no new job. */
@@ -237,10 +237,10 @@ void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf
         out_refusal(out, "ELATER_NOJOB");
     } else if (j->state == JOB_WAITING || j->state == JOB_PARKED) {
         if (j->state == JOB_PARKED)
-            line_unpark(m, j, false);
+            waiters_unpark(m, j, false);
         model_end_cancelled(
             m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled while waiting", ""));
-        line_settle(m);
+        waiters_settle(m);
         out_text(out, "cancelled");
     } else if (j->state == JOB_RUNNING && !only_waiting) {
         if (j->cancel_ms == MODEL_NONE)
@@ -262,9 +262,9 @@ static void move(struct model *m, const char *id, int64_t due, struct buf *out)
         return;
     }
     if (j->state == JOB_PARKED) {
-        line_unpark(m, j, false);
+        waiters_unpark(m, j, false);
         model_enqueue(m, j, due);
-        line_settle(m);
+        waiters_settle(m);
         reply_moved(out, j->id, "moved", due);
         return;
     }

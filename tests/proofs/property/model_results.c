@@ -82,5 +82,5 @@ void model_settle(struct model *m, const struct model_step *s, struct buf *out)
         gates_let_go(m, f.other[i], false);
     for (size_t i = 0; i < f.briefs; i++)
         gates_let_go(m, f.brief[i], true);
-    line_settle_first(m);
+    waiters_settle_first(m);
 }

@@ -257,13 +257,13 @@ static bool passes(struct claims *c, struct candidate *k, int64_t fence)
 
     if (k->is_granted) {
         k->spot = j->spot;
-        line_unpark(c->m, j, true);
+        waiters_unpark(c->m, j, true);
         for (int i = 0; i < k->spot.n; i++)
             gate_spend(c->m, k->spot.gate[i], j->id, fence);
-    } else if (!line_pass(c->m, j, &k->spot, k->due, fence)) {
+    } else if (!waiters_pass(c->m, j, &k->spot, k->due, fence)) {
         return false;
     }
-    line_hold(c->m, j, &k->spot, k->spot.n, true);
+    waiters_hold(c->m, j, &k->spot, k->spot.n, true);
     return true;
 }
 
@@ -289,7 +289,7 @@ static void claim_one(struct claims *c, const struct candidate *k, int64_t fence
     model_record(j, &record);
     out_bytes(&c->claimed, record.data, record.len);
     buf_done(&record);
-    out_int(&c->claimed, line_is_guarded(c->m, &k->spot) ? 2 : k->spot.n > 0);
+    out_int(&c->claimed, waiters_is_guarded(c->m, &k->spot) ? 2 : k->spot.n > 0);
     buf_puts(&c->claimed, "] ");
     c->n++;
 }
@@ -324,7 +324,7 @@ static int commit(struct claims *c, int q, struct candidate *cand, size_t n, int
         if (!cand[i].is_dead || cand[i].is_left)
             continue;
         if (cand[i].is_granted)
-            line_unpark(c->m, cand[i].job, false);
+            waiters_unpark(c->m, cand[i].job, false);
         model_bury(c->m, cand[i].job,
                    model_outcome("dead", 0, MODEL_MS(c->m), cand[i].job->starts, cand[i].text, ""),
                    10000);
@@ -391,16 +391,16 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
 {
     struct model_job *row[MODEL_JOBS];
     struct candidate *cand;
-    size_t n = line_granted(c->m, w->queue, row), taken = 0, open = 0;
+    size_t n = waiters_granted(c->m, w->queue, row), taken = 0, open = 0;
     bool is_left = false, is_solo = false;
 
     if (strchr(c->marks[w->queue], 'g') == NULL)
         return;
     for (size_t i = 0; i < n && (int64_t)i <= room; i++) {
-        int closed = line_closed(c->m, &row[i]->spot);
+        int closed = waiters_closed(c->m, &row[i]->spot);
 
         if (closed > 0)
-            line_take_back(c->m, row[i], closed);
+            waiters_take_back(c->m, row[i], closed);
         else
             row[open++] = row[i];
     }
@@ -429,10 +429,10 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
         c->has_solo |= is_solo && !cand[0].is_dead;
     }
     free(cand);
-    if (line_granted(c->m, w->queue, row) > 0)
+    if (waiters_granted(c->m, w->queue, row) > 0)
         (void)strcat(marks, "g");
     else
-        line_disarm(c->m, "granted", c->m->queue[w->queue].name);
+        waiters_disarm(c->m, "granted", c->m->queue[w->queue].name);
 }
 
 /* Claim due jobs. If some are parked, those behind them are tried, too, within bounds. */
@@ -502,7 +502,7 @@ static bool has_due_suspect(struct claims *c, const struct model_want *w)
     if (strchr(c->marks[w->queue], 's') != NULL &&
         model_jobs(c->m, w->queue, JOB_WAITING, 10, row) > 0 && row[0]->score <= MODEL_MS(c->m))
         return true;
-    return strchr(c->marks[w->queue], 'g') != NULL && line_granted(c->m, w->queue, row) > 0 &&
+    return strchr(c->marks[w->queue], 'g') != NULL && waiters_granted(c->m, w->queue, row) > 0 &&
            model_is_solo(row[0]);
 }
 
@@ -515,7 +515,7 @@ static int64_t claim_want(struct claims *c, const struct model_want *w)
     return head;
 }
 
-/* Queues that stood aside and have room in this step join their lines again. */
+/* Queues that stood aside and have room in this step wait there again. */
 static void rejoin_all(struct claims *c)
 {
     bool any = false;
@@ -527,11 +527,11 @@ static void rejoin_all(struct claims *c)
         if (w->room <= 0 || mark == NULL || model_paused(c->m, w->queue) >= 0)
             continue;
         any = true;
-        line_rejoin(c->m, w->queue);
+        waiters_rejoin(c->m, w->queue);
         memmove(mark, mark + 1, strlen(mark));
     }
     if (any)
-        line_settle_again(c->m);
+        waiters_settle_again(c->m);
 }
 
 static void claim_all(struct claims *c, struct buf *heads)
@@ -603,7 +603,7 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
             m->gates->room[s->want[i].queue] = least(s->want[i].room, c.max);
         model_settle(m, s, out);
         claim_all(&c, &heads);
-        line_settle_last(m);
+        waiters_settle_last(m);
         m->gates->stepper = 0;
         memset(m->gates->room, 0, sizeof(m->gates->room));
         buf_puts(out, "] [ ");
@@ -613,7 +613,7 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
         reply_cancels(m, s->epoch, out);
         buf_printf(out, "] [ %s] [ ] ", buf_str(&heads));
         out_int(out, c.is_solo_due);
-        out_int(out, c.is_more ? MODEL_MS(m) : line_next_timer(m));
+        out_int(out, c.is_more ? MODEL_MS(m) : waiters_next_timer(m));
     }
     buf_puts(out, "] ");
     buf_done(&heads);

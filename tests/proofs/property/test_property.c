@@ -111,7 +111,7 @@ static bool run_call(uint64_t seed, int i, bool print, struct finding *v)
     return compare(v, i, "a promise");
 }
 
-/* Crowded sequences are longer, since lines need time. */
+/* Crowded sequences are longer, since waiters need time. */
 static bool is_crowded(uint64_t seed)
 {
     return seed % 8 == 0;

@@ -316,7 +316,7 @@ void audit(void)
     view_free(&v);
 }
 
-/* All jobs have ended: no gate has a holder or a line. */
+/* All jobs have ended: no gate has a holder or a waiter. */
 static void check_no_gates(const struct view *v)
 {
     static const char *const names[] = {

@@ -1,5 +1,5 @@
 /*
- * The lines of the model: who waits, whose turn it is, what happens to a free permit.
+ * The waiters of the model: who waits, whose turn it is, what happens to a free permit.
  */
 #include "model_gates.h"
 
@@ -25,7 +25,7 @@ static struct model_timer *timer_of(struct model *m, const char *what)
     return NULL;
 }
 
-void line_arm(struct model *m, const char *kind, const char *name, int64_t at)
+void waiters_arm(struct model *m, const char *kind, const char *name, int64_t at)
 {
     char what[MODEL_TIMER_ID];
     struct model_timer *t;
@@ -48,7 +48,7 @@ void line_arm(struct model *m, const char *kind, const char *name, int64_t at)
     abort();
 }
 
-void line_disarm(struct model *m, const char *kind, const char *name)
+void waiters_disarm(struct model *m, const char *kind, const char *name)
 {
     char what[MODEL_TIMER_ID];
     struct model_timer *t;
@@ -74,16 +74,16 @@ static struct model_timer *first_timer(const struct model *m, int64_t until)
     return first;
 }
 
-int64_t line_next_timer(const struct model *m)
+int64_t waiters_next_timer(const struct model *m)
 {
     const struct model_timer *t = first_timer(m, INT64_MAX);
 
     return t == NULL || t->at >= NEVER_MS ? -1 : t->at;
 }
 
-/* ---- positions in lines */
+/* ---- the order of the waiters */
 
-static bool stands_at(const struct model_job *j, const struct model_gate *g)
+static bool waits_at(const struct model_job *j, const struct model_gate *g)
 {
     return j->state == JOB_PARKED && j->spot.at > 0 && j->spot.gate[j->spot.at - 1] == g;
 }
@@ -91,20 +91,20 @@ static bool stands_at(const struct model_job *j, const struct model_gate *g)
 static bool has_jobs(const struct model *m, int q, const struct model_gate *g)
 {
     for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].queue == q && stands_at(&m->job[i], g))
+        if (m->job[i].queue == q && waits_at(&m->job[i], g))
             return true;
     return false;
 }
 
-bool line_front(struct model *m, const struct model_gate *g, struct model_job **j,
-                struct model_outsider **o)
+bool waiters_first(struct model *m, const struct model_gate *g, struct model_job **j,
+                   struct model_outsider **o)
 {
     int64_t first = INT64_MAX;
 
     *j = NULL;
     *o = NULL;
     for (size_t i = 0; i < m->jobs; i++)
-        if (stands_at(&m->job[i], g) && !g->is_aside[m->job[i].queue] &&
+        if (waits_at(&m->job[i], g) && !g->is_aside[m->job[i].queue] &&
             m->job[i].spot.ticket < first) {
             *j = &m->job[i];
             first = (*j)->spot.ticket;
@@ -121,14 +121,14 @@ bool line_front(struct model *m, const struct model_gate *g, struct model_job **
     return *j != NULL || *o != NULL;
 }
 
-/* A queue stands in a line once, with the ticket of its first job. */
-int64_t line_before(struct model *m, const struct model_gate *g, int64_t ticket)
+/* A queue is one waiter, with the ticket of its first job. */
+int64_t waiters_before(struct model *m, const struct model_gate *g, int64_t ticket)
 {
     bool is_before[MODEL_QUEUES] = {false};
     int64_t n = 0;
 
     for (size_t i = 0; i < m->jobs; i++)
-        if (stands_at(&m->job[i], g) && !g->is_aside[m->job[i].queue] &&
+        if (waits_at(&m->job[i], g) && !g->is_aside[m->job[i].queue] &&
             m->job[i].spot.ticket < ticket)
             is_before[m->job[i].queue] = true;
     for (int q = 0; q < MODEL_QUEUES; q++)
@@ -139,23 +139,22 @@ int64_t line_before(struct model *m, const struct model_gate *g, int64_t ticket)
     return n;
 }
 
-static bool has_line(struct model *m, const struct model_gate *g)
+static bool has_waiters(struct model *m, const struct model_gate *g)
 {
     struct model_outsider *o;
     struct model_job *j;
 
-    return line_front(m, g, &j, &o);
+    return waiters_first(m, g, &j, &o);
 }
 
-/* Without a line it does not matter when the gate opens. */
+/* Without waiters it does not matter when the gate opens. */
 static void disarm_empty(struct model *m, const struct model_gate *g)
 {
-    if (!has_line(m, g))
-        line_disarm(m, "gate", g->id);
+    if (!has_waiters(m, g))
+        waiters_disarm(m, "gate", g->id);
 }
 
-/* Take the job out of its line. If none of its queue is left there, the queue is not aside any
- * more. */
+/* The job leaves its gate. If none of its queue is left there, the queue is not aside any more. */
 static void step_out(struct model *m, struct model_job *j)
 {
     struct model_gate *g = j->spot.gate[j->spot.at - 1];
@@ -176,17 +175,17 @@ static void keep_nothing(struct model *m, struct model_job *j)
     j->spot.passes = MODEL_PASSES;
 }
 
-/* Would the job stand behind others of its queue? */
+/* Would the job wait behind others of its queue? */
 static bool is_behind(const struct model *m, const struct model_job *j, const struct model_gate *g)
 {
     for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].queue == j->queue && &m->job[i] != j && stands_at(&m->job[i], g) &&
+        if (m->job[i].queue == j->queue && &m->job[i] != j && waits_at(&m->job[i], g) &&
             m->job[i].spot.ticket < j->spot.ticket)
             return true;
     return false;
 }
 
-static void stand(struct model *m, struct model_job *j, int at)
+static void park(struct model *m, struct model_job *j, int at)
 {
     if (j->spot.gate[at - 1]->is_aside[j->queue] || is_behind(m, j, j->spot.gate[at - 1]))
         keep_nothing(m, j);
@@ -196,12 +195,12 @@ static void stand(struct model *m, struct model_job *j, int at)
     j->spot.granted_ms = MODEL_NONE;
 }
 
-void line_arm_gate(struct model *m, struct model_gate *g)
+void waiters_arm_gate(struct model *m, struct model_gate *g)
 {
     int64_t opens;
 
     if (gate_permits(m, g, &opens) <= 0 && (opens != MODEL_NONE || g->kind != KIND_LOCK))
-        line_arm(m, "gate", g->id, opens != MODEL_NONE ? opens : NEVER_MS);
+        waiters_arm(m, "gate", g->id, opens != MODEL_NONE ? opens : NEVER_MS);
 }
 
 /* ---- the gates of a job */
@@ -244,8 +243,8 @@ bool spot_fill(struct model *m, const struct model_job *j, struct model_spot *sp
     return is_fine;
 }
 
-void line_hold(struct model *m, struct model_job *j, const struct model_spot *spot, int taken,
-               bool is_started)
+void waiters_hold(struct model *m, struct model_job *j, const struct model_spot *spot, int taken,
+                  bool is_started)
 {
     struct buf text = BUF_INIT;
 
@@ -261,7 +260,7 @@ void line_hold(struct model *m, struct model_job *j, const struct model_spot *sp
     buf_done(&text);
 }
 
-bool line_is_guarded(struct model *m, const struct model_spot *spot)
+bool waiters_is_guarded(struct model *m, const struct model_spot *spot)
 {
     for (int i = 0; i < spot->n; i++) {
         const struct model_gate *g = spot->gate[i];
@@ -275,15 +274,15 @@ bool line_is_guarded(struct model *m, const struct model_spot *spot)
 
 /* ---- taking */
 
-bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, int64_t due,
-               int64_t fence)
+bool waiters_pass(struct model *m, struct model_job *j, struct model_spot *spot, int64_t due,
+                  int64_t fence)
 {
     int64_t opens;
     int shut = 0;
 
     /* Jobs of its queue that stand aside go first. */
     for (int i = 0; i < spot->n && shut == 0; i++)
-        if (spot->gate[i]->is_aside[j->queue] || has_line(m, spot->gate[i]) ||
+        if (spot->gate[i]->is_aside[j->queue] || has_waiters(m, spot->gate[i]) ||
             gate_permits(m, spot->gate[i], &opens) <= 0)
             shut = i + 1;
     if (shut == 0) {
@@ -295,8 +294,8 @@ bool line_pass(struct model *m, struct model_job *j, struct model_spot *spot, in
     j->spot.ticket = fence;
     j->spot.due = due;
     j->spot.passes = 0;
-    stand(m, j, shut);
-    line_arm_gate(m, spot->gate[shut - 1]);
+    park(m, j, shut);
+    waiters_arm_gate(m, spot->gate[shut - 1]);
     return false;
 }
 
@@ -314,12 +313,12 @@ static int advance(struct model *m, struct model_job *j)
         if (gate_permits(m, s->gate[i], &opens) <= 0)
             return i + 1;
         gate_promise(m, s->gate[i], j->id);
-        line_hold(m, j, s, i + 1, false);
+        waiters_hold(m, j, s, i + 1, false);
     }
     return 0;
 }
 
-void line_unpark(struct model *m, struct model_job *j, bool keeps)
+void waiters_unpark(struct model *m, struct model_job *j, bool keeps)
 {
     j->state = JOB_GONE;
     if (j->spot.at > 0)
@@ -329,7 +328,7 @@ void line_unpark(struct model *m, struct model_job *j, bool keeps)
 }
 
 /* May a job that a worker runs, but that waits in Redis, go on? Others may have its gates. */
-bool line_regain(struct model *m, struct model_job *j)
+bool waiters_regain(struct model *m, struct model_job *j)
 {
     struct model_spot spot;
     int64_t opens;
@@ -346,11 +345,11 @@ bool line_regain(struct model *m, struct model_job *j)
             return false;
     }
     if (j->state == JOB_PARKED)
-        line_unpark(m, j, false);
+        waiters_unpark(m, j, false);
     for (int i = 0; i < spot.n; i++)
         if (spot.gate[i]->kind != KIND_RATE)
             gate_take(m, spot.gate[i], j->id, model_tick(m, 1, 0), NO_END, false);
-    line_hold(m, j, &spot, spot.n, true);
+    waiters_hold(m, j, &spot, spot.n, true);
     return true;
 }
 
@@ -376,7 +375,7 @@ const char *outsider_name(const struct model_outsider *o)
     return name;
 }
 
-/* An outsider's time in line is over. */
+/* An outsider's wait may be over. */
 static void end_wait(struct model *m, const char *name)
 {
     for (size_t i = 0; i < OUTSIDERS_MAX; i++) {
@@ -387,7 +386,7 @@ static void end_wait(struct model *m, const char *name)
         if (o->until < MODEL_MS(m))
             outsider_leave(m, o->gate, o->who);
         else
-            line_arm(m, "wait", name, o->until + 1);
+            waiters_arm(m, "wait", name, o->until + 1);
         return;
     }
 }
@@ -399,7 +398,7 @@ void outsider_leave(struct model *m, struct model_gate *g, const char *who)
     gate_touch(m, g);
     if (o == NULL)
         return;
-    line_disarm(m, "wait", outsider_name(o));
+    waiters_disarm(m, "wait", outsider_name(o));
     o->is_there = false;
     disarm_empty(m, g);
 }
@@ -436,7 +435,7 @@ static void put_aside(struct model *m, int q, struct model_gate *g)
     size_t n = model_jobs(m, q, JOB_PARKED, -1, row), seen = 0;
 
     for (size_t i = 0; i < n && seen < OPEN_MAX; i++)
-        if (stands_at(row[i], g)) {
+        if (waits_at(row[i], g)) {
             keep_nothing(m, row[i]);
             seen++;
         }
@@ -452,7 +451,7 @@ static enum grant may_grant(struct model *m, const struct model_job *j)
 {
     int64_t room = m->gates->room[j->queue];
     struct model_job *row[MODEL_JOBS];
-    int64_t granted = (int64_t)line_granted(m, j->queue, row);
+    int64_t granted = (int64_t)waiters_granted(m, j->queue, row);
 
     if (room > 0 || granted > 0)
         return granted < room ? GRANT_YES : GRANT_ENOUGH;
@@ -479,13 +478,13 @@ static void call_job(struct model *m, struct model_gate *g, struct model_job *j)
     step_out(m, j);
     if (shut > 0) {
         j->spot.passes++;
-        stand(m, j, shut);
-        line_arm_gate(m, j->spot.gate[shut - 1]);
+        park(m, j, shut);
+        waiters_arm_gate(m, j->spot.gate[shut - 1]);
         return;
     }
     j->spot.granted_ms = MODEL_MS(m);
     model_mark(m, j->queue, 'g');
-    line_arm(m, "granted", m->queue[j->queue].name, MODEL_MS(m) + GRANT_MS);
+    waiters_arm(m, "granted", m->queue[j->queue].name, MODEL_MS(m) + GRANT_MS);
     m->gates->is_granted[j->queue] = true;
 }
 
@@ -495,13 +494,13 @@ static void open_gate(struct model *m, struct model_gate *g)
     struct model_job *j;
     int64_t opens;
 
-    while (line_front(m, g, &j, &o)) {
+    while (waiters_first(m, g, &j, &o)) {
         if (gate_permits(m, g, &opens) <= 0) {
-            line_arm_gate(m, g);
+            waiters_arm_gate(m, g);
             return;
         }
         if (m->gates->called >= OPEN_MAX) {
-            line_arm(m, "gate", g->id, MODEL_MS(m));
+            waiters_arm(m, "gate", g->id, MODEL_MS(m));
             return;
         }
         m->gates->called++;
@@ -521,7 +520,7 @@ static int by_grant(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
-size_t line_granted(struct model *m, int q, struct model_job **row)
+size_t waiters_granted(struct model *m, int q, struct model_job **row)
 {
     size_t n = 0;
 
@@ -533,7 +532,7 @@ size_t line_granted(struct model *m, int q, struct model_job **row)
     return n;
 }
 
-/* Put the queue aside at the gates of a job that nobody claimed, where it has a line. */
+/* Put the queue aside at the gates of a job that nobody claimed, where it has parked jobs. */
 static void stand_back(struct model *m, int q, const struct model_spot *spot)
 {
     for (int i = 0; i < spot->n; i++)
@@ -541,7 +540,7 @@ static void stand_back(struct model *m, int q, const struct model_spot *spot)
             put_aside(m, q, spot->gate[i]);
 }
 
-int line_closed(struct model *m, const struct model_spot *spot)
+int waiters_closed(struct model *m, const struct model_spot *spot)
 {
     for (int i = 0; i < spot->n; i++) {
         const struct model_limit *l = limit_of(m, KIND_RATE, spot->gate[i]->name);
@@ -552,33 +551,33 @@ int line_closed(struct model *m, const struct model_spot *spot)
     return 0;
 }
 
-void line_take_back(struct model *m, struct model_job *j, int at)
+void waiters_take_back(struct model *m, struct model_job *j, int at)
 {
     gates_let_go(m, j, false);
     j->spot.passes = 0;
     if (at == 0)
         stand_back(m, j->queue, &j->spot);
-    stand(m, j, at == 0 ? 1 : at);
-    line_arm_gate(m, j->spot.gate[j->spot.at - 1]);
+    park(m, j, at == 0 ? 1 : at);
+    waiters_arm_gate(m, j->spot.gate[j->spot.at - 1]);
 }
 
 static void take_back(struct model *m, int q)
 {
     struct model_job *row[MODEL_JOBS];
-    size_t n = line_granted(m, q, row), i;
+    size_t n = waiters_granted(m, q, row), i;
 
     /* A grant from before the clock was set back counts as granted now. */
     for (i = 0; i < n; i++)
         if (row[i]->spot.granted_ms > MODEL_MS(m))
             row[i]->spot.granted_ms = MODEL_MS(m);
-    n = line_granted(m, q, row);
+    n = waiters_granted(m, q, row);
     for (i = 0; i < n && i < OPEN_MAX && row[i]->spot.granted_ms <= MODEL_MS(m) - GRANT_MS; i++)
-        line_take_back(m, row[i], 0);
+        waiters_take_back(m, row[i], 0);
     if (i < n)
-        line_arm(m, "granted", m->queue[q].name, row[i]->spot.granted_ms + GRANT_MS);
+        waiters_arm(m, "granted", m->queue[q].name, row[i]->spot.granted_ms + GRANT_MS);
 }
 
-void line_rejoin(struct model *m, int q)
+void waiters_rejoin(struct model *m, int q)
 {
     struct model_gate *row[GATES_MAX];
     size_t n = 0;
@@ -603,7 +602,7 @@ static void tell_granted(struct model *m)
     for (int i = 0; i < MODEL_QUEUES; i++) {
         int q = sorted[i];
 
-        if (m->gates->is_granted[q] && line_granted(m, q, row) > 0)
+        if (m->gates->is_granted[q] && waiters_granted(m, q, row) > 0)
             model_lower_head(m, q, MODEL_MS(m));
         m->gates->is_granted[q] = false;
     }
@@ -637,38 +636,38 @@ static void serve_timers(struct model *m)
 }
 
 /* Hand on what was given back, and what the timers touched. */
-void line_settle_again(struct model *m)
+void waiters_settle_again(struct model *m)
 {
     struct model_gates *s = m->gates;
 
     for (int rounds = 0; s->touched > 0;) {
         struct model_gate *g = s->touch[--s->touched];
 
-        if (has_line(m, g) && rounds >= OPEN_MAX) {
-            line_arm(m, "gate", g->id, MODEL_MS(m));
-        } else if (has_line(m, g)) {
+        if (has_waiters(m, g) && rounds >= OPEN_MAX) {
+            waiters_arm(m, "gate", g->id, MODEL_MS(m));
+        } else if (has_waiters(m, g)) {
             rounds++;
             open_gate(m, g);
         }
     }
 }
 
-void line_settle_first(struct model *m)
+void waiters_settle_first(struct model *m)
 {
     serve_timers(m);
-    line_settle_again(m);
+    waiters_settle_again(m);
 }
 
-void line_settle_last(struct model *m)
+void waiters_settle_last(struct model *m)
 {
-    line_settle_again(m);
+    waiters_settle_again(m);
     tell_granted(m);
 }
 
-void line_settle(struct model *m)
+void waiters_settle(struct model *m)
 {
     serve_timers(m);
-    line_settle_last(m);
+    waiters_settle_last(m);
 }
 
 /* ---- limits */
@@ -683,8 +682,8 @@ static int by_time(const void *a, const void *b)
     return strcmp(x->what, y->what);
 }
 
-/* The gates with a line that fit the template, in the order of R:timers. */
-static size_t lines_under(struct model *m, const char *kind, const char *name,
+/* The gates with waiters that fit the template, in the order of R:timers. */
+static size_t gates_under(struct model *m, const char *kind, const char *name,
                           struct model_gate **row)
 {
     struct model_timer *timer[TIMERS_MAX];
@@ -702,8 +701,8 @@ static size_t lines_under(struct model *m, const char *kind, const char *name,
     return found;
 }
 
-/* Wake the queues in the line, in the order of their tickets. */
-static void tell_line(struct model *m, const struct model_gate *g, bool told[MODEL_QUEUES])
+/* Wake the queues that wait, in the order of their tickets. */
+static void tell_waiters(struct model *m, const struct model_gate *g, bool told[MODEL_QUEUES])
 {
     int64_t first[MODEL_QUEUES];
 
@@ -712,7 +711,7 @@ static void tell_line(struct model *m, const struct model_gate *g, bool told[MOD
     for (size_t i = 0; i < m->jobs; i++) {
         const struct model_job *j = &m->job[i];
 
-        if (stands_at(j, g) && !g->is_aside[j->queue] && j->spot.ticket < first[j->queue])
+        if (waits_at(j, g) && !g->is_aside[j->queue] && j->spot.ticket < first[j->queue])
             first[j->queue] = j->spot.ticket;
     }
     for (;;) {
@@ -729,19 +728,19 @@ static void tell_line(struct model *m, const struct model_gate *g, bool told[MOD
     }
 }
 
-void line_limit_changed(struct model *m, bool is_sem, const char *name)
+void waiters_limit_changed(struct model *m, bool is_sem, const char *name)
 {
     struct model_gate *row[TIMERS_MAX];
     bool told[MODEL_QUEUES] = {false};
     size_t n = 1;
 
     if (strstr(name, "{key}") != NULL)
-        n = lines_under(m, is_sem ? "gate:sem:" : "gate:rate:", name, row);
+        n = gates_under(m, is_sem ? "gate:sem:" : "gate:rate:", name, row);
     else
         row[0] = gate_named(m, is_sem ? KIND_SEM : KIND_RATE, name);
     for (size_t i = 0; i < n; i++)
         gate_touch(m, row[i]);
-    line_settle(m);
+    waiters_settle(m);
     for (size_t i = 0; i < n; i++)
-        tell_line(m, row[i], told);
+        tell_waiters(m, row[i], told);
 }
