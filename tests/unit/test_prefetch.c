@@ -215,7 +215,7 @@ static struct fake *crowded(unsigned jobs)
 }
 
 /* Waiting jobs get places in the order of their claims. */
-static void test_the_line_is_in_order(void **state)
+static void test_places_in_the_order_of_claims(void **state)
 {
     struct fake *f = crowded(12);
 
@@ -225,7 +225,7 @@ static void test_the_line_is_in_order(void **state)
 }
 
 /* Jobs beyond the places go back when their queue's limit is lowered or when they are cancelled. */
-static void test_the_line_is_left(void **state)
+static void test_waiting_jobs_go_back(void **state)
 {
     struct fake *f = crowded(40);
 
@@ -256,8 +256,8 @@ int main(void)
         cmocka_unit_test(test_prefetched_goes_back),
         cmocka_unit_test(test_stop_gives_back_what_was_prefetched),
         cmocka_unit_test(test_prefetches_plain_jobs_alone),
-        cmocka_unit_test(test_the_line_is_in_order),
-        cmocka_unit_test(test_the_line_is_left),
+        cmocka_unit_test(test_places_in_the_order_of_claims),
+        cmocka_unit_test(test_waiting_jobs_go_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

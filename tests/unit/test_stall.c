@@ -54,24 +54,24 @@ static void test_says_something(void **state)
     assert_true(stall_overdue_ms(&job, at(1000000)) <= 0);
 }
 
-static void test_line(void **state)
+static void test_work(void **state)
 {
-    struct stall_work line = {0};
+    struct stall_work work = {0};
 
     (void)state;
-    assert_false(stall_work(&line, true, true, 7, at(0)));
-    assert_false(stall_work(&line, true, true, 7, at(1)));
-    assert_false(stall_work(&line, true, true, 7, at(10)));
-    assert_true(stall_work(&line, true, true, 7, at(11)));
-    assert_true(stall_work(&line, true, true, 7, at(12)));
-    assert_false(stall_work(&line, true, true, 8, at(13))); /* one was taken */
-    assert_false(stall_work(&line, true, true, 8, at(22)));
+    assert_false(stall_work(&work, true, true, 7, at(0)));
+    assert_false(stall_work(&work, true, true, 7, at(1)));
+    assert_false(stall_work(&work, true, true, 7, at(10)));
+    assert_true(stall_work(&work, true, true, 7, at(11)));
+    assert_true(stall_work(&work, true, true, 7, at(12)));
+    assert_false(stall_work(&work, true, true, 8, at(13))); /* one was taken */
+    assert_false(stall_work(&work, true, true, 8, at(22)));
     assert_false(
-        stall_work(&line, true, false, 8, at(23))); /* all threads are busy: that is load */
-    assert_false(stall_work(&line, true, true, 8, at(32)));
-    assert_false(stall_work(&line, false, true, 8, at(40)));
-    assert_false(stall_work(&line, true, true, 8, at(45)));
-    assert_true(stall_work(&line, true, true, 8, at(55)));
+        stall_work(&work, true, false, 8, at(23))); /* all threads are busy: that is load */
+    assert_false(stall_work(&work, true, true, 8, at(32)));
+    assert_false(stall_work(&work, false, true, 8, at(40)));
+    assert_false(stall_work(&work, true, true, 8, at(45)));
+    assert_true(stall_work(&work, true, true, 8, at(55)));
 }
 
 int main(void)
@@ -79,7 +79,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_within_limit), cmocka_unit_test(test_no_limit),
         cmocka_unit_test(test_not_taken),    cmocka_unit_test(test_says_something),
-        cmocka_unit_test(test_line),
+        cmocka_unit_test(test_work),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

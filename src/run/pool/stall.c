@@ -11,14 +11,14 @@ int64_t stall_overdue_ms(const struct stall_job *job, struct mono now)
     return -mono_until_us(now, mono_add_ms(end, STALL_MARGIN_MS)) / 1000;
 }
 
-bool stall_work(struct stall_work *line, bool is_waiting, bool is_thread_free, uint64_t taken,
+bool stall_work(struct stall_work *work, bool is_waiting, bool is_thread_free, uint64_t taken,
                 struct mono now)
 {
-    if (!is_waiting || !is_thread_free || taken != line->taken) {
-        *line = (struct stall_work){taken, {0}};
+    if (!is_waiting || !is_thread_free || taken != work->taken) {
+        *work = (struct stall_work){taken, {0}};
         return false;
     }
-    if (line->since.us == 0)
-        line->since = now;
-    return !mono_before(now, mono_add_ms(line->since, STALL_MARGIN_MS));
+    if (work->since.us == 0)
+        work->since = now;
+    return !mono_before(now, mono_add_ms(work->since, STALL_MARGIN_MS));
 }

@@ -35,7 +35,7 @@ struct stall_work {
 };
 
 /* taken: how much work was taken so far. True: work is stalled. Call it about once a second. */
-bool stall_work(struct stall_work *line, bool is_waiting, bool is_thread_free, uint64_t taken,
+bool stall_work(struct stall_work *work, bool is_waiting, bool is_thread_free, uint64_t taken,
                 struct mono now);
 
 #endif
