@@ -108,8 +108,6 @@ static const struct row refusals[] = {
     {"mail lock user:{key} x", "ELATER_KEY"},
     {"mail sem S x", "ELATER_LIMIT"},
     {"mail rate R x", "ELATER_LIMIT"},
-    {"mail then q x", "ELATER_NOTYET"},
-    {"mail on_dead q x", "ELATER_NOTYET"},
     {"mail batch b x", "ELATER_NOTYET"}};
 
 static void test_refusals(void **state)

@@ -128,6 +128,9 @@ static const struct town_call town_calls[] = {
     {"pma", "unlock out me;add out unique uz unique_mode move in 1h y"},
     {"pma", "v1_known mail"},
     {"pma", "v1_known fresh"},
+    {"pma", "add mail then web then far on_dead off x"},
+    {"pma!", "add mail then w~b x"},
+    {"pma", "add_many mail then web on_dead off x y"},
     {"pma", "add_many mail x y z"},
     {"pma", "add_many fresh in 1h priority 9 lock door -- x y"},
     /* ---- callers */
@@ -196,6 +199,20 @@ static const struct town_call town_calls[] = {
     {"w", "add plain x;add plain y;v1_step $w 1 0 100 0 1 plain 100 1048576 0 1000"},
     {"w", "unlock far me;v1_step $w 1 0 100 0 1 nobody 100 1048576"},
     {"w", "unlock rates me;v1_step $w 1 0 100 0 1 rates 100 1048576"},
+    {"w", "add plain then next on_dead mail $big;"
+          "1:0 add plain then next on_dead mail x;v2_step $w 1 0 100 0 1 plain 100 1048576 0"},
+    {"w", "1:0 add plain then next x;2:0 add plain then next $big;"
+          "v2_step $w 1 0 100 0 1 plain 100 1048576 0;"
+          "v2_step $w 1 0 100 1 $2 1 done plain 0 0 ok '' 1 next 100 1048576 1 plain 1 1 $1"},
+    {"w", "1:0 add plain then next x;2:0 add plain then next $big;"
+          "v2_step $w 1 0 100 0 1 plain 100 1048576 0;"
+          "v2_step $w 1 0 100 2 $1 1 result plain 0 0 ok new $2 1 done plain 60000 0 ok '' 0 0"},
+    {"w", "1:0 add plain on_dead next x;2:0 add plain on_dead next $big;"
+          "v2_step $w 1 0 100 0 1 plain 100 1048576 0;"
+          "v2_step $w 1 0 100 2 $1 1 dead plain 9 7 T O $2 1 dead plain 9 7 T O 1 next 100 1048576 "
+          "0"},
+    {"w", "1:0 add plain expire 1ms on_dead plain $big;.ZADD R:q:plain:5 1 $1;"
+          "v2_step $w 1 0 100 0 1 plain 100 1048576 0"},
     {"w", "v1_look"},
     {"w", "v1_look mail web off"},
     {"w", "v2_look 2000 mail web off"},

@@ -61,10 +61,15 @@ local function claim_due(R, queue, room, max_payload, ctx)
     end
     head, parked = take(R, b, max_payload, head, most, ctx)
     ctx.parked = ctx.parked + parked
-    if parked == 0 then
+    if parked == 0 and not b.has_caused then
       return head, marks
     end
     window = LOOK_WINDOW
+  end
+  if b.has_caused then
+    -- A job that died told its own queue of it.
+    local _, its_head, its_marks = L.gather(R, queue, 0, ctx)
+    return its_head, its_marks
   end
   -- A job behind the parked ones may be free to start.
   ctx.is_more = ctx.is_more or head <= ctx.now_ms

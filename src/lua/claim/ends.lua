@@ -73,10 +73,24 @@ local function are_current(groups, tries)
   return true
 end
 
+-- -> id -> true of the jobs whose end causes another job; nil: none of them. holds: their texts in
+-- R:holds
+local function find_followed(ids, holds)
+  local followed
+  for i = 1, holds and #ids or 0 do
+    if holds[i] and string.sub(holds[i], 1, 4) == 'then' then
+      followed = followed or {}
+      followed[ids[i]] = true
+    end
+  end
+  return followed
+end
+
 -- Not all of them simply end. Where some job is cancelled or waited for, `other` ends each of them;
--- a job that is not held is refused. mine: as held_by tells it; tries: of each job. -> the ids that
--- simply end, their tries; group.n is then the number of these in the group
-local function sort_out(ids, groups, mine, tries, other, refused)
+-- else only those in `followed`, nil for none. A job that is not held is refused. mine: as held_by
+-- tells it; tries: of each job. -> the ids that simply end, their tries; group.n is then the number
+-- of these in the group
+local function sort_out(ids, groups, mine, tries, is_watched, followed, other, refused)
   local plain, plain_tries, last = {}, {}, 0
   for _, group in ipairs(groups) do
     local from, before, prefix = last + 1, #plain, group.start .. ' '
@@ -85,7 +99,7 @@ local function sort_out(ids, groups, mine, tries, other, refused)
       local id, answer = ids[i], 'ok'
       if mine and not mine[id] or string.sub(tries[i] or '', 1, #prefix) ~= prefix then
         answer = 'settled'
-      elseif other then
+      elseif is_watched or followed and followed[id] then
         answer = other(id, group)
       else
         plain[#plain + 1], plain_tries[#plain + 1] = id, tries[i]
@@ -101,8 +115,9 @@ local function sort_out(ids, groups, mine, tries, other, refused)
   return plain, plain_tries
 end
 
--- Remove these jobs. tries: the texts of R:tries, to take it back.
-local function end_plain(R, ids, tries, ctx)
+-- Remove these jobs. tries: the texts of R:tries, to take it back. holds: those of R:holds, nil if
+-- they were not read
+local function end_plain(R, ids, tries, holds, ctx)
   ctx.book.together.ended = ids
   L.write_together('ZREM', R .. ':running', ids, function()
     for _, id in ipairs(ids) do
@@ -115,11 +130,12 @@ local function end_plain(R, ids, tries, ctx)
     end
   end)
   L.forget_but_tries(R, ids, true)
-  L.free_uniques(R, L.let_go(ctx.book, ids))
+  L.free_uniques(R, L.let_go(ctx.book, ids, holds))
 end
 
 -- groups: {queue, start (text), n}*; ids: of all groups; other(id, group) ends a job that is
--- cancelled or waited for. -> {number of the id, answer}* of the jobs whose answer is not ok
+-- cancelled, waited for or followed. -> {number of the id, answer}* of the jobs whose answer is not
+-- ok
 function L.end_all(R, groups, ids, ctx, other)
   local n, refused, plain = #ids, {}, ids
   if n == 0 then
@@ -128,13 +144,16 @@ function L.end_all(R, groups, ids, ctx, other)
   local mine = but_not(ids, held_by(R, ctx.epoch_text, ids, n), ctx.book)
   local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
   local is_watched = db('EXISTS', R .. ':cancel', R .. ':await') > 0
-  if is_watched or mine or not are_current(groups, tries) then
-    plain, tries = sort_out(ids, groups, mine, tries, is_watched and other, refused)
+  local holds = L.holds_of(ctx.book, ids)
+  local followed = find_followed(ids, holds)
+  if is_watched or followed or mine or not are_current(groups, tries) then
+    plain, tries = sort_out(ids, groups, mine, tries, is_watched, followed, other, refused)
+    holds = nil
   end
   if #plain == 0 then
     return refused
   end
-  end_plain(R, plain, tries, ctx)
+  end_plain(R, plain, tries, holds, ctx)
   local last = 0
   for _, group in ipairs(groups) do
     local from = last + 1

@@ -1,9 +1,10 @@
 -- One result of a job of which something stays: it is kept, retried, dead or released, or this is
 -- its progress.
 --
--- A result: {id, start, verb, queue, a, code, text, tail}. verb: done (a: keep ms) | retry (a:
--- delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; spends no attempt) | progress
--- (text). code: exit status; text: one line; tail: output.
+-- A result: {id, start, verb, queue, a, code, text, tail, result}. verb: done (a: keep ms) | retry
+-- (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; spends no attempt) |
+-- progress (text). code: exit status; text: one line; tail: output; result: what the handler gave
+-- to the next job of the chain, nil for nothing.
 
 local function apply_retry(R, r, job, tries, epoch, now_ms)
   local due = now_ms + r.a
@@ -57,6 +58,8 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
                     r.tail), now_ms)
   elseif r.verb == 'done' then
     db('ZREM', R .. ':running', r.id)
+    job.record = record
+    L.follow(R, r.id, job, r.result, r.a > 0, now_ms)
     L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail),
              now_ms, r.a)
     L.count(R, 'done', job.queue, 1)

@@ -176,7 +176,8 @@ local function bury(R, b, i, ctx)
   if b.is_granted then
     L.unpark(ctx.book, b.queue, id)
   end
-  L.bury(R, b.queue, id, L.outcome('dead', 0, ctx.now_ms, starts, b.whys[i], ''), ctx.now_ms)
+  local outcome = L.outcome('dead', 0, ctx.now_ms, starts, b.whys[i], '')
+  b.has_caused = L.bury(R, b.queue, id, outcome, ctx.now_ms) == b.queue or b.has_caused
 end
 
 -- A row that has more to do than to start. -> gated, as a group has it; nil: it does not start

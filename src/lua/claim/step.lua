@@ -63,7 +63,8 @@ local function settle(R, results, ctx)
   return answers
 end
 
--- -> function that ends a job which ended well, and which is cancelled or waited for
+-- -> function that ends a job which ended well, and which is cancelled, waited for or followed by
+-- another one
 local function settle_watched(R, ctx)
   return function(id, group)
     local r = {id = id, start = group.start, verb = 'done', queue = group.queue, a = 0, code = '0',
@@ -116,9 +117,10 @@ local function read_results(args, at, n)
   local results = {}
   for i = 1, n do
     local o = at + 8 * i - 8
-    results[i] = {id = args[o], start = args[o + 1], verb = args[o + 2], queue = args[o + 3],
-                  a = L.whole(args[o + 4]), code = args[o + 5], text = args[o + 6],
-                  tail = args[o + 7]}
+    local has_result = args[o + 2] == 'result'
+    results[i] = {id = args[o], start = args[o + 1], verb = has_result and 'done' or args[o + 2],
+                  queue = args[o + 3], a = L.whole(args[o + 4]), code = args[o + 5],
+                  text = args[o + 6], tail = args[o + 7], result = has_result and args[o + 7]}
   end
   return results
 end

@@ -9,6 +9,7 @@
 --   raws     a raw member's bytes, scores: its score, whys: why it cannot be a job, by number
 --   is_new   false: the call has changed something that these jobs may have, so they are read and
 --            written one by one
+--   has_caused  the death of one of them has added a job to this very queue
 -- judge.lua adds records, tries, jobs, gates and whys; start.lua writes.
 
 local RAW_ROWS = 16

@@ -183,8 +183,8 @@ end
 -- not be undone without it, either.
 local function need_rights(removals, finals)
   local asked = {}
-  local function ask(command, key)
-    local args = {command, key, command ~= 'DEL' and 'm' or nil}
+  local function ask(command, key, first)
+    local args = {command, key, command ~= 'DEL' and (first or 'm') or nil}
     if not asked[command] and not redis.acl_check_cmd(unpack(args)) then
       L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(key))
     end
@@ -197,7 +197,7 @@ local function need_rights(removals, finals)
   end
   for _, step in ipairs(draft.steps) do
     if step.is_removal then
-      ask(step.command, step.key)
+      ask(step.command, step.key, step.args[1])
     end
   end
 end

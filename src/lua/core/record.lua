@@ -4,9 +4,10 @@
 --   <flag><queue>[ <priority>][ <name>=<value>]... LF payload
 -- flag: '-' payload here, '+' payload in R:big:<id>. Names: a attempts, t timeout ms, x expire ms,
 -- k keep ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when the unique key
--- stays taken, ms; o: it waits for the end of its predecessor under its unique key (unique.lua).
+-- stays taken, ms; o: it waits for the end of its predecessor under its unique key (unique.lua);
+-- n, d, p, m: what its end causes, and what caused it (chain.lua).
 -- Names are short because a million of them wait in memory.
-local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o'}
+local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o', 'n', 'd', 'p', 'm'}
 
 -- -> the header of a job, with its LF.
 function L.header(job)
@@ -223,15 +224,18 @@ function L.announce(R, id, outcome)
 end
 
 -- Bury a job: its record stays, with the outcome beside it. If a queue has more than `max` dead
--- jobs (10,000 without it), the oldest are forgotten.
+-- jobs (10,000 without it), the oldest are forgotten. -> the queue that got a job because of that
+-- (chain.lua), nil for none
 function L.bury(R, queue, id, outcome, now_ms, max)
   local key = R .. ':dead:' .. queue
+  local record = db('HGET', R .. ':jobs', id)
+  local job = L.parse(record)
   db('ZADD', key, L.int(now_ms), id)
   db('SADD', R .. ':names', queue)
   db('HSET', R .. ':errors', id, outcome)
   db('HDEL', R .. ':cancel', id)
   db('HDEL', R .. ':progress', id)
-  L.end_unique(R, id, L.parse(db('HGET', R .. ':jobs', id)))
+  L.end_unique(R, id, job)
   L.count(R, 'dead', queue, 1)
   L.announce(R, id, outcome)
   if L.events then
@@ -244,6 +248,10 @@ function L.bury(R, queue, id, outcome, now_ms, max)
     db('ZREM', key, unpack(old))
     L.forget(R, old)
   end
+  if job then
+    job.record = record
+  end
+  return L.tell_death(R, id, job, string.match(outcome, '^%a+ %d+ %d+ %d+ ([^\n]*)'), now_ms)
 end
 
 -- End a job for good: forget it, or keep it with its outcome for `keep` ms. Each job that is kept

@@ -221,12 +221,13 @@ function L.is_guarded(book, gates)
 end
 
 -- A job that starts holds its locks, its semaphores and its unique key until it ends; a rate only
--- counts its start. -> text for R:holds, or nil
+-- counts its start. The line `then` says that its end causes another job (core/chain.lua). -> text
+-- for R:holds, or nil
 function L.holding_started(gates, job)
-  if not (gates or job.u) then
+  if not (gates or job.u or job.n) then
     return nil
   end
-  local held = {}
+  local held = {job.n and 'then'}
   for _, id in ipairs(gates or {}) do
     held[#held + 1] = not string.find(id, '^rate:') and id or nil
   end

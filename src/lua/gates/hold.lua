@@ -1,7 +1,8 @@
 -- A holder that ends frees what it holds.
 --
--- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, with LF between them.
--- So the call that ends it need not read its record.
+-- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, with LF between them,
+-- after the line `then` if its end causes another job (core/chain.lua). So the call that ends it
+-- need not read its record.
 
 -- Add one part of R:holds to drops (gate -> holders) or to uniques ({name, id, for_until}*).
 local function read_line(holder, line, drops, order, uniques)
@@ -48,14 +49,21 @@ local function drop_all(book, drops, order)
   end
 end
 
--- Free the permits of these holders (jobs, workers), which end or wait again. -> their unique keys,
--- for L.free_uniques
-function L.let_go(book, holders)
+-- -> the texts of these holders in R:holds, false for none; nil: nobody holds anything
+function L.holds_of(book, holders)
   local key = book.R .. ':holds'
-  if #holders == 0 or L.is_known_empty(key) then
+  return not L.is_known_empty(key) and L.read_fields(key, holders) or nil
+end
+
+-- Free the permits of these holders (jobs, workers), which end or wait again. texts: as L.holds_of
+-- tells them, if the caller has them. -> their unique keys, for L.free_uniques
+function L.let_go(book, holders, texts)
+  local key = book.R .. ':holds'
+  texts = texts or #holders > 0 and L.holds_of(book, holders)
+  if not texts then
     return {}
   end
-  local gone, drops, order, uniques = read_holds(holders, L.read_fields(key, holders))
+  local gone, drops, order, uniques = read_holds(holders, texts)
   if #gone > 0 then
     db('HDEL', key, unpack(gone))
   end

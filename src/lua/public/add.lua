@@ -5,15 +5,16 @@
 -- of a done or cancelled job stays); token T (the same token within 24 h answers `repeated` with
 -- the first id); trace TRACEPARENT; lock NAME, sem NAME, rate NAME: gates besides those of the
 -- queue ({key} in NAME is the job's key); unique KEY; unique_mode drop|replace|move (drop);
--- unique_for D (the key stays taken for D from now, even when the job has ended). This version
--- refuses then, on_dead and batch by name.
+-- unique_for D (the key stays taken for D from now, even when the job has ended); then QUEUE, up to
+-- 8 times: where the job goes on when it is done; on_dead QUEUE: where a job tells of its death
+-- (core/chain.lua). This version refuses batch by name.
 --
 -- status: added | repeated; with unique also dropped | replaced | moved: id is that of the job that
 -- has the key.
 -- Errors: ELATER_ARGS QUEUE OPTION TIME SIZE KEY TOKEN FULL TYPE NOTYET GATE LIMIT.
 -- Cost: O(log n) in the waiting jobs of the queue. Not allow-oom: a full Redis refuses new jobs.
 
-local NOT_YET = {['then'] = 'chains', on_dead = 'chains', batch = 'batches'}
+local NOT_YET = {batch = 'batches'}
 
 -- -> the number; refuses what is not a whole number from min to max
 local function whole_option(name, value, min, max)
@@ -56,7 +57,11 @@ local OPTIONS = {
     end
   end,
   unique_for = function(job, v, now) job.f = now + L.positive('unique_for', v) end,
+  ['then'] = function(job, v) L.add_then(job, v) end,
+  on_dead = function(job, v) job.d = L.check_queue(v) end,
 }
+
+local REPEATS = {['then'] = true} -- options that may be given more than once
 
 -- For v1/import.lua, which refuses an option that is given twice itself.
 L.OPTIONS = OPTIONS
@@ -86,13 +91,17 @@ local function fill_gates(R, job, of_queue)
 end
 
 -- Check the gates of a new job: fill {key} in, and refuse a semaphore or rate of its own that is
--- not defined. of_queue: the gates of its queue, as L.queue_gates returns them
+-- not defined. Check what its options say together, too. of_queue: the gates of its queue, as
+-- L.queue_gates returns them
 function L.check_gates(R, job, of_queue)
   if of_queue or job.l or job.s or job.r then
     fill_gates(R, job, of_queue)
   end
   if not job.u and (job.mode or job.f) then
     L.fail('ELATER_OPTION', 'unique_mode and unique_for belong to unique')
+  end
+  if job.n or job.d then
+    L.check_chain(R, job)
   end
 end
 
@@ -116,7 +125,7 @@ function L.option(job, seen, name, value, now_ms)
            ' (the payload comes last, after the options)')
   end
   local slot = lower == 'at' and 'in' or lower
-  if seen[slot] then
+  if seen[slot] and not REPEATS[slot] then
     L.fail('ELATER_OPTION', 'option ' .. lower .. ' is given twice (in and at are one)')
   end
   seen[slot] = true

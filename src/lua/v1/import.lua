@@ -1,11 +1,12 @@
 -- later_v1_import R QUEUE {n {name value}*n PAYLOAD}... -> [how many were added, status]
 --
 -- Jobs with options of their own, in one call; all or nothing. Names: those of later_add, without
--- in, at and unique_for, but with due MS, which unlike `at` may be past, and unique_until MS. 1 to
--- 1000 jobs, payloads of 16 MiB together. A job with a token or a unique key goes alone; a job with
--- a larger payload may go alone. status: of one job that of later_add, of more `added`. With the
--- token import:ID also `repeated`, when the job ID is waiting, parked or running in QUEUE with this
--- payload.
+-- in, at and unique_for, but with due MS, which unlike `at` may be past, unique_until MS, then (all
+-- queues at once, with commas between them), parent ID and reason TEXT (as later_show has them). 1
+-- to 1000 jobs, payloads of 16 MiB together. A job with a token or a unique key goes alone; a job
+-- with a larger payload may go alone. status: of one job that of later_add, of more `added`. With
+-- the token import:ID also `repeated`, when the job ID is waiting, parked or running in QUEUE with
+-- this payload.
 -- dead OUTCOME (as R:errors has it; goes alone): the job is dead, not waiting. It takes no unique
 -- key, is not counted as one that died, and makes no room for itself. tries "STARTS ATTEMPTS
 -- CRASHES" goes with it. With the token import:ID also `repeated`, when the job ID is dead.
@@ -45,11 +46,29 @@ local function record_of(job, payload)
          (job.priority ~= 5 and ' ' .. L.int(job.priority) or '') .. job.fields .. '\n' .. payload
 end
 
--- The outcome of a dead job, and its tries: put into the job by read_options.
-local DEAD = {}
+-- What an add cannot say: put into the job by read_options. `dead` and `tries`: the outcome of a
+-- dead job, and its tries.
+local KEPT = {}
+
+KEPT['then'] = function(job, value)
+  for queue in string.gmatch(value .. ',', '([^,]*),') do
+    L.add_then(job, queue)
+  end
+end
+
+function KEPT.parent(job, value)
+  if not string.match(value, '^j[0-9a-z]+$') or #value ~= 12 then
+    L.fail('ELATER_OPTION', 'parent ' .. L.quote(value) .. ' is no job id')
+  end
+  job.p = value
+end
+
+function KEPT.reason(job, value)
+  job.m = L.encode_reason(value)
+end
 
 -- A job that died after now would be kept longer than others.
-function DEAD.dead(job, value, now_ms)
+function KEPT.dead(job, value, now_ms)
   local state, code, when, start, text, output = L.read_outcome(value)
   when, start = L.whole(when or ''), L.whole(start or '')
   if state ~= 'dead' or not L.whole(code) or not when or not start then
@@ -59,7 +78,7 @@ function DEAD.dead(job, value, now_ms)
   job.dead = L.outcome('dead', code, job.died_ms, start, text, output)
 end
 
-function DEAD.tries(job, value)
+function KEPT.tries(job, value)
   local tries = L.tries(value .. ' 0')
   if not tries.due then
     L.fail('ELATER_OPTION', 'tries ' .. L.quote(value) .. ' are no three numbers')
@@ -86,9 +105,9 @@ local function read_options(args, at, job, now_ms)
       job.priority = PRIORITIES[value]
     elseif name == 'unique_until' then
       job.f, job.has_options = instant(name, value), true
-    elseif DEAD[name] then
-      DEAD[name](job, value, now_ms)
-      job.has_options = true
+    elseif KEPT[name] then
+      KEPT[name](job, value, now_ms)
+      job.has_options, job.fields = true, nil
     elseif NOT_HERE[name] or not OPTIONS[name] then
       L.fail('ELATER_OPTION', L.quote(name) .. ' is not an option here')
     else

@@ -31,6 +31,8 @@ L.register('later_v1_rights', {'no-writes'}, function(R)
   for _, used in ipairs(USED) do
     check(used[1], R .. ':jobs', unpack(used, 2))
   end
+  check('RENAME', R .. ':big:from', R .. ':big:to')
+  check('COPY', R .. ':big:from', R .. ':big:to')
   check('PUBLISH', R .. ':wake', 'm')
   check('PUBLISH', R .. ':ended:j00000000000', 'm')
   check('SUBSCRIBE', R .. ':wake')

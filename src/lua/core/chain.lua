@@ -1,0 +1,107 @@
+-- Chains: what the end of a job causes. The call that ends the job adds the next one, so neither is
+-- ever there without the other.
+--
+-- Fields of a record (record.lua): n: the queues that follow when the job is done, with commas
+-- between them; d: the queue that gets a job when this one dies; p: the id of the job that caused
+-- this one; m: why that one died, in percent-encoding (RFC 3986, 2.1), since a header has no
+-- spaces in its values.
+--
+-- A running job with n has the line `then` as the first one of its entry in R:holds. The fast path
+-- of ends.lua reads that entry anyway, and does not read records.
+
+local THEN_MAX = 8
+local HEADER_MAX = 2048
+local OF_PARENT = 16        -- bytes that p adds to the header of a next job
+local REASON_BYTES = 256
+
+-- ---- options of an add
+
+-- Append a queue to those that follow.
+function L.add_then(job, queue)
+  job.thens = (job.thens or 0) + 1
+  if job.thens > THEN_MAX then
+    L.fail('ELATER_OPTION', 'then is given more than ' .. L.int(THEN_MAX) .. ' times')
+  end
+  job.n = (job.n and job.n .. ',' or '') .. L.check_queue(queue)
+end
+
+-- Refuse a chain with a queue name too many, or whose header would be too long. A next job is not
+-- refused for its queue's name: by then it is too late.
+function L.check_chain(R, job)
+  for queue in string.gmatch((job.n or '') .. ',' .. (job.d or ''), '[^,]+') do
+    L.check_names(R, queue)
+  end
+  local n = #L.header(job) + OF_PARENT
+  if n > HEADER_MAX then
+    L.fail('ELATER_SIZE', 'the options have ' .. L.int(n) .. ' bytes together, at most ' ..
+           L.int(HEADER_MAX) .. ' fit')
+  end
+end
+
+-- ---- reasons
+
+-- Any text -> its first REASON_BYTES as one line in percent-encoding, nil for none.
+function L.encode_reason(text)
+  text = string.sub(L.one_line(text), 1, REASON_BYTES)
+  return text ~= '' and string.gsub(text, '[^%w._~-]', function(c)
+    return string.format('%%%02X', string.byte(c))
+  end) or nil
+end
+
+function L.decode_reason(m)
+  return m and (string.gsub(m, '%%(%x%x)', function(hex)
+    return string.char(tonumber(hex, 16))
+  end))
+end
+
+-- ---- what follows
+
+-- A job gets the large payload of another one, by name only or, where that one stays, as a copy.
+local function pass_payload(R, from, to, stays)
+  local source, target = R .. ':big:' .. from, R .. ':big:' .. to
+  if redis.call('EXISTS', source) == 0 then
+    return -- a claim of the new job will say so
+  end
+  L.write_together(stays and 'COPY' or 'RENAME', source, {target}, function()
+    redis.pcall(stays and 'DEL' or 'RENAME', target, not stays and source or nil)
+  end)
+end
+
+-- Add the job that job `id` causes: due now, with its key, priority and trace. fields: what else
+-- the header has. result: its payload; nil: that of job `id`. stays: that job keeps its payload
+local function add_caused(R, id, job, fields, result, stays, now_ms)
+  local next_id = L.id(L.tick(R, 1000 * now_ms, 1))
+  fields.has_options, fields.priority, fields.K, fields.T, fields.p = true, job.priority, job.K,
+                                                                      job.T, id
+  local payload = result or not job.big and string.sub(job.record, job.body)
+  fields.big = not payload or #payload > L.BIG
+  L.put_record(R, next_id, L.header(fields) .. (fields.big and '' or payload),
+               fields.big and payload)
+  if not payload then
+    pass_payload(R, id, next_id, stays)
+  end
+  L.is_new(L.waiting_key(R, fields, L.NEW), 'zset', next_id)
+  L.enqueue(R, next_id, fields, L.NEW, now_ms)
+  if L.events then
+    L.event('added', next_id, fields.queue, now_ms)
+  end
+end
+
+-- A job that is done is followed by the next one of its chain. job: as L.parse tells it, with its
+-- record. result: what its handler gave as its result, nil for nothing. stays: the job is kept
+function L.follow(R, id, job, result, stays, now_ms)
+  local queue, rest = string.match(job.n or '', '^([^,]+),?(.*)$')
+  if queue then
+    add_caused(R, id, job, {queue = queue, n = rest ~= '' and rest or nil, d = job.d}, result,
+               stays, now_ms)
+  end
+end
+
+-- A job that died is told to the queue of its on_dead. why: the reason
+-- -> that queue, nil for none
+function L.tell_death(R, id, job, why, now_ms)
+  if job and job.d then
+    add_caused(R, id, job, {queue = job.d, m = L.encode_reason(why)}, nil, true, now_ms)
+  end
+  return job and job.d
+end

@@ -1,0 +1,356 @@
+/*
+ * Chains: what `then` and `on_dead` cause, by both protocols, on every way on which a job ends.
+ */
+#include "fixture.h"
+
+/* A step of protocol 2. results: words behind their number; ends: groups behind their number. */
+static const char *step(const char *w, const char *results, const char *queue, const char *ends)
+{
+    const char *got =
+        fcall("later_v2_step %s 1 0 50 %s 1 %s 50 1048576 %s", w, results, queue, ends);
+
+    assert_starts(got, "[");
+    assert_string_equal(at(1, -1), "ok");
+    return got;
+}
+
+/* Claim the one job of this queue that is due; -> its id. What is told of it is in fx.last. */
+static const char *take(const char *w, const char *queue)
+{
+    (void)step(w, "0", queue, "0");
+    assert_int_equal(len_at(3, -1), 1);
+    assert_int_equal(len_at(3, 0, -1), 9);
+    return at(3, 0, 6, -1);
+}
+
+/* Its record, as the last step told it. */
+static const char *record(void)
+{
+    return at(3, 0, 8, -1);
+}
+
+static void end_well(const char *w, const char *id, const char *queue)
+{
+    (void)step(w, "0", "none", text("1 %s 1 1 %s", queue, id));
+    assert_string_equal(at(9, -1), "[]");
+}
+
+static void test_a_chain_goes_on(void **state)
+{
+    const char *w = worker(), *a, *b, *c;
+
+    (void)state;
+    a = add("fetch then resize then upload on_dead alert key k priority 3 trace t attempts 2 "
+            "timeout 1m lock l keep 0s hello");
+    assert_string_equal(take(w, "fetch"), a);
+    end_well(w, a, "fetch");
+    assert_string_equal(redis("HEXISTS R:jobs %s", a), "0");
+    b = take(w, "resize");
+    assert_string_equal(record(), text("-resize 3 K=k T=t n=upload d=alert p=%s\\nhello", a));
+    end_well(w, b, "resize");
+    c = take(w, "upload");
+    assert_string_equal(record(), text("-upload 3 K=k T=t d=alert p=%s\\nhello", b));
+    end_well(w, c, "upload");
+    assert_string_equal(redis("HLEN R:jobs"), "0");
+    assert_string_equal(redis("EXISTS R:holds R:running R:heads"), "0");
+}
+
+/* The job that was added last, in this queue. */
+static const char *only(const char *queue)
+{
+    (void)redis("ZRANGE R:q:%s:5 0 -1", queue);
+    assert_int_equal(len_at(-1), 1);
+    return at(0, -1);
+}
+
+static void test_the_result_is_the_payload(void **state)
+{
+    const char *w = worker(), *a = add("a then b old");
+
+    (void)state;
+    assert_string_equal(take(w, "a"), a);
+    (void)step(w, text("1 %s 1 result a 0 0 ok new", a), "b", "0");
+    assert_string_equal(at(2, -1), "[ok]");
+    assert_string_equal(record(), text("-b p=%s\\nnew", a));
+    /* Output that is no result is not handed on. */
+    a = add("c then d old");
+    assert_string_equal(take(w, "c"), a);
+    (void)step(w, text("1 %s 1 done c 0 0 ok output", a), "d", "0");
+    assert_string_equal(record(), text("-d p=%s\\nold", a));
+    /* A result of a job without `then` is kept as its output. */
+    a = add("e old");
+    assert_string_equal(take(w, "e"), a);
+    (void)step(w, text("1 %s 1 result e 60000 0 ok new", a), "e", "0");
+    (void)fcall("later_result %s", a);
+    assert_non_null(strstr(shown(fx.last), "new"));
+}
+
+/* The daemon of the release before reports plain ends by protocol 1 and 2, as if there were no
+ * chains. */
+static void test_an_older_worker_ends_it(void **state)
+{
+    const char *w = worker(), *a = add("a then b x"), *other = add("a y");
+
+    (void)state;
+    assert_string_equal(claim(w, "a", 9), a);
+    assert_starts(fcall("later_v1_step %s 1 0 50 0 1 b 50 1048576 1 a 2 %s %s", w, other, a), "[");
+    assert_string_equal(at(9, -1), "[]");
+    assert_string_equal(redis("HLEN R:jobs"), "1");
+    assert_non_null(strstr(redis("HVALS R:jobs"), text("p=%s", a)));
+}
+
+static void test_a_large_payload_goes_along(void **state)
+{
+    const char *w = worker(), *big = text("%020000d", 7), *a, *b, *c;
+
+    (void)state;
+    a = add("a then b then c on_dead d %s", big);
+    assert_string_equal(take(w, "a"), a);
+    (void)step(w, text("1 %s 1 done a 0 0 ok ''", a), "none", "0");
+    b = only("b");
+    assert_string_equal(redis("EXISTS R:big:%s", a), "0");
+    assert_string_equal(redis("GET R:big:%s", b), big);
+    assert_string_equal(take(w, "b"), b);
+    /* It is kept: so the next job has a copy. */
+    (void)step(w, text("1 %s 1 done b 60000 0 ok ''", b), "none", "0");
+    c = only("c");
+    assert_string_equal(redis("GET R:big:%s", b), big);
+    assert_string_equal(redis("GET R:big:%s", c), big);
+    assert_string_equal(take(w, "c"), c);
+    (void)step(w, text("1 %s 1 dead c 10 7 no ''", c), "none", "0");
+    assert_string_equal(redis("GET R:big:%s", c), big);
+    assert_string_equal(redis("GET R:big:%s", only("d")), big);
+}
+
+/* A result is at most 16 KiB, but a client may send more. */
+static void test_a_large_result_is_kept_apart(void **state)
+{
+    const char *w = worker(), *a = add("a then b x");
+
+    (void)state;
+    assert_string_equal(take(w, "a"), a);
+    (void)step(w, text("1 %s 1 result a 0 0 ok %020000d", a, 1), "none", "0");
+    assert_string_equal(redis("STRLEN R:big:%s", only("b")), "20000");
+}
+
+static void test_only_done_goes_on(void **state)
+{
+    static const char *const ends[] = {"dead a 10 7 T O", "release a 60000 0 T ''",
+                                       "retry a 60000 7 T O"};
+    const char *w = worker(), *a;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        a = add("a then b x");
+        assert_string_equal(take(w, "a"), a);
+        (void)step(w, text("1 %s 1 %s", a, ends[i]), "none", "0");
+        assert_string_equal(at(2, -1), "[ok]");
+        assert_string_equal(redis("EXISTS R:q:b:5 R:holds"), "0");
+    }
+    a = add("a then b x");
+    (void)fcall("later_cancel %s", a);
+    assert_string_equal(redis("EXISTS R:q:b:5"), "0");
+    a = add("a then b x");
+    assert_string_equal(take(w, "a"), a);
+    (void)fcall("later_cancel %s", a);
+    (void)step(w, text("1 %s 1 release a 0 0 T ''", a), "none", "0");
+    assert_string_equal(redis("EXISTS R:q:b:5"), "0");
+    /* It was told to end, and has finished its work all the same. */
+    a = add("a then b x");
+    assert_string_equal(take(w, "a"), a);
+    (void)fcall("later_cancel %s", a);
+    end_well(w, a, "a");
+    (void)only("b");
+}
+
+static void test_it_goes_on_once(void **state)
+{
+    const char *w = worker(), *a = add("a then b x");
+
+    (void)state;
+    assert_string_equal(take(w, "a"), a);
+    end_well(w, a, "a");
+    (void)step(w, text("1 %s 1 done a 0 0 ok ''", a), "none", "0");
+    assert_string_equal(at(2, -1), "[settled]");
+    (void)step(w, "0", "none", text("1 a 1 1 %s", a));
+    assert_string_equal(at(9, -1), "[1 settled]");
+    (void)only("b");
+}
+
+/* ---- deaths */
+
+static void test_a_death_is_told(void **state)
+{
+    const char *w = worker(), *a = add("a then b on_dead d key k priority 2 x"), *d;
+
+    (void)state;
+    assert_string_equal(take(w, "a"), a);
+    (void)step(w, text("1 %s 1 dead a 10 65 50%%~off O", a), "none", "0");
+    d = take(w, "d");
+    assert_string_equal(record(), text("-d 2 K=k p=%s m=50%%25~off\\nx", a));
+    (void)fcall("later_show %s", d);
+    assert_string_equal(named("reason"), "50%~off");
+    assert_string_equal(named("parent"), a);
+    (void)fcall("later_show %s", a);
+    assert_string_equal(named("state"), "dead");
+    assert_string_equal(named("then"), "b");
+    assert_string_equal(named("on_dead"), "d");
+    /* It is retried, and is done: then the chain goes on. */
+    (void)fcall("later_retry %s", a);
+    assert_string_equal(take(w, "a"), a);
+    (void)step(w, "0", "none", text("1 a 2 1 %s", a));
+    assert_string_equal(redis("HLEN R:jobs"), "2");
+    assert_string_equal(redis("ZCARD R:q:b:2"), "1");
+}
+
+/* A job that expires is buried by the claim that meets it, and may name its own queue. */
+static void test_a_claim_tells_of_deaths(void **state)
+{
+    const char *w = worker(), *ids[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        ids[i] = add("a expire 1ms on_dead a priority %d x", i + 4);
+        (void)redis("ZADD R:q:a:%d 1000 %s", i + 4, ids[i]);
+    }
+    (void)step(w, "0", "a", "0");
+    assert_string_equal(redis("ZCARD R:dead:a"), "3");
+    (void)redis("ZRANGE R:running 0 -1");
+    assert_int_equal(len_at(-1), 3);
+    for (int i = 0; i < 3; i++)
+        assert_null(strstr(shown(fx.last), ids[i]));
+    (void)step(w, "0", "a", "0");
+    assert_string_equal(redis("EXISTS R:heads R:prio"), "0");
+}
+
+/* A step without room for them leaves them where the next step finds them. */
+static void test_a_claim_without_room(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    (void)redis("ZADD R:q:a:5 1000 %s", add("a expire 1ms on_dead a x"));
+    (void)add("a y");
+    (void)redis("ZADD R:q:a:5 1001 %s", add("a z"));
+    assert_starts(fcall("later_v2_step %s 1 0 1 0 1 a 1 1048576 0", w), "[");
+    assert_string_equal(redis("ZCARD R:dead:a"), "1");
+    assert_string_equal(redis("ZCARD R:q:a:5"), "2");
+    assert_true(reply_int(node(-1)) == 2 && redis("ZSCORE R:heads a")[0] != 'n');
+}
+
+static void test_a_reap_tells_of_deaths(void **state)
+{
+    const char *w = worker(), *v = worker(), *a = add("a attempts 1 on_dead d x");
+
+    (void)state;
+    assert_string_equal(take(v, "a"), a);
+    assert_starts(fcall("later_v1_reap %s %s 1 1 100", w, v), "[clear");
+    (void)take(w, "d");
+    assert_non_null(strstr(record(), text("p=%s m=", a)));
+}
+
+/* ---- bad input */
+
+static void test_refusals(void **state)
+{
+    char options[4096] = "";
+
+    (void)state;
+    assert_refused("ELATER_QUEUE", "later_add a then -b x");
+    assert_refused("ELATER_QUEUE", "later_add a on_dead '' x");
+    assert_refused("ELATER_OPTION", "later_add a on_dead b on_dead c x");
+    for (int i = 0; i < 9; i++)
+        (void)strcat(options, " then q");
+    assert_refused("ELATER_OPTION", "later_add a%s x", options);
+    assert_refused("ELATER_OPTION", "later_add_many a%s x y", options);
+    options[0] = '\0';
+    for (int i = 0; i < 8; i++)
+        (void)strcat(options, text(" then %064d", i));
+    (void)add("a key %0256d trace %0256d%s x", 1, 1, options);
+    assert_starts(fcall("later_limit_set %0256d semaphore 1", 1), "set");
+    assert_starts(fcall("later_limit_set %0256d rate 1/1s", 2), "set");
+    assert_refused("ELATER_SIZE",
+                   "later_add a key %0256d trace %0256d unique %0256d lock %0256d sem %0256d "
+                   "rate %0256d%s on_dead %064d x",
+                   1, 1, 1, 1, 1, 2, options, 1);
+}
+
+static void test_names_are_bounded(void **state)
+{
+    static const char *const fill[] = {
+        "EVAL", "for i = 1, 9999 do redis.call('SADD', KEYS[1], 'q' .. i) end", "1", ROOT ":names"};
+
+    (void)state;
+    (void)send_args(4, (const char **)(uintptr_t)fill, NULL);
+    (void)add("q1 then q2 then last x");
+    (void)redis("SADD R:names other");
+    assert_refused("ELATER_FULL", "later_add q1 then last x");
+    assert_refused("ELATER_FULL", "later_add q1 on_dead last x");
+}
+
+/* A chain may lead back to its own queue; its list bounds it. */
+static void test_a_chain_to_itself(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    (void)add("a then a then a x");
+    for (int i = 0; i < 3; i++)
+        end_well(w, take(w, "a"), "a");
+    assert_string_equal(redis("HLEN R:jobs"), "0");
+}
+
+static void test_many_at_once(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    (void)fcall("later_add_many a then b x y z");
+    (void)add("a p");
+    (void)step(w, "0", "a", "0");
+    assert_string_equal(redis("HLEN R:holds"), "3");
+    (void)redis("ZRANGE R:running 0 -1");
+    (void)step(w, "0", "none",
+               text("1 a 1 4 %s %s %s %s", at(0, -1), at(1, -1), at(2, -1), at(3, -1)));
+    assert_string_equal(redis("ZCARD R:q:b:5"), "3");
+    assert_string_equal(redis("HGET R:stats done:a"), "4");
+    assert_string_equal(redis("EXISTS R:running R:holds"), "0");
+}
+
+/* An import has all of it, as an export wrote it. */
+static void test_import(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    assert_string_equal(
+        fcall("later_v1_import a 4 then b,c on_dead d parent j00000000001 reason no%%~way x"),
+        "[1 added]");
+    (void)take(w, "a");
+    assert_string_equal(record(), "-a n=b,c d=d p=j00000000001 m=no%25~way\\nx");
+    assert_refused("ELATER_OPTION", "later_v1_import a 1 parent x y");
+    assert_refused("ELATER_QUEUE", "later_v1_import a 1 then b,,c y");
+    assert_refused("ELATER_OPTION", "later_v1_import a 1 then q,q,q,q,q,q,q,q,q y");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {FX_TEST(test_a_chain_goes_on),
+                                       FX_TEST(test_the_result_is_the_payload),
+                                       FX_TEST(test_an_older_worker_ends_it),
+                                       FX_TEST(test_a_large_payload_goes_along),
+                                       FX_TEST(test_a_large_result_is_kept_apart),
+                                       FX_TEST(test_only_done_goes_on),
+                                       FX_TEST(test_it_goes_on_once),
+                                       FX_TEST(test_a_death_is_told),
+                                       FX_TEST(test_a_claim_tells_of_deaths),
+                                       FX_TEST(test_a_claim_without_room),
+                                       FX_TEST(test_a_reap_tells_of_deaths),
+                                       FX_TEST(test_refusals),
+                                       FX_TEST(test_names_are_bounded),
+                                       FX_TEST(test_a_chain_to_itself),
+                                       FX_TEST(test_many_at_once),
+                                       FX_TEST(test_import)};
+
+    return cmocka_run_group_tests(tests, fx_open, fx_close);
+}
