@@ -18,6 +18,43 @@ static int copy_word(char *to, const char *from)
     return 0;
 }
 
+/* -1: it is no digit */
+static int hex_value(char c)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+    return at != NULL ? (int)(at - digits) : -1;
+}
+
+int job_decode_reason(const char *p, size_t n, char out[JOB_WORD_MAX + 1])
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        int high = 0, low = (unsigned char)p[i];
+
+        if (p[i] == '%') {
+            high = i + 2 < n ? hex_value(p[i + 1]) : -1;
+            low = i + 2 < n ? hex_value(p[i + 2]) : -1;
+            i += 2;
+        }
+        if (high < 0 || low < 0 || len == JOB_WORD_MAX)
+            return -1;
+        out[len++] = (char)(16 * high + low);
+    }
+    out[len] = '\0';
+    return 0;
+}
+
+static int copy_parent(struct job *job, const char *id)
+{
+    if (!job_is_id(id, strlen(id)))
+        return -1;
+    memcpy(job->parent, id, sizeof(job->parent));
+    return 0;
+}
+
 /* Read one name=value. 0 also for names of a newer version and names only the library reads. */
 static int read_field(struct job *job, char name, const char *value)
 {
@@ -32,6 +69,13 @@ static int read_field(struct job *job, char name, const char *value)
         return copy_word(job->key, value);
     case 'T':
         return copy_word(job->trace, value);
+    case 'n':
+        job->has_next = true;
+        return 0;
+    case 'p':
+        return copy_parent(job, value);
+    case 'm':
+        return job_decode_reason(value, strlen(value), job->reason);
     default:
         return 0;
     }

@@ -18,7 +18,7 @@
 
 #define JOB_ID_LEN 12
 #define JOB_QUEUE_MAX 64
-#define JOB_WORD_MAX 256 /* a key, a trace */
+#define JOB_WORD_MAX 256 /* a key, a trace, a reason */
 #define JOB_PRIORITY 5   /* where the record has none */
 
 struct job {
@@ -37,7 +37,10 @@ struct job {
     int64_t keep_ms;      /* -1: the queue's setting */
     char key[JOB_WORD_MAX + 1];
     char trace[JOB_WORD_MAX + 1];
-    char *payload; /* owned; NULL while is_big and not fetched */
+    char parent[JOB_ID_LEN + 1];   /* the job that caused it; "": none */
+    char reason[JOB_WORD_MAX + 1]; /* why the parent died; "": it did not */
+    bool has_next;                 /* when it is done, the next job of its chain gets its result */
+    char *payload;                 /* owned; NULL while is_big and not fetched */
     size_t payload_len;
 };
 
@@ -48,5 +51,9 @@ void job_done(struct job *job);
 
 /* A 'j' and 11 of 0-9 a-z. */
 bool job_is_id(const char *s, size_t n);
+
+/* Decode the n bytes at p (percent-encoding, RFC 3986, 2.1) as the reason of a record. 0, or -1 if
+ * they are none. */
+int job_decode_reason(const char *p, size_t n, char out[JOB_WORD_MAX + 1]);
 
 #endif

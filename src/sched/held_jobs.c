@@ -208,10 +208,12 @@ static bool is_plain(const struct held_job *h)
 
 static struct store_result result_of(const struct held_job *h)
 {
+    const struct verdict *v = &h->verdict;
+
     return (struct store_result){
-        h->job.id,         h->job.queue,    h->job.start,    h->verdict.verb,
-        h->verdict.amount, h->verdict.code, h->verdict.text, h->tail != NULL ? h->tail : "",
-        h->tail_len,       is_plain(h)};
+        h->job.id,   h->job.queue, h->job.start, v->has_result ? STORE_RESULT : v->verb,
+        v->amount,   v->code,      v->text,      h->tail != NULL ? h->tail : "",
+        h->tail_len, is_plain(h)};
 }
 
 static bool is_sendable(const struct held_job *h, struct mono now)

@@ -8,7 +8,7 @@
 #include "run/process/origin.h"
 #include "serve/policy.h"
 
-#define JOB_VARS 16
+#define JOB_VARS 18
 
 struct invocation {
     struct exec_order exec;
@@ -63,6 +63,10 @@ static void add_job(char **envp, size_t n, const struct job *job, const struct c
     add_text(envp, &n, "LATER_CONTROL_FD", "3");
     if (job->trace[0] != '\0')
         add_text(envp, &n, "TRACEPARENT", job->trace);
+    if (job->parent[0] != '\0')
+        add_text(envp, &n, "LATER_PARENT", job->parent);
+    if (job->reason[0] != '\0')
+        add_text(envp, &n, "LATER_REASON", job->reason);
 }
 
 struct invocation *invocation_new(struct job *job, const struct served_queue *q, const char *ns,
@@ -130,7 +134,9 @@ struct later_job invocation_plugin(const struct job *job, const struct conf_queu
                               .due_ms = job->due.ms,
                               .late_ms = late_ms(late_us),
                               .timeout_ms = told_ms(invocation_timeout_ms(job, conf)),
-                              .fence = job->fence};
+                              .fence = job->fence,
+                              .parent = job->parent,
+                              .reason = job->reason};
 }
 
 /* A word of the line has no space and no control character: these, and %, are written as %HH. An
@@ -179,5 +185,7 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, int
     add_number(out, " fence=", job->fence);
     add_word(out, "key", job->key);
     add_word(out, "trace", job->trace);
+    add_word(out, "parent", job->parent);
+    add_word(out, "reason", job->reason);
     add_number(out, " len=", (int64_t)job->payload_len);
 }

@@ -54,9 +54,11 @@ static void again(const struct job *job, const struct conf_queue *conf,
         run->retry_in_ms >= 0 ? run->retry_in_ms : backoff_ms(&backoff, job->attempt, random);
 }
 
-static void done(const struct job *job, const struct conf_queue *conf, struct verdict *ret)
+static void done(const struct job *job, const struct conf_queue *conf, const struct run_result *run,
+                 struct verdict *ret)
 {
     ret->verb = STORE_DONE;
+    ret->has_result = job->has_next && run->result.len > 0;
     ret->amount = job->keep_ms >= 0 ? job->keep_ms : conf->keep;
 }
 
@@ -78,7 +80,7 @@ void policy_verdict(const struct job *job, const struct conf_queue *conf,
     switch (run->end) {
     case RUN_EXITED:
         if (run->code == 0)
-            done(job, conf, ret);
+            done(job, conf, run, ret);
         else if (is_in(&conf->exit_dead, run->code))
             bury(conf, ret);
         else
@@ -100,12 +102,12 @@ void policy_verdict(const struct job *job, const struct conf_queue *conf,
     case RUN_CANCELLED:
         /* A handler that was told to end, and still exits with 0, has finished its work. */
         if (clean)
-            done(job, conf, ret);
+            done(job, conf, run, ret);
         else
             release(ret);
         break;
     case RUN_SAID_OK:
-        done(job, conf, ret);
+        done(job, conf, run, ret);
         break;
     case RUN_SAID_RETRY:
     case RUN_SAID_FAIL:

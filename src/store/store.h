@@ -23,14 +23,22 @@ enum store_status {
     STORE_LINK,    /* the call has an older link number: reconcile first */
 };
 
-enum store_verb { STORE_DONE, STORE_RETRY, STORE_BURY, STORE_RELEASE, STORE_PROGRESS };
+/* RESULT: done, and the tail is the payload of the next job of its chain. */
+enum store_verb {
+    STORE_DONE,
+    STORE_RETRY,
+    STORE_BURY,
+    STORE_RELEASE,
+    STORE_PROGRESS,
+    STORE_RESULT
+};
 
 struct store_result {
     const char *id;
     const char *queue;
     int64_t start;
     enum store_verb verb;
-    int64_t amount; /* DONE: keep ms; RETRY, RELEASE: delay ms; BURY: most dead jobs kept */
+    int64_t amount; /* DONE, RESULT: keep ms; RETRY, RELEASE: delay ms; BURY: most dead jobs kept */
     int code;       /* exit status, 128 + n for signal n */
     const char *text;
     const char *tail;

@@ -18,7 +18,7 @@
 
 static const char *verb_name(enum store_verb verb)
 {
-    static const char *const names[] = {"done", "retry", "dead", "release", "progress"};
+    static const char *const names[] = {"done", "retry", "dead", "release", "progress", "result"};
 
     return names[verb];
 }

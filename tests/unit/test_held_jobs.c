@@ -123,6 +123,24 @@ static void test_collect_is_bounded_and_ends_go_first(void **state)
     assert_int_equal(l.running, 0);
 }
 
+/* The result of a job with a next one is told as such; its end is not plain. */
+static void test_result_goes_on(void **state)
+{
+    struct held_jobs l = {0};
+    struct store_result out[1];
+    struct held_job *h = add(&l, 1, 1);
+    struct verdict v = {.verb = STORE_DONE, .text = "ok", .has_result = true};
+
+    (void)state;
+    h->is_small = true;
+    held_end(&l, h, &v, "r", 1);
+    assert_int_equal(held_collect(&l, NOW, out, 1), 1);
+    assert_int_equal(out[0].verb, STORE_RESULT);
+    assert_false(out[0].is_plain);
+    assert_memory_equal(out[0].tail, "r", 1);
+    held_clear(&l);
+}
+
 static void test_not_before(void **state)
 {
     struct held_jobs l = {0};
@@ -255,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_life),
         cmocka_unit_test(test_collect_is_bounded_and_ends_go_first),
+        cmocka_unit_test(test_result_goes_on),
         cmocka_unit_test(test_not_before),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_same_id_twice),

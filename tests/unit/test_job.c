@@ -53,6 +53,24 @@ static void test_whole_record(void **state)
     assert_int_equal(job.payload_len, 0);
 }
 
+/* What `then` and `on_dead` add to the record of the job that they cause. */
+static void test_of_a_chain(void **state)
+{
+    struct job job;
+
+    (void)state;
+    assert_int_equal(parse(&job, LIT("-b K=k n=c,d d=x p=j0123456789a m=50%25%20off%C3%A4\nx")), 0);
+    assert_true(job.has_next);
+    assert_string_equal(job.parent, "j0123456789a");
+    assert_string_equal(job.reason, "50% off\xc3\xa4");
+    job_done(&job);
+    assert_int_equal(parse(&job, LIT("-b d=x\nx")), 0);
+    assert_false(job.has_next);
+    assert_string_equal(job.parent, "");
+    assert_string_equal(job.reason, "");
+    job_done(&job);
+}
+
 static void test_what_is_not_said(void **state)
 {
     struct job job;
@@ -114,6 +132,12 @@ static void test_refused(void **state)
         {LIT("-q 5 k=1e3\nx")},
         {LIT("-q 5 K=\nx")},
         {LIT("-q 5 T=\nx")},
+        {LIT("-q 5 p=j0123456789\nx")},
+        {LIT("-q 5 p=j0123456789ab\nx")},
+        {LIT("-q 5 m=%\nx")},
+        {LIT("-q 5 m=%2\nx")},
+        {LIT("-q 5 m=%2g\nx")},
+        {LIT("-q 5 m=%2c\nx")},
         {LIT("-12345678901234567890123456789012345678901234567890123456789012345 5\nx")},
     };
 
@@ -207,9 +231,13 @@ static void test_ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_record), cmocka_unit_test(test_what_is_not_said),
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_mutations),    cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_whole_record),
+        cmocka_unit_test(test_of_a_chain),
+        cmocka_unit_test(test_what_is_not_said),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_ids),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,15 +186,42 @@ static void test_admission(void **state)
     }
 }
 
+/* Only a result of a job that is done and has a next one goes with the verdict. */
+static void test_result_of_a_chain(void **state)
+{
+    static const struct {
+        enum run_end end;
+        int code;
+        const char *result;
+        bool has_next, want;
+    } rows[] = {{RUN_EXITED, 0, "r", true, true},     {RUN_SAID_OK, 0, "r", true, true},
+                {RUN_CANCELLED, 0, "r", true, true},  {RUN_EXITED, 0, "", true, false},
+                {RUN_EXITED, 0, "r", false, false},   {RUN_EXITED, 1, "r", true, false},
+                {RUN_SAID_DEAD, 65, "r", true, false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct run_result run = {
+            .end = rows[i].end, .code = rows[i].code, .retry_in_ms = -1, .started = RAN};
+        struct job job = job_at(1);
+        struct verdict v;
+
+        job.has_next = rows[i].has_next;
+        buf_puts(&run.result, rows[i].result);
+        policy_verdict(&job, &conf, &run, 0, &v);
+        assert_int_equal(v.has_result, rows[i].want);
+        buf_done(&run.result);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_exit_status),
-        cmocka_unit_test(test_every_end),
-        cmocka_unit_test(test_what_the_job_says_outranks_the_queue),
-        cmocka_unit_test(test_long_text),
-        cmocka_unit_test(test_admission),
-    };
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_exit_status),
+                                       cmocka_unit_test(test_every_end),
+                                       cmocka_unit_test(test_what_the_job_says_outranks_the_queue),
+                                       cmocka_unit_test(test_long_text),
+                                       cmocka_unit_test(test_admission),
+                                       cmocka_unit_test(test_result_of_a_chain)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,6 +63,9 @@ struct later_job {
     int64_t late_ms;    /* how late it was when it was given to a thread */
     int64_t timeout_ms; /* 0: none */
     int64_t fence; /* rises with every claim of any job; for later_fence_check and your own store */
+    /* Since version 1.1. The job that caused this one (`then`, `on_dead`), and why that one died;
+     * "" without one. */
+    const char *parent, *reason;
 };
 
 /* What run may ask of the daemon, only from the thread that was called. Texts are copied. */
@@ -73,7 +76,8 @@ struct later_host {
     void (*progress)(const struct later_host *host, const char *text);
     /* One line for the log, with the job's id; cut after 1 KiB. At most 1000 lines a run. */
     void (*log)(const struct later_host *host, enum later_level level, const char *text);
-    /* Kept with the outcome (at most 16 KiB): the result, or why it failed. The last one counts. */
+    /* Kept with the outcome (at most 16 KiB): the result, or why it failed. The last one counts.
+     * The result of a job that has `then` is the payload of the next job. */
     void (*result)(const struct later_host *host, const void *bytes, size_t n);
     /* How long to wait before the next attempt, in ms, if the job is retried. */
     void (*retry_in)(const struct later_host *host, int64_t ms);
