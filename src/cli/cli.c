@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -293,6 +294,8 @@ static int finish(struct cli *cli, int status)
     struct err err = ERR_INIT;
 
     cli_disconnect(cli);
+    for (size_t i = 0; i < CLI_OPTIONS_MAX; i++)
+        free(cli->joined[i]);
     if (out_finish(&err) == 0)
         return status;
     if (err.errnum == EPIPE)

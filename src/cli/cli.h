@@ -16,11 +16,11 @@
 #include "cli/args/target.h"
 #include "redis/client.h"
 
-#define CLI_OPTIONS_MAX 20 /* per verb */
+#define CLI_OPTIONS_MAX 24 /* per verb */
 #define CLI_MANY (-1)      /* any number of operands */
 #define CLI_COMMAND (-2)   /* the same; after the first one, a command with its own options */
 #define CLI_TIME_MAX 24    /* bytes of a time in ms as text */
-#define CLI_CALL_MAX 48    /* arguments of one call: all options with values, and a few more */
+#define CLI_CALL_MAX 80    /* arguments of one call: all options with values, and a few more */
 
 struct cli_option {
     const char *name;  /* without the dashes */
@@ -53,6 +53,7 @@ struct cli {
     int argc;                           /* operands */
     char **argv;                        /* NULL-ended */
     const char *value[CLI_OPTIONS_MAX]; /* of the verb's options, in the same order */
+    char *joined[CLI_OPTIONS_MAX];      /* owned: a value that was given several times, or NULL */
     char time_text[CLI_OPTIONS_MAX]
                   [CLI_TIME_MAX]; /* values that were rewritten: see args/time_options.h */
 };

@@ -52,6 +52,9 @@ static void test_lines(void **state)
          "\"timeout_ms\":5000,\"payload\":\"\\u00e4\"}",
          "02|key|k|timeout|5000ms|\xc3\xa4|"},
         {"{\"key_base64\":\"/w==\",\"payload\":\"p\"}", "01|key|\xff|p|"},
+        {"{\"then\":\"b,c\",\"on_dead\":\"d\",\"parent\":\"j0\",\"reason\":\"50% "
+         "off\",\"payload\":\"p\"}",
+         "04|then|b,c|on_dead|d|parent|j0|reason|50% off|p|"},
         {"{\"unique\":\"u\",\"payload\":\"p\"}", "+01|unique|u|p|"},
         {"{\"token\":\"t\",\"payload\":\"p\"}", "+01|token|t|p|"},
     };

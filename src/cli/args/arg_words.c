@@ -7,13 +7,20 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define LIST ",..." /* several of the words, with commas between */
+#define LIST ",..."
 
 bool arg_words_named(const char *arg)
 {
     const char *rest = arg != NULL ? arg + strspn(arg, "abcdefghijklmnopqrstuvwxyz-|") : "";
 
     return arg != NULL && strchr(arg, '|') != NULL && (*rest == '\0' || strcmp(rest, LIST) == 0);
+}
+
+bool arg_words_is_list(const char *arg)
+{
+    const char *comma = arg != NULL ? strchr(arg, ',') : NULL;
+
+    return comma != NULL && strcmp(comma, LIST) == 0;
 }
 
 char *arg_words_copy(const char *arg)
@@ -82,7 +89,7 @@ int arg_words_check(const struct cli_option *option, const char *value, struct e
         return 0;
     text = arg_words_copy(option->arg);
     split(text, names);
-    if (strchr(option->arg, ',') == NULL)
+    if (!arg_words_is_list(option->arg))
         return check_word(option, names, value, err);
     return check_list(option, names, value, err);
 }

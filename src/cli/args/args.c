@@ -2,9 +2,11 @@
 
 #include <assert.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "cli/args/arg_words.h"
 
@@ -187,12 +189,24 @@ static void take_global(struct parsing *s, enum global which, const char *value)
     }
 }
 
+/* A list that is given again goes on. */
+static void join(struct cli *cli, int which, const char *value)
+{
+    char *all = mem_printf("%s,%s", cli->value[which], value);
+
+    free(cli->joined[which]);
+    cli->value[which] = cli->joined[which] = all;
+}
+
 static int take_own(struct cli *cli, int which, const char *value, struct err *err)
 {
     assert(cli->verb != NULL); /* without a verb the table has global options only */
     if (arg_words_check(&cli->verb->options[which], value, err) < 0)
         return -1;
-    cli->value[which] = value != NULL ? value : "";
+    if (cli->value[which] != NULL && arg_words_is_list(cli->verb->options[which].arg))
+        join(cli, which, value);
+    else
+        cli->value[which] = value != NULL ? value : "";
     return 0;
 }
 

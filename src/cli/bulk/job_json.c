@@ -10,6 +10,7 @@
 #include "cli/show/base64.h"
 #include "cli/show/json.h"
 #include "cli/show/outcome.h"
+#include "job/job.h"
 
 #define HEADER_MAX 2048 /* bytes, the limit of L.parse */
 #define NAME_MAX_BYTES 40
@@ -17,7 +18,7 @@
 /* Elements of a row of later_v1_export. */
 enum { ID, SCORE, DUE, RECORD, BIG, TRIES, LAST };
 
-enum value_kind { NUMBER, SPAN, TEXT };
+enum value_kind { NUMBER, SPAN, TEXT, ENCODED /* text; in the record as job.h says */ };
 
 /* The fields of a job: letter in its record, name in JSON, option of later_v1_import. */
 static const struct field {
@@ -39,6 +40,10 @@ static const struct field {
     {'r', "rate", "rate", TEXT},
     {'u', "unique", "unique", TEXT},
     {'f', "unique_until_ms", "unique_until", NUMBER},
+    {'n', "then", "then", TEXT},
+    {'d', "on_dead", "on_dead", TEXT},
+    {'p', "parent", "parent", TEXT},
+    {'m', "reason", "reason", ENCODED},
     {'\0', "unique_mode", "unique_mode", TEXT},
     {'\0', "token", "token", TEXT},
 };
@@ -60,6 +65,16 @@ static const struct field *by_letter(char letter)
     return NULL;
 }
 
+static int put_reason(json_t *line, const char *name, const char *p, size_t n)
+{
+    char reason[JOB_WORD_MAX + 1];
+
+    if (job_decode_reason(p, n, reason) < 0)
+        return -1;
+    json_put_bytes(line, name, reason, strlen(reason));
+    return 0;
+}
+
 /* "X=value" of the header. Letters of a later version are ignored. */
 static int put_field(json_t *line, const char *p, size_t n)
 {
@@ -70,6 +85,8 @@ static int put_field(json_t *line, const char *p, size_t n)
     if (n < 2 || p[1] != '=')
         return -1;
     f = by_letter(p[0]);
+    if (f != NULL && f->kind == ENCODED)
+        return put_reason(line, f->name, p + 2, n - 2);
     if (f != NULL && f->kind == TEXT)
         json_put_bytes(line, f->name, p + 2, n - 2);
     if (f == NULL || f->kind == TEXT)
@@ -219,7 +236,7 @@ static int add_option(struct call_args *w, const struct field *f, const json_t *
                       bool is_base64, struct err *err)
 {
     call_args_puts(w, f->option);
-    if (f->kind == TEXT)
+    if (f->kind == TEXT || f->kind == ENCODED)
         return add_bytes(w, f->name, value, is_base64, err);
     if (is_base64 || !json_is_integer(value) || json_integer_value(value) < 0)
         return err_set(err, ERR_FORMAT, "%s is no whole number from 0 on", f->name);

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
 #include "cli/args/queue_name.h"
 #include "cli/await.h"
 #include "cli/bulk/add_from.h"
@@ -37,6 +39,8 @@ static const struct cli_option options[] = {
     {"unique-mode", "drop|replace|move",
      "the key is taken: drop the new one (default), replace the other, or move it too (debounce)"},
     {"unique-for", "D", "the key stays taken so long from now, whatever the job does"},
+    {"then", "QUEUE,...", "when it is done, go on there: its result is the next job's payload"},
+    {"on-dead", "QUEUE", "when it dies, add a job there, with its payload and the reason"},
     {"wait", NULL, "wait until the job has ended; print its output, exit with its status"},
     {"wait-timeout", "D", "with --wait: wait at most this long"},
     {NULL, NULL, NULL},
@@ -180,8 +184,27 @@ static void add_option(struct cli_call *call, const struct cli *cli, const char 
     cli_call_puts(call, cli_value(cli, option));
 }
 
-/* The queue and the options, as later_add and later_add_many take them. */
-static void put_front(struct cli_call *call, const struct cli *cli)
+#define THENS_MAX 16 /* more than the library takes: it says how many that is */
+
+/* Append `then QUEUE` for each of the queues. The words are in text, which is cut at its commas. */
+static int put_thens(struct cli_call *call, char *text, struct err *err)
+{
+    const char *queue;
+    int n = 0;
+
+    while ((queue = strsep(&text, ",")) != NULL) {
+        if (n++ == THENS_MAX)
+            return err_set(err, ERR_USAGE, "--then names more than %d queues", THENS_MAX);
+        cli_call_puts(call, "then");
+        cli_call_puts(call, queue);
+    }
+    return 0;
+}
+
+/* The queue and the options, as later_add and later_add_many take them. *ret_thens has some of the
+ * words; the caller frees it after the call. */
+static int put_front(struct cli_call *call, const struct cli *cli, char **ret_thens,
+                     struct err *err)
 {
     static const char *const names[] = {"in",      "at",     "priority", "key",    "attempts",
                                         "timeout", "expire", "keep",     "token",  "trace",
@@ -191,16 +214,22 @@ static void put_front(struct cli_call *call, const struct cli *cli)
     cli_call_options(call, cli, names);
     add_option(call, cli, "unique-mode", "unique_mode");
     add_option(call, cli, "unique-for", "unique_for");
+    add_option(call, cli, "on-dead", "on_dead");
     if (cli_value(cli, "wait") != NULL && cli_value(cli, "keep") == NULL) {
         cli_call_puts(call, "keep");
         cli_call_puts(call, AWAITED_KEEP);
     }
+    if (cli_value(cli, "then") == NULL)
+        return 0;
+    *ret_thens = mem_strdup(cli_value(cli, "then"));
+    return put_thens(call, *ret_thens, err);
 }
 
 static int run_from(struct cli *cli, const char *path, struct err *err)
 {
     static const char *const of_one[] = {"token",      "unique", "unique-mode",
                                          "unique-for", "wait",   NULL};
+    CLEANUP_FREE char *thens = NULL;
     struct cli_call front = {.n = 0};
 
     if (cli->argc > 1)
@@ -210,7 +239,8 @@ static int run_from(struct cli *cli, const char *path, struct err *err)
             return err_set(err, ERR_USAGE, "--%s is of one job: it does not go with --from",
                            of_one[i]);
     }
-    put_front(&front, cli);
+    if (put_front(&front, cli, &thens, err) < 0)
+        return -1;
     return add_from(cli, &front, path, err);
 }
 
@@ -218,12 +248,13 @@ static int run_from(struct cli *cli, const char *path, struct err *err)
 static struct reply *add_one(struct cli *cli, bool is_own_token, struct err *err)
 {
     CLEANUP_BUF struct buf payload = BUF_INIT;
+    CLEANUP_FREE char *thens = NULL;
     char token[2 * TOKEN_BYTES + 1];
     struct cli_call call = {.n = 0};
 
-    if (cli_target(cli, err) < 0 || take_payload(cli, &payload, err) < 0)
+    if (cli_target(cli, err) < 0 || take_payload(cli, &payload, err) < 0 ||
+        put_front(&call, cli, &thens, err) < 0)
         return NULL;
-    put_front(&call, cli);
     if (is_own_token) {
         if (make_token(token, err) < 0)
             return NULL;

@@ -47,6 +47,10 @@ static const struct field {
     {"rate", "rate", TEXT},
     {"unique", "unique key", TEXT},
     {"unique_until_ms", "key taken until", INSTANT},
+    {"then", "goes on in", TEXT},
+    {"on_dead", "death is told to", TEXT},
+    {"parent", "caused by", TEXT},
+    {"reason", "since that died", TEXT},
 };
 
 static void put_instant(int64_t ms, int64_t now_ms)
