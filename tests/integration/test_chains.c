@@ -1,0 +1,183 @@
+/*
+ * Chains, with the real programs: what handlers of each mode are told and hand on, and chains whose
+ * daemons are killed.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "fixture.h"
+
+#define LONG_MS 60000
+#define LINKS 8
+
+/* later_add with these words, NULL-ended. -> the id; valid until the next add */
+#define add(...) keep_id(test_fcall(&redis, "later_add", __VA_ARGS__, NULL))
+
+static const char *keep_id(struct reply *r)
+{
+    static char id[16];
+
+    assert_non_null(r);
+    (void)snprintf(id, sizeof(id), "%s", reply_str(reply_at(r, 0)));
+    reply_free(r);
+    return id;
+}
+
+/* What the handlers wrote is this text. */
+static void assert_written(const char *want)
+{
+    CLEANUP_BUF struct buf got = BUF_INIT;
+
+    test_read(out, &got);
+    assert_string_equal(buf_str(&got), want);
+}
+
+/* ---- what handlers are told and hand on */
+
+/* An executable, a stream process, an executable: each gets the result of the one before. */
+static void test_results_are_handed_on(void **state)
+{
+    CLEANUP_FREE char *second = NULL;
+    CLEANUP_FREE char *third = NULL;
+    char first[16];
+
+    (void)state;
+    test_handler(dir, "first", "echo output\necho result one >&3\necho \"result $(cat)\" >&3\n");
+    test_handler(dir, "second",
+                 "echo later-stream 1\n"
+                 "while read -r h; do\n"
+                 "    p=$(head -c \"${h##*len=}\")\n"
+                 "    read -r _\n"
+                 "    echo \"$h $p\" >> %s\n"
+                 "    set -- $h\n"
+                 "    echo \"ok ${2#id=} two\"\n"
+                 "done\n",
+                 out);
+    test_handler(dir, "third", "echo \"third $LATER_PARENT:$LATER_REASON:$(cat)\" >> %s\n", out);
+    start_a("queues: { second: { mode: stream } }\n");
+    (void)snprintf(first, sizeof(first), "%s",
+                   add("first", "then", "second", "then", "third", "x y"));
+    assert_true(test_until_lines(out, "third j", 1, LONG_MS));
+    second = mem_printf(" parent=%s len=7 one", first);
+    assert_int_equal(test_lines(out, second), 1);
+    assert_int_equal(test_lines(out, "x y"), 1);
+    assert_int_equal(test_lines(out, "::two"), 1);
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+}
+
+static void test_reasons_are_told(void **state)
+{
+    CLEANUP_FREE char *want = NULL;
+    const char *id;
+
+    (void)state;
+    test_handler(dir, "fails", "echo 'reason no way: 100%%' >&3\nexit 1\n");
+    test_handler(dir, "alert", "echo \"$LATER_PARENT:$LATER_REASON:$LATER_KEY:$(cat)\" >> %s\n",
+                 out);
+    start_a("defaults: { attempts: 1 }\n");
+    id = add("fails", "on_dead", "alert", "then", "alert", "key", "k", "payload");
+    assert_true(test_until_lines(out, "payload", 1, LONG_MS));
+    want = mem_printf("%s:no way: 100%%; no attempt of 1 left:k:payload\n", id);
+    assert_written(want);
+    assert_int_equal(test_int(&redis, "ZCARD", ROOT ":dead:fails"), 1);
+}
+
+/* ---- kills */
+
+static int chains(void)
+{
+    const char *n = getenv("LATER_TEST_CHAINS");
+
+    return n != NULL ? atoi(n) : 60;
+}
+
+static void make_handlers(void)
+{
+    for (int i = 1; i <= LINKS; i++) {
+        char name[8];
+
+        (void)snprintf(name, sizeof(name), "q%d", i);
+        test_handler(dir, name,
+                     "p=$(cat)\n"
+                     "sleep 0.0$(($$ %% 3))\n"
+                     "echo \"result $p>$LATER_QUEUE\" >&3\n"
+                     "echo \"$LATER_QUEUE $p\" >> %s\n",
+                     out);
+    }
+}
+
+/* Kill one daemon after the other, and start it again. -> how often */
+static int kill_them(int n, const char *yaml)
+{
+    for (int i = 0; i < n; i++) {
+        struct test_laterd *d = i % 2 == 0 ? &a : &b;
+
+        (void)usleep(200000 + (useconds_t)random() % 200000);
+        test_laterd_kill(d, SIGKILL);
+        (void)test_laterd_wait(d, LONG_MS);
+        start(d, i % 2 == 0 ? "a" : "b", yaml);
+    }
+    return n;
+}
+
+/* Each link ended well once. */
+static void assert_done(int n)
+{
+    for (int i = 1; i <= LINKS; i++) {
+        char field[24];
+        struct reply *r;
+
+        (void)snprintf(field, sizeof(field), "done:q%d", i);
+        r = test_redis_call(&redis, "HGET", ROOT ":stats", field, NULL);
+        assert_int_equal(atoi(reply_str(r)), n);
+        reply_free(r);
+    }
+}
+
+static void test_chains_of_killed_daemons(void **state)
+{
+    static const char yaml[] = "concurrency: 8\ndefaults: { attempts: 1000, crashes: 1000 }\n";
+    int n = chains(), kills;
+
+    (void)state;
+    make_handlers();
+    start_a(yaml);
+    start(&b, "b", yaml);
+    for (int i = 0; i < n; i++) {
+        CLEANUP_FREE char *payload = mem_printf("<%d\xc3\xa4", i);
+
+        (void)add("q1", "then", "q2", "then", "q3", "then", "q4", "then", "q5", "then", "q6",
+                  "then", "q7", "then", "q8", payload);
+    }
+    kills = kill_them(n / 8, yaml);
+    assert_true(test_until(all_is_settled, NULL, 10 * LONG_MS));
+    assert_done(n);
+    for (int i = 0; i < n; i++) {
+        CLEANUP_FREE char *want = mem_printf("q8 <%d\xc3\xa4>q1>q2>q3>q4>q5>q6>q7", i);
+
+        assert_true(test_lines(out, want) > 0);
+    }
+    printf("figure: %d chains of %d links, %d kills: %d runs\n", n, LINKS, kills,
+           test_lines(out, NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_results_are_handed_on, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_reasons_are_told, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_chains_of_killed_daemons, fx_open, fx_close)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
