@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "../support/env.h"
 #include "fixture.h"
 
 #define LONG_MS 60000
@@ -91,6 +92,35 @@ static void test_reasons_are_told(void **state)
     want = mem_printf("%s:no way: 100%%; no attempt of 1 left:k:payload\n", id);
     assert_written(want);
     assert_int_equal(test_int(&redis, "ZCARD", ROOT ":dead:fails"), 1);
+}
+
+/* Copy an example to the folder of handlers. */
+static void install_example(const char *name)
+{
+    CLEANUP_FREE char *command =
+        mem_printf("install -m 755 '%s/handlers/examples/chain/%s' %s/handlers/", test_source_dir(),
+                   name, dir);
+
+    assert_int_equal(system(command), 0);
+}
+
+static void test_examples(void **state)
+{
+    static const char *const names[] = {"alert.sh", "count.py", "fetch.sh", "report.sh"};
+    CLEANUP_FREE char *text = mem_printf("%s/text", dir);
+    FILE *f = fopen(text, "w");
+
+    (void)state;
+    assert_non_null(f);
+    (void)fputs("one two\nthree\n", f);
+    (void)fclose(f);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        install_example(names[i]);
+    start_a("");
+    (void)add("fetch", "then", "count", "then", "report", "on_dead", "alert", text);
+    assert_true(test_laterd_says(&a, "msg=\"3 words, as job j", LONG_MS));
+    (void)add("fetch", "then", "count", "then", "report", "on_dead", "alert", "nosuch");
+    assert_true(test_laterd_says(&a, "died (there is no file nosuch). Its payload:", LONG_MS));
 }
 
 /* ---- kills */
@@ -177,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_results_are_handed_on, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_reasons_are_told, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_examples, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_chains_of_killed_daemons, fx_open, fx_close)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
