@@ -4,7 +4,7 @@
 
 void lines_init(struct lines *l, size_t max)
 {
-    *l = (struct lines){BUF_INIT, max, false};
+    *l = (struct lines){.part = BUF_INIT, .max = max};
 }
 
 void lines_done(struct lines *l)
@@ -29,21 +29,42 @@ static void hand_out(struct lines *l, lines_f *cb, void *arg)
     l->cut = false;
 }
 
+/* Hand out what is expected of the n bytes at p. -> how many these are */
+static size_t pass_some(struct lines *l, const char *p, size_t n, void *arg)
+{
+    size_t some = n < l->expected ? n : l->expected;
+
+    if (some == 0)
+        return 0;
+    l->expected -= some;
+    l->on_some(arg, p, some);
+    return some;
+}
+
+void lines_expect(struct lines *l, size_t n, lines_bytes_f *on_some)
+{
+    l->expected = n;
+    l->on_some = on_some;
+}
+
 void lines_feed(struct lines *l, const char *p, size_t n, lines_f *cb, void *arg)
 {
-    const char *lf;
+    const char *end = p + n, *lf;
 
-    for (; n > 0 && (lf = memchr(p, '\n', n)) != NULL; n -= (size_t)(lf - p) + 1, p = lf + 1) {
+    p += pass_some(l, p, n, arg);
+    while (p < end && (lf = memchr(p, '\n', (size_t)(end - p))) != NULL) {
         size_t len = (size_t)(lf - p);
 
         if (l->part.len == 0 && len <= l->max) {
             cb(arg, p, len, false);
-            continue;
+        } else {
+            keep(l, p, len);
+            hand_out(l, cb, arg);
         }
-        keep(l, p, len);
-        hand_out(l, cb, arg);
+        p = lf + 1;
+        p += pass_some(l, p, (size_t)(end - p), arg);
     }
-    keep(l, p, n);
+    keep(l, p, (size_t)(end - p));
 }
 
 void lines_end(struct lines *l, lines_f *cb, void *arg)

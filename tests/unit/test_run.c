@@ -50,6 +50,46 @@ static void test_lines_are_the_same_however_they_come(void **state)
     expect_lines("\n\n", 2, 4, "<><>");
 }
 
+/* A line `N` announces N bytes that are no lines. */
+static void on_some(void *arg, const char *bytes, size_t n)
+{
+    buf_add(arg, bytes, n);
+}
+
+struct expecting {
+    struct buf out; /* first: on_some gets it */
+    struct lines lines;
+};
+
+static void on_count(void *arg, const char *line, size_t n, bool cut)
+{
+    struct expecting *e = arg;
+
+    on_line(&e->out, line, n, cut);
+    if (n == 1)
+        lines_expect(&e->lines, (size_t)(line[0] - '0'), on_some);
+}
+
+static void test_bytes_that_are_no_lines(void **state)
+{
+    static const char bytes[] = "ab\n3\nx\ny\nbc\n0\nde\n5\n\n\n\n";
+
+    (void)state;
+    for (size_t chunk = 1; chunk < sizeof(bytes); chunk++) {
+        struct expecting e = {.out = BUF_INIT};
+        size_t n = sizeof(bytes) - 1;
+
+        lines_init(&e.lines, 9);
+        for (size_t at = 0; at < n; at += chunk)
+            lines_feed(&e.lines, bytes + at, n - at < chunk ? n - at : chunk, on_count, &e);
+        lines_end(&e.lines, on_count, &e);
+        assert_string_equal(buf_str(&e.out), "<ab><3>x\ny<><bc><0><de><5>\n\n\n");
+        assert_int_equal(e.lines.expected, 2);
+        lines_done(&e.lines);
+        buf_done(&e.out);
+    }
+}
+
 /* ---- tail ---- */
 
 static void test_tail_keeps_the_last_bytes(void **state)
@@ -162,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines_are_the_same_however_they_come),
+        cmocka_unit_test(test_bytes_that_are_no_lines),
         cmocka_unit_test(test_tail_keeps_the_last_bytes),
         cmocka_unit_test(test_control_lines),
         cmocka_unit_test(test_interpreter_lines),
