@@ -1,5 +1,6 @@
 /*
- * Chains: what `then` and `on_dead` cause, by both protocols, on every way on which a job ends.
+ * What the end of a job causes, by both protocols, on every way on which a job ends: `then`,
+ * `on_dead`, and children.
  */
 #include "fixture.h"
 
@@ -249,6 +250,145 @@ static void test_a_reap_tells_of_deaths(void **state)
     assert_non_null(strstr(record(), text("p=%s m=", a)));
 }
 
+/* ---- children */
+
+/* Claim a job of queue a, and end it well with these children, which follow NC's number and how
+ * many they are. -> the answer */
+static const char *end_with(const char *w, const char *id, const char *children)
+{
+    (void)step(w, text("1 %s 1 done a 0 0 ok ''", id), "none", text("0 0 1 1 %s", children));
+    return at(2, 0, -1);
+}
+
+static void test_children_come_with_the_end(void **state)
+{
+    const char *w = worker(), *a = add("a then c x");
+
+    (void)state;
+    assert_string_equal(take(w, "a"), a);
+    assert_string_equal(end_with(w, a, "3 2 b one 6 b key k priority 3 two 4 b in 1h three"), "ok");
+    (void)redis("ZRANGE R:q:b:5 0 -1");
+    assert_int_equal(len_at(-1), 2);
+    assert_string_equal(redis("HGET R:jobs %s", at(0, -1)), text("-b p=%s\\none", a));
+    (void)redis("ZRANGE R:q:b:3 0 -1");
+    assert_string_equal(redis("HGET R:jobs %s", at(0, -1)), text("-b 3 K=k p=%s\\ntwo", a));
+    (void)only("c");
+    assert_string_equal(redis("HLEN R:jobs"), "4");
+    /* The answer was lost, and it is told again. */
+    assert_string_equal(end_with(w, a, "1 2 b one"), "settled");
+    assert_string_equal(redis("HLEN R:jobs"), "4");
+}
+
+/* What later_add would refuse makes the end fail, and leaves nothing of its siblings. */
+static void test_a_refused_child(void **state)
+{
+    static const struct {
+        const char *children, *says;
+    } rows[] = {{"2 2 b x 4 b priority 77 y", "child 2: ELATER_OPTION priority '77'"},
+                {"1 2 -b x", "child 1: ELATER_QUEUE"},
+                {"1 3 b x y", "child 1: ELATER_ARGS"},
+                {"1 1 b", "child 1: ELATER_ARGS"},
+                {"1 4 b sem none x", "child 1: ELATER_LIMIT"},
+                {"2 2 b x 4 b in never y", "child 2: ELATER_TIME"}};
+    const char *w = worker(), *a = add("a then c x"), *before;
+
+    (void)state;
+    assert_string_equal(take(w, "a"), a);
+    before = snapshot();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_starts(end_with(w, a, rows[i].children), text("refused %s", rows[i].says));
+        assert_string_equal(snapshot(), before);
+    }
+    /* A result that came with it is not touched. */
+    assert_string_equal(redis("HGET R:jobs %s", a), "-a n=c\\nx");
+    (void)step(w, text("1 %s 1 dead a 10 65 refused ''", a), "none", "0");
+    assert_string_equal(at(2, -1), "[ok]");
+    assert_string_equal(redis("EXISTS R:q:b:5 R:q:c:5"), "0");
+}
+
+/* A foreign key is no fault of the handler: the end is told again. */
+static void test_a_child_and_a_foreign_key(void **state)
+{
+    const char *w = worker(), *a = add("a x");
+
+    (void)state;
+    assert_string_equal(take(w, "a"), a);
+    (void)redis("SET R:q:b:5 x");
+    assert_starts(end_with(w, a, "1 2 b x"), "error ELATER_TYPE");
+    (void)redis("DEL R:q:b:5");
+    assert_string_equal(end_with(w, a, "1 2 b x"), "ok");
+}
+
+static void test_children_of_each_kind(void **state)
+{
+    const char *w = worker(), *a = add("a x"), *b, *big = text("%020000d", 7);
+
+    (void)state;
+    b = add("b unique u old");
+    assert_string_equal(take(w, "a"), a);
+    assert_string_equal(end_with(w, a,
+                                 text("4 6 b unique u unique_mode replace new "
+                                      "4 b token t x 4 b token t x 2 d %s",
+                                      big)),
+                        "ok");
+    assert_string_equal(redis("HGET R:jobs %s", b), text("-b u=u p=%s\\nnew", a));
+    assert_string_equal(redis("ZCARD R:q:b:5"), "2");
+    assert_string_equal(redis("GET R:big:%s", only("d")), big);
+}
+
+static void test_children_of_several(void **state)
+{
+    const char *w = worker(), *x = add("a x"), *y = add("a y"), *z = add("a z");
+
+    (void)state;
+    (void)step(w, "0", "a", "0");
+    (void)step(w, text("2 %s 1 done a 0 0 ok '' %s 1 done a 0 0 ok ''", y, z), "none",
+               text("1 a 1 1 %s 0 2 2 1 2 b of-z 1 1 2 b of-y", x));
+    assert_string_equal(at(2, -1), "[ok ok]");
+    assert_string_equal(redis("ZCARD R:q:b:5"), "2");
+    assert_non_null(strstr(redis("HVALS R:jobs"), text("p=%s\\nof-z", z)));
+    assert_non_null(strstr(shown(fx.last), text("p=%s\\nof-y", y)));
+}
+
+/* Children of any other end are not added. */
+static void test_only_done_adds_children(void **state)
+{
+    static const char *const ends[] = {"retry a 1000 7 T ''", "dead a 10 7 T ''",
+                                       "release a 1000 0 T ''"};
+    const char *w = worker();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        const char *a = add("a x");
+
+        assert_string_equal(take(w, "a"), a);
+        (void)step(w, text("1 %s 1 %s", a, ends[i]), "none", "0 0 1 1 1 2 b x");
+        assert_string_equal(redis("EXISTS R:q:b:5"), "0");
+    }
+}
+
+static void test_children_that_do_not_add_up(void **state)
+{
+    static const char *const rows[] = {"1",
+                                       "1 1",
+                                       "1 2 1 2 b x",
+                                       "1 1 1 3 b x",
+                                       "1 1 2 2 b x",
+                                       "1 1 1 2 b x y",
+                                       "2 1 1 2 b x",
+                                       "x 1 1 2 b x",
+                                       "1 1 1001 2 b x"};
+
+    const char *w = worker(), *a = add("a x");
+
+    (void)state;
+    assert_string_equal(take(w, "a"), a);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_refused("ELATER_ARGS",
+                       "later_v2_step %s 1 0 50 1 %s 1 done a 0 0 ok '' 1 none 50 1048576 0 0 %s",
+                       w, a, rows[i]);
+}
+
 /* ---- bad input */
 
 static void test_refusals(void **state)
@@ -346,6 +486,13 @@ int main(void)
                                        FX_TEST(test_a_claim_tells_of_deaths),
                                        FX_TEST(test_a_claim_without_room),
                                        FX_TEST(test_a_reap_tells_of_deaths),
+                                       FX_TEST(test_children_come_with_the_end),
+                                       FX_TEST(test_a_refused_child),
+                                       FX_TEST(test_a_child_and_a_foreign_key),
+                                       FX_TEST(test_children_of_each_kind),
+                                       FX_TEST(test_children_of_several),
+                                       FX_TEST(test_only_done_adds_children),
+                                       FX_TEST(test_children_that_do_not_add_up),
                                        FX_TEST(test_refusals),
                                        FX_TEST(test_names_are_bounded),
                                        FX_TEST(test_a_chain_to_itself),

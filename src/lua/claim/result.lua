@@ -4,7 +4,8 @@
 -- A result: {id, start, verb, queue, a, code, text, tail, result}. verb: done (a: keep ms) | retry
 -- (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; spends no attempt) |
 -- progress (text). code: exit status; text: one line; tail: output; result: what the handler gave
--- to the next job of the chain, nil for nothing.
+-- to the next job of the chain, nil for nothing; children: jobs to add if it is done, {args,
+-- {first, last}*}, nil for none.
 
 local function apply_retry(R, r, job, tries, epoch, now_ms)
   local due = now_ms + r.a
@@ -59,6 +60,7 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
   elseif r.verb == 'done' then
     db('ZREM', R .. ':running', r.id)
     job.record = record
+    L.add_children(R, r, now_ms)
     L.follow(R, r.id, job, r.result, r.a > 0, now_ms)
     L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail),
              now_ms, r.a)
@@ -78,7 +80,9 @@ end
 -- epoch: of the worker that tells the result. -> answer, whether the job ended
 function L.settle_one(R, r, tries, flag, epoch, book)
   local ok, what = L.try(apply, R, r, L.tries(tries), flag, epoch, book.now_ms)
-  if not ok then
+  if not ok and type(what) == 'table' and what.refused then
+    return 'refused ' .. what.refused, false
+  elseif not ok then
     return 'error ' .. L.error_text(what), false
   elseif r.verb ~= 'progress' then
     book.ended[#book.ended + 1] = r.id

@@ -177,8 +177,39 @@ local function add_ids(q, args, from, to)
   end
 end
 
--- NG {head n id*n}*NG [AHEAD] from args[at] on; head: `size` arguments, of which read(at) makes a
--- group.
+local function fail_children()
+  L.fail('ELATER_ARGS', 'the children of ended jobs do not add up')
+end
+
+-- NC {number of a result, n, {how many words, word...}*n}*NC from args[at] on, or nothing. The
+-- words of a child stay in args: {first, last}
+local function read_children(results, args, at)
+  if at > #args then
+    return
+  end
+  local all = L.whole(args[at])
+  at = at + 1
+  for _ = 1, all and all <= #results and all or fail_children() do
+    local r, n = results[L.whole(args[at]) or 0], L.whole(args[at + 1])
+    if not r or not n or n > 1000 then
+      fail_children()
+    end
+    r.children, at = {args = args}, at + 2
+    for i = 1, n do
+      local words = L.whole(args[at])
+      if not words or at + words > #args then
+        fail_children()
+      end
+      r.children[i], at = {at + 1, at + words}, at + 1 + words
+    end
+  end
+  if at ~= #args + 1 then
+    fail_children()
+  end
+end
+
+-- NG {head n id*n}*NG [AHEAD [NC ...]] from args[at] on; head: `size` arguments, of which read(at)
+-- makes a group.
 function L.read_ends(q, args, at, size, read)
   local groups = L.whole(args[at])
   at = at + 1
@@ -194,7 +225,8 @@ function L.read_ends(q, args, at, size, read)
     at = at + size + 1 + n
   end
   q.ahead = at > #args and 0 or L.whole(args[at])
-  if not groups or groups > #args or not q.ahead or q.ahead > 1000 or at < #args then
+  if not groups or groups > #args or not q.ahead or q.ahead > 1000 then
     L.fail('ELATER_ARGS', 'the groups of ended jobs do not add up')
   end
+  read_children(q.results, args, at + 1)
 end

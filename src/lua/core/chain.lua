@@ -97,6 +97,36 @@ function L.follow(R, id, job, result, stays, now_ms)
   end
 end
 
+-- ---- children
+
+local function add_child(R, words, args, parent, now_us)
+  local n, queue = words[2] - words[1] + 1, args[words[1]]
+  if n < 2 or n % 2 == 1 then
+    L.fail('ELATER_ARGS', 'give QUEUE [name value]... PAYLOAD')
+  end
+  local job = {queue = L.check_queue(queue), priority = 5, due = L.ms(now_us), p = parent,
+               has_options = true}
+  L.read_options(job, args, words[1] + 1, words[2] - 1)
+  L.add_in_draft(R, job, args[words[2]], now_us)
+end
+
+-- Add the children of a result. One that later_add would refuse makes all of it fail, with
+-- {refused = text}; a key of a foreign type, or what else is no fault of the handler, is raised as
+-- it is.
+function L.add_children(R, r, now_ms)
+  for i, words in ipairs(r.children or {}) do
+    local ok, why = pcall(add_child, R, words, r.children.args, r.id, 1000 * now_ms)
+    local text = type(why) == 'table' and why.elater
+    if not ok and text and not string.find(text, '^ELATER_TYPE ') then
+      error({refused = 'child ' .. L.int(i) .. ': ' .. L.one_line(text)})
+    elseif not ok then
+      error(why, 0)
+    end
+  end
+end
+
+-- ---- deaths
+
 -- A job that died is told to the queue of its on_dead. why: the reason
 -- -> that queue, nil for none
 function L.tell_death(R, id, job, why, now_ms)

@@ -240,21 +240,29 @@ local function add_with_options(R, job, payload, now_us)
   return reply
 end
 
--- Check and write a job whose options are read. -> [id, status, due_ms]
-function L.add_one(R, job, payload, now_us)
+-- Check and write a job whose options are read, through the draft. -> [id, status, due_ms]
+function L.add_in_draft(R, job, payload, now_us)
   if #payload > L.LEAST_LIMIT then
     L.check_payload(R, job.queue, payload)
   end
+  L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', job.queue)))
+  return add_with_options(R, job, payload, now_us)
+end
+
+-- The same, for a call that does nothing else.
+function L.add_one(R, job, payload, now_us)
   if job.token or job.u or job.priority ~= 5 then
-    L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', job.queue)))
-    return add_with_options(R, job, payload, now_us)
+    return L.add_in_draft(R, job, payload, now_us)
+  elseif #payload > L.LEAST_LIMIT then
+    L.check_payload(R, job.queue, payload)
   end
   return {L.add_at_once(R, job, payload, now_us), 'added', job.due}
 end
 
-local function read_options(job, args, n, now_ms)
-  local seen = {}
-  for i = 2, n - 1, 2 do
+-- Read the options args[from..to], names and values, of a job that is due now without one.
+function L.read_options(job, args, from, to)
+  local seen, now_ms = {}, job.due
+  for i = from, to, 2 do
     L.option(job, seen, args[i], args[i + 1], now_ms)
   end
 end
@@ -277,7 +285,7 @@ L.register('later_add', {}, function(R, args)
   local now_ms = L.ms(now_us)
   local job = {queue = queue, priority = 5, due = now_ms}
   if n > 2 then
-    read_options(job, args, n, now_ms)
+    L.read_options(job, args, 2, n - 1)
   end
   return L.add_one(R, job, args[n], now_us)
 end)

@@ -1,6 +1,6 @@
 -- later_v2_step R EPOCH LINK HELD MAX
 --     NR {id start verb queue a code text tail}*NR   NQ {queue room max_payload}*NQ
---     NG {queue start n id*n}*NG [AHEAD]
+--     NG {queue start n id*n}*NG [AHEAD [NC {number n {words word*words}*n}*NC]]
 --   -> [now_us, status, [answer per result], [group...], [id to cancel...], [head per queue],
 --       [queue, error, ...], solo_due, timer_ms, [number, answer, ...]]
 --
@@ -18,9 +18,13 @@
 -- nothing else of their queue can come between. Their worker starts each when it is due, to the
 -- microsecond.
 --
+-- NC: children, jobs that are added with the end of a result that is done (its number among the
+-- NR). The words of a child are those of later_add behind R. At most 1000 a result.
+--
 -- status: ok | dead | unknown | link (an older link number: nothing was done).
 -- answer: ok | settled (not held by this epoch with this start number: changes nothing) | error
--- TEXT (could not be written: send it again). [number, answer]: the jobs of NG that are not ok, by
+-- TEXT (could not be written: send it again) | refused TEXT (a child is refused: nothing was
+-- changed, the attempt has failed). [number, answer]: the jobs of NG that are not ok, by
 -- their number among all of them.
 -- group: claims that begin alike, one flat list
 --   queue, fence of the first, start, attempt, crashes, gated, {id, due ms, record}*
