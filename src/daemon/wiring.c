@@ -123,6 +123,11 @@ static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
     return runner_admit(((struct daemon *)ctx)->runner, job, refusal);
 }
 
+static void op_refuse(void *ctx, const struct job *job, const char *why, struct verdict *verdict)
+{
+    runner_refuse(((struct daemon *)ctx)->runner, job, why, verdict);
+}
+
 static void op_start(void *ctx, struct held_job *h)
 {
     runner_start(((struct daemon *)ctx)->runner, h);
@@ -208,6 +213,7 @@ const struct sched_ops daemon_ops = {
     .leave = op_leave,
     .relink = op_relink,
     .admit = op_admit,
+    .refuse = op_refuse,
     .start = op_start,
     .kill = op_kill,
     .is_gone = op_is_gone,
@@ -428,9 +434,10 @@ static void on_denied(void *arg, const char *text)
              text);
 }
 
-static void on_ended(void *arg, const char *id, const struct verdict *v, const char *tail, size_t n)
+static void on_ended(void *arg, const char *id, const struct verdict *v,
+                     const struct verdict_data *data)
 {
-    sched_job_ended(((struct daemon *)arg)->sched, mono_now(), id, v, tail, n);
+    sched_job_ended(((struct daemon *)arg)->sched, mono_now(), id, v, data);
 }
 
 static void on_progress(void *arg, const char *id, const char *text)

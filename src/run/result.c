@@ -15,6 +15,7 @@ void run_result_init(struct run_result *r)
 void run_result_done(struct run_result *r)
 {
     buf_done(&r->result);
+    children_done(&r->children);
     buf_done(&r->tail);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "job/children.h"
 
 #define RUN_TAIL_BYTES 4096    /* last output kept with the job */
 #define RUN_RESULT_BYTES 16384 /* longest result that a handler may give */
@@ -37,6 +38,7 @@ struct run_result {
     char text[256];      /* one line for people: "exit status 3", "timed out after 1s, killed" */
     struct buf result;   /* what the handler gave as its result */
     struct buf tail;     /* last bytes of stdout and stderr, in order of arrival */
+    struct children children; /* the jobs that it adds, if it is done */
     int64_t output_bytes;
     int64_t duration_us;
     struct mono started; /* when it began to run; 0: never */

@@ -148,6 +148,7 @@ void held_remove(struct held_jobs *l, struct held_job *h)
     leave_state(l, h);
     job_done(&h->job);
     free(h->tail);
+    children_free(h->children);
     free(h);
 }
 
@@ -184,16 +185,26 @@ struct held_job *held_in_pool(const struct held_jobs *l, const char *id)
     return NULL;
 }
 
-void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v, const char *tail,
-              size_t tail_len)
+void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v,
+              const struct verdict_data *data)
 {
     held_move(l, h, HELD_ENDED);
     h->verdict = *v;
     h->has_progress = false;
-    h->tail = tail_len > 0 ? mem_dup(tail, tail_len) : NULL;
-    h->tail_len = tail_len;
+    h->tail = data->tail_len > 0 ? mem_dup(data->tail, data->tail_len) : NULL;
+    h->tail_len = data->tail_len;
+    if (v->verb == STORE_DONE && data->children != NULL)
+        h->children = children_copy(data->children);
     /* The payload may be large, and only the verdict is needed from here on. */
     job_done(&h->job);
+}
+
+void held_refused(struct held_jobs *l, struct held_job *h, const struct verdict *v)
+{
+    held_move(l, h, HELD_ENDED);
+    h->verdict = *v;
+    children_free(h->children);
+    h->children = NULL;
 }
 
 /* Did it end well, with nothing to keep and nothing more to tell? */
@@ -202,7 +213,7 @@ static bool is_plain(const struct held_job *h)
     const struct verdict *v = &h->verdict;
 
     return h->is_small && v->verb == STORE_DONE && v->amount == 0 && v->code == 0 &&
-           h->tail_len == 0 &&
+           h->tail_len == 0 && h->children == NULL &&
            (strcmp(v->text, "ok") == 0 || strcmp(v->text, "exit status 0") == 0);
 }
 
@@ -210,10 +221,17 @@ static struct store_result result_of(const struct held_job *h)
 {
     const struct verdict *v = &h->verdict;
 
-    return (struct store_result){
-        h->job.id,   h->job.queue, h->job.start, v->has_result ? STORE_RESULT : v->verb,
-        v->amount,   v->code,      v->text,      h->tail != NULL ? h->tail : "",
-        h->tail_len, is_plain(h)};
+    return (struct store_result){.id = h->job.id,
+                                 .queue = h->job.queue,
+                                 .start = h->job.start,
+                                 .verb = v->has_result ? STORE_RESULT : v->verb,
+                                 .amount = v->amount,
+                                 .code = v->code,
+                                 .text = v->text,
+                                 .tail = h->tail != NULL ? h->tail : "",
+                                 .tail_len = h->tail_len,
+                                 .is_plain = is_plain(h),
+                                 .children = h->children};
 }
 
 static bool is_sendable(const struct held_job *h, struct mono now)
@@ -221,12 +239,27 @@ static bool is_sendable(const struct held_job *h, struct mono now)
     return h->state == HELD_ENDED && !mono_before(now, h->not_before);
 }
 
+/* May one step carry the children of this job beside those of the jobs before it? A single job's
+ * always fit: a call must stay short, and no job may wait for ever. */
+static bool takes_children(const struct held_job *h, size_t *jobs, size_t *bytes)
+{
+    const struct children *c = h->children;
+
+    if (c == NULL)
+        return true;
+    if (*jobs > 0 && (*jobs + c->n > CHILDREN_MAX || *bytes + c->payloads > CHILDREN_BYTES))
+        return false;
+    *jobs += c->n;
+    *bytes += c->payloads;
+    return true;
+}
+
 size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *out, size_t max)
 {
-    size_t n = 0;
+    size_t n = 0, jobs = 0, bytes = 0;
 
     for (struct held_job *h = l->first; h != NULL && n < max; h = h->next) {
-        if (is_sendable(h, now)) {
+        if (is_sendable(h, now) && takes_children(h, &jobs, &bytes)) {
             held_move(l, h, HELD_SENT);
             out[n++] = result_of(h);
         }
@@ -234,9 +267,12 @@ size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *o
     for (struct held_job *h = l->first; h != NULL && n < max; h = h->next) {
         if (h->has_progress && h->state != HELD_LOST) {
             h->has_progress = false;
-            out[n++] = (struct store_result){
-                h->job.id, h->job.queue, h->job.start, STORE_PROGRESS, 0, 0, h->progress, "",
-                0,         false};
+            out[n++] = (struct store_result){.id = h->job.id,
+                                             .queue = h->job.queue,
+                                             .start = h->job.start,
+                                             .verb = STORE_PROGRESS,
+                                             .text = h->progress,
+                                             .tail = ""};
         }
     }
     return n;

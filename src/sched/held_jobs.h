@@ -52,6 +52,7 @@ struct held_job {
     struct verdict verdict; /* from ENDED on */
     char *tail;             /* owned; output sent with the verdict; NULL: none */
     size_t tail_len;
+    struct children *children; /* owned; jobs that are added if it is done; NULL: none */
     char progress[256];
     bool has_progress;      /* not sent yet */
     struct mono start_at;   /* AHEAD: it is due then */
@@ -103,9 +104,11 @@ struct held_job *held_find(const struct held_jobs *l, const char *id);
 struct held_job *held_find_lost(const struct held_jobs *l, const char *id);
 /* The job of this id in the pool, RUNNING or LOST; the caller makes sure that there is only one. */
 struct held_job *held_in_pool(const struct held_jobs *l, const char *id);
-/* -> ENDED; tail is copied. */
-void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v, const char *tail,
-              size_t tail_len);
+/* -> ENDED; the data is copied. */
+void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v,
+              const struct verdict_data *data);
+/* Redis refuses its children: it has this verdict instead. SENT -> ENDED */
+void held_refused(struct held_jobs *l, struct held_job *h, const struct verdict *v);
 
 /* Fill out with up to max results (ends first, then progress); ENDED -> SENT. */
 size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *out, size_t max);

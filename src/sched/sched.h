@@ -58,6 +58,8 @@ struct sched_ops {
 
     /* May this job start? If not, its verdict. Called once per claim, before start. */
     bool (*admit)(void *ctx, const struct job *job, struct verdict *refusal);
+    /* Redis cannot add the children of this job, which has ended well. -> its verdict */
+    void (*refuse)(void *ctx, const struct job *job, const char *why, struct verdict *verdict);
     /* Run the job. sched_job_ended tells of its end, never before start has returned. The caller
      * makes sure that there is a place, and that no other run of the job is in the pool. */
     void (*start)(void *ctx, struct held_job *held);
@@ -122,7 +124,7 @@ void sched_on_left(struct sched *s, struct mono now);
 /* A call was answered by an error, and has changed nothing. */
 void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const char *text);
 void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
-                     const char *tail, size_t tail_len);
+                     const struct verdict_data *data);
 /* Call this after one or more sched_job_ended, so that one step carries all these ends. */
 void sched_jobs_ended(struct sched *s, struct mono now);
 void sched_job_progress(struct sched *s, const char *id, const char *text);

@@ -22,10 +22,12 @@
 
 /* ---- ends of held jobs */
 
+static const struct verdict_data NO_DATA;
+
 void sched_end_with(struct sched *s, struct held_job *h, const struct verdict *v)
 {
     queues_ended(s->queues, h->job.queue);
-    held_end(&s->held, h, v, "", 0);
+    held_end(&s->held, h, v, &NO_DATA);
 }
 
 void sched_release(struct sched *s, struct held_job *h, int64_t delay_ms, const char *why)
@@ -83,7 +85,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
 
         text_copy(job.queue, sizeof(job.queue), c->queue);
         h = held_add(&s->held, &job);
-        held_end(&s->held, h, &v, "", 0);
+        held_end(&s->held, h, &v, &NO_DATA);
         return;
     }
     h = held_add(&s->held, &job);
@@ -142,7 +144,7 @@ static void take_host(struct sched *s, struct mono now, bool is_fault)
 }
 
 void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
-                     const char *tail, size_t tail_len)
+                     const struct verdict_data *data)
 {
     struct held_job *h = held_in_pool(&s->held, id);
 
@@ -163,7 +165,7 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
             queues_wake(s->queues, h->job.queue);
             s->is_hurried = true;
         }
-        held_end(&s->held, h, v, tail, tail_len);
+        held_end(&s->held, h, v, data);
     }
 }
 
@@ -232,6 +234,18 @@ static void send_step(struct sched *s, struct mono now, unsigned places)
         sched_not_sent(s, now);
 }
 
+/* Redis cannot add the children of a job, so its attempt has failed. */
+static void refuse_children(struct sched *s, struct held_job *h, const char *why)
+{
+    struct verdict v;
+
+    s->ops->refuse(s->ctx, &h->job, why, &v);
+    log_warn("event=children-refused job=%s queue=%s outcome=%s reason=\"%s\"", h->job.id,
+             h->job.queue, v.verb == STORE_RETRY ? "retry" : "dead", why);
+    held_refused(&s->held, h, &v);
+    s->is_hurried = true;
+}
+
 static void take_answers(struct sched *s, struct mono now, const struct sent_step *out,
                          const struct store_step_reply *r)
 {
@@ -240,6 +254,10 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
 
         if (h == NULL || h->state != HELD_SENT)
             continue;
+        if (r->answers[i] == STORE_REFUSED) {
+            refuse_children(s, h, r->answer_texts[i]);
+            continue;
+        }
         if (r->answers[i] == STORE_FAILED) {
             log_err("event=result-refused job=%s queue=%s reason=\"%s\"", h->job.id, h->job.queue,
                     r->answer_texts[i]);

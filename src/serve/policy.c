@@ -9,6 +9,7 @@
 /* Exit statuses as timeout(1) and shells use them. */
 #define CODE_TIMED_OUT 124
 #define CODE_NOT_RUN 127
+#define CODE_REFUSED 65 /* EX_DATAERR: the jobs that it adds */
 
 int64_t policy_attempts_max(const struct job *job, const struct conf_queue *conf)
 {
@@ -54,9 +55,24 @@ static void again(const struct job *job, const struct conf_queue *conf,
         run->retry_in_ms >= 0 ? run->retry_in_ms : backoff_ms(&backoff, job->attempt, random);
 }
 
-static void done(const struct job *job, const struct conf_queue *conf, const struct run_result *run,
-                 struct verdict *ret)
+void policy_refused(const struct job *job, const struct conf_queue *conf, const char *why,
+                    uint32_t random, struct verdict *ret)
 {
+    static const struct run_result none = {.retry_in_ms = -1};
+
+    memset(ret, 0, sizeof(*ret));
+    ret->code = CODE_REFUSED;
+    text_copy(ret->text, sizeof(ret->text), why);
+    again(job, conf, &none, random, false, ret);
+}
+
+static void done(const struct job *job, const struct conf_queue *conf, const struct run_result *run,
+                 uint32_t random, struct verdict *ret)
+{
+    if (run->children.refusal[0] != '\0') {
+        policy_refused(job, conf, run->children.refusal, random, ret);
+        return;
+    }
     ret->verb = STORE_DONE;
     ret->has_result = job->has_next && run->result.len > 0;
     ret->amount = job->keep_ms >= 0 ? job->keep_ms : conf->keep;
@@ -80,7 +96,7 @@ void policy_verdict(const struct job *job, const struct conf_queue *conf,
     switch (run->end) {
     case RUN_EXITED:
         if (run->code == 0)
-            done(job, conf, run, ret);
+            done(job, conf, run, random, ret);
         else if (is_in(&conf->exit_dead, run->code))
             bury(conf, ret);
         else
@@ -102,12 +118,12 @@ void policy_verdict(const struct job *job, const struct conf_queue *conf,
     case RUN_CANCELLED:
         /* A handler that was told to end, and still exits with 0, has finished its work. */
         if (clean)
-            done(job, conf, run, ret);
+            done(job, conf, run, random, ret);
         else
             release(ret);
         break;
     case RUN_SAID_OK:
-        done(job, conf, run, ret);
+        done(job, conf, run, random, ret);
         break;
     case RUN_SAID_RETRY:
     case RUN_SAID_FAIL:

@@ -20,6 +20,10 @@ int64_t policy_attempts_max(const struct job *job, const struct conf_queue *conf
 void policy_verdict(const struct job *job, const struct conf_queue *conf,
                     const struct run_result *run, uint32_t random, struct verdict *ret);
 
+/* The verdict on a job that has ended well, but for the jobs that it adds, which are refused. */
+void policy_refused(const struct job *job, const struct conf_queue *conf, const char *why,
+                    uint32_t random, struct verdict *ret);
+
 /* Before a run: false when the job may not start any more; *ret is its verdict then. */
 bool policy_admit(const struct job *job, const struct conf_queue *conf, struct verdict *ret);
 

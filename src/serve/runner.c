@@ -136,6 +136,8 @@ static void on_done(void *arg, unsigned slot, const struct run_result *run)
     struct runner *r = arg;
     const struct place *p = &r->places[slot];
     const struct buf *tail = run->result.len > 0 ? &run->result : &run->tail;
+    struct verdict_data data = {tail->data != NULL ? tail->data : "", tail->len,
+                                run->children.n > 0 ? &run->children : NULL};
     struct verdict v;
     char id[JOB_ID_LEN + 1];
 
@@ -148,7 +150,7 @@ static void on_done(void *arg, unsigned slot, const struct run_result *run)
     if (r->is_ending)
         tell_idle(r);
     else
-        r->events.ended(r->events.arg, id, &v, tail->data != NULL ? tail->data : "", tail->len);
+        r->events.ended(r->events.arg, id, &v, &data);
 }
 
 static void tell_progress(struct runner *r, unsigned slot, const char *text)
@@ -288,6 +290,13 @@ bool runner_admit(struct runner *r, const struct job *job, struct verdict *refus
     log_err("event=end job=%s queue=%s start=%lld outcome=dead reason=\"%s\"", job->id, job->queue,
             (long long)job->start, refusal->text);
     return false;
+}
+
+void runner_refuse(struct runner *r, const struct job *job, const char *why,
+                   struct verdict *verdict)
+{
+    policy_refused(job, conf_of(r, job->queue), why, next_random(r), verdict);
+    r->counts.at[COUNTS_RETRIED] += verdict->verb == STORE_RETRY;
 }
 
 static void start_process(struct runner *r, unsigned slot, struct job *job, int64_t late_us)

@@ -16,7 +16,8 @@
 struct runner;
 
 struct runner_events {
-    void (*ended)(void *arg, const char *id, const struct verdict *v, const char *tail, size_t n);
+    void (*ended)(void *arg, const char *id, const struct verdict *v,
+                  const struct verdict_data *data);
     void (*progress)(void *arg, const char *id, const char *text);
     /* From now on so many jobs of the queue may run here at once. Not called from
      * inside runner_set. */
@@ -52,6 +53,9 @@ struct run_counts *runner_ran(struct runner *r);
 
 /* May this job start? If not, *refusal is its verdict. */
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);
+/* Redis cannot add the children of this job, which has ended well. *verdict: what comes of it. */
+void runner_refuse(struct runner *r, const struct job *job, const char *why,
+                   struct verdict *verdict);
 /* Run the job in a free place; the caller makes sure that there is one. Takes over its payload. */
 void runner_start(struct runner *r, struct held_job *h);
 /* Does the pool still work? As pool_is_well. */

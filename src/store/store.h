@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "job/children.h"
 #include "job/job.h"
 
 /* How the store sees this worker. */
@@ -44,6 +45,7 @@ struct store_result {
     const char *tail;
     size_t tail_len;
     bool is_plain; /* DONE with status 0 and nothing to keep, and the claim was is_small */
+    const struct children *children; /* DONE, RESULT: jobs that are added with the end; or NULL */
 };
 
 struct store_room {
@@ -64,8 +66,9 @@ struct store_step {
     unsigned ahead_ms; /* small jobs without gates may be claimed this long before they are due */
 };
 
-/* SETTLED: not held under this start number, nothing was changed. FAILED: send it again. */
-enum store_answer { STORE_APPLIED, STORE_SETTLED, STORE_FAILED };
+/* SETTLED: not held under this start number, nothing was changed. FAILED: send it again. REFUSED:
+ * one of its children cannot be added, nothing was changed: the attempt has failed. */
+enum store_answer { STORE_APPLIED, STORE_SETTLED, STORE_FAILED, STORE_REFUSED };
 
 struct store_claim {
     const char *id, *queue;
@@ -87,7 +90,7 @@ struct store_step_reply {
     int64_t now_us; /* Redis TIME in the call */
     enum store_status status;
     const enum store_answer *answers; /* one per result sent; NULL unless status is OK */
-    const char *const *answer_texts;  /* for STORE_FAILED */
+    const char *const *answer_texts;  /* for STORE_FAILED and STORE_REFUSED */
     const struct store_claim *claims;
     size_t nclaims;
     const char *const *cancels; /* ids of jobs that this worker runs and should end */

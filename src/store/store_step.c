@@ -23,11 +23,21 @@ static const char *verb_name(enum store_verb verb)
     return names[verb];
 }
 
+#define REFUSED "refused "
+
 static enum store_answer answer_of(const struct reply *r)
 {
     if (reply_is(r, "ok"))
         return STORE_APPLIED;
+    if (strncmp(reply_str(r), REFUSED, strlen(REFUSED)) == 0)
+        return STORE_REFUSED;
     return reply_is(r, "settled") ? STORE_SETTLED : STORE_FAILED;
+}
+
+/* What it says, without its first word. */
+static const char *text_of(const struct reply *r)
+{
+    return reply_str(r) + (answer_of(r) == STORE_REFUSED ? strlen(REFUSED) : 0);
 }
 
 /* A group of claims: queue, fence, start, attempt, crashes, gated, then id, due and record of each.
@@ -102,7 +112,7 @@ static bool read_answers(const struct step_shape *s, const struct reply *r,
             next += 2;
         }
         answers[i] = answer != NULL ? answer_of(answer) : STORE_APPLIED;
-        texts[i] = answer != NULL ? reply_str(answer) : "";
+        texts[i] = answer != NULL ? text_of(answer) : "";
     }
     return at == reply_count(told) && next == reply_count(refused);
 }
@@ -228,6 +238,54 @@ static void fcall_groups(struct fcall *a, const struct store_step *step)
     }
 }
 
+/* How many words of the call the children of all results are. */
+static size_t words_of_children(const struct store_step *step)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < step->nresults; i++) {
+        const struct children *c = step->results[i].children;
+
+        n += c != NULL ? 2 + c->n + c->nwords : 0;
+    }
+    return n;
+}
+
+static void fcall_children_of(struct fcall *a, const struct children *c)
+{
+    const char *at = c->bytes.data;
+    const size_t *len = c->lens;
+
+    fcall_int(a, (int64_t)c->n);
+    for (size_t i = 0; i < c->n; i++) {
+        fcall_int(a, (int64_t)c->counts[i]);
+        for (size_t k = 0; k < c->counts[i]; k++, len++) {
+            fcall_add(a, at, *len);
+            at += *len;
+        }
+    }
+}
+
+/* The children of each result that has some, with its number among the results that are not plain.
+ * Nothing where there are none. */
+static void fcall_children(struct fcall *a, const struct store_step *step)
+{
+    int64_t number = 0, n = 0;
+
+    for (size_t i = 0; i < step->nresults; i++)
+        n += step->results[i].children != NULL;
+    if (n == 0)
+        return;
+    fcall_int(a, n);
+    for (size_t i = 0; i < step->nresults; i++) {
+        number += !step->results[i].is_plain;
+        if (step->results[i].children == NULL)
+            continue;
+        fcall_int(a, number);
+        fcall_children_of(a, step->results[i].children);
+    }
+}
+
 /* Keep what on_step needs to read the answer. */
 static struct step_shape *remember(struct store_redis *s, const struct store_step *step)
 {
@@ -260,7 +318,8 @@ int store_step(struct store_redis *s, const struct store_step *step)
 {
     const struct step_shape *sent = remember(s, step);
     struct fcall a = fcall_begin(s, "later_v2_step",
-                                 9 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms);
+                                 10 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms +
+                                     words_of_children(step));
 
     fcall_int(&a, step->epoch);
     fcall_int(&a, step->link);
@@ -274,6 +333,7 @@ int store_step(struct store_redis *s, const struct store_step *step)
     fcall_rooms(&a, step);
     fcall_groups(&a, step);
     fcall_int(&a, step->ahead_ms);
+    fcall_children(&a, step);
     if (fcall_send(&a, s, on_step) < 0)
         return -1;
     s->nsteps++;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "job/children.h"
 #include "store/store.h"
 
 struct verdict {
@@ -19,6 +20,13 @@ struct verdict {
     bool has_result;  /* DONE: what goes with it is the payload of the next job of its chain */
     bool is_error;    /* worth a warning in the log */
     bool is_host_ill; /* claims should back off */
+};
+
+/* What goes with a verdict. Empty when zeroed. */
+struct verdict_data {
+    const char *tail; /* output of the handler, or its result */
+    size_t tail_len;
+    const struct children *children; /* jobs that are added if it is done; NULL: none */
 };
 
 #endif

@@ -40,7 +40,7 @@ function layers() {
     may["lua"] = ""
     may["job"] = "base"
     may["store"] = "base loop redis job" # loop: types that come with the headers of redis/
-    may["run"] = "base loop"
+    may["run"] = "base loop job"
     may["conf"] = "base"
     may["sched"] = "base job store" # pure: no clock, no Redis, no process, no configuration
     may["worker"] = "base loop redis job store run" # job, redis: types that come with store/

@@ -145,6 +145,14 @@ static void op_relink(void *ctx, enum fault fault, const char *text)
     link_down();
 }
 
+static void op_refuse(void *ctx, const struct job *job, const char *why, struct verdict *verdict)
+{
+    (void)ctx;
+    (void)job;
+    *verdict = (struct verdict){.verb = STORE_RETRY, .amount = 1000, .code = 65};
+    (void)snprintf(verdict->text, sizeof(verdict->text), "%s", why);
+}
+
 static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
 {
     (void)ctx;
@@ -229,10 +237,11 @@ static bool op_is_fresh(void *ctx)
     return w.random++ % 2 > 0;
 }
 
-static const struct sched_ops ops = {
-    op_reg,     op_beat, op_reconcile,  op_step,   op_look,   op_fetch,      op_clear,
-    op_reap,    op_tidy, op_leave,      op_relink, op_admit,  op_start,      op_kill,
-    op_is_gone, op_arm,  op_registered, op_gone,   op_random, op_is_guarded, op_is_fresh};
+static const struct sched_ops ops = {op_reg,        op_beat,    op_reconcile,  op_step,  op_look,
+                                     op_fetch,      op_clear,   op_reap,       op_tidy,  op_leave,
+                                     op_relink,     op_admit,   op_refuse,     op_start, op_kill,
+                                     op_is_gone,    op_arm,     op_registered, op_gone,  op_random,
+                                     op_is_guarded, op_is_fresh};
 
 /* ---- the store's events */
 
@@ -318,7 +327,7 @@ static void end_oldest(const struct verdict *v)
         return;
     run = w.runs[0];
     memmove(&w.runs[0], &w.runs[1], --w.nruns * sizeof(w.runs[0]));
-    sched_job_ended(w.sched, w.now, run.id, v, "some output", 11);
+    sched_job_ended(w.sched, w.now, run.id, v, &(struct verdict_data){"some output", 11, NULL});
     sched_jobs_ended(w.sched, w.now);
 }
 

@@ -13,6 +13,7 @@
  *   stone             waits until the latch is open and ignores a cancel
  *   crash             writes to address 0, unless the latch is open
  *   facts             the result is what the plug-in was told about the job
+ *   add QUEUE         adds a job there, with a NUL in its payload, and one with an option
  *   together N        waits until N jobs were in it at the same time
  *   deep              uses 128 KiB of its stack
  *
@@ -138,6 +139,16 @@ static int progress(const struct state *s, const struct later_host *host, const 
     return hold(s, host, 0, LATER_FAIL);
 }
 
+static int add(const struct later_host *host, const char *queue)
+{
+    const char *const words[] = {queue, "a\0b"}, *const more[] = {queue, "key", "k", "text"};
+    const size_t lens[] = {strlen(queue), 3};
+
+    host->add(host, words, lens, 2);
+    host->add(host, more, NULL, 4);
+    return LATER_OK;
+}
+
 static int *volatile null;
 
 static int run(void *state, const struct later_job *job, const struct later_host *host)
@@ -165,6 +176,7 @@ static int run(void *state, const struct later_job *job, const struct later_host
            : IS("spite")    ? hold(s, host, 0, LATER_OK)
            : IS("stone")    ? hold(s, host, 1, LATER_OK)
            : IS("facts")    ? facts(job, host)
+           : IS("add")      ? add(host, rest)
            : IS("together") ? together(s, host, (int)strtol(rest, NULL, 10))
            : IS("deep")     ? deep(host)
                             : (host->result(host, payload, job->payload_len), LATER_OK);

@@ -1,6 +1,6 @@
 /*
- * Chains, with the real programs: what handlers of each mode are told and hand on, and chains whose
- * daemons are killed.
+ * Chains and children, with the real programs: what handlers of each mode are told and hand on,
+ * what they add, and daemons that are killed meanwhile.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -123,6 +123,145 @@ static void test_examples(void **state)
     assert_true(test_laterd_says(&a, "died (there is no file nosuch). Its payload:", LONG_MS));
 }
 
+/* ---- children */
+
+/* The payload is a piece of shell: what the handler does. */
+static void start_with_sh(const char *yaml)
+{
+    test_handler(dir, "sh", "eval \"$(cat)\"\n");
+    start_a(yaml);
+}
+
+static int64_t children(void)
+{
+    return test_int(&redis, "ZCARD", ROOT ":q:child:5");
+}
+
+static void test_children_of_a_process(void **state)
+{
+    struct reply *r;
+    const char *id;
+    char want[64];
+
+    (void)state;
+    start_with_sh("");
+    id = add("sh",
+             "echo 'add child -- one' >&3; printf 'add child key k len 4\\n\\n\\0a\\n\\n' >&3");
+    assert_true(test_until_int(&redis, "HLEN", ROOT ":jobs", 2, LONG_MS));
+    assert_int_equal(children(), 2);
+    r = test_redis_call(&redis, "HVALS", ROOT ":jobs", NULL);
+    (void)snprintf(want, sizeof(want), "-child p=%s\none", id);
+    assert_string_equal(reply_str(reply_at(r, 0)), want);
+    (void)snprintf(want, sizeof(want), "-child K=k p=%s\n\n%ca\n", id, '\0');
+    assert_int_equal(reply_len(reply_at(r, 1)), strlen("-child K=k p=jxxxxxxxxxxx\n") + 4);
+    assert_memory_equal(reply_str(reply_at(r, 1)), want, reply_len(reply_at(r, 1)));
+    reply_free(r);
+}
+
+/* Bytes that stand between answers do not look like answers. */
+static void test_children_of_a_stream(void **state)
+{
+    (void)state;
+    test_handler(dir, "s",
+                 "echo later-stream 1\n"
+                 "while read -r h; do\n"
+                 "    p=$(head -c \"${h##*len=}\")\n"
+                 "    read -r _\n"
+                 "    set -- $h\n"
+                 "    id=${2#id=}\n"
+                 "    printf \"$p\\n\" | sed \"s/ID/$id/\"\n"
+                 "    echo \"ok $id\"\n"
+                 "done\n");
+    start_a("defaults: { attempts: 1 }\nqueues: { s: { mode: stream } }\n");
+    (void)add("s", "add ID child -- one\\nadd ID child len 40\\ndead ID a\\nok ID abcd");
+    (void)add("s", "add ID child priority 77 -- x");
+    (void)add("s", "add j00000000000 child len 40\\ndead ID a\\nok ID abcd");
+    assert_true(test_until_int(&redis, "ZCARD", ROOT ":dead:s", 1, LONG_MS));
+    assert_true(test_laterd_says(&a, "child 1: ELATER_OPTION priority", LONG_MS));
+    assert_true(test_laterd_says(&a, "add-without-job", LONG_MS));
+    assert_true(test_until_int(&redis, "ZCARD", ROOT ":running", 0, LONG_MS));
+    assert_int_equal(children(), 2);
+    assert_int_equal(test_int(&redis, "ZCARD", ROOT ":dead:s"), 1);
+    /* What follows this one cannot be told from answers: the process is ended. */
+    (void)add("s", "add ID child len");
+    assert_true(test_laterd_says(&a, "reason=\"it wrote an add that is none", LONG_MS));
+    assert_true(test_until_int(&redis, "ZCARD", ROOT ":dead:s", 2, LONG_MS));
+    assert_int_equal(children(), 2);
+}
+
+/* No other end than done adds children, and a refused one fails the attempt with its text. */
+static void test_ends_without_children(void **state)
+{
+    static const struct {
+        const char *does, *says;
+    } rows[] = {
+        {"exit 1", "exit status 1"},
+        {"exit 75", "exit status 75"},
+        {"sleep 60", "timed out after"},
+        {"kill -9 $$", "killed by signal 9"},
+        {"echo 'add child priority 77 -- x' >&3", "child 2: ELATER_OPTION priority"},
+        {"printf 'add child -- x' >&3", "cut off by the end of its handler"},
+        {"printf 'add child len 9\\nabc' >&3", "cut off by the end of its handler"},
+        {"i=0; while [ $i -lt 1000 ]; do echo \"add child -- $i\"; i=$((i+1)); done >&3",
+         "it adds more than 1000 jobs"},
+    };
+
+    (void)state;
+    start_with_sh("defaults: { attempts: 1, timeout: 2s }\n");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        CLEANUP_FREE char *does = mem_printf("echo 'add child -- x' >&3; %s", rows[i].does);
+        CLEANUP_FREE char *id = mem_strdup(add("sh", does));
+        CLEANUP_FREE char *outcome = NULL;
+
+        assert_true(test_until_state(&redis, id, "dead", LONG_MS));
+        outcome = test_shown(&redis, id, "outcome");
+        if (strstr(outcome, rows[i].says) == NULL)
+            fail_msg("%s: %s", rows[i].does, outcome);
+        assert_int_equal(children(), 0);
+    }
+}
+
+static void test_a_cancelled_job_has_no_children(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+
+    (void)state;
+    start_with_sh("");
+    id = mem_strdup(add("sh", "echo 'add child -- x' >&3; echo 'progress on' >&3; sleep 60"));
+    assert_true(test_until_int(&redis, "HLEN", ROOT ":progress", 1, LONG_MS));
+    reply_free(test_fcall(&redis, "later_cancel", id, NULL));
+    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_int_equal(children(), 0);
+}
+
+/* The handler has ended, and the worker dies before it can tell: the second attempt has children,
+ * once. */
+static void test_a_kill_before_the_end_is_told(void **state)
+{
+    CLEANUP_FREE char *does = mem_printf(
+        "echo \"add child -- $LATER_ATTEMPT\" >&3; while [ ! -e %s.go ]; do sleep 0.01; done", out);
+    CLEANUP_FREE char *go = mem_printf("touch %s.go", out);
+    struct reply *r;
+
+    (void)state;
+    start_with_sh("");
+    (void)add("sh", does);
+    assert_true(test_until_int(&redis, "ZCARD", ROOT ":running", 1, LONG_MS));
+    reply_free(test_redis_call(&redis, "CLIENT", "PAUSE", "600000", "WRITE", NULL));
+    assert_int_equal(system(go), 0);
+    assert_true(test_laterd_says(&a, "event=end", LONG_MS));
+    test_laterd_kill(&a, SIGKILL);
+    (void)test_laterd_wait(&a, LONG_MS);
+    reply_free(test_redis_call(&redis, "CLIENT", "UNPAUSE", NULL));
+    assert_int_equal(children(), 0);
+    start_a("");
+    assert_true(test_until_int(&redis, "ZCARD", ROOT ":running", 0, LONG_MS));
+    assert_true(test_until_int(&redis, "HLEN", ROOT ":jobs", 1, LONG_MS));
+    r = test_redis_call(&redis, "HVALS", ROOT ":jobs", NULL);
+    assert_non_null(strstr(reply_str(reply_at(r, 0)), "\n2"));
+    reply_free(r);
+}
+
 /* ---- kills */
 
 static int chains(void)
@@ -208,6 +347,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_results_are_handed_on, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_reasons_are_told, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_examples, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_children_of_a_process, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_children_of_a_stream, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_ends_without_children, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_a_cancelled_job_has_no_children, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_a_kill_before_the_end_is_told, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_chains_of_killed_daemons, fx_open, fx_close)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,6 +123,28 @@ static void test_each_outcome(void **state)
     assert_int_equal(noted("init "), 1);
 }
 
+static void test_it_adds_jobs(void **state)
+{
+    CLEANUP_BUF struct buf got = BUF_INIT;
+    struct reply *jobs;
+
+    (void)state;
+    begin("", "", "");
+    check("add nobody", "done", "0", RESULT_TEXT, "ok");
+    jobs = test_redis_call(&redis, "ZRANGE", ROOT ":q:nobody:5", "0", "-1", NULL);
+    assert_int_equal(reply_count(jobs), 2);
+    for (size_t i = 0; i < reply_count(jobs); i++) {
+        struct reply *r =
+            test_redis_call(&redis, "HGET", ROOT ":jobs", reply_str(reply_at(jobs, i)), NULL);
+
+        buf_add(&got, reply_str(r), reply_len(r));
+        reply_free(r);
+    }
+    reply_free(jobs);
+    assert_true(got.len > 0 && memmem(got.data, got.len, "\na\0b-nobody K=k p=j", 19) != NULL);
+    check("add -", "failed", "65", RESULT_TEXT, "child 1: ELATER_QUEUE");
+}
+
 static void test_payloads_arrive_byte_exact(void **state)
 {
     static const size_t sizes[] = {0, 1, 4096, 16384};
@@ -594,6 +616,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_each_outcome),
         T(test_a_mute_one_starves_the_watchdog),
+        T(test_it_adds_jobs),
         T(test_payloads_arrive_byte_exact),
         T(test_it_is_told_the_facts),
         T(test_its_log_does_no_harm),

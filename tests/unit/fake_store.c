@@ -206,6 +206,14 @@ static void op_relink(void *ctx, enum fault fault, const char *text)
     fake_cut(f, false);
 }
 
+static void op_refuse(void *ctx, const struct job *job, const char *why, struct verdict *verdict)
+{
+    (void)ctx;
+    (void)job;
+    *verdict = (struct verdict){.verb = STORE_RETRY, .amount = 1000, .code = 65};
+    (void)snprintf(verdict->text, sizeof(verdict->text), "%s", why);
+}
+
 static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
 {
     struct fake *f = ctx;
@@ -301,10 +309,11 @@ static uint32_t op_random(void *ctx)
     return (uint32_t)((uint64_t)((struct fake *)ctx)->now_us * 2654435761U >> 7);
 }
 
-static const struct sched_ops ops = {
-    op_reg,     op_beat, op_reconcile,  op_step,   op_look,   op_fetch,      op_clear,
-    op_reap,    op_tidy, op_leave,      op_relink, op_admit,  op_start,      op_kill,
-    op_is_gone, op_arm,  op_registered, op_gone,   op_random, op_is_guarded, op_is_fresh};
+static const struct sched_ops ops = {op_reg,        op_beat,    op_reconcile,  op_step,  op_look,
+                                     op_fetch,      op_clear,   op_reap,       op_tidy,  op_leave,
+                                     op_relink,     op_admit,   op_refuse,     op_start, op_kill,
+                                     op_is_gone,    op_arm,     op_registered, op_gone,  op_random,
+                                     op_is_guarded, op_is_fresh};
 
 /* ---- the store carries a call out */
 
@@ -403,8 +412,10 @@ static void settle(struct fake *f, struct fake_result *r)
     r->answer = STORE_SETTLED;
     if (j == NULL || !is_ours(f, j) || j->start != r->start)
         return;
-    r->answer = f->fails_results ? STORE_FAILED : STORE_APPLIED;
-    if (f->fails_results || r->verb == STORE_PROGRESS)
+    r->answer = f->fails_results                               ? STORE_FAILED
+                : f->refuses_children && r->verb == STORE_DONE ? STORE_REFUSED
+                                                               : STORE_APPLIED;
+    if (r->answer != STORE_APPLIED || r->verb == STORE_PROGRESS)
         return;
     j->is_cancelled = false;
     if (r->verb == STORE_DONE)
@@ -691,7 +702,7 @@ static void end_run(struct fake *f, size_t i, enum store_verb verb)
     memcpy(id, f->runs[i].id, sizeof(id));
     f->runs[i] = f->runs[--f->nruns];
     count_op(f);
-    sched_job_ended(f->s, fake_now(f), id, &v, "tail", 4);
+    sched_job_ended(f->s, fake_now(f), id, &v, &(struct verdict_data){"tail", 4, NULL});
 }
 
 /* The oldest call without an answer, and when something is to happen to it. */

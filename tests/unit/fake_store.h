@@ -110,7 +110,8 @@ struct fake {
     bool is_up, is_held_back, takes_nothing; /* link; answers; every call returns -1 */
     unsigned fault_kinds;                    /* these calls are answered by: */
     enum fault fault;
-    bool fails_results; /* each result is answered FAILED */
+    bool fails_results;    /* each result is answered FAILED */
+    bool refuses_children; /* each DONE is answered REFUSED */
     bool quiet, rewound;
     enum store_reap reap;
     int64_t reap_moved;

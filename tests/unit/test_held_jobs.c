@@ -40,7 +40,7 @@ static void end(struct held_jobs *l, struct held_job *h, enum store_verb verb)
 {
     struct verdict v = {.verb = verb, .amount = 5, .code = 3, .text = "why"};
 
-    held_end(l, h, &v, "tail\0x", 6);
+    held_end(l, h, &v, &(struct verdict_data){"tail\0x", 6, NULL});
 }
 
 static void test_a_life(void **state)
@@ -133,11 +133,42 @@ static void test_result_goes_on(void **state)
 
     (void)state;
     h->is_small = true;
-    held_end(&l, h, &v, "r", 1);
+    held_end(&l, h, &v, &(struct verdict_data){"r", 1, NULL});
     assert_int_equal(held_collect(&l, NOW, out, 1), 1);
     assert_int_equal(out[0].verb, STORE_RESULT);
     assert_false(out[0].is_plain);
     assert_memory_equal(out[0].tail, "r", 1);
+    held_clear(&l);
+}
+
+/* A step carries the children of one job, or of several that have few. */
+static void test_children_of_a_step(void **state)
+{
+    static const char *const words[] = {"q", "payload"};
+    static const size_t lens[] = {1, 7};
+    struct held_jobs l = {0};
+    struct store_result out[4];
+    struct children c = {0};
+    struct verdict v = {.verb = STORE_DONE, .text = "ok"}, no = {.verb = STORE_RETRY};
+    struct held_job *first = NULL;
+
+    (void)state;
+    for (int i = 0; i < 501; i++)
+        children_add(&c, words, lens, 2);
+    for (unsigned i = 0; i < 3; i++) {
+        first = add(&l, i, 1);
+        held_end(&l, first, &v, &(struct verdict_data){"", 0, &c});
+    }
+    children_done(&c);
+    for (int i = 3; i > 0; i--) {
+        assert_int_equal(held_collect(&l, NOW, out, 4), 1);
+        assert_false(out[0].is_plain);
+        assert_int_equal(out[0].children->n, 501);
+    }
+    held_refused(&l, first, &no);
+    assert_int_equal(held_collect(&l, NOW, out, 4), 1);
+    assert_int_equal(out[0].verb, STORE_RETRY);
+    assert_null(out[0].children);
     held_clear(&l);
 }
 
@@ -274,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_a_life),
         cmocka_unit_test(test_collect_is_bounded_and_ends_go_first),
         cmocka_unit_test(test_result_goes_on),
+        cmocka_unit_test(test_children_of_a_step),
         cmocka_unit_test(test_not_before),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_same_id_twice),

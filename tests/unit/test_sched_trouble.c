@@ -395,6 +395,29 @@ static void test_refused_results(void **state)
     fake_free(f);
 }
 
+/* The attempt has failed, with the verdict that the daemon gives for that. */
+static void test_refused_children(void **state)
+{
+    struct fake *f = fake_ready(4, "a");
+
+    (void)state;
+    f->run_ms = 5;
+    f->refuses_children = true;
+    fake_add(f, 1, "a", 0);
+    for (int i = 0; i < 20 && f->starts == 0; i++)
+        fake_run(f, 100);
+    fake_run(f, 100);
+    assert_int_equal(f->starts, 1);
+    assert_int_equal(f->jobs[0].state, WAITS);
+    assert_int_equal(status(f).unsent, 0);
+    f->refuses_children = false;
+    fake_run(f, 2000);
+    assert_int_equal(f->starts, 2);
+    assert_int_equal(f->jobs[0].state, DONE);
+    assert_int_equal(f->jobs[0].attempt, 2);
+    fake_free(f);
+}
+
 /* ---- the host */
 
 static void test_ill_host(void **state)
@@ -552,6 +575,7 @@ int main(void)
         cmocka_unit_test(test_a_link_that_takes_nothing),
         cmocka_unit_test(test_wrong_heads),
         cmocka_unit_test(test_refused_results),
+        cmocka_unit_test(test_refused_children),
         cmocka_unit_test(test_ill_host),
         cmocka_unit_test(test_chaos),
     };

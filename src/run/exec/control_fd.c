@@ -9,7 +9,7 @@ static const struct {
     enum control_kind kind;
 } words[] = {
     {"progress", CONTROL_PROGRESS}, {"retry-in", CONTROL_RETRY_IN}, {"reason", CONTROL_REASON},
-    {"result", CONTROL_RESULT},     {"log", CONTROL_LOG},
+    {"result", CONTROL_RESULT},     {"log", CONTROL_LOG},           {"add", CONTROL_ADD},
 };
 
 static enum control_kind word_kind(const char *p, size_t n)
@@ -63,11 +63,31 @@ static void log_other(const struct control_fd *c, const char *p, size_t n)
               c->output->queue, (int)(n < 64 ? n : 64), p);
 }
 
+static void on_payload(void *arg, const char *p, size_t n)
+{
+    struct control_fd *c = arg;
+
+    children_payload(&c->ret->children, p, n);
+}
+
+static void add_child(struct control_fd *c, const struct control_line *said, bool cut)
+{
+    struct children *children = &c->ret->children;
+    size_t len;
+
+    if (c->is_ending)
+        children_end(children, true);
+    else if (children_line(children, said->text, said->len, cut, &len) == 0)
+        lines_expect(&c->lines, len, on_payload);
+}
+
 static void on_line(void *arg, const char *line, size_t n, bool cut)
 {
     struct control_fd *c = arg;
     struct control_line said;
 
+    if (children_end_payload(&c->ret->children, n))
+        return;
     control_line_parse(line, n, &said);
     switch (said.kind) {
     case CONTROL_PROGRESS:
@@ -87,6 +107,9 @@ static void on_line(void *arg, const char *line, size_t n, bool cut)
         break;
     case CONTROL_LOG:
         output_line(c->output, "log", said.text, said.len, cut);
+        break;
+    case CONTROL_ADD:
+        add_child(c, &said, cut);
         break;
     case CONTROL_OTHER:
         log_other(c, line, n);
@@ -119,6 +142,8 @@ struct mono control_fd_tick(struct control_fd *c, struct mono now)
 
 void control_fd_end(struct control_fd *c)
 {
+    c->is_ending = true;
     lines_end(&c->lines, on_line, c);
+    children_end(&c->ret->children, false);
     hand_on(c);
 }

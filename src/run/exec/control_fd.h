@@ -7,6 +7,8 @@
  *   reason TEXT         why this run fails; the last line counts
  *   result TEXT         kept with the outcome; several are joined by LF up to RUN_RESULT_BYTES
  *   log TEXT            a message for the log
+ *   add QUEUE [name value]... -- PAYLOAD, or ... len N, then N bytes and a line feed: a child of
+ *                       this job (job/children.h)
  *
  * Other lines are logged at debug level and ignored: a handler cannot break the daemon here.
  */
@@ -33,6 +35,7 @@ enum control_kind {
     CONTROL_REASON,
     CONTROL_RESULT,
     CONTROL_LOG,
+    CONTROL_ADD,
 };
 
 struct control_line {
@@ -52,6 +55,7 @@ struct control_fd {
     const struct exec_hooks *hooks;
     struct run_result *ret;
     bool has_result;
+    bool is_ending;      /* the line that comes now has no line feed */
     struct buf reason;   /* the last one */
     struct buf progress; /* the latest text not yet passed on */
     bool has_progress;

@@ -86,6 +86,12 @@ struct later_host {
      * outcome. LATER_OK and LATER_DEAD count as always. Otherwise the cause decides: the attempt
      * has timed out, or the job is cancelled, or it is put back without spending an attempt. */
     int (*cancelled)(const struct later_host *host);
+    /* Since version 1.1. Add a job when this one is done, in the same instant; any other end throws
+     * it away. words: as later_add takes them, QUEUE [name value]... PAYLOAD, n of them; lens:
+     * their bytes, NULL if each is a text. At most 1,000 jobs and 1 MiB a run. A job that is
+     * refused makes the run fail. Look at `size` of the host before you call it. */
+    void (*add)(const struct later_host *host, const char *const *words, const size_t *lens,
+                size_t n);
 };
 
 struct later_plugin {

@@ -101,6 +101,16 @@ static void host_result(const struct later_host *host, const void *bytes, size_t
     buf_add(&r->ret->result, bytes, n < RUN_RESULT_BYTES ? n : RUN_RESULT_BYTES);
 }
 
+static void host_add(const struct later_host *host, const char *const *words, const size_t *lens,
+                     size_t n)
+{
+    size_t own[CHILDREN_WORDS_MAX];
+
+    for (size_t i = 0; lens == NULL && i < n && i < CHILDREN_WORDS_MAX; i++)
+        own[i] = strlen(words[i]);
+    children_add(&run_of(host)->ret->children, words, lens != NULL ? lens : own, n);
+}
+
 static void host_retry_in(const struct later_host *host, int64_t ms)
 {
     run_of(host)->ret->retry_in_ms = ms < 0                     ? 0
@@ -204,18 +214,18 @@ void plugin_run(const struct plugin_order *order, struct exec_slot *slot,
                 const struct exec_hooks *hooks, struct run_result *ret)
 {
     const struct later_plugin *face = order->plugin->face;
-    struct plugin_run r = {
-        {sizeof(r.host), host_progress, host_log, host_result, host_retry_in, host_cancelled},
-        order,
-        slot,
-        hooks,
-        ret,
-        RUN_EXITED,
-        MONO_NEVER,
-        {0},
-        "",
-        false,
-        0};
+    struct plugin_run r = {{sizeof(r.host), host_progress, host_log, host_result, host_retry_in,
+                            host_cancelled, host_add},
+                           order,
+                           slot,
+                           hooks,
+                           ret,
+                           RUN_EXITED,
+                           MONO_NEVER,
+                           {0},
+                           "",
+                           false,
+                           0};
 
     if (may_start(order, &r)) {
         ret->started = mono_now();

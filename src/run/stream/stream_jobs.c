@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-struct stream_item *stream_jobs_find(const struct stream_proc *p, const char *id)
+static struct stream_item *find(const struct stream_proc *p, const char *id)
 {
     for (struct stream_item *it = p->first; it != NULL; it = it->next) {
         if (strcmp(it->id, id) == 0)
@@ -39,6 +39,45 @@ static void unlink_item(struct stream_proc *p, struct stream_item *it)
     p->running--;
 }
 
+/* ---- children */
+
+static struct children *taking(struct stream_proc *p)
+{
+    return p->adding != NULL ? &p->adding->children : &p->strays;
+}
+
+/* From now on the payload of the last `add` belongs to no job. */
+static void stop_adding(struct stream_proc *p, const struct stream_item *it)
+{
+    if (p->adding != it)
+        return;
+    p->strays.left = it->children.left;
+    p->strays.awaits_lf = it->children.awaits_lf;
+    p->adding = NULL;
+}
+
+static void on_payload(void *arg, const char *bytes, size_t n)
+{
+    children_payload(taking(arg), bytes, n);
+}
+
+static void take_add(struct stream_proc *p, struct stream_item *it, const struct stream_answer *a,
+                     bool cut)
+{
+    size_t len;
+
+    if (it == NULL)
+        stream_log_line(&p->log, LOG_LEVEL_WARN, "add-without-job", a->id, strlen(a->id), cut);
+    children_refuse(&p->strays, "they belong to no job");
+    p->adding = it;
+    if (children_line(taking(p), a->text, a->len, cut, &len) == 0)
+        lines_expect(&p->lines, len, on_payload);
+    else /* what follows cannot be told from answers */
+        stream_proc_breach(p, "it wrote an add that is none");
+}
+
+/* ---- ends */
+
 /* End the job. Its item and its place are free before `done` is called. */
 static void finish(struct stream_proc *p, struct stream_item *it, struct run_result *ret)
 {
@@ -49,6 +88,8 @@ static void finish(struct stream_proc *p, struct stream_item *it, struct run_res
     if (it->guard != NULL)
         guard_clear(it->guard, place);
     unlink_item(p, it);
+    stop_adding(p, it);
+    children_done(&it->children);
     free(it);
     p->events->done(p->events->arg, place, ret);
     run_result_done(ret);
@@ -149,8 +190,11 @@ static void settle(struct stream_proc *p, struct stream_item *it, const struct s
 
     run_result_init(&ret);
     ret.retry_in_ms = a->retry_in_ms;
-    if (a->word == STREAM_OK)
+    if (a->word == STREAM_OK) {
         buf_add(&ret.result, a->text, a->len);
+        ret.children = it->children;
+        memset(&it->children, 0, sizeof(it->children));
+    }
     if (it->cause != RUN_EXITED)
         describe_cause(p, it, cause, sizeof(cause));
     run_result_say(&ret, ends[a->word], a->text, a->len, it->cause, cause);
@@ -166,13 +210,37 @@ static void tell_progress(struct stream_proc *p, const struct stream_item *it,
     p->events->progress(p->events->arg, it->place, text);
 }
 
-void stream_jobs_answer(struct stream_proc *p, struct stream_item *it,
-                        const struct stream_answer *a)
+/* An answer or an `add`, in this line; it: its job, NULL: none of this process. */
+static void take(struct stream_proc *p, struct stream_item *it, const struct stream_answer *a,
+                 const char *line, size_t n, bool cut)
 {
-    if (a->word == STREAM_PROGRESS)
+    if (it != NULL)
+        it->heard = mono_now();
+    if (a->word == STREAM_ADD)
+        take_add(p, it, a, cut);
+    else if (it == NULL)
+        stream_log_line(&p->log, LOG_LEVEL_WARN, "answer-without-job", line, n, cut);
+    else if (a->word == STREAM_PROGRESS)
         tell_progress(p, it, a);
-    else
+    else if (a->word != STREAM_ALIVE)
         settle(p, it, a);
+}
+
+void stream_jobs_line(struct stream_proc *p, const char *line, size_t n, bool cut)
+{
+    struct stream_answer a;
+
+    if (children_end_payload(taking(p), n))
+        return;
+    stream_answer_parse(line, n, &a);
+    if (a.word == STREAM_OTHER) {
+        stream_log_line(&p->log, LOG_LEVEL_INFO, "stdout", line, n, cut);
+    } else if (a.word == STREAM_ALIVE && a.id[0] == '\0') {
+        for (struct stream_item *it = p->first; it != NULL; it = it->next)
+            it->heard = mono_now();
+    } else {
+        take(p, find(p, a.id), &a, line, n, cut);
+    }
 }
 
 /* ---- beginning and ending jobs */

@@ -10,6 +10,7 @@
  *   dead ID [TEXT]              never try again
  *   progress ID TEXT            how far the job is; shown, not kept
  *   alive [ID]                  the job (or each job) runs; its `heartbeat` time starts anew
+ *   add ID QUEUE ...            a child of the job, as job/children.h says
  */
 #ifndef LATER_RUN_STREAM_STREAM_LINE_H
 #define LATER_RUN_STREAM_STREAM_LINE_H
@@ -44,6 +45,7 @@ enum stream_word {
     STREAM_DEAD,
     STREAM_PROGRESS,
     STREAM_ALIVE,
+    STREAM_ADD,
 };
 
 struct stream_answer {

@@ -30,6 +30,7 @@ struct stream_item {
     enum run_end cause;   /* why we asked it to end; RUN_EXITED: we did not */
     bool lacks_heartbeat; /* if TIMED_OUT: by `heartbeat` */
     struct mono kill_at;  /* after a `cancel`: when we end its process */
+    struct children children;
 };
 
 struct stream_proc {
@@ -56,6 +57,8 @@ struct stream_proc {
     uint64_t queued, written; /* bytes put and written since its start */
     uint64_t taken;           /* bytes that it has read; known from CLOSING on */
     struct lines lines;
+    struct stream_item *adding; /* the job to which the last `add` belongs; NULL: none of ours */
+    struct children strays;     /* of no job: their payloads are skipped */
     struct stream_log log;
     struct stream_greeting greeting;
     struct stream_item *first, *last;
@@ -73,6 +76,8 @@ struct stream_proc {
 void stream_proc_arm(struct stream_proc *p, struct mono at);
 /* Send SIGTERM, and SIGKILL after kill_grace. why: for the log; the first call's reason counts. */
 void stream_proc_end(struct stream_proc *p, const char *why);
+/* The same: it broke the protocol. */
+void stream_proc_breach(struct stream_proc *p, const char *why);
 /* Send a signal to its process group. */
 void stream_proc_signal(const struct stream_proc *p, int sig);
 /* Queue bytes for it; the next flush writes them. */
@@ -80,11 +85,9 @@ void stream_proc_put(struct stream_proc *p, const char *bytes, size_t n);
 
 /* ---- stream_jobs.c */
 
-/* NULL: it runs no job with this id. */
-struct stream_item *stream_jobs_find(const struct stream_proc *p, const char *id);
-/* Take an answer: OK, RETRY, FAIL or DEAD, which end the job (the item is freed), or PROGRESS. */
-void stream_jobs_answer(struct stream_proc *p, struct stream_item *it,
-                        const struct stream_answer *a);
+/* Take a line of n bytes that it wrote after its greeting: an answer, an `add`, or output. cut: it
+ * was longer. An answer may end the job. */
+void stream_jobs_line(struct stream_proc *p, const char *line, size_t n, bool cut);
 /* End the jobs whose time is over; arm the timer for the others. */
 void stream_jobs_check(struct stream_proc *p, struct mono now);
 /* Has the guard killed the process, for a job in it that holds a lock? */

@@ -91,8 +91,7 @@ void stream_proc_end(struct stream_proc *p, const char *why)
         p->events->ending(p->events->arg, p);
 }
 
-/* It broke the protocol. */
-static void end_breach(struct stream_proc *p, const char *why)
+void stream_proc_breach(struct stream_proc *p, const char *why)
 {
     p->is_in_breach = p->state < CLOSING;
     stream_proc_end(p, why);
@@ -153,11 +152,11 @@ static void greet(struct stream_proc *p, const char *line, size_t n)
 {
     if (!stream_greeting_parse(line, n, &p->greeting)) {
         stream_log_line(&p->log, LOG_LEVEL_WARN, "stdout", line, n, false);
-        end_breach(p, "its first line is no greeting: later-stream 1");
+        stream_proc_breach(p, "its first line is no greeting: later-stream 1");
         return;
     }
     if (p->greeting.version != STREAM_VERSION) {
-        end_breach(p, "it speaks another version of the protocol than 1");
+        stream_proc_breach(p, "it speaks another version of the protocol than 1");
         return;
     }
     if (p->greeting.inflight > p->conf->places)
@@ -174,26 +173,11 @@ static void greet(struct stream_proc *p, const char *line, size_t n)
 static void on_line(void *arg, const char *line, size_t n, bool cut)
 {
     struct stream_proc *p = arg;
-    struct stream_answer a;
-    struct stream_item *it;
 
-    if (p->state == GREETING) {
+    if (p->state == GREETING)
         greet(p, line, n);
-        return;
-    }
-    stream_answer_parse(line, n, &a);
-    it = a.id[0] != '\0' ? stream_jobs_find(p, a.id) : NULL;
-    if (a.word == STREAM_ALIVE && a.id[0] == '\0') {
-        for (it = p->first; it != NULL; it = it->next)
-            it->heard = mono_now();
-    } else if (a.word == STREAM_OTHER || it == NULL) {
-        stream_log_line(&p->log, a.word == STREAM_OTHER ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
-                        a.word == STREAM_OTHER ? "stdout" : "answer-without-job", line, n, cut);
-    } else {
-        it->heard = mono_now();
-        if (a.word != STREAM_ALIVE)
-            stream_jobs_answer(p, it, &a);
-    }
+    else
+        stream_jobs_line(p, line, n, cut);
 }
 
 /* A last line without LF is not taken as an answer: it may be incomplete. */
@@ -407,7 +391,7 @@ static void on_timer(void *arg)
     }
     p->deadline = MONO_NEVER;
     if (p->state == GREETING)
-        end_breach(p, "it did not greet within start_timeout: is its output buffered?");
+        stream_proc_breach(p, "it did not greet within start_timeout: is its output buffered?");
     else if (p->state == CLOSING)
         stream_proc_end(p, "it did not end at the end of its input");
     else if (p->state == ENDING)
