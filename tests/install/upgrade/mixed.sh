@@ -141,6 +141,18 @@ for who in old new; do
     grep -q "^end .* $who$" "$dir/journal" || die "$who ran nothing"
 done
 
+# Chains go on, whichever daemon ends a link: 40 chains of three.
+for i in $(seq 40); do
+    later_new add work plain --key "chain$i" --then work --then work > /dev/null
+done
+until_holds 60 is_settled || die "not all chains ended"
+links=$(awk '$1 == "end" && $3 ~ /^chain/ { n[$3]++ } END { for (key in n) print n[key] }' "$dir/journal" | sort | uniq -c | xargs)
+[ "$links" = "40 3" ] || die "chains have not three links each: $links"
+for who in old new; do
+    grep -q "^end .* chain[0-9]* $who$" "$dir/journal" || die "$who ran no link of a chain"
+done
+echo "40 chains of three went on"
+
 # Each daemon is killed while it runs a job; the other one takes the job back.
 for who in old new; do
     other=$([ $who = old ] && echo new || echo old)
