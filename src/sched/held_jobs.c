@@ -207,13 +207,13 @@ void held_refused(struct held_jobs *l, struct held_job *h, const struct verdict 
     h->children = NULL;
 }
 
-/* Did it end well, with nothing to keep and nothing more to tell? */
+/* Did it end well, with nothing to keep, nothing more to tell, and nothing that follows? */
 static bool is_plain(const struct held_job *h)
 {
     const struct verdict *v = &h->verdict;
 
     return h->is_small && v->verb == STORE_DONE && v->amount == 0 && v->code == 0 &&
-           h->tail_len == 0 && h->children == NULL &&
+           h->tail_len == 0 && h->children == NULL && !h->job.has_next &&
            (strcmp(v->text, "ok") == 0 || strcmp(v->text, "exit status 0") == 0);
 }
 

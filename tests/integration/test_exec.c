@@ -1039,14 +1039,18 @@ static void test_fd3_is_bounded(void **state)
 {
     struct attempt a = {.script = "i=0; while [ $i -lt 9 ]; do printf 'result %05000d\\n' 0 >&3;"
                                   " i=$((i+1)); done"};
+    struct attempt c = {.script = "printf 'result %020000d\\n' 0 >&3"};
     struct attempt b = {.script = "i=0; while [ $i -lt 3000 ]; do echo progress $i;"
                                   " i=$((i+1)); done >&3"};
 
     (void)state;
     attempt(&a);
     assert_int_equal(a.ret.result.len, RUN_RESULT_BYTES);
-    assert_int_equal(strchr(a.ret.result.data, '\n') - a.ret.result.data, 4096 - 7);
+    assert_int_equal(strchr(a.ret.result.data, '\n') - a.ret.result.data, 5000);
     attempt_done(&a);
+    attempt(&c);
+    assert_int_equal(c.ret.result.len, RUN_RESULT_BYTES);
+    attempt_done(&c);
     attempt(&b);
     assert_string_equal(b.progress, "2999");
     assert_in_range(b.progresses, 1, 3 + b.took_ms / 100);

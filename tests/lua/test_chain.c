@@ -369,15 +369,9 @@ static void test_only_done_adds_children(void **state)
 
 static void test_children_that_do_not_add_up(void **state)
 {
-    static const char *const rows[] = {"1",
-                                       "1 1",
-                                       "1 2 1 2 b x",
-                                       "1 1 1 3 b x",
-                                       "1 1 2 2 b x",
-                                       "1 1 1 2 b x y",
-                                       "2 1 1 2 b x",
-                                       "x 1 1 2 b x",
-                                       "1 1 1001 2 b x"};
+    static const char *const rows[] = {"1",           "1 1",         "1 2 1 2 b x",
+                                       "1 1 1 3 b x", "1 1 2 2 b x", "1 1 1 2 b x y",
+                                       "2 1 1 2 b x", "x 1 1 2 b x", "1 1 1001 2 b x"};
 
     const char *w = worker(), *a = add("a x");
 
@@ -387,6 +381,90 @@ static void test_children_that_do_not_add_up(void **state)
         assert_refused("ELATER_ARGS",
                        "later_v2_step %s 1 0 50 1 %s 1 done a 0 0 ok '' 1 none 50 1048576 0 0 %s",
                        w, a, rows[i]);
+}
+
+/* ---- keys and rights that are not as they should be */
+
+/* Nothing is told in a queue with a foreign key, but the job dies, and others of its queue start.
+ */
+static void test_a_death_and_a_foreign_key(void **state)
+{
+    const char *w = worker(), *a = add("a expire 1ms on_dead d x"), *b;
+
+    (void)state;
+    (void)redis("ZADD R:q:a:5 1000 %s", a);
+    (void)redis("SET R:q:d:5 foreign");
+    b = add("a y");
+    assert_string_equal(take(w, "a"), b);
+    assert_string_equal(at(6, -1), "[]");
+    assert_string_equal(redis("ZCARD R:dead:a"), "1");
+    (void)step(w, text("1 %s 1 dead a 10 7 no ''", b), "none", "0");
+    assert_string_equal(at(2, -1), "[ok]");
+}
+
+/* A next job whose queue takes smaller payloads dies, also when the same step claims it. */
+static void test_a_payload_that_the_next_queue_refuses(void **state)
+{
+    const char *w = worker(), *a = add("a then b %050000d", 1);
+
+    (void)state;
+    (void)redis("HSET R:config max_payload:b 20000");
+    assert_string_equal(take(w, "a"), a);
+    assert_starts(fcall("later_v2_step %s 1 0 50 1 %s 1 done a 0 0 ok '' 1 b 50 20000 0", w, a),
+                  "[");
+    assert_string_equal(at(3, -1), "[]");
+    assert_string_equal(redis("ZCARD R:dead:b"), "1");
+}
+
+static int large_payloads(void)
+{
+    (void)redis("KEYS R:big:*");
+    return len_at(-1);
+}
+
+/* A step of a user who has all rights but this one. -> the reply */
+static const char *without(const char *right, const char *w, const char *result)
+{
+    assert_string_equal(redis("ACL SETUSER u on nopass ~* &* +@all -%s", right), "OK");
+    assert_string_equal(redis("AUTH u x"), "OK");
+    (void)fcall("later_v2_step %s 1 0 0 1 %s 0 0", w, result);
+    result = shown(fx.last);
+    assert_string_equal(redis("AUTH default x"), "OK");
+    return result;
+}
+
+/* What failed is undone, and a worker that lacks a right ends all its other jobs. */
+static void test_a_right_that_is_missing(void **state)
+{
+    const char *w = worker(), *a = add("a then n on_dead d %050000d", 1), *got;
+
+    (void)state;
+    assert_string_equal(take(w, "a"), a);
+    got = without("rename", w, text("%s 1 done a 0 0 ok ''", a));
+    assert_non_null(strstr(got, "[error NOPERM"));
+    assert_int_equal(large_payloads(), 1);
+    got = without("pexpire", w, text("%s 1 dead a 0 7 why ''", a));
+    assert_null(strstr(got, "[ok]"));
+    assert_int_equal(large_payloads(), 1);
+    assert_string_equal(redis("ZSCORE R:running %s", a), w);
+    got = without("copy", w, text("%s 1 dead a 9 7 why ''", a));
+    assert_non_null(strstr(got, "[ok]"));
+    assert_int_equal(large_payloads(), 1);
+    assert_string_equal(redis("ZCARD R:dead:a"), "1");
+}
+
+/* A next job must not be lost with the record of the one before. */
+static void test_a_broken_record_in_a_chain(void **state)
+{
+    const char *w = worker(), *a = add("a then b x"), *c = add("c x");
+
+    (void)state;
+    assert_string_equal(take(w, "a"), a);
+    assert_string_equal(take(w, "c"), c);
+    (void)redis("HSET R:jobs %s garbage %s garbage", a, c);
+    (void)step(w, text("1 %s 1 done a 0 0 ok ''", a), "none", text("1 c 1 1 %s", c));
+    assert_string_equal(redis("ZCARD R:dead:a"), "1");
+    assert_string_equal(redis("EXISTS R:dead:c R:q:b:5"), "0");
 }
 
 /* ---- bad input */
@@ -461,6 +539,7 @@ static void test_many_at_once(void **state)
 static void test_import(void **state)
 {
     const char *w = worker();
+    char percent[257] = "";
 
     (void)state;
     assert_string_equal(
@@ -470,6 +549,12 @@ static void test_import(void **state)
     assert_string_equal(record(), "-a n=b,c d=d p=j00000000001 m=no%25~way\\nx");
     assert_refused("ELATER_OPTION", "later_v1_import a 1 parent x y");
     assert_refused("ELATER_QUEUE", "later_v1_import a 1 then b,,c y");
+    assert_starts(fcall("later_limit_set %0256d semaphore 1", 1), "set");
+    memset(percent, '%', sizeof(percent) - 1);
+    assert_refused("ELATER_SIZE",
+                   "later_v1_import a 6 key %0256d trace %0256d unique %0256d lock %0256d "
+                   "sem %0256d reason %s x",
+                   1, 1, 1, 1, 1, percent);
     assert_refused("ELATER_OPTION", "later_v1_import a 1 then q,q,q,q,q,q,q,q,q y");
 }
 
@@ -493,6 +578,10 @@ int main(void)
                                        FX_TEST(test_children_of_several),
                                        FX_TEST(test_only_done_adds_children),
                                        FX_TEST(test_children_that_do_not_add_up),
+                                       FX_TEST(test_a_death_and_a_foreign_key),
+                                       FX_TEST(test_a_payload_that_the_next_queue_refuses),
+                                       FX_TEST(test_a_right_that_is_missing),
+                                       FX_TEST(test_a_broken_record_in_a_chain),
                                        FX_TEST(test_refusals),
                                        FX_TEST(test_names_are_bounded),
                                        FX_TEST(test_a_chain_to_itself),

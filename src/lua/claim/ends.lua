@@ -78,7 +78,7 @@ end
 local function find_followed(ids, holds)
   local followed
   for i = 1, holds and #ids or 0 do
-    if holds[i] and string.sub(holds[i], 1, 4) == 'then' then
+    if L.has_next(holds[i]) then
       followed = followed or {}
       followed[ids[i]] = true
     end
@@ -88,12 +88,13 @@ end
 
 -- Not all of them simply end. Where some job is cancelled or waited for, `other` ends each of them;
 -- else only those in `followed`, nil for none. A job that is not held is refused. mine: as held_by
--- tells it; tries: of each job. -> the ids that simply end, their tries; group.n is then the number
--- of these in the group
-local function sort_out(ids, groups, mine, tries, is_watched, followed, other, refused)
-  local plain, plain_tries, last = {}, {}, 0
+-- tells it; jobs: {ids, tries, holds} of each, holds nil for nothing. -> the same of those that
+-- simply end; group.n is then the number of these in the group
+local function sort_out(jobs, groups, mine, is_watched, followed, other, refused)
+  local ids, tries, holds, last = jobs.ids, jobs.tries, jobs.holds, 0
+  local plain = {ids = {}, tries = {}, holds = holds and {}}
   for _, group in ipairs(groups) do
-    local from, before, prefix = last + 1, #plain, group.start .. ' '
+    local from, before, prefix = last + 1, #plain.ids, group.start .. ' '
     last = last + group.n
     for i = from, last do
       local id, answer = ids[i], 'ok'
@@ -102,7 +103,11 @@ local function sort_out(ids, groups, mine, tries, is_watched, followed, other, r
       elseif is_watched or followed and followed[id] then
         answer = other(id, group)
       else
-        plain[#plain + 1], plain_tries[#plain + 1] = id, tries[i]
+        local n = #plain.ids + 1
+        plain.ids[n], plain.tries[n] = id, tries[i]
+        if holds then
+          plain.holds[n] = holds[i]
+        end
       end
       if answer ~= 'ok' then
         refused[#refused + 1], refused[#refused + 2] = i, answer
@@ -110,14 +115,14 @@ local function sort_out(ids, groups, mine, tries, is_watched, followed, other, r
         mine[id] = nil
       end
     end
-    group.n = #plain - before
+    group.n = #plain.ids - before
   end
-  return plain, plain_tries
+  return plain
 end
 
--- Remove these jobs. tries: the texts of R:tries, to take it back. holds: those of R:holds, nil if
--- they were not read
-local function end_plain(R, ids, tries, holds, ctx)
+-- Remove these jobs, {ids, tries, holds}. tries: to take it back
+local function end_plain(R, jobs, ctx)
+  local ids, tries = jobs.ids, jobs.tries
   ctx.book.together.ended = ids
   L.write_together('ZREM', R .. ':running', ids, function()
     for _, id in ipairs(ids) do
@@ -130,30 +135,29 @@ local function end_plain(R, ids, tries, holds, ctx)
     end
   end)
   L.forget_but_tries(R, ids, true)
-  L.free_uniques(R, L.let_go(ctx.book, ids, holds))
+  L.free_uniques(R, L.let_go(ctx.book, ids, jobs.holds))
 end
 
 -- groups: {queue, start (text), n}*; ids: of all groups; other(id, group) ends a job that is
 -- cancelled, waited for or followed. -> {number of the id, answer}* of the jobs whose answer is not
 -- ok
 function L.end_all(R, groups, ids, ctx, other)
-  local n, refused, plain = #ids, {}, ids
+  local n, refused = #ids, {}
   if n == 0 then
     return refused
   end
   local mine = but_not(ids, held_by(R, ctx.epoch_text, ids, n), ctx.book)
-  local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
+  local jobs = {ids = ids, tries = redis.call('HMGET', R .. ':tries', unpack(ids))}
   local is_watched = db('EXISTS', R .. ':cancel', R .. ':await') > 0
-  local holds = L.holds_of(ctx.book, ids)
-  local followed = find_followed(ids, holds)
-  if is_watched or followed or mine or not are_current(groups, tries) then
-    plain, tries = sort_out(ids, groups, mine, tries, is_watched, followed, other, refused)
-    holds = nil
+  jobs.holds = L.holds_of(ctx.book, ids)
+  local followed = find_followed(ids, jobs.holds)
+  if is_watched or followed or mine or not are_current(groups, jobs.tries) then
+    jobs = sort_out(jobs, groups, mine, is_watched, followed, other, refused)
   end
-  if #plain == 0 then
+  if #jobs.ids == 0 then
     return refused
   end
-  end_plain(R, plain, tries, holds, ctx)
+  end_plain(R, jobs, ctx)
   local last = 0
   for _, group in ipairs(groups) do
     local from = last + 1
@@ -162,7 +166,7 @@ function L.end_all(R, groups, ids, ctx, other)
       L.count(R, 'done', group.queue, group.n)
     end
     for i = from, L.events and last or 0 do
-      L.event('done', plain[i], group.queue, nil, group.start, nil, 0)
+      L.event('done', jobs.ids[i], group.queue, nil, group.start, nil, 0)
     end
   end
   return refused

@@ -6,8 +6,7 @@
 -- limit one after the other.
 local function too_large(R, b, i, is_big, max_payload)
   local queue = b.queue
-  local n = is_big and redis.pcall('STRLEN', R .. ':big:' .. b.ids[i]) or
-            #b.records[i] - #b.headers[i]
+  local n = is_big and L.payload_size(R, b.ids[i]) or #b.records[i] - #b.headers[i]
   -- The fetch of the payload tells of a foreign type.
   if type(n) ~= 'number' or n <= math.max(max_payload, L.BIG) then
     return nil
@@ -106,6 +105,13 @@ local function may_be_early(b, i)
   return b.is_granted or not (b.gates[i] or b.whys[i] or job and job.big)
 end
 
+-- -> how many bytes the call copies for row i: a large payload, where a death is told (on_dead)
+local function copied(R, b, i)
+  local job = b.jobs[i]
+  local n = b.whys[i] and job and job.d and job.big and L.payload_size(R, b.ids[i])
+  return type(n) == 'number' and n or 0
+end
+
 -- Decide what becomes of each row: whys[i]: it is buried; gates[i]: what it has to pass;
 -- is_special[i]: more is to be done than to start it; jobs[i] is nil for most, which have no
 -- options; first_judged: the first row that has options or was started before. -> how many of the
@@ -129,7 +135,7 @@ function L.judge(R, b, max_payload, ctx)
         n = i - 1
         break
       end
-      bytes = bytes - #(record or b.raws[i] or '')
+      bytes = bytes - #(record or b.raws[i] or '') - copied(R, b, i)
     end
     if bytes <= 0 then
       n = i

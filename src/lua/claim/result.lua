@@ -25,9 +25,9 @@ local function apply_retry(R, r, job, tries, epoch, now_ms)
 end
 
 -- The record of a held job is missing or corrupt. A job that is done ends well; any other end needs
--- the record, so the job is buried.
+-- the record, and so does a next job: then the job is buried.
 local function apply_broken(R, r, record, tries, now_ms)
-  if r.verb ~= 'done' then
+  if r.verb ~= 'done' or L.has_next(db('HGET', R .. ':holds', r.id)) then
     L.bury_broken(R, r.id, record, string.match(r.queue, '^%w[%w_-]*$'), now_ms)
     return
   end

@@ -2,8 +2,7 @@
 -- form (v1/step.lua, v2/step.lua).
 --
 -- A request: {epoch_text, link, held, max, ahead (ms), ends: {queue, start, n}*, end_ids: of all of
--- them, results: {id, start, verb, queue, a, code, text, tail}* (result.lua), queues: {name, room,
--- max_payload}*}
+-- them, results (result.lua), queues: {name, room, max_payload}*}
 -- A reply: {now_us, status, answers (one a result), refused ({number of an end, answer}*), groups
 -- (start.lua), cancels (ids), heads (one a queue), errors ({queue, text}*), solo_due, timer_ms}.
 
@@ -189,7 +188,10 @@ local function read_children(results, args, at)
   end
   local all = L.whole(args[at])
   at = at + 1
-  for _ = 1, all and all <= #results and all or fail_children() do
+  if not all or all < 1 or all > #results then
+    fail_children()
+  end
+  for _ = 1, all do
     local r, n = results[L.whole(args[at]) or 0], L.whole(args[at + 1])
     if not r or not n or n > 1000 then
       fail_children()

@@ -28,8 +28,14 @@ end
 -- Refuse a chain with a queue name too many, or whose header would be too long. A next job is not
 -- refused for its queue's name: by then it is too late.
 function L.check_chain(R, job)
+  local new, is_new = 0, {}
   for queue in string.gmatch((job.n or '') .. ',' .. (job.d or ''), '[^,]+') do
-    L.check_names(R, queue)
+    if not is_new[queue] and db('SISMEMBER', R .. ':names', queue) == 0 then
+      new, is_new[queue] = new + 1, true
+    end
+  end
+  if new > 0 and db('SCARD', R .. ':names') + new > L.MAX_QUEUES then
+    L.fail_full()
   end
   local n = #L.header(job) + OF_PARENT
   if n > HEADER_MAX then
@@ -56,20 +62,44 @@ end
 
 -- ---- what follows
 
--- A job gets the large payload of another one, by name only or, where that one stays, as a copy.
-local function pass_payload(R, from, to, stays)
-  local source, target = R .. ':big:' .. from, R .. ':big:' .. to
-  if redis.call('EXISTS', source) == 0 then
-    return -- a claim of the new job will say so
+-- May the large payload of a job be handed on, by this command? Its size is that of the source
+-- until the call has ended (L.payload_size).
+local function can_pass(command, source, target)
+  if not redis.acl_check_cmd(command, source, target) then
+    L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(source))
+  elseif redis.call('EXISTS', source) == 0 then
+    return false -- a claim of the new job will say so
   end
-  L.write_together(stays and 'COPY' or 'RENAME', source, {target}, function()
-    redis.pcall(stays and 'DEL' or 'RENAME', target, not stays and source or nil)
-  end)
+  L.draft.moved[target] = source
+  return true
+end
+
+local function move_payload(source, target)
+  if can_pass('RENAME', source, target) then
+    L.write_together('RENAME', source, {target}, function()
+      redis.pcall('RENAME', target, source)
+    end)
+  end
+end
+
+-- The job before stays, with its payload.
+local function copy_payload(source, target)
+  if can_pass('COPY', source, target) then
+    L.write_together('COPY', source, {target, 'REPLACE'}, function()
+      redis.pcall('DEL', target)
+    end)
+  end
+end
+
+-- -> the bytes of a job's large payload; what is no number: it is of a foreign type
+function L.payload_size(R, id)
+  local key = R .. ':big:' .. id
+  return redis.pcall('STRLEN', L.draft.moved[key] or key)
 end
 
 -- Add the job that job `id` causes: due now, with its key, priority and trace. fields: what else
--- the header has. result: its payload; nil: that of job `id`. stays: that job keeps its payload
-local function add_caused(R, id, job, fields, result, stays, now_ms)
+-- the header has. result: its payload; nil: that of job `id`, a large one by pass(source, target)
+local function add_caused(R, id, job, fields, result, pass, now_ms)
   local next_id = L.id(L.tick(R, 1000 * now_ms, 1))
   fields.has_options, fields.priority, fields.K, fields.T, fields.p = true, job.priority, job.K,
                                                                       job.T, id
@@ -78,7 +108,7 @@ local function add_caused(R, id, job, fields, result, stays, now_ms)
   L.put_record(R, next_id, L.header(fields) .. (fields.big and '' or payload),
                fields.big and payload)
   if not payload then
-    pass_payload(R, id, next_id, stays)
+    pass(R .. ':big:' .. id, R .. ':big:' .. next_id)
   end
   L.is_new(L.waiting_key(R, fields, L.NEW), 'zset', next_id)
   L.enqueue(R, next_id, fields, L.NEW, now_ms)
@@ -93,7 +123,7 @@ function L.follow(R, id, job, result, stays, now_ms)
   local queue, rest = string.match(job.n or '', '^([^,]+),?(.*)$')
   if queue then
     add_caused(R, id, job, {queue = queue, n = rest ~= '' and rest or nil, d = job.d}, result,
-               stays, now_ms)
+               stays and copy_payload or move_payload, now_ms)
   end
 end
 
@@ -127,11 +157,18 @@ end
 
 -- ---- deaths
 
--- A job that died is told to the queue of its on_dead. why: the reason
--- -> that queue, nil for none
+-- A job that died is told to the queue of its on_dead. A key of that queue that has a foreign type,
+-- or a right that is missing, must not keep a job from dying: nothing is told then. why: the reason
+-- -> that queue, nil if nothing was told
 function L.tell_death(R, id, job, why, now_ms)
-  if job and job.d then
-    add_caused(R, id, job, {queue = job.d, m = L.encode_reason(why)}, nil, true, now_ms)
+  if not job or not job.d then
+    return nil
   end
-  return job and job.d
+  local fields = {queue = job.d, m = L.encode_reason(why)}
+  local ok, e = L.try(add_caused, R, id, job, fields, nil, copy_payload, now_ms)
+  local text = not ok and type(e) == 'table' and e.elater or ''
+  if not ok and not string.find(text, '^ELATER_TYPE ') and not string.find(text, '^NOPERM ') then
+    error(e, 0)
+  end
+  return ok and job.d or nil
 end

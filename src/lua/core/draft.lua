@@ -34,6 +34,7 @@
 --   erasures     entries with fields to delete unread, some more than once
 --   gone         keys to delete unread
 --   steps        writes past the cells, by L.write_together
+--   moved        key -> the key whose value it has once these are made
 --   counts, hints  done after the writes, may fail: counters of R:stats, functions
 --   mends        functions to call after writes were undone
 --   is_used      does any of these hold anything?
@@ -50,6 +51,7 @@ function L.begin()
     entries, known_empty = {}, {}
     draft.entries, draft.known_empty, draft.touched, draft.erasures = entries, known_empty, {}, {}
     draft.gone, draft.steps, draft.counts, draft.hints, draft.mends = {}, {}, {}, {}, {}
+    draft.moved = {}
     draft.is_used = false
   end
   L.begin_locks()

@@ -200,6 +200,10 @@ local function need_rights(removals, finals)
       ask(step.command, step.key, step.args[1])
     end
   end
+  local gone = next(draft.gone)
+  if gone then
+    ask('PEXPIRE', gone, MOMENT_MS)
+  end
 end
 
 local function run(list, is_removal, done)

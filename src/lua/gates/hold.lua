@@ -49,6 +49,11 @@ local function drop_all(book, drops, order)
   end
 end
 
+-- Does the end of a job with this text in R:holds cause another job?
+function L.has_next(text)
+  return text and string.sub(text, 1, 4) == 'then'
+end
+
 -- -> the texts of these holders in R:holds, false for none; nil: nobody holds anything
 function L.holds_of(book, holders)
   local key = book.R .. ':holds'

@@ -100,7 +100,7 @@ function L.check_gates(R, job, of_queue)
   if not job.u and (job.mode or job.f) then
     L.fail('ELATER_OPTION', 'unique_mode and unique_for belong to unique')
   end
-  if job.n or job.d then
+  if job.n or job.d or job.p or job.m then
     L.check_chain(R, job)
   end
 end

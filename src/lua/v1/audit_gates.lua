@@ -72,7 +72,7 @@ function L.audit_holds(ctx, cursor, count)
   for i = 1, #page[2], 2 do
     local id = page[2][i]
     if not db('ZSCORE', R .. ':running', id) and not is_parked(R, id) then
-      ctx.tell('leftover', id, '', 'it holds gates, and is neither running nor parked', function()
+      ctx.tell('leftover', id, '', 'it is in holds, and neither running nor parked', function()
         local book = L.book(R, L.now_us())
         L.let_go(book, {id})
         L.settle_gates(book)

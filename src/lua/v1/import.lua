@@ -46,8 +46,8 @@ local function record_of(job, payload)
          (job.priority ~= 5 and ' ' .. L.int(job.priority) or '') .. job.fields .. '\n' .. payload
 end
 
--- What an add cannot say: put into the job by read_options. `dead` and `tries`: the outcome of a
--- dead job, and its tries.
+-- What an add cannot say, or says in another form: put into the job by read_options. `dead` and
+-- `tries`: the outcome of a dead job, and its tries.
 local KEPT = {}
 
 KEPT['then'] = function(job, value)

@@ -45,7 +45,16 @@ void control_fd_done(struct control_fd *c)
     buf_done(&c->progress);
 }
 
-static void add_result(struct control_fd *c, const char *p, size_t n)
+/* What is cut off may be missed by the next job of a chain. */
+static void tell_cut(struct control_fd *c)
+{
+    if (!c->is_result_cut)
+        log_warn("event=result-cut job=%s queue=%s kept=%d", c->output->id, c->output->queue,
+                 RUN_RESULT_BYTES);
+    c->is_result_cut = true;
+}
+
+static void add_result(struct control_fd *c, const char *p, size_t n, bool cut)
 {
     struct buf *result = &c->ret->result;
     size_t cap;
@@ -55,6 +64,8 @@ static void add_result(struct control_fd *c, const char *p, size_t n)
     c->has_result = true;
     cap = RUN_RESULT_BYTES - result->len;
     buf_add(result, p, n < cap ? n : cap);
+    if (cut || n > cap)
+        tell_cut(c);
 }
 
 static void log_other(const struct control_fd *c, const char *p, size_t n)
@@ -103,7 +114,7 @@ static void on_line(void *arg, const char *line, size_t n, bool cut)
         buf_add(&c->reason, said.text, said.len);
         break;
     case CONTROL_RESULT:
-        add_result(c, said.text, said.len);
+        add_result(c, said.text, said.len, cut);
         break;
     case CONTROL_LOG:
         output_line(c->output, "log", said.text, said.len, cut);

@@ -1,6 +1,7 @@
 /*
  * Descriptor 3, on which a handler may tell the daemon more than an exit status does
- * (doc/handlers.md). One text line each; it is cut after CONTROL_LINE_BYTES:
+ * (doc/handlers.md). One text line each; it is cut after CONTROL_LINE_BYTES, so that a result of
+ * RUN_RESULT_BYTES fits into one:
  *
  *   progress TEXT       how far the handler is; shown, not kept
  *   retry-in DURATION   when to retry if this run fails or asks for it; the last line counts
@@ -25,7 +26,7 @@
 #include "run/exec/output.h"
 #include "run/lines.h"
 
-#define CONTROL_LINE_BYTES 4096
+#define CONTROL_LINE_BYTES (RUN_RESULT_BYTES + 64)
 #define CONTROL_PROGRESS_MS 100 /* progress is told at most this often; the latest text wins */
 
 enum control_kind {
@@ -54,7 +55,7 @@ struct control_fd {
     struct output *output;
     const struct exec_hooks *hooks;
     struct run_result *ret;
-    bool has_result;
+    bool has_result, is_result_cut;
     bool is_ending;      /* the line that comes now has no line feed */
     struct buf reason;   /* the last one */
     struct buf progress; /* the latest text not yet passed on */

@@ -53,8 +53,12 @@ root SET "$R:big:j00000000007" lost
 root HSET "$R:errors" j00000000006 x
 root ZADD "$R:parked:mail" 5 j00000000005
 root HSET "$R:parked" j00000000005 lock:x
+# One that the repair buries, and whose death is told with a large payload.
+id=$(head -c 20000 /dev/zero | "$LATER" add mail --in 1h --on-dead told -)
+root HSET "$R:tries" "$id" corrupt
 later fsck || [ $? = 1 ]
 later fsck --repair || [ $? = 1 ]
+[ "$(env -u REDISCLI_AUTH redis-cli -s "$SOCK" ZCARD "$R:q:told:5")" = 1 ]
 later lock nightly true
 later sem permits true
 later quiet --all || [ $? = 66 ]
