@@ -416,6 +416,23 @@ static void test_a_payload_that_the_next_queue_refuses(void **state)
     assert_string_equal(redis("ZCARD R:dead:b"), "1");
 }
 
+/* A step ends a job, claims the next one, and buries it: its death is told with the payload, which
+ * has not moved yet. */
+static void test_a_payload_that_goes_on_twice(void **state)
+{
+    const char *w = worker(), *big = text("%050000d", 1), *a = add("a then b on_dead d %s", big);
+
+    (void)state;
+    (void)redis("HSET R:config max_payload:b 20000");
+    assert_string_equal(take(w, "a"), a);
+    assert_starts(fcall("later_v2_step %s 1 0 50 1 %s 1 done a 0 0 ok '' 1 b 50 20000 0", w, a),
+                  "[");
+    assert_string_equal(redis("ZCARD R:dead:b"), "1");
+    assert_string_equal(redis("GET R:big:%s", only("d")), big);
+    (void)redis("KEYS R:big:*");
+    assert_int_equal(len_at(-1), 2);
+}
+
 static int large_payloads(void)
 {
     (void)redis("KEYS R:big:*");
@@ -580,6 +597,7 @@ int main(void)
                                        FX_TEST(test_children_that_do_not_add_up),
                                        FX_TEST(test_a_death_and_a_foreign_key),
                                        FX_TEST(test_a_payload_that_the_next_queue_refuses),
+                                       FX_TEST(test_a_payload_that_goes_on_twice),
                                        FX_TEST(test_a_right_that_is_missing),
                                        FX_TEST(test_a_broken_record_in_a_chain),
                                        FX_TEST(test_refusals),

@@ -62,15 +62,30 @@ end
 
 -- ---- what follows
 
--- May the large payload of a job be handed on, by this command? Its size is that of the source
--- until the call has ended (L.payload_size).
+-- The call may be going to write a large payload, or to move it. -> its bytes under this key once
+-- the call has ended; what is no number: it is of a foreign type
+local function bytes_of(key)
+  local source, e = L.draft.moved[key], L.draft.entries[key]
+  if source then
+    return bytes_of(source)
+  end
+  local written = e and e.cells['']
+  return written and #written or redis.pcall('STRLEN', key)
+end
+
+function L.payload_size(R, id)
+  return bytes_of(R .. ':big:' .. id)
+end
+
+-- May the large payload of a job be handed on, by this command? Where it is missing, a claim of the
+-- next job will say so.
 local function can_pass(command, source, target)
   if not redis.acl_check_cmd(command, source, target) then
     L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(source))
-  elseif redis.call('EXISTS', source) == 0 then
-    return false -- a claim of the new job will say so
+  elseif not L.draft.moved[source] and db('EXISTS', source) == 0 then
+    return false
   end
-  L.draft.moved[target] = source
+  L.assign(L.draft.moved, target, source)
   return true
 end
 
@@ -89,12 +104,6 @@ local function copy_payload(source, target)
       redis.pcall('DEL', target)
     end)
   end
-end
-
--- -> the bytes of a job's large payload; what is no number: it is of a foreign type
-function L.payload_size(R, id)
-  local key = R .. ':big:' .. id
-  return redis.pcall('STRLEN', L.draft.moved[key] or key)
 end
 
 -- Add the job that job `id` causes: due now, with its key, priority and trace. fields: what else
