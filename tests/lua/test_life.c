@@ -442,6 +442,26 @@ static const char *listed(const char *what, int count, int *pages)
     return keep(buf_take(&b));
 }
 
+/* A page ends early once it has 1 MiB of raw members, also where it is full by then. */
+static void test_list_of_large_members(void **state)
+{
+    char *large = mem_new(400001);
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        const char *argv[] = {"ZADD", ROOT ":due:mail", "1", large};
+
+        memset(large, 'a' + i, 400000);
+        (void)send_args(4, argv, NULL);
+    }
+    free(large);
+    for (int count = 1; count <= 6; count++) {
+        int pages;
+
+        assert_int_equal(strlen(listed("mail due", count, &pages)), 5 * 64);
+    }
+}
+
 static void test_list(void **state)
 {
     static const char *const payloads = "abcdefghij";
@@ -560,6 +580,7 @@ int main(void)
                                        FX_TEST(test_stats),
                                        FX_TEST(test_stats_states),
                                        FX_TEST(test_list),
+                                       FX_TEST(test_list_of_large_members),
                                        FX_TEST(test_list_refusals),
                                        FX_TEST(test_wrong_types)};
 

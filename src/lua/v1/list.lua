@@ -53,7 +53,7 @@ local function waiting_page(R, queue, segment, offset, count)
         reply[#reply + 1] = job_row(R, rows[i], rows[i + 1], ':errors')
       end
     end
-    if name == 'raw' and left > 0 and offset + #rows / 2 < redis.call('ZCARD', key) then
+    if name == 'raw' and offset + #rows / 2 < redis.call('ZCARD', key) then
       reply[1] = L.int(s) .. ':' .. L.int(offset + #rows / 2)
       return reply
     end
