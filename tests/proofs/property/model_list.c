@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RAW_BYTES 1048576
+
 static void first_line(struct buf *out, const char *text)
 {
     out_bytes(out, text, text == NULL ? 0 : strcspn(text, "\n"));
@@ -53,6 +55,27 @@ static void raw_row(const struct model_raw *r, struct buf *out)
     buf_puts(out, "] ");
 }
 
+/* How many raw members from `from` on one page reads: it reads twice as many each time, and stops
+ * when it has so many bytes. */
+static size_t read_raws(struct model_raw *const *raw, size_t from, size_t n, int64_t count)
+{
+    int64_t bytes = RAW_BYTES, largest = 1, step = 1, most;
+    size_t at = from;
+
+    for (; count > 0 && bytes > 0; count -= most, step *= 2) {
+        most = bytes / largest > 1 ? bytes / largest : 1;
+        most = step < most ? step : most;
+        most = count < most ? count : most;
+        for (int64_t i = 0; i < most; i++) {
+            if (at >= n)
+                return at;
+            largest = largest > (int64_t)raw[at]->member.n ? largest : (int64_t)raw[at]->member.n;
+            bytes -= (int64_t)raw[at++]->member.n;
+        }
+    }
+    return at;
+}
+
 /* Segments: suspects, priorities 0 to 5, raw members, priorities 6 to 9. */
 static void list_due(struct model *m, int q, int segment, int64_t offset, int count,
                      struct buf *out)
@@ -65,7 +88,10 @@ static void list_due(struct model *m, int q, int segment, int64_t offset, int co
         struct model_raw *raw[MODEL_RAWS];
         int priority = s == 1 ? 10 : s <= 7 ? s - 2 : s - 3;
         size_t n = s == 8 ? model_raws(m, q, raw) : model_jobs(m, q, JOB_WAITING, priority, row);
+        size_t all = n;
 
+        if (s == 8 && (size_t)offset < n)
+            n = read_raws(raw, (size_t)offset, n, count + 1);
         for (size_t i = (size_t)offset; i < n; i++) {
             if (count == 0) {
                 (void)snprintf(next, sizeof(next), "%d:%zu", s, i);
@@ -77,6 +103,8 @@ static void list_due(struct model *m, int q, int segment, int64_t offset, int co
             else
                 job_row(row[i], row[i]->error, &rows);
         }
+        if (n < all && next[0] == '\0')
+            (void)snprintf(next, sizeof(next), "%d:%zu", s, n);
         offset = 0;
     }
     buf_puts(out, "[ ");
