@@ -128,6 +128,7 @@ static void make_world(void)
     running("$R2", w1, "attempts 3");
     running("$R3", w2, "timeout 5s");
     running("$R4", w2, "priority 3");
+    running("$C", w1, "then mail then sms on_dead mail");
     (void)redis("ZADD R:running 77 %s", meant("$R4"));
     (void)fcall("later_cancel %s", meant("$R2"));
     assert_string_equal(settle(w1, meant("$R1"), 1, "progress", 0), "ok");
@@ -157,6 +158,10 @@ static const char *const CALLS[] = {
     "later_add mail token tk x",
     "later_add_many mail a b c",
     "later_add_many sms priority 7 expire 1ms -- a b",
+    "later_add mail then sms then mail on_dead mail expire 1ms x",
+    "later_add_many mail then sms on_dead sms a b",
+    "later_v1_import mail 4 then sms,mail on_dead sms parent $D reason why x",
+    "later_v1_import mail 1 then sms x 2 parent $D reason %~ y",
     "later_cancel $A",
     "later_cancel $R1",
     "later_cancel $S waiting",
@@ -210,6 +215,10 @@ static const char *const CALLS[] = {
     "later_v1_step $W1 1 2 10 0 2 mail 10 1048576 sms 10 1048576 0",
     "later_v1_step $W1 1 0 10 0 0 2 sms 2 $R1 $R3 gate 2 $L j00000000000",
     "later_v1_step $W1 1 0 10 1 $R1 1 progress sms 0 0 half '' 1 sms 5 1048576 1 sms 2 $R2 $R1",
+    "later_v2_step $W1 1 0 10 1 $C 1 result sms 0 0 T new 1 mail 5 1048576 0",
+    "later_v2_step $W1 1 0 10 1 $C 1 done sms 9000 0 T O 1 mail 5 1048576 1 sms 1 1 $R1",
+    "later_v2_step $W1 1 0 10 1 $C 1 dead sms 5 7 T O 2 mail 5 1048576 sms 1 100 0",
+    "later_v2_step $W1 1 0 10 0 1 mail 5 1048576 1 sms 1 2 $C $R1",
     "later_v1_reconcile $W1 1 1 $R1 1",
     "later_v1_reconcile $W1 1 1 $R1 1 1767225600000000",
     "later_v1_health 2000",
@@ -849,7 +858,8 @@ static void R15_one_queue_stops_alone(void **state)
 static bool is_add(const char *call)
 {
     static const char *const takers[] = {"later_add",      "later_lock ",     "later_sem_acquire",
-                                         "later_throttle", "later_limit_set", "later_v1_enter"};
+                                         "later_throttle", "later_limit_set", "later_v1_enter",
+                                         "later_v1_import"};
 
     for (size_t i = 0; i < COUNT(takers); i++)
         if (starts(call, takers[i]))
@@ -1401,6 +1411,7 @@ static void P14_names(void **state)
                                          "{t}", "a{b}", "?",   "[a]", "mail}",   "..",  "-a",
                                          "_a",  "",     "a b", "a\n", "\xc3\xa4"};
     static const char *const texts[] = {"{t}", "*", "a:b", "}:jobs", "[x]", "?"};
+    static const char *const chains[] = {"then", "on_dead"};
     const char *w = worker();
 
     (void)state;
@@ -1411,6 +1422,12 @@ static void P14_names(void **state)
         assert_starts(send_args(6, argv, NULL), "!ELATER_QUEUE ");
         argv[1] = "later_pause";
         assert_starts(send_args(5, argv, NULL), "!ELATER_QUEUE ");
+        for (size_t k = 0; k < COUNT(chains); k++) {
+            const char *chain[] = {"FCALL", "later_add", "1",       ROOT,
+                                   "mail",  chains[k],   queues[i], "x"};
+
+            assert_starts(send_args(8, chain, NULL), "!ELATER_QUEUE ");
+        }
         assert_string_equal(before, fingerprint());
     }
     /* Where any text is allowed, it stays a mere text. */
